@@ -1,0 +1,24 @@
+#include "kintsugi/base/error.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace kintsugi::base {
+
+int edit_distance(std::string_view a, std::string_view b) {
+  std::vector<int> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) last[j] = static_cast<int>(j);
+  for (size_t i = 1; i <= a.size(); ++i) {
+    row[0] = static_cast<int>(i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    before.swap(last);
+    last.swap(row);
+  }
+  return last[b.size()];
+}
+
+}  // namespace kintsugi::base

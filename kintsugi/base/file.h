@@ -1,0 +1,75 @@
+// Files: whole reads, memory maps, and writes that survive a crash. Errors are UserError naming the path and the
+// system's reason (a full disk, a folder that cannot be written).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace kintsugi::base {
+
+std::string read_file(const std::filesystem::path& path);
+
+// Writes beside `path`, syncs, renames: afterwards the file holds `content`, or what it held before.
+void write_file_atomically(const std::filesystem::path& path, std::string_view content);
+
+// Renames a finished folder into place and syncs its parent. `to` must not exist.
+void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
+void sync_folder(const std::filesystem::path& folder);
+void make_folders(const std::filesystem::path& folder);
+
+// A file mapped for reading. Moves, does not copy. An empty file has an empty span.
+class MappedFile {
+ public:
+  MappedFile() = default;
+  explicit MappedFile(const std::filesystem::path& path);
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
+
+ private:
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+// A file written from its beginning to its end. Nothing counts as written before `close` has returned, which syncs.
+class FileWriter {
+ public:
+  explicit FileWriter(const std::filesystem::path& path);
+  ~FileWriter();  // closes without a sync; errors are lost
+  FileWriter(const FileWriter&) = delete;
+  FileWriter& operator=(const FileWriter&) = delete;
+
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
+  void close();
+  uint64_t size() const { return size_; }
+
+ private:
+  void flush();
+
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+  uint64_t size_ = 0;
+  std::string buffer_;
+};
+
+// An advisory lock on a file, held while the object lives. Throws UserError with `taken` if another process holds it.
+class FileLock {
+ public:
+  FileLock(const std::filesystem::path& path, std::string_view taken);
+  ~FileLock();
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+ private:
+  int descriptor_ = -1;
+};
+
+}  // namespace kintsugi::base
