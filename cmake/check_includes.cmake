@@ -1,5 +1,6 @@
 # cmake -DROOT=... -P check_includes.cmake: fails, naming file and line, if a room includes one that it may not know,
 # or a vendor's header outside its place.
+cmake_minimum_required(VERSION 3.22)
 include(${ROOT}/cmake/house.cmake)
 set(vendor_mpi.h kintsugi/comm/)
 set(vendor_nccl.h kintsugi/comm/)
