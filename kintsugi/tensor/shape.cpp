@@ -1,0 +1,53 @@
+#include "kintsugi/tensor/shape.h"
+
+#include "kintsugi/base/error.h"
+
+namespace kintsugi::tensor {
+
+Shape::Shape(std::vector<Dim> dims) : dims_(std::move(dims)) {
+  for (size_t i = 0; i < dims_.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      base::require(dims_[i].name != dims_[j].name, "shape", "{} holds \"{}\" twice", to_string(*this), dims_[i].name);
+}
+
+int Shape::find(std::string_view name) const {
+  for (size_t i = 0; i < dims_.size(); ++i)
+    if (dims_[i].name == name) return static_cast<int>(i);
+  return -1;
+}
+
+int64_t Shape::size(std::string_view name) const {
+  const int i = find(name);
+  base::require(i >= 0, "shape", "{} has no dim \"{}\"", to_string(*this), name);
+  return dims_[static_cast<size_t>(i)].size;
+}
+
+int64_t Shape::elements() const {
+  int64_t n = 1;
+  for (const Dim& d : dims_) n *= d.size;
+  return n;
+}
+
+int64_t Shape::stride(size_t i) const {
+  int64_t n = 1;
+  for (size_t j = i + 1; j < dims_.size(); ++j) n *= dims_[j].size;
+  return n;
+}
+
+std::string to_string(const Shape& shape) {
+  std::string text = "[";
+  for (const Dim& d : shape) text += (text.size() > 1 ? " " : "") + d.name + ":" + std::to_string(d.size);
+  return text + "]";
+}
+
+std::vector<std::string> words(std::string_view text) {
+  std::vector<std::string> list;
+  for (size_t i = 0; i < text.size();) {
+    const size_t end = std::min(text.find(' ', i), text.size());
+    if (end > i) list.emplace_back(text.substr(i, end - i));
+    i = end + 1;
+  }
+  return list;
+}
+
+}  // namespace kintsugi::tensor

@@ -1,0 +1,60 @@
+// A shape is an ordered list of named dims. No shape holds a name twice.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kintsugi/tensor/dtype.h"
+
+namespace kintsugi::tensor {
+
+struct Dim {
+  std::string name;
+  int64_t size = 0;
+
+  bool operator==(const Dim&) const = default;
+};
+
+class Shape {
+ public:
+  Shape() = default;
+  Shape(std::initializer_list<Dim> dims) : Shape(std::vector<Dim>(dims)) {}
+  explicit Shape(std::vector<Dim> dims);  // InternalError where a name stands twice
+
+  const std::vector<Dim>& dims() const { return dims_; }
+  size_t rank() const { return dims_.size(); }
+  const Dim& operator[](size_t i) const { return dims_[i]; }
+  auto begin() const { return dims_.begin(); }
+  auto end() const { return dims_.end(); }
+
+  int find(std::string_view name) const;  // position, or -1
+  bool has(std::string_view name) const { return find(name) >= 0; }
+  int64_t size(std::string_view name) const;  // InternalError where there is no such dim
+  int64_t elements() const;                   // 1 for a scalar
+  int64_t stride(size_t i) const;             // elements between neighbours along dim i, row-major
+
+  bool operator==(const Shape&) const = default;
+
+ private:
+  std::vector<Dim> dims_;
+};
+
+// "[batch:4 seq:8 embed:16]", "[]" for a scalar.
+std::string to_string(const Shape& shape);
+
+// What a value is: dims and element type.
+struct Type {
+  Shape shape;
+  DType dtype = DType::f32;
+
+  int64_t bytes() const { return shape.elements() * size_of(dtype); }
+  bool operator==(const Type&) const = default;
+};
+
+// "batch seq" -> {"batch", "seq"}
+std::vector<std::string> words(std::string_view text);
+
+}  // namespace kintsugi::tensor
