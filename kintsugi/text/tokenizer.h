@@ -1,0 +1,47 @@
+// Text to ids and back.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kintsugi::text {
+
+// Const use is safe from several threads at once.
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  // Appends the ids of `text`. Any bytes are accepted unless the tokenizer cannot express them (chars): UserError then.
+  virtual void encode(std::string_view text, std::vector<int32_t>& ids) const = 0;
+  // The bytes of `ids`; a UserError names an id outside the vocabulary.
+  virtual std::string decode(std::span<const int32_t> ids) const = 0;
+
+  virtual int32_t vocab_size() const = 0;
+  // The id that ends a document, if the vocabulary has one.
+  virtual std::optional<int32_t> end_of_text() const = 0;
+  // "bytes", "chars", "bpe"
+  virtual std::string kind() const = 0;
+  // The content of the `tokenizer.json` that load_tokenizer reads back.
+  virtual std::string to_json() const = 0;
+
+  std::vector<int32_t> encode(std::string_view text) const {
+    std::vector<int32_t> ids;
+    encode(text, ids);
+    return ids;
+  }
+};
+
+// `path` is a tokenizer.json, or a folder that holds one, or `encoder.json` + `vocab.bpe`, or `vocab.json` +
+// `merges.txt`. UserError where it is absent or damaged.
+std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path);
+
+// The same from the content of a tokenizer.json; `where` names it in errors.
+std::unique_ptr<Tokenizer> parse_tokenizer(std::string_view json, std::string_view where);
+
+}  // namespace kintsugi::text
