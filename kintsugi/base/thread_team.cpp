@@ -1,0 +1,68 @@
+#include "kintsugi/base/thread_team.h"
+
+namespace kintsugi::base {
+namespace {
+
+// Between two kernels a worker waits some tens of microseconds at most; going to sleep would cost more than that.
+constexpr int kSpins = 20000;
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+}  // namespace
+
+ThreadTeam::ThreadTeam(int threads) {
+  for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(i); });
+}
+
+ThreadTeam::~ThreadTeam() {
+  ended_ = true;
+  turn_.fetch_add(1);
+  turn_.notify_all();
+  for (std::thread& t : workers_) t.join();
+}
+
+void ThreadTeam::call(int thread) {
+  try {
+    function_(context_, thread);
+  } catch (...) {
+    const std::lock_guard lock(error_mutex_);
+    if (!error_) error_ = std::current_exception();
+  }
+}
+
+void ThreadTeam::start(Function function, const void* context) {
+  function_ = function;
+  context_ = context;
+  running_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
+  turn_.fetch_add(1, std::memory_order_release);
+  turn_.notify_all();
+  call(0);
+  for (int spin = 0; running_.load(std::memory_order_acquire) != 0; ++spin) {
+    if (spin < kSpins) {
+      relax();
+    } else {
+      std::this_thread::yield();
+    }
+  }
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+}
+
+void ThreadTeam::work(int thread) {
+  uint64_t seen = 0;
+  while (true) {
+    for (int spin = 0; spin < kSpins && turn_.load(std::memory_order_acquire) == seen; ++spin) relax();
+    turn_.wait(seen, std::memory_order_acquire);
+    seen = turn_.load(std::memory_order_acquire);
+    if (ended_) return;
+    call(thread);
+    running_.fetch_sub(1, std::memory_order_release);
+  }
+}
+
+}  // namespace kintsugi::base

@@ -1,0 +1,75 @@
+// A fixed team of threads that run one function together. The only threads that compute: libraries are called from
+// within the team, one thread each.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace kintsugi::base {
+
+// A range [begin, end) of work.
+struct Range {
+  int64_t begin = 0;
+  int64_t end = 0;
+
+  int64_t size() const { return end - begin; }
+};
+
+// The share of `part` out of `parts` in [0, total), in multiples of `grain` (but for the end).
+inline Range share(int64_t total, int64_t part, int64_t parts, int64_t grain = 1) {
+  const int64_t grains = (total + grain - 1) / grain;
+  const int64_t begin = grains * part / parts * grain, end = grains * (part + 1) / parts * grain;
+  return {begin < total ? begin : total, end < total ? end : total};
+}
+
+// The caller is thread 0. Nothing is allocated by run(). The first exception of any thread is thrown by run() after
+// all threads have ended. Not reentrant.
+class ThreadTeam {
+ public:
+  explicit ThreadTeam(int threads);
+  ~ThreadTeam();
+  ThreadTeam(const ThreadTeam&) = delete;
+  ThreadTeam& operator=(const ThreadTeam&) = delete;
+
+  int size() const { return static_cast<int>(workers_.size()) + 1; }
+
+  // Calls f(thread) on every thread of the team, and returns when all have.
+  template <typename F>
+  void run(const F& f) {
+    if (workers_.empty()) return f(0);
+    start([](const void* context, int thread) { (*static_cast<const F*>(context))(thread); }, &f);
+  }
+
+  // f(Range, thread) over shares of [0, total). Small work stays on the caller.
+  template <typename F>
+  void for_shares(int64_t total, int64_t grain, const F& f) {
+    if (workers_.empty() || total <= grain) return total > 0 ? f(Range{0, total}, 0) : void();
+    run([&](int thread) {
+      const Range mine = share(total, thread, size(), grain);
+      if (mine.size() > 0) f(mine, thread);
+    });
+  }
+
+ private:
+  using Function = void (*)(const void*, int);
+
+  void start(Function function, const void* context);
+  void work(int thread);
+  void call(int thread);
+
+  std::vector<std::thread> workers_;
+  std::atomic<uint64_t> turn_{0};
+  std::atomic<int> running_{0};
+  std::atomic<bool> ended_{false};
+  Function function_ = nullptr;
+  const void* context_ = nullptr;
+  std::mutex error_mutex_;
+  std::exception_ptr error_;
+};
+
+}  // namespace kintsugi::base

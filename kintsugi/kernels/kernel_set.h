@@ -1,0 +1,77 @@
+// How operations are computed on a device: one of the two interfaces to the world. A kernel knows its operands, its
+// attributes and the global index of its local block; it knows nothing of graphs, meshes or ranks.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kintsugi/base/thread_team.h"
+#include "kintsugi/tensor/attributes.h"
+#include "kintsugi/tensor/index.h"
+#include "kintsugi/tensor/view.h"
+
+namespace kintsugi::kernels {
+
+// What changes from call to call. It changes values and masks, never shapes.
+struct Numbers {
+  uint64_t seed = 0;
+  int64_t step = 0;
+  int64_t batch_offset = 0;  // the position in the global batch of the first sample of this micro-batch
+  int64_t position = 0;      // generation: tokens already in the cache
+  int64_t last = 0;          // generation: the local position of the last token of the prompt
+  double learning_rate = 0.0;
+};
+
+struct NamedIndex {
+  std::string dim;
+  tensor::DimIndex index;
+};
+
+// One call of one kernel. Everything it points to outlives the call.
+struct KernelCall {
+  std::span<const tensor::View> ins;
+  std::span<const tensor::View> outs;
+  const tensor::Attributes& attributes;
+  std::span<const NamedIndex> indices;  // one for each dim of the operands
+  uint32_t accumulate = 0;              // bit i: add to output i what would be stored
+  std::span<std::byte> workspace;       // as many bytes as the kernel asked for, aligned to 64
+  const Numbers& numbers;
+  base::ThreadTeam& team;
+
+  const tensor::DimIndex& index(std::string_view dim) const;  // InternalError where there is none
+  bool accumulates(size_t output) const { return (accumulate >> output) & 1u; }
+};
+
+// What is known of a call before it is made.
+struct KernelShapes {
+  std::span<const tensor::Type> ins;
+  std::span<const tensor::Type> outs;
+  const tensor::Attributes& attributes;
+  int threads = 1;
+};
+
+struct Kernel {
+  std::string_view kind;  // that of the operation
+  void (*run)(const KernelCall&) = nullptr;
+  int64_t (*workspace)(const KernelShapes&) = nullptr;  // bytes; null: none
+};
+
+class KernelSet {
+ public:
+  virtual ~KernelSet() = default;
+  virtual std::string_view name() const = 0;
+  // InternalError where the set has no such kernel.
+  virtual const Kernel& find(std::string_view kind) const = 0;
+};
+
+// Slow and obvious, one thread, every floating dtype; sums in fp64.
+std::unique_ptr<KernelSet> reference_kernels();
+
+// Fast: oneDNN for matrix products, SIMD picked at run time for the rest. fp64 goes to the reference.
+std::unique_ptr<KernelSet> cpu_kernels();
+
+}  // namespace kintsugi::kernels

@@ -1,0 +1,46 @@
+// The settings of one operation: a short list of names with a number, an integer or a text.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace kintsugi::tensor {
+
+class Attributes {
+ public:
+  using Value = std::variant<int64_t, double, std::string>;
+
+  Attributes() = default;
+  Attributes(std::initializer_list<std::pair<std::string, Value>> list) : list_(list) {}
+
+  bool has(std::string_view name) const { return find(name) != nullptr; }
+  // InternalError where the attribute is absent or of another type.
+  int64_t integer(std::string_view name) const;
+  double number(std::string_view name) const;
+  const std::string& text(std::string_view name) const;
+  int64_t integer_or(std::string_view name, int64_t otherwise) const;
+  double number_or(std::string_view name, double otherwise) const;
+  std::string text_or(std::string_view name, std::string_view otherwise) const;
+
+  void set(std::string_view name, Value value);
+  bool empty() const { return list_.empty(); }
+  const std::vector<std::pair<std::string, Value>>& list() const { return list_; }
+  bool operator==(const Attributes&) const = default;
+
+ private:
+  const Value* find(std::string_view name) const;
+  template <typename T>
+  const T& get(std::string_view name) const;
+
+  std::vector<std::pair<std::string, Value>> list_;
+};
+
+// "p=0.1 key=layer0", "" where there are none.
+std::string to_string(const Attributes& attributes);
+
+}  // namespace kintsugi::tensor
