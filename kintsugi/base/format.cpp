@@ -1,0 +1,130 @@
+#include "kintsugi/base/format.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <span>
+
+namespace kintsugi::base {
+namespace {
+
+// One decimal below 100 and none from there on, in the largest of `units` (each `step` times the one before) that
+// leaves at least 1. A number that would be rounded up to a whole `step` moves on to the next unit.
+std::string scaled(double value, double step, std::span<const std::string_view> units) {
+  size_t unit = 0;
+  while (unit + 1 < units.size() && std::fabs(value) >= step - 0.5) {
+    value /= step;
+    ++unit;
+  }
+  if (unit == 0) return fmt::format("{:.0f}{}", value, units[0]);
+  return std::fabs(value) < 99.95 ? fmt::format("{:.1f}{}", value, units[unit])
+                                  : fmt::format("{:.0f}{}", value, units[unit]);
+}
+
+bool is_control(unsigned char c) {
+  return c < 0x20 || c == 0x7f;
+}
+
+}  // namespace
+
+std::string format_bytes(uint64_t bytes) {
+  static constexpr std::array<std::string_view, 7> kUnits = {" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"};
+  return scaled(static_cast<double>(bytes), 1024, kUnits);
+}
+
+std::string format_count(double count) {
+  static constexpr std::array<std::string_view, 5> kUnits = {"", " k", " M", " B", " T"};
+  if (!std::isfinite(count)) return "?";
+  return scaled(count, 1000, kUnits);
+}
+
+std::string format_duration(double seconds) {
+  if (!std::isfinite(seconds)) return "?";
+  if (seconds < 0) seconds = 0;
+  if (seconds < 9.95) return fmt::format("{:.1f}s", seconds);
+  if (seconds > 1e15) return "?";
+  const auto whole = static_cast<int64_t>(std::llround(seconds));
+  if (whole < 60) return fmt::format("{}s", whole);
+  if (whole < 3600) return fmt::format("{}m{:02}s", whole / 60, whole % 60);
+  if (whole < 86400) return fmt::format("{}h{:02}m", whole / 3600, whole % 3600 / 60);
+  return fmt::format("{}d{:02}h", whole / 86400, whole % 86400 / 3600);
+}
+
+std::string format_rate(double value, std::string_view unit) {
+  static constexpr std::array<std::string_view, 7> kPrefixes = {"", "k", "M", "G", "T", "P", "E"};
+  if (!std::isfinite(value)) return fmt::format("? {}", unit);
+  size_t prefix = 0;
+  while (prefix + 1 < kPrefixes.size() && std::fabs(value) >= 999.5) {
+    value /= 1000;
+    ++prefix;
+  }
+  const double size = std::fabs(value);
+  const int decimals = size < 9.995 ? 2 : size < 99.95 ? 1 : 0;
+  return fmt::format("{:.{}f} {}{}", value, decimals, kPrefixes[prefix], unit);
+}
+
+std::string group_digits(int64_t value) {
+  std::string digits = fmt::format("{}", value);
+  const size_t first = value < 0 ? 1 : 0;
+  for (size_t at = digits.size(); at > first + 3;) digits.insert(at -= 3, 1, ',');
+  return digits;
+}
+
+size_t utf8_length(std::string_view text) {
+  if (text.empty()) return 0;
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return 1;
+  const size_t length = lead >= 0xc2 && lead < 0xe0   ? 2
+                        : lead >= 0xe0 && lead < 0xf0 ? 3
+                        : lead >= 0xf0 && lead < 0xf5 ? 4
+                                                      : 0;
+  if (length == 0 || text.size() < length) return 0;
+  for (size_t i = 1; i < length; ++i)
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  // Overlong forms, surrogates, and what lies beyond U+10FFFF.
+  if ((lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) >= 0xa0)) return 0;
+  if ((lead == 0xf0 && byte(1) < 0x90) || (lead == 0xf4 && byte(1) >= 0x90)) return 0;
+  return length;
+}
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t length = utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+std::string one_line(std::string_view text, size_t limit) {
+  std::string line;
+  while (!text.empty()) {
+    const size_t length = utf8_length(text);
+    const auto first = static_cast<unsigned char>(text[0]);
+    // U+0080 to U+009F are control characters as well.
+    const bool late_control = length == 2 && first == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0;
+    std::string piece;
+    if (first == '\n') {
+      piece = "\\n";
+    } else if (first == '\t') {
+      piece = "\\t";
+    } else if (first == '\r') {
+      piece = "\\r";
+    } else if (length == 0 || is_control(first)) {
+      piece = fmt::format("\\x{:02x}", first);
+    } else if (late_control) {
+      piece = fmt::format("\\u{:04x}", static_cast<unsigned char>(text[1]));
+    } else {
+      piece = std::string(text.substr(0, length));
+    }
+    if (line.size() + piece.size() > limit) return line + "...";
+    line += piece;
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  return line;
+}
+
+}  // namespace kintsugi::base

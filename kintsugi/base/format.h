@@ -1,0 +1,26 @@
+// Numbers and texts for people. All of them are one line, and none depends on the locale.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace kintsugi::base {
+
+std::string format_bytes(uint64_t bytes);     // "512 B", "1.2 GiB", "24.0 KiB", "123 MiB"
+std::string format_count(double count);       // "812", "3.1 M", "1.5 B", "300 B", "1.4 T"; thousand is k
+std::string format_duration(double seconds);  // "0.8s", "12s", "4m10s", "2h05m", "3d04h"; "?" if not finite
+// Three digits and a decimal prefix: format_rate(1.52e11, "FLOP/s") is "152 GFLOP/s", format_rate(1520, "tokens/s") is
+// "1.52 ktokens/s".
+std::string format_rate(double value, std::string_view unit);
+std::string group_digits(int64_t value);  // "1,234,567"
+
+// `text` with control characters and bytes that are not UTF-8 written as escapes (\n, \x1b), so that it stays on one
+// line and does nothing to a terminal. Longer than `limit` bytes, it is cut between characters and ends in "...".
+std::string one_line(std::string_view text, size_t limit = 200);
+
+// The length in bytes of the UTF-8 character that `text` begins with, or 0 if it begins with none.
+size_t utf8_length(std::string_view text);
+bool is_utf8(std::string_view text);
+
+}  // namespace kintsugi::base

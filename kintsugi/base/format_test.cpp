@@ -1,0 +1,81 @@
+#include "kintsugi/base/format.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace kintsugi::base {
+
+TEST(Format, Bytes) {
+  EXPECT_EQ(format_bytes(0), "0 B");
+  EXPECT_EQ(format_bytes(1023), "1023 B");
+  EXPECT_EQ(format_bytes(1024), "1.0 KiB");
+  EXPECT_EQ(format_bytes(1288490188), "1.2 GiB");
+  EXPECT_EQ(format_bytes(123u << 20), "123 MiB");
+  EXPECT_EQ(format_bytes((1u << 20) - 1), "1.0 MiB");  // not "1024 KiB"
+  EXPECT_EQ(format_bytes(std::numeric_limits<uint64_t>::max()), "16.0 EiB");
+}
+
+TEST(Format, Counts) {
+  EXPECT_EQ(format_count(0), "0");
+  EXPECT_EQ(format_count(812), "812");
+  EXPECT_EQ(format_count(999.6), "1.0 k");
+  EXPECT_EQ(format_count(3.14e6), "3.1 M");
+  EXPECT_EQ(format_count(124439808), "124 M");
+  EXPECT_EQ(format_count(174.6e9), "175 B");
+  EXPECT_EQ(format_count(1.4e12), "1.4 T");
+  EXPECT_EQ(format_count(-1500), "-1.5 k");
+  EXPECT_EQ(format_count(NAN), "?");
+}
+
+TEST(Format, Durations) {
+  EXPECT_EQ(format_duration(0), "0.0s");
+  EXPECT_EQ(format_duration(0.84), "0.8s");
+  EXPECT_EQ(format_duration(9.96), "10s");
+  EXPECT_EQ(format_duration(59.7), "1m00s");
+  EXPECT_EQ(format_duration(250), "4m10s");
+  EXPECT_EQ(format_duration(7500), "2h05m");
+  EXPECT_EQ(format_duration(3 * 86400 + 4 * 3600), "3d04h");
+  EXPECT_EQ(format_duration(-3), "0.0s");
+  EXPECT_EQ(format_duration(INFINITY), "?");
+  EXPECT_EQ(format_duration(1e300), "?");
+}
+
+TEST(Format, Rates) {
+  EXPECT_EQ(format_rate(1.52e11, "FLOP/s"), "152 GFLOP/s");
+  EXPECT_EQ(format_rate(1.523e12, "FLOP/s"), "1.52 TFLOP/s");
+  EXPECT_EQ(format_rate(15.23e12, "FLOP/s"), "15.2 TFLOP/s");
+  EXPECT_EQ(format_rate(999.7e9, "FLOP/s"), "1.00 TFLOP/s");
+  EXPECT_EQ(format_rate(9.996, "tokens/s"), "10.0 tokens/s");
+  EXPECT_EQ(format_rate(0, "B/s"), "0.00 B/s");
+  EXPECT_EQ(format_rate(NAN, "B/s"), "? B/s");
+}
+
+TEST(Format, Digits) {
+  EXPECT_EQ(group_digits(0), "0");
+  EXPECT_EQ(group_digits(999), "999");
+  EXPECT_EQ(group_digits(-1000), "-1,000");
+  EXPECT_EQ(group_digits(1234567), "1,234,567");
+  EXPECT_EQ(group_digits(std::numeric_limits<int64_t>::min()), "-9,223,372,036,854,775,808");
+}
+
+TEST(Format, Utf8) {
+  EXPECT_TRUE(is_utf8(""));
+  EXPECT_TRUE(is_utf8("a\u00e9\u20ac\U0001f600"));
+  for (const char* bad : {"\x80", "\xc0\xaf", "\xc3", "\xe0\x80\x80", "\xed\xa0\x80", "\xf0\x80\x80\x80",
+                          "\xf4\x90\x80\x80", "\xff", "a\xe2\x82"}) {
+    EXPECT_FALSE(is_utf8(bad)) << one_line(bad);
+  }
+}
+
+TEST(Format, OneLine) {
+  EXPECT_EQ(one_line("plain \u00e9"), "plain \u00e9");
+  EXPECT_EQ(one_line("a\nb\tc\r\x1b[0m\x7f\xff"), "a\\nb\\tc\\r\\x1b[0m\\x7f\\xff");
+  EXPECT_EQ(one_line("\u009b"), "\\u009b");
+  EXPECT_EQ(one_line("abcdef", 3), "abc...");
+  EXPECT_EQ(one_line("ab\u20ac", 3), "ab...");  // not through the middle of a character
+  EXPECT_EQ(one_line("abc", 3), "abc");
+}
+
+}  // namespace kintsugi::base
