@@ -1,0 +1,36 @@
+// The samples of an evaluation: windows side by side from the first token to the last.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "kintsugi/data/batch.h"
+#include "kintsugi/data/token_file.h"
+#include "kintsugi/data/window.h"
+
+namespace kintsugi::data {
+
+struct EvaluationOptions {
+  int64_t sequence = 0;
+  bool reset_at_document = false;
+  int64_t vocab_size = 0;  // ids are checked against it; 0: not checked
+};
+
+// Sample n begins at token n * sequence. Together the samples predict every token but the first exactly once, so that
+// a loss over all of them is that of the whole file; what lies behind the end, in the last sample and in any sample
+// behind it (ranks may need some to be even), has the label kIgnored.
+class EvaluationSampler : public SampleSource {
+ public:
+  // UserError if the file has fewer than two tokens.
+  EvaluationSampler(std::shared_ptr<const TokenFile> file, EvaluationOptions options);
+
+  uint64_t num_samples() const;
+  int64_t sequence() const override { return options_.sequence; }
+  void fill(uint64_t first, const BatchView& batch) const override;
+
+ private:
+  std::shared_ptr<const TokenFile> file_;
+  EvaluationOptions options_;
+};
+
+}  // namespace kintsugi::data

@@ -1,0 +1,69 @@
+// A token file: the ids of many documents, one after the other, in a pair of files that Megatron reads and writes
+// (its IndexedDataset), all little-endian:
+//
+//   NAME.bin = ids of all sequences, nothing between them
+//   NAME.idx = "MMIDIDX\0\0"  version: u64 = 1  type: u8  sequences: u64  boundaries: u64
+//              lengths: i32[sequences], in tokens
+//              pointers: i64[sequences], in bytes into NAME.bin
+//              boundaries: i64[boundaries], the first sequence of each document, then the number of sequences
+//              [modes: i8[sequences], which only multimodal files have; ignored here]
+//
+// A document is one sequence, or several where it is longer than a length can say.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+
+#include "kintsugi/base/file.h"
+#include "kintsugi/data/token_type.h"
+
+namespace kintsugi::data {
+
+// "a/train", "a/train.bin" and "a/train.idx" name the same pair: gives "a/train".
+std::filesystem::path token_prefix(const std::filesystem::path& path);
+// prefix + suffix, where a prefix may have dots of its own.
+std::filesystem::path with_suffix(const std::filesystem::path& prefix, std::string_view suffix);
+
+// A pair, mapped for reading. Opening reads the index once (time in proportion to the sequences, no memory) and
+// throws UserError for anything that is damaged. Const use is safe from several threads.
+class TokenFile {
+ public:
+  explicit TokenFile(const std::filesystem::path& path);
+
+  const std::filesystem::path& prefix() const { return prefix_; }
+  TokenType type() const { return type_; }
+  uint64_t num_tokens() const { return num_tokens_; }
+  uint64_t num_sequences() const { return num_sequences_; }
+  uint64_t num_documents() const { return num_documents_; }
+  uint64_t num_bytes() const { return bin_.bytes().size(); }
+  std::span<const std::byte> index_bytes() const { return idx_.bytes(); }
+
+  // The first token of a document; that of document num_documents() is num_tokens().
+  uint64_t document_begin(uint64_t document) const;
+  // The document that holds a token (< num_tokens()), by binary search.
+  uint64_t document_of(uint64_t token) const;
+
+  // Copies tokens [first, first + out.size()). A 64-bit id that fits no int32 becomes the largest int32.
+  void read(uint64_t first, std::span<int32_t> out) const;
+
+ private:
+  void check_header();
+  void check_index() const;
+  int64_t length(uint64_t sequence) const;
+  int64_t pointer(uint64_t sequence) const;
+  int64_t boundary(uint64_t document) const;
+
+  std::filesystem::path prefix_;
+  base::MappedFile idx_;
+  base::MappedFile bin_;
+  TokenType type_ = TokenType::kU16;
+  uint64_t num_tokens_ = 0;
+  uint64_t num_sequences_ = 0;
+  uint64_t num_documents_ = 0;
+  const std::byte* lengths_ = nullptr;  // the three tables, none of them aligned
+  const std::byte* pointers_ = nullptr;
+  const std::byte* boundaries_ = nullptr;
+};
+
+}  // namespace kintsugi::data

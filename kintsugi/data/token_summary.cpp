@@ -1,0 +1,143 @@
+#include "kintsugi/data/token_summary.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <atomic>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
+#include "kintsugi/data/progress.h"
+
+namespace kintsugi::data {
+namespace {
+
+constexpr std::string_view kFormat = "kintsugi tokens";
+constexpr uint64_t kBlock = 1 << 20;            // tokens that a thread takes at a time
+constexpr uint64_t kWorthAWord = 256ull << 20;  // bytes whose scan is announced
+
+std::string hex(uint64_t value) {
+  return fmt::format("{:016x}", value);
+}
+
+// The summary in NAME.json, unless it is absent, not ours, or of another index (someone replaced the pair).
+std::optional<TokenSummary> read_summary(const TokenFile& file) {
+  const std::filesystem::path path = with_suffix(file.prefix(), ".json");
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return std::nullopt;
+  const auto json = nlohmann::json::parse(base::read_file(path), nullptr, false);
+  if (!json.is_object() || json.value("format", "") != kFormat || json.value("version", 0) != 1) return std::nullopt;
+  const std::span<const std::byte> index = file.index_bytes();
+  try {
+    if (json.at("index_checksum") != hex(XXH3_64bits(index.data(), index.size()))) return std::nullopt;
+    TokenSummary summary;
+    summary.num_tokens = json.at("tokens");
+    summary.num_documents = json.at("documents");
+    summary.min_token = json.at("min_token");
+    summary.max_token = json.at("max_token");
+    summary.vocab_size = json.at("vocab_size");
+    summary.tokenizer = json.at("tokenizer");
+    summary.checksum = std::stoull(json.at("checksum").get<std::string>(), nullptr, 16);
+    if (summary.num_tokens != file.num_tokens()) return std::nullopt;
+    return summary;
+  } catch (const std::exception&) {  // a key is missing or of another type: then it tells nothing
+    return std::nullopt;
+  }
+}
+
+TokenSummary scan(const TokenFile& file, int threads, std::FILE* progress) {
+  struct Range {
+    int32_t least = INT32_MAX;
+    int32_t most = INT32_MIN;
+  };
+  std::atomic<uint64_t> next{0};
+  const auto count = static_cast<size_t>(std::max(threads, 1));
+  std::vector<Range> ranges(count);
+  std::vector<std::thread> team;
+  {
+    const bool announce = file.num_bytes() >= kWorthAWord;
+    Progress bar(announce ? progress : nullptr, fmt::format("reading {}.bin", file.prefix().string()),
+                 file.num_bytes());
+    const auto work = [&](size_t me) {
+      std::vector<int32_t> block;
+      while (true) {
+        const uint64_t first = next.fetch_add(kBlock);
+        if (first >= file.num_tokens()) return;
+        block.resize(std::min(kBlock, file.num_tokens() - first));
+        file.read(first, block);
+        const auto [least, most] = std::minmax_element(block.begin(), block.end());
+        ranges[me].least = std::min(ranges[me].least, *least);
+        ranges[me].most = std::max(ranges[me].most, *most);
+        if (me == 0) bar.show(std::min(next.load(), file.num_tokens()) * size_of(file.type()));
+      }
+    };
+    for (size_t i = 1; i < count; ++i) team.emplace_back(work, i);
+    work(0);
+    for (std::thread& thread : team) thread.join();
+  }
+  Range all;
+  for (const Range& range : ranges) {
+    all.least = std::min(all.least, range.least);
+    all.most = std::max(all.most, range.most);
+  }
+  TokenSummary summary;
+  summary.num_tokens = file.num_tokens();
+  summary.num_documents = file.num_documents();
+  if (file.num_tokens() > 0) {
+    summary.min_token = all.least;
+    summary.max_token = all.most;
+  }
+  summary.scanned = true;
+  return summary;
+}
+
+}  // namespace
+
+TokenSummary summarize(const TokenFile& file, int threads, std::FILE* progress) {
+  if (std::optional<TokenSummary> summary = read_summary(file)) return *summary;
+  return scan(file, threads, progress);
+}
+
+void require_vocabulary(const TokenFile& file, const TokenSummary& summary, int64_t vocab_size) {
+  if (summary.num_tokens == 0) return;
+  if (summary.min_token < 0) {
+    throw base::UserError("data", "\"{}.bin\" holds the id {}; token ids are not negative", file.prefix().string(),
+                          summary.min_token);
+  }
+  if (summary.max_token >= vocab_size) {
+    throw base::UserError("data",
+                          "\"{}.bin\" holds the id {}, but the model's vocabulary has {}; vocab must be at least {}",
+                          file.prefix().string(), summary.max_token, vocab_size, summary.max_token + 1);
+  }
+}
+
+uint64_t checksum_of(const TokenFile& file) {
+  const base::MappedFile bin(with_suffix(file.prefix(), ".bin"));
+  return XXH3_64bits(bin.bytes().data(), bin.bytes().size());
+}
+
+std::string tokenizer_fingerprint(std::string_view json) {
+  return hex(XXH3_64bits(json.data(), json.size()));
+}
+
+std::string summary_to_json(const TokenSummary& summary, uint64_t index_checksum) {
+  nlohmann::ordered_json json;
+  json["format"] = kFormat;
+  json["version"] = 1;
+  json["tokens"] = summary.num_tokens;
+  json["documents"] = summary.num_documents;
+  json["min_token"] = summary.min_token;
+  json["max_token"] = summary.max_token;
+  json["vocab_size"] = summary.vocab_size;
+  json["tokenizer"] = summary.tokenizer;
+  json["checksum"] = hex(summary.checksum);
+  json["index_checksum"] = hex(index_checksum);
+  return json.dump(1) + "\n";
+}
+
+}  // namespace kintsugi::data

@@ -1,0 +1,40 @@
+// What one must know of a token file before training on it: how much it holds, and its largest id.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include "kintsugi/data/token_file.h"
+
+namespace kintsugi::data {
+
+// Beside a pair that we wrote stands NAME.json with these values, so that nothing need be read to know them.
+struct TokenSummary {
+  uint64_t num_tokens = 0;
+  uint64_t num_documents = 0;
+  int64_t min_token = -1;  // -1: there is none. A file of ours says 0 without looking, since its ids are not negative
+  int64_t max_token = -1;
+  int64_t vocab_size = 0;  // 0: not known (the file is of another program)
+  std::string tokenizer;   // fingerprint of the tokenizer.json; empty: not known
+  uint64_t checksum = 0;   // XXH3 of NAME.bin
+  bool scanned = false;    // the values come from reading the whole file
+};
+
+// From NAME.json where it belongs to this very index; else by reading all tokens with `threads` threads, and a note to
+// `progress` (null: none) where that takes a while.
+TokenSummary summarize(const TokenFile& file, int threads, std::FILE* progress);
+
+// Throws UserError if the file holds an id that a vocabulary of this size does not have.
+void require_vocabulary(const TokenFile& file, const TokenSummary& summary, int64_t vocab_size);
+
+// The checksum of NAME.bin as it is now: differs from the summary's if a bit has flipped.
+uint64_t checksum_of(const TokenFile& file);
+
+// The fingerprint of a tokenizer: of the content of its tokenizer.json.
+std::string tokenizer_fingerprint(std::string_view json);
+
+std::string summary_to_json(const TokenSummary& summary, uint64_t index_checksum);
+
+}  // namespace kintsugi::data

@@ -1,0 +1,68 @@
+// Writes a token file of any size in bounded memory.
+#pragma once
+
+#include <xxhash.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kintsugi/base/file.h"
+#include "kintsugi/data/token_type.h"
+
+namespace kintsugi::data {
+
+struct TokenWriterOptions {
+  int64_t vocab_size = 0;            // every id is below it; it decides the type
+  std::string tokenizer;             // a fingerprint of the tokenizer, for the summary
+  int64_t max_sequence = INT32_MAX;  // tokens; longer documents become several sequences
+};
+
+// All writing goes to NAME.bin.part and other ".part" files beside it; publish() gives them their names. Until then,
+// and whenever that does not happen, a pair that was there before stays as it was; the destructor removes the parts.
+class TokenWriter {
+ public:
+  TokenWriter(const std::filesystem::path& prefix, TokenWriterOptions options);
+  ~TokenWriter();
+  TokenWriter(const TokenWriter&) = delete;
+  TokenWriter& operator=(const TokenWriter&) = delete;
+
+  void append(std::span<const int32_t> ids);
+  // Ends the document that was appended since the last end; an empty one counts too.
+  void end_document();
+
+  // Syncs everything to disk, under the names of the parts. A document that is open is ended.
+  void finish();
+  // After finish(): the index is renamed last, so that a pair with an index is whole.
+  void publish();
+
+  uint64_t num_tokens() const { return num_tokens_; }
+  uint64_t num_documents() const { return num_documents_; }
+
+ private:
+  void end_sequence();
+  void write_index();
+  void write_summary();
+  std::filesystem::path part(std::string_view suffix) const;
+
+  std::filesystem::path prefix_;
+  TokenWriterOptions options_;
+  TokenType type_;
+  std::optional<base::FileWriter> bin_;
+  std::optional<base::FileWriter> lengths_;     // i32 per sequence: on disk, since a corpus may have 10^9 of them
+  std::optional<base::FileWriter> boundaries_;  // i64 per document
+  std::vector<std::byte> packed_;
+  XXH3_state_t* hash_ = nullptr;
+  uint64_t num_tokens_ = 0;
+  uint64_t num_sequences_ = 0;
+  uint64_t num_documents_ = 0;
+  int64_t in_sequence_ = 0;
+  uint64_t begun_ = 0;  // sequences at the beginning of the open document
+  int64_t max_token_ = -1;
+  bool published_ = false;
+};
+
+}  // namespace kintsugi::data
