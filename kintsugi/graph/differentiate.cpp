@@ -1,0 +1,42 @@
+#include "kintsugi/graph/differentiate.h"
+
+#include <algorithm>
+
+#include "kintsugi/base/error.h"
+
+namespace kintsugi::graph {
+
+std::vector<StateGradient> differentiate(Graph& graph, ValueId of, ValueId seed) {
+  std::vector<std::vector<ValueId>> parts(graph.values().size());
+  parts[static_cast<size_t>(of)].push_back(seed);
+  std::vector<StateGradient> found;
+  const auto last = static_cast<size_t>(graph.value(of).op);
+  graph.phase = Phase::backward;
+  for (size_t i = last + 1; i-- > 0;) {
+    const Op op = graph.op_at(i);  // a copy: the list grows
+    graph.layer = op.layer;
+    std::vector<ValueId> douts;
+    for (ValueId o : op.outs) {
+      const auto& sum = parts[static_cast<size_t>(o)];
+      douts.push_back(sum.empty() ? kNone : graph.add(sum));
+    }
+    if (std::all_of(douts.begin(), douts.end(), [](ValueId d) { return d == kNone; })) continue;
+    if (op.state != kNone) {
+      if (graph.states()[op.state].kind == StateKind::weight) found.push_back({op.state, douts[0], op.layer});
+      continue;
+    }
+    if (!op.row->grad) continue;
+    const std::vector<ValueId> dins = op.row->grad(graph, op, douts);
+    base::require(dins.size() == op.ins.size(), "differentiate", "{} gives {} gradients for {} inputs", op.kind(),
+                  dins.size(), op.ins.size());
+    for (size_t j = 0; j < dins.size(); ++j) {
+      if (dins[j] == kNone) continue;
+      base::require(graph.shape(dins[j]) == graph.shape(op.ins[j]), "differentiate", "{}: gradient {} of input {} {}",
+                    op.kind(), to_string(graph.shape(dins[j])), j, to_string(graph.shape(op.ins[j])));
+      parts[static_cast<size_t>(op.ins[j])].push_back(dins[j]);
+    }
+  }
+  return found;
+}
+
+}  // namespace kintsugi::graph

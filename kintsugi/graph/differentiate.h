@@ -1,0 +1,20 @@
+// Reverse-mode differentiation from graph to graph (Griewank, Walther 2008, chapter 3).
+#pragma once
+
+#include <vector>
+
+#include "kintsugi/graph/graph.h"
+
+namespace kintsugi::graph {
+
+struct StateGradient {
+  StateId state = kNone;
+  ValueId gradient = kNone;
+  int layer = 0;  // of the use
+};
+
+// Appends the backward pass of `of` to the graph, beginning with `seed`, the gradient of `of`. Returns one entry for
+// each use of a weight, in the order in which they become known. A gradient has the dims of its value.
+std::vector<StateGradient> differentiate(Graph& graph, ValueId of, ValueId seed);
+
+}  // namespace kintsugi::graph

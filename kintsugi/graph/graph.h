@@ -1,0 +1,130 @@
+// Graphs: values with ordered named dims, operations in a list, states that outlive a step. Plain data, copied freely.
+// Nothing here knows a mesh, a layout or a rank.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kintsugi/graph/op_row.h"
+#include "kintsugi/tensor/attributes.h"
+#include "kintsugi/tensor/shape.h"
+
+namespace kintsugi::graph {
+
+enum class StateKind { weight, gradient, optimizer, statistic, cache };
+std::string_view name_of(StateKind kind);
+
+// How a state begins: a constant, or normal numbers of mean 0 keyed by (seed, name, index), or another state's values.
+struct Init {
+  enum class Kind { constant, normal, copy };
+  Kind kind = Kind::constant;
+  double value = 0.0;  // the constant, or the standard deviation
+  std::string source;  // of copy: the state's name
+};
+
+// What outlives a step: a weight, an accumulator (gradient), a moment or master weight (optimizer), a number of the
+// run (statistic), a key-value cache.
+struct State {
+  std::string name;
+  tensor::Type type;
+  StateKind kind = StateKind::weight;
+  int layer = 0;
+  bool decay = false;  // weight decay applies
+  Init init = {};
+  bool saved = true;  // stands in a checkpoint: not what is made anew from others
+};
+
+// The states of a model, shared by all of its graphs. StateId is the position.
+class StateTable {
+ public:
+  StateId add(State state);  // InternalError where the name stands already
+  StateId find(std::string_view name) const;  // or kNone
+  const State& operator[](StateId id) const { return states_[static_cast<size_t>(id)]; }
+  size_t size() const { return states_.size(); }
+  auto begin() const { return states_.begin(); }
+  auto end() const { return states_.end(); }
+
+ private:
+  std::vector<State> states_;
+};
+
+enum class Phase { forward, backward, update };
+std::string_view name_of(Phase phase);
+
+struct Value {
+  std::string name;
+  tensor::Type type;
+  int op = -1;  // the operation that makes it
+};
+
+struct Op {
+  const OpRow* row = nullptr;
+  std::vector<ValueId> ins;
+  std::vector<ValueId> outs;
+  tensor::Attributes attributes;
+  StateId state = kNone;  // of `state`, `accumulate`, `assign`
+  Phase phase = Phase::forward;
+  int layer = 0;
+
+  std::string_view kind() const { return row->kind; }
+};
+
+class Graph {
+ public:
+  Graph(std::string name, const OpTable& table, const StateTable& states) : name_(name), table_(&table), states_(&states) {}
+
+  // Where the next operations belong.
+  Phase phase = Phase::forward;
+  int layer = 0;
+
+  // Appends an operation whose outputs follow from its row. `name` names the outputs in prints.
+  std::vector<ValueId> apply(std::string_view kind, std::vector<ValueId> ins, tensor::Attributes attributes = {},
+                             std::string_view name = {});
+  // The same where there is one output.
+  ValueId op(std::string_view kind, std::vector<ValueId> ins, tensor::Attributes attributes = {}, std::string_view name = {});
+  // Appends an operation whose outputs are said: inputs, broadcasts, gradients of tables.
+  std::vector<ValueId> make(std::string_view kind, std::vector<ValueId> ins, std::vector<tensor::Type> outs,
+                            tensor::Attributes attributes = {}, std::string_view name = {});
+
+  // Building blocks whose attributes follow from their operands.
+  ValueId input(std::string_view name, tensor::Type type);
+  ValueId fill(double value, tensor::Type type);
+  ValueId read(StateId state);
+  void accumulate(ValueId value, StateId state);
+  void assign(ValueId value, StateId state);
+  ValueId add(std::vector<ValueId> values);  // one: itself
+  ValueId scale(ValueId x, double by);
+  // Sums over every dim that is not in the type's shape; x itself where nothing is to do.
+  ValueId sum_to(ValueId x, const tensor::Type& type);
+  // The product of a and b, summed over every dim that is not in `dims`.
+  ValueId contract(ValueId a, ValueId b, std::string_view dims, tensor::DType dtype);
+  ValueId rename(ValueId x, std::string_view from, std::string_view to);
+
+  // The type of the gradient of x: as x, but fp32 at least where x is a weight that is read.
+  tensor::Type gradient_type(ValueId x) const;
+
+  const std::string& name() const { return name_; }
+  const std::vector<Op>& ops() const { return ops_; }
+  const std::vector<Value>& values() const { return values_; }
+  const Op& op_at(size_t i) const { return ops_[i]; }
+  const Value& value(ValueId id) const { return values_[static_cast<size_t>(id)]; }
+  const tensor::Type& type(ValueId id) const { return value(id).type; }
+  const tensor::Shape& shape(ValueId id) const { return type(id).shape; }
+  const StateTable& states() const { return *states_; }
+  const OpTable& table() const { return *table_; }
+
+ private:
+  std::string name_;
+  const OpTable* table_;
+  const StateTable* states_;
+  std::vector<Op> ops_;
+  std::vector<Value> values_;
+};
+
+// fp32 for bf16 and fp16, else the dtype itself: the dtype of statistics, gradients of weights and optimizer state.
+tensor::DType wide(tensor::DType dtype);
+
+}  // namespace kintsugi::graph

@@ -1,0 +1,45 @@
+// The graphs of a model: a training step is two, micro-batch and update, joined by accumulators; evaluation and
+// generation are others over the same weights.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "kintsugi/graph/graph.h"
+#include "kintsugi/models/builder.h"
+
+namespace kintsugi::models {
+
+// Names of the states that the loop reads.
+constexpr std::string_view kLossSum = "loss.sum";          // over counted tokens of the step, [] fp64
+constexpr std::string_view kLossCount = "loss.count";
+constexpr std::string_view kGradientNorm = "update.norm";  // of the mean loss, before clipping
+constexpr std::string_view kFinite = "update.finite";      // 1: the update was made, 0: it was skipped
+constexpr std::string_view kUpdates = "update.count";
+constexpr std::string_view kLossScale = "loss_scale";
+constexpr std::string_view kEvaluateSum = "evaluate.sum";
+constexpr std::string_view kEvaluateCount = "evaluate.count";
+
+struct Graphs {
+  std::unique_ptr<graph::StateTable> states;  // at a fixed place: the graphs point to it
+  std::optional<Graph> micro;                 // forward and backward of one micro-batch
+  std::optional<Graph> update;
+  std::optional<Graph> evaluate;
+  std::optional<Graph> prefill;
+  std::optional<Graph> decode;
+};
+
+// Forward alone is for `explain`: micro without its backward part.
+Graph build_forward(const config::Settings& settings, graph::StateTable& states);
+
+// micro, update, evaluate. Needs resolved settings.
+Graphs build_training(const config::Settings& settings);
+
+// evaluate alone, with `batch` samples of `sequence` tokens.
+Graphs build_evaluation(const config::Settings& settings, int64_t batch, int64_t sequence);
+
+// prefill (prompts of up to `prompt` tokens, padded) and decode (one token), with caches of `cache` positions. Their
+// last value is the logits [batch vocab].
+Graphs build_generation(const config::Settings& settings, int64_t batch, int64_t prompt, int64_t cache);
+
+}  // namespace kintsugi::models

@@ -1,0 +1,106 @@
+#include "kintsugi/models/update.h"
+
+#include "kintsugi/models/step.h"
+#include "kintsugi/ops/rows.h"
+
+namespace kintsugi::models {
+
+using graph::State;
+using graph::StateId;
+using graph::StateKind;
+using graph::StateTable;
+
+namespace {
+
+struct Parameter {
+  StateId weight;
+  StateId gradient;
+};
+
+// The optimizer's own copy of a weight, or a moment.
+StateId companion(StateTable& states, StateId of, const std::string& suffix, Init init) {
+  const State weight = states[of];
+  return states.add({.name = weight.name + suffix,
+                     .type = {weight.type.shape, graph::wide(weight.type.dtype)},
+                     .kind = StateKind::optimizer,
+                     .layer = weight.layer,
+                     .decay = weight.decay,
+                     .init = init});
+}
+
+}  // namespace
+
+StateId number(StateTable& states, const std::string& name, double start, int layer, bool saved) {
+  const StateId found = states.find(name);
+  if (found != graph::kNone) return found;
+  return states.add({.name = name, .type = ops::scalar(), .kind = StateKind::statistic, .layer = layer,
+                     .init = {Init::Kind::constant, start, {}}, .saved = saved});
+}
+
+Graph build_update(const config::Train& train, StateTable& states) {
+  Graph g("update", ops::operations(), states);
+  g.phase = graph::Phase::update;
+  std::vector<Parameter> parameters;
+  for (size_t i = 0; i < states.size(); ++i) {
+    const auto id = static_cast<StateId>(i);
+    const StateId gradient = states.find(states[id].name + ".gradient");
+    if (states[id].kind == StateKind::weight && gradient != graph::kNone) parameters.push_back({id, gradient});
+  }
+
+  g.layer = -1;
+  const bool scaled = states.find(kLossScale) != graph::kNone;
+  const StateId scale_state = scaled ? states.find(kLossScale) : graph::kNone;
+  const ValueId scale = scaled ? g.read(scale_state) : g.fill(1.0, ops::scalar());
+  std::vector<ValueId> operands = {g.read(states.find(kLossCount)), scale};
+  std::vector<ValueId> gradients;
+  for (const Parameter& p : parameters) {
+    g.layer = states[p.weight].layer;
+    gradients.push_back(g.read(p.gradient));
+    operands.push_back(g.op("sum_squares", {gradients.back()}));
+  }
+  g.layer = -1;
+  const std::vector<ValueId> outcome = g.apply("update_scale", operands, {{"clip", train.clip}});
+  const ValueId factor = outcome[1], finite = outcome[2];
+  const StateId count = number(states, std::string(kUpdates), 0.0, -1, true);
+  const ValueId updates = g.read(count);
+  g.assign(outcome[0], number(states, std::string(kGradientNorm), 0.0, -1, false));
+  g.assign(finite, number(states, std::string(kFinite), 1.0, -1, false));
+
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const State weight = states[parameters[i].weight];
+    g.layer = weight.layer;
+    const bool narrow = weight.type.dtype != graph::wide(weight.type.dtype);
+    const StateId master = narrow ? companion(states, parameters[i].weight, ".master", weight.init) : parameters[i].weight;
+    tensor::Attributes attributes = {{"weight_decay", weight.decay ? train.weight_decay : 0.0}};
+    if (narrow) attributes.set("weight", std::string(name_of(weight.type.dtype)));
+    std::vector<StateId> targets = {master, companion(states, parameters[i].weight, ".m", {})};
+    std::vector<ValueId> ins = {g.read(master), gradients[i], g.read(targets[1])};
+    const bool adamw = train.optimizer == "adamw";
+    if (adamw) {
+      attributes.set("beta1", train.betas[0]);
+      attributes.set("beta2", train.betas[1]);
+      attributes.set("epsilon", train.epsilon);
+      targets.push_back(companion(states, parameters[i].weight, ".v", {}));
+      ins.push_back(g.read(targets[2]));
+    } else {
+      attributes.set("momentum", train.momentum);
+    }
+    ins.insert(ins.end(), {factor, finite});
+    if (adamw) ins.push_back(updates);
+    if (narrow) targets.push_back(parameters[i].weight);
+    const std::vector<ValueId> outs = g.apply(train.optimizer, ins, attributes, weight.name);
+    for (size_t j = 0; j < outs.size(); ++j) g.assign(outs[j], targets[j]);
+  }
+
+  g.layer = -1;
+  g.assign(g.add({updates, finite}), count);
+  if (scaled) {
+    const StateId good = number(states, "loss_scale.good", 0.0, -1, true);
+    const std::vector<ValueId> next = g.apply("loss_scale", {finite, scale, g.read(good)}, {{"growth_interval", int64_t{2000}}});
+    g.assign(next[0], scale_state);
+    g.assign(next[1], good);
+  }
+  return g;
+}
+
+}  // namespace kintsugi::models

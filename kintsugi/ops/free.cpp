@@ -1,0 +1,10 @@
+// What costs nothing in any layout: inputs, constants, repetition. Each consumer gets them as it asks.
+#include "kintsugi/ops/rows.h"
+
+namespace kintsugi::ops {
+
+std::vector<OpRow> free_rows() {
+  return {{.kind = "input", .free = true}, {.kind = "fill", .free = true}, {.kind = "broadcast", .free = true}};
+}
+
+}  // namespace kintsugi::ops

@@ -1,0 +1,29 @@
+// What generation needs: keys and values that outlive a step, and the position whose logits are asked for.
+#include "kintsugi/ops/rows.h"
+
+namespace kintsugi::ops {
+
+// cache [batch key_seq kv_heads head_dim], x [batch seq kv_heads head_dim] -> the cache with x at its place
+OpRow cache_write() {
+  return {.kind = "cache_write",
+          .infer = like_first,
+          .flops = [](Types, Types, const Attributes&) { return 0.0; },
+          .whole = {"key_seq", "seq"},
+          .in_place = {{0, 0}},
+          .must_share = true};
+}
+
+// x [batch seq embed] -> [batch embed], at the last position of the prompt
+OpRow take() {
+  return {.kind = "take",
+          .infer = [](Types ins, const Attributes&) -> std::vector<Type> {
+            std::vector<tensor::Dim> dims;
+            for (const tensor::Dim& d : ins[0].shape)
+              if (d.name != "seq") dims.push_back(d);
+            return {{Shape(dims), ins[0].dtype}};
+          },
+          .flops = [](Types, Types, const Attributes&) { return 0.0; },
+          .whole = {"seq"}};
+}
+
+}  // namespace kintsugi::ops

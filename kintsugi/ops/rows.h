@@ -1,0 +1,76 @@
+// The rows of all operations, one file per operation and its gradient. docs/operations.md says what each computes.
+#pragma once
+
+#include "kintsugi/graph/graph.h"
+
+namespace kintsugi::ops {
+
+using graph::Graph;
+using graph::kNone;
+using graph::Op;
+using graph::OpRow;
+using graph::Types;
+using graph::ValueId;
+using tensor::Attributes;
+using tensor::DType;
+using tensor::Shape;
+using tensor::Type;
+
+// The visible list.
+const graph::OpTable& operations();
+
+std::vector<OpRow> state_rows();  // state, accumulate, assign
+std::vector<OpRow> free_rows();   // input, fill, broadcast
+OpRow add();
+OpRow scale();
+OpRow sum();
+OpRow cast();
+OpRow rename();
+OpRow contract();
+OpRow embedding();
+OpRow embedding_grad();
+OpRow position();
+OpRow position_grad();
+OpRow layer_norm();
+OpRow layer_norm_grad();
+OpRow rms_norm();
+OpRow rms_norm_grad();
+OpRow gelu();
+OpRow gelu_grad();
+OpRow silu();
+OpRow silu_grad();
+OpRow relu();
+OpRow relu_grad();
+OpRow gated();
+OpRow gated_grad();
+OpRow rotary();
+OpRow attention();
+OpRow attention_grad();
+OpRow dropout();
+OpRow head();
+OpRow head_grad();
+OpRow cross_entropy();
+OpRow cross_entropy_grad();
+OpRow sum_squares();
+OpRow update_scale();
+OpRow adamw();
+OpRow sgd();
+OpRow loss_scale();
+OpRow cache_write();
+OpRow take();
+
+// Shared by several rows.
+std::vector<Type> like_first(Types ins, const Attributes&);  // one output like the first input
+Type scalar();                                               // [] fp64, a number of the run
+double elements(Types types);                                // of the first
+
+// An elementwise y = f(x) and its gradient f'(x) * dy.
+OpRow unary(std::string_view kind, graph::GradRule grad, graph::FlopsRule flops);
+OpRow unary_grad(std::string_view kind, std::string_view family, graph::FlopsRule flops);
+
+template <int PerElement>
+double per_element(Types, Types outs, const Attributes&) {
+  return PerElement * elements(outs);
+}
+
+}  // namespace kintsugi::ops

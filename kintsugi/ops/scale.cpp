@@ -1,0 +1,16 @@
+#include "kintsugi/ops/rows.h"
+
+namespace kintsugi::ops {
+
+OpRow scale() {
+  return {.kind = "scale",
+          .infer = like_first,
+          .grad = [](Graph& g, const Op& op, std::span<const ValueId> dy) -> std::vector<ValueId> {
+            return {g.scale(dy[0], op.attributes.number("by"))};
+          },
+          .additive = true,
+          .flat = true,
+          .in_place = {{0, 0}}};
+}
+
+}  // namespace kintsugi::ops
