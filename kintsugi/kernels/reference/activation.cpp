@@ -1,0 +1,80 @@
+#include "kintsugi/kernels/reference/activation.h"
+
+#include <cmath>
+#include <numbers>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/kernels/reference/values.h"
+
+namespace kintsugi::kernels::reference {
+namespace {
+
+// Hendrycks, Gimpel 2016, "Gaussian error linear units", section 2.
+double gelu_value(double x) {
+  return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
+}
+
+double gelu_slope(double x) {
+  const double density = std::exp(-0.5 * x * x) / std::sqrt(2 * std::numbers::pi);
+  return 0.5 * (1 + std::erf(x / std::numbers::sqrt2)) + x * density;
+}
+
+// The approximation of the same paper: 0.5 x (1 + tanh(u)), u = sqrt(2 / pi) (x + 0.044715 x^3).
+const double kRoot = std::sqrt(2 / std::numbers::pi);
+
+double gelu_tanh_value(double x) {
+  return 0.5 * x * (1 + std::tanh(kRoot * (x + 0.044715 * x * x * x)));
+}
+
+double gelu_tanh_slope(double x) {
+  const double t = std::tanh(kRoot * (x + 0.044715 * x * x * x));
+  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * kRoot * (1 + 3 * 0.044715 * x * x);
+}
+
+double sigmoid(double x) {
+  return 1 / (1 + std::exp(-x));
+}
+double silu_value(double x) {
+  return x * sigmoid(x);
+}
+double silu_slope(double x) {
+  return sigmoid(x) * (1 + x * (1 - sigmoid(x)));
+}
+
+double relu_value(double x) {
+  return x > 0 ? x : 0;
+}
+double relu_slope(double x) {
+  return x > 0 ? 1 : 0;
+}
+
+constexpr Activation kActivations[] = {
+    {"gelu", gelu_value, gelu_slope},
+    {"gelu_tanh", gelu_tanh_value, gelu_tanh_slope},
+    {"silu", silu_value, silu_slope},
+    {"relu", relu_value, relu_slope},
+};
+
+}  // namespace
+
+const Activation& activation(std::string_view name) {
+  for (const Activation& a : kActivations) {
+    if (a.name == name) return a;
+  }
+  throw base::InternalError("kernels", "no activation \"{}\"; there are gelu, gelu_tanh, silu, relu", name);
+}
+
+void apply(const Activation& activation, const KernelCall& call) {
+  std::vector<double> y = load(call.ins[0]);
+  for (double& element : y) element = activation.value(element);
+  store(call, 0, y);
+}
+
+void apply_grad(const Activation& activation, const KernelCall& call) {
+  const std::vector<double> x = load(call.ins[0]);
+  std::vector<double> dx = load(call.ins[1]);
+  for (size_t i = 0; i < x.size(); ++i) dx[i] *= activation.slope(x[i]);
+  store(call, 0, dx);
+}
+
+}  // namespace kintsugi::kernels::reference

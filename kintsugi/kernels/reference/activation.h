@@ -1,0 +1,23 @@
+// The activations: value and slope of each, by name.
+#pragma once
+
+#include <string_view>
+
+#include "kintsugi/kernels/kernel_set.h"
+
+namespace kintsugi::kernels::reference {
+
+struct Activation {
+  std::string_view name;
+  double (*value)(double);
+  double (*slope)(double);
+};
+
+// "gelu" (with the error function), "gelu_tanh", "silu" or "relu"; InternalError for another.
+const Activation& activation(std::string_view name);
+
+// y = value(x) and dx = slope(x) * dy, element by element.
+void apply(const Activation& activation, const KernelCall& call);
+void apply_grad(const Activation& activation, const KernelCall& call);
+
+}  // namespace kintsugi::kernels::reference

@@ -1,0 +1,144 @@
+#include <cmath>
+#include <limits>
+
+#include "kintsugi/kernels/reference/reference.h"
+#include "kintsugi/kernels/reference/values.h"
+
+namespace kintsugi::kernels::reference {
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// What attention and its gradient share: the operands, what is visible, and the way through the queries.
+// q: [batch seq kv_heads group head_dim], k, v: [batch key_seq kv_heads head_dim]
+struct Setting {
+  explicit Setting(const KernelCall& call, bool has_starts)
+      : q(load(call.ins[0])),
+        k(load(call.ins[1])),
+        v(load(call.ins[2])),
+        q_shape(call.ins[0].shape()),
+        keys(call.ins[1].size("key_seq")),
+        head_dim(call.ins[0].size("head_dim")),
+        key_stride(stride(call.ins[1].shape(), "key_seq")),
+        scale(call.attributes.number("scale")),
+        causal(call.attributes.integer("causal") != 0),
+        query_of(global_of_local(call.index("seq"))),
+        key_of(global_of_local(call.index("key_seq"))),
+        whole_keys(call.index("key_seq").whole()),
+        mask(call, call.attributes.number_or("dropout", 0), call.attributes.text_or("key", "")) {
+    rows = Shape({{"batch", q_shape.size("batch")},
+                  {"seq", q_shape.size("seq")},
+                  {"kv_heads", q_shape.size("kv_heads")},
+                  {"group", q_shape.size("group")}});
+    key_begin = offsets(rows, call.ins[1].shape());
+    position = positions_in_whole(call, rows);
+    if (has_starts) {
+      const std::vector<int64_t> starts = load_integers(call.ins[3]);  // [batch seq]
+      for (int64_t i : offsets(rows, call.ins[3].shape())) first.push_back(starts[static_cast<size_t>(i)]);
+    } else {
+      first.assign(key_begin.size(), 0);
+    }
+  }
+
+  int64_t num_rows() const { return rows.elements(); }
+  const double* q_row(int64_t row) const { return q.data() + row * head_dim; }
+  int64_t key_offset(int64_t row, int64_t t) const { return key_begin[static_cast<size_t>(row)] + t * key_stride; }
+
+  bool visible(int64_t row, int64_t t) const {
+    const int64_t key = key_of[static_cast<size_t>(t)];
+    const int64_t heads = rows.size("kv_heads") * rows.size("group");
+    const int64_t query = query_of[static_cast<size_t>(row / heads % rows.size("seq"))];
+    return key >= 0 && (!causal || key <= query) && key >= first[static_cast<size_t>(row)];
+  }
+
+  double score(int64_t row, int64_t t) const {
+    const double* key = k.data() + key_offset(row, t);
+    double dot = 0;
+    for (int64_t i = 0; i < head_dim; ++i) dot += q_row(row)[i] * key[i];
+    return dot * scale;
+  }
+
+  // Dropout's factor of a visible pair.
+  double kept(int64_t row, int64_t t) const {
+    return mask(position[static_cast<size_t>(row)] * whole_keys + key_of[static_cast<size_t>(t)]);
+  }
+
+  std::vector<double> q, k, v;
+  Shape q_shape;
+  int64_t keys, head_dim, key_stride;
+  double scale;
+  bool causal;
+  std::vector<int64_t> query_of, key_of;  // global indices
+  int64_t whole_keys;
+  DropoutMask mask;
+  Shape rows;                      // [batch seq kv_heads group]
+  std::vector<int64_t> key_begin;  // where the first key of a row's head stands in k and v
+  std::vector<int64_t> position;   // of a row in the whole
+  std::vector<int64_t> first;      // the first visible key of a row
+};
+
+}  // namespace
+
+void attention(const KernelCall& call) {
+  const Setting s(call, call.ins.size() > 3);
+  std::vector<double> o(s.q.size(), 0.0), lse;  // [batch seq kv_heads group head_dim], [batch seq kv_heads group]
+  std::vector<double> scores(static_cast<size_t>(s.keys));
+  for (int64_t row = 0; row < s.num_rows(); ++row) {
+    double top = -kInfinity, sum = 0;
+    for (int64_t t = 0; t < s.keys; ++t) {
+      const double score = s.visible(row, t) ? s.score(row, t) : -kInfinity;
+      scores[static_cast<size_t>(t)] = score;
+      if (!(score <= top)) top = score;
+    }
+    if (top == -kInfinity) {
+      lse.push_back(-kInfinity);
+      continue;
+    }
+    for (double score : scores) sum += std::exp(score - top);
+    lse.push_back(top + std::log(sum));
+    for (int64_t t = 0; t < s.keys; ++t) {
+      if (!s.visible(row, t)) continue;
+      const double p = std::exp(scores[static_cast<size_t>(t)] - lse.back()) * s.kept(row, t);
+      const double* value = s.v.data() + s.key_offset(row, t);
+      for (int64_t i = 0; i < s.head_dim; ++i) o[static_cast<size_t>(row * s.head_dim + i)] += p * value[i];
+    }
+  }
+  store(call, 0, o);
+  store(call, 1, lse);
+}
+
+// With D = sum of do * o over a row, and dropout's factor m: dv = m p do, dscore = p (m (do.v) - D).
+void attention_grad(const KernelCall& call) {
+  const bool has_starts = call.ins.size() > 6;
+  const Setting s(call, has_starts);
+  const size_t at = has_starts ? 4 : 3;
+  const std::vector<double> o = load(call.ins[at]), lse = load(call.ins[at + 1]), d_o = load(call.ins[at + 2]);
+  std::vector<double> dq(s.q.size(), 0.0), dk(s.k.size(), 0.0), dv(s.v.size(), 0.0);
+  for (int64_t row = 0; row < s.num_rows(); ++row) {
+    const double row_lse = lse[static_cast<size_t>(row)];
+    if (row_lse == -kInfinity) continue;
+    const double *q_row = s.q_row(row), *o_row = o.data() + row * s.head_dim, *do_row = d_o.data() + row * s.head_dim;
+    double* dq_row = dq.data() + row * s.head_dim;
+    double d = 0;
+    for (int64_t i = 0; i < s.head_dim; ++i) d += do_row[i] * o_row[i];
+    for (int64_t t = 0; t < s.keys; ++t) {
+      if (!s.visible(row, t)) continue;
+      const int64_t key = s.key_offset(row, t);
+      const double p = std::exp(s.score(row, t) - row_lse), m = s.kept(row, t);
+      double dp = 0;
+      for (int64_t i = 0; i < s.head_dim; ++i) dp += do_row[i] * s.v[static_cast<size_t>(key + i)];
+      const double dscore = p * (m * dp - d) * s.scale;
+      for (int64_t i = 0; i < s.head_dim; ++i) {
+        dq_row[i] += dscore * s.k[static_cast<size_t>(key + i)];
+        dk[static_cast<size_t>(key + i)] += dscore * q_row[i];
+        dv[static_cast<size_t>(key + i)] += m * p * do_row[i];
+      }
+    }
+  }
+  store(call, 0, dq);
+  store(call, 1, dk);
+  store(call, 2, dv);
+}
+
+}  // namespace kintsugi::kernels::reference

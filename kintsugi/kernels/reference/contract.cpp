@@ -1,0 +1,35 @@
+#include "kintsugi/kernels/reference/reference.h"
+#include "kintsugi/kernels/reference/values.h"
+
+namespace kintsugi::kernels::reference {
+
+// y: the dims of the product that are kept; `summed`: those of a and b that y lacks.
+void contract(const KernelCall& call) {
+  const View &a_view = call.ins[0], &b_view = call.ins[1];
+  const Shape& kept = call.outs[0].shape();
+  std::vector<tensor::Dim> lacking;
+  for (const tensor::Dim& dim : a_view.shape()) {
+    if (!kept.has(dim.name)) lacking.push_back(dim);
+  }
+  for (const tensor::Dim& dim : b_view.shape()) {
+    if (!kept.has(dim.name) && !a_view.shape().has(dim.name)) lacking.push_back(dim);
+  }
+  const Shape summed(lacking);
+
+  const std::vector<double> a = load(a_view), b = load(b_view);
+  const std::vector<int64_t> a_begin = offsets(kept, a_view.shape()), b_begin = offsets(kept, b_view.shape());
+  const std::vector<int64_t> a_step = offsets(summed, a_view.shape()), b_step = offsets(summed, b_view.shape());
+  std::vector<double> y(a_begin.size(), 0.0);
+  for (size_t i = 0; i < y.size(); ++i) {
+    const double *a_row = a.data() + a_begin[i], *b_row = b.data() + b_begin[i];
+    for (size_t j = 0; j < a_step.size(); ++j) y[i] += a_row[a_step[j]] * b_row[b_step[j]];
+  }
+  if (call.ins.size() > 2) {
+    const std::vector<double> bias = load(call.ins[2]);
+    const std::vector<int64_t> at = offsets(kept, call.ins[2].shape());
+    for (size_t i = 0; i < y.size(); ++i) y[i] += bias[static_cast<size_t>(at[i])];
+  }
+  store(call, 0, y);
+}
+
+}  // namespace kintsugi::kernels::reference

@@ -1,0 +1,36 @@
+#include "kintsugi/kernels/reference/reference.h"
+#include "kintsugi/kernels/reference/values.h"
+
+namespace kintsugi::kernels::reference {
+
+void embedding(const KernelCall& call) {
+  const std::vector<int64_t> tokens = load_integers(call.ins[0]);  // [batch seq]
+  const std::vector<double> table = load(call.ins[1]);             // [vocab embed]
+  const std::vector<int64_t> row_of = local_of_global(call.index("vocab"));
+  const int64_t embed = width(call.ins[1].shape());
+  std::vector<double> y;  // [batch seq embed]
+  for (int64_t token : tokens) {
+    const int64_t row = at_or_absent(row_of, token);
+    for (int64_t e = 0; e < embed; ++e) y.push_back(row < 0 ? 0.0 : table[static_cast<size_t>(row * embed + e)]);
+  }
+  store(call, 0, y);
+}
+
+void embedding_grad(const KernelCall& call) {
+  const std::vector<int64_t> tokens = load_integers(call.ins[0]);  // [batch seq]
+  const std::vector<double> dy = load(call.ins[1]);                // [batch seq embed]
+  const std::vector<int64_t> row_of = local_of_global(call.index("vocab"));
+  const int64_t embed = width(call.ins[1].shape());
+  std::vector<double> dtable(static_cast<size_t>(call.outs[0].elements()), 0.0);  // [vocab embed]
+  const double* dy_row = dy.data();
+  for (int64_t token : tokens) {
+    const int64_t row = at_or_absent(row_of, token);
+    if (row >= 0) {
+      for (int64_t e = 0; e < embed; ++e) dtable[static_cast<size_t>(row * embed + e)] += dy_row[e];
+    }
+    dy_row += embed;
+  }
+  store(call, 0, dtable);
+}
+
+}  // namespace kintsugi::kernels::reference

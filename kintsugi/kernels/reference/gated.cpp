@@ -1,0 +1,27 @@
+#include "kintsugi/kernels/reference/activation.h"
+#include "kintsugi/kernels/reference/reference.h"
+#include "kintsugi/kernels/reference/values.h"
+
+namespace kintsugi::kernels::reference {
+
+void gated(const KernelCall& call) {
+  const Activation& act = activation(call.attributes.text("activation"));
+  const std::vector<double> gate = load(call.ins[0]);
+  std::vector<double> y = load(call.ins[1]);
+  for (size_t i = 0; i < y.size(); ++i) y[i] *= act.value(gate[i]);
+  store(call, 0, y);
+}
+
+void gated_grad(const KernelCall& call) {
+  const Activation& act = activation(call.attributes.text("activation"));
+  const std::vector<double> gate = load(call.ins[0]), up = load(call.ins[1]), dy = load(call.ins[2]);
+  std::vector<double> dgate(gate.size()), dup(gate.size());
+  for (size_t i = 0; i < gate.size(); ++i) {
+    dgate[i] = dy[i] * up[i] * act.slope(gate[i]);
+    dup[i] = dy[i] * act.value(gate[i]);
+  }
+  store(call, 0, dgate);
+  store(call, 1, dup);
+}
+
+}  // namespace kintsugi::kernels::reference

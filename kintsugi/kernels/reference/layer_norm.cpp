@@ -1,0 +1,72 @@
+#include <cmath>
+
+#include "kintsugi/kernels/reference/reference.h"
+#include "kintsugi/kernels/reference/values.h"
+
+namespace kintsugi::kernels::reference {
+
+namespace {
+
+struct Statistics {
+  double mean = 0;
+  double inverse_deviation = 0;  // 1 / sqrt(variance + epsilon)
+};
+
+// Of one row.
+Statistics statistics_of(const double* x, int64_t n, double epsilon) {
+  double mean = 0, variance = 0;
+  for (int64_t i = 0; i < n; ++i) mean += x[i];
+  mean /= static_cast<double>(n);
+  for (int64_t i = 0; i < n; ++i) variance += (x[i] - mean) * (x[i] - mean);
+  variance /= static_cast<double>(n);
+  return {mean, 1 / std::sqrt(variance + epsilon)};
+}
+
+}  // namespace
+
+// In the rows below, xhat = (x - mean) * inverse_deviation.
+
+void layer_norm(const KernelCall& call) {
+  const std::vector<double> x = load(call.ins[0]), gamma = load(call.ins[1]);  // [... embed], [embed]
+  const int64_t n = width(call.ins[0].shape());
+  const std::vector<double> beta =
+      call.ins.size() > 2 ? load(call.ins[2]) : std::vector<double>(static_cast<size_t>(n), 0.0);
+  const double epsilon = call.attributes.number("epsilon");
+  std::vector<double> y;
+  for (int64_t row = 0; row < rows(call.ins[0].shape()); ++row) {
+    const double* x_row = x.data() + row * n;
+    const Statistics s = statistics_of(x_row, n, epsilon);
+    for (size_t i = 0; i < gamma.size(); ++i) {
+      y.push_back((x_row[i] - s.mean) * s.inverse_deviation * gamma[i] + beta[i]);
+    }
+  }
+  store(call, 0, y);
+}
+
+// With g = dy * gamma: dx = inverse_deviation * (g - mean of g - xhat * mean of (g * xhat)).
+void layer_norm_grad(const KernelCall& call) {
+  const std::vector<double> x = load(call.ins[0]), gamma = load(call.ins[1]), dy = load(call.ins[2]);
+  const int64_t n = width(call.ins[0].shape());
+  const double epsilon = call.attributes.number("epsilon");
+  std::vector<double> dx, dgamma(gamma.size(), 0.0), dbeta(gamma.size(), 0.0);
+  std::vector<double> xhat(gamma.size()), g(gamma.size());
+  for (int64_t row = 0; row < rows(call.ins[0].shape()); ++row) {
+    const double *x_row = x.data() + row * n, *dy_row = dy.data() + row * n;
+    const Statistics s = statistics_of(x_row, n, epsilon);
+    double mean_g = 0, mean_gx = 0;
+    for (size_t i = 0; i < gamma.size(); ++i) {
+      xhat[i] = (x_row[i] - s.mean) * s.inverse_deviation;
+      g[i] = dy_row[i] * gamma[i];
+      mean_g += g[i] / static_cast<double>(n);
+      mean_gx += g[i] * xhat[i] / static_cast<double>(n);
+      dgamma[i] += dy_row[i] * xhat[i];
+      dbeta[i] += dy_row[i];
+    }
+    for (size_t i = 0; i < gamma.size(); ++i) dx.push_back(s.inverse_deviation * (g[i] - mean_g - xhat[i] * mean_gx));
+  }
+  store(call, 0, dx);
+  store(call, 1, dgamma);
+  if (call.outs.size() > 2) store(call, 2, dbeta);
+}
+
+}  // namespace kintsugi::kernels::reference

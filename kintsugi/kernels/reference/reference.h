@@ -1,0 +1,49 @@
+// The kernels of the reference set: slow and obvious, generic over the floating dtypes (widened to fp64, rounded once
+// where stored) and over the order of named dims. What each computes is the table of docs/operations.md.
+#pragma once
+
+#include "kintsugi/kernels/kernel_set.h"
+
+namespace kintsugi::kernels::reference {
+
+void accumulate(const KernelCall&);
+void adamw(const KernelCall&);
+void add(const KernelCall&);
+void attention(const KernelCall&);
+void attention_grad(const KernelCall&);
+void broadcast(const KernelCall&);
+void cache_write(const KernelCall&);
+void cast(const KernelCall&);
+void contract(const KernelCall&);
+void cross_entropy(const KernelCall&);
+void cross_entropy_grad(const KernelCall&);
+void dropout(const KernelCall&);
+void embedding(const KernelCall&);
+void embedding_grad(const KernelCall&);
+void fill(const KernelCall&);
+void gated(const KernelCall&);
+void gated_grad(const KernelCall&);
+void gelu(const KernelCall&);
+void gelu_grad(const KernelCall&);
+void head(const KernelCall&);
+void head_grad(const KernelCall&);
+void layer_norm(const KernelCall&);
+void layer_norm_grad(const KernelCall&);
+void loss_scale(const KernelCall&);
+void position(const KernelCall&);
+void position_grad(const KernelCall&);
+void relu(const KernelCall&);
+void relu_grad(const KernelCall&);
+void rms_norm(const KernelCall&);
+void rms_norm_grad(const KernelCall&);
+void rotary(const KernelCall&);
+void scale(const KernelCall&);
+void sgd(const KernelCall&);
+void silu(const KernelCall&);
+void silu_grad(const KernelCall&);
+void sum(const KernelCall&);
+void sum_squares(const KernelCall&);
+void take(const KernelCall&);
+void update_scale(const KernelCall&);
+
+}  // namespace kintsugi::kernels::reference

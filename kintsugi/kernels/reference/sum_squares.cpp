@@ -1,0 +1,14 @@
+#include "kintsugi/kernels/reference/reference.h"
+#include "kintsugi/kernels/reference/values.h"
+
+namespace kintsugi::kernels::reference {
+
+void sum_squares(const KernelCall& call) {
+  constexpr size_t kBlock = 1024;
+  const std::vector<double> g = load(call.ins[0]);
+  std::vector<double> blocks((g.size() + kBlock - 1) / kBlock, 0.0);
+  for (size_t i = 0; i < g.size(); ++i) blocks[i / kBlock] += g[i] * g[i];
+  store(call, 0, blocks);
+}
+
+}  // namespace kintsugi::kernels::reference
