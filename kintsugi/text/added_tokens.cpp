@@ -1,0 +1,91 @@
+#include "kintsugi/text/added_tokens.h"
+
+#include <utility>
+
+#include "kintsugi/text/utf8.h"
+
+namespace kintsugi::text {
+namespace {
+
+uint64_t edge(int32_t node, char byte) {
+  return static_cast<uint64_t>(node) << 8 | static_cast<uint8_t>(byte);
+}
+
+size_t count_space_before(std::string_view text) {
+  size_t n = 0;
+  while (true) {
+    const Character c = read_last_character(text.substr(0, text.size() - n));
+    if (c.size == 0 || !is_space(c.code)) return n;
+    n += c.size;
+  }
+}
+
+size_t count_space_after(std::string_view text) {
+  size_t n = 0;
+  while (true) {
+    const Character c = read_character(text.substr(n));
+    if (c.size == 0 || !is_space(c.code)) return n;
+    n += c.size;
+  }
+}
+
+bool touches_word(std::string_view before, std::string_view after) {
+  const Character left = read_last_character(before);
+  const Character right = read_character(after);
+  return (left.size > 0 && is_word(left.code)) || (right.size > 0 && is_word(right.code));
+}
+
+}  // namespace
+
+AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)), token_at_(1, -1) {
+  for (size_t i = 0; i < tokens_.size(); ++i) {
+    const std::string& content = tokens_[i].content;
+    int32_t node = 0;
+    for (size_t k = 0; k < content.size(); ++k) {
+      int32_t& next = k == 0 ? root_[static_cast<uint8_t>(content[0])] : next_[edge(node, content[k])];
+      if (next == 0) {
+        next = static_cast<int32_t>(token_at_.size());
+        token_at_.push_back(-1);
+      }
+      node = next;
+    }
+    token_at_[node] = static_cast<int32_t>(i);
+  }
+}
+
+const AddedToken* AddedTokens::match(std::string_view text) const {
+  int32_t node = root_[static_cast<uint8_t>(text[0])];
+  int32_t longest = -1;
+  for (size_t k = 1; node != 0; ++k) {
+    if (token_at_[node] >= 0) longest = token_at_[node];
+    if (k == text.size()) break;
+    const auto next = next_.find(edge(node, text[k]));
+    node = next == next_.end() ? 0 : next->second;
+  }
+  return longest < 0 ? nullptr : &tokens_[longest];
+}
+
+void AddedTokens::split(std::string_view whole, const std::function<void(std::string_view)>& text,
+                        const std::function<void(int32_t id)>& token) const {
+  size_t done = 0;
+  size_t at = 0;
+  while (!tokens_.empty() && at < whole.size()) {
+    const AddedToken* found = root_[static_cast<uint8_t>(whole[at])] == 0 ? nullptr : match(whole.substr(at));
+    if (!found) {
+      ++at;
+      continue;
+    }
+    const size_t end = at + found->content.size();
+    if (found->single_word && touches_word(whole.substr(0, at), whole.substr(end))) {
+      at = end;
+      continue;
+    }
+    const size_t space = found->lstrip ? count_space_before(whole.substr(done, at - done)) : 0;
+    if (at - space > done) text(whole.substr(done, at - space - done));
+    token(found->id);
+    done = at = end + (found->rstrip ? count_space_after(whole.substr(end)) : 0);
+  }
+  if (done < whole.size()) text(whole.substr(done));
+}
+
+}  // namespace kintsugi::text

@@ -1,0 +1,47 @@
+// Tokens that are found in the text as they stand, before anything else is done to it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace kintsugi::text {
+
+// The flags are those of Hugging Face's tokenizer.json.
+struct AddedToken {
+  int32_t id = 0;
+  std::string content;
+  bool single_word = false;  // only where no word character touches it
+  bool lstrip = false;       // takes the white space on its left with it
+  bool rstrip = false;       // and on its right
+  bool normalized = false;   // looked for in normalized text, in its normalized form
+  bool special = false;
+};
+
+// Finds the leftmost token, and of those that begin there the longest. Const use is safe from several threads at once.
+class AddedTokens {
+ public:
+  // The content of a token must not be empty.
+  explicit AddedTokens(std::vector<AddedToken> tokens);
+
+  bool empty() const { return tokens_.empty(); }
+
+  // Calls `text` for what lies between tokens (never empty) and `token` for each token, in order.
+  void split(std::string_view whole, const std::function<void(std::string_view)>& text,
+             const std::function<void(int32_t id)>& token) const;
+
+ private:
+  const AddedToken* match(std::string_view text) const;
+
+  std::vector<AddedToken> tokens_;
+  // A trie: the root by byte, the other nodes by (node, byte). Node 0 is none.
+  std::array<int32_t, 256> root_{};
+  std::unordered_map<uint64_t, int32_t> next_;
+  std::vector<int32_t> token_at_;  // [node], an index into tokens_, -1 where none ends
+};
+
+}  // namespace kintsugi::text

@@ -1,0 +1,37 @@
+// Byte-level BPE: added tokens, normal form, words, merges, in this order (Hugging Face's pipeline).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kintsugi/text/added_tokens.h"
+#include "kintsugi/text/bpe_model.h"
+#include "kintsugi/text/normalize.h"
+#include "kintsugi/text/split_pattern.h"
+#include "kintsugi/text/tokenizer.h"
+
+namespace kintsugi::text {
+
+constexpr std::string_view kEndOfText = "<|endoftext|>";
+
+// What a byte-level BPE tokenizer is made of. Every id from 0 to the largest is a token of the model, an added token,
+// or both.
+struct BpeDefinition {
+  BpeModel::Options model;
+  std::vector<AddedToken> added;
+  std::vector<NormalForm> normal_forms;
+  std::vector<SplitPattern> patterns;
+  bool add_prefix_space = false;  // before text that does not begin with white space
+  std::string json;               // its tokenizer.json; "" if it is to be written, which takes GPT-2's pattern
+  std::string where;              // names the tokenizer in errors
+};
+
+// The tokenizer does as Hugging Face's library does with the same file when no special tokens are asked for: added
+// tokens in the text become their ids, a post-processor adds none. Where the vocabulary lacks a byte (GPT-NeoX lacks
+// those that valid UTF-8 has not), a text with it is a UserError. Throws UserError if the definition does not hold.
+std::unique_ptr<Tokenizer> make_bpe_tokenizer(BpeDefinition definition);
+
+}  // namespace kintsugi::text

@@ -1,0 +1,118 @@
+#include "kintsugi/text/bpe_vocabulary.h"
+
+#include <unordered_map>
+#include <unordered_set>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/text/byte_symbols.h"
+#include "kintsugi/text/json_check.h"
+
+namespace kintsugi::text {
+namespace {
+
+constexpr size_t kFewUnmade = 8;
+
+using Ids = std::unordered_map<std::string, int32_t>;
+
+Ids read_ids(const BpeDefinition& definition, const nlohmann::json& vocabulary) {
+  Ids ids;
+  ids.reserve(vocabulary.size());
+  const size_t most = vocabulary.size() + definition.added.size();
+  std::vector<const std::string*> taken(most, nullptr);
+  const auto take = [&](const std::string& token, int32_t id) {
+    if (static_cast<size_t>(id) >= most) {
+      throw base::UserError("tokenizer",
+                            "{}: token {} has id {}, but {} tokens have ids from 0 to {}; ids must have no gap",
+                            definition.where, quote(token), id, most, most - 1);
+    }
+    if (taken[id] && *taken[id] != token) {
+      throw base::UserError("tokenizer", "{}: tokens {} and {} have the same id {}; ids must differ", definition.where,
+                            quote(*taken[id]), quote(token), id);
+    }
+    taken[id] = &token;
+  };
+  for (const auto& [token, value] : vocabulary.items()) {
+    const int32_t id = read_id(value, "token " + quote(token), definition.where);
+    const auto place = ids.emplace(token, id).first;
+    take(place->first, id);
+  }
+  for (const AddedToken& added : definition.added) {
+    const auto known = ids.find(added.content);
+    if (known != ids.end() && known->second != added.id) {
+      throw base::UserError("tokenizer", "{}: token {} has id {} in the vocabulary and {} among the added tokens",
+                            definition.where, quote(added.content), known->second, added.id);
+    }
+    take(added.content, added.id);
+  }
+  return ids;
+}
+
+int32_t find_part(const Ids& ids, const std::string& part, const SpelledMerge& merge, size_t number,
+                  std::string_view where) {
+  const auto found = ids.find(part);
+  if (found != ids.end()) return found->second;
+  throw base::UserError("tokenizer",
+                        "{}: merge {}, {}, needs the token {}, which the vocabulary lacks; both must come from the "
+                        "same tokenizer",
+                        where, number, quote(merge.first + " " + merge.second), quote(part));
+}
+
+// A list of merges that was cut off leaves tokens that nothing makes. A few are in published vocabularies too.
+void check_all_made(const BpeDefinition& definition, const std::unordered_set<int32_t>& added) {
+  std::vector<bool> made(definition.model.tokens.size());
+  for (const BpeMerge& merge : definition.model.merges) made[merge.merged] = true;
+  size_t num_unmade = 0;
+  for (size_t id = 0; id < made.size(); ++id) {
+    num_unmade += definition.model.tokens[id].size() > 1 && !made[id] && !added.contains(static_cast<int32_t>(id));
+  }
+  if (num_unmade <= kFewUnmade || num_unmade * 100 <= made.size()) return;
+  throw base::UserError("tokenizer",
+                        "{}: of {} tokens {} are made by none of the {} merges; the list of merges seems to be cut off",
+                        definition.where, made.size(), num_unmade, definition.model.merges.size());
+}
+
+}  // namespace
+
+SpelledMerge read_merge(std::string_view line, size_t number, std::string_view where) {
+  const size_t space = line.find(' ');
+  if (space == std::string_view::npos || space == 0 || space + 1 == line.size() ||
+      line.find(' ', space + 1) != std::string_view::npos) {
+    throw base::UserError("tokenizer", "{}: merge {} is {}, and should be two tokens with a space between", where,
+                          number, quote(line));
+  }
+  return {std::string(line.substr(0, space)), std::string(line.substr(space + 1))};
+}
+
+void set_vocabulary(BpeDefinition& definition, const nlohmann::json& vocabulary,
+                    const std::vector<SpelledMerge>& merges) {
+  if (vocabulary.empty()) throw base::UserError("tokenizer", "{}: the vocabulary is empty", definition.where);
+  const Ids ids = read_ids(definition, vocabulary);
+  std::unordered_set<int32_t> added;
+  for (const AddedToken& token : definition.added) added.insert(token.id);
+  std::vector<std::string>& tokens = definition.model.tokens;
+  for (const auto& [token, id] : ids) {
+    if (tokens.size() <= static_cast<size_t>(id)) tokens.resize(id + 1);
+    std::string bytes;
+    if (read_symbols(token, bytes) && !bytes.empty()) {
+      tokens[id] = std::move(bytes);
+    } else if (!added.contains(id)) {
+      throw base::UserError("tokenizer",
+                            "{}: token {} is not spelled in the characters that stand for bytes; only byte-level BPE "
+                            "(GPT-2, GPT-NeoX, Llama 3) is read",
+                            definition.where, quote(token));
+    }
+  }
+  std::unordered_set<std::string> seen;
+  for (size_t i = 0; i < merges.size(); ++i) {
+    const SpelledMerge& merge = merges[i];
+    if (!seen.insert(merge.first + " " + merge.second).second) {
+      throw base::UserError("tokenizer", "{}: merge {}, {}, is there twice", definition.where, i + 1,
+                            quote(merge.first + " " + merge.second));
+    }
+    const auto find = [&](const std::string& part) { return find_part(ids, part, merge, i + 1, definition.where); };
+    definition.model.merges.push_back({find(merge.first), find(merge.second), find(merge.first + merge.second)});
+  }
+  check_all_made(definition, added);
+}
+
+}  // namespace kintsugi::text

@@ -1,0 +1,25 @@
+// The two tables that every published form of a byte-level BPE has: token to id, and the list of merges.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kintsugi/text/bpe_tokenizer.h"
+
+namespace kintsugi::text {
+
+// Two tokens as they are spelled in the file (see byte_symbols.h).
+using SpelledMerge = std::pair<std::string, std::string>;
+
+// Splits "left right"; UserError names the `number` of the merge, from 1 on.
+SpelledMerge read_merge(std::string_view line, size_t number, std::string_view where);
+
+// Sets the model of `definition`, whose `added` must be there already. `vocabulary` is an object of spelled tokens and
+// ids. UserError where a table is damaged or one does not belong to the other.
+void set_vocabulary(BpeDefinition& definition, const nlohmann::json& vocabulary,
+                    const std::vector<SpelledMerge>& merges);
+
+}  // namespace kintsugi::text

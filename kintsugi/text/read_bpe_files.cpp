@@ -1,0 +1,54 @@
+// merges: ["#version: ..." "\n"] { token " " token "\n" }, the first merged first.
+// vocabulary: a JSON object { token: id }. Tokens are spelled as byte_symbols.h says.
+#include "kintsugi/text/read_bpe_files.h"
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
+#include "kintsugi/text/bpe_vocabulary.h"
+#include "kintsugi/text/json_check.h"
+
+namespace kintsugi::text {
+namespace {
+
+std::vector<SpelledMerge> read_merges(std::string_view content, std::string_view where) {
+  std::vector<SpelledMerge> merges;
+  for (size_t from = 0; from < content.size();) {
+    const size_t end = std::min(content.find('\n', from), content.size());
+    std::string_view line = content.substr(from, end - from);
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    if (!line.empty() && !(from == 0 && line.starts_with("#version"))) {
+      merges.push_back(read_merge(line, merges.size() + 1, where));
+    }
+    from = end + 1;
+  }
+  if (merges.empty()) throw base::UserError("tokenizer", "{}: there are no merges in it", where);
+  return merges;
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> read_bpe_files(const std::filesystem::path& vocabulary,
+                                          const std::filesystem::path& merges) {
+  BpeDefinition definition;
+  definition.where = vocabulary.string();
+  const nlohmann::json ids = parse_json_object(base::read_file(vocabulary), definition.where);
+  if (const auto end = ids.find(kEndOfText); end != ids.end()) {
+    const int32_t id = read_id(*end, quote(kEndOfText), definition.where);
+    definition.added.push_back({.id = id, .content = std::string(kEndOfText), .special = true});
+  }
+  const std::filesystem::path more = vocabulary.parent_path() / "added_tokens.json";
+  if (std::filesystem::exists(more)) {
+    const nlohmann::json added = parse_json_object(base::read_file(more), more.string());
+    for (const auto& [token, value] : added.items()) {
+      if (token == kEndOfText && ids.contains(token)) continue;
+      const int32_t id = read_id(value, "token " + quote(token), more.string());
+      if (token.empty()) throw base::UserError("tokenizer", "{}: a token is empty", more.string());
+      definition.added.push_back({.id = id, .content = token, .special = true});
+    }
+  }
+  set_vocabulary(definition, ids, read_merges(base::read_file(merges), merges.string()));
+  definition.patterns.emplace_back(kGpt2Pattern, false, definition.where);
+  return make_bpe_tokenizer(std::move(definition));
+}
+
+}  // namespace kintsugi::text

@@ -1,0 +1,79 @@
+#include "kintsugi/text/split_pattern.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include "kintsugi/base/error.h"
+
+namespace kintsugi::text {
+
+// PCRE2's own \s would also take U+180E, which has not been a space since Unicode 6.3. The runs are possessive: it
+// changes no match and saves the steps back.
+const std::string_view kGpt2Pattern =
+    R"('(?:s|t|re|ve|m|ll|d)| ?\p{L}++| ?\p{N}++| ?[^\p{Z}\x{9}-\x{d}\x{85}\p{L}\p{N}]++)"
+    R"(|[\p{Z}\x{9}-\x{d}\x{85}]+(?![^\p{Z}\x{9}-\x{d}\x{85}])|[\p{Z}\x{9}-\x{d}\x{85}]++)";
+
+struct SplitPattern::Code {
+  std::unique_ptr<pcre2_code, decltype(&pcre2_code_free)> compiled{nullptr, &pcre2_code_free};
+  bool has_jit = false;
+  std::string where;
+};
+
+namespace {
+
+std::string message_of(int error) {
+  char message[256] = {};
+  pcre2_get_error_message(error, reinterpret_cast<PCRE2_UCHAR*>(message), sizeof message);
+  return message;
+}
+
+}  // namespace
+
+SplitPattern::SplitPattern(std::string_view pattern, bool literal, std::string_view where) {
+  auto code = std::make_shared<Code>();
+  int error = 0;
+  PCRE2_SIZE offset = 0;
+  const uint32_t options = literal ? PCRE2_UTF | PCRE2_LITERAL : PCRE2_UTF | PCRE2_UCP;
+  code->compiled.reset(
+      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), options, &error, &offset, nullptr));
+  if (!code->compiled) {
+    throw base::UserError("tokenizer", "{}: the pattern \"{}\" is wrong at character {}: {}", where, pattern, offset,
+                          message_of(error));
+  }
+  code->has_jit = pcre2_jit_compile(code->compiled.get(), PCRE2_JIT_COMPLETE) == 0;
+  code->where = where;
+  code_ = std::move(code);
+}
+
+void SplitPattern::split(std::string_view text, const std::function<void(std::string_view)>& piece) const {
+  const pcre2_code* code = code_->compiled.get();
+  const std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)> match(pcre2_match_data_create(1, nullptr),
+                                                                                  &pcre2_match_data_free);
+  const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
+  const PCRE2_SIZE* found = pcre2_get_ovector_pointer(match.get());
+  size_t done = 0;
+  size_t from = 0;
+  while (from < text.size()) {
+    int result = PCRE2_ERROR_JIT_STACKLIMIT;
+    if (code_->has_jit) result = pcre2_jit_match(code, subject, text.size(), from, 0, match.get(), nullptr);
+    if (result == PCRE2_ERROR_JIT_STACKLIMIT) {
+      result = pcre2_match(code, subject, text.size(), from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, match.get(), nullptr);
+    }
+    if (result == PCRE2_ERROR_NOMATCH) break;
+    if (result < 0) {
+      throw base::UserError("tokenizer", "{}: the pattern that splits text gives up {} bytes into a text: {}",
+                            code_->where, from, message_of(result));
+    }
+    if (found[1] <= found[0]) {  // an empty match cuts nothing: go on behind the next character
+      ++from;
+      while (from < text.size() && (static_cast<uint8_t>(text[from]) & 0xC0) == 0x80) ++from;
+      continue;
+    }
+    if (found[0] > done) piece(text.substr(done, found[0] - done));
+    piece(text.substr(found[0], found[1] - found[0]));
+    done = from = found[1];
+  }
+  if (done < text.size()) piece(text.substr(done));
+}
+
+}  // namespace kintsugi::text

@@ -1,0 +1,68 @@
+#include "kintsugi/text/tokenizer.h"
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
+#include "kintsugi/text/bytes_tokenizer.h"
+#include "kintsugi/text/chars_tokenizer.h"
+#include "kintsugi/text/json_check.h"
+#include "kintsugi/text/own_json.h"
+#include "kintsugi/text/read_bpe_files.h"
+#include "kintsugi/text/read_bpe_json.h"
+
+namespace kintsugi::text {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::unique_ptr<Tokenizer> read_own(const nlohmann::json& document, std::string_view where) {
+  const auto string = nlohmann::json::value_t::string;
+  const auto format = get_member(document, "format", string, "the file", where).get<std::string>();
+  if (format != kOwnFormat) {
+    throw base::UserError("tokenizer", "{}: the format is {}, and should be \"{}\"", where, quote(format), kOwnFormat);
+  }
+  const auto kind = get_member(document, "kind", string, "the file", where).get<std::string>();
+  if (kind == "bytes") return read_bytes_json(document, where);
+  if (kind == "chars") return read_chars_json(document, where);
+  throw base::UserError("tokenizer", "{}: the kind {} is not known; known are \"bytes\" and \"chars\"", where,
+                        quote(kind));
+}
+
+std::unique_ptr<Tokenizer> load_folder(const fs::path& folder) {
+  const fs::path json = folder / "tokenizer.json";
+  if (fs::exists(json)) return parse_tokenizer(base::read_file(json), json.string());
+  constexpr std::pair<const char*, const char*> kPairs[] = {{"encoder.json", "vocab.bpe"},
+                                                            {"vocab.json", "merges.txt"}};
+  for (const auto& [vocabulary, merges] : kPairs) {
+    const bool has_vocabulary = fs::exists(folder / vocabulary);
+    const bool has_merges = fs::exists(folder / merges);
+    if (has_vocabulary && has_merges) return read_bpe_files(folder / vocabulary, folder / merges);
+    if (has_vocabulary || has_merges) {
+      throw base::UserError("tokenizer", "{}: there is {}, but {}, which belongs to it, is missing", folder.string(),
+                            has_vocabulary ? vocabulary : merges, has_vocabulary ? merges : vocabulary);
+    }
+  }
+  throw base::UserError("tokenizer",
+                        "{}: the folder has no tokenizer.json, nor encoder.json and vocab.bpe, nor vocab.json and "
+                        "merges.txt",
+                        folder.string());
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path) {
+  if (fs::is_directory(path)) return load_folder(path);
+  if (!fs::exists(path)) throw base::UserError("tokenizer", "{}: there is no such file or folder", path.string());
+  return parse_tokenizer(base::read_file(path), path.string());
+}
+
+std::unique_ptr<Tokenizer> parse_tokenizer(std::string_view json, std::string_view where) {
+  const nlohmann::json document = parse_json_object(json, where);
+  if (document.contains("model")) return read_bpe_json(document, json, where);
+  if (document.contains("format")) return read_own(document, where);
+  throw base::UserError("tokenizer",
+                        "{}: this is no tokenizer.json: it has neither \"model\" nor \"format\"; of encoder.json and "
+                        "vocab.bpe, or vocab.json and merges.txt, name the folder",
+                        where);
+}
+
+}  // namespace kintsugi::text
