@@ -1,0 +1,60 @@
+#include "kintsugi/checkpoint/convert.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "kintsugi/base/error.h"
+
+namespace kintsugi::checkpoint {
+namespace {
+
+using tensor::DType;
+
+// Rounds to odd: toward zero, with the last bit set where anything was lost. Rounding the result again, to a type with
+// at least two bits less, gives what rounding x at once gives (Boldo and Melquiond 2008, "Emulation of FMA").
+float to_float_odd(double x) {
+  const auto f = static_cast<float>(x);
+  if (std::isnan(x) || static_cast<double>(f) == x) return f;
+  uint32_t bits = std::bit_cast<uint32_t>(f);
+  if (std::fabs(static_cast<double>(f)) > std::fabs(x)) --bits;  // of infinity too, to the largest number
+  return std::bit_cast<float>(bits | 1u);
+}
+
+template <typename To, typename From>
+To rounded(From x) {
+  if constexpr (std::is_same_v<From, double> && !std::is_floating_point_v<To>)
+    return To(to_float_odd(x));
+  else if constexpr (std::is_same_v<From, double> || std::is_floating_point_v<From>)
+    return To(x);
+  else
+    return To(static_cast<float>(x));  // every bf16 and f16 is an f32
+}
+
+}  // namespace
+
+bool converts(DType from, DType to) {
+  return from == to || (is_floating(from) && is_floating(to));
+}
+
+void convert(DType from, const std::byte* source, DType to, std::byte* target, int64_t count) {
+  base::require(converts(from, to), "checkpoint", "{} does not convert to {}", name_of(from), name_of(to));
+  if (from == to) {
+    std::memcpy(target, source, static_cast<size_t>(count * size_of(from)));
+    return;
+  }
+  tensor::dispatch(from, [&]<typename From>(From) {
+    tensor::dispatch(to, [&]<typename To>(To) {
+      for (int64_t i = 0; i < count; ++i) {
+        From x;
+        std::memcpy(&x, source + i * static_cast<int64_t>(sizeof(From)), sizeof(From));
+        const To y = rounded<To>(x);
+        std::memcpy(target + i * static_cast<int64_t>(sizeof(To)), &y, sizeof(To));
+      }
+    });
+  });
+}
+
+}  // namespace kintsugi::checkpoint

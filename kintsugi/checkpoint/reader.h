@@ -1,0 +1,64 @@
+// Loading a checkpoint, in any layout: a rank asks for the parts that it needs, and only the pieces that they touch are
+// read. Several threads may read through one reader.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "kintsugi/checkpoint/index.h"
+#include "kintsugi/checkpoint/safetensors.h"
+
+namespace kintsugi::checkpoint {
+
+// What is asked of a tensor: without `box`, all of it; without `flat`, all of the box.
+struct Slice {
+  std::string_view name;
+  std::optional<Box> box;
+  std::optional<Range> flat;  // elements of the box, row-major
+};
+
+class CheckpointReader {
+ public:
+  // Reads the index and checks it, its checksum, and that the files are there in the right sizes. UserError if not.
+  explicit CheckpointReader(std::filesystem::path folder);
+
+  const std::filesystem::path& folder() const { return folder_; }
+  int64_t step() const { return index_.step; }
+  const std::string& state() const { return index_.state; }  // a JSON object
+  const Index& index() const { return index_; }
+  std::string config() const;     // UserError where the file is damaged, as for the tokenizer
+  std::string tokenizer() const;  // empty: none
+
+  bool has(std::string_view name) const { return index_.tensors.find(name) != index_.tensors.end(); }
+  const StoredTensor& at(std::string_view name) const;  // UserError, with the nearest name, where there is none
+
+  // Fills `out` with the elements of the slice as `dtype`, rounded to nearest even where it is another floating type
+  // than the stored one. Checks each piece once, when it is first touched. UserError for a damaged piece, naming file
+  // and tensor, and for integers asked for as another type.
+  void read(const Slice& slice, tensor::DType dtype, std::span<std::byte> out) const;
+
+  // Checks every byte of the checkpoint. UserError for the first that is damaged.
+  void verify() const;
+
+ private:
+  std::string beside(std::string_view name) const;
+  const SafetensorsFile& file(const std::string& name) const;
+  // The bytes of a piece, checked.
+  std::span<const std::byte> bytes_of(const StoredTensor& tensor, const StoredPiece& piece) const;
+
+  std::filesystem::path folder_;
+  Index index_;
+  mutable std::mutex mutex_;  // of what follows
+  mutable std::map<std::string, SafetensorsFile, std::less<>> open_;
+  mutable std::set<const StoredPiece*> checked_;
+};
+
+}  // namespace kintsugi::checkpoint

@@ -1,0 +1,54 @@
+#include "kintsugi/checkpoint/safetensors.h"
+
+#include <algorithm>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/checkpoint/json_text.h"
+
+namespace kintsugi::checkpoint {
+namespace {
+
+constexpr size_t kChunk = 1 << 20;  // a FileWriter holds what it is given at once
+
+}  // namespace
+
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
+    : path_(path), file_(path), header_(parse_safetensors_header(path.string(), file_.bytes())) {}
+
+TensorView SafetensorsFile::at(std::string_view name) const {
+  const auto found = header_.tensors.find(name);
+  if (found != header_.tensors.end()) {
+    const SafetensorsEntry& entry = found->second;
+    return {entry.dtype, entry.shape, file_.bytes().subspan(header_.data_begin + entry.begin, entry.end - entry.begin)};
+  }
+  if (const auto foreign = header_.foreign.find(name); foreign != header_.foreign.end())
+    throw base::UserError("safetensors", "{}: tensor {} has dtype {}, which is not read", in_quotes(path_.string()),
+                          in_quotes(name), foreign->second);
+  std::vector<std::string_view> names;
+  for (const auto& [other, entry] : header_.tensors) names.push_back(other);
+  if (names.empty())
+    throw base::UserError("safetensors", "{} holds no tensors, so none named {}", in_quotes(path_.string()),
+                          in_quotes(name));
+  throw base::UserError("safetensors", "{} has no tensor {}; the nearest is {}", in_quotes(path_.string()),
+                        in_quotes(name), in_quotes(base::nearest(name, names)));
+}
+
+SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, const std::vector<SafetensorsTensor>& tensors,
+                                     const std::map<std::string, std::string>& metadata)
+    : head_(print_safetensors_header(tensors, metadata)), file_(path) {
+  file_.write(head_);
+  for (const SafetensorsTensor& tensor : tensors) left_ += tensor.bytes();
+}
+
+void SafetensorsWriter::write(std::span<const std::byte> bytes) {
+  base::require(bytes.size() <= left_, "safetensors", "{} bytes are written where {} are left", bytes.size(), left_);
+  left_ -= bytes.size();
+  for (size_t i = 0; i < bytes.size(); i += kChunk) file_.write(bytes.subspan(i, std::min(kChunk, bytes.size() - i)));
+}
+
+void SafetensorsWriter::close() {
+  base::require(left_ == 0, "safetensors", "the file is closed {} bytes before its end", left_);
+  file_.close();
+}
+
+}  // namespace kintsugi::checkpoint

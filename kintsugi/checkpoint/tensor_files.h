@@ -1,0 +1,34 @@
+// The tensors of a model as Hugging Face stores them: one safetensors file, or several under an index.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kintsugi/checkpoint/safetensors.h"
+
+namespace kintsugi::checkpoint {
+
+// Opens a *.safetensors file, or a folder with model.safetensors or model.safetensors.index.json, and checks that every
+// tensor that the index names is there. UserError if not. The views live as long as this object.
+class TensorFiles {
+ public:
+  explicit TensorFiles(const std::filesystem::path& path);
+
+  const std::map<std::string, TensorView, std::less<>>& tensors() const { return tensors_; }
+  bool has(std::string_view name) const { return tensors_.find(name) != tensors_.end(); }
+  const TensorView& at(std::string_view name) const;  // UserError, with the nearest name, where there is none
+
+ private:
+  void take_all(const std::filesystem::path& file);
+  void take_indexed(const std::filesystem::path& index);
+
+  std::filesystem::path path_;
+  std::vector<std::unique_ptr<SafetensorsFile>> files_;
+  std::map<std::string, TensorView, std::less<>> tensors_;
+};
+
+}  // namespace kintsugi::checkpoint

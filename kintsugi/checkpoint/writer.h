@@ -1,0 +1,88 @@
+// Saving a checkpoint, by one rank or by many that see one file system.
+//
+//   one rank                         several
+//   CheckpointWriter w(run, step);   rank 0 constructs its writer; barrier; the others construct theirs
+//   w.add(...); ...                  each adds its pieces
+//   w.write();                       each writes; barrier
+//   w.finish(contents);              rank 0 finishes
+//
+// Until finish has returned there is no new checkpoint, and the earlier ones are as they were. Every error is one
+// UserError that names the step; where a rank had one, rank 0 must not finish, and cannot: it would miss its part.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kintsugi/checkpoint/index.h"
+
+namespace kintsugi::checkpoint {
+
+// What a rank stores of a tensor: without `box`, all of it; without `flat`, all of the box.
+struct Piece {
+  std::string name;
+  tensor::Type type;  // of the whole tensor
+  Kind kind = Kind::weight;
+  std::optional<Box> box;
+  std::optional<Range> flat;  // elements of the box, row-major
+};
+
+// Gives the bytes of a piece, in order, in any number of spans, when they are to be written.
+using Sink = std::function<void(std::span<const std::byte>)>;
+using Source = std::function<void(const Sink&)>;
+
+// What stands beside the tensors.
+struct Contents {
+  std::string state = "{}";  // a JSON object: cursor, random state, loss scale
+  std::string config;        // config.toml
+  std::string tokenizer;     // tokenizer.json; empty: none
+};
+
+class CheckpointWriter {
+ public:
+  // Rank 0 removes leftovers of earlier saves from the run's folder and makes the temporary one.
+  CheckpointWriter(std::filesystem::path run_folder, int64_t step, int rank = 0, int ranks = 1);
+  ~CheckpointWriter();  // of rank 0, unfinished: removes the temporary folder, so that a full disk is less full
+  CheckpointWriter(const CheckpointWriter&) = delete;
+  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
+
+  // `bytes` are read by write(), and must live until then; they are not copied. An empty piece stores nothing.
+  void add(const Piece& piece, std::span<const std::byte> bytes);
+  void add(const Piece& piece, Source source);
+
+  // Writes and syncs this rank's file.
+  void write();
+
+  // Joins what all ranks have written and renames it into place; a checkpoint of this step that is there is replaced.
+  // UserError where a rank's part is missing, or the pieces do not make up their tensors. Returns its folder.
+  std::filesystem::path finish(const Contents& contents);
+
+ private:
+  struct Added {
+    std::string name;  // of the tensor in the index
+    size_t position;   // among its pieces
+    Source source;
+  };
+
+  std::string free_key(const std::string& name);
+  void write_file();
+  void join(const Contents& contents);
+
+  std::filesystem::path run_folder_;
+  std::filesystem::path folder_;  // the temporary one
+  int rank_;
+  int ranks_;
+  Index index_;  // of this rank's pieces
+  std::vector<Added> added_;
+  std::set<std::string> keys_;
+  bool finished_ = false;
+};
+
+}  // namespace kintsugi::checkpoint
