@@ -1,5 +1,6 @@
 // What a run is told: the sections of run.toml as plain data. Sizes in elements, times in the unit of the name.
-// A number of 0 or an empty text stands for "derived", with the rule in the comment; resolve() fills it in.
+// Where a comment gives a rule, the value here (0, -1, an empty text) stands for "derived by this rule", and resolve()
+// fills it in. Every member has its row in keys.cpp.
 #pragma once
 
 #include <cstdint>
@@ -18,39 +19,45 @@ struct Model {
   int64_t ffn = 0;       // gpt: 4 embed; llama: 8/3 embed, rounded up to a multiple of 32
   int64_t vocab = 0;     // that of the data's tokenizer
   int64_t context = 0;   // positions; train.sequence
-  bool bias = true;      // llama: false
-  bool tied = true;      // the head's weight is the embedding table; llama: false
+  bool bias = true;      // gpt: true; llama: false
+  bool tied = true;      // the head's weight is the embedding table; gpt: true; llama: false
   double dropout = 0.0;
-  std::string activation;    // gelu | gelu_tanh | relu | silu; gpt: gelu_tanh, llama: silu
+  std::string activation;  // gelu | gelu_tanh | relu | silu; gpt: gelu_tanh, llama: silu
   double norm_epsilon = 1e-5;
   double rope_theta = 10000.0;  // llama
+
+  bool operator==(const Model&) const = default;
 };
 
 struct DataSource {
   std::string path;  // prefix of a .bin/.idx pair
   double weight = 1.0;
+
+  bool operator==(const DataSource&) const = default;
 };
 
 struct Data {
   std::vector<DataSource> train;  // one path, or a table of path = weight
   std::string validation;         // empty: none
   bool reset_at_document = false;
+
+  bool operator==(const Data&) const = default;
 };
 
 struct Train {
   std::string folder = "runs/default";
   int64_t steps = 1000;
-  int64_t global_batch = 8;  // samples per step
-  int64_t micro_batch = 0;   // samples per pass; the largest divisor of global_batch / data ranks up to 8
-  int64_t sequence = 256;    // tokens per sample
-  std::string dtype = "fp32";      // fp64 | fp32 | bf16 | fp16
-  std::string kernels = "cpu";     // cpu | reference
-  std::string optimizer = "adamw"; // adamw | sgd
+  int64_t global_batch = 8;         // samples per step
+  int64_t micro_batch = 0;          // samples per pass; the largest divisor of global_batch / data ranks up to 8
+  int64_t sequence = 256;           // tokens per sample; 256, or model.context where that is given and shorter
+  std::string dtype = "fp32";       // fp64 | fp32 | bf16 | fp16
+  std::string kernels = "cpu";      // cpu | reference
+  std::string optimizer = "adamw";  // adamw | sgd
   double learning_rate = 1e-3;
   double min_learning_rate = -1.0;  // a tenth of learning_rate
   int64_t warmup_steps = 0;
-  std::string decay = "cosine";  // cosine | linear | constant | inverse_sqrt
-  int64_t decay_steps = 0;       // steps
+  std::string decay = "cosine";              // cosine | linear | constant | inverse_sqrt
+  int64_t decay_steps = 0;                   // steps
   std::string scale_learning_rate = "none";  // none | linear | sqrt, by global_batch / base_batch
   int64_t base_batch = 0;                    // needed where scale_learning_rate is not none
   std::vector<double> betas = {0.9, 0.95};
@@ -59,20 +66,26 @@ struct Train {
   double weight_decay = 0.1;
   double clip = 1.0;  // 0: none
   uint64_t seed = 1;
-  int64_t evaluate_every = 0;    // steps; 0: at the end only
-  int64_t evaluate_batches = 0;  // micro-batches; 0: the whole validation split
+  int64_t evaluate_every = 0;       // steps; 0: at the end only
+  int64_t evaluate_batches = 0;     // micro-batches; 0: the whole validation split
   double stop_after_minutes = 0.0;  // 0: no limit
   std::string init_from;            // a checkpoint, or a run's folder
+
+  bool operator==(const Train&) const = default;
 };
 
 struct Parallel {
   int64_t ranks = 1;
   int64_t threads = 0;  // per rank; the cores that the process may use, over ranks
+
+  bool operator==(const Parallel&) const = default;
 };
 
 struct Checkpoint {
   int64_t every = 0;  // steps; 0: at the end only
   int64_t keep = 2;   // newest ones kept, beside the best
+
+  bool operator==(const Checkpoint&) const = default;
 };
 
 struct Settings {
@@ -81,6 +94,8 @@ struct Settings {
   Train train;
   Parallel parallel;
   Checkpoint checkpoint;
+
+  bool operator==(const Settings&) const = default;
 };
 
 }  // namespace kintsugi::config

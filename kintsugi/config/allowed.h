@@ -1,0 +1,50 @@
+// What a key may be: types and ranges as data, so that parsing, errors, help and documentation tell the same.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace kintsugi::config {
+
+struct Boolean {};
+
+struct Integer {
+  int64_t min;
+  int64_t max;  // a sanity bound where nothing smaller follows: products of two sizes stay far from overflow
+};
+
+struct Number {
+  double min;
+  double max;  // infinity: no bound; numbers are finite always
+  bool above_min = false;
+  bool below_max = false;
+
+  bool contains(double x) const;
+};
+
+struct Text {
+  std::string_view what;  // "a path"
+};
+
+struct OneOf {
+  std::vector<std::string_view> words;
+  std::string_view what;  // "a named size"; "" for a short list that speaks for itself
+};
+
+struct Numbers {
+  size_t count;
+  Number each;
+};
+
+// Data sources: a path, a list of paths, a table of path = weight, or a list of tables with path and weight.
+struct Sources {};
+
+using Allowed = std::variant<Boolean, Integer, Number, Text, OneOf, Numbers, Sources>;
+
+// "an integer from 1 to 100", "a number above 0", "one of cosine, linear, constant": to follow "it must be".
+std::string describe(const Allowed& allowed);
+
+}  // namespace kintsugi::config

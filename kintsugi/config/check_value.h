@@ -1,0 +1,14 @@
+// A value as it was written becomes the value of a key, or an error.
+#pragma once
+
+#include <string_view>
+
+#include "kintsugi/config/keys.h"
+#include "kintsugi/config/toml_reader.h"
+
+namespace kintsugi::config {
+
+// `place` begins the message: "run.toml:7", "--set". UserError for another type than the key's, or out of range.
+Value check_value(const Key& key, const Raw& raw, std::string_view place);
+
+}  // namespace kintsugi::config

@@ -1,0 +1,280 @@
+#include "kintsugi/config/keys.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <limits>
+#include <type_traits>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/config/named_sizes.h"
+
+namespace kintsugi::config {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr int64_t kMany = int64_t{1} << 40;   // steps
+constexpr int64_t kLarge = int64_t{1} << 30;  // tokens of a sample, samples of a batch
+constexpr int64_t kWide = int64_t{1} << 20;   // an embedding
+constexpr Number kPositive = {0, kInfinity, true};
+constexpr Number kNotNegative = {0, kInfinity};
+constexpr Number kFraction = {0, 1, false, true};
+
+// How a key reaches its member: key of section S and member M.
+template <auto S, auto M>
+struct Member {
+  using T = std::decay_t<decltype(std::declval<Settings>().*S.*M)>;
+  using Stored = std::conditional_t<std::is_same_v<T, uint64_t>, int64_t, T>;
+
+  static Value get(const Settings& settings) { return static_cast<Stored>(settings.*S.*M); }
+  static void set(Settings& settings, const Value& value) { settings.*S.*M = static_cast<T>(std::get<Stored>(value)); }
+};
+
+struct Row {
+  std::string_view name;
+  Allowed allowed;
+  Resume resume;
+  std::string_view rule;
+  std::string_view help;
+  std::string_view others = "";
+};
+
+template <auto S, auto M>
+Key key(std::string_view section, Row row) {
+  return {section,  row.name,  std::move(row.allowed), &Member<S, M>::get, &Member<S, M>::set, row.resume, row.rule,
+          row.help, row.others};
+}
+template <auto M>
+Key model(Row row) {
+  return key<&Settings::model, M>("model", std::move(row));
+}
+template <auto M>
+Key data(Row row) {
+  return key<&Settings::data, M>("data", std::move(row));
+}
+template <auto M>
+Key train(Row row) {
+  return key<&Settings::train, M>("train", std::move(row));
+}
+template <auto M>
+Key parallel(Row row) {
+  return key<&Settings::parallel, M>("parallel", std::move(row));
+}
+template <auto M>
+Key checkpoint(Row row) {
+  return key<&Settings::checkpoint, M>("checkpoint", std::move(row));
+}
+
+std::vector<Key> list() {
+  using enum Resume;
+  return {
+      // Name, what is allowed, resume, the rule of a derived default, help, its names elsewhere.
+      model<&Model::family>(
+          {"family", OneOf{{"gpt", "llama"}, ""}, fixed, "",
+           "the kind of network: gpt (learned positions, layer norm) or llama (rotary, RMS norm, gated)",
+           "type arch architecture model_type"}),
+      model<&Model::name>({"name", OneOf{named_size_names(), "a named size"}, fixed, "",
+                           "a size of the literature; its numbers are the defaults of this section", "size preset"}),
+      model<&Model::layers>({"layers", Integer{1, 100'000}, fixed, "", "transformer blocks",
+                             "n_layer n_layers num_layers num_hidden_layers depth"}),
+      model<&Model::embed>({"embed", Integer{1, kWide}, fixed, "", "width of the residual stream",
+                            "n_embd dim d_model hidden_size width"}),
+      model<&Model::heads>({"heads", Integer{1, kWide}, fixed, "", "attention heads; embed is divided among them",
+                            "n_head n_heads num_heads num_attention_heads"}),
+      model<&Model::kv_heads>({"kv_heads", Integer{0, kWide}, fixed, "heads",
+                               "key-value heads, each shared by heads / kv_heads query heads",
+                               "n_kv_heads num_key_value_heads num_query_groups"}),
+      model<&Model::ffn>({"ffn", Integer{0, 1 << 24}, fixed, "gpt: 4 embed; llama: 8/3 embed, up to a multiple of 32",
+                          "inner width of the feed-forward part", "d_ff hidden_dim intermediate_size ffn_hidden_size"}),
+      model<&Model::vocab>({"vocab", Integer{0, 1 << 27}, fixed, "that of the data's tokenizer",
+                            "rows of the embedding table; more than the tokenizer has are padding",
+                            "vocab_size n_vocab vocabulary"}),
+      model<&Model::context>({"context", Integer{0, kLarge}, fixed, "train.sequence",
+                              "positions; no sample or generated text is longer",
+                              "n_positions n_ctx max_position_embeddings context_length positions max_seq_len"}),
+      model<&Model::bias>({"bias", Boolean{}, fixed, "gpt: true; llama: false",
+                           "biases in matrix products and layer norms", "use_bias add_bias_linear"}),
+      model<&Model::tied>({"tied", Boolean{}, fixed, "gpt: true; llama: false",
+                           "the head's weight is the embedding table", "tie_word_embeddings tie_weights"}),
+      model<&Model::dropout>({"dropout", kFraction, fixed, "",
+                              "share of values dropped in embedding, attention and residuals",
+                              "dropout_rate attention_dropout hidden_dropout"}),
+      model<&Model::activation>({"activation", OneOf{{"gelu", "gelu_tanh", "relu", "silu"}, ""}, fixed,
+                                 "gpt: gelu_tanh; llama: silu", "function of the feed-forward part",
+                                 "hidden_act activation_function act"}),
+      model<&Model::norm_epsilon>({"norm_epsilon", kPositive, fixed, "", "added to the variance in norms",
+                                   "rms_norm_eps layer_norm_epsilon norm_eps layernorm_epsilon"}),
+      model<&Model::rope_theta>(
+          {"rope_theta", kPositive, fixed, "", "base of the rotary angles (llama)", "rotary_base theta rope_base"}),
+
+      data<&Data::train>({"train", Sources{}, fixed, "",
+                          "token files to train on, as `kintsugi prepare` writes them: a path, or path = weight",
+                          "path dataset train_path train_data data_path"}),
+      data<&Data::validation>({"validation", Text{"a path"}, fixed, "", "token file to evaluate on; empty: none",
+                               "valid val eval validation_path test"}),
+      data<&Data::reset_at_document>({"reset_at_document", Boolean{}, fixed, "",
+                                      "attention and loss stay within each document of a sample",
+                                      "reset_attention_mask reset_position_ids"}),
+
+      train<&Train::folder>({"folder", Text{"a path"}, free, "", "where checkpoints, metrics and configuration go",
+                             "out_dir output_dir run_dir save_dir output"}),
+      train<&Train::steps>({"steps", Integer{1, kMany}, free, "", "updates of the weights",
+                            "max_iters max_steps train_iters iterations num_steps"}),
+      train<&Train::global_batch>(
+          {"global_batch", Integer{1, kLarge}, fixed, "", "samples per step", "batch_size batch global_batch_size"}),
+      train<&Train::micro_batch>({"micro_batch", Integer{0, kLarge}, free,
+                                  "largest divisor of global_batch / data ranks up to 8",
+                                  "samples per pass through the network; gradients add up over passes",
+                                  "micro_batch_size train_micro_batch_size_per_gpu"}),
+      train<&Train::sequence>({"sequence", Integer{1, kLarge}, fixed, "", "tokens per sample",
+                               "block_size seq_length seq_len sequence_length"}),
+      train<&Train::dtype>({"dtype", OneOf{{"fp32", "bf16", "fp16", "fp64"}, ""}, fixed, "",
+                            "type of compute; master weights are fp32 (fp64 with fp64)", "precision torch_dtype"}),
+      train<&Train::kernels>({"kernels", OneOf{{"cpu", "reference"}, ""}, free, "",
+                              "how operations are computed: fast, or slow and obvious", "backend device"}),
+      train<&Train::optimizer>({"optimizer", OneOf{{"adamw", "sgd"}, ""}, fixed, "", "rule of the update", "optim"}),
+      train<&Train::learning_rate>({"learning_rate", kPositive, fixed, "", "largest learning rate, after the warm-up",
+                                    "lr max_lr base_lr peak_lr"}),
+      train<&Train::min_learning_rate>({"min_learning_rate", kNotNegative, fixed, "a tenth of learning_rate",
+                                        "learning rate at the end of the decay", "min_lr"}),
+      train<&Train::warmup_steps>({"warmup_steps", Integer{0, kMany}, fixed, "",
+                                   "steps over which the learning rate rises from 0",
+                                   "warmup_iters lr_warmup_iters num_warmup_steps warmup"}),
+      train<&Train::decay>({"decay", OneOf{{"cosine", "linear", "constant", "inverse_sqrt"}, ""}, fixed, "",
+                            "how the learning rate falls after the warm-up",
+                            "schedule lr_decay_style scheduler lr_scheduler"}),
+      train<&Train::decay_steps>({"decay_steps", Integer{0, kMany}, kept, "steps",
+                                  "step at which the decay ends; a resumed run keeps it", "lr_decay_iters"}),
+      train<&Train::scale_learning_rate>({"scale_learning_rate", OneOf{{"none", "linear", "sqrt"}, ""}, fixed, "",
+                                          "learning rates are multiplied by this function of global_batch / base_batch",
+                                          "scale_lr"}),
+      train<&Train::base_batch>({"base_batch", Integer{0, kLarge}, fixed, "",
+                                 "the batch that learning_rate was chosen for; needed where it is scaled",
+                                 "reference_batch base_batch_size"}),
+      train<&Train::betas>(
+          {"betas", Numbers{2, kFraction}, fixed, "", "decay of AdamW's two averages", "beta beta1 beta2 adam_betas"}),
+      train<&Train::epsilon>({"epsilon", kPositive, fixed, "", "added to the denominator of AdamW", "eps adam_eps"}),
+      train<&Train::momentum>({"momentum", kFraction, fixed, "", "momentum of sgd", "sgd_momentum"}),
+      train<&Train::weight_decay>({"weight_decay", kNotNegative, fixed, "",
+                                   "decay of weights per step and learning rate; norms and biases have none", "wd"}),
+      train<&Train::clip>({"clip", kNotNegative, fixed, "", "largest global norm of the gradient; 0: no limit",
+                           "grad_clip clip_grad max_grad_norm gradient_clipping"}),
+      train<&Train::seed>({"seed", Integer{0, std::numeric_limits<int64_t>::max()}, fixed, "",
+                           "of initial weights, dropout and the order of samples", "random_seed"}),
+      train<&Train::evaluate_every>({"evaluate_every", Integer{0, kMany}, free, "",
+                                     "steps between evaluations; 0: at the end only",
+                                     "eval_interval eval_every eval_steps"}),
+      train<&Train::evaluate_batches>({"evaluate_batches", Integer{0, kMany}, free, "",
+                                       "micro-batches per evaluation; 0: the whole validation split",
+                                       "eval_iters eval_batches"}),
+      train<&Train::stop_after_minutes>({"stop_after_minutes", kNotNegative, free, "",
+                                         "save and stop after this time; 0: no limit",
+                                         "exit_duration_in_mins max_time time_limit"}),
+      train<&Train::init_from>({"init_from", Text{"a path"}, fixed, "",
+                                "start from the weights of this checkpoint or run's folder; empty: at random",
+                                "load finetune pretrained init"}),
+
+      parallel<&Parallel::ranks>({"ranks", Integer{1, 1 << 24}, free, "", "processes that train together",
+                                  "world_size num_gpus nproc_per_node"}),
+      parallel<&Parallel::threads>({"threads", Integer{0, 1 << 16}, free,
+                                    "the cores that the process may use, over ranks", "threads of each rank",
+                                    "num_threads omp_num_threads cores"}),
+
+      checkpoint<&Checkpoint::every>({"every", Integer{0, kMany}, free, "",
+                                      "steps between checkpoints; 0: at the end only",
+                                      "save_interval save_every interval save_steps"}),
+      checkpoint<&Checkpoint::keep>(
+          {"keep", Integer{1, 1 << 20}, free, "", "newest ones kept, beside the best", "save_total_limit keep_last"}),
+  };
+}
+
+// Nearer than a third of its length, and one edit at least.
+bool near(std::string_view word, std::string_view candidate) {
+  const int most = std::max<int>(1, static_cast<int>(word.size()) / 3);
+  return word.size() < 64 && base::edit_distance(word, candidate) <= most;
+}
+
+std::string lower(std::string_view word) {
+  std::string result(word);
+  std::ranges::transform(result, result.begin(), [](unsigned char c) { return c == '-' ? '_' : std::tolower(c); });
+  return result;
+}
+
+bool has_word(std::string_view words, std::string_view word) {
+  return fmt::format(" {} ", words).find(fmt::format(" {} ", word)) != std::string::npos;
+}
+
+}  // namespace
+
+std::string Key::full_name() const {
+  return fmt::format("{}.{}", section, name);
+}
+
+const std::vector<Key>& keys() {
+  static const std::vector<Key> kKeys = list();
+  return kKeys;
+}
+
+const std::vector<std::string_view>& sections() {
+  static const std::vector<std::string_view> kSections = {"model", "data", "train", "parallel", "checkpoint"};
+  return kSections;
+}
+
+std::string_view describe_section(std::string_view section) {
+  if (section == "model") return "the network";
+  if (section == "data") return "what it learns from";
+  if (section == "train") return "how it learns";
+  if (section == "parallel") return "what it runs on";
+  return "what is saved";
+}
+
+int find_key(std::string_view section, std::string_view name) {
+  for (size_t i = 0; i < keys().size(); ++i)
+    if (keys()[i].section == section && keys()[i].name == name) return static_cast<int>(i);
+  return -1;
+}
+
+int key_index(std::string_view full_name) {
+  const size_t dot = full_name.find('.');
+  base::require(dot != std::string_view::npos, "config", "{} is no name of a key", full_name);
+  const int index = find_key(full_name.substr(0, dot), full_name.substr(dot + 1));
+  base::require(index >= 0, "config", "there is no key {}", full_name);
+  return index;
+}
+
+std::string default_text(const Key& key) {
+  if (!key.rule.empty()) return std::string(key.rule);
+  const std::string value = to_toml(key.get(Settings{}));
+  return value == "\"\"" ? "none" : value;
+}
+
+std::string meant_word(std::string_view word, const std::vector<std::string_view>& words) {
+  const std::string small = lower(word);
+  const std::string best = base::nearest(small, words);
+  return near(small, best) ? best : "";
+}
+
+std::string meant_key(std::string_view section, std::string_view word) {
+  const std::string small = lower(word);
+  const auto found = [&](const Key& key) { return key.section == section ? std::string(key.name) : key.full_name(); };
+  for (const bool here : {true, false})
+    for (const Key& key : keys())
+      if ((key.section == section) == here && (key.name == small || has_word(key.others, small))) return found(key);
+  for (const bool here : {true, false}) {
+    const Key* best = nullptr;
+    int least = 1 << 30;
+    for (const Key& key : keys()) {
+      if ((key.section == section) != here || !near(small, key.name)) continue;
+      const int distance = base::edit_distance(small, key.name);
+      if (distance < least) {
+        least = distance;
+        best = &key;
+      }
+    }
+    if (best) return found(*best);
+  }
+  return "";
+}
+
+}  // namespace kintsugi::config

@@ -1,0 +1,53 @@
+// The one list of everything that run.toml may say. Parsing, checks, errors, help, the documentation's test, the saved
+// configuration and the rules of resume all follow from it.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kintsugi/config/allowed.h"
+#include "kintsugi/config/settings.h"
+#include "kintsugi/config/value.h"
+
+namespace kintsugi::config {
+
+// What a run that goes on may do with a key.
+enum class Resume {
+  fixed,  // must be as it was saved: another value would be another run
+  free,   // may change
+  kept,   // may change where it is given; where it is derived, the saved value stays
+};
+
+struct Key {
+  std::string_view section;
+  std::string_view name;
+  Allowed allowed;
+  Value (*get)(const Settings&);
+  void (*set)(Settings&, const Value&);
+  Resume resume;
+  std::string_view rule;    // what the default stands for, if it stands for a derived value; else ""
+  std::string_view help;    // one line
+  std::string_view others;  // its names in other programs, separated by spaces, for "did you mean"
+
+  std::string full_name() const;  // "train.steps"
+};
+
+const std::vector<Key>& keys();
+const std::vector<std::string_view>& sections();  // in the order of the list
+std::string_view describe_section(std::string_view section);
+
+// The index in keys(), or -1.
+int find_key(std::string_view section, std::string_view name);
+// The same for "train.steps", which must exist.
+int key_index(std::string_view full_name);
+
+// What stands where a key is not given: TOML, or the rule in words.
+std::string default_text(const Key& key);
+
+// `word` as one that was meant: exactly, by another program's name, or nearly. "" if nothing is near.
+std::string meant_key(std::string_view section, std::string_view word);
+std::string meant_word(std::string_view word, const std::vector<std::string_view>& words);
+
+}  // namespace kintsugi::config

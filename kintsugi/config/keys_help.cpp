@@ -1,0 +1,87 @@
+#include "kintsugi/config/keys_help.h"
+
+#include <fmt/format.h>
+
+#include "kintsugi/base/format.h"
+#include "kintsugi/config/named_sizes.h"
+
+namespace kintsugi::config {
+namespace {
+
+// `|` ends a cell.
+std::string cell(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) escaped += c == '|' ? std::string("\\|") : std::string(1, c);
+  return escaped;
+}
+
+std::string default_cell(const Key& key) {
+  const std::string value = default_text(key);
+  return key.rule.empty() && value != "none" ? fmt::format("`{}`", value) : cell(value);
+}
+
+std::string_view resume_word(Resume resume) {
+  switch (resume) {
+    case Resume::fixed:
+      return "no";
+    case Resume::free:
+      return "yes";
+    default:
+      return "yes, where given";
+  }
+}
+
+}  // namespace
+
+std::string keys_page() {
+  std::string page;
+  for (const std::string_view section : sections()) {
+    page += fmt::format("{}[{}]  {}\n", page.empty() ? "" : "\n", section, describe_section(section));
+    for (const Key& key : keys()) {
+      if (key.section != section) continue;
+      page += fmt::format("  {:20} {}\n  {:20}   {} (default: {})\n", key.name, key.help, "", describe(key.allowed),
+                          default_text(key));
+    }
+  }
+  page += "\nNamed sizes, for [model] name:\n ";
+  size_t width = 1;
+  for (const std::string_view name : named_size_names()) {
+    if (width + name.size() + 1 > 100) {
+      page += "\n ";
+      width = 1;
+    }
+    page += fmt::format(" {}", name);
+    width += name.size() + 1;
+  }
+  return page + "\n";
+}
+
+std::string markdown_row(const Key& key) {
+  return fmt::format("| `{}` | {} | {} | {} | {} |", key.name, cell(describe(key.allowed)), default_cell(key),
+                     cell(key.help), resume_word(key.resume));
+}
+
+std::string markdown_tables() {
+  std::string tables;
+  for (const std::string_view section : sections()) {
+    tables += fmt::format(
+        "{}## `[{}]`: {}\n\n| key | allowed | default | what it is | may change on resume |\n"
+        "|---|---|---|---|---|\n",
+        tables.empty() ? "" : "\n", section, describe_section(section));
+    for (const Key& key : keys())
+      if (key.section == section) tables += markdown_row(key) + "\n";
+  }
+  return tables;
+}
+
+std::string markdown_sizes() {
+  std::string table =
+      "| name | family | layers | embed | heads | kv_heads | ffn | vocab | context | source |\n"
+      "|---|---|---|---|---|---|---|---|---|---|\n";
+  for (const NamedSize& s : named_sizes())
+    table += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", s.name, s.family, s.layers, s.embed,
+                         s.heads, s.kv_heads, s.ffn, s.vocab, s.context, s.source);
+  return table;
+}
+
+}  // namespace kintsugi::config

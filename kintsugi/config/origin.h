@@ -1,0 +1,37 @@
+// Where each value of a configuration came from.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kintsugi/config/settings.h"
+
+namespace kintsugi::config {
+
+struct Origin {
+  enum class Kind { standard, derived, named_size, file, set, saved };
+  Kind kind = Kind::standard;
+  std::string detail;  // the rule, the size's name, or "run.toml:7"
+
+  // "default", "derived: heads", "size gpt2", "run.toml:7", "--set", "saved in the run"
+  std::string text() const;
+  bool given() const { return kind == Kind::file || kind == Kind::set; }
+};
+
+// What run.toml, a named size and --set say, the rest at its defaults; origins by index in keys().
+struct Given {
+  Settings settings;
+  std::vector<Origin> origins;
+
+  const Origin& origin(std::string_view full_name) const;
+  // "model.heads = 12 (size gpt2)"; the origin is left out where the user gave the value.
+  std::string say(std::string_view full_name) const;
+};
+
+// The same with every derived value filled in and all of it checked.
+struct Resolved : Given {
+  std::vector<std::string> warnings;  // one line each
+};
+
+}  // namespace kintsugi::config

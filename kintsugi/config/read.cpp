@@ -1,0 +1,163 @@
+#include "kintsugi/config/read.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/config/check_value.h"
+#include "kintsugi/config/keys.h"
+#include "kintsugi/config/named_sizes.h"
+#include "kintsugi/config/toml_reader.h"
+
+namespace kintsugi::config {
+namespace {
+
+struct Assignment {
+  int key;
+  Value value;
+  Origin origin;
+};
+
+bool is_section(std::string_view name) {
+  return std::ranges::count(sections(), name) > 0;
+}
+
+[[noreturn]] void unknown_section(std::string_view section, std::string_view place) {
+  const std::string meant = meant_word(section, sections());
+  throw base::UserError("config", "{}: unknown section [{}]; {}", place, base::one_line(section, 60),
+                        meant.empty() ? fmt::format("there are [{}]", fmt::join(sections(), "], ["))
+                                      : fmt::format("did you mean [{}]?", meant));
+}
+
+// The index in keys().
+int known_key(std::string_view section, std::string_view name, std::string_view place) {
+  if (!is_section(section)) unknown_section(section, place);
+  const int index = find_key(section, name);
+  if (index >= 0) return index;
+  const std::string meant = meant_key(section, name);
+  std::vector<std::string_view> names;
+  for (const Key& key : keys())
+    if (key.section == section) names.push_back(key.name);
+  throw base::UserError("config", "{}: unknown key {}.{}; {}", place, section, base::one_line(name, 60),
+                        meant.empty() ? fmt::format("[{}] has {}", section, fmt::join(names, ", "))
+                                      : fmt::format("did you mean {}?", meant));
+}
+
+// A name at the top of the file: a section, or something that was meant to be in one.
+void check_section(const Entry& entry, std::string_view place) {
+  const bool table = entry.value.type == Raw::Type::table;
+  if (is_section(entry.section)) {
+    if (table) return;
+    throw base::UserError("config", "{}: {} is {}; it must be a section, written [{}]", place, entry.section,
+                          entry.value.type_name(), entry.section);
+  }
+  if (!table) {
+    const std::string meant = meant_key("", entry.section);
+    throw base::UserError("config", "{}: key {} stands before any section; {}", place,
+                          base::one_line(entry.section, 60),
+                          meant.empty() ? fmt::format("there are [{}]", fmt::join(sections(), "], ["))
+                                        : fmt::format("did you mean {}?", meant));
+  }
+  unknown_section(entry.section, place);
+}
+
+Assignment parse_set(const std::string& set) {
+  constexpr std::string_view kPlace = "--set";
+  const std::string shown = base::one_line(set, 80);
+  if (!base::is_utf8(set)) throw base::UserError("config", "{}: \"{}\" is not UTF-8", kPlace, shown);
+  const size_t equals = set.find('=');
+  if (equals == std::string::npos)
+    throw base::UserError("config", "{}: \"{}\" has no value; write --set section.key=value", kPlace, shown);
+  const auto trim = [](std::string_view text) {
+    const size_t first = text.find_first_not_of(" \t");
+    return first == std::string_view::npos ? "" : text.substr(first, text.find_last_not_of(" \t") + 1 - first);
+  };
+  const std::string_view name = trim(std::string_view(set).substr(0, equals));
+  const std::string_view text = trim(std::string_view(set).substr(equals + 1));
+  const size_t dot = name.find('.');
+  if (dot == std::string_view::npos) {
+    const std::string meant = meant_key("", name);
+    throw base::UserError("config", "{}: {} names no section; {}", kPlace, base::one_line(name, 60),
+                          meant.empty() ? "write --set section.key=value" : fmt::format("did you mean {}?", meant));
+  }
+  const int index = known_key(name.substr(0, dot), name.substr(dot + 1), kPlace);
+  const Key& key = keys()[index];
+
+  Raw raw;
+  const bool is_text = std::holds_alternative<Text>(key.allowed) || std::holds_alternative<OneOf>(key.allowed) ||
+                       std::holds_alternative<Sources>(key.allowed);
+  const bool quoted = text.starts_with('"') || text.starts_with('\'');
+  const bool composed =
+      std::holds_alternative<Sources>(key.allowed) && (text.starts_with('[') || text.starts_with('{'));
+  bool read = (!is_text || quoted || composed) && read_toml_value(text, raw);
+  // betas=0.9,0.95: brackets mean something to a shell.
+  if (!read && std::holds_alternative<Numbers>(key.allowed)) read = read_toml_value(fmt::format("[{}]", text), raw);
+  if (!read) {
+    raw = Raw();
+    raw.type = Raw::Type::text;
+    raw.text = text;
+  }
+  return {index, check_value(key, raw, kPlace), {Origin::Kind::set, ""}};
+}
+
+// The numbers of the size that the last assignment of model.name names, as defaults.
+void apply_named_size(Given& given, const std::vector<Assignment>& assignments) {
+  const int name_key = key_index("model.name"), family_key = key_index("model.family");
+  const Assignment* name = nullptr;
+  const Assignment* family = nullptr;
+  for (const Assignment& a : assignments) {
+    if (a.key == name_key) name = &a;
+    if (a.key == family_key) family = &a;
+  }
+  if (!name) return;
+  const NamedSize* size = find_named_size(std::get<std::string>(name->value));
+  if (!size) return;  // an empty text: none
+  if (family && std::get<std::string>(family->value) != size->family)
+    throw base::UserError("config",
+                          "{}: model.family = {} is not that of model.name = \"{}\", which is \"{}\"; leave one out",
+                          family->origin.text(), to_toml(family->value), size->name, size->family);
+  Settings sized;
+  sized.model = model_of(*size);
+  for (size_t i = 0; i < keys().size(); ++i) {
+    const Key& key = keys()[i];
+    if (key.section != "model" || key.name == "name" || key.name == "dropout") continue;
+    key.set(given.settings, key.get(sized));
+    given.origins[i] = {Origin::Kind::named_size, std::string(size->name)};
+  }
+}
+
+}  // namespace
+
+Given read_text(std::string_view text, std::string_view name, std::span<const std::string> sets) {
+  std::vector<Assignment> assignments;
+  const std::string file = base::one_line(name);
+  for (const Entry& entry : read_toml(text, file)) {
+    const std::string place = fmt::format("{}:{}", file, entry.line);
+    if (entry.key.empty()) {
+      check_section(entry, place);
+      continue;
+    }
+    const int index = known_key(entry.section, entry.key, place);
+    assignments.push_back({index, check_value(keys()[index], entry.value, place), {Origin::Kind::file, place}});
+  }
+  for (const std::string& set : sets) assignments.push_back(parse_set(set));
+
+  Given given;
+  given.origins.resize(keys().size());
+  apply_named_size(given, assignments);
+  for (const Assignment& a : assignments) {
+    keys()[a.key].set(given.settings, a.value);
+    given.origins[a.key] = a.origin;
+  }
+  return given;
+}
+
+Given read_file(const std::filesystem::path& path, std::span<const std::string> sets) {
+  return read_text(base::read_file(path), path.string(), sets);
+}
+
+}  // namespace kintsugi::config

@@ -1,0 +1,198 @@
+#include "kintsugi/config/resolve.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/config/keys.h"
+#include "kintsugi/config/read.h"
+
+namespace kintsugi::config {
+namespace {
+
+// "run.toml:7: " of the key among `names` that the user gave last in precedence, or "" if none was given.
+std::string place(const Given& given, std::initializer_list<std::string_view> names) {
+  for (const Origin::Kind kind : {Origin::Kind::set, Origin::Kind::file})
+    for (const std::string_view name : names)
+      if (given.origin(name).kind == kind) return given.origin(name).text() + ": ";
+  return "";
+}
+
+// Where `name` holds `unset` still, stores `value`.
+template <typename T>
+void derive(Given& given, std::string_view name, T& member, const T& unset, const T& value) {
+  if (member != unset) return;
+  const int index = key_index(name);
+  member = value;
+  given.origins[index] = {Origin::Kind::derived, std::string(keys()[index].rule)};
+}
+
+// A value without a sign for "not given".
+void derive_flag(Given& given, std::string_view name, bool& member, bool value) {
+  const int index = key_index(name);
+  if (given.origins[index].kind != Origin::Kind::standard) return;
+  member = value;
+  given.origins[index] = {Origin::Kind::derived, std::string(keys()[index].rule)};
+}
+
+// The divisors of `n` on both sides of `x`: "4, 6".
+std::string divisors_around(int64_t n, int64_t x) {
+  int64_t below = 0, above = 0;
+  for (int64_t d = std::min(x, n); d >= 1 && !below; --d)
+    if (n % d == 0) below = d;
+  for (int64_t d = x; d <= n && !above; ++d)
+    if (n % d == 0) above = d;
+  return above ? fmt::format("{}, {}", below, above) : fmt::format("{}", below);
+}
+
+// The multiples of `step` on both sides of `x`.
+std::string multiples_around(int64_t x, int64_t step) {
+  const int64_t below = x / step * step;
+  return below ? fmt::format("{}, {}", below, below + step) : fmt::format("{}", below + step);
+}
+
+void resolve_model(Given& given) {
+  Model& m = given.settings.model;
+  const bool llama = m.family == "llama";
+  derive<int64_t>(given, "model.kv_heads", m.kv_heads, 0, m.heads);
+  derive<int64_t>(given, "model.ffn", m.ffn, 0, llama ? (8 * m.embed + 95) / 96 * 32 : 4 * m.embed);
+  derive_flag(given, "model.bias", m.bias, !llama);
+  derive_flag(given, "model.tied", m.tied, !llama);
+  derive<std::string>(given, "model.activation", m.activation, "", llama ? "silu" : "gelu_tanh");
+
+  if (m.embed % m.heads != 0)
+    throw base::UserError("config", "{}{} is not divisible by {}; nearest embed: {}; nearest heads: {}",
+                          place(given, {"model.embed", "model.heads"}), given.say("model.embed"),
+                          given.say("model.heads"), multiples_around(m.embed, m.heads),
+                          divisors_around(m.embed, m.heads));
+  if (m.heads % m.kv_heads != 0)
+    throw base::UserError("config", "{}{} is not divisible by {}; nearest kv_heads: {}",
+                          place(given, {"model.kv_heads", "model.heads"}), given.say("model.heads"),
+                          given.say("model.kv_heads"), divisors_around(m.heads, m.kv_heads));
+  if (llama && m.embed / m.heads % 2 != 0)
+    throw base::UserError(
+        "config", "{}{} over {} is {}, an odd width of a head, but rotary embedding turns pairs; nearest embed: {}",
+        place(given, {"model.embed", "model.heads"}), given.say("model.embed"), given.say("model.heads"),
+        m.embed / m.heads, multiples_around(m.embed, 2 * m.heads));
+}
+
+void resolve_length(Given& given) {
+  Model& m = given.settings.model;
+  Train& t = given.settings.train;
+  const int sequence = key_index("train.sequence");
+  if (given.origins[sequence].kind == Origin::Kind::standard && m.context > 0 && m.context < t.sequence) {
+    t.sequence = m.context;
+    given.origins[sequence] = {Origin::Kind::derived, "model.context"};
+  }
+  derive<int64_t>(given, "model.context", m.context, 0, t.sequence);
+  if (t.sequence > m.context)
+    throw base::UserError("config", "{}{} is longer than {}; lower sequence or raise context",
+                          place(given, {"train.sequence", "model.context"}), given.say("train.sequence"),
+                          given.say("model.context"));
+}
+
+void resolve_batch(Given& given) {
+  Train& t = given.settings.train;
+  const int64_t ranks = data_ranks(given.settings);
+  if (t.global_batch % ranks != 0)
+    throw base::UserError("config", "{}{} is not divisible by {} data ranks; nearest: {}",
+                          place(given, {"train.global_batch", "parallel.ranks"}), given.say("train.global_batch"),
+                          ranks, multiples_around(t.global_batch, ranks));
+  const int64_t share = t.global_batch / ranks;
+  int64_t micro_batch = std::min<int64_t>(share, 8);
+  while (share % micro_batch != 0) --micro_batch;
+  derive<int64_t>(given, "train.micro_batch", t.micro_batch, 0, micro_batch);
+  if (share % t.micro_batch != 0)
+    throw base::UserError(
+        "config", "{}{} is not divisible by {} x {} data rank{}; nearest global_batch: {}; nearest micro_batch: {}",
+        place(given, {"train.micro_batch", "train.global_batch"}), given.say("train.global_batch"),
+        given.say("train.micro_batch"), ranks, ranks == 1 ? "" : "s",
+        multiples_around(t.global_batch, t.micro_batch * ranks), divisors_around(share, t.micro_batch));
+}
+
+void resolve_schedule(Resolved& given) {
+  Train& t = given.settings.train;
+  derive(given, "train.min_learning_rate", t.min_learning_rate, -1.0, t.learning_rate / 10);
+  derive<int64_t>(given, "train.decay_steps", t.decay_steps, 0, t.steps);
+  if (t.min_learning_rate > t.learning_rate)
+    throw base::UserError("config", "{}{} is more than {}; lower it, or leave it out for a tenth",
+                          place(given, {"train.min_learning_rate", "train.learning_rate"}),
+                          given.say("train.min_learning_rate"), given.say("train.learning_rate"));
+  if (t.scale_learning_rate != "none" && t.base_batch == 0)
+    throw base::UserError("config", "{}{} needs train.base_batch, the batch that learning_rate was chosen for",
+                          place(given, {"train.scale_learning_rate"}), given.say("train.scale_learning_rate"));
+  if (t.warmup_steps > t.steps)
+    given.warnings.push_back(fmt::format("{}{} is more than {}: the learning rate never reaches its height",
+                                         place(given, {"train.warmup_steps", "train.steps"}),
+                                         given.say("train.warmup_steps"), given.say("train.steps")));
+  else if (t.warmup_steps > t.decay_steps && t.decay != "constant" && t.decay != "inverse_sqrt")
+    throw base::UserError("config", "{}{} is more than {}: the decay would end before it begins",
+                          place(given, {"train.decay_steps", "train.warmup_steps"}), given.say("train.warmup_steps"),
+                          given.say("train.decay_steps"));
+}
+
+void resolve_ranks(Given& given, int64_t cores) {
+  Parallel& p = given.settings.parallel;
+  if (p.ranks > 1)
+    throw base::UserError("parallel", "ranks = {}: this build trains on one rank; set ranks = 1", p.ranks);
+  derive<int64_t>(given, "parallel.threads", p.threads, 0, std::max<int64_t>(1, cores / p.ranks));
+}
+
+// Keys that do something only where another key says so.
+void warn_of_idle_keys(Resolved& given) {
+  const Settings& s = given.settings;
+  const Settings standard;
+  const auto idle = [&](std::string_view name, bool used, std::string_view other) {
+    const int index = key_index(name);
+    const bool changed = keys()[index].get(s) != keys()[index].get(standard);
+    if (used || !changed || !given.origins[index].given()) return;
+    given.warnings.push_back(
+        fmt::format("{}{} has no effect with {}", place(given, {name}), given.say(name), given.say(other)));
+  };
+  const bool adamw = s.train.optimizer == "adamw";
+  idle("model.rope_theta", s.model.family == "llama", "model.family");
+  idle("train.betas", adamw, "train.optimizer");
+  idle("train.epsilon", adamw, "train.optimizer");
+  idle("train.momentum", s.train.optimizer == "sgd", "train.optimizer");
+  idle("train.base_batch", s.train.scale_learning_rate != "none", "train.scale_learning_rate");
+  idle("train.evaluate_every", !s.data.validation.empty(), "data.validation");
+  idle("train.evaluate_batches", !s.data.validation.empty(), "data.validation");
+}
+
+}  // namespace
+
+int64_t data_ranks(const Settings& settings) {
+  return settings.parallel.ranks;
+}
+
+Resolved resolve(Given given, int64_t cores) {
+  Resolved resolved{std::move(given), {}};
+  resolve_ranks(resolved, cores);
+  resolve_model(resolved);
+  resolve_length(resolved);
+  resolve_batch(resolved);
+  resolve_schedule(resolved);
+  warn_of_idle_keys(resolved);
+  return resolved;
+}
+
+Resolved load(const std::filesystem::path& path, std::span<const std::string> sets, int64_t cores) {
+  return resolve(read_file(path, sets), cores);
+}
+
+void fill_from_tokenizer(Resolved& resolved, int64_t vocab) {
+  derive<int64_t>(resolved, "model.vocab", resolved.settings.model.vocab, 0, vocab);
+  if (resolved.settings.model.vocab < vocab)
+    throw base::UserError("config", "{}{} is less than the {} of the data's tokenizer; raise it, or leave it out",
+                          place(resolved, {"model.vocab", "model.name"}), resolved.say("model.vocab"), vocab);
+}
+
+void require_data(const Resolved& resolved) {
+  if (resolved.settings.data.train.empty())
+    throw base::UserError("config", "data.train is missing; name the token file that `kintsugi prepare` wrote");
+}
+
+}  // namespace kintsugi::config

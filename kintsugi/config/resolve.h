@@ -1,0 +1,31 @@
+// What was given becomes a whole configuration: derived values filled in by the rules of keys.cpp, and values checked
+// against each other.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "kintsugi/config/origin.h"
+
+namespace kintsugi::config {
+
+// `cores` are those that the process may use. UserError "[config] run.toml:7: ..." for values that do not go together.
+// model.vocab stays 0 where it is left to the tokenizer.
+Resolved resolve(Given given, int64_t cores);
+
+// read_file and resolve.
+Resolved load(const std::filesystem::path& path, std::span<const std::string> sets, int64_t cores);
+
+// To be called when the data's tokenizer is known, with its vocabulary: fills model.vocab, or UserError where it is
+// smaller than the tokenizer's.
+void fill_from_tokenizer(Resolved& resolved, int64_t vocab);
+
+// UserError where [data] train is not given.
+void require_data(const Resolved& resolved);
+
+// Ranks among which the samples of a step are divided.
+int64_t data_ranks(const Settings& settings);
+
+}  // namespace kintsugi::config

@@ -1,0 +1,53 @@
+#include "kintsugi/config/resume.h"
+
+#include <fmt/format.h>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/config/keys.h"
+#include "kintsugi/config/resolve.h"
+
+namespace kintsugi::config {
+namespace {
+
+bool left_open(const Key& key, const Resolved& now) {
+  return key.full_name() == "model.vocab" && now.settings.model.vocab == 0;
+}
+
+bool refused(const Key& key, const Resolved& saved, const Resolved& now) {
+  return key.resume == Resume::fixed && !left_open(key, now) && key.get(saved.settings) != key.get(now.settings);
+}
+
+}  // namespace
+
+std::vector<std::string> compare_for_resume(const Resolved& saved, const Resolved& now) {
+  std::vector<std::string> changed;
+  for (const Key& key : keys())
+    if (refused(key, saved, now)) changed.push_back(key.full_name());
+  return changed;
+}
+
+Resolved resume_with(const Resolved& saved, Resolved now) {
+  std::string changes, where;
+  for (size_t i = 0; i < keys().size(); ++i) {
+    const Key& key = keys()[i];
+    if (refused(key, saved, now)) {
+      const auto shown = [&](const Resolved& r) { return base::one_line(to_toml(key.get(r.settings)), 80); };
+      changes +=
+          fmt::format("{}{} is {}, was {}", changes.empty() ? "" : "; ", key.full_name(), shown(now), shown(saved));
+      if (where.empty() && now.origins[i].given()) where = now.origins[i].text() + ": ";
+    }
+    const bool keeps = key.resume == Resume::kept && !now.origins[i].given();
+    if (keeps || left_open(key, now)) {
+      key.set(now.settings, key.get(saved.settings));
+      now.origins[i] = {Origin::Kind::saved, ""};
+    }
+  }
+  if (!changes.empty())
+    throw base::UserError("resume",
+                          "{}{}; a run goes on with what it began with: set it back, or train in another folder", where,
+                          changes);
+  return now;
+}
+
+}  // namespace kintsugi::config

@@ -1,0 +1,19 @@
+// What a run that goes on may be told anew.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kintsugi/config/origin.h"
+
+namespace kintsugi::config {
+
+// The full names of the keys that differ and may not, in the order of the list. Values that `now` leaves open
+// (model.vocab of a tokenizer that is not known yet) are not compared.
+std::vector<std::string> compare_for_resume(const Resolved& saved, const Resolved& now);
+
+// The configuration to go on with: `now`, and what was derived there and must stay (train.decay_steps, model.vocab)
+// from `saved`. UserError that names every key of compare_for_resume, if there is one.
+Resolved resume_with(const Resolved& saved, Resolved now);
+
+}  // namespace kintsugi::config

@@ -1,0 +1,74 @@
+#include "kintsugi/config/value.h"
+
+#include <fmt/format.h>
+
+#include <type_traits>
+
+namespace kintsugi::config {
+
+std::string to_toml(double number) {
+  std::string text = fmt::format("{}", number);
+  // A float of TOML has a point or an exponent.
+  if (text.find_first_of(".en") == std::string::npos) text += ".0";
+  return text;
+}
+
+std::string to_toml(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      quoted += '\\';
+      quoted += c;
+    } else if (byte < 0x20 || byte == 0x7f) {
+      quoted += fmt::format("\\u{:04x}", byte);
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "\"";
+}
+
+namespace {
+
+std::string list_of_numbers(const std::vector<double>& numbers) {
+  std::string list = "[";
+  for (size_t i = 0; i < numbers.size(); ++i) list += (i ? ", " : "") + to_toml(numbers[i]);
+  return list + "]";
+}
+
+// One path of weight 1 is that path; none is an empty text.
+std::string list_of_sources(const std::vector<DataSource>& sources) {
+  if (sources.empty()) return "\"\"";
+  if (sources.size() == 1 && sources[0].weight == 1.0) return to_toml(std::string_view(sources[0].path));
+  std::string list = "[";
+  for (size_t i = 0; i < sources.size(); ++i)
+    list += fmt::format("{}{{path = {}, weight = {}}}", i ? ", " : "", to_toml(std::string_view(sources[i].path)),
+                        to_toml(sources[i].weight));
+  return list + "]";
+}
+
+}  // namespace
+
+std::string to_toml(const Value& value) {
+  return std::visit(
+      [](const auto& v) -> std::string {
+        using T = std::decay_t<decltype(v)>;
+        if constexpr (std::is_same_v<T, bool>) {
+          return v ? "true" : "false";
+        } else if constexpr (std::is_same_v<T, int64_t>) {
+          return fmt::format("{}", v);
+        } else if constexpr (std::is_same_v<T, double>) {
+          return to_toml(v);
+        } else if constexpr (std::is_same_v<T, std::string>) {
+          return to_toml(std::string_view(v));
+        } else if constexpr (std::is_same_v<T, std::vector<double>>) {
+          return list_of_numbers(v);
+        } else {
+          return list_of_sources(v);
+        }
+      },
+      value);
+}
+
+}  // namespace kintsugi::config
