@@ -25,7 +25,8 @@ struct Describe {
     return o.what.empty() ? fmt::format("one of {}", fmt::join(o.words, ", ")) : std::string(o.what);
   }
   std::string operator()(const Numbers& n) const {
-    return fmt::format("a list of {} numbers, each {}", n.count, (*this)(n.each));
+    constexpr std::string_view kNumber = "a number ";
+    return fmt::format("a list of {} numbers, each {}", n.count, (*this)(n.each).substr(kNumber.size()));
   }
   std::string operator()(const Sources&) const { return "a path, or a table of path = weight"; }
 };

@@ -14,9 +14,9 @@ namespace kintsugi::config {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int64_t kMany = int64_t{1} << 40;   // steps
-constexpr int64_t kLarge = int64_t{1} << 30;  // tokens of a sample, samples of a batch
-constexpr int64_t kWide = int64_t{1} << 20;   // an embedding
+constexpr int64_t kMany = 1'000'000'000'000;  // steps
+constexpr int64_t kLarge = 1'000'000'000;     // tokens of a sample, samples of a batch
+constexpr int64_t kWide = 1'000'000;          // an embedding
 constexpr Number kPositive = {0, kInfinity, true};
 constexpr Number kNotNegative = {0, kInfinity};
 constexpr Number kFraction = {0, 1, false, true};
@@ -76,7 +76,7 @@ std::vector<Key> list() {
            "type arch architecture model_type"}),
       model<&Model::name>({"name", OneOf{named_size_names(), "a named size"}, fixed, "",
                            "a size of the literature; its numbers are the defaults of this section", "size preset"}),
-      model<&Model::layers>({"layers", Integer{1, 100'000}, fixed, "", "transformer blocks",
+      model<&Model::layers>({"layers", Integer{1, 10'000}, fixed, "", "transformer blocks",
                              "n_layer n_layers num_layers num_hidden_layers depth"}),
       model<&Model::embed>({"embed", Integer{1, kWide}, fixed, "", "width of the residual stream",
                             "n_embd dim d_model hidden_size width"}),
@@ -85,9 +85,10 @@ std::vector<Key> list() {
       model<&Model::kv_heads>({"kv_heads", Integer{0, kWide}, fixed, "heads",
                                "key-value heads, each shared by heads / kv_heads query heads",
                                "n_kv_heads num_key_value_heads num_query_groups"}),
-      model<&Model::ffn>({"ffn", Integer{0, 1 << 24}, fixed, "gpt: 4 embed; llama: 8/3 embed, up to a multiple of 32",
+      model<&Model::ffn>({"ffn", Integer{0, 10'000'000}, fixed,
+                          "gpt: 4 embed; llama: 8/3 embed, up to a multiple of 32",
                           "inner width of the feed-forward part", "d_ff hidden_dim intermediate_size ffn_hidden_size"}),
-      model<&Model::vocab>({"vocab", Integer{0, 1 << 27}, fixed, "that of the data's tokenizer",
+      model<&Model::vocab>({"vocab", Integer{0, 100'000'000}, fixed, "that of the data's tokenizer",
                             "rows of the embedding table; more than the tokenizer has are padding",
                             "vocab_size n_vocab vocabulary"}),
       model<&Model::context>({"context", Integer{0, kLarge}, fixed, "train.sequence",
@@ -175,9 +176,9 @@ std::vector<Key> list() {
                                 "start from the weights of this checkpoint or run's folder; empty: at random",
                                 "load finetune pretrained init"}),
 
-      parallel<&Parallel::ranks>({"ranks", Integer{1, 1 << 24}, free, "", "processes that train together",
+      parallel<&Parallel::ranks>({"ranks", Integer{1, 1'000'000}, free, "", "processes that train together",
                                   "world_size num_gpus nproc_per_node"}),
-      parallel<&Parallel::threads>({"threads", Integer{0, 1 << 16}, free,
+      parallel<&Parallel::threads>({"threads", Integer{0, 10'000}, free,
                                     "the cores that the process may use, over ranks", "threads of each rank",
                                     "num_threads omp_num_threads cores"}),
 
@@ -185,7 +186,7 @@ std::vector<Key> list() {
                                       "steps between checkpoints; 0: at the end only",
                                       "save_interval save_every interval save_steps"}),
       checkpoint<&Checkpoint::keep>(
-          {"keep", Integer{1, 1 << 20}, free, "", "newest ones kept, beside the best", "save_total_limit keep_last"}),
+          {"keep", Integer{1, 1'000'000}, free, "", "newest ones kept, beside the best", "save_total_limit keep_last"}),
   };
 }
 

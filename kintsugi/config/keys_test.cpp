@@ -1,0 +1,197 @@
+#include "kintsugi/config/keys.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <random>
+#include <set>
+#include <string>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
+#include "kintsugi/config/check_value.h"
+#include "kintsugi/config/keys_help.h"
+#include "kintsugi/config/named_sizes.h"
+#include "kintsugi/config/read.h"
+#include "kintsugi/config/resolve.h"
+#include "kintsugi/config/resolved_file.h"
+#include "kintsugi/config/toml_reader.h"
+
+namespace kintsugi::config {
+
+TEST(Keys, TheListIsSound) {
+  std::set<std::string> names;
+  for (const Key& key : keys()) {
+    EXPECT_TRUE(names.insert(key.full_name()).second) << key.full_name();
+    EXPECT_EQ(std::ranges::count(sections(), key.section), 1) << key.full_name();
+    EXPECT_FALSE(key.help.empty());
+    EXPECT_EQ(find_key(key.section, key.name), &key - keys().data());
+    EXPECT_EQ(key_index(key.full_name()), &key - keys().data());
+  }
+  EXPECT_EQ(find_key("train", "nothing"), -1);
+  EXPECT_THROW(key_index("train.nothing"), base::InternalError);
+}
+
+// Every default that stands for itself is a value that a file may give.
+TEST(Keys, DefaultsAreAllowed) {
+  for (const Key& key : keys()) {
+    const Value standard = key.get(Settings{});
+    if (key.full_name() == "train.min_learning_rate") continue;  // -1 says that it was not given
+    Raw raw;
+    ASSERT_TRUE(read_toml_value(to_toml(standard), raw)) << key.full_name();
+    EXPECT_EQ(check_value(key, raw, "here"), standard) << key.full_name();
+  }
+}
+
+TEST(Keys, Meant) {
+  EXPECT_EQ(meant_key("train", "learningrate"), "learning_rate");
+  EXPECT_EQ(meant_key("train", "lr"), "learning_rate");
+  EXPECT_EQ(meant_key("model", "n_layer"), "layers");
+  EXPECT_EQ(meant_key("model", "warmup_step"), "train.warmup_steps");
+  EXPECT_EQ(meant_key("model", "xyz"), "");
+  EXPECT_EQ(meant_key("model", ""), "");
+  EXPECT_EQ(meant_key("model", std::string(10000, 'a')), "");
+}
+
+// A change of the list is a change of the page: the failure prints what belongs there.
+TEST(Keys, ThePageIsTrue) {
+  const std::filesystem::path page = std::filesystem::path(__FILE__).parent_path() / "../../docs/configuration.md";
+  const std::string text = base::read_file(page);
+  EXPECT_NE(text.find(markdown_tables()), std::string::npos) << "docs/configuration.md should hold:\n"
+                                                             << markdown_tables();
+  EXPECT_NE(text.find(markdown_sizes()), std::string::npos) << "docs/configuration.md should hold:\n"
+                                                            << markdown_sizes();
+}
+
+TEST(Keys, TheExamplesOfThePageResolve) {
+  const std::filesystem::path page = std::filesystem::path(__FILE__).parent_path() / "../../docs/configuration.md";
+  const std::string text = base::read_file(page);
+  int examples = 0;
+  for (size_t at = 0; (at = text.find("```toml\n[", at)) != std::string::npos; ++examples) {
+    at += 8;
+    const Resolved r = resolve(read_text(text.substr(at, text.find("```", at) - at), "example"), 2);
+    EXPECT_FALSE(r.settings.data.train.empty());
+  }
+  EXPECT_EQ(examples, 3);
+}
+
+TEST(Keys, TheTerminalPageNamesAll) {
+  const std::string page = keys_page();
+  for (const Key& key : keys())
+    EXPECT_NE(page.find("\n  " + std::string(key.name) + " "), std::string::npos) << key.name;
+  for (const std::string_view name : named_size_names()) EXPECT_NE(page.find(name), std::string::npos);
+}
+
+TEST(NamedSizes, HaveTheirPublishedParameters) {
+  const auto millions = [](const NamedSize& s) {
+    const double d = s.embed, kv = d / s.heads * s.kv_heads, table = static_cast<double>(s.vocab) * d;
+    if (s.family == "gpt") return (table + s.context * d + s.layers * (12 * d * d + 13 * d) + 2 * d) / 1e6;
+    const double block = 2 * d * d + 2 * d * kv + 3 * d * s.ffn + 2 * d;
+    return ((s.tied ? 1 : 2) * table + s.layers * block + d) / 1e6;
+  };
+  const auto published = [](std::string_view name) {
+    static const std::pair<std::string_view, double> kPublished[] = {{"gpt2", 124},
+                                                                     {"gpt2-medium", 355},
+                                                                     {"gpt2-large", 774},
+                                                                     {"gpt2-xl", 1558},
+                                                                     {"gpt3-125m", 125},
+                                                                     {"gpt3-350m", 356},
+                                                                     {"gpt3-760m", 760},
+                                                                     {"gpt3-1.3b", 1316},
+                                                                     {"gpt3-2.7b", 2652},
+                                                                     {"gpt3-6.7b", 6658},
+                                                                     {"gpt3-13b", 12853},
+                                                                     {"gpt3-175b", 174600},
+                                                                     {"megatron-1.2b", 1210},
+                                                                     {"megatron-2.5b", 2500},
+                                                                     {"megatron-4.2b", 4200},
+                                                                     {"megatron-8.3b", 8300},
+                                                                     {"megatron-1.7b", 1700},
+                                                                     {"megatron-3.6b", 3600},
+                                                                     {"megatron-7.5b", 7500},
+                                                                     {"megatron-18b", 18400},
+                                                                     {"megatron-39b", 39100},
+                                                                     {"megatron-76b", 76100},
+                                                                     {"megatron-145b", 145600},
+                                                                     {"megatron-310b", 310100},
+                                                                     {"megatron-530b", 529600},
+                                                                     {"megatron-1t", 1008000},
+                                                                     {"llama-7b", 6738},
+                                                                     {"llama-13b", 13016},
+                                                                     {"llama-33b", 32529},
+                                                                     {"llama-65b", 65286},
+                                                                     {"llama2-7b", 6738},
+                                                                     {"llama2-13b", 13016},
+                                                                     {"llama2-70b", 68977},
+                                                                     {"llama3-8b", 8030},
+                                                                     {"llama3-70b", 70554},
+                                                                     {"tinyllama-1.1b", 1100},
+                                                                     {"stories260k", 0.26},
+                                                                     {"stories15m", 15.19},
+                                                                     {"stories42m", 41.7},
+                                                                     {"stories110m", 109.5}};
+    for (const auto& [known, count] : kPublished)
+      if (known == name) return count;
+    return 0.0;
+  };
+  for (const NamedSize& size : named_sizes())
+    EXPECT_NEAR(millions(size) / published(size.name), 1.0, 0.03) << size.name << " " << millions(size);
+  EXPECT_EQ(find_named_size("gpt5"), nullptr);
+}
+
+// Random changes to a sound file, and random bytes: an error in one line or settings, never anything else.
+TEST(Fuzz, NeverACrash) {
+  const std::string seed_text =
+      "[model]\nname = \"gpt2\" # size\nlayers = 0x2\n[data.train]\n\"a/b\" = 0.5\n'c' = 1_0\n[train]\nbetas = [0.9, "
+      "1e-1]\n"
+      "folder = '''x'''\nsteps = 1979-05-27T07:32:00Z\n[[x]]\ny = {a = [1, [2, {b = 3}]]}\n";
+  const std::string pieces[] = {"[",  "]",     "=",   "\"",  "'''",  "\n",           "{",     "}",
+                                ".",  ",",     "#",   "\\u", "\xff", "\0",           "1e999", "model",
+                                "[[", "train", "= -", "inf", "0b1",  "\xef\xbb\xbf", "\r",    "\\"};
+  std::mt19937_64 random(7);
+  const auto below = [&](size_t n) { return static_cast<size_t>(random() % n); };
+  int good = 0, bad = 0;
+  for (int i = 0; i < 6000; ++i) {
+    std::string text;
+    if (i % 3 == 0) {
+      text.resize(below(200));
+      for (char& c : text) c = static_cast<char>(random());
+    } else {
+      text = seed_text.substr(0, i % 3 == 1 ? seed_text.size() : below(seed_text.size()));
+      for (size_t edits = below(6); edits-- > 0 && !text.empty();) {
+        const std::string& piece = pieces[below(std::size(pieces))];
+        if (below(2)) {
+          text.insert(below(text.size()), piece);
+        } else {
+          text.erase(below(text.size()), below(9));
+        }
+      }
+    }
+    const std::vector<std::string> sets = {text.substr(0, below(40)),
+                                           "train." + text.substr(below(text.size() + 1), 30)};
+    for (const bool with_sets : {false, true}) {
+      try {
+        const Resolved r =
+            resolve(read_text(with_sets ? "" : text, "fuzz.toml", with_sets ? sets : std::vector<std::string>{}), 2);
+        EXPECT_EQ(read_text(to_toml(r), "saved.toml").settings, r.settings);
+        ++good;
+      } catch (const base::UserError& error) {
+        EXPECT_EQ(std::string_view(error.what()).find_first_of("\n\r"), std::string_view::npos) << error.what();
+        ++bad;
+      }
+    }
+  }
+  EXPECT_GT(good, 0);
+  EXPECT_GT(bad, 1000);
+}
+
+TEST(Fuzz, DeepNesting) {
+  for (const char* open : {"[", "{a="}) {
+    std::string text = "[model]\nlayers = ";
+    for (int i = 0; i < 100000; ++i) text += open;
+    EXPECT_THROW(read_text(text, "deep.toml"), base::UserError);
+  }
+}
+
+}  // namespace kintsugi::config

@@ -1,0 +1,186 @@
+#include "kintsugi/config/resolve.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "kintsugi/config/named_sizes.h"
+#include "kintsugi/config/read.h"
+#include "kintsugi/config/testing.h"
+
+namespace kintsugi::config {
+namespace {
+
+Resolved resolved(std::string_view text, const std::vector<std::string>& sets = {}) {
+  return resolve(read_text(text, "run.toml", sets), 6);
+}
+
+std::string error_in(std::string_view text, const std::vector<std::string>& sets = {}) {
+  return error_of([&] { resolved(text, sets); });
+}
+
+using Lines = std::vector<std::string>;
+
+}  // namespace
+
+TEST(Resolve, DerivedOfGpt) {
+  const Resolved r = resolved("[train]\nglobal_batch = 12\nlearning_rate = 0.002\n");
+  const Settings& s = r.settings;
+  EXPECT_EQ(s.model.kv_heads, 4);
+  EXPECT_EQ(s.model.ffn, 512);
+  EXPECT_EQ(s.model.vocab, 0);
+  EXPECT_EQ(s.model.context, 256);
+  EXPECT_TRUE(s.model.bias);
+  EXPECT_TRUE(s.model.tied);
+  EXPECT_EQ(s.model.activation, "gelu_tanh");
+  EXPECT_EQ(s.train.micro_batch, 6);
+  EXPECT_EQ(s.train.min_learning_rate, 0.0002);
+  EXPECT_EQ(s.train.decay_steps, 1000);
+  EXPECT_EQ(s.parallel.threads, 6);
+  EXPECT_EQ(r.origin("model.kv_heads").text(), "derived: heads");
+  EXPECT_EQ(r.origin("train.micro_batch").text(), "derived: largest divisor of global_batch / data ranks up to 8");
+  EXPECT_EQ(r.origin("model.bias").text(), "derived: gpt: true; llama: false");
+  EXPECT_TRUE(r.warnings.empty());
+}
+
+TEST(Resolve, DerivedOfLlama) {
+  const Resolved r = resolved("[model]\nfamily = \"llama\"\nembed = 288\nheads = 6\n");
+  EXPECT_EQ(r.settings.model.ffn, 768);
+  EXPECT_FALSE(r.settings.model.bias);
+  EXPECT_FALSE(r.settings.model.tied);
+  EXPECT_EQ(r.settings.model.activation, "silu");
+  EXPECT_EQ(resolved("[model]\nfamily = \"llama\"\nembed = 4096\nheads = 32\n").settings.model.ffn, 10944);
+}
+
+TEST(Resolve, GivenValuesStay) {
+  const Resolved r = resolved(
+      "[model]\nfamily = \"llama\"\nbias = true\ntied = true\nkv_heads = 2\nffn = 100\ncontext = 512\n"
+      "activation = \"relu\"\n[train]\nmin_learning_rate = 0\ndecay_steps = 10\n[parallel]\nthreads = 2\n");
+  EXPECT_TRUE(r.settings.model.bias);
+  EXPECT_TRUE(r.settings.model.tied);
+  EXPECT_EQ(r.settings.model.kv_heads, 2);
+  EXPECT_EQ(r.settings.model.ffn, 100);
+  EXPECT_EQ(r.settings.model.context, 512);
+  EXPECT_EQ(r.settings.model.activation, "relu");
+  EXPECT_EQ(r.settings.train.min_learning_rate, 0.0);
+  EXPECT_EQ(r.settings.train.decay_steps, 10);
+  EXPECT_EQ(r.settings.parallel.threads, 2);
+  EXPECT_EQ(r.origin("model.bias").text(), "run.toml:3");
+}
+
+TEST(Resolve, SequenceFollowsAShortContext) {
+  const Resolved r = resolved("[model]\ncontext = 64\n");
+  EXPECT_EQ(r.settings.train.sequence, 64);
+  EXPECT_EQ(r.origin("train.sequence").text(), "derived: model.context");
+  EXPECT_EQ(resolved("[model]\nname = \"gpt2\"\n").settings.train.sequence, 256);
+}
+
+TEST(Resolve, EveryNamedSizeResolves) {
+  for (const NamedSize& size : named_sizes()) {
+    const Resolved r = resolved("[model]\nname = \"" + std::string(size.name) + "\"\n");
+    EXPECT_EQ(r.settings.model, model_of(size)) << size.name;
+    EXPECT_EQ(r.origin("model.vocab").text(), "size " + std::string(size.name));
+  }
+}
+
+TEST(Resolve, Heads) {
+  EXPECT_EQ(
+      error_in("[model]\nembed = 130\nheads = 4\n"),
+      "[config] run.toml:2: model.embed = 130 is not divisible by model.heads = 4; nearest embed: 128, 132; nearest "
+      "heads: 2, 5");
+  EXPECT_EQ(
+      error_in("[model]\nname = \"gpt2\"\n", {"model.heads=7"}),
+      "[config] --set: model.embed = 768 (size gpt2) is not divisible by model.heads = 7; nearest embed: 763, 770; "
+      "nearest heads: 6, 8");
+  EXPECT_EQ(
+      error_in("[model]\nheads = 200\n"),
+      "[config] run.toml:2: model.embed = 128 (default) is not divisible by model.heads = 200; nearest embed: 200; "
+      "nearest heads: 128");
+  EXPECT_EQ(error_in("[model]\nembed = 96\nheads = 12\nkv_heads = 5\n"),
+            "[config] run.toml:4: model.heads = 12 is not divisible by model.kv_heads = 5; nearest kv_heads: 4, 6");
+  EXPECT_EQ(
+      error_in("[model]\nfamily = \"llama\"\nembed = 60\nheads = 4\n"),
+      "[config] run.toml:3: model.embed = 60 over model.heads = 4 is 15, an odd width of a head, but rotary embedding "
+      "turns pairs; nearest embed: 56, 64");
+  EXPECT_EQ(error_in("[model]\nembed = 60\nheads = 4\n"), "no error");
+}
+
+TEST(Resolve, Lengths) {
+  EXPECT_EQ(
+      error_in("[model]\ncontext = 128\n[train]\nsequence = 256\n"),
+      "[config] run.toml:4: train.sequence = 256 is longer than model.context = 128; lower sequence or raise context");
+  EXPECT_EQ(
+      error_in("[model]\nname = \"gpt2\"\n[train]\nsequence = 2048\n"),
+      "[config] run.toml:4: train.sequence = 2048 is longer than model.context = 1024 (size gpt2); lower sequence or "
+      "raise context");
+}
+
+TEST(Resolve, Batches) {
+  EXPECT_EQ(
+      error_in("[train]\nglobal_batch = 12\nmicro_batch = 5\n"),
+      "[config] run.toml:3: train.global_batch = 12 is not divisible by train.micro_batch = 5 x 1 data rank; nearest "
+      "global_batch: 10, 15; nearest micro_batch: 4, 6");
+  EXPECT_EQ(error_in("[train]\nmicro_batch = 16\n"),
+            "[config] run.toml:2: train.global_batch = 8 (default) is not divisible by train.micro_batch = 16 x 1 data "
+            "rank; nearest global_batch: 16; nearest micro_batch: 8");
+  EXPECT_EQ(resolved("[train]\nglobal_batch = 13\n").settings.train.micro_batch, 1);
+  EXPECT_EQ(resolved("[train]\nglobal_batch = 480\n").settings.train.micro_batch, 8);
+}
+
+TEST(Resolve, Schedules) {
+  EXPECT_EQ(
+      error_in("[train]\nlearning_rate = 1e-4\nmin_learning_rate = 1e-3\n"),
+      "[config] run.toml:3: train.min_learning_rate = 0.001 is more than train.learning_rate = 0.0001; lower it, or "
+      "leave it out for a tenth");
+  EXPECT_EQ(error_in("[train]\nscale_learning_rate = \"sqrt\"\n"),
+            "[config] run.toml:2: train.scale_learning_rate = \"sqrt\" needs train.base_batch, the batch that "
+            "learning_rate was chosen for");
+  EXPECT_EQ(
+      error_in("[train]\nwarmup_steps = 50\ndecay_steps = 20\n"),
+      "[config] run.toml:3: train.warmup_steps = 50 is more than train.decay_steps = 20: the decay would end before "
+      "it begins");
+  EXPECT_EQ(
+      resolved("[train]\nsteps = 10\nwarmup_steps = 20\n").warnings,
+      Lines{"run.toml:3: train.warmup_steps = 20 is more than train.steps = 10: the learning rate never reaches its "
+            "height"});
+}
+
+TEST(Resolve, Ranks) {
+  EXPECT_EQ(error_in("[parallel]\nranks = 4\n"), "[parallel] ranks = 4: this build trains on one rank; set ranks = 1");
+}
+
+TEST(Resolve, KeysWithoutEffectAreTold) {
+  EXPECT_EQ(resolved("[train]\nmomentum = 0.5\n").warnings,
+            Lines{"run.toml:2: train.momentum = 0.5 has no effect with train.optimizer = \"adamw\" (default)"});
+  EXPECT_EQ(resolved("[train]\noptimizer = \"sgd\"\nbetas = [0.5, 0.5]\n").warnings,
+            Lines{"run.toml:3: train.betas = [0.5, 0.5] has no effect with train.optimizer = \"sgd\""});
+  EXPECT_EQ(resolved("", {"train.evaluate_every=5"}).warnings,
+            Lines{"--set: train.evaluate_every = 5 has no effect with data.validation = \"\" (default)"});
+  EXPECT_TRUE(resolved("[train]\nmomentum = 0.9\n").warnings.empty());  // what it is anyway
+}
+
+TEST(Resolve, Tokenizer) {
+  Resolved r = resolved("");
+  fill_from_tokenizer(r, 65);
+  EXPECT_EQ(r.settings.model.vocab, 65);
+  EXPECT_EQ(r.origin("model.vocab").text(), "derived: that of the data's tokenizer");
+  Resolved larger = resolved("[model]\nvocab = 100\n");
+  fill_from_tokenizer(larger, 65);
+  EXPECT_EQ(larger.settings.model.vocab, 100);
+  EXPECT_EQ(
+      error_of([&] { fill_from_tokenizer(larger, 257); }),
+      "[config] run.toml:2: model.vocab = 100 is less than the 257 of the data's tokenizer; raise it, or leave it out");
+  Resolved named = resolved("[model]\nname = \"stories260k\"\n");
+  EXPECT_EQ(error_of([&] { fill_from_tokenizer(named, 50257); }),
+            "[config] run.toml:2: model.vocab = 512 (size stories260k) is less than the 50257 of the data's tokenizer; "
+            "raise it, or leave it out");
+}
+
+TEST(Resolve, Data) {
+  EXPECT_EQ(error_of([] { require_data(resolved("")); }),
+            "[config] data.train is missing; name the token file that `kintsugi prepare` wrote");
+  require_data(resolved("[data]\ntrain = \"x\"\n"));
+}
+
+}  // namespace kintsugi::config

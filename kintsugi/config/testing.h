@@ -1,0 +1,21 @@
+// For the tests of this room: what an error says.
+#pragma once
+
+#include <string>
+
+#include "kintsugi/base/error.h"
+
+namespace kintsugi::config {
+
+// The text of the UserError that `f` throws, or "no error".
+template <typename F>
+std::string error_of(F&& f) {
+  try {
+    f();
+  } catch (const base::UserError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace kintsugi::config
