@@ -43,7 +43,8 @@ Graph generation_graph(const config::Settings& s, StateTable& states, const std:
   Builder b(g, states, s.model, pass, dtype_of(s));
   const Trunk trunk = family(s.model.family).build(b);
   const ValueId x = g.op("take", {trunk.x});
-  g.contract(x, trunk.head, "batch vocab", graph::wide(dtype_of(s)));
+  const ValueId logits = g.contract(x, trunk.head, "batch vocab", graph::wide(dtype_of(s)));
+  g.make("output", {logits}, {}, {{"name", "logits"}});
   return g;
 }
 

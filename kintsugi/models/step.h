@@ -39,7 +39,7 @@ Graphs build_training(const config::Settings& settings);
 Graphs build_evaluation(const config::Settings& settings, int64_t batch, int64_t sequence);
 
 // prefill (prompts of up to `prompt` tokens, padded) and decode (one token), with caches of `cache` positions. Their
-// last value is the logits [batch vocab].
+// output "logits" is [batch vocab].
 Graphs build_generation(const config::Settings& settings, int64_t batch, int64_t prompt, int64_t cache);
 
 }  // namespace kintsugi::models

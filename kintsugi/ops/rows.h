@@ -19,7 +19,7 @@ using tensor::Type;
 // The visible list.
 const graph::OpTable& operations();
 
-std::vector<OpRow> state_rows();  // state, accumulate, assign
+std::vector<OpRow> state_rows();  // state, accumulate, assign, output
 std::vector<OpRow> free_rows();   // input, fill, broadcast
 OpRow add();
 OpRow scale();

@@ -28,6 +28,8 @@ class DimIndex {
     for (const Segment& s : segments_) n += s.count;
     return n;
   }
+  // Moves a contiguous index to begin at `global`.
+  void begin_at(int64_t global) { segments_[0].global = global; }
   // One segment without padding.
   bool contiguous() const { return segments_.size() == 1 && segments_[0].global >= 0; }
 

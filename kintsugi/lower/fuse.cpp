@@ -1,0 +1,112 @@
+#include "kintsugi/lower/fuse.h"
+
+#include <algorithm>
+
+#include "kintsugi/ops/rows.h"
+
+namespace kintsugi::lower {
+
+using program::Body;
+using program::BufferId;
+using program::Instruction;
+using program::Program;
+using program::Region;
+
+namespace {
+
+class Fuser {
+ public:
+  explicit Fuser(Program& p) : p_(p), uses_(p.buffers.size(), 0) {
+    for (const Body& body : p.bodies)
+      for (const Instruction& i : body.instructions)
+        for (BufferId b : i.ins) ++uses_[root(b)];
+    for (const program::Buffer& b : p.buffers)
+      if (!b.output.empty()) ++uses_[root(static_cast<BufferId>(&b - p.buffers.data()))];
+  }
+
+  void run(Body& body) {
+    std::vector<Instruction>& list = body.instructions;
+    std::vector<int> maker(p_.buffers.size(), -1);  // the instruction of this body that makes a buffer
+    std::vector<bool> gone(list.size(), false);
+    for (size_t i = 0; i < list.size(); ++i) {
+      const bool absorbed = list[i].kernel == "add" ? add_bias(list, maker, i) : list[i].kernel == "accumulate" && write_at_source(list, maker, i);
+      if (absorbed) {
+        gone[i] = true;
+        continue;
+      }
+      for (BufferId b : list[i].outs) maker[static_cast<size_t>(b)] = static_cast<int>(i);
+    }
+    std::vector<Instruction> left;
+    for (size_t i = 0; i < list.size(); ++i)
+      if (!gone[i]) left.push_back(std::move(list[i]));
+    list = std::move(left);
+  }
+
+ private:
+  size_t root(BufferId b) const { return static_cast<size_t>(p_.root(b)); }
+
+  // The instruction that makes `b` for its single use at `user`, in the same layer, or null.
+  Instruction* single_use(std::vector<Instruction>& list, const std::vector<int>& maker, BufferId b, size_t user) {
+    const int i = maker[static_cast<size_t>(b)];
+    const bool alone = i >= 0 && p_.buffer(b).region == Region::arena && uses_[root(b)] == 1;
+    if (!alone || list[static_cast<size_t>(i)].layer != list[user].layer) return nullptr;
+    return &list[static_cast<size_t>(i)];
+  }
+
+  static bool is_suffix(const tensor::Shape& part, const tensor::Shape& whole) {
+    return part.rank() < whole.rank() &&
+           std::equal(part.dims().rbegin(), part.dims().rend(), whole.dims().rbegin());
+  }
+
+  bool add_bias(std::vector<Instruction>& list, std::vector<int>& maker, size_t at) {
+    Instruction& add = list[at];
+    if (add.ins.size() != 2 || !is_suffix(p_.buffer(add.ins[1]).type.shape, p_.buffer(add.outs[0]).type.shape)) return false;
+    Instruction* product = single_use(list, maker, add.ins[0], at);
+    if (!product || product->kernel != "contract" || product->ins.size() != 2) return false;
+    if (maker[static_cast<size_t>(add.ins[1])] > maker[static_cast<size_t>(add.ins[0])]) return false;
+    product->ins.push_back(add.ins[1]);
+    product->outs[0] = add.outs[0];
+    product->flops += add.flops;
+    maker[static_cast<size_t>(add.outs[0])] = static_cast<int>(product - list.data());
+    return true;
+  }
+
+  // `accumulate` of a value into a state, as addition or (bit 0 not set) as assignment.
+  bool write_at_source(std::vector<Instruction>& list, std::vector<int>& maker, size_t at) {
+    const Instruction& write = list[at];
+    Instruction* source = single_use(list, maker, write.ins[0], at);
+    if (!source) return false;
+    const auto j = static_cast<size_t>(std::find(source->outs.begin(), source->outs.end(), write.ins[0]) - source->outs.begin());
+    const BufferId state = write.outs[0];
+    if (p_.buffer(state).type != p_.buffer(write.ins[0]).type) return false;
+    const graph::OpRow& row = ops::operations().find(source->kernel);
+    const bool adds = (write.accumulate & 1u) != 0;
+    if (adds && !((row.accumulates >> j) & 1u)) return false;
+    for (size_t i = 0; i < source->ins.size(); ++i) {
+      const bool in_place = std::find(row.in_place.begin(), row.in_place.end(), std::pair(int(j), int(i))) != row.in_place.end();
+      if (root(source->ins[i]) == root(state) && (adds || !in_place)) return false;
+    }
+    for (const Instruction* i = source + 1; i < &write; ++i)
+      if (touches(*i, state)) return false;
+    source->outs[j] = state;
+    if (adds) source->accumulate |= 1u << j;
+    return true;
+  }
+
+  bool touches(const Instruction& i, BufferId state) const {
+    const auto same = [&](BufferId b) { return root(b) == root(state); };
+    return std::any_of(i.ins.begin(), i.ins.end(), same) || std::any_of(i.outs.begin(), i.outs.end(), same);
+  }
+
+  Program& p_;
+  std::vector<int> uses_;  // of each buffer, by all bodies
+};
+
+}  // namespace
+
+void fuse(Program& p) {
+  Fuser fuser(p);
+  for (Body& body : p.bodies) fuser.run(body);
+}
+
+}  // namespace kintsugi::lower

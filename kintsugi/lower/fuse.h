@@ -1,0 +1,14 @@
+// Joins instructions so that fewer bytes are moved. Runs after partition, and never across a layer: a cut between
+// layers changes no bit.
+#pragma once
+
+#include "kintsugi/program/program.h"
+
+namespace kintsugi::lower {
+
+// - contract, then add of a bias: contract with a bias.
+// - an output that is only accumulated into a state is added to the state by the operation that makes it.
+// - an output that is only assigned to a state is written there.
+void fuse(program::Program& p);
+
+}  // namespace kintsugi::lower

@@ -1,0 +1,38 @@
+// From graphs and a plan to the program of a rank: one function, one line per pass, a dump after each.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "kintsugi/graph/graph.h"
+#include "kintsugi/kernels/kernel_set.h"
+#include "kintsugi/plan/plan.h"
+#include "kintsugi/program/program.h"
+
+namespace kintsugi::lower {
+
+// What is lowered together: graphs over the same states. Null: not there.
+struct Source {
+  const graph::StateTable& states;
+  const graph::Graph* micro = nullptr;
+  const graph::Graph* update = nullptr;
+  const graph::Graph* evaluate = nullptr;
+  const graph::Graph* prefill = nullptr;
+  const graph::Graph* decode = nullptr;
+  int64_t micro_batches = 1;  // of a step, on this rank
+};
+
+struct Target {
+  const plan::Plan& plan;
+  const kernels::KernelSet& kernels;
+  int threads = 1;
+};
+
+// Called after each pass with its name ("partition", "fuse", "workspace", "schedule", "memory") and what it made.
+using Dump = std::function<void(std::string_view pass, const program::Program&)>;
+
+// The program is verified before it is returned.
+program::Program lower(const Source& source, const Target& target, const Dump& dump = {});
+
+}  // namespace kintsugi::lower

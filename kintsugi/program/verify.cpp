@@ -1,0 +1,135 @@
+#include "kintsugi/program/verify.h"
+
+#include <map>
+
+#include "kintsugi/base/error.h"
+
+namespace kintsugi::program {
+namespace {
+
+// Who wrote which bytes of the arena last.
+class Bytes {
+ public:
+  void write(int64_t begin, int64_t end, BufferId owner) {
+    cut(begin);
+    cut(end);
+    owners_.erase(owners_.lower_bound(begin), owners_.lower_bound(end));
+    if (begin < end) owners_[begin] = {end, owner};
+  }
+
+  bool holds(int64_t begin, int64_t end, BufferId owner) const {
+    auto i = owners_.upper_bound(begin);
+    if (i == owners_.begin()) return begin == end;
+    for (--i; begin < end; ++i) {
+      if (i == owners_.end() || i->first > begin || i->second.first <= begin || i->second.second != owner) return false;
+      begin = i->second.first;
+    }
+    return true;
+  }
+
+ private:
+  void cut(int64_t at) {
+    auto i = owners_.lower_bound(at);
+    if (i == owners_.begin()) return;
+    --i;
+    if (i->second.first <= at) return;
+    owners_[at] = {i->second.first, i->second.second};
+    i->second.first = at;
+  }
+
+  std::map<int64_t, std::pair<int64_t, BufferId>> owners_;  // begin -> (end, owner)
+};
+
+class Verifier {
+ public:
+  explicit Verifier(const Program& p) : p_(p) {
+    for (const Buffer& b : p.buffers) {
+      if (b.same_as != kNoBuffer || (b.offset < 0 && b.region == Region::arena)) continue;
+      const int64_t size = b.region == Region::state ? p.state_bytes : p.arena_bytes;
+      base::require(b.offset >= 0 && b.offset % kAlignment == 0 && b.offset + b.bytes() <= size, "verify",
+                    "buffer \"{}\" at {}+{} of {} bytes is outside the {} bytes of its region", b.name,
+                    name_of(b.region), b.offset, b.bytes(), size);
+    }
+    for (const StateInfo& s : p.states) write(states_, s.buffer);
+  }
+
+  void run(const CallList& list) {
+    Bytes arena;
+    for (const Call& call : list.calls) {
+      if (call.micro_batch > 2) continue;
+      const Body& body = p_.bodies[static_cast<size_t>(call.body)];
+      if (call.micro_batch >= 0 && call.micro_batch != last_) {
+        fill_inputs(arena, list, call.micro_batch);
+        last_ = call.micro_batch;
+      }
+      for (size_t i = 0; i < body.instructions.size(); ++i) step(arena, list, body, i);
+    }
+    last_ = -1;
+    for (const Call& call : list.calls)
+      for (const Instruction& i : p_.bodies[static_cast<size_t>(call.body)].instructions)
+        for (BufferId b : i.outs)
+          if (!p_.buffer(b).output.empty())
+            base::require(holds(arena, b), "verify", "{}: output \"{}\" is overwritten", list.name, p_.buffer(b).output);
+  }
+
+ private:
+  void step(Bytes& arena, const CallList& list, const Body& body, size_t at) {
+    const Instruction& i = body.instructions[at];
+    for (BufferId b : i.ins)
+      base::require(holds(arena, b), "verify", "{}: instruction {} of {} ({}) reads #{} \"{}\", which is not there",
+                    list.name, at, body.name, i.kernel, b, p_.buffer(b).name);
+    for (size_t j = 0; j < i.outs.size(); ++j)
+      base::require(!((i.accumulate >> j) & 1u) || holds(arena, i.outs[j]), "verify",
+                    "{}: instruction {} of {} ({}) adds to #{} \"{}\", which is not there", list.name, at, body.name,
+                    i.kernel, i.outs[j], p_.buffer(i.outs[j]).name);
+    if (i.workspace != kNoBuffer) write(arena, i.workspace);
+    for (BufferId b : i.outs) write(region(arena, b), b);
+    // What was written must not have destroyed an operand beside it. In place, input and output are one.
+    for (BufferId b : i.ins)
+      base::require(holds(arena, b), "verify", "{}: instruction {} of {} ({}) overwrites its input #{} \"{}\"", list.name,
+                    at, body.name, i.kernel, b, p_.buffer(b).name);
+    for (size_t j = 0; j < i.outs.size(); ++j)
+      base::require(holds(arena, i.outs[j]), "verify", "{}: instruction {} of {} ({}): output {} overlaps another",
+                    list.name, at, body.name, i.kernel, j);
+    if (i.workspace != kNoBuffer)
+      base::require(holds(arena, i.workspace), "verify", "{}: instruction {} of {} ({}): its workspace overlaps an output",
+                    list.name, at, body.name, i.kernel);
+  }
+
+  void fill_inputs(Bytes& arena, const CallList& list, int64_t micro_batch) {
+    for (const Call& call : list.calls) {
+      if (call.micro_batch != micro_batch) continue;
+      for (const Instruction& i : p_.bodies[static_cast<size_t>(call.body)].instructions)
+        for (BufferId b : i.ins)
+          if (!p_.buffer(p_.root(b)).input.empty()) write(arena, b);
+    }
+  }
+
+  Bytes& region(Bytes& arena, BufferId b) { return p_.buffer(p_.root(b)).region == Region::state ? states_ : arena; }
+
+  void write(Bytes& bytes, BufferId b) {
+    const BufferId r = p_.root(b);
+    const Buffer& buffer = p_.buffer(r);
+    base::require(buffer.offset >= 0, "verify", "buffer #{} \"{}\" has no place", r, buffer.name);
+    bytes.write(buffer.offset, buffer.offset + buffer.bytes(), r);
+  }
+
+  bool holds(Bytes& arena, BufferId b) {
+    const BufferId r = p_.root(b);
+    const Buffer& buffer = p_.buffer(r);
+    return region(arena, r).holds(buffer.offset, buffer.offset + p_.buffer(b).bytes(), r);
+  }
+
+  const Program& p_;
+  Bytes states_;
+  int64_t last_ = -1;
+};
+
+}  // namespace
+
+void verify(const Program& p) {
+  Verifier verifier(p);
+  for (const CallList& list : p.lists) verifier.run(list);
+}
+
+}  // namespace kintsugi::program

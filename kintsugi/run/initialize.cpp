@@ -1,0 +1,59 @@
+// The beginning of every state, element by element a function of (seed, name, index in the whole tensor).
+#include <cmath>
+#include <cstring>
+#include <numbers>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/kernels/random.h"
+#include "kintsugi/run/executor.h"
+
+namespace kintsugi::run {
+namespace {
+
+// Two normal numbers from four words (Box, Muller 1958).
+std::array<double, 2> normal_pair(std::array<uint32_t, 2> key, uint64_t pair) {
+  const std::array<uint32_t, 4> w = kernels::random_block(key, 0, pair);
+  std::array<double, 2> x;
+  for (size_t i = 0; i < 2; ++i) {
+    const double u = (w[2 * i] + 0.5) * 0x1p-32, v = w[2 * i + 1] * 0x1p-32;
+    x[i] = std::sqrt(-2.0 * std::log(u)) * std::cos(2.0 * std::numbers::pi * v);
+  }
+  return x;
+}
+
+template <typename T>
+T rounded(double x) {
+  if constexpr (std::is_arithmetic_v<T>) {
+    return static_cast<T>(x);
+  } else {
+    return T(static_cast<float>(x));
+  }
+}
+
+}  // namespace
+
+void Executor::initialize(uint64_t seed) {
+  for (const program::StateInfo& s : program_.states) {
+    const tensor::View to = view(s.buffer);
+    if (s.init == "constant" && s.init_value == 0.0) {
+      std::memset(to.data, 0, static_cast<size_t>(to.type.bytes()));
+      continue;
+    }
+    base::require(s.init == "constant" || s.init == "normal", "run", "state \"{}\" begins as {}", s.name, s.init);
+    // A master weight draws the same numbers as the weight that it stands for.
+    constexpr std::string_view master = ".master";
+    const bool is_master = s.name.size() > master.size() && s.name.ends_with(master);
+    const auto key = kernels::random_key(seed, is_master ? std::string_view(s.name).substr(0, s.name.size() - master.size()) : s.name);
+    tensor::dispatch(to.dtype(), [&]<typename T>(T) {
+      const std::span<T> x = to.as<T>();
+      team_.for_shares(to.elements(), 1024, [&](base::Range r, int) {
+        for (int64_t i = r.begin; i < r.end; ++i) {
+          const double value = s.init == "constant" ? s.init_value : s.init_value * normal_pair(key, static_cast<uint64_t>(i) / 2)[i % 2];
+          x[static_cast<size_t>(i)] = rounded<T>(value);
+        }
+      });
+    });
+  }
+}
+
+}  // namespace kintsugi::run
