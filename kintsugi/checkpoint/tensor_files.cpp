@@ -22,10 +22,14 @@ constexpr std::string_view kIndex = "model.safetensors.index.json";
 
 TensorFiles::TensorFiles(const fs::path& path) : path_(path) {
   std::error_code error;
-  if (!fs::is_directory(path, error)) return take_all(path);
-  if (fs::exists(path / kIndex, error)) return take_indexed(path / kIndex);
-  if (fs::exists(path / kSingle, error)) return take_all(path / kSingle);
-  throw base::UserError(kWhere, "{} holds neither {} nor {}", in_quotes(path.string()), kSingle, kIndex);
+  if (!fs::is_directory(path, error))
+    take_all(path);
+  else if (fs::exists(path / kIndex, error))
+    take_indexed(path / kIndex);
+  else if (fs::exists(path / kSingle, error))
+    take_all(path / kSingle);
+  else
+    throw base::UserError(kWhere, "{} holds neither {} nor {}", in_quotes(path.string()), kSingle, kIndex);
 }
 
 void TensorFiles::take_all(const fs::path& file) {

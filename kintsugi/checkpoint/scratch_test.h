@@ -1,0 +1,59 @@
+// What the tests of this room share: a folder that goes away, and the text of an error.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
+
+namespace kintsugi::checkpoint {
+
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "kintsugi_XXXXXX").string();
+    if (!::mkdtemp(name.data())) throw base::InternalError("test", "no temporary folder {}", name);
+    path_ = name;
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline void put(const std::filesystem::path& path, std::string_view content) {
+  std::ofstream(path, std::ios::binary).write(content.data(), static_cast<std::streamsize>(content.size()));
+}
+
+// The UserError that f throws, with the scratch folder's name taken out; "" if it throws none.
+template <typename F>
+std::string error_of(F&& f, const std::filesystem::path& scratch = {}) {
+  try {
+    f();
+  } catch (const base::UserError& error) {
+    std::string text = error.what();
+    const std::string prefix = scratch.string() + "/";
+    for (size_t at; !scratch.empty() && (at = text.find(prefix)) != text.npos;) text.erase(at, prefix.size());
+    return text;
+  }
+  return "";
+}
+
+inline bool is_one_line(std::string_view text) {
+  return text.find_first_of("\n\r") == text.npos;
+}
+
+}  // namespace kintsugi::checkpoint
