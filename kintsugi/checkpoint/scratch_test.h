@@ -1,4 +1,4 @@
-// What the tests of this room share: a folder that goes away, and the text of an error.
+// What the tests of this room share: a folder that goes away, a small checkpoint, and the text of an error.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,6 +10,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
+#include "kintsugi/checkpoint/writer.h"
 
 namespace kintsugi::checkpoint {
 
@@ -50,6 +51,18 @@ std::string error_of(F&& f, const std::filesystem::path& scratch = {}) {
     return text;
   }
   return "";
+}
+
+// A checkpoint of one tensor in two pieces, with everything that may stand beside it.
+inline std::filesystem::path save_small(const std::filesystem::path& run, int64_t step) {
+  const std::vector<uint8_t> data = {1, 2, 3, 4, 5, 6};
+  CheckpointWriter writer(run, step);
+  const auto bytes = std::as_bytes(std::span(data));
+  const tensor::Type type{{{"a", 3}, {"b", 4}}, tensor::DType::u8};
+  writer.add({"w", type, Kind::weight, {}, Range{0, 6}}, bytes);
+  writer.add({"w", type, Kind::weight, {}, Range{6, 12}}, bytes);
+  writer.write();
+  return writer.finish({"{\"cursor\":1}", "[model]\nlayers = 2\n", "{\"model\":{}}"});
 }
 
 inline bool is_one_line(std::string_view text) {

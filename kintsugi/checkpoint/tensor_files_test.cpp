@@ -1,0 +1,64 @@
+#include "kintsugi/checkpoint/tensor_files.h"
+
+#include <gtest/gtest.h>
+
+#include "kintsugi/checkpoint/scratch_test.h"
+
+namespace kintsugi::checkpoint {
+namespace {
+
+using tensor::DType;
+
+void write(const std::filesystem::path& path, const std::string& name) {
+  SafetensorsWriter writer(path, {{name, DType::u8, {4}}});
+  writer.write(std::as_bytes(std::span(name.data(), 4)));
+  writer.close();
+}
+
+}  // namespace
+
+TEST(TensorFiles, ShardsUnderAnIndex) {
+  ScratchFolder scratch;
+  const auto index = scratch / "model.safetensors.index.json";
+  const auto open = [&] { return error_of([&] { TensorFiles files(scratch.path()); }, scratch.path()); };
+  EXPECT_EQ(error_of([&] { TensorFiles files(scratch.path()); }),
+            "[safetensors] \"" + scratch.path().string() +
+                "\" holds neither model.safetensors nor model.safetensors.index.json");
+  write(scratch / "a.safetensors", "aaaa");
+  write(scratch / "b.safetensors", "bbbb");
+  put(index, R"({"metadata":{"total_size":8},"weight_map":{"aaaa":"a.safetensors","bbbb":"b.safetensors"}})");
+  const TensorFiles files(scratch.path());
+  EXPECT_EQ(files.tensors().size(), 2u);
+  EXPECT_EQ(files.at("bbbb").bytes[3], std::byte{'b'});
+  EXPECT_EQ(files.at("aaaa").shape[0], 4);
+  EXPECT_FALSE(files.has("cccc"));
+  EXPECT_THROW(files.at("cccc"), base::UserError);
+
+  const std::string i = "[safetensors] \"model.safetensors.index.json\"";
+  put(index, R"({"weight_map":3})");
+  EXPECT_EQ(open(), i + " has no \"weight_map\" from tensors to files");
+  put(index, R"([])");
+  EXPECT_EQ(open(), i + " has no \"weight_map\" from tensors to files");
+  put(index, R"({"weight_map":{"aaaa":"../a.safetensors"}})");
+  EXPECT_EQ(open(), i + ": tensor \"aaaa\" is not in a file of the same folder");
+  put(index, R"({"weight_map":{"aaab":"a.safetensors"}})");
+  EXPECT_EQ(open(), R"([safetensors] "a.safetensors" has no tensor "aaab"; the nearest is "aaaa")");
+  put(index, R"({"weight_map":{"aaaa":"c.safetensors"}})");
+  EXPECT_EQ(open(), "[file] cannot open \"c.safetensors\": No such file or directory");
+}
+
+TEST(TensorFiles, APublishedModelOpens) {
+  const std::filesystem::path folder = KINTSUGI_SHARED "/data/stories260K/hf_derived";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is not there";
+  const TensorFiles files(folder);
+  const TensorView& table = files.at("model.embed_tokens.weight");
+  EXPECT_EQ(table.dtype, DType::f32);
+  EXPECT_EQ(std::vector(table.shape.begin(), table.shape.end()), (std::vector<int64_t>{512, 64}));
+  EXPECT_EQ(table.bytes.size(), 131072u);
+  EXPECT_EQ(files.at("model.layers.4.mlp.down_proj.weight").shape[1], 172);
+  size_t bytes = 0;
+  for (const auto& [name, view] : files.tensors()) bytes += view.bytes.size();
+  EXPECT_GT(bytes, 1'000'000u);
+}
+
+}  // namespace kintsugi::checkpoint
