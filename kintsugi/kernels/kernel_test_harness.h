@@ -161,7 +161,7 @@ inline Tensor filled(Shape shape, DType dtype, double value) {
 
 // What to call, and how. Dims that `indices` does not name are whole.
 struct Trial {
-  std::string kind;
+  std::string kind = {};
   Attributes attributes = {};
   std::vector<NamedIndex> indices = {};
   uint32_t accumulate = 0;
