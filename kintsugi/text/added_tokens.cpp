@@ -1,15 +1,12 @@
 #include "kintsugi/text/added_tokens.h"
 
+#include <map>
 #include <utility>
 
 #include "kintsugi/text/utf8.h"
 
 namespace kintsugi::text {
 namespace {
-
-uint64_t edge(int32_t node, char byte) {
-  return static_cast<uint64_t>(node) << 8 | static_cast<uint8_t>(byte);
-}
 
 size_t count_space_before(std::string_view text) {
   size_t n = 0;
@@ -38,11 +35,12 @@ bool touches_word(std::string_view before, std::string_view after) {
 }  // namespace
 
 AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)), token_at_(1, -1) {
+  std::map<std::pair<int32_t, char>, int32_t> next_of;
   for (size_t i = 0; i < tokens_.size(); ++i) {
     const std::string& content = tokens_[i].content;
     int32_t node = 0;
     for (size_t k = 0; k < content.size(); ++k) {
-      int32_t& next = k == 0 ? root_[static_cast<uint8_t>(content[0])] : next_[edge(node, content[k])];
+      int32_t& next = k == 0 ? root_[static_cast<uint8_t>(content[0])] : next_of[{node, content[k]}];
       if (next == 0) {
         next = static_cast<int32_t>(token_at_.size());
         token_at_.push_back(-1);
@@ -51,6 +49,18 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tok
     }
     token_at_[node] = static_cast<int32_t>(i);
   }
+  for (const auto& [from, to] : next_of) {
+    first_edge_.resize(from.first + 1, static_cast<int32_t>(edges_.size()));
+    edges_.push_back({from.second, to});
+  }
+  first_edge_.resize(token_at_.size() + 1, static_cast<int32_t>(edges_.size()));
+}
+
+int32_t AddedTokens::follow(int32_t node, char byte) const {
+  for (int32_t i = first_edge_[node]; i < first_edge_[node + 1]; ++i) {
+    if (edges_[i].byte == byte) return edges_[i].node;
+  }
+  return 0;
 }
 
 const AddedToken* AddedTokens::match(std::string_view text) const {
@@ -59,8 +69,7 @@ const AddedToken* AddedTokens::match(std::string_view text) const {
   for (size_t k = 1; node != 0; ++k) {
     if (token_at_[node] >= 0) longest = token_at_[node];
     if (k == text.size()) break;
-    const auto next = next_.find(edge(node, text[k]));
-    node = next == next_.end() ? 0 : next->second;
+    node = follow(node, text[k]);
   }
   return longest < 0 ? nullptr : &tokens_[longest];
 }

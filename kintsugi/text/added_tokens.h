@@ -6,7 +6,6 @@
 #include <functional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace kintsugi::text {
@@ -35,12 +34,18 @@ class AddedTokens {
              const std::function<void(int32_t id)>& token) const;
 
  private:
+  int32_t follow(int32_t node, char byte) const;
   const AddedToken* match(std::string_view text) const;
 
   std::vector<AddedToken> tokens_;
-  // A trie: the root by byte, the other nodes by (node, byte). Node 0 is none.
+  // A trie: the root by byte, of each other node its edges in a row. Node 0 is none.
+  struct Edge {
+    char byte;
+    int32_t node;
+  };
   std::array<int32_t, 256> root_{};
-  std::unordered_map<uint64_t, int32_t> next_;
+  std::vector<int32_t> first_edge_;  // [node + 1]
+  std::vector<Edge> edges_;
   std::vector<int32_t> token_at_;  // [node], an index into tokens_, -1 where none ends
 };
 

@@ -4,13 +4,15 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <queue>
 
 namespace kintsugi::text {
 namespace {
 
 constexpr uint32_t kNoRank = UINT32_MAX;
-constexpr size_t kShortWord = 48;         // from here on a heap is faster than looking through all pairs
+constexpr size_t kShortWord = 48;  // from here on a heap is faster than looking through all pairs
+constexpr size_t kPackedWord = 8;
 constexpr size_t kLongestPart = 1 << 24;  // bounds the memory that a word takes, and keeps places within 32 bits
 
 uint64_t key_of(int32_t left, int32_t right) {
@@ -21,8 +23,21 @@ size_t slot_of(uint64_t key, size_t mask) {
   return (key * 0x9E3779B97F4A7C15ULL >> 29) & mask;
 }
 
-uint32_t hash_of(std::string_view word) {
-  return static_cast<uint32_t>(XXH3_64bits(word.data(), word.size()));
+// Two reads that overlap hold all bytes of a word of known size.
+template <typename Half>
+uint64_t pack(std::string_view word) {
+  Half first = 0;
+  Half last = 0;
+  std::memcpy(&first, word.data(), sizeof first);
+  std::memcpy(&last, word.data() + word.size() - sizeof last, sizeof last);
+  return static_cast<uint64_t>(first) << 32 | last;
+}
+
+uint64_t key_of(std::string_view word) {
+  if (word.size() > kPackedWord) return XXH3_64bits(word.data(), word.size());
+  if (word.size() >= 4) return pack<uint32_t>(word);
+  if (word.size() >= 2) return pack<uint16_t>(word);
+  return static_cast<uint8_t>(word[0]);
 }
 
 }  // namespace
@@ -66,18 +81,21 @@ const BpeModel::Pair* BpeModel::find_pair(int32_t left, int32_t right) const {
 }
 
 void BpeModel::add_word(int32_t id) {
-  const uint32_t hash = hash_of(tokens_[id]);
+  const uint64_t key = key_of(tokens_[id]);
   const size_t mask = words_.size() - 1;
-  size_t slot = hash & mask;
+  size_t slot = slot_of(key, mask);
   while (words_[slot].id >= 0) slot = (slot + 1) & mask;
-  words_[slot] = {hash, id};
+  words_[slot] = {key, static_cast<uint32_t>(tokens_[id].size()), id};
 }
 
 int32_t BpeModel::find_word(std::string_view word) const {
-  const uint32_t hash = hash_of(word);
+  const uint64_t key = key_of(word);
   const size_t mask = words_.size() - 1;
-  for (size_t slot = hash & mask; words_[slot].id >= 0; slot = (slot + 1) & mask) {
-    if (words_[slot].hash == hash && tokens_[words_[slot].id] == word) return words_[slot].id;
+  for (size_t slot = slot_of(key, mask); words_[slot].id >= 0; slot = (slot + 1) & mask) {
+    const Word& known = words_[slot];
+    if (known.key == key && known.size == word.size() && (word.size() <= kPackedWord || tokens_[known.id] == word)) {
+      return known.id;
+    }
   }
   return -1;
 }

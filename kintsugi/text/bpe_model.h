@@ -37,8 +37,10 @@ class BpeModel {
     uint32_t rank = 0;
     int32_t merged = -1;  // -1: the slot is free
   };
+  // Up to 8 bytes are their own key, so that most words are found in one place of memory.
   struct Word {
-    uint32_t hash = 0;
+    uint64_t key = 0;
+    uint32_t size = 0;
     int32_t id = -1;  // -1: the slot is free
   };
 

@@ -7,7 +7,6 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/text/pre_tokenizer.h"
-#include "kintsugi/text/utf8.h"
 #include "kintsugi/text/write_bpe_json.h"
 
 namespace kintsugi::text {
@@ -107,8 +106,7 @@ class BpeTokenizer final : public Tokenizer {
 
   void encode_normal(std::string_view text, std::vector<int32_t>& ids) const {
     std::string prefixed;
-    const Character first = read_character(text);
-    if (definition_.add_prefix_space && !(first.size > 0 && is_space(first.code))) {
+    if (definition_.add_prefix_space && !text.starts_with(' ')) {
       prefixed.reserve(text.size() + 1);
       prefixed.push_back(' ');
       prefixed += text;

@@ -24,7 +24,7 @@ struct BpeDefinition {
   std::vector<AddedToken> added;
   std::vector<NormalForm> normal_forms;
   std::vector<SplitPattern> patterns;
-  bool add_prefix_space = false;  // before text that does not begin with white space
+  bool add_prefix_space = false;  // before text that does not begin with a space
   std::string json;               // its tokenizer.json; "" if it is to be written, which takes GPT-2's pattern
   std::string where;              // names the tokenizer in errors
 };

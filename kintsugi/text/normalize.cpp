@@ -2,8 +2,9 @@
 
 #include <utf8proc.h>
 
-#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 
 #include "kintsugi/base/error.h"
@@ -20,13 +21,50 @@ utf8proc_option_t options_of(NormalForm form) {
   return static_cast<utf8proc_option_t>(options);
 }
 
-void append_normalized(std::string_view valid, utf8proc_option_t options, std::string& out) {
+uint8_t byte_at(std::string_view text, size_t i) {
+  return static_cast<uint8_t>(text[i]);
+}
+
+// NFC leaves every character below U+0300 alone, whose lead byte in UTF-8 is CC; the others leave ASCII alone. Such a
+// character never joins what stands before it.
+uint8_t least_lead_that_may_change(NormalForm form) {
+  return form == NormalForm::kNfc ? 0xCC : 0x80;
+}
+
+size_t find_change(std::string_view text, size_t from, uint8_t least) {
+  uint64_t word = 0;
+  while (from < text.size()) {
+    if (from + sizeof word <= text.size()) {
+      std::memcpy(&word, text.data() + from, sizeof word);
+      if ((word & 0x8080808080808080ULL) == 0) {
+        from += sizeof word;
+        continue;
+      }
+    }
+    if (byte_at(text, from) >= least) break;
+    ++from;
+  }
+  return from;
+}
+
+void append_valid(std::string_view valid, utf8proc_option_t options, std::string& out) {
   utf8proc_uint8_t* result = nullptr;
   const auto size = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(valid.data()),
                                  static_cast<utf8proc_ssize_t>(valid.size()), &result, options);
   const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(result, &std::free);
   base::require(size >= 0, "normalize", "{} bytes: {}", valid.size(), utf8proc_errmsg(size));
   out.append(reinterpret_cast<const char*>(result), static_cast<size_t>(size));
+}
+
+void append_normalized(std::string_view text, utf8proc_option_t options, std::string& out) {
+  while (!text.empty()) {
+    const size_t valid = count_valid(text);
+    if (valid > 0) append_valid(text.substr(0, valid), options, out);
+    text.remove_prefix(valid);
+    const size_t invalid = count_invalid(text);
+    out += text.substr(0, invalid);
+    text.remove_prefix(invalid);
+  }
 }
 
 }  // namespace
@@ -40,22 +78,28 @@ std::optional<NormalForm> parse_normal_form(std::string_view name) {
 }
 
 bool is_surely_normal(std::string_view text, NormalForm form) {
-  // NFC leaves every character below U+0300 alone, whose lead byte in UTF-8 is CC; the others leave ASCII alone.
-  const uint8_t least = form == NormalForm::kNfc ? 0xCC : 0x80;
-  return std::all_of(text.begin(), text.end(), [least](char c) { return static_cast<uint8_t>(c) < least; });
+  return find_change(text, 0, least_lead_that_may_change(form)) == text.size();
 }
 
 std::string normalize(std::string_view text, NormalForm form) {
   const auto options = options_of(form);
+  const uint8_t least = least_lead_that_may_change(form);
   std::string out;
   out.reserve(text.size());
-  while (!text.empty()) {
-    const size_t valid = count_valid(text);
-    if (valid > 0) append_normalized(text.substr(0, valid), options, out);
-    text.remove_prefix(valid);
-    const size_t invalid = count_invalid(text);
-    out += text.substr(0, invalid);
-    text.remove_prefix(invalid);
+  for (size_t done = 0; done < text.size();) {
+    const size_t change = find_change(text, done, least);
+    if (change == text.size()) {
+      out += text.substr(done);
+      break;
+    }
+    // From the character before, with which the change may join, to the next that joins nothing before it.
+    size_t begin = change;
+    while (begin > done && (begin == change || (byte_at(text, begin) & 0xC0) == 0x80)) --begin;
+    size_t end = change;
+    while (end < text.size() && (byte_at(text, end) >= least || (byte_at(text, end) & 0xC0) == 0x80)) ++end;
+    out += text.substr(done, begin - done);
+    append_normalized(text.substr(begin, end - begin), options, out);
+    done = end;
   }
   return out;
 }

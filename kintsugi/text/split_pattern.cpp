@@ -4,14 +4,12 @@
 #include <pcre2.h>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/text/json_check.h"
 
 namespace kintsugi::text {
 
-// PCRE2's own \s would also take U+180E, which has not been a space since Unicode 6.3. The runs are possessive: it
-// changes no match and saves the steps back.
-const std::string_view kGpt2Pattern =
-    R"('(?:s|t|re|ve|m|ll|d)| ?\p{L}++| ?\p{N}++| ?[^\p{Z}\x{9}-\x{d}\x{85}\p{L}\p{N}]++)"
-    R"(|[\p{Z}\x{9}-\x{d}\x{85}]+(?![^\p{Z}\x{9}-\x{d}\x{85}])|[\p{Z}\x{9}-\x{d}\x{85}]++)";
+// The runs are possessive: it changes no match and saves the steps back.
+const std::string_view kGpt2Pattern = R"('(?:s|t|re|ve|m|ll|d)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s+(?!\S)|\s++)";
 
 struct SplitPattern::Code {
   std::unique_ptr<pcre2_code, decltype(&pcre2_code_free)> compiled{nullptr, &pcre2_code_free};
@@ -20,6 +18,36 @@ struct SplitPattern::Code {
 };
 
 namespace {
+
+// PCRE2's own \s takes U+180E too, which has not been a space since Unicode 6.3 and is none to others. (\S within a
+// class cannot be written out, and stays.)
+std::string spell_spaces(std::string_view pattern) {
+  constexpr std::string_view kSpaces = R"(\p{Z}\x{9}-\x{d}\x{85})";
+  std::string spelled;
+  bool in_class = false;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const char c = pattern[i];
+    if (c == '\\' && i + 1 < pattern.size()) {
+      const char next = pattern[++i];
+      if (next == 's' && in_class) {
+        spelled += kSpaces;
+      } else if ((next == 's' || next == 'S') && !in_class) {
+        spelled += fmt::format("[{}{}]", next == 'S' ? "^" : "", kSpaces);
+      } else {
+        spelled += {c, next};
+      }
+      continue;
+    }
+    const bool first = i > 0 && (pattern[i - 1] == '[' || (i > 1 && pattern[i - 1] == '^' && pattern[i - 2] == '['));
+    if (c == '[' && !in_class) {
+      in_class = true;
+    } else if (c == ']' && in_class && !first) {
+      in_class = false;
+    }
+    spelled += c;
+  }
+  return spelled;
+}
 
 std::string message_of(int error) {
   char message[256] = {};
@@ -34,11 +62,12 @@ SplitPattern::SplitPattern(std::string_view pattern, bool literal, std::string_v
   int error = 0;
   PCRE2_SIZE offset = 0;
   const uint32_t options = literal ? PCRE2_UTF | PCRE2_LITERAL : PCRE2_UTF | PCRE2_UCP;
+  const std::string spelled = literal ? std::string(pattern) : spell_spaces(pattern);
   code->compiled.reset(
-      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), options, &error, &offset, nullptr));
+      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(spelled.data()), spelled.size(), options, &error, &offset, nullptr));
   if (!code->compiled) {
-    throw base::UserError("tokenizer", "{}: the pattern \"{}\" is wrong at character {}: {}", where, pattern, offset,
-                          message_of(error));
+    throw base::UserError("tokenizer", "{}: the pattern {} is wrong before {}: {}", where, quote(pattern),
+                          quote(std::string_view(spelled).substr(offset)), message_of(error));
   }
   code->has_jit = pcre2_jit_compile(code->compiled.get(), PCRE2_JIT_COMPLETE) == 0;
   code->where = where;

@@ -11,8 +11,8 @@ namespace kintsugi::text {
 // Const use is safe from several threads at once.
 class SplitPattern {
  public:
-  // PCRE2's syntax, with Unicode's properties; `literal` takes the text as it stands. `where` names it in errors: a
-  // UserError tells what is wrong with the pattern, and where in it.
+  // PCRE2's syntax, with Unicode's properties, \s being Unicode's White_Space; `literal` takes the text as it stands.
+  // `where` names it in errors: a UserError tells what is wrong with the pattern, and where in it.
   SplitPattern(std::string_view pattern, bool literal, std::string_view where);
 
   // Calls `piece` for the pieces of `text` in order, none of them empty. `text` must be valid UTF-8.
@@ -23,7 +23,7 @@ class SplitPattern {
   std::shared_ptr<const Code> code_;
 };
 
-// GPT-2's pattern (Radford et al. 2019; the published encoder), exactly Unicode's White_Space where it says \s.
+// GPT-2's pattern (Radford et al. 2019; the published encoder).
 extern const std::string_view kGpt2Pattern;
 
 }  // namespace kintsugi::text

@@ -126,7 +126,8 @@ bool is_space(char32_t code) {
 
 bool is_word(char32_t code) {
   const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(code));
-  return (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_ND) || category == UTF8PROC_CATEGORY_PC;
+  return (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_NL) || category == UTF8PROC_CATEGORY_PC ||
+         code == 0x200C || code == 0x200D;
 }
 
 }  // namespace kintsugi::text

@@ -28,7 +28,8 @@ void append_character(char32_t code, std::string& text);
 // "U+0041 \"A\"", for messages; a control character without the quotes.
 std::string describe_character(char32_t code);
 
-// Unicode's White_Space, and what a regular expression calls a word character (letters, marks, digits, connectors).
+// Unicode's White_Space, and what a regular expression calls a word character (letters, marks, digits, connectors,
+// joiners).
 bool is_space(char32_t code);
 bool is_word(char32_t code);
 
