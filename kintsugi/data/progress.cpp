@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "kintsugi/base/format.h"
+
 namespace kintsugi::data {
 namespace {
 
@@ -12,13 +14,6 @@ constexpr double kMegabyte = 1e6;
 constexpr int kBarWidth = 30;
 
 }  // namespace
-
-std::string duration_text(double seconds) {
-  const auto s = static_cast<int64_t>(seconds + 0.5);
-  if (s < 60) return fmt::format("{} s", s);
-  if (s < 3600) return fmt::format("{} min {} s", s / 60, s % 60);
-  return fmt::format("{} h {} min", s / 3600, s % 3600 / 60);
-}
 
 Progress::Progress(std::FILE* to, std::string what, uint64_t total_bytes)
     : to_(to), what_(std::move(what)), total_(total_bytes), begun_(std::chrono::steady_clock::now()) {
@@ -56,8 +51,7 @@ void Progress::print(uint64_t done_bytes, bool last) {
   const double share = total_ > 0 ? std::min(1.0, done / static_cast<double>(total_)) : 1.0;
   const double left = rate > 0 ? std::max(0.0, static_cast<double>(total_) - done) / rate : 0.0;
   const std::string time =
-      last ? fmt::format("in {}", elapsed < 10 ? fmt::format("{:.1f} s", elapsed) : duration_text(elapsed))
-           : fmt::format("{} left", duration_text(left));
+      last ? fmt::format("in {}", base::format_duration(elapsed)) : fmt::format("{} left", base::format_duration(left));
   const std::string numbers =
       fmt::format("{:.1f} of {:.1f} MB, {:.1f} MB/s, {}", done / kMegabyte,
                   static_cast<double>(std::max(total_, done_bytes)) / kMegabyte, rate / kMegabyte, time);

@@ -34,7 +34,4 @@ class Progress {
   double next_ = 0.0;  // seconds
 };
 
-// "12 s", "3 min 20 s", "2 h 5 min"
-std::string duration_text(double seconds);
-
 }  // namespace kintsugi::data

@@ -1,0 +1,108 @@
+#include "kintsugi/data/prepare.h"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <memory>
+
+#include "app/verbs.h"
+#include "kintsugi/base/format.h"
+
+namespace kintsugi::app {
+namespace {
+
+std::atomic<bool> stopped{false};
+
+// The first Ctrl-C ends in order; a second one ends at once.
+void stop(int signal) {
+  stopped = true;
+  std::signal(signal, SIG_DFL);
+}
+
+std::string part_text(const data::PrepareResult::Part& part) {
+  return fmt::format("{} tokens in {} document{}", base::group_digits(static_cast<int64_t>(part.tokens)),
+                     base::group_digits(static_cast<int64_t>(part.documents)), part.documents == 1 ? "" : "s");
+}
+
+void run(data::PrepareOptions options) {
+  options.progress = stderr;
+  options.stop = &stopped;
+  std::signal(SIGINT, stop);
+  std::signal(SIGTERM, stop);
+  const data::PrepareResult result = data::prepare(options);
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
+  for (const std::string& note : result.notes) fmt::print("note         {}\n", note);
+  if (result.empty_documents > 0) {
+    fmt::print("note         {} empty documents left out\n",
+               base::group_digits(static_cast<int64_t>(result.empty_documents)));
+  }
+  fmt::print("read         {} in {} file{}\n", base::format_bytes(result.bytes),
+             base::group_digits(static_cast<int64_t>(result.files)), result.files == 1 ? "" : "s");
+  fmt::print("tokenizer    {}, {} ids: {}\n", result.tokenizer_kind, base::group_digits(result.vocab_size),
+             (options.output / "tokenizer.json").string());
+  fmt::print("train        {}: {}\n", part_text(result.train), (options.output / "train.bin").string());
+  if (result.has_validation) {
+    fmt::print("validation   {}: {}\n", part_text(result.validation), (options.output / "validation.bin").string());
+  }
+  if (result.split_by_position) {
+    fmt::print("note         the corpus is one document: its beginning is for training, its end for validation\n");
+  }
+}
+
+constexpr const char* kFooter = R"(What is written into FOLDER:
+  train.bin, train.idx            the ids of the training text, in Megatron's format
+  validation.bin, validation.idx  the same for validation
+  train.json, validation.json     counts and checksums
+  tokenizer.json                  the tokenizer, which training, evaluation and generation need
+In run.toml:
+  [data]
+  train = "FOLDER/train"
+  validation = "FOLDER/validation"
+
+Documents: a file is one document; with --field, a line is one. A document ends with the
+tokenizer's end-of-text id (bytes and bpe have one; chars has one where there are several documents).
+A corpus of one document is split by position: its first 90 % of characters are for training.
+
+Examples:
+  kintsugi prepare book.txt --tokenizer chars --output data/book
+  kintsugi prepare /usr/include/c++ --tokenizer bpe:4096 --output data/headers
+  kintsugi prepare 'wiki/*.jsonl' --field text --tokenizer gpt2/ --output data/wiki
+  kintsugi prepare train.txt --validation-text valid.txt --tokenizer bytes --output data/mine
+(gpt2/ stands for a folder with encoder.json and vocab.bpe, or vocab.json and merges.txt, or a
+tokenizer.json. Quotes keep the shell from expanding a pattern that is too long for it.))";
+
+}  // namespace
+
+void add_prepare(CLI::App& kintsugi) {
+  auto options = std::make_shared<data::PrepareOptions>();
+  CLI::App* verb = kintsugi.add_subcommand("prepare", "Turn text into token files to train on");
+  verb->add_option("inputs", options->inputs,
+                   "Files, folders (all files in them; hidden and binary ones are passed over) and patterns")
+      ->required()
+      ->type_name("PATH");
+  verb->add_option("-o,--output", options->output, "Where the token files go; made if it is not there")
+      ->required()
+      ->type_name("FOLDER");
+  verb->add_option("-t,--tokenizer", options->tokenizer,
+                   "bytes (256 ids), chars (an id per character of the corpus), bpe:N (learn a byte-level BPE of N ids "
+                   "from the corpus; of more than 8 GiB, from a sample), or the file or folder of one that exists")
+      ->capture_default_str()
+      ->type_name("NAME");
+  verb->add_option("--field", options->field,
+                   "The inputs are JSONL (in folders: *.jsonl, *.ndjson), and this field of each line is the text")
+      ->type_name("NAME");
+  verb->add_option("--validation", options->validation,
+                   "Share of the documents that is kept for validation, chosen by seed [0.1]; 0: none")
+      ->type_name("SHARE");
+  verb->add_option("--validation-text", options->validation_text,
+                   "A file, folder or pattern to take as validation text; left out of training")
+      ->type_name("PATH");
+  verb->add_option("--seed", options->seed, "Chooses the validation documents")->capture_default_str();
+  verb->add_option("--threads", options->threads, "0: all cores")->capture_default_str()->check(CLI::Range(0, 4096));
+  verb->add_flag("--force", options->force, "Replace token files that are in the folder already");
+  verb->footer(kFooter);
+  verb->callback([options] { run(*options); });
+}
+
+}  // namespace kintsugi::app

@@ -1,0 +1,102 @@
+#include "app/show_tokens.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/base/processor.h"
+#include "kintsugi/data/token_file.h"
+#include "kintsugi/data/token_summary.h"
+#include "kintsugi/text/tokenizer.h"
+
+namespace kintsugi::app {
+namespace {
+
+constexpr uint64_t kFirstTokens = 64;
+
+void print(std::string_view name, const std::string& value) {
+  fmt::print("{:<12} {}\n", name, value);
+}
+
+std::string digits(uint64_t value) {
+  return base::group_digits(static_cast<int64_t>(value));
+}
+
+// Lengths in tokens: least, median, mean, most.
+std::string lengths_of(const data::TokenFile& file) {
+  std::vector<uint64_t> lengths;
+  lengths.reserve(file.num_documents());
+  for (uint64_t d = 0; d < file.num_documents(); ++d) {
+    lengths.push_back(file.document_begin(d + 1) - file.document_begin(d));
+  }
+  const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
+  std::nth_element(lengths.begin(), middle, lengths.end());
+  const auto [least, most] = std::minmax_element(lengths.begin(), lengths.end());
+  return fmt::format("{} to {} tokens, median {}, mean {}", digits(*least), digits(*most), digits(*middle),
+                     digits(file.num_tokens() / file.num_documents()));
+}
+
+std::string checksum_text(const data::TokenFile& file, const data::TokenSummary& summary) {
+  if (summary.scanned) return "none (the file is of another program, or its .json is missing)";
+  const uint64_t now = data::checksum_of(file);
+  if (now == summary.checksum) return fmt::format("{:016x}, as it was written", now);
+  return fmt::format("{:016x}, but {:016x} was written: the file is DAMAGED, make it anew with prepare", now,
+                     summary.checksum);
+}
+
+// The tokenizer.json beside the pair; null if there is none.
+std::unique_ptr<text::Tokenizer> tokenizer_beside(const data::TokenFile& file, const data::TokenSummary& summary) {
+  const std::filesystem::path path = file.prefix().parent_path() / "tokenizer.json";
+  if (!std::filesystem::is_regular_file(path)) {
+    print("tokenizer", "none beside it");
+    return nullptr;
+  }
+  std::unique_ptr<text::Tokenizer> tokenizer = text::load_tokenizer(path);
+  const bool same =
+      summary.tokenizer.empty() || summary.tokenizer == data::tokenizer_fingerprint(base::read_file(path));
+  print("tokenizer",
+        fmt::format("{}, {} ids{}", tokenizer->kind(), digits(static_cast<uint64_t>(tokenizer->vocab_size())),
+                    same ? "" : "; it is NOT the one that made this file"));
+  if (!same) return nullptr;
+  return tokenizer;
+}
+
+void print_first_tokens(const data::TokenFile& file, const text::Tokenizer* tokenizer) {
+  std::vector<int32_t> ids(std::min(file.num_tokens(), kFirstTokens));
+  file.read(0, ids);
+  print("first ids",
+        fmt::format("{}", fmt::join(ids.begin(), ids.begin() + std::min<std::ptrdiff_t>(16, std::ssize(ids)), " ")));
+  const auto known = [&](int32_t id) { return id >= 0 && id < tokenizer->vocab_size(); };
+  if (tokenizer && std::all_of(ids.begin(), ids.end(), known)) {
+    print("first text", "\"" + base::one_line(tokenizer->decode(ids)) + "\"");
+  }
+}
+
+}  // namespace
+
+void show_tokens(const std::filesystem::path& path) {
+  const data::TokenFile file(path);
+  const data::TokenSummary summary = data::summarize(file, static_cast<int>(base::usable_cores()), stderr);
+  print("token file", file.prefix().string() + ".bin, .idx");
+  print("tokens", fmt::format("{}, {}, {}", digits(file.num_tokens()), data::name_of(file.type()),
+                              base::format_bytes(file.num_bytes())));
+  print("documents", digits(file.num_documents()));
+  if (file.num_sequences() != file.num_documents()) print("sequences", digits(file.num_sequences()));
+  if (file.num_documents() > 0) print("lengths", lengths_of(file));
+  if (file.num_tokens() > 0) {
+    print("ids", fmt::format("{} to {}{}", summary.scanned ? summary.min_token : 0, summary.max_token,
+                             summary.vocab_size > 0 ? fmt::format(" of a vocabulary of {}",
+                                                                  digits(static_cast<uint64_t>(summary.vocab_size)))
+                                                    : ""));
+  }
+  print("checksum", checksum_text(file, summary));
+  const std::unique_ptr<text::Tokenizer> tokenizer = tokenizer_beside(file, summary);
+  if (file.num_tokens() > 0) print_first_tokens(file, tokenizer.get());
+}
+
+}  // namespace kintsugi::app

@@ -1,0 +1,28 @@
+// The tokenizer of a corpus: one that exists, or one that is learned from the text.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kintsugi/data/corpus.h"
+#include "kintsugi/data/corpus_pass.h"
+#include "kintsugi/text/tokenizer.h"
+
+namespace kintsugi::data {
+
+struct TokenizerChoice {
+  std::string name = "bytes";         // "bytes", "chars", "bpe:N", or a path
+  std::string field;                  // of JSONL
+  bool end_of_text = true;            // chars: one more id, which ends a document
+  uint64_t learn_bytes = 8ull << 30;  // bpe learns from about so much text at most, chunks spread over the whole corpus
+  size_t chunk_bytes = 1 << 20;
+};
+
+// `chars` and `bpe:N` read all corpora. UserError for a name that is none of those, or a corpus that N asks too much
+// of.
+std::unique_ptr<text::Tokenizer> choose_tokenizer(const std::vector<const Corpus*>& corpora,
+                                                  const TokenizerChoice& choice, const PassOptions& pass);
+
+}  // namespace kintsugi::data

@@ -1,0 +1,40 @@
+// Which files a corpus is made of.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "kintsugi/data/input_file.h"
+
+namespace kintsugi::data {
+
+struct CorpusOptions {
+  std::vector<std::string> inputs;  // files, folders and patterns
+  std::string field;                // not empty: the files are JSONL, and this field of each line is a document's text
+  std::filesystem::path exclude;    // a folder whose content is no text of the corpus (the output)
+  std::set<std::string> exclude_files;  // canonical paths of files that belong to another corpus (the validation text)
+};
+
+struct Corpus {
+  std::vector<CorpusFile> files;
+  uint64_t bytes = 0;
+  uint64_t skipped_binary = 0;      // files in folders with a NUL in their first 8 KiB
+  uint64_t skipped_hidden = 0;      // files and folders in folders whose name begins with a dot
+  uint64_t skipped_duplicates = 0;  // files that an earlier input had named already
+  uint64_t skipped_excluded = 0;    // exclude_files
+  uint64_t skipped_other = 0;       // in folders: sockets, pipes, links to folders; with a field, what is not *.jsonl
+};
+
+// The inputs in the order given; what a folder (searched to its bottom) or a pattern gives is sorted by the bytes of
+// the paths. UserError if an input matches nothing, or cannot be read.
+Corpus list_corpus(const CorpusOptions& options);
+
+std::set<std::string> canonical_paths(const Corpus& corpus);
+
+// "*.jsonl" and "*.ndjson"
+bool is_jsonl_name(const std::filesystem::path& path);
+
+}  // namespace kintsugi::data

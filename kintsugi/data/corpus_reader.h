@@ -1,0 +1,62 @@
+// A corpus, read from beginning to end in chunks that fit memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kintsugi/data/corpus.h"
+#include "kintsugi/data/find_safe_cut.h"
+
+namespace kintsugi::data {
+
+// Part of one file within a chunk: a part of a document, or whole lines of JSONL.
+struct Piece {
+  size_t begin = 0;  // in the chunk's text
+  size_t end = 0;
+  size_t file = 0;            // in the corpus
+  uint64_t offset = 0;        // of `begin` in the file
+  uint64_t document = 0;      // number in the corpus; of JSONL, that of the first line
+  uint64_t line = 1;          // of JSONL: the first line's number in its file
+  bool ends_document = true;  // the next piece belongs to another document
+  bool clipped = false;       // ...but only because the document was split here
+};
+
+struct Chunk {
+  std::string text;
+  std::vector<Piece> pieces;
+};
+
+struct ReaderOptions {
+  size_t chunk_bytes = 1 << 20;  // about; a chunk is larger where no place allows a cut
+  CutRule rule = CutRule::kWord;
+  std::optional<uint64_t> split_at = std::nullopt;  // byte of the (one) file at which a second document begins
+};
+
+// Not for several threads at once. A plain file is one document; a line of JSONL is one.
+class CorpusReader {
+ public:
+  CorpusReader(const Corpus& corpus, ReaderOptions options);
+
+  // The next chunk, false at the end. UserError if a file cannot be read.
+  bool next(Chunk& chunk);
+
+ private:
+  void read_plain(Chunk& chunk);
+  void read_lines(Chunk& chunk);
+  bool fill(Chunk& chunk, size_t begin, size_t want);
+  void close_file();
+
+  const Corpus& corpus_;
+  ReaderOptions options_;
+  size_t file_ = 0;  // the open one, or the next one
+  std::unique_ptr<InputFile> input_;
+  std::string rest_;     // of the open file: read, but behind the last cut
+  uint64_t offset_ = 0;  // of the open file: where the next piece begins
+  uint64_t line_ = 1;
+  uint64_t document_ = 0;
+};
+
+}  // namespace kintsugi::data

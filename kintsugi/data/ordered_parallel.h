@@ -1,0 +1,131 @@
+// Work on a stream of items on several threads, with the results in the order of the items.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace kintsugi::data {
+
+// `read(Item&)` gives the next item, false at the end; one thread at a time calls it. `work(Item&, thread) -> Result`
+// is called on `threads` threads at once. `consume(Result&&)` and `idle()` (ten times a second while there is nothing
+// to consume) are called on the caller's thread. No more than four items per thread are in flight. The first exception
+// in the order of the items is thrown, whatever the threads did.
+template <typename Item, typename Result>
+class OrderedParallel {
+ public:
+  template <typename Read, typename Work, typename Consume, typename Idle>
+  static void run(int threads, Read&& read, Work&& work, Consume&& consume, Idle&& idle) {
+    OrderedParallel state;
+    state.window_ = 4 * static_cast<uint64_t>(threads);
+    const Team team(state);
+    for (int t = 0; t < threads; ++t) {
+      state.threads_.emplace_back([&state, &read, &work, t] { state.work_loop(read, work, t); });
+    }
+    while (std::optional<Outcome> outcome = state.take(idle)) {
+      if (outcome->error) std::rethrow_exception(outcome->error);
+      consume(std::move(*outcome->result));
+    }
+  }
+
+ private:
+  struct Outcome {
+    std::optional<Result> result;
+    std::exception_ptr error;
+  };
+
+  // Ends and joins the threads, whichever way run() is left.
+  struct Team {
+    explicit Team(OrderedParallel& state) : state_(state) {}
+    ~Team() {
+      {
+        const std::lock_guard lock(state_.mutex_);
+        state_.ended_ = true;
+      }
+      state_.changed_.notify_all();
+      for (std::thread& thread : state_.threads_) thread.join();
+    }
+    OrderedParallel& state_;
+  };
+
+  template <typename Read, typename Work>
+  void work_loop(Read& read, Work& work, int thread) {
+    Item item;
+    while (true) {
+      uint64_t number = 0;
+      Outcome outcome;
+      {
+        const std::lock_guard reading(read_mutex_);
+        {
+          std::unique_lock lock(mutex_);
+          changed_.wait(lock, [&] { return ended_ || num_read_ < num_taken_ + window_; });
+          if (ended_) return;
+        }
+        bool some = true;
+        try {
+          some = read(item);
+        } catch (...) {
+          outcome.error = std::current_exception();
+        }
+        const std::lock_guard lock(mutex_);
+        if (!some || outcome.error) ended_ = true;
+        if (!some) {
+          changed_.notify_all();
+          return;
+        }
+        number = num_read_++;
+      }
+      try {
+        if (!outcome.error) outcome.result.emplace(work(item, thread));
+      } catch (...) {
+        outcome.error = std::current_exception();
+      }
+      {
+        const std::lock_guard lock(mutex_);
+        outcomes_.emplace(number, std::move(outcome));
+      }
+      changed_.notify_all();
+    }
+  }
+
+  template <typename Idle>
+  std::optional<Outcome> take(Idle& idle) {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      const auto found = outcomes_.find(num_taken_);
+      if (found != outcomes_.end()) {
+        Outcome outcome = std::move(found->second);
+        outcomes_.erase(found);
+        ++num_taken_;
+        lock.unlock();
+        changed_.notify_all();
+        return outcome;
+      }
+      if (ended_ && num_taken_ == num_read_) return std::nullopt;
+      if (changed_.wait_for(lock, std::chrono::milliseconds(100)) == std::cv_status::timeout) {
+        lock.unlock();
+        idle();
+        lock.lock();
+      }
+    }
+  }
+
+  std::mutex read_mutex_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<uint64_t, Outcome> outcomes_;
+  std::vector<std::thread> threads_;
+  uint64_t window_ = 0;
+  uint64_t num_read_ = 0;
+  uint64_t num_taken_ = 0;
+  bool ended_ = false;  // nothing more will be read
+};
+
+}  // namespace kintsugi::data

@@ -1,0 +1,191 @@
+#include "kintsugi/data/prepare.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/base/processor.h"
+#include "kintsugi/data/choose_tokenizer.h"
+#include "kintsugi/data/corpus.h"
+#include "kintsugi/data/corpus_pass.h"
+#include "kintsugi/data/documents.h"
+#include "kintsugi/data/output_folder.h"
+#include "kintsugi/data/split.h"
+#include "kintsugi/data/token_summary.h"
+#include "kintsugi/data/token_writer.h"
+
+namespace kintsugi::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A chunk's ids, and where its documents end among them.
+struct Encoded {
+  struct Part {
+    size_t end = 0;
+    uint64_t document = 0;
+    bool ends_document = true;
+    bool clipped = false;
+  };
+  std::vector<int32_t> ids;
+  std::vector<Part> parts;
+};
+
+Encoded encode_chunk(const text::Tokenizer& tokenizer, const Corpus& corpus, const Chunk& chunk,
+                     const std::string& field) {
+  Encoded encoded;
+  encoded.ids.reserve(chunk.text.size() / 3);
+  for_each_part(corpus, chunk, field, [&](const TextPart& part) {
+    try {
+      tokenizer.encode(part.text, encoded.ids);
+    } catch (const base::UserError& error) {
+      const std::string_view what = error.what();
+      const size_t at = what.find("] ");  // our own [where] takes the place of the tokenizer's
+      throw base::UserError("prepare", "{}: {}", part.where, at == what.npos ? what : what.substr(at + 2));
+    }
+    encoded.parts.push_back({encoded.ids.size(), part.document, part.ends_document, part.clipped});
+  });
+  return encoded;
+}
+
+// Deals documents to the two writers.
+class Dealer {
+ public:
+  Dealer(TokenWriter& train, TokenWriter* validation, std::optional<int32_t> end_of_text)
+      : train_(train), validation_(validation), end_of_text_(end_of_text) {}
+
+  template <typename IsValidation>
+  void deal(const Encoded& encoded, IsValidation&& is_validation) {
+    size_t begin = 0;
+    for (const Encoded::Part& part : encoded.parts) {
+      TokenWriter& writer = validation_ && is_validation(part.document) ? *validation_ : train_;
+      writer.append(std::span(encoded.ids).subspan(begin, part.end - begin));
+      in_document_ += part.end - begin;
+      begin = part.end;
+      if (part.ends_document) end_document(writer, part.clipped);
+    }
+  }
+
+  uint64_t empty_documents() const { return empty_documents_; }
+
+ private:
+  void end_document(TokenWriter& writer, bool clipped) {
+    if (in_document_ == 0) {
+      ++empty_documents_;
+      return;
+    }
+    if (end_of_text_ && !clipped) writer.append(std::span(&*end_of_text_, 1));
+    writer.end_document();
+    in_document_ = 0;
+  }
+
+  TokenWriter& train_;
+  TokenWriter* validation_;
+  std::optional<int32_t> end_of_text_;
+  uint64_t in_document_ = 0;  // tokens
+  uint64_t empty_documents_ = 0;
+};
+
+void add_notes(const Corpus& corpus, std::vector<std::string>& notes) {
+  const auto note = [&](uint64_t count, std::string_view what) {
+    if (count > 0) notes.push_back(fmt::format("{} {}", base::group_digits(static_cast<int64_t>(count)), what));
+  };
+  note(corpus.skipped_binary, "passed over: binary files (a NUL in the first 8 KiB)");
+  note(corpus.skipped_hidden, "passed over: hidden files and folders");
+  note(corpus.skipped_duplicates, "passed over: files named twice");
+  note(corpus.skipped_excluded, "left out of the training text: files of the validation text");
+  note(corpus.skipped_other, "passed over: not regular files, links to folders, or with --field not *.jsonl");
+}
+
+Corpus list_validation(const PrepareOptions& options) {
+  // A plain text may stand beside a JSONL corpus.
+  const bool plain = fs::is_regular_file(options.validation_text) && !is_jsonl_name(options.validation_text);
+  return list_corpus({.inputs = {options.validation_text},
+                      .field = plain ? "" : options.field,
+                      .exclude = options.output,
+                      .exclude_files = {}});
+}
+
+}  // namespace
+
+PrepareResult prepare(const PrepareOptions& options) {
+  const bool own_validation = !options.validation_text.empty();
+  if (own_validation && options.validation) {
+    throw base::UserError("prepare",
+                          "--validation and --validation-text exclude each other: the validation text is "
+                          "either a share of the corpus or a text of its own");
+  }
+  if (options.output.empty()) throw base::UserError("prepare", "--output names no folder");
+  const PassOptions pass = {.threads = options.threads > 0 ? options.threads : static_cast<int>(base::usable_cores()),
+                            .progress = options.progress,
+                            .stop = options.stop};
+  Corpus validation_corpus;
+  if (own_validation) validation_corpus = list_validation(options);
+  Corpus corpus = list_corpus({.inputs = options.inputs,
+                               .field = options.field,
+                               .exclude = options.output,
+                               .exclude_files = canonical_paths(validation_corpus)});
+  const OutputFolder folder(options.output, options.force);
+  PrepareResult result;
+  result.files = corpus.files.size() + validation_corpus.files.size();
+  result.bytes = corpus.bytes + validation_corpus.bytes;
+  add_notes(corpus, result.notes);
+
+  const double share = options.validation.value_or(own_validation ? 0.0 : 0.1);
+  const Split split = plan_split(corpus, {.validation = share, .seed = options.seed, .field = options.field}, pass);
+  result.split_by_position = split.position.has_value();
+  result.has_validation = own_validation || share > 0.0;
+
+  std::vector<const Corpus*> corpora = {&corpus};
+  if (own_validation) corpora.push_back(&validation_corpus);
+  const std::unique_ptr<text::Tokenizer> tokenizer = choose_tokenizer(corpora,
+                                                                      {.name = options.tokenizer,
+                                                                       .field = options.field,
+                                                                       .end_of_text = !split.single_document,
+                                                                       .learn_bytes = options.learn_bytes,
+                                                                       .chunk_bytes = options.chunk_bytes},
+                                                                      pass);
+  const std::string json = tokenizer->to_json();
+  result.vocab_size = tokenizer->vocab_size();
+  result.tokenizer_kind = tokenizer->kind();
+
+  const TokenWriterOptions writer_options = {.vocab_size = tokenizer->vocab_size(),
+                                             .tokenizer = tokenizer_fingerprint(json)};
+  TokenWriter train(folder.path() / "train", writer_options);
+  std::optional<TokenWriter> validation;
+  if (result.has_validation) validation.emplace(folder.path() / "validation", writer_options);
+  Dealer dealer(train, validation ? &*validation : nullptr, tokenizer->end_of_text());
+  const auto encode = [&](const Corpus& from, std::optional<uint64_t> position, const std::string& what,
+                          auto&& is_validation) {
+    const ReaderOptions reader = {
+        .chunk_bytes = options.chunk_bytes, .rule = cut_rule_of(tokenizer->kind()), .split_at = position};
+    corpus_pass<Encoded>(
+        from, reader, pass, what,
+        [&](const Chunk& chunk, int) { return encode_chunk(*tokenizer, from, chunk, options.field); },
+        [&](Encoded&& encoded) { dealer.deal(encoded, is_validation); });
+  };
+  encode(corpus, split.position, "tokenizing", [&](uint64_t document) { return split.is_validation(document); });
+  if (own_validation) encode(validation_corpus, {}, "tokenizing the validation text", [](uint64_t) { return true; });
+
+  result.train = {train.num_tokens(), train.num_documents()};
+  result.empty_documents = dealer.empty_documents();
+  if (validation) result.validation = {validation->num_tokens(), validation->num_documents()};
+  if (train.num_tokens() == 0 || (validation && validation->num_tokens() == 0)) {
+    throw base::UserError("prepare", "no text is left for {}: {} documents, a share of {} for validation",
+                          train.num_tokens() == 0 ? "training" : "validation",
+                          train.num_documents() + result.validation.documents, share);
+  }
+  train.finish();
+  if (validation) validation->finish();
+  throw_if_stopped(pass);
+  folder.remove_old();
+  base::write_file_atomically(folder.path() / "tokenizer.json", json);
+  if (validation) validation->publish();
+  train.publish();
+  return result;
+}
+
+}  // namespace kintsugi::data

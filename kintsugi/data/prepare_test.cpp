@@ -1,0 +1,417 @@
+#include "kintsugi/data/prepare.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "kintsugi/data/test_folder.h"
+#include "kintsugi/data/token_summary.h"
+#include "kintsugi/text/tokenizer.h"
+
+namespace kintsugi::data {
+namespace {
+
+PrepareOptions options_for(const TestFolder& folder, std::vector<std::string> inputs) {
+  PrepareOptions options;
+  for (const std::string& input : inputs) options.inputs.push_back(folder.text(input));
+  options.output = folder / "out";
+  options.threads = 2;
+  return options;
+}
+
+std::string prepare_error(const TestFolder& folder, const PrepareOptions& options) {
+  std::string text = error_of([&] { prepare(options); });
+  for (size_t at; (at = text.find(folder.path().string() + "/")) != std::string::npos;) {
+    text.erase(at, folder.path().string().size() + 1);
+  }
+  return text;
+}
+
+// The documents of a token file, decoded.
+std::vector<std::string> documents_of(const std::filesystem::path& folder, const std::string& name) {
+  const auto tokenizer = text::load_tokenizer(folder);
+  const TokenFile file(folder / name);
+  const std::vector<int32_t> ids = all_tokens(file);
+  std::vector<std::string> documents;
+  for (uint64_t d = 0; d < file.num_documents(); ++d) {
+    const uint64_t begin = file.document_begin(d);
+    uint64_t end = file.document_begin(d + 1);
+    std::string mark;
+    if (end > begin && ids[end - 1] == tokenizer->end_of_text()) {
+      --end;
+      mark = "|";
+    }
+    documents.push_back(tokenizer->decode(std::span(ids).subspan(begin, end - begin)) + mark);
+  }
+  return documents;
+}
+
+std::vector<std::string> sorted(std::vector<std::string> texts) {
+  std::sort(texts.begin(), texts.end());
+  return texts;
+}
+
+// Some text with everything that makes cutting hard.
+std::string mixed_text(size_t paragraphs) {
+  const std::vector<std::string> parts = {"The quick brown fox",
+                                          "doesn't",
+                                          "  two  spaces ",
+                                          "\n\n\n",
+                                          "12345 678",
+                                          "naïve café",
+                                          "日本語の文章です。",
+                                          "\t tab\n ",
+                                          "!!!\n",
+                                          "a\u00a0b \u3000 c",
+                                          "\xff\xfe bad",
+                                          "e\u0301 ",
+                                          "x = y_1\n\n    return",
+                                          " ",
+                                          "Привет мир\r\n"};
+  std::string text;
+  uint64_t state = 1;
+  for (size_t i = 0; i < paragraphs; ++i) {
+    state = state * 6364136223846793005ull + 1442695040888963407ull;
+    text += parts[(state >> 33) % parts.size()];
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST(Prepare, AFolderOfDocuments) {
+  const TestFolder folder;
+  for (int i = 0; i < 20; ++i) {
+    folder.write("in/" + std::string(1, static_cast<char>('a' + i % 3)) + "/" + std::to_string(i) + ".txt",
+                 "text " + std::to_string(i));
+  }
+  folder.write("in/.hidden", "no");
+  folder.write("in/empty.txt", "");
+  folder.write("in/picture.png", std::string("PNG\0\0", 5));
+  const PrepareResult result = prepare(options_for(folder, {"in"}));
+  EXPECT_EQ(result.train.documents, 18u);
+  EXPECT_EQ(result.validation.documents, 2u);
+  EXPECT_EQ(result.empty_documents, 1u);
+  EXPECT_EQ(result.vocab_size, 257);
+  EXPECT_EQ(result.notes, (std::vector<std::string>{"1 passed over: binary files (a NUL in the first 8 KiB)",
+                                                    "1 passed over: hidden files and folders"}));
+  std::vector<std::string> all = documents_of(folder / "out", "train");
+  for (const std::string& document : documents_of(folder / "out", "validation")) all.push_back(document);
+  std::vector<std::string> expected;
+  for (int i = 0; i < 20; ++i) expected.push_back("text " + std::to_string(i) + "|");
+  EXPECT_EQ(sorted(all), sorted(expected));
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "out"))
+    files.push_back(entry.path().filename());
+  EXPECT_EQ(sorted(files), (std::vector<std::string>{"tokenizer.json", "train.bin", "train.idx", "train.json",
+                                                     "validation.bin", "validation.idx", "validation.json"}));
+  const TokenSummary summary = summarize(TokenFile(folder / "out/train"), 1, nullptr);
+  EXPECT_EQ(summary.tokenizer, tokenizer_fingerprint(base::read_file(folder / "out/tokenizer.json")));
+  EXPECT_EQ(summary.vocab_size, 257);
+}
+
+TEST(Prepare, TheSameBytesForAnyThreadsAndChunks) {
+  const TestFolder folder;
+  for (int i = 0; i < 30; ++i) folder.write("in/" + std::to_string(i), mixed_text(static_cast<size_t>(i * i)));
+  PrepareOptions options = options_for(folder, {"in"});
+  options.tokenizer = "bpe:400";
+  std::string bin, idx, json;
+  for (const int threads : {1, 2, 5}) {
+    for (const size_t chunk : {size_t{200}, size_t{5000}, size_t{1} << 20}) {
+      options.threads = threads;
+      options.chunk_bytes = chunk;
+      options.force = true;
+      prepare(options);
+      if (bin.empty()) {
+        bin = base::read_file(folder / "out/train.bin");
+        idx = base::read_file(folder / "out/train.idx");
+        json = base::read_file(folder / "out/tokenizer.json");
+      }
+      EXPECT_EQ(base::read_file(folder / "out/train.bin"), bin) << threads << " " << chunk;
+      EXPECT_EQ(base::read_file(folder / "out/train.idx"), idx) << threads << " " << chunk;
+      EXPECT_EQ(base::read_file(folder / "out/tokenizer.json"), json) << threads << " " << chunk;
+    }
+  }
+}
+
+TEST(Prepare, ChunksGiveTheIdsOfTheWhole) {
+  const TestFolder folder;
+  std::string text = mixed_text(5000);
+  folder.write("big.txt", text);
+  folder.write("other.txt", "something for validation");
+  PrepareOptions options = options_for(folder, {"big.txt"});
+  options.validation_text = folder.text("other.txt");
+  options.tokenizer = "bpe:400";
+  options.chunk_bytes = 100;
+  prepare(options);
+  std::vector<std::string> tokenizers = {folder.text("out")};
+  if (std::filesystem::exists(KINTSUGI_SHARED "/data")) {
+    tokenizers.push_back(KINTSUGI_SHARED "/data/gpt2_bpe");
+    tokenizers.push_back(KINTSUGI_SHARED "/data/neox_tokenizer");
+  }
+  for (const std::string& path : tokenizers) {
+    if (path.ends_with("neox_tokenizer")) {  // it has no id for a byte of invalid UTF-8
+      for (size_t at; (at = text.find('\xff')) != std::string::npos;) text.replace(at, 2, "ab");
+      folder.write("big.txt", text);
+    }
+    options.tokenizer = path;
+    options.output = folder / "again";
+    options.force = true;
+    prepare(options);
+    const auto tokenizer = text::load_tokenizer(path);
+    std::vector<int32_t> ids = tokenizer->encode(text);
+    ids.push_back(*tokenizer->end_of_text());
+    EXPECT_EQ(all_tokens(TokenFile(folder / "again/train")), ids) << path;
+  }
+}
+
+TEST(Prepare, OneDocumentIsSplitByPosition) {
+  const TestFolder folder;
+  folder.write("one.txt", "0123456789é1234567");  // 18 characters: 16 and 2
+  PrepareOptions options = options_for(folder, {"one.txt"});
+  EXPECT_TRUE(prepare(options).split_by_position);
+  EXPECT_EQ(documents_of(folder / "out", "train"), (std::vector<std::string>{"0123456789é12345"}));
+  EXPECT_EQ(documents_of(folder / "out", "validation"), (std::vector<std::string>{"67|"}));
+  options.chunk_bytes = 4;
+  options.force = true;
+  options.tokenizer = "chars";
+  EXPECT_EQ(prepare(options).vocab_size, 11);
+  EXPECT_EQ(documents_of(folder / "out", "train"), (std::vector<std::string>{"0123456789é12345"}));
+  EXPECT_EQ(documents_of(folder / "out", "validation"), (std::vector<std::string>{"67"}));
+  options.validation = 0.0;
+  EXPECT_FALSE(prepare(options).has_validation);
+  EXPECT_FALSE(std::filesystem::exists(folder / "out/validation.bin"));
+  EXPECT_EQ(documents_of(folder / "out", "train"), (std::vector<std::string>{"0123456789é1234567"}));
+}
+
+TEST(Prepare, JsonLines) {
+  const TestFolder folder;
+  folder.write("in/a.jsonl",
+               "{\"text\": \"one\\n\", \"id\": 1}\n\n{\"id\": 2, \"text\": \"two\"}\r\n{\"text\": \"\"}\n");
+  folder.write("in/b.ndjson", "{\"text\": \"three\"}");
+  folder.write("in/readme.txt", "not read");
+  PrepareOptions options = options_for(folder, {"in"});
+  options.field = "text";
+  options.validation = 0.34;
+  for (const size_t chunk : {size_t{10}, size_t{1} << 20}) {
+    options.chunk_bytes = chunk;
+    options.force = true;
+    const PrepareResult result = prepare(options);
+    EXPECT_EQ(result.train.documents, 2u);
+    EXPECT_EQ(result.validation.documents, 1u);
+    EXPECT_EQ(result.empty_documents, 1u);
+    std::vector<std::string> all = documents_of(folder / "out", "train");
+    all.push_back(documents_of(folder / "out", "validation")[0]);
+    EXPECT_EQ(sorted(all), (std::vector<std::string>{"one\n|", "three|", "two|"}));
+  }
+  folder.write("single.jsonl", "{\"text\": \"0123456789\"}\n");
+  options.inputs = {folder.text("single.jsonl")};
+  options.validation.reset();
+  prepare(options);
+  EXPECT_EQ(documents_of(folder / "out", "train"), (std::vector<std::string>{"012345678"}));
+  EXPECT_EQ(documents_of(folder / "out", "validation"), (std::vector<std::string>{"9|"}));
+}
+
+TEST(Prepare, BadJsonLinesAreNamed) {
+  const TestFolder folder;
+  PrepareOptions options = options_for(folder, {"a.jsonl"});
+  options.field = "text";
+  const std::string good = "{\"text\": \"x\"}\n{\"text\": \"y\"}\n";
+  folder.write("a.jsonl", good + "{\"title\": 1, \"body\": 2}\n");
+  EXPECT_EQ(prepare_error(folder, options),
+            "[prepare] a.jsonl:3: there is no field \"text\"; its fields are \"body\", \"title\"");
+  folder.write("a.jsonl", good + "{\"text\": 5}\n");
+  EXPECT_EQ(prepare_error(folder, options), "[prepare] a.jsonl:3: the field \"text\" is a number, not a string");
+  folder.write("a.jsonl", good + "[1]\n");
+  EXPECT_EQ(prepare_error(folder, options), "[prepare] a.jsonl:3: the line is a JSON array, not an object with fields");
+  folder.write("a.jsonl", good + "\n{\"text\": \"x\n");
+  EXPECT_TRUE(prepare_error(folder, options).starts_with("[prepare] a.jsonl:4: the line is no JSON: syntax error"))
+      << prepare_error(folder, options);
+  options.field.clear();
+  EXPECT_EQ(
+      prepare_error(folder, options),
+      "[prepare] \"a.jsonl\" is JSONL; --field says which field of its lines is the text, for example --field text");
+  EXPECT_FALSE(std::filesystem::exists(folder / "out"));
+}
+
+TEST(Prepare, AValidationTextOfItsOwn) {
+  const TestFolder folder;
+  folder.write("in/a.txt", "alpha");
+  folder.write("in/v.txt", "omega");
+  PrepareOptions options = options_for(folder, {"in"});
+  options.validation_text = folder.text("in/v.txt");
+  options.tokenizer = "chars";
+  const PrepareResult result = prepare(options);
+  EXPECT_EQ(documents_of(folder / "out", "train"), (std::vector<std::string>{"alpha"}));
+  EXPECT_EQ(documents_of(folder / "out", "validation"), (std::vector<std::string>{"omega"}));
+  EXPECT_EQ(result.notes, (std::vector<std::string>{"1 left out of the training text: files of the validation text"}));
+  options.validation = 0.1;
+  EXPECT_EQ(prepare_error(folder, options),
+            "[prepare] --validation and --validation-text exclude each other: the validation text is either a share of "
+            "the corpus or a text of its own");
+}
+
+TEST(Prepare, PatternsAndRepeatedInputs) {
+  const TestFolder folder;
+  folder.write("b.txt", "bb");
+  folder.write("a.txt", "aa");
+  folder.write("c.md", "cc");
+  PrepareOptions options = options_for(folder, {"*.txt", "b.txt", "c.md"});
+  options.validation = 0.0;
+  const PrepareResult result = prepare(options);
+  EXPECT_EQ(documents_of(folder / "out", "train"), (std::vector<std::string>{"aa|", "bb|", "cc|"}));
+  EXPECT_EQ(result.notes, (std::vector<std::string>{"1 passed over: files named twice"}));
+}
+
+TEST(Prepare, BadInput) {
+  const TestFolder folder;
+  EXPECT_EQ(prepare_error(folder, options_for(folder, {"none"})), "[prepare] there is no file or folder \"none\"");
+  EXPECT_EQ(prepare_error(folder, options_for(folder, {"*.txt"})), "[prepare] no file matches \"*.txt\"");
+  std::filesystem::create_directory(folder / "in");
+  EXPECT_EQ(prepare_error(folder, options_for(folder, {"in"})),
+            "[prepare] no file to read in 1 input: 0 binary, 0 hidden, 0 other files were passed over");
+  folder.write("in/a", "");
+  EXPECT_EQ(prepare_error(folder, options_for(folder, {"in"})),
+            "[prepare] the corpus is empty: 1 file without a character of text");
+  folder.write("in/a", "xy");
+  EXPECT_EQ(prepare_error(folder, options_for(folder, {"in", "/dev/null"})),
+            "[prepare] \"/dev/null\" is neither a file nor a folder");
+  folder.write("tiny", "x");
+  EXPECT_EQ(prepare_error(folder, options_for(folder, {"tiny"})),
+            "[prepare] \"tiny\" has 1 characters, too few to split off 0.1 of them for validation; more text, "
+            "--validation-text or --validation 0 would do");
+  PrepareOptions options = options_for(folder, {"in"});
+  options.validation = 1.5;
+  EXPECT_EQ(prepare_error(folder, options),
+            "[prepare] --validation 1.5 is no share of the documents: at least 0 and below 1, such as 0.1");
+  options = options_for(folder, {"in"});
+  options.tokenizer = "byte";
+  EXPECT_EQ(prepare_error(folder, options),
+            "[prepare] --tokenizer byte is neither bytes, chars, bpe:N, nor a file or folder");
+  options.tokenizer = "bpe:8k";
+  EXPECT_EQ(prepare_error(folder, options),
+            "[prepare] --tokenizer bpe:8k: after \"bpe:\" comes the size of the vocabulary, such as bpe:8192");
+  EXPECT_FALSE(std::filesystem::exists(folder / "out"));
+}
+
+TEST(Prepare, AnUnreadableFileIsNamed) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root reads everything";
+  const TestFolder folder;
+  folder.write("a.txt", "text");
+  ::chmod((folder / "a.txt").c_str(), 0);
+  EXPECT_EQ(prepare_error(folder, options_for(folder, {"a.txt"})),
+            "[prepare] cannot open \"a.txt\": Permission denied");
+}
+
+TEST(Prepare, CharactersThatTheTokenizerLacksAreNamed) {
+  const TestFolder folder;
+  folder.write("a.txt", "abcabc abcabc");
+  PrepareOptions options = options_for(folder, {"a.txt"});
+  options.tokenizer = "chars";
+  prepare(options);
+  folder.write("b.txt", "abcdabcd");
+  options.inputs = {folder.text("b.txt")};
+  options.tokenizer = folder.text("out/tokenizer.json");
+  options.output = folder / "other";
+  EXPECT_EQ(prepare_error(folder, options),
+            "[prepare] b.txt: the character U+0064 \"d\" at byte 3 of the text is not among the 4 characters of the "
+            "vocabulary");
+  folder.write("b.txt", "ab\xff");
+  options.tokenizer = "chars";
+  EXPECT_EQ(
+      prepare_error(folder, options),
+      "[tokenizer] b.txt: byte 0xff at byte 2 is not valid UTF-8, which chars needs; take bytes or bpe, or convert "
+      "the text");
+}
+
+TEST(Prepare, ReplacesOnlyWhenTold) {
+  const TestFolder folder;
+  folder.write("a.txt", "some text of some length");
+  folder.write("out/mine.txt", "keep me");
+  PrepareOptions options = options_for(folder, {"a.txt"});
+  EXPECT_EQ(
+      prepare_error(folder, options),
+      "[prepare] --output \"out\" is not empty, it holds mine.txt; --force replaces its token files and leaves the "
+      "rest, or name another folder");
+  options.force = true;
+  prepare(options);
+  EXPECT_EQ(base::read_file(folder / "out/mine.txt"), "keep me");
+  options.force = false;
+  EXPECT_EQ(
+      prepare_error(folder, options),
+      "[prepare] --output \"out\" is not empty, it holds mine.txt and 7 more; --force replaces its token files and "
+      "leaves the rest, or name another folder");
+  options.output = folder / "a.txt";
+  EXPECT_EQ(prepare_error(folder, options),
+            "[prepare] --output \"a.txt\" is a file; it must be a folder, or not there yet");
+}
+
+TEST(Prepare, AFailureLeavesNothingHalfWritten) {
+  const TestFolder folder;
+  folder.write("a.txt", mixed_text(100000));
+  PrepareOptions options = options_for(folder, {"a.txt"});
+  prepare(options);
+  const std::string before = base::read_file(folder / "out/train.bin");
+  options.force = true;
+
+  std::atomic<bool> stop{true};
+  options.stop = &stop;
+  EXPECT_EQ(prepare_error(folder, options),
+            "[prepare] interrupted; nothing was written, and the same command starts over");
+  options.stop = nullptr;
+
+  struct rlimit limit = {};
+  ::getrlimit(RLIMIT_FSIZE, &limit);
+  std::signal(SIGXFSZ, SIG_IGN);
+  const struct rlimit small = {before.size() / 2, limit.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &small);
+  const std::string error = prepare_error(folder, options);
+  ::setrlimit(RLIMIT_FSIZE, &limit);
+  std::signal(SIGXFSZ, SIG_DFL);
+  EXPECT_EQ(error, "[file] cannot write \"out/train.bin.part\": File too large");
+
+  EXPECT_EQ(base::read_file(folder / "out/train.bin"), before);
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "out")) {
+    EXPECT_NE(entry.path().extension(), ".part") << entry.path();
+  }
+}
+
+TEST(Prepare, ManyDocumentsFallByHash) {
+  const TestFolder folder;
+  std::string lines;
+  for (int i = 0; i < 5000; ++i) lines += "{\"t\": \"" + std::to_string(i) + "\"}\n";
+  folder.write("a.jsonl", lines);
+  PrepareOptions options = options_for(folder, {"a.jsonl"});
+  options.field = "t";
+  const PrepareResult result = prepare(options);
+  EXPECT_EQ(result.train.documents + result.validation.documents, 5000u);
+  EXPECT_NEAR(static_cast<double>(result.validation.documents), 500.0, 100.0);
+  const std::vector<std::string> one = documents_of(folder / "out", "validation");
+  options.force = true;
+  options.seed = 2;
+  prepare(options);
+  EXPECT_NE(documents_of(folder / "out", "validation"), one);
+  options.validation = 1e-12;
+  EXPECT_EQ(prepare_error(folder, options),
+            "[prepare] no text is left for validation: 5000 documents, a share of 1e-12 for validation");
+}
+
+TEST(Prepare, ShakespeareIsNanoGpts) {
+  const std::string path = KINTSUGI_SHARED "/data/tinyshakespeare";
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path;
+  const TestFolder folder;
+  PrepareOptions options;
+  options.inputs = {path + "/input.txt"};
+  options.tokenizer = "chars";
+  options.output = folder / "out";
+  const PrepareResult result = prepare(options);
+  EXPECT_EQ(result.train.tokens, 1003854u);
+  EXPECT_EQ(result.validation.tokens, 111540u);
+  EXPECT_EQ(result.vocab_size, 65);
+}
+
+}  // namespace kintsugi::data
