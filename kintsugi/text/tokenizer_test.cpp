@@ -1,10 +1,16 @@
 #include "kintsugi/text/tokenizer.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <random>
 #include <sstream>
+#include <thread>
 
+#include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
+#include "kintsugi/text/find_cut.h"
+#include "kintsugi/text/small_bpe.h"
 
 namespace kintsugi::text {
 namespace {
@@ -61,6 +67,147 @@ TEST(Tokenizer, GivesTheIdsOfGptNeoX) {
   EXPECT_EQ(tokenizer->vocab_size(), 50280);
   EXPECT_EQ(tokenizer->end_of_text(), 0);
   check_vectors(*tokenizer, "mpt");
+}
+
+std::string make_noise(std::mt19937& random) {
+  static const std::string kParts[] = {"<|endoftext|>",
+                                       "  ",
+                                       "\n",
+                                       "\xED\xA0\xBD\xED\xB8\x80",
+                                       "\xC0\x80",
+                                       "\xF4\x90",
+                                       "\u0301",
+                                       "é",
+                                       "😀",
+                                       "the",
+                                       "'ll",
+                                       std::string(1, 0)};
+  std::string text;
+  for (size_t n = random() % 16; n > 0; --n) {
+    if (random() % 2) {
+      text += kParts[random() % std::size(kParts)];
+    } else {
+      text.push_back(static_cast<char>(random()));
+    }
+  }
+  return text;
+}
+
+TEST(Tokenizer, GivesBackEveryByteOfNoise) {
+  if (!std::filesystem::exists(kData)) GTEST_SKIP() << "no " << kData;
+  const auto tokenizer = load_tokenizer(kData / "gpt2_bpe");
+  std::mt19937 random(1);
+  std::vector<int32_t> ids;
+  for (int i = 0; i < 200000; ++i) {
+    const std::string text = make_noise(random);
+    ids.clear();
+    tokenizer->encode(text, ids);
+    ASSERT_EQ(tokenizer->decode(ids), text) << testing::PrintToString(text);
+  }
+  std::string all;
+  for (int byte = 0; byte < 256 * 256; ++byte) all += {static_cast<char>(byte >> 8), static_cast<char>(byte)};
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode(all)), all);
+}
+
+TEST(Tokenizer, IsSafeFromSeveralThreads) {
+  if (!std::filesystem::exists(kData)) GTEST_SKIP() << "no " << kData;
+  const auto tokenizer = load_tokenizer(kData / "neox_tokenizer");
+  const std::string text = base::read_file(kData / "tinyshakespeare" / "input.txt").substr(0, 200000) + "é e\u0301";
+  const auto expected = tokenizer->encode(text);
+  std::vector<std::vector<int32_t>> results(4);
+  std::vector<std::thread> threads;
+  for (auto& result : results) threads.emplace_back([&] { tokenizer->encode(text, result); });
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& result : results) EXPECT_EQ(result, expected);
+}
+
+TEST(Tokenizer, GivesTheSameIdsInParts) {
+  if (!std::filesystem::exists(kData)) GTEST_SKIP() << "no " << kData;
+  const std::string text = base::read_file(kData / "tinyshakespeare" / "input.txt").substr(0, 300000);
+  for (const char* name : {"gpt2_bpe", "neox_tokenizer"}) {
+    const auto tokenizer = load_tokenizer(kData / name);
+    std::vector<int32_t> ids;
+    for (std::string_view rest = text; !rest.empty();) {
+      const size_t cut = find_cut(rest, 1000);
+      tokenizer->encode(rest.substr(0, cut), ids);
+      rest.remove_prefix(cut);
+    }
+    EXPECT_EQ(ids, tokenizer->encode(text)) << name;
+  }
+}
+
+class TokenizerFolder : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() / ("kintsugi_tokenizer_" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  void write(const std::string& name, std::string_view content) const {
+    base::write_file_atomically(folder_ / name, content);
+  }
+  // GPT-2's two files, of the small BPE.
+  void write_pair(const std::string& vocabulary, const std::string& merges) const {
+    const nlohmann::json model = small_bpe()["model"];
+    nlohmann::json ids = model["vocab"];
+    ids["<|endoftext|>"] = 260;
+    write(vocabulary, ids.dump());
+    write(merges, "#version: 0.2\nl o\nlo w\r\nĠ low\ne r\n");
+  }
+  std::string error() const {
+    try {
+      load_tokenizer(folder_);
+    } catch (const base::UserError& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+  std::string at(const std::string& name) const { return "[tokenizer] " + (folder_ / name).string(); }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(TokenizerFolder, HoldsTheFilesUnderEitherName) {
+  for (const auto& [vocabulary, merges] : {std::pair("encoder.json", "vocab.bpe"), {"vocab.json", "merges.txt"}}) {
+    write_pair(vocabulary, merges);
+    const auto tokenizer = load_tokenizer(folder_);
+    EXPECT_EQ(tokenizer->encode("lower low<|endoftext|>"), (std::vector<int32_t>{257, 259, 258, 260}));
+    EXPECT_EQ(tokenizer->vocab_size(), 261);
+    EXPECT_EQ(tokenizer->end_of_text(), 260);
+    write("added_tokens.json", R"({"<mask>": 261})");
+    EXPECT_EQ(load_tokenizer(folder_)->encode("low<mask>"), (std::vector<int32_t>{257, 261}));
+    write("tokenizer.json", load_tokenizer(folder_)->to_json());
+    EXPECT_EQ(load_tokenizer(folder_)->encode("low<mask>"), (std::vector<int32_t>{257, 261}));
+    EXPECT_EQ(load_tokenizer(folder_ / "tokenizer.json")->vocab_size(), 262);
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+}
+
+TEST_F(TokenizerFolder, SaysWhatIsMissingOrDamaged) {
+  EXPECT_EQ(error(), at("").substr(0, at("").size() - 1) +
+                         ": the folder has no tokenizer.json, nor encoder.json and vocab.bpe, nor vocab.json and "
+                         "merges.txt");
+  write_pair("vocab.json", "merges.txt");
+  write("merges.txt", "#version: 0.2\nl o\nlo w\nĠ");
+  EXPECT_EQ(error(), at("merges.txt: merge 3 is \"Ġ\", and should be two tokens with a space between"));
+  write("merges.txt", "#version: 0.2\n");
+  EXPECT_EQ(error(), at("merges.txt: there are no merges in it"));
+  write("merges.txt", "#version: 0.2\nl o\nlo x\n");
+  EXPECT_EQ(error(), at("vocab.json: merge 2, \"lo x\", needs the token \"lox\", which the vocabulary lacks; both must "
+                        "come from the same tokenizer"));
+  write("vocab.json", "{\"a\": 0, \"b");
+  EXPECT_EQ(error(), at("vocab.json: the JSON ends too early, after 11 bytes; the file seems to be cut off"));
+  std::filesystem::remove(folder_ / "merges.txt");
+  EXPECT_EQ(error(), at("").substr(0, at("").size() - 1) +
+                         ": there is vocab.json, but merges.txt, which belongs to it, is missing");
+  try {
+    load_tokenizer(folder_ / "nothing.json");
+    FAIL();
+  } catch (const base::UserError& error) {
+    EXPECT_EQ(error.what(), at("nothing.json: there is no such file or folder"));
+  }
 }
 
 }  // namespace

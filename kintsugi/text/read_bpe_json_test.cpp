@@ -1,0 +1,184 @@
+#include "kintsugi/text/read_bpe_json.h"
+
+#include <gtest/gtest.h>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/text/small_bpe.h"
+
+namespace kintsugi::text {
+namespace {
+
+using Ids = std::vector<int32_t>;
+using nlohmann::json;
+
+std::unique_ptr<Tokenizer> read(const json& document) {
+  return parse_tokenizer(document.dump(), "x.json");
+}
+
+// The error that the small tokenizer gives after `damage`.
+template <typename Damage>
+std::string error_after(const Damage& damage) {
+  json document = small_bpe();
+  damage(document);
+  try {
+    read(document);
+  } catch (const base::UserError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(ReadBpeJson, MergesInOrder) {
+  const auto tokenizer = read(small_bpe());
+  EXPECT_EQ(tokenizer->vocab_size(), 261);
+  EXPECT_EQ(tokenizer->end_of_text(), 260);
+  EXPECT_EQ(tokenizer->encode("low lower"), (Ids{257, 258, 259}));
+  EXPECT_EQ(tokenizer->encode("lo<|endoftext|>w"), (Ids{256, 260, id_of('w')}));
+  EXPECT_EQ(tokenizer->decode(Ids{258, 260, 259}), " low<|endoftext|>er");
+  EXPECT_EQ(tokenizer->to_json(), small_bpe().dump());
+  try {
+    tokenizer->decode(Ids{261});
+    FAIL();
+  } catch (const base::UserError& error) {
+    EXPECT_STREQ(error.what(), "[tokenizer] x.json: id 261 is not in the vocabulary; ids are 0 to 260");
+  }
+}
+
+TEST(ReadBpeJson, KnowsTheForms) {
+  json document = small_bpe();
+  document["model"]["merges"] = json::parse(R"([["l", "o"], ["lo", "w"], ["Ġ", "low"], ["e", "r"]])");
+  EXPECT_EQ(read(document)->encode(" lower"), (Ids{258, 259}));
+  document["pre_tokenizer"]["add_prefix_space"] = true;
+  EXPECT_EQ(read(document)->encode("low"), (Ids{258}));
+  document = small_bpe();
+  document["pre_tokenizer"]["use_regex"] = false;
+  EXPECT_EQ(read(document)->encode("er low"), (Ids{259, 258}));
+  const json split = {{"type", "Split"}, {"pattern", {{"Regex", "o"}}}, {"behavior", "Isolated"}, {"invert", false}};
+  document["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", {split, document["pre_tokenizer"]}}};
+  EXPECT_EQ(read(document)->encode("low"), (Ids{id_of('l'), id_of('o'), id_of('w')}));
+  document = small_bpe();
+  document["normalizer"] = {{"type", "Sequence"}, {"normalizers", {{{"type", "NFC"}}, {{"type", "NFKC"}}}}};
+  EXPECT_EQ(read(document)->encode("ｌｏｗ"), (Ids{257}));
+}
+
+TEST(ReadBpeJson, MatchesAddedTokensBeforeAndAfterTheNormalForm) {
+  json document = small_bpe();
+  document["normalizer"] = {{"type", "NFC"}};
+  document["added_tokens"].push_back({{"id", 261}, {"content", "e\u0301"}, {"normalized", true}});
+  document["added_tokens"].push_back({{"id", 262}, {"content", "o\u0301"}, {"normalized", false}});
+  const auto tokenizer = read(document);
+  EXPECT_EQ(tokenizer->encode("\u00E9e\u0301"), (Ids{261, 261}));
+  EXPECT_EQ(tokenizer->encode("o\u0301"), (Ids{262}));
+  EXPECT_EQ(tokenizer->encode("\u00F3").size(), 2u);
+}
+
+TEST(ReadBpeJson, SaysWhichTableIsDamaged) {
+  EXPECT_EQ(error_after([](json& d) { d["model"].erase("merges"); }),
+            "[tokenizer] x.json: the model lacks \"merges\", which should be a list");
+  EXPECT_EQ(error_after([](json& d) { d["model"]["vocab"] = json::array(); }),
+            "[tokenizer] x.json: \"vocab\" of the model is a list, and should be an object");
+  EXPECT_EQ(error_after([](json& d) { d["model"]["vocab"] = json::object(); }),
+            "[tokenizer] x.json: the vocabulary is empty");
+  EXPECT_EQ(error_after([](json& d) { d["model"]["merges"][1] = "lo wx"; }),
+            "[tokenizer] x.json: merge 2, \"lo wx\", needs the token \"wx\", which the vocabulary lacks; both must "
+            "come from the same tokenizer");
+  EXPECT_EQ(error_after([](json& d) { d["model"]["merges"][1] = "w lo"; }),
+            "[tokenizer] x.json: merge 2, \"w lo\", needs the token \"wlo\", which the vocabulary lacks; both must "
+            "come from the same tokenizer");
+  EXPECT_EQ(error_after([](json& d) { d["model"]["merges"][2] = "low"; }),
+            "[tokenizer] x.json: merge 3 is \"low\", and should be two tokens with a space between");
+  EXPECT_EQ(error_after([](json& d) { d["model"]["merges"][2] = 7; }),
+            "[tokenizer] x.json: merge 3 should be \"left right\" or [\"left\", \"right\"]");
+  EXPECT_EQ(error_after([](json& d) { d["model"]["merges"][3] = "l o"; }),
+            "[tokenizer] x.json: merge 4, \"l o\", is there twice");
+  EXPECT_EQ(error_after([](json& d) { d["model"]["vocab"].erase("A"); }),
+            "[tokenizer] x.json: token \"<|endoftext|>\" has id 260, but 260 tokens have ids from 0 to 259; ids must "
+            "have no gap");
+  EXPECT_EQ(error_after([](json& d) { d["model"]["vocab"]["lo"] = 257; }),
+            "[tokenizer] x.json: tokens \"lo\" and \"low\" have the same id 257; ids must differ");
+  EXPECT_EQ(error_after([](json& d) { d["model"]["vocab"]["lo"] = -1; }),
+            "[tokenizer] x.json: the id of token \"lo\" is \"-1\", and should be a whole number from 0 to 2147483647");
+  EXPECT_EQ(error_after([](json& d) { d["model"]["vocab"]["lo"] = 2147483647; }),
+            "[tokenizer] x.json: token \"lo\" has id 2147483647, but 261 tokens have ids from 0 to 260; ids must have "
+            "no gap");
+  EXPECT_EQ(error_after([](json& d) {
+              d["model"]["vocab"]["<|endoftext|>"] = 260;  // allowed in both tables, so that 261 ids are one too many
+              d["added_tokens"].push_back({{"id", 262}, {"content", "x1"}});
+            }),
+            "[tokenizer] x.json: no token has id 261, though ids go up to 262; they must have no gap");
+  EXPECT_EQ(error_after([](json& d) { d["model"]["vocab"]["▁x"] = 261; }),
+            "[tokenizer] x.json: token \"▁x\" is not spelled in the characters that stand for bytes; only byte-level "
+            "BPE (GPT-2, GPT-NeoX, Llama 3) is read");
+  EXPECT_EQ(error_after([](json& d) {
+              for (int i = 0; i < 20; ++i)
+                d["model"]["vocab"]["lost" + std::string(1, static_cast<char>('a' + i))] = 261 + i;
+            }),
+            "[tokenizer] x.json: of 281 tokens 20 are made by none of the 4 merges; the list of merges seems to be cut "
+            "off");
+}
+
+TEST(ReadBpeJson, SaysWhichAddedTokenIsDamaged) {
+  EXPECT_EQ(error_after([](json& d) { d["added_tokens"][0].erase("id"); }),
+            "[tokenizer] x.json: the added token \"<|endoftext|>\" lacks \"id\"");
+  EXPECT_EQ(error_after([](json& d) { d["added_tokens"][0]["content"] = ""; }),
+            "[tokenizer] x.json: the content of an added token is empty");
+  EXPECT_EQ(error_after([](json& d) { d["added_tokens"][0]["lstrip"] = "no"; }),
+            "[tokenizer] x.json: \"lstrip\" of the added token \"<|endoftext|>\" is a string, and should be true or "
+            "false");
+  EXPECT_EQ(error_after([](json& d) { d["added_tokens"][0]["id"] = 5; }),
+            "[tokenizer] x.json: tokens \"&\" and \"<|endoftext|>\" have the same id 5; ids must differ");
+  EXPECT_EQ(error_after([](json& d) { d["model"]["vocab"]["<|endoftext|>"] = 261; }),
+            "[tokenizer] x.json: token \"<|endoftext|>\" has id 261 in the vocabulary and 260 among the added tokens");
+  EXPECT_EQ(error_after([](json& d) { d["added_tokens"] = 1; }),
+            "[tokenizer] x.json: \"added_tokens\" of the file is a number, and should be a list");
+}
+
+TEST(ReadBpeJson, RefusesWhatWouldChangeTheIds) {
+  EXPECT_EQ(error_after([](json& d) { d["model"]["type"] = "Unigram"; }),
+            "[tokenizer] x.json: the model is \"Unigram\"; only byte-level BPE is read");
+  EXPECT_EQ(error_after([](json& d) { d["model"]["dropout"] = 0.1; }),
+            "[tokenizer] x.json: the model has dropout, which makes ids random; set it to null");
+  EXPECT_EQ(error_after([](json& d) { d["model"]["end_of_word_suffix"] = "</w>"; }),
+            "[tokenizer] x.json: the model has a end_of_word_suffix, which byte-level BPE has not");
+  EXPECT_EQ(error_after([](json& d) {
+              d["normalizer"] = {{"type", "Lowercase"}};
+            }),
+            "[tokenizer] x.json: the normalizer \"Lowercase\" is not known; known are NFC, NFD, NFKC, NFKD, Sequence");
+  EXPECT_EQ(error_after([](json& d) { d["pre_tokenizer"] = nullptr; }),
+            "[tokenizer] x.json: there is no ByteLevel pre-tokenizer; only byte-level BPE is read");
+  EXPECT_EQ(error_after([](json& d) {
+              d["pre_tokenizer"] = {{"type", "Metaspace"}};
+            }),
+            "[tokenizer] x.json: the pre-tokenizer \"Metaspace\" is not known; known are ByteLevel, Split, Digits, "
+            "Sequence");
+  EXPECT_EQ(error_after([](json& d) {
+              d["pre_tokenizer"] = {{"type", "Split"}, {"pattern", {{"Regex", "a"}}}, {"behavior", "Removed"}};
+            }),
+            "[tokenizer] x.json: the behavior \"Removed\" of the pre-tokenizer Split is not known; known is Isolated");
+  EXPECT_EQ(error_after([](json& d) {
+              d["decoder"] = {{"type", "WordPiece"}};
+            }),
+            "[tokenizer] x.json: the decoder should be ByteLevel, as the pre-tokenizer is");
+}
+
+TEST(ReadBpeJson, SaysWhichByteItLacks) {
+  json document = small_bpe();
+  document["model"]["vocab"].erase(spell_bytes("\xFF"));
+  for (auto& [token, id] : document["model"]["vocab"].items()) {
+    if (id == 260 - 1) id = small_bpe()["model"]["vocab"][spell_bytes("\xFF")];
+  }
+  document["added_tokens"][0]["id"] = 259;
+  const auto tokenizer = read(document);
+  EXPECT_EQ(tokenizer->encode("é low").size(), 3u);
+  try {
+    tokenizer->encode("low\xFE\xFF");
+    FAIL();
+  } catch (const base::UserError& error) {
+    EXPECT_STREQ(error.what(),
+                 "[tokenizer] x.json: the text has byte 0xff, for which the vocabulary has no token; make the text "
+                 "valid UTF-8, or take a tokenizer with all 256 bytes (bytes, GPT-2's, one trained here)");
+  }
+}
+
+}  // namespace
+}  // namespace kintsugi::text

@@ -1,0 +1,48 @@
+#include "kintsugi/text/stream_decoder.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "kintsugi/text/bytes_tokenizer.h"
+
+namespace kintsugi::text {
+namespace {
+
+TEST(StreamDecoder, YieldsWholeCharacters) {
+  const auto tokenizer = make_bytes_tokenizer();
+  StreamDecoder decoder(*tokenizer);
+  std::vector<std::string> parts;
+  for (const int32_t id : tokenizer->encode("aé😀")) parts.push_back(decoder.add(id));
+  EXPECT_EQ(parts, (std::vector<std::string>{"a", "", "é", "", "", "", "😀"}));
+  EXPECT_EQ(decoder.flush(), "");
+}
+
+TEST(StreamDecoder, LosesNoByte) {
+  const auto tokenizer = make_bytes_tokenizer();
+  StreamDecoder cut(*tokenizer);
+  EXPECT_EQ(cut.add(0xE2), "");
+  EXPECT_EQ(cut.add(0x82), "");
+  EXPECT_EQ(cut.flush(), "\xE2\x82");
+  EXPECT_EQ(cut.flush(), "");
+  EXPECT_EQ(cut.add(0xE2), "");
+  EXPECT_EQ(cut.add('x'), "\xE2x");
+  EXPECT_EQ(cut.add(0xF0), "");
+  EXPECT_EQ(cut.add(0xC3), "\xF0");
+  EXPECT_EQ(cut.add(0xA9), "é");
+  EXPECT_EQ(cut.add(0xFF), "\xFF");
+  std::mt19937 random(1);
+  for (int i = 0; i < 20000; ++i) {
+    std::string text;
+    for (size_t n = random() % 12; n > 0; --n) {
+      text.push_back(static_cast<char>(random() % 4 == 0 ? random() : 0x80 + random() % 128));
+    }
+    StreamDecoder decoder(*tokenizer);
+    std::string joined;
+    for (const int32_t id : tokenizer->encode(text)) joined += decoder.add(id);
+    ASSERT_EQ(joined + decoder.flush(), text);
+  }
+}
+
+}  // namespace
+}  // namespace kintsugi::text
