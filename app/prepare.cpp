@@ -85,7 +85,7 @@ void add_prepare(CLI::App& kintsugi) {
       ->required()
       ->type_name("FOLDER");
   verb->add_option("-t,--tokenizer", options->tokenizer,
-                   "bytes (256 ids), chars (an id per character of the corpus), bpe:N (learn a byte-level BPE of N ids "
+                   "bytes (257 ids), chars (an id per character of the corpus), bpe:N (learn a byte-level BPE of N ids "
                    "from the corpus; of more than 8 GiB, from a sample), or the file or folder of one that exists")
       ->capture_default_str()
       ->type_name("NAME");

@@ -47,6 +47,11 @@ OutputFolder::OutputFolder(const fs::path& path, bool force) : path_(path) {
                           path_.string(), names[0], more);
   }
   lock_.emplace(path_ / kLock, fmt::format("another prepare is writing into \"{}\"", path_.string()));
+  for (const char* name : {"train", "validation"}) {  // of a prepare that was killed; we hold the lock
+    for (const char* suffix : {".bin.part", ".idx.part", ".json.part", ".lengths.part", ".boundaries.part"}) {
+      fs::remove(path_ / (std::string(name) + suffix), ignored);
+    }
+  }
 }
 
 OutputFolder::~OutputFolder() {

@@ -380,6 +380,22 @@ TEST(Prepare, AFailureLeavesNothingHalfWritten) {
   }
 }
 
+TEST(Prepare, GoesOverWhatAKilledOneLeft) {
+  const TestFolder folder;
+  folder.write("a.txt", "some text of some length");
+  folder.write("out/validation.bin.part", "half");
+  folder.write("out/.prepare.lock", "");
+  PrepareOptions options = options_for(folder, {"a.txt"});
+  {
+    const base::FileLock lock(folder / "out/.prepare.lock", "taken");
+    EXPECT_EQ(prepare_error(folder, options), "[file] another prepare is writing into \"out\"");
+  }
+  options.validation = 0.0;
+  prepare(options);
+  EXPECT_FALSE(std::filesystem::exists(folder / "out/validation.bin.part"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "out/.prepare.lock"));
+}
+
 TEST(Prepare, ManyDocumentsFallByHash) {
   const TestFolder folder;
   std::string lines;
