@@ -1,0 +1,137 @@
+#include "app/command.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+#include <new>
+#include <system_error>
+#include <vector>
+
+#include "app/version.h"
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
+
+namespace kintsugi::app {
+namespace {
+
+constexpr std::string_view kWhat =
+    "Kintsugi trains language models (GPT and Llama families) on text of yours, and generates from them.\n";
+
+constexpr std::string_view kPage =
+    "From a text to a sample:\n"
+    "\n"
+    "  kintsugi prepare book.txt --tokenizer bytes --output corpus/book\n"
+    "  printf '[data]\\ntrain = \"corpus/book-train\"\\n[train]\\nfolder = \"runs/book\"\\nsteps = 500\\n' > run.toml\n"
+    "  kintsugi check run.toml\n"
+    "  kintsugi train run.toml\n"
+    "  kintsugi generate runs/book --prompt \"It was\"\n"
+    "\n"
+    "`kintsugi VERB --help` tells all of a verb; `kintsugi train --help` lists every key of run.toml as well.\n";
+
+// The library's page, with our texts as they stand: newer versions fold them.
+class Page : public CLI::Formatter {
+ public:
+  std::string make_footer(const CLI::App* app) const override {
+    const std::string footer = app->get_footer();
+    return footer;
+  }
+};
+
+// "kintsugi train", or "kintsugi" where no verb was read.
+std::string name_of(const CLI::App& command) {
+  const auto verbs = command.get_subcommands();
+  return verbs.empty() ? "kintsugi" : "kintsugi " + verbs.front()->get_name();
+}
+
+std::vector<std::string> verb_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::App* verb : command.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(verb->get_name());
+  return names;
+}
+
+std::vector<std::string> option_names(const CLI::App& command) {
+  const auto verbs = command.get_subcommands();
+  const CLI::App& reader = verbs.empty() ? command : *verbs.front();
+  std::vector<std::string> names;
+  for (const CLI::Option* option : reader.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+// The candidate that was meant, or "".
+std::string meant(std::string_view word, const std::vector<std::string>& candidates) {
+  const std::string best = base::nearest(word, candidates);
+  const int most = std::max<int>(1, static_cast<int>(word.size()) / 3);
+  return word.size() < 64 && base::edit_distance(word, best) <= most ? best : "";
+}
+
+// What is said of an argument that nobody takes.
+std::string unexpected(const CLI::App& command) {
+  const std::vector<std::string> rest = command.remaining(true);
+  const std::string word = rest.empty() ? "" : rest.front();
+  const std::string shown = base::one_line(word, 80);
+  const std::string name = name_of(command);
+  if (word.starts_with("-")) {
+    const std::string option = word.substr(0, word.find('='));
+    const std::string near = meant(option, option_names(command));
+    return fmt::format("[{}] there is no option \"{}\"; {}", name, base::one_line(option, 80),
+                       near.empty() ? fmt::format("see {} --help", name) : fmt::format("did you mean \"{}\"?", near));
+  }
+  if (command.get_subcommands().empty()) {
+    const std::string near = meant(word, verb_names(command));
+    return fmt::format("[{}] there is no verb \"{}\"; {}", name, shown,
+                       near.empty() ? fmt::format("there are {}", fmt::join(verb_names(command), ", "))
+                                    : fmt::format("did you mean \"{}\"?", near));
+  }
+  return fmt::format("[{}] \"{}\" is one argument too many; see {} --help", name, shown, name);
+}
+
+std::string usage_error(const CLI::App& command, const CLI::ParseError& error) {
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) return unexpected(command);
+  const std::string name = name_of(command);
+  return fmt::format("[{}] {}; see {} --help", name, error.what(), name);
+}
+
+}  // namespace
+
+std::unique_ptr<CLI::App> make_command(std::span<const AddVerb> verbs) {
+  auto command = std::make_unique<CLI::App>(std::string(kWhat), "kintsugi");
+  const auto page = std::make_shared<Page>();
+  page->label("SUBCOMMAND", "VERB");
+  command->formatter(page);
+  command->set_version_flag("--version", version_text, "The build, its features, and the processor's units");
+  command->footer(std::string(kPage));
+  command->require_subcommand(0, 1);
+  for (const AddVerb add : verbs) add(*command);
+  for (CLI::App* verb : command->get_subcommands([](const CLI::App*) { return true; })) verb->group("Verbs");
+  return command;
+}
+
+int run_command(CLI::App& command, std::span<const std::string> args, std::ostream& out, std::ostream& err) {
+  const auto fail = [&err](std::string_view message, int code) {
+    err << "error: " << base::one_line(message, 4000) << std::endl;
+    return code;
+  };
+  try {
+    command.parse(std::vector<std::string>(args.rbegin(), args.rend()));  // it takes them from the back
+    if (command.get_subcommands().empty()) out << command.help();
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return command.exit(error, out, err);
+    return fail(usage_error(command, error), 1);
+  } catch (const base::UserError& error) {
+    return fail(error.what(), 1);
+  } catch (const std::bad_alloc&) {
+    return fail("[memory] the system has no more memory; a smaller model, micro_batch or sequence needs less", 1);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return fail(fmt::format("[file] \"{}\": {}", error.path1().string(), error.code().message()), 1);
+  } catch (const std::system_error& error) {
+    return fail(fmt::format("[system] {}", error.what()), 1);
+  } catch (const std::exception& error) {
+    return fail(fmt::format("{}; this is a bug in kintsugi", error.what()), 2);
+  }
+}
+
+}  // namespace kintsugi::app

@@ -1,0 +1,142 @@
+#include "app/command.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <new>
+#include <sstream>
+
+#include "app/run_options.h"
+#include "app/verbs.h"
+#include "app/version.h"
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
+
+namespace kintsugi::app {
+namespace {
+
+// A verb that fails in the way that its argument names.
+void add_fail(CLI::App& kintsugi) {
+  CLI::App* verb = kintsugi.add_subcommand("fail", "Fails");
+  auto how = std::make_shared<std::string>();
+  auto number = std::make_shared<int>(0);
+  verb->add_option("how", *how, "How")->required();
+  verb->add_option("--number", *number, "A number");
+  verb->callback([how, number] {
+    if (*how == "user") throw base::UserError("place", "bad\nthing");
+    if (*how == "internal") throw base::InternalError("place", "lost");
+    if (*how == "memory") throw std::bad_alloc();
+    if (*how == "logic") throw std::out_of_range("vector");
+    if (*how == "system") throw std::system_error(std::make_error_code(std::errc::too_many_files_open), "thread");
+    if (*how == "file")
+      throw std::filesystem::filesystem_error("no", "/nowhere/at all",
+                                              std::make_error_code(std::errc::no_such_file_or_directory));
+  });
+}
+
+struct Result {
+  int code;
+  std::string out, err;
+};
+
+Result run(std::vector<std::string> args) {
+  constexpr std::array<AddVerb, 2> kVerbs = {add_check, add_fail};
+  const auto command = make_command(kVerbs);
+  std::ostringstream out, err;
+  const int code = run_command(*command, args, out, err);
+  return {code, out.str(), err.str()};
+}
+
+void expect_error(std::vector<std::string> args, int code, std::string_view text) {
+  const Result result = run(std::move(args));
+  EXPECT_EQ(result.code, code);
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(result.err, "error: " + std::string(text) + "\n");
+}
+
+}  // namespace
+
+TEST(Command, Errors) {
+  EXPECT_EQ(run({"fail", "not"}).code, 0);
+  expect_error({"fail", "user"}, 1, "[place] bad\\nthing");
+  expect_error({"fail", "internal"}, 2, "[place] internal error: lost; this is a bug in kintsugi");
+  expect_error({"fail", "memory"}, 1,
+               "[memory] the system has no more memory; a smaller model, micro_batch or sequence needs less");
+  expect_error({"fail", "logic"}, 2, "vector; this is a bug in kintsugi");
+  expect_error({"fail", "system"}, 1, "[system] thread: Too many open files");
+  expect_error({"fail", "file"}, 1, "[file] \"/nowhere/at all\": No such file or directory");
+}
+
+TEST(Command, Usage) {
+  expect_error({"chekc"}, 1, "[kintsugi] there is no verb \"chekc\"; did you mean \"check\"?");
+  expect_error({"frobnicate", "run.toml", "--set", "a"}, 1,
+               "[kintsugi] there is no verb \"frobnicate\"; there are check, fail");
+  expect_error({"--verison"}, 1, "[kintsugi] there is no option \"--verison\"; did you mean \"--version\"?");
+  expect_error({"fail", "not", "--nubmer=3"}, 1,
+               "[kintsugi fail] there is no option \"--nubmer\"; did you mean \"--number\"?");
+  expect_error({"fail", "not", "--quietly"}, 1,
+               "[kintsugi fail] there is no option \"--quietly\"; see kintsugi fail --help");
+  expect_error({"fail", "not", "more"}, 1,
+               "[kintsugi fail] \"more\" is one argument too many; see kintsugi fail --help");
+  expect_error({"fail", "not", "check"}, 1,
+               "[kintsugi fail] \"check\" is one argument too many; see kintsugi fail --help");
+  expect_error({"fail"}, 1, "[kintsugi fail] how is required; see kintsugi fail --help");
+  expect_error({"fail", "not", "--number", "x"}, 1,
+               "[kintsugi fail] Could not convert: --number = x; see kintsugi fail --help");
+}
+
+TEST(Command, Pages) {
+  const Result help = run({"--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_NE(help.out.find("\n  kintsugi train run.toml\n"), std::string::npos) << help.out;
+  EXPECT_NE(help.out.find("\nVerbs:\n  check "), std::string::npos) << help.out;
+  EXPECT_EQ(run({}).out, help.out);
+  const Result verb = run({"check", "--help"});
+  EXPECT_EQ(verb.code, 0);
+  EXPECT_NE(verb.out.find("\n  learning_rate "), std::string::npos) << verb.out;
+  const Result version = run({"--version"});
+  EXPECT_EQ(version.code, 0);
+  EXPECT_EQ(version.out, version_text() + "\n");
+}
+
+TEST(Version, TellsAll) {
+  const std::string text = version_text();
+  for (const char* word : {"kintsugi 0.", "\nbuild: ", "\nfeatures: ", "mpi: ", "cuda: ", "\nlibraries: oneDNN ",
+                           "CLI11 ", "toml++ ", "\nprocessor: ", "\nunits: "})
+    EXPECT_NE(text.find(word), std::string::npos) << word << "\n" << text;
+  EXPECT_EQ(text.find(" ,"), std::string::npos) << "a library without a version: " << text;
+}
+
+TEST(RunOptions, FileAndSetsInAnyOrder) {
+  const std::string path =
+      std::filesystem::temp_directory_path() / ("kintsugi_run_" + std::to_string(::getpid()) + ".toml");
+  base::write_file_atomically(path, "[train]\nsteps = 3\n");
+  for (const std::vector<std::string>& args :
+       std::vector<std::vector<std::string>>{{path, "--set", "train.seed=5", "model.layers=2"},
+                                             {path, "--set", "train.seed=5", "--set", "model.layers=2"},
+                                             {"--set", "train.seed=5", "model.layers=2", path},
+                                             {"--set", "train.seed=5", "--set", "model.layers=2", path}}) {
+    CLI::App verb;
+    const auto options = add_run_options(verb);
+    verb.parse(std::vector<std::string>(args.rbegin(), args.rend()));
+    const config::Resolved resolved = read_run(*options);
+    EXPECT_EQ(resolved.settings.train.steps, 3);
+    EXPECT_EQ(resolved.settings.train.seed, 5u);
+    EXPECT_EQ(resolved.settings.model.layers, 2);
+    EXPECT_GE(resolved.settings.parallel.threads, 1);
+  }
+  std::filesystem::remove(path);
+}
+
+TEST(RunOptions, Errors) {
+  expect_error({"check"}, 1, "[kintsugi] no configuration is named; run.toml is missing");
+  expect_error({"check", "/nowhere.toml"}, 1, "[file] cannot open \"/nowhere.toml\": No such file or directory");
+  expect_error({"check", "/dev/null", "--set", "train.stpes=3"}, 1,
+               "[config] --set: unknown key train.stpes; did you mean steps?");
+  expect_error({"check", "/dev/null", "--set", "train.steps"}, 1,
+               "[config] --set: \"train.steps\" has no value; write --set section.key=value");
+}
+
+}  // namespace kintsugi::app

@@ -1,0 +1,38 @@
+#include "app/run_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/processor.h"
+#include "kintsugi/config/keys_help.h"
+#include "kintsugi/config/resolve.h"
+
+namespace kintsugi::app {
+
+std::shared_ptr<RunOptions> add_run_options(CLI::App& verb) {
+  auto options = std::make_shared<RunOptions>();
+  verb.add_option("run.toml", options->path, "The configuration of the run");
+  verb.add_option("--set", options->sets, "Values over those of the file, as --set train.steps=100 model.layers=2")
+      ->type_name("SECTION.KEY=VALUE");
+  verb.footer("The keys of run.toml:\n\n" + config::keys_page());
+  return options;
+}
+
+config::Resolved read_run(const RunOptions& options) {
+  std::string path = options.path;
+  std::vector<std::string> sets = options.sets;
+  if (path.empty()) {
+    // `--set a.b=c run.toml`: --set takes all that follows, and a file is what has no "=".
+    const auto file = std::ranges::find_if(sets, [](const auto& set) { return set.find('=') == std::string::npos; });
+    if (file == sets.end()) throw base::UserError("kintsugi", "no configuration is named; run.toml is missing");
+    path = *file;
+    sets.erase(file);
+  }
+  config::Resolved resolved = config::load(path, sets, base::usable_cores());
+  for (const std::string& warning : resolved.warnings) fmt::print(stderr, "warning: {}\n", warning);
+  return resolved;
+}
+
+}  // namespace kintsugi::app

@@ -1,0 +1,99 @@
+#include "app/terminal.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "kintsugi/base/format.h"
+
+namespace kintsugi::app {
+namespace {
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+std::string_view fit_columns(std::string_view text, int columns) {
+  size_t end = 0;
+  for (int column = 0; column < columns && end < text.size(); ++column)
+    end += std::max<size_t>(1, base::utf8_length(text.substr(end)));
+  return text.substr(0, end);
+}
+
+std::string progress_bar(double share, int columns) {
+  const int inner = std::max(0, columns - 2);
+  if (!(share > 0)) share = 0;  // NaN too
+  const int full = static_cast<int>(std::lround(std::min(share, 1.0) * inner));
+  std::string bar(inner, ' ');
+  std::fill_n(bar.begin(), full, '=');
+  if (full > 0 && full < inner) bar[full - 1] = '>';
+  return "[" + bar + "]";
+}
+
+ProgressLine::ProgressLine(ProgressOptions options) : options_(std::move(options)) {
+  if (!options_.seconds) options_.seconds = steady_seconds;
+  terminal_ = options_.terminal.value_or(::isatty(::fileno(options_.file)) == 1);
+}
+
+ProgressLine::~ProgressLine() {
+  finish();
+}
+
+int ProgressLine::width() const {
+  if (options_.width) return *options_.width;
+  struct winsize size = {};
+  const bool known = ::ioctl(::fileno(options_.file), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : 80;
+}
+
+void ProgressLine::draw(std::string_view text) {
+  if (terminal_) {
+    // The last column stays free: some terminals wrap when it is written. ESC [K clears what an older line left.
+    const std::string_view shown = fit_columns(text, std::max(1, width() - 1));
+    std::fprintf(options_.file, "\r%.*s\x1b[K", static_cast<int>(shown.size()), shown.data());
+    open_ = true;
+  } else {
+    std::fprintf(options_.file, "%.*s\n", static_cast<int>(text.size()), text.data());
+  }
+  std::fflush(options_.file);
+  shown_ = true;
+}
+
+void ProgressLine::end_line() {
+  if (!open_) return;
+  std::fputc('\n', options_.file);
+  std::fflush(options_.file);
+  open_ = false;
+}
+
+void ProgressLine::update(std::string_view text, bool important) {
+  last_ = base::one_line(text, 2000);
+  shown_ = false;
+  const double now = options_.seconds();
+  if (!important && now - last_time_ < (terminal_ ? options_.refresh_seconds : options_.plain_seconds)) return;
+  last_time_ = now;
+  draw(last_);
+  if (important) end_line();
+}
+
+void ProgressLine::print(std::string_view line) {
+  if (open_) std::fputs("\r\x1b[K", options_.file);
+  const bool again = open_;
+  open_ = false;
+  std::fprintf(options_.file, "%.*s\n", static_cast<int>(line.size()), line.data());
+  std::fflush(options_.file);
+  if (again) draw(last_);
+}
+
+void ProgressLine::finish() {
+  if (!shown_) draw(last_);
+  end_line();
+}
+
+}  // namespace kintsugi::app

@@ -1,0 +1,26 @@
+#include "app/version.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "kintsugi/base/processor.h"
+
+namespace kintsugi::app {
+
+// The texts in capitals come from CMakeLists.txt.
+std::string version_text() {
+  const base::Processor processor = base::this_processor();
+  const int64_t cores = base::usable_cores();
+  return fmt::format(
+      "kintsugi {}\n"
+      "build:     {}, {}\n"
+      "features:  {}\n"
+      "libraries: {}\n"
+      "processor: {}, {} core{} usable\n"
+      "units:     {}",
+      KINTSUGI_VERSION, KINTSUGI_BUILD_TYPE, KINTSUGI_COMPILER, KINTSUGI_FEATURES, KINTSUGI_LIBRARIES,
+      processor.name.empty() ? "unnamed" : processor.name, cores, cores == 1 ? "" : "s",
+      processor.units.empty() ? "none known" : fmt::format("{}", fmt::join(processor.units, " ")));
+}
+
+}  // namespace kintsugi::app
