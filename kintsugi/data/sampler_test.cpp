@@ -174,6 +174,20 @@ TEST(Sampler, TheLayoutChangesNoSample) {
   }
 }
 
+// As with the permutation: a resumed run must see what it would have seen.
+TEST(Sampler, NeverChanges) {
+  const TestFolder folder;
+  const Sampler sampler({{counting_file(folder, "a", 1000), 0.75}, {counting_file(folder, "b", 100), 0.25}},
+                        {.sequence = 10, .seed = 7});
+  const std::vector<std::vector<uint64_t>> expected = {{0, 0, 0, 59, 761},   {1, 0, 0, 13, 301},
+                                                       {2, 1, 0, 8, 6},      {3, 0, 0, 10, 271},
+                                                       {100, 0, 0, 35, 521}, {1000000, 0, 7500, 3, 179}};
+  for (const std::vector<uint64_t>& row : expected) {
+    const Sampler::Place place = sampler.locate(row[0]);
+    EXPECT_EQ((std::vector<uint64_t>{row[0], place.file, place.epoch, place.window, place.start}), row);
+  }
+}
+
 TEST(Sampler, SeedsAndEpochsDiffer) {
   const TestFolder folder;
   const auto file = counting_file(folder, "t", 8000);
