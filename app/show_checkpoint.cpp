@@ -1,0 +1,148 @@
+#include "app/show_checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "kintsugi/base/format.h"
+#include "kintsugi/checkpoint/folder.h"
+#include "kintsugi/checkpoint/reader.h"
+#include "kintsugi/checkpoint/tensor_files.h"
+
+namespace kintsugi::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Row {
+  std::string name, dims, dtype, kind;
+  uint64_t bytes = 0;
+  std::string pieces;
+};
+
+void print(std::string_view name, std::string_view value) {
+  fmt::print("{:<12} {}\n", name, value);
+}
+
+std::string counted(size_t n, std::string_view what) {
+  return fmt::format("{} {}{}", base::group_digits(static_cast<int64_t>(n)), what, n == 1 ? "" : "s");
+}
+
+void print_rows(const std::vector<Row>& rows) {
+  size_t name = 0, dims = 0, kind = 0;
+  for (const Row& row : rows) {
+    name = std::max(name, row.name.size());
+    dims = std::max(dims, row.dims.size());
+    kind = std::max(kind, row.kind.size());
+  }
+  fmt::print("\n");
+  for (const Row& row : rows) {
+    std::string line = fmt::format("  {:<{}}  {:<{}}  {:<6}  {:<{}}  {:>10}  {}", row.name, name, row.dims, dims,
+                                   row.dtype, row.kind, kind, base::format_bytes(row.bytes), row.pieces);
+    fmt::print("{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
+  }
+}
+
+// The sections of config.toml, one line each: "model   layers = 4, heads = 4". Comments and blank lines are left out.
+void print_config(const std::string& config) {
+  std::string section = "config", keys;
+  const auto end_section = [&] {
+    if (!keys.empty()) print(section, base::one_line(keys, 1000));
+    keys.clear();
+  };
+  for (size_t at = 0; at < config.size();) {
+    const size_t end = std::min(config.find('\n', at), config.size());
+    std::string line = config.substr(at, end - at);
+    at = end + 1;
+    bool quoted = false;
+    for (size_t i = 0; i < line.size(); ++i) {
+      if (line[i] == '"' && (i == 0 || line[i - 1] != '\\')) quoted = !quoted;
+      if (line[i] == '#' && !quoted) line.resize(i);
+    }
+    line.erase(line.find_last_not_of(" \t\r") + 1);
+    line.erase(0, line.find_first_not_of(" \t"));
+    if (line.starts_with('[') && line.ends_with(']') && line.find('=') == line.npos) {
+      end_section();
+      section = line.substr(1, line.size() - 2);
+    } else if (!line.empty()) {
+      keys += (keys.empty() ? "" : ", ") + line;
+    }
+  }
+  end_section();
+}
+
+void print_totals(const checkpoint::Index& index) {
+  struct Total {
+    size_t tensors = 0;
+    int64_t elements = 0;
+    uint64_t bytes = 0;
+  };
+  std::array<Total, 3> totals;
+  for (const auto& [name, tensor] : index.tensors) {
+    Total& total = totals[static_cast<size_t>(tensor.kind)];
+    ++total.tensors;
+    total.elements += tensor.type.shape.elements();
+    total.bytes += static_cast<uint64_t>(tensor.type.bytes());
+  }
+  for (size_t kind = 0; kind < totals.size(); ++kind)
+    if (const Total& total = totals[kind]; total.tensors > 0)
+      print(checkpoint::name_of(static_cast<checkpoint::Kind>(kind)),
+            fmt::format("{}, {} elements, {}", counted(total.tensors, "tensor"), base::group_digits(total.elements),
+                        base::format_bytes(total.bytes)));
+}
+
+void show_saved(const fs::path& folder, bool verify) {
+  const checkpoint::CheckpointReader reader(folder);
+  print("checkpoint", folder.string());
+  print("step", base::group_digits(reader.step()));
+  print_config(reader.config());
+  print("state", base::one_line(reader.state(), 1000));
+  const std::string tokenizer = reader.tokenizer();
+  print("tokenizer", tokenizer.empty() ? "none" : base::format_bytes(tokenizer.size()));
+  print_totals(reader.index());
+  uint64_t bytes = 0;
+  for (const auto& [name, file] : reader.index().files) bytes += file.bytes;
+  print("files", fmt::format("{}, {}", counted(reader.index().files.size(), "file"), base::format_bytes(bytes)));
+  if (verify) reader.verify();
+  print("checksums", verify ? "every byte is as it was written" : "of the index only; --verify reads every byte");
+  std::vector<Row> rows;
+  for (const auto& [name, tensor] : reader.index().tensors)
+    rows.push_back({base::one_line(name), base::one_line(to_string(tensor.type.shape)),
+                    std::string(name_of(tensor.type.dtype)), std::string(checkpoint::name_of(tensor.kind)),
+                    static_cast<uint64_t>(tensor.type.bytes()),
+                    tensor.pieces.size() == 1 ? "" : counted(tensor.pieces.size(), "piece")});
+  print_rows(rows);
+}
+
+void show_files(const fs::path& path) {
+  const checkpoint::TensorFiles files(path);
+  std::vector<Row> rows;
+  uint64_t bytes = 0;
+  for (const auto& [name, view] : files.tensors()) {
+    rows.push_back({base::one_line(name), fmt::format("[{}]", fmt::join(view.shape.begin(), view.shape.end(), " ")),
+                    std::string(name_of(view.dtype)), "", view.bytes.size(), ""});
+    bytes += view.bytes.size();
+  }
+  print("safetensors", path.string());
+  print("tensors", fmt::format("{}, {}", counted(rows.size(), "tensor"), base::format_bytes(bytes)));
+  print("checksums", "the format has none");
+  print_rows(rows);
+}
+
+bool is_hugging_face(const fs::path& path) {
+  std::error_code error;
+  return path.extension() == ".safetensors" || fs::exists(path / "model.safetensors", error) ||
+         fs::exists(path / "model.safetensors.index.json", error);
+}
+
+}  // namespace
+
+void show_checkpoint(const fs::path& path, bool verify) {
+  if (is_hugging_face(path)) return show_files(path);
+  show_saved(checkpoint::find_checkpoint(path), verify);
+}
+
+}  // namespace kintsugi::app
