@@ -1,0 +1,25 @@
+// The loss over many batches by the list of calls "evaluate".
+#pragma once
+
+#include "kintsugi/run/executor.h"
+
+namespace kintsugi::run {
+
+struct LossSum {
+  double sum = 0;    // over counted tokens
+  double count = 0;
+
+  double mean() const { return sum / count; }
+};
+
+// Calls fill(batch number), which fills the inputs, before each of `batches` runs.
+template <typename F>
+LossSum run_evaluation(Executor& executor, int64_t batches, F&& fill) {
+  executor.number("evaluate.sum") = 0;
+  executor.number("evaluate.count") = 0;
+  kernels::Numbers numbers;
+  for (int64_t i = 0; i < batches; ++i) executor.run("evaluate", numbers, [&](int64_t) { fill(i); });
+  return {executor.number("evaluate.sum"), executor.number("evaluate.count")};
+}
+
+}  // namespace kintsugi::run

@@ -1,0 +1,26 @@
+#include "kintsugi/train/build_program.h"
+
+#include "kintsugi/models/step.h"
+
+namespace kintsugi::train {
+
+std::unique_ptr<kernels::KernelSet> kernels_of(const config::Settings& s) {
+  return s.train.kernels == "reference" || s.train.dtype == "fp64" ? kernels::reference_kernels() : kernels::cpu_kernels();
+}
+
+int64_t micro_batches(const config::Settings& s) {
+  return s.train.global_batch / (s.train.micro_batch * s.parallel.ranks);
+}
+
+program::Program build_program(const config::Settings& s, const kernels::KernelSet& kernels, const lower::Dump& dump) {
+  const models::Graphs graphs = models::build_training(s);
+  const plan::Plan plan = plan::plan_from(s.parallel);
+  return lower::lower({.states = *graphs.states,
+                       .micro = &*graphs.micro,
+                       .update = &*graphs.update,
+                       .evaluate = &*graphs.evaluate,
+                       .micro_batches = micro_batches(s)},
+                      {.plan = plan, .kernels = kernels, .threads = static_cast<int>(s.parallel.threads)}, dump);
+}
+
+}  // namespace kintsugi::train

@@ -1,0 +1,21 @@
+// From settings to the program of a training run.
+#pragma once
+
+#include "kintsugi/config/settings.h"
+#include "kintsugi/kernels/kernel_set.h"
+#include "kintsugi/lower/lower.h"
+#include "kintsugi/program/program.h"
+
+namespace kintsugi::train {
+
+// [train] kernels.
+std::unique_ptr<kernels::KernelSet> kernels_of(const config::Settings& settings);
+
+// micro-batch, update and evaluation over one set of states. Needs resolved settings with a vocabulary.
+program::Program build_program(const config::Settings& settings, const kernels::KernelSet& kernels,
+                               const lower::Dump& dump = {});
+
+// Micro-batches of a step on each rank.
+int64_t micro_batches(const config::Settings& settings);
+
+}  // namespace kintsugi::train

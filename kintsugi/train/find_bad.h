@@ -1,0 +1,16 @@
+// Where a number first went bad.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "kintsugi/run/executor.h"
+
+namespace kintsugi::train {
+
+// Runs the list "train" once more and returns the first value that is not finite, as "layer 3, forward: attention makes
+// attention.0 of micro-batch 1"; a weight that is bad from the start comes before all. "" where everything is finite.
+// The update is skipped as it was the first time. `fill` as for Executor::run.
+std::string find_bad(run::Executor& executor, kernels::Numbers numbers, const std::function<void(int64_t)>& fill);
+
+}  // namespace kintsugi::train

@@ -1,0 +1,46 @@
+#include "kintsugi/train/learning_rate.h"
+
+#include <gtest/gtest.h>
+
+namespace kintsugi::train {
+namespace {
+
+config::Train settings(std::string decay) {
+  config::Train t;
+  t.learning_rate = 1e-3;
+  t.min_learning_rate = 1e-4;
+  t.warmup_steps = 100;
+  t.decay_steps = 2000;
+  t.decay = std::move(decay);
+  return t;
+}
+
+}  // namespace
+
+TEST(LearningRate, CosineWithWarmUp) {
+  const config::Train t = settings("cosine");
+  EXPECT_NEAR(learning_rate(t, 0), 1e-3 / 101, 1e-12);
+  EXPECT_NEAR(learning_rate(t, 100), 1e-3, 1e-12);
+  EXPECT_NEAR(learning_rate(t, 1050), 0.5 * (1e-3 + 1e-4), 1e-12);
+  EXPECT_NEAR(learning_rate(t, 2000), 1e-4, 1e-12);
+  EXPECT_NEAR(learning_rate(t, 9999), 1e-4, 1e-12);
+}
+
+TEST(LearningRate, LinearConstantInverseSquareRoot) {
+  EXPECT_NEAR(learning_rate(settings("linear"), 1050), 0.5 * (1e-3 + 1e-4), 1e-12);
+  EXPECT_NEAR(learning_rate(settings("constant"), 5000), 1e-3, 1e-12);
+  EXPECT_NEAR(learning_rate(settings("inverse_sqrt"), 399), 5e-4, 1e-12);
+  EXPECT_NEAR(learning_rate(settings("inverse_sqrt"), 1'000'000), 1e-4, 1e-12);
+}
+
+TEST(LearningRate, GrowsWithTheBatch) {
+  config::Train t = settings("constant");
+  t.global_batch = 1024;
+  t.base_batch = 256;
+  t.scale_learning_rate = "linear";
+  EXPECT_NEAR(learning_rate(t, 200), 4e-3, 1e-12);
+  t.scale_learning_rate = "sqrt";
+  EXPECT_NEAR(learning_rate(t, 200), 2e-3, 1e-12);
+}
+
+}  // namespace kintsugi::train

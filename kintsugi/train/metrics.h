@@ -1,0 +1,44 @@
+// metrics.jsonl: one JSON object per step.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace kintsugi::train {
+
+struct Metrics {
+  int64_t step = 0;  // steps done
+  double loss = 0;   // mean over the counted tokens of the step
+  std::optional<double> validation_loss;
+  double learning_rate = 0;
+  double gradient_norm = 0;      // of the mean loss, before clipping
+  int64_t tokens = 0;            // since the run began
+  double tokens_per_second = 0;
+  double flops_per_second = 0;   // of the program's operations
+  double peak_share = 0;         // of the measured fp32 peak of the threads in use
+  int64_t memory_bytes = 0;      // what the run has allocated for its program
+  double seconds = 0;            // of the step
+};
+
+std::string to_json(const Metrics& metrics);
+
+// Appends to a file, line by line, each flushed.
+class MetricsFile {
+ public:
+  // Keeps the lines of steps up to `last_step` and cuts off the rest, a half-written line too.
+  MetricsFile(const std::filesystem::path& path, int64_t last_step);
+  ~MetricsFile();
+  MetricsFile(const MetricsFile&) = delete;
+  MetricsFile& operator=(const MetricsFile&) = delete;
+
+  void write(const Metrics& metrics);  // UserError where the disk is full
+
+ private:
+  std::filesystem::path path_;
+  std::FILE* file_ = nullptr;
+};
+
+}  // namespace kintsugi::train

@@ -1,0 +1,27 @@
+#include "kintsugi/train/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include "kintsugi/base/file.h"
+
+namespace kintsugi::train {
+
+TEST(Metrics, LinesAfterTheCheckpointAreCut) {
+  const auto path = std::filesystem::temp_directory_path() / ("kintsugi_metrics_" + std::to_string(::getpid()));
+  std::filesystem::remove(path);
+  Metrics m;
+  {
+    MetricsFile file(path, 0);
+    for (m.step = 1; m.step <= 5; ++m.step) file.write(m);
+  }
+  base::write_file_atomically(path, base::read_file(path) + "{\"step\": 6, \"lo");
+  m.step = 4;
+  m.validation_loss = 1.5;
+  { MetricsFile(path, 3).write(m); }
+  const std::string text = base::read_file(path);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4);
+  EXPECT_NE(text.find("{\"step\":4,\"loss\":0.0,\"validation_loss\":1.5,"), std::string::npos) << text;
+  std::filesystem::remove(path);
+}
+
+}  // namespace kintsugi::train

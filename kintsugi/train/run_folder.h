@@ -1,0 +1,29 @@
+// The folder of a run: a lock, the configuration as resolved, metrics and checkpoints.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "kintsugi/base/file.h"
+#include "kintsugi/config/origin.h"
+
+namespace kintsugi::train {
+
+class RunFolder {
+ public:
+  // Takes the folder for a new run, or to go on with the one that it holds; then `resolved` becomes the configuration to
+  // go on with. UserError where another process works there, where a new run would overwrite one, or where resuming
+  // would change what must not change.
+  RunFolder(config::Resolved& resolved, bool resume);
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path metrics() const { return path_ / "metrics.jsonl"; }
+  // Writes config.toml.
+  void save_config(const config::Resolved& resolved) const;
+
+ private:
+  std::filesystem::path path_;
+  std::unique_ptr<base::FileLock> lock_;
+};
+
+}  // namespace kintsugi::train

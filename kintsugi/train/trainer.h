@@ -1,0 +1,42 @@
+// The loop: steps, evaluation, metrics, checkpoints, and every way to stop.
+#pragma once
+
+#include <atomic>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "kintsugi/config/origin.h"
+#include "kintsugi/train/metrics.h"
+
+namespace kintsugi::train {
+
+// What a run tells while it goes.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void note(const std::string& line) = 0;
+  virtual void step(const Metrics& metrics, int64_t steps) = 0;
+};
+
+struct TrainOptions {
+  config::Resolved config;
+  bool resume = false;
+  const std::atomic<int>* stop = nullptr;  // not 0: finish the step, save, return
+  double peak_flops = 0;                   // of the threads in use; 0: not known
+};
+
+struct Outcome {
+  int64_t step = 0;                  // steps done
+  bool finished = false;             // all of them
+  std::string reason;                // why it stopped early: "signal", "stop_after_minutes"
+  std::filesystem::path checkpoint;  // the newest
+  std::optional<double> validation_loss;
+  std::optional<double> best_validation_loss;
+};
+
+// UserError for bad input, and where the loss or the gradient is not finite: the step, and the first bad value. What was
+// saved before is whole.
+Outcome train(TrainOptions options, Observer& observer);
+
+}  // namespace kintsugi::train
