@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <initializer_list>
+#include <utility>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/config/keys.h"
@@ -54,7 +54,7 @@ std::string multiples_around(int64_t x, int64_t step) {
   return below ? fmt::format("{}, {}", below, below + step) : fmt::format("{}", below + step);
 }
 
-void resolve_model(Given& given) {
+void derive_model(Given& given) {
   Model& m = given.settings.model;
   const bool llama = m.family == "llama";
   derive<int64_t>(given, "model.kv_heads", m.kv_heads, 0, m.heads);
@@ -62,7 +62,34 @@ void resolve_model(Given& given) {
   derive_flag(given, "model.bias", m.bias, !llama);
   derive_flag(given, "model.tied", m.tied, !llama);
   derive<std::string>(given, "model.activation", m.activation, "", llama ? "silu" : "gelu_tanh");
+}
 
+void derive_lengths(Given& given) {
+  Model& m = given.settings.model;
+  Train& t = given.settings.train;
+  const int sequence = key_index("train.sequence");
+  if (given.origins[sequence].kind == Origin::Kind::standard && m.context > 0 && m.context < t.sequence) {
+    t.sequence = m.context;
+    given.origins[sequence] = {Origin::Kind::derived, "model.context"};
+  }
+  derive<int64_t>(given, "model.context", m.context, 0, t.sequence);
+}
+
+void derive_batch(Given& given) {
+  Train& t = given.settings.train;
+  const int64_t share = std::max<int64_t>(1, t.global_batch / data_ranks(given.settings));
+  int64_t micro_batch = std::min<int64_t>(share, 8);
+  while (share % micro_batch != 0) --micro_batch;
+  derive<int64_t>(given, "train.micro_batch", t.micro_batch, 0, micro_batch);
+}
+
+void check_ranks(const Given& given) {
+  const int64_t ranks = given.settings.parallel.ranks;
+  if (ranks > 1) throw base::UserError("parallel", "ranks = {}: this build trains on one rank; set ranks = 1", ranks);
+}
+
+void check_heads(const Given& given) {
+  const Model& m = given.settings.model;
   if (m.embed % m.heads != 0)
     throw base::UserError("config", "{}{} is not divisible by {}; nearest embed: {}; nearest heads: {}",
                           place(given, {"model.embed", "model.heads"}), given.say("model.embed"),
@@ -72,39 +99,28 @@ void resolve_model(Given& given) {
     throw base::UserError("config", "{}{} is not divisible by {}; nearest kv_heads: {}",
                           place(given, {"model.kv_heads", "model.heads"}), given.say("model.heads"),
                           given.say("model.kv_heads"), divisors_around(m.heads, m.kv_heads));
-  if (llama && m.embed / m.heads % 2 != 0)
+  if (m.family == "llama" && m.embed / m.heads % 2 != 0)
     throw base::UserError(
         "config", "{}{} over {} is {}, an odd width of a head, but rotary embedding turns pairs; nearest embed: {}",
         place(given, {"model.embed", "model.heads"}), given.say("model.embed"), given.say("model.heads"),
         m.embed / m.heads, multiples_around(m.embed, 2 * m.heads));
 }
 
-void resolve_length(Given& given) {
-  Model& m = given.settings.model;
-  Train& t = given.settings.train;
-  const int sequence = key_index("train.sequence");
-  if (given.origins[sequence].kind == Origin::Kind::standard && m.context > 0 && m.context < t.sequence) {
-    t.sequence = m.context;
-    given.origins[sequence] = {Origin::Kind::derived, "model.context"};
-  }
-  derive<int64_t>(given, "model.context", m.context, 0, t.sequence);
-  if (t.sequence > m.context)
+void check_lengths(const Given& given) {
+  if (given.settings.train.sequence > given.settings.model.context)
     throw base::UserError("config", "{}{} is longer than {}; lower sequence or raise context",
                           place(given, {"train.sequence", "model.context"}), given.say("train.sequence"),
                           given.say("model.context"));
 }
 
-void resolve_batch(Given& given) {
-  Train& t = given.settings.train;
+void check_batch(const Given& given) {
+  const Train& t = given.settings.train;
   const int64_t ranks = data_ranks(given.settings);
   if (t.global_batch % ranks != 0)
     throw base::UserError("config", "{}{} is not divisible by {} data ranks; nearest: {}",
                           place(given, {"train.global_batch", "parallel.ranks"}), given.say("train.global_batch"),
                           ranks, multiples_around(t.global_batch, ranks));
   const int64_t share = t.global_batch / ranks;
-  int64_t micro_batch = std::min<int64_t>(share, 8);
-  while (share % micro_batch != 0) --micro_batch;
-  derive<int64_t>(given, "train.micro_batch", t.micro_batch, 0, micro_batch);
   if (share % t.micro_batch != 0)
     throw base::UserError(
         "config", "{}{} is not divisible by {} x {} data rank{}; nearest global_batch: {}; nearest micro_batch: {}",
@@ -113,10 +129,8 @@ void resolve_batch(Given& given) {
         multiples_around(t.global_batch, t.micro_batch * ranks), divisors_around(share, t.micro_batch));
 }
 
-void resolve_schedule(Resolved& given) {
-  Train& t = given.settings.train;
-  derive(given, "train.min_learning_rate", t.min_learning_rate, -1.0, t.learning_rate / 10);
-  derive<int64_t>(given, "train.decay_steps", t.decay_steps, 0, t.steps);
+void check_schedule(Resolved& given) {
+  const Train& t = given.settings.train;
   if (t.min_learning_rate > t.learning_rate)
     throw base::UserError("config", "{}{} is more than {}; lower it, or leave it out for a tenth",
                           place(given, {"train.min_learning_rate", "train.learning_rate"}),
@@ -124,21 +138,15 @@ void resolve_schedule(Resolved& given) {
   if (t.scale_learning_rate != "none" && t.base_batch == 0)
     throw base::UserError("config", "{}{} needs train.base_batch, the batch that learning_rate was chosen for",
                           place(given, {"train.scale_learning_rate"}), given.say("train.scale_learning_rate"));
+  const bool ends = t.decay == "cosine" || t.decay == "linear";
   if (t.warmup_steps > t.steps)
     given.warnings.push_back(fmt::format("{}{} is more than {}: the learning rate never reaches its height",
                                          place(given, {"train.warmup_steps", "train.steps"}),
                                          given.say("train.warmup_steps"), given.say("train.steps")));
-  else if (t.warmup_steps > t.decay_steps && t.decay != "constant" && t.decay != "inverse_sqrt")
+  else if (ends && t.warmup_steps > t.decay_steps)
     throw base::UserError("config", "{}{} is more than {}: the decay would end before it begins",
                           place(given, {"train.decay_steps", "train.warmup_steps"}), given.say("train.warmup_steps"),
                           given.say("train.decay_steps"));
-}
-
-void resolve_ranks(Given& given, int64_t cores) {
-  Parallel& p = given.settings.parallel;
-  if (p.ranks > 1)
-    throw base::UserError("parallel", "ranks = {}: this build trains on one rank; set ranks = 1", p.ranks);
-  derive<int64_t>(given, "parallel.threads", p.threads, 0, std::max<int64_t>(1, cores / p.ranks));
 }
 
 // Keys that do something only where another key says so.
@@ -168,13 +176,24 @@ int64_t data_ranks(const Settings& settings) {
   return settings.parallel.ranks;
 }
 
+Given fill_derived(Given given, int64_t cores) {
+  Settings& s = given.settings;
+  derive_model(given);
+  derive_lengths(given);
+  derive_batch(given);
+  derive(given, "train.min_learning_rate", s.train.min_learning_rate, -1.0, s.train.learning_rate / 10);
+  derive<int64_t>(given, "train.decay_steps", s.train.decay_steps, 0, s.train.steps);
+  derive<int64_t>(given, "parallel.threads", s.parallel.threads, 0, std::max<int64_t>(1, cores / s.parallel.ranks));
+  return given;
+}
+
 Resolved resolve(Given given, int64_t cores) {
-  Resolved resolved{std::move(given), {}};
-  resolve_ranks(resolved, cores);
-  resolve_model(resolved);
-  resolve_length(resolved);
-  resolve_batch(resolved);
-  resolve_schedule(resolved);
+  Resolved resolved{fill_derived(std::move(given), cores), {}};
+  check_ranks(resolved);
+  check_heads(resolved);
+  check_lengths(resolved);
+  check_batch(resolved);
+  check_schedule(resolved);
   warn_of_idle_keys(resolved);
   return resolved;
 }

@@ -11,7 +11,10 @@
 
 namespace kintsugi::config {
 
-// `cores` are those that the process may use. UserError "[config] run.toml:7: ..." for values that do not go together.
+// Every derived value by its rule; nothing is checked. `cores` are those that the process may use.
+Given fill_derived(Given given, int64_t cores);
+
+// fill_derived, then all checks. UserError "[config] run.toml:7: ..." for values that do not go together.
 // model.vocab stays 0 where it is left to the tokenizer.
 Resolved resolve(Given given, int64_t cores);
 

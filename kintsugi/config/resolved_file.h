@@ -11,7 +11,9 @@ namespace kintsugi::config {
 // TOML from which read_text makes the same settings.
 std::string to_toml(const Resolved& resolved);
 
-// The configuration that a run saved at `path` (what to_toml wrote). Values are as they were then, `threads` too.
+// The configuration that a run saved at `path` (what to_toml wrote). It was checked when it was written, and another
+// build may have made more of it (ranks, say), so it is not checked here. Keys that it lacks, because it is older, are
+// derived as they are now.
 Resolved load_saved(const std::filesystem::path& path);
 
 }  // namespace kintsugi::config

@@ -75,6 +75,11 @@ TEST(ResolvedFile, LoadsWhatWasSaved) {
   const Resolved r = resolved("[model]\nname = \"stories15m\"\n[parallel]\nthreads = 3\n");
   base::write_file_atomically(path, to_toml(r));
   EXPECT_EQ(load_saved(path).settings, r.settings);
+  // Of a build that can do more, and of one that knew fewer keys.
+  base::write_file_atomically(path, "[train]\nglobal_batch = 2\nsteps = 5\nwarmup_steps = 7\n[parallel]\nranks = 4\n");
+  EXPECT_EQ(load_saved(path).settings.parallel.ranks, 4);
+  EXPECT_EQ(load_saved(path).settings.train.micro_batch, 1);
+  EXPECT_EQ(load_saved(path).settings.train.decay_steps, 5);
   std::filesystem::remove(path);
 }
 
@@ -100,6 +105,17 @@ TEST(Resume, MayChange) {
                                         {"train.steps=2000", "train.decay_steps=1500"}))
                 .settings.train.decay_steps,
             1500);
+}
+
+TEST(Resume, AgainAndAgain) {
+  // A warm-up longer than the first leg: each leg saves what it went on with, and the next reads that.
+  Resolved saved = resolved("[train]\nwarmup_steps = 20\n", {"train.steps=10"});
+  for (const char* steps : {"train.steps=30", "train.steps=60"}) {
+    const Resolved now = resume_with(saved, resolved("[train]\nwarmup_steps = 20\n", {steps}));
+    EXPECT_EQ(now.settings.train.decay_steps, 10);
+    saved = Resolved{fill_derived(read_text(to_toml(now), "saved.toml"), 1), {}};
+    EXPECT_EQ(saved.settings, now.settings);
+  }
 }
 
 TEST(Resume, MayNotChange) {
