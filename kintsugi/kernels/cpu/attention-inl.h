@@ -1,0 +1,184 @@
+// The steps on tiles that attention and its gradient share, once per SIMD target.
+#if defined(KINTSUGI_ATTENTION_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef KINTSUGI_ATTENTION_INL
+#undef KINTSUGI_ATTENTION_INL
+#else
+#define KINTSUGI_ATTENTION_INL
+#endif
+
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+
+#include "kintsugi/kernels/cpu/attention_setting.h"
+#include "kintsugi/kernels/cpu/math-inl.h"
+#include "kintsugi/kernels/cpu/random-inl.h"
+#include "kintsugi/kernels/cpu/tile-inl.h"
+#include "kintsugi/kernels/random.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
+
+struct Copy {
+  HWY_INLINE V operator()(V x) const { return x; }
+};
+struct Times {
+  float by;
+  HWY_INLINE V operator()(V x) const { return hn::Mul(x, set(by)); }
+};
+
+// Columns that a product of tiles computes for n wanted ones.
+HWY_INLINE int64_t whole_vectors(int64_t n) {
+  return (n + 2 * lanes() - 1) / (2 * lanes()) * (2 * lanes());
+}
+
+// Which queries a tile holds, and what they see.
+struct QueryTile {
+  int64_t batch, head, begin, count;
+  int32_t place_low, place_high, start_low, start_high;
+};
+
+// Fills place, start and the random blocks of a tile.
+inline QueryTile query_tile(const AttentionSetting& s, const AttentionScratch& t, int64_t b, int64_t head,
+                            int64_t tile) {
+  QueryTile q{b, head, tile * kTileQueries, 0, INT32_MAX, -1, INT32_MAX, 0};
+  q.count = std::min(kTileQueries, s.queries() - q.begin);
+  for (int64_t i = 0; i < kTileQueries; ++i) {
+    t.place[i] = -1, t.start[i] = INT32_MAX;
+    t.block_low[i] = t.block_high[i] = t.word[i] = 0;
+    if (i >= q.count) continue;
+    const int64_t at = (q.begin + i) / s.group, g = (q.begin + i) % s.group;
+    t.place[i] = s.query_place[at];
+    t.start[i] = s.starts ? std::max(0, s.starts[b * s.seq + at]) : 0;
+    q.place_low = std::min(q.place_low, t.place[i]), q.place_high = std::max(q.place_high, t.place[i]);
+    q.start_low = std::min(q.start_low, t.start[i]), q.start_high = std::max(q.start_high, t.start[i]);
+    if (s.dropout > 0) {
+      int64_t row = s.batch_place[b];
+      row = row * s.whole_seq + t.place[i];
+      row = row * s.whole_kv_heads + s.kv_head_place[head];
+      row = row * s.whole_group + s.group_place[g];
+      const uint64_t element = static_cast<uint64_t>(row) * static_cast<uint64_t>(s.whole_keys);
+      t.block_low[i] = static_cast<uint32_t>(element >> 2);
+      t.block_high[i] = static_cast<uint32_t>(element >> 34);
+      t.word[i] = static_cast<uint32_t>(element & 3);
+    }
+  }
+  return q;
+}
+
+enum class Seen { none, some, all };
+
+inline Seen seen(const AttentionSetting& s, const QueryTile& q, const KeyTile& k) {
+  if (k.high < 0 || k.high < q.start_low || (s.causal && k.low > q.place_high)) return Seen::none;
+  const bool all = !k.pads && k.low >= q.start_high && (!s.causal || k.high <= q.place_low);
+  return all ? Seen::all : Seen::some;
+}
+
+// The rows of a tile of q (or of what is like q), scaled, transposed to [head_dim kTileQueries], and as they are to
+// [count padded head_dim].
+template <typename T>
+void load_queries(const AttentionSetting& s, const QueryTile& q, const T* from, float scale, float* transposed,
+                  float* rows) {
+  const int64_t wide = padded(s.head_dim);
+  for (int64_t i = 0; i < q.count; ++i) {
+    float* row = rows + i * wide;
+    map(Copy(), s.head_dim, row, from + s.row_of(q.batch, q.head, q.begin + i) * s.head_dim);
+    std::fill(row + s.head_dim, row + wide, 0.0f);
+  }
+  for (int64_t d = 0; d < s.head_dim; ++d) {
+    float* to = transposed + d * kTileQueries;
+    for (int64_t i = 0; i < q.count; ++i) to[i] = rows[i * wide + d] * scale;
+    std::fill(to + q.count, to + kTileQueries, 0.0f);
+  }
+}
+
+// The rows of a tile of k or v in fp32, with zeros up to whole vectors where they will be the columns of a product.
+template <typename T>
+Tile load_keys(const AttentionSetting& s, const QueryTile& q, int64_t begin, int64_t count, const T* from, bool columns,
+               float* packed) {
+  const T* first = from + s.key_row(q.batch, begin, q.head) * s.head_dim;
+  const int64_t row = s.kv_heads * s.head_dim, wide = padded(s.head_dim);
+  if constexpr (std::is_same_v<T, float>) {
+    if (!columns || whole_vectors(s.head_dim) == s.head_dim) return {first, row, 1};
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    map(Copy(), s.head_dim, packed + i * wide, first + i * row);
+    std::fill(packed + i * wide + s.head_dim, packed + (i + 1) * wide, 0.0f);
+  }
+  return {packed, wide, 1};
+}
+
+// Of one vector of queries: which see the key at `key`.
+struct Sight {
+  hn::Vec<DI> place, start;
+  bool causal;
+
+  Sight(const AttentionSetting& s, const AttentionScratch& t, int64_t lane)
+      : place(hn::LoadU(DI(), t.place + lane)), start(hn::LoadU(DI(), t.start + lane)), causal(s.causal) {}
+  // `score` where seen, else minus infinity.
+  HWY_INLINE V operator()(int32_t key, V score) const {
+    const auto k = hn::Set(DI(), key);
+    auto hidden = hn::Lt(k, start);
+    if (causal) hidden = hn::Or(hidden, hn::Lt(place, k));
+    return hn::IfThenElse(hn::RebindMask(D(), hidden), set(-std::numeric_limits<float>::infinity()), score);
+  }
+};
+
+// Dropout's factors of one vector of queries, key after key.
+class Kept {
+ public:
+  Kept(const AttentionSetting& s, const AttentionScratch& t, int64_t lane)
+      : key_(s.random_key),
+        step_(s.random_step),
+        together_(s.whole_keys % 4 == 0),
+        threshold_(dropout_threshold(s.dropout)),
+        factor_(set(static_cast<float>(1.0 / (1.0 - s.dropout)))),
+        low_(hn::LoadU(DU(), t.block_low + lane)),
+        high_(hn::LoadU(DU(), t.block_high + lane)),
+        word_(hn::LoadU(DU(), t.word + lane)),
+        words_{word_, word_, word_, word_} {}
+
+  HWY_INLINE V operator()(int32_t key) {
+    if (key < 0) return zero();
+    if (!together_) return kept_factor(word_of_each(static_cast<uint32_t>(key)), threshold_, factor_);
+    // Four neighbouring keys are one block, for all queries alike.
+    if (key >> 2 != block_) {
+      block_ = key >> 2;
+      VU low = low_, high = high_;
+      add_blocks(low, high, hn::Set(DU(), static_cast<uint32_t>(block_)));
+      words_ = random_blocks(key_, step_, low, high);
+    }
+    const int at = key & 3;
+    return kept_factor(at == 0   ? words_.w0
+                       : at == 1 ? words_.w1
+                       : at == 2 ? words_.w2
+                                 : words_.w3,
+                       threshold_, factor_);
+  }
+
+ private:
+  HWY_INLINE VU word_of_each(uint32_t key) const {
+    const VU at = hn::Add(word_, hn::Set(DU(), key & 3)), three = hn::Set(DU(), 3u);
+    VU low = low_, high = high_;
+    add_blocks(low, high, hn::Add(hn::Set(DU(), key >> 2), hn::ShiftRight<2>(at)));
+    const Words w = random_blocks(key_, step_, low, high);
+    const VU which = hn::And(at, three);
+    VU word = hn::IfThenElse(hn::Eq(which, hn::Set(DU(), 1u)), w.w1, w.w0);
+    word = hn::IfThenElse(hn::Eq(which, hn::Set(DU(), 2u)), w.w2, word);
+    return hn::IfThenElse(hn::Eq(which, three), w.w3, word);
+  }
+
+  std::array<uint32_t, 2> key_;
+  uint64_t step_;
+  bool together_;
+  uint32_t threshold_;
+  V factor_;
+  VU low_, high_, word_;
+  Words words_;
+  int32_t block_ = -1;
+};
+
+}  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,131 @@
+// Attention by tiles with a running softmax (Dao et al. 2022, "FlashAttention", algorithm 1; Dao 2023, section 3.1).
+// Scores are kept transposed, queries side by side in vectors, so that a softmax needs no sum across a vector and keys
+// and values are read where they lie.
+#include <atomic>
+#include <cmath>
+
+#include "kintsugi/kernels/cpu/attention_setting.h"
+#include "kintsugi/kernels/cpu/simd_targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kintsugi/kernels/cpu/attention.cpp"
+#include "hwy/foreach_target.h"
+#include "kintsugi/kernels/cpu/attention-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
+
+// Turns the scores of a tile of keys to exponentials, below the running maximum; updates the running sums.
+inline void softmax_tile(const AttentionSetting& s, const AttentionScratch& t, int64_t queries, int64_t begin,
+                         int64_t keys, bool masked) {
+  for (int64_t j = 0; j < queries; j += lanes()) {
+    float* score = t.score_t + j;
+    const V before = load(t.top + j);
+    V top = before;
+    if (masked) {
+      const Sight sight(s, t, j);
+      for (int64_t i = 0; i < keys; ++i) {
+        const V x = sight(s.key_place[begin + i], load(score + i * kTileQueries));
+        store(x, score + i * kTileQueries);
+        top = hn::Max(top, x);
+      }
+    } else {
+      for (int64_t i = 0; i < keys; ++i) top = hn::Max(top, load(score + i * kTileQueries));
+    }
+    const V factor = exp_of(hn::Sub(before, top));
+    V sum = hn::Mul(load(t.sum + j), factor);
+    for (int64_t i = 0; i < keys; ++i) {
+      const V p = exp_of(hn::Sub(load(score + i * kTileQueries), top));
+      store(p, score + i * kTileQueries);
+      sum = hn::Add(sum, p);
+    }
+    store(top, t.top + j);
+    store(sum, t.sum + j);
+    store(factor, t.factor + j);
+    if (s.dropout > 0) {
+      Kept kept(s, t, j);
+      for (int64_t i = 0; i < keys; ++i) {
+        float* p = score + i * kTileQueries;
+        store(hn::Mul(load(p), kept(s.key_place[begin + i])), p);
+      }
+    }
+  }
+}
+
+// q, o: [batch seq kv_heads group head_dim], k, v: [batch key_seq kv_heads head_dim], lse: [batch seq kv_heads group]
+template <typename T>
+void attend(const KernelCall& call, const AttentionSetting& s, const AttentionScratch& t, int64_t b, int64_t head,
+            int64_t tile) {
+  const T* k = reinterpret_cast<const T*>(call.ins[1].data);
+  const T* v = reinterpret_cast<const T*>(call.ins[2].data);
+  T* o = reinterpret_cast<T*>(call.outs[0].data);
+  float* lse = reinterpret_cast<float*>(call.outs[1].data);
+  const int64_t wide = padded(s.head_dim), columns = whole_vectors(s.head_dim);
+  const QueryTile q = query_tile(s, t, b, head, tile);
+  const int64_t queries = whole_vectors(q.count);
+  load_queries(s, q, reinterpret_cast<const T*>(call.ins[0].data), s.scale, t.q_t, t.rows);
+  std::fill_n(t.top, kTileQueries, -1e30f);  // below every score, and finite
+  std::fill_n(t.sum, kTileQueries, 0.0f);
+
+  bool first = true;
+  for (int64_t kt = 0; kt < s.num_key_tiles(); ++kt) {
+    const Seen sees = seen(s, q, s.key_tiles[kt]);
+    if (sees == Seen::none) continue;
+    const int64_t begin = kt * kTileKeys, keys = std::min(kTileKeys, s.key_seq - begin);
+    const Tile key_rows = load_keys(s, q, begin, keys, k, false, t.keys);
+    multiply_tile(keys, queries, s.head_dim, key_rows, t.q_t, kTileQueries, t.score_t, kTileQueries, false);
+    softmax_tile(s, t, queries, begin, keys, sees == Seen::some);
+    if (!first) {
+      for (int64_t i = 0; i < q.count; ++i) {
+        if (t.factor[i] != 1.0f) map(Times{t.factor[i]}, columns, t.rows + i * wide, t.rows + i * wide);
+      }
+    }
+    const Tile values = load_keys(s, q, begin, keys, v, true, t.values);
+    multiply_tile(q.count, columns, keys, {t.score_t, 1, kTileQueries}, values.data, values.row, t.rows, wide, !first);
+    first = false;
+  }
+  for (int64_t i = 0; i < q.count; ++i) {
+    const int64_t row = s.row_of(b, head, q.begin + i);
+    const float sum = t.sum[i];
+    if (sum == 0.0f || first) {
+      std::fill_n(o + row * s.head_dim, s.head_dim, T());
+      lse[row] = -std::numeric_limits<float>::infinity();
+    } else {
+      map(Times{1.0f / sum}, s.head_dim, o + row * s.head_dim, t.rows + i * wide);
+      lse[row] = t.top[i] + std::log(sum);
+    }
+  }
+}
+
+void attend_any(const KernelCall& call, const AttentionSetting& s, const AttentionScratch& t, int64_t item) {
+  // The last tiles of a head see most: they come first.
+  const int64_t tiles = s.query_tiles(), tile = tiles - 1 - item % tiles, head = item / tiles;
+  for_type(call.ins[0].dtype(),
+           [&]<typename T>(T) { attend<T>(call, s, t, head / s.kv_heads, head % s.kv_heads, tile); });
+}
+
+}  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kintsugi::kernels::cpu {
+
+HWY_EXPORT(attend_any);
+
+int64_t attention_workspace(const KernelShapes& shapes) {
+  Scratch scratch;
+  take_attention({Types(shapes.ins), Types(shapes.outs), shapes.attributes}, false, false, shapes.threads, scratch);
+  return scratch.bytes();
+}
+
+void attention(const KernelCall& call) {
+  const AttentionSetting s = attention_setting(call, false, false, 3);
+  const auto attend = HWY_DYNAMIC_DISPATCH(attend_any);
+  const int64_t items = s.batch * s.kv_heads * s.query_tiles();
+  std::atomic<int64_t> next{0};  // items are independent: who computes one changes no bit
+  call.team.run([&](int thread) {
+    for (int64_t i = next++; i < items; i = next++) attend(call, s, s.threads[thread], i);
+  });
+}
+
+}  // namespace kintsugi::kernels::cpu
+#endif

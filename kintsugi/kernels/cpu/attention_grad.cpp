@@ -1,0 +1,134 @@
+// The gradient of attention from its log-sum-exp (Dao 2023, "FlashAttention-2", algorithm 2). A thread takes a whole
+// head of keys, so that no sum depends on how many threads there are.
+#include <atomic>
+
+#include "kintsugi/kernels/cpu/attention_setting.h"
+#include "kintsugi/kernels/cpu/simd_targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kintsugi/kernels/cpu/attention_grad.cpp"
+#include "hwy/foreach_target.h"
+#include "kintsugi/kernels/cpu/attention-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
+
+// From scores and do.v of a tile: probabilities (with dropout), and gradients of scores. t.top is the log-sum-exp,
+// t.sum the sum of do * o.
+inline void grad_tile(const AttentionSetting& s, const AttentionScratch& t, int64_t queries, int64_t begin,
+                      int64_t keys, bool masked) {
+  const V scale = set(s.scale);
+  for (int64_t j = 0; j < queries; j += lanes()) {
+    const Sight sight(s, t, j);
+    Kept kept(s, t, j);
+    const V lse = load(t.top + j), delta = load(t.sum + j);
+    for (int64_t i = 0; i < keys; ++i) {
+      float *score = t.score_t + i * kTileQueries + j, *dscore = t.dscore_t + i * kTileQueries + j;
+      V x = load(score), dp = load(dscore);
+      if (masked) x = sight(s.key_place[begin + i], x);
+      const V p = exp_of(hn::Sub(x, lse));
+      V dropped = p;
+      if (s.dropout > 0) {
+        const V factor = kept(s.key_place[begin + i]);
+        dropped = hn::Mul(p, factor);
+        dp = hn::Mul(dp, factor);
+      }
+      store(dropped, score);
+      store(hn::Mul(hn::Mul(p, hn::Sub(dp, delta)), scale), dscore);
+    }
+  }
+}
+
+template <typename T>
+float row_dot(const T* x, const T* y, int64_t n) {
+  V sum = zero();
+  int64_t i = 0;
+  for (; i + lanes() <= n; i += lanes()) sum = hn::MulAdd(load(x + i), load(y + i), sum);
+  if (i < n) sum = hn::MulAdd(load_n(x + i, n - i), load_n(y + i, n - i), sum);
+  return sum_of_lanes(sum);
+}
+
+template <typename T>
+void store_keys(const AttentionSetting& s, int64_t b, int64_t head, const float* from, T* to) {
+  for (int64_t i = 0; i < s.key_seq; ++i)
+    map(Copy(), s.head_dim, to + s.key_row(b, i, head) * s.head_dim, from + i * padded(s.head_dim));
+}
+
+template <typename T>
+void attend_back(const KernelCall& call, const AttentionSetting& s, const AttentionScratch& t, int64_t b,
+                 int64_t head) {
+  const size_t at = s.starts ? 4 : 3;
+  const auto in = [&](size_t i) { return reinterpret_cast<const T*>(call.ins[i].data); };
+  const T *q_in = in(0), *k = in(1), *v = in(2), *o = in(at), *d_o = in(at + 2);
+  const float* lse = reinterpret_cast<const float*>(call.ins[at + 1].data);
+  T* dq = reinterpret_cast<T*>(call.outs[0].data);
+  const int64_t wide = padded(s.head_dim), columns = whole_vectors(s.head_dim);
+  std::fill_n(t.dk, s.key_seq * wide, 0.0f);
+  std::fill_n(t.dv, s.key_seq * wide, 0.0f);
+  for (int64_t tile = 0; tile < s.query_tiles(); ++tile) {
+    const QueryTile q = query_tile(s, t, b, head, tile);
+    const int64_t queries = whole_vectors(q.count);
+    load_queries(s, q, q_in, s.scale, t.q_t, t.rows);
+    load_queries(s, q, d_o, 1.0f, t.do_t, t.drows);
+    std::fill_n(t.top, kTileQueries, 0.0f);
+    std::fill_n(t.sum, kTileQueries, 0.0f);
+    for (int64_t i = 0; i < q.count; ++i) {
+      const int64_t row = s.row_of(b, head, q.begin + i);
+      // A row that sees nothing has no probabilities: exp(x - infinity).
+      const float infinity = std::numeric_limits<float>::infinity();
+      t.top[i] = lse[row] == -infinity ? infinity : lse[row];
+      t.sum[i] = row_dot(d_o + row * s.head_dim, o + row * s.head_dim, s.head_dim);
+    }
+    std::fill_n(t.grad, q.count * wide, 0.0f);
+    for (int64_t kt = 0; kt < s.num_key_tiles(); ++kt) {
+      const Seen sees = seen(s, q, s.key_tiles[kt]);
+      if (sees == Seen::none) continue;
+      const int64_t begin = kt * kTileKeys, keys = std::min(kTileKeys, s.key_seq - begin);
+      const Tile key_rows = load_keys(s, q, begin, keys, k, true, t.keys);
+      const Tile values = load_keys(s, q, begin, keys, v, false, t.values);
+      multiply_tile(keys, queries, s.head_dim, key_rows, t.q_t, kTileQueries, t.score_t, kTileQueries, false);
+      multiply_tile(keys, queries, s.head_dim, values, t.do_t, kTileQueries, t.dscore_t, kTileQueries, false);
+      grad_tile(s, t, queries, begin, keys, sees == Seen::some);
+      multiply_tile(keys, columns, q.count, {t.score_t, kTileQueries, 1}, t.drows, wide, t.dv + begin * wide, wide,
+                    true);
+      multiply_tile(keys, columns, q.count, {t.dscore_t, kTileQueries, 1}, t.rows, wide, t.dk + begin * wide, wide,
+                    true);
+      multiply_tile(q.count, columns, keys, {t.dscore_t, 1, kTileQueries}, key_rows.data, key_rows.row, t.grad, wide,
+                    true);
+    }
+    for (int64_t i = 0; i < q.count; ++i)
+      map(Copy(), s.head_dim, dq + s.row_of(b, head, q.begin + i) * s.head_dim, t.grad + i * wide);
+  }
+  store_keys(s, b, head, t.dk, reinterpret_cast<T*>(call.outs[1].data));
+  store_keys(s, b, head, t.dv, reinterpret_cast<T*>(call.outs[2].data));
+}
+
+void attend_back_any(const KernelCall& call, const AttentionSetting& s, const AttentionScratch& t, int64_t head) {
+  for_type(call.ins[0].dtype(),
+           [&]<typename T>(T) { attend_back<T>(call, s, t, head / s.kv_heads, head % s.kv_heads); });
+}
+
+}  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kintsugi::kernels::cpu {
+
+HWY_EXPORT(attend_back_any);
+
+int64_t attention_grad_workspace(const KernelShapes& shapes) {
+  Scratch scratch;
+  take_attention({Types(shapes.ins), Types(shapes.outs), shapes.attributes}, true, true, shapes.threads, scratch);
+  return scratch.bytes();
+}
+
+void attention_grad(const KernelCall& call) {
+  const AttentionSetting s = attention_setting(call, true, true, 6);
+  const auto attend_back = HWY_DYNAMIC_DISPATCH(attend_back_any);
+  std::atomic<int64_t> next{0};  // heads are independent: who computes one changes no bit
+  call.team.run([&](int thread) {
+    for (int64_t i = next++; i < s.batch * s.kv_heads; i = next++) attend_back(call, s, s.threads[thread], i);
+  });
+}
+
+}  // namespace kintsugi::kernels::cpu
+#endif

@@ -1,0 +1,69 @@
+// What attention and its gradient share: sizes, the way through the queries, what is visible, and scratch.
+#pragma once
+
+#include <array>
+
+#include "kintsugi/kernels/cpu/kernels.h"
+
+namespace kintsugi::kernels::cpu {
+
+// A tile is up to 64 queries (a position and a head of the group each) against up to 64 keys.
+constexpr int64_t kTileQueries = 64, kTileKeys = 64;
+// Vectors of the widest processor divide what a tile's rows are padded to.
+constexpr int64_t kPad = 32;
+
+inline int64_t padded(int64_t n) {
+  return (n + kPad - 1) / kPad * kPad;
+}
+
+// The range of global indices in a tile of keys. `pads`: some of the tile are padding.
+struct KeyTile {
+  int32_t low, high;
+  bool pads;
+};
+
+// Scratch of one thread. Matrices named *_t are transposed: queries are neighbours.
+struct AttentionScratch {
+  float *q_t, *do_t;          // [head_dim queries]
+  float *score_t, *dscore_t;  // [keys queries]
+  float *rows, *drows;        // q and do, or o: [queries head_dim, padded]
+  float* grad;                // dq: [queries head_dim, padded]
+  float *keys, *values;       // [keys head_dim, padded]
+  float *top, *sum, *factor;  // [queries]
+  int32_t *place, *start;     // [queries]
+  uint32_t *block_low, *block_high, *word;
+  float *dk, *dv;  // of a whole head: [key_seq head_dim, padded]
+};
+
+struct AttentionSetting {
+  int64_t batch, seq, key_seq, kv_heads, group, head_dim;
+  float scale;
+  bool causal;
+  const int32_t* starts = nullptr;  // [batch seq], or none
+  double dropout;
+  std::array<uint32_t, 2> random_key;
+  uint64_t random_step;
+  int64_t whole_keys, whole_seq, whole_kv_heads, whole_group;
+  // In the workspace, for all threads.
+  int32_t *query_place, *key_place;  // global indices: [seq], [key_seq]
+  int32_t *batch_place, *kv_head_place, *group_place;
+  KeyTile* key_tiles;
+  AttentionScratch* threads;
+
+  int64_t queries() const { return seq * group; }  // of one head of keys
+  int64_t query_tiles() const { return (queries() + kTileQueries - 1) / kTileQueries; }
+  int64_t num_key_tiles() const { return (key_seq + kTileKeys - 1) / kTileKeys; }
+  // The elements before row `query` of a head: q is [batch seq kv_heads group head_dim].
+  int64_t row_of(int64_t b, int64_t head, int64_t query) const {
+    return ((b * seq + query / group) * kv_heads + head) * group + query % group;
+  }
+  int64_t key_row(int64_t b, int64_t key, int64_t head) const { return (b * key_seq + key) * kv_heads + head; }
+};
+
+// Cuts the workspace; only measures where the scratch has no memory. `grad`: what the gradient needs too.
+AttentionSetting take_attention(const Operands& o, bool grad, bool whole_heads, int threads, Scratch& scratch);
+
+// Fills the setting of a call, starts being input 3 where there is one more input than `others`.
+AttentionSetting attention_setting(const KernelCall& call, bool grad, bool whole_heads, size_t others);
+
+}  // namespace kintsugi::kernels::cpu

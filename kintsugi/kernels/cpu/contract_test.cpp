@@ -1,0 +1,107 @@
+#include "kintsugi/kernels/cpu/compare_test.h"
+#include "kintsugi/kernels/cpu/contract_layout.h"
+
+namespace kintsugi::kernels::test {
+namespace {
+
+struct Case {
+  Shape a, b, y;
+  Shape bias = {};
+  bool fast = true;
+};
+
+const Case kCases[] = {
+    {{{"batch", 3}, {"seq", 7}, {"embed", 19}},
+     {{"embed", 19}, {"ffn", 37}},
+     {{"batch", 3}, {"seq", 7}, {"ffn", 37}},
+     {{"ffn", 37}}},
+    {{{"batch", 1}, {"seq", 1}, {"embed", 19}},
+     {{"embed", 19}, {"ffn", 37}},
+     {{"batch", 1}, {"seq", 1}, {"ffn", 37}},
+     {{"ffn", 37}}},
+    // dx = dy W^T, dW = x^T dy, and with the operands the other way round.
+    {{{"batch", 3}, {"seq", 7}, {"ffn", 37}}, {{"embed", 19}, {"ffn", 37}}, {{"batch", 3}, {"seq", 7}, {"embed", 19}}},
+    {{{"batch", 3}, {"seq", 7}, {"embed", 19}}, {{"batch", 3}, {"seq", 7}, {"ffn", 37}}, {{"embed", 19}, {"ffn", 37}}},
+    {{{"batch", 3}, {"seq", 7}, {"ffn", 37}}, {{"batch", 3}, {"seq", 7}, {"embed", 19}}, {{"embed", 19}, {"ffn", 37}}},
+    {{{"embed", 19}, {"ffn", 37}}, {{"batch", 3}, {"seq", 7}, {"embed", 19}}, {{"batch", 3}, {"seq", 7}, {"ffn", 37}}},
+    // Several own and summed dims.
+    {{{"batch", 2}, {"seq", 5}, {"embed", 12}},
+     {{"embed", 12}, {"kv_heads", 2}, {"group", 3}, {"head_dim", 8}},
+     {{"batch", 2}, {"seq", 5}, {"kv_heads", 2}, {"group", 3}, {"head_dim", 8}},
+     {{"kv_heads", 2}, {"group", 3}, {"head_dim", 8}}},
+    {{{"batch", 2}, {"seq", 5}, {"kv_heads", 2}, {"group", 3}, {"head_dim", 8}},
+     {{"kv_heads", 2}, {"group", 3}, {"head_dim", 8}, {"embed", 12}},
+     {{"batch", 2}, {"seq", 5}, {"embed", 12}},
+     {{"embed", 12}}},
+    // Batch dims: experts, outside and inside; one thing for each row of y as bias.
+    {{{"expert", 3}, {"token", 9}, {"embed", 8}},
+     {{"expert", 3}, {"embed", 8}, {"ffn", 5}},
+     {{"expert", 3}, {"token", 9}, {"ffn", 5}},
+     {{"expert", 3}, {"ffn", 5}}},
+    {{{"token", 9}, {"expert", 3}, {"embed", 8}},
+     {{"expert", 3}, {"embed", 8}, {"ffn", 5}},
+     {{"token", 9}, {"expert", 3}, {"ffn", 5}},
+     {{"token", 9}}},
+    // Decoding: a few rows.
+    {{{"batch", 2}, {"seq", 1}, {"embed", 45}},
+     {{"embed", 45}, {"ffn", 131}},
+     {{"batch", 2}, {"seq", 1}, {"ffn", 131}},
+     {{"ffn", 131}}},
+    {{{"batch", 2}, {"seq", 1}, {"ffn", 131}},
+     {{"embed", 45}, {"ffn", 131}},
+     {{"batch", 2}, {"seq", 1}, {"embed", 45}}},
+    // Dots, outer products, a sum of products over everything.
+    {{{"a", 40}}, {{"a", 40}}, {}},
+    {{{"a", 40}}, {{"b", 30}}, {{"a", 40}, {"b", 30}}},
+    {{{"a", 40}}, {{"b", 30}}, {{"b", 30}, {"a", 40}}},
+    // Not a product of matrices: summed dims in another order; a batch dim innermost is one.
+    {{{"x", 4}, {"s", 3}, {"t", 5}}, {{"t", 5}, {"s", 3}, {"z", 6}}, {{"x", 4}, {"z", 6}}, {}, false},
+    {{{"x", 4}, {"s", 3}, {"batch", 5}},
+     {{"s", 3}, {"z", 6}, {"batch", 5}},
+     {{"batch", 5}, {"x", 4}, {"z", 6}},
+     {},
+     false},
+};
+
+TEST(CpuContract, AgreesWithTheReference) {
+  with_each_target([] {
+    for (const Case& c : kCases) {
+      for (const DType dtype : kFastTypes) {
+        for (const int threads : {1, 2, 3}) {
+          for (const bool has_bias : {false, true}) {
+            for (const uint32_t accumulate : {0u, 1u}) {
+              if (has_bias && c.bias.rank() == 0) continue;
+              SCOPED_TRACE(to_string(c.a) + " " + to_string(c.b) + " " + to_string(c.y));
+              Tensor a = random_tensor(c.a, dtype, 1), b = random_tensor(c.b, dtype, 2),
+                     bias = random_tensor(c.bias, dtype, 3);
+              std::vector<Tensor*> ins = {&a, &b};
+              if (has_bias) ins.push_back(&bias);
+              const Trial trial{.kind = "contract", .accumulate = accumulate, .threads = threads};
+              for (const DType to : {dtype, DType::f32}) {
+                compare(trial, ins, {accumulate ? random_tensor(c.y, to, 4) : Tensor(c.y, to)},
+                        {1e-5, 2e-5 + unit_of(to) * 0.05});
+              }
+            }
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(CpuContract, KnowsProductsOfMatrices) {
+  for (const Case& c : kCases) {
+    const std::vector<Type> ins = {{c.a, DType::f32}, {c.b, DType::f32}}, outs = {{c.y, DType::f32}};
+    const Attributes none;
+    EXPECT_EQ(cpu::contract_takes({cpu::Types(ins), cpu::Types(outs), none}), c.fast)
+        << to_string(c.a) << " " << to_string(c.b) << " " << to_string(c.y);
+  }
+}
+
+TEST(CpuContract, LeavesFp64ToTheReference) {
+  Tensor a = random_tensor({{"x", 5}, {"k", 7}}, DType::f64, 1), b = random_tensor({{"k", 7}, {"z", 3}}, DType::f64, 2);
+  compare({.kind = "contract", .threads = 2}, {&a, &b}, {Tensor({{"x", 5}, {"z", 3}}, DType::f64)}, {0, 0});
+}
+
+}  // namespace
+}  // namespace kintsugi::kernels::test

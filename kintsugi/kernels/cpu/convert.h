@@ -1,0 +1,17 @@
+// Between fp32 and the dtypes that are only storage.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kintsugi/tensor/dtype.h"
+
+namespace kintsugi::kernels::cpu {
+
+// out[i] = in[i] for n elements of a fast dtype (is_fast), on the calling thread.
+void widen(tensor::DType dtype, const std::byte* in, float* out, int64_t n);
+
+// out[i] = in[i] rounded, or out[i] += in[i] where `add`.
+void narrow(tensor::DType dtype, const float* in, std::byte* out, int64_t n, bool add = false);
+
+}  // namespace kintsugi::kernels::cpu

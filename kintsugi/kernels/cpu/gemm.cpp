@@ -1,0 +1,104 @@
+#include "kintsugi/kernels/cpu/gemm.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <dnnl.hpp>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/thread_team.h"
+#include "kintsugi/kernels/cpu/thin.h"
+
+namespace kintsugi::kernels::cpu {
+namespace {
+
+// Our team is the only parallelism: a library that brings OpenMP is told so, once on each thread.
+void stay_on_this_thread() {
+  thread_local const bool told = (omp_set_num_threads(1), true);
+  static_cast<void>(told);
+}
+
+// How sgemm takes a matrix [rows columns] of given strides.
+struct Layout {
+  char transposed;
+  int64_t stride;
+};
+
+Layout layout_of(int64_t rows, int64_t columns, int64_t row, int64_t column) {
+  if (column == 1 || columns == 1) return {'N', std::max(rows == 1 ? columns : row, columns)};
+  base::require(row == 1 || rows == 1, "gemm", "a matrix has strides {} and {}", row, column);
+  return {'T', std::max(column, rows)};
+}
+
+void start_from_bias(const Product& p) {
+  for (int64_t i = 0; i < p.m; ++i) {
+    float* c = p.c + i * p.c_row;
+    const float* bias = p.bias + i * p.bias_row;
+    if (p.accumulate) {
+      for (int64_t j = 0; j < p.n; ++j) c[j] += bias[j * p.bias_column];
+    } else if (p.bias_column == 1) {
+      std::copy_n(bias, p.n, c);
+    } else {
+      for (int64_t j = 0; j < p.n; ++j) c[j] = bias[j * p.bias_column];
+    }
+  }
+}
+
+// A block takes as long as its product and, for bringing its operands, its edges.
+struct Grid {
+  int64_t rows, columns;
+};
+
+constexpr int64_t kRowGrain = 8, kColumnGrain = 16;
+
+Grid grid_of(int64_t m, int64_t n, int threads) {
+  Grid best{1, threads};
+  double best_cost = 0;
+  for (int64_t rows = 1; rows <= threads; ++rows) {
+    if (threads % rows != 0) continue;
+    const int64_t columns = threads / rows;
+    const int64_t height = base::share(m, rows - 1, rows, kRowGrain).size();
+    const int64_t width = base::share(n, columns - 1, columns, kColumnGrain).size();
+    const double h = static_cast<double>(std::max(height, (m + rows - 1) / rows));
+    const double w = static_cast<double>(std::max(width, (n + columns - 1) / columns));
+    const double cost = h * w + 16 * (h + w);
+    if (rows == 1 || cost < best_cost) best = {rows, columns}, best_cost = cost;
+  }
+  return best;
+}
+
+}  // namespace
+
+void multiply(const Product& p) {
+  if (p.m == 0 || p.n == 0) return;
+  if (p.bias) start_from_bias(p);
+  const bool add = p.accumulate || p.bias;
+  if (p.k == 0) {
+    for (int64_t i = 0; i < p.m && !add; ++i) std::fill_n(p.c + i * p.c_row, p.n, 0.0f);
+    return;
+  }
+  if (is_thin(p)) return multiply_thin(p, add);
+  stay_on_this_thread();
+  const Layout a = layout_of(p.m, p.k, p.a_row, p.a_column), b = layout_of(p.k, p.n, p.b_row, p.b_column);
+  const dnnl::status status = dnnl::sgemm(a.transposed, b.transposed, p.m, p.n, p.k, 1.0f, p.a, a.stride, p.b, b.stride,
+                                          add ? 1.0f : 0.0f, p.c, std::max(p.c_row, p.n));
+  base::require(status == dnnl::status::success, "gemm", "oneDNN refused a product of {} x {} x {}: status {}", p.m,
+                p.n, p.k, static_cast<int>(status));
+}
+
+void multiply_share(const Product& p, int thread, int threads) {
+  const Grid grid = grid_of(p.m, p.n, threads);
+  const base::Range rows = base::share(p.m, thread / grid.columns, grid.rows, kRowGrain);
+  const base::Range columns = base::share(p.n, thread % grid.columns, grid.columns, kColumnGrain);
+  if (rows.size() == 0 || columns.size() == 0) return;
+  Product mine = p;
+  mine.m = rows.size();
+  mine.n = columns.size();
+  mine.a += rows.begin * p.a_row;
+  mine.b += columns.begin * p.b_column;
+  mine.c += rows.begin * p.c_row + columns.begin;
+  if (p.bias) mine.bias += rows.begin * p.bias_row + columns.begin * p.bias_column;
+  multiply(mine);
+}
+
+}  // namespace kintsugi::kernels::cpu

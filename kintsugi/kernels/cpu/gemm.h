@@ -1,0 +1,28 @@
+// Products of fp32 matrices through oneDNN, on the calling thread alone.
+#pragma once
+
+#include <cstdint>
+
+namespace kintsugi::kernels::cpu {
+
+// c[i, j] (+)= sum over l of a[i, l] * b[l, j], plus bias[i, j]. i < m, j < n, l < k; an element of a matrix stands at
+// i * row + j * column. Of a's two strides one is 1 (or its dim has size 1), likewise b's; c's column stride is 1.
+struct Product {
+  int64_t m = 0, n = 0, k = 0;
+  const float* a = nullptr;
+  int64_t a_row = 0, a_column = 0;
+  const float* b = nullptr;
+  int64_t b_row = 0, b_column = 0;
+  float* c = nullptr;
+  int64_t c_row = 0;
+  bool accumulate = false;
+  const float* bias = nullptr;  // null: none. Strides may be 0
+  int64_t bias_row = 0, bias_column = 0;
+};
+
+void multiply(const Product& product);
+
+// The share of one thread: a block of c. The shares of all threads together are the product.
+void multiply_share(const Product& product, int thread, int threads);
+
+}  // namespace kintsugi::kernels::cpu

@@ -1,0 +1,121 @@
+#include "kintsugi/kernels/cpu/kernels.h"
+
+#include <array>
+#include <utility>
+
+#include "kintsugi/base/error.h"
+
+namespace kintsugi::kernels {
+namespace cpu {
+namespace {
+
+// Every operation. Those without a function are a handful of scalars, which the reference does as fast.
+constexpr CpuKernel kKernels[] = {
+    {"fill"},
+    {"broadcast"},
+    {"add"},
+    {"scale"},
+    {"sum"},
+    {"cast"},
+    {"contract", contract, contract_takes, contract_workspace},
+    {"embedding"},
+    {"embedding_grad"},
+    {"position"},
+    {"position_grad"},
+    {"layer_norm"},
+    {"layer_norm_grad"},
+    {"rms_norm"},
+    {"rms_norm_grad"},
+    {"gelu"},
+    {"gelu_grad"},
+    {"silu"},
+    {"silu_grad"},
+    {"relu"},
+    {"relu_grad"},
+    {"gated"},
+    {"gated_grad"},
+    {"rotary"},
+    {"attention", attention, first_is_fast, attention_workspace},
+    {"attention_grad", attention_grad, first_is_fast, attention_grad_workspace},
+    {"dropout"},
+    {"head", head, first_is_fast, head_workspace},
+    {"head_grad", head_grad, first_is_fast, head_grad_workspace},
+    {"cross_entropy"},
+    {"cross_entropy_grad"},
+    {"accumulate"},
+    {"sum_squares"},
+    {"update_scale"},
+    {"adamw"},
+    {"sgd"},
+    {"loss_scale"},
+    {"cache_write"},
+    {"take"},
+};
+constexpr size_t kNumKernels = std::size(kKernels);
+
+const Kernel& reference(std::string_view kind) {
+  static const std::unique_ptr<const KernelSet> set = reference_kernels();
+  return set->find(kind);
+}
+
+// The one place that decides between the fast kernel and the reference.
+template <size_t I>
+void run(const KernelCall& call) {
+  constexpr CpuKernel kernel = kKernels[I];
+  if constexpr (kernel.run != nullptr) {
+    if (kernel.takes({Types(call.ins), Types(call.outs), call.attributes})) return kernel.run(call);
+  }
+  reference(kernel.kind).run(call);
+}
+
+template <size_t I>
+int64_t workspace(const KernelShapes& shapes) {
+  constexpr CpuKernel kernel = kKernels[I];
+  if constexpr (kernel.run != nullptr) {
+    if (kernel.takes({Types(shapes.ins), Types(shapes.outs), shapes.attributes})) {
+      if constexpr (kernel.workspace != nullptr) return kernel.workspace(shapes);
+      return 0;
+    }
+  }
+  const Kernel& other = reference(kernel.kind);
+  return other.workspace ? other.workspace(shapes) : 0;
+}
+
+template <size_t... I>
+constexpr std::array<Kernel, kNumKernels> make_kernels(std::index_sequence<I...>) {
+  return {Kernel{kKernels[I].kind, run<I>, workspace<I>}...};
+}
+constexpr std::array<Kernel, kNumKernels> kDispatched = make_kernels(std::make_index_sequence<kNumKernels>());
+
+class CpuKernels : public KernelSet {
+ public:
+  std::string_view name() const override { return "cpu"; }
+  const Kernel& find(std::string_view kind) const override {
+    for (const Kernel& kernel : kDispatched)
+      if (kernel.kind == kind) return kernel;
+    throw base::InternalError("kernel", "the CPU kernels have no \"{}\"", kind);
+  }
+};
+
+}  // namespace
+
+bool is_fast(tensor::DType dtype) {
+  return dtype == tensor::DType::f32 || dtype == tensor::DType::bf16 || dtype == tensor::DType::f16;
+}
+bool first_is_fast(const Operands& o) {
+  return is_fast(o.ins[0].dtype);
+}
+bool second_is_fast(const Operands& o) {
+  return is_fast(o.ins[1].dtype);
+}
+bool output_is_fast(const Operands& o) {
+  return is_fast(o.outs[0].dtype);
+}
+
+}  // namespace cpu
+
+std::unique_ptr<KernelSet> cpu_kernels() {
+  return std::make_unique<cpu::CpuKernels>();
+}
+
+}  // namespace kintsugi::kernels

@@ -1,0 +1,123 @@
+// The CPU kernels: every function that the list in kernels.cpp names, and how the list reads.
+#pragma once
+
+#include "kintsugi/kernels/kernel_set.h"
+
+namespace kintsugi::kernels::cpu {
+
+// The types of operands, of a call (views) or of what is known before it (types).
+class Types {
+ public:
+  explicit Types(std::span<const tensor::View> views) : views_(views.data()), size_(views.size()) {}
+  explicit Types(std::span<const tensor::Type> types) : types_(types.data()), size_(types.size()) {}
+
+  size_t size() const { return size_; }
+  const tensor::Type& operator[](size_t i) const { return types_ ? types_[i] : views_[i].type; }
+
+ private:
+  const tensor::View* views_ = nullptr;
+  const tensor::Type* types_ = nullptr;
+  size_t size_ = 0;
+};
+
+struct Operands {
+  Types ins, outs;
+  const tensor::Attributes& attributes;
+};
+
+// One entry of the list. Where `takes` says no (fp64, unusual dims), the reference kernel of that kind computes.
+// A null `run` leaves the kind to the reference altogether.
+struct CpuKernel {
+  std::string_view kind;
+  void (*run)(const KernelCall&) = nullptr;
+  bool (*takes)(const Operands&) = nullptr;
+  int64_t (*workspace)(const KernelShapes&) = nullptr;
+};
+
+// Cuts a workspace into arrays that are aligned to 64 bytes. Without memory it only measures.
+class Scratch {
+ public:
+  Scratch() = default;
+  explicit Scratch(std::span<std::byte> memory) : memory_(memory.data()), size_(static_cast<int64_t>(memory.size())) {}
+
+  template <typename T>
+  T* take(int64_t count) {
+    T* here = reinterpret_cast<T*>(memory_ + used_);
+    used_ += (count * static_cast<int64_t>(sizeof(T)) + 63) / 64 * 64;
+    if (memory_) base::require(used_ <= size_, "kernel", "a workspace of {} bytes is too small", size_);
+    return memory_ ? here : nullptr;
+  }
+  int64_t bytes() const { return used_; }
+
+ private:
+  std::byte* memory_ = nullptr;
+  int64_t size_ = 0, used_ = 0;
+};
+
+// fp32, bf16 or fp16.
+bool is_fast(tensor::DType dtype);
+bool first_is_fast(const Operands& o);   // the first input
+bool second_is_fast(const Operands& o);  // the second input
+bool output_is_fast(const Operands& o);  // the first output
+
+void fill(const KernelCall& call);
+void broadcast(const KernelCall& call);
+bool broadcast_takes(const Operands& o);
+void add(const KernelCall& call);
+bool add_takes(const Operands& o);
+void scale(const KernelCall& call);
+void sum(const KernelCall& call);
+bool sum_takes(const Operands& o);
+void cast(const KernelCall& call);
+bool cast_takes(const Operands& o);
+void accumulate(const KernelCall& call);
+
+void contract(const KernelCall& call);
+bool contract_takes(const Operands& o);
+int64_t contract_workspace(const KernelShapes& shapes);
+
+void embedding(const KernelCall& call);
+void embedding_grad(const KernelCall& call);
+int64_t embedding_grad_workspace(const KernelShapes& shapes);
+void position(const KernelCall& call);
+void position_grad(const KernelCall& call);
+
+void layer_norm(const KernelCall& call);
+void layer_norm_grad(const KernelCall& call);
+int64_t layer_norm_grad_workspace(const KernelShapes& shapes);
+void rms_norm(const KernelCall& call);
+void rms_norm_grad(const KernelCall& call);
+
+void gelu(const KernelCall& call);
+void gelu_grad(const KernelCall& call);
+void silu(const KernelCall& call);
+void silu_grad(const KernelCall& call);
+void relu(const KernelCall& call);
+void relu_grad(const KernelCall& call);
+void gated(const KernelCall& call);
+void gated_grad(const KernelCall& call);
+void rotary(const KernelCall& call);
+int64_t rotary_workspace(const KernelShapes& shapes);
+
+void attention(const KernelCall& call);
+int64_t attention_workspace(const KernelShapes& shapes);
+void attention_grad(const KernelCall& call);
+int64_t attention_grad_workspace(const KernelShapes& shapes);
+void dropout(const KernelCall& call);
+
+void head(const KernelCall& call);
+int64_t head_workspace(const KernelShapes& shapes);
+void head_grad(const KernelCall& call);
+int64_t head_grad_workspace(const KernelShapes& shapes);
+void cross_entropy_grad(const KernelCall& call);
+
+void sum_squares(const KernelCall& call);
+void adamw(const KernelCall& call);
+bool adamw_takes(const Operands& o);
+void sgd(const KernelCall& call);
+bool sgd_takes(const Operands& o);
+
+void cache_write(const KernelCall& call);
+void take(const KernelCall& call);
+
+}  // namespace kintsugi::kernels::cpu

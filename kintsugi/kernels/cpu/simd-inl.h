@@ -1,0 +1,127 @@
+// Vectors of fp32, loaded from and stored to fp32, bf16 and fp16. Included once per SIMD target: define
+// HWY_TARGET_INCLUDE, include simd_targets.h, hwy/foreach_target.h, then this.
+#if defined(KINTSUGI_SIMD_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef KINTSUGI_SIMD_INL
+#undef KINTSUGI_SIMD_INL
+#else
+#define KINTSUGI_SIMD_INL
+#endif
+
+#include <cstdint>
+#include <cstring>
+
+#include "hwy/highway.h"
+#include "kintsugi/tensor/dtype.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+using DI = hn::RebindToSigned<D>;
+using DU = hn::RebindToUnsigned<D>;
+constexpr int64_t kMaxLanes = HWY_MAX_BYTES / 4;
+
+HWY_INLINE int64_t lanes() {
+  return static_cast<int64_t>(hn::Lanes(D()));
+}
+HWY_INLINE V set(float x) {
+  return hn::Set(D(), x);
+}
+HWY_INLINE V zero() {
+  return hn::Zero(D());
+}
+
+HWY_INLINE V load(const float* p) {
+  return hn::LoadU(D(), p);
+}
+HWY_INLINE V load(const tensor::bf16* p) {
+  const hn::Rebind<uint16_t, D> d16;
+  const auto bits = hn::PromoteTo(DU(), hn::LoadU(d16, reinterpret_cast<const uint16_t*>(p)));
+  return hn::BitCast(D(), hn::ShiftLeft<16>(bits));
+}
+HWY_INLINE void store(V v, float* p) {
+  hn::StoreU(v, D(), p);
+}
+// Nearest, ties to even; NaN stays NaN.
+HWY_INLINE void store(V v, tensor::bf16* p) {
+  const auto bits = hn::BitCast(DU(), v);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(DU(), 1u));
+  const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(DU(), 0x7FFFu))));
+  const auto quiet = hn::Or(hn::ShiftRight<16>(bits), hn::Set(DU(), 0x40u));
+  const auto result = hn::IfThenElse(hn::RebindMask(DU(), hn::Eq(v, v)), rounded, quiet);
+  const hn::Rebind<uint16_t, D> d16;
+  hn::StoreU(hn::TruncateTo(d16, result), d16, reinterpret_cast<uint16_t*>(p));
+}
+
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+HWY_INLINE V load(const tensor::f16* p) {
+  const hn::Rebind<hwy::float16_t, D> d16;
+  return hn::PromoteTo(D(), hn::LoadU(d16, reinterpret_cast<const hwy::float16_t*>(p)));
+}
+HWY_INLINE void store(V v, tensor::f16* p) {
+  const hn::Rebind<hwy::float16_t, D> d16;
+  hn::StoreU(hn::DemoteTo(d16, v), d16, reinterpret_cast<hwy::float16_t*>(p));
+}
+#else
+// Where the processor is not known to convert with the right rounding.
+HWY_INLINE V load(const tensor::f16* p) {
+  HWY_ALIGN float wide[kMaxLanes];
+  for (int64_t i = 0; i < lanes(); ++i) wide[i] = static_cast<float>(p[i]);
+  return hn::Load(D(), wide);
+}
+HWY_INLINE void store(V v, tensor::f16* p) {
+  HWY_ALIGN float wide[kMaxLanes];
+  hn::Store(v, D(), wide);
+  for (int64_t i = 0; i < lanes(); ++i) p[i] = tensor::f16(wide[i]);
+}
+#endif
+
+// The first n lanes, n less than lanes(); the others are 0 in a load and untouched by a store.
+template <typename T>
+HWY_INLINE V load_n(const T* p, int64_t n) {
+  T some[kMaxLanes];
+  std::memset(static_cast<void*>(some), 0, sizeof(some));
+  std::memcpy(static_cast<void*>(some), p, static_cast<size_t>(n) * sizeof(T));
+  return load(some);
+}
+template <typename T>
+HWY_INLINE void store_n(V v, T* p, int64_t n) {
+  T some[kMaxLanes];
+  store(v, some);
+  std::memcpy(static_cast<void*>(p), some, static_cast<size_t>(n) * sizeof(T));
+}
+
+// out[i] = f(in[i]...) for n elements.
+template <typename F, typename Out, typename... In>
+HWY_INLINE void map(const F& f, int64_t n, Out* out, const In*... in) {
+  int64_t i = 0;
+  for (const int64_t N = lanes(); i + N <= n; i += N) store(f(load(in + i)...), out + i);
+  if (i < n) store_n(f(load_n(in + i, n - i)...), out + i, n - i);
+}
+
+// The sum of the lanes, in one order for all processors with vectors of one length.
+HWY_INLINE float sum_of_lanes(V v) {
+  return hn::GetLane(hn::SumOfLanes(D(), v));
+}
+
+// Calls f with a value of float, bf16 or f16.
+template <typename F>
+HWY_INLINE void for_type(tensor::DType dtype, const F& f) {
+  switch (dtype) {
+    case tensor::DType::f32:
+      return f(float{});
+    case tensor::DType::bf16:
+      return f(tensor::bf16{});
+    case tensor::DType::f16:
+      return f(tensor::f16{});
+    default:
+      tensor::not_floating(dtype);
+  }
+}
+
+}  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
