@@ -19,7 +19,7 @@
 #include "kintsugi/train/find_bad.h"
 #include "kintsugi/train/learning_rate.h"
 #include "kintsugi/train/run_folder.h"
-#include "kintsugi/train/save.h"
+#include "kintsugi/checkpoint/states.h"
 
 namespace kintsugi::train {
 namespace {
@@ -70,7 +70,7 @@ class Trainer {
     const auto newest = options_.resume ? checkpoint::newest_whole(folder_.path()) : std::nullopt;
     if (newest) {
       const checkpoint::CheckpointReader reader(newest->folder);
-      load_states(executor_, reader, Load::everything);
+      checkpoint::load_states(executor_, reader, checkpoint::Load::everything);
       step_ = reader.step();
       const auto state = nlohmann::json::parse(reader.state(), nullptr, false);
       tokens_ = state.is_object() ? state.value("tokens", int64_t{0}) : 0;
@@ -78,7 +78,7 @@ class Trainer {
       observer_.note(fmt::format("resumed at step {} from {}", step_, newest->folder.string()));
     } else if (!s_.train.init_from.empty()) {
       const std::filesystem::path from = checkpoint::find_checkpoint(s_.train.init_from);
-      load_states(executor_, checkpoint::CheckpointReader(from), Load::weights);
+      checkpoint::load_states(executor_, checkpoint::CheckpointReader(from), checkpoint::Load::weights);
       observer_.note(fmt::format("weights from {}", from.string()));
     } else if (options_.resume) {
       observer_.note("no checkpoint yet: from the beginning");
@@ -165,7 +165,7 @@ class Trainer {
 
   void save(const Metrics& m, bool best) {
     nlohmann::ordered_json state = {{"next_step", step_}, {"tokens", tokens_}, {"seed", s_.train.seed}};
-    outcome_.checkpoint = save_states(executor_, folder_.path(), step_,
+    outcome_.checkpoint = checkpoint::save_states(executor_, folder_.path(), step_,
                                       {.state = state.dump(), .config = config::to_toml(options_.config), .tokenizer = corpus_.tokenizer_json});
     if (best) {
       outcome_.best_validation_loss = m.validation_loss;

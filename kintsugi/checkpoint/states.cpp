@@ -1,13 +1,13 @@
-#include "kintsugi/train/save.h"
+#include "kintsugi/checkpoint/states.h"
 
 #include "kintsugi/base/error.h"
 
-namespace kintsugi::train {
+namespace kintsugi::checkpoint {
 namespace {
 
-checkpoint::Kind kind_of(const program::StateInfo& s) {
-  if (s.kind == "weight") return checkpoint::Kind::weight;
-  return s.kind == "optimizer" ? checkpoint::Kind::optimizer : checkpoint::Kind::statistic;
+Kind kind_of(const program::StateInfo& s) {
+  if (s.kind == "weight") return Kind::weight;
+  return s.kind == "optimizer" ? Kind::optimizer : Kind::statistic;
 }
 
 constexpr std::string_view kMaster = ".master";
@@ -17,8 +17,8 @@ bool is_master(const program::StateInfo& s) { return s.kind == "optimizer" && s.
 }  // namespace
 
 std::filesystem::path save_states(const run::Executor& executor, const std::filesystem::path& run_folder, int64_t step,
-                                  const checkpoint::Contents& contents) {
-  checkpoint::CheckpointWriter writer(run_folder, step);
+                                  const Contents& contents) {
+  CheckpointWriter writer(run_folder, step);
   for (const program::StateInfo& s : executor.program().states) {
     if (!s.saved || is_master(s)) continue;
     const program::StateInfo* master = executor.program().state(s.name + std::string(kMaster));
@@ -30,13 +30,13 @@ std::filesystem::path save_states(const run::Executor& executor, const std::file
   return writer.finish(contents);
 }
 
-void load_states(run::Executor& executor, const checkpoint::CheckpointReader& reader, Load what) {
+void load_states(run::Executor& executor, const CheckpointReader& reader, Load what) {
   for (const program::StateInfo& s : executor.program().states) {
     if (!s.saved) continue;
     const bool weight = s.kind == "weight" || is_master(s);
     if (!weight && what == Load::weights) continue;
     const std::string name = is_master(s) ? s.name.substr(0, s.name.size() - kMaster.size()) : s.name;
-    const checkpoint::StoredTensor& stored = reader.at(name);
+    const StoredTensor& stored = reader.at(name);
     if (stored.type.shape != s.whole.shape)
       throw base::UserError("checkpoint", "\"{}\" holds {} {}, the model needs {}: [model] must be that of the checkpoint",
                             reader.folder().string(), name, to_string(stored.type.shape), to_string(s.whole.shape));
@@ -45,4 +45,4 @@ void load_states(run::Executor& executor, const checkpoint::CheckpointReader& re
   }
 }
 
-}  // namespace kintsugi::train
+}  // namespace kintsugi::checkpoint

@@ -10,15 +10,15 @@
 #include "kintsugi/checkpoint/writer.h"
 #include "kintsugi/run/executor.h"
 
-namespace kintsugi::train {
+namespace kintsugi::checkpoint {
 
 // Returns the checkpoint's folder.
 std::filesystem::path save_states(const run::Executor& executor, const std::filesystem::path& run_folder, int64_t step,
-                                  const checkpoint::Contents& contents);
+                                  const Contents& contents);
 
 // All that is saved, or the weights alone (the rest keeps its beginning). UserError naming a weight that is missing or
 // has other dims.
 enum class Load { everything, weights };
-void load_states(run::Executor& executor, const checkpoint::CheckpointReader& reader, Load what);
+void load_states(run::Executor& executor, const CheckpointReader& reader, Load what);
 
-}  // namespace kintsugi::train
+}  // namespace kintsugi::checkpoint
