@@ -164,12 +164,11 @@ void good_or_refused(std::string_view file, int& good) {
   try {
     const SafetensorsHeader header = parse_safetensors_header("fuzz", bytes);
     ++good;
-    uint64_t total = 0;
-    for (const auto& [name, entry] : header.tensors) {
-      total += entry.end - entry.begin;
+    unsigned ones = 0;
+    for (const auto& [name, entry] : header.tensors)
       for (const std::byte b : bytes.subspan(header.data_begin).subspan(entry.begin, entry.end - entry.begin))
-        total += static_cast<uint64_t>(b == std::byte{255});
-    }
+        ones |= std::to_integer<unsigned>(b);
+    EXPECT_LE(ones, 255u);
     EXPECT_LE(header.data_begin, file.size());
   } catch (const base::UserError& error) {
     EXPECT_TRUE(is_one_line(error.what())) << error.what();
