@@ -1,16 +1,36 @@
 #include <fmt/format.h>
 
+#include "app/program_of.h"
 #include "app/run_options.h"
 #include "app/verbs.h"
 #include "kintsugi/config/resolved_file.h"
+#include "kintsugi/program/print.h"
+#include "kintsugi/train/corpus.h"
 
 namespace kintsugi::app {
+namespace {
+
+void run(const RunOptions& options) {
+  config::Resolved resolved = read_run(options);
+  if (!resolved.settings.data.train.empty()) train::open_corpus(resolved);
+  fmt::print("{}", config::to_toml(resolved));
+  if (resolved.settings.model.vocab == 0) {
+    fmt::print("\n# the program is not checked: model.vocab is open, and [data] train is not given\n");
+    return;
+  }
+  const program::Program p = program_of(resolved.settings);
+  fmt::print("\n# the program is whole: every buffer is written before it is read, and overwritten by none\n");
+  const std::string totals = program::print_totals(p);
+  for (size_t begin = 0, end; (end = totals.find('\n', begin)) != std::string::npos; begin = end + 1)
+    fmt::print("# {}\n", totals.substr(begin, end - begin));
+}
+
+}  // namespace
 
 void add_check(CLI::App& kintsugi) {
-  CLI::App* verb =
-      kintsugi.add_subcommand("check", "Reads and resolves a run.toml, and prints the whole; trains nothing");
+  CLI::App* verb = kintsugi.add_subcommand("check", "Reads and resolves a run.toml, opens its data, verifies its program; trains nothing");
   const auto options = add_run_options(*verb);
-  verb->callback([options] { fmt::print("{}", config::to_toml(read_run(*options))); });
+  verb->callback([options] { run(*options); });
 }
 
 }  // namespace kintsugi::app

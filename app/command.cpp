@@ -22,7 +22,7 @@ constexpr std::string_view kPage =
     "From a text to a sample:\n"
     "\n"
     "  kintsugi prepare book.txt --tokenizer bytes --output corpus/book\n"
-    "  printf '[data]\\ntrain = \"corpus/book-train\"\\n[train]\\nfolder = \"runs/book\"\\nsteps = 500\\n' > run.toml\n"
+    "  printf '[data]\\ntrain = \"corpus/book/train\"\\n[train]\\nfolder = \"runs/book\"\\nsteps = 500\\n' > run.toml\n"
     "  kintsugi check run.toml\n"
     "  kintsugi train run.toml\n"
     "  kintsugi generate runs/book --prompt \"It was\"\n"

@@ -1,0 +1,15 @@
+// What a configuration compiles to, for verbs that look and do not run.
+#pragma once
+
+#include "kintsugi/config/origin.h"
+#include "kintsugi/lower/lower.h"
+
+namespace kintsugi::app {
+
+// Fills model.vocab from the data where run.toml leaves it open, which opens and checks the data.
+void fill_vocab(config::Resolved& resolved);
+
+// Lowers and verifies the training program.
+program::Program program_of(const config::Settings& settings, const lower::Dump& dump = {});
+
+}  // namespace kintsugi::app

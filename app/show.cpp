@@ -1,0 +1,30 @@
+#include <filesystem>
+#include <memory>
+
+#include "app/show_checkpoint.h"
+#include "app/show_tokens.h"
+#include "app/verbs.h"
+#include "kintsugi/data/token_file.h"
+
+namespace kintsugi::app {
+
+void add_show(CLI::App& kintsugi) {
+  CLI::App* verb = kintsugi.add_subcommand("show", "Tells what a token file or a checkpoint holds");
+  struct Options {
+    std::string path;
+    bool verify = false;
+  };
+  const auto options = std::make_shared<Options>();
+  verb->add_option("path", options->path, "A token file (with or without .bin), a checkpoint, a run's folder, or a folder with model.safetensors")->required();
+  verb->add_flag("--verify", options->verify, "Check every byte of a checkpoint");
+  verb->callback([options] {
+    const std::filesystem::path index = data::with_suffix(data::token_prefix(options->path), ".idx");
+    if (!std::filesystem::is_directory(options->path) && std::filesystem::exists(index)) {
+      show_tokens(options->path);
+    } else {
+      show_checkpoint(options->path, options->verify);
+    }
+  });
+}
+
+}  // namespace kintsugi::app

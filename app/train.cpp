@@ -1,0 +1,68 @@
+#include "kintsugi/train/trainer.h"
+
+#include <fmt/format.h>
+
+#include "app/run_options.h"
+#include "app/stop_signals.h"
+#include "app/terminal.h"
+#include "app/verbs.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/base/thread_team.h"
+#include "kintsugi/kernels/cpu/peak.h"
+
+namespace kintsugi::app {
+namespace {
+
+std::string step_line(const train::Metrics& m, int64_t steps, bool bar) {
+  std::string line = bar ? progress_bar(static_cast<double>(m.step) / static_cast<double>(steps), 16) + " " : "";
+  line += fmt::format("step {}/{}  loss {:.4f}", m.step, steps, m.loss);
+  if (m.validation_loss) line += fmt::format("  validation {:.4f}", *m.validation_loss);
+  line += fmt::format("  {:.0f} tokens/s  {}", m.tokens_per_second, base::format_rate(m.flops_per_second, "FLOP/s"));
+  if (m.peak_share > 0) line += fmt::format(" ({:.0f}%)", 100 * m.peak_share);
+  return line + fmt::format("  {}  {} left", base::format_bytes(static_cast<uint64_t>(m.memory_bytes)),
+                            base::format_duration(m.seconds * static_cast<double>(steps - m.step)));
+}
+
+class Terminal : public train::Observer {
+ public:
+  void note(const std::string& line) override { progress_.print(line); }
+  void step(const train::Metrics& m, int64_t steps) override {
+    progress_.update(step_line(m, steps, progress_.terminal()), m.validation_loss.has_value() || m.step == 1 || m.step == steps);
+  }
+  void finish() { progress_.finish(); }
+
+ private:
+  ProgressLine progress_;
+};
+
+void run(const RunOptions& options, bool resume) {
+  train::TrainOptions train = {.config = read_run(options), .resume = resume, .stop = &StopSignals::count};
+  {
+    base::ThreadTeam team(static_cast<int>(train.config.settings.parallel.threads));
+    train.peak_flops = kernels::cpu::measure_peak_flops(team);
+  }
+  const std::string folder = train.config.settings.train.folder;
+  const StopSignals signals;
+  Terminal terminal;
+  const train::Outcome outcome = train::train(std::move(train), terminal);
+  terminal.finish();
+  if (outcome.best_validation_loss) fmt::print("best validation loss {:.4f}\n", *outcome.best_validation_loss);
+  if (!outcome.checkpoint.empty()) fmt::print("checkpoint {}\n", outcome.checkpoint.string());
+  if (outcome.finished) {
+    fmt::print("done: {} steps, in {}\n", outcome.step, folder);
+  } else {
+    fmt::print("stopped after step {} ({}); go on with: kintsugi train {} --resume\n", outcome.step, outcome.reason, options.path);
+  }
+}
+
+}  // namespace
+
+void add_train(CLI::App& kintsugi) {
+  CLI::App* verb = kintsugi.add_subcommand("train", "Trains a model as run.toml says, or goes on with a run");
+  const auto options = add_run_options(*verb);
+  const auto resume = std::make_shared<bool>(false);
+  verb->add_flag("--resume", *resume, "Go on from the newest whole checkpoint of train.folder");
+  verb->callback([options, resume] { run(*options, *resume); });
+}
+
+}  // namespace kintsugi::app
