@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -22,8 +23,6 @@ struct Setting {
         head_dim(call.ins[0].size("head_dim")),
         key_stride(stride(call.ins[1].shape(), "key_seq")),
         scale(call.attributes.number("scale")),
-        causal(call.attributes.integer("causal") != 0),
-        query_of(global_of_local(call.index("seq"))),
         key_of(global_of_local(call.index("key_seq"))),
         whole_keys(call.index("key_seq").whole()),
         mask(call, call.attributes.number_or("dropout", 0), call.attributes.text_or("key", "")) {
@@ -33,11 +32,19 @@ struct Setting {
                   {"group", q_shape.size("group")}});
     key_begin = offsets(rows, call.ins[1].shape());
     position = positions_in_whole(call, rows);
+    first.assign(key_begin.size(), 0);
+    last.assign(key_begin.size(), whole_keys - 1);
     if (has_starts) {
       const std::vector<int64_t> starts = load_integers(call.ins[3]);  // [batch seq]
-      for (int64_t i : offsets(rows, call.ins[3].shape())) first.push_back(starts[static_cast<size_t>(i)]);
-    } else {
-      first.assign(key_begin.size(), 0);
+      const std::vector<int64_t> at = offsets(rows, call.ins[3].shape());
+      for (size_t row = 0; row < at.size(); ++row) {
+        first[row] = std::max<int64_t>(0, starts[static_cast<size_t>(at[row])]);
+      }
+    }
+    if (call.attributes.integer("causal") != 0) {
+      const std::vector<int64_t> query_of = global_of_local(call.index("seq"));
+      const std::vector<int64_t> at = offsets(rows, Shape({{"seq", q_shape.size("seq")}}));
+      for (size_t row = 0; row < at.size(); ++row) last[row] = query_of[static_cast<size_t>(at[row])];
     }
   }
 
@@ -47,9 +54,7 @@ struct Setting {
 
   bool visible(int64_t row, int64_t t) const {
     const int64_t key = key_of[static_cast<size_t>(t)];
-    const int64_t heads = rows.size("kv_heads") * rows.size("group");
-    const int64_t query = query_of[static_cast<size_t>(row / heads % rows.size("seq"))];
-    return key >= 0 && (!causal || key <= query) && key >= first[static_cast<size_t>(row)];
+    return key >= first[static_cast<size_t>(row)] && key <= last[static_cast<size_t>(row)];
   }
 
   double score(int64_t row, int64_t t) const {
@@ -68,14 +73,13 @@ struct Setting {
   Shape q_shape;
   int64_t keys, head_dim, key_stride;
   double scale;
-  bool causal;
-  std::vector<int64_t> query_of, key_of;  // global indices
+  std::vector<int64_t> key_of;  // global indices
   int64_t whole_keys;
   DropoutMask mask;
-  Shape rows;                      // [batch seq kv_heads group]
-  std::vector<int64_t> key_begin;  // where the first key of a row's head stands in k and v
-  std::vector<int64_t> position;   // of a row in the whole
-  std::vector<int64_t> first;      // the first visible key of a row
+  Shape rows;                        // [batch seq kv_heads group]
+  std::vector<int64_t> key_begin;    // where the first key of a row's head stands in k and v
+  std::vector<int64_t> position;     // of a row in the whole
+  std::vector<int64_t> first, last;  // the global indices of the keys that a row may see
 };
 
 }  // namespace
