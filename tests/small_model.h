@@ -1,0 +1,98 @@
+// Small models for whole-program tests, and one step of them.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kintsugi/config/settings.h"
+#include "kintsugi/kernels/kernel_set.h"
+#include "kintsugi/kernels/random.h"
+#include "kintsugi/models/step.h"
+#include "kintsugi/run/executor.h"
+#include "kintsugi/train/build_program.h"
+
+namespace kintsugi::tests {
+
+// Sizes that are odd where they may be; heads grouped.
+inline config::Settings small_model(const std::string& family, const std::string& dtype) {
+  config::Settings s;
+  s.model.family = family;
+  s.model.layers = 2;
+  s.model.embed = 24;
+  s.model.heads = 4;
+  s.model.kv_heads = 2;
+  s.model.ffn = 36;
+  s.model.vocab = 65;
+  s.model.context = 16;
+  s.model.bias = family == "gpt";
+  s.model.tied = family == "gpt";
+  s.model.activation = family == "gpt" ? "gelu_tanh" : "silu";
+  s.model.dropout = 0.1;
+  s.train.dtype = dtype;
+  s.train.kernels = "reference";
+  s.train.global_batch = 4;
+  s.train.micro_batch = 2;
+  s.train.sequence = 7;
+  s.train.min_learning_rate = 1e-4;
+  s.train.decay_steps = 100;
+  s.parallel.threads = 1;
+  return s;
+}
+
+// A machine for a model: kernels, threads, program, memory.
+struct Machine {
+  explicit Machine(const config::Settings& settings)
+      : s(settings), kernels(train::kernels_of(s)), team(static_cast<int>(s.parallel.threads)),
+        executor(train::build_program(s, *kernels), *kernels, team) {
+    executor.initialize(s.train.seed);
+  }
+
+  // Tokens and labels that are a function of the step and the sample.
+  void fill(int64_t step, int64_t micro_batch) {
+    const auto tokens = executor.input("train", "tokens").as<int32_t>(), labels = executor.input("train", "labels").as<int32_t>();
+    const auto key = kernels::random_key(7, "tokens");
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      const auto at = static_cast<uint64_t>(micro_batch * static_cast<int64_t>(tokens.size())) + i;
+      const uint32_t word = kernels::random_word(key, static_cast<uint64_t>(step), at);
+      tokens[i] = static_cast<int32_t>(word % static_cast<uint32_t>(s.model.vocab));
+      labels[i] = word % 11 == 0 ? -1 : static_cast<int32_t>((word / 7) % static_cast<uint32_t>(s.model.vocab));
+    }
+    if (executor.has_input("train", "starts")) {
+      const tensor::View starts = executor.input("train", "starts");
+      const int64_t seq = starts.size("seq");
+      for (int64_t i = 0; i < starts.elements(); ++i) starts.as<int32_t>()[static_cast<size_t>(i)] = i % seq >= seq / 2 ? static_cast<int32_t>(seq / 2) : 0;
+    }
+  }
+
+  // The mean loss of the step.
+  double step(int64_t number, double learning_rate) {
+    kernels::Numbers numbers = {.seed = s.train.seed, .step = number, .learning_rate = learning_rate};
+    executor.run("train", numbers, [&](int64_t m) {
+      fill(number, m);
+      numbers.batch_offset = m * s.train.micro_batch;
+    });
+    return executor.number(models::kLossSum) / executor.number(models::kLossCount);
+  }
+
+  // All states of a kind, by name, in double precision.
+  std::map<std::string, std::vector<double>> states(const std::string& kind) const {
+    std::map<std::string, std::vector<double>> all;
+    for (const program::StateInfo& info : executor.program().states) {
+      if (info.kind != kind) continue;
+      const tensor::View v = executor.view(info.buffer);
+      tensor::dispatch(v.dtype(), [&]<typename T>(T) {
+        for (const T& x : v.as<T>()) all[info.name].push_back(static_cast<double>(static_cast<tensor::arithmetic_t<T>>(x)));
+      });
+    }
+    return all;
+  }
+
+  config::Settings s;
+  std::unique_ptr<kernels::KernelSet> kernels;
+  base::ThreadTeam team;
+  run::Executor executor;
+};
+
+}  // namespace kintsugi::tests
