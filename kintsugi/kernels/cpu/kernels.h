@@ -78,13 +78,12 @@ int64_t contract_workspace(const KernelShapes& shapes);
 
 void embedding(const KernelCall& call);
 void embedding_grad(const KernelCall& call);
-int64_t embedding_grad_workspace(const KernelShapes& shapes);
 void position(const KernelCall& call);
 void position_grad(const KernelCall& call);
 
 void layer_norm(const KernelCall& call);
 void layer_norm_grad(const KernelCall& call);
-int64_t layer_norm_grad_workspace(const KernelShapes& shapes);
+int64_t norm_grad_workspace(const KernelShapes& shapes);
 void rms_norm(const KernelCall& call);
 void rms_norm_grad(const KernelCall& call);
 
@@ -109,9 +108,15 @@ void head(const KernelCall& call);
 int64_t head_workspace(const KernelShapes& shapes);
 void head_grad(const KernelCall& call);
 int64_t head_grad_workspace(const KernelShapes& shapes);
+void cross_entropy(const KernelCall& call);
+bool cross_entropy_takes(const Operands& o);
 void cross_entropy_grad(const KernelCall& call);
+bool cross_entropy_grad_takes(const Operands& o);
 
 void sum_squares(const KernelCall& call);
+void update_scale(const KernelCall& call);
+void loss_scale(const KernelCall& call);
+bool scalars_take(const Operands& o);
 void adamw(const KernelCall& call);
 bool adamw_takes(const Operands& o);
 void sgd(const KernelCall& call);

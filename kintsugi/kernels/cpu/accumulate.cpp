@@ -1,0 +1,57 @@
+#include "kintsugi/kernels/cpu/kernels.h"
+#include "kintsugi/kernels/cpu/simd_targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kintsugi/kernels/cpu/accumulate.cpp"
+#include "hwy/foreach_target.h"
+#include "kintsugi/kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
+
+namespace {
+struct Add {
+  HWY_INLINE V operator()(V y, V x) const { return hn::Add(y, x); }
+};
+struct Copy {
+  HWY_INLINE V operator()(V x) const { return x; }
+};
+}  // namespace
+
+void accumulate_part(const KernelCall& call, base::Range r) {
+  for_type(call.ins[0].dtype(), [&]<typename T>(T) {
+    const T* x = reinterpret_cast<const T*>(call.ins[0].data) + r.begin;
+    for_type(call.outs[0].dtype(), [&]<typename G>(G) {
+      G* y = reinterpret_cast<G*>(call.outs[0].data) + r.begin;
+      if (call.accumulates(0)) {
+        map(Add(), r.size(), y, y, x);
+      } else {
+        map(Copy(), r.size(), y, x);
+      }
+    });
+  });
+}
+
+}  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kintsugi::kernels::cpu {
+
+HWY_EXPORT(accumulate_part);
+
+void accumulate(const KernelCall& call) {
+  const auto part = HWY_DYNAMIC_DISPATCH(accumulate_part);
+  call.team.for_shares(call.outs[0].elements(), 4096, [&](base::Range r, int) { part(call, r); });
+}
+
+// A cast is what an accumulation begins with.
+void cast(const KernelCall& call) {
+  accumulate(call);
+}
+
+bool cast_takes(const Operands& o) {
+  return is_fast(o.ins[0].dtype) && is_fast(o.outs[0].dtype);
+}
+
+}  // namespace kintsugi::kernels::cpu
+#endif

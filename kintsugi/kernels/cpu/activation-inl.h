@@ -1,0 +1,99 @@
+// Activations and their slopes on vectors, once per SIMD target.
+#if defined(KINTSUGI_ACTIVATION_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef KINTSUGI_ACTIVATION_INL
+#undef KINTSUGI_ACTIVATION_INL
+#else
+#define KINTSUGI_ACTIVATION_INL
+#endif
+
+#include "kintsugi/kernels/cpu/kernels.h"
+#include "kintsugi/kernels/cpu/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
+
+struct Relu {
+  static HWY_INLINE V value(V x) { return hn::IfThenZeroElse(hn::Lt(x, zero()), x); }
+  static HWY_INLINE V slope(V x) { return hn::IfThenElseZero(hn::Lt(zero(), x), set(1.0f)); }
+};
+
+struct Silu {
+  static HWY_INLINE V value(V x) { return hn::Mul(x, sigmoid(x)); }
+  // s + x s (1 - s)
+  static HWY_INLINE V slope(V x) {
+    const V s = sigmoid(x);
+    return hn::MulAdd(hn::Mul(x, s), hn::Sub(set(1.0f), s), s);
+  }
+};
+
+// (1 + tanh(u)) / 2 is the sigmoid of 2u, u = sqrt(2 / pi) (x + 0.044715 x^3).
+struct GeluTanh {
+  static HWY_INLINE V twice_u(V x) {
+    const V cubic = hn::MulAdd(hn::Mul(x, x), set(2.0f * 0.7978845608f * 0.044715f), set(2.0f * 0.7978845608f));
+    return hn::Mul(x, cubic);
+  }
+  static HWY_INLINE V value(V x) { return hn::Mul(x, sigmoid(twice_u(x))); }
+  static HWY_INLINE V slope(V x) {
+    const V s = sigmoid(twice_u(x));
+    const V du = hn::MulAdd(hn::Mul(x, x), set(6.0f * 0.7978845608f * 0.044715f), set(2.0f * 0.7978845608f));
+    // At infinity s (1 - s) is 0 and the rest is not finite.
+    const V bend = hn::Mul(s, hn::Sub(set(1.0f), s));
+    return hn::MulAdd(hn::IfThenZeroElse(hn::Eq(bend, zero()), hn::Mul(x, du)), bend, s);
+  }
+};
+
+// x times the normal distribution function.
+struct GeluErf {
+  // erfc(z) for z >= 0: t e^(-z^2 + p(t)), t = 1 / (1 + z / 2), p fitted over [0, 10.5].
+  static HWY_INLINE V erfc_of(V z) {
+    const V t = hn::Div(set(1.0f), hn::MulAdd(z, set(0.5f), set(1.0f)));
+    V p = set(kErfc[0]);
+    for (int i = 1; i < kErfcTerms; ++i) p = hn::MulAdd(p, t, set(kErfc[i]));
+    return hn::Mul(t, exp_of(hn::NegMulAdd(z, z, p)));
+  }
+  static HWY_INLINE V distribution(V x) {
+    const V z = hn::Mul(hn::Abs(x), set(0.70710678f));
+    const V half = hn::Mul(set(0.5f), erfc_of(hn::Min(z, set(10.5f))));
+    return hn::IfThenElse(hn::Lt(x, zero()), half, hn::Sub(set(1.0f), half));
+  }
+  static HWY_INLINE V value(V x) { return hn::Mul(x, distribution(x)); }
+  static HWY_INLINE V slope(V x) {
+    const V density = hn::Mul(set(0.3989422804f), exp_of(hn::Mul(hn::Mul(x, x), set(-0.5f))));
+    return hn::MulAdd(hn::IfThenZeroElse(hn::Eq(density, zero()), x), density, distribution(x));
+  }
+
+  static constexpr int kErfcTerms = 10;
+  static constexpr float kErfc[kErfcTerms] = {0.148791149f,   -0.701847255f,  1.20616949f,   -0.761984169f,
+                                              -0.0259946808f, -0.0275120921f, 0.0443623438f, 0.384606361f,
+                                              0.998868406f,   -1.26545954f};
+};
+
+template <typename A>
+struct ValueOf {
+  HWY_INLINE V operator()(V x) const { return A::value(x); }
+};
+template <typename A>
+struct SlopeTimes {
+  HWY_INLINE V operator()(V x, V dy) const { return hn::Mul(A::slope(x), dy); }
+};
+
+// A share of the elements of y = f(x...), all of the first input's dtype.
+template <typename F>
+void map_unary(const F& f, const KernelCall& call, base::Range r) {
+  for_type(call.ins[0].dtype(), [&]<typename T>(T) {
+    map(f, r.size(), reinterpret_cast<T*>(call.outs[0].data) + r.begin,
+        reinterpret_cast<const T*>(call.ins[0].data) + r.begin);
+  });
+}
+template <typename F>
+void map_binary(const F& f, const KernelCall& call, base::Range r) {
+  for_type(call.ins[0].dtype(), [&]<typename T>(T) {
+    map(f, r.size(), reinterpret_cast<T*>(call.outs[0].data) + r.begin,
+        reinterpret_cast<const T*>(call.ins[0].data) + r.begin, reinterpret_cast<const T*>(call.ins[1].data) + r.begin);
+  });
+}
+
+}  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,99 @@
+#include <cmath>
+
+#include "kintsugi/kernels/cpu/convert.h"
+#include "kintsugi/kernels/cpu/kernels.h"
+#include "kintsugi/kernels/cpu/optimizer_step.h"
+#include "kintsugi/kernels/cpu/simd_targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kintsugi/kernels/cpu/adamw.cpp"
+#include "hwy/foreach_target.h"
+#include "kintsugi/kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
+
+template <typename T>
+void adamw_as(const KernelCall& call, const AdamStep& s, base::Range r) {
+  const auto out = [&](size_t i) { return reinterpret_cast<float*>(call.outs[i].data); };
+  const auto in = [&](size_t i) { return reinterpret_cast<const float*>(call.ins[i].data); };
+  const V one = set(1.0f), beta1 = set(s.beta1), beta2 = set(s.beta2), rate = set(s.rate);
+  const V rest1 = hn::Sub(one, beta1), rest2 = hn::Sub(one, beta2);
+  const auto step = [&](V w, V g, V& m, V& v) HWY_ATTR {
+    g = hn::Mul(g, set(s.factor));
+    m = hn::MulAdd(beta1, m, hn::Mul(rest1, g));
+    v = hn::MulAdd(beta2, v, hn::Mul(rest2, hn::Mul(g, g)));
+    const V root = hn::Add(hn::Sqrt(hn::Mul(v, set(s.correction2))), set(s.epsilon));
+    const V update = hn::MulAdd(set(s.decay), w, hn::Div(hn::Mul(m, set(s.correction1)), root));
+    return hn::NegMulAdd(rate, update, w);
+  };
+  T* weight = call.outs.size() > 3 ? reinterpret_cast<T*>(call.outs[3].data) : nullptr;
+  int64_t i = r.begin;
+  for (; i + lanes() <= r.end; i += lanes()) {
+    V m = load(in(2) + i), v = load(in(3) + i);
+    const V w = step(load(in(0) + i), load(in(1) + i), m, v);
+    store(w, out(0) + i), store(m, out(1) + i), store(v, out(2) + i);
+    if (weight) store(w, weight + i);
+  }
+  if (i == r.end) return;
+  const int64_t n = r.end - i;
+  V m = load_n(in(2) + i, n), v = load_n(in(3) + i, n);
+  const V w = step(load_n(in(0) + i, n), load_n(in(1) + i, n), m, v);
+  store_n(w, out(0) + i, n), store_n(m, out(1) + i, n), store_n(v, out(2) + i, n);
+  if (weight) store_n(w, weight + i, n);
+}
+
+void adamw_part(const KernelCall& call, const AdamStep& s, base::Range r) {
+  for_type(call.outs.size() > 3 ? call.outs[3].dtype() : tensor::DType::f32,
+           [&]<typename T>(T) { adamw_as<T>(call, s, r); });
+}
+
+}  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kintsugi::kernels::cpu {
+
+HWY_EXPORT(adamw_part);
+
+namespace {
+
+// Nothing moves: every output is as its input was.
+void keep_state(const KernelCall& call) {
+  constexpr size_t kFrom[] = {0, 2, 3, 0};
+  for (size_t i = 0; i < call.outs.size(); ++i) {
+    const tensor::View &from = call.ins[kFrom[i]], &to = call.outs[i];
+    const float* w = reinterpret_cast<const float*>(from.data);
+    if (to.data == from.data) continue;
+    call.team.for_shares(to.elements(), 4096, [&](base::Range r, int) {
+      narrow(to.dtype(), w + r.begin, to.data + r.begin * tensor::size_of(to.dtype()), r.size());
+    });
+  }
+}
+
+}  // namespace
+
+bool adamw_takes(const Operands& o) {
+  for (size_t i = 0; i < 4; ++i)
+    if (o.ins[i].dtype != tensor::DType::f32) return false;
+  return o.outs.size() < 4 || is_fast(o.outs[3].dtype);
+}
+
+void adamw(const KernelCall& call) {
+  const auto scalar = [&](size_t i) { return call.ins[i].as<double>()[0]; };
+  const double t = scalar(6) + 1;
+  const double beta1 = call.attributes.number("beta1"), beta2 = call.attributes.number("beta2");
+  if (scalar(5) == 0) return keep_state(call);
+  const AdamStep step{.factor = static_cast<float>(scalar(4)),
+                      .beta1 = static_cast<float>(beta1),
+                      .beta2 = static_cast<float>(beta2),
+                      .correction1 = static_cast<float>(1 / (1 - std::pow(beta1, t))),
+                      .correction2 = static_cast<float>(1 / (1 - std::pow(beta2, t))),
+                      .epsilon = static_cast<float>(call.attributes.number("epsilon")),
+                      .decay = static_cast<float>(call.attributes.number("weight_decay")),
+                      .rate = static_cast<float>(call.numbers.learning_rate)};
+  const auto part = HWY_DYNAMIC_DISPATCH(adamw_part);
+  call.team.for_shares(call.ins[0].elements(), 4096, [&](base::Range r, int) { part(call, step, r); });
+}
+
+}  // namespace kintsugi::kernels::cpu
+#endif

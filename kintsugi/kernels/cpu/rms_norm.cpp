@@ -1,0 +1,47 @@
+#include "kintsugi/kernels/cpu/kernels.h"
+#include "kintsugi/kernels/cpu/simd_targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kintsugi/kernels/cpu/rms_norm.cpp"
+#include "hwy/foreach_target.h"
+#include "kintsugi/kernels/cpu/norm-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
+
+void rms_norm_rows(const KernelCall& call, const NormSizes& s, base::Range r) {
+  norm_rows<false>(call, s, r);
+}
+void rms_norm_grad_rows(const KernelCall& call, const NormSizes& s, NormRow* statistics, base::Range r) {
+  norm_grad_rows<false>(call, s, statistics, r);
+}
+void rms_norm_grad_columns(const KernelCall& call, const NormSizes& s, const NormRow* statistics, base::Range r) {
+  norm_grad_columns(call, s, statistics, r);
+}
+
+}  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kintsugi::kernels::cpu {
+
+HWY_EXPORT(rms_norm_rows);
+HWY_EXPORT(rms_norm_grad_rows);
+HWY_EXPORT(rms_norm_grad_columns);
+
+void rms_norm(const KernelCall& call) {
+  const NormSizes s = norm_sizes(call);
+  const auto rows = HWY_DYNAMIC_DISPATCH(rms_norm_rows);
+  call.team.for_shares(s.rows, 4, [&](base::Range r, int) { rows(call, s, r); });
+}
+
+void rms_norm_grad(const KernelCall& call) {
+  const NormSizes s = norm_sizes(call);
+  NormRow* statistics = Scratch(call.workspace).take<NormRow>(s.rows);
+  const auto rows = HWY_DYNAMIC_DISPATCH(rms_norm_grad_rows);
+  call.team.for_shares(s.rows, 4, [&](base::Range r, int) { rows(call, s, statistics, r); });
+  const auto columns = HWY_DYNAMIC_DISPATCH(rms_norm_grad_columns);
+  call.team.for_shares(s.width, 16, [&](base::Range r, int) { columns(call, s, statistics, r); });
+}
+
+}  // namespace kintsugi::kernels::cpu
+#endif

@@ -1,0 +1,68 @@
+#include "kintsugi/kernels/cpu/convert.h"
+#include "kintsugi/kernels/cpu/kernels.h"
+#include "kintsugi/kernels/cpu/optimizer_step.h"
+#include "kintsugi/kernels/cpu/simd_targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kintsugi/kernels/cpu/sgd.cpp"
+#include "hwy/foreach_target.h"
+#include "kintsugi/kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
+
+struct Momentum {
+  MomentumStep step;
+  HWY_INLINE V operator()(V m, V g, V w) const {
+    return hn::MulAdd(set(step.momentum), m, hn::MulAdd(set(step.decay), w, hn::Mul(g, set(step.factor))));
+  }
+};
+struct Descent {
+  float rate;
+  HWY_INLINE V operator()(V w, V m) const { return hn::NegMulAdd(set(rate), m, w); }
+};
+
+void sgd_part(const KernelCall& call, const MomentumStep& step, base::Range r) {
+  const auto in = [&](size_t i) { return reinterpret_cast<const float*>(call.ins[i].data) + r.begin; };
+  const auto out = [&](size_t i) { return reinterpret_cast<float*>(call.outs[i].data) + r.begin; };
+  map(Momentum{step}, r.size(), out(1), in(2), in(1), in(0));
+  map(Descent{step.rate}, r.size(), out(0), in(0), static_cast<const float*>(out(1)));
+}
+
+}  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kintsugi::kernels::cpu {
+
+HWY_EXPORT(sgd_part);
+
+bool sgd_takes(const Operands& o) {
+  for (size_t i = 0; i < 3; ++i)
+    if (o.ins[i].dtype != tensor::DType::f32) return false;
+  return o.outs.size() < 3 || is_fast(o.outs[2].dtype);
+}
+
+void sgd(const KernelCall& call) {
+  const auto scalar = [&](size_t i) { return call.ins[i].as<double>()[0]; };
+  const auto floats = [](const tensor::View& v) { return reinterpret_cast<float*>(v.data); };
+  const bool moves = scalar(4) != 0;
+  const MomentumStep step{static_cast<float>(call.attributes.number("momentum")), static_cast<float>(scalar(3)),
+                          static_cast<float>(call.attributes.number("weight_decay")),
+                          static_cast<float>(call.numbers.learning_rate)};
+  const auto part = HWY_DYNAMIC_DISPATCH(sgd_part);
+  call.team.for_shares(call.ins[0].elements(), 4096, [&](base::Range r, int) {
+    if (moves) {
+      part(call, step, r);
+    } else {
+      narrow(tensor::DType::f32, floats(call.ins[0]) + r.begin, call.outs[0].data + r.begin * 4, r.size());
+      narrow(tensor::DType::f32, floats(call.ins[2]) + r.begin, call.outs[1].data + r.begin * 4, r.size());
+    }
+    if (call.outs.size() < 3) return;
+    const tensor::View& weight = call.outs[2];
+    narrow(weight.dtype(), floats(call.outs[0]) + r.begin, weight.data + r.begin * tensor::size_of(weight.dtype()),
+           r.size());
+  });
+}
+
+}  // namespace kintsugi::kernels::cpu
+#endif

@@ -1,0 +1,30 @@
+#include <algorithm>
+#include <cmath>
+
+#include "kintsugi/kernels/cpu/kernels.h"
+
+namespace kintsugi::kernels::cpu {
+
+// Added by one thread in the order of blocks: there are a thousand times fewer of them than elements.
+void update_scale(const KernelCall& call) {
+  const double count = call.ins[0].as<double>()[0], loss_scale = call.ins[1].as<double>()[0];
+  const double clip = call.attributes.number("clip");
+  double squares = 0;
+  for (const tensor::View& blocks : call.ins.subspan(2))
+    for (const double block : blocks.as<double>()) squares += block;
+  const double s = 1 / (count * loss_scale), norm = s * std::sqrt(squares);
+  const bool finite = std::isfinite(norm) && count > 0;
+  call.outs[0].as<double>()[0] = norm;
+  call.outs[1].as<double>()[0] = !finite ? 0 : clip > 0 ? s * std::min(1.0, clip / (norm + 1e-6)) : s;
+  call.outs[2].as<double>()[0] = finite ? 1 : 0;
+}
+
+bool scalars_take(const Operands& o) {
+  for (size_t i = 0; i < o.ins.size(); ++i)
+    if (o.ins[i].dtype != tensor::DType::f64) return false;
+  for (size_t i = 0; i < o.outs.size(); ++i)
+    if (o.outs[i].dtype != tensor::DType::f64) return false;
+  return true;
+}
+
+}  // namespace kintsugi::kernels::cpu
