@@ -28,7 +28,8 @@ void run(const RunOptions& options) {
 }  // namespace
 
 void add_check(CLI::App& kintsugi) {
-  CLI::App* verb = kintsugi.add_subcommand("check", "Reads and resolves a run.toml, opens its data, verifies its program; trains nothing");
+  CLI::App* verb = kintsugi.add_subcommand(
+      "check", "Reads and resolves a run.toml, opens its data, verifies its program; trains nothing");
   const auto options = add_run_options(*verb);
   verb->callback([options] { run(*options); });
 }

@@ -26,12 +26,14 @@ void run(const Options& o) {
   const config::Settings& s = model.config.settings;
   const int64_t sequence = o.sequence > 0 ? o.sequence : s.train.sequence;
   if (sequence > s.model.context)
-    throw base::UserError("evaluate", "--sequence {} is longer than the model's {} positions", sequence, s.model.context);
+    throw base::UserError("evaluate", "--sequence {} is longer than the model's {} positions", sequence,
+                          s.model.context);
   const std::string path = o.data.empty() ? s.data.validation : o.data;
   if (path.empty()) throw base::UserError("evaluate", "the run has no validation data; name a token file with --data");
   const auto file = std::make_shared<const data::TokenFile>(path);
   data::require_vocabulary(*file, data::summarize(*file, model.team.size(), stderr), s.model.vocab);
-  const data::EvaluationSampler source(file, {.sequence = sequence, .reset_at_document = s.data.reset_at_document, .vocab_size = s.model.vocab});
+  const data::EvaluationSampler source(
+      file, {.sequence = sequence, .reset_at_document = s.data.reset_at_document, .vocab_size = s.model.vocab});
   const auto samples = static_cast<int64_t>(source.num_samples());
   const int64_t batch = std::min(o.batch, samples);
   const auto executor = model.load(models::build_evaluation(s, batch, sequence));
@@ -40,8 +42,9 @@ void run(const Options& o) {
     progress.update(fmt::format("{} of {} samples", done, samples));
   });
   progress.finish();
-  fmt::print("checkpoint {}\ndata       {}, {} tokens\nloss       {:.6f}\nperplexity {:.4f}\n", model.reader.folder().string(), path,
-             base::group_digits(static_cast<int64_t>(loss.count)), loss.mean(), std::exp(loss.mean()));
+  fmt::print("checkpoint {}\ndata       {}, {} tokens\nloss       {:.6f}\nperplexity {:.4f}\n",
+             model.reader.folder().string(), path, base::group_digits(static_cast<int64_t>(loss.count)), loss.mean(),
+             std::exp(loss.mean()));
 }
 
 }  // namespace
@@ -51,7 +54,8 @@ void add_evaluate(CLI::App& kintsugi) {
   const auto o = std::make_shared<Options>();
   verb->add_option("model", o->model, "A checkpoint's folder, or a run's (its newest checkpoint)")->required();
   verb->add_option("--data", o->data, "A token file; the run's validation split if not given");
-  verb->add_option("--sequence", o->sequence, "Tokens per sample; that of training if not given")->check(CLI::PositiveNumber);
+  verb->add_option("--sequence", o->sequence, "Tokens per sample; that of training if not given")
+      ->check(CLI::PositiveNumber);
   verb->add_option("--batch", o->batch, "Samples at a time")->check(CLI::PositiveNumber)->capture_default_str();
   verb->add_option("--threads", o->threads, "Threads; all cores if not given")->check(CLI::PositiveNumber);
   verb->callback([o] { run(*o); });

@@ -17,13 +17,14 @@ namespace kintsugi::app {
 namespace {
 
 // In the order of the way that data flows.
-constexpr std::array<std::string_view, 10> kPasses = {"graph", "differentiate", "update",    "evaluate", "states",
-                                                      "plan",  "partition",     "fuse", "workspace", "schedule"};
+constexpr std::array<std::string_view, 10> kPasses = {"graph", "differentiate", "update", "evaluate",  "states",
+                                                      "plan",  "partition",     "fuse",   "workspace", "schedule"};
 constexpr std::string_view kLast = "memory";
 
 void run(const RunOptions& options, const std::string& pass) {
   if (!pass.empty() && pass != kLast && std::find(kPasses.begin(), kPasses.end(), pass) == kPasses.end())
-    throw base::UserError("explain", "there is no pass \"{}\"; there are {}, {}", pass, fmt::join(kPasses, ", "), kLast);
+    throw base::UserError("explain", "there is no pass \"{}\"; there are {}, {}", pass, fmt::join(kPasses, ", "),
+                          kLast);
   config::Resolved resolved = read_run(options);
   fill_vocab(resolved);
   const config::Settings& s = resolved.settings;

@@ -31,7 +31,8 @@ void put(const std::string& text) {
 void run(const Options& o) {
   evaluate::CheckpointModel model(o.model, o.threads);
   if (!model.tokenizer)
-    throw base::UserError("generate", "\"{}\" has no tokenizer.json: it was trained on token files without one", model.reader.folder().string());
+    throw base::UserError("generate", "\"{}\" has no tokenizer.json: it was trained on token files without one",
+                          model.reader.folder().string());
   const std::string prompt = o.prompt_file.empty() ? o.prompt : base::read_file(o.prompt_file);
   std::vector<int32_t> ids = model.tokenizer->encode(prompt);
   const auto end = model.tokenizer->end_of_text();
@@ -67,8 +68,11 @@ void add_generate(CLI::App& kintsugi) {
   verb->add_option("--prompt-file", o->prompt_file, "The same from a file")->excludes(prompt);
   verb->add_option("--length", o->length, "Tokens at most")->check(CLI::NonNegativeNumber)->capture_default_str();
   verb->add_option("--temperature", o->sample.temperature, "0: always the most likely token; 1: as the model has it")
-      ->check(CLI::NonNegativeNumber)->capture_default_str();
-  verb->add_option("--top-k", o->sample.top_k, "Draw from the k most likely alone; 0: from all")->check(CLI::NonNegativeNumber)->capture_default_str();
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  verb->add_option("--top-k", o->sample.top_k, "Draw from the k most likely alone; 0: from all")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   verb->add_option("--seed", o->sample.seed, "Another seed, another text")->capture_default_str();
   verb->add_option("--stop", o->stops, "End before this text (may be given several times)");
   verb->add_option("--threads", o->threads, "Threads; all cores if not given")->check(CLI::PositiveNumber);

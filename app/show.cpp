@@ -15,7 +15,10 @@ void add_show(CLI::App& kintsugi) {
     bool verify = false;
   };
   const auto options = std::make_shared<Options>();
-  verb->add_option("path", options->path, "A token file (with or without .bin), a checkpoint, a run's folder, or a folder with model.safetensors")->required();
+  verb->add_option(
+          "path", options->path,
+          "A token file (with or without .bin), a checkpoint, a run's folder, or a folder with model.safetensors")
+      ->required();
   verb->add_flag("--verify", options->verify, "Check every byte of a checkpoint");
   verb->callback([options] {
     const std::filesystem::path index = data::with_suffix(data::token_prefix(options->path), ".idx");

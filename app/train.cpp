@@ -1,5 +1,3 @@
-#include "kintsugi/train/trainer.h"
-
 #include <fmt/format.h>
 
 #include "app/run_options.h"
@@ -9,6 +7,7 @@
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/thread_team.h"
 #include "kintsugi/kernels/cpu/peak.h"
+#include "kintsugi/train/trainer.h"
 
 namespace kintsugi::app {
 namespace {
@@ -27,7 +26,8 @@ class Terminal : public train::Observer {
  public:
   void note(const std::string& line) override { progress_.print(line); }
   void step(const train::Metrics& m, int64_t steps) override {
-    progress_.update(step_line(m, steps, progress_.terminal()), m.validation_loss.has_value() || m.step == 1 || m.step == steps);
+    progress_.update(step_line(m, steps, progress_.terminal()),
+                     m.validation_loss.has_value() || m.step == 1 || m.step == steps);
   }
   void finish() { progress_.finish(); }
 
@@ -51,7 +51,8 @@ void run(const RunOptions& options, bool resume) {
   if (outcome.finished) {
     fmt::print("done: {} steps, in {}\n", outcome.step, folder);
   } else {
-    fmt::print("stopped after step {} ({}); go on with: kintsugi train {} --resume\n", outcome.step, outcome.reason, options.path);
+    fmt::print("stopped after step {} ({}); go on with: kintsugi train {} --resume\n", outcome.step, outcome.reason,
+               options.path);
   }
 }
 

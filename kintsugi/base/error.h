@@ -23,7 +23,8 @@ class InternalError : public std::logic_error {
  public:
   template <typename... Args>
   InternalError(std::string_view where, fmt::format_string<Args...> format, Args&&... args)
-      : std::logic_error(fmt::format("[{}] internal error: {}", where, fmt::format(format, std::forward<Args>(args)...))) {}
+      : std::logic_error(
+            fmt::format("[{}] internal error: {}", where, fmt::format(format, std::forward<Args>(args)...))) {}
 };
 
 // Throws InternalError if `holds` is false.

@@ -87,7 +87,9 @@ MappedFile::MappedFile(const std::filesystem::path& path) {
   data_ = static_cast<const std::byte*>(data);
 }
 
-MappedFile::MappedFile(MappedFile&& other) noexcept { *this = std::move(other); }
+MappedFile::MappedFile(MappedFile&& other) noexcept {
+  *this = std::move(other);
+}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(data_, other.data_);

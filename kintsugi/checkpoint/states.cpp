@@ -12,7 +12,9 @@ Kind kind_of(const program::StateInfo& s) {
 
 constexpr std::string_view kMaster = ".master";
 
-bool is_master(const program::StateInfo& s) { return s.kind == "optimizer" && s.name.ends_with(kMaster); }
+bool is_master(const program::StateInfo& s) {
+  return s.kind == "optimizer" && s.name.ends_with(kMaster);
+}
 
 }  // namespace
 
@@ -38,7 +40,8 @@ void load_states(run::Executor& executor, const CheckpointReader& reader, Load w
     const std::string name = is_master(s) ? s.name.substr(0, s.name.size() - kMaster.size()) : s.name;
     const StoredTensor& stored = reader.at(name);
     if (stored.type.shape != s.whole.shape)
-      throw base::UserError("checkpoint", "\"{}\" holds {} {}, the model needs {}: [model] must be that of the checkpoint",
+      throw base::UserError("checkpoint",
+                            "\"{}\" holds {} {}, the model needs {}: [model] must be that of the checkpoint",
                             reader.folder().string(), name, to_string(stored.type.shape), to_string(s.whole.shape));
     const tensor::View to = executor.view(s.buffer);
     reader.read({.name = name, .box = {}, .flat = {}}, to.dtype(), {to.data, static_cast<size_t>(to.type.bytes())});

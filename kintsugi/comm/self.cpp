@@ -27,7 +27,9 @@ class Self : public Communicator {
     base::require(root == 0, "comm", "broadcast from rank {} of 1", root);
     return std::make_unique<Done>();
   }
-  EventPtr send(std::span<const std::byte>, int to) override { throw base::InternalError("comm", "send to rank {} of 1", to); }
+  EventPtr send(std::span<const std::byte>, int to) override {
+    throw base::InternalError("comm", "send to rank {} of 1", to);
+  }
   EventPtr receive(std::span<std::byte>, int from) override {
     throw base::InternalError("comm", "receive from rank {} of 1", from);
   }
@@ -43,6 +45,8 @@ class Self : public Communicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> self_communicator() { return std::make_unique<Self>(); }
+std::unique_ptr<Communicator> self_communicator() {
+  return std::make_unique<Self>();
+}
 
 }  // namespace kintsugi::comm

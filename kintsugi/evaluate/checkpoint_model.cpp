@@ -11,7 +11,8 @@ namespace kintsugi::evaluate {
 namespace {
 
 std::unique_ptr<kernels::KernelSet> kernels_of(const config::Settings& s) {
-  return s.train.kernels == "reference" || s.train.dtype == "fp64" ? kernels::reference_kernels() : kernels::cpu_kernels();
+  return s.train.kernels == "reference" || s.train.dtype == "fp64" ? kernels::reference_kernels()
+                                                                   : kernels::cpu_kernels();
 }
 
 std::unique_ptr<text::Tokenizer> tokenizer_of(const checkpoint::CheckpointReader& reader) {

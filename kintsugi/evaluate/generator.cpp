@@ -11,7 +11,8 @@
 namespace kintsugi::evaluate {
 
 int32_t sample(std::span<const float> logits, const SampleOptions& options, uint64_t number) {
-  if (options.temperature <= 0.0) return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+  if (options.temperature <= 0.0)
+    return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
   std::vector<int32_t> ids(logits.size());
   std::iota(ids.begin(), ids.end(), 0);
   const auto above = [&](int32_t a, int32_t b) {
@@ -26,7 +27,8 @@ int32_t sample(std::span<const float> logits, const SampleOptions& options, uint
   const double top = logits[static_cast<size_t>(ids[0])];
   std::vector<double> weight;
   double total = 0;
-  for (int32_t id : ids) weight.push_back(total += std::exp((logits[static_cast<size_t>(id)] - top) / options.temperature));
+  for (int32_t id : ids)
+    weight.push_back(total += std::exp((logits[static_cast<size_t>(id)] - top) / options.temperature));
   const double draw = kernels::random_word(kernels::random_key(options.seed, "generate"), 0, number) * 0x1p-32 * total;
   const auto at = std::upper_bound(weight.begin(), weight.end(), draw) - weight.begin();
   return ids[std::min(static_cast<size_t>(at), ids.size() - 1)];
@@ -42,7 +44,8 @@ Generator::Generator(run::Executor& executor)
     : executor_(executor), prompt_(executor.input("prefill", "tokens")), token_(executor.input("decode", "tokens")) {
   for (const program::StateInfo& s : executor.program().states)
     if (s.kind == "cache") capacity_ = s.whole.shape.size("key_seq");
-  base::require(capacity_ >= prompt_.size("seq"), "generate", "caches of {} for prompts of {}", capacity_, prompt_.size("seq"));
+  base::require(capacity_ >= prompt_.size("seq"), "generate", "caches of {} for prompts of {}", capacity_,
+                prompt_.size("seq"));
 }
 
 std::span<const float> Generator::logits(std::string_view list) {
@@ -83,7 +86,8 @@ std::span<const float> Generator::feed(int32_t token) {
   return logits("decode");
 }
 
-void Generator::generate(std::span<const int32_t> prompt, const SampleOptions& options, const std::function<bool(int32_t)>& next) {
+void Generator::generate(std::span<const int32_t> prompt, const SampleOptions& options,
+                         const std::function<bool(int32_t)>& next) {
   std::vector<int32_t> text(prompt.begin(), prompt.end());
   const auto tail = [&](int64_t count) { return std::span(text).last(static_cast<size_t>(count)); };
   std::span<const float> scores = read(tail(std::min(capacity_, static_cast<int64_t>(text.size()))));

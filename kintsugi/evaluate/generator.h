@@ -18,8 +18,8 @@ struct SampleOptions {
   uint64_t seed = 1;
 };
 
-// The most likely id at temperature 0, else one drawn from softmax(logits / temperature) over the top_k. A pure function
-// of (logits, options, number): `number` counts the tokens drawn so far.
+// The most likely id at temperature 0, else one drawn from softmax(logits / temperature) over the top_k. A pure
+// function of (logits, options, number): `number` counts the tokens drawn so far.
 int32_t sample(std::span<const float> logits, const SampleOptions& options, uint64_t number);
 
 // Runs the lists "prefill" and "decode" of a program of one sample (models::build_generation).
@@ -30,7 +30,8 @@ class Generator {
 
   // Feeds the prompt (not empty), then calls `next` with each new id until it returns false. Where the caches are full,
   // the last half of the text is read again, as if it were the prompt.
-  void generate(std::span<const int32_t> prompt, const SampleOptions& options, const std::function<bool(int32_t)>& next);
+  void generate(std::span<const int32_t> prompt, const SampleOptions& options,
+                const std::function<bool(int32_t)>& next);
 
   // The logits that follow `text`, which fits into the caches, by prefill alone.
   std::span<const float> read(std::span<const int32_t> text);

@@ -23,6 +23,8 @@ std::string StopText::push(std::string_view text) {
   return out;
 }
 
-std::string StopText::finish() { return found_ ? "" : std::exchange(held_, ""); }
+std::string StopText::finish() {
+  return found_ ? "" : std::exchange(held_, "");
+}
 
 }  // namespace kintsugi::evaluate

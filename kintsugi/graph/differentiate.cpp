@@ -6,10 +6,10 @@
 
 namespace kintsugi::graph {
 
-std::vector<StateGradient> differentiate(Graph& graph, ValueId of, ValueId seed) {
+std::vector<StateGradient> differentiate(Graph& graph, ValueId of, ValueId seed, const Found& found) {
   std::vector<std::vector<ValueId>> parts(graph.values().size());
   parts[static_cast<size_t>(of)].push_back(seed);
-  std::vector<StateGradient> found;
+  std::vector<StateGradient> all;
   const auto last = static_cast<size_t>(graph.value(of).op);
   graph.phase = Phase::backward;
   for (size_t i = last + 1; i-- > 0;) {
@@ -22,7 +22,9 @@ std::vector<StateGradient> differentiate(Graph& graph, ValueId of, ValueId seed)
     }
     if (std::all_of(douts.begin(), douts.end(), [](ValueId d) { return d == kNone; })) continue;
     if (op.state != kNone) {
-      if (graph.states()[op.state].kind == StateKind::weight) found.push_back({op.state, douts[0], op.layer});
+      if (graph.states()[op.state].kind != StateKind::weight) continue;
+      all.push_back({op.state, douts[0], op.layer});
+      if (found) found(all.back());
       continue;
     }
     if (!op.row->grad) continue;
@@ -36,7 +38,7 @@ std::vector<StateGradient> differentiate(Graph& graph, ValueId of, ValueId seed)
       parts[static_cast<size_t>(op.ins[j])].push_back(dins[j]);
     }
   }
-  return found;
+  return all;
 }
 
 }  // namespace kintsugi::graph

@@ -21,7 +21,9 @@ std::string_view name_of(Phase phase) {
   return names[static_cast<size_t>(phase)];
 }
 
-DType wide(DType dtype) { return dtype == DType::bf16 || dtype == DType::f16 ? DType::f32 : dtype; }
+DType wide(DType dtype) {
+  return dtype == DType::bf16 || dtype == DType::f16 ? DType::f32 : dtype;
+}
 
 StateId StateTable::add(State state) {
   base::require(find(state.name) == kNone, "graph", "state \"{}\" stands twice", state.name);
@@ -46,8 +48,8 @@ std::vector<ValueId> Graph::make(std::string_view kind, std::vector<ValueId> ins
   const std::string base = name.empty() ? std::string(kind) : std::string(name);
   for (size_t i = 0; i < outs.size(); ++i) {
     op.outs.push_back(static_cast<ValueId>(values_.size()));
-    values_.push_back({outs.size() == 1 ? base : base + "." + std::to_string(i), std::move(outs[i]),
-                       static_cast<int>(ops_.size())});
+    values_.push_back(
+        {outs.size() == 1 ? base : base + "." + std::to_string(i), std::move(outs[i]), static_cast<int>(ops_.size())});
   }
   ops_.push_back(std::move(op));
   return ops_.back().outs;
@@ -73,7 +75,9 @@ ValueId Graph::input(std::string_view name, Type type) {
   return make("input", {}, {std::move(type)}, {{"name", std::string(name)}}, name)[0];
 }
 
-ValueId Graph::fill(double value, Type type) { return make("fill", {}, {std::move(type)}, {{"value", value}})[0]; }
+ValueId Graph::fill(double value, Type type) {
+  return make("fill", {}, {std::move(type)}, {{"value", value}})[0];
+}
 
 ValueId Graph::read(StateId state) {
   const State& s = (*states_)[state];
@@ -92,9 +96,13 @@ void Graph::assign(ValueId value, StateId state) {
   ops_.back().state = state;
 }
 
-ValueId Graph::add(std::vector<ValueId> values) { return values.size() == 1 ? values[0] : op("add", std::move(values)); }
+ValueId Graph::add(std::vector<ValueId> values) {
+  return values.size() == 1 ? values[0] : op("add", std::move(values));
+}
 
-ValueId Graph::scale(ValueId x, double by) { return op("scale", {x}, {{"by", by}}); }
+ValueId Graph::scale(ValueId x, double by) {
+  return op("scale", {x}, {{"by", by}});
+}
 
 ValueId Graph::sum_to(ValueId x, const Type& to) {
   return type(x) == to ? x : make("sum", {x}, {to})[0];

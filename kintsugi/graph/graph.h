@@ -40,7 +40,7 @@ struct State {
 // The states of a model, shared by all of its graphs. StateId is the position.
 class StateTable {
  public:
-  StateId add(State state);  // InternalError where the name stands already
+  StateId add(State state);                   // InternalError where the name stands already
   StateId find(std::string_view name) const;  // or kNone
   const State& operator[](StateId id) const { return states_[static_cast<size_t>(id)]; }
   size_t size() const { return states_.size(); }
@@ -74,7 +74,8 @@ struct Op {
 
 class Graph {
  public:
-  Graph(std::string name, const OpTable& table, const StateTable& states) : name_(name), table_(&table), states_(&states) {}
+  Graph(std::string name, const OpTable& table, const StateTable& states)
+      : name_(name), table_(&table), states_(&states) {}
 
   // Where the next operations belong.
   Phase phase = Phase::forward;
@@ -84,7 +85,8 @@ class Graph {
   std::vector<ValueId> apply(std::string_view kind, std::vector<ValueId> ins, tensor::Attributes attributes = {},
                              std::string_view name = {});
   // The same where there is one output.
-  ValueId op(std::string_view kind, std::vector<ValueId> ins, tensor::Attributes attributes = {}, std::string_view name = {});
+  ValueId op(std::string_view kind, std::vector<ValueId> ins, tensor::Attributes attributes = {},
+             std::string_view name = {});
   // Appends an operation whose outputs are said: inputs, broadcasts, gradients of tables.
   std::vector<ValueId> make(std::string_view kind, std::vector<ValueId> ins, std::vector<tensor::Type> outs,
                             tensor::Attributes attributes = {}, std::string_view name = {});

@@ -42,6 +42,8 @@ inline uint32_t random_word(std::array<uint32_t, 2> key, uint64_t stream, uint64
 }
 
 // A word is kept by dropout with probability 1 - p where it is at least this.
-inline uint32_t dropout_threshold(double p) { return static_cast<uint32_t>(p * 4294967296.0); }
+inline uint32_t dropout_threshold(double p) {
+  return static_cast<uint32_t>(p * 4294967296.0);
+}
 
 }  // namespace kintsugi::kernels

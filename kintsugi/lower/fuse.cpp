@@ -27,18 +27,19 @@ class Fuser {
   void run(Body& body) {
     std::vector<Instruction>& list = body.instructions;
     std::vector<int> maker(p_.buffers.size(), -1);  // the instruction of this body that makes a buffer
-    std::vector<bool> gone(list.size(), false);
+    gone_.assign(list.size(), false);
     for (size_t i = 0; i < list.size(); ++i) {
-      const bool absorbed = list[i].kernel == "add" ? add_bias(list, maker, i) : list[i].kernel == "accumulate" && write_at_source(list, maker, i);
+      const bool absorbed = list[i].kernel == "add" ? add_bias(list, maker, i)
+                                                    : list[i].kernel == "accumulate" && write_at_source(list, maker, i);
       if (absorbed) {
-        gone[i] = true;
+        gone_[i] = true;
         continue;
       }
       for (BufferId b : list[i].outs) maker[static_cast<size_t>(b)] = static_cast<int>(i);
     }
     std::vector<Instruction> left;
     for (size_t i = 0; i < list.size(); ++i)
-      if (!gone[i]) left.push_back(std::move(list[i]));
+      if (!gone_[i]) left.push_back(std::move(list[i]));
     list = std::move(left);
   }
 
@@ -54,13 +55,13 @@ class Fuser {
   }
 
   static bool is_suffix(const tensor::Shape& part, const tensor::Shape& whole) {
-    return part.rank() < whole.rank() &&
-           std::equal(part.dims().rbegin(), part.dims().rend(), whole.dims().rbegin());
+    return part.rank() < whole.rank() && std::equal(part.dims().rbegin(), part.dims().rend(), whole.dims().rbegin());
   }
 
   bool add_bias(std::vector<Instruction>& list, std::vector<int>& maker, size_t at) {
     Instruction& add = list[at];
-    if (add.ins.size() != 2 || !is_suffix(p_.buffer(add.ins[1]).type.shape, p_.buffer(add.outs[0]).type.shape)) return false;
+    if (add.ins.size() != 2 || !is_suffix(p_.buffer(add.ins[1]).type.shape, p_.buffer(add.outs[0]).type.shape))
+      return false;
     Instruction* product = single_use(list, maker, add.ins[0], at);
     if (!product || product->kernel != "contract" || product->ins.size() != 2) return false;
     if (maker[static_cast<size_t>(add.ins[1])] > maker[static_cast<size_t>(add.ins[0])]) return false;
@@ -76,18 +77,20 @@ class Fuser {
     const Instruction& write = list[at];
     Instruction* source = single_use(list, maker, write.ins[0], at);
     if (!source) return false;
-    const auto j = static_cast<size_t>(std::find(source->outs.begin(), source->outs.end(), write.ins[0]) - source->outs.begin());
+    const auto j =
+        static_cast<size_t>(std::find(source->outs.begin(), source->outs.end(), write.ins[0]) - source->outs.begin());
     const BufferId state = write.outs[0];
     if (p_.buffer(state).type != p_.buffer(write.ins[0]).type) return false;
     const graph::OpRow& row = ops::operations().find(source->kernel);
     const bool adds = (write.accumulate & 1u) != 0;
     if (adds && !((row.accumulates >> j) & 1u)) return false;
     for (size_t i = 0; i < source->ins.size(); ++i) {
-      const bool in_place = std::find(row.in_place.begin(), row.in_place.end(), std::pair(int(j), int(i))) != row.in_place.end();
+      const bool in_place =
+          std::find(row.in_place.begin(), row.in_place.end(), std::pair(int(j), int(i))) != row.in_place.end();
       if (root(source->ins[i]) == root(state) && (adds || !in_place)) return false;
     }
     for (const Instruction* i = source + 1; i < &write; ++i)
-      if (touches(*i, state)) return false;
+      if (!gone_[static_cast<size_t>(i - list.data())] && touches(*i, state)) return false;
     source->outs[j] = state;
     if (adds) source->accumulate |= 1u << j;
     return true;
@@ -99,7 +102,8 @@ class Fuser {
   }
 
   Program& p_;
-  std::vector<int> uses_;  // of each buffer, by all bodies
+  std::vector<int> uses_;   // of each buffer, by all bodies
+  std::vector<bool> gone_;  // of each instruction of the body: absorbed by another
 };
 
 }  // namespace

@@ -70,14 +70,17 @@ void share_in_place(Program& p, const std::vector<Instruction*>& line) {
   for (size_t at = 0; at < line.size(); ++at) {
     const graph::OpRow& row = ops::operations().find(line[at]->kernel);
     for (const auto& [out, in] : row.in_place) {
-      if (static_cast<size_t>(out) >= line[at]->outs.size() || static_cast<size_t>(in) >= line[at]->ins.size()) continue;
-      const BufferId to = line[at]->outs[static_cast<size_t>(out)], from = p.root(line[at]->ins[static_cast<size_t>(in)]);
+      if (static_cast<size_t>(out) >= line[at]->outs.size() || static_cast<size_t>(in) >= line[at]->ins.size())
+        continue;
+      const BufferId to = line[at]->outs[static_cast<size_t>(out)],
+                     from = p.root(line[at]->ins[static_cast<size_t>(in)]);
       const program::Buffer &y = p.buffer(to), &x = p.buffer(from);
-      const bool free = y.region == Region::arena && x.region == Region::arena && y.same_as == kNoBuffer && x.input.empty() &&
-                        x.output.empty() && y.output.empty() && x.type == y.type && to != from &&
-                        life[static_cast<size_t>(from)].end == static_cast<int>(at) &&
-                        life[static_cast<size_t>(to)].begin == static_cast<int>(at) &&
-                        std::count_if(line[at]->ins.begin(), line[at]->ins.end(), [&](BufferId b) { return p.root(b) == from; }) == 1;
+      const bool free =
+          y.region == Region::arena && x.region == Region::arena && y.same_as == kNoBuffer && x.input.empty() &&
+          x.output.empty() && y.output.empty() && x.type == y.type && to != from &&
+          life[static_cast<size_t>(from)].end == static_cast<int>(at) &&
+          life[static_cast<size_t>(to)].begin == static_cast<int>(at) &&
+          std::count_if(line[at]->ins.begin(), line[at]->ins.end(), [&](BufferId b) { return p.root(b) == from; }) == 1;
       if (!free) continue;
       life[static_cast<size_t>(from)].end = life[static_cast<size_t>(to)].end;
       p.buffer(to).same_as = from;
@@ -102,7 +105,8 @@ int64_t pack(Program& p, const std::vector<Life>& life) {
   std::vector<size_t> order;
   for (size_t b = 0; b < life.size(); ++b)
     if (life[b].end >= 0) order.push_back(b);
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return p.buffers[a].bytes() > p.buffers[b].bytes(); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return p.buffers[a].bytes() > p.buffers[b].bytes(); });
   std::vector<size_t> placed;  // by offset
   int64_t top = 0;
   for (size_t b : order) {
@@ -135,7 +139,8 @@ void plan_memory(Program& p) {
     p.arena_bytes = std::max(p.arena_bytes, list.arena_bytes);
   }
   for (const program::Buffer& b : p.buffers)
-    base::require(b.same_as != kNoBuffer || b.offset >= 0 || b.region == Region::arena, "memory", "\"{}\" has no place", b.name);
+    base::require(b.same_as != kNoBuffer || b.offset >= 0 || b.region == Region::arena, "memory", "\"{}\" has no place",
+                  b.name);
 }
 
 }  // namespace kintsugi::lower

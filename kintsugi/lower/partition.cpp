@@ -28,8 +28,8 @@ class Partitioner {
     inputs_.clear();
     Body body;
     for (const Op& op : g.ops()) {
-      const std::string name = op.phase == graph::Phase::update   ? "update"
-                               : g.name() != "micro-batch"        ? g.name()
+      const std::string name = op.phase == graph::Phase::update    ? "update"
+                               : g.name() != "micro-batch"         ? g.name()
                                : op.phase == graph::Phase::forward ? "forward"
                                                                    : "backward";
       if (body.name != name) {

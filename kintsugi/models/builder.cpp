@@ -11,7 +11,12 @@ using tensor::Type;
 ValueId Builder::weight(const std::string& name, const Shape& shape, Init init, bool decay) {
   graph::StateId id = states_.find(name);
   if (id == graph::kNone)
-    id = states_.add({.name = name, .type = {shape, dtype_}, .kind = StateKind::weight, .layer = graph_.layer, .decay = decay, .init = init});
+    id = states_.add({.name = name,
+                      .type = {shape, dtype_},
+                      .kind = StateKind::weight,
+                      .layer = graph_.layer,
+                      .decay = decay,
+                      .init = init});
   return graph_.read(id);
 }
 
@@ -19,7 +24,8 @@ ValueId Builder::input(std::string_view name) {
   return graph_.input(name, {Shape{{"batch", pass_.batch}, {"seq", pass_.sequence}}, DType::i32});
 }
 
-ValueId Builder::linear(ValueId x, const std::string& name, const Shape& shape, std::string_view out, double deviation) {
+ValueId Builder::linear(ValueId x, const std::string& name, const Shape& shape, std::string_view out,
+                        double deviation) {
   const ValueId w = weight(name + ".weight", shape, {Init::Kind::normal, deviation, {}}, true);
   const ValueId y = graph_.contract(x, w, out, dtype_);
   if (!model_.bias) return y;
@@ -55,8 +61,10 @@ ValueId Builder::activation(ValueId x) {
 ValueId Builder::cached(ValueId x, const std::string& name) {
   graph::StateId id = states_.find(name);
   if (id == graph::kNone) {
-    const Shape shape = {{"batch", pass_.batch}, {"key_seq", pass_.cache}, {"kv_heads", model_.kv_heads}, {"head_dim", head_dim()}};
-    id = states_.add({.name = name, .type = {shape, dtype_}, .kind = StateKind::cache, .layer = graph_.layer, .saved = false});
+    const Shape shape = {
+        {"batch", pass_.batch}, {"key_seq", pass_.cache}, {"kv_heads", model_.kv_heads}, {"head_dim", head_dim()}};
+    id = states_.add(
+        {.name = name, .type = {shape, dtype_}, .kind = StateKind::cache, .layer = graph_.layer, .saved = false});
   }
   const ValueId whole = graph_.op("cache_write", {graph_.read(id), x});
   graph_.assign(whole, id);
@@ -70,7 +78,10 @@ ValueId Builder::attention(ValueId q, ValueId k, ValueId v, const std::string& n
   if (pass_.documents) ins.push_back(input("starts"));
   const double p = pass_.purpose == Purpose::train ? model_.dropout : 0.0;
   return graph_.apply("attention", ins,
-                      {{"causal", int64_t{1}}, {"scale", 1.0 / std::sqrt(static_cast<double>(head_dim()))}, {"dropout", p}, {"key", name}},
+                      {{"causal", int64_t{1}},
+                       {"scale", 1.0 / std::sqrt(static_cast<double>(head_dim()))},
+                       {"dropout", p},
+                       {"key", name}},
                       "attention")[0];
 }
 

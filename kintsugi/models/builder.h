@@ -39,7 +39,8 @@ class Builder {
   ValueId weight(const std::string& name, const Shape& shape, Init init, bool decay);
   // int32 [batch seq]
   ValueId input(std::string_view name);
-  // x times NAME.weight of the given shape, to dims `out`, plus NAME.bias if the model has biases: [the weight's dims in out]
+  // x times NAME.weight of the given shape, to dims `out`, plus NAME.bias if the model has biases: [the weight's dims
+  // in out]
   ValueId linear(ValueId x, const std::string& name, const Shape& shape, std::string_view out, double deviation);
   // layer norm (gpt) or RMS norm (llama) over embed
   ValueId layer_norm(ValueId x, const std::string& name);

@@ -1,5 +1,5 @@
-// Llama (Touvron et al. 2023a, section 2.2; grouped heads: 2023b): RMS norm, rotary positions, gated products, no biases.
-// Dims: batch seq embed kv_heads group head_dim ffn vocab.
+// Llama (Touvron et al. 2023a, section 2.2; grouped heads: 2023b): RMS norm, rotary positions, gated products, no
+// biases. Dims: batch seq embed kv_heads group head_dim ffn vocab.
 #include <cmath>
 
 #include "kintsugi/models/models.h"
@@ -24,9 +24,12 @@ Trunk llama(Builder& b) {
     g.layer = static_cast<int>(i);
     const std::string at = "layer" + std::to_string(i) + ".";
     ValueId h = b.rms_norm(x, at + "attention_norm");
-    const ValueId q = b.linear(h, at + "attention.query", {embed, kv_heads, group, head_dim}, "batch seq kv_heads group head_dim", deviation);
-    const ValueId k = b.linear(h, at + "attention.key", {embed, kv_heads, head_dim}, "batch seq kv_heads head_dim", deviation);
-    const ValueId v = b.linear(h, at + "attention.value", {embed, kv_heads, head_dim}, "batch seq kv_heads head_dim", deviation);
+    const ValueId q = b.linear(h, at + "attention.query", {embed, kv_heads, group, head_dim},
+                               "batch seq kv_heads group head_dim", deviation);
+    const ValueId k =
+        b.linear(h, at + "attention.key", {embed, kv_heads, head_dim}, "batch seq kv_heads head_dim", deviation);
+    const ValueId v =
+        b.linear(h, at + "attention.value", {embed, kv_heads, head_dim}, "batch seq kv_heads head_dim", deviation);
     h = b.attention(rotary(q), rotary(k), v, at + "attention");
     h = b.linear(h, at + "attention.output", {kv_heads, group, head_dim, embed}, "batch seq embed", residual);
     x = g.add({x, b.dropout(h, at + "attention")});

@@ -15,9 +15,13 @@ using graph::StateTable;
 
 namespace {
 
-DType dtype_of(const config::Settings& s) { return tensor::dtype_from(s.train.dtype); }
+DType dtype_of(const config::Settings& s) {
+  return tensor::dtype_from(s.train.dtype);
+}
 
-Graph empty(std::string name, const StateTable& states) { return Graph(std::move(name), ops::operations(), states); }
+Graph empty(std::string name, const StateTable& states) {
+  return Graph(std::move(name), ops::operations(), states);
+}
 
 // The sum of the losses of a pass; sum and count are added to the named states.
 ValueId add_loss(Builder& b, StateTable& states, const Trunk& trunk, std::string_view sum, std::string_view count) {
@@ -32,7 +36,8 @@ ValueId add_loss(Builder& b, StateTable& states, const Trunk& trunk, std::string
 
 Graph evaluation_graph(const config::Settings& s, StateTable& states, int64_t batch, int64_t sequence) {
   Graph g = empty("evaluate", states);
-  const Pass pass = {.purpose = Purpose::evaluate, .batch = batch, .sequence = sequence, .documents = s.data.reset_at_document};
+  const Pass pass = {
+      .purpose = Purpose::evaluate, .batch = batch, .sequence = sequence, .documents = s.data.reset_at_document};
   Builder b(g, states, s.model, pass, dtype_of(s));
   add_loss(b, states, family(s.model.family).build(b), kEvaluateSum, kEvaluateCount);
   return g;
@@ -73,8 +78,9 @@ Graphs build_training(const config::Settings& s) {
   const bool scaled = s.train.dtype == "fp16";
   // The loss is summed over tokens, so that a scale of 2^16 over the mean is 2^16 / tokens over the sum; 64 is near
   // that for a thousand tokens, and the scale finds its own value in either direction.
-  const ValueId seed = scaled ? g.read(number(states, std::string(kLossScale), 64.0, g.layer, true)) : g.fill(1.0, g.type(loss));
-  for (const graph::StateGradient& found : differentiate(g, loss, seed)) {
+  const ValueId seed =
+      scaled ? g.read(number(states, std::string(kLossScale), 64.0, g.layer, true)) : g.fill(1.0, g.type(loss));
+  differentiate(g, loss, seed, [&](const graph::StateGradient& found) {
     const State weight = states[found.state];
     StateId accumulator = states.find(weight.name + ".gradient");
     if (accumulator == graph::kNone)
@@ -83,9 +89,8 @@ Graphs build_training(const config::Settings& s) {
                                 .kind = StateKind::gradient,
                                 .layer = weight.layer,
                                 .saved = false});
-    g.layer = found.layer;
     g.accumulate(found.gradient, accumulator);
-  }
+  });
   graphs.micro = std::move(g);
   graphs.update = build_update(s.train, states);
   graphs.evaluate = evaluation_graph(s, states, s.train.micro_batch, s.train.sequence);
@@ -102,8 +107,10 @@ Graphs build_evaluation(const config::Settings& s, int64_t batch, int64_t sequen
 Graphs build_generation(const config::Settings& s, int64_t batch, int64_t prompt, int64_t cache) {
   Graphs graphs;
   graphs.states = std::make_unique<StateTable>();
-  graphs.prefill = generation_graph(s, *graphs.states, "prefill", {.purpose = Purpose::prefill, .batch = batch, .sequence = prompt, .cache = cache});
-  graphs.decode = generation_graph(s, *graphs.states, "decode", {.purpose = Purpose::decode, .batch = batch, .sequence = 1, .cache = cache});
+  graphs.prefill = generation_graph(s, *graphs.states, "prefill",
+                                    {.purpose = Purpose::prefill, .batch = batch, .sequence = prompt, .cache = cache});
+  graphs.decode = generation_graph(s, *graphs.states, "decode",
+                                   {.purpose = Purpose::decode, .batch = batch, .sequence = 1, .cache = cache});
   return graphs;
 }
 

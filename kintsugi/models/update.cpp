@@ -33,8 +33,12 @@ StateId companion(StateTable& states, StateId of, const std::string& suffix, Ini
 StateId number(StateTable& states, const std::string& name, double start, int layer, bool saved) {
   const StateId found = states.find(name);
   if (found != graph::kNone) return found;
-  return states.add({.name = name, .type = ops::scalar(), .kind = StateKind::statistic, .layer = layer,
-                     .init = {Init::Kind::constant, start, {}}, .saved = saved});
+  return states.add({.name = name,
+                     .type = ops::scalar(),
+                     .kind = StateKind::statistic,
+                     .layer = layer,
+                     .init = {Init::Kind::constant, start, {}},
+                     .saved = saved});
 }
 
 Graph build_update(const config::Train& train, StateTable& states) {
@@ -70,7 +74,8 @@ Graph build_update(const config::Train& train, StateTable& states) {
     const State weight = states[parameters[i].weight];
     g.layer = weight.layer;
     const bool narrow = weight.type.dtype != graph::wide(weight.type.dtype);
-    const StateId master = narrow ? companion(states, parameters[i].weight, ".master", weight.init) : parameters[i].weight;
+    const StateId master =
+        narrow ? companion(states, parameters[i].weight, ".master", weight.init) : parameters[i].weight;
     tensor::Attributes attributes = {{"weight_decay", weight.decay ? train.weight_decay : 0.0}};
     if (narrow) attributes.set("weight", std::string(name_of(weight.type.dtype)));
     std::vector<StateId> targets = {master, companion(states, parameters[i].weight, ".m", {})};
@@ -96,7 +101,8 @@ Graph build_update(const config::Train& train, StateTable& states) {
   g.assign(g.add({updates, finite}), count);
   if (scaled) {
     const StateId good = number(states, "loss_scale.good", 0.0, -1, true);
-    const std::vector<ValueId> next = g.apply("loss_scale", {finite, scale, g.read(good)}, {{"growth_interval", int64_t{2000}}});
+    const std::vector<ValueId> next =
+        g.apply("loss_scale", {finite, scale, g.read(good)}, {{"growth_interval", int64_t{2000}}});
     g.assign(next[0], scale_state);
     g.assign(next[1], good);
   }

@@ -12,7 +12,8 @@ std::vector<Type> infer(Types ins, const Attributes&) {
   for (const Type& t : ins) {
     base::require(t.dtype == largest->dtype, "add", "{} and {}", name_of(t.dtype), name_of(largest->dtype));
     for (const tensor::Dim& d : t.shape)
-      base::require(largest->shape.size(d.name) == d.size, "add", "{} and {}", to_string(t.shape), to_string(largest->shape));
+      base::require(largest->shape.size(d.name) == d.size, "add", "{} and {}", to_string(t.shape),
+                    to_string(largest->shape));
   }
   return {*largest};
 }
@@ -27,12 +28,20 @@ std::vector<ValueId> grad(Graph& g, const Op& op, std::span<const ValueId> dy) {
   return dx;
 }
 
-double flops(Types ins, Types outs, const Attributes&) { return static_cast<double>(ins.size() - 1) * elements(outs); }
+double flops(Types ins, Types outs, const Attributes&) {
+  return static_cast<double>(ins.size() - 1) * elements(outs);
+}
 
 }  // namespace
 
 OpRow add() {
-  return {.kind = "add", .infer = infer, .grad = grad, .flops = flops, .additive = true, .variadic = true, .flat = true,
+  return {.kind = "add",
+          .infer = infer,
+          .grad = grad,
+          .flops = flops,
+          .additive = true,
+          .variadic = true,
+          .flat = true,
           .in_place = {{0, 0}}};
 }
 

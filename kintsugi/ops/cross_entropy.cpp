@@ -5,9 +5,12 @@ namespace kintsugi::ops {
 
 OpRow cross_entropy() {
   return {.kind = "cross_entropy",
-          .infer = [](Types, const Attributes&) -> std::vector<Type> { return {scalar(), scalar()}; },
+          .infer = [](Types, const Attributes&) -> std::vector<Type> {
+            return {scalar(), scalar()};
+          },
           .grad = [](Graph& g, const Op& op, std::span<const ValueId> douts) -> std::vector<ValueId> {
-            std::vector<ValueId> dx = g.make("cross_entropy_grad", {op.ins[2], douts[0]}, {g.type(op.ins[0]), g.type(op.ins[1])});
+            std::vector<ValueId> dx =
+                g.make("cross_entropy_grad", {op.ins[2], douts[0]}, {g.type(op.ins[0]), g.type(op.ins[1])});
             dx.push_back(kNone);
             return dx;
           },
@@ -15,6 +18,8 @@ OpRow cross_entropy() {
           .accumulates = 0b11};
 }
 
-OpRow cross_entropy_grad() { return {.kind = "cross_entropy_grad", .family = "cross_entropy"}; }
+OpRow cross_entropy_grad() {
+  return {.kind = "cross_entropy_grad", .family = "cross_entropy"};
+}
 
 }  // namespace kintsugi::ops

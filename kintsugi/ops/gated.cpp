@@ -14,6 +14,8 @@ OpRow gated() {
           .flat = true};
 }
 
-OpRow gated_grad() { return {.kind = "gated_grad", .family = "gated", .flops = per_element<10>, .flat = true}; }
+OpRow gated_grad() {
+  return {.kind = "gated_grad", .family = "gated", .flops = per_element<10>, .flat = true};
+}
 
 }  // namespace kintsugi::ops

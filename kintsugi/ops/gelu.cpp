@@ -12,6 +12,8 @@ OpRow gelu() {
       per_element<10>);
 }
 
-OpRow gelu_grad() { return unary_grad("gelu_grad", "gelu", per_element<16>); }
+OpRow gelu_grad() {
+  return unary_grad("gelu_grad", "gelu", per_element<16>);
+}
 
 }  // namespace kintsugi::ops

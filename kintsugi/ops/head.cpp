@@ -17,7 +17,9 @@ std::vector<ValueId> grad(Graph& g, const Op& op, std::span<const ValueId> douts
   return dx;
 }
 
-double logits(Types ins) { return 2.0 * elements(ins) * static_cast<double>(ins[1].shape[0].size); }
+double logits(Types ins) {
+  return 2.0 * elements(ins) * static_cast<double>(ins[1].shape[0].size);
+}
 
 }  // namespace
 

@@ -6,12 +6,43 @@ const graph::OpTable& operations() {
   static const graph::OpTable table = [] {
     std::vector<OpRow> rows = state_rows();
     for (const OpRow& row : free_rows()) rows.push_back(row);
-    for (const OpRow& row :
-         {add(), scale(), sum(), cast(), rename(), contract(), embedding(), embedding_grad(), position(), position_grad(),
-          layer_norm(), layer_norm_grad(), rms_norm(), rms_norm_grad(), gelu(), gelu_grad(), silu(), silu_grad(), relu(),
-          relu_grad(), gated(), gated_grad(), rotary(), attention(), attention_grad(), dropout(), head(), head_grad(),
-          cross_entropy(), cross_entropy_grad(), sum_squares(), update_scale(), adamw(), sgd(), loss_scale(),
-          cache_write(), take()})
+    for (const OpRow& row : {add(),
+                             scale(),
+                             sum(),
+                             cast(),
+                             rename(),
+                             contract(),
+                             embedding(),
+                             embedding_grad(),
+                             position(),
+                             position_grad(),
+                             layer_norm(),
+                             layer_norm_grad(),
+                             rms_norm(),
+                             rms_norm_grad(),
+                             gelu(),
+                             gelu_grad(),
+                             silu(),
+                             silu_grad(),
+                             relu(),
+                             relu_grad(),
+                             gated(),
+                             gated_grad(),
+                             rotary(),
+                             attention(),
+                             attention_grad(),
+                             dropout(),
+                             head(),
+                             head_grad(),
+                             cross_entropy(),
+                             cross_entropy_grad(),
+                             sum_squares(),
+                             update_scale(),
+                             adamw(),
+                             sgd(),
+                             loss_scale(),
+                             cache_write(),
+                             take()})
       rows.push_back(row);
     return graph::OpTable(std::move(rows));
   }();

@@ -11,6 +11,8 @@ OpRow relu() {
       per_element<1>);
 }
 
-OpRow relu_grad() { return unary_grad("relu_grad", "relu", per_element<1>); }
+OpRow relu_grad() {
+  return unary_grad("relu_grad", "relu", per_element<1>);
+}
 
 }  // namespace kintsugi::ops

@@ -11,7 +11,9 @@ std::vector<ValueId> grad(Graph& g, const Op& op, std::span<const ValueId> dy) {
 
 }  // namespace
 
-OpRow rms_norm() { return {.kind = "rms_norm", .infer = like_first, .grad = grad, .flops = per_element<5>}; }
+OpRow rms_norm() {
+  return {.kind = "rms_norm", .infer = like_first, .grad = grad, .flops = per_element<5>};
+}
 
 OpRow rms_norm_grad() {
   return {.kind = "rms_norm_grad", .family = "rms_norm", .flops = per_element<11>, .accumulates = 0b10};

@@ -12,6 +12,8 @@ OpRow silu() {
       per_element<5>);
 }
 
-OpRow silu_grad() { return unary_grad("silu_grad", "silu", per_element<8>); }
+OpRow silu_grad() {
+  return unary_grad("silu_grad", "silu", per_element<8>);
+}
 
 }  // namespace kintsugi::ops

@@ -1,4 +1,5 @@
-// Reading, adding to and replacing what outlives a step, and handing out a value. The partitioner gives these their meaning.
+// Reading, adding to and replacing what outlives a step, and handing out a value. The partitioner gives these their
+// meaning.
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {

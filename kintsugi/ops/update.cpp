@@ -22,19 +22,24 @@ OpRow sum_squares() {
 // count, loss_scale, blocks ... -> norm, factor, finite
 OpRow update_scale() {
   return {.kind = "update_scale",
-          .infer = [](Types, const Attributes&) -> std::vector<Type> { return {scalar(), scalar(), scalar()}; },
-          .flops = [](Types ins, Types, const Attributes&) {
-            double n = 0;
-            for (const Type& t : ins) n += static_cast<double>(t.shape.elements());
-            return n;
+          .infer = [](Types, const Attributes&) -> std::vector<Type> {
+            return {scalar(), scalar(), scalar()};
           },
+          .flops =
+              [](Types ins, Types, const Attributes&) {
+                double n = 0;
+                for (const Type& t : ins) n += static_cast<double>(t.shape.elements());
+                return n;
+              },
           .whole = {"block"}};
 }
 
 // Dynamic scaling of the loss (Micikevicius et al. 2018, section 3.2): finite, scale, good -> scale, good
 OpRow loss_scale() {
   return {.kind = "loss_scale",
-          .infer = [](Types, const Attributes&) -> std::vector<Type> { return {scalar(), scalar()}; },
+          .infer = [](Types, const Attributes&) -> std::vector<Type> {
+            return {scalar(), scalar()};
+          },
           .in_place = {{0, 1}, {1, 2}}};
 }
 

@@ -34,8 +34,10 @@ std::string print_totals(const Program& p) {
   for (const auto& [kind, bytes] : by_kind) text += fmt::format("  {:24} {:>16} bytes\n", kind, bytes);
   text += fmt::format("  {:24} {:>16} bytes\n", "states, aligned", p.state_bytes);
   for (const CallList& l : p.lists)
-    text += fmt::format("  {:24} {:>16} bytes, lower bound {}\n", "arena of " + l.name, l.arena_bytes, l.lower_bound_bytes);
-  text += fmt::format("  {:24} {:>16} bytes ({})\n", "peak", p.bytes(), base::format_bytes(static_cast<uint64_t>(p.bytes())));
+    text +=
+        fmt::format("  {:24} {:>16} bytes, lower bound {}\n", "arena of " + l.name, l.arena_bytes, l.lower_bound_bytes);
+  text += fmt::format("  {:24} {:>16} bytes ({})\n", "peak", p.bytes(),
+                      base::format_bytes(static_cast<uint64_t>(p.bytes())));
   text += "work\n";
   for (const CallList& l : p.lists) text += fmt::format("  {:24} {:.6g} flops\n", l.name, p.flops(l.name));
   return text;
@@ -48,8 +50,8 @@ std::string print(const Program& p) {
     if (b.same_as != kNoBuffer) {
       text += fmt::format("  {} is #{}\n", operand(p, static_cast<BufferId>(i)), b.same_as);
     } else {
-      text += fmt::format("  {} at {}+{}, {} bytes{}{}\n", operand(p, static_cast<BufferId>(i)), name_of(b.region), b.offset,
-                          b.bytes(), b.input.empty() ? "" : ", input ", b.input);
+      text += fmt::format("  {} at {}+{}, {} bytes{}{}\n", operand(p, static_cast<BufferId>(i)), name_of(b.region),
+                          b.offset, b.bytes(), b.input.empty() ? "" : ", input ", b.input);
     }
   }
   for (const Body& body : p.bodies) {

@@ -4,7 +4,9 @@
 
 namespace kintsugi::program {
 
-std::string_view name_of(Region region) { return region == Region::state ? "state" : "arena"; }
+std::string_view name_of(Region region) {
+  return region == Region::state ? "state" : "arena";
+}
 
 const CallList& Program::list(std::string_view name) const {
   for (const CallList& l : lists)

@@ -21,7 +21,7 @@ std::string_view name_of(Region region);
 
 struct Buffer {
   std::string name;
-  tensor::Type type;             // the local block
+  tensor::Type type;  // the local block
   Region region = Region::arena;
   BufferId same_as = kNoBuffer;  // the memory of that buffer, under other dims
   int64_t offset = -1;           // bytes from the beginning of the region, a multiple of 64
@@ -35,10 +35,10 @@ struct Buffer {
 struct StateInfo {
   std::string name;
   BufferId buffer = kNoBuffer;
-  std::string kind;          // weight, gradient, optimizer, statistic, cache
-  tensor::Type whole;        // the whole state; the buffer may hold a part
+  std::string kind;    // weight, gradient, optimizer, statistic, cache
+  tensor::Type whole;  // the whole state; the buffer may hold a part
   int layer = 0;
-  std::string init;          // constant, normal, copy
+  std::string init;  // constant, normal, copy
   double init_value = 0.0;
   std::string init_source = {};
   bool saved = true;
@@ -49,7 +49,7 @@ struct Instruction {
   std::vector<BufferId> ins;
   std::vector<BufferId> outs;
   tensor::Attributes attributes;
-  uint32_t accumulate = 0;          // bit i: adds to output i
+  uint32_t accumulate = 0;  // bit i: adds to output i
   BufferId workspace = kNoBuffer;
   int layer = 0;
   std::string phase;
@@ -72,8 +72,8 @@ struct Call {
 struct CallList {
   std::string name;
   std::vector<Call> calls;
-  int64_t arena_bytes = 0;       // of its own buffers
-  int64_t lower_bound_bytes = 0; // the largest sum of buffers that live at one time
+  int64_t arena_bytes = 0;        // of its own buffers
+  int64_t lower_bound_bytes = 0;  // the largest sum of buffers that live at one time
 };
 
 struct Program {
@@ -87,14 +87,16 @@ struct Program {
   int64_t bytes() const { return state_bytes + arena_bytes; }
   const Buffer& buffer(BufferId id) const { return buffers[static_cast<size_t>(id)]; }
   Buffer& buffer(BufferId id) { return buffers[static_cast<size_t>(id)]; }
-  const CallList& list(std::string_view name) const;  // InternalError where there is none
+  const CallList& list(std::string_view name) const;    // InternalError where there is none
   const StateInfo* state(std::string_view name) const;  // or null
-  BufferId root(BufferId id) const;                   // follows same_as
-  double flops(std::string_view list) const;          // of all its calls
+  BufferId root(BufferId id) const;                     // follows same_as
+  double flops(std::string_view list) const;            // of all its calls
 };
 
 // Bytes begin on boundaries of this.
 constexpr int64_t kAlignment = 64;
-inline int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+inline int64_t aligned(int64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 }  // namespace kintsugi::program

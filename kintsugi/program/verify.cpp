@@ -69,7 +69,8 @@ class Verifier {
       for (const Instruction& i : p_.bodies[static_cast<size_t>(call.body)].instructions)
         for (BufferId b : i.outs)
           if (!p_.buffer(b).output.empty())
-            base::require(holds(arena, b), "verify", "{}: output \"{}\" is overwritten", list.name, p_.buffer(b).output);
+            base::require(holds(arena, b), "verify", "{}: output \"{}\" is overwritten", list.name,
+                          p_.buffer(b).output);
   }
 
  private:
@@ -86,14 +87,15 @@ class Verifier {
     for (BufferId b : i.outs) write(region(arena, b), b);
     // What was written must not have destroyed an operand beside it. In place, input and output are one.
     for (BufferId b : i.ins)
-      base::require(holds(arena, b), "verify", "{}: instruction {} of {} ({}) overwrites its input #{} \"{}\"", list.name,
-                    at, body.name, i.kernel, b, p_.buffer(b).name);
+      base::require(holds(arena, b), "verify", "{}: instruction {} of {} ({}) overwrites its input #{} \"{}\"",
+                    list.name, at, body.name, i.kernel, b, p_.buffer(b).name);
     for (size_t j = 0; j < i.outs.size(); ++j)
       base::require(holds(arena, i.outs[j]), "verify", "{}: instruction {} of {} ({}): output {} overlaps another",
                     list.name, at, body.name, i.kernel, j);
     if (i.workspace != kNoBuffer)
-      base::require(holds(arena, i.workspace), "verify", "{}: instruction {} of {} ({}): its workspace overlaps an output",
-                    list.name, at, body.name, i.kernel);
+      base::require(holds(arena, i.workspace), "verify",
+                    "{}: instruction {} of {} ({}): its workspace overlaps an output", list.name, at, body.name,
+                    i.kernel);
   }
 
   void fill_inputs(Bytes& arena, const CallList& list, int64_t micro_batch) {

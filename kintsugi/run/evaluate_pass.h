@@ -6,7 +6,7 @@
 namespace kintsugi::run {
 
 struct LossSum {
-  double sum = 0;    // over counted tokens
+  double sum = 0;  // over counted tokens
   double count = 0;
 
   double mean() const { return sum / count; }

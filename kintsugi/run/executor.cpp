@@ -16,8 +16,9 @@ Arena::Arena(int64_t bytes) : bytes_(bytes) {
   if (bytes == 0) return;
   void* data = ::mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED)
-    throw base::UserError("run", "the system does not give the {} that the program needs; a smaller train.micro_batch needs less",
-                          base::format_bytes(static_cast<uint64_t>(bytes)));
+    throw base::UserError(
+        "run", "the system does not give the {} that the program needs; a smaller train.micro_batch needs less",
+        base::format_bytes(static_cast<uint64_t>(bytes)));
   ::madvise(data, static_cast<size_t>(bytes), MADV_HUGEPAGE);  // a hint; without it all is as right
   data_ = static_cast<std::byte*>(data);
 }
@@ -41,7 +42,8 @@ View Executor::view(BufferId id) const {
   return {arena_.data() + base + place.offset, program_.buffer(id).type};
 }
 
-Executor::Bound Executor::bind(const program::Body& body, const program::Instruction& i, const kernels::KernelSet& kernels) const {
+Executor::Bound Executor::bind(const program::Body& body, const program::Instruction& i,
+                               const kernels::KernelSet& kernels) const {
   Bound b;
   b.kernel = &kernels.find(i.kernel);
   for (BufferId id : i.ins) b.ins.push_back(view(id));
@@ -57,7 +59,8 @@ Executor::Bound Executor::bind(const program::Body& body, const program::Instruc
   for (const View& v : b.outs) add_dims(v);
   for (size_t d = 0; d < b.indices.size(); ++d)
     if (body.at_position && b.indices[d].dim == "seq") b.seq = static_cast<int>(d);
-  if (i.workspace != kNoBuffer) b.workspace = {view(i.workspace).data, static_cast<size_t>(program_.buffer(i.workspace).bytes())};
+  if (i.workspace != kNoBuffer)
+    b.workspace = {view(i.workspace).data, static_cast<size_t>(program_.buffer(i.workspace).bytes())};
   return b;
 }
 
@@ -67,7 +70,9 @@ View Executor::state(std::string_view name) const {
   return view(s->buffer);
 }
 
-double& Executor::number(std::string_view name) const { return state(name).as<double>()[0]; }
+double& Executor::number(std::string_view name) const {
+  return state(name).as<double>()[0];
+}
 
 BufferId Executor::find(std::string_view list, std::string_view name, bool input) const {
   for (const program::Call& call : program_.list(list).calls)
@@ -89,7 +94,9 @@ View Executor::output(std::string_view list, std::string_view name) const {
   return view(b);
 }
 
-bool Executor::has_input(std::string_view list, std::string_view name) const { return find(list, name, true) != kNoBuffer; }
+bool Executor::has_input(std::string_view list, std::string_view name) const {
+  return find(list, name, true) != kNoBuffer;
+}
 
 void Executor::run(std::string_view list, kernels::Numbers& numbers, Fill fill, void* context) {
   int64_t micro_batch = -1;

@@ -57,7 +57,8 @@ class Executor {
   void run(std::string_view list, kernels::Numbers& numbers, Fill fill, void* context);
   template <typename F>
   void run(std::string_view list, kernels::Numbers& numbers, F&& fill) {
-    run(list, numbers, [](void* f, int64_t m) { (*static_cast<std::remove_reference_t<F>*>(f))(m); }, &fill);
+    run(
+        list, numbers, [](void* f, int64_t m) { (*static_cast<std::remove_reference_t<F>*>(f))(m); }, &fill);
   }
 
   // Called after each instruction with its body and number; for looking at values. Null: none.
@@ -75,7 +76,8 @@ class Executor {
     std::span<std::byte> workspace;
   };
 
-  Bound bind(const program::Body& body, const program::Instruction& instruction, const kernels::KernelSet& kernels) const;
+  Bound bind(const program::Body& body, const program::Instruction& instruction,
+             const kernels::KernelSet& kernels) const;
   program::BufferId find(std::string_view list, std::string_view name, bool input) const;
 
   program::Program program_;

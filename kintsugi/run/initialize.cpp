@@ -43,12 +43,15 @@ void Executor::initialize(uint64_t seed) {
     // A master weight draws the same numbers as the weight that it stands for.
     constexpr std::string_view master = ".master";
     const bool is_master = s.name.size() > master.size() && s.name.ends_with(master);
-    const auto key = kernels::random_key(seed, is_master ? std::string_view(s.name).substr(0, s.name.size() - master.size()) : s.name);
+    const auto key = kernels::random_key(
+        seed, is_master ? std::string_view(s.name).substr(0, s.name.size() - master.size()) : s.name);
     tensor::dispatch(to.dtype(), [&]<typename T>(T) {
       const std::span<T> x = to.as<T>();
       team_.for_shares(to.elements(), 1024, [&](base::Range r, int) {
         for (int64_t i = r.begin; i < r.end; ++i) {
-          const double value = s.init == "constant" ? s.init_value : s.init_value * normal_pair(key, static_cast<uint64_t>(i) / 2)[i % 2];
+          const double value = s.init == "constant"
+                                   ? s.init_value
+                                   : s.init_value * normal_pair(key, static_cast<uint64_t>(i) / 2)[i % 2];
           x[static_cast<size_t>(i)] = rounded<T>(value);
         }
       });

@@ -18,9 +18,15 @@ const T& Attributes::get(std::string_view name) const {
   return std::get<T>(*value);
 }
 
-int64_t Attributes::integer(std::string_view name) const { return get<int64_t>(name); }
-double Attributes::number(std::string_view name) const { return get<double>(name); }
-const std::string& Attributes::text(std::string_view name) const { return get<std::string>(name); }
+int64_t Attributes::integer(std::string_view name) const {
+  return get<int64_t>(name);
+}
+double Attributes::number(std::string_view name) const {
+  return get<double>(name);
+}
+const std::string& Attributes::text(std::string_view name) const {
+  return get<std::string>(name);
+}
 
 int64_t Attributes::integer_or(std::string_view name, int64_t otherwise) const {
   return has(name) ? integer(name) : otherwise;

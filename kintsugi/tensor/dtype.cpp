@@ -25,23 +25,33 @@ constexpr std::array<Row, 8> kRows = {{{DType::f64, "fp64", 8},
                                        {DType::u16, "uint16", 2},
                                        {DType::u8, "uint8", 1}}};
 
-const Row& row(DType dtype) { return kRows[static_cast<size_t>(dtype)]; }
+const Row& row(DType dtype) {
+  return kRows[static_cast<size_t>(dtype)];
+}
 
 }  // namespace
 
-int64_t size_of(DType dtype) { return row(dtype).bytes; }
-std::string_view name_of(DType dtype) { return row(dtype).name; }
+int64_t size_of(DType dtype) {
+  return row(dtype).bytes;
+}
+std::string_view name_of(DType dtype) {
+  return row(dtype).name;
+}
 
 DType dtype_from(std::string_view name) {
   for (const Row& r : kRows)
     if (r.name == name) return r.dtype;
-  throw base::UserError("dtype", "\"{}\" is no data type; there are fp64, fp32, bf16, fp16, int64, int32, uint16, uint8",
-                        name);
+  throw base::UserError("dtype",
+                        "\"{}\" is no data type; there are fp64, fp32, bf16, fp16, int64, int32, uint16, uint8", name);
 }
 
-bool is_floating(DType dtype) { return dtype <= DType::f16; }
+bool is_floating(DType dtype) {
+  return dtype <= DType::f16;
+}
 
-void not_floating(DType dtype) { throw base::InternalError("dtype", "{} is not floating", name_of(dtype)); }
+void not_floating(DType dtype) {
+  throw base::InternalError("dtype", "{} is not floating", name_of(dtype));
+}
 
 bf16::bf16(float x) {
   const uint32_t u = std::bit_cast<uint32_t>(x);

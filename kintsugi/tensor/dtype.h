@@ -9,9 +9,9 @@ namespace kintsugi::tensor {
 
 enum class DType : uint8_t { f64, f32, bf16, f16, i64, i32, u16, u8 };
 
-int64_t size_of(DType dtype);              // bytes
-std::string_view name_of(DType dtype);     // "fp32", "bf16", "int32", ...
-DType dtype_from(std::string_view name);   // the inverse; UserError for another name
+int64_t size_of(DType dtype);             // bytes
+std::string_view name_of(DType dtype);    // "fp32", "bf16", "int32", ...
+DType dtype_from(std::string_view name);  // the inverse; UserError for another name
 bool is_floating(DType dtype);
 
 // Rounds to nearest, ties to even, as every conversion here does.
@@ -41,11 +41,16 @@ decltype(auto) dispatch(DType dtype, F&& f);
 template <typename F>
 decltype(auto) dispatch(DType dtype, F&& f) {
   switch (dtype) {
-    case DType::f64: return f(double{});
-    case DType::f32: return f(float{});
-    case DType::bf16: return f(bf16{});
-    case DType::f16: return f(f16{});
-    default: not_floating(dtype);
+    case DType::f64:
+      return f(double{});
+    case DType::f32:
+      return f(float{});
+    case DType::bf16:
+      return f(bf16{});
+    case DType::f16:
+      return f(f16{});
+    default:
+      not_floating(dtype);
   }
 }
 

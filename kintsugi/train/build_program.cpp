@@ -5,7 +5,8 @@
 namespace kintsugi::train {
 
 std::unique_ptr<kernels::KernelSet> kernels_of(const config::Settings& s) {
-  return s.train.kernels == "reference" || s.train.dtype == "fp64" ? kernels::reference_kernels() : kernels::cpu_kernels();
+  return s.train.kernels == "reference" || s.train.dtype == "fp64" ? kernels::reference_kernels()
+                                                                   : kernels::cpu_kernels();
 }
 
 int64_t micro_batches(const config::Settings& s) {

@@ -40,7 +40,9 @@ Corpus open_corpus(config::Resolved& resolved) {
     }
   }
   if (!corpus.tokenizer_json.empty()) {
-    config::fill_from_tokenizer(resolved, text::parse_tokenizer(corpus.tokenizer_json, (first.parent_path() / "tokenizer.json").string())->vocab_size());
+    config::fill_from_tokenizer(
+        resolved,
+        text::parse_tokenizer(corpus.tokenizer_json, (first.parent_path() / "tokenizer.json").string())->vocab_size());
   } else if (s.model.vocab == 0) {
     throw base::UserError("config", "no tokenizer.json beside \"{}\": set model.vocab to the size of its vocabulary",
                           s.data.train[0].path);
@@ -51,14 +53,16 @@ Corpus open_corpus(config::Resolved& resolved) {
     files.push_back({open(source.path, resolved), source.weight});
     corpus.train_tokens += files.back().file->num_tokens();
   }
-  corpus.train = std::make_unique<data::Sampler>(std::move(files), data::SamplerOptions{.sequence = s.train.sequence,
-                                                                                        .seed = s.train.seed,
-                                                                                        .reset_at_document = s.data.reset_at_document,
-                                                                                        .vocab_size = s.model.vocab});
+  corpus.train = std::make_unique<data::Sampler>(std::move(files),
+                                                 data::SamplerOptions{.sequence = s.train.sequence,
+                                                                      .seed = s.train.seed,
+                                                                      .reset_at_document = s.data.reset_at_document,
+                                                                      .vocab_size = s.model.vocab});
   if (!s.data.validation.empty())
     corpus.validation = std::make_unique<data::EvaluationSampler>(
         open(s.data.validation, resolved),
-        data::EvaluationOptions{.sequence = s.train.sequence, .reset_at_document = s.data.reset_at_document, .vocab_size = s.model.vocab});
+        data::EvaluationOptions{
+            .sequence = s.train.sequence, .reset_at_document = s.data.reset_at_document, .vocab_size = s.model.vocab});
   return corpus;
 }
 

@@ -30,7 +30,8 @@ std::string find_bad(run::Executor& executor, kernels::Numbers numbers, const st
   executor.watch = [&](const program::Body&, const program::Instruction& i) {
     for (program::BufferId b : i.outs) {
       if (finite(executor.view(b))) continue;
-      found = fmt::format("layer {}, {}: {} makes {} of micro-batch {}", i.layer, i.phase, i.kernel, p.buffer(b).name, micro_batch);
+      found = fmt::format("layer {}, {}: {} makes {} of micro-batch {}", i.layer, i.phase, i.kernel, p.buffer(b).name,
+                          micro_batch);
       throw Found();
     }
   };

@@ -14,13 +14,13 @@ struct Metrics {
   double loss = 0;   // mean over the counted tokens of the step
   std::optional<double> validation_loss;
   double learning_rate = 0;
-  double gradient_norm = 0;      // of the mean loss, before clipping
-  int64_t tokens = 0;            // since the run began
+  double gradient_norm = 0;  // of the mean loss, before clipping
+  int64_t tokens = 0;        // since the run began
   double tokens_per_second = 0;
-  double flops_per_second = 0;   // of the program's operations
-  double peak_share = 0;         // of the measured fp32 peak of the threads in use
-  int64_t memory_bytes = 0;      // what the run has allocated for its program
-  double seconds = 0;            // of the step
+  double flops_per_second = 0;  // of the program's operations
+  double peak_share = 0;        // of the measured fp32 peak of the threads in use
+  int64_t memory_bytes = 0;     // what the run has allocated for its program
+  double seconds = 0;           // of the step
 };
 
 std::string to_json(const Metrics& metrics);

@@ -12,14 +12,17 @@ namespace kintsugi::train {
 RunFolder::RunFolder(config::Resolved& resolved, bool resume) : path_(resolved.settings.train.folder) {
   const std::filesystem::path config = path_ / "config.toml";
   if (resume && !std::filesystem::exists(config))
-    throw base::UserError("train", "nothing to resume in \"{}\": it has no config.toml; start without --resume", path_.string());
+    throw base::UserError("train", "nothing to resume in \"{}\": it has no config.toml; start without --resume",
+                          path_.string());
   base::make_folders(path_);
   lock_ = std::make_unique<base::FileLock>(
-      path_ / ".lock", fmt::format("another process trains in \"{}\"; wait for it, or set another train.folder", path_.string()));
+      path_ / ".lock",
+      fmt::format("another process trains in \"{}\"; wait for it, or set another train.folder", path_.string()));
   if (resume) {
     resolved = config::resume_with(config::load_saved(config), std::move(resolved));
   } else if (std::filesystem::exists(metrics()) || !checkpoint::list(path_).empty()) {
-    throw base::UserError("train", "\"{}\" holds a run already; --resume goes on with it, or set another train.folder", path_.string());
+    throw base::UserError("train", "\"{}\" holds a run already; --resume goes on with it, or set another train.folder",
+                          path_.string());
   }
 }
 

@@ -10,6 +10,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/checkpoint/folder.h"
+#include "kintsugi/checkpoint/states.h"
 #include "kintsugi/config/resolved_file.h"
 #include "kintsugi/data/loader.h"
 #include "kintsugi/models/step.h"
@@ -19,22 +20,31 @@
 #include "kintsugi/train/find_bad.h"
 #include "kintsugi/train/learning_rate.h"
 #include "kintsugi/train/run_folder.h"
-#include "kintsugi/checkpoint/states.h"
 
 namespace kintsugi::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
+double seconds_since(Clock::time_point t) {
+  return std::chrono::duration<double>(Clock::now() - t).count();
+}
 
 class Trainer {
  public:
   Trainer(TrainOptions options, Observer& observer)
-      : options_(std::move(options)), observer_(observer), folder_(options_.config, options_.resume), corpus_(open_corpus(options_.config)),
-        s_(options_.config.settings), kernels_(kernels_of(s_)), team_(static_cast<int>(s_.parallel.threads)),
-        executor_(build_program(s_, *kernels_), *kernels_, team_), train_in_(inputs("train")), evaluate_in_(inputs("evaluate")),
-        share_{.global_batch = s_.train.global_batch, .micro_batch = s_.train.micro_batch, .ranks = s_.parallel.ranks} {}
+      : options_(std::move(options)),
+        observer_(observer),
+        folder_(options_.config, options_.resume),
+        corpus_(open_corpus(options_.config)),
+        s_(options_.config.settings),
+        kernels_(kernels_of(s_)),
+        team_(static_cast<int>(s_.parallel.threads)),
+        executor_(build_program(s_, *kernels_), *kernels_, team_),
+        train_in_(inputs("train")),
+        evaluate_in_(inputs("evaluate")),
+        share_{.global_batch = s_.train.global_batch, .micro_batch = s_.train.micro_batch, .ranks = s_.parallel.ranks} {
+  }
 
   Outcome run() {
     begin();
@@ -42,7 +52,8 @@ class Trainer {
     MetricsFile metrics(folder_.metrics(), step_);
     outcome_.step = step_;
     if (step_ >= s_.train.steps)
-      observer_.note(fmt::format("nothing to do: {} of {} steps are done; a larger train.steps goes on", step_, s_.train.steps));
+      observer_.note(
+          fmt::format("nothing to do: {} of {} steps are done; a larger train.steps goes on", step_, s_.train.steps));
     if (step_ < s_.train.steps) loop(metrics);
     outcome_.finished = step_ >= s_.train.steps;
     return outcome_;
@@ -60,7 +71,8 @@ class Trainer {
   }
 
   static data::BatchView batch_view(const Inputs& in) {
-    return {in.tokens.as<int32_t>(), in.labels.as<int32_t>(), in.starts.data ? in.starts.as<int32_t>() : std::span<int32_t>()};
+    return {in.tokens.as<int32_t>(), in.labels.as<int32_t>(),
+            in.starts.data ? in.starts.as<int32_t>() : std::span<int32_t>()};
   }
 
   // Weights and optimizer state: from a checkpoint of this run, from another's weights, or from the seed.
@@ -107,7 +119,8 @@ class Trainer {
 
       const bool last = step_ >= s_.train.steps;
       const std::string stop = stop_reason(seconds_since(began));
-      const bool evaluates = corpus_.validation && (last || (s_.train.evaluate_every > 0 && step_ % s_.train.evaluate_every == 0));
+      const bool evaluates =
+          corpus_.validation && (last || (s_.train.evaluate_every > 0 && step_ % s_.train.evaluate_every == 0));
       if (evaluates) outcome_.validation_loss = m.validation_loss = validation_loss();
       metrics.write(m);
       observer_.step(m, s_.train.steps);
@@ -129,7 +142,8 @@ class Trainer {
       const data::BatchView& from = loader.next().batch;
       std::memcpy(to.tokens.data(), from.tokens.data(), from.tokens.size_bytes());
       std::memcpy(to.labels.data(), from.labels.data(), from.labels.size_bytes());
-      if (!to.document_starts.empty()) std::memcpy(to.document_starts.data(), from.document_starts.data(), from.document_starts.size_bytes());
+      if (!to.document_starts.empty())
+        std::memcpy(to.document_starts.data(), from.document_starts.data(), from.document_starts.size_bytes());
       numbers.batch_offset = share_.place(m);
     });
     Metrics metrics;
@@ -149,13 +163,16 @@ class Trainer {
     const std::string what = std::isfinite(metrics.loss) ? "gradient norm" : "loss";
     throw base::UserError("train", "step {}: the {} is not finite; first bad value: {}; {}", step_ + 1, what,
                           where.empty() ? "none when run again" : where,
-                          outcome_.checkpoint.empty() ? "nothing was saved yet: try a smaller learning_rate"
-                                                      : fmt::format("the newest checkpoint, {}, is whole: try a smaller learning_rate", outcome_.checkpoint.string()));
+                          outcome_.checkpoint.empty()
+                              ? "nothing was saved yet: try a smaller learning_rate"
+                              : fmt::format("the newest checkpoint, {}, is whole: try a smaller learning_rate",
+                                            outcome_.checkpoint.string()));
   }
 
   double validation_loss() {
     const auto rows = s_.train.micro_batch;
-    const auto all = static_cast<int64_t>((corpus_.validation->num_samples() + static_cast<uint64_t>(rows) - 1) / static_cast<uint64_t>(rows));
+    const auto all = static_cast<int64_t>((corpus_.validation->num_samples() + static_cast<uint64_t>(rows) - 1) /
+                                          static_cast<uint64_t>(rows));
     const int64_t batches = s_.train.evaluate_batches > 0 ? std::min(all, s_.train.evaluate_batches) : all;
     const run::LossSum loss = run::run_evaluation(executor_, batches, [&](int64_t i) {
       corpus_.validation->fill(static_cast<uint64_t>(i * rows), batch_view(evaluate_in_));
@@ -165,8 +182,9 @@ class Trainer {
 
   void save(const Metrics& m, bool best) {
     nlohmann::ordered_json state = {{"next_step", step_}, {"tokens", tokens_}, {"seed", s_.train.seed}};
-    outcome_.checkpoint = checkpoint::save_states(executor_, folder_.path(), step_,
-                                      {.state = state.dump(), .config = config::to_toml(options_.config), .tokenizer = corpus_.tokenizer_json});
+    outcome_.checkpoint = checkpoint::save_states(
+        executor_, folder_.path(), step_,
+        {.state = state.dump(), .config = config::to_toml(options_.config), .tokenizer = corpus_.tokenizer_json});
     if (best) {
       outcome_.best_validation_loss = m.validation_loss;
       checkpoint::write_best(folder_.path(), {.step = step_, .validation_loss = *m.validation_loss});
@@ -198,6 +216,8 @@ class Trainer {
 
 }  // namespace
 
-Outcome train(TrainOptions options, Observer& observer) { return Trainer(std::move(options), observer).run(); }
+Outcome train(TrainOptions options, Observer& observer) {
+  return Trainer(std::move(options), observer).run();
+}
 
 }  // namespace kintsugi::train

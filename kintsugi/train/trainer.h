@@ -35,8 +35,8 @@ struct Outcome {
   std::optional<double> best_validation_loss;
 };
 
-// UserError for bad input, and where the loss or the gradient is not finite: the step, and the first bad value. What was
-// saved before is whole.
+// UserError for bad input, and where the loss or the gradient is not finite: the step, and the first bad value. What
+// was saved before is whole.
 Outcome train(TrainOptions options, Observer& observer);
 
 }  // namespace kintsugi::train
