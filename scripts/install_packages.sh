@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Installs what the build needs and is not there yet, by apt, as root or by sudo; asks nothing. Debian 12, Ubuntu 24.04
+# and newer. Where nothing is missing it needs neither root nor a network. Fails only if something stays missing.
+set -euo pipefail
+
+# A program that is found counts as installed, wherever it came from.
+programs=(g++:g++ cmake:cmake ninja:ninja-build pkg-config:pkg-config)
+libraries=(
+  libdnnl-dev          # oneDNN: matrix products
+  libhwy-dev           # Highway: SIMD
+  libtomlplusplus-dev  # run.toml
+  libcli11-dev         # the command line
+  nlohmann-json3-dev   # checkpoints, tokenizers, metrics
+  libspdlog-dev        # log lines
+  libfmt-dev           # formatting
+  libpcre2-dev         # the patterns of tokenizers
+  libutf8proc-dev      # Unicode normalization
+  libxxhash-dev        # checksums
+  libgtest-dev         # tests
+)
+
+missing=()
+for pair in "${programs[@]}"; do
+  command -v "${pair%%:*}" >/dev/null || missing+=("${pair#*:}")
+done
+if ! command -v dpkg-query >/dev/null; then
+  echo "This system has no dpkg, so its packages are not checked. The build needs: g++ cmake ninja pkg-config, and the" \
+       "libraries that Debian calls ${libraries[*]}"
+  exit 0
+fi
+for package in "${libraries[@]}"; do
+  status=$(dpkg-query -W -f='${Status}' "$package" 2>/dev/null || true)
+  [[ $status == "install ok installed" ]] || missing+=("$package")
+done
+if ((${#missing[@]} == 0)); then
+  echo "packages: all there"
+  exit 0
+fi
+
+as_root=()
+if ((EUID != 0)); then
+  # -n: a password that nobody types must not hang a script; on a terminal sudo may ask.
+  if command -v sudo >/dev/null && { [[ -t 0 ]] || sudo -n true 2>/dev/null; }; then
+    as_root=(sudo)
+  else
+    echo "error: missing: ${missing[*]}; there is neither root nor sudo here; let someone who may run:" \
+         "apt-get install ${missing[*]}" >&2
+    exit 1
+  fi
+fi
+echo "packages: installing ${missing[*]}"
+apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300)
+"${apt[@]}" update >/dev/null || echo "apt-get update failed; trying with the lists that are there" >&2
+if ! log=$("${apt[@]}" install -y --no-install-recommends "${missing[@]}" 2>&1); then
+  tail -n 20 <<<"$log" >&2
+  echo "error: apt-get could not install ${missing[*]}; what it said is above" >&2
+  exit 1
+fi
+echo "packages: installed"
