@@ -23,7 +23,7 @@ fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-"$kintsugi" prepare README.md docs --tokenizer bytes --output "$work/corpus" >/dev/null 2>&1
+"$kintsugi" prepare docs --tokenizer bytes --output "$work/corpus" >/dev/null 2>&1
 cat >"$work/run.toml" <<TOML
 [model]
 name = "gpt2"

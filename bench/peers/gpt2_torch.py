@@ -40,7 +40,7 @@ class GPT2(nn.Module):
         for block in self.blocks:
             x = block(x)
         logits = self.norm(x) @ self.table.weight.T
-        return F.cross_entropy(logits.view(-1, VOCAB), labels.view(-1))
+        return F.cross_entropy(logits.reshape(-1, VOCAB), labels.reshape(-1))
 
 
 def main(threads, steps, batch, sequence, compiled=False):
