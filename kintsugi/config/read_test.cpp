@@ -256,6 +256,13 @@ TEST(Read, NotToml) {
       error_in("[train]\nsteps = 1\nsteps = 2\n"),
       "[config] run.toml:3: `steps = 2` is not TOML: key-value pair: cannot redefine existing integer 'steps' (column "
       "9)");
+  // Characters that the library's own assertions do not expect.
+  EXPECT_EQ(
+      error_in("[$]\n"),
+      "[config] run.toml:1: `[$]` is not TOML: key: expected bare key starting character or string delimiter, saw '$' "
+      "(column 2)");
+  EXPECT_EQ(error_in("a\xff = 1\n"),
+            "[config] run.toml:1: `a\\xff = 1` is not TOML: encountered invalid utf-8 sequence (column 1)");
 }
 
 TEST(Read, BadSets) {
