@@ -10,11 +10,6 @@
 namespace kintsugi::evaluate {
 namespace {
 
-std::unique_ptr<kernels::KernelSet> kernels_of(const config::Settings& s) {
-  return s.train.kernels == "reference" || s.train.dtype == "fp64" ? kernels::reference_kernels()
-                                                                   : kernels::cpu_kernels();
-}
-
 std::unique_ptr<text::Tokenizer> tokenizer_of(const checkpoint::CheckpointReader& reader) {
   const std::string json = reader.tokenizer();
   return json.empty() ? nullptr : text::parse_tokenizer(json, (reader.folder() / "tokenizer.json").string());
@@ -26,7 +21,7 @@ CheckpointModel::CheckpointModel(const std::filesystem::path& path, int threads)
     : reader(checkpoint::find_checkpoint(path)),
       config(config::load_saved(reader.folder() / "config.toml")),
       tokenizer(tokenizer_of(reader)),
-      kernels(kernels_of(config.settings)),
+      kernels(kernels::kernels_named(config.settings.train.kernels, tensor::dtype_from(config.settings.train.dtype))),
       team(threads > 0 ? threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))) {}
 
 std::unique_ptr<run::Executor> CheckpointModel::load(const models::Graphs& graphs) {

@@ -74,4 +74,7 @@ std::unique_ptr<KernelSet> reference_kernels();
 // Fast: oneDNN for matrix products, SIMD picked at run time for the rest. fp64 goes to the reference.
 std::unique_ptr<KernelSet> cpu_kernels();
 
+// "reference" or "cpu"; what computes in fp64 goes to the reference whole.
+std::unique_ptr<KernelSet> kernels_named(std::string_view name, tensor::DType dtype);
+
 }  // namespace kintsugi::kernels

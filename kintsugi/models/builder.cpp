@@ -58,11 +58,14 @@ ValueId Builder::activation(ValueId x) {
   return graph_.op(model_.activation, {x});
 }
 
+double Builder::residual_deviation() const {
+  return deviation() / std::sqrt(2.0 * static_cast<double>(model_.layers));
+}
+
 ValueId Builder::cached(ValueId x, const std::string& name) {
   graph::StateId id = states_.find(name);
   if (id == graph::kNone) {
-    const Shape shape = {
-        {"batch", pass_.batch}, {"key_seq", pass_.cache}, {"kv_heads", model_.kv_heads}, {"head_dim", head_dim()}};
+    const Shape shape = {{"batch", pass_.batch}, {"key_seq", pass_.cache}, kv_heads(), head_dim()};
     id = states_.add(
         {.name = name, .type = {shape, dtype_}, .kind = StateKind::cache, .layer = graph_.layer, .saved = false});
   }
@@ -79,10 +82,25 @@ ValueId Builder::attention(ValueId q, ValueId k, ValueId v, const std::string& n
   const double p = pass_.purpose == Purpose::train ? model_.dropout : 0.0;
   return graph_.apply("attention", ins,
                       {{"causal", int64_t{1}},
-                       {"scale", 1.0 / std::sqrt(static_cast<double>(head_dim()))},
+                       {"scale", 1.0 / std::sqrt(static_cast<double>(head_dim().size))},
                        {"dropout", p},
                        {"key", name}},
                       "attention")[0];
+}
+
+ValueId Builder::self_attention(ValueId h, const std::string& name, Positions positions) {
+  const auto place = [&](ValueId x) {
+    if (positions == Positions::learned) return x;
+    return graph_.op("rotary", {x},
+                     {{"theta", model_.rope_theta}, {"inverse", int64_t{0}}, {"interleaved", int64_t{0}}});
+  };
+  const Shape to_query = {embed(), kv_heads(), group(), head_dim()}, to_key = {embed(), kv_heads(), head_dim()};
+  const ValueId q = linear(h, name + ".query", to_query, "batch seq kv_heads group head_dim", deviation());
+  const ValueId k = linear(h, name + ".key", to_key, "batch seq kv_heads head_dim", deviation());
+  const ValueId v = linear(h, name + ".value", to_key, "batch seq kv_heads head_dim", deviation());
+  const ValueId o = attention(place(q), place(k), v, name);
+  const Shape back = {kv_heads(), group(), head_dim(), embed()};
+  return linear(o, name + ".output", back, "batch seq embed", residual_deviation());
 }
 
 }  // namespace kintsugi::models

@@ -51,9 +51,26 @@ class Builder {
   // values go through caches NAME.keys and NAME.values.
   ValueId attention(ValueId q, ValueId k, ValueId v, const std::string& name);
 
-  // Dims of the model.
-  int64_t head_dim() const { return model_.embed / model_.heads; }
-  int64_t group() const { return model_.heads / model_.kv_heads; }
+  // Projections to query, key and value, rotated where the model has no learned positions, attention, and the
+  // projection back: h [batch seq embed] -> as h. `name` is that of its weights, dropout and caches.
+  enum class Positions { learned, rotary };
+  ValueId self_attention(ValueId h, const std::string& name, Positions positions);
+
+  // Dims of the model, and the deviations of its weights: of those that write to the residual stream it falls with the
+  // number of such writes (Radford et al. 2019, section 2.3).
+  tensor::Dim embed() const { return {"embed", model_.embed}; }
+  tensor::Dim ffn() const { return {"ffn", model_.ffn}; }
+  tensor::Dim vocab() const { return {"vocab", model_.vocab}; }
+  tensor::Dim kv_heads() const { return {"kv_heads", model_.kv_heads}; }
+  tensor::Dim group() const { return {"group", model_.heads / model_.kv_heads}; }
+  tensor::Dim head_dim() const { return {"head_dim", model_.embed / model_.heads}; }
+  double deviation() const { return 0.02; }
+  double residual_deviation() const;
+  // The table [vocab embed] of that name.
+  ValueId table(const std::string& name) {
+    return weight(name, {vocab(), embed()}, {Init::Kind::normal, deviation(), {}}, true);
+  }
+
   bool generates() const { return pass_.purpose == Purpose::prefill || pass_.purpose == Purpose::decode; }
 
  private:

@@ -5,8 +5,7 @@
 namespace kintsugi::train {
 
 std::unique_ptr<kernels::KernelSet> kernels_of(const config::Settings& s) {
-  return s.train.kernels == "reference" || s.train.dtype == "fp64" ? kernels::reference_kernels()
-                                                                   : kernels::cpu_kernels();
+  return kernels::kernels_named(s.train.kernels, tensor::dtype_from(s.train.dtype));
 }
 
 int64_t micro_batches(const config::Settings& s) {
