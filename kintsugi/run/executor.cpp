@@ -98,7 +98,7 @@ bool Executor::has_input(std::string_view list, std::string_view name) const {
   return find(list, name, true) != kNoBuffer;
 }
 
-void Executor::run(std::string_view list, kernels::Numbers& numbers, Fill fill, void* context) {
+void Executor::run(std::string_view list, kernels::Numbers& numbers, Fill fill, const void* context) {
   int64_t micro_batch = -1;
   for (const program::Call& call : program_.list(list).calls) {
     if (call.micro_batch > micro_batch) fill(context, micro_batch = call.micro_batch);

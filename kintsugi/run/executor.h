@@ -53,12 +53,11 @@ class Executor {
 
   // Runs the calls of a list; before the first call of each micro-batch, `fill` is told its number, and may set inputs
   // and numbers. Allocates nothing.
-  using Fill = void (*)(void* context, int64_t micro_batch);
-  void run(std::string_view list, kernels::Numbers& numbers, Fill fill, void* context);
+  using Fill = void (*)(const void* context, int64_t micro_batch);
+  void run(std::string_view list, kernels::Numbers& numbers, Fill fill, const void* context);
   template <typename F>
-  void run(std::string_view list, kernels::Numbers& numbers, F&& fill) {
-    run(
-        list, numbers, [](void* f, int64_t m) { (*static_cast<std::remove_reference_t<F>*>(f))(m); }, &fill);
+  void run(std::string_view list, kernels::Numbers& numbers, const F& fill) {
+    run(list, numbers, [](const void* f, int64_t m) { (*static_cast<const F*>(f))(m); }, &fill);
   }
 
   // Called after each instruction with its body and number; for looking at values. Null: none.
