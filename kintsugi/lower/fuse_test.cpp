@@ -1,0 +1,248 @@
+#include "kintsugi/lower/fuse.h"
+
+#include <gtest/gtest.h>
+
+#include "kintsugi/lower/pass_test.h"
+
+namespace kintsugi::lower {
+namespace {
+
+const Shape kX = {{"batch", 2}, {"embed", 4}}, kW = {{"embed", 4}, {"ffn", 3}}, kY = {{"batch", 2}, {"ffn", 3}}, kB = {{"ffn", 3}};
+
+std::string fused(Maker& m) {
+  fuse(m.p);
+  return text(m.p);
+}
+
+// x, w and b, and the products y = x w; z = y + b.
+struct Bias : Maker {
+  BufferId x = arena("x", kX), w = state("w", kW), b = state("b", kB), y = arena("y", kY), z = arena("z", kY);
+
+  Bias() {
+    p.buffer(x).input = "x";
+    body("forward");
+  }
+};
+
+// The gradient g of w, from x and dy, to be added to the state "w.g".
+struct Gradient : Maker {
+  BufferId x = arena("x", kX), dy = arena("dy", kY), g = arena("g", kW), state_g = state("w.g", kW, "gradient");
+
+  Gradient() { body("backward"); }
+  BufferId another() { return arena("h", kW); }
+};
+
+}  // namespace
+
+TEST(Fuse, ABiasGoesIntoTheProduct) {
+  Bias m;
+  m.call("contract", {m.x, m.w}, {m.y}).flops = 48;
+  m.call("gelu", {m.x}, {m.arena("other", kX)});
+  m.call("add", {m.y, m.b}, {m.z}).flops = 6;
+  EXPECT_EQ(fused(m), "forward:\n  z = contract(x, w, b)\n  other = gelu(x)\n");
+  EXPECT_EQ(m.p.bodies[0].instructions[0].flops, 54);
+}
+
+TEST(Fuse, ABiasStays) {
+  struct Case {
+    const char* why;
+    void (*make)(Bias&);
+    const char* after;
+  };
+  const Case cases[] = {
+      {"the product is used again",
+       [](Bias& m) {
+         m.call("contract", {m.x, m.w}, {m.y});
+         m.call("add", {m.y, m.b}, {m.z});
+         m.call("gelu", {m.y}, {m.arena("a", kY)});
+       },
+       "  y = contract(x, w)\n  z = add(y, b)\n  a = gelu(y)\n"},
+      {"it is used by another body",
+       [](Bias& m) {
+         m.call("contract", {m.x, m.w}, {m.y});
+         m.call("add", {m.y, m.b}, {m.z});
+         m.body("backward");
+         m.call("gelu", {m.y}, {m.arena("a", kY)});
+       },
+       "  y = contract(x, w)\n  z = add(y, b)\nbackward:\n  a = gelu(y)\n"},
+      {"it is used under another name",
+       [](Bias& m) {
+         m.call("contract", {m.x, m.w}, {m.y});
+         m.call("add", {m.y, m.b}, {m.z});
+         m.call("gelu", {m.view("v", m.y)}, {m.arena("a", kY)});
+       },
+       "  y = contract(x, w)\n  z = add(y, b)\n  a = gelu(v)\n"},
+      {"the run reads it",
+       [](Bias& m) {
+         m.p.buffer(m.y).output = "logits";
+         m.call("contract", {m.x, m.w}, {m.y});
+         m.call("add", {m.y, m.b}, {m.z});
+       },
+       "  y = contract(x, w)\n  z = add(y, b)\n"},
+      {"the sum is of another layer",
+       [](Bias& m) {
+         m.call("contract", {m.x, m.w}, {m.y}, 0);
+         m.call("add", {m.y, m.b}, {m.z}, 1);
+       },
+       "  y = contract(x, w)\n  z = add(y, b)\n"},
+      {"it is no bias: its dims are not the last",
+       [](Bias& m) {
+         m.call("contract", {m.x, m.w}, {m.y});
+         m.call("add", {m.y, m.state("c", {{"batch", 2}})}, {m.z});
+       },
+       "  y = contract(x, w)\n  z = add(y, c)\n"},
+      {"it is no bias: it is as large as the product",
+       [](Bias& m) {
+         m.call("contract", {m.x, m.w}, {m.y});
+         m.call("add", {m.y, m.state("c", kY)}, {m.z});
+       },
+       "  y = contract(x, w)\n  z = add(y, c)\n"},
+      {"three are added",
+       [](Bias& m) {
+         m.call("contract", {m.x, m.w}, {m.y});
+         m.call("add", {m.y, m.b, m.b}, {m.z});
+       },
+       "  y = contract(x, w)\n  z = add(y, b, b)\n"},
+      {"the bias is made after the product",
+       [](Bias& m) {
+         const BufferId c = m.arena("c", kB);
+         m.call("contract", {m.x, m.w}, {m.y});
+         m.call("scale", {m.b}, {c});
+         m.call("add", {m.y, c}, {m.z});
+       },
+       "  y = contract(x, w)\n  c = scale(b)\n  z = add(y, c)\n"},
+      {"what makes it is no product",
+       [](Bias& m) {
+         m.call("gelu", {m.z}, {m.y});
+         m.call("add", {m.y, m.b}, {m.z});
+       },
+       "  y = gelu(z)\n  z = add(y, b)\n"},
+  };
+  for (const Case& c : cases) {
+    Bias m;
+    c.make(m);
+    EXPECT_EQ(fused(m), std::string("forward:\n") + c.after) << c.why;
+  }
+}
+
+TEST(Fuse, AProductTakesOneBias) {
+  Bias m;
+  const BufferId a = m.arena("a", kY);
+  m.call("contract", {m.x, m.w}, {m.y});
+  m.call("add", {m.y, m.b}, {m.z});
+  m.call("add", {m.z, m.b}, {a});
+  EXPECT_EQ(fused(m), "forward:\n  z = contract(x, w, b)\n  a = add(z, b)\n");
+}
+
+TEST(Fuse, AGradientIsAddedWhereItIsMade) {
+  Gradient m;
+  m.call("contract", {m.x, m.dy}, {m.g});
+  m.call("accumulate", {m.g}, {m.state_g}, 0, 1);
+  EXPECT_EQ(fused(m), "backward:\n  +w.g = contract(x, dy)\n");
+}
+
+// The second of two outputs; the other is as it was.
+TEST(Fuse, OneOutputOfTwo) {
+  Gradient m;
+  const BufferId dx = m.arena("dx", kX), dgamma = m.arena("dgamma", {{"embed", 4}}), state = m.state("gamma.g", {{"embed", 4}}, "gradient");
+  m.call("rms_norm_grad", {m.x, m.arena("gamma", {{"embed", 4}}), m.x}, {dx, dgamma});
+  m.call("accumulate", {dgamma}, {state}, 0, 1);
+  EXPECT_EQ(fused(m), "backward:\n  dx, +gamma.g = rms_norm_grad(x, gamma, x)\n");
+  Gradient n;  // dx itself can be assigned, but not added
+  n.call("rms_norm_grad", {n.x, n.arena("gamma", {{"embed", 4}}), n.x}, {n.arena("dx", kX), n.arena("dgamma", {{"embed", 4}})});
+  n.call("accumulate", {n.p.bodies[0].instructions[0].outs[0]}, {n.state("sum", kX, "gradient")}, 0, 1);
+  EXPECT_EQ(fused(n), "backward:\n  dx, dgamma = rms_norm_grad(x, gamma, x)\n  +sum = accumulate(dx)\n");
+}
+
+TEST(Fuse, AnAdditionStays) {
+  struct Case {
+    const char* why;
+    void (*make)(Gradient&);
+    const char* after;
+  };
+  const Case cases[] = {
+      {"the gradient is used again",
+       [](Gradient& m) {
+         m.call("contract", {m.x, m.dy}, {m.g});
+         m.call("accumulate", {m.g}, {m.state_g}, 0, 1);
+         m.call("sum_squares", {m.g}, {m.arena("n", {{"block", 1}}, DType::f64)});
+       },
+       "  g = contract(x, dy)\n  +w.g = accumulate(g)\n  n = sum_squares(g)\n"},
+      {"it is of another layer",
+       [](Gradient& m) {
+         m.call("contract", {m.x, m.dy}, {m.g}, 3);
+         m.call("accumulate", {m.g}, {m.state_g}, -1, 1);
+       },
+       "  g = contract(x, dy)\n  +w.g = accumulate(g)\n"},
+      {"the state is read in between",
+       [](Gradient& m) {
+         m.call("contract", {m.x, m.dy}, {m.g});
+         m.call("sum_squares", {m.state_g}, {m.arena("n", {{"block", 1}}, DType::f64)});
+         m.call("accumulate", {m.g}, {m.state_g}, 0, 1);
+       },
+       "  g = contract(x, dy)\n  n = sum_squares(w.g)\n  +w.g = accumulate(g)\n"},
+      {"the state is added to in between",
+       [](Gradient& m) {
+         m.call("contract", {m.x, m.dy}, {m.g});
+         m.call("accumulate", {m.another()}, {m.state_g}, 0, 1);
+         m.call("accumulate", {m.g}, {m.state_g}, 0, 1);
+       },
+       "  g = contract(x, dy)\n  +w.g = accumulate(h)\n  +w.g = accumulate(g)\n"},
+      {"the operation cannot add",
+       [](Gradient& m) {
+         m.call("gelu", {m.another()}, {m.g});
+         m.call("accumulate", {m.g}, {m.state_g}, 0, 1);
+       },
+       "  g = gelu(h)\n  +w.g = accumulate(g)\n"},
+      {"the state is wider",
+       [](Gradient& m) {
+         const BufferId narrow = m.arena("n", kW, DType::bf16);
+         m.call("contract", {m.x, m.dy}, {narrow});
+         m.call("accumulate", {narrow}, {m.state_g}, 0, 1);
+       },
+       "  n = contract(x, dy)\n  +w.g = accumulate(n)\n"},
+      {"it is made from the state",
+       [](Gradient& m) {
+         m.call("contract", {m.x, m.state_g}, {m.g});
+         m.call("accumulate", {m.g}, {m.state_g}, 0, 1);
+       },
+       "  g = contract(x, w.g)\n  +w.g = accumulate(g)\n"},
+      {"another body makes it",
+       [](Gradient& m) {
+         m.call("contract", {m.x, m.dy}, {m.g});
+         m.body("late");
+         m.call("accumulate", {m.g}, {m.state_g}, 0, 1);
+       },
+       "  g = contract(x, dy)\nlate:\n  +w.g = accumulate(g)\n"},
+  };
+  for (const Case& c : cases) {
+    Gradient m;
+    c.make(m);
+    EXPECT_EQ(fused(m), std::string("backward:\n") + c.after) << c.why;
+  }
+}
+
+// Assignment is an `accumulate` that does not add.
+TEST(Fuse, AnAssignmentIsMadeInPlace) {
+  Gradient m;
+  const BufferId w = m.state("w", kW), moment = m.state("w.m", kW, "optimizer"), w1 = m.arena("w1", kW), m1 = m.arena("m1", kW);
+  const BufferId one = m.arena("one", {}, DType::f64);
+  m.call("sgd", {w, m.state_g, moment, one, one}, {w1, m1});
+  m.call("accumulate", {w1}, {w});
+  m.call("accumulate", {m1}, {moment});
+  EXPECT_EQ(fused(m), "backward:\n  w, w.m = sgd(w, w.g, w.m, one, one)\n");
+
+  Gradient n;  // a product reads all of its operand while it writes
+  const BufferId v = n.state("v", kW), u = n.arena("u", kW);
+  n.call("contract", {n.x, v}, {u});
+  n.call("accumulate", {u}, {v});
+  EXPECT_EQ(fused(n), "backward:\n  u = contract(x, v)\n  v = accumulate(u)\n");
+
+  Gradient k;  // nor may a moment become the weight
+  const BufferId kw = k.state("w", kW), km = k.state("w.m", kW, "optimizer"), kw1 = k.arena("w1", kW), km1 = k.arena("m1", kW), k1 = k.arena("one", {}, DType::f64);
+  k.call("sgd", {kw, k.state_g, km, k1, k1}, {kw1, km1});
+  k.call("accumulate", {kw1}, {km});
+  EXPECT_EQ(fused(k), "backward:\n  w1, m1 = sgd(w, w.g, w.m, one, one)\n  w.m = accumulate(w1)\n");
+}
+
+}  // namespace kintsugi::lower

@@ -1,0 +1,211 @@
+// Every row: its shape rule and its flops by numbers, its errors by text, and that what it says of itself fits together.
+#include "kintsugi/ops/rows.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "kintsugi/base/error.h"
+
+namespace kintsugi::ops {
+namespace {
+
+constexpr DType kF = DType::f32, kB = DType::bf16, kD = DType::f64, kI = DType::i32;
+
+Type of(const char* dims, DType dtype = kF) {
+  static const std::vector<tensor::Dim> sizes = {{"batch", 2}, {"seq", 5}, {"key_seq", 7}, {"embed", 6}, {"ffn", 8}, {"vocab", 11},
+                                                 {"position", 9}, {"kv_heads", 3}, {"group", 2}, {"head_dim", 4}, {"block", 1}};
+  std::vector<tensor::Dim> found;
+  for (const std::string& name : tensor::words(dims))
+    for (const tensor::Dim& d : sizes)
+      if (d.name == name) found.push_back(d);
+  return {Shape(found), dtype};
+}
+
+struct Case {
+  const char* kind;
+  std::vector<Type> ins;
+  Attributes attributes;
+  std::vector<Type> outs;
+  double flops;
+};
+
+const char* kQ = "batch seq kv_heads group head_dim";
+const char* kK = "batch key_seq kv_heads head_dim";
+const char* kX = "batch seq embed";
+const char* kTokens = "batch seq";
+
+// Sizes: batch 2, seq 5, key_seq 7, embed 6, ffn 8, vocab 11, position 9, kv_heads 3, group 2, head_dim 4.
+std::vector<Case> cases() {
+  const Type s = scalar();
+  const std::vector<Type> attention = {of(kQ), of(kK), of(kK)}, attention_grad = {of(kQ), of(kK), of(kK), of(kQ), of("batch seq kv_heads group"), of(kQ)};
+  return {
+      {"add", {of(kX), of(kX), of(kX)}, {}, {of(kX)}, 120},
+      {"add", {of("embed"), of(kX)}, {}, {of(kX)}, 60},  // the operand with the most dims says
+      {"scale", {of(kX)}, {{"by", 2.0}}, {of(kX)}, 60},
+      {"sum", {of(kX)}, {}, {of("embed")}, 60},
+      {"cast", {of(kX)}, {{"dtype", "bf16"}}, {of(kX, kB)}, 60},
+      {"rename", {of(kX)}, {{"from", "seq"}, {"to", "key_seq"}}, {{{{"batch", 2}, {"key_seq", 5}, {"embed", 6}}, kF}}, 0},
+      {"contract", {of(kX), of("embed ffn")}, {{"dims", "batch seq ffn"}, {"dtype", "fp32"}}, {of("batch seq ffn")}, 2. * 2 * 5 * 6 * 8},
+      {"contract", {of(kX, kB), of("batch seq ffn", kB)}, {{"dims", "embed ffn"}, {"dtype", "fp32"}}, {of("embed ffn")}, 2. * 2 * 5 * 6 * 8},
+      {"contract", {of(kX), of("embed kv_heads group head_dim")}, {{"dims", kQ}, {"dtype", "bf16"}}, {of(kQ, kB)}, 2. * 2 * 5 * 6 * 3 * 2 * 4},
+      {"embedding", {of(kTokens, kI), of("vocab embed", kB)}, {}, {of(kX, kB)}, 0},
+      {"embedding_grad", {of(kTokens, kI), of(kX)}, {}, {of("vocab embed")}, 60},
+      {"position", {of("position embed")}, {{"length", int64_t{5}}}, {of("seq embed")}, 0},
+      {"position_grad", {of("seq embed")}, {}, {of("position embed")}, 54},
+      {"layer_norm", {of(kX), of("embed"), of("embed")}, {}, {of(kX)}, 8 * 60},
+      {"layer_norm_grad", {of(kX), of("embed"), of(kX)}, {}, {of(kX), of("embed"), of("embed")}, 16 * 60},
+      {"rms_norm", {of(kX), of("embed")}, {}, {of(kX)}, 5 * 60},
+      {"rms_norm_grad", {of(kX), of("embed"), of(kX)}, {}, {of(kX), of("embed")}, 11 * 60},
+      {"gelu", {of(kX)}, {}, {of(kX)}, 10 * 60},
+      {"gelu_grad", {of(kX), of(kX)}, {}, {of(kX)}, 16 * 60},
+      {"silu", {of(kX)}, {}, {of(kX)}, 5 * 60},
+      {"silu_grad", {of(kX), of(kX)}, {}, {of(kX)}, 8 * 60},
+      {"relu", {of(kX)}, {}, {of(kX)}, 60},
+      {"relu_grad", {of(kX), of(kX)}, {}, {of(kX)}, 60},
+      {"gated", {of(kX), of(kX)}, {}, {of(kX)}, 6 * 60},
+      {"gated_grad", {of(kX), of(kX), of(kX)}, {}, {of(kX), of(kX)}, 10 * 60},
+      {"rotary", {of(kQ)}, {}, {of(kQ)}, 3 * 240},
+      {"dropout", {of(kX)}, {}, {of(kX)}, 20 * 60},
+      {"attention", attention, {{"causal", int64_t{0}}}, {of(kQ), of("batch seq kv_heads group")}, 4. * 240 * 7},
+      {"attention", attention, {{"causal", int64_t{1}}}, {of(kQ), of("batch seq kv_heads group")}, 2. * 240 * 7},
+      {"attention", {of(kQ, kB), of(kK, kB), of(kK, kB), of(kTokens, kI)}, {}, {of(kQ, kB), of("batch seq kv_heads group")}, 4. * 240 * 7},
+      {"attention_grad", attention_grad, {{"causal", int64_t{1}}}, {of(kQ), of(kK), of(kK)}, 5. * 240 * 7},
+      {"head", {of(kX, kB), of("vocab embed", kB), of(kTokens, kI)}, {}, {of(kTokens), of(kTokens)}, 2. * 60 * 11},
+      {"head_grad", {of(kX), of("vocab embed"), of(kTokens, kI), of(kTokens), of(kTokens), of(kTokens)}, {}, {of(kX), of("vocab embed")}, 6. * 60 * 11},
+      {"cross_entropy", {of(kTokens), of(kTokens), of(kTokens, kI)}, {}, {s, s}, 20},
+      {"cross_entropy_grad", {of(kTokens, kI), s}, {}, {of(kTokens), of(kTokens)}, 10},
+      {"sum_squares", {of(kX)}, {}, {{{{"block", 1}}, kD}}, 120},
+      {"sum_squares", {{{{"vocab", 50}, {"embed", 41}}, kF}}, {}, {{{{"block", 3}}, kD}}, 4100},
+      {"update_scale", {s, s, {{{"block", 3}}, kD}, {{{"block", 1}}, kD}}, {}, {s, s, s}, 6},
+      {"adamw", {of(kX), of(kX), of(kX), of(kX), s, s, s}, {}, {of(kX), of(kX), of(kX)}, 14 * 60},
+      {"adamw", {of(kX), of(kX), of(kX), of(kX), s, s, s}, {{"weight", "fp16"}}, {of(kX), of(kX), of(kX), of(kX, DType::f16)}, 14 * 60},
+      {"sgd", {of(kX), of(kX), of(kX), s, s}, {}, {of(kX), of(kX)}, 6 * 60},
+      {"sgd", {of(kX), of(kX), of(kX), s, s}, {{"weight", "bf16"}}, {of(kX), of(kX), of(kX, kB)}, 6 * 60},
+      {"loss_scale", {s, s, s}, {}, {s, s}, 1},
+      {"cache_write", {of(kK), of("batch seq kv_heads head_dim")}, {}, {of(kK)}, 0},
+      {"take", {of(kX)}, {}, {of("batch embed")}, 0},
+      {"state", {}, {}, {of(kX)}, 60},
+      {"input", {}, {}, {of(kX)}, 60},
+      {"fill", {}, {}, {of(kX)}, 60},
+      {"broadcast", {of("embed")}, {}, {of(kX)}, 60},
+      {"accumulate", {of(kX)}, {}, {}, 0},
+      {"assign", {of(kX)}, {}, {}, 0},
+      {"output", {of(kX)}, {}, {}, 0},
+  };
+}
+
+std::string text(const std::vector<Type>& types) {
+  std::string t;
+  for (const Type& type : types) t += to_string(type.shape) + " " + std::string(name_of(type.dtype)) + "; ";
+  return t;
+}
+
+std::string error_of(std::string_view kind, const std::vector<Type>& ins, const Attributes& attributes = {}) {
+  try {
+    operations().find(kind).infer(ins, attributes);
+  } catch (const base::InternalError& e) {
+    return e.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST(OpRows, ShapesAndFlops) {
+  std::set<std::string_view> seen;
+  for (const Case& c : cases()) {
+    const OpRow& row = operations().find(c.kind);
+    seen.insert(row.kind);
+    if (row.infer) {
+      EXPECT_EQ(text(row.infer(c.ins, c.attributes)), text(c.outs)) << c.kind;
+    }
+    EXPECT_EQ(cost(row, c.ins, c.outs, c.attributes).flops, c.flops) << c.kind;
+    double bytes = 0;
+    for (const auto* list : {&c.ins, &c.outs})
+      for (const Type& t : *list) bytes += static_cast<double>(t.bytes());
+    EXPECT_EQ(cost(row, c.ins, c.outs, c.attributes).bytes, row.view ? 0 : bytes) << c.kind;
+  }
+  EXPECT_EQ(seen.size(), operations().rows().size());
+}
+
+TEST(OpRows, WhatDoesNotFitIsSaid) {
+  EXPECT_EQ(error_of("add", {of(kX), of(kX, kB)}), "[add] internal error: bf16 and fp32");
+  EXPECT_EQ(error_of("add", {of(kX), of("ffn")}), "[shape] internal error: [batch:2 seq:5 embed:6] has no dim \"ffn\"");
+  EXPECT_EQ(error_of("add", {of(kX), {{{"embed", 7}}, kF}}), "[add] internal error: [embed:7] and [batch:2 seq:5 embed:6]");
+  EXPECT_EQ(error_of("contract", {of(kX), {{{"embed", 7}, {"ffn", 8}}, kF}}, {{"dims", "batch seq ffn"}, {"dtype", "fp32"}}),
+            "[contract] internal error: [batch:2 seq:5 embed:6] and [embed:7 ffn:8]");
+  EXPECT_EQ(error_of("contract", {of(kX), of("embed ffn")}, {{"dims", "batch seq vocab"}, {"dtype", "fp32"}}),
+            "[shape] internal error: [embed:6 ffn:8] has no dim \"vocab\"");
+  EXPECT_EQ(error_of("rename", {of(kX)}, {{"from", "ffn"}, {"to", "key_seq"}}), "[rename] internal error: [batch:2 seq:5 embed:6] has no dim \"ffn\"");
+  EXPECT_EQ(error_of("rename", {of(kX)}, {{"from", "seq"}, {"to", "embed"}}), "[shape] internal error: [batch:2 embed:5 embed:6] holds \"embed\" twice");
+}
+
+// A name that a row speaks of is one that its operands can have, and a family is an operation or "optimizer".
+TEST(OpRows, SayOnlyWhatFits) {
+  std::set<std::string_view> kinds, dims;
+  for (const OpRow& row : operations().rows()) EXPECT_TRUE(kinds.insert(row.kind).second) << row.kind << " stands twice";
+  for (const OpRow& row : operations().rows()) {
+    const std::string_view family = row.rule_family();
+    EXPECT_TRUE(family == "optimizer" || (kinds.contains(family) && operations().find(family).family.empty())) << row.kind;
+    for (std::string_view step : row.steps) EXPECT_EQ(std::count(row.whole.begin(), row.whole.end(), step), 1) << row.kind;
+    if (row.kind.ends_with("_grad")) {
+      EXPECT_EQ(family, row.kind.substr(0, row.kind.size() - 5)) << row.kind;
+    }
+    EXPECT_FALSE(row.view && row.must_share) << row.kind;
+  }
+  for (const Case& c : cases()) {
+    const OpRow& row = operations().find(c.kind);
+    EXPECT_LT(row.accumulates, 1u << c.outs.size()) << c.kind;
+    EXPECT_LE(row.combine.size(), c.outs.size()) << c.kind;
+    EXPECT_TRUE(!row.effect || c.outs.empty()) << c.kind;
+    for (const auto& [out, in] : row.in_place) {
+      ASSERT_LT(static_cast<size_t>(out), c.outs.size()) << c.kind;
+      ASSERT_LT(static_cast<size_t>(in), c.ins.size()) << c.kind;
+      // A sum's first operand may lack dims of the sum; then the memory plan does not share.
+      if (row.kind != "add") {
+        EXPECT_EQ(c.outs[static_cast<size_t>(out)], c.ins[static_cast<size_t>(in)]) << c.kind;
+      }
+    }
+    for (std::string_view d : row.whole) {
+      bool has = false;
+      for (const auto* list : {&c.ins, &c.outs})
+        for (const Type& t : *list) has |= t.shape.has(d);
+      EXPECT_TRUE(has) << c.kind << " has no " << d;
+    }
+    if (row.must_share) {
+      EXPECT_TRUE(std::count(row.in_place.begin(), row.in_place.end(), std::pair(0, 0))) << c.kind;
+    }
+  }
+}
+
+// Gradient rules: of each input its own dims; weights get theirs in fp32.
+TEST(OpRows, GradientsHaveTheDimsOfTheirValues) {
+  int checked = 0;
+  for (const Case& c : cases()) {
+    const OpRow& row = operations().find(c.kind);
+    if (!row.grad || c.attributes.text_or("dtype", "") == "bf16") continue;
+    graph::StateTable states;
+    graph::Graph g("g", operations(), states);
+    std::vector<ValueId> ins;
+    for (size_t i = 0; i < c.ins.size(); ++i)
+      ins.push_back(g.read(states.add({.name = "w" + std::to_string(i), .type = c.ins[i]})));
+    const std::vector<ValueId> outs = g.make(c.kind, ins, c.outs, c.attributes);
+    std::vector<ValueId> douts;
+    for (ValueId o : outs) douts.push_back(g.fill(1.0, g.type(o)));
+    const Op op = g.op_at(static_cast<size_t>(g.value(outs[0]).op));
+    const std::vector<ValueId> dins = row.grad(g, op, douts);
+    ASSERT_EQ(dins.size(), ins.size()) << c.kind;
+    for (size_t i = 0; i < ins.size(); ++i) {
+      EXPECT_EQ(dins[i] == kNone, !tensor::is_floating(g.type(ins[i]).dtype)) << c.kind << " input " << i;
+      if (dins[i] != kNone) {
+        EXPECT_EQ(g.shape(dins[i]), g.shape(ins[i])) << c.kind << " input " << i;
+      }
+    }
+    ++checked;
+  }
+  EXPECT_GE(checked, 20);
+}
+
+}  // namespace kintsugi::ops
