@@ -41,6 +41,32 @@ inline config::Settings small_model(const std::string& family, const std::string
   return s;
 }
 
+// The elements of a floating view in double precision, and back, rounded.
+inline std::vector<double> values(const tensor::View& v) {
+  std::vector<double> out;
+  tensor::dispatch(v.dtype(), [&]<typename T>(T) {
+    for (const T& x : v.as<T>()) out.push_back(static_cast<double>(static_cast<tensor::arithmetic_t<T>>(x)));
+  });
+  return out;
+}
+
+inline void put(const tensor::View& v, const std::vector<double>& x) {
+  tensor::dispatch(v.dtype(), [&]<typename T>(T) {
+    for (size_t i = 0; i < x.size(); ++i) v.as<T>()[i] = static_cast<T>(static_cast<tensor::arithmetic_t<T>>(x[i]));
+  });
+}
+
+// The text of the error that f throws, or "no error".
+template <typename F>
+std::string error_of(F&& f) {
+  try {
+    f();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
 // A machine for a model: kernels, threads, program, memory.
 struct Machine {
   explicit Machine(const config::Settings& settings)
@@ -76,15 +102,17 @@ struct Machine {
     return executor.number(models::kLossSum) / executor.number(models::kLossCount);
   }
 
+  // Weights as another machine has them, rounded to the dtype here. Masters and moments stay.
+  void take_weights(const Machine& from) {
+    for (const auto& [name, x] : from.states("weight")) put(executor.state(name), x);
+  }
+
   // All states of a kind, by name, in double precision.
   std::map<std::string, std::vector<double>> states(const std::string& kind) const {
     std::map<std::string, std::vector<double>> all;
     for (const program::StateInfo& info : executor.program().states) {
       if (info.kind != kind) continue;
-      const tensor::View v = executor.view(info.buffer);
-      tensor::dispatch(v.dtype(), [&]<typename T>(T) {
-        for (const T& x : v.as<T>()) all[info.name].push_back(static_cast<double>(static_cast<tensor::arithmetic_t<T>>(x)));
-      });
+      all[info.name] = values(executor.view(info.buffer));
     }
     return all;
   }
