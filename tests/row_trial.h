@@ -1,0 +1,209 @@
+// One operation alone, by its reference kernel in fp64: what its row says of splits and sums, which is all that a
+// partitioner knows of it. Each function returns what went wrong, "" if nothing did.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "kintsugi/graph/graph.h"
+#include "kintsugi/kernels/kernel_test_harness.h"
+
+namespace kintsugi::tests {
+
+using kernels::test::Tensor;
+using tensor::Segment;
+using tensor::Shape;
+using tensor::Type;
+
+struct RowTrial {
+  graph::OpRow row;  // a copy: tests bend it
+  std::string kernel;
+  tensor::Attributes attributes;
+  std::vector<Type> ins, outs;
+  std::vector<std::string> names;  // of the inputs
+
+  std::string text() const {
+    std::string t = std::string(row.kind) + "(";
+    for (const Type& in : ins) t += to_string(in.shape);
+    t += ") -> ";
+    for (const Type& out : outs) t += to_string(out.shape);
+    return t + (attributes.empty() ? "" : "  " + to_string(attributes));
+  }
+};
+
+// A split of a dim over ranks: the global positions of each.
+using Cut = std::vector<std::vector<Segment>>;
+
+inline Cut halves(int64_t n) { return {{{0, (n + 1) / 2}}, {{(n + 1) / 2, n / 2}}}; }
+// As causal balance has it: the ends here, the middle there.
+inline Cut zigzag(int64_t n) { return {{{0, 1}, {n - 1, 1}}, {{1, n - 2}}}; }
+// Two blocks of one size, which is more than half.
+inline Cut padded(int64_t n) {
+  const int64_t block = n / 2 + 1;
+  return {{{0, block}}, {{block, n - block}, {-1, 2 * block - n}}};
+}
+
+inline int64_t count(const std::vector<Segment>& segments) { return tensor::DimIndex(segments, 0).local(); }
+
+inline Shape resized(const Shape& shape, std::string_view dim, int64_t size) {
+  std::vector<tensor::Dim> dims = shape.dims();
+  for (tensor::Dim& d : dims)
+    if (d.name == dim) d.size = size;
+  return Shape(dims);
+}
+
+// Calls f(position in the part, position in the whole or -1) for every element of the part of a value.
+template <typename F>
+void for_each_of_part(const Shape& whole, std::string_view dim, const std::vector<Segment>& segments, F&& f) {
+  const auto axis = static_cast<size_t>(whole.find(dim));
+  const tensor::DimIndex index(segments, whole[axis].size);
+  const int64_t local = index.local(), stride = whole.stride(axis), above = whole.elements() / (stride * whole[axis].size);
+  for (int64_t a = 0; a < above; ++a)
+    for (int64_t i = 0; i < local; ++i)
+      for (int64_t b = 0; b < stride; ++b)
+        f((a * local + i) * stride + b, index[i] < 0 ? -1 : (a * whole[axis].size + index[i]) * stride + b);
+}
+
+// The part of a value along a dim, zero at padding; the value itself where it lacks the dim.
+inline Tensor part_of(const Tensor& whole, std::string_view dim, const std::vector<Segment>& segments) {
+  if (!whole.type().shape.has(dim)) return whole;
+  Tensor part(resized(whole.type().shape, dim, count(segments)), whole.type().dtype);
+  for_each_of_part(whole.type().shape, dim, segments, [&](int64_t to, int64_t from) { part.set(to, from < 0 ? 0.0 : whole.get(from)); });
+  return part;
+}
+
+// Operands that a kernel can make sense of: ids within their vocabulary, nothing negative under a root.
+inline std::vector<Tensor> draw(const RowTrial& t, uint64_t seed, int64_t vocab) {
+  std::vector<Tensor> ins;
+  for (size_t i = 0; i < t.ins.size(); ++i) {
+    const Type& type = t.ins[i];
+    const bool flag = type.shape.rank() == 0 && t.row.family == "optimizer";  // factor, finite, updates
+    if (type.dtype == tensor::DType::i32) {
+      const int64_t low = t.names[i] == "labels" ? -1 : 0, high = t.names[i] == "starts" ? 3 : vocab;
+      ins.push_back(kernels::test::random_integers(type.shape, seed + 100 * i, low, high));
+    } else if (flag) {
+      ins.push_back(kernels::test::filled(type.shape, type.dtype, 1.0));
+    } else {
+      ins.push_back(kernels::test::random_tensor(type.shape, type.dtype, seed + 100 * i, 0.1, 1.1));
+    }
+  }
+  return ins;
+}
+
+inline kernels::Numbers numbers_of(const RowTrial& t) {
+  const bool long_enough = !t.ins.empty() && t.ins[0].shape.has("seq") && t.ins[0].shape.size("seq") > 2;
+  return {.seed = 3, .step = 5, .batch_offset = 4, .last = long_enough ? 1 : 0, .learning_rate = 0.01};
+}
+
+// The outputs of one call. `before` is what they held, for calls that add.
+inline std::vector<Tensor> run_row(const RowTrial& t, std::vector<Tensor> ins, const std::vector<Type>& outs,
+                                   std::vector<kernels::NamedIndex> indices = {}, uint32_t accumulate = 0, double before = 0.0) {
+  static const auto reference = kernels::reference_kernels();
+  std::vector<Tensor> made;
+  for (const Type& type : outs) {
+    made.emplace_back(type);
+    if (accumulate) made.back().fill(before);
+  }
+  std::vector<Tensor*> in_pointers, out_pointers;
+  for (Tensor& x : ins) in_pointers.push_back(&x);
+  for (Tensor& y : made) out_pointers.push_back(&y);
+  kernels::test::run_kernel(*reference,
+                            {.kind = t.kernel,
+                             .attributes = t.attributes,
+                             .indices = std::move(indices),
+                             .accumulate = accumulate,
+                             .numbers = numbers_of(t)},
+                            in_pointers, out_pointers);
+  return made;
+}
+
+inline std::string difference(const Tensor& got, const Tensor& want) {
+  for (int64_t i = 0; i < want.elements(); ++i) {
+    const double g = got.get(i), w = want.get(i);
+    if (g == w || std::abs(g - w) <= 1e-12 + 1e-10 * std::abs(w)) continue;
+    return fmt::format("element {} is {}, not {}", i, g, w);
+  }
+  return "";
+}
+
+inline void add_to(Tensor& sum, const Tensor& x, graph::Combiner how) {
+  for (int64_t i = 0; i < sum.elements(); ++i) {
+    const double a = sum.get(i), b = x.get(i), most = std::max(a, b);
+    sum.set(i, how == graph::Combiner::sum   ? a + b
+               : how == graph::Combiner::max ? most
+                                             : most + std::log(std::exp(a - most) + std::exp(b - most)));
+  }
+}
+
+// The dims of any operand that the row lets be split.
+inline std::set<std::string> splittable(const RowTrial& t) {
+  std::set<std::string> dims;
+  for (const auto* list : {&t.ins, &t.outs})
+    for (const Type& type : *list)
+      for (const tensor::Dim& d : type.shape)
+        if (d.size > 1) dims.insert(d.name);
+  for (std::string_view d : t.row.whole) dims.erase(std::string(d));
+  for (const std::string& d : tensor::words(t.attributes.text_or("whole", ""))) dims.erase(d);
+  return dims;
+}
+
+inline int64_t size_of_dim(const RowTrial& t, const std::string& dim) {
+  for (const auto* list : {&t.ins, &t.outs})
+    for (const Type& type : *list)
+      if (type.shape.has(dim)) return type.shape.size(dim);
+  return 0;
+}
+
+// Runs the operation on each part and joins its outputs as the row says: side by side along the dim, or combined.
+inline std::string check_split(const RowTrial& t, const std::string& dim, const Cut& cut, const std::vector<Tensor>& ins,
+                               const std::vector<Tensor>& whole) {
+  const int64_t size = size_of_dim(t, dim);
+  std::vector<Tensor> joined;
+  for (size_t rank = 0; rank < cut.size(); ++rank) {
+    std::vector<Tensor> parts;
+    for (const Tensor& x : ins) parts.push_back(part_of(x, dim, cut[rank]));
+    std::vector<Type> types = t.outs;
+    for (Type& type : types) type.shape = resized(type.shape, dim, count(cut[rank]));
+    const std::vector<Tensor> outs = run_row(t, parts, types, {{dim, tensor::DimIndex(cut[rank], size)}});
+    for (size_t j = 0; j < outs.size(); ++j) {
+      const Shape& shape = t.outs[j].shape;
+      if (rank == 0) joined.push_back(shape.has(dim) ? Tensor(t.outs[j]) : outs[j]);
+      if (shape.has(dim)) {
+        for_each_of_part(shape, dim, cut[rank], [&](int64_t from, int64_t to) {
+          if (to >= 0) joined[j].set(to, outs[j].get(from));
+        });
+      } else if (rank > 0) {
+        add_to(joined[j], outs[j], j < t.row.combine.size() ? t.row.combine[j] : graph::Combiner::sum);
+      }
+    }
+  }
+  for (size_t j = 0; j < whole.size(); ++j)
+    if (const std::string d = difference(joined[j], whole[j]); !d.empty())
+      return fmt::format("{}: split along {}, output {}: {}", t.text(), dim, j, d);
+  return "";
+}
+
+// f(a + b) = f(a) + f(b), where `held` operands stay as they are in a. Integers always do.
+inline std::string check_sum(const RowTrial& t, const std::vector<bool>& held, int64_t vocab) {
+  const std::vector<Tensor> a = draw(t, 1, vocab), drawn = draw(t, 2, vocab);
+  std::vector<Tensor> b = a, both = a;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (held[i] || !tensor::is_floating(a[i].type().dtype)) continue;
+    b[i] = drawn[i];
+    add_to(both[i], b[i], graph::Combiner::sum);
+  }
+  const std::vector<Tensor> right = run_row(t, both, t.outs), fb = run_row(t, b, t.outs);
+  std::vector<Tensor> got = run_row(t, a, t.outs);
+  for (size_t j = 0; j < got.size(); ++j) {
+    add_to(got[j], fb[j], graph::Combiner::sum);
+    if (const std::string d = difference(got[j], right[j]); !d.empty()) return fmt::format("{}: a sum of operands, output {}: {}", t.text(), j, d);
+  }
+  return "";
+}
+
+}  // namespace kintsugi::tests

@@ -1,0 +1,83 @@
+// One trial of every operation in every arrangement of dims that small models have, in training, evaluation and
+// generation; and of those that no model has now.
+#pragma once
+
+#include "kintsugi/models/step.h"
+#include "kintsugi/ops/rows.h"
+#include "tests/row_trial.h"
+#include "tests/small_model.h"
+
+namespace kintsugi::tests {
+
+class RowTrials {
+ public:
+  RowTrials() {
+    for (const auto& [family, activation] : std::vector<std::pair<std::string, std::string>>{
+             {"gpt", "gelu_tanh"}, {"gpt", "gelu"}, {"gpt", "relu"}, {"gpt", "silu"}, {"llama", "silu"}}) {
+      config::Settings s = small_model(family, "fp64");
+      s.model.layers = 1;
+      s.model.activation = activation;
+      s.train.optimizer = activation == "relu" ? "sgd" : "adamw";
+      s.data.reset_at_document = activation == "gelu";
+      const models::Graphs training = models::build_training(s), generation = models::build_generation(s, 2, 5, 8);
+      for (const auto* g : {&training.micro, &training.update, &training.evaluate, &generation.prefill, &generation.decode}) add(**g);
+    }
+    add_others();
+  }
+
+  const std::vector<RowTrial>& list() const { return list_; }
+  static constexpr int64_t kVocab = 65;  // of small_model
+
+ private:
+  void add(const graph::Graph& g) {
+    for (const graph::Op& op : g.ops()) {
+      const std::string_view kind = op.kind();
+      // What has no kernel: memory, and other names for it.
+      if (kind == "state" || kind == "input" || kind == "output" || kind == "rename") continue;
+      RowTrial t = {.row = *op.row, .kernel = std::string(kind == "assign" ? "accumulate" : kind), .attributes = op.attributes,
+                    .ins = {}, .outs = {}, .names = {}};
+      std::string key(kind);
+      for (graph::ValueId v : op.ins) {
+        t.ins.push_back(g.type(v));
+        t.names.push_back(g.value(v).name);
+      }
+      for (graph::ValueId v : op.outs) t.outs.push_back(g.type(v));
+      if (t.outs.empty()) t.outs.push_back(t.ins[0]);
+      for (const auto* list : {&t.ins, &t.outs})
+        for (const Type& type : *list) key += to_string(type.shape);
+      for (const auto& [name, value] : t.attributes.list())
+        if (name == "form" || name == "activation" || name == "inverse") key += to_string(tensor::Attributes{{name, value}});
+      if (seen_.insert(key).second) list_.push_back(std::move(t));
+    }
+  }
+
+  void add_others() {
+    graph::StateTable states;
+    graph::Graph g("others", ops::operations(), states);
+    const Type x_type = {{{"batch", 2}, {"seq", 7}, {"embed", 6}}, tensor::DType::f64}, row_type = {{{"embed", 6}}, tensor::DType::f64};
+    const graph::ValueId x = g.input("x", x_type), y = g.input("y", x_type), row = g.input("row", row_type), one = g.input("one", ops::scalar());
+    g.add({x, y, row});
+    g.scale(x, -0.7);
+    g.sum_to(x, row_type);
+    g.sum_to(x, ops::scalar());
+    g.op("cast", {x}, {{"dtype", "fp64"}});
+    g.make("broadcast", {row}, {x_type});
+    g.fill(0.3, x_type);
+    for (const char* activation : {"gelu", "gelu_tanh", "relu"}) {
+      g.op("gated", {x, y}, {{"activation", activation}});
+      g.make("gated_grad", {x, y, x}, {x_type, x_type}, {{"activation", activation}});
+    }
+    g.apply("loss_scale", {one, one, one}, {{"growth_interval", int64_t{2000}}});
+    // Attention where every query sees every key.
+    const Type q = {{{"batch", 2}, {"seq", 5}, {"kv_heads", 3}, {"group", 2}, {"head_dim", 4}}, tensor::DType::f64};
+    const Type k = {{{"batch", 2}, {"key_seq", 6}, {"kv_heads", 3}, {"head_dim", 4}}, tensor::DType::f64};
+    for (int64_t interleaved : {0, 1}) g.op("rotary", {g.input("q", q)}, {{"theta", 100.0}, {"inverse", interleaved}, {"interleaved", interleaved}});
+    g.apply("attention", {g.input("q", q), g.input("k", k), g.input("v", k)}, {{"causal", int64_t{0}}, {"scale", 0.5}, {"dropout", 0.3}, {"key", "a"}});
+    add(g);
+  }
+
+  std::vector<RowTrial> list_;
+  std::set<std::string> seen_;
+};
+
+}  // namespace kintsugi::tests
