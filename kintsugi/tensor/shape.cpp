@@ -7,7 +7,8 @@ namespace kintsugi::tensor {
 Shape::Shape(std::vector<Dim> dims) : dims_(std::move(dims)) {
   for (size_t i = 0; i < dims_.size(); ++i)
     for (size_t j = 0; j < i; ++j)
-      base::require(dims_[i].name != dims_[j].name, "shape", "{} holds \"{}\" twice", to_string(*this), dims_[i].name);
+      if (dims_[i].name == dims_[j].name)
+        throw base::InternalError("shape", "{} holds \"{}\" twice", to_string(*this), dims_[i].name);
 }
 
 int Shape::find(std::string_view name) const {
@@ -18,7 +19,8 @@ int Shape::find(std::string_view name) const {
 
 int64_t Shape::size(std::string_view name) const {
   const int i = find(name);
-  base::require(i >= 0, "shape", "{} has no dim \"{}\"", to_string(*this), name);
+  // Kernels ask within a step: the text of the error is made only where there is one.
+  if (i < 0) throw base::InternalError("shape", "{} has no dim \"{}\"", to_string(*this), name);
   return dims_[static_cast<size_t>(i)].size;
 }
 
