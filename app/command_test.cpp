@@ -121,6 +121,7 @@ TEST(RunOptions, FileAndSetsInAnyOrder) {
     CLI::App verb;
     const auto options = add_run_options(verb);
     verb.parse(std::vector<std::string>(args.rbegin(), args.rend()));
+    EXPECT_EQ(options->path, path);
     const config::Resolved resolved = read_run(*options);
     EXPECT_EQ(resolved.settings.train.steps, 3);
     EXPECT_EQ(resolved.settings.train.seed, 5u);

@@ -17,20 +17,21 @@ std::shared_ptr<RunOptions> add_run_options(CLI::App& verb) {
   verb.add_option("--set", options->sets, "Values over those of the file, as --set train.steps=100 model.layers=2")
       ->type_name("SECTION.KEY=VALUE");
   verb.footer("The keys of run.toml:\n\n" + config::keys_page());
+  // `--set a.b=c run.toml`: --set takes all that follows, and the file is what has no "=".
+  verb.parse_complete_callback([options] {
+    if (!options->path.empty()) return;
+    const auto file =
+        std::ranges::find_if(options->sets, [](const auto& set) { return set.find('=') == std::string::npos; });
+    if (file == options->sets.end()) return;
+    options->path = *file;
+    options->sets.erase(file);
+  });
   return options;
 }
 
 config::Resolved read_run(const RunOptions& options) {
-  std::string path = options.path;
-  std::vector<std::string> sets = options.sets;
-  if (path.empty()) {
-    // `--set a.b=c run.toml`: --set takes all that follows, and a file is what has no "=".
-    const auto file = std::ranges::find_if(sets, [](const auto& set) { return set.find('=') == std::string::npos; });
-    if (file == sets.end()) throw base::UserError("kintsugi", "no configuration is named; run.toml is missing");
-    path = *file;
-    sets.erase(file);
-  }
-  config::Resolved resolved = config::load(path, sets, base::usable_cores());
+  if (options.path.empty()) throw base::UserError("kintsugi", "no configuration is named; run.toml is missing");
+  config::Resolved resolved = config::load(options.path, options.sets, base::usable_cores());
   for (const std::string& warning : resolved.warnings) fmt::print(stderr, "warning: {}\n", warning);
   return resolved;
 }
