@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "kintsugi/base/processor.h"
+#include "kintsugi/kernels/cpu/peak.h"
 
 namespace kintsugi::app {
 
@@ -17,10 +18,12 @@ std::string version_text() {
       "features:  {}\n"
       "libraries: {}\n"
       "processor: {}, {} core{} usable\n"
-      "units:     {}",
+      "units:     {}\n"
+      "kernels:   {} (Highway), oneDNN",
       KINTSUGI_VERSION, KINTSUGI_BUILD_TYPE, KINTSUGI_COMPILER, KINTSUGI_FEATURES, KINTSUGI_LIBRARIES,
       processor.name.empty() ? "unnamed" : processor.name, cores, cores == 1 ? "" : "s",
-      processor.units.empty() ? "none known" : fmt::format("{}", fmt::join(processor.units, " ")));
+      processor.units.empty() ? "none known" : fmt::format("{}", fmt::join(processor.units, " ")),
+      kernels::cpu::simd_target());
 }
 
 }  // namespace kintsugi::app
