@@ -73,11 +73,14 @@ struct Machine {
       : s(settings), kernels(train::kernels_of(s)), team(static_cast<int>(s.parallel.threads)),
         executor(train::build_program(s, *kernels), *kernels, team) {
     executor.initialize(s.train.seed);
+    tokens_ = executor.input("train", "tokens");
+    labels_ = executor.input("train", "labels");
+    if (executor.has_input("train", "starts")) starts_ = executor.input("train", "starts");
   }
 
   // Tokens and labels that are a function of the step and the sample.
   void fill(int64_t step, int64_t micro_batch) {
-    const auto tokens = executor.input("train", "tokens").as<int32_t>(), labels = executor.input("train", "labels").as<int32_t>();
+    const auto tokens = tokens_.as<int32_t>(), labels = labels_.as<int32_t>();
     const auto key = kernels::random_key(7, "tokens");
     for (size_t i = 0; i < tokens.size(); ++i) {
       const auto at = static_cast<uint64_t>(micro_batch * static_cast<int64_t>(tokens.size())) + i;
@@ -85,10 +88,9 @@ struct Machine {
       tokens[i] = static_cast<int32_t>(word % static_cast<uint32_t>(s.model.vocab));
       labels[i] = word % 11 == 0 ? -1 : static_cast<int32_t>((word / 7) % static_cast<uint32_t>(s.model.vocab));
     }
-    if (executor.has_input("train", "starts")) {
-      const tensor::View starts = executor.input("train", "starts");
-      const int64_t seq = starts.size("seq");
-      for (int64_t i = 0; i < starts.elements(); ++i) starts.as<int32_t>()[static_cast<size_t>(i)] = i % seq >= seq / 2 ? static_cast<int32_t>(seq / 2) : 0;
+    if (starts_.data) {
+      const int64_t seq = s.train.sequence;
+      for (int64_t i = 0; i < starts_.elements(); ++i) starts_.as<int32_t>()[static_cast<size_t>(i)] = i % seq >= seq / 2 ? static_cast<int32_t>(seq / 2) : 0;
     }
   }
 
@@ -121,6 +123,9 @@ struct Machine {
   std::unique_ptr<kernels::KernelSet> kernels;
   base::ThreadTeam team;
   run::Executor executor;
+
+ private:
+  tensor::View tokens_, labels_, starts_;  // int32 [batch seq]; starts has no data where there is no such input
 };
 
 }  // namespace kintsugi::tests

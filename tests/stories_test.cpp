@@ -1,0 +1,102 @@
+// A trained model of others through ours: logits, loss and greedy text as an independent float64 forward pass has them.
+#include "tests/stories.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "kintsugi/evaluate/checkpoint_model.h"
+#include "kintsugi/evaluate/generator.h"
+#include "kintsugi/models/step.h"
+#include "kintsugi/run/evaluate_pass.h"
+#include "kintsugi/train/build_program.h"
+
+namespace kintsugi::tests {
+
+struct StoriesCase {
+  std::string kernels, dtype;
+  int threads;
+  double logit_tolerance, loss_tolerance;  // four times what was measured, or more
+
+  friend std::ostream& operator<<(std::ostream& out, const StoriesCase& c) { return out << c.kernels << " " << c.dtype; }
+};
+
+class Stories : public testing::TestWithParam<StoriesCase> {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::exists(stories_folder() / "expected.json"))
+      GTEST_SKIP() << "there is no " << (stories_folder() / "expected.json");
+    expected = read_json(stories_folder() / "expected.json");
+    ids = expected.at("ids").get<std::vector<int32_t>>();
+    s.model = stories_model();
+    s.train.kernels = GetParam().kernels;
+    s.train.dtype = GetParam().dtype;
+    kernels = train::kernels_of(s);
+    team = std::make_unique<base::ThreadTeam>(GetParam().threads);
+  }
+
+  std::unique_ptr<run::Executor> load(const models::Graphs& graphs) {
+    auto executor = std::make_unique<run::Executor>(evaluate::build_program(graphs, *kernels, team->size()), *kernels, *team);
+    EXPECT_TRUE(load_stories(*executor));
+    return executor;
+  }
+
+  // The largest difference from the stored logits.
+  double difference(std::span<const float> logits, const std::string& name) const {
+    double most = 0;
+    const auto want = expected.at(name).get<std::vector<double>>();
+    EXPECT_EQ(want.size(), 16u);
+    for (size_t i = 0; i < want.size(); ++i) most = std::max(most, std::abs(static_cast<double>(logits[i]) - want[i]));
+    return most;
+  }
+
+  nlohmann::json expected;
+  std::vector<int32_t> ids;
+  config::Settings s;
+  std::unique_ptr<kernels::KernelSet> kernels;
+  std::unique_ptr<base::ThreadTeam> team;
+};
+
+TEST_P(Stories, LogitsOfTheFirstAndLastPosition) {
+  const auto text = std::span(ids);
+  const auto executor = load(models::build_generation(s, 1, 64, s.model.context));
+  evaluate::Generator generator(*executor);
+  const double first = difference(generator.read(text.first(1)), "first_pos_logits_first16");
+  const double last = difference(generator.read(text), "last_pos_logits_first16");
+  fmt::print("stories260K, {} {}: logits differ by {:.2g} at the first position, {:.2g} at the last\n", GetParam().kernels,
+             GetParam().dtype, first, last);
+  EXPECT_LT(first, GetParam().logit_tolerance);
+  EXPECT_LT(last, GetParam().logit_tolerance);
+}
+
+TEST_P(Stories, MeanLoss) {
+  const auto length = static_cast<int64_t>(ids.size()) - 1;
+  const auto executor = load(models::build_evaluation(s, 1, length));
+  const run::LossSum loss = run::run_evaluation(*executor, 1, [&](int64_t) {
+    std::copy_n(ids.begin(), length, executor->input("evaluate", "tokens").as<int32_t>().begin());
+    std::copy_n(ids.begin() + 1, length, executor->input("evaluate", "labels").as<int32_t>().begin());
+  });
+  const double difference = std::abs(loss.mean() - expected.at("mean_nll").get<double>());
+  fmt::print("stories260K, {} {}: the mean loss differs by {:.2g}\n", GetParam().kernels, GetParam().dtype, difference);
+  EXPECT_EQ(loss.count, static_cast<double>(length));
+  EXPECT_LT(difference, GetParam().loss_tolerance);
+}
+
+TEST_P(Stories, GreedyText) {
+  const auto executor = load(models::build_generation(s, 1, 16, s.model.context));
+  evaluate::Generator generator(*executor);
+  std::vector<int32_t> made = {ids[0]};
+  generator.generate(std::span(ids).first(1), {.temperature = 0.0}, [&](int32_t id) {
+    made.push_back(id);
+    return made.size() < ids.size();
+  });
+  EXPECT_EQ(made, ids);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, Stories,
+                         testing::Values(StoriesCase{"cpu", "fp32", 1, 1e-4, 1e-6},
+                                         StoriesCase{"reference", "fp32", 1, 1e-4, 1e-6},
+                                         StoriesCase{"reference", "fp64", 1, 1e-5, 1e-7}),
+                         [](const auto& info) { return info.param.kernels + "_" + info.param.dtype; });
+
+}  // namespace kintsugi::tests
