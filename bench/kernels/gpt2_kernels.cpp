@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <dnnl.hpp>
+#include <functional>
 #include <map>
 #include <thread>
 
