@@ -87,6 +87,9 @@ class Trainer {
       const auto state = nlohmann::json::parse(reader.state(), nullptr, false);
       tokens_ = state.is_object() ? state.value("tokens", int64_t{0}) : 0;
       outcome_.checkpoint = newest->folder;
+      // A kill after a save may have come before best.json.
+      if (state.is_object() && state.contains("best_validation_loss"))
+        set_best(state["best_validation_loss"].get<double>());
       observer_.note(fmt::format("resumed at step {} from {}", step_, newest->folder.string()));
     } else if (!s_.train.init_from.empty()) {
       const std::filesystem::path from = checkpoint::find_checkpoint(s_.train.init_from);
@@ -182,14 +185,19 @@ class Trainer {
 
   void save(const Metrics& m, bool best) {
     nlohmann::ordered_json state = {{"next_step", step_}, {"tokens", tokens_}, {"seed", s_.train.seed}};
+    if (best) state["best_validation_loss"] = *m.validation_loss;
     outcome_.checkpoint = checkpoint::save_states(
         executor_, folder_.path(), step_,
         {.state = state.dump(), .config = config::to_toml(options_.config), .tokenizer = corpus_.tokenizer_json});
-    if (best) {
-      outcome_.best_validation_loss = m.validation_loss;
-      checkpoint::write_best(folder_.path(), {.step = step_, .validation_loss = *m.validation_loss});
-    }
+    if (best) set_best(*m.validation_loss);
     checkpoint::prune(folder_.path(), s_.checkpoint.keep);
+  }
+
+  // The checkpoint of this step is the best so far.
+  void set_best(double validation_loss) {
+    outcome_.best_validation_loss = validation_loss;
+    const checkpoint::Best best = {.step = step_, .validation_loss = validation_loss};
+    if (checkpoint::read_best(folder_.path()) != best) checkpoint::write_best(folder_.path(), best);
   }
 
   std::string stop_reason(double seconds) const {
