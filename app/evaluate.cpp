@@ -31,7 +31,12 @@ void run(const Options& o) {
   const std::string path = o.data.empty() ? s.data.validation : o.data;
   if (path.empty()) throw base::UserError("evaluate", "the run has no validation data; name a token file with --data");
   const auto file = std::make_shared<const data::TokenFile>(path);
-  data::require_vocabulary(*file, data::summarize(*file, model.team.size(), stderr), s.model.vocab);
+  const data::TokenSummary summary = data::summarize(*file, model.team.size(), stderr);
+  const std::string tokenizer = model.reader.tokenizer();
+  if (!tokenizer.empty() && !summary.tokenizer.empty() && summary.tokenizer != data::tokenizer_fingerprint(tokenizer))
+    throw base::UserError("evaluate", "\"{}\" was made with another tokenizer than that of \"{}\"; prepare it with --tokenizer {}/tokenizer.json",
+                          path, model.reader.folder().string(), model.reader.folder().string());
+  data::require_vocabulary(*file, summary, s.model.vocab);
   const data::EvaluationSampler source(
       file, {.sequence = sequence, .reset_at_document = s.data.reset_at_document, .vocab_size = s.model.vocab});
   const auto samples = static_cast<int64_t>(source.num_samples());

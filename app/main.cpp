@@ -1,5 +1,9 @@
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -7,8 +11,20 @@
 #include "app/command.h"
 #include "app/verbs.h"
 
+namespace {
+
+// Warnings go where errors go, in the same form: what is printed on stdout is for other programs too.
+void log_to_stderr() {
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("kintsugi"));
+  spdlog::set_pattern("%l: %v");
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   using namespace kintsugi::app;
+  log_to_stderr();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of the write, not the end of the process
   // The verbs, in the order of the help page.
   constexpr std::array<AddVerb, 7> kVerbs = {add_prepare,  add_check,   add_train, add_generate,
                                              add_evaluate, add_explain, add_show};

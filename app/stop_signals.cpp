@@ -8,9 +8,10 @@ std::atomic<int> StopSignals::count{0};
 
 namespace {
 
-void stop(int signal) {
+void stop(int) {
   StopSignals::count.fetch_add(1);
-  std::signal(signal, SIG_DFL);
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
 }
 
 }  // namespace

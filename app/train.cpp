@@ -51,8 +51,10 @@ void run(const RunOptions& options, bool resume) {
   if (outcome.finished) {
     fmt::print("done: {} steps, in {}\n", outcome.step, folder);
   } else {
-    fmt::print("stopped after step {} ({}); go on with: kintsugi train {} --resume\n", outcome.step, outcome.reason,
-               options.path);
+    std::string sets;
+    for (const std::string& set : options.sets) sets += (sets.empty() ? " --set " : " ") + set;
+    fmt::print("stopped after step {} ({}); go on with: kintsugi train {} --resume{}\n", outcome.step, outcome.reason,
+               options.path, sets);
   }
 }
 

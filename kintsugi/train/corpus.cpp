@@ -8,18 +8,53 @@
 namespace kintsugi::train {
 namespace {
 
-// The tokenizer.json that `prepare` writes beside token files; "" where there is none.
-std::string tokenizer_beside(const std::filesystem::path& prefix) {
-  const std::filesystem::path path = prefix.parent_path() / "tokenizer.json";
-  return std::filesystem::exists(path) ? base::read_file(path) : "";
+struct Opened {
+  std::shared_ptr<const data::TokenFile> file;
+  data::TokenSummary summary;
+};
+
+Opened open(const std::string& path, int64_t threads) {
+  Opened opened = {.file = std::make_shared<const data::TokenFile>(path), .summary = {}};
+  opened.summary = data::summarize(*opened.file, static_cast<int>(threads), stderr);
+  return opened;
 }
 
-std::shared_ptr<const data::TokenFile> open(const std::string& path, const config::Resolved& resolved) {
-  auto file = std::make_shared<const data::TokenFile>(path);
-  const auto threads = static_cast<int>(resolved.settings.parallel.threads);
-  data::require_vocabulary(*file, data::summarize(*file, threads, stderr), resolved.settings.model.vocab);
-  return file;
-}
+// The tokenizer that made all the files, by what is known of it: the fingerprint beside each file, and the
+// tokenizer.json that `prepare` writes into its folder.
+class CommonTokenizer {
+ public:
+  void add(const Opened& opened) {
+    const std::filesystem::path prefix = opened.file->prefix(), path = prefix.parent_path() / "tokenizer.json";
+    const std::string json = std::filesystem::exists(path) ? base::read_file(path) : "";
+    std::string fingerprint = opened.summary.tokenizer;
+    if (!json.empty()) {
+      const std::string beside = data::tokenizer_fingerprint(json);
+      if (!fingerprint.empty() && beside != fingerprint)
+        throw base::UserError("data", "\"{}\" was made with another tokenizer than the \"{}\" beside it; prepare it again",
+                              prefix.string(), path.string());
+      fingerprint = beside;
+    }
+    if (fingerprint.empty()) return;
+    if (fingerprint_.empty()) {
+      fingerprint_ = fingerprint;
+      first_ = prefix;
+    }
+    if (fingerprint != fingerprint_)
+      throw base::UserError("data", "\"{}\" and \"{}\" were made with different tokenizers; prepare both with one",
+                            first_.string(), prefix.string());
+    if (json_.empty()) {
+      json_ = json;
+      path_ = path;
+    }
+  }
+
+  const std::string& json() const { return json_; }  // empty: none was found
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::string fingerprint_, json_;
+  std::filesystem::path first_, path_;
+};
 
 }  // namespace
 
@@ -27,30 +62,30 @@ Corpus open_corpus(config::Resolved& resolved) {
   config::require_data(resolved);
   const config::Settings& s = resolved.settings;
   Corpus corpus;
-  std::filesystem::path first;  // where the tokenizer was found
+  CommonTokenizer tokenizer;
+  std::vector<Opened> train;
+  Opened validation;
   for (const config::DataSource& source : s.data.train) {
-    const std::filesystem::path prefix = data::token_prefix(source.path);
-    const std::string json = tokenizer_beside(prefix);
-    if (!json.empty() && !corpus.tokenizer_json.empty() && json != corpus.tokenizer_json)
-      throw base::UserError("data", "\"{}\" and \"{}\" were made with different tokenizers; prepare both with one",
-                            first.string(), prefix.string());
-    if (!json.empty() && corpus.tokenizer_json.empty()) {
-      corpus.tokenizer_json = json;
-      first = prefix;
-    }
+    train.push_back(open(source.path, s.parallel.threads));
+    tokenizer.add(train.back());
   }
+  if (!s.data.validation.empty()) {
+    validation = open(s.data.validation, s.parallel.threads);
+    tokenizer.add(validation);
+  }
+  corpus.tokenizer_json = tokenizer.json();
   if (!corpus.tokenizer_json.empty()) {
-    config::fill_from_tokenizer(
-        resolved,
-        text::parse_tokenizer(corpus.tokenizer_json, (first.parent_path() / "tokenizer.json").string())->vocab_size());
+    config::fill_from_tokenizer(resolved, text::parse_tokenizer(corpus.tokenizer_json, tokenizer.path().string())->vocab_size());
   } else if (s.model.vocab == 0) {
     throw base::UserError("config", "no tokenizer.json beside \"{}\": set model.vocab to the size of its vocabulary",
                           s.data.train[0].path);
   }
+  for (const Opened& opened : train) data::require_vocabulary(*opened.file, opened.summary, s.model.vocab);
+  if (validation.file) data::require_vocabulary(*validation.file, validation.summary, s.model.vocab);
 
   std::vector<data::WeightedFile> files;
-  for (const config::DataSource& source : s.data.train) {
-    files.push_back({open(source.path, resolved), source.weight});
+  for (size_t i = 0; i < train.size(); ++i) {
+    files.push_back({train[i].file, s.data.train[i].weight});
     corpus.train_tokens += files.back().file->num_tokens();
   }
   corpus.train = std::make_unique<data::Sampler>(std::move(files),
@@ -58,9 +93,9 @@ Corpus open_corpus(config::Resolved& resolved) {
                                                                       .seed = s.train.seed,
                                                                       .reset_at_document = s.data.reset_at_document,
                                                                       .vocab_size = s.model.vocab});
-  if (!s.data.validation.empty())
+  if (validation.file)
     corpus.validation = std::make_unique<data::EvaluationSampler>(
-        open(s.data.validation, resolved),
+        validation.file,
         data::EvaluationOptions{
             .sequence = s.train.sequence, .reset_at_document = s.data.reset_at_document, .vocab_size = s.model.vocab});
   return corpus;

@@ -1,7 +1,5 @@
 #include "kintsugi/train/trainer.h"
 
-#include <spdlog/spdlog.h>
-
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -80,6 +78,9 @@ class Trainer {
     executor_.initialize(s_.train.seed);
     if (const auto best = checkpoint::read_best(folder_.path())) outcome_.best_validation_loss = best->validation_loss;
     const auto newest = options_.resume ? checkpoint::newest_whole(folder_.path()) : std::nullopt;
+    if (options_.resume && !newest && !checkpoint::list(folder_.path()).empty())
+      throw base::UserError("train", "nothing to resume in \"{}\": each of its {} checkpoints is damaged; begin anew in another train.folder",
+                            folder_.path().string(), checkpoint::list(folder_.path()).size());
     if (newest) {
       const checkpoint::CheckpointReader reader(newest->folder);
       checkpoint::load_states(executor_, reader, checkpoint::Load::everything);
@@ -164,12 +165,16 @@ class Trainer {
       corpus_.train->fill(share_.first_sample(static_cast<uint64_t>(step_), m), batch_view(train_in_));
     });
     const std::string what = std::isfinite(metrics.loss) ? "gradient norm" : "loss";
+    std::string next = "nothing was saved yet: try a smaller learning_rate";
+    if (!outcome_.checkpoint.empty()) {
+      // What was bad before the step is in the checkpoint of the step before.
+      const bool saved = where.ends_with("before the step") && outcome_.checkpoint == checkpoint::step_folder(folder_.path(), step_);
+      next = fmt::format("the newest checkpoint, {}, {}", outcome_.checkpoint.string(),
+                         saved ? "holds it too: go on from an older one, or begin anew, with a smaller learning_rate"
+                               : "is whole: try a smaller learning_rate");
+    }
     throw base::UserError("train", "step {}: the {} is not finite; first bad value: {}; {}", step_ + 1, what,
-                          where.empty() ? "none when run again" : where,
-                          outcome_.checkpoint.empty()
-                              ? "nothing was saved yet: try a smaller learning_rate"
-                              : fmt::format("the newest checkpoint, {}, is whole: try a smaller learning_rate",
-                                            outcome_.checkpoint.string()));
+                          where.empty() ? "none when run again" : where, next);
   }
 
   double validation_loss() {
