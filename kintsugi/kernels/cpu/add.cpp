@@ -57,6 +57,7 @@ namespace kintsugi::kernels::cpu {
 HWY_EXPORT(add_part);
 
 bool add_takes(const Operands& o) {
+  if (one_number(o)) return o.ins.size() != 0;
   if (!is_fast(o.outs[0].dtype) || o.ins.size() == 0) return false;
   for (size_t i = 0; i < o.ins.size(); ++i)
     if (o.ins[i].dtype != o.outs[0].dtype || !repeats(o.ins[i].shape, o.outs[0].shape)) return false;
@@ -64,6 +65,12 @@ bool add_takes(const Operands& o) {
 }
 
 void add(const KernelCall& call) {
+  if (call.outs[0].dtype() == tensor::DType::f64) {
+    double sum = 0;
+    for (const tensor::View& x : call.ins) sum += x.as<double>()[0];
+    call.outs[0].as<double>()[0] = sum;
+    return;
+  }
   const auto part = HWY_DYNAMIC_DISPATCH(add_part);
   call.team.for_shares(call.outs[0].elements(), 4096, [&](base::Range r, int) { part(call, r); });
 }

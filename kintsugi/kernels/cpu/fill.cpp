@@ -4,6 +4,10 @@
 
 namespace kintsugi::kernels::cpu {
 
+bool fill_takes(const Operands& o) {
+  return tensor::is_floating(o.outs[0].dtype);
+}
+
 void fill(const KernelCall& call) {
   const tensor::View& y = call.outs[0];
   const double value = call.attributes.number("value");

@@ -11,11 +11,11 @@ namespace {
 
 // Every operation.
 constexpr CpuKernel kKernels[] = {
-    {"fill", fill, output_is_fast},
+    {"fill", fill, fill_takes},
     {"broadcast", broadcast, broadcast_takes},
     {"add", add, add_takes},
     {"scale", scale, first_is_fast},
-    {"sum", sum, sum_takes},
+    {"sum", sum, sum_takes, sum_workspace},
     {"cast", cast, cast_takes},
     {"contract", contract, contract_takes, contract_workspace},
     {"embedding", embedding, second_is_fast},
@@ -42,7 +42,7 @@ constexpr CpuKernel kKernels[] = {
     {"head_grad", head_grad, first_is_fast, head_grad_workspace},
     {"cross_entropy", cross_entropy, cross_entropy_takes},
     {"cross_entropy_grad", cross_entropy_grad, cross_entropy_grad_takes},
-    {"accumulate", accumulate, cast_takes},
+    {"accumulate", accumulate, accumulate_takes},
     {"sum_squares", sum_squares, first_is_fast},
     {"update_scale", update_scale, scalars_take},
     {"adamw", adamw, adamw_takes},
@@ -108,8 +108,8 @@ bool first_is_fast(const Operands& o) {
 bool second_is_fast(const Operands& o) {
   return is_fast(o.ins[1].dtype);
 }
-bool output_is_fast(const Operands& o) {
-  return is_fast(o.outs[0].dtype);
+bool one_number(const Operands& o) {
+  return scalars_take(o) && o.outs[0].shape.elements() == 1;
 }
 
 }  // namespace cpu

@@ -58,9 +58,10 @@ class Scratch {
 bool is_fast(tensor::DType dtype);
 bool first_is_fast(const Operands& o);   // the first input
 bool second_is_fast(const Operands& o);  // the second input
-bool output_is_fast(const Operands& o);  // the first output
+bool one_number(const Operands& o);      // all are fp64, and the first output is a scalar of the run
 
 void fill(const KernelCall& call);
+bool fill_takes(const Operands& o);
 void broadcast(const KernelCall& call);
 bool broadcast_takes(const Operands& o);
 void add(const KernelCall& call);
@@ -68,9 +69,11 @@ bool add_takes(const Operands& o);
 void scale(const KernelCall& call);
 void sum(const KernelCall& call);
 bool sum_takes(const Operands& o);
+int64_t sum_workspace(const KernelShapes& shapes);
 void cast(const KernelCall& call);
 bool cast_takes(const Operands& o);
 void accumulate(const KernelCall& call);
+bool accumulate_takes(const Operands& o);
 
 void contract(const KernelCall& call);
 bool contract_takes(const Operands& o);

@@ -70,8 +70,9 @@ TEST(CpuSum, OverLeadingDimsAndOthers) {
       for (const Shape& shape : {Shape({{"embed", 37}}), Shape({{"seq", 90}, {"embed", 37}}), Shape(),
                                  Shape({{"batch", 7}, {"embed", 37}}), Shape({{"seq", 90}})}) {
         for (const uint32_t accumulate : {0u, 1u})
-          compare({.kind = "sum", .accumulate = accumulate, .threads = 3}, {&x}, {random_tensor(shape, DType::f32, 2)},
-                  {1e-5, 3e-5});
+          for (const DType out : {DType::f32, dtype})
+            compare({.kind = "sum", .accumulate = accumulate, .threads = 3}, {&x}, {random_tensor(shape, out, 2)},
+                    {1e-5, 3e-5});
       }
     }
   });

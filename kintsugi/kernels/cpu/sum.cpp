@@ -11,14 +11,33 @@
 HWY_BEFORE_NAMESPACE();
 namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
-void sum_part(const KernelCall& call, int64_t rows, int64_t columns, base::Range mine) {
-  float* y = reinterpret_cast<float*>(call.outs[0].data);
+namespace {
+struct Add {
+  HWY_INLINE V operator()(V y, V x) const { return hn::Add(y, x); }
+};
+struct Copy {
+  HWY_INLINE V operator()(V x) const { return x; }
+};
+}  // namespace
+
+// `sums`: the output itself, or fp32 memory where the output is narrower.
+void sum_part(const KernelCall& call, float* sums, int64_t rows, int64_t columns, base::Range mine) {
+  const bool narrow = call.outs[0].dtype() != tensor::DType::f32;
   for_type(call.ins[0].dtype(), [&]<typename T>(T) {
     const T* x = reinterpret_cast<const T*>(call.ins[0].data);
     add_columns(
-        rows, mine, call.accumulates(0), y,
+        rows, mine, call.accumulates(0) && !narrow, sums,
         [&](int64_t row, int64_t column) HWY_ATTR { return load(x + row * columns + column); },
         [&](int64_t row, int64_t column) { return static_cast<float>(x[row * columns + column]); });
+  });
+  if (!narrow) return;
+  for_type(call.outs[0].dtype(), [&]<typename T>(T) {
+    T* y = reinterpret_cast<T*>(call.outs[0].data) + mine.begin;
+    if (call.accumulates(0)) {
+      map(Add(), mine.size(), y, y, sums + mine.begin);
+    } else {
+      map(Copy(), mine.size(), y, sums + mine.begin);
+    }
   });
 }
 
@@ -48,20 +67,26 @@ HWY_EXPORT(sum_part);
 HWY_EXPORT(sum_all);
 
 bool sum_takes(const Operands& o) {
-  return is_fast(o.ins[0].dtype) && o.outs[0].dtype == tensor::DType::f32 && repeats(o.outs[0].shape, o.ins[0].shape);
+  return is_fast(o.ins[0].dtype) && is_fast(o.outs[0].dtype) && repeats(o.outs[0].shape, o.ins[0].shape);
+}
+
+int64_t sum_workspace(const KernelShapes& shapes) {
+  return shapes.outs[0].dtype == tensor::DType::f32 ? 0 : shapes.outs[0].shape.elements() * static_cast<int64_t>(sizeof(float));
 }
 
 void sum(const KernelCall& call) {
   const int64_t columns = call.outs[0].elements();
-  if (columns == 1) {
+  const bool narrow = call.outs[0].dtype() != tensor::DType::f32;
+  if (columns == 1 && !narrow) {
     float& y = *reinterpret_cast<float*>(call.outs[0].data);
     const float x = HWY_DYNAMIC_DISPATCH(sum_all)(call);
     y = call.accumulates(0) ? y + x : x;
     return;
   }
   const int64_t rows = columns == 0 ? 0 : call.ins[0].elements() / columns;
+  float* sums = reinterpret_cast<float*>(narrow ? call.workspace.data() : call.outs[0].data);
   const auto part = HWY_DYNAMIC_DISPATCH(sum_part);
-  call.team.for_shares(columns, 16, [&](base::Range r, int) { part(call, rows, columns, r); });
+  call.team.for_shares(columns, 16, [&](base::Range r, int) { part(call, sums, rows, columns, r); });
 }
 
 }  // namespace kintsugi::kernels::cpu
