@@ -98,7 +98,8 @@ ValueId Builder::self_attention(ValueId h, const std::string& name, Positions po
   const ValueId q = linear(h, name + ".query", to_query, "batch seq kv_heads group head_dim", deviation());
   const ValueId k = linear(h, name + ".key", to_key, "batch seq kv_heads head_dim", deviation());
   const ValueId v = linear(h, name + ".value", to_key, "batch seq kv_heads head_dim", deviation());
-  const ValueId o = attention(place(q), place(k), v, name);
+  const ValueId placed_q = place(q), placed_k = place(k);  // in this order with every compiler
+  const ValueId o = attention(placed_q, placed_k, v, name);
   const Shape back = {kv_heads(), group(), head_dim(), embed()};
   return linear(o, name + ".output", back, "batch seq embed", residual_deviation());
 }
