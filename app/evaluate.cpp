@@ -34,8 +34,10 @@ void run(const Options& o) {
   const data::TokenSummary summary = data::summarize(*file, model.team.size(), stderr);
   const std::string tokenizer = model.reader.tokenizer();
   if (!tokenizer.empty() && !summary.tokenizer.empty() && summary.tokenizer != data::tokenizer_fingerprint(tokenizer))
-    throw base::UserError("evaluate", "\"{}\" was made with another tokenizer than that of \"{}\"; prepare it with --tokenizer {}/tokenizer.json",
-                          path, model.reader.folder().string(), model.reader.folder().string());
+    throw base::UserError(
+        "evaluate",
+        "\"{}\" was made with another tokenizer than that of \"{}\"; prepare it with --tokenizer {}/tokenizer.json",
+        path, model.reader.folder().string(), model.reader.folder().string());
   data::require_vocabulary(*file, summary, s.model.vocab);
   const data::EvaluationSampler source(
       file, {.sequence = sequence, .reset_at_document = s.data.reset_at_document, .vocab_size = s.model.vocab});

@@ -14,7 +14,9 @@ namespace {
 
 const std::string kNoValidation = " data.validation= train.evaluate_batches=0";
 
-void write(const fs::path& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
+void write(const fs::path& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
 
 void change_byte(const fs::path& path, size_t at, uint8_t mask) {
   std::string bytes = base::read_file(path);
@@ -55,7 +57,9 @@ class BadInput : public testing::Test {
     EXPECT_EQ(kintsugi("prepare text.txt --tokenizer bytes --output corpus").code, 0);
   }
 
-  Ended kintsugi(const std::string& arguments, const std::string& before = ":") { return run_kintsugi(folder.path(), arguments, before); }
+  Ended kintsugi(const std::string& arguments, const std::string& before = ":") {
+    return run_kintsugi(folder.path(), arguments, before);
+  }
 
   void expect_error(const std::string& arguments, const std::string& lines, const std::string& before = ":") {
     const Ended ended = kintsugi(arguments, before);
@@ -65,7 +69,8 @@ class BadInput : public testing::Test {
 
   // Through the verb that only looks, too.
   void expect_config_error(const std::string& sets, const std::string& line) {
-    for (const char* verb : {"check", "train"}) expect_error(std::string(verb) + " run.toml --set train.folder=other " + sets, line);
+    for (const char* verb : {"check", "train"})
+      expect_error(std::string(verb) + " run.toml --set train.folder=other " + sets, line);
   }
 
   // The run of run.toml, made once.
@@ -91,67 +96,96 @@ TEST_F(BadInput, Keys) {
   EXPECT_EQ(with("[train]\nstepz = 4"), "error: [config] bad.toml:4: unknown key train.stepz; did you mean steps?\n");
   EXPECT_EQ(with("[trian]\nsteps = 4"), "error: [config] bad.toml:3: unknown section [trian]; did you mean [train]?\n");
   EXPECT_EQ(with("[train]\nsteps = \"many\""),
-            "error: [config] bad.toml:4: train.steps = \"many\" is a text; it must be an integer from 1 to 1,000,000,000,000\n");
-  EXPECT_EQ(with("[model]\ndropout = 1.5"), "error: [config] bad.toml:4: model.dropout = 1.5 is out of range; it must be a number from 0 to below 1\n");
+            "error: [config] bad.toml:4: train.steps = \"many\" is a text; it must be an integer from 1 to "
+            "1,000,000,000,000\n");
+  EXPECT_EQ(with("[model]\ndropout = 1.5"),
+            "error: [config] bad.toml:4: model.dropout = 1.5 is out of range; it must be a number from 0 to below 1\n");
   EXPECT_EQ(with("[model]\nembed = 100\nheads = 3"),
-            "error: [config] bad.toml:4: model.embed = 100 is not divisible by model.heads = 3; nearest embed: 99, 102; nearest heads: 2, 4\n");
-  expect_config_error("train.steps=0", "error: [config] --set: train.steps = 0 is out of range; it must be an integer from 1 to 1,000,000,000,000\n");
-  expect_config_error("model.context=8", "error: [config] --set: train.sequence = 16 is longer than model.context = 8; lower sequence or raise context\n");
-  expect_config_error("model.vocab=100", "error: [config] --set: model.vocab = 100 is less than the 257 of the data's tokenizer; raise it, or leave it out\n");
+            "error: [config] bad.toml:4: model.embed = 100 is not divisible by model.heads = 3; nearest embed: 99, "
+            "102; nearest heads: 2, 4\n");
+  expect_config_error(
+      "train.steps=0",
+      "error: [config] --set: train.steps = 0 is out of range; it must be an integer from 1 to 1,000,000,000,000\n");
+  expect_config_error(
+      "model.context=8",
+      "error: [config] --set: train.sequence = 16 is longer than model.context = 8; lower sequence or raise context\n");
+  expect_config_error("model.vocab=100",
+                      "error: [config] --set: model.vocab = 100 is less than the 257 of the data's tokenizer; raise "
+                      "it, or leave it out\n");
   expect_error("train nowhere.toml", "error: [file] cannot open \"nowhere.toml\": No such file or directory\n");
   EXPECT_FALSE(fs::exists(folder / "other/metrics.jsonl"));
 }
 
 TEST_F(BadInput, TokenFiles) {
-  const auto fresh = [&] { fs::copy(folder / "corpus", folder / "bad", fs::copy_options::overwrite_existing | fs::copy_options::recursive); };
+  const auto fresh = [&] {
+    fs::copy(folder / "corpus", folder / "bad", fs::copy_options::overwrite_existing | fs::copy_options::recursive);
+  };
   const std::string use = "data.train=bad/train";
   fresh();
   fs::resize_file(folder / "bad/train.bin", fs::file_size(folder / "corpus/train.bin") - 10);
   const auto bytes = fs::file_size(folder / "corpus/train.bin");
-  expect_config_error(use, "error: [tokens] \"bad/train.bin\" has " + std::to_string(bytes - 10) + " bytes, but its index describes " +
-                               std::to_string(bytes) + ": it is cut short; make it anew with prepare\n");
+  expect_config_error(use, "error: [tokens] \"bad/train.bin\" has " + std::to_string(bytes - 10) +
+                               " bytes, but its index describes " + std::to_string(bytes) +
+                               ": it is cut short; make it anew with prepare\n");
   fresh();
   fs::resize_file(folder / "bad/train.idx", 30);
-  expect_config_error(use, "error: [tokens] \"bad/train.idx\" is cut short: 30 bytes, its header alone has 34; make it anew with prepare\n");
+  expect_config_error(
+      use,
+      "error: [tokens] \"bad/train.idx\" is cut short: 30 bytes, its header alone has 34; make it anew with prepare\n");
   fresh();
   change_byte(folder / "bad/train.idx", 0, 1);
-  expect_config_error(use, "error: [tokens] \"bad/train.idx\" is no index of a token file: it does not begin with \"MMIDIDX\"\n");
+  expect_config_error(
+      use, "error: [tokens] \"bad/train.idx\" is no index of a token file: it does not begin with \"MMIDIDX\"\n");
   fresh();
   change_byte(folder / "bad/train.idx", 34, 1);  // the length of the only document
-  expect_config_error(use, "error: [tokens] \"bad/train.bin\" has " + std::to_string(bytes) + " bytes, but its index describes " +
-                               std::to_string(bytes + (bytes / 2 % 2 ? -2 : 2)) + (bytes / 2 % 2 ? ": they do not belong together" : ": it is cut short") +
+  expect_config_error(use, "error: [tokens] \"bad/train.bin\" has " + std::to_string(bytes) +
+                               " bytes, but its index describes " + std::to_string(bytes + (bytes / 2 % 2 ? -2 : 2)) +
+                               (bytes / 2 % 2 ? ": they do not belong together" : ": it is cut short") +
                                "; make it anew with prepare\n");
   fresh();
   fs::remove(folder / "bad/train.idx");
-  expect_config_error(use, "error: [tokens] \"bad/train.idx\" is missing beside \"train.bin\"; a token file is a .bin and an .idx of one name\n");
+  expect_config_error(use,
+                      "error: [tokens] \"bad/train.idx\" is missing beside \"train.bin\"; a token file is a .bin and "
+                      "an .idx of one name\n");
   expect_config_error("data.train=nowhere/train",
-                      "error: [tokens] there is no token file \"nowhere/train\" (.bin and .idx); \"kintsugi prepare\" makes one from text\n");
+                      "error: [tokens] there is no token file \"nowhere/train\" (.bin and .idx); \"kintsugi prepare\" "
+                      "makes one from text\n");
   // A file of another program: nothing beside it but the ids.
   fresh();
   for (const char* name : {"bad/train.json", "bad/tokenizer.json"}) fs::remove(folder / name);
-  expect_config_error(use + " model.vocab=100" + kNoValidation, "error: [data] \"bad/train.bin\" holds the id 120, but the model's vocabulary has 100; vocab must be at least 121\n");
-  expect_config_error(use + kNoValidation, "error: [config] no tokenizer.json beside \"bad/train\": set model.vocab to the size of its vocabulary\n");
+  expect_config_error(use + " model.vocab=100" + kNoValidation,
+                      "error: [data] \"bad/train.bin\" holds the id 120, but the model's vocabulary has 100; vocab "
+                      "must be at least 121\n");
+  expect_config_error(
+      use + kNoValidation,
+      "error: [config] no tokenizer.json beside \"bad/train\": set model.vocab to the size of its vocabulary\n");
 }
 
 TEST_F(BadInput, Tokenizers) {
   ASSERT_EQ(kintsugi("prepare text.txt --tokenizer chars --output chars").code, 0);
   const std::string differ = " were made with different tokenizers; prepare both with one\n";
-  expect_config_error("'data.train=[\"corpus/train\", \"chars/train\"]'", "error: [data] \"corpus/train\" and \"chars/train\"" + differ);
-  expect_config_error("data.validation=chars/validation", "error: [data] \"corpus/train\" and \"chars/validation\"" + differ);
+  expect_config_error("'data.train=[\"corpus/train\", \"chars/train\"]'",
+                      "error: [data] \"corpus/train\" and \"chars/train\"" + differ);
+  expect_config_error("data.validation=chars/validation",
+                      "error: [data] \"corpus/train\" and \"chars/validation\"" + differ);
   train();
   expect_error("evaluate run --data chars/validation",
-               "error: [evaluate] \"chars/validation\" was made with another tokenizer than that of \"run/step_00000003\"; prepare it with "
+               "error: [evaluate] \"chars/validation\" was made with another tokenizer than that of "
+               "\"run/step_00000003\"; prepare it with "
                "--tokenizer run/step_00000003/tokenizer.json\n");
   // Only the fingerprint is left to tell.
   fs::remove(folder / "chars/tokenizer.json");
-  expect_config_error("data.validation=chars/validation", "error: [data] \"corpus/train\" and \"chars/validation\"" + differ);
+  expect_config_error("data.validation=chars/validation",
+                      "error: [data] \"corpus/train\" and \"chars/validation\"" + differ);
   fs::copy_file(folder / "corpus/tokenizer.json", folder / "chars/tokenizer.json");
   expect_config_error("data.validation=chars/validation",
-                      "error: [data] \"chars/validation\" was made with another tokenizer than the \"chars/tokenizer.json\" beside it; prepare it again\n");
+                      "error: [data] \"chars/validation\" was made with another tokenizer than the "
+                      "\"chars/tokenizer.json\" beside it; prepare it again\n");
   fs::remove(folder / "corpus/train.json");
   fs::remove(folder / "corpus/validation.json");
   fs::resize_file(folder / "corpus/tokenizer.json", 20);
-  const std::string damaged = "corpus/tokenizer.json: the JSON ends too early, after 20 bytes; the file seems to be cut off\n";
+  const std::string damaged =
+      "corpus/tokenizer.json: the JSON ends too early, after 20 bytes; the file seems to be cut off\n";
   expect_config_error("", "error: [tokenizer] " + damaged);
   expect_error("prepare text.txt --tokenizer corpus/tokenizer.json --output more", "error: [tokenizer] " + damaged);
 }
@@ -162,7 +196,8 @@ TEST_F(BadInput, ADamagedCheckpoint) {
   damage(weights(3), "embedding.table");
   const auto said = [](const std::string& run, int step) {
     return "[checkpoint] \"" + run + "/step_0000000" + std::to_string(step) +
-           "/rank_00000.safetensors\": tensor \"embedding.table\" is damaged: its checksum is #, the index says #; load another step\n";
+           "/rank_00000.safetensors\": tensor \"embedding.table\" is damaged: its checksum is #, the index says #; "
+           "load another step\n";
   };
   expect_error("generate run/step_00000003 --length 1", "error: " + said("run", 3));
   expect_error("evaluate run/step_00000003", "error: " + said("run", 3));
@@ -184,11 +219,16 @@ TEST_F(BadInput, ADamagedCheckpoint) {
   for (int step = 1; step <= 4; ++step) damage(weights(step), "embedding.table");
   const std::string metrics = base::read_file(folder / "run/metrics.jsonl");
   std::string all;
-  for (int step = 4; step >= 1; --step) all += "warning: step " + std::to_string(step) + " is skipped: " + said("run", step);
+  for (int step = 4; step >= 1; --step)
+    all += "warning: step " + std::to_string(step) + " is skipped: " + said("run", step);
   expect_error("train run.toml --resume --set train.steps=5",
-               all + "error: [train] nothing to resume in \"run\": each of its 4 checkpoints is damaged; begin anew in another train.folder\n");
+               all +
+                   "error: [train] nothing to resume in \"run\": each of its 4 checkpoints is damaged; begin anew in "
+                   "another train.folder\n");
   EXPECT_EQ(base::read_file(folder / "run/metrics.jsonl"), metrics);
-  expect_error("generate run", all + "error: [checkpoint] \"run\" holds no whole checkpoint; a checkpoint or a run's folder is needed\n");
+  expect_error(
+      "generate run",
+      all + "error: [checkpoint] \"run\" holds no whole checkpoint; a checkpoint or a run's folder is needed\n");
 }
 
 TEST_F(BadInput, AFullDisk) {
@@ -208,32 +248,40 @@ TEST_F(BadInput, AFullDisk) {
 
 TEST_F(BadInput, AFolderThatCannotBeWritten) {
   write(folder / "file", "");
-  expect_error("train run.toml --set train.folder=file/run", "error: [file] cannot make folder \"file/run\": Not a directory\n");
+  expect_error("train run.toml --set train.folder=file/run",
+               "error: [file] cannot make folder \"file/run\": Not a directory\n");
   fs::create_directories(folder / "odd/.lock");
   expect_error("train run.toml --set train.folder=odd", "error: [file] cannot write \"odd/.lock\": Is a directory\n");
   fs::create_directories(folder / "late/config.toml.part");
-  expect_error("train run.toml --set train.folder=late", "error: [file] cannot write \"late/config.toml.part\": Is a directory\n");
+  expect_error("train run.toml --set train.folder=late",
+               "error: [file] cannot write \"late/config.toml.part\": Is a directory\n");
   train();
   fs::remove(folder / "run/metrics.jsonl");
   fs::create_directories(folder / "run/metrics.jsonl");
-  expect_error("train run.toml --resume --set train.steps=4", "error: [file] cannot read \"run/metrics.jsonl\": Is a directory\n");
+  expect_error("train run.toml --resume --set train.steps=4",
+               "error: [file] cannot read \"run/metrics.jsonl\": Is a directory\n");
   if (::geteuid() == 0) return;  // who may write everywhere
   fs::permissions(folder / "late", fs::perms::owner_read | fs::perms::owner_exec);
-  expect_error("train run.toml --set train.folder=late/run", "error: [file] cannot make folder \"late/run\": Permission denied\n");
+  expect_error("train run.toml --set train.folder=late/run",
+               "error: [file] cannot make folder \"late/run\": Permission denied\n");
   fs::permissions(folder / "late", fs::perms::owner_all);
 }
 
 TEST_F(BadInput, AUsedFolder) {
   train();
   const std::string before = base::read_file(folder / "run/metrics.jsonl");
-  expect_error("train run.toml", "error: [train] \"run\" holds a run already; --resume goes on with it, or set another train.folder\n");
+  expect_error("train run.toml",
+               "error: [train] \"run\" holds a run already; --resume goes on with it, or set another train.folder\n");
   const auto refused = [](const std::string& what) {
-    return "error: [resume] --set: " + what + "; a run goes on with what it began with: set it back, or train in another folder\n";
+    return "error: [resume] --set: " + what +
+           "; a run goes on with what it began with: set it back, or train in another folder\n";
   };
   expect_error("train run.toml --resume --set train.seed=3", refused("train.seed is 3, was 1"));
-  expect_error("train run.toml --resume --set model.heads=4 model.kv_heads=4", refused("model.heads is 4, was 2; model.kv_heads is 4, was 2"));
+  expect_error("train run.toml --resume --set model.heads=4 model.kv_heads=4",
+               refused("model.heads is 4, was 2; model.kv_heads is 4, was 2"));
   expect_error("train run.toml --resume --set train.global_batch=4", refused("train.global_batch is 4, was 2"));
-  expect_error("train run.toml --resume --set train.folder=new", "error: [train] nothing to resume in \"new\": it has no config.toml; start without --resume\n");
+  expect_error("train run.toml --resume --set train.folder=new",
+               "error: [train] nothing to resume in \"new\": it has no config.toml; start without --resume\n");
   EXPECT_EQ(base::read_file(folder / "run/metrics.jsonl"), before);
 }
 
@@ -243,27 +291,32 @@ TEST_F(BadInput, LessMemoryThanTheProgramNeeds) {
   std::smatch found;
   ASSERT_TRUE(std::regex_search(check, found, std::regex("# +peak +[0-9]+ bytes \\((.*)\\)")));
   expect_error("train run.toml" + sets,
-               "error: [run] the system does not give the " + found[1].str() + " that the program needs; a smaller train.micro_batch needs less\n",
+               "error: [run] the system does not give the " + found[1].str() +
+                   " that the program needs; a smaller train.micro_batch needs less\n",
                "ulimit -v 600000");
 }
 
 TEST_F(BadInput, ALossThatIsNotFinite) {
   // Every weight leaves the range of fp32 in the first update.
   expect_error("train run.toml --set train.folder=a train.learning_rate=1e39" + kNoValidation,
-               "error: [train] step 2: the loss is not finite; first bad value: weight embedding.table, before the step; the newest checkpoint, "
+               "error: [train] step 2: the loss is not finite; first bad value: weight embedding.table, before the "
+               "step; the newest checkpoint, "
                "a/step_00000001, holds it too: go on from an older one, or begin anew, with a smaller learning_rate\n");
   expect_error("train run.toml --set train.folder=b train.learning_rate=1e39 checkpoint.every=0" + kNoValidation,
-               "error: [train] step 2: the loss is not finite; first bad value: weight embedding.table, before the step; nothing was saved yet: try a smaller learning_rate\n");
+               "error: [train] step 2: the loss is not finite; first bad value: weight embedding.table, before the "
+               "step; nothing was saved yet: try a smaller learning_rate\n");
   // The weights are finite; their products are not.
   expect_error("train run.toml --set train.folder=c train.learning_rate=1e25 train.kernels=reference" + kNoValidation,
-               "error: [train] step 2: the loss is not finite; first bad value: layer 0, forward: contract makes add of micro-batch 0; the newest checkpoint, "
+               "error: [train] step 2: the loss is not finite; first bad value: layer 0, forward: contract makes add "
+               "of micro-batch 0; the newest checkpoint, "
                "c/step_00000001, is whole: try a smaller learning_rate\n");
 }
 
 TEST_F(BadInput, TwoRunsInOneFolder) {
   Process first(folder.path(), "train run.toml --set train.steps=1000000 checkpoint.every=0");
   ASSERT_TRUE(first.wait_for([&] { return fs::exists(folder / "run/metrics.jsonl"); }));
-  const std::string taken = "error: [file] another process trains in \"run\"; wait for it, or set another train.folder\n";
+  const std::string taken =
+      "error: [file] another process trains in \"run\"; wait for it, or set another train.folder\n";
   expect_error("train run.toml", taken);
   expect_error("train run.toml --resume", taken);
   ASSERT_TRUE(first.runs());
@@ -277,7 +330,8 @@ TEST_F(BadInput, SignalsFinishTheStepAndSave) {
     fs::remove_all(folder / "run");
     Process process(folder.path(), "train run.toml --set train.steps=1000000 checkpoint.every=0");
     const auto lines = [&] {
-      const std::string text = fs::exists(folder / "run/metrics.jsonl") ? base::read_file(folder / "run/metrics.jsonl") : "";
+      const std::string text =
+          fs::exists(folder / "run/metrics.jsonl") ? base::read_file(folder / "run/metrics.jsonl") : "";
       return std::count(text.begin(), text.end(), '\n');
     };
     ASSERT_TRUE(process.wait_for([&] { return lines() > 2; }));
@@ -286,11 +340,14 @@ TEST_F(BadInput, SignalsFinishTheStepAndSave) {
     EXPECT_EQ(ended.code, 0);
     EXPECT_EQ(complaints(ended.err), "");
     const std::string step = std::to_string(lines()), padded = std::string(8 - step.size(), '0') + step;
-    EXPECT_EQ(ended.out, "checkpoint run/step_" + padded + "\nstopped after step " + step +
-                             " (signal); go on with: kintsugi train run.toml --resume --set train.steps=1000000 checkpoint.every=0\n");
+    EXPECT_EQ(
+        ended.out,
+        "checkpoint run/step_" + padded + "\nstopped after step " + step +
+            " (signal); go on with: kintsugi train run.toml --resume --set train.steps=1000000 checkpoint.every=0\n");
     const Ended resumed = kintsugi("train run.toml --resume --set train.steps=" + std::to_string(lines() + 1));
     EXPECT_EQ(resumed.code, 0);
-    EXPECT_NE(resumed.err.find("resumed at step " + step + " from run/step_" + padded + "\n"), std::string::npos) << resumed.err;
+    EXPECT_NE(resumed.err.find("resumed at step " + step + " from run/step_" + padded + "\n"), std::string::npos)
+        << resumed.err;
   }
 }
 
@@ -298,7 +355,9 @@ TEST_F(BadInput, ASecondSignalEndsAtOnce) {
   for (const auto& [one, two] : {std::pair{SIGINT, SIGINT}, std::pair{SIGTERM, SIGINT}}) {
     fs::remove_all(folder / "run");
     // A step takes minutes.
-    Process process(folder.path(), "train run.toml --set train.kernels=reference model.embed=256 model.layers=4 train.global_batch=64 train.sequence=256");
+    Process process(folder.path(),
+                    "train run.toml --set train.kernels=reference model.embed=256 model.layers=4 train.global_batch=64 "
+                    "train.sequence=256");
     ASSERT_TRUE(process.wait_for([&] { return fs::exists(folder / "run/metrics.jsonl"); }));
     process.send(one);
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -307,7 +366,8 @@ TEST_F(BadInput, ASecondSignalEndsAtOnce) {
     ASSERT_TRUE(process.wait_for([&] { return !process.runs(); }));
     const Ended ended = process.wait();
     EXPECT_EQ(ended.signal, two);
-    for (const auto& entry : fs::directory_iterator(folder / "run")) EXPECT_NE(entry.path().filename().string().substr(0, 5), "step_");
+    for (const auto& entry : fs::directory_iterator(folder / "run"))
+      EXPECT_NE(entry.path().filename().string().substr(0, 5), "step_");
   }
 }
 

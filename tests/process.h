@@ -52,8 +52,8 @@ class Process {
   Process(const fs::path& folder, const std::string& arguments, const std::string& before = ":") : folder_(folder) {
     static int number = 0;
     name_ = "process_" + std::to_string(++number);
-    const std::string command = "cd '" + folder.string() + "' && " + before + " && exec " + KINTSUGI_BINARY + " " + arguments + " > " +
-                                name_ + ".out 2> " + name_ + ".err < /dev/null";
+    const std::string command = "cd '" + folder.string() + "' && " + before + " && exec " + KINTSUGI_BINARY + " " +
+                                arguments + " > " + name_ + ".out 2> " + name_ + ".err < /dev/null";
     pid_ = ::fork();
     if (pid_ == 0) {
       ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);

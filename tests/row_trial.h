@@ -39,16 +39,22 @@ struct RowTrial {
 // A split of a dim over ranks: the global positions of each.
 using Cut = std::vector<std::vector<Segment>>;
 
-inline Cut halves(int64_t n) { return {{{0, (n + 1) / 2}}, {{(n + 1) / 2, n / 2}}}; }
+inline Cut halves(int64_t n) {
+  return {{{0, (n + 1) / 2}}, {{(n + 1) / 2, n / 2}}};
+}
 // As causal balance has it: the ends here, the middle there.
-inline Cut zigzag(int64_t n) { return {{{0, 1}, {n - 1, 1}}, {{1, n - 2}}}; }
+inline Cut zigzag(int64_t n) {
+  return {{{0, 1}, {n - 1, 1}}, {{1, n - 2}}};
+}
 // Two blocks of one size, which is more than half.
 inline Cut padded(int64_t n) {
   const int64_t block = n / 2 + 1;
   return {{{0, block}}, {{block, n - block}, {-1, 2 * block - n}}};
 }
 
-inline int64_t count(const std::vector<Segment>& segments) { return tensor::DimIndex(segments, 0).local(); }
+inline int64_t count(const std::vector<Segment>& segments) {
+  return tensor::DimIndex(segments, 0).local();
+}
 
 inline Shape resized(const Shape& shape, std::string_view dim, int64_t size) {
   std::vector<tensor::Dim> dims = shape.dims();
@@ -62,7 +68,8 @@ template <typename F>
 void for_each_of_part(const Shape& whole, std::string_view dim, const std::vector<Segment>& segments, F&& f) {
   const auto axis = static_cast<size_t>(whole.find(dim));
   const tensor::DimIndex index(segments, whole[axis].size);
-  const int64_t local = index.local(), stride = whole.stride(axis), above = whole.elements() / (stride * whole[axis].size);
+  const int64_t local = index.local(), stride = whole.stride(axis),
+                above = whole.elements() / (stride * whole[axis].size);
   for (int64_t a = 0; a < above; ++a)
     for (int64_t i = 0; i < local; ++i)
       for (int64_t b = 0; b < stride; ++b)
@@ -73,7 +80,8 @@ void for_each_of_part(const Shape& whole, std::string_view dim, const std::vecto
 inline Tensor part_of(const Tensor& whole, std::string_view dim, const std::vector<Segment>& segments) {
   if (!whole.type().shape.has(dim)) return whole;
   Tensor part(resized(whole.type().shape, dim, count(segments)), whole.type().dtype);
-  for_each_of_part(whole.type().shape, dim, segments, [&](int64_t to, int64_t from) { part.set(to, from < 0 ? 0.0 : whole.get(from)); });
+  for_each_of_part(whole.type().shape, dim, segments,
+                   [&](int64_t to, int64_t from) { part.set(to, from < 0 ? 0.0 : whole.get(from)); });
   return part;
 }
 
@@ -102,7 +110,8 @@ inline kernels::Numbers numbers_of(const RowTrial& t) {
 
 // The outputs of one call. `before` is what they held, for calls that add.
 inline std::vector<Tensor> run_row(const RowTrial& t, std::vector<Tensor> ins, const std::vector<Type>& outs,
-                                   std::vector<kernels::NamedIndex> indices = {}, uint32_t accumulate = 0, double before = 0.0) {
+                                   std::vector<kernels::NamedIndex> indices = {}, uint32_t accumulate = 0,
+                                   double before = 0.0) {
   static const auto reference = kernels::reference_kernels();
   std::vector<Tensor> made;
   for (const Type& type : outs) {
@@ -160,8 +169,8 @@ inline int64_t size_of_dim(const RowTrial& t, const std::string& dim) {
 }
 
 // Runs the operation on each part and joins its outputs as the row says: side by side along the dim, or combined.
-inline std::string check_split(const RowTrial& t, const std::string& dim, const Cut& cut, const std::vector<Tensor>& ins,
-                               const std::vector<Tensor>& whole) {
+inline std::string check_split(const RowTrial& t, const std::string& dim, const Cut& cut,
+                               const std::vector<Tensor>& ins, const std::vector<Tensor>& whole) {
   const int64_t size = size_of_dim(t, dim);
   std::vector<Tensor> joined;
   for (size_t rank = 0; rank < cut.size(); ++rank) {
@@ -201,7 +210,8 @@ inline std::string check_sum(const RowTrial& t, const std::vector<bool>& held, i
   std::vector<Tensor> got = run_row(t, a, t.outs);
   for (size_t j = 0; j < got.size(); ++j) {
     add_to(got[j], fb[j], graph::Combiner::sum);
-    if (const std::string d = difference(got[j], right[j]); !d.empty()) return fmt::format("{}: a sum of operands, output {}: {}", t.text(), j, d);
+    if (const std::string d = difference(got[j], right[j]); !d.empty())
+      return fmt::format("{}: a sum of operands, output {}: {}", t.text(), j, d);
   }
   return "";
 }

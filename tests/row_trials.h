@@ -20,7 +20,9 @@ class RowTrials {
       s.train.optimizer = activation == "relu" ? "sgd" : "adamw";
       s.data.reset_at_document = activation == "gelu";
       const models::Graphs training = models::build_training(s), generation = models::build_generation(s, 2, 5, 8);
-      for (const auto* g : {&training.micro, &training.update, &training.evaluate, &generation.prefill, &generation.decode}) add(**g);
+      for (const auto* g :
+           {&training.micro, &training.update, &training.evaluate, &generation.prefill, &generation.decode})
+        add(**g);
     }
     add_others();
   }
@@ -34,8 +36,12 @@ class RowTrials {
       const std::string_view kind = op.kind();
       // What has no kernel: memory, and other names for it.
       if (kind == "state" || kind == "input" || kind == "output" || kind == "rename") continue;
-      RowTrial t = {.row = *op.row, .kernel = std::string(kind == "assign" ? "accumulate" : kind), .attributes = op.attributes,
-                    .ins = {}, .outs = {}, .names = {}};
+      RowTrial t = {.row = *op.row,
+                    .kernel = std::string(kind == "assign" ? "accumulate" : kind),
+                    .attributes = op.attributes,
+                    .ins = {},
+                    .outs = {},
+                    .names = {}};
       std::string key(kind);
       for (graph::ValueId v : op.ins) {
         t.ins.push_back(g.type(v));
@@ -46,7 +52,8 @@ class RowTrials {
       for (const auto* list : {&t.ins, &t.outs})
         for (const Type& type : *list) key += to_string(type.shape);
       for (const auto& [name, value] : t.attributes.list())
-        if (name == "form" || name == "activation" || name == "inverse") key += to_string(tensor::Attributes{{name, value}});
+        if (name == "form" || name == "activation" || name == "inverse")
+          key += to_string(tensor::Attributes{{name, value}});
       if (seen_.insert(key).second) list_.push_back(std::move(t));
     }
   }
@@ -54,8 +61,10 @@ class RowTrials {
   void add_others() {
     graph::StateTable states;
     graph::Graph g("others", ops::operations(), states);
-    const Type x_type = {{{"batch", 2}, {"seq", 7}, {"embed", 6}}, tensor::DType::f64}, row_type = {{{"embed", 6}}, tensor::DType::f64};
-    const graph::ValueId x = g.input("x", x_type), y = g.input("y", x_type), row = g.input("row", row_type), one = g.input("one", ops::scalar());
+    const Type x_type = {{{"batch", 2}, {"seq", 7}, {"embed", 6}}, tensor::DType::f64},
+               row_type = {{{"embed", 6}}, tensor::DType::f64};
+    const graph::ValueId x = g.input("x", x_type), y = g.input("y", x_type), row = g.input("row", row_type),
+                         one = g.input("one", ops::scalar());
     g.add({x, y, row});
     g.scale(x, -0.7);
     g.sum_to(x, row_type);
@@ -71,8 +80,10 @@ class RowTrials {
     // Attention where every query sees every key.
     const Type q = {{{"batch", 2}, {"seq", 5}, {"kv_heads", 3}, {"group", 2}, {"head_dim", 4}}, tensor::DType::f64};
     const Type k = {{{"batch", 2}, {"key_seq", 6}, {"kv_heads", 3}, {"head_dim", 4}}, tensor::DType::f64};
-    for (int64_t interleaved : {0, 1}) g.op("rotary", {g.input("q", q)}, {{"theta", 100.0}, {"inverse", interleaved}, {"interleaved", interleaved}});
-    g.apply("attention", {g.input("q", q), g.input("k", k), g.input("v", k)}, {{"causal", int64_t{0}}, {"scale", 0.5}, {"dropout", 0.3}, {"key", "a"}});
+    for (int64_t interleaved : {0, 1})
+      g.op("rotary", {g.input("q", q)}, {{"theta", 100.0}, {"inverse", interleaved}, {"interleaved", interleaved}});
+    g.apply("attention", {g.input("q", q), g.input("k", k), g.input("v", k)},
+            {{"causal", int64_t{0}}, {"scale", 0.5}, {"dropout", 0.3}, {"key", "a"}});
     add(g);
   }
 

@@ -47,7 +47,8 @@ std::string check_all_splits(const RowTrial& t) {
 
 std::string check_sums(const RowTrial& t) {
   if (t.row.additive)
-    if (std::string wrong = check_sum(t, std::vector<bool>(t.ins.size(), false), RowTrials::kVocab); !wrong.empty()) return wrong;
+    if (std::string wrong = check_sum(t, std::vector<bool>(t.ins.size(), false), RowTrials::kVocab); !wrong.empty())
+      return wrong;
   if (!t.row.linear) return "";
   for (size_t i = 0; i < t.ins.size(); ++i) {
     std::vector<bool> held(t.ins.size(), true);
@@ -87,7 +88,8 @@ TEST(Rows, SplitAlongEachDimAsWhole) {
     EXPECT_EQ(check_all_splits(t), "");
     for (const std::string& d : splittable(t)) ++dims[d];
   }
-  for (const char* d : {"batch", "seq", "embed", "ffn", "vocab", "kv_heads", "group", "head_dim"}) EXPECT_GT(dims[d], 3) << d;
+  for (const char* d : {"batch", "seq", "embed", "ffn", "vocab", "kv_heads", "group", "head_dim"})
+    EXPECT_GT(dims[d], 3) << d;
 }
 
 TEST(Rows, SquaresOfPartsAddUp) {
@@ -100,7 +102,8 @@ TEST(Rows, SquaresOfPartsAddUp) {
       std::vector<Tensor> sum = {kernels::test::filled({}, tensor::DType::f64, 0)};
       for (const auto& segments : padded(d.size)) {
         const Tensor part = part_of(ins[0], d.name, segments);
-        std::vector<Tensor> outs = run_row(t, {part}, {{{{"block", (part.elements() + 1023) / 1024}}, tensor::DType::f64}});
+        std::vector<Tensor> outs =
+            run_row(t, {part}, {{{{"block", (part.elements() + 1023) / 1024}}, tensor::DType::f64}});
         sum_blocks(outs);
         add_to(sum[0], outs[0], graph::Combiner::sum);
       }
@@ -140,7 +143,8 @@ TEST(Rows, AnyFlatPiece) {
           continue;
         }
         const std::vector<double> all = x.values();
-        parts.emplace_back(Shape{{"flat", end - begin}}, x.type().dtype, std::vector<double>(all.begin() + begin, all.begin() + end));
+        parts.emplace_back(Shape{{"flat", end - begin}}, x.type().dtype,
+                           std::vector<double>(all.begin() + begin, all.begin() + end));
       }
       std::vector<Type> types;
       for (const Type& type : t.outs)
@@ -172,7 +176,8 @@ TEST(Rows, AttentionTakesKeysInSteps) {
       continue;
     }
     for (const Cut& cut : cuts(keys)) {
-      Tensor o = kernels::test::filled(t.outs[0].shape, tensor::DType::f64, 0), lse = kernels::test::filled(t.outs[1].shape, tensor::DType::f64, -INFINITY);
+      Tensor o = kernels::test::filled(t.outs[0].shape, tensor::DType::f64, 0),
+             lse = kernels::test::filled(t.outs[1].shape, tensor::DType::f64, -INFINITY);
       std::vector<std::vector<Tensor>> steps;
       for (const auto& segments : cut) {
         std::vector<Tensor> parts;
@@ -186,7 +191,8 @@ TEST(Rows, AttentionTakesKeysInSteps) {
         lse.set(row, std::log(sum));
         const int64_t width = o.elements() / lse.elements();
         for (const auto& step : steps)
-          for (int64_t i = row * width; i < (row + 1) * width; ++i) o.set(i, o.get(i) + step[0].get(i) * std::exp(step[1].get(row)) / sum);
+          for (int64_t i = row * width; i < (row + 1) * width; ++i)
+            o.set(i, o.get(i) + step[0].get(i) * std::exp(step[1].get(row)) / sum);
       }
       EXPECT_EQ(difference(o, whole[0]), "") << t.text();
       EXPECT_EQ(difference(lse, whole[1]), "") << t.text();
@@ -204,7 +210,9 @@ TEST(Rows, OutputsAreAddedToWhatIsThere) {
     std::vector<Tensor> alone = run_row(t, ins, t.outs);
     const std::vector<Tensor> added = run_row(t, ins, t.outs, {}, t.row.accumulates, 0.25);
     for (size_t j = 0; j < alone.size(); ++j) {
-      if ((t.row.accumulates >> j) & 1u) add_to(alone[j], kernels::test::filled(alone[j].type().shape, alone[j].type().dtype, 0.25), graph::Combiner::sum);
+      if ((t.row.accumulates >> j) & 1u)
+        add_to(alone[j], kernels::test::filled(alone[j].type().shape, alone[j].type().dtype, 0.25),
+               graph::Combiner::sum);
       EXPECT_EQ(difference(added[j], alone[j]), "") << t.text() << " output " << j;
     }
   }
@@ -233,12 +241,10 @@ TEST(Rows, OutputsInTheMemoryOfInputs) {
       shares = true;
     }
     if (!shares) continue;
-    kernels::test::run_kernel(*reference,
-                              {.kind = t.kernel,
-                               .attributes = t.attributes,
-                               .numbers = numbers_of(t)},
+    kernels::test::run_kernel(*reference, {.kind = t.kernel, .attributes = t.attributes, .numbers = numbers_of(t)},
                               in_pointers, out_pointers);
-    for (size_t j = 0; j < apart.size(); ++j) EXPECT_EQ(out_pointers[j]->values(), apart[j].values()) << t.text() << " output " << j;
+    for (size_t j = 0; j < apart.size(); ++j)
+      EXPECT_EQ(out_pointers[j]->values(), apart[j].values()) << t.text() << " output " << j;
     ++checked;
   }
   EXPECT_GE(checked, 20);

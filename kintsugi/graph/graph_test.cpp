@@ -14,7 +14,9 @@ using tensor::DType;
 using tensor::Shape;
 using tensor::Type;
 
-std::vector<Type> like_first(Types ins, const Attributes&) { return {ins[0]}; }
+std::vector<Type> like_first(Types ins, const Attributes&) {
+  return {ins[0]};
+}
 
 // A few operations that stand for all: this room knows none by name but those that its building blocks ask for.
 const OpTable& table() {
@@ -24,23 +26,34 @@ const OpTable& table() {
       {.kind = "accumulate", .effect = true},
       {.kind = "assign", .effect = true},
       {.kind = "fill"},
-      {.kind = "add", .infer = like_first, .grad = [](Graph&, const Op& op, std::span<const ValueId> dy) {
-         return std::vector<ValueId>(op.ins.size(), dy[0]);
-       }},
+      {.kind = "add",
+       .infer = like_first,
+       .grad = [](Graph&, const Op& op,
+                  std::span<const ValueId> dy) { return std::vector<ValueId>(op.ins.size(), dy[0]); }},
       {.kind = "sum"},
-      {.kind = "scale", .infer = like_first, .grad = [](Graph& g, const Op& op, std::span<const ValueId> dy) -> std::vector<ValueId> {
+      {.kind = "scale",
+       .infer = like_first,
+       .grad = [](Graph& g, const Op& op, std::span<const ValueId> dy) -> std::vector<ValueId> {
          return {g.scale(dy[0], op.attributes.number("by"))};
        }},
       {.kind = "stop", .infer = like_first},
-      {.kind = "pair", .infer = [](Types ins, const Attributes&) -> std::vector<Type> { return {ins[0], ins[0]}; },
+      {.kind = "pair",
+       .infer = [](Types ins, const Attributes&) -> std::vector<Type> {
+         return {ins[0], ins[0]};
+       },
        .grad = [](Graph& g, const Op& op, std::span<const ValueId> dy) -> std::vector<ValueId> {
          std::vector<ValueId> known;
          for (ValueId d : dy)
            if (d != kNone) known.push_back(d);
-         return {g.op("scale", {g.add(known)}, {{"by", static_cast<double>(known.size())}}, op.ins.empty() ? "" : "dpair")};
+         return {
+             g.op("scale", {g.add(known)}, {{"by", static_cast<double>(known.size())}}, op.ins.empty() ? "" : "dpair")};
        }},
-      {.kind = "wrong", .infer = like_first, .grad = [](Graph&, const Op&, std::span<const ValueId>) -> std::vector<ValueId> { return {}; }},
-      {.kind = "narrow", .infer = like_first, .grad = [](Graph& g, const Op&, std::span<const ValueId>) -> std::vector<ValueId> {
+      {.kind = "wrong",
+       .infer = like_first,
+       .grad = [](Graph&, const Op&, std::span<const ValueId>) -> std::vector<ValueId> { return {}; }},
+      {.kind = "narrow",
+       .infer = like_first,
+       .grad = [](Graph& g, const Op&, std::span<const ValueId>) -> std::vector<ValueId> {
          return {g.fill(0.0, {Shape{}, DType::f32})};
        }},
   });
@@ -68,9 +81,12 @@ std::string error_of(F&& f) {
 
 TEST(Graph, PrintsOneOperationALine) {
   Small s;
-  const StateId w = s.states.add({.name = "w", .type = {{{"embed", 3}}, DType::bf16}, .decay = true, .init = {Init::Kind::normal, 0.02, {}}});
-  const StateId total = s.states.add({.name = "total", .type = {Shape{}, DType::f64}, .kind = StateKind::statistic, .layer = 1});
-  s.states.add({.name = "w.copy", .type = s.states[w].type, .kind = StateKind::optimizer, .init = {Init::Kind::copy, 0, "w"}});
+  const StateId w = s.states.add(
+      {.name = "w", .type = {{{"embed", 3}}, DType::bf16}, .decay = true, .init = {Init::Kind::normal, 0.02, {}}});
+  const StateId total =
+      s.states.add({.name = "total", .type = {Shape{}, DType::f64}, .kind = StateKind::statistic, .layer = 1});
+  s.states.add(
+      {.name = "w.copy", .type = s.states[w].type, .kind = StateKind::optimizer, .init = {Init::Kind::copy, 0, "w"}});
   const ValueId x = s.g.input("x", kX);
   s.g.layer = 1;
   const std::vector<ValueId> two = s.g.apply("pair", {x}, {{"p", 0.5}, {"key", "k"}}, "both");
@@ -98,8 +114,10 @@ TEST(Graph, WhatDoesNotFitIsSaid) {
   Small s;
   s.states.add({.name = "w", .type = kX});
   const ValueId x = s.g.input("x", kX);
-  EXPECT_EQ(error_of([&] { s.states.add({.name = "w", .type = kX}); }), "[graph] internal error: state \"w\" stands twice");
-  EXPECT_EQ(error_of([&] { s.g.apply("fill", {}); }), "[graph] internal error: the outputs of fill do not follow from its operands");
+  EXPECT_EQ(error_of([&] { s.states.add({.name = "w", .type = kX}); }),
+            "[graph] internal error: state \"w\" stands twice");
+  EXPECT_EQ(error_of([&] { s.g.apply("fill", {}); }),
+            "[graph] internal error: the outputs of fill do not follow from its operands");
   EXPECT_EQ(error_of([&] { s.g.op("pair", {x}); }), "[graph] internal error: pair has 2 outputs");
   EXPECT_EQ(error_of([&] { s.g.op("matmul", {x}); }), "[graph] internal error: no operation \"matmul\"");
   EXPECT_EQ(s.states.find("v"), kNone);
@@ -116,7 +134,8 @@ TEST(Graph, BuildingBlocksDoNothingWhereNothingIsToDo) {
 TEST(Graph, GradientsOfWeightsAreWide) {
   Small s;
   const Type narrow = {kX.shape, DType::f16};
-  const StateId w = s.states.add({.name = "w", .type = narrow}), m = s.states.add({.name = "m", .type = narrow, .kind = StateKind::optimizer});
+  const StateId w = s.states.add({.name = "w", .type = narrow}),
+                m = s.states.add({.name = "m", .type = narrow, .kind = StateKind::optimizer});
   EXPECT_EQ(s.g.gradient_type(s.g.read(w)).dtype, DType::f32);
   EXPECT_EQ(s.g.gradient_type(s.g.read(m)).dtype, DType::f16);
   EXPECT_EQ(s.g.gradient_type(s.g.input("x", narrow)).dtype, DType::f16);
@@ -151,7 +170,8 @@ TEST(Differentiate, AChain) {
 // weight is a use of its own; a moment that is read has no gradient.
 TEST(Differentiate, FanOutAdds) {
   Small s;
-  const StateId w = s.states.add({.name = "w", .type = kX}), m = s.states.add({.name = "m", .type = kX, .kind = StateKind::optimizer});
+  const StateId w = s.states.add({.name = "w", .type = kX}),
+                m = s.states.add({.name = "m", .type = kX, .kind = StateKind::optimizer});
   const ValueId a = s.g.read(w), b = s.g.read(w), c = s.g.read(m);
   const ValueId x = s.g.scale(a, 2.0);
   const ValueId y = s.g.add({s.g.scale(x, 3.0), s.g.scale(x, 5.0), x, b, c});
@@ -174,9 +194,10 @@ TEST(Differentiate, FanOutAdds) {
 
 TEST(Differentiate, OutputsThatNobodyUses) {
   Small s;
-  const StateId w = s.states.add({.name = "w", .type = kX}), v = s.states.add({.name = "v", .type = kX}), u = s.states.add({.name = "u", .type = kX});
+  const StateId w = s.states.add({.name = "w", .type = kX}), v = s.states.add({.name = "v", .type = kX}),
+                u = s.states.add({.name = "u", .type = kX});
   const std::vector<ValueId> two = s.g.apply("pair", {s.g.read(w)});
-  s.g.scale(s.g.read(v), 2.0);                      // leads nowhere
+  s.g.scale(s.g.read(v), 2.0);                          // leads nowhere
   const ValueId still = s.g.op("stop", {s.g.read(u)});  // lets nothing through
   const ValueId y = s.g.add({two[1], still});
   const std::vector<StateGradient> found = differentiate(s.g, y, s.g.fill(1.0, kX));
@@ -187,8 +208,9 @@ TEST(Differentiate, OutputsThatNobodyUses) {
 }
 
 TEST(Differentiate, AWrongRuleIsSaid) {
-  for (const auto& [kind, text] : {std::pair{"wrong", "[differentiate] internal error: wrong gives 0 gradients for 1 inputs"},
-                                   std::pair{"narrow", "[differentiate] internal error: narrow: gradient [] of input 0 [batch:2 embed:3]"}}) {
+  for (const auto& [kind, text] :
+       {std::pair{"wrong", "[differentiate] internal error: wrong gives 0 gradients for 1 inputs"},
+        std::pair{"narrow", "[differentiate] internal error: narrow: gradient [] of input 0 [batch:2 embed:3]"}}) {
     Small s;
     const ValueId y = s.g.op(kind, {s.g.input("x", kX)});
     EXPECT_EQ(error_of([&] { differentiate(s.g, y, s.g.fill(1.0, kX)); }), text);

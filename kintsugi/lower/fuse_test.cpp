@@ -7,7 +7,8 @@
 namespace kintsugi::lower {
 namespace {
 
-const Shape kX = {{"batch", 2}, {"embed", 4}}, kW = {{"embed", 4}, {"ffn", 3}}, kY = {{"batch", 2}, {"ffn", 3}}, kB = {{"ffn", 3}};
+const Shape kX = {{"batch", 2}, {"embed", 4}}, kW = {{"embed", 4}, {"ffn", 3}}, kY = {{"batch", 2}, {"ffn", 3}},
+            kB = {{"ffn", 3}};
 
 std::string fused(Maker& m) {
   fuse(m.p);
@@ -144,12 +145,14 @@ TEST(Fuse, AGradientIsAddedWhereItIsMade) {
 // The second of two outputs; the other is as it was.
 TEST(Fuse, OneOutputOfTwo) {
   Gradient m;
-  const BufferId dx = m.arena("dx", kX), dgamma = m.arena("dgamma", {{"embed", 4}}), state = m.state("gamma.g", {{"embed", 4}}, "gradient");
+  const BufferId dx = m.arena("dx", kX), dgamma = m.arena("dgamma", {{"embed", 4}}),
+                 state = m.state("gamma.g", {{"embed", 4}}, "gradient");
   m.call("rms_norm_grad", {m.x, m.arena("gamma", {{"embed", 4}}), m.x}, {dx, dgamma});
   m.call("accumulate", {dgamma}, {state}, 0, 1);
   EXPECT_EQ(fused(m), "backward:\n  dx, +gamma.g = rms_norm_grad(x, gamma, x)\n");
   Gradient n;  // dx itself can be assigned, but not added
-  n.call("rms_norm_grad", {n.x, n.arena("gamma", {{"embed", 4}}), n.x}, {n.arena("dx", kX), n.arena("dgamma", {{"embed", 4}})});
+  n.call("rms_norm_grad", {n.x, n.arena("gamma", {{"embed", 4}}), n.x},
+         {n.arena("dx", kX), n.arena("dgamma", {{"embed", 4}})});
   n.call("accumulate", {n.p.bodies[0].instructions[0].outs[0]}, {n.state("sum", kX, "gradient")}, 0, 1);
   EXPECT_EQ(fused(n), "backward:\n  dx, dgamma = rms_norm_grad(x, gamma, x)\n  +sum = accumulate(dx)\n");
 }
@@ -225,7 +228,8 @@ TEST(Fuse, AnAdditionStays) {
 // Assignment is an `accumulate` that does not add.
 TEST(Fuse, AnAssignmentIsMadeInPlace) {
   Gradient m;
-  const BufferId w = m.state("w", kW), moment = m.state("w.m", kW, "optimizer"), w1 = m.arena("w1", kW), m1 = m.arena("m1", kW);
+  const BufferId w = m.state("w", kW), moment = m.state("w.m", kW, "optimizer"), w1 = m.arena("w1", kW),
+                 m1 = m.arena("m1", kW);
   const BufferId one = m.arena("one", {}, DType::f64);
   m.call("sgd", {w, m.state_g, moment, one, one}, {w1, m1});
   m.call("accumulate", {w1}, {w});
@@ -239,7 +243,8 @@ TEST(Fuse, AnAssignmentIsMadeInPlace) {
   EXPECT_EQ(fused(n), "backward:\n  u = contract(x, v)\n  v = accumulate(u)\n");
 
   Gradient k;  // nor may a moment become the weight
-  const BufferId kw = k.state("w", kW), km = k.state("w.m", kW, "optimizer"), kw1 = k.arena("w1", kW), km1 = k.arena("m1", kW), k1 = k.arena("one", {}, DType::f64);
+  const BufferId kw = k.state("w", kW), km = k.state("w.m", kW, "optimizer"), kw1 = k.arena("w1", kW),
+                 km1 = k.arena("m1", kW), k1 = k.arena("one", {}, DType::f64);
   k.call("sgd", {kw, k.state_g, km, k1, k1}, {kw1, km1});
   k.call("accumulate", {kw1}, {km});
   EXPECT_EQ(fused(k), "backward:\n  w1, m1 = sgd(w, w.g, w.m, one, one)\n  w.m = accumulate(w1)\n");

@@ -43,14 +43,17 @@ struct Step {
     const ValueId sum = forward(micro);
     const ValueId seed = micro.fill(1.0, kScalar);
     for (const graph::StateGradient& found : graph::differentiate(micro, sum, seed)) {
-      const StateId to = states.add({.name = states[found.state].name + ".gradient", .type = states[found.state].type, .kind = StateKind::gradient});
+      const StateId to = states.add({.name = states[found.state].name + ".gradient",
+                                     .type = states[found.state].type,
+                                     .kind = StateKind::gradient});
       micro.accumulate(found.gradient, to);
     }
     update.phase = graph::Phase::update;
     const StateId m = states.add({.name = "w.m", .type = states[w].type, .kind = StateKind::optimizer});
     const ValueId one = update.fill(1.0, kScalar);
     const std::vector<ValueId> next =
-        update.apply("sgd", {update.read(w), update.read(states.find("w.gradient")), update.read(m), one, one}, {{"momentum", 0.9}, {"weight_decay", 0.0}}, "w");
+        update.apply("sgd", {update.read(w), update.read(states.find("w.gradient")), update.read(m), one, one},
+                     {{"momentum", 0.9}, {"weight_decay", 0.0}}, "w");
     update.assign(next[0], w);
     update.assign(next[1], m);
     forward(evaluate);
@@ -58,7 +61,8 @@ struct Step {
   }
 
   Source source(int64_t micro_batches = 2) const {
-    return {.states = states, .micro = &micro, .update = &update, .evaluate = &evaluate, .micro_batches = micro_batches};
+    return {
+        .states = states, .micro = &micro, .update = &update, .evaluate = &evaluate, .micro_batches = micro_batches};
   }
 };
 
@@ -99,7 +103,8 @@ TEST(Partition, EveryOperationOfAGraphIsAnInstruction) {
             "  +loss = accumulate(sum)\n");
   // An input is one buffer of each graph, a state one of all.
   std::string states, inputs;
-  for (const program::StateInfo& s : p.states) states += s.kind + " " + s.name + " " + s.init + (s.saved ? "" : " unsaved") + "; ";
+  for (const program::StateInfo& s : p.states)
+    states += s.kind + " " + s.name + " " + s.init + (s.saved ? "" : " unsaved") + "; ";
   for (const program::Buffer& b : p.buffers)
     if (!b.input.empty()) inputs += b.name + " is " + b.input + (b.output.empty() ? "" : ", output " + b.output) + "; ";
   EXPECT_EQ(states,
@@ -148,10 +153,11 @@ TEST(Lower, APassAfterTheOther) {
   const Step step;
   const auto kernels = kernels::reference_kernels();
   std::string names, fused;
-  const program::Program p = lower(step.source(), {.plan = kOneRank, .kernels = *kernels}, [&](std::string_view name, const program::Program& now) {
-    names += std::string(name) + " ";
-    if (name == "fuse") fused = text(now);
-  });
+  const program::Program p = lower(step.source(), {.plan = kOneRank, .kernels = *kernels},
+                                   [&](std::string_view name, const program::Program& now) {
+                                     names += std::string(name) + " ";
+                                     if (name == "fuse") fused = text(now);
+                                   });
   EXPECT_EQ(names, "partition fuse workspace schedule memory ");
   EXPECT_EQ(fused,
             "forward:\n"
@@ -178,8 +184,10 @@ TEST(Lower, APassAfterTheOther) {
             "     0 #9 broadcast[batch:2 ffn:4] fp32 = broadcast(#8)   8 flops, 40 bytes\n"
             "     1 #10 gelu_grad[batch:2 ffn:4] fp32 = gelu_grad(#4, #9)  form=tanh   128 flops, 96 bytes\n"
             "     2 #14 b.gradient[ffn:4] fp32 = sum(#10)   8 flops, 48 bytes\n"
-            "     3 #12 contract[batch:2 embed:3] fp32 = contract(#10, #1)  dims=\"batch embed\" dtype=fp32   48 flops, 104 bytes\n"
-            "     4 #15 w.gradient[embed:3 ffn:4] fp32 = contract(#0, #10)  dims=\"embed ffn\" dtype=fp32   48 flops, 104 bytes\n"
+            "     3 #12 contract[batch:2 embed:3] fp32 = contract(#10, #1)  dims=\"batch embed\" dtype=fp32   48 "
+            "flops, 104 bytes\n"
+            "     4 #15 w.gradient[embed:3 ffn:4] fp32 = contract(#0, #10)  dims=\"embed ffn\" dtype=fp32   48 flops, "
+            "104 bytes\n"
             "calls train\n"
             "  forward.first micro-batch 0\n"
             "  backward.first micro-batch 0\n"

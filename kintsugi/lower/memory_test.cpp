@@ -75,8 +75,9 @@ program::Program planned(Maker& m) {
 
 TEST(Memory, StatesByKindThenOrder) {
   Maker m;
-  const BufferId s = m.state("step", {}, "statistic", DType::f64), g = m.state("g", {{"a", 17}}, "gradient"), w = m.state("w", {{"a", 17}}),
-                 c = m.state("cache", kX, "cache"), o = m.state("w.m", kX, "optimizer"), v = m.state("v", kX);
+  const BufferId s = m.state("step", {}, "statistic", DType::f64), g = m.state("g", {{"a", 17}}, "gradient"),
+                 w = m.state("w", {{"a", 17}}), c = m.state("cache", kX, "cache"), o = m.state("w.m", kX, "optimizer"),
+                 v = m.state("v", kX);
   plan_memory(m.p);
   EXPECT_EQ(m.p.buffer(w).offset, 0);
   EXPECT_EQ(m.p.buffer(v).offset, 128);  // 68 bytes end at 128
@@ -110,15 +111,45 @@ TEST(Memory, AnOutputHasItsOwn) {
     void (*make)(Maker&, BufferId x, BufferId y);
   };
   const Case cases[] = {
-      {"the input is filled by the run", [](Maker& m, BufferId x, BufferId y) { m.p.buffer(x).input = "x"; m.call("gelu", {x}, {y}); }},
-      {"the run reads the output", [](Maker& m, BufferId x, BufferId y) { m.p.buffer(y).output = "y"; m.call("gelu", {x}, {y}); }},
-      {"the run reads the input", [](Maker& m, BufferId x, BufferId y) { m.p.buffer(x).output = "x"; m.call("gelu", {x}, {y}); }},
-      {"it is used later", [](Maker& m, BufferId x, BufferId y) { m.call("gelu", {x}, {y}); m.call("sum", {x}, {m.arena("s", {})}); }},
-      {"it is used later under another name", [](Maker& m, BufferId x, BufferId y) { m.call("gelu", {x}, {y}); m.call("sum", {m.view("v", x)}, {m.arena("s", {})}); }},
-      {"it is another operand too", [](Maker& m, BufferId x, BufferId y) { m.call("add", {x, x}, {y}); }},
-      {"the types differ", [](Maker& m, BufferId x, BufferId y) { m.p.buffer(y).type.dtype = DType::bf16; m.call("scale", {x}, {y}); }},
+      {"the input is filled by the run",
+       [](Maker& m, BufferId x, BufferId y) {
+         m.p.buffer(x).input = "x";
+         m.call("gelu", {x}, {y});
+       }},
+      {"the run reads the output",
+       [](Maker& m, BufferId x, BufferId y) {
+         m.p.buffer(y).output = "y";
+         m.call("gelu", {x}, {y});
+       }},
+      {"the run reads the input",
+       [](Maker& m, BufferId x, BufferId y) {
+         m.p.buffer(x).output = "x";
+         m.call("gelu", {x}, {y});
+       }},
+      {"it is used later",
+       [](Maker& m, BufferId x, BufferId y) {
+         m.call("gelu", {x}, {y});
+         m.call("sum", {x}, {m.arena("s", {})});
+       }},
+      {"it is used later under another name",
+       [](Maker& m, BufferId x, BufferId y) {
+         m.call("gelu", {x}, {y});
+         m.call("sum", {m.view("v", x)}, {m.arena("s", {})});
+       }},
+      {"it is another operand too",
+       [](Maker& m, BufferId x, BufferId y) {
+         m.call("add", {x, x}, {y});
+       }},
+      {"the types differ",
+       [](Maker& m, BufferId x, BufferId y) {
+         m.p.buffer(y).type.dtype = DType::bf16;
+         m.call("scale", {x}, {y});
+       }},
       {"the row does not allow it", [](Maker& m, BufferId x, BufferId y) { m.call("rms_norm", {x}, {y}); }},
-      {"it is not that input", [](Maker& m, BufferId x, BufferId y) { m.call("gelu_grad", {x, m.state("dy", kX)}, {y}); }},
+      {"it is not that input",
+       [](Maker& m, BufferId x, BufferId y) {
+         m.call("gelu_grad", {x, m.state("dy", kX)}, {y});
+       }},
   };
   for (const Case& c : cases) {
     Maker m;
@@ -194,11 +225,13 @@ TEST(Memory, RandomIntervalsNeverOverlap) {
     }
     const program::Program p = planned(m);
     check_packing(p);
-    const double ratio = static_cast<double>(p.lists[0].arena_bytes) / static_cast<double>(p.lists[0].lower_bound_bytes);
+    const double ratio =
+        static_cast<double>(p.lists[0].arena_bytes) / static_cast<double>(p.lists[0].lower_bound_bytes);
     worst = std::max(worst, ratio);
     sum += ratio;
   }
-  fmt::print("arena over lower bound in {} random programs: mean {:.3f}, worst {:.3f}\n", kPrograms, sum / kPrograms, worst);
+  fmt::print("arena over lower bound in {} random programs: mean {:.3f}, worst {:.3f}\n", kPrograms, sum / kPrograms,
+             worst);
   EXPECT_LT(sum / kPrograms, 1.15);
 }
 
@@ -217,21 +250,36 @@ TEST(Memory, RandomProgramsKeepWhatTheyRead) {
     for (int i = 0; i < 30; ++i) {
       const BufferId y = m.arena("y" + std::to_string(i), kX);
       switch (random() % 6) {
-        case 0: m.call("add", {pick(), pick()}, {y}); break;
-        case 1: m.call("gelu", {pick()}, {y}); break;
-        case 2: m.call("gelu_grad", {pick(), pick()}, {y}); break;
-        case 3: m.call("rms_norm", {pick(), w}, {y}); break;
-        case 4: m.call("sgd", {pick(), pick(), pick()}, {y, m.arena("m", kX)}); break;
-        default: m.p.buffer(y).same_as = m.p.root(pick());
+        case 0:
+          m.call("add", {pick(), pick()}, {y});
+          break;
+        case 1:
+          m.call("gelu", {pick()}, {y});
+          break;
+        case 2:
+          m.call("gelu_grad", {pick(), pick()}, {y});
+          break;
+        case 3:
+          m.call("rms_norm", {pick(), w}, {y});
+          break;
+        case 4:
+          m.call("sgd", {pick(), pick(), pick()}, {y, m.arena("m", kX)});
+          break;
+        default:
+          m.p.buffer(y).same_as = m.p.root(pick());
       }
-      if (random() % 4 == 0 && !m.p.bodies[0].instructions.empty() && m.p.bodies[0].instructions.back().workspace == program::kNoBuffer)
-        m.p.bodies[0].instructions.back().workspace = m.arena("space", {{"a", static_cast<int64_t>(random() % 100 + 1)}}, DType::u8);
+      if (random() % 4 == 0 && !m.p.bodies[0].instructions.empty() &&
+          m.p.bodies[0].instructions.back().workspace == program::kNoBuffer)
+        m.p.bodies[0].instructions.back().workspace =
+            m.arena("space", {{"a", static_cast<int64_t>(random() % 100 + 1)}}, DType::u8);
       known.push_back(y);
     }
     m.p.buffer(m.p.root(known.back())).output = m.p.root(known.back()) > in ? "out" : "";
-    const auto before = std::count_if(m.p.buffers.begin(), m.p.buffers.end(), [](const auto& b) { return b.same_as >= 0; });
+    const auto before =
+        std::count_if(m.p.buffers.begin(), m.p.buffers.end(), [](const auto& b) { return b.same_as >= 0; });
     ASSERT_NO_THROW(planned(m)) << seed;
-    shared += static_cast<int>(std::count_if(m.p.buffers.begin(), m.p.buffers.end(), [](const auto& b) { return b.same_as >= 0; }) - before);
+    shared += static_cast<int>(
+        std::count_if(m.p.buffers.begin(), m.p.buffers.end(), [](const auto& b) { return b.same_as >= 0; }) - before);
     EXPECT_GE(m.p.lists[0].arena_bytes, m.p.lists[0].lower_bound_bytes);
   }
   EXPECT_GT(shared, 500);

@@ -33,8 +33,8 @@ struct Maker {
     return static_cast<BufferId>(p.buffers.size()) - 1;
   }
   void body(const std::string& name) { p.bodies.push_back({.name = name, .instructions = {}}); }
-  program::Instruction& call(const std::string& kernel, std::vector<BufferId> ins, std::vector<BufferId> outs, int layer = 0,
-                             uint32_t accumulate = 0) {
+  program::Instruction& call(const std::string& kernel, std::vector<BufferId> ins, std::vector<BufferId> outs,
+                             int layer = 0, uint32_t accumulate = 0) {
     p.bodies.back().instructions.push_back({.kernel = kernel,
                                             .ins = std::move(ins),
                                             .outs = std::move(outs),

@@ -11,7 +11,8 @@ std::string calls(const program::Program& p) {
   std::string t;
   for (const program::CallList& list : p.lists) {
     t += list.name + ":";
-    for (const program::Call& c : list.calls) t += fmt::format(" {}({})", p.bodies[static_cast<size_t>(c.body)].name, c.micro_batch);
+    for (const program::Call& c : list.calls)
+      t += fmt::format(" {}({})", p.bodies[static_cast<size_t>(c.body)].name, c.micro_batch);
     t += "\n";
   }
   return t;
@@ -23,15 +24,17 @@ const Shape kX = {{"embed", 4}};
 
 TEST(Schedule, TheFirstMicroBatchReplacesAndTheOthersAdd) {
   Maker m;
-  const BufferId x = m.arena("x", kX), loss = m.state("loss", {}, "statistic"), count = m.state("count", {}, "statistic");
-  const BufferId table = m.state("table.g", kX, "gradient"), w = m.state("w.g", kX, "gradient"), weight = m.state("w", kX);
+  const BufferId x = m.arena("x", kX), loss = m.state("loss", {}, "statistic"),
+                 count = m.state("count", {}, "statistic");
+  const BufferId table = m.state("table.g", kX, "gradient"), w = m.state("w.g", kX, "gradient"),
+                 weight = m.state("w", kX);
   m.body("forward");
   m.call("cross_entropy", {x}, {loss, count}, 0, 0b11);
   m.body("backward");
-  m.call("contract", {x}, {table}, 0, 1);         // the head's use of a tied table
+  m.call("contract", {x}, {table}, 0, 1);             // the head's use of a tied table
   m.call("contract", {x}, {m.view("w.g", w)}, 0, 1);  // the same memory under other dims
   m.call("gelu", {x}, {x});
-  m.call("embedding_grad", {x}, {table}, 0, 1);   // and the embedding's
+  m.call("embedding_grad", {x}, {table}, 0, 1);  // and the embedding's
   m.call("contract", {x}, {w}, 0, 1);
   m.body("update");
   m.call("accumulate", {x}, {weight});
@@ -40,11 +43,13 @@ TEST(Schedule, TheFirstMicroBatchReplacesAndTheOthersAdd) {
   schedule(m.p, 3);
   EXPECT_EQ(text(m.p),
             "forward:\n  +loss, +count = cross_entropy(x)\n"
-            "backward:\n  +table.g = contract(x)\n  +w.g = contract(x)\n  x = gelu(x)\n  +table.g = embedding_grad(x)\n  +w.g = contract(x)\n"
+            "backward:\n  +table.g = contract(x)\n  +w.g = contract(x)\n  x = gelu(x)\n  +table.g = "
+            "embedding_grad(x)\n  +w.g = contract(x)\n"
             "update:\n  w = accumulate(x)\n"
             "evaluate:\n  +loss, +count = cross_entropy(x)\n"
             "forward.first:\n  loss, count = cross_entropy(x)\n"
-            "backward.first:\n  table.g = contract(x)\n  w.g = contract(x)\n  x = gelu(x)\n  +table.g = embedding_grad(x)\n  +w.g = contract(x)\n");
+            "backward.first:\n  table.g = contract(x)\n  w.g = contract(x)\n  x = gelu(x)\n  +table.g = "
+            "embedding_grad(x)\n  +w.g = contract(x)\n");
   EXPECT_EQ(calls(m.p),
             "train: forward.first(0) backward.first(0) forward(1) backward(1) forward(2) backward(2) update(-1)\n"
             "evaluate: evaluate(0)\n");
@@ -60,7 +65,8 @@ TEST(Schedule, OneAccumulatorInBothBodies) {
   }
   schedule(m.p, 1);
   EXPECT_EQ(calls(m.p), "train: forward.first(0) backward.first(0) update(-1)\n");
-  EXPECT_EQ(text(m.p).substr(text(m.p).find("forward.first")), "forward.first:\n  g = accumulate(x)\nbackward.first:\n  +g = accumulate(x)\n");
+  EXPECT_EQ(text(m.p).substr(text(m.p).find("forward.first")),
+            "forward.first:\n  g = accumulate(x)\nbackward.first:\n  +g = accumulate(x)\n");
 }
 
 TEST(Schedule, OnlyTheBodiesThatThereAre) {

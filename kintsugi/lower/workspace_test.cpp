@@ -12,12 +12,13 @@ class Askers : public kernels::KernelSet {
  public:
   std::string_view name() const override { return "askers"; }
   const kernels::Kernel& find(std::string_view kind) const override {
-    static const kernels::Kernel list[] = {
-        {"contract", nullptr,
-         [](const kernels::KernelShapes& s) {
-           return s.threads * (s.ins[0].shape.elements() + (s.attributes.has("more") ? 1 : 0)) * (s.outs[0].shape.rank() > 0 ? 1 : 0);
-         }},
-        {"gelu", nullptr, nullptr}};
+    static const kernels::Kernel list[] = {{"contract", nullptr,
+                                            [](const kernels::KernelShapes& s) {
+                                              return s.threads *
+                                                     (s.ins[0].shape.elements() + (s.attributes.has("more") ? 1 : 0)) *
+                                                     (s.outs[0].shape.rank() > 0 ? 1 : 0);
+                                            }},
+                                           {"gelu", nullptr, nullptr}};
     return list[kind != "contract"];
   }
 };

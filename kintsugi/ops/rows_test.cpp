@@ -1,4 +1,5 @@
-// Every row: its shape rule and its flops by numbers, its errors by text, and that what it says of itself fits together.
+// Every row: its shape rule and its flops by numbers, its errors by text, and that what it says of itself fits
+// together.
 #include "kintsugi/ops/rows.h"
 
 #include <gtest/gtest.h>
@@ -14,8 +15,9 @@ namespace {
 constexpr DType kF = DType::f32, kB = DType::bf16, kD = DType::f64, kI = DType::i32;
 
 Type of(const char* dims, DType dtype = kF) {
-  static const std::vector<tensor::Dim> sizes = {{"batch", 2}, {"seq", 5}, {"key_seq", 7}, {"embed", 6}, {"ffn", 8}, {"vocab", 11},
-                                                 {"position", 9}, {"kv_heads", 3}, {"group", 2}, {"head_dim", 4}, {"block", 1}};
+  static const std::vector<tensor::Dim> sizes = {{"batch", 2}, {"seq", 5},      {"key_seq", 7},  {"embed", 6},
+                                                 {"ffn", 8},   {"vocab", 11},   {"position", 9}, {"kv_heads", 3},
+                                                 {"group", 2}, {"head_dim", 4}, {"block", 1}};
   std::vector<tensor::Dim> found;
   for (const std::string& name : tensor::words(dims))
     for (const tensor::Dim& d : sizes)
@@ -39,17 +41,34 @@ const char* kTokens = "batch seq";
 // Sizes: batch 2, seq 5, key_seq 7, embed 6, ffn 8, vocab 11, position 9, kv_heads 3, group 2, head_dim 4.
 std::vector<Case> cases() {
   const Type s = scalar();
-  const std::vector<Type> attention = {of(kQ), of(kK), of(kK)}, attention_grad = {of(kQ), of(kK), of(kK), of(kQ), of("batch seq kv_heads group"), of(kQ)};
+  const std::vector<Type> attention = {of(kQ), of(kK), of(kK)},
+                          attention_grad = {of(kQ), of(kK), of(kK), of(kQ), of("batch seq kv_heads group"), of(kQ)};
   return {
       {"add", {of(kX), of(kX), of(kX)}, {}, {of(kX)}, 120},
       {"add", {of("embed"), of(kX)}, {}, {of(kX)}, 60},  // the operand with the most dims says
       {"scale", {of(kX)}, {{"by", 2.0}}, {of(kX)}, 60},
       {"sum", {of(kX)}, {}, {of("embed")}, 60},
       {"cast", {of(kX)}, {{"dtype", "bf16"}}, {of(kX, kB)}, 60},
-      {"rename", {of(kX)}, {{"from", "seq"}, {"to", "key_seq"}}, {{{{"batch", 2}, {"key_seq", 5}, {"embed", 6}}, kF}}, 0},
-      {"contract", {of(kX), of("embed ffn")}, {{"dims", "batch seq ffn"}, {"dtype", "fp32"}}, {of("batch seq ffn")}, 2. * 2 * 5 * 6 * 8},
-      {"contract", {of(kX, kB), of("batch seq ffn", kB)}, {{"dims", "embed ffn"}, {"dtype", "fp32"}}, {of("embed ffn")}, 2. * 2 * 5 * 6 * 8},
-      {"contract", {of(kX), of("embed kv_heads group head_dim")}, {{"dims", kQ}, {"dtype", "bf16"}}, {of(kQ, kB)}, 2. * 2 * 5 * 6 * 3 * 2 * 4},
+      {"rename",
+       {of(kX)},
+       {{"from", "seq"}, {"to", "key_seq"}},
+       {{{{"batch", 2}, {"key_seq", 5}, {"embed", 6}}, kF}},
+       0},
+      {"contract",
+       {of(kX), of("embed ffn")},
+       {{"dims", "batch seq ffn"}, {"dtype", "fp32"}},
+       {of("batch seq ffn")},
+       2. * 2 * 5 * 6 * 8},
+      {"contract",
+       {of(kX, kB), of("batch seq ffn", kB)},
+       {{"dims", "embed ffn"}, {"dtype", "fp32"}},
+       {of("embed ffn")},
+       2. * 2 * 5 * 6 * 8},
+      {"contract",
+       {of(kX), of("embed kv_heads group head_dim")},
+       {{"dims", kQ}, {"dtype", "bf16"}},
+       {of(kQ, kB)},
+       2. * 2 * 5 * 6 * 3 * 2 * 4},
       {"embedding", {of(kTokens, kI), of("vocab embed", kB)}, {}, {of(kX, kB)}, 0},
       {"embedding_grad", {of(kTokens, kI), of(kX)}, {}, {of("vocab embed")}, 60},
       {"position", {of("position embed")}, {{"length", int64_t{5}}}, {of("seq embed")}, 0},
@@ -70,17 +89,29 @@ std::vector<Case> cases() {
       {"dropout", {of(kX)}, {}, {of(kX)}, 20 * 60},
       {"attention", attention, {{"causal", int64_t{0}}}, {of(kQ), of("batch seq kv_heads group")}, 4. * 240 * 7},
       {"attention", attention, {{"causal", int64_t{1}}}, {of(kQ), of("batch seq kv_heads group")}, 2. * 240 * 7},
-      {"attention", {of(kQ, kB), of(kK, kB), of(kK, kB), of(kTokens, kI)}, {}, {of(kQ, kB), of("batch seq kv_heads group")}, 4. * 240 * 7},
+      {"attention",
+       {of(kQ, kB), of(kK, kB), of(kK, kB), of(kTokens, kI)},
+       {},
+       {of(kQ, kB), of("batch seq kv_heads group")},
+       4. * 240 * 7},
       {"attention_grad", attention_grad, {{"causal", int64_t{1}}}, {of(kQ), of(kK), of(kK)}, 5. * 240 * 7},
       {"head", {of(kX, kB), of("vocab embed", kB), of(kTokens, kI)}, {}, {of(kTokens), of(kTokens)}, 2. * 60 * 11},
-      {"head_grad", {of(kX), of("vocab embed"), of(kTokens, kI), of(kTokens), of(kTokens), of(kTokens)}, {}, {of(kX), of("vocab embed")}, 6. * 60 * 11},
+      {"head_grad",
+       {of(kX), of("vocab embed"), of(kTokens, kI), of(kTokens), of(kTokens), of(kTokens)},
+       {},
+       {of(kX), of("vocab embed")},
+       6. * 60 * 11},
       {"cross_entropy", {of(kTokens), of(kTokens), of(kTokens, kI)}, {}, {s, s}, 20},
       {"cross_entropy_grad", {of(kTokens, kI), s}, {}, {of(kTokens), of(kTokens)}, 10},
       {"sum_squares", {of(kX)}, {}, {{{{"block", 1}}, kD}}, 120},
       {"sum_squares", {{{{"vocab", 50}, {"embed", 41}}, kF}}, {}, {{{{"block", 3}}, kD}}, 4100},
       {"update_scale", {s, s, {{{"block", 3}}, kD}, {{{"block", 1}}, kD}}, {}, {s, s, s}, 6},
       {"adamw", {of(kX), of(kX), of(kX), of(kX), s, s, s}, {}, {of(kX), of(kX), of(kX)}, 14 * 60},
-      {"adamw", {of(kX), of(kX), of(kX), of(kX), s, s, s}, {{"weight", "fp16"}}, {of(kX), of(kX), of(kX), of(kX, DType::f16)}, 14 * 60},
+      {"adamw",
+       {of(kX), of(kX), of(kX), of(kX), s, s, s},
+       {{"weight", "fp16"}},
+       {of(kX), of(kX), of(kX), of(kX, DType::f16)},
+       14 * 60},
       {"sgd", {of(kX), of(kX), of(kX), s, s}, {}, {of(kX), of(kX)}, 6 * 60},
       {"sgd", {of(kX), of(kX), of(kX), s, s}, {{"weight", "bf16"}}, {of(kX), of(kX), of(kX, kB)}, 6 * 60},
       {"loss_scale", {s, s, s}, {}, {s, s}, 1},
@@ -133,23 +164,30 @@ TEST(OpRows, ShapesAndFlops) {
 TEST(OpRows, WhatDoesNotFitIsSaid) {
   EXPECT_EQ(error_of("add", {of(kX), of(kX, kB)}), "[add] internal error: bf16 and fp32");
   EXPECT_EQ(error_of("add", {of(kX), of("ffn")}), "[shape] internal error: [batch:2 seq:5 embed:6] has no dim \"ffn\"");
-  EXPECT_EQ(error_of("add", {of(kX), {{{"embed", 7}}, kF}}), "[add] internal error: [embed:7] and [batch:2 seq:5 embed:6]");
-  EXPECT_EQ(error_of("contract", {of(kX), {{{"embed", 7}, {"ffn", 8}}, kF}}, {{"dims", "batch seq ffn"}, {"dtype", "fp32"}}),
-            "[contract] internal error: [batch:2 seq:5 embed:6] and [embed:7 ffn:8]");
+  EXPECT_EQ(error_of("add", {of(kX), {{{"embed", 7}}, kF}}),
+            "[add] internal error: [embed:7] and [batch:2 seq:5 embed:6]");
+  EXPECT_EQ(
+      error_of("contract", {of(kX), {{{"embed", 7}, {"ffn", 8}}, kF}}, {{"dims", "batch seq ffn"}, {"dtype", "fp32"}}),
+      "[contract] internal error: [batch:2 seq:5 embed:6] and [embed:7 ffn:8]");
   EXPECT_EQ(error_of("contract", {of(kX), of("embed ffn")}, {{"dims", "batch seq vocab"}, {"dtype", "fp32"}}),
             "[shape] internal error: [embed:6 ffn:8] has no dim \"vocab\"");
-  EXPECT_EQ(error_of("rename", {of(kX)}, {{"from", "ffn"}, {"to", "key_seq"}}), "[rename] internal error: [batch:2 seq:5 embed:6] has no dim \"ffn\"");
-  EXPECT_EQ(error_of("rename", {of(kX)}, {{"from", "seq"}, {"to", "embed"}}), "[shape] internal error: [batch:2 embed:5 embed:6] holds \"embed\" twice");
+  EXPECT_EQ(error_of("rename", {of(kX)}, {{"from", "ffn"}, {"to", "key_seq"}}),
+            "[rename] internal error: [batch:2 seq:5 embed:6] has no dim \"ffn\"");
+  EXPECT_EQ(error_of("rename", {of(kX)}, {{"from", "seq"}, {"to", "embed"}}),
+            "[shape] internal error: [batch:2 embed:5 embed:6] holds \"embed\" twice");
 }
 
 // A name that a row speaks of is one that its operands can have, and a family is an operation or "optimizer".
 TEST(OpRows, SayOnlyWhatFits) {
   std::set<std::string_view> kinds, dims;
-  for (const OpRow& row : operations().rows()) EXPECT_TRUE(kinds.insert(row.kind).second) << row.kind << " stands twice";
+  for (const OpRow& row : operations().rows())
+    EXPECT_TRUE(kinds.insert(row.kind).second) << row.kind << " stands twice";
   for (const OpRow& row : operations().rows()) {
     const std::string_view family = row.rule_family();
-    EXPECT_TRUE(family == "optimizer" || (kinds.contains(family) && operations().find(family).family.empty())) << row.kind;
-    for (std::string_view step : row.steps) EXPECT_EQ(std::count(row.whole.begin(), row.whole.end(), step), 1) << row.kind;
+    EXPECT_TRUE(family == "optimizer" || (kinds.contains(family) && operations().find(family).family.empty()))
+        << row.kind;
+    for (std::string_view step : row.steps)
+      EXPECT_EQ(std::count(row.whole.begin(), row.whole.end(), step), 1) << row.kind;
     if (row.kind.ends_with("_grad")) {
       EXPECT_EQ(family, row.kind.substr(0, row.kind.size() - 5)) << row.kind;
     }

@@ -25,10 +25,17 @@ Program whole() {
                {.name = "space", .type = type, .offset = 192},
                {.name = "a2", .type = type, .same_as = 2}};
   p.states = {{.name = "w", .buffer = 0, .kind = "weight", .whole = type, .init = "constant"}};
-  const auto call = [](std::string kernel, std::vector<BufferId> ins, std::vector<BufferId> outs, BufferId workspace = kNoBuffer) {
-    return Instruction{.kernel = std::move(kernel), .ins = std::move(ins), .outs = std::move(outs), .attributes = {}, .workspace = workspace, .phase = "forward"};
+  const auto call = [](std::string kernel, std::vector<BufferId> ins, std::vector<BufferId> outs,
+                       BufferId workspace = kNoBuffer) {
+    return Instruction{.kernel = std::move(kernel),
+                       .ins = std::move(ins),
+                       .outs = std::move(outs),
+                       .attributes = {},
+                       .workspace = workspace,
+                       .phase = "forward"};
   };
-  p.bodies = {{.name = "evaluate", .instructions = {call("add", {1, 0}, {2}, 4), call("gelu", {5}, {3}), call("scale", {2}, {0})}}};
+  p.bodies = {{.name = "evaluate",
+               .instructions = {call("add", {1, 0}, {2}, 4), call("gelu", {5}, {3}), call("scale", {2}, {0})}}};
   p.lists = {{.name = "evaluate", .calls = {{0, 0}, {0, 1}}}};
   p.state_bytes = 64;
   p.arena_bytes = 256;
@@ -69,13 +76,24 @@ TEST(Verify, EveryWayToBreakIt) {
             verify + "evaluate: instruction 0 of evaluate (add) overwrites its input #1 \"x\"");
   EXPECT_EQ(error_after([](Program& p) { p.buffer(4).offset = 64; }),
             verify + "evaluate: instruction 0 of evaluate (add): its workspace overlaps an output");
-  EXPECT_EQ(error_after([](Program& p) { p.bodies[0].instructions[1].outs = {3, 4}; p.buffer(4).offset = 128; p.bodies[0].instructions[0].workspace = kNoBuffer; }),
+  EXPECT_EQ(error_after([](Program& p) {
+              p.bodies[0].instructions[1].outs = {3, 4};
+              p.buffer(4).offset = 128;
+              p.bodies[0].instructions[0].workspace = kNoBuffer;
+            }),
             verify + "evaluate: instruction 1 of evaluate (gelu): output 0 overlaps another");
   // a is still needed when b is made over it.
-  EXPECT_EQ(error_after([](Program& p) { p.buffer(3).offset = 64; p.bodies[0].instructions[1].ins = {0}; p.bodies[0].instructions[1].outs = {3}; }),
+  EXPECT_EQ(error_after([](Program& p) {
+              p.buffer(3).offset = 64;
+              p.bodies[0].instructions[1].ins = {0};
+              p.bodies[0].instructions[1].outs = {3};
+            }),
             verify + "evaluate: instruction 2 of evaluate (scale) reads #2 \"a\", which is not there");
   // The output is overwritten before the run reads it.
-  EXPECT_EQ(error_after([](Program& p) { p.buffer(4).offset = 128; p.bodies[0].instructions[2].workspace = 4; }),
+  EXPECT_EQ(error_after([](Program& p) {
+              p.buffer(4).offset = 128;
+              p.bodies[0].instructions[2].workspace = 4;
+            }),
             verify + "evaluate: output \"b\" is overwritten");
 }
 
@@ -88,7 +106,8 @@ TEST(Verify, AListBeginsWithNothingButStates) {
     verify(p);
     FAIL();
   } catch (const base::InternalError& e) {
-    EXPECT_STREQ(e.what(), "[verify] internal error: decode: instruction 0 of decode (gelu) reads #5 \"a2\", which is not there");
+    EXPECT_STREQ(e.what(),
+                 "[verify] internal error: decode: instruction 0 of decode (gelu) reads #5 \"a2\", which is not there");
   }
 }
 

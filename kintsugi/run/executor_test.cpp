@@ -26,16 +26,21 @@ struct Hand {
     end += program::aligned(p.buffers.back().bytes());
     return static_cast<BufferId>(p.buffers.size()) - 1;
   }
-  BufferId state(const std::string& name, Shape shape, DType dtype, const std::string& init, double value, const std::string& kind = "weight") {
+  BufferId state(const std::string& name, Shape shape, DType dtype, const std::string& init, double value,
+                 const std::string& kind = "weight") {
     const BufferId b = buffer(name, std::move(shape), dtype, Region::state);
-    p.states.push_back({.name = name, .buffer = b, .kind = kind, .whole = p.buffer(b).type, .init = init, .init_value = value});
+    p.states.push_back(
+        {.name = name, .buffer = b, .kind = kind, .whole = p.buffer(b).type, .init = init, .init_value = value});
     return b;
   }
-  BufferId arena(const std::string& name, Shape shape, DType dtype = DType::f32) { return buffer(name, std::move(shape), dtype, Region::arena); }
+  BufferId arena(const std::string& name, Shape shape, DType dtype = DType::f32) {
+    return buffer(name, std::move(shape), dtype, Region::arena);
+  }
 };
 
 struct Machine {
-  explicit Machine(program::Program p, int threads = 2) : kernels(kernels::reference_kernels()), team(threads), executor(std::move(p), *kernels, team) {}
+  explicit Machine(program::Program p, int threads = 2)
+      : kernels(kernels::reference_kernels()), team(threads), executor(std::move(p), *kernels, team) {}
 
   std::unique_ptr<kernels::KernelSet> kernels;
   base::ThreadTeam team;
@@ -129,11 +134,16 @@ TEST(Initialize, ConstantsAndZeros) {
 TEST(Executor, InputsOutputsAndNumbers) {
   Hand h;
   const BufferId total = h.state("total", {}, DType::f64, "constant", 0.0, "statistic");
-  const BufferId x = h.arena("x", {{"batch", 2}, {"a", 3}}, DType::f64), y = h.arena("y", {{"batch", 2}, {"a", 3}}, DType::f64);
+  const BufferId x = h.arena("x", {{"batch", 2}, {"a", 3}}, DType::f64),
+                 y = h.arena("y", {{"batch", 2}, {"a", 3}}, DType::f64);
   h.p.buffer(x).input = "x";
   h.p.buffer(y).output = "y";
-  const auto sum = [&](uint32_t adds) { return program::Instruction{.kernel = "sum", .ins = {y}, .outs = {total}, .attributes = {}, .accumulate = adds, .phase = "forward"}; };
-  const program::Instruction twice = {.kernel = "scale", .ins = {x}, .outs = {y}, .attributes = {{"by", 2.0}}, .phase = "forward"};
+  const auto sum = [&](uint32_t adds) {
+    return program::Instruction{
+        .kernel = "sum", .ins = {y}, .outs = {total}, .attributes = {}, .accumulate = adds, .phase = "forward"};
+  };
+  const program::Instruction twice = {
+      .kernel = "scale", .ins = {x}, .outs = {y}, .attributes = {{"by", 2.0}}, .phase = "forward"};
   h.p.bodies = {{.name = "first", .instructions = {twice, sum(0)}}, {.name = "next", .instructions = {twice, sum(1)}}};
   h.p.lists = {{.name = "train", .calls = {{0, 0}, {1, 1}, {1, 2}}}};
   Machine m(h.p);
@@ -144,7 +154,9 @@ TEST(Executor, InputsOutputsAndNumbers) {
   EXPECT_FALSE(m.executor.has_state("x"));
   std::vector<int64_t> asked;
   std::vector<std::string> watched;
-  m.executor.watch = [&](const program::Body& body, const program::Instruction& i) { watched.push_back(body.name + "." + i.kernel); };
+  m.executor.watch = [&](const program::Body& body, const program::Instruction& i) {
+    watched.push_back(body.name + "." + i.kernel);
+  };
   kernels::Numbers numbers;
   m.executor.number("total") = 1000;  // the first replaces it
   m.executor.run("train", numbers, [&](int64_t micro_batch) {
@@ -154,25 +166,32 @@ TEST(Executor, InputsOutputsAndNumbers) {
   EXPECT_EQ(asked, (std::vector<int64_t>{0, 1, 2}));
   EXPECT_EQ(m.executor.number("total"), 2.0 * 6 * (1 + 2 + 3));
   EXPECT_EQ(m.executor.output("train", "y").as<double>()[5], 6.0);
-  EXPECT_EQ(watched, (std::vector<std::string>{"first.scale", "first.sum", "next.scale", "next.sum", "next.scale", "next.sum"}));
+  EXPECT_EQ(watched,
+            (std::vector<std::string>{"first.scale", "first.sum", "next.scale", "next.sum", "next.scale", "next.sum"}));
   EXPECT_EQ(error_of([&] { m.executor.state("loss"); }), "[run] internal error: no state \"loss\"");
   EXPECT_EQ(error_of([&] { m.executor.input("train", "z"); }), "[run] internal error: train has no input \"z\"");
   EXPECT_EQ(error_of([&] { m.executor.output("train", "x"); }), "[run] internal error: train has no output \"x\"");
-  EXPECT_EQ(error_of([&] { m.executor.run("evaluate", numbers, [](int64_t) {}); }), "[program] internal error: no list of calls \"evaluate\"");
+  EXPECT_EQ(error_of([&] { m.executor.run("evaluate", numbers, [](int64_t) {}); }),
+            "[program] internal error: no list of calls \"evaluate\"");
   h.p.bodies[0].instructions[0].kernel = "scales";
-  EXPECT_EQ(error_of([&] { Machine bad(h.p); }), "[kernels] internal error: the reference set has no kernel \"scales\"");
+  EXPECT_EQ(error_of([&] { Machine bad(h.p); }),
+            "[kernels] internal error: the reference set has no kernel \"scales\"");
 }
 
 // The index of `seq` begins at the run's position where the body says so, and at 0 elsewhere.
 TEST(Executor, SeqBeginsAtThePosition) {
   Hand h;
-  const BufferId table = h.state("table", {{"position", 6}, {"embed", 1}}, DType::f32, "constant", 0.0), y = h.arena("y", {{"seq", 2}, {"embed", 1}});
+  const BufferId table = h.state("table", {{"position", 6}, {"embed", 1}}, DType::f32, "constant", 0.0),
+                 y = h.arena("y", {{"seq", 2}, {"embed", 1}});
   h.p.buffer(y).output = "y";
-  const program::Instruction rows = {.kernel = "position", .ins = {table}, .outs = {y}, .attributes = {{"length", int64_t{2}}}, .phase = "forward"};
-  h.p.bodies = {{.name = "decode", .at_position = true, .instructions = {rows}}, {.name = "evaluate", .instructions = {rows}}};
+  const program::Instruction rows = {
+      .kernel = "position", .ins = {table}, .outs = {y}, .attributes = {{"length", int64_t{2}}}, .phase = "forward"};
+  h.p.bodies = {{.name = "decode", .at_position = true, .instructions = {rows}},
+                {.name = "evaluate", .instructions = {rows}}};
   h.p.lists = {{.name = "decode", .calls = {{0, 0}}}, {.name = "evaluate", .calls = {{1, 0}}}};
   Machine m(h.p);
-  for (int i = 0; i < 6; ++i) m.executor.state("table").as<float>()[static_cast<size_t>(i)] = static_cast<float>(10 * i);
+  for (int i = 0; i < 6; ++i)
+    m.executor.state("table").as<float>()[static_cast<size_t>(i)] = static_cast<float>(10 * i);
   kernels::Numbers numbers = {.position = 3};
   m.executor.run("decode", numbers, [](int64_t) {});
   EXPECT_EQ(m.executor.output("decode", "y").as<float>()[0], 30.0f);
@@ -184,8 +203,9 @@ TEST(Executor, SeqBeginsAtThePosition) {
 }
 
 TEST(Arena, MoreThanThereIs) {
-  EXPECT_EQ(error_of([] { Arena arena(int64_t{1} << 60); }),
-            "[run] the system does not give the 1.0 EiB that the program needs; a smaller train.micro_batch needs less");
+  EXPECT_EQ(
+      error_of([] { Arena arena(int64_t{1} << 60); }),
+      "[run] the system does not give the 1.0 EiB that the program needs; a smaller train.micro_batch needs less");
   EXPECT_EQ(Arena(0).data(), nullptr);
   const Arena arena(1 << 20);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(arena.data()) % 4096, 0u);

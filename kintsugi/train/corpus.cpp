@@ -30,7 +30,8 @@ class CommonTokenizer {
     if (!json.empty()) {
       const std::string beside = data::tokenizer_fingerprint(json);
       if (!fingerprint.empty() && beside != fingerprint)
-        throw base::UserError("data", "\"{}\" was made with another tokenizer than the \"{}\" beside it; prepare it again",
+        throw base::UserError("data",
+                              "\"{}\" was made with another tokenizer than the \"{}\" beside it; prepare it again",
                               prefix.string(), path.string());
       fingerprint = beside;
     }
@@ -75,7 +76,8 @@ Corpus open_corpus(config::Resolved& resolved) {
   }
   corpus.tokenizer_json = tokenizer.json();
   if (!corpus.tokenizer_json.empty()) {
-    config::fill_from_tokenizer(resolved, text::parse_tokenizer(corpus.tokenizer_json, tokenizer.path().string())->vocab_size());
+    config::fill_from_tokenizer(resolved,
+                                text::parse_tokenizer(corpus.tokenizer_json, tokenizer.path().string())->vocab_size());
   } else if (s.model.vocab == 0) {
     throw base::UserError("config", "no tokenizer.json beside \"{}\": set model.vocab to the size of its vocabulary",
                           s.data.train[0].path);

@@ -79,8 +79,10 @@ class Trainer {
     if (const auto best = checkpoint::read_best(folder_.path())) outcome_.best_validation_loss = best->validation_loss;
     const auto newest = options_.resume ? checkpoint::newest_whole(folder_.path()) : std::nullopt;
     if (options_.resume && !newest && !checkpoint::list(folder_.path()).empty())
-      throw base::UserError("train", "nothing to resume in \"{}\": each of its {} checkpoints is damaged; begin anew in another train.folder",
-                            folder_.path().string(), checkpoint::list(folder_.path()).size());
+      throw base::UserError(
+          "train",
+          "nothing to resume in \"{}\": each of its {} checkpoints is damaged; begin anew in another train.folder",
+          folder_.path().string(), checkpoint::list(folder_.path()).size());
     if (newest) {
       const checkpoint::CheckpointReader reader(newest->folder);
       checkpoint::load_states(executor_, reader, checkpoint::Load::everything);
@@ -168,7 +170,8 @@ class Trainer {
     std::string next = "nothing was saved yet: try a smaller learning_rate";
     if (!outcome_.checkpoint.empty()) {
       // What was bad before the step is in the checkpoint of the step before.
-      const bool saved = where.ends_with("before the step") && outcome_.checkpoint == checkpoint::step_folder(folder_.path(), step_);
+      const bool saved =
+          where.ends_with("before the step") && outcome_.checkpoint == checkpoint::step_folder(folder_.path(), step_);
       next = fmt::format("the newest checkpoint, {}, {}", outcome_.checkpoint.string(),
                          saved ? "holds it too: go on from an older one, or begin anew, with a smaller learning_rate"
                                : "is whole: try a smaller learning_rate");
