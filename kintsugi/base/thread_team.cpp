@@ -3,8 +3,9 @@
 namespace kintsugi::base {
 namespace {
 
-// Between two kernels a worker waits some tens of microseconds at most; going to sleep would cost more than that.
-constexpr int kSpins = 20000;
+// Some tens of microseconds: about what going to sleep and waking up cost. Who waits longer sleeps, so that the thread
+// waited for has a core to run on where other programs want them too.
+constexpr int kSpins = 2000;
 
 void relax() {
 #if defined(__x86_64__)
@@ -43,13 +44,8 @@ void ThreadTeam::start(Function function, const void* context) {
   turn_.fetch_add(1, std::memory_order_release);
   turn_.notify_all();
   call(0);
-  for (int spin = 0; running_.load(std::memory_order_acquire) != 0; ++spin) {
-    if (spin < kSpins) {
-      relax();
-    } else {
-      std::this_thread::yield();
-    }
-  }
+  for (int spin = 0; spin < kSpins && running_.load(std::memory_order_acquire) != 0; ++spin) relax();
+  while (const int left = running_.load(std::memory_order_acquire)) running_.wait(left, std::memory_order_acquire);
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
@@ -61,7 +57,7 @@ void ThreadTeam::work(int thread) {
     seen = turn_.load(std::memory_order_acquire);
     if (ended_) return;
     call(thread);
-    running_.fetch_sub(1, std::memory_order_release);
+    if (running_.fetch_sub(1, std::memory_order_release) == 1) running_.notify_one();
   }
 }
 
