@@ -1,5 +1,5 @@
-// Nothing is allocated inside a step. This program has a malloc of its own, which counts and asks who called; so it is a
-// test executable of its own, for glibc.
+// Nothing is allocated inside a step. This program has a malloc of its own, which counts and asks who called; so it is
+// a test executable of its own, for glibc.
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <gtest/gtest.h>
@@ -103,7 +103,9 @@ std::string caller_of(const Allocation& a, const std::string& self) {
   for (int i = 0; i < a.depth; ++i) {
     void* const address = a.stack[static_cast<size_t>(i)];
     const std::string object = object_of(address);
-    if (object.starts_with("libc.") || object.starts_with("libstdc++") || object.starts_with("ld-linux") || is_interposed(address)) continue;
+    if (object.starts_with("libc.") || object.starts_with("libstdc++") || object.starts_with("ld-linux") ||
+        is_interposed(address))
+      continue;
     return object == self ? "ours" : object;
   }
   return "?";
@@ -128,7 +130,8 @@ std::map<std::string, Count> count(F&& f) {
     callers[caller].calls += 1;
     callers[caller].bytes += allocations[i].bytes;
     // For addr2line, where there are any that should not be.
-    if (caller == "ours" && callers[caller].calls <= 20) ::backtrace_symbols_fd(allocations[i].stack.data(), allocations[i].depth, 2);
+    if (caller == "ours" && callers[caller].calls <= 20)
+      ::backtrace_symbols_fd(allocations[i].stack.data(), allocations[i].depth, 2);
   }
   return callers;
 }
@@ -168,7 +171,8 @@ TEST_F(InAStep, NothingIsAllocatedByUs) {
       Machine machine(s);
       run_step(machine, 0);  // libraries make what they keep
       const auto callers = count([&] { run_step(machine, 1); });
-      for (const auto& [caller, c] : callers) fmt::print("{} {}: {} allocates {} times, {} bytes in a step\n", family, dtype, caller, c.calls, c.bytes);
+      for (const auto& [caller, c] : callers)
+        fmt::print("{} {}: {} allocates {} times, {} bytes in a step\n", family, dtype, caller, c.calls, c.bytes);
       EXPECT_FALSE(callers.contains("ours"));
       EXPECT_FALSE(callers.contains("?"));
 

@@ -16,7 +16,9 @@ struct GenerateCase {
   std::string family, dtype, kernels;
   double tolerance;
 
-  friend std::ostream& operator<<(std::ostream& out, const GenerateCase& c) { return out << c.family << " " << c.dtype << " " << c.kernels; }
+  friend std::ostream& operator<<(std::ostream& out, const GenerateCase& c) {
+    return out << c.family << " " << c.dtype << " " << c.kernels;
+  }
 };
 
 // A small model with weights large enough that its logits differ.
@@ -42,11 +44,13 @@ class Generates : public testing::TestWithParam<GenerateCase> {
   std::vector<int32_t> tokens(int64_t count) const {
     std::vector<int32_t> ids;
     for (uint64_t i = 0; i < static_cast<uint64_t>(count); ++i)
-      ids.push_back(static_cast<int32_t>(kernels::random_word(kernels::random_key(5, "text"), 0, i) % static_cast<uint32_t>(s.model.vocab)));
+      ids.push_back(static_cast<int32_t>(kernels::random_word(kernels::random_key(5, "text"), 0, i) %
+                                         static_cast<uint32_t>(s.model.vocab)));
     return ids;
   }
 
-  static void expect_near(const std::vector<double>& a, const std::vector<double>& b, double tolerance, const std::string& where) {
+  static void expect_near(const std::vector<double>& a, const std::vector<double>& b, double tolerance,
+                          const std::string& where) {
     ASSERT_EQ(a.size(), b.size());
     double top = 0;
     for (double x : b) top = std::max(top, std::abs(x));
@@ -71,14 +75,16 @@ TEST_P(Generates, TheSameLogitsWithCachesAndWithout) {
     one.read(text.first(static_cast<size_t>(n)));
     want.push_back(values(whole->output("prefill", "logits")));
     many.read(text.first(static_cast<size_t>(n)));
-    expect_near(values(chunks->output("prefill", "logits")), want.back(), GetParam().tolerance, fmt::format("chunks, position {}", n));
+    expect_near(values(chunks->output("prefill", "logits")), want.back(), GetParam().tolerance,
+                fmt::format("chunks, position {}", n));
   }
   for (const size_t prompt : {size_t{1}, size_t{5}, size_t{6}, size_t{11}}) {
     steps.read(text.first(prompt));
     for (size_t n = prompt; n < ids.size(); ++n) {
       steps.feed(ids[n]);
       EXPECT_EQ(steps.position(), static_cast<int64_t>(n) + 1);
-      expect_near(values(chunks->output("decode", "logits")), want[n], GetParam().tolerance, fmt::format("prompt of {}, position {}", prompt, n + 1));
+      expect_near(values(chunks->output("decode", "logits")), want[n], GetParam().tolerance,
+                  fmt::format("prompt of {}, position {}", prompt, n + 1));
     }
     EXPECT_EQ(error_of([&] { steps.feed(0); }), "[generate] internal error: the caches are full");
   }
@@ -93,7 +99,8 @@ TEST_P(Generates, TheLossOfTheLogitsIsTheLossOfEvaluation) {
   evaluate::Generator generator(*generation);
   double sum = 0;
   for (int64_t i = 0; i < length; ++i) {
-    const std::span<const float> logits = i == 0 ? generator.read(std::span(ids).first(1)) : generator.feed(ids[static_cast<size_t>(i)]);
+    const std::span<const float> logits =
+        i == 0 ? generator.read(std::span(ids).first(1)) : generator.feed(ids[static_cast<size_t>(i)]);
     double top = logits[0], total = 0;
     for (float x : logits) top = std::max(top, static_cast<double>(x));
     for (float x : logits) total += std::exp(x - top);
@@ -122,7 +129,8 @@ TEST_P(Generates, TextLongerThanTheContextGoesOn) {
     });
     size_t window = std::min(prompt, context);
     while (want.size() < 3 * context) {
-      want.push_back(evaluate::sample(reader.read(std::span(text).last(window)), {.temperature = 1.0, .top_k = 20, .seed = 4}, want.size()));
+      want.push_back(evaluate::sample(reader.read(std::span(text).last(window)),
+                                      {.temperature = 1.0, .top_k = 20, .seed = 4}, want.size()));
       text.push_back(want.back());
       window = window < context ? window + 1 : context / 2;
     }
@@ -131,15 +139,17 @@ TEST_P(Generates, TextLongerThanTheContextGoesOn) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Generates,
-                         testing::Values(GenerateCase{"gpt", "fp64", "reference", 1e-12}, GenerateCase{"llama", "fp64", "reference", 1e-12},
-                                         GenerateCase{"gpt", "fp32", "cpu", 1e-5}, GenerateCase{"llama", "fp32", "cpu", 1e-5}),
-                         [](const auto& info) { return info.param.family + "_" + info.param.dtype + "_" + info.param.kernels; });
+INSTANTIATE_TEST_SUITE_P(
+    Models, Generates,
+    testing::Values(GenerateCase{"gpt", "fp64", "reference", 1e-12}, GenerateCase{"llama", "fp64", "reference", 1e-12},
+                    GenerateCase{"gpt", "fp32", "cpu", 1e-5}, GenerateCase{"llama", "fp32", "cpu", 1e-5}),
+    [](const auto& info) { return info.param.family + "_" + info.param.dtype + "_" + info.param.kernels; });
 
 TEST(Sample, TemperatureZeroTakesTheMostLikely) {
   const std::vector<float> logits = {0.5f, -1.0f, 3.0f, 2.9f, 3.0f};
   for (uint64_t number = 0; number < 100; ++number)
-    EXPECT_EQ(evaluate::sample(logits, {.temperature = 0.0, .top_k = 0, .seed = number}, number), 2);  // the first of two alike
+    EXPECT_EQ(evaluate::sample(logits, {.temperature = 0.0, .top_k = 0, .seed = number}, number),
+              2);  // the first of two alike
 }
 
 TEST(Sample, DrawsAsTheSoftmaxSays) {
@@ -152,10 +162,12 @@ TEST(Sample, DrawsAsTheSoftmaxSays) {
       const double total = std::accumulate(want.begin(), want.end(), 0.0);
       constexpr uint64_t kDraws = 20000;
       for (uint64_t n = 0; n < kDraws; ++n)
-        seen[static_cast<size_t>(evaluate::sample(logits, {.temperature = temperature, .top_k = top_k, .seed = 9}, n))] += 1.0 / kDraws;
+        seen[static_cast<size_t>(
+            evaluate::sample(logits, {.temperature = temperature, .top_k = top_k, .seed = 9}, n))] += 1.0 / kDraws;
       for (size_t i = 0; i < logits.size(); ++i) {
         const double p = want[i] / total;
-        EXPECT_NEAR(seen[i], p, 4 * std::sqrt(p * (1 - p) / kDraws)) << "temperature " << temperature << ", top_k " << top_k << ", id " << i;
+        EXPECT_NEAR(seen[i], p, 4 * std::sqrt(p * (1 - p) / kDraws))
+            << "temperature " << temperature << ", top_k " << top_k << ", id " << i;
       }
     }
   }
@@ -165,7 +177,8 @@ TEST(Sample, IsAFunctionOfSeedAndNumber) {
   const std::vector<float> logits(50, 0.0f);
   const auto draw = [&](uint64_t seed) {
     std::vector<int32_t> ids;
-    for (uint64_t n = 0; n < 40; ++n) ids.push_back(evaluate::sample(logits, {.temperature = 1.0, .top_k = 0, .seed = seed}, n));
+    for (uint64_t n = 0; n < 40; ++n)
+      ids.push_back(evaluate::sample(logits, {.temperature = 1.0, .top_k = 0, .seed = seed}, n));
     return ids;
   };
   EXPECT_EQ(draw(1), draw(1));
@@ -178,7 +191,8 @@ TEST(Sample, TopKOfOneIsTheMostLikelyAndALargeKIsAll) {
   const std::vector<float> logits = {0.5f, 1.0f, 0.75f};
   for (uint64_t n = 0; n < 50; ++n) {
     EXPECT_EQ(evaluate::sample(logits, {.temperature = 5.0, .top_k = 1, .seed = 1}, n), 1);
-    EXPECT_EQ(evaluate::sample(logits, {.temperature = 5.0, .top_k = 99, .seed = 1}, n), evaluate::sample(logits, {.temperature = 5.0, .top_k = 0, .seed = 1}, n));
+    EXPECT_EQ(evaluate::sample(logits, {.temperature = 5.0, .top_k = 99, .seed = 1}, n),
+              evaluate::sample(logits, {.temperature = 5.0, .top_k = 0, .seed = 1}, n));
   }
 }
 

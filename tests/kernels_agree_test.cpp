@@ -16,14 +16,15 @@ config::Settings settings(const std::string& family, const std::string& dtype, c
 }
 
 struct Difference {
-  double loss = 0;        // relative
-  double gradient = 0;    // the largest over weights of |g - want|, of the global norm
-  std::string name;       // of that weight
+  double loss = 0;      // relative
+  double gradient = 0;  // the largest over weights of |g - want|, of the global norm
+  std::string name;     // of that weight
 };
 
 // One step of a model in `dtype` with cpu kernels against fp64 with reference kernels, from the same (rounded) weights.
 Difference difference(const std::string& family, const std::string& dtype, bool documents) {
-  config::Settings exact_settings = settings(family, "fp64", "reference"), fast_settings = settings(family, dtype, "cpu");
+  config::Settings exact_settings = settings(family, "fp64", "reference"),
+                   fast_settings = settings(family, dtype, "cpu");
   exact_settings.data.reset_at_document = fast_settings.data.reset_at_document = documents;
   Machine exact(exact_settings), fast(fast_settings);
   exact.take_weights(fast);
@@ -44,8 +45,8 @@ Difference difference(const std::string& family, const std::string& dtype, bool 
     for (size_t i = 0; i < g.size(); ++i) sum += (mine[i] / scale - g[i]) * (mine[i] / scale - g[i]);
     if (!(std::sqrt(sum) / norm <= d.gradient)) d.gradient = std::sqrt(sum) / norm, d.name = name;
   }
-  fmt::print("{} {}{}: loss differs by {:.2g}, gradients by {:.2g} of their norm ({})\n", family, dtype, documents ? ", documents" : "", d.loss,
-             d.gradient, d.name);
+  fmt::print("{} {}{}: loss differs by {:.2g}, gradients by {:.2g} of their norm ({})\n", family, dtype,
+             documents ? ", documents" : "", d.loss, d.gradient, d.name);
   return d;
 }
 
@@ -113,8 +114,8 @@ TEST(Precision, Bf16AndFp16TrainAsFp32Does) {
       const std::vector<double> got = losses(machine, kSteps);
       double most = 0;
       for (size_t i = 0; i < got.size(); ++i) most = std::max(most, std::abs(got[i] - want[i]));
-      fmt::print("{} {}: loss {:.4f} to {:.4f}, fp32 to {:.4f}; the largest difference is {:.2g}\n", family, dtype, got.front(), got.back(),
-                 want.back(), most);
+      fmt::print("{} {}: loss {:.4f} to {:.4f}, fp32 to {:.4f}; the largest difference is {:.2g}\n", family, dtype,
+                 got.front(), got.back(), want.back(), most);
       EXPECT_LT(most, tolerance) << family << " " << dtype;
       EXPECT_EQ(machine.executor.number(models::kUpdates), kSteps);
     }

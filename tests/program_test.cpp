@@ -1,4 +1,5 @@
-// What a program promises before it runs: damage is found by name, memory is near what it must be, sizes are as published.
+// What a program promises before it runs: damage is found by name, memory is near what it must be, sizes are as
+// published.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -61,8 +62,8 @@ class Damaged : public testing::Test {
 
   // "reads" and its like, of an operand that is not there.
   std::string missing(std::string_view of, size_t at, BufferId b) {
-    return fmt::format("[verify] internal error: train: instruction {} of {} ({}) reads #{} \"{}\", which is not there", at, of,
-                       body(of).instructions[at].kernel, b, p.buffer(b).name);
+    return fmt::format("[verify] internal error: train: instruction {} of {} ({}) reads #{} \"{}\", which is not there",
+                       at, of, body(of).instructions[at].kernel, b, p.buffer(b).name);
   }
 
   Program p;
@@ -110,8 +111,11 @@ TEST_F(Damaged, AnOffsetOutsideTheRegion) {
   const int64_t good = p.buffer(b).offset;
   const auto outside = [&](int64_t offset) {
     p.buffer(b).offset = offset;
-    EXPECT_EQ(error(), fmt::format("[verify] internal error: buffer \"{}\" at arena+{} of {} bytes is outside the {} bytes of its region",
-                                   p.buffer(b).name, offset, p.buffer(b).bytes(), p.arena_bytes));
+    EXPECT_EQ(
+        error(),
+        fmt::format(
+            "[verify] internal error: buffer \"{}\" at arena+{} of {} bytes is outside the {} bytes of its region",
+            p.buffer(b).name, offset, p.buffer(b).bytes(), p.arena_bytes));
   };
   outside(p.arena_bytes);
   outside(program::aligned(p.arena_bytes - p.buffer(b).bytes()) + program::kAlignment);
@@ -123,13 +127,15 @@ TEST_F(Damaged, AnOffsetOutsideTheRegion) {
 TEST_F(Damaged, AStateOutsideItsRegion) {
   const program::StateInfo& s = *p.state("final_norm.gamma");
   p.buffer(s.buffer).offset = p.state_bytes;
-  EXPECT_EQ(error(), fmt::format("[verify] internal error: buffer \"final_norm.gamma\" at state+{} of {} bytes is outside the {} bytes of its region",
+  EXPECT_EQ(error(), fmt::format("[verify] internal error: buffer \"final_norm.gamma\" at state+{} of {} bytes is "
+                                 "outside the {} bytes of its region",
                                  p.state_bytes, p.buffer(s.buffer).bytes(), p.state_bytes));
 }
 
 TEST_F(Damaged, StatesThatShareBytes) {
   // The second weight stands where the first does: the first one is gone when it is read.
-  p.buffer(p.state("layer1.ffn_norm.gamma")->buffer).offset = p.buffer(p.state("layer0.attention_norm.gamma")->buffer).offset;
+  p.buffer(p.state("layer1.ffn_norm.gamma")->buffer).offset =
+      p.buffer(p.state("layer0.attention_norm.gamma")->buffer).offset;
   const BufferId lost = p.state("layer0.attention_norm.gamma")->buffer;
   EXPECT_EQ(error(), missing("forward.first", reader("forward.first", lost), lost));
 }
@@ -139,15 +145,21 @@ TEST_F(Damaged, AnOutputOnItsInput) {
   const Instruction& i = body("forward.first").instructions[at];
   const BufferId x = p.root(i.ins[0]);
   p.buffer(p.root(i.outs[0])).offset = p.buffer(x).offset;
-  EXPECT_EQ(error(), fmt::format("[verify] internal error: train: instruction {} of forward.first (rms_norm) overwrites its input #{} \"{}\"", at,
-                                 i.ins[0], p.buffer(i.ins[0]).name));
+  EXPECT_EQ(
+      error(),
+      fmt::format(
+          "[verify] internal error: train: instruction {} of forward.first (rms_norm) overwrites its input #{} \"{}\"",
+          at, i.ins[0], p.buffer(i.ins[0]).name));
 }
 
 TEST_F(Damaged, TwoOutputsInOnePlace) {
   const size_t at = find("forward.first", "head");
   const Instruction& i = body("forward.first").instructions[at];
   p.buffer(p.root(i.outs[1])).offset = p.buffer(p.root(i.outs[0])).offset;
-  EXPECT_EQ(error(), fmt::format("[verify] internal error: train: instruction {} of forward.first (head): output 0 overlaps another", at));
+  EXPECT_EQ(
+      error(),
+      fmt::format("[verify] internal error: train: instruction {} of forward.first (head): output 0 overlaps another",
+                  at));
 }
 
 TEST_F(Damaged, AWorkspaceUnderAnOutput) {
@@ -159,7 +171,11 @@ TEST_F(Damaged, AWorkspaceUnderAnOutput) {
     const Instruction& i = b.instructions[at];
     if (i.workspace == program::kNoBuffer || p.buffer(p.root(i.outs[0])).region != program::Region::arena) continue;
     p.buffer(i.workspace).offset = p.buffer(p.root(i.outs[0])).offset;
-    EXPECT_EQ(error(), fmt::format("[verify] internal error: train: instruction {} of forward.first ({}): its workspace overlaps an output", at, i.kernel));
+    EXPECT_EQ(
+        error(),
+        fmt::format(
+            "[verify] internal error: train: instruction {} of forward.first ({}): its workspace overlaps an output",
+            at, i.kernel));
     return;
   }
   FAIL() << "no instruction has a workspace";
@@ -184,7 +200,8 @@ TEST(MemoryPlan, OfGpt2IsNearItsLowerBound) {
     EXPECT_EQ(weights, 124'439'808);
     for (const program::CallList& list : p.lists) {
       const double ratio = static_cast<double>(list.arena_bytes) / static_cast<double>(list.lower_bound_bytes);
-      fmt::print("gpt2 {}, 4 x 256, {}: arena {}, lower bound {}, ratio {:.4f}\n", dtype, list.name, list.arena_bytes, list.lower_bound_bytes, ratio);
+      fmt::print("gpt2 {}, 4 x 256, {}: arena {}, lower bound {}, ratio {:.4f}\n", dtype, list.name, list.arena_bytes,
+                 list.lower_bound_bytes, ratio);
       EXPECT_GE(ratio, 1.0);
       EXPECT_LT(ratio, 1.05);
       EXPECT_LE(list.arena_bytes, p.arena_bytes);
@@ -208,10 +225,12 @@ int64_t parameters(std::string_view name) {
 // Numbers of parameters of the published weights.
 TEST(NamedSizes, HaveTheirPublishedNumberOfParameters) {
   const std::pair<std::string_view, int64_t> published[] = {
-      {"gpt2", 124'439'808},          {"gpt2-medium", 354'823'168},     {"gpt2-large", 774'030'080},      {"gpt2-xl", 1'557'611'200},
-      {"llama-7b", 6'738'415'616},    {"llama-13b", 13'015'864'320},    {"llama-33b", 32'528'943'616},    {"llama-65b", 65'285'660'672},
-      {"llama2-7b", 6'738'415'616},   {"llama2-13b", 13'015'864'320},   {"llama2-70b", 68'976'648'192},   {"llama3-8b", 8'030'261'248},
-      {"llama3-70b", 70'553'706'496}, {"tinyllama-1.1b", 1'100'048'384}, {"stories260k", 260'032},         {"stories15m", 15'191'712},
+      {"gpt2", 124'439'808},          {"gpt2-medium", 354'823'168},      {"gpt2-large", 774'030'080},
+      {"gpt2-xl", 1'557'611'200},     {"llama-7b", 6'738'415'616},       {"llama-13b", 13'015'864'320},
+      {"llama-33b", 32'528'943'616},  {"llama-65b", 65'285'660'672},     {"llama2-7b", 6'738'415'616},
+      {"llama2-13b", 13'015'864'320}, {"llama2-70b", 68'976'648'192},    {"llama3-8b", 8'030'261'248},
+      {"llama3-70b", 70'553'706'496}, {"tinyllama-1.1b", 1'100'048'384}, {"stories260k", 260'032},
+      {"stories15m", 15'191'712},
   };
   for (const auto& [name, count] : published) EXPECT_EQ(parameters(name), count) << name;
 }
@@ -223,12 +242,14 @@ TEST(NamedSizes, RoundToThoseOfTheirTables) {
     double billions, digit;
   };
   const Row rows[] = {
-      {"gpt3-125m", 0.125, 0.002},    {"gpt3-350m", 0.356, 0.002},   {"gpt3-760m", 0.760, 0.002},    {"gpt3-1.3b", 1.3, 0.05},
-      {"gpt3-2.7b", 2.7, 0.05},       {"gpt3-6.7b", 6.7, 0.05},      {"gpt3-13b", 13.0, 0.5},        {"gpt3-175b", 175.0, 0.5},
-      {"megatron-1.2b", 1.2, 0.05},   {"megatron-2.5b", 2.5, 0.05},  {"megatron-4.2b", 4.2, 0.05},   {"megatron-8.3b", 8.3, 0.05},
-      {"megatron-1.7b", 1.7, 0.05},   {"megatron-3.6b", 3.6, 0.05},  {"megatron-7.5b", 7.5, 0.05},   {"megatron-18b", 18.4, 0.05},
-      {"megatron-39b", 39.1, 0.05},   {"megatron-76b", 76.1, 0.05},  {"megatron-145b", 145.6, 0.05}, {"megatron-310b", 310.1, 0.05},
-      {"megatron-530b", 529.6, 0.05}, {"megatron-1t", 1008.0, 0.05},
+      {"gpt3-125m", 0.125, 0.002},    {"gpt3-350m", 0.356, 0.002},    {"gpt3-760m", 0.760, 0.002},
+      {"gpt3-1.3b", 1.3, 0.05},       {"gpt3-2.7b", 2.7, 0.05},       {"gpt3-6.7b", 6.7, 0.05},
+      {"gpt3-13b", 13.0, 0.5},        {"gpt3-175b", 175.0, 0.5},      {"megatron-1.2b", 1.2, 0.05},
+      {"megatron-2.5b", 2.5, 0.05},   {"megatron-4.2b", 4.2, 0.05},   {"megatron-8.3b", 8.3, 0.05},
+      {"megatron-1.7b", 1.7, 0.05},   {"megatron-3.6b", 3.6, 0.05},   {"megatron-7.5b", 7.5, 0.05},
+      {"megatron-18b", 18.4, 0.05},   {"megatron-39b", 39.1, 0.05},   {"megatron-76b", 76.1, 0.05},
+      {"megatron-145b", 145.6, 0.05}, {"megatron-310b", 310.1, 0.05}, {"megatron-530b", 529.6, 0.05},
+      {"megatron-1t", 1008.0, 0.05},
   };
   for (const Row& r : rows) EXPECT_NEAR(static_cast<double>(parameters(r.name)) * 1e-9, r.billions, r.digit) << r.name;
 }

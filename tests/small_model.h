@@ -70,7 +70,9 @@ std::string error_of(F&& f) {
 // A machine for a model: kernels, threads, program, memory.
 struct Machine {
   explicit Machine(const config::Settings& settings)
-      : s(settings), kernels(train::kernels_of(s)), team(static_cast<int>(s.parallel.threads)),
+      : s(settings),
+        kernels(train::kernels_of(s)),
+        team(static_cast<int>(s.parallel.threads)),
         executor(train::build_program(s, *kernels), *kernels, team) {
     executor.initialize(s.train.seed);
     tokens_ = executor.input("train", "tokens");
@@ -90,7 +92,8 @@ struct Machine {
     }
     if (starts_.data) {
       const int64_t seq = s.train.sequence;
-      for (int64_t i = 0; i < starts_.elements(); ++i) starts_.as<int32_t>()[static_cast<size_t>(i)] = i % seq >= seq / 2 ? static_cast<int32_t>(seq / 2) : 0;
+      for (int64_t i = 0; i < starts_.elements(); ++i)
+        starts_.as<int32_t>()[static_cast<size_t>(i)] = i % seq >= seq / 2 ? static_cast<int32_t>(seq / 2) : 0;
     }
   }
 

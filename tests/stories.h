@@ -15,9 +15,13 @@
 
 namespace kintsugi::tests {
 
-inline std::filesystem::path stories_folder() { return std::filesystem::path(KINTSUGI_SHARED) / "data" / "stories260K"; }
+inline std::filesystem::path stories_folder() {
+  return std::filesystem::path(KINTSUGI_SHARED) / "data" / "stories260K";
+}
 
-inline nlohmann::json read_json(const std::filesystem::path& path) { return nlohmann::json::parse(base::read_file(path)); }
+inline nlohmann::json read_json(const std::filesystem::path& path) {
+  return nlohmann::json::parse(base::read_file(path));
+}
 
 inline config::Model stories_model() {
   const nlohmann::json j = read_json(stories_folder() / "hf_derived" / "config.json");

@@ -18,7 +18,9 @@ struct StoriesCase {
   int threads;
   double logit_tolerance, loss_tolerance;  // four times what was measured, or more
 
-  friend std::ostream& operator<<(std::ostream& out, const StoriesCase& c) { return out << c.kernels << " " << c.dtype; }
+  friend std::ostream& operator<<(std::ostream& out, const StoriesCase& c) {
+    return out << c.kernels << " " << c.dtype;
+  }
 };
 
 class Stories : public testing::TestWithParam<StoriesCase> {
@@ -36,7 +38,8 @@ class Stories : public testing::TestWithParam<StoriesCase> {
   }
 
   std::unique_ptr<run::Executor> load(const models::Graphs& graphs) {
-    auto executor = std::make_unique<run::Executor>(evaluate::build_program(graphs, *kernels, team->size()), *kernels, *team);
+    auto executor =
+        std::make_unique<run::Executor>(evaluate::build_program(graphs, *kernels, team->size()), *kernels, *team);
     EXPECT_TRUE(load_stories(*executor));
     return executor;
   }
@@ -63,8 +66,8 @@ TEST_P(Stories, LogitsOfTheFirstAndLastPosition) {
   evaluate::Generator generator(*executor);
   const double first = difference(generator.read(text.first(1)), "first_pos_logits_first16");
   const double last = difference(generator.read(text), "last_pos_logits_first16");
-  fmt::print("stories260K, {} {}: logits differ by {:.2g} at the first position, {:.2g} at the last\n", GetParam().kernels,
-             GetParam().dtype, first, last);
+  fmt::print("stories260K, {} {}: logits differ by {:.2g} at the first position, {:.2g} at the last\n",
+             GetParam().kernels, GetParam().dtype, first, last);
   EXPECT_LT(first, GetParam().logit_tolerance);
   EXPECT_LT(last, GetParam().logit_tolerance);
 }
