@@ -52,28 +52,28 @@ Difference difference(const std::string& family, const std::string& dtype, bool 
 
 }  // namespace
 
-// Tolerances are some four times what was measured.
+// Tolerances are some four times what was measured, or more.
 TEST(KernelsAgree, Fp32) {
   for (const std::string family : {"gpt", "llama"})
     for (const bool documents : {false, true}) {
       const Difference d = difference(family, "fp32", documents);
-      EXPECT_LT(d.loss, 1e-6);
-      EXPECT_LT(d.gradient, 1e-5) << d.name;
+      EXPECT_LT(d.loss, 1e-7);
+      EXPECT_LT(d.gradient, 1e-6) << d.name;
     }
 }
 
 TEST(KernelsAgree, Bf16) {
   for (const std::string family : {"gpt", "llama"}) {
     const Difference d = difference(family, "bf16", false);
-    EXPECT_LT(d.loss, 1e-3);
-    EXPECT_LT(d.gradient, 2e-2) << d.name;
+    EXPECT_LT(d.loss, 5e-5);
+    EXPECT_LT(d.gradient, 1.2e-2) << d.name;
   }
 }
 
 TEST(KernelsAgree, Fp16) {
   for (const std::string family : {"gpt", "llama"}) {
     const Difference d = difference(family, "fp16", false);
-    EXPECT_LT(d.loss, 1e-4);
+    EXPECT_LT(d.loss, 3e-5);
     EXPECT_LT(d.gradient, 2e-3) << d.name;
   }
 }
@@ -103,6 +103,7 @@ config::Settings still(const std::string& family, const std::string& dtype) {
 
 }  // namespace
 
+// Measured: gpt 0.03 in both, llama 0.007 in bf16 and 0.0004 in fp16; for gpt, fp32 and fp64 are 0.001 apart themselves.
 TEST(Precision, Bf16AndFp16TrainAsFp32Does) {
   constexpr int64_t kSteps = 50;
   for (const std::string family : {"gpt", "llama"}) {
