@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# run_docs.sh KINTSUGI ROOT: runs what the documentation shows. Of each page below, in this order and in one folder, every
+# block of ```sh is run as it stands, with `kintsugi` found and kintsugi/, docs/ and examples/ in place; it must succeed.
+# A block of ```text behind one must be, to the letter, what it printed on both streams; there, the block may fail.
+# What changes from machine to machine (losses, speeds) is in blocks of ```console, which are not compared.
+set -euo pipefail
+kintsugi=$(realpath "$1")
+root=$(realpath "$2")
+pages=(README.md docs/prepare.md docs/check.md docs/train.md docs/generate.md docs/evaluate.md docs/show.md docs/explain.md)
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/bin" "$work/blocks" "$work/here"
+ln -s "$kintsugi" "$work/bin/kintsugi"
+ln -s "$root/kintsugi" "$root/docs" "$root/examples" "$work/here"
+export PATH=$work/bin:$PATH
+cd "$work/here"
+# One core, and so one thread: these models are too small for more, and other tests run beside this one.
+core=$(taskset -cp $$ 2>/dev/null | sed 's/.*: *//; s/[,-].*//')
+on_one_core=()
+if [[ -n $core ]]; then on_one_core=(taskset -c "$core"); fi
+
+ran=0 compared=0 failures=0
+for page in "${pages[@]}"; do
+  rm -f "$work"/blocks/*
+  # Each block becomes a file: its number, the line that it begins in, its kind.
+  awk -v folder="$work/blocks" '
+    /^```/ && !inside { inside = 1; kind = substr($0, 4); if (kind == "") kind = "none"
+                        file = sprintf("%s/%03d.%d.%s", folder, ++count, NR, kind); printf "" > file; next }
+    /^```/ { inside = 0; close(file); next }
+    inside { print > file }' "$root/$page"
+  blocks=("$work"/blocks/*)
+  for ((i = 0; i < ${#blocks[@]}; ++i)); do
+    [[ ${blocks[i]} == *.sh ]] || continue
+    line=$(basename "${blocks[i]}" | cut -d . -f 2)
+    expected=${blocks[i + 1]:-}
+    code=0
+    "${on_one_core[@]}" bash -euo pipefail "${blocks[i]}" >"$work/output" 2>&1 </dev/null || code=$?
+    ran=$((ran + 1))
+    if [[ $expected == *.text ]]; then
+      compared=$((compared + 1))
+      if ! diff <(sed 's/[[:space:]]*$//' "$expected") <(sed 's/[[:space:]]*$//' "$work/output"); then
+        echo "$page:$line: the page shows < and the command prints >"
+        failures=$((failures + 1))
+      fi
+    elif ((code != 0)); then
+      tail -n 20 "$work/output"
+      echo "$page:$line: ended with code $code; its output is above"
+      failures=$((failures + 1))
+    fi
+  done
+done
+echo "$ran blocks of ${#pages[@]} pages run, $compared outputs compared, $failures failures"
+((failures == 0 && ran >= ${#pages[@]}))
