@@ -9,7 +9,6 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
-#include "kintsugi/text/find_cut.h"
 #include "kintsugi/text/small_bpe.h"
 
 namespace kintsugi::text {
@@ -119,21 +118,6 @@ TEST(Tokenizer, IsSafeFromSeveralThreads) {
   for (auto& result : results) threads.emplace_back([&] { tokenizer->encode(text, result); });
   for (std::thread& thread : threads) thread.join();
   for (const auto& result : results) EXPECT_EQ(result, expected);
-}
-
-TEST(Tokenizer, GivesTheSameIdsInParts) {
-  if (!std::filesystem::exists(kData)) GTEST_SKIP() << "no " << kData;
-  const std::string text = base::read_file(kData / "tinyshakespeare" / "input.txt").substr(0, 300000);
-  for (const char* name : {"gpt2_bpe", "neox_tokenizer"}) {
-    const auto tokenizer = load_tokenizer(kData / name);
-    std::vector<int32_t> ids;
-    for (std::string_view rest = text; !rest.empty();) {
-      const size_t cut = find_cut(rest, 1000);
-      tokenizer->encode(rest.substr(0, cut), ids);
-      rest.remove_prefix(cut);
-    }
-    EXPECT_EQ(ids, tokenizer->encode(text)) << name;
-  }
 }
 
 class TokenizerFolder : public testing::Test {

@@ -12,7 +12,7 @@
 namespace kintsugi::text {
 
 // One per thread, then merged; the order does not change what is trained. Memory is that of the distinct words. Words
-// are GPT-2's; one longer than 1 KiB counts as several. A text that is fed in pieces should be cut by find_cut.
+// are GPT-2's; one longer than 1 KiB counts as several. A text that is fed in pieces should be cut between words.
 class WordCounter {
  public:
   WordCounter() : splitter_(PreTokenizer::gpt2()) {}
