@@ -17,7 +17,7 @@ while (($# > 0)); do
     -h | --help) sed -n '2,/^set -e/{/^#/s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"; exit 0 ;;
     -*) echo "error: there is no option \"$1\"; train.sh [--new] [PATH]" >&2; exit 1 ;;
     *)
-      if [[ -n $source ]]; then echo "error: one text at a time; a folder or a pattern holds several" >&2; exit 1; fi
+      if [[ -n $source ]]; then echo "error: one text at a time; a folder holds several" >&2; exit 1; fi
       source=$1 ;;
   esac
   shift
@@ -44,7 +44,10 @@ if [[ $new == yes ]]; then rm -rf "$run"; fi
 
 if [[ ! -e $run/text/tokenizer.json || ! -e $run/text/train.json || ! -e $run/text/validation.json ]]; then
   echo "preparing $source in $run/text"
-  "$kintsugi" prepare "$source" --tokenizer bpe:2048 --output "$run/text" --force
+  tokenizer=bpe:2048
+  # A short text has not the words to learn so many ids from.
+  if (($(du -sbL "$source" | cut -f 1) < 200000)); then tokenizer=bytes; fi
+  "$kintsugi" prepare "$source" --tokenizer $tokenizer --output "$run/text" --force
 else
   echo "prepared already: $source in $run/text"
 fi
@@ -54,7 +57,11 @@ if [[ -e $run/model/config.toml ]]; then resume=(--resume); fi
 read -r -a extra <<<"${KINTSUGI_TRAIN_ARGS:-}"
 "$kintsugi" train examples/quick.toml "${resume[@]}" \
   --set data.train="$run/text/train" --set data.validation="$run/text/validation" --set train.folder="$run/model" \
-  "${extra[@]}"
+  "${extra[@]}" || {
+  code=$?
+  if ((${#resume[@]} > 0)); then echo "(to begin anew instead: scripts/train.sh --new, with the same text)" >&2; fi
+  exit $code
+}
 
 echo
 echo "A sample of what it writes:"
