@@ -39,6 +39,7 @@ class Trainer {
         kernels_(kernels_of(s_)),
         team_(static_cast<int>(s_.parallel.threads)),
         executor_(build_program(s_, *kernels_), *kernels_, team_),
+        step_flops_(executor_.program().flops("train")),
         train_in_(inputs("train")),
         evaluate_in_(inputs("evaluate")),
         share_{.global_batch = s_.train.global_batch, .micro_batch = s_.train.micro_batch, .ranks = s_.parallel.ranks} {
@@ -119,7 +120,7 @@ class Trainer {
       m.step = step_;
       m.tokens = tokens_;
       m.tokens_per_second = static_cast<double>(step_tokens) / m.seconds;
-      m.flops_per_second = executor_.program().flops("train") / m.seconds;
+      m.flops_per_second = step_flops_ / m.seconds;
       if (options_.peak_flops > 0) m.peak_share = m.flops_per_second / options_.peak_flops;
       m.memory_bytes = executor_.allocated_bytes();
 
@@ -222,6 +223,7 @@ class Trainer {
   std::unique_ptr<kernels::KernelSet> kernels_;
   base::ThreadTeam team_;
   run::Executor executor_;
+  double step_flops_;
   Inputs train_in_;
   Inputs evaluate_in_;
   data::Share share_;
