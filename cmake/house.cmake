@@ -2,26 +2,27 @@
 # that are named here, nothing else: `cmake/check_includes.cmake` refuses any other include, before anything
 # is compiled. Above all of them stands `app/`.
 set(KINTSUGI_ROOMS
-  base tensor config comm graph ops kernels models plan program lower simulate run
+  base tensor mesh config comm graph ops kernels models plan program lower simulate run
   text data checkpoint train evaluate launch report)
 
 set(KINTSUGI_MAY_base)
 set(KINTSUGI_MAY_tensor base)
+set(KINTSUGI_MAY_mesh base tensor)
 set(KINTSUGI_MAY_config base tensor)
 set(KINTSUGI_MAY_comm base tensor)
 set(KINTSUGI_MAY_graph base tensor)
 set(KINTSUGI_MAY_ops base tensor graph)
 set(KINTSUGI_MAY_kernels base tensor)
 set(KINTSUGI_MAY_models base tensor config graph ops)
-set(KINTSUGI_MAY_plan base tensor config graph ops)
-set(KINTSUGI_MAY_program base tensor)
-set(KINTSUGI_MAY_lower base tensor config graph ops kernels plan program)
-set(KINTSUGI_MAY_simulate base tensor plan program)
-set(KINTSUGI_MAY_run base tensor comm kernels program)
+set(KINTSUGI_MAY_plan base tensor mesh config graph ops)
+set(KINTSUGI_MAY_program base tensor mesh)
+set(KINTSUGI_MAY_lower base tensor mesh config graph ops kernels plan program)
+set(KINTSUGI_MAY_simulate base tensor mesh plan program)
+set(KINTSUGI_MAY_run base tensor mesh comm kernels program)
 set(KINTSUGI_MAY_text base)
 set(KINTSUGI_MAY_data base tensor text)
-set(KINTSUGI_MAY_checkpoint base tensor kernels program run)
-set(KINTSUGI_MAY_train base tensor config comm graph ops kernels models plan program lower run text data checkpoint)
-set(KINTSUGI_MAY_evaluate base tensor config comm graph ops kernels models plan program lower run text data checkpoint)
-set(KINTSUGI_MAY_launch base tensor config comm plan)
+set(KINTSUGI_MAY_checkpoint base tensor mesh kernels program run)
+set(KINTSUGI_MAY_train base tensor mesh config comm graph ops kernels models plan program lower run text data checkpoint)
+set(KINTSUGI_MAY_evaluate base tensor mesh config comm graph ops kernels models plan program lower run text data checkpoint)
+set(KINTSUGI_MAY_launch base tensor mesh config comm plan)
 set(KINTSUGI_MAY_report base tensor program simulate)

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "kintsugi/tensor/attributes.h"
+#include "kintsugi/tensor/combiner.h"
 #include "kintsugi/tensor/shape.h"
 
 namespace kintsugi::graph {
@@ -25,7 +26,7 @@ constexpr int32_t kNone = -1;
 class Graph;
 struct Op;
 
-enum class Combiner { sum, max, logsumexp };
+using tensor::Combiner;
 
 // What a rank spends on an operation, from the types of its local blocks.
 struct Cost {

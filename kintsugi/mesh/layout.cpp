@@ -1,0 +1,96 @@
+#include "kintsugi/mesh/layout.h"
+
+#include <algorithm>
+
+namespace kintsugi::mesh {
+
+const std::vector<Factor>& Layout::of(std::string_view dim) const {
+  static const std::vector<Factor> none;
+  for (const Split& s : splits_)
+    if (s.dim == dim) return s.factors;
+  return none;
+}
+
+std::string_view Layout::dim_of(Factor f) const {
+  for (const Split& s : splits_)
+    if (std::find(s.factors.begin(), s.factors.end(), f) != s.factors.end()) return s.dim;
+  return {};
+}
+
+const Part* Layout::part(Factor f) const {
+  for (const Part& p : partial_)
+    if (p.factor == f) return &p;
+  return nullptr;
+}
+
+std::vector<Factor> Layout::partial_factors() const {
+  std::vector<Factor> list;
+  for (const Part& p : partial_) list.push_back(p.factor);
+  return list;
+}
+
+void Layout::set(std::string_view dim, std::vector<Factor> factors) {
+  const auto at = std::lower_bound(splits_.begin(), splits_.end(), dim,
+                                   [](const Split& s, std::string_view d) { return s.dim < d; });
+  const bool there = at != splits_.end() && at->dim == dim;
+  if (factors.empty()) {
+    if (there) splits_.erase(at);
+  } else if (there) {
+    at->factors = std::move(factors);
+  } else {
+    splits_.insert(at, {std::string(dim), std::move(factors)});
+  }
+}
+
+void Layout::add(std::string_view dim, Factor f) {
+  std::vector<Factor> factors = of(dim);
+  factors.push_back(f);
+  set(dim, std::move(factors));
+}
+
+void Layout::set_part(Factor f, Combiner c) {
+  const auto at =
+      std::lower_bound(partial_.begin(), partial_.end(), f, [](const Part& p, Factor g) { return p.factor < g; });
+  if (at != partial_.end() && at->factor == f) {
+    at->combiner = c;
+  } else {
+    partial_.insert(at, {f, c});
+  }
+}
+
+void Layout::remove_part(Factor f) {
+  std::erase_if(partial_, [f](const Part& p) { return p.factor == f; });
+}
+
+int64_t local_length(const Mesh& mesh, std::string_view dim, int64_t size, std::span<const Factor> factors) {
+  for (Factor f : factors) size = tensor::length_after(size, mesh.cut(dim, f));
+  return size;
+}
+
+tensor::Shape local_shape(const Mesh& mesh, const tensor::Shape& whole, const Layout& layout) {
+  std::vector<tensor::Dim> dims = whole.dims();
+  for (tensor::Dim& d : dims) d.size = local_length(mesh, d.name, d.size, layout.of(d.name));
+  return tensor::Shape(std::move(dims));
+}
+
+tensor::DimIndex local_index(const Mesh& mesh, std::string_view dim, int64_t size, std::span<const Factor> factors,
+                             int rank) {
+  std::vector<tensor::Segment> segments = {{0, size}};
+  for (Factor f : factors) segments = tensor::cut_segments(segments, mesh.cut(dim, f), mesh.coordinate(rank, f));
+  return {std::move(segments), size};
+}
+
+bool is_padded(const Mesh& mesh, std::string_view dim, int64_t size, std::span<const Factor> factors) {
+  return local_length(mesh, dim, size, factors) * mesh.count(factors) != size;
+}
+
+std::string to_string(const Mesh& mesh, const Layout& layout) {
+  std::string text;
+  for (const Split& s : layout.splits()) text += (text.empty() ? "" : ", ") + s.dim + "/" + mesh.name_of(s.factors);
+  for (const Part& p : layout.partial())
+    text += (text.empty() ? "" : ", ") + std::string(name_of(p.combiner)) + " over " +
+            mesh.name_of(std::vector<Factor>{p.factor});
+  return text.empty() ? "whole" : text;
+}
+
+}  // namespace kintsugi::mesh

@@ -1,0 +1,68 @@
+// How a value lies on the ranks of a mesh.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kintsugi/mesh/mesh.h"
+#include "kintsugi/tensor/combiner.h"
+#include "kintsugi/tensor/shape.h"
+
+namespace kintsugi::mesh {
+
+using tensor::Combiner;
+
+struct Split {
+  std::string dim;
+  std::vector<Factor> factors;  // in the order of cutting
+
+  bool operator==(const Split&) const = default;
+};
+
+struct Part {
+  Factor factor = 0;
+  Combiner combiner = Combiner::sum;
+
+  bool operator==(const Part&) const = default;
+};
+
+// splits: dims that are cut, by name. partial: factors over which the ranks hold parts to be combined. A factor in
+// neither replicates the value.
+class Layout {
+ public:
+  const std::vector<Split>& splits() const { return splits_; }
+  const std::vector<Part>& partial() const { return partial_; }
+
+  const std::vector<Factor>& of(std::string_view dim) const;  // the factors that cut a dim
+  std::string_view dim_of(Factor f) const;                    // "" where it cuts none
+  bool is_split(Factor f) const { return !dim_of(f).empty(); }
+  const Part* part(Factor f) const;  // or null
+  bool sums(Factor f) const { return part(f) && part(f)->combiner == Combiner::sum; }
+  std::vector<Factor> partial_factors() const;
+
+  void set(std::string_view dim, std::vector<Factor> factors);  // none: the dim is whole
+  void add(std::string_view dim, Factor f);
+  void set_part(Factor f, Combiner c);
+  void remove_part(Factor f);
+
+  bool operator==(const Layout&) const = default;
+
+ private:
+  std::vector<Split> splits_;
+  std::vector<Part> partial_;
+};
+
+// The shape of each rank's block, padding included.
+tensor::Shape local_shape(const Mesh& mesh, const tensor::Shape& whole, const Layout& layout);
+int64_t local_length(const Mesh& mesh, std::string_view dim, int64_t size, std::span<const Factor> factors);
+// The global index of each local position of a dim on a rank.
+tensor::DimIndex local_index(const Mesh& mesh, std::string_view dim, int64_t size, std::span<const Factor> factors,
+                             int rank);
+bool is_padded(const Mesh& mesh, std::string_view dim, int64_t size, std::span<const Factor> factors);
+
+// "batch/data, sum over tensor", "whole"
+std::string to_string(const Mesh& mesh, const Layout& layout);
+
+}  // namespace kintsugi::mesh

@@ -1,0 +1,70 @@
+// A mesh of ranks: named axes, each kept as its prime factors, so that "a part of an axis" is nothing but factors.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kintsugi/tensor/split.h"
+
+namespace kintsugi::mesh {
+
+struct Axis {
+  std::string name;
+  int64_t size = 1;
+  std::vector<std::string> zigzag = {};  // dims that are cut zigzag over it
+
+  bool operator==(const Axis&) const = default;
+};
+
+// The position of a factor in Mesh::factors().
+using Factor = int;
+
+struct FactorInfo {
+  std::string name;    // "data.0"; that of the axis where it is the only one
+  int axis = 0;        // position in axes()
+  int64_t size = 1;    // a prime
+  int64_t stride = 1;  // ranks between neighbours along it
+};
+
+// Axes outermost first: neighbours on the last axis are neighbouring ranks. The number of ranks is the product of
+// sizes.
+class Mesh {
+ public:
+  Mesh() : Mesh(std::vector<Axis>{}) {}
+  explicit Mesh(std::vector<Axis> axes);
+
+  const std::vector<Axis>& axes() const { return axes_; }
+  const std::vector<FactorInfo>& factors() const { return factors_; }
+  const FactorInfo& factor(Factor f) const { return factors_[static_cast<size_t>(f)]; }
+  int64_t ranks() const;
+  int64_t size(std::string_view axis) const;  // 1 where there is no such axis
+
+  // The factors of the named axes or factors ("data", "data.1"), major first. None for an axis of size 1.
+  std::vector<Factor> expand(std::span<const std::string> names) const;
+  bool has(std::string_view name) const;  // as an axis or a factor
+
+  int64_t count(std::span<const Factor> factors) const;  // the product of their sizes
+  int64_t coordinate(int rank, Factor f) const;
+  // The place of a rank among those that differ from it along these factors only, the first factor major.
+  int64_t position(int rank, std::span<const Factor> factors) const;
+  // Those ranks, in the order of their places.
+  std::vector<int> group(int rank, std::span<const Factor> factors) const;
+
+  tensor::Cut cut(std::string_view dim, Factor f) const;
+  // "data", "data.1 tensor": axes whole where all their factors are there in order.
+  std::string name_of(std::span<const Factor> factors) const;
+
+  bool operator==(const Mesh& other) const { return axes_ == other.axes_; }
+
+ private:
+  std::vector<Axis> axes_;
+  std::vector<FactorInfo> factors_;
+};
+
+// "data=2 tensor=4", "one rank"
+std::string to_string(const Mesh& mesh);
+
+}  // namespace kintsugi::mesh

@@ -1,0 +1,15 @@
+// How the parts of a partial value make it whole.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace kintsugi::tensor {
+
+enum class Combiner : uint8_t { sum, max, logsumexp };
+
+constexpr std::string_view name_of(Combiner c) {
+  return c == Combiner::sum ? "sum" : c == Combiner::max ? "max" : "logsumexp";
+}
+
+}  // namespace kintsugi::tensor
