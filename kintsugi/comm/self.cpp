@@ -1,49 +1,49 @@
+#include <fmt/ranges.h>
+
 #include <cstring>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/comm/call.h"
 #include "kintsugi/comm/communicator.h"
 
 namespace kintsugi::comm {
 namespace {
 
-class Done : public Event {
- public:
-  void wait() override {}
-};
-
-class Self : public Communicator {
+class Self : public Calls {
  public:
   std::string_view backend() const override { return "self"; }
   int rank() const override { return 0; }
   int size() const override { return 1; }
+  void wait(Event) override {}
 
-  EventPtr all_reduce(std::span<std::byte>, tensor::DType, Reduction) override { return std::make_unique<Done>(); }
-  EventPtr all_gather(std::span<const std::byte> in, std::span<std::byte> out) override { return copy(in, out); }
-  EventPtr reduce_scatter(std::span<const std::byte> in, std::span<std::byte> out, tensor::DType, Reduction) override {
-    return copy(in, out);
+ protected:
+  Event enqueue(const Call& call) override {
+    if (call.bytes != 0 && call.in != call.out) std::memcpy(call.out, call.in, call.bytes);
+    return {++made_};
   }
-  EventPtr all_to_all(std::span<const std::byte> in, std::span<std::byte> out) override { return copy(in, out); }
-  EventPtr broadcast(std::span<std::byte>, int root) override {
-    base::require(root == 0, "comm", "broadcast from rank {} of 1", root);
-    return std::make_unique<Done>();
-  }
-  EventPtr send(std::span<const std::byte>, int to) override {
-    throw base::InternalError("comm", "send to rank {} of 1", to);
-  }
-  EventPtr receive(std::span<std::byte>, int from) override {
-    throw base::InternalError("comm", "receive from rank {} of 1", from);
-  }
-  EventPtr barrier() override { return std::make_unique<Done>(); }
 
  private:
-  static EventPtr copy(std::span<const std::byte> in, std::span<std::byte> out) {
-    base::require(in.size() == out.size(), "comm", "{} bytes in, {} bytes out", in.size(), out.size());
-    if (in.data() != out.data()) std::memcpy(out.data(), in.data(), in.size());
-    return std::make_unique<Done>();
+  uint64_t made_ = 0;
+};
+
+class SelfWorld : public World {
+ public:
+  std::string_view backend() const override { return "self"; }
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  std::unique_ptr<Communicator> group(std::span<const int> ranks) override {
+    base::require(ranks.size() == 1 && ranks[0] == 0, "comm", "a group of ranks {} in a world of one rank",
+                  fmt::join(ranks, " "));
+    return self_communicator();
   }
+  void abort(const std::string&) override {}  // nobody else waits
 };
 
 }  // namespace
+
+std::unique_ptr<World> self_world() {
+  return std::make_unique<SelfWorld>();
+}
 
 std::unique_ptr<Communicator> self_communicator() {
   return std::make_unique<Self>();

@@ -1,0 +1,79 @@
+// What a rank asks of a collective, as data, and the checks that every backend shares. A backend is a Calls that knows
+// how to enqueue a Call and a message.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "kintsugi/comm/communicator.h"
+
+namespace kintsugi::comm {
+
+enum class Kind : uint8_t {
+  all_reduce,
+  reduce,
+  broadcast,
+  all_gather,
+  reduce_scatter,
+  scatter,
+  gather,
+  all_to_all,
+  barrier,
+  send,
+  receive,
+};
+
+std::string_view name_of(Kind kind);
+std::string_view name_of(Reduction reduction);
+
+// `bytes` is the same on all members: that of the larger of the two buffers, which is size() parts where there are
+// parts. Only a message has two ranks, and its `root` is the other one.
+struct Call {
+  Kind kind = Kind::barrier;
+  tensor::DType dtype = tensor::DType::u8;  // of reductions
+  Reduction reduction = Reduction::sum;     // of reductions
+  int root = -1;                            // -1: the kind has none
+  size_t bytes = 0;
+  const std::byte* in = nullptr;
+  std::byte* out = nullptr;
+
+  bool reduces() const;    // has dtype and reduction
+  bool has_parts() const;  // bytes are size() parts
+  bool agrees_with(const Call& other) const;
+  // "all_reduce of 4096 bytes", with everything that members must agree on: "reduce of 4096 bytes (sum of fp32, root
+  // 2)".
+  std::string text() const;
+  std::string text_in_full() const;
+};
+
+// Turns the calls of a communicator into `Call`s; InternalError where sizes do not fit, before anything is enqueued.
+class Calls : public Communicator {
+ public:
+  Event all_reduce(std::span<const std::byte> in, std::span<std::byte> out, tensor::DType dtype,
+                   Reduction reduction) final;
+  Event reduce(std::span<const std::byte> in, std::span<std::byte> out, tensor::DType dtype, Reduction reduction,
+               int root) final;
+  Event broadcast(std::span<std::byte> data, int root) final;
+  Event all_gather(std::span<const std::byte> in, std::span<std::byte> out) final;
+  Event reduce_scatter(std::span<const std::byte> in, std::span<std::byte> out, tensor::DType dtype,
+                       Reduction reduction) final;
+  Event scatter(std::span<const std::byte> in, std::span<std::byte> out, int root) final;
+  Event gather(std::span<const std::byte> in, std::span<std::byte> out, int root) final;
+  Event all_to_all(std::span<const std::byte> in, std::span<std::byte> out) final;
+  Event send(std::span<const std::byte> data, int to) final;
+  Event receive(std::span<std::byte> data, int from) final;
+  Event barrier() final;
+
+ protected:
+  virtual Event enqueue(const Call& call) = 0;  // kind is any, messages too
+
+ private:
+  void check_root(Kind kind, int root) const;
+  void check_size(Kind kind, std::string_view buffer, size_t have, size_t need) const;
+  void check_elements(Kind kind, size_t bytes, tensor::DType dtype) const;
+};
+
+}  // namespace kintsugi::comm
