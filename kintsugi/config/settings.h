@@ -66,6 +66,7 @@ struct Train {
   double weight_decay = 0.1;
   double clip = 1.0;  // 0: none
   uint64_t seed = 1;
+  int64_t reproducible = 0;         // units of a batch, added in one fixed order; 0: off
   int64_t evaluate_every = 0;       // steps; 0: at the end only
   int64_t evaluate_batches = 0;     // micro-batches; 0: the whole validation split
   double stop_after_minutes = 0.0;  // 0: no limit
@@ -74,9 +75,26 @@ struct Train {
   bool operator==(const Train&) const = default;
 };
 
+// Sizes of mesh axes, and what they split (docs/parallel.md).
 struct Parallel {
-  int64_t ranks = 1;
-  int64_t threads = 0;  // per rank; the cores that the process may use, over ranks
+  int64_t ranks = 1;  // the product of the sizes below; alone, it is data
+  int64_t data = 1;
+  int64_t tensor = 1;
+  int64_t context = 1;
+  int64_t zero = 0;                         // 0 .. 3
+  int64_t shard_group = 0;                  // ranks of the data axis that share one copy of the states; all of them
+  bool shard_context = false;               // states are split over the context axis too
+  bool sequence_parallel = false;           // seq of the residual stream over tensor
+  std::string context_method = "gathered";  // gathered | ring | ulysses
+  std::string context_balance = {};         // zigzag | contiguous; zigzag, contiguous with ulysses
+  bool keep_gathered = false;               // a gathered activation lives from forward to backward
+  std::vector<std::string> rules = {};      // the user's, before those of the numbers: "embed in contract -> tensor"
+  std::string mesh_order = "data context tensor";  // outermost first
+  std::string wire = "fp32";                       // fp32 | bf16: in which gradients travel
+  double timeout_seconds = 600;
+  std::string transport = "auto";  // auto | threads | mpi
+  bool bind = true;                // threads are bound to cores
+  int64_t threads = 0;             // per rank; the cores that the ranks may use, over ranks
 
   bool operator==(const Parallel&) const = default;
 };

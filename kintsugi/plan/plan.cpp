@@ -1,27 +1,97 @@
 #include "kintsugi/plan/plan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/tensor/shape.h"
 
 namespace kintsugi::plan {
+namespace {
 
-int64_t Mesh::ranks() const {
-  int64_t n = 1;
-  for (const Axis& a : axes) n *= a.size;
-  return n;
+using config::Parallel;
+using mesh::Mesh;
+
+bool zigzag(const Parallel& p) {
+  return p.context > 1 && (p.context_balance.empty() ? p.context_method != "ulysses" : p.context_balance == "zigzag");
 }
 
-Plan plan_from(const config::Parallel& parallel) {
-  return {.mesh = {{{"data", parallel.ranks}}}, .rules = {{.dim = "batch", .axes = {"data"}, .family = {}}}};
+Mesh mesh_of(const Parallel& p) {
+  std::vector<mesh::Axis> axes;
+  for (const std::string& name : tensor::words(p.mesh_order)) {
+    if (name == "data") axes.push_back({name, p.data});
+    if (name == "tensor") axes.push_back({name, p.tensor});
+    if (name == "context")
+      axes.push_back(
+          {name, p.context, zigzag(p) ? std::vector<std::string>{"seq", "key_seq"} : std::vector<std::string>{}});
+  }
+  return Mesh(std::move(axes));
+}
+
+// The factors of an axis whose product is n, as far inside as they can be; the axis itself where that is all of it.
+std::vector<std::string> inner_factors(const Mesh& mesh, const std::string& axis, int64_t n) {
+  if (n == mesh.size(axis)) return {axis};
+  const std::vector<mesh::Factor> factors = mesh.expand(std::vector<std::string>{axis});
+  std::vector<std::string> names;
+  for (auto f = factors.rbegin(); f != factors.rend(); ++f) {
+    if (n % mesh.factor(*f).size != 0) continue;
+    n /= mesh.factor(*f).size;
+    names.insert(names.begin(), mesh.factor(*f).name);
+  }
+  base::require(n == 1, "plan", "{} is no part of axis {}", n, axis);
+  return names;
+}
+
+// Over which states are split: all data ranks or a group of them, and those of context where asked for.
+std::vector<std::string> shard_axes(const Parallel& p, const Mesh& mesh) {
+  std::vector<std::string> axes;
+  if (p.data > 1) axes = inner_factors(mesh, "data", p.shard_group ? p.shard_group : p.data);
+  if (p.context > 1 && p.shard_context) axes.push_back("context");
+  return axes;
+}
+
+}  // namespace
+
+Plan plan_from(const Parallel& p) {
+  Plan plan = {.mesh = mesh_of(p), .keep = p.keep_gathered, .wire = tensor::dtype_from(p.wire)};
+  std::vector<Rule>& rules = plan.rules;
+  for (const std::string& text : p.rules) rules.push_back(parse_rule(text));
+
+  if (p.data > 1) rules.push_back({.dim = "batch", .axes = {"data"}});
+  if (p.tensor > 1) {
+    rules.push_back({.dim = "kv_heads", .axes = {"tensor"}});
+    rules.push_back({.dim = "group", .axes = {"tensor"}});
+    for (const char* dim : {"kv_heads", "ffn", "vocab"}) rules.push_back({.dim = dim, .axes = {"tensor"}, .pad = true});
+  }
+  if (p.context > 1) {
+    if (p.context_method == "ulysses")
+      for (const char* dim : {"kv_heads", "group"})
+        rules.push_back({.dim = dim, .axes = {"context"}, .family = "attention"});
+    if (p.context_method == "ring")
+      rules.push_back({.dim = "key_seq", .axes = {"context"}, .family = "attention", .pad = true, .steps = true});
+    rules.push_back({.dim = "seq", .axes = {"context"}, .pad = true});
+  }
+  if (p.tensor > 1 && p.sequence_parallel) rules.push_back({.dim = "seq", .axes = {"tensor"}, .pad = true});
+
+  const std::vector<std::string> shards = shard_axes(p, plan.mesh);
+  int64_t stage = 0;
+  for (const char* family : {"optimizer", "gradient", "weight"})
+    if (p.zero >= ++stage && !shards.empty()) rules.push_back({.dim = "flat", .axes = shards, .family = family});
+  return plan;
 }
 
 std::string print(const Plan& plan) {
-  std::string text = fmt::format("plan: {} rank{}, mesh", plan.mesh.ranks(), plan.mesh.ranks() == 1 ? "" : "s");
-  for (const Axis& a : plan.mesh.axes) text += fmt::format(" {}={}", a.name, a.size);
-  for (const Rule& r : plan.rules) {
-    text += fmt::format("\n  {}{}{} ->", r.dim, r.family.empty() ? "" : " in ", r.family);
-    for (const std::string& a : r.axes) text += " " + a;
-    text += fmt::format("{}{}", r.pad ? ", padded" : "", r.steps ? ", in steps" : "");
-  }
+  const int64_t ranks = plan.mesh.ranks();
+  std::string text = fmt::format("plan: {} rank{}", ranks, ranks == 1 ? "" : "s");
+  if (ranks > 1) text += ", mesh " + to_string(plan.mesh);
+  for (const mesh::Axis& a : plan.mesh.axes())
+    if (a.size > 1 && !a.zigzag.empty())
+      text += fmt::format(", {} zigzag over {}", fmt::join(a.zigzag, " and "), a.name);
+  if (plan.keep) text += ", gathered activations kept";
+  if (plan.wire != tensor::DType::f32) text += fmt::format(", gradients travel in {}", tensor::name_of(plan.wire));
+  for (const Rule& r : plan.rules) text += "\n  " + to_string(r);
   return text + "\n";
 }
 

@@ -5,39 +5,25 @@
 #include <vector>
 
 #include "kintsugi/config/settings.h"
+#include "kintsugi/mesh/mesh.h"
+#include "kintsugi/plan/rule.h"
+#include "kintsugi/tensor/dtype.h"
 
 namespace kintsugi::plan {
 
-struct Axis {
-  std::string name;
-  int64_t size = 1;
-};
-
-// Named axes, outermost first. The number of ranks is the product of their sizes.
-struct Mesh {
-  std::vector<Axis> axes;
-
-  int64_t ranks() const;
-};
-
-// `dim [in family] -> axes`
-struct Rule {
-  std::string dim;
-  std::vector<std::string> axes;
-  std::string family;  // empty: in every operation and state
-  bool pad = false;    // sizes that do not divide are padded; else the axis goes to the next rule
-  bool steps = false;  // taken in steps round the axis (ring)
-};
-
+// In each operation, and for each state, an axis goes to the first rule that fits.
 struct Plan {
-  Mesh mesh;
-  std::vector<Rule> rules;
+  mesh::Mesh mesh;
+  std::vector<Rule> rules = {};
+  bool keep = false;                        // a gathered activation lives from forward to backward
+  tensor::DType wire = tensor::DType::f32;  // in which gradients travel, where that is narrower than they are
 };
 
-// What [parallel] says, as rules: the only place that knows strategies by name.
+// What [parallel] says, as rules: the only place that knows strategies by name. Every axis is in the mesh, of size 1
+// too; the numbers make no rule for an axis of size 1. UserError for a text of `rules` that is no rule.
 Plan plan_from(const config::Parallel& parallel);
 
-// "mesh: data 1\n  batch -> data\n"
+// "plan: 4 ranks, mesh data=2 tensor=2\n  batch -> data\n"
 std::string print(const Plan& plan);
 
 }  // namespace kintsugi::plan

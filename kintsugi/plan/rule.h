@@ -1,0 +1,25 @@
+// A rule of a plan: which dim of which family of operations is split over which axes.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kintsugi::plan {
+
+// `dim [in family] -> axes [, padded] [, in steps]`
+struct Rule {
+  std::string dim;
+  std::vector<std::string> axes;  // of the mesh, or their factors ("data.1"), in the order of cutting
+  std::string family = {};        // empty: in every operation and state
+  bool pad = false;               // sizes that do not divide are padded; else the axis goes to the next rule
+  bool steps = false;             // its pieces travel round the axis while the operation runs (ring)
+
+  bool operator==(const Rule&) const = default;
+};
+
+// UserError "[plan] rule `text`: ..." where it is none. Names are not looked up here.
+Rule parse_rule(std::string_view text);
+std::string to_string(const Rule& rule);  // parse_rule reads it back
+
+}  // namespace kintsugi::plan
