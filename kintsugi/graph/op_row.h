@@ -57,6 +57,10 @@ struct OpRow {
   bool variadic = false;                     // a sum of any number of operands: may be made in groups
   bool flat = false;                         // elementwise: may work on any flat piece of its operands' local blocks
   bool free = false;                         // costs nothing in any layout: made where and how it is asked for
+  // Where the inputs are zero at padding, so are the outputs; a dim that an output lacks gets nothing from padding. An
+  // input that lacks a dim that is padded breaks it, but where the row's file says otherwise.
+  bool keeps_zero = false;
+  std::vector<std::pair<std::string_view, std::string_view>> alias = {};  // (output dim, input dim) split alike
 
   // Memory.
   std::vector<std::pair<int, int>> in_place = {};  // (output, input) that may share memory

@@ -42,7 +42,12 @@ const graph::OpTable& operations() {
                              sgd(),
                              loss_scale(),
                              cache_write(),
-                             take()})
+                             take(),
+                             stack(),
+                             unstack(),
+                             mask(),
+                             logsumexp(),
+                             attention_join()})
       rows.push_back(row);
     return graph::OpTable(std::move(rows));
   }();

@@ -58,6 +58,11 @@ OpRow sgd();
 OpRow loss_scale();
 OpRow cache_write();
 OpRow take();
+OpRow stack();
+OpRow unstack();
+OpRow mask();
+OpRow logsumexp();
+OpRow attention_join();
 
 // Shared by several rows.
 std::vector<Type> like_first(Types ins, const Attributes&);  // one output like the first input

@@ -105,7 +105,9 @@ std::vector<Case> cases() {
       {"cross_entropy_grad", {of(kTokens, kI), s}, {}, {of(kTokens), of(kTokens)}, 10},
       {"sum_squares", {of(kX)}, {}, {{{{"block", 1}}, kD}}, 120},
       {"sum_squares", {{{{"vocab", 50}, {"embed", 41}}, kF}}, {}, {{{{"block", 3}}, kD}}, 4100},
+      {"sum_squares", {{{{"shard", 2}, {"flat", 3072}}, kF}}, {}, {{{{"shard", 2}, {"block", 3}}, kD}}, 12288},
       {"update_scale", {s, s, {{{"block", 3}}, kD}, {{{"block", 1}}, kD}}, {}, {s, s, s}, 6},
+      {"update_scale", {s, s, {{{"shard", 2}, {"block", 3}}, kD}, {{{"block", 1}}, kD}}, {}, {s, s, s}, 9},
       {"adamw", {of(kX), of(kX), of(kX), of(kX), s, s, s}, {}, {of(kX), of(kX), of(kX)}, 14 * 60},
       {"adamw",
        {of(kX), of(kX), of(kX), of(kX), s, s, s},
@@ -117,6 +119,15 @@ std::vector<Case> cases() {
       {"loss_scale", {s, s, s}, {}, {s, s}, 1},
       {"cache_write", {of(kK), of("batch seq kv_heads head_dim")}, {}, {of(kK)}, 0},
       {"take", {of(kX)}, {}, {of("batch embed")}, 0},
+      {"stack", {of(kX)}, {{"dim", "embed"}}, {{{{"part", 2}, {"batch", 2}, {"seq", 5}, {"embed", 3}}, kF}}, 0},
+      {"unstack", {{{{"part", 2}, {"batch", 2}, {"seq", 5}, {"embed", 3}}, kI}}, {{"dim", "embed"}}, {of(kX, kI)}, 0},
+      {"mask", {of(kX, kB)}, {}, {of(kX, kB)}, 0},
+      {"logsumexp", {{{{"part", 4}, {"batch", 2}, {"seq", 5}}, kF}}, {}, {of(kTokens)}, 400},
+      {"attention_join",
+       {of(kQ, kB), of("batch seq kv_heads group"), of(kQ, kB), of("batch seq kv_heads group")},
+       {},
+       {of(kQ, kB), of("batch seq kv_heads group")},
+       3 * 240},
       {"state", {}, {}, {of(kX)}, 60},
       {"input", {}, {}, {of(kX)}, 60},
       {"fill", {}, {}, {of(kX)}, 60},
@@ -171,6 +182,8 @@ TEST(OpRows, WhatDoesNotFitIsSaid) {
       "[contract] internal error: [batch:2 seq:5 embed:6] and [embed:7 ffn:8]");
   EXPECT_EQ(error_of("contract", {of(kX), of("embed ffn")}, {{"dims", "batch seq vocab"}, {"dtype", "fp32"}}),
             "[shape] internal error: [embed:6 ffn:8] has no dim \"vocab\"");
+  EXPECT_EQ(error_of("sum_squares", {{{{"shard", 2}, {"flat", 1000}}, kF}}),
+            "[sum_squares] internal error: [shard:2 flat:1000] is not made of blocks of 1024");
   EXPECT_EQ(error_of("rename", {of(kX)}, {{"from", "ffn"}, {"to", "key_seq"}}),
             "[rename] internal error: [batch:2 seq:5 embed:6] has no dim \"ffn\"");
   EXPECT_EQ(error_of("rename", {of(kX)}, {{"from", "seq"}, {"to", "embed"}}),

@@ -1,4 +1,5 @@
 // What an update needs beside its optimizer: the norm of all gradients, and whether the update counts.
+#include "kintsugi/base/error.h"
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {
@@ -6,17 +7,27 @@ namespace {
 
 constexpr int64_t kBlock = 1024;  // elements whose squares are added alone, whatever the layout
 
+// Of a bucket [shard flat], the blocks of each shard; of anything else, those of all its elements in order.
+std::vector<Type> blocks_of(Types ins, const Attributes&) {
+  const Shape& g = ins[0].shape;
+  if (g.rank() == 2 && g[0].name == "shard" && g[1].name == "flat") {
+    base::require(g[1].size % kBlock == 0, "sum_squares", "{} is not made of blocks of {}", to_string(g), kBlock);
+    return {{Shape{{"shard", g[0].size}, {"block", g[1].size / kBlock}}, DType::f64}};
+  }
+  return {{Shape{{"block", (g.elements() + kBlock - 1) / kBlock}}, DType::f64}};
+}
+
 }  // namespace
 
 OpRow sum_squares() {
   return {.kind = "sum_squares",
           .family = "optimizer",
-          .infer = [](Types ins, const Attributes&) -> std::vector<Type> {
-            return {{Shape{{"block", (ins[0].shape.elements() + kBlock - 1) / kBlock}}, DType::f64}};
-          },
+          .infer = blocks_of,
           .flops = [](Types ins, Types, const Attributes&) { return 2.0 * elements(ins); },
           .whole = {"block"},
-          .flat = true};
+          .flat = true,
+          .keeps_zero = true,
+          .alias = {{"block", "flat"}}};
 }
 
 // count, loss_scale, blocks ... -> norm, factor, finite
@@ -31,7 +42,7 @@ OpRow update_scale() {
                 for (const Type& t : ins) n += static_cast<double>(t.shape.elements());
                 return n;
               },
-          .whole = {"block"}};
+          .whole = {"shard", "block"}};
 }
 
 // Dynamic scaling of the loss (Micikevicius et al. 2018, section 3.2): finite, scale, good -> scale, good

@@ -50,6 +50,11 @@ constexpr CpuKernel kKernels[] = {
     {"loss_scale", loss_scale, scalars_take},
     {"cache_write", cache_write, first_is_fast},
     {"take", take, first_is_fast},
+    {"stack", stack, stack_takes},
+    {"unstack", unstack, stack_takes},
+    {"mask", mask, mask_takes},
+    {"logsumexp", logsumexp, logsumexp_takes},
+    {"attention_join", attention_join, attention_join_takes},
 };
 constexpr size_t kNumKernels = std::size(kKernels);
 

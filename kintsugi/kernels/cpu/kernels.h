@@ -105,6 +105,8 @@ void attention(const KernelCall& call);
 int64_t attention_workspace(const KernelShapes& shapes);
 void attention_grad(const KernelCall& call);
 int64_t attention_grad_workspace(const KernelShapes& shapes);
+void attention_join(const KernelCall& call);
+bool attention_join_takes(const Operands& o);
 void dropout(const KernelCall& call);
 
 void head(const KernelCall& call);
@@ -127,5 +129,13 @@ bool sgd_takes(const Operands& o);
 
 void cache_write(const KernelCall& call);
 void take(const KernelCall& call);
+
+void stack(const KernelCall& call);
+void unstack(const KernelCall& call);
+bool stack_takes(const Operands& o);
+void mask(const KernelCall& call);
+bool mask_takes(const Operands& o);
+void logsumexp(const KernelCall& call);
+bool logsumexp_takes(const Operands& o);
 
 }  // namespace kintsugi::kernels::cpu

@@ -122,7 +122,12 @@ TEST(CpuKernels, HaveEveryKind) {
                            "sgd",
                            "loss_scale",
                            "cache_write",
-                           "take"}) {
+                           "take",
+                           "stack",
+                           "unstack",
+                           "mask",
+                           "logsumexp",
+                           "attention_join"}) {
     EXPECT_EQ(cpu->find(kind).kind, kind);
     EXPECT_NE(cpu->find(kind).run, nullptr);
   }

@@ -1,0 +1,49 @@
+#include <algorithm>
+#include <cstring>
+
+#include "kintsugi/kernels/cpu/kernels.h"
+
+namespace kintsugi::kernels::cpu {
+namespace {
+
+constexpr int64_t kGrain = 1 << 15;  // bytes
+
+// Zeros at the padding of one dim, and nowhere else.
+void clear_padding(const KernelCall& call, size_t axis) {
+  const tensor::View& y = call.outs[0];
+  const tensor::DimIndex& index = call.index(y.shape()[axis].name);
+  base::require(index.local() == y.shape()[axis].size, "mask", "an index of {} positions for \"{}\" of {}",
+                index.local(), y.shape()[axis].name, to_string(y.shape()));
+  const int64_t below = y.shape().stride(axis) * tensor::size_of(y.dtype()), line = y.shape()[axis].size * below;
+  int64_t place = 0;
+  for (const tensor::Segment& s : index.segments()) {
+    const int64_t bytes = s.count * below, begin = place;
+    place += bytes;
+    if (s.global >= 0 || bytes == 0) continue;
+    call.team.for_shares(y.type.bytes() / line * bytes, kGrain, [&](base::Range r, int) {
+      for (int64_t at = r.begin; at < r.end;) {
+        const int64_t row = at / bytes, some = std::min((row + 1) * bytes, r.end) - at;
+        std::memset(y.data + row * line + begin + at - row * bytes, 0, static_cast<size_t>(some));
+        at += some;
+      }
+    });
+  }
+}
+
+}  // namespace
+
+bool mask_takes(const Operands&) {
+  return true;
+}
+
+void mask(const KernelCall& call) {
+  const tensor::View &x = call.ins[0], &y = call.outs[0];
+  if (y.data != x.data) {
+    call.team.for_shares(y.type.bytes(), kGrain, [&](base::Range r, int) {
+      std::memcpy(y.data + r.begin, x.data + r.begin, static_cast<size_t>(r.size()));
+    });
+  }
+  for (size_t axis = 0; axis < y.shape().rank(); ++axis) clear_padding(call, axis);
+}
+
+}  // namespace kintsugi::kernels::cpu

@@ -1,0 +1,16 @@
+// x [part ...] -> [...]: how statistics of a softmax over several sets become those over all of them.
+#include "kintsugi/ops/rows.h"
+
+namespace kintsugi::ops {
+
+OpRow logsumexp() {
+  return {.kind = "logsumexp",
+          .infer = [](Types ins, const Attributes&) -> std::vector<Type> {
+            const std::vector<tensor::Dim>& dims = ins[0].shape.dims();
+            return {{Shape(std::vector<tensor::Dim>(dims.begin() + 1, dims.end())), ins[0].dtype}};
+          },
+          .flops = [](Types ins, Types, const Attributes&) { return 10.0 * elements(ins); },
+          .whole = {"part"}};
+}
+
+}  // namespace kintsugi::ops

@@ -1,0 +1,24 @@
+// What an exchange between ranks needs before and after it: one dim cut into parts that lie one behind the other, and
+// put together again. Attribute "dim"; the call says, part by part, which positions each has.
+#include "kintsugi/ops/rows.h"
+
+namespace kintsugi::ops {
+namespace {
+
+double nothing(Types, Types, const Attributes&) {
+  return 0.0;
+}
+
+}  // namespace
+
+// x [... dim ...] -> y [part ... dim ...], or without `part` where there is one part alone.
+OpRow stack() {
+  return {.kind = "stack", .flops = nothing};
+}
+
+// The inverse.
+OpRow unstack() {
+  return {.kind = "unstack", .flops = nothing};
+}
+
+}  // namespace kintsugi::ops
