@@ -35,7 +35,8 @@ OpRow attention() {
           .grad = grad,
           .flops = [](Types ins, Types, const Attributes& a) { return 4.0 * pairs(ins[0], ins[1], a); },
           .whole = {"key_seq", "head_dim"},
-          .steps = {"key_seq"}};
+          .steps = {"key_seq"},
+          .join = "attention_join"};
 }
 
 OpRow attention_grad() {

@@ -36,8 +36,8 @@ std::vector<StackCase> stack_cases() {
       {"a slice", x, "seq", {{{3, 2}, {7, 1}, {-1, 1}}}, true},
       {"one part with its dim", x, "seq", {{{0, 8}}}},
       {"single positions", x, "seq", {{{5, 1}}, {{3, 1}}, {{0, 1}}, {{1, 1}}, {{2, 1}}, {{4, 1}}, {{7, 1}}, {{6, 1}}}},
-      {"long runs", {{{"flat", 70001}}}, "flat", {{{0, 35001}}, {{35001, 35000}, {-1, 1}}}},
-      {"long rows", {{{"batch", 2}, {"flat", 40000}}}, "batch", {{{1, 1}}, {{0, 1}}}},
+      {"long runs", Shape({{"flat", 70001}}), "flat", {{{0, 35001}}, {{35001, 35000}, {-1, 1}}}},
+      {"long rows", Shape({{"batch", 2}, {"flat", 40000}}), "batch", {{{1, 1}}, {{0, 1}}}},
   };
 }
 
@@ -108,7 +108,7 @@ std::string error_of(const Trial& trial, Tensor& x, Tensor& y) {
 TEST(Stack, WhatDoesNotFitIsSaid) {
   Tensor x = counting({{"batch", 2}, {"seq", 4}}, DType::f32);
   Tensor y({{"part", 2}, {"batch", 2}, {"seq", 2}}, DType::f32),
-      other({{"part", 2}, {"batch", 3}, {"seq", 2}}, DType::f32);
+      other({{"part", 2}, {"seq", 2}, {"batch", 2}}, DType::f32);
   Trial trial{.kind = "stack", .attributes = {{"dim", "seq"}}, .indices = {{"seq", DimIndex({{0, 2}}, 4)}}};
   EXPECT_EQ(error_of(trial, x, y), "[kernel] internal error: 1 indices of \"seq\" for 2 parts");
   trial.indices.push_back({"seq", DimIndex({{2, 1}}, 4)});
@@ -116,7 +116,7 @@ TEST(Stack, WhatDoesNotFitIsSaid) {
   trial.indices[1].index = DimIndex({{3, 2}}, 4);
   EXPECT_EQ(error_of(trial, x, y), "[kernel] internal error: positions 3 to 5 of 4 along \"seq\"");
   EXPECT_EQ(error_of(trial, x, other),
-            "[kernel] internal error: [batch:2 seq:4] does not stack to [part:2 batch:3 seq:2] along \"seq\"");
+            "[kernel] internal error: [batch:2 seq:4] does not stack to [part:2 seq:2 batch:2] along \"seq\"");
 }
 
 // In place, values that are no padding are not even written: other threads may read them.
@@ -216,8 +216,8 @@ TEST(AttentionJoin, AgreesWithTheReference) {
 TEST(Fill, AllOutputsOfAnyType) {
   for (const KernelSet* set : both())
     for (const double value : {0.0, 3.0}) {
-      Tensor a({{"flat", 40000}}, DType::f32), b({{"seq", 3}}, DType::bf16), c({{"seq", 5}}, DType::f64),
-          d({{"seq", 9}}, DType::i32);
+      Tensor a({{"flat", 40000}}, DType::f32), b({{"seq", 3}}, DType::bf16), c({{"embed", 5}}, DType::f64),
+          d({{"batch", 9}}, DType::i32);
       std::vector<Tensor*> outs = {&a, &b, &c};
       if (value == 0) outs.push_back(&d);
       run_kernel(*set, {.kind = "fill", .attributes = {{"value", value}}, .threads = 2}, {}, outs);

@@ -12,7 +12,7 @@ void logsumexp(const KernelCall& call) {
   for (size_t i = 0; i < columns; ++i) {
     double top = x[i], sum = 0;
     for (size_t at = i; at < x.size(); at += columns) {
-      if (!(x[at] <= top)) top = x[at];
+      if (!std::isnan(top) && !(x[at] <= top)) top = x[at];
     }
     if (std::isinf(top)) {
       y.push_back(top);
