@@ -21,6 +21,7 @@ struct Describe {
     return fmt::format("a number {} {} {}", low, n.below_max ? "to below" : "to", n.max);
   }
   std::string operator()(const Text& t) const { return std::string(t.what); }
+  std::string operator()(const Texts& t) const { return std::string(t.what); }
   std::string operator()(const OneOf& o) const {
     return o.what.empty() ? fmt::format("one of {}", fmt::join(o.words, ", ")) : std::string(o.what);
   }

@@ -29,6 +29,10 @@ struct Text {
   std::string_view what;  // "a path"
 };
 
+struct Texts {
+  std::string_view what;  // "a list of rules"
+};
+
 struct OneOf {
   std::vector<std::string_view> words;
   std::string_view what;  // "a named size"; "" for a short list that speaks for itself
@@ -42,7 +46,7 @@ struct Numbers {
 // Data sources: a path, a list of paths, a table of path = weight, or a list of tables with path and weight.
 struct Sources {};
 
-using Allowed = std::variant<Boolean, Integer, Number, Text, OneOf, Numbers, Sources>;
+using Allowed = std::variant<Boolean, Integer, Number, Text, Texts, OneOf, Numbers, Sources>;
 
 // "an integer from 1 to 100", "a number above 0", "one of cosine, linear, constant": to follow "it must be".
 std::string describe(const Allowed& allowed);

@@ -66,6 +66,20 @@ struct Check {
     return raw.text;
   }
 
+  // A text alone is a list of one.
+  Value operator()(const Texts&) const {
+    if (raw.type == Type::text) return std::vector<std::string>{raw.text};
+    if (raw.type != Type::list) wrong_type();
+    std::vector<std::string> texts;
+    for (const Raw& item : raw.items) {
+      if (item.type != Type::text)
+        fail(fmt::format("[{}]{}{} is {}; it must be a text", texts.size(), item.shown().empty() ? "" : " = ",
+                         item.shown(), item.type_name()));
+      texts.push_back(item.text);
+    }
+    return texts;
+  }
+
   Value operator()(const OneOf& choice) const {
     if (raw.type != Type::text) wrong_type(raw.shown().empty() ? "" : ", in quotes");
     if (std::ranges::count(choice.words, raw.text) || Value(raw.text) == key.get(Settings{})) return raw.text;

@@ -17,6 +17,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int64_t kMany = 1'000'000'000'000;  // steps
 constexpr int64_t kLarge = 1'000'000'000;     // tokens of a sample, samples of a batch
 constexpr int64_t kWide = 1'000'000;          // an embedding
+constexpr int64_t kRanks = 1'000'000;         // of a mesh axis
 constexpr Number kPositive = {0, kInfinity, true};
 constexpr Number kNotNegative = {0, kInfinity};
 constexpr Number kFraction = {0, 1, false, true};
@@ -125,7 +126,7 @@ std::vector<Key> list() {
       train<&Train::global_batch>(
           {"global_batch", Integer{1, kLarge}, fixed, "", "samples per step", "batch_size batch global_batch_size"}),
       train<&Train::micro_batch>({"micro_batch", Integer{0, kLarge}, free,
-                                  "largest divisor of global_batch / data ranks up to 8",
+                                  "global_batch / reproducible, or the largest divisor of global_batch / data up to 8",
                                   "samples per pass through the network; gradients add up over passes",
                                   "micro_batch_size train_micro_batch_size_per_gpu"}),
       train<&Train::sequence>({"sequence", Integer{1, kLarge}, fixed, "", "tokens per sample",
@@ -163,6 +164,10 @@ std::vector<Key> list() {
                            "grad_clip clip_grad max_grad_norm gradient_clipping"}),
       train<&Train::seed>({"seed", Integer{0, std::numeric_limits<int64_t>::max()}, fixed, "",
                            "of initial weights, dropout and the order of samples", "random_seed"}),
+      train<&Train::reproducible>({"reproducible", Integer{0, kLarge}, fixed, "",
+                                   "the batch is cut into this many units, a power of two, added in one fixed order: "
+                                   "the same bits for every data size; 0: off",
+                                   "deterministic batch_invariant"}),
       train<&Train::evaluate_every>({"evaluate_every", Integer{0, kMany}, free, "",
                                      "steps between evaluations; 0: at the end only",
                                      "eval_interval eval_every eval_steps"}),
@@ -176,11 +181,59 @@ std::vector<Key> list() {
                                 "start from the weights of this checkpoint or run's folder; empty: at random",
                                 "load finetune pretrained init"}),
 
-      parallel<&Parallel::ranks>({"ranks", Integer{1, 1'000'000}, free, "", "processes that train together",
-                                  "world_size num_gpus nproc_per_node"}),
-      parallel<&Parallel::threads>({"threads", Integer{0, 10'000}, free,
-                                    "the cores that the process may use, over ranks", "threads of each rank",
-                                    "num_threads omp_num_threads cores"}),
+      parallel<&Parallel::ranks>({"ranks", Integer{0, kRanks}, free, "data x tensor x context",
+                                  "ranks that train together; alone, it is data",
+                                  "world_size num_gpus nproc_per_node nproc"}),
+      parallel<&Parallel::data>({"data", Integer{1, kRanks}, free, "",
+                                 "mesh axis: the samples of a step are divided among this many ranks",
+                                 "dp data_parallel data_parallel_size dp_size replicas"}),
+      parallel<&Parallel::tensor>({"tensor", Integer{1, kRanks}, free, "",
+                                   "mesh axis: heads, ffn and vocabulary are divided among this many ranks",
+                                   "tp tensor_parallel tensor_model_parallel_size tensor_parallel_size tp_size"}),
+      parallel<&Parallel::context>({"context", Integer{1, kRanks}, free, "",
+                                    "mesh axis: the tokens of each sample are divided among this many ranks",
+                                    "cp context_parallel context_parallel_size cp_size"}),
+      parallel<&Parallel::zero>({"zero", Integer{0, 3}, free, "",
+                                 "states split over the data axis: 1 optimizer, 2 and gradients, 3 and weights",
+                                 "zero_stage fsdp stage sharding_strategy"}),
+      parallel<&Parallel::shard_group>({"shard_group", Integer{0, kRanks}, free, "",
+                                        "zero splits within groups of this many data ranks, copied in each; 0: one "
+                                        "group of all",
+                                        "data_parallel_shard_degree hybrid_shard hsdp"}),
+      parallel<&Parallel::shard_context>(
+          {"shard_context", Boolean{}, free, "", "zero splits over the context axis too", "shard_over_context"}),
+      parallel<&Parallel::sequence_parallel>({"sequence_parallel", Boolean{}, free, "",
+                                              "the tokens of the residual stream are divided over the tensor axis",
+                                              "sp enable_sequence_parallel"}),
+      parallel<&Parallel::context_method>(
+          {"context_method", OneOf{{"gathered", "ring", "ulysses"}, ""}, free, "",
+           "how attention sees all tokens: keys and values gathered, sent round, or heads exchanged for tokens",
+           "cp_comm_type"}),
+      parallel<&Parallel::context_balance>(
+          {"context_balance", OneOf{{"zigzag", "contiguous"}, ""}, free, "zigzag; contiguous with ulysses",
+           "tokens of a rank: one early and one late chunk, or neighbours", "balance"}),
+      parallel<&Parallel::keep_gathered>({"keep_gathered", Boolean{}, free, "",
+                                          "a gathered activation lives from forward to backward and is not gathered "
+                                          "again",
+                                          "reshard_after_forward"}),
+      parallel<&Parallel::rules>({"rules", Texts{"a list of rules \"dim [in family] -> axes [, padded] [, in steps]\""},
+                                  free, "", "your own, before those that the other keys make", "plan rule"}),
+      parallel<&Parallel::mesh_order>({"mesh_order", Text{"the axes, outermost first"}, free, "",
+                                       "neighbours on the last axis are neighbouring ranks", "axis_order order"}),
+      parallel<&Parallel::wire>({"wire", OneOf{{"fp32", "bf16"}, ""}, free, "",
+                                 "type in which gradients travel between ranks; fp32 leaves them as they are",
+                                 "grad_reduce_dtype reduce_dtype mixed_precision_reduce"}),
+      parallel<&Parallel::timeout_seconds>({"timeout_seconds", kPositive, free, "",
+                                            "longest wait for another rank; then the run ends and says who did not "
+                                            "come",
+                                            "timeout distributed_timeout_minutes nccl_timeout"}),
+      parallel<&Parallel::transport>({"transport", OneOf{{"auto", "threads", "mpi"}, ""}, free, "",
+                                      "how ranks talk: threads of one process, or MPI; auto: mpi where it started us",
+                                      "backend distributed_backend"}),
+      parallel<&Parallel::bind>(
+          {"bind", Boolean{}, free, "", "threads of ranks are bound to cores", "binding affinity pin"}),
+      parallel<&Parallel::threads>({"threads", Integer{0, 10'000}, free, "the cores that the ranks may use, over ranks",
+                                    "threads of each rank", "num_threads omp_num_threads cores"}),
 
       checkpoint<&Checkpoint::every>({"every", Integer{0, kMany}, free, "",
                                       "steps between checkpoints; 0: at the end only",

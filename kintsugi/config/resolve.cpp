@@ -3,64 +3,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <initializer_list>
 #include <utility>
 
 #include "kintsugi/base/error.h"
-#include "kintsugi/config/keys.h"
+#include "kintsugi/config/derive.h"
 #include "kintsugi/config/read.h"
+#include "kintsugi/config/resolve_parallel.h"
 
 namespace kintsugi::config {
 namespace {
-
-// "run.toml:7: " of the key among `names` that the user gave last in precedence, or "" if none was given.
-std::string place(const Given& given, std::initializer_list<std::string_view> names) {
-  for (const Origin::Kind kind : {Origin::Kind::set, Origin::Kind::file})
-    for (const std::string_view name : names)
-      if (given.origin(name).kind == kind) return given.origin(name).text() + ": ";
-  return "";
-}
-
-// Where `name` holds `unset` still, stores `value`.
-template <typename T>
-void derive(Given& given, std::string_view name, T& member, const T& unset, const T& value) {
-  if (member != unset) return;
-  const int index = key_index(name);
-  member = value;
-  given.origins[index] = {Origin::Kind::derived, std::string(keys()[index].rule)};
-}
-
-// A value without a sign for "not given".
-void derive_flag(Given& given, std::string_view name, bool& member, bool value) {
-  const int index = key_index(name);
-  if (given.origins[index].kind != Origin::Kind::standard) return;
-  member = value;
-  given.origins[index] = {Origin::Kind::derived, std::string(keys()[index].rule)};
-}
-
-// The divisors of `n` on both sides of `x`: "4, 6".
-std::string divisors_around(int64_t n, int64_t x) {
-  int64_t below = 0, above = 0;
-  for (int64_t d = std::min(x, n); d >= 1 && !below; --d)
-    if (n % d == 0) below = d;
-  for (int64_t d = x; d <= n && !above; ++d)
-    if (n % d == 0) above = d;
-  return above ? fmt::format("{}, {}", below, above) : fmt::format("{}", below);
-}
-
-// The multiples of `step` on both sides of `x`.
-std::string multiples_around(int64_t x, int64_t step) {
-  const int64_t below = x / step * step;
-  return below ? fmt::format("{}, {}", below, below + step) : fmt::format("{}", below + step);
-}
 
 void derive_model(Given& given) {
   Model& m = given.settings.model;
   const bool llama = m.family == "llama";
   derive<int64_t>(given, "model.kv_heads", m.kv_heads, 0, m.heads);
   derive<int64_t>(given, "model.ffn", m.ffn, 0, llama ? (8 * m.embed + 95) / 96 * 32 : 4 * m.embed);
-  derive_flag(given, "model.bias", m.bias, !llama);
-  derive_flag(given, "model.tied", m.tied, !llama);
+  derive_ungiven(given, "model.bias", m.bias, !llama);
+  derive_ungiven(given, "model.tied", m.tied, !llama);
   derive<std::string>(given, "model.activation", m.activation, "", llama ? "silu" : "gelu_tanh");
 }
 
@@ -73,19 +32,6 @@ void derive_lengths(Given& given) {
     given.origins[sequence] = {Origin::Kind::derived, "model.context"};
   }
   derive<int64_t>(given, "model.context", m.context, 0, t.sequence);
-}
-
-void derive_batch(Given& given) {
-  Train& t = given.settings.train;
-  const int64_t share = std::max<int64_t>(1, t.global_batch / data_ranks(given.settings));
-  int64_t micro_batch = std::min<int64_t>(share, 8);
-  while (share % micro_batch != 0) --micro_batch;
-  derive<int64_t>(given, "train.micro_batch", t.micro_batch, 0, micro_batch);
-}
-
-void check_ranks(const Given& given) {
-  const int64_t ranks = given.settings.parallel.ranks;
-  if (ranks > 1) throw base::UserError("parallel", "ranks = {}: this build trains on one rank; set ranks = 1", ranks);
 }
 
 void check_heads(const Given& given) {
@@ -113,22 +59,6 @@ void check_lengths(const Given& given) {
                           given.say("model.context"));
 }
 
-void check_batch(const Given& given) {
-  const Train& t = given.settings.train;
-  const int64_t ranks = data_ranks(given.settings);
-  if (t.global_batch % ranks != 0)
-    throw base::UserError("config", "{}{} is not divisible by {} data ranks; nearest: {}",
-                          place(given, {"train.global_batch", "parallel.ranks"}), given.say("train.global_batch"),
-                          ranks, multiples_around(t.global_batch, ranks));
-  const int64_t share = t.global_batch / ranks;
-  if (share % t.micro_batch != 0)
-    throw base::UserError(
-        "config", "{}{} is not divisible by {} x {} data rank{}; nearest global_batch: {}; nearest micro_batch: {}",
-        place(given, {"train.micro_batch", "train.global_batch"}), given.say("train.global_batch"),
-        given.say("train.micro_batch"), ranks, ranks == 1 ? "" : "s",
-        multiples_around(t.global_batch, t.micro_batch * ranks), divisors_around(share, t.micro_batch));
-}
-
 void check_schedule(Resolved& given) {
   const Train& t = given.settings.train;
   if (t.min_learning_rate > t.learning_rate)
@@ -152,49 +82,42 @@ void check_schedule(Resolved& given) {
 // Keys that do something only where another key says so.
 void warn_of_idle_keys(Resolved& given) {
   const Settings& s = given.settings;
-  const Settings standard;
-  const auto idle = [&](std::string_view name, bool used, std::string_view other) {
-    const int index = key_index(name);
-    const bool changed = keys()[index].get(s) != keys()[index].get(standard);
-    if (used || !changed || !given.origins[index].given()) return;
-    given.warnings.push_back(
-        fmt::format("{}{} has no effect with {}", place(given, {name}), given.say(name), given.say(other)));
-  };
   const bool adamw = s.train.optimizer == "adamw";
-  idle("model.rope_theta", s.model.family == "llama", "model.family");
-  idle("train.betas", adamw, "train.optimizer");
-  idle("train.epsilon", adamw, "train.optimizer");
-  idle("train.momentum", s.train.optimizer == "sgd", "train.optimizer");
-  idle("train.base_batch", s.train.scale_learning_rate != "none", "train.scale_learning_rate");
-  idle("train.evaluate_every", !s.data.validation.empty(), "data.validation");
-  idle("train.evaluate_batches", !s.data.validation.empty(), "data.validation");
+  warn_if_idle(given, "model.rope_theta", s.model.family == "llama", "model.family");
+  warn_if_idle(given, "train.betas", adamw, "train.optimizer");
+  warn_if_idle(given, "train.epsilon", adamw, "train.optimizer");
+  warn_if_idle(given, "train.momentum", s.train.optimizer == "sgd", "train.optimizer");
+  warn_if_idle(given, "train.base_batch", s.train.scale_learning_rate != "none", "train.scale_learning_rate");
+  warn_if_idle(given, "train.evaluate_every", !s.data.validation.empty(), "data.validation");
+  warn_if_idle(given, "train.evaluate_batches", !s.data.validation.empty(), "data.validation");
 }
 
 }  // namespace
 
 int64_t data_ranks(const Settings& settings) {
-  return settings.parallel.ranks;
+  return settings.parallel.data;
 }
 
 Given fill_derived(Given given, int64_t cores) {
   Settings& s = given.settings;
   derive_model(given);
   derive_lengths(given);
-  derive_batch(given);
+  derive_parallel(given, cores);
+  derive_micro_batch(given);
   derive(given, "train.min_learning_rate", s.train.min_learning_rate, -1.0, s.train.learning_rate / 10);
   derive<int64_t>(given, "train.decay_steps", s.train.decay_steps, 0, s.train.steps);
-  derive<int64_t>(given, "parallel.threads", s.parallel.threads, 0, std::max<int64_t>(1, cores / s.parallel.ranks));
   return given;
 }
 
 Resolved resolve(Given given, int64_t cores) {
   Resolved resolved{fill_derived(std::move(given), cores), {}};
-  check_ranks(resolved);
+  check_parallel(resolved);
   check_heads(resolved);
   check_lengths(resolved);
   check_batch(resolved);
   check_schedule(resolved);
   warn_of_idle_keys(resolved);
+  warn_of_parallel(resolved, cores);
   return resolved;
 }
 

@@ -11,7 +11,7 @@
 
 namespace kintsugi::config {
 
-// Every derived value by its rule; nothing is checked. `cores` are those that the process may use.
+// Every derived value by its rule; nothing is checked. `cores` are those that all ranks may use together.
 Given fill_derived(Given given, int64_t cores);
 
 // fill_derived, then all checks. UserError "[config] run.toml:7: ..." for values that do not go together.

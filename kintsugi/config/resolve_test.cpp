@@ -39,7 +39,8 @@ TEST(Resolve, DerivedOfGpt) {
   EXPECT_EQ(s.train.decay_steps, 1000);
   EXPECT_EQ(s.parallel.threads, 6);
   EXPECT_EQ(r.origin("model.kv_heads").text(), "derived: heads");
-  EXPECT_EQ(r.origin("train.micro_batch").text(), "derived: largest divisor of global_batch / data ranks up to 8");
+  EXPECT_EQ(r.origin("train.micro_batch").text(),
+            "derived: global_batch / reproducible, or the largest divisor of global_batch / data up to 8");
   EXPECT_EQ(r.origin("model.bias").text(), "derived: gpt: true; llama: false");
   EXPECT_TRUE(r.warnings.empty());
 }
@@ -144,10 +145,6 @@ TEST(Resolve, Schedules) {
       resolved("[train]\nsteps = 10\nwarmup_steps = 20\n").warnings,
       Lines{"run.toml:3: train.warmup_steps = 20 is more than train.steps = 10: the learning rate never reaches its "
             "height"});
-}
-
-TEST(Resolve, Ranks) {
-  EXPECT_EQ(error_in("[parallel]\nranks = 4\n"), "[parallel] ranks = 4: this build trains on one rank; set ranks = 1");
 }
 
 TEST(Resolve, KeysWithoutEffectAreTold) {

@@ -47,8 +47,9 @@ struct Data {
 struct Train {
   std::string folder = "runs/default";
   int64_t steps = 1000;
-  int64_t global_batch = 8;         // samples per step
-  int64_t micro_batch = 0;          // samples per pass; the largest divisor of global_batch / data ranks up to 8
+  int64_t global_batch = 8;  // samples per step
+  int64_t micro_batch =
+      0;  // samples per pass; a unit of `reproducible`, or the largest divisor of global_batch / data up to 8
   int64_t sequence = 256;           // tokens per sample; 256, or model.context where that is given and shorter
   std::string dtype = "fp32";       // fp64 | fp32 | bf16 | fp16
   std::string kernels = "cpu";      // cpu | reference

@@ -31,9 +31,10 @@ std::string to_toml(std::string_view text) {
 
 namespace {
 
-std::string list_of_numbers(const std::vector<double>& numbers) {
+template <typename T>
+std::string list_of(const std::vector<T>& items) {
   std::string list = "[";
-  for (size_t i = 0; i < numbers.size(); ++i) list += (i ? ", " : "") + to_toml(numbers[i]);
+  for (size_t i = 0; i < items.size(); ++i) list += (i ? ", " : "") + to_toml(Value(items[i]));
   return list + "]";
 }
 
@@ -62,8 +63,8 @@ std::string to_toml(const Value& value) {
           return to_toml(v);
         } else if constexpr (std::is_same_v<T, std::string>) {
           return to_toml(std::string_view(v));
-        } else if constexpr (std::is_same_v<T, std::vector<double>>) {
-          return list_of_numbers(v);
+        } else if constexpr (std::is_same_v<T, std::vector<std::string>> || std::is_same_v<T, std::vector<double>>) {
+          return list_of(v);
         } else {
           return list_of_sources(v);
         }

@@ -11,7 +11,8 @@
 
 namespace kintsugi::config {
 
-using Value = std::variant<bool, int64_t, double, std::string, std::vector<double>, std::vector<DataSource>>;
+using Value = std::variant<bool, int64_t, double, std::string, std::vector<std::string>, std::vector<double>,
+                           std::vector<DataSource>>;
 
 // TOML that reads back to the same value, to the last bit of a number; one line.
 std::string to_toml(const Value& value);

@@ -1,0 +1,38 @@
+#include "kintsugi/config/derive.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace kintsugi::config {
+
+std::string place(const Given& given, std::initializer_list<std::string_view> names) {
+  for (const Origin::Kind kind : {Origin::Kind::set, Origin::Kind::file})
+    for (const std::string_view name : names)
+      if (given.origin(name).kind == kind) return given.origin(name).text() + ": ";
+  return "";
+}
+
+std::string divisors_around(int64_t n, int64_t x) {
+  int64_t below = 0, above = 0;
+  for (int64_t d = std::min(x, n); d >= 1 && !below; --d)
+    if (n % d == 0) below = d;
+  for (int64_t d = x; d <= n && !above; ++d)
+    if (n % d == 0) above = d;
+  return above ? fmt::format("{}, {}", below, above) : fmt::format("{}", below);
+}
+
+std::string multiples_around(int64_t x, int64_t step) {
+  const int64_t below = x / step * step;
+  return below ? fmt::format("{}, {}", below, below + step) : fmt::format("{}", below + step);
+}
+
+void warn_if_idle(Resolved& given, std::string_view name, bool used, std::string_view other) {
+  const Key& key = keys()[key_index(name)];
+  const bool changed = key.get(given.settings) != key.get(Settings{});
+  if (used || !changed || !given.origin(name).given()) return;
+  given.warnings.push_back(
+      fmt::format("{}{} has no effect with {}", place(given, {name}), given.say(name), given.say(other)));
+}
+
+}  // namespace kintsugi::config

@@ -1,0 +1,44 @@
+// What resolve's rules are made of: filling in one value, and the words of its errors and warnings.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "kintsugi/config/keys.h"
+#include "kintsugi/config/origin.h"
+
+namespace kintsugi::config {
+
+// "run.toml:7: " of the key among `names` that the user gave last in precedence, or "" if none was given.
+std::string place(const Given& given, std::initializer_list<std::string_view> names);
+
+// Stores `value`, by the rule of the key `name`, or `rule` where that is given.
+template <typename T>
+void store(Given& given, std::string_view name, T& member, const T& value, std::string_view rule = "") {
+  const int index = key_index(name);
+  member = value;
+  given.origins[index] = {Origin::Kind::derived, std::string(rule.empty() ? keys()[index].rule : rule)};
+}
+
+// Where the member holds `unset` still, stores `value`.
+template <typename T>
+void derive(Given& given, std::string_view name, T& member, const T& unset, const T& value) {
+  if (member == unset) store(given, name, member, value);
+}
+
+// The same for a value without a sign for "not given".
+template <typename T>
+void derive_ungiven(Given& given, std::string_view name, T& member, const T& value) {
+  if (given.origin(name).kind == Origin::Kind::standard) store(given, name, member, value);
+}
+
+// "4, 6": the divisors of `n`, and the multiples of `step`, on both sides of `x`.
+std::string divisors_around(int64_t n, int64_t x);
+std::string multiples_around(int64_t x, int64_t step);
+
+// A warning where the user gave `name` another value than the standard one and it is not `used`, because of `other`.
+void warn_if_idle(Resolved& given, std::string_view name, bool used, std::string_view other);
+
+}  // namespace kintsugi::config

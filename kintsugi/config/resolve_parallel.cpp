@@ -1,0 +1,144 @@
+#include "kintsugi/config/resolve_parallel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <string>
+#include <vector>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/config/derive.h"
+#include "kintsugi/tensor/shape.h"
+
+namespace kintsugi::config {
+namespace {
+
+constexpr int64_t kMostRanks = 1'000'000;
+
+int64_t product(const Parallel& p) {
+  return p.data * p.tensor * p.context;
+}
+
+void check_ranks(const Given& given) {
+  const Parallel& p = given.settings.parallel;
+  const int64_t others = p.tensor * p.context;
+  if (product(p) > kMostRanks)
+    throw base::UserError("config", "{}data {} x tensor {} x context {} is {} ranks; at most {} are possible",
+                          place(given, {"parallel.data", "parallel.tensor", "parallel.context"}), p.data, p.tensor,
+                          p.context, base::group_digits(product(p)), base::group_digits(kMostRanks));
+  if (p.ranks != product(p))
+    throw base::UserError("config", "{}{} is not data {} x tensor {} x context {} = {}; leave ranks out{}",
+                          place(given, {"parallel.ranks"}), given.say("parallel.ranks"), p.data, p.tensor, p.context,
+                          product(p), p.ranks % others == 0 ? fmt::format(", or set data = {}", p.ranks / others) : "");
+}
+
+void check_mesh_order(const Given& given) {
+  std::vector<std::string> names = tensor::words(given.settings.parallel.mesh_order);
+  std::ranges::sort(names);
+  if (names != std::vector<std::string>{"context", "data", "tensor"})
+    throw base::UserError("config", "{}{} must name each of data, context and tensor once, outermost first",
+                          place(given, {"parallel.mesh_order"}), given.say("parallel.mesh_order"));
+}
+
+void check_units(const Given& given) {
+  const Train& t = given.settings.train;
+  const int64_t units = t.reproducible, data = given.settings.parallel.data;
+  if (units == 0) return;
+  const std::string at = place(given, {"train.reproducible", "train.global_batch", "train.micro_batch"});
+  const std::string say = given.say("train.reproducible");
+  const auto power = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(units)));
+  if (units != power)
+    throw base::UserError("config", "{}{} is not a power of two; nearest: {}, {}", at, say, power, 2 * power);
+  if (units % data != 0) {
+    const bool fits = std::has_single_bit(static_cast<uint64_t>(data));
+    throw base::UserError("config", "{}{} is not divisible by mesh axis \"data\" of size {}; {}", at, say, data,
+                          fits ? fmt::format("nearest: {}", data) : "data must be a power of two too");
+  }
+  if (t.global_batch % units != 0)
+    throw base::UserError("config", "{}{} is not divisible by {}; nearest global_batch: {}", at,
+                          given.say("train.global_batch"), say, multiples_around(t.global_batch, units));
+  if (t.micro_batch != t.global_batch / units)
+    throw base::UserError("config", "{}{} is not one unit of {} / {}, which is {}; leave micro_batch out", at,
+                          given.say("train.micro_batch"), given.say("train.global_batch"), say, t.global_batch / units);
+}
+
+}  // namespace
+
+void derive_parallel(Given& given, int64_t cores) {
+  Parallel& p = given.settings.parallel;
+  const auto given_here = [&](std::string_view name) { return given.origin(name).given(); };
+  if (p.ranks == 0 || !given_here("parallel.ranks")) {
+    store(given, "parallel.ranks", p.ranks, product(p));
+  } else if (!given_here("parallel.data") && !given_here("parallel.tensor") && !given_here("parallel.context")) {
+    store(given, "parallel.data", p.data, p.ranks, "parallel.ranks");
+  }
+  derive<std::string>(given, "parallel.context_balance", p.context_balance, "",
+                      p.context_method == "ulysses" ? "contiguous" : "zigzag");
+  derive<int64_t>(given, "parallel.threads", p.threads, 0, std::max<int64_t>(1, cores / p.ranks));
+}
+
+void derive_micro_batch(Given& given) {
+  Train& t = given.settings.train;
+  const int64_t share = std::max<int64_t>(1, t.global_batch / given.settings.parallel.data);
+  int64_t micro_batch = std::min<int64_t>(share, 8);
+  while (share % micro_batch != 0) --micro_batch;
+  if (t.reproducible > 0) micro_batch = std::max<int64_t>(1, t.global_batch / t.reproducible);
+  derive<int64_t>(given, "train.micro_batch", t.micro_batch, 0, micro_batch);
+}
+
+void check_parallel(const Given& given) {
+  const Parallel& p = given.settings.parallel;
+  check_ranks(given);
+  check_mesh_order(given);
+  if (p.shard_group > 0 && p.data % p.shard_group != 0)
+    throw base::UserError("config", "{}{} does not divide mesh axis \"data\" of size {}; nearest: {}",
+                          place(given, {"parallel.shard_group", "parallel.data"}), given.say("parallel.shard_group"),
+                          p.data, divisors_around(p.data, p.shard_group));
+}
+
+void check_batch(const Given& given) {
+  const Train& t = given.settings.train;
+  const int64_t ranks = given.settings.parallel.data;
+  if (t.global_batch % ranks != 0)
+    throw base::UserError("config", "{}{} is not divisible by mesh axis \"data\" of size {}; nearest: {}",
+                          place(given, {"train.global_batch", "parallel.data", "parallel.ranks"}),
+                          given.say("train.global_batch"), ranks, multiples_around(t.global_batch, ranks));
+  check_units(given);
+  const int64_t share = t.global_batch / ranks;
+  if (share % t.micro_batch != 0)
+    throw base::UserError(
+        "config", "{}{} is not divisible by {} x {} data rank{}; nearest global_batch: {}; nearest micro_batch: {}",
+        place(given, {"train.micro_batch", "train.global_batch"}), given.say("train.global_batch"),
+        given.say("train.micro_batch"), ranks, ranks == 1 ? "" : "s",
+        multiples_around(t.global_batch, t.micro_batch * ranks), divisors_around(share, t.micro_batch));
+}
+
+void warn_of_parallel(Resolved& given, int64_t cores) {
+  const Parallel p = given.settings.parallel;
+  const bool shards_context = p.shard_context && p.context > 1;
+  const bool shards_data = p.data > 1 && p.shard_group != 1;
+  warn_if_idle(given, "parallel.sequence_parallel", p.tensor > 1, "parallel.tensor");
+  warn_if_idle(given, "parallel.context_method", p.context > 1, "parallel.context");
+  warn_if_idle(given, "parallel.context_balance", p.context > 1, "parallel.context");
+  warn_if_idle(given, "parallel.shard_group", p.zero > 0, "parallel.zero");
+  warn_if_idle(given, "parallel.shard_context", p.zero > 0, "parallel.zero");
+  if (p.zero > 0) warn_if_idle(given, "parallel.shard_context", p.context > 1, "parallel.context");
+  warn_if_idle(given, "parallel.zero", shards_data || shards_context,
+               p.data > 1 ? "parallel.shard_group" : "parallel.data");
+  for (const std::string_view name :
+       {"parallel.keep_gathered", "parallel.rules", "parallel.mesh_order", "parallel.wire"})
+    warn_if_idle(given, name, p.ranks > 1, "parallel.ranks");
+
+  const int64_t threads = p.ranks * p.threads;
+  if (p.ranks > 1 && threads > cores)
+    given.warnings.push_back(fmt::format(
+        "{}{} ranks of {} thread{} each on {} core{}: they take turns, and a step takes at least {:.1f} times as long "
+        "as on {} cores",
+        place(given, {"parallel.ranks", "parallel.threads", "parallel.data", "parallel.tensor", "parallel.context"}),
+        p.ranks, p.threads, p.threads == 1 ? "" : "s", cores, cores == 1 ? "" : "s",
+        static_cast<double>(threads) / static_cast<double>(cores), threads));
+}
+
+}  // namespace kintsugi::config

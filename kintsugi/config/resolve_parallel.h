@@ -1,0 +1,18 @@
+// The part of resolve() that is about [parallel], and about the batch that is divided among its ranks.
+#pragma once
+
+#include <cstdint>
+
+#include "kintsugi/config/origin.h"
+
+namespace kintsugi::config {
+
+void derive_parallel(Given& given, int64_t cores);
+void derive_micro_batch(Given& given);  // after derive_parallel
+
+void check_parallel(const Given& given);
+void check_batch(const Given& given);
+// Keys without effect, and ranks that share cores.
+void warn_of_parallel(Resolved& given, int64_t cores);
+
+}  // namespace kintsugi::config
