@@ -1,6 +1,10 @@
 #include "kintsugi/comm/call.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
 
 #include "kintsugi/base/error.h"
 
@@ -167,6 +171,23 @@ Event Calls::receive(std::span<std::byte> data, int from) {
 
 Event Calls::barrier() {
   return enqueue({.kind = Kind::barrier});
+}
+
+void check_group(std::span<const int> ranks, int rank, int size) {
+  std::vector<bool> seen(size);
+  for (const int r : ranks) {
+    const bool good = r >= 0 && r < size && !seen[r];
+    base::require(good, "comm", "a group of ranks {} in a world of {}", fmt::join(ranks, " "), size);
+    seen[r] = true;
+  }
+  base::require(seen[rank], "comm", "rank {} asks for a group of ranks {}", rank, fmt::join(ranks, " "));
+}
+
+void check_options(const WorldOptions& options) {
+  if (options.time_limit.count() <= 0) {
+    throw base::UserError("comm", "a time limit of {:g} s; every wait needs some, as 600 s",
+                          static_cast<double>(options.time_limit.count()) / 1e3);
+  }
 }
 
 }  // namespace kintsugi::comm

@@ -76,4 +76,9 @@ class Calls : public Communicator {
   void check_elements(Kind kind, size_t bytes, tensor::DType dtype) const;
 };
 
+// `ranks` are different, of a world of `size`, and `rank` is one of them; else InternalError.
+void check_group(std::span<const int> ranks, int rank, int size);
+// UserError for a time limit that lets nothing end.
+void check_options(const WorldOptions& options);
+
 }  // namespace kintsugi::comm

@@ -1,8 +1,5 @@
-#include <fmt/ranges.h>
-
 #include <cstring>
 
-#include "kintsugi/base/error.h"
 #include "kintsugi/comm/call.h"
 #include "kintsugi/comm/communicator.h"
 
@@ -32,8 +29,7 @@ class SelfWorld : public World {
   int rank() const override { return 0; }
   int size() const override { return 1; }
   std::unique_ptr<Communicator> group(std::span<const int> ranks) override {
-    base::require(ranks.size() == 1 && ranks[0] == 0, "comm", "a group of ranks {} in a world of one rank",
-                  fmt::join(ranks, " "));
+    check_group(ranks, 0, 1);
     return self_communicator();
   }
   void abort(const std::string&) override {}  // nobody else waits

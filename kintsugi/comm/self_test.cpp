@@ -68,7 +68,7 @@ TEST(Self, WrongCallsAreErrors) {
   EXPECT_EQ(error_of([&] { one->receive(out, 0); }), "[comm] internal error: receive of rank 0 from itself");
   const std::array<int, 2> members = {0, 1};
   EXPECT_EQ(error_of([&] { self_world()->group(members); }),
-            "[comm] internal error: a group of ranks 0 1 in a world of one rank");
+            "[comm] internal error: a group of ranks 0 1 in a world of 1");
 }
 
 }  // namespace kintsugi::comm
