@@ -51,14 +51,15 @@ struct OpRow {
   // Splits.
   std::vector<std::string_view> whole = {};  // dims that are never split, beside those of the attribute "whole"
   std::vector<std::string_view> steps = {};  // dims of `whole` that it can take piece by piece
+  std::string_view join = {};                // the kernel that joins the outputs of two pieces; empty: they are added
   std::vector<Combiner> combine = {};        // per output, sum where absent
   bool additive = false;                     // f(a + a', b + b') = f(a, b) + f(a', b')
   bool linear = false;                       // linear in each operand while the others are held
   bool variadic = false;                     // a sum of any number of operands: may be made in groups
   bool flat = false;                         // elementwise: may work on any flat piece of its operands' local blocks
   bool free = false;                         // costs nothing in any layout: made where and how it is asked for
-  // Where the inputs are zero at padding, so are the outputs; a dim that an output lacks gets nothing from padding. An
-  // input that lacks a dim that is padded breaks it, but where the row's file says otherwise.
+  // Where the inputs are zero at padding, so are the outputs, and dims that an output lacks get nothing from padding;
+  // of a sum (`variadic`) only where all operands have the padded dim. docs/operations.md says what the others give.
   bool keeps_zero = false;
   std::vector<std::pair<std::string_view, std::string_view>> alias = {};  // (output dim, input dim) split alike
 

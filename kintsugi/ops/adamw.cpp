@@ -13,6 +13,7 @@ OpRow adamw() {
           },
           .flops = per_element<14>,
           .flat = true,
+          .keeps_zero = true,
           .in_place = {{0, 0}, {1, 2}, {2, 3}}};
 }
 

@@ -42,6 +42,7 @@ OpRow add() {
           .additive = true,
           .variadic = true,
           .flat = true,
+          .keeps_zero = true,
           .in_place = {{0, 0}}};
 }
 

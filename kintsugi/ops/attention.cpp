@@ -44,7 +44,8 @@ OpRow attention_grad() {
           .family = "attention",
           .flops = [](Types ins, Types, const Attributes& a) { return 10.0 * pairs(ins[0], ins[1], a); },
           .whole = {"key_seq", "head_dim"},
-          .steps = {"key_seq"}};
+          .steps = {"key_seq"},
+          .keeps_zero = true};
 }
 
 }  // namespace kintsugi::ops

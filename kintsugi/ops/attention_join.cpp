@@ -11,6 +11,7 @@ OpRow attention_join() {
           },
           .flops = [](Types ins, Types, const Attributes&) { return 3.0 * elements(ins); },
           .whole = {"head_dim"},
+          .keeps_zero = true,
           .in_place = {{0, 0}, {1, 1}}};
 }
 

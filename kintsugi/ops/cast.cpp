@@ -10,7 +10,8 @@ OpRow cast() {
           .grad = [](Graph& g, const Op& op, std::span<const ValueId> dy) -> std::vector<ValueId> {
             return {g.op("cast", {dy[0]}, {{"dtype", std::string(name_of(g.gradient_type(op.ins[0]).dtype))}})};
           },
-          .flat = true};
+          .flat = true,
+          .keeps_zero = true};
 }
 
 }  // namespace kintsugi::ops

@@ -40,7 +40,13 @@ double flops(Types ins, Types, const Attributes&) {
 }  // namespace
 
 OpRow contract() {
-  return {.kind = "contract", .infer = infer, .grad = grad, .flops = flops, .linear = true, .accumulates = 1};
+  return {.kind = "contract",
+          .infer = infer,
+          .grad = grad,
+          .flops = flops,
+          .linear = true,
+          .keeps_zero = true,
+          .accumulates = 1};
 }
 
 }  // namespace kintsugi::ops

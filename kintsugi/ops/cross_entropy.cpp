@@ -15,11 +15,12 @@ OpRow cross_entropy() {
             return dx;
           },
           .flops = [](Types ins, Types, const Attributes&) { return 2.0 * elements(ins); },
+          .keeps_zero = true,
           .accumulates = 0b11};
 }
 
 OpRow cross_entropy_grad() {
-  return {.kind = "cross_entropy_grad", .family = "cross_entropy"};
+  return {.kind = "cross_entropy_grad", .family = "cross_entropy", .keeps_zero = true};
 }
 
 }  // namespace kintsugi::ops

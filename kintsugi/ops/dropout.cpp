@@ -11,6 +11,7 @@ OpRow dropout() {
           },
           .flops = per_element<20>,
           .additive = true,
+          .keeps_zero = true,
           .in_place = {{0, 0}}};
 }
 

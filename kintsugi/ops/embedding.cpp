@@ -13,13 +13,15 @@ OpRow embedding() {
           .grad = [](Graph& g, const Op& op, std::span<const ValueId> dy) -> std::vector<ValueId> {
             return {kNone, g.make("embedding_grad", {op.ins[0], dy[0]}, {g.gradient_type(op.ins[1])})[0]};
           },
-          .flops = [](Types, Types, const Attributes&) { return 0.0; }};
+          .flops = [](Types, Types, const Attributes&) { return 0.0; },
+          .keeps_zero = true};
 }
 
 OpRow embedding_grad() {
   return {.kind = "embedding_grad",
           .family = "embedding",
           .flops = [](Types ins, Types, const Attributes&) { return static_cast<double>(ins[1].shape.elements()); },
+          .keeps_zero = true,
           .accumulates = 1};
 }
 

@@ -11,11 +11,12 @@ OpRow gated() {
                           op.attributes);
           },
           .flops = per_element<6>,
-          .flat = true};
+          .flat = true,
+          .keeps_zero = true};
 }
 
 OpRow gated_grad() {
-  return {.kind = "gated_grad", .family = "gated", .flops = per_element<10>, .flat = true};
+  return {.kind = "gated_grad", .family = "gated", .flops = per_element<10>, .flat = true, .keeps_zero = true};
 }
 
 }  // namespace kintsugi::ops

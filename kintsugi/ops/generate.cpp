@@ -9,6 +9,7 @@ OpRow cache_write() {
           .infer = like_first,
           .flops = [](Types, Types, const Attributes&) { return 0.0; },
           .whole = {"key_seq", "seq"},
+          .keeps_zero = true,
           .in_place = {{0, 0}},
           .must_share = true};
 }
@@ -23,7 +24,8 @@ OpRow take() {
             return {{Shape(dims), ins[0].dtype}};
           },
           .flops = [](Types, Types, const Attributes&) { return 0.0; },
-          .whole = {"seq"}};
+          .whole = {"seq"},
+          .keeps_zero = true};
 }
 
 }  // namespace kintsugi::ops

@@ -37,6 +37,7 @@ OpRow head_grad() {
           .family = "head",
           .flops = [](Types ins, Types, const Attributes&) { return 3.0 * logits(ins); },
           .whole = {"embed"},
+          .keeps_zero = true,
           .accumulates = 0b10};
 }
 

@@ -18,7 +18,11 @@ OpRow layer_norm() {
 }
 
 OpRow layer_norm_grad() {
-  return {.kind = "layer_norm_grad", .family = "layer_norm", .flops = per_element<16>, .accumulates = 0b110};
+  return {.kind = "layer_norm_grad",
+          .family = "layer_norm",
+          .flops = per_element<16>,
+          .keeps_zero = true,
+          .accumulates = 0b110};
 }
 
 }  // namespace kintsugi::ops

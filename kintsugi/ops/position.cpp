@@ -12,11 +12,17 @@ OpRow position() {
             return {g.make("position_grad", {dy[0]}, {g.gradient_type(op.ins[0])})[0]};
           },
           .flops = [](Types, Types, const Attributes&) { return 0.0; },
-          .whole = {"position"}};
+          .whole = {"position"},
+          .keeps_zero = true};
 }
 
 OpRow position_grad() {
-  return {.kind = "position_grad", .family = "position", .whole = {"position"}, .additive = true, .accumulates = 1};
+  return {.kind = "position_grad",
+          .family = "position",
+          .whole = {"position"},
+          .additive = true,
+          .keeps_zero = true,
+          .accumulates = 1};
 }
 
 }  // namespace kintsugi::ops

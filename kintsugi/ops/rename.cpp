@@ -18,6 +18,7 @@ OpRow rename() {
           },
           .flops = [](Types, Types, const Attributes&) { return 0.0; },
           .additive = true,
+          .keeps_zero = true,
           .view = true};
 }
 

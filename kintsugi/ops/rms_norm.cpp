@@ -12,11 +12,12 @@ std::vector<ValueId> grad(Graph& g, const Op& op, std::span<const ValueId> dy) {
 }  // namespace
 
 OpRow rms_norm() {
-  return {.kind = "rms_norm", .infer = like_first, .grad = grad, .flops = per_element<5>};
+  return {.kind = "rms_norm", .infer = like_first, .grad = grad, .flops = per_element<5>, .keeps_zero = true};
 }
 
 OpRow rms_norm_grad() {
-  return {.kind = "rms_norm_grad", .family = "rms_norm", .flops = per_element<11>, .accumulates = 0b10};
+  return {
+      .kind = "rms_norm_grad", .family = "rms_norm", .flops = per_element<11>, .keeps_zero = true, .accumulates = 0b10};
 }
 
 }  // namespace kintsugi::ops

@@ -14,6 +14,7 @@ OpRow rotary() {
           .flops = per_element<3>,
           .whole = {"head_dim"},
           .additive = true,
+          .keeps_zero = true,
           .in_place = {{0, 0}}};
 }
 

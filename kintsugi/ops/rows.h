@@ -69,7 +69,7 @@ std::vector<Type> like_first(Types ins, const Attributes&);  // one output like 
 Type scalar();                                               // [] fp64, a number of the run
 double elements(Types types);                                // of the first
 
-// An elementwise y = f(x) and its gradient f'(x) * dy.
+// An elementwise y = f(x), f(0) = 0, and its gradient f'(x) * dy.
 OpRow unary(std::string_view kind, graph::GradRule grad, graph::FlopsRule flops);
 OpRow unary_grad(std::string_view kind, std::string_view family, graph::FlopsRule flops);
 

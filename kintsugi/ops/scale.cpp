@@ -10,6 +10,7 @@ OpRow scale() {
           },
           .additive = true,
           .flat = true,
+          .keeps_zero = true,
           .in_place = {{0, 0}}};
 }
 

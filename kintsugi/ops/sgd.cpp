@@ -14,6 +14,7 @@ OpRow sgd() {
           },
           .flops = per_element<6>,
           .flat = true,
+          .keeps_zero = true,
           .in_place = {{0, 0}, {1, 2}}};
 }
 

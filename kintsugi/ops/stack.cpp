@@ -13,12 +13,12 @@ double nothing(Types, Types, const Attributes&) {
 
 // x [... dim ...] -> y [part ... dim ...], or without `part` where there is one part alone.
 OpRow stack() {
-  return {.kind = "stack", .flops = nothing};
+  return {.kind = "stack", .flops = nothing, .keeps_zero = true};
 }
 
 // The inverse.
 OpRow unstack() {
-  return {.kind = "unstack", .flops = nothing};
+  return {.kind = "unstack", .flops = nothing, .keeps_zero = true};
 }
 
 }  // namespace kintsugi::ops

@@ -6,8 +6,8 @@ namespace kintsugi::ops {
 
 std::vector<OpRow> state_rows() {
   return {{.kind = "state"},
-          {.kind = "accumulate", .additive = true, .flat = true, .effect = true},
-          {.kind = "assign", .flat = true, .effect = true},
+          {.kind = "accumulate", .additive = true, .flat = true, .keeps_zero = true, .effect = true},
+          {.kind = "assign", .flat = true, .keeps_zero = true, .effect = true},
           {.kind = "output", .effect = true}};  // what the run reads, by the attribute "name"
 }
 

@@ -9,6 +9,7 @@ OpRow sum() {
           },
           .flops = [](Types ins, Types, const Attributes&) { return elements(ins); },
           .additive = true,
+          .keeps_zero = true,
           .accumulates = 1};
 }
 

@@ -3,11 +3,23 @@
 namespace kintsugi::ops {
 
 OpRow unary(std::string_view kind, graph::GradRule grad, graph::FlopsRule flops) {
-  return {.kind = kind, .infer = like_first, .grad = grad, .flops = flops, .flat = true, .in_place = {{0, 0}}};
+  return {.kind = kind,
+          .infer = like_first,
+          .grad = grad,
+          .flops = flops,
+          .flat = true,
+          .keeps_zero = true,
+          .in_place = {{0, 0}}};
 }
 
 OpRow unary_grad(std::string_view kind, std::string_view family, graph::FlopsRule flops) {
-  return {.kind = kind, .family = family, .infer = like_first, .flops = flops, .flat = true, .in_place = {{0, 1}}};
+  return {.kind = kind,
+          .family = family,
+          .infer = like_first,
+          .flops = flops,
+          .flat = true,
+          .keeps_zero = true,
+          .in_place = {{0, 1}}};
 }
 
 }  // namespace kintsugi::ops
