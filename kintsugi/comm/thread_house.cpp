@@ -56,14 +56,15 @@ void ThreadHouse::end(const Late& why) {
   drain();
 }
 
-void ThreadHouse::throw_end() {
+void ThreadHouse::throw_end(const Late& own) {
   drain();
   Late why;
   {
     const std::lock_guard lock(mutex_);
     why = why_;
   }
-  throw_late(why);
+  const bool out_of_time = !why.missing.empty();
+  throw_late(out_of_time && !own.missing.empty() ? own : why);
 }
 
 // Two ranks that wait for each other in different groups of both never meet: members ask in the same order.
@@ -118,7 +119,7 @@ std::shared_ptr<ThreadGroup> ThreadHouse::meet(int rank, std::span<const int> ra
   const Late why = late("the meeting of " + list_ranks(ranks), time_limit_, ranks, members, meeting->came);
   lock.unlock();
   if (!in_time) end(why);
-  throw_end();
+  throw_end(why);
 }
 
 }  // namespace kintsugi::comm

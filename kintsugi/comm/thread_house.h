@@ -49,7 +49,8 @@ class ThreadHouse {
   bool ended() const { return ended_.load(std::memory_order_seq_cst); }
   // The first one says why. When it returns, nobody touches the buffers of another, and nobody will.
   void end(const Late& why);
-  [[noreturn]] void throw_end();
+  // After the end. Where time ran out, and `own` lacks somebody, a rank says what it waited for itself.
+  [[noreturn]] void throw_end(const Late& own);
 
   // Returns when all members have come.
   std::shared_ptr<ThreadGroup> meet(int rank, std::span<const int> ranks);

@@ -167,11 +167,12 @@ void ThreadCommunicator::wait_until(const Open& awaited, Over&& over) {
   for (;;) {
     const uint64_t rings = bell.rings();
     if (over()) return;
-    if (house_.ended()) house_.throw_end();
+    if (house_.ended()) house_.throw_end(late_for(awaited));
     if (help()) continue;
     if (std::chrono::steady_clock::now() >= limit) {
-      house_.end(late_for(awaited));
-      house_.throw_end();
+      const Late why = late_for(awaited);
+      house_.end(why);
+      house_.throw_end(why);
     }
     bell.wait(rings, limit, house_.cores_to_spare());
   }

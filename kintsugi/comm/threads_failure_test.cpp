@@ -75,10 +75,11 @@ TEST(ThreadsFail, AMessageThatNobodyTakesOrSends) {
           return "";
         },
         kShort);
-    EXPECT_EQ(said, Texts(3, send ? "[comm] send of 12 bytes from rank 1 to rank 2 did not end within 0.2 s: rank 1 "
-                                    "arrived, rank 2 did not"
-                                  : "[comm] receive of 12 bytes from rank 2 to rank 1 did not end within 0.2 s: rank 1 "
-                                    "arrived, rank 2 did not"));
+    const std::string barrier =
+        "[comm] barrier among ranks 0 1 2 did not end within 0.2 s: ranks 0 2 arrived, rank 1 did not";
+    const std::string message =
+        send ? "[comm] send of 12 bytes from rank 1 to rank 2" : "[comm] receive of 12 bytes from rank 2 to rank 1";
+    EXPECT_EQ(said, (Texts{barrier, message + " did not end within 0.2 s: rank 1 arrived, rank 2 did not", barrier}));
   }
 }
 
