@@ -35,8 +35,8 @@ class Memory {
   explicit Memory(int64_t bytes) : bytes_(bytes), lines_(static_cast<size_t>((bytes + 63) / 64 + 1)) {
     std::memset(lines_.data(), 0xFF, lines_.size() * sizeof(Line));
   }
-  std::byte* data() { return lines_[0].bytes; }
-  const std::byte* data() const { return lines_[0].bytes; }
+  std::byte* data() { return reinterpret_cast<std::byte*>(lines_.data()); }
+  const std::byte* data() const { return reinterpret_cast<const std::byte*>(lines_.data()); }
   int64_t size() const { return bytes_; }
   bool guard_is_whole() const {
     for (size_t i = static_cast<size_t>(bytes_); i < lines_.size() * sizeof(Line); ++i) {

@@ -48,6 +48,10 @@ inline QueryTile query_tile(const AttentionSetting& s, const AttentionScratch& t
     t.block_low[i] = t.block_high[i] = t.word[i] = 0;
     if (i >= q.count) continue;
     const int64_t at = (q.begin + i) / s.group, g = (q.begin + i) % s.group;
+    if (s.query_place[at] < 0 || s.batch_place[b] < 0 || s.kv_head_place[head] < 0 || s.group_place[g] < 0) {
+      q.start_high = INT32_MAX;  // padding sees nothing
+      continue;
+    }
     t.place[i] = s.query_place[at];
     t.start[i] = s.starts ? std::max(0, s.starts[b * s.seq + at]) : 0;
     q.place_low = std::min(q.place_low, t.place[i]), q.place_high = std::max(q.place_high, t.place[i]);

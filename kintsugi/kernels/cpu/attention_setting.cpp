@@ -72,6 +72,9 @@ AttentionSetting attention_setting(const KernelCall& call, bool grad, bool whole
   if (call.ins.size() > others) s.starts = reinterpret_cast<const int32_t*>(call.ins[3].data);
   fill_places(call.index("seq"), s.query_place);
   fill_places(call.index("key_seq"), s.key_place);
+  fill_places(call.index("batch"), s.batch_place);
+  fill_places(call.index("kv_heads"), s.kv_head_place);
+  fill_places(call.index("group"), s.group_place);
   s.whole_keys = call.index("key_seq").whole();
   if (s.dropout > 0) {
     s.random_key = random_key(call.numbers.seed, call.attributes.text("key"));
@@ -79,9 +82,6 @@ AttentionSetting attention_setting(const KernelCall& call, bool grad, bool whole
     s.whole_seq = call.index("seq").whole();
     s.whole_kv_heads = call.index("kv_heads").whole();
     s.whole_group = call.index("group").whole();
-    fill_places(call.index("batch"), s.batch_place);
-    fill_places(call.index("kv_heads"), s.kv_head_place);
-    fill_places(call.index("group"), s.group_place);
     for (int64_t b = 0; b < s.batch; ++b)
       if (s.batch_place[b] >= 0) s.batch_place[b] += static_cast<int32_t>(call.numbers.batch_offset);
   }

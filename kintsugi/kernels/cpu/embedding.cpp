@@ -1,4 +1,5 @@
 #include "kintsugi/kernels/cpu/kernels.h"
+#include "kintsugi/kernels/cpu/padding.h"
 #include "kintsugi/kernels/cpu/rows.h"
 
 namespace kintsugi::kernels::cpu {
@@ -13,6 +14,8 @@ void embedding(const KernelCall& call) {
     for (int64_t i = r.begin; i < r.end; ++i)
       copy_row(y.data + i * bytes, table.data, local_of(index, tokens[i]), bytes);
   });
+  // At padding a token means nothing.
+  for (size_t axis = 0; axis < call.ins[0].shape().rank(); ++axis) clear_padding(call, y, axis);
 }
 
 // tokens: [batch seq], dy: [batch seq embed], dtable: [vocab embed]

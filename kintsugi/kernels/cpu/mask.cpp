@@ -2,17 +2,18 @@
 #include <cstring>
 
 #include "kintsugi/kernels/cpu/kernels.h"
+#include "kintsugi/kernels/cpu/padding.h"
 
 namespace kintsugi::kernels::cpu {
 namespace {
 
 constexpr int64_t kGrain = 1 << 15;  // bytes
 
-// Zeros at the padding of one dim, and nowhere else.
-void clear_padding(const KernelCall& call, size_t axis) {
-  const tensor::View& y = call.outs[0];
+}  // namespace
+
+void clear_padding(const KernelCall& call, const tensor::View& y, size_t axis) {
   const tensor::DimIndex& index = call.index(y.shape()[axis].name);
-  base::require(index.local() == y.shape()[axis].size, "mask", "an index of {} positions for \"{}\" of {}",
+  base::require(index.local() == y.shape()[axis].size, "kernel", "an index of {} positions for \"{}\" of {}",
                 index.local(), y.shape()[axis].name, to_string(y.shape()));
   const int64_t below = y.shape().stride(axis) * tensor::size_of(y.dtype()), line = y.shape()[axis].size * below;
   int64_t place = 0;
@@ -30,8 +31,6 @@ void clear_padding(const KernelCall& call, size_t axis) {
   }
 }
 
-}  // namespace
-
 bool mask_takes(const Operands&) {
   return true;
 }
@@ -43,7 +42,7 @@ void mask(const KernelCall& call) {
       std::memcpy(y.data + r.begin, x.data + r.begin, static_cast<size_t>(r.size()));
     });
   }
-  for (size_t axis = 0; axis < y.shape().rank(); ++axis) clear_padding(call, axis);
+  for (size_t axis = 0; axis < y.shape().rank(); ++axis) clear_padding(call, y, axis);
 }
 
 }  // namespace kintsugi::kernels::cpu

@@ -46,6 +46,9 @@ struct Setting {
       const std::vector<int64_t> at = offsets(rows, Shape({{"seq", q_shape.size("seq")}}));
       for (size_t row = 0; row < at.size(); ++row) last[row] = query_of[static_cast<size_t>(at[row])];
     }
+    for (size_t row = 0; row < position.size(); ++row) {
+      if (position[row] < 0) last[row] = -1;  // padding sees nothing
+    }
   }
 
   int64_t num_rows() const { return rows.elements(); }

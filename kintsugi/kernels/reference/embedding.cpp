@@ -8,9 +8,10 @@ void embedding(const KernelCall& call) {
   const std::vector<double> table = load(call.ins[1]);             // [vocab embed]
   const std::vector<int64_t> row_of = local_of_global(call.index("vocab"));
   const int64_t embed = width(call.ins[1].shape());
+  const std::vector<int64_t> place = positions_in_whole(call, call.ins[0].shape());
   std::vector<double> y;  // [batch seq embed]
-  for (int64_t token : tokens) {
-    const int64_t row = at_or_absent(row_of, token);
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const int64_t row = place[i] < 0 ? -1 : at_or_absent(row_of, tokens[i]);  // at padding a token means nothing
     for (int64_t e = 0; e < embed; ++e) y.push_back(row < 0 ? 0.0 : table[static_cast<size_t>(row * embed + e)]);
   }
   store(call, 0, y);

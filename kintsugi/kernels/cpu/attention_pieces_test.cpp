@@ -1,0 +1,159 @@
+// Attention that takes its keys piece by piece, as ring attention does: any queries against any keys, joined.
+#include "kintsugi/kernels/cpu/compare_test.h"
+
+namespace kintsugi::kernels::test {
+namespace {
+
+using Segments = std::vector<tensor::Segment>;
+
+struct Case {
+  const char* name;
+  int64_t whole;                 // positions of the sequence
+  Segments queries;              // those of one rank
+  std::vector<Segments> pieces;  // of the keys: each position once
+  bool starts = false;
+};
+
+// 130 positions: 65 and 65; zigzag over two and three ranks; what does not divide is padded.
+std::vector<Case> cases() {
+  return {
+      {"halves, all queries", 130, {{0, 130}}, {{{0, 65}}, {{65, 65}}}},
+      {"the second half's turn", 130, {{65, 65}}, {{{65, 65}}, {{0, 65}}}},
+      {"the first half sees nothing of the second", 130, {{0, 65}}, {{{0, 65}}, {{65, 65}}}, true},
+      {"zigzag", 130, {{33, 64}}, {{{33, 64}}, {{0, 33}, {97, 33}}}},
+      {"zigzag, padded",
+       130,
+       {{0, 22}, {110, 20}, {-1, 2}},
+       {{{22, 22}, {88, 22}}, {{44, 44}}, {{0, 22}, {110, 20}, {-1, 2}}}},
+      {"a piece of padding alone",
+       9,
+       {{6, 3}, {-1, 2}},
+       {{{6, 3}, {-1, 2}}, {{-1, 5}}, {{3, 3}, {-1, 2}}, {{0, 3}, {-1, 2}}},
+       true},
+      {"single keys", 4, {{0, 4}}, {{{3, 1}}, {{0, 1}}, {{2, 1}}, {{1, 1}}}},
+  };
+}
+
+struct Sizes {
+  int64_t batch = 2, kv_heads = 2, group = 3, head_dim = 12;
+
+  Shape q(int64_t seq) const {
+    return {{"batch", batch}, {"seq", seq}, {"kv_heads", kv_heads}, {"group", group}, {"head_dim", head_dim}};
+  }
+  Shape k(int64_t keys) const {
+    return {{"batch", batch}, {"key_seq", keys}, {"kv_heads", kv_heads}, {"head_dim", head_dim}};
+  }
+  Shape rows(int64_t seq) const { return {{"batch", batch}, {"seq", seq}, {"kv_heads", kv_heads}, {"group", group}}; }
+};
+
+// The keys of one piece, zero at padding; and back into the whole.
+Tensor piece_of(const KernelSet& set, Tensor& whole, const DimIndex& index) {
+  Tensor piece(Sizes().k(index.local()), whole.type().dtype);
+  run_kernel(set, {.kind = "stack", .attributes = {{"dim", "key_seq"}}, .indices = {{"key_seq", index}}}, {&whole},
+             {&piece});
+  return piece;
+}
+void put_piece(const KernelSet& set, Tensor& piece, const DimIndex& index, Tensor& whole) {
+  run_kernel(set, {.kind = "unstack", .attributes = {{"dim", "key_seq"}}, .indices = {{"key_seq", index}}}, {&piece},
+             {&whole});
+}
+
+void check(const Case& c, const KernelSet& set, DType dtype, bool causal, double dropout, double tolerance) {
+  SCOPED_TRACE(std::string(c.name) + (causal ? " causal" : " full") + (dropout > 0 ? " dropout " : " ") +
+               std::string(set.name()));
+  const Sizes z;
+  const DimIndex seq(c.queries, c.whole);
+  const int64_t n = seq.local();
+  Tensor q = random_tensor(z.q(n), dtype, 1, -2, 2), k = random_tensor(z.k(c.whole), dtype, 2, -2, 2),
+         v = random_tensor(z.k(c.whole), dtype, 3), d_o = random_tensor(z.q(n), dtype, 4);
+  Tensor starts = random_integers({{"batch", z.batch}, {"seq", n}}, 5, 0, c.whole / 2);
+  Trial trial{.kind = "attention",
+              .attributes = {{"causal", int64_t{causal}}, {"scale", 0.6}, {"dropout", dropout}, {"key", "a"}},
+              .indices = {{"seq", seq}},
+              .numbers = {.seed = 5, .step = 3, .batch_offset = 4},
+              .threads = 2};
+  const auto with_starts = [&](std::vector<Tensor*> ins, const std::vector<Tensor*>& more) {
+    if (c.starts) ins.push_back(&starts);
+    ins.insert(ins.end(), more.begin(), more.end());
+    return ins;
+  };
+  Tensor o(z.q(n), dtype), lse(z.rows(n), dtype);
+  run_kernel(set, trial, with_starts({&q, &k, &v}, {}), {&o, &lse});
+  Trial grad = trial;
+  grad.kind = "attention_grad";
+  Tensor dq(z.q(n), dtype), dk(z.k(c.whole), dtype), dv(z.k(c.whole), dtype);
+  run_kernel(set, grad, with_starts({&q, &k, &v}, {&o, &lse, &d_o}), {&dq, &dk, &dv});
+
+  Tensor o_all(z.q(n), dtype), lse_all(z.rows(n), dtype), dq_all = filled(z.q(n), dtype, 0);
+  Tensor dk_all(z.k(c.whole), dtype), dv_all(z.k(c.whole), dtype);
+  for (size_t i = 0; i < c.pieces.size(); ++i) {
+    const DimIndex index(c.pieces[i], c.whole);
+    Tensor k_i = piece_of(set, k, index), v_i = piece_of(set, v, index);
+    Tensor o_i(z.q(n), dtype), lse_i(z.rows(n), dtype);
+    Trial part = trial;
+    part.indices.push_back({"key_seq", index});
+    run_kernel(set, part, with_starts({&q, &k_i, &v_i}, {}), {&o_i, &lse_i});
+    if (i == 0) {
+      o_all = o_i, lse_all = lse_i;
+    } else {
+      run_kernel(set, {.kind = "attention_join", .threads = 2}, {&o_all, &lse_all, &o_i, &lse_i}, {&o_all, &lse_all});
+    }
+    part.kind = "attention_grad";
+    Tensor dq_i(z.q(n), dtype), dk_i(k_i.type()), dv_i(v_i.type());
+    run_kernel(set, part, with_starts({&q, &k_i, &v_i}, {&o, &lse, &d_o}), {&dq_i, &dk_i, &dv_i});
+    for (int64_t e = 0; e < dq_all.elements(); ++e) dq_all.set(e, dq_all.get(e) + dq_i.get(e));
+    put_piece(set, dk_i, index, dk_all);
+    put_piece(set, dv_i, index, dv_all);
+  }
+  expect_close(o_all, o, tolerance, tolerance, "o");
+  expect_close(lse_all, lse, tolerance, tolerance, "lse");
+  expect_close(dq_all, dq, 3 * tolerance, 3 * tolerance, "dq");
+  expect_close(dk_all, dk, 3 * tolerance, 3 * tolerance, "dk");
+  expect_close(dv_all, dv, 3 * tolerance, 3 * tolerance, "dv");
+  for (int64_t row = 0; row < lse.elements(); ++row) {
+    if (seq[row / (z.kv_heads * z.group) % n] >= 0) continue;
+    EXPECT_EQ(lse.get(row), -INFINITY) << "padding sees something";
+    for (int64_t e = row * z.head_dim; e < (row + 1) * z.head_dim; ++e) {
+      EXPECT_EQ(o.get(e), 0);
+      EXPECT_EQ(dq.get(e), 0);
+    }
+  }
+}
+
+TEST(AttentionPieces, JoinedAreTheWhole) {
+  const auto reference = reference_kernels(), cpu = cpu_kernels();
+  for (const Case& c : cases())
+    for (const bool causal : {true, false})
+      for (const double dropout : {0.0, 0.3}) {
+        check(c, *reference, DType::f64, causal, dropout, 1e-12);
+        check(c, *cpu, DType::f32, causal, dropout, 1e-5);
+      }
+}
+
+// A value that is never read may be anything: cost follows the pairs that are seen.
+TEST(AttentionPieces, TilesThatNoneSeesAreNotRead) {
+  const Sizes z{.batch = 1, .kv_heads = 1, .group = 1, .head_dim = 16};
+  const int64_t n = 256;
+  for (const bool zigzag : {false, true}) {
+    // Four tiles of 64 keys: two that the queries see, and two far behind all of them, or padding.
+    const DimIndex seq = zigzag ? DimIndex({{64, 64}, {256, 64}}, 1024) : DimIndex({{64, 128}}, 1024);
+    const DimIndex keys =
+        zigzag ? DimIndex({{0, 128}, {512, 64}, {-1, 64}}, 1024) : DimIndex({{0, 128}, {512, 128}}, 1024);
+    Tensor q = random_tensor(z.q(128), DType::f32, 1), k = random_tensor(z.k(n), DType::f32, 2),
+           v = random_tensor(z.k(n), DType::f32, 3);
+    for (int64_t i = 128 * 16; i < v.elements(); ++i) v.set(i, NAN), k.set(i, NAN);
+    Tensor o(z.q(128), DType::f32), lse(z.rows(128), DType::f32);
+    Trial trial{.kind = "attention",
+                .attributes = {{"causal", int64_t{1}}, {"scale", 0.25}},
+                .indices = {{"seq", seq}, {"key_seq", keys}}};
+    run_kernel(*cpu_kernels(), trial, {&q, &k, &v}, {&o, &lse});
+    Tensor dq(z.q(128), DType::f32), dk(z.k(n), DType::f32), dv(z.k(n), DType::f32);
+    trial.kind = "attention_grad";
+    run_kernel(*cpu_kernels(), trial, {&q, &k, &v, &o, &lse, &q}, {&dq, &dk, &dv});
+    for (const Tensor* x : {&o, &lse, &dq, &dk, &dv})
+      for (const double e : x->values()) ASSERT_TRUE(std::isfinite(e));
+  }
+}
+
+}  // namespace
+}  // namespace kintsugi::kernels::test
