@@ -1,0 +1,197 @@
+#include "kintsugi/plan/check_sizes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/graph/op_row.h"
+#include "kintsugi/mesh/layout.h"
+#include "kintsugi/ops/rows.h"
+
+namespace kintsugi::plan {
+namespace {
+
+using mesh::Factor;
+using mesh::Mesh;
+using Factors = std::vector<Factor>;
+using Dims = std::vector<tensor::Dim>;
+using Names = std::vector<std::string>;
+
+// The widest values of a step, each with the family that asks for it. Where a narrower one (a key without `group`)
+// finds no dim for an axis, its work is repeated, which costs little.
+struct Place {
+  std::string_view family;
+  std::string_view dims;
+};
+constexpr Place kPlaces[] = {
+    {"embedding", "batch seq vocab embed"},
+    {"add", "batch seq embed"},
+    {"contract", "batch seq embed kv_heads group head_dim"},
+    {"attention", "batch seq kv_heads group head_dim"},
+    {"contract", "batch seq embed ffn"},
+    {"head", "batch seq vocab"},
+    {"weight", "vocab embed"},
+    {"weight", "embed kv_heads group head_dim"},
+    {"weight", "embed ffn"},
+    {"weight", "position embed"},
+    {"gradient", "vocab embed"},
+    {"gradient", "embed kv_heads group head_dim"},
+    {"gradient", "embed ffn"},
+    {"gradient", "position embed"},
+    {"optimizer", "vocab embed"},
+    {"optimizer", "embed kv_heads group head_dim"},
+    {"optimizer", "embed ffn"},
+    {"optimizer", "position embed"},
+};
+
+bool whole_in(std::string_view family, std::string_view dim) {
+  for (const graph::OpRow& row : ops::operations().rows())
+    if (row.rule_family() == family && std::count(row.whole.begin(), row.whole.end(), dim)) return true;
+  return false;
+}
+
+const tensor::Dim* find(const Dims& dims, std::string_view name) {
+  const auto at = std::find_if(dims.begin(), dims.end(), [&](const tensor::Dim& d) { return d.name == name; });
+  return at == dims.end() ? nullptr : &*at;
+}
+
+// The dims of a place that may be split there and whose size is known.
+Dims dims_at(const Place& place, std::span<const tensor::Dim> all) {
+  Dims dims;
+  for (const std::string& name : tensor::words(place.dims))
+    for (const tensor::Dim& d : all)
+      if (d.name == name && d.size > 0 && !whole_in(place.family, name)) dims.push_back(d);
+  return dims;
+}
+
+bool applies(const Rule& rule, const Place& place, const Dims& dims) {
+  return (rule.family.empty() || rule.family == place.family) && !rule.steps && find(dims, rule.dim);
+}
+
+// Each factor goes to the first rule that fits, as in the partitioner: dim -> factors.
+std::map<std::string, Factors> assign(const Mesh& mesh, const std::vector<Rule>& rules, const Place& place,
+                                      const Dims& dims) {
+  std::map<std::string, Factors> splits;
+  std::set<Factor> taken;
+  for (const Rule& rule : rules) {
+    if (!applies(rule, place, dims)) continue;
+    Factors& have = splits[rule.dim];
+    for (Factor f : mesh.expand(rule.axes)) {
+      if (taken.count(f)) continue;
+      const int64_t local = mesh::local_length(mesh, rule.dim, find(dims, rule.dim)->size, have);
+      const int64_t parts = mesh.factor(f).size;
+      if (local % parts != 0 && !(rule.pad && local > parts)) continue;
+      have.push_back(f);
+      taken.insert(f);
+    }
+  }
+  return splits;
+}
+
+// A dim that is too small for the axes that it should be split over.
+struct Small {
+  const tensor::Dim* dim = nullptr;
+  std::string axes = {};  // "tensor", or "data tensor" for several
+  int64_t size = 1;       // of all of them
+};
+
+// The axes that some of these factors are of.
+Small small_for(const Mesh& mesh, const tensor::Dim& dim, const Factors& factors) {
+  Small small = {.dim = &dim};
+  for (size_t a = 0; a < mesh.axes().size(); ++a) {
+    const auto in_axis = [&](Factor f) { return mesh.factor(f).axis == static_cast<int>(a); };
+    if (std::none_of(factors.begin(), factors.end(), in_axis)) continue;
+    small.axes += (small.axes.empty() ? "" : " ") + mesh.axes()[a].name;
+    small.size *= mesh.axes()[a].size;
+  }
+  return small;
+}
+
+Small find_small(const Mesh& mesh, const std::vector<Rule>& rules, const Place& place, const Dims& dims) {
+  const std::map<std::string, Factors> splits = assign(mesh, rules, place, dims);
+  std::set<Factor> taken;
+  for (const auto& [name, factors] : splits) {
+    const tensor::Dim& dim = *find(dims, name);
+    if (dim.size < mesh.count(factors)) return small_for(mesh, dim, factors);
+    taken.insert(factors.begin(), factors.end());
+  }
+  for (const Rule& rule : rules) {
+    if (!applies(rule, place, dims)) continue;
+    const Factors factors = mesh.expand(rule.axes);
+    const tensor::Dim& dim = *find(dims, rule.dim);
+    const bool left = std::any_of(factors.begin(), factors.end(), [&](Factor f) { return !taken.count(f); });
+    if (left && dim.size < mesh.count(factors)) return small_for(mesh, dim, factors);
+  }
+  return {};
+}
+
+Mesh resized(const Mesh& mesh, const std::string& axis, int64_t size) {
+  std::vector<mesh::Axis> axes = mesh.axes();
+  for (mesh::Axis& a : axes)
+    if (a.name == axis) a.size = size;
+  return Mesh(std::move(axes));
+}
+
+// Other dims of the place to which rules offer the same axes.
+Dims company(const Plan& plan, const Place& place, const Dims& dims, const Small& small) {
+  Dims others;
+  for (const tensor::Dim& d : dims)
+    for (const Rule& rule : plan.rules) {
+      if (rule.dim != d.name || &d == small.dim || !applies(rule, place, dims)) continue;
+      if (small_for(plan.mesh, d, plan.mesh.expand(rule.axes)).axes != small.axes) continue;
+      others.push_back(d);
+      break;
+    }
+  return others;
+}
+
+bool several(const Small& small) {
+  return small.axes.find(' ') != std::string::npos;
+}
+
+// "; nearest ffn: 4; nearest tensor: 3"
+std::string nearest(const Plan& plan, const Place& place, const Dims& dims, const Small& small, const Dims& others) {
+  int64_t shared = 1;  // no more ranks than this can be given to the others
+  for (const tensor::Dim& d : others) shared *= d.size;
+  std::string text;
+  Dims larger = dims;
+  tensor::Dim& dim = larger[static_cast<size_t>(small.dim - dims.data())];
+  dim.size = std::max(dim.size + 1, (small.size + shared - 1) / shared);
+  while (dim.size < small.size && find_small(plan.mesh, plan.rules, place, larger).dim) ++dim.size;
+  if (!find_small(plan.mesh, plan.rules, place, larger).dim)
+    text += fmt::format("; nearest {}: {}", dim.name, dim.size);
+  if (several(small)) return text;
+  for (int64_t n = std::min(small.size - 1, small.dim->size * shared); n >= 1; --n)
+    if (!find_small(resized(plan.mesh, small.axes, n), plan.rules, place, dims).dim)
+      return text + fmt::format("; nearest {}: {}", small.axes, n);
+  return text;
+}
+
+// ", with "group" of size 1,"
+std::string shown(const Dims& others) {
+  std::string text;
+  for (const tensor::Dim& d : others)
+    text += fmt::format("{} \"{}\" of size {}", text.empty() ? ", with" : " and", d.name, d.size);
+  return text.empty() ? "" : text + ",";
+}
+
+}  // namespace
+
+void check_sizes(const Plan& plan, std::span<const tensor::Dim> all) {
+  for (const Place& place : kPlaces) {
+    const Dims dims = dims_at(place, all);
+    const Small small = find_small(plan.mesh, plan.rules, place, dims);
+    if (!small.dim) continue;
+    const Dims others = company(plan, place, dims, small);
+    throw base::UserError("plan", "dim \"{}\" of size {}{} is smaller than mesh {} \"{}\" of size {}{}",
+                          small.dim->name, small.dim->size, shown(others), several(small) ? "axes" : "axis", small.axes,
+                          small.size, nearest(plan, place, dims, small, others));
+  }
+}
+
+}  // namespace kintsugi::plan
