@@ -21,25 +21,18 @@ using kintsugi::comm::Reduction;
 using kintsugi::tensor::DType;
 using Clock = std::chrono::steady_clock;
 
-// The least and the median of seconds that f took.
-struct Times {
-  double least, median;
-};
-
-Times times_of(std::vector<double> seconds) {
-  std::sort(seconds.begin(), seconds.end());
-  return {seconds.front(), seconds[seconds.size() / 2]};
+double median(std::vector<double> x) {
+  std::sort(x.begin(), x.end());
+  return x[x.size() / 2];
 }
 
 template <typename F>
-void time(std::barrier<>& together, int rank, std::vector<double>& seconds, F&& f) {
-  for (double& s : seconds) {
-    together.arrive_and_wait();
-    const auto start = Clock::now();
-    f();
-    together.arrive_and_wait();
-    if (rank == 0) s = std::chrono::duration<double>(Clock::now() - start).count();
-  }
+double seconds_of(std::barrier<>& together, F&& f) {
+  together.arrive_and_wait();
+  const auto start = Clock::now();
+  f();
+  together.arrive_and_wait();
+  return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 }  // namespace
@@ -60,21 +53,24 @@ int main(int argc, char** argv) {
       const auto comm = worlds[rank]->group(members);
       std::vector<float> a(bytes / 4, 1.5f), b(bytes / 4, 2.5f);
       const auto x = std::as_writable_bytes(std::span(a)), y = std::as_writable_bytes(std::span(b));
-      std::vector<double> nobody(times);
-      const auto mine = [&](std::vector<double>& s) -> std::vector<double>& { return rank == 0 ? s : nobody; };
-      time(together, rank, mine(copy), [&] { std::memcpy(y.data(), x.data(), bytes); });
-      time(together, rank, mine(in_place), [&] { comm->wait(comm->all_reduce(x, x, DType::f32, Reduction::mean)); });
-      time(together, rank, mine(apart), [&] { comm->wait(comm->all_reduce(x, y, DType::f32, Reduction::mean)); });
+      for (int i = 0; i < times; ++i) {  // side by side, so that a noisy moment meets all of them
+        const double c = seconds_of(together, [&] { std::memcpy(y.data(), x.data(), bytes); });
+        const double p = seconds_of(together, [&] { comm->wait(comm->all_reduce(x, x, DType::f32, Reduction::mean)); });
+        const double q = seconds_of(together, [&] { comm->wait(comm->all_reduce(x, y, DType::f32, Reduction::mean)); });
+        if (rank == 0) copy[i] = c, in_place[i] = p, apart[i] = q;
+      }
     });
   }
   for (auto& thread : threads) thread.join();
   const double moved = 2.0 * ranks * static_cast<double>(bytes);
   const auto line = [&](const char* name, const std::vector<double>& seconds) {
-    const Times t = times_of(seconds), c = times_of(copy);
-    fmt::print("{:<22} {:7.2f} ms  {:6.2f} GB/s  {:.2f} of copy (median {:.2f})\n", name, t.least * 1e3,
-               moved / t.least * 1e-9, c.least / t.least, c.median / t.median);
+    std::vector<double> ratios(seconds.size());
+    for (size_t i = 0; i < ratios.size(); ++i) ratios[i] = copy[i] / seconds[i];
+    fmt::print("{:<20} {:7.2f} ms {:6.2f} GB/s (best {:6.2f})  {:.2f} of copy\n", name, median(seconds) * 1e3,
+               moved / median(seconds) * 1e-9, moved / *std::min_element(seconds.begin(), seconds.end()) * 1e-9,
+               median(ratios));
   };
-  fmt::print("fp32, {} MiB on {} ranks; GB/s = 2 x ranks x bytes / time\n", mib, ranks);
+  fmt::print("fp32, {} MiB on {} ranks; GB/s = 2 x ranks x bytes / time; medians of {}\n", mib, ranks, times);
   line("copy", copy);
   line("all_reduce in place", in_place);
   line("all_reduce", apart);

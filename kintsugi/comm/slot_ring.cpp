@@ -12,6 +12,7 @@ namespace kintsugi::comm {
 namespace {
 
 constexpr size_t kChunk = 64 << 10;
+constexpr size_t kStream = 32 << 20;  // about what the last cache holds
 
 bool is_message(Kind kind) {
   return kind == Kind::send || kind == Kind::receive;
@@ -20,10 +21,6 @@ bool is_message(Kind kind) {
 // A message has a send at member 0 and a receive at member 1.
 bool agree(const Call& a, const Call& b) {
   return is_message(a.kind) ? a.bytes == b.bytes : a.agrees_with(b);
-}
-
-void copy(const std::byte* from, std::byte* to, size_t bytes) {
-  if (from != to) std::memcpy(to, from, bytes);
 }
 
 }  // namespace
@@ -71,6 +68,7 @@ void SlotRing::make_ready(uint64_t operation) {
     units = members_;
   }
   s.unit = call.has_parts() ? call.bytes / members_ : call.bytes;
+  s.stream = call.bytes * members_ >= kStream;
   s.chunks_of_unit = (s.unit + kChunk - 1) / kChunk;
   s.chunks = units * s.chunks_of_unit;
   s.state.store(s.chunks == 0 ? State::finished : State::ready, std::memory_order_release);
@@ -128,26 +126,26 @@ void SlotRing::move(uint64_t operation, uint64_t chunk) const {
   switch (call.kind) {
     case Kind::all_reduce:
     case Kind::reduce:
-      return reduce({ins, at, outs, at, bytes}, call.dtype, call.reduction);
+      return reduce({ins, at, outs, at, bytes, s.stream}, call.dtype, call.reduction);
     case Kind::reduce_scatter:
-      return reduce({ins, in_whole, outs.subspan(unit, 1), at, bytes}, call.dtype, call.reduction);
+      return reduce({ins, in_whole, outs.subspan(unit, 1), at, bytes, s.stream}, call.dtype, call.reduction);
     case Kind::broadcast:
-      for (std::byte* out : outs) copy(ins[call.root] + at, out + at, bytes);
+      for (std::byte* out : outs) copy(ins[call.root] + at, out + at, bytes, s.stream);
       return;
     case Kind::all_gather:
-      for (std::byte* out : outs) copy(ins[unit] + at, out + in_whole, bytes);
+      for (std::byte* out : outs) copy(ins[unit] + at, out + in_whole, bytes, s.stream);
       return;
     case Kind::scatter:
-      return copy(ins[call.root] + in_whole, outs[unit] + at, bytes);
+      return copy(ins[call.root] + in_whole, outs[unit] + at, bytes, s.stream);
     case Kind::gather:
-      return copy(ins[unit] + at, outs[call.root] + in_whole, bytes);
+      return copy(ins[unit] + at, outs[call.root] + in_whole, bytes, s.stream);
     case Kind::all_to_all: {
       const uint64_t from = unit / members_, to = unit % members_;
-      return copy(ins[from] + to * s.unit + at, outs[to] + from * s.unit + at, bytes);
+      return copy(ins[from] + to * s.unit + at, outs[to] + from * s.unit + at, bytes, s.stream);
     }
     case Kind::send:
     case Kind::receive:
-      return copy(ins[0] + at, outs[1] + at, bytes);
+      return copy(ins[0] + at, outs[1] + at, bytes, s.stream);
     case Kind::barrier:
       return;
   }

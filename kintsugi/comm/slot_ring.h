@@ -45,6 +45,7 @@ class SlotRing {
     std::atomic<uint64_t> next{0}, done{0};  // chunks
     uint64_t chunks = 0, chunks_of_unit = 0;
     size_t unit = 0;  // bytes that are cut into chunks
+    bool stream = false;
   };
   struct Post {
     std::atomic<bool> here{false};

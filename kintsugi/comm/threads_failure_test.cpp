@@ -95,9 +95,11 @@ TEST(ThreadsFail, TooManyOpenOperationsForARankThatNeverComes) {
         return "";
       },
       kShort);
-  EXPECT_EQ(said, Texts(2,
-                        "[comm] send of 1 bytes from rank 0 to rank 1 did not end within 0.2 s: rank 0 arrived, rank "
-                        "1 did not"));
+  // Each says what it waits for itself.
+  EXPECT_EQ(said,
+            (Texts{"[comm] send of 1 bytes from rank 0 to rank 1 did not end within 0.2 s: rank 0 arrived, rank 1 "
+                   "did not",
+                   "[comm] barrier among ranks 0 1 did not end within 0.2 s: rank 1 arrived, rank 0 did not"}));
 }
 
 TEST(ThreadsFail, ARankThatEndsEndsTheWaitsOfAll) {
