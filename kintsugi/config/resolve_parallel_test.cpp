@@ -72,7 +72,8 @@ TEST(ResolveParallel, OutOfRange) {
   EXPECT_EQ(
       error_in("pipe = 2\n"),
       "[config] run.toml:2: unknown key parallel.pipe; [parallel] has ranks, data, tensor, context, zero, shard_group, "
-      "shard_context, sequence_parallel, context_method, context_balance, keep_gathered, rules, mesh_order, wire, "
+      "shard_context, sequence_parallel, context_method, context_balance, keep_gathered, rules, allow_repeat, "
+      "mesh_order, wire, "
       "timeout_seconds, transport, bind, threads");
   EXPECT_EQ(error_in("tensor_model_parallel_size = 2\n"),
             "[config] run.toml:2: unknown key parallel.tensor_model_parallel_size; did you mean tensor?");
@@ -216,7 +217,8 @@ TEST(ResolveParallel, ALayoutMayChangeOnResume) {
                       "parallel.rules=vocab -> data",
                       "parallel.shard_group=2",
                       "parallel.mesh_order=tensor data context",
-                      "parallel.bind=false"};
+                      "parallel.bind=false",
+                      "parallel.allow_repeat=true"};
   EXPECT_EQ(compare_for_resume(saved, resolved("data = 4\ncontext = 3\n", sets)), Lines{});
   EXPECT_EQ(compare_for_resume(saved, resolved("data = 2\ntensor = 2\n", {"train.reproducible=4"})),
             Lines{"train.reproducible"});

@@ -90,6 +90,7 @@ struct Parallel {
   std::string context_balance = {};         // zigzag | contiguous; zigzag, contiguous with ulysses
   bool keep_gathered = false;               // a gathered activation lives from forward to backward
   std::vector<std::string> rules = {};      // the user's, before those of the numbers: "embed in contract -> tensor"
+  bool allow_repeat = false;                // an axis that finds no dim to split repeats work; else that is an error
   std::string mesh_order = "data context tensor";  // outermost first
   std::string wire = "fp32";                       // fp32 | bf16: in which gradients travel
   double timeout_seconds = 600;

@@ -57,6 +57,7 @@ TEST(CheckPlan, ADimSmallerThanItsAxis) {
   EXPECT_EQ(error_in("model.kv_heads = 2\nparallel = {tensor = 1000000}\n"),
             "[plan] dim \"kv_heads\" of size 2, with \"group\" of size 2, is smaller than mesh axis \"tensor\" of size "
             "1000000; nearest kv_heads: 500000; nearest tensor: 4");
+  EXPECT_EQ(error_in("model.heads = 2\nparallel = {tensor = 4, allow_repeat = true}\n"), "no error");
   // Two of three fit, and a rank of padding alone would be left.
   EXPECT_EQ(error_in("model.heads = 3\nmodel.embed = 96\nparallel = {tensor = 4}\n"),
             "[plan] dim \"kv_heads\" of size 3, with \"group\" of size 1, is smaller than mesh axis \"tensor\" of size "

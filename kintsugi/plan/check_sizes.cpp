@@ -3,15 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <set>
 #include <string>
 #include <string_view>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/graph/op_row.h"
-#include "kintsugi/mesh/layout.h"
 #include "kintsugi/ops/rows.h"
+#include "kintsugi/plan/by_rules.h"
 
 namespace kintsugi::plan {
 namespace {
@@ -20,7 +18,6 @@ using mesh::Factor;
 using mesh::Mesh;
 using Factors = std::vector<Factor>;
 using Dims = std::vector<tensor::Dim>;
-using Names = std::vector<std::string>;
 
 // The widest values of a step, each with the family that asks for it. Where a narrower one (a key without `group`)
 // finds no dim for an axis, its work is repeated, which costs little.
@@ -73,26 +70,6 @@ bool applies(const Rule& rule, const Place& place, const Dims& dims) {
   return (rule.family.empty() || rule.family == place.family) && !rule.steps && find(dims, rule.dim);
 }
 
-// Each factor goes to the first rule that fits, as in the partitioner: dim -> factors.
-std::map<std::string, Factors> assign(const Mesh& mesh, const std::vector<Rule>& rules, const Place& place,
-                                      const Dims& dims) {
-  std::map<std::string, Factors> splits;
-  std::set<Factor> taken;
-  for (const Rule& rule : rules) {
-    if (!applies(rule, place, dims)) continue;
-    Factors& have = splits[rule.dim];
-    for (Factor f : mesh.expand(rule.axes)) {
-      if (taken.count(f)) continue;
-      const int64_t local = mesh::local_length(mesh, rule.dim, find(dims, rule.dim)->size, have);
-      const int64_t parts = mesh.factor(f).size;
-      if (local % parts != 0 && !(rule.pad && local > parts)) continue;
-      have.push_back(f);
-      taken.insert(f);
-    }
-  }
-  return splits;
-}
-
 // A dim that is too small for the axes that it should be split over.
 struct Small {
   const tensor::Dim* dim = nullptr;
@@ -112,29 +89,27 @@ Small small_for(const Mesh& mesh, const tensor::Dim& dim, const Factors& factors
   return small;
 }
 
-Small find_small(const Mesh& mesh, const std::vector<Rule>& rules, const Place& place, const Dims& dims) {
-  const std::map<std::string, Factors> splits = assign(mesh, rules, place, dims);
-  std::set<Factor> taken;
-  for (const auto& [name, factors] : splits) {
-    const tensor::Dim& dim = *find(dims, name);
-    if (dim.size < mesh.count(factors)) return small_for(mesh, dim, factors);
-    taken.insert(factors.begin(), factors.end());
-  }
-  for (const Rule& rule : rules) {
-    if (!applies(rule, place, dims)) continue;
+Small find_small(const Plan& plan, const Place& place, const Dims& dims) {
+  const Mesh& mesh = plan.mesh;
+  Factors taken;
+  for (const auto& [name, factors] : by_rules(plan, place.family, dims, taken))
+    if (find(dims, name)->size < mesh.count(factors)) return small_for(mesh, *find(dims, name), factors);
+  for (const Rule& rule : plan.rules) {
+    if (plan.repeat || !applies(rule, place, dims)) continue;
     const Factors factors = mesh.expand(rule.axes);
     const tensor::Dim& dim = *find(dims, rule.dim);
-    const bool left = std::any_of(factors.begin(), factors.end(), [&](Factor f) { return !taken.count(f); });
+    const bool left = std::any_of(factors.begin(), factors.end(),
+                                  [&](Factor f) { return !std::count(taken.begin(), taken.end(), f); });
     if (left && dim.size < mesh.count(factors)) return small_for(mesh, dim, factors);
   }
   return {};
 }
 
-Mesh resized(const Mesh& mesh, const std::string& axis, int64_t size) {
-  std::vector<mesh::Axis> axes = mesh.axes();
+Plan resized(const Plan& plan, const std::string& axis, int64_t size) {
+  std::vector<mesh::Axis> axes = plan.mesh.axes();
   for (mesh::Axis& a : axes)
     if (a.name == axis) a.size = size;
-  return Mesh(std::move(axes));
+  return {.mesh = Mesh(std::move(axes)), .rules = plan.rules};
 }
 
 // Other dims of the place to which rules offer the same axes.
@@ -162,12 +137,11 @@ std::string nearest(const Plan& plan, const Place& place, const Dims& dims, cons
   Dims larger = dims;
   tensor::Dim& dim = larger[static_cast<size_t>(small.dim - dims.data())];
   dim.size = std::max(dim.size + 1, (small.size + shared - 1) / shared);
-  while (dim.size < small.size && find_small(plan.mesh, plan.rules, place, larger).dim) ++dim.size;
-  if (!find_small(plan.mesh, plan.rules, place, larger).dim)
-    text += fmt::format("; nearest {}: {}", dim.name, dim.size);
+  while (dim.size < small.size && find_small(plan, place, larger).dim) ++dim.size;
+  if (!find_small(plan, place, larger).dim) text += fmt::format("; nearest {}: {}", dim.name, dim.size);
   if (several(small)) return text;
   for (int64_t n = std::min(small.size - 1, small.dim->size * shared); n >= 1; --n)
-    if (!find_small(resized(plan.mesh, small.axes, n), plan.rules, place, dims).dim)
+    if (!find_small(resized(plan, small.axes, n), place, dims).dim)
       return text + fmt::format("; nearest {}: {}", small.axes, n);
   return text;
 }
@@ -185,7 +159,7 @@ std::string shown(const Dims& others) {
 void check_sizes(const Plan& plan, std::span<const tensor::Dim> all) {
   for (const Place& place : kPlaces) {
     const Dims dims = dims_at(place, all);
-    const Small small = find_small(plan.mesh, plan.rules, place, dims);
+    const Small small = find_small(plan, place, dims);
     if (!small.dim) continue;
     const Dims others = company(plan, place, dims, small);
     throw base::UserError("plan", "dim \"{}\" of size {}{} is smaller than mesh {} \"{}\" of size {}{}",

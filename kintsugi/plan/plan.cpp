@@ -55,7 +55,8 @@ std::vector<std::string> shard_axes(const Parallel& p, const Mesh& mesh) {
 }  // namespace
 
 Plan plan_from(const Parallel& p) {
-  Plan plan = {.mesh = mesh_of(p), .keep = p.keep_gathered, .wire = tensor::dtype_from(p.wire)};
+  Plan plan = {
+      .mesh = mesh_of(p), .keep = p.keep_gathered, .repeat = p.allow_repeat, .wire = tensor::dtype_from(p.wire)};
   std::vector<Rule>& rules = plan.rules;
   for (const std::string& text : p.rules) rules.push_back(parse_rule(text));
 
@@ -90,6 +91,7 @@ std::string print(const Plan& plan) {
     if (a.size > 1 && !a.zigzag.empty())
       text += fmt::format(", {} zigzag over {}", fmt::join(a.zigzag, " and "), a.name);
   if (plan.keep) text += ", gathered activations kept";
+  if (plan.repeat) text += ", repeated work allowed";
   if (plan.wire != tensor::DType::f32) text += fmt::format(", gradients travel in {}", tensor::name_of(plan.wire));
   for (const Rule& r : plan.rules) text += "\n  " + to_string(r);
   return text + "\n";

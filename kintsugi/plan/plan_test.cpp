@@ -73,8 +73,9 @@ TEST(Plan, Tensor) {
       "  ffn -> tensor, padded\n"
       "  vocab -> tensor, padded\n";
   EXPECT_EQ(printed({.tensor = 2}), "plan: 2 ranks, mesh tensor=2\n" + rules);
-  EXPECT_EQ(printed({.tensor = 2, .sequence_parallel = true, .keep_gathered = true}),
-            "plan: 2 ranks, mesh tensor=2, gathered activations kept\n" + rules + "  seq -> tensor, padded\n");
+  EXPECT_EQ(printed({.tensor = 2, .sequence_parallel = true, .keep_gathered = true, .allow_repeat = true}),
+            "plan: 2 ranks, mesh tensor=2, gathered activations kept, repeated work allowed\n" + rules +
+                "  seq -> tensor, padded\n");
 }
 
 TEST(Plan, Context) {

@@ -1,0 +1,23 @@
+// The rules of a plan applied to dims: which factor splits what.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kintsugi/plan/plan.h"
+#include "kintsugi/tensor/shape.h"
+
+namespace kintsugi::plan {
+
+// dim -> factors, in the order of cutting.
+using Splits = std::map<std::string, std::vector<mesh::Factor>, std::less<>>;
+
+// Each factor goes to the first rule that fits an operation (or state) of the family whose splittable dims are these:
+// what is left of the dim divides, or the rule pads and more than one position per part is left. `taken` are the
+// factors that are given already, and it grows.
+Splits by_rules(const Plan& plan, std::string_view family, const std::vector<tensor::Dim>& dims,
+                std::vector<mesh::Factor>& taken);
+
+}  // namespace kintsugi::plan
