@@ -16,6 +16,7 @@ struct Plan {
   mesh::Mesh mesh;
   std::vector<Rule> rules = {};
   bool keep = false;                        // a gathered activation lives from forward to backward
+  bool repeat = false;                      // an axis that finds no dim may repeat work; else that is an error
   tensor::DType wire = tensor::DType::f32;  // in which gradients travel, where that is narrower than they are
 };
 
