@@ -1,0 +1,51 @@
+// The examples of docs/parallel.md: each resolves without a warning, fits its model, and makes the plan that follows
+// it.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "kintsugi/base/file.h"
+#include "kintsugi/config/keys.h"
+#include "kintsugi/config/read.h"
+#include "kintsugi/config/resolve.h"
+#include "kintsugi/plan/check_plan.h"
+
+namespace kintsugi::plan {
+namespace {
+
+std::string page() {
+  return base::read_file(std::filesystem::path(__FILE__).parent_path() / "../../docs/parallel.md");
+}
+
+}  // namespace
+
+TEST(ParallelPage, ExamplesMakeTheirPlans) {
+  const std::string text = page(), begin = "```toml\n", between = "```\n```\n";
+  int examples = 0;
+  for (size_t at = 0; (at = text.find(begin, at)) != std::string::npos; ++examples) {
+    at += begin.size();
+    const size_t middle = text.find(between, at), plan_at = middle + between.size(), end = text.find("```", plan_at);
+    ASSERT_NE(end, std::string::npos);
+    const std::string example = text.substr(at, middle - at);
+    const config::Resolved r = config::resolve(config::read_text(example, "example"), 64);
+    EXPECT_TRUE(r.warnings.empty()) << example;
+    const Plan plan = plan_from(r.settings.parallel);
+    check_plan(plan, r.settings);
+    EXPECT_EQ(print(plan), text.substr(plan_at, end - plan_at)) << example;
+    at = end;
+  }
+  EXPECT_EQ(examples, 8);
+}
+
+TEST(ParallelPage, NamesEveryKey) {
+  const std::string text = page();
+  for (const config::Key& key : config::keys())
+    if (key.section == "parallel") {
+      EXPECT_TRUE(text.find("`" + std::string(key.name)) != std::string::npos ||
+                  text.find("\n" + std::string(key.name) + " = ") != std::string::npos)
+          << key.name;
+    }
+}
+
+}  // namespace kintsugi::plan
