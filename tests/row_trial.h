@@ -109,26 +109,36 @@ inline kernels::Numbers numbers_of(const RowTrial& t) {
 }
 
 // The outputs of one call. `before` is what they held, for calls that add.
-inline std::vector<Tensor> run_row(const RowTrial& t, std::vector<Tensor> ins, const std::vector<Type>& outs,
-                                   std::vector<kernels::NamedIndex> indices = {}, uint32_t accumulate = 0,
-                                   double before = 0.0) {
-  static const auto reference = kernels::reference_kernels();
+struct RowCall {
+  std::vector<kernels::NamedIndex> indices = {};
+  uint32_t accumulate = 0;
+  double before = 0.0;
+};
+
+inline std::vector<Tensor> run_row_on(const kernels::KernelSet& set, const RowTrial& t, std::vector<Tensor> ins,
+                                      const std::vector<Type>& outs, const RowCall& call = {}) {
   std::vector<Tensor> made;
   for (const Type& type : outs) {
     made.emplace_back(type);
-    if (accumulate) made.back().fill(before);
+    if (call.accumulate) made.back().fill(call.before);
   }
   std::vector<Tensor*> in_pointers, out_pointers;
   for (Tensor& x : ins) in_pointers.push_back(&x);
   for (Tensor& y : made) out_pointers.push_back(&y);
-  kernels::test::run_kernel(*reference,
+  kernels::test::run_kernel(set,
                             {.kind = t.kernel,
                              .attributes = t.attributes,
-                             .indices = std::move(indices),
-                             .accumulate = accumulate,
+                             .indices = call.indices,
+                             .accumulate = call.accumulate,
                              .numbers = numbers_of(t)},
                             in_pointers, out_pointers);
   return made;
+}
+
+inline std::vector<Tensor> run_row(const RowTrial& t, std::vector<Tensor> ins, const std::vector<Type>& outs,
+                                   RowCall call = {}) {
+  static const auto reference = kernels::reference_kernels();
+  return run_row_on(*reference, t, std::move(ins), outs, call);
 }
 
 inline std::string difference(const Tensor& got, const Tensor& want) {
@@ -178,7 +188,7 @@ inline std::string check_split(const RowTrial& t, const std::string& dim, const 
     for (const Tensor& x : ins) parts.push_back(part_of(x, dim, cut[rank]));
     std::vector<Type> types = t.outs;
     for (Type& type : types) type.shape = resized(type.shape, dim, count(cut[rank]));
-    const std::vector<Tensor> outs = run_row(t, parts, types, {{dim, tensor::DimIndex(cut[rank], size)}});
+    const std::vector<Tensor> outs = run_row(t, parts, types, {.indices = {{dim, tensor::DimIndex(cut[rank], size)}}});
     for (size_t j = 0; j < outs.size(); ++j) {
       const Shape& shape = t.outs[j].shape;
       if (rank == 0) joined.push_back(shape.has(dim) ? Tensor(t.outs[j]) : outs[j]);

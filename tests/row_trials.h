@@ -84,6 +84,14 @@ class RowTrials {
       g.op("rotary", {g.input("q", q)}, {{"theta", 100.0}, {"inverse", interleaved}, {"interleaved", interleaved}});
     g.apply("attention", {g.input("q", q), g.input("k", k), g.input("v", k)},
             {{"causal", int64_t{0}}, {"scale", 0.5}, {"dropout", 0.3}, {"key", "a"}});
+    // What the partitioner inserts. How `stack` cuts is said by the call, and tested with its kernels.
+    const Type lse = {{{"batch", 2}, {"seq", 5}, {"kv_heads", 3}, {"group", 2}}, tensor::DType::f64};
+    g.apply("attention_join", {g.input("q", q), g.input("lse", lse), g.input("q", q), g.input("lse", lse)});
+    g.op("mask", {x});
+    g.op("logsumexp", {g.input("parts", {{{"part", 4}, {"batch", 2}, {"seq", 7}}, tensor::DType::f64})});
+    const Type bucket = {{{"shard", 2}, {"flat", 3072}}, tensor::DType::f64};
+    const graph::ValueId blocks = g.op("sum_squares", {g.input("bucket", bucket)});
+    g.apply("update_scale", {one, one, blocks, blocks}, {{"clip", 1.0}});
     add(g);
   }
 

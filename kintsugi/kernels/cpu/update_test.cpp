@@ -30,6 +30,21 @@ TEST(CpuUpdate, NormAndScale) {
                 {1e-12, 1e-12});
       }
   });
+  // A bucket: the blocks of each shard, and sums of blocks of any shape.
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    Tensor g = random_tensor({{"shard", 3}, {"flat", 5120}}, dtype, 1, -3, 3);
+    Tensor blocks({{"shard", 3}, {"block", 5}}, DType::f64), more = random_tensor({{"block", 4}}, DType::f64, 2, 0, 9);
+    compare({.kind = "sum_squares", .threads = 2}, {&g}, {blocks}, {1e-12, 1e-12});
+    run_kernel(*cpu_kernels(), {.kind = "sum_squares"}, {&g}, {&blocks});
+    Tensor count = scalar(12), loss_scale = scalar(1), norm = scalar(0), factor = scalar(0), finite = scalar(0);
+    compare({.kind = "update_scale", .attributes = {{"clip", 1.0}}}, {&count, &loss_scale, &blocks, &more},
+            {scalar(0), scalar(0), scalar(0)}, {1e-15, 0});
+    run_kernel(*cpu_kernels(), {.kind = "update_scale", .attributes = {{"clip", 0.0}}}, {&count, &loss_scale, &blocks},
+               {&norm, &factor, &finite});
+    double squares = 0;
+    for (const double x : g.values()) squares += x * x;
+    EXPECT_NEAR(norm.get(0), std::sqrt(squares) / 12, 1e-10);
+  }
   for (const double clip : {0.0, 1.0, 1e9})
     for (const double count : {0.0, 12.0}) {
       Tensor counted = scalar(count), loss_scale = scalar(1024);

@@ -1,0 +1,199 @@
+// What every operation makes of padding: what its row says of zeros (keeps_zero), that nothing of padding is added to
+// anything, and that neither set of kernels makes a NaN of it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/row_trials.h"
+
+namespace kintsugi::tests {
+namespace {
+
+const RowTrials& trials() {
+  static const RowTrials all;
+  return all;
+}
+
+// The log-sum-exp of a row that sees nothing, as padding does, or of no vocabulary at all.
+bool may_be_minus_infinity(const RowTrial& t, size_t output) {
+  const bool attention = (t.row.kind == "attention" || t.row.kind == "attention_join") && output == 1;
+  return attention || (t.row.kind == "head" && output == 0);
+}
+
+// A rank whose positions are followed by padding, and one that has nothing else.
+std::vector<std::vector<Segment>> padded_parts(int64_t n) {
+  return {padded(n)[1], {{0, n}, {-1, 2}}, {{-1, 3}}};
+}
+
+std::vector<Segment> without_padding(std::vector<Segment> segments) {
+  std::erase_if(segments, [](const Segment& s) { return s.global < 0; });
+  return segments;
+}
+
+bool all_have(const RowTrial& t, const std::string& dim) {
+  return std::all_of(t.ins.begin(), t.ins.end(), [&](const Type& type) { return type.shape.has(dim); });
+}
+
+struct Padded {
+  const RowTrial& t;
+  std::string dim;
+  std::vector<Segment> segments;
+  double id;  // of tokens and labels at padding: 0 or -1
+
+  tensor::DimIndex index() const { return {segments, size_of_dim(t, dim)}; }
+  std::string text() const {
+    std::string text = t.text() + ": " + dim + " of";
+    for (const Segment& s : segments) text += fmt::format(" {}+{}", s.global, s.count);
+    return text;
+  }
+
+  std::vector<Tensor> ins(const std::vector<Tensor>& whole) const {
+    std::vector<Tensor> parts;
+    for (const Tensor& x : whole) {
+      parts.push_back(part_of(x, dim, segments));
+      const bool statistics = t.row.kind == "attention_join" && parts.size() % 2 == 0;  // as attention gives them
+      if ((x.type().dtype != tensor::DType::i32 && !statistics) || !x.type().shape.has(dim)) continue;
+      for_each_of_part(x.type().shape, dim, segments, [&](int64_t to, int64_t from) {
+        if (from < 0) parts.back().set(to, statistics ? -INFINITY : id);
+      });
+    }
+    return parts;
+  }
+  std::vector<Type> outs() const {
+    std::vector<Type> types = t.outs;
+    for (Type& type : types) type.shape = resized(type.shape, dim, count(segments));
+    return types;
+  }
+  bool keeps_zero() const { return t.row.keeps_zero && (!t.row.variadic || all_have(t, dim)); }
+
+  std::string check(const std::vector<Tensor>& made) const {
+    for (size_t j = 0; j < made.size(); ++j) {
+      const bool minus = may_be_minus_infinity(t, j);
+      for (const double y : made[j].values())
+        if (!std::isfinite(y) && !(minus && y == -INFINITY)) return fmt::format("{}, output {}: {}", text(), j, y);
+      if (!keeps_zero() || !t.outs[j].shape.has(dim)) continue;
+      std::string wrong;
+      for_each_of_part(t.outs[j].shape, dim, segments, [&](int64_t at, int64_t from) {
+        const double y = made[j].get(at);
+        if (from < 0 && y != 0 && !(minus && y == -INFINITY))
+          wrong = fmt::format("{}, output {}: {} at padding", text(), j, y);
+      });
+      if (!wrong.empty()) return wrong;
+    }
+    return "";
+  }
+};
+
+// Calls f for every padded part of every trial along each dim that may be split.
+template <typename F>
+void for_all_padded(const F& f) {
+  for (const RowTrial& t : trials().list()) {
+    if (t.row.kind == "sum_squares") continue;
+    for (const std::string& dim : splittable(t))
+      for (const auto& segments : padded_parts(size_of_dim(t, dim)))
+        for (const double id : {0.0, -1.0}) f(Padded{t, dim, segments, id});
+  }
+}
+
+// In fp32, but for numbers of the run and sums of blocks, as a run has them.
+Type narrow(Type type) {
+  const bool number = type.shape.rank() == 0 || type.shape.has("block");
+  if (tensor::is_floating(type.dtype) && !number) type.dtype = tensor::DType::f32;
+  return type;
+}
+
+std::string far(const Tensor& got, const Tensor& want) {
+  for (int64_t i = 0; i < want.elements(); ++i) {
+    const double g = got.get(i), w = want.get(i);
+    if (g != w && !(std::abs(g - w) <= 1e-5 + 1e-5 * std::abs(w)))
+      return fmt::format("element {} is {}, not {}", i, g, w);
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST(Padding, StaysZeroWhereTheRowSaysSo) {
+  std::set<std::string_view> kept;
+  for_all_padded([&](const Padded& p) {
+    const std::vector<Tensor> ins = p.ins(draw(p.t, 1, RowTrials::kVocab));
+    EXPECT_EQ(p.check(run_row(p.t, ins, p.outs(), {.indices = {{p.dim, p.index()}}})), "");
+    if (p.keeps_zero()) kept.insert(p.t.row.kind);
+  });
+  EXPECT_GE(kept.size(), 30);
+}
+
+TEST(Padding, AddsNothing) {
+  int checked = 0;
+  for_all_padded([&](const Padded& p) {
+    Padded bare = p;
+    bare.segments = without_padding(p.segments);
+    if (bare.segments.empty() || !p.keeps_zero()) return;
+    const std::vector<Tensor> whole = draw(p.t, 1, RowTrials::kVocab);
+    const std::vector<Tensor> with = run_row(p.t, p.ins(whole), p.outs(), {.indices = {{p.dim, p.index()}}}),
+                              without =
+                                  run_row(p.t, bare.ins(whole), bare.outs(), {.indices = {{p.dim, bare.index()}}});
+    for (size_t j = 0; j < with.size(); ++j) {
+      if (p.t.outs[j].shape.has(p.dim)) continue;
+      EXPECT_EQ(difference(with[j], without[j]), "") << p.text() << ", output " << j;
+      ++checked;
+    }
+  });
+  EXPECT_GE(checked, 200);
+}
+
+TEST(Padding, FastKernelsAgree) {
+  const auto cpu = kernels::cpu_kernels();
+  for_all_padded([&](const Padded& p) {
+    const RowCall call = {.indices = {{p.dim, p.index()}}};
+    std::vector<Tensor> ins = p.ins(draw(p.t, 1, RowTrials::kVocab));
+    const std::vector<Tensor> want = run_row(p.t, ins, p.outs(), call);
+    for (Tensor& x : ins)
+      if (const Type type = narrow(x.type()); type != x.type()) x = x.as(type.dtype);
+    std::vector<Type> types = p.outs();
+    for (Type& type : types) type = narrow(type);
+    const std::vector<Tensor> got = run_row_on(*cpu, p.t, ins, types, call);
+    EXPECT_EQ(p.check(got), "");
+    for (size_t j = 0; j < got.size(); ++j) EXPECT_EQ(far(got[j], want[j]), "") << p.text() << ", output " << j;
+  });
+}
+
+// Blocks of a bucket are split as its flat dim is, and those of padding are zero.
+TEST(Padding, BlocksOfABucketFollowItsFlatDim) {
+  const Shape bucket = {{"shard", 2}, {"flat", 3072}};
+  for (const char* name : {"reference", "cpu"}) {
+    const tensor::DType dtype = std::string(name) == "cpu" ? tensor::DType::f32 : tensor::DType::f64;
+    const auto set = kernels::kernels_named(name, dtype);
+    Tensor x = kernels::test::random_tensor(bucket, dtype, 1), whole({{"shard", 2}, {"block", 3}}, tensor::DType::f64);
+    kernels::test::run_kernel(*set, {.kind = "sum_squares"}, {&x}, {&whole});
+    Tensor part = part_of(x, "flat", {{1024, 2048}, {-1, 1024}}),
+           blocks({{"shard", 2}, {"block", 3}}, tensor::DType::f64);
+    kernels::test::run_kernel(*set, {.kind = "sum_squares"}, {&part}, {&blocks});
+    for (int64_t shard : {0, 1}) {
+      EXPECT_EQ(blocks.get(shard * 3), whole.get(shard * 3 + 1));
+      EXPECT_EQ(blocks.get(shard * 3 + 1), whole.get(shard * 3 + 2));
+      EXPECT_EQ(blocks.get(shard * 3 + 2), 0);
+    }
+  }
+}
+
+// The machinery sees a row that says too much.
+TEST(Padding, AWrongRowIsSeen) {
+  for (const char* kind : {"layer_norm", "fill", "logsumexp", "head", "broadcast"}) {
+    bool seen = false;
+    for (const RowTrial& original : trials().list()) {
+      if (original.row.kind != kind) continue;
+      EXPECT_FALSE(original.row.keeps_zero) << kind;
+      RowTrial t = original;
+      t.row.keeps_zero = true;
+      for (const std::string& dim : splittable(t)) {
+        const Padded p{t, dim, padded_parts(size_of_dim(t, dim))[1], 0};
+        seen |= !p.check(run_row(t, p.ins(draw(t, 1, RowTrials::kVocab)), p.outs(), {.indices = {{dim, p.index()}}}))
+                     .empty();
+      }
+    }
+    EXPECT_TRUE(seen) << kind;
+  }
+}
+
+}  // namespace kintsugi::tests
