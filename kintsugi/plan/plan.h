@@ -17,7 +17,7 @@ struct Plan {
   std::vector<Rule> rules = {};
   bool keep = false;                        // a gathered activation lives from forward to backward
   bool repeat = false;                      // an axis that finds no dim may repeat work; else that is an error
-  tensor::DType wire = tensor::DType::f32;  // in which gradients travel, where that is narrower than they are
+  tensor::DType wire = tensor::DType::f32;  // in which gradients travel; f32: as they are
 };
 
 // What [parallel] says, as rules: the only place that knows strategies by name. Every axis is in the mesh, of size 1
