@@ -14,6 +14,9 @@ namespace {
 struct Plus {
   HWY_INLINE V operator()(V x, V y) const { return hn::Add(x, y); }
 };
+struct PlusTwo {
+  HWY_INLINE V operator()(V x, V y, V z) const { return hn::Add(hn::Add(x, y), z); }
+};
 struct Copy {
   HWY_INLINE V operator()(V x) const { return x; }
 };
@@ -44,8 +47,27 @@ void add_as(const KernelCall& call, base::Range r) {
   }
 }
 
+// Two or three operands of y's size: in one pass.
+template <typename T>
+bool add_at_once(const KernelCall& call, base::Range r) {
+  const size_t count = call.ins.size();
+  bool alike = count == 2 || count == 3;
+  for (const tensor::View& x : call.ins) alike = alike && x.elements() == call.outs[0].elements();
+  if (!alike) return false;
+  const auto in = [&](size_t i) { return reinterpret_cast<const T*>(call.ins[i].data) + r.begin; };
+  T* y = reinterpret_cast<T*>(call.outs[0].data) + r.begin;
+  if (count == 2) {
+    map(Plus(), r.size(), y, in(0), in(1));
+  } else {
+    map(PlusTwo(), r.size(), y, in(0), in(1), in(2));
+  }
+  return true;
+}
+
 void add_part(const KernelCall& call, base::Range r) {
-  for_type(call.outs[0].dtype(), [&]<typename T>(T) { add_as<T>(call, r); });
+  for_type(call.outs[0].dtype(), [&]<typename T>(T) {
+    if (!add_at_once<T>(call, r)) add_as<T>(call, r);
+  });
 }
 
 }  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE

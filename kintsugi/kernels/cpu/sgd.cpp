@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kintsugi/kernels/cpu/convert.h"
 #include "kintsugi/kernels/cpu/kernels.h"
 #include "kintsugi/kernels/cpu/optimizer_step.h"
@@ -36,6 +38,10 @@ namespace kintsugi::kernels::cpu {
 
 HWY_EXPORT(sgd_part);
 
+namespace {
+constexpr int64_t kPiece = 2048;  // elements
+}
+
 bool sgd_takes(const Operands& o) {
   for (size_t i = 0; i < 3; ++i)
     if (o.ins[i].dtype != tensor::DType::f32) return false;
@@ -50,7 +56,8 @@ void sgd(const KernelCall& call) {
                           static_cast<float>(call.attributes.number("weight_decay")),
                           static_cast<float>(call.numbers.learning_rate)};
   const auto part = HWY_DYNAMIC_DISPATCH(sgd_part);
-  call.team.for_shares(call.ins[0].elements(), 4096, [&](base::Range r, int) {
+  // A piece at a time, so that what one pass wrote the next finds in the cache.
+  const auto piece = [&](base::Range r) {
     if (moves) {
       part(call, step, r);
     } else {
@@ -61,6 +68,9 @@ void sgd(const KernelCall& call) {
     const tensor::View& weight = call.outs[2];
     narrow(weight.dtype(), floats(call.outs[0]) + r.begin, weight.data + r.begin * tensor::size_of(weight.dtype()),
            r.size());
+  };
+  call.team.for_shares(call.ins[0].elements(), 4096, [&](base::Range r, int) {
+    for (int64_t begin = r.begin; begin < r.end; begin += kPiece) piece({begin, std::min(begin + kPiece, r.end)});
   });
 }
 

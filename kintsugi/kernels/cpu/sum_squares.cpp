@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <type_traits>
 
 #include "kintsugi/kernels/cpu/kernels.h"
 #include "kintsugi/kernels/cpu/simd_targets.h"
@@ -10,34 +11,49 @@
 HWY_BEFORE_NAMESPACE();
 namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
-template <typename T>
-double squares_of(const T* x, int64_t n) {
+namespace {
+struct Copy {
+  HWY_INLINE V operator()(V x) const { return x; }
+};
+constexpr int64_t kBlock = 1024;
+}  // namespace
+
+// In fp64: four sums of vectors, then what is left one by one.
+inline double squares_of(const float* x, int64_t n) {
   const hn::ScalableTag<double> wide;
   const hn::Rebind<float, decltype(wide)> narrow;
-  const int64_t N = static_cast<int64_t>(hn::Lanes(wide));
-  auto sum = hn::Zero(wide);
-  HWY_ALIGN float some[1024];
-  for (int64_t i = 0; i < n; i += 1024) {
-    const int64_t count = std::min<int64_t>(1024, n - i);
-    for (int64_t j = 0; j < count; ++j) some[j] = static_cast<float>(x[i + j]);
-    int64_t j = 0;
-    for (; j + N <= count; j += N) {
-      const auto v = hn::PromoteTo(wide, hn::LoadU(narrow, some + j));
-      sum = hn::MulAdd(v, v, sum);
-    }
-    for (; j < count; ++j)
-      sum = hn::Add(sum, hn::Set(wide, static_cast<double>(some[j]) * some[j] / static_cast<double>(N)));
+  const auto N = static_cast<int64_t>(hn::Lanes(wide));
+  auto sum0 = hn::Zero(wide), sum1 = sum0, sum2 = sum0, sum3 = sum0;
+  const auto plus = [&](const float* from, auto sum) HWY_ATTR {
+    const auto v = hn::PromoteTo(wide, hn::LoadU(narrow, from));
+    return hn::MulAdd(v, v, sum);
+  };
+  int64_t i = 0;
+  for (; i + 4 * N <= n; i += 4 * N) {
+    sum0 = plus(x + i, sum0), sum1 = plus(x + i + N, sum1);
+    sum2 = plus(x + i + 2 * N, sum2), sum3 = plus(x + i + 3 * N, sum3);
   }
-  return hn::GetLane(hn::SumOfLanes(wide, sum));
+  double sum = hn::GetLane(hn::SumOfLanes(wide, hn::Add(hn::Add(sum0, sum1), hn::Add(sum2, sum3))));
+  for (; i < n; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  return sum;
 }
 
 void sum_squares_part(const KernelCall& call, base::Range r) {
-  constexpr int64_t kBlock = 1024;
   const int64_t n = call.ins[0].elements();
   double* blocks = reinterpret_cast<double*>(call.outs[0].data);
   for_type(call.ins[0].dtype(), [&]<typename T>(T) {
     const T* x = reinterpret_cast<const T*>(call.ins[0].data);
-    for (int64_t i = r.begin; i < r.end; ++i) blocks[i] = squares_of(x + i * kBlock, std::min(kBlock, n - i * kBlock));
+    HWY_ALIGN float some[kBlock];
+    for (int64_t i = r.begin; i < r.end; ++i) {
+      const T* from = x + i * kBlock;
+      const int64_t count = std::min(kBlock, n - i * kBlock);
+      if constexpr (std::is_same_v<T, float>) {
+        blocks[i] = squares_of(from, count);
+      } else {
+        map(Copy(), count, some, from);
+        blocks[i] = squares_of(some, count);
+      }
+    }
   });
 }
 
