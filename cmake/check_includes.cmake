@@ -2,7 +2,7 @@
 # or a vendor's header outside its place.
 cmake_minimum_required(VERSION 3.22)
 include(${ROOT}/cmake/house.cmake)
-set(vendor_mpi.h kintsugi/comm/)
+set(vendor_mpi.h kintsugi/comm/mpi/)
 set(vendor_nccl.h kintsugi/comm/)
 set(vendor_dnnl.hpp kintsugi/kernels/)
 set(vendor_dnnl.h kintsugi/kernels/)

@@ -20,19 +20,22 @@ std::string describe(const Call& call, int self, std::span<const int> world_rank
 }
 
 Late late(const std::string& what, std::chrono::milliseconds limit, std::span<const int> world_ranks,
-          std::span<const int> members, const std::vector<bool>& came) {
+          std::span<const int> members, const std::vector<Came>& came) {
   Late result;
-  std::vector<int> here, away;
-  for (size_t i = 0; i < members.size(); ++i) {
-    (came[i] ? result.arrived : result.missing).push_back(members[i]);
-    (came[i] ? here : away).push_back(world_ranks[members[i]]);
-  }
-  std::string who = "all of them arrived";
-  if (here.empty()) {
-    who = "none of them arrived";
-  } else if (!away.empty()) {
-    who = fmt::format("{} arrived, {} did not", list_ranks(here), list_ranks(away));
-  }
+  const auto list = [&](Came which, const char* what) {
+    std::vector<int> those;
+    for (size_t i = 0; i < members.size(); ++i) {
+      if (came[i] != which) continue;
+      those.push_back(world_ranks[members[i]]);
+      (which == Came::yes ? result.arrived : result.missing).push_back(members[i]);
+    }
+    return those.empty() ? "" : fmt::format("{}{}, ", list_ranks(those), what);
+  };
+  std::string who = list(Came::yes, " arrived") + list(Came::no, " did not") +
+                    list(Came::stuck, " arrived and went no further") +
+                    list(Came::unknown, " on another node: unknown");
+  who.resize(who.size() - 2);
+  if (result.missing.empty()) who = "all of them arrived";
   result.text = fmt::format("{} did not end within {:g} s: {}", what, static_cast<double>(limit.count()) / 1e3, who);
   return result;
 }

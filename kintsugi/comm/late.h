@@ -15,13 +15,16 @@ struct Late {
   std::vector<int> arrived, missing;  // ranks of the group
 };
 
+// What is known of a member; `stuck` is one that arrived and has not looked at what it began since long.
+enum class Came { yes, no, stuck, unknown };
+
 // "rank 2", "ranks 0 1 3"
 std::string list_ranks(std::span<const int> ranks);
 // What `call` of the member `self` is, with ranks of the world: "send of 8 bytes from rank 4 to rank 6".
 std::string describe(const Call& call, int self, std::span<const int> world_ranks);
-// `members` of the group (those of the message, if it is one) have come or not.
+// Of `members` of the group: those of the message, if it is one. `missing` are all that are not known to be there.
 Late late(const std::string& what, std::chrono::milliseconds limit, std::span<const int> world_ranks,
-          std::span<const int> members, const std::vector<bool>& came);
+          std::span<const int> members, const std::vector<Came>& came);
 [[noreturn]] void throw_late(const Late& late);
 
 }  // namespace kintsugi::comm

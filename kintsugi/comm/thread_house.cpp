@@ -89,11 +89,11 @@ std::shared_ptr<ThreadHouse::Meeting> ThreadHouse::join(int rank, std::span<cons
   if (found == meetings_.end()) {
     auto meeting = std::make_shared<Meeting>();
     meeting->ranks.assign(ranks.begin(), ranks.end());
-    meeting->came.assign(ranks.size(), false);
+    meeting->came.assign(ranks.size(), Came::no);
     found = meetings_.insert(meetings_.end(), std::move(meeting));
   }
   const auto meeting = *found;
-  meeting->came[std::find(ranks.begin(), ranks.end(), rank) - ranks.begin()] = true;
+  meeting->came[std::find(ranks.begin(), ranks.end(), rank) - ranks.begin()] = Came::yes;
   if (++meeting->count == ranks.size()) {
     meeting->group = std::make_shared<ThreadGroup>(meeting->ranks);
     meetings_.erase(found);

@@ -62,7 +62,7 @@ class ThreadHouse {
   };
   struct Meeting {
     std::vector<int> ranks;
-    std::vector<bool> came;
+    std::vector<Came> came;
     size_t count = 0;
     std::shared_ptr<ThreadGroup> group;  // when all have come
     std::string quarrel;                 // why they never will

@@ -29,7 +29,6 @@ class ThreadCommunicator : public Calls {
     rank_ = static_cast<int>(std::find(ranks().begin(), ranks().end(), self_->rank) - ranks().begin());
     sent_.resize(ranks().size());
     received_.resize(ranks().size());
-    came_.resize(ranks().size());
     self_->communicators.push_back(this);
   }
   ~ThreadCommunicator() override;
@@ -72,7 +71,6 @@ class ThreadCommunicator : public Calls {
   std::vector<uint64_t> sent_, received_;             // [member]
   std::array<Open, ThreadGroup::kCollectives> open_;  // events oldest_ to made_
   uint64_t oldest_ = 1, made_ = 0;
-  std::vector<bool> came_;
 };
 
 // The caller's buffers may be gone when this is: what is open then can never be done.
@@ -155,9 +153,12 @@ Late ThreadCommunicator::late_for(const Open& o) {
   if (o.ring != &group_->collectives) {
     members = o.member == 0 ? std::vector<int>{rank_, o.call.root} : std::vector<int>{o.call.root, rank_};
   }
-  for (size_t m = 0; m < members.size(); ++m) came_[m] = o.ring->has_posted(o.operation, static_cast<int>(m));
-  came_[o.member] = true;  // even where it still waits for a slot
-  return late(describe(o.call, rank_, ranks()), house_.time_limit(), ranks(), members, came_);
+  std::vector<Came> came;
+  for (int m = 0; m < static_cast<int>(members.size()); ++m) {
+    const bool here = m == o.member || o.ring->has_posted(o.operation, m);  // even where it still waits for a slot
+    came.push_back(here ? Came::yes : Came::no);
+  }
+  return late(describe(o.call, rank_, ranks()), house_.time_limit(), ranks(), members, came);
 }
 
 template <typename Over>

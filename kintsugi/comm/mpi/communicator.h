@@ -1,0 +1,70 @@
+// A group of ranks over MPI. Collectives go on one after another, in the order of calls, each in two lanes; messages go
+// beside them.
+#pragma once
+
+#include <mpi.h>
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "kintsugi/comm/call.h"
+#include "kintsugi/comm/mpi/process.h"
+#include "kintsugi/comm/mpi/segments.h"
+
+namespace kintsugi::comm {
+
+class MpiCommunicator : public Calls {
+ public:
+  // `rows` are those of the members at the board. Owns `comm`.
+  MpiCommunicator(std::shared_ptr<MpiProcess> process, MPI_Comm comm, std::vector<int> world_ranks,
+                  std::vector<int> rows);
+  ~MpiCommunicator() override;
+
+  std::string_view backend() const override { return "mpi"; }
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(ranks_.size()); }
+  void wait(Event event) override;
+  void progress() override;
+
+ protected:
+  Event enqueue(const Call& call) override;
+
+ private:
+  static constexpr int kLanes = 2;
+  static constexpr size_t kPieces = 16;
+  static constexpr size_t kPiece = 1 << 30;  // MPI counts in int
+
+  struct Open {
+    Call call;
+    uint64_t number = 0;            // among the collectives, or the messages with that rank
+    size_t segments = 0, next = 0;  // of a collective
+    int num_requests = 0;           // of a message
+    MPI_Request requests[kPieces];
+    bool done = false;
+  };
+
+  Open& open(uint64_t event) { return open_[event % open_.size()]; }
+  static bool is_message(const Call& call) { return call.kind == Kind::send || call.kind == Kind::receive; }
+  void post_message(Open& open);
+  bool advance_message(Open& open);
+  bool advance_collective();
+  bool advance();
+  bool advance_all();
+  void finish_oldest();
+  std::string mismatch(const Open& open) const;  // "": those who have come agree
+  Late late_for(const Open& open) const;
+
+  const std::shared_ptr<MpiProcess> process_;
+  MPI_Comm comm_;
+  const std::vector<int> ranks_, rows_;
+  int rank_ = 0;
+  std::vector<Lane> lanes_;
+  uint64_t collectives_ = 0;
+  std::vector<uint64_t> sent_, received_;
+  std::array<Open, 256> open_;  // events oldest_ to made_
+  uint64_t oldest_ = 1, made_ = 0;
+  uint64_t active_ = 1;  // no collective before this event is undone
+};
+
+}  // namespace kintsugi::comm

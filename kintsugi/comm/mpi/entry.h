@@ -1,0 +1,13 @@
+// How a module is entered. The number changes with World, Communicator and WorldOptions.
+#pragma once
+
+#include "kintsugi/comm/communicator.h"
+
+namespace kintsugi::comm {
+
+using MpiEntry = World*(const WorldOptions*);  // throws; the caller owns the world
+inline constexpr const char* kMpiEntry = "kintsugi_mpi_world_1";
+
+}  // namespace kintsugi::comm
+
+extern "C" kintsugi::comm::World* kintsugi_mpi_world_1(const kintsugi::comm::WorldOptions* options);

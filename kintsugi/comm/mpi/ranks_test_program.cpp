@@ -1,0 +1,154 @@
+// One rank of a test over MPI: comm_rank CASE. Prints a line "rank R: ..." and ends with 1 where something is wrong.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <map>
+#include <thread>
+
+#include "kintsugi/comm/collective_cases.h"
+#include "kintsugi/comm/mpi_world.h"
+
+namespace kintsugi::comm {
+namespace {
+
+using Case = std::string(World&);
+
+std::unique_ptr<Communicator> everyone(World& world) {
+  return world.group(cases::all_ranks(world.size()));
+}
+
+// What threads are tested with, and what is long enough for several segments.
+std::string table(World& world) {
+  const auto comm = everyone(world);
+  std::string wrong;
+  for (const auto dtype : cases::kDTypes) {
+    for (const auto reduction : cases::kReductions) {
+      for (const size_t part : {0, 1, 37, 5'003}) wrong += cases::reductions(*comm, part, dtype, reduction);
+    }
+  }
+  wrong += cases::reductions(*comm, 3'000'017 / comm->size(), tensor::DType::f32, Reduction::sum);
+  for (const size_t bytes : {0, 1, 13, 150'001, 5'000'011}) wrong += cases::movements(*comm, bytes);
+  for (const size_t bytes : {0, 3, 200'000}) wrong += cases::messages(*comm, 5, bytes);
+  wrong += cases::messages(*comm, 60, 10) + cases::at_random(*comm, 5, 40);
+  std::vector<int> backwards(world.size());
+  for (int r = 0; r < world.size(); ++r) backwards[r] = world.size() - 1 - r;
+  wrong += cases::movements(*world.group(backwards), 100);
+  if (world.size() % 2 == 0) wrong += cases::two_axes(world, 20);
+  return wrong;
+}
+
+// The last rank does something else, `instead`, and all others wait for it.
+std::string without_last(World& world, const std::function<void()>& instead) {
+  const auto comm = everyone(world);
+  std::vector<std::byte> x(4096);
+  comm->wait(comm->all_reduce(x, x, tensor::DType::f32, Reduction::sum));
+  if (world.rank() == world.size() - 1) instead();
+  comm->wait(comm->all_reduce(x, x, tensor::DType::f32, Reduction::sum));
+  return "done, which cannot be";
+}
+
+std::string late(World& world) {
+  return without_last(world, [] { std::this_thread::sleep_for(std::chrono::seconds(60)); });
+}
+std::string stopped(World& world) {
+  return without_last(world, [] { std::raise(SIGSTOP); });
+}
+std::string ends(World& world) {
+  return without_last(world, [] { throw base::UserError("data", "the file is gone"); });
+}
+
+// In the middle of a collective: the others have begun it and have more to do than fits into what is on its way.
+std::string killed(World& world) {
+  const auto comm = everyone(world);
+  std::vector<std::byte> x(64 << 20);
+  const Event event = comm->all_reduce(x, x, tensor::DType::f32, Reduction::sum);
+  comm->progress();
+  if (world.rank() == world.size() - 1) std::raise(SIGKILL);
+  comm->wait(event);
+  return "done, which cannot be";
+}
+
+std::string stuck(World& world) {
+  const auto comm = everyone(world);
+  std::vector<std::byte> x(64 << 20);
+  const Event event = comm->all_reduce(x, x, tensor::DType::f32, Reduction::sum);
+  if (world.rank() == world.size() - 1) std::raise(SIGSTOP);
+  comm->wait(event);
+  return "done, which cannot be";
+}
+
+std::string message(World& world) {
+  const auto comm = everyone(world);
+  std::vector<std::byte> x(12);
+  if (world.rank() == 0) comm->wait(comm->send(x, 1));
+  if (world.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(60));
+  comm->wait(comm->barrier());
+  return "done, which cannot be";
+}
+
+std::string mismatch(World& world) {
+  const auto comm = everyone(world);
+  std::vector<std::byte> x(16);
+  comm->wait(world.rank() == 1 ? comm->broadcast(x, 1) : comm->all_reduce(x, x, tensor::DType::f64, Reduction::max));
+  return "done, which cannot be";
+}
+
+std::string length(World& world) {
+  const auto comm = everyone(world);
+  std::vector<std::byte> x(16);
+  if (world.rank() == 0) comm->wait(comm->send(std::span(x).first(5), 1));
+  if (world.rank() == 1) comm->wait(comm->receive(x, 0));
+  comm->wait(comm->barrier());
+  return "done, which cannot be";
+}
+
+std::string groups(World& world) {
+  const std::vector<int> all = cases::all_ranks(world.size());
+  world.group(world.rank() == 0 ? std::span(all).first(2) : std::span(all));
+  return "done, which cannot be";
+}
+
+std::string nobody(World& world) {
+  if (world.rank() == world.size() - 1) std::this_thread::sleep_for(std::chrono::seconds(60));
+  everyone(world);
+  return "done, which cannot be";
+}
+
+const std::map<std::string, Case*> kCases = {
+    {"table", table},   {"late", late},     {"stopped", stopped}, {"ends", ends},
+    {"killed", killed}, {"stuck", stuck},   {"message", message}, {"mismatch", mismatch},
+    {"length", length}, {"groups", groups}, {"nobody", nobody},
+};
+
+void say(int rank, const std::string& text) {
+  fmt::print("rank {}: {}\n", rank, text);
+  std::fflush(stdout);
+}
+
+int run(const std::string& name) {
+  const auto limit = std::chrono::milliseconds(name == "table" ? 60'000 : 1'000);
+  const auto world = mpi_world({.time_limit = limit});
+  try {
+    const std::string wrong = kCases.at(name)(*world);
+    say(world->rank(), wrong.empty() ? "right" : wrong);
+    return wrong.empty() ? 0 : 1;
+  } catch (const std::exception& error) {
+    say(world->rank(), error.what());
+    world->abort(error.what());
+  }
+  return 1;
+}
+
+}  // namespace
+}  // namespace kintsugi::comm
+
+int main(int, char** argv) {
+  try {
+    return kintsugi::comm::run(argv[1]);
+  } catch (const std::exception& error) {
+    fmt::print("{}\n", error.what());
+    return 1;
+  }
+}
