@@ -35,6 +35,7 @@ struct State {
   bool decay = false;  // weight decay applies
   Init init = {};
   bool saved = true;  // stands in a checkpoint: not what is made anew from others
+  bool parts = false;  // what is added to it may lie in parts on several ranks until it is read
 };
 
 // The states of a model, shared by all of its graphs. StateId is the position.

@@ -64,7 +64,8 @@ class Fuser {
       return false;
     Instruction* product = single_use(list, maker, add.ins[0], at);
     if (!product || product->kernel != "contract" || product->ins.size() != 2) return false;
-    if (maker[static_cast<size_t>(add.ins[1])] > maker[static_cast<size_t>(add.ins[0])]) return false;
+    for (const Instruction* i = product; i < &add; ++i)
+      if (!gone_[static_cast<size_t>(i - list.data())] && writes(*i, add.ins[1])) return false;
     product->ins.push_back(add.ins[1]);
     product->outs[0] = add.outs[0];
     product->flops += add.flops;
@@ -76,7 +77,7 @@ class Fuser {
   bool write_at_source(std::vector<Instruction>& list, std::vector<int>& maker, size_t at) {
     const Instruction& write = list[at];
     Instruction* source = single_use(list, maker, write.ins[0], at);
-    if (!source) return false;
+    if (!source || source->kind != program::Kind::compute) return false;
     const auto j =
         static_cast<size_t>(std::find(source->outs.begin(), source->outs.end(), write.ins[0]) - source->outs.begin());
     const BufferId state = write.outs[0];
@@ -87,7 +88,7 @@ class Fuser {
     for (size_t i = 0; i < source->ins.size(); ++i) {
       const bool in_place =
           std::find(row.in_place.begin(), row.in_place.end(), std::pair(int(j), int(i))) != row.in_place.end();
-      if (root(source->ins[i]) == root(state) && (adds || !in_place)) return false;
+      if (p_.overlap(source->ins[i], state) && (adds || !in_place)) return false;
     }
     for (const Instruction* i = source + 1; i < &write; ++i)
       if (!gone_[static_cast<size_t>(i - list.data())] && touches(*i, state)) return false;
@@ -96,8 +97,12 @@ class Fuser {
     return true;
   }
 
+  bool writes(const Instruction& i, BufferId buffer) const {
+    return std::any_of(i.outs.begin(), i.outs.end(), [&](BufferId b) { return p_.overlap(b, buffer); });
+  }
+
   bool touches(const Instruction& i, BufferId state) const {
-    const auto same = [&](BufferId b) { return root(b) == root(state); };
+    const auto same = [&](BufferId b) { return p_.overlap(b, state); };
     return std::any_of(i.ins.begin(), i.ins.end(), same) || std::any_of(i.outs.begin(), i.outs.end(), same);
   }
 

@@ -2,6 +2,7 @@
 
 #include "kintsugi/lower/fuse.h"
 #include "kintsugi/lower/memory.h"
+#include "kintsugi/lower/overlap.h"
 #include "kintsugi/lower/partition.h"
 #include "kintsugi/lower/schedule.h"
 #include "kintsugi/lower/workspace.h"
@@ -16,9 +17,11 @@ program::Program lower(const Source& source, const Target& target, const Dump& d
     if (dump) dump(name, p);
   };
   pass("partition", partition, source, target.plan);
+  pass("prefetch", prefetch);
   pass("fuse", fuse);
   pass("workspace", [&](program::Program& q) { add_workspaces(q, target.kernels, target.threads); });
   pass("schedule", schedule, source.micro_batches);
+  pass("overlap", overlap);
   pass("memory", plan_memory);
   program::verify(p);
   return p;

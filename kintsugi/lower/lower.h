@@ -29,7 +29,8 @@ struct Target {
   int threads = 1;
 };
 
-// Called after each pass with its name ("partition", "fuse", "workspace", "schedule", "memory") and what it made.
+// Called after each pass with its name ("partition", "fuse", "workspace", "schedule", "overlap",
+// "memory") and what it made.
 using Dump = std::function<void(std::string_view pass, const program::Program&)>;
 
 // The program is verified before it is returned.

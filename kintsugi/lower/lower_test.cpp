@@ -138,17 +138,6 @@ TEST(Partition, OtherNamesOfOneMemory) {
   EXPECT_EQ(to_string(p.buffer(renamed).type.shape), "[batch:1 seq:4 kv_heads:1 head_dim:2]");
 }
 
-TEST(Partition, OneRankUntilThereAreMore) {
-  const Step step;
-  program::Program p;
-  try {
-    partition(p, step.source(), {.mesh = {{{"data", 2}, {"tensor", 3}}}, .rules = {}});
-    FAIL();
-  } catch (const base::UserError& e) {
-    EXPECT_STREQ(e.what(), "[partition] a mesh of 6 ranks; this build trains on one: set [parallel] ranks = 1");
-  }
-}
-
 TEST(Lower, APassAfterTheOther) {
   const Step step;
   const auto kernels = kernels::reference_kernels();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <numeric>
 
 #include "kintsugi/base/error.h"
@@ -24,7 +25,7 @@ void place_states(Program& p) {
   constexpr std::array<std::string_view, 5> order = {"weight", "gradient", "optimizer", "statistic", "cache"};
   for (std::string_view kind : order)
     for (const program::StateInfo& s : p.states) {
-      if (s.kind != kind) continue;
+      if (s.kind != kind || p.buffer(s.buffer).offset >= 0) continue;  // of a bucket placed already
       p.buffer(s.buffer).offset = p.state_bytes;
       p.state_bytes += aligned(p.buffer(s.buffer).bytes());
     }
@@ -37,11 +38,14 @@ struct Life {
   bool overlaps(const Life& other) const { return begin <= other.end && other.begin <= end; }
 };
 
-// The timeline of a list: one micro-batch and what follows it; other micro-batches use the same buffers again.
+// The timeline of a list: the last micro-batch, which has all that others have, and what follows it; other
+// micro-batches use the same buffers again.
 std::vector<Instruction*> timeline(Program& p, const CallList& list) {
+  int64_t last = 0;
+  for (const program::Call& call : list.calls) last = std::max(last, call.micro_batch);
   std::vector<Instruction*> line;
   for (const program::Call& call : list.calls)
-    if (call.micro_batch <= 0)
+    if (call.micro_batch < 0 || call.micro_batch == last)
       for (Instruction& i : p.bodies[static_cast<size_t>(call.body)].instructions) line.push_back(&i);
   return line;
 }
@@ -64,12 +68,23 @@ std::vector<Life> lives(const Program& p, const std::vector<Instruction*>& line)
   return life;
 }
 
+// (output, input) that may share memory.
+std::vector<std::pair<int, int>> in_place(const Instruction& i) {
+  if (i.kind == program::Kind::compute) return ops::operations().find(i.kernel).in_place;
+  if (i.kind == program::Kind::collective && i.kernel == "all_reduce") return {{0, 0}};
+  return {};
+}
+
 // Outputs take the memory of inputs that die. All bodies of a list agree, since variants have the same buffers.
 void share_in_place(Program& p, const std::vector<Instruction*>& line) {
   std::vector<Life> life = lives(p, line);
+  std::map<int, int> waits;  // by event
+  for (size_t at = 0; at < line.size(); ++at)
+    if (line[at]->kind == program::Kind::wait) waits[line[at]->event] = static_cast<int>(at);
   for (size_t at = 0; at < line.size(); ++at) {
-    const graph::OpRow& row = ops::operations().find(line[at]->kernel);
-    for (const auto& [out, in] : row.in_place) {
+    const bool waited = line[at]->kind == program::Kind::collective && waits.contains(line[at]->event);
+    const int done = waited ? waits[line[at]->event] : static_cast<int>(at);
+    for (const auto& [out, in] : in_place(*line[at])) {
       if (static_cast<size_t>(out) >= line[at]->outs.size() || static_cast<size_t>(in) >= line[at]->ins.size())
         continue;
       const BufferId to = line[at]->outs[static_cast<size_t>(out)],
@@ -78,8 +93,8 @@ void share_in_place(Program& p, const std::vector<Instruction*>& line) {
       const bool free =
           y.region == Region::arena && x.region == Region::arena && y.same_as == kNoBuffer && x.input.empty() &&
           x.output.empty() && y.output.empty() && x.type == y.type && to != from &&
-          life[static_cast<size_t>(from)].end == static_cast<int>(at) &&
-          life[static_cast<size_t>(to)].begin == static_cast<int>(at) &&
+          p.buffer(line[at]->ins[static_cast<size_t>(in)]).bytes() == x.bytes() &&
+          life[static_cast<size_t>(from)].end == done && life[static_cast<size_t>(to)].begin == static_cast<int>(at) &&
           std::count_if(line[at]->ins.begin(), line[at]->ins.end(), [&](BufferId b) { return p.root(b) == from; }) == 1;
       if (!free) continue;
       life[static_cast<size_t>(from)].end = life[static_cast<size_t>(to)].end;

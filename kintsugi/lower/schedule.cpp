@@ -5,6 +5,8 @@
 namespace kintsugi::lower {
 
 using program::Body;
+using program::BufferId;
+using program::Instruction;
 using program::Program;
 
 namespace {
@@ -15,35 +17,72 @@ int find(const Program& p, std::string_view name) {
   return -1;
 }
 
+// Where a buffer lies in its root: what one place is added to first replaces what was there.
+using Spot = std::pair<BufferId, int64_t>;
+
 // The first addition to each accumulator replaces what it held.
-Body first_of(const Program& p, const Body& body, std::set<program::BufferId>& replaced) {
-  Body first = body;
-  first.name += ".first";
-  for (program::Instruction& i : first.instructions)
-    for (size_t j = 0; j < i.outs.size(); ++j)
-      if (((i.accumulate >> j) & 1u) && replaced.insert(p.root(i.outs[j])).second) i.accumulate &= ~(1u << j);
-  return first;
+void replace_first(const Program& p, Body& body, std::set<Spot>& replaced) {
+  for (Instruction& i : body.instructions)
+    for (size_t j = 0; j < i.outs.size(); ++j) {
+      const BufferId root = p.root(i.outs[j]);
+      if (((i.accumulate >> j) & 1u) && p.buffer(root).region == program::Region::state &&
+          replaced.insert({root, p.begin(i.outs[j], 0)}).second)
+        i.accumulate &= ~(1u << j);
+    }
+}
+
+bool touches(const Program& p, const std::vector<BufferId>& a, const std::vector<BufferId>& b) {
+  for (BufferId x : a)
+    for (BufferId y : b)
+      if (p.overlap(x, y)) return true;
+  return false;
+}
+
+// Each reduction of an accumulator stands where its last addition is done.
+void hoist(const Program& p, Body& body, const Body& reduce) {
+  std::vector<Instruction>& list = body.instructions;
+  for (const Instruction& r : reduce.instructions) {
+    size_t at = list.size();
+    while (at > 0 && !touches(p, list[at - 1].outs, r.ins) && !touches(p, list[at - 1].outs, r.outs) &&
+           !touches(p, list[at - 1].ins, r.outs))
+      --at;
+    list.insert(list.begin() + static_cast<std::ptrdiff_t>(at), r);
+  }
 }
 
 }  // namespace
 
 void schedule(Program& p, int64_t micro_batches) {
-  const int forward = find(p, "forward"), backward = find(p, "backward"), update = find(p, "update");
+  const int forward = find(p, "forward"), backward = find(p, "backward"), update = find(p, "update"),
+            reduce = find(p, "reduce");
   if (forward >= 0) {
-    std::set<program::BufferId> replaced;
-    const auto first = static_cast<int>(p.bodies.size());
-    p.bodies.push_back(first_of(p, p.bodies[static_cast<size_t>(forward)], replaced));
-    p.bodies.push_back(first_of(p, p.bodies[static_cast<size_t>(backward)], replaced));
+    const auto add = [&](Body body, const std::string& name) {
+      body.name = name;
+      p.bodies.push_back(std::move(body));
+      return static_cast<int>(p.bodies.size()) - 1;
+    };
+    const auto body = [&](int i) { return p.bodies[static_cast<size_t>(i)]; };
+    std::set<Spot> replaced;
+    Body forward_first = body(forward), backward_first = body(backward), last = body(backward);
+    replace_first(p, forward_first, replaced);
+    replace_first(p, backward_first, replaced);
+    if (micro_batches == 1) last = backward_first;
+    if (reduce >= 0) hoist(p, last, body(reduce));
     program::CallList train = {.name = "train", .calls = {}};
+    const int f = add(std::move(forward_first), "forward.first");
+    const int b = micro_batches == 1 ? -1 : add(std::move(backward_first), "backward.first");
+    const int l = micro_batches > 1 && reduce < 0
+                      ? backward
+                      : add(std::move(last), micro_batches == 1 ? "backward.only" : "backward.last");
     for (int64_t m = 0; m < micro_batches; ++m) {
-      train.calls.push_back({m == 0 ? first : forward, m});
-      train.calls.push_back({m == 0 ? first + 1 : backward, m});
+      train.calls.push_back({m == 0 ? f : forward, m});
+      train.calls.push_back({m == micro_batches - 1 ? l : m == 0 ? b : backward, m});
     }
     train.calls.push_back({update, -1});
     p.lists.push_back(std::move(train));
   }
   for (std::string_view name : {"evaluate", "prefill", "decode"})
-    if (const int body = find(p, name); body >= 0) p.lists.push_back({.name = std::string(name), .calls = {{body, 0}}});
+    if (const int i = find(p, name); i >= 0) p.lists.push_back({.name = std::string(name), .calls = {{i, 0}}});
 }
 
 }  // namespace kintsugi::lower

@@ -6,8 +6,9 @@
 namespace kintsugi::lower {
 
 // Lists "train" (forward and backward of each micro-batch, then update), "evaluate", "prefill", "decode", as far as
-// their bodies exist. The first micro-batch has bodies of its own, "forward.first" and "backward.first", which replace
-// what the accumulators held; the others add.
+// their bodies exist. The first micro-batch has bodies of its own ("forward.first", "backward.first"), which replace
+// what the accumulators held; the others add. The last has one too ("backward.last"; of a single one, "backward.only"),
+// in which each accumulator is reduced as soon as nothing is added to it any more.
 void schedule(program::Program& p, int64_t micro_batches);
 
 }  // namespace kintsugi::lower

@@ -9,6 +9,7 @@ using program::Instruction;
 void add_workspaces(program::Program& p, const kernels::KernelSet& kernels, int threads) {
   for (Body& body : p.bodies)
     for (Instruction& i : body.instructions) {
+      if (i.kind != program::Kind::compute) continue;
       const kernels::Kernel& kernel = kernels.find(i.kernel);
       if (!kernel.workspace) continue;
       std::vector<tensor::Type> ins, outs;

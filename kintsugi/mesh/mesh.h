@@ -34,7 +34,7 @@ struct FactorInfo {
 class Mesh {
  public:
   Mesh() : Mesh(std::vector<Axis>{}) {}
-  explicit Mesh(std::vector<Axis> axes);
+  Mesh(std::vector<Axis> axes);
 
   const std::vector<Axis>& axes() const { return axes_; }
   const std::vector<FactorInfo>& factors() const { return factors_; }

@@ -23,14 +23,14 @@ Graph empty(std::string name, const StateTable& states) {
   return Graph(std::move(name), ops::operations(), states);
 }
 
-// The sum of the losses of a pass; sum and count are added to the named states.
-ValueId add_loss(Builder& b, StateTable& states, const Trunk& trunk, std::string_view sum, std::string_view count) {
+// The sum of the losses of a pass; sum and count are added to the states.
+ValueId add_loss(Builder& b, const Trunk& trunk, StateId sum, StateId count) {
   Graph& g = b.graph();
   const ValueId labels = b.input("labels");
   const std::vector<ValueId> statistics = g.apply("head", {trunk.x, trunk.head, labels});
   const std::vector<ValueId> loss = g.apply("cross_entropy", {statistics[0], statistics[1], labels}, {}, "loss");
-  g.accumulate(loss[0], number(states, std::string(sum), 0.0, g.layer, false));
-  g.accumulate(loss[1], number(states, std::string(count), 0.0, g.layer, false));
+  g.accumulate(loss[0], sum);
+  g.accumulate(loss[1], count);
   return loss[0];
 }
 
@@ -39,7 +39,9 @@ Graph evaluation_graph(const config::Settings& s, StateTable& states, int64_t ba
   const Pass pass = {
       .purpose = Purpose::evaluate, .batch = batch, .sequence = sequence, .documents = s.data.reset_at_document};
   Builder b(g, states, s.model, pass, dtype_of(s));
-  add_loss(b, states, family(s.model.family).build(b), kEvaluateSum, kEvaluateCount);
+  const Trunk trunk = family(s.model.family).build(b);
+  add_loss(b, trunk, number(states, std::string(kEvaluateSum), 0.0, g.layer, false),
+           number(states, std::string(kEvaluateCount), 0.0, g.layer, false));
   return g;
 }
 
@@ -58,11 +60,21 @@ Graph generation_graph(const config::Settings& s, StateTable& states, const std:
 Graph build_forward(const config::Settings& s, StateTable& states) {
   Graph g = empty("micro-batch", states);
   const Pass pass = {.purpose = Purpose::train,
-                     .batch = s.train.micro_batch,
+                     .batch = s.train.micro_batch * s.parallel.data,
                      .sequence = s.train.sequence,
                      .documents = s.data.reset_at_document};
   Builder b(g, states, s.model, pass, dtype_of(s));
-  add_loss(b, states, family(s.model.family).build(b), kLossSum, kLossCount);
+  const Trunk trunk = family(s.model.family).build(b);
+  const auto parts = [&](std::string_view name) {
+    return states.add({.name = std::string(name),
+                       .type = ops::scalar(),
+                       .kind = StateKind::statistic,
+                       .layer = g.layer,
+                       .saved = false,
+                       .parts = true});
+  };
+  const StateId sum = parts(kLossParts), count = parts(kCountParts);
+  add_loss(b, trunk, sum, count);
   return g;
 }
 
@@ -93,7 +105,7 @@ Graphs build_training(const config::Settings& s) {
   });
   graphs.micro = std::move(g);
   graphs.update = build_update(s.train, states);
-  graphs.evaluate = evaluation_graph(s, states, s.train.micro_batch, s.train.sequence);
+  graphs.evaluate = evaluation_graph(s, states, s.train.micro_batch * s.parallel.data, s.train.sequence);
   return graphs;
 }
 

@@ -11,8 +11,10 @@
 namespace kintsugi::models {
 
 // Names of the states that the loop reads.
-constexpr std::string_view kLossSum = "loss.sum";  // over counted tokens of the step, [] fp64
-constexpr std::string_view kLossCount = "loss.count";
+constexpr std::string_view kLossSum = "step.loss";  // over counted tokens of the step, [] fp64
+constexpr std::string_view kLossCount = "step.count";
+constexpr std::string_view kLossParts = "loss.sum";  // the same as it adds up, on several ranks in parts
+constexpr std::string_view kCountParts = "loss.count";
 constexpr std::string_view kGradientNorm = "update.norm";  // of the mean loss, before clipping
 constexpr std::string_view kFinite = "update.finite";      // 1: the update was made, 0: it was skipped
 constexpr std::string_view kUpdates = "update.count";

@@ -55,7 +55,10 @@ Graph build_update(const config::Train& train, StateTable& states) {
   const bool scaled = states.find(kLossScale) != graph::kNone;
   const StateId scale_state = scaled ? states.find(kLossScale) : graph::kNone;
   const ValueId scale = scaled ? g.read(scale_state) : g.fill(1.0, ops::scalar());
-  std::vector<ValueId> operands = {g.read(states.find(kLossCount)), scale};
+  const ValueId tokens = g.read(states.find(kCountParts));
+  g.assign(g.read(states.find(kLossParts)), number(states, std::string(kLossSum), 0.0, -1, false));
+  g.assign(tokens, number(states, std::string(kLossCount), 0.0, -1, false));
+  std::vector<ValueId> operands = {tokens, scale};
   std::vector<ValueId> gradients;
   for (const Parameter& p : parameters) {
     g.layer = states[p.weight].layer;

@@ -5,7 +5,6 @@
 #include "kintsugi/mesh/layout.h"
 
 namespace kintsugi::plan {
-namespace {
 
 using mesh::Factor;
 
@@ -14,8 +13,6 @@ bool fits(const mesh::Mesh& mesh, const tensor::Dim& d, const std::vector<Factor
   const int64_t chunks = mesh.cut(d.name, f).zigzag ? 2 * parts : parts;
   return left % chunks == 0 || (pad && left > parts);
 }
-
-}  // namespace
 
 Splits by_rules(const Plan& plan, std::string_view family, const std::vector<tensor::Dim>& dims,
                 std::vector<Factor>& taken) {

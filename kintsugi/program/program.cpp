@@ -1,5 +1,7 @@
 #include "kintsugi/program/program.h"
 
+#include <algorithm>
+
 #include "kintsugi/base/error.h"
 
 namespace kintsugi::program {
@@ -23,6 +25,41 @@ const StateInfo* Program::state(std::string_view name) const {
 BufferId Program::root(BufferId id) const {
   while (buffer(id).same_as != kNoBuffer) id = buffer(id).same_as;
   return id;
+}
+
+int64_t Program::begin(BufferId id, int rank) const {
+  int64_t at = 0;
+  for (; buffer(id).same_as != kNoBuffer; id = buffer(id).same_as)
+    at += buffer(id).shift + mesh.position(rank, buffer(id).part) * buffer(id).bytes();
+  return at;
+}
+
+bool Program::is_part(BufferId id) const {
+  for (; buffer(id).same_as != kNoBuffer; id = buffer(id).same_as)
+    if (!buffer(id).part.empty()) return true;
+  return false;
+}
+
+bool Program::overlap(BufferId a, BufferId b) const {
+  if (root(a) != root(b)) return false;
+  if (is_part(a) || is_part(b)) return true;
+  const int64_t a_begin = begin(a, 0), b_begin = begin(b, 0);
+  return a_begin < b_begin + buffer(b).bytes() && b_begin < a_begin + buffer(a).bytes();
+}
+
+tensor::DimIndex Program::index(BufferId id, std::string_view dim, int rank) const {
+  const Buffer& b = buffer(id);
+  const int i = b.whole.find(dim);
+  if (i < 0) return tensor::DimIndex(b.type.shape.size(dim));
+  if (!b.ring.empty()) {
+    const std::vector<int> group = mesh.group(rank, b.ring);
+    const int64_t place = mesh.position(rank, b.ring) + b.turn;
+    // Only the dims that travel lie as on the other rank.
+    const std::vector<mesh::Factor>& along = b.layout.of(dim);
+    if (!along.empty() && std::find(b.ring.begin(), b.ring.end(), along.front()) != b.ring.end())
+      rank = group[static_cast<size_t>(place) % group.size()];
+  }
+  return mesh::local_index(mesh, dim, b.whole[static_cast<size_t>(i)].size, b.layout.of(dim), rank);
 }
 
 double Program::flops(std::string_view name) const {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kintsugi/mesh/layout.h"
 #include "kintsugi/tensor/attributes.h"
 #include "kintsugi/tensor/shape.h"
 
@@ -23,25 +24,55 @@ struct Buffer {
   std::string name;
   tensor::Type type;  // the local block
   Region region = Region::arena;
-  BufferId same_as = kNoBuffer;  // the memory of that buffer, under other dims
-  int64_t offset = -1;           // bytes from the beginning of the region, a multiple of 64
-  std::string input = {};        // the name under which the run fills it before a call
-  std::string output = {};       // the name under which the run reads it after the last call
+  // A view: memory of another buffer, `shift` bytes behind its beginning, and there the part of this rank: its place
+  // among the ranks along `part`, times bytes().
+  BufferId same_as = kNoBuffer;
+  int64_t shift = 0;
+  std::vector<mesh::Factor> part = {};
+  int64_t offset = -1;  // bytes from the beginning of the region, a multiple of 64
+  // How the value lies on the ranks. Where `ring` names factors, this is the piece of another rank: of the one `turn`
+  // places further along them.
+  tensor::Shape whole = {};
+  mesh::Layout layout = {};
+  std::vector<mesh::Factor> ring = {};
+  int64_t turn = 0;
+  std::string input = {};   // the name under which the run fills it before a call
+  std::string output = {};  // the name under which the run reads it after the last call
 
   int64_t bytes() const { return type.bytes(); }
 };
 
-// What a state begins with, for the run to fill in. See graph::Init.
+// A state, and what it begins with, for the run to fill in. See graph::Init. Where a state is one of several in a
+// bucket, its block (that of `layout`) begins `first` elements behind the beginning of the bucket's flat dim, of which
+// this rank holds the part that the bucket's own layout says.
 struct StateInfo {
   std::string name;
-  BufferId buffer = kNoBuffer;
-  std::string kind;    // weight, gradient, optimizer, statistic, cache
-  tensor::Type whole;  // the whole state; the buffer may hold a part
+  BufferId buffer = kNoBuffer;  // the state's, or that of its bucket
+  BufferId reduced = kNoBuffer;  // of an accumulator: where the sum over all ranks stands after a step
+  std::string kind;              // weight, gradient, optimizer, statistic, cache
+  tensor::Type whole;           // the whole state
+  mesh::Layout layout = {};
+  bool in_bucket = false;
+  int64_t first = 0;
   int layer = 0;
   std::string init;  // constant, normal, copy
   double init_value = 0.0;
   std::string init_source = {};
   bool saved = true;
+};
+
+// compute: a kernel. collective: enqueued, by the name of its kind in `kernel`: all_reduce, all_gather, reduce_scatter,
+// all_to_all, shift (each rank's block goes to the rank one place back in the ring). wait: until the collective of that
+// event is done; its operands are those of the collective.
+enum class Kind : uint8_t { compute, collective, wait };
+
+// Along which dim `stack` and `unstack` cut a length, over which factors.
+struct Cuts {
+  std::string dim;
+  int64_t length = 0;
+  std::vector<mesh::Factor> factors = {};
+
+  bool operator==(const Cuts&) const = default;
 };
 
 struct Instruction {
@@ -55,6 +86,12 @@ struct Instruction {
   std::string phase;
   double flops = 0;
   double bytes = 0;
+  Kind kind = Kind::compute;
+  Cuts cuts = {};
+  std::vector<mesh::Factor> group = {};  // of a collective: the ranks along these factors
+  std::string reduction = {};            // sum, max
+  std::string reason = {};               // why it is there: "sum over data, needed whole"
+  int event = -1;
 };
 
 struct Body {
@@ -76,7 +113,9 @@ struct CallList {
   int64_t lower_bound_bytes = 0;  // the largest sum of buffers that live at one time
 };
 
+// A program is that of a role: every rank of the mesh runs it, and its groups, parts and indices follow from the rank.
 struct Program {
+  mesh::Mesh mesh;
   std::vector<Buffer> buffers;
   std::vector<StateInfo> states;
   std::vector<Body> bodies;
@@ -90,7 +129,12 @@ struct Program {
   const CallList& list(std::string_view name) const;    // InternalError where there is none
   const StateInfo* state(std::string_view name) const;  // or null
   BufferId root(BufferId id) const;                     // follows same_as
+  int64_t begin(BufferId id, int rank) const;           // bytes from the beginning of its root, on a rank
+  bool is_part(BufferId id) const;                      // where it begins depends on the rank
+  bool overlap(BufferId a, BufferId b) const;           // may share bytes; parts count as the whole of what they are of
   double flops(std::string_view list) const;            // of all its calls
+  // The index of a dim of a buffer on a rank.
+  tensor::DimIndex index(BufferId id, std::string_view dim, int rank) const;
 };
 
 // Bytes begin on boundaries of this.

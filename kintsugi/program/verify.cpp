@@ -1,5 +1,6 @@
 #include "kintsugi/program/verify.h"
 
+#include <algorithm>
 #include <map>
 
 #include "kintsugi/base/error.h"
@@ -42,7 +43,7 @@ class Bytes {
 
 class Verifier {
  public:
-  explicit Verifier(const Program& p) : p_(p) {
+  Verifier(const Program& p, int rank) : p_(p), rank_(rank) {
     for (const Buffer& b : p.buffers) {
       if (b.same_as != kNoBuffer || (b.offset < 0 && b.region == Region::arena)) continue;
       const int64_t size = b.region == Region::state ? p.state_bytes : p.arena_bytes;
@@ -50,13 +51,15 @@ class Verifier {
                     "buffer \"{}\" at {}+{} of {} bytes is outside the {} bytes of its region", b.name,
                     name_of(b.region), b.offset, b.bytes(), size);
     }
-    for (const StateInfo& s : p.states) write(states_, s.buffer);
+    for (const StateInfo& s : p.states) write(states_, p.root(s.buffer));
   }
 
   void run(const CallList& list) {
     Bytes arena;
+    int64_t last = 0;
+    for (const Call& call : list.calls) last = std::max(last, call.micro_batch);
     for (const Call& call : list.calls) {
-      if (call.micro_batch > 2) continue;
+      if (call.micro_batch > 2 && call.micro_batch != last) continue;
       const Body& body = p_.bodies[static_cast<size_t>(call.body)];
       if (call.micro_batch >= 0 && call.micro_batch != last_) {
         fill_inputs(arena, list, call.micro_batch);
@@ -83,6 +86,12 @@ class Verifier {
       base::require(!((i.accumulate >> j) & 1u) || holds(arena, i.outs[j]), "verify",
                     "{}: instruction {} of {} ({}) adds to #{} \"{}\", which is not there", list.name, at, body.name,
                     i.kernel, i.outs[j], p_.buffer(i.outs[j]).name);
+    if (i.kind == Kind::wait) {
+      for (BufferId b : i.outs)
+        base::require(holds(arena, b), "verify", "{}: instruction {} of {}: #{} \"{}\" was overwritten while {} ran",
+                      list.name, at, body.name, b, p_.buffer(b).name, i.kernel);
+      return;
+    }
     if (i.workspace != kNoBuffer) write(arena, i.workspace);
     for (BufferId b : i.outs) write(region(arena, b), b);
     // What was written must not have destroyed an operand beside it. In place, input and output are one.
@@ -103,7 +112,7 @@ class Verifier {
       if (call.micro_batch != micro_batch) continue;
       for (const Instruction& i : p_.bodies[static_cast<size_t>(call.body)].instructions)
         for (BufferId b : i.ins)
-          if (!p_.buffer(p_.root(b)).input.empty()) write(arena, b);
+          if (!p_.buffer(p_.root(b)).input.empty()) write(arena, p_.root(b));
     }
   }
 
@@ -113,16 +122,21 @@ class Verifier {
     const BufferId r = p_.root(b);
     const Buffer& buffer = p_.buffer(r);
     base::require(buffer.offset >= 0, "verify", "buffer #{} \"{}\" has no place", r, buffer.name);
-    bytes.write(buffer.offset, buffer.offset + buffer.bytes(), r);
+    const int64_t begin = buffer.offset + p_.begin(b, rank_);
+    base::require(begin + p_.buffer(b).bytes() <= buffer.offset + buffer.bytes(), "verify",
+                  "#{} \"{}\" is not within \"{}\"", b, p_.buffer(b).name, buffer.name);
+    bytes.write(begin, begin + p_.buffer(b).bytes(), r);
   }
 
   bool holds(Bytes& arena, BufferId b) {
     const BufferId r = p_.root(b);
     const Buffer& buffer = p_.buffer(r);
-    return region(arena, r).holds(buffer.offset, buffer.offset + p_.buffer(b).bytes(), r);
+    const int64_t begin = buffer.offset + p_.begin(b, rank_);
+    return region(arena, r).holds(begin, begin + p_.buffer(b).bytes(), r);
   }
 
   const Program& p_;
+  int rank_;
   Bytes states_;
   int64_t last_ = -1;
 };
@@ -130,8 +144,12 @@ class Verifier {
 }  // namespace
 
 void verify(const Program& p) {
-  Verifier verifier(p);
-  for (const CallList& list : p.lists) verifier.run(list);
+  // Where parts lie depends on the rank; the first and the last have all that can go wrong.
+  for (int rank : {0, static_cast<int>(p.mesh.ranks()) - 1}) {
+    Verifier verifier(p, rank);
+    for (const CallList& list : p.lists) verifier.run(list);
+    if (p.mesh.ranks() == 1) break;
+  }
 }
 
 }  // namespace kintsugi::program

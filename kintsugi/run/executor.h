@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "kintsugi/base/thread_team.h"
+#include "kintsugi/comm/communicator.h"
 #include "kintsugi/kernels/kernel_set.h"
 #include "kintsugi/program/program.h"
 
@@ -32,9 +34,12 @@ class Arena {
 
 class Executor {
  public:
-  // Allocates the states and the arena of the program: program.bytes(), and nothing after that.
-  Executor(program::Program program, const kernels::KernelSet& kernels, base::ThreadTeam& team);
+  // Allocates the states and the arena of the program: program.bytes(), and nothing after that. `world` has as many
+  // ranks as the program's mesh, and outlives the executor; null: one rank. All ranks make theirs together.
+  Executor(program::Program program, const kernels::KernelSet& kernels, base::ThreadTeam& team,
+           comm::World* world = nullptr);
 
+  int rank() const { return rank_; }
   const program::Program& program() const { return program_; }
   base::ThreadTeam& team() { return team_; }
   int64_t allocated_bytes() const { return arena_.bytes(); }
@@ -42,7 +47,8 @@ class Executor {
   // Every state at its beginning, as a function of (seed, name, index).
   void initialize(uint64_t seed);
 
-  tensor::View state(std::string_view name) const;  // InternalError where there is none
+  // The local block of a state. InternalError where there is none, or where it has none (split along a bucket).
+  tensor::View state(std::string_view name) const;
   bool has_state(std::string_view name) const { return program_.state(name) != nullptr; }
   // A scalar state in fp64.
   double& number(std::string_view name) const;
@@ -51,13 +57,28 @@ class Executor {
   tensor::View output(std::string_view list, std::string_view name) const;
   bool has_input(std::string_view list, std::string_view name) const;
 
+  // Rows [first, first + rows) of an input's batch as it is on all ranks together: row-major, `sequence` numbers each.
+  struct Rows {
+    std::span<const int32_t> values;
+    int64_t first = 0;
+    int64_t sequence = 0;
+  };
+  // Copies what this rank needs of an input, in each layout in which it is needed; `padding` where there is nothing.
+  void set_input(std::string_view list, std::string_view name, const Rows& rows, int32_t padding);
+  // The rows that this rank needs of any input of the list: those from first to last, [first, last).
+  struct RowRange {
+    int64_t first = 0, last = 0;
+  };
+  RowRange input_rows(std::string_view list) const;
+
   // Runs the calls of a list; before the first call of each micro-batch, `fill` is told its number, and may set inputs
   // and numbers. Allocates nothing.
   using Fill = void (*)(const void* context, int64_t micro_batch);
   void run(std::string_view list, kernels::Numbers& numbers, Fill fill, const void* context);
   template <typename F>
   void run(std::string_view list, kernels::Numbers& numbers, const F& fill) {
-    run(list, numbers, [](const void* f, int64_t m) { (*static_cast<const F*>(f))(m); }, &fill);
+    run(
+        list, numbers, [](const void* f, int64_t m) { (*static_cast<const F*>(f))(m); }, &fill);
   }
 
   // Called after each instruction with its body and number; for looking at values. Null: none.
@@ -72,15 +93,34 @@ class Executor {
     std::vector<tensor::View> outs;
     std::vector<kernels::NamedIndex> indices;
     int seq = -1;  // the index of `seq` where it begins at the run's position
+    int64_t seq_begin = 0;
     std::span<std::byte> workspace;
+    comm::Communicator* communicator = nullptr;
   };
 
-  Bound bind(const program::Body& body, const program::Instruction& instruction,
-             const kernels::KernelSet& kernels) const;
+  Bound bind(const program::Body& body, const program::Instruction& instruction, const kernels::KernelSet& kernels);
+  void bind_inputs();
+  void bind_indices(const program::Body& body, const program::Instruction& instruction, Bound& b) const;
+  void enqueue(const program::Instruction& instruction, Bound& b);
+  void wait(const program::Body& body, const program::Instruction& instruction, Bound& b);
+  static std::span<std::byte> bytes_of(const tensor::View& v) { return {v.data, static_cast<size_t>(v.type.bytes())}; }
   program::BufferId find(std::string_view list, std::string_view name, bool input) const;
 
   program::Program program_;
   base::ThreadTeam& team_;
+  int rank_ = 0;
+  comm::World* world_ = nullptr;
+  std::map<std::vector<mesh::Factor>, std::unique_ptr<comm::Communicator>> groups_;
+  struct Running {
+    comm::Event first, second;  // the second of a shift
+  };
+  std::vector<Running> running_;  // by event
+  struct Input {
+    std::string list, name;
+    program::BufferId buffer;
+    tensor::DimIndex batch, seq;
+  };
+  std::vector<Input> inputs_;
   Arena arena_;
   std::vector<std::vector<Bound>> bound_;  // by body
 };

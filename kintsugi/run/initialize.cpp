@@ -5,6 +5,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/kernels/random.h"
+#include "kintsugi/program/state_runs.h"
 #include "kintsugi/run/executor.h"
 
 namespace kintsugi::run {
@@ -35,25 +36,29 @@ T rounded(double x) {
 void Executor::initialize(uint64_t seed) {
   for (const program::StateInfo& s : program_.states) {
     const tensor::View to = view(s.buffer);
-    if (s.init == "constant" && s.init_value == 0.0) {
-      std::memset(to.data, 0, static_cast<size_t>(to.type.bytes()));
-      continue;
-    }
+    if (!s.in_bucket || s.first == 0) std::memset(to.data, 0, static_cast<size_t>(to.type.bytes()));
+  }
+  for (const program::StateInfo& s : program_.states) {
+    if (s.init == "constant" && s.init_value == 0.0) continue;
     base::require(s.init == "constant" || s.init == "normal", "run", "state \"{}\" begins as {}", s.name, s.init);
     // A master weight draws the same numbers as the weight that it stands for.
     constexpr std::string_view master = ".master";
     const bool is_master = s.name.size() > master.size() && s.name.ends_with(master);
     const auto key = kernels::random_key(
         seed, is_master ? std::string_view(s.name).substr(0, s.name.size() - master.size()) : s.name);
+    const tensor::View to = view(s.buffer);
     tensor::dispatch(to.dtype(), [&]<typename T>(T) {
-      const std::span<T> x = to.as<T>();
-      team_.for_shares(to.elements(), 1024, [&](base::Range r, int) {
-        for (int64_t i = r.begin; i < r.end; ++i) {
-          const double value = s.init == "constant"
-                                   ? s.init_value
-                                   : s.init_value * normal_pair(key, static_cast<uint64_t>(i) / 2)[i % 2];
-          x[static_cast<size_t>(i)] = rounded<T>(value);
-        }
+      T* x = reinterpret_cast<T*>(to.data);
+      program::for_each_run(program_, s, rank_, [&](const program::Run& run) {
+        team_.for_shares(run.count, 1024, [&](base::Range r, int) {
+          for (int64_t i = r.begin; i < r.end; ++i) {
+            const int64_t at = run.whole + i;
+            const double value = s.init == "constant"
+                                     ? s.init_value
+                                     : s.init_value * normal_pair(key, static_cast<uint64_t>(at) / 2)[at % 2];
+            x[run.at + i] = rounded<T>(value);
+          }
+        });
       });
     });
   }

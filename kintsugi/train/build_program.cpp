@@ -9,12 +9,16 @@ std::unique_ptr<kernels::KernelSet> kernels_of(const config::Settings& s) {
 }
 
 int64_t micro_batches(const config::Settings& s) {
-  return s.train.global_batch / (s.train.micro_batch * s.parallel.ranks);
+  return s.train.global_batch / (s.train.micro_batch * s.parallel.data);
 }
 
 program::Program build_program(const config::Settings& s, const kernels::KernelSet& kernels, const lower::Dump& dump) {
+  return build_program(s, kernels, plan::plan_from(s.parallel), dump);
+}
+
+program::Program build_program(const config::Settings& s, const kernels::KernelSet& kernels, const plan::Plan& plan,
+                               const lower::Dump& dump) {
   const models::Graphs graphs = models::build_training(s);
-  const plan::Plan plan = plan::plan_from(s.parallel);
   return lower::lower({.states = *graphs.states,
                        .micro = &*graphs.micro,
                        .update = &*graphs.update,

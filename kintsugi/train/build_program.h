@@ -15,6 +15,10 @@ std::unique_ptr<kernels::KernelSet> kernels_of(const config::Settings& settings)
 program::Program build_program(const config::Settings& settings, const kernels::KernelSet& kernels,
                                const lower::Dump& dump = {});
 
+// The same by another plan than the settings say.
+program::Program build_program(const config::Settings& settings, const kernels::KernelSet& kernels,
+                               const plan::Plan& plan, const lower::Dump& dump = {});
+
 // Micro-batches of a step on each rank.
 int64_t micro_batches(const config::Settings& settings);
 

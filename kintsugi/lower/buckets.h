@@ -1,0 +1,62 @@
+// Buckets: parameters of one layer, equal in dtype, decay and layout, stored one behind another, so that they are
+// gathered, reduced and updated together. A bucket is [shard flat]: `shard` counts the blocks that the layout of its
+// parameters makes (tensor and expert splits), `flat` the elements of a block, each parameter beginning at a multiple
+// of kBlock. What ZeRO splits is flat (Rajbhandari et al. 2020, section 5).
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "kintsugi/graph/graph.h"
+#include "kintsugi/lower/choose.h"
+
+namespace kintsugi::lower {
+
+constexpr int64_t kBlock = 1024;  // elements
+
+struct Member {
+  graph::StateId weight = graph::kNone;
+  int64_t first = 0;     // of its block, in flat
+  int64_t elements = 0;  // of its block
+};
+
+struct Bucket {
+  std::string name;  // that of its first parameter, and how many follow: "layer0.ffn.up.weight+1"
+  int layer = 0;
+  Layout layout;    // of its parameters
+  Layout gradient;  // of its accumulator, [shard flat]
+  Layout arriving;  // [shard flat] of a gradient before the plan splits it
+  std::vector<Member> members;
+  tensor::Shape shape;  // [shard flat], whole
+
+  std::vector<Factor> shard() const;                   // the factors that split `shard`
+  Layout flat_layout(std::vector<Factor> flat) const;  // [shard flat] with flat split so
+};
+
+// Where a state of a parameter (the weight, its gradient, its optimizer's) lies.
+struct Place {
+  int bucket = -1;
+  size_t member = 0;
+  graph::StateId state = graph::kNone;  // that of the whole bucket, in Buckets::states
+};
+
+struct Buckets {
+  std::vector<Bucket> list;
+  graph::StateTable states;                // those of the model, and behind them those of buckets
+  std::map<graph::StateId, Place> places;  // of the states of parameters
+};
+
+// What the graphs do with the weights.
+struct Uses {
+  std::map<graph::StateId, Layout> arrivals;  // how gradients arrive: parts over these factors; empty without training
+  std::set<graph::StateId> shared;            // read in more than one layer: a bucket of its own
+};
+
+Buckets make_buckets(const graph::StateTable& states, const Uses& uses, const plan::Plan& plan);
+
+// The update on buckets: an operation on states of parameters is made once for each bucket.
+graph::Graph update_of_buckets(const graph::Graph& update, const Buckets& buckets);
+
+}  // namespace kintsugi::lower

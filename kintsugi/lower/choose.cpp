@@ -1,0 +1,182 @@
+#include "kintsugi/lower/choose.h"
+
+#include <algorithm>
+
+namespace kintsugi::lower {
+
+using mesh::Combiner;
+using mesh::Mesh;
+using plan::Plan;
+using plan::Rule;
+using tensor::Dim;
+
+namespace {
+
+bool has(const std::vector<Factor>& list, Factor f) {
+  return std::find(list.begin(), list.end(), f) != list.end();
+}
+
+class Chooser {
+ public:
+  Chooser(const Operation& op, std::span<const std::optional<Layout>> have, const Plan& plan)
+      : op_(op), have_(have), plan_(plan), mesh_(plan.mesh) {
+    for (const auto& [out, in] : op.row.alias) alias_[std::string(out)] = in;
+    if (op.attributes.has("from") && op.attributes.has("to"))
+      alias_[op.attributes.text("to")] = op.attributes.text("from");
+    std::vector<std::string> whole(op.row.whole.begin(), op.row.whole.end());
+    for (const std::string& d : tensor::words(op.attributes.text_or("whole", ""))) whole.push_back(d);
+    for (const auto* list : {&op.ins, &op.outs})
+      for (const Shape& shape : *list)
+        for (const Dim& d : shape) {
+          const std::string_view name = of(d.name);
+          const bool known = std::any_of(dims_.begin(), dims_.end(), [&](const Dim& e) { return e.name == name; });
+          if (!known && name == d.name && std::find(whole.begin(), whole.end(), d.name) == whole.end())
+            dims_.push_back(d);
+        }
+  }
+
+  Choice run() {
+    pass_sums();
+    Choice c;
+    splits_ = plan::by_rules(plan_, op_.row.rule_family(), dims_, taken_);
+    keep_what_stands();
+    pass_products();
+    find_steps();
+    for (size_t i = 0; i < op_.ins.size(); ++i) {
+      Layout l = layout(op_.ins[i]);
+      for (const auto& [f, operands] : passed_)
+        if (has_operand(operands, i)) l.set_part(f, Combiner::sum);
+      c.ins.push_back(std::move(l));
+    }
+    for (size_t i = 0; i < op_.outs.size(); ++i) {
+      Layout l = layout(op_.outs[i]);
+      const Combiner combiner = i < op_.row.combine.size() ? op_.row.combine[i] : Combiner::sum;
+      for (const auto& [dim, factors] : splits_)
+        for (Factor f : factors)
+          if (!l.is_split(f)) l.set_part(f, combiner);
+      for (const auto& [f, operands] : passed_) l.set_part(f, Combiner::sum);
+      c.outs.push_back(std::move(l));
+    }
+    c.splits = std::move(splits_);
+    c.steps = std::move(steps_);
+    return c;
+  }
+
+ private:
+  static bool has_operand(const std::vector<size_t>& list, size_t i) {
+    return std::find(list.begin(), list.end(), i) != list.end();
+  }
+
+  std::string_view of(std::string_view dim) const {
+    const auto i = alias_.find(dim);
+    return i == alias_.end() ? dim : std::string_view(i->second);
+  }
+
+  bool splittable(std::string_view dim) const {
+    return std::any_of(dims_.begin(), dims_.end(), [&](const Dim& d) { return d.name == dim; });
+  }
+
+  std::vector<size_t> sums(Factor f) const {
+    std::vector<size_t> list;
+    for (size_t i = 0; i < have_.size(); ++i)
+      if (have_[i] && have_[i]->sums(f)) list.push_back(i);
+    return list;
+  }
+
+  // A sum of parts is a part of the sum.
+  void pass_sums() {
+    if (!op_.row.additive) return;
+    for (Factor f = 0; f < static_cast<Factor>(mesh_.factors().size()); ++f) {
+      std::vector<size_t> operands = sums(f);
+      if (operands.empty() || operands.size() != op_.ins.size()) continue;
+      passed_[f] = std::move(operands);
+      taken_.push_back(f);
+    }
+  }
+
+  // What no rule speaks of stays as it is, where the operands agree.
+  void keep_what_stands() {
+    for (const auto& h : have_) {
+      if (!h) continue;
+      for (const mesh::Split& s : h->splits())
+        for (Factor f : s.factors) {
+          const std::string dim(of(s.dim));
+          const bool agree = std::all_of(have_.begin(), have_.end(), [&](const std::optional<Layout>& k) {
+            return !k || (!k->part(f) && (!k->is_split(f) || of(k->dim_of(f)) == dim));
+          });
+          if (has(taken_, f) || !splittable(dim) || !agree) continue;
+          splits_[dim].push_back(f);
+          taken_.push_back(f);
+        }
+    }
+  }
+
+  // Where nothing splits the work, a product with a part is a part of the product.
+  void pass_products() {
+    if (!op_.row.linear) return;
+    for (Factor f = 0; f < static_cast<Factor>(mesh_.factors().size()); ++f) {
+      if (has(taken_, f)) continue;
+      std::vector<size_t> operands = sums(f);
+      const bool held = std::any_of(have_.begin(), have_.end(), [&](const auto& h) { return h && h->is_split(f); });
+      if (operands.size() == 1 && !held) passed_[f] = std::move(operands);
+    }
+  }
+
+  // Only factors that split the operation along dims which the travelling operands lack.
+  void find_steps() {
+    for (const Rule& rule : plan_.rules) {
+      const auto& may = op_.row.steps;
+      if (!rule.steps || (!rule.family.empty() && rule.family != op_.row.rule_family()) ||
+          std::find(may.begin(), may.end(), rule.dim) == may.end())
+        continue;
+      int64_t size = 0;
+      std::vector<std::string> there;
+      for (const auto* list : {&op_.ins, &op_.outs})
+        for (const Shape& shape : *list)
+          if (shape.has(rule.dim)) {
+            size = shape.size(rule.dim);
+            for (const Dim& d : shape) there.push_back(d.name);
+          }
+      std::vector<Factor> round;
+      for (Factor f : mesh_.expand(rule.axes)) {
+        const bool lacks = std::any_of(splits_.begin(), splits_.end(), [&](const auto& s) {
+          return has(s.second, f) && std::find(there.begin(), there.end(), s.first) == there.end();
+        });
+        if (lacks && size > 0 && plan::fits(mesh_, {rule.dim, size}, round, f, true) && !has(round, f)) round.push_back(f);
+      }
+      if (!round.empty() && !steps_.contains(rule.dim)) steps_[rule.dim] = round;
+    }
+  }
+
+  Layout layout(const Shape& shape) const {
+    Layout l;
+    for (const Dim& d : shape) {
+      const auto step = steps_.find(d.name);
+      const auto split = splits_.find(of(d.name));
+      if (step != steps_.end()) {
+        l.set(d.name, step->second);
+      } else if (split != splits_.end()) {
+        l.set(d.name, split->second);
+      }
+    }
+    return l;
+  }
+
+  const Operation& op_;
+  std::span<const std::optional<Layout>> have_;
+  const Plan& plan_;
+  const Mesh& mesh_;
+  std::map<std::string, std::string, std::less<>> alias_;  // dim -> the dim that it is split as
+  std::vector<Dim> dims_;                                  // that may be split
+  std::vector<Factor> taken_;
+  std::map<Factor, std::vector<size_t>> passed_;  // factor -> the operands that stay partial over it
+  Splits splits_, steps_;
+};
+
+}  // namespace
+
+Choice choose(const Operation& op, std::span<const std::optional<Layout>> have, const Plan& plan) {
+  return Chooser(op, have, plan).run();
+}
+
+}  // namespace kintsugi::lower

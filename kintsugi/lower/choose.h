@@ -1,0 +1,41 @@
+// The layout of one operation: which mesh factor splits which of its dims, and how each operand must lie for that.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kintsugi/graph/graph.h"
+#include "kintsugi/mesh/layout.h"
+#include "kintsugi/plan/by_rules.h"
+
+namespace kintsugi::lower {
+
+using mesh::Factor;
+using mesh::Layout;
+using tensor::Shape;
+
+using plan::Splits;
+
+// What choose() needs of an operation.
+struct Operation {
+  const graph::OpRow& row;
+  const tensor::Attributes& attributes;
+  std::vector<Shape> ins, outs;  // whole
+};
+
+struct Choice {
+  std::vector<Layout> ins;   // as each operand is needed
+  std::vector<Layout> outs;  // as each output comes
+  Splits splits;             // dims of the operation
+  Splits steps;              // dims whose pieces travel round these factors
+};
+
+// have: the layout of each operand as it stands; none: free to make. Each factor is settled by the first of these that
+// applies: an additive operation whose operands are all partial stays partial; a rule of the plan; operands that agree
+// stay as they are; a linear operation passes the part of one operand; the factor repeats the work.
+Choice choose(const Operation& op, std::span<const std::optional<Layout>> have, const plan::Plan& plan);
+
+}  // namespace kintsugi::lower

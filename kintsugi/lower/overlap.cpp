@@ -1,0 +1,82 @@
+#include "kintsugi/lower/overlap.h"
+
+#include <algorithm>
+
+namespace kintsugi::lower {
+
+using program::Body;
+using program::BufferId;
+using program::Instruction;
+using program::Kind;
+using program::Program;
+
+namespace {
+
+bool touches(const Program& p, const std::vector<BufferId>& a, const std::vector<BufferId>& b) {
+  return std::any_of(a.begin(), a.end(), [&](BufferId x) {
+    return std::any_of(b.begin(), b.end(), [&](BufferId y) { return p.overlap(x, y); });
+  });
+}
+
+bool gathers_state(const Program& p, const Instruction& i) {
+  return i.kind == Kind::collective && i.kernel == "all_gather" &&
+         p.buffer(p.root(i.ins[0])).region == program::Region::state &&
+         p.buffer(p.root(i.outs[0])).region == program::Region::arena;
+}
+
+void prefetch_in(const Program& p, std::vector<Instruction>& list) {
+  for (size_t at = 0; at < list.size(); ++at) {
+    if (!gathers_state(p, list[at])) continue;
+    size_t to = at;
+    const auto may_pass = [&](const Instruction& i) {
+      return !touches(p, i.outs, list[at].ins) && !touches(p, i.outs, list[at].outs) &&
+             !touches(p, i.ins, list[at].outs);
+    };
+    while (to > 0 && list[to - 1].layer == list[at].layer && may_pass(list[to - 1])) --to;  // to the begin of its layer
+    const int before = to > 0 ? list[to - 1].layer : list[at].layer;
+    while (to > 0 && list[to - 1].layer == before && !gathers_state(p, list[to - 1]) && may_pass(list[to - 1])) --to;
+    std::rotate(list.begin() + static_cast<std::ptrdiff_t>(to), list.begin() + static_cast<std::ptrdiff_t>(at),
+                list.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+  }
+}
+
+}  // namespace
+
+void prefetch(Program& p) {
+  for (Body& body : p.bodies) prefetch_in(p, body.instructions);
+}
+
+void overlap(Program& p) {
+  int events = 0;
+  for (Body& body : p.bodies) {
+    std::vector<Instruction> list, pending;
+    const auto wait_for = [&](size_t i) {
+      Instruction w = pending[i];
+      w.kind = Kind::wait;
+      w.bytes = 0;
+      list.push_back(std::move(w));
+      pending.erase(pending.begin() + static_cast<std::ptrdiff_t>(i));
+    };
+    for (Instruction& i : body.instructions) {
+      for (size_t c = 0; c < pending.size();) {
+        const bool needs = touches(p, i.ins, pending[c].outs) || touches(p, i.outs, pending[c].outs) ||
+                           touches(p, i.outs, pending[c].ins) ||
+                           (i.workspace >= 0 && touches(p, {i.workspace}, pending[c].outs));
+        if (needs) {
+          wait_for(c);
+        } else {
+          ++c;
+        }
+      }
+      if (i.kind == Kind::collective) {
+        i.event = events++;
+        pending.push_back(i);
+      }
+      list.push_back(std::move(i));
+    }
+    while (!pending.empty()) wait_for(0);
+    body.instructions = std::move(list);
+  }
+}
+
+}  // namespace kintsugi::lower

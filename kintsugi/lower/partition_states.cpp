@@ -1,0 +1,98 @@
+// How the partitioner adds to states and replaces them.
+#include <algorithm>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/lower/partitioner.h"
+#include "kintsugi/ops/rows.h"
+
+namespace kintsugi::lower {
+
+using graph::Op;
+using graph::StateKind;
+using program::kNoBuffer;
+
+namespace {
+
+constexpr uint32_t kAdd = 1, kReplace = 0;
+
+const graph::OpRow& accumulate_row() {
+  return ops::operations().find("accumulate");
+}
+
+}  // namespace
+
+void Partitioner::accumulate(const Op& op) {
+  if (const Place* place = storage_.place(op.state)) return accumulate_gradient(op, *place);
+  // A sum may stay in parts until it is read, where its state says so.
+  Layout goal;
+  if (const std::optional<Layout> have = standing(op.ins[0]); have && graph_->states()[op.state].parts)
+    for (const mesh::Part& p : have->partial()) goal.set_part(p.factor, p.combiner);
+  const BufferId to = storage_.of(op.state, &goal);
+  const BufferId from = need(op.ins[0], emit_.program().buffer(to).layout, op);
+  emit_.compute(asked(op), *op.row, {}, {from}, {to}, "accumulate", kAdd);
+}
+
+// An accumulator is stored as its gradient comes: what is partial and not split further is reduced once, in "reduce".
+// Where the plan splits the accumulator, the gradients of a bucket meet in a buffer of their own and are reduced as
+// soon as the last of them is there.
+void Partitioner::accumulate_gradient(const Op& op, const Place& place) {
+  const Bucket& b = storage_.bucket(place.bucket);
+  const graph::StateId weight = b.members[place.member].weight;
+  const Layout have = *standing(op.ins[0]);
+  Layout parts;
+  const std::vector<Factor> shard = b.shard();
+  const auto known = arrivals_.find(weight);
+  for (const mesh::Part& p : have.partial())
+    if (p.combiner == mesh::Combiner::sum && std::find(shard.begin(), shard.end(), p.factor) == shard.end() &&
+        (known == arrivals_.end() || known->second.part(p.factor)))
+      parts.set_part(p.factor, p.combiner);
+  arrivals_[weight] = parts;
+
+  Layout goal = b.layout;
+  for (const mesh::Part& p : b.arriving.partial()) goal.set_part(p.factor, p.combiner);
+  const BufferId from = need(op.ins[0], goal, op);
+  const BufferId accumulator = storage_.of(place.state);
+  if (b.gradient.of("flat").empty()) {
+    emit_.compute(asked(op), *op.row, {}, {from}, {storage_.member(accumulator, op.state)}, "accumulate", kAdd);
+    return;
+  }
+  Staged& staged = staged_[place.state];
+  if (staged.buffer == kNoBuffer) {
+    const tensor::DType dtype = emit_.program().buffer(accumulator).type.dtype;
+    staged.buffer = storage_.room(place.bucket, dtype, b.arriving, ".gradient");
+    for (const Op& other : graph_->ops())
+      if (other.kind() == "accumulate")
+        if (const Place* p = storage_.place(other.state); p && p->state == place.state) ++staged.left;
+    if (const std::vector<BufferId> gaps = storage_.gaps(staged.buffer, place.bucket); !gaps.empty())
+      emit_.compute(asked(op), ops::operations().find("fill"), {{"value", 0.0}}, {}, gaps);
+  }
+  const uint32_t how = staged.written.insert(place.member).second ? kReplace : kAdd;
+  emit_.compute(asked(op), *op.row, {}, {from}, {storage_.member(staged.buffer, op.state)}, "accumulate", how);
+  if (--staged.left == 0) reduce_into(staged.buffer, b.gradient, accumulator, op);
+}
+
+void Partitioner::reduce_into(BufferId from, const Layout& goal, BufferId to, const Op& op) {
+  for (const Step& s : conversion(emit_.program().buffer(from).layout, goal))
+    from = emit_.move(from, s, asked(op, "the accumulator"), true);
+  emit_.compute(asked(op), accumulate_row(), {}, {from}, {to}, "accumulate", kAdd);
+}
+
+void Partitioner::assign(const Op& op) {
+  const BufferId to = storage_.of(op.state);
+  const Layout goal = emit_.program().buffer(to).layout;
+  const std::vector<Step> steps = conversion(*standing(op.ins[0]), goal);
+  // What is gathered into a state is first written to its place there.
+  if (!steps.empty() && steps.back().move == Move::all_gather &&
+      emit_.contiguous(emit_.program().buffer(to).type.shape, steps.back().from, steps.back().factors)) {
+    const BufferId mine = emit_.part(to, steps.back().before, steps.back().factors);
+    const BufferId from = need(op.ins[0], steps.back().before, op);
+    emit_.compute(asked(op), accumulate_row(), {}, {from}, {mine}, "accumulate", kReplace);
+    emit_.gather_in_place(mine, to, steps.back(), asked(op));
+    return;
+  }
+  const BufferId from = need(op.ins[0], goal, op);
+  if (emit_.program().root(from) == to && !emit_.program().is_part(from)) return;  // written in place already
+  emit_.compute(asked(op), accumulate_row(), {}, {from}, {to}, "accumulate", kReplace);
+}
+
+}  // namespace kintsugi::lower

@@ -1,0 +1,77 @@
+// The walk over a graph: each operation is given its layout, its operands are brought into it, and the kernel is
+// called. The only operations that it knows by name are those that read and write states, inputs and outputs.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "kintsugi/lower/storage.h"
+
+namespace kintsugi::lower {
+
+class Partitioner {
+ public:
+  Partitioner(program::Program& p, const plan::Plan& plan, const Buckets& buckets)
+      : plan_(plan), emit_(p), storage_(emit_, plan, buckets) {}
+
+  void run(const graph::Graph& g);
+
+  // The parts in which the gradient of each weight arrives, over all of its uses.
+  const std::map<graph::StateId, Layout>& arrivals() const { return arrivals_; }
+  // Factors that split some operation.
+  const std::set<Factor>& used() const { return used_; }
+
+ private:
+  // A value as it lies in a buffer. `body`: where it lives; empty: wherever it is wanted.
+  struct Piece {
+    BufferId buffer = program::kNoBuffer;
+    Layout layout;
+    std::string body;
+  };
+  struct Value {
+    std::string name;
+    tensor::Type type;
+    const graph::Op* op = nullptr;
+    std::vector<Piece> pieces;
+  };
+  using Id = graph::ValueId;
+
+  Value& value(Id v) { return values_[static_cast<size_t>(v)]; }
+  Asked asked(const graph::Op& op, const std::string& by = {}) const;
+  void take(const graph::Op& op);
+  void compute(const graph::Op& op);
+  void compute_in_steps(const graph::Op& op, const Choice& choice);
+  void accumulate(const graph::Op& op);
+  void accumulate_gradient(const graph::Op& op, const Place& place);
+  void assign(const graph::Op& op);
+  std::vector<graph::Op> grouped(const graph::Op& op);
+  void clear_padding(const graph::Op& op, BufferId b);
+
+  std::optional<Layout> standing(Id v);
+  BufferId need(Id v, const Layout& goal, const graph::Op& op);
+  BufferId make_free(Id v, const Layout& goal, const graph::Op& op);
+  Piece stored(const graph::Op& read, const graph::Op& op);
+  BufferId gathered(int bucket, graph::StateId state, const graph::Op& op);
+  void tell_reduced(const Value& v);
+  void reduce_into(BufferId from, const Layout& goal, BufferId to, const graph::Op& op);
+
+  const plan::Plan& plan_;
+  Emitter emit_;
+  Storage storage_;
+  const graph::Graph* graph_ = nullptr;
+  std::vector<Value> values_;  // of the graph, and behind them sums of groups
+  std::map<graph::StateId, Layout> arrivals_;
+  std::set<Factor> used_;
+  std::map<std::tuple<graph::StateId, std::string, int>, BufferId> gathered_;  // by bucket, body, layer
+  struct Staged {
+    BufferId buffer = program::kNoBuffer;
+    size_t left = 0;                // gradients that are still to come
+    std::set<size_t> written = {};  // members
+  };
+  std::map<graph::StateId, Staged> staged_;  // by the accumulator's bucket
+};
+
+}  // namespace kintsugi::lower

@@ -1,0 +1,99 @@
+#include "kintsugi/lower/storage.h"
+
+#include <array>
+
+#include "kintsugi/base/error.h"
+
+namespace kintsugi::lower {
+
+using graph::State;
+using graph::StateId;
+using graph::StateKind;
+
+const Place* Storage::place(StateId id) const {
+  const auto i = buckets_.places.find(id);
+  return i == buckets_.places.end() ? nullptr : &i->second;
+}
+
+Layout Storage::stored(const State& s) const {
+  // A bucket lies as its kind asks; see make_buckets.
+  for (const auto& [id, place] : buckets_.places) {
+    if (!(buckets_.states[place.state].name == s.name)) continue;
+    const Bucket& b = bucket(place.bucket);
+    if (s.kind == StateKind::gradient) return b.gradient;
+    std::vector<Factor> taken = b.shard();
+    const Splits splits = plan::by_rules(plan_, name_of(s.kind), {b.shape[1]}, taken);
+    return b.flat_layout(splits.contains("flat") ? splits.at("flat") : std::vector<Factor>());
+  }
+  std::vector<Factor> taken;
+  Layout layout;
+  for (auto& [dim, factors] : plan::by_rules(plan_, name_of(s.kind), s.type.shape.dims(), taken)) layout.set(dim, factors);
+  return layout;
+}
+
+BufferId Storage::of(StateId id, const Layout* layout) {
+  if (const auto i = made_.find(id); i != made_.end()) return i->second;
+  const State& s = buckets_.states[id];
+  const BufferId b = emit_.block(s.name, s.type, layout ? *layout : stored(s));
+  emit_.program().buffer(b).region = program::Region::state;
+  made_[id] = b;
+  bool is_bucket = false;
+  for (const auto& [member, place] : buckets_.places)
+    if (place.state == id) {
+      tell(member, b, &place);
+      is_bucket = true;
+    }
+  if (!is_bucket) tell(id, b, nullptr);
+  return b;
+}
+
+void Storage::tell(StateId id, BufferId buffer, const Place* place) {
+  constexpr std::array<std::string_view, 3> inits = {"constant", "normal", "copy"};
+  const State& s = buckets_.states[id];
+  program::StateInfo info = {.name = s.name,
+                             .buffer = buffer,
+                             .kind = std::string(name_of(s.kind)),
+                             .whole = s.type,
+                             .layout = emit_.program().buffer(buffer).layout,
+                             .layer = s.layer,
+                             .init = std::string(inits[static_cast<size_t>(s.init.kind)]),
+                             .init_value = s.init.value,
+                             .init_source = s.init.source,
+                             .saved = s.saved};
+  if (place) {
+    const Bucket& b = bucket(place->bucket);
+    info.layout = b.layout;
+    info.in_bucket = true;
+    info.first = b.members[place->member].first;
+  }
+  emit_.program().states.push_back(std::move(info));
+}
+
+BufferId Storage::member(BufferId buffer, StateId id) {
+  const Place& at = buckets_.places.at(id);
+  const Bucket& b = bucket(at.bucket);
+  const State& s = buckets_.states[id];
+  const tensor::DType dtype = emit_.program().buffer(buffer).type.dtype;
+  return emit_.view(buffer, s.name, {s.type.shape, dtype}, b.layout,
+                    b.members[at.member].first * tensor::size_of(dtype));
+}
+
+BufferId Storage::room(int i, tensor::DType dtype, const Layout& layout, const std::string& suffix) {
+  return emit_.block("bucket " + bucket(i).name + suffix, {bucket(i).shape, dtype}, layout);
+}
+
+std::vector<BufferId> Storage::gaps(BufferId buffer, int i) {
+  const Bucket& b = bucket(i);
+  const tensor::DType dtype = emit_.program().buffer(buffer).type.dtype;
+  std::vector<BufferId> list;
+  for (size_t m = 0; m < b.members.size(); ++m) {
+    const int64_t end = b.members[m].first + b.members[m].elements,
+                  next = m + 1 < b.members.size() ? b.members[m + 1].first : b.shape.size("flat");
+    if (next > end)
+      list.push_back(
+          emit_.view(buffer, "gap", {tensor::Shape{{"gap", next - end}}, dtype}, {}, end * tensor::size_of(dtype)));
+  }
+  return list;
+}
+
+}  // namespace kintsugi::lower

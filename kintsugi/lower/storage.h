@@ -1,0 +1,42 @@
+// Where states live: buckets of parameters, and the rest each alone.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "kintsugi/lower/buckets.h"
+#include "kintsugi/lower/emit.h"
+
+namespace kintsugi::lower {
+
+class Storage {
+ public:
+  Storage(Emitter& emit, const plan::Plan& plan, const Buckets& buckets)
+      : emit_(emit), plan_(plan), buckets_(buckets) {}
+
+  const Buckets& buckets() const { return buckets_; }
+  const Bucket& bucket(int i) const { return buckets_.list[static_cast<size_t>(i)]; }
+  // The place of a parameter's state, or null.
+  const Place* place(graph::StateId id) const;
+
+  // The buffer of a state that is not a parameter's, or of a whole bucket (by its state). The first time it is made,
+  // `layout` says how it lies; null: as the rules say.
+  BufferId of(graph::StateId id, const Layout* layout = nullptr);
+  // The block of a parameter in `bucket`, any buffer that holds the bucket with flat whole.
+  BufferId member(BufferId bucket, graph::StateId id);
+  // A new buffer for a bucket of that dtype, in a layout of [shard flat].
+  BufferId room(int bucket, tensor::DType dtype, const Layout& layout, const std::string& suffix);
+  // What lies between parameters and behind the last, as views of a buffer with flat whole.
+  std::vector<BufferId> gaps(BufferId buffer, int bucket);
+
+ private:
+  Layout stored(const graph::State& s) const;
+  void tell(graph::StateId id, BufferId buffer, const Place* place);
+
+  Emitter& emit_;
+  const plan::Plan& plan_;
+  const Buckets& buckets_;
+  std::map<graph::StateId, BufferId> made_;
+};
+
+}  // namespace kintsugi::lower

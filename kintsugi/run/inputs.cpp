@@ -1,0 +1,59 @@
+// How a rank takes its part of the inputs.
+#include <algorithm>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/run/executor.h"
+
+namespace kintsugi::run {
+
+using program::BufferId;
+
+void Executor::bind_inputs() {
+  for (const program::CallList& list : program_.lists)
+    for (const program::Call& call : list.calls)
+      for (const program::Instruction& i : program_.bodies[static_cast<size_t>(call.body)].instructions)
+        for (BufferId id : i.ins) {
+          const BufferId root = program_.root(id);
+          const program::Buffer& b = program_.buffer(root);
+          const bool known = std::any_of(inputs_.begin(), inputs_.end(), [&](const Input& in) {
+            return in.list == list.name && in.buffer == root;
+          });
+          if (!b.input.empty() && !known)
+            inputs_.push_back({list.name, b.input, root, program_.index(root, "batch", rank_), program_.index(root, "seq", rank_)});
+        }
+}
+
+void Executor::set_input(std::string_view list, std::string_view name, const Rows& rows, int32_t padding) {
+  for (const Input& in : inputs_) {
+    if (in.list != list || in.name != name) continue;
+    int32_t* to = view(in.buffer).as<int32_t>().data();
+    for (const tensor::Segment& b : in.batch.segments())
+      for (int64_t i = 0; i < b.count; ++i)
+        for (const tensor::Segment& s : in.seq.segments()) {
+          if (b.global < 0 || s.global < 0) {
+            std::fill_n(to, s.count, padding);
+          } else {
+            const int64_t at = (b.global + i - rows.first) * rows.sequence + s.global;
+            base::require(at >= 0 && at + s.count <= static_cast<int64_t>(rows.values.size()), "run",
+                          "row {} of input \"{}\" was not given", b.global + i, name);
+            std::copy_n(rows.values.data() + at, s.count, to);
+          }
+          to += s.count;
+        }
+  }
+}
+
+Executor::RowRange Executor::input_rows(std::string_view list) const {
+  RowRange r = {INT64_MAX, 0};
+  for (const Input& in : inputs_) {
+    if (in.list != list) continue;
+    for (const tensor::Segment& s : in.batch.segments()) {
+      if (s.global < 0) continue;
+      r.first = std::min(r.first, s.global);
+      r.last = std::max(r.last, s.global + s.count);
+    }
+  }
+  return r.last == 0 ? RowRange{} : r;
+}
+
+}  // namespace kintsugi::run

@@ -1,0 +1,83 @@
+#include "kintsugi/train/layout_run.h"
+
+#include <cmath>
+#include <limits>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/comm/run_ranks.h"
+#include "kintsugi/models/step.h"
+#include "kintsugi/program/state_runs.h"
+#include "kintsugi/train/build_program.h"
+
+namespace kintsugi::train {
+
+LayoutRun::LayoutRun(const config::Settings& settings, std::optional<plan::Plan> plan)
+    : settings_(settings), kernels_(kernels_of(settings)) {
+  const program::Program program = build_program(settings_, *kernels_, plan ? *plan : plan::plan_from(settings_.parallel));
+  const auto ranks = static_cast<int>(program.mesh.ranks());
+  worlds_ = comm::thread_worlds(ranks, {.time_limit = std::chrono::milliseconds(static_cast<int64_t>(1000 * settings_.parallel.timeout_seconds))});
+  teams_.resize(static_cast<size_t>(ranks));
+  executors_.resize(static_cast<size_t>(ranks));
+  comm::run_ranks(worlds_, [&](comm::World& world) {
+    const auto r = static_cast<size_t>(world.rank());
+    teams_[r] = std::make_unique<base::ThreadTeam>(static_cast<int>(settings_.parallel.threads));
+    executors_[r] = std::make_unique<run::Executor>(program, *kernels_, *teams_[r], &world);
+    executors_[r]->initialize(settings_.train.seed);
+  });
+}
+
+LayoutRun::~LayoutRun() = default;
+
+void LayoutRun::step(int64_t step, double learning_rate, const std::function<void(int64_t, WholeBatch&)>& batch) {
+  const int64_t rows = settings_.train.micro_batch * settings_.parallel.data;
+  comm::run_ranks(worlds_, [&](comm::World& world) {
+    run::Executor& executor = *executors_[static_cast<size_t>(world.rank())];
+    kernels::Numbers numbers = {.seed = settings_.train.seed, .step = step, .learning_rate = learning_rate};
+    WholeBatch whole;
+    executor.run("train", numbers, [&](int64_t m) {
+      batch(m, whole);
+      executor.set_input("train", "tokens", {whole.tokens, 0, settings_.train.sequence}, -1);
+      executor.set_input("train", "labels", {whole.labels, 0, settings_.train.sequence}, -1);
+      executor.set_input("train", "starts", {whole.starts, 0, settings_.train.sequence}, 0);
+      numbers.batch_offset = m * rows;
+    });
+  });
+}
+
+double LayoutRun::loss() const {
+  return executors_[0]->number(models::kLossSum) / executors_[0]->number(models::kLossCount);
+}
+
+std::map<std::string, std::vector<double>> LayoutRun::states(const std::string& kind) const {
+  std::map<std::string, std::vector<double>> all;
+  const program::Program& p = program();
+  for (const program::StateInfo& info : p.states) {
+    if (info.kind != kind) continue;
+    program::StateInfo s = info;
+    if (s.reduced != program::kNoBuffer) s.buffer = s.reduced;
+    std::vector<double> whole(static_cast<size_t>(s.whole.shape.elements()), std::numeric_limits<double>::quiet_NaN());
+    std::vector<bool> held(whole.size(), false);
+    for (int rank = 0; rank < ranks(); ++rank) {
+      const tensor::View from = executor(rank).view(s.buffer);
+      tensor::dispatch(from.dtype(), [&]<typename T>(T) {
+        const T* x = reinterpret_cast<const T*>(from.data);
+        program::for_each_run(p, s, rank, [&](const program::Run& run) {
+          for (int64_t i = 0; i < run.count; ++i) {
+            const auto value = static_cast<double>(static_cast<tensor::arithmetic_t<T>>(x[run.at + i]));
+            const auto at = static_cast<size_t>(run.whole + i);
+            base::require(!held[at] || whole[at] == value || (std::isnan(value) && std::isnan(whole[at])), "compare",
+                          "rank {} holds {} for element {} of \"{}\", another {}", rank, value, at, s.name, whole[at]);
+            whole[at] = value;
+            held[at] = true;
+          }
+        });
+      });
+    }
+    for (size_t i = 0; i < held.size(); ++i)
+      base::require(held[i], "compare", "element {} of \"{}\" is on no rank", i, s.name);
+    all[s.name] = std::move(whole);
+  }
+  return all;
+}
+
+}  // namespace kintsugi::train

@@ -1,0 +1,51 @@
+// A training program on all of its ranks, in this process: what tests of layouts and `kintsugi compare` look at.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kintsugi/base/thread_team.h"
+#include "kintsugi/comm/communicator.h"
+#include "kintsugi/config/settings.h"
+#include "kintsugi/plan/plan.h"
+#include "kintsugi/run/executor.h"
+
+namespace kintsugi::train {
+
+// A micro-batch of all ranks together: int32 [batch seq], row-major.
+struct WholeBatch {
+  std::vector<int32_t> tokens, labels, starts;
+};
+
+class LayoutRun {
+ public:
+  // `plan`: another than the settings say, over which `settings.parallel.data` says how many parts the batch has.
+  explicit LayoutRun(const config::Settings& settings, std::optional<plan::Plan> plan = std::nullopt);
+  ~LayoutRun();
+
+  int ranks() const { return static_cast<int>(executors_.size()); }
+  const program::Program& program() const { return executors_[0]->program(); }
+  const run::Executor& executor(int rank) const { return *executors_[static_cast<size_t>(rank)]; }
+
+  // One step; `batch` gives micro-batch m of the step, the same for every rank, and is called by each.
+  void step(int64_t step, double learning_rate, const std::function<void(int64_t m, WholeBatch&)>& batch);
+
+  double loss() const;  // the mean of the last step
+  // Every state of a kind ("weight", "gradient", "optimizer") whole, by name, in double precision; a gradient is the sum
+  // of the last step. InternalError where ranks that hold the same element disagree, or an element is held by none.
+  std::map<std::string, std::vector<double>> states(const std::string& kind) const;
+
+ private:
+  config::Settings settings_;
+  std::unique_ptr<kernels::KernelSet> kernels_;
+  std::vector<std::unique_ptr<comm::World>> worlds_;
+  std::vector<std::unique_ptr<base::ThreadTeam>> teams_;
+  std::vector<std::unique_ptr<run::Executor>> executors_;
+};
+
+}  // namespace kintsugi::train
