@@ -45,7 +45,8 @@ inline void draw_batch(const config::Settings& s, int64_t step, int64_t m, train
   batch.starts.resize(n);
   const auto key = kernels::random_key(7, "tokens");
   for (size_t i = 0; i < n; ++i) {
-    const uint32_t word = kernels::random_word(key, static_cast<uint64_t>(step), static_cast<uint64_t>(m * rows * seq) + i);
+    const uint32_t word =
+        kernels::random_word(key, static_cast<uint64_t>(step), static_cast<uint64_t>(m * rows * seq) + i);
     batch.tokens[i] = static_cast<int32_t>(word % static_cast<uint32_t>(s.model.vocab));
     batch.labels[i] = word % 11 == 0 ? -1 : static_cast<int32_t>((word / 7) % static_cast<uint32_t>(s.model.vocab));
     batch.starts[i] = static_cast<int64_t>(i) % seq >= seq / 2 ? static_cast<int32_t>(seq / 2) : 0;
