@@ -18,8 +18,10 @@ libraries=(
   libxxhash-dev        # checksums
   libgtest-dev         # tests
 )
+# Each gives a transport; the build does without what the system does not have.
+optional=(libopenmpi-dev openmpi-bin libmpich-dev mpich)
 
-missing=()
+missing=() wanted=()
 for pair in "${programs[@]}"; do
   command -v "${pair%%:*}" >/dev/null || missing+=("${pair#*:}")
 done
@@ -32,7 +34,11 @@ for package in "${libraries[@]}"; do
   status=$(dpkg-query -W -f='${Status}' "$package" 2>/dev/null || true)
   [[ $status == "install ok installed" ]] || missing+=("$package")
 done
-if ((${#missing[@]} == 0)); then
+for package in "${optional[@]}"; do
+  status=$(dpkg-query -W -f='${Status}' "$package" 2>/dev/null || true)
+  [[ $status == "install ok installed" ]] || wanted+=("$package")
+done
+if ((${#missing[@]} + ${#wanted[@]} == 0)); then
   echo "packages: all there"
   exit 0
 fi
@@ -42,16 +48,23 @@ if ((EUID != 0)); then
   # -n: a password that nobody types must not hang a script; on a terminal sudo may ask.
   if command -v sudo >/dev/null && { [[ -t 0 ]] || sudo -n true 2>/dev/null; }; then
     as_root=(sudo)
+  elif ((${#missing[@]} == 0)); then
+    echo "packages: all there that must be; without ${wanted[*]} the build has no module for that MPI"
+    exit 0
   else
     echo "error: missing: ${missing[*]}; there is neither root nor sudo here; let someone who may run:" \
          "apt-get install ${missing[*]}" >&2
     exit 1
   fi
 fi
-echo "packages: installing ${missing[*]}"
+echo "packages: installing ${missing[*]} ${wanted[*]}"
 apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300)
 "${apt[@]}" update >/dev/null || echo "apt-get update failed; trying with the lists that are there" >&2
-if ! log=$("${apt[@]}" install -y --no-install-recommends "${missing[@]}" 2>&1); then
+for package in "${wanted[@]}"; do
+  "${apt[@]}" install -y --no-install-recommends "$package" >/dev/null 2>&1 ||
+    echo "packages: $package could not be installed; the build has no module for that MPI" >&2
+done
+if ((${#missing[@]} > 0)) && ! log=$("${apt[@]}" install -y --no-install-recommends "${missing[@]}" 2>&1); then
   tail -n 20 <<<"$log" >&2
   echo "error: apt-get could not install ${missing[*]}; what it said is above" >&2
   exit 1

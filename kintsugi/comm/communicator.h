@@ -92,6 +92,10 @@ class World {
 
 struct WorldOptions {
   std::chrono::milliseconds time_limit{600'000};  // of every wait
+  // Of mpi. A folder that all nodes see, where ranks say how far they are once one is late, so that the others know who
+  // has come; "": of ranks on other nodes nothing is known.
+  std::string folder = "";
+  bool share_memory = true;  // ranks of a node know of each other; false: as if each had a node of its own
 };
 
 // The world of one rank, in this process.

@@ -27,13 +27,13 @@ Late late(const std::string& what, std::chrono::milliseconds limit, std::span<co
     for (size_t i = 0; i < members.size(); ++i) {
       if (came[i] != which) continue;
       those.push_back(world_ranks[members[i]]);
+      result.absent |= which == Came::no || which == Came::unknown;
       (which == Came::yes ? result.arrived : result.missing).push_back(members[i]);
     }
     return those.empty() ? "" : fmt::format("{}{}, ", list_ranks(those), what);
   };
   std::string who = list(Came::yes, " arrived") + list(Came::no, " did not") +
-                    list(Came::stuck, " arrived and went no further") +
-                    list(Came::unknown, " on another node: unknown");
+                    list(Came::stuck, " arrived and went no further") + list(Came::unknown, " said nothing");
   who.resize(who.size() - 2);
   if (result.missing.empty()) who = "all of them arrived";
   result.text = fmt::format("{} did not end within {:g} s: {}", what, static_cast<double>(limit.count()) / 1e3, who);

@@ -13,9 +13,11 @@ namespace kintsugi::comm {
 struct Late {
   std::string text;                   // "all_reduce of 8 bytes among ranks 0 1 did not end within 2 s: ..."
   std::vector<int> arrived, missing;  // ranks of the group
+  bool absent = false;                // one has not come, as far as is known
 };
 
-// What is known of a member; `stuck` is one that arrived and has not looked at what it began since long.
+// What is known of a member; `stuck` is one that arrived and has not looked at what it began since long,
+// `unknown` one of another node that says nothing.
 enum class Came { yes, no, stuck, unknown };
 
 // "rank 2", "ranks 0 1 3"

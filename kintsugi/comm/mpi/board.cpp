@@ -1,6 +1,7 @@
 #include "kintsugi/comm/mpi/board.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -78,7 +79,7 @@ void Board::publish(int seat, int row_index, const Call& call) {
   look(seat, row_index);
   r.calls[n % kCalls].bytes.store(call.bytes, std::memory_order_relaxed);
   r.calls[n % kCalls].rest.store(pack(call), std::memory_order_relaxed);
-  r.collectives.store(n + 1, std::memory_order_release);
+  r.collectives.store(n + 1, std::memory_order_seq_cst);  // before it looks at the calls of others
 }
 
 void Board::publish_message(int seat, int row_index, int other, bool send) {
@@ -92,6 +93,21 @@ uint64_t Board::collectives(int seat, int row_index) const {
 
 uint64_t Board::messages(int seat, int row_index, int other, bool send) const {
   return row(seat, row_index).messages[2 * other + send].load(std::memory_order_acquire);
+}
+
+std::string Board::text(int seat) const {
+  std::string text;
+  for (int index = 0; index < kRows; ++index) {
+    if (!taken_[index]) continue;
+    text += fmt::format("collectives {} {}\n", index, collectives(seat, index));
+    for (int other = 0; other < world_size_; ++other) {
+      for (const bool send : {false, true}) {
+        const uint64_t count = messages(seat, index, other, send);
+        if (count != 0) text += fmt::format("messages {} {} {} {}\n", index, other, send ? 1 : 0, count);
+      }
+    }
+  }
+  return text;
 }
 
 void Board::look(int seat, int row_index) {

@@ -34,6 +34,8 @@ class Board {
   // `seat` goes on with what it began; how long ago another one did.
   void look(int seat, int row);
   double seconds_since_look(int seat, int row) const;
+  // The rows that this process has taken, and how far they are, for others to read in a file.
+  std::string text(int seat) const;
   // The n-th collective; false if it is not remembered. Buffers are not known.
   bool call(int seat, int row, uint64_t n, Call& call) const;
 

@@ -143,15 +143,19 @@ void MpiCommunicator::progress() {
 
 // Those of this node that have come; MPI itself would move the wrong bytes, or wait forever.
 std::string MpiCommunicator::mismatch(const Open& o) const {
+  int first = -1;
+  Call call;
   for (int m = 0; m < size(); ++m) {
     const int seat = process_->seat(ranks_[m]);
-    Call other;
-    if (m == rank_ || seat < 0 || !process_->board->call(seat, rows_[m], o.number, other)) continue;
-    if (o.call.agrees_with(other)) continue;
-    const bool first = m < rank_;
-    return fmt::format("rank {} calls {}, rank {} {}", ranks_[first ? m : rank_],
-                       (first ? other : o.call).text_in_full(), ranks_[first ? rank_ : m],
-                       (first ? o.call : other).text_in_full());
+    Call other = o.call;
+    if (m != rank_ && (seat < 0 || !process_->board->call(seat, rows_[m], o.number, other))) continue;
+    if (first < 0) {
+      first = m;
+      call = other;
+    } else if (!call.agrees_with(other)) {
+      return fmt::format("rank {} calls {}, rank {} {}", ranks_[first], call.text_in_full(), ranks_[m],
+                         other.text_in_full());
+    }
   }
   return "";
 }
@@ -165,8 +169,13 @@ Late MpiCommunicator::late_for(const Open& o) const {
   std::vector<Came> came;
   for (const int m : members) {
     const int seat = process_->seat(ranks_[m]);
-    if (m == rank_ || seat < 0) {
-      came.push_back(m == rank_ ? Came::yes : Came::unknown);
+    if (m == rank_) {
+      came.push_back(Came::yes);
+      continue;
+    }
+    if (seat < 0) {
+      came.push_back(message ? process_->far_message(ranks_[m], rows_[m], rank_, !send, o.number)
+                             : process_->far_collective(ranks_[m], rows_[m], o.number));
       continue;
     }
     const Board& board = *process_->board;
@@ -176,6 +185,12 @@ Late MpiCommunicator::late_for(const Open& o) const {
     came.push_back(!here ? Came::no : looks ? Came::yes : Came::stuck);
   }
   return late(describe(o.call, rank_, ranks_), process_->time_limit, ranks_, members, came);
+}
+
+void MpiCommunicator::require_match(const Open& o) const {
+  if (is_message(o.call)) return;
+  const std::string wrong = mismatch(o);
+  base::require(wrong.empty(), "comm", "{}", wrong);
 }
 
 void MpiCommunicator::finish_oldest() {
@@ -188,18 +203,17 @@ void MpiCommunicator::finish_oldest() {
       patience.something_happened();
       continue;
     }
-    if (!is_message(o.call)) {
-      const std::string wrong = mismatch(o);
-      base::require(wrong.empty(), "comm", "{}", wrong);
-    }
+    require_match(o);
     if (process_->board->ended()) process_->throw_end(late_for(o));
     if (patience.is_over()) {
+      process_->ask_far_ranks(ranks_);
       const Late why = late_for(o);
       process_->run_out_of_time(why);
       process_->throw_end(why);
     }
     patience.idle();
   }
+  require_match(o);  // where nobody is done before all have come, all know by now
   ++oldest_;
 }
 

@@ -53,6 +53,7 @@ class MpiCommunicator : public Calls {
   bool advance_all();
   void finish_oldest();
   std::string mismatch(const Open& open) const;  // "": those who have come agree
+  void require_match(const Open& open) const;
   Late late_for(const Open& open) const;
 
   const std::shared_ptr<MpiProcess> process_;

@@ -26,9 +26,14 @@ class MpiProcess {
 
   // Gives the others time to say what they waited for, and ends all processes.
   [[noreturn]] void abort(const std::string& why);
-  // After the end of the run, or at that of the time limit: what to throw, where `own` is what this rank waits for.
+  // After the end of the run. Where time ran out, and `own` lacks somebody, a rank says what it waited for itself.
   [[noreturn]] void throw_end(const Late& own);
-  void run_out_of_time(const Late& own) { board->end(own.text, true); }
+  // What ranks of other nodes have said in files: of a collective of their row, or of a message to or from `member`.
+  // This rank says how far it is first, and waits a little for those in `world_ranks` that have not yet.
+  void ask_far_ranks(const std::vector<int>& world_ranks);
+  Came far_collective(int world_rank, int row, uint64_t number) const;
+  Came far_message(int world_rank, int row, int member, bool send, uint64_t number) const;
+  void run_out_of_time(const Late& own) { board->end(own.text, true); }  // then throw_end()
 
   int rank = 0, size = 1;
   std::chrono::milliseconds time_limit;
@@ -38,7 +43,11 @@ class MpiProcess {
   bool failed = false;  // something is open that will never be done
 
  private:
+  std::string file(int world_rank) const;
+
   std::vector<int> seats_;
+  std::string folder_, name_;     // "": no files
+  std::vector<std::string> far_;  // [world rank] what its file said
   int exceptions_;
 };
 

@@ -25,17 +25,17 @@ std::string table(World& world) {
   std::string wrong;
   for (const auto dtype : cases::kDTypes) {
     for (const auto reduction : cases::kReductions) {
-      for (const size_t part : {0, 1, 37, 5'003}) wrong += cases::reductions(*comm, part, dtype, reduction);
+      for (const size_t part : {0, 1'003}) wrong += cases::reductions(*comm, part, dtype, reduction);
     }
   }
   wrong += cases::reductions(*comm, 3'000'017 / comm->size(), tensor::DType::f32, Reduction::sum);
-  for (const size_t bytes : {0, 1, 13, 150'001, 5'000'011}) wrong += cases::movements(*comm, bytes);
+  for (const size_t bytes : {0, 1, 13, 3'000'011}) wrong += cases::movements(*comm, bytes);
   for (const size_t bytes : {0, 3, 200'000}) wrong += cases::messages(*comm, 5, bytes);
-  wrong += cases::messages(*comm, 60, 10) + cases::at_random(*comm, 5, 40);
+  wrong += cases::messages(*comm, 20, 10) + cases::at_random(*comm, 5, 10);
   std::vector<int> backwards(world.size());
   for (int r = 0; r < world.size(); ++r) backwards[r] = world.size() - 1 - r;
   wrong += cases::movements(*world.group(backwards), 100);
-  if (world.size() % 2 == 0) wrong += cases::two_axes(world, 20);
+  if (world.size() % 2 == 0) wrong += cases::two_axes(world, 5);
   return wrong;
 }
 
@@ -57,6 +57,16 @@ std::string stopped(World& world) {
 }
 std::string ends(World& world) {
   return without_last(world, [] { throw base::UserError("data", "the file is gone"); });
+}
+
+// Rank 1 waits for rank 2, and rank 0 for rank 1.
+std::string far_message(World& world) {
+  const auto comm = everyone(world);
+  std::vector<std::byte> x(12);
+  if (world.rank() == 0) comm->wait(comm->send(x, 1));
+  if (world.rank() == 1) comm->wait(comm->receive(x, 2));
+  std::this_thread::sleep_for(std::chrono::seconds(60));
+  return "done, which cannot be";
 }
 
 // In the middle of a collective: the others have begun it and have more to do than fits into what is on its way.
@@ -91,7 +101,8 @@ std::string message(World& world) {
 std::string mismatch(World& world) {
   const auto comm = everyone(world);
   std::vector<std::byte> x(16);
-  comm->wait(world.rank() == 1 ? comm->broadcast(x, 1) : comm->all_reduce(x, x, tensor::DType::f64, Reduction::max));
+  comm->wait(world.rank() == 1 ? comm->all_reduce(x, x, tensor::DType::f32, Reduction::sum)
+                               : comm->all_reduce(x, x, tensor::DType::f64, Reduction::max));
   return "done, which cannot be";
 }
 
@@ -117,8 +128,8 @@ std::string nobody(World& world) {
 }
 
 const std::map<std::string, Case*> kCases = {
-    {"table", table},   {"late", late},     {"stopped", stopped}, {"ends", ends},
-    {"killed", killed}, {"stuck", stuck},   {"message", message}, {"mismatch", mismatch},
+    {"table", table},   {"late", late},     {"far", late},      {"far_message", far_message}, {"stopped", stopped},
+    {"ends", ends},     {"killed", killed}, {"stuck", stuck},   {"message", message},         {"mismatch", mismatch},
     {"length", length}, {"groups", groups}, {"nobody", nobody},
 };
 
@@ -128,8 +139,9 @@ void say(int rank, const std::string& text) {
 }
 
 int run(const std::string& name) {
-  const auto limit = std::chrono::milliseconds(name == "table" ? 60'000 : 1'000);
-  const auto world = mpi_world({.time_limit = limit});
+  const auto limit = std::chrono::milliseconds(name == "table" ? 60'000 : 600);
+  const bool far = name.starts_with("far");
+  const auto world = mpi_world({.time_limit = limit, .folder = far ? "." : "", .share_memory = !far});
   try {
     const std::string wrong = kCases.at(name)(*world);
     say(world->rank(), wrong.empty() ? "right" : wrong);

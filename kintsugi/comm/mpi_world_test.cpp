@@ -1,0 +1,220 @@
+// Starts comm_rank (mpi/ranks_test_program.cpp) under the mpirun of each MPI that has a module here.
+#include "kintsugi/comm/mpi_world.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "kintsugi/base/error.h"
+
+namespace kintsugi::comm {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+struct Mpi {
+  std::string name, module, run;
+};
+const std::array kMpis = {
+    Mpi{"openmpi", "kintsugi_mpi_openmpi.so", "mpirun.openmpi --oversubscribe --allow-run-as-root"},
+    Mpi{"mpich", "kintsugi_mpi_mpich.so", "mpirun.mpich"},
+};
+
+std::filesystem::path here() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path();
+}
+
+struct Result {
+  int code = 0;  // of the launcher; 128 and more for a signal
+  Lines lines;   // of ranks, sorted
+  std::string all;
+  double seconds = 0;
+};
+
+Result run(const std::string& command) {
+  Result result;
+  const auto start = std::chrono::steady_clock::now();
+  FILE* pipe = popen(("timeout -k 1 100 " + command + " 2>&1").c_str(), "r");
+  std::array<char, 4096> line;
+  while (fgets(line.data(), line.size(), pipe) != nullptr) {
+    result.all += line.data();
+    if (std::string text = line.data(); text.starts_with("rank ")) {
+      text.pop_back();
+      result.lines.push_back(text);
+    }
+  }
+  const int status = pclose(pipe);
+  result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  std::sort(result.lines.begin(), result.lines.end());
+  return result;
+}
+
+bool is_there(const Mpi& mpi) {
+  const std::string launcher = mpi.run.substr(0, mpi.run.find(' '));
+  return std::filesystem::exists(here() / mpi.module) &&
+         std::system(("command -v " + launcher + " >/dev/null").c_str()) == 0;
+}
+
+Result run_ranks(const Mpi& mpi, int ranks, const std::string& name) {
+  return run(mpi.run + " -n " + std::to_string(ranks) + " " + (here() / "comm_rank").string() + " " + name);
+}
+
+class RanksOverMpi : public ::testing::Test {
+ protected:
+  explicit RanksOverMpi(const Mpi& used) : mpi(used) {}
+  void SetUp() override {
+    if (!is_there(mpi)) GTEST_SKIP() << "no " << mpi.module << ", or no " << mpi.run;
+  }
+
+  // A case that fails on three ranks: what ranks said (of those that are asked about), and that all have ended.
+  void expect_failure(const std::string& name, const Lines& lines, const std::string& only = "012") {
+    const Result result = run_ranks(mpi, 3, name);
+    EXPECT_NE(result.code, 0) << result.all;
+    EXPECT_LT(result.seconds, 20) << result.all;
+    Lines said;
+    for (const auto& line : result.lines) {
+      if (only.find(line[5]) != std::string::npos) said.push_back(line);
+    }
+    EXPECT_EQ(said, lines) << result.all;
+  }
+
+  const Mpi mpi;
+};
+
+class OverMpi : public RanksOverMpi, public ::testing::WithParamInterface<Mpi> {
+ protected:
+  OverMpi() : RanksOverMpi(GetParam()) {}
+};
+
+// For what does not depend on how an MPI ends processes.
+class OverOneMpi : public RanksOverMpi {
+ protected:
+  OverOneMpi() : RanksOverMpi(is_there(kMpis[1]) ? kMpis[1] : kMpis[0]) {}
+};
+
+std::string of_all(const std::string& what) {
+  return what + " among ranks 0 1 2 did not end within 0.6 s: ranks 0 1 arrived, rank 2 did not";
+}
+std::string went_no_further(const std::string& what) {
+  return what + " among ranks 0 1 2 did not end within 0.6 s: ranks 0 1 arrived, rank 2 arrived and went no further";
+}
+const std::string kSmall = "[comm] all_reduce of 4096 bytes", kLarge = "[comm] all_reduce of 67108864 bytes";
+
+}  // namespace
+
+TEST_P(OverMpi, EveryCollective) {
+  for (const int ranks : {1, 2, 3, 4}) {
+    const Result result = run_ranks(mpi, ranks, "table");
+    Lines right;
+    for (int r = 0; r < ranks; ++r) right.push_back("rank " + std::to_string(r) + ": right");
+    EXPECT_EQ(result.lines, right) << result.all;
+    EXPECT_EQ(result.code, 0) << result.all;
+  }
+}
+
+TEST_F(OverOneMpi, ARankThatIsLate) {
+  expect_failure("late", {"rank 0: " + of_all(kSmall), "rank 1: " + of_all(kSmall)});
+}
+
+// Open MPI lets a stopped process go on before it ends it, so that it may say a word.
+TEST_P(OverMpi, ARankThatIsStopped) {
+  expect_failure("stopped", {"rank 0: " + of_all(kSmall), "rank 1: " + of_all(kSmall)}, "01");
+}
+
+TEST_F(OverOneMpi, ARankThatIsStoppedInACollective) {
+  expect_failure("stuck", {"rank 0: " + went_no_further(kLarge), "rank 1: " + went_no_further(kLarge)}, "01");
+}
+
+// Either the launcher sees it first, and nobody says anything, or time runs out.
+TEST_P(OverMpi, ARankThatIsKilledInACollective) {
+  const Result result = run_ranks(mpi, 3, "killed");
+  EXPECT_NE(result.code, 0) << result.all;
+  EXPECT_LT(result.seconds, 20) << result.all;
+  for (const auto& line : result.lines) EXPECT_EQ(line.substr(8), went_no_further(kLarge));
+}
+
+TEST_F(OverOneMpi, ARankThatEnds) {
+  const std::string why = "[data] the file is gone";
+  expect_failure("ends",
+                 {"rank 0: [comm] rank 2 ended: " + why, "rank 1: [comm] rank 2 ended: " + why, "rank 2: " + why});
+}
+
+TEST_F(OverOneMpi, AMessageThatNobodyTakes) {
+  expect_failure(
+      "message",
+      {"rank 0: [comm] send of 12 bytes from rank 0 to rank 1 did not end within 0.6 s: rank 0 arrived, rank 1 did not",
+       "rank 2: [comm] barrier among ranks 0 1 2 did not end within 0.6 s: rank 2 arrived, ranks 0 1 did not"});
+}
+
+// As if each rank were on a node of its own: what is known comes from files, which only a rank that is late writes.
+TEST_F(OverOneMpi, RanksOfSeveralNodes) {
+  expect_failure("far",
+                 {"rank 0: [comm] all_reduce of 4096 bytes among ranks 0 1 2 did not end within 0.6 s: ranks 0 1 "
+                  "arrived, rank 2 said nothing",
+                  "rank 1: [comm] all_reduce of 4096 bytes among ranks 0 1 2 did not end within 0.6 s: ranks 0 1 "
+                  "arrived, rank 2 said nothing"});
+  expect_failure("far_message",
+                 {"rank 0: [comm] send of 12 bytes from rank 0 to rank 1 did not end within 0.6 s: rank 0 "
+                  "arrived, rank 1 did not",
+                  "rank 1: [comm] receive of 12 bytes from rank 2 to rank 1 did not end within 0.6 s: "
+                  "rank 1 arrived, rank 2 said nothing"});
+}
+
+TEST_P(OverMpi, CallsThatDoNotMatch) {
+  const std::string why =
+      "[comm] internal error: rank 0 calls all_reduce of 16 bytes (max of fp64), rank 1 all_reduce of 16 bytes (sum of "
+      "fp32)";
+  expect_failure("mismatch", {"rank 0: " + why, "rank 1: " + why, "rank 2: " + why});
+}
+
+TEST_F(OverOneMpi, AMessageOfAnotherLength) {
+  const std::string why = "[comm] internal error: rank 0 calls send of 5 bytes, rank 1 receive of 16 bytes";
+  expect_failure("length",
+                 {"rank 0: [comm] rank 1 ended: " + why, "rank 1: " + why, "rank 2: [comm] rank 1 ended: " + why});
+}
+
+TEST_F(OverOneMpi, GroupsThatDoNotMeet) {
+  const std::string late =
+      "[comm] the meeting of ranks 0 1 2 did not end within 0.6 s: ranks 0 1 arrived, rank 2 did not";
+  expect_failure("nobody", {"rank 0: " + late, "rank 1: " + late});
+  const std::string quarrel = "[comm] ranks do not agree on a group: rank 0 asks for ranks 0 1, rank 1 for ranks 0 1 2";
+  const Result result = run_ranks(mpi, 3, "groups");
+  EXPECT_NE(result.code, 0) << result.all;
+  // The second one may learn of it by the end of the first.
+  for (const auto& line : result.lines) EXPECT_TRUE(line.ends_with(quarrel)) << result.all;
+  EXPECT_EQ(result.lines.size(), 3u) << result.all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Mpi, OverMpi, ::testing::ValuesIn(kMpis), [](const auto& p) { return p.param.name; });
+
+TEST(MpiWorld, WithoutAModule) {
+  const std::string empty = ::testing::TempDir() + "/no_mpi";
+  std::filesystem::create_directories(empty + "/bin");
+  std::filesystem::copy_file(here() / "comm_rank", empty + "/bin/comm_rank",
+                             std::filesystem::copy_options::overwrite_existing);
+  EXPECT_EQ(run(empty + "/bin/comm_rank table").all,
+            "[comm] this build has no MPI: install libopenmpi-dev or libmpich-dev and build again, or use transport = "
+            "\"threads\"\n");
+  EXPECT_EQ(run("env KINTSUGI_MPI_MODULE=/no/such.so " + empty + "/bin/comm_rank table").all,
+            "[comm] the MPI module cannot be loaded: /no/such.so: cannot open shared object file: No such file or "
+            "directory\n");
+  if (std::filesystem::exists(here() / kMpis[0].module)) {
+    std::filesystem::copy_file(here() / kMpis[0].module, empty + "/" + kMpis[0].module,
+                               std::filesystem::copy_options::overwrite_existing);
+    EXPECT_EQ(run("env PMI_RANK=0 PMI_SIZE=1 " + empty + "/bin/comm_rank table").all,
+              "[comm] this run was started by MPICH, and this build has Open MPI alone: install libmpich-dev and build "
+              "again, or start it by Open MPI\n");
+  }
+  std::filesystem::remove_all(empty);
+}
+
+}  // namespace kintsugi::comm
