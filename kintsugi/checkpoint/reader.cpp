@@ -127,14 +127,36 @@ void CheckpointReader::read(const Slice& slice, tensor::DType dtype, std::span<s
                 slice.name);
 }
 
-void CheckpointReader::verify() const {
-  for (const auto& [name, stored] : index_.files)
+void CheckpointReader::verify(int share, int shares, const std::function<bool(std::string_view)>& wanted) const {
+  for (const auto& [name, stored] : index_.files) {
+    if (wanted || share != 0) break;
     if (name.ends_with(".safetensors"))
       file(name);
     else
       beside(name);
+  }
+  // Pieces in a row, cut where their bytes are: each share is of about as many.
+  const auto each = [&](const std::function<void(const StoredTensor&, const StoredPiece&, int64_t)>& f) {
+    for (const auto& [name, tensor] : index_.tensors)
+      if (!wanted || wanted(name))
+        for (const StoredPiece& piece : tensor.pieces)
+          f(tensor, piece, piece.part.flat.size() * size_of(tensor.type.dtype));
+  };
+  int64_t all = 0, at = 0;
+  each([&](const StoredTensor&, const StoredPiece&, int64_t bytes) { all += bytes; });
+  const int64_t begin = all / shares * share + all % shares * share / shares,
+                end = all / shares * (share + 1) + all % shares * (share + 1) / shares;
+  each([&](const StoredTensor& tensor, const StoredPiece& piece, int64_t bytes) {
+    if (begin <= at && at < end) bytes_of(tensor, piece);
+    at += bytes;
+  });
+}
+
+void CheckpointReader::trust(const std::function<bool(std::string_view)>& wanted) const {
+  const std::lock_guard lock(mutex_);
   for (const auto& [name, tensor] : index_.tensors)
-    for (const StoredPiece& piece : tensor.pieces) bytes_of(tensor, piece);
+    if (!wanted || wanted(name))
+      for (const StoredPiece& piece : tensor.pieces) checked_.insert(&piece);
 }
 
 }  // namespace kintsugi::checkpoint

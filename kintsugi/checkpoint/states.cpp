@@ -1,51 +1,162 @@
 #include "kintsugi/checkpoint/states.h"
 
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <set>
+#include <vector>
+
 #include "kintsugi/base/error.h"
+#include "kintsugi/checkpoint/folder.h"
+#include "kintsugi/checkpoint/shards.h"
+#include "kintsugi/checkpoint/together.h"
 
 namespace kintsugi::checkpoint {
 namespace {
 
-Kind kind_of(const program::StateInfo& s) {
-  if (s.kind == "weight") return Kind::weight;
-  return s.kind == "optimizer" ? Kind::optimizer : Kind::statistic;
-}
+using program::Program;
+using program::StateInfo;
 
 constexpr std::string_view kMaster = ".master";
 
-bool is_master(const program::StateInfo& s) {
+bool is_master(const StateInfo& s) {
   return s.kind == "optimizer" && s.name.ends_with(kMaster);
 }
 
-}  // namespace
-
-std::filesystem::path save_states(const run::Executor& executor, const std::filesystem::path& run_folder, int64_t step,
-                                  const Contents& contents) {
-  CheckpointWriter writer(run_folder, step);
-  for (const program::StateInfo& s : executor.program().states) {
-    if (!s.saved || is_master(s)) continue;
-    const program::StateInfo* master = executor.program().state(s.name + std::string(kMaster));
-    const tensor::View from = executor.view((master ? *master : s).buffer);
-    writer.add({.name = s.name, .type = from.type, .kind = kind_of(s), .box = {}, .flat = {}},
-               {from.data, static_cast<size_t>(from.type.bytes())});
-  }
-  writer.write();
-  return writer.finish(contents);
+// Under which name a state is stored.
+std::string stored_name(const StateInfo& s) {
+  return is_master(s) ? s.name.substr(0, s.name.size() - kMaster.size()) : s.name;
 }
 
-void load_states(run::Executor& executor, const CheckpointReader& reader, Load what) {
-  for (const program::StateInfo& s : executor.program().states) {
-    if (!s.saved) continue;
-    const bool weight = s.kind == "weight" || is_master(s);
-    if (!weight && what == Load::weights) continue;
-    const std::string name = is_master(s) ? s.name.substr(0, s.name.size() - kMaster.size()) : s.name;
+Kind kind_of(const StateInfo& s) {
+  if (s.kind == "weight" || is_master(s)) return Kind::weight;
+  return s.kind == "optimizer" ? Kind::optimizer : Kind::statistic;
+}
+
+// What is stored: of a weight and its master copy, the master.
+std::vector<const StateInfo*> stored_states(const Program& p) {
+  std::vector<const StateInfo*> list;
+  for (const StateInfo& s : p.states)
+    if (s.saved && !p.state(s.name + std::string(kMaster))) list.push_back(&s);
+  return list;
+}
+
+void write(CheckpointWriter& writer, const run::Executor& executor) {
+  const Program& p = executor.program();
+  const std::vector<const StateInfo*> states = stored_states(p);
+  for (Share& share : shares_of(p, states, executor.rank())) {
+    const StateInfo& s = *states[share.state];
+    const tensor::View from = executor.view(s.buffer);
+    const Piece piece = {.name = stored_name(s),
+                         .type = s.whole,
+                         .kind = kind_of(s),
+                         .box = share.shard.part.box,
+                         .flat = share.shard.part.flat};
+    writer.add(piece, [from, shard = std::move(share.shard)](const Sink& sink) {
+      const int64_t size = size_of(from.dtype());
+      for_each_span(shard, [&](int64_t at, int64_t count) {
+        sink({from.data + at * size, static_cast<size_t>(count * size)});
+      });
+    });
+  }
+  writer.write();
+}
+
+// The states that are to be loaded; UserError where the checkpoint does not hold them.
+std::vector<const StateInfo*> wanted_states(const Program& p, const CheckpointReader& reader, Load what) {
+  std::vector<const StateInfo*> list;
+  for (const StateInfo& s : p.states) {
+    if (!s.saved || (what == Load::weights && kind_of(s) != Kind::weight)) continue;
+    const std::string name = stored_name(s);
     const StoredTensor& stored = reader.at(name);
     if (stored.type.shape != s.whole.shape)
       throw base::UserError("checkpoint",
                             "\"{}\" holds {} {}, the model needs {}: [model] must be that of the checkpoint",
                             reader.folder().string(), name, to_string(stored.type.shape), to_string(s.whole.shape));
-    const tensor::View to = executor.view(s.buffer);
-    reader.read({.name = name, .box = {}, .flat = {}}, to.dtype(), {to.data, static_cast<size_t>(to.type.bytes())});
+    list.push_back(&s);
   }
+  return list;
+}
+
+// Straight to its place where the shard lies in one run, else by way of a buffer of this many elements.
+constexpr int64_t kRead = int64_t{1} << 20;
+
+void read(const CheckpointReader& reader, const std::string& name, const Shard& shard, const tensor::View& to) {
+  const int64_t size = size_of(to.dtype());
+  const auto fetch = [&](const Range& flat, std::byte* at) {
+    reader.read({.name = name, .box = shard.part.box, .flat = flat}, to.dtype(),
+                {at, static_cast<size_t>(flat.size() * size)});
+  };
+  int64_t spans = 0, begin = 0;
+  for_each_span(shard, [&](int64_t at, int64_t) { spans++ == 0 ? void(begin = at) : void(); });
+  if (spans == 1) return fetch(shard.part.flat, to.data + begin * size);
+  std::vector<std::byte> buffer;
+  const Range& all = shard.part.flat;
+  for (int64_t from = all.begin; from < all.end; from += kRead) {
+    Shard some = shard;
+    some.part.flat = {from, std::min(from + kRead, all.end)};
+    buffer.resize(static_cast<size_t>(some.part.flat.size() * size));
+    fetch(some.part.flat, buffer.data());
+    const std::byte* next = buffer.data();
+    for_each_span(some, [&](int64_t at, int64_t count) {
+      std::memcpy(to.data + at * size, next, static_cast<size_t>(count * size));
+      next += count * size;
+    });
+  }
+}
+
+void read_all(run::Executor& executor, const CheckpointReader& reader, const std::vector<const StateInfo*>& states) {
+  for (const StateInfo* s : states)
+    for (const Shard& shard : shards_of(executor.program(), *s, executor.rank()))
+      read(reader, stored_name(*s), shard, executor.view(s->buffer));
+}
+
+void require_ranks(const run::Executor& executor, const comm::Communicator& all) {
+  base::require(all.rank() == executor.rank() && all.size() == executor.program().mesh.ranks(), "checkpoint",
+                "rank {} of {} for the part of rank {} of {}", all.rank(), all.size(), executor.rank(),
+                executor.program().mesh.ranks());
+}
+
+}  // namespace
+
+std::filesystem::path save_states(const run::Executor& executor, comm::Communicator& all,
+                                  const std::filesystem::path& run_folder, int64_t step, const Contents& contents) {
+  require_ranks(executor, all);
+  std::optional<CheckpointWriter> writer;
+  together(all, [&] {
+    if (all.rank() == 0) writer.emplace(run_folder, step, 0, all.size());
+  });
+  together(all, [&] {
+    if (all.rank() != 0) writer.emplace(run_folder, step, all.rank(), all.size());
+    write(*writer, executor);
+  });
+  together(all, [&] {
+    if (all.rank() == 0) writer->finish(contents);
+  });
+  return step_folder(run_folder, step);
+}
+
+std::filesystem::path save_states(const run::Executor& executor, const std::filesystem::path& run_folder, int64_t step,
+                                  const Contents& contents) {
+  return save_states(executor, *comm::self_communicator(), run_folder, step, contents);
+}
+
+void load_states(run::Executor& executor, comm::Communicator& all, const CheckpointReader& reader, Load what) {
+  require_ranks(executor, all);
+  std::vector<const StateInfo*> states;
+  std::set<std::string, std::less<>> names;
+  const auto wanted = [&](std::string_view name) { return names.contains(name); };
+  together(all, [&] {
+    states = wanted_states(executor.program(), reader, what);
+    for (const StateInfo* s : states) names.insert(stored_name(*s));
+    reader.verify(all.rank(), all.size(), wanted);
+  });
+  reader.trust(wanted);
+  together(all, [&] { read_all(executor, reader, states); });
+}
+
+void load_states(run::Executor& executor, const CheckpointReader& reader, Load what) {
+  read_all(executor, reader, wanted_states(executor.program(), reader, what));
 }
 
 }  // namespace kintsugi::checkpoint

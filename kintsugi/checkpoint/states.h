@@ -1,5 +1,5 @@
-// The states of a program to and from a checkpoint. A weight is stored under its name as its master copy, in the dtype
-// of the master; moments and numbers of the run under theirs.
+// The states of a program to and from a checkpoint, in any layout and on any number of ranks. A weight is stored under
+// its name as its master copy, in the dtype of the master; moments and numbers of the run under theirs.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,27 @@
 
 #include "kintsugi/checkpoint/reader.h"
 #include "kintsugi/checkpoint/writer.h"
+#include "kintsugi/comm/communicator.h"
 #include "kintsugi/run/executor.h"
 
 namespace kintsugi::checkpoint {
 
-// Returns the checkpoint's folder.
+// All ranks save together, each its share in a file of its own; each element is written once. `contents` is rank 0's.
+// Returns the checkpoint's folder when it is whole and in its place, on every rank. Where a rank fails there is no
+// checkpoint, and every rank throws one UserError: which rank, and why. Time limits of `all` hold for the time by which
+// a rank writes longer than another.
+std::filesystem::path save_states(const run::Executor& executor, comm::Communicator& all,
+                                  const std::filesystem::path& run_folder, int64_t step, const Contents& contents);
+// Of a program for one rank.
 std::filesystem::path save_states(const run::Executor& executor, const std::filesystem::path& run_folder, int64_t step,
                                   const Contents& contents);
 
-// All that is saved, or the weights alone (the rest keeps its beginning). UserError naming a weight that is missing or
-// has other dims.
+// All that is saved, or the weights alone (the rest keeps its beginning).
 enum class Load { everything, weights };
+// All ranks load together, each reading what it holds; each piece that was not checked yet is checked by one of them.
+// UserError, on every rank, naming a weight that is missing or has other dims, or a piece that is damaged.
+void load_states(run::Executor& executor, comm::Communicator& all, const CheckpointReader& reader, Load what);
+// One rank for itself: it checks each piece that it touches.
 void load_states(run::Executor& executor, const CheckpointReader& reader, Load what);
 
 }  // namespace kintsugi::checkpoint

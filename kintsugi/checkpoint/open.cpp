@@ -1,0 +1,63 @@
+#include "kintsugi/checkpoint/open.h"
+
+#include <spdlog/spdlog.h>
+
+#include <vector>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/checkpoint/folder.h"
+#include "kintsugi/checkpoint/json_text.h"
+#include "kintsugi/checkpoint/together.h"
+
+namespace kintsugi::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+}  // namespace
+
+std::unique_ptr<CheckpointReader> open_newest_whole(const fs::path& run_folder, comm::Communicator& all) {
+  std::vector<SavedStep> saved;  // of rank 0 alone
+  together(all, [&] {
+    if (all.rank() == 0) saved = list(run_folder);
+  });
+  for (;;) {
+    const int64_t step = of_rank_0(all, saved.empty() ? -1 : saved.back().step);
+    if (step < 0) return nullptr;
+    std::unique_ptr<CheckpointReader> reader;
+    const auto failure = failure_of(all, [&] {
+      reader = std::make_unique<CheckpointReader>(step_folder(run_folder, step));
+      reader->verify(all.rank(), all.size(), nullptr);
+    });
+    if (!failure) {
+      reader->trust(nullptr);
+      return reader;
+    }
+    if (all.rank() != 0) continue;
+    spdlog::warn("step {} is skipped: {}", step, *failure);
+    saved.pop_back();
+  }
+}
+
+std::unique_ptr<CheckpointReader> open_checkpoint(const fs::path& path, comm::Communicator& all) {
+  bool is_checkpoint = false;
+  together(all, [&] {
+    if (all.rank() != 0) return;
+    std::error_code error;
+    is_checkpoint = fs::exists(path / kIndexFile, error);
+    if (!is_checkpoint && !fs::is_directory(path, error))
+      throw base::UserError("checkpoint", "there is no folder {}; a checkpoint or a run's folder is needed",
+                            in_quotes(path.string()));
+  });
+  std::unique_ptr<CheckpointReader> reader;
+  if (of_rank_0(all, is_checkpoint))
+    together(all, [&] { reader = std::make_unique<CheckpointReader>(path); });
+  else
+    reader = open_newest_whole(path, all);
+  if (!reader)
+    throw base::UserError("checkpoint", "{} holds no whole checkpoint; a checkpoint or a run's folder is needed",
+                          in_quotes(path.string()));
+  return reader;
+}
+
+}  // namespace kintsugi::checkpoint

@@ -1,0 +1,151 @@
+#include "kintsugi/checkpoint/shards.h"
+
+#include <algorithm>
+#include <map>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/mesh/layout.h"
+
+namespace kintsugi::checkpoint {
+namespace {
+
+using program::Program;
+using program::StateInfo;
+
+// The block of a rank, padding included, and the boxes of the whole that its segments make.
+class Block {
+ public:
+  Block(const Program& p, const StateInfo& s, int rank) : stride_(s.whole.shape.rank(), 1) {
+    for (const tensor::Dim& d : s.whole.shape)
+      index_.push_back(mesh::local_index(p.mesh, d.name, d.size, s.layout.of(d.name), rank));
+    for (size_t d = stride_.size(); d-- > 0;) {
+      stride_[d] = elements_;
+      elements_ *= index_[d].local();
+    }
+  }
+
+  int64_t elements() const { return elements_; }
+
+  // Of the block, the elements from `held.begin` on are held, that of number 0 at `zero` in the buffer.
+  std::vector<Shard> shards(const Range& held, int64_t zero) const {
+    std::vector<Shard> list;
+    add(list, held, zero, {}, {});
+    return list;
+  }
+
+ private:
+  // A choice of a segment for each dim is a box; `local` is where it begins in the block.
+  void add(std::vector<Shard>& list, const Range& held, int64_t zero, const Box& box,
+           const std::vector<int64_t>& local) const {
+    const size_t d = local.size();
+    if (d == index_.size()) {
+      const Range flat = {below(held.begin, box, local), below(held.end, box, local)};
+      int64_t first = zero;
+      for (size_t i = 0; i < d; ++i) first += local[i] * stride_[i];
+      if (flat.size() > 0) list.push_back({{box, flat}, first, stride_});
+      return;
+    }
+    int64_t at = 0;
+    for (const tensor::Segment& segment : index_[d].segments()) {
+      if (segment.global >= 0) {
+        Box longer = box;
+        longer.start.push_back(segment.global);
+        longer.size.push_back(segment.count);
+        std::vector<int64_t> places = local;
+        places.push_back(at);
+        add(list, held, zero, longer, places);
+      }
+      at += segment.count;
+    }
+  }
+
+  // How many elements of the box come before element `limit` of the block. A box keeps its order in the block, so a
+  // range of the block is a range of the box.
+  int64_t below(int64_t limit, const Box& box, const std::vector<int64_t>& local) const {
+    if (limit >= elements_) return box.elements();
+    int64_t n = 0, inner = box.elements();
+    for (size_t d = 0; d < local.size(); ++d) {
+      inner /= box.size[d];
+      const int64_t at = limit / stride_[d] - local[d];
+      limit %= stride_[d];
+      if (at < 0) return n;
+      if (at >= box.size[d]) return n + box.size[d] * inner;
+      n += at * inner;
+    }
+    return n;
+  }
+
+  std::vector<tensor::DimIndex> index_;
+  std::vector<int64_t> stride_;
+  int64_t elements_ = 1;
+};
+
+// The factors along which ranks hold the same.
+std::vector<mesh::Factor> replicas_of(const Program& p, const StateInfo& s) {
+  const mesh::Layout& stored = p.buffer(s.buffer).layout;
+  base::require(stored.partial().empty() && s.layout.partial().empty(), "checkpoint", "state \"{}\" is in parts",
+                s.name);
+  std::vector<mesh::Factor> factors;
+  for (mesh::Factor f = 0; f < static_cast<mesh::Factor>(p.mesh.factors().size()); ++f)
+    if (!stored.is_split(f) && !s.layout.is_split(f)) factors.push_back(f);
+  return factors;
+}
+
+}  // namespace
+
+std::vector<Shard> shards_of(const Program& p, const StateInfo& s, int rank) {
+  const Block block(p, s, rank);
+  if (!s.in_bucket) return block.shards({0, block.elements()}, 0);
+  const tensor::DimIndex flat = p.index(s.buffer, "flat", rank);
+  base::require(flat.contiguous(), "checkpoint", "the bucket of \"{}\" is not cut into ranges", s.name);
+  const int64_t from = flat.segments().front().global;
+  const Range held = {std::clamp<int64_t>(from - s.first, 0, block.elements()),
+                      std::clamp<int64_t>(from + flat.local() - s.first, 0, block.elements())};
+  return block.shards(held, s.first - from);
+}
+
+void for_each_span(const Shard& shard, const std::function<void(int64_t, int64_t)>& f) {
+  const std::vector<int64_t>& size = shard.part.box.size;
+  size_t walked = size.size();  // the dims before it; those from it on are one run
+  int64_t run = 1;
+  for (; walked > 0 && (size[walked - 1] == 1 || shard.stride[walked - 1] == run); --walked) run *= size[walked - 1];
+  const Range& flat = shard.part.flat;
+  for (int64_t i = flat.begin; i < flat.end;) {
+    int64_t at = shard.first + i % run, row = i / run;
+    for (size_t d = walked; d-- > 0; row /= size[d]) at += row % size[d] * shard.stride[d];
+    const int64_t count = std::min(run - i % run, flat.end - i);
+    f(at, count);
+    i += count;
+  }
+}
+
+std::vector<Share> shares_of(const Program& p, const std::vector<const StateInfo*>& states, int rank) {
+  std::map<std::vector<mesh::Factor>, int64_t> lines;  // bytes
+  std::vector<Share> held;
+  for (size_t i = 0; i < states.size(); ++i)
+    for (Shard& shard : shards_of(p, *states[i], rank)) {
+      lines[replicas_of(p, *states[i])] += shard.part.flat.size() * size_of(states[i]->whole.dtype);
+      held.push_back({i, std::move(shard)});
+    }
+  std::map<std::vector<mesh::Factor>, int64_t> passed;
+  std::vector<Share> mine;
+  for (Share& share : held) {
+    const std::vector<mesh::Factor> replicas = replicas_of(p, *states[share.state]);
+    const int64_t ranks = p.mesh.count(replicas), place = p.mesh.position(rank, replicas);
+    const int64_t size = size_of(states[share.state]->whole.dtype), line = lines[replicas];
+    int64_t& at = passed[replicas];
+    Range& flat = share.shard.part.flat;
+    // The element belongs to the replica on whose stretch of the line its first byte stands.
+    const auto cut = [&](int64_t k) {
+      const int64_t stretch = line / ranks * k + line % ranks * k / ranks;
+      return flat.begin + std::clamp<int64_t>((stretch - at + size - 1) / size, 0, flat.size());
+    };
+    const Range own = {cut(place), cut(place + 1)};
+    at += flat.size() * size;
+    flat = own;
+    if (own.size() > 0) mine.push_back(std::move(share));
+  }
+  return mine;
+}
+
+}  // namespace kintsugi::checkpoint

@@ -1,0 +1,69 @@
+#include "kintsugi/checkpoint/together.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/checkpoint/checksum.h"
+
+namespace kintsugi::checkpoint {
+namespace {
+
+constexpr std::string_view kWhere = "checkpoint";
+
+template <typename T>
+std::span<std::byte> bytes_of(T& data) {
+  return std::as_writable_bytes(std::span(data));
+}
+
+// "[where] what" in its two parts.
+std::pair<std::string, std::string> parts_of(const std::string& text) {
+  const size_t end = text.starts_with('[') ? text.find("] ") : std::string::npos;
+  if (end == std::string::npos) return {std::string(kWhere), text};
+  return {text.substr(1, end - 1), text.substr(end + 2)};
+}
+
+}  // namespace
+
+std::optional<std::string> failure_of(comm::Communicator& all, const std::function<void()>& f) {
+  std::string text;
+  try {
+    f();
+  } catch (const base::InternalError&) {
+    throw;  // we are wrong: no rank goes on, and the run is ended by who sees it
+  } catch (const std::exception& error) {
+    text = error.what();
+    if (text.empty()) text = "an error without a text";
+  }
+  // Length and checksum: 0 where all went well, the same for the same text.
+  std::vector<uint64_t> mine = {text.size(), checksum_of(text)};
+  std::vector<uint64_t> every(2 * static_cast<size_t>(all.size()));
+  all.wait(all.all_gather(bytes_of(mine), bytes_of(every)));
+  int failed = 0;
+  while (failed < all.size() && every[2 * static_cast<size_t>(failed)] == 0) ++failed;
+  if (failed == all.size()) return std::nullopt;
+  const uint64_t length = every[2 * static_cast<size_t>(failed)], sum = every[2 * static_cast<size_t>(failed) + 1];
+  bool alike = true;
+  for (size_t r = 0; r < every.size(); r += 2) alike &= every[r] == length && every[r + 1] == sum;
+  if (alike) return text;
+  text.resize(length);
+  all.wait(all.broadcast(bytes_of(text), failed));
+  const auto [where, what] = parts_of(text);
+  return fmt::format("[{}] rank {}: {}", where, failed, what);
+}
+
+void together(comm::Communicator& all, const std::function<void()>& f) {
+  const std::optional<std::string> failure = failure_of(all, f);
+  if (!failure) return;
+  const auto [where, what] = parts_of(*failure);
+  throw base::UserError(where, "{}", what);
+}
+
+int64_t of_rank_0(comm::Communicator& all, int64_t value) {
+  std::vector<int64_t> data = {value};
+  all.wait(all.broadcast(bytes_of(data), 0));
+  return data[0];
+}
+
+}  // namespace kintsugi::checkpoint

@@ -1,0 +1,321 @@
+// Checkpoints know no layout: what any ranks have saved, any others load, to the same bits.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <set>
+
+#include "kintsugi/checkpoint/open.h"
+#include "kintsugi/checkpoint/scratch_test.h"
+#include "kintsugi/checkpoint/states.h"
+#include "kintsugi/comm/run_ranks.h"
+#include "tests/layouts.h"
+
+namespace kintsugi::tests {
+namespace {
+
+namespace fs = std::filesystem;
+using checkpoint::Load;
+using checkpoint::ScratchFolder;
+
+// Sizes that most axes do not divide: a vocabulary of 65, 3 key-value heads of 2 query heads each.
+config::Settings model_of(const std::string& family, const std::string& dtype, const std::string& layout) {
+  config::Settings s = small_model(family, dtype);
+  s.model.heads = 6;
+  s.model.kv_heads = 3;
+  s.model.ffn = 33;
+  s.train.global_batch = 24;
+  s.train.steps = 10;
+  set_layout(s, layout);
+  s.train.micro_batch = 12 / s.parallel.data;
+  // Narrow weights as training makes them, from fp32.
+  if (dtype == "bf16" || dtype == "fp16") s.train.kernels = "cpu";
+  return s;
+}
+
+// The ranks of a model in a layout.
+struct Ranks {
+  Ranks(const std::string& family, const std::string& dtype, const std::string& layout)
+      : s(model_of(family, dtype, layout)), run(s) {}
+
+  double step(int64_t number) {
+    run.step(number, 1e-2, [&](int64_t m, train::WholeBatch& batch) { draw_batch(s, number, m, batch); });
+    return run.loss();
+  }
+
+  // Calls f(executor, communicator of all) on every rank, and returns what each threw.
+  template <typename F>
+  std::vector<std::string> on_ranks(const F& f) {
+    const auto worlds = comm::thread_worlds(run.ranks(), {.time_limit = std::chrono::seconds(60)});
+    std::vector<int> ranks;
+    for (int r = 0; r < run.ranks(); ++r) ranks.push_back(r);
+    std::vector<std::string> errors(ranks.size());
+    comm::run_ranks(worlds, [&](comm::World& world) {
+      const auto all = world.group(ranks);
+      auto& executor = const_cast<run::Executor&>(run.executor(world.rank()));  // `run` is ours
+      errors[static_cast<size_t>(world.rank())] = checkpoint::error_of([&] { f(executor, *all); });
+    });
+    return errors;
+  }
+
+  fs::path save(const fs::path& folder, int64_t step) {
+    fs::path saved;
+    const auto errors = on_ranks([&](run::Executor& executor, comm::Communicator& all) {
+      const fs::path place = checkpoint::save_states(executor, all, folder, step,
+                                                     {.state = "{\"seed\":3}", .config = "", .tokenizer = ""});
+      if (all.rank() == 0) saved = place;
+    });
+    EXPECT_EQ(errors, nothing());
+    return saved;
+  }
+
+  std::vector<std::string> load(const fs::path& folder, Load what = Load::everything) {
+    return on_ranks([&](run::Executor& executor, comm::Communicator& all) {
+      checkpoint::load_states(executor, all, *checkpoint::open_checkpoint(folder, all), what);
+    });
+  }
+
+  // Everything that a checkpoint is to bring back, by name; of numbers, those of every rank.
+  Numbers states() const {
+    Numbers all = run.states("weight");
+    all.merge(run.states("optimizer"));
+    for (const program::StateInfo& info : run.program().states) {
+      if (info.kind != "statistic" || !info.saved) continue;
+      for (int rank = 0; rank < run.ranks(); ++rank) {
+        const std::vector<double> x = {run.executor(rank).number(info.name)};
+        EXPECT_EQ(all.try_emplace(info.name, x).first->second, x) << info.name << " on rank " << rank;
+      }
+    }
+    return all;
+  }
+
+  std::vector<std::string> nothing() const { return same(""); }
+  std::vector<std::string> same(const std::string& text) const {
+    return std::vector<std::string>(static_cast<size_t>(run.ranks()), text);
+  }
+
+  config::Settings s;
+  train::LayoutRun run;
+};
+
+// "" where both hold the same bits under the same names.
+std::string different(const Numbers& a, const Numbers& b) {
+  if (a.size() != b.size()) return fmt::format("{} states, not {}", a.size(), b.size());
+  for (const auto& [name, x] : a) {
+    const auto other = b.find(name);
+    if (other == b.end()) return "there is no " + name;
+    if (x.size() != other->second.size()) return "another size of " + name;
+    if (std::memcmp(x.data(), other->second.data(), x.size() * sizeof(double)) != 0) return "other bits in " + name;
+  }
+  return "";
+}
+
+// "" where the files of a checkpoint hold each element of each tensor once; and how many bytes each file holds.
+std::string not_once(const fs::path& folder, std::map<std::string, int64_t>& bytes) {
+  const checkpoint::CheckpointReader reader(folder);
+  for (const auto& [name, tensor] : reader.index().tensors) {
+    std::vector<int> times(static_cast<size_t>(tensor.type.shape.elements()), 0);
+    const checkpoint::Box whole = checkpoint::whole_box(tensor.type.shape);
+    for (const checkpoint::StoredPiece& piece : tensor.pieces) {
+      bytes[piece.file] += piece.part.flat.size() * size_of(tensor.type.dtype);
+      checkpoint::for_each_common_run({whole, checkpoint::whole_range(whole)}, piece.part,
+                                      [&](int64_t at, int64_t, int64_t count) {
+                                        for (int64_t i = at; i < at + count; ++i) ++times[static_cast<size_t>(i)];
+                                      });
+    }
+    for (size_t i = 0; i < times.size(); ++i)
+      if (times[i] != 1) return fmt::format("element {} of {} is stored {} times", i, name, times[i]);
+  }
+  return "";
+}
+
+const std::vector<std::string>& layouts() {
+  static const std::vector<std::string> list = {"data=2 tensor=2",
+                                                "tensor=4",
+                                                "data=4 zero=3",
+                                                "data=3 zero=1",
+                                                "data=2 tensor=2 zero=2 sequence_parallel",
+                                                "data=2 context=2 zero=3 shard_context",
+                                                "data=1"};
+  return list;
+}
+
+// Two steps in one layout, saved there; loaded in all others, where the next step has the same loss.
+void from_one_to_all(const std::string& family, const std::string& dtype, const std::string& from, double tolerance) {
+  ScratchFolder scratch;
+  Ranks source(family, dtype, from);
+  for (int64_t i = 0; i < 2; ++i) source.step(i);
+  const fs::path folder = source.save(scratch.path(), 2);
+  EXPECT_EQ(folder, scratch / "step_00000002");
+  const Numbers saved = source.states();
+  EXPECT_EQ(checkpoint::CheckpointReader(folder).state(), R"({"seed":3})");
+  const double next = source.step(2);
+  for (const std::string& layout : layouts()) {
+    Ranks other(family, dtype, layout);
+    other.step(7);  // whatever stands there is replaced
+    EXPECT_EQ(other.load(scratch.path()), other.nothing()) << layout;
+    EXPECT_EQ(different(other.states(), saved), "") << layout;
+    EXPECT_NEAR(other.step(2), next, tolerance * next) << layout;
+  }
+}
+
+// A communicator of one rank that does something when its first wait is over.
+class Meddling : public comm::Communicator {
+ public:
+  Meddling(comm::Communicator& inner, std::function<void()> then) : inner_(inner), then_(std::move(then)) {}
+
+  using In = std::span<const std::byte>;
+  using Out = std::span<std::byte>;
+  std::string_view backend() const override { return inner_.backend(); }
+  int rank() const override { return inner_.rank(); }
+  int size() const override { return inner_.size(); }
+  comm::Event all_reduce(In in, Out out, tensor::DType d, comm::Reduction r) override {
+    return inner_.all_reduce(in, out, d, r);
+  }
+  comm::Event reduce(In in, Out out, tensor::DType d, comm::Reduction r, int root) override {
+    return inner_.reduce(in, out, d, r, root);
+  }
+  comm::Event broadcast(Out data, int root) override { return inner_.broadcast(data, root); }
+  comm::Event all_gather(In in, Out out) override { return inner_.all_gather(in, out); }
+  comm::Event reduce_scatter(In in, Out out, tensor::DType d, comm::Reduction r) override {
+    return inner_.reduce_scatter(in, out, d, r);
+  }
+  comm::Event scatter(In in, Out out, int root) override { return inner_.scatter(in, out, root); }
+  comm::Event gather(In in, Out out, int root) override { return inner_.gather(in, out, root); }
+  comm::Event all_to_all(In in, Out out) override { return inner_.all_to_all(in, out); }
+  comm::Event send(In data, int to) override { return inner_.send(data, to); }
+  comm::Event receive(Out data, int from) override { return inner_.receive(data, from); }
+  comm::Event barrier() override { return inner_.barrier(); }
+  void wait(comm::Event event) override {
+    inner_.wait(event);
+    if (then_) std::exchange(then_, nullptr)();
+  }
+
+ private:
+  comm::Communicator& inner_;
+  std::function<void()> then_;
+};
+
+}  // namespace
+
+TEST(CheckpointLayouts, SavedAtData2Tensor2InFp64) {
+  from_one_to_all("gpt", "fp64", "data=2 tensor=2", 1e-12);
+}
+
+TEST(CheckpointLayouts, SavedAtData2Tensor2InBf16WithMasters) {
+  from_one_to_all("gpt", "bf16", "data=2 tensor=2", 1e-2);
+}
+
+TEST(CheckpointLayouts, SavedAtZero3Of4) {
+  from_one_to_all("llama", "fp64", "data=4 zero=3", 1e-12);
+}
+
+TEST(CheckpointLayouts, SavedAtZero1Of3InFp16WithMastersAndLossScale) {
+  from_one_to_all("llama", "fp16", "data=3 zero=1", 1e-2);
+}
+
+TEST(CheckpointLayouts, SavedByOneRank) {
+  from_one_to_all("gpt", "fp32", "data=1", 1e-6);
+}
+
+TEST(CheckpointLayouts, EachElementIsWrittenOnceAndEachRankWritesAsMuch) {
+  for (const std::string& layout : layouts()) {
+    ScratchFolder scratch;
+    Ranks run("gpt", "bf16", layout);
+    run.step(0);
+    std::map<std::string, int64_t> bytes;
+    const fs::path folder = run.save(scratch.path(), 1);
+    EXPECT_EQ(not_once(folder, bytes), "") << layout;
+    ASSERT_EQ(static_cast<int>(bytes.size()), run.run.ranks()) << layout;
+    int64_t stored = 0, whole = 0, most = 0;
+    for (const auto& [file, n] : bytes) {
+      stored += n;
+      most = std::max(most, n);
+    }
+    std::set<std::string> names;
+    const checkpoint::CheckpointReader reader(folder);
+    for (const auto& [name, tensor] : reader.index().tensors) {
+      whole += tensor.type.bytes();
+      names.insert(name);
+    }
+    EXPECT_EQ(stored, whole) << layout;
+    EXPECT_LE(static_cast<double>(most), 1.6 * static_cast<double>(whole) / run.run.ranks()) << layout;
+    // Weights as their masters, and no master beside them.
+    for (const program::StateInfo& s : run.run.program().states)
+      EXPECT_EQ(names.contains(s.name), s.saved && !s.name.ends_with(".master")) << s.name;
+  }
+}
+
+TEST(CheckpointLayouts, WeightsAlone) {
+  ScratchFolder scratch;
+  Ranks source("gpt", "bf16", "data=2 tensor=2");
+  for (int64_t i = 0; i < 2; ++i) source.step(i);
+  source.save(scratch.path(), 2);
+  Ranks other("gpt", "bf16", "data=3 zero=1"), fresh("gpt", "bf16", "data=1");
+  EXPECT_EQ(other.load(scratch.path(), Load::weights), other.nothing());
+  EXPECT_EQ(different(other.run.states("weight"), source.run.states("weight")), "");
+  for (const auto& [name, x] : other.run.states("optimizer")) {
+    const Numbers& from = (name.ends_with(".master") ? source : fresh).run.states("optimizer");
+    EXPECT_EQ(different({{name, x}}, {{name, from.at(name)}}), "");
+  }
+}
+
+TEST(CheckpointLayouts, ARankThatCannotWriteEndsTheSaveForAll) {
+  ScratchFolder scratch;
+  Ranks run("gpt", "fp32", "data=2 tensor=2");
+  run.save(scratch.path(), 1);
+  const fs::path file = scratch / ".part-step_00000002/rank_00002.safetensors";
+  const auto errors = run.on_ranks([&](run::Executor& executor, comm::Communicator& all) {
+    Meddling meddling(all, [&] {
+      if (all.rank() == 2) fs::create_directory(file);
+    });
+    checkpoint::save_states(executor, meddling, scratch.path(), 2, {});
+  });
+  EXPECT_EQ(errors,
+            run.same("[checkpoint] rank 2: step 2 is not saved, earlier checkpoints are untouched: cannot write \"" +
+                     file.string() + "\": Is a directory"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(scratch.path()), {}), 1);  // step 1
+  const fs::path folder = run.save(scratch.path(), 2);
+  EXPECT_EQ(folder, scratch / "step_00000002");
+}
+
+TEST(CheckpointLayouts, Rank0ThatCannotFinishEndsTheSaveForAll) {
+  ScratchFolder scratch;
+  Ranks run("gpt", "fp32", "tensor=4");
+  const fs::path file = scratch / ".part-step_00000002/index.json";
+  const auto errors = run.on_ranks([&](run::Executor& executor, comm::Communicator& all) {
+    Meddling meddling(all, [&] {
+      if (all.rank() == 3) fs::create_directory(file);
+    });
+    checkpoint::save_states(executor, meddling, scratch.path(), 2, {});
+  });
+  EXPECT_EQ(errors,
+            run.same("[checkpoint] rank 0: step 2 is not saved, earlier checkpoints are untouched: cannot write \"" +
+                     file.string() + "\": Is a directory"));
+  EXPECT_TRUE(fs::is_empty(scratch.path()));
+}
+
+TEST(CheckpointLayouts, ErrorsOfLoading) {
+  ScratchFolder scratch;
+  Ranks run("gpt", "fp32", "data=2 tensor=2");
+  const fs::path folder = run.save(scratch.path(), 1);
+  Ranks untied("llama", "fp32", "data=3 zero=1");
+  const auto missing = untied.load(folder);
+  for (const std::string& error : missing) EXPECT_EQ(error, missing[0]);
+  EXPECT_TRUE(missing[0].starts_with("[checkpoint] \"" + folder.string() + "\" has no tensor \"")) << missing[0];
+
+  // Each rank reads no more than its own part; a bit in a part of another is an error of all the same.
+  const fs::path file = folder / "rank_00003.safetensors";
+  std::string text = base::read_file(file);
+  text.back() = static_cast<char>(text.back() ^ 1);
+  checkpoint::put(file, text);
+  const auto damaged = run.load(folder);
+  for (const std::string& error : damaged) EXPECT_EQ(error, damaged[0]);
+  EXPECT_TRUE(damaged[0].starts_with("[checkpoint] rank ")) << damaged[0];
+  EXPECT_NE(damaged[0].find("is damaged: its checksum is "), std::string::npos) << damaged[0];
+  EXPECT_EQ(run.load(scratch.path()),
+            run.same("[checkpoint] \"" + scratch.path().string() +
+                     "\" holds no whole checkpoint; a checkpoint or a run's folder is needed"));
+}
+
+}  // namespace kintsugi::tests
