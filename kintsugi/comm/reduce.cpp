@@ -100,7 +100,7 @@ struct Further {
   HWY_INLINE V operator()(V a, V b) const {
     if constexpr (hwy::IsFloat<hn::TFromV<V>>()) {
       const auto beyond = up ? hn::Lt(a, b) : hn::Lt(b, a);
-      return hn::IfThenElse(hn::Or(beyond, hn::Ne(b, b)), b, a);
+      return hn::IfThenElse(hn::Or(beyond, hn::IsNaN(b)), b, a);
     } else {
       return up ? hn::Max(a, b) : hn::Min(a, b);
     }

@@ -81,6 +81,17 @@ TEST(Threads, TwoAxesAtOnce) {
   }
 }
 
+// So much that it goes past the caches.
+TEST(Threads, MuchAtOnce) {
+  EXPECT_EQ(on_ranks(2,
+                     [](World& world) {
+                       const auto comm = world.group(cases::all_ranks(2));
+                       return cases::reductions(*comm, 2'200'001, tensor::DType::f32, Reduction::mean) +
+                              cases::movements(*comm, 9'000'001);
+                     }),
+            Texts(2));
+}
+
 // What a rank has posted is moved by whoever waits: rank 1 waits for nothing until rank 0 has its result.
 TEST(Threads, AWaitDoesNotNeedTheWaitsOfOthers) {
   std::atomic<bool> done = false;
