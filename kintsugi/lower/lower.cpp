@@ -7,6 +7,7 @@
 #include "kintsugi/lower/schedule.h"
 #include "kintsugi/lower/workspace.h"
 #include "kintsugi/program/verify.h"
+#include "kintsugi/program/verify_ranks.h"
 
 namespace kintsugi::lower {
 
@@ -24,6 +25,7 @@ program::Program lower(const Source& source, const Target& target, const Dump& d
   pass("overlap", overlap);
   pass("memory", plan_memory);
   program::verify(p);
+  program::verify_ranks(p);
   return p;
 }
 

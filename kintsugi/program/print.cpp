@@ -2,19 +2,79 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
+#include <set>
 
 #include "kintsugi/base/format.h"
+#include "kintsugi/program/communication.h"
+#include "kintsugi/program/describe.h"
 
 namespace kintsugi::program {
 namespace {
 
-std::string operand(const Program& p, BufferId id) {
-  const Buffer& b = p.buffer(id);
-  return fmt::format("#{} {}{} {}", id, b.name, to_string(b.type.shape), tensor::name_of(b.type.dtype));
+// "/data", "/data.1,tensor", "/context zigzag"
+std::string split_of(const Program& p, const Buffer& b, const std::string& dim) {
+  const std::vector<mesh::Factor>& factors = b.layout.of(dim);
+  if (factors.empty()) return "";
+  std::string text = "/" + p.mesh.name_of(factors);
+  std::replace(text.begin(), text.end(), ' ', ',');
+  for (mesh::Factor f : factors)
+    if (p.mesh.cut(dim, f).zigzag) return text + "(zigzag)";
+  return text;
 }
 
-std::string line(const Program& p, size_t number, const Instruction& i) {
+std::string partial_of(const Program& p, const Buffer& b) {
+  std::string text;
+  for (const mesh::Part& part : b.layout.partial())
+    text += fmt::format(" {} over {}", part.combiner == mesh::Combiner::sum ? "partial" : name_of(part.combiner),
+                        p.mesh.name_of(std::vector<mesh::Factor>{part.factor}));
+  return text;
+}
+
+// #5 add[batch:2/data seq:8 embed:24] fp32 partial over tensor
+std::string operand(const Program& p, BufferId id) {
+  const Buffer& b = p.buffer(id);
+  std::string dims;
+  for (const tensor::Dim& d : b.type.shape)
+    dims += fmt::format("{}{}:{}{}", dims.empty() ? "" : " ", d.name, d.size, split_of(p, b, d.name));
+  std::string text = fmt::format("#{} {}[{}] {}{}", id, b.name, dims, tensor::name_of(b.type.dtype), partial_of(p, b));
+  if (b.turn > 0) text += fmt::format(", of the rank {} further along {}", b.turn, p.mesh.name_of(b.ring));
+  return text;
+}
+
+std::string view_of(const Program& p, const Buffer& b) {
+  std::string text = fmt::format("#{}", b.same_as);
+  if (b.shift > 0) text += fmt::format(" from byte {}", b.shift);
+  if (!b.part.empty()) text += fmt::format(", the own part over {}", p.mesh.name_of(b.part));
+  return text;
+}
+
+// start all_reduce #5 -> #6 add[batch:2/data embed:24] fp32 over tensor  sum, 4.1 MiB sent, "partial over tensor, ..."
+std::string collective_line(const Program& p, const Instruction& i) {
+  std::string text = i.event < 0 ? i.kernel : "start " + i.kernel;
+  if (!i.ins.empty()) text += i.outs.empty() ? " " + operand(p, i.ins[0]) : fmt::format(" #{}", i.ins[0]);
+  if (!i.outs.empty()) text += " -> " + operand(p, i.outs[0]);
+  text += fmt::format(" over {}", p.mesh.name_of(i.group));
+  if (i.peer >= 0) text += fmt::format(", place {}", i.peer);
+  return fmt::format("{}  {}{} sent, \"{}\"", text, reduces(i) ? i.reduction + ", " : "",
+                     base::format_bytes(static_cast<uint64_t>(i.bytes)), i.reason);
+}
+
+std::string wait_line(const Program& p, const Body& body, const Instruction& i) {
+  size_t start = 0;
+  while (start < body.instructions.size() &&
+         (body.instructions[start].kind != Kind::collective || body.instructions[start].event != i.event))
+    ++start;
+  const std::string of = start < body.instructions.size() ? fmt::format("{}", start) : "nothing";
+  return fmt::format("wait for {}: {} {}", of, i.kernel,
+                     i.outs.empty() ? operand(p, i.ins[0]) : "-> " + operand(p, i.outs[0]));
+}
+
+std::string line(const Program& p, const Body& body, size_t number) {
+  const Instruction& i = body.instructions[number];
+  if (i.kind == Kind::collective) return fmt::format("  {:4} {}\n", number, collective_line(p, i));
+  if (i.kind == Kind::wait) return fmt::format("  {:4} {}\n", number, wait_line(p, body, i));
   std::string outs, ins;
   for (size_t j = 0; j < i.outs.size(); ++j)
     outs += fmt::format("{}{}{}", outs.empty() ? "" : ", ", (i.accumulate >> j) & 1u ? "+" : "", operand(p, i.outs[j]));
@@ -29,7 +89,9 @@ std::string line(const Program& p, size_t number, const Instruction& i) {
 
 std::string print_totals(const Program& p) {
   std::map<std::string, int64_t> by_kind;
-  for (const StateInfo& s : p.states) by_kind[s.kind] += p.buffer(s.buffer).bytes();
+  std::set<BufferId> counted;  // states of one bucket share it
+  for (const StateInfo& s : p.states)
+    if (counted.insert(p.root(s.buffer)).second) by_kind[s.kind] += p.buffer(p.root(s.buffer)).bytes();
   std::string text = "memory\n";
   for (const auto& [kind, bytes] : by_kind) text += fmt::format("  {:24} {:>16} bytes\n", kind, bytes);
   text += fmt::format("  {:24} {:>16} bytes\n", "states, aligned", p.state_bytes);
@@ -40,7 +102,7 @@ std::string print_totals(const Program& p) {
                       base::format_bytes(static_cast<uint64_t>(p.bytes())));
   text += "work\n";
   for (const CallList& l : p.lists) text += fmt::format("  {:24} {:.6g} flops\n", l.name, p.flops(l.name));
-  return text;
+  return text + print_traffic_totals(p);
 }
 
 std::string print(const Program& p) {
@@ -48,7 +110,7 @@ std::string print(const Program& p) {
   for (size_t i = 0; i < p.buffers.size(); ++i) {
     const Buffer& b = p.buffers[i];
     if (b.same_as != kNoBuffer) {
-      text += fmt::format("  {} is #{}\n", operand(p, static_cast<BufferId>(i)), b.same_as);
+      text += fmt::format("  {} is {}\n", operand(p, static_cast<BufferId>(i)), view_of(p, b));
     } else {
       text += fmt::format("  {} at {}+{}, {} bytes{}{}\n", operand(p, static_cast<BufferId>(i)), name_of(b.region),
                           b.offset, b.bytes(), b.input.empty() ? "" : ", input ", b.input);
@@ -56,7 +118,7 @@ std::string print(const Program& p) {
   }
   for (const Body& body : p.bodies) {
     text += fmt::format("body {}\n", body.name);
-    for (size_t i = 0; i < body.instructions.size(); ++i) text += line(p, i, body.instructions[i]);
+    for (size_t i = 0; i < body.instructions.size(); ++i) text += line(p, body, i);
   }
   for (const CallList& l : p.lists) {
     text += fmt::format("calls {}\n", l.name);

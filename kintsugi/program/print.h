@@ -1,4 +1,5 @@
-// A program as text: buffers with offsets, bodies, lists of calls, totals.
+// A program as text: buffers with offsets, bodies, lists of calls, totals. Shapes are those of a rank, with the axes
+// that split each dim: add[batch:2/data seq:8 embed:24] fp32 partial over tensor.
 #pragma once
 
 #include <string>
@@ -9,7 +10,8 @@ namespace kintsugi::program {
 
 std::string print(const Program& program);
 
-// "fill buffers 3 MiB ..." totals alone: bytes by kind of state, arena by list, FLOPs by list.
+// Totals alone: bytes by kind of state, arena by list, FLOPs by list, bytes sent by list, kind and axis.
+// and axis.
 std::string print_totals(const Program& program);
 
 }  // namespace kintsugi::program

@@ -62,8 +62,9 @@ struct StateInfo {
 };
 
 // compute: a kernel. collective: enqueued, by the name of its kind in `kernel`: all_reduce, all_gather, reduce_scatter,
-// all_to_all, shift (each rank's block goes to the rank one place back in the ring). wait: until the collective of that
-// event is done; its operands are those of the collective.
+// all_to_all, shift (each rank's block goes to the rank one place back in the ring), and send (one input) and receive
+// (one output), between a rank and its peer. wait: until the collective of that event is done; its operands are those of
+// the collective.
 enum class Kind : uint8_t { compute, collective, wait };
 
 // Along which dim `stack` and `unstack` cut a length, over which factors.
@@ -89,6 +90,7 @@ struct Instruction {
   Kind kind = Kind::compute;
   Cuts cuts = {};
   std::vector<mesh::Factor> group = {};  // of a collective: the ranks along these factors
+  int64_t peer = -1;                     // of a send or receive: the place of the other rank within the group
   std::string reduction = {};            // sum, max
   std::string reason = {};               // why it is there: "sum over data, needed whole"
   int event = -1;

@@ -96,7 +96,8 @@ void Executor::bind_indices(const program::Body& body, const Instruction& i, Bou
 
 void Executor::enqueue(const Instruction& i, Bound& b) {
   comm::Communicator& c = *b.communicator;
-  const std::span<std::byte> in = bytes_of(b.ins[0]), out = bytes_of(b.outs[0]);
+  const std::span<std::byte> in = b.ins.empty() ? std::span<std::byte>{} : bytes_of(b.ins[0]),
+                             out = b.outs.empty() ? std::span<std::byte>{} : bytes_of(b.outs[0]);
   const comm::Reduction reduction = i.reduction == "max" ? comm::Reduction::max : comm::Reduction::sum;
   Running& r = running_[static_cast<size_t>(i.event)];
   if (i.kernel == "all_reduce") {
@@ -107,6 +108,10 @@ void Executor::enqueue(const Instruction& i, Bound& b) {
     r.first = c.reduce_scatter(in, out, b.ins[0].dtype(), reduction);
   } else if (i.kernel == "all_to_all") {
     r.first = c.all_to_all(in, out);
+  } else if (i.kernel == "send") {
+    r.first = c.send(in, static_cast<int>(i.peer));
+  } else if (i.kernel == "receive") {
+    r.first = c.receive(out, static_cast<int>(i.peer));
   } else {
     base::require(i.kernel == "shift", "run", "no collective \"{}\"", i.kernel);
     r.first = c.receive(out, (c.rank() + 1) % c.size());
@@ -120,8 +125,9 @@ void Executor::wait(const program::Body& body, const Instruction& i, Bound& b) {
     b.communicator->wait(r.first);
     if (i.kernel == "shift") b.communicator->wait(r.second);
   } catch (const comm::Timeout& e) {
+    const BufferId value = i.ins.empty() ? i.outs[0] : i.ins[0];
     throw comm::Timeout(
-        fmt::format("rank {}: {} of \"{}\" over {} ({}, layer {}): {}", rank_, i.kernel, program_.buffer(i.ins[0]).name,
+        fmt::format("rank {}: {} of \"{}\" over {} ({}, layer {}): {}", rank_, i.kernel, program_.buffer(value).name,
                     program_.mesh.name_of(i.group), body.name, i.layer, e.what()),
         e.arrived, e.missing);
   }

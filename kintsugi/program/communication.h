@@ -1,0 +1,35 @@
+// What a list of calls sends, how often and why: the price of a plan.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kintsugi/program/program.h"
+
+namespace kintsugi::program {
+
+// Collectives that are alike: in the same body or in others, and in every layer ("layer*" stands for each). Bytes are
+// those that each rank sends.
+struct Traffic {
+  std::string value;  // that goes in; pieces that were stacked for it bear the name of the value
+  std::string kind;   // all_reduce, all_gather, ...
+  std::string axes;
+  std::string phase;  // forward, backward, update
+  std::string reason;
+  double bytes = 0;   // of one call
+  int64_t calls = 0;  // of the list: over all bodies and micro-batches
+
+  double total() const { return bytes * static_cast<double>(calls); }
+};
+
+// Those that send most come first; among equals, in the order of the program.
+std::vector<Traffic> traffic(const Program& p, std::string_view list);
+
+// The table of a training step, with its sum.
+std::string print_communication(const Program& p);
+
+// By list, kind and axes: how often, and how many bytes each rank sends. "" where nothing is sent.
+std::string print_traffic_totals(const Program& p);
+
+}  // namespace kintsugi::program

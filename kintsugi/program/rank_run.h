@@ -1,0 +1,88 @@
+// The sequences of collectives of all ranks, run against each other. Used by verify_ranks, which says what is asked.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "kintsugi/program/program.h"
+
+namespace kintsugi::program {
+
+class RankRun {
+ public:
+  // `distinct`: the programs that there are; `of_rank`: which of them each rank has; `family`: the same number for
+  // those with the same buffers; `factors`: ranks that differ along others only are alike, and the first stands for
+  // them.
+  RankRun(std::vector<const Program*> distinct, const std::vector<int>& of_rank, std::vector<int> family,
+          std::vector<mesh::Factor> factors);
+
+  // InternalError where a rank would wait forever.
+  void check(const std::string& list);
+  // The same of making groups: each at its first use, body by body.
+  void check_groups();
+
+ private:
+  struct Operation {
+    int body = 0;
+    size_t at = 0;
+    const Instruction* instruction = nullptr;
+    int signature = 0;  // the same where kind, value, bytes, dtype, reduction and group are
+    int group = 0;      // a place in groups_
+    bool message = false;
+  };
+  using Operations = std::vector<Operation>;
+  struct Block {
+    int64_t micro_batch = -1;
+    const Operations* operations = nullptr;
+  };
+  struct Rank {
+    int rank = 0;
+    size_t role = 0;
+    size_t block = 0, at = 0;  // where it is
+    bool queued = false;
+  };
+  struct Members {
+    std::vector<int> ranks;  // places in ranks_
+    size_t here = 0;
+  };
+
+  int group_of(const std::vector<mesh::Factor>& all);
+  int signature_of(const Program& p, const Instruction& i);
+  Operations operations_of(const Program& p, int body);
+  Operations first_uses(const Program& p);
+
+  void run(const std::string& name);
+  void arrive(int r);
+  void advance(int r);
+  void settle(Rank& r) const;  // past blocks without operations
+  bool ended(const Rank& r) const { return r.block == blocks_[r.role].size(); }
+  const Operation& now(const Rank& r) const { return (*blocks_[r.role][r.block].operations)[r.at]; }
+  Members& members(const Rank& r, int group);
+  bool same(const Rank& a, const Rank& b) const;
+  int peer_of(const Rank& r) const;
+  bool meet(const Rank& a, const Rank& b) const;  // the ends of one message
+  const Rank* missing(const Rank& r);             // one that it waits for, or null
+  std::string place(const Rank& r) const;
+  [[noreturn]] void report(const std::string& name);
+
+  std::vector<const Program*> distinct_;
+  std::vector<int> family_;
+  std::vector<mesh::Factor> factors_;
+  std::vector<std::vector<Operations>> bodies_;  // by role, by body
+  std::map<std::string, int> signatures_;
+  struct Group {
+    std::vector<mesh::Factor> all, kept;  // kept: those of factors_
+  };
+  std::vector<Group> groups_;
+  std::vector<int> index_;  // by rank: its place in ranks_, or -1
+  std::vector<Rank> ranks_;
+  std::vector<std::vector<Block>> blocks_;  // by role: of the list that is run
+  std::unordered_map<int64_t, Members> members_;
+  std::vector<int> queue_;
+  bool making_groups_ = false;
+};
+
+}  // namespace kintsugi::program

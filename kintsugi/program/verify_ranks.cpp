@@ -1,0 +1,116 @@
+#include "kintsugi/program/verify_ranks.h"
+
+#include <algorithm>
+#include <map>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/program/describe.h"
+#include "kintsugi/program/rank_run.h"
+#include "kintsugi/program/verify_communication.h"
+
+namespace kintsugi::program {
+namespace {
+
+bool same_buffers(const Program& a, const Program& b) {
+  return std::equal(a.buffers.begin(), a.buffers.end(), b.buffers.begin(), b.buffers.end(),
+                    [](const Buffer& x, const Buffer& y) { return x.name == y.name && x.type == y.type; });
+}
+
+const CallList* find(const Program& p, std::string_view name) {
+  for (const CallList& l : p.lists)
+    if (l.name == name) return &l;
+  return nullptr;
+}
+
+// The programs that differ, the rank that is the first to have each, and the first of them with the same buffers.
+struct Roles {
+  explicit Roles(std::span<const Program* const> programs) {
+    std::map<const Program*, int> known;
+    for (size_t rank = 0; rank < programs.size(); ++rank) {
+      const auto [at, fresh] = known.try_emplace(programs[rank], static_cast<int>(distinct.size()));
+      of_rank.push_back(at->second);
+      if (!fresh) continue;
+      distinct.push_back(programs[rank]);
+      first_rank.push_back(static_cast<int>(rank));
+      int like = 0;
+      while (!same_buffers(*distinct[static_cast<size_t>(like)], *programs[rank])) ++like;
+      family.push_back(like);
+    }
+  }
+
+  std::vector<int> of_rank;
+  std::vector<const Program*> distinct;
+  std::vector<int> first_rank, family;
+};
+
+// A rank of the same buffers makes the same calls, of those too that do not communicate.
+void same_calls(const Roles& roles, const std::string& list) {
+  for (size_t r = 0; r < roles.distinct.size(); ++r) {
+    const auto like = static_cast<size_t>(roles.family[r]);
+    const Program &p = *roles.distinct[r], &q = *roles.distinct[like];
+    const std::vector<Call>&a = find(p, list)->calls, &b = find(q, list)->calls;
+    const auto name = [](const Program& of, const std::vector<Call>& calls, size_t at) {
+      return at < calls.size() ? describe(of, calls[at]) : "nothing";
+    };
+    for (size_t c = 0; c < std::max(a.size(), b.size()); ++c)
+      base::require(name(p, a, c) == name(q, b, c), "verify",
+                    "{}: call {} of rank {} is {}, and of rank {}, which has the same buffers, {}", list, c,
+                    roles.first_rank[r], name(p, a, c), roles.first_rank[like], name(q, b, c));
+  }
+}
+
+// The factors along which ranks may differ in how far they have come.
+std::vector<mesh::Factor> unlike(const mesh::Mesh& mesh, const Roles& roles) {
+  std::vector<mesh::Factor> list;
+  for (size_t at = 0; at < mesh.factors().size(); ++at) {
+    const auto f = static_cast<mesh::Factor>(at);
+    const mesh::FactorInfo& info = mesh.factor(f);
+    bool differs = false;
+    for (size_t rank = 0; rank < roles.of_rank.size() && !differs; ++rank) {
+      const auto back = static_cast<size_t>(mesh.coordinate(static_cast<int>(rank), f) * info.stride);
+      differs = roles.of_rank[rank] != roles.of_rank[rank - back];
+    }
+    for (const Program* p : roles.distinct)
+      for (const Body& body : p->bodies)
+        for (const Instruction& i : body.instructions)
+          differs |= i.kind == Kind::collective && is_message(i) && std::count(i.group.begin(), i.group.end(), f) > 0;
+    if (differs) list.push_back(f);
+  }
+  return list;
+}
+
+}  // namespace
+
+void verify_ranks(std::span<const Program* const> programs) {
+  base::require(!programs.empty(), "verify", "no program");
+  const mesh::Mesh& mesh = programs[0]->mesh;
+  base::require(static_cast<int64_t>(programs.size()) == mesh.ranks(), "verify", "{} programs for {} ranks",
+                programs.size(), mesh.ranks());
+  const Roles roles(programs);
+  for (size_t r = 0; r < roles.distinct.size(); ++r) {
+    const Program& p = *roles.distinct[r];
+    base::require(p.mesh == mesh, "verify", "rank {} has the mesh {}, and rank 0 {}", roles.first_rank[r],
+                  to_string(p.mesh), to_string(mesh));
+    base::require(p.lists.size() == programs[0]->lists.size(), "verify", "rank {} has {} lists, and rank 0 {}",
+                  roles.first_rank[r], p.lists.size(), programs[0]->lists.size());
+    for (const CallList& list : programs[0]->lists)
+      base::require(find(p, list.name) != nullptr, "verify", "rank {} has no list \"{}\"", roles.first_rank[r],
+                    list.name);
+    verify_communication(p, roles.first_rank[r]);
+  }
+  const std::vector<mesh::Factor> factors = unlike(mesh, roles);
+  if (factors.empty()) return;
+  RankRun run(roles.distinct, roles.of_rank, roles.family, factors);
+  for (const CallList& list : programs[0]->lists) {
+    run.check(list.name);
+    same_calls(roles, list.name);
+  }
+  run.check_groups();
+}
+
+void verify_ranks(const Program& p) {
+  const std::vector<const Program*> programs(static_cast<size_t>(p.mesh.ranks()), &p);
+  verify_ranks(programs);
+}
+
+}  // namespace kintsugi::program

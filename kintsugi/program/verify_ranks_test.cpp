@@ -1,0 +1,432 @@
+// Programs of four ranks by hand, and every way in which one of them would wait forever, by the whole error.
+#include "kintsugi/program/verify_ranks.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "kintsugi/base/error.h"
+
+namespace kintsugi::program {
+namespace {
+
+using tensor::DType;
+
+// data=2 tensor=2: factor 0 is data, 1 is tensor. Ranks 0 1 and 2 3 are tensor groups, 0 2 and 1 3 data groups.
+constexpr mesh::Factor kData = 0, kTensor = 1;
+
+Instruction start(std::string kernel, BufferId in, BufferId out, mesh::Factor over, int event) {
+  Instruction i = {.kernel = std::move(kernel), .ins = {in}, .outs = {out}, .attributes = {}, .phase = "forward"};
+  i.kind = Kind::collective;
+  i.group = {over};
+  i.reduction = "sum";
+  i.event = event;
+  return i;
+}
+
+Instruction wait(Instruction i) {
+  i.kind = Kind::wait;
+  return i;
+}
+
+Instruction message(std::string kernel, BufferId b, mesh::Factor over, int64_t peer, int event) {
+  Instruction i = start(std::move(kernel), b, b, over, event);
+  (i.kernel == "send" ? i.outs : i.ins).clear();
+  i.peer = peer;
+  return i;
+}
+
+// x, y, w: 64 bytes each, z: 128.
+Program whole() {
+  const tensor::Type type = {{{"n", 16}}, DType::f32};
+  Program p;
+  p.mesh = mesh::Mesh({{.name = "data", .size = 2}, {.name = "tensor", .size = 2}});
+  p.buffers = {{.name = "x", .type = type, .offset = 0, .input = "x"},
+               {.name = "y", .type = type, .offset = 64},
+               {.name = "z", .type = {{{"n", 32}}, DType::f32}, .offset = 128},
+               {.name = "w", .type = type, .offset = 256}};
+  const Instruction a = start("all_reduce", 0, 1, kTensor, 0), b = start("all_gather", 1, 2, kData, 1),
+                    c = start("all_reduce", 0, 3, kTensor, 2);
+  p.bodies = {{.name = "forward", .instructions = {a, wait(a), b, wait(b)}},
+              {.name = "backward", .instructions = {c, wait(c)}}};
+  p.lists = {{.name = "train", .calls = {{0, 0}, {1, 0}, {0, 1}, {1, 1}}}};
+  p.arena_bytes = 320;
+  return p;
+}
+
+using Change = std::function<void(Program&)>;
+
+std::string error_of(std::vector<Program> programs) {
+  std::vector<const Program*> list;
+  for (const Program& p : programs) list.push_back(&p);
+  try {
+    verify_ranks(list);
+  } catch (const base::InternalError& e) {
+    const std::string text = e.what(), begin = "[verify] internal error: ";
+    return text.starts_with(begin) ? text.substr(begin.size()) : text;
+  }
+  return "";
+}
+
+// Rank 1 alone is changed.
+std::string error_after(const Change& change) {
+  std::vector<Program> programs(4, whole());
+  change(programs[1]);
+  return error_of(std::move(programs));
+}
+
+std::string error_of_all(const Change& change) {
+  Program p = whole();
+  change(p);
+  try {
+    verify_ranks(p);
+  } catch (const base::InternalError& e) {
+    return std::string(e.what()).substr(25);
+  }
+  return "";
+}
+
+std::vector<Instruction>& of(Program& p, size_t body) {
+  return p.bodies[body].instructions;
+}
+
+void erase(std::vector<Instruction>& list, size_t begin, size_t count) {
+  list.erase(list.begin() + static_cast<std::ptrdiff_t>(begin),
+             list.begin() + static_cast<std::ptrdiff_t>(begin + count));
+}
+
+const std::string kReduce = "all_reduce sum of #0 \"x\" into #1, 64 bytes of fp32, over tensor, ranks 0 1";
+const std::string kGather = "all_gather of #1 \"y\" into #2, 64 bytes of fp32, over data, ranks ";
+const std::string kReduceBack = "all_reduce sum of #0 \"x\" into #3, 64 bytes of fp32, over tensor, ranks 0 1";
+
+}  // namespace
+
+TEST(VerifyRanks, AWholeProgram) {
+  EXPECT_EQ(error_after([](Program&) {}), "");
+  EXPECT_EQ(error_of_all([](Program&) {}), "");
+}
+
+TEST(VerifyRanks, ACollectiveThatOneRankDoesNotReach) {
+  // Every micro-batch is damaged; the first is named. Rank 1 has gone on meanwhile, as far as others came.
+  EXPECT_EQ(error_after([](Program& p) { erase(of(p, 0), 0, 2); }),
+            "train: rank 0 at instruction 0 of forward, micro-batch 0 (" + kReduce +
+                ") waits for rank 1, which is at instruction 0 of backward, micro-batch 0 (" + kReduceBack + ")");
+  EXPECT_EQ(error_after([](Program& p) { erase(of(p, 0), 2, 2); }),
+            "train: rank 3 at instruction 2 of forward, micro-batch 0 (" + kGather +
+                "1 3) waits for rank 1, which is at instruction 0 of backward, micro-batch 1 (" + kReduceBack + ")");
+  EXPECT_EQ(error_after([](Program& p) { p.lists[0].calls.pop_back(); }),
+            "train: rank 0 at instruction 0 of backward, micro-batch 1 (" + kReduceBack +
+                ") waits for rank 1, which has ended");
+  EXPECT_EQ(error_after([](Program& p) { p.lists[0].calls.erase(p.lists[0].calls.begin() + 1); }),
+            "train: rank 0 at instruction 0 of backward, micro-batch 0 (" + kReduceBack +
+                ") waits for rank 1, which is at instruction 0 of forward, micro-batch 1 (" + kReduce + ")");
+}
+
+TEST(VerifyRanks, OperationsThatAreNotTheSame) {
+  const std::string begin = "train: rank 0 at instruction 0 of forward, micro-batch 0 (" + kReduce +
+                            ") waits for rank 1, which is at instruction 0 of forward, micro-batch 0 (";
+  // Sizes, dtypes, names, reductions, kinds, groups.
+  EXPECT_EQ(error_after([](Program& p) {
+              for (BufferId b : {0, 1, 3}) p.buffer(b).type.shape = {{"n", 8}};
+              p.buffer(2).type.shape = {{"n", 16}};
+            }),
+            begin + "all_reduce sum of #0 \"x\" into #1, 32 bytes of fp32, over tensor, ranks 0 1)");
+  EXPECT_EQ(error_after([](Program& p) {
+              for (Buffer& b : p.buffers) b.type.dtype = DType::i32;
+            }),
+            begin + "all_reduce sum of #0 \"x\" into #1, 64 bytes of int32, over tensor, ranks 0 1)");
+  EXPECT_EQ(error_after([](Program& p) { p.buffer(0).name = "v"; }),
+            begin + "all_reduce sum of #0 \"v\" into #1, 64 bytes of fp32, over tensor, ranks 0 1)");
+  EXPECT_EQ(error_after([](Program& p) {
+              for (size_t i : {0u, 1u}) of(p, 0)[i].reduction = "max";
+            }),
+            begin + "all_reduce max of #0 \"x\" into #1, 64 bytes of fp32, over tensor, ranks 0 1)");
+  EXPECT_EQ(error_after([](Program& p) {
+              for (size_t i : {0u, 1u}) of(p, 0)[i].kernel = "shift";
+            }),
+            begin + "shift of #0 \"x\" into #1, 64 bytes of fp32, over tensor, ranks 0 1)");
+  EXPECT_EQ(error_after([](Program& p) {
+              for (size_t i : {0u, 1u}) of(p, 0)[i].group = {kData};
+            }),
+            begin + "all_reduce sum of #0 \"x\" into #1, 64 bytes of fp32, over data, ranks 1 3)");
+  // The buffers of one program are told apart by more than name and size.
+  EXPECT_EQ(error_after([](Program& p) {
+              for (size_t i : {0u, 1u}) of(p, 0)[i].outs = {3};
+              for (size_t i : {2u, 3u}) of(p, 0)[i].ins = {3};
+            }),
+            begin + kReduceBack + ")");
+  // The same operations of another micro-batch.
+  EXPECT_EQ(error_after([](Program& p) {
+              for (Call& c : p.lists[0].calls) c.micro_batch = 1 - c.micro_batch;
+            }),
+            begin.substr(0, begin.find("micro-batch 0 (", 80)) + "micro-batch 1 (" + kReduce + ")");
+}
+
+TEST(VerifyRanks, TheOrderOfOperations) {
+  // Two of one group.
+  const auto three = [](Program& p) {
+    of(p, 0) = {of(p, 0)[0], of(p, 0)[1], of(p, 1)[0], of(p, 1)[1]};
+    p.lists[0].calls = {{0, 0}};
+  };
+  const auto exchange = [&](Program& p) {
+    three(p);
+    std::swap(of(p, 0)[0], of(p, 0)[2]);
+    std::swap(of(p, 0)[1], of(p, 0)[3]);
+  };
+  std::vector<Program> programs(4, whole());
+  for (Program& p : programs) three(p);
+  EXPECT_EQ(error_of(programs), "");
+  exchange(programs[1] = whole());
+  EXPECT_EQ(error_of(programs), "train: rank 0 at instruction 0 of forward, micro-batch 0 (" + kReduce +
+                                    ") waits for rank 1, which is at instruction 0 of forward, micro-batch 0 (" +
+                                    kReduceBack + ")");
+
+  // Two of different groups, which use nothing of each other.
+  const auto apart = [](Program& p) {
+    for (size_t i : {2u, 3u}) of(p, 0)[i].ins = {3};
+    p.lists[0].calls = {{0, 0}};
+  };
+  const auto turned = [&](Program& p) {
+    apart(p);
+    std::rotate(of(p, 0).begin(), of(p, 0).begin() + 2, of(p, 0).end());
+  };
+  for (Program& p : programs) apart(p = whole());
+  turned(programs[1] = whole());
+  EXPECT_EQ(error_of(programs), "");  // the others of each group come in time
+  turned(programs[2] = whole());
+  // 0 is at tensor with 1, 1 at data with 3, 3 at tensor with 2, 2 at data with 0.
+  EXPECT_EQ(error_of(programs),
+            "train: rank 0 at instruction 0 of forward, micro-batch 0 (" + kReduce +
+                ") waits for rank 1, which is at instruction 0 of forward, micro-batch 0 (all_gather of #3 \"w\" into "
+                "#2, 64 bytes of fp32, over data, ranks 1 3)");
+}
+
+TEST(VerifyRanks, Messages) {
+  // Ranks 0 and 1 send x to the ranks of the second data place, where it is received as x.
+  std::vector<Program> programs(4, whole());
+  const Instruction send = message("send", 0, kData, 1, 5), receive = message("receive", 0, kData, 0, 5);
+  for (size_t rank = 0; rank < 4; ++rank) {
+    const Instruction& i = rank < 2 ? send : receive;
+    of(programs[rank], 0) = {i, wait(i)};
+    programs[rank].buffer(0).input = "";
+    programs[rank].lists[0].calls = {{0, 0}, {0, 1}};
+  }
+  EXPECT_EQ(error_of(programs), "");
+  const auto without = [&](size_t rank, const Change& change) {
+    std::vector<Program> damaged = programs;
+    change(damaged[rank]);
+    return error_of(std::move(damaged));
+  };
+  const std::string sends =
+      "train: rank 0 at instruction 0 of forward, micro-batch 0 (send of #0 \"x\", 64 bytes of "
+      "fp32, over data, to rank 2) waits for rank 2, which ";
+  const std::string receives =
+      "train: rank 2 at instruction 0 of forward, micro-batch 0 (receive of #0 \"x\", 64 "
+      "bytes of fp32, over data, from rank 0) waits for rank 0, which ";
+  EXPECT_EQ(without(2, [](Program& p) { of(p, 0).clear(); }), sends + "has ended");
+  EXPECT_EQ(without(0, [](Program& p) { of(p, 0).clear(); }), receives + "has ended");
+  EXPECT_EQ(without(2,
+                    [](Program& p) {
+                      p.buffer(0).type.shape = {{"n", 8}};
+                    }),
+            sends +
+                "is at instruction 0 of forward, micro-batch 0 (receive of #0 \"x\", 32 bytes of fp32, over data, "
+                "from rank 0)");
+  EXPECT_EQ(without(2, [](Program& p) { of(p, 0)[0].peer = of(p, 0)[1].peer = 1; }),
+            sends +
+                "is at instruction 0 of forward, micro-batch 0 (receive of #0 \"x\", 64 bytes of fp32, over data, "
+                "from rank 2)");
+  EXPECT_EQ(without(0, [](Program& p) { p.lists[0].calls.erase(p.lists[0].calls.begin()); }),
+            "train: rank 0 at instruction 0 of forward, micro-batch 1 (send of #0 \"x\", 64 bytes of fp32, over data, "
+            "to rank 2) waits for rank 2, which is at instruction 0 of forward, micro-batch 0 (receive of #0 \"x\", 64 "
+            "bytes of fp32, over data, from rank 0)");
+  // Both send first: neither ends before the other receives.
+  for (size_t rank = 0; rank < 4; ++rank) {
+    const Instruction out = message("send", 0, kData, rank < 2 ? 1 : 0, 5),
+                      in = message("receive", 1, kData, rank < 2 ? 1 : 0, 6);
+    of(programs[rank], 0) = {out, wait(out), in, wait(in)};
+    programs[rank].buffer(1).name = "x";
+  }
+  EXPECT_EQ(error_of(programs), sends +
+                                    "is at instruction 0 of forward, micro-batch 0 (send of #0 \"x\", 64 bytes of "
+                                    "fp32, over data, to rank 0)");
+  // One program for all: all send, and none receives.
+  EXPECT_EQ(error_of_all([&](Program& p) {
+              of(p, 0) = {send, wait(send)};
+            }),
+            sends +
+                "is at instruction 0 of forward, micro-batch 0 (send of #0 \"x\", 64 bytes of fp32, over data, to "
+                "rank 2)");
+}
+
+TEST(VerifyRanks, GroupsAreMadeInOneOrder) {
+  // Ranks 0 and 1 use tensor first, 2 and 3 data; no list calls what would show it.
+  std::vector<Program> programs(4, whole());
+  for (Program& p : programs) p.lists[0].calls.clear();
+  for (size_t rank : {1u, 2u}) std::swap(programs[rank].bodies[0].instructions, programs[rank].bodies[1].instructions);
+  for (size_t rank : {1u, 2u}) erase(of(programs[rank], 0), 0, 2);
+  for (size_t rank : {1u, 2u})
+    std::rotate(of(programs[rank], 1).begin(), of(programs[rank], 1).begin() + 2, of(programs[rank], 1).end());
+  EXPECT_EQ(error_of(programs),
+            "groups: rank 0 at instruction 0 of forward (the first over tensor, ranks 0 1) waits for rank 1, which is "
+            "at instruction 0 of backward (the first over data, ranks 1 3)");
+}
+
+TEST(VerifyRanks, ProgramsThatDoNotBelongTogether) {
+  EXPECT_EQ(error_of({whole(), whole()}), "2 programs for 4 ranks");
+  EXPECT_EQ(error_of({}), "no program");
+  EXPECT_EQ(error_after([](Program& p) { p.mesh = mesh::Mesh({{.name = "data", .size = 4}}); }),
+            "rank 1 has the mesh data=4, and rank 0 data=2 tensor=2");
+  EXPECT_EQ(error_after([](Program& p) { p.lists[0].name = "evaluate"; }), "rank 1 has no list \"train\"");
+  EXPECT_EQ(error_after([](Program& p) { p.lists.push_back({.name = "evaluate", .calls = {}}); }),
+            "rank 1 has 2 lists, and rank 0 1");
+  // A call that does not communicate, and so would not be missed.
+  std::vector<Program> programs(4, whole());
+  for (Program& p : programs) {
+    p.bodies.push_back({.name = "quiet", .instructions = {}});
+    p.lists[0].calls.push_back({2, -1});
+  }
+  programs[3].lists[0].calls.pop_back();
+  EXPECT_EQ(error_of(programs), "train: call 4 of rank 3 is nothing, and of rank 0, which has the same buffers, quiet");
+}
+
+// Damage that one rank alone shows.
+TEST(VerifyCommunication, Waits) {
+  const std::string first = "train: rank 0 at instruction 0 of forward (" + kReduce + ")";
+  const std::string gather = kGather + "0 2";
+  EXPECT_EQ(error_of_all([](Program& p) { erase(of(p, 0), 3, 1); }),
+            "train: rank 0 at instruction 2 of forward (" + gather + ") never waits for it");
+  EXPECT_EQ(error_of_all([](Program& p) { erase(of(p, 0), 1, 1); }),
+            "train: rank 0 at instruction 1 of forward (" + gather + ") reads #1 \"y\", which instruction 0 (" +
+                kReduce + ") still makes");
+  EXPECT_EQ(error_of_all([](Program& p) { erase(of(p, 0), 0, 1); }),
+            "train: rank 0 at instruction 0 of forward (" + kReduce + ") waits for what was not started");
+  EXPECT_EQ(error_of_all([](Program& p) { std::swap(of(p, 0)[0], of(p, 0)[1]); }),
+            first + " waits for what was not started");
+  EXPECT_EQ(
+      error_of_all([](Program& p) { of(p, 0)[3] = of(p, 0)[1]; }),
+      "train: rank 0 at instruction 3 of forward (" + kReduce + ") waits for instruction 0, as instruction 1 did");
+  EXPECT_EQ(error_of_all([](Program& p) { of(p, 0)[3].event = 0; }),
+            "train: rank 0 at instruction 3 of forward (" + gather + ") waits for instruction 0, which is " + kReduce);
+  EXPECT_EQ(error_of_all([](Program& p) { of(p, 0)[2].event = of(p, 0)[3].event = 0; }),
+            "train: rank 0 at instruction 2 of forward (" + gather + "): it has the event 0 of instruction 0");
+  EXPECT_EQ(error_of_all([](Program& p) { of(p, 0)[0].event = -1; }), first + ": it has no event");
+}
+
+TEST(VerifyCommunication, OperandsUnderWay) {
+  const auto between = [](std::vector<BufferId> ins, std::vector<BufferId> outs, BufferId workspace) {
+    return error_of_all([&](Program& p) {
+      Instruction i = {.kernel = "add", .ins = ins, .outs = outs, .attributes = {}, .phase = "forward"};
+      i.workspace = workspace;
+      of(p, 0).insert(of(p, 0).begin() + 1, i);
+    });
+  };
+  const std::string begin = "train: rank 0 at instruction 1 of forward (add) ",
+                    end = ", which instruction 0 (" + kReduce + ") ";
+  EXPECT_EQ(between({0}, {3}, kNoBuffer), "");
+  EXPECT_EQ(between({1}, {3}, kNoBuffer), begin + "reads #1 \"y\"" + end + "still makes");
+  EXPECT_EQ(between({0}, {1}, kNoBuffer), begin + "writes #1 \"y\"" + end + "still makes");
+  EXPECT_EQ(between({3}, {0}, kNoBuffer), begin + "writes #0 \"x\"" + end + "still reads");
+  EXPECT_EQ(between({3}, {2}, 1), begin + "writes #1 \"y\"" + end + "still makes");
+}
+
+TEST(VerifyCommunication, KindsAndSizes) {
+  const std::string first = "train: rank 0 at instruction 0 of forward (" + kReduce + ")";
+  const auto changed = [](size_t at, const std::function<void(Program&, Instruction&)>& change) {
+    return error_of_all([&](Program& p) { change(p, of(p, 0)[at]); });
+  };
+  EXPECT_EQ(changed(0, [](Program&, Instruction& i) { i.kernel = "broadcast"; }),
+            "train: rank 0 at instruction 0 of forward (broadcast of #0 \"x\" into #1, 64 bytes of fp32, over tensor, "
+            "ranks 0 "
+            "1): there is no such collective");
+  EXPECT_EQ(
+      changed(0, [](Program&, Instruction& i) { i.group.clear(); }),
+      "train: rank 0 at instruction 0 of forward (all_reduce sum of #0 \"x\" into #1, 64 bytes of fp32, over nothing, "
+      "ranks 0): it has no group");
+  EXPECT_EQ(changed(0, [](Program&, Instruction& i) { i.reduction = "min"; }),
+            "train: rank 0 at instruction 0 of forward (all_reduce min of #0 \"x\" into #1, 64 bytes of fp32, over "
+            "tensor, ranks "
+            "0 1): no reduction \"min\"");
+  EXPECT_EQ(changed(0, [](Program&, Instruction& i) { i.peer = 1; }), first + ": it has peer 1 of 2 places");
+  EXPECT_EQ(changed(0, [](Program&, Instruction& i) { i.outs = {1, 3}; }), first + ": it has 1 inputs and 2 outputs");
+  EXPECT_EQ(changed(0, [](Program&, Instruction& i) { i = message("send", 0, kTensor, 2, 0); }),
+            "train: rank 0 at instruction 0 of forward (send of #0 \"x\", 64 bytes of fp32, over tensor, place 2): it "
+            "has peer 2 of "
+            "2 places");
+  EXPECT_EQ(changed(0, [](Program& p, Instruction&) { p.buffer(1).type.dtype = DType::i32; }),
+            first + ": fp32 becomes int32");
+  EXPECT_EQ(changed(0,
+                    [](Program& p, Instruction&) {
+                      p.buffer(1).type.shape = {{"n", 15}};
+                    }),
+            first + ": 16 elements become 15 instead of 16");
+  EXPECT_EQ(changed(2,
+                    [](Program& p, Instruction&) {
+                      p.buffer(2).type.shape = {{"n", 31}};
+                    }),
+            "train: rank 0 at instruction 2 of forward (" + kGather + "0 2): 16 elements become 31 instead of 32");
+  EXPECT_EQ(changed(0,
+                    [](Program& p, Instruction& i) {
+                      i.kernel = "reduce_scatter";
+                      p.buffer(0).type.shape = {{"n", 15}};
+                    }),
+            "train: rank 0 at instruction 0 of forward (reduce_scatter sum of #0 \"x\" into #1, 60 bytes of fp32, over "
+            "tensor, "
+            "ranks 0 1): 15 elements are not 2 equal parts");
+  // In place: the whole of an all_reduce, the own part of a gather, nothing of an all_to_all.
+  EXPECT_EQ(error_of_all([](Program& p) { p.buffer(1).offset = 0; }), "");
+  EXPECT_EQ(changed(0, [](Program& p, Instruction&) { p.buffer(1).offset = 32; }),
+            first + ": on rank 0, what it makes lies over what it reads");
+  const auto own_part = [](Program& p, mesh::Factor f) {
+    p.buffer(1).same_as = 2;
+    p.buffer(1).part = {f};
+  };
+  EXPECT_EQ(error_of_all([&](Program& p) { own_part(p, kData); }), "");
+  EXPECT_EQ(error_of_all([&](Program& p) { own_part(p, kTensor); }),
+            "train: rank 0 at instruction 2 of forward (" + kGather +
+                "0 2): on rank 2, what it makes lies over what it reads");
+  EXPECT_EQ(error_of_all([](Program& p) {
+              p.buffer(1).offset = 0;
+              for (size_t i : {0u, 1u}) of(p, 0)[i].kernel = "all_to_all";
+            }),
+            "train: rank 0 at instruction 0 of forward (all_to_all of #0 \"x\" into #1, 64 bytes of fp32, over tensor, "
+            "ranks 0 "
+            "1): what it makes lies over what it reads");
+}
+
+// 1,024 ranks: all alike, and one that has a program of its own.
+TEST(VerifyRanks, ManyRanks) {
+  Program p = whole();
+  p.mesh = mesh::Mesh({{.name = "data", .size = 32}, {.name = "tensor", .size = 32}});
+  const Instruction a = start("all_reduce", 0, 1, 0, 0), b = start("all_reduce", 0, 3, 5, 1);
+  std::vector<Instruction>& list = of(p, 0);
+  list.clear();
+  for (int i = 0; i < 500; ++i) {
+    for (Instruction one : {a, b}) {
+      one.event = static_cast<int>(list.size());
+      one.group =
+          one.group[0] == 0 ? std::vector<mesh::Factor>{0, 1, 2, 3, 4} : std::vector<mesh::Factor>{5, 6, 7, 8, 9};
+      list.push_back(one);
+      list.push_back(wait(one));
+    }
+  }
+  p.lists[0].calls = {{0, 0}, {0, 1}};
+  verify_ranks(p);
+  std::vector<const Program*> programs(1024, &p);
+  Program other = p;
+  programs[77] = &other;
+  verify_ranks(programs);
+  erase(of(other, 0), 1998, 2);
+  try {
+    verify_ranks(programs);
+    FAIL();
+  } catch (const base::InternalError& e) {
+    const std::string reduce =
+        "(all_reduce sum of #0 \"x\" into #3, 64 bytes of fp32, over tensor, ranks 64 65 66 ... 95 (32 ranks))";
+    EXPECT_EQ(e.what(), "[verify] internal error: train: rank 64 at instruction 1998 of forward, micro-batch 0 " +
+                            reduce + " waits for rank 77, which is at instruction 2 of forward, micro-batch 1 " +
+                            reduce);
+  }
+}
+
+}  // namespace kintsugi::program
