@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <set>
 
+#include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/checkpoint/open.h"
 #include "kintsugi/checkpoint/scratch_test.h"
 #include "kintsugi/checkpoint/states.h"
@@ -35,8 +36,9 @@ config::Settings model_of(const std::string& family, const std::string& dtype, c
 
 // The ranks of a model in a layout.
 struct Ranks {
+  explicit Ranks(const config::Settings& settings) : s(settings), run(s) {}
   Ranks(const std::string& family, const std::string& dtype, const std::string& layout)
-      : s(model_of(family, dtype, layout)), run(s) {}
+      : Ranks(model_of(family, dtype, layout)) {}
 
   double step(int64_t number) {
     run.step(number, 1e-2, [&](int64_t m, train::WholeBatch& batch) { draw_batch(s, number, m, batch); });
@@ -295,14 +297,35 @@ TEST(CheckpointLayouts, Rank0ThatCannotFinishEndsTheSaveForAll) {
   EXPECT_TRUE(fs::is_empty(scratch.path()));
 }
 
+TEST(CheckpointLayouts, ARankThatDiesWhileOthersWrite) {
+  ScratchFolder scratch;
+  Ranks run("gpt", "fp32", "data=2 tensor=2");
+  const auto save = [&](run::Executor& executor, comm::Communicator& all) {
+    Meddling meddling(all, [&] {
+      if (all.rank() == 1) throw base::InternalError("test", "gone");
+    });
+    checkpoint::save_states(executor, meddling, scratch.path(), 2, {});
+  };
+  EXPECT_THROW(run.on_ranks(save), base::InternalError);  // of the rank; the others have ended too
+  EXPECT_TRUE(checkpoint::list(scratch.path()).empty());
+  run.save(scratch.path(), 2);
+  EXPECT_EQ(std::distance(fs::directory_iterator(scratch.path()), {}), 1);
+}
+
 TEST(CheckpointLayouts, ErrorsOfLoading) {
   ScratchFolder scratch;
   Ranks run("gpt", "fp32", "data=2 tensor=2");
   const fs::path folder = run.save(scratch.path(), 1);
-  Ranks untied("llama", "fp32", "data=3 zero=1");
-  const auto missing = untied.load(folder);
-  for (const std::string& error : missing) EXPECT_EQ(error, missing[0]);
-  EXPECT_TRUE(missing[0].starts_with("[checkpoint] \"" + folder.string() + "\" has no tensor \"")) << missing[0];
+  const std::string shown = "[checkpoint] \"" + folder.string() + "\"";
+  Ranks other("llama", "fp32", "data=3 zero=1");
+  EXPECT_EQ(other.load(folder),
+            other.same(shown + " has no tensor \"layer0.ffn.gate.weight\"; the nearest is \"layer0.ffn.down.weight\""));
+  config::Settings wider = run.s;
+  wider.model.vocab = 66;
+  Ranks misshaped(wider);
+  EXPECT_EQ(misshaped.load(folder),
+            misshaped.same(shown + " holds embedding.table [vocab:65 embed:24], the model needs [vocab:66 embed:24]: "
+                                   "[model] must be that of the checkpoint"));
 
   // Each rank reads no more than its own part; a bit in a part of another is an error of all the same.
   const fs::path file = folder / "rank_00003.safetensors";

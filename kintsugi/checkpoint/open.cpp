@@ -42,7 +42,6 @@ std::unique_ptr<CheckpointReader> open_newest_whole(const fs::path& run_folder, 
 std::unique_ptr<CheckpointReader> open_checkpoint(const fs::path& path, comm::Communicator& all) {
   bool is_checkpoint = false;
   together(all, [&] {
-    if (all.rank() != 0) return;
     std::error_code error;
     is_checkpoint = fs::exists(path / kIndexFile, error);
     if (!is_checkpoint && !fs::is_directory(path, error))

@@ -1,5 +1,6 @@
 #include "kintsugi/checkpoint/writer.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <type_traits>
 #include <utility>
@@ -17,6 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kWhere = "checkpoint";
+constexpr size_t kChunk = size_t{1} << 20;  // what is summed and copied at a time, however large a tensor is
 
 // Runs f; a UserError in it is told as what it means for the save.
 template <typename F>
@@ -120,9 +122,13 @@ void CheckpointWriter::write_file() {
     Checksum checksum;
     uint64_t bytes = 0;
     added_[i].source([&](std::span<const std::byte> span) {
-      checksum.add(span);
       bytes += span.size();
-      file.write(span);
+      while (!span.empty()) {
+        const std::span<const std::byte> some = span.first(std::min(span.size(), kChunk));
+        checksum.add(some);
+        file.write(some);
+        span = span.subspan(some.size());
+      }
     });
     base::require(bytes == tensors[i].bytes(), kWhere, "a piece of {} has {} bytes, {} are given", added_[i].name,
                   tensors[i].bytes(), bytes);
