@@ -1,5 +1,6 @@
 #include "app/program_of.h"
 
+#include "kintsugi/plan/check_plan.h"
 #include "kintsugi/train/build_program.h"
 #include "kintsugi/train/corpus.h"
 
@@ -10,6 +11,7 @@ void fill_vocab(config::Resolved& resolved) {
 }
 
 program::Program program_of(const config::Settings& settings, const lower::Dump& dump) {
+  plan::check_plan(plan::plan_from(settings.parallel), settings);
   return train::build_program(settings, *train::kernels_of(settings), dump);
 }
 

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/processor.h"
 #include "kintsugi/config/keys_help.h"
 #include "kintsugi/config/resolve.h"
+#include "kintsugi/train/worlds.h"
 
 namespace kintsugi::app {
 
@@ -16,6 +18,10 @@ std::shared_ptr<RunOptions> add_run_options(CLI::App& verb) {
   verb.add_option("run.toml", options->path, "The configuration of the run");
   verb.add_option("--set", options->sets, "Values over those of the file, as --set train.steps=100 model.layers=2")
       ->type_name("SECTION.KEY=VALUE");
+  verb.add_option_function<int64_t>(
+      "--ranks",
+      [options](int64_t n) { options->sets.insert(options->sets.begin(), fmt::format("parallel.ranks={}", n)); },
+      "As many ranks: [parallel] ranks");
   verb.footer("The keys of run.toml:\n\n" + config::keys_page());
   // `--set a.b=c run.toml`: --set takes all that follows, and the file is what has no "=".
   verb.parse_complete_callback([options] {
@@ -31,7 +37,8 @@ std::shared_ptr<RunOptions> add_run_options(CLI::App& verb) {
 
 config::Resolved read_run(const RunOptions& options) {
   if (options.path.empty()) throw base::UserError("kintsugi", "no configuration is named; run.toml is missing");
-  config::Resolved resolved = config::load(options.path, options.sets, base::usable_cores());
+  config::Resolved resolved = config::load(
+      options.path, options.sets, train::cores_of_all(base::usable_cores(), std::thread::hardware_concurrency()));
   for (const std::string& warning : resolved.warnings) fmt::print(stderr, "warning: {}\n", warning);
   return resolved;
 }

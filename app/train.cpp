@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <chrono>
+#include <thread>
+
 #include "app/run_options.h"
 #include "app/stop_signals.h"
 #include "app/terminal.h"
@@ -8,6 +11,7 @@
 #include "kintsugi/base/thread_team.h"
 #include "kintsugi/kernels/cpu/peak.h"
 #include "kintsugi/train/trainer.h"
+#include "kintsugi/train/worlds.h"
 
 namespace kintsugi::app {
 namespace {
@@ -35,6 +39,16 @@ class Terminal : public train::Observer {
   ProgressLine progress_;
 };
 
+// Ranks that are processes end together: each says what went wrong with it, rank 0 first, which ends the others.
+void end_all(std::span<const std::unique_ptr<comm::World>> worlds, const std::exception& error) {
+  if (worlds[0]->backend() == "threads" || worlds[0]->size() == 1) return;
+  const int rank = worlds[0]->rank();
+  const bool late = dynamic_cast<const comm::Timeout*>(&error) != nullptr;
+  if (rank != 0 && !late) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  fmt::print(stderr, "error: {}{}\n", rank == 0 ? "" : fmt::format("rank {}: ", rank), base::one_line(error.what()));
+  worlds[0]->abort(error.what());
+}
+
 void run(const RunOptions& options, bool resume) {
   train::TrainOptions train = {.config = read_run(options), .resume = resume, .stop = &StopSignals::count};
   {
@@ -44,8 +58,17 @@ void run(const RunOptions& options, bool resume) {
   const std::string folder = train.config.settings.train.folder;
   const StopSignals signals;
   Terminal terminal;
-  const train::Outcome outcome = train::train(std::move(train), terminal);
+  const auto worlds = train::make_worlds(train.config.settings);
+  const bool leads = worlds[0]->rank() == 0;
+  train::Outcome outcome;
+  try {
+    outcome = train::train(std::move(train), worlds, terminal);
+  } catch (const std::exception& e) {
+    end_all(worlds, e);
+    throw;
+  }
   terminal.finish();
+  if (!leads) return;
   if (outcome.best_validation_loss) fmt::print("best validation loss {:.4f}\n", *outcome.best_validation_loss);
   if (!outcome.checkpoint.empty()) fmt::print("checkpoint {}\n", outcome.checkpoint.string());
   if (outcome.finished) {

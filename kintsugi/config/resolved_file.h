@@ -15,5 +15,7 @@ std::string to_toml(const Resolved& resolved);
 // build may have made more of it (ranks, say), so it is not checked here. Keys that it lacks, because it is older, are
 // derived as they are now.
 Resolved load_saved(const std::filesystem::path& path);
+// The same of the text itself.
+Resolved saved_text(const std::string& toml);
 
 }  // namespace kintsugi::config

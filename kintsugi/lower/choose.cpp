@@ -38,7 +38,9 @@ class Chooser {
   Choice run() {
     pass_sums();
     Choice c;
-    splits_ = plan::by_rules(plan_, op_.row.rule_family(), dims_, taken_);
+    keep_shards();
+    Splits ruled = plan::by_rules(plan_, op_.row.rule_family(), dims_, taken_);
+    splits_.merge(ruled);
     keep_what_stands();
     pass_products();
     find_steps();
@@ -91,6 +93,15 @@ class Chooser {
       if (operands.empty() || operands.size() != op_.ins.size()) continue;
       passed_[f] = std::move(operands);
       taken_.push_back(f);
+    }
+  }
+
+  // The blocks of a bucket stay on their ranks: no rule speaks of `shard`.
+  void keep_shards() {
+    for (const auto& h : have_) {
+      if (!h || h->of("shard").empty() || splits_.contains("shard") || !splittable("shard")) continue;
+      splits_["shard"] = h->of("shard");
+      taken_.insert(taken_.end(), h->of("shard").begin(), h->of("shard").end());
     }
   }
 

@@ -110,7 +110,6 @@ class Executor {
   base::ThreadTeam& team_;
   int rank_ = 0;
   comm::World* world_ = nullptr;
-  std::map<std::vector<mesh::Factor>, std::unique_ptr<comm::Communicator>> groups_;
   struct Running {
     comm::Event first, second;  // the second of a shift
   };
@@ -122,6 +121,7 @@ class Executor {
   };
   std::vector<Input> inputs_;
   Arena arena_;
+  std::map<std::vector<mesh::Factor>, std::unique_ptr<comm::Communicator>> groups_;  // go before the memory goes
   std::vector<std::vector<Bound>> bound_;  // by body
 };
 

@@ -19,8 +19,8 @@ struct Corpus {
 };
 
 // Opens what [data] names, fills model.vocab from the tokenizer beside it, and checks that every token has a row in the
-// vocabulary and that one tokenizer made all files, as far as it is known. UserError for anything that is damaged or does
-// not fit.
+// vocabulary and that one tokenizer made all files, as far as it is known. UserError for anything that is damaged or
+// does not fit.
 Corpus open_corpus(config::Resolved& resolved);
 
 }  // namespace kintsugi::train

@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <vector>
+
+#include "kintsugi/program/state_runs.h"
 
 namespace kintsugi::train {
 namespace {
@@ -16,34 +21,58 @@ bool finite(const tensor::View& view) {
   });
 }
 
-struct Found {};
+// The elements of a state that this rank holds.
+bool finite(const run::Executor& executor, const program::StateInfo& s) {
+  const tensor::View view = executor.view(s.buffer);
+  bool all = true;
+  tensor::dispatch(view.dtype(), [&]<typename T>(T) {
+    const T* x = reinterpret_cast<const T*>(view.data);
+    program::for_each_run(executor.program(), s, executor.rank(), [&](const program::Run& run) {
+      for (int64_t i = run.at; all && i < run.at + run.count; ++i)
+        all = std::isfinite(static_cast<tensor::arithmetic_t<T>>(x[i]));
+    });
+  });
+  return all;
+}
 
 }  // namespace
 
-std::string find_bad(run::Executor& executor, kernels::Numbers numbers, const std::function<void(int64_t)>& fill) {
+std::string find_bad(run::Executor& executor, comm::Communicator& all, kernels::Numbers numbers,
+                     const std::function<void(int64_t)>& fill) {
   const program::Program& p = executor.program();
-  for (const program::StateInfo& s : p.states)
-    if ((s.kind == "weight" || s.kind == "optimizer") && !finite(executor.view(s.buffer)))
-      return fmt::format("{} {}, before the step", s.kind, s.name);
+  constexpr int64_t kNever = INT64_MAX;
+  int64_t when = kNever, now = 0, micro_batch = 0;
   std::string found;
-  int64_t micro_batch = 0;
+  for (const program::StateInfo& s : p.states)
+    if (when == kNever && (s.kind == "weight" || s.kind == "optimizer") && !finite(executor, s)) {
+      when = 0;
+      found = fmt::format("{} {}, before the step", s.kind, s.name);
+    }
+  // Every rank runs to the end: others wait for its part.
   executor.watch = [&](const program::Body&, const program::Instruction& i) {
+    ++now;
+    if (when != kNever) return;
     for (program::BufferId b : i.outs) {
       if (finite(executor.view(b))) continue;
+      when = now;
       found = fmt::format("layer {}, {}: {} makes {} of micro-batch {}", i.layer, i.phase, i.kernel, p.buffer(b).name,
                           micro_batch);
-      throw Found();
+      return;
     }
   };
-  try {
-    executor.run("train", numbers, [&](int64_t m) {
-      micro_batch = m;
-      fill(m);
-    });
-  } catch (const Found&) {
-  }
+  executor.run("train", numbers, [&](int64_t m) {
+    micro_batch = m;
+    fill(m);
+  });
   executor.watch = nullptr;
-  return found;
+  std::vector<int64_t> times(static_cast<size_t>(all.size()));
+  all.wait(all.all_gather(std::as_bytes(std::span(&when, 1)), std::as_writable_bytes(std::span(times))));
+  const auto first = std::min_element(times.begin(), times.end());
+  if (*first == kNever) return "";
+  std::array<char, 512> text = {};
+  if (all.rank() == first - times.begin()) found.copy(text.data(), text.size() - 1);
+  all.wait(all.broadcast(std::as_writable_bytes(std::span(text)), static_cast<int>(first - times.begin())));
+  return text.data();
 }
 
 }  // namespace kintsugi::train

@@ -13,9 +13,12 @@ namespace kintsugi::train {
 
 LayoutRun::LayoutRun(const config::Settings& settings, std::optional<plan::Plan> plan)
     : settings_(settings), kernels_(kernels_of(settings)) {
-  const program::Program program = build_program(settings_, *kernels_, plan ? *plan : plan::plan_from(settings_.parallel));
+  const program::Program program =
+      build_program(settings_, *kernels_, plan ? *plan : plan::plan_from(settings_.parallel));
   const auto ranks = static_cast<int>(program.mesh.ranks());
-  worlds_ = comm::thread_worlds(ranks, {.time_limit = std::chrono::milliseconds(static_cast<int64_t>(1000 * settings_.parallel.timeout_seconds))});
+  worlds_ = comm::thread_worlds(
+      ranks,
+      {.time_limit = std::chrono::milliseconds(static_cast<int64_t>(1000 * settings_.parallel.timeout_seconds))});
   teams_.resize(static_cast<size_t>(ranks));
   executors_.resize(static_cast<size_t>(ranks));
   comm::run_ranks(worlds_, [&](comm::World& world) {

@@ -1,23 +1,32 @@
 #include "kintsugi/train/trainer.h"
 
+#include <fmt/ranges.h>
+
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
+#include "kintsugi/base/bind.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
+#include "kintsugi/base/processor.h"
 #include "kintsugi/checkpoint/folder.h"
+#include "kintsugi/checkpoint/open.h"
 #include "kintsugi/checkpoint/states.h"
+#include "kintsugi/comm/run_ranks.h"
 #include "kintsugi/config/resolved_file.h"
 #include "kintsugi/data/loader.h"
 #include "kintsugi/models/step.h"
+#include "kintsugi/plan/check_plan.h"
+#include "kintsugi/program/print.h"
 #include "kintsugi/run/evaluate_pass.h"
 #include "kintsugi/train/build_program.h"
 #include "kintsugi/train/corpus.h"
 #include "kintsugi/train/find_bad.h"
 #include "kintsugi/train/learning_rate.h"
 #include "kintsugi/train/run_folder.h"
+#include "kintsugi/train/worlds.h"
 
 namespace kintsugi::train {
 namespace {
@@ -28,84 +37,140 @@ double seconds_since(Clock::time_point t) {
   return std::chrono::duration<double>(Clock::now() - t).count();
 }
 
-class Trainer {
+// One rank of a run.
+class RankTrainer {
  public:
-  Trainer(TrainOptions options, Observer& observer)
+  // `folder`: of rank 0 alone.
+  RankTrainer(TrainOptions options, RunFolder* folder, comm::World& world, Observer* observer)
       : options_(std::move(options)),
         observer_(observer),
-        folder_(options_.config, options_.resume),
+        folder_(folder),
+        path_(options_.config.settings.train.folder),
+        world_(world),
+        all_(everyone(world)),
         corpus_(open_corpus(options_.config)),
         s_(options_.config.settings),
         kernels_(kernels_of(s_)),
         team_(static_cast<int>(s_.parallel.threads)),
-        executor_(build_program(s_, *kernels_), *kernels_, team_),
-        step_flops_(executor_.program().flops("train")),
-        train_in_(inputs("train")),
-        evaluate_in_(inputs("evaluate")),
-        share_{.global_batch = s_.train.global_batch, .micro_batch = s_.train.micro_batch, .ranks = s_.parallel.ranks} {
+        executor_(checked_program(), *kernels_, team_, &world),
+        step_flops_(executor_.program().flops("train") * world.size()),
+        pass_rows_(s_.train.micro_batch * s_.parallel.data),
+        train_rows_(executor_.input_rows("train")),
+        evaluate_rows_(executor_.input_rows("evaluate")) {
+    bind_threads();
   }
 
   Outcome run() {
     begin();
-    folder_.save_config(options_.config);
-    MetricsFile metrics(folder_.metrics(), step_);
+    std::optional<MetricsFile> metrics;
+    if (folder_) {
+      folder_->save_config(options_.config);
+      metrics.emplace(folder_->metrics(), step_);
+    }
     outcome_.step = step_;
     if (step_ >= s_.train.steps)
-      observer_.note(
-          fmt::format("nothing to do: {} of {} steps are done; a larger train.steps goes on", step_, s_.train.steps));
-    if (step_ < s_.train.steps) loop(metrics);
+      note(fmt::format("nothing to do: {} of {} steps are done; a larger train.steps goes on", step_, s_.train.steps));
+    if (step_ < s_.train.steps) loop(metrics ? &*metrics : nullptr);
     outcome_.finished = step_ >= s_.train.steps;
     return outcome_;
   }
 
  private:
-  struct Inputs {
-    tensor::View tokens, labels, starts;  // int32 [batch seq]; starts has no data where there is no such input
-  };
-
-  Inputs inputs(std::string_view list) {
-    Inputs in = {executor_.input(list, "tokens"), executor_.input(list, "labels"), {}};
-    if (executor_.has_input(list, "starts")) in.starts = executor_.input(list, "starts");
-    return in;
+  static std::unique_ptr<comm::Communicator> everyone(comm::World& world) {
+    std::vector<int> ranks(static_cast<size_t>(world.size()));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    return world.group(ranks);
   }
 
-  static data::BatchView batch_view(const Inputs& in) {
-    return {in.tokens.as<int32_t>(), in.labels.as<int32_t>(),
-            in.starts.data ? in.starts.as<int32_t>() : std::span<int32_t>()};
+  void note(const std::string& line) {
+    if (observer_) observer_->note(line);
+  }
+
+  // The program, when all ranks have the same; else they would wait for each other.
+  program::Program checked_program() {
+    plan::check_plan(plan::plan_from(s_.parallel), s_);
+    program::Program program = build_program(s_, *kernels_);
+    require_same(*all_, "configuration", config::to_toml(options_.config));
+    require_same(*all_, "processor", fmt::format("{}", fmt::join(base::this_processor().units, " ")));
+    require_same(*all_, "program", program::print(program));
+    return program;
+  }
+
+  // Each thread of each rank of this process on a core of its own, where there are as many.
+  void bind_threads() {
+    if (!s_.parallel.bind || world_.backend() != "threads" || world_.size() * team_.size() > base::usable_cores())
+      return;
+    const std::vector<int> cores = base::cores_of_process();
+    team_.run(
+        [&](int thread) { base::bind_thread(cores[static_cast<size_t>(world_.rank() * team_.size() + thread)]); });
   }
 
   // Weights and optimizer state: from a checkpoint of this run, from another's weights, or from the seed.
   void begin() {
     executor_.initialize(s_.train.seed);
-    if (const auto best = checkpoint::read_best(folder_.path())) outcome_.best_validation_loss = best->validation_loss;
-    const auto newest = options_.resume ? checkpoint::newest_whole(folder_.path()) : std::nullopt;
-    if (options_.resume && !newest && !checkpoint::list(folder_.path()).empty())
+    if (const auto best = checkpoint::read_best(path_)) outcome_.best_validation_loss = best->validation_loss;
+    const auto newest = options_.resume ? checkpoint::open_newest_whole(path_, *all_) : nullptr;
+    if (options_.resume && !newest && !checkpoint::list(path_).empty())
       throw base::UserError(
           "train",
           "nothing to resume in \"{}\": each of its {} checkpoints is damaged; begin anew in another train.folder",
-          folder_.path().string(), checkpoint::list(folder_.path()).size());
+          path_.string(), checkpoint::list(path_).size());
     if (newest) {
-      const checkpoint::CheckpointReader reader(newest->folder);
-      checkpoint::load_states(executor_, reader, checkpoint::Load::everything);
+      const checkpoint::CheckpointReader& reader = *newest;
+      checkpoint::load_states(executor_, *all_, reader, checkpoint::Load::everything);
       step_ = reader.step();
       const auto state = nlohmann::json::parse(reader.state(), nullptr, false);
       tokens_ = state.is_object() ? state.value("tokens", int64_t{0}) : 0;
-      outcome_.checkpoint = newest->folder;
+      outcome_.checkpoint = reader.folder();
       // A kill after a save may have come before best.json.
       if (state.is_object() && state.contains("best_validation_loss"))
         set_best(state["best_validation_loss"].get<double>());
-      observer_.note(fmt::format("resumed at step {} from {}", step_, newest->folder.string()));
+      note(fmt::format("resumed at step {} from {}", step_, reader.folder().string()));
     } else if (!s_.train.init_from.empty()) {
       const std::filesystem::path from = checkpoint::find_checkpoint(s_.train.init_from);
-      checkpoint::load_states(executor_, checkpoint::CheckpointReader(from), checkpoint::Load::weights);
-      observer_.note(fmt::format("weights from {}", from.string()));
+      checkpoint::load_states(executor_, *all_, checkpoint::CheckpointReader(from), checkpoint::Load::weights);
+      note(fmt::format("weights from {}", from.string()));
     } else if (options_.resume) {
-      observer_.note("no checkpoint yet: from the beginning");
+      note("no checkpoint yet: from the beginning");
     }
   }
 
-  void loop(MetricsFile& metrics) {
+  // What the loader reads for this rank: its rows of each micro-batch where those are an even part, else all of them.
+  data::Share share() const {
+    const int64_t rows = train_rows_.last - train_rows_.first;
+    const bool even = rows > 0 && pass_rows_ % rows == 0 && train_rows_.first % rows == 0;
+    if (!even) return {.global_batch = s_.train.global_batch, .micro_batch = pass_rows_};
+    return {.global_batch = s_.train.global_batch,
+            .micro_batch = rows,
+            .ranks = pass_rows_ / rows,
+            .rank = train_rows_.first / rows};
+  }
+
+  // Hands a batch whose first row is row `first` of a micro-batch to the list's inputs.
+  void feed(std::string_view list, const data::BatchView& batch, int64_t first) {
+    executor_.set_input(list, "tokens", {batch.tokens, first, s_.train.sequence}, -1);
+    executor_.set_input(list, "labels", {batch.labels, first, s_.train.sequence}, -1);
+    if (!batch.document_starts.empty())
+      executor_.set_input(list, "starts", {batch.document_starts, first, s_.train.sequence}, 0);
+  }
+
+  // Room for the rows of one batch.
+  struct Batch {
+    std::vector<int32_t> tokens, labels, starts;
+    data::BatchView view;
+
+    Batch(int64_t rows, const config::Settings& s) {
+      const auto n = static_cast<size_t>(rows * s.train.sequence);
+      tokens.resize(n);
+      labels.resize(n);
+      if (s.data.reset_at_document) starts.resize(n);
+      view = {tokens, labels, starts};
+    }
+  };
+
+  void loop(MetricsFile* metrics) {
     const auto began = Clock::now();
+    share_ = share();
     data::Loader loader(*corpus_.train, {.share = share_,
                                          .first_step = static_cast<uint64_t>(step_),
                                          .end_step = static_cast<uint64_t>(s_.train.steps),
@@ -121,7 +186,7 @@ class Trainer {
       m.tokens = tokens_;
       m.tokens_per_second = static_cast<double>(step_tokens) / m.seconds;
       m.flops_per_second = step_flops_ / m.seconds;
-      if (options_.peak_flops > 0) m.peak_share = m.flops_per_second / options_.peak_flops;
+      if (options_.peak_flops > 0) m.peak_share = m.flops_per_second / (options_.peak_flops * world_.size());
       m.memory_bytes = executor_.allocated_bytes();
 
       const bool last = step_ >= s_.train.steps;
@@ -129,8 +194,8 @@ class Trainer {
       const bool evaluates =
           corpus_.validation && (last || (s_.train.evaluate_every > 0 && step_ % s_.train.evaluate_every == 0));
       if (evaluates) outcome_.validation_loss = m.validation_loss = validation_loss();
-      metrics.write(m);
-      observer_.step(m, s_.train.steps);
+      if (metrics) metrics->write(m);
+      if (observer_) observer_->step(m, s_.train.steps);
       const bool best = m.validation_loss && std::isfinite(*m.validation_loss) &&
                         (!outcome_.best_validation_loss || *m.validation_loss < *outcome_.best_validation_loss);
       if (last || !stop.empty() || best || (s_.checkpoint.every > 0 && step_ % s_.checkpoint.every == 0)) save(m, best);
@@ -144,14 +209,9 @@ class Trainer {
 
   Metrics one_step(data::Loader& loader) {
     kernels::Numbers numbers = {.seed = s_.train.seed, .step = step_, .learning_rate = learning_rate(s_.train, step_)};
-    const data::BatchView to = batch_view(train_in_);
     executor_.run("train", numbers, [&](int64_t m) {
-      const data::BatchView& from = loader.next().batch;
-      std::memcpy(to.tokens.data(), from.tokens.data(), from.tokens.size_bytes());
-      std::memcpy(to.labels.data(), from.labels.data(), from.labels.size_bytes());
-      if (!to.document_starts.empty())
-        std::memcpy(to.document_starts.data(), from.document_starts.data(), from.document_starts.size_bytes());
-      numbers.batch_offset = share_.place(m);
+      feed("train", loader.next().batch, share_.place(0));
+      numbers.batch_offset = m * pass_rows_;
     });
     Metrics metrics;
     metrics.loss = executor_.number(models::kLossSum) / executor_.number(models::kLossCount);
@@ -164,15 +224,17 @@ class Trainer {
   }
 
   [[noreturn]] void fail_not_finite(kernels::Numbers numbers, const Metrics& metrics) {
-    const std::string where = find_bad(executor_, numbers, [&](int64_t m) {
-      corpus_.train->fill(share_.first_sample(static_cast<uint64_t>(step_), m), batch_view(train_in_));
+    Batch batch(share_.micro_batch, s_);
+    const std::string where = find_bad(executor_, *all_, numbers, [&](int64_t m) {
+      corpus_.train->fill(share_.first_sample(static_cast<uint64_t>(step_), m), batch.view);
+      feed("train", batch.view, share_.place(0));
     });
     const std::string what = std::isfinite(metrics.loss) ? "gradient norm" : "loss";
     std::string next = "nothing was saved yet: try a smaller learning_rate";
     if (!outcome_.checkpoint.empty()) {
       // What was bad before the step is in the checkpoint of the step before.
       const bool saved =
-          where.ends_with("before the step") && outcome_.checkpoint == checkpoint::step_folder(folder_.path(), step_);
+          where.ends_with("before the step") && outcome_.checkpoint == checkpoint::step_folder(path_, step_);
       next = fmt::format("the newest checkpoint, {}, {}", outcome_.checkpoint.string(),
                          saved ? "holds it too: go on from an older one, or begin anew, with a smaller learning_rate"
                                : "is whole: try a smaller learning_rate");
@@ -182,12 +244,13 @@ class Trainer {
   }
 
   double validation_loss() {
-    const auto rows = s_.train.micro_batch;
-    const auto all = static_cast<int64_t>((corpus_.validation->num_samples() + static_cast<uint64_t>(rows) - 1) /
-                                          static_cast<uint64_t>(rows));
+    const auto rows = static_cast<uint64_t>(pass_rows_);
+    const auto all = static_cast<int64_t>((corpus_.validation->num_samples() + rows - 1) / rows);
     const int64_t batches = s_.train.evaluate_batches > 0 ? std::min(all, s_.train.evaluate_batches) : all;
+    Batch batch(evaluate_rows_.last - evaluate_rows_.first, s_);
     const run::LossSum loss = run::run_evaluation(executor_, batches, [&](int64_t i) {
-      corpus_.validation->fill(static_cast<uint64_t>(i * rows), batch_view(evaluate_in_));
+      corpus_.validation->fill(static_cast<uint64_t>(i * pass_rows_ + evaluate_rows_.first), batch.view);
+      feed("evaluate", batch.view, evaluate_rows_.first);
     });
     return loss.mean();
   }
@@ -196,46 +259,78 @@ class Trainer {
     nlohmann::ordered_json state = {{"next_step", step_}, {"tokens", tokens_}, {"seed", s_.train.seed}};
     if (best) state["best_validation_loss"] = *m.validation_loss;
     outcome_.checkpoint = checkpoint::save_states(
-        executor_, folder_.path(), step_,
+        executor_, *all_, path_, step_,
         {.state = state.dump(), .config = config::to_toml(options_.config), .tokenizer = corpus_.tokenizer_json});
     if (best) set_best(*m.validation_loss);
-    checkpoint::prune(folder_.path(), s_.checkpoint.keep);
+    if (folder_) checkpoint::prune(path_, s_.checkpoint.keep);
   }
 
   // The checkpoint of this step is the best so far.
   void set_best(double validation_loss) {
     outcome_.best_validation_loss = validation_loss;
     const checkpoint::Best best = {.step = step_, .validation_loss = validation_loss};
-    if (checkpoint::read_best(folder_.path()) != best) checkpoint::write_best(folder_.path(), best);
+    if (folder_ && checkpoint::read_best(path_) != best) checkpoint::write_best(path_, best);
   }
 
-  std::string stop_reason(double seconds) const {
-    if (options_.stop && options_.stop->load() != 0) return "signal";
-    if (s_.train.stop_after_minutes > 0 && seconds >= 60.0 * s_.train.stop_after_minutes) return "stop_after_minutes";
-    return "";
+  // Why to stop after this step, the same on every rank.
+  std::string stop_reason(double seconds) {
+    enum Reason : int32_t { kNone, kTime, kSignal };
+    int32_t mine = kNone, any = kNone;
+    if (s_.train.stop_after_minutes > 0 && seconds >= 60.0 * s_.train.stop_after_minutes) mine = kTime;
+    if (options_.stop && options_.stop->load() != 0) mine = kSignal;
+    all_->wait(all_->all_reduce(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(&any, 1)),
+                                tensor::DType::i32, comm::Reduction::max));
+    return any == kSignal ? "signal" : any == kTime ? "stop_after_minutes" : "";
   }
 
   TrainOptions options_;
-  Observer& observer_;
-  RunFolder folder_;
+  Observer* observer_;
+  RunFolder* folder_;
+  std::filesystem::path path_;
+  comm::World& world_;
+  std::unique_ptr<comm::Communicator> all_;
   Corpus corpus_;
   const config::Settings& s_;
   std::unique_ptr<kernels::KernelSet> kernels_;
   base::ThreadTeam team_;
   run::Executor executor_;
-  double step_flops_;
-  Inputs train_in_;
-  Inputs evaluate_in_;
+  double step_flops_;  // of all ranks
+  int64_t pass_rows_;  // samples of a micro-batch, of all ranks
+  run::Executor::RowRange train_rows_, evaluate_rows_;
   data::Share share_;
   Outcome outcome_;
   int64_t step_ = 0;    // steps done
   int64_t tokens_ = 0;  // seen since the run began
 };
 
+// Rank 0 takes the run's folder, and all go on with the configuration that it found there.
+void share_config(TrainOptions& options, comm::World& world, std::unique_ptr<RunFolder>& folder) {
+  std::vector<int> ranks(static_cast<size_t>(world.size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  const std::unique_ptr<comm::Communicator> all = world.group(ranks);
+  require_same(*all, "configuration", config::to_toml(options.config));
+  if (world.rank() == 0) folder = std::make_unique<RunFolder>(options.config, options.resume);
+  const std::string text = text_of_leader(*all, config::to_toml(options.config));
+  if (world.rank() != 0) options.config = config::saved_text(text);
+}
+
 }  // namespace
 
-Outcome train(TrainOptions options, Observer& observer) {
-  return Trainer(std::move(options), observer).run();
+Outcome train(TrainOptions options, std::span<const std::unique_ptr<comm::World>> worlds, Observer& observer) {
+  std::unique_ptr<RunFolder> folder;
+  if (worlds[0]->backend() == "threads" || worlds[0]->size() == 1) {
+    folder = std::make_unique<RunFolder>(options.config, options.resume);
+  } else {
+    share_config(options, *worlds[0], folder);
+  }
+  Outcome outcome;
+  comm::run_ranks(worlds, [&](comm::World& world) {
+    const bool leads = world.rank() == 0;
+    RankTrainer trainer(options, leads ? folder.get() : nullptr, world, leads ? &observer : nullptr);
+    const Outcome mine = trainer.run();
+    if (&world == worlds[0].get()) outcome = mine;
+  });
+  return outcome;
 }
 
 }  // namespace kintsugi::train

@@ -3,9 +3,12 @@
 
 #include <atomic>
 #include <filesystem>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
+#include "kintsugi/comm/communicator.h"
 #include "kintsugi/config/origin.h"
 #include "kintsugi/train/metrics.h"
 
@@ -23,7 +26,7 @@ struct TrainOptions {
   config::Resolved config;
   bool resume = false;
   const std::atomic<int>* stop = nullptr;  // not 0: finish the step, save, return
-  double peak_flops = 0;                   // of the threads in use; 0: not known
+  double peak_flops = 0;                   // of the threads of a rank; 0: not known
 };
 
 struct Outcome {
@@ -37,6 +40,8 @@ struct Outcome {
 
 // UserError for bad input, and where the loss or the gradient is not finite: the step, and the first bad value. What
 // was saved before is whole.
-Outcome train(TrainOptions options, Observer& observer);
+// `worlds`: the ranks of this process (make_worlds); they outlive the call. On a process without rank 0 the outcome is
+// that of its first rank, and nothing is observed.
+Outcome train(TrainOptions options, std::span<const std::unique_ptr<comm::World>> worlds, Observer& observer);
 
 }  // namespace kintsugi::train

@@ -1,0 +1,35 @@
+// The ranks of a run: threads of this process, or processes that MPI has started.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kintsugi/comm/communicator.h"
+#include "kintsugi/config/settings.h"
+
+namespace kintsugi::train {
+
+// What a launcher (mpirun, srun) says of this process in its environment.
+struct Launched {
+  int ranks = 1;  // all processes
+  int local = 1;  // those on this machine
+};
+std::optional<Launched> launched();
+
+// The cores that all ranks may use together: `usable` are those of this process.
+int64_t cores_of_all(int64_t usable, int64_t of_machine);
+
+// [parallel] transport: the worlds that live in this process, one for each thread, or one. UserError where as many
+// ranks as the plan needs were not started.
+std::vector<std::unique_ptr<comm::World>> make_worlds(const config::Settings& settings);
+
+// Compares a text that must be the same on every rank (configuration, version, kernels). UserError on every rank where
+// it is not, naming the first rank that differs from rank 0. `mine` in lines; the first line that differs is quoted.
+void require_same(comm::Communicator& all, const std::string& what, const std::string& mine);
+
+// The text of rank 0, on every rank.
+std::string text_of_leader(comm::Communicator& all, const std::string& mine);
+
+}  // namespace kintsugi::train
