@@ -27,6 +27,7 @@
 #include "kintsugi/data/token_writer.h"
 #include "kintsugi/kernels/random.h"
 #include "kintsugi/train/trainer.h"
+#include "kintsugi/train/worlds.h"
 
 namespace kintsugi::tests {
 
@@ -121,11 +122,16 @@ class Watcher : public train::Observer {
   int64_t stop_after_;
 };
 
+inline train::Outcome train_here(train::TrainOptions options, train::Observer& observer) {
+  const auto worlds = train::make_worlds(options.config.settings);
+  return train::train(std::move(options), worlds, observer);
+}
+
 inline train::Outcome run_here(const std::string& toml, const std::vector<std::string>& sets, bool resume = false,
                                int64_t stop_after = 0, std::vector<std::string>* notes = nullptr) {
   Watcher watcher(stop_after);
   const train::Outcome outcome =
-      train::train({.config = config::load(toml, sets, 2), .resume = resume, .stop = &watcher.stop}, watcher);
+      train_here({.config = config::load(toml, sets, 2), .resume = resume, .stop = &watcher.stop}, watcher);
   if (notes) *notes = watcher.notes;
   return outcome;
 }

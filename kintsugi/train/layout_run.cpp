@@ -11,10 +11,10 @@
 
 namespace kintsugi::train {
 
-LayoutRun::LayoutRun(const config::Settings& settings, std::optional<plan::Plan> plan)
+LayoutRun::LayoutRun(const config::Settings& settings, std::optional<plan::Plan> plan, const Damage& damage)
     : settings_(settings), kernels_(kernels_of(settings)) {
-  const program::Program program =
-      build_program(settings_, *kernels_, plan ? *plan : plan::plan_from(settings_.parallel));
+  program::Program program = build_program(settings_, *kernels_, plan ? *plan : plan::plan_from(settings_.parallel));
+  if (damage) damage(program);
   const auto ranks = static_cast<int>(program.mesh.ranks());
   worlds_ = comm::thread_worlds(
       ranks,

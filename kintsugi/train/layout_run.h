@@ -25,12 +25,16 @@ struct WholeBatch {
 class LayoutRun {
  public:
   // `plan`: another than the settings say, over which `settings.parallel.data` says how many parts the batch has.
-  explicit LayoutRun(const config::Settings& settings, std::optional<plan::Plan> plan = std::nullopt);
+  // `damage`: what is done to the program before it runs, to see that it is noticed.
+  using Damage = std::function<void(program::Program&)>;
+  explicit LayoutRun(const config::Settings& settings, std::optional<plan::Plan> plan = std::nullopt,
+                     const Damage& damage = {});
   ~LayoutRun();
 
   int ranks() const { return static_cast<int>(executors_.size()); }
   const program::Program& program() const { return executors_[0]->program(); }
   const run::Executor& executor(int rank) const { return *executors_[static_cast<size_t>(rank)]; }
+  run::Executor& executor(int rank) { return *executors_[static_cast<size_t>(rank)]; }
 
   // One step; `batch` gives micro-batch m of the step, the same for every rank, and is called by each.
   void step(int64_t step, double learning_rate, const std::function<void(int64_t m, WholeBatch&)>& batch);

@@ -11,10 +11,14 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/processor.h"
+#include "kintsugi/base/file.h"
+#include "kintsugi/checkpoint/checksum.h"
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/checkpoint/open.h"
 #include "kintsugi/checkpoint/states.h"
+#include "kintsugi/checkpoint/together.h"
 #include "kintsugi/comm/run_ranks.h"
+#include "kintsugi/config/keys.h"
 #include "kintsugi/config/resolved_file.h"
 #include "kintsugi/data/loader.h"
 #include "kintsugi/models/step.h"
@@ -48,7 +52,7 @@ class RankTrainer {
         path_(options_.config.settings.train.folder),
         world_(world),
         all_(everyone(world)),
-        corpus_(open_corpus(options_.config)),
+        corpus_(shared_corpus()),
         s_(options_.config.settings),
         kernels_(kernels_of(s_)),
         team_(static_cast<int>(s_.parallel.threads)),
@@ -86,11 +90,19 @@ class RankTrainer {
     if (observer_) observer_->note(line);
   }
 
+  Corpus shared_corpus() {
+    Corpus corpus;
+    checkpoint::together(*all_, [&] { corpus = open_corpus(options_.config); });
+    return corpus;
+  }
+
   // The program, when all ranks have the same; else they would wait for each other.
   program::Program checked_program() {
-    plan::check_plan(plan::plan_from(s_.parallel), s_);
-    program::Program program = build_program(s_, *kernels_);
-    require_same(*all_, "configuration", config::to_toml(options_.config));
+    program::Program program;
+    checkpoint::together(*all_, [&] {
+      plan::check_plan(plan::plan_from(s_.parallel), s_);
+      program = build_program(s_, *kernels_);
+    });
     require_same(*all_, "processor", fmt::format("{}", fmt::join(base::this_processor().units, " ")));
     require_same(*all_, "program", program::print(program));
     return program;
@@ -111,7 +123,7 @@ class RankTrainer {
     if (const auto best = checkpoint::read_best(path_)) outcome_.best_validation_loss = best->validation_loss;
     const auto newest = options_.resume ? checkpoint::open_newest_whole(path_, *all_) : nullptr;
     if (options_.resume && !newest && !checkpoint::list(path_).empty())
-      throw base::UserError(
+      throw checkpoint::SharedError(
           "train",
           "nothing to resume in \"{}\": each of its {} checkpoints is damaged; begin anew in another train.folder",
           path_.string(), checkpoint::list(path_).size());
@@ -127,9 +139,9 @@ class RankTrainer {
         set_best(state["best_validation_loss"].get<double>());
       note(fmt::format("resumed at step {} from {}", step_, reader.folder().string()));
     } else if (!s_.train.init_from.empty()) {
-      const std::filesystem::path from = checkpoint::find_checkpoint(s_.train.init_from);
-      checkpoint::load_states(executor_, *all_, checkpoint::CheckpointReader(from), checkpoint::Load::weights);
-      note(fmt::format("weights from {}", from.string()));
+      const auto from = checkpoint::open_checkpoint(s_.train.init_from, *all_);
+      checkpoint::load_states(executor_, *all_, *from, checkpoint::Load::weights);
+      note(fmt::format("weights from {}", from->folder().string()));
     } else if (options_.resume) {
       note("no checkpoint yet: from the beginning");
     }
@@ -239,8 +251,8 @@ class RankTrainer {
                          saved ? "holds it too: go on from an older one, or begin anew, with a smaller learning_rate"
                                : "is whole: try a smaller learning_rate");
     }
-    throw base::UserError("train", "step {}: the {} is not finite; first bad value: {}; {}", step_ + 1, what,
-                          where.empty() ? "none when run again" : where, next);
+    throw checkpoint::SharedError("train", "step {}: the {} is not finite; first bad value: {}; {}", step_ + 1, what,
+                                  where.empty() ? "none when run again" : where, next);
   }
 
   double validation_loss() {
@@ -303,20 +315,36 @@ class RankTrainer {
   int64_t tokens_ = 0;  // seen since the run began
 };
 
+// A line for each key, without where its value came from.
+std::string values_of(const config::Settings& s) {
+  std::string lines;
+  for (const config::Key& key : config::keys())
+    lines += fmt::format("{} = {}\n", key.full_name(), config::to_toml(key.get(s)));
+  return lines;
+}
+
+std::string this_binary() {
+  const base::MappedFile file("/proc/self/exe");
+  return fmt::format("checksum {}", checkpoint::checksum_text(checkpoint::checksum_of(file.bytes())));
+}
+
 // Rank 0 takes the run's folder, and all go on with the configuration that it found there.
 void share_config(TrainOptions& options, comm::World& world, std::unique_ptr<RunFolder>& folder) {
   std::vector<int> ranks(static_cast<size_t>(world.size()));
   std::iota(ranks.begin(), ranks.end(), 0);
   const std::unique_ptr<comm::Communicator> all = world.group(ranks);
-  require_same(*all, "configuration", config::to_toml(options.config));
+  require_same(*all, "binary", this_binary());
+  require_same(*all, "configuration", values_of(options.config.settings));
   if (world.rank() == 0) folder = std::make_unique<RunFolder>(options.config, options.resume);
   const std::string text = text_of_leader(*all, config::to_toml(options.config));
-  if (world.rank() != 0) options.config = config::saved_text(text);
+  if (values_of(options.config.settings) != values_of(config::saved_text(text).settings))
+    options.config = config::saved_text(text);
 }
 
 }  // namespace
 
 Outcome train(TrainOptions options, std::span<const std::unique_ptr<comm::World>> worlds, Observer& observer) {
+  require_ranks(*worlds[0], options.config.settings);
   std::unique_ptr<RunFolder> folder;
   if (worlds[0]->backend() == "threads" || worlds[0]->size() == 1) {
     folder = std::make_unique<RunFolder>(options.config, options.resume);

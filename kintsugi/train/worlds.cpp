@@ -1,11 +1,14 @@
 #include "kintsugi/train/worlds.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <sstream>
 #include <utility>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/checkpoint/together.h"
 #include "kintsugi/comm/mpi_world.h"
 #include "kintsugi/plan/plan.h"
 
@@ -25,13 +28,26 @@ std::span<std::byte> bytes(void* data, size_t size) {
   return {static_cast<std::byte*>(data), size};
 }
 
+// Of texts that differ: `"train.seed = 5" instead of "train.seed = 1"`.
+std::string first_difference(const std::string& one, const std::string& other) {
+  std::istringstream a(one), b(other);
+  std::string x, y;
+  while (x == y && (a || b)) {
+    if (!std::getline(a, x)) x.clear();
+    if (!std::getline(b, y)) y.clear();
+  }
+  return fmt::format("\"{}\" instead of \"{}\"", base::one_line(x, 120), base::one_line(y, 120));
+}
+
 }  // namespace
 
 std::optional<Launched> launched() {
-  constexpr std::pair<const char*, const char*> names[] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
-                                                           {"PMI_SIZE", "MPI_LOCALNRANKS"}};
-  for (const auto& [ranks, local] : names)
-    if (number(ranks) > 0) return Launched{number(ranks), std::max(1, number(local))};
+  struct Names {
+    const char *rank, *ranks, *local;
+  };
+  for (const Names& n : {Names{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+                         Names{"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"}})
+    if (number(n.ranks) > 0) return Launched{number(n.rank), number(n.ranks), std::max(1, number(n.local))};
   return std::nullopt;
 }
 
@@ -45,7 +61,8 @@ int64_t cores_of_all(int64_t usable, int64_t of_machine) {
 std::vector<std::unique_ptr<comm::World>> make_worlds(const config::Settings& s) {
   const auto needed = static_cast<int>(plan::plan_from(s.parallel).mesh.ranks());
   const comm::WorldOptions options = {
-      .time_limit = std::chrono::milliseconds(static_cast<int64_t>(1000 * s.parallel.timeout_seconds))};
+      .time_limit = std::chrono::milliseconds(static_cast<int64_t>(1000 * s.parallel.timeout_seconds)),
+      .folder = s.train.folder};
   const std::optional<Launched> l = launched();
   const bool mpi = s.parallel.transport == "mpi" || (s.parallel.transport == "auto" && l && l->ranks > 1);
   if (!mpi) {
@@ -58,16 +75,17 @@ std::vector<std::unique_ptr<comm::World>> make_worlds(const config::Settings& s)
   }
   std::vector<std::unique_ptr<comm::World>> mine;
   mine.push_back(comm::mpi_world(options));
-  const int there = mine[0]->size();
-  if (there != needed) {
-    const std::string what =
-        fmt::format("the plan needs {} ranks ({}), {} were started; start {}, or change the sizes in [parallel]",
-                    needed, to_string(plan::plan_from(s.parallel).mesh), there, needed);
-    if (mine[0]->rank() == 0) fmt::print(stderr, "error: [train] {}\n", what);
-    mine[0]->abort(what);
-    throw base::UserError("train", "{}", what);
-  }
   return mine;
+}
+
+void require_ranks(const comm::World& world, const config::Settings& s) {
+  const mesh::Mesh mesh = plan::plan_from(s.parallel).mesh;
+  if (world.size() == mesh.ranks()) return;
+  throw checkpoint::SharedError("train",
+                                "the plan needs {} ranks ({}), {} {} started; start {}, or change the sizes in "
+                                "[parallel]",
+                                mesh.ranks(), to_string(mesh), world.size(), world.size() == 1 ? "was" : "were",
+                                mesh.ranks());
 }
 
 std::string text_of_leader(comm::Communicator& all, const std::string& mine) {
@@ -83,21 +101,14 @@ void require_same(comm::Communicator& all, const std::string& what, const std::s
   const int32_t differs = first == mine ? 0 : 1;
   std::vector<int32_t> everyone(static_cast<size_t>(all.size()));
   all.wait(all.all_gather(bytes(&differs, sizeof differs), bytes(everyone.data(), everyone.size() * sizeof(int32_t))));
-  for (size_t rank = 0; rank < everyone.size(); ++rank) {
-    if (!everyone[rank]) continue;
-    std::string here, there;
-    std::istringstream a(first), b(mine);
-    while (here == there && (a || b)) {
-      if (!std::getline(a, there)) there.clear();
-      if (!std::getline(b, here)) here.clear();
-    }
-    if (!differs)
-      throw base::UserError("train", "rank {} has another {} than rank {}; start all ranks with one", rank, what,
-                            all.rank());
-    throw base::UserError("train",
-                          "rank {} has another {} than rank 0: \"{}\" instead of \"{}\"; start all ranks with one",
-                          all.rank(), what, here, there);
-  }
+  const auto other = std::find(everyone.begin(), everyone.end(), 1);
+  if (other == everyone.end()) return;
+  const auto rank = static_cast<int>(other - everyone.begin());
+  std::array<char, 512> text = {};
+  if (all.rank() == rank) first_difference(mine, first).copy(text.data(), text.size() - 1);
+  all.wait(all.broadcast(bytes(text.data(), text.size()), rank));
+  throw checkpoint::SharedError("train", "rank {} has another {} than rank 0: {}; start all ranks with one", rank, what,
+                                text.data());
 }
 
 }  // namespace kintsugi::train

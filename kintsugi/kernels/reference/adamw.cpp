@@ -26,7 +26,7 @@ void adamw(const KernelCall& call) {
   store(call, 0, w);
   store(call, 1, m);
   store(call, 2, v);
-  if (call.outs.size() > 3) store(call, 3, w);
+  if (call.outs.size() > 3) store(call, 3, load(call.outs[0]));  // of the master as it is stored
 }
 
 }  // namespace kintsugi::kernels::reference

@@ -16,7 +16,7 @@ void sgd(const KernelCall& call) {
   }
   store(call, 0, w);
   store(call, 1, m);
-  if (call.outs.size() > 2) store(call, 2, w);
+  if (call.outs.size() > 2) store(call, 2, load(call.outs[0]));  // of the master as it is stored
 }
 
 }  // namespace kintsugi::kernels::reference

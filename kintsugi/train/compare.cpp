@@ -1,0 +1,286 @@
+#include "kintsugi/train/compare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/models/step.h"
+#include "kintsugi/plan/check_plan.h"
+#include "kintsugi/program/state_runs.h"
+#include "kintsugi/train/layout_run.h"
+#include "kintsugi/train/learning_rate.h"
+
+namespace kintsugi::train {
+namespace {
+
+using program::StateInfo;
+
+double distance(double a, double b) {
+  if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
+  const double d = std::abs(a - b);
+  return std::isfinite(d) ? d : std::numeric_limits<double>::infinity();
+}
+
+// Where the sum of a gradient stands after a step, else the state itself.
+StateInfo as_read(StateInfo s) {
+  if (s.reduced != program::kNoBuffer) s.buffer = s.reduced;
+  return s;
+}
+
+// f(element of the whole, its value) for each element that the rank holds.
+template <typename F>
+void for_each_element(const LayoutRun& run, const StateInfo& s, int rank, F&& f) {
+  const tensor::View from = run.executor(rank).view(s.buffer);
+  tensor::dispatch(from.dtype(), [&]<typename T>(T) {
+    const T* x = reinterpret_cast<const T*>(from.data);
+    program::for_each_run(run.program(), s, rank, [&](const program::Run& r) {
+      for (int64_t i = 0; i < r.count; ++i)
+        f(static_cast<size_t>(r.whole + i), static_cast<double>(static_cast<tensor::arithmetic_t<T>>(x[r.at + i])));
+    });
+  });
+}
+
+std::vector<double> whole(const LayoutRun& twin, const StateInfo& s) {
+  std::vector<double> all(static_cast<size_t>(s.whole.shape.elements()));
+  for_each_element(twin, s, 0, [&](size_t i, double x) { all[i] = x; });
+  return all;
+}
+
+std::string place_of(const tensor::Shape& shape, size_t element) {
+  auto left = static_cast<int64_t>(element);
+  std::string text;
+  for (auto d = shape.dims().rbegin(); d != shape.dims().rend(); ++d) {
+    text = fmt::format("{}:{}{}{}", d->name, left % d->size, text.empty() ? "" : " ", text);
+    left /= d->size;
+  }
+  return "[" + text + "]";
+}
+
+double spacing(tensor::DType dtype) {
+  switch (dtype) {
+    case tensor::DType::f64:
+      return std::ldexp(1.0, -52);
+    case tensor::DType::f32:
+      return std::ldexp(1.0, -23);
+    case tensor::DType::f16:
+      return std::ldexp(1.0, -10);
+    default:
+      return std::ldexp(1.0, -7);
+  }
+}
+
+std::vector<StateInfo> states_of(const program::Program& p, std::string_view kind) {
+  std::vector<StateInfo> list;
+  for (const StateInfo& s : p.states)
+    if (s.kind == kind) list.push_back(s);
+  return list;
+}
+
+// Gradients as the backward pass of the last micro-batch completes them; others in the order of the program.
+std::vector<StateInfo> completed(const program::Program& p) {
+  std::vector<StateInfo> list = states_of(p, "gradient");
+  std::map<std::string, size_t> last;
+  size_t at = 0;
+  for (const program::Call& call : p.list("train").calls)
+    for (const program::Instruction& i : p.bodies[static_cast<size_t>(call.body)].instructions) {
+      ++at;
+      for (program::BufferId out : i.outs)
+        for (const StateInfo& s : list)
+          if (p.root(out) == s.buffer && p.begin(out, 0) == s.first * tensor::size_of(s.whole.dtype)) last[s.name] = at;
+    }
+  std::stable_sort(list.begin(), list.end(),
+                   [&](const StateInfo& a, const StateInfo& b) { return last[a.name] < last[b.name]; });
+  return list;
+}
+
+class Comparer {
+ public:
+  explicit Comparer(const CompareOptions& o)
+      : o_(o), s_(o.settings), twin_(twin_of(s_)), layout_(s_, std::nullopt, o.damage) {
+    result_.mesh = to_string(layout_.program().mesh);
+    result_.ranks = layout_.ranks();
+    result_.steps = o.steps;
+    gradients_ = completed(twin_.program());
+    weights_ = states_of(twin_.program(), "weight");
+    for (const StateInfo& w : weights_)
+      allowed_[w.name].assign(static_cast<size_t>(w.whole.shape.elements()), 0.0f);
+  }
+
+  Comparison run() {
+    compare_weights(0);
+    for (int64_t step = 1; step <= o_.steps; ++step) {
+      const double rate = learning_rate(s_.train, step - 1);
+      for (LayoutRun* run : {&twin_, &layout_})
+        run->step(step - 1, rate, [&](int64_t m, WholeBatch& batch) { fill(*run, step - 1, m, batch); });
+      compare_losses(step);
+      compare_gradients(step);
+      if (twin_.executor(0).number(models::kFinite) != 0.0) allow(step, rate);
+      compare_weights(step);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void fill(const LayoutRun& run, int64_t step, int64_t m, WholeBatch& batch) const {
+    const config::Settings one = twin_of(s_);
+    const int64_t rows =
+        &run == &twin_ ? one.train.micro_batch : s_.train.micro_batch * s_.parallel.data;
+    const auto n = static_cast<size_t>(rows * s_.train.sequence);
+    batch.tokens.resize(n);
+    batch.labels.resize(n);
+    if (s_.data.reset_at_document) batch.starts.resize(n);
+    o_.data.fill(static_cast<uint64_t>(step * s_.train.global_batch + m * rows),
+                 {batch.tokens, batch.labels, batch.starts});
+  }
+
+  void compare_losses(int64_t step) {
+    const double twin = twin_.loss(), scale = std::abs(twin);
+    if (!std::isfinite(twin))
+      throw base::UserError("compare", "step {}: the loss of one rank is {} already; compare where training works", step,
+                            twin);
+    result_.differences.push_back({.step = step,
+                                   .what = "loss",
+                                   .name = {},
+                                   .element = {},
+                                   .value = layout_.loss(),
+                                   .twin = twin,
+                                   .limit = o_.loss_tolerance * static_cast<double>(step) * scale,
+                                   .scale = scale});
+  }
+
+  void compare_gradients(int64_t step) {
+    double squares = 0;
+    for (const StateInfo& g : gradients_)
+      for_each_element(twin_, g, 0, [&](size_t, double x) { squares += x * x; });
+    const double norm = std::sqrt(squares);
+    const double limit = o_.tolerance * static_cast<double>(step) * norm;
+    for (const StateInfo& g : gradients_)
+      compare_state(g, {.step = step, .what = "gradient", .scale = norm}, [&](size_t) { return limit; });
+  }
+
+  void compare_weights(int64_t step) {
+    for (const StateInfo& w : weights_) {
+      const std::vector<float>& allowed = allowed_.at(w.name);
+      const double scale = *std::max_element(allowed.begin(), allowed.end());
+      compare_state(w, {.step = step, .what = "weight", .scale = scale}, [&](size_t i) { return allowed[i]; });
+    }
+  }
+
+  // Adds to `allowed_` what one step may have made of the gradients' limit.
+  void allow(int64_t step, double rate) {
+    const config::Train& t = s_.train;
+    const double norm = twin_.executor(0).number(models::kGradientNorm);
+    const double clipped = t.clip > 0 ? std::min(norm, t.clip) : norm;
+    // Twice: the norm that clips has an error of its own.
+    const double error = 2 * o_.tolerance * static_cast<double>(step) * clipped;
+    const auto updates = static_cast<int64_t>(twin_.executor(0).number(models::kUpdates));
+    for (const StateInfo& w : weights_) {
+      std::vector<float>& allowed = allowed_.at(w.name);
+      std::vector<double> v;
+      double reach = 0, correction = 1;
+      if (const StateInfo* second = twin_.program().state(w.name + ".v")) {
+        v = whole(twin_, *second);
+        reach = adamw_reach(t.betas[0], t.betas[1], updates);
+        correction = 1 - std::pow(t.betas[1], static_cast<double>(updates));
+      }
+      momentum_ = v.empty() ? momentum_ : 0;
+      const double through = momentum_sum(t.momentum, updates);
+      for_each_element(twin_, w, 0, [&](size_t i, double x) {
+        const double moved =
+            v.empty() ? error * through
+                      : std::min(2 * reach, (1 + reach) * error / (std::sqrt(v[i] / correction) + t.epsilon));
+        allowed[i] += static_cast<float>(rate * moved + 2 * spacing(w.whole.dtype) * std::abs(x));
+      });
+    }
+  }
+
+  template <typename Limit>
+  void compare_state(const StateInfo& mine, Difference d, const Limit& limit) {
+    const StateInfo* theirs = layout_.program().state(mine.name);
+    base::require(theirs != nullptr, "compare", "no rank has a state \"{}\"", mine.name);
+    const StateInfo s = as_read(*theirs);
+    const std::vector<double> twin = whole(twin_, mine);
+    std::vector<bool> held(twin.size(), false);
+    double most = -1;
+    size_t element = 0;
+    for (int rank = 0; rank < layout_.ranks(); ++rank)
+      for_each_element(layout_, s, rank, [&](size_t i, double x) {
+        held[i] = true;
+        const double far = distance(x, twin[i]), allowed = limit(i);
+        const double share = far == 0 ? 0 : allowed > 0 ? far / allowed : std::numeric_limits<double>::infinity();
+        if (share <= most) return;
+        most = share;
+        element = i;
+        d.rank = rank;
+        d.value = x;
+        d.twin = twin[i];
+        d.limit = allowed;
+      });
+    const auto missing = std::find(held.begin(), held.end(), false);
+    base::require(missing == held.end(), "compare", "element {} of \"{}\" is on no rank", missing - held.begin(),
+                  mine.name);
+    constexpr std::string_view suffix = ".gradient";
+    d.name = mine.name.ends_with(suffix) ? mine.name.substr(0, mine.name.size() - suffix.size()) : mine.name;
+    d.layer = mine.layer;
+    d.element = place_of(mine.whole.shape, element);
+    result_.differences.push_back(std::move(d));
+  }
+
+  const CompareOptions& o_;
+  const config::Settings& s_;
+  LayoutRun twin_, layout_;
+  std::vector<StateInfo> gradients_, weights_;  // of the twin
+  std::map<std::string, std::vector<float>> allowed_;  // by weight, by element: the limit of its difference
+  Comparison result_;
+};
+
+}  // namespace
+
+double default_tolerance(const config::Settings& s) {
+  const auto of = [](const std::string& dtype) {
+    return dtype == "fp64" ? 1e-9 : dtype == "fp32" ? 1e-5 : dtype == "fp16" ? 1e-2 : 5e-2;
+  };
+  // fp32 on the wire is gradients as they are.
+  return std::max(of(s.train.dtype), s.parallel.wire == "bf16" && s.parallel.ranks > 1 ? 5e-3 : 0.0);
+}
+
+config::Settings twin_of(config::Settings s) {
+  if (s.train.reproducible == 0) s.train.micro_batch *= s.parallel.data;
+  const config::Parallel standard;
+  s.parallel = {.threads = s.parallel.threads * s.parallel.ranks};
+  return s;
+}
+
+double Difference::size() const {
+  return distance(value, twin);
+}
+
+const Difference* Comparison::first() const {
+  for (const Difference& d : differences)
+    if (!d.within()) return &d;
+  return nullptr;
+}
+
+double adamw_reach(double beta1, double beta2, int64_t step) {
+  double reach = 0;
+  for (int64_t t = 1; t <= step; ++t) {
+    // m = sum a_j g_j, v = sum b_j g_j^2, and |m| <= sqrt(sum a_j^2 / b_j) sqrt(v).
+    const double a = (1 - beta1) / (1 - std::pow(beta1, t)), b = (1 - beta2) / (1 - std::pow(beta2, t));
+    double sum = 0;
+    for (int64_t j = 0; j < t; ++j) sum += std::pow(beta1 * beta1 / beta2, j);
+    reach = std::max(reach, std::sqrt(a * a / b * sum));
+  }
+  return reach;
+}
+
+Comparison compare(const CompareOptions& o) {
+  if (o.settings.parallel.ranks == 1)
+    throw base::UserError("compare",
+                          "the plan has one rank, and would be compared with itself; --ranks N or [parallel] says more");
+  plan::check_plan(plan::plan_from(o.settings.parallel), o.settings);
+  return Comparer(o).run();
+}
+
+}  // namespace kintsugi::train

@@ -1,0 +1,78 @@
+// A layout beside its one-rank twin: the same model, seed and samples on one rank, both in this process, step by step.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kintsugi/config/settings.h"
+#include "kintsugi/data/batch.h"
+#include "kintsugi/program/program.h"
+
+namespace kintsugi::train {
+
+struct CompareOptions {
+  const config::Settings& settings;  // resolved, with a vocabulary
+  const data::SampleSource& data;    // sample n of the run; filled by several ranks at once
+  int64_t steps = 3;
+  double tolerance = 1e-9;       // of gradients, relative to the norm of all, times the number of the step
+  double loss_tolerance = 1e-9;  // of losses, relative to themselves, times the number of the step
+  std::function<void(program::Program&)> damage = {};  // of the layout's program before it runs; for tests
+};
+
+// What rounding makes of a gradient, at the most, in the dtype of training or in that in which gradients travel.
+double default_tolerance(const config::Settings& settings);
+
+// The settings of the twin: one rank, in passes of as many samples.
+config::Settings twin_of(config::Settings settings);
+
+// Of one value in one step, the element that differs most, measured by its limit.
+//  - loss: limit loss_tolerance x step x |loss|.
+//  - gradient: limit tolerance x step x N, N the norm of the twin's gradients.
+//  - weight: before the first step none may differ. Then the limit of an element is what gradients at their limit can
+//    have made of it. AdamW divides a gradient by its own size: where v is the second moment, corrected, an error d of
+//    gradients moves an element by at most learning_rate x min(2 R, (1 + R) d / (sqrt(v) + epsilon)), R the reach of a
+//    step (adamw_reach). So an element whose gradient is nothing but rounding, as that of a key's bias, may be
+//    anywhere within its reach, and the others are held to the precision of their gradients. SGD: learning_rate x d
+//    through the momentum. What rounds the weight itself is added.
+struct Difference {
+  int64_t step = 0;  // from 1; 0: before the first
+  std::string what;  // loss, gradient, weight
+  std::string name;  // of the weight; empty for the loss
+  int layer = 0;
+  std::string element;  // "[embed:3 ffn:17]"
+  int rank = 0;         // that differs most
+  double value = 0, twin = 0;
+  double limit = 0;  // of |value - twin|
+  double scale = 0;  // loss: |loss|; gradient: N; weight: the largest limit of its elements
+
+  double size() const;       // |value - twin|; infinite where only one of them is finite
+  bool within() const { return size() <= limit; }
+};
+
+struct Comparison {
+  std::string mesh;  // "data=2 tensor=2"
+  int ranks = 0;
+  int64_t steps = 0;
+  // In the order in which a step makes them: the loss, gradients from the last layer to the first as the backward pass
+  // completes them, weights. Before all the weights of step 0.
+  std::vector<Difference> differences;
+
+  const Difference* first() const;  // that is not within its limit, or null
+};
+
+// UserError where the plan has one rank or does not fit the model, or where the loss of the twin is not finite.
+Comparison compare(const CompareOptions& options);
+
+// The farthest that AdamW moves an element in any step up to `step` (from 1), in learning rates: by Cauchy and Schwarz
+// the largest |m| / sqrt(v), both corrected.
+double adamw_reach(double beta1, double beta2, int64_t step);
+
+// The table by step, the table by name, and the line that says where the first difference appears, or "the same".
+std::string print(const Comparison& comparison);
+// One row for each difference: step,what,layer,name,element,rank,value,one_rank,difference,limit,scale
+std::string print_csv(const Comparison& comparison);
+
+}  // namespace kintsugi::train
