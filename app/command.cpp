@@ -109,10 +109,22 @@ std::unique_ptr<CLI::App> make_command(std::span<const AddVerb> verbs) {
   return command;
 }
 
+Failure describe(const std::exception& error) {
+  constexpr size_t kLongest = 4000;
+  if (dynamic_cast<const base::UserError*>(&error)) return {base::one_line(error.what(), kLongest)};
+  if (dynamic_cast<const std::bad_alloc*>(&error))
+    return {"[memory] the system has no more memory; a smaller model, micro_batch or sequence needs less"};
+  if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
+    return {base::one_line(fmt::format("[file] \"{}\": {}", file->path1().string(), file->code().message()), kLongest)};
+  if (dynamic_cast<const std::system_error*>(&error))
+    return {base::one_line(fmt::format("[system] {}", error.what()), kLongest)};
+  return {base::one_line(fmt::format("{}; this is a bug in kintsugi", error.what()), kLongest), 2};
+}
+
 int run_command(CLI::App& command, std::span<const std::string> args, std::ostream& out, std::ostream& err) {
-  const auto fail = [&err](std::string_view message, int code) {
-    err << "error: " << base::one_line(message, 4000) << std::endl;
-    return code;
+  const auto fail = [&err](const Failure& failure) {
+    err << "error: " << failure.text << std::endl;
+    return failure.code;
   };
   try {
     command.parse(std::vector<std::string>(args.rbegin(), args.rend()));  // it takes them from the back
@@ -120,17 +132,9 @@ int run_command(CLI::App& command, std::span<const std::string> args, std::ostre
     return 0;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return command.exit(error, out, err);
-    return fail(usage_error(command, error), 1);
-  } catch (const base::UserError& error) {
-    return fail(error.what(), 1);
-  } catch (const std::bad_alloc&) {
-    return fail("[memory] the system has no more memory; a smaller model, micro_batch or sequence needs less", 1);
-  } catch (const std::filesystem::filesystem_error& error) {
-    return fail(fmt::format("[file] \"{}\": {}", error.path1().string(), error.code().message()), 1);
-  } catch (const std::system_error& error) {
-    return fail(fmt::format("[system] {}", error.what()), 1);
+    return fail({base::one_line(usage_error(command, error), 4000)});
   } catch (const std::exception& error) {
-    return fail(fmt::format("{}; this is a bug in kintsugi", error.what()), 2);
+    return fail(describe(error));
   }
 }
 

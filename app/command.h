@@ -14,6 +14,14 @@ using AddVerb = void (*)(CLI::App& kintsugi);
 // The command with the verbs that the functions add, in their order.
 std::unique_ptr<CLI::App> make_command(std::span<const AddVerb> verbs);
 
+// What is said of an error, "[where] what" in one line, and the exit code: 1 where the input or the machine is at fault,
+// 2 where we are.
+struct Failure {
+  std::string text;
+  int code = 1;
+};
+Failure describe(const std::exception& error);
+
 // Parses `args` (without the program's name) and runs the verb. Help and version go to `out`. An error is one line on
 // `err`: "error: [where] what". Returns the exit code: 0; 1 where the input or the machine is at fault; 2 where we are.
 int run_command(CLI::App& command, std::span<const std::string> args, std::ostream& out, std::ostream& err);

@@ -39,6 +39,8 @@ config::Resolved read_run(const RunOptions& options) {
   if (options.path.empty()) throw base::UserError("kintsugi", "no configuration is named; run.toml is missing");
   config::Resolved resolved = config::load(
       options.path, options.sets, train::cores_of_all(base::usable_cores(), std::thread::hardware_concurrency()));
+  const auto launched = train::launched();
+  if (launched && launched->rank > 0) return resolved;  // rank 0 has said it
   for (const std::string& warning : resolved.warnings) fmt::print(stderr, "warning: {}\n", warning);
   return resolved;
 }

@@ -3,12 +3,14 @@
 #include <chrono>
 #include <thread>
 
+#include "app/command.h"
 #include "app/run_options.h"
 #include "app/stop_signals.h"
 #include "app/terminal.h"
 #include "app/verbs.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/thread_team.h"
+#include "kintsugi/checkpoint/together.h"
 #include "kintsugi/kernels/cpu/peak.h"
 #include "kintsugi/train/trainer.h"
 #include "kintsugi/train/worlds.h"
@@ -39,31 +41,48 @@ class Terminal : public train::Observer {
   ProgressLine progress_;
 };
 
-// Ranks that are processes end together: each says what went wrong with it, rank 0 first, which ends the others.
+// Ranks that are processes end together, and each says what it alone knows: what all of them know is for rank 0 to say,
+// and why another has ended, for that one.
 void end_all(std::span<const std::unique_ptr<comm::World>> worlds, const std::exception& error) {
-  if (worlds[0]->backend() == "threads" || worlds[0]->size() == 1) return;
+  if (worlds[0]->backend() != "mpi") return;
   const int rank = worlds[0]->rank();
-  const bool late = dynamic_cast<const comm::Timeout*>(&error) != nullptr;
-  if (rank != 0 && !late) std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  fmt::print(stderr, "error: {}{}\n", rank == 0 ? "" : fmt::format("rank {}: ", rank), base::one_line(error.what()));
+  const auto* late = dynamic_cast<const comm::Timeout*>(&error);
+  const bool shared = dynamic_cast<const checkpoint::SharedError*>(&error) != nullptr;
+  if (late ? !late->missing.empty() : rank == 0 || !shared)
+    fmt::print(stderr, "error: {}{}\n", rank == 0 || late ? "" : fmt::format("rank {}: ", rank),
+               describe(error).text);
   worlds[0]->abort(error.what());
 }
 
+// Of processes that all make the same mistake before they can talk, rank 0 says it: it ends first, and its launcher
+// ends the others.
+template <typename F>
+auto rank_0_first(F&& f) {
+  try {
+    return f();
+  } catch (...) {
+    const auto launched = train::launched();
+    if (launched && launched->rank > 0) std::this_thread::sleep_for(std::chrono::seconds(1));
+    throw;
+  }
+}
+
 void run(const RunOptions& options, bool resume) {
-  train::TrainOptions train = {.config = read_run(options), .resume = resume, .stop = &StopSignals::count};
+  train::TrainOptions train = {.config = rank_0_first([&] { return read_run(options); }), .resume = resume, .stop = &StopSignals::count};
   {
     base::ThreadTeam team(static_cast<int>(train.config.settings.parallel.threads));
     train.peak_flops = kernels::cpu::measure_peak_flops(team);
   }
   const std::string folder = train.config.settings.train.folder;
+  const auto worlds = rank_0_first([&] { return train::make_worlds(train.config.settings); });
   const StopSignals signals;
   Terminal terminal;
-  const auto worlds = train::make_worlds(train.config.settings);
   const bool leads = worlds[0]->rank() == 0;
   train::Outcome outcome;
   try {
     outcome = train::train(std::move(train), worlds, terminal);
   } catch (const std::exception& e) {
+    terminal.finish();
     end_all(worlds, e);
     throw;
   }

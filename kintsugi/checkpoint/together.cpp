@@ -57,7 +57,7 @@ void together(comm::Communicator& all, const std::function<void()>& f) {
   const std::optional<std::string> failure = failure_of(all, f);
   if (!failure) return;
   const auto [where, what] = parts_of(*failure);
-  throw base::UserError(where, "{}", what);
+  throw SharedError(where, "{}", what);
 }
 
 int64_t of_rank_0(comm::Communicator& all, int64_t value) {
