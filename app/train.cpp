@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <csignal>
 #include <thread>
 
 #include "app/command.h"
@@ -49,32 +50,37 @@ void end_all(std::span<const std::unique_ptr<comm::World>> worlds, const std::ex
   const auto* late = dynamic_cast<const comm::Timeout*>(&error);
   const bool shared = dynamic_cast<const checkpoint::SharedError*>(&error) != nullptr;
   if (late ? !late->missing.empty() : rank == 0 || !shared)
-    fmt::print(stderr, "error: {}{}\n", rank == 0 || late ? "" : fmt::format("rank {}: ", rank),
-               describe(error).text);
+    fmt::print(stderr, "error: {}{}\n", rank == 0 || late ? "" : fmt::format("rank {}: ", rank), describe(error).text);
   worlds[0]->abort(error.what());
 }
 
-// Of processes that all make the same mistake before they can talk, rank 0 says it: it ends first, and its launcher
-// ends the others.
+// Of processes that cannot talk yet rank 0 says what is wrong, and where nothing is wrong there, who finds it, a little
+// later. It ends by a signal: that is when every launcher ends the others, who may be waiting for this one.
 template <typename F>
-auto rank_0_first(F&& f) {
+auto before_ranks_meet(F&& f) {
+  const auto launched = train::launched();
+  if (!launched || launched->ranks == 1) return f();
   try {
     return f();
-  } catch (...) {
-    const auto launched = train::launched();
-    if (launched && launched->rank > 0) std::this_thread::sleep_for(std::chrono::seconds(1));
+  } catch (const std::exception& e) {
+    if (launched->rank > 0) std::this_thread::sleep_for(std::chrono::seconds(3));
+    fmt::print(stderr, "error: {}{}\n", launched->rank == 0 ? "" : fmt::format("rank {}: ", launched->rank),
+               describe(e).text);
+    std::fflush(nullptr);
+    std::raise(SIGTERM);
     throw;
   }
 }
 
 void run(const RunOptions& options, bool resume) {
-  train::TrainOptions train = {.config = rank_0_first([&] { return read_run(options); }), .resume = resume, .stop = &StopSignals::count};
+  train::TrainOptions train = {
+      .config = before_ranks_meet([&] { return read_run(options); }), .resume = resume, .stop = &StopSignals::count};
   {
     base::ThreadTeam team(static_cast<int>(train.config.settings.parallel.threads));
     train.peak_flops = kernels::cpu::measure_peak_flops(team);
   }
   const std::string folder = train.config.settings.train.folder;
-  const auto worlds = rank_0_first([&] { return train::make_worlds(train.config.settings); });
+  const auto worlds = before_ranks_meet([&] { return train::make_worlds(train.config.settings); });
   const StopSignals signals;
   Terminal terminal;
   const bool leads = worlds[0]->rank() == 0;

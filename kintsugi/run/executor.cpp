@@ -126,10 +126,12 @@ void Executor::wait(const program::Body& body, const Instruction& i, Bound& b) {
     if (i.kernel == "shift") b.communicator->wait(r.second);
   } catch (const comm::Timeout& e) {
     const BufferId value = i.ins.empty() ? i.outs[0] : i.ins[0];
-    throw comm::Timeout(
-        fmt::format("rank {}: {} of \"{}\" over {} ({}, layer {}): {}", rank_, i.kernel, program_.buffer(value).name,
-                    program_.mesh.name_of(i.group), body.name, i.layer, e.what()),
-        e.arrived, e.missing);
+    std::string_view why = e.what();
+    if (why.starts_with("[comm] ")) why.remove_prefix(7);
+    throw comm::Timeout(fmt::format("rank {}: {} of \"{}\" over {} ({}{}): {}", rank_, i.kernel,
+                                    program_.buffer(value).name, program_.mesh.name_of(i.group), body.name,
+                                    i.layer < 0 ? "" : fmt::format(", layer {}", i.layer), why),
+                        e.arrived, e.missing);
   }
 }
 
