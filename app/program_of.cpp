@@ -11,7 +11,7 @@ void fill_vocab(config::Resolved& resolved) {
 }
 
 program::Program program_of(const config::Settings& settings, const lower::Dump& dump) {
-  plan::check_plan(plan::plan_from(settings.parallel), settings);
+  plan::check_plan(train::plan_of(settings), settings);
   return train::build_program(settings, *train::kernels_of(settings), dump);
 }
 

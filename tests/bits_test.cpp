@@ -56,5 +56,56 @@ INSTANTIATE_TEST_SUITE_P(All, BitsOfZero,
                          testing::Combine(testing::Values("gpt", "llama"), testing::Values("fp32", "bf16"),
                                           testing::Values("data=2", "data=4", "data=2 tensor=2")));
 
+// Eight units of two samples: one tree, whoever computes them.
+TEST(BitsOfUnits, EveryNumberOfDataRanksAndEveryStage) {
+  for (const char* family : {"gpt", "llama"})
+    for (const char* dtype : {"fp32", "bf16"}) {
+      config::Settings s = small_model(family, dtype);
+      s.train.kernels = "cpu";
+      s.train.reproducible = 8;
+      s.train.global_batch = 16;
+      const auto bits = [&](const std::string& parallel) {
+        config::Settings t = s;
+        set_layout(t, parallel);
+        t.train.micro_batch = 2;  // of each rank
+        train::LayoutRun run(t);
+        Bits b;
+        for (int64_t i = 0; i < 3; ++i) {
+          run.step(i, 1e-2, [&](int64_t m, train::WholeBatch& batch) { draw_batch(t, i, m, batch); });
+          b.losses.push_back(run.loss());
+        }
+        b.weights = run.states("weight");
+        b.optimizer = run.states("optimizer");
+        return b;
+      };
+      const Bits one = bits("");
+      for (const char* data : {"data=2", "data=4", "data=8"})
+        for (const char* zero : {"", " zero=1", " zero=2", " zero=3"})
+          EXPECT_EQ(bits(std::string(data) + zero) == one, true) << family << " " << dtype << " " << data << zero;
+    }
+}
+
+// Gradients travel in bf16: near, and the same bits on every rank.
+TEST(Wire, Bf16IsNearAndHalfTheBytes) {
+  config::Settings s = model_of("gpt", "fp32", 2);
+  const auto sent = [](const program::Program& p) {
+    double bytes = 0;
+    for (const program::Call& call : p.list("train").calls)
+      for (const program::Instruction& i : p.bodies[static_cast<size_t>(call.body)].instructions)
+        if (i.kind == program::Kind::collective) bytes += i.bytes;
+    return bytes;
+  };
+  for (const char* parallel : {"data=2", "data=2 zero=2", "data=4 zero=1"}) {
+    config::Settings wide = s;
+    set_layout(wide, parallel);
+    wide.train.micro_batch /= wide.parallel.data;
+    config::Settings narrow = wide;
+    narrow.parallel.wire = "bf16";
+    train::LayoutRun one(wide), other(narrow);
+    EXPECT_EQ(difference(record(other, narrow, 1), record(one, wide, 1), 4e-3), "") << parallel;
+    EXPECT_LT(sent(other.program()), 0.8 * sent(one.program())) << parallel;
+  }
+}
+
 }  // namespace
 }  // namespace kintsugi::tests

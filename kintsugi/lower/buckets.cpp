@@ -122,7 +122,7 @@ Buckets make_buckets(const StateTable& states, const Uses& uses, const plan::Pla
     if (keys[i].arrival)
       for (const mesh::Part& p : keys[i].arrival->partial()) {
         bucket.arriving.set_part(p.factor, p.combiner);
-        if (!bucket.gradient.is_split(p.factor)) bucket.gradient.set_part(p.factor, p.combiner);
+        if (!bucket.gradient.is_split(p.factor) && !plan.units) bucket.gradient.set_part(p.factor, p.combiner);
       }
   }
   std::map<std::pair<int, std::string>, StateId> made;

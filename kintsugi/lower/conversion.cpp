@@ -96,7 +96,7 @@ std::string_view name_of(Move move) {
   return names[static_cast<size_t>(move)];
 }
 
-std::vector<Step> conversion(const Layout& now, const Layout& goal) {
+std::vector<Step> conversion(const Layout& now, const Layout& goal, bool one_by_one) {
   for (const mesh::Part& p : goal.partial())
     base::require(now.part(p.factor) && now.part(p.factor)->combiner == p.combiner, "partition",
                   "a whole value is needed as parts");
@@ -106,8 +106,9 @@ std::vector<Step> conversion(const Layout& now, const Layout& goal) {
     at = s.after;
     if (!steps.empty()) {
       Step& before = steps.back();
-      if (before.move == s.move && before.combiner == s.combiner && before.from == s.from && before.to == s.to &&
-          s.move != Move::all_to_all) {
+      const bool sums = s.move == Move::reduce_scatter || s.move == Move::all_reduce;
+      if (!(sums && one_by_one) && before.move == s.move && before.combiner == s.combiner && before.from == s.from &&
+          before.to == s.to && s.move != Move::all_to_all) {
         // Gathering takes the last cut first.
         before.factors.insert(s.move == Move::all_gather ? before.factors.begin() : before.factors.end(),
                               s.factors.begin(), s.factors.end());

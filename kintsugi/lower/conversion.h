@@ -22,7 +22,9 @@ struct Step {
 
 // What splits comes first, since all that follows is then smaller; what gathers comes last. As many factors at once as
 // go the same way. A part that the goal has must stand already.
-std::vector<Step> conversion(const mesh::Layout& now, const mesh::Layout& goal);
+// `one_by_one`: sums are reduced factor by factor, so that what is added with what does not depend on how many factors
+// there are.
+std::vector<Step> conversion(const mesh::Layout& now, const mesh::Layout& goal, bool one_by_one = false);
 
 // Elements that one rank sends.
 double traffic(const mesh::Mesh& mesh, const tensor::Shape& whole, const Step& step);

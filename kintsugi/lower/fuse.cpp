@@ -30,7 +30,8 @@ class Fuser {
     gone_.assign(list.size(), false);
     for (size_t i = 0; i < list.size(); ++i) {
       const bool absorbed = list[i].kernel == "add" ? add_bias(list, maker, i)
-                                                    : list[i].kernel == "accumulate" && write_at_source(list, maker, i);
+                                                    : list[i].kernel == "accumulate" && list[i].outs.size() == 1 &&
+                                                          write_at_source(list, maker, i);
       if (absorbed) {
         gone_[i] = true;
         continue;
@@ -77,7 +78,7 @@ class Fuser {
   bool write_at_source(std::vector<Instruction>& list, std::vector<int>& maker, size_t at) {
     const Instruction& write = list[at];
     Instruction* source = single_use(list, maker, write.ins[0], at);
-    if (!source || source->kind != program::Kind::compute) return false;
+    if (!source || source->kind != program::Kind::compute || write.attributes.has("tree")) return false;
     const auto j =
         static_cast<size_t>(std::find(source->outs.begin(), source->outs.end(), write.ins[0]) - source->outs.begin());
     const BufferId state = write.outs[0];

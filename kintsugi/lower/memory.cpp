@@ -22,7 +22,7 @@ using program::Region;
 namespace {
 
 void place_states(Program& p) {
-  constexpr std::array<std::string_view, 5> order = {"weight", "gradient", "optimizer", "statistic", "cache"};
+  constexpr std::array<std::string_view, 6> order = {"weight", "gradient", "level", "optimizer", "statistic", "cache"};
   for (std::string_view kind : order)
     for (const program::StateInfo& s : p.states) {
       if (s.kind != kind || p.buffer(s.buffer).offset >= 0) continue;  // of a bucket placed already

@@ -59,7 +59,7 @@ void require_use(const Partitioner& p, const plan::Plan& plan) {
 void partition(program::Program& p, const Source& source, const plan::Plan& plan) {
   p.mesh = plan.mesh;
   const Buckets buckets = make_buckets(source.states, uses_of(source, plan), plan);
-  Partitioner partitioner(p, plan, buckets);
+  Partitioner partitioner(p, plan, buckets, source.micro_batches);
   if (source.micro) {
     partitioner.run(*source.micro);
     require_use(partitioner, plan);

@@ -25,11 +25,16 @@ void Partitioner::accumulate(const Op& op) {
   if (const Place* place = storage_.place(op.state)) return accumulate_gradient(op, *place);
   // A sum may stay in parts until it is read, where its state says so.
   Layout goal;
-  if (const std::optional<Layout> have = standing(op.ins[0]); have && graph_->states()[op.state].parts)
+  const bool parts = graph_->states()[op.state].parts;
+  if (const std::optional<Layout> have = standing(op.ins[0]); have && parts && !plan_.units)
     for (const mesh::Part& p : have->partial()) goal.set_part(p.factor, p.combiner);
   const BufferId to = storage_.of(op.state, &goal);
   const BufferId from = need(op.ins[0], emit_.program().buffer(to).layout, op);
-  emit_.compute(asked(op), *op.row, {}, {from}, {to}, "accumulate", kAdd);
+  if (parts && plan_.units) {
+    add_up(from, to, op);
+  } else {
+    emit_.compute(asked(op), *op.row, {}, {from}, {to}, "accumulate", kAdd);
+  }
 }
 
 // An accumulator is stored as its gradient comes: what is partial and not split further is reduced once, in "reduce".
@@ -52,7 +57,7 @@ void Partitioner::accumulate_gradient(const Op& op, const Place& place) {
   for (const mesh::Part& p : b.arriving.partial()) goal.set_part(p.factor, p.combiner);
   const BufferId from = need(op.ins[0], goal, op);
   const BufferId accumulator = storage_.of(place.state);
-  if (b.gradient.of("flat").empty()) {
+  if (b.gradient.of("flat").empty() && !plan_.units) {
     emit_.compute(asked(op), *op.row, {}, {from}, {storage_.member(accumulator, op.state)}, "accumulate", kAdd);
     return;
   }
@@ -72,9 +77,43 @@ void Partitioner::accumulate_gradient(const Op& op, const Place& place) {
 }
 
 void Partitioner::reduce_into(BufferId from, const Layout& goal, BufferId to, const Op& op) {
-  for (const Step& s : conversion(emit_.program().buffer(from).layout, goal))
-    from = emit_.move(from, s, asked(op, "the accumulator"), true);
-  emit_.compute(asked(op), accumulate_row(), {}, {from}, {to}, "accumulate", kAdd);
+  for (const Step& s : conversion(emit_.program().buffer(from).layout, goal, plan_.units))
+    from = reduce(from, s, asked(op, "the accumulator"));
+  if (plan_.units) {
+    add_up(from, to, op);
+  } else {
+    emit_.compute(asked(op), accumulate_row(), {}, {from}, {to}, "accumulate", kAdd);
+  }
+}
+
+// A step on the way of gradients, which may be worked on in place; they travel in the dtype of the wire.
+BufferId Partitioner::reduce(BufferId from, const Step& s, const Asked& asked) {
+  const program::Buffer source = emit_.program().buffer(from);
+  const bool sums = s.move == Move::reduce_scatter || s.move == Move::all_reduce;
+  if (!sums || tensor::size_of(plan_.wire) >= tensor::size_of(source.type.dtype))
+    return emit_.move(from, s, asked, true);
+  const graph::OpRow& cast = ops::operations().find("cast");
+  const auto to = [](tensor::DType d) { return tensor::Attributes{{"dtype", std::string(tensor::name_of(d))}}; };
+  BufferId narrow = emit_.block(source.name + ".wire", {source.whole, plan_.wire}, s.before);
+  emit_.compute(asked, cast, to(plan_.wire), {from}, {narrow});
+  narrow = emit_.move(narrow, s, asked, true);
+  const BufferId back = s.move == Move::all_reduce
+                            ? emit_.view(from, source.name, {source.whole, source.type.dtype}, s.after, 0)
+                        : emit_.contiguous(source.type.shape, s.to, s.factors)
+                            ? emit_.part(from, s.after, s.factors)
+                            : emit_.block(source.name, {source.whole, source.type.dtype}, s.after);
+  emit_.compute(asked, cast, to(source.type.dtype), {narrow}, {back});
+  return back;
+}
+
+// Adds the sum of a micro-batch to those before it in a binary tree: a sum waits at its level until its like comes.
+// `schedule` writes out what that is for each micro-batch.
+void Partitioner::add_up(BufferId from, BufferId to, const Op& op) {
+  int64_t count = 0;
+  while ((int64_t{1} << count) < micro_batches_) ++count;
+  std::vector<BufferId> outs = storage_.levels(to, count);
+  outs.insert(outs.begin(), to);
+  emit_.compute(asked(op), accumulate_row(), {{"tree", int64_t{1}}}, {from}, outs, "accumulate", kReplace);
 }
 
 void Partitioner::assign(const Op& op) {

@@ -261,10 +261,11 @@ BufferId Partitioner::need(Id id, const Layout& goal, const Op& op) {
   const bool accumulator = is_state(v.op) && graph_->states()[v.op->state].kind == StateKind::gradient;
   const std::string here = body;
   if (accumulator) emit_.select("reduce");
-  for (const Step& s : conversion(piece.layout, goal)) {
+  for (const Step& s : conversion(piece.layout, goal, plan_.units)) {
     const bool anew = s.move == Move::all_gather && !(plan_.keep && !is_state(v.op));
     const BufferId source = piece.buffer;
-    piece = {emit_.move(source, s, asked(op), accumulator), s.after, anew ? here : piece.body};
+    const BufferId moved = accumulator ? reduce(source, s, asked(op)) : emit_.move(source, s, asked(op), false);
+    piece = {moved, s.after, anew ? here : piece.body};
     if (accumulator && emit_.program().overlap(source, piece.buffer) && s.move != Move::slice)
       std::erase_if(v.pieces, [&](const Piece& p) { return emit_.program().overlap(p.buffer, source); });
     v.pieces.push_back(piece);

@@ -14,8 +14,8 @@ namespace kintsugi::lower {
 
 class Partitioner {
  public:
-  Partitioner(program::Program& p, const plan::Plan& plan, const Buckets& buckets)
-      : plan_(plan), emit_(p), storage_(emit_, plan, buckets) {}
+  Partitioner(program::Program& p, const plan::Plan& plan, const Buckets& buckets, int64_t micro_batches = 1)
+      : plan_(plan), emit_(p), storage_(emit_, plan, buckets), micro_batches_(micro_batches) {}
 
   void run(const graph::Graph& g);
 
@@ -57,10 +57,13 @@ class Partitioner {
   BufferId gathered(int bucket, graph::StateId state, const graph::Op& op);
   void tell_reduced(const Value& v);
   void reduce_into(BufferId from, const Layout& goal, BufferId to, const graph::Op& op);
+  BufferId reduce(BufferId from, const Step& step, const Asked& asked);
+  void add_up(BufferId from, BufferId to, const graph::Op& op);
 
   const plan::Plan& plan_;
   Emitter emit_;
   Storage storage_;
+  int64_t micro_batches_;
   const graph::Graph* graph_ = nullptr;
   std::vector<Value> values_;  // of the graph, and behind them sums of groups
   std::map<graph::StateId, Layout> arrivals_;

@@ -1,5 +1,10 @@
 #include "kintsugi/lower/schedule.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <map>
 #include <set>
 
 namespace kintsugi::lower {
@@ -50,6 +55,38 @@ void hoist(const Program& p, Body& body, const Body& reduce) {
   }
 }
 
+bool adds_in_tree(const Body& body) {
+  return std::any_of(body.instructions.begin(), body.instructions.end(),
+                     [](const Instruction& i) { return i.attributes.has("tree"); });
+}
+
+// Sums of a binary tree after micro-batch m: for each level whose like waits already, the two are added; what comes of
+// it waits one level higher, or is the accumulator's where it is the last.
+Body tree_of(const Body& body, int64_t m) {
+  Body made = {.name = body.name, .at_position = body.at_position, .instructions = {}};
+  size_t level = 0;
+  while ((m >> level) & 1) ++level;
+  for (const Instruction& i : body.instructions) {
+    if (!i.attributes.has("tree")) {
+      made.instructions.push_back(i);
+      continue;
+    }
+    Instruction add = i;
+    add.attributes = {};
+    for (size_t l = 0; l < level; ++l) {
+      add.ins = {i.outs[1 + l]};
+      add.outs = i.ins;
+      add.accumulate = 1;
+      made.instructions.push_back(add);
+    }
+    add.ins = i.ins;
+    add.outs = {i.outs[level + 1 == i.outs.size() ? 0 : 1 + level]};
+    add.accumulate = 0;
+    made.instructions.push_back(add);
+  }
+  return made;
+}
+
 }  // namespace
 
 void schedule(Program& p, int64_t micro_batches) {
@@ -62,24 +99,42 @@ void schedule(Program& p, int64_t micro_batches) {
       return static_cast<int>(p.bodies.size()) - 1;
     };
     const auto body = [&](int i) { return p.bodies[static_cast<size_t>(i)]; };
-    std::set<Spot> replaced;
-    Body forward_first = body(forward), backward_first = body(backward), last = body(backward);
-    replace_first(p, forward_first, replaced);
-    replace_first(p, backward_first, replaced);
-    if (micro_batches == 1) last = backward_first;
-    if (reduce >= 0) hoist(p, last, body(reduce));
-    program::CallList train = {.name = "train", .calls = {}};
-    const int f = add(std::move(forward_first), "forward.first");
-    const int b = micro_batches == 1 ? -1 : add(std::move(backward_first), "backward.first");
-    const int l = micro_batches > 1 && reduce < 0
-                      ? backward
-                      : add(std::move(last), micro_batches == 1 ? "backward.only" : "backward.last");
-    for (int64_t m = 0; m < micro_batches; ++m) {
-      train.calls.push_back({m == 0 ? f : forward, m});
-      train.calls.push_back({m == micro_batches - 1 ? l : m == 0 ? b : backward, m});
+    if (adds_in_tree(body(forward)) || adds_in_tree(body(backward))) {
+      program::CallList train = {.name = "train", .calls = {}};
+      std::map<std::pair<int, int64_t>, int> made;  // by body and how many levels are added
+      for (int64_t m = 0; m < micro_batches; ++m)
+        for (int b : {forward, backward}) {
+          const int64_t ones = std::countr_one(static_cast<uint64_t>(m));
+          const auto [at, fresh] = made.try_emplace({b, ones}, 0);
+          if (fresh) {
+            Body variant = tree_of(body(b), m);
+            if (b == backward && m == micro_batches - 1 && reduce >= 0) hoist(p, variant, body(reduce));
+            at->second = add(std::move(variant), fmt::format("{}.tree{}", body(b).name, ones));
+          }
+          train.calls.push_back({at->second, m});
+        }
+      train.calls.push_back({update, -1});
+      p.lists.push_back(std::move(train));
+    } else {
+      std::set<Spot> replaced;
+      Body forward_first = body(forward), backward_first = body(backward), last = body(backward);
+      replace_first(p, forward_first, replaced);
+      replace_first(p, backward_first, replaced);
+      if (micro_batches == 1) last = backward_first;
+      if (reduce >= 0) hoist(p, last, body(reduce));
+      program::CallList train = {.name = "train", .calls = {}};
+      const int f = add(std::move(forward_first), "forward.first");
+      const int b = micro_batches == 1 ? -1 : add(std::move(backward_first), "backward.first");
+      const int l = micro_batches > 1 && reduce < 0
+                        ? backward
+                        : add(std::move(last), micro_batches == 1 ? "backward.only" : "backward.last");
+      for (int64_t m = 0; m < micro_batches; ++m) {
+        train.calls.push_back({m == 0 ? f : forward, m});
+        train.calls.push_back({m == micro_batches - 1 ? l : m == 0 ? b : backward, m});
+      }
+      train.calls.push_back({update, -1});
+      p.lists.push_back(std::move(train));
     }
-    train.calls.push_back({update, -1});
-    p.lists.push_back(std::move(train));
   }
   for (std::string_view name : {"evaluate", "prefill", "decode"})
     if (const int i = find(p, name); i >= 0) p.lists.push_back({.name = std::string(name), .calls = {{i, 0}}});

@@ -1,5 +1,7 @@
 #include "kintsugi/lower/storage.h"
 
+#include <fmt/format.h>
+
 #include <array>
 
 #include "kintsugi/base/error.h"
@@ -27,7 +29,8 @@ Layout Storage::stored(const State& s) const {
   }
   std::vector<Factor> taken;
   Layout layout;
-  for (auto& [dim, factors] : plan::by_rules(plan_, name_of(s.kind), s.type.shape.dims(), taken)) layout.set(dim, factors);
+  for (auto& [dim, factors] : plan::by_rules(plan_, name_of(s.kind), s.type.shape.dims(), taken))
+    layout.set(dim, factors);
   return layout;
 }
 
@@ -80,6 +83,24 @@ BufferId Storage::member(BufferId buffer, StateId id) {
 
 BufferId Storage::room(int i, tensor::DType dtype, const Layout& layout, const std::string& suffix) {
   return emit_.block("bucket " + bucket(i).name + suffix, {bucket(i).shape, dtype}, layout);
+}
+
+std::vector<BufferId> Storage::levels(BufferId state, int64_t count) {
+  std::vector<BufferId>& list = levels_[state];
+  while (static_cast<int64_t>(list.size()) < count) {
+    program::Buffer b = emit_.program().buffer(state);
+    b.name += fmt::format(".level{}", list.size());
+    const tensor::Type whole = {b.whole, b.type.dtype};
+    list.push_back(emit_.add(b));
+    emit_.program().states.push_back({.name = b.name,
+                                      .buffer = list.back(),
+                                      .kind = "level",
+                                      .whole = whole,
+                                      .layout = b.layout,
+                                      .init = "constant",
+                                      .saved = false});
+  }
+  return list;
 }
 
 std::vector<BufferId> Storage::gaps(BufferId buffer, int i) {

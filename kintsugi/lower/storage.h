@@ -26,6 +26,8 @@ class Storage {
   BufferId member(BufferId bucket, graph::StateId id);
   // A new buffer for a bucket of that dtype, in a layout of [shard flat].
   BufferId room(int bucket, tensor::DType dtype, const Layout& layout, const std::string& suffix);
+  // As many buffers like that of a state, for sums that wait for their like.
+  std::vector<BufferId> levels(BufferId state, int64_t count);
   // What lies between parameters and behind the last, as views of a buffer with flat whole.
   std::vector<BufferId> gaps(BufferId buffer, int bucket);
 
@@ -37,6 +39,7 @@ class Storage {
   const plan::Plan& plan_;
   const Buckets& buckets_;
   std::map<graph::StateId, BufferId> made_;
+  std::map<BufferId, std::vector<BufferId>> levels_;
 };
 
 }  // namespace kintsugi::lower

@@ -83,6 +83,17 @@ Plan plan_from(const Parallel& p) {
   return plan;
 }
 
+Plan in_units(Plan plan) {
+  plan.units = true;
+  for (Rule& rule : plan.rules) {
+    if (rule.dim != "batch") continue;
+    std::vector<std::string> factors;
+    for (mesh::Factor f : plan.mesh.expand(rule.axes)) factors.push_back(plan.mesh.factor(f).name);
+    rule.axes.assign(factors.rbegin(), factors.rend());
+  }
+  return plan;
+}
+
 std::string print(const Plan& plan) {
   const int64_t ranks = plan.mesh.ranks();
   std::string text = fmt::format("plan: {} rank{}", ranks, ranks == 1 ? "" : "s");
@@ -92,6 +103,7 @@ std::string print(const Plan& plan) {
       text += fmt::format(", {} zigzag over {}", fmt::join(a.zigzag, " and "), a.name);
   if (plan.keep) text += ", gathered activations kept";
   if (plan.repeat) text += ", repeated work allowed";
+  if (plan.units) text += ", added in one tree";
   if (plan.wire != tensor::DType::f32) text += fmt::format(", gradients travel in {}", tensor::name_of(plan.wire));
   for (const Rule& r : plan.rules) text += "\n  " + to_string(r);
   return text + "\n";

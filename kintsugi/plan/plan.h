@@ -15,14 +15,21 @@ namespace kintsugi::plan {
 struct Plan {
   mesh::Mesh mesh;
   std::vector<Rule> rules = {};
-  bool keep = false;                        // a gathered activation lives from forward to backward
-  bool repeat = false;                      // an axis that finds no dim may repeat work; else that is an error
+  bool keep = false;    // a gathered activation lives from forward to backward
+  bool repeat = false;  // an axis that finds no dim may repeat work; else that is an error
+  // Sums over ranks and micro-batches are added in one binary tree over equal units of the global batch, the same for
+  // every number of data ranks. See in_units().
+  bool units = false;
   tensor::DType wire = tensor::DType::f32;  // in which gradients travel; f32: as they are
 };
 
 // What [parallel] says, as rules: the only place that knows strategies by name. Every axis is in the mesh, of size 1
 // too; the numbers make no rule for an axis of size 1. UserError for a text of `rules` that is no rule.
 Plan plan_from(const config::Parallel& parallel);
+
+// The plan with units: neighbouring units of a micro-batch go to the ranks that add first, those along the first
+// factor.
+Plan in_units(Plan plan);
 
 // "plan: 4 ranks, mesh data=2 tensor=2\n  batch -> data\n"
 std::string print(const Plan& plan);

@@ -12,8 +12,13 @@ int64_t micro_batches(const config::Settings& s) {
   return s.train.global_batch / (s.train.micro_batch * s.parallel.data);
 }
 
+plan::Plan plan_of(const config::Settings& s) {
+  const plan::Plan plan = plan::plan_from(s.parallel);
+  return s.train.reproducible > 0 ? plan::in_units(plan) : plan;
+}
+
 program::Program build_program(const config::Settings& s, const kernels::KernelSet& kernels, const lower::Dump& dump) {
-  return build_program(s, kernels, plan::plan_from(s.parallel), dump);
+  return build_program(s, kernels, plan_of(s), dump);
 }
 
 program::Program build_program(const config::Settings& s, const kernels::KernelSet& kernels, const plan::Plan& plan,

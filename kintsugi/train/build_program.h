@@ -11,6 +11,9 @@ namespace kintsugi::train {
 // [train] kernels.
 std::unique_ptr<kernels::KernelSet> kernels_of(const config::Settings& settings);
 
+// What [parallel] and [train] reproducible say.
+plan::Plan plan_of(const config::Settings& settings);
+
 // micro-batch, update and evaluation over one set of states. Needs resolved settings with a vocabulary.
 program::Program build_program(const config::Settings& settings, const kernels::KernelSet& kernels,
                                const lower::Dump& dump = {});

@@ -13,7 +13,7 @@ namespace kintsugi::train {
 
 LayoutRun::LayoutRun(const config::Settings& settings, std::optional<plan::Plan> plan, const Damage& damage)
     : settings_(settings), kernels_(kernels_of(settings)) {
-  program::Program program = build_program(settings_, *kernels_, plan ? *plan : plan::plan_from(settings_.parallel));
+  program::Program program = build_program(settings_, *kernels_, plan ? *plan : plan_of(settings_));
   if (damage) damage(program);
   const auto ranks = static_cast<int>(program.mesh.ranks());
   worlds_ = comm::thread_worlds(

@@ -100,7 +100,7 @@ class RankTrainer {
   program::Program checked_program() {
     program::Program program;
     checkpoint::together(*all_, [&] {
-      plan::check_plan(plan::plan_from(s_.parallel), s_);
+      plan::check_plan(plan_of(s_), s_);
       program = build_program(s_, *kernels_);
     });
     require_same(*all_, "processor", fmt::format("{}", fmt::join(base::this_processor().units, " ")));
