@@ -46,13 +46,17 @@ class TemporaryFolder {
   fs::path path_;
 };
 
-// `kintsugi ARGUMENTS` in a folder; `before` is run by the same shell first ("ulimit -f 100").
+// `kintsugi ARGUMENTS` in a folder; `before` is run by the same shell first ("ulimit -f 100"), and `launcher` starts the
+// command ("mpirun -n 2").
 class Process {
  public:
-  Process(const fs::path& folder, const std::string& arguments, const std::string& before = ":") : folder_(folder) {
+  Process(const fs::path& folder, const std::string& arguments, const std::string& before = ":",
+          const std::string& launcher = "")
+      : folder_(folder) {
     static int number = 0;
     name_ = "process_" + std::to_string(++number);
-    const std::string command = "cd '" + folder.string() + "' && " + before + " && exec " + KINTSUGI_BINARY + " " +
+    const std::string command = "cd '" + folder.string() + "' && " + before + " && exec " + launcher + " " +
+                                KINTSUGI_BINARY + " " +
                                 arguments + " > " + name_ + ".out 2> " + name_ + ".err < /dev/null";
     pid_ = ::fork();
     if (pid_ == 0) {
@@ -100,8 +104,9 @@ class Process {
   pid_t pid_ = 0;
 };
 
-inline Ended run_kintsugi(const fs::path& folder, const std::string& arguments, const std::string& before = ":") {
-  return Process(folder, arguments, before).wait();
+inline Ended run_kintsugi(const fs::path& folder, const std::string& arguments, const std::string& before = ":",
+                          const std::string& launcher = "") {
+  return Process(folder, arguments, before, launcher).wait();
 }
 
 }  // namespace kintsugi::tests

@@ -1,0 +1,81 @@
+// The MPIs that are here, and the command started under one of them.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <ostream>
+#include <string>
+
+#include "kintsugi/base/file.h"
+#include "tests/process.h"
+
+namespace kintsugi::tests {
+
+struct Mpi {
+  std::string name, module, run;
+};
+inline void PrintTo(const Mpi& mpi, std::ostream* out) {
+  *out << mpi.name;
+}
+
+inline const std::array kMpis = {
+    Mpi{"openmpi", "kintsugi_mpi_openmpi.so", "mpirun.openmpi --oversubscribe --allow-run-as-root"},
+    Mpi{"mpich", "kintsugi_mpi_mpich.so", "mpirun.mpich"},
+};
+
+// Its module lies one folder above the command, and its launcher can be found.
+inline bool is_there(const Mpi& mpi) {
+  const std::string launcher = mpi.run.substr(0, mpi.run.find(' '));
+  return fs::exists(fs::path(KINTSUGI_BINARY).parent_path().parent_path() / mpi.module) &&
+         std::system(("command -v " + launcher + " >/dev/null").c_str()) == 0;
+}
+
+// Tests that are run with each MPI.
+class UnderMpi : public testing::TestWithParam<Mpi> {
+ protected:
+  void SetUp() override {
+    if (!is_there(GetParam())) GTEST_SKIP() << "no " << GetParam().module << ", or no " << GetParam().run;
+  }
+};
+
+inline std::string name_of_mpi(const testing::TestParamInfo<Mpi>& info) {
+  return info.param.name;
+}
+
+// The processes that a launcher started as ranks in `folder`, by rank.
+inline std::map<int, pid_t> ranks_in(const fs::path& folder) {
+  std::map<int, pid_t> found;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const pid_t pid = std::atoi(entry.path().filename().c_str());
+    std::error_code error;
+    if (pid == 0 || fs::read_symlink(entry.path() / "exe", error) != fs::canonical(KINTSUGI_BINARY) ||
+        fs::read_symlink(entry.path() / "cwd", error) != fs::canonical(folder))
+      continue;
+    const std::string environment = '\0' + base::read_file(entry.path() / "environ");
+    for (const std::string name : {"OMPI_COMM_WORLD_RANK=", "PMI_RANK="}) {
+      const size_t at = environment.find('\0' + name);
+      if (at != std::string::npos) found[std::atoi(environment.c_str() + at + 1 + name.size())] = pid;
+    }
+  }
+  return found;
+}
+
+// True if the process is gone, or is one that only waits to be buried.
+inline bool has_ended(pid_t pid) {
+  std::error_code error;
+  const fs::path stat = "/proc/" + std::to_string(pid) + "/stat";
+  if (!fs::exists(stat, error)) return true;
+  try {
+    const std::string text = base::read_file(stat);
+    return text.find(") Z ") != std::string::npos;
+  } catch (const std::exception&) {
+    return true;
+  }
+}
+
+}  // namespace kintsugi::tests

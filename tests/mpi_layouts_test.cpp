@@ -1,0 +1,53 @@
+// Layouts over MPI give the loss and gradients of one rank: what mpi_layouts (mpi_layouts_program.cpp) says as ranks.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <vector>
+
+#include "tests/mpi_launch.h"
+
+namespace kintsugi::tests {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+class LayoutsOverMpi : public UnderMpi {
+ protected:
+  // What the ranks say, sorted.
+  static Lines said(int ranks, const std::string& argument = "") {
+    const fs::path program = fs::read_symlink("/proc/self/exe").parent_path() / "mpi_layouts";
+    const std::string command =
+        "timeout -k 1 100 " + GetParam().run + " -n " + std::to_string(ranks) + " " + program.string() + " " + argument;
+    Lines lines;
+    FILE* pipe = popen(command.c_str(), "r");
+    std::array<char, 4096> line;
+    while (fgets(line.data(), line.size(), pipe) != nullptr) lines.emplace_back(line.data());
+    EXPECT_EQ(pclose(pipe), 0) << command;
+    std::sort(lines.begin(), lines.end());
+    return lines;
+  }
+};
+
+}  // namespace
+
+TEST_P(LayoutsOverMpi, TwoRanks) {
+  EXPECT_EQ(said(2), (Lines{"rank 0: 15 layouts agree\n", "rank 1: 15 layouts agree\n"}));
+}
+
+TEST_P(LayoutsOverMpi, FourRanks) {
+  EXPECT_EQ(said(4), (Lines{"rank 0: 10 layouts agree\n", "rank 1: 10 layouts agree\n", "rank 2: 10 layouts agree\n",
+                            "rank 3: 10 layouts agree\n"}));
+}
+
+// One weight of one rank is another from the start: no rank takes that for the answer of one rank.
+TEST_P(LayoutsOverMpi, ADifferenceIsSeen) {
+  const std::string where = "gpt: data=2: step 0: the loss differs\n";
+  EXPECT_EQ(said(2, "damaged"),
+            (Lines{"rank 0: 0 layouts agree\n", "rank 0: " + where, "rank 1: 0 layouts agree\n", "rank 1: " + where}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Mpi, LayoutsOverMpi, testing::ValuesIn(kMpis), name_of_mpi);
+
+}  // namespace kintsugi::tests
