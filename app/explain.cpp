@@ -11,20 +11,33 @@
 #include "kintsugi/graph/print.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/plan/plan.h"
+#include "kintsugi/program/communication.h"
 #include "kintsugi/program/print.h"
+#include "kintsugi/train/build_program.h"
+#include "kintsugi/train/strategies.h"
 
 namespace kintsugi::app {
 namespace {
 
 // In the order of the way that data flows.
-constexpr std::array<std::string_view, 10> kPasses = {"graph", "differentiate", "update", "evaluate",  "states",
-                                                      "plan",  "partition",     "fuse",   "workspace", "schedule"};
-constexpr std::string_view kLast = "memory";
+constexpr std::string_view kProgram = "memory";  // the last pass of lowering
+constexpr std::string_view kSent = "communication";
+constexpr std::array<std::string_view, 14> kPasses = {"graph",    "differentiate", "update",   "evaluate", "states",
+                                                      "plan",     "partition",     "prefetch", "fuse",     "workspace",
+                                                      "schedule", "overlap",       kProgram,   kSent};
+
+// For as many ranks as the plan has; where it has one, for 2, 4 and 8.
+std::string print_strategies(const config::Settings& s) {
+  std::string text;
+  const int64_t ranks = s.parallel.ranks;
+  for (int64_t n : ranks > 1 ? std::vector<int64_t>{ranks} : std::vector<int64_t>{2, 4, 8})
+    text += "\n" + train::print(train::strategies(s, n), n);
+  return text;
+}
 
 void run(const RunOptions& options, const std::string& pass) {
-  if (!pass.empty() && pass != kLast && std::find(kPasses.begin(), kPasses.end(), pass) == kPasses.end())
-    throw base::UserError("explain", "there is no pass \"{}\"; there are {}, {}", pass, fmt::join(kPasses, ", "),
-                          kLast);
+  if (!pass.empty() && std::find(kPasses.begin(), kPasses.end(), pass) == kPasses.end())
+    throw base::UserError("explain", "there is no pass \"{}\"; there are {}", pass, fmt::join(kPasses, ", "));
   config::Resolved resolved = read_run(options);
   fill_vocab(resolved);
   const config::Settings& s = resolved.settings;
@@ -44,11 +57,12 @@ void run(const RunOptions& options, const std::string& pass) {
     show("evaluate", [&] { return graph::print(*graphs.evaluate); });
     show("states", [&] { return graph::print(*graphs.states); });
   }
-  show("plan", [&] { return plan::print(plan::plan_from(s.parallel)); });
-  program_of(s, [&](std::string_view name, const program::Program& p) {
+  show("plan", [&] { return plan::print(train::plan_of(s)); });
+  const program::Program made = program_of(s, [&](std::string_view name, const program::Program& p) {
     // Without --pass the program is shown once, at the end, with its buffers in place.
-    if (pass == name || (pass.empty() && name == kLast)) show(name, [&] { return program::print(p); });
+    if (pass == name || (pass.empty() && name == kProgram)) show(name, [&] { return program::print(p); });
   });
+  show(kSent, [&] { return program::print_communication(made) + print_strategies(s); });
 }
 
 }  // namespace
@@ -57,7 +71,7 @@ void add_explain(CLI::App& kintsugi) {
   CLI::App* verb = kintsugi.add_subcommand("explain", "Prints what each stage of the compilation makes of a run.toml");
   const auto options = add_run_options(*verb);
   const auto pass = std::make_shared<std::string>();
-  verb->add_option("--pass", *pass, fmt::format("One alone: {}, {}", fmt::join(kPasses, ", "), kLast));
+  verb->add_option("--pass", *pass, fmt::format("One alone: {}", fmt::join(kPasses, ", ")));
   verb->callback([options, pass] { run(*options, *pass); });
 }
 

@@ -9,6 +9,7 @@
 #include "kintsugi/models/step.h"
 #include "kintsugi/plan/check_plan.h"
 #include "kintsugi/program/state_runs.h"
+#include "kintsugi/train/build_program.h"
 #include "kintsugi/train/layout_run.h"
 #include "kintsugi/train/learning_rate.h"
 
@@ -104,8 +105,7 @@ class Comparer {
     result_.steps = o.steps;
     gradients_ = completed(twin_.program());
     weights_ = states_of(twin_.program(), "weight");
-    for (const StateInfo& w : weights_)
-      allowed_[w.name].assign(static_cast<size_t>(w.whole.shape.elements()), 0.0f);
+    for (const StateInfo& w : weights_) allowed_[w.name].assign(static_cast<size_t>(w.whole.shape.elements()), 0.0f);
   }
 
   Comparison run() {
@@ -125,8 +125,7 @@ class Comparer {
  private:
   void fill(const LayoutRun& run, int64_t step, int64_t m, WholeBatch& batch) const {
     const config::Settings one = twin_of(s_);
-    const int64_t rows =
-        &run == &twin_ ? one.train.micro_batch : s_.train.micro_batch * s_.parallel.data;
+    const int64_t rows = &run == &twin_ ? one.train.micro_batch : s_.train.micro_batch * s_.parallel.data;
     const auto n = static_cast<size_t>(rows * s_.train.sequence);
     batch.tokens.resize(n);
     batch.labels.resize(n);
@@ -138,8 +137,8 @@ class Comparer {
   void compare_losses(int64_t step) {
     const double twin = twin_.loss(), scale = std::abs(twin);
     if (!std::isfinite(twin))
-      throw base::UserError("compare", "step {}: the loss of one rank is {} already; compare where training works", step,
-                            twin);
+      throw base::UserError("compare", "step {}: the loss of one rank is {} already; compare where training works",
+                            step, twin);
     result_.differences.push_back({.step = step,
                                    .what = "loss",
                                    .name = {},
@@ -152,8 +151,7 @@ class Comparer {
 
   void compare_gradients(int64_t step) {
     double squares = 0;
-    for (const StateInfo& g : gradients_)
-      for_each_element(twin_, g, 0, [&](size_t, double x) { squares += x * x; });
+    for (const StateInfo& g : gradients_) for_each_element(twin_, g, 0, [&](size_t, double x) { squares += x * x; });
     const double norm = std::sqrt(squares);
     const double limit = o_.tolerance * static_cast<double>(step) * norm;
     for (const StateInfo& g : gradients_)
@@ -185,8 +183,8 @@ class Comparer {
         reach = adamw_reach(t.betas[0], t.betas[1], updates);
         correction = 1 - std::pow(t.betas[1], static_cast<double>(updates));
       }
-      momentum_ = v.empty() ? momentum_ : 0;
-      const double through = momentum_sum(t.momentum, updates);
+      double through = 0;  // what the momentum has made of one unit in each step
+      for (int64_t i = 0; v.empty() && i < updates; ++i) through = 1 + t.momentum * through;
       for_each_element(twin_, w, 0, [&](size_t i, double x) {
         const double moved =
             v.empty() ? error * through
@@ -231,7 +229,7 @@ class Comparer {
   const CompareOptions& o_;
   const config::Settings& s_;
   LayoutRun twin_, layout_;
-  std::vector<StateInfo> gradients_, weights_;  // of the twin
+  std::vector<StateInfo> gradients_, weights_;         // of the twin
   std::map<std::string, std::vector<float>> allowed_;  // by weight, by element: the limit of its difference
   Comparison result_;
 };
@@ -248,7 +246,6 @@ double default_tolerance(const config::Settings& s) {
 
 config::Settings twin_of(config::Settings s) {
   if (s.train.reproducible == 0) s.train.micro_batch *= s.parallel.data;
-  const config::Parallel standard;
   s.parallel = {.threads = s.parallel.threads * s.parallel.ranks};
   return s;
 }
@@ -277,9 +274,9 @@ double adamw_reach(double beta1, double beta2, int64_t step) {
 
 Comparison compare(const CompareOptions& o) {
   if (o.settings.parallel.ranks == 1)
-    throw base::UserError("compare",
-                          "the plan has one rank, and would be compared with itself; --ranks N or [parallel] says more");
-  plan::check_plan(plan::plan_from(o.settings.parallel), o.settings);
+    throw base::UserError(
+        "compare", "the plan has one rank, and would be compared with itself; --ranks N or [parallel] says more");
+  plan::check_plan(plan_of(o.settings), o.settings);
   return Comparer(o).run();
 }
 

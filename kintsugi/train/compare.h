@@ -38,17 +38,17 @@ config::Settings twin_of(config::Settings settings);
 //    anywhere within its reach, and the others are held to the precision of their gradients. SGD: learning_rate x d
 //    through the momentum. What rounds the weight itself is added.
 struct Difference {
-  int64_t step = 0;  // from 1; 0: before the first
-  std::string what;  // loss, gradient, weight
-  std::string name;  // of the weight; empty for the loss
+  int64_t step = 0;       // from 1; 0: before the first
+  std::string what = {};  // loss, gradient, weight
+  std::string name = {};  // of the weight; empty for the loss
   int layer = 0;
-  std::string element;  // "[embed:3 ffn:17]"
-  int rank = 0;         // that differs most
+  std::string element = {};  // "[embed:3 ffn:17]"
+  int rank = 0;              // that differs most
   double value = 0, twin = 0;
   double limit = 0;  // of |value - twin|
   double scale = 0;  // loss: |loss|; gradient: N; weight: the largest limit of its elements
 
-  double size() const;       // |value - twin|; infinite where only one of them is finite
+  double size() const;  // |value - twin|; infinite where only one of them is finite
   bool within() const { return size() <= limit; }
 };
 

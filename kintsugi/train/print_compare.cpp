@@ -1,0 +1,108 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "kintsugi/train/compare.h"
+
+namespace kintsugi::train {
+namespace {
+
+// 0, 3.1e-17
+std::string small(double x) {
+  return x == 0 ? "0" : fmt::format("{:.2g}", x);
+}
+
+double relative(const Difference& d) {
+  return d.scale > 0 ? d.size() / d.scale : d.size();
+}
+
+double share(const Difference& d) {
+  return d.size() == 0 ? 0 : d.limit > 0 ? d.size() / d.limit : d.size() / 0.0;
+}
+
+void keep_largest(const Difference*& kept, const Difference& d) {
+  if (!kept || share(d) > share(*kept)) kept = &d;
+}
+
+std::string by_step(const Comparison& c) {
+  std::string text =
+      fmt::format("step  {:>16}  {:>16}  {:>10}  {:>10}  {:>10}\n", fmt::format("loss, {} ranks", c.ranks), "one rank",
+                  "difference", "gradients", "weights");
+  for (int64_t step = 0; step <= c.steps; ++step) {
+    const Difference *loss = nullptr, *gradient = nullptr, *weight = nullptr;
+    for (const Difference& d : c.differences) {
+      if (d.step != step) continue;
+      if (d.what == "loss") loss = &d;
+      if (d.what == "gradient") keep_largest(gradient, d);
+      if (d.what == "weight") keep_largest(weight, d);
+    }
+    text += fmt::format("{:4}  {:>16}  {:>16}  {:>10}  {:>10}  {:>10}\n", step,
+                        loss ? fmt::format("{:.12g}", loss->value) : "", loss ? fmt::format("{:.12g}", loss->twin) : "",
+                        loss ? small(relative(*loss)) : "", gradient ? small(relative(*gradient)) : "",
+                        weight ? small(share(*weight)) : "");
+  }
+  return text;
+}
+
+std::string by_name(const Comparison& c) {
+  struct Row {
+    int layer = 0;
+    std::string name;
+    const Difference *gradient = nullptr, *weight = nullptr;
+  };
+  std::vector<Row> rows;
+  std::map<std::string, size_t> known;
+  size_t width = 4;
+  for (const Difference& d : c.differences) {
+    if (d.what == "loss") continue;
+    const size_t at = known.try_emplace(d.name, rows.size()).first->second;
+    if (at == rows.size()) rows.push_back({.layer = d.layer, .name = d.name});
+    keep_largest(d.what == "weight" ? rows[at].weight : rows[at].gradient, d);
+    width = std::max(width, d.name.size());
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.layer < b.layer; });
+  std::string text = fmt::format("layer  {:{}}  {:>10}  {:>10}\n", "name", width, "gradient", "weight");
+  for (const Row& r : rows)
+    text += fmt::format("{:5}  {:{}}  {:>10}  {:>10}{}\n", r.layer, r.name, width,
+                        r.gradient ? small(relative(*r.gradient)) : "", r.weight ? small(share(*r.weight)) : "",
+                        (r.gradient && !r.gradient->within()) || (r.weight && !r.weight->within()) ? "  differs" : "");
+  return text;
+}
+
+std::string what_of(const Difference& d) {
+  if (d.what == "loss") return "the loss";
+  return fmt::format("{} of {}{}", d.what, d.name, d.element == "[]" ? "" : d.element);
+}
+
+std::string verdict(const Comparison& c) {
+  const Difference* d = c.first();
+  if (!d) return fmt::format("the same: {} step{}, {} ranks ({})\n", c.steps, c.steps == 1 ? "" : "s", c.ranks, c.mesh);
+  const auto alike = [&](bool within) {
+    return std::count_if(c.differences.begin(), c.differences.end(), [&](const Difference& e) {
+      return e.step == d->step && e.what == d->what && (within || !e.within());
+    });
+  };
+  std::string of_all;
+  if (d->what != "loss") of_all = fmt::format("; {} of {} {}s differ there", alike(false), alike(true), d->what);
+  return fmt::format("first difference: {}, {}: {:.9g} on {}, {:.9g} on one rank; limit {:.2g}{}\n",
+                     d->step == 0 ? "before the first step" : fmt::format("step {}", d->step), what_of(*d), d->value,
+                     d->what == "loss" ? fmt::format("{} ranks", c.ranks) : fmt::format("rank {}", d->rank), d->twin,
+                     d->limit, of_all);
+}
+
+}  // namespace
+
+std::string print(const Comparison& c) {
+  return by_step(c) + "\n" + by_name(c) + "\n" + verdict(c);
+}
+
+std::string print_csv(const Comparison& c) {
+  std::string text = "step,what,layer,name,element,rank,value,one_rank,difference,limit,scale\n";
+  for (const Difference& d : c.differences)
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", d.step, d.what, d.layer, d.name, d.element, d.rank,
+                        d.value, d.twin, d.size(), d.limit, d.scale);
+  return text;
+}
+
+}  // namespace kintsugi::train
