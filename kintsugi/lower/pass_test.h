@@ -1,8 +1,9 @@
-// For tests of passes: programs made by hand, and bodies as short text.
+// For tests of passes: programs made by hand, layouts from text, and bodies as short text.
 #pragma once
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -46,7 +47,26 @@ struct Maker {
   }
 };
 
-// "forward:\n  y = contract(x, w)\n  +g = accumulate(dy)\n"
+// "batch/data, sum over tensor": as mesh::to_string has it. Factors that cut a dim: "seq/context tensor.0".
+inline mesh::Layout layout_of(const mesh::Mesh& mesh, const std::string& text) {
+  mesh::Layout l;
+  for (size_t begin = 0; begin < text.size() && text != "whole";) {
+    const size_t end = std::min(text.find(", ", begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    if (const size_t over = word.find(" over "); over != std::string::npos) {
+      for (mesh::Combiner c : {mesh::Combiner::sum, mesh::Combiner::max, mesh::Combiner::logsumexp})
+        if (word.substr(0, over) == tensor::name_of(c))
+          for (mesh::Factor f : mesh.expand(tensor::words(word.substr(over + 6)))) l.set_part(f, c);
+    } else {
+      const size_t slash = word.find('/');
+      l.set(word.substr(0, slash), mesh.expand(tensor::words(word.substr(slash + 1))));
+    }
+    begin = end + 2;
+  }
+  return l;
+}
+
+// "forward:\n  y = contract(x, w)\n  +g = accumulate(dy)\n  z = all_reduce over data(y)\n  wait z = all_reduce(y)\n"
 inline std::string text(const program::Program& p) {
   std::string t;
   for (const program::Body& body : p.bodies) {
@@ -56,7 +76,9 @@ inline std::string text(const program::Program& p) {
       for (size_t j = 0; j < i.outs.size(); ++j)
         outs += fmt::format("{}{}{}", j ? ", " : "", (i.accumulate >> j) & 1u ? "+" : "", p.buffer(i.outs[j]).name);
       for (BufferId b : i.ins) ins += (ins.empty() ? "" : ", ") + p.buffer(b).name;
-      t += fmt::format("  {} = {}({})\n", outs, i.kernel, ins);
+      const bool starts = i.kind == program::Kind::collective, waits = i.kind == program::Kind::wait;
+      t += fmt::format("  {}{} = {}{}({})\n", waits ? "wait " : "", outs, i.kernel,
+                       starts ? " over " + p.mesh.name_of(i.group) : "", ins);
     }
   }
   return t;

@@ -64,9 +64,91 @@ TEST(Schedule, OneAccumulatorInBothBodies) {
     m.call("accumulate", {x}, {g}, 0, 1);
   }
   schedule(m.p, 1);
-  EXPECT_EQ(calls(m.p), "train: forward.first(0) backward.first(0) update(-1)\n");
+  EXPECT_EQ(calls(m.p), "train: forward.first(0) backward.only(0) update(-1)\n");
   EXPECT_EQ(text(m.p).substr(text(m.p).find("forward.first")),
-            "forward.first:\n  g = accumulate(x)\nbackward.first:\n  +g = accumulate(x)\n");
+            "forward.first:\n  g = accumulate(x)\nbackward.only:\n  +g = accumulate(x)\n");
+}
+
+// Each reduction of an accumulator stands where its last addition is done, for the last micro-batch alone.
+TEST(Schedule, AccumulatorsAreReducedOnceAStep) {
+  const auto make = [](int64_t micro_batches) {
+    Maker m;
+    m.p.mesh = mesh::Mesh({{.name = "data", .size = 2}});
+    const BufferId x = m.arena("x", kX), g = m.state("g", kX, "gradient"), h = m.state("h", kX, "gradient"),
+                   part = m.arena("part", {{"embed", 2}});
+    m.body("forward");
+    m.call("gelu", {x}, {x});
+    m.body("backward");
+    m.call("accumulate", {x}, {h}, 1, 1);
+    m.call("gelu", {x}, {x}, 1);
+    m.call("accumulate", {x}, {m.view("g", g)}, 1, 1);  // under another name
+    m.call("gelu", {x}, {x}, 0);
+    m.call("accumulate", {x}, {h}, 0, 1);
+    m.call("gelu", {x}, {x}, 0);
+    m.body("update");
+    m.body("reduce");
+    for (const auto& [kind, in, out] : {std::tuple("all_reduce", h, h), std::tuple("reduce_scatter", g, part)}) {
+      program::Instruction& i = m.call(kind, {in}, {out}, -1);
+      i.kind = program::Kind::collective;
+      i.group = {0};
+    }
+    schedule(m.p, micro_batches);
+    return m.p;
+  };
+  const program::Program three = make(3);
+  EXPECT_EQ(calls(three),
+            "train: forward.first(0) backward.first(0) forward(1) backward(1) forward(2) backward.last(2) "
+            "update(-1)\n");
+  EXPECT_EQ(text(three).substr(text(three).find("backward.first")),
+            "backward.first:\n  h = accumulate(x)\n  x = gelu(x)\n  g = accumulate(x)\n  x = gelu(x)\n  +h = "
+            "accumulate(x)\n  x = gelu(x)\n"
+            "backward.last:\n  +h = accumulate(x)\n  x = gelu(x)\n  +g = accumulate(x)\n"
+            "  part = reduce_scatter over data(g)\n  x = gelu(x)\n  +h = accumulate(x)\n"
+            "  h = all_reduce over data(h)\n  x = gelu(x)\n");
+  const program::Program one = make(1);
+  EXPECT_EQ(calls(one), "train: forward.first(0) backward.only(0) update(-1)\n");
+  EXPECT_EQ(text(one).substr(text(one).find("backward.only")),
+            "backward.only:\n  h = accumulate(x)\n  x = gelu(x)\n  g = accumulate(x)\n"
+            "  part = reduce_scatter over data(g)\n  x = gelu(x)\n  +h = accumulate(x)\n"
+            "  h = all_reduce over data(h)\n  x = gelu(x)\n");
+}
+
+// Sums of micro-batches in a binary tree: each waits at its level until its like comes, and the last is the whole.
+TEST(Schedule, ABinaryTree) {
+  Maker m;
+  const BufferId x = m.arena("x", kX), g = m.state("g", kX, "gradient"), g0 = m.state("g.0", kX, "level"),
+                 g1 = m.state("g.1", kX, "level");
+  m.body("forward");
+  m.call("gelu", {x}, {x});
+  m.body("backward");
+  m.call("accumulate", {x}, {g, g0, g1}).attributes = {{"tree", int64_t{1}}};
+  m.body("update");
+  m.body("reduce");
+  program::Instruction& sum = m.call("all_reduce", {g}, {g});
+  sum.kind = program::Kind::collective;
+  m.p.mesh = mesh::Mesh({{.name = "data", .size = 2}});
+  sum.group = {0};
+  schedule(m.p, 4);
+  EXPECT_EQ(calls(m.p),
+            "train: forward.tree0(0) backward.tree0(0) forward.tree1(1) backward.tree1(1) forward.tree0(2) "
+            "backward.tree0(2) forward.tree2(3) backward.tree2(3) update(-1)\n");
+  EXPECT_EQ(text(m.p).substr(text(m.p).find("forward.tree0")),
+            "forward.tree0:\n"
+            "  x = gelu(x)\n"
+            "backward.tree0:\n"
+            "  g.0 = accumulate(x)\n"
+            "forward.tree1:\n"
+            "  x = gelu(x)\n"
+            "backward.tree1:\n"
+            "  +x = accumulate(g.0)\n"
+            "  g.1 = accumulate(x)\n"
+            "forward.tree2:\n"
+            "  x = gelu(x)\n"
+            "backward.tree2:\n"
+            "  +x = accumulate(g.0)\n"
+            "  +x = accumulate(g.1)\n"
+            "  g = accumulate(x)\n"
+            "  g = all_reduce over data(g)\n");
 }
 
 TEST(Schedule, OnlyTheBodiesThatThereAre) {

@@ -1,0 +1,249 @@
+#include "kintsugi/lower/overlap.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "kintsugi/lower/pass_test.h"
+
+namespace kintsugi::lower {
+namespace {
+
+const Shape kX = {{"embed", 8}}, kPart = {{"embed", 4}};
+
+struct Overlapped : Maker {
+  Overlapped() {
+    p.mesh = mesh::Mesh({{.name = "data", .size = 2}});
+    body("forward");
+  }
+  void collective(const std::string& kind, BufferId in, BufferId out, int layer = 0) {
+    program::Instruction& i = call(kind, {in}, {out}, layer);
+    i.kind = program::Kind::collective;
+    i.group = {0};
+  }
+  BufferId x(const std::string& name) { return arena(name, kX); }
+};
+
+std::string overlapped(Maker& m) {
+  overlap(m.p);
+  return text(m.p);
+}
+
+std::string prefetched(Maker& m) {
+  prefetch(m.p);
+  return text(m.p);
+}
+
+}  // namespace
+
+TEST(Overlap, WaitsForWhatIsRead) {
+  Overlapped m;
+  const BufferId a = m.x("a"), b = m.x("b"), c = m.x("c"), d = m.x("d");
+  m.collective("all_reduce", a, b);
+  m.call("gelu", {c}, {d});
+  m.call("gelu", {a}, {c});  // reading what a collective reads is no hazard
+  m.call("gelu", {b}, {d});
+  EXPECT_EQ(overlapped(m),
+            "forward:\n"
+            "  b = all_reduce over data(a)\n"
+            "  d = gelu(c)\n"
+            "  c = gelu(a)\n"
+            "  wait b = all_reduce(a)\n"
+            "  d = gelu(b)\n");
+  EXPECT_EQ(m.p.bodies[0].instructions[0].event, 0);
+  EXPECT_EQ(m.p.bodies[0].instructions[3].event, 0);
+  EXPECT_EQ(m.p.bodies[0].instructions[3].bytes, 0);
+}
+
+TEST(Overlap, WaitsBeforeItsOperandIsOverwritten) {
+  Overlapped m;
+  const BufferId a = m.x("a"), b = m.x("b"), c = m.x("c");
+  m.collective("all_reduce", a, b);
+  m.call("gelu", {c}, {a});
+  EXPECT_EQ(overlapped(m),
+            "forward:\n"
+            "  b = all_reduce over data(a)\n"
+            "  wait b = all_reduce(a)\n"
+            "  a = gelu(c)\n");
+}
+
+TEST(Overlap, WaitsBeforeItsResultIsOverwritten) {
+  Overlapped m;
+  const BufferId a = m.x("a"), b = m.x("b"), c = m.x("c");
+  m.collective("all_reduce", a, b);
+  m.call("gelu", {c}, {b});
+  m.call("gelu", {c}, {a});
+  EXPECT_EQ(overlapped(m),
+            "forward:\n"
+            "  b = all_reduce over data(a)\n"
+            "  wait b = all_reduce(a)\n"
+            "  b = gelu(c)\n"
+            "  a = gelu(c)\n");
+}
+
+// A view, and a part whose place depends on the rank, are the memory that they are of.
+TEST(Overlap, OtherNamesOfOneMemory) {
+  Overlapped m;
+  const BufferId a = m.x("a"), b = m.x("b"), c = m.x("c"), d = m.x("d");
+  const BufferId view = m.view("view", b), part = m.view("part", c), other = m.view("other", d);
+  m.p.buffer(part).type.shape = kPart;
+  m.p.buffer(part).part = {0};
+  m.p.buffer(other).type.shape = kPart;
+  const BufferId rest = m.view("rest", d);
+  m.p.buffer(rest).type.shape = kPart;
+  m.p.buffer(rest).shift = 16;
+  m.collective("all_reduce", a, b);
+  m.collective("all_gather", part, c);
+  m.collective("shift", other, a);
+  m.call("gelu", {d}, {rest});  // the other half of what the shift reads
+  m.call("gelu", {view}, {d});
+  m.call("gelu", {c}, {c});
+  EXPECT_EQ(overlapped(m),
+            "forward:\n"
+            "  b = all_reduce over data(a)\n"
+            "  c = all_gather over data(part)\n"
+            "  wait b = all_reduce(a)\n"
+            "  a = shift over data(other)\n"
+            "  rest = gelu(d)\n"
+            "  wait a = shift(other)\n"
+            "  d = gelu(view)\n"
+            "  wait c = all_gather(part)\n"
+            "  c = gelu(c)\n");
+}
+
+// A collective on the result of another waits for it; what is never used is waited for at the end of its body.
+TEST(Overlap, CollectivesInARow) {
+  Overlapped m;
+  const BufferId a = m.x("a"), b = m.x("b"), c = m.x("c"), d = m.x("d");
+  m.collective("all_reduce", a, b);
+  m.collective("all_reduce", c, d);
+  m.collective("all_reduce", b, c);
+  m.body("backward");
+  m.call("gelu", {c}, {a});
+  EXPECT_EQ(overlapped(m),
+            "forward:\n"
+            "  b = all_reduce over data(a)\n"
+            "  d = all_reduce over data(c)\n"
+            "  wait b = all_reduce(a)\n"
+            "  wait d = all_reduce(c)\n"
+            "  c = all_reduce over data(b)\n"
+            "  wait c = all_reduce(b)\n"
+            "backward:\n"
+            "  a = gelu(c)\n");
+}
+
+TEST(Overlap, AWorkspaceIsWritten) {
+  Overlapped m;
+  const BufferId a = m.x("a"), b = m.x("b"), c = m.x("c"), d = m.x("d");
+  m.collective("all_reduce", a, b);
+  m.call("gelu", {c}, {d}).workspace = m.view("workspace", b);
+  EXPECT_EQ(overlapped(m),
+            "forward:\n"
+            "  b = all_reduce over data(a)\n"
+            "  wait b = all_reduce(a)\n"
+            "  d = gelu(c)\n");
+}
+
+// No instruction touches what a collective that is under way writes, nor writes what it reads; each collective is
+// waited for once; and instructions stay in their order.
+TEST(Overlap, RandomBodiesHaveNoHazard) {
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 200; ++trial) {
+    Overlapped m;
+    std::vector<BufferId> b;
+    for (int i = 0; i < 6; ++i) b.push_back(m.x("b" + std::to_string(i)));
+    for (int i = 0; i < 3; ++i) b.push_back(m.view("v" + std::to_string(i), b[static_cast<size_t>(i)]));
+    const auto any = [&] { return b[random() % b.size()]; };
+    for (int i = 0; i < 30; ++i) {
+      const BufferId in = any(), out = any();
+      if (random() % 3 == 0 && m.p.root(in) != m.p.root(out)) {
+        m.collective("all_reduce", in, out);
+      } else {
+        m.call("add", {in, any()}, {out});
+      }
+    }
+    std::vector<std::string> before, after;
+    for (const auto& i : m.p.bodies[0].instructions) before.push_back(i.kernel + std::to_string(i.outs[0]));
+    overlap(m.p);
+    std::map<int, program::Instruction> under_way;
+    for (const auto& i : m.p.bodies[0].instructions) {
+      if (i.kind == program::Kind::wait) {
+        ASSERT_EQ(under_way.erase(i.event), 1u) << trial;
+        continue;
+      }
+      after.push_back(i.kernel + std::to_string(i.outs[0]));
+      for (const auto& [event, c] : under_way) {
+        std::vector<BufferId> written = i.outs, touched = i.ins;
+        touched.insert(touched.end(), written.begin(), written.end());
+        for (BufferId t : touched) ASSERT_FALSE(m.p.overlap(t, c.outs[0])) << trial;
+        for (BufferId w : written) ASSERT_FALSE(m.p.overlap(w, c.ins[0])) << trial;
+      }
+      ASSERT_TRUE(i.kind != program::Kind::collective || under_way.emplace(i.event, i).second) << trial;
+    }
+    ASSERT_TRUE(under_way.empty()) << trial;
+    ASSERT_EQ(after, before) << trial;
+  }
+}
+
+// Each gather of a layer's weights begins with the layer before it, behind that layer's own.
+TEST(Prefetch, OneLayerEarly) {
+  Overlapped m;
+  std::vector<BufferId> shard, whole;
+  for (int i = 0; i < 3; ++i) {
+    shard.push_back(m.state("w" + std::to_string(i), kPart));
+    whole.push_back(m.x("whole" + std::to_string(i)));
+  }
+  const BufferId a = m.x("a"), b = m.x("b");
+  for (int i = 0; i < 3; ++i) {
+    const auto at = static_cast<size_t>(i);
+    m.call("gelu", {a}, {b}, i);
+    m.collective("all_gather", shard[at], whole[at], i);
+    m.call("contract", {b, whole[at]}, {a}, i);
+  }
+  EXPECT_EQ(prefetched(m),
+            "forward:\n"
+            "  whole0 = all_gather over data(w0)\n"
+            "  whole1 = all_gather over data(w1)\n"
+            "  b = gelu(a)\n"
+            "  a = contract(b, whole0)\n"
+            "  whole2 = all_gather over data(w2)\n"
+            "  b = gelu(a)\n"
+            "  a = contract(b, whole1)\n"
+            "  b = gelu(a)\n"
+            "  a = contract(b, whole2)\n");
+}
+
+TEST(Prefetch, NotBeforeItsOperandIsThere) {
+  Overlapped m;
+  const BufferId shard = m.state("w", kPart), whole = m.x("whole"), a = m.x("a"), part = m.arena("part", kPart);
+  m.call("gelu", {a}, {a}, 0);
+  m.call("accumulate", {part}, {shard}, 0);  // the shard changes
+  m.call("gelu", {a}, {a}, 0);
+  m.collective("all_gather", shard, whole, 1);
+  m.call("contract", {a, whole}, {a}, 1);
+  EXPECT_EQ(prefetched(m),
+            "forward:\n"
+            "  a = gelu(a)\n"
+            "  w = accumulate(part)\n"
+            "  whole = all_gather over data(w)\n"
+            "  a = gelu(a)\n"
+            "  a = contract(a, whole)\n");
+}
+
+// Only gathers of states: those of activations need what was just computed, and a gather into a state is an update.
+TEST(Prefetch, OthersStay) {
+  Overlapped m;
+  const BufferId part = m.arena("part", kPart), whole = m.x("whole"), state = m.state("w", kX), a = m.x("a");
+  const BufferId mine = m.view("mine", state);
+  m.p.buffer(mine).type.shape = kPart;
+  m.p.buffer(mine).part = {0};
+  m.call("gelu", {a}, {a}, 0);
+  m.collective("all_gather", part, whole, 1);
+  m.collective("all_gather", mine, state, 1);
+  m.collective("all_reduce", state, a, 1);
+  const std::string before = text(m.p);
+  EXPECT_EQ(prefetched(m), before);
+}
+
+}  // namespace kintsugi::lower
