@@ -90,7 +90,8 @@ void Partitioner::reduce_into(BufferId from, const Layout& goal, BufferId to, co
 BufferId Partitioner::reduce(BufferId from, const Step& s, const Asked& asked) {
   const program::Buffer source = emit_.program().buffer(from);
   const bool sums = s.move == Move::reduce_scatter || s.move == Move::all_reduce;
-  if (!sums || tensor::size_of(plan_.wire) >= tensor::size_of(source.type.dtype))
+  const bool narrow_wire = plan_.wire != tensor::DType::f32;  // which leaves gradients as they are, fp64 too
+  if (!sums || !narrow_wire || tensor::size_of(plan_.wire) >= tensor::size_of(source.type.dtype))
     return emit_.move(from, s, asked, true);
   const graph::OpRow& cast = ops::operations().find("cast");
   const auto to = [](tensor::DType d) { return tensor::Attributes{{"dtype", std::string(tensor::name_of(d))}}; };
