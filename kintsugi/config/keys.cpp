@@ -235,6 +235,10 @@ std::vector<Key> list() {
                                       "backend distributed_backend"}),
       parallel<&Parallel::bind>(
           {"bind", Boolean{}, free, "", "threads of ranks are bound to cores", "binding affinity pin"}),
+      parallel<&Parallel::replicas>({"replicas", OneOf{{"trust", "check", "broadcast"}, ""}, free, "",
+                                     "states that several ranks hold alike at the start: each makes its own, which are "
+                                     "equal; or they are compared by checksum; or sent by the first",
+                                     "broadcast_buffers sync_module_states"}),
       parallel<&Parallel::threads>({"threads", Integer{0, 10'000}, free, "the cores that the ranks may use, over ranks",
                                     "threads of each rank", "num_threads omp_num_threads cores"}),
 

@@ -74,7 +74,7 @@ TEST(ResolveParallel, OutOfRange) {
       "[config] run.toml:2: unknown key parallel.pipe; [parallel] has ranks, data, tensor, context, zero, shard_group, "
       "shard_context, sequence_parallel, context_method, context_balance, keep_gathered, rules, allow_repeat, "
       "mesh_order, wire, "
-      "timeout_seconds, transport, bind, threads");
+      "timeout_seconds, transport, bind, replicas, threads");
   EXPECT_EQ(error_in("tensor_model_parallel_size = 2\n"),
             "[config] run.toml:2: unknown key parallel.tensor_model_parallel_size; did you mean tensor?");
 }

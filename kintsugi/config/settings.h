@@ -95,6 +95,7 @@ struct Parallel {
   std::string wire = "fp32";                       // fp32 | bf16: in which gradients travel
   double timeout_seconds = 600;
   std::string transport = "auto";  // auto | threads | mpi
+  std::string replicas = "trust";  // trust | check | broadcast: states that several ranks hold alike, at the start
   bool bind = true;                // threads are bound to cores
   int64_t threads = 0;             // per rank; the cores that the ranks may use, over ranks
 

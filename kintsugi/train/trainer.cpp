@@ -9,9 +9,9 @@
 
 #include "kintsugi/base/bind.h"
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/processor.h"
-#include "kintsugi/base/file.h"
 #include "kintsugi/checkpoint/checksum.h"
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/checkpoint/open.h"
@@ -29,6 +29,7 @@
 #include "kintsugi/train/corpus.h"
 #include "kintsugi/train/find_bad.h"
 #include "kintsugi/train/learning_rate.h"
+#include "kintsugi/train/replicas.h"
 #include "kintsugi/train/run_folder.h"
 #include "kintsugi/train/worlds.h"
 
@@ -145,6 +146,8 @@ class RankTrainer {
     } else if (options_.resume) {
       note("no checkpoint yet: from the beginning");
     }
+    if (s_.parallel.replicas == "broadcast") broadcast_replicas(executor_, world_);
+    if (s_.parallel.replicas == "check") check_replicas(executor_, world_);
   }
 
   // What the loader reads for this rank: its rows of each micro-batch where those are an even part, else all of them.
@@ -290,8 +293,14 @@ class RankTrainer {
     int32_t mine = kNone, any = kNone;
     if (s_.train.stop_after_minutes > 0 && seconds >= 60.0 * s_.train.stop_after_minutes) mine = kTime;
     if (options_.stop && options_.stop->load() != 0) mine = kSignal;
-    all_->wait(all_->all_reduce(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(&any, 1)),
-                                tensor::DType::i32, comm::Reduction::max));
+    try {
+      all_->wait(all_->all_reduce(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(&any, 1)),
+                                  tensor::DType::i32, comm::Reduction::max));
+    } catch (const comm::Timeout& e) {
+      const std::string_view why = std::string_view(e.what()).substr(std::string_view("[comm] ").size());
+      throw comm::Timeout(fmt::format("rank {}: after step {}, whether to stop: {}", world_.rank(), step_, why),
+                          e.arrived, e.missing);
+    }
     return any == kSignal ? "signal" : any == kTime ? "stop_after_minutes" : "";
   }
 

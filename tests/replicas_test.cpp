@@ -1,0 +1,34 @@
+// States that ranks hold alike, seen to be so, and made so.
+#include "kintsugi/train/replicas.h"
+
+#include <gtest/gtest.h>
+
+#include "kintsugi/comm/run_ranks.h"
+#include "tests/layouts.h"
+
+namespace kintsugi::tests {
+namespace {
+
+void on_all(train::LayoutRun& run, const std::function<void(run::Executor&, comm::World&)>& f) {
+  const auto worlds = comm::thread_worlds(run.ranks());
+  comm::run_ranks(worlds, [&](comm::World& w) { f(run.executor(w.rank()), w); });
+}
+
+TEST(Replicas, BeginEqualAreFoundWhereTheyDifferAndMadeEqual) {
+  for (const char* parallel : {"data=2", "data=2 tensor=2 zero=1", "data=4 zero=3 shard_group=2"}) {
+    config::Settings s = small_model("gpt", "bf16");
+    set_layout(s, parallel);
+    train::LayoutRun run(s);
+    EXPECT_EQ(error_of([&] { on_all(run, train::check_replicas); }), "no error") << parallel;
+    // An element of the last rank's first weight.
+    const program::StateInfo& w = *run.program().state("embedding.table");
+    run.executor(run.ranks() - 1).view(w.buffer).data[0] ^= std::byte{1};
+    const std::string error = error_of([&] { on_all(run, train::check_replicas); });
+    EXPECT_NE(error.find("[train] \"bucket embedding.table\" is not the same on ranks"), std::string::npos) << error;
+    on_all(run, train::broadcast_replicas);
+    EXPECT_EQ(error_of([&] { on_all(run, train::check_replicas); }), "no error") << parallel;
+  }
+}
+
+}  // namespace
+}  // namespace kintsugi::tests
