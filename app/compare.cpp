@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <optional>
 
 #include "app/run_options.h"
 #include "app/verbs.h"
@@ -17,7 +18,7 @@ namespace {
 struct Options {
   std::shared_ptr<RunOptions> run;
   int64_t steps = 3;
-  double tolerance = 0, loss_tolerance = 0;  // 0: by dtype
+  std::optional<double> tolerance, loss_tolerance;  // by dtype where not given
   bool random = false;
   std::string csv;
 };
@@ -36,12 +37,21 @@ std::unique_ptr<data::SampleSource> open_samples(config::Resolved& resolved, boo
   return std::make_unique<train::RandomSamples>(s.train.sequence, s.model.vocab, s.train.seed);
 }
 
+void check(const Options& o) {
+  if (o.steps < 1) throw base::UserError("compare", "--steps {}: a comparison takes at least 1", o.steps);
+  if (o.tolerance && !(*o.tolerance > 0))
+    throw base::UserError("compare", "--tolerance {}: a tolerance is more than 0", *o.tolerance);
+  if (o.loss_tolerance && !(*o.loss_tolerance > 0))
+    throw base::UserError("compare", "--loss-tolerance {}: a tolerance is more than 0", *o.loss_tolerance);
+}
+
 void run(const Options& o) {
+  check(o);
   config::Resolved resolved = read_run(*o.run);
   const std::unique_ptr<data::SampleSource> samples = open_samples(resolved, o.random);
   const config::Settings& s = resolved.settings;
-  const double tolerance = o.tolerance > 0 ? o.tolerance : train::default_tolerance(s);
-  const double loss_tolerance = o.loss_tolerance > 0 ? o.loss_tolerance : tolerance;
+  const double tolerance = o.tolerance.value_or(train::default_tolerance(s));
+  const double loss_tolerance = o.loss_tolerance.value_or(tolerance / 10);
   const train::Comparison c = train::compare(
       {.settings = s, .data = *samples, .steps = o.steps, .tolerance = tolerance, .loss_tolerance = loss_tolerance});
   if (!o.csv.empty()) base::write_file_atomically(o.csv, train::print_csv(c));
@@ -67,11 +77,10 @@ void add_compare(CLI::App& kintsugi) {
   key("--sequence", "train.sequence", "As many tokens per sample");
   key("--global-batch", "train.global_batch", "As many samples per step");
   key("--dtype", "train.dtype", "fp64 for the sharpest comparison");
-  verb->add_option("--steps", o->steps, "Steps")->check(CLI::PositiveNumber)->capture_default_str();
-  verb->add_option("--tolerance", o->tolerance, "Of gradients, relative to the norm of all; by dtype if not given")
-      ->check(CLI::PositiveNumber);
-  verb->add_option("--loss-tolerance", o->loss_tolerance, "Of the loss, relative to itself; as --tolerance")
-      ->check(CLI::PositiveNumber);
+  verb->add_option("--steps", o->steps, "Steps")->capture_default_str();
+  verb->add_option("--tolerance", o->tolerance, "Of gradients, relative to the norm of all; by dtype if not given");
+  verb->add_option("--loss-tolerance", o->loss_tolerance,
+                   "Of the loss, relative to itself; a tenth of --tolerance if not given");
   verb->add_flag("--random", o->random, "Random tokens, where there is no data");
   verb->add_option("--csv", o->csv, "A file for every difference");
   verb->callback([o] { run(*o); });

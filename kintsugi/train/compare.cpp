@@ -238,10 +238,10 @@ class Comparer {
 
 double default_tolerance(const config::Settings& s) {
   const auto of = [](const std::string& dtype) {
-    return dtype == "fp64" ? 1e-9 : dtype == "fp32" ? 1e-5 : dtype == "fp16" ? 1e-2 : 5e-2;
+    return dtype == "fp64" ? 1e-9 : dtype == "fp32" ? 1e-5 : dtype == "fp16" ? 2e-3 : 1e-2;
   };
   // fp32 on the wire is gradients as they are.
-  return std::max(of(s.train.dtype), s.parallel.wire == "bf16" && s.parallel.ranks > 1 ? 5e-3 : 0.0);
+  return std::max(of(s.train.dtype), s.parallel.wire == "bf16" && s.parallel.ranks > 1 ? 2e-3 : 0.0);
 }
 
 config::Settings twin_of(config::Settings s) {
