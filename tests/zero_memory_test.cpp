@@ -1,0 +1,161 @@
+// Memory of model states on a rank against Rajbhandari et al. 2020, figure 1: weights, gradients and optimizer state,
+// divided by the number of ranks as far as a stage divides them, and what is gathered for a while. Programs are
+// lowered; nothing is allocated.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "tests/layouts.h"
+#include "tests/parameters.h"
+
+namespace kintsugi::tests {
+namespace {
+
+using program::BufferId;
+using program::Instruction;
+using program::Kind;
+using program::Program;
+
+config::Settings model_of(const std::string& name, const std::string& dtype) {
+  config::Settings s = name == "gpt-2" ? gpt2() : small_model(name, dtype);
+  s.train.dtype = dtype;
+  return s;
+}
+
+Program lowered(config::Settings s, const std::string& parallel, int64_t micro_batches = 1) {
+  set_layout(s, parallel);
+  s.train.global_batch = micro_batches * s.train.micro_batch * s.parallel.data;
+  const auto kernels = train::kernels_of(s);
+  return train::build_program(s, *kernels);
+}
+
+// Bytes of the states of a kind on a rank, each buffer once.
+int64_t held(const Program& p, const std::string& kind) {
+  std::set<BufferId> buffers;
+  for (const program::StateInfo& s : p.states)
+    if (s.kind == kind) buffers.insert(p.root(s.buffer));
+  int64_t bytes = 0;
+  for (BufferId b : buffers) bytes += p.buffer(b).bytes();
+  return bytes;
+}
+
+// Bytes per parameter: fp32 has AdamW's two moments; bf16 has master weights beside them, and fp32 gradients.
+struct Cost {
+  const char* kind;
+  int64_t fp32, bf16;
+  int64_t from;  // the stage that divides it
+};
+constexpr Cost kCosts[] = {{"weight", 4, 2, 3}, {"gradient", 4, 4, 2}, {"optimizer", 8, 12, 1}};
+
+class States : public testing::TestWithParam<std::tuple<std::string, std::string, int>> {};
+
+TEST_P(States, FollowFigure1) {
+  const auto& [model, dtype, n] = GetParam();
+  const config::Settings s = model_of(model, dtype);
+  const std::vector<ParameterGroup> groups = parameter_groups(s);
+  int64_t psi = 0;
+  for (const ParameterGroup& g : groups) psi += g.elements();
+  for (int64_t zero : {0, 1, 2, 3}) {
+    const Program p = lowered(s, fmt::format("data={} zero={}", n, zero));
+    const int64_t parts = zero > 0 ? n : 1;
+    int64_t stored = 0;
+    for (const ParameterGroup& g : groups) stored += g.stored(parts);
+    double figure = 0;
+    int64_t all = 0, aligned = 0;
+    for (const Cost& c : kCosts) {
+      const int64_t bytes = dtype == "fp32" ? c.fp32 : c.bf16, divided = zero >= c.from ? n : 1;
+      EXPECT_EQ(stored % divided, 0);
+      EXPECT_EQ(held(p, c.kind), bytes * stored / divided) << c.kind << " zero=" << zero;
+      figure += static_cast<double>(bytes * psi) / static_cast<double>(divided);
+      all += bytes * stored / divided;
+    }
+    // The region holds nothing else but the numbers of a run, each on a boundary of its own.
+    for (const program::StateInfo& state : p.states)
+      if (state.kind == "statistic") aligned += program::kAlignment;
+    EXPECT_EQ(p.state_bytes, all + aligned) << "zero=" << zero;
+    fmt::print("{} {} data={} zero={}: {:.0f} bytes of figure 1, {:.0f} of padding ({:.2f}%)\n", model, dtype, n, zero,
+               figure, static_cast<double>(all) - figure, 100 * (static_cast<double>(all) / figure - 1));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Small, States,
+                         testing::Combine(testing::Values("gpt", "llama"), testing::Values("fp32", "bf16"),
+                                          testing::Values(2, 4, 8, 64)));
+INSTANTIATE_TEST_SUITE_P(Gpt2, States,
+                         testing::Combine(testing::Values("gpt-2"), testing::Values("fp32", "bf16"),
+                                          testing::Values(2, 4, 8, 64)));
+
+// The instructions of a step as they run, all micro-batches.
+std::vector<const Instruction*> expanded(const Program& p) {
+  std::vector<const Instruction*> line;
+  for (const program::Call& call : p.list("train").calls)
+    for (const Instruction& i : p.bodies[static_cast<size_t>(call.body)].instructions) line.push_back(&i);
+  return line;
+}
+
+// Gathered weights, from where their gather begins to their last use: in a body, since each gathers anew.
+struct Gathered {
+  BufferId buffer;
+  int layer;
+  size_t begin, end;
+};
+
+std::vector<Gathered> gathered(const Program& p) {
+  const std::vector<const Instruction*> line = expanded(p);
+  std::vector<Gathered> all;
+  std::map<BufferId, size_t> now;  // the last gather into a buffer
+  for (size_t at = 0; at < line.size(); ++at) {
+    const Instruction& i = *line[at];
+    const auto of_state = [&] { return p.buffer(p.root(i.ins[0])).region == program::Region::state; };
+    if (i.kind == Kind::collective && i.kernel == "all_gather" && i.phase != "update" && of_state()) {
+      now[p.root(i.outs[0])] = all.size();
+      all.push_back({p.root(i.outs[0]), i.layer, at, at});
+    }
+    for (const auto* list : {&i.ins, &i.outs})
+      for (BufferId b : *list)
+        if (const auto found = now.find(p.root(b)); found != now.end()) all[found->second].end = at;
+  }
+  return all;
+}
+
+}  // namespace
+
+// While a layer computes, the next one's weights travel: two layers' are there at one time, and no more.
+TEST(GatheredWeights, OfTwoLayersAtMost) {
+  for (const char* model : {"gpt", "llama", "gpt-2"}) {
+    config::Settings s = model_of(model, "fp32");
+    if (s.model.layers < 4) s.model.layers = 5;
+    const Program p = lowered(s, "data=2 zero=3", 2);
+    const std::vector<Gathered> all = gathered(p);
+    int64_t most = 0;
+    size_t layers = 0;
+    for (const Gathered& g : all) {
+      std::set<int> alive;
+      int64_t bytes = 0;
+      for (const Gathered& other : all)
+        if (other.begin <= g.begin && g.begin <= other.end) {
+          alive.insert(other.layer);
+          bytes += p.buffer(other.buffer).bytes();
+        }
+      layers = std::max(layers, alive.size());
+      most = std::max(most, bytes);
+    }
+    EXPECT_EQ(layers, 2u) << model;
+    // The largest two neighbours.
+    std::map<int, int64_t> of_layer;
+    for (const ParameterGroup& g : parameter_groups(s)) {
+      of_layer[g.layer] += 4 * g.stored(2);
+      if (g.forward_uses > 1) of_layer[static_cast<int>(s.model.layers)] += 4 * g.stored(2);
+    }
+    int64_t neighbours = 0;
+    for (auto i = of_layer.begin(); std::next(i) != of_layer.end(); ++i)
+      neighbours = std::max(neighbours, i->second + std::next(i)->second);
+    EXPECT_EQ(most, neighbours) << model;
+    fmt::print("{}: {} bytes of gathered weights at most, of {} in all\n", model, most, 2 * held(p, "weight"));
+  }
+}
+
+}  // namespace kintsugi::tests
