@@ -47,10 +47,14 @@ class Terminal : public train::Observer {
 void end_all(std::span<const std::unique_ptr<comm::World>> worlds, const std::exception& error) {
   if (worlds[0]->backend() != "mpi") return;
   const int rank = worlds[0]->rank();
+  const std::string text = describe(error).text;
   const auto* late = dynamic_cast<const comm::Timeout*>(&error);
+  const bool news = late && late->missing.empty() && text.find(" ended: ") != std::string::npos;
   const bool shared = dynamic_cast<const checkpoint::SharedError*>(&error) != nullptr;
-  if (late ? !late->missing.empty() : rank == 0 || !shared)
-    fmt::print(stderr, "error: {}{}\n", rank == 0 || late ? "" : fmt::format("rank {}: ", rank), describe(error).text);
+  if (!news && (rank == 0 || !shared)) {
+    const bool named = rank == 0 || text.starts_with(fmt::format("[comm] rank {}: ", rank));
+    fmt::print(stderr, "error: {}{}\n", named ? "" : fmt::format("rank {}: ", rank), text);
+  }
   worlds[0]->abort(error.what());
 }
 
@@ -63,7 +67,7 @@ auto before_ranks_meet(F&& f) {
   try {
     return f();
   } catch (const std::exception& e) {
-    if (launched->rank > 0) std::this_thread::sleep_for(std::chrono::seconds(3));
+    if (launched->rank > 0) std::this_thread::sleep_for(std::chrono::seconds(2));
     fmt::print(stderr, "error: {}{}\n", launched->rank == 0 ? "" : fmt::format("rank {}: ", launched->rank),
                describe(e).text);
     std::fflush(nullptr);
