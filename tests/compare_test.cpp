@@ -103,6 +103,14 @@ TEST(Compare, IsNotAlarmedByAnUpdateThatIsNothingButRounding) {
   EXPECT_LT(find(c, 1, "weight", "layer0.ffn.down.weight").limit, 1e-4);
 }
 
+// Units of a batch have the same bits for every number of data ranks.
+TEST(Compare, SeesNoBitOfDifferenceWhereUnitsAreAddedInOneTree) {
+  config::Settings s = model_of("gpt", "fp32", "data=4 zero=3");
+  s.train.reproducible = 4;
+  s.train.micro_batch = 2;
+  for (const train::Difference& d : compare(s).differences) EXPECT_EQ(d.size(), 0) << d.what << " " << d.name;
+}
+
 TEST(Compare, SgdIsComparedThroughItsMomentum) {
   config::Settings s = model_of("gpt", "fp32", "data=2");
   s.train.optimizer = "sgd";
@@ -168,6 +176,7 @@ TEST(Compare, TheTwinTakesAllSamplesOfAPass) {
   EXPECT_EQ(one.parallel, (config::Parallel{.threads = 4}));
   s.train.reproducible = 4;
   EXPECT_EQ(train::twin_of(s).train.micro_batch, 2);
+  EXPECT_EQ(train::twin_of(s).parallel, (config::Parallel{.threads = 1}));
 }
 
 TEST(Compare, Errors) {

@@ -245,8 +245,9 @@ double default_tolerance(const config::Settings& s) {
 }
 
 config::Settings twin_of(config::Settings s) {
-  if (s.train.reproducible == 0) s.train.micro_batch *= s.parallel.data;
-  s.parallel = {.threads = s.parallel.threads * s.parallel.ranks};
+  const bool units = s.train.reproducible > 0;  // each alone in its pass, and the same bits for as many threads
+  if (!units) s.train.micro_batch *= s.parallel.data;
+  s.parallel = {.threads = units ? s.parallel.threads : s.parallel.threads * s.parallel.ranks};
   return s;
 }
 

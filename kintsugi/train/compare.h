@@ -25,7 +25,7 @@ struct CompareOptions {
 // What rounding makes of a gradient, at the most, in the dtype of training or in that in which gradients travel.
 double default_tolerance(const config::Settings& settings);
 
-// The settings of the twin: one rank, in passes of as many samples.
+// The settings of the twin: one rank, in passes of as many samples, or of one unit (reproducible).
 config::Settings twin_of(config::Settings settings);
 
 // Of one value in one step, the element that differs most, measured by its limit.
