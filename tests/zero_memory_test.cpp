@@ -96,29 +96,73 @@ std::vector<const Instruction*> expanded(const Program& p) {
   return line;
 }
 
-// Gathered weights, from where their gather begins to their last use: in a body, since each gathers anew.
-struct Gathered {
+// What of a layer's weights or gradients is whole for a while: a buffer of the arena, from where it is first written to
+// where it is last used, each time that it is.
+struct Whole {
   BufferId buffer;
   int layer;
   size_t begin, end;
 };
 
-std::vector<Gathered> gathered(const Program& p) {
+// Weights that are gathered, by default; or gradients that are reduced to what a rank keeps.
+std::vector<Whole> whole_buckets(const Program& p, bool gradients = false) {
   const std::vector<const Instruction*> line = expanded(p);
-  std::vector<Gathered> all;
-  std::map<BufferId, size_t> now;  // the last gather into a buffer
+  const auto region = [&](BufferId b) { return p.buffer(p.root(b)).region; };
+  std::set<BufferId> rooms;
+  for (const Instruction* i : line)
+    if (gradients && i->kind == Kind::collective && i->kernel == "reduce_scatter") rooms.insert(p.root(i->ins[0]));
+  std::vector<Whole> all;
+  std::map<BufferId, size_t> now;
   for (size_t at = 0; at < line.size(); ++at) {
     const Instruction& i = *line[at];
-    const auto of_state = [&] { return p.buffer(p.root(i.ins[0])).region == program::Region::state; };
-    if (i.kind == Kind::collective && i.kernel == "all_gather" && i.phase != "update" && of_state()) {
-      now[p.root(i.outs[0])] = all.size();
-      all.push_back({p.root(i.outs[0]), i.layer, at, at});
-    }
+    const bool gathers = !gradients && i.kind == Kind::collective && i.kernel == "all_gather" && i.phase != "update" &&
+                         region(i.ins[0]) == program::Region::state;
     for (const auto* list : {&i.ins, &i.outs})
-      for (BufferId b : *list)
-        if (const auto found = now.find(p.root(b)); found != now.end()) all[found->second].end = at;
+      for (BufferId b : *list) {
+        const BufferId room = p.root(b);
+        // A gather begins anew; a room for gradients where it was not touched in the last body.
+        const bool begins = gathers ? list == &i.outs : rooms.contains(room) && !now.contains(room);
+        if (begins) {
+          now[room] = all.size();
+          all.push_back({room, i.layer, at, at});
+        }
+        if (const auto found = now.find(room); found != now.end()) all[found->second].end = at;
+      }
   }
   return all;
+}
+
+struct Most {
+  size_t layers = 0;
+  int64_t bytes = 0;
+};
+
+Most most_at_once(const Program& p, const std::vector<Whole>& all) {
+  Most most;
+  for (const Whole& w : all) {
+    std::set<int> layers;
+    int64_t bytes = 0;
+    for (const Whole& other : all)
+      if (other.begin <= w.begin && w.begin <= other.end) {
+        layers.insert(other.layer);
+        bytes += p.buffer(other.buffer).bytes();
+      }
+    most = {std::max(most.layers, layers.size()), std::max(most.bytes, bytes)};
+  }
+  return most;
+}
+
+// The largest sum of two neighbouring layers, of fp32 on 2 ranks.
+int64_t largest_neighbours(const config::Settings& s, bool where_used) {
+  std::map<int, int64_t> of_layer;
+  for (const ParameterGroup& g : parameter_groups(s)) {
+    of_layer[g.layer] += 4 * g.stored(2);
+    if (where_used && g.forward_uses > 1) of_layer[static_cast<int>(s.model.layers)] += 4 * g.stored(2);
+  }
+  int64_t most = 0;
+  for (auto i = of_layer.begin(); std::next(i) != of_layer.end(); ++i)
+    most = std::max(most, i->second + std::next(i)->second);
+  return most;
 }
 
 }  // namespace
@@ -127,34 +171,49 @@ std::vector<Gathered> gathered(const Program& p) {
 TEST(GatheredWeights, OfTwoLayersAtMost) {
   for (const char* model : {"gpt", "llama", "gpt-2"}) {
     config::Settings s = model_of(model, "fp32");
-    if (s.model.layers < 4) s.model.layers = 5;
+    s.model.layers = std::max<int64_t>(s.model.layers, 5);
     const Program p = lowered(s, "data=2 zero=3", 2);
-    const std::vector<Gathered> all = gathered(p);
-    int64_t most = 0;
-    size_t layers = 0;
-    for (const Gathered& g : all) {
-      std::set<int> alive;
-      int64_t bytes = 0;
-      for (const Gathered& other : all)
-        if (other.begin <= g.begin && g.begin <= other.end) {
-          alive.insert(other.layer);
-          bytes += p.buffer(other.buffer).bytes();
-        }
-      layers = std::max(layers, alive.size());
-      most = std::max(most, bytes);
+    const Most most = most_at_once(p, whole_buckets(p));
+    EXPECT_EQ(most.layers, 2u) << model;
+    EXPECT_EQ(most.bytes, largest_neighbours(s, true)) << model;
+    fmt::print("{}: {} bytes of gathered weights at most, of {} in all\n", model, most.bytes, 2 * held(p, "weight"));
+  }
+}
+
+// A layer's gradients travel while the next one's are made. Those of a tied table wait for its other use, at the other
+// end.
+TEST(WholeGradients, OfTwoLayersAtMost) {
+  for (int64_t zero : {2, 3}) {
+    const config::Settings s = model_of("llama", "fp32");
+    const Program p = lowered(s, fmt::format("data=2 zero={}", zero));
+    const Most most = most_at_once(p, whole_buckets(p, true));
+    EXPECT_EQ(most.layers, 2u) << zero;
+    EXPECT_EQ(most.bytes, largest_neighbours(s, false)) << zero;
+
+    const Program tied = lowered(gpt2(), fmt::format("data=2 zero={}", zero));
+    const Most with_table = most_at_once(tied, whole_buckets(tied, true));
+    int64_t table = 0, layer = 0;
+    for (const ParameterGroup& g : parameter_groups(gpt2())) {
+      if (g.forward_uses > 1) table = 4 * g.stored(2);
+      if (g.layer == 0) layer += 4 * g.stored(2);
     }
-    EXPECT_EQ(layers, 2u) << model;
-    // The largest two neighbours.
-    std::map<int, int64_t> of_layer;
-    for (const ParameterGroup& g : parameter_groups(s)) {
-      of_layer[g.layer] += 4 * g.stored(2);
-      if (g.forward_uses > 1) of_layer[static_cast<int>(s.model.layers)] += 4 * g.stored(2);
-    }
-    int64_t neighbours = 0;
-    for (auto i = of_layer.begin(); std::next(i) != of_layer.end(); ++i)
-      neighbours = std::max(neighbours, i->second + std::next(i)->second);
-    EXPECT_EQ(most, neighbours) << model;
-    fmt::print("{}: {} bytes of gathered weights at most, of {} in all\n", model, most, 2 * held(p, "weight"));
+    EXPECT_EQ(with_table.layers, 3u) << zero;
+    EXPECT_EQ(with_table.bytes, table + 2 * layer) << zero;
+  }
+}
+
+// The planned arena: that of plain data parallel, and what is whole for a while.
+TEST(Arena, OfZero3) {
+  for (const char* model : {"gpt", "llama", "gpt-2"}) {
+    const config::Settings s = model_of(model, "fp32");
+    const Program plain = lowered(s, "data=2"), p = lowered(s, "data=2 zero=3");
+    const int64_t weights = most_at_once(p, whole_buckets(p)).bytes,
+                  gradients = most_at_once(p, whole_buckets(p, true)).bytes;
+    const program::CallList &without = plain.list("train"), &with = p.list("train");
+    EXPECT_LE(with.lower_bound_bytes, without.lower_bound_bytes + weights + gradients) << model;
+    EXPECT_GT(with.lower_bound_bytes, std::max(weights, gradients)) << model;
+    fmt::print("{}: arena {} bytes, {} without ZeRO; at most {} of gathered weights and {} of whole gradients\n", model,
+               with.arena_bytes, without.arena_bytes, weights, gradients);
   }
 }
 

@@ -40,10 +40,55 @@ void prefetch_in(const Program& p, std::vector<Instruction>& list) {
   }
 }
 
+bool is_reduction(const Instruction& i) {
+  return i.kind == Kind::collective && (i.kernel == "reduce_scatter" || i.kernel == "all_reduce");
+}
+
+// Moves an instruction to the end of the next layer's, as far as it touches nothing on its way. Gathers that went ahead
+// are of neither layer.
+void move_down(const Program& p, std::vector<Instruction>& list, size_t at) {
+  size_t to = at;
+  const auto pass = [&](int layer) {
+    for (; to + 1 < list.size(); ++to) {
+      const Instruction& i = list[to + 1];
+      if ((i.layer != layer && !gathers_state(p, i)) || touches(p, i.outs, list[at].ins) ||
+          touches(p, i.outs, list[at].outs) || touches(p, i.ins, list[at].outs))
+        return;
+    }
+  };
+  pass(list[at].layer);
+  if (to + 1 < list.size()) pass(list[to + 1].layer);
+  std::rotate(list.begin() + static_cast<std::ptrdiff_t>(at), list.begin() + static_cast<std::ptrdiff_t>(at) + 1,
+              list.begin() + static_cast<std::ptrdiff_t>(to) + 1);
+}
+
+void postpone_in(const Program& p, std::vector<Instruction>& list) {
+  // The instruction before `at` that made its operand; list.size() where there is none.
+  const auto maker = [&](size_t at) {
+    for (size_t i = at; i-- > 0;)
+      if (touches(p, list[i].outs, list[at].ins)) return i;
+    return list.size();
+  };
+  for (size_t at = list.size(); at-- > 0;) {
+    if (list[at].kernel != "accumulate" || p.buffer(p.root(list[at].outs[0])).region != program::Region::state)
+      continue;
+    const size_t made = maker(at);
+    if (made == list.size()) continue;
+    const bool widened = list[made].kernel == "cast";  // from the dtype of the wire
+    const size_t reduced = widened ? maker(made) : made;
+    if (reduced == list.size() || !is_reduction(list[reduced])) continue;
+    move_down(p, list, at);
+    if (widened) move_down(p, list, made);
+  }
+}
+
 }  // namespace
 
 void prefetch(Program& p) {
-  for (Body& body : p.bodies) prefetch_in(p, body.instructions);
+  for (Body& body : p.bodies) {
+    prefetch_in(p, body.instructions);
+    postpone_in(p, body.instructions);
+  }
 }
 
 void overlap(Program& p) {

@@ -5,7 +5,8 @@
 
 namespace kintsugi::lower {
 
-// A gather of a layer's weights goes to where the layer before it begins, so that it travels meanwhile.
+// What travels for a layer does so while its neighbour computes: a gather of weights goes to where the layer before it
+// begins, and what is reduced is added to its accumulator where the layer after it ends.
 void prefetch(program::Program& p);
 
 // Each collective is enqueued where it stands, and waited for only where its result is used or its operand overwritten,

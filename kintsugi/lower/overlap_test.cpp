@@ -246,4 +246,75 @@ TEST(Prefetch, OthersStay) {
   EXPECT_EQ(prefetched(m), before);
 }
 
+// What is reduced is added to its accumulator one layer late, so that it travels while that layer computes; in the last
+// layer at the end of the body.
+TEST(Prefetch, ReducedGradientsAreAddedOneLayerLate) {
+  Overlapped m;
+  const BufferId a = m.x("a");
+  for (int layer : {2, 1, 0}) {
+    const std::string name = std::to_string(layer);
+    const BufferId whole = m.x("whole" + name), part = m.arena("part" + name, kPart),
+                   g = m.state("g" + name, kPart, "gradient");
+    m.call("contract", {a}, {whole}, layer);
+    m.collective("reduce_scatter", whole, part, layer);
+    m.call("accumulate", {part}, {g}, layer, 1);
+    m.call("gelu", {a}, {a}, layer);
+  }
+  EXPECT_EQ(prefetched(m),
+            "forward:\n"
+            "  whole2 = contract(a)\n"
+            "  part2 = reduce_scatter over data(whole2)\n"
+            "  a = gelu(a)\n"
+            "  whole1 = contract(a)\n"
+            "  part1 = reduce_scatter over data(whole1)\n"
+            "  a = gelu(a)\n"
+            "  +g2 = accumulate(part2)\n"
+            "  whole0 = contract(a)\n"
+            "  part0 = reduce_scatter over data(whole0)\n"
+            "  a = gelu(a)\n"
+            "  +g0 = accumulate(part0)\n"
+            "  +g1 = accumulate(part1)\n");
+}
+
+// With the cast back from what travels; not past what touches the accumulator; and gathers that went ahead are no
+// layer's.
+TEST(Prefetch, AddedLateWithItsCast) {
+  Overlapped m;
+  const BufferId a = m.x("a"), narrow = m.arena("narrow", kX, DType::bf16), wide = m.x("wide"),
+                 g = m.state("g", kX, "gradient"), w = m.state("w", kPart), whole = m.x("whole");
+  m.collective("all_reduce", narrow, narrow, 2);
+  m.call("cast", {narrow}, {wide}, 2);
+  m.call("accumulate", {wide}, {g}, 2, 1);
+  m.call("gelu", {a}, {a}, 1);
+  m.collective("all_gather", w, whole, 0);
+  m.call("gelu", {a}, {a}, 1);
+  m.call("sum", {a}, {g}, 1, 1);
+  m.call("gelu", {a}, {a}, 1);
+  m.call("contract", {a, whole}, {a}, 0);
+  EXPECT_EQ(prefetched(m),
+            "forward:\n"
+            "  narrow = all_reduce over data(narrow)\n"
+            "  whole = all_gather over data(w)\n"
+            "  a = gelu(a)\n"
+            "  a = gelu(a)\n"
+            "  wide = cast(narrow)\n"
+            "  +g = accumulate(wide)\n"
+            "  +g = sum(a)\n"
+            "  a = gelu(a)\n"
+            "  a = contract(a, whole)\n");
+}
+
+// What was not reduced is added at once, and what is reduced and used goes nowhere.
+TEST(Prefetch, OtherAdditionsStay) {
+  Overlapped m;
+  const BufferId a = m.x("a"), b = m.x("b"), g = m.state("g", kX, "gradient"), c = m.x("c");
+  m.call("gelu", {a}, {b}, 1);
+  m.call("accumulate", {b}, {g}, 1, 1);
+  m.collective("all_reduce", b, a, 1);
+  m.call("accumulate", {a}, {c}, 1, 1);
+  m.call("gelu", {c}, {a}, 0);
+  const std::string before = text(m.p);
+  EXPECT_EQ(prefetched(m), before);
+}
+
 }  // namespace kintsugi::lower
