@@ -153,7 +153,8 @@ class Chooser {
         const bool lacks = std::any_of(splits_.begin(), splits_.end(), [&](const auto& s) {
           return has(s.second, f) && std::find(there.begin(), there.end(), s.first) == there.end();
         });
-        if (lacks && size > 0 && plan::fits(mesh_, {rule.dim, size}, round, f, true) && !has(round, f)) round.push_back(f);
+        if (lacks && size > 0 && plan::fits(mesh_, {rule.dim, size}, round, f, true) && !has(round, f))
+          round.push_back(f);
       }
       if (!round.empty() && !steps_.contains(rule.dim)) steps_[rule.dim] = round;
     }

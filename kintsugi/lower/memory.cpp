@@ -96,7 +96,12 @@ void share_in_place(Program& p, const std::vector<Instruction*>& line) {
           p.buffer(line[at]->ins[static_cast<size_t>(in)]).bytes() == x.bytes() &&
           life[static_cast<size_t>(from)].end == done && life[static_cast<size_t>(to)].begin == static_cast<int>(at) &&
           std::count_if(line[at]->ins.begin(), line[at]->ins.end(), [&](BufferId b) { return p.root(b) == from; }) == 1;
-      if (!free) continue;
+      // While a collective is under way nobody else reads what it works on.
+      const bool read = std::any_of(
+          line.begin() + static_cast<std::ptrdiff_t>(at) + 1, line.begin() + done, [&](const Instruction* i) {
+            return std::any_of(i->ins.begin(), i->ins.end(), [&](BufferId b) { return p.root(b) == from; });
+          });
+      if (!free || (done > static_cast<int>(at) && read)) continue;
       life[static_cast<size_t>(from)].end = life[static_cast<size_t>(to)].end;
       p.buffer(to).same_as = from;
     }
