@@ -116,8 +116,8 @@ TEST_F(FourRanks, ACollectiveDropped) {
   erase("backward.first", end);
   erase("backward.first", at);
   const size_t next = find("backward.first", "", "data", 0, at);
-  EXPECT_EQ(error(), kError + "rank 3 at " + place(whole, 3, "backward.first", 0, at) +
-                         " waits for rank 1, which is at " + place(p, 1, "backward.first", 0, next));
+  EXPECT_EQ(error(), kError + "rank 1 at " + place(p, 1, "backward.first", 0, next) +
+                         " waits for rank 3, which is at " + place(whole, 3, "backward.first", 0, at));
 }
 
 TEST_F(FourRanks, TheLastCollectiveDropped) {

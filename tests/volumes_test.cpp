@@ -316,9 +316,9 @@ TEST(Volumes, OfSequenceParallel) {
       EXPECT_EQ(outside_layers(anew, s, part, statistics),
                 ends(fmt::format("backward {1} all_gather {0:.0f}; ", part, norm)))
           << family << n;
-      // Forward: logarithms of sums, factor by factor, each time of half as many tokens, and the labels' logits;
-      // backward: those logarithms and the gradients of both, for the head.
-      EXPECT_EQ(statistics, sizes_of(s).tokens * ((2 - 2 / ranks) + (1 - 2 / ranks) + 3 * (1 - 1 / ranks))) << n;
+      // Forward: the logarithms of sums of every rank, gathered to be joined, of which those of the own tokens stay, and
+      // the labels' logits; backward: those logarithms and the gradients of both, for the head.
+      EXPECT_EQ(statistics, sizes_of(s).tokens * ((ranks - 1) + 3 * (1 - 1 / ranks))) << n;
     }
 }
 

@@ -52,6 +52,12 @@ std::vector<std::string> shard_axes(const Parallel& p, const Mesh& mesh) {
   return axes;
 }
 
+std::vector<std::string> innermost_first(const mesh::Mesh& mesh, const std::vector<std::string>& axes) {
+  std::vector<std::string> names;
+  for (mesh::Factor f : mesh.expand(axes)) names.insert(names.begin(), mesh.factor(f).name);
+  return names;
+}
+
 }  // namespace
 
 Plan plan_from(const Parallel& p) {
@@ -74,7 +80,9 @@ Plan plan_from(const Parallel& p) {
       rules.push_back({.dim = "key_seq", .axes = {"context"}, .family = "attention", .pad = true, .steps = true});
     rules.push_back({.dim = "seq", .axes = {"context"}, .pad = true});
   }
-  if (p.tensor > 1 && p.sequence_parallel) rules.push_back({.dim = "seq", .axes = {"tensor"}, .pad = true});
+  // Innermost first: where key-value heads take the first factors alone, the tokens of keys stay cut by the others.
+  if (p.tensor > 1 && p.sequence_parallel)
+    rules.push_back({.dim = "seq", .axes = innermost_first(plan.mesh, {"tensor"}), .pad = true});
 
   const std::vector<std::string> shards = shard_axes(p, plan.mesh);
   int64_t stage = 0;
@@ -87,9 +95,7 @@ Plan in_units(Plan plan) {
   plan.units = true;
   for (Rule& rule : plan.rules) {
     if (rule.dim != "batch") continue;
-    std::vector<std::string> factors;
-    for (mesh::Factor f : plan.mesh.expand(rule.axes)) factors.push_back(plan.mesh.factor(f).name);
-    rule.axes.assign(factors.rbegin(), factors.rend());
+    rule.axes = innermost_first(plan.mesh, rule.axes);
   }
   return plan;
 }
