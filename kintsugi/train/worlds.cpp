@@ -46,8 +46,10 @@ std::optional<Launched> launched() {
     const char *rank, *ranks, *local;
   };
   for (const Names& n : {Names{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
-                         Names{"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"}})
-    if (number(n.ranks) > 0) return Launched{number(n.rank), number(n.ranks), std::max(1, number(n.local))};
+                         Names{"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
+                         Names{"PMIX_RANK", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE"}})
+    if (std::getenv(n.rank) && number(n.ranks) > 0)
+      return Launched{number(n.rank), number(n.ranks), std::max(1, number(n.local))};
   return std::nullopt;
 }
 
