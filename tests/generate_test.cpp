@@ -34,9 +34,9 @@ class Generates : public testing::TestWithParam<GenerateCase> {
     executor->initialize(3);
     for (const program::StateInfo& info : executor->program().states)
       if (info.kind == "weight" && info.init == "normal") {
-        std::vector<double> x = values(executor->view(info.buffer));
+        std::vector<double> x = values(executor->state(info.name));
         for (double& e : x) e *= 8;
-        put(executor->view(info.buffer), x);
+        put(executor->state(info.name), x);
       }
     return executor;
   }

@@ -127,9 +127,10 @@ TEST_F(Damaged, AnOffsetOutsideTheRegion) {
 TEST_F(Damaged, AStateOutsideItsRegion) {
   const program::StateInfo& s = *p.state("final_norm.gamma");
   p.buffer(s.buffer).offset = p.state_bytes;
-  EXPECT_EQ(error(), fmt::format("[verify] internal error: buffer \"final_norm.gamma\" at state+{} of {} bytes is "
-                                 "outside the {} bytes of its region",
-                                 p.state_bytes, p.buffer(s.buffer).bytes(), p.state_bytes));
+  EXPECT_EQ(error(),
+            fmt::format("[verify] internal error: buffer \"bucket final_norm.gamma\" at state+{} of {} bytes is "
+                        "outside the {} bytes of its region",
+                        p.state_bytes, p.buffer(s.buffer).bytes(), p.state_bytes));
 }
 
 TEST_F(Damaged, StatesThatShareBytes) {
@@ -137,7 +138,8 @@ TEST_F(Damaged, StatesThatShareBytes) {
   p.buffer(p.state("layer1.ffn_norm.gamma")->buffer).offset =
       p.buffer(p.state("layer0.attention_norm.gamma")->buffer).offset;
   const BufferId lost = p.state("layer0.attention_norm.gamma")->buffer;
-  EXPECT_EQ(error(), missing("forward.first", reader("forward.first", lost), lost));
+  const size_t at = reader("forward.first", lost);
+  EXPECT_EQ(error(), missing("forward.first", at, read_by("forward.first", at, lost)));
 }
 
 TEST_F(Damaged, AnOutputOnItsInput) {

@@ -117,7 +117,7 @@ struct Machine {
     std::map<std::string, std::vector<double>> all;
     for (const program::StateInfo& info : executor.program().states) {
       if (info.kind != kind) continue;
-      all[info.name] = values(executor.view(info.buffer));
+      all[info.name] = values(executor.state(info.name));
     }
     return all;
   }

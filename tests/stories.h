@@ -70,7 +70,7 @@ inline bool load_stories(const run::Executor& executor) {
     if (s.kind != "weight") continue;
     const StoriesName name = stories_name(s.name);
     const checkpoint::TensorView from = file.at(name.theirs);
-    const tensor::View to = executor.view(s.buffer);
+    const tensor::View to = executor.state(s.name);
     if (from.bytes.size() != static_cast<size_t>(to.elements()) * sizeof(float)) return false;
     std::vector<float> x(static_cast<size_t>(to.elements()));
     std::memcpy(x.data(), from.bytes.data(), from.bytes.size());

@@ -260,8 +260,9 @@ BufferId Partitioner::need(Id id, const Layout& goal, const Op& op) {
   // The accumulators are reduced once a step, as soon as the last gradient is there, and may be worked on in place.
   const bool accumulator = is_state(v.op) && graph_->states()[v.op->state].kind == StateKind::gradient;
   const std::string here = body;
-  if (accumulator) emit_.select("reduce");
-  for (const Step& s : conversion(piece.layout, goal, plan_.units)) {
+  const std::vector<Step> way = conversion(piece.layout, goal, plan_.units);
+  if (accumulator && !way.empty()) emit_.select("reduce");
+  for (const Step& s : way) {
     const bool anew = s.move == Move::all_gather && !(plan_.keep && !is_state(v.op));
     const BufferId source = piece.buffer;
     const BufferId moved = accumulator ? reduce(source, s, asked(op)) : emit_.move(source, s, asked(op), false);

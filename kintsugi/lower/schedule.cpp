@@ -90,8 +90,9 @@ Body tree_of(const Body& body, int64_t m) {
 }  // namespace
 
 void schedule(Program& p, int64_t micro_batches) {
-  const int forward = find(p, "forward"), backward = find(p, "backward"), update = find(p, "update"),
-            reduce = find(p, "reduce");
+  const int forward = find(p, "forward"), backward = find(p, "backward"), update = find(p, "update");
+  int reduce = find(p, "reduce");
+  if (reduce >= 0 && p.bodies[static_cast<size_t>(reduce)].instructions.empty()) reduce = -1;
   if (forward >= 0) {
     const auto add = [&](Body body, const std::string& name) {
       body.name = name;

@@ -18,7 +18,7 @@ void Executor::bind_inputs() {
           const bool known = std::any_of(inputs_.begin(), inputs_.end(), [&](const Input& in) {
             return in.list == list.name && in.buffer == root;
           });
-          if (!b.input.empty() && !known)
+          if (!b.input.empty() && !known && b.type.shape.has("batch") && b.type.shape.has("seq"))
             inputs_.push_back({list.name, b.input, root, program_.index(root, "batch", rank_), program_.index(root, "seq", rank_)});
         }
 }

@@ -13,8 +13,8 @@ constexpr int64_t kGrain = 1 << 15;  // bytes
 
 void clear_padding(const KernelCall& call, const tensor::View& y, size_t axis) {
   const tensor::DimIndex& index = call.index(y.shape()[axis].name);
-  base::require(index.local() == y.shape()[axis].size, "kernel", "an index of {} positions for \"{}\" of {}",
-                index.local(), y.shape()[axis].name, to_string(y.shape()));
+  base::require(index.local() == y.shape()[axis].size, "kernel", "an index of {} positions for \"{}\" of size {}",
+                index.local(), y.shape()[axis].name, y.shape()[axis].size);
   const int64_t below = y.shape().stride(axis) * tensor::size_of(y.dtype()), line = y.shape()[axis].size * below;
   int64_t place = 0;
   for (const tensor::Segment& s : index.segments()) {
