@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kintsugi/program/order.h"
+
 namespace kintsugi::lower {
 
 using program::Body;
@@ -9,14 +11,9 @@ using program::BufferId;
 using program::Instruction;
 using program::Kind;
 using program::Program;
+using program::touches;
 
 namespace {
-
-bool touches(const Program& p, const std::vector<BufferId>& a, const std::vector<BufferId>& b) {
-  return std::any_of(a.begin(), a.end(), [&](BufferId x) {
-    return std::any_of(b.begin(), b.end(), [&](BufferId y) { return p.overlap(x, y); });
-  });
-}
 
 bool gathers_state(const Program& p, const Instruction& i) {
   return i.kind == Kind::collective && i.kernel == "all_gather" &&
@@ -28,10 +25,7 @@ void prefetch_in(const Program& p, std::vector<Instruction>& list) {
   for (size_t at = 0; at < list.size(); ++at) {
     if (!gathers_state(p, list[at])) continue;
     size_t to = at;
-    const auto may_pass = [&](const Instruction& i) {
-      return !touches(p, i.outs, list[at].ins) && !touches(p, i.outs, list[at].outs) &&
-             !touches(p, i.ins, list[at].outs);
-    };
+    const auto may_pass = [&](const Instruction& i) { return !in_order(p, i, list[at]); };
     while (to > 0 && list[to - 1].layer == list[at].layer && may_pass(list[to - 1])) --to;  // to the begin of its layer
     const int before = to > 0 ? list[to - 1].layer : list[at].layer;
     while (to > 0 && list[to - 1].layer == before && !gathers_state(p, list[to - 1]) && may_pass(list[to - 1])) --to;
@@ -51,9 +45,7 @@ void move_down(const Program& p, std::vector<Instruction>& list, size_t at) {
   const auto pass = [&](int layer) {
     for (; to + 1 < list.size(); ++to) {
       const Instruction& i = list[to + 1];
-      if ((i.layer != layer && !gathers_state(p, i)) || touches(p, i.outs, list[at].ins) ||
-          touches(p, i.outs, list[at].outs) || touches(p, i.ins, list[at].outs))
-        return;
+      if ((i.layer != layer && !gathers_state(p, i)) || in_order(p, i, list[at])) return;
     }
   };
   pass(list[at].layer);
@@ -104,9 +96,8 @@ void overlap(Program& p) {
     };
     for (Instruction& i : body.instructions) {
       for (size_t c = 0; c < pending.size();) {
-        const bool needs = touches(p, i.ins, pending[c].outs) || touches(p, i.outs, pending[c].outs) ||
-                           touches(p, i.outs, pending[c].ins) ||
-                           (i.workspace >= 0 && touches(p, {i.workspace}, pending[c].outs));
+        const bool needs =
+            in_order(p, i, pending[c]) || (i.workspace >= 0 && touches(p, {i.workspace}, pending[c].outs));
         if (needs) {
           wait_for(c);
         } else {

@@ -7,10 +7,13 @@
 #include <map>
 #include <set>
 
+#include "kintsugi/program/order.h"
+
 namespace kintsugi::lower {
 
 using program::Body;
 using program::BufferId;
+using program::in_order;
 using program::Instruction;
 using program::Program;
 
@@ -36,21 +39,12 @@ void replace_first(const Program& p, Body& body, std::set<Spot>& replaced) {
     }
 }
 
-bool touches(const Program& p, const std::vector<BufferId>& a, const std::vector<BufferId>& b) {
-  for (BufferId x : a)
-    for (BufferId y : b)
-      if (p.overlap(x, y)) return true;
-  return false;
-}
-
 // Each reduction of an accumulator stands where its last addition is done.
 void hoist(const Program& p, Body& body, const Body& reduce) {
   std::vector<Instruction>& list = body.instructions;
   for (const Instruction& r : reduce.instructions) {
     size_t at = list.size();
-    while (at > 0 && !touches(p, list[at - 1].outs, r.ins) && !touches(p, list[at - 1].outs, r.outs) &&
-           !touches(p, list[at - 1].ins, r.outs))
-      --at;
+    while (at > 0 && !in_order(p, list[at - 1], r)) --at;
     list.insert(list.begin() + static_cast<std::ptrdiff_t>(at), r);
   }
 }

@@ -17,10 +17,11 @@ const Place* Storage::place(StateId id) const {
   return i == buckets_.places.end() ? nullptr : &i->second;
 }
 
-Layout Storage::stored(const State& s) const {
+Layout Storage::stored(StateId id) const {
+  const State& s = buckets_.states[id];
   // A bucket lies as its kind asks; see make_buckets.
-  for (const auto& [id, place] : buckets_.places) {
-    if (!(buckets_.states[place.state].name == s.name)) continue;
+  for (const auto& [member, place] : buckets_.places) {
+    if (place.state != id) continue;
     const Bucket& b = bucket(place.bucket);
     if (s.kind == StateKind::gradient) return b.gradient;
     std::vector<Factor> taken = b.shard();
@@ -37,7 +38,7 @@ Layout Storage::stored(const State& s) const {
 BufferId Storage::of(StateId id, const Layout* layout) {
   if (const auto i = made_.find(id); i != made_.end()) return i->second;
   const State& s = buckets_.states[id];
-  const BufferId b = emit_.block(s.name, s.type, layout ? *layout : stored(s));
+  const BufferId b = emit_.block(s.name, s.type, layout ? *layout : stored(id));
   emit_.program().buffer(b).region = program::Region::state;
   made_[id] = b;
   bool is_bucket = false;

@@ -32,7 +32,7 @@ class Storage {
   std::vector<BufferId> gaps(BufferId buffer, int bucket);
 
  private:
-  Layout stored(const graph::State& s) const;
+  Layout stored(graph::StateId id) const;
   void tell(graph::StateId id, BufferId buffer, const Place* place);
 
   Emitter& emit_;

@@ -42,6 +42,12 @@ double seconds_since(Clock::time_point t) {
   return std::chrono::duration<double>(Clock::now() - t).count();
 }
 
+std::unique_ptr<comm::Communicator> everyone(comm::World& world) {
+  std::vector<int> ranks(static_cast<size_t>(world.size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return world.group(ranks);
+}
+
 // One rank of a run.
 class RankTrainer {
  public:
@@ -81,12 +87,6 @@ class RankTrainer {
   }
 
  private:
-  static std::unique_ptr<comm::Communicator> everyone(comm::World& world) {
-    std::vector<int> ranks(static_cast<size_t>(world.size()));
-    std::iota(ranks.begin(), ranks.end(), 0);
-    return world.group(ranks);
-  }
-
   void note(const std::string& line) {
     if (observer_) observer_->note(line);
   }
@@ -339,9 +339,7 @@ std::string this_binary() {
 
 // Rank 0 takes the run's folder, and all go on with the configuration that it found there.
 void share_config(TrainOptions& options, comm::World& world, std::unique_ptr<RunFolder>& folder) {
-  std::vector<int> ranks(static_cast<size_t>(world.size()));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  const std::unique_ptr<comm::Communicator> all = world.group(ranks);
+  const std::unique_ptr<comm::Communicator> all = everyone(world);
   require_same(*all, "binary", this_binary());
   require_same(*all, "configuration", values_of(options.config.settings));
   if (world.rank() == 0) folder = std::make_unique<RunFolder>(options.config, options.resume);
