@@ -1,0 +1,62 @@
+// A pipeline schedule as data: which stage does what in which order. The lists of calls of compiled programs are made
+// from it. Each schedule is described in docs/schedules.md.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kintsugi::plan {
+
+// backward: the input gradient, and the weight gradient with it unless the schedule is split.
+enum class Work : uint8_t { forward, backward, weight };
+std::string_view name_of(Work work);  // "forward", "backward", "weight"
+
+struct Task {
+  Work work = Work::forward;
+  int chunk = 0;  // of the whole model, 0 to stages * chunks - 1; chunk g is on stage g % stages
+  int64_t micro_batch = 0;
+
+  bool operator==(const Task&) const = default;
+};
+std::string to_string(const Task& task);  // "forward of chunk 2, micro-batch 7"
+
+// Of each kind of work and chunk, micro-batches come in ascending order, so that gradients add as on one rank.
+struct Schedule {
+  std::string name;
+  int stages = 1;
+  int chunks = 1;  // per stage
+  int64_t micro_batches = 1;
+  bool split = false;                    // weight gradients are tasks of their own
+  std::vector<std::vector<Task>> tasks;  // by stage, in order
+
+  int all_chunks() const { return stages * chunks; }
+};
+
+// In the order in which users are told of them: "gpipe", "1f1b", "interleaved", "zero_bubble".
+const std::vector<std::string_view>& schedule_names();
+
+// UserError for an unknown name, and where the schedule does not admit the numbers: what, and the nearest that would.
+//   gpipe        all forwards, then all backwards. Huang et al. 2019, section 2.3
+//   1f1b         stage s has at most stages - s micro-batches in flight. Narayanan et al. 2021, section 2.2.1
+//   interleaved  several chunks per stage; micro-batches a multiple of the stages. The same, section 2.2.2. With one
+//                chunk it is 1f1b, and takes any number of micro-batches
+//   zero_bubble  ZB-H1: 1f1b with weight gradients postponed into the bubble. Qi et al. 2023, section 2.3
+Schedule make_schedule(std::string_view name, int stages, int chunks, int64_t micro_batches);
+
+// InternalError where a task is missing, stands twice or on a wrong stage, where micro-batches of a chunk do not come
+// in ascending order per kind of work, and where stages would wait forever. A forward waits for the forward of the
+// chunk before, a backward for its forward and the backward of the chunk behind, a weight gradient for its backward.
+void check(const Schedule& schedule);
+
+// The most micro-batches in flight on a stage at one time.
+struct InFlight {
+  std::vector<int64_t> by_chunk;  // of each chunk of the stage alone
+  int64_t together = 0;           // of all its chunks at one instant; at most the sum of by_chunk
+};
+// From the beginning of its forward to the end of its last work; up to the end of its backward where `until` says so,
+// which in a split schedule tells whole activations from what a weight gradient still needs.
+InFlight in_flight(const Schedule& schedule, int stage, Work until = Work::weight);
+
+}  // namespace kintsugi::plan
