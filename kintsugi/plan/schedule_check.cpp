@@ -8,6 +8,8 @@
 
 namespace kintsugi::plan {
 
+using base::InternalError;
+
 namespace {
 
 std::string title(const Schedule& s) {
@@ -34,23 +36,25 @@ void check_places(const Schedule& s) {
   };
   for (int stage = 0; stage < s.stages; ++stage)
     for (const Task& t : s.tasks[static_cast<size_t>(stage)]) {
-      base::require(static_cast<int>(t.work) < works, "plan",
-                    "{} has the task {} on stage {}, but its weight gradients are made in backward", title(s),
-                    to_string(t), stage);
-      base::require(t.chunk >= 0 && t.chunk < s.all_chunks() && t.micro_batch >= 0 && t.micro_batch < s.micro_batches,
-                    "plan", "{} of {} chunks and {} micro-batches has the task {} on stage {}", title(s),
-                    s.all_chunks(), s.micro_batches, to_string(t), stage);
-      base::require(t.chunk % s.stages == stage, "plan", "{} has the task {} on stage {}; its stage is {}", title(s),
-                    to_string(t), stage, t.chunk % s.stages);
-      base::require(!seen[at(t)], "plan", "{} has the task {} twice on stage {}", title(s), to_string(t), stage);
+      if (static_cast<int>(t.work) >= works)
+        throw InternalError("plan", "{} has the task {} on stage {}, but its weight gradients are made in backward",
+                            title(s), to_string(t), stage);
+      if (t.chunk < 0 || t.chunk >= s.all_chunks() || t.micro_batch < 0 || t.micro_batch >= s.micro_batches)
+        throw InternalError("plan", "{} of {} chunks and {} micro-batches has the task {} on stage {}", title(s),
+                            s.all_chunks(), s.micro_batches, to_string(t), stage);
+      if (t.chunk % s.stages != stage)
+        throw InternalError("plan", "{} has the task {} on stage {}; its stage is {}", title(s), to_string(t), stage,
+                            t.chunk % s.stages);
+      if (seen[at(t)])
+        throw InternalError("plan", "{} has the task {} twice on stage {}", title(s), to_string(t), stage);
       seen[at(t)] = true;
     }
   for (int work = 0; work < works; ++work)
     for (int chunk = 0; chunk < s.all_chunks(); ++chunk)
       for (int64_t m = 0; m < s.micro_batches; ++m) {
         const Task t = {static_cast<Work>(work), chunk, m};
-        base::require(seen[at(t)], "plan", "{} lacks the task {} on stage {}", title(s), to_string(t),
-                      chunk % s.stages);
+        if (!seen[at(t)])
+          throw InternalError("plan", "{} lacks the task {} on stage {}", title(s), to_string(t), chunk % s.stages);
       }
 }
 
@@ -60,9 +64,10 @@ void check_order(const Schedule& s) {
     for (const Task& t : tasks) {
       int64_t& expected =
           next[static_cast<size_t>(t.work) * static_cast<size_t>(s.all_chunks()) + static_cast<size_t>(t.chunk)];
-      base::require(t.micro_batch == expected, "plan",
-                    "{} has the task {} on stage {} before micro-batch {}; they come in ascending order", title(s),
-                    to_string(t), t.chunk % s.stages, expected);
+      if (t.micro_batch != expected)
+        throw InternalError("plan",
+                            "{} has the task {} on stage {} before micro-batch {}; they come in ascending order",
+                            title(s), to_string(t), t.chunk % s.stages, expected);
       ++expected;
     }
 }
@@ -96,7 +101,7 @@ void check_waiting(const Schedule& s) {
   }
   std::string text;
   for (auto w = met(); w != waits.end(); ++w) text += (text.empty() ? "" : "; ") + w->text;
-  throw base::InternalError("plan", "{} waits forever: {}", title(s), text);
+  throw InternalError("plan", "{} waits forever: {}", title(s), text);
 }
 
 }  // namespace
