@@ -84,6 +84,8 @@ std::string svg_picture(const Schedule& schedule, const Timeline& timeline, std:
       }
   }
   const double scale = length > 0 ? (kWidth - kLeft - kRight) / length : 0;
+  // For the longest number, so that either all works of one length have theirs or none.
+  const double room = kDigit * static_cast<double>(fmt::formatted_size("{}", schedule.micro_batches - 1)) + 2;
   const double bottom = kTop + kRow * schedule.stages;
   const double height = bottom + (drawn < all ? 64 : 44);
 
@@ -111,10 +113,9 @@ std::string svg_picture(const Schedule& schedule, const Timeline& timeline, std:
             R"(stroke="#ffffff" stroke-width="{}"><title>{}: {:.4g} to {:.4g} {}</title></rect>)",
             x, y, width, kBar, colour(tasks[i].work), shade, width > 4 ? 1 : 0, to_string(tasks[i]), begin, end,
             escaped(unit));
-      const std::string number = std::to_string(tasks[i].micro_batch);
-      if (width >= kDigit * static_cast<double>(number.size()) + 2)
+      if (width >= room)
         p.add(R"(<text x="{:.2f}" y="{:.0f}" font-size="11" text-anchor="middle">{}</text>)", x + width / 2, y + 16,
-              number);
+              tasks[i].micro_batch);
     }
   }
   double x = kLeft;
