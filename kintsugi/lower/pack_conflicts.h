@@ -1,0 +1,55 @@
+// Which items live together, for pack(): time in slots instead of instants, and who meets whom in bits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "kintsugi/lower/pack.h"
+
+namespace kintsugi::lower {
+
+// Items over slots, in the order of their first begin. A slot is a run of instants in which lives begin and none ends:
+// all that live in it live at its last instant together.
+struct Timeline {
+  std::vector<int> item;          // which of the caller's: those with bytes and lives
+  std::vector<int64_t> bytes;     // of it
+  std::vector<int64_t> duration;  // instants in which it lives
+  std::vector<std::vector<Interval>> slots;
+  int num_slots = 0;
+  int64_t lower_bound = 0;
+
+  int size() const { return static_cast<int>(item.size()); }
+};
+
+// InternalError for lives that are not ascending and apart.
+Timeline timeline_of(const std::vector<Item>& items);
+
+// A symmetric matrix of bits: row i has bit j where items i and j live together, and not bit i.
+class Conflicts {
+ public:
+  explicit Conflicts(const Timeline& t);
+
+  // f(j) for every j that lives together with i and is in the set.
+  template <typename F>
+  void each(int i, const std::vector<uint64_t>& set, F&& f) const {
+    const uint64_t* row = rows_.data() + static_cast<size_t>(i) * words_;
+    const Extent e = extents_[static_cast<size_t>(i)];
+    for (size_t w = e.first; w < e.end; ++w)
+      for (uint64_t bits = row[w] & set[w]; bits != 0; bits &= bits - 1)
+        f(static_cast<int>(w * 64) + __builtin_ctzll(bits));
+  }
+
+  size_t words() const { return words_; }
+
+ private:
+  struct Extent {
+    size_t first, end;  // words of a row in which bits are
+  };
+
+  size_t words_;
+  std::vector<uint64_t> rows_;
+  std::vector<Extent> extents_;
+};
+
+}  // namespace kintsugi::lower

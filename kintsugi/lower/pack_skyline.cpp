@@ -1,0 +1,78 @@
+#include "kintsugi/lower/pack_skyline.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+#include <queue>
+
+namespace kintsugi::lower {
+
+namespace {
+
+// The height of each slot: a tree over them, of which a node knows the greatest height below it, and one that all below
+// it have at least.
+class Skyline {
+ public:
+  explicit Skyline(int num_slots)
+      : leaves_(std::bit_ceil(static_cast<size_t>(num_slots))), greatest_(2 * leaves_, 0), all_(2 * leaves_, 0) {}
+
+  int64_t top(const Interval& slots) const {
+    int64_t height = 0;
+    size_t a = leaves_ + static_cast<size_t>(slots.begin), b = leaves_ + static_cast<size_t>(slots.end);
+    for (size_t n = a; n > 0; n /= 2) height = std::max(height, all_[n]);
+    for (size_t n = b; n > 0; n /= 2) height = std::max(height, all_[n]);
+    for (++b; a < b; a /= 2, b /= 2) {
+      if (a % 2 != 0) height = std::max(height, greatest_[a++]);
+      if (b % 2 != 0) height = std::max(height, greatest_[--b]);
+    }
+    return height;
+  }
+
+  // No less than top().
+  void raise(const Interval& slots, int64_t height) {
+    size_t a = leaves_ + static_cast<size_t>(slots.begin), b = leaves_ + static_cast<size_t>(slots.end);
+    for (size_t n : {a / 2, b / 2})
+      for (; n > 0; n /= 2) greatest_[n] = std::max(greatest_[n], height);
+    for (++b; a < b; a /= 2, b /= 2) {
+      if (a % 2 != 0) greatest_[a] = all_[a] = height, ++a;
+      if (b % 2 != 0) --b, greatest_[b] = all_[b] = height;
+    }
+  }
+
+ private:
+  size_t leaves_;
+  std::vector<int64_t> greatest_, all_;
+};
+
+}  // namespace
+
+std::vector<int64_t> pack_skyline(const Timeline& t) {
+  std::vector<int> order(t.item.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    return t.duration[static_cast<size_t>(a)] > t.duration[static_cast<size_t>(b)];
+  });
+  // Of the next few in the order, that which can stand lowest.
+  constexpr size_t kFew = 64;
+  using Candidate = std::pair<int64_t, size_t>;  // height, or less than that, and place in the order
+  std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> candidates;
+  Skyline skyline(t.num_slots);
+  std::vector<int64_t> offsets(t.item.size(), 0);
+  for (size_t next = 0; next < order.size() || !candidates.empty();) {
+    while (next < order.size() && candidates.size() < kFew) candidates.emplace(0, next++);
+    const auto [height, place] = candidates.top();
+    candidates.pop();
+    const auto i = static_cast<size_t>(order[place]);
+    int64_t offset = 0;
+    for (const Interval& s : t.slots[i]) offset = std::max(offset, skyline.top(s));
+    if (offset != height) {
+      candidates.emplace(offset, place);
+      continue;
+    }
+    offsets[i] = offset;
+    for (const Interval& s : t.slots[i]) skyline.raise(s, offset + t.bytes[i]);
+  }
+  return offsets;
+}
+
+}  // namespace kintsugi::lower
