@@ -68,9 +68,9 @@ void admit(std::string_view name, int stages, int chunks, int64_t micro_batches)
   int64_t most = kMostTasks / (name == "zero_bubble" ? 3 : 2) / stages / chunks;
   if (multiple) most -= most % stages;
   if (micro_batches > most)
-    throw UserError(
-        "plan", "schedule \"{}\" of {} stages with {} chunks each and {} micro-batches has more than {} tasks{}", name,
-        stages, chunks, micro_batches, kMostTasks, most > 0 ? fmt::format("; nearest micro-batches: {}", most) : "");
+    throw UserError("plan", "schedule \"{}\" with {} chunks in all and {} micro-batches has more than {} tasks{}", name,
+                    int64_t{stages} * chunks, micro_batches, kMostTasks,
+                    most > 0 ? fmt::format("; nearest micro-batches: {}", most) : "");
   if (multiple && micro_batches % stages != 0) {
     const int64_t below = micro_batches / stages * stages;
     throw UserError("plan",

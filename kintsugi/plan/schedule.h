@@ -38,11 +38,11 @@ struct Schedule {
 const std::vector<std::string_view>& schedule_names();
 
 // UserError for an unknown name, and where the schedule does not admit the numbers: what, and the nearest that would.
-//   gpipe        all forwards, then all backwards. Huang et al. 2019, section 2.3
+//   gpipe        all forwards, then all backwards. Huang et al. 2019, section 2.2
 //   1f1b         stage s has at most stages - s micro-batches in flight. Narayanan et al. 2021, section 2.2.1
 //   interleaved  several chunks per stage; micro-batches a multiple of the stages. The same, section 2.2.2. With one
 //                chunk it is 1f1b, and takes any number of micro-batches
-//   zero_bubble  ZB-H1: 1f1b with weight gradients postponed into the bubble. Qi et al. 2023, section 2.3
+//   zero_bubble  ZB-H1: 1f1b with weight gradients postponed into the bubble. Qi et al. 2023, section 2.1
 Schedule make_schedule(std::string_view name, int stages, int chunks, int64_t micro_batches);
 
 // InternalError where a task is missing, stands twice or on a wrong stage, where micro-batches of a chunk do not come

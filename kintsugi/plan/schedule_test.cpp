@@ -173,13 +173,13 @@ TEST(Schedule, BadNumbers) {
             "[plan] schedule \"interleaved\" of 4 stages takes a multiple of 4 micro-batches, not 3; nearest "
             "micro-batches: 4");
   EXPECT_EQ(error_of("1f1b", 4, 1, INT64_MAX),
-            "[plan] schedule \"1f1b\" of 4 stages with 1 chunks each and 9223372036854775807 micro-batches has more "
+            "[plan] schedule \"1f1b\" with 4 chunks in all and 9223372036854775807 micro-batches has more "
             "than 16777216 tasks; nearest micro-batches: 2097152");
   EXPECT_EQ(error_of("interleaved", 3, 2, INT64_MAX),
-            "[plan] schedule \"interleaved\" of 3 stages with 2 chunks each and 9223372036854775807 micro-batches has "
+            "[plan] schedule \"interleaved\" with 6 chunks in all and 9223372036854775807 micro-batches has "
             "more than 16777216 tasks; nearest micro-batches: 1398099");
   EXPECT_EQ(error_of("interleaved", INT_MAX, INT_MAX, 1),
-            "[plan] schedule \"interleaved\" of 2147483647 stages with 2147483647 chunks each and 1 micro-batches has "
+            "[plan] schedule \"interleaved\" with 4611686014132420609 chunks in all and 1 micro-batches has "
             "more than 16777216 tasks");
 }
 
