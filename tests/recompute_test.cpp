@@ -1,12 +1,13 @@
 // Recomputation in whole models: what is kept, by name and to the byte; the same bits as without; the memory that it
 // saves, beside Korthikanti et al. 2022, section 4.
+#include "kintsugi/lower/recompute.h"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <set>
 
-#include "kintsugi/lower/recompute.h"
 #include "tests/layouts.h"
 
 namespace kintsugi::tests {
