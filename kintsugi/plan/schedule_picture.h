@@ -20,6 +20,6 @@ std::string text_picture(const Schedule& schedule, int width = 120);
 // to chunk, with its micro-batch where there is room, and as a hint what it is and when. Of more than `most` tasks
 // those that begin first are drawn, and a line says so.
 std::string svg_picture(const Schedule& schedule, const Timeline& timeline, std::string_view unit = "units",
-                        size_t most = 50'000);
+                        size_t most = 10'000);
 
 }  // namespace kintsugi::plan

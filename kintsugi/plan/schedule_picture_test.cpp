@@ -70,7 +70,7 @@ std::string xml_fault(std::string_view text) {
   return open.empty() && roots == 1 ? "" : "not closed";
 }
 
-std::string svg_of(const Schedule& schedule, const Costs& costs = {}, size_t most = 50'000) {
+std::string svg_of(const Schedule& schedule, const Costs& costs = {}, size_t most = 10'000) {
   return svg_picture(schedule, timeline(schedule, costs), "units", most);
 }
 

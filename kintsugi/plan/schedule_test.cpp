@@ -237,12 +237,11 @@ TEST(Schedule, CheckRefusesWhatWaitsForever) {
       begin +
           "\"zero_bubble\" waits forever: stage 0 at weight of chunk 0, micro-batch 0 for backward of chunk 0, "
           "micro-batch 0");
-  // On two: the first wants a gradient before the second has the input, of another micro-batch, to go on to it.
+  // On two: the one wants a gradient first, the other an input. Stage 0 waits for them, and is not named.
   EXPECT_EQ(refused(make_schedule("gpipe", 3, 1, 2), [](Schedule& s) { std::swap(s.tasks[1][1], s.tasks[1][2]); }),
             begin +
                 "\"gpipe\" waits forever: stage 1 at backward of chunk 1, micro-batch 0 for backward of chunk 2, "
                 "micro-batch 0; stage 2 at forward of chunk 2, micro-batch 1 for forward of chunk 1, micro-batch 1");
-  // Stage 0 waits too, but for the ring, and is not of it.
 }
 
 }  // namespace kintsugi::plan
