@@ -23,9 +23,10 @@ constexpr uint64_t kPlaced = ~uint64_t{0};
 // A packing within a thousandth of the lower bound is not improved.
 constexpr int64_t kClose = 1000;
 
-// What the search may spend, in pairs of items looked at (about a nanosecond each).
-constexpr int64_t kOperations = 4'000'000;
-constexpr int64_t kOperationsPerItem = 4'000;
+// What the search may spend, in pairs of items looked at (a few nanoseconds each).
+int64_t allowed_operations(int64_t items) {
+  return std::min(20'000 * items, 4'000'000 + 4'000 * items);
+}
 
 class Packer {
  public:
@@ -37,7 +38,7 @@ class Packer {
 
   std::vector<int64_t> run() {
     const std::vector<Order> orders = {by_area(), by_duration(), by_begin(), by_size()};
-    const int64_t allowed = kOperations + kOperationsPerItem * t_.size();
+    const int64_t allowed = allowed_operations(t_.size());
     for (const Order& o : orders)
       if (!done(allowed)) lowest_first(o);
     for (const Order& o : orders)

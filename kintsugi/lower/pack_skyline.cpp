@@ -53,7 +53,7 @@ std::vector<int64_t> pack_skyline(const Timeline& t) {
     return t.duration[static_cast<size_t>(a)] > t.duration[static_cast<size_t>(b)];
   });
   // Of the next few in the order, that which can stand lowest.
-  constexpr size_t kFew = 64;
+  constexpr size_t kFew = 256;
   using Candidate = std::pair<int64_t, size_t>;  // height, or less than that, and place in the order
   std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> candidates;
   Skyline skyline(t.num_slots);
