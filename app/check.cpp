@@ -18,11 +18,14 @@ void run(const RunOptions& options) {
     fmt::print("\n# the program is not checked: model.vocab is open, and [data] train is not given\n");
     return;
   }
-  const program::Program p = program_of(resolved.settings);
+  const std::vector<program::Program> stages = programs_of(resolved.settings);
   fmt::print("\n# the program is whole: every buffer is written before it is read, and overwritten by none\n");
-  const std::string totals = program::print_totals(p);
-  for (size_t begin = 0, end; (end = totals.find('\n', begin)) != std::string::npos; begin = end + 1)
-    fmt::print("# {}\n", totals.substr(begin, end - begin));
+  for (const program::Program& p : stages) {
+    if (stages.size() > 1) fmt::print("# stage {}\n", p.stage);
+    const std::string totals = program::print_totals(p);
+    for (size_t begin = 0, end; (end = totals.find('\n', begin)) != std::string::npos; begin = end + 1)
+      fmt::print("# {}\n", totals.substr(begin, end - begin));
+  }
 }
 
 }  // namespace

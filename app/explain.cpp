@@ -58,11 +58,19 @@ void run(const RunOptions& options, const std::string& pass) {
     show("states", [&] { return graph::print(*graphs.states); });
   }
   show("plan", [&] { return plan::print(train::plan_of(s)); });
-  const program::Program made = program_of(s, [&](std::string_view name, const program::Program& p) {
+  const bool staged = s.parallel.pipe > 1;
+  const std::vector<program::Program> made = programs_of(s, [&](std::string_view name, const program::Program& p) {
     // Without --pass the program is shown once, at the end, with its buffers in place.
-    if (pass == name || (pass.empty() && name == kProgram)) show(name, [&] { return program::print(p); });
+    const bool all = name == "partition" || !staged;
+    if (pass == name || (pass.empty() && name == kProgram))
+      show(name, [&] { return (all ? "" : fmt::format("stage {}\n", p.stage)) + program::print(p); });
   });
-  show(kSent, [&] { return program::print_communication(made) + print_strategies(s); });
+  show(kSent, [&] {
+    std::string text;
+    for (const program::Program& p : made)
+      text += (staged ? fmt::format("stage {}\n", p.stage) : "") + program::print_communication(p);
+    return text + print_strategies(s);
+  });
 }
 
 }  // namespace

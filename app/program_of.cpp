@@ -10,9 +10,9 @@ void fill_vocab(config::Resolved& resolved) {
   if (resolved.settings.model.vocab == 0) train::open_corpus(resolved);
 }
 
-program::Program program_of(const config::Settings& settings, const lower::Dump& dump) {
+std::vector<program::Program> programs_of(const config::Settings& settings, const lower::Dump& dump) {
   plan::check_plan(train::plan_of(settings), settings);
-  return train::build_program(settings, *train::kernels_of(settings), dump);
+  return train::build_programs(settings, *train::kernels_of(settings), dump);
 }
 
 }  // namespace kintsugi::app

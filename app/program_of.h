@@ -1,6 +1,8 @@
 // What a configuration compiles to, for verbs that look and do not run.
 #pragma once
 
+#include <vector>
+
 #include "kintsugi/config/origin.h"
 #include "kintsugi/lower/lower.h"
 
@@ -9,7 +11,7 @@ namespace kintsugi::app {
 // Fills model.vocab from the data where run.toml leaves it open, which opens and checks the data.
 void fill_vocab(config::Resolved& resolved);
 
-// Lowers and verifies the training program.
-program::Program program_of(const config::Settings& settings, const lower::Dump& dump = {});
+// Lowers and verifies the training programs of all stages.
+std::vector<program::Program> programs_of(const config::Settings& settings, const lower::Dump& dump = {});
 
 }  // namespace kintsugi::app

@@ -1,7 +1,7 @@
 // What a layout costs: the step of 2 ranks of one core each beside half the step of one rank of one core, of a GPT of
 // 100 million parameters, in turns in one run.
 //
-//   layout_step [--tokens 8192] [--rounds 3] ["data=2" "data=2 zero=3" ...]
+//   layout_step [--tokens 8192] [--rounds 3] [--micro-batch 16] ["data=2" "data=2 zero=3" ...]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 using namespace kintsugi;
 using Clock = std::chrono::steady_clock;
 
-config::Settings model(int64_t tokens) {
+config::Settings model(int64_t tokens, int64_t samples) {
   config::Settings s;
   s.model.family = "gpt";
   s.model.layers = 12;
@@ -30,7 +30,7 @@ config::Settings model(int64_t tokens) {
   s.model.context = 256;
   s.model.activation = "gelu_tanh";
   s.train.sequence = 256;
-  s.train.micro_batch = 4;
+  s.train.micro_batch = samples;
   s.train.global_batch = tokens / s.train.sequence;
   s.parallel.threads = 1;
   return s;
@@ -58,7 +58,7 @@ struct Candidate {
 }  // namespace
 
 int main(int argc, char** argv) {
-  int64_t tokens = 8192, rounds = 3;
+  int64_t tokens = 8192, rounds = 3, samples = 16;
   std::vector<std::string> layouts;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
@@ -66,6 +66,8 @@ int main(int argc, char** argv) {
       tokens = std::atoll(argv[++i]);
     } else if (word == "--rounds" && i + 1 < argc) {
       rounds = std::atoll(argv[++i]);
+    } else if (word == "--micro-batch" && i + 1 < argc) {
+      samples = std::atoll(argv[++i]);
     } else {
       layouts.push_back(word);
     }
@@ -75,7 +77,7 @@ int main(int argc, char** argv) {
   // One after another in memory, in turns in time: each round makes a step of every candidate.
   std::vector<Candidate> all;
   for (const std::string& l : layouts) {
-    Candidate c = {l, model(tokens), nullptr, {}};
+    Candidate c = {l, model(tokens, samples), nullptr, {}};
     if (l != "one rank") tests::set_layout(c.settings, l);
     all.push_back(std::move(c));
   }

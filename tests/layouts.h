@@ -1,6 +1,7 @@
 // Layouts as short texts, and what a layout makes of a small model beside one rank.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <sstream>
@@ -31,8 +32,15 @@ inline void set_layout(config::Settings& s, const std::string& text) {
     if (key == "method") p.context_method = value;
     if (key == "balance") p.context_balance = value;
     if (key == "wire") p.wire = value;
+    if (key == "pipe") p.pipe = n;
+    if (key == "schedule") p.schedule = value;
+    if (key == "chunks") p.chunks = n;
+    if (key == "stages") p.stages = value;  // "1,3"
+    if (key == "recompute") p.recompute = value;
+    if (key == "every") p.recompute_every = n;
   }
-  p.ranks = p.data * p.tensor * p.context;
+  std::replace(p.stages.begin(), p.stages.end(), ',', ' ');
+  p.ranks = p.pipe * p.data * p.tensor * p.context;
   if (p.context_balance.empty()) p.context_balance = p.context_method == "ulysses" ? "contiguous" : "zigzag";
 }
 

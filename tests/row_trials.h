@@ -91,6 +91,7 @@ class RowTrials {
     g.op("logsumexp", {g.input("parts", {{{"part", 4}, {"batch", 2}, {"seq", 7}}, tensor::DType::f64})});
     const Type bucket = {{{"shard", 2}, {"flat", 3072}}, tensor::DType::f64};
     const graph::ValueId blocks = g.op("sum_squares", {g.input("bucket", bucket)});
+    g.op("sum_blocks", {one, blocks, blocks});
     g.apply("update_scale", {one, one, blocks, blocks}, {{"clip", 1.0}});
     add(g);
   }

@@ -37,7 +37,7 @@ Kind kind_of(const StateInfo& s) {
 std::vector<const StateInfo*> stored_states(const Program& p) {
   std::vector<const StateInfo*> list;
   for (const StateInfo& s : p.states)
-    if (s.saved && !p.state(s.name + std::string(kMaster))) list.push_back(&s);
+    if (s.saved && !s.copy && !p.state(s.name + std::string(kMaster))) list.push_back(&s);
   return list;
 }
 
@@ -145,7 +145,9 @@ void load_states(run::Executor& executor, comm::Communicator& all, const Checkpo
   require_ranks(executor, all);
   std::vector<const StateInfo*> states;
   std::set<std::string, std::less<>> names;
-  const auto wanted = [&](std::string_view name) { return names.contains(name); };
+  // Each rank verifies its share of what all of them want; those of other stages want other states.
+  const bool staged = !program::pipe_of(executor.program().mesh).empty();
+  const auto wanted = [&](std::string_view name) { return staged || names.contains(name); };
   together(all, [&] {
     states = wanted_states(executor.program(), reader, what);
     for (const StateInfo* s : states) names.insert(stored_name(*s));

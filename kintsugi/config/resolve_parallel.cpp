@@ -18,27 +18,32 @@ namespace {
 constexpr int64_t kMostRanks = 1'000'000;
 
 int64_t product(const Parallel& p) {
-  return p.data * p.tensor * p.context;
+  return p.pipe * p.data * p.tensor * p.context;
+}
+
+// "data 2 x tensor 1 x context 1", with pipe where there is one.
+std::string factors(const Parallel& p) {
+  return fmt::format("{}data {} x tensor {} x context {}", p.pipe > 1 ? fmt::format("pipe {} x ", p.pipe) : "", p.data,
+                     p.tensor, p.context);
 }
 
 void check_ranks(const Given& given) {
   const Parallel& p = given.settings.parallel;
-  const int64_t others = p.tensor * p.context;
+  const int64_t others = p.pipe * p.tensor * p.context;
   if (product(p) > kMostRanks)
-    throw base::UserError("config", "{}data {} x tensor {} x context {} is {} ranks; at most {} are possible",
-                          place(given, {"parallel.data", "parallel.tensor", "parallel.context"}), p.data, p.tensor,
-                          p.context, base::group_digits(product(p)), base::group_digits(kMostRanks));
+    throw base::UserError("config", "{}{} is {} ranks; at most {} are possible",
+                          place(given, {"parallel.data", "parallel.tensor", "parallel.context", "parallel.pipe"}),
+                          factors(p), base::group_digits(product(p)), base::group_digits(kMostRanks));
   if (p.ranks != product(p))
-    throw base::UserError("config", "{}{} is not data {} x tensor {} x context {} = {}; leave ranks out{}",
-                          place(given, {"parallel.ranks"}), given.say("parallel.ranks"), p.data, p.tensor, p.context,
-                          product(p), p.ranks % others == 0 ? fmt::format(", or set data = {}", p.ranks / others) : "");
+    throw base::UserError("config", "{}{} is not {} = {}; leave ranks out{}",
+                          place(given, {"parallel.ranks"}), given.say("parallel.ranks"), factors(p), product(p), p.ranks % others == 0 ? fmt::format(", or set data = {}", p.ranks / others) : "");
 }
 
 void check_mesh_order(const Given& given) {
   std::vector<std::string> names = tensor::words(given.settings.parallel.mesh_order);
   std::ranges::sort(names);
-  if (names != std::vector<std::string>{"context", "data", "tensor"})
-    throw base::UserError("config", "{}{} must name each of data, context and tensor once, outermost first",
+  if (names != std::vector<std::string>{"context", "data", "pipe", "tensor"})
+    throw base::UserError("config", "{}{} must name each of pipe, data, context and tensor once, outermost first",
                           place(given, {"parallel.mesh_order"}), given.say("parallel.mesh_order"));
 }
 
@@ -71,7 +76,8 @@ void derive_parallel(Given& given, int64_t cores) {
   const auto given_here = [&](std::string_view name) { return given.origin(name).given(); };
   if (p.ranks == 0 || !given_here("parallel.ranks")) {
     store(given, "parallel.ranks", p.ranks, product(p));
-  } else if (!given_here("parallel.data") && !given_here("parallel.tensor") && !given_here("parallel.context")) {
+  } else if (!given_here("parallel.data") && !given_here("parallel.tensor") && !given_here("parallel.context") &&
+             !given_here("parallel.pipe")) {
     store(given, "parallel.data", p.data, p.ranks, "parallel.ranks");
   }
   derive<std::string>(given, "parallel.context_balance", p.context_balance, "",
@@ -136,7 +142,8 @@ void warn_of_parallel(Resolved& given, int64_t cores) {
     given.warnings.push_back(fmt::format(
         "{}{} ranks of {} thread{} each on {} core{}: they take turns, and a step takes at least {:.1f} times as long "
         "as on {} cores",
-        place(given, {"parallel.ranks", "parallel.threads", "parallel.data", "parallel.tensor", "parallel.context"}),
+        place(given, {"parallel.ranks", "parallel.threads", "parallel.data", "parallel.tensor", "parallel.context",
+                      "parallel.pipe"}),
         p.ranks, p.threads, p.threads == 1 ? "" : "s", cores, cores == 1 ? "" : "s",
         static_cast<double>(threads) / static_cast<double>(cores), threads));
 }

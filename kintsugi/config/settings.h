@@ -82,6 +82,7 @@ struct Parallel {
   int64_t data = 1;
   int64_t tensor = 1;
   int64_t context = 1;
+  int64_t pipe = 1;
   int64_t zero = 0;                         // 0 .. 3
   int64_t shard_group = 0;                  // ranks of the data axis that share one copy of the states; all of them
   bool shard_context = false;               // states are split over the context axis too
@@ -91,7 +92,15 @@ struct Parallel {
   bool keep_gathered = false;               // a gathered activation lives from forward to backward
   std::vector<std::string> rules = {};      // the user's, before those of the numbers: "embed in contract -> tensor"
   bool allow_repeat = false;                // an axis that finds no dim to split repeats work; else that is an error
-  std::string mesh_order = "data context tensor";  // outermost first
+  std::string mesh_order = "pipe data context tensor";  // outermost first
+  std::string schedule = "1f1b";                        // gpipe | 1f1b | interleaved | zero_bubble
+  int64_t chunks = 1;                                   // parts of the model on each stage; more with interleaved
+  std::string stages = {};                              // layers of each chunk in order, "5 7"; balanced by cost
+  std::string recompute = "none";                       // none | selective | full
+  int64_t recompute_every = 1;                          // every n-th layer is recomputed
+  std::string offload = "none";                         // none | optimizer | activations | all
+  std::string offload_folder = {};                      // on a fast disk; that of the run
+  std::string memory_per_rank = {};                     // "16 GiB"; the machine's, over the ranks that share it
   std::string wire = "fp32";                       // fp32 | bf16: in which gradients travel
   double timeout_seconds = 600;
   std::string transport = "auto";  // auto | threads | mpi

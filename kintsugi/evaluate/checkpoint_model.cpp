@@ -33,11 +33,12 @@ std::unique_ptr<run::Executor> CheckpointModel::load(const models::Graphs& graph
 program::Program build_program(const models::Graphs& graphs, const kernels::KernelSet& kernels, int threads) {
   const auto pointer = [](const std::optional<graph::Graph>& g) { return g ? &*g : nullptr; };
   const plan::Plan plan = plan::plan_from({});
-  return lower::lower({.states = *graphs.states,
+  std::vector<program::Program> stages = lower::lower({.states = *graphs.states,
                        .evaluate = pointer(graphs.evaluate),
                        .prefill = pointer(graphs.prefill),
                        .decode = pointer(graphs.decode)},
                       {.plan = plan, .kernels = kernels, .threads = threads});
+  return std::move(stages[0]);
 }
 
 }  // namespace kintsugi::evaluate

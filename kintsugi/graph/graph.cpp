@@ -17,7 +17,7 @@ std::string_view name_of(StateKind kind) {
 }
 
 std::string_view name_of(Phase phase) {
-  constexpr std::string_view names[] = {"forward", "backward", "update"};
+  constexpr std::string_view names[] = {"forward", "backward", "weight", "update"};
   return names[static_cast<size_t>(phase)];
 }
 

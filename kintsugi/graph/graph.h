@@ -52,7 +52,8 @@ class StateTable {
   std::vector<State> states_;
 };
 
-enum class Phase { forward, backward, update };
+// weight: the part of the backward pass that only makes gradients of weights, where it is taken apart.
+enum class Phase { forward, backward, weight, update };
 std::string_view name_of(Phase phase);
 
 struct Value {

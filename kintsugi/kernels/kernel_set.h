@@ -21,6 +21,7 @@ struct Numbers {
   uint64_t seed = 0;
   int64_t step = 0;
   int64_t batch_offset = 0;  // the position in the global batch of the first sample of this micro-batch
+  int64_t batch_rows = 0;    // samples of a micro-batch, of all ranks; where it is said, the run sets batch_offset
   int64_t position = 0;      // generation: tokens already in the cache
   int64_t last = 0;          // generation: the local position of the last token of the prompt
   double learning_rate = 0.0;

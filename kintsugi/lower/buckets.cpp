@@ -85,7 +85,7 @@ Buckets make_buckets(const StateTable& states, const Uses& uses, const plan::Pla
     const State& s = states[id];
     if (s.kind != StateKind::weight) continue;
     const auto arrival = uses.arrivals.find(id);
-    const bool shared = uses.shared.contains(id);
+    const bool shared = uses.shared(id);
     const Key key = {s.layer,
                      s.type.dtype,
                      s.decay,
@@ -105,6 +105,7 @@ Buckets make_buckets(const StateTable& states, const Uses& uses, const plan::Pla
                         .shape = {}});
     }
     Bucket& bucket = b.list[at];
+    if (shared) bucket.uses.assign(uses.layers.at(id).begin(), uses.layers.at(id).end());
     const int64_t first =
         bucket.members.empty()
             ? 0
@@ -167,7 +168,20 @@ Graph update_of_buckets(const Graph& update, const Buckets& buckets) {
     const auto place = op.state == kNone ? buckets.places.end() : buckets.places.find(op.state);
     if (op.kind() == "state" && place != buckets.places.end()) {
       const auto key = std::pair(place->second.bucket, place->second.state);
-      if (!reads.contains(key)) reads[key] = g.read(place->second.state);
+      if (!reads.contains(key)) {
+        const StateId bucket = place->second.state;
+        if (buckets.states[bucket].kind == StateKind::gradient) {
+          // Of a weight that several stages use, each has an accumulator.
+          for (int layer : buckets.list[static_cast<size_t>(key.first)].uses) {
+            if (layer == op.layer) continue;
+            g.layer = layer;
+            const ValueId other = g.read(bucket);
+            g.layer = op.layer;
+            g.accumulate(other, bucket);
+          }
+        }
+        reads[key] = g.read(bucket);
+      }
       now[static_cast<size_t>(op.outs[0])] = reads[key];
       bucket_of[static_cast<size_t>(op.outs[0])] = key.first;
       continue;

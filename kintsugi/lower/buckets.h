@@ -28,6 +28,7 @@ struct Bucket {
   Layout layout;    // of its parameters
   Layout gradient;  // of its accumulator, [shard flat]
   Layout arriving;  // [shard flat] of a gradient before the plan splits it
+  std::vector<int> uses = {};  // of a bucket alone: the layers that read it
   std::vector<Member> members;
   tensor::Shape shape;  // [shard flat], whole
 
@@ -51,7 +52,9 @@ struct Buckets {
 // What the graphs do with the weights.
 struct Uses {
   std::map<graph::StateId, Layout> arrivals;  // how gradients arrive: parts over these factors; empty without training
-  std::set<graph::StateId> shared;            // read in more than one layer: a bucket of its own
+  std::map<graph::StateId, std::set<int>> layers;  // that read it; where there are several: a bucket of its own
+
+  bool shared(graph::StateId weight) const { return layers.contains(weight) && layers.at(weight).size() > 1; }
 };
 
 Buckets make_buckets(const graph::StateTable& states, const Uses& uses, const plan::Plan& plan);

@@ -83,7 +83,7 @@ TEST(Buckets, AWeightThatLayersShareIsAlone) {
   const StateId table = m.weight("table", {{"vocab", 10}, {"embed", 8}}, -1);
   m.weight("positions", {{"position", 7}, {"embed", 8}}, -1);
   const plan::Plan plan = plan_of({{.name = "data", .size = 2}}, {});
-  EXPECT_EQ(text(make_buckets(m.states, {.arrivals = {}, .shared = {table}}, plan), plan.mesh),
+  EXPECT_EQ(text(make_buckets(m.states, {.arrivals = {}, .layers = {{table, {0, 1}}}}, plan), plan.mesh),
             "table of layer -1 [shard:1 flat:1024] whole: table 0+80; gradient whole\n"
             "positions of layer -1 [shard:1 flat:1024] whole: positions 0+56; gradient whole\n");
   EXPECT_EQ(text(make_buckets(m.states, {}, plan), plan.mesh),
@@ -112,7 +112,7 @@ TEST(Buckets, GradientsThatArriveAlike) {
   const plan::Plan plan = plan_of({{.name = "data", .size = 2}, {.name = "tensor", .size = 2}},
                                   {"flat in optimizer -> data", "flat in gradient -> data"});
   const Layout data = layout_of(plan.mesh, "sum over data"), both = layout_of(plan.mesh, "sum over data tensor");
-  const Buckets buckets = make_buckets(m.states, {.arrivals = {{a, data}, {b, both}, {c, data}}, .shared = {}}, plan);
+  const Buckets buckets = make_buckets(m.states, {.arrivals = {{a, data}, {b, both}, {c, data}}, .layers = {}}, plan);
   EXPECT_EQ(text(buckets, plan.mesh),
             "a+1 of layer 0 [shard:1 flat:2048] whole: a 0+8, c 1024+8; gradient flat/data\n"
             "b of layer 0 [shard:1 flat:2048] whole: b 0+8; gradient flat/data, sum over tensor\n");

@@ -42,14 +42,50 @@ std::string why(const mesh::Mesh& mesh, const Step& s) {
 
 }  // namespace
 
-void Emitter::select(const std::string& body, bool at_position) {
+void Emitter::enter(const std::string& work, int chunk, bool at_position) {
   for (size_t i = 0; i < p_.bodies.size(); ++i)
-    if (p_.bodies[i].name == body) {
+    if (p_.bodies[i].work == work && p_.bodies[i].chunk == chunk) {
       body_ = static_cast<int>(i);
       return;
     }
   body_ = static_cast<int>(p_.bodies.size());
-  p_.bodies.push_back({.name = body, .at_position = at_position, .instructions = {}});
+  p_.bodies.push_back({.name = stages_.chunks() > 1 ? fmt::format("{}.{}", work, chunk) : work,
+                       .at_position = at_position,
+                       .instructions = {},
+                       .work = work,
+                       .chunk = chunk,
+                       .stage = chunk % stages_.stages});
+}
+
+void Emitter::select(const std::string& name) {
+  for (size_t i = 0; i < p_.bodies.size(); ++i)
+    if (p_.bodies[i].name == name) body_ = static_cast<int>(i);
+  base::require(selected() == name, "partition", "no body \"{}\"", name);
+}
+
+BufferId Emitter::message(BufferId b, const std::string& from, const Asked& asked) {
+  const std::string to = selected();
+  const int receiver = stage();
+  select(from);
+  const int sender = stage();
+  const Buffer sent = p_.buffer(b);
+  const BufferId got = block(sent.name, {sent.whole, sent.type.dtype}, sent.layout);
+  const auto write = [&](const char* kind, int peer) -> Instruction& {
+    Instruction& i = emit(asked);
+    i.kind = Kind::collective;
+    i.kernel = kind;
+    i.group = program::pipe_of(mesh());
+    i.peer = peer;
+    i.channel = fmt::format("{} from {}", to, sender);
+    i.reason = fmt::format("on stage {}, needed on {}, by {}", sender, receiver, asked.by);
+    return i;
+  };
+  Instruction& send = write("send", receiver);
+  send.ins = {b};
+  send.bytes = static_cast<double>(sent.bytes());
+  select(to);
+  write("receive", sender).outs = {got};
+  return got;
 }
 
 BufferId Emitter::add(Buffer b) {

@@ -7,6 +7,7 @@
 
 #include "kintsugi/graph/graph.h"
 #include "kintsugi/lower/conversion.h"
+#include "kintsugi/lower/stages.h"
 #include "kintsugi/program/program.h"
 
 namespace kintsugi::lower {
@@ -23,13 +24,18 @@ struct Asked {
 
 class Emitter {
  public:
-  explicit Emitter(program::Program& p) : p_(p) {}
+  explicit Emitter(program::Program& p, Stages stages = {}) : p_(p), stages_(std::move(stages)) {}
 
   program::Program& program() { return p_; }
   const mesh::Mesh& mesh() const { return p_.mesh; }
-  // Instructions go to the body of that name, which is made where there is none.
-  void select(const std::string& body, bool at_position = false);
-  const std::string& selected() const { return p_.bodies[static_cast<size_t>(body_)].name; }
+  const Stages& stages() const { return stages_; }
+  // Instructions go to the body for that work with a chunk, which is made where there is none; or to one of that name.
+  void enter(const std::string& work, int chunk, bool at_position = false);
+  void select(const std::string& body);
+  const std::string& selected() const { return body().name; }
+  const std::string& work() const { return body().work; }
+  int chunk() const { return body().chunk; }
+  int stage() const { return body().stage; }
 
   // A buffer for the local block of a value that lies so.
   BufferId block(const std::string& name, const tensor::Type& whole, const Layout& layout);
@@ -47,6 +53,8 @@ class Emitter {
   void gather_in_place(BufferId mine, BufferId to, const Step& step, const Asked& asked);
   // Whether the parts of a block along a dim, cut by the factors, lie one behind another as they are.
   bool contiguous(const tensor::Shape& joined, const std::string& dim, const std::vector<mesh::Factor>& factors) const;
+  // A message from the body `from`, where the buffer is, to the body that is selected; gives what is received.
+  BufferId message(BufferId b, const std::string& from, const Asked& asked);
   // Each rank's block goes to its neighbour in the ring of `factors`.
   BufferId shift(BufferId from, const std::vector<mesh::Factor>& factors, const Asked& asked);
 
@@ -56,7 +64,10 @@ class Emitter {
   void rearrange(const Asked& asked, const char* kernel, BufferId in, BufferId out, program::Cuts cuts);
   BufferId stacked(BufferId like, const tensor::Shape& block, int64_t parts);
 
+  const program::Body& body() const { return p_.bodies[static_cast<size_t>(body_)]; }
+
   program::Program& p_;
+  Stages stages_;
   int body_ = -1;
 };
 

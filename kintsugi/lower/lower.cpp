@@ -5,28 +5,35 @@
 #include "kintsugi/lower/overlap.h"
 #include "kintsugi/lower/partition.h"
 #include "kintsugi/lower/schedule.h"
+#include "kintsugi/lower/split.h"
 #include "kintsugi/lower/workspace.h"
 #include "kintsugi/program/verify.h"
 #include "kintsugi/program/verify_ranks.h"
 
 namespace kintsugi::lower {
 
-program::Program lower(const Source& source, const Target& target, const Dump& dump) {
-  program::Program p;
+std::vector<program::Program> lower(const Source& source, const Target& target, const Dump& dump) {
+  const plan::Plan& plan = target.plan;
+  const plan::Schedule tasks = plan::make_schedule(plan.schedule, plan.stages(), plan.chunks, source.micro_batches);
+  program::Program all;
+  partition(all, source, plan);
+  if (dump) dump("partition", all);
+  std::vector<program::Program> stages = split_by_stage(all, plan.stages());
   const auto pass = [&](std::string_view name, auto&& function, auto&&... arguments) {
-    function(p, arguments...);
-    if (dump) dump(name, p);
+    for (program::Program& p : stages) {
+      function(p, arguments...);
+      if (dump) dump(name, p);
+    }
   };
-  pass("partition", partition, source, target.plan);
   pass("prefetch", prefetch);
   pass("fuse", fuse);
-  pass("workspace", [&](program::Program& q) { add_workspaces(q, target.kernels, target.threads); });
-  pass("schedule", schedule, source.micro_batches);
+  pass("workspace", [&](program::Program& p) { add_workspaces(p, target.kernels, target.threads); });
+  pass("schedule", schedule, tasks);
   pass("overlap", overlap);
   pass("memory", plan_memory);
-  program::verify(p);
-  program::verify_ranks(p);
-  return p;
+  for (const program::Program& p : stages) program::verify(p);
+  program::verify_ranks(stages);
+  return stages;
 }
 
 }  // namespace kintsugi::lower

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kintsugi/graph/graph.h"
 #include "kintsugi/kernels/kernel_set.h"
@@ -29,11 +30,11 @@ struct Target {
   int threads = 1;
 };
 
-// Called after each pass with its name ("partition", "fuse", "workspace", "schedule", "overlap",
-// "memory") and what it made.
+// Called after each pass with its name ("partition", "prefetch", "fuse", "workspace", "schedule", "overlap", "memory")
+// and what it made: of all stages together after "partition", of each stage after the others.
 using Dump = std::function<void(std::string_view pass, const program::Program&)>;
 
-// The program is verified before it is returned.
-program::Program lower(const Source& source, const Target& target, const Dump& dump = {});
+// The programs of all stages, which are verified before they are returned.
+std::vector<program::Program> lower(const Source& source, const Target& target, const Dump& dump = {});
 
 }  // namespace kintsugi::lower

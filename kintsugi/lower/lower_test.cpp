@@ -102,7 +102,7 @@ TEST(Lower, APassAfterTheOther) {
   const Gelu step;
   const auto kernels = kernels::reference_kernels();
   std::string names, fused;
-  const program::Program p = lower(step.source(), {.plan = kOneRank, .kernels = *kernels},
+  const std::vector<program::Program> stages = lower(step.source(), {.plan = kOneRank, .kernels = *kernels},
                                    [&](std::string_view name, const program::Program& now) {
                                      names += std::string(name) + " ";
                                      if (name == "fuse") fused = text(now);

@@ -1,6 +1,7 @@
 #include "kintsugi/lower/overlap.h"
 
 #include <algorithm>
+#include <map>
 
 #include "kintsugi/program/order.h"
 
@@ -83,21 +84,84 @@ void prefetch(Program& p) {
   }
 }
 
-void overlap(Program& p) {
-  int events = 0;
-  for (Body& body : p.bodies) {
+namespace {
+
+bool is_send(const Instruction& i) {
+  return i.kind == Kind::collective && i.kernel == "send";
+}
+
+bool is_receive(const Instruction& i) {
+  return i.kind == Kind::collective && i.kernel == "receive";
+}
+
+Instruction wait_of(Instruction i) {
+  i.kind = Kind::wait;
+  i.bytes = 0;
+  return i;
+}
+
+// What is sent goes as soon as it is made.
+void hoist_sends(const Program& p, std::vector<Instruction>& list) {
+  for (size_t at = 0; at < list.size(); ++at) {
+    if (!is_send(list[at])) continue;
+    size_t to = at;
+    const auto stays = [&](const Instruction& i) {
+      return in_order(p, i, list[at]) || ((is_send(i) || is_receive(i)) && i.channel == list[at].channel);
+    };
+    while (to > 0 && !stays(list[to - 1])) --to;
+    std::rotate(list.begin() + static_cast<std::ptrdiff_t>(to), list.begin() + static_cast<std::ptrdiff_t>(at),
+                list.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+  }
+}
+
+// Of each body: the one that starts what it receives, and the one that waits for what it sent; -1: none.
+struct Beside {
+  int receive = -1, sent = -1;
+};
+
+class Overlap {
+ public:
+  explicit Overlap(Program& p) : p_(p) {}
+
+  void run() {
+    const size_t bodies = p_.bodies.size();
+    for (size_t b = 0; b < bodies; ++b) {
+      hoist_sends(p_, p_.bodies[b].instructions);
+      Body receive, sent;
+      take_apart(p_.bodies[b], receive, sent);
+      beside_.push_back({});
+      beside_[b].receive = add(std::move(receive), b, ".receive", &Beside::receive);
+      beside_[b].sent = add(std::move(sent), b, ".sent", &Beside::sent);
+    }
+    for (program::CallList& list : p_.lists) spread(list);
+  }
+
+ private:
+  // A message has the same event in all variants of a body.
+  int event_of(const Instruction& i) {
+    if (!is_send(i) && !is_receive(i)) return events_++;
+    const auto [at, fresh] = messages_.try_emplace({i.channel, i.ins.empty() ? i.outs[0] : i.ins[0]}, events_);
+    if (fresh) ++events_;
+    return at->second;
+  }
+
+  void take_apart(Body& body, Body& receive, Body& sent) {
     std::vector<Instruction> list, pending;
+    for (Instruction& i : body.instructions) {
+      if (!is_receive(i)) continue;
+      i.event = event_of(i);
+      pending.push_back(i);
+      receive.instructions.push_back(i);
+    }
     const auto wait_for = [&](size_t i) {
-      Instruction w = pending[i];
-      w.kind = Kind::wait;
-      w.bytes = 0;
-      list.push_back(std::move(w));
+      list.push_back(wait_of(std::move(pending[i])));
       pending.erase(pending.begin() + static_cast<std::ptrdiff_t>(i));
     };
     for (Instruction& i : body.instructions) {
+      if (is_receive(i)) continue;
       for (size_t c = 0; c < pending.size();) {
         const bool needs =
-            in_order(p, i, pending[c]) || (i.workspace >= 0 && touches(p, {i.workspace}, pending[c].outs));
+            in_order(p_, i, pending[c]) || (i.workspace >= 0 && touches(p_, {i.workspace}, pending[c].outs));
         if (needs) {
           wait_for(c);
         } else {
@@ -105,14 +169,67 @@ void overlap(Program& p) {
         }
       }
       if (i.kind == Kind::collective) {
-        i.event = events++;
+        i.event = event_of(i);
         pending.push_back(i);
       }
       list.push_back(std::move(i));
     }
-    while (!pending.empty()) wait_for(0);
+    for (size_t c = 0; c < pending.size();) {
+      if (is_send(pending[c])) {
+        sent.instructions.push_back(wait_of(pending[c++]));
+      } else {
+        wait_for(c);
+      }
+    }
     body.instructions = std::move(list);
   }
+
+  // A body beside another; variants share one where they can.
+  int add(Body made, size_t of, const char* suffix, int Beside::*which) {
+    if (made.instructions.empty()) return -1;
+    const Body& body = p_.bodies[of];
+    const int base = body.variant_of < 0 ? -1 : beside_[static_cast<size_t>(body.variant_of)].*which;
+    const auto same = [&](const Instruction& a, const Instruction& b) { return a.event == b.event; };
+    if (base >= 0) {
+      const std::vector<Instruction>& known = p_.bodies[static_cast<size_t>(base)].instructions;
+      if (std::equal(known.begin(), known.end(), made.instructions.begin(), made.instructions.end(), same)) return base;
+    }
+    made.name = body.name + suffix;
+    made.chunk = body.chunk;
+    made.stage = body.stage;
+    made.variant_of = base;
+    p_.bodies.push_back(std::move(made));
+    return static_cast<int>(p_.bodies.size()) - 1;
+  }
+
+  // What a call receives is asked for before the call ahead of it, and what it sent is waited for after the next.
+  void spread(program::CallList& list) const {
+    std::vector<program::Call> calls;
+    const auto add = [&](size_t call, int Beside::*which) {
+      if (call >= list.calls.size()) return;
+      const int body = beside_[static_cast<size_t>(list.calls[call].body)].*which;
+      if (body >= 0) calls.push_back({body, list.calls[call].micro_batch});
+    };
+    add(0, &Beside::receive);
+    for (size_t c = 0; c < list.calls.size(); ++c) {
+      add(c + 1, &Beside::receive);
+      calls.push_back(list.calls[c]);
+      if (c > 0) add(c - 1, &Beside::sent);
+    }
+    add(list.calls.size() - 1, &Beside::sent);
+    list.calls = std::move(calls);
+  }
+
+  Program& p_;
+  int events_ = 0;
+  std::map<std::pair<std::string, program::BufferId>, int> messages_;
+  std::vector<Beside> beside_;
+};
+
+}  // namespace
+
+void overlap(Program& p) {
+  Overlap(p).run();
 }
 
 }  // namespace kintsugi::lower

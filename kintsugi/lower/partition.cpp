@@ -21,19 +21,17 @@ std::vector<const Graph*> graphs_of(const Source& source) {
 }
 
 // A trial run tells how gradients arrive; which parameters share a bucket follows from that.
-Uses uses_of(const Source& source, const plan::Plan& plan) {
+Uses uses_of(const Source& source, const plan::Plan& plan, const Stages& stages) {
   Uses uses;
-  std::map<graph::StateId, int> layer;
   for (const Graph* g : graphs_of(source))
     for (const graph::Op& op : g->ops())
-      if (op.kind() == "state" && source.states[op.state].kind == graph::StateKind::weight &&
-          !layer.emplace(op.state, op.layer).second && layer[op.state] != op.layer)
-        uses.shared.insert(op.state);
+      if (op.kind() == "state" && source.states[op.state].kind == graph::StateKind::weight)
+        uses.layers[op.state].insert(op.layer);
   if (!source.micro) return uses;
   program::Program trial;
   trial.mesh = plan.mesh;
   const Buckets buckets = make_buckets(source.states, uses, plan);
-  Partitioner p(trial, plan, buckets);
+  Partitioner p(trial, plan, buckets, stages);
   p.run(*source.micro);
   uses.arrivals = p.arrivals();
   return uses;
@@ -42,6 +40,7 @@ Uses uses_of(const Source& source, const plan::Plan& plan) {
 // An axis that splits no operation of a step would only repeat work.
 void require_use(const Partitioner& p, const plan::Plan& plan) {
   for (const mesh::Axis& axis : plan.mesh.axes()) {
+    if (axis.name == "pipe") continue;
     const std::vector<Factor> factors = plan.mesh.expand(std::vector<std::string>{axis.name});
     for (Factor f : factors)
       if (!p.used().contains(f) && !plan.repeat)
@@ -58,8 +57,9 @@ void require_use(const Partitioner& p, const plan::Plan& plan) {
 
 void partition(program::Program& p, const Source& source, const plan::Plan& plan) {
   p.mesh = plan.mesh;
-  const Buckets buckets = make_buckets(source.states, uses_of(source, plan), plan);
-  Partitioner partitioner(p, plan, buckets, source.micro_batches);
+  const Stages stages = cut_layers(plan, graphs_of(source));
+  const Buckets buckets = make_buckets(source.states, uses_of(source, plan, stages), plan);
+  Partitioner partitioner(p, plan, buckets, stages, source.micro_batches);
   if (source.micro) {
     partitioner.run(*source.micro);
     require_use(partitioner, plan);

@@ -22,6 +22,9 @@ const graph::OpRow& accumulate_row() {
 }  // namespace
 
 void Partitioner::accumulate(const Op& op) {
+  if (graph_->states()[op.state].kind == StateKind::gradient && op.phase == graph::Phase::update)
+    return join_copies(op);
+  if (storage_.is_number(op.state) && emit_.stages().stages > 1) return accumulate_number(op);
   if (const Place* place = storage_.place(op.state)) return accumulate_gradient(op, *place);
   // A sum may stay in parts until it is read, where its state says so.
   Layout goal;
@@ -35,6 +38,32 @@ void Partitioner::accumulate(const Op& op) {
   } else {
     emit_.compute(asked(op), *op.row, {}, {from}, {to}, "accumulate", kAdd);
   }
+}
+
+// A number of the run is the same on every stage.
+void Partitioner::accumulate_number(const Op& op) {
+  const std::string work = emit_.work();
+  const int chunks = emit_.stages().chunks(), here = emit_.chunk();
+  for (int stage : storage_.stages_of(op.state)) {
+    emit_.enter(work, stage == here % emit_.stages().stages ? here : chunks - emit_.stages().stages + stage);
+    emit_.compute(asked(op), *op.row, {}, {need(op.ins[0], {}, op)}, {storage_.of(op.state)}, "accumulate", kAdd);
+  }
+}
+
+// The accumulator of another stage that uses the same weight is added to the one at home, before that is reduced: when
+// all stages are done with their micro-batches, since either may be the first.
+void Partitioner::join_copies(const Op& op) {
+  const Stages& s = emit_.stages();
+  const int layer = value(op.ins[0]).op->layer;
+  if (s.stage(layer) == s.stage(op.layer)) return;
+  const std::string here = emit_.selected();
+  const BufferId there = storage_.of(op.state, nullptr, s.stage(layer));
+  emit_.enter("update", s.stage(layer));
+  const std::string from = emit_.selected();
+  emit_.select(here);
+  const BufferId got = emit_.message(there, from, asked(op));
+  emit_.compute(asked(op), accumulate_row(), {}, {got}, {storage_.of(op.state)}, "accumulate", kAdd);
+  joined_.insert(op.state);
 }
 
 // An accumulator is stored as its gradient comes: what is partial and not split further is reduced once, in "reduce".
@@ -61,13 +90,15 @@ void Partitioner::accumulate_gradient(const Op& op, const Place& place) {
     emit_.compute(asked(op), *op.row, {}, {from}, {storage_.member(accumulator, op.state)}, "accumulate", kAdd);
     return;
   }
-  Staged& staged = staged_[place.state];
+  Staged& staged = staged_[{place.state, emit_.stage()}];
   if (staged.buffer == kNoBuffer) {
     const tensor::DType dtype = emit_.program().buffer(accumulator).type.dtype;
     staged.buffer = storage_.room(place.bucket, dtype, b.arriving, ".gradient");
     for (const Op& other : graph_->ops())
       if (other.kind() == "accumulate")
-        if (const Place* p = storage_.place(other.state); p && p->state == place.state) ++staged.left;
+        if (const Place* p = storage_.place(other.state);
+            p && p->state == place.state && emit_.stages().stage(other.layer) == emit_.stage())
+          ++staged.left;
     if (const std::vector<BufferId> gaps = storage_.gaps(staged.buffer, place.bucket); !gaps.empty())
       emit_.compute(asked(op), ops::operations().find("fill"), {{"value", 0.0}}, {}, gaps);
   }
@@ -118,6 +149,15 @@ void Partitioner::add_up(BufferId from, BufferId to, const Op& op) {
 }
 
 void Partitioner::assign(const Op& op) {
+  const std::string here = emit_.selected();
+  for (int stage : storage_.stages_of(op.state)) {
+    if (stage != emit_.stage()) emit_.enter(emit_.work(), stage);
+    assign_here(op);
+  }
+  emit_.select(here);
+}
+
+void Partitioner::assign_here(const Op& op) {
   const BufferId to = storage_.of(op.state);
   const Layout goal = emit_.program().buffer(to).layout;
   const std::vector<Step> steps = conversion(*standing(op.ins[0]), goal);

@@ -100,7 +100,7 @@ TEST(Partition, DataParallel) {
             "  contract = contract(gelu, down)\n"
             "  sum = sum(contract)\n"
             "  +loss = accumulate(sum)\n");
-  schedule(p, 3);
+  schedule(p, plan::make_schedule("1f1b", 1, 1, 3));
   EXPECT_EQ(body(p, "backward"),
             "backward:\n"
             "  fill = fill()\n"

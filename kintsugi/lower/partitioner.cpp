@@ -14,10 +14,10 @@ using program::kNoBuffer;
 
 namespace {
 
-std::string body_of(const Graph& g, const Op& op) {
+std::string work_of(const Graph& g, const Op& op) {
   if (op.phase == graph::Phase::update) return "update";
   if (g.name() != "micro-batch") return g.name();
-  return op.phase == graph::Phase::forward ? "forward" : "backward";
+  return op.phase == graph::Phase::forward ? "forward" : op.phase == graph::Phase::weight ? "weight" : "backward";
 }
 
 bool is_state(const Op* op) {
@@ -41,13 +41,22 @@ void Partitioner::run(const Graph& g) {
     values_.push_back({v.name, v.type, v.op < 0 ? nullptr : &g.op_at(static_cast<size_t>(v.op)), {}});
   for (const Op& op : g.ops()) {
     if (is_state(&op) || op.row->free) continue;
-    emit_.select(body_of(g, op), g.name() == "prefill" || g.name() == "decode");
-    if (!op.row->variadic) {
+    enter(op);
+    if (!op.row->variadic && !op.row->chained) {
       take(op);
-    } else {
-      for (const Op& part : grouped(op)) take(part);
+      continue;
+    }
+    for (const Op& part : op.row->chained ? chained(op) : grouped(op)) {
+      enter(part);
+      take(part);
     }
   }
+}
+
+void Partitioner::enter(const Op& op) {
+  const std::string work = work_of(*graph_, op);
+  const Stages& s = emit_.stages();
+  emit_.enter(work, work == "update" ? s.stage(op.layer) : s.chunk(op.layer), work == "prefill" || work == "decode");
 }
 
 void Partitioner::take(const Op& op) {
@@ -87,7 +96,8 @@ void Partitioner::compute(const Op& op) {
     emit_.compute(asked(op), *op.row, op.attributes, ins, outs);
     for (BufferId b : outs) clear_padding(op, b);
   }
-  for (size_t i = 0; i < op.outs.size(); ++i) value(op.outs[i]).pieces = {{outs[i], c.outs[i], {}}};
+  for (size_t i = 0; i < op.outs.size(); ++i)
+    value(op.outs[i]).pieces = {{outs[i], c.outs[i], {}, emit_.stage(), emit_.selected()}};
 }
 
 // Padding is zero in every value, by selection: a kernel may have left anything there.
@@ -156,26 +166,43 @@ void Partitioner::compute_in_steps(const Op& op, const Choice& c) {
   for (size_t i = 0; i < op.outs.size(); ++i) {
     emit_.program().buffer(total[i]).ring.clear();
     emit_.program().buffer(total[i]).turn = 0;
-    value(op.outs[i]).pieces = {{total[i], c.outs[i], {}}};
+    value(op.outs[i]).pieces = {{total[i], c.outs[i], {}, emit_.stage(), emit_.selected()}};
   }
 }
 
-// A sum joins first what is partial alike, so that each group is reduced once.
+// On which stage a value is: that of the operation that asks where it can be had there.
+int Partitioner::stage_of(Id v, const Op& op) {
+  const int here = emit_.stages().stage(op.layer);
+  if (!standing(v)) return here;
+  const std::vector<Piece>& pieces = value(v).pieces;
+  const bool has = pieces.empty() || std::any_of(pieces.begin(), pieces.end(), [&](const Piece& p) { return p.stage == here; });
+  return has ? here : pieces[0].stage;
+}
+
+// A sum joins first what is partial alike and on one stage, so that each group is reduced and sent once.
 std::vector<Op> Partitioner::grouped(const Op& op) {
-  std::vector<std::pair<std::vector<mesh::Part>, std::vector<Id>>> groups;
+  struct Group {
+    std::vector<mesh::Part> partial;
+    int stage;
+    std::vector<Id> members;
+  };
+  std::vector<Group> groups;
+  const int here = emit_.stages().stage(op.layer);
   for (Id v : op.ins) {
     const std::optional<Layout> l = standing(v);
     const std::vector<mesh::Part> partial = l ? l->partial() : std::vector<mesh::Part>();
-    auto g = std::find_if(groups.begin(), groups.end(), [&](const auto& known) { return known.first == partial; });
-    if (g == groups.end()) g = groups.insert(groups.end(), {partial, {}});
-    g->second.push_back(v);
+    const int stage = stage_of(v, op);
+    auto g = std::find_if(groups.begin(), groups.end(),
+                          [&](const Group& known) { return known.partial == partial && known.stage == stage; });
+    if (g == groups.end()) g = groups.insert(groups.end(), {partial, stage, {}});
+    g->members.push_back(v);
   }
   if (groups.size() == 1) return {op};
   std::vector<Op> parts;
   Op rest = op;
   rest.ins.clear();
-  for (auto& [partial, members] : groups) {
-    if (partial.empty() || members.size() == 1) {
+  for (auto& [partial, stage, members] : groups) {
+    if ((partial.empty() && stage == here) || members.size() == 1) {
       rest.ins.insert(rest.ins.end(), members.begin(), members.end());
       continue;
     }
@@ -186,6 +213,7 @@ std::vector<Op> Partitioner::grouped(const Op& op) {
     std::stable_sort(members.begin(), members.end(),
                      [&](Id a, Id b) { return value(a).type.shape.rank() > value(b).type.shape.rank(); });
     Op part = op;
+    if (stage != here) part.layer = layer_of(members[0]);
     part.ins = members;
     part.outs = {static_cast<Id>(values_.size())};
     values_.push_back({value(op.outs[0]).name + ".part", value(largest).type, nullptr, {}});
@@ -196,21 +224,62 @@ std::vector<Op> Partitioner::grouped(const Op& op) {
   return parts;
 }
 
+// What is added up in order goes on where its operands are, from stage to stage.
+std::vector<Op> Partitioner::chained(const Op& op) {
+  std::vector<Op> parts;
+  int stage = -1;
+  for (Id v : op.ins) {
+    const int now = stage_of(v, op);
+    if (now != stage) {
+      Op part = op;
+      part.ins.clear();
+      part.layer = layer_of(v);
+      if (!parts.empty()) {
+        parts.back().outs = {static_cast<Id>(values_.size())};
+        values_.push_back({value(op.outs[0]).name + ".part", value(op.outs[0]).type, nullptr, {}});
+        part.ins = parts.back().outs;
+      }
+      parts.push_back(std::move(part));
+    }
+    stage = now;
+    parts.back().ins.push_back(v);
+  }
+  return parts;
+}
+
+int Partitioner::layer_of(Id v) const {
+  const Op* op = values_[static_cast<size_t>(v)].op;
+  return op ? op->layer : 0;
+}
+
 // The layout of a value with the least left to reduce; none: free to make.
 std::optional<Layout> Partitioner::standing(Id id) {
   Value& v = value(id);
   if (v.op && v.op->row->free) return std::nullopt;
-  if (is_state(v.op) && v.pieces.empty()) {
+  if (is_state(v.op)) {
     const Place* place = storage_.place(v.op->state);
-    if (place) return storage_.bucket(place->bucket).layout;
-    const BufferId b = storage_.of(v.op->state);
-    v.pieces.push_back({b, emit_.program().buffer(b).layout, {}});
+    if (place && v.pieces.empty()) return storage_.bucket(place->bucket).layout;
+    if (!place) add_stored(v);
   }
   base::require(!v.pieces.empty(), "partition", "\"{}\" is used before it is made", v.name);
   return std::min_element(
              v.pieces.begin(), v.pieces.end(),
              [](const Piece& a, const Piece& b) { return a.layout.partial().size() < b.layout.partial().size(); })
       ->layout;
+}
+
+// A state that is not a parameter's, where it is read: on the stage of the read, a number of the run on the one that is
+// selected, and in the update where it is at home if that stage has it not.
+void Partitioner::add_stored(Value& v) {
+  const graph::StateId state = v.op->state;
+  const bool number = storage_.is_number(state);
+  if (!v.pieces.empty() && !number) return;
+  int stage = number ? emit_.stage() : emit_.stages().stage(v.op->layer);
+  const std::vector<int> has = storage_.stages_of(state);
+  if (v.op->phase == graph::Phase::update && std::find(has.begin(), has.end(), stage) == has.end()) stage = has[0];
+  if (std::any_of(v.pieces.begin(), v.pieces.end(), [&](const Piece& p) { return p.stage == stage; })) return;
+  const BufferId b = storage_.of(state, nullptr, stage);
+  v.pieces.push_back({b, emit_.program().buffer(b).layout, {}, stage});
 }
 
 // A parameter as its bucket has it; where the bucket's flat dim is split, the bucket is gathered, once for each layer
@@ -221,7 +290,42 @@ Partitioner::Piece Partitioner::stored(const Op& read, const Op& op) {
   const BufferId whole = storage_.of(place.state);
   const bool split = !emit_.program().buffer(whole).layout.of("flat").empty();
   const BufferId from = split ? gathered(place.bucket, place.state, op) : whole;
-  return {storage_.member(from, read.state), b.layout, split ? emit_.selected() : std::string()};
+  return {storage_.member(from, read.state), b.layout, split ? emit_.selected() : std::string(), emit_.stage()};
+}
+
+// A message from another stage, of the piece that is smallest there; reduced before it is sent.
+void Partitioner::bring(Id id, const Layout& goal, const Op& op) {
+  const std::string here = emit_.selected();
+  const auto find = [&]() -> const Piece* {
+    const Piece* best = nullptr;
+    for (const Piece& p : value(id).pieces) {
+      if (!p.body.empty() || !contains(goal, p.layout)) continue;
+      if (!best || emit_.program().buffer(p.buffer).bytes() < emit_.program().buffer(best->buffer).bytes()) best = &p;
+    }
+    return best;
+  };
+  const auto enter_maker = [&](const Piece& p) {
+    if (p.made.empty()) {
+      emit_.enter("update", p.stage);
+    } else {
+      emit_.select(p.made);
+    }
+  };
+  Op there = op;
+  there.layer = layer_of(id);
+  if (!find()) {
+    base::require(!value(id).pieces.empty(), "partition", "\"{}\" is on no stage", value(id).name);
+    enter_maker(value(id).pieces[0]);
+    need(id, goal, there);
+  }
+  const Piece* found = find();
+  base::require(found != nullptr, "partition", "no piece of \"{}\" can be sent", value(id).name);
+  const Piece source = *found;
+  enter_maker(source);
+  const std::string from = emit_.selected();
+  emit_.select(here);
+  const BufferId b = emit_.message(source.buffer, from, asked(op));
+  value(id).pieces.push_back({b, source.layout, {}, emit_.stage(), here});
 }
 
 BufferId Partitioner::gathered(int bucket, graph::StateId state, const Op& op) {
@@ -236,10 +340,18 @@ BufferId Partitioner::gathered(int bucket, graph::StateId state, const Op& op) {
 BufferId Partitioner::need(Id id, const Layout& goal, const Op& op) {
   if (value(id).op && value(id).op->row->free) return make_free(id, goal, op);
   standing(id);
-  const std::string& body = emit_.selected();
-  const auto lives = [&](const Piece& p) { return p.body.empty() || p.body == body; };
+  const std::string body = emit_.selected();
+  const int stage = emit_.stage();
+  const auto lives = [&](const Piece& p) { return p.stage == stage && (p.body.empty() || p.body == body); };
+  if (std::none_of(value(id).pieces.begin(), value(id).pieces.end(), lives)) {
+    if (is_state(value(id).op) && storage_.place(value(id).op->state)) {
+      const Piece piece = stored(*value(id).op, op);
+      value(id).pieces.push_back(piece);
+    } else {
+      bring(id, goal, op);
+    }
+  }
   Value& v = value(id);
-  if (is_state(v.op) && std::none_of(v.pieces.begin(), v.pieces.end(), lives)) v.pieces.push_back(stored(*v.op, op));
 
   size_t best = v.pieces.size();
   double least = 0;
@@ -259,20 +371,19 @@ BufferId Partitioner::need(Id id, const Layout& goal, const Op& op) {
   Piece piece = v.pieces[best];
   // The accumulators are reduced once a step, as soon as the last gradient is there, and may be worked on in place.
   const bool accumulator = is_state(v.op) && graph_->states()[v.op->state].kind == StateKind::gradient;
-  const std::string here = body;
   const std::vector<Step> way = conversion(piece.layout, goal, plan_.units);
-  if (accumulator && !way.empty()) emit_.select("reduce");
+  if (accumulator && !way.empty() && !joined_.contains(v.op->state)) emit_.enter("reduce", emit_.stages().chunk(v.op->layer));
   for (const Step& s : way) {
     const bool anew = s.move == Move::all_gather && !(plan_.keep && !is_state(v.op));
     const BufferId source = piece.buffer;
     const BufferId moved = accumulator ? reduce(source, s, asked(op)) : emit_.move(source, s, asked(op), false);
-    piece = {moved, s.after, anew ? here : piece.body};
+    piece = {moved, s.after, anew ? body : piece.body, stage, body};
     if (accumulator && emit_.program().overlap(source, piece.buffer) && s.move != Move::slice)
       std::erase_if(v.pieces, [&](const Piece& p) { return emit_.program().overlap(p.buffer, source); });
     v.pieces.push_back(piece);
   }
   if (accumulator) tell_reduced(v);
-  emit_.select(here);
+  emit_.select(body);
   return piece.buffer;
 }
 
@@ -294,10 +405,11 @@ BufferId Partitioner::make_free(Id id, const Layout& goal, const Op& op) {
   if (input)  // of one name there is one buffer for each layout
     for (const Value& v : values_)
       for (const Piece& p : v.pieces)
-        if (emit_.program().buffer(p.buffer).input == maker.attributes.text("name") && p.layout == goal)
+        if (emit_.program().buffer(p.buffer).input == maker.attributes.text("name") && p.layout == goal &&
+            p.stage == emit_.stage())
           return p.buffer;
   for (const Piece& p : value(id).pieces)
-    if (p.layout == goal && p.body == body) return p.buffer;
+    if (p.layout == goal && p.body == body && p.stage == emit_.stage()) return p.buffer;
   std::vector<BufferId> ins;
   for (Id in : maker.ins) {
     Layout l;
@@ -313,7 +425,7 @@ BufferId Partitioner::make_free(Id id, const Layout& goal, const Op& op) {
     emit_.compute(by, *maker.row, maker.attributes, ins, {b});
     clear_padding(maker, b);
   }
-  value(id).pieces.push_back({b, goal, body});
+  value(id).pieces.push_back({b, goal, body, emit_.stage(), emit_.selected()});
   return b;
 }
 

@@ -33,7 +33,7 @@ struct Maker {
     p.buffers.push_back({.name = name, .type = p.buffer(of).type, .region = p.buffer(of).region, .same_as = of});
     return static_cast<BufferId>(p.buffers.size()) - 1;
   }
-  void body(const std::string& name) { p.bodies.push_back({.name = name, .instructions = {}}); }
+  void body(const std::string& name) { p.bodies.push_back({.name = name, .instructions = {}, .work = name}); }
   program::Instruction& call(const std::string& kernel, std::vector<BufferId> ins, std::vector<BufferId> outs,
                              int layer = 0, uint32_t accumulate = 0) {
     p.bodies.back().instructions.push_back({.kernel = kernel,

@@ -19,9 +19,9 @@ using program::Program;
 
 namespace {
 
-int find(const Program& p, std::string_view name) {
+int find(const Program& p, std::string_view work, int chunk) {
   for (size_t i = 0; i < p.bodies.size(); ++i)
-    if (p.bodies[i].name == name) return static_cast<int>(i);
+    if (p.bodies[i].work == work && p.bodies[i].chunk == chunk && p.bodies[i].variant_of < 0) return static_cast<int>(i);
   return -1;
 }
 
@@ -57,7 +57,8 @@ bool adds_in_tree(const Body& body) {
 // Sums of a binary tree after micro-batch m: for each level whose like waits already, the two are added; what comes of
 // it waits one level higher, or is the accumulator's where it is the last.
 Body tree_of(const Body& body, int64_t m) {
-  Body made = {.name = body.name, .at_position = body.at_position, .instructions = {}};
+  Body made = body;
+  made.instructions.clear();
   size_t level = 0;
   while ((m >> level) & 1) ++level;
   for (const Instruction& i : body.instructions) {
@@ -81,58 +82,72 @@ Body tree_of(const Body& body, int64_t m) {
   return made;
 }
 
+// Makes the bodies that differ from the others in the first and the last micro-batch.
+class Variants {
+ public:
+  Variants(Program& p, const plan::Schedule& schedule) : p_(p), schedule_(schedule) {
+    for (const Body& body : p.bodies) tree_ |= (body.work == "forward" || body.work == "backward" || body.work == "weight") && adds_in_tree(body);
+  }
+
+  // The body for micro-batch m; asked for in the order of calls.
+  int of(int base, int64_t m) {
+    const Body body = p_.bodies[static_cast<size_t>(base)];
+    const bool first = m == 0, last = m == schedule_.micro_batches - 1;
+    // Where the accumulators of the chunk are complete.
+    const int reduce = last && ends(body) ? find(p_, "reduce", body.chunk) : -1;
+    const bool reduces = reduce >= 0 && !p_.bodies[static_cast<size_t>(reduce)].instructions.empty();
+    std::string name;
+    if (tree_) {
+      name = fmt::format("{}.tree{}", body.name, std::countr_one(static_cast<uint64_t>(m)));
+    } else if (first) {
+      name = body.name + (last && body.work != "forward" ? ".only" : ".first");
+    } else if (reduces) {
+      name = body.name + ".last";
+    } else {
+      return base;
+    }
+    const auto [at, fresh] = made_.try_emplace(name, 0);
+    if (!fresh) return at->second;
+    Body variant = tree_ ? tree_of(body, m) : body;
+    if (first && !tree_) replace_first(p_, variant, replaced_);
+    if (reduces) hoist(p_, variant, p_.bodies[static_cast<size_t>(reduce)]);
+    variant.name = name;
+    variant.variant_of = base;
+    p_.bodies.push_back(std::move(variant));
+    return at->second = static_cast<int>(p_.bodies.size()) - 1;
+  }
+
+ private:
+  bool ends(const Body& body) const {
+    const bool apart = find(p_, "weight", body.chunk) >= 0;
+    return body.work == (apart ? "weight" : "backward");
+  }
+
+  Program& p_;
+  const plan::Schedule& schedule_;
+  bool tree_ = false;
+  std::set<Spot> replaced_;
+  std::map<std::string, int> made_;
+};
+
 }  // namespace
 
-void schedule(Program& p, int64_t micro_batches) {
-  const int forward = find(p, "forward"), backward = find(p, "backward"), update = find(p, "update");
-  int reduce = find(p, "reduce");
-  if (reduce >= 0 && p.bodies[static_cast<size_t>(reduce)].instructions.empty()) reduce = -1;
-  if (forward >= 0) {
-    const auto add = [&](Body body, const std::string& name) {
-      body.name = name;
-      p.bodies.push_back(std::move(body));
-      return static_cast<int>(p.bodies.size()) - 1;
-    };
-    const auto body = [&](int i) { return p.bodies[static_cast<size_t>(i)]; };
-    if (adds_in_tree(body(forward)) || adds_in_tree(body(backward))) {
-      program::CallList train = {.name = "train", .calls = {}};
-      std::map<std::pair<int, int64_t>, int> made;  // by body and how many levels are added
-      for (int64_t m = 0; m < micro_batches; ++m)
-        for (int b : {forward, backward}) {
-          const int64_t ones = std::countr_one(static_cast<uint64_t>(m));
-          const auto [at, fresh] = made.try_emplace({b, ones}, 0);
-          if (fresh) {
-            Body variant = tree_of(body(b), m);
-            if (b == backward && m == micro_batches - 1 && reduce >= 0) hoist(p, variant, body(reduce));
-            at->second = add(std::move(variant), fmt::format("{}.tree{}", body(b).name, ones));
-          }
-          train.calls.push_back({at->second, m});
-        }
-      train.calls.push_back({update, -1});
-      p.lists.push_back(std::move(train));
-    } else {
-      std::set<Spot> replaced;
-      Body forward_first = body(forward), backward_first = body(backward), last = body(backward);
-      replace_first(p, forward_first, replaced);
-      replace_first(p, backward_first, replaced);
-      if (micro_batches == 1) last = backward_first;
-      if (reduce >= 0) hoist(p, last, body(reduce));
-      program::CallList train = {.name = "train", .calls = {}};
-      const int f = add(std::move(forward_first), "forward.first");
-      const int b = micro_batches == 1 ? -1 : add(std::move(backward_first), "backward.first");
-      const int l = micro_batches > 1 && reduce < 0
-                        ? backward
-                        : add(std::move(last), micro_batches == 1 ? "backward.only" : "backward.last");
-      for (int64_t m = 0; m < micro_batches; ++m) {
-        train.calls.push_back({m == 0 ? f : forward, m});
-        train.calls.push_back({m == micro_batches - 1 ? l : m == 0 ? b : backward, m});
-      }
-      train.calls.push_back({update, -1});
-      p.lists.push_back(std::move(train));
-    }
+void schedule(Program& p, const plan::Schedule& schedule) {
+  program::CallList train = {.name = "train", .calls = {}};
+  Variants variants(p, schedule);
+  for (const plan::Task& task : schedule.tasks[static_cast<size_t>(p.stage)])
+    if (const int body = find(p, name_of(task.work), task.chunk); body >= 0)
+      train.calls.push_back({variants.of(body, task.micro_batch), task.micro_batch});
+  if (!train.calls.empty()) {
+    if (const int update = find(p, "update", p.stage); update >= 0) train.calls.push_back({update, -1});
+    p.lists.push_back(std::move(train));
   }
-  for (std::string_view name : {"evaluate", "prefill", "decode"})
-    if (const int i = find(p, name); i >= 0) p.lists.push_back({.name = std::string(name), .calls = {{i, 0}}});
+  for (std::string_view name : {"evaluate", "prefill", "decode"}) {
+    program::CallList list = {.name = std::string(name), .calls = {}};
+    for (int chunk = p.stage; chunk < schedule.stages * schedule.chunks; chunk += schedule.stages)
+      if (const int body = find(p, name, chunk); body >= 0) list.calls.push_back({body, 0});
+    if (!list.calls.empty()) p.lists.push_back(std::move(list));
+  }
 }
 
 }  // namespace kintsugi::lower

@@ -40,7 +40,7 @@ TEST(Schedule, TheFirstMicroBatchReplacesAndTheOthersAdd) {
   m.call("accumulate", {x}, {weight});
   m.body("evaluate");
   m.call("cross_entropy", {x}, {loss, count}, 0, 0b11);
-  schedule(m.p, 3);
+  schedule(m.p, plan::make_schedule("1f1b", 1, 1, 3));
   EXPECT_EQ(text(m.p),
             "forward:\n  +loss, +count = cross_entropy(x)\n"
             "backward:\n  +table.g = contract(x)\n  +w.g = contract(x)\n  x = gelu(x)\n  +table.g = "
@@ -63,7 +63,7 @@ TEST(Schedule, OneAccumulatorInBothBodies) {
     m.body(name);
     m.call("accumulate", {x}, {g}, 0, 1);
   }
-  schedule(m.p, 1);
+  schedule(m.p, plan::make_schedule("1f1b", 1, 1, 1));
   EXPECT_EQ(calls(m.p), "train: forward.first(0) backward.only(0) update(-1)\n");
   EXPECT_EQ(text(m.p).substr(text(m.p).find("forward.first")),
             "forward.first:\n  g = accumulate(x)\nbackward.only:\n  +g = accumulate(x)\n");
@@ -92,7 +92,7 @@ TEST(Schedule, AccumulatorsAreReducedOnceAStep) {
       i.kind = program::Kind::collective;
       i.group = {0};
     }
-    schedule(m.p, micro_batches);
+    schedule(m.p, plan::make_schedule("1f1b", 1, 1, micro_batches));
     return m.p;
   };
   const program::Program three = make(3);
@@ -128,7 +128,7 @@ TEST(Schedule, ABinaryTree) {
   sum.kind = program::Kind::collective;
   m.p.mesh = mesh::Mesh({{.name = "data", .size = 2}});
   sum.group = {0};
-  schedule(m.p, 4);
+  schedule(m.p, plan::make_schedule("1f1b", 1, 1, 4));
   EXPECT_EQ(calls(m.p),
             "train: forward.tree0(0) backward.tree0(0) forward.tree1(1) backward.tree1(1) forward.tree0(2) "
             "backward.tree0(2) forward.tree2(3) backward.tree2(3) update(-1)\n");
@@ -154,7 +154,7 @@ TEST(Schedule, ABinaryTree) {
 TEST(Schedule, OnlyTheBodiesThatThereAre) {
   Maker m;
   for (const char* name : {"decode", "prefill"}) m.body(name);
-  schedule(m.p, 5);
+  schedule(m.p, plan::make_schedule("1f1b", 1, 1, 5));
   EXPECT_EQ(calls(m.p), "prefill: prefill(0)\ndecode: decode(0)\n");
   EXPECT_EQ(m.p.bodies.size(), 2u);
 }

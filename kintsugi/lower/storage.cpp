@@ -35,23 +35,36 @@ Layout Storage::stored(StateId id) const {
   return layout;
 }
 
-BufferId Storage::of(StateId id, const Layout* layout) {
-  if (const auto i = made_.find(id); i != made_.end()) return i->second;
+BufferId Storage::of(StateId id, const Layout* layout, int stage) {
+  if (stage < 0) stage = emit_.stage();
+  const auto key = std::pair(id, stage);
+  if (const auto i = made_.find(key); i != made_.end()) return i->second;
   const State& s = buckets_.states[id];
   const BufferId b = emit_.block(s.name, s.type, layout ? *layout : stored(id));
   emit_.program().buffer(b).region = program::Region::state;
-  made_[id] = b;
+  made_[key] = b;
   bool is_bucket = false;
   for (const auto& [member, place] : buckets_.places)
     if (place.state == id) {
-      tell(member, b, &place);
+      tell(member, b, &place, stage);
       is_bucket = true;
     }
-  if (!is_bucket) tell(id, b, nullptr);
+  if (!is_bucket) tell(id, b, nullptr, stage);
   return b;
 }
 
-void Storage::tell(StateId id, BufferId buffer, const Place* place) {
+bool Storage::is_number(StateId id) const {
+  return buckets_.states[id].kind == StateKind::statistic && !buckets_.states[id].parts;
+}
+
+std::vector<int> Storage::stages_of(StateId id) const {
+  std::vector<int> list = {emit_.stages().stage(buckets_.states[id].layer)};
+  for (int s = 0; s < emit_.stages().stages; ++s)
+    if (s != list[0] && (is_number(id) || made_.contains({id, s}))) list.push_back(s);
+  return list;
+}
+
+void Storage::tell(StateId id, BufferId buffer, const Place* place, int stage) {
   constexpr std::array<std::string_view, 3> inits = {"constant", "normal", "copy"};
   const State& s = buckets_.states[id];
   program::StateInfo info = {.name = s.name,
@@ -60,6 +73,7 @@ void Storage::tell(StateId id, BufferId buffer, const Place* place) {
                              .whole = s.type,
                              .layout = emit_.program().buffer(buffer).layout,
                              .layer = s.layer,
+                             .copy = stage != emit_.stages().stage(s.layer),
                              .init = std::string(inits[static_cast<size_t>(s.init.kind)]),
                              .init_value = s.init.value,
                              .init_source = s.init.source,

@@ -19,9 +19,12 @@ class Storage {
   // The place of a parameter's state, or null.
   const Place* place(graph::StateId id) const;
 
-  // The buffer of a state that is not a parameter's, or of a whole bucket (by its state). The first time it is made,
-  // `layout` says how it lies; null: as the rules say.
-  BufferId of(graph::StateId id, const Layout* layout = nullptr);
+  // The buffer of a state that is not a parameter's, or of a whole bucket (by its state), on a stage; -1: the one that
+  // is selected. The first time it is made, `layout` says how it lies; null: as the rules say.
+  BufferId of(graph::StateId id, const Layout* layout = nullptr, int stage = -1);
+  // The stages that have it, the one of its layer first. A number of the run is on every stage.
+  std::vector<int> stages_of(graph::StateId id) const;
+  bool is_number(graph::StateId id) const;
   // The block of a parameter in `bucket`, any buffer that holds the bucket with flat whole.
   BufferId member(BufferId bucket, graph::StateId id);
   // A new buffer for a bucket of that dtype, in a layout of [shard flat].
@@ -33,12 +36,12 @@ class Storage {
 
  private:
   Layout stored(graph::StateId id) const;
-  void tell(graph::StateId id, BufferId buffer, const Place* place);
+  void tell(graph::StateId id, BufferId buffer, const Place* place, int stage);
 
   Emitter& emit_;
   const plan::Plan& plan_;
   const Buckets& buckets_;
-  std::map<graph::StateId, BufferId> made_;
+  std::map<std::pair<graph::StateId, int>, BufferId> made_;  // by stage
   std::map<BufferId, std::vector<BufferId>> levels_;
 };
 

@@ -58,15 +58,15 @@ Graph build_update(const config::Train& train, StateTable& states) {
   const ValueId tokens = g.read(states.find(kCountParts));
   g.assign(g.read(states.find(kLossParts)), number(states, std::string(kLossSum), 0.0, -1, false));
   g.assign(tokens, number(states, std::string(kLossCount), 0.0, -1, false));
-  std::vector<ValueId> operands = {tokens, scale};
-  std::vector<ValueId> gradients;
+  std::vector<ValueId> blocks, gradients;
   for (const Parameter& p : parameters) {
     g.layer = states[p.weight].layer;
     gradients.push_back(g.read(p.gradient));
-    operands.push_back(g.op("sum_squares", {gradients.back()}));
+    blocks.push_back(g.op("sum_squares", {gradients.back()}));
   }
   g.layer = -1;
-  const std::vector<ValueId> outcome = g.apply("update_scale", operands, {{"clip", train.clip}});
+  const ValueId squares = g.op("sum_blocks", blocks);
+  const std::vector<ValueId> outcome = g.apply("update_scale", {tokens, scale, squares}, {{"clip", train.clip}});
   const ValueId factor = outcome[1], finite = outcome[2];
   const StateId count = number(states, std::string(kUpdates), 0.0, -1, true);
   const ValueId updates = g.read(count);

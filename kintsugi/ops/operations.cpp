@@ -37,6 +37,7 @@ const graph::OpTable& operations() {
                              cross_entropy(),
                              cross_entropy_grad(),
                              sum_squares(),
+                             sum_blocks(),
                              update_scale(),
                              adamw(),
                              sgd(),

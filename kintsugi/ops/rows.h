@@ -52,6 +52,7 @@ OpRow head_grad();
 OpRow cross_entropy();
 OpRow cross_entropy_grad();
 OpRow sum_squares();
+OpRow sum_blocks();
 OpRow update_scale();
 OpRow adamw();
 OpRow sgd();

@@ -106,6 +106,7 @@ std::vector<Case> cases() {
       {"sum_squares", {of(kX)}, {}, {{{{"block", 1}}, kD}}, 120},
       {"sum_squares", {{{{"vocab", 50}, {"embed", 41}}, kF}}, {}, {{{{"block", 3}}, kD}}, 4100},
       {"sum_squares", {{{{"shard", 2}, {"flat", 3072}}, kF}}, {}, {{{{"shard", 2}, {"block", 3}}, kD}}, 12288},
+      {"sum_blocks", {s, {{{"shard", 2}, {"block", 3}}, kD}, {{{"block", 1}}, kD}}, {}, {s}, 8},
       {"update_scale", {s, s, {{{"block", 3}}, kD}, {{{"block", 1}}, kD}}, {}, {s, s, s}, 6},
       {"update_scale", {s, s, {{{"shard", 2}, {"block", 3}}, kD}, {{{"block", 1}}, kD}}, {}, {s, s, s}, 9},
       {"adamw", {of(kX), of(kX), of(kX), of(kX), s, s, s}, {}, {of(kX), of(kX), of(kX)}, 14 * 60},

@@ -30,6 +30,20 @@ OpRow sum_squares() {
           .alias = {{"block", "flat"}}};
 }
 
+// blocks, ... -> their sum, one after another
+OpRow sum_blocks() {
+  return {.kind = "sum_blocks",
+          .infer = [](Types, const Attributes&) -> std::vector<Type> { return {scalar()}; },
+          .flops =
+              [](Types ins, Types, const Attributes&) {
+                double n = 0;
+                for (const Type& t : ins) n += static_cast<double>(t.shape.elements());
+                return n;
+              },
+          .whole = {"shard", "block"},
+          .chained = true};
+}
+
 // count, loss_scale, blocks ... -> norm, factor, finite
 OpRow update_scale() {
   return {.kind = "update_scale",

@@ -21,6 +21,7 @@ bool zigzag(const Parallel& p) {
 Mesh mesh_of(const Parallel& p) {
   std::vector<mesh::Axis> axes;
   for (const std::string& name : tensor::words(p.mesh_order)) {
+    if (name == "pipe") axes.push_back({name, p.pipe});
     if (name == "data") axes.push_back({name, p.data});
     if (name == "tensor") axes.push_back({name, p.tensor});
     if (name == "context")
@@ -63,6 +64,9 @@ std::vector<std::string> innermost_first(const mesh::Mesh& mesh, const std::vect
 Plan plan_from(const Parallel& p) {
   Plan plan = {
       .mesh = mesh_of(p), .keep = p.keep_gathered, .repeat = p.allow_repeat, .wire = tensor::dtype_from(p.wire)};
+  plan.chunks = static_cast<int>(p.chunks);
+  plan.schedule = p.schedule;
+  for (const std::string& word : tensor::words(p.stages)) plan.layers.push_back(std::stoll(word));
   std::vector<Rule>& rules = plan.rules;
   for (const std::string& text : p.rules) rules.push_back(parse_rule(text));
 

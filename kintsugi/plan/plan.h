@@ -21,6 +21,12 @@ struct Plan {
   // every number of data ranks. See in_units().
   bool units = false;
   tensor::DType wire = tensor::DType::f32;  // in which gradients travel; f32: as they are
+  // Layers over the axis `pipe`: chunk g of stages x chunks is on stage g % stages.
+  int chunks = 1;                    // on each stage
+  std::vector<int64_t> layers = {};  // of each chunk in order; empty: equal in computed cost
+  std::string schedule = "1f1b";     // see make_schedule()
+
+  int stages() const { return static_cast<int>(mesh.size("pipe")); }
 };
 
 // What [parallel] says, as rules: the only place that knows strategies by name. Every axis is in the mesh, of size 1

@@ -47,6 +47,20 @@ bool Program::overlap(BufferId a, BufferId b) const {
   return a_begin < b_begin + buffer(b).bytes() && b_begin < a_begin + buffer(a).bytes();
 }
 
+int64_t Program::offset(BufferId id, const CallList& list, int slot) const {
+  const Buffer& b = buffer(id);
+  if (b.segment < 0) return b.offset;
+  return b.offset + list.slots[static_cast<size_t>(slot)][static_cast<size_t>(b.segment)];
+}
+
+std::vector<mesh::Factor> pipe_of(const mesh::Mesh& mesh) {
+  return mesh.has("pipe") ? mesh.expand(std::vector<std::string>{"pipe"}) : std::vector<mesh::Factor>();
+}
+
+int stage_of(const mesh::Mesh& mesh, int rank) {
+  return static_cast<int>(mesh.position(rank, pipe_of(mesh)));
+}
+
 tensor::DimIndex Program::index(BufferId id, std::string_view dim, int rank) const {
   const Buffer& b = buffer(id);
   const int i = b.whole.find(dim);

@@ -29,7 +29,9 @@ struct Buffer {
   BufferId same_as = kNoBuffer;
   int64_t shift = 0;
   std::vector<mesh::Factor> part = {};
-  int64_t offset = -1;  // bytes from the beginning of the region, a multiple of 64
+  // Bytes from the beginning of the region, or of its segment, a multiple of 64.
+  int64_t offset = -1;
+  int segment = -1;  // of the arena, see CallList::slots
   // How the value lies on the ranks. Where `ring` names factors, this is the piece of another rank: of the one `turn`
   // places further along them.
   tensor::Shape whole = {};
@@ -55,7 +57,8 @@ struct StateInfo {
   bool in_bucket = false;
   int64_t first = 0;
   int layer = 0;
-  std::string init;  // constant, normal, copy
+  bool copy = false;  // another stage has it too, and saves it
+  std::string init;   // constant, normal, copy
   double init_value = 0.0;
   std::string init_source = {};
   bool saved = true;
@@ -91,33 +94,46 @@ struct Instruction {
   Cuts cuts = {};
   std::vector<mesh::Factor> group = {};  // of a collective: the ranks along these factors
   int64_t peer = -1;                     // of a send or receive: the place of the other rank within the group
+  std::string channel = {};              // of a send or receive: messages of one keep their order
   std::string reduction = {};            // sum, max
   std::string reason = {};               // why it is there: "sum over data, needed whole"
-  int event = -1;
+  int event = -1;  // a wait is for the start of the same event in the same micro-batch, here or in an earlier call
 };
 
+// What a stage does with its chunk of the layers: "forward.3" with the chunk 3 of several, "forward" with all of them.
 struct Body {
   std::string name;
   bool at_position = false;  // generation: the index of `seq` begins at the run's position
   std::vector<Instruction> instructions;
+  std::string work = {};  // forward, backward, weight, reduce, update, evaluate, prefill, decode
+  int chunk = 0;
+  int stage = 0;
+  int variant_of = -1;  // the body with the same buffers that it is made from
 };
 
 struct Call {
   int body = 0;
   int64_t micro_batch = 0;  // -1: of the step as a whole
+  int slot = 0;             // in CallList::slots
 };
 
 // A list of calls that is one step of something: "train", "evaluate", "prefill", "decode".
+//
+// What lives from one call to another of the same micro-batch lies in a segment of the arena, of which there is one for
+// each micro-batch under way; a slot says where the segments of a call begin.
 struct CallList {
   std::string name;
   std::vector<Call> calls;
+  std::vector<std::vector<int64_t>> slots = {};  // by slot, by segment: bytes from the beginning of the arena
   int64_t arena_bytes = 0;        // of its own buffers
   int64_t lower_bound_bytes = 0;  // the largest sum of buffers that live at one time
 };
 
-// A program is that of a role: every rank of the mesh runs it, and its groups, parts and indices follow from the rank.
+// A program is that of a role, a stage of the pipeline: every rank of the stage runs it, and its groups, parts and
+// indices follow from the rank.
 struct Program {
   mesh::Mesh mesh;
+  int stage = 0;
   std::vector<Buffer> buffers;
   std::vector<StateInfo> states;
   std::vector<Body> bodies;
@@ -135,9 +151,17 @@ struct Program {
   bool is_part(BufferId id) const;                      // where it begins depends on the rank
   bool overlap(BufferId a, BufferId b) const;           // may share bytes; parts count as the whole of what they are of
   double flops(std::string_view list) const;            // of all its calls
+  // The body that another is a variant of, or itself.
+  int base(int body) const { return bodies[static_cast<size_t>(body)].variant_of < 0 ? body : bodies[static_cast<size_t>(body)].variant_of; }
+  // Where a root buffer begins in its region, in a call of that slot.
+  int64_t offset(BufferId root, const CallList& list, int slot) const;
   // The index of a dim of a buffer on a rank.
   tensor::DimIndex index(BufferId id, std::string_view dim, int rank) const;
 };
+
+// The stage of a rank: its place along the axis `pipe`.
+int stage_of(const mesh::Mesh& mesh, int rank);
+std::vector<mesh::Factor> pipe_of(const mesh::Mesh& mesh);
 
 // Bytes begin on boundaries of this.
 constexpr int64_t kAlignment = 64;

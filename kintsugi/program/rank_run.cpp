@@ -49,25 +49,13 @@ RankRun::Operations RankRun::operations_of(const Program& p, int body) {
   Operations list;
   const std::vector<Instruction>& all = p.bodies[static_cast<size_t>(body)].instructions;
   for (size_t at = 0; at < all.size(); ++at) {
-    if (all[at].kind != Kind::collective) continue;
+    const bool message = is_message(all[at]), starts = all[at].kind == program::Kind::collective;
+    if (!starts && !(all[at].kind == program::Kind::wait && message)) continue;
     const int group = group_of(all[at].group);
     if (groups_[static_cast<size_t>(group)].kept.empty()) continue;
-    list.push_back({body, at, &all[at], signature_of(p, all[at]), group, is_message(all[at])});
+    list.push_back({body, at, &all[at], signature_of(p, all[at]), group,
+                    !message ? Kind::meet : starts ? Kind::post : Kind::take});
   }
-  return list;
-}
-
-RankRun::Operations RankRun::first_uses(const Program& p) {
-  Operations list;
-  for (size_t b = 0; b < p.bodies.size(); ++b)
-    for (size_t at = 0; at < p.bodies[b].instructions.size(); ++at) {
-      const Instruction& i = p.bodies[b].instructions[at];
-      if (i.kind == Kind::compute) continue;
-      const int group = group_of(i.group);
-      const bool known = std::any_of(list.begin(), list.end(), [&](const Operation& o) { return o.group == group; });
-      if (!known && !groups_[static_cast<size_t>(group)].kept.empty())
-        list.push_back({static_cast<int>(b), at, &i, group, group, false});
-    }
   return list;
 }
 
@@ -79,19 +67,40 @@ void RankRun::check(const std::string& list) {
   run(list);
 }
 
+// All ranks make their groups in one order, so it is enough that all members make each.
 void RankRun::check_groups() {
-  std::vector<Operations> uses;
-  for (const Program* p : distinct_) uses.push_back(first_uses(*p));
-  blocks_.assign(distinct_.size(), {});
-  for (size_t role = 0; role < distinct_.size(); ++role) blocks_[role] = {{-1, &uses[role]}};
-  making_groups_ = true;
-  run("groups");
-  making_groups_ = false;
+  struct Use {
+    int body = 0;
+    size_t at = 0;
+  };
+  std::vector<std::map<int, Use>> uses(distinct_.size());  // by role, by place in groups_: the first
+  for (size_t role = 0; role < distinct_.size(); ++role)
+    for (size_t b = 0; b < distinct_[role]->bodies.size(); ++b) {
+      const std::vector<Instruction>& all = distinct_[role]->bodies[b].instructions;
+      for (size_t at = 0; at < all.size(); ++at)
+        if (all[at].kind == program::Kind::collective && !is_message(all[at]))
+          uses[role].try_emplace(group_of(all[at].group), Use{static_cast<int>(b), at});
+    }
+  for (const Rank& r : ranks_)
+    for (const auto& [group, use] : uses[r.role]) {
+      const std::vector<Factor>& all = groups_[static_cast<size_t>(group)].all;
+      if (groups_[static_cast<size_t>(group)].kept.empty()) continue;
+      for (int other : members(r, group).ranks) {
+        const Rank& o = ranks_[static_cast<size_t>(other)];
+        const Program& p = *distinct_[r.role];
+        base::require(uses[o.role].contains(group), "verify",
+                      "groups: rank {} at instruction {} of {} makes the group over {}, ranks {}, and rank {} does not",
+                      r.rank, use.at, p.bodies[static_cast<size_t>(use.body)].name, p.mesh.name_of(all),
+                      list_of(p.mesh.group(r.rank, all)), o.rank);
+      }
+    }
 }
 
 void RankRun::run(const std::string& name) {
   members_.clear();
   queue_.clear();
+  ends_.clear();
+  posted_.clear();
   for (size_t r = 0; r < ranks_.size(); ++r) {
     ranks_[r].block = ranks_[r].at = 0;
     ranks_[r].queued = true;
@@ -123,12 +132,20 @@ void RankRun::advance(int at) {
 }
 
 void RankRun::arrive(int at) {
-  const Rank& r = ranks_[static_cast<size_t>(at)];
-  if (now(r).message) {
+  Rank& r = ranks_[static_cast<size_t>(at)];
+  if (now(r).kind == Kind::post) {
+    post(r);
     const int other = peer_of(r);
-    if (other == at || !meet(r, ranks_[static_cast<size_t>(other)])) return;
-    advance(other);
     advance(at);
+    Rank& peer = ranks_[static_cast<size_t>(other)];
+    if (!ended(peer) && now(peer).kind == Kind::take && !peer.queued) {
+      queue_.push_back(other);
+      peer.queued = true;
+    }
+    return;
+  }
+  if (now(r).kind == Kind::take) {
+    if (taken(r)) advance(at);
     return;
   }
   Members& m = members(r, now(r).group);
@@ -158,8 +175,7 @@ RankRun::Members& RankRun::members(const Rank& r, int group) {
 bool RankRun::same(const Rank& a, const Rank& b) const {
   if (ended(a) || ended(b)) return false;
   const Operation &x = now(a), &y = now(b);
-  if (x.signature != y.signature || x.message || y.message) return false;
-  if (making_groups_) return true;
+  if (x.signature != y.signature || x.kind != Kind::meet || y.kind != Kind::meet) return false;
   return blocks_[a.role][a.block].micro_batch == blocks_[b.role][b.block].micro_batch &&
          (family_[a.role] != family_[b.role] ||
           (x.instruction->ins == y.instruction->ins && x.instruction->outs == y.instruction->outs));
@@ -170,16 +186,31 @@ int RankRun::peer_of(const Rank& r) const {
   return index_[static_cast<size_t>(distinct_[0]->mesh.group(r.rank, i.group)[static_cast<size_t>(i.peer)])];
 }
 
-bool RankRun::meet(const Rank& a, const Rank& b) const {
-  if (ended(a) || ended(b) || !now(a).message || !now(b).message) return false;
-  return now(a).signature == now(b).signature && now(a).instruction->kernel != now(b).instruction->kernel &&
-         blocks_[a.role][a.block].micro_batch == blocks_[b.role][b.block].micro_batch &&
-         ranks_[static_cast<size_t>(peer_of(a))].rank == b.rank &&
-         ranks_[static_cast<size_t>(peer_of(b))].rank == a.rank;
+std::vector<RankRun::End>& RankRun::ends(const Rank& r, bool own) {
+  const Instruction& i = *now(r).instruction;
+  const bool receives = i.kernel == "receive";
+  const int here = index_[static_cast<size_t>(r.rank)], there = peer_of(r);
+  return ends_[{receives ? there : here, receives ? here : there, i.channel, receives == own}];
+}
+
+void RankRun::post(const Rank& r) {
+  std::vector<End>& list = ends(r, true);
+  const int64_t m = blocks_[r.role][r.block].micro_batch;
+  posted_[{index_[static_cast<size_t>(r.rank)], now(r).instruction->event, m}] = list.size();
+  list.push_back({now(r).signature, m});
+}
+
+bool RankRun::taken(const Rank& r) {
+  const int64_t m = blocks_[r.role][r.block].micro_batch;
+  const auto at = posted_.find({index_[static_cast<size_t>(r.rank)], now(r).instruction->event, m});
+  base::require(at != posted_.end(), "verify", "rank {} at {} waits for what was not started", r.rank, place(r));
+  const std::vector<End>& other = ends(r, false);
+  return at->second < other.size() && other[at->second] == ends(r, true)[at->second];
 }
 
 const RankRun::Rank* RankRun::missing(const Rank& r) {
-  if (now(r).message) return &ranks_[static_cast<size_t>(peer_of(r))];
+  if (now(r).kind == Kind::post) return nullptr;
+  if (now(r).kind == Kind::take) return taken(r) ? nullptr : &ranks_[static_cast<size_t>(peer_of(r))];
   for (int i : members(r, now(r).group).ranks)
     if (!same(r, ranks_[static_cast<size_t>(i)])) return &ranks_[static_cast<size_t>(i)];
   return nullptr;
@@ -189,9 +220,7 @@ std::string RankRun::place(const Rank& r) const {
   const Program& p = *distinct_[r.role];
   const Operation& o = now(r);
   return fmt::format("instruction {} of {} ({})", o.at, describe(p, Call{o.body, blocks_[r.role][r.block].micro_batch}),
-                     making_groups_ ? fmt::format("the first over {}, ranks {}", p.mesh.name_of(o.instruction->group),
-                                                  list_of(p.mesh.group(r.rank, o.instruction->group)))
-                                    : describe(p, *o.instruction, r.rank));
+                     describe(p, *o.instruction, r.rank));
 }
 
 // Of the ranks that wait, the one that has come least far: others are past the place where it waits.

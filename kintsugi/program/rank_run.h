@@ -4,6 +4,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -21,17 +22,20 @@ class RankRun {
 
   // InternalError where a rank would wait forever.
   void check(const std::string& list);
-  // The same of making groups: each at its first use, body by body.
+  // InternalError where a rank makes a group that another of its members does not.
   void check_groups();
 
  private:
+  // meet: a collective, which all members of its group must have come to. post: one end of a message is enqueued. take:
+  // the wait for it, until the other end is enqueued too.
+  enum class Kind : uint8_t { meet, post, take };
   struct Operation {
     int body = 0;
     size_t at = 0;
     const Instruction* instruction = nullptr;
     int signature = 0;  // the same where kind, value, bytes, dtype, reduction and group are
     int group = 0;      // a place in groups_
-    bool message = false;
+    Kind kind = Kind::meet;
   };
   using Operations = std::vector<Operation>;
   struct Block {
@@ -52,7 +56,6 @@ class RankRun {
   int group_of(const std::vector<mesh::Factor>& all);
   int signature_of(const Program& p, const Instruction& i);
   Operations operations_of(const Program& p, int body);
-  Operations first_uses(const Program& p);
 
   void run(const std::string& name);
   void arrive(int r);
@@ -63,7 +66,15 @@ class RankRun {
   Members& members(const Rank& r, int group);
   bool same(const Rank& a, const Rank& b) const;
   int peer_of(const Rank& r) const;
-  bool meet(const Rank& a, const Rank& b) const;  // the ends of one message
+  // One end of the messages of a channel, in the order in which they were enqueued.
+  struct End {
+    int signature = 0;
+    int64_t micro_batch = -1;
+    bool operator==(const End&) const = default;
+  };
+  std::vector<End>& ends(const Rank& r, bool own);
+  void post(const Rank& r);
+  bool taken(const Rank& r);
   const Rank* missing(const Rank& r);             // one that it waits for, or null
   std::string place(const Rank& r) const;
   [[noreturn]] void report(const std::string& name);
@@ -82,7 +93,8 @@ class RankRun {
   std::vector<std::vector<Block>> blocks_;  // by role: of the list that is run
   std::unordered_map<int64_t, Members> members_;
   std::vector<int> queue_;
-  bool making_groups_ = false;
+  std::map<std::tuple<int, int, std::string, bool>, std::vector<End>> ends_;  // from, to, channel, of the receiver
+  std::map<std::tuple<int, int, int64_t>, size_t> posted_;                   // rank, event, micro-batch: place in ends_
 };
 
 }  // namespace kintsugi::program

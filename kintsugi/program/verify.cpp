@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "kintsugi/base/error.h"
 
@@ -9,16 +10,18 @@ namespace kintsugi::program {
 namespace {
 
 // Who wrote which bytes of the arena last.
+using Owner = int64_t;
+
 class Bytes {
  public:
-  void write(int64_t begin, int64_t end, BufferId owner) {
+  void write(int64_t begin, int64_t end, Owner owner) {
     cut(begin);
     cut(end);
     owners_.erase(owners_.lower_bound(begin), owners_.lower_bound(end));
     if (begin < end) owners_[begin] = {end, owner};
   }
 
-  bool holds(int64_t begin, int64_t end, BufferId owner) const {
+  bool holds(int64_t begin, int64_t end, Owner owner) const {
     auto i = owners_.upper_bound(begin);
     if (i == owners_.begin()) return begin == end;
     for (--i; begin < end; ++i) {
@@ -38,107 +41,125 @@ class Bytes {
     i->second.first = at;
   }
 
-  std::map<int64_t, std::pair<int64_t, BufferId>> owners_;  // begin -> (end, owner)
+  std::map<int64_t, std::pair<int64_t, Owner>> owners_;  // begin -> (end, owner)
 };
 
 class Verifier {
  public:
   Verifier(const Program& p, int rank) : p_(p), rank_(rank) {
     for (const Buffer& b : p.buffers) {
-      if (b.same_as != kNoBuffer || (b.offset < 0 && b.region == Region::arena)) continue;
+      if (b.same_as != kNoBuffer || b.segment >= 0 || (b.offset < 0 && b.region == Region::arena)) continue;
       const int64_t size = b.region == Region::state ? p.state_bytes : p.arena_bytes;
       base::require(b.offset >= 0 && b.offset % kAlignment == 0 && b.offset + b.bytes() <= size, "verify",
                     "buffer \"{}\" at {}+{} of {} bytes is outside the {} bytes of its region", b.name,
                     name_of(b.region), b.offset, b.bytes(), size);
     }
-    for (const StateInfo& s : p.states) write(states_, p.root(s.buffer));
+    for (const StateInfo& s : p.states) write(states_, p.root(s.buffer), {});
   }
 
   void run(const CallList& list) {
     Bytes arena;
+    list_ = &list;
+    filled_.clear();
     int64_t last = 0;
     for (const Call& call : list.calls) last = std::max(last, call.micro_batch);
+    // What the first ones, as many as are under way at one time and two more, show, all show.
+    const int64_t shown = 2 + (list.slots.size() > 1 ? static_cast<int64_t>(list.slots.size()) : 0);
     for (const Call& call : list.calls) {
-      if (call.micro_batch > 2 && call.micro_batch != last) continue;
+      if (call.micro_batch > shown && call.micro_batch != last) continue;
       const Body& body = p_.bodies[static_cast<size_t>(call.body)];
-      if (call.micro_batch >= 0 && call.micro_batch != last_) {
-        fill_inputs(arena, list, call.micro_batch);
-        last_ = call.micro_batch;
-      }
-      for (size_t i = 0; i < body.instructions.size(); ++i) step(arena, list, body, i);
+      fill_inputs(arena, call);
+      for (size_t i = 0; i < body.instructions.size(); ++i) step(arena, call, body, i);
     }
-    last_ = -1;
     for (const Call& call : list.calls)
       for (const Instruction& i : p_.bodies[static_cast<size_t>(call.body)].instructions)
         for (BufferId b : i.outs)
           if (!p_.buffer(b).output.empty())
-            base::require(holds(arena, b), "verify", "{}: output \"{}\" is overwritten", list.name,
+            base::require(holds(arena, b, call), "verify", "{}: output \"{}\" is overwritten", list.name,
                           p_.buffer(b).output);
   }
 
  private:
-  void step(Bytes& arena, const CallList& list, const Body& body, size_t at) {
+  void step(Bytes& arena, const Call& call, const Body& body, size_t at) {
+    const CallList& list = *list_;
     const Instruction& i = body.instructions[at];
     for (BufferId b : i.ins)
-      base::require(holds(arena, b), "verify", "{}: instruction {} of {} ({}) reads #{} \"{}\", which is not there",
+      base::require(holds(arena, b, call), "verify", "{}: instruction {} of {} ({}) reads #{} \"{}\", which is not there",
                     list.name, at, body.name, i.kernel, b, p_.buffer(b).name);
     for (size_t j = 0; j < i.outs.size(); ++j)
-      base::require(!((i.accumulate >> j) & 1u) || holds(arena, i.outs[j]), "verify",
+      base::require(!((i.accumulate >> j) & 1u) || holds(arena, i.outs[j], call), "verify",
                     "{}: instruction {} of {} ({}) adds to #{} \"{}\", which is not there", list.name, at, body.name,
                     i.kernel, i.outs[j], p_.buffer(i.outs[j]).name);
     if (i.kind == Kind::wait) {
       for (BufferId b : i.outs)
-        base::require(holds(arena, b), "verify", "{}: instruction {} of {}: #{} \"{}\" was overwritten while {} ran",
+        base::require(holds(arena, b, call), "verify", "{}: instruction {} of {}: #{} \"{}\" was overwritten while {} ran",
                       list.name, at, body.name, b, p_.buffer(b).name, i.kernel);
       return;
     }
-    if (i.workspace != kNoBuffer) write(arena, i.workspace);
-    for (BufferId b : i.outs) write(region(arena, b), b);
+    if (i.workspace != kNoBuffer) write(arena, i.workspace, call);
+    for (BufferId b : i.outs) write(region(arena, b), b, call);
     // What was written must not have destroyed an operand beside it. In place, input and output are one.
     for (BufferId b : i.ins)
-      base::require(holds(arena, b), "verify", "{}: instruction {} of {} ({}) overwrites its input #{} \"{}\"",
+      base::require(holds(arena, b, call), "verify", "{}: instruction {} of {} ({}) overwrites its input #{} \"{}\"",
                     list.name, at, body.name, i.kernel, b, p_.buffer(b).name);
     for (size_t j = 0; j < i.outs.size(); ++j)
-      base::require(holds(arena, i.outs[j]), "verify", "{}: instruction {} of {} ({}): output {} overlaps another",
+      base::require(holds(arena, i.outs[j], call), "verify", "{}: instruction {} of {} ({}): output {} overlaps another",
                     list.name, at, body.name, i.kernel, j);
     if (i.workspace != kNoBuffer)
-      base::require(holds(arena, i.workspace), "verify",
+      base::require(holds(arena, i.workspace, call), "verify",
                     "{}: instruction {} of {} ({}): its workspace overlaps an output", list.name, at, body.name,
                     i.kernel);
   }
 
-  void fill_inputs(Bytes& arena, const CallList& list, int64_t micro_batch) {
-    for (const Call& call : list.calls) {
-      if (call.micro_batch != micro_batch) continue;
-      for (const Instruction& i : p_.bodies[static_cast<size_t>(call.body)].instructions)
-        for (BufferId b : i.ins)
-          if (!p_.buffer(p_.root(b)).input.empty()) write(arena, p_.root(b));
-    }
+  // An input is filled before the first call of its micro-batch that reads it.
+  void fill_inputs(Bytes& arena, const Call& call) {
+    for (const Instruction& i : p_.bodies[static_cast<size_t>(call.body)].instructions)
+      for (BufferId b : i.ins)
+        if (!p_.buffer(p_.root(b)).input.empty() && filled_.insert({p_.root(b), call.micro_batch}).second)
+          write(arena, p_.root(b), call);
   }
 
   Bytes& region(Bytes& arena, BufferId b) { return p_.buffer(p_.root(b)).region == Region::state ? states_ : arena; }
 
-  void write(Bytes& bytes, BufferId b) {
+  // Of what lies in a segment, each micro-batch has its own.
+  Owner owner(BufferId root, const Call& call) const {
+    if (p_.buffer(root).segment < 0 || call.micro_batch < 0) return root;
+    return root + (call.micro_batch + 1) * static_cast<int64_t>(p_.buffers.size());
+  }
+
+  int64_t begin(BufferId b, const Call& call) const {
+    const BufferId r = p_.root(b);
+    return (list_ ? p_.offset(r, *list_, call.slot) : p_.buffer(r).offset) + p_.begin(b, rank_);
+  }
+
+  void write(Bytes& bytes, BufferId b, const Call& call) {
     const BufferId r = p_.root(b);
     const Buffer& buffer = p_.buffer(r);
     base::require(buffer.offset >= 0, "verify", "buffer #{} \"{}\" has no place", r, buffer.name);
-    const int64_t begin = buffer.offset + p_.begin(b, rank_);
-    base::require(begin + p_.buffer(b).bytes() <= buffer.offset + buffer.bytes(), "verify",
-                  "#{} \"{}\" is not within \"{}\"", b, p_.buffer(b).name, buffer.name);
-    bytes.write(begin, begin + p_.buffer(b).bytes(), r);
+    const int64_t at = begin(b, call), end = at + p_.buffer(b).bytes();
+    base::require(p_.begin(b, rank_) + p_.buffer(b).bytes() <= buffer.bytes(), "verify", "#{} \"{}\" is not within \"{}\"",
+                  b, p_.buffer(b).name, buffer.name);
+    base::require(buffer.segment < 0 || (at >= buffer.offset && end <= p_.arena_bytes), "verify",
+                  "buffer #{} \"{}\" has no place in {}", r, buffer.name, p_.bodies[static_cast<size_t>(call.body)].name);
+    bytes.write(at, end, owner(r, call));
   }
 
-  bool holds(Bytes& arena, BufferId b) {
+  bool holds(Bytes& arena, BufferId b, const Call& call) {
     const BufferId r = p_.root(b);
-    const Buffer& buffer = p_.buffer(r);
-    const int64_t begin = buffer.offset + p_.begin(b, rank_);
-    return region(arena, r).holds(begin, begin + p_.buffer(b).bytes(), r);
+    const int64_t at = begin(b, call), end = at + p_.buffer(b).bytes();
+    if (region(arena, r).holds(at, end, owner(r, call))) return true;
+    // What a micro-batch leaves for the step.
+    if (call.micro_batch >= 0 || p_.buffer(r).segment < 0) return false;
+    int64_t last = 0;
+    for (const Call& c : list_->calls) last = std::max(last, c.micro_batch);
+    return region(arena, r).holds(at, end, owner(r, {call.body, last, call.slot}));
   }
 
   const Program& p_;
   int rank_;
   Bytes states_;
-  int64_t last_ = -1;
+  const CallList* list_ = nullptr;
+  std::set<std::pair<BufferId, int64_t>> filled_;  // by micro-batch
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 
 // Where a buffer may lie on some rank: parts count as the whole of what they are of.
 struct Place {
-  int64_t space = 0;  // 0, 1: a region; from 2 on: a root that has no offset
+  int64_t space = 0;  // 0, 1: a region; below: a segment; from 2 on: a root that has no offset
   int64_t begin = 0, end = 0;
 
   bool meets(const Place& other) const { return space == other.space && begin < other.end && other.begin < end; }
@@ -27,7 +27,7 @@ Place place_of(const Program& p, BufferId id) {
   if (r.offset < 0) {
     at.space = 2 + root;
   } else {
-    at.space = r.region == Region::state ? 0 : 1;
+    at.space = r.region == Region::state ? 0 : r.segment < 0 ? 1 : -1 - r.segment;
     at.begin += r.offset;
     at.end += r.offset;
   }
@@ -46,33 +46,74 @@ class Checker {
  public:
   Checker(const Program& p, int rank) : p_(p), rank_(rank), corners_(corners(p.mesh)) {
     for (size_t b = 0; b < p.buffers.size(); ++b) places_.push_back(place_of(p, static_cast<BufferId>(b)));
+    for (const Body& body : p.bodies)
+      for (size_t at = 0; at < body.instructions.size(); ++at) {
+        const Instruction& i = body.instructions[at];
+        if (i.kind == Kind::collective && is_message(i)) messages_.try_emplace(i.event, Started{&i, at});
+        if (i.kind == Kind::wait) waited_for_.insert(i.event);
+      }
+  }
+
+  // Each message of a list is started once and waited for once, in this order.
+  void check_messages(const CallList& list) {
+    std::set<std::pair<int, int64_t>> started;
+    for (const Call& call : list.calls) {
+      const Body& body = p_.bodies[static_cast<size_t>(call.body)];
+      for (size_t at = 0; at < body.instructions.size(); ++at) {
+        const Instruction& i = body.instructions[at];
+        if (i.kind == Kind::compute || !is_message(i)) continue;
+        const std::pair key(i.event, call.micro_batch);
+        const bool fits = i.kind == Kind::collective ? started.insert(key).second : started.erase(key) == 1;
+        base::require(fits, "verify", "{}: rank {} at instruction {} of {} ({}) {}", list.name, rank_, at,
+                      describe(p_, call), describe(p_, i, rank_),
+                      i.kind == Kind::collective ? "is on its way already" : "waits for what was not started");
+      }
+    }
+    if (started.empty()) return;
+    const auto& [event, micro_batch] = *started.begin();
+    throw base::InternalError("verify", "{}: rank {}, micro-batch {}: nothing waits for {}", list.name, rank_,
+                              micro_batch, describe(p_, *messages_.at(event).instruction, rank_));
   }
 
   void check(const CallList& list, const Body& body) {
     started_.clear();
     pending_.clear();
+    for (const Instruction& i : body.instructions) {  // what an earlier call has started
+      const auto message = messages_.find(i.event);
+      if (i.kind != Kind::wait || message == messages_.end() || is_within(body, message->second)) continue;
+      started_[i.event] = message->second;
+      pending_.push_back(message->second);
+    }
     for (size_t at = 0; at < body.instructions.size(); ++at) {
       const Instruction& i = body.instructions[at];
       where_ = fmt::format("{}: rank {} at instruction {} of {} ({})", list.name, rank_, at, body.name,
                            i.kind == Kind::compute ? i.kernel : describe(p_, i, rank_));
       if (i.kind == Kind::wait) {
-        wait(body, i, at);
+        wait(i, at);
       } else {
-        for (size_t start : pending_) apart(body.instructions[start], start, i);
+        for (const Started& start : pending_) apart(*start.instruction, start.at, i);
         if (i.kind == Kind::collective) start(i, at);
       }
     }
+    std::erase_if(pending_, [&](const Started& s) {
+      return is_message(*s.instruction) && waited_for_.contains(s.instruction->event);
+    });
     if (pending_.empty()) return;
-    const Instruction& i = body.instructions[pending_[0]];
     throw base::InternalError("verify", "{}: rank {} at instruction {} of {} ({}) never waits for it", list.name, rank_,
-                              pending_[0], body.name, describe(p_, i, rank_));
+                              pending_[0].at, body.name, describe(p_, *pending_[0].instruction, rank_));
   }
 
  private:
   struct Started {
-    size_t at;
+    const Instruction* instruction = nullptr;
+    size_t at = 0;
     int64_t waited = -1;  // by that instruction
   };
+
+  static bool is_within(const Body& body, const Started& s) {
+    return !body.instructions.empty() && s.instruction >= body.instructions.data() &&
+           s.instruction < body.instructions.data() + body.instructions.size();
+  }
 
   void start(const Instruction& i, size_t at) {
     is_well_made(i);
@@ -80,21 +121,21 @@ class Checker {
     base::require(i.event >= 0, "verify", "{}: it has no event", where_);
     base::require(found == started_.end(), "verify", "{}: it has the event {} of instruction {}", where_, i.event,
                   found == started_.end() ? 0 : found->second.at);
-    started_[i.event] = {at};
-    pending_.push_back(at);
+    started_[i.event] = {&i, at};
+    pending_.push_back({&i, at});
   }
 
-  void wait(const Body& body, const Instruction& i, size_t at) {
+  void wait(const Instruction& i, size_t at) {
     const auto found = started_.find(i.event);
     base::require(found != started_.end(), "verify", "{} waits for what was not started", where_);
     Started& s = found->second;
-    const Instruction& of = body.instructions[s.at];
+    const Instruction& of = *s.instruction;
     base::require(
         of.kernel == i.kernel && of.ins == i.ins && of.outs == i.outs && of.group == i.group && of.peer == i.peer,
         "verify", "{} waits for instruction {}, which is {}", where_, s.at, describe(p_, of, rank_));
     base::require(s.waited < 0, "verify", "{} waits for instruction {}, as instruction {} did", where_, s.at, s.waited);
     s.waited = static_cast<int64_t>(at);
-    std::erase(pending_, s.at);
+    std::erase_if(pending_, [&](const Started& p) { return p.instruction == &of; });
   }
 
   // An instruction and a collective that may still be on its way.
@@ -168,7 +209,9 @@ class Checker {
   std::vector<int> corners_;
   std::vector<Place> places_;  // by buffer
   std::map<int, Started> started_;
-  std::vector<size_t> pending_;
+  std::vector<Started> pending_;
+  std::map<int, Started> messages_;  // of all bodies, by event
+  std::set<int> waited_for_;
   std::string where_;
 };
 
@@ -180,6 +223,7 @@ void verify_communication(const Program& p, int rank) {
   for (const CallList& list : p.lists)
     for (const Call& call : list.calls)
       if (done.insert(call.body).second) checker.check(list, p.bodies[static_cast<size_t>(call.body)]);
+  for (const CallList& list : p.lists) checker.check_messages(list);
 }
 
 }  // namespace kintsugi::program

@@ -12,7 +12,7 @@ namespace kintsugi::program {
 namespace {
 
 bool same_buffers(const Program& a, const Program& b) {
-  return std::equal(a.buffers.begin(), a.buffers.end(), b.buffers.begin(), b.buffers.end(),
+  return a.stage == b.stage && std::equal(a.buffers.begin(), a.buffers.end(), b.buffers.begin(), b.buffers.end(),
                     [](const Buffer& x, const Buffer& y) { return x.name == y.name && x.type == y.type; });
 }
 
@@ -110,6 +110,13 @@ void verify_ranks(std::span<const Program* const> programs) {
 
 void verify_ranks(const Program& p) {
   const std::vector<const Program*> programs(static_cast<size_t>(p.mesh.ranks()), &p);
+  verify_ranks(programs);
+}
+
+void verify_ranks(const std::vector<Program>& stages) {
+  std::vector<const Program*> programs;
+  for (int rank = 0; rank < stages[0].mesh.ranks(); ++rank)
+    programs.push_back(&stages[static_cast<size_t>(stage_of(stages[0].mesh, rank))]);
   verify_ranks(programs);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "kintsugi/program/program.h"
 
@@ -10,10 +11,10 @@ namespace kintsugi::program {
 // One program for each rank of their mesh; ranks of one role share it. Each is checked by verify_communication. Then
 // every list is run on all ranks: a rank is a sequence of collectives, in the order in which it enqueues them, and goes
 // on only when the one it is at is done: when all members of its group are at the same one (kind, value, bytes, dtype,
-// reduction, members, micro-batch; between ranks with the same buffers the same buffer), or, for a message, when its
-// peer is at the other end of it. That is more than any backend asks for: a send waits for its receive, and a device
-// takes the collectives of all its groups one after the other. So what passes ends under every backend. And the first
-// use of each group comes in an order in which all its members can make it, body by body.
+// reduction, members, micro-batch; between ranks with the same buffers the same buffer). A message is enqueued without
+// waiting; the wait for it ends when its peer has enqueued the other end, the n-th of a channel being that of the n-th.
+// That is more than any backend asks for: a send waits for its receive, and a device takes the collectives of all its
+// groups one after the other. So what passes ends under every backend. And each group is made by all its members.
 //
 // What may be exchanged: neighbours of different groups on one rank, where no circle of ranks comes of it. Each group
 // still sees its operations in one order, each operation has the operands that it had, so every value is the same. Two
@@ -29,7 +30,8 @@ namespace kintsugi::program {
 // waited for, and where that one is.
 void verify_ranks(std::span<const Program* const> programs);
 
-// The same program on all ranks of its mesh.
+// The same program on all ranks of its mesh, or one for each stage.
 void verify_ranks(const Program& p);
+void verify_ranks(const std::vector<Program>& stages);
 
 }  // namespace kintsugi::program

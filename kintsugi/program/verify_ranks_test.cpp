@@ -218,10 +218,10 @@ TEST(VerifyRanks, Messages) {
     return error_of(std::move(damaged));
   };
   const std::string sends =
-      "train: rank 0 at instruction 0 of forward, micro-batch 0 (send of #0 \"x\", 64 bytes of "
+      "train: rank 0 at instruction 1 of forward, micro-batch 0 (send of #0 \"x\", 64 bytes of "
       "fp32, over data, to rank 2) waits for rank 2, which ";
   const std::string receives =
-      "train: rank 2 at instruction 0 of forward, micro-batch 0 (receive of #0 \"x\", 64 "
+      "train: rank 2 at instruction 1 of forward, micro-batch 0 (receive of #0 \"x\", 64 "
       "bytes of fp32, over data, from rank 0) waits for rank 0, which ";
   EXPECT_EQ(without(2, [](Program& p) { of(p, 0).clear(); }), sends + "has ended");
   EXPECT_EQ(without(0, [](Program& p) { of(p, 0).clear(); }), receives + "has ended");
@@ -230,17 +230,17 @@ TEST(VerifyRanks, Messages) {
                       p.buffer(0).type.shape = {{"n", 8}};
                     }),
             sends +
-                "is at instruction 0 of forward, micro-batch 0 (receive of #0 \"x\", 32 bytes of fp32, over data, "
+                "is at instruction 1 of forward, micro-batch 0 (receive of #0 \"x\", 32 bytes of fp32, over data, "
                 "from rank 0)");
   EXPECT_EQ(without(2, [](Program& p) { of(p, 0)[0].peer = of(p, 0)[1].peer = 1; }),
             sends +
-                "is at instruction 0 of forward, micro-batch 0 (receive of #0 \"x\", 64 bytes of fp32, over data, "
+                "is at instruction 1 of forward, micro-batch 0 (receive of #0 \"x\", 64 bytes of fp32, over data, "
                 "from rank 2)");
   EXPECT_EQ(without(0, [](Program& p) { p.lists[0].calls.erase(p.lists[0].calls.begin()); }),
-            "train: rank 0 at instruction 0 of forward, micro-batch 1 (send of #0 \"x\", 64 bytes of fp32, over data, "
-            "to rank 2) waits for rank 2, which is at instruction 0 of forward, micro-batch 0 (receive of #0 \"x\", 64 "
+            "train: rank 0 at instruction 1 of forward, micro-batch 1 (send of #0 \"x\", 64 bytes of fp32, over data, "
+            "to rank 2) waits for rank 2, which is at instruction 1 of forward, micro-batch 0 (receive of #0 \"x\", 64 "
             "bytes of fp32, over data, from rank 0)");
-  // Both send first: neither ends before the other receives.
+  // Both wait for what they send: neither ends before the other receives.
   for (size_t rank = 0; rank < 4; ++rank) {
     const Instruction out = message("send", 0, kData, rank < 2 ? 1 : 0, 5),
                       in = message("receive", 1, kData, rank < 2 ? 1 : 0, 6);
@@ -248,28 +248,71 @@ TEST(VerifyRanks, Messages) {
     programs[rank].buffer(1).name = "x";
   }
   EXPECT_EQ(error_of(programs), sends +
-                                    "is at instruction 0 of forward, micro-batch 0 (send of #0 \"x\", 64 bytes of "
+                                    "is at instruction 1 of forward, micro-batch 0 (send of #0 \"x\", 64 bytes of "
                                     "fp32, over data, to rank 0)");
   // One program for all: all send, and none receives.
   EXPECT_EQ(error_of_all([&](Program& p) {
               of(p, 0) = {send, wait(send)};
             }),
             sends +
-                "is at instruction 0 of forward, micro-batch 0 (send of #0 \"x\", 64 bytes of fp32, over data, to "
+                "is at instruction 1 of forward, micro-batch 0 (send of #0 \"x\", 64 bytes of fp32, over data, to "
                 "rank 2)");
 }
 
-TEST(VerifyRanks, GroupsAreMadeInOneOrder) {
-  // Ranks 0 and 1 use tensor first, 2 and 3 data; no list calls what would show it.
+TEST(VerifyRanks, AGroupIsMadeByAllItsMembers) {
+  // Ranks 0 and 1 use tensor and data, 2 and 3 tensor alone; no list calls what would show it.
   std::vector<Program> programs(4, whole());
   for (Program& p : programs) p.lists[0].calls.clear();
-  for (size_t rank : {1u, 2u}) std::swap(programs[rank].bodies[0].instructions, programs[rank].bodies[1].instructions);
-  for (size_t rank : {1u, 2u}) erase(of(programs[rank], 0), 0, 2);
-  for (size_t rank : {1u, 2u})
-    std::rotate(of(programs[rank], 1).begin(), of(programs[rank], 1).begin() + 2, of(programs[rank], 1).end());
+  for (size_t rank : {2u, 3u}) erase(of(programs[rank], 0), 2, 2);
   EXPECT_EQ(error_of(programs),
-            "groups: rank 0 at instruction 0 of forward (the first over tensor, ranks 0 1) waits for rank 1, which is "
-            "at instruction 0 of backward (the first over data, ranks 1 3)");
+            "groups: rank 0 at instruction 2 of forward makes the group over data, ranks 0 2, and rank 2 does not");
+}
+
+// What is enqueued does not wait: both may send first and receive then, where the waits come last.
+TEST(VerifyRanks, MessagesThatCross) {
+  std::vector<Program> programs(4, whole());
+  for (size_t rank = 0; rank < 4; ++rank) {
+    const Instruction out = message("send", 0, kData, rank < 2 ? 1 : 0, 5),
+                      in = message("receive", 1, kData, rank < 2 ? 1 : 0, 6);
+    of(programs[rank], 0) = {out, in, wait(out), wait(in)};
+    of(programs[rank], 1).clear();
+    programs[rank].buffer(1).name = "x";
+  }
+  EXPECT_EQ(error_of(programs), "");
+  // Two in the other order.
+  for (size_t rank = 0; rank < 4; ++rank) {
+    const Instruction a = message(rank < 2 ? "send" : "receive", 0, kData, rank < 2 ? 1 : 0, 5),
+                      b = message(rank < 2 ? "send" : "receive", 3, kData, rank < 2 ? 1 : 0, 6);
+    of(programs[rank], 0) = rank < 2 ? std::vector{a, b, wait(a), wait(b)} : std::vector{b, a, wait(a), wait(b)};
+  }
+  EXPECT_EQ(error_of(programs),
+            "train: rank 0 at instruction 2 of forward, micro-batch 0 (send of #0 \"x\", 64 bytes of fp32, over data, to "
+            "rank 2) waits for rank 2, which is at instruction 2 of forward, micro-batch 0 (receive of #0 \"x\", 64 "
+            "bytes of fp32, over data, from rank 0)");
+}
+
+// A message may be waited for in a later call of its micro-batch, once.
+TEST(VerifyRanks, MessagesFromCallToCall) {
+  std::vector<Program> programs(4, whole());
+  const Instruction send = message("send", 0, kData, 1, 5), receive = message("receive", 0, kData, 0, 5);
+  for (size_t rank = 0; rank < 4; ++rank) {
+    const Instruction& i = rank < 2 ? send : receive;
+    of(programs[rank], 0) = {i};
+    of(programs[rank], 1) = {wait(i)};
+    programs[rank].lists[0].calls = {{0, 0}, {0, 1}, {1, 0}, {1, 1}};
+  }
+  EXPECT_EQ(error_of(programs), "");
+  const auto with = [&](std::vector<Call> calls) {
+    std::vector<Program> damaged = programs;
+    damaged[0].lists[0].calls = std::move(calls);
+    return error_of(std::move(damaged));
+  };
+  const std::string what = "send of #0 \"x\", 64 bytes of fp32, over data, to rank 2";
+  EXPECT_EQ(with({{0, 0}, {0, 1}, {1, 0}}), "train: rank 0, micro-batch 1: nothing waits for " + what);
+  EXPECT_EQ(with({{0, 0}, {1, 0}, {1, 1}}),
+            "train: rank 0 at instruction 0 of backward, micro-batch 1 (" + what + ") waits for what was not started");
+  EXPECT_EQ(with({{0, 0}, {0, 0}, {1, 0}, {1, 1}}),
+            "train: rank 0 at instruction 0 of forward, micro-batch 0 (" + what + ") is on its way already");
 }
 
 TEST(VerifyRanks, ProgramsThatDoNotBelongTogether) {

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <set>
+
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 
@@ -30,6 +33,19 @@ Arena::~Arena() {
   if (data_) ::munmap(data_, static_cast<size_t>(bytes_));
 }
 
+namespace {
+
+// The other end of a channel.
+int peer_in(const program::Program& p, const std::pair<std::vector<mesh::Factor>, std::string>& key, int rank) {
+  for (const program::Body& body : p.bodies)
+    for (const Instruction& i : body.instructions)
+      if (i.kind == Kind::collective && i.group == key.first && i.channel == key.second && i.peer >= 0)
+        return p.mesh.group(rank, i.group)[static_cast<size_t>(i.peer)];
+  throw base::InternalError("run", "channel \"{}\" has no message", key.second);
+}
+
+}  // namespace
+
 Executor::Executor(program::Program program, const kernels::KernelSet& kernels, base::ThreadTeam& team,
                    comm::World* world)
     : program_(std::move(program)),
@@ -39,21 +55,73 @@ Executor::Executor(program::Program program, const kernels::KernelSet& kernels, 
       arena_(program_.bytes()) {
   const int ranks = world ? world->size() : 1;
   base::require(program_.mesh.ranks() == ranks, "run", "a program for {} ranks on {}", program_.mesh.ranks(), ranks);
-  for (const program::Body& body : program_.bodies) {
-    std::vector<Bound> list;
-    for (const Instruction& i : body.instructions) {
-      running_.resize(std::max(running_.size(), static_cast<size_t>(i.event + 1)));
-      list.push_back(bind(body, i, kernels));
-    }
-    bound_.push_back(std::move(list));
+  int events = 0;
+  for (const program::Body& body : program_.bodies)
+    for (const Instruction& i : body.instructions) events = std::max(events, i.event + 1);
+  for (const program::CallList& list : program_.lists)
+    for (const program::Call& call : list.calls) micro_batches_ = std::max(micro_batches_, call.micro_batch + 1);
+  running_.resize(static_cast<size_t>(events * micro_batches_));
+  make_groups();
+  for (const program::CallList& list : program_.lists) {
+    bind_inputs(list);
+    bind_list(list, kernels);
   }
-  bind_inputs();
+}
+
+// All ranks make their groups in the same order, so that none waits for another's.
+void Executor::make_groups() {
+  for (const program::Body& body : program_.bodies)
+    for (const Instruction& i : body.instructions)
+      if (i.kind == Kind::collective) groups_[{i.group, i.channel}] = nullptr;
+  for (auto& [key, group] : groups_) {
+    const auto& [factors, channel] = key;
+    std::vector<int> ranks = program_.mesh.group(rank_, factors);
+    if (!channel.empty()) ranks = {rank_, peer_in(program_, key, rank_)};
+    std::sort(ranks.begin(), ranks.end());
+    group = world_->group(ranks);
+  }
+}
+
+void Executor::bind_list(const program::CallList& list, const kernels::KernelSet& kernels) {
+  List made = {.calls = &list, .bound = {}};
+  std::map<std::pair<int, int>, size_t> known;  // by body and slot
+  std::set<std::pair<BufferId, int64_t>> filled;
+  now_ = &list;
+  for (const program::Call& call : list.calls) {
+    const auto [at, fresh] = known.try_emplace({call.body, call.slot}, bound_.size());
+    const program::Body& body = program_.bodies[static_cast<size_t>(call.body)];
+    call_ = &call;
+    if (fresh) {
+      std::vector<Bound> bound;
+      for (const Instruction& i : body.instructions) bound.push_back(bind(body, i, kernels));
+      bound_.push_back(std::move(bound));
+    }
+    bool inputs = false;
+    for (const Instruction& i : body.instructions)
+      for (BufferId b : i.ins)
+        if (!program_.buffer(program_.root(b)).input.empty())
+          inputs |= filled.insert({program_.root(b), call.micro_batch}).second;
+    made.bound.push_back({at->second, inputs});
+  }
+  std::set<int64_t> seen;  // micro-batches that are filled
+  for (size_t c = 0; c < list.calls.size(); ++c)
+    if (made.bound[c].fills) seen.insert(list.calls[c].micro_batch);
+  for (size_t c = 0; c < list.calls.size(); ++c)
+    if (list.calls[c].micro_batch >= 0) made.bound[c].fills |= seen.insert(list.calls[c].micro_batch).second;
+  call_ = nullptr;
+  lists_.push_back(std::move(made));
+}
+
+comm::Communicator& Executor::group_of(const Instruction& i) {
+  return *groups_.at({i.group, i.channel});
 }
 
 View Executor::view(BufferId id) const {
   const program::Buffer& place = program_.buffer(program_.root(id));
   const int64_t base = place.region == Region::state ? 0 : program_.state_bytes;
-  return {arena_.data() + base + place.offset + program_.begin(id, rank_), program_.buffer(id).type};
+  const int64_t offset =
+      place.segment < 0 || !now_ ? place.offset : program_.offset(program_.root(id), *now_, call_ ? call_->slot : 0);
+  return {arena_.data() + base + offset + program_.begin(id, rank_), program_.buffer(id).type};
 }
 
 Executor::Bound Executor::bind(const program::Body& body, const Instruction& i, const kernels::KernelSet& kernels) {
@@ -61,9 +129,7 @@ Executor::Bound Executor::bind(const program::Body& body, const Instruction& i, 
   for (BufferId id : i.ins) b.ins.push_back(view(id));
   for (BufferId id : i.outs) b.outs.push_back(view(id));
   if (i.kind != Kind::compute) {
-    std::unique_ptr<comm::Communicator>& group = groups_[i.group];
-    if (!group) group = world_->group(program_.mesh.group(rank_, i.group));
-    b.communicator = group.get();
+    b.communicator = &group_of(i);
     return b;
   }
   b.kernel = &kernels.find(i.kernel);
@@ -94,12 +160,11 @@ void Executor::bind_indices(const program::Body& body, const Instruction& i, Bou
     }
 }
 
-void Executor::enqueue(const Instruction& i, Bound& b) {
+void Executor::enqueue(const Instruction& i, Bound& b, Running& r) {
   comm::Communicator& c = *b.communicator;
   const std::span<std::byte> in = b.ins.empty() ? std::span<std::byte>{} : bytes_of(b.ins[0]),
                              out = b.outs.empty() ? std::span<std::byte>{} : bytes_of(b.outs[0]);
   const comm::Reduction reduction = i.reduction == "max" ? comm::Reduction::max : comm::Reduction::sum;
-  Running& r = running_[static_cast<size_t>(i.event)];
   if (i.kernel == "all_reduce") {
     r.first = c.all_reduce(in, out, b.ins[0].dtype(), reduction);
   } else if (i.kernel == "all_gather") {
@@ -109,9 +174,9 @@ void Executor::enqueue(const Instruction& i, Bound& b) {
   } else if (i.kernel == "all_to_all") {
     r.first = c.all_to_all(in, out);
   } else if (i.kernel == "send") {
-    r.first = c.send(in, static_cast<int>(i.peer));
+    r.first = c.send(in, 1 - c.rank());
   } else if (i.kernel == "receive") {
-    r.first = c.receive(out, static_cast<int>(i.peer));
+    r.first = c.receive(out, 1 - c.rank());
   } else {
     base::require(i.kernel == "shift", "run", "no collective \"{}\"", i.kernel);
     r.first = c.receive(out, (c.rank() + 1) % c.size());
@@ -119,8 +184,7 @@ void Executor::enqueue(const Instruction& i, Bound& b) {
   }
 }
 
-void Executor::wait(const program::Body& body, const Instruction& i, Bound& b) {
-  const Running& r = running_[static_cast<size_t>(i.event)];
+void Executor::wait(const program::Body& body, const Instruction& i, Bound& b, const Running& r) {
   try {
     b.communicator->wait(r.first);
     if (i.kernel == "shift") b.communicator->wait(r.second);
@@ -150,6 +214,12 @@ double& Executor::number(std::string_view name) const {
   return state(name).as<double>()[0];
 }
 
+const Executor::List& Executor::list_of(std::string_view name) const {
+  for (const List& list : lists_)
+    if (list.calls->name == name) return list;
+  throw base::InternalError("run", "no list of calls \"{}\"", name);
+}
+
 BufferId Executor::find(std::string_view list, std::string_view name, bool input) const {
   for (const program::Call& call : program_.list(list).calls)
     for (const Instruction& i : program_.bodies[static_cast<size_t>(call.body)].instructions)
@@ -174,36 +244,49 @@ bool Executor::has_input(std::string_view list, std::string_view name) const {
   return find(list, name, true) != kNoBuffer;
 }
 
-void Executor::run(std::string_view list, kernels::Numbers& numbers, Fill fill, const void* context) {
-  int64_t micro_batch = -1;
-  for (const program::Call& call : program_.list(list).calls) {
-    if (call.micro_batch > micro_batch) fill(context, micro_batch = call.micro_batch);
-    const auto body = static_cast<size_t>(call.body);
-    const std::vector<Instruction>& instructions = program_.bodies[body].instructions;
-    for (size_t i = 0; i < instructions.size(); ++i) {
-      Bound& b = bound_[body][i];
-      if (instructions[i].kind != Kind::compute) {
-        if (instructions[i].kind == Kind::collective) {
-          enqueue(instructions[i], b);
-        } else {
-          wait(program_.bodies[body], instructions[i], b);
-          if (watch) watch(program_.bodies[body], instructions[i]);
-        }
-        continue;
-      }
-      if (b.seq >= 0) b.indices[static_cast<size_t>(b.seq)].index.begin_at(b.seq_begin + numbers.position);
-      b.kernel->run({.ins = b.ins,
-                     .outs = b.outs,
-                     .attributes = instructions[i].attributes,
-                     .indices = b.indices,
-                     .accumulate = instructions[i].accumulate,
-                     .workspace = b.workspace,
-                     .numbers = numbers,
-                     .team = team_});
-      if (watch) watch(program_.bodies[body], instructions[i]);
-      if (!groups_.empty())
-        for (auto& [factors, group] : groups_) group->progress();
+bool Executor::has_output(std::string_view list, std::string_view name) const {
+  return find(list, name, false) != kNoBuffer;
+}
+
+void Executor::run(std::string_view name, kernels::Numbers& numbers, Fill fill, const void* context) {
+  const List& list = list_of(name);
+  now_ = list.calls;
+  for (size_t c = 0; c < list.bound.size(); ++c) {
+    call_ = &list.calls->calls[c];
+    if (list.bound[c].fills) fill(context, call_->micro_batch);
+    if (numbers.batch_rows > 0) numbers.batch_offset = numbers.batch_rows * std::max<int64_t>(0, call_->micro_batch);
+    run_call(list, c, numbers);
+  }
+  call_ = nullptr;
+}
+
+void Executor::run_call(const List& list, size_t number, kernels::Numbers& numbers) {
+  const program::Call& call = list.calls->calls[number];
+  const program::Body& body = program_.bodies[static_cast<size_t>(call.body)];
+  std::vector<Bound>& bound = bound_[list.bound[number].bound];
+  for (size_t i = 0; i < bound.size(); ++i) {
+    const Instruction& instruction = body.instructions[i];
+    Bound& b = bound[i];
+    if (instruction.kind == Kind::collective) {
+      enqueue(instruction, b, running(instruction, call.micro_batch));
+      continue;
     }
+    if (instruction.kind == Kind::wait) {
+      wait(body, instruction, b, running(instruction, call.micro_batch));
+      if (watch) watch(body, instruction);
+      continue;
+    }
+    if (b.seq >= 0) b.indices[static_cast<size_t>(b.seq)].index.begin_at(b.seq_begin + numbers.position);
+    b.kernel->run({.ins = b.ins,
+                   .outs = b.outs,
+                   .attributes = instruction.attributes,
+                   .indices = b.indices,
+                   .accumulate = instruction.accumulate,
+                   .workspace = b.workspace,
+                   .numbers = numbers,
+                   .team = team_});
+    if (watch) watch(body, instruction);
+    for (auto& [key, group] : groups_) group->progress();
   }
 }
 

@@ -56,6 +56,7 @@ class Executor {
   tensor::View input(std::string_view list, std::string_view name) const;
   tensor::View output(std::string_view list, std::string_view name) const;
   bool has_input(std::string_view list, std::string_view name) const;
+  bool has_output(std::string_view list, std::string_view name) const;  // on this stage
 
   // Rows [first, first + rows) of an input's batch as it is on all ranks together: row-major, `sequence` numbers each.
   struct Rows {
@@ -63,7 +64,8 @@ class Executor {
     int64_t first = 0;
     int64_t sequence = 0;
   };
-  // Copies what this rank needs of an input, in each layout in which it is needed; `padding` where there is nothing.
+  // Copies what this rank needs of an input, in each layout in which the call that comes next is the first to need it;
+  // `padding` where there is nothing. Outside of run() the call is the first of the list.
   void set_input(std::string_view list, std::string_view name, const Rows& rows, int32_t padding);
   // The rows that this rank needs of any input of the list: those from first to last, [first, last).
   struct RowRange {
@@ -71,8 +73,8 @@ class Executor {
   };
   RowRange input_rows(std::string_view list) const;
 
-  // Runs the calls of a list; before the first call of each micro-batch, `fill` is told its number, and may set inputs
-  // and numbers. Allocates nothing.
+  // Runs the calls of a list; before a call that needs inputs which were not filled yet, `fill` is told the number of its
+  // micro-batch, and may set them and numbers. Of a micro-batch without inputs that is its first call. Allocates nothing.
   using Fill = void (*)(const void* context, int64_t micro_batch);
   void run(std::string_view list, kernels::Numbers& numbers, Fill fill, const void* context);
   template <typename F>
@@ -84,6 +86,7 @@ class Executor {
   // Called after each instruction with its body and number; for looking at values. Null: none.
   std::function<void(const program::Body&, const program::Instruction&)> watch;
 
+  // Where a buffer lies; of the arena, in the call that is run.
   tensor::View view(program::BufferId id) const;
 
  private:
@@ -98,11 +101,32 @@ class Executor {
     comm::Communicator* communicator = nullptr;
   };
 
+  // The calls of a list, bound to the memory of their slots.
+  struct BoundCall {
+    size_t bound = 0;  // in bound_
+    bool fills = false;
+  };
+  struct List {
+    const program::CallList* calls = nullptr;
+    std::vector<BoundCall> bound;
+  };
+
+  void make_groups();
+  void bind_list(const program::CallList& list, const kernels::KernelSet& kernels);
   Bound bind(const program::Body& body, const program::Instruction& instruction, const kernels::KernelSet& kernels);
-  void bind_inputs();
+  void bind_inputs(const program::CallList& list);
+  const List& list_of(std::string_view name) const;
+  comm::Communicator& group_of(const program::Instruction& i);
   void bind_indices(const program::Body& body, const program::Instruction& instruction, Bound& b) const;
-  void enqueue(const program::Instruction& instruction, Bound& b);
-  void wait(const program::Body& body, const program::Instruction& instruction, Bound& b);
+  struct Running {
+    comm::Event first, second;  // the second of a shift
+  };
+  Running& running(const program::Instruction& i, int64_t micro_batch) {
+    return running_[static_cast<size_t>(i.event * micro_batches_ + std::max<int64_t>(0, micro_batch))];
+  }
+  void run_call(const List& list, size_t number, kernels::Numbers& numbers);
+  void enqueue(const program::Instruction& instruction, Bound& b, Running& r);
+  void wait(const program::Body& body, const program::Instruction& instruction, Bound& b, const Running& r);
   static std::span<std::byte> bytes_of(const tensor::View& v) { return {v.data, static_cast<size_t>(v.type.bytes())}; }
   program::BufferId find(std::string_view list, std::string_view name, bool input) const;
 
@@ -110,19 +134,23 @@ class Executor {
   base::ThreadTeam& team_;
   int rank_ = 0;
   comm::World* world_ = nullptr;
-  struct Running {
-    comm::Event first, second;  // the second of a shift
-  };
-  std::vector<Running> running_;  // by event
+  int64_t micro_batches_ = 1;     // of the longest list
+  std::vector<Running> running_;  // by event and micro-batch
   struct Input {
     std::string list, name;
     program::BufferId buffer;
+    int body;  // the first to read it
     tensor::DimIndex batch, seq;
   };
   std::vector<Input> inputs_;
   Arena arena_;
-  std::map<std::vector<mesh::Factor>, std::unique_ptr<comm::Communicator>> groups_;  // go before the memory goes
-  std::vector<std::vector<Bound>> bound_;  // by body
+  // By factors and channel. They go before the memory goes.
+  std::map<std::pair<std::vector<mesh::Factor>, std::string>, std::unique_ptr<comm::Communicator>> groups_;
+  std::vector<std::vector<Bound>> bound_;  // by body and slot
+  std::vector<List> lists_;
+  // The call that is run.
+  const program::CallList* now_ = nullptr;
+  const program::Call* call_ = nullptr;
 };
 
 }  // namespace kintsugi::run

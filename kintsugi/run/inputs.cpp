@@ -8,24 +8,23 @@ namespace kintsugi::run {
 
 using program::BufferId;
 
-void Executor::bind_inputs() {
-  for (const program::CallList& list : program_.lists)
-    for (const program::Call& call : list.calls)
-      for (const program::Instruction& i : program_.bodies[static_cast<size_t>(call.body)].instructions)
-        for (BufferId id : i.ins) {
-          const BufferId root = program_.root(id);
-          const program::Buffer& b = program_.buffer(root);
-          const bool known = std::any_of(inputs_.begin(), inputs_.end(), [&](const Input& in) {
-            return in.list == list.name && in.buffer == root;
-          });
-          if (!b.input.empty() && !known && b.type.shape.has("batch") && b.type.shape.has("seq"))
-            inputs_.push_back({list.name, b.input, root, program_.index(root, "batch", rank_), program_.index(root, "seq", rank_)});
-        }
+void Executor::bind_inputs(const program::CallList& list) {
+  for (const program::Call& call : list.calls)
+    for (const program::Instruction& i : program_.bodies[static_cast<size_t>(call.body)].instructions)
+      for (BufferId id : i.ins) {
+        const BufferId root = program_.root(id);
+        const program::Buffer& b = program_.buffer(root);
+        const bool known = std::any_of(inputs_.begin(), inputs_.end(),
+                                       [&](const Input& in) { return in.list == list.name && in.buffer == root; });
+        if (!b.input.empty() && !known && b.type.shape.has("batch") && b.type.shape.has("seq"))
+          inputs_.push_back({list.name, b.input, root, program_.base(call.body), program_.index(root, "batch", rank_),
+                             program_.index(root, "seq", rank_)});
+      }
 }
 
 void Executor::set_input(std::string_view list, std::string_view name, const Rows& rows, int32_t padding) {
   for (const Input& in : inputs_) {
-    if (in.list != list || in.name != name) continue;
+    if (in.list != list || in.name != name || (call_ && program_.base(call_->body) != in.body)) continue;
     int32_t* to = view(in.buffer).as<int32_t>().data();
     for (const tensor::Segment& b : in.batch.segments())
       for (int64_t i = 0; i < b.count; ++i)

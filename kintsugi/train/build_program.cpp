@@ -1,8 +1,19 @@
 #include "kintsugi/train/build_program.h"
 
+#include "kintsugi/base/error.h"
+#include "kintsugi/lower/recompute.h"
 #include "kintsugi/models/step.h"
 
 namespace kintsugi::train {
+namespace {
+
+lower::Recompute recompute_of(const config::Parallel& p) {
+  using What = lower::Recompute::What;
+  return {p.recompute == "full" ? What::full : p.recompute == "selective" ? What::selective : What::none,
+          p.recompute_every};
+}
+
+}  // namespace
 
 std::unique_ptr<kernels::KernelSet> kernels_of(const config::Settings& s) {
   return kernels::kernels_named(s.train.kernels, tensor::dtype_from(s.train.dtype));
@@ -17,19 +28,27 @@ plan::Plan plan_of(const config::Settings& s) {
   return s.train.reproducible > 0 ? plan::in_units(plan) : plan;
 }
 
-program::Program build_program(const config::Settings& s, const kernels::KernelSet& kernels, const lower::Dump& dump) {
-  return build_program(s, kernels, plan_of(s), dump);
+std::vector<program::Program> build_programs(const config::Settings& s, const kernels::KernelSet& kernels,
+                                             const lower::Dump& dump) {
+  return build_programs(s, kernels, plan_of(s), dump);
 }
 
-program::Program build_program(const config::Settings& s, const kernels::KernelSet& kernels, const plan::Plan& plan,
-                               const lower::Dump& dump) {
-  const models::Graphs graphs = models::build_training(s);
+std::vector<program::Program> build_programs(const config::Settings& s, const kernels::KernelSet& kernels,
+                                             const plan::Plan& plan, const lower::Dump& dump) {
+  models::Graphs graphs = models::build_training(s);
+  graphs.micro = lower::recompute(*graphs.micro, recompute_of(s.parallel), static_cast<int>(s.model.layers));
   return lower::lower({.states = *graphs.states,
                        .micro = &*graphs.micro,
                        .update = &*graphs.update,
                        .evaluate = &*graphs.evaluate,
                        .micro_batches = micro_batches(s)},
                       {.plan = plan, .kernels = kernels, .threads = static_cast<int>(s.parallel.threads)}, dump);
+}
+
+program::Program build_program(const config::Settings& s, const kernels::KernelSet& kernels) {
+  std::vector<program::Program> stages = build_programs(s, kernels);
+  base::require(stages.size() == 1, "train", "{} stages have {} programs", stages.size(), stages.size());
+  return std::move(stages[0]);
 }
 
 }  // namespace kintsugi::train

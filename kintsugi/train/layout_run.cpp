@@ -13,9 +13,11 @@ namespace kintsugi::train {
 
 LayoutRun::LayoutRun(const config::Settings& settings, std::optional<plan::Plan> plan, const Damage& damage)
     : settings_(settings), kernels_(kernels_of(settings)) {
-  program::Program program = build_program(settings_, *kernels_, plan ? *plan : plan_of(settings_));
-  if (damage) damage(program);
-  const auto ranks = static_cast<int>(program.mesh.ranks());
+  std::vector<program::Program> stages = build_programs(settings_, *kernels_, plan ? *plan : plan_of(settings_));
+  if (damage)
+    for (program::Program& p : stages) damage(p);
+  const mesh::Mesh mesh = stages[0].mesh;
+  const auto ranks = static_cast<int>(mesh.ranks());
   worlds_ = comm::thread_worlds(
       ranks,
       {.time_limit = std::chrono::milliseconds(static_cast<int64_t>(1000 * settings_.parallel.timeout_seconds))});
@@ -24,6 +26,7 @@ LayoutRun::LayoutRun(const config::Settings& settings, std::optional<plan::Plan>
   comm::run_ranks(worlds_, [&](comm::World& world) {
     const auto r = static_cast<size_t>(world.rank());
     teams_[r] = std::make_unique<base::ThreadTeam>(static_cast<int>(settings_.parallel.threads));
+    const program::Program& program = stages[static_cast<size_t>(program::stage_of(mesh, world.rank()))];
     executors_[r] = std::make_unique<run::Executor>(program, *kernels_, *teams_[r], &world);
     executors_[r]->initialize(settings_.train.seed);
   });
@@ -35,14 +38,14 @@ void LayoutRun::step(int64_t step, double learning_rate, const std::function<voi
   const int64_t rows = settings_.train.micro_batch * settings_.parallel.data;
   comm::run_ranks(worlds_, [&](comm::World& world) {
     run::Executor& executor = *executors_[static_cast<size_t>(world.rank())];
-    kernels::Numbers numbers = {.seed = settings_.train.seed, .step = step, .learning_rate = learning_rate};
+    kernels::Numbers numbers = {
+        .seed = settings_.train.seed, .step = step, .batch_rows = rows, .learning_rate = learning_rate};
     WholeBatch whole;
     executor.run("train", numbers, [&](int64_t m) {
       batch(m, whole);
       executor.set_input("train", "tokens", {whole.tokens, 0, settings_.train.sequence}, -1);
       executor.set_input("train", "labels", {whole.labels, 0, settings_.train.sequence}, -1);
       executor.set_input("train", "starts", {whole.starts, 0, settings_.train.sequence}, 0);
-      numbers.batch_offset = m * rows;
     });
   });
 }
@@ -52,15 +55,20 @@ double LayoutRun::loss() const {
 }
 
 std::map<std::string, std::vector<double>> LayoutRun::states(const std::string& kind) const {
-  std::map<std::string, std::vector<double>> all;
-  const program::Program& p = program();
-  for (const program::StateInfo& info : p.states) {
-    if (info.kind != kind) continue;
-    program::StateInfo s = info;
-    if (s.reduced != program::kNoBuffer) s.buffer = s.reduced;
-    std::vector<double> whole(static_cast<size_t>(s.whole.shape.elements()), std::numeric_limits<double>::quiet_NaN());
-    std::vector<bool> held(whole.size(), false);
-    for (int rank = 0; rank < ranks(); ++rank) {
+  struct Whole {
+    std::vector<double> values;
+    std::vector<bool> held;
+  };
+  std::map<std::string, Whole> found;
+  for (int rank = 0; rank < ranks(); ++rank) {
+    const program::Program& p = executor(rank).program();
+    for (program::StateInfo s : p.states) {
+      if (s.kind != kind || (s.copy && kind == "gradient")) continue;  // the sum is where the weight is at home
+      if (s.reduced != program::kNoBuffer) s.buffer = s.reduced;
+      Whole& whole = found[s.name];
+      const auto size = static_cast<size_t>(s.whole.shape.elements());
+      whole.values.resize(size, std::numeric_limits<double>::quiet_NaN());
+      whole.held.resize(size, false);
       const tensor::View from = executor(rank).view(s.buffer);
       tensor::dispatch(from.dtype(), [&]<typename T>(T) {
         const T* x = reinterpret_cast<const T*>(from.data);
@@ -68,17 +76,21 @@ std::map<std::string, std::vector<double>> LayoutRun::states(const std::string& 
           for (int64_t i = 0; i < run.count; ++i) {
             const auto value = static_cast<double>(static_cast<tensor::arithmetic_t<T>>(x[run.at + i]));
             const auto at = static_cast<size_t>(run.whole + i);
-            base::require(!held[at] || whole[at] == value || (std::isnan(value) && std::isnan(whole[at])), "compare",
-                          "rank {} holds {} for element {} of \"{}\", another {}", rank, value, at, s.name, whole[at]);
-            whole[at] = value;
-            held[at] = true;
+            const double known = whole.values[at];
+            base::require(!whole.held[at] || known == value || (std::isnan(value) && std::isnan(known)), "compare",
+                          "rank {} holds {} for element {} of \"{}\", another {}", rank, value, at, s.name, known);
+            whole.values[at] = value;
+            whole.held[at] = true;
           }
         });
       });
     }
-    for (size_t i = 0; i < held.size(); ++i)
-      base::require(held[i], "compare", "element {} of \"{}\" is on no rank", i, s.name);
-    all[s.name] = std::move(whole);
+  }
+  std::map<std::string, std::vector<double>> all;
+  for (auto& [name, whole] : found) {
+    for (size_t i = 0; i < whole.held.size(); ++i)
+      base::require(whole.held[i], "compare", "element {} of \"{}\" is on no rank", i, name);
+    all[name] = std::move(whole.values);
   }
   return all;
 }

@@ -1,5 +1,6 @@
 #include "kintsugi/train/replicas.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -15,11 +16,12 @@ void for_each_replicated(const run::Executor& executor, comm::World& world, cons
   const program::Program& p = executor.program();
   std::map<std::vector<mesh::Factor>, std::unique_ptr<comm::Communicator>> groups;
   std::set<program::BufferId> seen;
+  const std::vector<mesh::Factor> pipe = program::pipe_of(p.mesh);  // along which ranks hold other states
   for (const program::StateInfo& s : p.states) {
     if ((s.kind != "weight" && s.kind != "optimizer") || !seen.insert(s.buffer).second) continue;
     std::vector<mesh::Factor> alike;
     for (mesh::Factor i = 0; i < static_cast<mesh::Factor>(p.mesh.factors().size()); ++i)
-      if (!p.buffer(s.buffer).layout.is_split(i)) alike.push_back(i);
+      if (!p.buffer(s.buffer).layout.is_split(i) && !std::count(pipe.begin(), pipe.end(), i)) alike.push_back(i);
     if (alike.empty()) continue;
     std::unique_ptr<comm::Communicator>& group = groups[alike];
     if (!group) group = world.group(p.mesh.group(world.rank(), alike));

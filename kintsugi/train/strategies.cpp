@@ -56,15 +56,23 @@ Strategy measure(const std::string& name, config::Settings s, const config::Para
                             s.train.reproducible, data);
     s.train.micro_batch = samples_of_pass(s.train, data, samples);
     plan::check_plan(plan, s);
-    const program::Program p = build_program(s, *kernels_of(s), plan);
-    for (const program::Traffic& t : program::traffic(p, "train")) {
-      strategy.calls += t.calls;
-      strategy.sent += t.total();
-    }
     strategy.passes = micro_batches(s);
-    strategy.states = p.state_bytes;
-    strategy.arena = p.arena_bytes;
-    strategy.flops = p.flops("train");
+    // Of stages, the one that has most of each.
+    for (const program::Program& p : build_programs(s, *kernels_of(s), plan)) {
+      int64_t calls = 0;
+      double sent = 0;
+      for (const program::Traffic& t : program::traffic(p, "train")) {
+        calls += t.calls;
+        sent += t.total();
+      }
+      strategy.calls = std::max(strategy.calls, calls);
+      strategy.sent = std::max(strategy.sent, sent);
+      if (p.bytes() > strategy.bytes()) {
+        strategy.states = p.state_bytes;
+        strategy.arena = p.arena_bytes;
+      }
+      strategy.flops = std::max(strategy.flops, p.flops("train"));
+    }
   } catch (const base::UserError& e) {
     strategy.refused = e.what();
   }
@@ -83,7 +91,7 @@ std::vector<Strategy> strategies(const config::Settings& s, int64_t ranks) {
   const int64_t threads = s.parallel.threads;
   std::vector<Strategy> list;
   const auto add = [&](const char* name, Parallel p) {
-    p.ranks = p.data * p.tensor * p.context;
+    p.ranks = p.pipe * p.data * p.tensor * p.context;
     p.threads = threads;
     list.push_back(measure(name, s, p, samples));
   };

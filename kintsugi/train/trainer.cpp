@@ -64,7 +64,7 @@ class RankTrainer {
         kernels_(kernels_of(s_)),
         team_(static_cast<int>(s_.parallel.threads)),
         executor_(checked_program(), *kernels_, team_, &world),
-        step_flops_(executor_.program().flops("train") * world.size()),
+        step_flops_(flops_of_stages_ * world.size() / s_.parallel.pipe),
         pass_rows_(s_.train.micro_batch * s_.parallel.data),
         train_rows_(executor_.input_rows("train")),
         evaluate_rows_(executor_.input_rows("evaluate")) {
@@ -99,14 +99,17 @@ class RankTrainer {
 
   // The program, when all ranks have the same; else they would wait for each other.
   program::Program checked_program() {
-    program::Program program;
+    std::vector<program::Program> stages;
     checkpoint::together(*all_, [&] {
       plan::check_plan(plan_of(s_), s_);
-      program = build_program(s_, *kernels_);
+      stages = build_programs(s_, *kernels_);
     });
     require_same(*all_, "processor", fmt::format("{}", fmt::join(base::this_processor().units, " ")));
-    require_same(*all_, "program", program::print(program));
-    return program;
+    std::string text;
+    for (const program::Program& p : stages) text += program::print(p);
+    require_same(*all_, "program", text);
+    for (const program::Program& p : stages) flops_of_stages_ += p.flops("train");
+    return std::move(stages[static_cast<size_t>(program::stage_of(stages[0].mesh, world_.rank()))]);
   }
 
   // Each thread of each rank of this process on a core of its own, where there are as many.
@@ -314,6 +317,7 @@ class RankTrainer {
   const config::Settings& s_;
   std::unique_ptr<kernels::KernelSet> kernels_;
   base::ThreadTeam team_;
+  double flops_of_stages_ = 0;  // of a rank of each
   run::Executor executor_;
   double step_flops_;  // of all ranks
   int64_t pass_rows_;  // samples of a micro-batch, of all ranks

@@ -44,6 +44,7 @@ constexpr CpuKernel kKernels[] = {
     {"cross_entropy_grad", cross_entropy_grad, cross_entropy_grad_takes},
     {"accumulate", accumulate, accumulate_takes},
     {"sum_squares", sum_squares, first_is_fast},
+    {"sum_blocks", sum_blocks, scalars_take},
     {"update_scale", update_scale, scalars_take},
     {"adamw", adamw, adamw_takes},
     {"sgd", sgd, sgd_takes},

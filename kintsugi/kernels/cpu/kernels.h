@@ -119,6 +119,7 @@ void cross_entropy_grad(const KernelCall& call);
 bool cross_entropy_grad_takes(const Operands& o);
 
 void sum_squares(const KernelCall& call);
+void sum_blocks(const KernelCall& call);
 void update_scale(const KernelCall& call);
 void loss_scale(const KernelCall& call);
 bool scalars_take(const Operands& o);

@@ -49,6 +49,7 @@ constexpr Kernel kKernels[] = {
     {"sum_squares", reference::sum_squares},
     {"take", reference::take},
     {"unstack", reference::unstack},
+    {"sum_blocks", reference::sum_blocks},
     {"update_scale", reference::update_scale},
 };
 

@@ -49,6 +49,7 @@ void sum(const KernelCall&);
 void sum_squares(const KernelCall&);
 void take(const KernelCall&);
 void unstack(const KernelCall&);
+void sum_blocks(const KernelCall&);
 void update_scale(const KernelCall&);
 
 }  // namespace kintsugi::kernels::reference

@@ -1,0 +1,313 @@
+#include "kintsugi/lower/slots.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "kintsugi/lower/lives.h"
+
+namespace kintsugi::lower {
+
+using program::aligned;
+using program::Body;
+using program::BufferId;
+using program::Call;
+using program::CallList;
+using program::Instruction;
+using program::kNoBuffer;
+using program::Program;
+
+namespace {
+
+// A place within a segment, while a body runs.
+struct Placed {
+  int64_t offset = 0, bytes = 0;
+  Life life;
+};
+
+// The lowest offset at which a buffer of that life fits, beside what is placed; nothing begins below `offset`.
+int64_t lowest(const std::vector<Placed>& placed, const Life& life, int64_t bytes) {
+  int64_t offset = 0;
+  for (const Placed& other : placed) {  // in the order of offsets
+    if (!other.life.overlaps(life)) continue;
+    if (other.offset >= offset + bytes) break;
+    offset = std::max(offset, other.offset + other.bytes);
+  }
+  return offset;
+}
+
+void insert(std::vector<Placed>& placed, Placed p) {
+  placed.insert(std::upper_bound(placed.begin(), placed.end(), p,
+                                 [](const Placed& a, const Placed& b) { return a.offset < b.offset; }),
+                p);
+}
+
+class SlotPlanner {
+ public:
+  SlotPlanner(Program& p, CallList& list) : p_(p), list_(list) {
+    for (const Call& call : list.calls) last_ = std::max(last_, call.micro_batch);
+    for (const Call& call : list.calls)
+      if (call.micro_batch < 0 || call.micro_batch == last_) bodies_.push_back(call.body);
+  }
+
+  void run() {
+    share();
+    find_segments();
+    place_kept();
+    work_ = static_cast<int>(segments_.size());
+    for (size_t at = 0; at < bodies_.size(); ++at) place_temporaries(at);
+    place_instances();
+    list_.arena_bytes = blocks_bytes_ + work_bytes_;
+    bound();
+  }
+
+ private:
+  // A set of bodies, as places in bodies_, and the buffers that they all share.
+  struct Segment {
+    std::vector<size_t> bodies;
+    std::vector<BufferId> buffers;
+    int64_t bytes = 0;
+    bool once = false;  // for the step, not for each micro-batch
+  };
+  struct Instance {
+    int segment = 0;
+    int64_t micro_batch = 0;
+    int begin = 0, end = 0;  // calls
+    int64_t base = 0;
+  };
+
+  // The last body of a segment; none where one of them is a wait that has no fixed place among the others.
+  bool ends_with(const Segment& segment, size_t at) {
+    const auto sent = [&](size_t b) { return is_sent(b); };
+    return segment.bodies.back() == at && std::none_of(segment.bodies.begin(), segment.bodies.end(), sent);
+  }
+
+  bool is_sent(size_t at) {
+    return body(at).work.empty() && body(at).instructions.front().kind == program::Kind::wait;
+  }
+
+  Body& body(size_t at) { return p_.bodies[static_cast<size_t>(bodies_[at])]; }
+
+  // The bodies, as places in bodies_, that touch each root.
+  std::vector<std::vector<size_t>> touching() {
+    std::vector<std::vector<size_t>> of(p_.buffers.size());
+    for (size_t at = 0; at < bodies_.size(); ++at) {
+      const auto touch = [&](BufferId b) {
+        if (b == kNoBuffer || p_.buffer(p_.root(b)).region != program::Region::arena) return;
+        std::vector<size_t>& list = of[static_cast<size_t>(p_.root(b))];
+        if (list.empty() || list.back() != at) list.push_back(at);
+      };
+      for (const Instruction& i : body(at).instructions) {
+        for (BufferId b : i.ins) touch(b);
+        for (BufferId b : i.outs) touch(b);
+        touch(i.workspace);
+      }
+    }
+    return of;
+  }
+
+  // In place only within one body, or from what ends there in every micro-batch: a wait for what was sent may come
+  // earlier or later than other calls.
+  void share() {
+    const std::vector<std::vector<size_t>> of = touching();
+    Line line;
+    for (size_t at = 0; at < bodies_.size(); ++at)
+      for (Instruction& i : body(at).instructions) line.push_back(&i);
+    share_in_place(p_, line, [&](BufferId from, BufferId to) {
+      const std::vector<size_t>&x = of[static_cast<size_t>(from)], &y = of[static_cast<size_t>(to)];
+      return std::includes(x.begin(), x.end(), y.begin(), y.end()) && std::none_of(x.begin(), x.end(), [&](size_t at) { return is_sent(at); });
+    });
+  }
+
+  void find_segments() {
+    const std::vector<std::vector<size_t>> of = touching();
+    std::map<std::vector<size_t>, int> known;
+    for (size_t b = 0; b < of.size(); ++b) {
+      if (of[b].empty() || p_.buffers[b].same_as != kNoBuffer) continue;
+      if (of[b].size() == 1) {
+        temporaries_[of[b][0]].push_back(static_cast<BufferId>(b));
+        continue;
+      }
+      const auto [at, fresh] = known.try_emplace(of[b], static_cast<int>(segments_.size()));
+      if (fresh) {
+        segments_.push_back({.bodies = of[b], .buffers = {}});
+        for (size_t in : of[b]) segments_.back().once |= micro_batch_of(in) < 0;
+      }
+      segments_[static_cast<size_t>(at->second)].buffers.push_back(static_cast<BufferId>(b));
+    }
+  }
+
+  int64_t micro_batch_of(size_t at) const {
+    for (const Call& call : list_.calls)
+      if (call.body == bodies_[at]) return call.micro_batch < 0 ? -1 : 0;
+    return 0;
+  }
+
+  std::vector<Life> lives_in(size_t at) {
+    Line line;
+    for (Instruction& i : body(at).instructions) line.push_back(&i);
+    return lives(p_, line);
+  }
+
+  // All of a segment live from its first body to its last: one behind another, in the order in which they are made.
+  void place_kept() {
+    for (size_t s = 0; s < segments_.size(); ++s) {
+      Segment& segment = segments_[s];
+      const std::vector<Life> life = lives_in(segment.bodies[0]);
+      std::stable_sort(segment.buffers.begin(), segment.buffers.end(), [&](BufferId a, BufferId b) {
+        return life[static_cast<size_t>(a)].begin < life[static_cast<size_t>(b)].begin;
+      });
+      for (BufferId b : segment.buffers) {
+        p_.buffer(b).segment = static_cast<int>(s);
+        p_.buffer(b).offset = segment.bytes;
+        segment.bytes += aligned(p_.buffer(b).bytes());
+      }
+    }
+  }
+
+  void place_temporaries(size_t at) {
+    const std::vector<Life> life = lives_in(at);
+    const int length = static_cast<int>(body(at).instructions.size());
+    // What is taken of each segment that has room while this body runs.
+    std::vector<std::pair<int, std::vector<Placed>>> rooms;
+    for (size_t s = 0; s < segments_.size(); ++s) {
+      const Segment& segment = segments_[s];
+      const bool first = segment.bodies.front() == at, last = ends_with(segment, at);
+      if (!first && !last) continue;
+      std::vector<Placed> placed;
+      for (BufferId b : segment.buffers) {
+        Life l = life[static_cast<size_t>(b)];
+        if (first) l.end = length;
+        if (last) l.begin = 0;
+        insert(placed, {p_.buffer(b).offset, aligned(p_.buffer(b).bytes()), l});
+      }
+      rooms.push_back({static_cast<int>(s), std::move(placed)});
+    }
+    std::vector<Placed> work;
+    std::vector<BufferId>& list = temporaries_[at];
+    std::stable_sort(list.begin(), list.end(),
+                     [&](BufferId a, BufferId b) { return p_.buffer(a).bytes() > p_.buffer(b).bytes(); });
+    for (BufferId b : list) {
+      const int64_t bytes = aligned(p_.buffer(b).bytes());
+      const Life& l = life[static_cast<size_t>(b)];
+      const auto put = [&](int segment, std::vector<Placed>& placed, int64_t offset) {
+        p_.buffer(b).segment = segment;
+        p_.buffer(b).offset = offset;
+        insert(placed, {offset, bytes, l});
+      };
+      bool found = false;
+      for (auto& [s, placed] : rooms) {
+        const int64_t offset = lowest(placed, l, bytes);
+        if (found || offset + bytes > segments_[static_cast<size_t>(s)].bytes) continue;
+        put(s, placed, offset);
+        found = true;
+      }
+      if (found) continue;
+      const int64_t offset = lowest(work, l, bytes);
+      put(work_, work, offset);
+      work_bytes_ = std::max(work_bytes_, offset + bytes);
+    }
+  }
+
+  // The segments of a micro-batch live from call to call. Those of one size follow each other in the same places.
+  void place_instances() {
+    for (size_t s = 0; s < segments_.size(); ++s) {
+      std::set<int> bases;
+      for (size_t at : segments_[s].bodies) bases.insert(p_.base(bodies_[at]));
+      std::map<int64_t, Instance> by_micro_batch;
+      std::map<int64_t, std::set<int>> seen;
+      for (size_t c = 0; c < list_.calls.size(); ++c) {
+        const Call& call = list_.calls[c];
+        if (!bases.contains(p_.base(call.body))) continue;
+        const int64_t m = segments_[s].once ? last_ : call.micro_batch;
+        if (segments_[s].once && call.micro_batch >= 0 && call.micro_batch != last_) continue;
+        seen[m].insert(p_.base(call.body));
+        Instance& i = by_micro_batch.try_emplace(m, Instance{static_cast<int>(s), m, static_cast<int>(c), 0, 0}).first->second;
+        i.end = static_cast<int>(c);
+      }
+      for (auto& [m, instance] : by_micro_batch)
+        if (seen[m].size() == bases.size()) instances_.push_back(instance);
+    }
+    std::stable_sort(instances_.begin(), instances_.end(), [&](const Instance& a, const Instance& b) {
+      return std::pair(-bytes_of(a), a.begin) < std::pair(-bytes_of(b), b.begin);
+    });
+    std::vector<Placed> placed;
+    for (Instance& i : instances_) {
+      i.base = lowest(placed, {i.begin, i.end}, bytes_of(i));
+      insert(placed, {i.base, bytes_of(i), {i.begin, i.end}});
+      blocks_bytes_ = std::max(blocks_bytes_, i.base + bytes_of(i));
+    }
+    fill_slots();
+  }
+
+  int64_t bytes_of(const Instance& i) const { return segments_[static_cast<size_t>(i.segment)].bytes; }
+
+  void fill_slots() {
+    std::vector<std::vector<int64_t>> at(list_.calls.size(), std::vector<int64_t>(segments_.size() + 1, -1));
+    for (const Instance& i : instances_)
+      for (int c = i.begin; c <= i.end; ++c) {
+        const Call& call = list_.calls[static_cast<size_t>(c)];
+        if (call.micro_batch == i.micro_batch || call.micro_batch < 0)
+          at[static_cast<size_t>(c)][static_cast<size_t>(i.segment)] = i.base;
+      }
+    std::map<std::vector<int64_t>, int> known;
+    for (size_t c = 0; c < list_.calls.size(); ++c) {
+      at[c].back() = blocks_bytes_;
+      const auto [slot, fresh] = known.try_emplace(at[c], static_cast<int>(list_.slots.size()));
+      if (fresh) list_.slots.push_back(at[c]);
+      list_.calls[c].slot = slot->second;
+    }
+  }
+
+  // Of every call: what lives within it, and the segments of other micro-batches and of bodies that come later.
+  void bound() {
+    std::map<int, int64_t> most;  // by body: beside the segments that it touches
+    for (size_t at = 0; at < bodies_.size(); ++at) {
+      std::vector<Life> life = lives_in(at);
+      const int length = static_cast<int>(body(at).instructions.size());
+      for (const Segment& segment : segments_)
+        for (BufferId b : segment.buffers) {
+          Life& l = life[static_cast<size_t>(b)];
+          const bool within = std::find(segment.bodies.begin(), segment.bodies.end(), at) != segment.bodies.end();
+          if (!within) continue;
+          if (segment.bodies.front() != at) l.begin = 0;
+          if (!ends_with(segment, at)) l.end = length;
+        }
+      const std::vector<int64_t> now = sums(p_, life, static_cast<size_t>(length));
+      int64_t& all = most[p_.base(bodies_[at])];
+      all = std::max(all, *std::max_element(now.begin(), now.end()));
+    }
+    for (size_t c = 0; c < list_.calls.size(); ++c) {
+      const Call& call = list_.calls[c];
+      int64_t now = most[p_.base(call.body)];
+      for (const Instance& i : instances_)
+        if (i.begin <= static_cast<int>(c) && static_cast<int>(c) <= i.end && !touches(i, call)) now += bytes_of(i);
+      list_.lower_bound_bytes = std::max(list_.lower_bound_bytes, now);
+    }
+  }
+
+  bool touches(const Instance& i, const Call& call) const {
+    if (call.micro_batch >= 0 && call.micro_batch != i.micro_batch) return false;
+    const Segment& segment = segments_[static_cast<size_t>(i.segment)];
+    return std::any_of(segment.bodies.begin(), segment.bodies.end(),
+                       [&](size_t at) { return p_.base(bodies_[at]) == p_.base(call.body); });
+  }
+
+  Program& p_;
+  CallList& list_;
+  int64_t last_ = 0;
+  std::vector<int> bodies_;  // of the last micro-batch, which has all that others have, and of the step
+  std::vector<Segment> segments_;
+  std::map<size_t, std::vector<BufferId>> temporaries_;
+  std::vector<Instance> instances_;
+  int work_ = 0;
+  int64_t work_bytes_ = 0, blocks_bytes_ = 0;
+};
+
+}  // namespace
+
+void plan_slots(Program& p, CallList& list) {
+  SlotPlanner(p, list).run();
+}
+
+}  // namespace kintsugi::lower

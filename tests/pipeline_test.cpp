@@ -1,0 +1,129 @@
+// Every pipeline gives the answer of one rank: loss and every gradient, by name, over 20 steps, with dropout; and the
+// same bits where nothing else is split.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "tests/layouts.h"
+
+namespace kintsugi::tests {
+namespace {
+
+config::Settings model_of(const std::string& name, const std::string& dtype) {
+  config::Settings s = small_model(name.substr(0, name.find('-')), dtype);
+  s.model.layers = name.ends_with("-deep") ? 8 : 4;
+  s.model.dropout = 0.2;
+  s.model.context = s.train.sequence = 8;
+  s.train.global_batch = 8;
+  s.train.micro_batch = 2;
+  s.train.steps = 20;
+  return s;
+}
+
+struct Pipeline {
+  std::string model, parallel;
+};
+
+std::string name_of(const Pipeline& l) {
+  return l.model + ": " + l.parallel;
+}
+
+void PrintTo(const Pipeline& l, std::ostream* out) {
+  *out << name_of(l);
+}
+
+const std::vector<Pipeline>& pipelines() {
+  static const std::vector<Pipeline> list = {
+      {"gpt", "pipe=2 schedule=gpipe"},
+      {"gpt", "pipe=2"},
+      {"gpt", "pipe=2 schedule=interleaved chunks=2"},
+      {"gpt", "pipe=2 schedule=zero_bubble"},
+      {"gpt", "pipe=4 schedule=gpipe"},
+      {"gpt", "pipe=4"},
+      {"gpt", "pipe=4 schedule=zero_bubble"},
+      {"gpt-deep", "pipe=4 schedule=interleaved chunks=2"},
+      {"llama", "pipe=2 schedule=gpipe"},
+      {"llama", "pipe=2"},
+      {"llama", "pipe=2 schedule=interleaved chunks=2"},
+      {"llama", "pipe=4 schedule=zero_bubble"},
+      {"gpt", "pipe=2 stages=1,3"},
+      {"gpt", "pipe=2 recompute=full"},
+      {"llama", "pipe=2 recompute=selective schedule=zero_bubble"},
+      {"llama", "pipe=4 recompute=full schedule=zero_bubble"},
+      {"gpt", "pipe=2 tensor=2 sequence_parallel recompute=full every=2 schedule=interleaved chunks=2"},
+      {"gpt", "pipe=2 data=2 zero=3 recompute=full"},
+      {"gpt", "pipe=2 schedule=interleaved chunks=2 stages=1,1,1,1"},
+      {"gpt", "pipe=2 data=2"},
+      {"gpt", "pipe=2 data=2 zero=1"},
+      {"gpt", "pipe=2 data=2 zero=2 schedule=zero_bubble"},
+      {"gpt", "pipe=2 data=2 zero=3"},
+      {"gpt", "pipe=2 data=2 zero=3 schedule=interleaved chunks=2"},
+      {"llama", "pipe=4 data=2 zero=1"},
+      {"gpt", "pipe=2 tensor=2"},
+      {"gpt", "pipe=2 tensor=2 sequence_parallel"},
+      {"llama", "pipe=2 tensor=2 sequence_parallel schedule=zero_bubble"},
+      {"gpt", "pipe=4 tensor=2 schedule=gpipe"},
+      {"gpt-deep", "pipe=4 tensor=2 sequence_parallel schedule=interleaved chunks=2"},
+      {"gpt", "pipe=2 context=2"},
+      {"gpt", "pipe=2 context=2 method=ring"},
+      {"llama", "pipe=2 context=2 method=ulysses schedule=zero_bubble"},
+      {"gpt", "pipe=2 data=2 tensor=2 zero=1 sequence_parallel"},
+      {"gpt", "pipe=2 data=2 tensor=2 zero=3"},
+      {"llama", "pipe=2 data=2 context=2 zero=2 method=ring"},
+      {"llama", "pipe=2 data=2 tensor=2 zero=3 sequence_parallel schedule=interleaved chunks=2"},
+  };
+  return list;
+}
+
+// What one rank makes of a model, made once.
+const Record& twin(const std::string& model, const std::string& dtype, int64_t steps) {
+  static std::map<std::string, Record> known;
+  Record& r = known[model + dtype];
+  if (r.losses.empty()) {
+    const config::Settings s = model_of(model, dtype);
+    train::LayoutRun run(s);
+    r = record(run, s, steps);
+  }
+  return r;
+}
+
+Record run_pipeline(const Pipeline& l, const std::string& dtype, int64_t steps) {
+  config::Settings s = model_of(l.model, dtype);
+  set_layout(s, l.parallel);
+  s.train.micro_batch /= s.parallel.data;
+  train::LayoutRun run(s);
+  return record(run, s, steps);
+}
+
+class Pipelines : public testing::TestWithParam<Pipeline> {};
+
+TEST_P(Pipelines, LossAndGradientsOfOneRankOver20StepsInFp64) {
+  EXPECT_EQ(difference(run_pipeline(GetParam(), "fp64", 20), twin(GetParam().model, "fp64", 20), 1e-9), "");
+}
+
+// Micro-batches add in ascending order, so that nothing but a reduction over other axes differs; the two accumulators
+// of a tied weight are such a reduction.
+TEST_P(Pipelines, OneStepInFp32) {
+  const bool alone = GetParam().model.starts_with("llama") && GetParam().parallel.find("data") == std::string::npos &&
+                     GetParam().parallel.find("tensor") == std::string::npos &&
+                     GetParam().parallel.find("context") == std::string::npos;
+  const Record found = run_pipeline(GetParam(), "fp32", 3);
+  const Record& one = twin(GetParam().model, "fp32", 3);
+  if (!alone) {
+    EXPECT_EQ(difference(found, one, 1e-5), "");
+    return;
+  }
+  EXPECT_EQ(found.losses, one.losses);
+  EXPECT_EQ(found.gradients, one.gradients);
+  EXPECT_EQ(found.weights, one.weights);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Pipelines, testing::ValuesIn(pipelines()), [](const auto& info) {
+  std::string name = name_of(info.param);
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return name;
+});
+
+}  // namespace
+}  // namespace kintsugi::tests
