@@ -53,15 +53,18 @@ std::vector<int64_t> pack_skyline(const Timeline& t) {
     return t.duration[static_cast<size_t>(a)] > t.duration[static_cast<size_t>(b)];
   });
   // Of the next few in the order, that which can stand lowest.
-  constexpr size_t kFew = 256;
+  constexpr size_t kMany = 2048, kFew = 64;
+  constexpr int64_t kLooks = 2'000'000;  // after which they are fewer
+  int64_t looks = 0;
   using Candidate = std::pair<int64_t, size_t>;  // height, or less than that, and place in the order
   std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> candidates;
   Skyline skyline(t.num_slots);
   std::vector<int64_t> offsets(t.item.size(), 0);
   for (size_t next = 0; next < order.size() || !candidates.empty();) {
-    while (next < order.size() && candidates.size() < kFew) candidates.emplace(0, next++);
+    while (next < order.size() && candidates.size() < (looks < kLooks ? kMany : kFew)) candidates.emplace(0, next++);
     const auto [height, place] = candidates.top();
     candidates.pop();
+    ++looks;
     const auto i = static_cast<size_t>(order[place]);
     int64_t offset = 0;
     for (const Interval& s : t.slots[i]) offset = std::max(offset, skyline.top(s));
