@@ -4,8 +4,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "kintsugi/checkpoint/same.h"
 #include "kintsugi/comm/communicator.h"
 #include "kintsugi/config/settings.h"
 
@@ -24,14 +26,11 @@ int64_t cores_of_all(int64_t usable, int64_t of_machine);
 
 // [parallel] transport: the worlds that live in this process, one for each thread, or one.
 std::vector<std::unique_ptr<comm::World>> make_worlds(const config::Settings& settings);
-// SharedError where other than as many ranks as the plan needs were started.
-void require_ranks(const comm::World& world, const config::Settings& settings);
+// SharedError "[where] ..." where other than as many ranks as the plan needs were started.
+void require_ranks(const comm::World& world, const config::Settings& settings, std::string_view where = "train");
 
-// Compares a text that must be the same on every rank (configuration, binary, program). SharedError where it is not,
-// naming the first rank that differs from rank 0, and the first of its lines that does.
+// checkpoint::require_same, whose error says "[train]".
 void require_same(comm::Communicator& all, const std::string& what, const std::string& mine);
-
-// The text of rank 0, on every rank.
-std::string text_of_leader(comm::Communicator& all, const std::string& mine);
+using checkpoint::text_of_leader;
 
 }  // namespace kintsugi::train
