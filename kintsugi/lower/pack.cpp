@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
-#include <tuple>
+#include <utility>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/lower/pack_conflicts.h"
@@ -72,7 +72,7 @@ class Packer {
     return sorted([&](int i) { return std::pair(t_.slots[static_cast<size_t>(i)][0].begin, -duration(i)); });
   }
   Order by_size() const {
-    return sorted([&](int i) { return std::pair(-bytes(i), -duration(i)); });
+    return sorted([&](int i) { return std::pair(-bytes(i), t_.item[static_cast<size_t>(i)]); });
   }
 
   // From the bottom up: of all items that are left, that which can stand lowest, and of those that which is first in
