@@ -107,6 +107,8 @@ class Graph {
   ValueId contract(ValueId a, ValueId b, std::string_view dims, tensor::DType dtype);
   ValueId rename(ValueId x, std::string_view from, std::string_view to);
 
+  void set_phase(size_t op, Phase to) { ops_[op].phase = to; }
+
   // The type of the gradient of x: as x, but fp32 at least where x is a weight that is read.
   tensor::Type gradient_type(ValueId x) const;
 

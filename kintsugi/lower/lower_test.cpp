@@ -127,6 +127,7 @@ TEST(Lower, APassAfterTheOther) {
             "  add = contract(x, w, b)\n"
             "  gelu = gelu(add)\n"
             "  +loss = sum(gelu)\n");
+  const program::Program& p = stages[0];
   const std::string all = program::print(p);
   EXPECT_EQ(all.substr(all.find("body backward.first")),
             "body backward.first\n"

@@ -104,7 +104,9 @@ void Partitioner::accumulate_gradient(const Op& op, const Place& place) {
   }
   const uint32_t how = staged.written.insert(place.member).second ? kReplace : kAdd;
   emit_.compute(asked(op), *op.row, {}, {from}, {storage_.member(staged.buffer, op.state)}, "accumulate", how);
-  if (--staged.left == 0) reduce_into(staged.buffer, b.gradient, accumulator, op);
+  if (--staged.left > 0) return;
+  if (apart_) emit_.enter("weight", emit_.chunk());  // the later of the two parts
+  reduce_into(staged.buffer, b.gradient, accumulator, op);
 }
 
 void Partitioner::reduce_into(BufferId from, const Layout& goal, BufferId to, const Op& op) {

@@ -37,6 +37,7 @@ void Partitioner::run(const Graph& g) {
   values_.clear();
   gathered_.clear();
   staged_.clear();
+  apart_ = std::any_of(g.ops().begin(), g.ops().end(), [](const Op& op) { return op.phase == graph::Phase::weight; });
   for (const graph::Value& v : g.values())
     values_.push_back({v.name, v.type, v.op < 0 ? nullptr : &g.op_at(static_cast<size_t>(v.op)), {}});
   for (const Op& op : g.ops()) {

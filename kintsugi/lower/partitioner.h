@@ -80,6 +80,7 @@ class Partitioner {
   std::vector<Value> values_;  // of the graph, and behind them sums of groups
   std::map<graph::StateId, Layout> arrivals_;
   std::set<Factor> used_;
+  bool apart_ = false;               // the backward pass is in two parts
   std::set<graph::StateId> joined_;  // accumulators of several stages, added up in the update
   std::map<std::tuple<graph::StateId, std::string, int>, BufferId> gathered_;  // by bucket, body, layer
   struct Staged {

@@ -172,7 +172,7 @@ TEST(Executor, InputsOutputsAndNumbers) {
   EXPECT_EQ(error_of([&] { m.executor.input("train", "z"); }), "[run] internal error: train has no input \"z\"");
   EXPECT_EQ(error_of([&] { m.executor.output("train", "x"); }), "[run] internal error: train has no output \"x\"");
   EXPECT_EQ(error_of([&] { m.executor.run("evaluate", numbers, [](int64_t) {}); }),
-            "[program] internal error: no list of calls \"evaluate\"");
+            "[run] internal error: no list of calls \"evaluate\"");
   h.p.bodies[0].instructions[0].kernel = "scales";
   EXPECT_EQ(error_of([&] { Machine bad(h.p); }),
             "[kernels] internal error: the reference set has no kernel \"scales\"");
