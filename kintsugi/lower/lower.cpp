@@ -1,11 +1,15 @@
 #include "kintsugi/lower/lower.h"
 
+#include <optional>
+
 #include "kintsugi/lower/fuse.h"
 #include "kintsugi/lower/memory.h"
+#include "kintsugi/lower/offload.h"
 #include "kintsugi/lower/overlap.h"
 #include "kintsugi/lower/partition.h"
 #include "kintsugi/lower/schedule.h"
 #include "kintsugi/lower/split.h"
+#include "kintsugi/lower/split_backward.h"
 #include "kintsugi/lower/workspace.h"
 #include "kintsugi/program/verify.h"
 #include "kintsugi/program/verify_ranks.h"
@@ -16,7 +20,10 @@ std::vector<program::Program> lower(const Source& source, const Target& target, 
   const plan::Plan& plan = target.plan;
   const plan::Schedule tasks = plan::make_schedule(plan.schedule, plan.stages(), plan.chunks, source.micro_batches);
   program::Program all;
-  partition(all, source, plan);
+  std::optional<graph::Graph> apart;
+  Source parts = source;
+  if (source.micro && tasks.split) parts.micro = &apart.emplace(split_backward(*source.micro));
+  partition(all, parts, plan);
   if (dump) dump("partition", all);
   std::vector<program::Program> stages = split_by_stage(all, plan.stages());
   const auto pass = [&](std::string_view name, auto&& function, auto&&... arguments) {
@@ -30,6 +37,7 @@ std::vector<program::Program> lower(const Source& source, const Target& target, 
   pass("workspace", [&](program::Program& p) { add_workspaces(p, target.kernels, target.threads); });
   pass("schedule", schedule, tasks);
   pass("overlap", overlap);
+  pass("offload", offload, target.offload);
   pass("memory", plan_memory);
   for (const program::Program& p : stages) program::verify(p);
   program::verify_ranks(stages);
