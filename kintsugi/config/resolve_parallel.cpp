@@ -42,8 +42,9 @@ void check_ranks(const Given& given) {
 void check_mesh_order(const Given& given) {
   std::vector<std::string> names = tensor::words(given.settings.parallel.mesh_order);
   std::ranges::sort(names);
-  if (names != std::vector<std::string>{"context", "data", "pipe", "tensor"})
-    throw base::UserError("config", "{}{} must name each of pipe, data, context and tensor once, outermost first",
+  if (std::ranges::count(names, "pipe") == 1) std::erase(names, "pipe");  // where it is left out, it is the outermost
+  if (names != std::vector<std::string>{"context", "data", "tensor"})
+    throw base::UserError("config", "{}{} must name each of data, context and tensor once, outermost first, and may name pipe",
                           place(given, {"parallel.mesh_order"}), given.say("parallel.mesh_order"));
 }
 
@@ -94,10 +95,26 @@ void derive_micro_batch(Given& given) {
   derive<int64_t>(given, "train.micro_batch", t.micro_batch, 0, micro_batch);
 }
 
+// The list of layers is numbers, and there are layers enough; lower/stages checks the list against the model.
+void check_stages(const Given& given) {
+  const Parallel& p = given.settings.parallel;
+  for (const std::string& word : tensor::words(p.stages))
+    if (word.find_first_not_of("0123456789") != std::string::npos || word.size() > 9)
+      throw base::UserError("config", "{}{}: \"{}\" is no number of layers; write how many layers each chunk has: \"5 7\"",
+                            place(given, {"parallel.stages"}), given.say("parallel.stages"), word);
+  const int64_t parts = p.pipe * p.chunks, layers = given.settings.model.layers;
+  if (p.pipe > 1 && parts > layers)
+    throw base::UserError("config", "{}{}{} makes {} parts of {}; at most pipe = {}",
+                          place(given, {"parallel.pipe", "parallel.chunks", "model.layers"}), given.say("parallel.pipe"),
+                          p.chunks > 1 ? " with " + given.say("parallel.chunks") : "", parts, given.say("model.layers"),
+                          std::max<int64_t>(1, layers / p.chunks));
+}
+
 void check_parallel(const Given& given) {
   const Parallel& p = given.settings.parallel;
   check_ranks(given);
   check_mesh_order(given);
+  check_stages(given);
   if (p.shard_group > 0 && p.data % p.shard_group != 0)
     throw base::UserError("config", "{}{} does not divide mesh axis \"data\" of size {}; nearest: {}",
                           place(given, {"parallel.shard_group", "parallel.data"}), given.say("parallel.shard_group"),
@@ -133,6 +150,10 @@ void warn_of_parallel(Resolved& given, int64_t cores) {
   if (p.zero > 0) warn_if_idle(given, "parallel.shard_context", p.context > 1, "parallel.context");
   warn_if_idle(given, "parallel.zero", shards_data || shards_context,
                p.data > 1 ? "parallel.shard_group" : "parallel.data");
+  for (const std::string_view name : {"parallel.schedule", "parallel.chunks", "parallel.stages"})
+    warn_if_idle(given, name, p.pipe > 1, "parallel.pipe");
+  warn_if_idle(given, "parallel.recompute_every", p.recompute != "none", "parallel.recompute");
+  warn_if_idle(given, "parallel.offload_folder", p.offload != "none", "parallel.offload");
   for (const std::string_view name :
        {"parallel.keep_gathered", "parallel.rules", "parallel.mesh_order", "parallel.wire"})
     warn_if_idle(given, name, p.ranks > 1, "parallel.ranks");

@@ -35,7 +35,7 @@ TEST(ParallelPage, ExamplesMakeTheirPlans) {
     EXPECT_EQ(print(plan), text.substr(plan_at, end - plan_at)) << example;
     at = end;
   }
-  EXPECT_EQ(examples, 8);
+  EXPECT_EQ(examples, 10);
 }
 
 TEST(ParallelPage, NamesEveryKey) {

@@ -20,8 +20,9 @@ bool zigzag(const Parallel& p) {
 
 Mesh mesh_of(const Parallel& p) {
   std::vector<mesh::Axis> axes;
+  if (p.pipe > 1 && p.mesh_order.find("pipe") == std::string::npos) axes.push_back({"pipe", p.pipe});
   for (const std::string& name : tensor::words(p.mesh_order)) {
-    if (name == "pipe") axes.push_back({name, p.pipe});
+    if (name == "pipe" && p.pipe > 1) axes.push_back({name, p.pipe});
     if (name == "data") axes.push_back({name, p.data});
     if (name == "tensor") axes.push_back({name, p.tensor});
     if (name == "context")
@@ -115,6 +116,11 @@ std::string print(const Plan& plan) {
   if (plan.repeat) text += ", repeated work allowed";
   if (plan.units) text += ", added in one tree";
   if (plan.wire != tensor::DType::f32) text += fmt::format(", gradients travel in {}", tensor::name_of(plan.wire));
+  if (plan.stages() > 1) {
+    text += fmt::format("\n  layer -> pipe, {}", plan.schedule);
+    if (plan.chunks > 1) text += fmt::format(" with {} chunks", plan.chunks);
+    if (!plan.layers.empty()) text += fmt::format(", of {} layers", fmt::join(plan.layers, " "));
+  }
   for (const Rule& r : plan.rules) text += "\n  " + to_string(r);
   return text + "\n";
 }
