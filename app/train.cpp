@@ -1,17 +1,12 @@
 #include <fmt/format.h>
 
-#include <chrono>
-#include <csignal>
-#include <thread>
-
-#include "app/command.h"
+#include "app/ranks.h"
 #include "app/run_options.h"
 #include "app/stop_signals.h"
 #include "app/terminal.h"
 #include "app/verbs.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/thread_team.h"
-#include "kintsugi/checkpoint/together.h"
 #include "kintsugi/kernels/cpu/peak.h"
 #include "kintsugi/train/trainer.h"
 #include "kintsugi/train/worlds.h"
@@ -41,40 +36,6 @@ class Terminal : public train::Observer {
  private:
   ProgressLine progress_;
 };
-
-// Ranks that are processes end together, and each says what it alone knows: what all of them know is for rank 0 to say,
-// and why another has ended, for that one.
-void end_all(std::span<const std::unique_ptr<comm::World>> worlds, const std::exception& error) {
-  if (worlds[0]->backend() != "mpi") return;
-  const int rank = worlds[0]->rank();
-  const std::string text = describe(error).text;
-  const auto* late = dynamic_cast<const comm::Timeout*>(&error);
-  const bool news = late && late->missing.empty() && text.find(" ended: ") != std::string::npos;
-  const bool shared = dynamic_cast<const checkpoint::SharedError*>(&error) != nullptr;
-  if (!news && (rank == 0 || !shared)) {
-    const bool named = rank == 0 || text.starts_with(fmt::format("[comm] rank {}: ", rank));
-    fmt::print(stderr, "error: {}{}\n", named ? "" : fmt::format("rank {}: ", rank), text);
-  }
-  worlds[0]->abort(error.what());
-}
-
-// Of processes that cannot talk yet rank 0 says what is wrong, and where nothing is wrong there, who finds it, a little
-// later. It ends by a signal: that is when every launcher ends the others, who may be waiting for this one.
-template <typename F>
-auto before_ranks_meet(F&& f) {
-  const auto launched = train::launched();
-  if (!launched || launched->ranks == 1) return f();
-  try {
-    return f();
-  } catch (const std::exception& e) {
-    if (launched->rank > 0) std::this_thread::sleep_for(std::chrono::seconds(2));
-    fmt::print(stderr, "error: {}{}\n", launched->rank == 0 ? "" : fmt::format("rank {}: ", launched->rank),
-               describe(e).text);
-    std::fflush(nullptr);
-    std::raise(SIGTERM);
-    throw;
-  }
-}
 
 void run(const RunOptions& options, bool resume) {
   train::TrainOptions train = {

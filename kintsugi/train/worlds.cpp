@@ -60,10 +60,10 @@ void require_ranks(const comm::World& world, const config::Settings& s, std::str
   const mesh::Mesh mesh = plan::plan_from(s.parallel).mesh;
   if (world.size() == mesh.ranks()) return;
   throw checkpoint::SharedError(where,
-                                "the plan needs {} ranks ({}), {} {} started; start {}, or change the sizes in "
+                                "the plan needs {} rank{} ({}), {} {} started; start {}, or change the sizes in "
                                 "[parallel]",
-                                mesh.ranks(), to_string(mesh), world.size(), world.size() == 1 ? "was" : "were",
-                                mesh.ranks());
+                                mesh.ranks(), mesh.ranks() == 1 ? "" : "s", to_string(mesh), world.size(),
+                                world.size() == 1 ? "was" : "were", mesh.ranks());
 }
 
 void require_same(comm::Communicator& all, const std::string& what, const std::string& mine) {

@@ -1,0 +1,37 @@
+#include "app/ranks.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <string>
+#include <thread>
+
+#include "kintsugi/checkpoint/together.h"
+
+namespace kintsugi::app {
+
+void end_all(std::span<const std::unique_ptr<comm::World>> worlds, const std::exception& error) {
+  if (worlds[0]->backend() != "mpi") return;
+  const int rank = worlds[0]->rank();
+  const std::string text = describe(error).text;
+  const auto* late = dynamic_cast<const comm::Timeout*>(&error);
+  const bool news = late && late->missing.empty() && text.find(" ended: ") != std::string::npos;
+  const bool shared = dynamic_cast<const checkpoint::SharedError*>(&error) != nullptr;
+  if (!news && (rank == 0 || !shared)) {
+    const bool named = rank == 0 || text.starts_with(fmt::format("[comm] rank {}: ", rank));
+    fmt::print(stderr, "error: {}{}\n", named ? "" : fmt::format("rank {}: ", rank), text);
+  }
+  worlds[0]->abort(error.what());
+}
+
+void end_before_ranks_meet(const train::Launched& launched, const std::exception& error) {
+  if (launched.rank > 0) std::this_thread::sleep_for(std::chrono::seconds(2));
+  fmt::print(stderr, "error: {}{}\n", launched.rank == 0 ? "" : fmt::format("rank {}: ", launched.rank),
+             describe(error).text);
+  std::fflush(nullptr);
+  std::raise(SIGTERM);
+}
+
+}  // namespace kintsugi::app
