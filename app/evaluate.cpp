@@ -3,10 +3,13 @@
 #include <cmath>
 #include <memory>
 
+#include "app/model_options.h"
 #include "app/terminal.h"
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
+#include "kintsugi/checkpoint/same.h"
+#include "kintsugi/checkpoint/together.h"
 #include "kintsugi/data/evaluation_sampler.h"
 #include "kintsugi/data/token_summary.h"
 #include "kintsugi/evaluate/checkpoint_model.h"
@@ -16,14 +19,19 @@ namespace kintsugi::app {
 namespace {
 
 struct Options {
-  std::string model, data;
+  std::shared_ptr<ModelOptions> model;
+  std::string data;
   int64_t sequence = 0, batch = 8;
-  int threads = 0;
 };
 
-void run(const Options& o) {
-  evaluate::CheckpointModel model(o.model, o.threads);
-  const config::Settings& s = model.config.settings;
+struct Source {
+  std::string path;
+  std::unique_ptr<data::EvaluationSampler> sampler;
+  int64_t samples = 0;
+};
+
+Source open_source(const Options& o, const evaluate::CheckpointModel& model) {
+  const config::Settings& s = model.settings();
   const int64_t sequence = o.sequence > 0 ? o.sequence : s.train.sequence;
   if (sequence > s.model.context)
     throw base::UserError("evaluate", "--sequence {} is longer than the model's {} positions", sequence,
@@ -31,27 +39,47 @@ void run(const Options& o) {
   const std::string path = o.data.empty() ? s.data.validation : o.data;
   if (path.empty()) throw base::UserError("evaluate", "the run has no validation data; name a token file with --data");
   const auto file = std::make_shared<const data::TokenFile>(path);
-  const data::TokenSummary summary = data::summarize(*file, model.team.size(), stderr);
-  const std::string tokenizer = model.reader.tokenizer();
+  const data::TokenSummary summary = data::summarize(*file, static_cast<int>(s.parallel.threads), stderr);
+  const std::string& tokenizer = model.tokenizer_json();
   if (!tokenizer.empty() && !summary.tokenizer.empty() && summary.tokenizer != data::tokenizer_fingerprint(tokenizer))
     throw base::UserError(
         "evaluate",
         "\"{}\" was made with another tokenizer than that of \"{}\"; prepare it with --tokenizer {}/tokenizer.json",
-        path, model.reader.folder().string(), model.reader.folder().string());
+        path, model.folder().string(), model.folder().string());
   data::require_vocabulary(*file, summary, s.model.vocab);
-  const data::EvaluationSampler source(
-      file, {.sequence = sequence, .reset_at_document = s.data.reset_at_document, .vocab_size = s.model.vocab});
-  const auto samples = static_cast<int64_t>(source.num_samples());
-  const int64_t batch = std::min(o.batch, samples);
-  const auto executor = model.load(models::build_evaluation(s, batch, sequence));
+  Source source = {.path = path, .sampler = nullptr, .samples = 0};
+  source.sampler = std::make_unique<data::EvaluationSampler>(
+      file, data::EvaluationOptions{
+                .sequence = sequence, .reset_at_document = s.data.reset_at_document, .vocab_size = s.model.vocab});
+  source.samples = static_cast<int64_t>(source.sampler->num_samples());
+  return source;
+}
+
+void run_rank(const Options& o, const config::Parallel& layout, comm::World& world) {
+  evaluate::CheckpointModel model(o.model->model, layout, world);
+  Source source;
+  evaluate::Rows rows;
+  models::Graphs graphs;
+  checkpoint::together(model.all(), [&] {
+    source = open_source(o, model);
+    rows = {.samples = source.samples, .batch = evaluate::even_batch(o.batch, source.samples, layout.data)};
+    graphs = models::build_evaluation(model.settings(), rows.batch, source.sampler->sequence());
+  });
+  checkpoint::require_same(model.all(), "evaluate", "data file",
+                           fmt::format("{}, {} samples", source.path, source.samples));
+  const auto executor = model.load(graphs);
+  if (!model.leads()) {
+    evaluate::mean_loss(*executor, *source.sampler, rows, {});
+    return;
+  }
+  warn_of_repeated(model.repeated(), "a batch");
   ProgressLine progress;
-  const run::LossSum loss = evaluate::mean_loss(*executor, source, samples, [&](int64_t done) {
-    progress.update(fmt::format("{} of {} samples", done, samples));
+  const run::LossSum loss = evaluate::mean_loss(*executor, *source.sampler, rows, [&](int64_t done) {
+    progress.update(fmt::format("{} of {} samples", done, source.samples));
   });
   progress.finish();
-  fmt::print("checkpoint {}\ndata       {}, {} tokens\nloss       {:.6f}\nperplexity {:.4f}\n",
-             model.reader.folder().string(), path, base::group_digits(static_cast<int64_t>(loss.count)), loss.mean(),
-             std::exp(loss.mean()));
+  fmt::print("checkpoint {}\ndata       {}, {} tokens\nloss       {:.6f}\nperplexity {:.4f}\n", model.folder().string(),
+             source.path, base::group_digits(static_cast<int64_t>(loss.count)), loss.mean(), std::exp(loss.mean()));
 }
 
 }  // namespace
@@ -59,13 +87,17 @@ void run(const Options& o) {
 void add_evaluate(CLI::App& kintsugi) {
   CLI::App* verb = kintsugi.add_subcommand("evaluate", "The loss and perplexity of a checkpoint over a token file");
   const auto o = std::make_shared<Options>();
-  verb->add_option("model", o->model, "A checkpoint's folder, or a run's (its newest checkpoint)")->required();
+  o->model = add_model_options(*verb);
   verb->add_option("--data", o->data, "A token file; the run's validation split if not given");
   verb->add_option("--sequence", o->sequence, "Tokens per sample; that of training if not given")
       ->check(CLI::PositiveNumber);
-  verb->add_option("--batch", o->batch, "Samples at a time")->check(CLI::PositiveNumber)->capture_default_str();
-  verb->add_option("--threads", o->threads, "Threads; all cores if not given")->check(CLI::PositiveNumber);
-  verb->callback([o] { run(*o); });
+  verb->add_option("--batch", o->batch, "Samples at a time, of all ranks together")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  verb->callback([o] {
+    on_ranks("evaluate", *o->model,
+             [&](const config::Parallel& layout, comm::World& world) { run_rank(*o, layout, world); });
+  });
 }
 
 }  // namespace kintsugi::app

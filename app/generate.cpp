@@ -3,12 +3,16 @@
 #include <cstdio>
 #include <memory>
 
+#include "app/model_options.h"
 #include "app/stop_signals.h"
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
+#include "kintsugi/checkpoint/same.h"
+#include "kintsugi/checkpoint/together.h"
 #include "kintsugi/evaluate/checkpoint_model.h"
 #include "kintsugi/evaluate/generator.h"
+#include "kintsugi/evaluate/layout.h"
 #include "kintsugi/evaluate/stop_text.h"
 #include "kintsugi/text/stream_decoder.h"
 
@@ -16,11 +20,11 @@ namespace kintsugi::app {
 namespace {
 
 struct Options {
-  std::string model, prompt, prompt_file;
+  std::shared_ptr<ModelOptions> model;
+  std::string prompt, prompt_file;
   std::vector<std::string> stops;
   int64_t length = 200;
   evaluate::SampleOptions sample;
-  int threads = 0;
 };
 
 void put(const std::string& text) {
@@ -28,34 +32,67 @@ void put(const std::string& text) {
   std::fflush(stdout);
 }
 
-void run(const Options& o) {
-  evaluate::CheckpointModel model(o.model, o.threads);
-  if (!model.tokenizer)
-    throw base::UserError("generate", "\"{}\" has no tokenizer.json: it was trained on token files without one",
-                          model.reader.folder().string());
-  const std::string prompt = o.prompt_file.empty() ? o.prompt : base::read_file(o.prompt_file);
-  std::vector<int32_t> ids = model.tokenizer->encode(prompt);
-  const auto end = model.tokenizer->end_of_text();
-  // Without a prompt the model begins as it began every document, or every line where there are no documents.
-  if (ids.empty()) ids = end ? std::vector<int32_t>{*end} : model.tokenizer->encode("\n");
+// What all ranks must have been told alike.
+std::string text_of(const Options& o, const std::string& prompt) {
+  return fmt::format("--length {}\n--temperature {}\n--top-k {}\n--seed {}\n--prompt {}", o.length,
+                     o.sample.temperature, o.sample.top_k, o.sample.seed, prompt);
+}
 
-  const int64_t cache = model.config.settings.model.context;
-  const int64_t bucket = evaluate::prompt_bucket(static_cast<int64_t>(ids.size()), cache);
-  const auto executor = model.load(models::build_generation(model.config.settings, 1, bucket, cache));
-  evaluate::Generator generator(*executor);
-  text::StreamDecoder decoder(*model.tokenizer);
+struct Prompt {
+  std::string text;
+  std::vector<int32_t> ids;
+};
+
+Prompt read_prompt(const Options& o, const evaluate::CheckpointModel& model) {
+  if (!model.tokenizer())
+    throw base::UserError("generate", "\"{}\" has no tokenizer.json: it was trained on token files without one",
+                          model.folder().string());
+  Prompt prompt = {.text = o.prompt_file.empty() ? o.prompt : base::read_file(o.prompt_file), .ids = {}};
+  prompt.ids = model.tokenizer()->encode(prompt.text);
+  // Without a prompt the model begins as it began every document, or every line where there are no documents.
+  const auto end = model.tokenizer()->end_of_text();
+  if (prompt.ids.empty()) prompt.ids = end ? std::vector<int32_t>{*end} : model.tokenizer()->encode("\n");
+  return prompt;
+}
+
+void run_rank(const Options& o, const config::Parallel& layout, comm::World& world) {
+  evaluate::CheckpointModel model(o.model->model, layout, world);
+  Prompt prompt;
+  models::Graphs graphs;
+  checkpoint::together(model.all(), [&] {
+    evaluate::require_whole_samples(plan::plan_from(layout), layout);
+    prompt = read_prompt(o, model);
+    const int64_t cache = model.settings().model.context;
+    const int64_t bucket = evaluate::prompt_bucket(static_cast<int64_t>(prompt.ids.size()), cache);
+    graphs = models::build_generation(model.settings(), 1, bucket, cache);
+  });
+  checkpoint::require_same(model.all(), "generate", "command line", text_of(o, prompt.text));
+  const auto executor = model.load(graphs);
+  evaluate::Generator generator(*executor, &model.all());
+  const auto end = model.tokenizer()->end_of_text();
+  text::StreamDecoder decoder(*model.tokenizer());
   evaluate::StopText stop(o.stops);
-  const StopSignals signals;
-  put(prompt);
+  // The first rank writes, and says where the text ends; a signal to any rank ends it too.
+  const bool leads = model.leads();
+  if (leads) warn_of_repeated(model.repeated(), "one text");
+  if (leads) put(prompt.text);
   int64_t made = 0;
   if (o.length > 0)
-    generator.generate(ids, o.sample, [&](int32_t id) {
+    generator.generate(prompt.ids, o.sample, [&](int32_t id) {
+      if (StopSignals::count != 0 || !leads) return StopSignals::count == 0;
       if (end && id == *end) return false;
       put(stop.push(decoder.add(id)));
-      return ++made < o.length && !stop.found() && StopSignals::count == 0;
+      return ++made < o.length && !stop.found();
     });
+  if (!leads) return;
   put(stop.push(decoder.flush()));
   put(stop.finish() + "\n");
+}
+
+void run(const Options& o) {
+  const StopSignals signals;
+  on_ranks("generate", *o.model,
+           [&](const config::Parallel& layout, comm::World& world) { run_rank(o, layout, world); });
 }
 
 }  // namespace
@@ -63,7 +100,7 @@ void run(const Options& o) {
 void add_generate(CLI::App& kintsugi) {
   CLI::App* verb = kintsugi.add_subcommand("generate", "Text from a checkpoint, as it comes");
   const auto o = std::make_shared<Options>();
-  verb->add_option("model", o->model, "A checkpoint's folder, or a run's (its newest checkpoint)")->required();
+  o->model = add_model_options(*verb);
   CLI::Option* prompt = verb->add_option("--prompt", o->prompt, "The text to go on from");
   verb->add_option("--prompt-file", o->prompt_file, "The same from a file")->excludes(prompt);
   verb->add_option("--length", o->length, "Tokens at most")->check(CLI::NonNegativeNumber)->capture_default_str();
@@ -75,7 +112,6 @@ void add_generate(CLI::App& kintsugi) {
       ->capture_default_str();
   verb->add_option("--seed", o->sample.seed, "Another seed, another text")->capture_default_str();
   verb->add_option("--stop", o->stops, "End before this text (may be given several times)");
-  verb->add_option("--threads", o->threads, "Threads; all cores if not given")->check(CLI::PositiveNumber);
   verb->callback([o] { run(*o); });
 }
 

@@ -1,34 +1,59 @@
-// A model as a checkpoint holds it: its configuration, tokenizer and weights.
+// A model as a checkpoint holds it, on the ranks that share it: its configuration, tokenizer and weights.
 #pragma once
 
 #include <filesystem>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "kintsugi/base/thread_team.h"
 #include "kintsugi/checkpoint/reader.h"
-#include "kintsugi/config/origin.h"
+#include "kintsugi/comm/communicator.h"
+#include "kintsugi/config/settings.h"
 #include "kintsugi/kernels/kernel_set.h"
 #include "kintsugi/models/step.h"
+#include "kintsugi/plan/plan.h"
 #include "kintsugi/run/executor.h"
 #include "kintsugi/text/tokenizer.h"
 
 namespace kintsugi::evaluate {
 
-struct CheckpointModel {
-  // `path` is a checkpoint's folder or a run's, whose newest checkpoint is taken. threads 0: as many as cores.
-  CheckpointModel(const std::filesystem::path& path, int threads);
+// One rank of those that `layout` says; all of `world` make theirs and call its functions together. An error is that of
+// all of them.
+class CheckpointModel {
+ public:
+  // `path` is a checkpoint's folder or a run's, whose newest whole checkpoint is taken.
+  CheckpointModel(const std::filesystem::path& path, const config::Parallel& layout, comm::World& world);
 
-  // An executor for graphs over the checkpoint's weights, with the weights loaded.
+  // An executor of this rank's stage for graphs over the checkpoint's weights, with its part of the weights loaded.
+  // UserError where the plan does not fit the model.
   std::unique_ptr<run::Executor> load(const models::Graphs& graphs);
 
-  checkpoint::CheckpointReader reader;
-  config::Resolved config;
-  std::unique_ptr<text::Tokenizer> tokenizer;  // null: the checkpoint has none
-  std::unique_ptr<kernels::KernelSet> kernels;
-  base::ThreadTeam team;
+  comm::Communicator& all() { return *all_; }
+  bool leads() const { return all_->rank() == 0; }
+  const std::filesystem::path& folder() const { return reader_->folder(); }
+  const config::Settings& settings() const { return settings_; }  // the checkpoint's, with [parallel] of the layout
+  const text::Tokenizer* tokenizer() const { return tokenizer_.get(); }  // null: the checkpoint has none
+  const std::string& tokenizer_json() const { return tokenizer_json_; }
+  // Axes whose ranks repeat the work of each other in what was loaded last.
+  const std::vector<std::string>& repeated() const { return repeated_; }
+
+ private:
+  comm::World& world_;
+  std::unique_ptr<comm::Communicator> all_;
+  std::unique_ptr<checkpoint::CheckpointReader> reader_;
+  config::Settings settings_;
+  std::string tokenizer_json_;
+  std::unique_ptr<text::Tokenizer> tokenizer_;
+  std::unique_ptr<kernels::KernelSet> kernels_;
+  base::ThreadTeam team_;
+  std::vector<std::string> repeated_;
 };
 
-// The program of graphs for evaluation or generation on one rank.
+// The programs of graphs for evaluation or generation, one for each stage.
+std::vector<program::Program> build_programs(const models::Graphs& graphs, const plan::Plan& plan,
+                                             const kernels::KernelSet& kernels, int threads);
+// The program of one rank.
 program::Program build_program(const models::Graphs& graphs, const kernels::KernelSet& kernels, int threads);
 
 }  // namespace kintsugi::evaluate

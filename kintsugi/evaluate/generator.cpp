@@ -40,62 +40,108 @@ int64_t prompt_bucket(int64_t prompt, int64_t cache) {
   return std::min(bucket, cache);
 }
 
-Generator::Generator(run::Executor& executor)
-    : executor_(executor), prompt_(executor.input("prefill", "tokens")), token_(executor.input("decode", "tokens")) {
+namespace {
+
+// What a rank knows of the program: the others may be of stages that know other things.
+struct Known {
+  int64_t capacity = 0;  // of the caches
+  int64_t prompt = 0;    // of the list "prefill"
+  int64_t has_logits = 0;
+};
+
+Known known_here(const run::Executor& executor) {
+  Known k = {.has_logits = executor.has_output("decode", "logits")};
   for (const program::StateInfo& s : executor.program().states)
-    if (s.kind == "cache") capacity_ = s.whole.shape.size("key_seq");
-  base::require(capacity_ >= prompt_.size("seq"), "generate", "caches of {} for prompts of {}", capacity_,
-                prompt_.size("seq"));
+    if (s.kind == "cache") k.capacity = s.whole.shape.size("key_seq");
+  for (const program::Buffer& b : executor.program().buffers)
+    if (b.input == "tokens") k.prompt = std::max(k.prompt, b.whole.size("seq"));
+  return k;
 }
 
-std::span<const float> Generator::logits(std::string_view list) {
+}  // namespace
+
+Generator::Generator(run::Executor& executor, comm::Communicator* all) : executor_(executor), all_(all) {
+  std::vector<Known> every = {known_here(executor)};
+  if (all_) {
+    const Known mine = every[0];
+    every.resize(static_cast<size_t>(all_->size()));
+    all_->wait(all_->all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(every))));
+  }
+  int64_t prompt = 0;
+  for (const Known& k : every) {
+    capacity_ = std::max(capacity_, k.capacity);
+    prompt = std::max(prompt, k.prompt);
+  }
+  while (speaker_ < static_cast<int>(every.size()) && !every[static_cast<size_t>(speaker_)].has_logits) ++speaker_;
+  base::require(speaker_ < static_cast<int>(every.size()), "generate", "no rank has the logits");
+  base::require(capacity_ >= prompt, "generate", "caches of {} for prompts of {}", capacity_, prompt);
+  prompt_.resize(static_cast<size_t>(prompt));
+}
+
+void Generator::run(std::string_view list, kernels::Numbers numbers, std::span<const int32_t> tokens) {
+  executor_.run(list, numbers, [&](int64_t) {
+    executor_.set_input(list, "tokens", {tokens, 0, static_cast<int64_t>(tokens.size())}, 0);
+  });
+  if (!executor_.has_output(list, "logits")) return;
   const tensor::View out = executor_.output(list, "logits");
   logits_.resize(static_cast<size_t>(out.elements()));
   tensor::dispatch(out.dtype(), [&]<typename T>(T) {
     const std::span<T> x = out.as<T>();
     for (size_t i = 0; i < x.size(); ++i) logits_[i] = static_cast<float>(x[i]);
   });
-  return logits_;
 }
 
 std::span<const float> Generator::read(std::span<const int32_t> text) {
   const auto total = static_cast<int64_t>(text.size());
   base::require(total > 0 && total <= capacity_, "generate", "{} tokens for caches of {}", total, capacity_);
-  const int64_t chunk = prompt_.size("seq");
-  const std::span<int32_t> tokens = prompt_.as<int32_t>();
+  const auto chunk = static_cast<int64_t>(prompt_.size());
   for (int64_t done = 0; done < total;) {
     // What lies behind the text is padding: it writes keys that the next tokens replace before they are seen. A chunk
     // that would pass the caches' end begins earlier, and reads a few tokens twice.
     const int64_t begin = std::min(done, capacity_ - chunk), count = std::min(chunk, total - begin);
-    std::fill(tokens.begin(), tokens.end(), 0);
-    std::copy_n(text.begin() + begin, count, tokens.begin());
-    kernels::Numbers numbers = {.position = begin, .last = count - 1};
-    executor_.run("prefill", numbers, [](int64_t) {});
+    std::fill(prompt_.begin(), prompt_.end(), 0);
+    std::copy_n(text.begin() + begin, count, prompt_.begin());
+    run("prefill", {.position = begin, .last = count - 1}, prompt_);
     done = begin + count;
   }
   position_ = total;
-  return logits("prefill");
+  return logits_;
 }
 
 std::span<const float> Generator::feed(int32_t token) {
   base::require(position_ < capacity_, "generate", "the caches are full");
-  token_.as<int32_t>()[0] = token;
-  kernels::Numbers numbers = {.position = position_, .last = 0};
-  executor_.run("decode", numbers, [](int64_t) {});
+  run("decode", {.position = position_, .last = 0}, {&token, 1});
   ++position_;
-  return logits("decode");
+  return logits_;
+}
+
+// The next id, on every rank.
+int32_t Generator::choose(const SampleOptions& options, uint64_t number) {
+  int32_t id = 0;
+  if (!all_ || all_->rank() == speaker_) id = sample(logits_, options, number);
+  if (all_) all_->wait(all_->broadcast(std::as_writable_bytes(std::span(&id, 1)), speaker_));
+  return id;
+}
+
+bool Generator::goes_on(bool here) {
+  const int32_t mine = here ? 1 : 0;
+  int32_t every = mine;
+  if (all_)
+    all_->wait(all_->all_reduce(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(&every, 1)),
+                                tensor::DType::i32, comm::Reduction::min));
+  return every != 0;
 }
 
 void Generator::generate(std::span<const int32_t> prompt, const SampleOptions& options,
                          const std::function<bool(int32_t)>& next) {
   std::vector<int32_t> text(prompt.begin(), prompt.end());
   const auto tail = [&](int64_t count) { return std::span(text).last(static_cast<size_t>(count)); };
-  std::span<const float> scores = read(tail(std::min(capacity_, static_cast<int64_t>(text.size()))));
+  read(tail(std::min(capacity_, static_cast<int64_t>(text.size()))));
   for (uint64_t number = 0;; ++number) {
-    const int32_t id = sample(scores, options, number);
+    const int32_t id = choose(options, number);
     text.push_back(id);
-    if (!next(id)) return;
-    scores = position_ < capacity_ ? feed(id) : read(tail(std::max<int64_t>(1, capacity_ / 2)));
+    if (!goes_on(next(id))) return;
+    position_ < capacity_ ? feed(id) : read(tail(std::max<int64_t>(1, capacity_ / 2)));
   }
 }
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "kintsugi/config/settings.h"
+#include "kintsugi/comm/communicator.h"
 #include "kintsugi/run/executor.h"
 
 namespace kintsugi::evaluate {
@@ -22,34 +22,41 @@ struct SampleOptions {
 // function of (logits, options, number): `number` counts the tokens drawn so far.
 int32_t sample(std::span<const float> logits, const SampleOptions& options, uint64_t number);
 
-// Runs the lists "prefill" and "decode" of a program of one sample (models::build_generation).
+// Runs the lists "prefill" and "decode" of a program of one sample (models::build_generation), on one rank or on
+// several that make and call theirs together. The logits are on the ranks of one stage, the head's; the first of these
+// says which token comes next, and all ranks feed it.
 class Generator {
  public:
-  // The executor has the weights, and outlives the generator. caches: positions that fit.
-  explicit Generator(run::Executor& executor);
+  // The executor has the weights, and outlives the generator, as does `all`: all ranks of the program; null: one rank.
+  explicit Generator(run::Executor& executor, comm::Communicator* all = nullptr);
 
-  // Feeds the prompt (not empty), then calls `next` with each new id until it returns false. Where the caches are full,
-  // the last half of the text is read again, as if it were the prompt.
+  // Feeds the prompt (not empty, the same on all ranks), then calls `next` with each new id on every rank, until it
+  // returns false on any. Where the caches are full, the last half of the text is read again, as if it were the prompt.
   void generate(std::span<const int32_t> prompt, const SampleOptions& options,
                 const std::function<bool(int32_t)>& next);
 
-  // The logits that follow `text`, which fits into the caches, by prefill alone.
+  // The logits that follow `text`, which fits into the caches, by prefill alone. Empty on ranks without the head.
   std::span<const float> read(std::span<const int32_t> text);
   // The logits that follow one more token.
   std::span<const float> feed(int32_t token);
+  // What read or feed returned last: while `next` is called, the logits that its id was chosen from.
+  std::span<const float> logits() const { return logits_; }
 
-  int64_t capacity() const { return capacity_; }
+  int64_t capacity() const { return capacity_; }  // positions that fit into the caches
   int64_t position() const { return position_; }
 
  private:
-  std::span<const float> logits(std::string_view list);
+  void run(std::string_view list, kernels::Numbers numbers, std::span<const int32_t> tokens);
+  int32_t choose(const SampleOptions& options, uint64_t number);
+  bool goes_on(bool here);
 
   run::Executor& executor_;
-  tensor::View prompt_;  // int32 [batch:1 seq]
-  tensor::View token_;   // int32 [batch:1 seq:1]
+  comm::Communicator* all_;
+  int speaker_ = 0;  // the first rank that has the logits
   int64_t capacity_ = 0;
-  int64_t position_ = 0;  // tokens in the caches
-  std::vector<float> logits_;
+  int64_t position_ = 0;         // tokens in the caches
+  std::vector<int32_t> prompt_;  // [seq], of the list "prefill"
+  std::vector<float> logits_;    // [vocab]
 };
 
 // A length for the prefill program: the power of two from 16 to 512 that holds the prompt, at most `cache`.

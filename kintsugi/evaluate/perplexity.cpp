@@ -1,18 +1,28 @@
 #include "kintsugi/evaluate/perplexity.h"
 
+#include <algorithm>
+#include <vector>
+
 namespace kintsugi::evaluate {
 
-run::LossSum mean_loss(run::Executor& executor, const data::SampleSource& source, int64_t samples,
+int64_t even_batch(int64_t batch, int64_t samples, int64_t data) {
+  return (std::min(batch, samples) + data - 1) / data * data;
+}
+
+run::LossSum mean_loss(run::Executor& executor, const data::SampleSource& source, const Rows& rows,
                        const std::function<void(int64_t)>& progress) {
-  const tensor::View tokens = executor.input("evaluate", "tokens"), labels = executor.input("evaluate", "labels");
-  const bool has_starts = executor.has_input("evaluate", "starts");
-  const data::BatchView batch = {
-      tokens.as<int32_t>(), labels.as<int32_t>(),
-      has_starts ? executor.input("evaluate", "starts").as<int32_t>() : std::span<int32_t>()};
-  const int64_t rows = tokens.size("batch");
-  return run::run_evaluation(executor, (samples + rows - 1) / rows, [&](int64_t i) {
-    if (progress) progress(i * rows);
-    source.fill(static_cast<uint64_t>(i * rows), batch);
+  const run::Executor::RowRange mine = executor.input_rows("evaluate");  // none where a stage has no inputs
+  const int64_t sequence = source.sequence();
+  const auto size = static_cast<size_t>((mine.last - mine.first) * sequence);
+  std::vector<int32_t> tokens(size), labels(size), starts;
+  if (executor.has_input("evaluate", "starts")) starts.resize(size);
+  return run::run_evaluation(executor, (rows.samples + rows.batch - 1) / rows.batch, [&](int64_t i) {
+    if (progress) progress(i * rows.batch);
+    if (size == 0) return;
+    source.fill(static_cast<uint64_t>(i * rows.batch + mine.first), {tokens, labels, starts});
+    executor.set_input("evaluate", "tokens", {tokens, mine.first, sequence}, -1);
+    executor.set_input("evaluate", "labels", {labels, mine.first, sequence}, data::kIgnored);
+    if (!starts.empty()) executor.set_input("evaluate", "starts", {starts, mine.first, sequence}, 0);
   });
 }
 

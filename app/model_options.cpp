@@ -1,0 +1,68 @@
+#include "app/model_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "app/ranks.h"
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/processor.h"
+#include "kintsugi/comm/run_ranks.h"
+#include "kintsugi/evaluate/layout.h"
+
+namespace kintsugi::app {
+
+std::shared_ptr<ModelOptions> add_model_options(CLI::App& verb) {
+  auto options = std::make_shared<ModelOptions>();
+  verb.add_option("model", options->model, "A checkpoint's folder, or a run's (its newest checkpoint)");
+  const auto first = [options](const char* key, int64_t n) {
+    options->sets.insert(options->sets.begin(), fmt::format("parallel.{}={}", key, n));
+  };
+  verb.add_option_function<int64_t>(
+      "--ranks", [first](int64_t n) { first("ranks", n); }, "As many ranks: [parallel] ranks");
+  verb.add_option("--set", options->sets,
+                  "Keys of [parallel]: how ranks share the model, as --set parallel.tensor=2 parallel.pipe=2")
+      ->type_name("parallel.KEY=VALUE");
+  verb.add_option_function<int64_t>(
+          "--threads", [first](int64_t n) { first("threads", n); },
+          "Threads of each rank; all cores, over the ranks, if not given")
+      ->check(CLI::PositiveNumber);
+  // `--set a.b=c runs/first`: --set takes all that follows, and the folder is what has no "=".
+  verb.parse_complete_callback([options, &verb] {
+    const auto folder =
+        std::ranges::find_if(options->sets, [](const auto& set) { return set.find('=') == std::string::npos; });
+    if (options->model.empty() && folder != options->sets.end()) {
+      options->model = *folder;
+      options->sets.erase(folder);
+    }
+    if (options->model.empty()) throw CLI::RequiredError("model");
+  });
+  return options;
+}
+
+void on_ranks(const std::string& verb, const ModelOptions& options, const OnRank& f) {
+  const int64_t cores = train::cores_of_all(base::usable_cores(), std::thread::hardware_concurrency());
+  const config::Resolved layout = before_ranks_meet([&] { return evaluate::read_layout(verb, options.sets, cores); });
+  const auto launched = train::launched();
+  if (!launched || launched->rank == 0)
+    for (const std::string& warning : layout.warnings) fmt::print(stderr, "warning: {}\n", warning);
+  config::Settings settings = layout.settings;
+  settings.train.folder.clear();  // ranks of MPI leave no word there
+  const auto worlds = before_ranks_meet([&] { return train::make_worlds(settings); });
+  try {
+    train::require_ranks(*worlds[0], settings, verb);
+    comm::run_ranks(worlds, [&](comm::World& world) { f(settings.parallel, world); });
+  } catch (const std::exception& e) {
+    end_all(worlds, e);
+    throw;
+  }
+}
+
+void warn_of_repeated(const std::vector<std::string>& axes, const std::string& what) {
+  for (const std::string& axis : axes)
+    fmt::print(stderr, "warning: mesh axis \"{}\" splits nothing of {}: its ranks repeat the work of one\n", axis,
+               what);
+}
+
+}  // namespace kintsugi::app

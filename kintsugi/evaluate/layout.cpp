@@ -1,0 +1,64 @@
+#include "kintsugi/evaluate/layout.h"
+
+#include <algorithm>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/config/keys.h"
+#include "kintsugi/config/read.h"
+#include "kintsugi/config/resolve_parallel.h"
+
+namespace kintsugi::evaluate {
+
+config::Resolved read_layout(std::string_view verb, std::span<const std::string> sets, int64_t cores) {
+  for (const std::string& set : sets) {
+    const std::string section = set.substr(0, set.find_first_of(".="));
+    const auto& known = config::sections();
+    if (section == "parallel" || std::find(known.begin(), known.end(), section) == known.end()) continue;
+    throw base::UserError(verb, "--set {}: only keys of [parallel] are set here; [{}] is that of the checkpoint",
+                          base::one_line(set, 80), section);
+  }
+  config::Resolved layout{config::read_text("", "run.toml", sets), {}};
+  config::derive_parallel(layout, cores);
+  config::check_parallel(layout);
+  config::warn_of_parallel(layout, cores);
+  return layout;
+}
+
+config::Settings on_ranks_of(config::Settings saved, const config::Parallel& layout) {
+  saved.parallel = layout;
+  return saved;
+}
+
+void require_whole_samples(const plan::Plan& plan, const config::Parallel& parallel) {
+  const auto cuts = [](const plan::Rule& r) { return r.dim == "seq" || r.dim == "key_seq"; };
+  const auto rule = std::find_if(plan.rules.begin(), plan.rules.end(), cuts);
+  if (rule == plan.rules.end()) return;
+  const auto own = std::find(parallel.rules.begin(), parallel.rules.end(), to_string(*rule));
+  const std::string what = own != parallel.rules.end() ? fmt::format("rule \"{}\"", to_string(*rule))
+                           : parallel.context > 1      ? fmt::format("parallel.context = {}", parallel.context)
+                                                       : "parallel.sequence_parallel";
+  throw base::UserError("generate",
+                        "{} splits the tokens of a text, of which generation makes one at a time; leave it out, and "
+                        "split weights and caches by parallel.tensor or parallel.pipe",
+                        what);
+}
+
+std::vector<std::string> repeated_axes(std::span<const program::Program> stages) {
+  std::vector<std::string> names;
+  const mesh::Mesh& mesh = stages[0].mesh;
+  for (const mesh::Axis& axis : mesh.axes()) {
+    if (axis.name == "pipe") continue;
+    const auto splits = [&](mesh::Factor f) {
+      return std::any_of(stages.begin(), stages.end(), [&](const program::Program& p) {
+        return std::any_of(p.buffers.begin(), p.buffers.end(),
+                           [&](const program::Buffer& b) { return b.layout.is_split(f); });
+      });
+    };
+    const std::vector<mesh::Factor> factors = mesh.expand(std::vector<std::string>{axis.name});
+    if (!std::all_of(factors.begin(), factors.end(), splits)) names.push_back(axis.name);
+  }
+  return names;
+}
+
+}  // namespace kintsugi::evaluate
