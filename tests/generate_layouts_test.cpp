@@ -1,0 +1,247 @@
+// Generation on several ranks: the greedy text of one rank in every layout, on every rank.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "kintsugi/evaluate/generator.h"
+#include "kintsugi/evaluate/layout.h"
+#include "tests/greedy.h"
+#include "tests/layout_checkpoint.h"
+
+namespace kintsugi::tests {
+namespace {
+
+constexpr size_t kLength = 40;  // more than twice the 16 positions of the caches
+constexpr evaluate::SampleOptions kGreedy = {.temperature = 0.0};
+
+// Shorter than the prefill program of 6, of several of its chunks, and longer than the caches.
+std::vector<int32_t> prompt_of(size_t length) {
+  std::vector<int32_t> ids;
+  for (uint64_t i = 0; i < length; ++i)
+    ids.push_back(static_cast<int32_t>(kernels::random_word(kernels::random_key(5, "prompt"), length, i) % 65));
+  return ids;
+}
+
+class GenerateLayouts : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { folder_ = std::make_unique<TemporaryFolder>(); }
+  static void TearDownTestSuite() {
+    folder_.reset();
+    checkpoints_.clear();
+    texts_.clear();
+  }
+
+  static const fs::path& checkpoint(const std::string& model) {
+    fs::path& path = checkpoints_[model];
+    if (path.empty()) path = save_checkpoint(model, folder_->path());
+    return path;
+  }
+
+  // What each rank is told, and the leads where a rank has the logits.
+  static std::vector<Greedy> texts(const std::string& model, const std::string& layout, size_t prompt,
+                                   const evaluate::SampleOptions& options = kGreedy) {
+    std::vector<Greedy> all(16);
+    int ranks = 0;
+    on_layout(checkpoint(model), layout, [&](evaluate::CheckpointModel& m) {
+      const auto executor = m.load(models::build_generation(m.settings(), 1, 6, 16));
+      evaluate::Generator generator(*executor, &m.all());
+      Greedy& text = all[static_cast<size_t>(m.all().rank())];
+      if (m.leads()) ranks = m.all().size();
+      generator.generate(prompt_of(prompt), options, [&](int32_t id) {
+        text.ids.push_back(id);
+        if (!generator.logits().empty()) text.leads.push_back(lead_of(generator.logits()));
+        return text.ids.size() < kLength;
+      });
+    });
+    all.resize(static_cast<size_t>(ranks));
+    return all;
+  }
+
+  static const Greedy& one_rank(const std::string& model, size_t prompt) {
+    Greedy& text = texts_[{model, prompt}];
+    if (text.ids.empty()) text = texts(model, "", prompt)[0];
+    return text;
+  }
+
+  static void expect_text_of_one_rank(const std::string& model, const std::string& layout) {
+    for (const size_t prompt : {size_t{3}, size_t{13}, size_t{25}}) {
+      const Greedy& want = one_rank(model, prompt);
+      const std::vector<Greedy> got = texts(model, layout, prompt);
+      for (size_t rank = 0; rank < got.size(); ++rank) {
+        EXPECT_EQ(difference(want, got[rank].ids), "") << "rank " << rank << ", prompt of " << prompt;
+        EXPECT_EQ(got[rank].ids, got[0].ids) << "rank " << rank;
+      }
+    }
+  }
+
+  static std::unique_ptr<TemporaryFolder> folder_;
+  static std::map<std::string, fs::path> checkpoints_;
+  static std::map<std::pair<std::string, size_t>, Greedy> texts_;
+};
+
+std::unique_ptr<TemporaryFolder> GenerateLayouts::folder_;
+std::map<std::string, fs::path> GenerateLayouts::checkpoints_;
+std::map<std::pair<std::string, size_t>, Greedy> GenerateLayouts::texts_;
+
+struct Case {
+  std::string model, layout;
+};
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.model << ": " << c.layout;
+}
+
+class GenerateLayout : public GenerateLayouts, public testing::WithParamInterface<Case> {};
+
+}  // namespace
+
+TEST_P(GenerateLayout, TheGreedyTextOfOneRank) {
+  expect_text_of_one_rank(GetParam().model, GetParam().layout);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, GenerateLayout,
+    testing::Values(Case{"gpt", "data=2"}, Case{"gpt", "tensor=2"}, Case{"gpt", "tensor=4"},
+                    Case{"gpt-odd", "tensor=2"}, Case{"gpt", "pipe=2"}, Case{"gpt", "pipe=4"},
+                    Case{"gpt", "pipe=2 stages=1,3"}, Case{"gpt", "pipe=2 schedule=interleaved chunks=2"},
+                    Case{"gpt", "pipe=2 tensor=2"}, Case{"gpt", "data=2 zero=3"}, Case{"gpt", "pipe=2 data=2 zero=3"},
+                    Case{"llama", "data=2 zero=1"}, Case{"llama", "tensor=2"}, Case{"llama", "tensor=4"},
+                    Case{"llama-odd", "tensor=2"}, Case{"llama", "pipe=4"}, Case{"llama", "pipe=2 tensor=2"},
+                    Case{"llama", "pipe=2 data=2 zero=3"}, Case{"llama", "data=2 tensor=2 pipe=2 zero=3"}),
+    [](const auto& info) {
+      std::string name = info.param.model + "_" + info.param.layout;
+      for (char& c : name)
+        if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+      return name;
+    });
+
+// What is compared above is no short text, and no single token again and again.
+TEST_F(GenerateLayouts, TextsOfOneRankAreLongAndCertain) {
+  for (const std::string model : {"gpt", "gpt-odd", "llama", "llama-odd"})
+    for (const size_t prompt : {size_t{3}, size_t{13}, size_t{25}}) {
+      const Greedy& text = one_rank(model, prompt);
+      EXPECT_EQ(text.ids.size(), kLength);
+      EXPECT_EQ(text.leads.size(), kLength);
+      EXPECT_GE(certain(text), 30u) << model << ", prompt of " << prompt;
+      EXPECT_GT(std::set<int32_t>(text.ids.begin(), text.ids.end()).size(), 3u) << model << ", prompt of " << prompt;
+    }
+}
+
+// The logits themselves, where a rank has them: with the head, and there alone.
+TEST_F(GenerateLayouts, LogitsAreOnTheStageOfTheHead) {
+  const std::vector<int32_t> prompt = prompt_of(9);
+  std::vector<float> want;
+  on_layout(checkpoint("gpt"), "", [&](evaluate::CheckpointModel& m) {
+    const auto executor = m.load(models::build_generation(m.settings(), 1, 6, 16));
+    evaluate::Generator generator(*executor, &m.all());
+    const std::span<const float> logits = generator.read(prompt);
+    want.assign(logits.begin(), logits.end());
+  });
+  ASSERT_EQ(want.size(), 65u);
+  std::vector<std::vector<float>> got(4);
+  on_layout(checkpoint("gpt"), "pipe=2 tensor=2", [&](evaluate::CheckpointModel& m) {
+    const auto executor = m.load(models::build_generation(m.settings(), 1, 6, 16));
+    evaluate::Generator generator(*executor, &m.all());
+    const std::span<const float> logits = generator.read(prompt);
+    got[static_cast<size_t>(m.all().rank())].assign(logits.begin(), logits.end());
+  });
+  double top = 0;
+  for (const float x : want) top = std::max(top, std::abs(static_cast<double>(x)));
+  for (size_t rank = 0; rank < 4; ++rank) {
+    ASSERT_EQ(got[rank].size(), rank < 2 ? 0u : 65u);
+    for (size_t i = 0; i < got[rank].size(); ++i)
+      EXPECT_NEAR(got[rank][i], want[i], 1e-5 * top) << rank << ", id " << i;
+  }
+}
+
+// A draw is a function of logits, seed and number, so that texts that are drawn are alike too.
+TEST_F(GenerateLayouts, TextsThatAreDrawn) {
+  const evaluate::SampleOptions options = {.temperature = 1.0, .top_k = 20, .seed = 4};
+  const std::vector<Greedy> one = texts("llama", "", 13, options), two = texts("llama", "pipe=2 tensor=2", 13, options);
+  ASSERT_EQ(two.size(), 4u);
+  for (const Greedy& text : two) EXPECT_EQ(text.ids, one[0].ids);
+  EXPECT_NE(one[0].ids, one_rank("llama", 13).ids);
+}
+
+// Whoever wants to end ends all.
+TEST_F(GenerateLayouts, AnyRankEndsTheText) {
+  for (const int stops : {0, 1, 3}) {
+    std::vector<size_t> lengths(4);
+    on_layout(checkpoint("gpt"), "pipe=2 data=2", [&](evaluate::CheckpointModel& m) {
+      const auto executor = m.load(models::build_generation(m.settings(), 1, 6, 16));
+      const int rank = m.all().rank();
+      size_t& length = lengths[static_cast<size_t>(rank)];
+      evaluate::Generator(*executor, &m.all()).generate(prompt_of(3), kGreedy, [&](int32_t) {
+        return ++length < 5 || rank != stops;
+      });
+    });
+    EXPECT_EQ(lengths, std::vector<size_t>(4, 5)) << "ended by rank " << stops;
+  }
+}
+
+// An axis without a use is known, so that it can be told; one that splits weights alone has a use.
+TEST_F(GenerateLayouts, AxesThatRepeatWork) {
+  const std::map<std::string, std::vector<std::string>> wanted = {{"", {}},
+                                                                  {"data=2", {"data"}},
+                                                                  {"data=2 zero=2", {"data"}},
+                                                                  {"data=2 zero=3", {}},
+                                                                  {"tensor=2", {}},
+                                                                  {"pipe=2 data=2", {"data"}},
+                                                                  {"pipe=2", {}}};
+  for (const auto& [layout, want] : wanted)
+    on_layout(checkpoint("gpt"), layout, [&, want = want, layout = layout](evaluate::CheckpointModel& m) {
+      m.load(models::build_generation(m.settings(), 1, 6, 16));
+      EXPECT_EQ(m.repeated(), want) << layout;
+    });
+}
+
+TEST_F(GenerateLayouts, SizesThatDoNotFitTheModel) {
+  const auto load = [&](const std::string& layout) {
+    return error_of([&] {
+      on_layout(checkpoint("gpt"), layout,
+                [](evaluate::CheckpointModel& m) { m.load(models::build_generation(m.settings(), 1, 6, 16)); });
+    });
+  };
+  EXPECT_EQ(load("tensor=16"),
+            "[plan] dim \"kv_heads\" of size 2, with \"group\" of size 2, is smaller than mesh axis \"tensor\" of size "
+            "16; nearest kv_heads: 8; nearest tensor: 4");
+  EXPECT_EQ(load("pipe=8"), "[stages] mesh axis \"pipe\" of size 8 asks for 8 parts of 4 layers; at most pipe = 4");
+}
+
+// The tokens of a text come one at a time: there is nothing to split.
+TEST(GenerateOnRanks, TokensOfATextAreNotSplit) {
+  const auto refused = [](const std::string& layout, const std::vector<std::string>& rules = {}) {
+    config::Settings s;
+    set_layout(s, layout);
+    s.parallel.rules = rules;
+    return error_of([&] { evaluate::require_whole_samples(plan::plan_from(s.parallel), s.parallel); });
+  };
+  const std::string why =
+      " splits the tokens of a text, of which generation makes one at a time; leave it out, and split weights and "
+      "caches by parallel.tensor or parallel.pipe";
+  EXPECT_EQ(refused("context=2"), "[generate] parallel.context = 2" + why);
+  EXPECT_EQ(refused("context=4 method=ring"), "[generate] parallel.context = 4" + why);
+  EXPECT_EQ(refused("tensor=2 sequence_parallel"), "[generate] parallel.sequence_parallel" + why);
+  EXPECT_EQ(refused("tensor=2", {"seq in add -> tensor, padded"}),
+            "[generate] rule \"seq in add -> tensor, padded\"" + why);
+  EXPECT_EQ(refused("tensor=2", {"embed in contract -> tensor"}), "no error");
+  EXPECT_EQ(refused("data=2 tensor=2 pipe=2 zero=3"), "no error");
+}
+
+TEST(Greedy, AgreesUpToTheFirstTie) {
+  const Greedy want = {.ids = {5, 6, 7, 8}, .leads = {1.0, 1e-4, 9.9e-5, 1.0}};
+  EXPECT_EQ(certain(want), 2u);
+  EXPECT_EQ(difference(want, std::vector<int32_t>{5, 6, 7, 8}), "");
+  EXPECT_EQ(difference(want, std::vector<int32_t>{5, 6, 1, 2}), "");
+  EXPECT_EQ(difference(want, std::vector<int32_t>{5, 6}), "");
+  EXPECT_EQ(difference(want, std::vector<int32_t>{5}), "only 1 tokens");
+  EXPECT_EQ(difference(want, std::vector<int32_t>{5, 7, 7, 8}), "token 1 is 7 instead of 6, which led by 0.0001");
+  const std::vector<float> logits = {0.5f, 2.0f, -1.0f, 1.75f};
+  EXPECT_EQ(lead_of(logits), 0.25);
+  const std::vector<float> alike = {2.0f, 1.0f, 2.0f}, lost = {NAN, NAN};
+  EXPECT_EQ(lead_of(alike), 0.0);
+  EXPECT_EQ(certain({.ids = {0}, .leads = {lead_of(lost)}}), 0u);
+}
+
+}  // namespace kintsugi::tests
