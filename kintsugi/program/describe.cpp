@@ -13,6 +13,10 @@ bool is_message(const Instruction& i) {
   return i.kernel == "send" || i.kernel == "receive";
 }
 
+bool is_copy(const Instruction& i) {
+  return i.kernel == "fetch" || i.kernel == "store";
+}
+
 BufferId value_of(const Instruction& i) {
   if (!i.ins.empty()) return i.ins[0];
   return i.outs.empty() ? kNoBuffer : i.outs[0];
@@ -33,6 +37,7 @@ std::string describe(const Program& p, const Instruction& i, int rank) {
     if (!i.ins.empty() && !i.outs.empty()) text += fmt::format(" into #{}", i.outs[0]);
     text += fmt::format(", {} bytes of {},", b.bytes(), tensor::name_of(b.type.dtype));
   }
+  if (is_copy(i)) return text + (i.kernel == "fetch" ? " from the file" : " to the file");
   text += fmt::format(" over {}", i.group.empty() ? "nothing" : p.mesh.name_of(i.group));
   const std::vector<int> ranks = p.mesh.group(rank, i.group);
   if (!is_message(i)) return text + ", ranks " + list_of(ranks);

@@ -10,12 +10,15 @@ namespace kintsugi::program {
 // Whether a kind of collective adds, and whether it is between two ranks.
 bool reduces(const Instruction& i);
 bool is_message(const Instruction& i);
+// Whether it is, or waits for, a move between the file and the arena.
+bool is_copy(const Instruction& i);
 
 // What it is about: its input, or its output where it has none.
 BufferId value_of(const Instruction& i);
 
 // all_reduce sum of #5 "x" into #6, 96 bytes of fp32, over data, ranks 0 2
 // send of #5 "x", 96 bytes of fp32, over pipe, to rank 3
+// fetch of #5 "x" into #6, 96 bytes of fp32, from the file
 std::string describe(const Program& p, const Instruction& i, int rank);
 
 // "0 1 2 3", "0 8 16 ... 4088 (512 ranks)"

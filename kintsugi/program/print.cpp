@@ -61,10 +61,16 @@ std::string collective_line(const Program& p, const Instruction& i) {
                      base::format_bytes(static_cast<uint64_t>(i.bytes)), i.reason);
 }
 
+// start fetch #5 -> #6 layer0.m[flat:1024] fp32  4.0 KiB, "lies in the file"
+std::string copy_line(const Program& p, const Instruction& i) {
+  return fmt::format("start {} #{} -> {}  {}, \"{}\"", i.kernel, i.ins[0], operand(p, i.outs[0]),
+                     base::format_bytes(static_cast<uint64_t>(i.bytes)), i.reason);
+}
+
 std::string wait_line(const Program& p, const Body& body, const Instruction& i) {
   size_t start = 0;
   while (start < body.instructions.size() &&
-         (body.instructions[start].kind != Kind::collective || body.instructions[start].event != i.event))
+         (body.instructions[start].kind == Kind::wait || body.instructions[start].event != i.event))
     ++start;
   const std::string of = start < body.instructions.size() ? fmt::format("{}", start) : "nothing";
   return fmt::format("wait for {}: {} {}", of, i.kernel,
@@ -74,6 +80,7 @@ std::string wait_line(const Program& p, const Body& body, const Instruction& i) 
 std::string line(const Program& p, const Body& body, size_t number) {
   const Instruction& i = body.instructions[number];
   if (i.kind == Kind::collective) return fmt::format("  {:4} {}\n", number, collective_line(p, i));
+  if (i.kind == Kind::copy) return fmt::format("  {:4} {}\n", number, copy_line(p, i));
   if (i.kind == Kind::wait) return fmt::format("  {:4} {}\n", number, wait_line(p, body, i));
   std::string outs, ins;
   for (size_t j = 0; j < i.outs.size(); ++j)
@@ -91,7 +98,9 @@ std::string print_totals(const Program& p) {
   std::map<std::string, int64_t> by_kind;
   std::set<BufferId> counted;  // states of one bucket share it
   for (const StateInfo& s : p.states)
-    if (counted.insert(p.root(s.buffer)).second) by_kind[s.kind] += p.buffer(p.root(s.buffer)).bytes();
+    if (counted.insert(p.root(s.buffer)).second)
+      by_kind[s.kind + (p.buffer(p.root(s.buffer)).region == Region::file ? ", in the file" : "")] +=
+          p.buffer(p.root(s.buffer)).bytes();
   std::string text = "memory\n";
   for (const auto& [kind, bytes] : by_kind) text += fmt::format("  {:24} {:>16} bytes\n", kind, bytes);
   text += fmt::format("  {:24} {:>16} bytes\n", "states, aligned", p.state_bytes);
@@ -100,6 +109,7 @@ std::string print_totals(const Program& p) {
         fmt::format("  {:24} {:>16} bytes, lower bound {}\n", "arena of " + l.name, l.arena_bytes, l.lower_bound_bytes);
   text += fmt::format("  {:24} {:>16} bytes ({})\n", "peak", p.bytes(),
                       base::format_bytes(static_cast<uint64_t>(p.bytes())));
+  if (p.file_bytes > 0) text += fmt::format("  {:24} {:>16} bytes, not of memory\n", "file", p.file_bytes);
   text += "work\n";
   for (const CallList& l : p.lists) text += fmt::format("  {:24} {:.6g} flops\n", l.name, p.flops(l.name));
   return text + print_traffic_totals(p);
@@ -112,8 +122,9 @@ std::string print(const Program& p) {
     if (b.same_as != kNoBuffer) {
       text += fmt::format("  {} is {}\n", operand(p, static_cast<BufferId>(i)), view_of(p, b));
     } else {
-      text += fmt::format("  {} at {}+{}, {} bytes{}{}\n", operand(p, static_cast<BufferId>(i)), name_of(b.region),
-                          b.offset, b.bytes(), b.input.empty() ? "" : ", input ", b.input);
+      text += fmt::format("  {} at {}+{}, {} bytes{}{}{}\n", operand(p, static_cast<BufferId>(i)), name_of(b.region),
+                          b.offset, b.bytes(), b.copies > 0 ? fmt::format(" x {}", b.copies) : "",
+                          b.input.empty() ? "" : ", input ", b.input);
     }
   }
   for (const Body& body : p.bodies) {

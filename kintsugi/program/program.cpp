@@ -7,7 +7,7 @@
 namespace kintsugi::program {
 
 std::string_view name_of(Region region) {
-  return region == Region::state ? "state" : "arena";
+  return region == Region::state ? "state" : region == Region::arena ? "arena" : "file";
 }
 
 const CallList& Program::list(std::string_view name) const {
@@ -51,6 +51,12 @@ int64_t Program::offset(BufferId id, const CallList& list, int slot) const {
   const Buffer& b = buffer(id);
   if (b.segment < 0) return b.offset;
   return b.offset + list.slots[static_cast<size_t>(slot)][static_cast<size_t>(b.segment)];
+}
+
+int64_t Program::in_file(BufferId id, int64_t micro_batch, int rank) const {
+  const Buffer& b = buffer(root(id));
+  const int64_t place = b.copies > 0 ? std::max<int64_t>(0, micro_batch) % b.copies : 0;
+  return b.offset + place * whole_pages(b.bytes()) + begin(id, rank);
 }
 
 std::vector<mesh::Factor> pipe_of(const mesh::Mesh& mesh) {

@@ -16,8 +16,9 @@ namespace kintsugi::program {
 using BufferId = int32_t;
 constexpr BufferId kNoBuffer = -1;
 
-// state: lives from step to step, shared by all lists of calls. arena: lives within one list of calls.
-enum class Region { state, arena };
+// state: lives from step to step, shared by all lists of calls. arena: lives within one list of calls. file: outside of
+// memory, in a file of the rank; what lies there is moved to the arena to be worked on.
+enum class Region { state, arena, file };
 std::string_view name_of(Region region);
 
 struct Buffer {
@@ -32,6 +33,8 @@ struct Buffer {
   // Bytes from the beginning of the region, or of its segment, a multiple of 64.
   int64_t offset = -1;
   int segment = -1;  // of the arena, see CallList::slots
+  // Of the file: places one behind another, of which micro-batch m has that of m % copies; 0: a state, which has one.
+  int64_t copies = 0;
   // How the value lies on the ranks. Where `ring` names factors, this is the piece of another rank: of the one `turn`
   // places further along them.
   tensor::Shape whole = {};
@@ -66,9 +69,10 @@ struct StateInfo {
 
 // compute: a kernel. collective: enqueued, by the name of its kind in `kernel`: all_reduce, all_gather, reduce_scatter,
 // all_to_all, shift (each rank's block goes to the rank one place back in the ring), and send (one input) and receive
-// (one output), between a rank and its peer. wait: until the collective of that event is done; its operands are those of
-// the collective.
-enum class Kind : uint8_t { compute, collective, wait };
+// (one output), between a rank and its peer. copy: fetch (from the file to the arena) and store (from the arena to the
+// file), done one after the other in the order in which they are enqueued. wait: until the collective or copy of that
+// event is done; its operands are those of the collective or copy.
+enum class Kind : uint8_t { compute, collective, copy, wait };
 
 // Along which dim `stack` and `unstack` cut a length, over which factors.
 struct Cuts {
@@ -140,8 +144,9 @@ struct Program {
   std::vector<CallList> lists;
   int64_t state_bytes = 0;
   int64_t arena_bytes = 0;  // the largest of the lists
+  int64_t file_bytes = 0;
 
-  int64_t bytes() const { return state_bytes + arena_bytes; }
+  int64_t bytes() const { return state_bytes + arena_bytes; }  // of memory
   const Buffer& buffer(BufferId id) const { return buffers[static_cast<size_t>(id)]; }
   Buffer& buffer(BufferId id) { return buffers[static_cast<size_t>(id)]; }
   const CallList& list(std::string_view name) const;    // InternalError where there is none
@@ -155,6 +160,8 @@ struct Program {
   int base(int body) const { return bodies[static_cast<size_t>(body)].variant_of < 0 ? body : bodies[static_cast<size_t>(body)].variant_of; }
   // Where a root buffer begins in its region, in a call of that slot.
   int64_t offset(BufferId root, const CallList& list, int slot) const;
+  // Where a buffer of the file begins there, on a rank.
+  int64_t in_file(BufferId id, int64_t micro_batch, int rank) const;
   // The index of a dim of a buffer on a rank.
   tensor::DimIndex index(BufferId id, std::string_view dim, int rank) const;
 };
@@ -167,6 +174,12 @@ std::vector<mesh::Factor> pipe_of(const mesh::Mesh& mesh);
 constexpr int64_t kAlignment = 64;
 inline int64_t aligned(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// Places in the file begin on boundaries of this.
+constexpr int64_t kPage = 4096;
+inline int64_t whole_pages(int64_t bytes) {
+  return (bytes + kPage - 1) / kPage * kPage;
 }
 
 }  // namespace kintsugi::program

@@ -9,7 +9,7 @@
 namespace kintsugi::program {
 namespace {
 
-// Who wrote which bytes of the arena last.
+// Who wrote which bytes of a region last.
 using Owner = int64_t;
 
 class Bytes {
@@ -49,12 +49,15 @@ class Verifier {
   Verifier(const Program& p, int rank) : p_(p), rank_(rank) {
     for (const Buffer& b : p.buffers) {
       if (b.same_as != kNoBuffer || b.segment >= 0 || (b.offset < 0 && b.region == Region::arena)) continue;
-      const int64_t size = b.region == Region::state ? p.state_bytes : p.arena_bytes;
-      base::require(b.offset >= 0 && b.offset % kAlignment == 0 && b.offset + b.bytes() <= size, "verify",
+      const int64_t size = b.region == Region::state   ? p.state_bytes
+                           : b.region == Region::arena ? p.arena_bytes
+                                                       : p.file_bytes;
+      const int64_t behind = std::max<int64_t>(0, b.copies - 1) * whole_pages(b.bytes());
+      base::require(b.offset >= 0 && b.offset % kAlignment == 0 && b.offset + behind + b.bytes() <= size, "verify",
                     "buffer \"{}\" at {}+{} of {} bytes is outside the {} bytes of its region", b.name,
                     name_of(b.region), b.offset, b.bytes(), size);
     }
-    for (const StateInfo& s : p.states) write(states_, p.root(s.buffer), {});
+    for (const StateInfo& s : p.states) write(region(states_, s.buffer), p.root(s.buffer), {});
   }
 
   void run(const CallList& list) {
@@ -64,7 +67,8 @@ class Verifier {
     int64_t last = 0;
     for (const Call& call : list.calls) last = std::max(last, call.micro_batch);
     // What the first ones, as many as are under way at one time and two more, show, all show.
-    const int64_t shown = 2 + (list.slots.size() > 1 ? static_cast<int64_t>(list.slots.size()) : 0);
+    int64_t shown = 2 + (list.slots.size() > 1 ? static_cast<int64_t>(list.slots.size()) : 0);
+    for (const Buffer& b : p_.buffers) shown = std::max(shown, b.copies + 1);
     for (const Call& call : list.calls) {
       if (call.micro_batch > shown && call.micro_batch != last) continue;
       const Body& body = p_.bodies[static_cast<size_t>(call.body)];
@@ -84,16 +88,18 @@ class Verifier {
     const CallList& list = *list_;
     const Instruction& i = body.instructions[at];
     for (BufferId b : i.ins)
-      base::require(holds(arena, b, call), "verify", "{}: instruction {} of {} ({}) reads #{} \"{}\", which is not there",
-                    list.name, at, body.name, i.kernel, b, p_.buffer(b).name);
+      base::require(holds(arena, b, call), "verify",
+                    "{}: instruction {} of {} ({}) reads #{} \"{}\", which is not there", list.name, at, body.name,
+                    i.kernel, b, p_.buffer(b).name);
     for (size_t j = 0; j < i.outs.size(); ++j)
       base::require(!((i.accumulate >> j) & 1u) || holds(arena, i.outs[j], call), "verify",
                     "{}: instruction {} of {} ({}) adds to #{} \"{}\", which is not there", list.name, at, body.name,
                     i.kernel, i.outs[j], p_.buffer(i.outs[j]).name);
     if (i.kind == Kind::wait) {
       for (BufferId b : i.outs)
-        base::require(holds(arena, b, call), "verify", "{}: instruction {} of {}: #{} \"{}\" was overwritten while {} ran",
-                      list.name, at, body.name, b, p_.buffer(b).name, i.kernel);
+        base::require(holds(arena, b, call), "verify",
+                      "{}: instruction {} of {}: #{} \"{}\" was overwritten while {} ran", list.name, at, body.name, b,
+                      p_.buffer(b).name, i.kernel);
       return;
     }
     if (i.workspace != kNoBuffer) write(arena, i.workspace, call);
@@ -103,8 +109,8 @@ class Verifier {
       base::require(holds(arena, b, call), "verify", "{}: instruction {} of {} ({}) overwrites its input #{} \"{}\"",
                     list.name, at, body.name, i.kernel, b, p_.buffer(b).name);
     for (size_t j = 0; j < i.outs.size(); ++j)
-      base::require(holds(arena, i.outs[j], call), "verify", "{}: instruction {} of {} ({}): output {} overlaps another",
-                    list.name, at, body.name, i.kernel, j);
+      base::require(holds(arena, i.outs[j], call), "verify",
+                    "{}: instruction {} of {} ({}): output {} overlaps another", list.name, at, body.name, i.kernel, j);
     if (i.workspace != kNoBuffer)
       base::require(holds(arena, i.workspace, call), "verify",
                     "{}: instruction {} of {} ({}): its workspace overlaps an output", list.name, at, body.name,
@@ -119,16 +125,20 @@ class Verifier {
           write(arena, p_.root(b), call);
   }
 
-  Bytes& region(Bytes& arena, BufferId b) { return p_.buffer(p_.root(b)).region == Region::state ? states_ : arena; }
+  Bytes& region(Bytes& arena, BufferId b) {
+    const Region r = p_.buffer(p_.root(b)).region;
+    return r == Region::state ? states_ : r == Region::arena ? arena : file_;
+  }
 
-  // Of what lies in a segment, each micro-batch has its own.
+  // Of what lies in a segment, or in several places of the file, each micro-batch has its own.
   Owner owner(BufferId root, const Call& call) const {
-    if (p_.buffer(root).segment < 0 || call.micro_batch < 0) return root;
+    if ((p_.buffer(root).segment < 0 && p_.buffer(root).copies == 0) || call.micro_batch < 0) return root;
     return root + (call.micro_batch + 1) * static_cast<int64_t>(p_.buffers.size());
   }
 
   int64_t begin(BufferId b, const Call& call) const {
     const BufferId r = p_.root(b);
+    if (p_.buffer(r).region == Region::file) return p_.in_file(b, call.micro_batch, rank_);
     return (list_ ? p_.offset(r, *list_, call.slot) : p_.buffer(r).offset) + p_.begin(b, rank_);
   }
 
@@ -137,10 +147,11 @@ class Verifier {
     const Buffer& buffer = p_.buffer(r);
     base::require(buffer.offset >= 0, "verify", "buffer #{} \"{}\" has no place", r, buffer.name);
     const int64_t at = begin(b, call), end = at + p_.buffer(b).bytes();
-    base::require(p_.begin(b, rank_) + p_.buffer(b).bytes() <= buffer.bytes(), "verify", "#{} \"{}\" is not within \"{}\"",
-                  b, p_.buffer(b).name, buffer.name);
+    base::require(p_.begin(b, rank_) + p_.buffer(b).bytes() <= buffer.bytes(), "verify",
+                  "#{} \"{}\" is not within \"{}\"", b, p_.buffer(b).name, buffer.name);
     base::require(buffer.segment < 0 || (at >= buffer.offset && end <= p_.arena_bytes), "verify",
-                  "buffer #{} \"{}\" has no place in {}", r, buffer.name, p_.bodies[static_cast<size_t>(call.body)].name);
+                  "buffer #{} \"{}\" has no place in {}", r, buffer.name,
+                  p_.bodies[static_cast<size_t>(call.body)].name);
     bytes.write(at, end, owner(r, call));
   }
 
@@ -157,7 +168,7 @@ class Verifier {
 
   const Program& p_;
   int rank_;
-  Bytes states_;
+  Bytes states_, file_;
   const CallList* list_ = nullptr;
   std::set<std::pair<BufferId, int64_t>> filled_;  // by micro-batch
 };

@@ -10,9 +10,11 @@
 namespace kintsugi::program {
 namespace {
 
+constexpr int64_t kFile = INT64_MIN;
+
 // Where a buffer may lie on some rank: parts count as the whole of what they are of.
 struct Place {
-  int64_t space = 0;  // 0, 1: a region; below: a segment; from 2 on: a root that has no offset
+  int64_t space = 0;  // 0, 1: a region; below: a segment, or the file; from 2 on: a root that has no offset
   int64_t begin = 0, end = 0;
 
   bool meets(const Place& other) const { return space == other.space && begin < other.end && other.begin < end; }
@@ -27,7 +29,7 @@ Place place_of(const Program& p, BufferId id) {
   if (r.offset < 0) {
     at.space = 2 + root;
   } else {
-    at.space = r.region == Region::state ? 0 : r.segment < 0 ? 1 : -1 - r.segment;
+    at.space = r.region == Region::state ? 0 : r.region == Region::file ? kFile : r.segment < 0 ? 1 : -1 - r.segment;
     at.begin += r.offset;
     at.end += r.offset;
   }
@@ -61,7 +63,7 @@ class Checker {
       const Body& body = p_.bodies[static_cast<size_t>(call.body)];
       for (size_t at = 0; at < body.instructions.size(); ++at) {
         const Instruction& i = body.instructions[at];
-        if (i.kind == Kind::compute || !is_message(i)) continue;
+        if (!is_message(i)) continue;
         const std::pair key(i.event, call.micro_batch);
         const bool fits = i.kind == Kind::collective ? started.insert(key).second : started.erase(key) == 1;
         base::require(fits, "verify", "{}: rank {} at instruction {} of {} ({}) {}", list.name, rank_, at,
@@ -92,7 +94,7 @@ class Checker {
         wait(i, at);
       } else {
         for (const Started& start : pending_) apart(*start.instruction, start.at, i);
-        if (i.kind == Kind::collective) start(i, at);
+        if (i.kind == Kind::collective || i.kind == Kind::copy) start(i, at);
       }
     }
     std::erase_if(pending_, [&](const Started& s) {
@@ -116,7 +118,7 @@ class Checker {
   }
 
   void start(const Instruction& i, size_t at) {
-    is_well_made(i);
+    i.kind == Kind::copy ? is_whole_copy(i) : is_well_made(i);
     const auto found = started_.find(i.event);
     base::require(i.event >= 0, "verify", "{}: it has no event", where_);
     base::require(found == started_.end(), "verify", "{}: it has the event {} of instruction {}", where_, i.event,
@@ -138,7 +140,7 @@ class Checker {
     std::erase_if(pending_, [&](const Started& p) { return p.instruction == &of; });
   }
 
-  // An instruction and a collective that may still be on its way.
+  // An instruction and a collective or copy that may still be on its way.
   void apart(const Instruction& moving, size_t start, const Instruction& i) {
     const auto refuse = [&](const char* does, BufferId b, const char* still) {
       throw base::InternalError("verify", "{} {} #{} \"{}\", which instruction {} ({}) still {}", where_, does, b,
@@ -152,6 +154,19 @@ class Checker {
     };
     for (BufferId b : i.outs) writes(b);
     if (i.workspace != kNoBuffer) writes(i.workspace);
+  }
+
+  void is_whole_copy(const Instruction& i) {
+    base::require(i.kernel == "fetch" || i.kernel == "store", "verify", "{}: there is no such copy", where_);
+    base::require(i.ins.size() == 1 && i.outs.size() == 1, "verify", "{}: it has {} inputs and {} outputs", where_,
+                  i.ins.size(), i.outs.size());
+    const auto region = [&](BufferId b) { return p_.buffer(p_.root(b)).region; };
+    const Region from = region(i.ins[0]), to = region(i.outs[0]);
+    const bool fetches = i.kernel == "fetch";
+    base::require(from == (fetches ? Region::file : Region::arena) && to == (fetches ? Region::arena : Region::file),
+                  "verify", "{}: it goes from {} to {}", where_, name_of(from), name_of(to));
+    const Buffer &in = p_.buffer(i.ins[0]), &out = p_.buffer(i.outs[0]);
+    base::require(in.bytes() == out.bytes(), "verify", "{}: {} bytes become {}", where_, in.bytes(), out.bytes());
   }
 
   void is_well_made(const Instruction& i) {
