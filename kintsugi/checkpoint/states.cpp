@@ -1,7 +1,6 @@
 #include "kintsugi/checkpoint/states.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <set>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/checkpoint/shards.h"
 #include "kintsugi/checkpoint/together.h"
+#include "kintsugi/run/state_blocks.h"
 
 namespace kintsugi::checkpoint {
 namespace {
@@ -18,6 +18,7 @@ using program::Program;
 using program::StateInfo;
 
 constexpr std::string_view kMaster = ".master";
+constexpr int64_t kRead = int64_t{1} << 20;  // elements that are in memory at one time on their way
 
 bool is_master(const StateInfo& s) {
   return s.kind == "optimizer" && s.name.ends_with(kMaster);
@@ -46,16 +47,22 @@ void write(CheckpointWriter& writer, const run::Executor& executor) {
   const std::vector<const StateInfo*> states = stored_states(p);
   for (Share& share : shares_of(p, states, executor.rank())) {
     const StateInfo& s = *states[share.state];
-    const tensor::View from = executor.view(s.buffer);
+    const int64_t size = size_of(p.buffer(s.buffer).type.dtype);
     const Piece piece = {.name = stored_name(s),
                          .type = s.whole,
                          .kind = kind_of(s),
                          .box = share.shard.part.box,
                          .flat = share.shard.part.flat};
-    writer.add(piece, [from, shard = std::move(share.shard)](const Sink& sink) {
-      const int64_t size = size_of(from.dtype());
+    writer.add(piece, [&executor, size, state = s.buffer, shard = std::move(share.shard)](const Sink& sink) {
+      std::vector<std::byte> block;
       for_each_span(shard, [&](int64_t at, int64_t count) {
-        sink({from.data + at * size, static_cast<size_t>(count * size)});
+        if (!executor.in_file(state))
+          return sink({executor.view(state).data + at * size, static_cast<size_t>(count * size)});
+        for (const int64_t end = at + count; at < end; at += kRead) {
+          block.resize(static_cast<size_t>(std::min(kRead, end - at) * size));
+          run::read_state(executor, state, at * size, block);
+          sink(block);
+        }
       });
     });
   }
@@ -78,18 +85,18 @@ std::vector<const StateInfo*> wanted_states(const Program& p, const CheckpointRe
   return list;
 }
 
-// Straight to its place where the shard lies in one run, else by way of a buffer of this many elements.
-constexpr int64_t kRead = int64_t{1} << 20;
-
-void read(const CheckpointReader& reader, const std::string& name, const Shard& shard, const tensor::View& to) {
-  const int64_t size = size_of(to.dtype());
+// Straight to its place where that is memory and the shard lies in one run, else by way of a buffer.
+void read(const CheckpointReader& reader, const std::string& name, const Shard& shard, run::Executor& executor,
+          program::BufferId state) {
+  const tensor::DType dtype = executor.program().buffer(state).type.dtype;
+  const int64_t size = size_of(dtype);
   const auto fetch = [&](const Range& flat, std::byte* at) {
-    reader.read({.name = name, .box = shard.part.box, .flat = flat}, to.dtype(),
+    reader.read({.name = name, .box = shard.part.box, .flat = flat}, dtype,
                 {at, static_cast<size_t>(flat.size() * size)});
   };
   int64_t spans = 0, begin = 0;
   for_each_span(shard, [&](int64_t at, int64_t) { spans++ == 0 ? void(begin = at) : void(); });
-  if (spans == 1) return fetch(shard.part.flat, to.data + begin * size);
+  if (spans == 1 && !executor.in_file(state)) return fetch(shard.part.flat, executor.view(state).data + begin * size);
   std::vector<std::byte> buffer;
   const Range& all = shard.part.flat;
   for (int64_t from = all.begin; from < all.end; from += kRead) {
@@ -99,7 +106,7 @@ void read(const CheckpointReader& reader, const std::string& name, const Shard& 
     fetch(some.part.flat, buffer.data());
     const std::byte* next = buffer.data();
     for_each_span(some, [&](int64_t at, int64_t count) {
-      std::memcpy(to.data + at * size, next, static_cast<size_t>(count * size));
+      run::write_state(executor, state, at * size, {next, static_cast<size_t>(count * size)});
       next += count * size;
     });
   }
@@ -108,7 +115,7 @@ void read(const CheckpointReader& reader, const std::string& name, const Shard& 
 void read_all(run::Executor& executor, const CheckpointReader& reader, const std::vector<const StateInfo*>& states) {
   for (const StateInfo* s : states)
     for (const Shard& shard : shards_of(executor.program(), *s, executor.rank()))
-      read(reader, stored_name(*s), shard, executor.view(s->buffer));
+      read(reader, stored_name(*s), shard, executor, s->buffer);
 }
 
 void require_ranks(const run::Executor& executor, const comm::Communicator& all) {

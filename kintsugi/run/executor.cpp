@@ -8,6 +8,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
+#include "kintsugi/program/describe.h"
 
 namespace kintsugi::run {
 
@@ -47,14 +48,15 @@ int peer_in(const program::Program& p, const std::pair<std::vector<mesh::Factor>
 }  // namespace
 
 Executor::Executor(program::Program program, const kernels::KernelSet& kernels, base::ThreadTeam& team,
-                   comm::World* world)
+                   const Place& place)
     : program_(std::move(program)),
       team_(team),
-      rank_(world ? world->rank() : 0),
-      world_(world),
+      rank_(place.world ? place.world->rank() : 0),
+      world_(place.world),
       arena_(program_.bytes()) {
-  const int ranks = world ? world->size() : 1;
+  const int ranks = world_ ? world_->size() : 1;
   base::require(program_.mesh.ranks() == ranks, "run", "a program for {} ranks on {}", program_.mesh.ranks(), ranks);
+  if (program_.file_bytes > 0) file_ = std::make_unique<FileStore>(place.offload_folder, program_.file_bytes, rank_);
   int events = 0;
   for (const program::Body& body : program_.bodies)
     for (const Instruction& i : body.instructions) events = std::max(events, i.event + 1);
@@ -118,6 +120,7 @@ comm::Communicator& Executor::group_of(const Instruction& i) {
 
 View Executor::view(BufferId id) const {
   const program::Buffer& place = program_.buffer(program_.root(id));
+  base::require(place.region != Region::file, "run", "\"{}\" lies in the file", place.name);
   const int64_t base = place.region == Region::state ? 0 : program_.state_bytes;
   const int64_t offset =
       place.segment < 0 || !now_ ? place.offset : program_.offset(program_.root(id), *now_, call_ ? call_->slot : 0);
@@ -126,8 +129,11 @@ View Executor::view(BufferId id) const {
 
 Executor::Bound Executor::bind(const program::Body& body, const Instruction& i, const kernels::KernelSet& kernels) {
   Bound b;
-  for (BufferId id : i.ins) b.ins.push_back(view(id));
-  for (BufferId id : i.outs) b.outs.push_back(view(id));
+  for (BufferId id : i.ins)
+    if (!in_file(id)) b.ins.push_back(view(id));
+  for (BufferId id : i.outs)
+    if (!in_file(id)) b.outs.push_back(view(id));
+  if (program::is_copy(i)) return b;
   if (i.kind != Kind::compute) {
     b.communicator = &group_of(i);
     return b;
@@ -184,7 +190,14 @@ void Executor::enqueue(const Instruction& i, Bound& b, Running& r) {
   }
 }
 
+void Executor::enqueue_copy(const Instruction& i, const Bound& b, Running& r) {
+  const bool fetches = i.kernel == "fetch";
+  const int64_t at = program_.in_file(fetches ? i.ins[0] : i.outs[0], call_->micro_batch, rank_);
+  r.ticket = fetches ? file_->read(at, bytes_of(b.outs[0])) : file_->write(at, bytes_of(b.ins[0]));
+}
+
 void Executor::wait(const program::Body& body, const Instruction& i, Bound& b, const Running& r) {
+  if (!b.communicator) return file_->wait(r.ticket);
   try {
     b.communicator->wait(r.first);
     if (i.kernel == "shift") b.communicator->wait(r.second);
@@ -269,6 +282,10 @@ void Executor::run_call(const List& list, size_t number, kernels::Numbers& numbe
     Bound& b = bound[i];
     if (instruction.kind == Kind::collective) {
       enqueue(instruction, b, running(instruction, call.micro_batch));
+      continue;
+    }
+    if (instruction.kind == Kind::copy) {
+      enqueue_copy(instruction, b, running(instruction, call.micro_batch));
       continue;
     }
     if (instruction.kind == Kind::wait) {

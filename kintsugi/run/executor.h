@@ -1,6 +1,7 @@
 // Runs a program on the CPU. Decides nothing: every buffer has its place, every call its turn.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "kintsugi/comm/communicator.h"
 #include "kintsugi/kernels/kernel_set.h"
 #include "kintsugi/program/program.h"
+#include "kintsugi/run/file_store.h"
 
 namespace kintsugi::run {
 
@@ -32,12 +34,20 @@ class Arena {
   int64_t bytes_ = 0;
 };
 
+// Where a program runs.
+struct Place {
+  comm::World* world = nullptr;               // null: one rank
+  std::filesystem::path offload_folder = {};  // of the file, where the program has one
+};
+
 class Executor {
  public:
-  // Allocates the states and the arena of the program: program.bytes(), and nothing after that. `world` has as many
-  // ranks as the program's mesh, and outlives the executor; null: one rank. All ranks make theirs together.
+  // Allocates the states and the arena of the program: program.bytes(), and nothing after that; and its file, on the
+  // disk. `world` has as many ranks as the program's mesh, and outlives the executor. All ranks make theirs together.
+  Executor(program::Program program, const kernels::KernelSet& kernels, base::ThreadTeam& team, const Place& place);
   Executor(program::Program program, const kernels::KernelSet& kernels, base::ThreadTeam& team,
-           comm::World* world = nullptr);
+           comm::World* world = nullptr)
+      : Executor(std::move(program), kernels, team, Place{.world = world}) {}
 
   int rank() const { return rank_; }
   const program::Program& program() const { return program_; }
@@ -73,8 +83,9 @@ class Executor {
   };
   RowRange input_rows(std::string_view list) const;
 
-  // Runs the calls of a list; before a call that needs inputs which were not filled yet, `fill` is told the number of its
-  // micro-batch, and may set them and numbers. Of a micro-batch without inputs that is its first call. Allocates nothing.
+  // Runs the calls of a list; before a call that needs inputs which were not filled yet, `fill` is told the number of
+  // its micro-batch, and may set them and numbers. Of a micro-batch without inputs that is its first call. Allocates
+  // nothing.
   using Fill = void (*)(const void* context, int64_t micro_batch);
   void run(std::string_view list, kernels::Numbers& numbers, Fill fill, const void* context);
   template <typename F>
@@ -86,8 +97,13 @@ class Executor {
   // Called after each instruction with its body and number; for looking at values. Null: none.
   std::function<void(const program::Body&, const program::Instruction&)> watch;
 
-  // Where a buffer lies; of the arena, in the call that is run.
+  // Where a buffer lies; of the arena, in the call that is run. InternalError for what lies in the file.
   tensor::View view(program::BufferId id) const;
+  // Whether it lies in the file; see state_blocks.h.
+  bool in_file(program::BufferId id) const {
+    return program_.buffer(program_.root(id)).region == program::Region::file;
+  }
+  FileStore* file() const { return file_.get(); }  // null where the program has none
 
  private:
   struct Bound {
@@ -98,7 +114,7 @@ class Executor {
     int seq = -1;  // the index of `seq` where it begins at the run's position
     int64_t seq_begin = 0;
     std::span<std::byte> workspace;
-    comm::Communicator* communicator = nullptr;
+    comm::Communicator* communicator = nullptr;  // null: the file's
   };
 
   // The calls of a list, bound to the memory of their slots.
@@ -120,12 +136,14 @@ class Executor {
   void bind_indices(const program::Body& body, const program::Instruction& instruction, Bound& b) const;
   struct Running {
     comm::Event first, second;  // the second of a shift
+    FileStore::Ticket ticket = 0;
   };
   Running& running(const program::Instruction& i, int64_t micro_batch) {
     return running_[static_cast<size_t>(i.event * micro_batches_ + std::max<int64_t>(0, micro_batch))];
   }
   void run_call(const List& list, size_t number, kernels::Numbers& numbers);
   void enqueue(const program::Instruction& instruction, Bound& b, Running& r);
+  void enqueue_copy(const program::Instruction& instruction, const Bound& b, Running& r);
   void wait(const program::Body& body, const program::Instruction& instruction, Bound& b, const Running& r);
   static std::span<std::byte> bytes_of(const tensor::View& v) { return {v.data, static_cast<size_t>(v.type.bytes())}; }
   program::BufferId find(std::string_view list, std::string_view name, bool input) const;
@@ -144,6 +162,7 @@ class Executor {
   };
   std::vector<Input> inputs_;
   Arena arena_;
+  std::unique_ptr<FileStore> file_;  // it ends before the memory goes
   // By factors and channel. They go before the memory goes.
   std::map<std::pair<std::vector<mesh::Factor>, std::string>, std::unique_ptr<comm::Communicator>> groups_;
   std::vector<std::vector<Bound>> bound_;  // by body and slot

@@ -5,8 +5,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/kernels/random.h"
-#include "kintsugi/program/state_runs.h"
-#include "kintsugi/run/executor.h"
+#include "kintsugi/run/state_blocks.h"
 
 namespace kintsugi::run {
 namespace {
@@ -35,8 +34,8 @@ T rounded(double x) {
 
 void Executor::initialize(uint64_t seed) {
   for (const program::StateInfo& s : program_.states) {
-    const tensor::View to = view(s.buffer);
-    if (!s.in_bucket || s.first == 0) std::memset(to.data, 0, static_cast<size_t>(to.type.bytes()));
+    if (s.in_bucket && s.first != 0) continue;
+    change_blocks(*this, s.buffer, [](std::span<std::byte> block) { std::memset(block.data(), 0, block.size()); });
   }
   for (const program::StateInfo& s : program_.states) {
     if (s.init == "constant" && s.init_value == 0.0) continue;
@@ -46,17 +45,16 @@ void Executor::initialize(uint64_t seed) {
     const bool is_master = s.name.size() > master.size() && s.name.ends_with(master);
     const auto key = kernels::random_key(
         seed, is_master ? std::string_view(s.name).substr(0, s.name.size() - master.size()) : s.name);
-    const tensor::View to = view(s.buffer);
-    tensor::dispatch(to.dtype(), [&]<typename T>(T) {
-      T* x = reinterpret_cast<T*>(to.data);
-      program::for_each_run(program_, s, rank_, [&](const program::Run& run) {
+    tensor::dispatch(program_.buffer(s.buffer).type.dtype, [&]<typename T>(T) {
+      change_runs(*this, s, [&](const program::Run& run, std::byte* data) {
+        T* x = reinterpret_cast<T*>(data);
         team_.for_shares(run.count, 1024, [&](base::Range r, int) {
           for (int64_t i = r.begin; i < r.end; ++i) {
             const int64_t at = run.whole + i;
             const double value = s.init == "constant"
                                      ? s.init_value
                                      : s.init_value * normal_pair(key, static_cast<uint64_t>(at) / 2)[at % 2];
-            x[run.at + i] = rounded<T>(value);
+            x[i] = rounded<T>(value);
           }
         });
       });

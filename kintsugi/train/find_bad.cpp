@@ -7,7 +7,7 @@
 #include <cmath>
 #include <vector>
 
-#include "kintsugi/program/state_runs.h"
+#include "kintsugi/run/state_blocks.h"
 
 namespace kintsugi::train {
 namespace {
@@ -23,13 +23,11 @@ bool finite(const tensor::View& view) {
 
 // The elements of a state that this rank holds.
 bool finite(const run::Executor& executor, const program::StateInfo& s) {
-  const tensor::View view = executor.view(s.buffer);
   bool all = true;
-  tensor::dispatch(view.dtype(), [&]<typename T>(T) {
-    const T* x = reinterpret_cast<const T*>(view.data);
-    program::for_each_run(executor.program(), s, executor.rank(), [&](const program::Run& run) {
-      for (int64_t i = run.at; all && i < run.at + run.count; ++i)
-        all = std::isfinite(static_cast<tensor::arithmetic_t<T>>(x[i]));
+  tensor::dispatch(executor.program().buffer(s.buffer).type.dtype, [&]<typename T>(T) {
+    run::look_at_runs(executor, s, [&](const program::Run& run, const std::byte* data) {
+      const T* x = reinterpret_cast<const T*>(data);
+      for (int64_t i = 0; all && i < run.count; ++i) all = std::isfinite(static_cast<tensor::arithmetic_t<T>>(x[i]));
     });
   });
   return all;
@@ -53,7 +51,7 @@ std::string find_bad(run::Executor& executor, comm::Communicator& all, kernels::
     ++now;
     if (when != kNever) return;
     for (program::BufferId b : i.outs) {
-      if (finite(executor.view(b))) continue;
+      if (executor.in_file(b) || finite(executor.view(b))) continue;
       when = now;
       found = fmt::format("layer {}, {}: {} makes {} of micro-batch {}", i.layer, i.phase, i.kernel, p.buffer(b).name,
                           micro_batch);

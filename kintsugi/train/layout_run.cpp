@@ -6,7 +6,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/comm/run_ranks.h"
 #include "kintsugi/models/step.h"
-#include "kintsugi/program/state_runs.h"
+#include "kintsugi/run/state_blocks.h"
 #include "kintsugi/train/build_program.h"
 
 namespace kintsugi::train {
@@ -27,7 +27,11 @@ LayoutRun::LayoutRun(const config::Settings& settings, std::optional<plan::Plan>
     const auto r = static_cast<size_t>(world.rank());
     teams_[r] = std::make_unique<base::ThreadTeam>(static_cast<int>(settings_.parallel.threads));
     const program::Program& program = stages[static_cast<size_t>(program::stage_of(mesh, world.rank()))];
-    executors_[r] = std::make_unique<run::Executor>(program, *kernels_, *teams_[r], &world);
+    const std::string& folder = settings_.parallel.offload_folder;
+    const run::Place place = {
+        .world = &world,
+        .offload_folder = folder.empty() ? std::filesystem::temp_directory_path() : std::filesystem::path(folder)};
+    executors_[r] = std::make_unique<run::Executor>(program, *kernels_, *teams_[r], place);
     executors_[r]->initialize(settings_.train.seed);
   });
 }
@@ -69,12 +73,11 @@ std::map<std::string, std::vector<double>> LayoutRun::states(const std::string& 
       const auto size = static_cast<size_t>(s.whole.shape.elements());
       whole.values.resize(size, std::numeric_limits<double>::quiet_NaN());
       whole.held.resize(size, false);
-      const tensor::View from = executor(rank).view(s.buffer);
-      tensor::dispatch(from.dtype(), [&]<typename T>(T) {
-        const T* x = reinterpret_cast<const T*>(from.data);
-        program::for_each_run(p, s, rank, [&](const program::Run& run) {
+      tensor::dispatch(p.buffer(s.buffer).type.dtype, [&]<typename T>(T) {
+        run::look_at_runs(executor(rank), s, [&](const program::Run& run, const std::byte* data) {
+          const T* x = reinterpret_cast<const T*>(data);
           for (int64_t i = 0; i < run.count; ++i) {
-            const auto value = static_cast<double>(static_cast<tensor::arithmetic_t<T>>(x[run.at + i]));
+            const auto value = static_cast<double>(static_cast<tensor::arithmetic_t<T>>(x[i]));
             const auto at = static_cast<size_t>(run.whole + i);
             const double known = whole.values[at];
             base::require(!whole.held[at] || known == value || (std::isnan(value) && std::isnan(known)), "compare",

@@ -6,6 +6,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/checkpoint/checksum.h"
+#include "kintsugi/run/state_blocks.h"
 
 namespace kintsugi::train {
 namespace {
@@ -29,18 +30,13 @@ void for_each_replicated(const run::Executor& executor, comm::World& world, cons
   }
 }
 
-std::span<std::byte> bytes_of(const run::Executor& executor, program::BufferId b) {
-  const tensor::View view = executor.view(b);
-  return {view.data, static_cast<size_t>(view.type.bytes())};
-}
-
 }  // namespace
 
 void check_replicas(const run::Executor& executor, comm::World& world) {
   const program::Program& p = executor.program();
   for_each_replicated(executor, world, [&](program::BufferId b, comm::Communicator& group, const auto& alike) {
     checkpoint::Checksum sum;
-    sum.add(bytes_of(executor, b));
+    run::look_at_blocks(executor, b, [&](std::span<const std::byte> block) { sum.add(block); });
     const uint64_t mine = sum.value();
     std::vector<uint64_t> all(static_cast<size_t>(group.size()));
     group.wait(group.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all))));
@@ -56,7 +52,7 @@ void check_replicas(const run::Executor& executor, comm::World& world) {
 
 void broadcast_replicas(run::Executor& executor, comm::World& world) {
   for_each_replicated(executor, world, [&](program::BufferId b, comm::Communicator& group, const auto&) {
-    group.wait(group.broadcast(bytes_of(executor, b), 0));
+    run::change_blocks(executor, b, [&](std::span<std::byte> block) { group.wait(group.broadcast(block, 0)); });
   });
 }
 
