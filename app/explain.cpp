@@ -22,9 +22,9 @@ namespace {
 // In the order of the way that data flows.
 constexpr std::string_view kProgram = "memory";  // the last pass of lowering
 constexpr std::string_view kSent = "communication";
-constexpr std::array<std::string_view, 14> kPasses = {"graph",    "differentiate", "update",   "evaluate", "states",
+constexpr std::array<std::string_view, 15> kPasses = {"graph",    "differentiate", "update",   "evaluate", "states",
                                                       "plan",     "partition",     "prefetch", "fuse",     "workspace",
-                                                      "schedule", "overlap",       kProgram,   kSent};
+                                                      "schedule", "overlap",       "offload",  kProgram,   kSent};
 
 // For as many ranks as the plan has; where it has one, for 2, 4 and 8.
 std::string print_strategies(const config::Settings& s) {

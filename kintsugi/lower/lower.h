@@ -8,6 +8,7 @@
 
 #include "kintsugi/graph/graph.h"
 #include "kintsugi/kernels/kernel_set.h"
+#include "kintsugi/lower/offload.h"
 #include "kintsugi/plan/plan.h"
 #include "kintsugi/program/program.h"
 
@@ -28,10 +29,11 @@ struct Target {
   const plan::Plan& plan;
   const kernels::KernelSet& kernels;
   int threads = 1;
+  Offload offload = {};
 };
 
-// Called after each pass with its name ("partition", "prefetch", "fuse", "workspace", "schedule", "overlap", "memory")
-// and what it made: of all stages together after "partition", of each stage after the others.
+// Called after each pass with its name ("partition", "prefetch", "fuse", "workspace", "schedule", "overlap", "offload",
+// "memory") and what it made: of all stages together after "partition", of each stage after the others.
 using Dump = std::function<void(std::string_view pass, const program::Program&)>;
 
 // The programs of all stages, which are verified before they are returned.

@@ -107,7 +107,7 @@ TEST(Lower, APassAfterTheOther) {
                                      names += std::string(name) + " ";
                                      if (name == "fuse") fused = text(now);
                                    });
-  EXPECT_EQ(names, "partition prefetch fuse workspace schedule overlap memory ");
+  EXPECT_EQ(names, "partition prefetch fuse workspace schedule overlap offload memory ");
   EXPECT_EQ(fused,
             "forward:\n"
             "  add = contract(x, w, b)\n"

@@ -24,9 +24,19 @@ void place_states(Program& p) {
   for (std::string_view kind : order)
     for (const program::StateInfo& s : p.states) {
       if (s.kind != kind || p.buffer(s.buffer).offset >= 0) continue;  // of a bucket placed already
+      if (p.buffer(s.buffer).region == Region::file) continue;
       p.buffer(s.buffer).offset = p.state_bytes;
       p.state_bytes += aligned(p.buffer(s.buffer).bytes());
     }
+}
+
+// One behind another.
+void place_in_file(Program& p) {
+  for (program::Buffer& b : p.buffers) {
+    if (b.region != Region::file || b.same_as != kNoBuffer) continue;
+    b.offset = p.file_bytes;
+    p.file_bytes += std::max<int64_t>(1, b.copies) * program::whole_pages(b.bytes());
+  }
 }
 
 // Offsets of what lives; gives the bytes that it takes together.
@@ -78,6 +88,7 @@ bool interleaves(const CallList& list) {
 
 void plan_memory(Program& p) {
   place_states(p);
+  place_in_file(p);
   for (CallList& list : p.lists) {
     if (interleaves(list)) {
       plan_slots(p, list);

@@ -9,8 +9,15 @@ namespace {
 
 lower::Recompute recompute_of(const config::Parallel& p) {
   using What = lower::Recompute::What;
-  return {p.recompute == "full" ? What::full : p.recompute == "selective" ? What::selective : What::none,
+  return {p.recompute == "full"        ? What::full
+          : p.recompute == "selective" ? What::selective
+                                       : What::none,
           p.recompute_every};
+}
+
+lower::Offload offload_of(const config::Parallel& p) {
+  return {.optimizer = p.offload == "optimizer" || p.offload == "all",
+          .activations = p.offload == "activations" || p.offload == "all"};
 }
 
 }  // namespace
@@ -42,7 +49,11 @@ std::vector<program::Program> build_programs(const config::Settings& s, const ke
                        .update = &*graphs.update,
                        .evaluate = &*graphs.evaluate,
                        .micro_batches = micro_batches(s)},
-                      {.plan = plan, .kernels = kernels, .threads = static_cast<int>(s.parallel.threads)}, dump);
+                      {.plan = plan,
+                       .kernels = kernels,
+                       .threads = static_cast<int>(s.parallel.threads),
+                       .offload = offload_of(s.parallel)},
+                      dump);
 }
 
 program::Program build_program(const config::Settings& s, const kernels::KernelSet& kernels) {

@@ -1,0 +1,48 @@
+// Copies between the arena and the file, and the waits for them, put between the instructions of a body.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kintsugi/program/program.h"
+
+namespace kintsugi::lower {
+
+// The number of the first event that no instruction has.
+int first_free_event(const program::Program& p);
+
+// Another buffer like that one, a root, in a region.
+program::BufferId add_like(program::Program& p, program::BufferId like, program::Region region,
+                           const std::string& suffix, int64_t copies = 0);
+
+// Of the bytes of a buffer those from `shift` on, as many as a shape of that many elements of its dtype has.
+program::BufferId add_part(program::Program& p, program::BufferId of, int64_t first, int64_t elements);
+
+class Copies {
+ public:
+  Copies(program::Program& p, int& events) : p_(p), events_(events) {}
+
+  // Instructions that are to stand before instruction `at` of the body as it is now; `like` gives layer and phase.
+  // At one place stores begin first, then come waits for stores, then fetches begin, then come waits for fetches.
+  int fetch(size_t at, program::BufferId from, program::BufferId to, const program::Instruction& like);
+  int store(size_t at, program::BufferId from, program::BufferId to, const program::Instruction& like);
+  void wait(size_t at, int copy);  // by the number that fetch or store gave
+
+  void put_into(program::Body& body);
+
+ private:
+  struct Entry {
+    size_t at = 0;
+    int order = 0;
+    program::Instruction instruction;
+  };
+  int start(size_t at, const char* kernel, program::BufferId from, program::BufferId to,
+            const program::Instruction& like);
+
+  program::Program& p_;
+  int& events_;
+  std::vector<Entry> entries_;
+  std::vector<program::Instruction> started_;  // by number
+};
+
+}  // namespace kintsugi::lower

@@ -1,0 +1,14 @@
+#include "kintsugi/lower/offload.h"
+
+#include "kintsugi/lower/copies.h"
+#include "kintsugi/lower/offload_parts.h"
+
+namespace kintsugi::lower {
+
+void offload(program::Program& p, const Offload& what) {
+  int events = first_free_event(p);
+  if (what.activations) offload_activations(p, events);
+  if (what.optimizer) offload_optimizer(p, events);
+}
+
+}  // namespace kintsugi::lower

@@ -1,0 +1,12 @@
+// The two parts of `offload`.
+#pragma once
+
+#include "kintsugi/program/program.h"
+
+namespace kintsugi::lower {
+
+// `events`: the first that is free.
+void offload_optimizer(program::Program& p, int& events);
+void offload_activations(program::Program& p, int& events);
+
+}  // namespace kintsugi::lower
