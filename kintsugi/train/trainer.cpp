@@ -63,7 +63,7 @@ class RankTrainer {
         s_(options_.config.settings),
         kernels_(kernels_of(s_)),
         team_(static_cast<int>(s_.parallel.threads)),
-        executor_(checked_program(), *kernels_, team_, &world),
+        executor_(checked_program(), *kernels_, team_, run::Place{.world = &world, .offload_folder = offload_folder()}),
         step_flops_(flops_of_stages_ * world.size() / s_.parallel.pipe),
         pass_rows_(s_.train.micro_batch * s_.parallel.data),
         train_rows_(executor_.input_rows("train")),
@@ -95,6 +95,10 @@ class RankTrainer {
     Corpus corpus;
     checkpoint::together(*all_, [&] { corpus = open_corpus(options_.config); });
     return corpus;
+  }
+
+  std::filesystem::path offload_folder() const {
+    return s_.parallel.offload_folder.empty() ? path_ : std::filesystem::path(s_.parallel.offload_folder);
   }
 
   // The program, when all ranks have the same; else they would wait for each other.
