@@ -26,7 +26,7 @@ int main(int argc, char** argv) {
   log_to_stderr();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of the write, not the end of the process
   // The verbs, in the order of the help page.
-  constexpr std::array<AddVerb, 8> kVerbs = {add_prepare,  add_check,   add_train,   add_generate,
+  constexpr std::array<AddVerb, 9> kVerbs = {add_prepare,  add_check,   add_plan,    add_train, add_generate,
                                              add_evaluate, add_compare, add_explain, add_show};
   const auto command = make_command(kVerbs);
   const std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);

@@ -10,6 +10,7 @@ void add_prepare(CLI::App& kintsugi);
 void add_show(CLI::App& kintsugi);
 void add_check(CLI::App& kintsugi);
 void add_compare(CLI::App& kintsugi);
+void add_plan(CLI::App& kintsugi);
 void add_explain(CLI::App& kintsugi);
 void add_train(CLI::App& kintsugi);
 void add_evaluate(CLI::App& kintsugi);

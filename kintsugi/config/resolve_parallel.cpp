@@ -10,6 +10,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/config/derive.h"
+#include "kintsugi/config/memory_size.h"
 #include "kintsugi/tensor/shape.h"
 
 namespace kintsugi::config {
@@ -114,6 +115,9 @@ void check_parallel(const Given& given) {
   const Parallel& p = given.settings.parallel;
   check_ranks(given);
   check_mesh_order(given);
+  if (!p.memory_per_rank.empty() && !memory_size(p.memory_per_rank))
+    throw base::UserError("config", "{}{} is not a size of memory; write a number and its unit (B, kB, MB, GB, TB, KiB, MiB, GiB, TiB), as \"16 GiB\"",
+                          place(given, {"parallel.memory_per_rank"}), given.say("parallel.memory_per_rank"));
   check_stages(given);
   if (p.shard_group > 0 && p.data % p.shard_group != 0)
     throw base::UserError("config", "{}{} does not divide mesh axis \"data\" of size {}; nearest: {}",

@@ -1,0 +1,287 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <thread>
+
+#include "app/program_of.h"
+#include "app/run_options.h"
+#include "app/verbs.h"
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/base/processor.h"
+#include "kintsugi/plan/schedule_picture.h"
+#include "kintsugi/program/describe.h"
+#include "kintsugi/program/memory_table.h"
+#include "kintsugi/report/memory_picture.h"
+#include "kintsugi/train/memory_limit.h"
+
+namespace kintsugi::app {
+namespace {
+
+using program::MemoryTable;
+using program::Program;
+
+struct Options {
+  std::string csv, svg;
+  int stage = -1;
+};
+
+// A column of the tables. Those without `always` are left out of the text where no stage has any.
+struct Part {
+  std::string_view name;
+  int64_t MemoryTable::*bytes;
+  bool always = true;
+};
+constexpr Part kParts[] = {{"weights", &MemoryTable::weights},
+                           {"gradients", &MemoryTable::gradients},
+                           {"optimizer", &MemoryTable::optimizer},
+                           {"statistics", &MemoryTable::statistics, false},
+                           {"caches", &MemoryTable::caches, false},
+                           {"activations", &MemoryTable::activations},
+                           {"communication", &MemoryTable::communication},
+                           {"workspace", &MemoryTable::workspace},
+                           {"packing", &MemoryTable::packing},
+                           {"other lists", &MemoryTable::others, false}};
+
+struct Stage {
+  const Program* program;
+  MemoryTable memory;
+  program::Held held;
+  std::vector<int> ranks;
+};
+
+std::vector<Stage> stages_of(const std::vector<Program>& programs) {
+  std::vector<Stage> list;
+  for (const Program& p : programs) {
+    list.push_back({&p, program::memory_table(p), program::held(p), {}});
+    for (int rank = 0; rank < p.mesh.ranks(); ++rank)
+      if (program::stage_of(p.mesh, rank) == p.stage) list.back().ranks.push_back(rank);
+  }
+  return list;
+}
+
+std::string bytes_in_words(int64_t bytes) {
+  return base::format_bytes(static_cast<uint64_t>(bytes));
+}
+
+// "embedding, layers 0-3 8-11, head"
+std::string layers_in_words(const std::vector<int>& layers, int64_t all) {
+  std::vector<std::string> parts, runs;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (layers[i] < 0 || layers[i] >= all) continue;
+    size_t end = i;
+    while (end + 1 < layers.size() && layers[end + 1] == layers[end] + 1 && layers[end + 1] < all) ++end;
+    runs.push_back(end == i ? fmt::format("{}", layers[i]) : fmt::format("{}-{}", layers[i], layers[end]));
+    i = end;
+  }
+  if (!layers.empty() && layers.front() < 0) parts.push_back("embedding");
+  if (!runs.empty())
+    parts.push_back(fmt::format("layer{} {}", runs.size() == 1 && runs[0].find('-') == std::string::npos ? "" : "s",
+                                fmt::join(runs, " ")));
+  if (!layers.empty() && layers.back() >= all) parts.push_back("head");
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+// Rows of cells, the first to the left and the others to the right, as wide as each column needs.
+std::string table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<size_t> width;
+  for (const auto& row : rows)
+    for (size_t i = 0; i < row.size(); ++i) {
+      width.resize(std::max(width.size(), i + 1));
+      width[i] = std::max(width[i], row[i].size());
+    }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line = fmt::format("  {:<{}}", row[0], width[0]);
+    for (size_t i = 1; i < row.size(); ++i) line += fmt::format("  {:>{}}", row[i], width[i]);
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return text;
+}
+
+// What each stage holds; that nothing of the model is lost or held twice is asked here once more.
+std::string print_stages(const std::vector<Stage>& stages, int64_t layers) {
+  std::vector<std::vector<std::string>> rows = {{"stage", "ranks", "parameters", "holds"}};
+  std::vector<int> all;
+  int64_t parameters = 0;
+  std::string text = "stages\n";
+  size_t widest = 0;
+  for (const Stage& s : stages) widest = std::max(widest, program::list_of(s.ranks).size());
+  for (const Stage& s : stages) {
+    all.insert(all.end(), s.held.layers.begin(), s.held.layers.end());
+    parameters += s.held.parameters;
+    text += fmt::format("  {:<3} ranks {:<{}}  {:>17} parameters  {}\n", s.program->stage, program::list_of(s.ranks),
+                        widest, base::group_digits(s.held.parameters), layers_in_words(s.held.layers, layers));
+  }
+  std::sort(all.begin(), all.end());
+  for (int64_t layer = -1; layer <= layers; ++layer) {
+    const auto held = std::count(all.begin(), all.end(), static_cast<int>(layer));
+    // A head may have no weights of its own.
+    base::require(held == 1 || (held == 0 && layer == layers), "plan", "layer {} is held by {} stages", layer, held);
+  }
+  return text + fmt::format("  {:<3}       {:<{}}  {:>17} parameters  {}\n", "all", "", widest,
+                            base::group_digits(parameters), layers_in_words(all, layers));
+}
+
+std::string print_memory(const std::vector<Stage>& stages) {
+  std::vector<std::vector<std::string>> rows = {{"stage"}};
+  for (const Stage& s : stages) {
+    rows.push_back({fmt::format("{}", s.program->stage)});
+    rows.push_back({""});
+  }
+  const auto column = [&](std::string_view name, auto&& of) {
+    rows[0].emplace_back(name);
+    for (size_t i = 0; i < stages.size(); ++i) {
+      const int64_t bytes = of(stages[i]);
+      rows[1 + 2 * i].push_back(base::group_digits(bytes));
+      rows[2 + 2 * i].push_back(bytes_in_words(bytes));
+    }
+  };
+  for (const Part& part : kParts)
+    if (part.always ||
+        std::any_of(stages.begin(), stages.end(), [&](const Stage& s) { return s.memory.*part.bytes > 0; }))
+      column(part.name, [&](const Stage& s) { return s.memory.*part.bytes; });
+  column("total", [](const Stage& s) { return s.program->bytes(); });
+  return "memory of a rank, in bytes\n" + table(rows);
+}
+
+// How near the arena is to the largest sum of what lives at one time, and when that is.
+std::string print_packing(const std::vector<Stage>& stages) {
+  std::vector<std::vector<std::string>> rows = {{"stage", "arena", "lower bound", "over it"}};
+  for (const Stage& s : stages) {
+    const program::CallList& list = program::largest_list(*s.program);
+    const auto over = static_cast<double>(list.arena_bytes - list.lower_bound_bytes);
+    rows.push_back(
+        {fmt::format("{}", s.program->stage), base::group_digits(list.arena_bytes),
+         base::group_digits(list.lower_bound_bytes),
+         fmt::format("{:.2f}%", 100 * over / static_cast<double>(std::max<int64_t>(1, list.lower_bound_bytes)))});
+  }
+  std::string text = "packing\n" + table(rows) + "most is needed in\n";
+  for (const Stage& s : stages) {
+    const program::CallList& list = program::largest_list(*s.program);
+    const program::Call& call = list.calls[s.memory.peak.call];
+    const program::Instruction& i =
+        s.program->bodies[static_cast<size_t>(call.body)].instructions[s.memory.peak.instruction];
+    text += fmt::format("  {:<5}  {}, instruction {}: {}\n", s.program->stage, program::describe(*s.program, call),
+                        s.memory.peak.instruction, i.kernel);
+  }
+  return text;
+}
+
+plan::Schedule schedule_of(const config::Settings& settings, const std::vector<Stage>& stages) {
+  std::vector<std::vector<plan::StageCall>> calls;
+  for (const Stage& s : stages) {
+    calls.emplace_back();
+    for (const program::Call& call : s.program->list("train").calls) {
+      const program::Body& body = s.program->bodies[static_cast<size_t>(call.body)];
+      calls.back().push_back({body.work, body.chunk, call.micro_batch});
+    }
+  }
+  plan::Schedule schedule = plan::schedule_of(settings.parallel.schedule, calls);
+  plan::check(schedule);
+  return schedule;
+}
+
+// What the operations of each chunk cost, in flops.
+std::vector<plan::Costs> costs_of(const plan::Schedule& schedule, const std::vector<Stage>& stages) {
+  std::vector<plan::Costs> costs(static_cast<size_t>(schedule.all_chunks()), {0, 0, 0});
+  for (const Stage& s : stages)
+    for (const program::Body& body : s.program->bodies) {
+      if (body.variant_of >= 0) continue;
+      double flops = 0;
+      for (const program::Instruction& i : body.instructions) flops += i.flops;
+      plan::Costs& c = costs[static_cast<size_t>(body.chunk)];
+      if (body.work == "forward") c.forward += flops;
+      if (body.work == "backward") c.backward += flops;
+      if (body.work == "weight") c.weight += flops;
+    }
+  return costs;
+}
+
+std::string print_schedule(const plan::Schedule& schedule, const std::vector<Stage>& stages) {
+  const plan::Timeline unit = plan::timeline(schedule), real = plan::timeline(schedule, costs_of(schedule, stages));
+  std::string text = fmt::format(
+      "bubble\n  {:.2f}% where forward, input gradient and weight gradient of each chunk cost the same ({:.2f}% as "
+      "published)\n",
+      100 * plan::bubble(unit, 0), 100 * plan::published_bubble(schedule));
+  std::vector<std::string> by_stage;
+  for (int s = 0; s < schedule.stages; ++s) by_stage.push_back(fmt::format("{:.2f}%", 100 * plan::bubble(real, s)));
+  text += fmt::format("  {} by the flops of the chunks, stage by stage\n", fmt::join(by_stage, " "));
+  return text + "schedule\n" + plan::text_picture(schedule);
+}
+
+std::string csv_of(const std::vector<Stage>& stages, int64_t layers) {
+  std::string text = "rank,stage,layers,parameters_of_stage";
+  for (const Part& part : kParts) {
+    std::string name(part.name);
+    std::replace(name.begin(), name.end(), ' ', '_');
+    text += "," + name;
+  }
+  text += ",total,states,arena,arena_of_train,lower_bound_of_train\n";
+  std::vector<std::pair<int, std::string>> rows;
+  for (const Stage& s : stages) {
+    std::string row =
+        fmt::format(",{},\"{}\",{}", s.program->stage, layers_in_words(s.held.layers, layers), s.held.parameters);
+    for (const Part& part : kParts) row += fmt::format(",{}", s.memory.*part.bytes);
+    const program::CallList& list = program::largest_list(*s.program);
+    row += fmt::format(",{},{},{},{},{}\n", s.program->bytes(), s.program->state_bytes, s.program->arena_bytes,
+                       list.arena_bytes, list.lower_bound_bytes);
+    for (int rank : s.ranks) rows.push_back({rank, row});
+  }
+  std::sort(rows.begin(), rows.end());
+  for (const auto& [rank, row] : rows) text += fmt::format("{}", rank) + row;
+  return text;
+}
+
+// A plan of more ranks than this machine has cores is for other machines: then only memory_per_rank counts.
+void warn(const config::Settings& s, const std::vector<Program>& programs) {
+  if (s.parallel.memory_per_rank.empty() && s.parallel.ranks > base::usable_cores()) return;
+  const auto limit = train::memory_limit(s);
+  const auto excess = limit ? train::excess(s, programs, *limit) : std::nullopt;
+  if (!excess) return;
+  fmt::print(stderr, "warning: train would refuse this: {}\n", fmt::join(train::describe(*excess), "\n  "));
+}
+
+void run(const RunOptions& run_options, const Options& options) {
+  config::Resolved resolved = read_run(run_options);
+  fill_vocab(resolved);
+  const config::Settings& s = resolved.settings;
+  if (options.stage >= s.parallel.pipe || options.stage < -1)
+    throw base::UserError("plan", "--stage {}: there {} {} stage{}, from 0 on", options.stage,
+                          s.parallel.pipe == 1 ? "is" : "are", s.parallel.pipe, s.parallel.pipe == 1 ? "" : "s");
+  const std::vector<Program> programs = programs_of(s);
+  const std::vector<Stage> stages = stages_of(programs);
+  fmt::print("{}{}{}", print_stages(stages, s.model.layers), print_memory(stages), print_packing(stages));
+  if (stages.size() > 1) fmt::print("{}", print_schedule(schedule_of(s, stages), stages));
+  if (!options.csv.empty()) base::write_file_atomically(options.csv, csv_of(stages, s.model.layers));
+  if (!options.svg.empty()) {
+    // Without --stage the one that needs most.
+    const auto most = std::max_element(programs.begin(), programs.end(),
+                                       [](const Program& a, const Program& b) { return a.bytes() < b.bytes(); });
+    const Program& shown = options.stage < 0 ? *most : programs[static_cast<size_t>(options.stage)];
+    const std::string title = stages.size() == 1
+                                  ? "Memory over a step"
+                                  : fmt::format("Memory over a step, stage {} of {}", shown.stage, stages.size());
+    base::write_file_atomically(options.svg, report::memory_picture(shown, title));
+  }
+  std::fflush(stdout);
+  warn(s, programs);
+}
+
+}  // namespace
+
+void add_plan(CLI::App& kintsugi) {
+  CLI::App* verb = kintsugi.add_subcommand(
+      "plan", "Prints what memory each rank of a run needs, to the byte, and what its schedule wastes");
+  const auto run_options = add_run_options(*verb);
+  const auto options = std::make_shared<Options>();
+  verb->add_option("--csv", options->csv, "Writes a line for each rank, all numbers in bytes")->type_name("FILE");
+  verb->add_option("--svg", options->svg, "Writes a picture of a rank's memory over a step")->type_name("FILE");
+  verb->add_option("--stage", options->stage, "The stage whose picture it is; that which needs most")->type_name("S");
+  verb->callback([run_options, options] { run(*run_options, *options); });
+}
+
+}  // namespace kintsugi::app

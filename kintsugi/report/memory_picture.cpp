@@ -1,0 +1,192 @@
+#include "kintsugi/report/memory_picture.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+
+#include "kintsugi/base/format.h"
+#include "kintsugi/program/memory_table.h"
+
+namespace kintsugi::report {
+
+using program::MemoryTable;
+using program::Moment;
+using program::Program;
+
+namespace {
+
+constexpr double kWidth = 1000, kHeight = 440;  // px
+constexpr double kLeft = 76, kRight = 14, kTop = 64, kBottom = 44;
+constexpr size_t kMost = 4000;
+
+std::string escaped(std::string_view text) {
+  std::string result;
+  for (char c : text) {
+    if (c == '&')
+      result += "&amp;";
+    else if (c == '<')
+      result += "&lt;";
+    else if (c == '>')
+      result += "&gt;";
+    else
+      result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return result;
+}
+
+// 1, 2 or 5 times a power of ten, so that there are about `count` of them up to `most`.
+double round_step(double most, double count) {
+  const double raw = most / count, power = std::pow(10.0, std::floor(std::log10(raw)));
+  for (double by : {1.0, 2.0, 5.0})
+    if (raw <= by * power) return by * power;
+  return 10 * power;
+}
+
+// From the bottom upwards; colours that those who do not see red and green as two can tell apart.
+struct Band {
+  std::string_view name, colour;
+  int64_t constant = 0;
+  int64_t (*at)(const Moment&) = nullptr;
+
+  int64_t bytes(const Moment& m) const { return at ? at(m) : constant; }
+};
+
+std::vector<Band> bands(const MemoryTable& t) {
+  return {{"weights", "#4c72b0", t.weights, nullptr},
+          {"gradients", "#7fb3e6", t.gradients, nullptr},
+          {"optimizer", "#b8cfe8", t.optimizer, nullptr},
+          {"other states", "#8c8c8c", t.statistics + t.caches, nullptr},
+          {"workspace", "#c9b3de", 0, [](const Moment& m) { return m.live.workspace; }},
+          {"communication", "#8fd19e", 0, [](const Moment& m) { return m.live.communication; }},
+          {"activations", "#f0a35e", 0, [](const Moment& m) { return m.live.activations; }}};
+}
+
+class Picture {
+ public:
+  Picture(const Program& p, const std::string& title)
+      : table_(program::memory_table(p)),
+        list_(program::largest_list(p)),
+        moments_(program::memory_over(p, list_, kMost)),
+        total_(p.bytes()) {
+    size_t instructions = 0;
+    for (const program::Call& call : list_.calls)
+      instructions += p.bodies[static_cast<size_t>(call.body)].instructions.size();
+    by_instruction_ = instructions == moments_.size();
+    all_ = by_instruction_ ? instructions : list_.calls.size();
+    frame(title);
+    areas();
+    limit();
+    axes();
+    text_ += "</svg>\n";
+  }
+
+  std::string take() { return std::move(text_); }
+
+ private:
+  template <typename... Args>
+  void add(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+    text_ += '\n';
+  }
+
+  double x(double at) const {
+    return kLeft + (kWidth - kLeft - kRight) * at / static_cast<double>(std::max<size_t>(all_, 1));
+  }
+  double y(double bytes) const {
+    return kHeight - kBottom - (kHeight - kTop - kBottom) * bytes / static_cast<double>(std::max<int64_t>(total_, 1));
+  }
+
+  void frame(const std::string& title) {
+    add(R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0} {1}" width="{0}" height="{1}" font-family="sans-serif" font-size="12">)",
+        kWidth, kHeight);
+    add(R"(<rect width="{}" height="{}" fill="#ffffff"/>)", kWidth, kHeight);
+    add(R"(<text x="{}" y="20" font-size="14">{}</text>)", kLeft, escaped(title));
+    double at = kLeft;
+    const std::vector<Band> list = bands(table_);
+    for (auto band = list.rbegin(); band != list.rend(); ++band) {
+      add(R"(<rect x="{:.0f}" y="34" width="12" height="12" fill="{}"/>)", at, band->colour);
+      add(R"(<text x="{:.0f}" y="44">{}</text>)", at + 16, band->name);
+      at += 36 + 7.0 * static_cast<double>(band->name.size());
+    }
+  }
+
+  // Each band from the top of the one below it to its own.
+  void areas() {
+    std::vector<int64_t> below(moments_.size(), 0);
+    for (const Band& band : bands(table_)) {
+      std::vector<int64_t> above = below;
+      for (size_t i = 0; i < moments_.size(); ++i) above[i] += band.bytes(moments_[i]);
+      if (above != below)
+        add(R"(<path d="{}{}Z" fill="{}"><title>{}</title></path>)", outline(above, true), outline(below, false),
+            band.colour, band.name);
+      below = std::move(above);
+    }
+  }
+
+  // Steps from left to right, or back; a step is drawn only where the height changes.
+  std::string outline(const std::vector<int64_t>& bytes, bool forward) const {
+    std::string path;
+    const size_t n = bytes.size();
+    for (size_t k = 0; k < n; ++k) {
+      const size_t i = forward ? k : n - 1 - k;
+      const double begin = begin_of(i), end = i + 1 < n ? begin_of(i + 1) : static_cast<double>(all_);
+      const size_t before = forward ? i - 1 : i + 1;
+      const std::string height = fmt::format("{:.1f}", y(static_cast<double>(bytes[i])));
+      if (k == 0)
+        path += fmt::format("{}{:.1f} {}", forward ? 'M' : 'L', x(forward ? begin : end), height);
+      else if (bytes[before] != bytes[i])
+        path += fmt::format("H{:.1f}V{}", x(forward ? begin : end), height);
+      if (k + 1 == n) path += fmt::format("H{:.1f}", x(forward ? end : begin));
+    }
+    return path;
+  }
+
+  double begin_of(size_t i) const { return static_cast<double>(by_instruction_ ? i : moments_[i].call); }
+
+  void limit() {
+    add(R"(<path d="M{:.1f} {:.1f}H{:.1f}" stroke="#333333" stroke-dasharray="6 4"/>)", kLeft,
+        y(static_cast<double>(total_)), kWidth - kRight);
+    add(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="end" fill="#333333">{} bytes in the plan</text>)", kWidth - kRight,
+        y(static_cast<double>(total_)) - 5, base::group_digits(total_));
+  }
+
+  void axes() {
+    const double bottom = y(0);
+    add(R"(<path d="M{0} {1}V{2}H{3}" fill="none" stroke="#333333"/>)", kLeft, kTop - 6, bottom, kWidth - kRight);
+    constexpr std::array<std::string_view, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+    size_t unit = 0;
+    double size = 1;
+    while (unit + 1 < kUnits.size() && static_cast<double>(total_) >= 1024 * size) ++unit, size *= 1024;
+    const double most = static_cast<double>(total_) / size, step = round_step(std::max(most, 1e-9), 6);
+    for (int i = 0; i * step <= most; ++i)
+      add(R"(<path d="M{0} {1:.1f}h-4" stroke="#333333"/><text x="{2}" y="{3:.1f}" text-anchor="end">{4:g} {5}</text>)",
+          kLeft, y(i * step * size), kLeft - 7, y(i * step * size) + 4, i * step, kUnits[unit]);
+    const double across = std::max(1.0, round_step(static_cast<double>(std::max<size_t>(all_, 1)), 8));
+    for (int i = 0; i * across <= static_cast<double>(all_); ++i)
+      add(R"(<path d="M{0:.1f} {1}v4" stroke="#333333"/><text x="{0:.1f}" y="{2}" text-anchor="middle">{3}</text>)",
+          x(i * across), bottom, bottom + 17, base::group_digits(static_cast<int64_t>(i * across)));
+    add(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="middle">{} of a step, in order</text>)",
+        (kLeft + kWidth - kRight) / 2, kHeight - 8, by_instruction_ ? "instructions" : "calls");
+    add(R"svg(<text transform="translate(14 {:.1f}) rotate(-90)" text-anchor="middle">bytes of a rank</text>)svg",
+        (kTop + bottom) / 2);
+  }
+
+  MemoryTable table_;
+  const program::CallList& list_;
+  std::vector<Moment> moments_;
+  int64_t total_;
+  bool by_instruction_ = false;
+  size_t all_ = 0;  // along the horizontal axis
+  std::string text_;
+};
+
+}  // namespace
+
+std::string memory_picture(const Program& p, const std::string& title) {
+  return Picture(p, title).take();
+}
+
+}  // namespace kintsugi::report
