@@ -19,7 +19,7 @@ using program::Program;
 namespace {
 
 constexpr double kWidth = 1000, kHeight = 440;  // px
-constexpr double kLeft = 76, kRight = 14, kTop = 64, kBottom = 44;
+constexpr double kLeft = 76, kRight = 14, kTop = 76, kBottom = 44;
 constexpr size_t kMost = 4000;
 
 std::string escaped(std::string_view text) {

@@ -177,6 +177,8 @@ void find_changes(const Settings& settings, int64_t bytes, Excess& e) {
       std::erase_if(together.sets, [&](const auto& known) { return known.first == set.first; });
       together.sets.push_back(set);
     }
+    if (s.parallel.data == 1)
+      std::erase_if(together.sets, [](const auto& set) { return set.first == "parallel.zero"; });
     if (left > may_use(s)) continue;
     together.saves = bytes - left;
     together.fits = true;
