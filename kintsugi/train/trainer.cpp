@@ -29,6 +29,7 @@
 #include "kintsugi/train/corpus.h"
 #include "kintsugi/train/find_bad.h"
 #include "kintsugi/train/learning_rate.h"
+#include "kintsugi/train/memory_limit.h"
 #include "kintsugi/train/replicas.h"
 #include "kintsugi/train/run_folder.h"
 #include "kintsugi/train/worlds.h"
@@ -108,6 +109,7 @@ class RankTrainer {
       plan::check_plan(plan_of(s_), s_);
       stages = build_programs(s_, *kernels_);
     });
+    require_memory(s_, stages, *all_);
     require_same(*all_, "processor", fmt::format("{}", fmt::join(base::this_processor().units, " ")));
     std::string text;
     for (const program::Program& p : stages) text += program::print(p);
