@@ -89,13 +89,13 @@ bool interleaves(const CallList& list) {
 void plan_memory(Program& p) {
   place_states(p);
   place_in_file(p);
-  for (CallList& list : p.lists) {
-    if (interleaves(list)) {
-      plan_slots(p, list);
+  for (size_t i = 0; i < p.lists.size(); ++i) {
+    if (interleaves(p.lists[i])) {
+      plan_slots(p, i);
     } else {
-      plan_one_by_one(p, list);
+      plan_one_by_one(p, p.lists[i]);
     }
-    p.arena_bytes = std::max(p.arena_bytes, list.arena_bytes);
+    p.arena_bytes = std::max(p.arena_bytes, p.lists[i].arena_bytes);
   }
   for (const program::Buffer& b : p.buffers)
     base::require(b.same_as != kNoBuffer || b.offset >= 0 || b.region == Region::arena, "memory", "\"{}\" has no place",

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "kintsugi/lower/lives.h"
+#include "kintsugi/lower/pack.h"
 
 namespace kintsugi::lower {
 
@@ -44,27 +46,44 @@ void insert(std::vector<Placed>& placed, Placed p) {
 
 class SlotPlanner {
  public:
-  SlotPlanner(Program& p, CallList& list) : p_(p), list_(list) {
+  SlotPlanner(Program& p, CallList& list, int phases) : p_(p), list_(list), phases_of_body_(phases) {
     for (const Call& call : list.calls) last_ = std::max(last_, call.micro_batch);
     for (const Call& call : list.calls)
       if (call.micro_batch < 0 || call.micro_batch == last_) bodies_.push_back(call.body);
   }
 
-  void run() {
-    share();
+  // Gives how many segments of micro-batches there are.
+  size_t run() {
     find_segments();
     place_kept();
-    work_ = static_cast<int>(segments_.size());
     for (size_t at = 0; at < bodies_.size(); ++at) place_temporaries(at);
+    find_instances();
     place_instances();
-    list_.arena_bytes = blocks_bytes_ + work_bytes_;
+    fill_slots();
     bound();
+    return instances_.size();
+  }
+
+  // In place only within one body, or from what ends there in every micro-batch: a wait for what was sent may come
+  // earlier or later than other calls.
+  void share() {
+    const std::vector<std::vector<size_t>> of = touching();
+    Line line;
+    for (size_t at = 0; at < bodies_.size(); ++at)
+      for (Instruction& i : body(at).instructions) line.push_back(&i);
+    share_in_place(p_, line, [&](BufferId from, BufferId to) {
+      const std::vector<size_t>&x = of[static_cast<size_t>(from)], &y = of[static_cast<size_t>(to)];
+      return std::includes(x.begin(), x.end(), y.begin(), y.end()) &&
+             std::none_of(x.begin(), x.end(), [&](size_t at) { return is_sent(at); });
+    });
   }
 
  private:
-  // A set of bodies, as places in bodies_, and the buffers that they all share.
+  // A set of bodies, as places in bodies_, and the buffers that they all share: from a phase of the first of them to a
+  // phase of the last. Of one body: what it alone needs.
   struct Segment {
     std::vector<size_t> bodies;
+    int first_phase = 0, last_phase = 0;
     std::vector<BufferId> buffers;
     int64_t bytes = 0;
     bool once = false;  // for the step, not for each micro-batch
@@ -74,6 +93,9 @@ class SlotPlanner {
     int64_t micro_batch = 0;
     int begin = 0, end = 0;  // calls
     int64_t base = 0;
+  };
+  struct Phases {
+    int first = 1 << 30, last = 0;
   };
 
   // The last body of a segment; none where one of them is a wait that has no fixed place among the others.
@@ -106,34 +128,41 @@ class SlotPlanner {
     return of;
   }
 
-  // In place only within one body, or from what ends there in every micro-batch: a wait for what was sent may come
-  // earlier or later than other calls.
-  void share() {
-    const std::vector<std::vector<size_t>> of = touching();
-    Line line;
-    for (size_t at = 0; at < bodies_.size(); ++at)
-      for (Instruction& i : body(at).instructions) line.push_back(&i);
-    share_in_place(p_, line, [&](BufferId from, BufferId to) {
-      const std::vector<size_t>&x = of[static_cast<size_t>(from)], &y = of[static_cast<size_t>(to)];
-      return std::includes(x.begin(), x.end(), y.begin(), y.end()) && std::none_of(x.begin(), x.end(), [&](size_t at) { return is_sent(at); });
-    });
+  // The phases in which a body, or some variant of it, touches each root.
+  std::vector<Phases> phases_in(size_t at) {
+    std::vector<Phases> list(p_.buffers.size());
+    for (size_t v = 0; v < p_.bodies.size(); ++v) {
+      if (p_.base(static_cast<int>(v)) != p_.base(bodies_[at])) continue;
+      Line line;
+      for (Instruction& i : p_.bodies[v].instructions) line.push_back(&i);
+      const std::vector<Life> life = lives(p_, line);
+      const int length = std::max(1, static_cast<int>(line.size()));
+      for (size_t b = 0; b < life.size(); ++b) {
+        if (life[b].end < 0) continue;
+        list[b].first = std::min(list[b].first, life[b].begin * phases_of_body_ / length);
+        list[b].last = std::max(list[b].last, std::min(life[b].end, length - 1) * phases_of_body_ / length);
+      }
+    }
+    return list;
   }
 
   void find_segments() {
     const std::vector<std::vector<size_t>> of = touching();
-    std::map<std::vector<size_t>, int> known;
+    for (size_t at = 0; at < bodies_.size(); ++at) phases_.push_back(phases_in(at));
+    std::map<std::tuple<std::vector<size_t>, int, int>, size_t> known;
     for (size_t b = 0; b < of.size(); ++b) {
       if (of[b].empty() || p_.buffers[b].same_as != kNoBuffer) continue;
       if (of[b].size() == 1) {
         temporaries_[of[b][0]].push_back(static_cast<BufferId>(b));
         continue;
       }
-      const auto [at, fresh] = known.try_emplace(of[b], static_cast<int>(segments_.size()));
-      if (fresh) {
-        segments_.push_back({.bodies = of[b], .buffers = {}});
-        for (size_t in : of[b]) segments_.back().once |= micro_batch_of(in) < 0;
-      }
-      segments_[static_cast<size_t>(at->second)].buffers.push_back(static_cast<BufferId>(b));
+      Segment made = {.bodies = of[b], .buffers = {}};
+      for (size_t in : of[b]) made.once |= micro_batch_of(in) < 0;
+      made.first_phase = phases_[of[b].front()][b].first;
+      made.last_phase = ends_with(made, of[b].back()) ? phases_[of[b].back()][b].last : phases_of_body_ - 1;
+      const auto [at, fresh] = known.try_emplace({of[b], made.first_phase, made.last_phase}, segments_.size());
+      if (fresh) segments_.push_back(std::move(made));
+      segments_[at->second].buffers.push_back(static_cast<BufferId>(b));
     }
   }
 
@@ -168,50 +197,60 @@ class SlotPlanner {
   void place_temporaries(size_t at) {
     const std::vector<Life> life = lives_in(at);
     const int length = static_cast<int>(body(at).instructions.size());
-    // What is taken of each segment that has room while this body runs.
-    std::vector<std::pair<int, std::vector<Placed>>> rooms;
+    // What is taken of each segment that has room while this body runs, and in which of its phases it is there.
+    struct Room {
+      size_t segment;
+      int first, last;
+      std::vector<Placed> placed;
+    };
+    std::vector<Room> rooms;
     for (size_t s = 0; s < segments_.size(); ++s) {
       const Segment& segment = segments_[s];
       const bool first = segment.bodies.front() == at, last = ends_with(segment, at);
-      if (!first && !last) continue;
-      std::vector<Placed> placed;
+      if (segment.bodies.size() == 1 || (!first && !last)) continue;
+      Room room = {s, first ? segment.first_phase : 0, last ? segment.last_phase : phases_of_body_ - 1, {}};
       for (BufferId b : segment.buffers) {
         Life l = life[static_cast<size_t>(b)];
         if (first) l.end = length;
         if (last) l.begin = 0;
-        insert(placed, {p_.buffer(b).offset, aligned(p_.buffer(b).bytes()), l});
+        insert(room.placed, {p_.buffer(b).offset, aligned(p_.buffer(b).bytes()), l});
       }
-      rooms.push_back({static_cast<int>(s), std::move(placed)});
+      rooms.push_back(std::move(room));
     }
     std::vector<Placed> work;
+    Segment own = {.bodies = {at}, .last_phase = phases_of_body_ - 1, .buffers = {}};
     std::vector<BufferId>& list = temporaries_[at];
     std::stable_sort(list.begin(), list.end(),
                      [&](BufferId a, BufferId b) { return p_.buffer(a).bytes() > p_.buffer(b).bytes(); });
     for (BufferId b : list) {
       const int64_t bytes = aligned(p_.buffer(b).bytes());
       const Life& l = life[static_cast<size_t>(b)];
-      const auto put = [&](int segment, std::vector<Placed>& placed, int64_t offset) {
-        p_.buffer(b).segment = segment;
+      const Phases& now = phases_[at][static_cast<size_t>(b)];
+      const auto put = [&](size_t segment, std::vector<Placed>& placed, int64_t offset) {
+        p_.buffer(b).segment = static_cast<int>(segment);
         p_.buffer(b).offset = offset;
         insert(placed, {offset, bytes, l});
       };
       bool found = false;
-      for (auto& [s, placed] : rooms) {
-        const int64_t offset = lowest(placed, l, bytes);
-        if (found || offset + bytes > segments_[static_cast<size_t>(s)].bytes) continue;
-        put(s, placed, offset);
+      for (Room& room : rooms) {
+        if (found || now.first < room.first || now.last > room.last) continue;
+        const int64_t offset = lowest(room.placed, l, bytes);
+        if (offset + bytes > segments_[room.segment].bytes) continue;
+        put(room.segment, room.placed, offset);
         found = true;
       }
       if (found) continue;
       const int64_t offset = lowest(work, l, bytes);
-      put(work_, work, offset);
-      work_bytes_ = std::max(work_bytes_, offset + bytes);
+      put(segments_.size(), work, offset);
+      own.bytes = std::max(own.bytes, offset + bytes);
     }
+    if (own.bytes > 0) segments_.push_back(std::move(own));
   }
 
-  // The segments of a micro-batch live from call to call. Those of one size follow each other in the same places.
-  void place_instances() {
+  // The segments of a micro-batch live from call to call.
+  void find_instances() {
     for (size_t s = 0; s < segments_.size(); ++s) {
+      if (segments_[s].bodies.size() == 1) continue;
       std::set<int> bases;
       for (size_t at : segments_[s].bodies) bases.insert(p_.base(bodies_[at]));
       std::map<int64_t, Instance> by_micro_batch;
@@ -219,40 +258,61 @@ class SlotPlanner {
       for (size_t c = 0; c < list_.calls.size(); ++c) {
         const Call& call = list_.calls[c];
         if (!bases.contains(p_.base(call.body))) continue;
-        const int64_t m = segments_[s].once ? last_ : call.micro_batch;
         if (segments_[s].once && call.micro_batch >= 0 && call.micro_batch != last_) continue;
+        const int64_t m = segments_[s].once ? last_ : call.micro_batch;
         seen[m].insert(p_.base(call.body));
-        Instance& i = by_micro_batch.try_emplace(m, Instance{static_cast<int>(s), m, static_cast<int>(c), 0, 0}).first->second;
-        i.end = static_cast<int>(c);
+        by_micro_batch.try_emplace(m, Instance{static_cast<int>(s), m, static_cast<int>(c), 0, 0})
+            .first->second.end = static_cast<int>(c);
       }
       for (auto& [m, instance] : by_micro_batch)
         if (seen[m].size() == bases.size()) instances_.push_back(instance);
     }
-    std::stable_sort(instances_.begin(), instances_.end(), [&](const Instance& a, const Instance& b) {
-      return std::pair(-bytes_of(a), a.begin) < std::pair(-bytes_of(b), b.begin);
-    });
-    std::vector<Placed> placed;
-    for (Instance& i : instances_) {
-      i.base = lowest(placed, {i.begin, i.end}, bytes_of(i));
-      insert(placed, {i.base, bytes_of(i), {i.begin, i.end}});
-      blocks_bytes_ = std::max(blocks_bytes_, i.base + bytes_of(i));
+  }
+
+  // Each instance has a place of its own; what one body alone needs has one for all of its calls.
+  void place_instances() {
+    std::vector<Item> items;
+    for (const Instance& i : instances_) {
+      const Segment& s = segments_[static_cast<size_t>(i.segment)];
+      items.push_back({s.bytes, {{i.begin * phases_of_body_ + s.first_phase, i.end * phases_of_body_ + s.last_phase}}});
     }
-    fill_slots();
+    std::vector<size_t> own;
+    for (size_t s = 0; s < segments_.size(); ++s) {
+      if (segments_[s].bodies.size() > 1) continue;
+      Item item = {segments_[s].bytes, {}};
+      for (int c = 0; c < static_cast<int>(list_.calls.size()); ++c) {
+        if (p_.base(list_.calls[static_cast<size_t>(c)].body) != p_.base(bodies_[segments_[s].bodies[0]])) continue;
+        const Interval now = {c * phases_of_body_, c * phases_of_body_ + phases_of_body_ - 1};
+        if (!item.lives.empty() && item.lives.back().end + 1 == now.begin) {
+          item.lives.back().end = now.end;
+        } else {
+          item.lives.push_back(now);
+        }
+      }
+      own.push_back(s);
+      items.push_back(std::move(item));
+    }
+    const Packing packing = pack(items);
+    list_.arena_bytes = packing.bytes;
+    for (size_t i = 0; i < instances_.size(); ++i) instances_[i].base = packing.offsets[i];
+    bases_.assign(segments_.size(), -1);
+    for (size_t i = 0; i < own.size(); ++i) bases_[own[i]] = packing.offsets[instances_.size() + i];
   }
 
   int64_t bytes_of(const Instance& i) const { return segments_[static_cast<size_t>(i.segment)].bytes; }
 
   void fill_slots() {
-    std::vector<std::vector<int64_t>> at(list_.calls.size(), std::vector<int64_t>(segments_.size() + 1, -1));
+    std::vector<std::vector<int64_t>> at(list_.calls.size(), std::vector<int64_t>(segments_.size(), -1));
+    for (size_t s = 0; s < segments_.size(); ++s)
+      for (size_t c = 0; c < list_.calls.size(); ++c)
+        if (bases_[s] >= 0 && p_.base(list_.calls[c].body) == p_.base(bodies_[segments_[s].bodies[0]]))
+          at[c][s] = bases_[s];
     for (const Instance& i : instances_)
-      for (int c = i.begin; c <= i.end; ++c) {
-        const Call& call = list_.calls[static_cast<size_t>(c)];
-        if (call.micro_batch == i.micro_batch || call.micro_batch < 0)
+      for (int c = i.begin; c <= i.end; ++c)
+        if (touches(i, list_.calls[static_cast<size_t>(c)]))
           at[static_cast<size_t>(c)][static_cast<size_t>(i.segment)] = i.base;
-      }
     std::map<std::vector<int64_t>, int> known;
     for (size_t c = 0; c < list_.calls.size(); ++c) {
-      at[c].back() = blocks_bytes_;
       const auto [slot, fresh] = known.try_emplace(at[c], static_cast<int>(list_.slots.size()));
       if (fresh) list_.slots.push_back(at[c]);
       list_.calls[c].slot = slot->second;
@@ -267,6 +327,7 @@ class SlotPlanner {
       const int length = static_cast<int>(body(at).instructions.size());
       for (const Segment& segment : segments_)
         for (BufferId b : segment.buffers) {
+          if (segment.bodies.size() == 1) continue;
           Life& l = life[static_cast<size_t>(b)];
           const bool within = std::find(segment.bodies.begin(), segment.bodies.end(), at) != segment.bodies.end();
           if (!within) continue;
@@ -295,19 +356,31 @@ class SlotPlanner {
 
   Program& p_;
   CallList& list_;
+  // A body is cut into as many phases, by its instructions; what begins late in one or ends early shares memory so.
+  const int phases_of_body_;
   int64_t last_ = 0;
   std::vector<int> bodies_;  // of the last micro-batch, which has all that others have, and of the step
   std::vector<Segment> segments_;
   std::map<size_t, std::vector<BufferId>> temporaries_;
+  std::vector<std::vector<Phases>> phases_;  // by body, by root
   std::vector<Instance> instances_;
-  int work_ = 0;
-  int64_t work_bytes_ = 0, blocks_bytes_ = 0;
+  std::vector<int64_t> bases_;  // of segments of one body
 };
 
 }  // namespace
 
-void plan_slots(Program& p, CallList& list) {
-  SlotPlanner(p, list).run();
+// Fewer phases fit better where micro-batches are many, more where much changes within a body: the best is taken.
+void plan_slots(Program& p, size_t list) {
+  constexpr size_t kMany = 1000;  // segments of micro-batches
+  SlotPlanner(p, p.lists[list], 1).share();
+  Program best;
+  for (int phases : {1, 8, 24}) {
+    Program trial = p;
+    const size_t segments = SlotPlanner(trial, trial.lists[list], phases).run();
+    if (phases == 1 || trial.lists[list].arena_bytes < best.lists[list].arena_bytes) best = std::move(trial);
+    if (segments > kMany) break;
+  }
+  p = std::move(best);
 }
 
 }  // namespace kintsugi::lower

@@ -190,11 +190,19 @@ class RankTrainer {
       if (s.data.reset_at_document) starts.resize(n);
       view = {tokens, labels, starts};
     }
+    void copy(const data::BatchView& from) {
+      std::copy(from.tokens.begin(), from.tokens.end(), tokens.begin());
+      std::copy(from.labels.begin(), from.labels.end(), labels.begin());
+      std::copy(from.document_starts.begin(), from.document_starts.end(), starts.begin());
+    }
   };
 
   void loop(MetricsFile* metrics) {
     const auto began = Clock::now();
     share_ = share();
+    // A stage with several chunks asks for a micro-batch once for each of them.
+    step_batches_.clear();
+    for (int64_t m = 0; m < micro_batches(s_); ++m) step_batches_.emplace_back(share_.micro_batch, s_);
     data::Loader loader(*corpus_.train, {.share = share_,
                                          .first_step = static_cast<uint64_t>(step_),
                                          .end_step = static_cast<uint64_t>(s_.train.steps),
@@ -232,11 +240,16 @@ class RankTrainer {
   }
 
   Metrics one_step(data::Loader& loader) {
-    kernels::Numbers numbers = {.seed = s_.train.seed, .step = step_, .learning_rate = learning_rate(s_.train, step_)};
+    kernels::Numbers numbers = {.seed = s_.train.seed,
+                                .step = step_,
+                                .batch_rows = pass_rows_,
+                                .learning_rate = learning_rate(s_.train, step_)};
+    int64_t read = 0;
     executor_.run("train", numbers, [&](int64_t m) {
-      feed("train", loader.next().batch, share_.place(0));
-      numbers.batch_offset = m * pass_rows_;
+      for (; read <= m; ++read) step_batches_[static_cast<size_t>(read)].copy(loader.next().batch);
+      feed("train", step_batches_[static_cast<size_t>(m)].view, share_.place(0));
     });
+    for (; read < static_cast<int64_t>(step_batches_.size()); ++read) loader.next();
     Metrics metrics;
     metrics.loss = executor_.number(models::kLossSum) / executor_.number(models::kLossCount);
     metrics.learning_rate = numbers.learning_rate;
@@ -329,6 +342,7 @@ class RankTrainer {
   int64_t pass_rows_;  // samples of a micro-batch, of all ranks
   run::Executor::RowRange train_rows_, evaluate_rows_;
   data::Share share_;
+  std::vector<Batch> step_batches_;  // by micro-batch
   Outcome outcome_;
   int64_t step_ = 0;    // steps done
   int64_t tokens_ = 0;  // seen since the run began
