@@ -95,8 +95,9 @@ void add_evaluate(CLI::App& kintsugi) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   verb->callback([o] {
-    on_ranks("evaluate", *o->model,
-             [&](const config::Parallel& layout, comm::World& world) { run_rank(*o, layout, world); });
+    on_ranks(
+        "evaluate", *o->model, [](const config::Parallel&) {},
+        [&](const config::Parallel& layout, comm::World& world) { run_rank(*o, layout, world); });
   });
 }
 

@@ -60,7 +60,6 @@ void run_rank(const Options& o, const config::Parallel& layout, comm::World& wor
   Prompt prompt;
   models::Graphs graphs;
   checkpoint::together(model.all(), [&] {
-    evaluate::require_whole_samples(plan::plan_from(layout), layout);
     prompt = read_prompt(o, model);
     const int64_t cache = model.settings().model.context;
     const int64_t bucket = evaluate::prompt_bucket(static_cast<int64_t>(prompt.ids.size()), cache);
@@ -91,8 +90,10 @@ void run_rank(const Options& o, const config::Parallel& layout, comm::World& wor
 
 void run(const Options& o) {
   const StopSignals signals;
-  on_ranks("generate", *o.model,
-           [&](const config::Parallel& layout, comm::World& world) { run_rank(o, layout, world); });
+  on_ranks(
+      "generate", *o.model,
+      [](const config::Parallel& layout) { evaluate::require_whole_samples(plan::plan_from(layout), layout); },
+      [&](const config::Parallel& layout, comm::World& world) { run_rank(o, layout, world); });
 }
 
 }  // namespace

@@ -41,9 +41,13 @@ std::shared_ptr<ModelOptions> add_model_options(CLI::App& verb) {
   return options;
 }
 
-void on_ranks(const std::string& verb, const ModelOptions& options, const OnRank& f) {
+void on_ranks(const std::string& verb, const ModelOptions& options, const CheckLayout& check, const OnRank& f) {
   const int64_t cores = train::cores_of_all(base::usable_cores(), std::thread::hardware_concurrency());
-  const config::Resolved layout = before_ranks_meet([&] { return evaluate::read_layout(verb, options.sets, cores); });
+  const config::Resolved layout = before_ranks_meet([&] {
+    config::Resolved read = evaluate::read_layout(verb, options.sets, cores);
+    check(read.settings.parallel);
+    return read;
+  });
   const auto launched = train::launched();
   if (!launched || launched->rank == 0)
     for (const std::string& warning : layout.warnings) fmt::print(stderr, "warning: {}\n", warning);

@@ -20,10 +20,12 @@ struct ModelOptions {
 // Adds the options to a verb. The result is filled when the command line is parsed: keep it for the callback.
 std::shared_ptr<ModelOptions> add_model_options(CLI::App& verb);
 
-// Calls f(layout, world) for each rank of this process, on a thread of its own where there are several. All ranks end
-// together; where one cannot go on, with its error. Warnings go to stderr, once.
+// Calls f(layout, world) for each rank of this process, on a thread of its own where there are several, after
+// check(layout) on the process. All ranks end together; where one cannot go on, with its error. Warnings go to stderr,
+// once.
+using CheckLayout = std::function<void(const config::Parallel& layout)>;
 using OnRank = std::function<void(const config::Parallel& layout, comm::World& world)>;
-void on_ranks(const std::string& verb, const ModelOptions& options, const OnRank& f);
+void on_ranks(const std::string& verb, const ModelOptions& options, const CheckLayout& check, const OnRank& f);
 
 // Of ranks that repeat each other's work, a line on stderr for each axis. `what`: "one text".
 void warn_of_repeated(const std::vector<std::string>& axes, const std::string& what);

@@ -11,6 +11,12 @@
 #include "kintsugi/checkpoint/together.h"
 
 namespace kintsugi::app {
+namespace {
+
+// For rank 0 to say what it is told last, and to end all by itself.
+constexpr std::chrono::seconds kForRank0{2};
+
+}  // namespace
 
 void end_all(std::span<const std::unique_ptr<comm::World>> worlds, const std::exception& error) {
   if (worlds[0]->backend() != "mpi") return;
@@ -23,11 +29,12 @@ void end_all(std::span<const std::unique_ptr<comm::World>> worlds, const std::ex
     const bool named = rank == 0 || text.starts_with(fmt::format("[comm] rank {}: ", rank));
     fmt::print(stderr, "error: {}{}\n", named ? "" : fmt::format("rank {}: ", rank), text);
   }
+  if (rank > 0 && shared) std::this_thread::sleep_for(kForRank0);
   worlds[0]->abort(error.what());
 }
 
 void end_before_ranks_meet(const train::Launched& launched, const std::exception& error) {
-  if (launched.rank > 0) std::this_thread::sleep_for(std::chrono::seconds(2));
+  if (launched.rank > 0) std::this_thread::sleep_for(kForRank0);
   fmt::print(stderr, "error: {}{}\n", launched.rank == 0 ? "" : fmt::format("rank {}: ", launched.rank),
              describe(error).text);
   std::fflush(nullptr);
