@@ -1,0 +1,168 @@
+// `kintsugi generate` and `kintsugi evaluate` on several ranks, as a user starts them: as threads and as processes.
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "tests/mpi_launch.h"
+#include "tests/ranks_folder.h"
+
+namespace kintsugi::tests {
+namespace {
+
+const std::string kGreedy = "generate run --temperature 0 --length 40 --prompt \"Line 1\"";
+
+// A run of a few steps, made once.
+class TrainedFolder : public RanksFolder {
+ public:
+  TrainedFolder() {
+    const std::string sets = "model.layers=4 train.learning_rate=1e-2 train.evaluate_every=0";
+    EXPECT_EQ(run_kintsugi(folder.path(), arguments("run", "", sets)).code, 0);
+    text = say(kGreedy).out;
+    loss = loss_of(say("evaluate run"));
+  }
+
+  Ended say(const std::string& arguments) const { return run_kintsugi(folder.path(), arguments); }
+  Ended launch(const Mpi& mpi, int ranks, const std::string& arguments) const {
+    return run_kintsugi(folder.path(), arguments, ":", mpi.run + " -n " + std::to_string(ranks));
+  }
+  const fs::path& path() const { return folder.path(); }
+  using RanksFolder::complaint;
+
+  // "run/step_00000012 corpus/validation 1,674" and the loss.
+  static std::pair<std::string, double> loss_of(const Ended& ended) {
+    static const std::regex form(
+        "checkpoint (\\S+)\ndata       (\\S+), (\\S+) tokens\nloss       (\\S+)\nperplexity .*\n");
+    std::smatch found;
+    if (!std::regex_match(ended.out, found, form)) return {"no loss: " + ended.out + ended.err, 0};
+    return {fmt::format("{} {} {}", found.str(1), found.str(2), found.str(3)), std::stod(found.str(4))};
+  }
+
+  std::string text;  // of one rank
+  std::pair<std::string, double> loss;
+};
+
+class GenerateRanks : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { trained_ = std::make_unique<TrainedFolder>(); }
+  static void TearDownTestSuite() { trained_.reset(); }
+
+  static void expect_error(const std::string& arguments, const std::string& line) {
+    const Ended ended = trained_->say(arguments);
+    EXPECT_EQ(ended.code, 1) << arguments;
+    EXPECT_EQ(TrainedFolder::complaint(ended.err), "error: " + line + "\n");
+    EXPECT_EQ(ended.out, "");
+  }
+  static void expect_loss(const Ended& ended, const std::string& where) {
+    const auto [what, loss] = TrainedFolder::loss_of(ended);
+    EXPECT_EQ(what, trained_->loss.first) << where;
+    EXPECT_NEAR(loss, trained_->loss.second, 2e-6 * loss) << where;
+    EXPECT_EQ(TrainedFolder::complaint(ended.err), "") << where;
+  }
+
+  static std::unique_ptr<TrainedFolder> trained_;
+};
+std::unique_ptr<TrainedFolder> GenerateRanks::trained_;
+
+class GenerateUnderMpi : public GenerateRanks, public testing::WithParamInterface<Mpi> {
+ protected:
+  void SetUp() override {
+    if (!is_there(GetParam())) GTEST_SKIP() << "no " << GetParam().module << ", or no " << GetParam().run;
+  }
+};
+
+}  // namespace
+
+TEST_F(GenerateRanks, SayWhatOneRankSays) {
+  ASSERT_GT(trained_->text.size(), 30u);
+  for (const std::string layout : {"parallel.tensor=2", "parallel.pipe=2", "parallel.pipe=2 parallel.tensor=2",
+                                   "parallel.data=2 parallel.zero=3", "parallel.pipe=4 parallel.stages=\"1 1 1 1\""}) {
+    const Ended ended =
+        trained_->say(kGreedy + " --set '" + std::regex_replace(layout, std::regex(" parallel"), "' 'parallel") + "'");
+    EXPECT_EQ(ended.code, 0) << layout;
+    EXPECT_EQ(ended.out, trained_->text) << layout;
+    EXPECT_EQ(TrainedFolder::complaint(ended.err), "") << layout;
+  }
+}
+
+TEST_F(GenerateRanks, ThatRepeatWorkAreTold) {
+  const Ended ended = trained_->say(kGreedy + " --ranks 2");
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_EQ(ended.out, trained_->text);
+  EXPECT_EQ(TrainedFolder::complaint(ended.err),
+            "warning: mesh axis \"data\" splits nothing of one text: its ranks repeat the work of one\n");
+}
+
+TEST_F(GenerateRanks, EndAtOneStopText) {
+  const std::string drawn = "generate run --length 60 --seed 3 --top-k 9 --prompt Line --stop e";
+  const Ended one = trained_->say(drawn), two = trained_->say("generate --set parallel.pipe=2 run" + drawn.substr(12));
+  EXPECT_EQ(one.code, 0) << one.err;
+  EXPECT_EQ(two.out, one.out);
+  EXPECT_LT(one.out.size(), 60u);
+}
+
+TEST_F(GenerateRanks, EndAtASignal) {
+  Process process(trained_->path(), "generate run --length 100000000 --set parallel.pipe=2");
+  const auto is_long = [](const fs::directory_entry& file) {
+    return file.path().extension() == ".out" && file.file_size() > 4000;
+  };
+  ASSERT_TRUE(process.wait_for([&] {
+    const fs::directory_iterator files(trained_->path());
+    return std::any_of(begin(files), end(files), is_long);
+  }));
+  process.send(SIGINT);
+  const Ended ended = process.wait();
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(ended.out.back(), '\n');
+}
+
+TEST_F(GenerateRanks, EvaluateAsOneRankDoes) {
+  ASSERT_GT(trained_->loss.second, 0) << trained_->loss.first;
+  for (const std::string layout :
+       {"parallel.ranks=2", "parallel.tensor=2 parallel.sequence_parallel=true", "parallel.pipe=2",
+        "parallel.context=2", "parallel.pipe=2 parallel.data=2 parallel.zero=3"})
+    expect_loss(trained_->say("evaluate run --set " + layout), layout);
+}
+
+TEST_F(GenerateRanks, SayWhatIsWrongOnce) {
+  expect_error("generate run --set parallel.context=2",
+               "[generate] parallel.context = 2 splits the tokens of a text, of which generation makes one at a time; "
+               "leave it out, and split weights and caches by parallel.tensor or parallel.pipe");
+  expect_error(
+      "generate run --ranks 2 --set train.seed=3",
+      "[generate] --set train.seed=3: only keys of [parallel] are set here; [train] is that of the checkpoint");
+  expect_error("evaluate run --set model.layers=3",
+               "[evaluate] --set model.layers=3: only keys of [parallel] are set here; [model] is that of the "
+               "checkpoint");
+  expect_error("generate nothing --ranks 4",
+               "[checkpoint] there is no folder \"nothing\"; a checkpoint or a run's folder is needed");
+  expect_error("evaluate run --set parallel.pipe=8",
+               "[stages] mesh axis \"pipe\" of size 8 asks for 8 parts of 4 layers; at most pipe = 4");
+  expect_error("generate --ranks 2", "[kintsugi generate] model is required; see kintsugi generate --help");
+}
+
+TEST_P(GenerateUnderMpi, SayWhatOneRankSays) {
+  const Ended ended = trained_->launch(GetParam(), 2, kGreedy + " --set parallel.pipe=2");
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(ended.out, trained_->text);
+  EXPECT_EQ(TrainedFolder::complaint(ended.err), "");
+  expect_loss(trained_->launch(GetParam(), 2, "evaluate run --set parallel.tensor=2"), "tensor=2");
+}
+
+TEST_P(GenerateUnderMpi, EndTogether) {
+  const auto expect_failure = [](const Ended& ended, const std::string& line) {
+    EXPECT_NE(ended.code, 0);
+    EXPECT_EQ(TrainedFolder::complaint(ended.err), "error: " + line + "\n");
+  };
+  expect_failure(trained_->launch(GetParam(), 2, "generate run"),
+                 "[generate] the plan needs 1 rank (one rank), 2 were started; start 1, or change the sizes in "
+                 "[parallel]");
+  expect_failure(
+      trained_->launch(GetParam(), 1,
+                       "generate run --ranks 2 --seed 1 : -n 1 " KINTSUGI_BINARY " generate run --ranks 2 --seed 2"),
+      "[generate] rank 1 has another command line than rank 0: \"--seed 2\" instead of \"--seed 1\"; start "
+      "all ranks with one");
+}
+
+INSTANTIATE_TEST_SUITE_P(Mpi, GenerateUnderMpi, testing::ValuesIn(kMpis), name_of_mpi);
+
+}  // namespace kintsugi::tests
