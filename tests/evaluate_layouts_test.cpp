@@ -147,6 +147,8 @@ TEST(ReadLayout, TakesKeysOfParallelAlone) {
   EXPECT_EQ(read({"parallel.ranks=4"}).settings.parallel.data, 4);
   EXPECT_EQ(read({"parallel.zero=3"}).warnings,
             std::vector<std::string>{"--set: parallel.zero = 3 has no effect with parallel.data = 1 (default)"});
+  EXPECT_EQ(read({"parallel.tensor=2", "parallel.recompute=full"}).warnings,
+            std::vector<std::string>{"--set: parallel.recompute = \"full\" has no effect where nothing is trained"});
   EXPECT_EQ(error_of([&] { read({"train.seed=3"}); }),
             "[generate] --set train.seed=3: only keys of [parallel] are set here; [train] is that of the checkpoint");
   EXPECT_EQ(error_of([&] { read({"parallel.tensor=0"}); }),

@@ -4,11 +4,20 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
+#include "kintsugi/config/derive.h"
 #include "kintsugi/config/keys.h"
 #include "kintsugi/config/read.h"
 #include "kintsugi/config/resolve_parallel.h"
 
 namespace kintsugi::evaluate {
+namespace {
+
+// Keys of [parallel] that speak of gradients, or of what lives from forward to backward.
+constexpr std::string_view kOfTraining[] = {"parallel.recompute",      "parallel.recompute_every", "parallel.offload",
+                                            "parallel.offload_folder", "parallel.memory_per_rank", "parallel.wire",
+                                            "parallel.keep_gathered",  "parallel.replicas"};
+
+}  // namespace
 
 config::Resolved read_layout(std::string_view verb, std::span<const std::string> sets, int64_t cores) {
   for (const std::string& set : sets) {
@@ -22,6 +31,10 @@ config::Resolved read_layout(std::string_view verb, std::span<const std::string>
   config::derive_parallel(layout, cores);
   config::check_parallel(layout);
   config::warn_of_parallel(layout, cores);
+  for (const std::string_view key : kOfTraining)
+    if (layout.origin(key).given())
+      layout.warnings.push_back(
+          fmt::format("{}{} has no effect where nothing is trained", config::place(layout, {key}), layout.say(key)));
   return layout;
 }
 
