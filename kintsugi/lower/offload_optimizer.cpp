@@ -165,8 +165,8 @@ class OptimizerInFile {
     return files_[staged] = file;
   }
 
-  // Before unit k is worked on, k+1 is on its way, and more of them as far as they fit into three of the largest; the
-  // oldest are waited for where they would not fit.
+  // Before unit k is worked on, k + 1 is on its way, and more as far as they fit into three of the largest. Where they
+  // would not fit, stores of those before k - 1 are waited for.
   void place(const Body& body) {
     int64_t room = 0;
     for (const Unit& u : units_) room = std::max(room, 3 * u.bytes);
@@ -186,7 +186,7 @@ class OptimizerInFile {
     for (size_t k = 0; k < units_.size(); ++k) {
       Unit& u = units_[k];
       while (fetched < units_.size()) {
-        while (staged + units_[fetched].bytes > room && stored < k && units_[stored].last < u.first)
+        while (staged + units_[fetched].bytes > room && stored + 1 < k && units_[stored].last < u.first)
           wait_for_stores(u.first);
         if (staged + units_[fetched].bytes > room && fetched > k + 1) break;
         fetch(u.first);
