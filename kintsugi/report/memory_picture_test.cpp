@@ -1,0 +1,100 @@
+#include "kintsugi/report/memory_picture.h"
+
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <vector>
+
+namespace kintsugi::report {
+namespace {
+
+using program::BufferId;
+using program::Program;
+using program::Region;
+
+// `calls` micro-batches of a body that makes a value and reads it.
+Program made(int64_t calls) {
+  Program p;
+  const auto buffer = [&](int64_t bytes, Region region) {
+    program::Buffer b;
+    b.type = {{{"byte", bytes}}, tensor::DType::u8};
+    b.region = region;
+    b.offset = 0;
+    p.buffers.push_back(b);
+    return static_cast<BufferId>(p.buffers.size()) - 1;
+  };
+  program::StateInfo weight;
+  weight.kind = "weight";
+  weight.buffer = buffer(4096, Region::state);
+  p.states.push_back(weight);
+  p.state_bytes = 4096;
+  program::Instruction make, read;
+  make.outs = {buffer(2048, Region::arena)};
+  make.workspace = buffer(1024, Region::arena);
+  read.ins = make.outs;
+  p.bodies.push_back({.name = "forward", .instructions = {make, read}});
+  p.lists.push_back({.name = "train", .calls = {}, .arena_bytes = 4096});
+  for (int64_t m = 0; m < calls; ++m) p.lists[0].calls.push_back({0, m});
+  p.arena_bytes = 4096;
+  return p;
+}
+
+// Elements close in the order in which they open, and all close; no other < or & is there.
+bool well_formed(const std::string& svg) {
+  std::vector<std::string> open;
+  const std::regex tag(R"re(<(/?)([a-z]+)((?: [A-Za-z-]+="[^"<&]*")*)(/?)>)re");
+  auto at = svg.begin();
+  for (std::sregex_iterator i(svg.begin(), svg.end(), tag), end; i != end; ++i) {
+    const std::string between(at, svg.begin() + i->position());
+    if (std::regex_replace(between, std::regex("&(amp|lt|gt);"), "").find_first_of("<&") != std::string::npos)
+      return false;
+    at = svg.begin() + i->position() + i->length();
+    if ((*i)[1].length() > 0) {
+      if (open.empty() || open.back() != (*i)[2].str()) return false;
+      open.pop_back();
+    } else if ((*i)[4].length() == 0) {
+      open.push_back((*i)[2].str());
+    }
+  }
+  return open.empty() && std::string(at, svg.end()) == "\n";
+}
+
+bool has(const std::string& svg, const std::string& text) {
+  return svg.find(text) != std::string::npos;
+}
+
+TEST(MemoryPicture, AnInstructionIsAStep) {
+  const std::string svg = memory_picture(made(2), "Memory of <a & b>");
+  EXPECT_TRUE(well_formed(svg)) << svg;
+  EXPECT_TRUE(has(svg, ">Memory of &lt;a &amp; b&gt;</text>"));
+  EXPECT_TRUE(has(svg, ">instructions of a step, in order</text>"));
+  EXPECT_TRUE(has(svg, ">bytes of a rank</text>"));
+  EXPECT_TRUE(has(svg, ">8,192 bytes in the plan</text>"));
+  EXPECT_TRUE(has(svg, ">2 KiB</text>"));
+  // The lower half is weights from end to end: half of the height of 320 above the axis at 396.
+  EXPECT_TRUE(has(svg, R"(<path d="M76.0 236.0H986.0L986.0 396.0H76.0Z" fill="#4c72b0"><title>weights</title></path>)"))
+      << svg;
+  // Workspace is there while the first of two instructions runs, twice.
+  EXPECT_TRUE(has(
+      svg,
+      R"(<path d="M76.0 196.0H303.5V236.0H531.0V196.0H758.5V236.0H986.0L986.0 236.0H76.0Z" fill="#c9b3de"><title>workspace</title></path>)"))
+      << svg;
+  EXPECT_FALSE(has(svg, "<title>gradients</title>"));
+}
+
+TEST(MemoryPicture, OfALongListCallsAreSteps) {
+  const std::string svg = memory_picture(made(3000), "long");
+  EXPECT_TRUE(well_formed(svg));
+  EXPECT_TRUE(has(svg, ">calls of a step, in order</text>"));
+  EXPECT_TRUE(has(svg, ">3,000</text>"));
+  EXPECT_LT(svg.size(), 200'000u);
+}
+
+TEST(MemoryPicture, OfAVeryLongListTheMostOfNeighbouringCalls) {
+  const std::string svg = memory_picture(made(100'000), "longer");
+  EXPECT_TRUE(well_formed(svg));
+  EXPECT_LT(svg.size(), 400'000u);
+}
+
+}  // namespace
+}  // namespace kintsugi::report
