@@ -45,9 +45,15 @@ const std::vector<Layout> kLayouts = {
     {"llama", "data=2 tensor=2 zero=2"},
     {"llama-three", "tensor=4"},
     {"llama", "tensor=2 context=2 sequence_parallel method=ring"},
+    {"gpt-deep", "pipe=2"},
+    {"llama-deep", "pipe=2 schedule=interleaved chunks=2"},
+    {"gpt-deep", "pipe=2 schedule=zero_bubble recompute=full"},
+    {"gpt-deep", "pipe=4 schedule=gpipe"},
+    {"gpt-deep", "pipe=2 data=2 zero=3"},
+    {"llama-deep", "pipe=2 tensor=2 sequence_parallel schedule=zero_bubble"},
 };
 
-// "-three": 3 key-value heads of 2 query heads each, and sizes that 2 does not divide.
+// "-deep": layers for stages, and micro-batches for them. "-three": 3 key-value heads of 2 query heads each, and sizes that 2 does not divide.
 config::Settings settings_of(const std::string& model) {
   config::Settings s = small_model(model.substr(0, model.find('-')), "fp64");
   s.model.dropout = 0.2;
@@ -59,28 +65,38 @@ config::Settings settings_of(const std::string& model) {
     s.model.kv_heads = 3;
     s.model.ffn = 33;
     s.train.sequence = 7;
+  } else if (model.ends_with("-deep")) {
+    s.model.layers = 4;
+    s.train.micro_batch = 2;
   }
   return s;
+}
+
+program::Program program_of(const config::Settings& s, const kernels::KernelSet& kernels, const comm::World& world) {
+  const std::vector<program::Program> stages = train::build_programs(s, kernels);
+  return stages[static_cast<size_t>(program::stage_of(stages[0].mesh, world.rank()))];
 }
 
 // A layout over all ranks of the world.
 class Run {
  public:
   Run(const config::Settings& s, comm::World& world, bool damaged)
-      : s_(s), kernels_(train::kernels_of(s)), executor_(train::build_program(s, *kernels_), *kernels_, team_, &world) {
+      : s_(s), kernels_(train::kernels_of(s)), executor_(program_of(s, *kernels_, world), *kernels_, team_, &world) {
     executor_.initialize(s.train.seed);
     if (damaged && world.rank() == 0) executor_.state("layer0.attention_norm.gamma").as<double>()[0] += 1e-3;
   }
 
   void step(int64_t number) {
-    kernels::Numbers numbers = {.seed = s_.train.seed, .step = number, .learning_rate = 1e-2};
+    kernels::Numbers numbers = {.seed = s_.train.seed,
+                                .step = number,
+                                .batch_rows = s_.train.micro_batch * s_.parallel.data,
+                                .learning_rate = 1e-2};
     train::WholeBatch whole;
     executor_.run("train", numbers, [&](int64_t m) {
       draw_batch(s_, number, m, whole);
       executor_.set_input("train", "tokens", {whole.tokens, 0, s_.train.sequence}, -1);
       executor_.set_input("train", "labels", {whole.labels, 0, s_.train.sequence}, -1);
       executor_.set_input("train", "starts", {whole.starts, 0, s_.train.sequence}, 0);
-      numbers.batch_offset = m * s_.train.micro_batch * s_.parallel.data;
     });
   }
 
@@ -93,7 +109,7 @@ class Run {
     int64_t seen = 0;
     std::string found;
     for (program::StateInfo info : p.states) {
-      if (info.kind != "gradient") continue;
+      if (info.kind != "gradient" || info.copy) continue;
       if (info.reduced != program::kNoBuffer) info.buffer = info.reduced;
       const std::vector<double>& x = want.at(info.name);
       const double* y = reinterpret_cast<const double*>(executor_.view(info.buffer).data);

@@ -78,8 +78,10 @@ void Executor::make_groups() {
   for (auto& [key, group] : groups_) {
     const auto& [factors, channel] = key;
     std::vector<int> ranks = program_.mesh.group(rank_, factors);
-    if (!channel.empty()) ranks = {rank_, peer_in(program_, key, rank_)};
-    std::sort(ranks.begin(), ranks.end());
+    if (!channel.empty()) {
+      ranks = {rank_, peer_in(program_, key, rank_)};
+      std::sort(ranks.begin(), ranks.end());
+    }
     group = world_->group(ranks);
   }
 }
