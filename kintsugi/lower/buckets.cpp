@@ -145,6 +145,7 @@ Buckets make_buckets(const StateTable& states, const Uses& uses, const plan::Pla
                             .saved = s.saved});
     place.state = whole;
     b.places[id] = place;
+    b.parts[whole].push_back(id);
   }
   return b;
 }

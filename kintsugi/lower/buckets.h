@@ -47,6 +47,8 @@ struct Buckets {
   std::vector<Bucket> list;
   graph::StateTable states;                // those of the model, and behind them those of buckets
   std::map<graph::StateId, Place> places;  // of the states of parameters
+  // Of the state of a bucket: the states that lie in it, ascending.
+  std::map<graph::StateId, std::vector<graph::StateId>> parts;
 };
 
 // What the graphs do with the weights.

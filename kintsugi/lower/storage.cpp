@@ -20,9 +20,8 @@ const Place* Storage::place(StateId id) const {
 Layout Storage::stored(StateId id) const {
   const State& s = buckets_.states[id];
   // A bucket lies as its kind asks; see make_buckets.
-  for (const auto& [member, place] : buckets_.places) {
-    if (place.state != id) continue;
-    const Bucket& b = bucket(place.bucket);
+  if (const auto parts = buckets_.parts.find(id); parts != buckets_.parts.end()) {
+    const Bucket& b = bucket(place(parts->second.front())->bucket);
     if (s.kind == StateKind::gradient) return b.gradient;
     std::vector<Factor> taken = b.shard();
     const Splits splits = plan::by_rules(plan_, name_of(s.kind), {b.shape[1]}, taken);
@@ -43,13 +42,11 @@ BufferId Storage::of(StateId id, const Layout* layout, int stage) {
   const BufferId b = emit_.block(s.name, s.type, layout ? *layout : stored(id));
   emit_.program().buffer(b).region = program::Region::state;
   made_[key] = b;
-  bool is_bucket = false;
-  for (const auto& [member, place] : buckets_.places)
-    if (place.state == id) {
-      tell(member, b, &place, stage);
-      is_bucket = true;
-    }
-  if (!is_bucket) tell(id, b, nullptr, stage);
+  if (const auto parts = buckets_.parts.find(id); parts != buckets_.parts.end()) {
+    for (StateId part : parts->second) tell(part, b, place(part), stage);
+  } else {
+    tell(id, b, nullptr, stage);
+  }
   return b;
 }
 
