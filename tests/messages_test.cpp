@@ -68,7 +68,7 @@ TEST(Messages, WhatIsNotSentIsRefusedAndEndsInTime) {
       error_of([&] {
         program::verify_ranks(std::vector<const Program*>{&first, &second});
       }),
-      "[verify] internal error: train: rank 1 at instruction 2 of forward, micro-batch 0 (receive of #0 \"x\", 64 "
+      "[verify] internal error: train: rank 1 at instruction 3 of forward, micro-batch 0 (receive of #0 \"x\", 64 "
       "bytes of fp32, over pipe, from rank 0) waits for rank 0, which has ended");
   const std::string late = error_of([&] { run(first, second); });
   EXPECT_TRUE(late.starts_with("[comm] rank 1: receive of \"x\" over pipe (forward, layer 0): ")) << late;

@@ -50,7 +50,7 @@ TEST(Strategies, AreThoseOfTheirPrograms) {
   const std::vector<train::Strategy> list = train::strategies(model(), 2);
   EXPECT_EQ(names(list),
             (std::vector<std::string>{"one rank", "data", "zero 1", "zero 2", "zero 3", "tensor", "tensor, sequence",
-                                      "context, gathered", "context, ring", "context, ulysses"}));
+                                      "context, gathered", "context, ring", "context, ulysses", "pipeline"}));
   expect_as_lowered(list[0], "", 4);
   expect_as_lowered(list[1], "data=2", 2);
   expect_as_lowered(list[4], "data=2 zero=3", 2);
@@ -64,6 +64,28 @@ TEST(Strategies, AreThoseOfTheirPrograms) {
   EXPECT_LT(list[4].states, list[2].states);
 }
 
+// Of stages, the most of each: the first sends what it makes and its share of a tied table, the last has the head.
+TEST(Strategies, APipelineIsItsLargestStage) {
+  config::Settings s = model();
+  const train::Strategy row = train::strategies(s, 2).back();
+  EXPECT_EQ(row.splits, "layer");
+  s.parallel.pipe = s.parallel.ranks = 2;
+  s.train.micro_batch = 4;
+  double flops = 0, sent = 0;
+  int64_t bytes = 0;
+  for (const program::Program& p : train::build_programs(s, *train::kernels_of(s))) {
+    double mine = 0;
+    for (const program::Traffic& t : program::traffic(p, "train")) mine += t.total();
+    flops = std::max(flops, p.flops("train"));
+    sent = std::max(sent, mine);
+    bytes = std::max(bytes, p.bytes());
+  }
+  EXPECT_EQ(row.flops, flops);
+  EXPECT_EQ(row.sent, sent);
+  EXPECT_EQ(row.bytes(), bytes);
+  EXPECT_EQ(train::strategies(s, 8).back().refused.substr(0, 8), "[stages]");
+}
+
 TEST(Strategies, TheUsersOwnPlanIsTheLastRow) {
   config::Settings s = model();
   set_layout(s, "data=2 tensor=2 zero=2");
@@ -73,7 +95,7 @@ TEST(Strategies, TheUsersOwnPlanIsTheLastRow) {
   EXPECT_EQ(list.back().splits, "batch, kv_heads, group, ffn, vocab; flat of optimizer, gradient");
   expect_as_lowered(list.back(), "data=2 tensor=2 zero=2", 2);
   expect_as_lowered(list[1], "data=4", 1);
-  EXPECT_EQ(train::strategies(s, 2).back().name, "context, ulysses");
+  EXPECT_EQ(train::strategies(s, 2).back().name, "pipeline");
 }
 
 TEST(Strategies, WhatTheModelCannotTakeSaysWhy) {

@@ -215,7 +215,7 @@ TEST_F(FourRanks, MessagesWithoutTheirOtherEnd) {
     }
     i.kind = Kind::collective;
   };
-  const size_t at = list("update").size();
+  const size_t start = list("update").size(), at = start + 1;  // the wait comes behind the start
   i.peer = 1;
   append(sends);
   const std::string sent = describe(whole, i, 1);
@@ -235,7 +235,7 @@ TEST_F(FourRanks, MessagesWithoutTheirOtherEnd) {
       error_of_ranks({&sends, &sends, &receives, &sends}),
       fmt::format("{}rank 1 at instruction {} of update ({}) waits for rank 3, which is at instruction {} of update "
                   "({})",
-                  kError, at, sent, at, describe(sends, list(sends, "update")[at], 3)));
+                  kError, at, sent, at, describe(sends, list(sends, "update")[start], 3)));
 }
 
 TEST_F(FourRanks, ACallMissing) {

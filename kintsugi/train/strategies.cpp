@@ -16,7 +16,7 @@ namespace {
 // "batch, kv_heads in attention; flat of optimizer, gradient"
 std::string splits_of(const plan::Plan& plan) {
   std::vector<std::string> known;
-  std::string dims, flat;
+  std::string dims = plan.stages() > 1 ? "layer" : "", flat;
   for (const plan::Rule& r : plan.rules) {
     if (plan.mesh.count(plan.mesh.expand(r.axes)) == 1) continue;
     if (r.dim == "flat" && !r.family.empty()) {
@@ -104,6 +104,7 @@ std::vector<Strategy> strategies(const config::Settings& s, int64_t ranks) {
   add("tensor, sequence", {.tensor = ranks, .sequence_parallel = true});
   for (const char* method : {"gathered", "ring", "ulysses"})
     add(fmt::format("context, {}", method).c_str(), {.context = ranks, .context_method = method});
+  add("pipeline", {.pipe = ranks});
   if (s.parallel.ranks == ranks && ranks > 1) list.push_back(measure("this plan", s, s.parallel, samples));
   return list;
 }
