@@ -183,6 +183,30 @@ TEST_F(InAStep, NothingIsAllocatedByUs) {
     }
 }
 
+// Nor where states and activations come from a file.
+TEST_F(InAStep, NothingIsAllocatedWithOffload) {
+  config::Settings s = small_model("gpt", "bf16");
+  s.model.layers = 4;
+  s.model.embed = 128;
+  s.model.context = s.train.sequence = 64;
+  s.train.micro_batch = 4;
+  s.train.global_batch = 8;
+  s.train.kernels = "cpu";
+  s.parallel.threads = 2;
+  s.parallel.offload = "all";
+  Machine machine(s);
+  run_step(machine, 0);
+  const auto callers = count([&] { run_step(machine, 1); });
+  EXPECT_FALSE(callers.contains("ours"));
+  EXPECT_FALSE(callers.contains("?"));
+  size_t stores = 0;
+  const program::Program& p = machine.executor.program();
+  for (const program::Call& call : p.list("train").calls)
+    for (const program::Instruction& i : p.bodies[static_cast<size_t>(call.body)].instructions)
+      stores += i.kind == program::Kind::copy && i.kernel == "store";
+  EXPECT_GT(stores, 20u);  // more than optimizer state alone
+}
+
 // What is printed is what is allocated, to the byte.
 TEST_F(InAStep, TheArenaIsThePrintedPeak) {
   for (const std::string family : {"gpt", "llama"})

@@ -8,7 +8,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/plan/check_plan.h"
-#include "kintsugi/program/state_runs.h"
+#include "kintsugi/run/state_blocks.h"
 #include "kintsugi/train/build_program.h"
 #include "kintsugi/train/layout_run.h"
 #include "kintsugi/train/learning_rate.h"
@@ -32,13 +32,13 @@ StateInfo as_read(StateInfo s) {
 
 // f(element of the whole, its value) for each element that the rank holds.
 template <typename F>
-void for_each_element(const LayoutRun& run, const StateInfo& s, int rank, F&& f) {
-  const tensor::View from = run.executor(rank).view(s.buffer);
-  tensor::dispatch(from.dtype(), [&]<typename T>(T) {
-    const T* x = reinterpret_cast<const T*>(from.data);
-    program::for_each_run(run.executor(rank).program(), s, rank, [&](const program::Run& r) {
+void for_each_element(const LayoutRun& layout, const StateInfo& s, int rank, F&& f) {
+  const run::Executor& executor = layout.executor(rank);
+  tensor::dispatch(executor.program().buffer(s.buffer).type.dtype, [&]<typename T>(T) {
+    run::look_at_runs(executor, s, [&](const program::Run& r, const std::byte* data) {
+      const T* x = reinterpret_cast<const T*>(data);
       for (int64_t i = 0; i < r.count; ++i)
-        f(static_cast<size_t>(r.whole + i), static_cast<double>(static_cast<tensor::arithmetic_t<T>>(x[r.at + i])));
+        f(static_cast<size_t>(r.whole + i), static_cast<double>(static_cast<tensor::arithmetic_t<T>>(x[i])));
     });
   });
 }
