@@ -145,6 +145,9 @@ std::string print_memory(const std::vector<Stage>& stages) {
         std::any_of(stages.begin(), stages.end(), [&](const Stage& s) { return s.memory.*part.bytes > 0; }))
       column(part.name, [&](const Stage& s) { return s.memory.*part.bytes; });
   column("total", [](const Stage& s) { return s.program->bytes(); });
+  // Of what is offloaded, which takes no memory.
+  if (std::any_of(stages.begin(), stages.end(), [](const Stage& s) { return s.program->file_bytes > 0; }))
+    column("in its file", [](const Stage& s) { return s.program->file_bytes; });
   return "memory of a rank, in bytes\n" + table(rows);
 }
 
