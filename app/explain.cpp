@@ -8,9 +8,11 @@
 #include "app/run_options.h"
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
 #include "kintsugi/graph/print.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/plan/plan.h"
+#include "kintsugi/plan/schedule_picture.h"
 #include "kintsugi/program/communication.h"
 #include "kintsugi/program/print.h"
 #include "kintsugi/train/build_program.h"
@@ -21,10 +23,11 @@ namespace {
 
 // In the order of the way that data flows.
 constexpr std::string_view kProgram = "memory";  // the last pass of lowering
-constexpr std::string_view kSent = "communication";
-constexpr std::array<std::string_view, 15> kPasses = {"graph",    "differentiate", "update",   "evaluate", "states",
+constexpr std::string_view kTasks = "tasks", kSent = "communication";
+constexpr std::array<std::string_view, 16> kPasses = {"graph",    "differentiate", "update",   "evaluate", "states",
                                                       "plan",     "partition",     "prefetch", "fuse",     "workspace",
-                                                      "schedule", "overlap",       "offload",  kProgram,   kSent};
+                                                      "schedule", "overlap",       "offload",  kProgram,   kTasks,
+                                                      kSent};
 
 // For as many ranks as the plan has; where it has one, for 2, 4 and 8.
 std::string print_strategies(const config::Settings& s) {
@@ -35,7 +38,46 @@ std::string print_strategies(const config::Settings& s) {
   return text;
 }
 
-void run(const RunOptions& options, const std::string& pass) {
+// What the lists of calls of all stages amount to.
+plan::Schedule schedule_of(const std::vector<program::Program>& stages, const config::Settings& s) {
+  std::vector<std::vector<plan::StageCall>> calls;
+  for (const program::Program& p : stages) {
+    calls.emplace_back();
+    for (const program::Call& c : p.list("train").calls) {
+      const program::Body& body = p.bodies[static_cast<size_t>(c.body)];
+      calls.back().push_back({body.work, body.chunk, c.micro_batch});
+    }
+  }
+  plan::Schedule schedule = plan::schedule_of(s.parallel.schedule, calls);
+  plan::check(schedule);
+  return schedule;
+}
+
+// Gflop of each chunk's work on a rank.
+std::vector<plan::Costs> costs_of(const std::vector<program::Program>& stages, const plan::Schedule& schedule) {
+  std::vector<plan::Costs> costs(static_cast<size_t>(schedule.all_chunks()), {0, 0, 0});
+  for (const program::Program& p : stages)
+    for (const program::Body& body : p.bodies) {
+      if (body.variant_of >= 0) continue;
+      double flops = 0;
+      for (const program::Instruction& i : body.instructions) flops += i.flops / 1e9;
+      plan::Costs& c = costs[static_cast<size_t>(body.chunk)];
+      if (body.work == "forward") c.forward = flops;
+      if (body.work == "backward") c.backward = flops;
+      if (body.work == "weight") c.weight = flops;
+    }
+  return costs;
+}
+
+std::string print_tasks(const std::vector<program::Program>& stages, const config::Settings& s, const std::string& svg) {
+  const plan::Schedule schedule = schedule_of(stages, s);
+  const plan::Timeline equal = plan::timeline(schedule), real = plan::timeline(schedule, costs_of(stages, schedule));
+  if (!svg.empty()) base::write_file_atomically(svg, plan::svg_picture(schedule, real, "Gflop"));
+  return fmt::format("chunks alike    {}\nby their flops  {}\n\n{}", plan::headline(schedule, equal),
+                     plan::headline(schedule, real, "Gflop"), plan::text_picture(schedule));
+}
+
+void run(const RunOptions& options, const std::string& pass, const std::string& svg) {
   if (!pass.empty() && std::find(kPasses.begin(), kPasses.end(), pass) == kPasses.end())
     throw base::UserError("explain", "there is no pass \"{}\"; there are {}", pass, fmt::join(kPasses, ", "));
   config::Resolved resolved = read_run(options);
@@ -65,6 +107,8 @@ void run(const RunOptions& options, const std::string& pass) {
     if (pass == name || (pass.empty() && name == kProgram))
       show(name, [&] { return (all ? "" : fmt::format("stage {}\n", p.stage)) + program::print(p); });
   });
+  show(kTasks, [&] { return print_tasks(made, s, svg); });
+  if (!svg.empty() && !pass.empty() && pass != kTasks) print_tasks(made, s, svg);
   show(kSent, [&] {
     std::string text;
     for (const program::Program& p : made)
@@ -80,7 +124,9 @@ void add_explain(CLI::App& kintsugi) {
   const auto options = add_run_options(*verb);
   const auto pass = std::make_shared<std::string>();
   verb->add_option("--pass", *pass, fmt::format("One alone: {}", fmt::join(kPasses, ", ")));
-  verb->callback([options, pass] { run(*options, *pass); });
+  const auto svg = std::make_shared<std::string>();
+  verb->add_option("--svg", *svg, "Draws what the stages do and when, each task as long as its flops, into this file");
+  verb->callback([options, pass, svg] { run(*options, *pass, *svg); });
 }
 
 }  // namespace kintsugi::app

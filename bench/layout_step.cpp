@@ -1,7 +1,7 @@
 // What a layout costs: the step of 2 ranks of one core each beside half the step of one rank of one core, of a GPT of
 // 100 million parameters, in turns in one run.
 //
-//   layout_step [--tokens 8192] [--rounds 3] [--micro-batch 16] ["data=2" "data=2 zero=3" ...]
+//   layout_step [--tokens 8192] [--rounds 3] [--micro-batch 16] [--layers 12] ["data=2" "data=2 zero=3" ...]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,10 +18,10 @@ namespace {
 using namespace kintsugi;
 using Clock = std::chrono::steady_clock;
 
-config::Settings model(int64_t tokens, int64_t samples) {
+config::Settings model(int64_t tokens, int64_t samples, int64_t layers) {
   config::Settings s;
   s.model.family = "gpt";
-  s.model.layers = 12;
+  s.model.layers = layers;
   s.model.embed = 768;
   s.model.heads = 12;
   s.model.kv_heads = 12;
@@ -58,7 +58,7 @@ struct Candidate {
 }  // namespace
 
 int main(int argc, char** argv) {
-  int64_t tokens = 8192, rounds = 3, samples = 16;
+  int64_t tokens = 8192, rounds = 3, samples = 16, layers = 12;
   std::vector<std::string> layouts;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
@@ -68,6 +68,8 @@ int main(int argc, char** argv) {
       rounds = std::atoll(argv[++i]);
     } else if (word == "--micro-batch" && i + 1 < argc) {
       samples = std::atoll(argv[++i]);
+    } else if (word == "--layers" && i + 1 < argc) {
+      layers = std::atoll(argv[++i]);
     } else {
       layouts.push_back(word);
     }
@@ -77,7 +79,7 @@ int main(int argc, char** argv) {
   // One after another in memory, in turns in time: each round makes a step of every candidate.
   std::vector<Candidate> all;
   for (const std::string& l : layouts) {
-    Candidate c = {l, model(tokens, samples), nullptr, {}};
+    Candidate c = {l, model(tokens, samples, layers), nullptr, {}};
     if (l != "one rank") tests::set_layout(c.settings, l);
     all.push_back(std::move(c));
   }

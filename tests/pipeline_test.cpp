@@ -4,6 +4,8 @@
 
 #include <map>
 
+#include "kintsugi/program/verify_ranks.h"
+#include "kintsugi/train/build_program.h"
 #include "tests/layouts.h"
 
 namespace kintsugi::tests {
@@ -116,6 +118,52 @@ TEST_P(Pipelines, OneStepInFp32) {
   EXPECT_EQ(found.losses, one.losses);
   EXPECT_EQ(found.gradients, one.gradients);
   EXPECT_EQ(found.weights, one.weights);
+}
+
+// A program in which some stage would wait forever is refused before it runs.
+TEST(DamagedPipelines, AreRefusedWithTheirPlace) {
+  config::Settings s = model_of("gpt", "fp32");
+  set_layout(s, "pipe=2 data=2");
+  s.train.micro_batch = 1;
+  const std::vector<program::Program> whole = train::build_programs(s, *train::kernels_of(s));
+  program::verify_ranks(whole);
+  const auto error = [&](size_t stage, const std::function<void(program::Program&)>& damage) {
+    std::vector<program::Program> stages = whole;
+    damage(stages[stage]);
+    return error_of([&] { program::verify_ranks(stages); });
+  };
+  const auto drop = [](const std::string& kernel, const std::string& work) {
+    return [=](program::Program& p) {
+      for (program::Body& b : p.bodies)
+        if (b.name.starts_with(work)) std::erase_if(b.instructions, [&](const auto& i) { return i.kernel == kernel; });
+    };
+  };
+  const std::string value = "\"add\", 1024 bytes of fp32, over pipe, ";
+  const auto starts = [](const std::string& text, const std::string& begin) { return text.substr(0, begin.size()); };
+  const auto contains = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos ? part : text;
+  };
+  std::string text = error(0, drop("send", "forward"));
+  EXPECT_EQ(starts(text, "[verify] internal error: train: rank 2 at instruction 0 of forward.1.first, micro-batch 0 (receive of "),
+            "[verify] internal error: train: rank 2 at instruction 0 of forward.1.first, micro-batch 0 (receive of ");
+  EXPECT_EQ(contains(text, value + "from rank 0) waits for rank 0, which "), value + "from rank 0) waits for rank 0, which ");
+  text = error(0, drop("receive", "backward"));
+  EXPECT_EQ(contains(text, value + "to rank 0) waits for rank 0, which "), value + "to rank 0) waits for rank 0, which ");
+  // Two micro-batches change places on one stage.
+  text = error(1, [](program::Program& p) {
+    for (program::CallList& l : p.lists)
+      if (l.name == "train")
+        for (program::Call& c : l.calls)
+          if (c.micro_batch == 1 || c.micro_batch == 2) c.micro_batch = 3 - c.micro_batch;
+  });
+  EXPECT_EQ(starts(text, "[verify] internal error: train: rank "), "[verify] internal error: train: rank ");
+  // A size.
+  text = error(1, [](program::Program& p) {
+    for (program::Body& b : p.bodies)
+      for (program::Instruction& i : b.instructions)
+        if (i.kernel == "receive" && b.name == "forward.1.receive") p.buffer(i.outs[0]).type.shape = {{"embed", 8}};
+  });
+  EXPECT_EQ(starts(text, "[verify] internal error: train: rank "), "[verify] internal error: train: rank ");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Pipelines, testing::ValuesIn(pipelines()), [](const auto& info) {

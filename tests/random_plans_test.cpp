@@ -58,6 +58,19 @@ plan::Plan random_plan(uint64_t seed) {
           .repeat = true};
 }
 
+// The same in stages, where the axis may stand anywhere.
+plan::Plan in_stages(plan::Plan plan, uint64_t seed) {
+  std::mt19937_64 random(seed + 1'000'000);
+  std::vector<mesh::Axis> axes = plan.mesh.axes();
+  axes.insert(axes.begin() + static_cast<std::ptrdiff_t>(random() % (axes.size() + 1)), {"pipe", 2});
+  plan.mesh = mesh::Mesh(axes);
+  const std::vector<std::string> schedules = {"gpipe", "1f1b", "interleaved", "zero_bubble"};
+  plan.schedule = schedules[random() % schedules.size()];
+  if (plan.schedule == "interleaved") plan.chunks = 2;
+  if (random() % 3 == 0) plan.layers = plan.chunks == 2 ? std::vector<int64_t>{1, 1, 1, 1} : std::vector<int64_t>{1, 3};
+  return plan;
+}
+
 class RandomPlans : public testing::TestWithParam<uint64_t> {};
 
 TEST_P(RandomPlans, MayBeSlowButNotWrong) {
@@ -76,6 +89,29 @@ TEST_P(RandomPlans, MayBeSlowButNotWrong) {
 }
 
 INSTANTIATE_TEST_SUITE_P(TenAtATime, RandomPlans, testing::Range<uint64_t>(0, 20));
+
+class RandomPipelines : public testing::TestWithParam<uint64_t> {};
+
+TEST_P(RandomPipelines, MayBeSlowButNotWrong) {
+  constexpr uint64_t kEach = 10;
+  for (uint64_t seed = GetParam() * kEach; seed < (GetParam() + 1) * kEach; ++seed) {
+    config::Settings s = model_of(seed);
+    s.model.layers = 4;
+    s.train.micro_batch = 2;
+    const plan::Plan plan = in_stages(random_plan(seed), seed);
+    config::Settings again = s;
+    again.parallel.recompute = seed % 3 == 0 ? "full" : seed % 3 == 1 ? "selective" : "none";
+    try {
+      train::LayoutRun one(s), run(again, plan);
+      EXPECT_EQ(difference(record(run, s, 2), record(one, s, 2), 1e-9), "") << "plan " << seed << "\n"
+                                                                            << plan::print(plan);
+    } catch (const std::exception& e) {
+      ADD_FAILURE() << "plan " << seed << ": " << e.what() << "\n" << plan::print(plan);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(TenAtATime, RandomPipelines, testing::Range<uint64_t>(0, 6));
 
 }  // namespace
 }  // namespace kintsugi::tests

@@ -317,4 +317,53 @@ TEST(Prefetch, OtherAdditionsStay) {
   EXPECT_EQ(prefetched(m), before);
 }
 
+// What a call receives is asked for before the call ahead, what it sends goes as soon as it is made and is waited for
+// after the next call; a variant shares the bodies beside it.
+TEST(Overlap, MessagesFromCallToCall) {
+  Maker m;
+  m.p.mesh = mesh::Mesh({{.name = "pipe", .size = 3}});
+  const BufferId got = m.arena("got", kX), y = m.arena("y", kX), z = m.arena("z", kX);
+  const auto message = [&](const std::string& kind, BufferId b, const std::string& channel) {
+    program::Instruction& i = kind == "send" ? m.call(kind, {b}, {}) : m.call(kind, {}, {b});
+    i.kind = program::Kind::collective;
+    i.group = {0};
+    i.peer = kind == "send" ? 2 : 0;
+    i.channel = channel;
+  };
+  m.body("forward");
+  m.call("gelu", {y}, {y});
+  message("receive", got, "in");
+  m.call("gelu", {got}, {z});
+  m.call("gelu", {y}, {y});
+  message("send", z, "out");
+  program::Body first = m.p.bodies[0];
+  first.name = "forward.first";
+  first.variant_of = 0;
+  m.p.bodies.push_back(first);
+  m.p.lists = {{.name = "train", .calls = {{1, 0}, {0, 1}, {0, 2}}}};
+  EXPECT_EQ(overlapped(m),
+            "forward:\n"
+            "  y = gelu(y)\n"
+            "  wait got = receive()\n"
+            "  z = gelu(got)\n"
+            "   = send over pipe(z)\n"
+            "  y = gelu(y)\n"
+            "forward.first:\n"
+            "  y = gelu(y)\n"
+            "  wait got = receive()\n"
+            "  z = gelu(got)\n"
+            "   = send over pipe(z)\n"
+            "  y = gelu(y)\n"
+            "forward.receive:\n"
+            "  got = receive over pipe()\n"
+            "forward.sent:\n"
+            "  wait  = send(z)\n");
+  std::string calls;
+  for (const program::Call& c : m.p.lists[0].calls)
+    calls += fmt::format("{}({}) ", m.p.bodies[static_cast<size_t>(c.body)].name, c.micro_batch);
+  EXPECT_EQ(calls,
+            "forward.receive(0) forward.receive(1) forward.first(0) forward.receive(2) forward(1) forward.sent(0) "
+            "forward(2) forward.sent(1) forward.sent(2) ");
+}
+
 }  // namespace kintsugi::lower

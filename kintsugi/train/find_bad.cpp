@@ -33,6 +33,15 @@ bool finite(const run::Executor& executor, const program::StateInfo& s) {
   return all;
 }
 
+// The place of a body of micro-batch m in the order of one rank, which is that of no stage: all of a micro-batch before the
+// next, forward through the chunks and back.
+int64_t order_of(const program::Body& body, int64_t m) {
+  constexpr int64_t kChunks = 1 << 16;
+  if (body.work == "update") return INT64_MAX >> 24;
+  const int64_t pass = body.work == "weight" ? 2 : body.work == "backward" ? 1 : 0;
+  return (3 * m + pass) * kChunks + (pass == 0 ? body.chunk : kChunks - 1 - body.chunk);
+}
+
 }  // namespace
 
 std::string find_bad(run::Executor& executor, comm::Communicator& all, kernels::Numbers numbers,
@@ -40,6 +49,7 @@ std::string find_bad(run::Executor& executor, comm::Communicator& all, kernels::
   const program::Program& p = executor.program();
   constexpr int64_t kNever = INT64_MAX;
   int64_t when = kNever, now = 0, micro_batch = 0;
+  const program::Body* here = nullptr;
   std::string found;
   for (const program::StateInfo& s : p.states)
     if (when == kNever && (s.kind == "weight" || s.kind == "optimizer") && !finite(executor, s)) {
@@ -47,9 +57,12 @@ std::string find_bad(run::Executor& executor, comm::Communicator& all, kernels::
       found = fmt::format("{} {}, before the step", s.kind, s.name);
     }
   // Every rank runs to the end: others wait for its part.
-  executor.watch = [&](const program::Body&, const program::Instruction& i) {
-    ++now;
-    if (when != kNever) return;
+  executor.watch = [&](const program::Body& body, const program::Instruction& i) {
+    if (numbers.batch_rows > 0) micro_batch = numbers.batch_offset / numbers.batch_rows;
+    const int64_t begin = order_of(body, micro_batch) << 20;
+    now = here == &body && now > begin ? now + 1 : begin + 1;
+    here = &body;
+    if (now >= when) return;
     for (program::BufferId b : i.outs) {
       if (executor.in_file(b) || finite(executor.view(b))) continue;
       when = now;
