@@ -38,6 +38,7 @@ inline void set_layout(config::Settings& s, const std::string& text) {
     if (key == "stages") p.stages = value;  // "1,3"
     if (key == "recompute") p.recompute = value;
     if (key == "every") p.recompute_every = n;
+    if (key == "reproducible") s.train.reproducible = n;
   }
   std::replace(p.stages.begin(), p.stages.end(), ',', ' ');
   p.ranks = p.pipe * p.data * p.tensor * p.context;

@@ -198,7 +198,13 @@ std::vector<Op> Partitioner::grouped(const Op& op) {
     if (g == groups.end()) g = groups.insert(groups.end(), {partial, stage, {}});
     g->members.push_back(v);
   }
-  if (groups.size() == 1) return {op};
+  if (groups.size() == 1) {
+    Op one = op;
+    // Where all are on another stage they are added there, and one is sent.
+    const int of = layer_of(op.ins[0]);
+    if (op.ins.size() > 1 && groups[0].stage != here && emit_.stages().stage(of) == groups[0].stage) one.layer = of;
+    return {one};
+  }
   std::vector<Op> parts;
   Op rest = op;
   rest.ins.clear();

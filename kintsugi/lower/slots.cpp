@@ -46,7 +46,9 @@ void insert(std::vector<Placed>& placed, Placed p) {
 
 class SlotPlanner {
  public:
-  SlotPlanner(Program& p, CallList& list, int phases) : p_(p), list_(list), phases_of_body_(phases) {
+  // `stacked`: what one body alone needs lies above all else, in one place for all of them.
+  SlotPlanner(Program& p, CallList& list, int phases, bool stacked = false)
+      : p_(p), list_(list), phases_of_body_(phases), stacked_(stacked) {
     for (const Call& call : list.calls) last_ = std::max(last_, call.micro_batch);
     for (const Call& call : list.calls)
       if (call.micro_batch < 0 || call.micro_batch == last_) bodies_.push_back(call.body);
@@ -271,6 +273,8 @@ class SlotPlanner {
 
   // Each instance has a place of its own; what one body alone needs has one for all of its calls.
   void place_instances() {
+    bases_.assign(segments_.size(), -1);
+    if (stacked_) return stack_instances();
     std::vector<Item> items;
     for (const Instance& i : instances_) {
       const Segment& s = segments_[static_cast<size_t>(i.segment)];
@@ -295,8 +299,27 @@ class SlotPlanner {
     const Packing packing = pack(items);
     list_.arena_bytes = packing.bytes;
     for (size_t i = 0; i < instances_.size(); ++i) instances_[i].base = packing.offsets[i];
-    bases_.assign(segments_.size(), -1);
     for (size_t i = 0; i < own.size(); ++i) bases_[own[i]] = packing.offsets[instances_.size() + i];
+  }
+
+  // Largest first, each as low as it can be: those of one size follow each other in the same places.
+  void stack_instances() {
+    std::stable_sort(instances_.begin(), instances_.end(), [&](const Instance& a, const Instance& b) {
+      return std::pair(-bytes_of(a), a.begin) < std::pair(-bytes_of(b), b.begin);
+    });
+    std::vector<Placed> placed;
+    int64_t top = 0, most = 0;
+    for (Instance& i : instances_) {
+      i.base = lowest(placed, {i.begin, i.end}, bytes_of(i));
+      insert(placed, {i.base, bytes_of(i), {i.begin, i.end}});
+      top = std::max(top, i.base + bytes_of(i));
+    }
+    for (size_t s = 0; s < segments_.size(); ++s) {
+      if (segments_[s].bodies.size() > 1) continue;
+      bases_[s] = top;
+      most = std::max(most, segments_[s].bytes);
+    }
+    list_.arena_bytes = top + most;
   }
 
   int64_t bytes_of(const Instance& i) const { return segments_[static_cast<size_t>(i.segment)].bytes; }
@@ -358,6 +381,7 @@ class SlotPlanner {
   CallList& list_;
   // A body is cut into as many phases, by its instructions; what begins late in one or ends early shares memory so.
   const int phases_of_body_;
+  const bool stacked_;
   int64_t last_ = 0;
   std::vector<int> bodies_;  // of the last micro-batch, which has all that others have, and of the step
   std::vector<Segment> segments_;
@@ -371,14 +395,15 @@ class SlotPlanner {
 
 // Fewer phases fit better where micro-batches are many, more where much changes within a body: the best is taken.
 void plan_slots(Program& p, size_t list) {
-  constexpr size_t kMany = 1000;  // segments of micro-batches
+  constexpr size_t kMany = 600;  // segments of micro-batches; then stacks are as good, and much faster made
   SlotPlanner(p, p.lists[list], 1).share();
-  Program best;
+  Program best = p;
+  size_t segments = SlotPlanner(best, best.lists[list], 1, true).run();
   for (int phases : {1, 8, 24}) {
-    Program trial = p;
-    const size_t segments = SlotPlanner(trial, trial.lists[list], phases).run();
-    if (phases == 1 || trial.lists[list].arena_bytes < best.lists[list].arena_bytes) best = std::move(trial);
     if (segments > kMany) break;
+    Program trial = p;
+    segments = SlotPlanner(trial, trial.lists[list], phases).run();
+    if (trial.lists[list].arena_bytes < best.lists[list].arena_bytes) best = std::move(trial);
   }
   p = std::move(best);
 }
