@@ -138,7 +138,7 @@ TEST(DamagedPipelines, AreRefusedWithTheirPlace) {
         if (b.name.starts_with(work)) std::erase_if(b.instructions, [&](const auto& i) { return i.kernel == kernel; });
     };
   };
-  const std::string value = "\"add\", 1024 bytes of fp32, over pipe, ";
+  const std::string value = "\"add\", 768 bytes of fp32, over pipe, ";
   const auto starts = [](const std::string& text, const std::string& begin) { return text.substr(0, begin.size()); };
   const auto contains = [](const std::string& text, const std::string& part) {
     return text.find(part) != std::string::npos ? part : text;

@@ -332,7 +332,8 @@ void Partitioner::bring(Id id, const Layout& goal, const Op& op) {
   const std::string from = emit_.selected();
   emit_.select(here);
   const BufferId b = emit_.message(source.buffer, from, asked(op));
-  value(id).pieces.push_back({b, source.layout, {}, emit_.stage(), here});
+  value(id).pieces.push_back(
+      {b, source.layout, emit_.work() == "weight" ? here : std::string(), emit_.stage(), here});
 }
 
 BufferId Partitioner::gathered(int bucket, graph::StateId state, const Op& op) {
@@ -384,7 +385,8 @@ BufferId Partitioner::need(Id id, const Layout& goal, const Op& op) {
     const bool anew = s.move == Move::all_gather && !(plan_.keep && !is_state(v.op));
     const BufferId source = piece.buffer;
     const BufferId moved = accumulator ? reduce(source, s, asked(op)) : emit_.move(source, s, asked(op), false);
-    piece = {moved, s.after, anew ? body : piece.body, stage, body};
+    // What the weight gradients need comes too late for the rest of the backward pass.
+    piece = {moved, s.after, anew || emit_.work() == "weight" ? body : piece.body, stage, body};
     if (accumulator && emit_.program().overlap(source, piece.buffer) && s.move != Move::slice)
       std::erase_if(v.pieces, [&](const Piece& p) { return emit_.program().overlap(p.buffer, source); });
     v.pieces.push_back(piece);

@@ -21,17 +21,26 @@ using program::Program;
 
 namespace {
 
+// The lives of a buffer in each variant of a body.
+using Lives = std::vector<Life>;
+
+bool overlap(const Lives& a, const Lives& b) {
+  for (size_t v = 0; v < a.size(); ++v)
+    if (a[v].overlaps(b[v])) return true;
+  return false;
+}
+
 // A place within a segment, while a body runs.
 struct Placed {
   int64_t offset = 0, bytes = 0;
-  Life life;
+  Lives lives;
 };
 
-// The lowest offset at which a buffer of that life fits, beside what is placed; nothing begins below `offset`.
-int64_t lowest(const std::vector<Placed>& placed, const Life& life, int64_t bytes) {
+// The lowest offset at which a buffer that lives so fits beside what is placed.
+int64_t lowest(const std::vector<Placed>& placed, const Lives& lives, int64_t bytes) {
   int64_t offset = 0;
   for (const Placed& other : placed) {  // in the order of offsets
-    if (!other.life.overlaps(life)) continue;
+    if (!overlap(other.lives, lives)) continue;
     if (other.offset >= offset + bytes) break;
     offset = std::max(offset, other.offset + other.bytes);
   }
@@ -76,11 +85,27 @@ class SlotPlanner {
     share_in_place(p_, line, [&](BufferId from, BufferId to) {
       const std::vector<size_t>&x = of[static_cast<size_t>(from)], &y = of[static_cast<size_t>(to)];
       return std::includes(x.begin(), x.end(), y.begin(), y.end()) &&
-             std::none_of(x.begin(), x.end(), [&](size_t at) { return is_sent(at); });
+             std::none_of(x.begin(), x.end(), [&](size_t at) { return is_sent(at); }) && dies_in_all(from, to);
     });
   }
 
  private:
+  // Whether in each variant that makes `to` nothing touches `from` any more, but what makes it and the wait for that.
+  bool dies_in_all(BufferId from, BufferId to) {
+    const auto has = [&](const std::vector<BufferId>& list, BufferId b) {
+      return std::any_of(list.begin(), list.end(), [&](BufferId x) { return p_.root(x) == b; });
+    };
+    for (const Body& body : p_.bodies) {
+      bool made = false;
+      for (const Instruction& i : body.instructions) {
+        const bool makes = has(i.outs, to);
+        if (made && !makes && (has(i.ins, from) || has(i.outs, from))) return false;
+        made |= makes;
+      }
+    }
+    return true;
+  }
+
   // A set of bodies, as places in bodies_, and the buffers that they all share: from a phase of the first of them to a
   // phase of the last. Of one body: what it alone needs.
   struct Segment {
@@ -99,6 +124,16 @@ class SlotPlanner {
   struct Phases {
     int first = 1 << 30, last = 0;
   };
+
+  // Whether each micro-batch has one of that segment.
+  bool is_always_there(const Segment& segment) const {
+    return !segment.once && std::all_of(segment.bodies.begin(), segment.bodies.end(), [&](size_t at) {
+      std::set<int64_t> micro_batches;
+      for (const Call& call : list_.calls)
+        if (p_.base(call.body) == p_.base(bodies_[at])) micro_batches.insert(call.micro_batch);
+      return static_cast<int64_t>(micro_batches.size()) == last_ + 1;
+    });
+  }
 
   // The last body of a segment; none where one of them is a wait that has no fixed place among the others.
   bool ends_with(const Segment& segment, size_t at) {
@@ -197,8 +232,20 @@ class SlotPlanner {
   }
 
   void place_temporaries(size_t at) {
-    const std::vector<Life> life = lives_in(at);
-    const int length = static_cast<int>(body(at).instructions.size());
+    std::vector<std::vector<Life>> life;  // by variant
+    std::vector<int> length;
+    for (size_t v = 0; v < p_.bodies.size(); ++v) {
+      if (p_.base(static_cast<int>(v)) != p_.base(bodies_[at])) continue;
+      Line line;
+      for (Instruction& i : p_.bodies[v].instructions) line.push_back(&i);
+      life.push_back(lives(p_, line));
+      length.push_back(static_cast<int>(line.size()));
+    }
+    const auto lives_of = [&](BufferId b) {
+      Lives list;
+      for (const std::vector<Life>& l : life) list.push_back(l[static_cast<size_t>(b)]);
+      return list;
+    };
     // What is taken of each segment that has room while this body runs, and in which of its phases it is there.
     struct Room {
       size_t segment;
@@ -209,13 +256,16 @@ class SlotPlanner {
     for (size_t s = 0; s < segments_.size(); ++s) {
       const Segment& segment = segments_[s];
       const bool first = segment.bodies.front() == at, last = ends_with(segment, at);
-      if (segment.bodies.size() == 1 || (!first && !last)) continue;
+      if (segment.bodies.size() == 1 || (!first && !last) || !is_always_there(segment)) continue;
       Room room = {s, first ? segment.first_phase : 0, last ? segment.last_phase : phases_of_body_ - 1, {}};
       for (BufferId b : segment.buffers) {
-        Life l = life[static_cast<size_t>(b)];
-        if (first) l.end = length;
-        if (last) l.begin = 0;
-        insert(room.placed, {p_.buffer(b).offset, aligned(p_.buffer(b).bytes()), l});
+        Lives list = lives_of(b);
+        for (size_t v = 0; v < list.size(); ++v) {
+          const bool touched = list[v].end >= 0;
+          if (first || !touched) list[v].end = length[v];
+          if (last || !touched) list[v].begin = 0;
+        }
+        insert(room.placed, {p_.buffer(b).offset, aligned(p_.buffer(b).bytes()), std::move(list)});
       }
       rooms.push_back(std::move(room));
     }
@@ -226,7 +276,7 @@ class SlotPlanner {
                      [&](BufferId a, BufferId b) { return p_.buffer(a).bytes() > p_.buffer(b).bytes(); });
     for (BufferId b : list) {
       const int64_t bytes = aligned(p_.buffer(b).bytes());
-      const Life& l = life[static_cast<size_t>(b)];
+      const Lives l = lives_of(b);
       const Phases& now = phases_[at][static_cast<size_t>(b)];
       const auto put = [&](size_t segment, std::vector<Placed>& placed, int64_t offset) {
         p_.buffer(b).segment = static_cast<int>(segment);
@@ -310,8 +360,9 @@ class SlotPlanner {
     std::vector<Placed> placed;
     int64_t top = 0, most = 0;
     for (Instance& i : instances_) {
-      i.base = lowest(placed, {i.begin, i.end}, bytes_of(i));
-      insert(placed, {i.base, bytes_of(i), {i.begin, i.end}});
+      const Lives life = {{i.begin, i.end}};
+      i.base = lowest(placed, life, bytes_of(i));
+      insert(placed, {i.base, bytes_of(i), life});
       top = std::max(top, i.base + bytes_of(i));
     }
     for (size_t s = 0; s < segments_.size(); ++s) {

@@ -120,12 +120,20 @@ comm::Communicator& Executor::group_of(const Instruction& i) {
   return *groups_.at({i.group, i.channel});
 }
 
+// That of the call that is run; after a list, of the last call that had the segment.
+int Executor::slot_of(int segment) const {
+  if (call_) return call_->slot;
+  for (auto call = now_->calls.rbegin(); call != now_->calls.rend(); ++call)
+    if (now_->slots[static_cast<size_t>(call->slot)][static_cast<size_t>(segment)] >= 0) return call->slot;
+  return 0;
+}
+
 View Executor::view(BufferId id) const {
   const program::Buffer& place = program_.buffer(program_.root(id));
   base::require(place.region != Region::file, "run", "\"{}\" lies in the file", place.name);
   const int64_t base = place.region == Region::state ? 0 : program_.state_bytes;
   const int64_t offset =
-      place.segment < 0 || !now_ ? place.offset : program_.offset(program_.root(id), *now_, call_ ? call_->slot : 0);
+      place.segment < 0 || !now_ ? place.offset : program_.offset(program_.root(id), *now_, slot_of(place.segment));
   return {arena_.data() + base + offset + program_.begin(id, rank_), program_.buffer(id).type};
 }
 

@@ -127,6 +127,7 @@ class Executor {
     std::vector<BoundCall> bound;
   };
 
+  int slot_of(int segment) const;
   void make_groups();
   void bind_list(const program::CallList& list, const kernels::KernelSet& kernels);
   Bound bind(const program::Body& body, const program::Instruction& instruction, const kernels::KernelSet& kernels);
