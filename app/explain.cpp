@@ -24,10 +24,9 @@ namespace {
 // In the order of the way that data flows.
 constexpr std::string_view kProgram = "memory";  // the last pass of lowering
 constexpr std::string_view kTasks = "tasks", kSent = "communication";
-constexpr std::array<std::string_view, 16> kPasses = {"graph",    "differentiate", "update",   "evaluate", "states",
-                                                      "plan",     "partition",     "prefetch", "fuse",     "workspace",
-                                                      "schedule", "overlap",       "offload",  kProgram,   kTasks,
-                                                      kSent};
+constexpr std::array<std::string_view, 16> kPasses = {
+    "graph", "differentiate", "update",   "evaluate", "states",  "plan",   "partition", "prefetch",
+    "fuse",  "workspace",     "schedule", "overlap",  "offload", kProgram, kTasks,      kSent};
 
 // For as many ranks as the plan has; where it has one, for 2, 4 and 8.
 std::string print_strategies(const config::Settings& s) {
@@ -69,7 +68,8 @@ std::vector<plan::Costs> costs_of(const std::vector<program::Program>& stages, c
   return costs;
 }
 
-std::string print_tasks(const std::vector<program::Program>& stages, const config::Settings& s, const std::string& svg) {
+std::string print_tasks(const std::vector<program::Program>& stages, const config::Settings& s,
+                        const std::string& svg) {
   const plan::Schedule schedule = schedule_of(stages, s);
   const plan::Timeline equal = plan::timeline(schedule), real = plan::timeline(schedule, costs_of(stages, schedule));
   if (!svg.empty()) base::write_file_atomically(svg, plan::svg_picture(schedule, real, "Gflop"));

@@ -53,7 +53,8 @@ const std::vector<Layout> kLayouts = {
     {"llama-deep", "pipe=2 tensor=2 sequence_parallel schedule=zero_bubble"},
 };
 
-// "-deep": layers for stages, and micro-batches for them. "-three": 3 key-value heads of 2 query heads each, and sizes that 2 does not divide.
+// "-deep": layers for stages, and micro-batches for them. "-three": 3 key-value heads of 2 query heads each, and sizes
+// that 2 does not divide.
 config::Settings settings_of(const std::string& model) {
   config::Settings s = small_model(model.substr(0, model.find('-')), "fp64");
   s.model.dropout = 0.2;

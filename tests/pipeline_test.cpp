@@ -144,11 +144,15 @@ TEST(DamagedPipelines, AreRefusedWithTheirPlace) {
     return text.find(part) != std::string::npos ? part : text;
   };
   std::string text = error(0, drop("send", "forward"));
-  EXPECT_EQ(starts(text, "[verify] internal error: train: rank 2 at instruction 0 of forward.1.first, micro-batch 0 (receive of "),
-            "[verify] internal error: train: rank 2 at instruction 0 of forward.1.first, micro-batch 0 (receive of ");
-  EXPECT_EQ(contains(text, value + "from rank 0) waits for rank 0, which "), value + "from rank 0) waits for rank 0, which ");
+  EXPECT_EQ(
+      starts(text,
+             "[verify] internal error: train: rank 2 at instruction 0 of forward.1.first, micro-batch 0 (receive of "),
+      "[verify] internal error: train: rank 2 at instruction 0 of forward.1.first, micro-batch 0 (receive of ");
+  EXPECT_EQ(contains(text, value + "from rank 0) waits for rank 0, which "),
+            value + "from rank 0) waits for rank 0, which ");
   text = error(0, drop("receive", "backward"));
-  EXPECT_EQ(contains(text, value + "to rank 0) waits for rank 0, which "), value + "to rank 0) waits for rank 0, which ");
+  EXPECT_EQ(contains(text, value + "to rank 0) waits for rank 0, which "),
+            value + "to rank 0) waits for rank 0, which ");
   // Two micro-batches change places on one stage.
   text = error(1, [](program::Program& p) {
     for (program::CallList& l : p.lists)

@@ -36,8 +36,9 @@ void check_ranks(const Given& given) {
                           place(given, {"parallel.data", "parallel.tensor", "parallel.context", "parallel.pipe"}),
                           factors(p), base::group_digits(product(p)), base::group_digits(kMostRanks));
   if (p.ranks != product(p))
-    throw base::UserError("config", "{}{} is not {} = {}; leave ranks out{}",
-                          place(given, {"parallel.ranks"}), given.say("parallel.ranks"), factors(p), product(p), p.ranks % others == 0 ? fmt::format(", or set data = {}", p.ranks / others) : "");
+    throw base::UserError("config", "{}{} is not {} = {}; leave ranks out{}", place(given, {"parallel.ranks"}),
+                          given.say("parallel.ranks"), factors(p), product(p),
+                          p.ranks % others == 0 ? fmt::format(", or set data = {}", p.ranks / others) : "");
 }
 
 void check_mesh_order(const Given& given) {
@@ -45,7 +46,8 @@ void check_mesh_order(const Given& given) {
   std::ranges::sort(names);
   if (std::ranges::count(names, "pipe") == 1) std::erase(names, "pipe");  // where it is left out, it is the outermost
   if (names != std::vector<std::string>{"context", "data", "tensor"})
-    throw base::UserError("config", "{}{} must name each of data, context and tensor once, outermost first, and may name pipe",
+    throw base::UserError("config",
+                          "{}{} must name each of data, context and tensor once, outermost first, and may name pipe",
                           place(given, {"parallel.mesh_order"}), given.say("parallel.mesh_order"));
 }
 
@@ -101,14 +103,15 @@ void check_stages(const Given& given) {
   const Parallel& p = given.settings.parallel;
   for (const std::string& word : tensor::words(p.stages))
     if (word.find_first_not_of("0123456789") != std::string::npos || word.size() > 9)
-      throw base::UserError("config", "{}{}: \"{}\" is no number of layers; write how many layers each chunk has: \"5 7\"",
+      throw base::UserError("config",
+                            "{}{}: \"{}\" is no number of layers; write how many layers each chunk has: \"5 7\"",
                             place(given, {"parallel.stages"}), given.say("parallel.stages"), word);
   const int64_t parts = p.pipe * p.chunks, layers = given.settings.model.layers;
   if (p.pipe > 1 && parts > layers)
     throw base::UserError("config", "{}{}{} makes {} parts of {}; at most pipe = {}",
-                          place(given, {"parallel.pipe", "parallel.chunks", "model.layers"}), given.say("parallel.pipe"),
-                          p.chunks > 1 ? " with " + given.say("parallel.chunks") : "", parts, given.say("model.layers"),
-                          std::max<int64_t>(1, layers / p.chunks));
+                          place(given, {"parallel.pipe", "parallel.chunks", "model.layers"}),
+                          given.say("parallel.pipe"), p.chunks > 1 ? " with " + given.say("parallel.chunks") : "",
+                          parts, given.say("model.layers"), std::max<int64_t>(1, layers / p.chunks));
 }
 
 void check_parallel(const Given& given) {
@@ -116,7 +119,9 @@ void check_parallel(const Given& given) {
   check_ranks(given);
   check_mesh_order(given);
   if (!p.memory_per_rank.empty() && !memory_size(p.memory_per_rank))
-    throw base::UserError("config", "{}{} is not a size of memory; write a number and its unit (B, kB, MB, GB, TB, KiB, MiB, GiB, TiB), as \"16 GiB\"",
+    throw base::UserError("config",
+                          "{}{} is not a size of memory; write a number and its unit (B, kB, MB, GB, TB, KiB, MiB, "
+                          "GiB, TiB), as \"16 GiB\"",
                           place(given, {"parallel.memory_per_rank"}), given.say("parallel.memory_per_rank"));
   check_stages(given);
   if (p.shard_group > 0 && p.data % p.shard_group != 0)

@@ -69,11 +69,12 @@ TEST(ResolveParallel, OutOfRange) {
   EXPECT_EQ(error_in("context_method = \"rings\"\n"),
             "[config] run.toml:2: parallel.context_method = \"rings\" is not one of gathered, ring, ulysses; did you "
             "mean \"ring\"?");
-  EXPECT_EQ(error_in("expert = 2\n"),
-            "[config] run.toml:2: unknown key parallel.expert; [parallel] has ranks, data, tensor, context, pipe, zero, "
-            "shard_group, shard_context, sequence_parallel, context_method, context_balance, keep_gathered, rules, "
-            "allow_repeat, mesh_order, schedule, chunks, stages, recompute, recompute_every, offload, offload_folder, "
-            "memory_per_rank, wire, timeout_seconds, transport, bind, replicas, threads");
+  EXPECT_EQ(
+      error_in("expert = 2\n"),
+      "[config] run.toml:2: unknown key parallel.expert; [parallel] has ranks, data, tensor, context, pipe, zero, "
+      "shard_group, shard_context, sequence_parallel, context_method, context_balance, keep_gathered, rules, "
+      "allow_repeat, mesh_order, schedule, chunks, stages, recompute, recompute_every, offload, offload_folder, "
+      "memory_per_rank, wire, timeout_seconds, transport, bind, replicas, threads");
   EXPECT_EQ(error_in("tensor_model_parallel_size = 2\n"),
             "[config] run.toml:2: unknown key parallel.tensor_model_parallel_size; did you mean tensor?");
 }
@@ -128,7 +129,8 @@ TEST(ResolveParallel, ShardGroups) {
 TEST(ResolveParallel, MeshOrder) {
   EXPECT_EQ(resolved("data = 2\nmesh_order = \"tensor  context data\"\n").settings.parallel.mesh_order,
             "tensor  context data");
-  for (const char* order : {"data tensor", "data tensor context data", "data tensor pipe", "pipe data pipe tensor context", ""})
+  for (const char* order :
+       {"data tensor", "data tensor context data", "data tensor pipe", "pipe data pipe tensor context", ""})
     EXPECT_EQ(error_in("mesh_order = \"" + std::string(order) + "\"\n"),
               "[config] run.toml:2: parallel.mesh_order = \"" + std::string(order) +
                   "\" must name each of data, context and tensor once, outermost first, and may name pipe");
@@ -144,8 +146,9 @@ TEST(ResolveParallel, Stages) {
   EXPECT_EQ(error_in("pipe = 2\nstages = \"1-2 3\"\n"),
             "[config] run.toml:3: parallel.stages = \"1-2 3\": \"1-2\" is no number of layers; write how many layers "
             "each chunk has: \"5 7\"");
-  EXPECT_EQ(error_in("pipe = 2\nranks = 3\n"),
-            "[config] run.toml:3: parallel.ranks = 3 is not pipe 2 x data 1 x tensor 1 x context 1 = 2; leave ranks out");
+  EXPECT_EQ(
+      error_in("pipe = 2\nranks = 3\n"),
+      "[config] run.toml:3: parallel.ranks = 3 is not pipe 2 x data 1 x tensor 1 x context 1 = 2; leave ranks out");
 }
 
 TEST(ResolveParallel, BalanceFollowsTheMethod) {
@@ -201,7 +204,8 @@ TEST(ResolveParallel, KeysWithoutEffectAreTold) {
             "run.toml:2: parallel.wire = \"bf16\" has no effect with parallel.ranks = 1 (derived: pipe x data x "
             "tensor x context)");
   EXPECT_EQ(warning("rules = [\"embed -> tensor\"]\n"),
-            "run.toml:2: parallel.rules = [\"embed -> tensor\"] has no effect with parallel.ranks = 1 (derived: pipe x data x "
+            "run.toml:2: parallel.rules = [\"embed -> tensor\"] has no effect with parallel.ranks = 1 (derived: pipe x "
+            "data x "
             "tensor x context)");
   EXPECT_EQ(warning("context = 2\nzero = 1\nshard_context = true\n"), "0 warnings");
   EXPECT_EQ(warning("tensor = 2\nsequence_parallel = true\nkeep_gathered = true\nwire = \"bf16\"\n"), "0 warnings");

@@ -25,9 +25,9 @@ struct Member {
 struct Bucket {
   std::string name;  // that of its first parameter, and how many follow: "layer0.ffn.up.weight+1"
   int layer = 0;
-  Layout layout;    // of its parameters
-  Layout gradient;  // of its accumulator, [shard flat]
-  Layout arriving;  // [shard flat] of a gradient before the plan splits it
+  Layout layout;               // of its parameters
+  Layout gradient;             // of its accumulator, [shard flat]
+  Layout arriving;             // [shard flat] of a gradient before the plan splits it
   std::vector<int> uses = {};  // of a bucket alone: the layers that read it
   std::vector<Member> members;
   tensor::Shape shape;  // [shard flat], whole

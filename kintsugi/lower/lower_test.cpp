@@ -103,10 +103,10 @@ TEST(Lower, APassAfterTheOther) {
   const auto kernels = kernels::reference_kernels();
   std::string names, fused;
   const std::vector<program::Program> stages = lower(step.source(), {.plan = kOneRank, .kernels = *kernels},
-                                   [&](std::string_view name, const program::Program& now) {
-                                     names += std::string(name) + " ";
-                                     if (name == "fuse") fused = text(now);
-                                   });
+                                                     [&](std::string_view name, const program::Program& now) {
+                                                       names += std::string(name) + " ";
+                                                       if (name == "fuse") fused = text(now);
+                                                     });
   EXPECT_EQ(names, "partition prefetch fuse workspace schedule overlap offload memory ");
   EXPECT_EQ(fused,
             "forward:\n"

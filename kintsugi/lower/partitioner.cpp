@@ -176,7 +176,8 @@ int Partitioner::stage_of(Id v, const Op& op) {
   const int here = emit_.stages().stage(op.layer);
   if (!standing(v)) return here;
   const std::vector<Piece>& pieces = value(v).pieces;
-  const bool has = pieces.empty() || std::any_of(pieces.begin(), pieces.end(), [&](const Piece& p) { return p.stage == here; });
+  const bool has =
+      pieces.empty() || std::any_of(pieces.begin(), pieces.end(), [&](const Piece& p) { return p.stage == here; });
   return has ? here : pieces[0].stage;
 }
 
@@ -332,8 +333,7 @@ void Partitioner::bring(Id id, const Layout& goal, const Op& op) {
   const std::string from = emit_.selected();
   emit_.select(here);
   const BufferId b = emit_.message(source.buffer, from, asked(op));
-  value(id).pieces.push_back(
-      {b, source.layout, emit_.work() == "weight" ? here : std::string(), emit_.stage(), here});
+  value(id).pieces.push_back({b, source.layout, emit_.work() == "weight" ? here : std::string(), emit_.stage(), here});
 }
 
 BufferId Partitioner::gathered(int bucket, graph::StateId state, const Op& op) {
@@ -380,7 +380,8 @@ BufferId Partitioner::need(Id id, const Layout& goal, const Op& op) {
   // The accumulators are reduced once a step, as soon as the last gradient is there, and may be worked on in place.
   const bool accumulator = is_state(v.op) && graph_->states()[v.op->state].kind == StateKind::gradient;
   const std::vector<Step> way = conversion(piece.layout, goal, plan_.units);
-  if (accumulator && !way.empty() && !joined_.contains(v.op->state)) emit_.enter("reduce", emit_.stages().chunk(v.op->layer));
+  if (accumulator && !way.empty() && !joined_.contains(v.op->state))
+    emit_.enter("reduce", emit_.stages().chunk(v.op->layer));
   for (const Step& s : way) {
     const bool anew = s.move == Move::all_gather && !(plan_.keep && !is_state(v.op));
     const BufferId source = piece.buffer;

@@ -21,7 +21,8 @@ namespace {
 
 int find(const Program& p, std::string_view work, int chunk) {
   for (size_t i = 0; i < p.bodies.size(); ++i)
-    if (p.bodies[i].work == work && p.bodies[i].chunk == chunk && p.bodies[i].variant_of < 0) return static_cast<int>(i);
+    if (p.bodies[i].work == work && p.bodies[i].chunk == chunk && p.bodies[i].variant_of < 0)
+      return static_cast<int>(i);
   return -1;
 }
 
@@ -86,7 +87,8 @@ Body tree_of(const Body& body, int64_t m) {
 class Variants {
  public:
   Variants(Program& p, const plan::Schedule& schedule) : p_(p), schedule_(schedule) {
-    for (const Body& body : p.bodies) tree_ |= (body.work == "forward" || body.work == "backward" || body.work == "weight") && adds_in_tree(body);
+    for (const Body& body : p.bodies)
+      tree_ |= (body.work == "forward" || body.work == "backward" || body.work == "weight") && adds_in_tree(body);
   }
 
   // The body for micro-batch m; asked for in the order of calls.

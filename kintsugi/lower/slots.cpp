@@ -141,9 +141,7 @@ class SlotPlanner {
     return segment.bodies.back() == at && std::none_of(segment.bodies.begin(), segment.bodies.end(), sent);
   }
 
-  bool is_sent(size_t at) {
-    return body(at).work.empty() && body(at).instructions.front().kind == program::Kind::wait;
-  }
+  bool is_sent(size_t at) { return body(at).work.empty() && body(at).instructions.front().kind == program::Kind::wait; }
 
   Body& body(size_t at) { return p_.bodies[static_cast<size_t>(bodies_[at])]; }
 
@@ -313,8 +311,8 @@ class SlotPlanner {
         if (segments_[s].once && call.micro_batch >= 0 && call.micro_batch != last_) continue;
         const int64_t m = segments_[s].once ? last_ : call.micro_batch;
         seen[m].insert(p_.base(call.body));
-        by_micro_batch.try_emplace(m, Instance{static_cast<int>(s), m, static_cast<int>(c), 0, 0})
-            .first->second.end = static_cast<int>(c);
+        by_micro_batch.try_emplace(m, Instance{static_cast<int>(s), m, static_cast<int>(c), 0, 0}).first->second.end =
+            static_cast<int>(c);
       }
       for (auto& [m, instance] : by_micro_batch)
         if (seen[m].size() == bases.size()) instances_.push_back(instance);

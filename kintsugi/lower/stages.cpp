@@ -69,12 +69,12 @@ std::vector<int> listed(const std::vector<int64_t>& list, int chunks, int layers
     last.push_back(static_cast<int>((sum += n) - 1));
   }
   if (sum < layers)
-    throw base::UserError("stages", "stages = \"{}\" holds {} of {} layers: layer{} {} would be lost", text, sum, layers,
-                          layers - sum == 1 ? "" : "s",
+    throw base::UserError("stages", "stages = \"{}\" holds {} of {} layers: layer{} {} would be lost", text, sum,
+                          layers, layers - sum == 1 ? "" : "s",
                           layers - sum == 1 ? fmt::format("{}", sum) : fmt::format("{} to {}", sum, layers - 1));
   if (sum > layers)
-    throw base::UserError("stages", "stages = \"{}\" holds {} layers; the model has {}, and none may be held twice", text,
-                          sum, layers);
+    throw base::UserError("stages", "stages = \"{}\" holds {} layers; the model has {}, and none may be held twice",
+                          text, sum, layers);
   return last;
 }
 
@@ -90,8 +90,9 @@ Stages cut_layers(const plan::Plan& plan, std::span<const graph::Graph* const> g
   const int stages = plan.stages(), chunks = stages * plan.chunks, layers = layers_of(graphs);
   if (stages == 1) return {};
   if (chunks > layers)
-    throw base::UserError("stages", "mesh axis \"pipe\" of size {}{} asks for {} parts of {} layer{}; at most pipe = {}",
-                          stages, plan.chunks > 1 ? fmt::format(" with chunks = {}", plan.chunks) : "", chunks, layers,
+    throw base::UserError("stages",
+                          "mesh axis \"pipe\" of size {}{} asks for {} parts of {} layer{}; at most pipe = {}", stages,
+                          plan.chunks > 1 ? fmt::format(" with chunks = {}", plan.chunks) : "", chunks, layers,
                           layers == 1 ? "" : "s", std::max(1, layers / plan.chunks));
   if (!plan.layers.empty()) return {stages, listed(plan.layers, chunks, layers)};
   return {stages, balanced(costs_of(*graphs[0], layers), chunks)};

@@ -54,7 +54,9 @@ RankRun::Operations RankRun::operations_of(const Program& p, int body) {
     const int group = group_of(all[at].group);
     if (groups_[static_cast<size_t>(group)].kept.empty()) continue;
     list.push_back({body, at, &all[at], signature_of(p, all[at]), group,
-                    !message ? Kind::meet : starts ? Kind::post : Kind::take});
+                    !message ? Kind::meet
+                    : starts ? Kind::post
+                             : Kind::take});
   }
   return list;
 }

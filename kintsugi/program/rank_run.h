@@ -75,7 +75,7 @@ class RankRun {
   std::vector<End>& ends(const Rank& r, bool own);
   void post(const Rank& r);
   bool taken(const Rank& r);
-  const Rank* missing(const Rank& r);             // one that it waits for, or null
+  const Rank* missing(const Rank& r);  // one that it waits for, or null
   std::string place(const Rank& r) const;
   [[noreturn]] void report(const std::string& name);
 
@@ -94,7 +94,7 @@ class RankRun {
   std::unordered_map<int64_t, Members> members_;
   std::vector<int> queue_;
   std::map<std::tuple<int, int, std::string, bool>, std::vector<End>> ends_;  // from, to, channel, of the receiver
-  std::map<std::tuple<int, int, int64_t>, size_t> posted_;                   // rank, event, micro-batch: place in ends_
+  std::map<std::tuple<int, int, int64_t>, size_t> posted_;  // rank, event, micro-batch: place in ends_
 };
 
 }  // namespace kintsugi::program

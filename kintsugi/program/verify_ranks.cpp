@@ -12,7 +12,8 @@ namespace kintsugi::program {
 namespace {
 
 bool same_buffers(const Program& a, const Program& b) {
-  return a.stage == b.stage && std::equal(a.buffers.begin(), a.buffers.end(), b.buffers.begin(), b.buffers.end(),
+  return a.stage == b.stage &&
+         std::equal(a.buffers.begin(), a.buffers.end(), b.buffers.begin(), b.buffers.end(),
                     [](const Buffer& x, const Buffer& y) { return x.name == y.name && x.type == y.type; });
 }
 

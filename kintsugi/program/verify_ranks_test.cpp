@@ -285,10 +285,11 @@ TEST(VerifyRanks, MessagesThatCross) {
                       b = message(rank < 2 ? "send" : "receive", 3, kData, rank < 2 ? 1 : 0, 6);
     of(programs[rank], 0) = rank < 2 ? std::vector{a, b, wait(a), wait(b)} : std::vector{b, a, wait(a), wait(b)};
   }
-  EXPECT_EQ(error_of(programs),
-            "train: rank 0 at instruction 2 of forward, micro-batch 0 (send of #0 \"x\", 64 bytes of fp32, over data, to "
-            "rank 2) waits for rank 2, which is at instruction 2 of forward, micro-batch 0 (receive of #0 \"x\", 64 "
-            "bytes of fp32, over data, from rank 0)");
+  EXPECT_EQ(
+      error_of(programs),
+      "train: rank 0 at instruction 2 of forward, micro-batch 0 (send of #0 \"x\", 64 bytes of fp32, over data, to "
+      "rank 2) waits for rank 2, which is at instruction 2 of forward, micro-batch 0 (receive of #0 \"x\", 64 "
+      "bytes of fp32, over data, from rank 0)");
 }
 
 // A message may be waited for in a later call of its micro-batch, once.

@@ -202,7 +202,8 @@ class Comparer {
     size_t element = 0;
     for (int rank = 0; rank < layout_.ranks(); ++rank) {
       const StateInfo* s = layout_.executor(rank).program().state(mine.name);
-      if (!s || (s->copy && s->kind == "gradient")) continue;  // of another stage; the sum is where the weight is at home
+      if (!s || (s->copy && s->kind == "gradient"))
+        continue;  // of another stage; the sum is where the weight is at home
       for_each_element(layout_, as_read(*s), rank, [&](size_t i, double x) {
         held[i] = true;
         const double far = distance(x, twin[i]), allowed = limit(i);

@@ -22,9 +22,10 @@ struct Strategy {
   int64_t bytes() const { return states + arena; }
 };
 
-// One rank; then, for `ranks`, data, zero 1, 2, 3, tensor, tensor and sequence, context in three ways, pipeline; and the
-// plan of the settings where it has as many ranks. Of stages that are not alike: the most of each number. All take the same samples in a step, in passes of as many on all ranks
-// together as the settings say, or as near as that can be. Nothing is allocated.
+// One rank; then, for `ranks`, data, zero 1, 2, 3, tensor, tensor and sequence, context in three ways, pipeline; and
+// the plan of the settings where it has as many ranks. Of stages that are not alike: the most of each number. All take
+// the same samples in a step, in passes of as many on all ranks together as the settings say, or as near as that can
+// be. Nothing is allocated.
 std::vector<Strategy> strategies(const config::Settings& settings, int64_t ranks);
 
 // The table; the first row is what the others are measured by.
