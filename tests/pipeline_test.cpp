@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "kintsugi/program/verify.h"
 #include "kintsugi/program/verify_ranks.h"
 #include "kintsugi/train/build_program.h"
 #include "tests/layouts.h"
@@ -14,7 +15,7 @@ namespace {
 config::Settings model_of(const std::string& name, const std::string& dtype) {
   config::Settings s = small_model(name.substr(0, name.find('-')), dtype);
   s.model.layers = name.ends_with("-deep") ? 8 : 4;
-  s.model.dropout = 0.2;
+  s.model.dropout = name.ends_with("-plain") ? 0.0 : 0.2;
   s.model.context = s.train.sequence = 8;
   s.train.global_batch = 8;
   s.train.micro_batch = 2;
@@ -48,6 +49,11 @@ const std::vector<Pipeline>& pipelines() {
       {"llama", "pipe=2"},
       {"llama", "pipe=2 schedule=interleaved chunks=2"},
       {"llama", "pipe=4 schedule=zero_bubble"},
+      {"gpt-plain", "pipe=2 schedule=zero_bubble"},
+      {"llama-plain", "pipe=4 schedule=zero_bubble"},
+      {"gpt-plain", "pipe=2 schedule=interleaved chunks=2"},
+      {"llama-plain", "pipe=2 tensor=2 sequence_parallel schedule=zero_bubble"},
+      {"gpt-plain", "pipe=2 data=2 zero=3 schedule=zero_bubble recompute=full"},
       {"gpt", "pipe=2 stages=1,3"},
       {"gpt", "pipe=2 recompute=full"},
       {"llama", "pipe=2 recompute=selective schedule=zero_bubble"},
@@ -161,6 +167,29 @@ TEST(DamagedPipelines, AreRefusedWithTheirPlace) {
           if (c.micro_batch == 1 || c.micro_batch == 2) c.micro_batch = 3 - c.micro_batch;
   });
   EXPECT_EQ(starts(text, "[verify] internal error: train: rank "), "[verify] internal error: train: rank ");
+  // What is received is read, in an earlier call, before anyone has waited for it.
+  text = error_of([&] {
+    std::vector<program::Program> stages = whole;
+    program::Program& p = stages[0];
+    for (program::CallList& l : p.lists)
+      if (l.name == "train")
+        for (size_t c = 0; c + 1 < l.calls.size(); ++c)
+          if (p.bodies[static_cast<size_t>(l.calls[c].body)].name == "backward.0.receive") {
+            for (program::Body& b : p.bodies)
+              if (b.name == "backward.0.receive") {
+                program::Instruction early = b.instructions[0];
+                early.kind = program::Kind::compute;
+                early.kernel = "gelu";
+                early.ins = early.outs;
+                b.instructions.push_back(early);
+              }
+            program::verify(p);
+            return;
+          }
+  });
+  EXPECT_EQ(starts(text, "[verify] internal error: train: instruction 1 of backward.0.receive (gelu) reads #"),
+            "[verify] internal error: train: instruction 1 of backward.0.receive (gelu) reads #");
+  EXPECT_EQ(contains(text, "which is still on its way"), "which is still on its way");
   // A size.
   text = error(1, [](program::Program& p) {
     for (program::Body& b : p.bodies)

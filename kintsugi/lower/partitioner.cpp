@@ -303,6 +303,9 @@ Partitioner::Piece Partitioner::stored(const Op& read, const Op& op) {
 
 // A message from another stage, of the piece that is smallest there; reduced before it is sent.
 void Partitioner::bring(Id id, const Layout& goal, const Op& op) {
+  const std::string asker = emit_.selected();
+  // What both parts of a backward pass need comes to the earlier.
+  if (emit_.work() == "weight") emit_.enter("backward", emit_.chunk());
   const std::string here = emit_.selected();
   const auto find = [&]() -> const Piece* {
     const Piece* best = nullptr;
@@ -333,7 +336,8 @@ void Partitioner::bring(Id id, const Layout& goal, const Op& op) {
   const std::string from = emit_.selected();
   emit_.select(here);
   const BufferId b = emit_.message(source.buffer, from, asked(op));
-  value(id).pieces.push_back({b, source.layout, emit_.work() == "weight" ? here : std::string(), emit_.stage(), here});
+  value(id).pieces.push_back({b, source.layout, {}, emit_.stage(), here});
+  emit_.select(asker);
 }
 
 BufferId Partitioner::gathered(int bucket, graph::StateId state, const Op& op) {

@@ -81,6 +81,7 @@ class Verifier {
     Bytes arena;
     list_ = &list;
     filled_.clear();
+    in_flight_.clear();
     int64_t last = 0;
     for (const Call& call : list.calls) last = std::max(last, call.micro_batch);
     // What the first ones, as many as are under way at one time and two more, show, all show.
@@ -108,6 +109,10 @@ class Verifier {
       base::require(holds(arena, b, call), "verify",
                     "{}: instruction {} of {} ({}) reads #{} \"{}\", which is not there", list.name, at, body.name,
                     i.kernel, b, p_.buffer(b).name);
+    for (BufferId b : i.ins)
+      base::require(in_flight_.empty() || !in_flight_.contains(owner(root(b), call)), "verify",
+                    "{}: instruction {} of {} ({}) reads #{} \"{}\", which is still on its way", list.name, at,
+                    body.name, i.kernel, b, p_.buffer(b).name);
     for (size_t j = 0; j < i.outs.size(); ++j)
       base::require(!((i.accumulate >> j) & 1u) || holds(arena, i.outs[j], call), "verify",
                     "{}: instruction {} of {} ({}) adds to #{} \"{}\", which is not there", list.name, at, body.name,
@@ -117,8 +122,10 @@ class Verifier {
         base::require(holds(arena, b, call), "verify",
                       "{}: instruction {} of {}: #{} \"{}\" was overwritten while {} ran", list.name, at, body.name, b,
                       p_.buffer(b).name, i.kernel);
+      for (BufferId b : i.outs) in_flight_.erase(owner(root(b), call));
       return;
     }
+    if (i.kind == Kind::collective && i.kernel == "receive") in_flight_.insert(owner(root(i.outs[0]), call));
     if (i.workspace != kNoBuffer) write(arena, i.workspace, call);
     for (BufferId b : i.outs) write(region(arena, b), b, call);
     // What was written must not have destroyed an operand beside it. In place, input and output are one.
@@ -192,6 +199,7 @@ class Verifier {
   Bytes states_, file_;
   const CallList* list_ = nullptr;
   std::set<std::pair<BufferId, int64_t>> filled_;  // by micro-batch
+  std::set<Owner> in_flight_;                      // received, and not waited for
 };
 
 }  // namespace
