@@ -136,7 +136,7 @@ TEST_F(GenerateRanks, SayWhatIsWrongOnce) {
   expect_error("generate nothing --ranks 4",
                "[checkpoint] there is no folder \"nothing\"; a checkpoint or a run's folder is needed");
   expect_error("evaluate run --set parallel.pipe=8",
-               "[config] --set: parallel.pipe = 8 makes 8 parts of model.layers = 4 (default); at most pipe = 4");
+               "[stages] mesh axis \"pipe\" of size 8 asks for 8 parts of 4 layers; at most pipe = 4");
   expect_error("generate --ranks 2", "[kintsugi generate] model is required; see kintsugi generate --help");
 }
 

@@ -28,6 +28,7 @@ config::Resolved read_layout(std::string_view verb, std::span<const std::string>
                           base::one_line(set, 80), section);
   }
   config::Resolved layout{config::read_text("", "run.toml", sets), {}};
+  layout.settings.model.layers = INT32_MAX;  // how many there are is asked when the checkpoint's model is cut
   config::derive_parallel(layout, cores);
   config::check_parallel(layout);
   config::warn_of_parallel(layout, cores);

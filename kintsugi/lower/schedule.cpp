@@ -100,7 +100,7 @@ class Variants {
     const bool reduces = reduce >= 0 && !p_.bodies[static_cast<size_t>(reduce)].instructions.empty();
     std::string name;
     if (tree_) {
-      name = fmt::format("{}.tree{}", body.name, std::countr_one(static_cast<uint64_t>(m)));
+      name = fmt::format("{}.tree{}{}", body.name, std::countr_one(static_cast<uint64_t>(m)), reduces ? ".last" : "");
     } else if (first) {
       name = body.name + (last && body.work != "forward" ? ".only" : ".first");
     } else if (reduces) {

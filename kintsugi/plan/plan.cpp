@@ -65,9 +65,11 @@ std::vector<std::string> innermost_first(const mesh::Mesh& mesh, const std::vect
 Plan plan_from(const Parallel& p) {
   Plan plan = {
       .mesh = mesh_of(p), .keep = p.keep_gathered, .repeat = p.allow_repeat, .wire = tensor::dtype_from(p.wire)};
-  plan.chunks = static_cast<int>(p.chunks);
-  plan.schedule = p.schedule;
-  for (const std::string& word : tensor::words(p.stages)) plan.layers.push_back(std::stoll(word));
+  if (p.pipe > 1) {
+    plan.chunks = static_cast<int>(p.chunks);
+    plan.schedule = p.schedule;
+    for (const std::string& word : tensor::words(p.stages)) plan.layers.push_back(std::stoll(word));
+  }
   std::vector<Rule>& rules = plan.rules;
   for (const std::string& text : p.rules) rules.push_back(parse_rule(text));
 

@@ -123,9 +123,11 @@ comm::Communicator& Executor::group_of(const Instruction& i) {
 // That of the call that is run; after a list, of the last call that had the segment.
 int Executor::slot_of(int segment) const {
   if (call_) return call_->slot;
-  for (auto call = now_->calls.rbegin(); call != now_->calls.rend(); ++call)
-    if (now_->slots[static_cast<size_t>(call->slot)][static_cast<size_t>(segment)] >= 0) return call->slot;
-  return 0;
+  for (auto call = now_->calls.rbegin(); call != now_->calls.rend(); ++call) {
+    const std::vector<int64_t>& begins = now_->slots[static_cast<size_t>(call->slot)];
+    if (static_cast<size_t>(segment) < begins.size() && begins[static_cast<size_t>(segment)] >= 0) return call->slot;
+  }
+  throw base::InternalError("run", "{} has no segment {}", now_->name, segment);
 }
 
 View Executor::view(BufferId id) const {
