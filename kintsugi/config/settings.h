@@ -101,7 +101,7 @@ struct Parallel {
   std::string offload = "none";                         // none | optimizer | activations | all
   std::string offload_folder = {};                      // on a fast disk; that of the run
   std::string memory_per_rank = {};                     // "16 GiB"; the machine's, over the ranks that share it
-  std::string wire = "fp32";                       // fp32 | bf16: in which gradients travel
+  std::string wire = "fp32";                            // fp32 | bf16: in which gradients travel
   double timeout_seconds = 600;
   std::string transport = "auto";  // auto | threads | mpi
   std::string replicas = "trust";  // trust | check | broadcast: states that several ranks hold alike, at the start

@@ -34,7 +34,7 @@ struct State {
   int layer = 0;
   bool decay = false;  // weight decay applies
   Init init = {};
-  bool saved = true;  // stands in a checkpoint: not what is made anew from others
+  bool saved = true;   // stands in a checkpoint: not what is made anew from others
   bool parts = false;  // what is added to it may lie in parts on several ranks until it is read
 };
 

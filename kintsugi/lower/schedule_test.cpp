@@ -131,7 +131,7 @@ TEST(Schedule, ABinaryTree) {
   schedule(m.p, plan::make_schedule("1f1b", 1, 1, 4));
   EXPECT_EQ(calls(m.p),
             "train: forward.tree0(0) backward.tree0(0) forward.tree1(1) backward.tree1(1) forward.tree0(2) "
-            "backward.tree0(2) forward.tree2(3) backward.tree2(3) update(-1)\n");
+            "backward.tree0(2) forward.tree2(3) backward.tree2.last(3) update(-1)\n");
   EXPECT_EQ(text(m.p).substr(text(m.p).find("forward.tree0")),
             "forward.tree0:\n"
             "  x = gelu(x)\n"
@@ -144,7 +144,7 @@ TEST(Schedule, ABinaryTree) {
             "  g.1 = accumulate(x)\n"
             "forward.tree2:\n"
             "  x = gelu(x)\n"
-            "backward.tree2:\n"
+            "backward.tree2.last:\n"
             "  +x = accumulate(g.0)\n"
             "  +x = accumulate(g.1)\n"
             "  g = accumulate(x)\n"

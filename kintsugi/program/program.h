@@ -52,10 +52,10 @@ struct Buffer {
 // this rank holds the part that the bucket's own layout says.
 struct StateInfo {
   std::string name;
-  BufferId buffer = kNoBuffer;  // the state's, or that of its bucket
+  BufferId buffer = kNoBuffer;   // the state's, or that of its bucket
   BufferId reduced = kNoBuffer;  // of an accumulator: where the sum over all ranks stands after a step
   std::string kind;              // weight, gradient, optimizer, statistic, cache
-  tensor::Type whole;           // the whole state
+  tensor::Type whole;            // the whole state
   mesh::Layout layout = {};
   bool in_bucket = false;
   int64_t first = 0;
@@ -129,8 +129,8 @@ struct CallList {
   std::string name;
   std::vector<Call> calls;
   std::vector<std::vector<int64_t>> slots = {};  // by slot, by segment: bytes from the beginning of the arena
-  int64_t arena_bytes = 0;        // of its own buffers
-  int64_t lower_bound_bytes = 0;  // the largest sum of buffers that live at one time
+  int64_t arena_bytes = 0;                       // of its own buffers
+  int64_t lower_bound_bytes = 0;                 // the largest sum of buffers that live at one time
 };
 
 // A program is that of a role, a stage of the pipeline: every rank of the stage runs it, and its groups, parts and
@@ -157,7 +157,9 @@ struct Program {
   bool overlap(BufferId a, BufferId b) const;           // may share bytes; parts count as the whole of what they are of
   double flops(std::string_view list) const;            // of all its calls
   // The body that another is a variant of, or itself.
-  int base(int body) const { return bodies[static_cast<size_t>(body)].variant_of < 0 ? body : bodies[static_cast<size_t>(body)].variant_of; }
+  int base(int body) const {
+    return bodies[static_cast<size_t>(body)].variant_of < 0 ? body : bodies[static_cast<size_t>(body)].variant_of;
+  }
   // Where a root buffer begins in its region, in a call of that slot.
   int64_t offset(BufferId root, const CallList& list, int slot) const;
   // Where a buffer of the file begins there, on a rank.
