@@ -11,6 +11,7 @@
 #include "app/version.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
+#include "kintsugi/base/memory.h"
 
 namespace kintsugi::app {
 namespace {
@@ -112,8 +113,7 @@ std::unique_ptr<CLI::App> make_command(std::span<const AddVerb> verbs) {
 Failure describe(const std::exception& error) {
   constexpr size_t kLongest = 4000;
   if (dynamic_cast<const base::UserError*>(&error)) return {base::one_line(error.what(), kLongest)};
-  if (dynamic_cast<const std::bad_alloc*>(&error))
-    return {"[memory] the system has no more memory; a smaller model, micro_batch or sequence needs less"};
+  if (dynamic_cast<const std::bad_alloc*>(&error)) return {std::string(base::kNoMemory)};
   if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
     return {base::one_line(fmt::format("[file] \"{}\": {}", file->path1().string(), file->code().message()), kLongest)};
   if (dynamic_cast<const std::system_error*>(&error))
@@ -134,7 +134,12 @@ int run_command(CLI::App& command, std::span<const std::string> args, std::ostre
     if (error.get_exit_code() == 0) return command.exit(error, out, err);
     return fail({base::one_line(usage_error(command, error), 4000)});
   } catch (const std::exception& error) {
-    return fail(describe(error));
+    try {
+      return fail(describe(error));
+    } catch (const std::bad_alloc&) {  // not even for the text
+      err << "error: " << base::kNoMemory << std::endl;
+      return 1;
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <regex>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/checkpoint/together.h"
@@ -11,7 +12,9 @@
 #include "kintsugi/program/memory_table.h"
 #include "kintsugi/train/build_program.h"
 #include "kintsugi/train/worlds.h"
+#include "tests/process.h"
 #include "tests/small_model.h"
+#include "tests/small_run.h"
 
 namespace kintsugi::train {
 namespace {
@@ -203,6 +206,37 @@ TEST(MemoryLimits, EachRankRefusesWithTheSameText) {
     std::vector<int> ranks = {0, 1, 2, 3};
     require_memory(s, stages, *world.group(ranks));
   });
+}
+
+// Whatever cannot be had, the arena, a thread, room for a library, or a few bytes somewhere: one line says so.
+TEST(MemoryLimits, OfTheSystemEndInOneLine) {
+  const tests::RunFiles files;
+  const tests::TemporaryFolder folder;
+  const std::regex line("(warning: [^\n]*\n)?error: \\[(run|threads|memory|gemm)\\] [^\n]*\n");
+  int runs = 0;
+  for (const std::string more : {"offload=optimizer", "offload=optimizer parallel.ranks=2 parallel.data=2",
+                                 "offload=none parallel.ranks=2 parallel.pipe=2"}) {
+    int refused = 0;
+    bool trained = false;
+    // From less than the first thread takes, until it trains.
+    for (int limit = 5000; limit < 500000 && !trained; limit += limit < 40000 ? 7000 : 4000) {
+      const tests::Ended ended = tests::run_kintsugi(
+          folder.path(),
+          fmt::format("train '{}' --set model.layers=4 model.embed=256 train.steps=1 train.warmup_steps=0 "
+                      "train.evaluate_every=0 train.folder='{}' parallel.{}",
+                      files.toml(), files.folder(fmt::format("run_{}", ++runs)).string(), more),
+          fmt::format("ulimit -c 0 && ulimit -d {}", limit));
+      const std::string what = fmt::format("{}, {} KiB: {}", more, limit, ended.err);
+      ASSERT_EQ(ended.signal, 0) << what;
+      trained = ended.code == 0;
+      if (trained) continue;
+      ++refused;
+      EXPECT_EQ(ended.code, 1) << what;
+      EXPECT_TRUE(std::regex_match(ended.err, line)) << what;
+    }
+    EXPECT_TRUE(trained) << more;
+    EXPECT_GT(refused, 3) << more;
+  }
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "kintsugi/base/thread_team.h"
 
+#include "kintsugi/base/start_thread.h"
+
 namespace kintsugi::base {
 namespace {
 
@@ -18,10 +20,20 @@ void relax() {
 }  // namespace
 
 ThreadTeam::ThreadTeam(int threads) {
-  for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(i); });
+  if (threads > 1) workers_.reserve(static_cast<size_t>(threads) - 1);
+  try {
+    for (int i = 1; i < threads; ++i) workers_.push_back(start_thread([this, i] { work(i); }));
+  } catch (...) {
+    end();
+    throw;
+  }
 }
 
 ThreadTeam::~ThreadTeam() {
+  end();
+}
+
+void ThreadTeam::end() {
   ended_ = true;
   turn_.fetch_add(1);
   turn_.notify_all();

@@ -31,7 +31,7 @@ inline Range share(int64_t total, int64_t part, int64_t parts, int64_t grain = 1
 // all threads have ended. Not reentrant.
 class ThreadTeam {
  public:
-  explicit ThreadTeam(int threads);
+  explicit ThreadTeam(int threads);  // UserError where the system does not start them
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;
   ThreadTeam& operator=(const ThreadTeam&) = delete;
@@ -59,6 +59,7 @@ class ThreadTeam {
   using Function = void (*)(const void*, int);
 
   void start(Function function, const void* context);
+  void end();
   void work(int thread);
   void call(int thread);
 

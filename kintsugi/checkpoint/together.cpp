@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <vector>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/memory.h"
 #include "kintsugi/checkpoint/checksum.h"
 
 namespace kintsugi::checkpoint {
@@ -32,6 +34,8 @@ std::optional<std::string> failure_of(comm::Communicator& all, const std::functi
     f();
   } catch (const base::InternalError&) {
     throw;  // we are wrong: no rank goes on, and the run is ended by who sees it
+  } catch (const std::bad_alloc&) {
+    text = base::kNoMemory;
   } catch (const std::exception& error) {
     text = error.what();
     if (text.empty()) text = "an error without a text";

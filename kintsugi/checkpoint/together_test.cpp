@@ -41,10 +41,11 @@ TEST(Together, AllOrOneErrorForAll) {
             }),
             three("[file] rank 1: cannot write 1"));
   EXPECT_EQ(errors([](int) { throw base::UserError("file", "there is no \"a\""); }), three("[file] there is no \"a\""));
-  EXPECT_EQ(errors([](int rank) {
-              if (rank == 2) throw std::bad_alloc();
-            }),
-            three("[checkpoint] rank 2: std::bad_alloc"));
+  EXPECT_EQ(
+      errors([](int rank) {
+        if (rank == 2) throw std::bad_alloc();
+      }),
+      three("[memory] rank 2: the system has no more memory; a smaller model, micro_batch or sequence needs less"));
 }
 
 TEST(Together, OneRankSaysItAsItIs) {

@@ -2,7 +2,12 @@
 
 #include <exception>
 #include <mutex>
+#include <new>
+#include <string>
 #include <thread>
+#include <vector>
+
+#include "kintsugi/base/start_thread.h"
 
 namespace kintsugi::comm {
 
@@ -18,7 +23,13 @@ void run_ranks(std::span<const std::unique_ptr<World>> worlds, const std::functi
         first_is_timeout = timeout;
       }
     }
-    world.abort(what);
+    std::string reason;
+    try {
+      reason = what;
+    } catch (const std::bad_alloc&) {
+      reason = "no more memory";  // so short that it lies in the string itself
+    }
+    world.abort(reason);
   };
   const auto work = [&](World& world) {
     try {
@@ -34,7 +45,13 @@ void run_ranks(std::span<const std::unique_ptr<World>> worlds, const std::functi
     return;
   }
   std::vector<std::thread> threads;
-  for (const std::unique_ptr<World>& world : worlds) threads.emplace_back([&] { work(*world); });
+  threads.reserve(worlds.size());
+  try {
+    for (const std::unique_ptr<World>& world : worlds)
+      threads.push_back(base::start_thread([&work, &world] { work(*world); }));
+  } catch (const std::exception& e) {  // those that have started would wait for the others
+    caught(*worlds[threads.size()], false, e.what());
+  }
   for (std::thread& t : threads) t.join();
   if (first) std::rethrow_exception(first);
 }

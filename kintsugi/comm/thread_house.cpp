@@ -45,10 +45,10 @@ void ThreadHouse::drain() {
   }
 }
 
-void ThreadHouse::end(const Late& why) {
+void ThreadHouse::end(Late why) {
   {
     const std::lock_guard lock(mutex_);
-    if (!ended()) why_ = why;
+    if (!ended()) why_ = std::move(why);
     ended_.store(true, std::memory_order_seq_cst);
     met_.notify_all();
   }

@@ -6,8 +6,10 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kintsugi/comm/bell.h"
@@ -48,7 +50,10 @@ class ThreadHouse {
 
   bool ended() const { return ended_.load(std::memory_order_seq_cst); }
   // The first one says why. When it returns, nobody touches the buffers of another, and nobody will.
-  void end(const Late& why);
+  void end(Late why);
+  // The same; `text()` says why, or a word does where memory has run out.
+  template <typename Text>
+  void end_saying(const Text& text) noexcept;
   // After the end. Where time ran out, and `own` lacks somebody, a rank says what it waited for itself.
   [[noreturn]] void throw_end(const Late& own);
 
@@ -83,5 +88,16 @@ class ThreadHouse {
   std::list<std::shared_ptr<Meeting>> meetings_;
   std::vector<std::shared_ptr<Meeting>> place_;  // of each rank that waits in a meeting
 };
+
+template <typename Text>
+void ThreadHouse::end_saying(const Text& text) noexcept {
+  Late why;
+  try {
+    why.text = text();
+  } catch (const std::bad_alloc&) {
+    why.text = "no more memory";  // so short that it lies in the string itself
+  }
+  end(std::move(why));
+}
 
 }  // namespace kintsugi::comm

@@ -80,10 +80,10 @@ ThreadCommunicator::~ThreadCommunicator() {
     if (o.ring->state(o.operation) == SlotRing::State::finished) {
       leave(o);
     } else {
-      house_.end({.text = fmt::format("rank {} ended: it left before its {} was done", self_->rank,
-                                      describe(o.call, rank_, ranks())),
-                  .arrived = {},
-                  .missing = {}});
+      house_.end_saying([&] {
+        return fmt::format("rank {} ended: it left before its {} was done", self_->rank,
+                           describe(o.call, rank_, ranks()));
+      });
     }
   }
   std::erase(self_->communicators, this);
@@ -209,7 +209,7 @@ class ThreadWorld : public World {
     return std::make_unique<ThreadCommunicator>(self_, self_->house->meet(rank(), ranks));
   }
   void abort(const std::string& reason) override {
-    self_->house->end({.text = fmt::format("rank {} ended: {}", rank(), reason), .arrived = {}, .missing = {}});
+    self_->house->end_saying([&] { return fmt::format("rank {} ended: {}", rank(), reason); });
   }
 
  private:

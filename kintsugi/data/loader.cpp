@@ -1,6 +1,7 @@
 #include "kintsugi/data/loader.h"
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/start_thread.h"
 
 namespace kintsugi::data {
 
@@ -15,7 +16,7 @@ Loader::Loader(const SampleSource& source, LoaderOptions options) : source_(sour
     if (options_.document_starts) slot.document_starts.resize(size);
     slot.item.batch = {slot.tokens, slot.labels, slot.document_starts};
   }
-  thread_ = std::thread([this] { run(); });
+  thread_ = base::start_thread([this] { run(); });
 }
 
 Loader::~Loader() {

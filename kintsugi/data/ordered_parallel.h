@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "kintsugi/base/start_thread.h"
+
 namespace kintsugi::data {
 
 // `read(Item&)` gives the next item, false at the end; one thread at a time calls it. `work(Item&, thread) -> Result`
@@ -26,8 +28,15 @@ class OrderedParallel {
     OrderedParallel state;
     state.window_ = 4 * static_cast<uint64_t>(threads);
     const Team team(state);
+    state.threads_.reserve(static_cast<size_t>(threads));
     for (int t = 0; t < threads; ++t) {
-      state.threads_.emplace_back([&state, &read, &work, t] { state.work_loop(read, work, t); });
+      state.threads_.push_back(base::start_thread([&state, &read, &work, t] {
+        try {
+          state.work_loop(read, work, t);
+        } catch (...) {
+          state.fail(std::current_exception());
+        }
+      }));
     }
     while (std::optional<Outcome> outcome = state.take(idle)) {
       if (outcome->error) std::rethrow_exception(outcome->error);
@@ -95,10 +104,21 @@ class OrderedParallel {
     }
   }
 
+  // An error of no item: there was no memory for what becomes of one.
+  void fail(std::exception_ptr error) {
+    {
+      const std::lock_guard lock(mutex_);
+      ended_ = true;
+      failure_ = error;
+    }
+    changed_.notify_all();
+  }
+
   template <typename Idle>
   std::optional<Outcome> take(Idle& idle) {
     std::unique_lock lock(mutex_);
     while (true) {
+      if (failure_) std::rethrow_exception(failure_);
       const auto found = outcomes_.find(num_taken_);
       if (found != outcomes_.end()) {
         Outcome outcome = std::move(found->second);
@@ -125,6 +145,7 @@ class OrderedParallel {
   uint64_t window_ = 0;
   uint64_t num_read_ = 0;
   uint64_t num_taken_ = 0;
+  std::exception_ptr failure_;
   bool ended_ = false;  // nothing more will be read
 };
 

@@ -7,11 +7,11 @@
 #include <atomic>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
+#include "kintsugi/base/thread_team.h"
 #include "kintsugi/data/progress.h"
 
 namespace kintsugi::data {
@@ -58,12 +58,13 @@ TokenSummary scan(const TokenFile& file, int threads, std::FILE* progress) {
   std::atomic<uint64_t> next{0};
   const auto count = static_cast<size_t>(std::max(threads, 1));
   std::vector<Range> ranges(count);
-  std::vector<std::thread> team;
   {
     const bool announce = file.num_bytes() >= kWorthAWord;
     Progress bar(announce ? progress : nullptr, fmt::format("reading {}.bin", file.prefix().string()),
                  file.num_bytes());
-    const auto work = [&](size_t me) {
+    base::ThreadTeam team(static_cast<int>(count));
+    team.run([&](int thread) {
+      const auto me = static_cast<size_t>(thread);
       std::vector<int32_t> block;
       while (true) {
         const uint64_t first = next.fetch_add(kBlock);
@@ -75,10 +76,7 @@ TokenSummary scan(const TokenFile& file, int threads, std::FILE* progress) {
         ranges[me].most = std::max(ranges[me].most, *most);
         if (me == 0) bar.show(std::min(next.load(), file.num_tokens()) * size_of(file.type()));
       }
-    };
-    for (size_t i = 1; i < count; ++i) team.emplace_back(work, i);
-    work(0);
-    for (std::thread& thread : team) thread.join();
+    });
   }
   Range all;
   for (const Range& range : ranges) {

@@ -10,6 +10,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
+#include "kintsugi/base/start_thread.h"
 
 namespace kintsugi::run {
 namespace {
@@ -50,8 +51,13 @@ FileStore::FileStore(std::filesystem::path folder, int64_t bytes, int rank)
                           rank, base::format_bytes(static_cast<uint64_t>(bytes)), bytes, folder_.string(),
                           free_in(folder_), std::strerror(reason));
   }
-  ring_.resize(kRequests);
-  thread_ = std::thread([this] { serve(); });
+  try {
+    ring_.resize(kRequests);
+    thread_ = base::start_thread([this] { serve(); });
+  } catch (...) {
+    ::close(descriptor_);
+    throw;
+  }
 }
 
 FileStore::~FileStore() {
@@ -89,7 +95,7 @@ void FileStore::wait(Ticket ticket) {
     changed_.wait(lock, [&] { return done_ > ticket; });
     waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   }
-  if (!error_.empty()) throw base::UserError("offload", "{}", error_);
+  if (error_) std::rethrow_exception(error_);
 }
 
 // Requests end even where they fail, so that nobody waits forever.
@@ -99,18 +105,23 @@ void FileStore::serve() {
     changed_.wait(lock, [&] { return ends_ || done_ < asked_; });
     if (done_ == asked_) return;
     const Request request = ring_[static_cast<size_t>(done_) % ring_.size()];
-    if (error_.empty()) {
+    if (!error_) {
       lock.unlock();
-      std::string failed = try_to(request);
+      std::exception_ptr failed;
+      try {
+        carry_out(request);
+      } catch (...) {
+        failed = std::current_exception();
+      }
       lock.lock();
-      error_ = std::move(failed);
+      error_ = failed;
     }
     ++done_;
     changed_.notify_all();
   }
 }
 
-std::string FileStore::try_to(const Request& request) const {
+void FileStore::carry_out(const Request& request) const {
   size_t done = 0;
   while (done < request.size) {
     const auto at = static_cast<off_t>(request.offset + static_cast<int64_t>(done));
@@ -118,12 +129,11 @@ std::string FileStore::try_to(const Request& request) const {
                                      : ::pread(descriptor_, request.data + done, request.size - done, at);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0)
-      return fmt::format("rank {} cannot {} {} bytes at {} of its file in \"{}\": {}", rank_,
-                         request.writes ? "write" : "read", request.size, request.offset, folder_.string(),
-                         n < 0 ? std::strerror(errno) : "it ends before");
+      throw base::UserError("offload", "rank {} cannot {} {} bytes at {} of its file in \"{}\": {}", rank_,
+                            request.writes ? "write" : "read", request.size, request.offset, folder_.string(),
+                            n < 0 ? std::strerror(errno) : "it ends before");
     done += static_cast<size_t>(n);
   }
-  return {};
 }
 
 }  // namespace kintsugi::run

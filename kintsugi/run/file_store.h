@@ -4,10 +4,10 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <mutex>
 #include <span>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -45,7 +45,7 @@ class FileStore {
   };
   Ticket enqueue(const Request& request);
   void serve();
-  std::string try_to(const Request& request) const;  // "": done
+  void carry_out(const Request& request) const;
 
   std::filesystem::path folder_;
   int64_t bytes_ = 0;
@@ -57,7 +57,7 @@ class FileStore {
   std::condition_variable changed_;
   std::vector<Request> ring_;  // of fixed size; request t stands at t % size
   Ticket asked_ = 0, done_ = 0;
-  std::string error_;
+  std::exception_ptr error_;
   bool ends_ = false;
   std::thread thread_;
 };

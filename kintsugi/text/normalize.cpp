@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/text/utf8.h"
@@ -52,6 +53,7 @@ void append_valid(std::string_view valid, utf8proc_option_t options, std::string
   const auto size = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(valid.data()),
                                  static_cast<utf8proc_ssize_t>(valid.size()), &result, options);
   const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(result, &std::free);
+  if (size == UTF8PROC_ERROR_NOMEM) throw std::bad_alloc();
   base::require(size >= 0, "normalize", "{} bytes: {}", valid.size(), utf8proc_errmsg(size));
   out.append(reinterpret_cast<const char*>(result), static_cast<size_t>(size));
 }

@@ -3,6 +3,8 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include <new>
+
 #include "kintsugi/base/error.h"
 #include "kintsugi/text/json_check.h"
 
@@ -65,6 +67,7 @@ SplitPattern::SplitPattern(std::string_view pattern, bool literal, std::string_v
   const std::string spelled = literal ? std::string(pattern) : spell_spaces(pattern);
   code->compiled.reset(
       pcre2_compile(reinterpret_cast<PCRE2_SPTR>(spelled.data()), spelled.size(), options, &error, &offset, nullptr));
+  if (!code->compiled && error == PCRE2_ERROR_HEAP_FAILED) throw std::bad_alloc();
   if (!code->compiled) {
     throw base::UserError("tokenizer", "{}: the pattern {} is wrong before {}: {}", where, quote(pattern),
                           quote(std::string_view(spelled).substr(offset)), message_of(error));
@@ -78,6 +81,7 @@ void SplitPattern::split(std::string_view text, const std::function<void(std::st
   const pcre2_code* code = code_->compiled.get();
   const std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)> match(pcre2_match_data_create(1, nullptr),
                                                                                   &pcre2_match_data_free);
+  if (!match) throw std::bad_alloc();
   const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
   const PCRE2_SIZE* found = pcre2_get_ovector_pointer(match.get());
   size_t done = 0;
@@ -89,6 +93,7 @@ void SplitPattern::split(std::string_view text, const std::function<void(std::st
       result = pcre2_match(code, subject, text.size(), from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, match.get(), nullptr);
     }
     if (result == PCRE2_ERROR_NOMATCH) break;
+    if (result == PCRE2_ERROR_NOMEMORY) throw std::bad_alloc();
     if (result < 0) {
       throw base::UserError("tokenizer", "{}: the pattern that splits text gives up {} bytes into a text: {}",
                             code_->where, from, message_of(result));

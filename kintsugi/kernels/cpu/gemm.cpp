@@ -4,17 +4,27 @@
 
 #include <algorithm>
 #include <dnnl.hpp>
+#include <new>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/memory.h"
 #include "kintsugi/base/thread_team.h"
+#include "kintsugi/kernels/cpu/library_room.h"
 #include "kintsugi/kernels/cpu/thin.h"
 
 namespace kintsugi::kernels::cpu {
 namespace {
 
-// Our team is the only parallelism: a library that brings OpenMP is told so, once on each thread.
+// Our team is the only parallelism: a library that brings OpenMP is told so, once on each thread. OpenMP ends the
+// process where it is given no memory for what it notes then.
+bool tell_openmp() {
+  if (!base::has_room(1 << 20)) throw std::bad_alloc();
+  omp_set_num_threads(1);
+  return true;
+}
+
 void stay_on_this_thread() {
-  thread_local const bool told = (omp_set_num_threads(1), true);
+  thread_local const bool told = tell_openmp();
   static_cast<void>(told);
 }
 
@@ -42,6 +52,17 @@ void start_from_bias(const Product& p) {
       for (int64_t j = 0; j < p.n; ++j) c[j] = bias[j * p.bias_column];
     }
   }
+}
+
+// The same for all products for which oneDNN does the same; not 0.
+uint64_t kind_of(const Product& p, const Layout& a, const Layout& b, bool add) {
+  const uint64_t flags = 8 + (a.transposed == 'T') * 4 + (b.transposed == 'T') * 2 + add;
+  uint64_t kind = flags;
+  for (const int64_t size : {p.m, p.n, p.k}) {
+    kind = (kind ^ static_cast<uint64_t>(size)) * 0x9E3779B97F4A7C15;  // an odd number: nothing is lost
+    kind ^= kind >> 29;
+  }
+  return std::max<uint64_t>(kind, 1);
 }
 
 // A block takes as long as its product and, for bringing its operands, its edges.
@@ -80,10 +101,17 @@ void multiply(const Product& p) {
   if (is_thin(p)) return multiply_thin(p, add);
   stay_on_this_thread();
   const Layout a = layout_of(p.m, p.k, p.a_row, p.a_column), b = layout_of(p.k, p.n, p.b_row, p.b_column);
-  const dnnl::status status = dnnl::sgemm(a.transposed, b.transposed, p.m, p.n, p.k, 1.0f, p.a, a.stride, p.b, b.stride,
-                                          add ? 1.0f : 0.0f, p.c, std::max(p.c_row, p.n));
-  base::require(status == dnnl::status::success, "gemm", "oneDNN refused a product of {} x {} x {}: status {}", p.m,
-                p.n, p.k, static_cast<int>(status));
+  call_library(kind_of(p, a, b, add), [&] {
+    const dnnl::status status = dnnl::sgemm(a.transposed, b.transposed, p.m, p.n, p.k, 1.0f, p.a, a.stride, p.b,
+                                            b.stride, add ? 1.0f : 0.0f, p.c, std::max(p.c_row, p.n));
+    if (status == dnnl::status::out_of_memory)
+      throw base::UserError("gemm",
+                            "the system does not give oneDNN the memory for a product of {} x {} x {}; a smaller "
+                            "train.micro_batch needs less",
+                            p.m, p.n, p.k);
+    base::require(status == dnnl::status::success, "gemm", "oneDNN refused a product of {} x {} x {}: status {}", p.m,
+                  p.n, p.k, static_cast<int>(status));
+  });
 }
 
 void multiply_share(const Product& p, int thread, int threads) {

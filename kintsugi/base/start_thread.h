@@ -1,0 +1,22 @@
+// Threads, and what is said where the system starts no more of them.
+#pragma once
+
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace kintsugi::base {
+
+[[noreturn]] void throw_no_thread(const std::system_error& error);
+
+// std::thread(f, arguments ...); UserError where the system starts none.
+template <typename... F>
+std::thread start_thread(F&&... f) {
+  try {
+    return std::thread(std::forward<F>(f)...);
+  } catch (const std::system_error& error) {
+    throw_no_thread(error);
+  }
+}
+
+}  // namespace kintsugi::base
