@@ -2,10 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <map>
 #include <sstream>
 #include <string>
+#include <tuple>
 
 #include "kintsugi/kernels/random.h"
 #include "kintsugi/train/layout_run.h"
@@ -104,6 +106,46 @@ inline std::string difference(const Record& got, const Record& want, double tole
     }
   }
   return "";
+}
+
+// A model by the name that a test gives it, and the layout in which it runs.
+struct ModelLayout {
+  std::string model, parallel;
+};
+
+inline void PrintTo(const ModelLayout& l, std::ostream* out) {
+  *out << l.model << ": " << l.parallel;
+}
+
+// Of letters, digits and _ alone, as the name of a test must be.
+inline std::string test_name(const ModelLayout& l) {
+  std::string name = l.model + ": " + l.parallel;
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return name;
+}
+
+// The settings of a model on one rank.
+using ModelOf = config::Settings (*)(const std::string& model, const std::string& dtype);
+
+inline Record run_layout(ModelOf model_of, const ModelLayout& l, const std::string& dtype, int64_t steps) {
+  config::Settings s = model_of(l.model, dtype);
+  set_layout(s, l.parallel);
+  s.train.micro_batch /= s.parallel.data;
+  train::LayoutRun run(s);
+  return record(run, s, steps);
+}
+
+// What one rank makes of a model, made once.
+inline const Record& twin(ModelOf model_of, const std::string& model, const std::string& dtype, int64_t steps) {
+  static std::map<std::tuple<ModelOf, std::string, std::string, int64_t>, Record> known;
+  Record& r = known[{model_of, model, dtype, steps}];
+  if (r.losses.empty()) {
+    const config::Settings s = model_of(model, dtype);
+    train::LayoutRun run(s);
+    r = record(run, s, steps);
+  }
+  return r;
 }
 
 }  // namespace kintsugi::tests

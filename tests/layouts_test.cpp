@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
-
 namespace kintsugi::tests {
 namespace {
 
@@ -33,20 +31,8 @@ config::Settings model_of(const std::string& name, const std::string& dtype) {
   return s;
 }
 
-struct Layout {
-  std::string model, parallel;
-};
-
-std::string name_of(const Layout& l) {
-  return l.model + ": " + l.parallel;
-}
-
-void PrintTo(const Layout& l, std::ostream* out) {
-  *out << name_of(l);
-}
-
-const std::vector<Layout>& layouts() {
-  static const std::vector<Layout> list = {
+const std::vector<ModelLayout>& layouts() {
+  static const std::vector<ModelLayout> list = {
       {"gpt", "data=2"},
       {"gpt", "data=4"},
       {"gpt", "data=2 zero=1"},
@@ -108,42 +94,20 @@ const std::vector<Layout>& layouts() {
   return list;
 }
 
-// What one rank makes of a model, made once.
-const Record& twin(const std::string& model, const std::string& dtype, int64_t steps) {
-  static std::map<std::string, Record> known;
-  Record& r = known[model + dtype];
-  if (r.losses.empty()) {
-    const config::Settings s = model_of(model, dtype);
-    train::LayoutRun run(s);
-    r = record(run, s, steps);
-  }
-  return r;
-}
-
-Record run_layout(const Layout& l, const std::string& dtype, int64_t steps) {
-  config::Settings s = model_of(l.model, dtype);
-  set_layout(s, l.parallel);
-  s.train.micro_batch /= s.parallel.data;
-  train::LayoutRun run(s);
-  return record(run, s, steps);
-}
-
-class Layouts : public testing::TestWithParam<Layout> {};
+class Layouts : public testing::TestWithParam<ModelLayout> {};
 
 TEST_P(Layouts, LossAndGradientsOfOneRankOver20StepsInFp64) {
-  EXPECT_EQ(difference(run_layout(GetParam(), "fp64", 20), twin(GetParam().model, "fp64", 20), 1e-9), "");
+  const Record found = run_layout(model_of, GetParam(), "fp64", 20);
+  EXPECT_EQ(difference(found, twin(model_of, GetParam().model, "fp64", 20), 1e-9), "");
 }
 
 TEST_P(Layouts, OneStepInFp32) {
-  EXPECT_EQ(difference(run_layout(GetParam(), "fp32", 1), twin(GetParam().model, "fp32", 1), 1e-5), "");
+  const Record found = run_layout(model_of, GetParam(), "fp32", 1);
+  EXPECT_EQ(difference(found, twin(model_of, GetParam().model, "fp32", 1), 1e-5), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Layouts, testing::ValuesIn(layouts()), [](const auto& info) {
-  std::string name = name_of(info.param);
-  for (char& c : name)
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, Layouts, testing::ValuesIn(layouts()),
+                         [](const auto& info) { return test_name(info.param); });
 
 }  // namespace
 }  // namespace kintsugi::tests

@@ -6,7 +6,6 @@
 #include <sys/resource.h>
 
 #include <csignal>
-#include <cstring>
 #include <regex>
 #include <set>
 
@@ -14,8 +13,8 @@
 #include "kintsugi/program/describe.h"
 #include "kintsugi/program/verify.h"
 #include "kintsugi/program/verify_communication.h"
-#include "tests/layouts.h"
 #include "tests/process.h"
+#include "tests/same_bits.h"
 #include "tests/small_run.h"
 
 namespace kintsugi::tests {
@@ -53,44 +52,9 @@ std::vector<Program> programs_of(const config::Settings& s) {
   return train::build_programs(s, *train::kernels_of(s));
 }
 
-struct Bits {
-  std::vector<double> losses;
-  std::vector<Numbers> gradients;
-  Numbers weights, optimizer;
-};
-
 // Three steps.
 Bits run(const config::Settings& s) {
-  train::LayoutRun run(s);
-  Bits bits;
-  for (int64_t i = 0; i < 3; ++i) {
-    run.step(i, 1e-2, [&](int64_t m, train::WholeBatch& batch) { draw_batch(s, i, m, batch); });
-    bits.losses.push_back(run.loss());
-    bits.gradients.push_back(run.states("gradient"));
-  }
-  bits.weights = run.states("weight");
-  bits.optimizer = run.states("optimizer");
-  return bits;
-}
-
-bool same(const std::vector<double>& a, const std::vector<double>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
-}
-
-// "" where all numbers have the same bits, else the name of the first that has not.
-std::string other_bits(const Bits& a, const Bits& b) {
-  if (!same(a.losses, b.losses)) return "loss";
-  const auto compare = [](const Numbers& x, const Numbers& y) -> std::string {
-    if (x.size() != y.size() || x.empty()) return "other names";
-    for (const auto& [name, numbers] : x)
-      if (!y.contains(name) || !same(numbers, y.at(name))) return name;
-    return "";
-  };
-  for (size_t i = 0; i < a.gradients.size(); ++i)
-    if (const std::string name = compare(a.gradients[i], b.gradients[i]); !name.empty())
-      return fmt::format("step {}: {}", i, name);
-  const std::string weight = compare(a.weights, b.weights);
-  return weight.empty() ? compare(a.optimizer, b.optimizer) : weight;
+  return bits_of(s, 3);
 }
 
 const Body& body(const Program& p, std::string_view name) {

@@ -2,8 +2,6 @@
 // same bits where nothing else is split.
 #include <gtest/gtest.h>
 
-#include <map>
-
 #include "kintsugi/program/verify.h"
 #include "kintsugi/program/verify_ranks.h"
 #include "kintsugi/train/build_program.h"
@@ -23,20 +21,8 @@ config::Settings model_of(const std::string& name, const std::string& dtype) {
   return s;
 }
 
-struct Pipeline {
-  std::string model, parallel;
-};
-
-std::string name_of(const Pipeline& l) {
-  return l.model + ": " + l.parallel;
-}
-
-void PrintTo(const Pipeline& l, std::ostream* out) {
-  *out << name_of(l);
-}
-
-const std::vector<Pipeline>& pipelines() {
-  static const std::vector<Pipeline> list = {
+const std::vector<ModelLayout>& pipelines() {
+  static const std::vector<ModelLayout> list = {
       {"gpt", "pipe=2 schedule=gpipe"},
       {"gpt", "pipe=2"},
       {"gpt", "pipe=2 schedule=interleaved chunks=2"},
@@ -83,30 +69,11 @@ const std::vector<Pipeline>& pipelines() {
   return list;
 }
 
-// What one rank makes of a model, made once.
-const Record& twin(const std::string& model, const std::string& dtype, int64_t steps) {
-  static std::map<std::string, Record> known;
-  Record& r = known[model + dtype];
-  if (r.losses.empty()) {
-    const config::Settings s = model_of(model, dtype);
-    train::LayoutRun run(s);
-    r = record(run, s, steps);
-  }
-  return r;
-}
-
-Record run_pipeline(const Pipeline& l, const std::string& dtype, int64_t steps) {
-  config::Settings s = model_of(l.model, dtype);
-  set_layout(s, l.parallel);
-  s.train.micro_batch /= s.parallel.data;
-  train::LayoutRun run(s);
-  return record(run, s, steps);
-}
-
-class Pipelines : public testing::TestWithParam<Pipeline> {};
+class Pipelines : public testing::TestWithParam<ModelLayout> {};
 
 TEST_P(Pipelines, LossAndGradientsOfOneRankOver20StepsInFp64) {
-  EXPECT_EQ(difference(run_pipeline(GetParam(), "fp64", 20), twin(GetParam().model, "fp64", 20), 1e-9), "");
+  const Record found = run_layout(model_of, GetParam(), "fp64", 20);
+  EXPECT_EQ(difference(found, twin(model_of, GetParam().model, "fp64", 20), 1e-9), "");
 }
 
 // Micro-batches add in ascending order, so that nothing but a reduction over other axes differs; the two accumulators
@@ -115,8 +82,8 @@ TEST_P(Pipelines, OneStepInFp32) {
   const bool alone = GetParam().model.starts_with("llama") && GetParam().parallel.find("data") == std::string::npos &&
                      GetParam().parallel.find("tensor") == std::string::npos &&
                      GetParam().parallel.find("context") == std::string::npos;
-  const Record found = run_pipeline(GetParam(), "fp32", 3);
-  const Record& one = twin(GetParam().model, "fp32", 3);
+  const Record found = run_layout(model_of, GetParam(), "fp32", 3);
+  const Record& one = twin(model_of, GetParam().model, "fp32", 3);
   if (!alone) {
     EXPECT_EQ(difference(found, one, 1e-5), "");
     return;
@@ -199,12 +166,8 @@ TEST(DamagedPipelines, AreRefusedWithTheirPlace) {
   EXPECT_EQ(starts(text, "[verify] internal error: train: rank "), "[verify] internal error: train: rank ");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Pipelines, testing::ValuesIn(pipelines()), [](const auto& info) {
-  std::string name = name_of(info.param);
-  for (char& c : name)
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, Pipelines, testing::ValuesIn(pipelines()),
+                         [](const auto& info) { return test_name(info.param); });
 
 }  // namespace
 }  // namespace kintsugi::tests

@@ -5,10 +5,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <set>
 
-#include "tests/layouts.h"
+#include "tests/same_bits.h"
 
 namespace kintsugi::tests {
 namespace {
@@ -177,47 +176,11 @@ TEST(RecomputeFusion, RepeatsWhatForwardDoes) {
   }
 }
 
-struct Bits {
-  double flops = 0;  // of a step: not compared
-  std::vector<double> losses;
-  std::vector<Numbers> gradients;
-  Numbers weights, optimizer;
-};
-
-bool same(const std::vector<double>& a, const std::vector<double>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
-}
-
-// "" where all numbers have the same bits, zeros their signs too; else the name of the first that has not.
-std::string other_bits(const Bits& a, const Bits& b) {
-  if (!same(a.losses, b.losses)) return "loss";
-  const auto compare = [](const Numbers& x, const Numbers& y) -> std::string {
-    if (x.size() != y.size()) return "other names";
-    for (const auto& [name, numbers] : x)
-      if (!y.contains(name) || !same(numbers, y.at(name))) return name;
-    return "";
-  };
-  for (size_t i = 0; i < a.gradients.size(); ++i)
-    if (const std::string name = compare(a.gradients[i], b.gradients[i]); !name.empty())
-      return fmt::format("step {}: {}", i, name);
-  const std::string weight = compare(a.weights, b.weights);
-  return weight.empty() ? compare(a.optimizer, b.optimizer) : weight;
-}
-
 // Two steps of the layout.
 Bits run(config::Settings s, const std::string& layout, const Recompute& how) {
   set_layout(s, layout);
   s.train.micro_batch /= s.parallel.data;
-  train::LayoutRun run(with(s, how));
-  Bits bits = {.flops = run.program().flops("train"), .losses = {}, .gradients = {}, .weights = {}, .optimizer = {}};
-  for (int64_t i = 0; i < 2; ++i) {
-    run.step(i, 1e-2, [&](int64_t m, train::WholeBatch& batch) { draw_batch(s, i, m, batch); });
-    bits.losses.push_back(run.loss());
-    bits.gradients.push_back(run.states("gradient"));
-  }
-  bits.weights = run.states("weight");
-  bits.optimizer = run.states("optimizer");
-  return bits;
+  return bits_of(with(s, how), 2);
 }
 
 constexpr Recompute kAll[] = {kSelective, kFull, {Recompute::What::full, 2}, {Recompute::What::selective, 2}};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "kintsugi/base/xml.h"
 #include "kintsugi/plan/schedule_picture.h"
 
 namespace kintsugi::plan {
@@ -27,21 +28,6 @@ std::string_view full_name(const Schedule& schedule, Work work) {
     default:
       return "weight gradient";
   }
-}
-
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (char c : text) {
-    if (c == '&')
-      result += "&amp;";
-    else if (c == '<')
-      result += "&lt;";
-    else if (c == '>')
-      result += "&gt;";
-    else
-      result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  return result;
 }
 
 // The beginning behind which nothing is drawn, so that about `most` tasks are.
@@ -93,7 +79,7 @@ std::string svg_picture(const Schedule& schedule, const Timeline& timeline, std:
   p.add(R"(<svg xmlns="http://www.w3.org/2000/svg" width="{0:.0f}" height="{1:.0f}" viewBox="0 0 {0:.0f} {1:.0f}" )"
         R"(font-family="sans-serif" font-size="12" fill="#222222">)",
         kWidth, height);
-  const std::string title = escaped(headline(schedule, timeline, unit));
+  const std::string title = base::escape_xml(headline(schedule, timeline, unit));
   p.add("<title>{}</title>", title);
   p.box(0, 0, kWidth, height, "#ffffff");
   p.add(R"(<text x="{:.0f}" y="26" font-size="16">{}</text>)", kLeft, title);
@@ -112,7 +98,7 @@ std::string svg_picture(const Schedule& schedule, const Timeline& timeline, std:
       p.add(R"(<rect x="{:.2f}" y="{:.0f}" width="{:.2f}" height="{:.0f}" fill="{}" fill-opacity="{:.2f}" )"
             R"(stroke="#ffffff" stroke-width="{}"><title>{}: {:.4g} to {:.4g} {}</title></rect>)",
             x, y, width, kBar, colour(tasks[i].work), shade, width > 4 ? 1 : 0, to_string(tasks[i]), begin, end,
-            escaped(unit));
+            base::escape_xml(unit));
       if (width >= room)
         p.add(R"(<text x="{:.2f}" y="{:.0f}" font-size="11" text-anchor="middle">{}</text>)", x + width / 2, y + 16,
               tasks[i].micro_batch);

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "kintsugi/base/format.h"
+#include "kintsugi/base/xml.h"
 #include "kintsugi/program/memory_table.h"
 
 namespace kintsugi::report {
@@ -21,21 +22,6 @@ namespace {
 constexpr double kWidth = 1000, kHeight = 440;  // px
 constexpr double kLeft = 76, kRight = 14, kTop = 76, kBottom = 44;
 constexpr size_t kMost = 4000;
-
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (char c : text) {
-    if (c == '&')
-      result += "&amp;";
-    else if (c == '<')
-      result += "&lt;";
-    else if (c == '>')
-      result += "&gt;";
-    else
-      result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  return result;
-}
 
 // 1, 2 or 5 times a power of ten, so that there are about `count` of them up to `most`.
 double round_step(double most, double count) {
@@ -103,7 +89,7 @@ class Picture {
     add(R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0} {1}" width="{0}" height="{1}" font-family="sans-serif" font-size="12">)",
         kWidth, kHeight);
     add(R"(<rect width="{}" height="{}" fill="#ffffff"/>)", kWidth, kHeight);
-    add(R"(<text x="{}" y="20" font-size="14">{}</text>)", kLeft, escaped(title));
+    add(R"(<text x="{}" y="20" font-size="14">{}</text>)", kLeft, base::escape_xml(title));
     double at = kLeft;
     const std::vector<Band> list = bands(table_);
     for (auto band = list.rbegin(); band != list.rend(); ++band) {
