@@ -182,10 +182,9 @@ std::vector<Row> of_ends(const Case& c) {
   return {
       {kEmbeddingMask, sbh / whole, 0, "a mask is a function of an index, made again"},
       {kFinalNorm, 2 * sbh / whole, 2 * sbh / whole},
-      {kHeadInput, 2 * sbh / whole, 2 * sbh / (c.keep_gathered ? 1 : whole), "keep_gathered: all of seq"},
-      {kLogits, 4 * sbh / h * v / c.t, 4 * sb, "made again by blocks from their fp32 logsumexp"},
-      {kIds, 0, 8 * sb + (c.sequence_parallel ? 4 * sb / c.t : 0),
-       "int32; labels for head and loss, which split otherwise"},
+      {kHeadInput, 2 * sbh / whole, 2 * sbh / whole},
+      {kLogits, 4 * sbh / h * v / c.t, 0, "the loss is made with its gradient, in the backward pass"},
+      {kIds, 0, 4 * sb, "int32, for the embedding's gradient"},
   };
 }
 

@@ -31,6 +31,7 @@ inline void set_layout(config::Settings& s, const std::string& text) {
     if (key == "shard_context") p.shard_context = true;
     if (key == "sequence_parallel") p.sequence_parallel = true;
     if (key == "keep_gathered") p.keep_gathered = true;
+    if (key == "keep_logits") p.keep_logits = value == "true";
     if (key == "method") p.context_method = value;
     if (key == "balance") p.context_balance = value;
     if (key == "wire") p.wire = value;

@@ -44,6 +44,7 @@ const std::vector<ModelLayout>& layouts() {
       {"gpt", "data=4 zero=3 shard_group=2"},
       {"gpt", "data=4 zero=1 shard_group=2"},
       {"gpt", "tensor=2"},
+      {"gpt", "tensor=2 keep_logits=false"},
       {"gpt", "tensor=4"},
       {"gpt-even", "tensor=4"},
       {"gpt", "tensor=2 sequence_parallel"},

@@ -17,7 +17,7 @@ const RowTrials& trials() {
 // The log-sum-exp of a row that sees nothing, as padding does, or of no vocabulary at all.
 bool may_be_minus_infinity(const RowTrial& t, size_t output) {
   const bool attention = (t.row.kind == "attention" || t.row.kind == "attention_join") && output == 1;
-  return attention || (t.row.kind == "head" && output == 0);
+  return attention || ((t.row.kind == "head" || t.row.kind == "head_with_grad") && output == 0);
 }
 
 // A rank whose positions are followed by padding, and one that has nothing else.

@@ -35,7 +35,8 @@ struct ParameterGroup {
   int layer = 0;
   std::vector<int64_t> sizes = {};  // elements
   bool unread = false;              // the backward pass has no use for any of them
-  int forward_uses = 1;             // layers that read them in the forward pass
+  int forward_uses = 1;             // layers that read them for the loss
+  bool with_gradient = false;       // one of those reads is of the loss and its gradient at one time
 
   int64_t elements() const {
     int64_t sum = 0;
@@ -54,8 +55,11 @@ struct ParameterGroup {
 inline std::vector<ParameterGroup> parameter_groups(const config::Settings& s) {
   const models::Graphs graphs = models::build_training(s);
   std::map<graph::StateId, std::set<int>> layers;
-  for (const graph::Op& op : graphs.micro->ops())
+  graph::StateId table = graph::kNone;
+  for (const graph::Op& op : graphs.micro->ops()) {
     if (op.kind() == "state" && op.phase == graph::Phase::forward) layers[op.state].insert(op.layer);
+    if (op.kind() == "head") table = graphs.micro->op_at(static_cast<size_t>(graphs.micro->value(op.ins[1]).op)).state;
+  }
   std::vector<ParameterGroup> groups;
   std::map<std::pair<int, bool>, size_t> known;  // (layer, decay)
   for (size_t i = 0; i < graphs.states->size(); ++i) {
@@ -68,6 +72,8 @@ inline std::vector<ParameterGroup> parameter_groups(const config::Settings& s) {
       groups.push_back({.layer = state.layer, .forward_uses = uses});
       // Only rows of a table are looked up before the first layer, and their gradient does not need them.
       groups.back().unread = state.layer < 0 && uses == 1;
+      // The head's table, whose vocabulary no rule splits.
+      groups.back().with_gradient = static_cast<graph::StateId>(i) == table;
     }
     groups[uses > 1 ? groups.size() - 1 : at->second].sizes.push_back(state.type.shape.elements());
   }

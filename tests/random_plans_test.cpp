@@ -55,6 +55,7 @@ plan::Plan random_plan(uint64_t seed) {
   return {.mesh = mesh::Mesh({{"a", 2, zigzag}, {"b", size({1, 2, 3})}, {"c", size({1, 2})}}),
           .rules = std::move(rules),
           .keep = chance(0.3),
+          .keep_logits = chance(0.7),
           .repeat = true};
 }
 

@@ -7,6 +7,7 @@
 
 #include <set>
 
+#include "kintsugi/lower/join_head.h"
 #include "tests/same_bits.h"
 
 namespace kintsugi::tests {
@@ -87,7 +88,8 @@ config::Settings even_gpt(int64_t layers, const std::string& dtype) {
 
 int64_t kept_bytes(const config::Settings& s, const Recompute& how) {
   const models::Graphs graphs = models::build_training(s);
-  const graph::Graph micro = lower::recompute(*graphs.micro, how, static_cast<int>(s.model.layers));
+  const graph::Graph micro =
+      lower::join_head(lower::recompute(*graphs.micro, how, static_cast<int>(s.model.layers)), train::plan_of(s));
   int64_t sum = 0;
   for (graph::ValueId v : lower::kept(micro)) sum += micro.type(v).bytes();
   return sum;

@@ -2,6 +2,7 @@
 // generation; and of those that no model has now.
 #pragma once
 
+#include "kintsugi/lower/join_head.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/ops/rows.h"
 #include "tests/row_trial.h"
@@ -23,6 +24,9 @@ class RowTrials {
       for (const auto* g :
            {&training.micro, &training.update, &training.evaluate, &generation.prefill, &generation.decode})
         add(**g);
+      add(lower::join_head(*training.micro, plan::plan_from(s.parallel)));
+      s.parallel.rules = {"vocab -> tensor"};
+      add(lower::join_head(*training.micro, plan::plan_from(s.parallel)));
     }
     add_others();
   }

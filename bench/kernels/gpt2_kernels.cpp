@@ -188,6 +188,9 @@ void add_all(DType t) {
   const Type dtable{{{"vocab", kVocab}, {"embed", kEmbed}}, DType::f32};
   const double head = 2.0 * static_cast<double>(kBatch * kSeq * kVocab * kEmbed);
   add_flops(type + "head", head, [=] { return Call("head", {}, {x, table, labels}, {stats, stats}); });
+  add_flops(type + "head_with_grad", 3 * head, [=] {
+    return Call("head_with_grad", {}, {x, table, labels, stats, stats}, {stats, stats, x, dtable});
+  });
   add_flops(type + "head_grad", 3 * head, [=] {
     return Call("head_grad", {}, {x, table, labels, stats, stats, stats}, {x, dtable});
   });

@@ -219,6 +219,10 @@ std::vector<Key> list() {
                                           "a gathered activation lives from forward to backward and is not gathered "
                                           "again",
                                           "reshard_after_forward"}),
+      parallel<&Parallel::keep_logits>({"keep_logits", Boolean{}, free, "",
+                                        "where ranks share the vocabulary, logits live from the loss to its gradient "
+                                        "and are not made again",
+                                        "loss_parallel"}),
       parallel<&Parallel::rules>({"rules", Texts{"a list of rules \"dim [in family] -> axes [, padded] [, in steps]\""},
                                   free, "", "your own, before those that the other keys make", "plan rule"}),
       parallel<&Parallel::allow_repeat>({"allow_repeat", Boolean{}, free, "",

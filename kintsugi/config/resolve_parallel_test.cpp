@@ -72,7 +72,8 @@ TEST(ResolveParallel, OutOfRange) {
   EXPECT_EQ(
       error_in("expert = 2\n"),
       "[config] run.toml:2: unknown key parallel.expert; [parallel] has ranks, data, tensor, context, pipe, zero, "
-      "shard_group, shard_context, sequence_parallel, context_method, context_balance, keep_gathered, rules, "
+      "shard_group, shard_context, sequence_parallel, context_method, context_balance, keep_gathered, keep_logits, "
+      "rules, "
       "allow_repeat, mesh_order, schedule, chunks, stages, recompute, recompute_every, offload, offload_folder, "
       "memory_per_rank, wire, timeout_seconds, transport, bind, replicas, threads");
   EXPECT_EQ(error_in("tensor_model_parallel_size = 2\n"),

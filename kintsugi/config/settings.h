@@ -90,6 +90,7 @@ struct Parallel {
   std::string context_method = "gathered";  // gathered | ring | ulysses
   std::string context_balance = {};         // zigzag | contiguous; zigzag, contiguous with ulysses
   bool keep_gathered = false;               // a gathered activation lives from forward to backward
+  bool keep_logits = true;                  // of a split vocabulary, from the loss to its gradient
   std::vector<std::string> rules = {};      // the user's, before those of the numbers: "embed in contract -> tensor"
   bool allow_repeat = false;                // an axis that finds no dim to split repeats work; else that is an error
   std::string mesh_order = "pipe data context tensor";  // outermost first

@@ -15,7 +15,7 @@ namespace {
 // Keys of [parallel] that speak of gradients, or of what lives from forward to backward.
 constexpr std::string_view kOfTraining[] = {"parallel.recompute",      "parallel.recompute_every", "parallel.offload",
                                             "parallel.offload_folder", "parallel.memory_per_rank", "parallel.wire",
-                                            "parallel.keep_gathered",  "parallel.replicas"};
+                                            "parallel.keep_gathered",  "parallel.keep_logits",     "parallel.replicas"};
 
 }  // namespace
 

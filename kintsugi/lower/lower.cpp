@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "kintsugi/lower/fuse.h"
+#include "kintsugi/lower/join_head.h"
 #include "kintsugi/lower/memory.h"
 #include "kintsugi/lower/offload.h"
 #include "kintsugi/lower/overlap.h"
@@ -20,9 +21,13 @@ std::vector<program::Program> lower(const Source& source, const Target& target, 
   const plan::Plan& plan = target.plan;
   const plan::Schedule tasks = plan::make_schedule(plan.schedule, plan.stages(), plan.chunks, source.micro_batches);
   program::Program all;
-  std::optional<graph::Graph> apart;
+  std::optional<graph::Graph> micro;
   Source parts = source;
-  if (source.micro && tasks.split) parts.micro = &apart.emplace(split_backward(*source.micro));
+  if (source.micro) {
+    micro = join_head(*source.micro, plan);
+    if (tasks.split) micro = split_backward(*micro);
+    parts.micro = &*micro;
+  }
   partition(all, parts, plan);
   if (dump) dump("partition", all);
   std::vector<program::Program> stages = split_by_stage(all, plan.stages());

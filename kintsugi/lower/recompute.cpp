@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <string>
+#include <string_view>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/graph/copy.h"
 
 namespace kintsugi::lower {
 
@@ -125,22 +126,12 @@ class Writer {
     return phase != Phase::forward && again_[i] != kNone ? again_[i] : now_[i];
   }
 
-  std::vector<ValueId> append(const Op& op, Phase phase, const std::string& mark) {
+  std::vector<ValueId> append(const Op& op, Phase phase, std::string_view mark) {
     to_.phase = phase;
     to_.layer = op.layer;
     std::vector<ValueId> ins;
     for (ValueId v : op.ins) ins.push_back(operand(v, phase));
-    if (op.state != kNone) {
-      if (is_state(op)) return {to_.read(op.state)};
-      base::require(op.kind() == "accumulate" || op.kind() == "assign", "recompute", "{} of a state", op.kind());
-      op.kind() == "assign" ? to_.assign(ins[0], op.state) : to_.accumulate(ins[0], op.state);
-      return {};
-    }
-    std::vector<tensor::Type> types;
-    for (ValueId v : op.outs) types.push_back(from_.type(v));
-    std::string name = op.outs.empty() ? std::string() : from_.value(op.outs[0]).name;
-    if (op.outs.size() > 1) name.resize(name.rfind('.'));  // "NAME.0"
-    return to_.make(op.kind(), std::move(ins), std::move(types), op.attributes, name + mark);
+    return graph::append_copy(to_, from_, op, std::move(ins), mark);
   }
 
   const Graph& from_;

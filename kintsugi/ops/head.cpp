@@ -1,5 +1,7 @@
-// The vocabulary's loss as two operations, statistics and gradient: the logits are never whole in memory.
-// x [batch seq embed], table [vocab embed], labels [batch seq] -> lse, target [batch seq]
+// The vocabulary's loss as two operations, statistics and gradient, or as one. The gradient needs the statistics of the
+// whole vocabulary. One operation has them where one rank has it all, and makes the logits once, in blocks. Two make
+// them twice, in blocks too, or keep them: the third output of `head`, the seventh operand of `head_grad`. x [batch seq
+// embed], table [vocab embed], labels [batch seq] -> lse, target [batch seq] (, logits [batch seq vocab])
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {
@@ -35,10 +37,19 @@ OpRow head() {
 OpRow head_grad() {
   return {.kind = "head_grad",
           .family = "head",
-          .flops = [](Types ins, Types, const Attributes&) { return 3.0 * logits(ins); },
+          .flops = [](Types ins, Types, const Attributes&) { return (ins.size() == 7 ? 2.0 : 3.0) * logits(ins); },
           .whole = {"embed"},
           .keeps_zero = true,
           .accumulates = 0b10};
+}
+
+// x, table, labels, dlse, dtarget -> lse, target, dx, dtable
+OpRow head_with_grad() {
+  return {.kind = "head_with_grad",
+          .family = "head",
+          .flops = [](Types ins, Types, const Attributes&) { return 3.0 * logits(ins); },
+          .whole = {"embed", "vocab"},
+          .accumulates = 0b1000};
 }
 
 }  // namespace kintsugi::ops

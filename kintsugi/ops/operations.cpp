@@ -34,6 +34,7 @@ const graph::OpTable& operations() {
                              dropout(),
                              head(),
                              head_grad(),
+                             head_with_grad(),
                              cross_entropy(),
                              cross_entropy_grad(),
                              sum_squares(),

@@ -49,6 +49,7 @@ OpRow attention_grad();
 OpRow dropout();
 OpRow head();
 OpRow head_grad();
+OpRow head_with_grad();
 OpRow cross_entropy();
 OpRow cross_entropy_grad();
 OpRow sum_squares();

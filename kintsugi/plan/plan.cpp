@@ -63,8 +63,11 @@ std::vector<std::string> innermost_first(const mesh::Mesh& mesh, const std::vect
 }  // namespace
 
 Plan plan_from(const Parallel& p) {
-  Plan plan = {
-      .mesh = mesh_of(p), .keep = p.keep_gathered, .repeat = p.allow_repeat, .wire = tensor::dtype_from(p.wire)};
+  Plan plan = {.mesh = mesh_of(p),
+               .keep = p.keep_gathered,
+               .keep_logits = p.keep_logits,
+               .repeat = p.allow_repeat,
+               .wire = tensor::dtype_from(p.wire)};
   if (p.pipe > 1) {
     plan.chunks = static_cast<int>(p.chunks);
     plan.schedule = p.schedule;
@@ -115,6 +118,7 @@ std::string print(const Plan& plan) {
     if (a.size > 1 && !a.zigzag.empty())
       text += fmt::format(", {} zigzag over {}", fmt::join(a.zigzag, " and "), a.name);
   if (plan.keep) text += ", gathered activations kept";
+  if (!plan.keep_logits) text += ", logits not kept";
   if (plan.repeat) text += ", repeated work allowed";
   if (plan.units) text += ", added in one tree";
   if (plan.wire != tensor::DType::f32) text += fmt::format(", gradients travel in {}", tensor::name_of(plan.wire));

@@ -15,8 +15,9 @@ namespace kintsugi::plan {
 struct Plan {
   mesh::Mesh mesh;
   std::vector<Rule> rules = {};
-  bool keep = false;    // a gathered activation lives from forward to backward
-  bool repeat = false;  // an axis that finds no dim may repeat work; else that is an error
+  bool keep = false;        // a gathered activation lives from forward to backward
+  bool keep_logits = true;  // of a split vocabulary, from the loss to its gradient
+  bool repeat = false;      // an axis that finds no dim may repeat work; else that is an error
   // Sums over ranks and micro-batches are added in one binary tree over equal units of the global batch, the same for
   // every number of data ranks. See in_units().
   bool units = false;

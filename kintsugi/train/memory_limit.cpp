@@ -117,6 +117,11 @@ std::vector<Lever> levers() {
         return {{"parallel.sequence_parallel", "true"}};
       }},
       {[](Settings& s) -> Lever::Sets {
+        if (s.parallel.tensor == 1 || !s.parallel.keep_logits) return {};
+        s.parallel.keep_logits = false;
+        return {{"parallel.keep_logits", "false"}};
+      }},
+      {[](Settings& s) -> Lever::Sets {
         if (s.train.micro_batch % 2 != 0 || s.train.reproducible > 0) return {};
         s.train.micro_batch /= 2;
         return {{"train.micro_batch", fmt::format("{}", s.train.micro_batch)}};

@@ -1,5 +1,7 @@
-// The vocabulary's logits and their loss, in blocks of the vocabulary: a product into a block of the workspace, then a
-// pass over its rows. The blocks, and so all bits but those of the library, do not depend on the number of threads.
+// The vocabulary's logits and their loss. Statistics and gradient alone go through blocks of the vocabulary: a product
+// into a block of the workspace, then a pass over its rows. Both together hold whole rows of logits, as many as fit in
+// a block, and make them once. The blocks, and so all bits but those of the library, do not depend on the number of
+// threads.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -38,8 +40,8 @@ void running_softmax(const float* logits, int64_t n, float* top, float* sum) {
 }
 
 // Logits to their gradients.
-void softmax_back(float* logits, int64_t n, float lse, float dlse) {
-  map(Exponential{lse, dlse}, n, logits, logits);
+void softmax_back(const float* logits, int64_t n, float lse, float dlse, float* gradients) {
+  map(Exponential{lse, dlse}, n, gradients, logits);
 }
 
 }  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE
@@ -58,33 +60,47 @@ using tensor::View;
 
 constexpr int64_t kMaxRows = 2048;         // of a block of logits
 constexpr int64_t kBlockLogits = 2 << 20;  // about
+constexpr int64_t kHeldLogits = 16 << 20;  // of whole rows, about: each block of rows adds to the whole dtable
+constexpr int64_t kWideTable = 8192;       // rows of the table that are widened at a time
 constexpr float kNone = -1e30f;            // below every logit, and finite
 
 // x: [rows embed], table: [vocab embed]
 struct Head {
   int64_t rows, embed, vocab;
-  int64_t block_rows, block_vocab;
+  int64_t block_rows, block_vocab;             // of `logits`
+  int64_t table_vocab;                         // of `table`
   float *logits, *x, *table, *dx, *top, *sum;  // in the workspace; x, table, dx only where T is not fp32
 
   const float* wide_x;
 };
 
-Head take_head(const Type& x, const Type& table, bool grad, Scratch& scratch) {
+enum class Makes { statistics, gradient, both };
+
+// `kept`: the logits of `head` are an output, whole.
+Head take_head(const Type& x, const Type& table, Makes makes, bool kept, Scratch& scratch) {
   Head h = {};
   h.embed = x.shape.size("embed");
   h.rows = x.shape.elements() / std::max<int64_t>(h.embed, 1);
   h.vocab = table.shape.size("vocab");
   h.block_rows = std::min(h.rows, kMaxRows);
-  h.block_vocab = std::max<int64_t>(kBlockLogits / std::max<int64_t>(h.block_rows, 1), 256) / 16 * 16;
-  if (x.dtype != DType::f32) h.block_vocab = std::min<int64_t>(h.block_vocab, 8192);  // it is widened whole
-  h.block_vocab = std::min(h.block_vocab, h.vocab);
-  h.logits = scratch.take<float>(h.block_rows * h.block_vocab);
+  if (makes == Makes::both) {
+    h.block_vocab = h.vocab;
+    h.table_vocab = std::min(h.vocab, x.dtype == DType::f32 ? h.vocab : kWideTable);
+    const int64_t most = std::clamp<int64_t>(kHeldLogits / std::max<int64_t>(h.vocab, 1), 1, kMaxRows);
+    const int64_t blocks = std::max<int64_t>((h.rows + most - 1) / most, 1);
+    h.block_rows = (h.rows + blocks - 1) / blocks;
+  } else {
+    h.block_vocab = std::max<int64_t>(kBlockLogits / std::max<int64_t>(h.block_rows, 1), 256) / 16 * 16;
+    if (x.dtype != DType::f32) h.block_vocab = std::min(h.block_vocab, kWideTable);
+    h.block_vocab = h.table_vocab = std::min(h.block_vocab, h.vocab);
+  }
+  if (!(kept && makes == Makes::statistics)) h.logits = scratch.take<float>(h.block_rows * h.block_vocab);
   if (x.dtype != DType::f32) {
     h.x = scratch.take<float>(h.rows * h.embed);
-    h.table = scratch.take<float>(h.block_vocab * h.embed);
-    if (grad) h.dx = scratch.take<float>(h.rows * h.embed);
+    h.table = scratch.take<float>(h.table_vocab * h.embed);
+    if (makes != Makes::statistics) h.dx = scratch.take<float>(h.rows * h.embed);
   }
-  if (!grad) {
+  if (makes == Makes::statistics) {
     h.top = scratch.take<float>(h.rows);
     h.sum = scratch.take<float>(h.rows);
   }
@@ -97,9 +113,9 @@ void widen_all(base::ThreadTeam& team, DType dtype, const std::byte* from, float
   });
 }
 
-Head begin(const KernelCall& call, bool grad) {
+Head begin(const KernelCall& call, Makes makes) {
   Scratch scratch(call.workspace);
-  Head h = take_head(call.ins[0].type, call.ins[1].type, grad, scratch);
+  Head h = take_head(call.ins[0].type, call.ins[1].type, makes, call.outs.size() == 3, scratch);
   h.wide_x = h.x ? h.x : reinterpret_cast<const float*>(call.ins[0].data);
   if (h.x) widen_all(call.team, call.ins[0].dtype(), call.ins[0].data, h.x, h.rows * h.embed);
   return h;
@@ -126,141 +142,238 @@ void for_segments(const tensor::DimIndex& index, int64_t first, int64_t count, c
   }
 }
 
-// Logits of a block of rows and a block of the vocabulary; thread t of the team computes its share.
-Product logits_product(const Head& h, const float* table, int64_t row, int64_t rows, int64_t vocab) {
-  return {.m = rows,
-          .n = vocab,
-          .k = h.embed,
-          .a = h.wide_x + row * h.embed,
-          .a_row = h.embed,
-          .a_column = 1,
-          .b = table,
-          .b_row = 1,
-          .b_column = h.embed,
-          .c = h.logits,
-          .c_row = vocab};
+// Rows of x and a part of the vocabulary, with their logits or what becomes of them: [rows count], rows `width` apart.
+struct Block {
+  int64_t row, rows, first, count;
+  const float* x;      // its first row
+  const float* table;  // its first row
+  float* logits;
+  int64_t width;
+  int64_t embed;
+
+  Product forward() const {
+    return {.m = rows,
+            .n = count,
+            .k = embed,
+            .a = x,
+            .a_row = embed,
+            .a_column = 1,
+            .b = table,
+            .b_row = 1,
+            .b_column = embed,
+            .c = logits,
+            .c_row = width};
+  }
+  // dx [rows embed] = dlogits [rows count] * table [count embed]
+  Product to_x(float* dx, bool accumulate) const {
+    return {.m = rows,
+            .n = embed,
+            .k = count,
+            .a = logits,
+            .a_row = width,
+            .a_column = 1,
+            .b = table,
+            .b_row = embed,
+            .b_column = 1,
+            .c = dx + row * embed,
+            .c_row = embed,
+            .accumulate = accumulate};
+  }
+  // dtable [count embed] = dlogits^T [count rows] * x [rows embed]
+  Product to_table(float* dtable, bool accumulate) const {
+    return {.m = count,
+            .n = embed,
+            .k = rows,
+            .a = logits,
+            .a_row = 1,
+            .a_column = width,
+            .b = x,
+            .b_row = embed,
+            .b_column = 1,
+            .c = dtable + first * embed,
+            .c_row = embed,
+            .accumulate = accumulate};
+  }
+};
+
+Block block_of(const Head& h, const float* table, int64_t row, int64_t first, int64_t count, float* logits,
+               int64_t width) {
+  return {.row = row,
+          .rows = std::min(h.block_rows, h.rows - row),
+          .first = first,
+          .count = count,
+          .x = h.wide_x + row * h.embed,
+          .table = table,
+          .logits = logits,
+          .width = width,
+          .embed = h.embed};
+}
+
+void multiply_all(base::ThreadTeam& team, const Product& product) {
+  team.run([&](int thread) { multiply_share(product, thread, team.size()); });
+}
+
+// Logits of one position over a part of the vocabulary to their gradients, which may lie in the same place.
+void to_gradients(const tensor::DimIndex& index, int64_t first, int64_t count, int32_t label, float lse, float dlse,
+                  float dtarget, const float* logits, float* gradients) {
+  if (dlse == 0 && dtarget == 0) return static_cast<void>(std::fill_n(gradients, count, 0.0f));
+  const auto softmax = HWY_DYNAMIC_DISPATCH(softmax_back);
+  for_segments(index, first, count, [&](int64_t at, int64_t n, int64_t global) {
+    if (global < 0) return static_cast<void>(std::fill_n(gradients + at, n, 0.0f));
+    softmax(logits + at, n, lse, dlse, gradients + at);
+    const int64_t here = label - global;
+    if (here >= 0 && here < n) gradients[at + here] += dtarget;
+  });
+}
+
+// The same logits into the running maximum and sum; the label's into `target`, if it is here.
+void to_statistics(const tensor::DimIndex& index, int64_t first, int64_t count, int32_t label, const float* logits,
+                   float* top, float* sum, float* target) {
+  const auto running = HWY_DYNAMIC_DISPATCH(running_softmax);
+  for_segments(index, first, count, [&](int64_t at, int64_t n, int64_t global) {
+    if (global < 0) return;
+    running(logits + at, n, top, sum);
+    const int64_t here = label - global;
+    if (here >= 0 && here < n) *target = logits[at + here];
+  });
+}
+
+void clear_padding(const tensor::DimIndex& index, int64_t first, int64_t count, float* logits) {
+  for_segments(index, first, count, [&](int64_t at, int64_t n, int64_t global) {
+    if (global < 0) std::fill_n(logits + at, n, 0.0f);
+  });
+}
+
+float lse_of(float top, float sum) {
+  return sum == 0 ? -std::numeric_limits<float>::infinity() : top + std::log(sum);
+}
+
+template <typename T>
+T* data(const View& view) {
+  return reinterpret_cast<T*>(view.data);
+}
+
+void store_dx(const KernelCall& call, const Head& h, const View& out) {
+  if (!h.dx) return;
+  call.team.for_shares(h.rows * h.embed, 4096, [&](base::Range r, int) {
+    narrow(out.dtype(), h.dx + r.begin, out.data + r.begin * tensor::size_of(out.dtype()), r.size());
+  });
+}
+
+int64_t workspace_for(const KernelShapes& shapes, Makes makes) {
+  Scratch scratch;
+  take_head(shapes.ins[0], shapes.ins[1], makes, shapes.outs.size() == 3, scratch);
+  return scratch.bytes();
 }
 
 }  // namespace
 
 int64_t head_workspace(const KernelShapes& shapes) {
-  Scratch scratch;
-  take_head(shapes.ins[0], shapes.ins[1], false, scratch);
-  return scratch.bytes();
+  return workspace_for(shapes, Makes::statistics);
 }
 
 int64_t head_grad_workspace(const KernelShapes& shapes) {
-  Scratch scratch;
-  take_head(shapes.ins[0], shapes.ins[1], true, scratch);
-  return scratch.bytes();
+  return workspace_for(shapes, Makes::gradient);
+}
+
+int64_t head_with_grad_workspace(const KernelShapes& shapes) {
+  return workspace_for(shapes, Makes::both);
 }
 
 void head(const KernelCall& call) {
-  const Head h = begin(call, false);
-  const int32_t* labels = reinterpret_cast<const int32_t*>(call.ins[2].data);
-  float* lse = reinterpret_cast<float*>(call.outs[0].data);
-  float* target = reinterpret_cast<float*>(call.outs[1].data);
+  const Head h = begin(call, Makes::statistics);
+  const int32_t* labels = data<int32_t>(call.ins[2]);
+  float *lse = data<float>(call.outs[0]), *target = data<float>(call.outs[1]);
   const tensor::DimIndex& index = call.index("vocab");
-  base::ThreadTeam& team = call.team;
+  float* kept = call.outs.size() == 3 ? data<float>(call.outs[2]) : nullptr;
   std::fill_n(h.top, h.rows, kNone);
   std::fill_n(h.sum, h.rows, 0.0f);
   std::fill_n(target, h.rows, 0.0f);
-  const auto running = HWY_DYNAMIC_DISPATCH(running_softmax);
   for (int64_t first = 0; first < h.vocab; first += h.block_vocab) {
     const int64_t count = std::min(h.block_vocab, h.vocab - first);
     const float* table = table_block(call, h, first, count);
     for (int64_t row = 0; row < h.rows; row += h.block_rows) {
-      const int64_t rows = std::min(h.block_rows, h.rows - row);
-      const Product product = logits_product(h, table, row, rows, count);
-      team.run([&](int thread) { multiply_share(product, thread, team.size()); });
-      team.for_shares(rows, 1, [&](base::Range r, int) {
-        for (int64_t i = r.begin; i < r.end; ++i) {
-          const float* logits = h.logits + i * count;
-          for_segments(index, first, count, [&](int64_t at, int64_t n, int64_t global) {
-            if (global < 0) return;
-            running(logits + at, n, h.top + row + i, h.sum + row + i);
-            const int64_t label = labels[row + i] - global;
-            if (label >= 0 && label < n) target[row + i] = logits[at + label];
-          });
+      float* logits = kept ? kept + row * h.vocab + first : h.logits;
+      const Block block = block_of(h, table, row, first, count, logits, kept ? h.vocab : count);
+      multiply_all(call.team, block.forward());
+      call.team.for_shares(block.rows, 1, [&](base::Range r, int) {
+        for (int64_t i = row + r.begin; i < row + r.end; ++i) {
+          float* of_row = logits + (i - row) * block.width;
+          to_statistics(index, first, count, labels[i], of_row, h.top + i, h.sum + i, target + i);
+          if (kept) clear_padding(index, first, count, of_row);
         }
       });
     }
   }
-  for (int64_t i = 0; i < h.rows; ++i) {
-    lse[i] = h.sum[i] == 0 ? -std::numeric_limits<float>::infinity() : h.top[i] + std::log(h.sum[i]);
-  }
+  for (int64_t i = 0; i < h.rows; ++i) lse[i] = lse_of(h.top[i], h.sum[i]);
 }
 
 void head_grad(const KernelCall& call) {
-  const Head h = begin(call, true);
-  const int32_t* labels = reinterpret_cast<const int32_t*>(call.ins[2].data);
-  const auto statistics = [&](size_t i) { return reinterpret_cast<const float*>(call.ins[i].data); };
-  const float *lse = statistics(3), *dlse = statistics(4), *dtarget = statistics(5);
-  float* dx = h.dx ? h.dx : reinterpret_cast<float*>(call.outs[0].data);
-  float* dtable = reinterpret_cast<float*>(call.outs[1].data);
+  const Head h = begin(call, Makes::gradient);
+  const int32_t* labels = data<int32_t>(call.ins[2]);
+  const float *lse = data<float>(call.ins[3]), *dlse = data<float>(call.ins[4]), *dtarget = data<float>(call.ins[5]);
+  const float* kept = call.ins.size() == 7 ? data<float>(call.ins[6]) : nullptr;
+  float *dx = h.dx ? h.dx : data<float>(call.outs[0]), *dtable = data<float>(call.outs[1]);
   const tensor::DimIndex& index = call.index("vocab");
-  base::ThreadTeam& team = call.team;
-  const int threads = team.size();
-  const auto softmax = HWY_DYNAMIC_DISPATCH(softmax_back);
   for (int64_t first = 0; first < h.vocab; first += h.block_vocab) {
     const int64_t count = std::min(h.block_vocab, h.vocab - first);
     const float* table = table_block(call, h, first, count);
     for (int64_t row = 0; row < h.rows; row += h.block_rows) {
-      const int64_t rows = std::min(h.block_rows, h.rows - row);
-      const Product product = logits_product(h, table, row, rows, count);
-      team.run([&](int thread) { multiply_share(product, thread, threads); });
-      team.for_shares(rows, 1, [&](base::Range r, int) {
-        for (int64_t i = r.begin; i < r.end; ++i) {
-          float* logits = h.logits + i * count;
-          const float d_lse = dlse[row + i], d_target = dtarget[row + i];
-          if (d_lse == 0 && d_target == 0) {
-            std::fill_n(logits, count, 0.0f);
-            continue;
-          }
-          for_segments(index, first, count, [&](int64_t at, int64_t n, int64_t global) {
-            if (global < 0) return static_cast<void>(std::fill_n(logits + at, n, 0.0f));
-            softmax(logits + at, n, lse[row + i], d_lse);
-            const int64_t label = labels[row + i] - global;
-            if (label >= 0 && label < n) logits[at + label] += d_target;
-          });
+      const Block block = block_of(h, table, row, first, count, h.logits, count);
+      if (!kept) multiply_all(call.team, block.forward());
+      call.team.for_shares(block.rows, 1, [&](base::Range r, int) {
+        for (int64_t i = row + r.begin; i < row + r.end; ++i) {
+          float* gradients = h.logits + (i - row) * count;
+          to_gradients(index, first, count, labels[i], lse[i], dlse[i], dtarget[i],
+                       kept ? kept + i * h.vocab + first : gradients, gradients);
         }
       });
-      // dx: [rows embed] += dlogits [rows vocab] * table [vocab embed]; dtable = dlogits^T * x.
-      const Product back{.m = rows,
-                         .n = h.embed,
-                         .k = count,
-                         .a = h.logits,
-                         .a_row = count,
-                         .a_column = 1,
-                         .b = table,
-                         .b_row = h.embed,
-                         .b_column = 1,
-                         .c = dx + row * h.embed,
-                         .c_row = h.embed,
-                         .accumulate = first > 0};
-      const Product weight{.m = count,
-                           .n = h.embed,
-                           .k = rows,
-                           .a = h.logits,
-                           .a_row = 1,
-                           .a_column = count,
-                           .b = h.wide_x + row * h.embed,
-                           .b_row = h.embed,
-                           .b_column = 1,
-                           .c = dtable + first * h.embed,
-                           .c_row = h.embed,
-                           .accumulate = row > 0 || call.accumulates(1)};
-      team.run([&](int thread) {
-        multiply_share(back, thread, threads);
-        multiply_share(weight, thread, threads);
+      const Product back = block.to_x(dx, first > 0), weight = block.to_table(dtable, row > 0 || call.accumulates(1));
+      call.team.run([&](int thread) {
+        multiply_share(back, thread, call.team.size());
+        multiply_share(weight, thread, call.team.size());
       });
     }
   }
-  if (!h.dx) return;
-  const View& out = call.outs[0];
-  team.for_shares(h.rows * h.embed, 4096, [&](base::Range r, int) {
-    narrow(out.dtype(), h.dx + r.begin, out.data + r.begin * tensor::size_of(out.dtype()), r.size());
-  });
+  store_dx(call, h, call.outs[0]);
+}
+
+void head_with_grad(const KernelCall& call) {
+  const Head h = begin(call, Makes::both);
+  const int32_t* labels = data<int32_t>(call.ins[2]);
+  const float *dlse = data<float>(call.ins[3]), *dtarget = data<float>(call.ins[4]);
+  float *lse = data<float>(call.outs[0]), *target = data<float>(call.outs[1]);
+  float *dx = h.dx ? h.dx : data<float>(call.outs[2]), *dtable = data<float>(call.outs[3]);
+  const tensor::DimIndex& index = call.index("vocab");
+  for (int64_t row = 0; row < h.rows; row += h.block_rows) {
+    const auto parts = [&](const auto& f) {
+      for (int64_t first = 0; first < h.vocab; first += h.table_vocab) {
+        const int64_t count = std::min(h.table_vocab, h.vocab - first);
+        f(block_of(h, table_block(call, h, first, count), row, first, count, h.logits + first, h.vocab));
+      }
+    };
+    parts([&](const Block& block) { multiply_all(call.team, block.forward()); });
+    const int64_t rows = std::min(h.block_rows, h.rows - row);
+    call.team.for_shares(rows, 1, [&](base::Range r, int) {
+      for (int64_t i = row + r.begin; i < row + r.end; ++i) {
+        float* logits = h.logits + (i - row) * h.vocab;
+        float top = kNone, sum = 0;
+        target[i] = 0;
+        to_statistics(index, 0, h.vocab, labels[i], logits, &top, &sum, target + i);
+        lse[i] = lse_of(top, sum);
+        to_gradients(index, 0, h.vocab, labels[i], lse[i], dlse[i], dtarget[i], logits, logits);
+      }
+    });
+    parts([&](const Block& block) {
+      const Product back = block.to_x(dx, block.first > 0);
+      const Product weight = block.to_table(dtable, row > 0 || call.accumulates(3));
+      call.team.run([&](int thread) {
+        multiply_share(back, thread, call.team.size());
+        multiply_share(weight, thread, call.team.size());
+      });
+    });
+  }
+  store_dx(call, h, call.outs[2]);
 }
 
 }  // namespace kintsugi::kernels::cpu

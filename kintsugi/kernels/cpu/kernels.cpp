@@ -40,6 +40,7 @@ constexpr CpuKernel kKernels[] = {
     {"dropout", dropout, first_is_fast},
     {"head", head, first_is_fast, head_workspace},
     {"head_grad", head_grad, first_is_fast, head_grad_workspace},
+    {"head_with_grad", head_with_grad, first_is_fast, head_with_grad_workspace},
     {"cross_entropy", cross_entropy, cross_entropy_takes},
     {"cross_entropy_grad", cross_entropy_grad, cross_entropy_grad_takes},
     {"accumulate", accumulate, accumulate_takes},

@@ -113,6 +113,8 @@ void head(const KernelCall& call);
 int64_t head_workspace(const KernelShapes& shapes);
 void head_grad(const KernelCall& call);
 int64_t head_grad_workspace(const KernelShapes& shapes);
+void head_with_grad(const KernelCall& call);
+int64_t head_with_grad_workspace(const KernelShapes& shapes);
 void cross_entropy(const KernelCall& call);
 bool cross_entropy_takes(const Operands& o);
 void cross_entropy_grad(const KernelCall& call);

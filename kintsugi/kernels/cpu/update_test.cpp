@@ -128,6 +128,7 @@ TEST(CpuKernels, HaveEveryKind) {
                            "dropout",
                            "head",
                            "head_grad",
+                           "head_with_grad",
                            "cross_entropy",
                            "cross_entropy_grad",
                            "accumulate",

@@ -31,6 +31,34 @@ TEST(ReferenceHead, Gradient) {
   check({{"vocab", DimIndex({{3, 5}, {-1, 2}}, 12)}});
 }
 
+TEST(ReferenceHead, StatisticsAndGradientTogetherAreTheTwo) {
+  for (const std::vector<NamedIndex>& indices :
+       {std::vector<NamedIndex>{}, {{"vocab", DimIndex({{0, 5}, {-1, 2}}, 5)}}}) {
+    Tensor x = random_tensor(kX, DType::f64, 1), table = random_tensor(kTable, DType::f64, 2);
+    Tensor labels(kLabels, DType::i32, {0, 4, -1, 3, 9, 2});
+    Tensor dlse = random_tensor(kLabels, DType::f64, 3), dtarget = random_tensor(kLabels, DType::f64, 4);
+    const auto statistic = [] { return Tensor(kLabels, DType::f64); };
+    Tensor lse = statistic(), target = statistic(), dx(kX, DType::f64), dtable(kTable, DType::f64);
+    run_reference({.kind = "head", .indices = indices}, {&x, &table, &labels}, {&lse, &target});
+    run_reference({.kind = "head_grad", .indices = indices}, {&x, &table, &labels, &lse, &dlse, &dtarget},
+                  {&dx, &dtable});
+    Tensor logits({{"batch", 2}, {"seq", 3}, {"vocab", 7}}, DType::f64), dx3(kX, DType::f64),
+        dtable3(kTable, DType::f64);
+    run_reference({.kind = "head", .indices = indices}, {&x, &table, &labels}, {&lse, &target, &logits});
+    run_reference({.kind = "head_grad", .indices = indices}, {&x, &table, &labels, &lse, &dlse, &dtarget, &logits},
+                  {&dx3, &dtable3});
+    expect_close(dx3, dx, 0, 0);
+    expect_close(dtable3, dtable, 0, 0);
+    Tensor lse2 = statistic(), target2 = statistic(), dx2(kX, DType::f64), dtable2(kTable, DType::f64);
+    run_reference({.kind = "head_with_grad", .indices = indices}, {&x, &table, &labels, &dlse, &dtarget},
+                  {&lse2, &target2, &dx2, &dtable2});
+    expect_close(lse2, lse, 0, 0);
+    expect_close(target2, target, 0, 0);
+    expect_close(dx2, dx, 0, 0);
+    expect_close(dtable2, dtable, 0, 0);
+  }
+}
+
 TEST(ReferenceHead, ByHand) {
   Tensor x({{"batch", 1}, {"seq", 2}, {"embed", 1}}, DType::f64, {1, -1});
   Tensor table({{"vocab", 3}, {"embed", 1}}, DType::f64, {0, std::log(2.0), std::log(5.0)});

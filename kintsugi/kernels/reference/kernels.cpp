@@ -28,6 +28,7 @@ constexpr Kernel kKernels[] = {
     {"gelu_grad", reference::gelu_grad},
     {"head", reference::head},
     {"head_grad", reference::head_grad},
+    {"head_with_grad", reference::head_with_grad},
     {"layer_norm", reference::layer_norm},
     {"layer_norm_grad", reference::layer_norm_grad},
     {"logsumexp", reference::logsumexp},

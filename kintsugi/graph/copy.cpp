@@ -1,0 +1,22 @@
+#include "kintsugi/graph/copy.h"
+
+#include "kintsugi/base/error.h"
+
+namespace kintsugi::graph {
+
+std::vector<ValueId> append_copy(Graph& to, const Graph& from, const Op& op, std::vector<ValueId> ins,
+                                 std::string_view mark) {
+  if (op.state != kNone) {
+    if (op.kind() == "state") return {to.read(op.state)};
+    base::require(op.kind() == "accumulate" || op.kind() == "assign", "graph", "a copy of {} of a state", op.kind());
+    op.kind() == "assign" ? to.assign(ins[0], op.state) : to.accumulate(ins[0], op.state);
+    return {};
+  }
+  std::vector<tensor::Type> types;
+  for (ValueId v : op.outs) types.push_back(from.type(v));
+  std::string name = op.outs.empty() ? std::string() : from.value(op.outs[0]).name;
+  if (op.outs.size() > 1) name.resize(name.rfind('.'));  // "NAME.0"
+  return to.make(op.kind(), std::move(ins), std::move(types), op.attributes, name.append(mark));
+}
+
+}  // namespace kintsugi::graph

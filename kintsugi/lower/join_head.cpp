@@ -1,0 +1,131 @@
+#include "kintsugi/lower/join_head.h"
+
+#include <algorithm>
+
+#include "kintsugi/graph/copy.h"
+
+namespace kintsugi::lower {
+
+using graph::Graph;
+using graph::kNone;
+using graph::Op;
+using graph::Phase;
+using graph::ValueId;
+
+namespace {
+
+constexpr size_t kNowhere = static_cast<size_t>(-1);
+
+bool splits_vocabulary(const plan::Plan& plan) {
+  return std::any_of(plan.rules.begin(), plan.rules.end(), [&](const plan::Rule& r) { return r.dim == "vocab"; });
+}
+
+size_t place_of(const Graph& g, std::string_view kind) {
+  for (size_t i = 0; i < g.ops().size(); ++i)
+    if (g.op_at(i).kind() == kind) return i;
+  return kNowhere;
+}
+
+// The operations from `first` up to `end` that follow from it, without itself.
+std::vector<size_t> followers(const Graph& g, size_t first, size_t end) {
+  std::vector<bool> follows(g.values().size(), false);
+  std::vector<size_t> found;
+  for (size_t i = first; i < end; ++i) {
+    const Op& op = g.op_at(i);
+    const auto reads = [&](ValueId v) { return follows[static_cast<size_t>(v)]; };
+    if (i != first && std::none_of(op.ins.begin(), op.ins.end(), reads)) continue;
+    if (i != first) found.push_back(i);
+    for (ValueId v : op.outs) follows[static_cast<size_t>(v)] = true;
+  }
+  return found;
+}
+
+class Writer {
+ public:
+  explicit Writer(const Graph& from)
+      : from_(from), to_(from.name(), from.table(), from.states()), now_(from.values().size(), kNone) {}
+
+  void stand_at(const Op& op) {
+    to_.phase = op.phase;
+    to_.layer = op.layer;
+  }
+  void copy(const Op& op) { become(op.outs, graph::append_copy(to_, from_, op, operands(op))); }
+
+  // lse, target, dx, dtable of both.
+  void write_as_one(const Op& head, const Op& gradient) {
+    std::vector<ValueId> ins = operands(gradient);
+    ins.erase(ins.begin() + 3);  // lse
+    std::vector<ValueId> outs = head.outs;
+    outs.insert(outs.end(), gradient.outs.begin(), gradient.outs.end());
+    become(outs, to_.make("head_with_grad", std::move(ins), types(outs), head.attributes));
+  }
+
+  void write_both(const Op& head, const Op& gradient, bool keep) {
+    if (!keep) return copy(head), copy(gradient);
+    tensor::Type logits = from_.type(head.outs[0]);
+    std::vector<tensor::Dim> dims = logits.shape.dims();
+    dims.push_back(from_.shape(head.ins[1])[0]);
+    logits.shape = tensor::Shape(dims);
+    std::vector<tensor::Type> made = types(head.outs);
+    made.push_back(logits);
+    const std::vector<ValueId> outs = to_.make("head", operands(head), std::move(made), head.attributes);
+    become(head.outs, std::span(outs).first(2));
+    std::vector<ValueId> ins = operands(gradient);
+    ins.push_back(outs[2]);
+    become(gradient.outs, to_.make("head_grad", std::move(ins), types(gradient.outs), gradient.attributes));
+  }
+
+  Graph finish() {
+    to_.phase = from_.phase;
+    to_.layer = from_.layer;
+    return std::move(to_);
+  }
+
+ private:
+  std::vector<ValueId> operands(const Op& op) const {
+    std::vector<ValueId> ins;
+    for (ValueId v : op.ins) ins.push_back(now_[static_cast<size_t>(v)]);
+    return ins;
+  }
+  std::vector<tensor::Type> types(std::span<const ValueId> values) const {
+    std::vector<tensor::Type> list;
+    for (ValueId v : values) list.push_back(from_.type(v));
+    return list;
+  }
+  void become(std::span<const ValueId> values, std::span<const ValueId> made) {
+    for (size_t i = 0; i < made.size(); ++i) now_[static_cast<size_t>(values[i])] = made[i];
+  }
+
+  const Graph& from_;
+  Graph to_;
+  std::vector<ValueId> now_;  // of each value of `from_`, in `to_`
+};
+
+}  // namespace
+
+Graph join_head(const Graph& micro, const plan::Plan& plan) {
+  const size_t head = place_of(micro, "head"), gradient = place_of(micro, "head_grad");
+  if (head == kNowhere || gradient == kNowhere) return micro;
+  const std::vector<size_t> moved = followers(micro, head, gradient);
+  for (size_t i : moved)
+    if (micro.op_at(i).phase != Phase::forward) return micro;  // what the gradient is made of needs the loss
+  Writer writer(micro);
+  for (size_t i = 0; i < micro.ops().size(); ++i) {
+    const Op& op = micro.op_at(i);
+    if (i == head || std::find(moved.begin(), moved.end(), i) != moved.end()) continue;
+    writer.stand_at(op);
+    if (i != gradient) {
+      writer.copy(op);
+      continue;
+    }
+    if (splits_vocabulary(plan)) {
+      writer.write_both(micro.op_at(head), op, plan.keep_logits);
+    } else {
+      writer.write_as_one(micro.op_at(head), op);
+    }
+    for (size_t j : moved) writer.copy(micro.op_at(j));
+  }
+  return writer.finish();
+}
+
+}  // namespace kintsugi::lower

@@ -1,0 +1,102 @@
+#include "kintsugi/lower/join_head.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "kintsugi/graph/print.h"
+#include "kintsugi/models/step.h"
+
+namespace kintsugi::lower {
+namespace {
+
+config::Settings settings() {
+  config::Settings s;
+  s.model.family = "gpt";
+  s.model.layers = 1;
+  s.model.embed = 8;
+  s.model.heads = s.model.kv_heads = 2;
+  s.model.ffn = 16;
+  s.model.vocab = 11;
+  s.model.context = 4;
+  s.model.activation = "gelu_tanh";
+  s.model.tied = true;
+  s.train.sequence = 4;
+  s.train.micro_batch = s.train.global_batch = 2;
+  return s;
+}
+
+// "forward head", ... of what reads or makes statistics of the vocabulary, and of additions to statistics.
+std::string text(const graph::Graph& g) {
+  std::string t;
+  for (const graph::Op& op : g.ops()) {
+    const bool adds = op.kind() == "accumulate" && g.states()[op.state].kind == graph::StateKind::statistic;
+    if (!adds && !op.kind().starts_with("head") && !op.kind().starts_with("cross_entropy")) continue;
+    t += std::string(name_of(op.phase)) + " " + std::string(op.kind());
+    if (adds) t += " " + g.states()[op.state].name;
+    t += "\n";
+  }
+  return t;
+}
+
+const graph::Op& only(const graph::Graph& g, std::string_view kind) {
+  const auto is = [&](const graph::Op& op) { return op.kind() == kind; };
+  EXPECT_EQ(std::count_if(g.ops().begin(), g.ops().end(), is), 1) << kind;
+  return *std::find_if(g.ops().begin(), g.ops().end(), is);
+}
+
+plan::Plan plan_with(std::vector<std::string> rules) {
+  config::Settings s = settings();
+  s.parallel.data = 2;
+  s.parallel.rules = std::move(rules);
+  return plan::plan_from(s.parallel);
+}
+
+}  // namespace
+
+TEST(JoinHead, TheLossIsMadeWithItsGradient) {
+  const models::Graphs graphs = models::build_training(settings());
+  const graph::Graph joined = join_head(*graphs.micro, plan_with({}));
+  EXPECT_EQ(text(joined),
+            "backward cross_entropy_grad\n"
+            "backward head_with_grad\n"
+            "backward cross_entropy\n"
+            "backward accumulate " +
+                std::string(models::kLossParts) +
+                "\n"
+                "backward accumulate " +
+                std::string(models::kCountParts) + "\n");
+  EXPECT_EQ(joined.ops().size() + 1, graphs.micro->ops().size());
+  for (const graph::Op& op : joined.ops())
+    for (graph::ValueId v : op.ins) EXPECT_NE(v, graph::kNone) << op.kind();
+}
+
+TEST(JoinHead, AVocabularyThatIsSplitKeepsItsLogits) {
+  const models::Graphs graphs = models::build_training(settings());
+  plan::Plan plan = plan_with({"vocab -> data"});
+  const graph::Graph kept = join_head(*graphs.micro, plan);
+  const std::string two =
+      "backward cross_entropy_grad\n"
+      "backward head\n"
+      "backward head_grad\n"
+      "backward cross_entropy\n"
+      "backward accumulate loss.sum\n"
+      "backward accumulate loss.count\n";
+  EXPECT_EQ(text(kept), two);
+  const graph::Op &head = only(kept, "head"), &gradient = only(kept, "head_grad");
+  EXPECT_EQ(to_string(kept.shape(head.outs.at(2))), "[batch:2 seq:4 vocab:11]");
+  EXPECT_EQ(gradient.ins.at(6), head.outs.at(2));
+  plan.keep_logits = false;
+  const graph::Graph twice = join_head(*graphs.micro, plan);
+  EXPECT_EQ(text(twice), two);
+  EXPECT_EQ(only(twice, "head").outs.size(), 2u);
+  EXPECT_EQ(only(twice, "head_grad").ins.size(), 6u);
+}
+
+TEST(JoinHead, WhereNothingIsTrainedNothingChanges) {
+  const models::Graphs graphs = models::build_training(settings());
+  EXPECT_EQ(graph::print(join_head(*graphs.evaluate, plan_with({}))), graph::print(*graphs.evaluate));
+}
+
+}  // namespace kintsugi::lower
