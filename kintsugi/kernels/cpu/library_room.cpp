@@ -23,15 +23,17 @@ std::atomic<uint64_t>& place(uint64_t kind, size_t i) {
 
 }  // namespace
 
-std::unique_lock<std::mutex> library_room() {
+std::unique_lock<std::mutex> one_at_a_time() {
   static std::mutex mutex;
-  std::unique_lock lock(mutex);
+  return std::unique_lock(mutex);
+}
+
+void require_room() {
   if (!base::has_room(kRoom))
     throw base::UserError("gemm",
                           "the system does not give the {} that oneDNN may need for its code, beside the memory of the "
                           "program; a smaller train.micro_batch needs less",
                           base::format_bytes(kRoom));
-  return lock;
 }
 
 bool was_called(uint64_t kind) {
