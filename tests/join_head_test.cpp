@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kintsugi/graph/print.h"
+#include "kintsugi/lower/split_backward.h"
 #include "kintsugi/models/step.h"
 
 namespace kintsugi::lower {
@@ -74,7 +75,7 @@ TEST(JoinHead, TheLossIsMadeWithItsGradient) {
 
 TEST(JoinHead, AVocabularyThatIsSplitKeepsItsLogits) {
   const models::Graphs graphs = models::build_training(settings());
-  plan::Plan plan = plan_with({"vocab -> data"});
+  plan::Plan plan = plan_with({"vocab -> data, padded"});
   const graph::Graph kept = join_head(*graphs.micro, plan);
   const std::string two =
       "backward cross_entropy_grad\n"
@@ -92,6 +93,26 @@ TEST(JoinHead, AVocabularyThatIsSplitKeepsItsLogits) {
   EXPECT_EQ(text(twice), two);
   EXPECT_EQ(only(twice, "head").outs.size(), 2u);
   EXPECT_EQ(only(twice, "head_grad").ins.size(), 6u);
+}
+
+// Where the weights' gradients are made apart, the loss is not: nothing that it is made of waits for them.
+TEST(JoinHead, TheLossIsNoGradientOfAWeight) {
+  const models::Graphs graphs = models::build_training(settings());
+  for (const char* rule : {"vocab -> data, padded", "vocab -> data"})
+    EXPECT_EQ(text(split_backward(join_head(*graphs.micro, plan_with({rule})))).find("weight"), std::string::npos);
+}
+
+// A rule that speaks of something else, or that the size of the vocabulary does not fit.
+TEST(JoinHead, OnlyARuleThatSplitsTheHeadKeepsThemApart) {
+  const models::Graphs graphs = models::build_training(settings());
+  const auto joined = [&](const std::string& rule) {
+    return text(join_head(*graphs.micro, plan_with({rule}))).find("head_with_grad") != std::string::npos;
+  };
+  EXPECT_FALSE(joined("vocab -> data, padded"));
+  EXPECT_FALSE(joined("vocab in head -> data, padded"));
+  EXPECT_TRUE(joined("vocab -> data"));  // 11 in 2 parts
+  EXPECT_TRUE(joined("vocab in optimizer -> data"));
+  EXPECT_TRUE(joined("vocab in embedding -> data, padded"));
 }
 
 TEST(JoinHead, WhereNothingIsTrainedNothingChanges) {

@@ -158,10 +158,10 @@ TEST_F(Damaged, TwoOutputsInOnePlace) {
   const size_t at = find("forward.first", "attention");
   const Instruction& i = body("forward.first").instructions[at];
   p.buffer(p.root(i.outs[1])).offset = p.buffer(p.root(i.outs[0])).offset;
-  EXPECT_EQ(
-      error(),
-      fmt::format("[verify] internal error: train: instruction {} of forward.first (attention): output 0 overlaps another",
-                  at));
+  EXPECT_EQ(error(),
+            fmt::format("[verify] internal error: train: instruction {} of forward.first (attention): output 0 "
+                        "overlaps another",
+                        at));
 }
 
 TEST_F(Damaged, AWorkspaceUnderAnOutput) {

@@ -25,7 +25,7 @@ class RowTrials {
            {&training.micro, &training.update, &training.evaluate, &generation.prefill, &generation.decode})
         add(**g);
       add(lower::join_head(*training.micro, plan::plan_from(s.parallel)));
-      s.parallel.rules = {"vocab -> tensor"};
+      s.parallel.ranks = s.parallel.tensor = 2;  // the vocabulary is split
       add(lower::join_head(*training.micro, plan::plan_from(s.parallel)));
     }
     add_others();

@@ -163,8 +163,9 @@ void warn_of_parallel(Resolved& given, int64_t cores) {
     warn_if_idle(given, name, p.pipe > 1, "parallel.pipe");
   warn_if_idle(given, "parallel.recompute_every", p.recompute != "none", "parallel.recompute");
   warn_if_idle(given, "parallel.offload_folder", p.offload != "none", "parallel.offload");
+  warn_if_idle(given, "parallel.keep_logits", p.tensor > 1 || !p.rules.empty(), "parallel.tensor");
   for (const std::string_view name :
-       {"parallel.keep_gathered", "parallel.keep_logits", "parallel.rules", "parallel.mesh_order", "parallel.wire"})
+       {"parallel.keep_gathered", "parallel.rules", "parallel.mesh_order", "parallel.wire"})
     warn_if_idle(given, name, p.ranks > 1, "parallel.ranks");
 
   const int64_t threads = p.ranks * p.threads;

@@ -19,7 +19,8 @@ namespace kintsugi::data {
 // `read(Item&)` gives the next item, false at the end; one thread at a time calls it. `work(Item&, thread) -> Result`
 // is called on `threads` threads at once. `consume(Result&&)` and `idle()` (ten times a second while there is nothing
 // to consume) are called on the caller's thread. No more than four items per thread are in flight. The first exception
-// in the order of the items is thrown, whatever the threads did.
+// in the order of the items is thrown, whatever the threads did; but where a thread has no memory to say of which item,
+// that is.
 template <typename Item, typename Result>
 class OrderedParallel {
  public:

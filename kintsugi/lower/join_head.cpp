@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kintsugi/graph/copy.h"
+#include "kintsugi/plan/by_rules.h"
 
 namespace kintsugi::lower {
 
@@ -16,8 +17,14 @@ namespace {
 
 constexpr size_t kNowhere = static_cast<size_t>(-1);
 
-bool splits_vocabulary(const plan::Plan& plan) {
-  return std::any_of(plan.rules.begin(), plan.rules.end(), [&](const plan::Rule& r) { return r.dim == "vocab"; });
+// Whether a rule gives the head's vocabulary a factor.
+bool splits_vocabulary(const plan::Plan& plan, const Graph& g, const Op& head) {
+  std::vector<tensor::Dim> dims;
+  for (ValueId v : head.ins)
+    for (const tensor::Dim& d : g.shape(v).dims())
+      if (std::count(head.row->whole.begin(), head.row->whole.end(), d.name) == 0) dims.push_back(d);
+  std::vector<mesh::Factor> taken;
+  return plan::by_rules(plan, head.row->rule_family(), dims, taken).contains("vocab");
 }
 
 size_t place_of(const Graph& g, std::string_view kind) {
@@ -109,6 +116,7 @@ Graph join_head(const Graph& micro, const plan::Plan& plan) {
   const std::vector<size_t> moved = followers(micro, head, gradient);
   for (size_t i : moved)
     if (micro.op_at(i).phase != Phase::forward) return micro;  // what the gradient is made of needs the loss
+  const bool splits = splits_vocabulary(plan, micro, micro.op_at(head));
   Writer writer(micro);
   for (size_t i = 0; i < micro.ops().size(); ++i) {
     const Op& op = micro.op_at(i);
@@ -118,7 +126,7 @@ Graph join_head(const Graph& micro, const plan::Plan& plan) {
       writer.copy(op);
       continue;
     }
-    if (splits_vocabulary(plan)) {
+    if (splits) {
       writer.write_both(micro.op_at(head), op, plan.keep_logits);
     } else {
       writer.write_as_one(micro.op_at(head), op);

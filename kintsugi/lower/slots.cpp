@@ -53,11 +53,17 @@ void insert(std::vector<Placed>& placed, Placed p) {
                 p);
 }
 
+// How instances of segments find their places, and what one body alone needs.
+enum class Way {
+  packed,  // together; the latter in one place for all calls
+  beside,  // the former together, the latter in each call where they leave room
+  stacked  // the former largest first, each as low as it can be; the latter as beside
+};
+
 class SlotPlanner {
  public:
-  // `stacked`: what one body alone needs lies above all else, in one place for all of them.
-  SlotPlanner(Program& p, CallList& list, int phases, bool stacked = false)
-      : p_(p), list_(list), phases_of_body_(phases), stacked_(stacked) {
+  SlotPlanner(Program& p, CallList& list, int phases, Way way)
+      : p_(p), list_(list), phases_of_body_(phases), way_(way) {
     for (const Call& call : list.calls) last_ = std::max(last_, call.micro_batch);
     for (const Call& call : list.calls)
       if (call.micro_batch < 0 || call.micro_batch == last_) bodies_.push_back(call.body);
@@ -319,10 +325,18 @@ class SlotPlanner {
     }
   }
 
-  // Each instance has a place of its own; what one body alone needs has one for all of its calls.
   void place_instances() {
-    bases_.assign(segments_.size(), -1);
-    if (stacked_) return stack_instances();
+    own_.assign(list_.calls.size(), {-1, 0});
+    if (way_ == Way::stacked) {
+      stack_instances();
+    } else {
+      pack_instances();
+    }
+    if (way_ != Way::packed) place_own();
+  }
+
+  // Each instance has a place of its own.
+  void pack_instances() {
     std::vector<Item> items;
     for (const Instance& i : instances_) {
       const Segment& s = segments_[static_cast<size_t>(i.segment)];
@@ -330,55 +344,75 @@ class SlotPlanner {
     }
     std::vector<size_t> own;
     for (size_t s = 0; s < segments_.size(); ++s) {
-      if (segments_[s].bodies.size() > 1) continue;
+      if (segments_[s].bodies.size() > 1 || way_ != Way::packed) continue;
       Item item = {segments_[s].bytes, {}};
-      for (int c = 0; c < static_cast<int>(list_.calls.size()); ++c) {
-        if (p_.base(list_.calls[static_cast<size_t>(c)].body) != p_.base(bodies_[segments_[s].bodies[0]])) continue;
+      for_calls_of(s, [&](size_t call) {
+        const int c = static_cast<int>(call);
         const Interval now = {c * phases_of_body_, c * phases_of_body_ + phases_of_body_ - 1};
         if (!item.lives.empty() && item.lives.back().end + 1 == now.begin) {
           item.lives.back().end = now.end;
         } else {
           item.lives.push_back(now);
         }
-      }
+      });
       own.push_back(s);
       items.push_back(std::move(item));
     }
     const Packing packing = pack(items);
     list_.arena_bytes = packing.bytes;
     for (size_t i = 0; i < instances_.size(); ++i) instances_[i].base = packing.offsets[i];
-    for (size_t i = 0; i < own.size(); ++i) bases_[own[i]] = packing.offsets[instances_.size() + i];
+    for (size_t i = 0; i < own.size(); ++i)
+      for_calls_of(own[i], [&](size_t c) {
+        own_[c] = {static_cast<int>(own[i]), packing.offsets[instances_.size() + i]};
+      });
   }
 
-  // Largest first, each as low as it can be: those of one size follow each other in the same places.
+  // The calls of the body whose own segment that is.
+  template <typename F>
+  void for_calls_of(size_t segment, const F& f) const {
+    const int base = p_.base(bodies_[segments_[segment].bodies[0]]);
+    for (size_t c = 0; c < list_.calls.size(); ++c)
+      if (p_.base(list_.calls[c].body) == base) f(c);
+  }
+
+  // In each call as low as the instances that are there leave room.
+  void place_own() {
+    for (size_t s = 0; s < segments_.size(); ++s) {
+      if (segments_[s].bodies.size() > 1) continue;
+      for_calls_of(s, [&](size_t c) {
+        std::vector<Placed> there;
+        for (const Instance& i : instances_)
+          if (i.begin <= static_cast<int>(c) && static_cast<int>(c) <= i.end)
+            there.push_back({i.base, bytes_of(i), {{i.begin, i.end}}});
+        std::sort(there.begin(), there.end(), [](const Placed& a, const Placed& b) { return a.offset < b.offset; });
+        const int now = static_cast<int>(c);
+        own_[c] = {static_cast<int>(s), lowest(there, {{now, now}}, segments_[s].bytes)};
+        list_.arena_bytes = std::max(list_.arena_bytes, own_[c].base + segments_[s].bytes);
+      });
+    }
+  }
+
+  // Those of one size follow each other in the same places.
   void stack_instances() {
     std::stable_sort(instances_.begin(), instances_.end(), [&](const Instance& a, const Instance& b) {
       return std::pair(-bytes_of(a), a.begin) < std::pair(-bytes_of(b), b.begin);
     });
     std::vector<Placed> placed;
-    int64_t top = 0, most = 0;
+    list_.arena_bytes = 0;
     for (Instance& i : instances_) {
       const Lives life = {{i.begin, i.end}};
       i.base = lowest(placed, life, bytes_of(i));
       insert(placed, {i.base, bytes_of(i), life});
-      top = std::max(top, i.base + bytes_of(i));
+      list_.arena_bytes = std::max(list_.arena_bytes, i.base + bytes_of(i));
     }
-    for (size_t s = 0; s < segments_.size(); ++s) {
-      if (segments_[s].bodies.size() > 1) continue;
-      bases_[s] = top;
-      most = std::max(most, segments_[s].bytes);
-    }
-    list_.arena_bytes = top + most;
   }
 
   int64_t bytes_of(const Instance& i) const { return segments_[static_cast<size_t>(i.segment)].bytes; }
 
   void fill_slots() {
     std::vector<std::vector<int64_t>> at(list_.calls.size(), std::vector<int64_t>(segments_.size(), -1));
-    for (size_t s = 0; s < segments_.size(); ++s)
-      for (size_t c = 0; c < list_.calls.size(); ++c)
-        if (bases_[s] >= 0 && p_.base(list_.calls[c].body) == p_.base(bodies_[segments_[s].bodies[0]]))
-          at[c][s] = bases_[s];
+    for (size_t c = 0; c < list_.calls.size(); ++c)
+      if (own_[c].segment >= 0) at[c][static_cast<size_t>(own_[c].segment)] = own_[c].base;
     for (const Instance& i : instances_)
       for (int c = i.begin; c <= i.end; ++c)
         if (touches(i, list_.calls[static_cast<size_t>(c)]))
@@ -430,14 +464,18 @@ class SlotPlanner {
   CallList& list_;
   // A body is cut into as many phases, by its instructions; what begins late in one or ends early shares memory so.
   const int phases_of_body_;
-  const bool stacked_;
+  const Way way_;
   int64_t last_ = 0;
   std::vector<int> bodies_;  // of the last micro-batch, which has all that others have, and of the step
   std::vector<Segment> segments_;
   std::map<size_t, std::vector<BufferId>> temporaries_;
   std::vector<std::vector<Phases>> phases_;  // by body, by root
   std::vector<Instance> instances_;
-  std::vector<int64_t> bases_;  // of segments of one body
+  struct Own {
+    int segment = -1;
+    int64_t base = 0;
+  };
+  std::vector<Own> own_;  // of each call, the segment of its body alone
 };
 
 }  // namespace
@@ -445,15 +483,16 @@ class SlotPlanner {
 // Fewer phases fit better where micro-batches are many, more where much changes within a body: the best is taken.
 void plan_slots(Program& p, size_t list) {
   constexpr size_t kMany = 600;  // segments of micro-batches; then stacks are as good, and much faster made
-  SlotPlanner(p, p.lists[list], 1).share();
+  SlotPlanner(p, p.lists[list], 1, Way::packed).share();
   Program best = p;
-  size_t segments = SlotPlanner(best, best.lists[list], 1, true).run();
-  for (int phases : {1, 8, 24}) {
-    if (segments > kMany) break;
-    Program trial = p;
-    segments = SlotPlanner(trial, trial.lists[list], phases).run();
-    if (trial.lists[list].arena_bytes < best.lists[list].arena_bytes) best = std::move(trial);
-  }
+  size_t segments = SlotPlanner(best, best.lists[list], 1, Way::stacked).run();
+  for (const Way way : {Way::packed, Way::beside})
+    for (int phases : {1, 8, 24}) {
+      if (segments > kMany) break;
+      Program trial = p;
+      segments = SlotPlanner(trial, trial.lists[list], phases, way).run();
+      if (trial.lists[list].arena_bytes < best.lists[list].arena_bytes) best = std::move(trial);
+    }
   p = std::move(best);
 }
 

@@ -19,8 +19,9 @@ graph::Graph split_backward(const graph::Graph& micro) {
     const auto only_adds = [&](graph::ValueId v) {
       const std::vector<size_t>& all = readers[static_cast<size_t>(v)];
       return !all.empty() && std::all_of(all.begin(), all.end(), [&](size_t r) {
-        const bool adds = g.op_at(r).kind() == "accumulate";
-        return adds || (g.op_at(r).phase == Phase::weight && g.op_at(r).ins.size() == 1);
+        const Op& reader = g.op_at(r);
+        if (reader.kind() == "accumulate") return g.states()[reader.state].kind == graph::StateKind::gradient;
+        return reader.phase == Phase::weight && reader.ins.size() == 1;
       });
     };
     if (!op.outs.empty() && !op.row->free && std::all_of(op.outs.begin(), op.outs.end(), only_adds))
