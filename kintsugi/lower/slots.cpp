@@ -1,6 +1,7 @@
 #include "kintsugi/lower/slots.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 #include <tuple>
@@ -53,6 +54,8 @@ void insert(std::vector<Placed>& placed, Placed p) {
                 p);
 }
 
+constexpr size_t kMany = 600;  // segments of micro-batches; then stacks are as good, and much faster made
+
 // How instances of segments find their places, and what one body alone needs.
 enum class Way {
   packed,  // together; the latter in one place for all calls
@@ -62,8 +65,7 @@ enum class Way {
 
 class SlotPlanner {
  public:
-  SlotPlanner(Program& p, CallList& list, int phases, Way way)
-      : p_(p), list_(list), phases_of_body_(phases), way_(way) {
+  SlotPlanner(Program& p, CallList& list, int phases) : p_(p), list_(list), phases_of_body_(phases) {
     for (const Call& call : list.calls) last_ = std::max(last_, call.micro_batch);
     for (const Call& call : list.calls)
       if (call.micro_batch < 0 || call.micro_batch == last_) bodies_.push_back(call.body);
@@ -125,6 +127,10 @@ class SlotPlanner {
     int segment = 0;
     int64_t micro_batch = 0;
     int begin = 0, end = 0;  // calls
+    int64_t base = 0;
+  };
+  struct Own {
+    int segment = -1;
     int64_t base = 0;
   };
   struct Phases {
@@ -326,17 +332,32 @@ class SlotPlanner {
   }
 
   void place_instances() {
-    own_.assign(list_.calls.size(), {-1, 0});
-    if (way_ == Way::stacked) {
-      stack_instances();
-    } else {
-      pack_instances();
+    const std::vector<Instance> found = instances_;
+    std::vector<Instance> best;
+    std::vector<Own> best_own;
+    int64_t least = std::numeric_limits<int64_t>::max();
+    for (const Way way : {Way::stacked, Way::packed, Way::beside}) {
+      if (way != Way::stacked && found.size() > kMany) break;
+      instances_ = found;
+      own_.assign(list_.calls.size(), {-1, 0});
+      if (way == Way::stacked) {
+        stack_instances();
+      } else {
+        pack_instances(way == Way::packed);
+      }
+      if (way != Way::packed) place_own();
+      if (list_.arena_bytes >= least) continue;
+      least = list_.arena_bytes;
+      best = instances_;
+      best_own = own_;
     }
-    if (way_ != Way::packed) place_own();
+    instances_ = std::move(best);
+    own_ = std::move(best_own);
+    list_.arena_bytes = least;
   }
 
-  // Each instance has a place of its own.
-  void pack_instances() {
+  // Each instance has a place of its own; `with_own`: what one body alone needs has one for all of its calls.
+  void pack_instances(bool with_own) {
     std::vector<Item> items;
     for (const Instance& i : instances_) {
       const Segment& s = segments_[static_cast<size_t>(i.segment)];
@@ -344,7 +365,7 @@ class SlotPlanner {
     }
     std::vector<size_t> own;
     for (size_t s = 0; s < segments_.size(); ++s) {
-      if (segments_[s].bodies.size() > 1 || way_ != Way::packed) continue;
+      if (segments_[s].bodies.size() > 1 || !with_own) continue;
       Item item = {segments_[s].bytes, {}};
       for_calls_of(s, [&](size_t call) {
         const int c = static_cast<int>(call);
@@ -464,17 +485,12 @@ class SlotPlanner {
   CallList& list_;
   // A body is cut into as many phases, by its instructions; what begins late in one or ends early shares memory so.
   const int phases_of_body_;
-  const Way way_;
   int64_t last_ = 0;
   std::vector<int> bodies_;  // of the last micro-batch, which has all that others have, and of the step
   std::vector<Segment> segments_;
   std::map<size_t, std::vector<BufferId>> temporaries_;
   std::vector<std::vector<Phases>> phases_;  // by body, by root
   std::vector<Instance> instances_;
-  struct Own {
-    int segment = -1;
-    int64_t base = 0;
-  };
   std::vector<Own> own_;  // of each call, the segment of its body alone
 };
 
@@ -482,17 +498,14 @@ class SlotPlanner {
 
 // Fewer phases fit better where micro-batches are many, more where much changes within a body: the best is taken.
 void plan_slots(Program& p, size_t list) {
-  constexpr size_t kMany = 600;  // segments of micro-batches; then stacks are as good, and much faster made
-  SlotPlanner(p, p.lists[list], 1, Way::packed).share();
-  Program best = p;
-  size_t segments = SlotPlanner(best, best.lists[list], 1, Way::stacked).run();
-  for (const Way way : {Way::packed, Way::beside})
-    for (int phases : {1, 8, 24}) {
-      if (segments > kMany) break;
-      Program trial = p;
-      segments = SlotPlanner(trial, trial.lists[list], phases, way).run();
-      if (trial.lists[list].arena_bytes < best.lists[list].arena_bytes) best = std::move(trial);
-    }
+  SlotPlanner(p, p.lists[list], 1).share();
+  Program best;
+  for (int phases : {1, 8, 24}) {
+    Program trial = p;
+    const size_t segments = SlotPlanner(trial, trial.lists[list], phases).run();
+    if (phases == 1 || trial.lists[list].arena_bytes < best.lists[list].arena_bytes) best = std::move(trial);
+    if (segments > kMany) break;
+  }
   p = std::move(best);
 }
 

@@ -209,8 +209,9 @@ Block block_of(const Head& h, const float* table, int64_t row, int64_t first, in
           .embed = h.embed};
 }
 
-void multiply_all(base::ThreadTeam& team, const Product& product) {
-  team.run([&](int thread) { multiply_share(product, thread, team.size()); });
+template <typename... P>
+void multiply_all(base::ThreadTeam& team, const P&... products) {
+  team.run([&](int thread) { (multiply_share(products, thread, team.size()), ...); });
 }
 
 // Logits of one position over a part of the vocabulary to their gradients, which may lie in the same place.
@@ -328,11 +329,7 @@ void head_grad(const KernelCall& call) {
                        kept ? kept + i * h.vocab + first : gradients, gradients);
         }
       });
-      const Product back = block.to_x(dx, first > 0), weight = block.to_table(dtable, row > 0 || call.accumulates(1));
-      call.team.run([&](int thread) {
-        multiply_share(back, thread, call.team.size());
-        multiply_share(weight, thread, call.team.size());
-      });
+      multiply_all(call.team, block.to_x(dx, first > 0), block.to_table(dtable, row > 0 || call.accumulates(1)));
     }
   }
   store_dx(call, h, call.outs[0]);
@@ -365,12 +362,7 @@ void head_with_grad(const KernelCall& call) {
       }
     });
     parts([&](const Block& block) {
-      const Product back = block.to_x(dx, block.first > 0);
-      const Product weight = block.to_table(dtable, row > 0 || call.accumulates(3));
-      call.team.run([&](int thread) {
-        multiply_share(back, thread, call.team.size());
-        multiply_share(weight, thread, call.team.size());
-      });
+      multiply_all(call.team, block.to_x(dx, block.first > 0), block.to_table(dtable, row > 0 || call.accumulates(3)));
     });
   }
   store_dx(call, h, call.outs[2]);
