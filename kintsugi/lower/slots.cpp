@@ -18,22 +18,6 @@ const std::vector<int>& calls_of(const ListLiveness& l, const Segment& temporari
   return l.bodies[static_cast<size_t>(temporaries.body)].calls;
 }
 
-ArenaDemand demand_of(const ListLiveness& l, const Segments& segments) {
-  ArenaDemand demand = {.ticks = segments.ticks, .instances = {}, .temporaries = {}};
-  for (const Segment& s : segments.list) {
-    if (s.carried < 0) {
-      demand.temporaries.push_back({s.bytes, calls_of(l, s)});
-      continue;
-    }
-    for (const std::vector<int>& calls : l.carried[static_cast<size_t>(s.carried)].calls) {
-      const int first = calls.front(), last = calls.back();
-      const Interval ticks = {first * segments.ticks + s.first_tick, last * segments.ticks + s.last_tick};
-      demand.instances.push_back({s.bytes, {first, last}, ticks});
-    }
-  }
-  return demand;
-}
-
 // By call, by segment: where it begins in the arena; -1: the call has none of it.
 std::vector<std::vector<int64_t>> begins_of(const ListLiveness& l, const SlotPlan& plan) {
   std::vector<std::vector<int64_t>> begins(static_cast<size_t>(l.num_calls),
@@ -75,6 +59,22 @@ void write(Program& p, CallList& list, const ListLiveness& l, const SlotPlan& pl
 }
 
 }  // namespace
+
+ArenaDemand demand_of(const ListLiveness& l, const Segments& segments) {
+  ArenaDemand demand = {.ticks = segments.ticks, .instances = {}, .temporaries = {}};
+  for (const Segment& s : segments.list) {
+    if (s.carried < 0) {
+      demand.temporaries.push_back({s.bytes, calls_of(l, s)});
+      continue;
+    }
+    for (const std::vector<int>& calls : l.carried[static_cast<size_t>(s.carried)].calls) {
+      const int first = calls.front(), last = calls.back();
+      const Interval ticks = {first * segments.ticks + s.first_tick, last * segments.ticks + s.last_tick};
+      demand.instances.push_back({s.bytes, {first, last}, ticks});
+    }
+  }
+  return demand;
+}
 
 SlotPlan best_slot_plan(const Program& p, const ListLiveness& l) {
   SlotPlan best;

@@ -23,6 +23,9 @@ struct SlotPlan {
   Placement placement;  // of the instances, and of temporaries; both in the order of segments
 };
 
+// What such segments need of the arena.
+ArenaDemand demand_of(const ListLiveness& liveness, const Segments& segments);
+
 // The smallest plan over several counts of ticks of a call and ways of placing; of equals the first.
 SlotPlan best_slot_plan(const program::Program& p, const ListLiveness& liveness);
 

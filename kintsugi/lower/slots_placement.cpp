@@ -61,6 +61,18 @@ std::vector<Interval> ticks_of(const std::vector<int>& calls, int ticks) {
 
 }  // namespace
 
+std::string_view name_of(PlacementMethod method) {
+  switch (method) {
+    case PlacementMethod::stacked:
+      return "stacked";
+    case PlacementMethod::packed:
+      return "packed";
+    case PlacementMethod::beside:
+      return "beside";
+  }
+  return "";
+}
+
 Placement place_stacked(const ArenaDemand& demand) {
   const std::vector<Instance>& all = demand.instances;
   const Order order = sorted(all.size(), [&](size_t a, size_t b) {

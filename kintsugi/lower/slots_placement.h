@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "kintsugi/lower/pack.h"
@@ -30,6 +31,7 @@ struct ArenaDemand {
 };
 
 enum class PlacementMethod { stacked, packed, beside };
+std::string_view name_of(PlacementMethod method);
 
 // Two that are live in one tick have no byte in common.
 struct Placement {

@@ -1,0 +1,120 @@
+// Small programs for which one placement is smaller than the two others, and all that is planned for them.
+#include <gtest/gtest.h>
+
+#include "kintsugi/lower/slots_example.h"
+
+namespace kintsugi::lower {
+namespace {
+
+using program::Program;
+
+// Carried: a from forward to backward, b from forward and c from backward to weight. Temporaries: t, u, v of these
+// bodies.
+Program split_backward_of(const std::vector<int64_t>& units, int stages, int64_t micro_batches) {
+  Example m;
+  const BufferId a = m.make("a", units[0]), b = m.make("b", units[1]), c = m.make("c", units[2]),
+                 t = m.make("t", units[3]), u = m.make("u", units[4]), v = m.make("v", units[5]);
+  m.body("forward");
+  m.call("contract", {m.w}, {t});
+  m.call("contract", {t}, {a});
+  m.call("contract", {a}, {b});
+  m.body("backward");
+  m.call("contract", {a}, {u});
+  m.call("contract", {u}, {c});
+  m.body("weight");
+  m.call("contract", {b, c}, {v});
+  m.call("accumulate", {v}, {m.g}, 0, 1);
+  m.update();
+  m.plan("zero_bubble", stages, 1, micro_batches);
+  return m.p;
+}
+
+// Carried: x from the first chunk's forward to the second's, y back; a and b from the forward of each to its backward.
+// Temporaries: t0, t2 of the forwards, u2, u0 of the backwards.
+Program two_chunks_of(const std::vector<int64_t>& units, int64_t micro_batches) {
+  Example m;
+  const BufferId a = m.make("a", units[0]), b = m.make("b", units[1]), x = m.make("x", units[2]),
+                 y = m.make("y", units[3]), t0 = m.make("t0", units[4]), t2 = m.make("t2", units[5]),
+                 u2 = m.make("u2", units[6]), u0 = m.make("u0", units[7]);
+  m.body_of("forward", 0);
+  m.call("contract", {m.w}, {t0});
+  m.call("contract", {t0}, {a});
+  m.call("contract", {a}, {x});
+  m.body_of("forward", 2);
+  m.call("contract", {x}, {t2});
+  m.call("contract", {t2}, {b});
+  m.body_of("backward", 2);
+  m.call("contract", {b}, {u2});
+  m.call("contract", {u2}, {y});
+  m.body_of("backward", 0);
+  m.call("contract", {a, y}, {u0});
+  m.call("accumulate", {u0}, {m.g}, 0, 1);
+  m.update();
+  m.plan("interleaved", 2, 2, micro_batches);
+  return m.p;
+}
+
+}  // namespace
+
+// t, u and v lie at 256 in all calls, between what is carried.
+TEST(SlotsExamples, PackedIsTheSmallest) {
+  const Program p = split_backward_of({2, 1, 1, 1, 1, 2}, 3, 2);
+  EXPECT_EQ(choice(p), "packed with 8 ticks: stacked 512, packed 448, beside 512");
+  EXPECT_EQ(planned(p),
+            "a:0+0 b:1+0 c:2+0 t:3+0 u:4+0 v:5+0\n"
+            "forward.first(0) 320 192 - 256 - -\n"
+            "forward(1) 64 0 - 256 - -\n"
+            "backward.first(0) 320 - 384 - 256 -\n"
+            "weight.first(0) - 192 384 - - 256\n"
+            "backward(1) 64 - 64 - 256 -\n"
+            "weight(1) - 0 64 - - 256\n"
+            "update(-1) - - - - - -\n"
+            "448 bytes, at least 448\n");
+}
+
+// u lies at 640 in two calls and at 64 in the third, v at 320 in the first and at 64 in others.
+TEST(SlotsExamples, BesideIsTheSmallest) {
+  const Program p = split_backward_of({4, 1, 1, 1, 1, 3}, 2, 3);
+  EXPECT_EQ(choice(p), "beside with 8 ticks: stacked 768, packed 832, beside 704");
+  EXPECT_EQ(planned(p),
+            "a:0+0 b:1+0 c:2+0 t:3+0 u:4+0 v:5+0\n"
+            "forward.first(0) 256 576 - 0 - -\n"
+            "forward(1) 0 512 - 640 - -\n"
+            "backward.first(0) 256 - 256 - 640 -\n"
+            "weight.first(0) - 576 256 - - 320\n"
+            "forward(2) 256 576 - 640 - -\n"
+            "backward(1) 0 - 0 - 640 -\n"
+            "weight(1) - 512 0 - - 64\n"
+            "backward(2) 256 - 0 - 64 -\n"
+            "weight(2) - 576 0 - - 64\n"
+            "update(-1) - - - - - -\n"
+            "704 bytes, at least 704\n");
+}
+
+// The instances of b, the largest, follow each other at 0 and 320.
+TEST(SlotsExamples, StackedIsTheSmallest) {
+  const Program p = two_chunks_of({1, 5, 1, 1, 4, 2, 2, 1}, 4);
+  EXPECT_EQ(choice(p), "stacked with 1 ticks: stacked 1152, packed 1216, beside 1216");
+  EXPECT_EQ(planned(p),
+            "a:0+0 b:1+0 x:2+0 y:3+0 t0:4+0 t2:5+0 u2:6+0 u0:7+0\n"
+            "forward.0.first(0) 640 - 320 - 0 - - -\n"
+            "forward.0(1) 704 - 768 - 0 - - -\n"
+            "forward.2.first(0) - 0 320 - - 384 - -\n"
+            "forward.2(1) - 320 768 - - 832 - -\n"
+            "forward.0(2) 768 - 832 - 896 - - -\n"
+            "backward.2.first(0) - 0 - 896 - - 960 -\n"
+            "forward.0(3) 960 - 1024 - 0 - - -\n"
+            "backward.2(1) - 320 - 1088 - - 0 -\n"
+            "forward.2(2) - 0 832 - - 320 - -\n"
+            "backward.0.first(0) 640 - - 896 - - - 320\n"
+            "forward.2(3) - 320 1024 - - 832 - -\n"
+            "backward.0(1) 704 - - 1088 - - - 640\n"
+            "backward.2(2) - 0 - 640 - - 832 -\n"
+            "backward.2(3) - 320 - 0 - - 64 -\n"
+            "backward.0(2) 768 - - 640 - - - 64\n"
+            "backward.0(3) 960 - - 0 - - - 64\n"
+            "update(-1) - - - - - - - -\n"
+            "1152 bytes, at least 1088\n");
+}
+
+}  // namespace kintsugi::lower

@@ -1,0 +1,75 @@
+#include "kintsugi/lower/slots_placement.h"
+
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+namespace kintsugi::lower {
+namespace {
+
+// Live in these calls, with one tick each.
+Instance instance(int64_t bytes, int first, int last) {
+  return {bytes, {first, last}, {first, last}};
+}
+
+std::string text(const Placement& p) {
+  return fmt::format("instances {} temporaries {} bytes {}", p.instances, p.temporaries, p.bytes);
+}
+
+}  // namespace
+
+// In call 0 the temporaries lie below the first instance, in call 3 above the second. One offset for both calls is
+// above or below both instances, and pack() puts the larger instance where nothing fits below it.
+TEST(Placement, StackedIsTheSmallest) {
+  const ArenaDemand d = {.instances = {instance(128, 0, 2), instance(192, 2, 3)}, .temporaries = {{192, {0, 3}}}};
+  EXPECT_EQ(text(place_stacked(d)), "instances [192, 0] temporaries [[0, 192]] bytes 384");
+  EXPECT_EQ(text(place_packed(d)), "instances [0, 320] temporaries [[128, 128]] bytes 512");
+  EXPECT_EQ(text(place_beside(d)), "instances [0, 128] temporaries [[128, 320]] bytes 512");
+  EXPECT_EQ(place(d).method, PlacementMethod::stacked);
+}
+
+// The second instance lies high enough for the temporaries below it.
+TEST(Placement, PackedIsTheSmallest) {
+  const ArenaDemand d = {.instances = {instance(64, 0, 1), instance(64, 1, 2)}, .temporaries = {{128, {2}}}};
+  EXPECT_EQ(text(place_stacked(d)), "instances [0, 64] temporaries [[128]] bytes 256");
+  EXPECT_EQ(text(place_packed(d)), "instances [0, 128] temporaries [[0]] bytes 192");
+  EXPECT_EQ(text(place_beside(d)), "instances [0, 64] temporaries [[128]] bytes 256");
+  EXPECT_EQ(place(d).method, PlacementMethod::packed);
+}
+
+// In call 0 the temporaries lie below the instances, in call 2 above them.
+TEST(Placement, BesideIsTheSmallest) {
+  const ArenaDemand d = {.instances = {instance(128, 1, 2), instance(64, 0, 1), instance(64, 0, 2)},
+                         .temporaries = {{128, {0, 2}}}};
+  EXPECT_EQ(text(place_stacked(d)), "instances [0, 128, 192] temporaries [[0, 256]] bytes 384");
+  EXPECT_EQ(text(place_packed(d)), "instances [128, 320, 256] temporaries [[0, 0]] bytes 384");
+  EXPECT_EQ(text(place_beside(d)), "instances [0, 192, 128] temporaries [[0, 192]] bytes 320");
+  EXPECT_EQ(place(d).method, PlacementMethod::beside);
+}
+
+// One instance ends in the call in which the other begins, but in an earlier tick.
+TEST(Placement, TicksShareACall) {
+  const ArenaDemand d = {.ticks = 8, .instances = {{64, {0, 1}, {5, 9}}, {64, {1, 2}, {10, 17}}}, .temporaries = {}};
+  EXPECT_EQ(text(place_stacked(d)), "instances [0, 64] temporaries [] bytes 128");
+  EXPECT_EQ(text(place_packed(d)), "instances [0, 0] temporaries [] bytes 64");
+  EXPECT_EQ(text(place_beside(d)), "instances [0, 0] temporaries [] bytes 64");
+  EXPECT_EQ(place(d).method, PlacementMethod::packed);  // the first of two
+}
+
+TEST(Placement, NothingToPlace) {
+  EXPECT_EQ(text(place({})), "instances [] temporaries [] bytes 0");
+  EXPECT_EQ(text(place({.instances = {}, .temporaries = {{64, {1, 2}}}})),
+            "instances [] temporaries [[0, 0]] bytes 64");
+}
+
+// Two ticks apart, so that only stacking needs two offsets.
+TEST(Placement, ManyInstancesAreStacked) {
+  ArenaDemand d = {.ticks = 2, .instances = {}, .temporaries = {}};
+  for (int i = 0; i < static_cast<int>(kFewInstances); ++i) d.instances.push_back({64, {i, i + 1}, {2 * i, 2 * i + 1}});
+  EXPECT_EQ(place(d).method, PlacementMethod::packed);
+  EXPECT_EQ(place(d).bytes, 64);
+  d.instances.push_back(d.instances.back());
+  EXPECT_EQ(place(d).method, PlacementMethod::stacked);
+  EXPECT_EQ(place(d).bytes, 192);
+}
+
+}  // namespace kintsugi::lower
