@@ -1,7 +1,8 @@
 // How far the packing of buffers is from the lower bound, and how long it takes: the programs of examples/ and of
 // larger models, on one rank and in layouts, their evaluation, and generation. Beside it the greedy packing by size.
-// What a program keeps in segments, since several micro-batches are under way, is packed here with a place of its own
-// for each micro-batch, and shown beside what the program plans.
+// What a program keeps in segments, since several micro-batches are under way, is packed here with an offset of its own
+// for each micro-batch, and shown beside what the program plans; a second table says how that was found: the count of
+// ticks, the placement, and the bytes of temporaries in holes of segments.
 //
 //   packing ["data=2 zero=3" ...]
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "kintsugi/lower/pack.h"
+#include "kintsugi/lower/slots.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/train/build_program.h"
 #include "tests/layouts.h"
@@ -56,6 +58,13 @@ config::Settings model(const std::string& name) {
     s.model.vocab = 20000;
     s.train.global_batch = s.train.micro_batch = 16;
     s.train.sequence = 256;
+  } else if (name == "gpt of 175 billion") {
+    s = base_of("gpt", 96, 12288, 96, 96);
+    s.model.vocab = 51200;
+    s.train.dtype = "bf16";
+    s.train.global_batch = 64;
+    s.train.micro_batch = 1;
+    s.train.sequence = 2048;
   } else {
     s = base_of("llama", 32, 1024, 16, 4);
     s.model.ffn = 2816;
@@ -160,6 +169,46 @@ void show(const std::string& name, const program::Program& p, Worst& worst) {
   }
 }
 
+// How the slots of each list were planned in which several micro-batches are under way.
+void show_slots(const std::string& name, const program::Program& p) {
+  for (const program::CallList& list : p.lists) {
+    if (!several_under_way(list)) continue;
+    const lower::ListLiveness liveness = lower::liveness_of(p, list);
+    const auto start = std::chrono::steady_clock::now();
+    const lower::SlotPlan plan = lower::best_slot_plan(p, liveness);
+    const double ms = 1e3 * std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    int64_t in_holes = 0;
+    for (const lower::Segment& s : plan.segments.list)
+      for (BufferId b : s.in_holes) in_holes += program::aligned(p.buffer(b).bytes());
+    fmt::print("{:64} {:5} {:6} {:8} {:10} {:10.1f} {:10.1f} {:8.2f} {:8.1f}\n", name, p.stage, plan.segments.ticks,
+               name_of(plan.placement.method), plan.placement.instances.size(),
+               static_cast<double>(in_holes) / (1 << 20), static_cast<double>(list.arena_bytes) / (1 << 20),
+               above(list.arena_bytes, list.lower_bound_bytes), ms);
+    std::fflush(stdout);
+  }
+}
+
+void show_pipelines() {
+  fmt::print("\n{:64} {:>5} {:>6} {:8} {:>10} {:>10} {:>10} {:>8} {:>8}\n", "pipeline", "stage", "ticks", "placed",
+             "instances", "MiB holes", "MiB arena", "% above", "ms");
+  const auto show = [](const std::string& name, config::Settings s, const std::string& layout) {
+    tests::set_layout(s, layout);
+    const auto kernels = train::kernels_of(s);
+    for (const program::Program& p : train::build_programs(s, *kernels))
+      show_slots(fmt::format("{} {}", name, layout), p);
+  };
+  for (const char* name : {"gpt of 100 million", "llama of 32 layers"})
+    for (const char* layout : {"pipe=4 schedule=gpipe", "pipe=4", "pipe=4 schedule=interleaved chunks=2",
+                               "pipe=4 schedule=zero_bubble", "pipe=4 schedule=zero_bubble recompute=selective"}) {
+      config::Settings s = model(name);
+      s.train.micro_batch = 1;
+      s.train.global_batch = 16;
+      show(name, s, layout);
+    }
+  const char* large = "gpt of 175 billion";
+  show(large, model(large), "pipe=8 tensor=8 schedule=interleaved chunks=3");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -201,4 +250,5 @@ int main(int argc, char** argv) {
   }
   fmt::print("{:64} {:8} {:6} {:10} {:8.2f} {:8.2f} {:8.2f} {:8.1f}\n", "worst", "", "", "", worst.greedy, worst.packed,
              worst.planned, worst.milliseconds);
+  if (argc == 1) show_pipelines();
 }
