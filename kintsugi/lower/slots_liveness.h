@@ -56,7 +56,8 @@ std::vector<std::vector<size_t>> bodies_touching(const program::Program& p, cons
 // micro-batch.
 bool waits_for_sent(const program::Body& body);
 
-// The most bytes that are live at one time: within a call, with what is carried past it.
+// The most bytes that are live at one time: within a call, with what is carried past it. Each call of a body counts as
+// that of the last micro-batch, which may have more than others.
 int64_t lower_bound(const program::Program& p, const program::CallList& list, const ListLiveness& liveness);
 
 }  // namespace kintsugi::lower

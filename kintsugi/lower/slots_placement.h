@@ -35,7 +35,7 @@ std::string_view name_of(PlacementMethod method);
 
 // Two that are live in one tick have no byte in common.
 struct Placement {
-  PlacementMethod method;
+  PlacementMethod method = PlacementMethod::stacked;
   std::vector<int64_t> instances;                 // offsets
   std::vector<std::vector<int64_t>> temporaries;  // offsets, in each of their calls
   int64_t bytes = 0;                              // where the highest ends
