@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "kintsugi/ops/rows.h"
-
 namespace kintsugi::lower {
 
 using program::BufferId;
@@ -16,9 +14,9 @@ using program::Region;
 namespace {
 
 // (output, input) that may share memory.
-std::vector<std::pair<int, int>> in_place(const Instruction& i) {
-  if (i.kind == program::Kind::compute) return ops::operations().find(i.kernel).in_place;
-  if (i.kind == program::Kind::collective && i.kernel == "all_reduce") return {{0, 0}};
+std::vector<std::pair<int, int>> in_place(const Instruction& i, const graph::OpTable& operations) {
+  if (i.kind == program::Kind::compute) return operations.find(i.kernel).in_place;
+  if (starts(i, program::Collective::all_reduce)) return {{0, 0}};
   return {};
 }
 
@@ -42,7 +40,8 @@ std::vector<Life> lives(const Program& p, const Line& line) {
   return life;
 }
 
-void share_in_place(Program& p, const Line& line, const std::function<bool(BufferId, BufferId)>& may) {
+void share_in_place(Program& p, const Line& line, const graph::OpTable& operations,
+                    const std::function<bool(BufferId, BufferId)>& may) {
   std::vector<Life> life = lives(p, line);
   std::map<int, int> waits;  // by event
   for (size_t at = 0; at < line.size(); ++at)
@@ -50,7 +49,7 @@ void share_in_place(Program& p, const Line& line, const std::function<bool(Buffe
   for (size_t at = 0; at < line.size(); ++at) {
     const bool waited = line[at]->kind == program::Kind::collective && waits.contains(line[at]->event);
     const int done = waited ? waits[line[at]->event] : static_cast<int>(at);
-    for (const auto& [out, in] : in_place(*line[at])) {
+    for (const auto& [out, in] : in_place(*line[at], operations)) {
       if (static_cast<size_t>(out) >= line[at]->outs.size() || static_cast<size_t>(in) >= line[at]->ins.size())
         continue;
       const BufferId to = line[at]->outs[static_cast<size_t>(out)],
