@@ -161,7 +161,7 @@ TEST(DamagedPipelines, AreRefusedWithTheirPlace) {
   text = error(1, [](program::Program& p) {
     for (program::Body& b : p.bodies)
       for (program::Instruction& i : b.instructions)
-        if (i.kernel == "receive" && b.name == "forward.1.receive") p.buffer(i.outs[0]).type.shape = {{"embed", 8}};
+        if (i.collective == program::Collective::receive && b.name == "forward.1.receive") p.buffer(i.outs[0]).type.shape = {{"embed", 8}};
   });
   EXPECT_EQ(starts(text, "[verify] internal error: train: rank "), "[verify] internal error: train: rank ");
 }
