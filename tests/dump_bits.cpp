@@ -1,14 +1,19 @@
-// dump_bits FILE [WORD]: the bits of three steps of every case of program_cases.h that is small enough to be run, with
-// fp32 and other dtypes, in reference and cpu kernels: of each step the loss and every gradient, then every weight and
-// the optimizer's state, a line each. Of cases whose name holds WORD alone, where it is given. Two versions of the
-// project train to the same bits where their files are the same.
+// dump_bits FILE [WORD]: the bits of three steps of every case of program_cases.h that is small enough to be run: of
+// each step the loss and every gradient, then every weight and the optimizer's state, a line each; and of models that
+// are evaluated and write text, the loss of each rank, the tokens and the logits. Of cases whose name holds WORD alone,
+// where it is given. Two versions of the project compute the same bits where their files are the same.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <xxhash.h>
 
 #include <bit>
 #include <cstdio>
+#include <map>
 
-#include "tests/layouts.h"
+#include "kintsugi/evaluate/generator.h"
+#include "kintsugi/evaluate/perplexity.h"
+#include "kintsugi/train/random_samples.h"
+#include "tests/layout_checkpoint.h"
 #include "tests/program_cases.h"
 
 namespace {
@@ -41,6 +46,45 @@ void write(std::FILE* file, const tests::TrainingCase& c) {
   }
 }
 
+uint64_t bits(double x) {
+  return std::bit_cast<uint64_t>(x);
+}
+
+std::string evaluated(evaluate::CheckpointModel& m, int64_t batch) {
+  const config::Settings& s = m.settings();
+  const train::RandomSamples samples(s.train.sequence, s.model.vocab, 5);
+  const evaluate::Rows rows = {.samples = tests::kSamples,
+                               .batch = evaluate::even_batch(batch, tests::kSamples, s.parallel.data)};
+  const auto executor = m.load(models::build_evaluation(s, rows.batch, s.train.sequence));
+  const run::LossSum loss = evaluate::mean_loss(*executor, samples, rows, {});
+  return fmt::format("loss {:016x} {:.9g} of {}", bits(loss.sum), loss.mean(), loss.count);
+}
+
+// 20 tokens after a prompt of 9, and the logits that they were chosen from, where the rank has them.
+std::string written(evaluate::CheckpointModel& m, int64_t prompt) {
+  const auto executor = m.load(models::build_generation(m.settings(), 1, prompt, 16));
+  evaluate::Generator generator(*executor, &m.all());
+  const std::vector<int32_t> text = {5, 61, 17, 2, 44, 8, 30, 9, 12};
+  std::vector<int32_t> ids;
+  std::vector<double> logits;
+  generator.generate(text, {.temperature = 1.0, .top_k = 20, .seed = 4}, [&](int32_t id) {
+    ids.push_back(id);
+    logits.insert(logits.end(), generator.logits().begin(), generator.logits().end());
+    return ids.size() < 20;
+  });
+  return fmt::format("tokens {} logits {} {}", fmt::join(ids, " "), logits.size(), hash(logits));
+}
+
+void write(std::FILE* file, const tests::ModelCase& c, const std::filesystem::path& checkpoint) {
+  std::vector<std::string> ranks(16);
+  tests::on_layout(checkpoint, c.layout, [&](evaluate::CheckpointModel& m) {
+    ranks[static_cast<size_t>(m.all().rank())] = c.batch > 0 ? evaluated(m, c.batch) : written(m, c.prompt);
+  });
+  fmt::print(file, "{}\n", c.name);
+  for (const std::string& text : ranks)
+    if (!text.empty()) fmt::print(file, "  {}\n", text);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -57,6 +101,15 @@ int main(int argc, char** argv) {
   for (const tests::TrainingCase& c : tests::training_cases(KINTSUGI_SOURCE)) {
     if (!c.small || (argc == 3 && c.name.find(argv[2]) == std::string::npos)) continue;
     write(file, c);
+    ++cases;
+  }
+  const tests::TemporaryFolder folder;
+  std::map<std::string, std::filesystem::path> checkpoints;
+  for (const tests::ModelCase& c : tests::model_cases()) {
+    if (argc == 3 && c.name.find(argv[2]) == std::string::npos) continue;
+    std::filesystem::path& checkpoint = checkpoints[c.model];
+    if (checkpoint.empty()) checkpoint = tests::save_checkpoint(c.model, folder.path());
+    write(file, c, checkpoint);
     ++cases;
   }
   std::fclose(file);

@@ -326,70 +326,6 @@ void add_files(Cases& all, const std::string& source) {
                    .small = false});
 }
 
-void add_evaluation(std::vector<ProgramCase>& all) {
-  const std::pair<const char*, const char*> cases[] = {{"gpt", ""},
-                                                       {"gpt-odd", ""},
-                                                       {"llama", ""},
-                                                       {"gpt", "data=2"},
-                                                       {"gpt", "data=4"},
-                                                       {"gpt", "data=2 zero=3"},
-                                                       {"gpt", "tensor=2"},
-                                                       {"gpt-odd", "tensor=2"},
-                                                       {"gpt", "tensor=4"},
-                                                       {"gpt", "tensor=2 sequence_parallel"},
-                                                       {"gpt", "context=2"},
-                                                       {"llama", "context=2 method=ring"},
-                                                       {"llama", "context=2 method=ulysses"},
-                                                       {"gpt", "pipe=2"},
-                                                       {"llama", "pipe=4"},
-                                                       {"gpt", "pipe=2 schedule=interleaved chunks=2"},
-                                                       {"llama", "pipe=2 tensor=2"},
-                                                       {"gpt", "pipe=2 data=2 zero=3"},
-                                                       {"llama", "pipe=2 context=2"},
-                                                       {"llama", "pipe=2 data=2 tensor=2 zero=3 sequence_parallel"}};
-  for (const auto& [model, layout] : cases)
-    for (const int64_t batch : {4, 3, 19})
-      all.push_back({fmt::format("evaluate/{} {} batch {}", model, layout, batch), [=, m = std::string(model)] {
-                       config::Settings s = checkpoint_settings(m);
-                       set_layout(s, layout);
-                       const int64_t rows = evaluate::even_batch(batch, 19, s.parallel.data);
-                       return model_programs(s, models::build_evaluation(s, rows, 8));
-                     }});
-}
-
-void add_generation(std::vector<ProgramCase>& all) {
-  const std::pair<const char*, const char*> cases[] = {{"gpt", ""},
-                                                       {"gpt-odd", ""},
-                                                       {"llama", ""},
-                                                       {"llama-odd", ""},
-                                                       {"gpt", "data=2"},
-                                                       {"gpt", "tensor=2"},
-                                                       {"gpt", "tensor=4"},
-                                                       {"gpt-odd", "tensor=2"},
-                                                       {"gpt", "pipe=2"},
-                                                       {"gpt", "pipe=4"},
-                                                       {"gpt", "pipe=2 stages=1,3"},
-                                                       {"gpt", "pipe=2 schedule=interleaved chunks=2"},
-                                                       {"gpt", "pipe=2 tensor=2"},
-                                                       {"gpt", "data=2 zero=3"},
-                                                       {"gpt", "pipe=2 data=2 zero=3"},
-                                                       {"llama", "data=2 zero=1"},
-                                                       {"llama", "tensor=2"},
-                                                       {"llama", "tensor=4"},
-                                                       {"llama-odd", "tensor=2"},
-                                                       {"llama", "pipe=4"},
-                                                       {"llama", "pipe=2 tensor=2"},
-                                                       {"llama", "pipe=2 data=2 zero=3"},
-                                                       {"llama", "data=2 tensor=2 pipe=2 zero=3"}};
-  for (const auto& [model, layout] : cases)
-    for (const int64_t prompt : {6, 16})
-      all.push_back({fmt::format("generate/{} {} prompt {}", model, layout, prompt), [=, m = std::string(model)] {
-                       config::Settings s = checkpoint_settings(m);
-                       set_layout(s, layout);
-                       return model_programs(s, models::build_generation(s, 1, prompt, 16));
-                     }});
-}
-
 }  // namespace
 
 std::vector<TrainingCase> training_cases(const std::string& source) {
@@ -407,12 +343,78 @@ std::vector<TrainingCase> training_cases(const std::string& source) {
   return all;
 }
 
+std::vector<ModelCase> model_cases() {
+  const ModelLayout evaluated[] = {{"gpt", ""},
+                                   {"gpt-odd", ""},
+                                   {"llama", ""},
+                                   {"gpt", "data=2"},
+                                   {"gpt", "data=4"},
+                                   {"gpt", "data=2 zero=3"},
+                                   {"gpt", "tensor=2"},
+                                   {"gpt-odd", "tensor=2"},
+                                   {"gpt", "tensor=4"},
+                                   {"gpt", "tensor=2 sequence_parallel"},
+                                   {"gpt", "context=2"},
+                                   {"llama", "context=2 method=ring"},
+                                   {"llama", "context=2 method=ulysses"},
+                                   {"gpt", "pipe=2"},
+                                   {"llama", "pipe=4"},
+                                   {"gpt", "pipe=2 schedule=interleaved chunks=2"},
+                                   {"llama", "pipe=2 tensor=2"},
+                                   {"gpt", "pipe=2 data=2 zero=3"},
+                                   {"llama", "pipe=2 context=2"},
+                                   {"llama", "pipe=2 data=2 tensor=2 zero=3 sequence_parallel"}};
+  const ModelLayout written[] = {{"gpt", ""},
+                                 {"gpt-odd", ""},
+                                 {"llama", ""},
+                                 {"llama-odd", ""},
+                                 {"gpt", "data=2"},
+                                 {"gpt", "tensor=2"},
+                                 {"gpt", "tensor=4"},
+                                 {"gpt-odd", "tensor=2"},
+                                 {"gpt", "pipe=2"},
+                                 {"gpt", "pipe=4"},
+                                 {"gpt", "pipe=2 stages=1,3"},
+                                 {"gpt", "pipe=2 schedule=interleaved chunks=2"},
+                                 {"gpt", "pipe=2 tensor=2"},
+                                 {"gpt", "data=2 zero=3"},
+                                 {"gpt", "pipe=2 data=2 zero=3"},
+                                 {"llama", "data=2 zero=1"},
+                                 {"llama", "tensor=2"},
+                                 {"llama", "tensor=4"},
+                                 {"llama-odd", "tensor=2"},
+                                 {"llama", "pipe=4"},
+                                 {"llama", "pipe=2 tensor=2"},
+                                 {"llama", "pipe=2 data=2 zero=3"},
+                                 {"llama", "data=2 tensor=2 pipe=2 zero=3"}};
+  std::vector<ModelCase> all;
+  for (const auto& [model, layout] : evaluated)
+    for (const int64_t batch : {4, 3, 19})
+      all.push_back({.name = fmt::format("evaluate/{} {} batch {}", model, layout, batch),
+                     .model = model,
+                     .layout = layout,
+                     .batch = batch});
+  for (const auto& [model, layout] : written)
+    for (const int64_t prompt : {6, 16})
+      all.push_back({.name = fmt::format("generate/{} {} prompt {}", model, layout, prompt),
+                     .model = model,
+                     .layout = layout,
+                     .prompt = prompt});
+  return all;
+}
+
 std::vector<ProgramCase> program_cases(const std::string& source) {
   std::vector<ProgramCase> all;
   for (const TrainingCase& c : training_cases(source))
     all.push_back({c.name, [c] { return training_programs(c.settings, c.plan); }});
-  add_evaluation(all);
-  add_generation(all);
+  for (const ModelCase& c : model_cases())
+    all.push_back({c.name, [c] {
+                     config::Settings s = checkpoint_settings(c.model);
+                     set_layout(s, c.layout);
+                     const int64_t rows = evaluate::even_batch(c.batch, kSamples, s.parallel.data);
+                     return model_programs(s, c.batch > 0 ? models::build_evaluation(s, rows, s.train.sequence)
+                                                          : models::build_generation(s, 1, c.prompt, 16));
+                   }});
   return all;
 }
 

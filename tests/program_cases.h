@@ -24,7 +24,19 @@ struct TrainingCase {
 // `source`: the folder of the project, for its examples.
 std::vector<TrainingCase> training_cases(const std::string& source);
 
-// Programs by name: those of training_cases, of evaluation and of generation.
+// A model as layout_checkpoint.h has it, evaluated in batches or writing text.
+struct ModelCase {
+  std::string name;
+  std::string model, layout;
+  int64_t batch = 0;   // of evaluation, or 0
+  int64_t prompt = 0;  // length of the prefill program of generation, or 0
+};
+
+constexpr int64_t kSamples = 19;  // that are evaluated
+
+std::vector<ModelCase> model_cases();
+
+// Programs by name: those of training_cases and of model_cases.
 struct ProgramCase {
   std::string name;
   std::function<std::vector<program::Program>()> build;
