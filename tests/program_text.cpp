@@ -143,14 +143,14 @@ std::string text_of(const program::Body& b, size_t number) {
                          .integer("chunk", b.chunk)
                          .integer("stage", b.stage)
                          .integer("variant_of", b.variant_of, -1)
-                         .flag("at_position", b.at_position)
+                         .flag("at_position", is_at_position(b))
                          .end();
   for (const program::Instruction& i : b.instructions) text += text_of(i);
   return text;
 }
 
 std::string text_of(const program::CallList& l) {
-  std::string text = fmt::format("list \"{}\" arena {} bound {}\n", l.name, l.arena_bytes, l.lower_bound_bytes);
+  std::string text = fmt::format("list \"{}\" arena {} bound {}\n", step_word(l), l.arena_bytes, l.lower_bound_bytes);
   for (size_t s = 0; s < l.slots.size(); ++s) text += fmt::format("  slot {} {}\n", s, list_text(l.slots[s]));
   for (const program::Call& c : l.calls)
     text += fmt::format("  call {} micro_batch {} slot {}\n", c.body, c.micro_batch, c.slot);

@@ -61,6 +61,16 @@ inline std::string work_word(const program::Body& b) {
   return b.work;
 }
 
+// Generation: whether the index of the tokens begins at the run's position.
+inline bool is_at_position(const program::Body& b) {
+  return b.at_position;
+}
+
+// train, evaluate, prefill, decode
+inline std::string step_word(const program::CallList& l) {
+  return l.name;
+}
+
 // A training run by its settings, or by another plan than they say.
 inline std::vector<program::Program> training_programs(const config::Settings& s,
                                                        const std::optional<plan::Plan>& plan) {
