@@ -1,7 +1,12 @@
 #!/bin/bash
 # compare_programs.sh OLD NEW [WORDS]: whether two versions of the project compile the same programs, by the folders that
 # dump_programs of each has written. WORDS: a sed script that makes the old words new ones; renamed_words.sed beside this
-# script where none is given. Prints the first difference of each case that differs, and a line that sums up.
+# script where none is given. Prints the first difference of each case that differs, and a line that sums up. In the
+# build folder of each version:
+#
+#   ninja dump_programs dump_bits && tests/dump_programs FOLDER && tests/dump_bits FILE
+#
+# The files of dump_bits, what training, evaluation and generation compute, are compared by cmp.
 set -euo pipefail
 old=${1:?the folder of the old version} new=${2:?the folder of the new version}
 words=${3:-$(dirname "$0")/renamed_words.sed}
