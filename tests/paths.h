@@ -1,0 +1,11 @@
+// Where this build and its inputs are.
+#pragma once
+
+#include <string>
+
+namespace kintsugi::tests {
+
+std::string shared_folder();     // real inputs; it may not exist
+std::string kintsugi_command();  // the path of the program `kintsugi`
+
+}  // namespace kintsugi::tests
