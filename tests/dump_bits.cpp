@@ -14,6 +14,7 @@
 #include "kintsugi/evaluate/perplexity.h"
 #include "kintsugi/train/random_samples.h"
 #include "tests/layout_checkpoint.h"
+#include "tests/paths.h"
 #include "tests/program_cases.h"
 
 namespace {
@@ -98,7 +99,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   size_t cases = 0;
-  for (const tests::TrainingCase& c : tests::training_cases(KINTSUGI_SOURCE)) {
+  for (const tests::TrainingCase& c : tests::training_cases(tests::source_folder())) {
     if (!c.small || (argc == 3 && c.name.find(argv[2]) == std::string::npos)) continue;
     write(file, c);
     ++cases;

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <set>
 
+#include "tests/paths.h"
 #include "tests/program_cases.h"
 #include "tests/program_text.h"
 
@@ -42,7 +43,7 @@ int main(int argc, char** argv) {
   const fs::path folder = argv[1];
   std::set<fs::path> known;
   size_t errors = 0;
-  for (const tests::ProgramCase& c : tests::program_cases(KINTSUGI_SOURCE)) {
+  for (const tests::ProgramCase& c : tests::program_cases(tests::source_folder())) {
     const fs::path file = file_of(c.name);
     if (!known.insert(file).second) {
       fmt::print(stderr, "two cases are named {}\n", c.name);

@@ -11,6 +11,7 @@
 
 #include "kintsugi/data/token_file.h"
 #include "kintsugi/text/tokenizer.h"
+#include "tests/paths.h"
 #include "tests/process.h"
 
 namespace kintsugi::tests {
@@ -19,7 +20,7 @@ namespace {
 using nlohmann::ordered_json;
 
 fs::path old_files() {
-  return fs::path(KINTSUGI_SOURCE) / "tests" / "old_files";
+  return fs::path(source_folder()) / "tests" / "old_files";
 }
 
 // A copy of the old files.

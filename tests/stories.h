@@ -12,11 +12,12 @@
 #include "kintsugi/checkpoint/safetensors.h"
 #include "kintsugi/config/settings.h"
 #include "kintsugi/run/executor.h"
+#include "tests/paths.h"
 
 namespace kintsugi::tests {
 
 inline std::filesystem::path stories_folder() {
-  return std::filesystem::path(KINTSUGI_SHARED) / "data" / "stories260K";
+  return std::filesystem::path(shared_folder()) / "data" / "stories260K";
 }
 
 inline nlohmann::json read_json(const std::filesystem::path& path) {

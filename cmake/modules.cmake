@@ -1,7 +1,6 @@
-# The rooms of the house, ground floor first, and what each may include. A room sees itself and the rooms
-# that are named here, nothing else: `cmake/check_includes.cmake` refuses any other include, before anything
-# is compiled. Above all of them stands `app/`.
-set(KINTSUGI_ROOMS
+# The modules, lowest first, and what each may include: itself and the modules that are named here, nothing else.
+# `cmake/check_includes.cmake` refuses any other include before anything is compiled. `app/` is above all of them.
+set(KINTSUGI_MODULES
   base tensor mesh config comm graph ops kernels models plan program lower simulate run
   text data checkpoint train evaluate launch report)
 
