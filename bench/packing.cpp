@@ -84,7 +84,7 @@ std::vector<Item> items_of(const program::Program& p, const program::CallList& l
   const bool several = several_under_way(list);
   int64_t last = 0;
   for (const program::Call& call : list.calls) last = std::max(last, call.micro_batch);
-  std::map<std::pair<BufferId, int64_t>, lower::Interval> lives;  // by root and micro-batch
+  std::map<std::pair<BufferId, int64_t>, lower::Interval> live;  // by root and micro-batch
   std::vector<std::pair<BufferId, int64_t>> outputs;
   int at = 0;
   for (const program::Call& call : list.calls) {
@@ -96,7 +96,7 @@ std::vector<Item> items_of(const program::Program& p, const program::CallList& l
       const program::Buffer& b = p.buffer(root);
       if (b.region != program::Region::arena) return;
       const int first = b.input.empty() || several ? at : 0;
-      lives.try_emplace({root, m}, lower::Interval{first, at}).first->second.end = at;
+      live.try_emplace({root, m}, lower::Interval{first, at}).first->second.end = at;
       if (!b.output.empty()) outputs.emplace_back(root, m);
     };
     for (const program::Instruction& i : p.bodies[static_cast<size_t>(call.body)].instructions) {
@@ -106,13 +106,13 @@ std::vector<Item> items_of(const program::Program& p, const program::CallList& l
       ++at;
     }
   }
-  for (const auto& key : outputs) lives[key].end = at;
+  for (const auto& key : outputs) live[key].end = at;
   std::vector<Item> items;
-  for (const auto& [key, life] : lives) items.push_back({program::aligned(p.buffer(key.first).bytes()), {life}});
+  for (const auto& [key, interval] : live) items.push_back({program::aligned(p.buffer(key.first).bytes()), {interval}});
   return items;
 }
 
-// Largest first, each at the lowest offset that is free while it lives.
+// Largest first, each at the lowest offset that is free while it is live.
 int64_t by_size(const std::vector<Item>& items) {
   std::vector<size_t> order(items.size()), placed;  // placed: by offset
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -122,7 +122,7 @@ int64_t by_size(const std::vector<Item>& items) {
   for (size_t i : order) {
     int64_t offset = 0;
     for (size_t j : placed) {
-      const lower::Interval &a = items[i].lives[0], &b = items[j].lives[0];
+      const lower::Interval &a = items[i].live[0], &b = items[j].live[0];
       if (a.end < b.begin || b.end < a.begin) continue;
       if (offsets[j] >= offset + items[i].bytes) break;
       offset = std::max(offset, offsets[j] + items[j].bytes);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kintsugi/base/error.h"
-#include "kintsugi/lower/lives.h"
+#include "kintsugi/lower/live_ranges.h"
 #include "kintsugi/lower/pack.h"
 #include "kintsugi/lower/slots.h"
 
@@ -18,18 +18,19 @@ using program::Region;
 
 namespace {
 
-void place_states(Program& p) {
+// One after another, by kind.
+void plan_states(Program& p) {
   for (program::StateKind kind : tensor::kStateKinds)
     for (const program::StateInfo& s : p.states) {
-      if (s.kind != kind || p.buffer(s.buffer).offset >= 0) continue;  // of a bucket placed already
+      if (s.kind != kind || p.buffer(s.buffer).offset >= 0) continue;  // of a bucket that has one
       if (p.buffer(s.buffer).region == Region::file) continue;
       p.buffer(s.buffer).offset = p.state_bytes;
       p.state_bytes += aligned(p.buffer(s.buffer).bytes());
     }
 }
 
-// One behind another.
-void place_in_file(Program& p) {
+// One after another, each as often as it has copies.
+void plan_file(Program& p) {
   for (program::Buffer& b : p.buffers) {
     if (b.region != Region::file || b.same_as != kNoBuffer) continue;
     b.offset = p.file_bytes;
@@ -37,37 +38,22 @@ void place_in_file(Program& p) {
   }
 }
 
-// Offsets of what lives; gives the bytes that it takes together.
-int64_t place(Program& p, const std::vector<Life>& life, int64_t& lower_bound) {
+// One micro-batch at a time: all use the same buffers, so that the last one and the step show every conflict.
+void plan_one_by_one(Program& p, CallList& list, const graph::OpTable& operations) {
+  const Instructions all = instructions_of(p, bodies_of_last_micro_batch(list));
+  share_in_place(p, all, operations);
+  const std::vector<LiveRange> live = live_ranges(p, all);
   std::vector<Item> items;
-  std::vector<size_t> buffers;
-  for (size_t b = 0; b < life.size(); ++b) {
-    if (life[b].end < 0) continue;
-    items.push_back({aligned(p.buffers[b].bytes()), {{life[b].begin, life[b].end}}});
-    buffers.push_back(b);
+  std::vector<program::Buffer*> buffers;  // of each item
+  for (size_t b = 0; b < live.size(); ++b) {
+    if (live[b].empty()) continue;
+    items.push_back({aligned(p.buffers[b].bytes()), {{live[b].begin, live[b].end}}});
+    buffers.push_back(&p.buffers[b]);
   }
   const Packing packing = pack(items);
-  for (size_t i = 0; i < items.size(); ++i) p.buffers[buffers[i]].offset = packing.offsets[i];
-  lower_bound = packing.lower_bound;
-  return packing.bytes;
-}
-
-// The timeline of a list: the last micro-batch, which has all that others have, and what follows it; other
-// micro-batches use the same buffers again.
-Line timeline(Program& p, const CallList& list) {
-  int64_t last = 0;
-  for (const program::Call& call : list.calls) last = std::max(last, call.micro_batch);
-  Line line;
-  for (const program::Call& call : list.calls)
-    if (call.micro_batch < 0 || call.micro_batch == last)
-      for (program::Instruction& i : p.bodies[static_cast<size_t>(call.body)].instructions) line.push_back(&i);
-  return line;
-}
-
-void plan_one_by_one(Program& p, CallList& list, const graph::OpTable& operations) {
-  const Line line = timeline(p, list);
-  share_in_place(p, line, operations);
-  list.arena_bytes = place(p, lives(p, line), list.lower_bound_bytes);
+  for (size_t i = 0; i < items.size(); ++i) buffers[i]->offset = packing.offsets[i];
+  list.arena_bytes = packing.bytes;
+  list.lower_bound_bytes = packing.lower_bound;
   list.slots = {{}};
 }
 
@@ -85,8 +71,8 @@ bool interleaves(const CallList& list) {
 }  // namespace
 
 void plan_memory(Program& p, const graph::OpTable& operations) {
-  place_states(p);
-  place_in_file(p);
+  plan_states(p);
+  plan_file(p);
   for (size_t i = 0; i < p.lists.size(); ++i) {
     if (interleaves(p.lists[i])) {
       plan_slots(p, i, operations);
@@ -96,8 +82,8 @@ void plan_memory(Program& p, const graph::OpTable& operations) {
     p.arena_bytes = std::max(p.arena_bytes, p.lists[i].arena_bytes);
   }
   for (const program::Buffer& b : p.buffers)
-    base::require(b.same_as != kNoBuffer || b.offset >= 0 || b.region == Region::arena, "memory", "\"{}\" has no place",
-                  b.name);
+    base::require(b.same_as != kNoBuffer || b.offset >= 0 || b.region == Region::arena, "memory",
+                  "\"{}\" has no offset", b.name);
 }
 
 }  // namespace kintsugi::lower

@@ -6,10 +6,10 @@
 
 namespace kintsugi::lower {
 
-// States stand one after another in the state region, in the order of their kinds and layers. The buffers of a list of
-// calls share the arena: each lives from its first to its last use, an output takes the memory of an input that dies
-// where the operation's row allows it, and the rest is packed, largest first, each at the lowest offset that is free
-// while it lives. The lists of calls share one arena.
+// States lie one after another in the state region, in the order of their kinds and layers; what is in the file, there.
+// All lists of calls share one arena. Within a list, no two buffers that are live at one time have a byte in common,
+// but for an output that takes the memory of an input which ends there, where the operation's row allows it: see
+// live_ranges.h, pack.h and, where several micro-batches are under way at one time, slots.h.
 void plan_memory(program::Program& p, const graph::OpTable& operations);
 
 }  // namespace kintsugi::lower

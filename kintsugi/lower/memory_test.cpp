@@ -6,6 +6,7 @@
 #include <random>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/lower/live_ranges.h"
 #include "kintsugi/lower/pass_test.h"
 #include "kintsugi/ops/rows.h"
 #include "kintsugi/program/verify.h"
@@ -15,45 +16,41 @@ namespace {
 
 const Shape kX = {{"embed", 4}};
 
-struct Life {
-  int begin = 1 << 30, end = -1;
-};
-
 // By definition: from the first to the last instruction of a straight list that touches the memory.
-std::vector<Life> lives_of(const program::Program& p) {
-  std::vector<Life> life(p.buffers.size());
+std::vector<LiveRange> live_ranges_of(const program::Program& p) {
+  std::vector<LiveRange> live(p.buffers.size());
   int at = 0;
   for (const program::Instruction& i : p.bodies[0].instructions) {
     std::vector<BufferId> all = i.ins;
     all.insert(all.end(), i.outs.begin(), i.outs.end());
     if (i.workspace != program::kNoBuffer) all.push_back(i.workspace);
     for (BufferId b : all) {
-      Life& l = life[static_cast<size_t>(p.root(b))];
+      LiveRange& l = live[static_cast<size_t>(p.root(b))];
       l.begin = p.buffer(p.root(b)).input.empty() ? std::min(l.begin, at) : 0;
       l.end = std::max(l.end, at);
     }
     ++at;
   }
-  return life;
+  return live;
 }
 
-// No two buffers that live at one time share a byte; the arena ends where the last buffer does; the lower bound is the
-// most that lives at one time.
+// No two buffers that are live at one time share a byte; the arena ends where the last buffer does; the lower bound is
+// the most that is live at one time.
 void check_packing(const program::Program& p) {
-  const std::vector<Life> life = lives_of(p);
+  const std::vector<LiveRange> live = live_ranges_of(p);
   int64_t top = 0, most = 0;
-  for (size_t a = 0; a < life.size(); ++a) {
-    if (life[a].end < 0) continue;
+  for (size_t a = 0; a < live.size(); ++a) {
+    if (live[a].end < 0) continue;
     const program::Buffer& x = p.buffers[a];
     ASSERT_GE(x.offset, 0);
     ASSERT_EQ(x.offset % program::kAlignment, 0);
     top = std::max(top, x.offset + program::aligned(x.bytes()));
     int64_t now = 0;  // at the beginning of a
-    for (size_t b = 0; b < life.size(); ++b) {
+    for (size_t b = 0; b < live.size(); ++b) {
       const program::Buffer& y = p.buffers[b];
-      if (life[b].end < 0) continue;
-      if (life[b].begin <= life[a].begin && life[a].begin <= life[b].end) now += program::aligned(y.bytes());
-      const bool together = life[a].begin <= life[b].end && life[b].begin <= life[a].end;
+      if (live[b].end < 0) continue;
+      if (live[b].begin <= live[a].begin && live[a].begin <= live[b].end) now += program::aligned(y.bytes());
+      const bool together = live[a].begin <= live[b].end && live[b].begin <= live[a].end;
       if (a == b || !together) continue;
       ASSERT_TRUE(x.offset + x.bytes() <= y.offset || y.offset + y.bytes() <= x.offset) << a << " and " << b;
     }

@@ -69,16 +69,16 @@ class Packer {
     return sorted([&](int i) { return std::pair(-duration(i), -bytes(i)); });
   }
   Order by_begin() const {
-    return sorted([&](int i) { return std::pair(t_.slots[static_cast<size_t>(i)][0].begin, -duration(i)); });
+    return sorted([&](int i) { return std::pair(t_.points[static_cast<size_t>(i)][0].begin, -duration(i)); });
   }
   Order by_size() const {
     return sorted([&](int i) { return std::pair(-bytes(i), t_.item[static_cast<size_t>(i)]); });
   }
 
-  // From the bottom up: of all items that are left, that which can stand lowest, and of those that which is first in
-  // the order. (Sekiyama et al. 2018 do so for items with one life.)
+  // From the bottom up: of all items that are left, the one that can lie lowest, and of those the first in the order.
+  // (Sekiyama et al. 2018 do so for items with one interval.)
   void lowest_first(const Order& order) {
-    std::vector<uint64_t> keys(conflicts_.words() * 64, kPlaced);  // height in units, then place in the order
+    std::vector<uint64_t> keys(conflicts_.words() * 64, kPlaced);  // height in units, then rank in the order
     for (size_t rank = 0; rank < order.size(); ++rank) keys[static_cast<size_t>(order[rank])] = rank;
     const auto least_of = [&](size_t w) {
       return *std::min_element(keys.begin() + static_cast<std::ptrdiff_t>(w) * 64,
@@ -108,7 +108,7 @@ class Packer {
     keep();
   }
 
-  // In the order, each at the lowest offset that is free while it lives.
+  // In the order, each at the lowest offset that is free while it is live.
   void first_fit(const Order& order) {
     std::vector<uint64_t> placed(conflicts_.words(), 0);
     std::vector<std::pair<int64_t, int64_t>> taken;
@@ -129,9 +129,9 @@ class Packer {
     keep();
   }
 
-  // What stands too high is placed earlier the next time (squeaky wheel optimization, Joslin and Clements 1999).
+  // What lies too high comes earlier in the next order (squeaky wheel optimization, Joslin and Clements 1999).
   void improve(Order order, bool lowest, int64_t allowed) {
-    std::vector<std::pair<double, int>> places(order.size());
+    std::vector<std::pair<double, int>> ranks(order.size());  // the next, and this one
     int64_t best_here = std::numeric_limits<int64_t>::max();
     for (int since = 0; since < kPatience && !done(allowed); ++since) {
       lowest ? lowest_first(order) : first_fit(order);
@@ -143,11 +143,11 @@ class Packer {
         const int i = order[rank];
         const bool high = end(i) > t_.lower_bound;
         const double earlier = high ? static_cast<double>(random() % 1024) / 1024 : 1.0;
-        places[rank] = {static_cast<double>(rank) * earlier, static_cast<int>(rank)};
+        ranks[rank] = {static_cast<double>(rank) * earlier, static_cast<int>(rank)};
       }
-      std::sort(places.begin(), places.end());
+      std::sort(ranks.begin(), ranks.end());
       Order next(order.size());
-      for (size_t rank = 0; rank < order.size(); ++rank) next[rank] = order[static_cast<size_t>(places[rank].second)];
+      for (size_t rank = 0; rank < order.size(); ++rank) next[rank] = order[static_cast<size_t>(ranks[rank].second)];
       order = std::move(next);
       operations_ += 16 * static_cast<int64_t>(order.size());
     }
@@ -185,7 +185,7 @@ class Packer {
   int64_t operations_ = 0;
   uint64_t state_ = 0x9e3779b97f4a7c15ULL;
   std::vector<int64_t> offsets_;  // of the packing that is being made
-  std::vector<uint64_t> left_;    // bits: not placed yet
+  std::vector<uint64_t> left_;    // bits: without an offset yet
   int64_t bytes_ = 0;
   std::vector<int64_t> best_;
   int64_t best_bytes_ = 0;

@@ -1,5 +1,5 @@
-// Where buffers stand in memory that they share: offline dynamic storage allocation, which is NP-hard (Garey and
-// Johnson 1979, SR2). Knows nothing of programs.
+// Offsets of buffers in memory that they share: offline dynamic storage allocation, which is NP-hard (Garey and Johnson
+// 1979, SR2). Knows nothing of programs.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@ struct Interval {
 };
 
 struct Item {
-  int64_t bytes = 0;            // a multiple of the alignment
-  std::vector<Interval> lives;  // ascending, apart; an item may live several times: the same memory serves again
+  int64_t bytes = 0;           // a multiple of the alignment
+  std::vector<Interval> live;  // ascending, apart: the same memory may serve several times
 };
 
 struct Packing {
   std::vector<int64_t> offsets;  // by item
   int64_t bytes = 0;             // where the highest item ends
-  int64_t lower_bound = 0;       // the largest sum of what lives at one instant: no packing is smaller
+  int64_t lower_bound = 0;       // the largest sum of what is live at one instant: no packing is smaller
 };
 
-// Two items that live at one instant do not overlap. The same items give the same offsets, on every machine: the search
-// for a better packing ends at the lower bound, or after a count of operations that follows from the items.
-// InternalError for lives that are not ascending and apart.
+// Two items that are live at one instant do not overlap. The same items give the same offsets, on every machine: the
+// search for a better packing ends at the lower bound, or after a count of operations that follows from the items.
+// InternalError for intervals that are not ascending and apart.
 Packing pack(const std::vector<Item>& items);
 
 }  // namespace kintsugi::lower

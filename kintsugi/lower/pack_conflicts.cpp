@@ -13,10 +13,10 @@ void check(const std::vector<Item>& items) {
   for (size_t i = 0; i < items.size(); ++i) {
     base::require(items[i].bytes >= 0, "pack", "item {} has {} bytes", i, items[i].bytes);
     const Interval* before = nullptr;
-    for (const Interval& life : items[i].lives) {
-      base::require(life.begin <= life.end && (!before || before->end < life.begin), "pack",
-                    "item {} lives from {} to {}, which is not behind what comes before it", i, life.begin, life.end);
-      before = &life;
+    for (const Interval& live : items[i].live) {
+      base::require(live.begin <= live.end && (!before || before->end < live.begin), "pack",
+                    "item {} is live from {} to {}: intervals must be ascending and apart", i, live.begin, live.end);
+      before = &live;
     }
   }
 }
@@ -38,9 +38,9 @@ Timeline timeline_of(const std::vector<Item>& items) {
   check(items);
   Timeline t;
   for (size_t i = 0; i < items.size(); ++i)
-    if (items[i].bytes > 0 && !items[i].lives.empty()) t.item.push_back(static_cast<int>(i));
+    if (items[i].bytes > 0 && !items[i].live.empty()) t.item.push_back(static_cast<int>(i));
   std::stable_sort(t.item.begin(), t.item.end(), [&](int a, int b) {
-    return items[static_cast<size_t>(a)].lives[0].begin < items[static_cast<size_t>(b)].lives[0].begin;
+    return items[static_cast<size_t>(a)].live[0].begin < items[static_cast<size_t>(b)].live[0].begin;
   });
 
   // Begins before ends where they fall on one instant.
@@ -49,28 +49,28 @@ Timeline timeline_of(const std::vector<Item>& items) {
     const Item& item = items[static_cast<size_t>(t.item[static_cast<size_t>(i)])];
     t.bytes.push_back(item.bytes);
     t.duration.push_back(0);
-    for (const Interval& life : item.lives) {
-      t.duration.back() += int64_t{life.end} - life.begin + 1;
-      events.emplace_back(2 * int64_t{life.begin}, i);
-      events.emplace_back(2 * int64_t{life.end} + 1, i);
+    for (const Interval& live : item.live) {
+      t.duration.back() += int64_t{live.end} - live.begin + 1;
+      events.emplace_back(2 * int64_t{live.begin}, i);
+      events.emplace_back(2 * int64_t{live.end} + 1, i);
     }
   }
   std::sort(events.begin(), events.end());
 
-  t.slots.resize(t.item.size());
+  t.points.resize(t.item.size());
   bool ended = true;
   int64_t now = 0;
   for (const auto& [when, i] : events) {
-    std::vector<Interval>& slots = t.slots[static_cast<size_t>(i)];
+    std::vector<Interval>& points = t.points[static_cast<size_t>(i)];
     if (when % 2 != 0) {
       ended = true;
-      slots.back().end = t.num_slots - 1;
+      points.back().end = t.num_points - 1;
       now -= t.bytes[static_cast<size_t>(i)];
       continue;
     }
-    if (ended) ++t.num_slots;
+    if (ended) ++t.num_points;
     ended = false;
-    if (slots.empty() || slots.back().end < t.num_slots - 2) slots.push_back({t.num_slots - 1, 0});
+    if (points.empty() || points.back().end < t.num_points - 2) points.push_back({t.num_points - 1, 0});
     t.lower_bound = std::max(t.lower_bound, now += t.bytes[static_cast<size_t>(i)]);
   }
   return t;
@@ -79,29 +79,29 @@ Timeline timeline_of(const std::vector<Item>& items) {
 Conflicts::Conflicts(const Timeline& t)
     : words_((t.item.size() + 63) / 64), rows_(words_ * words_ * 64, 0), extents_(t.item.size(), {0, 0}) {
   struct Event {
-    int slot, kind, item;  // kind 0: begins, 1: meets all that live, 2: ends
+    int point, kind, item;  // kind 0: begins, 1: meets all that is live, 2: ends
     auto operator<=>(const Event&) const = default;
   };
   std::vector<Event> events;
   for (int i = 0; i < t.size(); ++i)
-    for (const Interval& s : t.slots[static_cast<size_t>(i)]) {
-      events.push_back({s.begin, 0, i});
-      events.push_back({s.begin, 1, i});
-      events.push_back({s.end, 2, i});
+    for (const Interval& live : t.points[static_cast<size_t>(i)]) {
+      events.push_back({live.begin, 0, i});
+      events.push_back({live.begin, 1, i});
+      events.push_back({live.end, 2, i});
     }
   std::sort(events.begin(), events.end());
-  std::vector<uint64_t> live(words_, 0);
+  std::vector<uint64_t> now(words_, 0);  // what is live
   for (const Event& e : events) {
     const auto i = static_cast<size_t>(e.item);
     if (e.kind == 1) {
       uint64_t* row = rows_.data() + i * words_;
-      for (size_t w = 0; w < words_; ++w) row[w] |= live[w];
+      for (size_t w = 0; w < words_; ++w) row[w] |= now[w];
     } else {
-      live[i / 64] ^= uint64_t{1} << (i % 64);
+      now[i / 64] ^= uint64_t{1} << (i % 64);
     }
   }
 
-  // Who began later has met who lived; now each knows of the other.
+  // Each row has what was live when its item began; now the transpose is added.
   uint64_t upper[64], lower[64];
   for (size_t a = 0; a < words_; ++a)
     for (size_t b = a; b < words_; ++b) {

@@ -1,4 +1,4 @@
-// Which items live together, for pack(): time in slots instead of instants, and who meets whom in bits.
+// Which items are live together, for pack(): time as few points instead of many instants, and the pairs as bits.
 #pragma once
 
 #include <cstddef>
@@ -9,28 +9,28 @@
 
 namespace kintsugi::lower {
 
-// Items over slots, in the order of their first begin. A slot is a run of instants in which lives begin and none ends:
-// all that live in it live at its last instant together.
+// Items in the order of their first begin. A point is a run of instants in which intervals begin and none ends: all
+// that is live in it is live together at its last instant.
 struct Timeline {
-  std::vector<int> item;          // which of the caller's: those with bytes and lives
-  std::vector<int64_t> bytes;     // of it
-  std::vector<int64_t> duration;  // instants in which it lives
-  std::vector<std::vector<Interval>> slots;
-  int num_slots = 0;
+  std::vector<int> item;                      // which of the caller's: those with bytes and intervals
+  std::vector<int64_t> bytes;                 // of it
+  std::vector<int64_t> duration;              // instants in which it is live
+  std::vector<std::vector<Interval>> points;  // in which it is live
+  int num_points = 0;
   int64_t lower_bound = 0;
 
   int size() const { return static_cast<int>(item.size()); }
 };
 
-// InternalError for lives that are not ascending and apart.
+// InternalError for intervals that are not ascending and apart.
 Timeline timeline_of(const std::vector<Item>& items);
 
-// A symmetric matrix of bits: row i has bit j where items i and j live together, and not bit i.
+// A symmetric matrix of bits: row i has bit j where items i and j are live together, and not bit i.
 class Conflicts {
  public:
   explicit Conflicts(const Timeline& t);
 
-  // f(j) for every j that lives together with i and is in the set.
+  // f(j) for every j of the set that is live together with i.
   template <typename F>
   void each(int i, const std::vector<uint64_t>& set, F&& f) const {
     const uint64_t* row = rows_.data() + static_cast<size_t>(i) * words_;

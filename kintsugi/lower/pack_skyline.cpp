@@ -9,16 +9,16 @@ namespace kintsugi::lower {
 
 namespace {
 
-// The height of each slot: a tree over them, of which a node knows the greatest height below it, and one that all below
-// it have at least.
+// The height of each point: a tree over them, of which a node knows the greatest height below it, and one that all
+// below it have at least.
 class Skyline {
  public:
-  explicit Skyline(int num_slots)
-      : leaves_(std::bit_ceil(static_cast<size_t>(num_slots))), greatest_(2 * leaves_, 0), all_(2 * leaves_, 0) {}
+  explicit Skyline(int num_points)
+      : leaves_(std::bit_ceil(static_cast<size_t>(num_points))), greatest_(2 * leaves_, 0), all_(2 * leaves_, 0) {}
 
-  int64_t top(const Interval& slots) const {
+  int64_t top(const Interval& points) const {
     int64_t height = 0;
-    size_t a = leaves_ + static_cast<size_t>(slots.begin), b = leaves_ + static_cast<size_t>(slots.end);
+    size_t a = leaves_ + static_cast<size_t>(points.begin), b = leaves_ + static_cast<size_t>(points.end);
     for (size_t n = a; n > 0; n /= 2) height = std::max(height, all_[n]);
     for (size_t n = b; n > 0; n /= 2) height = std::max(height, all_[n]);
     for (++b; a < b; a /= 2, b /= 2) {
@@ -29,8 +29,8 @@ class Skyline {
   }
 
   // No less than top().
-  void raise(const Interval& slots, int64_t height) {
-    size_t a = leaves_ + static_cast<size_t>(slots.begin), b = leaves_ + static_cast<size_t>(slots.end);
+  void raise(const Interval& points, int64_t height) {
+    size_t a = leaves_ + static_cast<size_t>(points.begin), b = leaves_ + static_cast<size_t>(points.end);
     for (size_t n : {a / 2, b / 2})
       for (; n > 0; n /= 2) greatest_[n] = std::max(greatest_[n], height);
     for (++b; a < b; a /= 2, b /= 2) {
@@ -52,13 +52,13 @@ std::vector<int64_t> pack_skyline(const Timeline& t) {
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
     return t.duration[static_cast<size_t>(a)] > t.duration[static_cast<size_t>(b)];
   });
-  // Of the next few in the order, that which can stand lowest.
+  // Of the next few in the order, the one that can lie lowest.
   constexpr size_t kMany = 2048, kFew = 64;
   constexpr int64_t kLooks = 2'000'000;  // after which they are fewer
   int64_t looks = 0;
   using Candidate = std::pair<int64_t, size_t>;  // height, or less than that, and place in the order
   std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> candidates;
-  Skyline skyline(t.num_slots);
+  Skyline skyline(t.num_points);
   std::vector<int64_t> offsets(t.item.size(), 0);
   for (size_t next = 0; next < order.size() || !candidates.empty();) {
     while (next < order.size() && candidates.size() < (looks < kLooks ? kMany : kFew)) candidates.emplace(0, next++);
@@ -67,13 +67,13 @@ std::vector<int64_t> pack_skyline(const Timeline& t) {
     ++looks;
     const auto i = static_cast<size_t>(order[place]);
     int64_t offset = 0;
-    for (const Interval& s : t.slots[i]) offset = std::max(offset, skyline.top(s));
+    for (const Interval& live : t.points[i]) offset = std::max(offset, skyline.top(live));
     if (offset != height) {
       candidates.emplace(offset, place);
       continue;
     }
     offsets[i] = offset;
-    for (const Interval& s : t.slots[i]) skyline.raise(s, offset + t.bytes[i]);
+    for (const Interval& live : t.points[i]) skyline.raise(live, offset + t.bytes[i]);
   }
   return offsets;
 }

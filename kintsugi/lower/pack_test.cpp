@@ -25,26 +25,26 @@ int draw(Random& random, int from, int to) {  // inclusive
   return from + static_cast<int>(random() % static_cast<unsigned>(to - from + 1));
 }
 
-// Up to `most` lives of up to `length` instants, apart, within [0, instants).
-std::vector<Interval> draw_lives(Random& random, int instants, int most, int length) {
-  std::vector<Interval> lives;
+// Up to `most` intervals of up to `length` instants, apart, within [0, instants).
+std::vector<Interval> draw_intervals(Random& random, int instants, int most, int length) {
+  std::vector<Interval> live;
   int count = draw(random, 1, most);
   for (int at = draw(random, 0, instants - 1); count > 0 && at < instants; --count) {
     const int end = std::min(instants - 1, at + draw(random, 0, length - 1));
-    lives.push_back({at, end});
+    live.push_back({at, end});
     at = end + 1 + draw(random, 0, instants / 3);
   }
-  return lives;
+  return live;
 }
 
 std::vector<Item> draw_items(Random& random, int count, int instants, int most, int length, int sizes) {
   std::vector<Item> items;
   for (int i = 0; i < count; ++i)
-    items.push_back({64 * int64_t{draw(random, 1, sizes)}, draw_lives(random, instants, most, length)});
+    items.push_back({64 * int64_t{draw(random, 1, sizes)}, draw_intervals(random, instants, most, length)});
   return items;
 }
 
-// Slow and obvious: at each instant, all pairs of what lives.
+// Slow and obvious: at each instant, all pairs of what is live.
 void check_each_instant(const std::vector<Item>& items, const Packing& p) {
   ASSERT_EQ(p.offsets.size(), items.size());
   int last = 0;
@@ -53,14 +53,14 @@ void check_each_instant(const std::vector<Item>& items, const Packing& p) {
     ASSERT_GE(p.offsets[i], 0);
     ASSERT_EQ(p.offsets[i] % 64, 0);
     top = std::max(top, p.offsets[i] + items[i].bytes);
-    for (const Interval& life : items[i].lives) last = std::max(last, life.end);
+    for (const Interval& live : items[i].live) last = std::max(last, live.end);
   }
   for (int at = 0; at <= last; ++at) {
     std::vector<size_t> now;
     int64_t sum = 0;
     for (size_t i = 0; i < items.size(); ++i)
-      for (const Interval& life : items[i].lives)
-        if (life.begin <= at && at <= life.end) {
+      for (const Interval& live : items[i].live)
+        if (live.begin <= at && at <= live.end) {
           now.push_back(i);
           sum += items[i].bytes;
         }
@@ -77,25 +77,25 @@ void check_each_instant(const std::vector<Item>& items, const Packing& p) {
   ASSERT_GE(p.bytes, p.lower_bound);
 }
 
-// For many: along time, what lives by offset; each begins behind the one before it and ends before the next.
+// For many: along time, what is live by offset; each begins behind the one before it and ends before the next.
 void check_along_time(const std::vector<Item>& items, const std::vector<int64_t>& offsets) {
   std::vector<std::tuple<int, int, size_t>> events;  // begins before ends
   for (size_t i = 0; i < items.size(); ++i)
-    for (const Interval& life : items[i].lives) {
-      events.emplace_back(life.begin, 0, i);
-      events.emplace_back(life.end, 1, i);
+    for (const Interval& live : items[i].live) {
+      events.emplace_back(live.begin, 0, i);
+      events.emplace_back(live.end, 1, i);
     }
   std::sort(events.begin(), events.end());
-  std::map<int64_t, int64_t> live;  // end, by offset
+  std::map<int64_t, int64_t> now;  // what is live: end, by offset
   for (const auto& [at, ends, i] : events) {
     if (ends) {
-      live.erase(offsets[i]);
+      now.erase(offsets[i]);
       continue;
     }
-    const auto [place, fresh] = live.emplace(offsets[i], offsets[i] + items[i].bytes);
+    const auto [place, fresh] = now.emplace(offsets[i], offsets[i] + items[i].bytes);
     ASSERT_TRUE(fresh) << "item " << i << " at " << at;
-    ASSERT_TRUE(place == live.begin() || std::prev(place)->second <= place->first) << "item " << i << " at " << at;
-    ASSERT_TRUE(std::next(place) == live.end() || place->second <= std::next(place)->first)
+    ASSERT_TRUE(place == now.begin() || std::prev(place)->second <= place->first) << "item " << i << " at " << at;
+    ASSERT_TRUE(std::next(place) == now.end() || place->second <= std::next(place)->first)
         << "item " << i << " at " << at;
   }
 }
@@ -103,8 +103,8 @@ void check_along_time(const std::vector<Item>& items, const std::vector<int64_t>
 // The best of all orders, each item at the lowest offset that is free: some order of these is a best packing.
 int64_t optimum(const std::vector<Item>& items) {
   const auto meet = [&](size_t a, size_t b) {
-    for (const Interval& x : items[a].lives)
-      for (const Interval& y : items[b].lives)
+    for (const Interval& x : items[a].live)
+      for (const Interval& y : items[b].live)
         if (x.begin <= y.end && y.begin <= x.end) return true;
     return false;
   };
@@ -133,7 +133,7 @@ int64_t optimum(const std::vector<Item>& items) {
   return best;
 }
 
-// A training step: what the forward pass keeps lives until the backward pass of its layer; temporaries and gathered
+// A training step: what the forward pass keeps is live until the backward pass of its layer; temporaries and gathered
 // weights live for a few instants; gradients flow back from layer to layer; logits in the middle.
 std::vector<Item> step_like(Random& random, int layers, int operations) {
   std::vector<Item> items;
@@ -173,7 +173,7 @@ TEST(Pack, NothingToPack) {
   const std::vector<Item> empty = {{0, {{0, 5}}}, {0, {{2, 3}}}};
   EXPECT_EQ(pack(empty).bytes, 0);
   check_each_instant(empty, pack(empty));
-  // What never lives has a place, and needs no room of its own.
+  // What is never live has an offset, and shares its bytes with all.
   const Packing p = pack({{128, {}}, {64, {{0, 0}}}});
   EXPECT_EQ(p.offsets, (std::vector<int64_t>{0, 0}));
   EXPECT_EQ(p.bytes, 128);
@@ -188,15 +188,15 @@ TEST(Pack, OneInstant) {
   EXPECT_EQ(p.lower_bound, 384);
 }
 
-TEST(Pack, LivesAreInclusive) {
+TEST(Pack, IntervalsAreInclusive) {
   EXPECT_EQ(pack({{64, {{0, 1}}}, {64, {{1, 2}}}}).bytes, 128);
   EXPECT_EQ(pack({{64, {{0, 1}}}, {64, {{2, 3}}}}).bytes, 64);
 }
 
 TEST(Pack, AnItemServesAgain) {
-  // The second lives in the gap of the first.
+  // The second is live in the gap of the first.
   EXPECT_EQ(pack({{64, {{0, 1}, {4, 5}}}, {64, {{2, 3}}}}).bytes, 64);
-  // Each meets each, but never all three: more than lives at one instant.
+  // Each meets each, but never all three: more than is live at one instant.
   const Packing p = pack({{64, {{0, 0}, {4, 4}}}, {64, {{0, 0}, {2, 2}}}, {64, {{2, 2}, {4, 4}}}});
   EXPECT_EQ(p.bytes, 192);
   EXPECT_EQ(p.lower_bound, 128);
@@ -212,9 +212,9 @@ TEST(Pack, WhatIsRefused) {
     return std::string("none");
   };
   EXPECT_EQ(error({{64, {{0, 1}}}, {64, {{3, 2}}}}),
-            "[pack] internal error: item 1 lives from 3 to 2, which is not behind what comes before it");
+            "[pack] internal error: item 1 is live from 3 to 2: intervals must be ascending and apart");
   EXPECT_EQ(error({{64, {{4, 6}, {6, 8}}}}),
-            "[pack] internal error: item 0 lives from 6 to 8, which is not behind what comes before it");
+            "[pack] internal error: item 0 is live from 6 to 8: intervals must be ascending and apart");
   EXPECT_EQ(error({{-64, {{4, 6}}}}), "[pack] internal error: item 0 has -64 bytes");
 }
 

@@ -1,15 +1,34 @@
 // Memory of a list of calls in which several micro-batches are under way at one time.
+//
+// The problem: bodies are shared by all micro-batches, so a buffer has one offset in the program; but while several
+// micro-batches are under way, each has values of its own in it. So buffers lie in *segments*, at fixed offsets, and
+// each call has a *slot*, which says where in the arena every segment begins for this call. What is carried from call
+// to call lies in a segment by the bodies that touch it, and of such a segment each micro-batch has an instance, from
+// the first of these calls to the last. The temporaries of one body lie in holes of segments that begin or end with it,
+// or in a segment of their own. To be found: offsets in segments, and where segments begin, in as few bytes as
+// possible.
+//
+// The invariant: two buffers that are live at one time, of one micro-batch or of two, have no byte in common, but for
+// an output that takes the memory of its input. (program::verify checks it.)
 #pragma once
 
 #include "kintsugi/graph/op_row.h"
+#include "kintsugi/lower/slots_placement.h"
+#include "kintsugi/lower/slots_segments.h"
 #include "kintsugi/program/program.h"
 
 namespace kintsugi::lower {
 
-// What several calls of a micro-batch touch lies in segments, one for each set of bodies; of a segment there are as
-// many at one time as micro-batches are between the first and the last of these bodies. What one call alone touches
-// lies where the segments that begin or end with it have room, or else in a segment of its own. Fills in the offsets
-// of buffers in their segments, the slots of the list and of its calls, and its bytes and their lower bound.
+struct SlotPlan {
+  Segments segments;
+  Placement placement;  // of the instances, and of temporaries; both in the order of segments
+};
+
+// The smallest plan over several counts of ticks of a call and ways of placing; of equals the first.
+SlotPlan best_slot_plan(const program::Program& p, const ListLiveness& liveness);
+
+// Fills in the offsets of buffers in their segments, the slots of the list and of its calls, and its bytes and their
+// lower bound.
 void plan_slots(program::Program& p, size_t list, const graph::OpTable& operations);
 
 }  // namespace kintsugi::lower

@@ -1,0 +1,62 @@
+// What the bodies of a list of calls touch, in which of their instructions and in which calls. Worked out once, for all
+// ways of planning the list's slots.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kintsugi/lower/live_ranges.h"
+#include "kintsugi/program/program.h"
+
+namespace kintsugi::lower {
+
+// A body with all of its variants, which have the same buffers at the same offsets.
+struct BodyLiveness {
+  int base = 0;                                     // the body that all are variants of
+  std::vector<int> calls = {};                      // in the list, of all variants
+  bool of_step = false;                             // called for the step as a whole, not for each micro-batch
+  bool in_every_micro_batch = false;                // each has a call of it
+  bool waits_for_sent = false;                      // see waits_for_sent(body)
+  std::vector<int> lengths = {};                    // by variant: instructions
+  std::vector<std::vector<LiveRange>> ranges = {};  // by variant, by buffer
+  size_t last = 0;                                  // the variant that the last micro-batch has
+  std::vector<program::BufferId> temporaries = {};  // what no other body touches; largest first
+
+  std::vector<LiveRange> live(program::BufferId b) const;  // by variant
+  const LiveRange& live_in_last(program::BufferId b) const { return ranges[last][static_cast<size_t>(b)]; }
+};
+
+// Buffers that the same bodies touch, more than one: they are carried from call to call. Each micro-batch has its own,
+// from its first call of these bodies to its last.
+struct Carried {
+  std::vector<size_t> bodies = {};  // in ListLiveness::bodies, ascending
+  int64_t bytes = 0;
+  bool of_step = false;                      // the step has them, once
+  bool in_every_micro_batch = false;         // each has a call of each of these bodies
+  bool waits_for_sent = false;               // one of the bodies does: which call is the last differs
+  std::vector<std::vector<int>> calls = {};  // of these bodies, by micro-batch that has them all
+
+  bool begins_with(size_t body) const { return bodies.front() == body; }
+  bool ends_with(size_t body) const { return bodies.back() == body && !waits_for_sent; }
+};
+
+struct ListLiveness {
+  int num_calls = 0;
+  std::vector<BodyLiveness> bodies;  // of the last micro-batch and the step, in the order of their calls
+  std::vector<Carried> carried;
+  std::vector<int> carried_of;  // by buffer: where it is in `carried`; -1: it is no root, or one body alone touches it
+};
+
+ListLiveness liveness_of(const program::Program& p, const program::CallList& list);
+
+// For each buffer, which of the bodies touch it: their places in `bodies`, ascending.
+std::vector<std::vector<size_t>> bodies_touching(const program::Program& p, const std::vector<int>& bodies);
+
+// Whether a body does nothing but wait for what another one sent. Its call may come before or after other calls of the
+// micro-batch.
+bool waits_for_sent(const program::Body& body);
+
+// The most bytes that are live at one time: within a call, with what is carried past it.
+int64_t lower_bound(const program::Program& p, const program::CallList& list, const ListLiveness& liveness);
+
+}  // namespace kintsugi::lower

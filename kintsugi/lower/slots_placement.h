@@ -1,0 +1,57 @@
+// Where segments begin in the arena, call by call: three ways to find it, of which the smallest is taken. Knows nothing
+// of programs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "kintsugi/lower/pack.h"
+
+namespace kintsugi::lower {
+
+// What is carried by one micro-batch: it is live from a call to another, in both of them from or to a tick.
+struct Instance {
+  int64_t bytes = 0;
+  Interval calls;
+  Interval ticks;  // counted through all calls
+};
+
+// The temporaries of one body, which are live during each of its calls.
+struct Temporaries {
+  int64_t bytes = 0;
+  std::vector<int> calls;  // ascending
+};
+
+struct ArenaDemand {
+  int ticks = 1;  // of a call
+  std::vector<Instance> instances;
+  std::vector<Temporaries> temporaries;
+};
+
+enum class PlacementMethod { stacked, packed, beside };
+
+// Two that are live in one tick have no byte in common.
+struct Placement {
+  PlacementMethod method;
+  std::vector<int64_t> instances;                 // offsets
+  std::vector<std::vector<int64_t>> temporaries;  // offsets, in each of their calls
+  int64_t bytes = 0;                              // where the highest ends
+};
+
+// Instances largest first, each as low as it can be: those of one size follow each other at the same offsets, and never
+// share a call. Temporaries in each call as low as the instances leave room.
+Placement place_stacked(const ArenaDemand& demand);
+
+// By pack(), instances tick by tick and temporaries together: those of a body have one offset in all calls.
+Placement place_packed(const ArenaDemand& demand);
+
+// Instances by pack(), tick by tick; then temporaries in each call as low as the instances leave room.
+Placement place_beside(const ArenaDemand& demand);
+
+// The smallest of the three; of equals the first. Where instances are more than kFewInstances, `stacked`: as good then,
+// and made much faster.
+Placement place(const ArenaDemand& demand);
+constexpr size_t kFewInstances = 600;
+
+}  // namespace kintsugi::lower
