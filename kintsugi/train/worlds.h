@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "kintsugi/checkpoint/same.h"
 #include "kintsugi/comm/communicator.h"
+#include "kintsugi/comm/same_on_all.h"
 #include "kintsugi/config/settings.h"
 
 namespace kintsugi::train {
@@ -29,8 +29,8 @@ std::vector<std::unique_ptr<comm::World>> make_worlds(const config::Settings& se
 // SharedError "[where] ..." where other than as many ranks as the plan needs were started.
 void require_ranks(const comm::World& world, const config::Settings& settings, std::string_view where = "train");
 
-// checkpoint::require_same, whose error says "[train]".
+// comm::require_same, whose error says "[train]".
 void require_same(comm::Communicator& all, const std::string& what, const std::string& mine);
-using checkpoint::text_of_leader;
+using comm::text_of_rank_0;
 
 }  // namespace kintsugi::train
