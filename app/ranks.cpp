@@ -19,7 +19,7 @@ constexpr std::chrono::seconds kForRank0{2};
 }  // namespace
 
 void end_all(std::span<const std::unique_ptr<comm::World>> worlds, const std::exception& error) {
-  if (worlds[0]->backend() != "mpi") return;
+  if (worlds[0]->backend().ranks != comm::RankKind::process) return;
   const int rank = worlds[0]->rank();
   const std::string text = describe(error).text;
   const auto* late = dynamic_cast<const comm::Timeout*>(&error);

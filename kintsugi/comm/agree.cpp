@@ -70,4 +70,13 @@ int64_t of_rank_0(Communicator& all, int64_t value) {
   return data[0];
 }
 
+void require_rank_order(const World& world, std::string_view what) {
+  if (world.backend().adds_in_rank_order) return;
+  throw SharedError(
+      "comm",
+      "{} needs sums in the order of ranks, which transport \"{}\" does not promise; leave it out, or use "
+      "transport = \"threads\" or \"mpi\"",
+      what, world.backend().name);
+}
+
 }  // namespace kintsugi::comm

@@ -27,4 +27,7 @@ void together(Communicator& all, const std::function<void()>& f);
 // The value of rank 0, on every rank.
 int64_t of_rank_0(Communicator& all, int64_t value);
 
+// SharedError "[comm] WHAT needs sums in the order of ranks, ..." where the backend does not state that it adds so.
+void require_rank_order(const World& world, std::string_view what);
+
 }  // namespace kintsugi::comm

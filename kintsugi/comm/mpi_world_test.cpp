@@ -155,6 +155,14 @@ TEST_F(OverOneMpi, AMessageThatNobodyTakes) {
        "rank 2: [comm] barrier among ranks 0 1 2 did not end within 0.6 s: rank 2 arrived, ranks 0 1 did not"});
 }
 
+TEST_F(OverOneMpi, AnExchangeThatOneRankDoesNotJoin) {
+  expect_failure(
+      "exchange",
+      {"rank 0: [comm] barrier among ranks 0 1 2 did not end within 0.6 s: rank 0 arrived, ranks 1 2 did not",
+       "rank 1: [comm] receive of 12 bytes from rank 2 to rank 1 did not end within 0.6 s: rank 1 arrived, "
+       "rank 2 did not"});
+}
+
 // As if each rank were on a node of its own: what is known comes from files, which only ranks write that have waited
 // too long.
 TEST_F(OverOneMpi, RanksOfSeveralNodes) {

@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
+#include <array>
+#include <cstring>
 #include <vector>
 
 #include "kintsugi/base/error.h"
@@ -167,6 +168,42 @@ Event CheckedCommunicator::receive(std::span<std::byte> data, int from) {
   check_root(Kind::receive, from);
   base::require(from != rank(), "comm", "receive of rank {} from itself", from);
   return enqueue({.kind = Kind::receive, .root = from, .bytes = data.size(), .out = data.data()});
+}
+
+Event CheckedCommunicator::exchange(std::span<const Message> messages) {
+  base::require(messages.size() <= kMaxExchange, "comm", "an exchange of {} messages; at most {} start together",
+                messages.size(), kMaxExchange);
+  for (const Message& m : messages) check_root(m.receives ? Kind::receive : Kind::send, m.rank);
+  send_to_itself(messages);
+  std::array<Operation, kMaxExchange> operations;
+  size_t count = 0;
+  for (const Message& m : messages) {
+    if (m.rank == rank()) continue;
+    operations[count++] =
+        m.receives
+            ? Operation{.kind = Kind::receive, .root = m.rank, .bytes = m.received.size(), .out = m.received.data()}
+            : Operation{.kind = Kind::send, .root = m.rank, .bytes = m.sent.size(), .in = m.sent.data()};
+  }
+  return count == 0 ? Event{} : enqueue({operations.data(), count});
+}
+
+// The n-th message that it sends to itself is the n-th that it receives from itself.
+void CheckedCommunicator::send_to_itself(std::span<const Message> messages) const {
+  const auto next = [&](size_t at, bool receives) {
+    while (at < messages.size() && (messages[at].rank != rank() || messages[at].receives != receives)) ++at;
+    return at;
+  };
+  size_t from = next(0, false), to = next(0, true);
+  for (; from < messages.size() && to < messages.size(); from = next(from + 1, false), to = next(to + 1, true)) {
+    const auto& sent = messages[from].sent;
+    const auto& received = messages[to].received;
+    base::require(sent.size() == received.size(), "comm", "rank {} sends itself {} bytes and receives {}", rank(),
+                  sent.size(), received.size());
+    if (!sent.empty()) std::memcpy(received.data(), sent.data(), sent.size());
+  }
+  base::require(from >= messages.size() && to >= messages.size(), "comm", "rank {} {}", rank(),
+                to >= messages.size() ? "sends itself more messages than it receives"
+                                      : "receives more messages from itself than it sends");
 }
 
 Event CheckedCommunicator::barrier() {

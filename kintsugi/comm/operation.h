@@ -65,12 +65,17 @@ class CheckedCommunicator : public Communicator {
   Event all_to_all(std::span<const std::byte> in, std::span<std::byte> out) final;
   Event send(std::span<const std::byte> data, int to) final;
   Event receive(std::span<std::byte> data, int from) final;
+  Event exchange(std::span<const Message> messages) final;
   Event barrier() final;
 
  protected:
-  virtual Event enqueue(const Operation& operation) = 0;  // of any kind
+  // One operation of any kind, or up to kMaxExchange messages, which all start before any of them is waited for.
+  // Returns the event of the last.
+  virtual Event enqueue(std::span<const Operation> operations) = 0;
 
  private:
+  Event enqueue(const Operation& operation) { return enqueue({&operation, 1}); }
+  void send_to_itself(std::span<const Message> messages) const;
   void check_root(Kind kind, int root) const;
   void check_size(Kind kind, std::string_view buffer, size_t have, size_t need) const;
   void check_elements(Kind kind, size_t bytes, tensor::DType dtype) const;

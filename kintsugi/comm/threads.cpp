@@ -13,6 +13,8 @@
 namespace kintsugi::comm {
 namespace {
 
+constexpr Backend kThreads = {.name = "threads", .ranks = RankKind::thread, .adds_in_rank_order = true};
+
 class ThreadCommunicator;
 
 // One rank; used by one thread at a time, with all its communicators.
@@ -33,14 +35,14 @@ class ThreadCommunicator : public CheckedCommunicator {
   }
   ~ThreadCommunicator() override;
 
-  std::string_view backend() const override { return "threads"; }
+  const Backend& backend() const override { return kThreads; }
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(ranks().size()); }
   void wait(Event event) override;
   void progress() override;
 
  protected:
-  Event enqueue(const Operation& operation) override;
+  Event enqueue(std::span<const Operation> operations) override;
 
  private:
   struct Open {
@@ -52,7 +54,8 @@ class ThreadCommunicator : public CheckedCommunicator {
 
   const std::vector<int>& ranks() const { return group_->ranks; }
   Open& open(uint64_t event) { return open_[event % open_.size()]; }
-  Open place(const Operation& operation);
+  Open next(const Operation& operation);  // the next of its queue
+  void wait_for_entry(const Open& open);
   bool move_chunk_here();
   bool move_chunk();
   void notify_members(const Open& open);
@@ -89,7 +92,7 @@ ThreadCommunicator::~ThreadCommunicator() {
   std::erase(self_->communicators, this);
 }
 
-ThreadCommunicator::Open ThreadCommunicator::place(const Operation& operation) {
+ThreadCommunicator::Open ThreadCommunicator::next(const Operation& operation) {
   if (operation.kind == Kind::send)
     return {&group_->messages(rank_, operation.root), sent_[operation.root]++, 0, operation};
   if (operation.kind == Kind::receive)
@@ -97,17 +100,35 @@ ThreadCommunicator::Open ThreadCommunicator::place(const Operation& operation) {
   return {&group_->collectives, collectives_++, rank_, operation};
 }
 
-Event ThreadCommunicator::enqueue(const Operation& operation) {
-  if (made_ - oldest_ + 1 == open_.size()) finish_oldest();
-  const Open o = place(operation);
-  if (!o.queue->is_free(o.number)) {
-    group_->blocked.fetch_add(1, std::memory_order_seq_cst);
-    wait_until(o, [&] { return o.queue->is_free(o.number); });
-    group_->blocked.fetch_sub(1, std::memory_order_seq_cst);
+// Entries for all come first: once one is posted, nothing is waited for until the last is.
+Event ThreadCommunicator::enqueue(std::span<const Operation> operations) {
+  static_assert(kMaxExchange <= ThreadGroup::kMessages && kMaxExchange <= ThreadGroup::kCollectives);
+  while (made_ - oldest_ + 1 + operations.size() > open_.size()) finish_oldest();
+  std::array<Open, kMaxExchange> fresh;
+  for (size_t i = 0; i < operations.size(); ++i) {
+    fresh[i] = next(operations[i]);
+    wait_for_entry(fresh[i]);
   }
-  open(++made_) = o;
-  if (o.queue->post(o.number, o.member, operation)) notify_members(o);
+  for (const Open& o : std::span(fresh).first(operations.size())) {
+    open(++made_) = o;
+    if (o.queue->post(o.number, o.member, o.operation)) notify_members(o);
+  }
   return {made_};
+}
+
+// Who had the entry before leaves it when it waits for its own event: this rank does so here, if it is one of them.
+void ThreadCommunicator::wait_for_entry(const Open& o) {
+  if (o.queue->is_free(o.number)) return;
+  const auto held = [&](const Open& mine) {
+    return mine.queue == o.queue && mine.number + o.queue->entries() == o.number;
+  };
+  for (uint64_t event = oldest_; event <= made_; ++event) {
+    if (!held(open(event))) continue;
+    while (oldest_ <= event) finish_oldest();
+  }
+  group_->blocked.fetch_add(1, std::memory_order_seq_cst);
+  wait_until(o, [&] { return o.queue->is_free(o.number); });
+  group_->blocked.fetch_sub(1, std::memory_order_seq_cst);
 }
 
 void ThreadCommunicator::notify_members(const Open& o) {
@@ -203,7 +224,7 @@ class ThreadWorld : public World {
  public:
   explicit ThreadWorld(std::shared_ptr<ThreadRank> self) : self_(std::move(self)) {}
 
-  std::string_view backend() const override { return "threads"; }
+  const Backend& backend() const override { return kThreads; }
   int rank() const override { return self_->rank; }
   int size() const override { return self_->world->size(); }
   std::unique_ptr<Communicator> group(std::span<const int> ranks) override {

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -81,6 +82,26 @@ TEST(ThreadsFail, AMessageThatNobodyTakesOrSends) {
         send ? "[comm] send of 12 bytes from rank 1 to rank 2" : "[comm] receive of 12 bytes from rank 2 to rank 1";
     EXPECT_EQ(said, (Texts{barrier, message + " did not end within 0.2 s: rank 1 arrived, rank 2 did not", barrier}));
   }
+}
+
+TEST(ThreadsFail, AnExchangeThatOneRankDoesNotJoin) {
+  const auto said = on_ranks(
+      3,
+      [&](World& world) -> std::string {
+        const auto comm = everyone(world);
+        std::vector<std::byte> x(12), y(12);
+        if (world.rank() == 0) comm->wait(comm->exchange(std::array{Message::to(1, x)}));
+        if (world.rank() == 1) comm->wait(comm->exchange(std::array{Message::from(0, x), Message::from(2, y)}));
+        comm->wait(comm->barrier());
+        return "";
+      },
+      kShort);
+  const std::string barrier =
+      "[comm] barrier among ranks 0 1 2 did not end within 0.2 s: ranks 0 2 arrived, rank 1 did not";
+  EXPECT_EQ(said, (Texts{barrier,
+                         "[comm] receive of 12 bytes from rank 2 to rank 1 did not end within 0.2 s: rank 1 arrived, "
+                         "rank 2 did not",
+                         barrier}));
 }
 
 TEST(ThreadsFail, TooManyOpenOperationsForARankThatNeverComes) {

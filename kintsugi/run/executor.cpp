@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "kintsugi/base/error.h"
@@ -184,21 +185,21 @@ void Executor::enqueue(const Instruction& i, Bound& b, Running& r) {
                              out = b.outs.empty() ? std::span<std::byte>{} : bytes_of(b.outs[0]);
   const comm::Reduction reduction = i.reduction == "max" ? comm::Reduction::max : comm::Reduction::sum;
   if (i.kernel == "all_reduce") {
-    r.first = c.all_reduce(in, out, b.ins[0].dtype(), reduction);
+    r.communication = c.all_reduce(in, out, b.ins[0].dtype(), reduction);
   } else if (i.kernel == "all_gather") {
-    r.first = c.all_gather(in, out);
+    r.communication = c.all_gather(in, out);
   } else if (i.kernel == "reduce_scatter") {
-    r.first = c.reduce_scatter(in, out, b.ins[0].dtype(), reduction);
+    r.communication = c.reduce_scatter(in, out, b.ins[0].dtype(), reduction);
   } else if (i.kernel == "all_to_all") {
-    r.first = c.all_to_all(in, out);
+    r.communication = c.all_to_all(in, out);
   } else if (i.kernel == "send") {
-    r.first = c.send(in, 1 - c.rank());
+    r.communication = c.send(in, 1 - c.rank());
   } else if (i.kernel == "receive") {
-    r.first = c.receive(out, 1 - c.rank());
+    r.communication = c.receive(out, 1 - c.rank());
   } else {
     base::require(i.kernel == "shift", "run", "no collective \"{}\"", i.kernel);
-    r.first = c.receive(out, (c.rank() + 1) % c.size());
-    r.second = c.send(in, (c.rank() + c.size() - 1) % c.size());
+    const int from = (c.rank() + 1) % c.size(), to = (c.rank() + c.size() - 1) % c.size();
+    r.communication = c.exchange(std::array{comm::Message::from(from, out), comm::Message::to(to, in)});
   }
 }
 
@@ -211,8 +212,7 @@ void Executor::enqueue_copy(const Instruction& i, const Bound& b, Running& r) {
 void Executor::wait(const program::Body& body, const Instruction& i, Bound& b, const Running& r) {
   if (!b.communicator) return file_->wait(r.ticket);
   try {
-    b.communicator->wait(r.first);
-    if (i.kernel == "shift") b.communicator->wait(r.second);
+    b.communicator->wait(r.communication);
   } catch (const comm::Timeout& e) {
     const BufferId value = i.ins.empty() ? i.outs[0] : i.ins[0];
     std::string_view why = e.what();
@@ -315,7 +315,7 @@ void Executor::run_call(const List& list, size_t number, kernels::Numbers& numbe
                    .numbers = numbers,
                    .team = team_});
     if (watch) watch(body, instruction);
-    for (auto& [key, group] : groups_) group->progress();
+    if (!groups_.empty()) groups_.begin()->second->progress();  // that of all groups
   }
 }
 

@@ -120,8 +120,8 @@ class RankTrainer {
 
   // Each thread of each rank of this process on a core of its own, where there are as many.
   void bind_threads() {
-    if (!s_.parallel.bind || world_.backend() != "threads" || world_.size() * team_.size() > base::usable_cores())
-      return;
+    const bool threads = world_.backend().ranks == comm::RankKind::thread;
+    if (!s_.parallel.bind || !threads || world_.size() * team_.size() > base::usable_cores()) return;
     const std::vector<int> cores = base::cores_of_process();
     team_.run(
         [&](int thread) { base::bind_thread(cores[static_cast<size_t>(world_.rank() * team_.size() + thread)]); });
@@ -376,8 +376,9 @@ void share_config(TrainOptions& options, comm::World& world, std::unique_ptr<Run
 
 Outcome train(TrainOptions options, std::span<const std::unique_ptr<comm::World>> worlds, Observer& observer) {
   require_ranks(*worlds[0], options.config.settings);
+  require_order(*worlds[0], options.config.settings);
   std::unique_ptr<RunFolder> folder;
-  if (worlds[0]->backend() == "threads" || worlds[0]->size() == 1) {
+  if (worlds[0]->backend().ranks != comm::RankKind::process || worlds[0]->size() == 1) {
     folder = std::make_unique<RunFolder>(options.config, options.resume);
   } else {
     share_config(options, *worlds[0], folder);

@@ -33,8 +33,13 @@ MpiCommunicator::~MpiCommunicator() {
   if (!process_->failed && !process_->progress->ended()) MPI_Comm_free(&comm_);
 }
 
-Event MpiCommunicator::enqueue(const Operation& operation) {
-  if (made_ - oldest_ + 1 == open_.size()) finish_oldest();
+Event MpiCommunicator::enqueue(std::span<const Operation> operations) {
+  while (made_ - oldest_ + 1 + operations.size() > open_.size()) finish_oldest();
+  for (const Operation& operation : operations) start(operation);
+  return {made_};
+}
+
+void MpiCommunicator::start(const Operation& operation) {
   Open& o = open(++made_);
   o.operation = operation;
   o.done = false;
@@ -47,7 +52,6 @@ Event MpiCommunicator::enqueue(const Operation& operation) {
     process_->progress->publish(process_->local_rank(), rows_[rank_], operation);
     advance_collective();
   }
-  return {made_};
 }
 
 // Synchronous: a send ends when its receive has begun, as between threads.

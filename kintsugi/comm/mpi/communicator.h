@@ -14,6 +14,8 @@
 
 namespace kintsugi::comm {
 
+inline constexpr Backend kMpi = {.name = "mpi", .ranks = RankKind::process, .adds_in_rank_order = true};
+
 class MpiCommunicator : public CheckedCommunicator {
  public:
   // `rows`: of the members in the progress tables of their nodes. Owns `comm`.
@@ -21,14 +23,14 @@ class MpiCommunicator : public CheckedCommunicator {
                   std::vector<int> rows);
   ~MpiCommunicator() override;
 
-  std::string_view backend() const override { return "mpi"; }
+  const Backend& backend() const override { return kMpi; }
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(ranks_.size()); }
   void wait(Event event) override;
   void progress() override;
 
  protected:
-  Event enqueue(const Operation& operation) override;
+  Event enqueue(std::span<const Operation> operations) override;
 
  private:
   static constexpr int kLanes = 2;
@@ -48,6 +50,7 @@ class MpiCommunicator : public CheckedCommunicator {
   static bool is_message(const Operation& operation) {
     return operation.kind == Kind::send || operation.kind == Kind::receive;
   }
+  void start(const Operation& operation);
   void post_message(Open& open);
   bool advance_message(Open& open);
   bool advance_collective();

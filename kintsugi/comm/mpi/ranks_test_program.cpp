@@ -32,6 +32,7 @@ std::string table(World& world) {
   for (const size_t bytes : {0, 1, 13, 3'000'011}) wrong += cases::movements(*comm, bytes);
   for (const size_t bytes : {0, 3, 200'000}) wrong += cases::messages(*comm, 5, bytes);
   wrong += cases::messages(*comm, 20, 10) + cases::at_random(*comm, 5, 10);
+  wrong += cases::exchanges(*comm) + cases::many_sends(*comm);
   std::vector<int> backwards(world.size());
   for (int r = 0; r < world.size(); ++r) backwards[r] = world.size() - 1 - r;
   wrong += cases::movements(*world.group(backwards), 100);
@@ -98,6 +99,17 @@ std::string message(World& world) {
   return "done, which cannot be";
 }
 
+// Rank 1 receives from rank 0, which sends, and from rank 2, which does not.
+std::string exchange(World& world) {
+  const auto comm = everyone(world);
+  std::vector<std::byte> x(12), y(12);
+  if (world.rank() == 0) comm->wait(comm->exchange(std::array{Message::to(1, x)}));
+  if (world.rank() == 1) comm->wait(comm->exchange(std::array{Message::from(0, x), Message::from(2, y)}));
+  if (world.rank() == 2) std::this_thread::sleep_for(std::chrono::seconds(60));
+  comm->wait(comm->barrier());
+  return "done, which cannot be";
+}
+
 std::string mismatch(World& world) {
   const auto comm = everyone(world);
   std::vector<std::byte> x(16);
@@ -128,10 +140,10 @@ std::string nobody(World& world) {
 }
 
 const std::map<std::string, Case*> kCases = {
-    {"table", table},     {"absent", absent},     {"elsewhere", absent}, {"elsewhere_message", elsewhere_message},
-    {"stopped", stopped}, {"ends", ends},         {"killed", killed},    {"stuck", stuck},
-    {"message", message}, {"mismatch", mismatch}, {"length", length},    {"groups", groups},
-    {"nobody", nobody},
+    {"table", table},     {"absent", absent},     {"elsewhere", absent},  {"elsewhere_message", elsewhere_message},
+    {"stopped", stopped}, {"ends", ends},         {"killed", killed},     {"stuck", stuck},
+    {"message", message}, {"exchange", exchange}, {"mismatch", mismatch}, {"length", length},
+    {"groups", groups},   {"nobody", nobody},
 };
 
 void say(int rank, const std::string& text) {

@@ -15,7 +15,7 @@ class MpiWorld : public World {
  public:
   explicit MpiWorld(const WorldOptions& options) : process_(std::make_shared<MpiProcess>(options)) {}
 
-  std::string_view backend() const override { return "mpi"; }
+  const Backend& backend() const override { return kMpi; }
   int rank() const override { return process_->rank; }
   int size() const override { return process_->size; }
   std::unique_ptr<Communicator> group(std::span<const int> ranks) override;
@@ -99,7 +99,7 @@ std::unique_ptr<Communicator> MpiWorld::group(std::span<const int> ranks) {
 }  // namespace
 }  // namespace kintsugi::comm
 
-extern "C" __attribute__((visibility("default"))) kintsugi::comm::World* kintsugi_mpi_world_1(
+extern "C" __attribute__((visibility("default"))) kintsugi::comm::World* kintsugi_mpi_world_2(
     const kintsugi::comm::WorldOptions* options) {
   return new kintsugi::comm::MpiWorld(*options);
 }
