@@ -152,7 +152,7 @@ void show(const std::string& name, const program::Program& p, Worst& worst) {
     const double greedy = above(by_size(items), packing.lower_bound),
                  packed = above(packing.bytes, packing.lower_bound),
                  planned = above(list.arena_bytes, packing.lower_bound);
-    fmt::print("{:64} {:8} {:6} {:10.1f} {:8.2f} {:8.2f} {:8.2f} {:8.1f}\n", name, list.name, items.size(),
+    fmt::print("{:64} {:8} {:6} {:10.1f} {:8.2f} {:8.2f} {:8.2f} {:8.1f}\n", name, name_of(list.step), items.size(),
                static_cast<double>(packing.lower_bound) / (1 << 20), greedy, packed, planned, ms);
     std::fflush(stdout);
     worst = {std::max(worst.greedy, greedy), std::max(worst.packed, packed), std::max(worst.planned, planned),

@@ -168,7 +168,7 @@ class Meddling : public comm::Communicator {
 
   using In = std::span<const std::byte>;
   using Out = std::span<std::byte>;
-  std::string_view backend() const override { return inner_.backend(); }
+  const comm::Backend& backend() const override { return inner_.backend(); }
   int rank() const override { return inner_.rank(); }
   int size() const override { return inner_.size(); }
   comm::Event all_reduce(In in, Out out, tensor::DType d, comm::Reduction r) override {
@@ -187,6 +187,7 @@ class Meddling : public comm::Communicator {
   comm::Event all_to_all(In in, Out out) override { return inner_.all_to_all(in, out); }
   comm::Event send(In data, int to) override { return inner_.send(data, to); }
   comm::Event receive(Out data, int from) override { return inner_.receive(data, from); }
+  comm::Event exchange(std::span<const comm::Message> messages) override { return inner_.exchange(messages); }
   comm::Event barrier() override { return inner_.barrier(); }
   void wait(comm::Event event) override {
     inner_.wait(event);

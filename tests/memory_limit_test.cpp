@@ -7,7 +7,7 @@
 #include <regex>
 
 #include "kintsugi/base/error.h"
-#include "kintsugi/checkpoint/together.h"
+#include "kintsugi/comm/agree.h"
 #include "kintsugi/comm/run_ranks.h"
 #include "kintsugi/program/memory_table.h"
 #include "kintsugi/train/build_program.h"

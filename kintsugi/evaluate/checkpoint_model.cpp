@@ -4,9 +4,9 @@
 
 #include "kintsugi/base/processor.h"
 #include "kintsugi/checkpoint/open.h"
-#include "kintsugi/checkpoint/same.h"
 #include "kintsugi/checkpoint/states.h"
-#include "kintsugi/checkpoint/together.h"
+#include "kintsugi/comm/agree.h"
+#include "kintsugi/comm/same_on_all.h"
 #include "kintsugi/config/resolved_file.h"
 #include "kintsugi/evaluate/layout.h"
 #include "kintsugi/lower/lower.h"
@@ -38,10 +38,10 @@ void check(const plan::Plan& plan, const config::Settings& settings, const model
 
 CheckpointModel::CheckpointModel(const std::filesystem::path& path, const config::Parallel& layout, comm::World& world)
     : world_(world),
-      all_(checkpoint::everyone(world)),
+      all_(comm::group_of_all(world)),
       reader_(checkpoint::open_checkpoint(path, *all_)),
       team_(static_cast<int>(layout.threads)) {
-  checkpoint::together(*all_, [&] {
+  comm::together(*all_, [&] {
     settings_ = on_ranks_of(config::load_saved(reader_->folder() / "config.toml").settings, layout);
     kernels_ = kernels::kernels_named(settings_.train.kernels, tensor::dtype_from(settings_.train.dtype));
     tokenizer_json_ = reader_->tokenizer();
@@ -52,17 +52,16 @@ CheckpointModel::CheckpointModel(const std::filesystem::path& path, const config
 
 std::unique_ptr<run::Executor> CheckpointModel::load(const models::Graphs& graphs) {
   std::vector<program::Program> stages;
-  checkpoint::together(*all_, [&] {
+  comm::together(*all_, [&] {
     const plan::Plan plan = plan::plan_from(settings_.parallel);
     check(plan, settings_, graphs);
     stages = build_programs(graphs, plan, *kernels_, team_.size());
   });
   // Ranks with other programs would wait for each other.
-  checkpoint::require_same(*all_, "evaluate", "processor",
-                           fmt::format("{}", fmt::join(base::this_processor().units, " ")));
+  comm::require_same(*all_, "evaluate", "processor", fmt::format("{}", fmt::join(base::this_processor().units, " ")));
   std::string text;
   for (const program::Program& p : stages) text += program::print(p);
-  checkpoint::require_same(*all_, "evaluate", "program", text);
+  comm::require_same(*all_, "evaluate", "program", text);
   repeated_ = repeated_axes(stages);
   const auto stage = static_cast<size_t>(program::stage_of(stages[0].mesh, world_.rank()));
   auto executor = std::make_unique<run::Executor>(std::move(stages[stage]), *kernels_, team_, &world_);

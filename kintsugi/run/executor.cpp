@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "kintsugi/base/error.h"
@@ -198,26 +199,26 @@ void Executor::enqueue(const Instruction& i, Bound& b, Running& r) {
                              out = b.outs.empty() ? std::span<std::byte>{} : bytes_of(b.outs[0]);
   switch (i.collective) {
     case Collective::all_reduce:
-      r.first = c.all_reduce(in, out, b.ins[0].dtype(), reduction_of(i));
+      r.communication = c.all_reduce(in, out, b.ins[0].dtype(), reduction_of(i));
       return;
     case Collective::all_gather:
-      r.first = c.all_gather(in, out);
+      r.communication = c.all_gather(in, out);
       return;
     case Collective::reduce_scatter:
-      r.first = c.reduce_scatter(in, out, b.ins[0].dtype(), reduction_of(i));
+      r.communication = c.reduce_scatter(in, out, b.ins[0].dtype(), reduction_of(i));
       return;
     case Collective::all_to_all:
-      r.first = c.all_to_all(in, out);
+      r.communication = c.all_to_all(in, out);
       return;
     case Collective::send:
-      r.first = c.send(in, 1 - c.rank());
+      r.communication = c.send(in, 1 - c.rank());
       return;
     case Collective::receive:
-      r.first = c.receive(out, 1 - c.rank());
+      r.communication = c.receive(out, 1 - c.rank());
       return;
     case Collective::shift:
-      r.first = c.receive(out, (c.rank() + 1) % c.size());
-      r.second = c.send(in, (c.rank() + c.size() - 1) % c.size());
+      r.communication = c.exchange(std::array{comm::Message::from((c.rank() + 1) % c.size(), out),
+                                              comm::Message::to((c.rank() + c.size() - 1) % c.size(), in)});
       return;
   }
   throw base::InternalError("run", "no collective {}", static_cast<int>(i.collective));
@@ -238,8 +239,7 @@ void Executor::enqueue_copy(const Instruction& i, const Bound& b, Running& r, in
 void Executor::wait(const program::Body& body, const Instruction& i, Bound& b, const Running& r) {
   if (!b.communicator) return file_->wait(r.ticket);
   try {
-    b.communicator->wait(r.first);
-    if (i.collective == Collective::shift) b.communicator->wait(r.second);
+    b.communicator->wait(r.communication);
   } catch (const comm::Timeout& e) {
     const BufferId value = i.ins.empty() ? i.outs[0] : i.ins[0];
     std::string_view why = e.what();
@@ -345,7 +345,7 @@ void Executor::run_call(const List& list, size_t number, kernels::Numbers& numbe
                    .numbers = numbers,
                    .team = team_});
     if (watch) watch({*list.calls, call, body, instruction});
-    for (auto& [key, group] : groups_) group->progress();
+    if (!groups_.empty()) groups_.begin()->second->progress();  // that of all groups
   }
 }
 

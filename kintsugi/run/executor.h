@@ -169,7 +169,7 @@ class Executor {
   comm::Communicator& group_of(const program::Instruction& i);
   void bind_indices(const program::Body& body, const program::Instruction& instruction, Bound& b) const;
   struct Running {
-    comm::Event first, second;  // the second of a shift
+    comm::Event communication;
     FileStore::Ticket ticket = 0;
   };
   Running& running(const program::Instruction& i, int64_t micro_batch) {

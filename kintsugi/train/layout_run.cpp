@@ -8,19 +8,22 @@
 #include "kintsugi/models/step.h"
 #include "kintsugi/run/state_blocks.h"
 #include "kintsugi/train/build_program.h"
+#include "kintsugi/train/worlds.h"
 
 namespace kintsugi::train {
 
-LayoutRun::LayoutRun(const config::Settings& settings, std::optional<plan::Plan> plan, const Damage& damage)
+LayoutRun::LayoutRun(const config::Settings& settings, std::optional<plan::Plan> plan, const Damage& damage,
+                     const comm::MakeWorlds& make_worlds)
     : settings_(settings), kernels_(kernels_of(settings)) {
   std::vector<program::Program> stages = build_programs(settings_, *kernels_, plan ? *plan : plan_of(settings_));
   if (damage)
     for (program::Program& p : stages) damage(p);
   const mesh::Mesh mesh = stages[0].mesh;
   const auto ranks = static_cast<int>(mesh.ranks());
-  worlds_ = comm::thread_worlds(
+  worlds_ = make_worlds(
       ranks,
       {.time_limit = std::chrono::milliseconds(static_cast<int64_t>(1000 * settings_.parallel.timeout_seconds))});
+  require_order(*worlds_[0], settings_);
   teams_.resize(static_cast<size_t>(ranks));
   executors_.resize(static_cast<size_t>(ranks));
   comm::run_ranks(worlds_, [&](comm::World& world) {

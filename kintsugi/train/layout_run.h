@@ -11,6 +11,7 @@
 
 #include "kintsugi/base/thread_team.h"
 #include "kintsugi/comm/communicator.h"
+#include "kintsugi/comm/transports.h"
 #include "kintsugi/config/settings.h"
 #include "kintsugi/plan/plan.h"
 #include "kintsugi/run/executor.h"
@@ -28,7 +29,7 @@ class LayoutRun {
   // `damage`: what is done to the program before it runs, to see that it is noticed.
   using Damage = std::function<void(program::Program&)>;
   explicit LayoutRun(const config::Settings& settings, std::optional<plan::Plan> plan = std::nullopt,
-                     const Damage& damage = {});
+                     const Damage& damage = {}, const comm::MakeWorlds& make_worlds = comm::thread_worlds);
   ~LayoutRun();
 
   int ranks() const { return static_cast<int>(executors_.size()); }

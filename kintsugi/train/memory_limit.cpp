@@ -12,7 +12,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
-#include "kintsugi/checkpoint/together.h"
+#include "kintsugi/comm/agree.h"
 #include "kintsugi/config/memory_size.h"
 #include "kintsugi/plan/check_plan.h"
 #include "kintsugi/program/memory_table.h"
@@ -303,7 +303,7 @@ void require_memory(const Settings& s, const std::vector<Program>& stages, comm:
   all.wait(all.broadcast(std::as_writable_bytes(std::span(size)), from));
   text.resize(static_cast<size_t>(size[0]));
   all.wait(all.broadcast(std::as_writable_bytes(std::span(text)), from));
-  throw checkpoint::SharedError("memory", "{}", text);
+  throw comm::SharedError("memory", "{}", text);
 }
 
 }  // namespace kintsugi::train

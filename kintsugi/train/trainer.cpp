@@ -16,7 +16,7 @@
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/checkpoint/open.h"
 #include "kintsugi/checkpoint/states.h"
-#include "kintsugi/checkpoint/together.h"
+#include "kintsugi/comm/agree.h"
 #include "kintsugi/comm/run_ranks.h"
 #include "kintsugi/config/keys.h"
 #include "kintsugi/config/resolved_file.h"
@@ -94,7 +94,7 @@ class RankTrainer {
 
   Corpus shared_corpus() {
     Corpus corpus;
-    checkpoint::together(*all_, [&] { corpus = open_corpus(options_.config); });
+    comm::together(*all_, [&] { corpus = open_corpus(options_.config); });
     return corpus;
   }
 
@@ -105,7 +105,7 @@ class RankTrainer {
   // The program, when all ranks have the same; else they would wait for each other.
   program::Program checked_program() {
     std::vector<program::Program> stages;
-    checkpoint::together(*all_, [&] {
+    comm::together(*all_, [&] {
       plan::check_plan(plan_of(s_), s_);
       stages = build_programs(s_, *kernels_);
     });
@@ -120,8 +120,8 @@ class RankTrainer {
 
   // Each thread of each rank of this process on a core of its own, where there are as many.
   void bind_threads() {
-    if (!s_.parallel.bind || world_.backend() != "threads" || world_.size() * team_.size() > base::usable_cores())
-      return;
+    const bool threads = world_.backend().ranks == comm::RankKind::thread;
+    if (!s_.parallel.bind || !threads || world_.size() * team_.size() > base::usable_cores()) return;
     const std::vector<int> cores = base::cores_of_process();
     team_.run(
         [&](int thread) { base::bind_thread(cores[static_cast<size_t>(world_.rank() * team_.size() + thread)]); });
@@ -133,7 +133,7 @@ class RankTrainer {
     if (const auto best = checkpoint::read_best(path_)) outcome_.best_validation_loss = best->validation_loss;
     const auto newest = options_.resume ? checkpoint::open_newest_whole(path_, *all_) : nullptr;
     if (options_.resume && !newest && !checkpoint::list(path_).empty())
-      throw checkpoint::SharedError(
+      throw comm::SharedError(
           "train",
           "nothing to resume in \"{}\": each of its {} checkpoints is damaged; begin anew in another train.folder",
           path_.string(), checkpoint::list(path_).size());
@@ -276,8 +276,8 @@ class RankTrainer {
                          saved ? "holds it too: go on from an older one, or begin anew, with a smaller learning_rate"
                                : "is whole: try a smaller learning_rate");
     }
-    throw checkpoint::SharedError("train", "step {}: the {} is not finite; first bad value: {}; {}", step_ + 1, what,
-                                  where.empty() ? "none when run again" : where, next);
+    throw comm::SharedError("train", "step {}: the {} is not finite; first bad value: {}; {}", step_ + 1, what,
+                            where.empty() ? "none when run again" : where, next);
   }
 
   double validation_loss() {
@@ -367,7 +367,7 @@ void share_config(TrainOptions& options, comm::World& world, std::unique_ptr<Run
   require_same(*all, "binary", this_binary());
   require_same(*all, "configuration", values_of(options.config.settings));
   if (world.rank() == 0) folder = std::make_unique<RunFolder>(options.config, options.resume);
-  const std::string text = text_of_leader(*all, config::to_toml(options.config));
+  const std::string text = text_of_rank_0(*all, config::to_toml(options.config));
   if (values_of(options.config.settings) != values_of(config::saved_text(text).settings))
     options.config = config::saved_text(text);
 }
@@ -376,8 +376,9 @@ void share_config(TrainOptions& options, comm::World& world, std::unique_ptr<Run
 
 Outcome train(TrainOptions options, std::span<const std::unique_ptr<comm::World>> worlds, Observer& observer) {
   require_ranks(*worlds[0], options.config.settings);
+  require_order(*worlds[0], options.config.settings);
   std::unique_ptr<RunFolder> folder;
-  if (worlds[0]->backend() == "threads" || worlds[0]->size() == 1) {
+  if (worlds[0]->backend().ranks != comm::RankKind::process || worlds[0]->size() == 1) {
     folder = std::make_unique<RunFolder>(options.config, options.resume);
   } else {
     share_config(options, *worlds[0], folder);
