@@ -6,10 +6,10 @@
 #include <map>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/build/programs.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/plan/check_plan.h"
 #include "kintsugi/run/state_blocks.h"
-#include "kintsugi/train/build_program.h"
 #include "kintsugi/train/layout_run.h"
 #include "kintsugi/train/learning_rate.h"
 
@@ -125,7 +125,7 @@ class Comparer {
  private:
   void fill(const LayoutRun& run, int64_t step, int64_t m, WholeBatch& batch) const {
     const config::Settings one = twin_of(s_);
-    const int64_t rows = &run == &twin_ ? one.train.micro_batch : s_.train.micro_batch * s_.parallel.data;
+    const int64_t rows = build::samples_of_pass(&run == &twin_ ? one : s_);
     const auto n = static_cast<size_t>(rows * s_.train.sequence);
     batch.tokens.resize(n);
     batch.labels.resize(n);
@@ -278,7 +278,7 @@ Comparison compare(const CompareOptions& o) {
   if (o.settings.parallel.ranks == 1)
     throw base::UserError(
         "compare", "the plan has one rank, and would be compared with itself; --ranks N or [parallel] says more");
-  plan::check_plan(plan_of(o.settings), o.settings);
+  plan::check_plan(build::plan_of(o.settings), o.settings);
   return Comparer(o).run();
 }
 

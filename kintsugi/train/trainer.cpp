@@ -1,20 +1,19 @@
 #include "kintsugi/train/trainer.h"
 
-#include <fmt/ranges.h>
-
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "kintsugi/base/bind.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
-#include "kintsugi/base/format.h"
 #include "kintsugi/base/processor.h"
+#include "kintsugi/build/programs.h"
 #include "kintsugi/checkpoint/checksum.h"
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/checkpoint/open.h"
+#include "kintsugi/checkpoint/same.h"
+#include "kintsugi/checkpoint/same_programs.h"
 #include "kintsugi/checkpoint/states.h"
 #include "kintsugi/checkpoint/together.h"
 #include "kintsugi/comm/run_ranks.h"
@@ -22,15 +21,12 @@
 #include "kintsugi/config/resolved_file.h"
 #include "kintsugi/data/loader.h"
 #include "kintsugi/models/step.h"
-#include "kintsugi/plan/check_plan.h"
-#include "kintsugi/program/print.h"
 #include "kintsugi/run/evaluate_pass.h"
-#include "kintsugi/train/build_program.h"
 #include "kintsugi/train/corpus.h"
 #include "kintsugi/train/find_bad.h"
 #include "kintsugi/train/learning_rate.h"
-#include "kintsugi/train/memory_limit.h"
 #include "kintsugi/train/replicas.h"
+#include "kintsugi/train/require_memory.h"
 #include "kintsugi/train/run_folder.h"
 #include "kintsugi/train/worlds.h"
 
@@ -43,12 +39,6 @@ double seconds_since(Clock::time_point t) {
   return std::chrono::duration<double>(Clock::now() - t).count();
 }
 
-std::unique_ptr<comm::Communicator> everyone(comm::World& world) {
-  std::vector<int> ranks(static_cast<size_t>(world.size()));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return world.group(ranks);
-}
-
 // One rank of a run.
 class RankTrainer {
  public:
@@ -59,14 +49,14 @@ class RankTrainer {
         folder_(folder),
         path_(options_.config.settings.train.folder),
         world_(world),
-        all_(everyone(world)),
+        all_(checkpoint::everyone(world)),
         corpus_(shared_corpus()),
         s_(options_.config.settings),
-        kernels_(kernels_of(s_)),
+        kernels_(build::kernels_of(s_)),
         team_(static_cast<int>(s_.parallel.threads)),
         executor_(checked_program(), *kernels_, team_, run::Place{.world = &world, .offload_folder = offload_folder()}),
         step_flops_(flops_of_stages_ * world.size() / s_.parallel.pipe),
-        pass_rows_(s_.train.micro_batch * s_.parallel.data),
+        pass_rows_(build::samples_of_pass(s_)),
         train_rows_(executor_.input_rows("train")),
         evaluate_rows_(executor_.input_rows("evaluate")) {
     bind_threads();
@@ -105,17 +95,11 @@ class RankTrainer {
   // The program, when all ranks have the same; else they would wait for each other.
   program::Program checked_program() {
     std::vector<program::Program> stages;
-    checkpoint::together(*all_, [&] {
-      plan::check_plan(plan_of(s_), s_);
-      stages = build_programs(s_, *kernels_);
-    });
-    require_memory(s_, stages, *all_);
-    require_same(*all_, "processor", fmt::format("{}", fmt::join(base::this_processor().units, " ")));
-    std::string text;
-    for (const program::Program& p : stages) text += program::print(p);
-    require_same(*all_, "program", text);
+    checkpoint::together(*all_, [&] { stages = build::checked_programs(s_, *kernels_); });
+    require_memory(s_, stages, machine_of(s_), *all_);
+    checkpoint::require_same_programs(*all_, "train", stages);
     for (const program::Program& p : stages) flops_of_stages_ += p.flops("train");
-    return std::move(stages[static_cast<size_t>(program::stage_of(stages[0].mesh, world_.rank()))]);
+    return build::program_of_rank(std::move(stages), world_.rank());
   }
 
   // Each thread of each rank of this process on a core of its own, where there are as many.
@@ -202,7 +186,7 @@ class RankTrainer {
     share_ = share();
     // A stage with several chunks asks for a micro-batch once for each of them.
     step_batches_.clear();
-    for (int64_t m = 0; m < micro_batches(s_); ++m) step_batches_.emplace_back(share_.micro_batch, s_);
+    for (int64_t m = 0; m < build::micro_batches(s_); ++m) step_batches_.emplace_back(share_.micro_batch, s_);
     data::Loader loader(*corpus_.train, {.share = share_,
                                          .first_step = static_cast<uint64_t>(step_),
                                          .end_step = static_cast<uint64_t>(s_.train.steps),
@@ -363,11 +347,11 @@ std::string this_binary() {
 
 // Rank 0 takes the run's folder, and all go on with the configuration that it found there.
 void share_config(TrainOptions& options, comm::World& world, std::unique_ptr<RunFolder>& folder) {
-  const std::unique_ptr<comm::Communicator> all = everyone(world);
-  require_same(*all, "binary", this_binary());
-  require_same(*all, "configuration", values_of(options.config.settings));
+  const std::unique_ptr<comm::Communicator> all = checkpoint::everyone(world);
+  checkpoint::require_same(*all, "train", "binary", this_binary());
+  checkpoint::require_same(*all, "train", "configuration", values_of(options.config.settings));
   if (world.rank() == 0) folder = std::make_unique<RunFolder>(options.config, options.resume);
-  const std::string text = text_of_leader(*all, config::to_toml(options.config));
+  const std::string text = checkpoint::text_of_leader(*all, config::to_toml(options.config));
   if (values_of(options.config.settings) != values_of(config::saved_text(text).settings))
     options.config = config::saved_text(text);
 }

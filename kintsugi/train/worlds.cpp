@@ -66,8 +66,10 @@ void require_ranks(const comm::World& world, const config::Settings& s, std::str
                                 world.size() == 1 ? "was" : "were", mesh.ranks());
 }
 
-void require_same(comm::Communicator& all, const std::string& what, const std::string& mine) {
-  checkpoint::require_same(all, "train", what, mine);
+build::Machine machine_of(const config::Settings& s) {
+  const std::optional<Launched> l = launched();
+  const bool processes = s.parallel.transport != "threads" && l && l->ranks > 1;
+  return {.memory = base::machine_memory(), .processes = processes ? l->local : 0};
 }
 
 }  // namespace kintsugi::train

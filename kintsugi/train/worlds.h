@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kintsugi/checkpoint/same.h"
+#include "kintsugi/build/fit.h"
 #include "kintsugi/comm/communicator.h"
 #include "kintsugi/config/settings.h"
 
@@ -29,8 +29,7 @@ std::vector<std::unique_ptr<comm::World>> make_worlds(const config::Settings& se
 // SharedError "[where] ..." where other than as many ranks as the plan needs were started.
 void require_ranks(const comm::World& world, const config::Settings& settings, std::string_view where = "train");
 
-// checkpoint::require_same, whose error says "[train]".
-void require_same(comm::Communicator& all, const std::string& what, const std::string& mine);
-using checkpoint::text_of_leader;
+// This machine, as the ranks of a run share it: with as many processes as the launcher says, else in this one.
+build::Machine machine_of(const config::Settings& settings);
 
 }  // namespace kintsugi::train
