@@ -3,7 +3,7 @@
 # is compiled. Above all of them stands `app/`.
 set(KINTSUGI_ROOMS
   base tensor mesh config comm graph ops kernels models plan program lower build simulate run
-  text data checkpoint train evaluate launch report)
+  text data checkpoint evaluate train launch report)
 
 set(KINTSUGI_MAY_base)
 set(KINTSUGI_MAY_tensor base)
@@ -23,7 +23,7 @@ set(KINTSUGI_MAY_run base tensor mesh comm kernels program)
 set(KINTSUGI_MAY_text base)
 set(KINTSUGI_MAY_data base tensor text)
 set(KINTSUGI_MAY_checkpoint base tensor mesh comm kernels program run)
-set(KINTSUGI_MAY_train base tensor mesh config comm graph ops kernels models plan program lower build run text data checkpoint)
 set(KINTSUGI_MAY_evaluate base tensor mesh config comm graph ops kernels models plan program lower build run text data checkpoint)
+set(KINTSUGI_MAY_train base tensor mesh config comm graph ops kernels models plan program lower build run text data checkpoint evaluate)
 set(KINTSUGI_MAY_launch base tensor mesh config comm plan)
 set(KINTSUGI_MAY_report base tensor program simulate)
