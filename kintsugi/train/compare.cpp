@@ -24,7 +24,7 @@ double distance(double a, double b) {
   return std::isfinite(d) ? d : std::numeric_limits<double>::infinity();
 }
 
-// Where the sum of a gradient stands after a step, else the state itself.
+// Of a gradient, the buffer that has its sum after a step.
 StateInfo as_read(StateInfo s) {
   if (s.reduced != program::kNoBuffer) s.buffer = s.reduced;
   return s;
@@ -140,7 +140,7 @@ class Comparer {
       throw base::UserError("compare", "step {}: the loss of one rank is {} already; compare where training works",
                             step, twin);
     result_.differences.push_back({.step = step,
-                                   .what = "loss",
+                                   .what = Compared::loss,
                                    .name = {},
                                    .element = {},
                                    .value = layout_.loss(),
@@ -155,14 +155,14 @@ class Comparer {
     const double norm = std::sqrt(squares);
     const double limit = o_.tolerance * static_cast<double>(step) * norm;
     for (const StateInfo& g : gradients_)
-      compare_state(g, {.step = step, .what = "gradient", .scale = norm}, [&](size_t) { return limit; });
+      compare_state(g, {.step = step, .what = Compared::gradient, .scale = norm}, [&](size_t) { return limit; });
   }
 
   void compare_weights(int64_t step) {
     for (const StateInfo& w : weights_) {
       const std::vector<float>& allowed = allowed_.at(w.name);
       const double scale = *std::max_element(allowed.begin(), allowed.end());
-      compare_state(w, {.step = step, .what = "weight", .scale = scale}, [&](size_t i) { return allowed[i]; });
+      compare_state(w, {.step = step, .what = Compared::weight, .scale = scale}, [&](size_t i) { return allowed[i]; });
     }
   }
 
