@@ -6,7 +6,7 @@
 
 #include "kintsugi/build/fit.h"
 #include "kintsugi/build/programs.h"
-#include "kintsugi/checkpoint/together.h"
+#include "kintsugi/comm/agree.h"
 #include "kintsugi/comm/run_ranks.h"
 #include "kintsugi/program/memory_table.h"
 #include "kintsugi/train/require_memory.h"

@@ -8,7 +8,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/checkpoint/shards.h"
-#include "kintsugi/checkpoint/together.h"
+#include "kintsugi/comm/agree.h"
 #include "kintsugi/run/state_blocks.h"
 
 namespace kintsugi::checkpoint {
@@ -130,14 +130,14 @@ std::filesystem::path save_states(const run::Executor& executor, comm::Communica
                                   const std::filesystem::path& run_folder, int64_t step, const Contents& contents) {
   require_ranks(executor, all);
   std::optional<CheckpointWriter> writer;
-  together(all, [&] {
+  comm::together(all, [&] {
     if (all.rank() == 0) writer.emplace(run_folder, step, 0, all.size());
   });
-  together(all, [&] {
+  comm::together(all, [&] {
     if (all.rank() != 0) writer.emplace(run_folder, step, all.rank(), all.size());
     write(*writer, executor);
   });
-  together(all, [&] {
+  comm::together(all, [&] {
     if (all.rank() == 0) writer->finish(contents);
   });
   return step_folder(run_folder, step);
@@ -155,13 +155,13 @@ void load_states(run::Executor& executor, comm::Communicator& all, const Checkpo
   // Each rank verifies its share of what all of them want; those of other stages want other states.
   const bool staged = !program::pipe_of(executor.program().mesh).empty();
   const auto wanted = [&](std::string_view name) { return staged || names.contains(name); };
-  together(all, [&] {
+  comm::together(all, [&] {
     states = wanted_states(executor.program(), reader, what);
     for (const StateInfo* s : states) names.insert(stored_name(*s));
     reader.verify(all.rank(), all.size(), wanted);
   });
   reader.trust(wanted);
-  together(all, [&] { read_all(executor, reader, states); });
+  comm::together(all, [&] { read_all(executor, reader, states); });
 }
 
 void load_states(run::Executor& executor, const CheckpointReader& reader, Load what) {

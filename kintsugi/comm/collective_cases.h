@@ -14,8 +14,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "kintsugi/comm/call.h"
 #include "kintsugi/comm/communicator.h"
+#include "kintsugi/comm/operation.h"
 
 namespace kintsugi::comm::cases {
 

@@ -1,12 +1,12 @@
 #include <cstring>
 
-#include "kintsugi/comm/call.h"
 #include "kintsugi/comm/communicator.h"
+#include "kintsugi/comm/operation.h"
 
 namespace kintsugi::comm {
 namespace {
 
-class Self : public Calls {
+class Self : public CheckedCommunicator {
  public:
   std::string_view backend() const override { return "self"; }
   int rank() const override { return 0; }
@@ -14,8 +14,9 @@ class Self : public Calls {
   void wait(Event) override {}
 
  protected:
-  Event enqueue(const Call& call) override {
-    if (call.bytes != 0 && call.in != call.out) std::memcpy(call.out, call.in, call.bytes);
+  Event enqueue(const Operation& operation) override {
+    if (operation.bytes != 0 && operation.in != operation.out)
+      std::memcpy(operation.out, operation.in, operation.bytes);
     return {++made_};
   }
 

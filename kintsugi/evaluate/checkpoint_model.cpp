@@ -2,21 +2,21 @@
 
 #include "kintsugi/build/programs.h"
 #include "kintsugi/checkpoint/open.h"
-#include "kintsugi/checkpoint/same.h"
-#include "kintsugi/checkpoint/same_programs.h"
 #include "kintsugi/checkpoint/states.h"
-#include "kintsugi/checkpoint/together.h"
+#include "kintsugi/comm/agree.h"
+#include "kintsugi/comm/same_on_all.h"
 #include "kintsugi/config/resolved_file.h"
 #include "kintsugi/evaluate/layout.h"
+#include "kintsugi/run/same_programs.h"
 
 namespace kintsugi::evaluate {
 
 CheckpointModel::CheckpointModel(const std::filesystem::path& path, const config::Parallel& layout, comm::World& world)
     : world_(world),
-      all_(checkpoint::everyone(world)),
+      all_(comm::group_of_all(world)),
       reader_(checkpoint::open_checkpoint(path, *all_)),
       team_(static_cast<int>(layout.threads)) {
-  checkpoint::together(*all_, [&] {
+  comm::together(*all_, [&] {
     settings_ = on_ranks_of(config::load_saved(reader_->folder() / "config.toml").settings, layout);
     kernels_ = build::kernels_of(settings_);
     tokenizer_json_ = reader_->tokenizer();
@@ -27,8 +27,8 @@ CheckpointModel::CheckpointModel(const std::filesystem::path& path, const config
 
 std::unique_ptr<run::Executor> CheckpointModel::load(const models::Graphs& graphs) {
   std::vector<program::Program> stages;
-  checkpoint::together(*all_, [&] { stages = build::checked_programs(graphs, settings_, *kernels_); });
-  checkpoint::require_same_programs(*all_, "evaluate", stages);
+  comm::together(*all_, [&] { stages = build::checked_programs(graphs, settings_, *kernels_); });
+  run::require_same_programs(*all_, "evaluate", stages);
   repeated_ = repeated_axes(stages);
   auto executor = std::make_unique<run::Executor>(build::program_of_rank(std::move(stages), world_.rank()), *kernels_,
                                                   team_, &world_);

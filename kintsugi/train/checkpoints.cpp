@@ -7,7 +7,7 @@
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/checkpoint/open.h"
 #include "kintsugi/checkpoint/states.h"
-#include "kintsugi/checkpoint/together.h"
+#include "kintsugi/comm/agree.h"
 #include "kintsugi/config/resolved_file.h"
 #include "kintsugi/train/replicas.h"
 
@@ -68,7 +68,7 @@ Progress restore(Rank& rank, bool resume, const std::function<void(const std::st
   if (const auto best = checkpoint::read_best(folder)) progress.best_validation_loss = best->validation_loss;
   const auto newest = resume ? checkpoint::open_newest_whole(folder, *rank.all) : nullptr;
   if (resume && !newest && !checkpoint::list(folder).empty())
-    throw checkpoint::SharedError(
+    throw comm::SharedError(
         "train",
         "nothing to resume in \"{}\": each of its {} checkpoints is damaged; begin anew in another train.folder",
         folder.string(), checkpoint::list(folder).size());

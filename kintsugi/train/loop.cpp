@@ -9,7 +9,7 @@
 
 #include "kintsugi/build/programs.h"
 #include "kintsugi/checkpoint/folder.h"
-#include "kintsugi/checkpoint/together.h"
+#include "kintsugi/comm/agree.h"
 #include "kintsugi/data/loader.h"
 #include "kintsugi/evaluate/perplexity.h"
 #include "kintsugi/models/step.h"
@@ -71,8 +71,8 @@ kernels::Numbers numbers_of(const config::Settings& s, int64_t step) {
                        saved ? "holds it too: go on from an older one, or begin anew, with a smaller learning_rate"
                              : "is whole: try a smaller learning_rate");
   }
-  throw checkpoint::SharedError("train", "step {}: the {} is not finite; first bad value: {}; {}", progress.step + 1,
-                                what, where.empty() ? "none when run again" : where, next);
+  throw comm::SharedError("train", "step {}: the {} is not finite; first bad value: {}; {}", progress.step + 1, what,
+                          where.empty() ? "none when run again" : where, next);
 }
 
 Metrics one_step(Rank& rank, Inputs& inputs, const Progress& progress) {

@@ -3,9 +3,9 @@
 #include "kintsugi/base/bind.h"
 #include "kintsugi/base/processor.h"
 #include "kintsugi/build/programs.h"
-#include "kintsugi/checkpoint/same.h"
-#include "kintsugi/checkpoint/same_programs.h"
-#include "kintsugi/checkpoint/together.h"
+#include "kintsugi/comm/agree.h"
+#include "kintsugi/comm/same_on_all.h"
+#include "kintsugi/run/same_programs.h"
 #include "kintsugi/train/require_memory.h"
 #include "kintsugi/train/worlds.h"
 
@@ -16,15 +16,15 @@ using program::Program;
 namespace {
 
 void open_data(Rank& rank) {
-  checkpoint::together(*rank.all, [&] { rank.corpus = open_corpus(rank.config); });
+  comm::together(*rank.all, [&] { rank.corpus = open_corpus(rank.config); });
 }
 
 // The programs of all stages, when all ranks have the same and memory for it.
 std::vector<Program> agreed_programs(const Rank& rank) {
   std::vector<Program> stages;
-  checkpoint::together(*rank.all, [&] { stages = build::checked_programs(rank.settings(), *rank.kernels); });
+  comm::together(*rank.all, [&] { stages = build::checked_programs(rank.settings(), *rank.kernels); });
   require_memory(rank.settings(), stages, machine_of(rank.settings()), *rank.all);
-  checkpoint::require_same_programs(*rank.all, "train", stages);
+  run::require_same_programs(*rank.all, "train", stages);
   return stages;
 }
 
@@ -60,7 +60,7 @@ void bind_threads(const Rank& rank) {
 
 Rank make_rank(config::Resolved config, comm::World& world, bool alone) {
   Rank rank = {.world = world, .config = std::move(config)};
-  rank.all = checkpoint::everyone(world);
+  rank.all = comm::group_of_all(world);
   open_data(rank);
   rank.kernels = build::kernels_of(rank.settings());
   std::vector<Program> stages = agreed_programs(rank);

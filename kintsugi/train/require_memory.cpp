@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "kintsugi/checkpoint/together.h"
+#include "kintsugi/comm/agree.h"
 
 namespace kintsugi::train {
 
@@ -25,7 +25,7 @@ void require_memory(const config::Settings& s, const std::vector<program::Progra
   all.wait(all.broadcast(std::as_writable_bytes(std::span(size)), from));
   text.resize(static_cast<size_t>(size[0]));
   all.wait(all.broadcast(std::as_writable_bytes(std::span(text)), from));
-  throw checkpoint::SharedError("memory", "{}", text);
+  throw comm::SharedError("memory", "{}", text);
 }
 
 }  // namespace kintsugi::train

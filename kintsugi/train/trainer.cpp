@@ -4,8 +4,8 @@
 
 #include "kintsugi/base/file.h"
 #include "kintsugi/checkpoint/checksum.h"
-#include "kintsugi/checkpoint/same.h"
 #include "kintsugi/comm/run_ranks.h"
+#include "kintsugi/comm/same_on_all.h"
 #include "kintsugi/config/keys.h"
 #include "kintsugi/config/resolved_file.h"
 #include "kintsugi/train/run_folder.h"
@@ -29,12 +29,12 @@ std::string this_binary() {
 
 // For ranks that are processes: rank 0 locks the run's folder, and all continue with the configuration found there.
 std::unique_ptr<RunFolder> share_folder(TrainOptions& options, comm::World& world) {
-  const std::unique_ptr<comm::Communicator> all = checkpoint::everyone(world);
-  checkpoint::require_same(*all, "train", "binary", this_binary());
-  checkpoint::require_same(*all, "train", "configuration", values_of(options.config.settings));
+  const std::unique_ptr<comm::Communicator> all = comm::group_of_all(world);
+  comm::require_same(*all, "train", "binary", this_binary());
+  comm::require_same(*all, "train", "configuration", values_of(options.config.settings));
   std::unique_ptr<RunFolder> folder;
   if (world.rank() == 0) folder = std::make_unique<RunFolder>(options.config, options.resume);
-  const std::string text = checkpoint::text_of_leader(*all, config::to_toml(options.config));
+  const std::string text = comm::text_of_rank_0(*all, config::to_toml(options.config));
   if (values_of(options.config.settings) != values_of(config::saved_text(text).settings))
     options.config = config::saved_text(text);
   return folder;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "kintsugi/checkpoint/together.h"
+#include "kintsugi/comm/agree.h"
 #include "kintsugi/comm/mpi_world.h"
 #include "kintsugi/plan/plan.h"
 
@@ -59,11 +59,11 @@ std::vector<std::unique_ptr<comm::World>> make_worlds(const config::Settings& s)
 void require_ranks(const comm::World& world, const config::Settings& s, std::string_view where) {
   const mesh::Mesh mesh = plan::plan_from(s.parallel).mesh;
   if (world.size() == mesh.ranks()) return;
-  throw checkpoint::SharedError(where,
-                                "the plan needs {} rank{} ({}), {} {} started; start {}, or change the sizes in "
-                                "[parallel]",
-                                mesh.ranks(), mesh.ranks() == 1 ? "" : "s", to_string(mesh), world.size(),
-                                world.size() == 1 ? "was" : "were", mesh.ranks());
+  throw comm::SharedError(where,
+                          "the plan needs {} rank{} ({}), {} {} started; start {}, or change the sizes in "
+                          "[parallel]",
+                          mesh.ranks(), mesh.ranks() == 1 ? "" : "s", to_string(mesh), world.size(),
+                          world.size() == 1 ? "was" : "were", mesh.ranks());
 }
 
 build::Machine machine_of(const config::Settings& s) {

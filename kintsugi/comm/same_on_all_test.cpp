@@ -1,24 +1,24 @@
-#include "kintsugi/checkpoint/same.h"
+#include "kintsugi/comm/same_on_all.h"
 
 #include <gtest/gtest.h>
 
 #include <mutex>
 #include <set>
 
-#include "kintsugi/checkpoint/together.h"
+#include "kintsugi/comm/agree.h"
 #include "kintsugi/comm/run_ranks.h"
 
-namespace kintsugi::checkpoint {
+namespace kintsugi::comm {
 namespace {
 
 // What f(group of all, rank) says on three ranks that are threads, each text once.
 template <typename F>
 std::set<std::string> said(const F& f) {
-  const auto worlds = comm::thread_worlds(3, {.time_limit = std::chrono::seconds(20)});
+  const auto worlds = thread_worlds(3, {.time_limit = std::chrono::seconds(20)});
   std::mutex mutex;
   std::set<std::string> texts;
-  comm::run_ranks(worlds, [&](comm::World& world) {
-    const auto all = everyone(world);
+  run_ranks(worlds, [&](World& world) {
+    const auto all = group_of_all(world);
     std::string text;
     try {
       text = f(*all, world.rank());
@@ -33,23 +33,22 @@ std::set<std::string> said(const F& f) {
 
 }  // namespace
 
-TEST(Everyone, IsAllRanksInTheirOrder) {
-  EXPECT_EQ(
-      said([](comm::Communicator& all, int rank) { return fmt::format("{} of {}", all.rank() - rank, all.size()); }),
-      (std::set<std::string>{"0 of 3"}));
+TEST(GroupOfAll, IsAllRanksInTheirOrder) {
+  EXPECT_EQ(said([](Communicator& all, int rank) { return fmt::format("{} of {}", all.rank() - rank, all.size()); }),
+            (std::set<std::string>{"0 of 3"}));
 }
 
-TEST(TextOfLeader, IsThatOfRank0) {
-  const auto leader = [](const std::string& mine) {
-    return said([&](comm::Communicator& all, int rank) { return text_of_leader(all, rank == 0 ? mine : "another"); });
+TEST(TextOfRank0, IsTheSameOnAll) {
+  const auto text_of_first = [](const std::string& mine) {
+    return said([&](Communicator& all, int rank) { return text_of_rank_0(all, rank == 0 ? mine : "another"); });
   };
-  EXPECT_EQ(leader("first"), (std::set<std::string>{"first"}));
-  EXPECT_EQ(leader(""), (std::set<std::string>{""}));
+  EXPECT_EQ(text_of_first("first"), (std::set<std::string>{"first"}));
+  EXPECT_EQ(text_of_first(""), (std::set<std::string>{""}));
 }
 
 TEST(RequireSame, NamesTheFirstRankAndTheFirstLineThatDiffer) {
   const auto compare = [](const std::string& first, const std::string& second, const std::string& third) {
-    return said([&](comm::Communicator& all, int rank) {
+    return said([&](Communicator& all, int rank) {
       require_same(all, "here", "plan", rank == 0 ? first : rank == 1 ? second : third);
       return std::string("the same");
     });
@@ -64,4 +63,4 @@ TEST(RequireSame, NamesTheFirstRankAndTheFirstLineThatDiffer) {
   EXPECT_EQ(compare("a\nb", "a", "a"), error("rank 1 has another plan than rank 0: \"\" instead of \"b\""));
 }
 
-}  // namespace kintsugi::checkpoint
+}  // namespace kintsugi::comm

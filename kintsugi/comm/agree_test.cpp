@@ -1,5 +1,5 @@
 // Ranks that fail, and what the others hear.
-#include "kintsugi/checkpoint/together.h"
+#include "kintsugi/comm/agree.h"
 
 #include <gtest/gtest.h>
 
@@ -8,15 +8,15 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/comm/run_ranks.h"
 
-namespace kintsugi::checkpoint {
+namespace kintsugi::comm {
 namespace {
 
 // What each of 3 ranks throws where `f` is done together, by rank.
 template <typename F>
 std::vector<std::string> errors(const F& f) {
   std::vector<std::string> texts(3);
-  const auto worlds = comm::thread_worlds(3, {.time_limit = std::chrono::seconds(20)});
-  comm::run_ranks(worlds, [&](comm::World& world) {
+  const auto worlds = thread_worlds(3, {.time_limit = std::chrono::seconds(20)});
+  run_ranks(worlds, [&](World& world) {
     const auto all = world.group(std::vector<int>{0, 1, 2});
     try {
       together(*all, [&] { f(world.rank()); });
@@ -49,7 +49,7 @@ TEST(Together, AllOrOneErrorForAll) {
 }
 
 TEST(Together, OneRankSaysItAsItIs) {
-  const auto all = comm::self_communicator();
+  const auto all = self_communicator();
   try {
     together(*all, [] { throw base::UserError("file", "{{}}"); });
     FAIL();
@@ -58,14 +58,14 @@ TEST(Together, OneRankSaysItAsItIs) {
   }
 }
 
-TEST(Together, Rank0Tells) {
-  const auto worlds = comm::thread_worlds(3, {.time_limit = std::chrono::seconds(20)});
-  std::vector<int64_t> heard(3);
-  comm::run_ranks(worlds, [&](comm::World& world) {
+TEST(OfRank0, IsTheSameOnAll) {
+  const auto worlds = thread_worlds(3, {.time_limit = std::chrono::seconds(20)});
+  std::vector<int64_t> got(3);
+  run_ranks(worlds, [&](World& world) {
     const auto all = world.group(std::vector<int>{0, 1, 2});
-    heard[static_cast<size_t>(world.rank())] = of_rank_0(*all, 7 + world.rank());
+    got[static_cast<size_t>(world.rank())] = of_rank_0(*all, 7 + world.rank());
   });
-  EXPECT_EQ(heard, (std::vector<int64_t>{7, 7, 7}));
+  EXPECT_EQ(got, (std::vector<int64_t>{7, 7, 7}));
 }
 
-}  // namespace kintsugi::checkpoint
+}  // namespace kintsugi::comm

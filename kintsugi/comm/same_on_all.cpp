@@ -1,4 +1,4 @@
-#include "kintsugi/checkpoint/same.h"
+#include "kintsugi/comm/same_on_all.h"
 
 #include <algorithm>
 #include <array>
@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "kintsugi/base/format.h"
-#include "kintsugi/checkpoint/together.h"
+#include "kintsugi/comm/agree.h"
 
-namespace kintsugi::checkpoint {
+namespace kintsugi::comm {
 namespace {
 
 std::span<const std::byte> bytes(const void* data, size_t size) {
@@ -33,13 +33,13 @@ std::string first_difference(const std::string& one, const std::string& other) {
 
 }  // namespace
 
-std::unique_ptr<comm::Communicator> everyone(comm::World& world) {
+std::unique_ptr<Communicator> group_of_all(World& world) {
   std::vector<int> ranks(static_cast<size_t>(world.size()));
   std::iota(ranks.begin(), ranks.end(), 0);
   return world.group(ranks);
 }
 
-std::string text_of_leader(comm::Communicator& all, const std::string& mine) {
+std::string text_of_rank_0(Communicator& all, const std::string& mine) {
   int64_t size = static_cast<int64_t>(mine.size());
   all.wait(all.broadcast(bytes(&size, sizeof size), 0));
   std::string text = all.rank() == 0 ? mine : std::string(static_cast<size_t>(size), '\0');
@@ -47,18 +47,18 @@ std::string text_of_leader(comm::Communicator& all, const std::string& mine) {
   return text;
 }
 
-void require_same(comm::Communicator& all, std::string_view where, const std::string& what, const std::string& mine) {
-  const std::string first = text_of_leader(all, mine);
+void require_same(Communicator& all, std::string_view where, const std::string& what, const std::string& mine) {
+  const std::string first = text_of_rank_0(all, mine);
   const int32_t differs = first == mine ? 0 : 1;
-  std::vector<int32_t> everyone(static_cast<size_t>(all.size()));
-  all.wait(all.all_gather(bytes(&differs, sizeof differs), bytes(everyone.data(), everyone.size() * sizeof(int32_t))));
-  const auto other = std::find(everyone.begin(), everyone.end(), 1);
-  if (other == everyone.end()) return;
-  const auto rank = static_cast<int>(other - everyone.begin());
+  std::vector<int32_t> flags(static_cast<size_t>(all.size()));
+  all.wait(all.all_gather(bytes(&differs, sizeof differs), bytes(flags.data(), flags.size() * sizeof(int32_t))));
+  const auto other = std::find(flags.begin(), flags.end(), 1);
+  if (other == flags.end()) return;
+  const auto rank = static_cast<int>(other - flags.begin());
   std::array<char, 512> text = {};
   if (all.rank() == rank) first_difference(mine, first).copy(text.data(), text.size() - 1);
   all.wait(all.broadcast(bytes(text.data(), text.size()), rank));
   throw SharedError(where, "rank {} has another {} than rank 0: {}; start all ranks with one", rank, what, text.data());
 }
 
-}  // namespace kintsugi::checkpoint
+}  // namespace kintsugi::comm

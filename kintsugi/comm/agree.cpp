@@ -1,18 +1,18 @@
-#include "kintsugi/checkpoint/together.h"
+#include "kintsugi/comm/agree.h"
 
-#include <algorithm>
-#include <cstring>
+#include <xxhash.h>
+
 #include <new>
+#include <span>
 #include <vector>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/memory.h"
-#include "kintsugi/checkpoint/checksum.h"
 
-namespace kintsugi::checkpoint {
+namespace kintsugi::comm {
 namespace {
 
-constexpr std::string_view kWhere = "checkpoint";
+constexpr std::string_view kWhere = "comm";  // of an error that does not say
 
 template <typename T>
 std::span<std::byte> bytes_of(T& data) {
@@ -28,7 +28,7 @@ std::pair<std::string, std::string> parts_of(const std::string& text) {
 
 }  // namespace
 
-std::optional<std::string> failure_of(comm::Communicator& all, const std::function<void()>& f) {
+std::optional<std::string> failure_of(Communicator& all, const std::function<void()>& f) {
   std::string text;
   try {
     f();
@@ -41,7 +41,7 @@ std::optional<std::string> failure_of(comm::Communicator& all, const std::functi
     if (text.empty()) text = "an error without a text";
   }
   // Length and checksum: 0 where all went well, the same for the same text.
-  std::vector<uint64_t> mine = {text.size(), checksum_of(text)};
+  std::vector<uint64_t> mine = {text.size(), XXH3_64bits(text.data(), text.size())};
   std::vector<uint64_t> every(2 * static_cast<size_t>(all.size()));
   all.wait(all.all_gather(bytes_of(mine), bytes_of(every)));
   int failed = 0;
@@ -57,17 +57,17 @@ std::optional<std::string> failure_of(comm::Communicator& all, const std::functi
   return fmt::format("[{}] rank {}: {}", where, failed, what);
 }
 
-void together(comm::Communicator& all, const std::function<void()>& f) {
+void together(Communicator& all, const std::function<void()>& f) {
   const std::optional<std::string> failure = failure_of(all, f);
   if (!failure) return;
   const auto [where, what] = parts_of(*failure);
   throw SharedError(where, "{}", what);
 }
 
-int64_t of_rank_0(comm::Communicator& all, int64_t value) {
+int64_t of_rank_0(Communicator& all, int64_t value) {
   std::vector<int64_t> data = {value};
   all.wait(all.broadcast(bytes_of(data), 0));
   return data[0];
 }
 
-}  // namespace kintsugi::checkpoint
+}  // namespace kintsugi::comm

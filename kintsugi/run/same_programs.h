@@ -7,10 +7,10 @@
 #include "kintsugi/comm/communicator.h"
 #include "kintsugi/program/program.h"
 
-namespace kintsugi::checkpoint {
+namespace kintsugi::run {
 
 // SharedError "[where] ..." where ranks have processors with other units, whose kernels would round differently, or
 // other programs, which would wait for each other.
 void require_same_programs(comm::Communicator& all, std::string_view where, std::span<const program::Program> stages);
 
-}  // namespace kintsugi::checkpoint
+}  // namespace kintsugi::run

@@ -1,5 +1,5 @@
-// What a rank asks of a collective, as data, and the checks that every backend shares. A backend is a Calls that knows
-// how to enqueue a Call and a message.
+// What a rank asks of the others, as data, and the checks that every backend shares. A backend derives from
+// CheckedCommunicator and implements enqueue().
 #pragma once
 
 #include <cstddef>
@@ -29,9 +29,9 @@ enum class Kind : uint8_t {
 std::string_view name_of(Kind kind);
 std::string_view name_of(Reduction reduction);
 
-// `bytes` is the same on all members: that of the larger of the two buffers, which is size() parts where there are
-// parts. Only a message has two ranks, and its `root` is the other one.
-struct Call {
+// One collective or message, as one rank sees it. `bytes` is the same on all members: the size of the larger buffer,
+// which is size() parts where there are parts. The `root` of a send or receive is the other rank.
+struct Operation {
   Kind kind = Kind::barrier;
   tensor::DType dtype = tensor::DType::u8;  // of reductions
   Reduction reduction = Reduction::sum;     // of reductions
@@ -42,15 +42,15 @@ struct Call {
 
   bool reduces() const;    // has dtype and reduction
   bool has_parts() const;  // bytes are size() parts
-  bool agrees_with(const Call& other) const;
-  // "all_reduce of 4096 bytes", with everything that members must agree on: "reduce of 4096 bytes (sum of fp32, root
-  // 2)".
+  bool agrees_with(const Operation& other) const;
+  // "reduce of 4096 bytes".
   std::string text() const;
+  // With everything that members must agree on: "reduce of 4096 bytes (sum of fp32, root 2)".
   std::string text_in_full() const;
 };
 
-// Turns the calls of a communicator into `Call`s; InternalError where sizes do not fit, before anything is enqueued.
-class Calls : public Communicator {
+// Makes an Operation of each call. InternalError where ranks or sizes do not fit, before anything is enqueued.
+class CheckedCommunicator : public Communicator {
  public:
   Event all_reduce(std::span<const std::byte> in, std::span<std::byte> out, tensor::DType dtype,
                    Reduction reduction) final;
@@ -68,7 +68,7 @@ class Calls : public Communicator {
   Event barrier() final;
 
  protected:
-  virtual Event enqueue(const Call& call) = 0;  // kind is any, messages too
+  virtual Event enqueue(const Operation& operation) = 0;  // of any kind
 
  private:
   void check_root(Kind kind, int root) const;

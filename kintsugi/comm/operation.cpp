@@ -1,4 +1,4 @@
-#include "kintsugi/comm/call.h"
+#include "kintsugi/comm/operation.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -52,26 +52,26 @@ std::string_view name_of(Reduction reduction) {
   throw base::InternalError("comm", "reduction {}", static_cast<int>(reduction));
 }
 
-bool Call::reduces() const {
+bool Operation::reduces() const {
   return kind == Kind::all_reduce || kind == Kind::reduce || kind == Kind::reduce_scatter;
 }
 
-bool Call::has_parts() const {
+bool Operation::has_parts() const {
   return kind == Kind::all_gather || kind == Kind::reduce_scatter || kind == Kind::scatter || kind == Kind::gather ||
          kind == Kind::all_to_all;
 }
 
-bool Call::agrees_with(const Call& other) const {
+bool Operation::agrees_with(const Operation& other) const {
   if (kind != other.kind || bytes != other.bytes || root != other.root) return false;
   return !reduces() || (dtype == other.dtype && reduction == other.reduction);
 }
 
-std::string Call::text() const {
+std::string Operation::text() const {
   if (kind == Kind::barrier) return "barrier";
   return fmt::format("{} of {} bytes", name_of(kind), bytes);
 }
 
-std::string Call::text_in_full() const {
+std::string Operation::text_in_full() const {
   if (reduces() && root >= 0) {
     return fmt::format("{} ({} of {}, root {})", text(), name_of(reduction), tensor::name_of(dtype), root);
   }
@@ -80,55 +80,55 @@ std::string Call::text_in_full() const {
   return text();
 }
 
-void Calls::check_root(Kind kind, int root) const {
+void CheckedCommunicator::check_root(Kind kind, int root) const {
   base::require(root >= 0 && root < size(), "comm", "{} with rank {} of a group of {}", name_of(kind), root, size());
 }
 
-void Calls::check_size(Kind kind, std::string_view buffer, size_t have, size_t need) const {
+void CheckedCommunicator::check_size(Kind kind, std::string_view buffer, size_t have, size_t need) const {
   base::require(have == need, "comm", "{} among {} ranks: {} has {} bytes, not {}", name_of(kind), size(), buffer, have,
                 need);
 }
 
-void Calls::check_elements(Kind kind, size_t bytes, tensor::DType dtype) const {
+void CheckedCommunicator::check_elements(Kind kind, size_t bytes, tensor::DType dtype) const {
   base::require(dtype != tensor::DType::u8 && dtype != tensor::DType::u16, "comm", "{} of {}", name_of(kind),
                 tensor::name_of(dtype));
   base::require(bytes % tensor::size_of(dtype) == 0, "comm", "{} of {} bytes, which are no whole number of {}",
                 name_of(kind), bytes, tensor::name_of(dtype));
 }
 
-Event Calls::all_reduce(std::span<const std::byte> in, std::span<std::byte> out, tensor::DType dtype,
-                        Reduction reduction) {
+Event CheckedCommunicator::all_reduce(std::span<const std::byte> in, std::span<std::byte> out, tensor::DType dtype,
+                                      Reduction reduction) {
   check_size(Kind::all_reduce, "out", out.size(), in.size());
   check_elements(Kind::all_reduce, in.size(), dtype);
   return enqueue({Kind::all_reduce, dtype, reduction, -1, in.size(), in.data(), out.data()});
 }
 
-Event Calls::reduce(std::span<const std::byte> in, std::span<std::byte> out, tensor::DType dtype, Reduction reduction,
-                    int root) {
+Event CheckedCommunicator::reduce(std::span<const std::byte> in, std::span<std::byte> out, tensor::DType dtype,
+                                  Reduction reduction, int root) {
   check_root(Kind::reduce, root);
   if (rank() == root) check_size(Kind::reduce, "out", out.size(), in.size());
   check_elements(Kind::reduce, in.size(), dtype);
   return enqueue({Kind::reduce, dtype, reduction, root, in.size(), in.data(), rank() == root ? out.data() : nullptr});
 }
 
-Event Calls::broadcast(std::span<std::byte> data, int root) {
+Event CheckedCommunicator::broadcast(std::span<std::byte> data, int root) {
   check_root(Kind::broadcast, root);
   return enqueue({.kind = Kind::broadcast, .root = root, .bytes = data.size(), .in = data.data(), .out = data.data()});
 }
 
-Event Calls::all_gather(std::span<const std::byte> in, std::span<std::byte> out) {
+Event CheckedCommunicator::all_gather(std::span<const std::byte> in, std::span<std::byte> out) {
   check_size(Kind::all_gather, "out", out.size(), in.size() * size());
   return enqueue({.kind = Kind::all_gather, .bytes = out.size(), .in = in.data(), .out = out.data()});
 }
 
-Event Calls::reduce_scatter(std::span<const std::byte> in, std::span<std::byte> out, tensor::DType dtype,
-                            Reduction reduction) {
+Event CheckedCommunicator::reduce_scatter(std::span<const std::byte> in, std::span<std::byte> out, tensor::DType dtype,
+                                          Reduction reduction) {
   check_size(Kind::reduce_scatter, "in", in.size(), out.size() * size());
   check_elements(Kind::reduce_scatter, out.size(), dtype);
   return enqueue({Kind::reduce_scatter, dtype, reduction, -1, in.size(), in.data(), out.data()});
 }
 
-Event Calls::scatter(std::span<const std::byte> in, std::span<std::byte> out, int root) {
+Event CheckedCommunicator::scatter(std::span<const std::byte> in, std::span<std::byte> out, int root) {
   check_root(Kind::scatter, root);
   const size_t bytes = out.size() * size();
   if (rank() == root) check_size(Kind::scatter, "in", in.size(), bytes);
@@ -139,7 +139,7 @@ Event Calls::scatter(std::span<const std::byte> in, std::span<std::byte> out, in
                   .out = out.data()});
 }
 
-Event Calls::gather(std::span<const std::byte> in, std::span<std::byte> out, int root) {
+Event CheckedCommunicator::gather(std::span<const std::byte> in, std::span<std::byte> out, int root) {
   check_root(Kind::gather, root);
   const size_t bytes = in.size() * size();
   if (rank() == root) check_size(Kind::gather, "out", out.size(), bytes);
@@ -150,26 +150,26 @@ Event Calls::gather(std::span<const std::byte> in, std::span<std::byte> out, int
                   .out = rank() == root ? out.data() : nullptr});
 }
 
-Event Calls::all_to_all(std::span<const std::byte> in, std::span<std::byte> out) {
+Event CheckedCommunicator::all_to_all(std::span<const std::byte> in, std::span<std::byte> out) {
   check_size(Kind::all_to_all, "out", out.size(), in.size());
   base::require(in.size() % size() == 0, "comm", "all_to_all of {} bytes among {} ranks, which are no equal parts",
                 in.size(), size());
   return enqueue({.kind = Kind::all_to_all, .bytes = in.size(), .in = in.data(), .out = out.data()});
 }
 
-Event Calls::send(std::span<const std::byte> data, int to) {
+Event CheckedCommunicator::send(std::span<const std::byte> data, int to) {
   check_root(Kind::send, to);
   base::require(to != rank(), "comm", "send from rank {} to itself", to);
   return enqueue({.kind = Kind::send, .root = to, .bytes = data.size(), .in = data.data()});
 }
 
-Event Calls::receive(std::span<std::byte> data, int from) {
+Event CheckedCommunicator::receive(std::span<std::byte> data, int from) {
   check_root(Kind::receive, from);
   base::require(from != rank(), "comm", "receive of rank {} from itself", from);
   return enqueue({.kind = Kind::receive, .root = from, .bytes = data.size(), .out = data.data()});
 }
 
-Event Calls::barrier() {
+Event CheckedCommunicator::barrier() {
   return enqueue({.kind = Kind::barrier});
 }
 
