@@ -9,14 +9,14 @@
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
+#include "kintsugi/build/programs.h"
+#include "kintsugi/build/strategy_costs.h"
 #include "kintsugi/graph/print.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/plan/plan.h"
 #include "kintsugi/plan/schedule_picture.h"
 #include "kintsugi/program/communication.h"
 #include "kintsugi/program/print.h"
-#include "kintsugi/train/build_program.h"
-#include "kintsugi/train/strategies.h"
 
 namespace kintsugi::app {
 namespace {
@@ -33,7 +33,7 @@ std::string print_strategies(const config::Settings& s) {
   std::string text;
   const int64_t ranks = s.parallel.ranks;
   for (int64_t n : ranks > 1 ? std::vector<int64_t>{ranks} : std::vector<int64_t>{2, 4, 8})
-    text += "\n" + train::print(train::strategies(s, n), n);
+    text += "\n" + build::print(build::strategy_costs(s, n), n);
   return text;
 }
 
@@ -99,7 +99,7 @@ void run(const RunOptions& options, const std::string& pass, const std::string& 
     show("evaluate", [&] { return graph::print(*graphs.evaluate); });
     show("states", [&] { return graph::print(*graphs.states); });
   }
-  show("plan", [&] { return plan::print(train::plan_of(s)); });
+  show("plan", [&] { return plan::print(build::plan_of(s)); });
   const bool staged = s.parallel.pipe > 1;
   const std::vector<program::Program> made = programs_of(s, [&](std::string_view name, const program::Program& p) {
     // Without --pass the program is shown once, at the end, with its buffers in place.

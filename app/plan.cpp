@@ -12,11 +12,12 @@
 #include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/processor.h"
+#include "kintsugi/build/fit.h"
 #include "kintsugi/plan/schedule_picture.h"
 #include "kintsugi/program/describe.h"
 #include "kintsugi/program/memory_table.h"
 #include "kintsugi/report/memory_picture.h"
-#include "kintsugi/train/memory_limit.h"
+#include "kintsugi/train/worlds.h"
 
 namespace kintsugi::app {
 namespace {
@@ -242,10 +243,9 @@ std::string csv_of(const std::vector<Stage>& stages, int64_t layers) {
 // A plan of more ranks than this machine has cores is for other machines: then only memory_per_rank counts.
 void warn(const config::Settings& s, const std::vector<Program>& programs) {
   if (s.parallel.memory_per_rank.empty() && s.parallel.ranks > base::usable_cores()) return;
-  const auto limit = train::memory_limit(s);
-  const auto excess = limit ? train::excess(s, programs, *limit) : std::nullopt;
+  const auto excess = build::excess(s, programs, train::machine_of(s));
   if (!excess) return;
-  fmt::print(stderr, "warning: train would refuse this: {}\n", fmt::join(train::describe(*excess), "\n  "));
+  fmt::print(stderr, "warning: train would refuse this: {}\n", fmt::join(build::describe(*excess), "\n  "));
 }
 
 void run(const RunOptions& run_options, const Options& options) {

@@ -11,9 +11,9 @@
 #include <map>
 #include <vector>
 
+#include "kintsugi/build/programs.h"
 #include "kintsugi/lower/pack.h"
 #include "kintsugi/models/step.h"
-#include "kintsugi/train/build_program.h"
 #include "tests/layouts.h"
 
 namespace {
@@ -186,16 +186,16 @@ int main(int argc, char** argv) {
       config::Settings s = model(name);
       tests::set_layout(s, layout);
       s.train.micro_batch /= s.parallel.data;
-      const auto kernels = train::kernels_of(s);
-      for (const program::Program& p : train::build_programs(s, *kernels))
+      const auto kernels = build::kernels_of(s);
+      for (const program::Program& p : build::build_programs(s, *kernels))
         show(fmt::format("{} {}", name, layout), p, worst);
     }
     config::Settings s = model(name);
     tests::set_layout(s, "");
-    const auto kernels = train::kernels_of(s);
+    const auto kernels = build::kernels_of(s);
     const models::Graphs g = models::build_generation(s, 1, 64, s.train.sequence);
     const lower::Source source = {.states = *g.states, .prefill = &*g.prefill, .decode = &*g.decode};
-    const plan::Plan plan = train::plan_of(s);
+    const plan::Plan plan = build::plan_of(s);
     for (const program::Program& p : lower::lower(source, {.plan = plan, .kernels = *kernels, .threads = 1}))
       show(fmt::format("{} generation", name), p, worst);
   }

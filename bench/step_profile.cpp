@@ -12,9 +12,9 @@
 #include "app/program_of.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/processor.h"
+#include "kintsugi/build/programs.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/run/executor.h"
-#include "kintsugi/train/build_program.h"
 
 namespace {
 
@@ -33,9 +33,9 @@ void profile(int argc, char** argv) {
   config::Resolved resolved = config::load(argv[1], sets, base::usable_cores());
   app::fill_vocab(resolved);
   const config::Settings& s = resolved.settings;
-  const auto kernels = train::kernels_of(s);
+  const auto kernels = build::kernels_of(s);
   base::ThreadTeam team(static_cast<int>(s.parallel.threads));
-  run::Executor executor(train::build_program(s, *kernels), *kernels, team);
+  run::Executor executor(build::build_program(s, *kernels), *kernels, team);
   executor.initialize(s.train.seed);
   for (int round = 0; round < 3; ++round) {
     std::map<std::string, Total> totals;

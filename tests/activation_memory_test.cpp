@@ -62,8 +62,8 @@ Program lowered(const Case& c, int64_t layers) {
   s.train.kernels = "cpu";
   set_layout(s, fmt::format("tensor={} recompute={}{}{}", c.t, c.recompute,
                             c.sequence_parallel ? " sequence_parallel" : "", c.keep_gathered ? " keep_gathered" : ""));
-  const auto kernels = train::kernels_of(s);
-  return train::build_program(s, *kernels);
+  const auto kernels = build::kernels_of(s);
+  return build::build_program(s, *kernels);
 }
 
 // Terms of what is kept; theirs and ours. Of the model's ends those from kFinalNorm on.

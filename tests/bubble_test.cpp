@@ -74,8 +74,8 @@ const std::vector<Program>& lowered(const Case& c) {
   s.parallel.stages = one_each;
   s.train.micro_batch = 2;
   s.train.global_batch = c.micro_batches * s.train.micro_batch * s.parallel.data;
-  const auto kernels = train::kernels_of(s);
-  return at->second = train::build_programs(s, *kernels);
+  const auto kernels = build::kernels_of(s);
+  return at->second = build::build_programs(s, *kernels);
 }
 
 // What a call is for the pipeline, or nothing.

@@ -26,11 +26,11 @@ class Generates : public testing::TestWithParam<GenerateCase> {
  protected:
   Generates() : s(small_model(GetParam().family, GetParam().dtype)) {
     s.train.kernels = GetParam().kernels;
-    kernels = train::kernels_of(s);
+    kernels = build::kernels_of(s);
   }
 
   std::unique_ptr<run::Executor> load(const models::Graphs& graphs) {
-    auto executor = std::make_unique<run::Executor>(evaluate::build_program(graphs, *kernels, 1), *kernels, team);
+    auto executor = std::make_unique<run::Executor>(build::build_program(graphs, *kernels, 1), *kernels, team);
     executor->initialize(3);
     for (const program::StateInfo& info : executor->program().states)
       if (info.kind == program::StateKind::weight && info.init == "normal") {

@@ -49,7 +49,7 @@ config::Settings with(config::Settings s, const std::string& layout, const std::
 }
 
 std::vector<Program> programs_of(const config::Settings& s) {
-  return train::build_programs(s, *train::kernels_of(s));
+  return build::build_programs(s, *build::kernels_of(s));
 }
 
 // Three steps.

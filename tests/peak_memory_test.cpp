@@ -11,8 +11,8 @@
 #include <fstream>
 #include <thread>
 
+#include "kintsugi/build/programs.h"
 #include "kintsugi/config/resolve.h"
-#include "kintsugi/train/build_program.h"
 #include "tests/paths.h"
 #include "tests/process.h"
 
@@ -45,7 +45,7 @@ class PeakMemory : public testing::Test {
   // MiB of the plans of all ranks of this process.
   double planned(const std::vector<std::string>& sets) const {
     const config::Settings s = config::load((folder_ / "run.toml").string(), sets, 2).settings;
-    const auto stages = train::build_programs(s, *train::kernels_of(s));
+    const auto stages = build::build_programs(s, *build::kernels_of(s));
     int64_t bytes = 0;
     for (int r = 0; r < stages[0].mesh.ranks(); ++r)
       bytes += stages[static_cast<size_t>(program::stage_of(stages[0].mesh, r))].bytes();

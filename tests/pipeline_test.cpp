@@ -2,9 +2,9 @@
 // same bits where nothing else is split.
 #include <gtest/gtest.h>
 
+#include "kintsugi/build/programs.h"
 #include "kintsugi/program/verify.h"
 #include "kintsugi/program/verify_ranks.h"
-#include "kintsugi/train/build_program.h"
 #include "tests/layout_lists.h"
 
 namespace kintsugi::tests {
@@ -39,7 +39,7 @@ TEST(DamagedPipelines, AreRefusedWithTheirPlace) {
   config::Settings s = pipeline_model("gpt", "fp32");
   set_layout(s, "pipe=2 data=2");
   s.train.micro_batch = 1;
-  const std::vector<program::Program> whole = train::build_programs(s, *train::kernels_of(s));
+  const std::vector<program::Program> whole = build::build_programs(s, *build::kernels_of(s));
   program::verify_ranks(whole);
   const auto error = [&](size_t stage, const std::function<void(program::Program&)>& damage) {
     std::vector<program::Program> stages = whole;

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "kintsugi/build/programs.h"
 #include "kintsugi/config/settings.h"
 #include "kintsugi/kernels/kernel_set.h"
 #include "kintsugi/kernels/random.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/run/executor.h"
-#include "kintsugi/train/build_program.h"
 
 namespace kintsugi::tests {
 
@@ -71,9 +71,9 @@ std::string error_of(F&& f) {
 struct Machine {
   explicit Machine(const config::Settings& settings)
       : s(settings),
-        kernels(train::kernels_of(s)),
+        kernels(build::kernels_of(s)),
         team(static_cast<int>(s.parallel.threads)),
-        executor(train::build_program(s, *kernels), *kernels, team) {
+        executor(build::build_program(s, *kernels), *kernels, team) {
     executor.initialize(s.train.seed);
     const auto seq = static_cast<size_t>(s.train.sequence), size = static_cast<size_t>(s.train.micro_batch) * seq;
     tokens_.resize(size);

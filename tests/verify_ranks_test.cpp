@@ -27,7 +27,7 @@ Program program_of(const std::string& family, const std::string& layout) {
   s.train.global_batch = 12;
   s.train.micro_batch = 2;
   set_layout(s, layout);
-  return train::build_program(s, *train::kernels_of(s));
+  return build::build_program(s, *build::kernels_of(s));
 }
 
 std::string error_of_ranks(const std::vector<const Program*>& programs) {

@@ -52,8 +52,8 @@ void expect_sizes(const Program& p) {
 Program lowered(config::Settings s, const std::string& parallel, int64_t micro_batches = 1) {
   set_layout(s, parallel);
   s.train.global_batch = micro_batches * s.train.micro_batch * s.parallel.data;
-  const auto kernels = train::kernels_of(s);
-  Program p = train::build_program(s, *kernels);
+  const auto kernels = build::kernels_of(s);
+  Program p = build::build_program(s, *kernels);
   expect_sizes(p);
   return p;
 }

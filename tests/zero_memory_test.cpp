@@ -28,8 +28,8 @@ config::Settings model_of(const std::string& name, const std::string& dtype) {
 Program lowered(config::Settings s, const std::string& parallel, int64_t micro_batches = 1) {
   set_layout(s, parallel);
   s.train.global_batch = micro_batches * s.train.micro_batch * s.parallel.data;
-  const auto kernels = train::kernels_of(s);
-  return train::build_program(s, *kernels);
+  const auto kernels = build::kernels_of(s);
+  return build::build_program(s, *kernels);
 }
 
 // Bytes of the states of a kind on a rank, each buffer once.

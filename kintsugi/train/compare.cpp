@@ -6,10 +6,10 @@
 #include <map>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/build/programs.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/plan/check_plan.h"
 #include "kintsugi/run/state_blocks.h"
-#include "kintsugi/train/build_program.h"
 #include "kintsugi/train/layout_run.h"
 #include "kintsugi/train/learning_rate.h"
 
@@ -25,7 +25,7 @@ double distance(double a, double b) {
   return std::isfinite(d) ? d : std::numeric_limits<double>::infinity();
 }
 
-// Where the sum of a gradient stands after a step, else the state itself.
+// Of a gradient, the buffer that has its sum after a step.
 StateInfo as_read(StateInfo s) {
   if (s.reduced != program::kNoBuffer) s.buffer = s.reduced;
   return s;
@@ -126,7 +126,7 @@ class Comparer {
  private:
   void fill(const LayoutRun& run, int64_t step, int64_t m, WholeBatch& batch) const {
     const config::Settings one = twin_of(s_);
-    const int64_t rows = &run == &twin_ ? one.train.micro_batch : s_.train.micro_batch * s_.parallel.data;
+    const int64_t rows = build::samples_of_pass(&run == &twin_ ? one : s_);
     const auto n = static_cast<size_t>(rows * s_.train.sequence);
     batch.tokens.resize(n);
     batch.labels.resize(n);
@@ -141,7 +141,7 @@ class Comparer {
       throw base::UserError("compare", "step {}: the loss of one rank is {} already; compare where training works",
                             step, twin);
     result_.differences.push_back({.step = step,
-                                   .what = "loss",
+                                   .what = Compared::loss,
                                    .name = {},
                                    .element = {},
                                    .value = layout_.loss(),
@@ -156,14 +156,14 @@ class Comparer {
     const double norm = std::sqrt(squares);
     const double limit = o_.tolerance * static_cast<double>(step) * norm;
     for (const StateInfo& g : gradients_)
-      compare_state(g, {.step = step, .what = "gradient", .scale = norm}, [&](size_t) { return limit; });
+      compare_state(g, {.step = step, .what = Compared::gradient, .scale = norm}, [&](size_t) { return limit; });
   }
 
   void compare_weights(int64_t step) {
     for (const StateInfo& w : weights_) {
       const std::vector<float>& allowed = allowed_.at(w.name);
       const double scale = *std::max_element(allowed.begin(), allowed.end());
-      compare_state(w, {.step = step, .what = "weight", .scale = scale}, [&](size_t i) { return allowed[i]; });
+      compare_state(w, {.step = step, .what = Compared::weight, .scale = scale}, [&](size_t i) { return allowed[i]; });
     }
   }
 
@@ -284,7 +284,7 @@ Comparison compare(const CompareOptions& o) {
   if (o.settings.parallel.ranks == 1)
     throw base::UserError(
         "compare", "the plan has one rank, and would be compared with itself; --ranks N or [parallel] says more");
-  plan::check_plan(plan_of(o.settings), o.settings);
+  plan::check_plan(build::plan_of(o.settings), o.settings);
   return Comparer(o).run();
 }
 

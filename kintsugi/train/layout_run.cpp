@@ -4,18 +4,19 @@
 #include <limits>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/build/programs.h"
 #include "kintsugi/comm/run_ranks.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/run/state_blocks.h"
-#include "kintsugi/train/build_program.h"
 #include "kintsugi/train/worlds.h"
 
 namespace kintsugi::train {
 
 LayoutRun::LayoutRun(const config::Settings& settings, std::optional<plan::Plan> plan, const Damage& damage,
                      const comm::MakeWorlds& make_worlds)
-    : settings_(settings), kernels_(kernels_of(settings)) {
-  std::vector<program::Program> stages = build_programs(settings_, *kernels_, plan ? *plan : plan_of(settings_));
+    : settings_(settings), kernels_(build::kernels_of(settings)) {
+  std::vector<program::Program> stages =
+      build::build_programs(settings_, *kernels_, plan ? *plan : build::plan_of(settings_));
   if (damage)
     for (program::Program& p : stages) damage(p);
   const mesh::Mesh mesh = stages[0].mesh;
@@ -42,7 +43,7 @@ LayoutRun::LayoutRun(const config::Settings& settings, std::optional<plan::Plan>
 LayoutRun::~LayoutRun() = default;
 
 void LayoutRun::step(int64_t step, double learning_rate, const std::function<void(int64_t, WholeBatch&)>& batch) {
-  const int64_t rows = settings_.train.micro_batch * settings_.parallel.data;
+  const int64_t rows = build::samples_of_pass(settings_);
   comm::run_ranks(worlds_, [&](comm::World& world) {
     run::Executor& executor = *executors_[static_cast<size_t>(world.rank())];
     kernels::Numbers numbers = {

@@ -1,4 +1,4 @@
-// A training program on all of its ranks, in this process: what tests of layouts and `kintsugi compare` look at.
+// A training program on all of its ranks, in this process, for tests of layouts and `kintsugi compare`.
 #pragma once
 
 #include <functional>
@@ -25,8 +25,8 @@ struct WholeBatch {
 
 class LayoutRun {
  public:
-  // `plan`: another than the settings say, over which `settings.parallel.data` says how many parts the batch has.
-  // `damage`: what is done to the program before it runs, to see that it is noticed.
+  // `plan`: in place of that of the settings; `settings.parallel.data` is still the number of parts of the batch.
+  // `damage` changes the programs before they run, for tests of what finds the damage.
   using Damage = std::function<void(program::Program&)>;
   explicit LayoutRun(const config::Settings& settings, std::optional<plan::Plan> plan = std::nullopt,
                      const Damage& damage = {}, const comm::MakeWorlds& make_worlds = comm::thread_worlds);

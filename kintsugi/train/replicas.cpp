@@ -11,7 +11,7 @@
 namespace kintsugi::train {
 namespace {
 
-// Calls f(buffer, communicator of the ranks that hold it alike) for each buffer of weights and optimizer state.
+// Calls f(buffer, communicator of its replicas, their factors) for each buffer of weights and optimizer state.
 template <typename F>
 void for_each_replicated(const run::Executor& executor, comm::World& world, const F& f) {
   const program::Program& p = executor.program();

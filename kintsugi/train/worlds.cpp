@@ -59,8 +59,10 @@ void require_order(const comm::World& world, const config::Settings& s) {
   if (s.train.reproducible > 0) comm::require_rank_order(world, fmt::format("reproducible = {}", s.train.reproducible));
 }
 
-void require_same(comm::Communicator& all, const std::string& what, const std::string& mine) {
-  comm::require_same(all, "train", what, mine);
+build::Machine machine_of(const config::Settings& s) {
+  const std::optional<Launched> l = launched();
+  const bool processes = s.parallel.transport != "threads" && l && l->ranks > 1;
+  return {.memory = base::machine_memory(), .processes = processes ? l->local : 0};
 }
 
 }  // namespace kintsugi::train

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "kintsugi/build/fit.h"
 #include "kintsugi/comm/communicator.h"
-#include "kintsugi/comm/same_on_all.h"
 #include "kintsugi/comm/transports.h"
 #include "kintsugi/config/settings.h"
 
@@ -34,8 +34,7 @@ void require_ranks(const comm::World& world, const config::Settings& settings, s
 // [train] reproducible is refused where sums have no fixed order.
 void require_order(const comm::World& world, const config::Settings& settings);
 
-// comm::require_same, whose error says "[train]".
-void require_same(comm::Communicator& all, const std::string& what, const std::string& mine);
-using comm::text_of_rank_0;
+// This machine, as the ranks of a run share it: with as many processes as the launcher says, else in this one.
+build::Machine machine_of(const config::Settings& settings);
 
 }  // namespace kintsugi::train
