@@ -8,8 +8,8 @@
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
-#include "kintsugi/checkpoint/same.h"
-#include "kintsugi/checkpoint/together.h"
+#include "kintsugi/comm/agree.h"
+#include "kintsugi/comm/same_on_all.h"
 #include "kintsugi/data/evaluation_sampler.h"
 #include "kintsugi/data/token_summary.h"
 #include "kintsugi/evaluate/checkpoint_model.h"
@@ -60,13 +60,12 @@ void run_rank(const Options& o, const config::Parallel& layout, comm::World& wor
   Source source;
   evaluate::Rows rows;
   models::Graphs graphs;
-  checkpoint::together(model.all(), [&] {
+  comm::together(model.all(), [&] {
     source = open_source(o, model);
     rows = {.samples = source.samples, .batch = evaluate::even_batch(o.batch, source.samples, layout.data)};
     graphs = models::build_evaluation(model.settings(), rows.batch, source.sampler->sequence());
   });
-  checkpoint::require_same(model.all(), "evaluate", "data file",
-                           fmt::format("{}, {} samples", source.path, source.samples));
+  comm::require_same(model.all(), "evaluate", "data file", fmt::format("{}, {} samples", source.path, source.samples));
   const auto executor = model.load(graphs);
   if (!model.leads()) {
     evaluate::mean_loss(*executor, *source.sampler, rows, {});

@@ -9,14 +9,14 @@
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
+#include "kintsugi/build/programs.h"
+#include "kintsugi/build/strategy_costs.h"
 #include "kintsugi/graph/print.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/plan/plan.h"
 #include "kintsugi/plan/schedule_picture.h"
 #include "kintsugi/program/communication.h"
 #include "kintsugi/program/print.h"
-#include "kintsugi/train/build_program.h"
-#include "kintsugi/train/strategies.h"
 
 namespace kintsugi::app {
 namespace {
@@ -33,7 +33,7 @@ std::string print_strategies(const config::Settings& s) {
   std::string text;
   const int64_t ranks = s.parallel.ranks;
   for (int64_t n : ranks > 1 ? std::vector<int64_t>{ranks} : std::vector<int64_t>{2, 4, 8})
-    text += "\n" + train::print(train::strategies(s, n), n);
+    text += "\n" + build::print(build::strategy_costs(s, n), n);
   return text;
 }
 
@@ -42,9 +42,9 @@ plan::Schedule schedule_of(const std::vector<program::Program>& stages, const co
   std::vector<std::vector<plan::StageCall>> calls;
   for (const program::Program& p : stages) {
     calls.emplace_back();
-    for (const program::Call& c : p.list("train").calls) {
+    for (const program::Call& c : p.list(program::Step::train).calls) {
       const program::Body& body = p.bodies[static_cast<size_t>(c.body)];
-      calls.back().push_back({body.work, body.chunk, c.micro_batch});
+      calls.back().push_back({body.role == program::Role::work ? name_of(body.work) : "", body.chunk, c.micro_batch});
     }
   }
   plan::Schedule schedule = plan::schedule_of(s.parallel.schedule, calls);
@@ -59,11 +59,11 @@ std::vector<plan::Costs> costs_of(const std::vector<program::Program>& stages, c
     for (const program::Body& body : p.bodies) {
       if (body.variant_of >= 0) continue;
       double flops = 0;
-      for (const program::Instruction& i : body.instructions) flops += i.flops / 1e9;
+      for (const program::Instruction& i : body.instructions) flops += i.cost.flops / 1e9;
       plan::Costs& c = costs[static_cast<size_t>(body.chunk)];
-      if (body.work == "forward") c.forward = flops;
-      if (body.work == "backward") c.backward = flops;
-      if (body.work == "weight") c.weight = flops;
+      if (body.does(program::Work::forward)) c.forward = flops;
+      if (body.does(program::Work::backward)) c.backward = flops;
+      if (body.does(program::Work::weight)) c.weight = flops;
     }
   return costs;
 }
@@ -99,7 +99,7 @@ void run(const RunOptions& options, const std::string& pass, const std::string& 
     show("evaluate", [&] { return graph::print(*graphs.evaluate); });
     show("states", [&] { return graph::print(*graphs.states); });
   }
-  show("plan", [&] { return plan::print(train::plan_of(s)); });
+  show("plan", [&] { return plan::print(build::plan_of(s)); });
   const bool staged = s.parallel.pipe > 1;
   const std::vector<program::Program> made = programs_of(s, [&](std::string_view name, const program::Program& p) {
     // Without --pass the program is shown once, at the end, with its buffers in place.

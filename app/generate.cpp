@@ -8,8 +8,8 @@
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
-#include "kintsugi/checkpoint/same.h"
-#include "kintsugi/checkpoint/together.h"
+#include "kintsugi/comm/agree.h"
+#include "kintsugi/comm/same_on_all.h"
 #include "kintsugi/evaluate/checkpoint_model.h"
 #include "kintsugi/evaluate/generator.h"
 #include "kintsugi/evaluate/layout.h"
@@ -59,13 +59,13 @@ void run_rank(const Options& o, const config::Parallel& layout, comm::World& wor
   evaluate::CheckpointModel model(o.model->model, layout, world);
   Prompt prompt;
   models::Graphs graphs;
-  checkpoint::together(model.all(), [&] {
+  comm::together(model.all(), [&] {
     prompt = read_prompt(o, model);
     const int64_t cache = model.settings().model.context;
     const int64_t bucket = evaluate::prompt_bucket(static_cast<int64_t>(prompt.ids.size()), cache);
     graphs = models::build_generation(model.settings(), 1, bucket, cache);
   });
-  checkpoint::require_same(model.all(), "generate", "command line", text_of(o, prompt.text));
+  comm::require_same(model.all(), "generate", "command line", text_of(o, prompt.text));
   const auto executor = model.load(graphs);
   evaluate::Generator generator(*executor, &model.all());
   const auto end = model.tokenizer()->end_of_text();

@@ -12,11 +12,12 @@
 #include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/processor.h"
+#include "kintsugi/build/fit.h"
 #include "kintsugi/plan/schedule_picture.h"
 #include "kintsugi/program/describe.h"
 #include "kintsugi/program/memory_table.h"
 #include "kintsugi/report/memory_picture.h"
-#include "kintsugi/train/memory_limit.h"
+#include "kintsugi/train/worlds.h"
 
 namespace kintsugi::app {
 namespace {
@@ -169,7 +170,7 @@ std::string print_packing(const std::vector<Stage>& stages) {
     const program::Instruction& i =
         s.program->bodies[static_cast<size_t>(call.body)].instructions[s.memory.peak.instruction];
     text += fmt::format("  {:<5}  {}, instruction {}: {}\n", s.program->stage, program::describe(*s.program, call),
-                        s.memory.peak.instruction, i.kernel);
+                        s.memory.peak.instruction, name_of(i));
   }
   return text;
 }
@@ -178,9 +179,9 @@ plan::Schedule schedule_of(const config::Settings& settings, const std::vector<S
   std::vector<std::vector<plan::StageCall>> calls;
   for (const Stage& s : stages) {
     calls.emplace_back();
-    for (const program::Call& call : s.program->list("train").calls) {
+    for (const program::Call& call : s.program->list(program::Step::train).calls) {
       const program::Body& body = s.program->bodies[static_cast<size_t>(call.body)];
-      calls.back().push_back({body.work, body.chunk, call.micro_batch});
+      calls.back().push_back({body.role == program::Role::work ? name_of(body.work) : "", body.chunk, call.micro_batch});
     }
   }
   plan::Schedule schedule = plan::schedule_of(settings.parallel.schedule, calls);
@@ -195,11 +196,11 @@ std::vector<plan::Costs> costs_of(const plan::Schedule& schedule, const std::vec
     for (const program::Body& body : s.program->bodies) {
       if (body.variant_of >= 0) continue;
       double flops = 0;
-      for (const program::Instruction& i : body.instructions) flops += i.flops;
+      for (const program::Instruction& i : body.instructions) flops += i.cost.flops;
       plan::Costs& c = costs[static_cast<size_t>(body.chunk)];
-      if (body.work == "forward") c.forward += flops;
-      if (body.work == "backward") c.backward += flops;
-      if (body.work == "weight") c.weight += flops;
+      if (body.does(program::Work::forward)) c.forward += flops;
+      if (body.does(program::Work::backward)) c.backward += flops;
+      if (body.does(program::Work::weight)) c.weight += flops;
     }
   return costs;
 }
@@ -242,10 +243,9 @@ std::string csv_of(const std::vector<Stage>& stages, int64_t layers) {
 // A plan of more ranks than this machine has cores is for other machines: then only memory_per_rank counts.
 void warn(const config::Settings& s, const std::vector<Program>& programs) {
   if (s.parallel.memory_per_rank.empty() && s.parallel.ranks > base::usable_cores()) return;
-  const auto limit = train::memory_limit(s);
-  const auto excess = limit ? train::excess(s, programs, *limit) : std::nullopt;
+  const auto excess = build::excess(s, programs, train::machine_of(s));
   if (!excess) return;
-  fmt::print(stderr, "warning: train would refuse this: {}\n", fmt::join(train::describe(*excess), "\n  "));
+  fmt::print(stderr, "warning: train would refuse this: {}\n", fmt::join(build::describe(*excess), "\n  "));
 }
 
 void run(const RunOptions& run_options, const Options& options) {

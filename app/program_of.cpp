@@ -1,7 +1,6 @@
 #include "app/program_of.h"
 
-#include "kintsugi/plan/check_plan.h"
-#include "kintsugi/train/build_program.h"
+#include "kintsugi/build/programs.h"
 #include "kintsugi/train/corpus.h"
 
 namespace kintsugi::app {
@@ -11,8 +10,7 @@ void fill_vocab(config::Resolved& resolved) {
 }
 
 std::vector<program::Program> programs_of(const config::Settings& settings, const lower::Dump& dump) {
-  plan::check_plan(train::plan_of(settings), settings);
-  return train::build_programs(settings, *train::kernels_of(settings), dump);
+  return build::checked_programs(settings, *build::kernels_of(settings), dump);
 }
 
 }  // namespace kintsugi::app

@@ -66,8 +66,8 @@ void run(const RunOptions& options, bool resume) {
   } else {
     std::string sets;
     for (const std::string& set : options.sets) sets += (sets.empty() ? " --set " : " ") + set;
-    fmt::print("stopped after step {} ({}); go on with: kintsugi train {} --resume{}\n", outcome.step, outcome.reason,
-               options.path, sets);
+    fmt::print("stopped after step {} ({}); go on with: kintsugi train {} --resume{}\n", outcome.step,
+               name_of(outcome.reason), options.path, sets);
   }
 }
 

@@ -12,10 +12,10 @@
 #include <map>
 #include <vector>
 
+#include "kintsugi/build/programs.h"
 #include "kintsugi/lower/pack.h"
 #include "kintsugi/lower/slots.h"
 #include "kintsugi/models/step.h"
-#include "kintsugi/train/build_program.h"
 #include "tests/layouts.h"
 
 namespace {
@@ -161,7 +161,7 @@ void show(const std::string& name, const program::Program& p, Worst& worst) {
     const double greedy = above(by_size(items), packing.lower_bound),
                  packed = above(packing.bytes, packing.lower_bound),
                  planned = above(list.arena_bytes, packing.lower_bound);
-    fmt::print("{:64} {:8} {:6} {:10.1f} {:8.2f} {:8.2f} {:8.2f} {:8.1f}\n", name, list.name, items.size(),
+    fmt::print("{:64} {:8} {:6} {:10.1f} {:8.2f} {:8.2f} {:8.2f} {:8.1f}\n", name, name_of(list.step), items.size(),
                static_cast<double>(packing.lower_bound) / (1 << 20), greedy, packed, planned, ms);
     std::fflush(stdout);
     worst = {std::max(worst.greedy, greedy), std::max(worst.packed, packed), std::max(worst.planned, planned),
@@ -235,16 +235,16 @@ int main(int argc, char** argv) {
       config::Settings s = model(name);
       tests::set_layout(s, layout);
       s.train.micro_batch /= s.parallel.data;
-      const auto kernels = train::kernels_of(s);
-      for (const program::Program& p : train::build_programs(s, *kernels))
+      const auto kernels = build::kernels_of(s);
+      for (const program::Program& p : build::build_programs(s, *kernels))
         show(fmt::format("{} {}", name, layout), p, worst);
     }
     config::Settings s = model(name);
     tests::set_layout(s, "");
-    const auto kernels = train::kernels_of(s);
+    const auto kernels = build::kernels_of(s);
     const models::Graphs g = models::build_generation(s, 1, 64, s.train.sequence);
     const lower::Source source = {.states = *g.states, .prefill = &*g.prefill, .decode = &*g.decode};
-    const plan::Plan plan = train::plan_of(s);
+    const plan::Plan plan = build::plan_of(s);
     for (const program::Program& p : lower::lower(source, {.plan = plan, .kernels = *kernels, .threads = 1}))
       show(fmt::format("{} generation", name), p, worst);
   }

@@ -12,9 +12,9 @@
 #include "app/program_of.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/processor.h"
+#include "kintsugi/build/programs.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/run/executor.h"
-#include "kintsugi/train/build_program.h"
 
 namespace {
 
@@ -33,29 +33,30 @@ void profile(int argc, char** argv) {
   config::Resolved resolved = config::load(argv[1], sets, base::usable_cores());
   app::fill_vocab(resolved);
   const config::Settings& s = resolved.settings;
-  const auto kernels = train::kernels_of(s);
+  const auto kernels = build::kernels_of(s);
   base::ThreadTeam team(static_cast<int>(s.parallel.threads));
-  run::Executor executor(train::build_program(s, *kernels), *kernels, team);
+  run::Executor executor(build::build_program(s, *kernels), *kernels, team);
   executor.initialize(s.train.seed);
   for (int round = 0; round < 3; ++round) {
     std::map<std::string, Total> totals;
     const auto start = Clock::now();
     auto last = start;
-    executor.watch = [&](const program::Body&, const program::Instruction& i) {
+    executor.watch = [&](const run::Executor::Watched& watched) {
+      const program::Instruction& i = watched.instruction;
       const auto now = Clock::now();
-      Total& t = totals[i.phase + " " + i.kernel];
+      Total& t = totals[fmt::format("{} {}", name_of(i.phase), name_of(i))];
       t.seconds += std::chrono::duration<double>(now - last).count();
-      t.flops += i.flops;
-      t.bytes += i.bytes;
+      t.flops += i.cost.flops;
+      t.bytes += i.cost.memory_bytes;
       ++t.calls;
       last = Clock::now();
     };
     kernels::Numbers numbers = {.seed = 1, .step = round, .learning_rate = 1e-4};
-    executor.run("train", numbers, [](int64_t) {});
+    executor.run(program::Step::train, numbers, [](const run::Executor::Inputs&) {});
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     fmt::print("step {}: {:.3f} s, {:.1f} tokens/s, {:.1f} GFLOP/s\n", round, seconds,
                static_cast<double>(s.train.global_batch * s.train.sequence) / seconds,
-               executor.program().flops("train") / seconds / 1e9);
+               executor.program().flops(program::Step::train) / seconds / 1e9);
     if (round < 2) continue;
     std::vector<std::pair<std::string, Total>> rows(totals.begin(), totals.end());
     std::sort(rows.begin(), rows.end(),

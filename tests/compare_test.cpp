@@ -46,11 +46,10 @@ std::string verdict(const train::Comparison& c) {
 }
 
 // Of one value in one step.
-const train::Difference& find(const train::Comparison& c, int64_t step, const std::string& what,
-                              const std::string& name) {
+const train::Difference& find(const train::Comparison& c, int64_t step, train::Compared what, const std::string& name) {
   for (const train::Difference& d : c.differences)
     if (d.step == step && d.what == what && d.name == name) return d;
-  throw base::InternalError("test", "no {} of {}", what, name);
+  throw base::InternalError("test", "no {} of {}", name_of(what), name);
 }
 
 // The collective that reduces the gradient of a bucket, and the wait for it, are gone.
@@ -95,12 +94,12 @@ TEST(Compare, IsNotAlarmedByAnUpdateThatIsNothingButRounding) {
   config::Settings s = model_of("gpt", "fp32", "tensor=2");
   s.train.epsilon = 1e-15;
   const train::Comparison c = compare(s, 1);
-  const train::Difference& d = find(c, 1, "weight", "layer0.attention.key.bias");
+  const train::Difference& d = find(c, 1, train::Compared::weight, "layer0.attention.key.bias");
   EXPECT_GT(d.size(), 1e-4) << "a learning rate of 1e-3 and no difference: the test is in vain";
   EXPECT_TRUE(d.within());
   EXPECT_EQ(c.first(), nullptr) << print(c);
   // Elsewhere the same difference would be one.
-  EXPECT_LT(find(c, 1, "weight", "layer0.ffn.down.weight").limit, 1e-4);
+  EXPECT_LT(find(c, 1, train::Compared::weight, "layer0.ffn.down.weight").limit, 1e-4);
 }
 
 // Units of a batch have the same bits for every number of data ranks.
@@ -108,7 +107,7 @@ TEST(Compare, SeesNoBitOfDifferenceWhereUnitsAreAddedInOneTree) {
   config::Settings s = model_of("gpt", "fp32", "data=4 zero=3");
   s.train.reproducible = 4;
   s.train.micro_batch = 2;
-  for (const train::Difference& d : compare(s).differences) EXPECT_EQ(d.size(), 0) << d.what << " " << d.name;
+  for (const train::Difference& d : compare(s).differences) EXPECT_EQ(d.size(), 0) << name_of(d.what) << " " << d.name;
 }
 
 TEST(Compare, SgdIsComparedThroughItsMomentum) {
@@ -116,8 +115,8 @@ TEST(Compare, SgdIsComparedThroughItsMomentum) {
   s.train.optimizer = "sgd";
   const train::Comparison c = compare(s, 2);
   EXPECT_EQ(c.first(), nullptr) << print(c);
-  const double twice = find(c, 2, "weight", "layer0.ffn.up.weight").scale;
-  EXPECT_GT(twice, 2 * find(c, 1, "weight", "layer0.ffn.up.weight").scale);
+  const double twice = find(c, 2, train::Compared::weight, "layer0.ffn.up.weight").scale;
+  EXPECT_GT(twice, 2 * find(c, 1, train::Compared::weight, "layer0.ffn.up.weight").scale);
 }
 
 TEST(Compare, FindsAGradientThatIsNotReduced) {
@@ -127,7 +126,7 @@ TEST(Compare, FindsAGradientThatIsNotReduced) {
   const train::Difference* d = c.first();
   ASSERT_NE(d, nullptr);
   EXPECT_EQ(d->step, 1);
-  EXPECT_EQ(d->what, "gradient");
+  EXPECT_EQ(d->what, train::Compared::gradient);
   EXPECT_EQ(d->name, "layer0.ffn.down.weight");  // that of the bucket which the backward pass completes first
   EXPECT_NE(verdict(c).find("; 6 of 36 gradients differ there\n"), std::string::npos) << print(c);
 }
@@ -139,13 +138,13 @@ TEST(Compare, FindsALossThatIsMadeOtherwise) {
         if (i.kernel == "rms_norm" && i.layer == 1) i.attributes.set("epsilon", 1.1e-5);
   });
   ASSERT_NE(c.first(), nullptr);
-  EXPECT_EQ(c.first()->what, "loss");
+  EXPECT_EQ(c.first()->what, train::Compared::loss);
 }
 
 TEST(Compare, FindsAWeightThatBeginsOtherwise) {
   const train::Comparison c = compare(model_of("llama", "fp32", "data=2 zero=3"), 1, [](Program& p) {
     for (program::StateInfo& s : p.states)
-      if (s.name == "layer1.ffn.up.weight") s.init_value *= 1.001;
+      if (s.name == "layer1.ffn.up.weight") s.init.value *= 1.001;
   });
   const train::Difference* d = c.first();
   ASSERT_NE(d, nullptr);
@@ -165,7 +164,7 @@ TEST(Compare, FindsAnOptimizerThatDecaysMore) {
   const train::Difference* d = c.first();
   ASSERT_NE(d, nullptr);
   EXPECT_EQ(d->step, 1);
-  EXPECT_EQ(d->what, "weight");
+  EXPECT_EQ(d->what, train::Compared::weight);
   EXPECT_EQ(d->layer, 1);
 }
 

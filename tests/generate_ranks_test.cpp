@@ -4,6 +4,7 @@
 #include <regex>
 
 #include "tests/mpi_launch.h"
+#include "tests/paths.h"
 #include "tests/ranks_folder.h"
 
 namespace kintsugi::tests {
@@ -156,11 +157,11 @@ TEST_P(GenerateUnderMpi, EndTogether) {
   expect_failure(trained_->launch(GetParam(), 2, "generate run"),
                  "[generate] the plan needs 1 rank (one rank), 2 were started; start 1, or change the sizes in "
                  "[parallel]");
-  expect_failure(
-      trained_->launch(GetParam(), 1,
-                       "generate run --ranks 2 --seed 1 : -n 1 " KINTSUGI_BINARY " generate run --ranks 2 --seed 2"),
-      "[generate] rank 1 has another command line than rank 0: \"--seed 2\" instead of \"--seed 1\"; start "
-      "all ranks with one");
+  expect_failure(trained_->launch(GetParam(), 1,
+                                  "generate run --ranks 2 --seed 1 : -n 1 " + kintsugi_command() +
+                                      " generate run --ranks 2 --seed 2"),
+                 "[generate] rank 1 has another command line than rank 0: \"--seed 2\" instead of \"--seed 1\"; start "
+                 "all ranks with one");
 }
 
 INSTANTIATE_TEST_SUITE_P(Mpi, GenerateUnderMpi, testing::ValuesIn(kMpis), name_of_mpi);

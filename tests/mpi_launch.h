@@ -12,6 +12,7 @@
 #include <string>
 
 #include "kintsugi/base/file.h"
+#include "tests/paths.h"
 #include "tests/process.h"
 
 namespace kintsugi::tests {
@@ -31,7 +32,7 @@ inline const std::array kMpis = {
 // Its module lies one folder above the command, and its launcher can be found.
 inline bool is_there(const Mpi& mpi) {
   const std::string launcher = mpi.run.substr(0, mpi.run.find(' '));
-  return fs::exists(fs::path(KINTSUGI_BINARY).parent_path().parent_path() / mpi.module) &&
+  return fs::exists(fs::path(kintsugi_command()).parent_path().parent_path() / mpi.module) &&
          std::system(("command -v " + launcher + " >/dev/null").c_str()) == 0;
 }
 
@@ -53,7 +54,7 @@ inline std::map<int, pid_t> ranks_in(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator("/proc")) {
     const pid_t pid = std::atoi(entry.path().filename().c_str());
     std::error_code error;
-    if (pid == 0 || fs::read_symlink(entry.path() / "exe", error) != fs::canonical(KINTSUGI_BINARY) ||
+    if (pid == 0 || fs::read_symlink(entry.path() / "exe", error) != fs::canonical(kintsugi_command()) ||
         fs::read_symlink(entry.path() / "cwd", error) != fs::canonical(folder))
       continue;
     const std::string environment = '\0' + base::read_file(entry.path() / "environ");

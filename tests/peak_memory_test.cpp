@@ -11,8 +11,9 @@
 #include <fstream>
 #include <thread>
 
+#include "kintsugi/build/programs.h"
 #include "kintsugi/config/resolve.h"
-#include "kintsugi/train/build_program.h"
+#include "tests/paths.h"
 #include "tests/process.h"
 
 namespace kintsugi::tests {
@@ -44,7 +45,7 @@ class PeakMemory : public testing::Test {
   // MiB of the plans of all ranks of this process.
   double planned(const std::vector<std::string>& sets) const {
     const config::Settings s = config::load((folder_ / "run.toml").string(), sets, 2).settings;
-    const auto stages = train::build_programs(s, *train::kernels_of(s));
+    const auto stages = build::build_programs(s, *build::kernels_of(s));
     int64_t bytes = 0;
     for (int r = 0; r < stages[0].mesh.ranks(); ++r)
       bytes += stages[static_cast<size_t>(program::stage_of(stages[0].mesh, r))].bytes();
@@ -54,7 +55,7 @@ class PeakMemory : public testing::Test {
   // MiB that the process had at its peak. Read from /proc while it runs, since what wait4 tells counts the memory of
   // the process that started it too.
   double measured(const std::vector<std::string>& sets) {
-    std::vector<std::string> words = {KINTSUGI_BINARY, "train", (folder_ / "run.toml").string(), "--set",
+    std::vector<std::string> words = {kintsugi_command(), "train", (folder_ / "run.toml").string(), "--set",
                                       "train.folder=" + (folder_ / fmt::format("run{}", ++runs_)).string()};
     words.insert(words.end(), sets.begin(), sets.end());
     std::vector<char*> argv;
@@ -66,7 +67,7 @@ class PeakMemory : public testing::Test {
     ::posix_spawn_file_actions_addopen(&actions, 1, said.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
     ::posix_spawn_file_actions_adddup2(&actions, 1, 2);
     pid_t pid = -1;
-    EXPECT_EQ(::posix_spawn(&pid, KINTSUGI_BINARY, &actions, nullptr, argv.data(), environ), 0);
+    EXPECT_EQ(::posix_spawn(&pid, words[0].c_str(), &actions, nullptr, argv.data(), environ), 0);
     ::posix_spawn_file_actions_destroy(&actions);
     double peak = 0;
     int status = 0;

@@ -8,9 +8,9 @@
 #include <numeric>
 
 #include "kintsugi/base/format.h"
+#include "kintsugi/build/fit.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/program/memory_table.h"
-#include "kintsugi/train/memory_limit.h"
 #include "tests/layouts.h"
 #include "tests/ranks_folder.h"
 
@@ -18,7 +18,7 @@ namespace kintsugi::tests {
 namespace {
 
 std::vector<program::Program> programs(const config::Settings& s) {
-  return train::build_programs(s, *train::kernels_of(s));
+  return build::build_programs(s, *build::kernels_of(s));
 }
 
 config::Settings model_of(const std::string& family, const std::string& layout, int64_t layers = 4) {
@@ -43,7 +43,7 @@ TEST_P(MemoryOfLayouts, AddsUp) {
     for (const program::Program& p : programs(s)) {
       const program::MemoryTable t = program::memory_table(p);
       EXPECT_EQ(t.total(), p.bytes()) << family << ", stage " << p.stage;
-      EXPECT_EQ(t.peak.live.aligned, p.list("train").lower_bound_bytes) << family << ", stage " << p.stage;
+      EXPECT_EQ(t.peak.live.aligned, p.list(program::Step::train).lower_bound_bytes) << family << ", stage " << p.stage;
       EXPECT_GE(t.packing, 0);
       EXPECT_GE(t.others, 0);
       for (int64_t bytes : {t.weights, t.gradients, t.optimizer, t.activations}) EXPECT_GT(bytes, 0);
@@ -133,7 +133,7 @@ TEST_F(PlanVerb, ATableOfAllRanksAndAPicture) {
   for (int rank = 0; rank < 4; ++rank) {
     const program::Program& p = list[static_cast<size_t>(rank / 2)];
     const program::MemoryTable t = program::memory_table(p);
-    const program::CallList& l = p.list("train");
+    const program::CallList& l = p.list(program::Step::train);
     const std::vector<int64_t> numbers = {t.weights,     t.gradients,   t.optimizer,        t.statistics,
                                           t.caches,      t.activations, t.communication,    t.workspace,
                                           t.packing,     t.others,      p.bytes(),          p.state_bytes,
@@ -164,24 +164,23 @@ TEST_F(PlanVerb, TooLittleMemory) {
   const auto list = programs(settings());
   const int64_t most = std::max(list[0].bytes(), list[1].bytes());
   const std::string per_rank = fmt::format("parallel.memory_per_rank={}B", most - 1);
-  const auto excess = train::excess(settings(per_rank), list, {most - 1, "[parallel] memory_per_rank"});
+  const auto excess = build::excess(settings(per_rank), list, {});
   ASSERT_TRUE(excess);
   EXPECT_FALSE(excess->fitting.empty());
   const Ended planned = run_kintsugi(folder.path(), "plan run.toml --set " + sets + " " + per_rank);
   EXPECT_EQ(planned.code, 0);
   const std::string warning =
-      fmt::format("warning: train would refuse this: {}\n", fmt::join(train::describe(*excess), "\n  "));
+      fmt::format("warning: train would refuse this: {}\n", fmt::join(build::describe(*excess), "\n  "));
   EXPECT_EQ(planned.err.substr(planned.err.size() - std::min(planned.err.size(), warning.size())), warning);
   const std::string trained =
       "parallel.pipe=2 parallel.tensor=2 parallel.transport=threads model.layers=4 train.micro_batch=1";
   sets = trained + " model.vocab=257";  // that of bytes
   const auto small = programs(settings());
-  const auto refused =
-      train::excess(settings("parallel.memory_per_rank=10kB"), small, {10'000, "[parallel] memory_per_rank"});
+  const auto refused = build::excess(settings("parallel.memory_per_rank=10kB"), small, {});
   const Ended e = run_kintsugi(folder.path(),
                                "train run.toml --set " + trained + " train.folder=out parallel.memory_per_rank=10kB");
   EXPECT_EQ(e.code, 1);
-  EXPECT_EQ(complaint(e.err), "error: [memory] " + train::one_line(*refused) + "\n");
+  EXPECT_EQ(complaint(e.err), "error: [memory] " + build::one_line(*refused) + "\n");
   EXPECT_FALSE(fs::exists(folder / "out" / "metrics.jsonl"));
 }
 

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "kintsugi/base/file.h"
+#include "tests/paths.h"
 
 namespace kintsugi::tests {
 
@@ -46,8 +47,8 @@ class TemporaryFolder {
   fs::path path_;
 };
 
-// `kintsugi ARGUMENTS` in a folder; `before` is run by the same shell first ("ulimit -f 100"), and `launcher` starts the
-// command ("mpirun -n 2").
+// `kintsugi ARGUMENTS` in a folder; `before` is run by the same shell first ("ulimit -f 100"), and `launcher` starts
+// the command ("mpirun -n 2").
 class Process {
  public:
   Process(const fs::path& folder, const std::string& arguments, const std::string& before = ":",
@@ -56,8 +57,8 @@ class Process {
     static int number = 0;
     name_ = "process_" + std::to_string(++number);
     const std::string command = "cd '" + folder.string() + "' && " + before + " && exec " + launcher + " " +
-                                KINTSUGI_BINARY + " " +
-                                arguments + " > " + name_ + ".out 2> " + name_ + ".err < /dev/null";
+                                kintsugi_command() + " " + arguments + " > " + name_ + ".out 2> " + name_ +
+                                ".err < /dev/null";
     pid_ = ::fork();
     if (pid_ == 0) {
       ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);

@@ -24,7 +24,7 @@ class Damaged : public testing::Test {
 
   static Program build() {
     const config::Settings s = small_model("llama", "fp32");
-    return train::build_program(s, *train::kernels_of(s));
+    return build::build_program(s, *build::kernels_of(s));
   }
 
   Body& body(std::string_view name) {
@@ -167,7 +167,7 @@ TEST_F(Damaged, TwoOutputsInOnePlace) {
 TEST_F(Damaged, AWorkspaceUnderAnOutput) {
   config::Settings s = small_model("llama", "fp32");
   s.train.kernels = "cpu";
-  p = train::build_program(s, *train::kernels_of(s));
+  p = build::build_program(s, *build::kernels_of(s));
   const Body& b = body("forward.first");
   for (size_t at = 0; at < b.instructions.size(); ++at) {
     const Instruction& i = b.instructions[at];
@@ -195,10 +195,10 @@ TEST(MemoryPlan, OfGpt2IsNearItsLowerBound) {
   s.parallel.threads = 2;
   for (const std::string dtype : {"fp32", "bf16"}) {
     s.train.dtype = dtype;
-    const Program p = train::build_program(s, *train::kernels_of(s));
+    const Program p = build::build_program(s, *build::kernels_of(s));
     int64_t weights = 0;
     for (const program::StateInfo& info : p.states)
-      if (info.kind == "weight") weights += info.whole.shape.elements();
+      if (info.kind == program::StateKind::weight) weights += info.whole.shape.elements();
     EXPECT_EQ(weights, 124'439'808);
     for (const program::CallList& list : p.lists) {
       const double ratio = static_cast<double>(list.arena_bytes) / static_cast<double>(list.lower_bound_bytes);

@@ -6,6 +6,7 @@
 #include <regex>
 
 #include "tests/mpi_launch.h"
+#include "tests/paths.h"
 #include "tests/ranks_folder.h"
 
 namespace kintsugi::tests {
@@ -22,7 +23,7 @@ class RanksThatAreProcesses : public UnderMpi, protected RanksFolder {
   }
   // Two ranks; `before` what the second is started by.
   Ended launch_two(const std::string& first, const std::string& second, const std::string& before = "",
-                   const std::string& binary = KINTSUGI_BINARY) {
+                   const std::string& binary = kintsugi_command()) {
     return launch(1, first + " : -n 1 " + before + " " + binary + " " + second);
   }
 
@@ -135,9 +136,9 @@ TEST_P(RanksThatAreProcesses, SayWhoStopped) {
 }
 
 TEST_P(RanksUnderOneMpi, AreOneBinary) {
-  fs::copy_file(KINTSUGI_BINARY, folder / "other");
+  fs::copy_file(kintsugi_command(), folder / "other");
   std::ofstream(folder / "other", std::ios::app) << "x";
-  const std::string module = (fs::path(KINTSUGI_BINARY).parent_path().parent_path() / GetParam().module).string();
+  const std::string module = (fs::path(kintsugi_command()).parent_path().parent_path() / GetParam().module).string();
   const Ended ended = launch_two(arguments("run", "data=2"), arguments("run", "data=2"),
                                  "env KINTSUGI_MPI_MODULE=" + module, (folder / "other").string());
   expect_failure(
@@ -204,7 +205,7 @@ INSTANTIATE_TEST_SUITE_P(Mpi, RanksUnderOneMpi, testing::ValuesIn(one_mpi()), na
 TEST(RanksOverMpi, WithoutAModule) {
   TemporaryFolder folder;
   fs::create_directories(folder / "a/bin");
-  fs::copy_file(KINTSUGI_BINARY, folder / "a/bin/kintsugi");
+  fs::copy_file(kintsugi_command(), folder / "a/bin/kintsugi");
   std::ofstream(folder / "run.toml") << "[data]\ntrain = \"nowhere\"\n[parallel]\ntransport = \"mpi\"\n";
   const std::string command = "cd '" + folder.path().string() + "' && a/bin/kintsugi train run.toml 2> said";
   const int status = std::system(command.c_str());

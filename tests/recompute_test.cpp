@@ -89,15 +89,15 @@ config::Settings even_gpt(int64_t layers, const std::string& dtype) {
 int64_t kept_bytes(const config::Settings& s, const Recompute& how) {
   const models::Graphs graphs = models::build_training(s);
   const graph::Graph micro =
-      lower::join_head(lower::recompute(*graphs.micro, how, static_cast<int>(s.model.layers)), train::plan_of(s));
+      lower::join_head(lower::recompute(*graphs.micro, how, static_cast<int>(s.model.layers)), build::plan_of(s));
   int64_t sum = 0;
   for (graph::ValueId v : lower::kept(micro)) sum += micro.type(v).bytes();
   return sum;
 }
 
 Program lowered(const config::Settings& s, const Recompute& how) {
-  const auto kernels = train::kernels_of(s);
-  return train::build_program(with(s, how), *kernels);
+  const auto kernels = build::kernels_of(s);
+  return build::build_program(with(s, how), *kernels);
 }
 
 const program::Body& body(const Program& p, std::string_view name) {
@@ -143,7 +143,7 @@ TEST(RecomputeMemory, OfTheProgramIsWhatTheGraphKeeps) {
       const Program p = lowered(s, how), q = lowered(deeper, how);
       EXPECT_EQ(carried_bytes(p), kept_bytes(s, how)) << dtype;
       EXPECT_EQ(carried_bytes(q), kept_bytes(deeper, how)) << dtype;
-      EXPECT_EQ(q.list("train").lower_bound_bytes - p.list("train").lower_bound_bytes,
+      EXPECT_EQ(q.list(program::Step::train).lower_bound_bytes - p.list(program::Step::train).lower_bound_bytes,
                 kept_bytes(deeper, how) - kept_bytes(s, how))
           << dtype;
     }

@@ -51,7 +51,7 @@ TEST_P(Repeat, TwoRunsAndOneInThreePartsGiveTheSameBits) {
   train::Outcome outcome = run_here(toml(), in(files, "c"), false, 7);
   EXPECT_EQ(outcome.step, 7);
   EXPECT_FALSE(outcome.finished);
-  EXPECT_EQ(outcome.reason, "signal");
+  EXPECT_EQ(outcome.reason, train::Stop::signal);
   EXPECT_EQ(outcome.checkpoint, checkpoint::step_folder(files.folder("c"), 7));
   std::vector<std::string> notes;
   outcome = run_here(toml(), in(files, "c"), true, 13, &notes);

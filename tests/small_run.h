@@ -28,6 +28,7 @@
 #include "kintsugi/kernels/random.h"
 #include "kintsugi/train/trainer.h"
 #include "kintsugi/train/worlds.h"
+#include "tests/paths.h"
 
 namespace kintsugi::tests {
 
@@ -140,7 +141,7 @@ inline train::Outcome run_here(const std::string& toml, const std::vector<std::s
 class Child {
  public:
   Child(const std::vector<std::string>& arguments, const std::filesystem::path& output) {
-    std::vector<std::string> words = {KINTSUGI_BINARY};
+    std::vector<std::string> words = {kintsugi_command()};
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> argv;
     for (std::string& w : words) argv.push_back(w.data());
@@ -149,9 +150,9 @@ class Child {
     ::posix_spawn_file_actions_init(&actions);
     ::posix_spawn_file_actions_addopen(&actions, 1, output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
     ::posix_spawn_file_actions_adddup2(&actions, 1, 2);
-    if (::posix_spawn(&pid_, KINTSUGI_BINARY, &actions, nullptr, argv.data(), environ) != 0) pid_ = -1;
+    if (::posix_spawn(&pid_, words[0].c_str(), &actions, nullptr, argv.data(), environ) != 0) pid_ = -1;
     ::posix_spawn_file_actions_destroy(&actions);
-    if (pid_ < 0) throw base::InternalError("test", "cannot start {}", KINTSUGI_BINARY);
+    if (pid_ < 0) throw base::InternalError("test", "cannot start {}", words[0]);
   }
   ~Child() {
     if (pid_ > 0) send(SIGKILL), wait();

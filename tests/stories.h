@@ -12,11 +12,12 @@
 #include "kintsugi/checkpoint/safetensors.h"
 #include "kintsugi/config/settings.h"
 #include "kintsugi/run/executor.h"
+#include "tests/paths.h"
 
 namespace kintsugi::tests {
 
 inline std::filesystem::path stories_folder() {
-  return std::filesystem::path(KINTSUGI_SHARED) / "data" / "stories260K";
+  return std::filesystem::path(shared_folder()) / "data" / "stories260K";
 }
 
 inline nlohmann::json read_json(const std::filesystem::path& path) {
@@ -67,7 +68,7 @@ inline bool load_stories(const run::Executor& executor) {
   const checkpoint::SafetensorsFile file(stories_folder() / "hf_derived" / "model.safetensors");
   size_t used = 0;
   for (const program::StateInfo& s : executor.program().states) {
-    if (s.kind != "weight") continue;
+    if (s.kind != program::StateKind::weight) continue;
     const StoriesName name = stories_name(s.name);
     const checkpoint::TensorView from = file.at(name.theirs);
     const tensor::View to = executor.state(s.name);

@@ -5,11 +5,11 @@
 
 #include <cmath>
 
+#include "kintsugi/build/programs.h"
 #include "kintsugi/evaluate/checkpoint_model.h"
 #include "kintsugi/evaluate/generator.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/run/evaluate_pass.h"
-#include "kintsugi/train/build_program.h"
 
 namespace kintsugi::tests {
 
@@ -33,13 +33,13 @@ class Stories : public testing::TestWithParam<StoriesCase> {
     s.model = stories_model();
     s.train.kernels = GetParam().kernels;
     s.train.dtype = GetParam().dtype;
-    kernels = train::kernels_of(s);
+    kernels = build::kernels_of(s);
     team = std::make_unique<base::ThreadTeam>(GetParam().threads);
   }
 
   std::unique_ptr<run::Executor> load(const models::Graphs& graphs) {
     auto executor =
-        std::make_unique<run::Executor>(evaluate::build_program(graphs, *kernels, team->size()), *kernels, *team);
+        std::make_unique<run::Executor>(build::build_program(graphs, *kernels, team->size()), *kernels, *team);
     EXPECT_TRUE(load_stories(*executor));
     return executor;
   }

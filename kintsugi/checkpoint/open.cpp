@@ -7,7 +7,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/checkpoint/json_text.h"
-#include "kintsugi/checkpoint/together.h"
+#include "kintsugi/comm/agree.h"
 
 namespace kintsugi::checkpoint {
 namespace {
@@ -18,14 +18,14 @@ namespace fs = std::filesystem;
 
 std::unique_ptr<CheckpointReader> open_newest_whole(const fs::path& run_folder, comm::Communicator& all) {
   std::vector<SavedStep> saved;  // of rank 0 alone
-  together(all, [&] {
+  comm::together(all, [&] {
     if (all.rank() == 0) saved = list(run_folder);
   });
   for (;;) {
-    const int64_t step = of_rank_0(all, saved.empty() ? -1 : saved.back().step);
+    const int64_t step = comm::of_rank_0(all, saved.empty() ? -1 : saved.back().step);
     if (step < 0) return nullptr;
     std::unique_ptr<CheckpointReader> reader;
-    const auto failure = failure_of(all, [&] {
+    const auto failure = comm::failure_of(all, [&] {
       reader = std::make_unique<CheckpointReader>(step_folder(run_folder, step));
       reader->verify(all.rank(), all.size(), nullptr);
     });
@@ -41,7 +41,7 @@ std::unique_ptr<CheckpointReader> open_newest_whole(const fs::path& run_folder, 
 
 std::unique_ptr<CheckpointReader> open_checkpoint(const fs::path& path, comm::Communicator& all) {
   bool is_checkpoint = false;
-  together(all, [&] {
+  comm::together(all, [&] {
     std::error_code error;
     is_checkpoint = fs::exists(path / kIndexFile, error);
     if (!is_checkpoint && !fs::is_directory(path, error))
@@ -49,8 +49,8 @@ std::unique_ptr<CheckpointReader> open_checkpoint(const fs::path& path, comm::Co
                             in_quotes(path.string()));
   });
   std::unique_ptr<CheckpointReader> reader;
-  if (of_rank_0(all, is_checkpoint))
-    together(all, [&] { reader = std::make_unique<CheckpointReader>(path); });
+  if (comm::of_rank_0(all, is_checkpoint))
+    comm::together(all, [&] { reader = std::make_unique<CheckpointReader>(path); });
   else
     reader = open_newest_whole(path, all);
   if (!reader)

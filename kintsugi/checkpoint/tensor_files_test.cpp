@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kintsugi/checkpoint/scratch_test.h"
+#include "tests/paths.h"
 
 namespace kintsugi::checkpoint {
 namespace {
@@ -48,7 +49,7 @@ TEST(TensorFiles, ShardsUnderAnIndex) {
 }
 
 TEST(TensorFiles, APublishedModelOpens) {
-  const std::filesystem::path folder = KINTSUGI_SHARED "/data/stories260K/hf_derived";
+  const std::filesystem::path folder = tests::shared_folder() + "/data/stories260K/hf_derived";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is not there";
   const TensorFiles files(folder);
   const TensorView& table = files.at("model.embed_tokens.weight");

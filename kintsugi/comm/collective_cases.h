@@ -14,8 +14,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "kintsugi/comm/call.h"
 #include "kintsugi/comm/communicator.h"
+#include "kintsugi/comm/operation.h"
 
 namespace kintsugi::comm::cases {
 
@@ -49,14 +49,17 @@ inline Bytes noise(size_t bytes, uint64_t seed) {
   return data;
 }
 
-// Numbers of very different sizes, so that the order of additions shows.
-inline Bytes numbers(size_t count, tensor::DType dtype, uint64_t seed) {
+// Numbers of very different sizes, so that the order of additions shows; or, where a backend states no order, whole
+// numbers so small that every order gives the same bits.
+inline Bytes numbers(size_t count, tensor::DType dtype, uint64_t seed, bool ordered = true) {
   Bytes data(count * tensor::size_of(dtype));
   for_type(dtype, [&]<typename T>(T) {
     for (size_t i = 0; i < count; ++i) {
       const uint64_t h = mix(seed * 1'000'003 + i + 1);
       T x;
-      if constexpr (std::is_integral_v<T>) {
+      if (!ordered) {
+        x = static_cast<T>(static_cast<float>(h % 8));
+      } else if constexpr (std::is_integral_v<T>) {
         x = static_cast<T>(h);
       } else {
         const double mantissa = std::ldexp(static_cast<double>(static_cast<int64_t>(h)), -52);  // up to 2,048
@@ -111,7 +114,8 @@ inline std::string compare(const std::string& what, std::span<const std::byte> g
 inline std::string reductions(Communicator& comm, size_t part, tensor::DType dtype, Reduction reduction) {
   const int n = comm.size(), me = comm.rank();
   std::vector<Bytes> ins;
-  for (int r = 0; r < n; ++r) ins.push_back(numbers(part * n, dtype, 17 + r));
+  const bool ordered = comm.backend().adds_in_rank_order;
+  for (int r = 0; r < n; ++r) ins.push_back(numbers(part * n, dtype, 17 + r, ordered));
   const Bytes want = reduce_serially(ins, dtype, reduction);
   const Bytes& in = ins[me];
   const size_t bytes = part * tensor::size_of(dtype);
@@ -200,6 +204,82 @@ inline std::string messages(Communicator& comm, int count, size_t bytes) {
   return wrong;
 }
 
+// Exchanges in a ring: `count` messages each to the next rank, to the one before and to oneself. Some ranks receive
+// first, others send first.
+inline std::string exchange(Communicator& comm, int count, size_t bytes) {
+  const int n = comm.size(), me = comm.rank(), next = (me + 1) % n, before = (me + n - 1) % n;
+  const auto data = [&](int from, int which, int i) { return noise(bytes + i, (from * 3 + which) * count + i); };
+  std::vector<Bytes> sent, received, want;
+  std::vector<Message> messages;
+  sent.reserve(3 * count), received.reserve(3 * count);
+  const auto add = [&](int to, int from, int which, int i) {
+    want.push_back(data(from, which, i));
+    const Message out = Message::to(to, sent.emplace_back(data(me, which, i)));
+    const Message in = Message::from(from, received.emplace_back(bytes + i));
+    messages.push_back(me % 2 == 0 ? in : out);
+    messages.push_back(me % 2 == 0 ? out : in);
+  };
+  for (int i = 0; i < count; ++i) {
+    add(next, before, 0, i);
+    if (n != 2) add(before, next, 1, i);  // of two, the next is the one before
+    add(me, me, 2, i);
+  }
+  comm.wait(comm.exchange(messages));
+  std::string wrong;
+  for (size_t i = 0; i < want.size(); ++i) {
+    wrong += compare(fmt::format("message {} of an exchange on {} of {}", i, me, n), received[i], want[i]);
+  }
+  return wrong;
+}
+
+// Exchanges among other messages of the same ranks, and of nothing.
+inline std::string exchanges(Communicator& comm) {
+  const int n = comm.size(), me = comm.rank();
+  std::string wrong;
+  for (const size_t bytes : {0, 5, 200'000}) wrong += exchange(comm, 3, bytes);
+  wrong += exchange(comm, 10, 9);
+  comm.wait(comm.exchange({}));
+  if (n == 1) return wrong;
+  // Of the two ends of a message, one may stand in an exchange and the other not.
+  const int peer = me ^ 1;
+  if (peer >= n) return wrong;
+  const Bytes first = noise(40, me), second = noise(50, me + 100), third = noise(60, me + 200);
+  Bytes a(40), b(50), c(60);
+  if (me % 2 == 0) {
+    comm.send(first, peer);
+    const Event both = comm.exchange(std::array{Message::to(peer, second), Message::from(peer, a)});
+    comm.send(third, peer);
+    comm.receive(b, peer);
+    comm.wait(both);
+    comm.wait(comm.receive(c, peer));
+  } else {
+    comm.wait(comm.exchange(std::array{Message::from(peer, a), Message::from(peer, b), Message::to(peer, first),
+                                       Message::to(peer, second), Message::from(peer, c)}));
+    comm.wait(comm.send(third, peer));
+  }
+  wrong += compare("first message", a, noise(40, peer)) + compare("second message", b, noise(50, peer + 100)) +
+           compare("third message", c, noise(60, peer + 200));
+  return wrong;
+}
+
+// More messages than may be open at one time: the older ones end first, as their receiver goes on.
+inline std::string many_sends(Communicator& comm) {
+  const int n = comm.size(), me = comm.rank();
+  std::vector<int> numbers(300, -1);
+  for (int i = 0; i < 300; ++i) {
+    const auto one = std::as_writable_bytes(std::span(&numbers[i], 1));
+    if (me == 0) numbers[i] = i;
+    if (me == 0 && n > 1) comm.send(one, 1);
+    if (me == 1) comm.wait(comm.receive(one, 0));
+  }
+  comm.wait(comm.barrier());
+  if (me > 1) return "";
+  for (int i = 0; i < 300; ++i) {
+    if (numbers[i] != i) return fmt::format("message {} of many is {}; ", i, numbers[i]);
+  }
+  return "";
+}
+
 // A mesh of 2 x (size / 2) ranks: both axes at once, waited for in another order by every second rank.
 inline std::string two_axes(World& world, int rounds) {
   const int columns = world.size() / 2, row = world.rank() / columns, column = world.rank() % columns;
@@ -256,7 +336,8 @@ inline std::string at_random(Communicator& comm, uint64_t seed, int calls) {
     const int kind = static_cast<int>(common() % 4), root = static_cast<int>(common() % n);
     const size_t bytes = part * tensor::size_of(dtype);
     std::vector<Bytes> ins;
-    for (int r = 0; r < n; ++r) ins.push_back(numbers(part * n, dtype, seed + call * 64 + r));
+    const bool ordered = comm.backend().adds_in_rank_order;
+    for (int r = 0; r < n; ++r) ins.push_back(numbers(part * n, dtype, seed + call * 64 + r, ordered));
     open.push_back({fmt::format("call {} of seed {} on {}", call, seed, me), {}, ins[me], Bytes(bytes * n), {}});
     Open& o = open.back();
     if (kind == 0) {

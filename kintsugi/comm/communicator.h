@@ -1,6 +1,5 @@
-// Ranks that talk: one of the two interfaces to the world. Every call enqueues and returns an event; the buffers stay
-// untouched by the caller until it has been waited for. Reductions add in the order of ranks, element by element:
-// ((x0 + x1) + x2) + ..., in fp32 for bf16 and fp16 with one rounding at the end. Nothing is allocated by a call.
+// How ranks reach each other. Every operation is enqueued and returns an event; the caller leaves its buffers alone
+// until it has waited for the event. Nothing is allocated by an operation.
 #pragma once
 
 #include <chrono>
@@ -19,10 +18,41 @@ namespace kintsugi::comm {
 
 enum class Reduction { sum, mean, max, min };
 
+// What the ranks of a world are.
+enum class RankKind {
+  single,   // one rank, in this process
+  thread,   // all of them are threads of this process
+  process,  // each is a process of its own, which abort() ends
+};
+
+// What a backend states of itself.
+struct Backend {
+  std::string_view name;
+  RankKind ranks = RankKind::single;
+  // Reductions add element by element in the order of ranks, ((x0 + x1) + x2) + ..., in fp32 for bf16 and fp16 with one
+  // rounding at the end: the bits do not depend on the backend. False: the order is the backend's, and may change with
+  // the number of bytes or of ranks.
+  bool adds_in_rank_order = false;
+};
+
 // What was enqueued, for wait() of the communicator that made it.
 struct Event {
   uint64_t number = 0;
 };
+
+// A message of an exchange: what this rank sends to a rank of the group, or receives from it.
+struct Message {
+  static Message to(int rank, std::span<const std::byte> data) { return {.rank = rank, .sent = data}; }
+  static Message from(int rank, std::span<std::byte> data) {
+    return {.rank = rank, .receives = true, .received = data};
+  }
+
+  int rank = -1;
+  bool receives = false;
+  std::span<const std::byte> sent = {};
+  std::span<std::byte> received = {};
+};
+inline constexpr size_t kMaxExchange = 64;  // messages
 
 // A wait that passed its time limit, or whose peer has ended. `arrived` and `missing` are ranks of the group that have
 // and have not enqueued their part.
@@ -39,7 +69,7 @@ class Communicator {
  public:
   virtual ~Communicator() = default;
 
-  virtual std::string_view backend() const = 0;
+  virtual const Backend& backend() const = 0;
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
@@ -61,16 +91,20 @@ class Communicator {
   virtual Event gather(std::span<const std::byte> in, std::span<std::byte> out, int root) = 0;
   // in, out: size() parts; part i of in goes to rank i. They do not overlap.
   virtual Event all_to_all(std::span<const std::byte> in, std::span<std::byte> out) = 0;
-  // Messages from one rank to another arrive in the order in which they were sent. A send ends when it was received.
+  // Messages from one rank to another arrive in the order in which they were sent. A send ends when its receive has
+  // begun. A rank does not send to itself.
   virtual Event send(std::span<const std::byte> data, int to) = 0;
   virtual Event receive(std::span<std::byte> data, int from) = 0;
+  // Messages that start together: none waits for another, in whatever order they stand. The event is done when all are.
+  // Messages from one rank to another keep their order, with those of send() and receive() too. What a rank sends to
+  // itself it receives in the same exchange. At most kMaxExchange messages; none are done at once.
+  virtual Event exchange(std::span<const Message> messages) = 0;
   virtual Event barrier() = 0;
 
-  // Returns when the event is done; events of one communicator are waited for in the order in which they were made, or
-  // all older ones are completed first. Timeout where it is not done within the time limit, or where the world has
-  // ended.
+  // Returns when the event and all older ones of this communicator are done. Timeout where that takes longer than the
+  // time limit, or where the world has ended.
   virtual void wait(Event event) = 0;
-  // Lets what was enqueued go on; never blocks.
+  // Lets what this rank has enqueued go on, in all of its communicators; never blocks.
   virtual void progress() {}
 };
 
@@ -79,12 +113,13 @@ class World {
  public:
   virtual ~World() = default;
 
-  virtual std::string_view backend() const = 0;
+  virtual const Backend& backend() const = 0;
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // The communicator of `ranks` (of the world, in the order of the group), which this rank is among. The members call
-  // it in the same order. UserError or Timeout where one does not come.
+  // The communicator of `ranks` (of the world, in the order of the group), which this rank is among. All members call
+  // this, for their common groups in the same order. UserError where they do not agree, Timeout where one does not
+  // call.
   virtual std::unique_ptr<Communicator> group(std::span<const int> ranks) = 0;
   // Ends the run for everyone: waits of all ranks throw, now or soon. For a rank that goes down with an error.
   virtual void abort(const std::string& reason) = 0;
@@ -92,10 +127,10 @@ class World {
 
 struct WorldOptions {
   std::chrono::milliseconds time_limit{600'000};  // of every wait
-  // Of mpi. A folder that all nodes see, where ranks say how far they are once one is late, so that the others know who
-  // has come; "": of ranks on other nodes nothing is known.
+  // Of mpi: a folder that all nodes see. When a wait takes too long, ranks write there how far they are, so that others
+  // can say who has not arrived. "": of ranks on other nodes nothing is known.
   std::string folder = "";
-  bool share_memory = true;  // ranks of a node know of each other; false: as if each had a node of its own
+  bool share_memory = true;  // of mpi; false: as if each rank had a node of its own
 };
 
 // The world of one rank, in this process.

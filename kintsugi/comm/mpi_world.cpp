@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "kintsugi/base/error.h"
-#include "kintsugi/comm/call.h"
 #include "kintsugi/comm/mpi/entry.h"
+#include "kintsugi/comm/operation.h"
 
 namespace kintsugi::comm {
 namespace {

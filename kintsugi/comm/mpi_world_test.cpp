@@ -121,11 +121,11 @@ TEST_P(OverMpi, EveryCollective) {
   }
 }
 
-TEST_F(OverOneMpi, ARankThatIsLate) {
-  expect_failure("late", {"rank 0: " + of_all(kSmall), "rank 1: " + of_all(kSmall)});
+TEST_F(OverOneMpi, ARankThatDoesNotArrive) {
+  expect_failure("absent", {"rank 0: " + of_all(kSmall), "rank 1: " + of_all(kSmall)});
 }
 
-// Open MPI lets a stopped process go on before it ends it, so that it may say a word.
+// Open MPI lets a stopped process go on before it ends it, so that it may print a line.
 TEST_P(OverMpi, ARankThatIsStopped) {
   expect_failure("stopped", {"rank 0: " + of_all(kSmall), "rank 1: " + of_all(kSmall)}, "01");
 }
@@ -155,14 +155,23 @@ TEST_F(OverOneMpi, AMessageThatNobodyTakes) {
        "rank 2: [comm] barrier among ranks 0 1 2 did not end within 0.6 s: rank 2 arrived, ranks 0 1 did not"});
 }
 
-// As if each rank were on a node of its own: what is known comes from files, which only a rank that is late writes.
+TEST_F(OverOneMpi, AnExchangeThatOneRankDoesNotJoin) {
+  expect_failure(
+      "exchange",
+      {"rank 0: [comm] barrier among ranks 0 1 2 did not end within 0.6 s: rank 0 arrived, ranks 1 2 did not",
+       "rank 1: [comm] receive of 12 bytes from rank 2 to rank 1 did not end within 0.6 s: rank 1 arrived, "
+       "rank 2 did not"});
+}
+
+// As if each rank were on a node of its own: what is known comes from files, which only ranks write that have waited
+// too long.
 TEST_F(OverOneMpi, RanksOfSeveralNodes) {
-  expect_failure("far",
+  expect_failure("elsewhere",
                  {"rank 0: [comm] all_reduce of 4096 bytes among ranks 0 1 2 did not end within 0.6 s: ranks 0 1 "
                   "arrived, rank 2 said nothing",
                   "rank 1: [comm] all_reduce of 4096 bytes among ranks 0 1 2 did not end within 0.6 s: ranks 0 1 "
                   "arrived, rank 2 said nothing"});
-  expect_failure("far_message",
+  expect_failure("elsewhere_message",
                  {"rank 0: [comm] send of 12 bytes from rank 0 to rank 1 did not end within 0.6 s: rank 0 "
                   "arrived, rank 1 did not",
                   "rank 1: [comm] receive of 12 bytes from rank 2 to rank 1 did not end within 0.6 s: "
@@ -182,15 +191,16 @@ TEST_F(OverOneMpi, AMessageOfAnotherLength) {
                  {"rank 0: [comm] rank 1 ended: " + why, "rank 1: " + why, "rank 2: [comm] rank 1 ended: " + why});
 }
 
-TEST_F(OverOneMpi, GroupsThatDoNotMeet) {
-  const std::string late =
-      "[comm] the meeting of ranks 0 1 2 did not end within 0.6 s: ranks 0 1 arrived, rank 2 did not";
-  expect_failure("nobody", {"rank 0: " + late, "rank 1: " + late});
-  const std::string quarrel = "[comm] ranks do not agree on a group: rank 0 asks for ranks 0 1, rank 1 for ranks 0 1 2";
+TEST_F(OverOneMpi, GroupsThatAreNotMade) {
+  const std::string timeout =
+      "[comm] making the group of ranks 0 1 2 did not end within 0.6 s: ranks 0 1 arrived, rank 2 did not";
+  expect_failure("nobody", {"rank 0: " + timeout, "rank 1: " + timeout});
+  const std::string disagreement =
+      "[comm] ranks do not agree on a group: rank 0 asks for ranks 0 1, rank 1 for ranks 0 1 2";
   const Result result = run_ranks(mpi, 3, "groups");
   EXPECT_NE(result.code, 0) << result.all;
   // The second one may learn of it by the end of the first.
-  for (const auto& line : result.lines) EXPECT_TRUE(line.ends_with(quarrel)) << result.all;
+  for (const auto& line : result.lines) EXPECT_TRUE(line.ends_with(disagreement)) << result.all;
   EXPECT_EQ(result.lines.size(), 3u) << result.all;
 }
 

@@ -9,8 +9,8 @@
 
 namespace kintsugi::comm {
 
-// Calls f(world) for each world on a thread of its own, and returns when all have ended. Where one throws, the others
-// are ended too, and what the first threw is thrown here: of several, one that is not a Timeout.
+// CheckedCommunicator f(world) for each world on a thread of its own, and returns when all have ended. Where one
+// throws, the others are ended too, and what the first threw is thrown here: of several, one that is not a Timeout.
 void run_ranks(std::span<const std::unique_ptr<World>> worlds, const std::function<void(World&)>& f);
 
 }  // namespace kintsugi::comm

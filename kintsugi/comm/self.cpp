@@ -1,22 +1,27 @@
 #include <cstring>
 
-#include "kintsugi/comm/call.h"
 #include "kintsugi/comm/communicator.h"
+#include "kintsugi/comm/operation.h"
 
 namespace kintsugi::comm {
 namespace {
 
-class Self : public Calls {
+constexpr Backend kSelf = {.name = "self", .ranks = RankKind::single, .adds_in_rank_order = true};
+
+class Self : public CheckedCommunicator {
  public:
-  std::string_view backend() const override { return "self"; }
+  const Backend& backend() const override { return kSelf; }
   int rank() const override { return 0; }
   int size() const override { return 1; }
   void wait(Event) override {}
 
  protected:
-  Event enqueue(const Call& call) override {
-    if (call.bytes != 0 && call.in != call.out) std::memcpy(call.out, call.in, call.bytes);
-    return {++made_};
+  Event enqueue(std::span<const Operation> operations) override {
+    for (const Operation& o : operations) {
+      if (o.bytes != 0 && o.in != o.out) std::memcpy(o.out, o.in, o.bytes);
+      ++made_;
+    }
+    return {made_};
   }
 
  private:
@@ -25,7 +30,7 @@ class Self : public Calls {
 
 class SelfWorld : public World {
  public:
-  std::string_view backend() const override { return "self"; }
+  const Backend& backend() const override { return kSelf; }
   int rank() const override { return 0; }
   int size() const override { return 1; }
   std::unique_ptr<Communicator> group(std::span<const int> ranks) override {

@@ -3,6 +3,7 @@
 #include <array>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/comm/communicator.h"
@@ -25,7 +26,7 @@ std::string error_of(const std::function<void()>& f) {
 
 TEST(Self, EveryCollectiveOfOneRankIsACopy) {
   const auto world = self_world();
-  EXPECT_EQ(world->backend(), "self");
+  EXPECT_EQ(world->backend().name, "self");
   EXPECT_EQ(world->size(), 1);
   const std::array<int, 1> members = {0};
   const auto one = world->group(members);
@@ -43,6 +44,7 @@ TEST(Self, EveryCollectiveOfOneRankIsACopy) {
   EXPECT_TRUE(copies([&](auto out) { return one->scatter(in, out, 0); }));
   EXPECT_TRUE(copies([&](auto out) { return one->gather(in, out, 0); }));
   EXPECT_TRUE(copies([&](auto out) { return one->all_to_all(in, out); }));
+  EXPECT_TRUE(copies([&](auto out) { return one->exchange(std::array{Message::from(0, out), Message::to(0, in)}); }));
   Floats y = x;
   const auto both = std::as_writable_bytes(std::span(y));
   one->wait(one->all_reduce(both, both, tensor::DType::f32, Reduction::sum));
@@ -66,6 +68,18 @@ TEST(Self, WrongCallsAreErrors) {
   EXPECT_EQ(error_of([&] { one->broadcast(out, 1); }), "[comm] internal error: broadcast with rank 1 of a group of 1");
   EXPECT_EQ(error_of([&] { one->send(in, 1); }), "[comm] internal error: send with rank 1 of a group of 1");
   EXPECT_EQ(error_of([&] { one->receive(out, 0); }), "[comm] internal error: receive of rank 0 from itself");
+  const auto exchange = [&](const std::vector<Message>& messages) {
+    return error_of([&] { one->exchange(messages); });
+  };
+  EXPECT_EQ(exchange({Message::to(1, in)}), "[comm] internal error: send with rank 1 of a group of 1");
+  EXPECT_EQ(exchange({Message::to(0, in), Message::from(0, out.first(4))}),
+            "[comm] internal error: rank 0 sends itself 12 bytes and receives 4");
+  EXPECT_EQ(exchange({Message::to(0, in)}),
+            "[comm] internal error: rank 0 sends itself more messages than it receives");
+  EXPECT_EQ(exchange({Message::from(0, out)}),
+            "[comm] internal error: rank 0 receives more messages from itself than it sends");
+  EXPECT_EQ(exchange(std::vector(65, Message::to(0, in))),
+            "[comm] internal error: an exchange of 65 messages; at most 64 start together");
   const std::array<int, 2> members = {0, 1};
   EXPECT_EQ(error_of([&] { self_world()->group(members); }),
             "[comm] internal error: a group of ranks 0 1 in a world of 1");

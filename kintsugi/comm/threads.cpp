@@ -1,4 +1,4 @@
-// Ranks that are threads of one process. The bytes are moved inside wait(), by the threads that wait: see SlotRing.
+// Ranks that are threads of one process. The threads that wait move the bytes: see OperationQueue.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,26 +6,28 @@
 #include <numeric>
 
 #include "kintsugi/base/error.h"
-#include "kintsugi/comm/call.h"
 #include "kintsugi/comm/communicator.h"
-#include "kintsugi/comm/thread_house.h"
+#include "kintsugi/comm/operation.h"
+#include "kintsugi/comm/thread_world_state.h"
 
 namespace kintsugi::comm {
 namespace {
+
+constexpr Backend kThreads = {.name = "threads", .ranks = RankKind::thread, .adds_in_rank_order = true};
 
 class ThreadCommunicator;
 
 // One rank; used by one thread at a time, with all its communicators.
 struct ThreadRank {
-  std::shared_ptr<ThreadHouse> house;
+  std::shared_ptr<ThreadWorldState> world;
   int rank = 0;
   std::vector<ThreadCommunicator*> communicators;
 };
 
-class ThreadCommunicator : public Calls {
+class ThreadCommunicator : public CheckedCommunicator {
  public:
   ThreadCommunicator(std::shared_ptr<ThreadRank> self, std::shared_ptr<ThreadGroup> group)
-      : self_(std::move(self)), house_(*self_->house), group_(std::move(group)) {
+      : self_(std::move(self)), world_(*self_->world), group_(std::move(group)) {
     rank_ = static_cast<int>(std::find(ranks().begin(), ranks().end(), self_->rank) - ranks().begin());
     sent_.resize(ranks().size());
     received_.resize(ranks().size());
@@ -33,38 +35,39 @@ class ThreadCommunicator : public Calls {
   }
   ~ThreadCommunicator() override;
 
-  std::string_view backend() const override { return "threads"; }
+  const Backend& backend() const override { return kThreads; }
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(ranks().size()); }
   void wait(Event event) override;
   void progress() override;
 
  protected:
-  Event enqueue(const Call& call) override;
+  Event enqueue(std::span<const Operation> operations) override;
 
  private:
   struct Open {
-    SlotRing* ring = nullptr;
-    uint64_t operation = 0;
-    int member = 0;
-    Call call;
+    OperationQueue* queue = nullptr;
+    uint64_t number = 0;  // in the queue
+    int member = 0;       // of the queue; of a message, 0 sends and 1 receives
+    Operation operation;
   };
 
   const std::vector<int>& ranks() const { return group_->ranks; }
   Open& open(uint64_t event) { return open_[event % open_.size()]; }
-  Open place(const Call& call);
-  bool help_here();
-  bool help();
-  void tell(const Open& open);  // its other members that something changed
+  Open next(const Operation& operation);  // the next of its queue
+  void wait_for_entry(const Open& open);
+  bool move_chunk_here();
+  bool move_chunk();
+  void notify_members(const Open& open);
   void leave(Open& open);
   void finish_oldest();
-  Late late_for(const Open& open);
-  // Until over(), helping; throws when that is too late, or when the world has ended.
+  TimeoutMessage timeout_of(const Open& open);
+  // Moves chunks until over(). Throws when the time limit has passed, or the world has ended.
   template <typename Over>
   void wait_until(const Open& awaited, Over&& over);
 
   const std::shared_ptr<ThreadRank> self_;
-  ThreadHouse& house_;
+  ThreadWorldState& world_;
   const std::shared_ptr<ThreadGroup> group_;
   int rank_ = 0;
   uint64_t collectives_ = 0;                          // enqueued so far, as the next two
@@ -73,120 +76,140 @@ class ThreadCommunicator : public Calls {
   uint64_t oldest_ = 1, made_ = 0;
 };
 
-// The caller's buffers may be gone when this is: what is open then can never be done.
+// The buffers of what is still open may be gone with their owner: it can never be done, and the world ends.
 ThreadCommunicator::~ThreadCommunicator() {
   for (; oldest_ <= made_; ++oldest_) {
     Open& o = open(oldest_);
-    if (o.ring->state(o.operation) == SlotRing::State::finished) {
+    if (o.queue->state(o.number) == OperationQueue::State::finished) {
       leave(o);
     } else {
-      house_.end_saying([&] {
+      world_.end_with_text([&] {
         return fmt::format("rank {} ended: it left before its {} was done", self_->rank,
-                           describe(o.call, rank_, ranks()));
+                           describe(o.operation, rank_, ranks()));
       });
     }
   }
   std::erase(self_->communicators, this);
 }
 
-ThreadCommunicator::Open ThreadCommunicator::place(const Call& call) {
-  if (call.kind == Kind::send) return {&group_->messages(rank_, call.root), sent_[call.root]++, 0, call};
-  if (call.kind == Kind::receive) return {&group_->messages(call.root, rank_), received_[call.root]++, 1, call};
-  return {&group_->collectives, collectives_++, rank_, call};
+ThreadCommunicator::Open ThreadCommunicator::next(const Operation& operation) {
+  if (operation.kind == Kind::send)
+    return {&group_->messages(rank_, operation.root), sent_[operation.root]++, 0, operation};
+  if (operation.kind == Kind::receive)
+    return {&group_->messages(operation.root, rank_), received_[operation.root]++, 1, operation};
+  return {&group_->collectives, collectives_++, rank_, operation};
 }
 
-Event ThreadCommunicator::enqueue(const Call& call) {
-  if (made_ - oldest_ + 1 == open_.size()) finish_oldest();
-  const Open o = place(call);
-  if (!o.ring->is_free(o.operation)) {
-    group_->blocked.fetch_add(1, std::memory_order_seq_cst);
-    wait_until(o, [&] { return o.ring->is_free(o.operation); });
-    group_->blocked.fetch_sub(1, std::memory_order_seq_cst);
+// Entries for all come first: once one is posted, nothing is waited for until the last is.
+Event ThreadCommunicator::enqueue(std::span<const Operation> operations) {
+  static_assert(kMaxExchange <= ThreadGroup::kMessages && kMaxExchange <= ThreadGroup::kCollectives);
+  while (made_ - oldest_ + 1 + operations.size() > open_.size()) finish_oldest();
+  std::array<Open, kMaxExchange> fresh;
+  for (size_t i = 0; i < operations.size(); ++i) {
+    fresh[i] = next(operations[i]);
+    wait_for_entry(fresh[i]);
   }
-  open(++made_) = o;
-  if (o.ring->post(o.operation, o.member, call)) tell(o);
+  for (const Open& o : std::span(fresh).first(operations.size())) {
+    open(++made_) = o;
+    if (o.queue->post(o.number, o.member, o.operation)) notify_members(o);
+  }
   return {made_};
 }
 
-void ThreadCommunicator::tell(const Open& o) {
-  if (o.ring == &group_->collectives) {
-    house_.ring(ranks());
+// Who had the entry before leaves it when it waits for its own event: this rank does so here, if it is one of them.
+void ThreadCommunicator::wait_for_entry(const Open& o) {
+  if (o.queue->is_free(o.number)) return;
+  const auto held = [&](const Open& mine) {
+    return mine.queue == o.queue && mine.number + o.queue->entries() == o.number;
+  };
+  for (uint64_t event = oldest_; event <= made_; ++event) {
+    if (!held(open(event))) continue;
+    while (oldest_ <= event) finish_oldest();
+  }
+  group_->blocked.fetch_add(1, std::memory_order_seq_cst);
+  wait_until(o, [&] { return o.queue->is_free(o.number); });
+  group_->blocked.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+void ThreadCommunicator::notify_members(const Open& o) {
+  if (o.queue == &group_->collectives) {
+    world_.notify(ranks());
   } else {
-    house_.bell(ranks()[o.call.root]).ring();
+    world_.notifier(ranks()[o.operation.root]).notify();
   }
 }
 
 void ThreadCommunicator::leave(Open& o) {
-  if (o.ring->leave(o.operation) && group_->blocked.load(std::memory_order_seq_cst) > 0) house_.ring(ranks());
+  if (o.queue->leave(o.number) && group_->blocked.load(std::memory_order_seq_cst) > 0) world_.notify(ranks());
 }
 
-// Moves one chunk of what is enqueued here, the oldest first.
-bool ThreadCommunicator::help_here() {
+// Of what is enqueued here, the oldest first. False: there was none to move.
+bool ThreadCommunicator::move_chunk_here() {
   for (uint64_t event = oldest_; event <= made_; ++event) {
     const Open& o = open(event);
-    if (!o.ring->has_work(o.operation)) continue;
-    if (!house_.lock(self_->rank)) return false;
-    const bool finished = o.ring->work(o.operation);
-    house_.unlock(self_->rank);
-    if (finished) tell(o);
+    if (!o.queue->has_work(o.number)) continue;
+    if (!world_.lock(self_->rank)) return false;
+    const bool finished = o.queue->move_chunk(o.number);
+    world_.unlock(self_->rank);
+    if (finished) notify_members(o);
     return true;
   }
   return false;
 }
 
-bool ThreadCommunicator::help() {
-  if (help_here()) return true;
+bool ThreadCommunicator::move_chunk() {
+  if (move_chunk_here()) return true;
   for (ThreadCommunicator* other : self_->communicators) {
-    if (other != this && other->help_here()) return true;
+    if (other != this && other->move_chunk_here()) return true;
   }
   return false;
 }
 
 void ThreadCommunicator::progress() {
-  while (help()) {
+  while (move_chunk()) {
   }
 }
 
-Late ThreadCommunicator::late_for(const Open& o) {
+TimeoutMessage ThreadCommunicator::timeout_of(const Open& o) {
   std::vector<int> members(ranks().size());
   std::iota(members.begin(), members.end(), 0);
-  if (o.ring != &group_->collectives) {
-    members = o.member == 0 ? std::vector<int>{rank_, o.call.root} : std::vector<int>{o.call.root, rank_};
+  if (o.queue != &group_->collectives) {
+    members = o.member == 0 ? std::vector<int>{rank_, o.operation.root} : std::vector<int>{o.operation.root, rank_};
   }
-  std::vector<Came> came;
+  std::vector<Arrival> arrivals;
   for (int m = 0; m < static_cast<int>(members.size()); ++m) {
-    const bool here = m == o.member || o.ring->has_posted(o.operation, m);  // even where it still waits for a slot
-    came.push_back(here ? Came::yes : Came::no);
+    const bool here = m == o.member || o.queue->has_posted(o.number, m);  // even where it still waits for an entry
+    arrivals.push_back(here ? Arrival::arrived : Arrival::absent);
   }
-  return late(describe(o.call, rank_, ranks()), house_.time_limit(), ranks(), members, came);
+  return timeout_message(describe(o.operation, rank_, ranks()), world_.time_limit(), ranks(), members, arrivals);
 }
 
 template <typename Over>
 void ThreadCommunicator::wait_until(const Open& awaited, Over&& over) {
-  const auto limit = std::chrono::steady_clock::now() + house_.time_limit();
-  Bell& bell = house_.bell(self_->rank);
+  const auto limit = std::chrono::steady_clock::now() + world_.time_limit();
+  Notifier& notifier = world_.notifier(self_->rank);
   for (;;) {
-    const uint64_t rings = bell.rings();
+    const uint64_t seen = notifier.count();
     if (over()) return;
-    if (house_.ended()) house_.throw_end(late_for(awaited));
-    if (help()) continue;
+    if (world_.ended()) world_.throw_end(timeout_of(awaited));
+    if (move_chunk()) continue;
     if (std::chrono::steady_clock::now() >= limit) {
-      const Late why = late_for(awaited);
-      house_.end(why);
-      house_.throw_end(why);
+      const TimeoutMessage why = timeout_of(awaited);
+      world_.end(why);
+      world_.throw_end(why);
     }
-    bell.wait(rings, limit, house_.cores_to_spare());
+    notifier.wait(seen, limit, world_.cores_to_spare());
   }
 }
 
 void ThreadCommunicator::finish_oldest() {
   Open& o = open(oldest_);
-  wait_until(o, [&] { return o.ring->state(o.operation) >= SlotRing::State::finished; });
-  if (o.ring->state(o.operation) == SlotRing::State::mismatched) {
-    const bool message = o.ring != &group_->collectives;
-    const int from = o.member == 0 ? rank_ : o.call.root, to = o.member == 0 ? o.call.root : rank_;
-    throw base::InternalError(
-        "comm", "{}", o.ring->mismatch(o.operation, message ? std::vector{ranks()[from], ranks()[to]} : ranks()));
+  wait_until(o, [&] { return o.queue->state(o.number) >= OperationQueue::State::finished; });
+  if (o.queue->state(o.number) == OperationQueue::State::mismatched) {
+    const bool message = o.queue != &group_->collectives;
+    const int from = o.member == 0 ? rank_ : o.operation.root, to = o.member == 0 ? o.operation.root : rank_;
+    throw base::InternalError("comm", "{}",
+                              o.queue->mismatch(o.number, message ? std::vector{ranks()[from], ranks()[to]} : ranks()));
   }
   leave(o);
   ++oldest_;
@@ -201,15 +224,15 @@ class ThreadWorld : public World {
  public:
   explicit ThreadWorld(std::shared_ptr<ThreadRank> self) : self_(std::move(self)) {}
 
-  std::string_view backend() const override { return "threads"; }
+  const Backend& backend() const override { return kThreads; }
   int rank() const override { return self_->rank; }
-  int size() const override { return self_->house->size(); }
+  int size() const override { return self_->world->size(); }
   std::unique_ptr<Communicator> group(std::span<const int> ranks) override {
     check_group(ranks, rank(), size());
-    return std::make_unique<ThreadCommunicator>(self_, self_->house->meet(rank(), ranks));
+    return std::make_unique<ThreadCommunicator>(self_, self_->world->make_group(rank(), ranks));
   }
   void abort(const std::string& reason) override {
-    self_->house->end_saying([&] { return fmt::format("rank {} ended: {}", rank(), reason); });
+    self_->world->end_with_text([&] { return fmt::format("rank {} ended: {}", rank(), reason); });
   }
 
  private:
@@ -221,10 +244,10 @@ class ThreadWorld : public World {
 std::vector<std::unique_ptr<World>> thread_worlds(int ranks, const WorldOptions& options) {
   if (ranks < 1) throw base::UserError("comm", "{} ranks; at least 1 is needed", ranks);
   check_options(options);
-  const auto house = std::make_shared<ThreadHouse>(ranks, options);
+  const auto world = std::make_shared<ThreadWorldState>(ranks, options);
   std::vector<std::unique_ptr<World>> worlds;
   for (int rank = 0; rank < ranks; ++rank) {
-    worlds.push_back(std::make_unique<ThreadWorld>(std::make_shared<ThreadRank>(ThreadRank{house, rank, {}})));
+    worlds.push_back(std::make_unique<ThreadWorld>(std::make_shared<ThreadRank>(ThreadRank{world, rank, {}})));
   }
   return worlds;
 }

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -83,6 +84,26 @@ TEST(ThreadsFail, AMessageThatNobodyTakesOrSends) {
   }
 }
 
+TEST(ThreadsFail, AnExchangeThatOneRankDoesNotJoin) {
+  const auto said = on_ranks(
+      3,
+      [&](World& world) -> std::string {
+        const auto comm = everyone(world);
+        std::vector<std::byte> x(12), y(12);
+        if (world.rank() == 0) comm->wait(comm->exchange(std::array{Message::to(1, x)}));
+        if (world.rank() == 1) comm->wait(comm->exchange(std::array{Message::from(0, x), Message::from(2, y)}));
+        comm->wait(comm->barrier());
+        return "";
+      },
+      kShort);
+  const std::string barrier =
+      "[comm] barrier among ranks 0 1 2 did not end within 0.2 s: ranks 0 2 arrived, rank 1 did not";
+  EXPECT_EQ(said, (Texts{barrier,
+                         "[comm] receive of 12 bytes from rank 2 to rank 1 did not end within 0.2 s: rank 1 arrived, "
+                         "rank 2 did not",
+                         barrier}));
+}
+
 TEST(ThreadsFail, TooManyOpenOperationsForARankThatNeverComes) {
   const auto said = on_ranks(
       2,
@@ -111,7 +132,7 @@ TEST(ThreadsFail, ARankThatEndsEndsTheWaitsOfAll) {
     try {
       comm->wait(comm->all_gather(std::span(x).first(16), x));
     } catch (const Timeout& error) {
-      comm->wait(comm->barrier());  // and those that come later
+      comm->wait(comm->barrier());  // and later ones too
     }
     return "done";
   });
@@ -191,7 +212,7 @@ TEST(ThreadsFail, AMessageOfAnotherLength) {
   EXPECT_EQ(said, Texts(2, "[comm] internal error: rank 1 calls send of 5 bytes, rank 0 receive of 16 bytes"));
 }
 
-TEST(ThreadsFail, GroupsThatDoNotMeet) {
+TEST(ThreadsFail, GroupsThatAreNotMade) {
   auto said = on_ranks(
       3,
       [&](World& world) -> std::string {
@@ -200,9 +221,9 @@ TEST(ThreadsFail, GroupsThatDoNotMeet) {
         return "";
       },
       kShort);
-  const std::string late =
-      "[comm] the meeting of ranks 0 1 2 did not end within 0.2 s: ranks 0 2 arrived, rank 1 did not";
-  EXPECT_EQ(said, (Texts{late, "", late}));
+  const std::string timeout =
+      "[comm] making the group of ranks 0 1 2 did not end within 0.2 s: ranks 0 2 arrived, rank 1 did not";
+  EXPECT_EQ(said, (Texts{timeout, "", timeout}));
 
   std::atomic<bool> first = false;
   said = on_ranks(3, [&](World& world) -> std::string {
@@ -220,8 +241,9 @@ TEST(ThreadsFail, GroupsThatDoNotMeet) {
     }
     return "";
   });
-  const std::string quarrel = "[comm] ranks do not agree on a group: rank 0 asks for ranks 0 1, rank 1 for ranks 0 1 2";
-  EXPECT_EQ(said, (Texts{quarrel, quarrel, ""}));
+  const std::string disagreement =
+      "[comm] ranks do not agree on a group: rank 0 asks for ranks 0 1, rank 1 for ranks 0 1 2";
+  EXPECT_EQ(said, (Texts{disagreement, disagreement, ""}));
 }
 
 TEST(ThreadsFail, WrongWorldsAndGroups) {

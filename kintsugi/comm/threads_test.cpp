@@ -50,6 +50,10 @@ TEST_P(OnRanks, MessagesArriveInOrder) {
   });
 }
 
+TEST_P(OnRanks, Exchanges) {
+  expect_right_in_world([](Communicator& comm) { return cases::exchanges(comm) + cases::many_sends(comm); });
+}
+
 TEST_P(OnRanks, ManyOperationsMayBeOpen) {
   expect_right_in_world([](Communicator& comm) {
     int64_t counts[700], want[700];

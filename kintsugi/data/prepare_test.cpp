@@ -11,6 +11,7 @@
 #include "kintsugi/data/test_folder.h"
 #include "kintsugi/data/token_summary.h"
 #include "kintsugi/text/tokenizer.h"
+#include "tests/paths.h"
 
 namespace kintsugi::data {
 namespace {
@@ -149,9 +150,9 @@ TEST(Prepare, ChunksGiveTheIdsOfTheWhole) {
   options.chunk_bytes = 100;
   prepare(options);
   std::vector<std::string> tokenizers = {folder.text("out")};
-  if (std::filesystem::exists(KINTSUGI_SHARED "/data")) {
-    tokenizers.push_back(KINTSUGI_SHARED "/data/gpt2_bpe");
-    tokenizers.push_back(KINTSUGI_SHARED "/data/neox_tokenizer");
+  if (std::filesystem::exists(tests::shared_folder() + "/data")) {
+    tokenizers.push_back(tests::shared_folder() + "/data/gpt2_bpe");
+    tokenizers.push_back(tests::shared_folder() + "/data/neox_tokenizer");
   }
   for (const std::string& path : tokenizers) {
     if (path.ends_with("neox_tokenizer")) {  // it has no id for a byte of invalid UTF-8
@@ -417,7 +418,7 @@ TEST(Prepare, ManyDocumentsFallByHash) {
 }
 
 TEST(Prepare, ShakespeareIsNanoGpts) {
-  const std::string path = KINTSUGI_SHARED "/data/tinyshakespeare";
+  const std::string path = tests::shared_folder() + "/data/tinyshakespeare";
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path;
   const TestFolder folder;
   PrepareOptions options;

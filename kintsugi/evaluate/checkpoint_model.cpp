@@ -1,49 +1,24 @@
 #include "kintsugi/evaluate/checkpoint_model.h"
 
-#include <fmt/ranges.h>
-
-#include "kintsugi/base/processor.h"
+#include "kintsugi/build/programs.h"
 #include "kintsugi/checkpoint/open.h"
-#include "kintsugi/checkpoint/same.h"
 #include "kintsugi/checkpoint/states.h"
-#include "kintsugi/checkpoint/together.h"
+#include "kintsugi/comm/agree.h"
+#include "kintsugi/comm/same_on_all.h"
 #include "kintsugi/config/resolved_file.h"
 #include "kintsugi/evaluate/layout.h"
-#include "kintsugi/lower/lower.h"
-#include "kintsugi/plan/check_plan.h"
-#include "kintsugi/plan/check_rules.h"
-#include "kintsugi/plan/check_sizes.h"
-#include "kintsugi/program/print.h"
+#include "kintsugi/run/same_programs.h"
 
 namespace kintsugi::evaluate {
-namespace {
-
-// The plan against the model and its samples. The one text of a generation need not be divided.
-void check(const plan::Plan& plan, const config::Settings& settings, const models::Graphs& graphs) {
-  std::vector<tensor::Dim> dims = plan::dims_of(settings);
-  const graph::Graph& g = graphs.evaluate ? *graphs.evaluate : *graphs.prefill;
-  for (const graph::Op& op : g.ops()) {
-    if (op.kind() != "input" || op.attributes.text("name") != "tokens") continue;
-    const tensor::Shape& tokens = g.type(op.outs[0]).shape;
-    for (tensor::Dim& d : dims) {
-      if (d.name == "batch") d.size = graphs.evaluate ? tokens.size("batch") : 0;
-      if (d.name == "seq" || d.name == "key_seq") d.size = tokens.size("seq");
-    }
-  }
-  plan::check_rules(plan, dims);
-  plan::check_sizes(plan, dims);
-}
-
-}  // namespace
 
 CheckpointModel::CheckpointModel(const std::filesystem::path& path, const config::Parallel& layout, comm::World& world)
     : world_(world),
-      all_(checkpoint::everyone(world)),
+      all_(comm::group_of_all(world)),
       reader_(checkpoint::open_checkpoint(path, *all_)),
       team_(static_cast<int>(layout.threads)) {
-  checkpoint::together(*all_, [&] {
+  comm::together(*all_, [&] {
     settings_ = on_ranks_of(config::load_saved(reader_->folder() / "config.toml").settings, layout);
-    kernels_ = kernels::kernels_named(settings_.train.kernels, tensor::dtype_from(settings_.train.dtype));
+    kernels_ = build::kernels_of(settings_);
     tokenizer_json_ = reader_->tokenizer();
     if (!tokenizer_json_.empty())
       tokenizer_ = text::parse_tokenizer(tokenizer_json_, (reader_->folder() / "tokenizer.json").string());
@@ -52,37 +27,13 @@ CheckpointModel::CheckpointModel(const std::filesystem::path& path, const config
 
 std::unique_ptr<run::Executor> CheckpointModel::load(const models::Graphs& graphs) {
   std::vector<program::Program> stages;
-  checkpoint::together(*all_, [&] {
-    const plan::Plan plan = plan::plan_from(settings_.parallel);
-    check(plan, settings_, graphs);
-    stages = build_programs(graphs, plan, *kernels_, team_.size());
-  });
-  // Ranks with other programs would wait for each other.
-  checkpoint::require_same(*all_, "evaluate", "processor",
-                           fmt::format("{}", fmt::join(base::this_processor().units, " ")));
-  std::string text;
-  for (const program::Program& p : stages) text += program::print(p);
-  checkpoint::require_same(*all_, "evaluate", "program", text);
+  comm::together(*all_, [&] { stages = build::checked_programs(graphs, settings_, *kernels_); });
+  run::require_same_programs(*all_, "evaluate", stages);
   repeated_ = repeated_axes(stages);
-  const auto stage = static_cast<size_t>(program::stage_of(stages[0].mesh, world_.rank()));
-  auto executor = std::make_unique<run::Executor>(std::move(stages[stage]), *kernels_, team_, &world_);
+  auto executor = std::make_unique<run::Executor>(build::program_of_rank(std::move(stages), world_.rank()), *kernels_,
+                                                  team_, &world_);
   checkpoint::load_states(*executor, *all_, *reader_, checkpoint::Load::weights);
   return executor;
-}
-
-std::vector<program::Program> build_programs(const models::Graphs& graphs, const plan::Plan& plan,
-                                             const kernels::KernelSet& kernels, int threads) {
-  const auto pointer = [](const std::optional<graph::Graph>& g) { return g ? &*g : nullptr; };
-  return lower::lower({.states = *graphs.states,
-                       .evaluate = pointer(graphs.evaluate),
-                       .prefill = pointer(graphs.prefill),
-                       .decode = pointer(graphs.decode),
-                       .micro_batches = plan.stages()},  // no schedule of training takes fewer
-                      {.plan = plan, .kernels = kernels, .threads = threads});
-}
-
-program::Program build_program(const models::Graphs& graphs, const kernels::KernelSet& kernels, int threads) {
-  return std::move(build_programs(graphs, plan::plan_from({}), kernels, threads)[0]);
 }
 
 }  // namespace kintsugi::evaluate

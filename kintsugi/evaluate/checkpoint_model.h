@@ -12,14 +12,13 @@
 #include "kintsugi/config/settings.h"
 #include "kintsugi/kernels/kernel_set.h"
 #include "kintsugi/models/step.h"
-#include "kintsugi/plan/plan.h"
 #include "kintsugi/run/executor.h"
 #include "kintsugi/text/tokenizer.h"
 
 namespace kintsugi::evaluate {
 
-// One rank of those that `layout` says; all of `world` make theirs and call its functions together. An error is that of
-// all of them.
+// One rank of a layout. All ranks of `world` construct theirs and call its functions together; an error of one is
+// thrown by all.
 class CheckpointModel {
  public:
   // `path` is a checkpoint's folder or a run's, whose newest whole checkpoint is taken.
@@ -49,11 +48,5 @@ class CheckpointModel {
   base::ThreadTeam team_;
   std::vector<std::string> repeated_;
 };
-
-// The programs of graphs for evaluation or generation, one for each stage.
-std::vector<program::Program> build_programs(const models::Graphs& graphs, const plan::Plan& plan,
-                                             const kernels::KernelSet& kernels, int threads);
-// The program of one rank.
-program::Program build_program(const models::Graphs& graphs, const kernels::KernelSet& kernels, int threads);
 
 }  // namespace kintsugi::evaluate

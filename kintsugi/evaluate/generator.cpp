@@ -42,17 +42,17 @@ int64_t prompt_bucket(int64_t prompt, int64_t cache) {
 
 namespace {
 
-// What a rank knows of the program: the others may be of stages that know other things.
+// What can be seen in the program of one stage; other stages have other parts.
 struct Known {
   int64_t capacity = 0;  // of the caches
-  int64_t prompt = 0;    // of the list "prefill"
+  int64_t prompt = 0;    // of the list `prefill`
   int64_t has_logits = 0;
 };
 
 Known known_here(const run::Executor& executor) {
-  Known k = {.has_logits = executor.has_output("decode", "logits")};
+  Known k = {.has_logits = executor.has_output(program::Step::decode, "logits")};
   for (const program::StateInfo& s : executor.program().states)
-    if (s.kind == "cache") k.capacity = s.whole.shape.size("key_seq");
+    if (s.kind == program::StateKind::cache) k.capacity = s.whole.shape.size("key_seq");
   for (const program::Buffer& b : executor.program().buffers)
     if (b.input == "tokens") k.prompt = std::max(k.prompt, b.whole.size("seq"));
   return k;
@@ -72,18 +72,19 @@ Generator::Generator(run::Executor& executor, comm::Communicator* all) : executo
     capacity_ = std::max(capacity_, k.capacity);
     prompt = std::max(prompt, k.prompt);
   }
-  while (speaker_ < static_cast<int>(every.size()) && !every[static_cast<size_t>(speaker_)].has_logits) ++speaker_;
-  base::require(speaker_ < static_cast<int>(every.size()), "generate", "no rank has the logits");
+  while (logits_rank_ < static_cast<int>(every.size()) && !every[static_cast<size_t>(logits_rank_)].has_logits)
+    ++logits_rank_;
+  base::require(logits_rank_ < static_cast<int>(every.size()), "generate", "no rank has the logits");
   base::require(capacity_ >= prompt, "generate", "caches of {} for prompts of {}", capacity_, prompt);
   prompt_.resize(static_cast<size_t>(prompt));
 }
 
-void Generator::run(std::string_view list, kernels::Numbers numbers, std::span<const int32_t> tokens) {
-  executor_.run(list, numbers, [&](int64_t) {
-    executor_.set_input(list, "tokens", {tokens, 0, static_cast<int64_t>(tokens.size())}, 0);
+void Generator::run(program::Step step, kernels::Numbers numbers, std::span<const int32_t> tokens) {
+  executor_.run(step, numbers, [&](const run::Executor::Inputs& inputs) {
+    inputs.set("tokens", {tokens, 0, static_cast<int64_t>(tokens.size())}, 0);
   });
-  if (!executor_.has_output(list, "logits")) return;
-  const tensor::View out = executor_.output(list, "logits");
+  if (!executor_.has_output(step, "logits")) return;
+  const tensor::View out = executor_.output(step, "logits");
   logits_.resize(static_cast<size_t>(out.elements()));
   tensor::dispatch(out.dtype(), [&]<typename T>(T) {
     const std::span<T> x = out.as<T>();
@@ -101,7 +102,7 @@ std::span<const float> Generator::read(std::span<const int32_t> text) {
     const int64_t begin = std::min(done, capacity_ - chunk), count = std::min(chunk, total - begin);
     std::fill(prompt_.begin(), prompt_.end(), 0);
     std::copy_n(text.begin() + begin, count, prompt_.begin());
-    run("prefill", {.position = begin, .last = count - 1}, prompt_);
+    run(program::Step::prefill, {.position = begin, .last = count - 1}, prompt_);
     done = begin + count;
   }
   position_ = total;
@@ -110,7 +111,7 @@ std::span<const float> Generator::read(std::span<const int32_t> text) {
 
 std::span<const float> Generator::feed(int32_t token) {
   base::require(position_ < capacity_, "generate", "the caches are full");
-  run("decode", {.position = position_, .last = 0}, {&token, 1});
+  run(program::Step::decode, {.position = position_, .last = 0}, {&token, 1});
   ++position_;
   return logits_;
 }
@@ -118,16 +119,16 @@ std::span<const float> Generator::feed(int32_t token) {
 // The next id, on every rank.
 int32_t Generator::choose(const SampleOptions& options, uint64_t number) {
   int32_t id = 0;
-  if (!all_ || all_->rank() == speaker_) id = sample(logits_, options, number);
-  if (all_) all_->wait(all_->broadcast(std::as_writable_bytes(std::span(&id, 1)), speaker_));
+  if (!all_ || all_->rank() == logits_rank_) id = sample(logits_, options, number);
+  if (all_) all_->wait(all_->broadcast(std::as_writable_bytes(std::span(&id, 1)), logits_rank_));
   return id;
 }
 
-bool Generator::goes_on(bool here) {
-  const int32_t mine = here ? 1 : 0;
-  int32_t every = mine;
+bool Generator::all_continue(bool mine) {
+  const int32_t here = mine ? 1 : 0;
+  int32_t every = here;
   if (all_)
-    all_->wait(all_->all_reduce(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(&every, 1)),
+    all_->wait(all_->all_reduce(std::as_bytes(std::span(&here, 1)), std::as_writable_bytes(std::span(&every, 1)),
                                 tensor::DType::i32, comm::Reduction::min));
   return every != 0;
 }
@@ -140,7 +141,7 @@ void Generator::generate(std::span<const int32_t> prompt, const SampleOptions& o
   for (uint64_t number = 0;; ++number) {
     const int32_t id = choose(options, number);
     text.push_back(id);
-    if (!goes_on(next(id))) return;
+    if (!all_continue(next(id))) return;
     position_ < capacity_ ? feed(id) : read(tail(std::max<int64_t>(1, capacity_ / 2)));
   }
 }

@@ -22,9 +22,9 @@ struct SampleOptions {
 // function of (logits, options, number): `number` counts the tokens drawn so far.
 int32_t sample(std::span<const float> logits, const SampleOptions& options, uint64_t number);
 
-// Runs the lists "prefill" and "decode" of a program of one sample (models::build_generation), on one rank or on
+// Runs the lists `prefill` and `decode` of a program of one sample (models::build_generation), on one rank or on
 // several that make and call theirs together. The logits are on the ranks of one stage, the head's; the first of these
-// says which token comes next, and all ranks feed it.
+// chooses the next token, and all ranks feed it.
 class Generator {
  public:
   // The executor has the weights, and outlives the generator, as does `all`: all ranks of the program; null: one rank.
@@ -46,16 +46,16 @@ class Generator {
   int64_t position() const { return position_; }
 
  private:
-  void run(std::string_view list, kernels::Numbers numbers, std::span<const int32_t> tokens);
+  void run(program::Step step, kernels::Numbers numbers, std::span<const int32_t> tokens);
   int32_t choose(const SampleOptions& options, uint64_t number);
-  bool goes_on(bool here);
+  bool all_continue(bool mine);
 
   run::Executor& executor_;
   comm::Communicator* all_;
-  int speaker_ = 0;  // the first rank that has the logits
+  int logits_rank_ = 0;  // the first rank that has the logits
   int64_t capacity_ = 0;
   int64_t position_ = 0;         // tokens in the caches
-  std::vector<int32_t> prompt_;  // [seq], of the list "prefill"
+  std::vector<int32_t> prompt_;  // [seq], of the list `prefill`
   std::vector<float> logits_;    // [vocab]
 };
 

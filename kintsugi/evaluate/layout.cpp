@@ -12,7 +12,7 @@
 namespace kintsugi::evaluate {
 namespace {
 
-// Keys of [parallel] that speak of gradients, or of what lives from forward to backward.
+// Keys of [parallel] about gradients, or about what lives from forward to backward.
 constexpr std::string_view kOfTraining[] = {"parallel.recompute",      "parallel.recompute_every", "parallel.offload",
                                             "parallel.offload_folder", "parallel.memory_per_rank", "parallel.wire",
                                             "parallel.keep_gathered",  "parallel.keep_logits",     "parallel.replicas"};
@@ -28,7 +28,7 @@ config::Resolved read_layout(std::string_view verb, std::span<const std::string>
                           base::one_line(set, 80), section);
   }
   config::Resolved layout{config::read_text("", "run.toml", sets), {}};
-  layout.settings.model.layers = INT32_MAX;  // how many there are is asked when the checkpoint's model is cut
+  layout.settings.model.layers = INT32_MAX;  // checked when the checkpoint's model is cut into stages
   config::derive_parallel(layout, cores);
   config::check_parallel(layout);
   config::warn_of_parallel(layout, cores);

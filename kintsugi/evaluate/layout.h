@@ -1,5 +1,5 @@
-// How ranks share a model that is asked for text or for its loss: [parallel] as it is given now, whatever the model was
-// trained on.
+// How ranks share a model for evaluation and generation: [parallel] as it is given now, whatever layout the model was
+// trained in.
 #pragma once
 
 #include <span>
@@ -13,9 +13,9 @@
 
 namespace kintsugi::evaluate {
 
-// The settings whose [parallel] is that of `sets` ("parallel.tensor=2"), one rank where they say nothing, derived,
-// checked, and with its warnings. `cores` are those that all ranks may use together. UserError "[verb] ..." for a key
-// of another section: that is the checkpoint's.
+// Settings with the [parallel] that `sets` give ("parallel.tensor=2"), by default one rank; derived and checked, with
+// warnings. `cores`: those of all ranks together. UserError "[verb] ..." for a key of another section, which is the
+// checkpoint's.
 config::Resolved read_layout(std::string_view verb, std::span<const std::string> sets, int64_t cores);
 
 // The settings of a checkpoint on the ranks of `layout`.

@@ -7,8 +7,8 @@ namespace kintsugi::graph {
 Cost cost(const OpRow& row, Types ins, Types outs, const tensor::Attributes& attributes) {
   Cost c;
   if (row.view) return c;
-  for (const tensor::Type& t : ins) c.bytes += static_cast<double>(t.bytes());
-  for (const tensor::Type& t : outs) c.bytes += static_cast<double>(t.bytes());
+  for (const tensor::Type& t : ins) c.memory_bytes += static_cast<double>(t.bytes());
+  for (const tensor::Type& t : outs) c.memory_bytes += static_cast<double>(t.bytes());
   if (row.flops) {
     c.flops = row.flops(ins, outs, attributes);
   } else if (!outs.empty()) {

@@ -31,7 +31,7 @@ using tensor::Combiner;
 // What a rank spends on an operation, from the types of its local blocks.
 struct Cost {
   double flops = 0;
-  double bytes = 0;  // read and written
+  double memory_bytes = 0;  // read and written
 };
 
 using Types = std::span<const tensor::Type>;
@@ -41,8 +41,13 @@ using InferRule = std::vector<tensor::Type> (*)(Types ins, const tensor::Attribu
 using GradRule = std::vector<ValueId> (*)(Graph&, const Op&, std::span<const ValueId> douts);
 using FlopsRule = double (*)(Types ins, Types outs, const tensor::Attributes&);
 
+// What an operation is to those that must know more of it than its splits. compute: a function of its operands, as
+// nearly all are. The others read a state, add to it, replace it; take what the run gives; hand out what it reads.
+enum class Role : uint8_t { compute, read_state, accumulate, assign, input, output };
+
 struct OpRow {
   std::string_view kind;
+  Role role = Role::compute;
   std::string_view family = {};  // what "in ..." of a rule names; empty: the kind
   InferRule infer = nullptr;     // null: the outputs are said
   GradRule grad = nullptr;       // null: no gradient passes
@@ -70,6 +75,11 @@ struct OpRow {
   bool must_share = false;                         // the output is the input's memory, changed in part
   uint32_t accumulates = 0;                        // bit i: output i can be added to what is there
   bool effect = false;                             // writes a state: stays though nothing reads it
+
+  // What passes of the compiler do with it.
+  bool selective = false;       // computed again under selective recomputation (Korthikanti et al. 2022, section 5)
+  bool takes_bias = false;      // a third operand, whose dims are the last of the output's, is added to the output
+  bool converts_dtype = false;  // the same numbers in another dtype
 
   std::string_view rule_family() const { return family.empty() ? kind : family; }
 };

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "kintsugi/ops/rows.h"
-
 namespace kintsugi::lower {
 
 using program::BufferId;
@@ -16,9 +14,9 @@ using program::Region;
 namespace {
 
 // (output, input) that may share memory.
-std::vector<std::pair<int, int>> in_place(const Instruction& i) {
-  if (i.kind == program::Kind::compute) return ops::operations().find(i.kernel).in_place;
-  if (i.kind == program::Kind::collective && i.kernel == "all_reduce") return {{0, 0}};
+std::vector<std::pair<int, int>> in_place(const Instruction& i, const graph::OpTable& operations) {
+  if (i.kind == program::Kind::compute) return operations.find(i.kernel).in_place;
+  if (starts(i, program::Collective::all_reduce)) return {{0, 0}};
   return {};
 }
 
@@ -103,11 +101,12 @@ std::vector<int64_t> live_bytes(const Program& p, const std::vector<LiveRange>& 
   return now;
 }
 
-void share_in_place(Program& p, const Instructions& list, const std::function<bool(BufferId, BufferId)>& may) {
+void share_in_place(Program& p, const Instructions& list, const graph::OpTable& operations,
+                    const std::function<bool(BufferId, BufferId)>& may) {
   std::vector<LiveRange> live = live_ranges(p, list);
   const std::vector<size_t> done = done_at(list);
   for (size_t at = 0; at < list.size(); ++at)
-    for (const auto& [out, in] : in_place(*list[at])) {
+    for (const auto& [out, in] : in_place(*list[at], operations)) {
       if (static_cast<size_t>(out) >= list[at]->outs.size() || static_cast<size_t>(in) >= list[at]->ins.size())
         continue;
       const BufferId to = list[at]->outs[static_cast<size_t>(out)], operand = list[at]->ins[static_cast<size_t>(in)],

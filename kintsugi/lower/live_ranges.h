@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "kintsugi/graph/op_row.h"
 #include "kintsugi/program/program.h"
 
 namespace kintsugi::lower {
@@ -35,7 +36,7 @@ std::vector<int64_t> live_bytes(const program::Program& p, const std::vector<Liv
 
 // An output takes the memory of an input whose live range ends there, where the operation's row and `may`(from, to)
 // allow it.
-void share_in_place(program::Program& p, const Instructions& list,
+void share_in_place(program::Program& p, const Instructions& list, const graph::OpTable& operations,
                     const std::function<bool(program::BufferId from, program::BufferId to)>& may = {});
 
 }  // namespace kintsugi::lower

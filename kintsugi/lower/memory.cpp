@@ -1,7 +1,6 @@
 #include "kintsugi/lower/memory.h"
 
 #include <algorithm>
-#include <array>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/lower/live_ranges.h"
@@ -21,8 +20,7 @@ namespace {
 
 // One after another, by kind.
 void plan_states(Program& p) {
-  constexpr std::array<std::string_view, 6> order = {"weight", "gradient", "level", "optimizer", "statistic", "cache"};
-  for (std::string_view kind : order)
+  for (program::StateKind kind : tensor::kStateKinds)
     for (const program::StateInfo& s : p.states) {
       if (s.kind != kind || p.buffer(s.buffer).offset >= 0) continue;  // of a bucket that has one
       if (p.buffer(s.buffer).region == Region::file) continue;
@@ -41,9 +39,9 @@ void plan_file(Program& p) {
 }
 
 // One micro-batch at a time: all use the same buffers, so that the last one and the step show every conflict.
-void plan_one_by_one(Program& p, CallList& list) {
+void plan_one_by_one(Program& p, CallList& list, const graph::OpTable& operations) {
   const Instructions all = instructions_of(p, bodies_of_last_micro_batch(list));
-  share_in_place(p, all);
+  share_in_place(p, all, operations);
   const std::vector<LiveRange> live = live_ranges(p, all);
   std::vector<Item> items;
   std::vector<program::Buffer*> buffers;  // of each item
@@ -72,14 +70,14 @@ bool interleaves(const CallList& list) {
 
 }  // namespace
 
-void plan_memory(Program& p) {
+void plan_memory(Program& p, const graph::OpTable& operations) {
   plan_states(p);
   plan_file(p);
   for (size_t i = 0; i < p.lists.size(); ++i) {
     if (interleaves(p.lists[i])) {
-      plan_slots(p, i);
+      plan_slots(p, i, operations);
     } else {
-      plan_one_by_one(p, p.lists[i]);
+      plan_one_by_one(p, p.lists[i], operations);
     }
     p.arena_bytes = std::max(p.arena_bytes, p.lists[i].arena_bytes);
   }

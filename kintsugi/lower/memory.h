@@ -1,6 +1,7 @@
 // Every buffer gets a fixed offset. Nothing is allocated after this.
 #pragma once
 
+#include "kintsugi/graph/op_row.h"
 #include "kintsugi/program/program.h"
 
 namespace kintsugi::lower {
@@ -9,6 +10,6 @@ namespace kintsugi::lower {
 // All lists of calls share one arena. Within a list, no two buffers that are live at one time have a byte in common,
 // but for an output that takes the memory of an input which ends there, where the operation's row allows it: see
 // live_ranges.h, pack.h and, where several micro-batches are under way at one time, slots.h.
-void plan_memory(program::Program& p);
+void plan_memory(program::Program& p, const graph::OpTable& operations);
 
 }  // namespace kintsugi::lower

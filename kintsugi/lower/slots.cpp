@@ -89,9 +89,9 @@ SlotPlan best_slot_plan(const Program& p, const ListLiveness& l) {
   return best;
 }
 
-void plan_slots(Program& p, size_t list) {
+void plan_slots(Program& p, size_t list, const graph::OpTable& operations) {
   CallList& calls = p.lists[list];
-  share_between_calls(p, calls);
+  share_between_calls(p, calls, operations);
   const ListLiveness liveness = liveness_of(p, calls);
   write(p, calls, liveness, best_slot_plan(p, liveness));
 }

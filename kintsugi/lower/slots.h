@@ -12,6 +12,7 @@
 // an output that takes the memory of its input. (program::verify checks it.)
 #pragma once
 
+#include "kintsugi/graph/op_row.h"
 #include "kintsugi/lower/slots_placement.h"
 #include "kintsugi/lower/slots_segments.h"
 #include "kintsugi/program/program.h"
@@ -31,6 +32,6 @@ SlotPlan best_slot_plan(const program::Program& p, const ListLiveness& liveness)
 
 // Fills in the offsets of buffers in their segments, the slots of the list and of its calls, and its bytes and their
 // lower bound.
-void plan_slots(program::Program& p, size_t list);
+void plan_slots(program::Program& p, size_t list, const graph::OpTable& operations);
 
 }  // namespace kintsugi::lower

@@ -82,7 +82,7 @@ std::vector<LiveRange> BodyLiveness::live(BufferId b) const {
 }
 
 bool waits_for_sent(const program::Body& body) {
-  return body.work.empty() && !body.instructions.empty() && body.instructions.front().kind == program::Kind::wait;
+  return body.role == program::Role::waits_for_sent;
 }
 
 std::vector<std::vector<size_t>> bodies_touching(const Program& p, const std::vector<int>& bodies) {

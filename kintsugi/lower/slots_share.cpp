@@ -45,12 +45,12 @@ bool is_last_use(const Program& p, const std::vector<int>& makers, BufferId from
 
 }  // namespace
 
-void share_between_calls(Program& p, const program::CallList& list) {
+void share_between_calls(Program& p, const program::CallList& list, const graph::OpTable& operations) {
   const std::vector<int> bodies = bodies_of_last_micro_batch(list);
   const std::vector<std::vector<size_t>> touching = bodies_touching(p, bodies);
   const std::vector<std::vector<int>> makers = makers_of(p);
   const auto waits = [&](size_t at) { return waits_for_sent(p.bodies[static_cast<size_t>(bodies[at])]); };
-  share_in_place(p, instructions_of(p, bodies), [&](BufferId from, BufferId to) {
+  share_in_place(p, instructions_of(p, bodies), operations, [&](BufferId from, BufferId to) {
     const std::vector<size_t>&x = touching[static_cast<size_t>(from)], &y = touching[static_cast<size_t>(to)];
     return std::includes(x.begin(), x.end(), y.begin(), y.end()) && std::none_of(x.begin(), x.end(), waits) &&
            is_last_use(p, makers[static_cast<size_t>(to)], from, to);

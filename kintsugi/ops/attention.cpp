@@ -36,7 +36,8 @@ OpRow attention() {
           .flops = [](Types ins, Types, const Attributes& a) { return 4.0 * pairs(ins[0], ins[1], a); },
           .whole = {"key_seq", "head_dim"},
           .steps = {"key_seq"},
-          .join = "attention_join"};
+          .join = "attention_join",
+          .selective = true};
 }
 
 OpRow attention_grad() {

@@ -46,7 +46,8 @@ OpRow contract() {
           .flops = flops,
           .linear = true,
           .keeps_zero = true,
-          .accumulates = 1};
+          .accumulates = 1,
+          .takes_bias = true};
 }
 
 }  // namespace kintsugi::ops

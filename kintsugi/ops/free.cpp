@@ -4,7 +4,7 @@
 namespace kintsugi::ops {
 
 std::vector<OpRow> free_rows() {
-  return {{.kind = "input", .free = true}, {.kind = "fill", .free = true}, {.kind = "broadcast", .free = true}};
+  return {{.kind = "input", .role = graph::Role::input, .free = true}, {.kind = "fill", .free = true}, {.kind = "broadcast", .free = true}};
 }
 
 }  // namespace kintsugi::ops

@@ -5,10 +5,16 @@
 namespace kintsugi::ops {
 
 std::vector<OpRow> state_rows() {
-  return {{.kind = "state"},
-          {.kind = "accumulate", .additive = true, .flat = true, .keeps_zero = true, .effect = true},
-          {.kind = "assign", .flat = true, .keeps_zero = true, .effect = true},
-          {.kind = "output", .effect = true}};  // what the run reads, by the attribute "name"
+  using graph::Role;
+  return {{.kind = "state", .role = Role::read_state},
+          {.kind = "accumulate",
+           .role = Role::accumulate,
+           .additive = true,
+           .flat = true,
+           .keeps_zero = true,
+           .effect = true},
+          {.kind = "assign", .role = Role::assign, .flat = true, .keeps_zero = true, .effect = true},
+          {.kind = "output", .role = Role::output, .effect = true}};  // what the run reads, by the attribute "name"
 }
 
 }  // namespace kintsugi::ops

@@ -4,6 +4,7 @@
 #include "kintsugi/base/file.h"
 #include "kintsugi/text/bytes_tokenizer.h"
 #include "kintsugi/text/chars_tokenizer.h"
+#include "tests/paths.h"
 
 namespace kintsugi::text {
 namespace {
@@ -75,7 +76,7 @@ TEST(CharsTokenizer, MayEndATextAndIsReadBack) {
 }
 
 TEST(CharsTokenizer, FindsTheCharactersOfTinyShakespeare) {
-  const std::filesystem::path path = KINTSUGI_SHARED "/data/tinyshakespeare/input.txt";
+  const std::filesystem::path path = tests::shared_folder() + "/data/tinyshakespeare/input.txt";
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path;
   const std::string text = base::read_file(path);
   CharacterCollector first, second;

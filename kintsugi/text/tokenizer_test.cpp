@@ -10,11 +10,12 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
 #include "kintsugi/text/small_bpe.h"
+#include "tests/paths.h"
 
 namespace kintsugi::text {
 namespace {
 
-const std::filesystem::path kData = KINTSUGI_SHARED "/data";
+const std::filesystem::path kData = tests::shared_folder() + "/data";
 
 struct Vector {
   std::string text;

@@ -11,6 +11,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
 #include "kintsugi/text/byte_symbols.h"
+#include "tests/paths.h"
 
 namespace kintsugi::text {
 namespace {
@@ -145,7 +146,7 @@ TEST(TrainBpe, SaysWhenTheCorpusIsTooSmall) {
 }
 
 TEST(TrainBpe, LearnsFromTinyShakespeare) {
-  const std::filesystem::path path = KINTSUGI_SHARED "/data/tinyshakespeare/input.txt";
+  const std::filesystem::path path = tests::shared_folder() + "/data/tinyshakespeare/input.txt";
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path;
   const std::string text = base::read_file(path);
   WordCounter counter;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kintsugi/config/settings.h"
@@ -28,6 +29,9 @@ double default_tolerance(const config::Settings& settings);
 // The settings of the twin: one rank, in passes of as many samples, or of one unit (reproducible).
 config::Settings twin_of(config::Settings settings);
 
+enum class Compared { loss, gradient, weight };
+std::string_view name_of(Compared what);
+
 // Of one value in one step, the element that differs most, measured by its limit.
 //  - loss: limit loss_tolerance x step x |loss|.
 //  - gradient: limit tolerance x step x N, N the norm of the twin's gradients.
@@ -38,8 +42,8 @@ config::Settings twin_of(config::Settings settings);
 //    anywhere within its reach, and the others are held to the precision of their gradients. SGD: learning_rate x d
 //    through the momentum. What rounds the weight itself is added.
 struct Difference {
-  int64_t step = 0;       // from 1; 0: before the first
-  std::string what = {};  // loss, gradient, weight
+  int64_t step = 0;  // from 1; 0: before the first
+  Compared what = Compared::loss;
   std::string name = {};  // of the weight; empty for the loss
   int layer = 0;
   std::string element = {};  // "[embed:3 ffn:17]"

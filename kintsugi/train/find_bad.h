@@ -8,11 +8,11 @@
 
 namespace kintsugi::train {
 
-// Runs the list "train" once more and returns the first value that is not finite, as "layer 3, forward: attention makes
+// Runs the list `train` once more and returns the first value that is not finite, as "layer 3, forward: attention makes
 // attention.0 of micro-batch 1"; a weight that is bad from the start comes before all. "" where everything is finite.
-// The update is skipped as it was the first time. `fill` as for Executor::run. All ranks look together, and each
-// returns what came first on any of them.
+// The update is skipped as it was the first time. `fill` as for Executor::run. All ranks call together, and each
+// returns the first of any rank.
 std::string find_bad(run::Executor& executor, comm::Communicator& all, kernels::Numbers numbers,
-                     const std::function<void(int64_t)>& fill);
+                     const std::function<void(const run::Executor::Inputs&)>& fill);
 
 }  // namespace kintsugi::train

@@ -4,23 +4,27 @@
 #include <limits>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/build/programs.h"
 #include "kintsugi/comm/run_ranks.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/run/state_blocks.h"
-#include "kintsugi/train/build_program.h"
+#include "kintsugi/train/worlds.h"
 
 namespace kintsugi::train {
 
-LayoutRun::LayoutRun(const config::Settings& settings, std::optional<plan::Plan> plan, const Damage& damage)
-    : settings_(settings), kernels_(kernels_of(settings)) {
-  std::vector<program::Program> stages = build_programs(settings_, *kernels_, plan ? *plan : plan_of(settings_));
+LayoutRun::LayoutRun(const config::Settings& settings, std::optional<plan::Plan> plan, const Damage& damage,
+                     const comm::MakeWorlds& make_worlds)
+    : settings_(settings), kernels_(build::kernels_of(settings)) {
+  std::vector<program::Program> stages =
+      build::build_programs(settings_, *kernels_, plan ? *plan : build::plan_of(settings_));
   if (damage)
     for (program::Program& p : stages) damage(p);
   const mesh::Mesh mesh = stages[0].mesh;
   const auto ranks = static_cast<int>(mesh.ranks());
-  worlds_ = comm::thread_worlds(
+  worlds_ = make_worlds(
       ranks,
       {.time_limit = std::chrono::milliseconds(static_cast<int64_t>(1000 * settings_.parallel.timeout_seconds))});
+  require_order(*worlds_[0], settings_);
   teams_.resize(static_cast<size_t>(ranks));
   executors_.resize(static_cast<size_t>(ranks));
   comm::run_ranks(worlds_, [&](comm::World& world) {
@@ -39,17 +43,17 @@ LayoutRun::LayoutRun(const config::Settings& settings, std::optional<plan::Plan>
 LayoutRun::~LayoutRun() = default;
 
 void LayoutRun::step(int64_t step, double learning_rate, const std::function<void(int64_t, WholeBatch&)>& batch) {
-  const int64_t rows = settings_.train.micro_batch * settings_.parallel.data;
+  const int64_t rows = build::samples_of_pass(settings_);
   comm::run_ranks(worlds_, [&](comm::World& world) {
     run::Executor& executor = *executors_[static_cast<size_t>(world.rank())];
     kernels::Numbers numbers = {
         .seed = settings_.train.seed, .step = step, .batch_rows = rows, .learning_rate = learning_rate};
     WholeBatch whole;
-    executor.run("train", numbers, [&](int64_t m) {
-      batch(m, whole);
-      executor.set_input("train", "tokens", {whole.tokens, 0, settings_.train.sequence}, -1);
-      executor.set_input("train", "labels", {whole.labels, 0, settings_.train.sequence}, -1);
-      executor.set_input("train", "starts", {whole.starts, 0, settings_.train.sequence}, 0);
+    executor.run(program::Step::train, numbers, [&](const run::Executor::Inputs& inputs) {
+      batch(inputs.micro_batch(), whole);
+      inputs.set("tokens", {whole.tokens, 0, settings_.train.sequence}, -1);
+      inputs.set("labels", {whole.labels, 0, settings_.train.sequence}, -1);
+      inputs.set("starts", {whole.starts, 0, settings_.train.sequence}, 0);
     });
   });
 }
@@ -58,7 +62,7 @@ double LayoutRun::loss() const {
   return executors_[0]->number(models::kLossSum) / executors_[0]->number(models::kLossCount);
 }
 
-std::map<std::string, std::vector<double>> LayoutRun::states(const std::string& kind) const {
+std::map<std::string, std::vector<double>> LayoutRun::states(program::StateKind kind) const {
   struct Whole {
     std::vector<double> values;
     std::vector<bool> held;
@@ -67,7 +71,7 @@ std::map<std::string, std::vector<double>> LayoutRun::states(const std::string& 
   for (int rank = 0; rank < ranks(); ++rank) {
     const program::Program& p = executor(rank).program();
     for (program::StateInfo s : p.states) {
-      if (s.kind != kind || (s.copy && kind == "gradient")) continue;  // the sum is where the weight is at home
+      if (s.kind != kind || (s.replica && kind == program::StateKind::gradient)) continue;  // the sum is on the weight's own stage
       if (s.reduced != program::kNoBuffer) s.buffer = s.reduced;
       Whole& whole = found[s.name];
       const auto size = static_cast<size_t>(s.whole.shape.elements());

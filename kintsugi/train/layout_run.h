@@ -1,4 +1,4 @@
-// A training program on all of its ranks, in this process: what tests of layouts and `kintsugi compare` look at.
+// A training program on all of its ranks, in this process, for tests of layouts and `kintsugi compare`.
 #pragma once
 
 #include <functional>
@@ -11,6 +11,7 @@
 
 #include "kintsugi/base/thread_team.h"
 #include "kintsugi/comm/communicator.h"
+#include "kintsugi/comm/transports.h"
 #include "kintsugi/config/settings.h"
 #include "kintsugi/plan/plan.h"
 #include "kintsugi/run/executor.h"
@@ -24,11 +25,11 @@ struct WholeBatch {
 
 class LayoutRun {
  public:
-  // `plan`: another than the settings say, over which `settings.parallel.data` says how many parts the batch has.
-  // `damage`: what is done to the program before it runs, to see that it is noticed.
+  // `plan`: in place of that of the settings; `settings.parallel.data` is still the number of parts of the batch.
+  // `damage` changes the programs before they run, for tests of what finds the damage.
   using Damage = std::function<void(program::Program&)>;
   explicit LayoutRun(const config::Settings& settings, std::optional<plan::Plan> plan = std::nullopt,
-                     const Damage& damage = {});
+                     const Damage& damage = {}, const comm::MakeWorlds& make_worlds = comm::thread_worlds);
   ~LayoutRun();
 
   int ranks() const { return static_cast<int>(executors_.size()); }
@@ -40,9 +41,9 @@ class LayoutRun {
   void step(int64_t step, double learning_rate, const std::function<void(int64_t m, WholeBatch&)>& batch);
 
   double loss() const;  // the mean of the last step
-  // Every state of a kind ("weight", "gradient", "optimizer") whole, by name, in double precision; a gradient is the
+  // Every state of a kind whole, by name, in double precision; a gradient is the
   // sum of the last step. InternalError where ranks that hold the same element disagree, or an element is held by none.
-  std::map<std::string, std::vector<double>> states(const std::string& kind) const;
+  std::map<std::string, std::vector<double>> states(program::StateKind kind) const;
 
  private:
   config::Settings settings_;

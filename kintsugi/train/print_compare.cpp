@@ -33,9 +33,17 @@ std::string by_step(const Comparison& c) {
     const Difference *loss = nullptr, *gradient = nullptr, *weight = nullptr;
     for (const Difference& d : c.differences) {
       if (d.step != step) continue;
-      if (d.what == "loss") loss = &d;
-      if (d.what == "gradient") keep_largest(gradient, d);
-      if (d.what == "weight") keep_largest(weight, d);
+      switch (d.what) {
+        case Compared::loss:
+          loss = &d;
+          break;
+        case Compared::gradient:
+          keep_largest(gradient, d);
+          break;
+        case Compared::weight:
+          keep_largest(weight, d);
+          break;
+      }
     }
     text += fmt::format("{:4}  {:>16}  {:>16}  {:>10}  {:>10}  {:>10}\n", step,
                         loss ? fmt::format("{:.12g}", loss->value) : "", loss ? fmt::format("{:.12g}", loss->twin) : "",
@@ -55,10 +63,10 @@ std::string by_name(const Comparison& c) {
   std::map<std::string, size_t> known;
   size_t width = 4;
   for (const Difference& d : c.differences) {
-    if (d.what == "loss") continue;
+    if (d.what == Compared::loss) continue;
     const size_t at = known.try_emplace(d.name, rows.size()).first->second;
     if (at == rows.size()) rows.push_back({.layer = d.layer, .name = d.name});
-    keep_largest(d.what == "weight" ? rows[at].weight : rows[at].gradient, d);
+    keep_largest(d.what == Compared::weight ? rows[at].weight : rows[at].gradient, d);
     width = std::max(width, d.name.size());
   }
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.layer < b.layer; });
@@ -71,8 +79,8 @@ std::string by_name(const Comparison& c) {
 }
 
 std::string what_of(const Difference& d) {
-  if (d.what == "loss") return "the loss";
-  return fmt::format("{} of {}{}", d.what, d.name, d.element == "[]" ? "" : d.element);
+  if (d.what == Compared::loss) return "the loss";
+  return fmt::format("{} of {}{}", name_of(d.what), d.name, d.element == "[]" ? "" : d.element);
 }
 
 std::string verdict(const Comparison& c) {
@@ -84,14 +92,27 @@ std::string verdict(const Comparison& c) {
     });
   };
   std::string of_all;
-  if (d->what != "loss") of_all = fmt::format("; {} of {} {}s differ there", alike(false), alike(true), d->what);
+  if (d->what != Compared::loss)
+    of_all = fmt::format("; {} of {} {}s differ there", alike(false), alike(true), name_of(d->what));
   return fmt::format("first difference: {}, {}: {:.9g} on {}, {:.9g} on one rank; limit {:.2g}{}\n",
                      d->step == 0 ? "before the first step" : fmt::format("step {}", d->step), what_of(*d), d->value,
-                     d->what == "loss" ? fmt::format("{} ranks", c.ranks) : fmt::format("rank {}", d->rank), d->twin,
-                     d->limit, of_all);
+                     d->what == Compared::loss ? fmt::format("{} ranks", c.ranks) : fmt::format("rank {}", d->rank),
+                     d->twin, d->limit, of_all);
 }
 
 }  // namespace
+
+std::string_view name_of(Compared what) {
+  switch (what) {
+    case Compared::loss:
+      return "loss";
+    case Compared::gradient:
+      return "gradient";
+    case Compared::weight:
+      return "weight";
+  }
+  return "";
+}
 
 std::string print(const Comparison& c) {
   return by_step(c) + "\n" + by_name(c) + "\n" + verdict(c);
@@ -100,8 +121,8 @@ std::string print(const Comparison& c) {
 std::string print_csv(const Comparison& c) {
   std::string text = "step,what,layer,name,element,rank,value,one_rank,difference,limit,scale\n";
   for (const Difference& d : c.differences)
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", d.step, d.what, d.layer, d.name, d.element, d.rank,
-                        d.value, d.twin, d.size(), d.limit, d.scale);
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", d.step, name_of(d.what), d.layer, d.name, d.element,
+                        d.rank, d.value, d.twin, d.size(), d.limit, d.scale);
   return text;
 }
 

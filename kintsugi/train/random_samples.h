@@ -1,12 +1,12 @@
-// Samples for looking at a program where there is no data.
+// Samples for a program where there is no data.
 #pragma once
 
 #include "kintsugi/data/batch.h"
 
 namespace kintsugi::train {
 
-// Every token is drawn alike, keyed by (seed, sample, position). One label in sixteen is not counted, and where a batch
-// has starts of documents, each sample has two documents.
+// Every token is equally likely, keyed by (seed, sample, position). One label in sixteen is not counted, and where a
+// batch has starts of documents, each sample has two documents.
 class RandomSamples : public data::SampleSource {
  public:
   RandomSamples(int64_t sequence, int64_t vocab, uint64_t seed) : sequence_(sequence), vocab_(vocab), seed_(seed) {}

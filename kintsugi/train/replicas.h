@@ -1,5 +1,5 @@
-// States that several ranks hold alike. They begin equal without a word, as functions of seed and name; these are for
-// who would rather see it.
+// Replicas: states that several ranks hold with the same values. They begin equal without communication, as functions
+// of seed and name; here that is checked, or made so.
 #pragma once
 
 #include "kintsugi/comm/communicator.h"
@@ -7,11 +7,11 @@
 
 namespace kintsugi::train {
 
-// Compares the bytes of every weight and optimizer state among the ranks that hold it alike, by checksum. UserError
+// Compares the bytes of every weight and optimizer state among the ranks that have a replica, by checksum. UserError
 // that names the first state that differs and where. All ranks call together.
 void check_replicas(const run::Executor& executor, comm::World& world);
 
-// Gives every rank what the first of those that hold it alike has.
+// Gives every replica the bytes of the first.
 void broadcast_replicas(run::Executor& executor, comm::World& world);
 
 }  // namespace kintsugi::train

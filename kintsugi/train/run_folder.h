@@ -11,8 +11,8 @@ namespace kintsugi::train {
 
 class RunFolder {
  public:
-  // Takes the folder for a new run, or to go on with the one that it holds; then `resolved` becomes the configuration
-  // to go on with. UserError where another process works there, where a new run would overwrite one, or where resuming
+  // Locks the folder for a new run, or to resume the one in it; then `resolved` becomes the configuration to resume
+  // with. UserError where another process works there, where a new run would overwrite one, or where resuming
   // would change what must not change.
   RunFolder(config::Resolved& resolved, bool resume);
 

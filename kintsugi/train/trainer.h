@@ -1,4 +1,4 @@
-// The loop: steps, evaluation, metrics, checkpoints, and every way to stop.
+// A whole run: from its configuration to its last checkpoint.
 #pragma once
 
 #include <atomic>
@@ -6,21 +6,13 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 
 #include "kintsugi/comm/communicator.h"
 #include "kintsugi/config/origin.h"
-#include "kintsugi/train/metrics.h"
+#include "kintsugi/train/loop.h"
+#include "kintsugi/train/observer.h"
 
 namespace kintsugi::train {
-
-// What a run tells while it goes.
-class Observer {
- public:
-  virtual ~Observer() = default;
-  virtual void note(const std::string& line) = 0;
-  virtual void step(const Metrics& metrics, int64_t steps) = 0;
-};
 
 struct TrainOptions {
   config::Resolved config;
@@ -32,7 +24,7 @@ struct TrainOptions {
 struct Outcome {
   int64_t step = 0;                  // steps done
   bool finished = false;             // all of them
-  std::string reason;                // why it stopped early: "signal", "stop_after_minutes"
+  Stop reason = Stop::none;          // why it ended early
   std::filesystem::path checkpoint;  // the newest
   std::optional<double> validation_loss;
   std::optional<double> best_validation_loss;

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "kintsugi/checkpoint/together.h"
-#include "kintsugi/comm/mpi_world.h"
+#include "kintsugi/comm/agree.h"
 #include "kintsugi/plan/plan.h"
 
 namespace kintsugi::train {
@@ -36,38 +35,34 @@ int64_t cores_of_all(int64_t usable, int64_t of_machine) {
   return l->ranks * (bound ? usable : std::max<int64_t>(1, usable / l->local));
 }
 
-std::vector<std::unique_ptr<comm::World>> make_worlds(const config::Settings& s) {
+std::vector<std::unique_ptr<comm::World>> make_worlds(const config::Settings& s,
+                                                      std::span<const comm::Transport> transports) {
   const auto needed = static_cast<int>(plan::plan_from(s.parallel).mesh.ranks());
   const comm::WorldOptions options = {
       .time_limit = std::chrono::milliseconds(static_cast<int64_t>(1000 * s.parallel.timeout_seconds)),
       .folder = s.train.folder};
   const std::optional<Launched> l = launched();
-  const bool mpi = s.parallel.transport == "mpi" || (s.parallel.transport == "auto" && l && l->ranks > 1);
-  if (!mpi) {
-    if (needed == 1) {
-      std::vector<std::unique_ptr<comm::World>> one;
-      one.push_back(comm::self_world());
-      return one;
-    }
-    return comm::thread_worlds(needed, options);
-  }
-  std::vector<std::unique_ptr<comm::World>> mine;
-  mine.push_back(comm::mpi_world(options));
-  return mine;
+  return comm::choose(transports, s.parallel.transport, l && l->ranks > 1).make(needed, options);
 }
 
 void require_ranks(const comm::World& world, const config::Settings& s, std::string_view where) {
   const mesh::Mesh mesh = plan::plan_from(s.parallel).mesh;
   if (world.size() == mesh.ranks()) return;
-  throw checkpoint::SharedError(where,
-                                "the plan needs {} rank{} ({}), {} {} started; start {}, or change the sizes in "
-                                "[parallel]",
-                                mesh.ranks(), mesh.ranks() == 1 ? "" : "s", to_string(mesh), world.size(),
-                                world.size() == 1 ? "was" : "were", mesh.ranks());
+  throw comm::SharedError(where,
+                          "the plan needs {} rank{} ({}), {} {} started; start {}, or change the sizes in "
+                          "[parallel]",
+                          mesh.ranks(), mesh.ranks() == 1 ? "" : "s", to_string(mesh), world.size(),
+                          world.size() == 1 ? "was" : "were", mesh.ranks());
 }
 
-void require_same(comm::Communicator& all, const std::string& what, const std::string& mine) {
-  checkpoint::require_same(all, "train", what, mine);
+void require_order(const comm::World& world, const config::Settings& s) {
+  if (s.train.reproducible > 0) comm::require_rank_order(world, fmt::format("reproducible = {}", s.train.reproducible));
+}
+
+build::Machine machine_of(const config::Settings& s) {
+  const std::optional<Launched> l = launched();
+  const bool processes = s.parallel.transport != "threads" && l && l->ranks > 1;
+  return {.memory = base::machine_memory(), .processes = processes ? l->local : 0};
 }
 
 }  // namespace kintsugi::train

@@ -3,12 +3,14 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "kintsugi/checkpoint/same.h"
+#include "kintsugi/build/fit.h"
 #include "kintsugi/comm/communicator.h"
+#include "kintsugi/comm/transports.h"
 #include "kintsugi/config/settings.h"
 
 namespace kintsugi::train {
@@ -24,13 +26,15 @@ std::optional<Launched> launched();
 // The cores that all ranks may use together: `usable` are those of this process.
 int64_t cores_of_all(int64_t usable, int64_t of_machine);
 
-// [parallel] transport: the worlds that live in this process, one for each thread, or one.
-std::vector<std::unique_ptr<comm::World>> make_worlds(const config::Settings& settings);
+// Of the transport that [parallel] names: the worlds that live in this process, one for each thread, or one.
+std::vector<std::unique_ptr<comm::World>> make_worlds(const config::Settings& settings,
+                                                      std::span<const comm::Transport> transports = comm::transports());
 // SharedError "[where] ..." where other than as many ranks as the plan needs were started.
 void require_ranks(const comm::World& world, const config::Settings& settings, std::string_view where = "train");
+// [train] reproducible is refused where sums have no fixed order.
+void require_order(const comm::World& world, const config::Settings& settings);
 
-// checkpoint::require_same, whose error says "[train]".
-void require_same(comm::Communicator& all, const std::string& what, const std::string& mine);
-using checkpoint::text_of_leader;
+// This machine, as the ranks of a run share it: with as many processes as the launcher says, else in this one.
+build::Machine machine_of(const config::Settings& settings);
 
 }  // namespace kintsugi::train

@@ -25,49 +25,54 @@ MpiCommunicator::MpiCommunicator(std::shared_ptr<MpiProcess> process, MPI_Comm c
   process_->communicators.push_back(this);
 }
 
-// What is open holds buffers that may be gone now, and the others wait for it: the run cannot go on.
+// The buffers of what is still open may be gone with their owner, and other ranks wait for it: the run cannot go on.
 MpiCommunicator::~MpiCommunicator() {
   std::erase(process_->communicators, this);
-  process_->board->give_row(process_->seat(), rows_[rank_]);
+  process_->progress->give_row(process_->local_rank(), rows_[rank_]);
   for (; oldest_ <= made_; ++oldest_) process_->failed |= !open(oldest_).done;
-  if (!process_->failed && !process_->board->ended()) MPI_Comm_free(&comm_);
+  if (!process_->failed && !process_->progress->ended()) MPI_Comm_free(&comm_);
 }
 
-Event MpiCommunicator::enqueue(const Call& call) {
-  if (made_ - oldest_ + 1 == open_.size()) finish_oldest();
-  Open& o = open(++made_);
-  o.call = call;
-  o.done = false;
-  if (is_message(call)) {
-    post_message(o);
-  } else {
-    o.number = collectives_++;
-    o.segments = num_segments(call, size());
-    o.next = 0;
-    process_->board->publish(process_->seat(), rows_[rank_], call);
-    advance_collective();
-  }
+Event MpiCommunicator::enqueue(std::span<const Operation> operations) {
+  while (made_ - oldest_ + 1 + operations.size() > open_.size()) finish_oldest();
+  for (const Operation& operation : operations) start(operation);
   return {made_};
 }
 
-// A send ends when it is being received, as between threads.
+void MpiCommunicator::start(const Operation& operation) {
+  Open& o = open(++made_);
+  o.operation = operation;
+  o.done = false;
+  if (is_message(operation)) {
+    post_message(o);
+  } else {
+    o.number = collectives_++;
+    o.segments = num_segments(operation, size());
+    o.next = 0;
+    process_->progress->publish(process_->local_rank(), rows_[rank_], operation);
+    advance_collective();
+  }
+}
+
+// Synchronous: a send ends when its receive has begun, as between threads.
 void MpiCommunicator::post_message(Open& o) {
-  const bool send = o.call.kind == Kind::send;
-  o.number = (send ? sent_ : received_)[o.call.root]++;
+  const bool send = o.operation.kind == Kind::send;
+  o.number = (send ? sent_ : received_)[o.operation.root]++;
   o.num_requests = 0;
   size_t at = 0;
   do {
-    base::require(o.num_requests < static_cast<int>(kPieces), "comm", "{}: too long for one message", o.call.text());
-    const int bytes = static_cast<int>(std::min(kPiece, o.call.bytes - at));
+    base::require(o.num_requests < static_cast<int>(kPieces), "comm", "{}: too long for one message",
+                  o.operation.text());
+    const int bytes = static_cast<int>(std::min(kPiece, o.operation.bytes - at));
     MPI_Request& request = o.requests[o.num_requests++];
     if (send) {
-      check_mpi(MPI_Issend(o.call.in + at, bytes, MPI_BYTE, o.call.root, kMessageTag, comm_, &request));
+      check_mpi(MPI_Issend(o.operation.in + at, bytes, MPI_BYTE, o.operation.root, kMessageTag, comm_, &request));
     } else {
-      check_mpi(MPI_Irecv(o.call.out + at, bytes, MPI_BYTE, o.call.root, kMessageTag, comm_, &request));
+      check_mpi(MPI_Irecv(o.operation.out + at, bytes, MPI_BYTE, o.operation.root, kMessageTag, comm_, &request));
     }
     at += bytes;
-  } while (at < o.call.bytes);
-  process_->board->publish_message(process_->seat(), rows_[rank_], o.call.root, send);
+  } while (at < o.operation.bytes);
+  process_->progress->publish_message(process_->local_rank(), rows_[rank_], o.operation.root, send);
 }
 
 bool MpiCommunicator::advance_message(Open& o) {
@@ -85,29 +90,30 @@ bool MpiCommunicator::advance_message(Open& o) {
     if (MPI_Get_count(&statuses[i], MPI_BYTE, &count) == MPI_SUCCESS && count > 0) bytes += count;
   }
   if (too_long) {
-    throw base::InternalError("comm", "rank {} sends more than the {} bytes that rank {} receives", ranks_[o.call.root],
-                              o.call.bytes, ranks_[rank_]);
+    throw base::InternalError("comm", "rank {} sends more than the {} bytes that rank {} receives",
+                              ranks_[o.operation.root], o.operation.bytes, ranks_[rank_]);
   }
   check_mpi(result);
   if (done == 0) return false;
-  if (o.call.kind == Kind::receive && bytes != o.call.bytes) {
+  if (o.operation.kind == Kind::receive && bytes != o.operation.bytes) {
     throw base::InternalError("comm", "rank {} calls send of {} bytes, rank {} receive of {} bytes",
-                              ranks_[o.call.root], bytes, ranks_[rank_], o.call.bytes);
+                              ranks_[o.operation.root], bytes, ranks_[rank_], o.operation.bytes);
   }
   o.done = true;
   return true;
 }
 
-// The oldest collective that is not done; segments are given to lanes in turn, so that all ranks give them alike.
+// Of the oldest collective that is not done. Segments go to the lanes in turn, so that all ranks give a segment to the
+// same lane.
 bool MpiCommunicator::advance_collective() {
-  while (active_ <= made_ && (is_message(open(active_).call) || open(active_).done)) ++active_;
+  while (active_ <= made_ && (is_message(open(active_).operation) || open(active_).done)) ++active_;
   if (active_ > made_) return false;
   Open& o = open(active_);
   bool any = false;
   for (Lane& lane : lanes_) any |= lane.advance();
   while (o.next < o.segments && !lanes_[o.next % kLanes].is_busy()) {
-    if (o.next == 0 && !mismatch(o).empty()) return any;  // its wait says so
-    lanes_[o.next % kLanes].start(o.call, o.next);
+    if (o.next == 0 && !mismatch(o).empty()) return any;  // its wait will throw
+    lanes_[o.next % kLanes].start(o.operation, o.next);
     ++o.next;
     any = true;
   }
@@ -122,7 +128,7 @@ bool MpiCommunicator::advance() {
   bool any = false;
   for (uint64_t event = oldest_; event <= made_; ++event) {
     Open& o = open(event);
-    if (is_message(o.call) && !o.done) any |= advance_message(o);
+    if (is_message(o.operation) && !o.done) any |= advance_message(o);
   }
   return advance_collective() || any;
 }
@@ -131,7 +137,7 @@ bool MpiCommunicator::advance_all() {
   bool any = false;
   for (MpiCommunicator* each : process_->communicators) {
     if (each->oldest_ > each->made_) continue;
-    process_->board->look(process_->seat(), each->rows_[each->rank_]);
+    process_->progress->mark_poll(process_->local_rank(), each->rows_[each->rank_]);
     any |= each->advance();
   }
   return any;
@@ -141,79 +147,80 @@ void MpiCommunicator::progress() {
   advance_all();
 }
 
-// Those of this node that have come; MPI itself would move the wrong bytes, or wait forever.
+// Of the members on this node that have arrived. MPI itself would move the wrong bytes, or wait forever.
 std::string MpiCommunicator::mismatch(const Open& o) const {
   int first = -1;
-  Call call;
+  Operation operation;
   for (int m = 0; m < size(); ++m) {
-    const int seat = process_->seat(ranks_[m]);
-    Call other = o.call;
-    if (m != rank_ && (seat < 0 || !process_->board->call(seat, rows_[m], o.number, other))) continue;
+    const int local_rank = process_->local_rank(ranks_[m]);
+    Operation other = o.operation;
+    if (m != rank_ && (local_rank < 0 || !process_->progress->collective(local_rank, rows_[m], o.number, other)))
+      continue;
     if (first < 0) {
       first = m;
-      call = other;
-    } else if (!call.agrees_with(other)) {
-      return fmt::format("rank {} calls {}, rank {} {}", ranks_[first], call.text_in_full(), ranks_[m],
+      operation = other;
+    } else if (!operation.agrees_with(other)) {
+      return fmt::format("rank {} calls {}, rank {} {}", ranks_[first], operation.text_in_full(), ranks_[m],
                          other.text_in_full());
     }
   }
   return "";
 }
 
-Late MpiCommunicator::late_for(const Open& o) const {
+TimeoutMessage MpiCommunicator::timeout_of(const Open& o) const {
   std::vector<int> members(ranks_.size());
   std::iota(members.begin(), members.end(), 0);
-  const bool message = is_message(o.call), send = o.call.kind == Kind::send;
-  if (message) members = send ? std::vector<int>{rank_, o.call.root} : std::vector<int>{o.call.root, rank_};
+  const bool message = is_message(o.operation), send = o.operation.kind == Kind::send;
+  if (message) members = send ? std::vector<int>{rank_, o.operation.root} : std::vector<int>{o.operation.root, rank_};
   const double long_ago = std::chrono::duration<double>(process_->time_limit).count() / 2;
-  std::vector<Came> came;
+  std::vector<Arrival> arrivals;
   for (const int m : members) {
-    const int seat = process_->seat(ranks_[m]);
+    const int local_rank = process_->local_rank(ranks_[m]);
     if (m == rank_) {
-      came.push_back(Came::yes);
+      arrivals.push_back(Arrival::arrived);
       continue;
     }
-    if (seat < 0) {
-      came.push_back(message ? process_->far_message(ranks_[m], rows_[m], rank_, !send, o.number)
-                             : process_->far_collective(ranks_[m], rows_[m], o.number));
+    if (local_rank < 0) {
+      arrivals.push_back(message ? process_->message_elsewhere(ranks_[m], rows_[m], rank_, !send, o.number)
+                                 : process_->collective_elsewhere(ranks_[m], rows_[m], o.number));
       continue;
     }
-    const Board& board = *process_->board;
-    const bool here =
-        (message ? board.messages(seat, rows_[m], rank_, !send) : board.collectives(seat, rows_[m])) > o.number;
-    const bool looks = board.seconds_since_look(seat, rows_[m]) < long_ago;
-    came.push_back(!here ? Came::no : looks ? Came::yes : Came::stuck);
+    const ProgressTable& progress = *process_->progress;
+    const bool here = (message ? progress.messages(local_rank, rows_[m], rank_, !send)
+                               : progress.collectives(local_rank, rows_[m])) > o.number;
+    const bool polls = progress.seconds_since_poll(local_rank, rows_[m]) < long_ago;
+    arrivals.push_back(!here ? Arrival::absent : polls ? Arrival::arrived : Arrival::stuck);
   }
-  return late(describe(o.call, rank_, ranks_), process_->time_limit, ranks_, members, came);
+  return timeout_message(describe(o.operation, rank_, ranks_), process_->time_limit, ranks_, members, arrivals);
 }
 
 void MpiCommunicator::require_match(const Open& o) const {
-  if (is_message(o.call)) return;
+  if (is_message(o.operation)) return;
   const std::string wrong = mismatch(o);
   base::require(wrong.empty(), "comm", "{}", wrong);
 }
 
 void MpiCommunicator::finish_oldest() {
   Open& o = open(oldest_);
-  Patience patience(process_->time_limit);
+  Backoff backoff(process_->time_limit);
   while (!o.done) {
     const bool any = advance_all();
     if (o.done) break;
     if (any) {
-      patience.something_happened();
+      backoff.reset();
       continue;
     }
     require_match(o);
-    if (process_->board->ended()) process_->throw_end(late_for(o));
-    if (patience.is_over()) {
-      process_->ask_far_ranks(ranks_);
-      const Late why = late_for(o);
+    if (process_->progress->ended()) process_->throw_end(timeout_of(o));
+    if (backoff.is_over()) {
+      process_->read_other_nodes(ranks_);
+      const TimeoutMessage why = timeout_of(o);
       process_->run_out_of_time(why);
       process_->throw_end(why);
     }
-    patience.idle();
+    backoff.pause();
   }
-  require_match(o);  // where nobody is done before all have come, all know by now
+  require_match(o);  // where a collective ends only when all have arrived, all are known by now
   ++oldest_;
 }
 

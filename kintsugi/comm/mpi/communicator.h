@@ -1,5 +1,5 @@
-// A group of ranks over MPI. Collectives go on one after another, in the order of calls, each in two lanes; messages go
-// beside them.
+// A group of ranks over MPI. Its collectives go on one after another, in the order of calls, each in two lanes; its
+// messages go on beside them.
 #pragma once
 
 #include <mpi.h>
@@ -8,27 +8,29 @@
 #include <memory>
 #include <vector>
 
-#include "kintsugi/comm/call.h"
 #include "kintsugi/comm/mpi/process.h"
 #include "kintsugi/comm/mpi/segments.h"
+#include "kintsugi/comm/operation.h"
 
 namespace kintsugi::comm {
 
-class MpiCommunicator : public Calls {
+inline constexpr Backend kMpi = {.name = "mpi", .ranks = RankKind::process, .adds_in_rank_order = true};
+
+class MpiCommunicator : public CheckedCommunicator {
  public:
-  // `rows` are those of the members at the board. Owns `comm`.
+  // `rows`: of the members in the progress tables of their nodes. Owns `comm`.
   MpiCommunicator(std::shared_ptr<MpiProcess> process, MPI_Comm comm, std::vector<int> world_ranks,
                   std::vector<int> rows);
   ~MpiCommunicator() override;
 
-  std::string_view backend() const override { return "mpi"; }
+  const Backend& backend() const override { return kMpi; }
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(ranks_.size()); }
   void wait(Event event) override;
   void progress() override;
 
  protected:
-  Event enqueue(const Call& call) override;
+  Event enqueue(std::span<const Operation> operations) override;
 
  private:
   static constexpr int kLanes = 2;
@@ -36,7 +38,7 @@ class MpiCommunicator : public Calls {
   static constexpr size_t kPiece = 1 << 30;  // MPI counts in int
 
   struct Open {
-    Call call;
+    Operation operation;
     uint64_t number = 0;            // among the collectives, or the messages with that rank
     size_t segments = 0, next = 0;  // of a collective
     int num_requests = 0;           // of a message
@@ -45,16 +47,20 @@ class MpiCommunicator : public Calls {
   };
 
   Open& open(uint64_t event) { return open_[event % open_.size()]; }
-  static bool is_message(const Call& call) { return call.kind == Kind::send || call.kind == Kind::receive; }
+  static bool is_message(const Operation& operation) {
+    return operation.kind == Kind::send || operation.kind == Kind::receive;
+  }
+  void start(const Operation& operation);
   void post_message(Open& open);
   bool advance_message(Open& open);
   bool advance_collective();
   bool advance();
   bool advance_all();
   void finish_oldest();
-  std::string mismatch(const Open& open) const;  // "": those who have come agree
+  // How the operations of members differ, as far as they are known; "": they agree.
+  std::string mismatch(const Open& open) const;
   void require_match(const Open& open) const;
-  Late late_for(const Open& open) const;
+  TimeoutMessage timeout_of(const Open& open) const;
 
   const std::shared_ptr<MpiProcess> process_;
   MPI_Comm comm_;
@@ -65,7 +71,7 @@ class MpiCommunicator : public Calls {
   std::vector<uint64_t> sent_, received_;
   std::array<Open, 256> open_;  // events oldest_ to made_
   uint64_t oldest_ = 1, made_ = 0;
-  uint64_t active_ = 1;  // no collective before this event is undone
+  uint64_t active_ = 1;  // collectives before this event are done
 };
 
 }  // namespace kintsugi::comm

@@ -16,8 +16,8 @@
 namespace kintsugi::comm {
 namespace {
 
-// For the others to print a line each.
-constexpr std::chrono::milliseconds kLastWords{300}, kLastWordsOfFiles{1000};
+// For the others to print what they waited for; longer where they must read files first.
+constexpr std::chrono::milliseconds kToPrint{300}, kToReadAndPrint{1000};
 
 // The same random name on all ranks of `comm`.
 std::string common_name(MPI_Comm comm) {
@@ -27,12 +27,12 @@ std::string common_name(MPI_Comm comm) {
   return fmt::format("kintsugi_{:016x}", id);
 }
 
-// The count that follows `key` at the beginning of a line.
-Came has_come(const std::string& text, const std::string& key, uint64_t number) {
-  if (text.empty()) return Came::unknown;
+// Whether the count that follows `key` in `text`, at the beginning of a line, is more than `number`.
+Arrival arrival_in(const std::string& text, const std::string& key, uint64_t number) {
+  if (text.empty()) return Arrival::unknown;
   const size_t at = ("\n" + text).find("\n" + key);
-  if (at == std::string::npos) return Came::no;
-  return std::strtoull(text.c_str() + at + key.size(), nullptr, 10) > number ? Came::yes : Came::no;
+  if (at == std::string::npos) return Arrival::absent;
+  return std::strtoull(text.c_str() + at + key.size(), nullptr, 10) > number ? Arrival::arrived : Arrival::absent;
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ MpiProcess::MpiProcess(const WorldOptions& options)
   check_mpi(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));  // inherited by communicators made of it
   check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
   check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size));
-  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &meeting));
+  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &agreement));
 
   MPI_Comm node = MPI_COMM_NULL;
   if (options.share_memory) {
@@ -54,78 +54,78 @@ MpiProcess::MpiProcess(const WorldOptions& options)
   } else {
     check_mpi(MPI_Comm_dup(MPI_COMM_SELF, &node));
   }
-  int seat = 0, seats = 0;
-  check_mpi(MPI_Comm_rank(node, &seat));
-  check_mpi(MPI_Comm_size(node, &seats));
+  int local_rank = 0, local_size = 0;
+  check_mpi(MPI_Comm_rank(node, &local_rank));
+  check_mpi(MPI_Comm_size(node, &local_size));
   name_ = common_name(MPI_COMM_WORLD);
   const std::string path = "/dev/shm/" + common_name(node);
-  if (seat == 0) board = std::make_unique<Board>(path, true, seats, size);
+  if (local_rank == 0) progress = std::make_unique<ProgressTable>(path, true, local_size, size);
   check_mpi(MPI_Barrier(node));
-  if (seat != 0) board = std::make_unique<Board>(path, false, seats, size);
+  if (local_rank != 0) progress = std::make_unique<ProgressTable>(path, false, local_size, size);
   check_mpi(MPI_Barrier(node));
-  if (seat == 0) unlink(path.c_str());  // it lives until the last rank ends, however that ends
+  if (local_rank == 0) unlink(path.c_str());  // the memory lives until the last rank ends, in whatever way
 
-  std::vector<int> here(seats);
+  std::vector<int> here(local_size);
   check_mpi(MPI_Allgather(&rank, 1, MPI_INT, here.data(), 1, MPI_INT, node));
-  seats_.assign(size, -1);
-  for (int s = 0; s < seats; ++s) seats_[here[s]] = s;
+  local_ranks_.assign(size, -1);
+  for (int i = 0; i < local_size; ++i) local_ranks_[here[i]] = i;
   check_mpi(MPI_Comm_free(&node));
-  if (seats == size) folder_.clear();
-  far_.resize(size);
+  if (local_size == size) folder_.clear();
+  elsewhere_.resize(size);
 }
 
 MpiProcess::~MpiProcess() {
-  if (failed || board->ended() || std::uncaught_exceptions() > exceptions_) abort("it left the run early");
-  MPI_Comm_free(&meeting);
+  if (failed || progress->ended() || std::uncaught_exceptions() > exceptions_) abort("it left the run early");
+  MPI_Comm_free(&agreement);
   MPI_Finalize();
 }
 
 void MpiProcess::abort(const std::string& why) {
-  board->end(fmt::format("rank {} ended: {}", rank, why), false);
+  progress->end(fmt::format("rank {} ended: {}", rank, why), false);
   std::fflush(nullptr);
-  std::this_thread::sleep_for(folder_.empty() ? kLastWords : kLastWordsOfFiles);
-  for (int r = 0; r < size && !folder_.empty(); ++r) unlink(file(r).c_str());  // those of all: nobody goes on
+  std::this_thread::sleep_for(folder_.empty() ? kToPrint : kToReadAndPrint);
+  for (int r = 0; r < size && !folder_.empty(); ++r) unlink(file(r).c_str());  // of all ranks: nobody goes on
   MPI_Abort(MPI_COMM_WORLD, 1);
   std::_Exit(1);
 }
 
-void MpiProcess::throw_end(const Late& own) {
-  if (board->out_of_time() && own.absent) throw_late(own);
-  throw Timeout(board->why(), {}, {});
+void MpiProcess::throw_end(const TimeoutMessage& own) {
+  if (progress->out_of_time() && own.absent) throw_timeout(own);
+  throw Timeout(progress->why(), {}, {});
 }
 
 std::string MpiProcess::file(int world_rank) const {
   return fmt::format("{}/{}_rank_{}", folder_, name_, world_rank);
 }
 
-// A file appears whole. Whoever is late at about the same time has written it within the wait.
-void MpiProcess::ask_far_ranks(const std::vector<int>& world_ranks) {
+// A file appears whole. A rank that has waited as long as this one writes its file while this one waits for it.
+void MpiProcess::read_other_nodes(const std::vector<int>& world_ranks) {
   if (folder_.empty()) return;
   const std::string half = file(rank) + ".new";
-  std::ofstream(half) << board->text(seat()) << "end\n";
+  std::ofstream(half) << progress->text(local_rank()) << "end\n";
   std::rename(half.c_str(), file(rank).c_str());
-  const auto end = std::chrono::steady_clock::now() + kLastWordsOfFiles / 2;
+  const auto end = std::chrono::steady_clock::now() + kToReadAndPrint / 2;
   for (bool all = false; !all && std::chrono::steady_clock::now() < end;) {
     all = true;
     for (const int r : world_ranks) {
-      if (seat(r) >= 0 || !far_[r].empty()) continue;
+      if (local_rank(r) >= 0 || !elsewhere_[r].empty()) continue;
       std::ifstream in(file(r));
-      far_[r].assign(std::istreambuf_iterator<char>(in), {});
-      all &= !far_[r].empty();
+      elsewhere_[r].assign(std::istreambuf_iterator<char>(in), {});
+      all &= !elsewhere_[r].empty();
     }
     if (!all) std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
 }
 
-Came MpiProcess::far_collective(int world_rank, int row, uint64_t number) const {
-  return has_come(far_[world_rank], fmt::format("collectives {} ", row), number);
+Arrival MpiProcess::collective_elsewhere(int world_rank, int row, uint64_t number) const {
+  return arrival_in(elsewhere_[world_rank], fmt::format("collectives {} ", row), number);
 }
 
-Came MpiProcess::far_message(int world_rank, int row, int member, bool send, uint64_t number) const {
-  return has_come(far_[world_rank], fmt::format("messages {} {} {} ", row, member, send ? 1 : 0), number);
+Arrival MpiProcess::message_elsewhere(int world_rank, int row, int member, bool send, uint64_t number) const {
+  return arrival_in(elsewhere_[world_rank], fmt::format("messages {} {} {} ", row, member, send ? 1 : 0), number);
 }
 
-void Patience::idle() {
+void Backoff::pause() {
   const auto waited = Clock::now() - begin_;
   if (waited < std::chrono::microseconds(50)) return;
   if (waited < std::chrono::milliseconds(2)) {

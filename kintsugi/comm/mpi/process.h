@@ -1,4 +1,4 @@
-// This process as a rank of MPI: the board of its node, and the ends that a run can have.
+// This process as a rank of MPI: what it shares with the ranks of its node, and the ways in which a run ends.
 #pragma once
 
 #include <mpi.h>
@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "kintsugi/comm/late.h"
-#include "kintsugi/comm/mpi/board.h"
+#include "kintsugi/comm/mpi/progress_table.h"
+#include "kintsugi/comm/timeout_message.h"
 
 namespace kintsugi::comm {
 
@@ -20,45 +20,47 @@ class MpiProcess {
   explicit MpiProcess(const WorldOptions& options);
   ~MpiProcess();
 
-  // The seat at the board of a rank of this node, -1 for one of another node.
-  int seat(int world_rank) const { return seats_[world_rank]; }
-  int seat() const { return seats_[rank]; }
+  // The place of a rank among those of this node; -1: it is on another.
+  int local_rank(int world_rank) const { return local_ranks_[world_rank]; }
+  int local_rank() const { return local_ranks_[rank]; }
 
-  // Gives the others time to say what they waited for, and ends all processes.
+  // Gives the others time to say what they waited for, then ends all processes.
   [[noreturn]] void abort(const std::string& why);
-  // After the end of the run. Where time ran out, and `own` lacks somebody, a rank says what it waited for itself.
-  [[noreturn]] void throw_end(const Late& own);
-  // What ranks of other nodes have said in files: of a collective of their row, or of a message to or from `member`.
-  // This rank says how far it is first, and waits a little for those in `world_ranks` that have not yet.
-  void ask_far_ranks(const std::vector<int>& world_ranks);
-  Came far_collective(int world_rank, int row, uint64_t number) const;
-  Came far_message(int world_rank, int row, int member, bool send, uint64_t number) const;
-  void run_out_of_time(const Late& own) { board->end(own.text, true); }  // then throw_end()
+  // After the end of the run: throws its reason as a Timeout. Where that is a time limit, and somebody is absent from
+  // the operation of this rank too, throws `own` instead, which says what this rank waited for.
+  [[noreturn]] void throw_end(const TimeoutMessage& own);
+  // Ranks of other nodes say how far they are in files, once they have waited too long. Writes this rank's file, waits
+  // a little for those of `world_ranks`, and reads them; then it is known of each whether it has enqueued a collective
+  // of its row, or a message to or from `member`.
+  void read_other_nodes(const std::vector<int>& world_ranks);
+  Arrival collective_elsewhere(int world_rank, int row, uint64_t number) const;
+  Arrival message_elsewhere(int world_rank, int row, int member, bool send, uint64_t number) const;
+  void run_out_of_time(const TimeoutMessage& own) { progress->end(own.text, true); }  // then throw_end()
 
   int rank = 0, size = 1;
   std::chrono::milliseconds time_limit;
-  std::unique_ptr<Board> board;
-  MPI_Comm meeting = MPI_COMM_NULL;  // where groups are agreed on
+  std::unique_ptr<ProgressTable> progress;  // of this node
+  MPI_Comm agreement = MPI_COMM_NULL;       // on which members agree on a group
   std::vector<MpiCommunicator*> communicators;
   bool failed = false;  // something is open that will never be done
 
  private:
   std::string file(int world_rank) const;
 
-  std::vector<int> seats_;
-  std::string folder_, name_;     // "": no files
-  std::vector<std::string> far_;  // [world rank] what its file said
-  int exceptions_;
+  std::vector<int> local_ranks_;
+  std::string folder_, name_;           // "": no files
+  std::vector<std::string> elsewhere_;  // [world rank] what its file said
+  int exceptions_;                      // in flight when the world was made
 };
 
-// Waits without burning a core for long: call idle() after every look that found nothing.
-class Patience {
+// Waits without burning a core for long: call pause() whenever nothing has happened. It is over after the time limit.
+class Backoff {
  public:
-  explicit Patience(std::chrono::milliseconds limit) : begin_(Clock::now()), limit_(begin_ + limit) {}
+  explicit Backoff(std::chrono::milliseconds limit) : begin_(Clock::now()), limit_(begin_ + limit) {}
 
   bool is_over() const { return Clock::now() >= limit_; }
-  void idle();
-  void something_happened() { begin_ = Clock::now(); }
+  void pause();
+  void reset() { begin_ = Clock::now(); }
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -32,6 +32,7 @@ std::string table(World& world) {
   for (const size_t bytes : {0, 1, 13, 3'000'011}) wrong += cases::movements(*comm, bytes);
   for (const size_t bytes : {0, 3, 200'000}) wrong += cases::messages(*comm, 5, bytes);
   wrong += cases::messages(*comm, 20, 10) + cases::at_random(*comm, 5, 10);
+  wrong += cases::exchanges(*comm) + cases::many_sends(*comm);
   std::vector<int> backwards(world.size());
   for (int r = 0; r < world.size(); ++r) backwards[r] = world.size() - 1 - r;
   wrong += cases::movements(*world.group(backwards), 100);
@@ -49,7 +50,7 @@ std::string without_last(World& world, const std::function<void()>& instead) {
   return "done, which cannot be";
 }
 
-std::string late(World& world) {
+std::string absent(World& world) {
   return without_last(world, [] { std::this_thread::sleep_for(std::chrono::seconds(60)); });
 }
 std::string stopped(World& world) {
@@ -60,7 +61,7 @@ std::string ends(World& world) {
 }
 
 // Rank 1 waits for rank 2, and rank 0 for rank 1.
-std::string far_message(World& world) {
+std::string elsewhere_message(World& world) {
   const auto comm = everyone(world);
   std::vector<std::byte> x(12);
   if (world.rank() == 0) comm->wait(comm->send(x, 1));
@@ -98,6 +99,17 @@ std::string message(World& world) {
   return "done, which cannot be";
 }
 
+// Rank 1 receives from rank 0, which sends, and from rank 2, which does not.
+std::string exchange(World& world) {
+  const auto comm = everyone(world);
+  std::vector<std::byte> x(12), y(12);
+  if (world.rank() == 0) comm->wait(comm->exchange(std::array{Message::to(1, x)}));
+  if (world.rank() == 1) comm->wait(comm->exchange(std::array{Message::from(0, x), Message::from(2, y)}));
+  if (world.rank() == 2) std::this_thread::sleep_for(std::chrono::seconds(60));
+  comm->wait(comm->barrier());
+  return "done, which cannot be";
+}
+
 std::string mismatch(World& world) {
   const auto comm = everyone(world);
   std::vector<std::byte> x(16);
@@ -128,9 +140,10 @@ std::string nobody(World& world) {
 }
 
 const std::map<std::string, Case*> kCases = {
-    {"table", table},   {"late", late},     {"far", late},      {"far_message", far_message}, {"stopped", stopped},
-    {"ends", ends},     {"killed", killed}, {"stuck", stuck},   {"message", message},         {"mismatch", mismatch},
-    {"length", length}, {"groups", groups}, {"nobody", nobody},
+    {"table", table},     {"absent", absent},     {"elsewhere", absent},  {"elsewhere_message", elsewhere_message},
+    {"stopped", stopped}, {"ends", ends},         {"killed", killed},     {"stuck", stuck},
+    {"message", message}, {"exchange", exchange}, {"mismatch", mismatch}, {"length", length},
+    {"groups", groups},   {"nobody", nobody},
 };
 
 void say(int rank, const std::string& text) {
@@ -140,8 +153,8 @@ void say(int rank, const std::string& text) {
 
 int run(const std::string& name) {
   const auto limit = std::chrono::milliseconds(name == "table" ? 60'000 : 600);
-  const bool far = name.starts_with("far");
-  const auto world = mpi_world({.time_limit = limit, .folder = far ? "." : "", .share_memory = !far});
+  const bool elsewhere = name.starts_with("elsewhere");
+  const auto world = mpi_world({.time_limit = limit, .folder = elsewhere ? "." : "", .share_memory = !elsewhere});
   try {
     const std::string wrong = kCases.at(name)(*world);
     say(world->rank(), wrong.empty() ? "right" : wrong);

@@ -11,21 +11,21 @@ namespace {
 constexpr size_t kSegment = 4 << 20;
 constexpr size_t kGrain = 64;  // shares and segments begin at whole lines, and so at whole elements
 
-// Where a call has parts, a segment is a range of each of them.
-size_t segment_of(const Call& call, int size) {
-  return call.has_parts() ? std::max(kSegment / size / kGrain * kGrain, kGrain) : kSegment;
+// Where an operation has parts, a segment is a range of each of them.
+size_t segment_of(const Operation& operation, int size) {
+  return operation.has_parts() ? std::max(kSegment / size / kGrain * kGrain, kGrain) : kSegment;
 }
 
-size_t length_of(const Call& call, int size) {
-  return call.has_parts() ? call.bytes / size : call.bytes;
+size_t length_of(const Operation& operation, int size) {
+  return operation.has_parts() ? operation.bytes / size : operation.bytes;
 }
 
 }  // namespace
 
-size_t num_segments(const Call& call, int size) {
-  if (call.kind == Kind::barrier) return 1;
-  const size_t segment = segment_of(call, size);
-  return (length_of(call, size) + segment - 1) / segment;
+size_t num_segments(const Operation& operation, int size) {
+  if (operation.kind == Kind::barrier) return 1;
+  const size_t segment = segment_of(operation, size);
+  return (length_of(operation, size) + segment - 1) / segment;
 }
 
 Lane::Lane(MPI_Comm comm, int rank, int size, int tag)
@@ -55,14 +55,14 @@ void Lane::receive(std::byte* to, size_t bytes, int from) {
   check_mpi(MPI_Irecv(to, static_cast<int>(bytes), MPI_BYTE, from, tag_, comm_, &requests_[num_requests_++]));
 }
 
-void Lane::start(const Call& call, size_t segment) {
-  call_ = call;
-  const size_t length = length_of(call, size_);
-  part_ = call.has_parts() ? length : 0;
-  begin_ = segment * segment_of(call, size_);
-  bytes_ = std::min(segment_of(call, size_), length - std::min(length, begin_));
-  share_ = call.kind == Kind::reduce_scatter ? (bytes_ + kGrain - 1) / kGrain * kGrain
-                                             : ((bytes_ + size_ - 1) / size_ + kGrain - 1) / kGrain * kGrain;
+void Lane::start(const Operation& operation, size_t segment) {
+  operation_ = operation;
+  const size_t length = length_of(operation, size_);
+  part_ = operation.has_parts() ? length : 0;
+  begin_ = segment * segment_of(operation, size_);
+  bytes_ = std::min(segment_of(operation, size_), length - std::min(length, begin_));
+  share_ = operation.kind == Kind::reduce_scatter ? (bytes_ + kGrain - 1) / kGrain * kGrain
+                                                  : ((bytes_ + size_ - 1) / size_ + kGrain - 1) / kGrain * kGrain;
   phase_ = Phase::first;
   num_requests_ = 0;
   first_exchange();
@@ -86,20 +86,20 @@ bool Lane::advance() {
 }
 
 void Lane::first_exchange() {
-  const std::byte* in = call_.in == nullptr ? nullptr : call_.in + begin_;
-  std::byte* out = call_.out == nullptr ? nullptr : call_.out + begin_;
-  const bool is_root = rank_ == call_.root;
+  const std::byte* in = operation_.in == nullptr ? nullptr : operation_.in + begin_;
+  std::byte* out = operation_.out == nullptr ? nullptr : operation_.out + begin_;
+  const bool is_root = rank_ == operation_.root;
   const auto part = [&](int r) { return static_cast<size_t>(r) * part_; };
-  if (call_.kind == Kind::all_gather || (call_.kind == Kind::gather && is_root)) {
+  if (operation_.kind == Kind::all_gather || (operation_.kind == Kind::gather && is_root)) {
     copy(in, out + part(rank_), bytes_, false);
-  } else if (call_.kind == Kind::scatter && is_root) {
+  } else if (operation_.kind == Kind::scatter && is_root) {
     copy(in + part(rank_), out, bytes_, false);
-  } else if (call_.kind == Kind::all_to_all) {
+  } else if (operation_.kind == Kind::all_to_all) {
     copy(in + part(rank_), out + part(rank_), bytes_, false);
   }
   for (int step = 1; step < size_; ++step) {
     const int to = (rank_ + step) % size_, from = (rank_ + size_ - step) % size_;
-    switch (call_.kind) {
+    switch (operation_.kind) {
       case Kind::all_reduce:
       case Kind::reduce:
         receive(staged(from), share_size(rank_), from);
@@ -111,19 +111,19 @@ void Lane::first_exchange() {
         break;
       case Kind::broadcast:
         if (is_root) send(in + share_begin(to), share_size(to), to);
-        if (from == call_.root) receive(out + share_begin(rank_), share_size(rank_), from);
+        if (from == operation_.root) receive(out + share_begin(rank_), share_size(rank_), from);
         break;
       case Kind::all_gather:
         receive(out + part(from), bytes_, from);
         send(in, bytes_, to);
         break;
       case Kind::scatter:
-        if (from == call_.root) receive(out, bytes_, from);
+        if (from == operation_.root) receive(out, bytes_, from);
         if (is_root) send(in + part(to), bytes_, to);
         break;
       case Kind::gather:
         if (is_root) receive(out + part(from), bytes_, from);
-        if (to == call_.root) send(in, bytes_, to);
+        if (to == operation_.root) send(in, bytes_, to);
         break;
       case Kind::all_to_all:
         receive(out + part(from), bytes_, from);
@@ -141,34 +141,34 @@ void Lane::first_exchange() {
 }
 
 void Lane::add() {
-  if (!call_.reduces()) return;
-  const bool scatters = call_.kind == Kind::reduce_scatter;
+  if (!operation_.reduces()) return;
+  const bool scatters = operation_.kind == Kind::reduce_scatter;
   const size_t mine = begin_ + (scatters ? rank_ * part_ : share_begin(rank_));
-  for (int r = 0; r < size_; ++r) terms_[r] = r == rank_ ? call_.in + mine : staged(r);
+  for (int r = 0; r < size_; ++r) terms_[r] = r == rank_ ? operation_.in + mine : staged(r);
   std::byte* out = staged(size_);
   if (scatters) {
-    out = call_.out + begin_;
-  } else if (call_.kind == Kind::all_reduce || rank_ == call_.root) {
-    out = call_.out + mine;
+    out = operation_.out + begin_;
+  } else if (operation_.kind == Kind::all_reduce || rank_ == operation_.root) {
+    out = operation_.out + mine;
   }
   const size_t bytes = scatters ? bytes_ : share_size(rank_);
-  if (bytes != 0) reduce({terms_, 0, {&out, 1}, 0, bytes, false}, call_.dtype, call_.reduction);
+  if (bytes != 0) reduce({terms_, 0, {&out, 1}, 0, bytes, false}, operation_.dtype, operation_.reduction);
 }
 
 bool Lane::second_exchange() {
-  std::byte* out = call_.out == nullptr ? nullptr : call_.out + begin_;
-  const bool is_root = rank_ == call_.root;
+  std::byte* out = operation_.out == nullptr ? nullptr : operation_.out + begin_;
+  const bool is_root = rank_ == operation_.root;
   for (int step = 1; step < size_; ++step) {
     const int to = (rank_ + step) % size_, from = (rank_ + size_ - step) % size_;
-    if (call_.kind == Kind::all_reduce) {
+    if (operation_.kind == Kind::all_reduce) {
       receive(out + share_begin(from), share_size(from), from);
       send(out + share_begin(rank_), share_size(rank_), to);
-    } else if (call_.kind == Kind::reduce) {
+    } else if (operation_.kind == Kind::reduce) {
       if (is_root) receive(out + share_begin(from), share_size(from), from);
-      if (to == call_.root) send(staged(size_), share_size(rank_), to);
-    } else if (call_.kind == Kind::broadcast) {
+      if (to == operation_.root) send(staged(size_), share_size(rank_), to);
+    } else if (operation_.kind == Kind::broadcast) {
       if (!is_root) receive(out + share_begin(from), share_size(from), from);
-      if (to != call_.root) send(out + share_begin(rank_), share_size(rank_), to);
+      if (to != operation_.root) send(out + share_begin(rank_), share_size(rank_), to);
     }
   }
   return num_requests_ > 0;

@@ -1,5 +1,5 @@
-// A collective as messages. It is cut into segments of a few MiB, so that the memory for what is to be added is small
-// and taken ahead; a segment is one exchange of messages, perhaps an addition, and perhaps a second exchange:
+// A collective as messages. It is cut into segments of a few MiB, so that the memory for the terms of a sum is small
+// and allocated before. A segment is an exchange of messages, in reductions an addition, and in some a second exchange:
 //
 //   all_reduce      every rank sends share r to rank r, adds its own share, and sends that to all
 //   reduce          the same, and sends it to the root
@@ -14,20 +14,20 @@
 #include <memory>
 #include <vector>
 
-#include "kintsugi/comm/call.h"
+#include "kintsugi/comm/operation.h"
 
 namespace kintsugi::comm {
 
-// The number of segments of a call among `size` ranks; 0 where there is nothing to do.
-size_t num_segments(const Call& call, int size);
+// The number of segments of an operation among `size` ranks; 0 where there is nothing to do.
+size_t num_segments(const Operation& operation, int size);
 
-// Moves segments, one after another. Its messages have a tag of their own.
+// Moves segments, one after another. Its messages have tag `tag`, which no other lane of `comm` has.
 class Lane {
  public:
   Lane(MPI_Comm comm, int rank, int size, int tag);
 
   bool is_busy() const { return phase_ != Phase::idle; }
-  void start(const Call& call, size_t segment);
+  void start(const Operation& operation, size_t segment);
   // Goes on as far as it can without waiting. True if something happened.
   bool advance();
 
@@ -52,8 +52,8 @@ class Lane {
   std::vector<const std::byte*> terms_;
 
   Phase phase_ = Phase::idle;
-  Call call_;
-  size_t part_ = 0;               // bytes of a part of the call, if it has any
+  Operation operation_;
+  size_t part_ = 0;               // bytes of a part of the operation, if it has any
   size_t begin_ = 0, bytes_ = 0;  // the segment
   size_t share_ = 0;              // bytes, of the largest share
 };

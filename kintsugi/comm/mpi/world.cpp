@@ -15,46 +15,47 @@ class MpiWorld : public World {
  public:
   explicit MpiWorld(const WorldOptions& options) : process_(std::make_shared<MpiProcess>(options)) {}
 
-  std::string_view backend() const override { return "mpi"; }
+  const Backend& backend() const override { return kMpi; }
   int rank() const override { return process_->rank; }
   int size() const override { return process_->size; }
   std::unique_ptr<Communicator> group(std::span<const int> ranks) override;
   void abort(const std::string& reason) override { process_->abort(reason); }
 
  private:
-  std::vector<int> meet(std::span<const int> ranks, int row);
+  // The rows of all members, when all ask for the same group.
+  std::vector<int> agree(std::span<const int> ranks, int row);
 
   const std::shared_ptr<MpiProcess> process_;
 };
 
-// Every member tells every other what it asks for: the row at its board, then the number of members and who they are.
-std::vector<int> MpiWorld::meet(std::span<const int> ranks, int row) {
+// Every member sends every other what it asks for: its row, the number of members, and who they are.
+std::vector<int> MpiWorld::agree(std::span<const int> ranks, int row) {
   const size_t n = ranks.size(), length = process_->size + 2;
-  std::vector<std::vector<int>> said(n, std::vector<int>(length, 0));
+  std::vector<std::vector<int>> asked(n, std::vector<int>(length, 0));
   std::vector<int> mine = {row, static_cast<int>(n)};
   mine.insert(mine.end(), ranks.begin(), ranks.end());
   mine.resize(length);
   std::vector<MPI_Request> sends, receives(n, MPI_REQUEST_NULL);
   for (size_t m = 0; m < n; ++m) {
     if (ranks[m] == rank()) {
-      said[m] = mine;
+      asked[m] = mine;
       continue;
     }
     const int count = static_cast<int>(length);
-    check_mpi(MPI_Irecv(said[m].data(), count, MPI_INT, ranks[m], 0, process_->meeting, &receives[m]));
-    check_mpi(MPI_Isend(mine.data(), count, MPI_INT, ranks[m], 0, process_->meeting, &sends.emplace_back()));
+    check_mpi(MPI_Irecv(asked[m].data(), count, MPI_INT, ranks[m], 0, process_->agreement, &receives[m]));
+    check_mpi(MPI_Isend(mine.data(), count, MPI_INT, ranks[m], 0, process_->agreement, &sends.emplace_back()));
   }
-  std::vector<Came> came(n, Came::no);
-  Patience patience(process_->time_limit);
+  std::vector<Arrival> arrivals(n, Arrival::absent);
+  Backoff backoff(process_->time_limit);
   for (size_t left = n; left > 0;) {
     for (size_t m = 0; m < n; ++m) {
       int done = 0;
-      if (came[m] == Came::no) check_mpi(MPI_Test(&receives[m], &done, MPI_STATUS_IGNORE));
+      if (arrivals[m] == Arrival::absent) check_mpi(MPI_Test(&receives[m], &done, MPI_STATUS_IGNORE));
       if (done == 0) continue;
-      came[m] = Came::yes;
+      arrivals[m] = Arrival::arrived;
       --left;
-      if (std::equal(mine.begin() + 1, mine.end(), said[m].begin() + 1)) continue;
-      const std::span<const int> other(said[m].data() + 2, said[m][1]);
+      if (std::equal(mine.begin() + 1, mine.end(), asked[m].begin() + 1)) continue;
+      const std::span<const int> other(asked[m].data() + 2, asked[m][1]);
       process_->failed = true;
       const int first = std::min(rank(), ranks[m]), second = std::max(rank(), ranks[m]);
       throw base::UserError("comm", "ranks do not agree on a group: rank {} asks for {}, rank {} for {}", first,
@@ -62,26 +63,27 @@ std::vector<int> MpiWorld::meet(std::span<const int> ranks, int row) {
                             list_ranks(second == rank() ? ranks : other));
     }
     if (left == 0) break;
-    const bool out_of_time = patience.is_over();
-    if (out_of_time || process_->board->ended()) {
+    const bool out_of_time = backoff.is_over();
+    if (out_of_time || process_->progress->ended()) {
       std::vector<int> members(n);
       std::iota(members.begin(), members.end(), 0);
-      const Late why = late("the meeting of " + list_ranks(ranks), process_->time_limit, ranks, members, came);
+      const TimeoutMessage why =
+          timeout_message("making the group of " + list_ranks(ranks), process_->time_limit, ranks, members, arrivals);
       process_->failed = true;
       if (out_of_time) process_->run_out_of_time(why);
       process_->throw_end(why);
     }
-    patience.idle();
+    backoff.pause();
   }
   check_mpi(MPI_Waitall(static_cast<int>(sends.size()), sends.data(), MPI_STATUSES_IGNORE));
   std::vector<int> rows;
-  for (const auto& s : said) rows.push_back(s[0]);
+  for (const auto& s : asked) rows.push_back(s[0]);
   return rows;
 }
 
 std::unique_ptr<Communicator> MpiWorld::group(std::span<const int> ranks) {
   check_group(ranks, rank(), size());
-  std::vector<int> rows = meet(ranks, process_->board->take_row(process_->seat()));
+  std::vector<int> rows = agree(ranks, process_->progress->take_row(process_->local_rank()));
   MPI_Group all = MPI_GROUP_NULL, members = MPI_GROUP_NULL;
   MPI_Comm comm = MPI_COMM_NULL;
   check_mpi(MPI_Comm_group(MPI_COMM_WORLD, &all));
@@ -97,7 +99,7 @@ std::unique_ptr<Communicator> MpiWorld::group(std::span<const int> ranks) {
 }  // namespace
 }  // namespace kintsugi::comm
 
-extern "C" __attribute__((visibility("default"))) kintsugi::comm::World* kintsugi_mpi_world_1(
+extern "C" __attribute__((visibility("default"))) kintsugi::comm::World* kintsugi_mpi_world_2(
     const kintsugi::comm::WorldOptions* options) {
   return new kintsugi::comm::MpiWorld(*options);
 }

@@ -1,0 +1,28 @@
+# The modules, lowest first, and what each may include: itself and the modules that are named here, nothing else.
+# `cmake/check_includes.cmake` refuses any other include before anything is compiled. `app/` is above all of them.
+set(KINTSUGI_MODULES
+  base tensor mesh config comm graph ops kernels models plan program lower build simulate run
+  text data checkpoint evaluate train launch report)
+
+set(KINTSUGI_MAY_base)
+set(KINTSUGI_MAY_tensor base)
+set(KINTSUGI_MAY_mesh base tensor)
+set(KINTSUGI_MAY_config base tensor)
+set(KINTSUGI_MAY_comm base tensor)
+set(KINTSUGI_MAY_graph base tensor)
+set(KINTSUGI_MAY_ops base tensor graph)
+set(KINTSUGI_MAY_kernels base tensor)
+set(KINTSUGI_MAY_models base tensor config graph ops)
+set(KINTSUGI_MAY_plan base tensor mesh config graph ops)
+set(KINTSUGI_MAY_program base tensor mesh)
+set(KINTSUGI_MAY_lower base tensor mesh config graph ops kernels plan program)
+set(KINTSUGI_MAY_build base tensor mesh config graph ops kernels models plan program lower)
+set(KINTSUGI_MAY_simulate base tensor mesh plan program)
+set(KINTSUGI_MAY_run base tensor mesh comm kernels program)
+set(KINTSUGI_MAY_text base)
+set(KINTSUGI_MAY_data base tensor text)
+set(KINTSUGI_MAY_checkpoint base tensor mesh comm kernels program run)
+set(KINTSUGI_MAY_evaluate base tensor mesh config comm graph ops kernels models plan program lower build run text data checkpoint)
+set(KINTSUGI_MAY_train base tensor mesh config comm graph ops kernels models plan program lower build run text data checkpoint evaluate)
+set(KINTSUGI_MAY_launch base tensor mesh config comm plan)
+set(KINTSUGI_MAY_report base tensor program simulate)

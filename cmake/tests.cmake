@@ -1,0 +1,22 @@
+# add_test_program(NAME SOURCE...): a program of tests, each of which ctest runs by itself.
+enable_testing()
+find_package(GTest REQUIRED)
+include(GoogleTest)
+set(KINTSUGI_SHARED "${PROJECT_SOURCE_DIR}/../shared" CACHE PATH "Real inputs for tests, if there are any")
+
+# What every test program has: GoogleTest, and the one source that says where this build and its inputs are. Tests are
+# compiled with less optimization than what they test, since they are run once. Where strings are joined, g++ 12 then
+# takes an array for smaller than it is.
+add_library(test_base STATIC ${PROJECT_SOURCE_DIR}/tests/paths.cpp)
+set_source_files_properties(${PROJECT_SOURCE_DIR}/tests/paths.cpp PROPERTIES COMPILE_DEFINITIONS
+  "KINTSUGI_SHARED=\"${KINTSUGI_SHARED}\";KINTSUGI_SOURCE=\"${PROJECT_SOURCE_DIR}\";KINTSUGI_COMMAND=\"${PROJECT_BINARY_DIR}/app/kintsugi\"")
+target_compile_options(test_base PUBLIC $<$<CONFIG:Release>:-O1 -Wno-array-bounds>)
+target_link_libraries(test_base PUBLIC GTest::gtest_main ${LIBS_base})
+target_precompile_headers(test_base PRIVATE ${KINTSUGI_PRECOMPILED} <gtest/gtest.h>)
+
+function(add_test_program name)
+  add_executable(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE test_base)
+  target_precompile_headers(${name} REUSE_FROM test_base)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60)
+endfunction()

@@ -1,0 +1,60 @@
+// Whether what a rank needs fits into what it may use, and what would make it fit; known before anything is allocated.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kintsugi/base/machine_memory.h"
+#include "kintsugi/config/settings.h"
+#include "kintsugi/plan/changes.h"
+#include "kintsugi/program/program.h"
+
+namespace kintsugi::build {
+
+// What the ranks of a run share.
+struct Machine {
+  base::MachineMemory memory = {};
+  int64_t processes = 0;  // of the run on this machine; 0: its ranks are threads of one
+};
+
+// What a rank may use, and where that is from.
+struct MemoryLimit {
+  enum class Source { memory_per_rank, machine, control_group };
+  int64_t bytes = 0;
+  Source source = Source::memory_per_rank;
+  int64_t shared = 0;  // of the machine or the control group
+  int64_t ranks = 1;   // that share it
+};
+
+// [parallel] memory_per_rank, else the smaller of machine and control group, over the ranks that share it; none where
+// nothing is known.
+std::optional<MemoryLimit> memory_limit(const config::Settings& settings, const Machine& machine);
+
+// A change of the settings with which all ranks fit, and the bytes that the rank that needs most then needs less.
+struct Saving {
+  plan::Sets sets;
+  int64_t bytes = 0;
+};
+
+// A stage whose ranks need more than they may use.
+struct Excess {
+  int stage = 0, stages = 1, rank = 0;  // the first rank of the stage
+  int64_t bytes = 0;
+  MemoryLimit limit = {};
+  std::vector<std::pair<std::string, int64_t>> largest = {};  // the three largest parts, by name
+  std::vector<Saving> fitting = {};     // each alone is enough; what costs least work and communication first
+  std::optional<Saving> together = {};  // where none is: the first of them that are enough together
+};
+
+// Of the stage that needs most, or of `stage`, where it is over the limit; the changes are found by compiling each.
+std::optional<Excess> excess(const config::Settings& settings, const std::vector<program::Program>& stages,
+                             const Machine& machine, int stage = -1);
+
+// "rank 4 (stage 1 of 2) needs ...", and a line for each change; as one line, joined with ";".
+std::vector<std::string> describe(const Excess& excess);
+std::string one_line(const Excess& excess);
+
+}  // namespace kintsugi::build

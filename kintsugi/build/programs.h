@@ -1,0 +1,52 @@
+// From a configuration to the programs of its ranks: one program for each stage, which all ranks of the stage run.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kintsugi/config/settings.h"
+#include "kintsugi/kernels/kernel_set.h"
+#include "kintsugi/lower/lower.h"
+#include "kintsugi/models/step.h"
+#include "kintsugi/program/program.h"
+
+namespace kintsugi::build {
+
+// [train] kernels.
+std::unique_ptr<kernels::KernelSet> kernels_of(const config::Settings& settings);
+
+// The plan of [parallel] and [train] reproducible.
+plan::Plan plan_of(const config::Settings& settings);
+
+// Micro-batches of a step on each rank.
+int64_t micro_batches(const config::Settings& settings);
+
+// Samples of a micro-batch on all ranks together.
+int64_t samples_of_pass(const config::Settings& settings);
+
+// Training: micro-batch, update and evaluation over one set of states. Needs resolved settings with a vocabulary.
+// `plan`: in place of that of the settings.
+std::vector<program::Program> build_programs(const config::Settings& settings, const kernels::KernelSet& kernels,
+                                             const lower::Dump& dump = {});
+std::vector<program::Program> build_programs(const config::Settings& settings, const kernels::KernelSet& kernels,
+                                             const plan::Plan& plan, const lower::Dump& dump = {});
+
+// Evaluation or generation, whatever graphs there are.
+std::vector<program::Program> build_programs(const models::Graphs& graphs, const plan::Plan& plan,
+                                             const kernels::KernelSet& kernels, int threads);
+
+// The same, each after the plan of the settings was checked against the model; UserError where it does not fit. Of
+// evaluation and generation `settings` are those that the graphs were built from.
+std::vector<program::Program> checked_programs(const config::Settings& settings, const kernels::KernelSet& kernels,
+                                               const lower::Dump& dump = {});
+std::vector<program::Program> checked_programs(const models::Graphs& graphs, const config::Settings& settings,
+                                               const kernels::KernelSet& kernels);
+
+// The program of all ranks, where the plan has one stage; of graphs, that of one rank.
+program::Program build_program(const config::Settings& settings, const kernels::KernelSet& kernels);
+program::Program build_program(const models::Graphs& graphs, const kernels::KernelSet& kernels, int threads);
+
+// The program that a rank runs: that of its stage.
+program::Program program_of_rank(std::vector<program::Program> stages, int rank);
+
+}  // namespace kintsugi::build

@@ -1,0 +1,33 @@
+// What ways of training in parallel would cost a model, found by lowering each.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kintsugi/config/settings.h"
+
+namespace kintsugi::build {
+
+struct StrategyCosts {
+  std::string name;               // "zero 3"
+  std::string splits = {};        // "batch; flat of optimizer, gradient, weight"
+  std::string refused = {};       // why the model cannot take it; then the numbers are 0
+  int64_t passes = 0;             // micro-batches of a step
+  int64_t calls = 0;              // collectives of a step
+  double sent = 0;                // bytes that each rank sends in a step
+  int64_t states = 0, arena = 0;  // bytes of a rank
+  double flops = 0;               // of a rank in a step
+
+  int64_t bytes() const { return states + arena; }
+};
+
+// Each of plan::strategies() on `ranks` ranks, and the plan of the settings where it has as many. Of several stages,
+// the largest of each number. All take the same samples in a step; a pass takes, on all ranks together, as many as the
+// settings say, or nearly as many where that does not divide. Nothing is allocated.
+std::vector<StrategyCosts> strategy_costs(const config::Settings& settings, int64_t ranks);
+
+// The table; the first row is what the others are measured by.
+std::string print(const std::vector<StrategyCosts>& list, int64_t ranks);
+
+}  // namespace kintsugi::build

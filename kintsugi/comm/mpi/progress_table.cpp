@@ -1,0 +1,161 @@
+#include "kintsugi/comm/mpi/progress_table.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#include "kintsugi/base/error.h"
+
+namespace kintsugi::comm {
+namespace {
+
+constexpr size_t kHead = 4096;
+
+uint64_t pack(const Operation& operation) {
+  return static_cast<uint64_t>(operation.kind) | static_cast<uint64_t>(operation.dtype) << 8 |
+         static_cast<uint64_t>(operation.reduction) << 16 | static_cast<uint64_t>(operation.root + 1) << 32;
+}
+
+Operation unpack(uint64_t bytes, uint64_t rest) {
+  Operation operation;
+  operation.kind = static_cast<Kind>(rest & 0xFF);
+  operation.dtype = static_cast<tensor::DType>(rest >> 8 & 0xFF);
+  operation.reduction = static_cast<Reduction>(rest >> 16 & 0xFF);
+  operation.root = static_cast<int>(rest >> 32) - 1;
+  operation.bytes = bytes;
+  return operation;
+}
+
+}  // namespace
+
+// A new file is zeros: nobody has enqueued anything.
+ProgressTable::ProgressTable(const std::string& path, bool create, int local_size, int world_size)
+    : world_size_(world_size), taken_(kRows) {
+  static_assert(std::atomic<uint64_t>::is_always_lock_free && sizeof(Head) <= kHead);
+  row_bytes_ = (sizeof(Row) + 2 * sizeof(uint64_t) * world_size_ + 63) / 64 * 64;
+  bytes_ = kHead + row_bytes_ * kRows * local_size;
+  const int file = open(path.c_str(), create ? O_RDWR | O_CREAT | O_EXCL : O_RDWR, 0600);
+  const bool sized = file >= 0 && (!create || ftruncate(file, static_cast<off_t>(bytes_)) == 0);
+  void* memory = sized ? mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
+  const int error = errno;
+  if (file >= 0) close(file);
+  if (memory == MAP_FAILED) {
+    throw base::UserError("comm", "{}: the ranks of this node cannot share memory: {}", path, std::strerror(error));
+  }
+  memory_ = static_cast<std::byte*>(memory);
+}
+
+ProgressTable::~ProgressTable() {
+  munmap(memory_, bytes_);
+}
+
+ProgressTable::Row& ProgressTable::row(int local_rank, int row) const {
+  return *reinterpret_cast<Row*>(memory_ + kHead + (static_cast<size_t>(local_rank) * kRows + row) * row_bytes_);
+}
+
+int ProgressTable::take_row(int local_rank) {
+  const auto free = std::find(taken_.begin(), taken_.end(), false);
+  base::require(free != taken_.end(), "comm", "more than {} communicators", kRows);
+  *free = true;
+  const int index = static_cast<int>(free - taken_.begin());
+  Row& r = row(local_rank, index);
+  r.collectives.store(0);
+  for (int i = 0; i < 2 * world_size_; ++i) r.messages[i].store(0);
+  return index;
+}
+
+void ProgressTable::give_row(int, int row) {
+  taken_[row] = false;
+}
+
+void ProgressTable::publish(int local_rank, int row_index, const Operation& operation) {
+  Row& r = row(local_rank, row_index);
+  const uint64_t n = r.collectives.load(std::memory_order_relaxed);
+  mark_poll(local_rank, row_index);
+  r.kept[n % kKept].bytes.store(operation.bytes, std::memory_order_relaxed);
+  r.kept[n % kKept].rest.store(pack(operation), std::memory_order_relaxed);
+  r.collectives.store(n + 1, std::memory_order_seq_cst);  // before it reads those of others
+}
+
+void ProgressTable::publish_message(int local_rank, int row_index, int other, bool send) {
+  mark_poll(local_rank, row_index);
+  row(local_rank, row_index).messages[2 * other + send].fetch_add(1, std::memory_order_release);
+}
+
+uint64_t ProgressTable::collectives(int local_rank, int row_index) const {
+  return row(local_rank, row_index).collectives.load(std::memory_order_acquire);
+}
+
+uint64_t ProgressTable::messages(int local_rank, int row_index, int other, bool send) const {
+  return row(local_rank, row_index).messages[2 * other + send].load(std::memory_order_acquire);
+}
+
+std::string ProgressTable::text(int local_rank) const {
+  std::string text;
+  for (int index = 0; index < kRows; ++index) {
+    if (!taken_[index]) continue;
+    text += fmt::format("collectives {} {}\n", index, collectives(local_rank, index));
+    for (int other = 0; other < world_size_; ++other) {
+      for (const bool send : {false, true}) {
+        const uint64_t count = messages(local_rank, index, other, send);
+        if (count != 0) text += fmt::format("messages {} {} {} {}\n", index, other, send ? 1 : 0, count);
+      }
+    }
+  }
+  return text;
+}
+
+void ProgressTable::mark_poll(int local_rank, int row_index) {
+  row(local_rank, row_index)
+      .polled.store(std::chrono::steady_clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+}
+
+double ProgressTable::seconds_since_poll(int local_rank, int row_index) const {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  const int64_t then = row(local_rank, row_index).polled.load(std::memory_order_relaxed);
+  return std::chrono::duration<double>(now - std::chrono::steady_clock::duration(then)).count();
+}
+
+bool ProgressTable::collective(int local_rank, int row_index, uint64_t n, Operation& operation) const {
+  const Row& r = row(local_rank, row_index);
+  const auto there = [&] {
+    const uint64_t count = r.collectives.load(std::memory_order_acquire);
+    return count > n && count - n < kKept;
+  };
+  if (!there()) return false;
+  const uint64_t bytes = r.kept[n % kKept].bytes.load(std::memory_order_acquire);
+  const uint64_t rest = r.kept[n % kKept].rest.load(std::memory_order_acquire);
+  if (!there()) return false;  // it was written over meanwhile
+  operation = unpack(bytes, rest);
+  return true;
+}
+
+void ProgressTable::end(const std::string& why, bool out_of_time) {
+  Head& head = *reinterpret_cast<Head*>(memory_);
+  uint32_t expected = 0;
+  if (!head.ended.compare_exchange_strong(expected, 1)) return;
+  const size_t length = std::min<size_t>(why.size(), kText - 1);
+  std::memcpy(head.text, why.data(), length);
+  head.text[length] = '\0';
+  head.ended.store(out_of_time ? 3 : 2, std::memory_order_release);
+}
+
+bool ProgressTable::ended() const {
+  return reinterpret_cast<const Head*>(memory_)->ended.load(std::memory_order_acquire) >= 2;
+}
+
+bool ProgressTable::out_of_time() const {
+  return reinterpret_cast<const Head*>(memory_)->ended.load(std::memory_order_acquire) == 3;
+}
+
+std::string ProgressTable::why() const {
+  return reinterpret_cast<const Head*>(memory_)->text;
+}
+
+}  // namespace kintsugi::comm

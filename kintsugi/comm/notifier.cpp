@@ -1,0 +1,38 @@
+#include "kintsugi/comm/notifier.h"
+
+#include "hwy/cache_control.h"
+
+namespace kintsugi::comm {
+namespace {
+constexpr std::chrono::microseconds kSpin{40};  // about what falling asleep and waking cost
+}
+
+// Both sides write their own atomic first and then read the other's, in sequential order: so either notify() sees that
+// the waiting thread is asleep, or that thread sees the new count.
+void Notifier::notify() {
+  count_.fetch_add(1, std::memory_order_seq_cst);
+  if (asleep_.load(std::memory_order_seq_cst)) {
+    const std::lock_guard lock(mutex_);
+    changed_.notify_one();
+  }
+}
+
+void Notifier::wait(uint64_t seen, Time limit, bool spin) {
+  if (spin) {
+    const Time end = std::chrono::steady_clock::now() + kSpin;
+    do {
+      for (int i = 0; i < 32; ++i) {
+        if (count() != seen) return;
+        hwy::Pause();
+      }
+    } while (std::chrono::steady_clock::now() < end);
+  }
+  asleep_.store(true, std::memory_order_seq_cst);
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait_until(lock, limit, [&] { return count() != seen; });
+  }
+  asleep_.store(false, std::memory_order_relaxed);
+}
+
+}  // namespace kintsugi::comm

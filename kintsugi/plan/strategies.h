@@ -1,0 +1,28 @@
+// The ways of training in parallel that have a name.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "kintsugi/config/settings.h"
+#include "kintsugi/plan/plan.h"
+
+namespace kintsugi::plan {
+
+struct Strategy {
+  std::string_view name;                            // "zero 3"
+  void (*apply)(config::Parallel&, int64_t ranks);  // sets what [parallel] then says of axes and of what they split
+};
+
+// One rank; then data, zero 1, 2, 3, tensor, tensor and sequence, context in three ways, pipeline.
+std::span<const Strategy> strategies();
+
+// [parallel] of a strategy on its own, on `ranks` ranks.
+config::Parallel parallel_of(const Strategy& strategy, int64_t ranks);
+
+// What a plan splits: "batch, kv_heads in attention; flat of optimizer, gradient".
+std::string splits_of(const Plan& plan);
+
+}  // namespace kintsugi::plan

@@ -1,0 +1,16 @@
+// Programs that the ranks of a run built each for itself.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "kintsugi/comm/communicator.h"
+#include "kintsugi/program/program.h"
+
+namespace kintsugi::run {
+
+// SharedError "[where] ..." where ranks have processors with other units, whose kernels would round differently, or
+// other programs, which would wait for each other.
+void require_same_programs(comm::Communicator& all, std::string_view where, std::span<const program::Program> stages);
+
+}  // namespace kintsugi::run

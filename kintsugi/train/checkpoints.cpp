@@ -1,0 +1,100 @@
+#include "kintsugi/train/checkpoints.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "kintsugi/checkpoint/folder.h"
+#include "kintsugi/checkpoint/open.h"
+#include "kintsugi/checkpoint/states.h"
+#include "kintsugi/comm/agree.h"
+#include "kintsugi/config/resolved_file.h"
+#include "kintsugi/train/replicas.h"
+
+namespace kintsugi::train {
+namespace {
+
+// What a checkpoint holds of a run beside its states.
+struct Saved {
+  int64_t tokens = 0;
+  std::optional<double> best_validation_loss;  // that of this checkpoint, where it was the best when it was saved
+};
+
+std::string to_json(const Saved& saved, int64_t step, uint64_t seed) {
+  nlohmann::ordered_json state = {{"next_step", step}, {"tokens", saved.tokens}, {"seed", seed}};
+  if (saved.best_validation_loss) state["best_validation_loss"] = *saved.best_validation_loss;
+  return state.dump();
+}
+
+Saved saved_from(const std::string& json) {
+  Saved saved;
+  const auto state = nlohmann::json::parse(json, nullptr, false);
+  if (!state.is_object()) return saved;
+  saved.tokens = state.value("tokens", int64_t{0});
+  if (state.contains("best_validation_loss")) saved.best_validation_loss = state["best_validation_loss"].get<double>();
+  return saved;
+}
+
+// The checkpoint of this step is the best so far.
+void set_best(const Rank& rank, double validation_loss, Progress& progress) {
+  progress.best_validation_loss = validation_loss;
+  const checkpoint::Best best = {.step = progress.step, .validation_loss = validation_loss};
+  if (rank.leads() && checkpoint::read_best(rank.folder()) != best) checkpoint::write_best(rank.folder(), best);
+}
+
+void resume_from(Rank& rank, const checkpoint::CheckpointReader& reader, Progress& progress) {
+  checkpoint::load_states(*rank.executor, *rank.all, reader, checkpoint::Load::everything);
+  const Saved saved = saved_from(reader.state());
+  progress.step = reader.step();
+  progress.tokens = saved.tokens;
+  progress.checkpoint = reader.folder();
+  // A kill after a save may have come before best.json.
+  if (saved.best_validation_loss) set_best(rank, *saved.best_validation_loss, progress);
+}
+
+void settle_replicas(Rank& rank) {
+  const std::string& replicas = rank.settings().parallel.replicas;
+  if (replicas == "broadcast") broadcast_replicas(*rank.executor, rank.world);
+  if (replicas == "check") check_replicas(*rank.executor, rank.world);
+}
+
+}  // namespace
+
+Progress restore(Rank& rank, bool resume, const std::function<void(const std::string&)>& note) {
+  const config::Train& train = rank.settings().train;
+  const std::filesystem::path folder = rank.folder();
+  Progress progress;
+  rank.executor->initialize(train.seed);
+  if (const auto best = checkpoint::read_best(folder)) progress.best_validation_loss = best->validation_loss;
+  const auto newest = resume ? checkpoint::open_newest_whole(folder, *rank.all) : nullptr;
+  if (resume && !newest && !checkpoint::list(folder).empty())
+    throw comm::SharedError(
+        "train",
+        "nothing to resume in \"{}\": each of its {} checkpoints is damaged; begin anew in another train.folder",
+        folder.string(), checkpoint::list(folder).size());
+  if (newest) {
+    resume_from(rank, *newest, progress);
+    note(fmt::format("resumed at step {} from {}", progress.step, newest->folder().string()));
+  } else if (!train.init_from.empty()) {
+    const auto from = checkpoint::open_checkpoint(train.init_from, *rank.all);
+    checkpoint::load_states(*rank.executor, *rank.all, *from, checkpoint::Load::weights);
+    note(fmt::format("weights from {}", from->folder().string()));
+  } else if (resume) {
+    note("no checkpoint yet: from the beginning");
+  }
+  settle_replicas(rank);
+  return progress;
+}
+
+void save(Rank& rank, std::optional<double> best, Progress& progress) {
+  const config::Settings& s = rank.settings();
+  const Saved saved = {.tokens = progress.tokens, .best_validation_loss = best};
+  progress.checkpoint = checkpoint::save_states(*rank.executor, *rank.all, rank.folder(), progress.step,
+                                                {.state = to_json(saved, progress.step, s.train.seed),
+                                                 .config = config::to_toml(rank.config),
+                                                 .tokenizer = rank.corpus.tokenizer_json});
+  if (best) set_best(rank, *best, progress);
+  if (rank.leads()) checkpoint::prune(rank.folder(), s.checkpoint.keep);
+}
+
+}  // namespace kintsugi::train

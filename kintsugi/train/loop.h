@@ -1,0 +1,35 @@
+// The steps of a rank, with evaluation, metrics, checkpoints, and every way to stop.
+#pragma once
+
+#include <atomic>
+#include <optional>
+
+#include "kintsugi/train/checkpoints.h"
+#include "kintsugi/train/metrics.h"
+#include "kintsugi/train/observer.h"
+#include "kintsugi/train/rank.h"
+
+namespace kintsugi::train {
+
+// Why a run ended before its last step.
+enum class Stop : int32_t { none, time, signal };
+std::string_view name_of(Stop stop);  // "signal", "stop_after_minutes"; "" of none
+
+struct LoopOptions {
+  const std::atomic<int>* stop = nullptr;  // not 0: finish the step, save, return
+  double peak_flops = 0;                   // of the threads of a rank; 0: not known
+  // Of rank 0 alone; null on the others.
+  MetricsFile* metrics = nullptr;
+  Observer* observer = nullptr;
+};
+
+struct LoopEnd {
+  Stop stop = Stop::none;
+  std::optional<double> validation_loss;  // of the last evaluation
+};
+
+// The steps from `progress.step` to the last, or until there is a reason to stop. All ranks call together. SharedError
+// where the loss or the gradient is not finite: the step, and the first bad value.
+LoopEnd run_steps(Rank& rank, const LoopOptions& options, Progress& progress);
+
+}  // namespace kintsugi::train

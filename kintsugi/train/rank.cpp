@@ -1,0 +1,73 @@
+#include "kintsugi/train/rank.h"
+
+#include "kintsugi/base/bind.h"
+#include "kintsugi/base/processor.h"
+#include "kintsugi/build/programs.h"
+#include "kintsugi/comm/agree.h"
+#include "kintsugi/comm/same_on_all.h"
+#include "kintsugi/run/same_programs.h"
+#include "kintsugi/train/require_memory.h"
+#include "kintsugi/train/worlds.h"
+
+namespace kintsugi::train {
+
+using program::Program;
+
+namespace {
+
+void open_data(Rank& rank) {
+  comm::together(*rank.all, [&] { rank.corpus = open_corpus(rank.config); });
+}
+
+// The programs of all stages, when all ranks have the same and memory for it.
+std::vector<Program> agreed_programs(const Rank& rank) {
+  std::vector<Program> stages;
+  comm::together(*rank.all, [&] { stages = build::checked_programs(rank.settings(), *rank.kernels); });
+  require_memory(rank.settings(), stages, machine_of(rank.settings()), *rank.all);
+  run::require_same_programs(*rank.all, "train", stages);
+  return stages;
+}
+
+// Of all ranks.
+double flops_of_step(const std::vector<Program>& stages) {
+  double of_each = 0;
+  for (const Program& p : stages) of_each += p.flops(program::Step::train);
+  return of_each * static_cast<double>(stages[0].mesh.ranks()) / static_cast<double>(stages.size());
+}
+
+std::filesystem::path offload_folder(const Rank& rank) {
+  const std::string& folder = rank.settings().parallel.offload_folder;
+  return folder.empty() ? rank.folder() : std::filesystem::path(folder);
+}
+
+void make_executor(Rank& rank, Program program) {
+  rank.team = std::make_unique<base::ThreadTeam>(static_cast<int>(rank.settings().parallel.threads));
+  rank.executor =
+      std::make_unique<run::Executor>(std::move(program), *rank.kernels, *rank.team,
+                                      run::Place{.world = &rank.world, .offload_folder = offload_folder(rank)});
+}
+
+// Binds each thread of each rank to a core, where this process has as many cores.
+void bind_threads(const Rank& rank) {
+  base::ThreadTeam& team = *rank.team;
+  if (!rank.settings().parallel.bind || rank.world.size() * team.size() > base::usable_cores()) return;
+  const std::vector<int> cores = base::cores_of_process();
+  const int first = rank.world.rank() * team.size();
+  team.run([&](int thread) { base::bind_thread(cores[static_cast<size_t>(first + thread)]); });
+}
+
+}  // namespace
+
+Rank make_rank(config::Resolved config, comm::World& world, bool alone) {
+  Rank rank = {.world = world, .config = std::move(config)};
+  rank.all = comm::group_of_all(world);
+  open_data(rank);
+  rank.kernels = build::kernels_of(rank.settings());
+  std::vector<Program> stages = agreed_programs(rank);
+  rank.step_flops = flops_of_step(stages);
+  make_executor(rank, build::program_of_rank(std::move(stages), world.rank()));
+  if (!alone) bind_threads(rank);
+  return rank;
+}
+
+}  // namespace kintsugi::train

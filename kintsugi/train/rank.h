@@ -1,0 +1,37 @@
+// One rank of a run, from its data to its memory.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "kintsugi/base/thread_team.h"
+#include "kintsugi/comm/communicator.h"
+#include "kintsugi/config/origin.h"
+#include "kintsugi/kernels/kernel_set.h"
+#include "kintsugi/run/executor.h"
+#include "kintsugi/train/corpus.h"
+
+namespace kintsugi::train {
+
+// What a rank trains with. Each member uses only those before it.
+struct Rank {
+  comm::World& world;
+  config::Resolved config;                       // with what follows from the data
+  std::unique_ptr<comm::Communicator> all = {};  // all ranks
+  Corpus corpus = {};
+  std::unique_ptr<kernels::KernelSet> kernels = {};
+  std::unique_ptr<base::ThreadTeam> team = {};
+  std::unique_ptr<run::Executor> executor = {};
+  double step_flops = 0;  // of all ranks
+
+  const config::Settings& settings() const { return config.settings; }
+  std::filesystem::path folder() const { return config.settings.train.folder; }
+  bool leads() const { return world.rank() == 0; }
+};
+
+// Opens the data, builds the programs, checks that memory is enough and that ranks agree, and allocates. The states
+// have no values yet. `world` outlives the rank; `alone`: no other rank is in this process. All ranks call together.
+// UserError for bad input, on all of them.
+Rank make_rank(config::Resolved config, comm::World& world, bool alone);
+
+}  // namespace kintsugi::train

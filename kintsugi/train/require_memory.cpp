@@ -1,0 +1,31 @@
+#include "kintsugi/train/require_memory.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+
+#include "kintsugi/comm/agree.h"
+
+namespace kintsugi::train {
+
+void require_memory(const config::Settings& s, const std::vector<program::Program>& stages,
+                    const build::Machine& machine, comm::Communicator& all) {
+  // Machines may differ: the text is that of the rank that is most over its limit, the first of several.
+  const auto limit = build::memory_limit(s, machine);
+  const int stage = program::stage_of(stages[0].mesh, all.rank());
+  const int64_t mine = limit ? stages[static_cast<size_t>(stage)].bytes() - limit->bytes : 0;
+  std::vector<int64_t> every(static_cast<size_t>(all.size()));
+  all.wait(all.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(every))));
+  const auto worst = std::max_element(every.begin(), every.end());
+  if (*worst <= 0) return;
+  const int from = static_cast<int>(worst - every.begin());
+  std::string text;
+  if (from == all.rank()) text = one_line(*build::excess(s, stages, machine, stage));
+  std::vector<int64_t> size = {static_cast<int64_t>(text.size())};
+  all.wait(all.broadcast(std::as_writable_bytes(std::span(size)), from));
+  text.resize(static_cast<size_t>(size[0]));
+  all.wait(all.broadcast(std::as_writable_bytes(std::span(text)), from));
+  throw comm::SharedError("memory", "{}", text);
+}
+
+}  // namespace kintsugi::train

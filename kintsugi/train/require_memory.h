@@ -1,0 +1,15 @@
+// Whether every rank of a run has the memory that it needs, before any allocates it.
+#pragma once
+
+#include <vector>
+
+#include "kintsugi/build/fit.h"
+#include "kintsugi/comm/communicator.h"
+
+namespace kintsugi::train {
+
+// All ranks of `all` call together, each with its own machine. SharedError where one of them has too little memory.
+void require_memory(const config::Settings& settings, const std::vector<program::Program>& stages,
+                    const build::Machine& machine, comm::Communicator& all);
+
+}  // namespace kintsugi::train
