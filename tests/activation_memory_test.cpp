@@ -104,7 +104,7 @@ std::string term_of(const program::Buffer& b, const Case& c) {
 // What the body "forward" leaves for "backward", of the arena, by term: buffers that both touch.
 Bytes kept(const Program& p, const Case& c) {
   std::map<std::string, std::set<BufferId>> touched;  // by work
-  for (const program::Call& call : p.list("train").calls) {
+  for (const program::Call& call : p.list(program::Step::train).calls) {
     const program::Body& body = p.bodies[static_cast<size_t>(call.body)];
     for (const program::Instruction& i : body.instructions)
       for (const auto* list : {&i.ins, &i.outs})
@@ -140,7 +140,7 @@ const Measured& measured(const Case& c) {
   const Program p = lowered(c, 1), deeper = lowered(c, 2);
   const Bytes one = kept(p, c);
   m.layer = difference(kept(deeper, c), one);
-  m.bound = deeper.list("train").lower_bound_bytes - p.list("train").lower_bound_bytes;
+  m.bound = deeper.list(program::Step::train).lower_bound_bytes - p.list(program::Step::train).lower_bound_bytes;
   for (const auto& [term, bytes] : difference(one, m.layer)) {
     const bool stream = term == kNormInputs || term == kLayerInput;
     m.ends[stream ? kFinalNorm : term == kProductInputs ? kHeadInput : term] = bytes;

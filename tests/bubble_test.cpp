@@ -95,7 +95,7 @@ class Ranks {
     for (const Program& p : stages) split_ |= std::any_of(p.bodies.begin(), p.bodies.end(), is_weight);
     for (int r = 0; r < mesh.ranks(); ++r) {
       const Program& p = stages[static_cast<size_t>(program::stage_of(mesh, r))];
-      ranks_.push_back({.rank = r, .program = &p, .list = &p.list("train")});
+      ranks_.push_back({.rank = r, .program = &p, .list = &p.list(program::Step::train)});
     }
     for (bool moved = true; moved;) {
       moved = false;
@@ -133,12 +133,12 @@ class Ranks {
     std::vector<std::string> from;
   };
   using Key = std::tuple<int, int, std::string>;  // from, to, channel
-  static bool is_weight(const Body& b) { return b.work == "weight"; }
+  static bool is_weight(const Body& b) { return b.does(program::Work::weight); }
 
   // The channel of a message, and which end of it a rank is.
   static std::pair<Key, bool> key_of(const Rank& r, const Instruction& i) {
     const int peer = r.program->mesh.group(r.rank, i.group)[static_cast<size_t>(i.peer)];
-    const bool sends = i.kernel == "send";
+    const bool sends = i.collective == program::Collective::send;
     return {{sends ? r.rank : peer, sends ? peer : r.rank, i.channel}, sends};
   }
 
@@ -244,8 +244,8 @@ TEST(Bubble, WhatIsSentIsTheResidualStreamAndItsGradient) {
         std::vector<int64_t> sent;
         for (const Instruction& i : body.instructions)
           if (i.kind == Kind::collective) sent.push_back(p.buffer(i.ins[0]).bytes());
-        const bool sends = body.work == "forward"    ? body.chunk + 1 < c.stages * c.chunks
-                           : body.work == "backward" ? body.chunk > 0
+        const bool sends = body.does(program::Work::forward)    ? body.chunk + 1 < c.stages * c.chunks
+                           : body.does(program::Work::backward) ? body.chunk > 0
                                                      : false;
         EXPECT_EQ(sent, std::vector<int64_t>(sends ? 1 : 0, 2 * 8 * 24 * 4)) << body.name;  // fp32 [batch seq embed]
       }
@@ -265,7 +265,7 @@ struct Kept {
 };
 
 std::vector<Kept> kept(const Program& p) {
-  const CallList& list = p.list("train");
+  const CallList& list = p.list(program::Step::train);
   // By root, the bodies that touch it.
   std::map<BufferId, std::set<int>> bodies;
   for (size_t b = 0; b < p.bodies.size(); ++b)
@@ -328,7 +328,7 @@ TEST(Slots, AreAsManyAsTheScheduleHasInFlight) {
     for (const Program& p : lowered(c)) {
       SCOPED_TRACE(fmt::format("{}, stage {}", c.text(), p.stage));
       const std::vector<Kept> all = kept(p);
-      const size_t calls = p.list("train").calls.size();
+      const size_t calls = p.list(program::Step::train).calls.size();
       const bool split = c.schedule == "zero_bubble";
       for (plan::Work until : {plan::Work::backward, plan::Work::weight}) {
         if (until == plan::Work::weight && !split) continue;
@@ -356,7 +356,7 @@ TEST(Slots, OfWhatLivesAtOneTimeAreApart) {
       std::sort(all.begin(), all.end(), [](const Kept& a, const Kept& b) { return a.at < b.at; });
       for (size_t i = 0; i < all.size(); ++i) {
         const Kept& k = all[i];
-        EXPECT_TRUE(k.at >= 0 && k.at + k.bytes <= p.list("train").arena_bytes);
+        EXPECT_TRUE(k.at >= 0 && k.at + k.bytes <= p.list(program::Step::train).arena_bytes);
         for (size_t j = i + 1; j < all.size() && all[j].at < k.at + k.bytes; ++j)
           EXPECT_TRUE(k.last < all[j].first || all[j].last < k.first)
               << fmt::format("{}, stage {}: {} of micro-batch {} and {} of micro-batch {}", c.text(), p.stage,
@@ -374,7 +374,7 @@ TEST(Slots, MoreMicroBatchesCostWhatIsInFlightOfThem) {
       for (int s = 0; s < stages; ++s) {
         SCOPED_TRACE(fmt::format("{}, stage {}", few.text(), s));
         const Program &p = lowered(few)[static_cast<size_t>(s)], &q = lowered(many)[static_cast<size_t>(s)];
-        const int64_t more = q.list("train").lower_bound_bytes - p.list("train").lower_bound_bytes;
+        const int64_t more = q.list(program::Step::train).lower_bound_bytes - p.list(program::Step::train).lower_bound_bytes;
         const int64_t in_flight = plan::in_flight(many.made(), s).together - plan::in_flight(few.made(), s).together;
         EXPECT_EQ(in_flight, schedule == "gpipe" ? 24 : 0);
         int64_t bytes = 0;

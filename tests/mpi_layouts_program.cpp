@@ -93,7 +93,7 @@ class Run {
                                 .batch_rows = s_.train.micro_batch * s_.parallel.data,
                                 .learning_rate = 1e-2};
     train::WholeBatch whole;
-    executor_.run("train", numbers, [&](int64_t m) {
+    executor_.run(program::Step::train, numbers, [&](int64_t m) {
       draw_batch(s_, number, m, whole);
       executor_.set_input("train", "tokens", {whole.tokens, 0, s_.train.sequence}, -1);
       executor_.set_input("train", "labels", {whole.labels, 0, s_.train.sequence}, -1);
@@ -110,7 +110,7 @@ class Run {
     int64_t seen = 0;
     std::string found;
     for (program::StateInfo info : p.states) {
-      if (info.kind != "gradient" || info.copy) continue;
+      if (info.kind != program::StateKind::gradient || info.copy) continue;
       if (info.reduced != program::kNoBuffer) info.buffer = info.reduced;
       const std::vector<double>& x = want.at(info.name);
       const double* y = reinterpret_cast<const double*>(executor_.view(info.buffer).data);

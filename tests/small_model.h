@@ -77,7 +77,7 @@ struct Machine {
     executor.initialize(s.train.seed);
     tokens_ = executor.input("train", "tokens");
     labels_ = executor.input("train", "labels");
-    if (executor.has_input("train", "starts")) starts_ = executor.input("train", "starts");
+    if (executor.has_input(program::Step::train, "starts")) starts_ = executor.input("train", "starts");
   }
 
   // Tokens and labels that are a function of the step and the sample.
@@ -100,7 +100,7 @@ struct Machine {
   // The mean loss of the step.
   double step(int64_t number, double learning_rate) {
     kernels::Numbers numbers = {.seed = s.train.seed, .step = number, .learning_rate = learning_rate};
-    executor.run("train", numbers, [&](int64_t m) {
+    executor.run(program::Step::train, numbers, [&](int64_t m) {
       fill(number, m);
       numbers.batch_offset = m * s.train.micro_batch;
     });
@@ -109,7 +109,7 @@ struct Machine {
 
   // Weights as another machine has them, rounded to the dtype here. Masters and moments stay.
   void take_weights(const Machine& from) {
-    for (const auto& [name, x] : from.states("weight")) put(executor.state(name), x);
+    for (const auto& [name, x] : from.states(program::StateKind::weight)) put(executor.state(name), x);
   }
 
   // All states of a kind, by name, in double precision.

@@ -205,7 +205,7 @@ TEST_F(FourRanks, MessagesWithoutTheirOtherEnd) {
   // Ranks 0 and 1 send, at the end of the update, what ranks 2 and 3 receive.
   Program sends = whole, receives = whole;
   const std::vector<mesh::Factor> data = list("forward")[find("forward", "", "data")].group;
-  Instruction i = {.kernel = "send", .ins = {p.states[0].buffer}, .outs = {}, .attributes = {}, .phase = "update"};
+  Instruction i = {.collective = program::Collective::send, .ins = {p.states[0].buffer}, .outs = {}, .attributes = {}, .phase = program::Phase::update};
   const auto append = [&](Program& to) {
     i.group = data;
     i.event = 1 << 20;
@@ -220,7 +220,7 @@ TEST_F(FourRanks, MessagesWithoutTheirOtherEnd) {
   append(sends);
   const std::string sent = describe(whole, i, 1);
   std::swap(i.ins, i.outs);
-  i.kernel = "receive";
+  i.collective = program::Collective::receive;
   i.peer = 0;
   append(receives);
   const std::string received = describe(whole, i, 3);
@@ -308,7 +308,7 @@ TEST(VerifyRanks, RandomDamage) {
        {"data=2 tensor=2 zero=3", "data=2 tensor=2 zero=2 sequence_parallel", "data=2 context=2 zero=1"}) {
     const Program whole = program_of("gpt", layout);
     std::vector<size_t> bodies;
-    for (const program::Call& c : whole.list("train").calls) bodies.push_back(static_cast<size_t>(c.body));
+    for (const program::Call& c : whole.list(program::Step::train).calls) bodies.push_back(static_cast<size_t>(c.body));
     for (int trial = 0; trial < 100; ++trial) {
       Program p = whole;
       const size_t body = bodies[below(bodies.size())], rank = below(4);

@@ -41,9 +41,9 @@ void expect_sizes(const Program& p) {
     for (const program::Instruction& i : body.instructions) {
       if (i.kind != program::Kind::collective) continue;
       const auto in = static_cast<double>(p.buffer(i.ins[0]).bytes()), n = static_cast<double>(p.mesh.count(i.group));
-      const double bytes = i.kernel == "all_gather"   ? in * (n - 1)
-                           : i.kernel == "all_reduce" ? 2 * in * (n - 1) / n
-                           : i.kernel == "shift"      ? in
+      const double bytes = i.collective == program::Collective::all_gather   ? in * (n - 1)
+                           : i.collective == program::Collective::all_reduce ? 2 * in * (n - 1) / n
+                           : i.collective == program::Collective::shift      ? in
                                                       : in * (n - 1) / n;
       ASSERT_NEAR(i.bytes, bytes, 1e-9 * bytes) << i.kernel << " of " << p.buffer(i.ins[0]).name;
     }
@@ -60,7 +60,7 @@ Program lowered(config::Settings s, const std::string& parallel, int64_t micro_b
 
 double sent(const Program& p, const std::function<bool(const Traffic&)>& which) {
   double bytes = 0;
-  for (const Traffic& t : traffic(p, "train"))
+  for (const Traffic& t : traffic(p, program::Step::train))
     if (which(t)) bytes += t.total();
   return bytes;
 }
@@ -145,7 +145,7 @@ struct PerLayer {
 PerLayer per_layer(const Program& p, const config::Settings& s, int64_t micro_batches = 1) {
   PerLayer all;
   const double runs = static_cast<double>(s.model.layers * micro_batches);
-  for (const program::Call& call : p.list("train").calls)
+  for (const program::Call& call : p.list(program::Step::train).calls)
     for (const program::Instruction& i : p.bodies[static_cast<size_t>(call.body)].instructions) {
       if (i.kind != program::Kind::collective || i.phase == "update" || !in_layer(p, s, i)) continue;
       auto& [calls, bytes] = all.kinds[i.kernel];
@@ -168,7 +168,7 @@ std::string text(const PerLayer& all) {
 std::string outside_layers(const Program& p, const config::Settings& s, double least, double& rest) {
   std::string t;
   rest = 0;
-  for (const program::Call& call : p.list("train").calls)
+  for (const program::Call& call : p.list(program::Step::train).calls)
     for (const program::Instruction& i : p.bodies[static_cast<size_t>(call.body)].instructions) {
       if (i.kind != program::Kind::collective || i.phase == "update" || in_layer(p, s, i)) continue;
       std::string name = p.buffer(i.ins[0]).name;

@@ -140,16 +140,16 @@ TEST(Executor, InputsOutputsAndNumbers) {
   h.p.buffer(y).output = "y";
   const auto sum = [&](uint32_t adds) {
     return program::Instruction{
-        .kernel = "sum", .ins = {y}, .outs = {total}, .attributes = {}, .accumulate = adds, .phase = "forward"};
+        .kernel = "sum", .ins = {y}, .outs = {total}, .attributes = {}, .accumulate = adds, .phase = program::Phase::forward};
   };
   const program::Instruction twice = {
-      .kernel = "scale", .ins = {x}, .outs = {y}, .attributes = {{"by", 2.0}}, .phase = "forward"};
+      .kernel = "scale", .ins = {x}, .outs = {y}, .attributes = {{"by", 2.0}}, .phase = program::Phase::forward};
   h.p.bodies = {{.name = "first", .instructions = {twice, sum(0)}}, {.name = "next", .instructions = {twice, sum(1)}}};
-  h.p.lists = {{.name = "train", .calls = {{0, 0}, {1, 1}, {1, 2}}}};
+  h.p.lists = {{.step = program::Step::train, .calls = {{0, 0}, {1, 1}, {1, 2}}}};
   Machine m(h.p);
   EXPECT_EQ(m.executor.allocated_bytes(), h.p.bytes());
-  EXPECT_TRUE(m.executor.has_input("train", "x"));
-  EXPECT_FALSE(m.executor.has_input("train", "y"));
+  EXPECT_TRUE(m.executor.has_input(program::Step::train, "x"));
+  EXPECT_FALSE(m.executor.has_input(program::Step::train, "y"));
   EXPECT_TRUE(m.executor.has_state("total"));
   EXPECT_FALSE(m.executor.has_state("x"));
   std::vector<int64_t> asked;
@@ -159,19 +159,19 @@ TEST(Executor, InputsOutputsAndNumbers) {
   };
   kernels::Numbers numbers;
   m.executor.number("total") = 1000;  // the first replaces it
-  m.executor.run("train", numbers, [&](int64_t micro_batch) {
+  m.executor.run(program::Step::train, numbers, [&](int64_t micro_batch) {
     asked.push_back(micro_batch);
     for (double& v : m.executor.input("train", "x").as<double>()) v = static_cast<double>(micro_batch + 1);
   });
   EXPECT_EQ(asked, (std::vector<int64_t>{0, 1, 2}));
   EXPECT_EQ(m.executor.number("total"), 2.0 * 6 * (1 + 2 + 3));
-  EXPECT_EQ(m.executor.output("train", "y").as<double>()[5], 6.0);
+  EXPECT_EQ(m.executor.output(program::Step::train, "y").as<double>()[5], 6.0);
   EXPECT_EQ(watched,
             (std::vector<std::string>{"first.scale", "first.sum", "next.scale", "next.sum", "next.scale", "next.sum"}));
   EXPECT_EQ(error_of([&] { m.executor.state("loss"); }), "[run] internal error: no state \"loss\"");
   EXPECT_EQ(error_of([&] { m.executor.input("train", "z"); }), "[run] internal error: train has no input \"z\"");
-  EXPECT_EQ(error_of([&] { m.executor.output("train", "x"); }), "[run] internal error: train has no output \"x\"");
-  EXPECT_EQ(error_of([&] { m.executor.run("evaluate", numbers, [](int64_t) {}); }),
+  EXPECT_EQ(error_of([&] { m.executor.output(program::Step::train, "x"); }), "[run] internal error: train has no output \"x\"");
+  EXPECT_EQ(error_of([&] { m.executor.run(program::Step::evaluate, numbers, [](const auto&) {}); }),
             "[run] internal error: no list of calls \"evaluate\"");
   h.p.bodies[0].instructions[0].kernel = "scales";
   EXPECT_EQ(error_of([&] { Machine bad(h.p); }),
@@ -185,21 +185,21 @@ TEST(Executor, SeqBeginsAtThePosition) {
                  y = h.arena("y", {{"seq", 2}, {"embed", 1}});
   h.p.buffer(y).output = "y";
   const program::Instruction rows = {
-      .kernel = "position", .ins = {table}, .outs = {y}, .attributes = {{"length", int64_t{2}}}, .phase = "forward"};
+      .kernel = "position", .ins = {table}, .outs = {y}, .attributes = {{"length", int64_t{2}}}, .phase = program::Phase::forward};
   h.p.bodies = {{.name = "decode", .at_position = true, .instructions = {rows}},
                 {.name = "evaluate", .instructions = {rows}}};
-  h.p.lists = {{.name = "decode", .calls = {{0, 0}}}, {.name = "evaluate", .calls = {{1, 0}}}};
+  h.p.lists = {{.step = program::Step::decode, .calls = {{0, 0}}}, {.step = program::Step::evaluate, .calls = {{1, 0}}}};
   Machine m(h.p);
   for (int i = 0; i < 6; ++i)
     m.executor.state("table").as<float>()[static_cast<size_t>(i)] = static_cast<float>(10 * i);
   kernels::Numbers numbers = {.position = 3};
-  m.executor.run("decode", numbers, [](int64_t) {});
-  EXPECT_EQ(m.executor.output("decode", "y").as<float>()[0], 30.0f);
-  EXPECT_EQ(m.executor.output("decode", "y").as<float>()[1], 40.0f);
-  m.executor.run("evaluate", numbers, [](int64_t) {});
-  EXPECT_EQ(m.executor.output("evaluate", "y").as<float>()[1], 10.0f);
-  m.executor.run("decode", numbers, [&](int64_t) { numbers.position = 1; });  // the run may set numbers as it fills
-  EXPECT_EQ(m.executor.output("decode", "y").as<float>()[0], 10.0f);
+  m.executor.run(program::Step::decode, numbers, [](const auto&) {});
+  EXPECT_EQ(m.executor.output(program::Step::decode, "y").as<float>()[0], 30.0f);
+  EXPECT_EQ(m.executor.output(program::Step::decode, "y").as<float>()[1], 40.0f);
+  m.executor.run(program::Step::evaluate, numbers, [](const auto&) {});
+  EXPECT_EQ(m.executor.output(program::Step::evaluate, "y").as<float>()[1], 10.0f);
+  m.executor.run(program::Step::decode, numbers, [&](int64_t) { numbers.position = 1; });  // the run may set numbers as it fills
+  EXPECT_EQ(m.executor.output(program::Step::decode, "y").as<float>()[0], 10.0f);
 }
 
 TEST(Arena, MoreThanThereIs) {
