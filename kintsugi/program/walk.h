@@ -38,13 +38,15 @@ class Walk {
     size_t position_;
   };
 
-  Walk(const Program& p, const CallList& list) : begin_(p, list, 0), end_(p, list, list.calls.size()) {}
+  Walk(const Program& p, const CallList& list) : p_(&p), list_(&list) {}
 
-  Iterator begin() const { return begin_; }
-  Iterator end() const { return end_; }
+  Iterator begin() const { return {*p_, *list_, 0}; }
+  Iterator end() const { return {*p_, *list_, list_->calls.size()}; }
+  VisitedCall operator[](size_t position) const { return *Iterator(*p_, *list_, position); }
 
  private:
-  Iterator begin_, end_;
+  const Program* p_;
+  const CallList* list_;
 };
 
 // Both outlive the walk.
