@@ -141,7 +141,9 @@ std::map<std::string, Count> count(F&& f) {
 // Machine::step reads states by name, which is no part of a step.
 void run_step(Machine& machine, int64_t number) {
   kernels::Numbers numbers = {.seed = 1, .step = number, .learning_rate = 1e-3};
-  machine.executor.run(program::Step::train, numbers, [&](int64_t m) { machine.fill(number, m); });
+  machine.executor.run(program::Step::train, numbers, [&](const run::Executor::Inputs& inputs) {
+    machine.fill(number, inputs);
+  });
 }
 
 class InAStep : public testing::Test {

@@ -82,7 +82,7 @@ const std::vector<Program>& lowered(const Case& c) {
 std::optional<plan::Task> task_of(const Program& p, const Call& call) {
   const Body& body = p.bodies[static_cast<size_t>(call.body)];
   for (plan::Work work : {plan::Work::forward, plan::Work::backward, plan::Work::weight})
-    if (body.work == plan::name_of(work)) return plan::Task{work, body.chunk, call.micro_batch};
+    if (body.role == program::Role::work && name_of(body.work) == plan::name_of(work)) return plan::Task{work, body.chunk, call.micro_batch};
   return std::nullopt;
 }
 
@@ -240,7 +240,8 @@ TEST(Bubble, WhatIsSentIsTheResidualStreamAndItsGradient) {
     SCOPED_TRACE(c.text());
     for (const Program& p : lowered(c))
       for (const Body& body : p.bodies) {
-        if (body.work != "forward" && body.work != "backward" && body.work != "weight") continue;
+        if (!body.does(program::Work::forward) && !body.does(program::Work::backward) && !body.does(program::Work::weight))
+          continue;
         std::vector<int64_t> sent;
         for (const Instruction& i : body.instructions)
           if (i.kind == Kind::collective) sent.push_back(p.buffer(i.ins[0]).bytes());
@@ -264,6 +265,11 @@ struct Kept {
   int64_t at, bytes;
 };
 
+// "" of a body that stands beside another.
+std::string work_text(const program::Body& body) {
+  return body.role == program::Role::work ? std::string(name_of(body.work)) : "";
+}
+
 std::vector<Kept> kept(const Program& p) {
   const CallList& list = p.list(program::Step::train);
   // By root, the bodies that touch it.
@@ -276,7 +282,7 @@ std::vector<Kept> kept(const Program& p) {
   for (const auto& [root, touching] : bodies) {
     if (p.buffer(root).region != program::Region::arena) continue;
     std::map<std::string, int> works;  // with their chunk
-    for (int b : touching) works[p.bodies[static_cast<size_t>(b)].work] = p.bodies[static_cast<size_t>(b)].chunk;
+    for (int b : touching) works[work_text(p.bodies[static_cast<size_t>(b)])] = p.bodies[static_cast<size_t>(b)].chunk;
     if (!works.contains("forward") || (!works.contains("backward") && !works.contains("weight"))) continue;
     std::map<int64_t, Kept> by_micro_batch;
     for (size_t c = 0; c < list.calls.size(); ++c) {

@@ -37,10 +37,10 @@ void write(std::FILE* file, const tests::TrainingCase& c) {
     for (int64_t step = 0; step < 3; ++step) {
       run.step(step, 1e-2, [&](int64_t m, train::WholeBatch& batch) { tests::draw_batch(s, step, m, batch); });
       fmt::print(file, "  step {} loss {:016x} {:.9g}\n", step, std::bit_cast<uint64_t>(run.loss()), run.loss());
-      write(file, "gradient", run.states("gradient"));
+      write(file, "gradient", run.states(program::StateKind::gradient));
     }
-    write(file, "weight", run.states("weight"));
-    write(file, "optimizer", run.states("optimizer"));
+    write(file, "weight", run.states(program::StateKind::weight));
+    write(file, "optimizer", run.states(program::StateKind::optimizer));
   } catch (const std::exception& e) {
     fmt::print(file, "  error: {}\n", e.what());
   }

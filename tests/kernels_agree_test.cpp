@@ -85,9 +85,9 @@ std::vector<double> losses(Machine& machine, int64_t steps) {
   std::vector<double> all;
   for (int64_t step = 0; step < steps; ++step) {
     kernels::Numbers numbers = {.seed = 1, .step = step, .learning_rate = 3e-3};
-    machine.executor.run(program::Step::train, numbers, [&](int64_t m) {
-      machine.fill(0, m);
-      numbers.batch_offset = m * machine.s.train.micro_batch;
+    machine.executor.run(program::Step::train, numbers, [&](const run::Executor::Inputs& inputs) {
+      machine.fill(0, inputs);
+      numbers.batch_offset = inputs.micro_batch() * machine.s.train.micro_batch;
     });
     all.push_back(machine.executor.number(models::kLossSum) / machine.executor.number(models::kLossCount));
   }

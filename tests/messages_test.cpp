@@ -23,7 +23,8 @@ Program end_of(int rank, int times) {
   p.bodies = {{.name = "forward", .instructions = {}}};
   for (int i = 0; i < times; ++i) {
     Instruction message = {
-        .kernel = rank == 0 ? "send" : "receive", .ins = {}, .outs = {}, .attributes = {}, .phase = ""};
+        .kind = Kind::collective,
+        .collective = rank == 0 ? program::Collective::send : program::Collective::receive};
     (rank == 0 ? message.ins : message.outs) = {0};
     message.kind = Kind::collective;
     message.group = {0};

@@ -233,7 +233,7 @@ class OffloadDamage : public testing::Test {
   }
   size_t find(std::string_view name, Kind kind, std::string_view kernel, size_t from = 0) {
     for (size_t i = from; i < list(name).size(); ++i)
-      if (list(name)[i].kind == kind && list(name)[i].kernel == kernel) return i;
+      if (list(name)[i].kind == kind && name_of(list(name)[i]) == kernel) return i;
     throw base::InternalError("test", "no {} in {}", kernel, name);
   }
   Instruction take(std::string_view name, size_t at) {

@@ -49,11 +49,11 @@ TEST(DamagedPipelines, AreRefusedWithTheirPlace) {
   const auto drop = [](const std::string& kernel, const std::string& work) {
     return [=](program::Program& p) {
       for (program::Body& b : p.bodies)
-        if (b.name.starts_with(work)) std::erase_if(b.instructions, [&](const auto& i) { return i.kernel == kernel; });
+        if (b.name.starts_with(work)) std::erase_if(b.instructions, [&](const auto& i) { return name_of(i) == kernel; });
     };
   };
   const std::string value = "\"add\", 768 bytes of fp32, over pipe, ";
-  const auto starts = [](const std::string& text, const std::string& begin) { return text.substr(0, begin.size()); };
+  const auto begins = [](const std::string& text, const std::string& begin) { return text.substr(0, begin.size()); };
   const auto contains = [](const std::string& text, const std::string& part) {
     return text.find(part) != std::string::npos ? part : text;
   };
@@ -70,17 +70,17 @@ TEST(DamagedPipelines, AreRefusedWithTheirPlace) {
   // Two micro-batches change places on one stage.
   text = error(1, [](program::Program& p) {
     for (program::CallList& l : p.lists)
-      if (l.name == "train")
+      if (l.step == program::Step::train)
         for (program::Call& c : l.calls)
           if (c.micro_batch == 1 || c.micro_batch == 2) c.micro_batch = 3 - c.micro_batch;
   });
-  EXPECT_EQ(starts(text, "[verify] internal error: train: rank "), "[verify] internal error: train: rank ");
+  EXPECT_EQ(begins(text, "[verify] internal error: train: rank "), "[verify] internal error: train: rank ");
   // What is received is read, in an earlier call, before anyone has waited for it.
   text = error_of([&] {
     std::vector<program::Program> stages = whole;
     program::Program& p = stages[0];
     for (program::CallList& l : p.lists)
-      if (l.name == "train")
+      if (l.step == program::Step::train)
         for (size_t c = 0; c + 1 < l.calls.size(); ++c)
           if (p.bodies[static_cast<size_t>(l.calls[c].body)].name == "backward.0.receive") {
             for (program::Body& b : p.bodies)
@@ -95,16 +95,17 @@ TEST(DamagedPipelines, AreRefusedWithTheirPlace) {
             return;
           }
   });
-  EXPECT_EQ(starts(text, "[verify] internal error: train: instruction 1 of backward.0.receive (gelu) reads #"),
+  EXPECT_EQ(begins(text, "[verify] internal error: train: instruction 1 of backward.0.receive (gelu) reads #"),
             "[verify] internal error: train: instruction 1 of backward.0.receive (gelu) reads #");
   EXPECT_EQ(contains(text, "which is still on its way"), "which is still on its way");
   // A size.
   text = error(1, [](program::Program& p) {
     for (program::Body& b : p.bodies)
       for (program::Instruction& i : b.instructions)
-        if (i.collective == program::Collective::receive && b.name == "forward.1.receive") p.buffer(i.outs[0]).type.shape = {{"embed", 8}};
+        if (starts(i, program::Collective::receive) && b.name == "forward.1.receive")
+          p.buffer(i.outs[0]).type.shape = {{"embed", 8}};
   });
-  EXPECT_EQ(starts(text, "[verify] internal error: train: rank "), "[verify] internal error: train: rank ");
+  EXPECT_EQ(begins(text, "[verify] internal error: train: rank "), "[verify] internal error: train: rank ");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Pipelines, testing::ValuesIn(all_pipelines()),

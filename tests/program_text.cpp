@@ -111,14 +111,13 @@ std::string text_of(const program::StateInfo& s) {
       .flag("copy", is_copy_of_other_stage(s))
       .word("init", init_word(s))
       .number("init_value", init_value(s))
-      .word("init_source", init_source(s))
       .flag("saved", s.saved)
       .end();
 }
 
 std::string text_of(const program::Instruction& i) {
   return Line(fmt::format("  {} {} {} -> {}", kind_text(i.kind), kernel_word(i), list_text(i.ins), list_text(i.outs)))
-      .plain("attributes", attributes_text(i.attributes))
+      .plain("attributes", i.adds_in_tree ? "{tree:1}" : attributes_text(i.attributes))
       .integer("accumulate", i.accumulate)
       .integer("workspace", i.workspace, program::kNoBuffer)
       .integer("layer", i.layer)

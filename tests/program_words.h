@@ -13,62 +13,61 @@
 namespace kintsugi::tests {
 
 inline std::string kernel_word(const program::Instruction& i) {
-  return i.kernel;
+  return std::string(name_of(i));
 }
 
 inline std::string phase_word(const program::Instruction& i) {
-  return i.phase;
+  return std::string(name_of(i.phase));
 }
 
 // "" where nothing is reduced.
 inline std::string reduction_word(const program::Instruction& i) {
-  return i.reduction;
+  using program::Collective;
+  const program::Kind started = i.kind == program::Kind::wait ? i.awaited : i.kind;
+  if (started != program::Kind::collective || i.collective == Collective::shift || is_message(i)) return "";
+  return std::string(name_of(i.reduction));
 }
 
 // Of a kernel, what it reads and writes; of a collective or a copy, what it moves; of a wait, 0.
 inline double bytes_of(const program::Instruction& i) {
-  return i.bytes;
+  return i.cost.memory_bytes + i.cost.wire_bytes;
 }
 
 inline double flops_of(const program::Instruction& i) {
-  return i.flops;
+  return i.cost.flops;
 }
 
 inline std::string kind_word(const program::StateInfo& s) {
-  return s.kind;
+  return std::string(name_of(s.kind));
 }
 
-// constant, normal, copy
+// constant, normal
 inline std::string init_word(const program::StateInfo& s) {
-  return s.init;
+  return s.init.kind == tensor::Init::Kind::constant ? "constant" : "normal";
 }
 
 inline double init_value(const program::StateInfo& s) {
-  return s.init_value;
-}
-
-inline std::string init_source(const program::StateInfo& s) {
-  return s.init_source;
+  return s.init.value;
 }
 
 // Whether another stage has it too, and saves it.
 inline bool is_copy_of_other_stage(const program::StateInfo& s) {
-  return s.copy;
+  return s.replica;
 }
 
 // "" of a body that only starts or waits for what others send.
 inline std::string work_word(const program::Body& b) {
-  return b.work;
+  return b.role == program::Role::work ? std::string(name_of(b.work)) : "";
 }
 
 // Generation: whether the index of the tokens begins at the run's position.
 inline bool is_at_position(const program::Body& b) {
-  return b.at_position;
+  return !b.position_dim.empty();
 }
 
 // train, evaluate, prefill, decode
 inline std::string step_word(const program::CallList& l) {
-  return l.name;
+  return std::string(name_of(l.step));
 }
 
 // A training run by its settings, or by another plan than they say.

@@ -115,7 +115,7 @@ std::vector<Whole> whole_buckets(const Program& p, bool gradients = false) {
   std::map<BufferId, size_t> now;
   for (size_t at = 0; at < line.size(); ++at) {
     const Instruction& i = *line[at];
-    const bool gathers = !gradients && i.kind == Kind::collective && i.collective == program::Collective::all_gather && i.phase != "update" &&
+    const bool gathers = !gradients && i.kind == Kind::collective && i.collective == program::Collective::all_gather && i.phase != program::Phase::update &&
                          region(i.ins[0]) == program::Region::state;
     for (const auto* list : {&i.ins, &i.outs})
       for (BufferId b : *list) {

@@ -213,10 +213,10 @@ TEST(Fuse, AnAdditionStays) {
       {"another body makes it",
        [](Gradient& m) {
          m.call("contract", {m.x, m.dy}, {m.g});
-         m.body("late");
+         m.body("update");
          m.call("accumulate", {m.g}, {m.state_g}, 0, 1);
        },
-       "  g = contract(x, dy)\nlate:\n  +w.g = accumulate(g)\n"},
+       "  g = contract(x, dy)\nupdate:\n  +w.g = accumulate(g)\n"},
   };
   for (const Case& c : cases) {
     Gradient m;

@@ -24,9 +24,8 @@ Program sample() {
                          .layout = layout});
     return static_cast<BufferId>(p.buffers.size()) - 1;
   };
-  const auto start = [&](std::string kernel, BufferId in, BufferId out, std::vector<mesh::Factor> over, int event) {
-    Instruction i = {.kernel = std::move(kernel), .ins = {in}, .outs = {out}, .attributes = {}, .phase = program::Phase::forward};
-    i.kind = Kind::collective;
+  const auto start = [&](Collective kind, BufferId in, BufferId out, std::vector<mesh::Factor> over, int event) {
+    Instruction i = {.kind = Kind::collective, .collective = kind, .ins = {in}, .outs = {out}};
     i.group = std::move(over);
     i.reduction = program::Reduction::sum;
     i.event = event;
@@ -46,10 +45,10 @@ Program sample() {
                    gathered = add("bucket " + name, {{"flat", 4096}}, {}, Region::arena),
                    made = add("contract.parts", {{"batch", 4}, {"seq", 8}, {"embed", 24}}, parts, Region::arena),
                    sum = add("contract", {{"batch", 4}, {"seq", 8}, {"embed", 24}}, batch, Region::arena);
-    Instruction gather = start("all_gather", shard, gathered, {outer, inner}, 2 * layer);
+    Instruction gather = start(Collective::all_gather, shard, gathered, {outer, inner}, 2 * layer);
     gather.cost.wire_bytes = 4096 * 3;
     gather.reason = "flat split over data, needed whole, by contract";
-    Instruction reduce = start("reduce_scatter", made, sum, {tensor}, 2 * layer + 1);
+    Instruction reduce = start(Collective::reduce_scatter, made, sum, {tensor}, 2 * layer + 1);
     reduce.cost.wire_bytes = 768;
     reduce.reason = "partial over tensor, needed split along seq, by " + name;
     for (Instruction i : {gather, reduce}) {
@@ -66,7 +65,7 @@ Program sample() {
   travels.ring = {tensor};
   travels.turn = 1;
   p.buffers.push_back(std::move(travels));
-  Instruction send = start("send", 8, 8, {inner}, 4);
+  Instruction send = start(Collective::send, 8, 8, {inner}, 4);
   send.outs.clear();
   send.peer = 1;
   send.cost.wire_bytes = 64;

@@ -163,7 +163,7 @@ TEST(MemoryTable, InputsLiveFromTheBeginningAndOutputsUntilTheEnd) {
   made.p.buffer(in).input = "tokens";
   made.p.buffer(out).output = "logits";
   made.body("prefill", {kernel({}, {t}), kernel({in, t}, {out}), kernel({}, {t})});
-  made.body("after", {kernel({}, {t})});
+  made.body("update", {kernel({}, {t})});
   made.p.lists.push_back({.step = program::Step::prefill, .calls = {{0, 0}, {1, 0}}, .arena_bytes = 4096});
   EXPECT_EQ(made.over(), "0.0 101+0+0\n0.1 111+0+0\n0.2 110+0+0\n1.0 110+0+0\n");
 }

@@ -119,19 +119,23 @@ comm::Communicator& Executor::group_of(const Instruction& i) {
   return *groups_.at({i.group, i.channel});
 }
 
-View Executor::view(BufferId id, const program::CallList& list, int slot) const {
+std::byte* Executor::address(BufferId id, const program::CallList& list, int slot) const {
   const BufferId root = program_.root(id);
-  const program::Buffer& place = program_.buffer(root);
-  if (place.region != Region::arena) return state_view(id);
-  return {arena_.data() + program_.state_bytes + program_.offset(root, list, slot) + program_.begin(id, rank_),
-          program_.buffer(id).type};
+  const program::Buffer& of = program_.buffer(root);
+  base::require(of.region != Region::file, "run", "\"{}\" lies in the file", of.name);
+  const int64_t begin = of.region == Region::state ? 0 : program_.state_bytes;
+  return arena_.data() + begin + program_.offset(root, list, slot) + program_.begin(id, rank_);
+}
+
+View Executor::view(BufferId id, const program::CallList& list, int slot) const {
+  return {address(id, list, slot), program_.buffer(id).type};
 }
 
 View Executor::state_view(BufferId id) const {
-  const program::Buffer& place = program_.buffer(program_.root(id));
-  base::require(place.region != Region::file, "run", "\"{}\" lies in the file", place.name);
-  base::require(place.region == Region::state, "run", "\"{}\" is no state", place.name);
-  return {arena_.data() + place.offset + program_.begin(id, rank_), program_.buffer(id).type};
+  const program::Buffer& of = program_.buffer(program_.root(id));
+  base::require(of.region != Region::file, "run", "\"{}\" lies in the file", of.name);
+  base::require(of.region == Region::state, "run", "\"{}\" is no state", of.name);
+  return {arena_.data() + of.offset + program_.begin(id, rank_), program_.buffer(id).type};
 }
 
 Executor::Bound Executor::bind(const Site& site, const Instruction& i, const kernels::KernelSet& kernels) {

@@ -156,6 +156,8 @@ class Executor {
     const program::Body& body;
   };
 
+  // Where the first byte of a buffer of the arena or of a state lies, in a call with that slot.
+  std::byte* address(program::BufferId id, const program::CallList& list, int slot) const;
   const program::Body& body_of(const program::Call& call) const {
     return program_.bodies[static_cast<size_t>(call.body)];
   }

@@ -26,7 +26,7 @@ void Executor::bind_inputs(const program::CallList& list) {
 void Executor::Inputs::set(std::string_view name, const Rows& rows, int32_t padding) const {
   for (const Input& in : executor_.inputs_) {
     if (in.step != list_.step || in.name != name || executor_.program_.base(call_.body) != in.body) continue;
-    int32_t* to = executor_.view(in.buffer, list_, call_.slot).as<int32_t>().data();
+    auto* to = reinterpret_cast<int32_t*>(executor_.address(in.buffer, list_, call_.slot));
     for (const tensor::Segment& b : in.batch.segments())
       for (int64_t i = 0; i < b.count; ++i)
         for (const tensor::Segment& s : in.seq.segments()) {
