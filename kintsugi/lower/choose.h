@@ -23,7 +23,8 @@ using plan::Splits;
 struct Operation {
   const graph::OpRow& row;
   const tensor::Attributes& attributes;
-  std::vector<Shape> ins, outs;  // whole
+  std::vector<Shape> ins, outs;  // whole, of those that are there
+  tensor::Absent absent = {};
 };
 
 struct Choice {

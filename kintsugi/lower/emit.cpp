@@ -129,17 +129,19 @@ Instruction& Emitter::emit(const Asked& asked) {
 }
 
 void Emitter::compute(const Asked& asked, const graph::OpRow& row, const tensor::Attributes& attributes,
-                      std::vector<BufferId> ins, std::vector<BufferId> outs, std::string kernel, uint32_t accumulate) {
+                      std::vector<BufferId> ins, std::vector<BufferId> outs, std::string kernel, uint32_t accumulate,
+                      tensor::Absent absent) {
   std::vector<Type> in_types, out_types;
   for (BufferId b : ins) in_types.push_back(p_.buffer(b).type);
   for (BufferId b : outs) out_types.push_back(p_.buffer(b).type);
-  const graph::Cost c = graph::cost(row, in_types, out_types, attributes);
+  const graph::Cost c = graph::cost(row, in_types, out_types, attributes, absent);
   Instruction& i = emit(asked);
   i.kernel = kernel.empty() ? std::string(row.kind) : std::move(kernel);
   i.ins = std::move(ins);
   i.outs = std::move(outs);
   i.attributes = attributes;
   i.accumulate = accumulate;
+  i.absent = absent;
   i.flops = c.flops;
   i.bytes = c.bytes;
 }

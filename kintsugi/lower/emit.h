@@ -46,7 +46,8 @@ class Emitter {
   BufferId part(BufferId of, const Layout& layout, std::vector<mesh::Factor> factors);
 
   void compute(const Asked& asked, const graph::OpRow& row, const tensor::Attributes& attributes,
-               std::vector<BufferId> ins, std::vector<BufferId> outs, std::string kernel = {}, uint32_t accumulate = 0);
+               std::vector<BufferId> ins, std::vector<BufferId> outs, std::string kernel = {}, uint32_t accumulate = 0,
+               tensor::Absent absent = {});
   // One step of a conversion. `destroy`: the source is not needed any more, and may be worked on in place.
   BufferId move(BufferId from, const Step& step, const Asked& asked, bool destroy);
   // Every part from where it stands to where it is stored: an all-gather whose input is a part of its output.

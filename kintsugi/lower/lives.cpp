@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "kintsugi/ops/rows.h"
 
@@ -15,9 +16,17 @@ using program::Region;
 
 namespace {
 
-// (output, input) that may share memory.
-std::vector<std::pair<int, int>> in_place(const Instruction& i) {
-  if (i.kind == program::Kind::compute) return ops::operations().find(i.kernel).in_place;
+// (output, input) of an instruction that may share memory.
+std::vector<std::pair<size_t, size_t>> in_place(const Instruction& i) {
+  if (i.kind == program::Kind::compute) {
+    const graph::OpRow& row = ops::operations().find(i.kernel);
+    std::vector<std::pair<size_t, size_t>> places;
+    for (const auto& [out, in] : row.in_place) {
+      const std::optional<size_t> to = row.outs.place(out, i.absent.outs), from = row.ins.place(in, i.absent.ins);
+      if (to && from) places.push_back({*to, *from});
+    }
+    return places;
+  }
   if (i.kind == program::Kind::collective && i.kernel == "all_reduce") return {{0, 0}};
   return {};
 }
@@ -51,16 +60,14 @@ void share_in_place(Program& p, const Line& line, const std::function<bool(Buffe
     const bool waited = line[at]->kind == program::Kind::collective && waits.contains(line[at]->event);
     const int done = waited ? waits[line[at]->event] : static_cast<int>(at);
     for (const auto& [out, in] : in_place(*line[at])) {
-      if (static_cast<size_t>(out) >= line[at]->outs.size() || static_cast<size_t>(in) >= line[at]->ins.size())
-        continue;
-      const BufferId to = line[at]->outs[static_cast<size_t>(out)],
-                     from = p.root(line[at]->ins[static_cast<size_t>(in)]);
+      if (out >= line[at]->outs.size() || in >= line[at]->ins.size()) continue;
+      const BufferId to = line[at]->outs[out], from = p.root(line[at]->ins[in]);
       const program::Buffer &y = p.buffer(to), &x = p.buffer(from);
       const bool free =
           y.region == Region::arena && x.region == Region::arena && y.same_as == kNoBuffer && x.input.empty() &&
           x.output.empty() && y.output.empty() && x.type == y.type && to != from &&
-          p.buffer(line[at]->ins[static_cast<size_t>(in)]).bytes() == x.bytes() &&
-          life[static_cast<size_t>(from)].end == done && life[static_cast<size_t>(to)].begin == static_cast<int>(at) &&
+          p.buffer(line[at]->ins[in]).bytes() == x.bytes() && life[static_cast<size_t>(from)].end == done &&
+          life[static_cast<size_t>(to)].begin == static_cast<int>(at) &&
           std::count_if(line[at]->ins.begin(), line[at]->ins.end(), [&](BufferId b) { return p.root(b) == from; }) == 1;
       if (!free || (may && !may(from, to))) continue;
       // While a collective is under way nobody else reads what it works on.

@@ -12,6 +12,7 @@
 #include "kintsugi/lower/split.h"
 #include "kintsugi/lower/split_backward.h"
 #include "kintsugi/lower/workspace.h"
+#include "kintsugi/ops/rows.h"
 #include "kintsugi/program/verify.h"
 #include "kintsugi/program/verify_ranks.h"
 
@@ -39,7 +40,7 @@ std::vector<program::Program> lower(const Source& source, const Target& target, 
   };
   pass("prefetch", prefetch);
   pass("fuse", fuse);
-  pass("workspace", [&](program::Program& p) { add_workspaces(p, target.kernels, target.threads); });
+  pass("workspace", [&](program::Program& p) { add_workspaces(p, ops::operations(), target.kernels, target.threads); });
   pass("schedule", schedule, tasks);
   pass("overlap", overlap);
   pass("offload", offload, target.offload);

@@ -75,7 +75,7 @@ Asked Partitioner::asked(const Op& op, const std::string& by) const {
 }
 
 void Partitioner::compute(const Op& op) {
-  Operation o = {.row = *op.row, .attributes = op.attributes, .ins = {}, .outs = {}};
+  Operation o = {.row = *op.row, .attributes = op.attributes, .ins = {}, .outs = {}, .absent = op.absent};
   std::vector<std::optional<Layout>> have;
   for (Id v : op.ins) {
     o.ins.push_back(value(v).type.shape);
@@ -94,7 +94,7 @@ void Partitioner::compute(const Op& op) {
     outs.push_back(shares ? emit_.view(ins[0], v.name, v.type, c.outs[i], 0) : emit_.block(v.name, v.type, c.outs[i]));
   }
   if (!op.row->view) {
-    emit_.compute(asked(op), *op.row, op.attributes, ins, outs);
+    emit_.compute(asked(op), *op.row, op.attributes, ins, outs, {}, 0, op.absent);
     for (BufferId b : outs) clear_padding(op, b);
   }
   for (size_t i = 0; i < op.outs.size(); ++i)
@@ -139,7 +139,7 @@ void Partitioner::compute_in_steps(const Op& op, const Choice& c) {
       }
       outs.push_back(b);
     }
-    emit_.compute(asked(op), *op.row, op.attributes, ins, outs);
+    emit_.compute(asked(op), *op.row, op.attributes, ins, outs, {}, 0, op.absent);
     for (BufferId b : outs) clear_padding(op, b);
     if (turn == 0) {
       total = outs;
@@ -436,7 +436,7 @@ BufferId Partitioner::make_free(Id id, const Layout& goal, const Op& op) {
     emit_.program().buffer(b).input = maker.attributes.text("name");
   } else {
     Asked by = asked(op);
-    emit_.compute(by, *maker.row, maker.attributes, ins, {b});
+    emit_.compute(by, *maker.row, maker.attributes, ins, {b}, {}, 0, maker.absent);
     clear_padding(maker, b);
   }
   value(id).pieces.push_back({b, goal, body, emit_.stage(), emit_.selected()});

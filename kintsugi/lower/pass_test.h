@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kintsugi/ops/rows.h"
 #include "kintsugi/program/program.h"
 
 namespace kintsugi::lower {
@@ -43,7 +44,11 @@ struct Maker {
                                             .accumulate = accumulate,
                                             .layer = layer,
                                             .phase = "forward"});
-    return p.bodies.back().instructions.back();
+    program::Instruction& made = p.bodies.back().instructions.back();
+    for (const graph::OpRow& row : ops::operations().rows())  // optional ones at the end are absent
+      if (row.kind == kernel)
+        made.absent = {row.ins.absent_behind(made.ins.size()), row.outs.absent_behind(made.outs.size())};
+    return made;
   }
 };
 

@@ -5,10 +5,17 @@
 namespace kintsugi::ops {
 
 std::vector<OpRow> state_rows() {
-  return {{.kind = "state"},
-          {.kind = "accumulate", .additive = true, .flat = true, .keeps_zero = true, .effect = true},
-          {.kind = "assign", .flat = true, .keeps_zero = true, .effect = true},
-          {.kind = "output", .effect = true}};  // what the run reads, by the attribute "name"
+  return {{.kind = "state", .outs = {"y"}},
+          // levels: sums that wait to be added in a tree
+          {.kind = "accumulate",
+           .ins = {"x"},
+           .outs = {"y", rest("levels")},
+           .additive = true,
+           .flat = true,
+           .keeps_zero = true,
+           .effect = true},
+          {.kind = "assign", .ins = {"x"}, .flat = true, .keeps_zero = true, .effect = true},
+          {.kind = "output", .ins = {"x"}, .effect = true}};  // what the run reads, by the attribute "name"
 }
 
 }  // namespace kintsugi::ops

@@ -9,6 +9,7 @@
 
 #include "kintsugi/mesh/layout.h"
 #include "kintsugi/tensor/attributes.h"
+#include "kintsugi/tensor/operands.h"
 #include "kintsugi/tensor/shape.h"
 
 namespace kintsugi::program {
@@ -84,8 +85,8 @@ struct Cuts {
 };
 
 struct Instruction {
-  std::string kernel;  // the kind of the operation
-  std::vector<BufferId> ins;
+  std::string kernel;         // the kind of the operation
+  std::vector<BufferId> ins;  // those that are there, in the order of the operation
   std::vector<BufferId> outs;
   tensor::Attributes attributes;
   uint32_t accumulate = 0;  // bit i: adds to output i
@@ -102,6 +103,7 @@ struct Instruction {
   std::string reduction = {};            // sum, max
   std::string reason = {};               // why it is there: "sum over data, needed whole"
   int event = -1;  // a wait is for the start of the same event in the same micro-batch, here or in an earlier call
+  tensor::Absent absent = {};  // of the operation's operands and outputs: which are not there
 };
 
 // What a stage does with its chunk of the layers: "forward.3" with the chunk 3 of several, "forward" with all of them.
