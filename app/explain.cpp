@@ -42,9 +42,9 @@ plan::Schedule schedule_of(const std::vector<program::Program>& stages, const co
   std::vector<std::vector<plan::StageCall>> calls;
   for (const program::Program& p : stages) {
     calls.emplace_back();
-    for (const program::Call& c : p.list("train").calls) {
+    for (const program::Call& c : p.list(program::Step::train).calls) {
       const program::Body& body = p.bodies[static_cast<size_t>(c.body)];
-      calls.back().push_back({body.work, body.chunk, c.micro_batch});
+      calls.back().push_back({body.role == program::Role::work ? name_of(body.work) : "", body.chunk, c.micro_batch});
     }
   }
   plan::Schedule schedule = plan::schedule_of(s.parallel.schedule, calls);
@@ -59,11 +59,11 @@ std::vector<plan::Costs> costs_of(const std::vector<program::Program>& stages, c
     for (const program::Body& body : p.bodies) {
       if (body.variant_of >= 0) continue;
       double flops = 0;
-      for (const program::Instruction& i : body.instructions) flops += i.flops / 1e9;
+      for (const program::Instruction& i : body.instructions) flops += i.cost.flops / 1e9;
       plan::Costs& c = costs[static_cast<size_t>(body.chunk)];
-      if (body.work == "forward") c.forward = flops;
-      if (body.work == "backward") c.backward = flops;
-      if (body.work == "weight") c.weight = flops;
+      if (body.does(program::Work::forward)) c.forward = flops;
+      if (body.does(program::Work::backward)) c.backward = flops;
+      if (body.does(program::Work::weight)) c.weight = flops;
     }
   return costs;
 }

@@ -169,7 +169,7 @@ std::string print_packing(const std::vector<Stage>& stages) {
     const program::Instruction& i =
         s.program->bodies[static_cast<size_t>(call.body)].instructions[s.memory.peak.instruction];
     text += fmt::format("  {:<5}  {}, instruction {}: {}\n", s.program->stage, program::describe(*s.program, call),
-                        s.memory.peak.instruction, i.kernel);
+                        s.memory.peak.instruction, name_of(i));
   }
   return text;
 }
@@ -178,9 +178,9 @@ plan::Schedule schedule_of(const config::Settings& settings, const std::vector<S
   std::vector<std::vector<plan::StageCall>> calls;
   for (const Stage& s : stages) {
     calls.emplace_back();
-    for (const program::Call& call : s.program->list("train").calls) {
+    for (const program::Call& call : s.program->list(program::Step::train).calls) {
       const program::Body& body = s.program->bodies[static_cast<size_t>(call.body)];
-      calls.back().push_back({body.work, body.chunk, call.micro_batch});
+      calls.back().push_back({body.role == program::Role::work ? name_of(body.work) : "", body.chunk, call.micro_batch});
     }
   }
   plan::Schedule schedule = plan::schedule_of(settings.parallel.schedule, calls);
@@ -195,11 +195,11 @@ std::vector<plan::Costs> costs_of(const plan::Schedule& schedule, const std::vec
     for (const program::Body& body : s.program->bodies) {
       if (body.variant_of >= 0) continue;
       double flops = 0;
-      for (const program::Instruction& i : body.instructions) flops += i.flops;
+      for (const program::Instruction& i : body.instructions) flops += i.cost.flops;
       plan::Costs& c = costs[static_cast<size_t>(body.chunk)];
-      if (body.work == "forward") c.forward += flops;
-      if (body.work == "backward") c.backward += flops;
-      if (body.work == "weight") c.weight += flops;
+      if (body.does(program::Work::forward)) c.forward += flops;
+      if (body.does(program::Work::backward)) c.backward += flops;
+      if (body.does(program::Work::weight)) c.weight += flops;
     }
   return costs;
 }

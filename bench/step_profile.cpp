@@ -41,21 +41,22 @@ void profile(int argc, char** argv) {
     std::map<std::string, Total> totals;
     const auto start = Clock::now();
     auto last = start;
-    executor.watch = [&](const program::Body&, const program::Instruction& i) {
+    executor.watch = [&](const run::Executor::Watched& watched) {
+      const program::Instruction& i = watched.instruction;
       const auto now = Clock::now();
-      Total& t = totals[i.phase + " " + i.kernel];
+      Total& t = totals[fmt::format("{} {}", name_of(i.phase), name_of(i))];
       t.seconds += std::chrono::duration<double>(now - last).count();
-      t.flops += i.flops;
-      t.bytes += i.bytes;
+      t.flops += i.cost.flops;
+      t.bytes += i.cost.memory_bytes;
       ++t.calls;
       last = Clock::now();
     };
     kernels::Numbers numbers = {.seed = 1, .step = round, .learning_rate = 1e-4};
-    executor.run("train", numbers, [](int64_t) {});
+    executor.run(program::Step::train, numbers, [](const run::Executor::Inputs&) {});
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     fmt::print("step {}: {:.3f} s, {:.1f} tokens/s, {:.1f} GFLOP/s\n", round, seconds,
                static_cast<double>(s.train.global_batch * s.train.sequence) / seconds,
-               executor.program().flops("train") / seconds / 1e9);
+               executor.program().flops(program::Step::train) / seconds / 1e9);
     if (round < 2) continue;
     std::vector<std::pair<std::string, Total>> rows(totals.begin(), totals.end());
     std::sort(rows.begin(), rows.end(),

@@ -103,8 +103,8 @@ std::string term_of(const program::Buffer& b, const Case& c) {
 
 // What the body "forward" leaves for "backward", of the arena, by term: buffers that both touch.
 Bytes kept(const Program& p, const Case& c) {
-  std::map<std::string, std::set<BufferId>> touched;  // by work
-  for (const program::Call& call : p.list("train").calls) {
+  std::map<program::Work, std::set<BufferId>> touched;
+  for (const program::Call& call : p.list(program::Step::train).calls) {
     const program::Body& body = p.bodies[static_cast<size_t>(call.body)];
     for (const program::Instruction& i : body.instructions)
       for (const auto* list : {&i.ins, &i.outs})
@@ -112,8 +112,8 @@ Bytes kept(const Program& p, const Case& c) {
           if (p.buffer(p.root(b)).region == program::Region::arena) touched[body.work].insert(p.root(b));
   }
   Bytes terms;
-  for (BufferId b : touched["forward"])
-    if (touched["backward"].contains(b)) terms[term_of(p.buffer(b), c)] += p.buffer(b).bytes();
+  for (BufferId b : touched[program::Work::forward])
+    if (touched[program::Work::backward].contains(b)) terms[term_of(p.buffer(b), c)] += p.buffer(b).bytes();
   return terms;
 }
 
@@ -140,7 +140,7 @@ const Measured& measured(const Case& c) {
   const Program p = lowered(c, 1), deeper = lowered(c, 2);
   const Bytes one = kept(p, c);
   m.layer = difference(kept(deeper, c), one);
-  m.bound = deeper.list("train").lower_bound_bytes - p.list("train").lower_bound_bytes;
+  m.bound = deeper.list(program::Step::train).lower_bound_bytes - p.list(program::Step::train).lower_bound_bytes;
   for (const auto& [term, bytes] : difference(one, m.layer)) {
     const bool stream = term == kNormInputs || term == kLayerInput;
     m.ends[stream ? kFinalNorm : term == kProductInputs ? kHeadInput : term] = bytes;

@@ -141,7 +141,9 @@ std::map<std::string, Count> count(F&& f) {
 // Machine::step reads states by name, which is no part of a step.
 void run_step(Machine& machine, int64_t number) {
   kernels::Numbers numbers = {.seed = 1, .step = number, .learning_rate = 1e-3};
-  machine.executor.run("train", numbers, [&](int64_t m) { machine.fill(number, m); });
+  machine.executor.run(program::Step::train, numbers, [&](const run::Executor::Inputs& inputs) {
+    machine.fill(number, inputs);
+  });
 }
 
 class InAStep : public testing::Test {
@@ -177,9 +179,9 @@ TEST_F(InAStep, NothingIsAllocatedByUs) {
       EXPECT_FALSE(callers.contains("?"));
 
       kernels::Numbers numbers;
-      const auto fill = [](int64_t) {};
-      machine.executor.run("evaluate", numbers, fill);
-      EXPECT_FALSE(count([&] { machine.executor.run("evaluate", numbers, fill); }).contains("ours"));
+      const auto fill = [](const auto&) {};
+      machine.executor.run(program::Step::evaluate, numbers, fill);
+      EXPECT_FALSE(count([&] { machine.executor.run(program::Step::evaluate, numbers, fill); }).contains("ours"));
     }
 }
 
@@ -201,9 +203,9 @@ TEST_F(InAStep, NothingIsAllocatedWithOffload) {
   EXPECT_FALSE(callers.contains("?"));
   size_t stores = 0;
   const program::Program& p = machine.executor.program();
-  for (const program::Call& call : p.list("train").calls)
+  for (const program::Call& call : p.list(program::Step::train).calls)
     for (const program::Instruction& i : p.bodies[static_cast<size_t>(call.body)].instructions)
-      stores += i.kind == program::Kind::copy && i.kernel == "store";
+      stores += i.kind == program::Kind::copy && i.copy == program::Copy::store;
   EXPECT_GT(stores, 20u);  // more than optimizer state alone
 }
 

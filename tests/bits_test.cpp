@@ -30,8 +30,8 @@ Bits run(config::Settings s, const std::string& parallel, int64_t steps = 3) {
     run.step(i, 1e-2, [&](int64_t m, train::WholeBatch& batch) { draw_batch(s, i, m, batch); });
     bits.losses.push_back(run.loss());
   }
-  bits.weights = run.states("weight");
-  bits.optimizer = run.states("optimizer");
+  bits.weights = run.states(program::StateKind::weight);
+  bits.optimizer = run.states(program::StateKind::optimizer);
   return bits;
 }
 
@@ -74,8 +74,8 @@ TEST(BitsOfUnits, EveryNumberOfDataRanksAndEveryStage) {
           run.step(i, 1e-2, [&](int64_t m, train::WholeBatch& batch) { draw_batch(t, i, m, batch); });
           b.losses.push_back(run.loss());
         }
-        b.weights = run.states("weight");
-        b.optimizer = run.states("optimizer");
+        b.weights = run.states(program::StateKind::weight);
+        b.optimizer = run.states(program::StateKind::optimizer);
         return b;
       };
       const Bits one = bits("");
@@ -94,7 +94,7 @@ TEST(Wire, Bf16IsNearAndHalfTheBytes) {
   config::Settings s = model_of("gpt", "fp32", 2);
   const auto sent = [](const program::Program& p) {
     double bytes = 0;
-    for (const program::Call& call : p.list("train").calls)
+    for (const program::Call& call : p.list(program::Step::train).calls)
       for (const program::Instruction& i : p.bodies[static_cast<size_t>(call.body)].instructions)
         if (i.kind == program::Kind::collective) bytes += i.bytes;
     return bytes;

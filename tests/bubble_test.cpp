@@ -82,7 +82,7 @@ const std::vector<Program>& lowered(const Case& c) {
 std::optional<plan::Task> task_of(const Program& p, const Call& call) {
   const Body& body = p.bodies[static_cast<size_t>(call.body)];
   for (plan::Work work : {plan::Work::forward, plan::Work::backward, plan::Work::weight})
-    if (body.work == plan::name_of(work)) return plan::Task{work, body.chunk, call.micro_batch};
+    if (body.role == program::Role::work && name_of(body.work) == plan::name_of(work)) return plan::Task{work, body.chunk, call.micro_batch};
   return std::nullopt;
 }
 
@@ -95,7 +95,7 @@ class Ranks {
     for (const Program& p : stages) split_ |= std::any_of(p.bodies.begin(), p.bodies.end(), is_weight);
     for (int r = 0; r < mesh.ranks(); ++r) {
       const Program& p = stages[static_cast<size_t>(program::stage_of(mesh, r))];
-      ranks_.push_back({.rank = r, .program = &p, .list = &p.list("train")});
+      ranks_.push_back({.rank = r, .program = &p, .list = &p.list(program::Step::train)});
     }
     for (bool moved = true; moved;) {
       moved = false;
@@ -133,12 +133,12 @@ class Ranks {
     std::vector<std::string> from;
   };
   using Key = std::tuple<int, int, std::string>;  // from, to, channel
-  static bool is_weight(const Body& b) { return b.work == "weight"; }
+  static bool is_weight(const Body& b) { return b.does(program::Work::weight); }
 
   // The channel of a message, and which end of it a rank is.
   static std::pair<Key, bool> key_of(const Rank& r, const Instruction& i) {
     const int peer = r.program->mesh.group(r.rank, i.group)[static_cast<size_t>(i.peer)];
-    const bool sends = i.kernel == "send";
+    const bool sends = i.collective == program::Collective::send;
     return {{sends ? r.rank : peer, sends ? peer : r.rank, i.channel}, sends};
   }
 
@@ -240,12 +240,13 @@ TEST(Bubble, WhatIsSentIsTheResidualStreamAndItsGradient) {
     SCOPED_TRACE(c.text());
     for (const Program& p : lowered(c))
       for (const Body& body : p.bodies) {
-        if (body.work != "forward" && body.work != "backward" && body.work != "weight") continue;
+        if (!body.does(program::Work::forward) && !body.does(program::Work::backward) && !body.does(program::Work::weight))
+          continue;
         std::vector<int64_t> sent;
         for (const Instruction& i : body.instructions)
           if (i.kind == Kind::collective) sent.push_back(p.buffer(i.ins[0]).bytes());
-        const bool sends = body.work == "forward"    ? body.chunk + 1 < c.stages * c.chunks
-                           : body.work == "backward" ? body.chunk > 0
+        const bool sends = body.does(program::Work::forward)    ? body.chunk + 1 < c.stages * c.chunks
+                           : body.does(program::Work::backward) ? body.chunk > 0
                                                      : false;
         EXPECT_EQ(sent, std::vector<int64_t>(sends ? 1 : 0, 2 * 8 * 24 * 4)) << body.name;  // fp32 [batch seq embed]
       }
@@ -264,8 +265,13 @@ struct Kept {
   int64_t at, bytes;
 };
 
+// "" of a body that stands beside another.
+std::string work_text(const program::Body& body) {
+  return body.role == program::Role::work ? std::string(name_of(body.work)) : "";
+}
+
 std::vector<Kept> kept(const Program& p) {
-  const CallList& list = p.list("train");
+  const CallList& list = p.list(program::Step::train);
   // By root, the bodies that touch it.
   std::map<BufferId, std::set<int>> bodies;
   for (size_t b = 0; b < p.bodies.size(); ++b)
@@ -276,7 +282,7 @@ std::vector<Kept> kept(const Program& p) {
   for (const auto& [root, touching] : bodies) {
     if (p.buffer(root).region != program::Region::arena) continue;
     std::map<std::string, int> works;  // with their chunk
-    for (int b : touching) works[p.bodies[static_cast<size_t>(b)].work] = p.bodies[static_cast<size_t>(b)].chunk;
+    for (int b : touching) works[work_text(p.bodies[static_cast<size_t>(b)])] = p.bodies[static_cast<size_t>(b)].chunk;
     if (!works.contains("forward") || (!works.contains("backward") && !works.contains("weight"))) continue;
     std::map<int64_t, Kept> by_micro_batch;
     for (size_t c = 0; c < list.calls.size(); ++c) {
@@ -328,7 +334,7 @@ TEST(Slots, AreAsManyAsTheScheduleHasInFlight) {
     for (const Program& p : lowered(c)) {
       SCOPED_TRACE(fmt::format("{}, stage {}", c.text(), p.stage));
       const std::vector<Kept> all = kept(p);
-      const size_t calls = p.list("train").calls.size();
+      const size_t calls = p.list(program::Step::train).calls.size();
       const bool split = c.schedule == "zero_bubble";
       for (plan::Work until : {plan::Work::backward, plan::Work::weight}) {
         if (until == plan::Work::weight && !split) continue;
@@ -356,7 +362,7 @@ TEST(Slots, OfWhatLivesAtOneTimeAreApart) {
       std::sort(all.begin(), all.end(), [](const Kept& a, const Kept& b) { return a.at < b.at; });
       for (size_t i = 0; i < all.size(); ++i) {
         const Kept& k = all[i];
-        EXPECT_TRUE(k.at >= 0 && k.at + k.bytes <= p.list("train").arena_bytes);
+        EXPECT_TRUE(k.at >= 0 && k.at + k.bytes <= p.list(program::Step::train).arena_bytes);
         for (size_t j = i + 1; j < all.size() && all[j].at < k.at + k.bytes; ++j)
           EXPECT_TRUE(k.last < all[j].first || all[j].last < k.first)
               << fmt::format("{}, stage {}: {} of micro-batch {} and {} of micro-batch {}", c.text(), p.stage,
@@ -374,7 +380,7 @@ TEST(Slots, MoreMicroBatchesCostWhatIsInFlightOfThem) {
       for (int s = 0; s < stages; ++s) {
         SCOPED_TRACE(fmt::format("{}, stage {}", few.text(), s));
         const Program &p = lowered(few)[static_cast<size_t>(s)], &q = lowered(many)[static_cast<size_t>(s)];
-        const int64_t more = q.list("train").lower_bound_bytes - p.list("train").lower_bound_bytes;
+        const int64_t more = q.list(program::Step::train).lower_bound_bytes - p.list(program::Step::train).lower_bound_bytes;
         const int64_t in_flight = plan::in_flight(many.made(), s).together - plan::in_flight(few.made(), s).together;
         EXPECT_EQ(in_flight, schedule == "gpipe" ? 24 : 0);
         int64_t bytes = 0;

@@ -79,10 +79,10 @@ struct Ranks {
 
   // Everything that a checkpoint is to bring back, by name; of numbers, those of every rank.
   Numbers states() const {
-    Numbers all = run.states("weight");
-    all.merge(run.states("optimizer"));
+    Numbers all = run.states(program::StateKind::weight);
+    all.merge(run.states(program::StateKind::optimizer));
     for (const program::StateInfo& info : run.program().states) {
-      if (info.kind != "statistic" || !info.saved) continue;
+      if (info.kind != program::StateKind::statistic || !info.saved) continue;
       for (int rank = 0; rank < run.ranks(); ++rank) {
         const std::vector<double> x = {run.executor(rank).number(info.name)};
         EXPECT_EQ(all.try_emplace(info.name, x).first->second, x) << info.name << " on rank " << rank;
@@ -255,9 +255,9 @@ TEST(CheckpointLayouts, WeightsAlone) {
   source.save(scratch.path(), 2);
   Ranks other("gpt", "bf16", "data=3 zero=1"), fresh("gpt", "bf16", "data=1");
   EXPECT_EQ(other.load(scratch.path(), Load::weights), other.nothing());
-  EXPECT_EQ(different(other.run.states("weight"), source.run.states("weight")), "");
-  for (const auto& [name, x] : other.run.states("optimizer")) {
-    const Numbers& from = (name.ends_with(".master") ? source : fresh).run.states("optimizer");
+  EXPECT_EQ(different(other.run.states(program::StateKind::weight), source.run.states(program::StateKind::weight)), "");
+  for (const auto& [name, x] : other.run.states(program::StateKind::optimizer)) {
+    const Numbers& from = (name.ends_with(".master") ? source : fresh).run.states(program::StateKind::optimizer);
     EXPECT_EQ(different({{name, x}}, {{name, from.at(name)}}), "");
   }
 }

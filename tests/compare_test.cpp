@@ -145,7 +145,7 @@ TEST(Compare, FindsALossThatIsMadeOtherwise) {
 TEST(Compare, FindsAWeightThatBeginsOtherwise) {
   const train::Comparison c = compare(model_of("llama", "fp32", "data=2 zero=3"), 1, [](Program& p) {
     for (program::StateInfo& s : p.states)
-      if (s.name == "layer1.ffn.up.weight") s.init_value *= 1.001;
+      if (s.name == "layer1.ffn.up.weight") s.init.value *= 1.001;
   });
   const train::Difference* d = c.first();
   ASSERT_NE(d, nullptr);

@@ -33,7 +33,7 @@ class Generates : public testing::TestWithParam<GenerateCase> {
     auto executor = std::make_unique<run::Executor>(evaluate::build_program(graphs, *kernels, 1), *kernels, team);
     executor->initialize(3);
     for (const program::StateInfo& info : executor->program().states)
-      if (info.kind == "weight" && info.init == "normal") {
+      if (info.kind == program::StateKind::weight && info.init == "normal") {
         std::vector<double> x = values(executor->state(info.name));
         for (double& e : x) e *= 8;
         put(executor->state(info.name), x);
@@ -73,9 +73,9 @@ TEST_P(Generates, TheSameLogitsWithCachesAndWithout) {
   std::vector<std::vector<double>> want;
   for (int64_t n = 1; n <= context; ++n) {
     one.read(text.first(static_cast<size_t>(n)));
-    want.push_back(values(whole->output("prefill", "logits")));
+    want.push_back(values(whole->output(program::Step::prefill, "logits")));
     many.read(text.first(static_cast<size_t>(n)));
-    expect_near(values(chunks->output("prefill", "logits")), want.back(), GetParam().tolerance,
+    expect_near(values(chunks->output(program::Step::prefill, "logits")), want.back(), GetParam().tolerance,
                 fmt::format("chunks, position {}", n));
   }
   for (const size_t prompt : {size_t{1}, size_t{5}, size_t{6}, size_t{11}}) {
@@ -83,7 +83,7 @@ TEST_P(Generates, TheSameLogitsWithCachesAndWithout) {
     for (size_t n = prompt; n < ids.size(); ++n) {
       steps.feed(ids[n]);
       EXPECT_EQ(steps.position(), static_cast<int64_t>(n) + 1);
-      expect_near(values(chunks->output("decode", "logits")), want[n], GetParam().tolerance,
+      expect_near(values(chunks->output(program::Step::decode, "logits")), want[n], GetParam().tolerance,
                   fmt::format("prompt of {}, position {}", prompt, n + 1));
     }
     EXPECT_EQ(error_of([&] { steps.feed(0); }), "[generate] internal error: the caches are full");

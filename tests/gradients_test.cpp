@@ -15,7 +15,7 @@ TEST_P(Gradients, AgreeWithFiniteDifferences) {
   s.train.clip = 0;
   Machine machine(s);
   machine.step(0, 0.0);
-  const auto gradients = machine.states("gradient");
+  const auto gradients = machine.states(program::StateKind::gradient);
   ASSERT_GE(gradients.size(), 20u);
   const auto loss_sum = [&] {
     machine.step(0, 0.0);
@@ -54,9 +54,9 @@ TEST(Training, TheLossFallsAndMicroBatchesDoNotMatter) {
     losses.emplace_back();
     for (int64_t step = 0; step < 30; ++step) {
       kernels::Numbers numbers = {.seed = 1, .step = step, .learning_rate = 3e-3};
-      machine.executor.run("train", numbers, [&](int64_t m) {
-        machine.fill(0, m);  // the same samples again and again
-        numbers.batch_offset = m * micro_batch;
+      machine.executor.run(program::Step::train, numbers, [&](const run::Executor::Inputs& inputs) {
+        machine.fill(0, inputs);  // the same samples again and again
+        numbers.batch_offset = inputs.micro_batch() * micro_batch;
       });
       losses.back().push_back(machine.executor.number(models::kLossSum) / machine.executor.number(models::kLossCount));
     }

@@ -30,7 +30,7 @@ Difference difference(const std::string& family, const std::string& dtype, bool 
   exact.take_weights(fast);
   const double want = exact.step(0, 0.0), got = fast.step(0, 0.0);
   const double scale = fast.executor.has_state(models::kLossScale) ? fast.executor.number(models::kLossScale) : 1.0;
-  const auto gradients = fast.states("gradient"), exact_gradients = exact.states("gradient");
+  const auto gradients = fast.states(program::StateKind::gradient), exact_gradients = exact.states(program::StateKind::gradient);
   EXPECT_EQ(gradients.size(), exact_gradients.size());
   double norm = 0;
   for (const auto& [name, g] : exact_gradients)
@@ -85,9 +85,9 @@ std::vector<double> losses(Machine& machine, int64_t steps) {
   std::vector<double> all;
   for (int64_t step = 0; step < steps; ++step) {
     kernels::Numbers numbers = {.seed = 1, .step = step, .learning_rate = 3e-3};
-    machine.executor.run("train", numbers, [&](int64_t m) {
-      machine.fill(0, m);
-      numbers.batch_offset = m * machine.s.train.micro_batch;
+    machine.executor.run(program::Step::train, numbers, [&](const run::Executor::Inputs& inputs) {
+      machine.fill(0, inputs);
+      numbers.batch_offset = inputs.micro_batch() * machine.s.train.micro_batch;
     });
     all.push_back(machine.executor.number(models::kLossSum) / machine.executor.number(models::kLossCount));
   }
@@ -131,7 +131,7 @@ TEST(Precision, AnOverflowSkipsTheUpdateAndHalvesTheScale) {
     Machine calm(s), machine(s);
     const std::vector<double> want = losses(calm, 20);
     machine.executor.number(models::kLossScale) = 0x1p24;
-    const auto weights = machine.states("weight"), optimizer = machine.states("optimizer");
+    const auto weights = machine.states(program::StateKind::weight), optimizer = machine.states(program::StateKind::optimizer);
     double scale = 0x1p24;
     int64_t skipped = 0;
     while (losses(machine, 1)[0] > 0 && machine.executor.number(models::kFinite) == 0.0) {
@@ -140,15 +140,15 @@ TEST(Precision, AnOverflowSkipsTheUpdateAndHalvesTheScale) {
       EXPECT_EQ(machine.executor.number(models::kLossScale), scale);
       EXPECT_EQ(machine.executor.number("loss_scale.good"), 0.0);
       EXPECT_EQ(machine.executor.number(models::kUpdates), 0.0);
-      EXPECT_EQ(machine.states("weight"), weights);
-      EXPECT_EQ(machine.states("optimizer"), optimizer);
+      EXPECT_EQ(machine.states(program::StateKind::weight), weights);
+      EXPECT_EQ(machine.states(program::StateKind::optimizer), optimizer);
       ASSERT_LT(skipped, 24);
     }
     fmt::print("fp16, {} kernels: {} updates skipped, from a scale of 2^24 to {}\n", kernels, skipped, scale);
     EXPECT_GE(skipped, 1);
     EXPECT_EQ(machine.executor.number(models::kUpdates), 1.0);
     EXPECT_EQ(machine.executor.number("loss_scale.good"), 1.0);
-    EXPECT_NE(machine.states("weight"), weights);
+    EXPECT_NE(machine.states(program::StateKind::weight), weights);
     const std::vector<double> rest = losses(machine, 19);
     EXPECT_NEAR(rest.back(), want.back(), 0.02);
     EXPECT_LT(rest.back(), rest.front() - 0.3);

@@ -34,7 +34,7 @@ inline fs::path save_checkpoint(const std::string& name, const fs::path& folder)
   run::Executor executor(evaluate::build_program(models::build_generation(s, 1, 4, 16), *kernels, 1), *kernels, team);
   executor.initialize(3);
   for (const program::StateInfo& info : executor.program().states)
-    if (info.kind == "weight" && info.init == "normal") {
+    if (info.kind == program::StateKind::weight && info.init.kind == tensor::Init::Kind::normal) {
       std::vector<double> x = values(executor.state(info.name));
       for (double& e : x) e *= info.layer < 0 ? 8 : 30;
       put(executor.state(info.name), x);

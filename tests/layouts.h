@@ -79,9 +79,9 @@ inline Record record(train::LayoutRun& run, const config::Settings& s, int64_t s
   for (int64_t i = 0; i < steps; ++i) {
     run.step(i, learning_rate, [&](int64_t m, train::WholeBatch& batch) { draw_batch(s, i, m, batch); });
     r.losses.push_back(run.loss());
-    r.gradients.push_back(run.states("gradient"));
+    r.gradients.push_back(run.states(program::StateKind::gradient));
   }
-  r.weights = run.states("weight");
+  r.weights = run.states(program::StateKind::weight);
   return r;
 }
 

@@ -18,12 +18,13 @@ Program end_of(int rank, int times) {
   Program p;
   p.mesh = mesh::Mesh({{.name = "pipe", .size = 2}});
   p.buffers = {{.name = "x", .type = {{{"n", 16}}, tensor::DType::f32}, .region = program::Region::state, .offset = 0}};
-  p.states = {{.name = "x", .buffer = 0, .kind = "weight", .whole = p.buffers[0].type, .init = "constant"}};
+  p.states = {{.name = "x", .buffer = 0, .kind = program::StateKind::weight, .whole = p.buffers[0].type, .init = {}}};
   p.state_bytes = 64;
   p.bodies = {{.name = "forward", .instructions = {}}};
   for (int i = 0; i < times; ++i) {
     Instruction message = {
-        .kernel = rank == 0 ? "send" : "receive", .ins = {}, .outs = {}, .attributes = {}, .phase = ""};
+        .kind = Kind::collective,
+        .collective = rank == 0 ? program::Collective::send : program::Collective::receive};
     (rank == 0 ? message.ins : message.outs) = {0};
     message.kind = Kind::collective;
     message.group = {0};
@@ -33,7 +34,7 @@ Program end_of(int rank, int times) {
     message.kind = Kind::wait;
     p.bodies[0].instructions.push_back(message);
   }
-  p.lists = {{.name = "train", .calls = {{0, 0}}}};
+  p.lists = {{.step = program::Step::train, .calls = {{0, 0}}}};
   return p;
 }
 
@@ -47,7 +48,7 @@ std::vector<double> run(const Program& first, const Program& second) {
     run::Executor executor(world.rank() == 0 ? first : second, *kernels, team, &world);
     for (float& x : executor.state("x").as<float>()) x = world.rank() == 0 ? 2.5f : 1.0f;
     kernels::Numbers numbers;
-    executor.run("train", numbers, [](int64_t) {});
+    executor.run(program::Step::train, numbers, [](const auto&) {});
     if (world.rank() == 1) got = values(executor.state("x"));
   });
   return got;

@@ -93,11 +93,11 @@ class Run {
                                 .batch_rows = s_.train.micro_batch * s_.parallel.data,
                                 .learning_rate = 1e-2};
     train::WholeBatch whole;
-    executor_.run("train", numbers, [&](int64_t m) {
-      draw_batch(s_, number, m, whole);
-      executor_.set_input("train", "tokens", {whole.tokens, 0, s_.train.sequence}, -1);
-      executor_.set_input("train", "labels", {whole.labels, 0, s_.train.sequence}, -1);
-      executor_.set_input("train", "starts", {whole.starts, 0, s_.train.sequence}, 0);
+    executor_.run(program::Step::train, numbers, [&](const run::Executor::Inputs& inputs) {
+      draw_batch(s_, number, inputs.micro_batch(), whole);
+      inputs.set("tokens", {whole.tokens, 0, s_.train.sequence}, -1);
+      inputs.set("labels", {whole.labels, 0, s_.train.sequence}, -1);
+      inputs.set("starts", {whole.starts, 0, s_.train.sequence}, 0);
     });
   }
 
@@ -110,10 +110,10 @@ class Run {
     int64_t seen = 0;
     std::string found;
     for (program::StateInfo info : p.states) {
-      if (info.kind != "gradient" || info.copy) continue;
+      if (info.kind != program::StateKind::gradient || info.replica) continue;
       if (info.reduced != program::kNoBuffer) info.buffer = info.reduced;
       const std::vector<double>& x = want.at(info.name);
-      const double* y = reinterpret_cast<const double*>(executor_.view(info.buffer).data);
+      const double* y = reinterpret_cast<const double*>(executor_.state_view(info.buffer).data);
       program::for_each_run(p, info, executor_.rank(), [&](const program::Run& run) {
         for (int64_t i = 0; i < run.count; ++i, ++seen) {
           const double right = x[static_cast<size_t>(run.whole + i)], got = y[run.at + i];

@@ -123,7 +123,7 @@ int64_t largest_unit(const Program& plain) {
     int64_t bytes = 0;
     for (BufferId b : i.outs)
       for (const program::StateInfo& state : plain.states)
-        if (state.kind == "optimizer" && state.buffer == b && state.first == 0)
+        if (state.kind == program::StateKind::optimizer && state.buffer == b && state.first == 0)
           bytes += program::aligned(plain.buffer(b).bytes());
     most = std::max(most, bytes);
   }
@@ -140,7 +140,7 @@ TEST(OffloadMemory, OfStatesToTheByte) {
         std::set<BufferId> buffers;
         for (const program::StateInfo& state : less[stage].states) {
           const bool in_file = less[stage].buffer(state.buffer).region == Region::file;
-          EXPECT_EQ(in_file, state.kind == "optimizer") << state.name;
+          EXPECT_EQ(in_file, state.kind == program::StateKind::optimizer) << state.name;
           if (in_file) buffers.insert(state.buffer);
         }
         int64_t bytes = 0, pages = 0;
@@ -155,7 +155,7 @@ TEST(OffloadMemory, OfStatesToTheByte) {
         // What is staged finds room where activations were, if there were as many: but for what packing leaves.
         const int64_t staged = 3 * largest_unit(plain[stage]);
         if (plain[stage].arena_bytes >= staged) {
-          EXPECT_EQ(less[stage].list("train").lower_bound_bytes, plain[stage].list("train").lower_bound_bytes)
+          EXPECT_EQ(less[stage].list(program::Step::train).lower_bound_bytes, plain[stage].list(program::Step::train).lower_bound_bytes)
               << layout;
           EXPECT_LE(less[stage].arena_bytes, plain[stage].arena_bytes * 1003 / 1000) << layout;
         } else {
@@ -204,7 +204,7 @@ TEST(OffloadMemory, OfActivationsToTheByte) {
   EXPECT_EQ(carried(moved[1]).arena - carried(moved[0]).arena, 2 * statistics);
   EXPECT_EQ(carried(plain[1]).arena - carried(plain[0]).arena, 2 * (layer + statistics));
   EXPECT_EQ(moved[1].file_bytes - moved[0].file_bytes, 2 * layer);
-  const auto bound = [](const Program& p) { return p.list("train").lower_bound_bytes; };
+  const auto bound = [](const Program& p) { return p.list(program::Step::train).lower_bound_bytes; };
   EXPECT_EQ(bound(plain[1]) - bound(plain[0]), 2 * (layer + statistics));
   EXPECT_EQ(bound(moved[1]) - bound(moved[0]), 2 * statistics);
   EXPECT_EQ(moved[1].state_bytes, plain[1].state_bytes);
@@ -233,7 +233,7 @@ class OffloadDamage : public testing::Test {
   }
   size_t find(std::string_view name, Kind kind, std::string_view kernel, size_t from = 0) {
     for (size_t i = from; i < list(name).size(); ++i)
-      if (list(name)[i].kind == kind && list(name)[i].kernel == kernel) return i;
+      if (list(name)[i].kind == kind && name_of(list(name)[i]) == kernel) return i;
     throw base::InternalError("test", "no {} in {}", kernel, name);
   }
   Instruction take(std::string_view name, size_t at) {
@@ -337,7 +337,7 @@ TEST_F(OffloadDamage, TooFewPlaces) {
 
 TEST_F(OffloadDamage, ACopyToTheWrongSide) {
   const size_t at = find("update", Kind::copy, "fetch");
-  list("update")[at].kernel = "store";
+  list("update")[at].copy = program::Copy::store;
   EXPECT_EQ(communication(), place("update", at) + ": it goes from file to arena");
 }
 
@@ -351,7 +351,7 @@ TEST(OffloadErrors, OfTheFileWithinAStep) {
     bytes = p.file_bytes;
     p.file_bytes = 4096;  // reads behind it fail
   });
-  const Numbers before = run.states("weight");
+  const Numbers before = run.states(program::StateKind::weight);
   std::signal(SIGXFSZ, SIG_IGN);
   rlimit limit = {};
   ::getrlimit(RLIMIT_FSIZE, &limit);

@@ -5,75 +5,16 @@
 #include "kintsugi/program/verify.h"
 #include "kintsugi/program/verify_ranks.h"
 #include "kintsugi/train/build_program.h"
-#include "tests/layouts.h"
+#include "tests/layout_lists.h"
 
 namespace kintsugi::tests {
 namespace {
 
-config::Settings model_of(const std::string& name, const std::string& dtype) {
-  config::Settings s = small_model(name.substr(0, name.find('-')), dtype);
-  s.model.layers = name.ends_with("-deep") ? 8 : 4;
-  s.model.dropout = name.ends_with("-plain") ? 0.0 : 0.2;
-  s.model.context = s.train.sequence = 8;
-  s.train.global_batch = 8;
-  s.train.micro_batch = 2;
-  s.train.steps = 20;
-  return s;
-}
-
-const std::vector<ModelLayout>& pipelines() {
-  static const std::vector<ModelLayout> list = {
-      {"gpt", "pipe=2 schedule=gpipe"},
-      {"gpt", "pipe=2"},
-      {"gpt", "pipe=2 schedule=interleaved chunks=2"},
-      {"gpt", "pipe=2 schedule=zero_bubble"},
-      {"gpt", "pipe=4 schedule=gpipe"},
-      {"gpt", "pipe=4"},
-      {"gpt", "pipe=4 schedule=zero_bubble"},
-      {"gpt-deep", "pipe=4 schedule=interleaved chunks=2"},
-      {"llama", "pipe=2 schedule=gpipe"},
-      {"llama", "pipe=2"},
-      {"llama", "pipe=2 schedule=interleaved chunks=2"},
-      {"llama", "pipe=4 schedule=zero_bubble"},
-      {"gpt-plain", "pipe=2 schedule=zero_bubble"},
-      {"llama-plain", "pipe=4 schedule=zero_bubble"},
-      {"gpt-plain", "pipe=2 schedule=interleaved chunks=2"},
-      {"llama-plain", "pipe=2 tensor=2 sequence_parallel schedule=zero_bubble"},
-      {"gpt-plain", "pipe=2 data=2 zero=3 schedule=zero_bubble recompute=full"},
-      {"gpt", "pipe=2 stages=1,3"},
-      {"gpt", "pipe=2 recompute=full"},
-      {"llama", "pipe=2 recompute=selective schedule=zero_bubble"},
-      {"llama", "pipe=4 recompute=full schedule=zero_bubble"},
-      {"gpt", "pipe=2 tensor=2 sequence_parallel recompute=full every=2 schedule=interleaved chunks=2"},
-      {"gpt", "pipe=2 data=2 zero=3 recompute=full"},
-      {"gpt", "pipe=2 schedule=interleaved chunks=2 stages=1,1,1,1"},
-      {"gpt", "pipe=2 data=2"},
-      {"gpt", "pipe=2 data=2 zero=1"},
-      {"gpt", "pipe=2 data=2 zero=2 schedule=zero_bubble"},
-      {"gpt", "pipe=2 data=2 zero=3"},
-      {"gpt", "pipe=2 data=2 zero=3 schedule=interleaved chunks=2"},
-      {"llama", "pipe=4 data=2 zero=1"},
-      {"gpt", "pipe=2 tensor=2"},
-      {"gpt", "pipe=2 tensor=2 sequence_parallel"},
-      {"llama", "pipe=2 tensor=2 sequence_parallel schedule=zero_bubble"},
-      {"gpt", "pipe=4 tensor=2 schedule=gpipe"},
-      {"gpt-deep", "pipe=4 tensor=2 sequence_parallel schedule=interleaved chunks=2"},
-      {"gpt", "pipe=2 context=2"},
-      {"gpt", "pipe=2 context=2 method=ring"},
-      {"llama", "pipe=2 context=2 method=ulysses schedule=zero_bubble"},
-      {"gpt", "pipe=2 data=2 tensor=2 zero=1 sequence_parallel"},
-      {"gpt", "pipe=2 data=2 tensor=2 zero=3"},
-      {"llama", "pipe=2 data=2 context=2 zero=2 method=ring"},
-      {"llama", "pipe=2 data=2 tensor=2 zero=3 sequence_parallel schedule=interleaved chunks=2"},
-  };
-  return list;
-}
-
 class Pipelines : public testing::TestWithParam<ModelLayout> {};
 
 TEST_P(Pipelines, LossAndGradientsOfOneRankOver20StepsInFp64) {
-  const Record found = run_layout(model_of, GetParam(), "fp64", 20);
-  EXPECT_EQ(difference(found, twin(model_of, GetParam().model, "fp64", 20), 1e-9), "");
+  const Record found = run_layout(pipeline_model, GetParam(), "fp64", 20);
+  EXPECT_EQ(difference(found, twin(pipeline_model, GetParam().model, "fp64", 20), 1e-9), "");
 }
 
 // Micro-batches add in ascending order, so that nothing but a reduction over other axes differs; the two accumulators
@@ -82,8 +23,8 @@ TEST_P(Pipelines, OneStepInFp32) {
   const bool alone = GetParam().model.starts_with("llama") && GetParam().parallel.find("data") == std::string::npos &&
                      GetParam().parallel.find("tensor") == std::string::npos &&
                      GetParam().parallel.find("context") == std::string::npos;
-  const Record found = run_layout(model_of, GetParam(), "fp32", 3);
-  const Record& one = twin(model_of, GetParam().model, "fp32", 3);
+  const Record found = run_layout(pipeline_model, GetParam(), "fp32", 3);
+  const Record& one = twin(pipeline_model, GetParam().model, "fp32", 3);
   if (!alone) {
     EXPECT_EQ(difference(found, one, 1e-5), "");
     return;
@@ -95,7 +36,7 @@ TEST_P(Pipelines, OneStepInFp32) {
 
 // A program in which some stage would wait forever is refused before it runs.
 TEST(DamagedPipelines, AreRefusedWithTheirPlace) {
-  config::Settings s = model_of("gpt", "fp32");
+  config::Settings s = pipeline_model("gpt", "fp32");
   set_layout(s, "pipe=2 data=2");
   s.train.micro_batch = 1;
   const std::vector<program::Program> whole = train::build_programs(s, *train::kernels_of(s));
@@ -108,11 +49,11 @@ TEST(DamagedPipelines, AreRefusedWithTheirPlace) {
   const auto drop = [](const std::string& kernel, const std::string& work) {
     return [=](program::Program& p) {
       for (program::Body& b : p.bodies)
-        if (b.name.starts_with(work)) std::erase_if(b.instructions, [&](const auto& i) { return i.kernel == kernel; });
+        if (b.name.starts_with(work)) std::erase_if(b.instructions, [&](const auto& i) { return name_of(i) == kernel; });
     };
   };
   const std::string value = "\"add\", 768 bytes of fp32, over pipe, ";
-  const auto starts = [](const std::string& text, const std::string& begin) { return text.substr(0, begin.size()); };
+  const auto begins = [](const std::string& text, const std::string& begin) { return text.substr(0, begin.size()); };
   const auto contains = [](const std::string& text, const std::string& part) {
     return text.find(part) != std::string::npos ? part : text;
   };
@@ -129,17 +70,17 @@ TEST(DamagedPipelines, AreRefusedWithTheirPlace) {
   // Two micro-batches change places on one stage.
   text = error(1, [](program::Program& p) {
     for (program::CallList& l : p.lists)
-      if (l.name == "train")
+      if (l.step == program::Step::train)
         for (program::Call& c : l.calls)
           if (c.micro_batch == 1 || c.micro_batch == 2) c.micro_batch = 3 - c.micro_batch;
   });
-  EXPECT_EQ(starts(text, "[verify] internal error: train: rank "), "[verify] internal error: train: rank ");
+  EXPECT_EQ(begins(text, "[verify] internal error: train: rank "), "[verify] internal error: train: rank ");
   // What is received is read, in an earlier call, before anyone has waited for it.
   text = error_of([&] {
     std::vector<program::Program> stages = whole;
     program::Program& p = stages[0];
     for (program::CallList& l : p.lists)
-      if (l.name == "train")
+      if (l.step == program::Step::train)
         for (size_t c = 0; c + 1 < l.calls.size(); ++c)
           if (p.bodies[static_cast<size_t>(l.calls[c].body)].name == "backward.0.receive") {
             for (program::Body& b : p.bodies)
@@ -154,19 +95,20 @@ TEST(DamagedPipelines, AreRefusedWithTheirPlace) {
             return;
           }
   });
-  EXPECT_EQ(starts(text, "[verify] internal error: train: instruction 1 of backward.0.receive (gelu) reads #"),
+  EXPECT_EQ(begins(text, "[verify] internal error: train: instruction 1 of backward.0.receive (gelu) reads #"),
             "[verify] internal error: train: instruction 1 of backward.0.receive (gelu) reads #");
   EXPECT_EQ(contains(text, "which is still on its way"), "which is still on its way");
   // A size.
   text = error(1, [](program::Program& p) {
     for (program::Body& b : p.bodies)
       for (program::Instruction& i : b.instructions)
-        if (i.kernel == "receive" && b.name == "forward.1.receive") p.buffer(i.outs[0]).type.shape = {{"embed", 8}};
+        if (starts(i, program::Collective::receive) && b.name == "forward.1.receive")
+          p.buffer(i.outs[0]).type.shape = {{"embed", 8}};
   });
-  EXPECT_EQ(starts(text, "[verify] internal error: train: rank "), "[verify] internal error: train: rank ");
+  EXPECT_EQ(begins(text, "[verify] internal error: train: rank "), "[verify] internal error: train: rank ");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Pipelines, testing::ValuesIn(pipelines()),
+INSTANTIATE_TEST_SUITE_P(All, Pipelines, testing::ValuesIn(all_pipelines()),
                          [](const auto& info) { return test_name(info.param); });
 
 }  // namespace

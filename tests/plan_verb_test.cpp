@@ -43,7 +43,7 @@ TEST_P(MemoryOfLayouts, AddsUp) {
     for (const program::Program& p : programs(s)) {
       const program::MemoryTable t = program::memory_table(p);
       EXPECT_EQ(t.total(), p.bytes()) << family << ", stage " << p.stage;
-      EXPECT_EQ(t.peak.live.aligned, p.list("train").lower_bound_bytes) << family << ", stage " << p.stage;
+      EXPECT_EQ(t.peak.live.aligned, p.list(program::Step::train).lower_bound_bytes) << family << ", stage " << p.stage;
       EXPECT_GE(t.packing, 0);
       EXPECT_GE(t.others, 0);
       for (int64_t bytes : {t.weights, t.gradients, t.optimizer, t.activations}) EXPECT_GT(bytes, 0);
@@ -133,7 +133,7 @@ TEST_F(PlanVerb, ATableOfAllRanksAndAPicture) {
   for (int rank = 0; rank < 4; ++rank) {
     const program::Program& p = list[static_cast<size_t>(rank / 2)];
     const program::MemoryTable t = program::memory_table(p);
-    const program::CallList& l = p.list("train");
+    const program::CallList& l = p.list(program::Step::train);
     const std::vector<int64_t> numbers = {t.weights,     t.gradients,   t.optimizer,        t.statistics,
                                           t.caches,      t.activations, t.communication,    t.workspace,
                                           t.packing,     t.others,      p.bytes(),          p.state_bytes,

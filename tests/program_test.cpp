@@ -198,7 +198,7 @@ TEST(MemoryPlan, OfGpt2IsNearItsLowerBound) {
     const Program p = train::build_program(s, *train::kernels_of(s));
     int64_t weights = 0;
     for (const program::StateInfo& info : p.states)
-      if (info.kind == "weight") weights += info.whole.shape.elements();
+      if (info.kind == program::StateKind::weight) weights += info.whole.shape.elements();
     EXPECT_EQ(weights, 124'439'808);
     for (const program::CallList& list : p.lists) {
       const double ratio = static_cast<double>(list.arena_bytes) / static_cast<double>(list.lower_bound_bytes);

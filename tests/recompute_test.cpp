@@ -143,7 +143,7 @@ TEST(RecomputeMemory, OfTheProgramIsWhatTheGraphKeeps) {
       const Program p = lowered(s, how), q = lowered(deeper, how);
       EXPECT_EQ(carried_bytes(p), kept_bytes(s, how)) << dtype;
       EXPECT_EQ(carried_bytes(q), kept_bytes(deeper, how)) << dtype;
-      EXPECT_EQ(q.list("train").lower_bound_bytes - p.list("train").lower_bound_bytes,
+      EXPECT_EQ(q.list(program::Step::train).lower_bound_bytes - p.list(program::Step::train).lower_bound_bytes,
                 kept_bytes(deeper, how) - kept_bytes(s, how))
           << dtype;
     }

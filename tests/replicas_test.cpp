@@ -23,7 +23,7 @@ TEST(Replicas, BeginEqualAreFoundWhereTheyDifferAndMadeEqual) {
     EXPECT_EQ(error_of([&] { on_all(run, train::check_replicas); }), "no error") << parallel;
     // An element of the last rank's first weight.
     const program::StateInfo& w = *run.executor(run.ranks() - 1).program().state("embedding.table");
-    run.executor(run.ranks() - 1).view(w.buffer).data[0] ^= std::byte{1};
+    run.executor(run.ranks() - 1).state_view(w.buffer).data[0] ^= std::byte{1};
     const std::string error = error_of([&] { on_all(run, train::check_replicas); });
     EXPECT_NE(error.find("[train] \"bucket embedding.table\" is not the same on ranks"), std::string::npos) << error;
     on_all(run, train::broadcast_replicas);

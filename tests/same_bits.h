@@ -16,7 +16,7 @@ struct Bits : Record {
 
 inline Bits bits_of(const config::Settings& s, int64_t steps) {
   train::LayoutRun run(s);
-  return {record(run, s, steps), run.states("optimizer"), run.program().flops("train")};
+  return {record(run, s, steps), run.states(program::StateKind::optimizer), run.program().flops(program::Step::train)};
 }
 
 inline bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {

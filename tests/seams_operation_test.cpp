@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <mutex>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/comm/run_ranks.h"
@@ -126,7 +127,7 @@ struct CenteredStep : lower::TestStep {
   explicit CenteredStep(bool shifts) : TestStep(table()) {
     const auto normal = [this](const std::string& name, tensor::Shape shape) {
       return states.add(
-          {.name = name, .type = {std::move(shape), tensor::DType::f32}, .init = {graph::Init::Kind::normal, 1.0, {}}});
+          {.name = name, .type = {std::move(shape), tensor::DType::f32}, .init = {graph::Init::Kind::normal, 1.0}});
     };
     const graph::StateId x = normal("x", {{"rows", kRows}, {"inner", 3}}),
                          w = normal("w", {{"inner", 3}, {"columns", kColumns}}),
@@ -153,7 +154,7 @@ std::pair<States, States> weights_of_a_step(const program::Program& p, const ker
     const auto look = [&](States& states) {
       const std::lock_guard lock(one_at_a_time);
       for (const program::StateInfo& s : p.states) {
-        if (s.kind != "weight") continue;
+        if (s.kind != program::StateKind::weight) continue;
         std::vector<double>& whole = states[s.name];
         whole.resize(static_cast<size_t>(s.whole.shape.elements()), NAN);
         run::look_at_runs(executor, s, [&](const program::Run& run, const std::byte* data) {
@@ -164,7 +165,7 @@ std::pair<States, States> weights_of_a_step(const program::Program& p, const ker
     };
     look(found.first);
     kernels::Numbers numbers = {.learning_rate = 0.1};
-    executor.run("train", numbers, [](int64_t) {});
+    executor.run(program::Step::train, numbers, [](int64_t) {});
     look(found.second);
   });
   return found;

@@ -75,45 +75,43 @@ struct Machine {
         team(static_cast<int>(s.parallel.threads)),
         executor(train::build_program(s, *kernels), *kernels, team) {
     executor.initialize(s.train.seed);
-    tokens_ = executor.input("train", "tokens");
-    labels_ = executor.input("train", "labels");
-    if (executor.has_input("train", "starts")) starts_ = executor.input("train", "starts");
+    const auto seq = static_cast<size_t>(s.train.sequence), size = static_cast<size_t>(s.train.micro_batch) * seq;
+    tokens_.resize(size);
+    labels_.resize(size);
+    for (size_t i = 0; i < size; ++i) starts_.push_back(i % seq >= seq / 2 ? static_cast<int32_t>(seq / 2) : 0);
   }
 
   // Tokens and labels that are a function of the step and the sample.
-  void fill(int64_t step, int64_t micro_batch) {
-    const auto tokens = tokens_.as<int32_t>(), labels = labels_.as<int32_t>();
+  void fill(int64_t step, const run::Executor::Inputs& inputs) {
     const auto key = kernels::random_key(7, "tokens");
-    for (size_t i = 0; i < tokens.size(); ++i) {
-      const auto at = static_cast<uint64_t>(micro_batch * static_cast<int64_t>(tokens.size())) + i;
+    for (size_t i = 0; i < tokens_.size(); ++i) {
+      const auto at = static_cast<uint64_t>(inputs.micro_batch() * static_cast<int64_t>(tokens_.size())) + i;
       const uint32_t word = kernels::random_word(key, static_cast<uint64_t>(step), at);
-      tokens[i] = static_cast<int32_t>(word % static_cast<uint32_t>(s.model.vocab));
-      labels[i] = word % 11 == 0 ? -1 : static_cast<int32_t>((word / 7) % static_cast<uint32_t>(s.model.vocab));
+      tokens_[i] = static_cast<int32_t>(word % static_cast<uint32_t>(s.model.vocab));
+      labels_[i] = word % 11 == 0 ? -1 : static_cast<int32_t>((word / 7) % static_cast<uint32_t>(s.model.vocab));
     }
-    if (starts_.data) {
-      const int64_t seq = s.train.sequence;
-      for (int64_t i = 0; i < starts_.elements(); ++i)
-        starts_.as<int32_t>()[static_cast<size_t>(i)] = i % seq >= seq / 2 ? static_cast<int32_t>(seq / 2) : 0;
-    }
+    inputs.set("tokens", {tokens_, 0, s.train.sequence}, -1);
+    inputs.set("labels", {labels_, 0, s.train.sequence}, -1);
+    inputs.set("starts", {starts_, 0, s.train.sequence}, 0);
   }
 
   // The mean loss of the step.
   double step(int64_t number, double learning_rate) {
     kernels::Numbers numbers = {.seed = s.train.seed, .step = number, .learning_rate = learning_rate};
-    executor.run("train", numbers, [&](int64_t m) {
-      fill(number, m);
-      numbers.batch_offset = m * s.train.micro_batch;
+    executor.run(program::Step::train, numbers, [&](const run::Executor::Inputs& inputs) {
+      fill(number, inputs);
+      numbers.batch_offset = inputs.micro_batch() * s.train.micro_batch;
     });
     return executor.number(models::kLossSum) / executor.number(models::kLossCount);
   }
 
   // Weights as another machine has them, rounded to the dtype here. Masters and moments stay.
   void take_weights(const Machine& from) {
-    for (const auto& [name, x] : from.states("weight")) put(executor.state(name), x);
+    for (const auto& [name, x] : from.states(program::StateKind::weight)) put(executor.state(name), x);
   }
 
   // All states of a kind, by name, in double precision.
-  std::map<std::string, std::vector<double>> states(const std::string& kind) const {
+  std::map<std::string, std::vector<double>> states(program::StateKind kind) const {
     std::map<std::string, std::vector<double>> all;
     for (const program::StateInfo& info : executor.program().states) {
       if (info.kind != kind) continue;
@@ -128,7 +126,7 @@ struct Machine {
   run::Executor executor;
 
  private:
-  tensor::View tokens_, labels_, starts_;  // int32 [batch seq]; starts has no data where there is no such input
+  std::vector<int32_t> tokens_, labels_, starts_;  // [batch seq]
 };
 
 }  // namespace kintsugi::tests

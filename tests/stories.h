@@ -67,7 +67,7 @@ inline bool load_stories(const run::Executor& executor) {
   const checkpoint::SafetensorsFile file(stories_folder() / "hf_derived" / "model.safetensors");
   size_t used = 0;
   for (const program::StateInfo& s : executor.program().states) {
-    if (s.kind != "weight") continue;
+    if (s.kind != program::StateKind::weight) continue;
     const StoriesName name = stories_name(s.name);
     const checkpoint::TensorView from = file.at(name.theirs);
     const tensor::View to = executor.state(s.name);

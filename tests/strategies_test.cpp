@@ -31,7 +31,7 @@ void expect_as_lowered(const train::Strategy& row, const std::string& layout, in
   const program::Program p = train::build_program(s, *train::kernels_of(s));
   double sent = 0;
   int64_t calls = 0;
-  for (const program::Traffic& t : program::traffic(p, "train")) {
+  for (const program::Traffic& t : program::traffic(p, program::Step::train)) {
     sent += t.total();
     calls += t.calls;
   }
@@ -40,7 +40,7 @@ void expect_as_lowered(const train::Strategy& row, const std::string& layout, in
   EXPECT_EQ(row.calls, calls) << layout;
   EXPECT_EQ(row.states, p.state_bytes) << layout;
   EXPECT_EQ(row.arena, p.arena_bytes) << layout;
-  EXPECT_EQ(row.flops, p.flops("train")) << layout;
+  EXPECT_EQ(row.flops, p.flops(program::Step::train)) << layout;
   EXPECT_EQ(row.passes, train::micro_batches(s)) << layout;
 }
 
@@ -75,8 +75,8 @@ TEST(Strategies, APipelineIsItsLargestStage) {
   int64_t bytes = 0;
   for (const program::Program& p : train::build_programs(s, *train::kernels_of(s))) {
     double mine = 0;
-    for (const program::Traffic& t : program::traffic(p, "train")) mine += t.total();
-    flops = std::max(flops, p.flops("train"));
+    for (const program::Traffic& t : program::traffic(p, program::Step::train)) mine += t.total();
+    flops = std::max(flops, p.flops(program::Step::train));
     sent = std::max(sent, mine);
     bytes = std::max(bytes, p.bytes());
   }

@@ -55,7 +55,7 @@ class FourRanks : public testing::Test {
   size_t find(std::string_view body, std::string_view kernel, std::string_view axis, int nth = 0, size_t begin = 0) {
     const std::vector<Instruction>& all = list(body);
     for (size_t i = begin; i < all.size(); ++i)
-      if (all[i].kind == Kind::collective && (kernel.empty() || all[i].kernel == kernel) &&
+      if (all[i].kind == Kind::collective && (kernel.empty() || name_of(all[i]) == kernel) &&
           (axis.empty() || p.mesh.name_of(all[i].group) == axis) && nth-- == 0)
         return i;
     throw base::InternalError("test", "no {} over {} in {}", kernel, axis, body);
@@ -189,7 +189,7 @@ TEST_F(FourRanks, AWaitDroppedOrMoved) {
   erase("forward", end);
   const std::string text = fmt::format(
       "{}rank 1 at instruction {} of forward ({}) reads #{} \"{}\", which instruction {} ({}) still makes", kError,
-      use - 1, list("forward")[use - 1].kernel, value, p.buffer(value).name, at, describe(p, list("forward")[at], 1));
+      use - 1, name_of(list("forward")[use - 1]), value, p.buffer(value).name, at, describe(p, list("forward")[at], 1));
   EXPECT_EQ(error(), text);
   list("forward").insert(list("forward").begin() + static_cast<std::ptrdiff_t>(use), wait);
   EXPECT_EQ(error(), text);
@@ -205,7 +205,9 @@ TEST_F(FourRanks, MessagesWithoutTheirOtherEnd) {
   // Ranks 0 and 1 send, at the end of the update, what ranks 2 and 3 receive.
   Program sends = whole, receives = whole;
   const std::vector<mesh::Factor> data = list("forward")[find("forward", "", "data")].group;
-  Instruction i = {.kernel = "send", .ins = {p.states[0].buffer}, .outs = {}, .attributes = {}, .phase = "update"};
+  Instruction i = {.collective = program::Collective::send,
+                   .ins = {p.states[0].buffer},
+                   .phase = program::Phase::update};
   const auto append = [&](Program& to) {
     i.group = data;
     i.event = 1 << 20;
@@ -220,7 +222,7 @@ TEST_F(FourRanks, MessagesWithoutTheirOtherEnd) {
   append(sends);
   const std::string sent = describe(whole, i, 1);
   std::swap(i.ins, i.outs);
-  i.kernel = "receive";
+  i.collective = program::Collective::receive;
   i.peer = 0;
   append(receives);
   const std::string received = describe(whole, i, 3);
@@ -244,7 +246,7 @@ TEST_F(FourRanks, ACallMissing) {
       return c.micro_batch == micro_batch && p.bodies[static_cast<size_t>(c.body)].name == body;
     });
   };
-  ASSERT_EQ(p.lists[0].name, "train");
+  ASSERT_EQ(p.lists[0].step, program::Step::train);
   drop("backward", 1);
   EXPECT_EQ(error(), kError + "rank 1 at " + place(p, 1, "forward", 2, find("forward", "", "data")) +
                          " waits for rank 3, which is at " +
@@ -308,7 +310,7 @@ TEST(VerifyRanks, RandomDamage) {
        {"data=2 tensor=2 zero=3", "data=2 tensor=2 zero=2 sequence_parallel", "data=2 context=2 zero=1"}) {
     const Program whole = program_of("gpt", layout);
     std::vector<size_t> bodies;
-    for (const program::Call& c : whole.list("train").calls) bodies.push_back(static_cast<size_t>(c.body));
+    for (const program::Call& c : whole.list(program::Step::train).calls) bodies.push_back(static_cast<size_t>(c.body));
     for (int trial = 0; trial < 100; ++trial) {
       Program p = whole;
       const size_t body = bodies[below(bodies.size())], rank = below(4);

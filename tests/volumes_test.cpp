@@ -41,11 +41,11 @@ void expect_sizes(const Program& p) {
     for (const program::Instruction& i : body.instructions) {
       if (i.kind != program::Kind::collective) continue;
       const auto in = static_cast<double>(p.buffer(i.ins[0]).bytes()), n = static_cast<double>(p.mesh.count(i.group));
-      const double bytes = i.kernel == "all_gather"   ? in * (n - 1)
-                           : i.kernel == "all_reduce" ? 2 * in * (n - 1) / n
-                           : i.kernel == "shift"      ? in
+      const double bytes = i.collective == program::Collective::all_gather   ? in * (n - 1)
+                           : i.collective == program::Collective::all_reduce ? 2 * in * (n - 1) / n
+                           : i.collective == program::Collective::shift      ? in
                                                       : in * (n - 1) / n;
-      ASSERT_NEAR(i.bytes, bytes, 1e-9 * bytes) << i.kernel << " of " << p.buffer(i.ins[0]).name;
+      ASSERT_NEAR(i.cost.wire_bytes, bytes, 1e-9 * bytes) << name_of(i) << " of " << p.buffer(i.ins[0]).name;
     }
 }
 
@@ -60,7 +60,7 @@ Program lowered(config::Settings s, const std::string& parallel, int64_t micro_b
 
 double sent(const Program& p, const std::function<bool(const Traffic&)>& which) {
   double bytes = 0;
-  for (const Traffic& t : traffic(p, "train"))
+  for (const Traffic& t : traffic(p, program::Step::train))
     if (which(t)) bytes += t.total();
   return bytes;
 }
@@ -145,12 +145,12 @@ struct PerLayer {
 PerLayer per_layer(const Program& p, const config::Settings& s, int64_t micro_batches = 1) {
   PerLayer all;
   const double runs = static_cast<double>(s.model.layers * micro_batches);
-  for (const program::Call& call : p.list("train").calls)
+  for (const program::Call& call : p.list(program::Step::train).calls)
     for (const program::Instruction& i : p.bodies[static_cast<size_t>(call.body)].instructions) {
-      if (i.kind != program::Kind::collective || i.phase == "update" || !in_layer(p, s, i)) continue;
-      auto& [calls, bytes] = all.kinds[i.kernel];
+      if (i.kind != program::Kind::collective || i.phase == program::Phase::update || !in_layer(p, s, i)) continue;
+      auto& [calls, bytes] = all.kinds[std::string(name_of(i))];
       calls += 1 / runs;
-      bytes += i.bytes / runs;
+      bytes += i.cost.wire_bytes / runs;
     }
   return all;
 }
@@ -168,15 +168,15 @@ std::string text(const PerLayer& all) {
 std::string outside_layers(const Program& p, const config::Settings& s, double least, double& rest) {
   std::string t;
   rest = 0;
-  for (const program::Call& call : p.list("train").calls)
+  for (const program::Call& call : p.list(program::Step::train).calls)
     for (const program::Instruction& i : p.bodies[static_cast<size_t>(call.body)].instructions) {
-      if (i.kind != program::Kind::collective || i.phase == "update" || in_layer(p, s, i)) continue;
+      if (i.kind != program::Kind::collective || i.phase == program::Phase::update || in_layer(p, s, i)) continue;
       std::string name = p.buffer(i.ins[0]).name;
       name.resize(std::min(name.size(), name.find(".parts")));
-      if (i.bytes < least) {
-        rest += i.bytes;
+      if (i.cost.wire_bytes < least) {
+        rest += i.cost.wire_bytes;
       } else {
-        t += fmt::format("{}{} {} {} {:.0f}", t.empty() ? "" : "; ", i.phase, name, i.kernel, i.bytes);
+        t += fmt::format("{}{} {} {} {:.0f}", t.empty() ? "" : "; ", name_of(i.phase), name, name_of(i), i.cost.wire_bytes);
       }
     }
   return t;

@@ -74,7 +74,7 @@ TEST_P(States, FollowFigure1) {
     }
     // The region holds nothing else but the numbers of a run, each on a boundary of its own.
     for (const program::StateInfo& state : p.states)
-      if (state.kind == "statistic") aligned += program::kAlignment;
+      if (state.kind == program::StateKind::statistic) aligned += program::kAlignment;
     EXPECT_EQ(p.state_bytes, all + aligned) << "zero=" << zero;
     fmt::print("{} {} data={} zero={}: {:.0f} bytes of figure 1, {:.0f} of padding ({:.2f}%)\n", model, dtype, n, zero,
                figure, static_cast<double>(all) - figure, 100 * (static_cast<double>(all) / figure - 1));
@@ -91,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(Gpt2, States,
 // The instructions of a step as they run, all micro-batches.
 std::vector<const Instruction*> expanded(const Program& p) {
   std::vector<const Instruction*> line;
-  for (const program::Call& call : p.list("train").calls)
+  for (const program::Call& call : p.list(program::Step::train).calls)
     for (const Instruction& i : p.bodies[static_cast<size_t>(call.body)].instructions) line.push_back(&i);
   return line;
 }
@@ -110,12 +110,12 @@ std::vector<Whole> whole_buckets(const Program& p, bool gradients = false) {
   const auto region = [&](BufferId b) { return p.buffer(p.root(b)).region; };
   std::set<BufferId> rooms;
   for (const Instruction* i : line)
-    if (gradients && i->kind == Kind::collective && i->kernel == "reduce_scatter") rooms.insert(p.root(i->ins[0]));
+    if (gradients && i->kind == Kind::collective && i->collective == program::Collective::reduce_scatter) rooms.insert(p.root(i->ins[0]));
   std::vector<Whole> all;
   std::map<BufferId, size_t> now;
   for (size_t at = 0; at < line.size(); ++at) {
     const Instruction& i = *line[at];
-    const bool gathers = !gradients && i.kind == Kind::collective && i.kernel == "all_gather" && i.phase != "update" &&
+    const bool gathers = !gradients && i.kind == Kind::collective && i.collective == program::Collective::all_gather && i.phase != program::Phase::update &&
                          region(i.ins[0]) == program::Region::state;
     for (const auto* list : {&i.ins, &i.outs})
       for (BufferId b : *list) {
@@ -209,7 +209,7 @@ TEST(Arena, OfZero3) {
     const Program plain = lowered(s, "data=2"), p = lowered(s, "data=2 zero=3");
     const int64_t weights = most_at_once(p, whole_buckets(p)).bytes,
                   gradients = most_at_once(p, whole_buckets(p, true)).bytes;
-    const program::CallList &without = plain.list("train"), &with = p.list("train");
+    const program::CallList &without = plain.list(program::Step::train), &with = p.list(program::Step::train);
     EXPECT_LE(with.lower_bound_bytes, without.lower_bound_bytes + weights + gradients) << model;
     EXPECT_GT(with.lower_bound_bytes, std::max(weights, gradients)) << model;
     fmt::print("{}: arena {} bytes, {} without ZeRO; at most {} of gathered weights and {} of whole gradients\n", model,

@@ -16,29 +16,28 @@ namespace {
 
 using program::Program;
 using program::StateInfo;
+using program::StateKind;
 
-constexpr std::string_view kMaster = ".master";
 constexpr int64_t kRead = int64_t{1} << 20;  // elements that are in memory at one time on their way
-
-bool is_master(const StateInfo& s) {
-  return s.kind == "optimizer" && s.name.ends_with(kMaster);
-}
 
 // Under which name a state is stored.
 std::string stored_name(const StateInfo& s) {
-  return is_master(s) ? s.name.substr(0, s.name.size() - kMaster.size()) : s.name;
+  return s.is_master() ? s.weight : s.name;
 }
 
 Kind kind_of(const StateInfo& s) {
-  if (s.kind == "weight" || is_master(s)) return Kind::weight;
-  return s.kind == "optimizer" ? Kind::optimizer : Kind::statistic;
+  if (s.kind == StateKind::weight || s.is_master()) return Kind::weight;
+  return s.kind == StateKind::optimizer ? Kind::optimizer : Kind::statistic;
 }
 
 // What is stored: of a weight and its master copy, the master.
 std::vector<const StateInfo*> stored_states(const Program& p) {
+  std::set<std::string_view> with_master;
+  for (const StateInfo& s : p.states)
+    if (s.is_master()) with_master.insert(s.weight);
   std::vector<const StateInfo*> list;
   for (const StateInfo& s : p.states)
-    if (s.saved && !s.copy && !p.state(s.name + std::string(kMaster))) list.push_back(&s);
+    if (s.saved && !s.replica && !with_master.contains(s.name)) list.push_back(&s);
   return list;
 }
 
@@ -57,7 +56,7 @@ void write(CheckpointWriter& writer, const run::Executor& executor) {
       std::vector<std::byte> block;
       for_each_span(shard, [&](int64_t at, int64_t count) {
         if (!executor.in_file(state))
-          return sink({executor.view(state).data + at * size, static_cast<size_t>(count * size)});
+          return sink({executor.state_view(state).data + at * size, static_cast<size_t>(count * size)});
         for (const int64_t end = at + count; at < end; at += kRead) {
           block.resize(static_cast<size_t>(std::min(kRead, end - at) * size));
           run::read_state(executor, state, at * size, block);
@@ -96,7 +95,7 @@ void read(const CheckpointReader& reader, const std::string& name, const Shard& 
   };
   int64_t spans = 0, begin = 0;
   for_each_span(shard, [&](int64_t at, int64_t) { spans++ == 0 ? void(begin = at) : void(); });
-  if (spans == 1 && !executor.in_file(state)) return fetch(shard.part.flat, executor.view(state).data + begin * size);
+  if (spans == 1 && !executor.in_file(state)) return fetch(shard.part.flat, executor.state_view(state).data + begin * size);
   std::vector<std::byte> buffer;
   const Range& all = shard.part.flat;
   for (int64_t from = all.begin; from < all.end; from += kRead) {

@@ -50,9 +50,9 @@ struct Known {
 };
 
 Known known_here(const run::Executor& executor) {
-  Known k = {.has_logits = executor.has_output("decode", "logits")};
+  Known k = {.has_logits = executor.has_output(program::Step::decode, "logits")};
   for (const program::StateInfo& s : executor.program().states)
-    if (s.kind == "cache") k.capacity = s.whole.shape.size("key_seq");
+    if (s.kind == program::StateKind::cache) k.capacity = s.whole.shape.size("key_seq");
   for (const program::Buffer& b : executor.program().buffers)
     if (b.input == "tokens") k.prompt = std::max(k.prompt, b.whole.size("seq"));
   return k;
@@ -78,12 +78,12 @@ Generator::Generator(run::Executor& executor, comm::Communicator* all) : executo
   prompt_.resize(static_cast<size_t>(prompt));
 }
 
-void Generator::run(std::string_view list, kernels::Numbers numbers, std::span<const int32_t> tokens) {
-  executor_.run(list, numbers, [&](int64_t) {
-    executor_.set_input(list, "tokens", {tokens, 0, static_cast<int64_t>(tokens.size())}, 0);
+void Generator::run(program::Step step, kernels::Numbers numbers, std::span<const int32_t> tokens) {
+  executor_.run(step, numbers, [&](const run::Executor::Inputs& inputs) {
+    inputs.set("tokens", {tokens, 0, static_cast<int64_t>(tokens.size())}, 0);
   });
-  if (!executor_.has_output(list, "logits")) return;
-  const tensor::View out = executor_.output(list, "logits");
+  if (!executor_.has_output(step, "logits")) return;
+  const tensor::View out = executor_.output(step, "logits");
   logits_.resize(static_cast<size_t>(out.elements()));
   tensor::dispatch(out.dtype(), [&]<typename T>(T) {
     const std::span<T> x = out.as<T>();
@@ -101,7 +101,7 @@ std::span<const float> Generator::read(std::span<const int32_t> text) {
     const int64_t begin = std::min(done, capacity_ - chunk), count = std::min(chunk, total - begin);
     std::fill(prompt_.begin(), prompt_.end(), 0);
     std::copy_n(text.begin() + begin, count, prompt_.begin());
-    run("prefill", {.position = begin, .last = count - 1}, prompt_);
+    run(program::Step::prefill, {.position = begin, .last = count - 1}, prompt_);
     done = begin + count;
   }
   position_ = total;
@@ -110,7 +110,7 @@ std::span<const float> Generator::read(std::span<const int32_t> text) {
 
 std::span<const float> Generator::feed(int32_t token) {
   base::require(position_ < capacity_, "generate", "the caches are full");
-  run("decode", {.position = position_, .last = 0}, {&token, 1});
+  run(program::Step::decode, {.position = position_, .last = 0}, {&token, 1});
   ++position_;
   return logits_;
 }

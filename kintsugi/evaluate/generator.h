@@ -46,7 +46,7 @@ class Generator {
   int64_t position() const { return position_; }
 
  private:
-  void run(std::string_view list, kernels::Numbers numbers, std::span<const int32_t> tokens);
+  void run(program::Step step, kernels::Numbers numbers, std::span<const int32_t> tokens);
   int32_t choose(const SampleOptions& options, uint64_t number);
   bool goes_on(bool here);
 

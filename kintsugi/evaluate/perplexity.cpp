@@ -11,18 +11,18 @@ int64_t even_batch(int64_t batch, int64_t samples, int64_t data) {
 
 run::LossSum mean_loss(run::Executor& executor, const data::SampleSource& source, const Rows& rows,
                        const std::function<void(int64_t)>& progress) {
-  const run::Executor::RowRange mine = executor.input_rows("evaluate");  // none where a stage has no inputs
+  const run::Executor::RowRange mine = executor.input_rows(program::Step::evaluate);  // none where a stage has no inputs
   const int64_t sequence = source.sequence();
   const auto size = static_cast<size_t>((mine.last - mine.first) * sequence);
   std::vector<int32_t> tokens(size), labels(size), starts;
-  if (executor.has_input("evaluate", "starts")) starts.resize(size);
-  return run::run_evaluation(executor, (rows.samples + rows.batch - 1) / rows.batch, [&](int64_t i) {
+  if (executor.has_input(program::Step::evaluate, "starts")) starts.resize(size);
+  return run::run_evaluation(executor, (rows.samples + rows.batch - 1) / rows.batch, [&](const run::Executor::Inputs& inputs, int64_t i) {
     if (progress) progress(i * rows.batch);
     if (size == 0) return;
     source.fill(static_cast<uint64_t>(i * rows.batch + mine.first), {tokens, labels, starts});
-    executor.set_input("evaluate", "tokens", {tokens, mine.first, sequence}, -1);
-    executor.set_input("evaluate", "labels", {labels, mine.first, sequence}, data::kIgnored);
-    if (!starts.empty()) executor.set_input("evaluate", "starts", {starts, mine.first, sequence}, 0);
+    inputs.set("tokens", {tokens, mine.first, sequence}, -1);
+    inputs.set("labels", {labels, mine.first, sequence}, data::kIgnored);
+    if (!starts.empty()) inputs.set("starts", {starts, mine.first, sequence}, 0);
   });
 }
 

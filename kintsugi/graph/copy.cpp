@@ -7,9 +7,10 @@ namespace kintsugi::graph {
 std::vector<ValueId> append_copy(Graph& to, const Graph& from, const Op& op, std::vector<ValueId> ins,
                                  std::string_view mark) {
   if (op.state != kNone) {
-    if (op.kind() == "state") return {to.read(op.state)};
-    base::require(op.kind() == "accumulate" || op.kind() == "assign", "graph", "a copy of {} of a state", op.kind());
-    op.kind() == "assign" ? to.assign(ins[0], op.state) : to.accumulate(ins[0], op.state);
+    if (op.role() == Role::read_state) return {to.read(op.state)};
+    base::require(op.role() == Role::accumulate || op.role() == Role::assign, "graph", "a copy of {} of a state",
+                  op.kind());
+    op.role() == Role::assign ? to.assign(ins[0], op.state) : to.accumulate(ins[0], op.state);
     return {};
   }
   std::string name = op.outs.empty() ? std::string() : from.value(op.outs[0]).name;

@@ -13,16 +13,6 @@ using tensor::DType;
 using tensor::Shape;
 using tensor::Type;
 
-std::string_view name_of(StateKind kind) {
-  constexpr std::string_view names[] = {"weight", "gradient", "optimizer", "statistic", "cache"};
-  return names[static_cast<size_t>(kind)];
-}
-
-std::string_view name_of(Phase phase) {
-  constexpr std::string_view names[] = {"forward", "backward", "weight", "update"};
-  return names[static_cast<size_t>(phase)];
-}
-
 DType wide(DType dtype) {
   return dtype == DType::bf16 || dtype == DType::f16 ? DType::f32 : dtype;
 }
@@ -36,6 +26,12 @@ StateId StateTable::add(State state) {
 StateId StateTable::find(std::string_view name) const {
   for (size_t i = 0; i < states_.size(); ++i)
     if (states_[i].name == name) return static_cast<StateId>(i);
+  return kNone;
+}
+
+StateId StateTable::gradient_of(StateId weight) const {
+  for (size_t i = 0; i < states_.size(); ++i)
+    if (states_[i].kind == StateKind::gradient && states_[i].weight == weight) return static_cast<StateId>(i);
   return kNone;
 }
 

@@ -10,27 +10,24 @@
 
 #include "kintsugi/graph/op_row.h"
 #include "kintsugi/tensor/attributes.h"
+#include "kintsugi/tensor/phase.h"
 #include "kintsugi/tensor/shape.h"
+#include "kintsugi/tensor/state.h"
 
 namespace kintsugi::graph {
 
-enum class StateKind { weight, gradient, optimizer, statistic, cache };
-std::string_view name_of(StateKind kind);
+using tensor::Init;
+using tensor::OptimizerPart;
+using tensor::Phase;
+using tensor::StateKind;
 
-// How a state begins: a constant, or normal numbers of mean 0 keyed by (seed, name, index), or another state's values.
-struct Init {
-  enum class Kind { constant, normal, copy };
-  Kind kind = Kind::constant;
-  double value = 0.0;  // the constant, or the standard deviation
-  std::string source;  // of copy: the state's name
-};
-
-// What outlives a step: a weight, an accumulator (gradient), a moment or master weight (optimizer), a number of the
-// run (statistic), a key-value cache.
+// What outlives a step.
 struct State {
   std::string name;
   tensor::Type type;
   StateKind kind = StateKind::weight;
+  StateId weight = kNone;  // of a gradient or an optimizer's state: the weight that it belongs to
+  OptimizerPart part = OptimizerPart::none;
   int layer = 0;
   bool decay = false;  // weight decay applies
   Init init = {};
@@ -43,6 +40,7 @@ class StateTable {
  public:
   StateId add(State state);                   // InternalError where the name stands already
   StateId find(std::string_view name) const;  // or kNone
+  StateId gradient_of(StateId weight) const;  // its accumulator, or kNone
   const State& operator[](StateId id) const { return states_[static_cast<size_t>(id)]; }
   size_t size() const { return states_.size(); }
   auto begin() const { return states_.begin(); }
@@ -51,10 +49,6 @@ class StateTable {
  private:
   std::vector<State> states_;
 };
-
-// weight: the part of the backward pass that only makes gradients of weights, where it is taken apart.
-enum class Phase { forward, backward, weight, update };
-std::string_view name_of(Phase phase);
 
 struct Value {
   std::string name;
@@ -73,6 +67,7 @@ struct Op {
   int layer = 0;
 
   std::string_view kind() const { return row->kind; }
+  Role role() const { return row->role; }
   // By name; kNone where it is absent. InternalError where the row has no such.
   ValueId in(std::string_view name) const;
   ValueId out(std::string_view name) const;

@@ -107,11 +107,11 @@ std::string error_of(F&& f) {
 TEST(Graph, PrintsOneOperationALine) {
   Small s;
   const StateId w = s.states.add(
-      {.name = "w", .type = {{{"embed", 3}}, DType::bf16}, .decay = true, .init = {Init::Kind::normal, 0.02, {}}});
+      {.name = "w", .type = {{{"embed", 3}}, DType::bf16}, .decay = true, .init = {Init::Kind::normal, 0.02}});
   const StateId total =
       s.states.add({.name = "total", .type = {Shape{}, DType::f64}, .kind = StateKind::statistic, .layer = 1});
   s.states.add(
-      {.name = "w.copy", .type = s.states[w].type, .kind = StateKind::optimizer, .init = {Init::Kind::copy, 0, "w"}});
+      {.name = "w.m", .type = s.states[w].type, .kind = StateKind::optimizer, .weight = w, .init = {}});
   const ValueId x = s.g.input("x", kX);
   s.g.layer = 1;
   const std::vector<ValueId> two = s.g.apply("pair", {x}, {{"p", 0.5}, {"key", "k"}}, "both");
@@ -132,7 +132,7 @@ TEST(Graph, PrintsOneOperationALine) {
             "states\n"
             "  weight w[embed:3] bf16  layer 0, begins at normal 0.02, decays\n"
             "  statistic total[] fp64  layer 1, begins at 0\n"
-            "  optimizer w.copy[embed:3] bf16  layer 0, begins at copy of w\n");
+            "  optimizer w.m[embed:3] bf16  layer 0, begins at 0\n");
 }
 
 TEST(Graph, WhatDoesNotFitIsSaid) {
@@ -319,13 +319,13 @@ TEST(Cost, OfARow) {
   const std::vector<Type> ins = {big, small}, outs = {small};
   OpRow row = {.kind = "x", .ins = {"big", "small"}, .outs = {"y"}};
   EXPECT_EQ(cost(row, ins, outs, {}).flops, 10);
-  EXPECT_EQ(cost(row, ins, outs, {}).bytes, 80 + 80 + 80);
+  EXPECT_EQ(cost(row, ins, outs, {}).memory_bytes, 80 + 80 + 80);
   row.flops = [](Types i, Types, const Attributes&) { return 3.0 * static_cast<double>(i[0].shape.elements()); };
   EXPECT_EQ(cost(row, ins, outs, {}).flops, 120);
-  EXPECT_EQ(cost(row, ins, {}, {}).bytes, 160);
+  EXPECT_EQ(cost(row, ins, {}, {}).memory_bytes, 160);
   row.view = true;
   EXPECT_EQ(cost(row, ins, outs, {}).flops, 0);
-  EXPECT_EQ(cost(row, ins, outs, {}).bytes, 0);
+  EXPECT_EQ(cost(row, ins, outs, {}).memory_bytes, 0);
 }
 
 }  // namespace kintsugi::graph

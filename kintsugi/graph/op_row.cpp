@@ -32,8 +32,8 @@ Cost cost(const OpRow& row, std::span<const tensor::Type> ins, std::span<const t
           const tensor::Attributes& attributes, tensor::Absent absent) {
   Cost c;
   if (row.view) return c;
-  for (const tensor::Type& t : ins) c.bytes += static_cast<double>(t.bytes());
-  for (const tensor::Type& t : outs) c.bytes += static_cast<double>(t.bytes());
+  for (const tensor::Type& t : ins) c.memory_bytes += static_cast<double>(t.bytes());
+  for (const tensor::Type& t : outs) c.memory_bytes += static_cast<double>(t.bytes());
   if (row.flops) {
     c.flops = row.flops({row.ins, ins, absent.ins}, {row.outs, outs, absent.outs}, attributes);
   } else if (!outs.empty()) {
@@ -51,6 +51,7 @@ OpTable::OpTable(std::vector<OpRow> rows) : rows_(std::move(rows)) {
     for (const auto& [output, input] : row.in_place) has(row.outs, output), has(row.ins, input);
     for (const auto& [output, combiner] : row.combine) has(row.outs, output);
     for (std::string_view output : row.accumulates) has(row.outs, output);
+    if (!row.bias.empty()) has(row.ins, row.bias);
   }
 }
 

@@ -34,7 +34,7 @@ using tensor::Combiner;
 // What a rank spends on an operation, from the types of its local blocks.
 struct Cost {
   double flops = 0;
-  double bytes = 0;  // read and written
+  double memory_bytes = 0;  // read and written
 };
 
 using tensor::OperandList;
@@ -88,8 +88,13 @@ using InferRule = OutTypes (*)(Types ins, const tensor::Attributes&);
 using GradRule = std::vector<ValueId> (*)(Graph&, const Op&, std::span<const ValueId> douts);
 using FlopsRule = double (*)(Types ins, Types outs, const tensor::Attributes&);
 
+// What an operation is to those that must know more of it than its splits. compute: a function of its operands, as
+// nearly all are. The others read a state, add to it, replace it; take what the run gives; hand out what it reads.
+enum class Role : uint8_t { compute, read_state, accumulate, assign, input, output };
+
 struct OpRow {
   std::string_view kind;
+  Role role = Role::compute;
   OperandList ins = {};
   OperandList outs = {};         // of an effect: what its kernel writes; it has none in a graph
   std::string_view family = {};  // what "in ..." of a rule names; empty: the kind
@@ -119,6 +124,11 @@ struct OpRow {
   bool must_share = false;                         // the first output is the first input's memory, changed in part
   std::vector<std::string_view> accumulates = {};  // outputs that can be added to what is there
   bool effect = false;                             // writes a state: stays though nothing reads it
+
+  // What passes of the compiler do with it.
+  bool selective = false;       // computed again under selective recomputation (Korthikanti et al. 2022, section 5)
+  std::string_view bias = {};   // the optional operand that is added to the output, whose last dims it has
+  bool converts_dtype = false;  // the same numbers in another dtype
 
   std::string_view rule_family() const { return family.empty() ? kind : family; }
   Combiner combiner(std::string_view output) const;

@@ -32,9 +32,8 @@ std::string print(const Graph& graph) {
 std::string print(const StateTable& states) {
   std::string text = "states\n";
   for (const State& s : states) {
-    std::string init = s.init.kind == Init::Kind::constant ? fmt::format("{}", s.init.value)
-                       : s.init.kind == Init::Kind::normal ? fmt::format("normal {:.6g}", s.init.value)
-                                                           : "copy of " + s.init.source;
+    const std::string init = s.init.kind == Init::Kind::constant ? fmt::format("{}", s.init.value)
+                                                                 : fmt::format("normal {:.6g}", s.init.value);
     text += fmt::format("  {} {}{} {}  layer {}, begins at {}{}\n", name_of(s.kind), s.name, to_string(s.type.shape),
                         tensor::name_of(s.type.dtype), s.layer, init, s.decay ? ", decays" : "");
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/graph/copy.h"
@@ -13,6 +14,7 @@ namespace kintsugi::lower {
 using graph::Graph;
 using graph::kNone;
 using graph::Op;
+using graph::Role;
 using graph::State;
 using graph::StateId;
 using graph::StateKind;
@@ -25,7 +27,7 @@ namespace {
 std::vector<Factor> flat_of(const plan::Plan& plan, std::string_view family, const Bucket& b) {
   std::vector<Factor> taken = b.shard();
   const Splits splits = plan::by_rules(plan, family, {b.shape[1]}, taken);
-  return splits.contains("flat") ? splits.at("flat") : std::vector<Factor>();
+  return factors_of(splits, kFlat);
 }
 
 Layout weight_layout(const plan::Plan& plan, const State& weight) {
@@ -39,17 +41,10 @@ Layout weight_layout(const plan::Plan& plan, const State& weight) {
 int64_t flat_parts(const plan::Plan& plan) {
   std::vector<Factor> factors;
   for (const plan::Rule& r : plan.rules)
-    if (r.dim == "flat")
+    if (r.dim == kFlat)
       for (Factor f : plan.mesh.expand(r.axes))
         if (std::find(factors.begin(), factors.end(), f) == factors.end()) factors.push_back(f);
   return plan.mesh.count(factors);
-}
-
-// The weight that a state belongs to ("w.gradient", "w.m": to "w"), or kNone.
-StateId owner(const StateTable& states, const State& s) {
-  if (s.kind != StateKind::gradient && s.kind != StateKind::optimizer) return kNone;
-  const StateId weight = states.find(s.name.substr(0, s.name.rfind('.')));
-  return weight != kNone && states[weight].kind == StateKind::weight ? weight : kNone;
 }
 
 }  // namespace
@@ -62,8 +57,8 @@ std::vector<Factor> Bucket::shard() const {
 
 Layout Bucket::flat_layout(std::vector<Factor> flat) const {
   Layout l;
-  l.set("shard", shard());
-  l.set("flat", std::move(flat));
+  l.set(kShard, shard());
+  l.set(kFlat, std::move(flat));
   return l;
 }
 
@@ -118,7 +113,8 @@ Buckets make_buckets(const StateTable& states, const Uses& uses, const plan::Pla
     Bucket& bucket = b.list[i];
     if (bucket.members.size() > 1) bucket.name += fmt::format("+{}", bucket.members.size() - 1);
     const int64_t unit = kBlock * parts, length = bucket.members.back().first + bucket.members.back().elements;
-    bucket.shape = Shape{{"shard", plan.mesh.count(bucket.shard())}, {"flat", (length + unit - 1) / unit * unit}};
+    bucket.shape = Shape{{std::string(kShard), plan.mesh.count(bucket.shard())},
+                         {std::string(kFlat), (length + unit - 1) / unit * unit}};
     bucket.arriving = bucket.flat_layout({});
     bucket.gradient = bucket.flat_layout(flat_of(plan, "gradient", bucket));
     if (keys[i].arrival)
@@ -127,16 +123,16 @@ Buckets make_buckets(const StateTable& states, const Uses& uses, const plan::Pla
         if (!bucket.gradient.is_split(p.factor) && !plan.units) bucket.gradient.set_part(p.factor, p.combiner);
       }
   }
-  std::map<std::pair<int, std::string>, StateId> made;
+  std::map<std::tuple<int, StateKind, graph::OptimizerPart>, StateId> made;  // by bucket
   for (size_t i = 0; i < states.size(); ++i) {
     const auto id = static_cast<StateId>(i);
     const State s = states[id];
-    const StateId weight = s.kind == StateKind::weight ? id : owner(states, s);
+    const StateId weight = s.kind == StateKind::weight ? id : s.weight;
     if (weight == kNone) continue;
     Place place = b.places.at(weight);
     const Bucket& bucket = b.list[static_cast<size_t>(place.bucket)];
     const std::string suffix = s.name.substr(states[weight].name.size());
-    StateId& whole = made.try_emplace({place.bucket, suffix}, kNone).first->second;
+    StateId& whole = made.try_emplace({place.bucket, s.kind, s.part}, kNone).first->second;
     if (whole == kNone)
       whole = b.states.add({.name = "bucket " + bucket.name + suffix,
                             .type = {bucket.shape, s.type.dtype},
@@ -168,7 +164,7 @@ Graph update_of_buckets(const Graph& update, const Buckets& buckets) {
   for (const Op& op : update.ops()) {
     g.layer = op.layer;
     const auto place = op.state == kNone ? buckets.places.end() : buckets.places.find(op.state);
-    if (op.kind() == "state" && place != buckets.places.end()) {
+    if (op.role() == Role::read_state && place != buckets.places.end()) {
       const auto key = std::pair(place->second.bucket, place->second.state);
       if (!reads.contains(key)) {
         const StateId bucket = place->second.state;
@@ -222,14 +218,14 @@ Graph update_of_buckets(const Graph& update, const Buckets& buckets) {
     std::vector<ValueId> once;
     for (size_t i = 0; i < ins.size(); ++i) {
       const bool in_bucket = bucket_of[static_cast<size_t>(op.ins[i])] >= 0;
-      base::require(!in_bucket || !g.shape(ins[i]).has("flat"), "buckets", "{} is not elementwise", op.kind());
+      base::require(!in_bucket || !g.shape(ins[i]).has(kFlat), "buckets", "{} is not elementwise", op.kind());
       if (!in_bucket || std::find(once.begin(), once.end(), ins[i]) == once.end()) once.push_back(ins[i]);
     }
     ins = std::move(once);
     std::vector<ValueId> outs;
-    if (op.kind() == "state") {
+    if (op.role() == Role::read_state) {
       outs = {g.read(op.state)};
-    } else if (op.kind() == "assign") {
+    } else if (op.role() == Role::assign) {
       g.assign(ins[0], op.state);
     } else if (op.row->infer) {
       outs = g.apply(op.kind(), op.by_position(ins), op.attributes);

@@ -21,6 +21,7 @@ struct Model {
     states.add({.name = name + ".gradient",
                 .type = {shape, DType::f32},
                 .kind = StateKind::gradient,
+                .weight = id,
                 .layer = layer,
                 .saved = false});
     return id;
@@ -125,7 +126,11 @@ TEST(Buckets, TheUpdate) {
   std::vector<StateId> weights = {m.weight("a", {{"embed", 8}}, 0), m.weight("b", {{"embed", 8}}, 0),
                                   m.weight("c", {{"embed", 8}}, 1)};
   for (StateId w : weights)
-    m.states.add({.name = m.states[w].name + ".m", .type = m.states[w].type, .kind = StateKind::optimizer});
+    m.states.add({.name = m.states[w].name + ".m",
+                  .type = m.states[w].type,
+                  .kind = StateKind::optimizer,
+                  .weight = w,
+                  .part = graph::OptimizerPart::first_moment});
   graph::Graph update("update", ops::operations(), m.states);
   update.phase = graph::Phase::update;
   const graph::ValueId one = update.fill(1.0, {{}, DType::f64});

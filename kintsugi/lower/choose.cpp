@@ -99,9 +99,9 @@ class Chooser {
   // The blocks of a bucket stay on their ranks: no rule speaks of `shard`.
   void keep_shards() {
     for (const auto& h : have_) {
-      if (!h || h->of("shard").empty() || splits_.contains("shard") || !splittable("shard")) continue;
-      splits_["shard"] = h->of("shard");
-      taken_.insert(taken_.end(), h->of("shard").begin(), h->of("shard").end());
+      if (!h || h->of(kShard).empty() || splits_.contains(kShard) || !splittable(kShard)) continue;
+      splits_[std::string(kShard)] = h->of(kShard);
+      taken_.insert(taken_.end(), h->of(kShard).begin(), h->of(kShard).end());
     }
   }
 
@@ -186,6 +186,11 @@ class Chooser {
 };
 
 }  // namespace
+
+std::vector<Factor> factors_of(const Splits& splits, std::string_view dim) {
+  const auto found = splits.find(dim);
+  return found == splits.end() ? std::vector<Factor>() : found->second;
+}
 
 Choice choose(const Operation& op, std::span<const std::optional<Layout>> have, const Plan& plan) {
   return Chooser(op, have, plan).run();

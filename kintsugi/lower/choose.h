@@ -10,6 +10,7 @@
 #include "kintsugi/graph/graph.h"
 #include "kintsugi/mesh/layout.h"
 #include "kintsugi/plan/by_rules.h"
+#include "kintsugi/tensor/dims.h"
 
 namespace kintsugi::lower {
 
@@ -18,6 +19,11 @@ using mesh::Layout;
 using tensor::Shape;
 
 using plan::Splits;
+using tensor::kFlat;
+using tensor::kShard;
+
+// The factors that split a dim; none where it is whole.
+std::vector<Factor> factors_of(const Splits& splits, std::string_view dim);
 
 // What choose() needs of an operation.
 struct Operation {

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 
+#include "kintsugi/tensor/dims.h"
+
 namespace kintsugi::lower {
 
 using program::Buffer;
 using program::BufferId;
+using program::Copy;
 using program::Instruction;
 using program::Kind;
 using program::Program;
@@ -29,7 +32,7 @@ BufferId add_like(Program& p, BufferId like, program::Region region, const std::
 BufferId add_part(Program& p, BufferId of, int64_t first, int64_t elements) {
   const Buffer& whole = p.buffer(of);
   Buffer b = {.name = whole.name,
-              .type = {tensor::Shape{{"flat", elements}}, whole.type.dtype},
+              .type = {tensor::Shape{{std::string(tensor::kFlat), elements}}, whole.type.dtype},
               .region = whole.region,
               .same_as = of,
               .shift = first * tensor::size_of(whole.type.dtype)};
@@ -37,16 +40,15 @@ BufferId add_part(Program& p, BufferId of, int64_t first, int64_t elements) {
   return static_cast<BufferId>(p.buffers.size()) - 1;
 }
 
-int Copies::start(size_t at, const char* kernel, BufferId from, BufferId to, const Instruction& like) {
-  const bool fetches = kernel == std::string_view("fetch");
-  started_.push_back({.kernel = kernel,
+int Copies::start(size_t at, Copy copy, BufferId from, BufferId to, const Instruction& like) {
+  const bool fetches = copy == Copy::fetch;
+  started_.push_back({.kind = Kind::copy,
+                      .copy = copy,
                       .ins = {from},
                       .outs = {to},
-                      .attributes = {},
                       .layer = like.layer,
                       .phase = like.phase,
-                      .bytes = static_cast<double>(p_.buffer(from).bytes()),
-                      .kind = Kind::copy,
+                      .cost = {.wire_bytes = static_cast<double>(p_.buffer(from).bytes())},
                       .reason = fetches ? "is used next" : "is not used for a while",
                       .event = events_++});
   entries_.push_back({at, fetches ? 2 : 0, started_.back()});
@@ -54,19 +56,16 @@ int Copies::start(size_t at, const char* kernel, BufferId from, BufferId to, con
 }
 
 int Copies::fetch(size_t at, BufferId from, BufferId to, const Instruction& like) {
-  return start(at, "fetch", from, to, like);
+  return start(at, Copy::fetch, from, to, like);
 }
 
 int Copies::store(size_t at, BufferId from, BufferId to, const Instruction& like) {
-  return start(at, "store", from, to, like);
+  return start(at, Copy::store, from, to, like);
 }
 
 void Copies::wait(size_t at, int copy) {
-  Instruction i = started_[static_cast<size_t>(copy)];
-  const int order = i.kernel == "fetch" ? 3 : 1;
-  i.kind = Kind::wait;
-  i.bytes = 0;
-  entries_.push_back({at, order, std::move(i)});
+  const Instruction& i = started_[static_cast<size_t>(copy)];
+  entries_.push_back({at, i.copy == Copy::fetch ? 3 : 1, program::wait_for(i)});
 }
 
 void Copies::put_into(program::Body& body) {

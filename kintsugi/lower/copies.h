@@ -36,7 +36,7 @@ class Copies {
     int order = 0;
     program::Instruction instruction;
   };
-  int start(size_t at, const char* kernel, program::BufferId from, program::BufferId to,
+  int start(size_t at, program::Copy copy, program::BufferId from, program::BufferId to,
             const program::Instruction& like);
 
   program::Program& p_;

@@ -3,15 +3,17 @@
 #include <fmt/format.h>
 
 #include "kintsugi/base/error.h"
-#include "kintsugi/ops/rows.h"
+#include "kintsugi/tensor/dims.h"
 
 namespace kintsugi::lower {
 
 using mesh::Factor;
 using program::Buffer;
+using program::Collective;
 using program::Cuts;
 using program::Instruction;
 using program::Kind;
+using program::Work;
 using tensor::Dim;
 using tensor::Shape;
 using tensor::Type;
@@ -35,56 +37,47 @@ std::string why(const mesh::Mesh& mesh, const Step& s) {
       return fmt::format("partial over {}, needed split along {}", over, s.to);
     case Move::all_to_all:
       return fmt::format("{} split over {}, needed split along {}", s.from, over, s.to);
-    default:
+    case Move::slice:
+    case Move::all_gather:
       return fmt::format("{} split over {}, needed whole", s.from, over);
   }
+  throw base::InternalError("partition", "no move {}", static_cast<int>(s.move));
 }
 
 }  // namespace
 
-void Emitter::enter(const std::string& work, int chunk, bool at_position) {
+BodyId Emitter::body_for(Work work, int chunk) {
   for (size_t i = 0; i < p_.bodies.size(); ++i)
-    if (p_.bodies[i].work == work && p_.bodies[i].chunk == chunk) {
-      body_ = static_cast<int>(i);
-      return;
-    }
-  body_ = static_cast<int>(p_.bodies.size());
-  p_.bodies.push_back({.name = stages_.chunks() > 1 ? fmt::format("{}.{}", work, chunk) : work,
-                       .at_position = at_position,
-                       .instructions = {},
-                       .work = work,
-                       .chunk = chunk,
-                       .stage = chunk % stages_.stages});
+    if (p_.bodies[i].work == work && p_.bodies[i].chunk == chunk) return static_cast<BodyId>(i);
+  const bool generates = work == Work::prefill || work == Work::decode;
+  p_.bodies.push_back(
+      {.name = stages_.chunks() > 1 ? fmt::format("{}.{}", name_of(work), chunk) : std::string(name_of(work)),
+       .position_dim = generates ? "seq" : "",
+       .instructions = {},
+       .work = work,
+       .chunk = chunk,
+       .stage = chunk % stages_.stages});
+  return static_cast<BodyId>(p_.bodies.size()) - 1;
 }
 
-void Emitter::select(const std::string& name) {
-  for (size_t i = 0; i < p_.bodies.size(); ++i)
-    if (p_.bodies[i].name == name) body_ = static_cast<int>(i);
-  base::require(selected() == name, "partition", "no body \"{}\"", name);
-}
-
-BufferId Emitter::message(BufferId b, const std::string& from, const Asked& asked) {
-  const std::string to = selected();
-  const int receiver = stage();
-  select(from);
-  const int sender = stage();
+BufferId Emitter::message(BufferId b, BodyId from, const Site& site) {
+  const int sender = stage(from), receiver = stage(site.body);
   const Buffer sent = p_.buffer(b);
   const BufferId got = block(sent.name, {sent.whole, sent.type.dtype}, sent.layout);
-  const auto write = [&](const char* kind, int peer) -> Instruction& {
-    Instruction& i = emit(asked);
+  const auto write = [&](BodyId in, Collective kind, int peer) -> Instruction& {
+    Instruction& i = emit({.body = in, .by = site.by, .phase = site.phase, .layer = site.layer});
     i.kind = Kind::collective;
-    i.kernel = kind;
+    i.collective = kind;
     i.group = program::pipe_of(mesh());
     i.peer = peer;
-    i.channel = fmt::format("{} from {}", to, sender);
-    i.reason = fmt::format("on stage {}, needed on {}, by {}", sender, receiver, asked.by);
+    i.channel = fmt::format("{} from {}", body(site.body).name, sender);
+    i.reason = fmt::format("on stage {}, needed on {}, by {}", sender, receiver, site.by);
     return i;
   };
-  Instruction& send = write("send", receiver);
+  Instruction& send = write(from, Collective::send, receiver);
   send.ins = {b};
-  send.bytes = static_cast<double>(sent.bytes());
-  select(to);
-  write("receive", sender).outs = {got};
+  send.cost.wire_bytes = static_cast<double>(sent.bytes());
+  write(site.body, Collective::receive, sender).outs = {got};
   return got;
 }
 
@@ -119,51 +112,56 @@ BufferId Emitter::part(BufferId of, const Layout& layout, std::vector<Factor> fa
   return b;
 }
 
-Instruction& Emitter::emit(const Asked& asked) {
-  std::vector<Instruction>& list = p_.bodies[static_cast<size_t>(body_)].instructions;
+Instruction& Emitter::emit(const Site& site) {
+  std::vector<Instruction>& list = p_.bodies[static_cast<size_t>(site.body)].instructions;
   Instruction i;
-  i.layer = asked.layer;
-  i.phase = asked.phase;
+  i.layer = site.layer;
+  i.phase = site.phase;
   list.push_back(std::move(i));
   return list.back();
 }
 
-void Emitter::compute(const Asked& asked, const graph::OpRow& row, const tensor::Attributes& attributes,
-                      std::vector<BufferId> ins, std::vector<BufferId> outs, std::string kernel, uint32_t accumulate,
-                      tensor::Absent absent) {
+Instruction& Emitter::compute(const Site& site, const graph::OpRow& row, const tensor::Attributes& attributes,
+                              std::vector<BufferId> ins, std::vector<BufferId> outs, tensor::Absent absent) {
   std::vector<Type> in_types, out_types;
   for (BufferId b : ins) in_types.push_back(p_.buffer(b).type);
   for (BufferId b : outs) out_types.push_back(p_.buffer(b).type);
   const graph::Cost c = graph::cost(row, in_types, out_types, attributes, absent);
-  Instruction& i = emit(asked);
-  i.kernel = kernel.empty() ? std::string(row.kind) : std::move(kernel);
+  Instruction& i = emit(site);
+  i.kernel = row.kind;
   i.ins = std::move(ins);
   i.outs = std::move(outs);
-  i.attributes = attributes;
-  i.accumulate = accumulate;
   i.absent = absent;
-  i.flops = c.flops;
-  i.bytes = c.bytes;
+  i.attributes = attributes;
+  i.cost = {.flops = c.flops, .memory_bytes = c.memory_bytes};
+  return i;
 }
 
-void Emitter::rearrange(const Asked& asked, const char* kernel, BufferId in, BufferId out, Cuts cuts) {
+void Emitter::add_to(const Site& site, BufferId from, BufferId to) {
+  compute(site, row("accumulate"), {}, {from}, {to}).accumulate = 1;
+}
+
+void Emitter::replace(const Site& site, BufferId from, BufferId to) {
+  compute(site, row("accumulate"), {}, {from}, {to});
+}
+
+void Emitter::rearrange(const Site& site, std::string_view kind, BufferId in, BufferId out, Cuts cuts) {
   const std::string dim = cuts.dim;
-  compute(asked, ops::operations().find(kernel), {{"dim", dim}}, {in}, {out});
-  p_.bodies[static_cast<size_t>(body_)].instructions.back().cuts = std::move(cuts);
+  compute(site, row(kind), {{"dim", dim}}, {in}, {out}).cuts = std::move(cuts);
 }
 
-void Emitter::collective(const Asked& asked, const char* kind, BufferId in, BufferId out, const Step& step) {
+void Emitter::collective(const Site& site, Collective kind, BufferId in, BufferId out, const Step& step) {
   const auto n = static_cast<double>(mesh().count(step.factors));
   const double size = static_cast<double>(std::max(p_.buffer(in).bytes(), p_.buffer(out).bytes()));
-  Instruction& i = emit(asked);
+  Instruction& i = emit(site);
   i.kind = Kind::collective;
-  i.kernel = kind;
+  i.collective = kind;
   i.ins = {in};
   i.outs = {out};
   i.group = step.factors;
-  i.reduction = step.combiner == mesh::Combiner::max ? "max" : "sum";
-  i.reason = fmt::format("{}, by {}", why(mesh(), step), asked.by);
-  i.bytes = size * (n - 1) / n * (i.kernel == "all_reduce" ? 2 : 1);
+  i.reduction = step.combiner == mesh::Combiner::max ? program::Reduction::max : program::Reduction::sum;
+  i.reason = fmt::format("{}, by {}", why(mesh(), step), site.by);
+  i.cost.wire_bytes = size * (n - 1) / n * (kind == Collective::all_reduce ? 2 : 1);
 }
 
 bool Emitter::contiguous(const Shape& joined, const std::string& dim, const std::vector<Factor>& factors) const {
@@ -178,13 +176,13 @@ bool Emitter::contiguous(const Shape& joined, const std::string& dim, const std:
 }
 
 BufferId Emitter::stacked(BufferId like, const Shape& block, int64_t parts) {
-  std::vector<Dim> dims = {{"part", parts}};
+  std::vector<Dim> dims = {{std::string(tensor::kPart), parts}};
   dims.insert(dims.end(), block.begin(), block.end());
   const std::string name = p_.buffer(like).name + ".parts";
   return add({.name = name, .type = {Shape(std::move(dims)), p_.buffer(like).type.dtype}});
 }
 
-BufferId Emitter::move(BufferId from, const Step& s, const Asked& asked, bool destroy) {
+BufferId Emitter::move(BufferId from, const Step& s, const Site& site, bool destroy) {
   const Buffer source = p_.buffer(from);  // a copy: buffers are added below
   const Type whole = {source.whole, source.type.dtype};
   const Shape before = source.type.shape, after = mesh::local_shape(mesh(), source.whole, s.after);
@@ -200,7 +198,7 @@ BufferId Emitter::move(BufferId from, const Step& s, const Asked& asked, bool de
     case Move::slice: {
       if (contiguous(before, s.to, s.factors)) return part(from, s.after, s.factors);
       const BufferId to = result();
-      rearrange(asked, "stack", from, to, cuts(s.to, before));
+      rearrange(site, "stack", from, to, cuts(s.to, before));
       return to;
     }
     case Move::reduce_scatter: {
@@ -208,18 +206,18 @@ BufferId Emitter::move(BufferId from, const Step& s, const Asked& asked, bool de
       const BufferId to = direct && destroy ? part(from, s.after, s.factors) : result();
       if (!direct) {
         const BufferId pieces = stacked(from, after, parts);
-        rearrange(asked, "stack", from, pieces, cuts(s.to, before));
+        rearrange(site, "stack", from, pieces, cuts(s.to, before));
         from = pieces;
       }
-      collective(asked, "reduce_scatter", from, to, s);
+      collective(site, Collective::reduce_scatter, from, to, s);
       return to;
     }
     case Move::all_reduce: {
       if (s.combiner == mesh::Combiner::logsumexp) {
         const BufferId pieces = stacked(from, before, parts);
-        collective(asked, "all_gather", from, pieces, s);
+        collective(site, Collective::all_gather, from, pieces, s);
         const BufferId to = result();
-        compute(asked, ops::operations().find("logsumexp"), {}, {pieces}, {to});
+        compute(site, row("logsumexp"), {}, {pieces}, {to});
         return to;
       }
       BufferId to = from;
@@ -228,15 +226,15 @@ BufferId Emitter::move(BufferId from, const Step& s, const Asked& asked, bool de
       } else {
         to = result();
       }
-      collective(asked, "all_reduce", from, to, s);
+      collective(site, Collective::all_reduce, from, to, s);
       return to;
     }
     case Move::all_gather: {
       const BufferId to = result();
       const bool direct = contiguous(after, s.from, s.factors);
       const BufferId pieces = direct ? to : stacked(from, before, parts);
-      collective(asked, "all_gather", from, pieces, s);
-      if (!direct) rearrange(asked, "unstack", pieces, to, cuts(s.from, after));
+      collective(site, Collective::all_gather, from, pieces, s);
+      if (!direct) rearrange(site, "unstack", pieces, to, cuts(s.from, after));
       return to;
     }
     case Move::all_to_all: {
@@ -244,36 +242,36 @@ BufferId Emitter::move(BufferId from, const Step& s, const Asked& asked, bool de
       const bool cut = contiguous(before, s.to, s.factors), joined = contiguous(after, s.from, s.factors);
       if (!cut) {
         const BufferId pieces = stacked(from, block, parts);
-        rearrange(asked, "stack", from, pieces, cuts(s.to, before));
+        rearrange(site, "stack", from, pieces, cuts(s.to, before));
         from = pieces;
       }
       const BufferId to = result();
       const BufferId pieces = joined ? to : stacked(to, block, parts);
-      collective(asked, "all_to_all", from, pieces, s);
-      if (!joined) rearrange(asked, "unstack", pieces, to, cuts(s.from, after));
+      collective(site, Collective::all_to_all, from, pieces, s);
+      if (!joined) rearrange(site, "unstack", pieces, to, cuts(s.from, after));
       return to;
     }
   }
   throw base::InternalError("partition", "no such move");
 }
 
-void Emitter::gather_in_place(BufferId mine, BufferId to, const Step& s, const Asked& asked) {
-  collective(asked, "all_gather", mine, to, s);
+void Emitter::gather_in_place(BufferId mine, BufferId to, const Step& s, const Site& site) {
+  collective(site, Collective::all_gather, mine, to, s);
 }
 
-BufferId Emitter::shift(BufferId from, const std::vector<Factor>& factors, const Asked& asked) {
+BufferId Emitter::shift(BufferId from, const std::vector<Factor>& factors, const Site& site) {
   const Buffer source = p_.buffer(from);
   const BufferId to = block(source.name, {source.whole, source.type.dtype}, source.layout);
   p_.buffer(to).ring = factors;
   p_.buffer(to).turn = source.turn + 1;
-  Instruction& i = emit(asked);
+  Instruction& i = emit(site);
   i.kind = Kind::collective;
-  i.kernel = "shift";
+  i.collective = Collective::shift;
   i.ins = {from};
   i.outs = {to};
   i.group = factors;
-  i.reason = fmt::format("taken in steps round {}, by {}", mesh().name_of(factors), asked.by);
-  i.bytes = static_cast<double>(source.bytes());
+  i.reason = fmt::format("taken in steps round {}, by {}", mesh().name_of(factors), site.by);
+  i.cost.wire_bytes = static_cast<double>(source.bytes());
   return to;
 }
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "kintsugi/ops/rows.h"
-
 namespace kintsugi::lower {
 
 using program::Body;
@@ -16,7 +14,7 @@ namespace {
 
 class Fuser {
  public:
-  explicit Fuser(Program& p) : p_(p), uses_(p.buffers.size(), 0) {
+  Fuser(Program& p, const graph::OpTable& operations) : p_(p), operations_(operations), uses_(p.buffers.size(), 0) {
     for (const Body& body : p.bodies)
       for (const Instruction& i : body.instructions)
         for (BufferId b : i.ins) ++uses_[root(b)];
@@ -29,10 +27,7 @@ class Fuser {
     std::vector<int> maker(p_.buffers.size(), -1);  // the instruction of this body that makes a buffer
     gone_.assign(list.size(), false);
     for (size_t i = 0; i < list.size(); ++i) {
-      const bool absorbed = list[i].kernel == "add" ? add_bias(list, maker, i)
-                                                    : list[i].kernel == "accumulate" && list[i].outs.size() == 1 &&
-                                                          write_at_source(list, maker, i);
-      if (absorbed) {
+      if (is_absorbed(list, maker, i)) {
         gone_[i] = true;
         continue;
       }
@@ -45,6 +40,14 @@ class Fuser {
   }
 
  private:
+  // Whether the maker of an operand can do the instruction's work.
+  bool is_absorbed(std::vector<Instruction>& list, std::vector<int>& maker, size_t at) {
+    if (list[at].kind != program::Kind::compute) return false;
+    const graph::OpRow& row = operations_.find(list[at].kernel);
+    if (row.role == graph::Role::accumulate) return write_at_source(list, maker, at);
+    return row.variadic && add_bias(list, maker, at);
+  }
+
   size_t root(BufferId b) const { return static_cast<size_t>(p_.root(b)); }
 
   // The instruction that makes `b` for its single use at `user`, in the same layer, or null.
@@ -64,14 +67,14 @@ class Fuser {
     if (add.ins.size() != 2 || !is_suffix(p_.buffer(add.ins[1]).type.shape, p_.buffer(add.outs[0]).type.shape))
       return false;
     Instruction* product = single_use(list, maker, add.ins[0], at);
-    if (!product || product->kernel != "contract") return false;
-    const size_t bias = ops::operations().find(product->kernel).ins.position("bias");
-    if (!tensor::is_absent(product->absent.ins, bias)) return false;
+    if (!product || product->kind != program::Kind::compute) return false;
+    const graph::OpRow& row = operations_.find(product->kernel);
+    if (row.bias.empty() || row.ins.place(row.bias, product->absent.ins)) return false;
     for (const Instruction* i = product; i < &add; ++i)
       if (!gone_[static_cast<size_t>(i - list.data())] && writes(*i, add.ins[1])) return false;
-    tensor::insert(product->ins, product->absent.ins, bias, add.ins[1]);
+    tensor::insert(product->ins, product->absent.ins, row.ins.position(row.bias), add.ins[1]);
     product->outs[0] = add.outs[0];
-    product->flops += add.flops;
+    product->cost.flops += add.cost.flops;
     maker[static_cast<size_t>(add.outs[0])] = static_cast<int>(product - list.data());
     return true;
   }
@@ -80,12 +83,12 @@ class Fuser {
   bool write_at_source(std::vector<Instruction>& list, std::vector<int>& maker, size_t at) {
     const Instruction& write = list[at];
     Instruction* source = single_use(list, maker, write.ins[0], at);
-    if (!source || source->kind != program::Kind::compute || write.attributes.has("tree")) return false;
+    if (!source || source->kind != program::Kind::compute || write.adds_in_tree) return false;
     const auto j =
         static_cast<size_t>(std::find(source->outs.begin(), source->outs.end(), write.ins[0]) - source->outs.begin());
     const BufferId state = write.outs[0];
     if (p_.buffer(state).type != p_.buffer(write.ins[0]).type) return false;
-    const graph::OpRow& row = ops::operations().find(source->kernel);
+    const graph::OpRow& row = operations_.find(source->kernel);
     const std::string_view output = row.outs.at(j, source->absent.outs).name;
     const bool adds = (write.accumulate & 1u) != 0;
     if (adds && !row.can_accumulate(output)) return false;
@@ -110,14 +113,15 @@ class Fuser {
   }
 
   Program& p_;
+  const graph::OpTable& operations_;
   std::vector<int> uses_;   // of each buffer, by all bodies
   std::vector<bool> gone_;  // of each instruction of the body: absorbed by another
 };
 
 }  // namespace
 
-void fuse(Program& p) {
-  Fuser fuser(p);
+void fuse(Program& p, const graph::OpTable& operations) {
+  Fuser fuser(p, operations);
   for (Body& body : p.bodies) fuser.run(body);
 }
 

@@ -2,6 +2,7 @@
 // layers changes no bit.
 #pragma once
 
+#include "kintsugi/graph/op_row.h"
 #include "kintsugi/program/program.h"
 
 namespace kintsugi::lower {
@@ -9,6 +10,6 @@ namespace kintsugi::lower {
 // - contract, then add of a bias: contract with a bias.
 // - an output that is only accumulated into a state is added to the state by the operation that makes it.
 // - an output that is only assigned to a state is written there.
-void fuse(program::Program& p);
+void fuse(program::Program& p, const graph::OpTable& operations);
 
 }  // namespace kintsugi::lower

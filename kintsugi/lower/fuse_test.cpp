@@ -11,7 +11,7 @@ const Shape kX = {{"batch", 2}, {"embed", 4}}, kW = {{"embed", 4}, {"ffn", 3}}, 
             kB = {{"ffn", 3}};
 
 std::string fused(Maker& m) {
-  fuse(m.p);
+  fuse(m.p, ops::operations());
   return text(m.p);
 }
 
@@ -27,7 +27,7 @@ struct Bias : Maker {
 
 // The gradient g of w, from x and dy, to be added to the state "w.g".
 struct Gradient : Maker {
-  BufferId x = arena("x", kX), dy = arena("dy", kY), g = arena("g", kW), state_g = state("w.g", kW, "gradient");
+  BufferId x = arena("x", kX), dy = arena("dy", kY), g = arena("g", kW), state_g = state("w.g", kW, program::StateKind::gradient);
 
   Gradient() { body("backward"); }
   BufferId another() { return arena("h", kW); }
@@ -37,11 +37,11 @@ struct Gradient : Maker {
 
 TEST(Fuse, ABiasGoesIntoTheProduct) {
   Bias m;
-  m.call("contract", {m.x, m.w}, {m.y}).flops = 48;
+  m.call("contract", {m.x, m.w}, {m.y}).cost.flops = 48;
   m.call("gelu", {m.x}, {m.arena("other", kX)});
-  m.call("add", {m.y, m.b}, {m.z}).flops = 6;
+  m.call("add", {m.y, m.b}, {m.z}).cost.flops = 6;
   EXPECT_EQ(fused(m), "forward:\n  z = contract(x, w, b)\n  other = gelu(x)\n");
-  EXPECT_EQ(m.p.bodies[0].instructions[0].flops, 54);
+  EXPECT_EQ(m.p.bodies[0].instructions[0].cost.flops, 54);
 }
 
 TEST(Fuse, ABiasStays) {
@@ -146,14 +146,14 @@ TEST(Fuse, AGradientIsAddedWhereItIsMade) {
 TEST(Fuse, OneOutputOfTwo) {
   Gradient m;
   const BufferId dx = m.arena("dx", kX), dgamma = m.arena("dgamma", {{"embed", 4}}),
-                 state = m.state("gamma.g", {{"embed", 4}}, "gradient");
+                 state = m.state("gamma.g", {{"embed", 4}}, program::StateKind::gradient);
   m.call("rms_norm_grad", {m.x, m.arena("gamma", {{"embed", 4}}), m.x}, {dx, dgamma});
   m.call("accumulate", {dgamma}, {state}, 0, 1);
   EXPECT_EQ(fused(m), "backward:\n  dx, +gamma.g = rms_norm_grad(x, gamma, x)\n");
   Gradient n;  // dx itself can be assigned, but not added
   n.call("rms_norm_grad", {n.x, n.arena("gamma", {{"embed", 4}}), n.x},
          {n.arena("dx", kX), n.arena("dgamma", {{"embed", 4}})});
-  n.call("accumulate", {n.p.bodies[0].instructions[0].outs[0]}, {n.state("sum", kX, "gradient")}, 0, 1);
+  n.call("accumulate", {n.p.bodies[0].instructions[0].outs[0]}, {n.state("sum", kX, program::StateKind::gradient)}, 0, 1);
   EXPECT_EQ(fused(n), "backward:\n  dx, dgamma = rms_norm_grad(x, gamma, x)\n  +sum = accumulate(dx)\n");
 }
 
@@ -213,10 +213,10 @@ TEST(Fuse, AnAdditionStays) {
       {"another body makes it",
        [](Gradient& m) {
          m.call("contract", {m.x, m.dy}, {m.g});
-         m.body("late");
+         m.body("update");
          m.call("accumulate", {m.g}, {m.state_g}, 0, 1);
        },
-       "  g = contract(x, dy)\nlate:\n  +w.g = accumulate(g)\n"},
+       "  g = contract(x, dy)\nupdate:\n  +w.g = accumulate(g)\n"},
   };
   for (const Case& c : cases) {
     Gradient m;
@@ -228,7 +228,7 @@ TEST(Fuse, AnAdditionStays) {
 // Assignment is an `accumulate` that does not add.
 TEST(Fuse, AnAssignmentIsMadeInPlace) {
   Gradient m;
-  const BufferId w = m.state("w", kW), moment = m.state("w.m", kW, "optimizer"), w1 = m.arena("w1", kW),
+  const BufferId w = m.state("w", kW), moment = m.state("w.m", kW, program::StateKind::optimizer), w1 = m.arena("w1", kW),
                  m1 = m.arena("m1", kW);
   const BufferId one = m.arena("one", {}, DType::f64);
   m.call("sgd", {w, m.state_g, moment, one, one}, {w1, m1});
@@ -243,7 +243,7 @@ TEST(Fuse, AnAssignmentIsMadeInPlace) {
   EXPECT_EQ(fused(n), "backward:\n  u = contract(x, v)\n  v = accumulate(u)\n");
 
   Gradient k;  // nor may a moment become the weight
-  const BufferId kw = k.state("w", kW), km = k.state("w.m", kW, "optimizer"), kw1 = k.arena("w1", kW),
+  const BufferId kw = k.state("w", kW), km = k.state("w.m", kW, program::StateKind::optimizer), kw1 = k.arena("w1", kW),
                  km1 = k.arena("m1", kW), k1 = k.arena("one", {}, DType::f64);
   k.call("sgd", {kw, k.state_g, km, k1, k1}, {kw1, km1});
   k.call("accumulate", {kw1}, {km});

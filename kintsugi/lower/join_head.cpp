@@ -17,14 +17,17 @@ namespace {
 
 constexpr size_t kNowhere = static_cast<size_t>(-1);
 
-// Whether a rule gives the head's vocabulary a factor.
+// Whether a rule gives a factor to what the head sums over, its vocabulary.
 bool splits_vocabulary(const plan::Plan& plan, const Graph& g, const Op& head) {
   std::vector<tensor::Dim> dims;
   for (ValueId v : head.ins)
     for (const tensor::Dim& d : g.shape(v).dims())
       if (std::count(head.row->whole.begin(), head.row->whole.end(), d.name) == 0) dims.push_back(d);
   std::vector<mesh::Factor> taken;
-  return plan::by_rules(plan, head.row->rule_family(), dims, taken).contains("vocab");
+  const plan::Splits splits = plan::by_rules(plan, head.row->rule_family(), dims, taken);
+  return std::any_of(splits.begin(), splits.end(), [&](const auto& s) {
+    return std::none_of(head.outs.begin(), head.outs.end(), [&](ValueId v) { return g.shape(v).has(s.first); });
+  });
 }
 
 size_t place_of(const Graph& g, std::string_view kind) {

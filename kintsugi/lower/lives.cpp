@@ -4,8 +4,6 @@
 #include <map>
 #include <optional>
 
-#include "kintsugi/ops/rows.h"
-
 namespace kintsugi::lower {
 
 using program::BufferId;
@@ -17,9 +15,9 @@ using program::Region;
 namespace {
 
 // (output, input) of an instruction that may share memory.
-std::vector<std::pair<size_t, size_t>> in_place(const Instruction& i) {
+std::vector<std::pair<size_t, size_t>> in_place(const Instruction& i, const graph::OpTable& operations) {
   if (i.kind == program::Kind::compute) {
-    const graph::OpRow& row = ops::operations().find(i.kernel);
+    const graph::OpRow& row = operations.find(i.kernel);
     std::vector<std::pair<size_t, size_t>> places;
     for (const auto& [out, in] : row.in_place) {
       const std::optional<size_t> to = row.outs.place(out, i.absent.outs), from = row.ins.place(in, i.absent.ins);
@@ -27,7 +25,7 @@ std::vector<std::pair<size_t, size_t>> in_place(const Instruction& i) {
     }
     return places;
   }
-  if (i.kind == program::Kind::collective && i.kernel == "all_reduce") return {{0, 0}};
+  if (starts(i, program::Collective::all_reduce)) return {{0, 0}};
   return {};
 }
 
@@ -51,7 +49,8 @@ std::vector<Life> lives(const Program& p, const Line& line) {
   return life;
 }
 
-void share_in_place(Program& p, const Line& line, const std::function<bool(BufferId, BufferId)>& may) {
+void share_in_place(Program& p, const Line& line, const graph::OpTable& operations,
+                    const std::function<bool(BufferId, BufferId)>& may) {
   std::vector<Life> life = lives(p, line);
   std::map<int, int> waits;  // by event
   for (size_t at = 0; at < line.size(); ++at)
@@ -59,7 +58,7 @@ void share_in_place(Program& p, const Line& line, const std::function<bool(Buffe
   for (size_t at = 0; at < line.size(); ++at) {
     const bool waited = line[at]->kind == program::Kind::collective && waits.contains(line[at]->event);
     const int done = waited ? waits[line[at]->event] : static_cast<int>(at);
-    for (const auto& [out, in] : in_place(*line[at])) {
+    for (const auto& [out, in] : in_place(*line[at], operations)) {
       if (out >= line[at]->outs.size() || in >= line[at]->ins.size()) continue;
       const BufferId to = line[at]->outs[out], from = p.root(line[at]->ins[in]);
       const program::Buffer &y = p.buffer(to), &x = p.buffer(from);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <vector>
 
+#include "kintsugi/graph/op_row.h"
 #include "kintsugi/program/program.h"
 
 namespace kintsugi::lower {
@@ -22,7 +23,7 @@ using Line = std::vector<program::Instruction*>;
 std::vector<Life> lives(const program::Program& p, const Line& line);
 
 // Outputs take the memory of inputs that die, where the operation's row and `may`(from, to) allow it.
-void share_in_place(program::Program& p, const Line& line,
+void share_in_place(program::Program& p, const Line& line, const graph::OpTable& operations,
                     const std::function<bool(program::BufferId from, program::BufferId to)>& may = {});
 
 // The sum of what lives at each instruction: no packing is smaller than its largest.

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "kintsugi/base/error.h"
 #include "kintsugi/lower/fuse.h"
 #include "kintsugi/lower/join_head.h"
 #include "kintsugi/lower/memory.h"
@@ -12,11 +13,16 @@
 #include "kintsugi/lower/split.h"
 #include "kintsugi/lower/split_backward.h"
 #include "kintsugi/lower/workspace.h"
-#include "kintsugi/ops/rows.h"
 #include "kintsugi/program/verify.h"
 #include "kintsugi/program/verify_ranks.h"
 
 namespace kintsugi::lower {
+
+const graph::OpTable& Source::operations() const {
+  for (const graph::Graph* g : {micro, update, evaluate, prefill, decode})
+    if (g) return g->table();
+  throw base::InternalError("lower", "no graph");
+}
 
 std::vector<program::Program> lower(const Source& source, const Target& target, const Dump& dump) {
   const plan::Plan& plan = target.plan;
@@ -38,13 +44,14 @@ std::vector<program::Program> lower(const Source& source, const Target& target, 
       if (dump) dump(name, p);
     }
   };
-  pass("prefetch", prefetch);
-  pass("fuse", fuse);
-  pass("workspace", [&](program::Program& p) { add_workspaces(p, ops::operations(), target.kernels, target.threads); });
+  const graph::OpTable& operations = source.operations();
+  pass("prefetch", prefetch, operations);
+  pass("fuse", fuse, operations);
+  pass("workspace", [&](program::Program& p) { add_workspaces(p, operations, target.kernels, target.threads); });
   pass("schedule", schedule, tasks);
   pass("overlap", overlap);
-  pass("offload", offload, target.offload);
-  pass("memory", plan_memory);
+  pass("offload", offload, operations, target.offload);
+  pass("memory", plan_memory, operations);
   for (const program::Program& p : stages) program::verify(p);
   program::verify_ranks(stages);
   return stages;

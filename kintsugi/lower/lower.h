@@ -23,6 +23,8 @@ struct Source {
   const graph::Graph* prefill = nullptr;
   const graph::Graph* decode = nullptr;
   int64_t micro_batches = 1;  // of a step, on this rank
+
+  const graph::OpTable& operations() const;  // that the graphs are made of
 };
 
 struct Target {

@@ -64,7 +64,8 @@ TEST(Partition, EveryOperationOfAGraphIsAnInstruction) {
   // An input is one buffer of each graph, a state one of all.
   std::string states, inputs;
   for (const program::StateInfo& s : p.states)
-    states += s.kind + " " + s.name + " " + s.init + (s.saved ? "" : " unsaved") + "; ";
+    states += fmt::format("{} {} {}{}; ", name_of(s.kind), s.name,
+                          s.init.kind == tensor::Init::Kind::constant ? "constant" : "normal", s.saved ? "" : " unsaved");
   for (const program::Buffer& b : p.buffers)
     if (!b.input.empty()) inputs += b.name + " is " + b.input + (b.output.empty() ? "" : ", output " + b.output) + "; ";
   EXPECT_EQ(states,
@@ -72,9 +73,9 @@ TEST(Partition, EveryOperationOfAGraphIsAnInstruction) {
             "gradient w.gradient constant; optimizer b.m constant; optimizer w.m constant; ");
   EXPECT_EQ(inputs, "x is x; x is x, output seen; ");
   const program::Instruction& product = p.bodies[0].instructions[0];
-  EXPECT_EQ(product.flops, 2 * 2 * 3 * 4);
-  EXPECT_EQ(product.bytes, 4 * (6 + 12 + 8));
-  EXPECT_EQ(product.phase, "forward");
+  EXPECT_EQ(product.cost.flops, 2 * 2 * 3 * 4);
+  EXPECT_EQ(product.cost.memory_bytes, 4 * (6 + 12 + 8));
+  EXPECT_EQ(product.phase, program::Phase::forward);
 }
 
 // Views and caches are other names of one memory; a cache that is written in place is not written again.
@@ -90,7 +91,7 @@ TEST(Partition, OtherNamesOfOneMemory) {
   program::Program p;
   partition(p, {.states = states, .decode = &g}, kOneRank);
   EXPECT_EQ(text(p), "decode:\n  cache_write = cache_write(keys, k)\n  scale = scale(cache_write)\n");
-  EXPECT_TRUE(p.bodies[0].at_position);
+  EXPECT_EQ(p.bodies[0].position_dim, "seq");
   const program::Instruction& write = p.bodies[0].instructions[0];
   EXPECT_EQ(p.root(write.outs[0]), p.state("keys")->buffer);
   const BufferId renamed = p.bodies[0].instructions[1].ins[0];

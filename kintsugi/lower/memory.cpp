@@ -1,7 +1,6 @@
 #include "kintsugi/lower/memory.h"
 
 #include <algorithm>
-#include <array>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/lower/lives.h"
@@ -20,8 +19,7 @@ using program::Region;
 namespace {
 
 void place_states(Program& p) {
-  constexpr std::array<std::string_view, 6> order = {"weight", "gradient", "level", "optimizer", "statistic", "cache"};
-  for (std::string_view kind : order)
+  for (program::StateKind kind : tensor::kStateKinds)
     for (const program::StateInfo& s : p.states) {
       if (s.kind != kind || p.buffer(s.buffer).offset >= 0) continue;  // of a bucket placed already
       if (p.buffer(s.buffer).region == Region::file) continue;
@@ -66,9 +64,9 @@ Line timeline(Program& p, const CallList& list) {
   return line;
 }
 
-void plan_one_by_one(Program& p, CallList& list) {
+void plan_one_by_one(Program& p, CallList& list, const graph::OpTable& operations) {
   const Line line = timeline(p, list);
-  share_in_place(p, line);
+  share_in_place(p, line, operations);
   list.arena_bytes = place(p, lives(p, line), list.lower_bound_bytes);
   list.slots = {{}};
 }
@@ -86,14 +84,14 @@ bool interleaves(const CallList& list) {
 
 }  // namespace
 
-void plan_memory(Program& p) {
+void plan_memory(Program& p, const graph::OpTable& operations) {
   place_states(p);
   place_in_file(p);
   for (size_t i = 0; i < p.lists.size(); ++i) {
     if (interleaves(p.lists[i])) {
-      plan_slots(p, i);
+      plan_slots(p, i, operations);
     } else {
-      plan_one_by_one(p, p.lists[i]);
+      plan_one_by_one(p, p.lists[i], operations);
     }
     p.arena_bytes = std::max(p.arena_bytes, p.lists[i].arena_bytes);
   }

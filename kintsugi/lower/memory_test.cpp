@@ -65,8 +65,8 @@ void check_packing(const program::Program& p) {
 }
 
 program::Program planned(Maker& m) {
-  m.p.lists.push_back({.name = "evaluate", .calls = {{0, 0}}});
-  plan_memory(m.p);
+  m.p.lists.push_back({.step = program::Step::evaluate, .calls = {{0, 0}}});
+  plan_memory(m.p, ops::operations());
   program::verify(m.p);
   return m.p;
 }
@@ -75,10 +75,10 @@ program::Program planned(Maker& m) {
 
 TEST(Memory, StatesByKindThenOrder) {
   Maker m;
-  const BufferId s = m.state("step", {}, "statistic", DType::f64), g = m.state("g", {{"a", 17}}, "gradient"),
-                 w = m.state("w", {{"a", 17}}), c = m.state("cache", kX, "cache"), o = m.state("w.m", kX, "optimizer"),
+  const BufferId s = m.state("step", {}, program::StateKind::statistic, DType::f64), g = m.state("g", {{"a", 17}}, program::StateKind::gradient),
+                 w = m.state("w", {{"a", 17}}), c = m.state("cache", kX, program::StateKind::cache), o = m.state("w.m", kX, program::StateKind::optimizer),
                  v = m.state("v", kX);
-  plan_memory(m.p);
+  plan_memory(m.p, ops::operations());
   EXPECT_EQ(m.p.buffer(w).offset, 0);
   EXPECT_EQ(m.p.buffer(v).offset, 128);  // 68 bytes end at 128
   EXPECT_EQ(m.p.buffer(g).offset, 192);
@@ -193,8 +193,8 @@ TEST(Memory, ListsShareOneArena) {
   m.call("fill", {}, {big});
   m.body("prefill");
   m.call("fill", {}, {small});
-  m.p.lists = {{.name = "evaluate", .calls = {{0, 0}}}, {.name = "prefill", .calls = {{1, 0}}}};
-  plan_memory(m.p);
+  m.p.lists = {{.step = program::Step::evaluate, .calls = {{0, 0}}}, {.step = program::Step::prefill, .calls = {{1, 0}}}};
+  plan_memory(m.p, ops::operations());
   EXPECT_EQ(m.p.lists[0].arena_bytes, 448);
   EXPECT_EQ(m.p.lists[1].arena_bytes, 64);
   EXPECT_EQ(m.p.buffer(big).offset, 0);

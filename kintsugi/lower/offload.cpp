@@ -5,10 +5,10 @@
 
 namespace kintsugi::lower {
 
-void offload(program::Program& p, const Offload& what) {
+void offload(program::Program& p, const graph::OpTable& operations, const Offload& what) {
   int events = first_free_event(p);
   if (what.activations) offload_activations(p, events);
-  if (what.optimizer) offload_optimizer(p, events);
+  if (what.optimizer) offload_optimizer(p, operations, events);
 }
 
 }  // namespace kintsugi::lower

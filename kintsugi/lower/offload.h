@@ -2,6 +2,7 @@
 // backward (Rajbhandari et al. 2021, sections 5.1 and 5.2).
 #pragma once
 
+#include "kintsugi/graph/op_row.h"
 #include "kintsugi/program/program.h"
 
 namespace kintsugi::lower {
@@ -22,6 +23,6 @@ struct Offload {
 // after its last use in the one, and fetched into another buffer before its first use in the other, one layer ahead;
 // the file has a place of it for each micro-batch under way. Where backward follows directly, what its first two layers
 // read stays, and everywhere what is sent to another stage.
-void offload(program::Program& p, const Offload& what);
+void offload(program::Program& p, const graph::OpTable& operations, const Offload& what);
 
 }  // namespace kintsugi::lower

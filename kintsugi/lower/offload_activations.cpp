@@ -14,6 +14,7 @@ using program::Instruction;
 using program::Kind;
 using program::Program;
 using program::Region;
+using program::Work;
 
 namespace {
 
@@ -61,7 +62,7 @@ class ActivationsInFile {
   void run() {
     const size_t bodies = p_.bodies.size();
     for (size_t b = 0; b < bodies; ++b)
-      if (p_.bodies[b].work == "forward" && p_.bodies[b].variant_of < 0) move(static_cast<int>(b));
+      if (p_.bodies[b].does(Work::forward) && p_.bodies[b].variant_of < 0) move(static_cast<int>(b));
   }
 
  private:
@@ -79,7 +80,7 @@ class ActivationsInFile {
     std::vector<int> readers;
     for (size_t b = 0; b < p_.bodies.size(); ++b) {
       const Body& other = p_.bodies[b];
-      if ((other.work == "backward" || other.work == "weight") && other.chunk == body(forward).chunk &&
+      if ((other.does(Work::backward) || other.does(Work::weight)) && other.chunk == body(forward).chunk &&
           other.variant_of < 0)
         readers.push_back(static_cast<int>(b));
     }
@@ -114,8 +115,7 @@ class ActivationsInFile {
       made |= touch.makes;
       if (other == forward) continue;
       const bool reads = std::find(readers.begin(), readers.end(), other) != readers.end();
-      const Body& o = body(other);
-      const bool receives = o.work.empty() && !o.instructions.empty() && o.instructions[0].kind == Kind::collective;
+      const bool receives = body(other).role == program::Role::receives;
       if ((!reads && !receives) || (reads && touch.writes)) return false;
       read |= reads;
     }
@@ -126,9 +126,9 @@ class ActivationsInFile {
   bool follows_at_once(int forward) const {
     const program::Call* before = nullptr;
     for (const program::Call& call : train_.calls) {
-      if (body(call.body).work.empty()) continue;
+      if (body(call.body).role != program::Role::work) continue;
       if (before && p_.base(before->body) == forward &&
-          (body(call.body).work != "backward" || body(call.body).chunk != body(forward).chunk ||
+          (body(call.body).work != Work::backward || body(call.body).chunk != body(forward).chunk ||
            call.micro_batch != before->micro_batch))
         return false;
       before = &call;
@@ -149,9 +149,9 @@ class ActivationsInFile {
     std::map<int64_t, std::pair<size_t, size_t>> calls;  // by micro-batch: from, to
     for (size_t c = 0; c < train_.calls.size(); ++c) {
       const program::Call& call = train_.calls[c];
-      const std::string& work = body(call.body).work;
-      if (body(call.body).chunk != body(forward).chunk) continue;
-      if (work == "forward" || work == "backward" || work == "weight")
+      const Body& b = body(call.body);
+      if (b.chunk != body(forward).chunk) continue;
+      if (b.does(Work::forward) || b.does(Work::backward) || b.does(Work::weight))
         calls.try_emplace(call.micro_batch, c, c).first->second.second = c;
     }
     int64_t most = 1;
@@ -227,7 +227,7 @@ class ActivationsInFile {
 
 void offload_activations(Program& p, int& events) {
   for (const program::CallList& list : p.lists)
-    if (list.name == "train") ActivationsInFile(p, list, events).run();
+    if (list.step == program::Step::train) ActivationsInFile(p, list, events).run();
 }
 
 }  // namespace kintsugi::lower

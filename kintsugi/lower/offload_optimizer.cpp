@@ -7,7 +7,6 @@
 #include "kintsugi/lower/copies.h"
 #include "kintsugi/lower/offload.h"
 #include "kintsugi/lower/offload_parts.h"
-#include "kintsugi/ops/rows.h"
 
 namespace kintsugi::lower {
 
@@ -26,9 +25,10 @@ constexpr int64_t kStep = 4096;               // a piece is a multiple of this, 
 
 class OptimizerInFile {
  public:
-  OptimizerInFile(Program& p, int& events) : p_(p), copies_(p, events) {
+  OptimizerInFile(Program& p, const graph::OpTable& operations, int& events)
+      : p_(p), operations_(operations), copies_(p, events) {
     for (const program::StateInfo& s : p.states)
-      if (s.kind == "optimizer" && p.buffer(s.buffer).region == Region::state) states_.insert(s.buffer);
+      if (s.kind == program::StateKind::optimizer && p.buffer(s.buffer).region == Region::state) states_.insert(s.buffer);
     int64_t elements = 0;
     for (BufferId b : states_) elements += p.buffer(b).type.shape.elements();
     piece_ = std::max(kPiece, elements / kPieces);
@@ -37,7 +37,7 @@ class OptimizerInFile {
 
   void run() {
     for (Body& body : p_.bodies)
-      base::require(body.work == "update" || !touches(body), "offload", "{} uses optimizer state", body.name);
+      base::require(body.does(program::Work::update) || !touches(body), "offload", "{} uses optimizer state", body.name);
     for (Body& body : p_.bodies) {
       if (!touches(body)) continue;
       count_uses(body);
@@ -81,7 +81,7 @@ class OptimizerInFile {
   // Elements of what an instruction can do in pieces, or 0.
   int64_t in_pieces(const Instruction& i) const {
     const std::set<BufferId> states = states_of(i);
-    if (i.kind != Kind::compute || states.empty() || !ops::operations().find(i.kernel).flat) return 0;
+    if (i.kind != Kind::compute || states.empty() || !operations_.find(i.kernel).flat) return 0;
     const int64_t elements = p_.buffer(*states.begin()).type.shape.elements();
     for (BufferId b : states)
       if (uses_.at(b) != 1) return 0;
@@ -115,8 +115,8 @@ class OptimizerInFile {
   Instruction piece_of(const Instruction& whole, int64_t elements, int64_t at, int64_t count) {
     Instruction i = whole;
     const double share = static_cast<double>(count) / static_cast<double>(elements);
-    i.flops *= share;
-    i.bytes *= share;
+    i.cost.flops *= share;
+    i.cost.memory_bytes *= share;
     std::map<BufferId, BufferId> now;
     for (auto* list : {&i.ins, &i.outs})
       for (BufferId& b : *list) {
@@ -206,6 +206,7 @@ class OptimizerInFile {
   }
 
   Program& p_;
+  const graph::OpTable& operations_;
   Copies copies_;
   int64_t piece_ = 0;
   std::set<BufferId> states_;            // of the optimizer
@@ -217,8 +218,8 @@ class OptimizerInFile {
 
 }  // namespace
 
-void offload_optimizer(Program& p, int& events) {
-  OptimizerInFile(p, events).run();
+void offload_optimizer(Program& p, const graph::OpTable& operations, int& events) {
+  OptimizerInFile(p, operations, events).run();
 }
 
 }  // namespace kintsugi::lower

@@ -18,13 +18,13 @@ struct Update : Maker {
     body("update");
     for (size_t i = 0; i < sizes.size(); ++i) {
       const Shape shape = {{"shard", 1}, {"flat", sizes[i]}};
-      const BufferId w = state(fmt::format("w{}", i), shape), g = state(fmt::format("g{}", i), shape, "gradient");
-      const BufferId m = state(fmt::format("m{}", i), shape, "optimizer");
+      const BufferId w = state(fmt::format("w{}", i), shape), g = state(fmt::format("g{}", i), shape, program::StateKind::gradient);
+      const BufferId m = state(fmt::format("m{}", i), shape, program::StateKind::optimizer);
       call("sgd", {w, g, m, factor, factor}, {w, m}, static_cast<int>(i));
     }
   }
   std::string offloaded() {
-    offload(p, kOptimizer);
+    offload(p, ops::operations(), kOptimizer);
     return text(p);
   }
   const program::Buffer& of_state(std::string_view name) const { return p.buffer(p.state(name)->buffer); }
@@ -55,11 +55,11 @@ struct Step : Maker {
     }
   }
   void calls(const std::vector<std::pair<int, int64_t>>& list) {
-    p.lists.push_back({.name = "train", .calls = {}});
+    p.lists.push_back({.step = program::Step::train, .calls = {}});
     for (const auto& [b, micro_batch] : list) p.lists[0].calls.push_back({b, micro_batch});
   }
   std::string offloaded() {
-    offload(p, kActivations);
+    offload(p, ops::operations(), kActivations);
     return text(p);
   }
 };

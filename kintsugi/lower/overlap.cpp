@@ -9,6 +9,7 @@ namespace kintsugi::lower {
 
 using program::Body;
 using program::BufferId;
+using program::Collective;
 using program::Instruction;
 using program::Kind;
 using program::Program;
@@ -17,8 +18,7 @@ using program::touches;
 namespace {
 
 bool gathers_state(const Program& p, const Instruction& i) {
-  return i.kind == Kind::collective && i.kernel == "all_gather" &&
-         p.buffer(p.root(i.ins[0])).region == program::Region::state &&
+  return starts(i, Collective::all_gather) && p.buffer(p.root(i.ins[0])).region == program::Region::state &&
          p.buffer(p.root(i.outs[0])).region == program::Region::arena;
 }
 
@@ -36,7 +36,7 @@ void prefetch_in(const Program& p, std::vector<Instruction>& list) {
 }
 
 bool is_reduction(const Instruction& i) {
-  return i.kind == Kind::collective && (i.kernel == "reduce_scatter" || i.kernel == "all_reduce");
+  return is_collective(i) && reduces(i);
 }
 
 // Moves an instruction to the end of the next layer's, as far as it touches nothing on its way. Gathers that went ahead
@@ -55,7 +55,7 @@ void move_down(const Program& p, std::vector<Instruction>& list, size_t at) {
               list.begin() + static_cast<std::ptrdiff_t>(to) + 1);
 }
 
-void postpone_in(const Program& p, std::vector<Instruction>& list) {
+void postpone_in(const Program& p, std::vector<Instruction>& list, const graph::OpTable& operations) {
   // The instruction before `at` that made its operand; list.size() where there is none.
   const auto maker = [&](size_t at) {
     for (size_t i = at; i-- > 0;)
@@ -63,11 +63,13 @@ void postpone_in(const Program& p, std::vector<Instruction>& list) {
     return list.size();
   };
   for (size_t at = list.size(); at-- > 0;) {
-    if (list[at].kernel != "accumulate" || p.buffer(p.root(list[at].outs[0])).region != program::Region::state)
+    if (list[at].kind != Kind::compute || operations.find(list[at].kernel).role != graph::Role::accumulate ||
+        p.buffer(p.root(list[at].outs[0])).region != program::Region::state)
       continue;
     const size_t made = maker(at);
     if (made == list.size()) continue;
-    const bool widened = list[made].kernel == "cast";  // from the dtype of the wire
+    const bool widened =  // from the dtype of the wire
+        list[made].kind == Kind::compute && operations.find(list[made].kernel).converts_dtype;
     const size_t reduced = widened ? maker(made) : made;
     if (reduced == list.size() || !is_reduction(list[reduced])) continue;
     move_down(p, list, at);
@@ -77,27 +79,21 @@ void postpone_in(const Program& p, std::vector<Instruction>& list) {
 
 }  // namespace
 
-void prefetch(Program& p) {
+void prefetch(Program& p, const graph::OpTable& operations) {
   for (Body& body : p.bodies) {
     prefetch_in(p, body.instructions);
-    postpone_in(p, body.instructions);
+    postpone_in(p, body.instructions, operations);
   }
 }
 
 namespace {
 
 bool is_send(const Instruction& i) {
-  return i.kind == Kind::collective && i.kernel == "send";
+  return starts(i, Collective::send);
 }
 
 bool is_receive(const Instruction& i) {
-  return i.kind == Kind::collective && i.kernel == "receive";
-}
-
-Instruction wait_of(Instruction i) {
-  i.kind = Kind::wait;
-  i.bytes = 0;
-  return i;
+  return starts(i, Collective::receive);
 }
 
 // What is sent goes as soon as it is made.
@@ -130,8 +126,8 @@ class Overlap {
       Body receive, sent;
       take_apart(p_.bodies[b], receive, sent);
       beside_.push_back({});
-      beside_[b].receive = add(std::move(receive), b, ".receive", &Beside::receive);
-      beside_[b].sent = add(std::move(sent), b, ".sent", &Beside::sent);
+      beside_[b].receive = add(std::move(receive), b, program::Role::receives, &Beside::receive);
+      beside_[b].sent = add(std::move(sent), b, program::Role::waits_for_sent, &Beside::sent);
     }
     for (program::CallList& list : p_.lists) spread(list);
   }
@@ -154,7 +150,7 @@ class Overlap {
       receive.instructions.push_back(i);
     }
     const auto wait_for = [&](size_t i) {
-      list.push_back(wait_of(std::move(pending[i])));
+      list.push_back(program::wait_for(std::move(pending[i])));
       pending.erase(pending.begin() + static_cast<std::ptrdiff_t>(i));
     };
     for (Instruction& i : body.instructions) {
@@ -176,7 +172,7 @@ class Overlap {
     }
     for (size_t c = 0; c < pending.size();) {
       if (is_send(pending[c])) {
-        sent.instructions.push_back(wait_of(pending[c++]));
+        sent.instructions.push_back(program::wait_for(pending[c++]));
       } else {
         wait_for(c);
       }
@@ -185,7 +181,7 @@ class Overlap {
   }
 
   // A body beside another; variants share one where they can.
-  int add(Body made, size_t of, const char* suffix, int Beside::*which) {
+  int add(Body made, size_t of, program::Role role, int Beside::*which) {
     if (made.instructions.empty()) return -1;
     const Body& body = p_.bodies[of];
     const int base = body.variant_of < 0 ? -1 : beside_[static_cast<size_t>(body.variant_of)].*which;
@@ -194,7 +190,9 @@ class Overlap {
       const std::vector<Instruction>& known = p_.bodies[static_cast<size_t>(base)].instructions;
       if (std::equal(known.begin(), known.end(), made.instructions.begin(), made.instructions.end(), same)) return base;
     }
-    made.name = body.name + suffix;
+    made.name = body.name + (role == program::Role::receives ? ".receive" : ".sent");
+    made.work = body.work;
+    made.role = role;
     made.chunk = body.chunk;
     made.stage = body.stage;
     made.variant_of = base;

@@ -1,13 +1,14 @@
 // Collectives run while other instructions compute.
 #pragma once
 
+#include "kintsugi/graph/op_row.h"
 #include "kintsugi/program/program.h"
 
 namespace kintsugi::lower {
 
 // What travels for a layer does so while its neighbour computes: a gather of weights goes to where the layer before it
 // begins, and what is reduced is added to its accumulator where the layer after it ends.
-void prefetch(program::Program& p);
+void prefetch(program::Program& p, const graph::OpTable& operations);
 
 // Each collective is enqueued where it stands, and waited for only where its result is used or its operand overwritten,
 // or at the end of its body.

@@ -18,9 +18,7 @@ struct Overlapped : Maker {
     body("forward");
   }
   void collective(const std::string& kind, BufferId in, BufferId out, int layer = 0) {
-    program::Instruction& i = call(kind, {in}, {out}, layer);
-    i.kind = program::Kind::collective;
-    i.group = {0};
+    Maker::collective(program::collective_named(kind), {in}, {out}, layer).group = {0};
   }
   BufferId x(const std::string& name) { return arena(name, kX); }
 };
@@ -31,7 +29,7 @@ std::string overlapped(Maker& m) {
 }
 
 std::string prefetched(Maker& m) {
-  prefetch(m.p);
+  prefetch(m.p, ops::operations());
   return text(m.p);
 }
 
@@ -53,7 +51,7 @@ TEST(Overlap, WaitsForWhatIsRead) {
             "  d = gelu(b)\n");
   EXPECT_EQ(m.p.bodies[0].instructions[0].event, 0);
   EXPECT_EQ(m.p.bodies[0].instructions[3].event, 0);
-  EXPECT_EQ(m.p.bodies[0].instructions[3].bytes, 0);
+  EXPECT_EQ(m.p.bodies[0].instructions[3].cost.wire_bytes, 0);
 }
 
 TEST(Overlap, WaitsBeforeItsOperandIsOverwritten) {
@@ -164,7 +162,7 @@ TEST(Overlap, RandomBodiesHaveNoHazard) {
       }
     }
     std::vector<std::string> before, after;
-    for (const auto& i : m.p.bodies[0].instructions) before.push_back(i.kernel + std::to_string(i.outs[0]));
+    for (const auto& i : m.p.bodies[0].instructions) before.push_back(std::string(name_of(i)) + std::to_string(i.outs[0]));
     overlap(m.p);
     std::map<int, program::Instruction> under_way;
     for (const auto& i : m.p.bodies[0].instructions) {
@@ -172,7 +170,7 @@ TEST(Overlap, RandomBodiesHaveNoHazard) {
         ASSERT_EQ(under_way.erase(i.event), 1u) << trial;
         continue;
       }
-      after.push_back(i.kernel + std::to_string(i.outs[0]));
+      after.push_back(std::string(name_of(i)) + std::to_string(i.outs[0]));
       for (const auto& [event, c] : under_way) {
         std::vector<BufferId> written = i.outs, touched = i.ins;
         touched.insert(touched.end(), written.begin(), written.end());
@@ -254,7 +252,7 @@ TEST(Prefetch, ReducedGradientsAreAddedOneLayerLate) {
   for (int layer : {2, 1, 0}) {
     const std::string name = std::to_string(layer);
     const BufferId whole = m.x("whole" + name), part = m.arena("part" + name, kPart),
-                   g = m.state("g" + name, kPart, "gradient");
+                   g = m.state("g" + name, kPart, program::StateKind::gradient);
     m.call("contract", {a}, {whole}, layer);
     m.collective("reduce_scatter", whole, part, layer);
     m.call("accumulate", {part}, {g}, layer, 1);
@@ -281,7 +279,7 @@ TEST(Prefetch, ReducedGradientsAreAddedOneLayerLate) {
 TEST(Prefetch, AddedLateWithItsCast) {
   Overlapped m;
   const BufferId a = m.x("a"), narrow = m.arena("narrow", kX, DType::bf16), wide = m.x("wide"),
-                 g = m.state("g", kX, "gradient"), w = m.state("w", kPart), whole = m.x("whole");
+                 g = m.state("g", kX, program::StateKind::gradient), w = m.state("w", kPart), whole = m.x("whole");
   m.collective("all_reduce", narrow, narrow, 2);
   m.call("cast", {narrow}, {wide}, 2);
   m.call("accumulate", {wide}, {g}, 2, 1);
@@ -307,7 +305,7 @@ TEST(Prefetch, AddedLateWithItsCast) {
 // What was not reduced is added at once, and what is reduced and used goes nowhere.
 TEST(Prefetch, OtherAdditionsStay) {
   Overlapped m;
-  const BufferId a = m.x("a"), b = m.x("b"), g = m.state("g", kX, "gradient"), c = m.x("c");
+  const BufferId a = m.x("a"), b = m.x("b"), g = m.state("g", kX, program::StateKind::gradient), c = m.x("c");
   m.call("gelu", {a}, {b}, 1);
   m.call("accumulate", {b}, {g}, 1, 1);
   m.collective("all_reduce", b, a, 1);
@@ -324,10 +322,12 @@ TEST(Overlap, MessagesFromCallToCall) {
   m.p.mesh = mesh::Mesh({{.name = "pipe", .size = 3}});
   const BufferId got = m.arena("got", kX), y = m.arena("y", kX), z = m.arena("z", kX);
   const auto message = [&](const std::string& kind, BufferId b, const std::string& channel) {
-    program::Instruction& i = kind == "send" ? m.call(kind, {b}, {}) : m.call(kind, {}, {b});
-    i.kind = program::Kind::collective;
+    const bool sends = kind == "send";
+    program::Instruction& i =
+        m.collective(program::collective_named(kind), sends ? std::vector<BufferId>{b} : std::vector<BufferId>{},
+                     sends ? std::vector<BufferId>{} : std::vector<BufferId>{b});
     i.group = {0};
-    i.peer = kind == "send" ? 2 : 0;
+    i.peer = sends ? 2 : 0;
     i.channel = channel;
   };
   m.body("forward");
@@ -340,7 +340,7 @@ TEST(Overlap, MessagesFromCallToCall) {
   first.name = "forward.first";
   first.variant_of = 0;
   m.p.bodies.push_back(first);
-  m.p.lists = {{.name = "train", .calls = {{1, 0}, {0, 1}, {0, 2}}}};
+  m.p.lists = {{.step = program::Step::train, .calls = {{1, 0}, {0, 1}, {0, 2}}}};
   EXPECT_EQ(overlapped(m),
             "forward:\n"
             "  y = gelu(y)\n"

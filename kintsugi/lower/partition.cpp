@@ -25,13 +25,13 @@ Uses uses_of(const Source& source, const plan::Plan& plan, const Stages& stages)
   Uses uses;
   for (const Graph* g : graphs_of(source))
     for (const graph::Op& op : g->ops())
-      if (op.kind() == "state" && source.states[op.state].kind == graph::StateKind::weight)
+      if (op.role() == graph::Role::read_state && source.states[op.state].kind == graph::StateKind::weight)
         uses.layers[op.state].insert(op.layer);
   if (!source.micro) return uses;
   program::Program trial;
   trial.mesh = plan.mesh;
   const Buckets buckets = make_buckets(source.states, uses, plan);
-  Partitioner p(trial, plan, buckets, stages);
+  Partitioner p(trial, source.micro->table(), plan, buckets, stages);
   p.run(*source.micro);
   uses.arrivals = p.arrivals();
   return uses;
@@ -40,7 +40,7 @@ Uses uses_of(const Source& source, const plan::Plan& plan, const Stages& stages)
 // An axis that splits no operation of a step would only repeat work.
 void require_use(const Partitioner& p, const plan::Plan& plan) {
   for (const mesh::Axis& axis : plan.mesh.axes()) {
-    if (axis.name == "pipe") continue;
+    if (axis.name == program::kPipe) continue;
     const std::vector<Factor> factors = plan.mesh.expand(std::vector<std::string>{axis.name});
     for (Factor f : factors)
       if (!p.used().contains(f) && !plan.repeat)
@@ -59,14 +59,16 @@ void partition(program::Program& p, const Source& source, const plan::Plan& plan
   p.mesh = plan.mesh;
   const Stages stages = cut_layers(plan, graphs_of(source));
   const Buckets buckets = make_buckets(source.states, uses_of(source, plan, stages), plan);
-  Partitioner partitioner(p, plan, buckets, stages, source.micro_batches);
+  Partitioner partitioner(p, source.operations(), plan, buckets, stages, source.micro_batches);
   if (source.micro) {
     partitioner.run(*source.micro);
     require_use(partitioner, plan);
   }
-  if (source.update) partitioner.run(update_of_buckets(*source.update, buckets));
-  for (const Graph* g : {source.evaluate, source.prefill, source.decode})
-    if (g) partitioner.run(*g);
+  using program::Work;
+  if (source.update) partitioner.run(update_of_buckets(*source.update, buckets), Work::update);
+  if (source.evaluate) partitioner.run(*source.evaluate, Work::evaluate);
+  if (source.prefill) partitioner.run(*source.prefill, Work::prefill);
+  if (source.decode) partitioner.run(*source.decode, Work::decode);
 }
 
 }  // namespace kintsugi::lower

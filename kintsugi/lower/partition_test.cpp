@@ -175,7 +175,7 @@ TEST(Partition, Zero3) {
             "  contract = contract(gelu, down)\n"
             "  sum = sum(contract)\n"
             "  +loss = accumulate(sum)\n");
-  prefetch(p);
+  prefetch(p, ops::operations());
   overlap(p);
   EXPECT_EQ(body(p, "forward"),
             "forward:\n"

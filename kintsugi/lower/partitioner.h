@@ -1,11 +1,12 @@
-// The walk over a graph: each operation is given its layout, its operands are brought into it, and the kernel is
-// called. The only operations that it knows by name are those that read and write states, inputs and outputs.
+// The walk over a graph: each operation is given its layout, its operands are converted to it, and the kernel is
+// called. It knows operations by their role and their row, none by name.
 #pragma once
 
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "kintsugi/lower/storage.h"
@@ -14,11 +15,12 @@ namespace kintsugi::lower {
 
 class Partitioner {
  public:
-  Partitioner(program::Program& p, const plan::Plan& plan, const Buckets& buckets, const Stages& stages,
-              int64_t micro_batches = 1)
-      : plan_(plan), emit_(p, stages), storage_(emit_, plan, buckets), micro_batches_(micro_batches) {}
+  Partitioner(program::Program& p, const graph::OpTable& operations, const plan::Plan& plan, const Buckets& buckets,
+              const Stages& stages, int64_t micro_batches = 1)
+      : plan_(plan), emit_(p, operations, stages), storage_(emit_, plan, buckets), micro_batches_(micro_batches) {}
 
-  void run(const graph::Graph& g);
+  // Writes the operations of a graph to bodies: all to those for `work`, or, of a micro-batch, each to that of its phase.
+  void run(const graph::Graph& g, std::optional<program::Work> work = std::nullopt);
 
   // The parts in which the gradient of each weight arrives, over all of its uses.
   const std::map<graph::StateId, Layout>& arrivals() const { return arrivals_; }
@@ -26,13 +28,13 @@ class Partitioner {
   const std::set<Factor>& used() const { return used_; }
 
  private:
-  // A value as it lies in a buffer of the ranks of a stage. `body`: where it lives; empty: wherever it is wanted.
+  // A value as it lies in a buffer of the ranks of a stage.
   struct Piece {
     BufferId buffer = program::kNoBuffer;
     Layout layout;
-    std::string body;
+    BodyId lives_in = kNoBody;  // the only body that may use it; none: every body of the stage may
     int stage = 0;
-    std::string made = {};  // the body that makes it
+    BodyId made_in = kNoBody;  // none: a state, as it is stored
   };
   struct Value {
     std::string name;
@@ -43,46 +45,67 @@ class Partitioner {
   using Id = graph::ValueId;
 
   Value& value(Id v) { return values_[static_cast<size_t>(v)]; }
-  Asked asked(const graph::Op& op, const std::string& by = {}) const;
-  void enter(const graph::Op& op);
-  void take(const graph::Op& op);
-  void compute(const graph::Op& op);
-  void compute_in_steps(const graph::Op& op, const Choice& choice);
-  void accumulate(const graph::Op& op);
-  void accumulate_gradient(const graph::Op& op, const Place& place);
-  void accumulate_number(const graph::Op& op);
-  void join_copies(const graph::Op& op);
-  void assign(const graph::Op& op);
-  void assign_here(const graph::Op& op);
-  std::vector<graph::Op> grouped(const graph::Op& op);
-  std::vector<graph::Op> chained(const graph::Op& op);
-  void clear_padding(const graph::Op& op, BufferId b);
-
-  std::optional<Layout> standing(Id v);
-  void add_stored(Value& v);
+  const Value& value(Id v) const { return values_[static_cast<size_t>(v)]; }
+  const program::Buffer& buffer(BufferId b) const { return emit_.program().buffer(b); }
   int layer_of(Id v) const;
-  int stage_of(Id v, const graph::Op& op);
-  void bring(Id v, const Layout& goal, const graph::Op& op);
-  BufferId need(Id v, const Layout& goal, const graph::Op& op);
-  BufferId make_free(Id v, const Layout& goal, const graph::Op& op);
-  Piece stored(const graph::Op& read, const graph::Op& op);
-  BufferId gathered(int bucket, graph::StateId state, const graph::Op& op);
-  void tell_reduced(const Value& v);
-  void reduce_into(BufferId from, const Layout& goal, BufferId to, const graph::Op& op);
-  BufferId reduce(BufferId from, const Step& step, const Asked& asked);
-  void add_up(BufferId from, BufferId to, const graph::Op& op);
+  // The body for an operation, and the site of what it asks for in some body.
+  program::Work work_of(const graph::Op& op) const;
+  BodyId body_of(const graph::Op& op);
+  Site site(const graph::Op& op, BodyId body) const;
+
+  // Operations, in the body of each; partitioner.cpp.
+  void take(const graph::Op& op);
+  void compute(const graph::Op& op, BodyId body);
+  void compute_in_steps(const graph::Op& op, const Choice& choice, BodyId body);
+  void clear_padding(const graph::Op& op, BufferId b, BodyId body);
+
+  // An operation that adds up its operands, as several; partition_sums.cpp.
+  std::vector<graph::Op> in_groups(const graph::Op& op, BodyId body);
+  std::vector<graph::Op> in_order_of_stages(const graph::Op& op, BodyId body);
+  Id add_partial_sum(const graph::Op& op, const tensor::Type& type);
+  int stage_of(Id v, const graph::Op& op) const;
+
+  // Values; partition_values.cpp says what holds of them.
+  void show_stored(Id v, BodyId body);
+  std::optional<Layout> layout_of(Id v) const;
+  BufferId need(Id v, const Layout& goal, const graph::Op& op, BodyId body);
+  bool may_use(const Piece& piece, BodyId body) const;
+  void locate(Id v, const Layout& goal, const graph::Op& op, BodyId body);
+  Piece choose_source(const Value& v, const Layout& goal, BodyId body) const;
+  BufferId convert(Id v, Piece source, const Layout& goal, const graph::Op& op, BodyId body);
+  void receive(Id v, const Layout& goal, const graph::Op& op, BodyId body);
+  const Piece* smallest_to_send(Id v, const Layout& goal) const;
+  BodyId maker_of(const Piece& piece);
+  BufferId make_free(Id v, const Layout& goal, const graph::Op& op, BodyId body);
+  Piece stored_parameter(const graph::Op& read, const graph::Op& op, BodyId body);
+  BufferId gathered(int bucket, graph::StateId state, const graph::Op& op, BodyId body);
+
+  // States; partition_states.cpp.
+  void accumulate(const graph::Op& op, BodyId body);
+  void accumulate_gradient(const graph::Op& op, const Place& place, BodyId body);
+  void accumulate_number(const graph::Op& op, BodyId body);
+  void join_replicas(const graph::Op& op, BodyId body);
+  void assign(const graph::Op& op, BodyId body);
+  void assign_on_stage(const graph::Op& op, BodyId body);
+  void record_reduced(const Value& v, int stage);
+  void reduce_into(BufferId from, const Layout& goal, BufferId to, const Site& site);
+  BufferId reduce(BufferId from, const Step& step, const Site& site);
+  void add_in_tree(BufferId from, BufferId to, const Site& site);
 
   const plan::Plan& plan_;
   Emitter emit_;
   Storage storage_;
   int64_t micro_batches_;
-  const graph::Graph* graph_ = nullptr;
-  std::vector<Value> values_;  // of the graph, and behind them sums of groups
   std::map<graph::StateId, Layout> arrivals_;
   std::set<Factor> used_;
-  bool apart_ = false;               // the backward pass is in two parts
   std::set<graph::StateId> joined_;  // accumulators of several stages, added up in the update
-  std::map<std::tuple<graph::StateId, std::string, int>, BufferId> gathered_;  // by bucket, body, layer
+
+  // Of the graph that is walked.
+  const graph::Graph* graph_ = nullptr;
+  std::optional<program::Work> work_ = std::nullopt;
+  std::vector<Value> values_;  // of the graph, and behind them partial sums
+  bool split_backward_ = false;  // the gradients of weights are work of their own
+  std::map<std::tuple<graph::StateId, BodyId, int>, BufferId> gathered_;  // by bucket, body, layer
   struct Staged {
     BufferId buffer = program::kNoBuffer;
     size_t left = 0;                // gradients that are still to come

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kintsugi/ops/rows.h"
-#include "kintsugi/program/program.h"
+#include "kintsugi/program/by_name_test.h"
 
 namespace kintsugi::lower {
 
@@ -24,31 +24,40 @@ struct Maker {
     p.buffers.push_back({.name = name, .type = {std::move(shape), dtype}});
     return static_cast<BufferId>(p.buffers.size()) - 1;
   }
-  BufferId state(const std::string& name, Shape shape, const std::string& kind = "weight", DType dtype = DType::f32) {
+  BufferId state(const std::string& name, Shape shape, program::StateKind kind = program::StateKind::weight,
+                 DType dtype = DType::f32) {
     const BufferId b = arena(name, std::move(shape), dtype);
     p.buffer(b).region = program::Region::state;
-    p.states.push_back({.name = name, .buffer = b, .kind = kind, .whole = p.buffer(b).type, .init = "constant"});
+    p.states.push_back({.name = name, .buffer = b, .kind = kind, .whole = p.buffer(b).type});
     return b;
   }
   BufferId view(const std::string& name, BufferId of) {
     p.buffers.push_back({.name = name, .type = p.buffer(of).type, .region = p.buffer(of).region, .same_as = of});
     return static_cast<BufferId>(p.buffers.size()) - 1;
   }
-  void body(const std::string& name) { p.bodies.push_back({.name = name, .instructions = {}, .work = name}); }
+  void body(const std::string& name) {
+    p.bodies.push_back({.name = name, .instructions = {}, .work = program::work_named(name)});
+  }
   program::Instruction& call(const std::string& kernel, std::vector<BufferId> ins, std::vector<BufferId> outs,
                              int layer = 0, uint32_t accumulate = 0) {
-    p.bodies.back().instructions.push_back({.kernel = kernel,
-                                            .ins = std::move(ins),
-                                            .outs = std::move(outs),
-                                            .attributes = {},
-                                            .accumulate = accumulate,
-                                            .layer = layer,
-                                            .phase = "forward"});
-    program::Instruction& made = p.bodies.back().instructions.back();
+    program::Instruction& made = add(
+        {.kernel = kernel, .ins = std::move(ins), .outs = std::move(outs), .accumulate = accumulate, .layer = layer});
     for (const graph::OpRow& row : ops::operations().rows())  // optional ones at the end are absent
       if (row.kind == kernel)
         made.absent = {row.ins.absent_behind(made.ins.size()), row.outs.absent_behind(made.outs.size())};
     return made;
+  }
+  program::Instruction& collective(program::Collective kind, std::vector<BufferId> ins, std::vector<BufferId> outs,
+                                   int layer = 0) {
+    return add({.kind = program::Kind::collective,
+                .collective = kind,
+                .ins = std::move(ins),
+                .outs = std::move(outs),
+                .layer = layer});
+  }
+  program::Instruction& add(program::Instruction i) {
+    p.bodies.back().instructions.push_back(std::move(i));
+    return p.bodies.back().instructions.back();
   }
 };
 
@@ -82,7 +91,7 @@ inline std::string text(const program::Program& p) {
         outs += fmt::format("{}{}{}", j ? ", " : "", (i.accumulate >> j) & 1u ? "+" : "", p.buffer(i.outs[j]).name);
       for (BufferId b : i.ins) ins += (ins.empty() ? "" : ", ") + p.buffer(b).name;
       const bool starts = i.kind == program::Kind::collective, waits = i.kind == program::Kind::wait;
-      t += fmt::format("  {}{} = {}{}({})\n", waits ? "wait " : "", outs, i.kernel,
+      t += fmt::format("  {}{} = {}{}({})\n", waits ? "wait " : "", outs, name_of(i),
                        starts ? " over " + p.mesh.name_of(i.group) : "", ins);
     }
   }

@@ -19,7 +19,7 @@ using graph::ValueId;
 namespace {
 
 bool is_state(const Op& op) {
-  return op.kind() == "state";
+  return op.role() == graph::Role::read_state;
 }
 
 // Costs nothing and follows from nothing: an input, a constant.
@@ -56,7 +56,7 @@ class Chooser {
   bool may_repeat(const Op& op) const {
     if (op.phase != Phase::forward || op.layer < 0 || op.layer >= layers_ || op.layer % how_.every != 0) return false;
     if (is_state(op) || is_given(op) || op.row->effect || op.row->must_share) return false;
-    if (how_.what == Recompute::What::selective && op.kind() != "attention") return false;
+    if (how_.what == Recompute::What::selective && !op.row->selective) return false;
     return std::none_of(op.ins.begin(), op.ins.end(),
                         [&](ValueId v) { return is_state(maker(v)) && written_.contains(maker(v).state); });
   }

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "kintsugi/base/error.h"
 #include "kintsugi/program/order.h"
 
 namespace kintsugi::lower {
@@ -16,14 +17,19 @@ using program::BufferId;
 using program::in_order;
 using program::Instruction;
 using program::Program;
+using program::Work;
 
 namespace {
 
-int find(const Program& p, std::string_view work, int chunk) {
+int find(const Program& p, Work work, int chunk) {
   for (size_t i = 0; i < p.bodies.size(); ++i)
-    if (p.bodies[i].work == work && p.bodies[i].chunk == chunk && p.bodies[i].variant_of < 0)
+    if (p.bodies[i].does(work) && p.bodies[i].chunk == chunk && p.bodies[i].variant_of < 0)
       return static_cast<int>(i);
   return -1;
+}
+
+bool is_of_micro_batch(Work work) {
+  return work == Work::forward || work == Work::backward || work == Work::weight;
 }
 
 // Where a buffer lies in its root: what one place is added to first replaces what was there.
@@ -52,7 +58,7 @@ void hoist(const Program& p, Body& body, const Body& reduce) {
 
 bool adds_in_tree(const Body& body) {
   return std::any_of(body.instructions.begin(), body.instructions.end(),
-                     [](const Instruction& i) { return i.attributes.has("tree"); });
+                     [](const Instruction& i) { return i.adds_in_tree; });
 }
 
 // Sums of a binary tree after micro-batch m: for each level whose like waits already, the two are added; what comes of
@@ -63,12 +69,12 @@ Body tree_of(const Body& body, int64_t m) {
   size_t level = 0;
   while ((m >> level) & 1) ++level;
   for (const Instruction& i : body.instructions) {
-    if (!i.attributes.has("tree")) {
+    if (!i.adds_in_tree) {
       made.instructions.push_back(i);
       continue;
     }
     Instruction add = i;
-    add.attributes = {};
+    add.adds_in_tree = false;
     for (size_t l = 0; l < level; ++l) {
       add.ins = {i.outs[1 + l]};
       add.outs = i.ins;
@@ -88,7 +94,7 @@ class Variants {
  public:
   Variants(Program& p, const plan::Schedule& schedule) : p_(p), schedule_(schedule) {
     for (const Body& body : p.bodies)
-      tree_ |= (body.work == "forward" || body.work == "backward" || body.work == "weight") && adds_in_tree(body);
+      tree_ |= is_of_micro_batch(body.work) && adds_in_tree(body);
   }
 
   // The body for micro-batch m; asked for in the order of calls.
@@ -96,13 +102,13 @@ class Variants {
     const Body body = p_.bodies[static_cast<size_t>(base)];
     const bool first = m == 0, last = m == schedule_.micro_batches - 1;
     // Where the accumulators of the chunk are complete.
-    const int reduce = last && ends(body) ? find(p_, "reduce", body.chunk) : -1;
+    const int reduce = last && ends(body) ? find(p_, Work::reduce, body.chunk) : -1;
     const bool reduces = reduce >= 0 && !p_.bodies[static_cast<size_t>(reduce)].instructions.empty();
     std::string name;
     if (tree_) {
       name = fmt::format("{}.tree{}{}", body.name, std::countr_one(static_cast<uint64_t>(m)), reduces ? ".last" : "");
     } else if (first) {
-      name = body.name + (last && body.work != "forward" ? ".only" : ".first");
+      name = body.name + (last && body.work != Work::forward ? ".only" : ".first");
     } else if (reduces) {
       name = body.name + ".last";
     } else {
@@ -121,8 +127,8 @@ class Variants {
 
  private:
   bool ends(const Body& body) const {
-    const bool apart = find(p_, "weight", body.chunk) >= 0;
-    return body.work == (apart ? "weight" : "backward");
+    const bool apart = find(p_, Work::weight, body.chunk) >= 0;
+    return body.work == (apart ? Work::weight : Work::backward);
   }
 
   Program& p_;
@@ -132,22 +138,36 @@ class Variants {
   std::map<std::string, int> made_;
 };
 
+Work work_of(const plan::Task& task) {
+  switch (task.work) {
+    case plan::Work::forward:
+      return Work::forward;
+    case plan::Work::backward:
+      return Work::backward;
+    case plan::Work::weight:
+      return Work::weight;
+  }
+  throw base::InternalError("schedule", "a task without work");
+}
+
 }  // namespace
 
 void schedule(Program& p, const plan::Schedule& schedule) {
-  program::CallList train = {.name = "train", .calls = {}};
+  program::CallList train = {.step = program::Step::train, .calls = {}};
   Variants variants(p, schedule);
   for (const plan::Task& task : schedule.tasks[static_cast<size_t>(p.stage)])
-    if (const int body = find(p, name_of(task.work), task.chunk); body >= 0)
+    if (const int body = find(p, work_of(task), task.chunk); body >= 0)
       train.calls.push_back({variants.of(body, task.micro_batch), task.micro_batch});
   if (!train.calls.empty()) {
-    if (const int update = find(p, "update", p.stage); update >= 0) train.calls.push_back({update, -1});
+    if (const int update = find(p, Work::update, p.stage); update >= 0) train.calls.push_back({update, -1});
     p.lists.push_back(std::move(train));
   }
-  for (std::string_view name : {"evaluate", "prefill", "decode"}) {
-    program::CallList list = {.name = std::string(name), .calls = {}};
+  using program::Step;
+  for (const auto& [step, work] : {std::pair(Step::evaluate, Work::evaluate), std::pair(Step::prefill, Work::prefill),
+                                   std::pair(Step::decode, Work::decode)}) {
+    program::CallList list = {.step = step, .calls = {}};
     for (int chunk = p.stage; chunk < schedule.stages * schedule.chunks; chunk += schedule.stages)
-      if (const int body = find(p, name, chunk); body >= 0) list.calls.push_back({body, 0});
+      if (const int body = find(p, work, chunk); body >= 0) list.calls.push_back({body, 0});
     if (!list.calls.empty()) p.lists.push_back(std::move(list));
   }
 }

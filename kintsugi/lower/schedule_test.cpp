@@ -10,7 +10,7 @@ namespace {
 std::string calls(const program::Program& p) {
   std::string t;
   for (const program::CallList& list : p.lists) {
-    t += list.name + ":";
+    t += fmt::format("{}:", name_of(list.step));
     for (const program::Call& c : list.calls)
       t += fmt::format(" {}({})", p.bodies[static_cast<size_t>(c.body)].name, c.micro_batch);
     t += "\n";
@@ -24,9 +24,9 @@ const Shape kX = {{"embed", 4}};
 
 TEST(Schedule, TheFirstMicroBatchReplacesAndTheOthersAdd) {
   Maker m;
-  const BufferId x = m.arena("x", kX), loss = m.state("loss", {}, "statistic"),
-                 count = m.state("count", {}, "statistic");
-  const BufferId table = m.state("table.g", kX, "gradient"), w = m.state("w.g", kX, "gradient"),
+  const BufferId x = m.arena("x", kX), loss = m.state("loss", {}, program::StateKind::statistic),
+                 count = m.state("count", {}, program::StateKind::statistic);
+  const BufferId table = m.state("table.g", kX, program::StateKind::gradient), w = m.state("w.g", kX, program::StateKind::gradient),
                  weight = m.state("w", kX);
   m.body("forward");
   m.call("cross_entropy", {x}, {loss, count}, 0, 0b11);
@@ -58,7 +58,7 @@ TEST(Schedule, TheFirstMicroBatchReplacesAndTheOthersAdd) {
 // What forward has replaced, backward adds to.
 TEST(Schedule, OneAccumulatorInBothBodies) {
   Maker m;
-  const BufferId x = m.arena("x", kX), g = m.state("g", kX, "gradient");
+  const BufferId x = m.arena("x", kX), g = m.state("g", kX, program::StateKind::gradient);
   for (const char* name : {"forward", "backward", "update"}) {
     m.body(name);
     m.call("accumulate", {x}, {g}, 0, 1);
@@ -74,7 +74,7 @@ TEST(Schedule, AccumulatorsAreReducedOnceAStep) {
   const auto make = [](int64_t micro_batches) {
     Maker m;
     m.p.mesh = mesh::Mesh({{.name = "data", .size = 2}});
-    const BufferId x = m.arena("x", kX), g = m.state("g", kX, "gradient"), h = m.state("h", kX, "gradient"),
+    const BufferId x = m.arena("x", kX), g = m.state("g", kX, program::StateKind::gradient), h = m.state("h", kX, program::StateKind::gradient),
                    part = m.arena("part", {{"embed", 2}});
     m.body("forward");
     m.call("gelu", {x}, {x});
@@ -87,11 +87,8 @@ TEST(Schedule, AccumulatorsAreReducedOnceAStep) {
     m.call("gelu", {x}, {x}, 0);
     m.body("update");
     m.body("reduce");
-    for (const auto& [kind, in, out] : {std::tuple("all_reduce", h, h), std::tuple("reduce_scatter", g, part)}) {
-      program::Instruction& i = m.call(kind, {in}, {out}, -1);
-      i.kind = program::Kind::collective;
-      i.group = {0};
-    }
+    m.collective(program::Collective::all_reduce, {h}, {h}, -1).group = {0};
+    m.collective(program::Collective::reduce_scatter, {g}, {part}, -1).group = {0};
     schedule(m.p, plan::make_schedule("1f1b", 1, 1, micro_batches));
     return m.p;
   };
@@ -116,16 +113,15 @@ TEST(Schedule, AccumulatorsAreReducedOnceAStep) {
 // Sums of micro-batches in a binary tree: each waits at its level until its like comes, and the last is the whole.
 TEST(Schedule, ABinaryTree) {
   Maker m;
-  const BufferId x = m.arena("x", kX), g = m.state("g", kX, "gradient"), g0 = m.state("g.0", kX, "level"),
-                 g1 = m.state("g.1", kX, "level");
+  const BufferId x = m.arena("x", kX), g = m.state("g", kX, program::StateKind::gradient), g0 = m.state("g.0", kX, program::StateKind::level),
+                 g1 = m.state("g.1", kX, program::StateKind::level);
   m.body("forward");
   m.call("gelu", {x}, {x});
   m.body("backward");
-  m.call("accumulate", {x}, {g, g0, g1}).attributes = {{"tree", int64_t{1}}};
+  m.call("accumulate", {x}, {g, g0, g1}).adds_in_tree = true;
   m.body("update");
   m.body("reduce");
-  program::Instruction& sum = m.call("all_reduce", {g}, {g});
-  sum.kind = program::Kind::collective;
+  program::Instruction& sum = m.collective(program::Collective::all_reduce, {g}, {g});
   m.p.mesh = mesh::Mesh({{.name = "data", .size = 2}});
   sum.group = {0};
   schedule(m.p, plan::make_schedule("1f1b", 1, 1, 4));

@@ -85,12 +85,12 @@ class SlotPlanner {
 
   // In place only within one body, or from what ends there in every micro-batch: a wait for what was sent may come
   // earlier or later than other calls.
-  void share() {
+  void share(const graph::OpTable& operations) {
     const std::vector<std::vector<size_t>> of = touching();
     Line line;
     for (size_t at = 0; at < bodies_.size(); ++at)
       for (Instruction& i : body(at).instructions) line.push_back(&i);
-    share_in_place(p_, line, [&](BufferId from, BufferId to) {
+    share_in_place(p_, line, operations, [&](BufferId from, BufferId to) {
       const std::vector<size_t>&x = of[static_cast<size_t>(from)], &y = of[static_cast<size_t>(to)];
       return std::includes(x.begin(), x.end(), y.begin(), y.end()) &&
              std::none_of(x.begin(), x.end(), [&](size_t at) { return is_sent(at); }) && dies_in_all(from, to);
@@ -153,7 +153,7 @@ class SlotPlanner {
     return segment.bodies.back() == at && std::none_of(segment.bodies.begin(), segment.bodies.end(), sent);
   }
 
-  bool is_sent(size_t at) { return body(at).work.empty() && body(at).instructions.front().kind == program::Kind::wait; }
+  bool is_sent(size_t at) { return body(at).role == program::Role::waits_for_sent; }
 
   Body& body(size_t at) { return p_.bodies[static_cast<size_t>(bodies_[at])]; }
 
@@ -497,8 +497,8 @@ class SlotPlanner {
 }  // namespace
 
 // Fewer phases fit better where micro-batches are many, more where much changes within a body: the best is taken.
-void plan_slots(Program& p, size_t list) {
-  SlotPlanner(p, p.lists[list], 1).share();
+void plan_slots(Program& p, size_t list, const graph::OpTable& operations) {
+  SlotPlanner(p, p.lists[list], 1).share(operations);
   Program best;
   for (int phases : {1, 8, 24}) {
     Program trial = p;

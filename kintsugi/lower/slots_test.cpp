@@ -33,7 +33,7 @@ std::string error_of(const Program& p) {
 Program stack(const std::vector<int64_t>& kept, const std::vector<int64_t>& rooms, std::string_view schedule,
               int64_t micro_batches) {
   Maker m;
-  const BufferId w = m.state("w", bytes(64)), g = m.state("g", bytes(64), "gradient");
+  const BufferId w = m.state("w", bytes(64)), g = m.state("g", bytes(64), program::StateKind::gradient);
   std::vector<BufferId> values;
   m.body("forward");
   for (size_t i = 0; i < kept.size(); ++i) {
@@ -54,7 +54,7 @@ Program stack(const std::vector<int64_t>& kept, const std::vector<int64_t>& room
   m.body("update");
   m.call("accumulate", {g}, {w});
   lower::schedule(m.p, plan::make_schedule(schedule, 1, 1, micro_batches));
-  plan_memory(m.p);
+  plan_memory(m.p, ops::operations());
   return m.p;
 }
 

@@ -44,7 +44,7 @@ class Part {
 
   Body copy(const Body& body) {
     Body b = body;
-    if (b.work == "update") b.name = b.work;
+    if (b.work == program::Work::update) b.name = name_of(b.work);
     for (Instruction& i : b.instructions) {
       for (BufferId& id : i.ins) id = copy(id);
       for (BufferId& id : i.outs) id = copy(id);

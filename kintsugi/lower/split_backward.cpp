@@ -20,7 +20,7 @@ graph::Graph split_backward(const graph::Graph& micro) {
       const std::vector<size_t>& all = readers[static_cast<size_t>(v)];
       return !all.empty() && std::all_of(all.begin(), all.end(), [&](size_t r) {
         const Op& reader = g.op_at(r);
-        if (reader.kind() == "accumulate") return g.states()[reader.state].kind == graph::StateKind::gradient;
+        if (reader.role() == graph::Role::accumulate) return g.states()[reader.state].kind == graph::StateKind::gradient;
         return reader.phase == Phase::weight && reader.ins.size() == 1;
       });
     };
@@ -29,7 +29,7 @@ graph::Graph split_backward(const graph::Graph& micro) {
   }
   for (size_t i = 0; i < g.ops().size(); ++i) {
     const Op& op = g.op_at(i);
-    if (op.kind() != "accumulate" || op.phase != Phase::backward) continue;
+    if (op.role() != graph::Role::accumulate || op.phase != Phase::backward) continue;
     const int maker = g.value(op.ins[0]).op;
     if (maker >= 0 && g.op_at(static_cast<size_t>(maker)).phase == Phase::weight) g.set_phase(i, Phase::weight);
   }

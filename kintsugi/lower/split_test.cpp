@@ -12,10 +12,10 @@ TEST(Split, EachStageHasWhatItsBodiesTouch) {
   const Shape x = {{"embed", 4}};
   const BufferId w = m.state("w", x), v = m.state("v", x), table = m.state("table", x), copy = m.state("table", x),
                  unused = m.state("unused", x), a = m.arena("a", x), b = m.arena("b", x);
-  m.p.states[3].copy = true;
+  m.p.states[3].replica = true;
   const auto body = [&](const std::string& work, int stage) {
     m.body(work + "." + std::to_string(stage));
-    m.p.bodies.back().work = work;
+    m.p.bodies.back().work = program::work_named(work);
     m.p.bodies.back().chunk = m.p.bodies.back().stage = stage;
   };
   body("forward", 0);
@@ -33,11 +33,11 @@ TEST(Split, EachStageHasWhatItsBodiesTouch) {
   const auto states = [](const program::Program& p) {
     std::string t;
     for (const program::StateInfo& s : p.states)
-      t += s.name + (s.copy ? " (copy) " : " ") + p.buffer(s.buffer).name + "; ";
+      t += s.name + (s.replica ? " (replica) " : " ") + p.buffer(s.buffer).name + "; ";
     return t;
   };
   EXPECT_EQ(states(stages[0]), "w w; table table; ");
-  EXPECT_EQ(states(stages[1]), "v v; table (copy) table; ");
+  EXPECT_EQ(states(stages[1]), "v v; table (replica) table; ");
   EXPECT_EQ(stages[1].stage, 1);
   EXPECT_EQ(stages[0].buffers.size(), 4u);  // the view of the table beside it
   EXPECT_EQ(m.p.buffer(unused).name, "unused");

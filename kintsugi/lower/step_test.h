@@ -50,11 +50,12 @@ struct TestStep {
     std::vector<StateId> weights;
     graph::differentiate(micro, sum, micro.fill(1.0, kScalar), [&](const graph::StateGradient& found) {
       const graph::State weight = states[found.state];
-      StateId to = states.find(weight.name + ".gradient");
+      StateId to = states.gradient_of(found.state);
       if (to == graph::kNone) {
         to = states.add({.name = weight.name + ".gradient",
                          .type = weight.type,
                          .kind = StateKind::gradient,
+                         .weight = found.state,
                          .layer = weight.layer});
         weights.push_back(found.state);
       }
@@ -65,10 +66,14 @@ struct TestStep {
     for (StateId w : weights) {
       const std::string name = states[w].name;
       update.layer = states[w].layer;
-      const StateId m = states.add(
-          {.name = name + ".m", .type = states[w].type, .kind = StateKind::optimizer, .layer = states[w].layer});
+      const StateId m = states.add({.name = name + ".m",
+                                    .type = states[w].type,
+                                    .kind = StateKind::optimizer,
+                                    .weight = w,
+                                    .part = graph::OptimizerPart::first_moment,
+                                    .layer = states[w].layer});
       const std::vector<ValueId> next =
-          update.apply("sgd", {update.read(w), update.read(states.find(name + ".gradient")), update.read(m), one, one},
+          update.apply("sgd", {update.read(w), update.read(states.gradient_of(w)), update.read(m), one, one},
                        {{"momentum", 0.9}, {"weight_decay", 0.0}}, name);
       update.assign(next[0], w);
       update.assign(next[1], m);

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
-
 #include "kintsugi/base/error.h"
 
 namespace kintsugi::lower {
@@ -25,7 +23,7 @@ Layout Storage::stored(StateId id) const {
     if (s.kind == StateKind::gradient) return b.gradient;
     std::vector<Factor> taken = b.shard();
     const Splits splits = plan::by_rules(plan_, name_of(s.kind), {b.shape[1]}, taken);
-    return b.flat_layout(splits.contains("flat") ? splits.at("flat") : std::vector<Factor>());
+    return b.flat_layout(factors_of(splits, kFlat));
   }
   std::vector<Factor> taken;
   Layout layout;
@@ -34,8 +32,7 @@ Layout Storage::stored(StateId id) const {
   return layout;
 }
 
-BufferId Storage::of(StateId id, const Layout* layout, int stage) {
-  if (stage < 0) stage = emit_.stage();
+BufferId Storage::of(StateId id, int stage, const Layout* layout) {
   const auto key = std::pair(id, stage);
   if (const auto i = made_.find(key); i != made_.end()) return i->second;
   const State& s = buckets_.states[id];
@@ -43,9 +40,9 @@ BufferId Storage::of(StateId id, const Layout* layout, int stage) {
   emit_.program().buffer(b).region = program::Region::state;
   made_[key] = b;
   if (const auto parts = buckets_.parts.find(id); parts != buckets_.parts.end()) {
-    for (StateId part : parts->second) tell(part, b, place(part), stage);
+    for (StateId part : parts->second) add_info(part, b, place(part), stage);
   } else {
-    tell(id, b, nullptr, stage);
+    add_info(id, b, nullptr, stage);
   }
   return b;
 }
@@ -61,19 +58,18 @@ std::vector<int> Storage::stages_of(StateId id) const {
   return list;
 }
 
-void Storage::tell(StateId id, BufferId buffer, const Place* place, int stage) {
-  constexpr std::array<std::string_view, 3> inits = {"constant", "normal", "copy"};
+void Storage::add_info(StateId id, BufferId buffer, const Place* place, int stage) {
   const State& s = buckets_.states[id];
   program::StateInfo info = {.name = s.name,
                              .buffer = buffer,
-                             .kind = std::string(name_of(s.kind)),
+                             .kind = s.kind,
+                             .weight = s.weight == graph::kNone ? std::string() : buckets_.states[s.weight].name,
+                             .part = s.part,
                              .whole = s.type,
                              .layout = emit_.program().buffer(buffer).layout,
                              .layer = s.layer,
-                             .copy = stage != emit_.stages().stage(s.layer),
-                             .init = std::string(inits[static_cast<size_t>(s.init.kind)]),
-                             .init_value = s.init.value,
-                             .init_source = s.init.source,
+                             .replica = stage != emit_.stages().stage(s.layer),
+                             .init = s.init,
                              .saved = s.saved};
   if (place) {
     const Bucket& b = bucket(place->bucket);
@@ -93,7 +89,7 @@ BufferId Storage::member(BufferId buffer, StateId id) {
                     b.members[at.member].first * tensor::size_of(dtype));
 }
 
-BufferId Storage::room(int i, tensor::DType dtype, const Layout& layout, const std::string& suffix) {
+BufferId Storage::block_of(int i, tensor::DType dtype, const Layout& layout, const std::string& suffix) {
   return emit_.block("bucket " + bucket(i).name + suffix, {bucket(i).shape, dtype}, layout);
 }
 
@@ -106,10 +102,9 @@ std::vector<BufferId> Storage::levels(BufferId state, int64_t count) {
     list.push_back(emit_.add(b));
     emit_.program().states.push_back({.name = b.name,
                                       .buffer = list.back(),
-                                      .kind = "level",
+                                      .kind = graph::StateKind::level,
                                       .whole = whole,
                                       .layout = b.layout,
-                                      .init = "constant",
                                       .saved = false});
   }
   return list;
@@ -121,7 +116,7 @@ std::vector<BufferId> Storage::gaps(BufferId buffer, int i) {
   std::vector<BufferId> list;
   for (size_t m = 0; m < b.members.size(); ++m) {
     const int64_t end = b.members[m].first + b.members[m].elements,
-                  next = m + 1 < b.members.size() ? b.members[m + 1].first : b.shape.size("flat");
+                  next = m + 1 < b.members.size() ? b.members[m + 1].first : b.shape.size(kFlat);
     if (next > end)
       list.push_back(
           emit_.view(buffer, "gap", {tensor::Shape{{"gap", next - end}}, dtype}, {}, end * tensor::size_of(dtype)));

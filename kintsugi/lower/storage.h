@@ -19,16 +19,16 @@ class Storage {
   // The place of a parameter's state, or null.
   const Place* place(graph::StateId id) const;
 
-  // The buffer of a state that is not a parameter's, or of a whole bucket (by its state), on a stage; -1: the one that
-  // is selected. The first time it is made, `layout` says how it lies; null: as the rules say.
-  BufferId of(graph::StateId id, const Layout* layout = nullptr, int stage = -1);
+  // The buffer of a state that is not a parameter's, or of a whole bucket (by its state), on a stage. The first time it
+  // is made, `layout` says how it lies; null: as the rules say.
+  BufferId of(graph::StateId id, int stage, const Layout* layout = nullptr);
   // The stages that have it, the one of its layer first. A number of the run is on every stage.
   std::vector<int> stages_of(graph::StateId id) const;
   bool is_number(graph::StateId id) const;
   // The block of a parameter in `bucket`, any buffer that holds the bucket with flat whole.
   BufferId member(BufferId bucket, graph::StateId id);
   // A new buffer for a bucket of that dtype, in a layout of [shard flat].
-  BufferId room(int bucket, tensor::DType dtype, const Layout& layout, const std::string& suffix);
+  BufferId block_of(int bucket, tensor::DType dtype, const Layout& layout, const std::string& suffix);
   // As many buffers like that of a state, for sums that wait for their like.
   std::vector<BufferId> levels(BufferId state, int64_t count);
   // What lies between parameters and behind the last, as views of a buffer with flat whole.
@@ -36,7 +36,7 @@ class Storage {
 
  private:
   Layout stored(graph::StateId id) const;
-  void tell(graph::StateId id, BufferId buffer, const Place* place, int stage);
+  void add_info(graph::StateId id, BufferId buffer, const Place* place, int stage);
 
   Emitter& emit_;
   const plan::Plan& plan_;

@@ -26,7 +26,7 @@ ValueId Builder::input(std::string_view name) {
 
 ValueId Builder::linear(ValueId x, const std::string& name, const Shape& shape, std::string_view out,
                         double deviation) {
-  const ValueId w = weight(name + ".weight", shape, {Init::Kind::normal, deviation, {}}, true);
+  const ValueId w = weight(name + ".weight", shape, {Init::Kind::normal, deviation}, true);
   const ValueId y = graph_.contract(x, w, out, dtype_);
   if (!model_.bias) return y;
   std::vector<tensor::Dim> dims;
@@ -37,13 +37,13 @@ ValueId Builder::linear(ValueId x, const std::string& name, const Shape& shape, 
 
 ValueId Builder::layer_norm(ValueId x, const std::string& name) {
   const Shape embed = {{"embed", model_.embed}};
-  const ValueId gamma = weight(name + ".gamma", embed, {Init::Kind::constant, 1.0, {}}, false);
+  const ValueId gamma = weight(name + ".gamma", embed, {Init::Kind::constant, 1.0}, false);
   const ValueId beta = model_.bias ? weight(name + ".beta", embed, {}, false) : graph::kNone;
   return graph_.op("layer_norm", {x, gamma, beta}, {{"epsilon", model_.norm_epsilon}, {"whole", "embed"}});
 }
 
 ValueId Builder::rms_norm(ValueId x, const std::string& name) {
-  const ValueId gamma = weight(name + ".gamma", {{"embed", model_.embed}}, {Init::Kind::constant, 1.0, {}}, false);
+  const ValueId gamma = weight(name + ".gamma", {{"embed", model_.embed}}, {Init::Kind::constant, 1.0}, false);
   return graph_.op("rms_norm", {x, gamma}, {{"epsilon", model_.norm_epsilon}, {"whole", "embed"}});
 }
 

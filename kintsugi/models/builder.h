@@ -68,7 +68,7 @@ class Builder {
   double residual_deviation() const;
   // The table [vocab embed] of that name.
   ValueId table(const std::string& name) {
-    return weight(name, {vocab(), embed()}, {Init::Kind::normal, deviation(), {}}, true);
+    return weight(name, {vocab(), embed()}, {Init::Kind::normal, deviation()}, true);
   }
 
   bool generates() const { return pass_.purpose == Purpose::prefill || pass_.purpose == Purpose::decode; }

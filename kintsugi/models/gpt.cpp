@@ -9,7 +9,7 @@ Trunk gpt(Builder& b) {
   Graph& g = b.graph();
 
   g.layer = -1;
-  const Init normal = {Init::Kind::normal, b.deviation(), {}};
+  const Init normal = {Init::Kind::normal, b.deviation()};
   const ValueId table = b.table("embedding.table");
   const ValueId positions = b.weight("embedding.positions", {{"position", m.context}, b.embed()}, normal, true);
   ValueId x = g.add(

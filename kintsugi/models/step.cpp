@@ -94,11 +94,12 @@ Graphs build_training(const config::Settings& s) {
       scaled ? g.read(number(states, std::string(kLossScale), 64.0, g.layer, true)) : g.fill(1.0, g.type(loss));
   differentiate(g, loss, seed, [&](const graph::StateGradient& found) {
     const State weight = states[found.state];
-    StateId accumulator = states.find(weight.name + ".gradient");
+    StateId accumulator = states.gradient_of(found.state);
     if (accumulator == graph::kNone)
       accumulator = states.add({.name = weight.name + ".gradient",
                                 .type = {weight.type.shape, graph::wide(weight.type.dtype)},
                                 .kind = StateKind::gradient,
+                                .weight = found.state,
                                 .layer = weight.layer,
                                 .saved = false});
     g.accumulate(found.gradient, accumulator);

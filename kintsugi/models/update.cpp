@@ -1,10 +1,12 @@
 #include "kintsugi/models/update.h"
 
+#include "kintsugi/base/error.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::models {
 
+using graph::OptimizerPart;
 using graph::State;
 using graph::StateId;
 using graph::StateKind;
@@ -17,15 +19,31 @@ struct Parameter {
   StateId gradient;
 };
 
-// The optimizer's own copy of a weight, or a moment.
-StateId companion(StateTable& states, StateId of, const std::string& suffix, Init init) {
+std::string_view suffix_of(OptimizerPart part) {
+  switch (part) {
+    case OptimizerPart::master:
+      return ".master";
+    case OptimizerPart::first_moment:
+      return ".m";
+    case OptimizerPart::second_moment:
+      return ".v";
+    case OptimizerPart::none:
+      break;
+  }
+  throw base::InternalError("models", "an optimizer's state that is none");
+}
+
+// The state of the optimizer that is this part for a weight. A master begins as its weight does.
+StateId add_part(StateTable& states, StateId of, OptimizerPart part) {
   const State weight = states[of];
-  return states.add({.name = weight.name + suffix,
+  return states.add({.name = weight.name + std::string(suffix_of(part)),
                      .type = {weight.type.shape, graph::wide(weight.type.dtype)},
                      .kind = StateKind::optimizer,
+                     .weight = of,
+                     .part = part,
                      .layer = weight.layer,
                      .decay = weight.decay,
-                     .init = init});
+                     .init = part == OptimizerPart::master ? weight.init : Init{}});
 }
 
 }  // namespace
@@ -37,7 +55,7 @@ StateId number(StateTable& states, const std::string& name, double start, int la
                      .type = ops::scalar(),
                      .kind = StateKind::statistic,
                      .layer = layer,
-                     .init = {Init::Kind::constant, start, {}},
+                     .init = {Init::Kind::constant, start},
                      .saved = saved});
 }
 
@@ -47,7 +65,7 @@ Graph build_update(const config::Train& train, StateTable& states) {
   std::vector<Parameter> parameters;
   for (size_t i = 0; i < states.size(); ++i) {
     const auto id = static_cast<StateId>(i);
-    const StateId gradient = states.find(states[id].name + ".gradient");
+    const StateId gradient = states.gradient_of(id);
     if (states[id].kind == StateKind::weight && gradient != graph::kNone) parameters.push_back({id, gradient});
   }
 
@@ -78,17 +96,17 @@ Graph build_update(const config::Train& train, StateTable& states) {
     g.layer = weight.layer;
     const bool narrow = weight.type.dtype != graph::wide(weight.type.dtype);
     const StateId master =
-        narrow ? companion(states, parameters[i].weight, ".master", weight.init) : parameters[i].weight;
+        narrow ? add_part(states, parameters[i].weight, OptimizerPart::master) : parameters[i].weight;
     tensor::Attributes attributes = {{"weight_decay", weight.decay ? train.weight_decay : 0.0}};
     if (narrow) attributes.set("weight", std::string(name_of(weight.type.dtype)));
-    std::vector<StateId> targets = {master, companion(states, parameters[i].weight, ".m", {})};
+    std::vector<StateId> targets = {master, add_part(states, parameters[i].weight, OptimizerPart::first_moment)};
     std::vector<ValueId> ins = {g.read(master), gradients[i], g.read(targets[1])};
     const bool adamw = train.optimizer == "adamw";
     if (adamw) {
       attributes.set("beta1", train.betas[0]);
       attributes.set("beta2", train.betas[1]);
       attributes.set("epsilon", train.epsilon);
-      targets.push_back(companion(states, parameters[i].weight, ".v", {}));
+      targets.push_back(add_part(states, parameters[i].weight, OptimizerPart::second_moment));
       ins.push_back(g.read(targets[2]));
     } else {
       attributes.set("momentum", train.momentum);

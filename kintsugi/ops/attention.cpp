@@ -37,7 +37,8 @@ OpRow attention() {
           .flops = [](Types ins, Types, const Attributes& a) { return 4.0 * pairs(ins["q"], ins["k"], a); },
           .whole = {"key_seq", "head_dim"},
           .steps = {"key_seq"},
-          .join = "attention_join"};
+          .join = "attention_join",
+          .selective = true};
 }
 
 OpRow attention_grad() {

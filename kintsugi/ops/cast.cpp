@@ -13,7 +13,8 @@ OpRow cast() {
             return {g.op("cast", {dy[0]}, {{"dtype", std::string(name_of(g.gradient_type(op.ins[0]).dtype))}})};
           },
           .flat = true,
-          .keeps_zero = true};
+          .keeps_zero = true,
+          .converts_dtype = true};
 }
 
 }  // namespace kintsugi::ops

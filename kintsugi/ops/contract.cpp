@@ -47,7 +47,8 @@ OpRow contract() {
           .flops = flops,
           .linear = true,
           .keeps_zero = true,
-          .accumulates = {"y"}};
+          .accumulates = {"y"},
+          .bias = "bias"};
 }
 
 }  // namespace kintsugi::ops

@@ -4,7 +4,7 @@
 namespace kintsugi::ops {
 
 std::vector<OpRow> free_rows() {
-  return {{.kind = "input", .outs = {"y"}, .free = true},
+  return {{.kind = "input", .role = graph::Role::input, .outs = {"y"}, .free = true},
           {.kind = "fill", .outs = {rest("y")}, .free = true},
           {.kind = "broadcast", .ins = {"x"}, .outs = {"y"}, .free = true}};
 }

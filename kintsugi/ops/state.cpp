@@ -5,17 +5,22 @@
 namespace kintsugi::ops {
 
 std::vector<OpRow> state_rows() {
-  return {{.kind = "state", .outs = {"y"}},
+  using graph::Role;
+  return {{.kind = "state", .role = Role::read_state, .outs = {"y"}},
           // levels: sums that wait to be added in a tree
           {.kind = "accumulate",
+           .role = Role::accumulate,
            .ins = {"x"},
            .outs = {"y", rest("levels")},
            .additive = true,
            .flat = true,
            .keeps_zero = true,
            .effect = true},
-          {.kind = "assign", .ins = {"x"}, .flat = true, .keeps_zero = true, .effect = true},
-          {.kind = "output", .ins = {"x"}, .effect = true}};  // what the run reads, by the attribute "name"
+          {.kind = "assign", .role = Role::assign, .ins = {"x"}, .flat = true, .keeps_zero = true, .effect = true},
+          {.kind = "output",
+           .role = Role::output,
+           .ins = {"x"},
+           .effect = true}};  // what the run reads, by the attribute "name"
 }
 
 }  // namespace kintsugi::ops

@@ -1,6 +1,7 @@
 // What an update needs beside its optimizer: the norm of all gradients, and whether the update counts.
 #include "kintsugi/base/error.h"
 #include "kintsugi/ops/rows.h"
+#include "kintsugi/tensor/dims.h"
 
 namespace kintsugi::ops {
 namespace {
@@ -10,7 +11,7 @@ constexpr int64_t kBlock = 1024;  // elements whose squares are added alone, wha
 // Of a bucket [shard flat], the blocks of each shard; of anything else, those of all its elements in order.
 OutTypes blocks_of(Types ins, const Attributes&) {
   const Shape& g = ins[0].shape;
-  if (g.rank() == 2 && g[0].name == "shard" && g[1].name == "flat") {
+  if (g.rank() == 2 && g[0].name == tensor::kShard && g[1].name == tensor::kFlat) {
     base::require(g[1].size % kBlock == 0, "sum_squares", "{} is not made of blocks of {}", to_string(g), kBlock);
     return {{Shape{{"shard", g[0].size}, {"block", g[1].size / kBlock}}, DType::f64}};
   }

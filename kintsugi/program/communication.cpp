@@ -45,12 +45,12 @@ std::string size_text(double bytes) {
 
 }  // namespace
 
-std::vector<Traffic> traffic(const Program& p, std::string_view name) {
-  const CallList& list = p.list(name);
+std::vector<Traffic> traffic(const Program& p, Step step) {
+  const CallList& list = p.list(step);
   std::vector<int64_t> calls(p.bodies.size(), 0);
   for (const Call& call : list.calls) ++calls[static_cast<size_t>(call.body)];
   std::vector<Traffic> all;
-  std::map<std::tuple<std::string, std::string, std::string, std::string, std::string, double>, size_t> known;
+  std::map<std::tuple<std::string, Collective, std::string, Phase, std::string, double>, size_t> known;
   std::vector<bool> seen(p.bodies.size(), false);
   for (const Call& call : list.calls) {
     const auto b = static_cast<size_t>(call.body);
@@ -58,7 +58,8 @@ std::vector<Traffic> traffic(const Program& p, std::string_view name) {
     seen[b] = true;
     for (const Instruction& i : p.bodies[b].instructions) {
       if (i.kind != Kind::collective) continue;
-      Traffic t = {value_name(p, i), i.kernel, p.mesh.name_of(i.group), i.phase, any_layer(i.reason), i.bytes, 0};
+      Traffic t = {value_name(p, i),    i.collective,        p.mesh.name_of(i.group), i.phase,
+                   any_layer(i.reason), i.cost.wire_bytes, 0};
       const auto at = known.try_emplace({t.value, t.kind, t.axes, t.phase, t.reason, t.bytes}, all.size()).first;
       if (at->second == all.size()) all.push_back(std::move(t));
       all[at->second].calls += calls[b];
@@ -69,16 +70,16 @@ std::vector<Traffic> traffic(const Program& p, std::string_view name) {
 }
 
 std::string print_communication(const Program& p) {
-  const std::vector<Traffic> all = traffic(p, "train");
+  const std::vector<Traffic> all = traffic(p, Step::train);
   if (all.empty()) return fmt::format("communication of a step: none ({})\n", to_string(p.mesh));
   size_t value = 5, kind = 4, axes = 4, phase = 4;
   double bytes = 0;
   int64_t calls = 0;
   for (const Traffic& t : all) {
     value = std::max(value, t.value.size());
-    kind = std::max(kind, t.kind.size());
+    kind = std::max(kind, name_of(t.kind).size());
     axes = std::max(axes, t.axes.size());
-    phase = std::max(phase, t.phase.size());
+    phase = std::max(phase, name_of(t.phase).size());
     bytes += t.total();
     calls += t.calls;
   }
@@ -92,7 +93,7 @@ std::string print_communication(const Program& p) {
   };
   row("value", "kind", "over", "when", "a call", "calls", "a step", "why");
   for (const Traffic& t : all)
-    row(t.value, t.kind, t.axes, t.phase, size_text(t.bytes), t.calls, size_text(t.total()), t.reason);
+    row(t.value, name_of(t.kind), t.axes, name_of(t.phase), size_text(t.bytes), t.calls, size_text(t.total()), t.reason);
   row("all", "", "", "", "", calls, size_text(bytes), "");
   return text;
 }
@@ -100,13 +101,13 @@ std::string print_communication(const Program& p) {
 std::string print_traffic_totals(const Program& p) {
   std::string text;
   for (const CallList& list : p.lists) {
-    std::map<std::pair<std::string, std::string>, std::pair<double, int64_t>> sums;  // (axes, kind) -> (bytes, calls)
-    for (const Traffic& t : traffic(p, list.name)) {
-      auto& [bytes, calls] = sums[{t.axes, t.kind}];
+    std::map<std::pair<std::string, std::string_view>, std::pair<double, int64_t>> sums;  // (axes, kind) -> (bytes, calls)
+    for (const Traffic& t : traffic(p, list.step)) {
+      auto& [bytes, calls] = sums[{t.axes, name_of(t.kind)}];
       bytes += t.total();
       calls += t.calls;
     }
-    if (!sums.empty()) text += fmt::format("sent by each rank in {}\n", list.name);
+    if (!sums.empty()) text += fmt::format("sent by each rank in {}\n", name_of(list.step));
     for (const auto& [key, sum] : sums)
       text += fmt::format("  {:24} {:>16.0f} bytes, {} {}\n", fmt::format("{} over {}", key.second, key.first),
                           sum.first, sum.second, sum.second == 1 ? "call" : "calls");

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "kintsugi/program/program.h"
@@ -13,9 +12,9 @@ namespace kintsugi::program {
 // those that each rank sends.
 struct Traffic {
   std::string value;  // that goes in; pieces that were stacked for it bear the name of the value
-  std::string kind;   // all_reduce, all_gather, ...
+  Collective kind = Collective::all_reduce;
   std::string axes;
-  std::string phase;  // forward, backward, update
+  Phase phase = Phase::forward;
   std::string reason;
   double bytes = 0;   // of one call
   int64_t calls = 0;  // of the list: over all bodies and micro-batches
@@ -24,7 +23,7 @@ struct Traffic {
 };
 
 // Those that send most come first; among equals, in the order of the program.
-std::vector<Traffic> traffic(const Program& p, std::string_view list);
+std::vector<Traffic> traffic(const Program& p, Step step);
 
 // The table of a training step, with its sum.
 std::string print_communication(const Program& p);

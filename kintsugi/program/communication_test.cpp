@@ -24,11 +24,10 @@ Program sample() {
                          .layout = layout});
     return static_cast<BufferId>(p.buffers.size()) - 1;
   };
-  const auto start = [&](std::string kernel, BufferId in, BufferId out, std::vector<mesh::Factor> over, int event) {
-    Instruction i = {.kernel = std::move(kernel), .ins = {in}, .outs = {out}, .attributes = {}, .phase = "forward"};
-    i.kind = Kind::collective;
+  const auto start = [&](Collective kind, BufferId in, BufferId out, std::vector<mesh::Factor> over, int event) {
+    Instruction i = {.kind = Kind::collective, .collective = kind, .ins = {in}, .outs = {out}};
     i.group = std::move(over);
-    i.reduction = "sum";
+    i.reduction = program::Reduction::sum;
     i.event = event;
     return i;
   };
@@ -46,11 +45,11 @@ Program sample() {
                    gathered = add("bucket " + name, {{"flat", 4096}}, {}, Region::arena),
                    made = add("contract.parts", {{"batch", 4}, {"seq", 8}, {"embed", 24}}, parts, Region::arena),
                    sum = add("contract", {{"batch", 4}, {"seq", 8}, {"embed", 24}}, batch, Region::arena);
-    Instruction gather = start("all_gather", shard, gathered, {outer, inner}, 2 * layer);
-    gather.bytes = 4096 * 3;
+    Instruction gather = start(Collective::all_gather, shard, gathered, {outer, inner}, 2 * layer);
+    gather.cost.wire_bytes = 4096 * 3;
     gather.reason = "flat split over data, needed whole, by contract";
-    Instruction reduce = start("reduce_scatter", made, sum, {tensor}, 2 * layer + 1);
-    reduce.bytes = 768;
+    Instruction reduce = start(Collective::reduce_scatter, made, sum, {tensor}, 2 * layer + 1);
+    reduce.cost.wire_bytes = 768;
     reduce.reason = "partial over tensor, needed split along seq, by " + name;
     for (Instruction i : {gather, reduce}) {
       body.instructions.push_back(i);
@@ -66,15 +65,15 @@ Program sample() {
   travels.ring = {tensor};
   travels.turn = 1;
   p.buffers.push_back(std::move(travels));
-  Instruction send = start("send", 8, 8, {inner}, 4);
+  Instruction send = start(Collective::send, 8, 8, {inner}, 4);
   send.outs.clear();
   send.peer = 1;
-  send.bytes = 64;
-  send.phase = "update";
+  send.cost.wire_bytes = 64;
+  send.phase = program::Phase::update;
   send.reason = "on one stage, needed on another";
   p.bodies.push_back({.name = "update", .instructions = {send, send}});
   p.bodies[1].instructions[1].kind = Kind::wait;
-  p.lists = {{.name = "train", .calls = {{0, 0}, {0, 1}, {1, -1}}}};
+  p.lists = {{.step = program::Step::train, .calls = {{0, 0}, {0, 1}, {1, -1}}}};
   return p;
 }
 

@@ -7,12 +7,6 @@
 
 namespace kintsugi::program {
 
-// Whether a kind of collective adds, and whether it is between two ranks.
-bool reduces(const Instruction& i);
-bool is_message(const Instruction& i);
-// Whether it is, or waits for, a move between the file and the arena.
-bool is_copy(const Instruction& i);
-
 // What it is about: its input, or its output where it has none.
 BufferId value_of(const Instruction& i);
 

@@ -265,10 +265,31 @@ std::vector<Moment> memory_over(const Program& p, const CallList& list, size_t m
 const CallList& largest_list(const Program& p) {
   base::require(!p.lists.empty(), "memory", "a program without lists of calls");
   for (const CallList& list : p.lists)
-    if (list.name == "train") return list;
+    if (list.step == Step::train) return list;
   return *std::max_element(p.lists.begin(), p.lists.end(),
                            [](const CallList& a, const CallList& b) { return a.arena_bytes < b.arena_bytes; });
 }
+
+namespace {
+
+int64_t& entry_of(MemoryTable& t, StateKind kind) {
+  switch (kind) {
+    case StateKind::weight:
+      return t.weights;
+    case StateKind::gradient:
+    case StateKind::level:
+      return t.gradients;
+    case StateKind::optimizer:
+      return t.optimizer;
+    case StateKind::statistic:
+      return t.statistics;
+    case StateKind::cache:
+      return t.caches;
+  }
+  throw base::InternalError("memory", "no kind of state {}", static_cast<int>(kind));
+}
+
+}  // namespace
 
 MemoryTable memory_table(const Program& p) {
   MemoryTable t;
@@ -277,11 +298,7 @@ MemoryTable memory_table(const Program& p) {
     const BufferId root = p.root(s.buffer);
     if (p.buffer(root).region != Region::state || !counted.insert(root).second) continue;
     const int64_t bytes = p.buffer(root).bytes();
-    (s.kind == "weight"                          ? t.weights
-     : s.kind == "gradient" || s.kind == "level" ? t.gradients
-     : s.kind == "optimizer"                     ? t.optimizer
-     : s.kind == "cache"                         ? t.caches
-                                                 : t.statistics) += bytes;
+    entry_of(t, s.kind) += bytes;
   }
   const int64_t states = t.weights + t.gradients + t.optimizer + t.caches + t.statistics;
   const CallList& list = largest_list(p);
@@ -292,7 +309,7 @@ MemoryTable memory_table(const Program& p) {
   t.communication = live.communication;
   t.workspace = live.workspace;
   base::require(live.aligned <= list.arena_bytes && states <= p.state_bytes, "memory",
-                "{} lives at one time in {} of {} bytes, and {} bytes of states in {}", live.aligned, list.name,
+                "{} lives at one time in {} of {} bytes, and {} bytes of states in {}", live.aligned, name_of(list.step),
                 list.arena_bytes, states, p.state_bytes);
   t.packing = (p.state_bytes - states) + (list.arena_bytes - live.sum());
   t.others = p.arena_bytes - list.arena_bytes;
@@ -303,7 +320,7 @@ Held held(const Program& p) {
   Held h;
   std::set<int> layers;
   for (const StateInfo& s : p.states) {
-    if (s.kind != "weight" || s.copy) continue;
+    if (s.kind != StateKind::weight || s.replica) continue;
     layers.insert(s.layer);
     h.parameters += s.whole.shape.elements();
   }

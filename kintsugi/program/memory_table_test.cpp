@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "kintsugi/program/by_name_test.h"
+
 namespace kintsugi::program {
 namespace {
 
@@ -15,20 +17,21 @@ class Made {
     p.buffers.push_back({.name = name, .type = {{{"byte", bytes}}, tensor::DType::u8}, .region = region, .offset = 0});
     return static_cast<BufferId>(p.buffers.size()) - 1;
   }
-  void state(const std::string& kind, int64_t bytes, int layer = 0, bool copy = false) {
-    const BufferId b = buffer(kind, bytes, Region::state);
+  void state(StateKind kind, int64_t bytes, int layer = 0, bool replica = false) {
+    const BufferId b = buffer(std::string(name_of(kind)), bytes, Region::state);
     p.buffer(b).offset = p.state_bytes;
     p.state_bytes += aligned(bytes);
     StateInfo info;
-    info.name = info.kind = kind;
+    info.name = name_of(kind);
+    info.kind = kind;
     info.buffer = b;
     info.whole = {{{"byte", 3 * bytes}}, tensor::DType::u8};
     info.layer = layer;
-    info.copy = copy;
+    info.replica = replica;
     p.states.push_back(info);
   }
   int body(const std::string& name, std::vector<Instruction> list, int variant_of = -1) {
-    p.bodies.push_back({.name = name, .instructions = std::move(list), .work = name, .variant_of = variant_of});
+    p.bodies.push_back({.name = name, .instructions = std::move(list), .work = work_named(name), .role = role_named(name), .variant_of = variant_of});
     return static_cast<int>(p.bodies.size()) - 1;
   }
   // What lives at each instant: "call.instruction activations+communication+workspace".
@@ -53,8 +56,8 @@ Instruction kernel(std::vector<BufferId> ins, std::vector<BufferId> outs, Buffer
 Instruction moves(Kind kind, const std::string& name, std::vector<BufferId> ins, std::vector<BufferId> outs,
                   int event) {
   Instruction i = kernel(std::move(ins), std::move(outs));
-  i.kernel = name;
   i.kind = kind;
+  i.collective = collective_named(name);
   i.event = event;
   return i;
 }
@@ -71,7 +74,7 @@ Made pipeline() {
   const int backward = made.body("backward", {kernel({x}, {u})});
   const int sent = made.body("forward.sent", {moves(Kind::wait, "send", {y}, {}, 1)});
   made.p.lists.push_back(
-      {.name = "train",
+      {.step = Step::train,
        .calls =
            {{receive, 0}, {forward, 0}, {receive, 1}, {backward, 0}, {sent, 0}, {forward, 1}, {backward, 1}, {sent, 1}},
        .arena_bytes = 4096});
@@ -106,14 +109,14 @@ TEST(MemoryTable, LongListsAreShownByCallsAndByGroupsOfCalls) {
 
 TEST(MemoryTable, AddsUpToTheBytesOfTheProgram) {
   Made made = pipeline();
-  made.state("weight", 100, -1);
-  made.state("weight", 60, 3);
-  made.state("weight", 5, 9, true);
-  made.state("gradient", 70);
-  made.state("level", 1);
-  made.state("optimizer", 33);
-  made.state("statistic", 8);
-  made.state("cache", 64);
+  made.state(StateKind::weight, 100, -1);
+  made.state(StateKind::weight, 60, 3);
+  made.state(StateKind::weight, 5, 9, true);
+  made.state(StateKind::gradient, 70);
+  made.state(StateKind::level, 1);
+  made.state(StateKind::optimizer, 33);
+  made.state(StateKind::statistic, 8);
+  made.state(StateKind::cache, 64);
   made.p.arena_bytes = 5000;  // of another list
   const MemoryTable t = memory_table(made.p);
   EXPECT_EQ(t.weights, 165);
@@ -144,7 +147,7 @@ TEST(MemoryTable, CollectivesWithinACall) {
                         moves(Kind::wait, "all_gather", {part}, {w}, 0), kernel({w}, {x}),
                         moves(Kind::collective, "all_reduce", {x}, {x}, 1), kernel({w}, {y}),
                         moves(Kind::wait, "all_reduce", {x}, {x}, 1), kernel({x, y}, {y})});
-  made.p.lists.push_back({.name = "train", .calls = {{0, 0}}, .arena_bytes = 2048});
+  made.p.lists.push_back({.step = program::Step::train, .calls = {{0, 0}}, .arena_bytes = 2048});
   EXPECT_EQ(made.over(),
             "0.0 0+10+0\n0.1 100+10+0\n0.2 100+10+0\n0.3 100+10+0\n0.4 0+110+0\n0.5 1000+110+0\n0.6 1000+100+0\n"
             "0.7 1100+0+0\n");
@@ -156,8 +159,8 @@ TEST(MemoryTable, InputsLiveFromTheBeginningAndOutputsUntilTheEnd) {
   made.p.buffer(in).input = "tokens";
   made.p.buffer(out).output = "logits";
   made.body("prefill", {kernel({}, {t}), kernel({in, t}, {out}), kernel({}, {t})});
-  made.body("after", {kernel({}, {t})});
-  made.p.lists.push_back({.name = "prefill", .calls = {{0, 0}, {1, 0}}, .arena_bytes = 4096});
+  made.body("update", {kernel({}, {t})});
+  made.p.lists.push_back({.step = program::Step::prefill, .calls = {{0, 0}, {1, 0}}, .arena_bytes = 4096});
   EXPECT_EQ(made.over(), "0.0 101+0+0\n0.1 111+0+0\n0.2 110+0+0\n1.0 110+0+0\n");
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/program/communication.h"
 #include "kintsugi/program/describe.h"
@@ -52,19 +53,20 @@ std::string view_of(const Program& p, const Buffer& b) {
 
 // start all_reduce #5 -> #6 add[batch:2/data embed:24] fp32 over tensor  sum, 4.1 MiB sent, "partial over tensor, ..."
 std::string collective_line(const Program& p, const Instruction& i) {
-  std::string text = i.event < 0 ? i.kernel : "start " + i.kernel;
+  std::string text = fmt::format("{}{}", i.event < 0 ? "" : "start ", name_of(i.collective));
   if (!i.ins.empty()) text += i.outs.empty() ? " " + operand(p, i.ins[0]) : fmt::format(" #{}", i.ins[0]);
   if (!i.outs.empty()) text += " -> " + operand(p, i.outs[0]);
   text += fmt::format(" over {}", p.mesh.name_of(i.group));
   if (i.peer >= 0) text += fmt::format(", place {}", i.peer);
-  return fmt::format("{}  {}{} sent, \"{}\"", text, reduces(i) ? i.reduction + ", " : "",
-                     base::format_bytes(static_cast<uint64_t>(i.bytes)), i.reason);
+  if (reduces(i)) text += fmt::format("  {},", name_of(i.reduction));
+  return fmt::format("{}{}{} sent, \"{}\"", text, reduces(i) ? " " : "  ",
+                     base::format_bytes(static_cast<uint64_t>(i.cost.wire_bytes)), i.reason);
 }
 
 // start fetch #5 -> #6 layer0.m[flat:1024] fp32  4.0 KiB, "lies in the file"
 std::string copy_line(const Program& p, const Instruction& i) {
-  return fmt::format("start {} #{} -> {}  {}, \"{}\"", i.kernel, i.ins[0], operand(p, i.outs[0]),
-                     base::format_bytes(static_cast<uint64_t>(i.bytes)), i.reason);
+  return fmt::format("start {} #{} -> {}  {}, \"{}\"", name_of(i.copy), i.ins[0], operand(p, i.outs[0]),
+                     base::format_bytes(static_cast<uint64_t>(i.cost.wire_bytes)), i.reason);
 }
 
 std::string wait_line(const Program& p, const Body& body, const Instruction& i) {
@@ -73,23 +75,39 @@ std::string wait_line(const Program& p, const Body& body, const Instruction& i) 
          (body.instructions[start].kind == Kind::wait || body.instructions[start].event != i.event))
     ++start;
   const std::string of = start < body.instructions.size() ? fmt::format("{}", start) : "nothing";
-  return fmt::format("wait for {}: {} {}", of, i.kernel,
+  return fmt::format("wait for {}: {} {}", of, name_of(i),
                      i.outs.empty() ? operand(p, i.ins[0]) : "-> " + operand(p, i.outs[0]));
 }
 
-std::string line(const Program& p, const Body& body, size_t number) {
-  const Instruction& i = body.instructions[number];
-  if (i.kind == Kind::collective) return fmt::format("  {:4} {}\n", number, collective_line(p, i));
-  if (i.kind == Kind::copy) return fmt::format("  {:4} {}\n", number, copy_line(p, i));
-  if (i.kind == Kind::wait) return fmt::format("  {:4} {}\n", number, wait_line(p, body, i));
+std::string compute_line(const Program& p, const Instruction& i) {
   std::string outs, ins;
   for (size_t j = 0; j < i.outs.size(); ++j)
     outs += fmt::format("{}{}{}", outs.empty() ? "" : ", ", (i.accumulate >> j) & 1u ? "+" : "", operand(p, i.outs[j]));
   for (BufferId b : i.ins) ins += fmt::format("{}#{}", ins.empty() ? "" : ", ", b);
-  const std::string attributes = to_string(i.attributes);
-  return fmt::format("  {:4} {} = {}({}){}{}{}   {:.3g} flops, {:.3g} bytes\n", number, outs, i.kernel, ins,
+  std::string attributes = to_string(i.attributes);
+  if (i.adds_in_tree) attributes += "in a tree";
+  return fmt::format("{} = {}({}){}{}{}   {:.3g} flops, {:.3g} bytes", outs, i.kernel, ins,
                      attributes.empty() ? "" : "  ", attributes,
-                     i.workspace == kNoBuffer ? "" : fmt::format("  workspace #{}", i.workspace), i.flops, i.bytes);
+                     i.workspace == kNoBuffer ? "" : fmt::format("  workspace #{}", i.workspace), i.cost.flops,
+                     i.cost.memory_bytes);
+}
+
+std::string text_of(const Program& p, const Body& body, const Instruction& i) {
+  switch (i.kind) {
+    case Kind::compute:
+      return compute_line(p, i);
+    case Kind::collective:
+      return collective_line(p, i);
+    case Kind::copy:
+      return copy_line(p, i);
+    case Kind::wait:
+      return wait_line(p, body, i);
+  }
+  throw base::InternalError("program", "no kind of instruction {}", static_cast<int>(i.kind));
+}
+
+std::string line(const Program& p, const Body& body, size_t number) {
+  return fmt::format("  {:4} {}\n", number, text_of(p, body, body.instructions[number]));
 }
 
 }  // namespace
@@ -99,19 +117,19 @@ std::string print_totals(const Program& p) {
   std::set<BufferId> counted;  // states of one bucket share it
   for (const StateInfo& s : p.states)
     if (counted.insert(p.root(s.buffer)).second)
-      by_kind[s.kind + (p.buffer(p.root(s.buffer)).region == Region::file ? ", in the file" : "")] +=
+      by_kind[std::string(name_of(s.kind)) + (p.buffer(p.root(s.buffer)).region == Region::file ? ", in the file" : "")] +=
           p.buffer(p.root(s.buffer)).bytes();
   std::string text = "memory\n";
   for (const auto& [kind, bytes] : by_kind) text += fmt::format("  {:24} {:>16} bytes\n", kind, bytes);
   text += fmt::format("  {:24} {:>16} bytes\n", "states, aligned", p.state_bytes);
   for (const CallList& l : p.lists)
     text +=
-        fmt::format("  {:24} {:>16} bytes, lower bound {}\n", "arena of " + l.name, l.arena_bytes, l.lower_bound_bytes);
+        fmt::format("  {:24} {:>16} bytes, lower bound {}\n", fmt::format("arena of {}", name_of(l.step)), l.arena_bytes, l.lower_bound_bytes);
   text += fmt::format("  {:24} {:>16} bytes ({})\n", "peak", p.bytes(),
                       base::format_bytes(static_cast<uint64_t>(p.bytes())));
   if (p.file_bytes > 0) text += fmt::format("  {:24} {:>16} bytes, not of memory\n", "file", p.file_bytes);
   text += "work\n";
-  for (const CallList& l : p.lists) text += fmt::format("  {:24} {:.6g} flops\n", l.name, p.flops(l.name));
+  for (const CallList& l : p.lists) text += fmt::format("  {:24} {:.6g} flops\n", name_of(l.step), p.flops(l.step));
   return text + print_traffic_totals(p);
 }
 
@@ -132,7 +150,7 @@ std::string print(const Program& p) {
     for (size_t i = 0; i < body.instructions.size(); ++i) text += line(p, body, i);
   }
   for (const CallList& l : p.lists) {
-    text += fmt::format("calls {}\n", l.name);
+    text += fmt::format("calls {}\n", name_of(l.step));
     for (const Call& c : l.calls)
       text += fmt::format("  {}{}\n", p.bodies[static_cast<size_t>(c.body)].name,
                           c.micro_batch < 0 ? "" : fmt::format(" micro-batch {}", c.micro_batch));

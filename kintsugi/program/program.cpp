@@ -7,13 +7,63 @@
 namespace kintsugi::program {
 
 std::string_view name_of(Region region) {
-  return region == Region::state ? "state" : region == Region::arena ? "arena" : "file";
+  switch (region) {
+    case Region::state:
+      return "state";
+    case Region::arena:
+      return "arena";
+    case Region::file:
+      return "file";
+  }
+  throw base::InternalError("program", "no region {}", static_cast<int>(region));
 }
 
-const CallList& Program::list(std::string_view name) const {
+std::string_view name_of(Work work) {
+  switch (work) {
+    case Work::forward:
+      return "forward";
+    case Work::backward:
+      return "backward";
+    case Work::weight:
+      return "weight";
+    case Work::reduce:
+      return "reduce";
+    case Work::update:
+      return "update";
+    case Work::evaluate:
+      return "evaluate";
+    case Work::prefill:
+      return "prefill";
+    case Work::decode:
+      return "decode";
+  }
+  throw base::InternalError("program", "no work {}", static_cast<int>(work));
+}
+
+std::string_view name_of(Step step) {
+  switch (step) {
+    case Step::train:
+      return "train";
+    case Step::evaluate:
+      return "evaluate";
+    case Step::prefill:
+      return "prefill";
+    case Step::decode:
+      return "decode";
+  }
+  throw base::InternalError("program", "no step {}", static_cast<int>(step));
+}
+
+const CallList* Program::find(Step step) const {
   for (const CallList& l : lists)
-    if (l.name == name) return l;
-  throw base::InternalError("program", "no list of calls \"{}\"", name);
+    if (l.step == step) return &l;
+  return nullptr;
+}
+
+const CallList& Program::list(Step step) const {
+  const CallList* found = find(step);
+  base::require(found != nullptr, "program", "no list of calls \"{}\"", name_of(step));
+  return *found;
 }
 
 const StateInfo* Program::state(std::string_view name) const {
@@ -60,7 +110,7 @@ int64_t Program::in_file(BufferId id, int64_t micro_batch, int rank) const {
 }
 
 std::vector<mesh::Factor> pipe_of(const mesh::Mesh& mesh) {
-  return mesh.has("pipe") ? mesh.expand(std::vector<std::string>{"pipe"}) : std::vector<mesh::Factor>();
+  return mesh.has(kPipe) ? mesh.expand(std::vector<std::string>{std::string(kPipe)}) : std::vector<mesh::Factor>();
 }
 
 int stage_of(const mesh::Mesh& mesh, int rank) {
@@ -82,10 +132,10 @@ tensor::DimIndex Program::index(BufferId id, std::string_view dim, int rank) con
   return mesh::local_index(mesh, dim, b.whole[static_cast<size_t>(i)].size, b.layout.of(dim), rank);
 }
 
-double Program::flops(std::string_view name) const {
+double Program::flops(Step step) const {
   double n = 0;
-  for (const Call& call : list(name).calls)
-    for (const Instruction& i : bodies[static_cast<size_t>(call.body)].instructions) n += i.flops;
+  for (const Call& call : list(step).calls)
+    for (const Instruction& i : bodies[static_cast<size_t>(call.body)].instructions) n += i.cost.flops;
   return n;
 }
 

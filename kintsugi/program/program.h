@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "kintsugi/mesh/layout.h"
-#include "kintsugi/tensor/attributes.h"
-#include "kintsugi/tensor/operands.h"
+#include "kintsugi/program/instruction.h"
 #include "kintsugi/tensor/shape.h"
+#include "kintsugi/tensor/state.h"
 
 namespace kintsugi::program {
 
-using BufferId = int32_t;
-constexpr BufferId kNoBuffer = -1;
+using tensor::OptimizerPart;
+using tensor::StateKind;
 
 // state: lives from step to step, shared by all lists of calls. arena: lives within one list of calls. file: outside of
 // memory, in a file of the rank; what lies there is moved to the arena to be worked on.
@@ -48,73 +48,48 @@ struct Buffer {
   int64_t bytes() const { return type.bytes(); }
 };
 
-// A state, and what it begins with, for the run to fill in. See graph::Init. Where a state is one of several in a
-// bucket, its block (that of `layout`) begins `first` elements behind the beginning of the bucket's flat dim, of which
-// this rank holds the part that the bucket's own layout says.
+// A state, and what it begins with, for the run to fill in. Where a state is one of several in a bucket, its block (that
+// of `layout`) begins `first` elements behind the beginning of the bucket's flat dim, of which this rank holds the part
+// that the bucket's own layout says.
 struct StateInfo {
   std::string name;
   BufferId buffer = kNoBuffer;   // the state's, or that of its bucket
   BufferId reduced = kNoBuffer;  // of an accumulator: where the sum over all ranks stands after a step
-  std::string kind;              // weight, gradient, optimizer, statistic, cache
-  tensor::Type whole;            // the whole state
+  StateKind kind = StateKind::weight;
+  std::string weight = {};  // of a gradient or an optimizer's state: the name of the weight that it belongs to
+  OptimizerPart part = OptimizerPart::none;
+  tensor::Type whole;  // the whole state
   mesh::Layout layout = {};
   bool in_bucket = false;
   int64_t first = 0;
   int layer = 0;
-  bool copy = false;  // another stage has it too, and saves it
-  std::string init;   // constant, normal, copy
-  double init_value = 0.0;
-  std::string init_source = {};
+  bool replica = false;  // another stage has it too, and saves it
+  tensor::Init init = {};
   bool saved = true;
+
+  bool is_master() const { return part == OptimizerPart::master; }
 };
 
-// compute: a kernel. collective: enqueued, by the name of its kind in `kernel`: all_reduce, all_gather, reduce_scatter,
-// all_to_all, shift (each rank's block goes to the rank one place back in the ring), and send (one input) and receive
-// (one output), between a rank and its peer. copy: fetch (from the file to the arena) and store (from the arena to the
-// file), done one after the other in the order in which they are enqueued. wait: until the collective or copy of that
-// event is done; its operands are those of the collective or copy.
-enum class Kind : uint8_t { compute, collective, copy, wait };
+// What a stage does with its chunk of the layers. weight: the gradients of weights, where a schedule does them apart.
+// reduce: the sums of accumulators over ranks, once a step. The last three are calls of their own lists.
+enum class Work : uint8_t { forward, backward, weight, reduce, update, evaluate, prefill, decode };
+std::string_view name_of(Work work);
 
-// Along which dim `stack` and `unstack` cut a length, over which factors.
-struct Cuts {
-  std::string dim;
-  int64_t length = 0;
-  std::vector<mesh::Factor> factors = {};
+// work: the work itself. receives: starts what the body beside it receives. waits_for_sent: waits for what that sent.
+enum class Role : uint8_t { work, receives, waits_for_sent };
 
-  bool operator==(const Cuts&) const = default;
-};
-
-struct Instruction {
-  std::string kernel;         // the kind of the operation
-  std::vector<BufferId> ins;  // those that are there, in the order of the operation
-  std::vector<BufferId> outs;
-  tensor::Attributes attributes;
-  uint32_t accumulate = 0;  // bit i: adds to output i
-  BufferId workspace = kNoBuffer;
-  int layer = 0;
-  std::string phase;
-  double flops = 0;
-  double bytes = 0;
-  Kind kind = Kind::compute;
-  Cuts cuts = {};
-  std::vector<mesh::Factor> group = {};  // of a collective: the ranks along these factors
-  int64_t peer = -1;                     // of a send or receive: the place of the other rank within the group
-  std::string channel = {};              // of a send or receive: messages of one keep their order
-  std::string reduction = {};            // sum, max
-  std::string reason = {};               // why it is there: "sum over data, needed whole"
-  int event = -1;  // a wait is for the start of the same event in the same micro-batch, here or in an earlier call
-  tensor::Absent absent = {};  // of the operation's operands and outputs: which are not there
-};
-
-// What a stage does with its chunk of the layers: "forward.3" with the chunk 3 of several, "forward" with all of them.
+// "forward.3" with the chunk 3 of several, "forward" with all of them.
 struct Body {
   std::string name;
-  bool at_position = false;  // generation: the index of `seq` begins at the run's position
+  std::string position_dim = {};  // generation: the index of this dim begins at the run's position
   std::vector<Instruction> instructions;
-  std::string work = {};  // forward, backward, weight, reduce, update, evaluate, prefill, decode
+  Work work = Work::forward;
+  Role role = Role::work;
   int chunk = 0;
   int stage = 0;
   int variant_of = -1;  // the body with the same buffers that it is made from
+
+  bool does(Work w) const { return role == Role::work && work == w; }
 };
 
 struct Call {
@@ -123,12 +98,16 @@ struct Call {
   int slot = 0;             // in CallList::slots
 };
 
-// A list of calls that is one step of something: "train", "evaluate", "prefill", "decode".
+// What a list of calls is one step of.
+enum class Step : uint8_t { train, evaluate, prefill, decode };
+std::string_view name_of(Step step);
+
+// A list of calls that is one step of something.
 //
 // What lives from one call to another of the same micro-batch lies in a segment of the arena, of which there is one for
 // each micro-batch under way; a slot says where the segments of a call begin.
 struct CallList {
-  std::string name;
+  Step step = Step::train;
   std::vector<Call> calls;
   std::vector<std::vector<int64_t>> slots = {};  // by slot, by segment: bytes from the beginning of the arena
   int64_t arena_bytes = 0;                       // of its own buffers
@@ -151,13 +130,14 @@ struct Program {
   int64_t bytes() const { return state_bytes + arena_bytes; }  // of memory
   const Buffer& buffer(BufferId id) const { return buffers[static_cast<size_t>(id)]; }
   Buffer& buffer(BufferId id) { return buffers[static_cast<size_t>(id)]; }
-  const CallList& list(std::string_view name) const;    // InternalError where there is none
+  const CallList* find(Step step) const;                // or null
+  const CallList& list(Step step) const;                // InternalError where there is none
   const StateInfo* state(std::string_view name) const;  // or null
   BufferId root(BufferId id) const;                     // follows same_as
   int64_t begin(BufferId id, int rank) const;           // bytes from the beginning of its root, on a rank
   bool is_part(BufferId id) const;                      // where it begins depends on the rank
   bool overlap(BufferId a, BufferId b) const;           // may share bytes; parts count as the whole of what they are of
-  double flops(std::string_view list) const;            // of all its calls
+  double flops(Step step) const;                        // of all its calls
   // The body that another is a variant of, or itself.
   int base(int body) const {
     return bodies[static_cast<size_t>(body)].variant_of < 0 ? body : bodies[static_cast<size_t>(body)].variant_of;
@@ -170,7 +150,8 @@ struct Program {
   tensor::DimIndex index(BufferId id, std::string_view dim, int rank) const;
 };
 
-// The stage of a rank: its place along the axis `pipe`.
+// The axis of the mesh over which layers are cut into stages, and the stage of a rank: its place along that axis.
+constexpr std::string_view kPipe = "pipe";
 int stage_of(const mesh::Mesh& mesh, int rank);
 std::vector<mesh::Factor> pipe_of(const mesh::Mesh& mesh);
 

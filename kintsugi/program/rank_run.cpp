@@ -36,7 +36,7 @@ int RankRun::group_of(const std::vector<Factor>& all) {
 }
 
 int RankRun::signature_of(const Program& p, const Instruction& i) {
-  std::string text = is_message(i) ? "message" : i.kernel + " " + i.reduction;
+  std::string text = is_message(i) ? std::string("message") : fmt::format("{} {}", name_of(i.collective), name_of(i.reduction));
   text += fmt::format("|{}", group_of(i.group));
   for (const auto* operands : {&i.ins, &i.outs})
     for (BufferId b : *operands)
@@ -61,12 +61,12 @@ RankRun::Operations RankRun::operations_of(const Program& p, int body) {
   return list;
 }
 
-void RankRun::check(const std::string& list) {
+void RankRun::check(Step step) {
   blocks_.assign(distinct_.size(), {});
   for (size_t role = 0; role < distinct_.size(); ++role)
-    for (const Call& call : distinct_[role]->list(list).calls)
+    for (const Call& call : distinct_[role]->list(step).calls)
       blocks_[role].push_back({call.micro_batch, &bodies_[role][static_cast<size_t>(call.body)]});
-  run(list);
+  run(name_of(step));
 }
 
 // All ranks make their groups in one order, so it is enough that all members make each.
@@ -98,7 +98,7 @@ void RankRun::check_groups() {
     }
 }
 
-void RankRun::run(const std::string& name) {
+void RankRun::run(std::string_view name) {
   members_.clear();
   queue_.clear();
   ends_.clear();
@@ -190,7 +190,7 @@ int RankRun::peer_of(const Rank& r) const {
 
 std::vector<RankRun::End>& RankRun::ends(const Rank& r, bool own) {
   const Instruction& i = *now(r).instruction;
-  const bool receives = i.kernel == "receive";
+  const bool receives = i.collective == Collective::receive;
   const int here = index_[static_cast<size_t>(r.rank)], there = peer_of(r);
   return ends_[{receives ? there : here, receives ? here : there, i.channel, receives == own}];
 }
@@ -226,7 +226,7 @@ std::string RankRun::place(const Rank& r) const {
 }
 
 // Of the ranks that wait, the one that has come least far: others are past the place where it waits.
-void RankRun::report(const std::string& name) {
+void RankRun::report(std::string_view name) {
   const Rank* least = nullptr;
   const Rank* other = nullptr;
   const auto place_of = [&](const Rank& r) { return std::pair(r.block, now(r).at); };

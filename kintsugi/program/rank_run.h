@@ -21,7 +21,7 @@ class RankRun {
           std::vector<mesh::Factor> factors);
 
   // InternalError where a rank would wait forever.
-  void check(const std::string& list);
+  void check(Step step);
   // InternalError where a rank makes a group that another of its members does not.
   void check_groups();
 
@@ -57,7 +57,7 @@ class RankRun {
   int signature_of(const Program& p, const Instruction& i);
   Operations operations_of(const Program& p, int body);
 
-  void run(const std::string& name);
+  void run(std::string_view name);
   void arrive(int r);
   void advance(int r);
   void settle(Rank& r) const;  // past blocks without operations
@@ -77,7 +77,7 @@ class RankRun {
   bool taken(const Rank& r);
   const Rank* missing(const Rank& r);  // one that it waits for, or null
   std::string place(const Rank& r) const;
-  [[noreturn]] void report(const std::string& name);
+  [[noreturn]] void report(std::string_view name);
 
   std::vector<const Program*> distinct_;
   std::vector<int> family_;

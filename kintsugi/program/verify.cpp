@@ -97,7 +97,7 @@ class Verifier {
       for (const Instruction& i : p_.bodies[static_cast<size_t>(call.body)].instructions)
         for (BufferId b : i.outs)
           if (!p_.buffer(b).output.empty())
-            base::require(holds(arena, b, call), "verify", "{}: output \"{}\" is overwritten", list.name,
+            base::require(holds(arena, b, call), "verify", "{}: output \"{}\" is overwritten", name_of(list.step),
                           p_.buffer(b).output);
   }
 
@@ -107,38 +107,38 @@ class Verifier {
     const Instruction& i = body.instructions[at];
     for (BufferId b : i.ins)
       base::require(holds(arena, b, call), "verify",
-                    "{}: instruction {} of {} ({}) reads #{} \"{}\", which is not there", list.name, at, body.name,
-                    i.kernel, b, p_.buffer(b).name);
+                    "{}: instruction {} of {} ({}) reads #{} \"{}\", which is not there", name_of(list.step), at, body.name,
+                    name_of(i), b, p_.buffer(b).name);
     for (BufferId b : i.ins)
       base::require(in_flight_.empty() || !in_flight_.contains(owner(root(b), call)), "verify",
-                    "{}: instruction {} of {} ({}) reads #{} \"{}\", which is still on its way", list.name, at,
-                    body.name, i.kernel, b, p_.buffer(b).name);
+                    "{}: instruction {} of {} ({}) reads #{} \"{}\", which is still on its way", name_of(list.step), at,
+                    body.name, name_of(i), b, p_.buffer(b).name);
     for (size_t j = 0; j < i.outs.size(); ++j)
       base::require(!((i.accumulate >> j) & 1u) || holds(arena, i.outs[j], call), "verify",
-                    "{}: instruction {} of {} ({}) adds to #{} \"{}\", which is not there", list.name, at, body.name,
-                    i.kernel, i.outs[j], p_.buffer(i.outs[j]).name);
+                    "{}: instruction {} of {} ({}) adds to #{} \"{}\", which is not there", name_of(list.step), at, body.name,
+                    name_of(i), i.outs[j], p_.buffer(i.outs[j]).name);
     if (i.kind == Kind::wait) {
       for (BufferId b : i.outs)
         base::require(holds(arena, b, call), "verify",
-                      "{}: instruction {} of {}: #{} \"{}\" was overwritten while {} ran", list.name, at, body.name, b,
-                      p_.buffer(b).name, i.kernel);
+                      "{}: instruction {} of {}: #{} \"{}\" was overwritten while {} ran", name_of(list.step), at, body.name, b,
+                      p_.buffer(b).name, name_of(i));
       for (BufferId b : i.outs) in_flight_.erase(owner(root(b), call));
       return;
     }
-    if (i.kind == Kind::collective && i.kernel == "receive") in_flight_.insert(owner(root(i.outs[0]), call));
+    if (starts(i, Collective::receive)) in_flight_.insert(owner(root(i.outs[0]), call));
     if (i.workspace != kNoBuffer) write(arena, i.workspace, call);
     for (BufferId b : i.outs) write(region(arena, b), b, call);
     // What was written must not have destroyed an operand beside it. In place, input and output are one.
     for (BufferId b : i.ins)
       base::require(holds(arena, b, call), "verify", "{}: instruction {} of {} ({}) overwrites its input #{} \"{}\"",
-                    list.name, at, body.name, i.kernel, b, p_.buffer(b).name);
+                    name_of(list.step), at, body.name, name_of(i), b, p_.buffer(b).name);
     for (size_t j = 0; j < i.outs.size(); ++j)
       base::require(holds(arena, i.outs[j], call), "verify",
-                    "{}: instruction {} of {} ({}): output {} overlaps another", list.name, at, body.name, i.kernel, j);
+                    "{}: instruction {} of {} ({}): output {} overlaps another", name_of(list.step), at, body.name, name_of(i), j);
     if (i.workspace != kNoBuffer)
       base::require(holds(arena, i.workspace, call), "verify",
-                    "{}: instruction {} of {} ({}): its workspace overlaps an output", list.name, at, body.name,
-                    i.kernel);
+                    "{}: instruction {} of {} ({}): its workspace overlaps an output", name_of(list.step), at, body.name,
+                    name_of(i));
   }
 
   const Place& place(BufferId b) const { return places_[static_cast<size_t>(b)]; }

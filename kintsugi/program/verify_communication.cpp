@@ -66,14 +66,14 @@ class Checker {
         if (!is_message(i)) continue;
         const std::pair key(i.event, call.micro_batch);
         const bool fits = i.kind == Kind::collective ? started.insert(key).second : started.erase(key) == 1;
-        base::require(fits, "verify", "{}: rank {} at instruction {} of {} ({}) {}", list.name, rank_, at,
+        base::require(fits, "verify", "{}: rank {} at instruction {} of {} ({}) {}", name_of(list.step), rank_, at,
                       describe(p_, call), describe(p_, i, rank_),
                       i.kind == Kind::collective ? "is on its way already" : "waits for what was not started");
       }
     }
     if (started.empty()) return;
     const auto& [event, micro_batch] = *started.begin();
-    throw base::InternalError("verify", "{}: rank {}, micro-batch {}: nothing waits for {}", list.name, rank_,
+    throw base::InternalError("verify", "{}: rank {}, micro-batch {}: nothing waits for {}", name_of(list.step), rank_,
                               micro_batch, describe(p_, *messages_.at(event).instruction, rank_));
   }
 
@@ -88,7 +88,7 @@ class Checker {
     }
     for (size_t at = 0; at < body.instructions.size(); ++at) {
       const Instruction& i = body.instructions[at];
-      where_ = fmt::format("{}: rank {} at instruction {} of {} ({})", list.name, rank_, at, body.name,
+      where_ = fmt::format("{}: rank {} at instruction {} of {} ({})", name_of(list.step), rank_, at, body.name,
                            i.kind == Kind::compute ? i.kernel : describe(p_, i, rank_));
       if (i.kind == Kind::wait) {
         wait(i, at);
@@ -101,7 +101,7 @@ class Checker {
       return is_message(*s.instruction) && waited_for_.contains(s.instruction->event);
     });
     if (pending_.empty()) return;
-    throw base::InternalError("verify", "{}: rank {} at instruction {} of {} ({}) never waits for it", list.name, rank_,
+    throw base::InternalError("verify", "{}: rank {} at instruction {} of {} ({}) never waits for it", name_of(list.step), rank_,
                               pending_[0].at, body.name, describe(p_, *pending_[0].instruction, rank_));
   }
 
@@ -133,7 +133,7 @@ class Checker {
     Started& s = found->second;
     const Instruction& of = *s.instruction;
     base::require(
-        of.kernel == i.kernel && of.ins == i.ins && of.outs == i.outs && of.group == i.group && of.peer == i.peer,
+        name_of(of) == name_of(i) && of.ins == i.ins && of.outs == i.outs && of.group == i.group && of.peer == i.peer,
         "verify", "{} waits for instruction {}, which is {}", where_, s.at, describe(p_, of, rank_));
     base::require(s.waited < 0, "verify", "{} waits for instruction {}, as instruction {} did", where_, s.at, s.waited);
     s.waited = static_cast<int64_t>(at);
@@ -157,12 +157,11 @@ class Checker {
   }
 
   void is_whole_copy(const Instruction& i) {
-    base::require(i.kernel == "fetch" || i.kernel == "store", "verify", "{}: there is no such copy", where_);
     base::require(i.ins.size() == 1 && i.outs.size() == 1, "verify", "{}: it has {} inputs and {} outputs", where_,
                   i.ins.size(), i.outs.size());
     const auto region = [&](BufferId b) { return p_.buffer(p_.root(b)).region; };
     const Region from = region(i.ins[0]), to = region(i.outs[0]);
-    const bool fetches = i.kernel == "fetch";
+    const bool fetches = i.copy == Copy::fetch;
     base::require(from == (fetches ? Region::file : Region::arena) && to == (fetches ? Region::arena : Region::file),
                   "verify", "{}: it goes from {} to {}", where_, name_of(from), name_of(to));
     const Buffer &in = p_.buffer(i.ins[0]), &out = p_.buffer(i.outs[0]);
@@ -170,22 +169,17 @@ class Checker {
   }
 
   void is_well_made(const Instruction& i) {
-    static const std::set<std::string_view> kinds = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all",
-                                                     "shift",      "send",       "receive"};
-    base::require(kinds.contains(i.kernel), "verify", "{}: there is no such collective", where_);
     base::require(!i.group.empty(), "verify", "{}: it has no group", where_);
     for (size_t f = 0; f < i.group.size(); ++f)
       base::require(i.group[f] >= 0 && i.group[f] < static_cast<int>(p_.mesh.factors().size()) &&
                         std::count(i.group.begin(), i.group.end(), i.group[f]) == 1,
                     "verify", "{}: factor {} of its group is not in the mesh, or is there twice", where_, f);
-    const bool sends = i.kernel != "receive", receives = i.kernel != "send";
+    const bool sends = i.collective != Collective::receive, receives = i.collective != Collective::send;
     base::require(i.ins.size() == (sends ? 1u : 0u) && i.outs.size() == (receives ? 1u : 0u), "verify",
                   "{}: it has {} inputs and {} outputs", where_, i.ins.size(), i.outs.size());
     const int64_t n = p_.mesh.count(i.group);
     base::require(is_message(i) ? i.peer >= 0 && i.peer < n : i.peer == -1, "verify", "{}: it has peer {} of {} places",
                   where_, i.peer, n);
-    base::require(!reduces(i) || i.reduction == "sum" || i.reduction == "max", "verify", "{}: no reduction \"{}\"",
-                  where_, i.reduction);
     if (sends && receives) has_sizes(i, n);
   }
 
@@ -194,18 +188,18 @@ class Checker {
     base::require(in.type.dtype == out.type.dtype, "verify", "{}: {} becomes {}", where_, name_of(in.type.dtype),
                   name_of(out.type.dtype));
     const int64_t from = in.type.shape.elements(), to = out.type.shape.elements();
-    const int64_t asked = i.kernel == "all_gather" ? from * n : i.kernel == "reduce_scatter" ? from / n : from;
-    const bool cut = i.kernel == "reduce_scatter" || i.kernel == "all_to_all";
+    const int64_t asked = i.collective == Collective::all_gather ? from * n : i.collective == Collective::reduce_scatter ? from / n : from;
+    const bool cut = i.collective == Collective::reduce_scatter || i.collective == Collective::all_to_all;
     base::require(!cut || from % n == 0, "verify", "{}: {} elements are not {} equal parts", where_, from, n);
     base::require(to == asked, "verify", "{}: {} elements become {} instead of {}", where_, from, to, asked);
     if (!places_[static_cast<size_t>(i.ins[0])].meets(places_[static_cast<size_t>(i.outs[0])])) return;
     // In place: the whole, or the own part of the larger.
-    base::require(reduces(i) || i.kernel == "all_gather", "verify", "{}: what it makes lies over what it reads",
+    base::require(reduces(i) || i.collective == Collective::all_gather, "verify", "{}: what it makes lies over what it reads",
                   where_);
     for (int rank : corners_) {
       const int64_t small = std::min(in.bytes(), out.bytes());
-      const int64_t part = i.kernel == "all_reduce" ? 0 : p_.mesh.position(rank, i.group) * small;
-      const int64_t between = i.kernel == "all_gather" ? begin(i.ins[0], rank) - begin(i.outs[0], rank)
+      const int64_t part = i.collective == Collective::all_reduce ? 0 : p_.mesh.position(rank, i.group) * small;
+      const int64_t between = i.collective == Collective::all_gather ? begin(i.ins[0], rank) - begin(i.outs[0], rank)
                                                        : begin(i.outs[0], rank) - begin(i.ins[0], rank);
       base::require(between == part, "verify", "{}: on rank {}, what it makes lies over what it reads", where_, rank);
     }

@@ -17,12 +17,6 @@ bool same_buffers(const Program& a, const Program& b) {
                     [](const Buffer& x, const Buffer& y) { return x.name == y.name && x.type == y.type; });
 }
 
-const CallList* find(const Program& p, std::string_view name) {
-  for (const CallList& l : p.lists)
-    if (l.name == name) return &l;
-  return nullptr;
-}
-
 // The programs that differ, the rank that is the first to have each, and the first of them with the same buffers.
 struct Roles {
   explicit Roles(std::span<const Program* const> programs) {
@@ -45,17 +39,17 @@ struct Roles {
 };
 
 // A rank of the same buffers makes the same calls, of those too that do not communicate.
-void same_calls(const Roles& roles, const std::string& list) {
+void same_calls(const Roles& roles, Step step) {
   for (size_t r = 0; r < roles.distinct.size(); ++r) {
     const auto like = static_cast<size_t>(roles.family[r]);
     const Program &p = *roles.distinct[r], &q = *roles.distinct[like];
-    const std::vector<Call>&a = find(p, list)->calls, &b = find(q, list)->calls;
+    const std::vector<Call>&a = p.list(step).calls, &b = q.list(step).calls;
     const auto name = [](const Program& of, const std::vector<Call>& calls, size_t at) {
       return at < calls.size() ? describe(of, calls[at]) : "nothing";
     };
     for (size_t c = 0; c < std::max(a.size(), b.size()); ++c)
       base::require(name(p, a, c) == name(q, b, c), "verify",
-                    "{}: call {} of rank {} is {}, and of rank {}, which has the same buffers, {}", list, c,
+                    "{}: call {} of rank {} is {}, and of rank {}, which has the same buffers, {}", name_of(step), c,
                     roles.first_rank[r], name(p, a, c), roles.first_rank[like], name(q, b, c));
   }
 }
@@ -95,16 +89,16 @@ void verify_ranks(std::span<const Program* const> programs) {
     base::require(p.lists.size() == programs[0]->lists.size(), "verify", "rank {} has {} lists, and rank 0 {}",
                   roles.first_rank[r], p.lists.size(), programs[0]->lists.size());
     for (const CallList& list : programs[0]->lists)
-      base::require(find(p, list.name) != nullptr, "verify", "rank {} has no list \"{}\"", roles.first_rank[r],
-                    list.name);
+      base::require(p.find(list.step) != nullptr, "verify", "rank {} has no list \"{}\"", roles.first_rank[r],
+                    name_of(list.step));
     verify_communication(p, roles.first_rank[r]);
   }
   const std::vector<mesh::Factor> factors = unlike(mesh, roles);
   if (factors.empty()) return;
   RankRun run(roles.distinct, roles.of_rank, roles.family, factors);
   for (const CallList& list : programs[0]->lists) {
-    run.check(list.name);
-    same_calls(roles, list.name);
+    run.check(list.step);
+    same_calls(roles, list.step);
   }
   run.check_groups();
 }

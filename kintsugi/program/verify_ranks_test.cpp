@@ -15,11 +15,10 @@ using tensor::DType;
 // data=2 tensor=2: factor 0 is data, 1 is tensor. Ranks 0 1 and 2 3 are tensor groups, 0 2 and 1 3 data groups.
 constexpr mesh::Factor kData = 0, kTensor = 1;
 
-Instruction start(std::string kernel, BufferId in, BufferId out, mesh::Factor over, int event) {
-  Instruction i = {.kernel = std::move(kernel), .ins = {in}, .outs = {out}, .attributes = {}, .phase = "forward"};
-  i.kind = Kind::collective;
+Instruction start(Collective kind, BufferId in, BufferId out, mesh::Factor over, int event) {
+  Instruction i = {.kind = Kind::collective, .collective = kind, .ins = {in}, .outs = {out}};
   i.group = {over};
-  i.reduction = "sum";
+  i.reduction = Reduction::sum;
   i.event = event;
   return i;
 }
@@ -29,9 +28,9 @@ Instruction wait(Instruction i) {
   return i;
 }
 
-Instruction message(std::string kernel, BufferId b, mesh::Factor over, int64_t peer, int event) {
-  Instruction i = start(std::move(kernel), b, b, over, event);
-  (i.kernel == "send" ? i.outs : i.ins).clear();
+Instruction message(Collective kind, BufferId b, mesh::Factor over, int64_t peer, int event) {
+  Instruction i = start(kind, b, b, over, event);
+  (i.collective == Collective::send ? i.outs : i.ins).clear();
   i.peer = peer;
   return i;
 }
@@ -45,11 +44,11 @@ Program whole() {
                {.name = "y", .type = type, .offset = 64},
                {.name = "z", .type = {{{"n", 32}}, DType::f32}, .offset = 128},
                {.name = "w", .type = type, .offset = 256}};
-  const Instruction a = start("all_reduce", 0, 1, kTensor, 0), b = start("all_gather", 1, 2, kData, 1),
-                    c = start("all_reduce", 0, 3, kTensor, 2);
+  const Instruction a = start(Collective::all_reduce, 0, 1, kTensor, 0), b = start(Collective::all_gather, 1, 2, kData, 1),
+                    c = start(Collective::all_reduce, 0, 3, kTensor, 2);
   p.bodies = {{.name = "forward", .instructions = {a, wait(a), b, wait(b)}},
               {.name = "backward", .instructions = {c, wait(c)}}};
-  p.lists = {{.name = "train", .calls = {{0, 0}, {1, 0}, {0, 1}, {1, 1}}}};
+  p.lists = {{.step = Step::train, .calls = {{0, 0}, {1, 0}, {0, 1}, {1, 1}}}};
   p.arena_bytes = 320;
   return p;
 }
@@ -138,11 +137,11 @@ TEST(VerifyRanks, OperationsThatAreNotTheSame) {
   EXPECT_EQ(error_after([](Program& p) { p.buffer(0).name = "v"; }),
             begin + "all_reduce sum of #0 \"v\" into #1, 64 bytes of fp32, over tensor, ranks 0 1)");
   EXPECT_EQ(error_after([](Program& p) {
-              for (size_t i : {0u, 1u}) of(p, 0)[i].reduction = "max";
+              for (size_t i : {0u, 1u}) of(p, 0)[i].reduction = Reduction::max;
             }),
             begin + "all_reduce max of #0 \"x\" into #1, 64 bytes of fp32, over tensor, ranks 0 1)");
   EXPECT_EQ(error_after([](Program& p) {
-              for (size_t i : {0u, 1u}) of(p, 0)[i].kernel = "shift";
+              for (size_t i : {0u, 1u}) of(p, 0)[i].collective = Collective::shift;
             }),
             begin + "shift of #0 \"x\" into #1, 64 bytes of fp32, over tensor, ranks 0 1)");
   EXPECT_EQ(error_after([](Program& p) {
@@ -204,7 +203,7 @@ TEST(VerifyRanks, TheOrderOfOperations) {
 TEST(VerifyRanks, Messages) {
   // Ranks 0 and 1 send x to the ranks of the second data place, where it is received as x.
   std::vector<Program> programs(4, whole());
-  const Instruction send = message("send", 0, kData, 1, 5), receive = message("receive", 0, kData, 0, 5);
+  const Instruction send = message(Collective::send, 0, kData, 1, 5), receive = message(Collective::receive, 0, kData, 0, 5);
   for (size_t rank = 0; rank < 4; ++rank) {
     const Instruction& i = rank < 2 ? send : receive;
     of(programs[rank], 0) = {i, wait(i)};
@@ -242,8 +241,8 @@ TEST(VerifyRanks, Messages) {
             "bytes of fp32, over data, from rank 0)");
   // Both wait for what they send: neither ends before the other receives.
   for (size_t rank = 0; rank < 4; ++rank) {
-    const Instruction out = message("send", 0, kData, rank < 2 ? 1 : 0, 5),
-                      in = message("receive", 1, kData, rank < 2 ? 1 : 0, 6);
+    const Instruction out = message(Collective::send, 0, kData, rank < 2 ? 1 : 0, 5),
+                      in = message(Collective::receive, 1, kData, rank < 2 ? 1 : 0, 6);
     of(programs[rank], 0) = {out, wait(out), in, wait(in)};
     programs[rank].buffer(1).name = "x";
   }
@@ -272,8 +271,8 @@ TEST(VerifyRanks, AGroupIsMadeByAllItsMembers) {
 TEST(VerifyRanks, MessagesThatCross) {
   std::vector<Program> programs(4, whole());
   for (size_t rank = 0; rank < 4; ++rank) {
-    const Instruction out = message("send", 0, kData, rank < 2 ? 1 : 0, 5),
-                      in = message("receive", 1, kData, rank < 2 ? 1 : 0, 6);
+    const Instruction out = message(Collective::send, 0, kData, rank < 2 ? 1 : 0, 5),
+                      in = message(Collective::receive, 1, kData, rank < 2 ? 1 : 0, 6);
     of(programs[rank], 0) = {out, in, wait(out), wait(in)};
     of(programs[rank], 1).clear();
     programs[rank].buffer(1).name = "x";
@@ -281,8 +280,8 @@ TEST(VerifyRanks, MessagesThatCross) {
   EXPECT_EQ(error_of(programs), "");
   // Two in the other order.
   for (size_t rank = 0; rank < 4; ++rank) {
-    const Instruction a = message(rank < 2 ? "send" : "receive", 0, kData, rank < 2 ? 1 : 0, 5),
-                      b = message(rank < 2 ? "send" : "receive", 3, kData, rank < 2 ? 1 : 0, 6);
+    const Instruction a = message(rank < 2 ? Collective::send : Collective::receive, 0, kData, rank < 2 ? 1 : 0, 5),
+                      b = message(rank < 2 ? Collective::send : Collective::receive, 3, kData, rank < 2 ? 1 : 0, 6);
     of(programs[rank], 0) = rank < 2 ? std::vector{a, b, wait(a), wait(b)} : std::vector{b, a, wait(a), wait(b)};
   }
   EXPECT_EQ(
@@ -295,7 +294,7 @@ TEST(VerifyRanks, MessagesThatCross) {
 // A message may be waited for in a later call of its micro-batch, once.
 TEST(VerifyRanks, MessagesFromCallToCall) {
   std::vector<Program> programs(4, whole());
-  const Instruction send = message("send", 0, kData, 1, 5), receive = message("receive", 0, kData, 0, 5);
+  const Instruction send = message(Collective::send, 0, kData, 1, 5), receive = message(Collective::receive, 0, kData, 0, 5);
   for (size_t rank = 0; rank < 4; ++rank) {
     const Instruction& i = rank < 2 ? send : receive;
     of(programs[rank], 0) = {i};
@@ -321,8 +320,8 @@ TEST(VerifyRanks, ProgramsThatDoNotBelongTogether) {
   EXPECT_EQ(error_of({}), "no program");
   EXPECT_EQ(error_after([](Program& p) { p.mesh = mesh::Mesh({{.name = "data", .size = 4}}); }),
             "rank 1 has the mesh data=4, and rank 0 data=2 tensor=2");
-  EXPECT_EQ(error_after([](Program& p) { p.lists[0].name = "evaluate"; }), "rank 1 has no list \"train\"");
-  EXPECT_EQ(error_after([](Program& p) { p.lists.push_back({.name = "evaluate", .calls = {}}); }),
+  EXPECT_EQ(error_after([](Program& p) { p.lists[0].step = Step::evaluate; }), "rank 1 has no list \"train\"");
+  EXPECT_EQ(error_after([](Program& p) { p.lists.push_back({.step = Step::evaluate, .calls = {}}); }),
             "rank 1 has 2 lists, and rank 0 1");
   // A call that does not communicate, and so would not be missed.
   std::vector<Program> programs(4, whole());
@@ -360,7 +359,7 @@ TEST(VerifyCommunication, Waits) {
 TEST(VerifyCommunication, OperandsUnderWay) {
   const auto between = [](std::vector<BufferId> ins, std::vector<BufferId> outs, BufferId workspace) {
     return error_of_all([&](Program& p) {
-      Instruction i = {.kernel = "add", .ins = ins, .outs = outs, .attributes = {}, .phase = "forward"};
+      Instruction i = {.kernel = "add", .ins = ins, .outs = outs, .attributes = {}, .phase = program::Phase::forward};
       i.workspace = workspace;
       of(p, 0).insert(of(p, 0).begin() + 1, i);
     });
@@ -379,21 +378,13 @@ TEST(VerifyCommunication, KindsAndSizes) {
   const auto changed = [](size_t at, const std::function<void(Program&, Instruction&)>& change) {
     return error_of_all([&](Program& p) { change(p, of(p, 0)[at]); });
   };
-  EXPECT_EQ(changed(0, [](Program&, Instruction& i) { i.kernel = "broadcast"; }),
-            "train: rank 0 at instruction 0 of forward (broadcast of #0 \"x\" into #1, 64 bytes of fp32, over tensor, "
-            "ranks 0 "
-            "1): there is no such collective");
   EXPECT_EQ(
       changed(0, [](Program&, Instruction& i) { i.group.clear(); }),
       "train: rank 0 at instruction 0 of forward (all_reduce sum of #0 \"x\" into #1, 64 bytes of fp32, over nothing, "
       "ranks 0): it has no group");
-  EXPECT_EQ(changed(0, [](Program&, Instruction& i) { i.reduction = "min"; }),
-            "train: rank 0 at instruction 0 of forward (all_reduce min of #0 \"x\" into #1, 64 bytes of fp32, over "
-            "tensor, ranks "
-            "0 1): no reduction \"min\"");
   EXPECT_EQ(changed(0, [](Program&, Instruction& i) { i.peer = 1; }), first + ": it has peer 1 of 2 places");
   EXPECT_EQ(changed(0, [](Program&, Instruction& i) { i.outs = {1, 3}; }), first + ": it has 1 inputs and 2 outputs");
-  EXPECT_EQ(changed(0, [](Program&, Instruction& i) { i = message("send", 0, kTensor, 2, 0); }),
+  EXPECT_EQ(changed(0, [](Program&, Instruction& i) { i = message(Collective::send, 0, kTensor, 2, 0); }),
             "train: rank 0 at instruction 0 of forward (send of #0 \"x\", 64 bytes of fp32, over tensor, place 2): it "
             "has peer 2 of "
             "2 places");
@@ -411,7 +402,7 @@ TEST(VerifyCommunication, KindsAndSizes) {
             "train: rank 0 at instruction 2 of forward (" + kGather + "0 2): 16 elements become 31 instead of 32");
   EXPECT_EQ(changed(0,
                     [](Program& p, Instruction& i) {
-                      i.kernel = "reduce_scatter";
+                      i.collective = Collective::reduce_scatter;
                       p.buffer(0).type.shape = {{"n", 15}};
                     }),
             "train: rank 0 at instruction 0 of forward (reduce_scatter sum of #0 \"x\" into #1, 60 bytes of fp32, over "
@@ -431,7 +422,7 @@ TEST(VerifyCommunication, KindsAndSizes) {
                 "0 2): on rank 2, what it makes lies over what it reads");
   EXPECT_EQ(error_of_all([](Program& p) {
               p.buffer(1).offset = 0;
-              for (size_t i : {0u, 1u}) of(p, 0)[i].kernel = "all_to_all";
+              for (size_t i : {0u, 1u}) of(p, 0)[i].collective = Collective::all_to_all;
             }),
             "train: rank 0 at instruction 0 of forward (all_to_all of #0 \"x\" into #1, 64 bytes of fp32, over tensor, "
             "ranks 0 "
@@ -442,7 +433,7 @@ TEST(VerifyCommunication, KindsAndSizes) {
 TEST(VerifyRanks, ManyRanks) {
   Program p = whole();
   p.mesh = mesh::Mesh({{.name = "data", .size = 32}, {.name = "tensor", .size = 32}});
-  const Instruction a = start("all_reduce", 0, 1, 0, 0), b = start("all_reduce", 0, 3, 5, 1);
+  const Instruction a = start(Collective::all_reduce, 0, 1, 0, 0), b = start(Collective::all_reduce, 0, 3, 5, 1);
   std::vector<Instruction>& list = of(p, 0);
   list.clear();
   for (int i = 0; i < 500; ++i) {

@@ -24,7 +24,7 @@ Program whole() {
                {.name = "b", .type = type, .offset = 128, .output = "b"},
                {.name = "space", .type = type, .offset = 192},
                {.name = "a2", .type = type, .same_as = 2}};
-  p.states = {{.name = "w", .buffer = 0, .kind = "weight", .whole = type, .init = "constant"}};
+  p.states = {{.name = "w", .buffer = 0, .kind = program::StateKind::weight, .whole = type, .init = {}}};
   const auto call = [](std::string kernel, std::vector<BufferId> ins, std::vector<BufferId> outs,
                        BufferId workspace = kNoBuffer) {
     return Instruction{.kernel = std::move(kernel),
@@ -32,11 +32,11 @@ Program whole() {
                        .outs = std::move(outs),
                        .attributes = {},
                        .workspace = workspace,
-                       .phase = "forward"};
+                       .phase = program::Phase::forward};
   };
   p.bodies = {{.name = "evaluate",
                .instructions = {call("add", {1, 0}, {2}, 4), call("gelu", {5}, {3}), call("scale", {2}, {0})}}};
-  p.lists = {{.name = "evaluate", .calls = {{0, 0}, {0, 1}}}};
+  p.lists = {{.step = program::Step::evaluate, .calls = {{0, 0}, {0, 1}}}};
   p.state_bytes = 64;
   p.arena_bytes = 256;
   return p;
@@ -101,7 +101,7 @@ TEST(Verify, EveryWayToBreakIt) {
 TEST(Verify, AListBeginsWithNothingButStates) {
   Program p = whole();
   p.bodies.push_back({.name = "decode", .instructions = {p.bodies[0].instructions[1]}});
-  p.lists.push_back({.name = "decode", .calls = {{1, 0}}});
+  p.lists.push_back({.step = program::Step::decode, .calls = {{1, 0}}});
   try {
     verify(p);
     FAIL();
@@ -113,8 +113,8 @@ TEST(Verify, AListBeginsWithNothingButStates) {
 
 TEST(Program, IsPrinted) {
   Program p = whole();
-  p.bodies[0].instructions[0].flops = 16;
-  p.bodies[0].instructions[0].bytes = 192;
+  p.bodies[0].instructions[0].cost.flops = 16;
+  p.bodies[0].instructions[0].cost.memory_bytes = 192;
   p.bodies[0].instructions[1].accumulate = 1;
   p.bodies[0].instructions[1].attributes = {{"form", "tanh"}};
   EXPECT_EQ(print(p),

@@ -24,7 +24,7 @@ Program made(int64_t calls) {
     return static_cast<BufferId>(p.buffers.size()) - 1;
   };
   program::StateInfo weight;
-  weight.kind = "weight";
+  weight.kind = program::StateKind::weight;
   weight.buffer = buffer(4096, Region::state);
   p.states.push_back(weight);
   p.state_bytes = 4096;
@@ -33,7 +33,7 @@ Program made(int64_t calls) {
   make.workspace = buffer(1024, Region::arena);
   read.ins = make.outs;
   p.bodies.push_back({.name = "forward", .instructions = {make, read}});
-  p.lists.push_back({.name = "train", .calls = {}, .arena_bytes = 4096});
+  p.lists.push_back({.step = program::Step::train, .calls = {}, .arena_bytes = 4096});
   for (int64_t m = 0; m < calls; ++m) p.lists[0].calls.push_back({0, m});
   p.arena_bytes = 4096;
   return p;

@@ -1,4 +1,4 @@
-// The loss over many batches by the list of calls "evaluate".
+// The loss over many batches by the list of calls `evaluate`.
 #pragma once
 
 #include "kintsugi/run/executor.h"
@@ -12,13 +12,13 @@ struct LossSum {
   double mean() const { return sum / count; }
 };
 
-// Calls fill(batch number), which fills the inputs, before each of `batches` runs.
+// Calls fill(inputs, batch number), which sets the inputs, before each of `batches` runs.
 template <typename F>
 LossSum run_evaluation(Executor& executor, int64_t batches, F&& fill) {
   executor.number("evaluate.sum") = 0;
   executor.number("evaluate.count") = 0;
   kernels::Numbers numbers;
-  for (int64_t i = 0; i < batches; ++i) executor.run("evaluate", numbers, [&](int64_t) { fill(i); });
+  for (int64_t i = 0; i < batches; ++i) executor.run(program::Step::evaluate, numbers, [&](const Executor::Inputs& inputs) { fill(inputs, i); });
   return {executor.number("evaluate.sum"), executor.number("evaluate.count")};
 }
 

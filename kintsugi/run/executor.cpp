@@ -9,10 +9,12 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/program/describe.h"
+#include "kintsugi/tensor/dims.h"
 
 namespace kintsugi::run {
 
 using program::BufferId;
+using program::Collective;
 using program::Instruction;
 using program::Kind;
 using program::kNoBuffer;
@@ -90,14 +92,12 @@ void Executor::bind_list(const program::CallList& list, const kernels::KernelSet
   List made = {.calls = &list, .bound = {}};
   std::map<std::pair<int, int>, size_t> known;  // by body and slot
   std::set<std::pair<BufferId, int64_t>> filled;
-  now_ = &list;
   for (const program::Call& call : list.calls) {
     const auto [at, fresh] = known.try_emplace({call.body, call.slot}, bound_.size());
-    const program::Body& body = program_.bodies[static_cast<size_t>(call.body)];
-    call_ = &call;
+    const program::Body& body = body_of(call);
     if (fresh) {
       std::vector<Bound> bound;
-      for (const Instruction& i : body.instructions) bound.push_back(bind(body, i, kernels));
+      for (const Instruction& i : body.instructions) bound.push_back(bind({list, call, body}, i, kernels));
       bound_.push_back(std::move(bound));
     }
     bool inputs = false;
@@ -112,7 +112,6 @@ void Executor::bind_list(const program::CallList& list, const kernels::KernelSet
     if (made.bound[c].fills) seen.insert(list.calls[c].micro_batch);
   for (size_t c = 0; c < list.calls.size(); ++c)
     if (list.calls[c].micro_batch >= 0) made.bound[c].fills |= seen.insert(list.calls[c].micro_batch).second;
-  call_ = nullptr;
   lists_.push_back(std::move(made));
 }
 
@@ -120,38 +119,39 @@ comm::Communicator& Executor::group_of(const Instruction& i) {
   return *groups_.at({i.group, i.channel});
 }
 
-// That of the call that is run; after a list, of the last call that had the segment.
-int Executor::slot_of(int segment) const {
-  if (call_) return call_->slot;
-  for (auto call = now_->calls.rbegin(); call != now_->calls.rend(); ++call) {
-    const std::vector<int64_t>& begins = now_->slots[static_cast<size_t>(call->slot)];
-    if (static_cast<size_t>(segment) < begins.size() && begins[static_cast<size_t>(segment)] >= 0) return call->slot;
-  }
-  throw base::InternalError("run", "{} has no segment {}", now_->name, segment);
+std::byte* Executor::address(BufferId id, const program::CallList& list, int slot) const {
+  const BufferId root = program_.root(id);
+  const program::Buffer& of = program_.buffer(root);
+  base::require(of.region != Region::file, "run", "\"{}\" lies in the file", of.name);
+  const int64_t begin = of.region == Region::state ? 0 : program_.state_bytes;
+  return arena_.data() + begin + program_.offset(root, list, slot) + program_.begin(id, rank_);
 }
 
-View Executor::view(BufferId id) const {
-  const program::Buffer& place = program_.buffer(program_.root(id));
-  base::require(place.region != Region::file, "run", "\"{}\" lies in the file", place.name);
-  const int64_t base = place.region == Region::state ? 0 : program_.state_bytes;
-  const int64_t offset =
-      place.segment < 0 || !now_ ? place.offset : program_.offset(program_.root(id), *now_, slot_of(place.segment));
-  return {arena_.data() + base + offset + program_.begin(id, rank_), program_.buffer(id).type};
+View Executor::view(BufferId id, const program::CallList& list, int slot) const {
+  return {address(id, list, slot), program_.buffer(id).type};
 }
 
-Executor::Bound Executor::bind(const program::Body& body, const Instruction& i, const kernels::KernelSet& kernels) {
+View Executor::state_view(BufferId id) const {
+  const program::Buffer& of = program_.buffer(program_.root(id));
+  base::require(of.region != Region::file, "run", "\"{}\" lies in the file", of.name);
+  base::require(of.region == Region::state, "run", "\"{}\" is no state", of.name);
+  return {arena_.data() + of.offset + program_.begin(id, rank_), program_.buffer(id).type};
+}
+
+Executor::Bound Executor::bind(const Site& site, const Instruction& i, const kernels::KernelSet& kernels) {
   Bound b;
+  const auto view_of = [&](BufferId id) { return view(id, site.list, site.call.slot); };
   for (BufferId id : i.ins)
-    if (!in_file(id)) b.ins.push_back(view(id));
+    if (!in_file(id)) b.ins.push_back(view_of(id));
   for (BufferId id : i.outs)
-    if (!in_file(id)) b.outs.push_back(view(id));
+    if (!in_file(id)) b.outs.push_back(view_of(id));
   if (program::is_copy(i)) return b;
   if (i.kind != Kind::compute) {
     b.communicator = &group_of(i);
     return b;
   }
   b.kernel = &kernels.find(i.kernel);
-  bind_indices(body, i, b);
+  bind_indices(site.body, i, b);
   const auto by_position = [&](const tensor::OperandList& names, uint32_t absent, std::vector<View>& views) {
     base::require(names.allows(views.size(), absent), "run", "{} of {} operands, which takes {}", i.kernel,
                   views.size(), to_string(names));
@@ -160,14 +160,14 @@ Executor::Bound Executor::bind(const program::Body& body, const Instruction& i, 
   by_position(b.kernel->ins, i.absent.ins, b.ins);
   by_position(b.kernel->outs, i.absent.outs, b.outs);
   b.accumulate = tensor::bits_by_position(i.accumulate, i.absent.outs);
-  if (i.workspace != kNoBuffer) b.workspace = bytes_of(view(i.workspace));
+  if (i.workspace != kNoBuffer) b.workspace = bytes_of(view_of(i.workspace));
   return b;
 }
 
 void Executor::bind_indices(const program::Body& body, const Instruction& i, Bound& b) const {
   if (!i.cuts.dim.empty()) {  // stack, unstack: the positions of each part, or of the own one
     const mesh::Mesh& mesh = program_.mesh;
-    const bool all = (i.kernel == "stack" ? b.outs[0] : b.ins[0]).shape().has("part");
+    const bool all = b.outs[0].shape().has(tensor::kPart) || b.ins[0].shape().has(tensor::kPart);
     for (int rank : all ? mesh.group(rank_, i.cuts.factors) : std::vector<int>{rank_})
       b.indices.push_back({i.cuts.dim, mesh::local_index(mesh, i.cuts.dim, i.cuts.length, i.cuts.factors, rank)});
     return;
@@ -180,52 +180,79 @@ void Executor::bind_indices(const program::Body& body, const Instruction& i, Bou
         if (!known) b.indices.push_back({d.name, program_.index(id, d.name, rank_)});
       }
   for (size_t d = 0; d < b.indices.size(); ++d)
-    if (body.at_position && b.indices[d].dim == "seq") {
+    if (!body.position_dim.empty() && b.indices[d].dim == body.position_dim) {
       b.seq = static_cast<int>(d);
       b.seq_begin = b.indices[d].index.segments().front().global;
     }
 }
 
+namespace {
+
+comm::Reduction reduction_of(const Instruction& i) {
+  switch (i.reduction) {
+    case program::Reduction::sum:
+      return comm::Reduction::sum;
+    case program::Reduction::max:
+      return comm::Reduction::max;
+  }
+  throw base::InternalError("run", "no reduction {}", static_cast<int>(i.reduction));
+}
+
+}  // namespace
+
 void Executor::enqueue(const Instruction& i, Bound& b, Running& r) {
   comm::Communicator& c = *b.communicator;
   const std::span<std::byte> in = b.ins.empty() ? std::span<std::byte>{} : bytes_of(b.ins[0]),
                              out = b.outs.empty() ? std::span<std::byte>{} : bytes_of(b.outs[0]);
-  const comm::Reduction reduction = i.reduction == "max" ? comm::Reduction::max : comm::Reduction::sum;
-  if (i.kernel == "all_reduce") {
-    r.first = c.all_reduce(in, out, b.ins[0].dtype(), reduction);
-  } else if (i.kernel == "all_gather") {
-    r.first = c.all_gather(in, out);
-  } else if (i.kernel == "reduce_scatter") {
-    r.first = c.reduce_scatter(in, out, b.ins[0].dtype(), reduction);
-  } else if (i.kernel == "all_to_all") {
-    r.first = c.all_to_all(in, out);
-  } else if (i.kernel == "send") {
-    r.first = c.send(in, 1 - c.rank());
-  } else if (i.kernel == "receive") {
-    r.first = c.receive(out, 1 - c.rank());
-  } else {
-    base::require(i.kernel == "shift", "run", "no collective \"{}\"", i.kernel);
-    r.first = c.receive(out, (c.rank() + 1) % c.size());
-    r.second = c.send(in, (c.rank() + c.size() - 1) % c.size());
+  switch (i.collective) {
+    case Collective::all_reduce:
+      r.first = c.all_reduce(in, out, b.ins[0].dtype(), reduction_of(i));
+      return;
+    case Collective::all_gather:
+      r.first = c.all_gather(in, out);
+      return;
+    case Collective::reduce_scatter:
+      r.first = c.reduce_scatter(in, out, b.ins[0].dtype(), reduction_of(i));
+      return;
+    case Collective::all_to_all:
+      r.first = c.all_to_all(in, out);
+      return;
+    case Collective::send:
+      r.first = c.send(in, 1 - c.rank());
+      return;
+    case Collective::receive:
+      r.first = c.receive(out, 1 - c.rank());
+      return;
+    case Collective::shift:
+      r.first = c.receive(out, (c.rank() + 1) % c.size());
+      r.second = c.send(in, (c.rank() + c.size() - 1) % c.size());
+      return;
   }
+  throw base::InternalError("run", "no collective {}", static_cast<int>(i.collective));
 }
 
-void Executor::enqueue_copy(const Instruction& i, const Bound& b, Running& r) {
-  const bool fetches = i.kernel == "fetch";
-  const int64_t at = program_.in_file(fetches ? i.ins[0] : i.outs[0], call_->micro_batch, rank_);
-  r.ticket = fetches ? file_->read(at, bytes_of(b.outs[0])) : file_->write(at, bytes_of(b.ins[0]));
+void Executor::enqueue_copy(const Instruction& i, const Bound& b, Running& r, int64_t micro_batch) {
+  switch (i.copy) {
+    case program::Copy::fetch:
+      r.ticket = file_->read(program_.in_file(i.ins[0], micro_batch, rank_), bytes_of(b.outs[0]));
+      return;
+    case program::Copy::store:
+      r.ticket = file_->write(program_.in_file(i.outs[0], micro_batch, rank_), bytes_of(b.ins[0]));
+      return;
+  }
+  throw base::InternalError("run", "no copy {}", static_cast<int>(i.copy));
 }
 
 void Executor::wait(const program::Body& body, const Instruction& i, Bound& b, const Running& r) {
   if (!b.communicator) return file_->wait(r.ticket);
   try {
     b.communicator->wait(r.first);
-    if (i.kernel == "shift") b.communicator->wait(r.second);
+    if (i.collective == Collective::shift) b.communicator->wait(r.second);
   } catch (const comm::Timeout& e) {
     const BufferId value = i.ins.empty() ? i.outs[0] : i.ins[0];
     std::string_view why = e.what();
     if (why.starts_with("[comm] ")) why.remove_prefix(7);
-    throw comm::Timeout(fmt::format("rank {}: {} of \"{}\" over {} ({}{}): {}", rank_, i.kernel,
+    throw comm::Timeout(fmt::format("rank {}: {} of \"{}\" over {} ({}{}): {}", rank_, name_of(i.collective),
                                     program_.buffer(value).name, program_.mesh.name_of(i.group), body.name,
                                     i.layer < 0 ? "" : fmt::format(", layer {}", i.layer), why),
                         e.arrived, e.missing);
@@ -235,10 +262,10 @@ void Executor::wait(const program::Body& body, const Instruction& i, Bound& b, c
 View Executor::state(std::string_view name) const {
   const program::StateInfo* s = program_.state(name);
   base::require(s != nullptr, "run", "no state \"{}\"", name);
-  const View whole = view(s->buffer);
+  const View whole = state_view(s->buffer);
   if (!s->in_bucket) return whole;
-  base::require(program_.buffer(s->buffer).layout.of("flat").empty(), "run", "state \"{}\" is split along its bucket",
-                name);
+  base::require(program_.buffer(s->buffer).layout.of(tensor::kFlat).empty(), "run",
+                "state \"{}\" is split along its bucket", name);
   return {whole.data + s->first * tensor::size_of(whole.dtype()),
           {mesh::local_shape(program_.mesh, s->whole.shape, s->layout), whole.dtype()}};
 }
@@ -247,71 +274,74 @@ double& Executor::number(std::string_view name) const {
   return state(name).as<double>()[0];
 }
 
-const Executor::List& Executor::list_of(std::string_view name) const {
+const Executor::List& Executor::list_of(program::Step step) const {
   for (const List& list : lists_)
-    if (list.calls->name == name) return list;
-  throw base::InternalError("run", "no list of calls \"{}\"", name);
+    if (list.calls->step == step) return list;
+  throw base::InternalError("run", "no list of calls \"{}\"", name_of(step));
 }
 
-BufferId Executor::find(std::string_view list, std::string_view name, bool input) const {
-  for (const program::Call& call : program_.list(list).calls)
-    for (const Instruction& i : program_.bodies[static_cast<size_t>(call.body)].instructions)
-      for (BufferId b : input ? i.ins : i.outs)
-        if ((input ? program_.buffer(b).input : program_.buffer(b).output) == name) return b;
-  return kNoBuffer;
+Executor::Found Executor::find_input(const program::CallList& list, std::string_view name) const {
+  for (const program::Call& call : list.calls)
+    for (const Instruction& i : body_of(call).instructions)
+      for (BufferId b : i.ins)
+        if (program_.buffer(b).input == name) return {b, &call};
+  return {};
 }
 
-View Executor::input(std::string_view list, std::string_view name) const {
-  const BufferId b = find(list, name, true);
-  base::require(b != kNoBuffer, "run", "{} has no input \"{}\"", list, name);
-  return view(b);
+Executor::Found Executor::find_output(const program::CallList& list, std::string_view name) const {
+  Found found;
+  for (const program::Call& call : list.calls)
+    for (const Instruction& i : body_of(call).instructions)
+      for (BufferId b : i.outs)
+        if (program_.buffer(b).output == name) found = {b, &call};
+  return found;
 }
 
-View Executor::output(std::string_view list, std::string_view name) const {
-  const BufferId b = find(list, name, false);
-  base::require(b != kNoBuffer, "run", "{} has no output \"{}\"", list, name);
-  return view(b);
+View Executor::output(program::Step step, std::string_view name) const {
+  const program::CallList& list = program_.list(step);
+  const Found found = find_output(list, name);
+  base::require(found.call != nullptr, "run", "{} has no output \"{}\"", name_of(step), name);
+  return view(found.buffer, list, found.call->slot);
 }
 
-bool Executor::has_input(std::string_view list, std::string_view name) const {
-  return find(list, name, true) != kNoBuffer;
+bool Executor::has_input(program::Step step, std::string_view name) const {
+  return find_input(program_.list(step), name).call != nullptr;
 }
 
-bool Executor::has_output(std::string_view list, std::string_view name) const {
-  return find(list, name, false) != kNoBuffer;
+bool Executor::has_output(program::Step step, std::string_view name) const {
+  return find_output(program_.list(step), name).call != nullptr;
 }
 
-void Executor::run(std::string_view name, kernels::Numbers& numbers, Fill fill, const void* context) {
-  const List& list = list_of(name);
-  now_ = list.calls;
+void Executor::run(program::Step step, kernels::Numbers& numbers, Fill fill, const void* context) {
+  const List& list = list_of(step);
   for (size_t c = 0; c < list.bound.size(); ++c) {
-    call_ = &list.calls->calls[c];
-    if (list.bound[c].fills) fill(context, call_->micro_batch);
-    if (numbers.batch_rows > 0) numbers.batch_offset = numbers.batch_rows * std::max<int64_t>(0, call_->micro_batch);
+    const program::Call& call = list.calls->calls[c];
+    if (list.bound[c].fills) fill(context, Inputs(*this, *list.calls, call));
+    if (numbers.batch_rows > 0) numbers.batch_offset = numbers.batch_rows * std::max<int64_t>(0, call.micro_batch);
     run_call(list, c, numbers);
   }
-  call_ = nullptr;
 }
 
 void Executor::run_call(const List& list, size_t number, kernels::Numbers& numbers) {
   const program::Call& call = list.calls->calls[number];
-  const program::Body& body = program_.bodies[static_cast<size_t>(call.body)];
+  const program::Body& body = body_of(call);
   std::vector<Bound>& bound = bound_[list.bound[number].bound];
   for (size_t i = 0; i < bound.size(); ++i) {
     const Instruction& instruction = body.instructions[i];
     Bound& b = bound[i];
-    if (instruction.kind == Kind::collective) {
-      enqueue(instruction, b, running(instruction, call.micro_batch));
-      continue;
-    }
-    if (instruction.kind == Kind::copy) {
-      enqueue_copy(instruction, b, running(instruction, call.micro_batch));
-      continue;
-    }
-    if (instruction.kind == Kind::wait) {
-      wait(body, instruction, b, running(instruction, call.micro_batch));
-      if (watch) watch(body, instruction);
-      continue;
+    switch (instruction.kind) {
+      case Kind::collective:
+        enqueue(instruction, b, running(instruction, call.micro_batch));
+        continue;
+      case Kind::copy:
+        enqueue_copy(instruction, b, running(instruction, call.micro_batch), call.micro_batch);
+        continue;
+      case Kind::wait:
+        wait(body, instruction, b, running(instruction, call.micro_batch));
+        if (watch) watch({*list.calls, call, body, instruction});
+        continue;
+      case Kind::compute:
+        break;
     }
     if (b.seq >= 0) b.indices[static_cast<size_t>(b.seq)].index.begin_at(b.seq_begin + numbers.position);
     b.kernel->run({.ins = b.ins,
@@ -322,7 +352,7 @@ void Executor::run_call(const List& list, size_t number, kernels::Numbers& numbe
                    .workspace = b.workspace,
                    .numbers = numbers,
                    .team = team_});
-    if (watch) watch(body, instruction);
+    if (watch) watch({*list.calls, call, body, instruction});
     for (auto& [key, group] : groups_) group->progress();
   }
 }

@@ -1,4 +1,4 @@
-// Runs a program on the CPU. Decides nothing: every buffer has its place, every call its turn.
+// Runs a program on the CPU. Decides nothing: the program says where each buffer lies and what comes after what.
 #pragma once
 
 #include <filesystem>
@@ -62,11 +62,10 @@ class Executor {
   bool has_state(std::string_view name) const { return program_.state(name) != nullptr; }
   // A scalar state in fp64.
   double& number(std::string_view name) const;
-  // Inputs are filled before the first call of a micro-batch, outputs read after the last call of the list.
-  tensor::View input(std::string_view list, std::string_view name) const;
-  tensor::View output(std::string_view list, std::string_view name) const;
-  bool has_input(std::string_view list, std::string_view name) const;
-  bool has_output(std::string_view list, std::string_view name) const;  // on this stage
+  // Outputs are read after the last call of the list.
+  tensor::View output(program::Step step, std::string_view name) const;
+  bool has_input(program::Step step, std::string_view name) const;
+  bool has_output(program::Step step, std::string_view name) const;  // on this stage
 
   // Rows [first, first + rows) of an input's batch as it is on all ranks together: row-major, `sequence` numbers each.
   struct Rows {
@@ -74,31 +73,54 @@ class Executor {
     int64_t first = 0;
     int64_t sequence = 0;
   };
-  // Copies what this rank needs of an input, in each layout in which the call that comes next is the first to need it;
-  // `padding` where there is nothing. Outside of run() the call is the first of the list.
-  void set_input(std::string_view list, std::string_view name, const Rows& rows, int32_t padding);
+  // The inputs of a call that comes next.
+  class Inputs {
+   public:
+    Inputs(const Executor& executor, const program::CallList& list, const program::Call& call)
+        : executor_(executor), list_(list), call_(call) {}
+
+    int64_t micro_batch() const { return call_.micro_batch; }
+    // Copies what this rank needs of an input, in each layout in which the call is the first to need it; `padding`
+    // where there is nothing.
+    void set(std::string_view name, const Rows& rows, int32_t padding) const;
+    // The whole of an input of the call. InternalError where it has none of that name.
+    tensor::View view(std::string_view name) const;
+
+   private:
+    const Executor& executor_;
+    const program::CallList& list_;
+    const program::Call& call_;
+  };
   // The rows that this rank needs of any input of the list: those from first to last, [first, last).
   struct RowRange {
     int64_t first = 0, last = 0;
   };
-  RowRange input_rows(std::string_view list) const;
+  RowRange input_rows(program::Step step) const;
 
-  // Runs the calls of a list; before a call that needs inputs which were not filled yet, `fill` is told the number of
-  // its micro-batch, and may set them and numbers. Of a micro-batch without inputs that is its first call. Allocates
-  // nothing.
-  using Fill = void (*)(const void* context, int64_t micro_batch);
-  void run(std::string_view list, kernels::Numbers& numbers, Fill fill, const void* context);
+  // Runs the calls of a list; before a call that needs inputs which were not filled yet, `fill` is given them, and may
+  // set them and numbers. Of a micro-batch without inputs that is its first call. Allocates nothing.
+  using Fill = void (*)(const void* context, const Inputs& inputs);
+  void run(program::Step step, kernels::Numbers& numbers, Fill fill, const void* context);
   template <typename F>
-  void run(std::string_view list, kernels::Numbers& numbers, const F& fill) {
+  void run(program::Step step, kernels::Numbers& numbers, const F& fill) {
     run(
-        list, numbers, [](const void* f, int64_t m) { (*static_cast<const F*>(f))(m); }, &fill);
+        step, numbers, [](const void* f, const Inputs& inputs) { (*static_cast<const F*>(f))(inputs); }, &fill);
   }
 
-  // Called after each instruction with its body and number; for looking at values. Null: none.
-  std::function<void(const program::Body&, const program::Instruction&)> watch;
+  // An instruction of a call that is run.
+  struct Watched {
+    const program::CallList& list;
+    const program::Call& call;
+    const program::Body& body;
+    const program::Instruction& instruction;
+  };
+  // Called after each kernel and each wait, for looking at values. Null: none.
+  std::function<void(const Watched&)> watch;
 
-  // Where a buffer lies; of the arena, in the call that is run. InternalError for what lies in the file.
-  tensor::View view(program::BufferId id) const;
+  // Where a buffer lies in a call of a list with that slot. InternalError for what lies in the file.
+  tensor::View view(program::BufferId id, const program::CallList& list, int slot) const;
+  // Where the buffer of a state lies. InternalError for another, and for what lies in the file.
+  tensor::View state_view(program::BufferId id) const;
   // Whether it lies in the file; see state_blocks.h.
   bool in_file(program::BufferId id) const {
     return program_.buffer(program_.root(id)).region == program::Region::file;
@@ -128,12 +150,23 @@ class Executor {
     std::vector<BoundCall> bound;
   };
 
-  int slot_of(int segment) const;
+  // What is bound: a call with its body.
+  struct Site {
+    const program::CallList& list;
+    const program::Call& call;
+    const program::Body& body;
+  };
+
+  // Where the first byte of a buffer of the arena or of a state lies, in a call with that slot.
+  std::byte* address(program::BufferId id, const program::CallList& list, int slot) const;
+  const program::Body& body_of(const program::Call& call) const {
+    return program_.bodies[static_cast<size_t>(call.body)];
+  }
   void make_groups();
   void bind_list(const program::CallList& list, const kernels::KernelSet& kernels);
-  Bound bind(const program::Body& body, const program::Instruction& instruction, const kernels::KernelSet& kernels);
+  Bound bind(const Site& site, const program::Instruction& instruction, const kernels::KernelSet& kernels);
   void bind_inputs(const program::CallList& list);
-  const List& list_of(std::string_view name) const;
+  const List& list_of(program::Step step) const;
   comm::Communicator& group_of(const program::Instruction& i);
   void bind_indices(const program::Body& body, const program::Instruction& instruction, Bound& b) const;
   struct Running {
@@ -145,10 +178,16 @@ class Executor {
   }
   void run_call(const List& list, size_t number, kernels::Numbers& numbers);
   void enqueue(const program::Instruction& instruction, Bound& b, Running& r);
-  void enqueue_copy(const program::Instruction& instruction, const Bound& b, Running& r);
+  void enqueue_copy(const program::Instruction& instruction, const Bound& b, Running& r, int64_t micro_batch);
   void wait(const program::Body& body, const program::Instruction& instruction, Bound& b, const Running& r);
   static std::span<std::byte> bytes_of(const tensor::View& v) { return {v.data, static_cast<size_t>(v.type.bytes())}; }
-  program::BufferId find(std::string_view list, std::string_view name, bool input) const;
+  // A buffer of the arena or a state, in the call that reads it first or writes it last; kNoBuffer: there is none.
+  struct Found {
+    program::BufferId buffer = program::kNoBuffer;
+    const program::Call* call = nullptr;
+  };
+  Found find_input(const program::CallList& list, std::string_view name) const;
+  Found find_output(const program::CallList& list, std::string_view name) const;
 
   program::Program program_;
   base::ThreadTeam& team_;
@@ -157,7 +196,8 @@ class Executor {
   int64_t micro_batches_ = 1;     // of the longest list
   std::vector<Running> running_;  // by event and micro-batch
   struct Input {
-    std::string list, name;
+    program::Step step;
+    std::string name;
     program::BufferId buffer;
     int body;  // the first to read it
     tensor::DimIndex batch, seq;
@@ -169,9 +209,6 @@ class Executor {
   std::map<std::pair<std::vector<mesh::Factor>, std::string>, std::unique_ptr<comm::Communicator>> groups_;
   std::vector<std::vector<Bound>> bound_;  // by body and slot
   std::vector<List> lists_;
-  // The call that is run.
-  const program::CallList* now_ = nullptr;
-  const program::Call* call_ = nullptr;
 };
 
 }  // namespace kintsugi::run

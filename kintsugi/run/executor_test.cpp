@@ -26,17 +26,24 @@ struct Hand {
     end += program::aligned(p.buffers.back().bytes());
     return static_cast<BufferId>(p.buffers.size()) - 1;
   }
-  BufferId state(const std::string& name, Shape shape, DType dtype, const std::string& init, double value,
-                 const std::string& kind = "weight") {
+  BufferId state(const std::string& name, Shape shape, DType dtype, tensor::Init init,
+                 program::StateKind kind = program::StateKind::weight) {
     const BufferId b = buffer(name, std::move(shape), dtype, Region::state);
-    p.states.push_back(
-        {.name = name, .buffer = b, .kind = kind, .whole = p.buffer(b).type, .init = init, .init_value = value});
+    p.states.push_back({.name = name, .buffer = b, .kind = kind, .whole = p.buffer(b).type, .init = init});
     return b;
   }
   BufferId arena(const std::string& name, Shape shape, DType dtype = DType::f32) {
     return buffer(name, std::move(shape), dtype, Region::arena);
   }
 };
+
+tensor::Init normal(double deviation) {
+  return {tensor::Init::Kind::normal, deviation};
+}
+
+tensor::Init constant(double value) {
+  return {tensor::Init::Kind::constant, value};
+}
 
 struct Machine {
   explicit Machine(program::Program p, int threads = 2)
@@ -62,9 +69,9 @@ std::string error_of(const std::function<void()>& f) {
 // seed, two normal numbers of four words. They must never change: a seed is a promise.
 TEST(Initialize, AFunctionOfSeedNameAndIndex) {
   Hand h;
-  h.state("w", {{"a", kWide}}, DType::f64, "normal", 0.5);
-  h.state("v", {{"a", 1}}, DType::f64, "normal", 1.0);
-  h.state("layer0.ffn.up.weight", {{"a", 2}, {"b", 3}}, DType::f32, "normal", 0.02);
+  h.state("w", {{"a", kWide}}, DType::f64, normal(0.5));
+  h.state("v", {{"a", 1}}, DType::f64, normal(1.0));
+  h.state("layer0.ffn.up.weight", {{"a", 2}, {"b", 3}}, DType::f32, normal(0.02));
   Machine m(h.p);
   m.executor.initialize(1);
   const auto w = m.executor.state("w").as<double>();
@@ -94,9 +101,11 @@ TEST(Initialize, AFunctionOfSeedNameAndIndex) {
 TEST(Initialize, AMasterIsItsWeightBeforeRounding) {
   for (const DType narrow : {DType::bf16, DType::f16}) {
     Hand h;
-    h.state("w", {{"a", kWide}}, narrow, "normal", 0.02);
-    h.state("w.master", {{"a", kWide}}, DType::f32, "normal", 0.02, "optimizer");
-    h.state("wide", {{"a", kWide}}, DType::f32, "normal", 0.02);
+    h.state("w", {{"a", kWide}}, narrow, normal(0.02));
+    h.state("w.master", {{"a", kWide}}, DType::f32, normal(0.02), program::StateKind::optimizer);
+    h.p.states.back().weight = "w";
+    h.p.states.back().part = program::OptimizerPart::master;
+    h.state("wide", {{"a", kWide}}, DType::f32, normal(0.02));
     Machine m(h.p);
     m.executor.initialize(1);
     const auto master = m.executor.state("w.master").as<float>();
@@ -117,61 +126,61 @@ TEST(Initialize, AMasterIsItsWeightBeforeRounding) {
 
 TEST(Initialize, ConstantsAndZeros) {
   Hand h;
-  h.state("gamma", {{"a", 3}}, DType::bf16, "constant", 1.0);
-  h.state("beta", {{"a", 3}}, DType::f32, "constant", 0.0);
-  h.state("scale", {}, DType::f64, "constant", 64.0, "statistic");
+  h.state("gamma", {{"a", 3}}, DType::bf16, constant(1.0));
+  h.state("beta", {{"a", 3}}, DType::f32, constant(0.0));
+  h.state("scale", {}, DType::f64, constant(64.0), program::StateKind::statistic);
   Machine m(h.p);
   m.executor.state("beta").as<float>()[1] = 5;
   m.executor.initialize(1);
   for (tensor::bf16 x : m.executor.state("gamma").as<tensor::bf16>()) EXPECT_EQ(static_cast<float>(x), 1.0f);
   for (float x : m.executor.state("beta").as<float>()) EXPECT_EQ(x, 0.0f);
   EXPECT_EQ(m.executor.number("scale"), 64.0);
-  h.state("twin", {}, DType::f64, "copy", 0.0);
-  Machine n(h.p);
-  EXPECT_EQ(error_of([&] { n.executor.initialize(1); }), "[run] internal error: state \"twin\" begins as copy");
 }
 
 TEST(Executor, InputsOutputsAndNumbers) {
   Hand h;
-  const BufferId total = h.state("total", {}, DType::f64, "constant", 0.0, "statistic");
+  const BufferId total = h.state("total", {}, DType::f64, constant(0.0), program::StateKind::statistic);
   const BufferId x = h.arena("x", {{"batch", 2}, {"a", 3}}, DType::f64),
                  y = h.arena("y", {{"batch", 2}, {"a", 3}}, DType::f64);
   h.p.buffer(x).input = "x";
   h.p.buffer(y).output = "y";
   const auto sum = [&](uint32_t adds) {
     return program::Instruction{
-        .kernel = "sum", .ins = {y}, .outs = {total}, .attributes = {}, .accumulate = adds, .phase = "forward"};
+        .kernel = "sum", .ins = {y}, .outs = {total}, .accumulate = adds};
   };
   const program::Instruction twice = {
-      .kernel = "scale", .ins = {x}, .outs = {y}, .attributes = {{"by", 2.0}}, .phase = "forward"};
+      .kernel = "scale", .ins = {x}, .outs = {y}, .attributes = {{"by", 2.0}}};
   h.p.bodies = {{.name = "first", .instructions = {twice, sum(0)}}, {.name = "next", .instructions = {twice, sum(1)}}};
-  h.p.lists = {{.name = "train", .calls = {{0, 0}, {1, 1}, {1, 2}}}};
+  h.p.lists = {{.step = program::Step::train, .calls = {{0, 0}, {1, 1}, {1, 2}}}};
   Machine m(h.p);
   EXPECT_EQ(m.executor.allocated_bytes(), h.p.bytes());
-  EXPECT_TRUE(m.executor.has_input("train", "x"));
-  EXPECT_FALSE(m.executor.has_input("train", "y"));
+  EXPECT_TRUE(m.executor.has_input(program::Step::train, "x"));
+  EXPECT_FALSE(m.executor.has_input(program::Step::train, "y"));
   EXPECT_TRUE(m.executor.has_state("total"));
   EXPECT_FALSE(m.executor.has_state("x"));
   std::vector<int64_t> asked;
   std::vector<std::string> watched;
-  m.executor.watch = [&](const program::Body& body, const program::Instruction& i) {
-    watched.push_back(body.name + "." + i.kernel);
+  m.executor.watch = [&](const Executor::Watched& w) {
+    watched.push_back(w.body.name + "." + w.instruction.kernel);
   };
   kernels::Numbers numbers;
   m.executor.number("total") = 1000;  // the first replaces it
-  m.executor.run("train", numbers, [&](int64_t micro_batch) {
-    asked.push_back(micro_batch);
-    for (double& v : m.executor.input("train", "x").as<double>()) v = static_cast<double>(micro_batch + 1);
+  m.executor.run(program::Step::train, numbers, [&](const Executor::Inputs& inputs) {
+    asked.push_back(inputs.micro_batch());
+    for (double& v : inputs.view("x").as<double>()) v = static_cast<double>(inputs.micro_batch() + 1);
   });
   EXPECT_EQ(asked, (std::vector<int64_t>{0, 1, 2}));
   EXPECT_EQ(m.executor.number("total"), 2.0 * 6 * (1 + 2 + 3));
-  EXPECT_EQ(m.executor.output("train", "y").as<double>()[5], 6.0);
+  EXPECT_EQ(m.executor.output(program::Step::train, "y").as<double>()[5], 6.0);
   EXPECT_EQ(watched,
             (std::vector<std::string>{"first.scale", "first.sum", "next.scale", "next.sum", "next.scale", "next.sum"}));
   EXPECT_EQ(error_of([&] { m.executor.state("loss"); }), "[run] internal error: no state \"loss\"");
-  EXPECT_EQ(error_of([&] { m.executor.input("train", "z"); }), "[run] internal error: train has no input \"z\"");
-  EXPECT_EQ(error_of([&] { m.executor.output("train", "x"); }), "[run] internal error: train has no output \"x\"");
-  EXPECT_EQ(error_of([&] { m.executor.run("evaluate", numbers, [](int64_t) {}); }),
+  EXPECT_EQ(error_of([&] {
+              m.executor.run(program::Step::train, numbers, [](const Executor::Inputs& inputs) { inputs.view("z"); });
+            }),
+            "[run] internal error: a call of train has no input \"z\"");
+  EXPECT_EQ(error_of([&] { m.executor.output(program::Step::train, "x"); }), "[run] internal error: train has no output \"x\"");
+  EXPECT_EQ(error_of([&] { m.executor.run(program::Step::evaluate, numbers, [](const auto&) {}); }),
             "[run] internal error: no list of calls \"evaluate\"");
   h.p.bodies[0].instructions[0].kernel = "scales";
   EXPECT_EQ(error_of([&] { Machine bad(h.p); }),
@@ -181,25 +190,25 @@ TEST(Executor, InputsOutputsAndNumbers) {
 // The index of `seq` begins at the run's position where the body says so, and at 0 elsewhere.
 TEST(Executor, SeqBeginsAtThePosition) {
   Hand h;
-  const BufferId table = h.state("table", {{"position", 6}, {"embed", 1}}, DType::f32, "constant", 0.0),
+  const BufferId table = h.state("table", {{"position", 6}, {"embed", 1}}, DType::f32, constant(0.0)),
                  y = h.arena("y", {{"seq", 2}, {"embed", 1}});
   h.p.buffer(y).output = "y";
   const program::Instruction rows = {
-      .kernel = "position", .ins = {table}, .outs = {y}, .attributes = {{"length", int64_t{2}}}, .phase = "forward"};
-  h.p.bodies = {{.name = "decode", .at_position = true, .instructions = {rows}},
+      .kernel = "position", .ins = {table}, .outs = {y}, .attributes = {{"length", int64_t{2}}}};
+  h.p.bodies = {{.name = "decode", .position_dim = "seq", .instructions = {rows}},
                 {.name = "evaluate", .instructions = {rows}}};
-  h.p.lists = {{.name = "decode", .calls = {{0, 0}}}, {.name = "evaluate", .calls = {{1, 0}}}};
+  h.p.lists = {{.step = program::Step::decode, .calls = {{0, 0}}}, {.step = program::Step::evaluate, .calls = {{1, 0}}}};
   Machine m(h.p);
   for (int i = 0; i < 6; ++i)
     m.executor.state("table").as<float>()[static_cast<size_t>(i)] = static_cast<float>(10 * i);
   kernels::Numbers numbers = {.position = 3};
-  m.executor.run("decode", numbers, [](int64_t) {});
-  EXPECT_EQ(m.executor.output("decode", "y").as<float>()[0], 30.0f);
-  EXPECT_EQ(m.executor.output("decode", "y").as<float>()[1], 40.0f);
-  m.executor.run("evaluate", numbers, [](int64_t) {});
-  EXPECT_EQ(m.executor.output("evaluate", "y").as<float>()[1], 10.0f);
-  m.executor.run("decode", numbers, [&](int64_t) { numbers.position = 1; });  // the run may set numbers as it fills
-  EXPECT_EQ(m.executor.output("decode", "y").as<float>()[0], 10.0f);
+  m.executor.run(program::Step::decode, numbers, [](const auto&) {});
+  EXPECT_EQ(m.executor.output(program::Step::decode, "y").as<float>()[0], 30.0f);
+  EXPECT_EQ(m.executor.output(program::Step::decode, "y").as<float>()[1], 40.0f);
+  m.executor.run(program::Step::evaluate, numbers, [](const auto&) {});
+  EXPECT_EQ(m.executor.output(program::Step::evaluate, "y").as<float>()[1], 10.0f);
+  m.executor.run(program::Step::decode, numbers, [&](const auto&) { numbers.position = 1; });  // set as inputs are
+  EXPECT_EQ(m.executor.output(program::Step::decode, "y").as<float>()[0], 10.0f);
 }
 
 TEST(Arena, MoreThanThereIs) {

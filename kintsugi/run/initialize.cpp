@@ -38,22 +38,18 @@ void Executor::initialize(uint64_t seed) {
     change_blocks(*this, s.buffer, [](std::span<std::byte> block) { std::memset(block.data(), 0, block.size()); });
   }
   for (const program::StateInfo& s : program_.states) {
-    if (s.init == "constant" && s.init_value == 0.0) continue;
-    base::require(s.init == "constant" || s.init == "normal", "run", "state \"{}\" begins as {}", s.name, s.init);
-    // A master weight draws the same numbers as the weight that it stands for.
-    constexpr std::string_view master = ".master";
-    const bool is_master = s.name.size() > master.size() && s.name.ends_with(master);
-    const auto key = kernels::random_key(
-        seed, is_master ? std::string_view(s.name).substr(0, s.name.size() - master.size()) : s.name);
+    const bool constant = s.init.kind == tensor::Init::Kind::constant;
+    if (constant && s.init.value == 0.0) continue;
+    // A master draws the same numbers as its weight.
+    const auto key = kernels::random_key(seed, s.is_master() ? s.weight : s.name);
     tensor::dispatch(program_.buffer(s.buffer).type.dtype, [&]<typename T>(T) {
       change_runs(*this, s, [&](const program::Run& run, std::byte* data) {
         T* x = reinterpret_cast<T*>(data);
         team_.for_shares(run.count, 1024, [&](base::Range r, int) {
           for (int64_t i = r.begin; i < r.end; ++i) {
             const int64_t at = run.whole + i;
-            const double value = s.init == "constant"
-                                     ? s.init_value
-                                     : s.init_value * normal_pair(key, static_cast<uint64_t>(at) / 2)[at % 2];
+            const double value =
+                constant ? s.init.value : s.init.value * normal_pair(key, static_cast<uint64_t>(at) / 2)[at % 2];
             x[i] = rounded<T>(value);
           }
         });

@@ -7,6 +7,7 @@
 namespace kintsugi::run {
 
 using program::BufferId;
+using tensor::View;
 
 void Executor::bind_inputs(const program::CallList& list) {
   for (const program::Call& call : list.calls)
@@ -15,17 +16,17 @@ void Executor::bind_inputs(const program::CallList& list) {
         const BufferId root = program_.root(id);
         const program::Buffer& b = program_.buffer(root);
         const bool known = std::any_of(inputs_.begin(), inputs_.end(),
-                                       [&](const Input& in) { return in.list == list.name && in.buffer == root; });
+                                       [&](const Input& in) { return in.step == list.step && in.buffer == root; });
         if (!b.input.empty() && !known && b.type.shape.has("batch") && b.type.shape.has("seq"))
-          inputs_.push_back({list.name, b.input, root, program_.base(call.body), program_.index(root, "batch", rank_),
+          inputs_.push_back({list.step, b.input, root, program_.base(call.body), program_.index(root, "batch", rank_),
                              program_.index(root, "seq", rank_)});
       }
 }
 
-void Executor::set_input(std::string_view list, std::string_view name, const Rows& rows, int32_t padding) {
-  for (const Input& in : inputs_) {
-    if (in.list != list || in.name != name || (call_ && program_.base(call_->body) != in.body)) continue;
-    int32_t* to = view(in.buffer).as<int32_t>().data();
+void Executor::Inputs::set(std::string_view name, const Rows& rows, int32_t padding) const {
+  for (const Input& in : executor_.inputs_) {
+    if (in.step != list_.step || in.name != name || executor_.program_.base(call_.body) != in.body) continue;
+    auto* to = reinterpret_cast<int32_t*>(executor_.address(in.buffer, list_, call_.slot));
     for (const tensor::Segment& b : in.batch.segments())
       for (int64_t i = 0; i < b.count; ++i)
         for (const tensor::Segment& s : in.seq.segments()) {
@@ -42,10 +43,17 @@ void Executor::set_input(std::string_view list, std::string_view name, const Row
   }
 }
 
-Executor::RowRange Executor::input_rows(std::string_view list) const {
+View Executor::Inputs::view(std::string_view name) const {
+  for (const program::Instruction& i : executor_.body_of(call_).instructions)
+    for (BufferId b : i.ins)
+      if (executor_.program_.buffer(b).input == name) return executor_.view(b, list_, call_.slot);
+  throw base::InternalError("run", "a call of {} has no input \"{}\"", name_of(list_.step), name);
+}
+
+Executor::RowRange Executor::input_rows(program::Step step) const {
   RowRange r = {INT64_MAX, 0};
   for (const Input& in : inputs_) {
-    if (in.list != list) continue;
+    if (in.step != step) continue;
     for (const tensor::Segment& s : in.batch.segments()) {
       if (s.global < 0) continue;
       r.first = std::min(r.first, s.global);

@@ -56,7 +56,7 @@ class Window {
 template <typename F>
 void for_each_block(const Executor& e, BufferId id, bool changes, const F& f) {
   const int64_t bytes = e.program().buffer(id).bytes();
-  if (!e.in_file(id)) return f(std::span(e.view(id).data, static_cast<size_t>(bytes)));
+  if (!e.in_file(id)) return f(std::span(e.state_view(id).data, static_cast<size_t>(bytes)));
   Window window(e, id, changes);
   for (int64_t at = 0; at < bytes; at += kBlock) f(window.at(at));
   window.store();
@@ -66,7 +66,7 @@ template <typename F>
 void for_each_piece(const Executor& e, const StateInfo& s, bool changes, const F& f) {
   const int64_t size = tensor::size_of(e.program().buffer(s.buffer).type.dtype);
   if (!e.in_file(s.buffer)) {
-    std::byte* const data = e.view(s.buffer).data;
+    std::byte* const data = e.state_view(s.buffer).data;
     program::for_each_run(e.program(), s, e.rank(), [&](const Run& run) { f(run, data + run.at * size); });
     return;
   }
@@ -87,12 +87,12 @@ void for_each_piece(const Executor& e, const StateInfo& s, bool changes, const F
 
 void read_state(const Executor& e, BufferId id, int64_t begin, std::span<std::byte> to) {
   if (e.in_file(id)) return wait_for_read(e, id, begin, to);
-  std::memcpy(to.data(), e.view(id).data + begin, to.size());
+  std::memcpy(to.data(), e.state_view(id).data + begin, to.size());
 }
 
 void write_state(Executor& e, BufferId id, int64_t begin, std::span<const std::byte> from) {
   if (e.in_file(id)) return wait_for_write(e, id, begin, from);
-  std::memcpy(e.view(id).data + begin, from.data(), from.size());
+  std::memcpy(e.state_view(id).data + begin, from.data(), from.size());
 }
 
 void look_at_blocks(const Executor& e, BufferId id, const std::function<void(std::span<const std::byte>)>& f) {

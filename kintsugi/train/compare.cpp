@@ -17,6 +17,7 @@ namespace kintsugi::train {
 namespace {
 
 using program::StateInfo;
+using program::StateKind;
 
 double distance(double a, double b) {
   if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
@@ -72,7 +73,7 @@ double spacing(tensor::DType dtype) {
   }
 }
 
-std::vector<StateInfo> states_of(const program::Program& p, std::string_view kind) {
+std::vector<StateInfo> states_of(const program::Program& p, StateKind kind) {
   std::vector<StateInfo> list;
   for (const StateInfo& s : p.states)
     if (s.kind == kind) list.push_back(s);
@@ -81,10 +82,10 @@ std::vector<StateInfo> states_of(const program::Program& p, std::string_view kin
 
 // Gradients as the backward pass of the last micro-batch completes them; others in the order of the program.
 std::vector<StateInfo> completed(const program::Program& p) {
-  std::vector<StateInfo> list = states_of(p, "gradient");
+  std::vector<StateInfo> list = states_of(p, StateKind::gradient);
   std::map<std::string, size_t> last;
   size_t at = 0;
-  for (const program::Call& call : p.list("train").calls)
+  for (const program::Call& call : p.list(program::Step::train).calls)
     for (const program::Instruction& i : p.bodies[static_cast<size_t>(call.body)].instructions) {
       ++at;
       for (program::BufferId out : i.outs)
@@ -104,7 +105,7 @@ class Comparer {
     result_.ranks = layout_.ranks();
     result_.steps = o.steps;
     gradients_ = completed(twin_.program());
-    weights_ = states_of(twin_.program(), "weight");
+    weights_ = states_of(twin_.program(), StateKind::weight);
     for (const StateInfo& w : weights_) allowed_[w.name].assign(static_cast<size_t>(w.whole.shape.elements()), 0.0f);
   }
 
@@ -178,7 +179,7 @@ class Comparer {
       std::vector<float>& allowed = allowed_.at(w.name);
       std::vector<double> v;
       double reach = 0, correction = 1;
-      if (const StateInfo* second = twin_.program().state(w.name + ".v")) {
+      if (const StateInfo* second = second_moment(w)) {
         v = whole(twin_, *second);
         reach = adamw_reach(t.betas[0], t.betas[1], updates);
         correction = 1 - std::pow(t.betas[1], static_cast<double>(updates));
@@ -194,6 +195,12 @@ class Comparer {
     }
   }
 
+  const StateInfo* second_moment(const StateInfo& weight) const {
+    for (const StateInfo& s : twin_.program().states)
+      if (s.part == program::OptimizerPart::second_moment && s.weight == weight.name) return &s;
+    return nullptr;
+  }
+
   template <typename Limit>
   void compare_state(const StateInfo& mine, Difference d, const Limit& limit) {
     const std::vector<double> twin = whole(twin_, mine);
@@ -202,8 +209,8 @@ class Comparer {
     size_t element = 0;
     for (int rank = 0; rank < layout_.ranks(); ++rank) {
       const StateInfo* s = layout_.executor(rank).program().state(mine.name);
-      if (!s || (s->copy && s->kind == "gradient"))
-        continue;  // of another stage; the sum is where the weight is at home
+      if (!s || (s->replica && s->kind == StateKind::gradient))
+        continue;  // of another stage; the sum is on the weight's own
       for_each_element(layout_, as_read(*s), rank, [&](size_t i, double x) {
         held[i] = true;
         const double far = distance(x, twin[i]), allowed = limit(i);
@@ -220,8 +227,7 @@ class Comparer {
     const auto missing = std::find(held.begin(), held.end(), false);
     base::require(missing == held.end(), "compare", "element {} of \"{}\" is on no rank", missing - held.begin(),
                   mine.name);
-    constexpr std::string_view suffix = ".gradient";
-    d.name = mine.name.ends_with(suffix) ? mine.name.substr(0, mine.name.size() - suffix.size()) : mine.name;
+    d.name = mine.kind == StateKind::gradient ? mine.weight : mine.name;
     d.layer = mine.layer;
     d.element = place_of(mine.whole.shape, element);
     result_.differences.push_back(std::move(d));

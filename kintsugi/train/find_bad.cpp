@@ -37,43 +37,46 @@ bool finite(const run::Executor& executor, const program::StateInfo& s) {
 // the next, forward through the chunks and back.
 int64_t order_of(const program::Body& body, int64_t m) {
   constexpr int64_t kChunks = 1 << 16;
-  if (body.work == "update") return INT64_MAX >> 24;
-  const int64_t pass = body.work == "weight" ? 2 : body.work == "backward" ? 1 : 0;
+  using program::Work;
+  if (body.does(Work::update)) return INT64_MAX >> 24;
+  const int64_t pass = body.does(Work::weight) ? 2 : body.does(Work::backward) ? 1 : 0;
   return (3 * m + pass) * kChunks + (pass == 0 ? body.chunk : kChunks - 1 - body.chunk);
 }
 
 }  // namespace
 
 std::string find_bad(run::Executor& executor, comm::Communicator& all, kernels::Numbers numbers,
-                     const std::function<void(int64_t)>& fill) {
+                     const std::function<void(const run::Executor::Inputs&)>& fill) {
   const program::Program& p = executor.program();
   constexpr int64_t kNever = INT64_MAX;
   int64_t when = kNever, now = 0, micro_batch = 0;
   const program::Body* here = nullptr;
   std::string found;
   for (const program::StateInfo& s : p.states)
-    if (when == kNever && (s.kind == "weight" || s.kind == "optimizer") && !finite(executor, s)) {
+    if (when == kNever && (s.kind == program::StateKind::weight || s.kind == program::StateKind::optimizer) && !finite(executor, s)) {
       when = 0;
-      found = fmt::format("{} {}, before the step", s.kind, s.name);
+      found = fmt::format("{} {}, before the step", name_of(s.kind), s.name);
     }
   // Every rank runs to the end: others wait for its part.
-  executor.watch = [&](const program::Body& body, const program::Instruction& i) {
+  executor.watch = [&](const run::Executor::Watched& watched) {
+    const program::Body& body = watched.body;
+    const program::Instruction& i = watched.instruction;
     if (numbers.batch_rows > 0) micro_batch = numbers.batch_offset / numbers.batch_rows;
     const int64_t begin = order_of(body, micro_batch) << 20;
     now = here == &body && now > begin ? now + 1 : begin + 1;
     here = &body;
     if (now >= when) return;
     for (program::BufferId b : i.outs) {
-      if (executor.in_file(b) || finite(executor.view(b))) continue;
+      if (executor.in_file(b) || finite(executor.view(b, watched.list, watched.call.slot))) continue;
       when = now;
-      found = fmt::format("layer {}, {}: {} makes {} of micro-batch {}", i.layer, i.phase, i.kernel, p.buffer(b).name,
+      found = fmt::format("layer {}, {}: {} makes {} of micro-batch {}", i.layer, name_of(i.phase), name_of(i), p.buffer(b).name,
                           micro_batch);
       return;
     }
   };
-  executor.run("train", numbers, [&](int64_t m) {
-    micro_batch = m;
-    fill(m);
+  executor.run(program::Step::train, numbers, [&](const run::Executor::Inputs& inputs) {
+    micro_batch = inputs.micro_batch();
+    fill(inputs);
   });
   executor.watch = nullptr;
   std::vector<int64_t> times(static_cast<size_t>(all.size()));

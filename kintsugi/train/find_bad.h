@@ -13,6 +13,6 @@ namespace kintsugi::train {
 // The update is skipped as it was the first time. `fill` as for Executor::run. All ranks look together, and each
 // returns what came first on any of them.
 std::string find_bad(run::Executor& executor, comm::Communicator& all, kernels::Numbers numbers,
-                     const std::function<void(int64_t)>& fill);
+                     const std::function<void(const run::Executor::Inputs&)>& fill);
 
 }  // namespace kintsugi::train

@@ -45,11 +45,11 @@ void LayoutRun::step(int64_t step, double learning_rate, const std::function<voi
     kernels::Numbers numbers = {
         .seed = settings_.train.seed, .step = step, .batch_rows = rows, .learning_rate = learning_rate};
     WholeBatch whole;
-    executor.run("train", numbers, [&](int64_t m) {
-      batch(m, whole);
-      executor.set_input("train", "tokens", {whole.tokens, 0, settings_.train.sequence}, -1);
-      executor.set_input("train", "labels", {whole.labels, 0, settings_.train.sequence}, -1);
-      executor.set_input("train", "starts", {whole.starts, 0, settings_.train.sequence}, 0);
+    executor.run(program::Step::train, numbers, [&](const run::Executor::Inputs& inputs) {
+      batch(inputs.micro_batch(), whole);
+      inputs.set("tokens", {whole.tokens, 0, settings_.train.sequence}, -1);
+      inputs.set("labels", {whole.labels, 0, settings_.train.sequence}, -1);
+      inputs.set("starts", {whole.starts, 0, settings_.train.sequence}, 0);
     });
   });
 }
@@ -58,7 +58,7 @@ double LayoutRun::loss() const {
   return executors_[0]->number(models::kLossSum) / executors_[0]->number(models::kLossCount);
 }
 
-std::map<std::string, std::vector<double>> LayoutRun::states(const std::string& kind) const {
+std::map<std::string, std::vector<double>> LayoutRun::states(program::StateKind kind) const {
   struct Whole {
     std::vector<double> values;
     std::vector<bool> held;
@@ -67,7 +67,7 @@ std::map<std::string, std::vector<double>> LayoutRun::states(const std::string& 
   for (int rank = 0; rank < ranks(); ++rank) {
     const program::Program& p = executor(rank).program();
     for (program::StateInfo s : p.states) {
-      if (s.kind != kind || (s.copy && kind == "gradient")) continue;  // the sum is where the weight is at home
+      if (s.kind != kind || (s.replica && kind == program::StateKind::gradient)) continue;  // the sum is on the weight's own stage
       if (s.reduced != program::kNoBuffer) s.buffer = s.reduced;
       Whole& whole = found[s.name];
       const auto size = static_cast<size_t>(s.whole.shape.elements());

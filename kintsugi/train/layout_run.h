@@ -40,9 +40,9 @@ class LayoutRun {
   void step(int64_t step, double learning_rate, const std::function<void(int64_t m, WholeBatch&)>& batch);
 
   double loss() const;  // the mean of the last step
-  // Every state of a kind ("weight", "gradient", "optimizer") whole, by name, in double precision; a gradient is the
+  // Every state of a kind whole, by name, in double precision; a gradient is the
   // sum of the last step. InternalError where ranks that hold the same element disagree, or an element is held by none.
-  std::map<std::string, std::vector<double>> states(const std::string& kind) const;
+  std::map<std::string, std::vector<double>> states(program::StateKind kind) const;
 
  private:
   config::Settings settings_;

@@ -61,7 +61,7 @@ Strategy measure(const std::string& name, config::Settings s, const config::Para
     for (const program::Program& p : build_programs(s, *kernels_of(s), plan)) {
       int64_t calls = 0;
       double sent = 0;
-      for (const program::Traffic& t : program::traffic(p, "train")) {
+      for (const program::Traffic& t : program::traffic(p, program::Step::train)) {
         calls += t.calls;
         sent += t.total();
       }
@@ -71,7 +71,7 @@ Strategy measure(const std::string& name, config::Settings s, const config::Para
         strategy.states = p.state_bytes;
         strategy.arena = p.arena_bytes;
       }
-      strategy.flops = std::max(strategy.flops, p.flops("train"));
+      strategy.flops = std::max(strategy.flops, p.flops(program::Step::train));
     }
   } catch (const base::UserError& e) {
     strategy.refused = e.what();

@@ -67,8 +67,8 @@ class RankTrainer {
         executor_(checked_program(), *kernels_, team_, run::Place{.world = &world, .offload_folder = offload_folder()}),
         step_flops_(flops_of_stages_ * world.size() / s_.parallel.pipe),
         pass_rows_(s_.train.micro_batch * s_.parallel.data),
-        train_rows_(executor_.input_rows("train")),
-        evaluate_rows_(executor_.input_rows("evaluate")) {
+        train_rows_(executor_.input_rows(program::Step::train)),
+        evaluate_rows_(executor_.input_rows(program::Step::evaluate)) {
     bind_threads();
   }
 
@@ -114,7 +114,7 @@ class RankTrainer {
     std::string text;
     for (const program::Program& p : stages) text += program::print(p);
     require_same(*all_, "program", text);
-    for (const program::Program& p : stages) flops_of_stages_ += p.flops("train");
+    for (const program::Program& p : stages) flops_of_stages_ += p.flops(program::Step::train);
     return std::move(stages[static_cast<size_t>(program::stage_of(stages[0].mesh, world_.rank()))]);
   }
 
@@ -170,12 +170,11 @@ class RankTrainer {
             .rank = train_rows_.first / rows};
   }
 
-  // Hands a batch whose first row is row `first` of a micro-batch to the list's inputs.
-  void feed(std::string_view list, const data::BatchView& batch, int64_t first) {
-    executor_.set_input(list, "tokens", {batch.tokens, first, s_.train.sequence}, -1);
-    executor_.set_input(list, "labels", {batch.labels, first, s_.train.sequence}, -1);
-    if (!batch.document_starts.empty())
-      executor_.set_input(list, "starts", {batch.document_starts, first, s_.train.sequence}, 0);
+  // Sets the inputs to a batch whose first row is row `first` of a micro-batch.
+  void feed(const run::Executor::Inputs& inputs, const data::BatchView& batch, int64_t first) const {
+    inputs.set("tokens", {batch.tokens, first, s_.train.sequence}, -1);
+    inputs.set("labels", {batch.labels, first, s_.train.sequence}, -1);
+    if (!batch.document_starts.empty()) inputs.set("starts", {batch.document_starts, first, s_.train.sequence}, 0);
   }
 
   // Room for the rows of one batch.
@@ -245,9 +244,10 @@ class RankTrainer {
                                 .batch_rows = pass_rows_,
                                 .learning_rate = learning_rate(s_.train, step_)};
     int64_t read = 0;
-    executor_.run("train", numbers, [&](int64_t m) {
+    executor_.run(program::Step::train, numbers, [&](const run::Executor::Inputs& inputs) {
+      const int64_t m = inputs.micro_batch();
       for (; read <= m; ++read) step_batches_[static_cast<size_t>(read)].copy(loader.next().batch);
-      feed("train", step_batches_[static_cast<size_t>(m)].view, share_.place(0));
+      feed(inputs, step_batches_[static_cast<size_t>(m)].view, share_.place(0));
     });
     for (; read < static_cast<int64_t>(step_batches_.size()); ++read) loader.next();
     Metrics metrics;
@@ -262,9 +262,9 @@ class RankTrainer {
 
   [[noreturn]] void fail_not_finite(kernels::Numbers numbers, const Metrics& metrics) {
     Batch batch(share_.micro_batch, s_);
-    const std::string where = find_bad(executor_, *all_, numbers, [&](int64_t m) {
-      corpus_.train->fill(share_.first_sample(static_cast<uint64_t>(step_), m), batch.view);
-      feed("train", batch.view, share_.place(0));
+    const std::string where = find_bad(executor_, *all_, numbers, [&](const run::Executor::Inputs& inputs) {
+      corpus_.train->fill(share_.first_sample(static_cast<uint64_t>(step_), inputs.micro_batch()), batch.view);
+      feed(inputs, batch.view, share_.place(0));
     });
     const std::string what = std::isfinite(metrics.loss) ? "gradient norm" : "loss";
     std::string next = "nothing was saved yet: try a smaller learning_rate";
@@ -285,9 +285,9 @@ class RankTrainer {
     const auto all = static_cast<int64_t>((corpus_.validation->num_samples() + rows - 1) / rows);
     const int64_t batches = s_.train.evaluate_batches > 0 ? std::min(all, s_.train.evaluate_batches) : all;
     Batch batch(evaluate_rows_.last - evaluate_rows_.first, s_);
-    const run::LossSum loss = run::run_evaluation(executor_, batches, [&](int64_t i) {
+    const run::LossSum loss = run::run_evaluation(executor_, batches, [&](const run::Executor::Inputs& inputs, int64_t i) {
       corpus_.validation->fill(static_cast<uint64_t>(i * pass_rows_ + evaluate_rows_.first), batch.view);
-      feed("evaluate", batch.view, evaluate_rows_.first);
+      feed(inputs, batch.view, evaluate_rows_.first);
     });
     return loss.mean();
   }

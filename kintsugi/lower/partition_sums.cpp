@@ -1,0 +1,98 @@
+// Sums of several operands, written as several operations where that reduces or sends less.
+#include <algorithm>
+
+#include "kintsugi/lower/partitioner.h"
+
+namespace kintsugi::lower {
+
+using graph::Op;
+
+// On which stage the sum takes a value: on that of the sum where it can be had there.
+int Partitioner::stage_of(Id v, const Op& op) const {
+  const int here = emit_.stages().stage(op.layer);
+  if (!layout_of(v)) return here;
+  const std::vector<Piece>& pieces = value(v).pieces;
+  const bool has =
+      pieces.empty() || std::any_of(pieces.begin(), pieces.end(), [&](const Piece& p) { return p.stage == here; });
+  return has ? here : pieces[0].stage;
+}
+
+Partitioner::Id Partitioner::add_partial_sum(const Op& op, const tensor::Type& type) {
+  values_.push_back({value(op.outs[0]).name + ".part", type, nullptr, {}});
+  return static_cast<Id>(values_.size()) - 1;
+}
+
+// What is partial alike and on one stage is added first, so that each group is reduced and sent once.
+std::vector<Op> Partitioner::in_groups(const Op& op, BodyId body) {
+  struct Group {
+    std::vector<mesh::Part> partial;
+    int stage;
+    std::vector<Id> members;
+  };
+  std::vector<Group> groups;
+  const int here = emit_.stages().stage(op.layer);
+  for (Id v : op.ins) {
+    show_stored(v, body);
+    const std::optional<Layout> l = layout_of(v);
+    const std::vector<mesh::Part> partial = l ? l->partial() : std::vector<mesh::Part>();
+    const int stage = stage_of(v, op);
+    auto g = std::find_if(groups.begin(), groups.end(),
+                          [&](const Group& known) { return known.partial == partial && known.stage == stage; });
+    if (g == groups.end()) g = groups.insert(groups.end(), {partial, stage, {}});
+    g->members.push_back(v);
+  }
+  if (groups.size() == 1) {
+    Op one = op;
+    // Where all are on another stage they are added there, and one is sent.
+    const int of = layer_of(op.ins[0]);
+    if (op.ins.size() > 1 && groups[0].stage != here && emit_.stages().stage(of) == groups[0].stage) one.layer = of;
+    return {one};
+  }
+  std::vector<Op> parts;
+  Op rest = op;
+  rest.ins.clear();
+  for (auto& [partial, stage, members] : groups) {
+    if ((partial.empty() && stage == here) || members.size() == 1) {
+      rest.ins.insert(rest.ins.end(), members.begin(), members.end());
+      continue;
+    }
+    // The sum of a group has the dims of its largest member.
+    std::stable_sort(members.begin(), members.end(),
+                     [&](Id a, Id b) { return value(a).type.shape.rank() > value(b).type.shape.rank(); });
+    Op part = op;
+    if (stage != here) part.layer = layer_of(members[0]);
+    part.ins = members;
+    const tensor::Type type = value(members[0]).type;
+    part.outs = {add_partial_sum(op, type)};
+    rest.ins.push_back(part.outs[0]);
+    parts.push_back(std::move(part));
+  }
+  parts.push_back(std::move(rest));
+  return parts;
+}
+
+// What is added up in order goes on where its operands are, from stage to stage.
+std::vector<Op> Partitioner::in_order_of_stages(const Op& op, BodyId body) {
+  std::vector<Op> parts;
+  int stage = -1;
+  for (Id v : op.ins) {
+    show_stored(v, body);
+    const int now = stage_of(v, op);
+    if (now != stage) {
+      Op part = op;
+      part.ins.clear();
+      part.layer = layer_of(v);
+      if (!parts.empty()) {
+        const tensor::Type type = value(op.outs[0]).type;
+        parts.back().outs = {add_partial_sum(op, type)};
+        part.ins = parts.back().outs;
+      }
+      parts.push_back(std::move(part));
+    }
+    stage = now;
+    parts.back().ins.push_back(v);
+  }
+  return parts;
+}
+
+}  // namespace kintsugi::lower

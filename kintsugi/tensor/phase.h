@@ -1,0 +1,26 @@
+// The phases of a training step.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace kintsugi::tensor {
+
+// weight: the part of the backward pass that only makes gradients of weights, where it is taken apart.
+enum class Phase : uint8_t { forward, backward, weight, update };
+
+constexpr std::string_view name_of(Phase phase) {
+  switch (phase) {
+    case Phase::forward:
+      return "forward";
+    case Phase::backward:
+      return "backward";
+    case Phase::weight:
+      return "weight";
+    case Phase::update:
+      return "update";
+  }
+  return "";
+}
+
+}  // namespace kintsugi::tensor

@@ -1,0 +1,85 @@
+// The fields of a program whose types or names may change, as words: what dump_programs prints must stay the same when
+// they do. And how programs are built. All else that the dump touches is plain.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kintsugi/evaluate/checkpoint_model.h"
+#include "kintsugi/program/program.h"
+#include "kintsugi/train/build_program.h"
+
+namespace kintsugi::tests {
+
+inline std::string kernel_word(const program::Instruction& i) {
+  return std::string(name_of(i));
+}
+
+inline std::string phase_word(const program::Instruction& i) {
+  return std::string(name_of(i.phase));
+}
+
+// "" where nothing is reduced.
+inline std::string reduction_word(const program::Instruction& i) {
+  using program::Collective;
+  const program::Kind started = i.kind == program::Kind::wait ? i.awaited : i.kind;
+  if (started != program::Kind::collective || i.collective == Collective::shift || is_message(i)) return "";
+  return std::string(name_of(i.reduction));
+}
+
+// Of a kernel, what it reads and writes; of a collective or a copy, what it moves; of a wait, 0.
+inline double bytes_of(const program::Instruction& i) {
+  return i.cost.memory_bytes + i.cost.wire_bytes;
+}
+
+inline double flops_of(const program::Instruction& i) {
+  return i.cost.flops;
+}
+
+inline std::string kind_word(const program::StateInfo& s) {
+  return std::string(name_of(s.kind));
+}
+
+// constant, normal
+inline std::string init_word(const program::StateInfo& s) {
+  return s.init.kind == tensor::Init::Kind::constant ? "constant" : "normal";
+}
+
+inline double init_value(const program::StateInfo& s) {
+  return s.init.value;
+}
+
+// Whether another stage has it too, and saves it.
+inline bool is_copy_of_other_stage(const program::StateInfo& s) {
+  return s.replica;
+}
+
+// "" of a body that only starts or waits for what others send.
+inline std::string work_word(const program::Body& b) {
+  return b.role == program::Role::work ? std::string(name_of(b.work)) : "";
+}
+
+// Generation: whether the index of the tokens begins at the run's position.
+inline bool is_at_position(const program::Body& b) {
+  return !b.position_dim.empty();
+}
+
+// train, evaluate, prefill, decode
+inline std::string step_word(const program::CallList& l) {
+  return std::string(name_of(l.step));
+}
+
+// A training run by its settings, or by another plan than they say.
+inline std::vector<program::Program> training_programs(const config::Settings& s,
+                                                       const std::optional<plan::Plan>& plan) {
+  return train::build_programs(s, *train::kernels_of(s), plan ? *plan : train::plan_of(s));
+}
+
+// Evaluation or generation.
+inline std::vector<program::Program> model_programs(const config::Settings& s, const models::Graphs& graphs) {
+  return evaluate::build_programs(graphs, plan::plan_from(s.parallel), *train::kernels_of(s),
+                                  static_cast<int>(s.parallel.threads));
+}
+
+}  // namespace kintsugi::tests
