@@ -6,7 +6,7 @@
 #include "kintsugi/program/verify.h"
 #include "kintsugi/program/verify_ranks.h"
 #include "kintsugi/program/walk.h"
-#include "kintsugi/train/build_program.h"
+#include "kintsugi/build/programs.h"
 #include "tests/layout_lists.h"
 
 namespace kintsugi::tests {
@@ -25,7 +25,7 @@ class UnderWay : public testing::Test {
     config::Settings s = pipeline_model("gpt", "fp32");
     set_layout(s, "pipe=2 data=2");
     s.train.micro_batch = 1;
-    stages = train::build_programs(s, *train::kernels_of(s));
+    stages = build::build_programs(s, *build::kernels_of(s));
   }
 
   Program& p() { return stages[0]; }
