@@ -96,7 +96,7 @@ TEST(Wire, Bf16IsNearAndHalfTheBytes) {
     double bytes = 0;
     for (const program::Call& call : p.list(program::Step::train).calls)
       for (const program::Instruction& i : p.bodies[static_cast<size_t>(call.body)].instructions)
-        if (i.kind == program::Kind::collective) bytes += i.bytes;
+        if (i.kind == program::Kind::collective) bytes += i.cost.wire_bytes;
     return bytes;
   };
   for (const char* parallel : {"data=2", "data=2 zero=2", "data=4 zero=1"}) {

@@ -33,7 +33,7 @@ class Generates : public testing::TestWithParam<GenerateCase> {
     auto executor = std::make_unique<run::Executor>(build::build_program(graphs, *kernels, 1), *kernels, team);
     executor->initialize(3);
     for (const program::StateInfo& info : executor->program().states)
-      if (info.kind == program::StateKind::weight && info.init == "normal") {
+      if (info.kind == program::StateKind::weight && info.init.kind == tensor::Init::Kind::normal) {
         std::vector<double> x = values(executor->state(info.name));
         for (double& e : x) e *= 8;
         put(executor->state(info.name), x);
@@ -106,9 +106,9 @@ TEST_P(Generates, TheLossOfTheLogitsIsTheLossOfEvaluation) {
     for (float x : logits) total += std::exp(x - top);
     sum += std::log(total) + top - logits[static_cast<size_t>(ids[static_cast<size_t>(i) + 1])];
   }
-  const run::LossSum loss = run::run_evaluation(*evaluation, 1, [&](int64_t) {
-    std::copy_n(ids.begin(), length, evaluation->input("evaluate", "tokens").as<int32_t>().begin());
-    std::copy_n(ids.begin() + 1, length, evaluation->input("evaluate", "labels").as<int32_t>().begin());
+  const run::LossSum loss = run::run_evaluation(*evaluation, 1, [&](const run::Executor::Inputs& inputs, int64_t) {
+    inputs.set("tokens", {std::span(ids).first(static_cast<size_t>(length)), 0, length}, -1);
+    inputs.set("labels", {std::span(ids).subspan(1, static_cast<size_t>(length)), 0, length}, -1);
   });
   EXPECT_EQ(loss.count, static_cast<double>(length));
   EXPECT_NEAR(loss.sum, sum, std::max(GetParam().tolerance, 1e-6) * sum);

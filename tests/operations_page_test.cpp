@@ -8,6 +8,7 @@
 
 #include "kintsugi/base/file.h"
 #include "kintsugi/ops/rows.h"
+#include "tests/paths.h"
 
 namespace kintsugi::tests {
 namespace {
@@ -22,7 +23,7 @@ std::string without_shapes(std::string cell) {
 // The cells of each line that names an operation, by its kind.
 std::map<std::string, std::vector<std::string>> lines_of_page() {
   std::map<std::string, std::vector<std::string>> lines;
-  std::istringstream page(base::read_file(KINTSUGI_SOURCE "/docs/operations.md"));
+  std::istringstream page(base::read_file(source_folder() + "/docs/operations.md"));
   for (std::string line; std::getline(page, line) && line != "## Padding";) {
     if (!line.starts_with("| `")) continue;
     std::vector<std::string> cells;

@@ -165,7 +165,7 @@ std::pair<States, States> weights_of_a_step(const program::Program& p, const ker
     };
     look(found.first);
     kernels::Numbers numbers = {.learning_rate = 0.1};
-    executor.run(program::Step::train, numbers, [](int64_t) {});
+    executor.run(program::Step::train, numbers, [](const auto&) {});
     look(found.second);
   });
   return found;
@@ -203,7 +203,9 @@ TEST(SeamsOperation, HasNamesShapesAndCosts) {
   for (const CenteredStep* step : {&with, &without}) {
     const bool shifts = step == &with;
     for (const Op& op : step->micro.ops()) {
-      if (op.kind() == "centered") EXPECT_EQ(op.ins.size(), shifts ? 3u : 2u);
+      if (op.kind() == "centered") {
+        EXPECT_EQ(op.ins.size(), shifts ? 3u : 2u);
+      }
       if (op.kind() != "centered_grad") continue;
       EXPECT_EQ(op.in("shift") == kNone, !shifts);
       EXPECT_EQ(op.out("dshift") == kNone, !shifts);

@@ -75,9 +75,9 @@ TEST_P(Stories, LogitsOfTheFirstAndLastPosition) {
 TEST_P(Stories, MeanLoss) {
   const auto length = static_cast<int64_t>(ids.size()) - 1;
   const auto executor = load(models::build_evaluation(s, 1, length));
-  const run::LossSum loss = run::run_evaluation(*executor, 1, [&](int64_t) {
-    std::copy_n(ids.begin(), length, executor->input("evaluate", "tokens").as<int32_t>().begin());
-    std::copy_n(ids.begin() + 1, length, executor->input("evaluate", "labels").as<int32_t>().begin());
+  const run::LossSum loss = run::run_evaluation(*executor, 1, [&](const run::Executor::Inputs& inputs, int64_t) {
+    inputs.set("tokens", {std::span(ids).first(static_cast<size_t>(length)), 0, length}, -1);
+    inputs.set("labels", {std::span(ids).subspan(1, static_cast<size_t>(length)), 0, length}, -1);
   });
   const double difference = std::abs(loss.mean() - expected.at("mean_nll").get<double>());
   fmt::print("stories260K, {} {}: the mean loss differs by {:.2g}\n", GetParam().kernels, GetParam().dtype, difference);

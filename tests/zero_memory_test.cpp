@@ -33,7 +33,7 @@ Program lowered(config::Settings s, const std::string& parallel, int64_t micro_b
 }
 
 // Bytes of the states of a kind on a rank, each buffer once.
-int64_t held(const Program& p, const std::string& kind) {
+int64_t held(const Program& p, program::StateKind kind) {
   std::set<BufferId> buffers;
   for (const program::StateInfo& s : p.states)
     if (s.kind == kind) buffers.insert(p.root(s.buffer));
@@ -44,11 +44,13 @@ int64_t held(const Program& p, const std::string& kind) {
 
 // Bytes per parameter: fp32 has AdamW's two moments; bf16 has master weights beside them, and fp32 gradients.
 struct Cost {
-  const char* kind;
+  program::StateKind kind;
   int64_t fp32, bf16;
   int64_t from;  // the stage that divides it
 };
-constexpr Cost kCosts[] = {{"weight", 4, 2, 3}, {"gradient", 4, 4, 2}, {"optimizer", 8, 12, 1}};
+constexpr Cost kCosts[] = {{program::StateKind::weight, 4, 2, 3},
+                          {program::StateKind::gradient, 4, 4, 2},
+                          {program::StateKind::optimizer, 8, 12, 1}};
 
 class States : public testing::TestWithParam<std::tuple<std::string, std::string, int>> {};
 
@@ -68,7 +70,7 @@ TEST_P(States, FollowFigure1) {
     for (const Cost& c : kCosts) {
       const int64_t bytes = dtype == "fp32" ? c.fp32 : c.bf16, divided = zero >= c.from ? n : 1;
       EXPECT_EQ(stored % divided, 0);
-      EXPECT_EQ(held(p, c.kind), bytes * stored / divided) << c.kind << " zero=" << zero;
+      EXPECT_EQ(held(p, c.kind), bytes * stored / divided) << name_of(c.kind) << " zero=" << zero;
       figure += static_cast<double>(bytes * psi) / static_cast<double>(divided);
       all += bytes * stored / divided;
     }
@@ -176,7 +178,7 @@ TEST(GatheredWeights, OfTwoLayersAtMost) {
     const Most most = most_at_once(p, whole_buckets(p));
     EXPECT_EQ(most.layers, 2u) << model;
     EXPECT_EQ(most.bytes, largest_neighbours(s, true)) << model;
-    fmt::print("{}: {} bytes of gathered weights at most, of {} in all\n", model, most.bytes, 2 * held(p, "weight"));
+    fmt::print("{}: {} bytes of gathered weights at most, of {} in all\n", model, most.bytes, 2 * held(p, program::StateKind::weight));
   }
 }
 

@@ -197,7 +197,7 @@ TEST(OpRows, ShapesAndFlops) {
     double bytes = 0;
     for (const auto* list : {&c.ins, &c.outs})
       for (const Type& t : *list) bytes += static_cast<double>(t.bytes());
-    EXPECT_EQ(cost(row, c.ins, c.outs, c.attributes, c.absent()).bytes, row.view ? 0 : bytes) << c.kind;
+    EXPECT_EQ(cost(row, c.ins, c.outs, c.attributes, c.absent()).memory_bytes, row.view ? 0 : bytes) << c.kind;
   }
   EXPECT_EQ(seen.size(), operations().rows().size());
 }
