@@ -193,8 +193,8 @@ void show_pipelines() {
              "instances", "MiB holes", "MiB arena", "% above", "ms");
   const auto show = [](const std::string& name, config::Settings s, const std::string& layout) {
     tests::set_layout(s, layout);
-    const auto kernels = train::kernels_of(s);
-    for (const program::Program& p : train::build_programs(s, *kernels))
+    const auto kernels = build::kernels_of(s);
+    for (const program::Program& p : build::build_programs(s, *kernels))
       show_slots(fmt::format("{} {}", name, layout), p);
   };
   for (const char* name : {"gpt of 100 million", "llama of 32 layers"})

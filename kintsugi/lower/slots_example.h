@@ -15,7 +15,7 @@ namespace kintsugi::lower {
 
 // Buffers in units of 64 bytes, which make the plans short.
 struct Example : Maker {
-  BufferId w = state("w", {{"n", 16}}), g = state("g", {{"n", 16}}, "gradient");
+  BufferId w = state("w", {{"n", 16}}), g = state("g", {{"n", 16}}, program::StateKind::gradient);
 
   BufferId make(const std::string& name, int64_t units) { return arena(name, {{"n", 16 * units}}); }
   void body_of(const std::string& work, int chunk) {
@@ -30,7 +30,7 @@ struct Example : Maker {
   void plan(const char* schedule, int stages, int chunks, int64_t micro_batches) {
     lower::schedule(p, plan::make_schedule(schedule, stages, chunks, micro_batches));
     overlap(p);
-    plan_memory(p);
+    plan_memory(p, ops::operations());
     program::verify(p);
   }
 };
