@@ -5,6 +5,7 @@
 #include <array>
 
 #include "app/program_of.h"
+#include "app/program_schedule.h"
 #include "app/run_options.h"
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
@@ -37,41 +38,11 @@ std::string print_strategies(const config::Settings& s) {
   return text;
 }
 
-// What the lists of calls of all stages amount to.
-plan::Schedule schedule_of(const std::vector<program::Program>& stages, const config::Settings& s) {
-  std::vector<std::vector<plan::StageCall>> calls;
-  for (const program::Program& p : stages) {
-    calls.emplace_back();
-    for (const program::Call& c : p.list(program::Step::train).calls) {
-      const program::Body& body = p.bodies[static_cast<size_t>(c.body)];
-      calls.back().push_back({body.role == program::Role::work ? name_of(body.work) : "", body.chunk, c.micro_batch});
-    }
-  }
-  plan::Schedule schedule = plan::schedule_of(s.parallel.schedule, calls);
-  plan::check(schedule);
-  return schedule;
-}
-
-// Gflop of each chunk's work on a rank.
-std::vector<plan::Costs> costs_of(const std::vector<program::Program>& stages, const plan::Schedule& schedule) {
-  std::vector<plan::Costs> costs(static_cast<size_t>(schedule.all_chunks()), {0, 0, 0});
-  for (const program::Program& p : stages)
-    for (const program::Body& body : p.bodies) {
-      if (body.variant_of >= 0) continue;
-      double flops = 0;
-      for (const program::Instruction& i : body.instructions) flops += i.cost.flops / 1e9;
-      plan::Costs& c = costs[static_cast<size_t>(body.chunk)];
-      if (body.does(program::Work::forward)) c.forward = flops;
-      if (body.does(program::Work::backward)) c.backward = flops;
-      if (body.does(program::Work::weight)) c.weight = flops;
-    }
-  return costs;
-}
-
 std::string print_tasks(const std::vector<program::Program>& stages, const config::Settings& s,
                         const std::string& svg) {
   const plan::Schedule schedule = schedule_of(stages, s);
-  const plan::Timeline equal = plan::timeline(schedule), real = plan::timeline(schedule, costs_of(stages, schedule));
+  const plan::Timeline equal = plan::timeline(schedule),
+                       real = plan::timeline(schedule, costs_of(schedule, stages, 1e9));
   if (!svg.empty()) base::write_file_atomically(svg, plan::svg_picture(schedule, real, "Gflop"));
   return fmt::format("chunks alike    {}\nby their flops  {}\n\n{}", plan::headline(schedule, equal),
                      plan::headline(schedule, real, "Gflop"), plan::text_picture(schedule));

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "app/program_of.h"
+#include "app/program_schedule.h"
 #include "app/run_options.h"
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
@@ -16,6 +17,7 @@
 #include "kintsugi/plan/schedule_picture.h"
 #include "kintsugi/program/describe.h"
 #include "kintsugi/program/memory_table.h"
+#include "kintsugi/program/walk.h"
 #include "kintsugi/report/memory_picture.h"
 #include "kintsugi/train/worlds.h"
 
@@ -50,14 +52,14 @@ constexpr Part kParts[] = {{"weights", &MemoryTable::weights},
 struct Stage {
   const Program* program;
   MemoryTable memory;
-  program::Held held;
+  program::ModelShare share;
   std::vector<int> ranks;
 };
 
 std::vector<Stage> stages_of(const std::vector<Program>& programs) {
   std::vector<Stage> list;
   for (const Program& p : programs) {
-    list.push_back({&p, program::memory_table(p), program::held(p), {}});
+    list.push_back({&p, program::memory_table(p), program::model_share(p), {}});
     for (int rank = 0; rank < p.mesh.ranks(); ++rank)
       if (program::stage_of(p.mesh, rank) == p.stage) list.back().ranks.push_back(rank);
   }
@@ -112,16 +114,17 @@ std::string print_stages(const std::vector<Stage>& stages, int64_t layers) {
   size_t widest = 0;
   for (const Stage& s : stages) widest = std::max(widest, program::list_of(s.ranks).size());
   for (const Stage& s : stages) {
-    all.insert(all.end(), s.held.layers.begin(), s.held.layers.end());
-    parameters += s.held.parameters;
+    all.insert(all.end(), s.share.layers.begin(), s.share.layers.end());
+    parameters += s.share.parameters;
     text += fmt::format("  {:<3} ranks {:<{}}  {:>17} parameters  {}\n", s.program->stage, program::list_of(s.ranks),
-                        widest, base::group_digits(s.held.parameters), layers_in_words(s.held.layers, layers));
+                        widest, base::group_digits(s.share.parameters), layers_in_words(s.share.layers, layers));
   }
   std::sort(all.begin(), all.end());
   for (int64_t layer = -1; layer <= layers; ++layer) {
-    const auto held = std::count(all.begin(), all.end(), static_cast<int>(layer));
+    const auto num_stages = std::count(all.begin(), all.end(), static_cast<int>(layer));
     // A head may have no weights of its own.
-    base::require(held == 1 || (held == 0 && layer == layers), "plan", "layer {} is held by {} stages", layer, held);
+    base::require(num_stages == 1 || (num_stages == 0 && layer == layers), "plan", "layer {} is held by {} stages",
+                  layer, num_stages);
   }
   return text + fmt::format("  {:<3}       {:<{}}  {:>17} parameters  {}\n", "all", "", widest,
                             base::group_digits(parameters), layers_in_words(all, layers));
@@ -165,48 +168,15 @@ std::string print_packing(const std::vector<Stage>& stages) {
   }
   std::string text = "packing\n" + table(rows) + "most is needed in\n";
   for (const Stage& s : stages) {
-    const program::CallList& list = program::largest_list(*s.program);
-    const program::Call& call = list.calls[s.memory.peak.call];
-    const program::Instruction& i =
-        s.program->bodies[static_cast<size_t>(call.body)].instructions[s.memory.peak.instruction];
-    text += fmt::format("  {:<5}  {}, instruction {}: {}\n", s.program->stage, program::describe(*s.program, call),
-                        s.memory.peak.instruction, name_of(i));
+    const program::VisitedCall peak = program::walk(*s.program, program::largest_list(*s.program))[s.memory.peak.call];
+    text += fmt::format("  {:<5}  {}, instruction {}: {}\n", s.program->stage, program::describe(*s.program, peak.call),
+                        s.memory.peak.instruction, name_of(peak.body.instructions[s.memory.peak.instruction]));
   }
   return text;
 }
 
-plan::Schedule schedule_of(const config::Settings& settings, const std::vector<Stage>& stages) {
-  std::vector<std::vector<plan::StageCall>> calls;
-  for (const Stage& s : stages) {
-    calls.emplace_back();
-    for (const program::Call& call : s.program->list(program::Step::train).calls) {
-      const program::Body& body = s.program->bodies[static_cast<size_t>(call.body)];
-      calls.back().push_back({body.role == program::Role::work ? name_of(body.work) : "", body.chunk, call.micro_batch});
-    }
-  }
-  plan::Schedule schedule = plan::schedule_of(settings.parallel.schedule, calls);
-  plan::check(schedule);
-  return schedule;
-}
-
-// What the operations of each chunk cost, in flops.
-std::vector<plan::Costs> costs_of(const plan::Schedule& schedule, const std::vector<Stage>& stages) {
-  std::vector<plan::Costs> costs(static_cast<size_t>(schedule.all_chunks()), {0, 0, 0});
-  for (const Stage& s : stages)
-    for (const program::Body& body : s.program->bodies) {
-      if (body.variant_of >= 0) continue;
-      double flops = 0;
-      for (const program::Instruction& i : body.instructions) flops += i.cost.flops;
-      plan::Costs& c = costs[static_cast<size_t>(body.chunk)];
-      if (body.does(program::Work::forward)) c.forward += flops;
-      if (body.does(program::Work::backward)) c.backward += flops;
-      if (body.does(program::Work::weight)) c.weight += flops;
-    }
-  return costs;
-}
-
-std::string print_schedule(const plan::Schedule& schedule, const std::vector<Stage>& stages) {
-  const plan::Timeline unit = plan::timeline(schedule), real = plan::timeline(schedule, costs_of(schedule, stages));
+std::string print_schedule(const plan::Schedule& schedule, const std::vector<Program>& programs) {
+  const plan::Timeline unit = plan::timeline(schedule), real = plan::timeline(schedule, costs_of(schedule, programs));
   std::string text = fmt::format(
       "bubble\n  {:.2f}% where forward, input gradient and weight gradient of each chunk cost the same ({:.2f}% as "
       "published)\n",
@@ -228,7 +198,7 @@ std::string csv_of(const std::vector<Stage>& stages, int64_t layers) {
   std::vector<std::pair<int, std::string>> rows;
   for (const Stage& s : stages) {
     std::string row =
-        fmt::format(",{},\"{}\",{}", s.program->stage, layers_in_words(s.held.layers, layers), s.held.parameters);
+        fmt::format(",{},\"{}\",{}", s.program->stage, layers_in_words(s.share.layers, layers), s.share.parameters);
     for (const Part& part : kParts) row += fmt::format(",{}", s.memory.*part.bytes);
     const program::CallList& list = program::largest_list(*s.program);
     row += fmt::format(",{},{},{},{},{}\n", s.program->bytes(), s.program->state_bytes, s.program->arena_bytes,
@@ -258,7 +228,7 @@ void run(const RunOptions& run_options, const Options& options) {
   const std::vector<Program> programs = programs_of(s);
   const std::vector<Stage> stages = stages_of(programs);
   fmt::print("{}{}{}", print_stages(stages, s.model.layers), print_memory(stages), print_packing(stages));
-  if (stages.size() > 1) fmt::print("{}", print_schedule(schedule_of(s, stages), stages));
+  if (stages.size() > 1) fmt::print("{}", print_schedule(schedule_of(programs, s), programs));
   if (!options.csv.empty()) base::write_file_atomically(options.csv, csv_of(stages, s.model.layers));
   if (!options.svg.empty()) {
     // Without --stage the one that needs most.

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "kintsugi/build/programs.h"
-#include "kintsugi/program/verify.h"
 #include "kintsugi/program/verify_ranks.h"
 #include "tests/layout_lists.h"
 
@@ -59,7 +58,7 @@ TEST(DamagedPipelines, AreRefusedWithTheirPlace) {
   };
   std::string text = error(0, drop("send", "forward"));
   EXPECT_EQ(
-      starts(text,
+      begins(text,
              "[verify] internal error: train: rank 2 at instruction 0 of forward.1.first, micro-batch 0 (receive of "),
       "[verify] internal error: train: rank 2 at instruction 0 of forward.1.first, micro-batch 0 (receive of ");
   EXPECT_EQ(contains(text, value + "from rank 0) waits for rank 0, which "),
@@ -75,29 +74,6 @@ TEST(DamagedPipelines, AreRefusedWithTheirPlace) {
           if (c.micro_batch == 1 || c.micro_batch == 2) c.micro_batch = 3 - c.micro_batch;
   });
   EXPECT_EQ(begins(text, "[verify] internal error: train: rank "), "[verify] internal error: train: rank ");
-  // What is received is read, in an earlier call, before anyone has waited for it.
-  text = error_of([&] {
-    std::vector<program::Program> stages = whole;
-    program::Program& p = stages[0];
-    for (program::CallList& l : p.lists)
-      if (l.step == program::Step::train)
-        for (size_t c = 0; c + 1 < l.calls.size(); ++c)
-          if (p.bodies[static_cast<size_t>(l.calls[c].body)].name == "backward.0.receive") {
-            for (program::Body& b : p.bodies)
-              if (b.name == "backward.0.receive") {
-                program::Instruction early = b.instructions[0];
-                early.kind = program::Kind::compute;
-                early.kernel = "gelu";
-                early.ins = early.outs;
-                b.instructions.push_back(early);
-              }
-            program::verify(p);
-            return;
-          }
-  });
-  EXPECT_EQ(begins(text, "[verify] internal error: train: instruction 1 of backward.0.receive (gelu) reads #"),
-            "[verify] internal error: train: instruction 1 of backward.0.receive (gelu) reads #");
-  EXPECT_EQ(contains(text, "which is still on its way"), "which is still on its way");
   // A size.
   text = error(1, [](program::Program& p) {
     for (program::Body& b : p.bodies)

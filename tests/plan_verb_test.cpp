@@ -48,7 +48,7 @@ TEST_P(MemoryOfLayouts, AddsUp) {
       EXPECT_GE(t.others, 0);
       for (int64_t bytes : {t.weights, t.gradients, t.optimizer, t.activations}) EXPECT_GT(bytes, 0);
       EXPECT_TRUE(t.communication == 0 || s.parallel.ranks > 1);
-      const program::Held h = program::held(p);
+      const program::ModelShare h = program::model_share(p);
       layers.insert(layers.end(), h.layers.begin(), h.layers.end());
       parameters += h.parameters;
     }
@@ -56,7 +56,7 @@ TEST_P(MemoryOfLayouts, AddsUp) {
     std::vector<int> all(static_cast<size_t>(s.model.layers) + 2);
     std::iota(all.begin(), all.end(), -1);
     EXPECT_EQ(layers, all) << family;
-    EXPECT_EQ(parameters, program::held(programs(model_of(family, ""))[0]).parameters) << family;
+    EXPECT_EQ(parameters, program::model_share(programs(model_of(family, ""))[0]).parameters) << family;
   }
 }
 
@@ -140,7 +140,7 @@ TEST_F(PlanVerb, ATableOfAllRanksAndAPicture) {
                                           p.arena_bytes, l.arena_bytes, l.lower_bound_bytes};
     expected +=
         fmt::format("{},{},\"{}\",{},{}\n", rank, rank / 2, rank < 2 ? "embedding, layers 0-1" : "layers 2-3, head",
-                    program::held(p).parameters, fmt::join(numbers, ","));
+                    program::model_share(p).parameters, fmt::join(numbers, ","));
   }
   EXPECT_EQ(base::read_file(folder / "memory.csv"), expected);
   const std::string svg = base::read_file(folder / "memory.svg");

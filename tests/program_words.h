@@ -6,9 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "kintsugi/evaluate/checkpoint_model.h"
+#include "kintsugi/build/programs.h"
 #include "kintsugi/program/program.h"
-#include "kintsugi/train/build_program.h"
 
 namespace kintsugi::tests {
 
@@ -73,12 +72,12 @@ inline std::string step_word(const program::CallList& l) {
 // A training run by its settings, or by another plan than they say.
 inline std::vector<program::Program> training_programs(const config::Settings& s,
                                                        const std::optional<plan::Plan>& plan) {
-  return train::build_programs(s, *train::kernels_of(s), plan ? *plan : train::plan_of(s));
+  return build::build_programs(s, *build::kernels_of(s), plan ? *plan : build::plan_of(s));
 }
 
 // Evaluation or generation.
 inline std::vector<program::Program> model_programs(const config::Settings& s, const models::Graphs& graphs) {
-  return evaluate::build_programs(graphs, plan::plan_from(s.parallel), *train::kernels_of(s),
+  return build::build_programs(graphs, plan::plan_from(s.parallel), *build::kernels_of(s),
                                   static_cast<int>(s.parallel.threads));
 }
 

@@ -26,6 +26,7 @@ struct RowTrial {
   tensor::Attributes attributes;
   std::vector<Type> ins, outs;
   std::vector<std::string> names;  // of the inputs
+  tensor::Absent absent = {};
 
   std::string text() const {
     std::string t = std::string(row.kind) + "(";
@@ -108,7 +109,13 @@ inline kernels::Numbers numbers_of(const RowTrial& t) {
   return {.seed = 3, .step = 5, .batch_offset = 4, .last = long_enough ? 1 : 0, .learning_rate = 0.01};
 }
 
-// The outputs of one call. `before` is what they held, for calls that add.
+inline std::vector<Tensor*> by_position(std::vector<Tensor>& there, uint32_t absent) {
+  std::vector<Tensor*> pointers;
+  for (Tensor& x : there) pointers.push_back(&x);
+  return tensor::by_position(std::span<Tensor* const>(pointers), absent, static_cast<Tensor*>(nullptr));
+}
+
+// The outputs of one call. `before` is what they held, for calls that add; `accumulate` is by position.
 struct RowCall {
   std::vector<kernels::NamedIndex> indices = {};
   uint32_t accumulate = 0;
@@ -122,9 +129,8 @@ inline std::vector<Tensor> run_row_on(const kernels::KernelSet& set, const RowTr
     made.emplace_back(type);
     if (call.accumulate) made.back().fill(call.before);
   }
-  std::vector<Tensor*> in_pointers, out_pointers;
-  for (Tensor& x : ins) in_pointers.push_back(&x);
-  for (Tensor& y : made) out_pointers.push_back(&y);
+  const std::vector<Tensor*> in_pointers = by_position(ins, t.absent.ins),
+                             out_pointers = by_position(made, t.absent.outs);
   kernels::test::run_kernel(set,
                             {.kind = t.kernel,
                              .attributes = t.attributes,
@@ -197,7 +203,7 @@ inline std::string check_split(const RowTrial& t, const std::string& dim, const 
           if (to >= 0) joined[j].set(to, outs[j].get(from));
         });
       } else if (rank > 0) {
-        add_to(joined[j], outs[j], j < t.row.combine.size() ? t.row.combine[j] : graph::Combiner::sum);
+        add_to(joined[j], outs[j], t.row.combiner(t.row.outs.at(j, t.absent.outs).name));
       }
     }
   }

@@ -45,7 +45,8 @@ class RowTrials {
                     .attributes = op.attributes,
                     .ins = {},
                     .outs = {},
-                    .names = {}};
+                    .names = {},
+                    .absent = op.absent};
       std::string key(kind);
       for (graph::ValueId v : op.ins) {
         t.ins.push_back(g.type(v));

@@ -76,8 +76,12 @@ TEST(Rows, EveryOperationHasItsKernels) {
     if (without.contains(row.kind)) continue;
     EXPECT_EQ(reference->find(row.kind).kind, row.kind);
     EXPECT_EQ(cpu->find(row.kind).kind, row.kind);
-    EXPECT_NE(reference->find(row.kind).run, nullptr) << row.kind;
-    EXPECT_NE(cpu->find(row.kind).run, nullptr) << row.kind;
+    for (const auto* set : {&reference, &cpu}) {
+      const kernels::Kernel& kernel = (*set)->find(row.kind);
+      EXPECT_NE(kernel.run, nullptr) << row.kind;
+      EXPECT_EQ(to_string(kernel.ins), to_string(row.ins)) << row.kind << " of " << (*set)->name();
+      EXPECT_EQ(to_string(kernel.outs), to_string(row.outs)) << row.kind << " of " << (*set)->name();
+    }
   }
 }
 
@@ -199,13 +203,14 @@ TEST(Rows, AttentionTakesKeysInSteps) {
 
 TEST(Rows, OutputsAreAddedToWhatIsThere) {
   for (const RowTrial& t : trials().list()) {
-    ASSERT_LT(t.row.accumulates, 1u << t.outs.size()) << t.text();
-    if (!t.row.accumulates) continue;
+    uint32_t all = 0;  // by position
+    for (std::string_view output : t.row.accumulates) all |= 1u << t.row.outs.position(output);
+    if (!all) continue;
     const std::vector<Tensor> ins = draw(t, 1, RowTrials::kVocab);
     std::vector<Tensor> alone = run_row(t, ins, t.outs);
-    const std::vector<Tensor> added = run_row(t, ins, t.outs, {.accumulate = t.row.accumulates, .before = 0.25});
+    const std::vector<Tensor> added = run_row(t, ins, t.outs, {.accumulate = all, .before = 0.25});
     for (size_t j = 0; j < alone.size(); ++j) {
-      if ((t.row.accumulates >> j) & 1u)
+      if (t.row.can_accumulate(t.row.outs.at(j, t.absent.outs).name))
         add_to(alone[j], kernels::test::filled(alone[j].type().shape, alone[j].type().dtype, 0.25),
                graph::Combiner::sum);
       EXPECT_EQ(difference(added[j], alone[j]), "") << t.text() << " output " << j;
@@ -221,25 +226,25 @@ TEST(Rows, OutputsInTheMemoryOfInputs) {
     const std::vector<Tensor> apart = run_row(t, ins, t.outs);
     std::vector<Tensor> made;
     for (const Type& type : t.outs) made.emplace_back(type);
-    std::vector<Tensor*> in_pointers, out_pointers;
-    for (Tensor& x : ins) in_pointers.push_back(&x);
-    for (Tensor& y : made) out_pointers.push_back(&y);
+    std::vector<Tensor*> in_pointers = by_position(ins, t.absent.ins), out_pointers = by_position(made, t.absent.outs);
     bool shares = false;
-    for (const auto& [out, in] : t.row.in_place) {
-      ASSERT_LT(static_cast<size_t>(out), t.outs.size()) << t.text();
-      ASSERT_LT(static_cast<size_t>(in), t.ins.size()) << t.text();
-      if (t.ins[static_cast<size_t>(in)] != t.outs[static_cast<size_t>(out)]) {
+    for (const auto& [output, input] : t.row.in_place) {
+      const std::optional<size_t> out = t.row.outs.place(output, t.absent.outs),
+                                  in = t.row.ins.place(input, t.absent.ins);
+      ASSERT_TRUE(out && *out < t.outs.size() && in && *in < t.ins.size()) << t.text();
+      if (t.ins[*in] != t.outs[*out]) {
         EXPECT_EQ(t.row.kind, "add") << t.text();  // whose first operand may lack dims of the sum
         continue;
       }
-      out_pointers[static_cast<size_t>(out)] = in_pointers[static_cast<size_t>(in)];
+      out_pointers[t.row.outs.position(output)] = in_pointers[t.row.ins.position(input)];
       shares = true;
     }
     if (!shares) continue;
     kernels::test::run_kernel(*reference, {.kind = t.kernel, .attributes = t.attributes, .numbers = numbers_of(t)},
                               in_pointers, out_pointers);
     for (size_t j = 0; j < apart.size(); ++j)
-      EXPECT_EQ(out_pointers[j]->values(), apart[j].values()) << t.text() << " output " << j;
+      EXPECT_EQ(out_pointers[tensor::position_of(j, t.absent.outs)]->values(), apart[j].values())
+          << t.text() << " output " << j;
     ++checked;
   }
   EXPECT_GE(checked, 20);

@@ -33,7 +33,7 @@ struct Line {
   alignas(64) std::byte bytes[64];
 };
 
-// One call with operands of its own, filled with small numbers.
+// One call with operands of its own, filled with small numbers. Optional ones are there if all are given.
 class Call {
  public:
   Call(std::string_view kind, tensor::Attributes attributes, std::vector<Type> ins, std::vector<Type> outs,
@@ -42,9 +42,10 @@ class Call {
         kernel_(set_->find(kind)),
         attributes_(std::move(attributes)),
         accumulate_(accumulate) {
-    for (const Type& type : ins) add(type, ins_);
-    for (const Type& type : outs) add(type, outs_);
-    const kernels::KernelShapes shapes{ins, outs, attributes_, team().size()};
+    add_all(ins, kernel_.ins, ins_);
+    add_all(outs, kernel_.outs, outs_);
+    const std::vector<const Type*> in_types = types_of(ins_), out_types = types_of(outs_);
+    const kernels::KernelShapes shapes{in_types, out_types, attributes_, team().size()};
     workspace_.resize(static_cast<size_t>(kernel_.workspace ? kernel_.workspace(shapes) : 0) / sizeof(Line) + 1);
   }
   void operator()() {
@@ -59,12 +60,25 @@ class Call {
   }
   int64_t bytes() const {
     int64_t sum = 0;
-    for (const auto& v : ins_) sum += v.type.bytes();
-    for (const auto& v : outs_) sum += v.type.bytes();
+    for (const auto* views : {&ins_, &outs_})
+      for (const auto& v : *views) sum += v.data ? v.type.bytes() : 0;
     return sum;
   }
 
  private:
+  void add_all(const std::vector<Type>& types, const tensor::OperandList& names, std::vector<tensor::View>& views) {
+    const bool all = types.size() >= names.size();
+    for (const Type& type : types) {
+      while (!all && names[views.size()].optional) views.push_back({});
+      add(type, views);
+    }
+    while (views.size() < names.size()) views.push_back({});
+  }
+  static std::vector<const Type*> types_of(const std::vector<tensor::View>& views) {
+    std::vector<const Type*> types;
+    for (const tensor::View& v : views) types.push_back(v.data ? &v.type : nullptr);
+    return types;
+  }
   void add(const Type& type, std::vector<tensor::View>& views) {
     auto& memory = memory_.emplace_back(static_cast<size_t>(type.bytes()) / sizeof(Line) + 1);
     views.push_back({memory[0].bytes, type});

@@ -13,11 +13,16 @@ std::vector<ValueId> append_copy(Graph& to, const Graph& from, const Op& op, std
     op.role() == Role::assign ? to.assign(ins[0], op.state) : to.accumulate(ins[0], op.state);
     return {};
   }
-  std::vector<tensor::Type> types;
-  for (ValueId v : op.outs) types.push_back(from.type(v));
   std::string name = op.outs.empty() ? std::string() : from.value(op.outs[0]).name;
   if (op.outs.size() > 1) name.resize(name.rfind('.'));  // "NAME.0"
-  return to.make(op.kind(), std::move(ins), std::move(types), op.attributes, name.append(mark));
+  return to.make(op.kind(), op.by_position(ins), out_types(from, op), op.attributes, name.append(mark));
+}
+
+OutTypes out_types(const Graph& from, const Op& op) {
+  OutTypes types;
+  for (ValueId v : tensor::by_position(std::span<const ValueId>(op.outs), op.absent.outs, kNone))
+    types.add(v == kNone ? OutTypes::One(kNotMade) : from.type(v));
+  return types;
 }
 
 }  // namespace kintsugi::graph

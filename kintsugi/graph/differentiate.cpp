@@ -15,7 +15,7 @@ std::vector<StateGradient> differentiate(Graph& graph, ValueId of, ValueId seed,
   for (size_t i = last + 1; i-- > 0;) {
     const Op op = graph.op_at(i);  // a copy: the list grows
     graph.layer = op.layer;
-    std::vector<ValueId> douts;
+    std::vector<ValueId> douts;  // of the outputs that are there
     for (ValueId o : op.outs) {
       const auto& sum = parts[static_cast<size_t>(o)];
       douts.push_back(sum.empty() ? kNone : graph.add(sum));
@@ -28,14 +28,17 @@ std::vector<StateGradient> differentiate(Graph& graph, ValueId of, ValueId seed,
       continue;
     }
     if (!op.row->grad) continue;
-    const std::vector<ValueId> dins = op.row->grad(graph, op, douts);
-    base::require(dins.size() == op.ins.size(), "differentiate", "{} gives {} gradients for {} inputs", op.kind(),
-                  dins.size(), op.ins.size());
+    const std::vector<ValueId> ins = op.by_position(op.ins);
+    const std::vector<ValueId> dins =
+        op.row->grad(graph, op, tensor::by_position(std::span<const ValueId>(douts), op.absent.outs, kNone));
+    base::require(dins.size() == ins.size(), "differentiate", "{} gives {} gradients for {} inputs", op.kind(),
+                  dins.size(), ins.size());
     for (size_t j = 0; j < dins.size(); ++j) {
       if (dins[j] == kNone) continue;
-      base::require(graph.shape(dins[j]) == graph.shape(op.ins[j]), "differentiate", "{}: gradient {} of input {} {}",
-                    op.kind(), to_string(graph.shape(dins[j])), j, to_string(graph.shape(op.ins[j])));
-      parts[static_cast<size_t>(op.ins[j])].push_back(dins[j]);
+      base::require(ins[j] != kNone, "differentiate", "{} gives a gradient of input {}, which is absent", op.kind(), j);
+      base::require(graph.shape(dins[j]) == graph.shape(ins[j]), "differentiate", "{}: gradient {} of input {} {}",
+                    op.kind(), to_string(graph.shape(dins[j])), j, to_string(graph.shape(ins[j])));
+      parts[static_cast<size_t>(ins[j])].push_back(dins[j]);
     }
   }
   return all;

@@ -1,6 +1,8 @@
 #include "kintsugi/graph/graph.h"
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 #include "kintsugi/base/error.h"
 
@@ -33,19 +35,62 @@ StateId StateTable::gradient_of(StateId weight) const {
   return kNone;
 }
 
-std::vector<ValueId> Graph::make(std::string_view kind, std::vector<ValueId> ins, std::vector<Type> outs,
+namespace {
+
+// What is there of `given`, a list by position, and which are absent of those that the row asks for.
+template <typename T, typename Has>
+std::pair<std::vector<T>, uint32_t> there(const OpRow& row, std::string_view what, const OperandList& list,
+                                          const std::vector<T>& given, const Has& has) {
+  std::vector<T> kept;
+  uint32_t absent = 0;
+  for (size_t i = 0; i < std::max(given.size(), list.size()); ++i) {
+    const size_t last = list.has_rest() ? std::min(i, list.size() - 1) : i;
+    base::require(last < list.size(), "graph", "{} has no {} {}; it has {}", row.kind, what, i, to_string(list));
+    const tensor::Operand& o = list[last];
+    if (i < given.size() && has(given[i])) {
+      kept.push_back(given[i]);
+    } else if (o.optional) {
+      absent |= 1u << i;
+    } else {
+      base::require(o.rest && i >= given.size(), "graph", "{} lacks its {} \"{}\"", row.kind, what, o.name);
+    }
+  }
+  return {std::move(kept), absent};
+}
+
+}  // namespace
+
+ValueId Op::in(std::string_view name) const {
+  const std::optional<size_t> place = row->ins.place(name, absent.ins);
+  return place ? ins[*place] : kNone;
+}
+
+ValueId Op::out(std::string_view name) const {
+  const std::optional<size_t> place = row->outs.place(name, absent.outs);
+  return place ? outs[*place] : kNone;
+}
+
+std::vector<ValueId> Op::by_position(std::span<const ValueId> list) const {
+  return tensor::by_position(list, absent.ins, kNone);
+}
+
+std::vector<ValueId> Graph::make(std::string_view kind, std::vector<ValueId> ins, const OutTypes& outs,
                                  Attributes attributes, std::string_view name) {
   Op op;
   op.row = &table_->find(kind);
-  op.ins = std::move(ins);
+  std::tie(op.ins, op.absent.ins) = there(*op.row, "operand", op.row->ins, ins, [](ValueId v) { return v != kNone; });
+  const OperandList made = op.row->effect ? OperandList() : op.row->outs;
+  const auto [types, absent] =
+      there(*op.row, "output", made, outs.list(), [](const OutTypes::One& o) { return o.type.has_value(); });
+  op.absent.outs = absent;
   op.attributes = std::move(attributes);
   op.phase = phase;
   op.layer = layer;
   const std::string base = name.empty() ? std::string(kind) : std::string(name);
-  for (size_t i = 0; i < outs.size(); ++i) {
+  for (size_t i = 0; i < types.size(); ++i) {
     op.outs.push_back(static_cast<ValueId>(values_.size()));
     values_.push_back(
-        {outs.size() == 1 ? base : base + "." + std::to_string(i), std::move(outs[i]), static_cast<int>(ops_.size())});
+        {types.size() == 1 ? base : base + "." + std::to_string(i), *types[i].type, static_cast<int>(ops_.size())});
   }
   ops_.push_back(std::move(op));
   return ops_.back().outs;
@@ -55,10 +100,11 @@ std::vector<ValueId> Graph::apply(std::string_view kind, std::vector<ValueId> in
                                   std::string_view name) {
   const OpRow& row = table_->find(kind);
   base::require(row.infer != nullptr, "graph", "the outputs of {} do not follow from its operands", kind);
+  const auto [present, absent] = there(row, "operand", row.ins, ins, [](ValueId v) { return v != kNone; });
   std::vector<Type> types;
-  for (ValueId v : ins) types.push_back(type(v));
-  std::vector<Type> outs = row.infer(types, attributes);
-  return make(kind, std::move(ins), std::move(outs), std::move(attributes), name);
+  for (ValueId v : present) types.push_back(type(v));
+  const OutTypes outs = row.infer({row.ins, types, absent}, attributes);
+  return make(kind, std::move(ins), outs, std::move(attributes), name);
 }
 
 ValueId Graph::op(std::string_view kind, std::vector<ValueId> ins, Attributes attributes, std::string_view name) {

@@ -58,8 +58,9 @@ struct Value {
 
 struct Op {
   const OpRow* row = nullptr;
-  std::vector<ValueId> ins;
+  std::vector<ValueId> ins;  // those that are there, in the row's order
   std::vector<ValueId> outs;
+  tensor::Absent absent = {};
   tensor::Attributes attributes;
   StateId state = kNone;  // of `state`, `accumulate`, `assign`
   Phase phase = Phase::forward;
@@ -67,6 +68,11 @@ struct Op {
 
   std::string_view kind() const { return row->kind; }
   Role role() const { return row->role; }
+  // By name; kNone where it is absent. InternalError where the row has no such.
+  ValueId in(std::string_view name) const;
+  ValueId out(std::string_view name) const;
+  // Each at its position, kNone where it is absent, of one for each of `ins`.
+  std::vector<ValueId> by_position(std::span<const ValueId> list) const;
 };
 
 class Graph {
@@ -78,14 +84,16 @@ class Graph {
   Phase phase = Phase::forward;
   int layer = 0;
 
-  // Appends an operation whose outputs follow from its row. `name` names the outputs in prints.
+  // Appends an operation whose outputs follow from its row; operands are at their positions, kNone where one is absent
+  // (or left out at the end). `name` names the outputs in prints. InternalError where the row asks for other operands.
+  // Returns the outputs that are there.
   std::vector<ValueId> apply(std::string_view kind, std::vector<ValueId> ins, tensor::Attributes attributes = {},
                              std::string_view name = {});
   // The same where there is one output.
   ValueId op(std::string_view kind, std::vector<ValueId> ins, tensor::Attributes attributes = {},
              std::string_view name = {});
   // Appends an operation whose outputs are said: inputs, broadcasts, gradients of tables.
-  std::vector<ValueId> make(std::string_view kind, std::vector<ValueId> ins, std::vector<tensor::Type> outs,
+  std::vector<ValueId> make(std::string_view kind, std::vector<ValueId> ins, const OutTypes& outs,
                             tensor::Attributes attributes = {}, std::string_view name = {});
 
   // Building blocks whose attributes follow from their operands.

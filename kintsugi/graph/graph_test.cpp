@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/graph/copy.h"
 #include "kintsugi/graph/differentiate.h"
 #include "kintsugi/graph/print.h"
 
@@ -14,31 +15,39 @@ using tensor::DType;
 using tensor::Shape;
 using tensor::Type;
 
-std::vector<Type> like_first(Types ins, const Attributes&) {
+OutTypes like_first(Types ins, const Attributes&) {
   return {ins[0]};
 }
 
-// A few operations that stand for all: this room knows none by name but those that its building blocks ask for.
+// A few operations that stand for all: this module knows none by name but those that its building blocks ask for.
 const OpTable& table() {
+  using tensor::optional;
+  using tensor::rest;
   static const OpTable rows({
-      {.kind = "input"},
-      {.kind = "state"},
-      {.kind = "accumulate", .effect = true},
-      {.kind = "assign", .effect = true},
-      {.kind = "fill"},
+      {.kind = "input", .outs = {"y"}},
+      {.kind = "state", .outs = {"y"}},
+      {.kind = "accumulate", .ins = {"x"}, .outs = {"y"}, .effect = true},
+      {.kind = "assign", .ins = {"x"}, .effect = true},
+      {.kind = "fill", .outs = {"y"}},
       {.kind = "add",
+       .ins = {rest("x")},
+       .outs = {"y"},
        .infer = like_first,
        .grad = [](Graph&, const Op& op,
                   std::span<const ValueId> dy) { return std::vector<ValueId>(op.ins.size(), dy[0]); }},
-      {.kind = "sum"},
+      {.kind = "sum", .ins = {"x"}, .outs = {"y"}},
       {.kind = "scale",
+       .ins = {"x"},
+       .outs = {"y"},
        .infer = like_first,
        .grad = [](Graph& g, const Op& op, std::span<const ValueId> dy) -> std::vector<ValueId> {
          return {g.scale(dy[0], op.attributes.number("by"))};
        }},
-      {.kind = "stop", .infer = like_first},
+      {.kind = "stop", .ins = {"x"}, .outs = {"y"}, .infer = like_first},
       {.kind = "pair",
-       .infer = [](Types ins, const Attributes&) -> std::vector<Type> {
+       .ins = {"x"},
+       .outs = {"y", "z"},
+       .infer = [](Types ins, const Attributes&) -> OutTypes {
          return {ins[0], ins[0]};
        },
        .grad = [](Graph& g, const Op& op, std::span<const ValueId> dy) -> std::vector<ValueId> {
@@ -49,12 +58,28 @@ const OpTable& table() {
              g.op("scale", {g.add(known)}, {{"by", static_cast<double>(known.size())}}, op.ins.empty() ? "" : "dpair")};
        }},
       {.kind = "wrong",
+       .ins = {"x"},
+       .outs = {"y"},
        .infer = like_first,
        .grad = [](Graph&, const Op&, std::span<const ValueId>) -> std::vector<ValueId> { return {}; }},
       {.kind = "narrow",
+       .ins = {"x"},
+       .outs = {"y"},
        .infer = like_first,
        .grad = [](Graph& g, const Op&, std::span<const ValueId>) -> std::vector<ValueId> {
          return {g.fill(0.0, {Shape{}, DType::f32})};
+       }},
+      // y = x * by + shift; statistic, where it is asked for: of x alone.
+      {.kind = "shifted",
+       .ins = {"x", optional("shift"), "by"},
+       .outs = {"y", optional("statistic"), "z"},
+       .infer = [](Types ins, const Attributes& a) -> OutTypes {
+         if (!a.has("statistic")) return {ins["x"], kNotMade, ins["by"]};
+         return {ins["x"], {Shape{}, DType::f64}, ins.has("shift") ? ins["shift"] : ins["by"]};
+       },
+       .grad = [](Graph& g, const Op& op, std::span<const ValueId> d) -> std::vector<ValueId> {
+         const ValueId shift = op.in("shift");
+         return {g.scale(d[0], 2.0), shift == kNone ? kNone : g.scale(d[0], 3.0), d[2]};
        }},
   });
   return rows;
@@ -120,6 +145,17 @@ TEST(Graph, WhatDoesNotFitIsSaid) {
             "[graph] internal error: the outputs of fill do not follow from its operands");
   EXPECT_EQ(error_of([&] { s.g.op("pair", {x}); }), "[graph] internal error: pair has 2 outputs");
   EXPECT_EQ(error_of([&] { s.g.op("matmul", {x}); }), "[graph] internal error: no operation \"matmul\"");
+  EXPECT_EQ(error_of([&] { s.g.op("scale", {}); }), "[graph] internal error: scale lacks its operand \"x\"");
+  EXPECT_EQ(error_of([&] { s.g.op("scale", {kNone}); }), "[graph] internal error: scale lacks its operand \"x\"");
+  EXPECT_EQ(error_of([&] { s.g.op("scale", {x, x}); }), "[graph] internal error: scale has no operand 1; it has x");
+  EXPECT_EQ(error_of([&] {
+              s.g.apply("shifted", {x, x});
+            }),
+            "[graph] internal error: shifted lacks its operand \"by\"");
+  EXPECT_EQ(error_of([&] { s.g.make("pair", {x}, {kX}); }), "[graph] internal error: pair lacks its output \"z\"");
+  EXPECT_EQ(error_of([&] { s.g.make("sum", {x}, {kX, kX}); }), "[graph] internal error: sum has no output 1; it has y");
+  EXPECT_EQ(error_of([&] { s.g.add({x, kNone}); }), "[graph] internal error: add lacks its operand \"x\"");
+  EXPECT_EQ(error_of([&] { s.g.op_at(0).in("x"); }), "[operands] internal error: no \"x\" among none");
   EXPECT_EQ(s.states.find("v"), kNone);
 }
 
@@ -139,6 +175,67 @@ TEST(Graph, GradientsOfWeightsAreWide) {
   EXPECT_EQ(s.g.gradient_type(s.g.read(w)).dtype, DType::f32);
   EXPECT_EQ(s.g.gradient_type(s.g.read(m)).dtype, DType::f16);
   EXPECT_EQ(s.g.gradient_type(s.g.input("x", narrow)).dtype, DType::f16);
+}
+
+TEST(Graph, OperandsAndOutputsByName) {
+  Small s;
+  const ValueId x = s.g.input("x", kX), shift = s.g.input("shift", kX), by = s.g.input("by", kX);
+  const auto op_of = [&](const std::vector<ValueId>& outs) {
+    return s.g.op_at(static_cast<size_t>(s.g.value(outs[0]).op));
+  };
+  const Op all = op_of(s.g.apply("shifted", {x, shift, by}, {{"statistic", int64_t{1}}}));
+  EXPECT_EQ(all.absent, tensor::Absent{});
+  EXPECT_EQ(all.in("shift"), shift);
+  EXPECT_EQ(s.g.type(all.out("statistic")).dtype, DType::f64);
+  const Op some = op_of(s.g.apply("shifted", {x, kNone, by}));
+  EXPECT_EQ(some.absent, (tensor::Absent{.ins = 0b10, .outs = 0b10}));
+  EXPECT_EQ(some.ins, (std::vector<ValueId>{x, by}));
+  EXPECT_EQ(some.in("shift"), kNone);
+  EXPECT_EQ(some.in("by"), by);
+  EXPECT_EQ(some.out("statistic"), kNone);
+  EXPECT_EQ(some.out("z"), some.outs[1]);
+  EXPECT_EQ(some.by_position(some.ins), (std::vector<ValueId>{x, kNone, by}));
+
+  Graph again("again", table(), s.states);
+  for (size_t i = 0; i < 3; ++i) append_copy(again, s.g, s.g.op_at(i), {});
+  append_copy(again, s.g, some, {x, by});
+  EXPECT_EQ(again.op_at(3).absent, some.absent);
+  EXPECT_EQ(again.type(again.op_at(3).out("z")), kX);
+}
+
+TEST(Differentiate, AnAbsentOperandHasNoGradient) {
+  for (const bool shifts : {false, true}) {
+    Small s;
+    const ValueId x = s.g.scale(s.g.input("x", kX), 1.0), by = s.g.scale(s.g.input("by", kX), 1.0);
+    const ValueId shift = shifts ? s.g.scale(s.g.input("shift", kX), 1.0) : kNone;
+    const std::vector<ValueId> outs = s.g.apply("shifted", {x, shift, by});
+    const ValueId sum = s.g.add({outs[0], outs[1]});
+    differentiate(s.g, sum, s.g.fill(1.0, kX));
+    std::string text = print(s.g);
+    text = text.substr(text.find(" backward"));
+    EXPECT_EQ(text, shifts ? " backward layer 0\n"
+                             "  %10 scale[batch:2 embed:3] fp32 = scale(%9)  by=2\n"
+                             "  %11 scale[batch:2 embed:3] fp32 = scale(%9)  by=3\n"
+                             "  %12 scale[batch:2 embed:3] fp32 = scale(%11)  by=1\n"
+                             "  %13 scale[batch:2 embed:3] fp32 = scale(%9)  by=1\n"
+                             "  %14 scale[batch:2 embed:3] fp32 = scale(%10)  by=1\n"
+                           : " backward layer 0\n"
+                             "  %8 scale[batch:2 embed:3] fp32 = scale(%7)  by=2\n"
+                             "  %9 scale[batch:2 embed:3] fp32 = scale(%7)  by=1\n"
+                             "  %10 scale[batch:2 embed:3] fp32 = scale(%8)  by=1\n");
+  }
+}
+
+TEST(OpTable, ARowSpeaksOnlyOfWhatItHas) {
+  const auto error = [](const std::vector<OpRow>& rows) { return error_of([&] { OpTable table(rows); }); };
+  EXPECT_EQ(error({{.kind = "a", .ins = {"x"}, .outs = {"y"}, .in_place = {{"y", "z"}}}}),
+            "[graph] internal error: a has no \"z\" among x");
+  EXPECT_EQ(error({{.kind = "a", .outs = {"y"}, .combine = {{"z", Combiner::max}}}}),
+            "[graph] internal error: a has no \"z\" among y");
+  EXPECT_EQ(error({{.kind = "a", .outs = {"y"}, .accumulates = {"x"}}}),
+            "[graph] internal error: a has no \"x\" among y");
+  EXPECT_EQ(error({{.kind = "a"}, {.kind = "b"}, {.kind = "a"}}),
+            "[graph] internal error: a stands twice in the table");
 }
 
 TEST(Differentiate, AChain) {
@@ -220,7 +317,7 @@ TEST(Differentiate, AWrongRuleIsSaid) {
 TEST(Cost, OfARow) {
   const Type big = {{{"a", 10}, {"b", 4}}, DType::bf16}, small = {{{"a", 10}}, DType::f64};
   const std::vector<Type> ins = {big, small}, outs = {small};
-  OpRow row = {.kind = "x"};
+  OpRow row = {.kind = "x", .ins = {"big", "small"}, .outs = {"y"}};
   EXPECT_EQ(cost(row, ins, outs, {}).flops, 10);
   EXPECT_EQ(cost(row, ins, outs, {}).memory_bytes, 80 + 80 + 80);
   row.flops = [](Types i, Types, const Attributes&) { return 3.0 * static_cast<double>(i[0].shape.elements()); };

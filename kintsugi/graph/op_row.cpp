@@ -1,23 +1,59 @@
 #include "kintsugi/graph/op_row.h"
 
+#include <algorithm>
+
 #include "kintsugi/base/error.h"
 
 namespace kintsugi::graph {
 
-Cost cost(const OpRow& row, Types ins, Types outs, const tensor::Attributes& attributes) {
+const tensor::Type& Types::operator[](size_t position) const {
+  const size_t place = tensor::place_of(position, absent_);
+  base::require(!tensor::is_absent(absent_, position) && place < there_.size(), "graph", "no {} among {} of {}",
+                position, there_.size(), to_string(names_));
+  return there_[place];
+}
+
+Combiner OpRow::combiner(std::string_view output) const {
+  for (const auto& [name, combiner] : combine)
+    if (name == output) return combiner;
+  return Combiner::sum;
+}
+
+bool OpRow::can_accumulate(std::string_view output) const {
+  return std::find(accumulates.begin(), accumulates.end(), output) != accumulates.end();
+}
+
+bool OpRow::may_share(std::string_view output, size_t input) const {
+  return std::any_of(in_place.begin(), in_place.end(),
+                     [&](const auto& pair) { return pair.first == output && ins.position(pair.second) == input; });
+}
+
+Cost cost(const OpRow& row, std::span<const tensor::Type> ins, std::span<const tensor::Type> outs,
+          const tensor::Attributes& attributes, tensor::Absent absent) {
   Cost c;
   if (row.view) return c;
   for (const tensor::Type& t : ins) c.memory_bytes += static_cast<double>(t.bytes());
   for (const tensor::Type& t : outs) c.memory_bytes += static_cast<double>(t.bytes());
   if (row.flops) {
-    c.flops = row.flops(ins, outs, attributes);
+    c.flops = row.flops({row.ins, ins, absent.ins}, {row.outs, outs, absent.outs}, attributes);
   } else if (!outs.empty()) {
     c.flops = static_cast<double>(outs[0].shape.elements());
   }
   return c;
 }
 
-OpTable::OpTable(std::vector<OpRow> rows) : rows_(std::move(rows)) {}
+OpTable::OpTable(std::vector<OpRow> rows) : rows_(std::move(rows)) {
+  for (const OpRow& row : rows_) {
+    base::require(&find(row.kind) == &row, "graph", "{} stands twice in the table", row.kind);
+    const auto has = [&](const OperandList& list, std::string_view name) {
+      base::require(list.has(name), "graph", "{} has no \"{}\" among {}", row.kind, name, to_string(list));
+    };
+    for (const auto& [output, input] : row.in_place) has(row.outs, output), has(row.ins, input);
+    for (const auto& [output, combiner] : row.combine) has(row.outs, output);
+    for (std::string_view output : row.accumulates) has(row.outs, output);
+    if (!row.bias.empty()) has(row.ins, row.bias);
+  }
+}
 
 const OpRow& OpTable::find(std::string_view kind) const {
   for (const OpRow& row : rows_)

@@ -1,5 +1,5 @@
-// The row of an operation: all that the house knows of it but its kernels. Which dims may be split, and what comes of
-// it, is data here and not code in the partitioner.
+// The row of an operation: all that is known of it but its kernels. Its operands and outputs have names, and a position
+// each. Which dims may be split, and what comes of it, is data here and not code in the partitioner.
 //
 // Because no value holds a dim name twice, a row needs little: every dim of every operand may be split unless `whole`
 // names it. An operand or output that has the dim is split along it, an operand that lacks it is whole, and an output
@@ -7,6 +7,8 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +17,7 @@
 
 #include "kintsugi/tensor/attributes.h"
 #include "kintsugi/tensor/combiner.h"
+#include "kintsugi/tensor/operands.h"
 #include "kintsugi/tensor/shape.h"
 
 namespace kintsugi::graph {
@@ -34,10 +37,54 @@ struct Cost {
   double memory_bytes = 0;  // read and written
 };
 
-using Types = std::span<const tensor::Type>;
-// The types of the outputs, or an InternalError that says what does not fit.
-using InferRule = std::vector<tensor::Type> (*)(Types ins, const tensor::Attributes&);
-// The gradient of each input (kNone: none), from those of the outputs (kNone: not asked for).
+using tensor::OperandList;
+
+// The operands or the outputs of an operation by their types, as its rules ask for them: by name, or by position.
+class Types {
+ public:
+  Types(const OperandList& names, std::span<const tensor::Type> there, uint32_t absent)
+      : names_(names), there_(there), absent_(absent) {}
+
+  bool has(std::string_view name) const { return !tensor::is_absent(absent_, names_.position(name)); }
+  const tensor::Type& operator[](std::string_view name) const { return (*this)[names_.position(name)]; }
+  const tensor::Type& operator[](size_t position) const;  // InternalError where it is absent
+  // Those that are there.
+  size_t size() const { return there_.size(); }
+  auto begin() const { return there_.begin(); }
+  auto end() const { return there_.end(); }
+
+ private:
+  const OperandList& names_;
+  std::span<const tensor::Type> there_;
+  uint32_t absent_;
+};
+
+// The types of the outputs, each at its position; one that is not made is kNotMade, or left out at the end.
+struct NotMade {};
+constexpr NotMade kNotMade;
+class OutTypes {
+ public:
+  struct One {
+    One(NotMade) {}
+    One(tensor::Type t) : type(std::move(t)) {}
+    One(tensor::Shape shape, tensor::DType dtype) : type(tensor::Type{std::move(shape), dtype}) {}
+    std::optional<tensor::Type> type;
+  };
+  OutTypes() = default;
+  OutTypes(std::initializer_list<One> list) : list_(list) {}
+  OutTypes(const std::vector<tensor::Type>& list) : list_(list.begin(), list.end()) {}
+
+  const std::vector<One>& list() const { return list_; }
+  void add(One one) { list_.push_back(std::move(one)); }
+
+ private:
+  std::vector<One> list_;
+};
+
+// The outputs, or an InternalError that says what does not fit.
+using InferRule = OutTypes (*)(Types ins, const tensor::Attributes&);
+// The gradient of each operand at its position (kNone: none), from those of the outputs at theirs (kNone: not asked
+// for).
 using GradRule = std::vector<ValueId> (*)(Graph&, const Op&, std::span<const ValueId> douts);
 using FlopsRule = double (*)(Types ins, Types outs, const tensor::Attributes&);
 
@@ -48,6 +95,8 @@ enum class Role : uint8_t { compute, read_state, accumulate, assign, input, outp
 struct OpRow {
   std::string_view kind;
   Role role = Role::compute;
+  OperandList ins = {};
+  OperandList outs = {};         // of an effect: what its kernel writes; it has none in a graph
   std::string_view family = {};  // what "in ..." of a rule names; empty: the kind
   InferRule infer = nullptr;     // null: the outputs are said
   GradRule grad = nullptr;       // null: no gradient passes
@@ -57,39 +106,44 @@ struct OpRow {
   std::vector<std::string_view> whole = {};  // dims that are never split, beside those of the attribute "whole"
   std::vector<std::string_view> steps = {};  // dims of `whole` that it can take piece by piece
   std::string_view join = {};                // the kernel that joins the outputs of two pieces; empty: they are added
-  std::vector<Combiner> combine = {};        // per output, sum where absent
-  bool additive = false;                     // f(a + a', b + b') = f(a, b) + f(a', b')
-  bool linear = false;                       // linear in each operand while the others are held
-  bool variadic = false;                     // a sum of any number of operands: may be made in groups
-  bool chained = false;                      // adds its operands in their order: f(a, b, c) = f(f(a, b), c)
-  bool flat = false;                         // elementwise: may work on any flat piece of its operands' local blocks
-  bool free = false;                         // costs nothing in any layout: made where and how it is asked for
+  std::vector<std::pair<std::string_view, Combiner>> combine = {};  // of outputs; sum where none is said
+  bool additive = false;                                            // f(a + a', b + b') = f(a, b) + f(a', b')
+  bool linear = false;                                              // linear in each operand while the others are held
+  bool variadic = false;  // a sum of any number of operands: may be made in groups
+  bool chained = false;   // adds its operands in their order: f(a, b, c) = f(f(a, b), c)
+  bool flat = false;      // elementwise: may work on any flat piece of its operands' local blocks
+  bool free = false;      // costs nothing in any layout: made where and how it is asked for
   // Where the inputs are zero at padding, so are the outputs, and dims that an output lacks get nothing from padding;
   // of a sum (`variadic`) only where all operands have the padded dim. docs/operations.md says what the others give.
   bool keeps_zero = false;
   std::vector<std::pair<std::string_view, std::string_view>> alias = {};  // (output dim, input dim) split alike
 
   // Memory.
-  std::vector<std::pair<int, int>> in_place = {};  // (output, input) that may share memory
+  std::vector<std::pair<std::string_view, std::string_view>> in_place = {};  // (output, input) that may share memory
   bool view = false;                               // the output is the input under other names
-  bool must_share = false;                         // the output is the input's memory, changed in part
-  uint32_t accumulates = 0;                        // bit i: output i can be added to what is there
+  bool must_share = false;                         // the first output is the first input's memory, changed in part
+  std::vector<std::string_view> accumulates = {};  // outputs that can be added to what is there
   bool effect = false;                             // writes a state: stays though nothing reads it
 
   // What passes of the compiler do with it.
   bool selective = false;       // computed again under selective recomputation (Korthikanti et al. 2022, section 5)
-  bool takes_bias = false;      // a third operand, whose dims are the last of the output's, is added to the output
+  std::string_view bias = {};   // the optional operand that is added to the output, whose last dims it has
   bool converts_dtype = false;  // the same numbers in another dtype
 
   std::string_view rule_family() const { return family.empty() ? kind : family; }
+  Combiner combiner(std::string_view output) const;
+  bool can_accumulate(std::string_view output) const;
+  bool may_share(std::string_view output, size_t input) const;  // the input at that position
 };
 
-Cost cost(const OpRow& row, Types ins, Types outs, const tensor::Attributes& attributes);
+// What a row's operation costs with these operands and outputs, those that are there.
+Cost cost(const OpRow& row, std::span<const tensor::Type> ins, std::span<const tensor::Type> outs,
+          const tensor::Attributes& attributes, tensor::Absent absent = {});
 
 // The visible list of operations, searched by kind.
 class OpTable {
  public:
-  explicit OpTable(std::vector<OpRow> rows);
+  explicit OpTable(std::vector<OpRow> rows);  // InternalError where a row speaks of what it has not, or stands twice
   const OpRow& find(std::string_view kind) const;  // InternalError where there is none
   const std::vector<OpRow>& rows() const { return rows_; }
 

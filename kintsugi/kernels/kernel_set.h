@@ -1,5 +1,9 @@
 // How operations are computed on a device: one of the two interfaces to the world. A kernel knows its operands, its
 // attributes and the global index of its local block; it knows nothing of graphs, meshes or ranks.
+//
+// A kernel names the operands that it takes and the outputs that it makes, as the operation's row does. Whoever calls
+// it puts each at the position of its name; one that is absent is there as a null view. So a kernel asks
+// `call.ins[kBias].data`, and never how many operands there are.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +16,7 @@
 #include "kintsugi/base/thread_team.h"
 #include "kintsugi/tensor/attributes.h"
 #include "kintsugi/tensor/index.h"
+#include "kintsugi/tensor/operands.h"
 #include "kintsugi/tensor/view.h"
 
 namespace kintsugi::kernels {
@@ -34,11 +39,11 @@ struct NamedIndex {
 
 // One call of one kernel. Everything it points to outlives the call.
 struct KernelCall {
-  std::span<const tensor::View> ins;
+  std::span<const tensor::View> ins;  // by position; the rest of a list stands behind, as many as there are
   std::span<const tensor::View> outs;
   const tensor::Attributes& attributes;
   std::span<const NamedIndex> indices;  // one for each dim of the operands
-  uint32_t accumulate = 0;              // bit i: add to output i what would be stored
+  uint32_t accumulate = 0;              // bit i: add to the output at position i what would be stored
   std::span<std::byte> workspace;       // as many bytes as the kernel asked for, aligned to 64
   const Numbers& numbers;
   base::ThreadTeam& team;
@@ -49,14 +54,16 @@ struct KernelCall {
 
 // What is known of a call before it is made.
 struct KernelShapes {
-  std::span<const tensor::Type> ins;
-  std::span<const tensor::Type> outs;
+  std::span<const tensor::Type* const> ins;  // by position, null where one is absent
+  std::span<const tensor::Type* const> outs;
   const tensor::Attributes& attributes;
   int threads = 1;
 };
 
 struct Kernel {
   std::string_view kind;  // that of the operation
+  tensor::OperandList ins;
+  tensor::OperandList outs;
   void (*run)(const KernelCall&) = nullptr;
   int64_t (*workspace)(const KernelShapes&) = nullptr;  // bytes; null: none
 };

@@ -4,11 +4,13 @@
 //   Tensor y(x.type());
 //   run_kernel(*set, {.kind = "gelu", .attributes = {{"form", "tanh"}}}, {&x}, {&y});
 //
-// An output may be the same object as an input: then the kernel works in place.
+// An output may be the same object as an input: then the kernel works in place. Operands and outputs stand at their
+// positions, null where one is absent, or are left out at the end.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <initializer_list>
@@ -172,13 +174,14 @@ struct Trial {
 // Runs the kernel, with a workspace of just the size that it asks for; fails where it writes behind any operand.
 inline void run_kernel(const KernelSet& set, const Trial& trial, const std::vector<Tensor*>& ins,
                        const std::vector<Tensor*>& outs) {
+  const Kernel& kernel = set.find(trial.kind);
   std::vector<View> in_views, out_views;
-  std::vector<Type> in_types, out_types;
+  std::vector<const Type*> in_types, out_types;
   std::vector<NamedIndex> indices = trial.indices;
-  const auto add = [&](Tensor& x, std::vector<View>& views, std::vector<Type>& types) {
-    views.push_back(x.view());
-    types.push_back(x.type());
-    for (const tensor::Dim& dim : x.type().shape) {
+  const auto add = [&](Tensor* x, std::vector<View>& views, std::vector<const Type*>& types) {
+    views.push_back(x ? x->view() : View());
+    types.push_back(x ? &x->type() : nullptr);
+    for (const tensor::Dim& dim : views.back().shape()) {
       bool known = false;
       for (const NamedIndex& named : indices) {
         if (named.dim != dim.name) continue;
@@ -190,10 +193,21 @@ inline void run_kernel(const KernelSet& set, const Trial& trial, const std::vect
       if (!known) indices.push_back({dim.name, DimIndex(dim.size)});
     }
   };
-  for (Tensor* x : ins) add(*x, in_views, in_types);
-  for (Tensor* x : outs) add(*x, out_views, out_types);
+  const auto add_all = [&](const std::vector<Tensor*>& list, const tensor::OperandList& names,
+                           std::vector<View>& views, std::vector<const Type*>& types) {
+    uint32_t absent = names.absent_behind(list.size());
+    for (size_t i = 0; i < list.size(); ++i) {
+      add(list[i], views, types);
+      if (!list[i]) absent |= 1u << i;
+    }
+    while (views.size() < names.size() && names[views.size()].optional) add(nullptr, views, types);
+    ASSERT_TRUE(names.allows(views.size() - static_cast<size_t>(std::popcount(absent)), absent))
+        << trial.kind << " takes " << to_string(names);
+  };
+  add_all(ins, kernel.ins, in_views, in_types);
+  add_all(outs, kernel.outs, out_views, out_types);
+  if (testing::Test::HasFatalFailure()) return;
 
-  const Kernel& kernel = set.find(trial.kind);
   const KernelShapes shapes{in_types, out_types, trial.attributes, trial.threads};
   Memory workspace(kernel.workspace ? kernel.workspace(shapes) : 0);
   base::ThreadTeam team(trial.threads);
@@ -206,8 +220,10 @@ inline void run_kernel(const KernelSet& set, const Trial& trial, const std::vect
               .numbers = trial.numbers,
               .team = team});
   EXPECT_TRUE(workspace.guard_is_whole()) << trial.kind << " wrote behind its workspace";
-  for (size_t i = 0; i < ins.size(); ++i) EXPECT_TRUE(ins[i]->guard_is_whole()) << trial.kind << " input " << i;
-  for (size_t i = 0; i < outs.size(); ++i) EXPECT_TRUE(outs[i]->guard_is_whole()) << trial.kind << " output " << i;
+  for (size_t i = 0; i < ins.size(); ++i)
+    EXPECT_TRUE(!ins[i] || ins[i]->guard_is_whole()) << trial.kind << " input " << i;
+  for (size_t i = 0; i < outs.size(); ++i)
+    EXPECT_TRUE(!outs[i] || outs[i]->guard_is_whole()) << trial.kind << " output " << i;
 }
 
 // Every element of `got` is within absolute + relative * |wanted| of `want`; names the worst one that is not.

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/graph/copy.h"
 
 namespace kintsugi::lower {
 
@@ -198,6 +199,7 @@ Graph update_of_buckets(const Graph& update, const Buckets& buckets) {
     if (op.row->flat && of.size() == 1) {
       const int bucket = *of.begin();
       std::vector<Made>& list = made[bucket];
+      ins = op.by_position(ins);
       auto same = std::find_if(list.begin(), list.end(), [&](const Made& m) {
         return m.kind == op.kind() && m.ins == ins && m.attributes == op.attributes;
       });
@@ -226,11 +228,9 @@ Graph update_of_buckets(const Graph& update, const Buckets& buckets) {
     } else if (op.role() == Role::assign) {
       g.assign(ins[0], op.state);
     } else if (op.row->infer) {
-      outs = g.apply(op.kind(), ins, op.attributes);
+      outs = g.apply(op.kind(), op.by_position(ins), op.attributes);
     } else {
-      std::vector<tensor::Type> types;
-      for (ValueId v : op.outs) types.push_back(update.type(v));
-      outs = g.make(op.kind(), ins, types, op.attributes);
+      outs = g.make(op.kind(), op.by_position(ins), graph::out_types(update, op), op.attributes);
     }
     for (size_t j = 0; j < op.outs.size(); ++j) now[static_cast<size_t>(op.outs[j])] = outs[j];
   }

@@ -52,7 +52,7 @@ class Chooser {
     }
     for (size_t i = 0; i < op_.outs.size(); ++i) {
       Layout l = layout(op_.outs[i]);
-      const Combiner combiner = i < op_.row.combine.size() ? op_.row.combine[i] : Combiner::sum;
+      const Combiner combiner = op_.row.combiner(op_.row.outs.at(i, op_.absent.outs).name);
       for (const auto& [dim, factors] : splits_)
         for (Factor f : factors)
           if (!l.is_split(f)) l.set_part(f, combiner);

@@ -29,7 +29,8 @@ std::vector<Factor> factors_of(const Splits& splits, std::string_view dim);
 struct Operation {
   const graph::OpRow& row;
   const tensor::Attributes& attributes;
-  std::vector<Shape> ins, outs;  // whole
+  std::vector<Shape> ins, outs;  // whole, of those that are there
+  tensor::Absent absent = {};
 };
 
 struct Choice {

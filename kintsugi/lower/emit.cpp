@@ -122,15 +122,16 @@ Instruction& Emitter::emit(const Site& site) {
 }
 
 Instruction& Emitter::compute(const Site& site, const graph::OpRow& row, const tensor::Attributes& attributes,
-                              std::vector<BufferId> ins, std::vector<BufferId> outs) {
+                              std::vector<BufferId> ins, std::vector<BufferId> outs, tensor::Absent absent) {
   std::vector<Type> in_types, out_types;
   for (BufferId b : ins) in_types.push_back(p_.buffer(b).type);
   for (BufferId b : outs) out_types.push_back(p_.buffer(b).type);
-  const graph::Cost c = graph::cost(row, in_types, out_types, attributes);
+  const graph::Cost c = graph::cost(row, in_types, out_types, attributes, absent);
   Instruction& i = emit(site);
   i.kernel = row.kind;
   i.ins = std::move(ins);
   i.outs = std::move(outs);
+  i.absent = absent;
   i.attributes = attributes;
   i.cost = {.flops = c.flops, .memory_bytes = c.memory_bytes};
   return i;

@@ -53,7 +53,7 @@ class Emitter {
 
   // The instruction stands until the next one is written to its body.
   program::Instruction& compute(const Site& site, const graph::OpRow& row, const tensor::Attributes& attributes,
-                                std::vector<BufferId> ins, std::vector<BufferId> outs);
+                                std::vector<BufferId> ins, std::vector<BufferId> outs, tensor::Absent absent = {});
   // What `from` holds is added to `to`, or replaces it.
   void add_to(const Site& site, BufferId from, BufferId to);
   void replace(const Site& site, BufferId from, BufferId to);

@@ -44,7 +44,7 @@ class Fuser {
   bool is_absorbed(std::vector<Instruction>& list, std::vector<int>& maker, size_t at) {
     if (list[at].kind != program::Kind::compute) return false;
     const graph::OpRow& row = operations_.find(list[at].kernel);
-    if (row.role == graph::Role::accumulate) return list[at].outs.size() == 1 && write_at_source(list, maker, at);
+    if (row.role == graph::Role::accumulate) return write_at_source(list, maker, at);
     return row.variadic && add_bias(list, maker, at);
   }
 
@@ -67,12 +67,12 @@ class Fuser {
     if (add.ins.size() != 2 || !is_suffix(p_.buffer(add.ins[1]).type.shape, p_.buffer(add.outs[0]).type.shape))
       return false;
     Instruction* product = single_use(list, maker, add.ins[0], at);
-    if (!product || product->kind != program::Kind::compute || !operations_.find(product->kernel).takes_bias ||
-        product->ins.size() != 2)
-      return false;
+    if (!product || product->kind != program::Kind::compute) return false;
+    const graph::OpRow& row = operations_.find(product->kernel);
+    if (row.bias.empty() || row.ins.place(row.bias, product->absent.ins)) return false;
     for (const Instruction* i = product; i < &add; ++i)
       if (!gone_[static_cast<size_t>(i - list.data())] && writes(*i, add.ins[1])) return false;
-    product->ins.push_back(add.ins[1]);
+    tensor::insert(product->ins, product->absent.ins, row.ins.position(row.bias), add.ins[1]);
     product->outs[0] = add.outs[0];
     product->cost.flops += add.cost.flops;
     maker[static_cast<size_t>(add.outs[0])] = static_cast<int>(product - list.data());
@@ -89,11 +89,11 @@ class Fuser {
     const BufferId state = write.outs[0];
     if (p_.buffer(state).type != p_.buffer(write.ins[0]).type) return false;
     const graph::OpRow& row = operations_.find(source->kernel);
+    const std::string_view output = row.outs.at(j, source->absent.outs).name;
     const bool adds = (write.accumulate & 1u) != 0;
-    if (adds && !((row.accumulates >> j) & 1u)) return false;
+    if (adds && !row.can_accumulate(output)) return false;
     for (size_t i = 0; i < source->ins.size(); ++i) {
-      const bool in_place =
-          std::find(row.in_place.begin(), row.in_place.end(), std::pair(int(j), int(i))) != row.in_place.end();
+      const bool in_place = row.may_share(output, tensor::position_of(i, source->absent.ins));
       if (p_.overlap(source->ins[i], state) && (adds || !in_place)) return false;
     }
     for (const Instruction* i = source + 1; i < &write; ++i)

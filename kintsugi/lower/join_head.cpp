@@ -61,27 +61,22 @@ class Writer {
   }
   void copy(const Op& op) { become(op.outs, graph::append_copy(to_, from_, op, operands(op))); }
 
-  // lse, target, dx, dtable of both.
   void write_as_one(const Op& head, const Op& gradient) {
-    std::vector<ValueId> ins = operands(gradient);
-    ins.erase(ins.begin() + 3);  // lse
-    std::vector<ValueId> outs = head.outs;
-    outs.insert(outs.end(), gradient.outs.begin(), gradient.outs.end());
-    become(outs, to_.make("head_with_grad", std::move(ins), types(outs), head.attributes));
+    const std::vector<ValueId> outs = {head.out("lse"), head.out("target"), gradient.out("dx"), gradient.out("dtable")};
+    become(outs, to_.make("head_with_grad", operands(gradient, {"x", "table", "labels", "dlse", "dtarget"}),
+                          types(outs), head.attributes));
   }
 
   void write_both(const Op& head, const Op& gradient, bool keep) {
     if (!keep) return copy(head), copy(gradient);
-    tensor::Type logits = from_.type(head.outs[0]);
-    std::vector<tensor::Dim> dims = logits.shape.dims();
-    dims.push_back(from_.shape(head.ins[1])[0]);
-    logits.shape = tensor::Shape(dims);
-    std::vector<tensor::Type> made = types(head.outs);
-    made.push_back(logits);
-    const std::vector<ValueId> outs = to_.make("head", operands(head), std::move(made), head.attributes);
+    const tensor::Type lse = from_.type(head.out("lse")), target = from_.type(head.out("target"));
+    std::vector<tensor::Dim> dims = lse.shape.dims();
+    dims.push_back(from_.shape(head.in("table"))[0]);
+    const std::vector<ValueId> outs =
+        to_.make("head", operands(head), {lse, target, {tensor::Shape(dims), lse.dtype}}, head.attributes);
     become(head.outs, std::span(outs).first(2));
-    std::vector<ValueId> ins = operands(gradient);
-    ins.push_back(outs[2]);
+    std::vector<ValueId> ins = operands(gradient, {"x", "table", "labels", "lse", "dlse", "dtarget"});
+    ins.push_back(outs[2]);  // logits
     become(gradient.outs, to_.make("head_grad", std::move(ins), types(gradient.outs), gradient.attributes));
   }
 
@@ -95,6 +90,11 @@ class Writer {
   std::vector<ValueId> operands(const Op& op) const {
     std::vector<ValueId> ins;
     for (ValueId v : op.ins) ins.push_back(now_[static_cast<size_t>(v)]);
+    return ins;
+  }
+  std::vector<ValueId> operands(const Op& op, std::initializer_list<std::string_view> names) const {
+    std::vector<ValueId> ins;
+    for (std::string_view name : names) ins.push_back(now_[static_cast<size_t>(op.in(name))]);
     return ins;
   }
   std::vector<tensor::Type> types(std::span<const ValueId> values) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 namespace kintsugi::lower {
 
@@ -13,9 +14,17 @@ using program::Region;
 
 namespace {
 
-// (output, input) that may share memory.
-std::vector<std::pair<int, int>> in_place(const Instruction& i, const graph::OpTable& operations) {
-  if (i.kind == program::Kind::compute) return operations.find(i.kernel).in_place;
+// (output, input) of an instruction that may share memory.
+std::vector<std::pair<size_t, size_t>> in_place(const Instruction& i, const graph::OpTable& operations) {
+  if (i.kind == program::Kind::compute) {
+    const graph::OpRow& row = operations.find(i.kernel);
+    std::vector<std::pair<size_t, size_t>> places;
+    for (const auto& [out, in] : row.in_place) {
+      const std::optional<size_t> to = row.outs.place(out, i.absent.outs), from = row.ins.place(in, i.absent.ins);
+      if (to && from) places.push_back({*to, *from});
+    }
+    return places;
+  }
   if (starts(i, program::Collective::all_reduce)) return {{0, 0}};
   return {};
 }
@@ -107,10 +116,8 @@ void share_in_place(Program& p, const Instructions& list, const graph::OpTable& 
   const std::vector<size_t> done = done_at(list);
   for (size_t at = 0; at < list.size(); ++at)
     for (const auto& [out, in] : in_place(*list[at], operations)) {
-      if (static_cast<size_t>(out) >= list[at]->outs.size() || static_cast<size_t>(in) >= list[at]->ins.size())
-        continue;
-      const BufferId to = list[at]->outs[static_cast<size_t>(out)], operand = list[at]->ins[static_cast<size_t>(in)],
-                     from = p.root(operand);
+      if (out >= list[at]->outs.size() || in >= list[at]->ins.size()) continue;
+      const BufferId to = list[at]->outs[out], operand = list[at]->ins[in], from = p.root(operand);
       LiveRange &of_from = live[static_cast<size_t>(from)], &of_to = live[static_cast<size_t>(to)];
       if (of_from.end != static_cast<int>(done[at]) || of_to.begin != static_cast<int>(at) ||
           !fits_in_place(p, *list[at], operand, to) || (may && !may(from, to)) ||

@@ -47,7 +47,7 @@ std::vector<program::Program> lower(const Source& source, const Target& target, 
   const graph::OpTable& operations = source.operations();
   pass("prefetch", prefetch, operations);
   pass("fuse", fuse, operations);
-  pass("workspace", [&](program::Program& p) { add_workspaces(p, target.kernels, target.threads); });
+  pass("workspace", [&](program::Program& p) { add_workspaces(p, operations, target.kernels, target.threads); });
   pass("schedule", schedule, tasks);
   pass("overlap", overlap);
   pass("offload", offload, operations, target.offload);

@@ -208,7 +208,7 @@ BufferId Partitioner::make_free(Id id, const Layout& goal, const Op& op, BodyId 
   if (input) {
     emit_.program().buffer(b).input = maker.attributes.text("name");
   } else {
-    emit_.compute(site(op, body), *maker.row, maker.attributes, ins, {b});
+    emit_.compute(site(op, body), *maker.row, maker.attributes, ins, {b}, maker.absent);
     clear_padding(maker, b, body);
   }
   value(id).pieces.push_back({b, goal, lives_in, stage, body});

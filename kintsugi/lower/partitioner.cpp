@@ -86,7 +86,7 @@ void Partitioner::take(const Op& op) {
 }
 
 void Partitioner::compute(const Op& op, BodyId body) {
-  Operation o = {.row = *op.row, .attributes = op.attributes, .ins = {}, .outs = {}};
+  Operation o = {.row = *op.row, .attributes = op.attributes, .ins = {}, .outs = {}, .absent = op.absent};
   std::vector<std::optional<Layout>> have;
   for (Id v : op.ins) {
     show_stored(v, body);
@@ -106,7 +106,7 @@ void Partitioner::compute(const Op& op, BodyId body) {
     outs.push_back(shares ? emit_.view(ins[0], v.name, v.type, c.outs[i], 0) : emit_.block(v.name, v.type, c.outs[i]));
   }
   if (!op.row->view) {
-    emit_.compute(site(op, body), *op.row, op.attributes, ins, outs);
+    emit_.compute(site(op, body), *op.row, op.attributes, ins, outs, op.absent);
     for (BufferId b : outs) clear_padding(op, b, body);
   }
   for (size_t i = 0; i < op.outs.size(); ++i)
@@ -153,7 +153,7 @@ void Partitioner::compute_in_steps(const Op& op, const Choice& c, BodyId body) {
       }
       outs.push_back(b);
     }
-    emit_.compute(here, *op.row, op.attributes, ins, outs);
+    emit_.compute(here, *op.row, op.attributes, ins, outs, op.absent);
     for (BufferId b : outs) clear_padding(op, b, body);
     if (turn == 0) {
       total = outs;

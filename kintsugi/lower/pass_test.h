@@ -24,7 +24,8 @@ struct Maker {
     p.buffers.push_back({.name = name, .type = {std::move(shape), dtype}});
     return static_cast<BufferId>(p.buffers.size()) - 1;
   }
-  BufferId state(const std::string& name, Shape shape, program::StateKind kind = program::StateKind::weight, DType dtype = DType::f32) {
+  BufferId state(const std::string& name, Shape shape, program::StateKind kind = program::StateKind::weight,
+                 DType dtype = DType::f32) {
     const BufferId b = arena(name, std::move(shape), dtype);
     p.buffer(b).region = program::Region::state;
     p.states.push_back({.name = name, .buffer = b, .kind = kind, .whole = p.buffer(b).type});
@@ -34,11 +35,17 @@ struct Maker {
     p.buffers.push_back({.name = name, .type = p.buffer(of).type, .region = p.buffer(of).region, .same_as = of});
     return static_cast<BufferId>(p.buffers.size()) - 1;
   }
-  void body(const std::string& name) { p.bodies.push_back({.name = name, .instructions = {}, .work = program::work_named(name)}); }
+  void body(const std::string& name) {
+    p.bodies.push_back({.name = name, .instructions = {}, .work = program::work_named(name)});
+  }
   program::Instruction& call(const std::string& kernel, std::vector<BufferId> ins, std::vector<BufferId> outs,
                              int layer = 0, uint32_t accumulate = 0) {
-    return add(
+    program::Instruction& made = add(
         {.kernel = kernel, .ins = std::move(ins), .outs = std::move(outs), .accumulate = accumulate, .layer = layer});
+    for (const graph::OpRow& row : ops::operations().rows())  // optional ones at the end are absent
+      if (row.kind == kernel)
+        made.absent = {row.ins.absent_behind(made.ins.size()), row.outs.absent_behind(made.outs.size())};
+    return made;
   }
   program::Instruction& collective(program::Collective kind, std::vector<BufferId> ins, std::vector<BufferId> outs,
                                    int layer = 0) {

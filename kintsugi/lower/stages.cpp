@@ -28,7 +28,7 @@ std::vector<double> costs_of(const graph::Graph& g, int layers) {
     for (graph::ValueId v : op.ins) ins.push_back(g.type(v));
     for (graph::ValueId v : op.outs) outs.push_back(g.type(v));
     costs[static_cast<size_t>(std::clamp(op.layer, 0, layers - 1))] +=
-        graph::cost(*op.row, ins, outs, op.attributes).flops;
+        graph::cost(*op.row, ins, outs, op.attributes, op.absent).flops;
   }
   return costs;
 }

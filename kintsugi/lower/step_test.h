@@ -19,12 +19,13 @@ using graph::ValueId;
 inline const tensor::Type kScalar = {tensor::Shape{}, tensor::DType::f64};
 
 struct TestStep {
+  const graph::OpTable& operations;
   graph::StateTable states;
-  Graph micro{"micro-batch", ops::operations(), states};
-  Graph update{"update", ops::operations(), states};
-  Graph evaluate{"evaluate", ops::operations(), states};
+  Graph micro{"micro-batch", operations, states};
+  Graph update{"update", operations, states};
+  Graph evaluate{"evaluate", operations, states};
 
-  TestStep() = default;
+  explicit TestStep(const graph::OpTable& table = ops::operations()) : operations(table) {}
   TestStep(const TestStep&) = delete;  // the graphs point to the states
   TestStep& operator=(const TestStep&) = delete;
 

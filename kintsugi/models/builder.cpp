@@ -37,9 +37,9 @@ ValueId Builder::linear(ValueId x, const std::string& name, const Shape& shape, 
 
 ValueId Builder::layer_norm(ValueId x, const std::string& name) {
   const Shape embed = {{"embed", model_.embed}};
-  std::vector<ValueId> ins = {x, weight(name + ".gamma", embed, {Init::Kind::constant, 1.0}, false)};
-  if (model_.bias) ins.push_back(weight(name + ".beta", embed, {}, false));
-  return graph_.op("layer_norm", ins, {{"epsilon", model_.norm_epsilon}, {"whole", "embed"}});
+  const ValueId gamma = weight(name + ".gamma", embed, {Init::Kind::constant, 1.0}, false);
+  const ValueId beta = model_.bias ? weight(name + ".beta", embed, {}, false) : graph::kNone;
+  return graph_.op("layer_norm", {x, gamma, beta}, {{"epsilon", model_.norm_epsilon}, {"whole", "embed"}});
 }
 
 ValueId Builder::rms_norm(ValueId x, const std::string& name) {
@@ -77,10 +77,9 @@ ValueId Builder::cached(ValueId x, const std::string& name) {
 ValueId Builder::attention(ValueId q, ValueId k, ValueId v, const std::string& name) {
   k = generates() ? cached(k, name + ".keys") : graph_.rename(k, "seq", "key_seq");
   v = generates() ? cached(v, name + ".values") : graph_.rename(v, "seq", "key_seq");
-  std::vector<ValueId> ins = {q, k, v};
-  if (pass_.documents) ins.push_back(input("starts"));
+  const ValueId starts = pass_.documents ? input("starts") : graph::kNone;
   const double p = pass_.purpose == Purpose::train ? model_.dropout : 0.0;
-  return graph_.apply("attention", ins,
+  return graph_.apply("attention", {q, k, v, starts},
                       {{"causal", int64_t{1}},
                        {"scale", 1.0 / std::sqrt(static_cast<double>(head_dim().size))},
                        {"dropout", p},

@@ -5,7 +5,7 @@ namespace kintsugi::ops {
 namespace {
 
 // The output has the dims of the operand with the most; the others may lack some of them.
-std::vector<Type> infer(Types ins, const Attributes&) {
+OutTypes infer(Types ins, const Attributes&) {
   const Type* largest = &ins[0];
   for (const Type& t : ins)
     if (t.shape.rank() > largest->shape.rank()) largest = &t;
@@ -36,6 +36,8 @@ double flops(Types ins, Types outs, const Attributes&) {
 
 OpRow add() {
   return {.kind = "add",
+          .ins = {rest("x")},
+          .outs = {"y"},
           .infer = infer,
           .grad = grad,
           .flops = flops,
@@ -43,7 +45,7 @@ OpRow add() {
           .variadic = true,
           .flat = true,
           .keeps_zero = true,
-          .in_place = {{0, 0}}};
+          .in_place = {{"y", "x"}}};
 }
 
 }  // namespace kintsugi::ops

@@ -6,18 +6,17 @@
 namespace kintsugi::ops {
 namespace {
 
-std::vector<Type> infer(Types ins, const Attributes&) {
-  std::vector<tensor::Dim> dims = ins[0].shape.dims();
+OutTypes infer(Types ins, const Attributes&) {
+  std::vector<tensor::Dim> dims = ins["q"].shape.dims();
   dims.pop_back();
-  return {ins[0], {Shape(dims), graph::wide(ins[0].dtype)}};
+  return {ins["q"], {Shape(dims), graph::wide(ins["q"].dtype)}};
 }
 
 std::vector<ValueId> grad(Graph& g, const Op& op, std::span<const ValueId> douts) {
-  std::vector<ValueId> ins = op.ins;
-  ins.insert(ins.end(), {op.outs[0], op.outs[1], douts[0]});
-  std::vector<ValueId> dx =
-      g.make("attention_grad", ins, {g.type(op.ins[0]), g.type(op.ins[1]), g.type(op.ins[2])}, op.attributes);
-  dx.resize(op.ins.size(), kNone);
+  const ValueId q = op.in("q"), k = op.in("k"), v = op.in("v");
+  std::vector<ValueId> dx = g.make("attention_grad", {q, k, v, op.in("starts"), op.out("o"), op.out("lse"), douts[0]},
+                                   {g.type(q), g.type(k), g.type(v)}, op.attributes);
+  dx.push_back(kNone);  // of starts
   return dx;
 }
 
@@ -31,9 +30,11 @@ double pairs(const Type& q, const Type& k, const Attributes& a) {
 
 OpRow attention() {
   return {.kind = "attention",
+          .ins = {"q", "k", "v", optional("starts")},
+          .outs = {"o", "lse"},
           .infer = infer,
           .grad = grad,
-          .flops = [](Types ins, Types, const Attributes& a) { return 4.0 * pairs(ins[0], ins[1], a); },
+          .flops = [](Types ins, Types, const Attributes& a) { return 4.0 * pairs(ins["q"], ins["k"], a); },
           .whole = {"key_seq", "head_dim"},
           .steps = {"key_seq"},
           .join = "attention_join",
@@ -42,8 +43,10 @@ OpRow attention() {
 
 OpRow attention_grad() {
   return {.kind = "attention_grad",
+          .ins = {"q", "k", "v", optional("starts"), "o", "lse", "do"},
+          .outs = {"dq", "dk", "dv"},
           .family = "attention",
-          .flops = [](Types ins, Types, const Attributes& a) { return 10.0 * pairs(ins[0], ins[1], a); },
+          .flops = [](Types ins, Types, const Attributes& a) { return 10.0 * pairs(ins["q"], ins["k"], a); },
           .whole = {"key_seq", "head_dim"},
           .steps = {"key_seq"},
           .keeps_zero = true};

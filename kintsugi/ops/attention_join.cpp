@@ -1,18 +1,20 @@
 // Outputs of attention over two disjoint sets of keys -> over both (Rabe, Staats 2021, section 2). o: [batch seq
-// kv_heads group head_dim], lse: [batch seq kv_heads group]; o_a, lse_a, o_b, lse_b -> o, lse
+// kv_heads group head_dim], lse: [batch seq kv_heads group]
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {
 
 OpRow attention_join() {
   return {.kind = "attention_join",
-          .infer = [](Types ins, const Attributes&) -> std::vector<Type> {
-            return {ins[0], ins[1]};
+          .ins = {"o_a", "lse_a", "o_b", "lse_b"},
+          .outs = {"o", "lse"},
+          .infer = [](Types ins, const Attributes&) -> OutTypes {
+            return {ins["o_a"], ins["lse_a"]};
           },
           .flops = [](Types ins, Types, const Attributes&) { return 3.0 * elements(ins); },
           .whole = {"head_dim"},
           .keeps_zero = true,
-          .in_place = {{0, 0}, {1, 1}}};
+          .in_place = {{"o", "o_a"}, {"lse", "lse_a"}}};
 }
 
 }  // namespace kintsugi::ops

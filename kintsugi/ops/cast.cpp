@@ -4,7 +4,9 @@ namespace kintsugi::ops {
 
 OpRow cast() {
   return {.kind = "cast",
-          .infer = [](Types ins, const Attributes& a) -> std::vector<Type> {
+          .ins = {"x"},
+          .outs = {"y"},
+          .infer = [](Types ins, const Attributes& a) -> OutTypes {
             return {{ins[0].shape, tensor::dtype_from(a.text("dtype"))}};
           },
           .grad = [](Graph& g, const Op& op, std::span<const ValueId> dy) -> std::vector<ValueId> {

@@ -5,16 +5,14 @@
 namespace kintsugi::ops {
 namespace {
 
-std::vector<Type> infer(Types ins, const Attributes& a) {
+OutTypes infer(Types ins, const Attributes& attributes) {
+  const Shape &a = ins["a"].shape, &b = ins["b"].shape;
   std::vector<tensor::Dim> dims;
-  for (const std::string& name : tensor::words(a.text("dims"))) {
-    const int i = ins[0].shape.find(name);
-    dims.push_back({name, i >= 0 ? ins[0].shape[static_cast<size_t>(i)].size : ins[1].shape.size(name)});
-  }
-  for (const tensor::Dim& d : ins[0].shape)
-    base::require(!ins[1].shape.has(d.name) || ins[1].shape.size(d.name) == d.size, "contract", "{} and {}",
-                  to_string(ins[0].shape), to_string(ins[1].shape));
-  return {{Shape(dims), tensor::dtype_from(a.text("dtype"))}};
+  for (const std::string& name : tensor::words(attributes.text("dims")))
+    dims.push_back({name, a.has(name) ? a.size(name) : b.size(name)});
+  for (const tensor::Dim& d : a)
+    base::require(!b.has(d.name) || b.size(d.name) == d.size, "contract", "{} and {}", to_string(a), to_string(b));
+  return {{Shape(dims), tensor::dtype_from(attributes.text("dtype"))}};
 }
 
 std::string names(const Shape& shape) {
@@ -24,16 +22,17 @@ std::string names(const Shape& shape) {
 }
 
 std::vector<ValueId> grad(Graph& g, const Op& op, std::span<const ValueId> dy) {
-  const ValueId a = op.ins[0], b = op.ins[1];
+  const ValueId a = op.in("a"), b = op.in("b"), bias = op.in("bias");
   return {g.contract(dy[0], b, names(g.shape(a)), g.gradient_type(a).dtype),
-          g.contract(a, dy[0], names(g.shape(b)), g.gradient_type(b).dtype)};
+          g.contract(a, dy[0], names(g.shape(b)), g.gradient_type(b).dtype),
+          bias == kNone ? kNone : g.sum_to(dy[0], g.gradient_type(bias))};
 }
 
 // 2 per multiplication and addition: over every dim of either operand.
 double flops(Types ins, Types, const Attributes&) {
   double n = 2.0 * elements(ins);
-  for (const tensor::Dim& d : ins[1].shape)
-    if (!ins[0].shape.has(d.name)) n *= static_cast<double>(d.size);
+  for (const tensor::Dim& d : ins["b"].shape)
+    if (!ins["a"].shape.has(d.name)) n *= static_cast<double>(d.size);
   return n;
 }
 
@@ -41,13 +40,15 @@ double flops(Types ins, Types, const Attributes&) {
 
 OpRow contract() {
   return {.kind = "contract",
+          .ins = {"a", "b", optional("bias")},
+          .outs = {"y"},
           .infer = infer,
           .grad = grad,
           .flops = flops,
           .linear = true,
           .keeps_zero = true,
-          .accumulates = 1,
-          .takes_bias = true};
+          .accumulates = {"y"},
+          .bias = "bias"};
 }
 
 }  // namespace kintsugi::ops

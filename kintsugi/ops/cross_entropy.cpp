@@ -5,22 +5,28 @@ namespace kintsugi::ops {
 
 OpRow cross_entropy() {
   return {.kind = "cross_entropy",
-          .infer = [](Types, const Attributes&) -> std::vector<Type> {
+          .ins = {"lse", "target", "labels"},
+          .outs = {"loss", "count"},
+          .infer = [](Types, const Attributes&) -> OutTypes {
             return {scalar(), scalar()};
           },
           .grad = [](Graph& g, const Op& op, std::span<const ValueId> douts) -> std::vector<ValueId> {
-            std::vector<ValueId> dx =
-                g.make("cross_entropy_grad", {op.ins[2], douts[0]}, {g.type(op.ins[0]), g.type(op.ins[1])});
-            dx.push_back(kNone);
+            std::vector<ValueId> dx = g.make("cross_entropy_grad", {op.in("labels"), douts[0]},
+                                             {g.type(op.in("lse")), g.type(op.in("target"))});
+            dx.push_back(kNone);  // of labels
             return dx;
           },
           .flops = [](Types ins, Types, const Attributes&) { return 2.0 * elements(ins); },
           .keeps_zero = true,
-          .accumulates = 0b11};
+          .accumulates = {"loss", "count"}};
 }
 
 OpRow cross_entropy_grad() {
-  return {.kind = "cross_entropy_grad", .family = "cross_entropy", .keeps_zero = true};
+  return {.kind = "cross_entropy_grad",
+          .ins = {"labels", "dloss"},
+          .outs = {"dlse", "dtarget"},
+          .family = "cross_entropy",
+          .keeps_zero = true};
 }
 
 }  // namespace kintsugi::ops

@@ -5,6 +5,8 @@ namespace kintsugi::ops {
 
 OpRow dropout() {
   return {.kind = "dropout",
+          .ins = {"x"},
+          .outs = {"y"},
           .infer = like_first,
           .grad = [](Graph& g, const Op& op, std::span<const ValueId> dy) -> std::vector<ValueId> {
             return {g.op("dropout", {dy[0]}, op.attributes)};
@@ -12,7 +14,7 @@ OpRow dropout() {
           .flops = per_element<20>,
           .additive = true,
           .keeps_zero = true,
-          .in_place = {{0, 0}}};
+          .in_place = {{"y", "x"}}};
 }
 
 }  // namespace kintsugi::ops

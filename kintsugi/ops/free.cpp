@@ -4,7 +4,9 @@
 namespace kintsugi::ops {
 
 std::vector<OpRow> free_rows() {
-  return {{.kind = "input", .role = graph::Role::input, .free = true}, {.kind = "fill", .free = true}, {.kind = "broadcast", .free = true}};
+  return {{.kind = "input", .role = graph::Role::input, .outs = {"y"}, .free = true},
+          {.kind = "fill", .outs = {rest("y")}, .free = true},
+          {.kind = "broadcast", .ins = {"x"}, .outs = {"y"}, .free = true}};
 }
 
 }  // namespace kintsugi::ops

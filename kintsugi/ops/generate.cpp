@@ -6,18 +6,22 @@ namespace kintsugi::ops {
 // cache [batch key_seq kv_heads head_dim], x [batch seq kv_heads head_dim] -> the cache with x at its place
 OpRow cache_write() {
   return {.kind = "cache_write",
+          .ins = {"cache", "x"},
+          .outs = {"y"},
           .infer = like_first,
           .flops = [](Types, Types, const Attributes&) { return 0.0; },
           .whole = {"key_seq", "seq"},
           .keeps_zero = true,
-          .in_place = {{0, 0}},
+          .in_place = {{"y", "cache"}},
           .must_share = true};
 }
 
 // x [batch seq embed] -> [batch embed], at the last position of the prompt
 OpRow take() {
   return {.kind = "take",
-          .infer = [](Types ins, const Attributes&) -> std::vector<Type> {
+          .ins = {"x"},
+          .outs = {"y"},
+          .infer = [](Types ins, const Attributes&) -> OutTypes {
             std::vector<tensor::Dim> dims;
             for (const tensor::Dim& d : ins[0].shape)
               if (d.name != "seq") dims.push_back(d);

@@ -4,25 +4,34 @@
 namespace kintsugi::ops {
 namespace {
 
-// x, gamma, [beta] -> y
 std::vector<ValueId> grad(Graph& g, const Op& op, std::span<const ValueId> dy) {
-  std::vector<Type> types = {g.type(op.ins[0])};
-  for (size_t i = 1; i < op.ins.size(); ++i) types.push_back(g.gradient_type(op.ins[i]));
-  return g.make("layer_norm_grad", {op.ins[0], op.ins[1], dy[0]}, types, op.attributes);
+  const ValueId x = op.in("x"), gamma = op.in("gamma"), beta = op.in("beta");
+  OutTypes types = {g.type(x), g.gradient_type(gamma)};
+  if (beta != kNone) types.add(g.gradient_type(beta));
+  std::vector<ValueId> dx = g.make("layer_norm_grad", {x, gamma, dy[0]}, types, op.attributes);
+  dx.resize(3, kNone);
+  return dx;
 }
 
 }  // namespace
 
 OpRow layer_norm() {
-  return {.kind = "layer_norm", .infer = like_first, .grad = grad, .flops = per_element<8>};
+  return {.kind = "layer_norm",
+          .ins = {"x", "gamma", optional("beta")},
+          .outs = {"y"},
+          .infer = like_first,
+          .grad = grad,
+          .flops = per_element<8>};
 }
 
 OpRow layer_norm_grad() {
   return {.kind = "layer_norm_grad",
+          .ins = {"x", "gamma", "dy"},
+          .outs = {"dx", "dgamma", optional("dbeta")},
           .family = "layer_norm",
           .flops = per_element<16>,
           .keeps_zero = true,
-          .accumulates = 0b110};
+          .accumulates = {"dgamma", "dbeta"}};
 }
 
 }  // namespace kintsugi::ops

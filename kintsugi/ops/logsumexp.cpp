@@ -5,7 +5,9 @@ namespace kintsugi::ops {
 
 OpRow logsumexp() {
   return {.kind = "logsumexp",
-          .infer = [](Types ins, const Attributes&) -> std::vector<Type> {
+          .ins = {"x"},
+          .outs = {"y"},
+          .infer = [](Types ins, const Attributes&) -> OutTypes {
             const std::vector<tensor::Dim>& dims = ins[0].shape.dims();
             return {{Shape(std::vector<tensor::Dim>(dims.begin() + 1, dims.end())), ins[0].dtype}};
           },

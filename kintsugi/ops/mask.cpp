@@ -5,11 +5,13 @@ namespace kintsugi::ops {
 
 OpRow mask() {
   return {.kind = "mask",
+          .ins = {"x"},
+          .outs = {"y"},
           .infer = like_first,
           .flops = [](Types, Types, const Attributes&) { return 0.0; },
           .additive = true,
           .keeps_zero = true,
-          .in_place = {{0, 0}}};
+          .in_place = {{"y", "x"}}};
 }
 
 }  // namespace kintsugi::ops

@@ -5,11 +5,13 @@ namespace kintsugi::ops {
 // table [position embed] -> [seq embed]: the rows at the global indices of seq. The attribute "length" is seq's size.
 OpRow position() {
   return {.kind = "position",
-          .infer = [](Types ins, const Attributes& a) -> std::vector<Type> {
-            return {{Shape{{"seq", a.integer("length")}, ins[0].shape[1]}, ins[0].dtype}};
+          .ins = {"table"},
+          .outs = {"y"},
+          .infer = [](Types ins, const Attributes& a) -> OutTypes {
+            return {{Shape{{"seq", a.integer("length")}, ins["table"].shape[1]}, ins["table"].dtype}};
           },
           .grad = [](Graph& g, const Op& op, std::span<const ValueId> dy) -> std::vector<ValueId> {
-            return {g.make("position_grad", {dy[0]}, {g.gradient_type(op.ins[0])})[0]};
+            return {g.make("position_grad", {dy[0]}, {g.gradient_type(op.in("table"))})[0]};
           },
           .flops = [](Types, Types, const Attributes&) { return 0.0; },
           .whole = {"position"},
@@ -18,11 +20,13 @@ OpRow position() {
 
 OpRow position_grad() {
   return {.kind = "position_grad",
+          .ins = {"dy"},
+          .outs = {"dtable"},
           .family = "position",
           .whole = {"position"},
           .additive = true,
           .keeps_zero = true,
-          .accumulates = 1};
+          .accumulates = {"dtable"}};
 }
 
 }  // namespace kintsugi::ops

@@ -6,7 +6,7 @@ OpRow relu() {
   return unary(
       "relu",
       [](Graph& g, const Op& op, std::span<const ValueId> dy) -> std::vector<ValueId> {
-        return {g.op("relu_grad", {op.ins[0], dy[0]}, op.attributes)};
+        return {g.op("relu_grad", {op.in("x"), dy[0]}, op.attributes)};
       },
       per_element<1>);
 }

@@ -6,7 +6,9 @@ namespace kintsugi::ops {
 
 OpRow rename() {
   return {.kind = "rename",
-          .infer = [](Types ins, const Attributes& a) -> std::vector<Type> {
+          .ins = {"x"},
+          .outs = {"y"},
+          .infer = [](Types ins, const Attributes& a) -> OutTypes {
             std::vector<tensor::Dim> dims = ins[0].shape.dims();
             const int i = ins[0].shape.find(a.text("from"));
             base::require(i >= 0, "rename", "{} has no dim \"{}\"", to_string(ins[0].shape), a.text("from"));

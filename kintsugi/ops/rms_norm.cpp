@@ -5,19 +5,30 @@ namespace kintsugi::ops {
 namespace {
 
 std::vector<ValueId> grad(Graph& g, const Op& op, std::span<const ValueId> dy) {
-  return g.make("rms_norm_grad", {op.ins[0], op.ins[1], dy[0]}, {g.type(op.ins[0]), g.gradient_type(op.ins[1])},
-                op.attributes);
+  const ValueId x = op.in("x"), gamma = op.in("gamma");
+  return g.make("rms_norm_grad", {x, gamma, dy[0]}, {g.type(x), g.gradient_type(gamma)}, op.attributes);
 }
 
 }  // namespace
 
 OpRow rms_norm() {
-  return {.kind = "rms_norm", .infer = like_first, .grad = grad, .flops = per_element<5>, .keeps_zero = true};
+  return {.kind = "rms_norm",
+          .ins = {"x", "gamma"},
+          .outs = {"y"},
+          .infer = like_first,
+          .grad = grad,
+          .flops = per_element<5>,
+          .keeps_zero = true};
 }
 
 OpRow rms_norm_grad() {
-  return {
-      .kind = "rms_norm_grad", .family = "rms_norm", .flops = per_element<11>, .keeps_zero = true, .accumulates = 0b10};
+  return {.kind = "rms_norm_grad",
+          .ins = {"x", "gamma", "dy"},
+          .outs = {"dx", "dgamma"},
+          .family = "rms_norm",
+          .flops = per_element<11>,
+          .keeps_zero = true,
+          .accumulates = {"dgamma"}};
 }
 
 }  // namespace kintsugi::ops

@@ -5,6 +5,8 @@ namespace kintsugi::ops {
 
 OpRow rotary() {
   return {.kind = "rotary",
+          .ins = {"x"},
+          .outs = {"y"},
           .infer = like_first,
           .grad = [](Graph& g, const Op& op, std::span<const ValueId> dy) -> std::vector<ValueId> {
             Attributes attributes = op.attributes;
@@ -15,7 +17,7 @@ OpRow rotary() {
           .whole = {"head_dim"},
           .additive = true,
           .keeps_zero = true,
-          .in_place = {{0, 0}}};
+          .in_place = {{"y", "x"}}};
 }
 
 }  // namespace kintsugi::ops

@@ -9,10 +9,13 @@ using graph::Graph;
 using graph::kNone;
 using graph::Op;
 using graph::OpRow;
+using graph::OutTypes;
 using graph::Types;
 using graph::ValueId;
 using tensor::Attributes;
 using tensor::DType;
+using tensor::optional;
+using tensor::rest;
 using tensor::Shape;
 using tensor::Type;
 
@@ -67,9 +70,9 @@ OpRow logsumexp();
 OpRow attention_join();
 
 // Shared by several rows.
-std::vector<Type> like_first(Types ins, const Attributes&);  // one output like the first input
-Type scalar();                                               // [] fp64, a number of the run
-double elements(Types types);                                // of the first
+OutTypes like_first(Types ins, const Attributes&);  // one output like the first input
+Type scalar();                                      // [] fp64, a number of the run
+double elements(Types types);                       // of the first
 
 // An elementwise y = f(x), f(0) = 0, and its gradient f'(x) * dy.
 OpRow unary(std::string_view kind, graph::GradRule grad, graph::FlopsRule flops);

@@ -4,6 +4,8 @@ namespace kintsugi::ops {
 
 OpRow scale() {
   return {.kind = "scale",
+          .ins = {"x"},
+          .outs = {"y"},
           .infer = like_first,
           .grad = [](Graph& g, const Op& op, std::span<const ValueId> dy) -> std::vector<ValueId> {
             return {g.scale(dy[0], op.attributes.number("by"))};
@@ -11,7 +13,7 @@ OpRow scale() {
           .additive = true,
           .flat = true,
           .keeps_zero = true,
-          .in_place = {{0, 0}}};
+          .in_place = {{"y", "x"}}};
 }
 
 }  // namespace kintsugi::ops

@@ -1,21 +1,23 @@
-// Gradient descent with momentum (Sutskever et al. 2013, section 2, without look-ahead). w, g, m, factor, finite ->
-// w, m, [weight of dtype "weight"]
+// Gradient descent with momentum (Sutskever et al. 2013, section 2, without look-ahead). The output `weight` is w in
+// the dtype of the attribute "weight".
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {
 
 OpRow sgd() {
   return {.kind = "sgd",
+          .ins = {"w", "g", "m", "factor", "finite"},
+          .outs = {"w", "m", optional("weight")},
           .family = "optimizer",
-          .infer = [](Types ins, const Attributes& a) -> std::vector<Type> {
-            std::vector<Type> outs = {ins[0], ins[2]};
-            if (a.has("weight")) outs.push_back({ins[0].shape, tensor::dtype_from(a.text("weight"))});
+          .infer = [](Types ins, const Attributes& a) -> OutTypes {
+            OutTypes outs = {ins["w"], ins["m"]};
+            if (a.has("weight")) outs.add({ins["w"].shape, tensor::dtype_from(a.text("weight"))});
             return outs;
           },
           .flops = per_element<6>,
           .flat = true,
           .keeps_zero = true,
-          .in_place = {{0, 0}, {1, 2}}};
+          .in_place = {{"w", "w"}, {"m", "m"}}};
 }
 
 }  // namespace kintsugi::ops

@@ -2,7 +2,7 @@
 
 namespace kintsugi::ops {
 
-std::vector<Type> like_first(Types ins, const Attributes&) {
+OutTypes like_first(Types ins, const Attributes&) {
   return {ins[0]};
 }
 
@@ -11,7 +11,7 @@ Type scalar() {
 }
 
 double elements(Types types) {
-  return types.empty() ? 0.0 : static_cast<double>(types[0].shape.elements());
+  return types.size() == 0 ? 0.0 : static_cast<double>(types.begin()->shape.elements());
 }
 
 }  // namespace kintsugi::ops

@@ -7,7 +7,7 @@ OpRow silu() {
   return unary(
       "silu",
       [](Graph& g, const Op& op, std::span<const ValueId> dy) -> std::vector<ValueId> {
-        return {g.op("silu_grad", {op.ins[0], dy[0]}, op.attributes)};
+        return {g.op("silu_grad", {op.in("x"), dy[0]}, op.attributes)};
       },
       per_element<5>);
 }

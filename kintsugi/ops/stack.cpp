@@ -13,12 +13,12 @@ double nothing(Types, Types, const Attributes&) {
 
 // x [... dim ...] -> y [part ... dim ...], or without `part` where there is one part alone.
 OpRow stack() {
-  return {.kind = "stack", .flops = nothing, .keeps_zero = true};
+  return {.kind = "stack", .ins = {"x"}, .outs = {"y"}, .flops = nothing, .keeps_zero = true};
 }
 
 // The inverse.
 OpRow unstack() {
-  return {.kind = "unstack", .flops = nothing, .keeps_zero = true};
+  return {.kind = "unstack", .ins = {"y"}, .outs = {"x"}, .flops = nothing, .keeps_zero = true};
 }
 
 }  // namespace kintsugi::ops

@@ -6,15 +6,21 @@ namespace kintsugi::ops {
 
 std::vector<OpRow> state_rows() {
   using graph::Role;
-  return {{.kind = "state", .role = Role::read_state},
+  return {{.kind = "state", .role = Role::read_state, .outs = {"y"}},
+          // levels: sums that wait to be added in a tree
           {.kind = "accumulate",
            .role = Role::accumulate,
+           .ins = {"x"},
+           .outs = {"y", rest("levels")},
            .additive = true,
            .flat = true,
            .keeps_zero = true,
            .effect = true},
-          {.kind = "assign", .role = Role::assign, .flat = true, .keeps_zero = true, .effect = true},
-          {.kind = "output", .role = Role::output, .effect = true}};  // what the run reads, by the attribute "name"
+          {.kind = "assign", .role = Role::assign, .ins = {"x"}, .flat = true, .keeps_zero = true, .effect = true},
+          {.kind = "output",
+           .role = Role::output,
+           .ins = {"x"},
+           .effect = true}};  // what the run reads, by the attribute "name"
 }
 
 }  // namespace kintsugi::ops

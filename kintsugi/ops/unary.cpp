@@ -4,22 +4,26 @@ namespace kintsugi::ops {
 
 OpRow unary(std::string_view kind, graph::GradRule grad, graph::FlopsRule flops) {
   return {.kind = kind,
+          .ins = {"x"},
+          .outs = {"y"},
           .infer = like_first,
           .grad = grad,
           .flops = flops,
           .flat = true,
           .keeps_zero = true,
-          .in_place = {{0, 0}}};
+          .in_place = {{"y", "x"}}};
 }
 
 OpRow unary_grad(std::string_view kind, std::string_view family, graph::FlopsRule flops) {
   return {.kind = kind,
+          .ins = {"x", "dy"},
+          .outs = {"dx"},
           .family = family,
           .infer = like_first,
           .flops = flops,
           .flat = true,
           .keeps_zero = true,
-          .in_place = {{0, 1}}};
+          .in_place = {{"dx", "dy"}}};
 }
 
 }  // namespace kintsugi::ops

@@ -9,7 +9,7 @@ namespace {
 constexpr int64_t kBlock = 1024;  // elements whose squares are added alone, whatever the layout
 
 // Of a bucket [shard flat], the blocks of each shard; of anything else, those of all its elements in order.
-std::vector<Type> blocks_of(Types ins, const Attributes&) {
+OutTypes blocks_of(Types ins, const Attributes&) {
   const Shape& g = ins[0].shape;
   if (g.rank() == 2 && g[0].name == tensor::kShard && g[1].name == tensor::kFlat) {
     base::require(g[1].size % kBlock == 0, "sum_squares", "{} is not made of blocks of {}", to_string(g), kBlock);
@@ -18,10 +18,19 @@ std::vector<Type> blocks_of(Types ins, const Attributes&) {
   return {{Shape{{"block", (g.elements() + kBlock - 1) / kBlock}}, DType::f64}};
 }
 
+// One per element of all operands.
+double all_elements(Types ins, Types, const Attributes&) {
+  double n = 0;
+  for (const Type& t : ins) n += static_cast<double>(t.shape.elements());
+  return n;
+}
+
 }  // namespace
 
 OpRow sum_squares() {
   return {.kind = "sum_squares",
+          .ins = {"g"},
+          .outs = {"blocks"},
           .family = "optimizer",
           .infer = blocks_of,
           .flops = [](Types ins, Types, const Attributes&) { return 2.0 * elements(ins); },
@@ -31,42 +40,37 @@ OpRow sum_squares() {
           .alias = {{"block", "flat"}}};
 }
 
-// blocks, ... -> their sum, one after another
+// The sum of all blocks, one after another.
 OpRow sum_blocks() {
   return {.kind = "sum_blocks",
-          .infer = [](Types, const Attributes&) -> std::vector<Type> { return {scalar()}; },
-          .flops =
-              [](Types ins, Types, const Attributes&) {
-                double n = 0;
-                for (const Type& t : ins) n += static_cast<double>(t.shape.elements());
-                return n;
-              },
+          .ins = {rest("blocks")},
+          .outs = {"sum"},
+          .infer = [](Types, const Attributes&) -> OutTypes { return {scalar()}; },
+          .flops = all_elements,
           .whole = {"shard", "block"},
           .chained = true};
 }
 
-// count, loss_scale, blocks ... -> norm, factor, finite
 OpRow update_scale() {
   return {.kind = "update_scale",
-          .infer = [](Types, const Attributes&) -> std::vector<Type> {
+          .ins = {"count", "loss_scale", rest("blocks")},
+          .outs = {"norm", "factor", "finite"},
+          .infer = [](Types, const Attributes&) -> OutTypes {
             return {scalar(), scalar(), scalar()};
           },
-          .flops =
-              [](Types ins, Types, const Attributes&) {
-                double n = 0;
-                for (const Type& t : ins) n += static_cast<double>(t.shape.elements());
-                return n;
-              },
+          .flops = all_elements,
           .whole = {"shard", "block"}};
 }
 
-// Dynamic scaling of the loss (Micikevicius et al. 2018, section 3.2): finite, scale, good -> scale, good
+// Dynamic scaling of the loss (Micikevicius et al. 2018, section 3.2).
 OpRow loss_scale() {
   return {.kind = "loss_scale",
-          .infer = [](Types, const Attributes&) -> std::vector<Type> {
+          .ins = {"finite", "scale", "good"},
+          .outs = {"scale", "good"},
+          .infer = [](Types, const Attributes&) -> OutTypes {
             return {scalar(), scalar()};
           },
-          .in_place = {{0, 1}, {1, 2}}};
+          .in_place = {{"scale", "scale"}, {"good", "good"}}};
 }
 
 }  // namespace kintsugi::ops

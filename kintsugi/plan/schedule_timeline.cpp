@@ -71,20 +71,15 @@ double published_bubble(const Schedule& schedule, const Costs& of_each) {
   return ((stages - 1) * (forward + backward) - filled * weight) / (micro_batches * one);
 }
 
-Schedule schedule_of(std::string name, const std::vector<std::vector<StageCall>>& calls) {
-  Schedule schedule = {.name = std::move(name), .stages = static_cast<int>(calls.size()), .tasks = {}};
+Schedule schedule_of(std::string name, std::vector<std::vector<Task>> tasks) {
+  Schedule schedule = {.name = std::move(name), .stages = static_cast<int>(tasks.size()), .tasks = std::move(tasks)};
   int last_chunk = 0;
-  for (const std::vector<StageCall>& of_stage : calls) {
-    std::vector<Task>& tasks = schedule.tasks.emplace_back();
-    for (const StageCall& call : of_stage)
-      for (Work work : {Work::forward, Work::backward, Work::weight})
-        if (call.work == name_of(work)) {
-          tasks.push_back({work, call.chunk, call.micro_batch});
-          last_chunk = std::max(last_chunk, call.chunk);
-          schedule.micro_batches = std::max(schedule.micro_batches, call.micro_batch + 1);
-          schedule.split |= work == Work::weight;
-        }
-  }
+  for (const std::vector<Task>& of_stage : schedule.tasks)
+    for (const Task& task : of_stage) {
+      last_chunk = std::max(last_chunk, task.chunk);
+      schedule.micro_batches = std::max(schedule.micro_batches, task.micro_batch + 1);
+      schedule.split |= task.work == Work::weight;
+    }
   schedule.chunks = last_chunk / std::max(1, schedule.stages) + 1;
   return schedule;
 }

@@ -44,14 +44,8 @@ double bubble(const Timeline& timeline, int stage);
 // where W is neither more than F nor more than B; with a dearer W the bubble is larger.
 double published_bubble(const Schedule& schedule, const Costs& of_each = {});
 
-// A call of a compiled program.
-struct StageCall {
-  std::string_view work;  // "forward", "backward", "weight"; any other is not of the pipeline, and left out
-  int chunk = 0;
-  int64_t micro_batch = 0;
-};
-// The schedule that lists of calls, one for each stage, amount to: its numbers follow from the calls. It may be drawn
-// and timed if check() admits it.
-Schedule schedule_of(std::string name, const std::vector<std::vector<StageCall>>& calls);
+// The schedule that the tasks of a compiled program, in order and by stage, amount to: its numbers follow from them. It
+// may be drawn and timed if check() admits it.
+Schedule schedule_of(std::string name, std::vector<std::vector<Task>> tasks);
 
 }  // namespace kintsugi::plan

@@ -107,16 +107,10 @@ TEST(ScheduleTimeline, WhatDoesNotFit) {
             "0");
 }
 
-TEST(ScheduleTimeline, FromCallsOfPrograms) {
+TEST(ScheduleTimeline, FromTasksOfPrograms) {
   for (std::string_view name : schedule_names()) {
     const Schedule made = make_schedule(name, 4, name == "interleaved" ? 3 : 1, 8);
-    std::vector<std::vector<StageCall>> calls;
-    for (const std::vector<Task>& tasks : made.tasks) {
-      std::vector<StageCall>& of_stage = calls.emplace_back();
-      for (const Task& t : tasks) of_stage.push_back({name_of(t.work), t.chunk, t.micro_batch});
-      of_stage.push_back({"update", 0, -1});
-    }
-    const Schedule read = schedule_of(std::string(name), calls);
+    const Schedule read = schedule_of(std::string(name), made.tasks);
     EXPECT_NO_THROW(check(read));
     EXPECT_EQ(read.stages, made.stages);
     EXPECT_EQ(read.chunks, made.chunks);

@@ -8,6 +8,7 @@
 
 #include "kintsugi/base/format.h"
 #include "kintsugi/program/describe.h"
+#include "kintsugi/program/walk.h"
 
 namespace kintsugi::program {
 namespace {
@@ -47,24 +48,18 @@ std::string size_text(double bytes) {
 
 std::vector<Traffic> traffic(const Program& p, Step step) {
   const CallList& list = p.list(step);
-  std::vector<int64_t> calls(p.bodies.size(), 0);
-  for (const Call& call : list.calls) ++calls[static_cast<size_t>(call.body)];
+  const std::vector<int64_t> calls = num_calls(p, list);
   std::vector<Traffic> all;
   std::map<std::tuple<std::string, Collective, std::string, Phase, std::string, double>, size_t> known;
-  std::vector<bool> seen(p.bodies.size(), false);
-  for (const Call& call : list.calls) {
-    const auto b = static_cast<size_t>(call.body);
-    if (seen[b]) continue;
-    seen[b] = true;
-    for (const Instruction& i : p.bodies[b].instructions) {
+  for (const auto& [position, call, body] : first_calls(p, list))
+    for (const Instruction& i : body.instructions) {
       if (i.kind != Kind::collective) continue;
-      Traffic t = {value_name(p, i),    i.collective,        p.mesh.name_of(i.group), i.phase,
-                   any_layer(i.reason), i.cost.wire_bytes, 0};
+      Traffic t = {
+          value_name(p, i), i.collective, p.mesh.name_of(i.group), i.phase, any_layer(i.reason), i.cost.wire_bytes, 0};
       const auto at = known.try_emplace({t.value, t.kind, t.axes, t.phase, t.reason, t.bytes}, all.size()).first;
       if (at->second == all.size()) all.push_back(std::move(t));
-      all[at->second].calls += calls[b];
+      all[at->second].calls += calls[static_cast<size_t>(call.body)];
     }
-  }
   std::stable_sort(all.begin(), all.end(), [](const Traffic& a, const Traffic& b) { return a.total() > b.total(); });
   return all;
 }
@@ -93,7 +88,8 @@ std::string print_communication(const Program& p) {
   };
   row("value", "kind", "over", "when", "a call", "calls", "a step", "why");
   for (const Traffic& t : all)
-    row(t.value, name_of(t.kind), t.axes, name_of(t.phase), size_text(t.bytes), t.calls, size_text(t.total()), t.reason);
+    row(t.value, name_of(t.kind), t.axes, name_of(t.phase), size_text(t.bytes), t.calls, size_text(t.total()),
+        t.reason);
   row("all", "", "", "", "", calls, size_text(bytes), "");
   return text;
 }
@@ -101,7 +97,8 @@ std::string print_communication(const Program& p) {
 std::string print_traffic_totals(const Program& p) {
   std::string text;
   for (const CallList& list : p.lists) {
-    std::map<std::pair<std::string, std::string_view>, std::pair<double, int64_t>> sums;  // (axes, kind) -> (bytes, calls)
+    std::map<std::pair<std::string, std::string_view>, std::pair<double, int64_t>>
+        sums;  // (axes, kind) -> (bytes, calls)
     for (const Traffic& t : traffic(p, list.step)) {
       auto& [bytes, calls] = sums[{t.axes, name_of(t.kind)}];
       bytes += t.total();

@@ -8,6 +8,7 @@
 
 #include "kintsugi/mesh/mesh.h"
 #include "kintsugi/tensor/attributes.h"
+#include "kintsugi/tensor/operands.h"
 #include "kintsugi/tensor/phase.h"
 
 namespace kintsugi::program {
@@ -51,12 +52,13 @@ struct Cuts {
 
 struct Instruction {
   Kind kind = Kind::compute;
-  Kind awaited = Kind::collective;                // of a wait: a collective or a copy
-  std::string kernel = {};                        // of compute: the kind of the operation
+  Kind awaited = Kind::collective;                 // of a wait: a collective or a copy
+  std::string kernel = {};                         // of compute: the kind of the operation
   Collective collective = Collective::all_reduce;  // of a collective, and of a wait for one
-  Copy copy = Copy::fetch;                        // of a copy, and of a wait for one
-  std::vector<BufferId> ins = {};
+  Copy copy = Copy::fetch;                         // of a copy, and of a wait for one
+  std::vector<BufferId> ins = {};                  // of compute: those that are there, in the operation's order
   std::vector<BufferId> outs = {};
+  tensor::Absent absent = {};  // of compute: which of the operation's are not there
   tensor::Attributes attributes = {};
   uint32_t accumulate = 0;  // bit i: adds to output i
   // The sum of a micro-batch, which is added to those before it in a binary tree: outputs are the accumulator, and

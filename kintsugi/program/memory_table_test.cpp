@@ -31,13 +31,17 @@ class Made {
     p.states.push_back(info);
   }
   int body(const std::string& name, std::vector<Instruction> list, int variant_of = -1) {
-    p.bodies.push_back({.name = name, .instructions = std::move(list), .work = work_named(name), .role = role_named(name), .variant_of = variant_of});
+    p.bodies.push_back({.name = name,
+                        .instructions = std::move(list),
+                        .work = work_named(name),
+                        .role = role_named(name),
+                        .variant_of = variant_of});
     return static_cast<int>(p.bodies.size()) - 1;
   }
   // What lives at each instant: "call.instruction activations+communication+workspace".
   std::string over(size_t most = 100) const {
     std::string text;
-    for (const Moment& m : memory_over(p, p.lists[0], most))
+    for (const Instant& m : memory_over(p, p.lists[0], most))
       text += fmt::format("{}.{} {}+{}+{}\n", m.call, m.instruction, m.live.activations, m.live.communication,
                           m.live.workspace);
     return text;
@@ -133,9 +137,9 @@ TEST(MemoryTable, AddsUpToTheBytesOfTheProgram) {
   EXPECT_EQ(t.peak.call, 1u);
   EXPECT_EQ(t.peak.instruction, 1u);
   EXPECT_EQ(t.peak.live.aligned, 64 + 128 + 1024);
-  const Held h = held(made.p);
-  EXPECT_EQ(h.layers, (std::vector<int>{-1, 3}));
-  EXPECT_EQ(h.parameters, 3 * 160);
+  const ModelShare share = model_share(made.p);
+  EXPECT_EQ(share.layers, (std::vector<int>{-1, 3}));
+  EXPECT_EQ(share.parameters, 3 * 160);
 }
 
 // A gathered weight is of communication in the call that gathers it; a sum is while it is reduced.

@@ -10,6 +10,7 @@
 #include "kintsugi/base/format.h"
 #include "kintsugi/program/communication.h"
 #include "kintsugi/program/describe.h"
+#include "kintsugi/program/walk.h"
 
 namespace kintsugi::program {
 namespace {
@@ -86,10 +87,9 @@ std::string compute_line(const Program& p, const Instruction& i) {
   for (BufferId b : i.ins) ins += fmt::format("{}#{}", ins.empty() ? "" : ", ", b);
   std::string attributes = to_string(i.attributes);
   if (i.adds_in_tree) attributes += "in a tree";
-  return fmt::format("{} = {}({}){}{}{}   {:.3g} flops, {:.3g} bytes", outs, i.kernel, ins,
-                     attributes.empty() ? "" : "  ", attributes,
-                     i.workspace == kNoBuffer ? "" : fmt::format("  workspace #{}", i.workspace), i.cost.flops,
-                     i.cost.memory_bytes);
+  return fmt::format(
+      "{} = {}({}){}{}{}   {:.3g} flops, {:.3g} bytes", outs, i.kernel, ins, attributes.empty() ? "" : "  ", attributes,
+      i.workspace == kNoBuffer ? "" : fmt::format("  workspace #{}", i.workspace), i.cost.flops, i.cost.memory_bytes);
 }
 
 std::string text_of(const Program& p, const Body& body, const Instruction& i) {
@@ -117,14 +117,15 @@ std::string print_totals(const Program& p) {
   std::set<BufferId> counted;  // states of one bucket share it
   for (const StateInfo& s : p.states)
     if (counted.insert(p.root(s.buffer)).second)
-      by_kind[std::string(name_of(s.kind)) + (p.buffer(p.root(s.buffer)).region == Region::file ? ", in the file" : "")] +=
+      by_kind[std::string(name_of(s.kind)) +
+              (p.buffer(p.root(s.buffer)).region == Region::file ? ", in the file" : "")] +=
           p.buffer(p.root(s.buffer)).bytes();
   std::string text = "memory\n";
   for (const auto& [kind, bytes] : by_kind) text += fmt::format("  {:24} {:>16} bytes\n", kind, bytes);
   text += fmt::format("  {:24} {:>16} bytes\n", "states, aligned", p.state_bytes);
   for (const CallList& l : p.lists)
-    text +=
-        fmt::format("  {:24} {:>16} bytes, lower bound {}\n", fmt::format("arena of {}", name_of(l.step)), l.arena_bytes, l.lower_bound_bytes);
+    text += fmt::format("  {:24} {:>16} bytes, lower bound {}\n", fmt::format("arena of {}", name_of(l.step)),
+                        l.arena_bytes, l.lower_bound_bytes);
   text += fmt::format("  {:24} {:>16} bytes ({})\n", "peak", p.bytes(),
                       base::format_bytes(static_cast<uint64_t>(p.bytes())));
   if (p.file_bytes > 0) text += fmt::format("  {:24} {:>16} bytes, not of memory\n", "file", p.file_bytes);
@@ -151,9 +152,9 @@ std::string print(const Program& p) {
   }
   for (const CallList& l : p.lists) {
     text += fmt::format("calls {}\n", name_of(l.step));
-    for (const Call& c : l.calls)
-      text += fmt::format("  {}{}\n", p.bodies[static_cast<size_t>(c.body)].name,
-                          c.micro_batch < 0 ? "" : fmt::format(" micro-batch {}", c.micro_batch));
+    for (const auto& [position, call, body] : walk(p, l))
+      text += fmt::format("  {}{}\n", body.name,
+                          call.micro_batch < 0 ? "" : fmt::format(" micro-batch {}", call.micro_batch));
   }
   return text + print_totals(p);
 }

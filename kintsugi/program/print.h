@@ -11,7 +11,6 @@ namespace kintsugi::program {
 std::string print(const Program& program);
 
 // Totals alone: bytes by kind of state, arena by list, FLOPs by list, bytes sent by list, kind and axis.
-// and axis.
 std::string print_totals(const Program& program);
 
 }  // namespace kintsugi::program

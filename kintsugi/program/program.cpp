@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/program/walk.h"
 
 namespace kintsugi::program {
 
@@ -134,8 +135,7 @@ tensor::DimIndex Program::index(BufferId id, std::string_view dim, int rank) con
 
 double Program::flops(Step step) const {
   double n = 0;
-  for (const Call& call : list(step).calls)
-    for (const Instruction& i : bodies[static_cast<size_t>(call.body)].instructions) n += i.cost.flops;
+  for_each_instruction(*this, list(step), [&](const VisitedCall&, size_t, const Instruction& i) { n += i.cost.flops; });
   return n;
 }
 

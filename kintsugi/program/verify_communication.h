@@ -5,10 +5,10 @@
 
 namespace kintsugi::program {
 
-// Of every body that a list calls: collectives have the operands, sizes, dtypes and group that their kind asks for, in
-// place only where a communicator allows it, on every rank; each is waited for exactly once, in its body; until then
-// nothing touches what it makes, and nothing writes what it reads. InternalError naming list, `rank` (one of those that
-// have the program), body and instruction.
+// Of every body that a list calls: collectives and copies have operands as verify_operands asks for; each is waited for
+// exactly once, messages in this call or another, the others in their body; until then nothing in the body touches what
+// it makes, and nothing writes what it reads. Then calls verify_messages. InternalError naming list, `rank` (one of
+// those that have the program), body and instruction.
 void verify_communication(const Program& p, int rank = 0);
 
 }  // namespace kintsugi::program

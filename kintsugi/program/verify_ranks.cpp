@@ -11,15 +11,15 @@
 namespace kintsugi::program {
 namespace {
 
-bool same_buffers(const Program& a, const Program& b) {
+bool have_same_buffers(const Program& a, const Program& b) {
   return a.stage == b.stage &&
          std::equal(a.buffers.begin(), a.buffers.end(), b.buffers.begin(), b.buffers.end(),
                     [](const Buffer& x, const Buffer& y) { return x.name == y.name && x.type == y.type; });
 }
 
-// The programs that differ, the rank that is the first to have each, and the first of them with the same buffers.
-struct Roles {
-  explicit Roles(std::span<const Program* const> programs) {
+// And, by program, the first rank that has it.
+struct RanksOfPrograms : RankPrograms {
+  explicit RanksOfPrograms(std::span<const Program* const> programs) {
     std::map<const Program*, int> known;
     for (size_t rank = 0; rank < programs.size(); ++rank) {
       const auto [at, fresh] = known.try_emplace(programs[rank], static_cast<int>(distinct.size()));
@@ -28,21 +28,19 @@ struct Roles {
       distinct.push_back(programs[rank]);
       first_rank.push_back(static_cast<int>(rank));
       int like = 0;
-      while (!same_buffers(*distinct[static_cast<size_t>(like)], *programs[rank])) ++like;
-      family.push_back(like);
+      while (!have_same_buffers(*distinct[static_cast<size_t>(like)], *programs[rank])) ++like;
+      same_buffers.push_back(like);
     }
   }
 
-  std::vector<int> of_rank;
-  std::vector<const Program*> distinct;
-  std::vector<int> first_rank, family;
+  std::vector<int> first_rank;
 };
 
 // A rank of the same buffers makes the same calls, of those too that do not communicate.
-void same_calls(const Roles& roles, Step step) {
-  for (size_t r = 0; r < roles.distinct.size(); ++r) {
-    const auto like = static_cast<size_t>(roles.family[r]);
-    const Program &p = *roles.distinct[r], &q = *roles.distinct[like];
+void check_calls(const RanksOfPrograms& all, Step step) {
+  for (size_t r = 0; r < all.distinct.size(); ++r) {
+    const auto like = static_cast<size_t>(all.same_buffers[r]);
+    const Program &p = *all.distinct[r], &q = *all.distinct[like];
     const std::vector<Call>&a = p.list(step).calls, &b = q.list(step).calls;
     const auto name = [](const Program& of, const std::vector<Call>& calls, size_t at) {
       return at < calls.size() ? describe(of, calls[at]) : "nothing";
@@ -50,25 +48,25 @@ void same_calls(const Roles& roles, Step step) {
     for (size_t c = 0; c < std::max(a.size(), b.size()); ++c)
       base::require(name(p, a, c) == name(q, b, c), "verify",
                     "{}: call {} of rank {} is {}, and of rank {}, which has the same buffers, {}", name_of(step), c,
-                    roles.first_rank[r], name(p, a, c), roles.first_rank[like], name(q, b, c));
+                    all.first_rank[r], name(p, a, c), all.first_rank[like], name(q, b, c));
   }
 }
 
 // The factors along which ranks may differ in how far they have come.
-std::vector<mesh::Factor> unlike(const mesh::Mesh& mesh, const Roles& roles) {
+std::vector<mesh::Factor> differing_factors(const mesh::Mesh& mesh, const RankPrograms& programs) {
   std::vector<mesh::Factor> list;
   for (size_t at = 0; at < mesh.factors().size(); ++at) {
     const auto f = static_cast<mesh::Factor>(at);
     const mesh::FactorInfo& info = mesh.factor(f);
     bool differs = false;
-    for (size_t rank = 0; rank < roles.of_rank.size() && !differs; ++rank) {
+    for (size_t rank = 0; rank < programs.of_rank.size() && !differs; ++rank) {
       const auto back = static_cast<size_t>(mesh.coordinate(static_cast<int>(rank), f) * info.stride);
-      differs = roles.of_rank[rank] != roles.of_rank[rank - back];
+      differs = programs.of_rank[rank] != programs.of_rank[rank - back];
     }
-    for (const Program* p : roles.distinct)
+    for (const Program* p : programs.distinct)
       for (const Body& body : p->bodies)
         for (const Instruction& i : body.instructions)
-          differs |= i.kind == Kind::collective && is_message(i) && std::count(i.group.begin(), i.group.end(), f) > 0;
+          differs |= is_collective(i) && is_message(i) && std::count(i.group.begin(), i.group.end(), f) > 0;
     if (differs) list.push_back(f);
   }
   return list;
@@ -81,24 +79,24 @@ void verify_ranks(std::span<const Program* const> programs) {
   const mesh::Mesh& mesh = programs[0]->mesh;
   base::require(static_cast<int64_t>(programs.size()) == mesh.ranks(), "verify", "{} programs for {} ranks",
                 programs.size(), mesh.ranks());
-  const Roles roles(programs);
-  for (size_t r = 0; r < roles.distinct.size(); ++r) {
-    const Program& p = *roles.distinct[r];
-    base::require(p.mesh == mesh, "verify", "rank {} has the mesh {}, and rank 0 {}", roles.first_rank[r],
+  const RanksOfPrograms all(programs);
+  for (size_t r = 0; r < all.distinct.size(); ++r) {
+    const Program& p = *all.distinct[r];
+    base::require(p.mesh == mesh, "verify", "rank {} has the mesh {}, and rank 0 {}", all.first_rank[r],
                   to_string(p.mesh), to_string(mesh));
     base::require(p.lists.size() == programs[0]->lists.size(), "verify", "rank {} has {} lists, and rank 0 {}",
-                  roles.first_rank[r], p.lists.size(), programs[0]->lists.size());
+                  all.first_rank[r], p.lists.size(), programs[0]->lists.size());
     for (const CallList& list : programs[0]->lists)
-      base::require(p.find(list.step) != nullptr, "verify", "rank {} has no list \"{}\"", roles.first_rank[r],
+      base::require(p.find(list.step) != nullptr, "verify", "rank {} has no list \"{}\"", all.first_rank[r],
                     name_of(list.step));
-    verify_communication(p, roles.first_rank[r]);
+    verify_communication(p, all.first_rank[r]);
   }
-  const std::vector<mesh::Factor> factors = unlike(mesh, roles);
+  const std::vector<mesh::Factor> factors = differing_factors(mesh, all);
   if (factors.empty()) return;
-  RankRun run(roles.distinct, roles.of_rank, roles.family, factors);
+  RankRun run(all, factors);
   for (const CallList& list : programs[0]->lists) {
     run.check(list.step);
-    same_calls(roles, list.step);
+    check_calls(all, list.step);
   }
   run.check_groups();
 }

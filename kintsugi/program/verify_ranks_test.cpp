@@ -296,10 +296,14 @@ TEST(VerifyRanks, MessagesFromCallToCall) {
   std::vector<Program> programs(4, whole());
   const Instruction send = message(Collective::send, 0, kData, 1, 5), receive = message(Collective::receive, 0, kData, 0, 5);
   for (size_t rank = 0; rank < 4; ++rank) {
+    Program& p = programs[rank];
     const Instruction& i = rank < 2 ? send : receive;
-    of(programs[rank], 0) = {i};
-    of(programs[rank], 1) = {wait(i)};
-    programs[rank].lists[0].calls = {{0, 0}, {0, 1}, {1, 0}, {1, 1}};
+    of(p, 0) = {i};
+    of(p, 1) = {wait(i)};
+    // Each micro-batch has an x of its own.
+    p.buffer(0).segment = 0;
+    p.lists[0].slots = {{0}, {64}};
+    p.lists[0].calls = {{0, 0, 0}, {0, 1, 1}, {1, 0, 0}, {1, 1, 1}};
   }
   EXPECT_EQ(error_of(programs), "");
   const auto with = [&](std::vector<Call> calls) {
@@ -308,7 +312,7 @@ TEST(VerifyRanks, MessagesFromCallToCall) {
     return error_of(std::move(damaged));
   };
   const std::string what = "send of #0 \"x\", 64 bytes of fp32, over data, to rank 2";
-  EXPECT_EQ(with({{0, 0}, {0, 1}, {1, 0}}), "train: rank 0, micro-batch 1: nothing waits for " + what);
+  EXPECT_EQ(with({{0, 0, 0}, {0, 1, 1}, {1, 0, 0}}), "train: rank 0, micro-batch 1: nothing waits for " + what);
   EXPECT_EQ(with({{0, 0}, {1, 0}, {1, 1}}),
             "train: rank 0 at instruction 0 of backward, micro-batch 1 (" + what + ") waits for what was not started");
   EXPECT_EQ(with({{0, 0}, {0, 0}, {1, 0}, {1, 1}}),

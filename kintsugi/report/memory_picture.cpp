@@ -10,11 +10,12 @@
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/xml.h"
 #include "kintsugi/program/memory_table.h"
+#include "kintsugi/program/walk.h"
 
 namespace kintsugi::report {
 
+using program::Instant;
 using program::MemoryTable;
-using program::Moment;
 using program::Program;
 
 namespace {
@@ -35,9 +36,9 @@ double round_step(double most, double count) {
 struct Band {
   std::string_view name, colour;
   int64_t constant = 0;
-  int64_t (*at)(const Moment&) = nullptr;
+  int64_t (*at)(const Instant&) = nullptr;
 
-  int64_t bytes(const Moment& m) const { return at ? at(m) : constant; }
+  int64_t bytes(const Instant& i) const { return at ? at(i) : constant; }
 };
 
 std::vector<Band> bands(const MemoryTable& t) {
@@ -45,9 +46,9 @@ std::vector<Band> bands(const MemoryTable& t) {
           {"gradients", "#7fb3e6", t.gradients, nullptr},
           {"optimizer", "#b8cfe8", t.optimizer, nullptr},
           {"other states", "#8c8c8c", t.statistics + t.caches, nullptr},
-          {"workspace", "#c9b3de", 0, [](const Moment& m) { return m.live.workspace; }},
-          {"communication", "#8fd19e", 0, [](const Moment& m) { return m.live.communication; }},
-          {"activations", "#f0a35e", 0, [](const Moment& m) { return m.live.activations; }}};
+          {"workspace", "#c9b3de", 0, [](const Instant& i) { return i.live.workspace; }},
+          {"communication", "#8fd19e", 0, [](const Instant& i) { return i.live.communication; }},
+          {"activations", "#f0a35e", 0, [](const Instant& i) { return i.live.activations; }}};
 }
 
 class Picture {
@@ -55,12 +56,10 @@ class Picture {
   Picture(const Program& p, const std::string& title)
       : table_(program::memory_table(p)),
         list_(program::largest_list(p)),
-        moments_(program::memory_over(p, list_, kMost)),
+        instants_(program::memory_over(p, list_, kMost)),
         total_(p.bytes()) {
-    size_t instructions = 0;
-    for (const program::Call& call : list_.calls)
-      instructions += p.bodies[static_cast<size_t>(call.body)].instructions.size();
-    by_instruction_ = instructions == moments_.size();
+    const size_t instructions = program::num_instructions(p, list_);
+    by_instruction_ = instructions == instants_.size();
     all_ = by_instruction_ ? instructions : list_.calls.size();
     frame(title);
     areas();
@@ -101,10 +100,10 @@ class Picture {
 
   // Each band from the top of the one below it to its own.
   void areas() {
-    std::vector<int64_t> below(moments_.size(), 0);
+    std::vector<int64_t> below(instants_.size(), 0);
     for (const Band& band : bands(table_)) {
       std::vector<int64_t> above = below;
-      for (size_t i = 0; i < moments_.size(); ++i) above[i] += band.bytes(moments_[i]);
+      for (size_t i = 0; i < instants_.size(); ++i) above[i] += band.bytes(instants_[i]);
       if (above != below)
         add(R"(<path d="{}{}Z" fill="{}"><title>{}</title></path>)", outline(above, true), outline(below, false),
             band.colour, band.name);
@@ -130,7 +129,7 @@ class Picture {
     return path;
   }
 
-  double begin_of(size_t i) const { return static_cast<double>(by_instruction_ ? i : moments_[i].call); }
+  double begin_of(size_t i) const { return static_cast<double>(by_instruction_ ? i : instants_[i].call); }
 
   void limit() {
     add(R"(<path d="M{:.1f} {:.1f}H{:.1f}" stroke="#333333" stroke-dasharray="6 4"/>)", kLeft,
@@ -162,7 +161,7 @@ class Picture {
 
   MemoryTable table_;
   const program::CallList& list_;
-  std::vector<Moment> moments_;
+  std::vector<Instant> instants_;
   int64_t total_;
   bool by_instruction_ = false;
   size_t all_ = 0;  // along the horizontal axis

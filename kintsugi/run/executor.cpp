@@ -153,6 +153,14 @@ Executor::Bound Executor::bind(const Site& site, const Instruction& i, const ker
   }
   b.kernel = &kernels.find(i.kernel);
   bind_indices(site.body, i, b);
+  const auto by_position = [&](const tensor::OperandList& names, uint32_t absent, std::vector<View>& views) {
+    base::require(names.allows(views.size(), absent), "run", "{} of {} operands, which takes {}", i.kernel,
+                  views.size(), to_string(names));
+    views = tensor::by_position(std::span<const View>(views), absent, View());
+  };
+  by_position(b.kernel->ins, i.absent.ins, b.ins);
+  by_position(b.kernel->outs, i.absent.outs, b.outs);
+  b.accumulate = tensor::bits_by_position(i.accumulate, i.absent.outs);
   if (i.workspace != kNoBuffer) b.workspace = bytes_of(view_of(i.workspace));
   return b;
 }
@@ -340,7 +348,7 @@ void Executor::run_call(const List& list, size_t number, kernels::Numbers& numbe
                    .outs = b.outs,
                    .attributes = instruction.attributes,
                    .indices = b.indices,
-                   .accumulate = instruction.accumulate,
+                   .accumulate = b.accumulate,
                    .workspace = b.workspace,
                    .numbers = numbers,
                    .team = team_});

@@ -130,8 +130,9 @@ class Executor {
  private:
   struct Bound {
     const kernels::Kernel* kernel = nullptr;
-    std::vector<tensor::View> ins;
+    std::vector<tensor::View> ins;  // of a kernel, by position
     std::vector<tensor::View> outs;
+    uint32_t accumulate = 0;  // the same of bits
     std::vector<kernels::NamedIndex> indices;
     int seq = -1;  // the index of `seq` where it begins at the run's position
     int64_t seq_begin = 0;

@@ -83,6 +83,7 @@ Outcome train_rank(const TrainOptions& options, comm::World& world, bool alone, 
 
 Outcome train(TrainOptions options, std::span<const std::unique_ptr<comm::World>> worlds, Observer& observer) {
   require_ranks(*worlds[0], options.config.settings);
+  require_order(*worlds[0], options.config.settings);
   const bool one_process = worlds[0]->size() == static_cast<int>(worlds.size());
   const std::unique_ptr<RunFolder> folder =
       one_process ? std::make_unique<RunFolder>(options.config, options.resume) : share_folder(options, *worlds[0]);

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <utility>
 
 #include "kintsugi/kernels/cpu/convert.h"
 #include "kintsugi/kernels/cpu/kernels.h"
@@ -14,6 +15,8 @@ namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
 template <typename T>
 void adamw_as(const KernelCall& call, const AdamStep& s, base::Range r) {
+  using In = AdamwIn;
+  using Out = AdamwOut;
   const auto out = [&](size_t i) { return reinterpret_cast<float*>(call.outs[i].data); };
   const auto in = [&](size_t i) { return reinterpret_cast<const float*>(call.ins[i].data); };
   const V one = set(1.0f), beta1 = set(s.beta1), beta2 = set(s.beta2), rate = set(s.rate);
@@ -26,25 +29,25 @@ void adamw_as(const KernelCall& call, const AdamStep& s, base::Range r) {
     const V update = hn::MulAdd(set(s.decay), w, hn::Div(hn::Mul(m, set(s.correction1)), root));
     return hn::NegMulAdd(rate, update, w);
   };
-  T* weight = call.outs.size() > 3 ? reinterpret_cast<T*>(call.outs[3].data) : nullptr;
+  T* weight = reinterpret_cast<T*>(call.outs[Out::kWeight].data);  // or null
   int64_t i = r.begin;
   for (; i + lanes() <= r.end; i += lanes()) {
-    V m = load(in(2) + i), v = load(in(3) + i);
-    const V w = step(load(in(0) + i), load(in(1) + i), m, v);
-    store(w, out(0) + i), store(m, out(1) + i), store(v, out(2) + i);
+    V m = load(in(In::kM) + i), v = load(in(In::kV) + i);
+    const V w = step(load(in(In::kW) + i), load(in(In::kG) + i), m, v);
+    store(w, out(Out::kW) + i), store(m, out(Out::kM) + i), store(v, out(Out::kV) + i);
     if (weight) store(w, weight + i);
   }
   if (i == r.end) return;
   const int64_t n = r.end - i;
-  V m = load_n(in(2) + i, n), v = load_n(in(3) + i, n);
-  const V w = step(load_n(in(0) + i, n), load_n(in(1) + i, n), m, v);
-  store_n(w, out(0) + i, n), store_n(m, out(1) + i, n), store_n(v, out(2) + i, n);
+  V m = load_n(in(In::kM) + i, n), v = load_n(in(In::kV) + i, n);
+  const V w = step(load_n(in(In::kW) + i, n), load_n(in(In::kG) + i, n), m, v);
+  store_n(w, out(Out::kW) + i, n), store_n(m, out(Out::kM) + i, n), store_n(v, out(Out::kV) + i, n);
   if (weight) store_n(w, weight + i, n);
 }
 
 void adamw_part(const KernelCall& call, const AdamStep& s, base::Range r) {
-  for_type(call.outs.size() > 3 ? call.outs[3].dtype() : tensor::DType::f32,
-           [&]<typename T>(T) { adamw_as<T>(call, s, r); });
+  const tensor::View& weight = call.outs[AdamwOut::kWeight];
+  for_type(weight.data ? weight.dtype() : tensor::DType::f32, [&]<typename T>(T) { adamw_as<T>(call, s, r); });
 }
 
 }  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE
@@ -59,11 +62,14 @@ namespace {
 
 // Nothing moves: every output is as its input was.
 void keep_state(const KernelCall& call) {
-  constexpr size_t kFrom[] = {0, 2, 3, 0};
-  for (size_t i = 0; i < call.outs.size(); ++i) {
-    const tensor::View &from = call.ins[kFrom[i]], &to = call.outs[i];
+  using In = AdamwIn;
+  using Out = AdamwOut;
+  constexpr std::pair<size_t, size_t> kSame[] = {
+      {Out::kW, In::kW}, {Out::kM, In::kM}, {Out::kV, In::kV}, {Out::kWeight, In::kW}};
+  for (const auto& [out, in] : kSame) {
+    const tensor::View &from = call.ins[in], &to = call.outs[out];
     const float* w = reinterpret_cast<const float*>(from.data);
-    if (to.data == from.data) continue;
+    if (!to.data || to.data == from.data) continue;
     call.team.for_shares(to.elements(), 4096, [&](base::Range r, int) {
       narrow(to.dtype(), w + r.begin, to.data + r.begin * tensor::size_of(to.dtype()), r.size());
     });
@@ -73,17 +79,18 @@ void keep_state(const KernelCall& call) {
 }  // namespace
 
 bool adamw_takes(const Operands& o) {
-  for (size_t i = 0; i < 4; ++i)
+  for (size_t i : {AdamwIn::kW, AdamwIn::kG, AdamwIn::kM, AdamwIn::kV})
     if (o.ins[i].dtype != tensor::DType::f32) return false;
-  return o.outs.size() < 4 || is_fast(o.outs[3].dtype);
+  return !o.outs.has(AdamwOut::kWeight) || is_fast(o.outs[AdamwOut::kWeight].dtype);
 }
 
 void adamw(const KernelCall& call) {
+  using In = AdamwIn;
   const auto scalar = [&](size_t i) { return call.ins[i].as<double>()[0]; };
-  const double t = scalar(6) + 1;
+  const double t = scalar(In::kUpdates) + 1;
   const double beta1 = call.attributes.number("beta1"), beta2 = call.attributes.number("beta2");
-  if (scalar(5) == 0) return keep_state(call);
-  const AdamStep step{.factor = static_cast<float>(scalar(4)),
+  if (scalar(In::kFinite) == 0) return keep_state(call);
+  const AdamStep step{.factor = static_cast<float>(scalar(In::kFactor)),
                       .beta1 = static_cast<float>(beta1),
                       .beta2 = static_cast<float>(beta2),
                       .correction1 = static_cast<float>(1 / (1 - std::pow(beta1, t))),
@@ -92,7 +99,7 @@ void adamw(const KernelCall& call) {
                       .decay = static_cast<float>(call.attributes.number("weight_decay")),
                       .rate = static_cast<float>(call.numbers.learning_rate)};
   const auto part = HWY_DYNAMIC_DISPATCH(adamw_part);
-  call.team.for_shares(call.ins[0].elements(), 4096, [&](base::Range r, int) { part(call, step, r); });
+  call.team.for_shares(call.ins[In::kW].elements(), 4096, [&](base::Range r, int) { part(call, step, r); });
 }
 
 }  // namespace kintsugi::kernels::cpu

@@ -55,14 +55,15 @@ inline void softmax_tile(const AttentionSetting& s, const AttentionScratch& t, i
 template <typename T>
 void attend(const KernelCall& call, const AttentionSetting& s, const AttentionScratch& t, int64_t b, int64_t head,
             int64_t tile) {
-  const T* k = reinterpret_cast<const T*>(call.ins[1].data);
-  const T* v = reinterpret_cast<const T*>(call.ins[2].data);
-  T* o = reinterpret_cast<T*>(call.outs[0].data);
-  float* lse = reinterpret_cast<float*>(call.outs[1].data);
+  const T* q_in = reinterpret_cast<const T*>(call.ins[AttentionIn::kQ].data);
+  const T* k = reinterpret_cast<const T*>(call.ins[AttentionIn::kK].data);
+  const T* v = reinterpret_cast<const T*>(call.ins[AttentionIn::kV].data);
+  T* o = reinterpret_cast<T*>(call.outs[AttentionOut::kO].data);
+  float* lse = reinterpret_cast<float*>(call.outs[AttentionOut::kLse].data);
   const int64_t wide = padded(s.head_dim), columns = whole_vectors(s.head_dim);
   const QueryTile q = query_tile(s, t, b, head, tile);
   const int64_t queries = whole_vectors(q.count);
-  load_queries(s, q, reinterpret_cast<const T*>(call.ins[0].data), s.scale, t.q_t, t.rows);
+  load_queries(s, q, q_in, s.scale, t.q_t, t.rows);
   std::fill_n(t.top, kTileQueries, -1e30f);  // below every score, and finite
   std::fill_n(t.sum, kTileQueries, 0.0f);
 
@@ -99,7 +100,7 @@ void attend(const KernelCall& call, const AttentionSetting& s, const AttentionSc
 void attend_any(const KernelCall& call, const AttentionSetting& s, const AttentionScratch& t, int64_t item) {
   // The last tiles of a head see most: they come first.
   const int64_t tiles = s.query_tiles(), tile = tiles - 1 - item % tiles, head = item / tiles;
-  for_type(call.ins[0].dtype(),
+  for_type(call.ins[AttentionIn::kQ].dtype(),
            [&]<typename T>(T) { attend<T>(call, s, t, head / s.kv_heads, head % s.kv_heads, tile); });
 }
 
@@ -118,7 +119,7 @@ int64_t attention_workspace(const KernelShapes& shapes) {
 }
 
 void attention(const KernelCall& call) {
-  const AttentionSetting s = attention_setting(call, false, false, 3);
+  const AttentionSetting s = attention_setting(call, false, false);
   const auto attend = HWY_DYNAMIC_DISPATCH(attend_any);
   const int64_t items = s.batch * s.kv_heads * s.query_tiles();
   std::atomic<int64_t> next{0};  // items are independent: who computes one changes no bit

@@ -56,11 +56,13 @@ void store_keys(const AttentionSetting& s, int64_t b, int64_t head, const float*
 template <typename T>
 void attend_back(const KernelCall& call, const AttentionSetting& s, const AttentionScratch& t, int64_t b,
                  int64_t head) {
-  const size_t at = s.starts ? 4 : 3;
+  using In = AttentionGradIn;
+  using Out = AttentionGradOut;
   const auto in = [&](size_t i) { return reinterpret_cast<const T*>(call.ins[i].data); };
-  const T *q_in = in(0), *k = in(1), *v = in(2), *o = in(at), *d_o = in(at + 2);
-  const float* lse = reinterpret_cast<const float*>(call.ins[at + 1].data);
-  T* dq = reinterpret_cast<T*>(call.outs[0].data);
+  const auto out = [&](size_t i) { return reinterpret_cast<T*>(call.outs[i].data); };
+  const T *q_in = in(In::kQ), *k = in(In::kK), *v = in(In::kV), *o = in(In::kO), *d_o = in(In::kDo);
+  const float* lse = reinterpret_cast<const float*>(call.ins[In::kLse].data);
+  T* dq = out(Out::kDq);
   const int64_t wide = padded(s.head_dim), columns = whole_vectors(s.head_dim);
   std::fill_n(t.dk, s.key_seq * wide, 0.0f);
   std::fill_n(t.dv, s.key_seq * wide, 0.0f);
@@ -98,12 +100,12 @@ void attend_back(const KernelCall& call, const AttentionSetting& s, const Attent
     for (int64_t i = 0; i < q.count; ++i)
       map(Copy(), s.head_dim, dq + s.row_of(b, head, q.begin + i) * s.head_dim, t.grad + i * wide);
   }
-  store_keys(s, b, head, t.dk, reinterpret_cast<T*>(call.outs[1].data));
-  store_keys(s, b, head, t.dv, reinterpret_cast<T*>(call.outs[2].data));
+  store_keys(s, b, head, t.dk, out(Out::kDk));
+  store_keys(s, b, head, t.dv, out(Out::kDv));
 }
 
 void attend_back_any(const KernelCall& call, const AttentionSetting& s, const AttentionScratch& t, int64_t head) {
-  for_type(call.ins[0].dtype(),
+  for_type(call.ins[AttentionGradIn::kQ].dtype(),
            [&]<typename T>(T) { attend_back<T>(call, s, t, head / s.kv_heads, head % s.kv_heads); });
 }
 
@@ -122,7 +124,7 @@ int64_t attention_grad_workspace(const KernelShapes& shapes) {
 }
 
 void attention_grad(const KernelCall& call) {
-  const AttentionSetting s = attention_setting(call, true, true, 6);
+  const AttentionSetting s = attention_setting(call, true, true);
   const auto attend_back = HWY_DYNAMIC_DISPATCH(attend_back_any);
   std::atomic<int64_t> next{0};  // heads are independent: who computes one changes no bit
   call.team.run([&](int thread) {

@@ -73,7 +73,7 @@ void check(const Case& c, const KernelSet& set, DType dtype, bool causal, double
               .numbers = {.seed = 5, .step = 3, .batch_offset = 4},
               .threads = 2};
   const auto with_starts = [&](std::vector<Tensor*> ins, const std::vector<Tensor*>& more) {
-    if (c.starts) ins.push_back(&starts);
+    ins.push_back(c.starts ? &starts : nullptr);
     ins.insert(ins.end(), more.begin(), more.end());
     return ins;
   };
@@ -149,7 +149,7 @@ TEST(AttentionPieces, TilesThatNoneSeesAreNotRead) {
     run_kernel(*cpu_kernels(), trial, {&q, &k, &v}, {&o, &lse});
     Tensor dq(z.q(128), DType::f32), dk(z.k(n), DType::f32), dv(z.k(n), DType::f32);
     trial.kind = "attention_grad";
-    run_kernel(*cpu_kernels(), trial, {&q, &k, &v, &o, &lse, &q}, {&dq, &dk, &dv});
+    run_kernel(*cpu_kernels(), trial, {&q, &k, &v, nullptr, &o, &lse, &q}, {&dq, &dk, &dv});
     for (const Tensor* x : {&o, &lse, &dq, &dk, &dv})
       for (const double e : x->values()) ASSERT_TRUE(std::isfinite(e));
   }

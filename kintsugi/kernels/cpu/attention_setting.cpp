@@ -44,7 +44,7 @@ void fill_places(const tensor::DimIndex& index, int32_t* places) {
 }  // namespace
 
 AttentionSetting take_attention(const Operands& o, bool grad, bool whole_heads, int threads, Scratch& scratch) {
-  const tensor::Shape &q = o.ins[0].shape, &k = o.ins[1].shape;
+  const tensor::Shape &q = o.ins[AttentionIn::kQ].shape, &k = o.ins[AttentionIn::kK].shape;
   AttentionSetting s = {};
   s.batch = q.size("batch"), s.seq = q.size("seq"), s.key_seq = k.size("key_seq");
   s.kv_heads = q.size("kv_heads"), s.group = q.size("group"), s.head_dim = q.size("head_dim");
@@ -65,11 +65,11 @@ AttentionSetting take_attention(const Operands& o, bool grad, bool whole_heads, 
   return s;
 }
 
-AttentionSetting attention_setting(const KernelCall& call, bool grad, bool whole_heads, size_t others) {
+AttentionSetting attention_setting(const KernelCall& call, bool grad, bool whole_heads) {
   Scratch scratch(call.workspace);
   AttentionSetting s = take_attention({Types(call.ins), Types(call.outs), call.attributes}, grad, whole_heads,
                                       call.team.size(), scratch);
-  if (call.ins.size() > others) s.starts = reinterpret_cast<const int32_t*>(call.ins[3].data);
+  s.starts = reinterpret_cast<const int32_t*>(call.ins[AttentionIn::kStarts].data);  // or null
   fill_places(call.index("seq"), s.query_place);
   fill_places(call.index("key_seq"), s.key_place);
   fill_places(call.index("batch"), s.batch_place);

@@ -63,7 +63,7 @@ struct AttentionSetting {
 // Cuts the workspace; only measures where the scratch has no memory. `grad`: what the gradient needs too.
 AttentionSetting take_attention(const Operands& o, bool grad, bool whole_heads, int threads, Scratch& scratch);
 
-// Fills the setting of a call, starts being input 3 where there is one more input than `others`.
-AttentionSetting attention_setting(const KernelCall& call, bool grad, bool whole_heads, size_t others);
+// Fills the setting of a call of attention or of its gradient, whose first operands are the same.
+AttentionSetting attention_setting(const KernelCall& call, bool grad, bool whole_heads);
 
 }  // namespace kintsugi::kernels::cpu

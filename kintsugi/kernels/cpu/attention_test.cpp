@@ -38,8 +38,7 @@ void check(const Case& c, DType dtype, int threads, bool causal, double dropout)
       .threads = threads};
   if (!c.query_segments.empty()) trial.indices.push_back({"seq", DimIndex(c.query_segments, c.whole)});
   if (!c.key_segments.empty()) trial.indices.push_back({"key_seq", DimIndex(c.key_segments, c.whole)});
-  std::vector<Tensor*> ins = {&q, &k, &v};
-  if (c.starts) ins.push_back(&starts);
+  std::vector<Tensor*> ins = {&q, &k, &v, c.starts ? &starts : nullptr};
   const Tolerance tolerance{1e-5, 1e-5 + unit_of(dtype) * 0.1};
   compare(trial, ins, {Tensor(q_shape, dtype), Tensor(lse_shape, DType::f32)}, tolerance);
 
@@ -77,7 +76,7 @@ TEST(CpuAttention, BitsDoNotDependOnThreads) {
     Trial trial{.kind = "attention", .attributes = {{"causal", int64_t{1}}, {"scale", 0.25}}, .threads = threads};
     run_kernel(*cpu, trial, {&q, &k, &v}, {&o, &lse});
     trial.kind = "attention_grad";
-    run_kernel(*cpu, trial, {&q, &k, &v, &o, &lse, &q}, {&dq, &dk, &dv});
+    run_kernel(*cpu, trial, {&q, &k, &v, nullptr, &o, &lse, &q}, {&dq, &dk, &dv});
     all.push_back(o.values());
     for (const Tensor* x : {&dq, &dk, &dv}) {
       const std::vector<double> more = x->values();

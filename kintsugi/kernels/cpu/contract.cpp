@@ -11,14 +11,14 @@ using tensor::View;
 
 // Operands in fp32: where they are, or widened in the workspace.
 struct Wide {
-  const float* ins[3] = {};
+  const float* ins[ContractIn::kNames.size()] = {};  // null where absent
   float* out = nullptr;
 };
 
 Wide take_wide(const Operands& o, Scratch& scratch) {
   Wide wide;
   for (size_t i = 0; i < o.ins.size(); ++i)
-    if (o.ins[i].dtype != DType::f32) wide.ins[i] = scratch.take<float>(o.ins[i].shape.elements());
+    if (o.ins.has(i) && o.ins[i].dtype != DType::f32) wide.ins[i] = scratch.take<float>(o.ins[i].shape.elements());
   if (o.outs[0].dtype != DType::f32) wide.out = scratch.take<float>(o.outs[0].shape.elements());
   return wide;
 }
@@ -28,7 +28,7 @@ Wide widen_operands(const KernelCall& call) {
   Wide wide = take_wide({Types(call.ins), Types(call.outs), call.attributes}, scratch);
   for (size_t i = 0; i < call.ins.size(); ++i) {
     const View& in = call.ins[i];
-    if (in.dtype() == DType::f32) {
+    if (!in.data || in.dtype() == DType::f32) {
       wide.ins[i] = reinterpret_cast<const float*>(in.data);
       continue;
     }
@@ -44,10 +44,10 @@ Wide widen_operands(const KernelCall& call) {
 // The product at one point of the batch dims.
 Product product_at(const ContractLayout& layout, const Wide& wide, int64_t point, bool accumulate) {
   Product p{.m = layout.m, .n = layout.n, .k = layout.k};
-  p.a = wide.ins[layout.swapped ? 1 : 0];
-  p.b = wide.ins[layout.swapped ? 0 : 1];
+  p.a = wide.ins[layout.swapped ? ContractIn::kB : ContractIn::kA];
+  p.b = wide.ins[layout.swapped ? ContractIn::kA : ContractIn::kB];
   p.c = wide.out;
-  p.bias = wide.ins[2];
+  p.bias = wide.ins[ContractIn::kBias];
   p.a_row = layout.a_row, p.a_column = layout.a_column;
   p.b_row = layout.b_row, p.b_column = layout.b_column;
   p.c_row = layout.y_row;
@@ -67,7 +67,7 @@ Product product_at(const ContractLayout& layout, const Wide& wide, int64_t point
 
 bool contract_takes(const Operands& o) {
   for (size_t i = 0; i < o.ins.size(); ++i)
-    if (!is_fast(o.ins[i].dtype)) return false;
+    if (o.ins.has(i) && !is_fast(o.ins[i].dtype)) return false;
   return is_fast(o.outs[0].dtype) && contract_layout(o).has_value();
 }
 

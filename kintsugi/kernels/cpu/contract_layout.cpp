@@ -104,8 +104,8 @@ int64_t ContractLayout::products() const {
 }
 
 std::optional<ContractLayout> contract_layout(const Operands& o) {
-  const Shape &a = o.ins[0].shape, &b = o.ins[1].shape, &y = o.outs[0].shape;
-  const Shape* bias = o.ins.size() > 2 ? &o.ins[2].shape : nullptr;
+  const Shape &a = o.ins[ContractIn::kA].shape, &b = o.ins[ContractIn::kB].shape, &y = o.outs[0].shape;
+  const Shape* bias = o.ins.has(ContractIn::kBias) ? &o.ins[ContractIn::kBias].shape : nullptr;
   std::optional<ContractLayout> layout = layout_of(a, b, y, bias);
   if (layout && (layout->n > 1 || layout->m == 1)) return layout;
   // The last dim of y is one of a's: the transposed product, b^T a^T.

@@ -18,7 +18,7 @@ struct BatchDim {
 
 // y[m, n] = a[m, k] * b[k, n], once for each point of the batch dims. y's column stride is 1.
 struct ContractLayout {
-  bool swapped = false;  // a is the second input
+  bool swapped = false;  // a is the operand b
   int64_t m = 1, n = 1, k = 1;
   int64_t a_row = 0, a_column = 0, b_row = 0, b_column = 0, y_row = 0;
   int64_t bias_row = 0, bias_column = 0;

@@ -19,10 +19,11 @@ void for_positions(const KernelCall& call, const tensor::View& labels, const F& 
 }  // namespace
 
 void cross_entropy(const KernelCall& call) {
-  const float* lse = reinterpret_cast<const float*>(call.ins[0].data);
-  const float* target = reinterpret_cast<const float*>(call.ins[1].data);
+  using In = CrossEntropyIn;
+  const float* lse = reinterpret_cast<const float*>(call.ins[In::kLse].data);
+  const float* target = reinterpret_cast<const float*>(call.ins[In::kTarget].data);
   double loss = 0, count = 0;
-  for_positions(call, call.ins[2], [&](int64_t i, bool counts) {
+  for_positions(call, call.ins[In::kLabels], [&](int64_t i, bool counts) {
     if (counts) loss += static_cast<double>(lse[i]) - static_cast<double>(target[i]), count += 1;
   });
   double& loss_out = call.outs[0].as<double>()[0];

@@ -35,10 +35,11 @@ void gated_as(const KernelCall& call, base::Range r) {
 }
 template <typename A, typename T>
 void gated_grad_as(const KernelCall& call, base::Range r) {
+  using In = GatedGradIn;
   const auto in = [&](size_t i) { return reinterpret_cast<const T*>(call.ins[i].data) + r.begin; };
   const auto out = [&](size_t i) { return reinterpret_cast<T*>(call.outs[i].data) + r.begin; };
-  map(SlopeTimesBoth<A>(), r.size(), out(0), in(0), in(1), in(2));
-  map(ValueTimes<A>(), r.size(), out(1), in(0), in(2));
+  map(SlopeTimesBoth<A>(), r.size(), out(0), in(In::kGate), in(In::kUp), in(In::kDy));
+  map(ValueTimes<A>(), r.size(), out(1), in(In::kGate), in(In::kDy));
 }
 
 void gated_part(const KernelCall& call, base::Range r) {

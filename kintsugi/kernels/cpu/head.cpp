@@ -76,7 +76,7 @@ struct Head {
 
 enum class Makes { statistics, gradient, both };
 
-// `kept`: the logits of `head` are an output, whole.
+// `kept`: of the statistics, where the logits are an output, whole.
 Head take_head(const Type& x, const Type& table, Makes makes, bool kept, Scratch& scratch) {
   Head h = {};
   h.embed = x.shape.size("embed");
@@ -94,7 +94,7 @@ Head take_head(const Type& x, const Type& table, Makes makes, bool kept, Scratch
     if (x.dtype != DType::f32) h.block_vocab = std::min(h.block_vocab, kWideTable);
     h.block_vocab = h.table_vocab = std::min(h.block_vocab, h.vocab);
   }
-  if (!(kept && makes == Makes::statistics)) h.logits = scratch.take<float>(h.block_rows * h.block_vocab);
+  if (!kept) h.logits = scratch.take<float>(h.block_rows * h.block_vocab);
   if (x.dtype != DType::f32) {
     h.x = scratch.take<float>(h.rows * h.embed);
     h.table = scratch.take<float>(h.table_vocab * h.embed);
@@ -115,15 +115,17 @@ void widen_all(base::ThreadTeam& team, DType dtype, const std::byte* from, float
 
 Head begin(const KernelCall& call, Makes makes) {
   Scratch scratch(call.workspace);
-  Head h = take_head(call.ins[0].type, call.ins[1].type, makes, call.outs.size() == 3, scratch);
-  h.wide_x = h.x ? h.x : reinterpret_cast<const float*>(call.ins[0].data);
-  if (h.x) widen_all(call.team, call.ins[0].dtype(), call.ins[0].data, h.x, h.rows * h.embed);
+  const View& x = call.ins[HeadIn::kX];
+  const bool kept = makes == Makes::statistics && call.outs[HeadOut::kLogits].data;
+  Head h = take_head(x.type, call.ins[HeadIn::kTable].type, makes, kept, scratch);
+  h.wide_x = h.x ? h.x : reinterpret_cast<const float*>(x.data);
+  if (h.x) widen_all(call.team, x.dtype(), x.data, h.x, h.rows * h.embed);
   return h;
 }
 
 // The rows of a block of the table in fp32.
 const float* table_block(const KernelCall& call, const Head& h, int64_t first, int64_t count) {
-  const View& table = call.ins[1];
+  const View& table = call.ins[HeadIn::kTable];
   const std::byte* from = table.data + first * h.embed * tensor::size_of(table.dtype());
   if (!h.table) return reinterpret_cast<const float*>(from);
   widen_all(call.team, table.dtype(), from, h.table, count * h.embed);
@@ -263,7 +265,8 @@ void store_dx(const KernelCall& call, const Head& h, const View& out) {
 
 int64_t workspace_for(const KernelShapes& shapes, Makes makes) {
   Scratch scratch;
-  take_head(shapes.ins[0], shapes.ins[1], makes, shapes.outs.size() == 3, scratch);
+  const bool kept = makes == Makes::statistics && shapes.outs[HeadOut::kLogits];
+  take_head(*shapes.ins[HeadIn::kX], *shapes.ins[HeadIn::kTable], makes, kept, scratch);
   return scratch.bytes();
 }
 
@@ -282,11 +285,12 @@ int64_t head_with_grad_workspace(const KernelShapes& shapes) {
 }
 
 void head(const KernelCall& call) {
+  using Out = HeadOut;
   const Head h = begin(call, Makes::statistics);
-  const int32_t* labels = data<int32_t>(call.ins[2]);
-  float *lse = data<float>(call.outs[0]), *target = data<float>(call.outs[1]);
+  const int32_t* labels = data<int32_t>(call.ins[HeadIn::kLabels]);
+  float *lse = data<float>(call.outs[Out::kLse]), *target = data<float>(call.outs[Out::kTarget]);
   const tensor::DimIndex& index = call.index("vocab");
-  float* kept = call.outs.size() == 3 ? data<float>(call.outs[2]) : nullptr;
+  float* kept = data<float>(call.outs[Out::kLogits]);  // or null
   std::fill_n(h.top, h.rows, kNone);
   std::fill_n(h.sum, h.rows, 0.0f);
   std::fill_n(target, h.rows, 0.0f);
@@ -310,11 +314,15 @@ void head(const KernelCall& call) {
 }
 
 void head_grad(const KernelCall& call) {
+  using In = HeadGradIn;
+  using Out = HeadGradOut;
   const Head h = begin(call, Makes::gradient);
-  const int32_t* labels = data<int32_t>(call.ins[2]);
-  const float *lse = data<float>(call.ins[3]), *dlse = data<float>(call.ins[4]), *dtarget = data<float>(call.ins[5]);
-  const float* kept = call.ins.size() == 7 ? data<float>(call.ins[6]) : nullptr;
-  float *dx = h.dx ? h.dx : data<float>(call.outs[0]), *dtable = data<float>(call.outs[1]);
+  const int32_t* labels = data<int32_t>(call.ins[In::kLabels]);
+  const float *lse = data<float>(call.ins[In::kLse]), *dlse = data<float>(call.ins[In::kDlse]),
+              *dtarget = data<float>(call.ins[In::kDtarget]);
+  const float* kept = data<float>(call.ins[In::kLogits]);  // or null
+  float *dx = h.dx ? h.dx : data<float>(call.outs[Out::kDx]), *dtable = data<float>(call.outs[Out::kDtable]);
+  const bool adds = call.accumulates(Out::kDtable);
   const tensor::DimIndex& index = call.index("vocab");
   for (int64_t first = 0; first < h.vocab; first += h.block_vocab) {
     const int64_t count = std::min(h.block_vocab, h.vocab - first);
@@ -329,18 +337,21 @@ void head_grad(const KernelCall& call) {
                        kept ? kept + i * h.vocab + first : gradients, gradients);
         }
       });
-      multiply_all(call.team, block.to_x(dx, first > 0), block.to_table(dtable, row > 0 || call.accumulates(1)));
+      multiply_all(call.team, block.to_x(dx, first > 0), block.to_table(dtable, row > 0 || adds));
     }
   }
-  store_dx(call, h, call.outs[0]);
+  store_dx(call, h, call.outs[Out::kDx]);
 }
 
 void head_with_grad(const KernelCall& call) {
+  using In = HeadWithGradIn;
+  using Out = HeadWithGradOut;
   const Head h = begin(call, Makes::both);
-  const int32_t* labels = data<int32_t>(call.ins[2]);
-  const float *dlse = data<float>(call.ins[3]), *dtarget = data<float>(call.ins[4]);
-  float *lse = data<float>(call.outs[0]), *target = data<float>(call.outs[1]);
-  float *dx = h.dx ? h.dx : data<float>(call.outs[2]), *dtable = data<float>(call.outs[3]);
+  const int32_t* labels = data<int32_t>(call.ins[In::kLabels]);
+  const float *dlse = data<float>(call.ins[In::kDlse]), *dtarget = data<float>(call.ins[In::kDtarget]);
+  float *lse = data<float>(call.outs[Out::kLse]), *target = data<float>(call.outs[Out::kTarget]);
+  float *dx = h.dx ? h.dx : data<float>(call.outs[Out::kDx]), *dtable = data<float>(call.outs[Out::kDtable]);
+  const bool adds = call.accumulates(Out::kDtable);
   const tensor::DimIndex& index = call.index("vocab");
   for (int64_t row = 0; row < h.rows; row += h.block_rows) {
     const auto parts = [&](const auto& f) {
@@ -362,10 +373,10 @@ void head_with_grad(const KernelCall& call) {
       }
     });
     parts([&](const Block& block) {
-      multiply_all(call.team, block.to_x(dx, block.first > 0), block.to_table(dtable, row > 0 || call.accumulates(3)));
+      multiply_all(call.team, block.to_x(dx, block.first > 0), block.to_table(dtable, row > 0 || adds));
     });
   }
-  store_dx(call, h, call.outs[2]);
+  store_dx(call, h, call.outs[Out::kDx]);
 }
 
 }  // namespace kintsugi::kernels::cpu

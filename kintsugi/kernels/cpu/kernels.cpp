@@ -88,17 +88,23 @@ int64_t workspace(const KernelShapes& shapes) {
   return other.workspace ? other.workspace(shapes) : 0;
 }
 
-template <size_t... I>
-constexpr std::array<Kernel, kNumKernels> make_kernels(std::index_sequence<I...>) {
-  return {Kernel{kKernels[I].kind, run<I>, workspace<I>}...};
+// Either may compute, so both take the operands in one order.
+template <size_t I>
+Kernel dispatched() {
+  const Kernel& other = reference(kKernels[I].kind);
+  return {other.kind, other.ins, other.outs, run<I>, workspace<I>};
 }
-constexpr std::array<Kernel, kNumKernels> kDispatched = make_kernels(std::make_index_sequence<kNumKernels>());
+template <size_t... I>
+std::array<Kernel, kNumKernels> make_kernels(std::index_sequence<I...>) {
+  return {dispatched<I>()...};
+}
 
 class CpuKernels : public KernelSet {
  public:
   std::string_view name() const override { return "cpu"; }
   const Kernel& find(std::string_view kind) const override {
-    for (const Kernel& kernel : kDispatched)
+    static const std::array<Kernel, kNumKernels> kernels = make_kernels(std::make_index_sequence<kNumKernels>());
+    for (const Kernel& kernel : kernels)
       if (kernel.kind == kind) return kernel;
     throw base::InternalError("kernel", "the CPU kernels have no \"{}\"", kind);
   }

@@ -2,21 +2,23 @@
 #pragma once
 
 #include "kintsugi/kernels/kernel_set.h"
+#include "kintsugi/kernels/operands.h"
 
 namespace kintsugi::kernels::cpu {
 
-// The types of operands, of a call (views) or of what is known before it (types).
+// The types of operands by position, of a call (views) or of what is known before it (types).
 class Types {
  public:
   explicit Types(std::span<const tensor::View> views) : views_(views.data()), size_(views.size()) {}
-  explicit Types(std::span<const tensor::Type> types) : types_(types.data()), size_(types.size()) {}
+  explicit Types(std::span<const tensor::Type* const> types) : types_(types.data()), size_(types.size()) {}
 
-  size_t size() const { return size_; }
-  const tensor::Type& operator[](size_t i) const { return types_ ? types_[i] : views_[i].type; }
+  size_t size() const { return size_; }  // absent ones too
+  bool has(size_t i) const { return types_ ? types_[i] != nullptr : views_[i].data != nullptr; }
+  const tensor::Type& operator[](size_t i) const { return types_ ? *types_[i] : views_[i].type; }
 
  private:
   const tensor::View* views_ = nullptr;
-  const tensor::Type* types_ = nullptr;
+  const tensor::Type* const* types_ = nullptr;
   size_t size_ = 0;
 };
 
@@ -25,8 +27,8 @@ struct Operands {
   const tensor::Attributes& attributes;
 };
 
-// One entry of the list. Where `takes` says no (fp64, unusual dims), the reference kernel of that kind computes.
-// A null `run` leaves the kind to the reference altogether.
+// One entry of the list. Where `takes` says no (fp64, unusual dims), the reference kernel of that kind computes, which
+// also says what the operands and outputs are called. A null `run` leaves the kind to the reference altogether.
 struct CpuKernel {
   std::string_view kind;
   void (*run)(const KernelCall&) = nullptr;

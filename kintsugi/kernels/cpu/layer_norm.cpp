@@ -17,7 +17,7 @@ void layer_norm_grad_rows(const KernelCall& call, const NormSizes& s, NormRow* s
   norm_grad_rows<true>(call, s, statistics, r);
 }
 void layer_norm_grad_columns(const KernelCall& call, const NormSizes& s, const NormRow* statistics, base::Range r) {
-  norm_grad_columns(call, s, statistics, r);
+  norm_grad_columns<true>(call, s, statistics, r);
 }
 
 }  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE
@@ -47,7 +47,7 @@ void layer_norm_grad(const KernelCall& call) {
 
 int64_t norm_grad_workspace(const KernelShapes& shapes) {
   Scratch scratch;
-  const tensor::Shape& x = shapes.ins[0].shape;
+  const tensor::Shape& x = shapes.ins[NormGradIn::kX]->shape;
   scratch.take<NormRow>(x.elements() / std::max<int64_t>(x[x.rank() - 1].size, 1));
   return scratch.bytes();
 }

@@ -79,11 +79,13 @@ HWY_INLINE NormRow norm_row(const T* x, int64_t n, float epsilon) {
 
 template <bool kCentered>
 void norm_rows(const KernelCall& call, const NormSizes& s, base::Range r) {
-  for_type(call.ins[0].dtype(), [&]<typename T>(T) {
-    const T* gamma = reinterpret_cast<const T*>(call.ins[1].data);
-    const T* beta = call.ins.size() > 2 ? reinterpret_cast<const T*>(call.ins[2].data) : nullptr;
+  using In = NormIn;
+  for_type(call.ins[In::kX].dtype(), [&]<typename T>(T) {
+    const T* gamma = reinterpret_cast<const T*>(call.ins[In::kGamma].data);
+    const T* beta = nullptr;
+    if constexpr (kCentered) beta = reinterpret_cast<const T*>(call.ins[In::kBeta].data);  // or null
     for (int64_t i = r.begin; i < r.end; ++i) {
-      const T* x = reinterpret_cast<const T*>(call.ins[0].data) + i * s.width;
+      const T* x = reinterpret_cast<const T*>(call.ins[In::kX].data) + i * s.width;
       T* y = reinterpret_cast<T*>(call.outs[0].data) + i * s.width;
       const Normal normal{norm_row<kCentered>(x, s.width, s.epsilon)};
       if (beta) {
@@ -98,28 +100,32 @@ void norm_rows(const KernelCall& call, const NormSizes& s, base::Range r) {
 // dx, and the statistics of each row for the columns below.
 template <bool kCentered>
 void norm_grad_rows(const KernelCall& call, const NormSizes& s, NormRow* statistics, base::Range r) {
-  for_type(call.ins[0].dtype(), [&]<typename T>(T) {
-    const T* gamma = reinterpret_cast<const T*>(call.ins[1].data);
+  using In = NormGradIn;
+  for_type(call.ins[In::kX].dtype(), [&]<typename T>(T) {
+    const T* gamma = reinterpret_cast<const T*>(call.ins[In::kGamma].data);
     const float count = static_cast<float>(s.width);
     for (int64_t i = r.begin; i < r.end; ++i) {
-      const T* x = reinterpret_cast<const T*>(call.ins[0].data) + i * s.width;
-      const T* dy = reinterpret_cast<const T*>(call.ins[2].data) + i * s.width;
+      const T* x = reinterpret_cast<const T*>(call.ins[In::kX].data) + i * s.width;
+      const T* dy = reinterpret_cast<const T*>(call.ins[In::kDy].data) + i * s.width;
+      T* dx = reinterpret_cast<T*>(call.outs[NormGradOut::kDx].data) + i * s.width;
       const NormRow row = statistics[i] = norm_row<kCentered>(x, s.width, s.epsilon);
       const float mean_g = kCentered ? sum_row(ProductOf(), s.width, gamma, dy) / count : 0.0f;
       const float mean_gx = sum_row(ProductWithNormal{row}, s.width, x, gamma, dy) / count;
-      map(NormalBack{row, mean_g, mean_gx}, s.width, reinterpret_cast<T*>(call.outs[0].data) + i * s.width, x, gamma,
-          dy);
+      map(NormalBack{row, mean_g, mean_gx}, s.width, dx, x, gamma, dy);
     }
   });
 }
 
 // dgamma and dbeta for a range of columns.
-inline void norm_grad_columns(const KernelCall& call, const NormSizes& s, const NormRow* rows, base::Range columns) {
-  for_type(call.ins[0].dtype(), [&]<typename T>(T) {
-    const T* x = reinterpret_cast<const T*>(call.ins[0].data);
-    const T* dy = reinterpret_cast<const T*>(call.ins[2].data);
+template <bool kCentered>
+void norm_grad_columns(const KernelCall& call, const NormSizes& s, const NormRow* rows, base::Range columns) {
+  using In = NormGradIn;
+  using Out = NormGradOut;
+  for_type(call.ins[In::kX].dtype(), [&]<typename T>(T) {
+    const T* x = reinterpret_cast<const T*>(call.ins[In::kX].data);
+    const T* dy = reinterpret_cast<const T*>(call.ins[In::kDy].data);
     add_columns(
-        s.rows, columns, call.accumulates(1), reinterpret_cast<float*>(call.outs[1].data),
+        s.rows, columns, call.accumulates(Out::kDgamma), reinterpret_cast<float*>(call.outs[Out::kDgamma].data),
         [&](int64_t r, int64_t c) HWY_ATTR {
           const V xhat = hn::Mul(hn::Sub(load(x + r * s.width + c), set(rows[r].mean)), set(rows[r].scale));
           return hn::Mul(load(dy + r * s.width + c), xhat);
@@ -128,11 +134,13 @@ inline void norm_grad_columns(const KernelCall& call, const NormSizes& s, const 
           const int64_t at = r * s.width + c;
           return static_cast<float>(dy[at]) * ((static_cast<float>(x[at]) - rows[r].mean) * rows[r].scale);
         });
-    if (call.outs.size() < 3) return;
-    add_columns(
-        s.rows, columns, call.accumulates(2), reinterpret_cast<float*>(call.outs[2].data),
-        [&](int64_t r, int64_t c) HWY_ATTR { return load(dy + r * s.width + c); },
-        [&](int64_t r, int64_t c) { return static_cast<float>(dy[r * s.width + c]); });
+    if constexpr (kCentered) {
+      if (!call.outs[Out::kDbeta].data) return;
+      add_columns(
+          s.rows, columns, call.accumulates(Out::kDbeta), reinterpret_cast<float*>(call.outs[Out::kDbeta].data),
+          [&](int64_t r, int64_t c) HWY_ATTR { return load(dy + r * s.width + c); },
+          [&](int64_t r, int64_t c) { return static_cast<float>(dy[r * s.width + c]); });
+    }
   });
 }
 

@@ -17,7 +17,7 @@ struct NormSizes {
 };
 
 inline NormSizes norm_sizes(const KernelCall& call) {
-  const tensor::Shape& x = call.ins[0].shape();
+  const tensor::Shape& x = call.ins[NormIn::kX].shape();
   const int64_t width = x[x.rank() - 1].size;
   return {width == 0 ? 0 : x.elements() / width, width, static_cast<float>(call.attributes.number("epsilon"))};
 }

@@ -15,7 +15,7 @@ void rms_norm_grad_rows(const KernelCall& call, const NormSizes& s, NormRow* sta
   norm_grad_rows<false>(call, s, statistics, r);
 }
 void rms_norm_grad_columns(const KernelCall& call, const NormSizes& s, const NormRow* statistics, base::Range r) {
-  norm_grad_columns(call, s, statistics, r);
+  norm_grad_columns<false>(call, s, statistics, r);
 }
 
 }  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE

@@ -48,7 +48,7 @@ namespace kintsugi::kernels::cpu {
 HWY_EXPORT(turn_position);
 
 int64_t rotary_workspace(const KernelShapes& shapes) {
-  const tensor::Shape& x = shapes.ins[0].shape;
+  const tensor::Shape& x = shapes.ins[0]->shape;
   Scratch scratch;
   scratch.take<float>(x.size("seq") * (x.size("head_dim") / 2));
   scratch.take<float>(x.size("seq") * (x.size("head_dim") / 2));

@@ -24,10 +24,12 @@ struct Descent {
 };
 
 void sgd_part(const KernelCall& call, const MomentumStep& step, base::Range r) {
+  using In = SgdIn;
+  using Out = SgdOut;
   const auto in = [&](size_t i) { return reinterpret_cast<const float*>(call.ins[i].data) + r.begin; };
   const auto out = [&](size_t i) { return reinterpret_cast<float*>(call.outs[i].data) + r.begin; };
-  map(Momentum{step}, r.size(), out(1), in(2), in(1), in(0));
-  map(Descent{step.rate}, r.size(), out(0), in(0), static_cast<const float*>(out(1)));
+  map(Momentum{step}, r.size(), out(Out::kM), in(In::kM), in(In::kG), in(In::kW));
+  map(Descent{step.rate}, r.size(), out(Out::kW), in(In::kW), static_cast<const float*>(out(Out::kM)));
 }
 
 }  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE
@@ -43,33 +45,35 @@ constexpr int64_t kPiece = 2048;  // elements
 }
 
 bool sgd_takes(const Operands& o) {
-  for (size_t i = 0; i < 3; ++i)
+  for (size_t i : {SgdIn::kW, SgdIn::kG, SgdIn::kM})
     if (o.ins[i].dtype != tensor::DType::f32) return false;
-  return o.outs.size() < 3 || is_fast(o.outs[2].dtype);
+  return !o.outs.has(SgdOut::kWeight) || is_fast(o.outs[SgdOut::kWeight].dtype);
 }
 
 void sgd(const KernelCall& call) {
+  using In = SgdIn;
+  using Out = SgdOut;
   const auto scalar = [&](size_t i) { return call.ins[i].as<double>()[0]; };
   const auto floats = [](const tensor::View& v) { return reinterpret_cast<float*>(v.data); };
-  const bool moves = scalar(4) != 0;
-  const MomentumStep step{static_cast<float>(call.attributes.number("momentum")), static_cast<float>(scalar(3)),
-                          static_cast<float>(call.attributes.number("weight_decay")),
-                          static_cast<float>(call.numbers.learning_rate)};
+  const bool moves = scalar(In::kFinite) != 0;
+  const MomentumStep step{
+      static_cast<float>(call.attributes.number("momentum")), static_cast<float>(scalar(In::kFactor)),
+      static_cast<float>(call.attributes.number("weight_decay")), static_cast<float>(call.numbers.learning_rate)};
   const auto part = HWY_DYNAMIC_DISPATCH(sgd_part);
   // A piece at a time, so that what one pass wrote the next finds in the cache.
   const auto piece = [&](base::Range r) {
     if (moves) {
       part(call, step, r);
     } else {
-      narrow(tensor::DType::f32, floats(call.ins[0]) + r.begin, call.outs[0].data + r.begin * 4, r.size());
-      narrow(tensor::DType::f32, floats(call.ins[2]) + r.begin, call.outs[1].data + r.begin * 4, r.size());
+      narrow(tensor::DType::f32, floats(call.ins[In::kW]) + r.begin, call.outs[Out::kW].data + r.begin * 4, r.size());
+      narrow(tensor::DType::f32, floats(call.ins[In::kM]) + r.begin, call.outs[Out::kM].data + r.begin * 4, r.size());
     }
-    if (call.outs.size() < 3) return;
-    const tensor::View& weight = call.outs[2];
-    narrow(weight.dtype(), floats(call.outs[0]) + r.begin, weight.data + r.begin * tensor::size_of(weight.dtype()),
-           r.size());
+    const tensor::View& weight = call.outs[Out::kWeight];
+    if (!weight.data) return;
+    narrow(weight.dtype(), floats(call.outs[Out::kW]) + r.begin,
+           weight.data + r.begin * tensor::size_of(weight.dtype()), r.size());
   };
-  call.team.for_shares(call.ins[0].elements(), 4096, [&](base::Range r, int) {
+  call.team.for_shares(call.ins[In::kW].elements(), 4096, [&](base::Range r, int) {
     for (int64_t begin = r.begin; begin < r.end; begin += kPiece) piece({begin, std::min(begin + kPiece, r.end)});
   });
 }

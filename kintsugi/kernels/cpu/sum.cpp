@@ -71,9 +71,9 @@ bool sum_takes(const Operands& o) {
 }
 
 int64_t sum_workspace(const KernelShapes& shapes) {
-  return shapes.outs[0].dtype == tensor::DType::f32
+  return shapes.outs[0]->dtype == tensor::DType::f32
              ? 0
-             : shapes.outs[0].shape.elements() * static_cast<int64_t>(sizeof(float));
+             : shapes.outs[0]->shape.elements() * static_cast<int64_t>(sizeof(float));
 }
 
 void sum(const KernelCall& call) {

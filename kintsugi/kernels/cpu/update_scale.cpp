@@ -7,16 +7,18 @@ namespace kintsugi::kernels::cpu {
 
 // Added by one thread in the order of blocks: there are a thousand times fewer of them than elements.
 void update_scale(const KernelCall& call) {
-  const double count = call.ins[0].as<double>()[0], loss_scale = call.ins[1].as<double>()[0];
+  using In = UpdateScaleIn;
+  using Out = UpdateScaleOut;
+  const double count = call.ins[In::kCount].as<double>()[0], loss_scale = call.ins[In::kLossScale].as<double>()[0];
   const double clip = call.attributes.number("clip");
   double squares = 0;
-  for (const tensor::View& blocks : call.ins.subspan(2))
+  for (const tensor::View& blocks : call.ins.subspan(In::kBlocks))
     for (const double block : blocks.as<double>()) squares += block;
   const double s = 1 / (count * loss_scale), norm = s * std::sqrt(squares);
   const bool finite = std::isfinite(norm) && count > 0;
-  call.outs[0].as<double>()[0] = norm;
-  call.outs[1].as<double>()[0] = !finite ? 0 : clip > 0 ? s * std::min(1.0, clip / (norm + 1e-6)) : s;
-  call.outs[2].as<double>()[0] = finite ? 1 : 0;
+  call.outs[Out::kNorm].as<double>()[0] = norm;
+  call.outs[Out::kFactor].as<double>()[0] = !finite ? 0 : clip > 0 ? s * std::min(1.0, clip / (norm + 1e-6)) : s;
+  call.outs[Out::kFinite].as<double>()[0] = finite ? 1 : 0;
 }
 
 bool scalars_take(const Operands& o) {

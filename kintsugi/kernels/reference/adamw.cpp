@@ -1,19 +1,22 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kintsugi/kernels/operands.h"
 #include "kintsugi/kernels/reference/reference.h"
 #include "kintsugi/kernels/reference/values.h"
 
 namespace kintsugi::kernels::reference {
 
 void adamw(const KernelCall& call) {
-  std::vector<double> w = load(call.ins[0]), m = load(call.ins[2]), v = load(call.ins[3]);
-  const std::vector<double> g = load(call.ins[1]);
-  const double factor = load_scalar(call.ins[4]), t = load_scalar(call.ins[6]) + 1;
+  using In = AdamwIn;
+  using Out = AdamwOut;
+  std::vector<double> w = load(call.ins[In::kW]), m = load(call.ins[In::kM]), v = load(call.ins[In::kV]);
+  const std::vector<double> g = load(call.ins[In::kG]);
+  const double factor = load_scalar(call.ins[In::kFactor]), t = load_scalar(call.ins[In::kUpdates]) + 1;
   const double beta1 = call.attributes.number("beta1"), beta2 = call.attributes.number("beta2");
   const double epsilon = call.attributes.number("epsilon"), decay = call.attributes.number("weight_decay");
   const double rate = call.numbers.learning_rate;
-  if (load_scalar(call.ins[5]) != 0) {
+  if (load_scalar(call.ins[In::kFinite]) != 0) {
     const double correction1 = 1 - std::pow(beta1, t), correction2 = 1 - std::pow(beta2, t);
     for (size_t i = 0; i < w.size(); ++i) {
       const double gradient = g[i] * factor;
@@ -23,10 +26,11 @@ void adamw(const KernelCall& call) {
       w[i] -= rate * (step + decay * w[i]);
     }
   }
-  store(call, 0, w);
-  store(call, 1, m);
-  store(call, 2, v);
-  if (call.outs.size() > 3) store(call, 3, load(call.outs[0]));  // of the master as it is stored
+  store(call, Out::kW, w);
+  store(call, Out::kM, m);
+  store(call, Out::kV, v);
+  if (call.outs[Out::kWeight].data)
+    store(call, Out::kWeight, load(call.outs[Out::kW]));  // of the master as it is stored
 }
 
 }  // namespace kintsugi::kernels::reference

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kintsugi/kernels/operands.h"
 #include "kintsugi/kernels/reference/reference.h"
 #include "kintsugi/kernels/reference/values.h"
 
@@ -14,14 +15,16 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // What attention and its gradient share: the operands, what is visible, and the way through the queries.
 // q: [batch seq kv_heads group head_dim], k, v: [batch key_seq kv_heads head_dim]
 struct Setting {
-  explicit Setting(const KernelCall& call, bool has_starts)
-      : q(load(call.ins[0])),
-        k(load(call.ins[1])),
-        v(load(call.ins[2])),
-        q_shape(call.ins[0].shape()),
-        keys(call.ins[1].size("key_seq")),
-        head_dim(call.ins[0].size("head_dim")),
-        key_stride(stride(call.ins[1].shape(), "key_seq")),
+  using In = AttentionIn;  // the first operands of the gradient too
+
+  explicit Setting(const KernelCall& call)
+      : q(load(call.ins[In::kQ])),
+        k(load(call.ins[In::kK])),
+        v(load(call.ins[In::kV])),
+        q_shape(call.ins[In::kQ].shape()),
+        keys(call.ins[In::kK].size("key_seq")),
+        head_dim(call.ins[In::kQ].size("head_dim")),
+        key_stride(stride(call.ins[In::kK].shape(), "key_seq")),
         scale(call.attributes.number("scale")),
         key_of(global_of_local(call.index("key_seq"))),
         whole_keys(call.index("key_seq").whole()),
@@ -30,13 +33,13 @@ struct Setting {
                   {"seq", q_shape.size("seq")},
                   {"kv_heads", q_shape.size("kv_heads")},
                   {"group", q_shape.size("group")}});
-    key_begin = offsets(rows, call.ins[1].shape());
+    key_begin = offsets(rows, call.ins[In::kK].shape());
     position = positions_in_whole(call, rows);
     first.assign(key_begin.size(), 0);
     last.assign(key_begin.size(), whole_keys - 1);
-    if (has_starts) {
-      const std::vector<int64_t> starts = load_integers(call.ins[3]);  // [batch seq]
-      const std::vector<int64_t> at = offsets(rows, call.ins[3].shape());
+    if (const View& view = call.ins[In::kStarts]; view.data) {
+      const std::vector<int64_t> starts = load_integers(view);  // [batch seq]
+      const std::vector<int64_t> at = offsets(rows, view.shape());
       for (size_t row = 0; row < at.size(); ++row) {
         first[row] = std::max<int64_t>(0, starts[static_cast<size_t>(at[row])]);
       }
@@ -88,7 +91,7 @@ struct Setting {
 }  // namespace
 
 void attention(const KernelCall& call) {
-  const Setting s(call, call.ins.size() > 3);
+  const Setting s(call);
   std::vector<double> o(s.q.size(), 0.0), lse;  // [batch seq kv_heads group head_dim], [batch seq kv_heads group]
   std::vector<double> scores(static_cast<size_t>(s.keys));
   for (int64_t row = 0; row < s.num_rows(); ++row) {
@@ -111,16 +114,16 @@ void attention(const KernelCall& call) {
       for (int64_t i = 0; i < s.head_dim; ++i) o[static_cast<size_t>(row * s.head_dim + i)] += p * value[i];
     }
   }
-  store(call, 0, o);
-  store(call, 1, lse);
+  store(call, AttentionOut::kO, o);
+  store(call, AttentionOut::kLse, lse);
 }
 
 // With D = sum of do * o over a row, and dropout's factor m: dv = m p do, dscore = p (m (do.v) - D).
 void attention_grad(const KernelCall& call) {
-  const bool has_starts = call.ins.size() > 6;
-  const Setting s(call, has_starts);
-  const size_t at = has_starts ? 4 : 3;
-  const std::vector<double> o = load(call.ins[at]), lse = load(call.ins[at + 1]), d_o = load(call.ins[at + 2]);
+  using In = AttentionGradIn;
+  using Out = AttentionGradOut;
+  const Setting s(call);
+  const std::vector<double> o = load(call.ins[In::kO]), lse = load(call.ins[In::kLse]), d_o = load(call.ins[In::kDo]);
   std::vector<double> dq(s.q.size(), 0.0), dk(s.k.size(), 0.0), dv(s.v.size(), 0.0);
   for (int64_t row = 0; row < s.num_rows(); ++row) {
     const double row_lse = lse[static_cast<size_t>(row)];
@@ -143,9 +146,9 @@ void attention_grad(const KernelCall& call) {
       }
     }
   }
-  store(call, 0, dq);
-  store(call, 1, dk);
-  store(call, 2, dv);
+  store(call, Out::kDq, dq);
+  store(call, Out::kDk, dk);
+  store(call, Out::kDv, dv);
 }
 
 }  // namespace kintsugi::kernels::reference

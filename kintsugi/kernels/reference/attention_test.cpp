@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "kintsugi/kernels/operands.h"
 #include "kintsugi/kernels/reference/gradient_check.h"
 
 namespace kintsugi::kernels::reference {
@@ -35,6 +36,7 @@ void check(const Sizes& z, Trial trial, std::vector<Tensor> starts = {}) {
     std::vector<Tensor> d = {Tensor(z.q(), DType::f64), Tensor(z.k(), DType::f64), Tensor(z.k(), DType::f64)};
     std::vector<Tensor*> operands;
     for (Tensor& x : ins) operands.push_back(&x);
+    operands.resize(AttentionGradIn::kO, nullptr);
     for (Tensor* x : {&outs[0], &outs[1], &dy[0]}) operands.push_back(x);
     Trial grad = trial;
     grad.kind = "attention_grad";

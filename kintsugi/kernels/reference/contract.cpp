@@ -1,3 +1,4 @@
+#include "kintsugi/kernels/operands.h"
 #include "kintsugi/kernels/reference/reference.h"
 #include "kintsugi/kernels/reference/values.h"
 
@@ -5,7 +6,8 @@ namespace kintsugi::kernels::reference {
 
 // y: the dims of the product that are kept; `summed`: those of a and b that y lacks.
 void contract(const KernelCall& call) {
-  const View &a_view = call.ins[0], &b_view = call.ins[1];
+  const View &a_view = call.ins[ContractIn::kA], &b_view = call.ins[ContractIn::kB],
+             &bias_view = call.ins[ContractIn::kBias];
   const Shape& kept = call.outs[0].shape();
   std::vector<tensor::Dim> lacking;
   for (const tensor::Dim& dim : a_view.shape()) {
@@ -24,9 +26,9 @@ void contract(const KernelCall& call) {
     const double *a_row = a.data() + a_begin[i], *b_row = b.data() + b_begin[i];
     for (size_t j = 0; j < a_step.size(); ++j) y[i] += a_row[a_step[j]] * b_row[b_step[j]];
   }
-  if (call.ins.size() > 2) {
-    const std::vector<double> bias = load(call.ins[2]);
-    const std::vector<int64_t> at = offsets(kept, call.ins[2].shape());
+  if (bias_view.data) {
+    const std::vector<double> bias = load(bias_view);
+    const std::vector<int64_t> at = offsets(kept, bias_view.shape());
     for (size_t i = 0; i < y.size(); ++i) y[i] += bias[static_cast<size_t>(at[i])];
   }
   store(call, 0, y);

@@ -1,3 +1,4 @@
+#include "kintsugi/kernels/operands.h"
 #include "kintsugi/kernels/reference/reference.h"
 #include "kintsugi/kernels/reference/values.h"
 
@@ -16,8 +17,9 @@ std::vector<bool> counted_positions(const KernelCall& call, const View& labels) 
 }  // namespace
 
 void cross_entropy(const KernelCall& call) {
-  const std::vector<double> lse = load(call.ins[0]), target = load(call.ins[1]);
-  const std::vector<bool> counted = counted_positions(call, call.ins[2]);
+  using In = CrossEntropyIn;
+  const std::vector<double> lse = load(call.ins[In::kLse]), target = load(call.ins[In::kTarget]);
+  const std::vector<bool> counted = counted_positions(call, call.ins[In::kLabels]);
   double loss = 0, count = 0;
   for (size_t i = 0; i < counted.size(); ++i) {
     if (!counted[i]) continue;

@@ -1,3 +1,4 @@
+#include "kintsugi/kernels/operands.h"
 #include "kintsugi/kernels/reference/activation.h"
 #include "kintsugi/kernels/reference/reference.h"
 #include "kintsugi/kernels/reference/values.h"
@@ -14,7 +15,9 @@ void gated(const KernelCall& call) {
 
 void gated_grad(const KernelCall& call) {
   const Activation& act = activation(call.attributes.text("activation"));
-  const std::vector<double> gate = load(call.ins[0]), up = load(call.ins[1]), dy = load(call.ins[2]);
+  using In = GatedGradIn;
+  const std::vector<double> gate = load(call.ins[In::kGate]), up = load(call.ins[In::kUp]),
+                            dy = load(call.ins[In::kDy]);
   std::vector<double> dgate(gate.size()), dup(gate.size());
   for (size_t i = 0; i < gate.size(); ++i) {
     dgate[i] = dy[i] * up[i] * act.slope(gate[i]);

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kintsugi/kernels/operands.h"
 #include "kintsugi/kernels/reference/reference.h"
 #include "kintsugi/kernels/reference/values.h"
 
@@ -13,10 +14,10 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // x: [batch seq embed], table: [vocab embed], labels: [batch seq]
 struct Setting {
   explicit Setting(const KernelCall& call)
-      : x(load(call.ins[0])),
-        table(load(call.ins[1])),
-        labels(load_integers(call.ins[2])),
-        embed(width(call.ins[0].shape())),
+      : x(load(call.ins[HeadIn::kX])),
+        table(load(call.ins[HeadIn::kTable])),
+        labels(load_integers(call.ins[HeadIn::kLabels])),
+        embed(width(call.ins[HeadIn::kX].shape())),
         token_of(global_of_local(call.index("vocab"))) {}
 
   // The logits of one position: [vocab], -infinity where the row is padding.
@@ -63,10 +64,13 @@ Statistics statistics_of(const Setting& s) {
   return {lse, target, all};
 }
 
-// Stores dx and dtable as outputs `first` and `first` + 1. `all`: logits of all positions.
-void store_gradients(const KernelCall& call, const Setting& s, const std::vector<double>& all,
-                     const std::vector<double>& lse, const std::vector<double>& dlse,
-                     const std::vector<double>& dtarget, size_t first) {
+struct Gradients {
+  std::vector<double> x, table;
+};
+
+// `all`: logits of all positions.
+Gradients gradients_of(const Setting& s, const std::vector<double>& all, const std::vector<double>& lse,
+                       const std::vector<double>& dlse, const std::vector<double>& dtarget) {
   std::vector<double> dx(s.x.size(), 0.0), dtable(s.table.size(), 0.0);
   for (size_t position = 0; position < s.labels.size(); ++position) {
     if (dlse[position] == 0 && dtarget[position] == 0) continue;
@@ -85,31 +89,38 @@ void store_gradients(const KernelCall& call, const Setting& s, const std::vector
       }
     }
   }
-  store(call, first, dx);
-  store(call, first + 1, dtable);
+  return {dx, dtable};
 }
 
 }  // namespace
 
 void head(const KernelCall& call) {
   const auto [lse, target, logits] = statistics_of(Setting(call));
-  store(call, 0, lse);
-  store(call, 1, target);
-  if (call.outs.size() == 3) store(call, 2, logits);
+  store(call, HeadOut::kLse, lse);
+  store(call, HeadOut::kTarget, target);
+  if (call.outs[HeadOut::kLogits].data) store(call, HeadOut::kLogits, logits);
 }
 
 void head_grad(const KernelCall& call) {
+  using In = HeadGradIn;
   const Setting s(call);
-  const std::vector<double> logits = call.ins.size() == 7 ? load(call.ins[6]) : statistics_of(s).logits;
-  store_gradients(call, s, logits, load(call.ins[3]), load(call.ins[4]), load(call.ins[5]), 0);
+  const std::vector<double> logits = call.ins[In::kLogits].data ? load(call.ins[In::kLogits]) : statistics_of(s).logits;
+  const Gradients d =
+      gradients_of(s, logits, load(call.ins[In::kLse]), load(call.ins[In::kDlse]), load(call.ins[In::kDtarget]));
+  store(call, HeadGradOut::kDx, d.x);
+  store(call, HeadGradOut::kDtable, d.table);
 }
 
 void head_with_grad(const KernelCall& call) {
+  using In = HeadWithGradIn;
+  using Out = HeadWithGradOut;
   const Setting s(call);
   const auto [lse, target, logits] = statistics_of(s);
-  store(call, 0, lse);
-  store(call, 1, target);
-  store_gradients(call, s, logits, lse, load(call.ins[3]), load(call.ins[4]), 2);
+  const Gradients d = gradients_of(s, logits, lse, load(call.ins[In::kDlse]), load(call.ins[In::kDtarget]));
+  store(call, Out::kLse, lse);
+  store(call, Out::kTarget, target);
+  store(call, Out::kDx, d.x);
+  store(call, Out::kDtable, d.table);
 }
 
 }  // namespace kintsugi::kernels::reference

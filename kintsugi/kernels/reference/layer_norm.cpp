@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "kintsugi/kernels/operands.h"
 #include "kintsugi/kernels/reference/reference.h"
 #include "kintsugi/kernels/reference/values.h"
 
@@ -27,13 +28,13 @@ Statistics statistics_of(const double* x, int64_t n, double epsilon) {
 // In the rows below, xhat = (x - mean) * inverse_deviation.
 
 void layer_norm(const KernelCall& call) {
-  const std::vector<double> x = load(call.ins[0]), gamma = load(call.ins[1]);  // [... embed], [embed]
-  const int64_t n = width(call.ins[0].shape());
-  const std::vector<double> beta =
-      call.ins.size() > 2 ? load(call.ins[2]) : std::vector<double>(static_cast<size_t>(n), 0.0);
+  const View &x_view = call.ins[NormIn::kX], &beta_view = call.ins[NormIn::kBeta];
+  const std::vector<double> x = load(x_view), gamma = load(call.ins[NormIn::kGamma]);  // [... embed], [embed]
+  const int64_t n = width(x_view.shape());
+  const std::vector<double> beta = beta_view.data ? load(beta_view) : std::vector<double>(static_cast<size_t>(n), 0.0);
   const double epsilon = call.attributes.number("epsilon");
   std::vector<double> y;
-  for (int64_t row = 0; row < rows(call.ins[0].shape()); ++row) {
+  for (int64_t row = 0; row < rows(x_view.shape()); ++row) {
     const double* x_row = x.data() + row * n;
     const Statistics s = statistics_of(x_row, n, epsilon);
     for (size_t i = 0; i < gamma.size(); ++i) {
@@ -45,12 +46,15 @@ void layer_norm(const KernelCall& call) {
 
 // With g = dy * gamma: dx = inverse_deviation * (g - mean of g - xhat * mean of (g * xhat)).
 void layer_norm_grad(const KernelCall& call) {
-  const std::vector<double> x = load(call.ins[0]), gamma = load(call.ins[1]), dy = load(call.ins[2]);
-  const int64_t n = width(call.ins[0].shape());
+  using In = NormGradIn;
+  using Out = NormGradOut;
+  const std::vector<double> x = load(call.ins[In::kX]), gamma = load(call.ins[In::kGamma]),
+                            dy = load(call.ins[In::kDy]);
+  const int64_t n = width(call.ins[In::kX].shape());
   const double epsilon = call.attributes.number("epsilon");
   std::vector<double> dx, dgamma(gamma.size(), 0.0), dbeta(gamma.size(), 0.0);
   std::vector<double> xhat(gamma.size()), g(gamma.size());
-  for (int64_t row = 0; row < rows(call.ins[0].shape()); ++row) {
+  for (int64_t row = 0; row < rows(call.ins[In::kX].shape()); ++row) {
     const double *x_row = x.data() + row * n, *dy_row = dy.data() + row * n;
     const Statistics s = statistics_of(x_row, n, epsilon);
     double mean_g = 0, mean_gx = 0;
@@ -64,9 +68,9 @@ void layer_norm_grad(const KernelCall& call) {
     }
     for (size_t i = 0; i < gamma.size(); ++i) dx.push_back(s.inverse_deviation * (g[i] - mean_g - xhat[i] * mean_gx));
   }
-  store(call, 0, dx);
-  store(call, 1, dgamma);
-  if (call.outs.size() > 2) store(call, 2, dbeta);
+  store(call, Out::kDx, dx);
+  store(call, Out::kDgamma, dgamma);
+  if (call.outs[Out::kDbeta].data) store(call, Out::kDbeta, dbeta);
 }
 
 }  // namespace kintsugi::kernels::reference

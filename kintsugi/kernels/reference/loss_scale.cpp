@@ -1,11 +1,13 @@
+#include "kintsugi/kernels/operands.h"
 #include "kintsugi/kernels/reference/reference.h"
 #include "kintsugi/kernels/reference/values.h"
 
 namespace kintsugi::kernels::reference {
 
 void loss_scale(const KernelCall& call) {
-  const bool finite = load_scalar(call.ins[0]) != 0;
-  double scale = load_scalar(call.ins[1]), good = load_scalar(call.ins[2]);
+  using In = LossScaleIn;
+  const bool finite = load_scalar(call.ins[In::kFinite]) != 0;
+  double scale = load_scalar(call.ins[In::kScale]), good = load_scalar(call.ins[In::kGood]);
   if (!finite) {
     scale = scale / 2 < 1 ? 1 : scale / 2;
     good = 0;

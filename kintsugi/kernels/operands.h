@@ -1,0 +1,116 @@
+// Operands and outputs of the operations that have several, by name and by position, for every set of kernels. The
+// other kernels say theirs in the list of their set.
+#pragma once
+
+#include <cstddef>
+
+#include "kintsugi/tensor/operands.h"
+
+namespace kintsugi::kernels {
+
+using tensor::OperandList;
+
+struct ContractIn {
+  enum : size_t { kA, kB, kBias };
+  static constexpr OperandList kNames = {"a", "b", tensor::optional("bias")};
+};
+
+struct NormIn {  // of layer norm; RMS norm has the first two
+  enum : size_t { kX, kGamma, kBeta };
+  static constexpr OperandList kNames = {"x", "gamma", tensor::optional("beta")};
+};
+struct NormGradIn {
+  enum : size_t { kX, kGamma, kDy };
+  static constexpr OperandList kNames = {"x", "gamma", "dy"};
+};
+struct NormGradOut {  // of layer norm; RMS norm has the first two
+  enum : size_t { kDx, kDgamma, kDbeta };
+  static constexpr OperandList kNames = {"dx", "dgamma", tensor::optional("dbeta")};
+};
+
+struct GatedGradIn {
+  enum : size_t { kGate, kUp, kDy };
+  static constexpr OperandList kNames = {"gate", "up", "dy"};
+};
+
+struct AttentionIn {
+  enum : size_t { kQ, kK, kV, kStarts };
+  static constexpr OperandList kNames = {"q", "k", "v", tensor::optional("starts")};
+};
+struct AttentionOut {
+  enum : size_t { kO, kLse };
+  static constexpr OperandList kNames = {"o", "lse"};
+};
+struct AttentionGradIn {
+  enum : size_t { kQ, kK, kV, kStarts, kO, kLse, kDo };
+  static constexpr OperandList kNames = {"q", "k", "v", tensor::optional("starts"), "o", "lse", "do"};
+};
+struct AttentionGradOut {
+  enum : size_t { kDq, kDk, kDv };
+  static constexpr OperandList kNames = {"dq", "dk", "dv"};
+};
+struct AttentionJoinIn {
+  enum : size_t { kOA, kLseA, kOB, kLseB };
+  static constexpr OperandList kNames = {"o_a", "lse_a", "o_b", "lse_b"};
+};
+
+// The first three operands are those of all three kernels of the head.
+struct HeadIn {
+  enum : size_t { kX, kTable, kLabels };
+  static constexpr OperandList kNames = {"x", "table", "labels"};
+};
+struct HeadOut {
+  enum : size_t { kLse, kTarget, kLogits };
+  static constexpr OperandList kNames = {"lse", "target", tensor::optional("logits")};
+};
+struct HeadGradIn {
+  enum : size_t { kX, kTable, kLabels, kLse, kDlse, kDtarget, kLogits };
+  static constexpr OperandList kNames = {"x", "table", "labels", "lse", "dlse", "dtarget", tensor::optional("logits")};
+};
+struct HeadGradOut {
+  enum : size_t { kDx, kDtable };
+  static constexpr OperandList kNames = {"dx", "dtable"};
+};
+struct HeadWithGradIn {
+  enum : size_t { kX, kTable, kLabels, kDlse, kDtarget };
+  static constexpr OperandList kNames = {"x", "table", "labels", "dlse", "dtarget"};
+};
+struct HeadWithGradOut {
+  enum : size_t { kLse, kTarget, kDx, kDtable };
+  static constexpr OperandList kNames = {"lse", "target", "dx", "dtable"};
+};
+struct CrossEntropyIn {
+  enum : size_t { kLse, kTarget, kLabels };
+  static constexpr OperandList kNames = {"lse", "target", "labels"};
+};
+
+struct UpdateScaleIn {
+  enum : size_t { kCount, kLossScale, kBlocks };
+  static constexpr OperandList kNames = {"count", "loss_scale", tensor::rest("blocks")};
+};
+struct UpdateScaleOut {
+  enum : size_t { kNorm, kFactor, kFinite };
+  static constexpr OperandList kNames = {"norm", "factor", "finite"};
+};
+struct AdamwIn {
+  enum : size_t { kW, kG, kM, kV, kFactor, kFinite, kUpdates };
+  static constexpr OperandList kNames = {"w", "g", "m", "v", "factor", "finite", "updates"};
+};
+struct AdamwOut {
+  enum : size_t { kW, kM, kV, kWeight };
+  static constexpr OperandList kNames = {"w", "m", "v", tensor::optional("weight")};
+};
+struct SgdIn {
+  enum : size_t { kW, kG, kM, kFactor, kFinite };
+  static constexpr OperandList kNames = {"w", "g", "m", "factor", "finite"};
+};
+struct SgdOut {
+  enum : size_t { kW, kM, kWeight };
+  static constexpr OperandList kNames = {"w", "m", tensor::optional("weight")};
+};
+struct LossScaleIn {
+  enum : size_t { kFinite, kScale, kGood };
+  static constexpr OperandList kNames = {"finite", "scale", "good"};
+};
+
+}  // namespace kintsugi::kernels

@@ -1,0 +1,40 @@
+// What the arena holds at each instant of a list of calls.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kintsugi/program/program.h"
+
+namespace kintsugi::program {
+
+// What is live in the arena at one instant, in bytes. The live range of a value is from the first to the last
+// instruction that touches it for a micro-batch, or for the step; that of an input begins with the first call that
+// reads it.
+//   workspace      scratch memory of a kernel
+//   communication  a value from the start of a collective, message or copy on it to the wait for it; one that only
+//                  those read, made to be sent, always; one that only those write, received, until the end of the
+//                  call that waited for it
+//   activations    every other value
+struct LiveBytes {
+  int64_t activations = 0;
+  int64_t communication = 0;
+  int64_t workspace = 0;
+  int64_t aligned = 0;  // their sum, each up to kAlignment
+
+  int64_t sum() const { return activations + communication + workspace; }
+};
+
+// While an instruction of a call runs.
+struct Instant {
+  size_t call = 0;
+  size_t instruction = 0;
+  LiveBytes live = {};
+};
+
+// The instants of a list in their order: every instruction of every call where those are at most `most`, else of each
+// call the instruction that needs most, and where calls are more than `most`, of as many neighbouring calls as it
+// takes.
+std::vector<Instant> memory_over(const Program& p, const CallList& list, size_t most);
+
+}  // namespace kintsugi::program

@@ -1,0 +1,14 @@
+// Messages, from the call that starts them to the call that waits for them.
+#pragma once
+
+#include "kintsugi/program/program.h"
+
+namespace kintsugi::program {
+
+// Each message of a list is started once and waited for once, in this order, and between the two, in whatever calls, no
+// instruction, and no input that the run fills, writes the bytes that it reads, and none reads or writes the bytes that
+// it makes. InternalError naming list, `rank` (one of those that have the program), body, micro-batch, instruction, and
+// the message.
+void verify_messages(const Program& p, int rank);
+
+}  // namespace kintsugi::program

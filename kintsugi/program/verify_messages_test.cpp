@@ -1,0 +1,205 @@
+// A stage that receives one call early and waits for what it sent two calls later, and every way in which a call
+// between may touch what is under way, by the whole error.
+#include "kintsugi/program/verify_messages.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/program/verify.h"
+#include "kintsugi/program/verify_communication.h"
+
+namespace kintsugi::program {
+namespace {
+
+enum : BufferId { x, y, z, t, ids, part };             // buffers
+enum : size_t { receives, forward, backward, waits };  // bodies
+
+Instruction message(Collective kind, BufferId b, int event) {
+  Instruction i = {.kind = Kind::collective, .collective = kind, .group = {0}, .peer = 0, .event = event};
+  (kind == Collective::send ? i.ins : i.outs) = {b};
+  return i;
+}
+
+Instruction kernel(const std::string& name, std::vector<BufferId> ins, std::vector<BufferId> outs) {
+  return {.kernel = name, .ins = std::move(ins), .outs = std::move(outs)};
+}
+
+// The second of two stages. x is received, y = f(x) is sent on, z = g(x) is of the backward call. x and y are in
+// segments of their own, of which there are two places each: even micro-batches have the first.
+Program whole() {
+  const tensor::Type type = {{{"n", 16}}, tensor::DType::f32};
+  const auto buffer = [&](std::string name, int64_t offset, int segment) {
+    return Buffer{.name = std::move(name), .type = type, .offset = offset, .segment = segment};
+  };
+  const Instruction receive = message(Collective::receive, x, 0), send = message(Collective::send, y, 1);
+  Program p;
+  p.mesh = mesh::Mesh({{.name = "pipe", .size = 2}});
+  p.stage = 1;
+  p.buffers = {buffer("x", 0, 0), buffer("y", 0, 1), buffer("z", 256, -1), buffer("t", 320, -1),
+               buffer("ids", 384, -1)};
+  p.buffers[ids].input = "ids";
+  p.buffers.push_back({.name = "part", .type = {{{"n", 4}}, tensor::DType::f32}, .same_as = y, .shift = 32});
+  p.bodies = {{.name = "forward.receive", .instructions = {receive}, .role = Role::receives},
+              {.name = "forward", .instructions = {wait_for(receive), kernel("gelu", {x}, {y}), send}},
+              {.name = "backward", .instructions = {kernel("gelu", {x}, {z}), kernel("add", {z, ids}, {t})}},
+              {.name = "forward.sent", .instructions = {wait_for(send)}, .role = Role::waits_for_sent}};
+  p.lists = {{.step = Step::train,
+              .calls = {{receives, 0, 0},
+                        {receives, 1, 1},
+                        {forward, 0, 0},
+                        {backward, 0, 0},
+                        {forward, 1, 1},
+                        {waits, 0, 0},
+                        {backward, 1, 1},
+                        {waits, 1, 1}},
+              .slots = {{0, 64}, {128, 192}}}};
+  p.arena_bytes = 448;
+  return p;
+}
+
+std::string error_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const base::InternalError& e) {
+    const std::string text = e.what(), begin = "[verify] internal error: train: rank 1 ";
+    return text.starts_with(begin) ? text.substr(begin.size()) : text;
+  }
+  return "";
+}
+
+std::string error_after(const std::function<void(Program&)>& change) {
+  Program p = whole();
+  change(p);
+  return error_of([&] { verify_messages(p, 1); });
+}
+
+const std::string kSend =
+    "instruction 2 of forward, micro-batch 0 (send of #1 \"y\", 64 bytes of fp32, over pipe, to rank 0)";
+const std::string kReceive =
+    "instruction 0 of forward.receive, micro-batch 1 (receive of #0 \"x\", 64 bytes of fp32, over pipe, from rank 0)";
+
+std::vector<Instruction>& of(Program& p, size_t body) {
+  return p.bodies[body].instructions;
+}
+
+}  // namespace
+
+TEST(VerifyMessages, AWholeProgram) {
+  EXPECT_EQ(error_after([](Program&) {}), "");
+  const Program p = whole();
+  EXPECT_EQ(error_of([&] { verify(p); }), "");
+  EXPECT_EQ(error_of([&] { verify_communication(p, 1); }), "");
+}
+
+TEST(VerifyMessages, ABodyBetweenThatWritesWhatIsSent) {
+  // By the same buffer, which no owner of bytes tells from what was there.
+  const auto damage = [](Program& p) { of(p, backward).insert(of(p, backward).begin(), kernel("scale", {y}, {y})); };
+  const std::string text =
+      "at instruction 0 of backward, micro-batch 0 (scale) writes #1 \"y\", which " + kSend + " still reads";
+  EXPECT_EQ(error_after(damage), text);
+  Program p = whole();
+  damage(p);
+  EXPECT_EQ(error_of([&] { verify(p); }), text);
+  EXPECT_EQ(error_of([&] { verify_communication(p, 1); }), text);
+  // To read it is no harm.
+  EXPECT_EQ(error_after([](Program& q) { of(q, backward).push_back(kernel("add", {y, z}, {t})); }), "");
+  // By a view of it, as a workspace, by what lies in the same place.
+  EXPECT_EQ(error_after([](Program& q) { of(q, backward)[1].outs = {part}; }),
+            "at instruction 1 of backward, micro-batch 0 (add) writes #5 \"part\", which " + kSend + " still reads");
+  EXPECT_EQ(error_after([](Program& q) { of(q, backward)[0].workspace = y; }),
+            "at instruction 0 of backward, micro-batch 0 (gelu) writes #1 \"y\", which " + kSend + " still reads");
+  EXPECT_EQ(error_after([](Program& q) { q.buffer(t).offset = 32; }),
+            "at instruction 1 of backward, micro-batch 0 (add) writes #3 \"t\", which " + kSend + " still reads");
+}
+
+// Segments of two calls that share bytes.
+TEST(VerifyMessages, APlaceThatIsTakenTooEarly) {
+  EXPECT_EQ(error_after([](Program& p) { p.lists[0].slots[1][1] = 64; }),
+            "at instruction 1 of forward, micro-batch 1 (gelu) writes #1 \"y\", which " + kSend + " still reads");
+  EXPECT_EQ(error_after([](Program& p) { p.lists[0].slots[0][1] = 128 + 32; }),
+            "at instruction 1 of forward, micro-batch 0 (gelu) writes #1 \"y\", which " + kReceive + " still makes");
+}
+
+TEST(VerifyMessages, WhatIsReceivedIsNeitherReadNorWritten) {
+  const std::string receive =
+      "instruction 0 of forward.receive, micro-batch 0 (receive of #0 \"x\", 64 bytes of fp32, over pipe, from rank 0)";
+  const auto with = [](BufferId in, BufferId out) {
+    return error_after([&](Program& p) {
+      p.lists[0].calls.insert(p.lists[0].calls.begin() + 1, {backward, 0, 0});
+      of(p, backward) = {kernel("gelu", {in}, {out})};
+    });
+  };
+  const std::string gelu = "at instruction 0 of backward, micro-batch 0 (gelu) ";
+  EXPECT_EQ(with(x, z), gelu + "reads #0 \"x\", which " + receive + " still makes");
+  EXPECT_EQ(with(z, x), gelu + "writes #0 \"x\", which " + receive + " still makes");
+  // By what is received for another micro-batch, in the same place.
+  EXPECT_EQ(
+      error_after([](Program& p) {
+        p.lists[0].calls = {{receives, 0, 0}, {receives, 1, 0}};
+      }),
+      "at instruction 0 of forward.receive, micro-batch 1 (receive of #0 \"x\", 64 bytes of fp32, over pipe, from "
+      "rank 0) writes #0 \"x\", which " +
+          receive + " still makes");
+}
+
+// In the bodies of the start and of the wait too, before the one and behind the other only.
+TEST(VerifyMessages, TheCallsOfTheStartAndTheWait) {
+  EXPECT_EQ(error_after([](Program& p) { of(p, forward).push_back(kernel("scale", {y}, {y})); }),
+            "at instruction 3 of forward, micro-batch 0 (scale) writes #1 \"y\", which " + kSend + " still reads");
+  EXPECT_EQ(error_after([](Program& p) { of(p, waits).insert(of(p, waits).begin(), kernel("scale", {y}, {y})); }),
+            "at instruction 0 of forward.sent, micro-batch 0 (scale) writes #1 \"y\", which " + kSend + " still reads");
+  EXPECT_EQ(error_after([](Program& p) { of(p, waits).push_back(kernel("scale", {y}, {y})); }), "");
+}
+
+// An input in the place of what is sent is filled before the call that reads it.
+TEST(VerifyMessages, AnInputThatTheRunFills) {
+  EXPECT_EQ(error_after([](Program& p) { p.buffer(ids).offset = 64; }),
+            "before backward, micro-batch 0 fills #4 \"ids\", which " + kSend + " still reads");
+}
+
+// A part counts as the whole of what it is of, since where it begins depends on the rank.
+TEST(VerifyMessages, APartIsTheWhole) {
+  EXPECT_EQ(error_after([](Program& p) {
+              p.buffer(part).part = {0};
+              p.buffer(part).type = {{{"n", 8}}, tensor::DType::f32};
+              of(p, backward)[1].outs = {part};
+            }),
+            "at instruction 1 of backward, micro-batch 0 (add) writes #5 \"part\", which " + kSend + " still reads");
+}
+
+// In a long list the calls that are like others are looked at once; the first that is not is found.
+TEST(VerifyMessages, ALaterMicroBatchAlone) {
+  const auto list = [](Program& p, int64_t micro_batches) {
+    p.lists[0].calls.clear();
+    for (int64_t m = 0; m < micro_batches; ++m)
+      for (size_t body : {receives, forward, backward, waits})
+        p.lists[0].calls.push_back({static_cast<int>(body), m, static_cast<int>(m % 2)});
+  };
+  EXPECT_EQ(error_after([&](Program& p) { list(p, 100); }), "");
+  EXPECT_EQ(error_after([&](Program& p) {
+              list(p, 100);
+              p.lists[0].slots.push_back({256, 320});
+              for (size_t body : {receives, forward, backward, waits}) p.lists[0].calls[4 * 97 + body].slot = 2;
+            }),
+            "at instruction 1 of backward, micro-batch 97 (add) writes #3 \"t\", which instruction 2 of forward, "
+            "micro-batch 97 (send of #1 \"y\", 64 bytes of fp32, over pipe, to rank 0) still reads");
+}
+
+TEST(VerifyMessages, StartsAndWaitsAreOneToOne) {
+  const auto with = [](const std::vector<Call>& calls) {
+    return error_after([&](Program& p) { p.lists[0].calls = calls; });
+  };
+  const std::string receive = "receive of #0 \"x\", 64 bytes of fp32, over pipe, from rank 0";
+  EXPECT_EQ(with({{receives, 0, 0}, {receives, 0, 0}}),
+            "at instruction 0 of forward.receive, micro-batch 0 (" + receive + ") is on its way already");
+  EXPECT_EQ(with({{receives, 0, 0}, {forward, 1, 1}}),
+            "at instruction 0 of forward, micro-batch 1 (" + receive + ") waits for what was not started");
+  EXPECT_EQ(error_after([](Program& p) {
+              p.lists[0].calls = {{receives, 2, 0}, {receives, 1, 1}};
+            }),
+            "[verify] internal error: train: rank 1, micro-batch 1: nothing waits for " + receive);
+}
+
+}  // namespace kintsugi::program

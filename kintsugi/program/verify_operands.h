@@ -1,0 +1,19 @@
+// What a collective or copy asks of its operands.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kintsugi/program/byte_range.h"
+#include "kintsugi/program/program.h"
+
+namespace kintsugi::program {
+
+// A collective has the operands, sizes, dtypes, group and peer that its kind asks for, in place only where a
+// communicator allows it, on every rank; a copy goes between the arena and the file, and keeps its bytes. `ranges`:
+// byte_ranges(p). InternalError that begins with where().
+void verify_operands(const Program& p, const std::vector<ByteRange>& ranges, const Instruction& i,
+                     const std::function<std::string()>& where);
+
+}  // namespace kintsugi::program

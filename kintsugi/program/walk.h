@@ -1,0 +1,91 @@
+// The walk over a list of calls: each call with its body, and what follows from the order of the calls alone.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+#include "kintsugi/program/program.h"
+
+namespace kintsugi::program {
+
+struct VisitedCall {
+  size_t position = 0;  // in the list
+  const Call& call;
+  const Body& body;
+};
+
+// A range of VisitedCall, in the order of the list: for (const auto& [position, call, body] : walk(p, list)).
+class Walk {
+ public:
+  class Iterator {
+   public:
+    Iterator(const Program& p, const CallList& list, size_t position) : p_(&p), list_(&list), position_(position) {}
+
+    VisitedCall operator*() const {
+      const Call& call = list_->calls[position_];
+      return {position_, call, p_->bodies[static_cast<size_t>(call.body)]};
+    }
+    Iterator& operator++() {
+      ++position_;
+      return *this;
+    }
+    bool operator==(const Iterator& other) const { return position_ == other.position_; }
+
+   private:
+    const Program* p_;
+    const CallList* list_;
+    size_t position_;
+  };
+
+  Walk(const Program& p, const CallList& list) : p_(&p), list_(&list) {}
+
+  Iterator begin() const { return {*p_, *list_, 0}; }
+  Iterator end() const { return {*p_, *list_, list_->calls.size()}; }
+  VisitedCall operator[](size_t position) const { return *Iterator(*p_, *list_, position); }
+
+ private:
+  const Program* p_;
+  const CallList* list_;
+};
+
+// Both outlive the walk.
+inline Walk walk(const Program& p, const CallList& list) {
+  return {p, list};
+}
+
+// Calls f(call, at, instruction) for every instruction of every call, in order; `at` is its position in the body.
+template <typename F>
+void for_each_instruction(const Program& p, const CallList& list, F&& f) {
+  for (const VisitedCall& call : walk(p, list))
+    for (size_t at = 0; at < call.body.instructions.size(); ++at) f(call, at, call.body.instructions[at]);
+}
+
+size_t num_instructions(const Program& p, const CallList& list);  // of all calls
+
+// The first call of each body that is called, in order.
+std::vector<VisitedCall> first_calls(const Program& p, const CallList& list);
+// By body.
+std::vector<int64_t> num_calls(const Program& p, const CallList& list);
+
+// The highest micro-batch of a call, 0 where calls are of the step alone. Results of the list are those of this one.
+int64_t last_micro_batch(const CallList& list);
+
+// What an instruction of a call starts or waits for: a wait is for the start with the same key.
+struct EventKey {
+  int event = -1;
+  int64_t micro_batch = -1;
+
+  auto operator<=>(const EventKey&) const = default;
+};
+inline EventKey key_of(const Instruction& i, const Call& call) {
+  return {i.event, call.micro_batch};
+}
+
+// By call: the roots of the inputs that it is the first of its micro-batch to read, which the run fills before it.
+std::vector<std::vector<BufferId>> first_inputs(const Program& p, const CallList& list);
+
+// By call: whether the run fills inputs before it, or, of a micro-batch that reads none, is told that it begins.
+std::vector<bool> fills(const Program& p, const CallList& list);
+
+}  // namespace kintsugi::program
