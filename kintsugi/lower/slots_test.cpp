@@ -162,8 +162,7 @@ TEST(Slots, WhatIsSentIsNotWrittenInPlace) {
     m.body("forward");
     m.call("contract", {m.w}, {x});
     if (sends) {
-      program::Instruction& send = m.call("send", {x}, {});
-      send.kind = program::Kind::collective;
+      program::Instruction& send = m.collective(program::Collective::send, {x}, {});
       send.group = {0};
       send.peer = 1;
       send.channel = "forward.1 from 0";
