@@ -22,7 +22,7 @@ using tensor::Phase;
 // one after the other. wait: until the collective or copy of the same event is done; it has the operands of that.
 enum class Kind : uint8_t { compute, collective, copy, wait };
 
-// shift: the block of each rank goes to the rank one place back in the ring of its group. send (one input), receive
+// shift: the block of each rank goes to the rank one position back in the ring of its group. send (one input), receive
 // (one output): a message between a rank and its peer.
 enum class Collective : uint8_t { all_reduce, all_gather, reduce_scatter, all_to_all, shift, send, receive };
 std::string_view name_of(Collective collective);
@@ -70,7 +70,7 @@ struct Instruction {
   Cost cost = {};
   Cuts cuts = {};
   std::vector<mesh::Factor> group = {};  // of a collective: the ranks along these factors
-  int64_t peer = -1;                     // of a message: the place of the other rank within the group
+  int64_t peer = -1;                     // of a message: the position of the other rank in the group
   std::string channel = {};              // of a message: messages of one channel keep their order
   Reduction reduction = Reduction::sum;  // of a collective that reduces
   std::string reason = {};               // why it is there: "sum over data, needed whole"

@@ -1,4 +1,4 @@
-// What the arena holds at each instant of a list of calls.
+// What is live in the arena at each instant of a list of calls.
 #pragma once
 
 #include <cstdint>

@@ -17,8 +17,8 @@ namespace kintsugi::program {
 using tensor::OptimizerPart;
 using tensor::StateKind;
 
-// state: lives from step to step, shared by all lists of calls. arena: lives within one list of calls. file: outside of
-// memory, in a file of the rank; what lies there is moved to the arena to be worked on.
+// state: kept from step to step, shared by all lists of calls. arena: of one list of calls. file: outside of memory, in a
+// file of the rank; it is moved to the arena to be worked on.
 enum class Region { state, arena, file };
 std::string_view name_of(Region region);
 
@@ -26,7 +26,7 @@ struct Buffer {
   std::string name;
   tensor::Type type;  // the local block
   Region region = Region::arena;
-  // A view: memory of another buffer, `shift` bytes behind its beginning, and there the part of this rank: its place
+  // A view: memory of another buffer, `shift` bytes behind its beginning, and there the part of this rank: its position
   // among the ranks along `part`, times bytes().
   BufferId same_as = kNoBuffer;
   int64_t shift = 0;
@@ -36,8 +36,8 @@ struct Buffer {
   int segment = -1;  // of the arena, see CallList::slots
   // Of the file: places one behind another, of which micro-batch m has that of m % copies; 0: a state, which has one.
   int64_t copies = 0;
-  // How the value lies on the ranks. Where `ring` names factors, this is the piece of another rank: of the one `turn`
-  // places further along them.
+  // The value on all ranks, and its layout. Where `ring` names factors, this is the piece of another rank: of the one
+  // `turn` positions further along them.
   tensor::Shape whole = {};
   mesh::Layout layout = {};
   std::vector<mesh::Factor> ring = {};
@@ -49,12 +49,12 @@ struct Buffer {
 };
 
 // A state, and what it begins with, for the run to fill in. Where a state is one of several in a bucket, its block (that
-// of `layout`) begins `first` elements behind the beginning of the bucket's flat dim, of which this rank holds the part
-// that the bucket's own layout says.
+// of `layout`) begins `first` elements behind the beginning of the bucket's flat dim, of which this rank has the part that
+// the bucket's own layout says.
 struct StateInfo {
   std::string name;
   BufferId buffer = kNoBuffer;   // the state's, or that of its bucket
-  BufferId reduced = kNoBuffer;  // of an accumulator: where the sum over all ranks stands after a step
+  BufferId reduced = kNoBuffer;  // of an accumulator: where the sum over all ranks is after a step
   StateKind kind = StateKind::weight;
   std::string weight = {};  // of a gradient or an optimizer's state: the name of the weight that it belongs to
   OptimizerPart part = OptimizerPart::none;
@@ -104,14 +104,14 @@ std::string_view name_of(Step step);
 
 // A list of calls that is one step of something.
 //
-// What lives from one call to another of the same micro-batch lies in a segment of the arena, of which there is one for
-// each micro-batch under way; a slot says where the segments of a call begin.
+// A value that is live from one call to another of the same micro-batch is in a segment of the arena, of which there is
+// one for each micro-batch under way; a slot says where the segments of a call begin.
 struct CallList {
   Step step = Step::train;
   std::vector<Call> calls;
   std::vector<std::vector<int64_t>> slots = {};  // by slot, by segment: bytes from the beginning of the arena
   int64_t arena_bytes = 0;                       // of its own buffers
-  int64_t lower_bound_bytes = 0;                 // the largest sum of buffers that live at one time
+  int64_t lower_bound_bytes = 0;                 // the largest sum of buffers that are live at one time
 };
 
 // A program is that of a role, a stage of the pipeline: every rank of the stage runs it, and its groups, parts and
@@ -150,7 +150,7 @@ struct Program {
   tensor::DimIndex index(BufferId id, std::string_view dim, int rank) const;
 };
 
-// The axis of the mesh over which layers are cut into stages, and the stage of a rank: its place along that axis.
+// The axis of the mesh over which layers are cut into stages, and the stage of a rank: its position along that axis.
 constexpr std::string_view kPipe = "pipe";
 int stage_of(const mesh::Mesh& mesh, int rank);
 std::vector<mesh::Factor> pipe_of(const mesh::Mesh& mesh);

@@ -238,7 +238,7 @@ std::string RankRun::position_text(const Rank& r) const {
                      describe(p, *o.instruction, r.rank));
 }
 
-// Of the ranks that wait, the one that has come least far: others are past the place where it waits.
+// Of the ranks that wait, the one that has come least far: others are past what it waits at.
 void RankRun::report(std::string_view name) {
   const Rank* least = nullptr;
   const Rank* other = nullptr;

@@ -1,4 +1,4 @@
-// Which elements of a state a rank holds, and where.
+// Which elements of a state a rank has, and where.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct Run {
   int64_t count = 0;
 };
 
-// Calls f for each run that the rank holds, in the order of the buffer. Padding is left out.
+// Calls f for each run that the rank has, in the order of the buffer. Padding is left out.
 void for_each_run(const Program& p, const StateInfo& s, int rank, const std::function<void(const Run&)>& f);
 
 }  // namespace kintsugi::program

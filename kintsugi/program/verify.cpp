@@ -64,39 +64,56 @@ std::vector<RootRange> root_ranges(const Program& p, int rank) {
   return ranges;
 }
 
-class Verifier {
- public:
-  Verifier(const Program& p, int rank, std::vector<RootRange> ranges) : p_(p), rank_(rank), ranges_(std::move(ranges)) {
-    for (const Buffer& b : p.buffers) {
-      if (b.same_as != kNoBuffer || b.segment >= 0 || (b.offset < 0 && b.region == Region::arena)) continue;
-      const int64_t size = b.region == Region::state   ? p.state_bytes
-                           : b.region == Region::arena ? p.arena_bytes
-                                                       : p.file_bytes;
-      const int64_t behind = std::max<int64_t>(0, b.copies - 1) * whole_pages(b.bytes());
-      base::require(b.offset >= 0 && b.offset % kAlignment == 0 && b.offset + behind + b.bytes() <= size, "verify",
-                    "buffer \"{}\" at {}+{} of {} bytes is outside the {} bytes of its region", b.name,
-                    name_of(b.region), b.offset, b.bytes(), size);
-    }
-    for (const StateInfo& s : p.states) write_state(s);
+void check_offsets(const Program& p) {
+  for (const Buffer& b : p.buffers) {
+    if (b.same_as != kNoBuffer || b.segment >= 0 || (b.offset < 0 && b.region == Region::arena)) continue;
+    const int64_t size = b.region == Region::state   ? p.state_bytes
+                         : b.region == Region::arena ? p.arena_bytes
+                                                     : p.file_bytes;
+    const int64_t behind = std::max<int64_t>(0, b.copies - 1) * whole_pages(b.bytes());
+    base::require(b.offset >= 0 && b.offset % kAlignment == 0 && b.offset + behind + b.bytes() <= size, "verify",
+                  "buffer \"{}\" at {}+{} of {} bytes is outside the {} bytes of its region", b.name, name_of(b.region),
+                  b.offset, b.bytes(), size);
   }
+}
 
-  void run(const CallList& list) {
-    arena_ = {};
-    list_ = &list;
-    last_ = last_micro_batch(list);
-    const std::vector<std::vector<BufferId>> inputs = first_inputs(p_, list);
+// What one list leaves to the next.
+struct Kept {
+  Owners states, file;
+
+  Owners& of(Region region) { return region == Region::state ? states : file; }
+};
+
+// At the beginning every state is there.
+Kept states_of(const Program& p) {
+  Kept kept;
+  for (const StateInfo& s : p.states) {
+    const BufferId root = p.root(s.buffer);
+    const Buffer& b = p.buffer(root);
+    kept.of(b.region).write(b.offset, b.offset + b.bytes(), root);
+  }
+  return kept;
+}
+
+class ListVerifier {
+ public:
+  ListVerifier(const Program& p, int rank, const std::vector<RootRange>& ranges, const CallList& list, Kept& kept)
+      : p_(p), rank_(rank), ranges_(ranges), list_(list), last_(last_micro_batch(list)), kept_(kept) {}
+
+  void run() {
+    const std::vector<std::vector<BufferId>> inputs = first_inputs(p_, list_);
     // What the first ones, as many as are under way at one time and two more, show, all show.
-    int64_t shown = 2 + (list.slots.size() > 1 ? static_cast<int64_t>(list.slots.size()) : 0);
+    int64_t shown = 2 + (list_.slots.size() > 1 ? static_cast<int64_t>(list_.slots.size()) : 0);
     for (const Buffer& b : p_.buffers) shown = std::max(shown, b.copies + 1);
-    for (const VisitedCall& call : walk(p_, list)) {
+    for (const VisitedCall& call : walk(p_, list_)) {
       if (call.call.micro_batch > shown && call.call.micro_batch != last_) continue;
       for (BufferId b : inputs[call.position]) write(b, call.call);
       for (size_t at = 0; at < call.body.instructions.size(); ++at) step(call, at);
     }
-    for_each_instruction(p_, list, [&](const VisitedCall& call, size_t, const Instruction& i) {
+    for_each_instruction(p_, list_, [&](const VisitedCall& call, size_t, const Instruction& i) {
       for (BufferId b : i.outs)
         if (!p_.buffer(b).output.empty())
-          base::require(is_there(b, call.call), "verify", "{}: output \"{}\" is overwritten", name_of(list.step),
+          base::require(is_there(b, call.call), "verify", "{}: output \"{}\" is overwritten", name_of(list_.step),
                         p_.buffer(b).output);
     });
   }
@@ -108,7 +125,7 @@ class Verifier {
     // Formatted only where it is needed.
     const auto require = [&](bool fits, auto&& what) {
       if (fits) return;
-      throw base::InternalError("verify", "{}: instruction {} of {}{}", name_of(list_->step), at, visited.body.name,
+      throw base::InternalError("verify", "{}: instruction {} of {}{}", name_of(list_.step), at, visited.body.name,
                                 what());
     };
     const auto name = [&](BufferId b) { return fmt::format("#{} \"{}\"", b, p_.buffer(b).name); };
@@ -143,11 +160,10 @@ class Verifier {
   Owners& owners(BufferId b) {
     switch (p_.buffer(root(b)).region) {
       case Region::state:
-        return states_;
+      case Region::file:
+        return kept_.of(p_.buffer(root(b)).region);
       case Region::arena:
         return arena_;
-      case Region::file:
-        return file_;
     }
     throw base::InternalError("verify", "no region {}", static_cast<int>(p_.buffer(root(b)).region));
   }
@@ -161,13 +177,7 @@ class Verifier {
   int64_t begin(BufferId b, const Call& call) const {
     const BufferId r = root(b);
     if (p_.buffer(r).region == Region::file) return p_.in_file(b, call.micro_batch, rank_);
-    return p_.offset(r, *list_, call.slot) + range(b).begin;
-  }
-
-  void write_state(const StateInfo& s) {
-    const BufferId r = root(s.buffer);
-    const int64_t begin = p_.buffer(r).offset;
-    owners(r).write(begin, begin + p_.buffer(r).bytes(), r);
+    return p_.offset(r, list_, call.slot) + range(b).begin;
   }
 
   void write(BufferId b, const Call& call) {
@@ -194,10 +204,11 @@ class Verifier {
 
   const Program& p_;
   int rank_;
-  std::vector<RootRange> ranges_;  // by buffer
-  Owners states_, file_, arena_;   // the arena of the list that is run
-  const CallList* list_ = nullptr;
-  int64_t last_ = 0;  // its last micro-batch
+  const std::vector<RootRange>& ranges_;  // by buffer
+  const CallList& list_;
+  int64_t last_;  // micro-batch
+  Kept& kept_;
+  Owners arena_;
 };
 
 // Of those that have the program.
@@ -211,13 +222,14 @@ int first_rank(const Program& p) {
 
 void verify(const Program& p) {
   verify_messages(p, first_rank(p));
+  check_offsets(p);
   // Where parts lie depends on the rank; the first and the last have all that can go wrong.
   const std::vector<RootRange> of_first = root_ranges(p, 0);
   for (int rank : {0, static_cast<int>(p.mesh.ranks()) - 1}) {
-    std::vector<RootRange> ranges = root_ranges(p, rank);
+    const std::vector<RootRange> ranges = root_ranges(p, rank);
     if (rank > 0 && ranges == of_first) break;
-    Verifier verifier(p, rank, std::move(ranges));
-    for (const CallList& list : p.lists) verifier.run(list);
+    Kept kept = states_of(p);
+    for (const CallList& list : p.lists) ListVerifier(p, rank, ranges, list, kept).run();
     if (p.mesh.ranks() == 1) break;
   }
 }
