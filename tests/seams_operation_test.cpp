@@ -17,8 +17,8 @@ namespace kintsugi::tests {
 namespace {
 
 using graph::Graph;
+using graph::kAbsent;
 using graph::kNone;
-using graph::kNotMade;
 using graph::Op;
 using graph::OpRow;
 using graph::OutTypes;
@@ -42,7 +42,7 @@ enum : size_t { kDx, kDshift, kDgain };
 
 std::vector<ValueId> grad(Graph& g, const Op& op, std::span<const ValueId> dy) {
   const ValueId x = op.in("x"), shift = op.in("shift"), gain = op.in("gain");
-  OutTypes types = {g.type(x), kNotMade, g.gradient_type(gain)};
+  OutTypes types = {g.type(x), kAbsent, g.gradient_type(gain)};
   if (shift != kNone) types = {g.type(x), g.gradient_type(shift), g.gradient_type(gain)};
   const std::vector<ValueId> made = g.make("centered_grad", {x, shift, gain, dy[0]}, types);
   const Op& back = g.op_at(static_cast<size_t>(g.value(made[0]).op));

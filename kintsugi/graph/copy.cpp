@@ -21,7 +21,7 @@ std::vector<ValueId> append_copy(Graph& to, const Graph& from, const Op& op, std
 OutTypes out_types(const Graph& from, const Op& op) {
   OutTypes types;
   for (ValueId v : tensor::by_position(std::span<const ValueId>(op.outs), op.absent.outs, kNone))
-    types.add(v == kNone ? OutTypes::One(kNotMade) : from.type(v));
+    types.add(v == kNone ? OutTypes::One(kAbsent) : from.type(v));
   return types;
 }
 

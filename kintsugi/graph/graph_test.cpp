@@ -74,7 +74,7 @@ const OpTable& table() {
        .ins = {"x", optional("shift"), "by"},
        .outs = {"y", optional("statistic"), "z"},
        .infer = [](Types ins, const Attributes& a) -> OutTypes {
-         if (!a.has("statistic")) return {ins["x"], kNotMade, ins["by"]};
+         if (!a.has("statistic")) return {ins["x"], kAbsent, ins["by"]};
          return {ins["x"], {Shape{}, DType::f64}, ins.has("shift") ? ins["shift"] : ins["by"]};
        },
        .grad = [](Graph& g, const Op& op, std::span<const ValueId> d) -> std::vector<ValueId> {
@@ -110,8 +110,7 @@ TEST(Graph, PrintsOneOperationALine) {
       {.name = "w", .type = {{{"embed", 3}}, DType::bf16}, .decay = true, .init = {Init::Kind::normal, 0.02}});
   const StateId total =
       s.states.add({.name = "total", .type = {Shape{}, DType::f64}, .kind = StateKind::statistic, .layer = 1});
-  s.states.add(
-      {.name = "w.m", .type = s.states[w].type, .kind = StateKind::optimizer, .weight = w, .init = {}});
+  s.states.add({.name = "w.m", .type = s.states[w].type, .kind = StateKind::optimizer, .weight = w, .init = {}});
   const ValueId x = s.g.input("x", kX);
   s.g.layer = 1;
   const std::vector<ValueId> two = s.g.apply("pair", {x}, {{"p", 0.5}, {"key", "k"}}, "both");
@@ -156,6 +155,12 @@ TEST(Graph, WhatDoesNotFitIsSaid) {
   EXPECT_EQ(error_of([&] { s.g.make("sum", {x}, {kX, kX}); }), "[graph] internal error: sum has no output 1; it has y");
   EXPECT_EQ(error_of([&] { s.g.add({x, kNone}); }), "[graph] internal error: add lacks its operand \"x\"");
   EXPECT_EQ(error_of([&] { s.g.op_at(0).in("x"); }), "[operands] internal error: no \"x\" among none");
+  const OperandList names = {"x", tensor::optional("shift")};
+  EXPECT_EQ(error_of([&] { Types(names, {&kX, 1}, 0b10)["shift"]; }), "[graph] internal error: \"shift\" is absent");
+  EXPECT_EQ(error_of([&] {
+              Types(names, {&kX, 1}, 0b10)["gain"];
+            }),
+            "[operands] internal error: no \"gain\" among x, [shift]");
   EXPECT_EQ(s.states.find("v"), kNone);
 }
 
@@ -320,7 +325,7 @@ TEST(Cost, OfARow) {
   OpRow row = {.kind = "x", .ins = {"big", "small"}, .outs = {"y"}};
   EXPECT_EQ(cost(row, ins, outs, {}).flops, 10);
   EXPECT_EQ(cost(row, ins, outs, {}).memory_bytes, 80 + 80 + 80);
-  row.flops = [](Types i, Types, const Attributes&) { return 3.0 * static_cast<double>(i[0].shape.elements()); };
+  row.flops = [](Types i, Types, const Attributes&) { return 3.0 * static_cast<double>(i["big"].shape.elements()); };
   EXPECT_EQ(cost(row, ins, outs, {}).flops, 120);
   EXPECT_EQ(cost(row, ins, {}, {}).memory_bytes, 160);
   row.view = true;

@@ -6,11 +6,10 @@
 
 namespace kintsugi::graph {
 
-const tensor::Type& Types::operator[](size_t position) const {
-  const size_t place = tensor::place_of(position, absent_);
-  base::require(!tensor::is_absent(absent_, position) && place < there_.size(), "graph", "no {} among {} of {}",
-                position, there_.size(), to_string(names_));
-  return there_[place];
+const tensor::Type& Types::operator[](std::string_view name) const {
+  const std::optional<size_t> place = names_.place(name, absent_);
+  base::require(place && *place < there_.size(), "graph", "\"{}\" is absent", name);
+  return there_[*place];
 }
 
 Combiner OpRow::combiner(std::string_view output) const {

@@ -30,6 +30,7 @@ class Graph;
 struct Op;
 
 using tensor::Combiner;
+using tensor::OperandList;
 
 // What a rank spends on an operation, from the types of its local blocks.
 struct Cost {
@@ -37,17 +38,16 @@ struct Cost {
   double memory_bytes = 0;  // read and written
 };
 
-using tensor::OperandList;
-
 // The operands or the outputs of an operation by their types, as its rules ask for them: by name, or by position.
+// InternalError for one that is absent.
 class Types {
  public:
   Types(const OperandList& names, std::span<const tensor::Type> there, uint32_t absent)
       : names_(names), there_(there), absent_(absent) {}
 
-  bool has(std::string_view name) const { return !tensor::is_absent(absent_, names_.position(name)); }
-  const tensor::Type& operator[](std::string_view name) const { return (*this)[names_.position(name)]; }
-  const tensor::Type& operator[](size_t position) const;  // InternalError where it is absent
+  bool has(std::string_view name) const { return names_.place(name, absent_).has_value(); }
+  const tensor::Type& operator[](std::string_view name) const;
+  const tensor::Type& operator[](size_t position) const { return (*this)[names_[position].name]; }
   // Those that are there.
   size_t size() const { return there_.size(); }
   auto begin() const { return there_.begin(); }
@@ -59,13 +59,13 @@ class Types {
   uint32_t absent_;
 };
 
-// The types of the outputs, each at its position; one that is not made is kNotMade, or left out at the end.
-struct NotMade {};
-constexpr NotMade kNotMade;
+// The types of the outputs, each at its position; one that is absent is kAbsent, or left out at the end.
+struct AbsentOutput {};
+constexpr AbsentOutput kAbsent;
 class OutTypes {
  public:
   struct One {
-    One(NotMade) {}
+    One(AbsentOutput) {}
     One(tensor::Type t) : type(std::move(t)) {}
     One(tensor::Shape shape, tensor::DType dtype) : type(tensor::Type{std::move(shape), dtype}) {}
     std::optional<tensor::Type> type;

@@ -1,6 +1,6 @@
 // The operands, or the outputs, of an operation by name. Each has a position, the same in the operation's row and in
-// every kernel. Lists of what an operation has in a graph or a program leave out what is absent, and stand beside a
-// mask: bit i says that the one at position i is absent.
+// every kernel. In a graph or a program the list of an operation leaves out those that are absent, and a mask says
+// which they are: bit i is the one at position i.
 #pragma once
 
 #include <array>
