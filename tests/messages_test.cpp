@@ -16,7 +16,7 @@ using program::Program;
 // Rank 0 sends x, and rank 1 receives it, `times` times.
 Program end_of(int rank, int times) {
   Program p;
-  p.mesh = mesh::Mesh({{.name = "pipe", .size = 2}});
+  p.mesh = mesh::Mesh({{.name = "pipe", .size = 2, .cuts_layers = true}});
   p.buffers = {{.name = "x", .type = {{{"n", 16}}, tensor::DType::f32}, .region = program::Region::state, .offset = 0}};
   p.states = {{.name = "x", .buffer = 0, .kind = program::StateKind::weight, .whole = p.buffers[0].type, .init = {}}};
   p.state_bytes = 64;

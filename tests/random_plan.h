@@ -65,7 +65,8 @@ inline plan::Plan random_plan(uint64_t seed) {
 inline plan::Plan in_stages(plan::Plan plan, uint64_t seed) {
   std::mt19937_64 random(seed + 1'000'000);
   std::vector<mesh::Axis> axes = plan.mesh.axes();
-  axes.insert(axes.begin() + static_cast<std::ptrdiff_t>(random() % (axes.size() + 1)), {"pipe", 2});
+  axes.insert(axes.begin() + static_cast<std::ptrdiff_t>(random() % (axes.size() + 1)),
+              {.name = "pipe", .size = 2, .cuts_layers = true});
   plan.mesh = mesh::Mesh(axes);
   const std::vector<std::string> schedules = {"gpipe", "1f1b", "interleaved", "zero_bubble"};
   plan.schedule = schedules[random() % schedules.size()];

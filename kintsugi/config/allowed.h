@@ -1,4 +1,4 @@
-// What a key may be: types and ranges as data, so that parsing, errors, help and documentation tell the same.
+// What a key may be: types and ranges as data, so that parsing, errors, help and documentation agree.
 #pragma once
 
 #include <cstdint>

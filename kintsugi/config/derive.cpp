@@ -7,8 +7,12 @@
 namespace kintsugi::config {
 
 std::string place(const Given& given, std::initializer_list<std::string_view> names) {
+  return place(given, std::vector<std::string>(names.begin(), names.end()));
+}
+
+std::string place(const Given& given, const std::vector<std::string>& names) {
   for (const Origin::Kind kind : {Origin::Kind::set, Origin::Kind::file})
-    for (const std::string_view name : names)
+    for (const std::string& name : names)
       if (given.origin(name).kind == kind) return given.origin(name).text() + ": ";
   return "";
 }

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kintsugi/config/keys.h"
 #include "kintsugi/config/origin.h"
@@ -13,6 +14,7 @@ namespace kintsugi::config {
 
 // "run.toml:7: " of the key among `names` that the user gave last in precedence, or "" if none was given.
 std::string place(const Given& given, std::initializer_list<std::string_view> names);
+std::string place(const Given& given, const std::vector<std::string>& names);
 
 // Stores `value`, by the rule of the key `name`, or `rule` where that is given.
 template <typename T>

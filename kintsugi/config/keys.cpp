@@ -8,6 +8,8 @@
 #include <type_traits>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/config/axes.h"
+#include "kintsugi/config/context.h"
 #include "kintsugi/config/named_sizes.h"
 
 namespace kintsugi::config {
@@ -67,10 +69,38 @@ Key checkpoint(Row row) {
   return key<&Settings::checkpoint, M>("checkpoint", std::move(row));
 }
 
-std::vector<Key> list() {
-  using enum Resume;
+std::vector<std::string_view> words(std::span<const std::string_view> list) {
+  return {list.begin(), list.end()};
+}
+
+// The size of an axis of the mesh, from its row.
+Key size_of(const Axis& axis) {
+  return {.section = "parallel",
+          .name = axis.name,
+          .allowed = Integer{1, kRanks},
+          .get = [&axis](const Settings& s) -> Value { return axis.size(s.parallel); },
+          .set = [&axis](Settings& s, const Value& value) { axis.set_size(s.parallel, std::get<int64_t>(value)); },
+          .resume = Resume::free,
+          .rule = "",
+          .help = axis.help,
+          .others = axis.others};
+}
+
+// "pipe x data x tensor x context"
+std::string_view product_of_axes() {
+  static const std::string kProduct = [] {
+    std::string text;
+    for (const Axis* axis : axes_of_product()) text += (text.empty() ? "" : " x ") + std::string(axis->name);
+    return text;
+  }();
+  return kProduct;
+}
+
+using enum Resume;
+
+// In each row: name, what is allowed, resume, the rule of a derived default, help, its names elsewhere.
+std::vector<Key> model_keys() {
   return {
-      // Name, what is allowed, resume, the rule of a derived default, help, its names elsewhere.
       model<&Model::family>(
           {"family", OneOf{{"gpt", "llama"}, ""}, fixed, "",
            "the kind of network: gpt (learned positions, layer norm) or llama (rotary, RMS norm, gated)",
@@ -109,7 +139,11 @@ std::vector<Key> list() {
                                    "rms_norm_eps layer_norm_epsilon norm_eps layernorm_epsilon"}),
       model<&Model::rope_theta>(
           {"rope_theta", kPositive, fixed, "", "base of the rotary angles (llama)", "rotary_base theta rope_base"}),
+  };
+}
 
+std::vector<Key> data_keys() {
+  return {
       data<&Data::train>({"train", Sources{}, fixed, "",
                           "token files to train on, as `kintsugi prepare` writes them: a path, or path = weight",
                           "path dataset train_path train_data data_path"}),
@@ -118,7 +152,11 @@ std::vector<Key> list() {
       data<&Data::reset_at_document>({"reset_at_document", Boolean{}, fixed, "",
                                       "attention and loss stay within each document of a sample",
                                       "reset_attention_mask reset_position_ids"}),
+  };
+}
 
+std::vector<Key> train_keys() {
+  return {
       train<&Train::folder>({"folder", Text{"a path"}, free, "", "where checkpoints, metrics and configuration go",
                              "out_dir output_dir run_dir save_dir output"}),
       train<&Train::steps>({"steps", Integer{1, kMany}, free, "", "updates of the weights",
@@ -180,22 +218,11 @@ std::vector<Key> list() {
       train<&Train::init_from>({"init_from", Text{"a path"}, fixed, "",
                                 "start from the weights of this checkpoint or run's folder; empty: at random",
                                 "load finetune pretrained init"}),
+  };
+}
 
-      parallel<&Parallel::ranks>({"ranks", Integer{0, kRanks}, free, "pipe x data x tensor x context",
-                                  "ranks that train together; alone, it is data",
-                                  "world_size num_gpus nproc_per_node nproc"}),
-      parallel<&Parallel::data>({"data", Integer{1, kRanks}, free, "",
-                                 "mesh axis: the samples of a step are divided among this many ranks",
-                                 "dp data_parallel data_parallel_size dp_size replicas"}),
-      parallel<&Parallel::tensor>({"tensor", Integer{1, kRanks}, free, "",
-                                   "mesh axis: heads, ffn and vocabulary are divided among this many ranks",
-                                   "tp tensor_parallel tensor_model_parallel_size tensor_parallel_size tp_size"}),
-      parallel<&Parallel::context>({"context", Integer{1, kRanks}, free, "",
-                                    "mesh axis: the tokens of each sample are divided among this many ranks",
-                                    "cp context_parallel context_parallel_size cp_size"}),
-      parallel<&Parallel::pipe>({"pipe", Integer{1, kRanks}, free, "",
-                                 "mesh axis: the layers are divided among this many stages",
-                                 "pp pipeline pipeline_parallel pipeline_model_parallel_size pp_size"}),
+std::vector<Key> other_parallel_keys() {
+  return {
       parallel<&Parallel::zero>({"zero", Integer{0, 3}, free, "",
                                  "states split over the data axis: 1 optimizer, 2 and gradients, 3 and weights",
                                  "zero_stage fsdp stage sharding_strategy"}),
@@ -209,11 +236,11 @@ std::vector<Key> list() {
                                               "the tokens of the residual stream are divided over the tensor axis",
                                               "sp enable_sequence_parallel"}),
       parallel<&Parallel::context_method>(
-          {"context_method", OneOf{{"gathered", "ring", "ulysses"}, ""}, free, "",
+          {"context_method", OneOf{words(context_methods()), ""}, free, "",
            "how attention sees all tokens: keys and values gathered, sent round, or heads exchanged for tokens",
            "cp_comm_type"}),
       parallel<&Parallel::context_balance>(
-          {"context_balance", OneOf{{"zigzag", "contiguous"}, ""}, free, "zigzag; contiguous with ulysses",
+          {"context_balance", OneOf{words(context_balances()), ""}, free, "zigzag; contiguous with ulysses",
            "tokens of a rank: one early and one late chunk, or neighbours", "balance"}),
       parallel<&Parallel::keep_gathered>({"keep_gathered", Boolean{}, free, "",
                                           "a gathered activation lives from forward to backward and is not gathered "
@@ -271,13 +298,33 @@ std::vector<Key> list() {
                                      "broadcast_buffers sync_module_states"}),
       parallel<&Parallel::threads>({"threads", Integer{0, 10'000}, free, "the cores that the ranks may use, over ranks",
                                     "threads of each rank", "num_threads omp_num_threads cores"}),
+  };
+}
 
+std::vector<Key> parallel_keys() {
+  std::vector<Key> list = {parallel<&Parallel::ranks>({"ranks", Integer{0, kRanks}, free, product_of_axes(),
+                                                       "ranks that train together; alone, it is data",
+                                                       "world_size num_gpus nproc_per_node nproc"})};
+  for (const Axis& axis : axes()) list.push_back(size_of(axis));
+  for (Key& key : other_parallel_keys()) list.push_back(std::move(key));
+  return list;
+}
+
+std::vector<Key> checkpoint_keys() {
+  return {
       checkpoint<&Checkpoint::every>({"every", Integer{0, kMany}, free, "",
                                       "steps between checkpoints; 0: at the end only",
                                       "save_interval save_every interval save_steps"}),
       checkpoint<&Checkpoint::keep>(
           {"keep", Integer{1, 1'000'000}, free, "", "newest ones kept, beside the best", "save_total_limit keep_last"}),
   };
+}
+
+std::vector<Key> list() {
+  std::vector<Key> all;
+  for (const auto& section : {model_keys, data_keys, train_keys, parallel_keys, checkpoint_keys})
+    for (Key& key : section()) all.push_back(std::move(key));
+  return all;
 }
 
 // Nearer than a third of its length, and one edit at least.

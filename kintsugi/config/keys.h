@@ -2,6 +2,7 @@
 // configuration and the rules of resume all follow from it.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,8 +25,8 @@ struct Key {
   std::string_view section;
   std::string_view name;
   Allowed allowed;
-  Value (*get)(const Settings&);
-  void (*set)(Settings&, const Value&);
+  std::function<Value(const Settings&)> get;
+  std::function<void(Settings&, const Value&)> set;
   Resume resume;
   std::string_view rule;    // what the default stands for, if it stands for a derived value; else ""
   std::string_view help;    // one line
@@ -43,7 +44,7 @@ int find_key(std::string_view section, std::string_view name);
 // The same for "train.steps", which must exist.
 int key_index(std::string_view full_name);
 
-// What stands where a key is not given: TOML, or the rule in words.
+// The value of a key that is not given: TOML, or the rule in words.
 std::string default_text(const Key& key);
 
 // `word` as one that was meant: exactly, by another program's name, or nearly. "" if nothing is near.

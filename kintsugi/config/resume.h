@@ -1,4 +1,4 @@
-// What a run that goes on may be told anew.
+// Which settings a resumed run may change.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What a run is told: the sections of run.toml as plain data. Sizes in elements, times in the unit of the name.
+// The settings of a run: the sections of run.toml as plain data. Sizes in elements, times in the unit of the name.
 // Where a comment gives a rule, the value here (0, -1, an empty text) stands for "derived by this rule", and resolve()
 // fills it in. Every member has its row in keys.cpp.
 #pragma once
@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "kintsugi/config/axes.h"
 
 namespace kintsugi::config {
 
@@ -78,31 +80,33 @@ struct Train {
 
 // Sizes of mesh axes, and what they split (docs/parallel.md).
 struct Parallel {
-  int64_t ranks = 1;  // the product of the sizes below; alone, it is data
+  int64_t ranks = 1;  // the product of the sizes of the axes; alone, it is data
+  // The axes, each with its row in axes.cpp.
   int64_t data = 1;
   int64_t tensor = 1;
   int64_t context = 1;
   int64_t pipe = 1;
+
   int64_t zero = 0;                         // 0 .. 3
   int64_t shard_group = 0;                  // ranks of the data axis that share one copy of the states; all of them
   bool shard_context = false;               // states are split over the context axis too
   bool sequence_parallel = false;           // seq of the residual stream over tensor
-  std::string context_method = "gathered";  // gathered | ring | ulysses
+  std::string context_method = "gathered";  // gathered | ring | ulysses; context.h
   std::string context_balance = {};         // zigzag | contiguous; zigzag, contiguous with ulysses
   bool keep_gathered = false;               // a gathered activation lives from forward to backward
   bool keep_logits = true;                  // of a split vocabulary, from the loss to its gradient
   std::vector<std::string> rules = {};      // the user's, before those of the numbers: "embed in contract -> tensor"
   bool allow_repeat = false;                // an axis that finds no dim to split repeats work; else that is an error
-  std::string mesh_order = "pipe data context tensor";  // outermost first
-  std::string schedule = "1f1b";                        // gpipe | 1f1b | interleaved | zero_bubble
-  int64_t chunks = 1;                                   // parts of the model on each stage; more with interleaved
-  std::string stages = {};                              // layers of each chunk in order, "5 7"; balanced by cost
-  std::string recompute = "none";                       // none | selective | full
-  int64_t recompute_every = 1;                          // every n-th layer is recomputed
-  std::string offload = "none";                         // none | optimizer | activations | all
-  std::string offload_folder = {};                      // on a fast disk; that of the run
-  std::string memory_per_rank = {};                     // "16 GiB"; the machine's, over the ranks that share it
-  std::string wire = "fp32";                            // fp32 | bf16: in which gradients travel
+  std::string mesh_order = default_mesh_order();  // outermost first
+  std::string schedule = "1f1b";                  // gpipe | 1f1b | interleaved | zero_bubble
+  int64_t chunks = 1;                             // parts of the model on each stage; more with interleaved
+  std::string stages = {};                        // layers of each chunk in order, "5 7"; balanced by cost
+  std::string recompute = "none";                 // none | selective | full
+  int64_t recompute_every = 1;                    // every n-th layer is recomputed
+  std::string offload = "none";                   // none | optimizer | activations | all
+  std::string offload_folder = {};                // on a fast disk; that of the run
+  std::string memory_per_rank = {};               // "16 GiB"; the machine's, over the ranks that share it
+  std::string wire = "fp32";                      // fp32 | bf16: in which gradients travel
   double timeout_seconds = 600;
   std::string transport = "auto";  // auto | threads | mpi
   std::string replicas = "trust";  // trust | check | broadcast: states that several ranks hold alike, at the start

@@ -1,4 +1,4 @@
-// For the tests of this room: what an error says.
+// For the tests of this module: the text of an error.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// TOML text as plain data, with lines, in the order of the text. The only part of the house that knows a TOML library.
+// TOML text as plain data, with lines, in the order of the text. Nothing else knows a TOML library.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The value of a key, whatever its type, and how it stands in a TOML file.
+// The value of a key, whatever its type, and how a TOML file writes it.
 #pragma once
 
 #include <cstdint>

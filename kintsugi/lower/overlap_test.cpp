@@ -319,7 +319,7 @@ TEST(Prefetch, OtherAdditionsStay) {
 // after the next call; a variant shares the bodies beside it.
 TEST(Overlap, MessagesFromCallToCall) {
   Maker m;
-  m.p.mesh = mesh::Mesh({{.name = "pipe", .size = 3}});
+  m.p.mesh = mesh::Mesh({{.name = "pipe", .size = 3, .cuts_layers = true}});
   const BufferId got = m.arena("got", kX), y = m.arena("y", kX), z = m.arena("z", kX);
   const auto message = [&](const std::string& kind, BufferId b, const std::string& channel) {
     const bool sends = kind == "send";

@@ -8,7 +8,7 @@ namespace kintsugi::lower {
 
 TEST(Split, EachStageHasWhatItsBodiesTouch) {
   Maker m;
-  m.p.mesh = mesh::Mesh({{.name = "pipe", .size = 2}});
+  m.p.mesh = mesh::Mesh({{.name = "pipe", .size = 2, .cuts_layers = true}});
   const Shape x = {{"embed", 4}};
   const BufferId w = m.state("w", x), v = m.state("v", x), table = m.state("table", x), copy = m.state("table", x),
                  unused = m.state("unused", x), a = m.arena("a", x), b = m.arena("b", x);

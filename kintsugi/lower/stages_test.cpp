@@ -24,7 +24,7 @@ Graph model(const graph::StateTable& states, const std::vector<int64_t>& widths)
 }
 
 plan::Plan plan_of(int64_t stages, int chunks = 1, std::vector<int64_t> layers = {}) {
-  plan::Plan plan = {.mesh = mesh::Mesh({{.name = "pipe", .size = stages}})};
+  plan::Plan plan = {.mesh = mesh::Mesh({{.name = "pipe", .size = stages, .cuts_layers = true}})};
   plan.chunks = chunks;
   plan.layers = std::move(layers);
   return plan;

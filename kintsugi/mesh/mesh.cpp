@@ -77,6 +77,13 @@ std::vector<int> Mesh::group(int rank, std::span<const Factor> factors) const {
   return ranks;
 }
 
+std::vector<Factor> Mesh::stage_factors() const {
+  std::vector<Factor> list;
+  for (size_t f = 0; f < factors_.size(); ++f)
+    if (axes_[static_cast<size_t>(factors_[f].axis)].cuts_layers) list.push_back(static_cast<Factor>(f));
+  return list;
+}
+
 tensor::Cut Mesh::cut(std::string_view dim, Factor f) const {
   const std::vector<std::string>& zigzag = axes_[static_cast<size_t>(factor(f).axis)].zigzag;
   return {factor(f).size, std::find(zigzag.begin(), zigzag.end(), dim) != zigzag.end()};

@@ -15,6 +15,7 @@ struct Axis {
   std::string name;
   int64_t size = 1;
   std::vector<std::string> zigzag = {};  // dims that are cut zigzag over it
+  bool cuts_layers = false;              // its ranks are stages of a pipeline: they hold different layers of the model
 
   bool operator==(const Axis&) const = default;
 };
@@ -52,6 +53,11 @@ class Mesh {
   int64_t position(int rank, std::span<const Factor> factors) const;
   // Those ranks, in the order of their places.
   std::vector<int> group(int rank, std::span<const Factor> factors) const;
+
+  // The factors of the axis that cuts layers: the ranks of a pipeline stage have one place along them.
+  std::vector<Factor> stage_factors() const;
+  int stages() const { return static_cast<int>(count(stage_factors())); }
+  int stage_of(int rank) const { return static_cast<int>(position(rank, stage_factors())); }
 
   tensor::Cut cut(std::string_view dim, Factor f) const;
   // "data", "data.1 tensor": axes whole where all their factors are there in order.

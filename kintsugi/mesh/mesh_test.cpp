@@ -127,4 +127,15 @@ TEST(Mesh, Equality) {
   EXPECT_FALSE(kMesh == Mesh({{"tensor", 2, {"seq"}}, {"data", 12}, {"context", 1}}));
 }
 
+TEST(Mesh, Stages) {
+  const Mesh mesh({{"data", 2}, {.name = "layers", .size = 6, .cuts_layers = true}, {"tensor", 2}});
+  EXPECT_EQ(mesh.stages(), 6);
+  EXPECT_EQ(mesh.name_of(mesh.stage_factors()), "layers");
+  std::vector<int> stages;
+  for (int rank = 0; rank < mesh.ranks(); rank += 2) stages.push_back(mesh.stage_of(rank));
+  EXPECT_EQ(stages, (std::vector<int>{0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(kMesh.stages(), 1);
+  EXPECT_EQ(kMesh.stage_of(23), 0);
+}
+
 }  // namespace kintsugi::mesh

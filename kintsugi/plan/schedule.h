@@ -34,18 +34,32 @@ struct Schedule {
   int all_chunks() const { return stages * chunks; }
 };
 
-// In the order in which users are told of them: "gpipe", "1f1b", "interleaved", "zero_bubble".
-const std::vector<std::string_view>& schedule_names();
+// A way of making schedules.
+struct ScheduleRow {
+  std::string_view name;
+  // The tasks of a stage, from the numbers of the schedule.
+  std::vector<Task> (*tasks)(const Schedule& numbers, int stage) = nullptr;
+  bool split = false;           // weight gradients are tasks of their own
+  bool several_chunks = false;  // on each stage; then micro-batches are a multiple of the stages
 
-// UserError for an unknown name, and where the schedule does not admit the numbers: what, and the nearest that would.
+  int64_t works() const { return split ? 3 : 2; }  // for each chunk and micro-batch
+};
+
+// The visible list, in the order of messages:
 //   gpipe        all forwards, then all backwards. Huang et al. 2019, section 2.2
 //   1f1b         stage s has at most stages - s micro-batches in flight. Narayanan et al. 2021, section 2.2.1
 //   interleaved  several chunks per stage; micro-batches a multiple of the stages. The same, section 2.2.2. With one
 //                chunk it is 1f1b, and takes any number of micro-batches
 //   zero_bubble  ZB-H1: 1f1b with weight gradients postponed into the bubble. Qi et al. 2023, section 2.1
+const std::vector<ScheduleRow>& schedules();
+std::vector<std::string_view> schedule_names();
+const ScheduleRow& schedule_named(std::string_view name);  // UserError where there is none
+
+// UserError where the row does not admit the numbers: what, and the nearest that would.
+Schedule make_schedule(const ScheduleRow& row, int stages, int chunks, int64_t micro_batches);
 Schedule make_schedule(std::string_view name, int stages, int chunks, int64_t micro_batches);
 
-// InternalError where a task is missing, stands twice or on a wrong stage, where micro-batches of a chunk do not come
+// InternalError where a task is missing, is there twice or on a wrong stage, where micro-batches of a chunk do not come
 // in ascending order per kind of work, and where stages would wait forever. A forward waits for the forward of the
 // chunk before, a backward for its forward and the backward of the chunk behind, a weight gradient for its backward.
 void check(const Schedule& schedule);
@@ -55,8 +69,8 @@ struct InFlight {
   std::vector<int64_t> by_chunk;  // of each chunk of the stage alone
   int64_t together = 0;           // of all its chunks at one instant; at most the sum of by_chunk
 };
-// From the beginning of its forward to the end of its last work; up to the end of its backward where `until` says so,
-// which in a split schedule tells whole activations from what a weight gradient still needs.
+// A micro-batch is in flight from the beginning of its forward to the end of its last work, or of its backward where
+// `until` says so: in a split schedule, whole activations are kept until then, and less until the weight gradient.
 InFlight in_flight(const Schedule& schedule, int stage, Work until = Work::weight);
 
 }  // namespace kintsugi::plan

@@ -24,7 +24,7 @@ void check_numbers(const Schedule& s) {
                 s.stages, s.tasks.size());
 }
 
-// Each task stands once, and on its stage.
+// Each task is there once, and on its stage.
 void check_places(const Schedule& s) {
   const int works = s.split ? 3 : 2;
   std::vector<bool> seen(static_cast<size_t>(works) * static_cast<size_t>(s.all_chunks()) *

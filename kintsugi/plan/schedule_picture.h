@@ -13,7 +13,7 @@ std::string headline(const Schedule& schedule, const Timeline& timeline, std::st
 
 // With unit costs. A line for each stage, or for each chunk of a stage where it has several; a column of equal width
 // for each unit: the letter of the work and the micro-batch, `=` where it goes on, `.` where the stage idles. No line
-// is longer than `width` characters, as far as one column fits: what is left out at the right is told in a last line.
+// is longer than `width` characters, as far as one column fits: a last line says what is left out at the right.
 std::string text_picture(const Schedule& schedule, int width = 120);
 
 // An SVG of 1000 px width: a row for each stage, a rectangle for each task in the colour of its work, darker from chunk

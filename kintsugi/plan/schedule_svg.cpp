@@ -14,7 +14,7 @@ constexpr double kWidth = 1000, kLeft = 72, kRight = 14;  // px
 constexpr double kTop = 44, kRow = 30, kBar = 24;
 constexpr double kDigit = 6.2;  // of a number in a bar
 
-// Light enough for dark numbers, and told apart by those who do not see red and green as two.
+// Light enough for dark numbers; distinct without red and green.
 std::string_view colour(Work work) {
   return work == Work::forward ? "#7fb3e6" : work == Work::backward ? "#f0a35e" : "#8fd19e";
 }
@@ -70,8 +70,8 @@ std::string svg_picture(const Schedule& schedule, const Timeline& timeline, std:
       }
   }
   const double scale = length > 0 ? (kWidth - kLeft - kRight) / length : 0;
-  // For the longest number, so that either all works of one length have theirs or none.
-  const double room = kDigit * static_cast<double>(fmt::formatted_size("{}", schedule.micro_batches - 1)) + 2;
+  // For the longest number, so that either all tasks of one length show theirs or none.
+  const double number_width = kDigit * static_cast<double>(fmt::formatted_size("{}", schedule.micro_batches - 1)) + 2;
   const double bottom = kTop + kRow * schedule.stages;
   const double height = bottom + (drawn < all ? 64 : 44);
 
@@ -99,7 +99,7 @@ std::string svg_picture(const Schedule& schedule, const Timeline& timeline, std:
             R"(stroke="#ffffff" stroke-width="{}"><title>{}: {:.4g} to {:.4g} {}</title></rect>)",
             x, y, width, kBar, colour(tasks[i].work), shade, width > 4 ? 1 : 0, to_string(tasks[i]), begin, end,
             base::escape_xml(unit));
-      if (width >= room)
+      if (width >= number_width)
         p.add(R"(<text x="{:.2f}" y="{:.0f}" font-size="11" text-anchor="middle">{}</text>)", x + width / 2, y + 16,
               tasks[i].micro_batch);
     }

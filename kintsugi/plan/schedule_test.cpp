@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/config/keys.h"
 
 namespace kintsugi::plan {
 namespace {
@@ -89,6 +90,11 @@ TEST(Schedule, ZeroBubble) {
   EXPECT_EQ(text_of(s.tasks[2]), "f2.0 b2.0 f2.1 b2.1 f2.2 b2.2 w2.0 f2.3 b2.3 w2.1 w2.2 w2.3");
   EXPECT_EQ(text_of(make_schedule("zero_bubble", 1, 1, 2).tasks[0]), "f0.0 b0.0 w0.0 f0.1 b0.1 w0.1");
   EXPECT_EQ(text_of(make_schedule("zero_bubble", 3, 1, 1).tasks[2]), "f2.0 b2.0 w2.0");
+}
+
+TEST(Schedule, TheKeyAllowsEach) {
+  const config::Key& key = config::keys()[static_cast<size_t>(config::key_index("parallel.schedule"))];
+  EXPECT_EQ(std::get<config::OneOf>(key.allowed).words, schedule_names());
 }
 
 TEST(Schedule, AllPassTheCheck) {
@@ -227,7 +233,7 @@ TEST(Schedule, CheckRefusesDamage) {
 
 TEST(Schedule, CheckRefusesWhatWaitsForever) {
   const std::string begin = "[plan] internal error: schedule ";
-  // On one stage: what is waited for stands behind.
+  // On one stage: a task waits for one that comes after it.
   EXPECT_EQ(refused(make_schedule("1f1b", 2, 1, 1), [](Schedule& s) { std::swap(s.tasks[1][0], s.tasks[1][1]); }),
             begin +
                 "\"1f1b\" waits forever: stage 1 at backward of chunk 1, micro-batch 0 for forward of chunk 1, "

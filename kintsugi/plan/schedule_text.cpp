@@ -38,9 +38,9 @@ std::string text_picture(const Schedule& schedule, int width) {
                           fmt::formatted_size("{}", schedule.all_chunks() - 1));
     return text + " |";
   };
-  const size_t room =
+  const size_t space =
       static_cast<size_t>(std::max(0, width)) - std::min(static_cast<size_t>(std::max(0, width)), label(0, 0).size());
-  const size_t shown = std::min(columns, std::max<size_t>(1, room / cell));
+  const size_t shown = std::min(columns, std::max<size_t>(1, space / cell));
 
   std::string text = headline(schedule, time) + "\n";
   for (int stage = 0; stage < schedule.stages; ++stage) {

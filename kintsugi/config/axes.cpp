@@ -1,0 +1,112 @@
+#include "kintsugi/config/axes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/config/derive.h"
+#include "kintsugi/config/origin.h"
+#include "kintsugi/tensor/shape.h"
+
+namespace kintsugi::config {
+namespace {
+
+constexpr int64_t kMost = 1'000'000'000'000;  // of ranks: a product with one more size stays in range
+
+template <auto Member>
+Axis axis(Axis row) {
+  row.size = [](const Parallel& p) { return p.*Member; };
+  row.set_size = [](Parallel& p, int64_t size) { p.*Member = size; };
+  return row;
+}
+
+void check_shard_group(const Given& given) {
+  const Parallel& p = given.settings.parallel;
+  if (p.shard_group > 0 && p.data % p.shard_group != 0)
+    throw base::UserError("config", "{}{} does not divide mesh axis \"data\" of size {}; nearest: {}",
+                          place(given, {"parallel.shard_group", "parallel.data"}), given.say("parallel.shard_group"),
+                          p.data, divisors_around(p.data, p.shard_group));
+}
+
+// The list of layers is numbers, and there are layers enough; lower/stages checks the list against the model.
+void check_stages(const Given& given) {
+  const Parallel& p = given.settings.parallel;
+  for (const std::string& word : tensor::words(p.stages))
+    if (word.find_first_not_of("0123456789") != std::string::npos || word.size() > 9)
+      throw base::UserError("config",
+                            "{}{}: \"{}\" is no number of layers; write how many layers each chunk has: \"5 7\"",
+                            place(given, {"parallel.stages"}), given.say("parallel.stages"), word);
+  const int64_t parts = p.pipe * p.chunks, layers = given.settings.model.layers;
+  if (p.pipe > 1 && parts > layers)
+    throw base::UserError("config", "{}{}{} makes {} parts of {}; at most pipe = {}",
+                          place(given, {"parallel.pipe", "parallel.chunks", "model.layers"}),
+                          given.say("parallel.pipe"), p.chunks > 1 ? " with " + given.say("parallel.chunks") : "",
+                          parts, given.say("model.layers"), std::max<int64_t>(1, layers / p.chunks));
+}
+
+}  // namespace
+
+std::string Axis::key() const {
+  return fmt::format("parallel.{}", name);
+}
+
+const std::vector<Axis>& axes() {
+  static const std::vector<Axis> kAxes = {
+      axis<&Parallel::data>({.name = "data",
+                             .nearness = 10,
+                             .divides = {"train.global_batch"},
+                             .check = check_shard_group,
+                             .help = "mesh axis: the samples of a step are divided among this many ranks",
+                             .others = "dp data_parallel data_parallel_size dp_size replicas"}),
+      axis<&Parallel::tensor>({.name = "tensor",
+                               .nearness = 30,
+                               .keys = {"parallel.sequence_parallel"},
+                               .help = "mesh axis: heads, ffn and vocabulary are divided among this many ranks",
+                               .others = "tp tensor_parallel tensor_model_parallel_size tensor_parallel_size tp_size"}),
+      axis<&Parallel::context>({.name = "context",
+                                .nearness = 20,
+                                .keys = {"parallel.context_method", "parallel.context_balance"},
+                                .help = "mesh axis: the tokens of each sample are divided among this many ranks",
+                                .others = "cp context_parallel context_parallel_size cp_size"}),
+      axis<&Parallel::pipe>({.name = "pipe",
+                             .nearness = 0,
+                             .cuts_layers = true,
+                             .keys = {"parallel.schedule", "parallel.chunks", "parallel.stages"},
+                             .check = check_stages,
+                             .help = "mesh axis: the layers are divided among this many stages",
+                             .others = "pp pipeline pipeline_parallel pipeline_model_parallel_size pp_size"}),
+  };
+  return kAxes;
+}
+
+std::vector<const Axis*> axes_of_product() {
+  std::vector<const Axis*> list;
+  for (const Axis& axis : axes()) list.push_back(&axis);
+  std::ranges::stable_partition(list, [](const Axis* axis) { return axis->cuts_layers; });
+  return list;
+}
+
+std::vector<const Axis*> axes_by_nearness() {
+  std::vector<const Axis*> list;
+  for (const Axis& axis : axes()) list.push_back(&axis);
+  std::ranges::stable_sort(list, {}, &Axis::nearness);
+  return list;
+}
+
+const std::string& default_mesh_order() {
+  static const std::string kOrder = [] {
+    std::string order;
+    for (const Axis* axis : axes_by_nearness()) order += (order.empty() ? "" : " ") + std::string(axis->name);
+    return order;
+  }();
+  return kOrder;
+}
+
+int64_t ranks_of(const Parallel& parallel) {
+  int64_t ranks = 1;
+  for (const Axis& axis : axes()) ranks = std::min(ranks * axis.size(parallel), kMost);
+  return ranks;
+}
+
+}  // namespace kintsugi::config
