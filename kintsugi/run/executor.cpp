@@ -133,10 +133,22 @@ View Executor::view(BufferId id, const program::CallList& list, int slot) const 
 }
 
 View Executor::state_view(BufferId id) const {
-  const program::Buffer& of = program_.buffer(program_.root(id));
+  const BufferId root = program_.root(id);
+  const program::Buffer& of = program_.buffer(root);
   base::require(of.region != Region::file, "run", "\"{}\" lies in the file", of.name);
-  base::require(of.region == Region::state, "run", "\"{}\" is no state", of.name);
-  return {arena_.data() + of.offset + program_.begin(id, rank_), program_.buffer(id).type};
+  if (of.region == Region::state)
+    return {arena_.data() + of.offset + program_.begin(id, rank_), program_.buffer(id).type};
+  const program::CallList& train = program_.list(program::Step::train);
+  const auto touches = [&](const program::Call& call) {
+    const auto has = [&](const std::vector<BufferId>& list) {
+      return std::any_of(list.begin(), list.end(), [&](BufferId b) { return program_.root(b) == root; });
+    };
+    const std::vector<Instruction>& all = body_of(call).instructions;
+    return std::any_of(all.begin(), all.end(), [&](const Instruction& i) { return has(i.ins) || has(i.outs); });
+  };
+  const auto last = std::find_if(train.calls.rbegin(), train.calls.rend(), touches);
+  base::require(last != train.calls.rend(), "run", "no call touches \"{}\"", of.name);
+  return view(id, train, last->slot);
 }
 
 Executor::Bound Executor::bind(const Site& site, const Instruction& i, const kernels::KernelSet& kernels) {

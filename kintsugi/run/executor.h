@@ -119,7 +119,8 @@ class Executor {
 
   // Where a buffer lies in a call of a list with that slot. InternalError for what lies in the file.
   tensor::View view(program::BufferId id, const program::CallList& list, int slot) const;
-  // Where the buffer of a state lies. InternalError for another, and for what lies in the file.
+  // Where the buffer of a state lies, or a buffer of the arena when a step of training is done: in the last call that
+  // touches it, as the sum of an accumulator. InternalError for what lies in the file.
   tensor::View state_view(program::BufferId id) const;
   // Whether it lies in the file; see state_blocks.h.
   bool in_file(program::BufferId id) const {
