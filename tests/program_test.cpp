@@ -202,7 +202,7 @@ TEST(MemoryPlan, OfGpt2IsNearItsLowerBound) {
     EXPECT_EQ(weights, 124'439'808);
     for (const program::CallList& list : p.lists) {
       const double ratio = static_cast<double>(list.arena_bytes) / static_cast<double>(list.lower_bound_bytes);
-      fmt::print("gpt2 {}, 4 x 256, {}: arena {}, lower bound {}, ratio {:.4f}\n", dtype, list.name, list.arena_bytes,
+      fmt::print("gpt2 {}, 4 x 256, {}: arena {}, lower bound {}, ratio {:.4f}\n", dtype, name_of(list.step), list.arena_bytes,
                  list.lower_bound_bytes, ratio);
       EXPECT_GE(ratio, 1.0);
       EXPECT_LT(ratio, 1.02);
