@@ -1,6 +1,5 @@
 #include "app/program_of.h"
 
-#include "kintsugi/plan/check_plan.h"
 #include "kintsugi/train/build_program.h"
 #include "kintsugi/train/corpus.h"
 
@@ -11,7 +10,6 @@ void fill_vocab(config::Resolved& resolved) {
 }
 
 std::vector<program::Program> programs_of(const config::Settings& settings, const lower::Dump& dump) {
-  plan::check_plan(train::plan_of(settings), settings);
   return train::build_programs(settings, *train::kernels_of(settings), dump);
 }
 

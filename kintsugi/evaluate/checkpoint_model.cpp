@@ -11,27 +11,17 @@
 #include "kintsugi/evaluate/layout.h"
 #include "kintsugi/lower/lower.h"
 #include "kintsugi/plan/check_plan.h"
-#include "kintsugi/plan/check_rules.h"
-#include "kintsugi/plan/check_sizes.h"
 #include "kintsugi/program/print.h"
 
 namespace kintsugi::evaluate {
 namespace {
 
 // The plan against the model and its samples. The one text of a generation need not be divided.
-void check(const plan::Plan& plan, const config::Settings& settings, const models::Graphs& graphs) {
-  std::vector<tensor::Dim> dims = plan::dims_of(settings);
-  const graph::Graph& g = graphs.evaluate ? *graphs.evaluate : *graphs.prefill;
-  for (const graph::Op& op : g.ops()) {
-    if (op.kind() != "input" || op.attributes.text("name") != "tokens") continue;
-    const tensor::Shape& tokens = g.type(op.outs[0]).shape;
-    for (tensor::Dim& d : dims) {
-      if (d.name == "batch") d.size = graphs.evaluate ? tokens.size("batch") : 0;
-      if (d.name == "seq" || d.name == "key_seq") d.size = tokens.size("seq");
-    }
-  }
-  plan::check_rules(plan, dims);
-  plan::check_sizes(plan, dims);
+void check(const plan::Plan& plan, const models::Graphs& graphs) {
+  const graph::Graph* const list[] = {graphs.evaluate ? &*graphs.evaluate : &*graphs.prefill};
+  plan::ModelDims dims = plan::dims_of(list);
+  if (!graphs.evaluate) plan::forget_size(dims, plan::kSamples);
+  plan::check_plan(plan, dims);
 }
 
 }  // namespace
@@ -54,7 +44,7 @@ std::unique_ptr<run::Executor> CheckpointModel::load(const models::Graphs& graph
   std::vector<program::Program> stages;
   checkpoint::together(*all_, [&] {
     const plan::Plan plan = plan::plan_from(settings_.parallel);
-    check(plan, settings_, graphs);
+    check(plan, graphs);
     stages = build_programs(graphs, plan, *kernels_, team_.size());
   });
   // Ranks with other programs would wait for each other.

@@ -3,6 +3,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/lower/recompute.h"
 #include "kintsugi/models/step.h"
+#include "kintsugi/plan/check_plan.h"
 
 namespace kintsugi::train {
 namespace {
@@ -20,6 +21,22 @@ lower::Offload offload_of(const config::Parallel& p) {
           .activations = p.offload == "activations" || p.offload == "all"};
 }
 
+std::vector<program::Program> lowered(const config::Settings& s, models::Graphs graphs,
+                                      const kernels::KernelSet& kernels, const plan::Plan& plan,
+                                      const lower::Dump& dump) {
+  graphs.micro = lower::recompute(*graphs.micro, recompute_of(s.parallel), static_cast<int>(s.model.layers));
+  return lower::lower({.states = *graphs.states,
+                       .micro = &*graphs.micro,
+                       .update = &*graphs.update,
+                       .evaluate = &*graphs.evaluate,
+                       .micro_batches = micro_batches(s)},
+                      {.plan = plan,
+                       .kernels = kernels,
+                       .threads = static_cast<int>(s.parallel.threads),
+                       .offload = offload_of(s.parallel)},
+                      dump);
+}
+
 }  // namespace
 
 std::unique_ptr<kernels::KernelSet> kernels_of(const config::Settings& s) {
@@ -35,25 +52,22 @@ plan::Plan plan_of(const config::Settings& s) {
   return s.train.reproducible > 0 ? plan::in_units(plan) : plan;
 }
 
+plan::ModelDims dims_of(const models::Graphs& graphs) {
+  const graph::Graph* const list[] = {&*graphs.micro};  // the others have no other dims that may be split
+  return plan::dims_of(list);
+}
+
 std::vector<program::Program> build_programs(const config::Settings& s, const kernels::KernelSet& kernels,
                                              const lower::Dump& dump) {
-  return build_programs(s, kernels, plan_of(s), dump);
+  const plan::Plan plan = plan_of(s);
+  models::Graphs graphs = models::build_training(s);
+  plan::check_plan(plan, dims_of(graphs));
+  return lowered(s, std::move(graphs), kernels, plan, dump);
 }
 
 std::vector<program::Program> build_programs(const config::Settings& s, const kernels::KernelSet& kernels,
                                              const plan::Plan& plan, const lower::Dump& dump) {
-  models::Graphs graphs = models::build_training(s);
-  graphs.micro = lower::recompute(*graphs.micro, recompute_of(s.parallel), static_cast<int>(s.model.layers));
-  return lower::lower({.states = *graphs.states,
-                       .micro = &*graphs.micro,
-                       .update = &*graphs.update,
-                       .evaluate = &*graphs.evaluate,
-                       .micro_batches = micro_batches(s)},
-                      {.plan = plan,
-                       .kernels = kernels,
-                       .threads = static_cast<int>(s.parallel.threads),
-                       .offload = offload_of(s.parallel)},
-                      dump);
+  return lowered(s, models::build_training(s), kernels, plan, dump);
 }
 
 program::Program build_program(const config::Settings& s, const kernels::KernelSet& kernels) {

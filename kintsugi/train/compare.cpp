@@ -7,7 +7,6 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/models/step.h"
-#include "kintsugi/plan/check_plan.h"
 #include "kintsugi/run/state_blocks.h"
 #include "kintsugi/train/build_program.h"
 #include "kintsugi/train/layout_run.h"
@@ -99,7 +98,7 @@ std::vector<StateInfo> completed(const program::Program& p) {
 class Comparer {
  public:
   explicit Comparer(const CompareOptions& o)
-      : o_(o), s_(o.settings), twin_(twin_of(s_)), layout_(s_, std::nullopt, o.damage) {
+      : o_(o), s_(o.settings), layout_(s_, std::nullopt, o.damage), twin_(twin_of(s_)) {
     result_.mesh = to_string(layout_.program().mesh);
     result_.ranks = layout_.ranks();
     result_.steps = o.steps;
@@ -229,7 +228,7 @@ class Comparer {
 
   const CompareOptions& o_;
   const config::Settings& s_;
-  LayoutRun twin_, layout_;
+  LayoutRun layout_, twin_;                            // the first checks the plan before anything is allocated
   std::vector<StateInfo> gradients_, weights_;         // of the twin
   std::map<std::string, std::vector<float>> allowed_;  // by weight, by element: the limit of its difference
   Comparison result_;
@@ -278,7 +277,6 @@ Comparison compare(const CompareOptions& o) {
   if (o.settings.parallel.ranks == 1)
     throw base::UserError(
         "compare", "the plan has one rank, and would be compared with itself; --ranks N or [parallel] says more");
-  plan::check_plan(plan_of(o.settings), o.settings);
   return Comparer(o).run();
 }
 

@@ -13,7 +13,8 @@ namespace kintsugi::train {
 
 LayoutRun::LayoutRun(const config::Settings& settings, std::optional<plan::Plan> plan, const Damage& damage)
     : settings_(settings), kernels_(kernels_of(settings)) {
-  std::vector<program::Program> stages = build_programs(settings_, *kernels_, plan ? *plan : plan_of(settings_));
+  std::vector<program::Program> stages =
+      plan ? build_programs(settings_, *kernels_, *plan) : build_programs(settings_, *kernels_);
   if (damage)
     for (program::Program& p : stages) damage(p);
   const mesh::Mesh mesh = stages[0].mesh;

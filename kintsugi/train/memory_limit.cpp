@@ -14,7 +14,6 @@
 #include "kintsugi/base/format.h"
 #include "kintsugi/checkpoint/together.h"
 #include "kintsugi/config/memory_size.h"
-#include "kintsugi/plan/check_plan.h"
 #include "kintsugi/program/memory_table.h"
 #include "kintsugi/train/build_program.h"
 #include "kintsugi/train/worlds.h"
@@ -146,7 +145,6 @@ std::vector<Lever> levers() {
 // What the rank that needs most would need; nothing where the model cannot be trained so.
 std::optional<int64_t> bytes_of(const Settings& s) {
   try {
-    plan::check_plan(plan_of(s), s);
     return most_of(build_programs(s, *kernels_of(s)));
   } catch (const base::UserError&) {
     return std::nullopt;

@@ -6,7 +6,6 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
-#include "kintsugi/plan/check_plan.h"
 #include "kintsugi/program/communication.h"
 #include "kintsugi/train/build_program.h"
 
@@ -55,10 +54,9 @@ Strategy measure(const std::string& name, config::Settings s, const config::Para
       throw base::UserError("plan", "reproducible {} is not divisible by mesh axis \"data\" of size {}",
                             s.train.reproducible, data);
     s.train.micro_batch = samples_of_pass(s.train, data, samples);
-    plan::check_plan(plan, s);
     strategy.passes = micro_batches(s);
     // Of stages, the one that has most of each.
-    for (const program::Program& p : build_programs(s, *kernels_of(s), plan)) {
+    for (const program::Program& p : build_programs(s, *kernels_of(s))) {
       int64_t calls = 0;
       double sent = 0;
       for (const program::Traffic& t : program::traffic(p, "train")) {

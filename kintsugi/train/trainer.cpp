@@ -22,7 +22,6 @@
 #include "kintsugi/config/resolved_file.h"
 #include "kintsugi/data/loader.h"
 #include "kintsugi/models/step.h"
-#include "kintsugi/plan/check_plan.h"
 #include "kintsugi/program/print.h"
 #include "kintsugi/run/evaluate_pass.h"
 #include "kintsugi/train/build_program.h"
@@ -105,10 +104,7 @@ class RankTrainer {
   // The program, when all ranks have the same; else they would wait for each other.
   program::Program checked_program() {
     std::vector<program::Program> stages;
-    checkpoint::together(*all_, [&] {
-      plan::check_plan(plan_of(s_), s_);
-      stages = build_programs(s_, *kernels_);
-    });
+    checkpoint::together(*all_, [&] { stages = build_programs(s_, *kernels_); });
     require_memory(s_, stages, *all_);
     require_same(*all_, "processor", fmt::format("{}", fmt::join(base::this_processor().units, " ")));
     std::string text;
