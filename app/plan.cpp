@@ -61,7 +61,7 @@ std::vector<Stage> stages_of(const std::vector<Program>& programs) {
   for (const Program& p : programs) {
     list.push_back({&p, program::memory_table(p), program::model_share(p), {}});
     for (int rank = 0; rank < p.mesh.ranks(); ++rank)
-      if (program::stage_of(p.mesh, rank) == p.stage) list.back().ranks.push_back(rank);
+      if (p.mesh.stage_of(rank) == p.stage) list.back().ranks.push_back(rank);
   }
   return list;
 }

@@ -94,7 +94,7 @@ class Ranks {
     const mesh::Mesh& mesh = stages[0].mesh;
     for (const Program& p : stages) split_ |= std::any_of(p.bodies.begin(), p.bodies.end(), is_weight);
     for (int r = 0; r < mesh.ranks(); ++r) {
-      const Program& p = stages[static_cast<size_t>(program::stage_of(mesh, r))];
+      const Program& p = stages[static_cast<size_t>(mesh.stage_of(r))];
       ranks_.push_back({.rank = r, .program = &p, .list = &p.list(program::Step::train)});
     }
     for (bool moved = true; moved;) {

@@ -75,7 +75,7 @@ config::Settings settings_of(const std::string& model) {
 
 program::Program program_of(const config::Settings& s, const kernels::KernelSet& kernels, const comm::World& world) {
   const std::vector<program::Program> stages = build::build_programs(s, kernels);
-  return stages[static_cast<size_t>(program::stage_of(stages[0].mesh, world.rank()))];
+  return stages[static_cast<size_t>(stages[0].mesh.stage_of(world.rank()))];
 }
 
 // A layout over all ranks of the world.

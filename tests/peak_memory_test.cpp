@@ -48,7 +48,7 @@ class PeakMemory : public testing::Test {
     const auto stages = build::build_programs(s, *build::kernels_of(s));
     int64_t bytes = 0;
     for (int r = 0; r < stages[0].mesh.ranks(); ++r)
-      bytes += stages[static_cast<size_t>(program::stage_of(stages[0].mesh, r))].bytes();
+      bytes += stages[static_cast<size_t>(stages[0].mesh.stage_of(r))].bytes();
     return static_cast<double>(bytes) / kMiB;
   }
 

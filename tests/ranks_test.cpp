@@ -171,10 +171,9 @@ TEST_F(Ranks, RulesThatAreWrong) {
   expect_rule_error("embed in contract -> tensor, paded",
                     " ends in \"paded\", which is neither \"padded\" nor \"in steps\"" + form);
   expect_rule_error("embed -> pipe", ": there is no axis \"pipe\"; there are data, context, tensor");
-  expect_rule_error(
-      "width -> tensor",
-      ": there is no dim \"width\"; there are batch, seq, key_seq, embed, kv_heads, group, head_dim, ffn, "
-      "vocab, position, flat");
+  expect_rule_error("width -> tensor",
+                    ": there is no dim \"width\"; there are vocab, embed, position, batch, seq, kv_heads, group, "
+                    "head_dim, key_seq, ffn, flat");
   expect_rule_error("flat -> tensor",
                     ": flat is all of a bucket of parameters as one dim, which only states have; write \"flat in "
                     "weight\", \"flat in gradient\" or \"flat in optimizer\"");

@@ -104,7 +104,7 @@ std::optional<Excess> excess(const Settings& s, const std::vector<Program>& stag
               .bytes = p.bytes(),
               .limit = *limit,
               .largest = largest_parts(p)};
-  while (program::stage_of(p.mesh, e.rank) != stage) ++e.rank;
+  while (p.mesh.stage_of(e.rank) != stage) ++e.rank;
   const int64_t most = most_of(stages);
   e.fitting = fitting_alone(s, most, machine);
   if (e.fitting.empty()) e.together = fitting_together(s, most, machine);

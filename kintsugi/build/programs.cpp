@@ -3,8 +3,6 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/lower/recompute.h"
 #include "kintsugi/plan/check_plan.h"
-#include "kintsugi/plan/check_rules.h"
-#include "kintsugi/plan/check_sizes.h"
 
 namespace kintsugi::build {
 
@@ -30,20 +28,19 @@ const graph::Graph* pointer_to(const std::optional<graph::Graph>& g) {
   return g ? &*g : nullptr;
 }
 
-// The plan against the model and its samples. The one text of a generation need not be divided.
-void check(const plan::Plan& plan, const Settings& settings, const models::Graphs& graphs) {
-  std::vector<tensor::Dim> dims = plan::dims_of(settings);
-  const graph::Graph& g = graphs.evaluate ? *graphs.evaluate : *graphs.prefill;
-  for (const graph::Op& op : g.ops()) {
-    if (op.kind() != "input" || op.attributes.text("name") != "tokens") continue;
-    const tensor::Shape& tokens = g.type(op.outs[0]).shape;
-    for (tensor::Dim& d : dims) {
-      if (d.name == "batch") d.size = graphs.evaluate ? tokens.size("batch") : 0;
-      if (d.name == "seq" || d.name == "key_seq") d.size = tokens.size("seq");
-    }
-  }
-  plan::check_rules(plan, dims);
-  plan::check_sizes(plan, dims);
+std::vector<Program> lowered(const Settings& s, models::Graphs graphs, const kernels::KernelSet& kernels,
+                             const plan::Plan& plan, const lower::Dump& dump) {
+  graphs.micro = lower::recompute(*graphs.micro, recompute_of(s.parallel), static_cast<int>(s.model.layers));
+  return lower::lower({.states = *graphs.states,
+                       .micro = &*graphs.micro,
+                       .update = &*graphs.update,
+                       .evaluate = &*graphs.evaluate,
+                       .micro_batches = micro_batches(s)},
+                      {.plan = plan,
+                       .kernels = kernels,
+                       .threads = static_cast<int>(s.parallel.threads),
+                       .offload = offload_of(s.parallel)},
+                      dump);
 }
 
 }  // namespace
@@ -55,6 +52,17 @@ std::unique_ptr<kernels::KernelSet> kernels_of(const Settings& s) {
 plan::Plan plan_of(const Settings& s) {
   const plan::Plan plan = plan::plan_from(s.parallel);
   return s.train.reproducible > 0 ? plan::in_units(plan) : plan;
+}
+
+// The one text of a generation need not be divided. Graphs beside the one that is asked have no other dims that may be
+// split.
+plan::ModelDims dims_of(const models::Graphs& graphs) {
+  const graph::Graph* const list[] = {graphs.micro      ? &*graphs.micro
+                                      : graphs.evaluate ? &*graphs.evaluate
+                                                        : &*graphs.prefill};
+  plan::ModelDims dims = plan::dims_of(list);
+  if (!graphs.micro && !graphs.evaluate) plan::forget_size(dims, plan::kSamples);
+  return dims;
 }
 
 int64_t micro_batches(const Settings& s) {
@@ -71,18 +79,7 @@ std::vector<Program> build_programs(const Settings& s, const kernels::KernelSet&
 
 std::vector<Program> build_programs(const Settings& s, const kernels::KernelSet& kernels, const plan::Plan& plan,
                                     const lower::Dump& dump) {
-  models::Graphs graphs = models::build_training(s);
-  graphs.micro = lower::recompute(*graphs.micro, recompute_of(s.parallel), static_cast<int>(s.model.layers));
-  return lower::lower({.states = *graphs.states,
-                       .micro = &*graphs.micro,
-                       .update = &*graphs.update,
-                       .evaluate = &*graphs.evaluate,
-                       .micro_batches = micro_batches(s)},
-                      {.plan = plan,
-                       .kernels = kernels,
-                       .threads = static_cast<int>(s.parallel.threads),
-                       .offload = offload_of(s.parallel)},
-                      dump);
+  return lowered(s, models::build_training(s), kernels, plan, dump);
 }
 
 std::vector<Program> build_programs(const models::Graphs& graphs, const plan::Plan& plan,
@@ -97,14 +94,15 @@ std::vector<Program> build_programs(const models::Graphs& graphs, const plan::Pl
 
 std::vector<Program> checked_programs(const Settings& s, const kernels::KernelSet& kernels, const lower::Dump& dump) {
   const plan::Plan plan = plan_of(s);
-  plan::check_plan(plan, s);
-  return build_programs(s, kernels, plan, dump);
+  models::Graphs graphs = models::build_training(s);
+  plan::check_plan(plan, dims_of(graphs));
+  return lowered(s, std::move(graphs), kernels, plan, dump);
 }
 
 std::vector<Program> checked_programs(const models::Graphs& graphs, const Settings& s,
                                       const kernels::KernelSet& kernels) {
   const plan::Plan plan = plan::plan_from(s.parallel);
-  check(plan, s, graphs);
+  plan::check_plan(plan, dims_of(graphs));
   return build_programs(graphs, plan, kernels, static_cast<int>(s.parallel.threads));
 }
 
@@ -119,7 +117,7 @@ Program build_program(const models::Graphs& graphs, const kernels::KernelSet& ke
 }
 
 Program program_of_rank(std::vector<Program> stages, int rank) {
-  return std::move(stages[static_cast<size_t>(program::stage_of(stages[0].mesh, rank))]);
+  return std::move(stages[static_cast<size_t>(stages[0].mesh.stage_of(rank))]);
 }
 
 }  // namespace kintsugi::build

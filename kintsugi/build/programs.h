@@ -8,6 +8,7 @@
 #include "kintsugi/kernels/kernel_set.h"
 #include "kintsugi/lower/lower.h"
 #include "kintsugi/models/step.h"
+#include "kintsugi/plan/model_dims.h"
 #include "kintsugi/program/program.h"
 
 namespace kintsugi::build {
@@ -17,6 +18,9 @@ std::unique_ptr<kernels::KernelSet> kernels_of(const config::Settings& settings)
 
 // The plan of [parallel] and [train] reproducible.
 plan::Plan plan_of(const config::Settings& settings);
+
+// What a plan is checked against, of the graphs of a training step, or of evaluation or generation.
+plan::ModelDims dims_of(const models::Graphs& graphs);
 
 // Micro-batches of a step on each rank.
 int64_t micro_batches(const config::Settings& settings);
@@ -35,8 +39,8 @@ std::vector<program::Program> build_programs(const config::Settings& settings, c
 std::vector<program::Program> build_programs(const models::Graphs& graphs, const plan::Plan& plan,
                                              const kernels::KernelSet& kernels, int threads);
 
-// The same, each after the plan of the settings was checked against the model; UserError where it does not fit. Of
-// evaluation and generation `settings` are those that the graphs were built from.
+// The same, each after the plan of the settings was checked against the model; UserError of plan::check_plan where it does not
+// fit. Of evaluation and generation `settings` are those that the graphs were built from.
 std::vector<program::Program> checked_programs(const config::Settings& settings, const kernels::KernelSet& kernels,
                                                const lower::Dump& dump = {});
 std::vector<program::Program> checked_programs(const models::Graphs& graphs, const config::Settings& settings,

@@ -7,7 +7,6 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/build/programs.h"
-#include "kintsugi/plan/check_plan.h"
 #include "kintsugi/plan/strategies.h"
 #include "kintsugi/program/communication.h"
 
@@ -37,10 +36,9 @@ StrategyCosts measure(std::string_view name, config::Settings s, const config::P
     require_divisible("global_batch", s.train.global_batch, parallel.data);
     require_divisible("reproducible", s.train.reproducible, parallel.data);
     s.train.micro_batch = samples_of_rank(s.train, parallel.data, samples);
-    plan::check_plan(plan, s);
     costs.passes = micro_batches(s);
     // Of stages, the one that has most of each.
-    for (const program::Program& p : build_programs(s, *kernels_of(s), plan)) {
+    for (const program::Program& p : checked_programs(s, *kernels_of(s))) {
       int64_t calls = 0;
       double sent = 0;
       for (const program::Traffic& t : program::traffic(p, program::Step::train)) {

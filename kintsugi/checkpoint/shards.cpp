@@ -85,7 +85,7 @@ std::vector<mesh::Factor> replicas_of(const Program& p, const StateInfo& s) {
   const mesh::Layout& stored = p.buffer(s.buffer).layout;
   base::require(stored.partial().empty() && s.layout.partial().empty(), "checkpoint", "state \"{}\" is in parts",
                 s.name);
-  const std::vector<mesh::Factor> pipe = program::pipe_of(p.mesh);  // along which ranks hold other states
+  const std::vector<mesh::Factor> pipe = p.mesh.stage_factors();  // along which ranks hold other states
   std::vector<mesh::Factor> factors;
   for (mesh::Factor f = 0; f < static_cast<mesh::Factor>(p.mesh.factors().size()); ++f)
     if (!stored.is_split(f) && !s.layout.is_split(f) && !std::count(pipe.begin(), pipe.end(), f)) factors.push_back(f);

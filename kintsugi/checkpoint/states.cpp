@@ -152,7 +152,7 @@ void load_states(run::Executor& executor, comm::Communicator& all, const Checkpo
   std::vector<const StateInfo*> states;
   std::set<std::string, std::less<>> names;
   // Each rank verifies its share of what all of them want; those of other stages want other states.
-  const bool staged = !program::pipe_of(executor.program().mesh).empty();
+  const bool staged = !executor.program().mesh.stage_factors().empty();
   const auto wanted = [&](std::string_view name) { return staged || names.contains(name); };
   comm::together(all, [&] {
     states = wanted_states(executor.program(), reader, what);

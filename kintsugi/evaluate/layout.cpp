@@ -62,7 +62,7 @@ std::vector<std::string> repeated_axes(std::span<const program::Program> stages)
   std::vector<std::string> names;
   const mesh::Mesh& mesh = stages[0].mesh;
   for (const mesh::Axis& axis : mesh.axes()) {
-    if (axis.name == "pipe") continue;
+    if (axis.cuts_layers) continue;
     const auto splits = [&](mesh::Factor f) {
       return std::any_of(stages.begin(), stages.end(), [&](const program::Program& p) {
         return std::any_of(p.buffers.begin(), p.buffers.end(),

@@ -68,7 +68,7 @@ BufferId Emitter::message(BufferId b, BodyId from, const Site& site) {
     Instruction& i = emit({.body = in, .by = site.by, .phase = site.phase, .layer = site.layer});
     i.kind = Kind::collective;
     i.collective = kind;
-    i.group = program::pipe_of(mesh());
+    i.group = mesh().stage_factors();
     i.peer = peer;
     i.channel = fmt::format("{} from {}", body(site.body).name, sender);
     i.reason = fmt::format("on stage {}, needed on {}, by {}", sender, receiver, site.by);

@@ -40,7 +40,7 @@ Uses uses_of(const Source& source, const plan::Plan& plan, const Stages& stages)
 // An axis that splits no operation of a step would only repeat work.
 void require_use(const Partitioner& p, const plan::Plan& plan) {
   for (const mesh::Axis& axis : plan.mesh.axes()) {
-    if (axis.name == program::kPipe) continue;
+    if (axis.cuts_layers) continue;
     const std::vector<Factor> factors = plan.mesh.expand(std::vector<std::string>{axis.name});
     for (Factor f : factors)
       if (!p.used().contains(f) && !plan.repeat)

@@ -158,7 +158,7 @@ TEST(Slots, WhatIsSentIsNotWrittenInPlace) {
   for (bool sends : {false, true}) {
     Example m;
     const BufferId x = m.make("x", 1), y = m.make("y", 1);
-    m.p.mesh = mesh::Mesh({{.name = "pipe", .size = 2}});
+    m.p.mesh = mesh::Mesh({{.name = "pipe", .size = 2, .cuts_layers = true}});
     m.body("forward");
     m.call("contract", {m.w}, {x});
     if (sends) {

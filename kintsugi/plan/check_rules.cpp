@@ -9,7 +9,6 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/graph/op_row.h"
-#include "kintsugi/ops/rows.h"
 
 namespace kintsugi::plan {
 namespace {
@@ -17,24 +16,14 @@ namespace {
 using graph::OpRow;
 using Names = std::vector<std::string_view>;
 
-constexpr std::string_view kFlat = "flat";
-constexpr std::string_view kFlatFamilies[] = {"weight", "gradient", "optimizer"};
-constexpr std::string_view kStates[] = {"weight", "gradient", "optimizer", "cache", "statistic"};
-
 template <typename List>
 bool has(const List& list, std::string_view name) {
   return std::find(std::begin(list), std::end(list), name) != std::end(list);
 }
 
-// Rows that a rule can speak of: not those that read and write states, whose family is the state's kind, nor those that
-// are made however they are asked for.
-bool named_by_rules(const OpRow& row) {
-  return !row.effect && !row.free && row.kind != "state";
-}
-
 struct Check {
   const Plan& plan;
-  std::span<const tensor::Dim> dims;
+  const ModelDims& model;
   const Rule& rule;
 
   template <typename... Args>
@@ -60,38 +49,54 @@ struct Check {
       if (std::count(factors.begin(), factors.end(), f) > 1) fail(" names \"{}\" twice", plan.mesh.factor(f).name);
   }
 
+  bool in_model() const {
+    const auto is_it = [&](const tensor::Dim& d) { return d.name == rule.dim; };
+    return (rule.family.empty() || has(families(model), rule.family)) &&
+           std::any_of(model.dims.begin(), model.dims.end(), is_it);
+  }
+
   void names() const {
-    if (!rule.family.empty() && !has(families(), rule.family))
-      fail(": there is no family \"{}\"; there are {}", base::one_line(rule.family, 40), fmt::join(families(), ", "));
+    const Names in_model = families(model);
+    if (!rule.family.empty() && !has(in_model, rule.family))
+      fail(": there is no family \"{}\"; there are {}", base::one_line(rule.family, 40), fmt::join(in_model, ", "));
     Names known;
-    for (const tensor::Dim& d : dims) known.push_back(d.name);
+    for (const tensor::Dim& d : model.dims) known.push_back(d.name);
     if (rule.dim != kFlat && !has(known, rule.dim))
       fail(": there is no dim \"{}\"; there are {}, {}", base::one_line(rule.dim, 40), fmt::join(known, ", "), kFlat);
-    if (rule.dim == kFlat && !has(kFlatFamilies, rule.family))
+    if (rule.dim == kFlat && !has_flat(rule.family))
       fail(
           ": flat is all of a bucket of parameters as one dim, which only states have; write \"flat in weight\", "
           "\"flat "
           "in gradient\" or \"flat in optimizer\"");
   }
 
+  // "attention can take "key_seq"" for each operation that takes a dim in steps.
+  std::string who_takes_steps() const {
+    std::vector<std::string> list;
+    for (const OpRow* row : model.operations)
+      for (std::string_view dim : row->steps) {
+        const std::string text = fmt::format("{} can take \"{}\"", row->rule_family(), dim);
+        if (!has(list, text)) list.push_back(text);
+      }
+    return list.empty() ? "no operation of the model takes a dim so" : fmt::format("{}", fmt::join(list, ", "));
+  }
+
   void splits() const {
-    if (has(kStates, rule.family)) {
+    if (is_kind_of_state(rule.family)) {
       if (rule.steps) fail(": a state is not taken in steps; leave \"in steps\" out");
       return;
     }
     Names steps;
-    bool speaks = false, whole = true;
-    for (const OpRow& row : ops::operations().rows()) {
-      if (!named_by_rules(row) || !(rule.family.empty() || row.rule_family() == rule.family)) continue;
-      speaks = true;
-      whole = whole && has(row.whole, rule.dim);
-      steps.insert(steps.end(), row.steps.begin(), row.steps.end());
+    bool whole = true;
+    for (const OpRow* row : model.operations) {
+      if (!rule.family.empty() && row->rule_family() != rule.family) continue;
+      whole = whole && has(row->whole, rule.dim);
+      steps.insert(steps.end(), row->steps.begin(), row->steps.end());
     }
-    base::require(speaks, "plan", "no operation is of family {}", rule.family);
     if (rule.steps) {
       if (has(steps, rule.dim)) return;
-      fail(": {} take \"{}\" in steps; attention can take \"key_seq\"",
-           rule.family.empty() ? "no operation can" : rule.family + " cannot", rule.dim);
+      fail(": {} take \"{}\" in steps; {}", rule.family.empty() ? "no operation can" : rule.family + " cannot",
+           rule.dim, who_takes_steps());
     }
     const std::string who = rule.family.empty() ? "every operation" : rule.family;
     if (whole && has(steps, rule.dim)) fail(": {} takes \"{}\" whole or in steps; add \", in steps\"", who, rule.dim);
@@ -101,19 +106,11 @@ struct Check {
 
 }  // namespace
 
-std::vector<std::string_view> families() {
-  Names list;
-  for (const OpRow& row : ops::operations().rows())
-    if (named_by_rules(row) && !has(list, row.rule_family()) && !has(kStates, row.rule_family()))
-      list.push_back(row.rule_family());
-  list.insert(list.end(), std::begin(kStates), std::end(kStates));
-  return list;
-}
-
-void check_rules(const Plan& plan, std::span<const tensor::Dim> dims) {
+void check_rules(const Plan& plan, const ModelDims& model) {
   for (const Rule& rule : plan.rules) {
-    const Check check{plan, dims, rule};
+    const Check check{plan, model, rule};
     check.axes();
+    if (rule.general && !check.in_model()) continue;
     check.names();
     check.splits();
   }

@@ -7,8 +7,6 @@
 #include <string_view>
 
 #include "kintsugi/base/error.h"
-#include "kintsugi/graph/op_row.h"
-#include "kintsugi/ops/rows.h"
 #include "kintsugi/plan/by_rules.h"
 
 namespace kintsugi::plan {
@@ -19,55 +17,13 @@ using mesh::Mesh;
 using Factors = std::vector<Factor>;
 using Dims = std::vector<tensor::Dim>;
 
-// The widest values of a step, each with the family that asks for it. Where a narrower one (a key without `group`)
-// finds no dim for an axis, its work is repeated, which costs little.
-struct Place {
-  std::string_view family;
-  std::string_view dims;
-};
-constexpr Place kPlaces[] = {
-    {"embedding", "batch seq vocab embed"},
-    {"add", "batch seq embed"},
-    {"contract", "batch seq embed kv_heads group head_dim"},
-    {"attention", "batch seq kv_heads group head_dim"},
-    {"contract", "batch seq embed ffn"},
-    {"head", "batch seq vocab"},
-    {"weight", "vocab embed"},
-    {"weight", "embed kv_heads group head_dim"},
-    {"weight", "embed ffn"},
-    {"weight", "position embed"},
-    {"gradient", "vocab embed"},
-    {"gradient", "embed kv_heads group head_dim"},
-    {"gradient", "embed ffn"},
-    {"gradient", "position embed"},
-    {"optimizer", "vocab embed"},
-    {"optimizer", "embed kv_heads group head_dim"},
-    {"optimizer", "embed ffn"},
-    {"optimizer", "position embed"},
-};
-
-bool whole_in(std::string_view family, std::string_view dim) {
-  for (const graph::OpRow& row : ops::operations().rows())
-    if (row.rule_family() == family && std::count(row.whole.begin(), row.whole.end(), dim)) return true;
-  return false;
-}
-
 const tensor::Dim* find(const Dims& dims, std::string_view name) {
   const auto at = std::find_if(dims.begin(), dims.end(), [&](const tensor::Dim& d) { return d.name == name; });
   return at == dims.end() ? nullptr : &*at;
 }
 
-// The dims of a place that may be split there and whose size is known.
-Dims dims_at(const Place& place, std::span<const tensor::Dim> all) {
-  Dims dims;
-  for (const std::string& name : tensor::words(place.dims))
-    for (const tensor::Dim& d : all)
-      if (d.name == name && d.size > 0 && !whole_in(place.family, name)) dims.push_back(d);
-  return dims;
-}
-
-bool applies(const Rule& rule, const Place& place, const Dims& dims) {
-  return (rule.family.empty() || rule.family == place.family) && !rule.steps && find(dims, rule.dim);
+bool applies(const Rule& rule, const Place& place) {
+  return (rule.family.empty() || rule.family == place.family) && !rule.steps && find(place.dims, rule.dim);
 }
 
 // A dim that is too small for the axes that it should be split over.
@@ -89,15 +45,15 @@ Small small_for(const Mesh& mesh, const tensor::Dim& dim, const Factors& factors
   return small;
 }
 
-Small find_small(const Plan& plan, const Place& place, const Dims& dims) {
+Small find_small(const Plan& plan, const Place& place) {
   const Mesh& mesh = plan.mesh;
   Factors taken;
-  for (const auto& [name, factors] : by_rules(plan, place.family, dims, taken))
-    if (find(dims, name)->size < mesh.count(factors)) return small_for(mesh, *find(dims, name), factors);
+  for (const auto& [name, factors] : by_rules(plan, place.family, place.dims, taken))
+    if (find(place.dims, name)->size < mesh.count(factors)) return small_for(mesh, *find(place.dims, name), factors);
   for (const Rule& rule : plan.rules) {
-    if (plan.repeat || !applies(rule, place, dims)) continue;
+    if (plan.repeat || !applies(rule, place)) continue;
     const Factors factors = mesh.expand(rule.axes);
-    const tensor::Dim& dim = *find(dims, rule.dim);
+    const tensor::Dim& dim = *find(place.dims, rule.dim);
     const bool left = std::any_of(factors.begin(), factors.end(),
                                   [&](Factor f) { return !std::count(taken.begin(), taken.end(), f); });
     if (left && dim.size < mesh.count(factors)) return small_for(mesh, dim, factors);
@@ -113,11 +69,11 @@ Plan resized(const Plan& plan, const std::string& axis, int64_t size) {
 }
 
 // Other dims of the place to which rules offer the same axes.
-Dims company(const Plan& plan, const Place& place, const Dims& dims, const Small& small) {
+Dims dims_beside(const Plan& plan, const Place& place, const Small& small) {
   Dims others;
-  for (const tensor::Dim& d : dims)
+  for (const tensor::Dim& d : place.dims)
     for (const Rule& rule : plan.rules) {
-      if (rule.dim != d.name || &d == small.dim || !applies(rule, place, dims)) continue;
+      if (rule.dim != d.name || &d == small.dim || !applies(rule, place)) continue;
       if (small_for(plan.mesh, d, plan.mesh.expand(rule.axes)).axes != small.axes) continue;
       others.push_back(d);
       break;
@@ -130,18 +86,18 @@ bool several(const Small& small) {
 }
 
 // "; nearest ffn: 4; nearest tensor: 3"
-std::string nearest(const Plan& plan, const Place& place, const Dims& dims, const Small& small, const Dims& others) {
+std::string nearest(const Plan& plan, const Place& place, const Small& small, const Dims& others) {
   int64_t shared = 1;  // no more ranks than this can be given to the others
   for (const tensor::Dim& d : others) shared *= d.size;
   std::string text;
-  Dims larger = dims;
-  tensor::Dim& dim = larger[static_cast<size_t>(small.dim - dims.data())];
+  Place larger = place;
+  tensor::Dim& dim = larger.dims[static_cast<size_t>(small.dim - place.dims.data())];
   dim.size = std::max(dim.size + 1, (small.size + shared - 1) / shared);
-  while (dim.size < small.size && find_small(plan, place, larger).dim) ++dim.size;
-  if (!find_small(plan, place, larger).dim) text += fmt::format("; nearest {}: {}", dim.name, dim.size);
+  while (dim.size < small.size && find_small(plan, larger).dim) ++dim.size;
+  if (!find_small(plan, larger).dim) text += fmt::format("; nearest {}: {}", dim.name, dim.size);
   if (several(small)) return text;
   for (int64_t n = std::min(small.size - 1, small.dim->size * shared); n >= 1; --n)
-    if (!find_small(resized(plan, small.axes, n), place, dims).dim)
+    if (!find_small(resized(plan, small.axes, n), place).dim)
       return text + fmt::format("; nearest {}: {}", small.axes, n);
   return text;
 }
@@ -156,15 +112,15 @@ std::string shown(const Dims& others) {
 
 }  // namespace
 
-void check_sizes(const Plan& plan, std::span<const tensor::Dim> all) {
-  for (const Place& place : kPlaces) {
-    const Dims dims = dims_at(place, all);
-    const Small small = find_small(plan, place, dims);
+void check_sizes(const Plan& plan, const ModelDims& model) {
+  for (Place place : model.places) {
+    std::erase_if(place.dims, [](const tensor::Dim& d) { return d.size == 0; });
+    const Small small = find_small(plan, place);
     if (!small.dim) continue;
-    const Dims others = company(plan, place, dims, small);
+    const Dims others = dims_beside(plan, place, small);
     throw base::UserError("plan", "dim \"{}\" of size {}{} is smaller than mesh {} \"{}\" of size {}{}",
                           small.dim->name, small.dim->size, shown(others), several(small) ? "axes" : "axis", small.axes,
-                          small.size, nearest(plan, place, dims, small, others));
+                          small.size, nearest(plan, place, small, others));
   }
 }
 

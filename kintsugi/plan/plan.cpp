@@ -5,108 +5,86 @@
 
 #include <algorithm>
 
-#include "kintsugi/base/error.h"
+#include "kintsugi/graph/graph.h"
 #include "kintsugi/tensor/shape.h"
 
 namespace kintsugi::plan {
 namespace {
 
 using config::Parallel;
+using graph::StateKind;
 using mesh::Mesh;
+using Rows = std::span<const AxisRow>;
 
-bool zigzag(const Parallel& p) {
-  return p.context > 1 && (p.context_balance.empty() ? p.context_method != "ulysses" : p.context_balance == "zigzag");
+// Outermost first, as mesh_order says. An axis that it leaves out lies just outside the first that is nearer.
+std::vector<const AxisRow*> in_order(const Parallel& p, Rows rows) {
+  std::vector<const AxisRow*> order;
+  for (const std::string& name : tensor::words(p.mesh_order))
+    for (const AxisRow& row : rows)
+      if (row.axis.name == name) order.push_back(&row);
+  for (const AxisRow& row : rows) {
+    if (std::find(order.begin(), order.end(), &row) != order.end()) continue;
+    const auto nearer = [&](const AxisRow* other) { return other->axis.nearness > row.axis.nearness; };
+    order.insert(std::find_if(order.begin(), order.end(), nearer), &row);
+  }
+  return order;
 }
 
-Mesh mesh_of(const Parallel& p) {
+Mesh mesh_of(const Parallel& p, Rows rows) {
   std::vector<mesh::Axis> axes;
-  if (p.pipe > 1 && p.mesh_order.find("pipe") == std::string::npos) axes.push_back({"pipe", p.pipe});
-  for (const std::string& name : tensor::words(p.mesh_order)) {
-    if (name == "pipe" && p.pipe > 1) axes.push_back({name, p.pipe});
-    if (name == "data") axes.push_back({name, p.data});
-    if (name == "tensor") axes.push_back({name, p.tensor});
-    if (name == "context")
-      axes.push_back(
-          {name, p.context, zigzag(p) ? std::vector<std::string>{"seq", "key_seq"} : std::vector<std::string>{}});
+  for (const AxisRow* row : in_order(p, rows)) {
+    const int64_t size = row->axis.size(p);
+    if (size == 1 && row->axis.cuts_layers) continue;
+    axes.push_back({.name = std::string(row->axis.name), .size = size, .cuts_layers = row->axis.cuts_layers});
+    if (size > 1 && row->zigzag) axes.back().zigzag = row->zigzag(p);
   }
   return Mesh(std::move(axes));
 }
 
-// The factors of an axis whose product is n, as far inside as they can be; the axis itself where that is all of it.
-std::vector<std::string> inner_factors(const Mesh& mesh, const std::string& axis, int64_t n) {
-  if (n == mesh.size(axis)) return {axis};
-  const std::vector<mesh::Factor> factors = mesh.expand(std::vector<std::string>{axis});
-  std::vector<std::string> names;
-  for (auto f = factors.rbegin(); f != factors.rend(); ++f) {
-    if (n % mesh.factor(*f).size != 0) continue;
-    n /= mesh.factor(*f).size;
-    names.insert(names.begin(), mesh.factor(*f).name);
+void add_general(std::vector<Rule>& rules, std::vector<Rule> of_axis) {
+  for (Rule& rule : of_axis) {
+    rule.general = true;
+    rules.push_back(std::move(rule));
   }
-  base::require(n == 1, "plan", "{} is no part of axis {}", n, axis);
-  return names;
-}
-
-// Over which states are split: all data ranks or a group of them, and those of context where asked for.
-std::vector<std::string> shard_axes(const Parallel& p, const Mesh& mesh) {
-  std::vector<std::string> axes;
-  if (p.data > 1) axes = inner_factors(mesh, "data", p.shard_group ? p.shard_group : p.data);
-  if (p.context > 1 && p.shard_context) axes.push_back("context");
-  return axes;
-}
-
-std::vector<std::string> innermost_first(const mesh::Mesh& mesh, const std::vector<std::string>& axes) {
-  std::vector<std::string> names;
-  for (mesh::Factor f : mesh.expand(axes)) names.insert(names.begin(), mesh.factor(f).name);
-  return names;
 }
 
 }  // namespace
 
-Plan plan_from(const Parallel& p) {
-  Plan plan = {.mesh = mesh_of(p),
+Plan plan_from(const Parallel& p, Rows axes) {
+  Plan plan = {.mesh = mesh_of(p, axes),
                .keep = p.keep_gathered,
                .keep_logits = p.keep_logits,
                .repeat = p.allow_repeat,
                .wire = tensor::dtype_from(p.wire)};
-  if (p.pipe > 1) {
+  if (plan.stages() > 1) {
     plan.chunks = static_cast<int>(p.chunks);
     plan.schedule = p.schedule;
     for (const std::string& word : tensor::words(p.stages)) plan.layers.push_back(std::stoll(word));
   }
-  std::vector<Rule>& rules = plan.rules;
-  for (const std::string& text : p.rules) rules.push_back(parse_rule(text));
-
-  if (p.data > 1) rules.push_back({.dim = "batch", .axes = {"data"}});
-  if (p.tensor > 1) {
-    rules.push_back({.dim = "kv_heads", .axes = {"tensor"}});
-    rules.push_back({.dim = "group", .axes = {"tensor"}});
-    for (const char* dim : {"kv_heads", "ffn", "vocab"}) rules.push_back({.dim = dim, .axes = {"tensor"}, .pad = true});
+  for (const std::string& text : p.rules) plan.rules.push_back(parse_rule(text));
+  std::vector<const AxisRow*> used;
+  for (const AxisRow& row : axes)
+    if (row.axis.size(p) > 1) used.push_back(&row);
+  std::vector<std::string> shards;
+  for (const AxisRow* row : used) {
+    if (row->rules) add_general(plan.rules, row->rules(p));
+    if (!row->shards) continue;
+    for (const std::string& name : row->shards(p, plan.mesh)) shards.push_back(name);
   }
-  if (p.context > 1) {
-    if (p.context_method == "ulysses")
-      for (const char* dim : {"kv_heads", "group"})
-        rules.push_back({.dim = dim, .axes = {"context"}, .family = "attention"});
-    if (p.context_method == "ring")
-      rules.push_back({.dim = "key_seq", .axes = {"context"}, .family = "attention", .pad = true, .steps = true});
-    rules.push_back({.dim = "seq", .axes = {"context"}, .pad = true});
-  }
-  // Innermost first: where key-value heads take the first factors alone, the tokens of keys stay cut by the others.
-  if (p.tensor > 1 && p.sequence_parallel)
-    rules.push_back({.dim = "seq", .axes = innermost_first(plan.mesh, {"tensor"}), .pad = true});
+  for (const AxisRow* row : used)
+    if (row->further) add_general(plan.rules, row->further(p, plan.mesh));
 
-  const std::vector<std::string> shards = shard_axes(p, plan.mesh);
   int64_t stage = 0;
-  for (const char* family : {"optimizer", "gradient", "weight"})
-    if (p.zero >= ++stage && !shards.empty()) rules.push_back({.dim = "flat", .axes = shards, .family = family});
+  for (StateKind kind : {StateKind::optimizer, StateKind::gradient, StateKind::weight})
+    if (p.zero >= ++stage && !shards.empty())
+      plan.rules.push_back({.dim = std::string(kFlat), .axes = shards, .family = std::string(graph::name_of(kind))});
   return plan;
 }
 
 Plan in_units(Plan plan) {
   plan.units = true;
-  for (Rule& rule : plan.rules) {
-    if (rule.dim != "batch") continue;
-    rule.axes = innermost_first(plan.mesh, rule.axes);
-  }
+  for (Rule& rule : plan.rules)
+    if (rule.dim == kSamples) rule.axes = innermost_first(plan.mesh, rule.axes);
   return plan;
 }
 
@@ -123,7 +101,7 @@ std::string print(const Plan& plan) {
   if (plan.units) text += ", added in one tree";
   if (plan.wire != tensor::DType::f32) text += fmt::format(", gradients travel in {}", tensor::name_of(plan.wire));
   if (plan.stages() > 1) {
-    text += fmt::format("\n  layer -> pipe, {}", plan.schedule);
+    text += fmt::format("\n  layer -> {}, {}", plan.mesh.name_of(plan.mesh.stage_factors()), plan.schedule);
     if (plan.chunks > 1) text += fmt::format(" with {} chunks", plan.chunks);
     if (!plan.layers.empty()) text += fmt::format(", of {} layers", fmt::join(plan.layers, " "));
   }

@@ -1,11 +1,13 @@
 // A plan: a mesh of ranks, and rules that say which dim of which family of operations is split over which axis.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
 #include "kintsugi/config/settings.h"
 #include "kintsugi/mesh/mesh.h"
+#include "kintsugi/plan/axes.h"
 #include "kintsugi/plan/rule.h"
 #include "kintsugi/tensor/dtype.h"
 
@@ -22,17 +24,18 @@ struct Plan {
   // every number of data ranks. See in_units().
   bool units = false;
   tensor::DType wire = tensor::DType::f32;  // in which gradients travel; f32: as they are
-  // Layers over the axis `pipe`: chunk g of stages x chunks is on stage g % stages.
+  // Layers over the axis that cuts them: chunk g of stages x chunks is on stage g % stages.
   int chunks = 1;                    // on each stage
   std::vector<int64_t> layers = {};  // of each chunk in order; empty: equal in computed cost
-  std::string schedule = "1f1b";     // see make_schedule()
+  std::string schedule = "1f1b";     // of schedules()
 
-  int stages() const { return static_cast<int>(mesh.size("pipe")); }
+  int stages() const { return mesh.stages(); }
 };
 
-// What [parallel] says, as rules: the only place that knows strategies by name. Every axis is in the mesh, of size 1
-// too; the numbers make no rule for an axis of size 1. UserError for a text of `rules` that is no rule.
-Plan plan_from(const config::Parallel& parallel);
+// What [parallel] says, as rules: the user's own, then those of each axis, then those of ZeRO. Every axis is in the
+// mesh, of size 1 too, but for one that cuts layers; an axis of size 1 has no rules. UserError for a text of `rules`
+// that is no rule.
+Plan plan_from(const config::Parallel& parallel, std::span<const AxisRow> axes = axis_rows());
 
 // The plan with units: neighbouring units of a micro-batch go to the ranks that add first, those along the first
 // factor.

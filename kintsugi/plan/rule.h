@@ -7,6 +7,10 @@
 
 namespace kintsugi::plan {
 
+// Dims that plans and buckets know by name.
+constexpr std::string_view kSamples = "batch";  // the samples of a pass
+constexpr std::string_view kFlat = "flat";      // all of a bucket of parameters as one dim: of kinds of state alone
+
 // `dim [in family] -> axes [, padded] [, in steps]`
 struct Rule {
   std::string dim;
@@ -14,12 +18,13 @@ struct Rule {
   std::string family = {};        // empty: in every operation and state
   bool pad = false;               // sizes that do not divide are padded; else the axis goes to the next rule
   bool steps = false;             // its pieces travel round the axis while the operation runs (ring)
+  bool general = false;           // made for any model: of no effect where this one lacks the dim or the family
 
   bool operator==(const Rule&) const = default;
 };
 
 // UserError "[plan] rule `text`: ..." where it is none. Names are not looked up here.
 Rule parse_rule(std::string_view text);
-std::string to_string(const Rule& rule);  // parse_rule reads it back
+std::string to_string(const Rule& rule);  // parse_rule reads it back, but for `general`
 
 }  // namespace kintsugi::plan

@@ -110,14 +110,6 @@ int64_t Program::in_file(BufferId id, int64_t micro_batch, int rank) const {
   return b.offset + place * whole_pages(b.bytes()) + begin(id, rank);
 }
 
-std::vector<mesh::Factor> pipe_of(const mesh::Mesh& mesh) {
-  return mesh.has(kPipe) ? mesh.expand(std::vector<std::string>{std::string(kPipe)}) : std::vector<mesh::Factor>();
-}
-
-int stage_of(const mesh::Mesh& mesh, int rank) {
-  return static_cast<int>(mesh.position(rank, pipe_of(mesh)));
-}
-
 tensor::DimIndex Program::index(BufferId id, std::string_view dim, int rank) const {
   const Buffer& b = buffer(id);
   const int i = b.whole.find(dim);

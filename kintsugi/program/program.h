@@ -150,11 +150,6 @@ struct Program {
   tensor::DimIndex index(BufferId id, std::string_view dim, int rank) const;
 };
 
-// The axis of the mesh over which layers are cut into stages, and the stage of a rank: its position along that axis.
-constexpr std::string_view kPipe = "pipe";
-int stage_of(const mesh::Mesh& mesh, int rank);
-std::vector<mesh::Factor> pipe_of(const mesh::Mesh& mesh);
-
 // Bytes begin on boundaries of this.
 constexpr int64_t kAlignment = 64;
 inline int64_t aligned(int64_t bytes) {

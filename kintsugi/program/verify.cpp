@@ -214,7 +214,7 @@ class ListVerifier {
 // Of those that have the program.
 int first_rank(const Program& p) {
   for (int rank = 0; rank < p.mesh.ranks(); ++rank)
-    if (stage_of(p.mesh, rank) == p.stage) return rank;
+    if (p.mesh.stage_of(rank) == p.stage) return rank;
   return 0;
 }
 

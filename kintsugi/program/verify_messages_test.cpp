@@ -35,7 +35,7 @@ Program whole() {
   };
   const Instruction receive = message(Collective::receive, x, 0), send = message(Collective::send, y, 1);
   Program p;
-  p.mesh = mesh::Mesh({{.name = "pipe", .size = 2}});
+  p.mesh = mesh::Mesh({{.name = "pipe", .size = 2, .cuts_layers = true}});
   p.stage = 1;
   p.buffers = {buffer("x", 0, 0), buffer("y", 0, 1), buffer("z", 256, -1), buffer("t", 320, -1),
                buffer("ids", 384, -1)};

@@ -109,7 +109,7 @@ void verify_ranks(const Program& p) {
 void verify_ranks(const std::vector<Program>& stages) {
   std::vector<const Program*> programs;
   for (int rank = 0; rank < stages[0].mesh.ranks(); ++rank)
-    programs.push_back(&stages[static_cast<size_t>(stage_of(stages[0].mesh, rank))]);
+    programs.push_back(&stages[static_cast<size_t>(stages[0].mesh.stage_of(rank))]);
   verify_ranks(programs);
 }
 

@@ -284,7 +284,7 @@ Comparison compare(const CompareOptions& o) {
   if (o.settings.parallel.ranks == 1)
     throw base::UserError(
         "compare", "the plan has one rank, and would be compared with itself; --ranks N or [parallel] says more");
-  plan::check_plan(build::plan_of(o.settings), o.settings);
+  plan::check_plan(build::plan_of(o.settings), build::dims_of(models::build_training(o.settings)));
   return Comparer(o).run();
 }
 

@@ -30,7 +30,7 @@ LayoutRun::LayoutRun(const config::Settings& settings, std::optional<plan::Plan>
   comm::run_ranks(worlds_, [&](comm::World& world) {
     const auto r = static_cast<size_t>(world.rank());
     teams_[r] = std::make_unique<base::ThreadTeam>(static_cast<int>(settings_.parallel.threads));
-    const program::Program& program = stages[static_cast<size_t>(program::stage_of(mesh, world.rank()))];
+    const program::Program& program = stages[static_cast<size_t>(mesh.stage_of(world.rank()))];
     const std::string& folder = settings_.parallel.offload_folder;
     const run::Place place = {
         .world = &world,

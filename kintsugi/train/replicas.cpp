@@ -17,7 +17,7 @@ void for_each_replicated(const run::Executor& executor, comm::World& world, cons
   const program::Program& p = executor.program();
   std::map<std::vector<mesh::Factor>, std::unique_ptr<comm::Communicator>> groups;
   std::set<program::BufferId> seen;
-  const std::vector<mesh::Factor> pipe = program::pipe_of(p.mesh);  // along which ranks hold other states
+  const std::vector<mesh::Factor> pipe = p.mesh.stage_factors();  // along which ranks hold other states
   for (const program::StateInfo& s : p.states) {
     if ((s.kind != program::StateKind::weight && s.kind != program::StateKind::optimizer) || !seen.insert(s.buffer).second) continue;
     std::vector<mesh::Factor> alike;

@@ -12,7 +12,7 @@ void require_memory(const config::Settings& s, const std::vector<program::Progra
                     const build::Machine& machine, comm::Communicator& all) {
   // Machines may differ: the text is that of the rank that is most over its limit, the first of several.
   const auto limit = build::memory_limit(s, machine);
-  const int stage = program::stage_of(stages[0].mesh, all.rank());
+  const int stage = stages[0].mesh.stage_of(all.rank());
   const int64_t mine = limit ? stages[static_cast<size_t>(stage)].bytes() - limit->bytes : 0;
   std::vector<int64_t> every(static_cast<size_t>(all.size()));
   all.wait(all.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(every))));

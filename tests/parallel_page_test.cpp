@@ -10,12 +10,14 @@
 #include "kintsugi/config/read.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/plan/check_plan.h"
+#include "tests/paths.h"
+#include "kintsugi/build/programs.h"
 
 namespace kintsugi::plan {
 namespace {
 
 std::string page() {
-  return base::read_file(std::filesystem::path(__FILE__).parent_path() / "../../docs/parallel.md");
+  return base::read_file(std::filesystem::path(tests::source_folder()) / "docs/parallel.md");
 }
 
 }  // namespace
@@ -31,7 +33,7 @@ TEST(ParallelPage, ExamplesMakeTheirPlans) {
     const config::Resolved r = config::resolve(config::read_text(example, "example"), 64);
     EXPECT_TRUE(r.warnings.empty()) << example;
     const Plan plan = plan_from(r.settings.parallel);
-    check_plan(plan, r.settings);
+    check_plan(plan, build::dims_of(models::build_training(r.settings)));
     EXPECT_EQ(print(plan), text.substr(plan_at, end - plan_at)) << example;
     at = end;
   }

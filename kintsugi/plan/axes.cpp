@@ -1,0 +1,103 @@
+#include "kintsugi/plan/axes.h"
+
+#include <algorithm>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/config/context.h"
+
+namespace kintsugi::plan {
+namespace {
+
+using config::ContextBalance;
+using config::ContextMethod;
+using config::Parallel;
+using mesh::Mesh;
+using Names = std::vector<std::string>;
+using Rules = std::vector<Rule>;
+
+const config::Axis& named(std::string_view name) {
+  const auto& all = config::axes();
+  const auto at = std::find_if(all.begin(), all.end(), [&](const config::Axis& a) { return a.name == name; });
+  base::require(at != all.end(), "plan", "[parallel] has no axis \"{}\"", name);
+  return *at;
+}
+
+Rules data_rules(const Parallel&) {
+  return {{.dim = std::string(kSamples), .axes = {"data"}}};
+}
+
+// The factors of an axis whose product is n, as far inside as they can be; the axis itself where that is all of it.
+Names inner_factors(const Mesh& mesh, const std::string& axis, int64_t n) {
+  if (n == mesh.size(axis)) return {axis};
+  const std::vector<mesh::Factor> factors = mesh.expand(Names{axis});
+  Names names;
+  for (auto f = factors.rbegin(); f != factors.rend(); ++f) {
+    if (n % mesh.factor(*f).size != 0) continue;
+    n /= mesh.factor(*f).size;
+    names.insert(names.begin(), mesh.factor(*f).name);
+  }
+  base::require(n == 1, "plan", "{} is no part of axis {}", n, axis);
+  return names;
+}
+
+// All data ranks, or groups of them.
+Names data_shards(const Parallel& p, const Mesh& mesh) {
+  return inner_factors(mesh, "data", p.shard_group ? p.shard_group : p.data);
+}
+
+Rules tensor_rules(const Parallel&) {
+  Rules rules = {{.dim = "kv_heads", .axes = {"tensor"}}, {.dim = "group", .axes = {"tensor"}}};
+  for (const char* dim : {"kv_heads", "ffn", "vocab"}) rules.push_back({.dim = dim, .axes = {"tensor"}, .pad = true});
+  return rules;
+}
+
+// Innermost first: where key-value heads take the first factors alone, the tokens of keys stay cut by the others.
+Rules sequence_parallel_rules(const Parallel& p, const Mesh& mesh) {
+  if (!p.sequence_parallel) return {};
+  return {{.dim = "seq", .axes = innermost_first(mesh, {"tensor"}), .pad = true}};
+}
+
+Rules context_rules(const Parallel& p) {
+  const Names axes = {"context"};
+  Rules rules;
+  switch (config::context_method(p)) {
+    case ContextMethod::gathered:
+      break;
+    case ContextMethod::ring:
+      rules.push_back({.dim = "key_seq", .axes = axes, .family = "attention", .pad = true, .steps = true});
+      break;
+    case ContextMethod::ulysses:
+      for (const char* dim : {"kv_heads", "group"}) rules.push_back({.dim = dim, .axes = axes, .family = "attention"});
+      break;
+  }
+  rules.push_back({.dim = "seq", .axes = axes, .pad = true});
+  return rules;
+}
+
+Names context_shards(const Parallel& p, const Mesh&) {
+  return p.shard_context ? Names{"context"} : Names{};
+}
+
+Names context_zigzag(const Parallel& p) {
+  return config::context_balance(p) == ContextBalance::zigzag ? Names{"seq", "key_seq"} : Names{};
+}
+
+}  // namespace
+
+const std::vector<AxisRow>& axis_rows() {
+  static const std::vector<AxisRow> kRows = {
+      {.axis = named("data"), .rules = data_rules, .shards = data_shards},
+      {.axis = named("tensor"), .rules = tensor_rules, .further = sequence_parallel_rules},
+      {.axis = named("context"), .rules = context_rules, .shards = context_shards, .zigzag = context_zigzag},
+      {.axis = named("pipe")},  // layers are cut by Plan::layers, not by rules
+  };
+  return kRows;
+}
+
+std::vector<std::string> innermost_first(const Mesh& mesh, const Names& axes) {
+  Names names;
+  for (mesh::Factor f : mesh.expand(axes)) names.insert(names.begin(), mesh.factor(f).name);
+  return names;
+}
+
+}  // namespace kintsugi::plan

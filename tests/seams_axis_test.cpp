@@ -1,0 +1,42 @@
+// What an axis of the mesh needs: a row, here of this file alone.
+#include <gtest/gtest.h>
+
+#include "kintsugi/plan/check_plan.h"
+#include "tests/layouts.h"
+
+namespace kintsugi::tests {
+namespace {
+
+// Two ranks share the columns of the feed-forward part, as experts would; between tensor and context by its nearness.
+const plan::AxisRow kExpert = {
+    .axis = {.name = "expert", .size = [](const config::Parallel&) { return int64_t{2}; }, .nearness = 25},
+    .rules = [](const config::Parallel&) {
+      return std::vector<plan::Rule>{{.dim = "ffn", .axes = {"expert"}, .pad = true}};
+    }};
+
+}  // namespace
+
+TEST(Seams, AnAxisIsARow) {
+  config::Settings s = small_model("llama", "fp64");
+  std::vector<plan::AxisRow> rows = plan::axis_rows();
+  rows.push_back(kExpert);
+  s.parallel.tensor = 2;
+  const plan::Plan plan = plan::plan_from(s.parallel, rows);
+  EXPECT_EQ(plan::print(plan),
+            "plan: 4 ranks, mesh expert=2 tensor=2\n"
+            "  kv_heads -> tensor\n"
+            "  group -> tensor\n"
+            "  kv_heads -> tensor, padded\n"
+            "  ffn -> tensor, padded\n"
+            "  vocab -> tensor, padded\n"
+            "  ffn -> expert, padded\n");
+  plan::check_plan(plan, build::dims_of(models::build_training(s)));
+
+  config::Settings one = s;
+  one.parallel.tensor = 1;
+  train::LayoutRun whole(one), split(s, plan);
+  EXPECT_EQ(split.ranks(), 4);
+  EXPECT_EQ(difference(record(split, s, 2), record(whole, one, 2), 1e-9), "");
+}
+
+}  // namespace kintsugi::tests
