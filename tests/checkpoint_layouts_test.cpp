@@ -4,12 +4,14 @@
 #include <cstring>
 #include <filesystem>
 #include <set>
+#include <utility>
 
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/checkpoint/open.h"
 #include "kintsugi/checkpoint/scratch_test.h"
 #include "kintsugi/checkpoint/states.h"
 #include "kintsugi/comm/run_ranks.h"
+#include "tests/forwarding_communicator.h"
 #include "tests/layouts.h"
 
 namespace kintsugi::tests {
@@ -161,41 +163,18 @@ void from_one_to_all(const std::string& family, const std::string& dtype, const 
   }
 }
 
-// A communicator of one rank that does something when its first wait is over.
-class Meddling : public comm::Communicator {
+// Does something when the first wait of a rank is over.
+class Meddling : public ForwardingCommunicator {
  public:
-  Meddling(comm::Communicator& inner, std::function<void()> then) : inner_(inner), then_(std::move(then)) {}
+  Meddling(comm::Communicator& inner, std::function<void()> then)
+      : ForwardingCommunicator(inner), then_(std::move(then)) {}
 
-  using In = std::span<const std::byte>;
-  using Out = std::span<std::byte>;
-  const comm::Backend& backend() const override { return inner_.backend(); }
-  int rank() const override { return inner_.rank(); }
-  int size() const override { return inner_.size(); }
-  comm::Event all_reduce(In in, Out out, tensor::DType d, comm::Reduction r) override {
-    return inner_.all_reduce(in, out, d, r);
-  }
-  comm::Event reduce(In in, Out out, tensor::DType d, comm::Reduction r, int root) override {
-    return inner_.reduce(in, out, d, r, root);
-  }
-  comm::Event broadcast(Out data, int root) override { return inner_.broadcast(data, root); }
-  comm::Event all_gather(In in, Out out) override { return inner_.all_gather(in, out); }
-  comm::Event reduce_scatter(In in, Out out, tensor::DType d, comm::Reduction r) override {
-    return inner_.reduce_scatter(in, out, d, r);
-  }
-  comm::Event scatter(In in, Out out, int root) override { return inner_.scatter(in, out, root); }
-  comm::Event gather(In in, Out out, int root) override { return inner_.gather(in, out, root); }
-  comm::Event all_to_all(In in, Out out) override { return inner_.all_to_all(in, out); }
-  comm::Event send(In data, int to) override { return inner_.send(data, to); }
-  comm::Event receive(Out data, int from) override { return inner_.receive(data, from); }
-  comm::Event exchange(std::span<const comm::Message> messages) override { return inner_.exchange(messages); }
-  comm::Event barrier() override { return inner_.barrier(); }
-  void wait(comm::Event event) override {
-    inner_.wait(event);
+ protected:
+  void waited() override {
     if (then_) std::exchange(then_, nullptr)();
   }
 
  private:
-  comm::Communicator& inner_;
   std::function<void()> then_;
 };
 

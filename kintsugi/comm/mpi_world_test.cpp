@@ -121,6 +121,11 @@ TEST_P(OverMpi, EveryCollective) {
   }
 }
 
+TEST_P(OverMpi, ThousandsOfChannels) {
+  const Result result = run_ranks(mpi, 3, "channels");
+  EXPECT_EQ(result.lines, (Lines{"rank 0: right", "rank 1: right", "rank 2: right"})) << result.all;
+}
+
 TEST_F(OverOneMpi, ARankThatDoesNotArrive) {
   expect_failure("absent", {"rank 0: " + of_all(kSmall), "rank 1: " + of_all(kSmall)});
 }

@@ -21,7 +21,8 @@ class ThreadCommunicator;
 struct ThreadRank {
   std::shared_ptr<ThreadWorldState> world;
   int rank = 0;
-  std::vector<ThreadCommunicator*> communicators;
+  size_t num_communicators = 0;
+  std::vector<ThreadCommunicator*> busy = {};  // those with something open
 };
 
 class ThreadCommunicator : public CheckedCommunicator {
@@ -31,7 +32,8 @@ class ThreadCommunicator : public CheckedCommunicator {
     rank_ = static_cast<int>(std::find(ranks().begin(), ranks().end(), self_->rank) - ranks().begin());
     sent_.resize(ranks().size());
     received_.resize(ranks().size());
-    self_->communicators.push_back(this);
+    self_->num_communicators += 1;
+    self_->busy.reserve(self_->num_communicators);  // so that nothing is allocated later
   }
   ~ThreadCommunicator() override;
 
@@ -89,7 +91,8 @@ ThreadCommunicator::~ThreadCommunicator() {
       });
     }
   }
-  std::erase(self_->communicators, this);
+  self_->num_communicators -= 1;
+  std::erase(self_->busy, this);
 }
 
 ThreadCommunicator::Open ThreadCommunicator::next(const Operation& operation) {
@@ -109,6 +112,7 @@ Event ThreadCommunicator::enqueue(std::span<const Operation> operations) {
     fresh[i] = next(operations[i]);
     wait_for_entry(fresh[i]);
   }
+  if (oldest_ > made_) self_->busy.push_back(this);
   for (const Open& o : std::span(fresh).first(operations.size())) {
     open(++made_) = o;
     if (o.queue->post(o.number, o.member, o.operation)) notify_members(o);
@@ -159,7 +163,7 @@ bool ThreadCommunicator::move_chunk_here() {
 
 bool ThreadCommunicator::move_chunk() {
   if (move_chunk_here()) return true;
-  for (ThreadCommunicator* other : self_->communicators) {
+  for (ThreadCommunicator* other : self_->busy) {
     if (other != this && other->move_chunk_here()) return true;
   }
   return false;
@@ -212,7 +216,7 @@ void ThreadCommunicator::finish_oldest() {
                               o.queue->mismatch(o.number, message ? std::vector{ranks()[from], ranks()[to]} : ranks()));
   }
   leave(o);
-  ++oldest_;
+  if (++oldest_ > made_) std::erase(self_->busy, this);
 }
 
 void ThreadCommunicator::wait(Event event) {
@@ -247,7 +251,8 @@ std::vector<std::unique_ptr<World>> thread_worlds(int ranks, const WorldOptions&
   const auto world = std::make_shared<ThreadWorldState>(ranks, options);
   std::vector<std::unique_ptr<World>> worlds;
   for (int rank = 0; rank < ranks; ++rank) {
-    worlds.push_back(std::make_unique<ThreadWorld>(std::make_shared<ThreadRank>(ThreadRank{world, rank, {}})));
+    worlds.push_back(
+        std::make_unique<ThreadWorld>(std::make_shared<ThreadRank>(ThreadRank{.world = world, .rank = rank})));
   }
   return worlds;
 }

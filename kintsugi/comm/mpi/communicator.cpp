@@ -8,29 +8,30 @@
 #include "kintsugi/comm/mpi/check.h"
 
 namespace kintsugi::comm {
-namespace {
-constexpr int kMessageTag = 100;  // lanes have theirs from 0
-}
 
-MpiCommunicator::MpiCommunicator(std::shared_ptr<MpiProcess> process, MPI_Comm comm, std::vector<int> world_ranks,
-                                 std::vector<int> rows)
+MpiCommunicator::MpiCommunicator(std::shared_ptr<MpiProcess> process, std::vector<int> world_ranks,
+                                 std::vector<int> rows, int block)
     : process_(std::move(process)),
-      comm_(comm),
       ranks_(std::move(world_ranks)),
       rows_(std::move(rows)),
+      block_(block),
+      comm_(process_->comms.take(ranks_, block_)),
       sent_(ranks_.size()),
       received_(ranks_.size()) {
   check_mpi(MPI_Comm_rank(comm_, &rank_));
-  for (int lane = 0; lane < kLanes; ++lane) lanes_.emplace_back(comm_, rank_, size(), lane);
-  process_->communicators.push_back(this);
+  for (int lane = 0; lane < kLanes; ++lane)
+    lanes_.emplace_back(comm_, rank_, size(), block_ * GroupComms::kTags + lane);
+  process_->num_communicators += 1;
+  process_->busy.reserve(process_->num_communicators);  // so that nothing is allocated later
 }
 
 // The buffers of what is still open may be gone with their owner, and other ranks wait for it: the run cannot go on.
 MpiCommunicator::~MpiCommunicator() {
-  std::erase(process_->communicators, this);
-  process_->progress->give_row(process_->local_rank(), rows_[rank_]);
+  process_->num_communicators -= 1;
+  std::erase(process_->busy, this);
+  process_->progress->give_row(rows_[rank_]);
+  process_->comms.give(ranks_, block_);
   for (; oldest_ <= made_; ++oldest_) process_->failed |= !open(oldest_).done;
-  if (!process_->failed && !process_->progress->ended()) MPI_Comm_free(&comm_);
 }
 
 Event MpiCommunicator::enqueue(std::span<const Operation> operations) {
@@ -40,6 +41,7 @@ Event MpiCommunicator::enqueue(std::span<const Operation> operations) {
 }
 
 void MpiCommunicator::start(const Operation& operation) {
+  if (oldest_ > made_) process_->busy.push_back(this);
   Open& o = open(++made_);
   o.operation = operation;
   o.done = false;
@@ -49,13 +51,14 @@ void MpiCommunicator::start(const Operation& operation) {
     o.number = collectives_++;
     o.segments = num_segments(operation, size());
     o.next = 0;
-    process_->progress->publish(process_->local_rank(), rows_[rank_], operation);
+    process_->progress->publish(rows_[rank_], operation);
     advance_collective();
   }
 }
 
 // Synchronous: a send ends when its receive has begun, as between threads.
 void MpiCommunicator::post_message(Open& o) {
+  const int tag = block_ * GroupComms::kTags + kLanes;
   const bool send = o.operation.kind == Kind::send;
   o.number = (send ? sent_ : received_)[o.operation.root]++;
   o.num_requests = 0;
@@ -66,13 +69,13 @@ void MpiCommunicator::post_message(Open& o) {
     const int bytes = static_cast<int>(std::min(kPiece, o.operation.bytes - at));
     MPI_Request& request = o.requests[o.num_requests++];
     if (send) {
-      check_mpi(MPI_Issend(o.operation.in + at, bytes, MPI_BYTE, o.operation.root, kMessageTag, comm_, &request));
+      check_mpi(MPI_Issend(o.operation.in + at, bytes, MPI_BYTE, o.operation.root, tag, comm_, &request));
     } else {
-      check_mpi(MPI_Irecv(o.operation.out + at, bytes, MPI_BYTE, o.operation.root, kMessageTag, comm_, &request));
+      check_mpi(MPI_Irecv(o.operation.out + at, bytes, MPI_BYTE, o.operation.root, tag, comm_, &request));
     }
     at += bytes;
   } while (at < o.operation.bytes);
-  process_->progress->publish_message(process_->local_rank(), rows_[rank_], o.operation.root, send);
+  process_->progress->publish_message(rows_[rank_], o.operation.root, send);
 }
 
 bool MpiCommunicator::advance_message(Open& o) {
@@ -135,9 +138,8 @@ bool MpiCommunicator::advance() {
 
 bool MpiCommunicator::advance_all() {
   bool any = false;
-  for (MpiCommunicator* each : process_->communicators) {
-    if (each->oldest_ > each->made_) continue;
-    process_->progress->mark_poll(process_->local_rank(), each->rows_[each->rank_]);
+  for (MpiCommunicator* each : process_->busy) {
+    process_->progress->mark_poll(each->rows_[each->rank_]);
     any |= each->advance();
   }
   return any;
@@ -221,7 +223,7 @@ void MpiCommunicator::finish_oldest() {
     backoff.pause();
   }
   require_match(o);  // where a collective ends only when all have arrived, all are known by now
-  ++oldest_;
+  if (++oldest_ > made_) std::erase(process_->busy, this);
 }
 
 void MpiCommunicator::wait(Event event) {

@@ -18,9 +18,9 @@ inline constexpr Backend kMpi = {.name = "mpi", .ranks = RankKind::process, .add
 
 class MpiCommunicator : public CheckedCommunicator {
  public:
-  // `rows`: of the members in the progress tables of their nodes. Owns `comm`.
-  MpiCommunicator(std::shared_ptr<MpiProcess> process, MPI_Comm comm, std::vector<int> world_ranks,
-                  std::vector<int> rows);
+  // `rows`: of the members in the progress tables of their nodes; `block`: of its tags. All members make theirs
+  // together.
+  MpiCommunicator(std::shared_ptr<MpiProcess> process, std::vector<int> world_ranks, std::vector<int> rows, int block);
   ~MpiCommunicator() override;
 
   const Backend& backend() const override { return kMpi; }
@@ -33,7 +33,7 @@ class MpiCommunicator : public CheckedCommunicator {
   Event enqueue(std::span<const Operation> operations) override;
 
  private:
-  static constexpr int kLanes = 2;
+  static constexpr int kLanes = GroupComms::kTags - 1;
   static constexpr size_t kPieces = 16;
   static constexpr size_t kPiece = 1 << 30;  // MPI counts in int
 
@@ -63,8 +63,9 @@ class MpiCommunicator : public CheckedCommunicator {
   TimeoutMessage timeout_of(const Open& open) const;
 
   const std::shared_ptr<MpiProcess> process_;
-  MPI_Comm comm_;
   const std::vector<int> ranks_, rows_;
+  const int block_;
+  const MPI_Comm comm_;  // of all groups of these ranks
   int rank_ = 0;
   std::vector<Lane> lanes_;
   uint64_t collectives_ = 0;

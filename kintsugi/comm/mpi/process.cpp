@@ -58,12 +58,16 @@ MpiProcess::MpiProcess(const WorldOptions& options)
   check_mpi(MPI_Comm_rank(node, &local_rank));
   check_mpi(MPI_Comm_size(node, &local_size));
   name_ = common_name(MPI_COMM_WORLD);
-  const std::string path = "/dev/shm/" + common_name(node);
-  if (local_rank == 0) progress = std::make_unique<ProgressTable>(path, true, local_size, size);
+  const ProgressTable::Place place = {.path = "/dev/shm/" + common_name(node),
+                                      .create = local_rank == 0,
+                                      .local_rank = local_rank,
+                                      .local_size = local_size,
+                                      .world_size = size};
+  if (local_rank == 0) progress = std::make_unique<ProgressTable>(place);
   check_mpi(MPI_Barrier(node));
-  if (local_rank != 0) progress = std::make_unique<ProgressTable>(path, false, local_size, size);
+  if (local_rank != 0) progress = std::make_unique<ProgressTable>(place);
   check_mpi(MPI_Barrier(node));
-  if (local_rank == 0) unlink(path.c_str());  // the memory lives until the last rank ends, in whatever way
+  if (local_rank == 0) unlink(place.path.c_str());  // the memory lives until the last rank ends, in whatever way
 
   std::vector<int> here(local_size);
   check_mpi(MPI_Allgather(&rank, 1, MPI_INT, here.data(), 1, MPI_INT, node));
@@ -76,6 +80,7 @@ MpiProcess::MpiProcess(const WorldOptions& options)
 
 MpiProcess::~MpiProcess() {
   if (failed || progress->ended() || std::uncaught_exceptions() > exceptions_) abort("it left the run early");
+  comms.free_all();
   MPI_Comm_free(&agreement);
   MPI_Finalize();
 }
@@ -102,7 +107,7 @@ std::string MpiProcess::file(int world_rank) const {
 void MpiProcess::read_other_nodes(const std::vector<int>& world_ranks) {
   if (folder_.empty()) return;
   const std::string half = file(rank) + ".new";
-  std::ofstream(half) << progress->text(local_rank()) << "end\n";
+  std::ofstream(half) << progress->text() << "end\n";
   std::rename(half.c_str(), file(rank).c_str());
   const auto end = std::chrono::steady_clock::now() + kToReadAndPrint / 2;
   for (bool all = false; !all && std::chrono::steady_clock::now() < end;) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "kintsugi/comm/mpi/group_comms.h"
 #include "kintsugi/comm/mpi/progress_table.h"
 #include "kintsugi/comm/timeout_message.h"
 
@@ -22,7 +23,6 @@ class MpiProcess {
 
   // The place of a rank among those of this node; -1: it is on another.
   int local_rank(int world_rank) const { return local_ranks_[world_rank]; }
-  int local_rank() const { return local_ranks_[rank]; }
 
   // Gives the others time to say what they waited for, then ends all processes.
   [[noreturn]] void abort(const std::string& why);
@@ -41,8 +41,10 @@ class MpiProcess {
   std::chrono::milliseconds time_limit;
   std::unique_ptr<ProgressTable> progress;  // of this node
   MPI_Comm agreement = MPI_COMM_NULL;       // on which members agree on a group
-  std::vector<MpiCommunicator*> communicators;
-  bool failed = false;  // something is open that will never be done
+  GroupComms comms;
+  size_t num_communicators = 0;
+  std::vector<MpiCommunicator*> busy;  // those with something open
+  bool failed = false;                 // something is open that will never be done
 
  private:
   std::string file(int world_rank) const;

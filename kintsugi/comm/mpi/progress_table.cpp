@@ -15,7 +15,7 @@
 namespace kintsugi::comm {
 namespace {
 
-constexpr size_t kHead = 4096;
+constexpr size_t kPage = 4096;
 
 uint64_t pack(const Operation& operation) {
   return static_cast<uint64_t>(operation.kind) | static_cast<uint64_t>(operation.dtype) << 8 |
@@ -34,19 +34,23 @@ Operation unpack(uint64_t bytes, uint64_t rest) {
 
 }  // namespace
 
-// A new file is zeros: nobody has enqueued anything.
-ProgressTable::ProgressTable(const std::string& path, bool create, int local_size, int world_size)
-    : world_size_(world_size), taken_(kRows) {
-  static_assert(std::atomic<uint64_t>::is_always_lock_free && sizeof(Head) <= kHead);
-  row_bytes_ = (sizeof(Row) + 2 * sizeof(uint64_t) * world_size_ + 63) / 64 * 64;
-  bytes_ = kHead + row_bytes_ * kRows * local_size;
-  const int file = open(path.c_str(), create ? O_RDWR | O_CREAT | O_EXCL : O_RDWR, 0600);
-  const bool sized = file >= 0 && (!create || ftruncate(file, static_cast<off_t>(bytes_)) == 0);
+// A new file is zeros: nobody has published anything.
+ProgressTable::ProgressTable(const Place& place)
+    : local_rank_(place.local_rank),
+      world_size_(place.world_size),
+      row_bytes_((sizeof(Row) + 2 * sizeof(uint64_t) * place.world_size + 63) / 64 * 64),
+      kept_begin_((kPage + row_bytes_ * kRows * place.local_size + kPage - 1) / kPage * kPage),
+      bytes_(kept_begin_ + sizeof(Kept) * kKept * kRows * place.local_size),
+      taken_(kRows) {
+  static_assert(std::atomic<uint64_t>::is_always_lock_free && sizeof(Head) <= kPage);
+  const int file = open(place.path.c_str(), place.create ? O_RDWR | O_CREAT | O_EXCL : O_RDWR, 0600);
+  const bool sized = file >= 0 && (!place.create || ftruncate(file, static_cast<off_t>(bytes_)) == 0);
   void* memory = sized ? mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
   const int error = errno;
   if (file >= 0) close(file);
   if (memory == MAP_FAILED) {
-    throw base::UserError("comm", "{}: the ranks of this node cannot share memory: {}", path, std::strerror(error));
+    throw base::UserError("comm", "{}: the ranks of this node cannot share memory: {}", place.path,
+                          std::strerror(error));
   }
   memory_ = static_cast<std::byte*>(memory);
 }
@@ -56,36 +60,66 @@ ProgressTable::~ProgressTable() {
 }
 
 ProgressTable::Row& ProgressTable::row(int local_rank, int row) const {
-  return *reinterpret_cast<Row*>(memory_ + kHead + (static_cast<size_t>(local_rank) * kRows + row) * row_bytes_);
+  return *reinterpret_cast<Row*>(memory_ + kPage + index(local_rank, row) * row_bytes_);
 }
 
-int ProgressTable::take_row(int local_rank) {
+ProgressTable::Kept& ProgressTable::kept(int local_rank, int row, uint64_t n) const {
+  return *reinterpret_cast<Kept*>(memory_ + kept_begin_ + (index(local_rank, row) * kKept + n % kKept) * sizeof(Kept));
+}
+
+int ProgressTable::take_row() {
   const auto free = std::find(taken_.begin(), taken_.end(), false);
-  base::require(free != taken_.end(), "comm", "more than {} communicators", kRows);
+  if (free == taken_.end())
+    throw base::UserError("comm", "more than {} groups of a rank at one time; fewer chunks need fewer", kRows);
   *free = true;
   const int index = static_cast<int>(free - taken_.begin());
-  Row& r = row(local_rank, index);
+  if (index == unused_) {
+    ++unused_;
+    return index;
+  }
+  Row& r = row(local_rank_, index);
   r.collectives.store(0);
   for (int i = 0; i < 2 * world_size_; ++i) r.messages[i].store(0);
   return index;
 }
 
-void ProgressTable::give_row(int, int row) {
+void ProgressTable::give_row(int row) {
   taken_[row] = false;
 }
 
-void ProgressTable::publish(int local_rank, int row_index, const Operation& operation) {
-  Row& r = row(local_rank, row_index);
+void ProgressTable::publish(int row_index, const Operation& operation) {
+  Row& r = row(local_rank_, row_index);
   const uint64_t n = r.collectives.load(std::memory_order_relaxed);
-  mark_poll(local_rank, row_index);
-  r.kept[n % kKept].bytes.store(operation.bytes, std::memory_order_relaxed);
-  r.kept[n % kKept].rest.store(pack(operation), std::memory_order_relaxed);
+  mark_poll(row_index);
+  Kept& k = kept(local_rank_, row_index, n);
+  k.bytes.store(operation.bytes, std::memory_order_relaxed);
+  k.rest.store(pack(operation), std::memory_order_relaxed);
   r.collectives.store(n + 1, std::memory_order_seq_cst);  // before it reads those of others
 }
 
-void ProgressTable::publish_message(int local_rank, int row_index, int other, bool send) {
-  mark_poll(local_rank, row_index);
-  row(local_rank, row_index).messages[2 * other + send].fetch_add(1, std::memory_order_release);
+void ProgressTable::publish_message(int row_index, int other, bool send) {
+  mark_poll(row_index);
+  row(local_rank_, row_index).messages[2 * other + send].fetch_add(1, std::memory_order_release);
+}
+
+void ProgressTable::mark_poll(int row_index) {
+  row(local_rank_, row_index)
+      .polled.store(std::chrono::steady_clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+}
+
+std::string ProgressTable::text() const {
+  std::string text;
+  for (int index = 0; index < kRows; ++index) {
+    if (!taken_[index]) continue;
+    text += fmt::format("collectives {} {}\n", index, collectives(local_rank_, index));
+    for (int other = 0; other < world_size_; ++other) {
+      for (const bool send : {false, true}) {
+        const uint64_t count = messages(local_rank_, index, other, send);
+        if (count != 0) text += fmt::format("messages {} {} {} {}\n", index, other, send ? 1 : 0, count);
+      }
+    }
+  }
+  return text;
 }
 
 uint64_t ProgressTable::collectives(int local_rank, int row_index) const {
@@ -94,26 +128,6 @@ uint64_t ProgressTable::collectives(int local_rank, int row_index) const {
 
 uint64_t ProgressTable::messages(int local_rank, int row_index, int other, bool send) const {
   return row(local_rank, row_index).messages[2 * other + send].load(std::memory_order_acquire);
-}
-
-std::string ProgressTable::text(int local_rank) const {
-  std::string text;
-  for (int index = 0; index < kRows; ++index) {
-    if (!taken_[index]) continue;
-    text += fmt::format("collectives {} {}\n", index, collectives(local_rank, index));
-    for (int other = 0; other < world_size_; ++other) {
-      for (const bool send : {false, true}) {
-        const uint64_t count = messages(local_rank, index, other, send);
-        if (count != 0) text += fmt::format("messages {} {} {} {}\n", index, other, send ? 1 : 0, count);
-      }
-    }
-  }
-  return text;
-}
-
-void ProgressTable::mark_poll(int local_rank, int row_index) {
-  row(local_rank, row_index)
-      .polled.store(std::chrono::steady_clock::now().time_since_epoch().count(), std::memory_order_relaxed);
 }
 
 double ProgressTable::seconds_since_poll(int local_rank, int row_index) const {
@@ -129,8 +143,9 @@ bool ProgressTable::collective(int local_rank, int row_index, uint64_t n, Operat
     return count > n && count - n < kKept;
   };
   if (!there()) return false;
-  const uint64_t bytes = r.kept[n % kKept].bytes.load(std::memory_order_acquire);
-  const uint64_t rest = r.kept[n % kKept].rest.load(std::memory_order_acquire);
+  const Kept& k = kept(local_rank, row_index, n);
+  const uint64_t bytes = k.bytes.load(std::memory_order_acquire);
+  const uint64_t rest = k.rest.load(std::memory_order_acquire);
   if (!there()) return false;  // it was written over meanwhile
   operation = unpack(bytes, rest);
   return true;

@@ -14,29 +14,38 @@ namespace kintsugi::comm {
 
 class ProgressTable {
  public:
-  static constexpr int kRows = 256;  // communicators of a rank that live at one time
-  static constexpr int kKept = 256;  // the newest collectives of a row that are remembered
+  static constexpr int kRows = 8192;  // communicators of a rank that live at one time
+  static constexpr int kKept = 256;   // the newest collectives of a row that are remembered
   static constexpr int kText = 1024;
 
-  // For `local_size` ranks, and groups of up to `world_size`. Maps `path`, creating it if `create`.
-  ProgressTable(const std::string& path, bool create, int local_size, int world_size);
+  struct Place {
+    std::string path;  // of the memory
+    bool create = false;
+    int local_rank = 0;  // of this process
+    int local_size = 1;
+    int world_size = 1;  // how many members a group may have
+  };
+  // The memory is large and takes no space until it is written to. UserError where it cannot be mapped.
+  explicit ProgressTable(const Place& place);
   ~ProgressTable();
   ProgressTable(const ProgressTable&) = delete;
   ProgressTable& operator=(const ProgressTable&) = delete;
 
-  // The row of `local_rank` for a new communicator, empty.
-  int take_row(int local_rank);
-  void give_row(int local_rank, int row);
+  // A row of this rank for a new communicator, empty; UserError where there is none.
+  int take_row();
+  void give_row(int row);
+  // In a row of this rank: its next collective; its next message, to or from member `other` of the group.
+  void publish(int row, const Operation& operation);
+  void publish_message(int row, int other, bool send);
+  // In a row of this rank: it looks at its open operations now.
+  void mark_poll(int row);
+  // The rows of this rank, and how far they are: what ranks of other nodes read in a file.
+  std::string text() const;
 
-  void publish(int local_rank, int row, const Operation& operation);    // the next collective
-  void publish_message(int local_rank, int row, int other, bool send);  // `other` is a member of the group
-  uint64_t collectives(int local_rank, int row) const;                  // published so far, as below
+  // Of any rank: how many it has published, and how long ago it looked.
+  uint64_t collectives(int local_rank, int row) const;
   uint64_t messages(int local_rank, int row, int other, bool send) const;
-  // A rank marks that it looks at its open operations; the others ask how long ago it did.
-  void mark_poll(int local_rank, int row);
   double seconds_since_poll(int local_rank, int row) const;
-  // The rows that this process has taken, and how far they are: what ranks of other nodes read in a file.
-  std::string text(int local_rank) const;
   // The n-th collective, without its buffers; false if it is not remembered.
   bool collective(int local_rank, int row, uint64_t n, Operation& operation) const;
 
@@ -51,22 +60,26 @@ class ProgressTable {
     std::atomic<uint32_t> ended;  // 0, 1: being written, 2: ended, 3: out of time
     char text[kText];
   };
-  struct Entry {
-    std::atomic<uint64_t> bytes, rest;
-  };
   struct Row {
     std::atomic<uint64_t> collectives;
-    std::atomic<int64_t> polled;  // steady clock
-    Entry kept[kKept];
+    std::atomic<int64_t> polled;       // steady clock
     std::atomic<uint64_t> messages[];  // [member][receive, send]
   };
+  struct Kept {  // a collective
+    std::atomic<uint64_t> bytes, rest;
+  };
 
+  // The memory: Head, then all rows [local rank][row], then the collectives [local rank][row][kKept], so that a row
+  // without any takes no page of them.
+  size_t index(int local_rank, int row) const { return static_cast<size_t>(local_rank) * kRows + row; }
   Row& row(int local_rank, int row) const;
+  Kept& kept(int local_rank, int row, uint64_t n) const;
 
-  const int world_size_;
-  size_t row_bytes_ = 0, bytes_ = 0;
+  const int local_rank_, world_size_;
+  const size_t row_bytes_, kept_begin_, bytes_;
   std::byte* memory_ = nullptr;
   std::vector<bool> taken_;  // [row] of this rank
+  int unused_ = 0;           // rows from here on were never taken, and are zero
 };
 
 }  // namespace kintsugi::comm

@@ -1,6 +1,8 @@
 // One rank of a test over MPI: comm_rank CASE. Prints a line "rank R: ..." and ends with 1 where something is wrong.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -37,6 +39,35 @@ std::string table(World& world) {
   for (int r = 0; r < world.size(); ++r) backwards[r] = world.size() - 1 - r;
   wrong += cases::movements(*world.group(backwards), 100);
   if (world.size() % 2 == 0) wrong += cases::two_axes(world, 5);
+  return wrong;
+}
+
+// Far more groups than MPI has communicators, all alive: channels of two ranks, whose messages must not be mixed up.
+std::string channels(World& world) {
+  constexpr int kChannels = 3'000;
+  if (world.rank() > 1) return "";
+  const int peer = 1 - world.rank();
+  std::string wrong;
+  for (int round = 0; round < 2; ++round) {
+    std::vector<std::unique_ptr<Communicator>> all;
+    for (int i = 0; i < kChannels; ++i) all.push_back(world.group(std::array{0, 1}));
+    if (world.rank() == round) all.erase(all.begin(), all.begin() + 7);  // the other rank has them still
+    const auto later = world.group(std::array{0, 1});
+    if (world.rank() != round) all.erase(all.begin(), all.begin() + 7);
+    // Of each channel one message each way, of all channels at once; the ranks take the channels in opposite order.
+    if (world.rank() == 1) std::reverse(all.begin(), all.end());
+    std::vector<int> sent(all.size()), received(all.size(), -1);
+    std::vector<Event> events;
+    for (size_t i = 0; i < all.size(); ++i) {
+      sent[i] = static_cast<int>(world.rank() == 1 ? all.size() - 1 - i : i);
+      const auto bytes = [](int& x) { return std::as_writable_bytes(std::span(&x, 1)); };
+      const std::array messages = {Message::to(peer, bytes(sent[i])), Message::from(peer, bytes(received[i]))};
+      events.push_back(all[i]->exchange(messages));
+    }
+    for (size_t i = all.size(); i > 0; --i) all[i - 1]->wait(events[i - 1]);
+    if (received != sent) wrong += fmt::format("messages of round {} were mixed up; ", round);
+    wrong += cases::exchanges(*later) + cases::reductions(*all[sent[5]], 100, tensor::DType::f32, Reduction::sum);
+  }
   return wrong;
 }
 
@@ -140,10 +171,21 @@ std::string nobody(World& world) {
 }
 
 const std::map<std::string, Case*> kCases = {
-    {"table", table},     {"absent", absent},     {"elsewhere", absent},  {"elsewhere_message", elsewhere_message},
-    {"stopped", stopped}, {"ends", ends},         {"killed", killed},     {"stuck", stuck},
-    {"message", message}, {"exchange", exchange}, {"mismatch", mismatch}, {"length", length},
-    {"groups", groups},   {"nobody", nobody},
+    {"table", table},
+    {"channels", channels},
+    {"absent", absent},
+    {"elsewhere", absent},
+    {"elsewhere_message", elsewhere_message},
+    {"stopped", stopped},
+    {"ends", ends},
+    {"killed", killed},
+    {"stuck", stuck},
+    {"message", message},
+    {"exchange", exchange},
+    {"mismatch", mismatch},
+    {"length", length},
+    {"groups", groups},
+    {"nobody", nobody},
 };
 
 void say(int rank, const std::string& text) {
@@ -152,7 +194,7 @@ void say(int rank, const std::string& text) {
 }
 
 int run(const std::string& name) {
-  const auto limit = std::chrono::milliseconds(name == "table" ? 60'000 : 600);
+  const auto limit = std::chrono::milliseconds(name == "table" || name == "channels" ? 60'000 : 600);
   const bool elsewhere = name.starts_with("elsewhere");
   const auto world = mpi_world({.time_limit = limit, .folder = elsewhere ? "." : "", .share_memory = !elsewhere});
   try {

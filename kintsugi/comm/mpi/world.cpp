@@ -22,17 +22,21 @@ class MpiWorld : public World {
   void abort(const std::string& reason) override { process_->abort(reason); }
 
  private:
-  // The rows of all members, when all ask for the same group.
-  std::vector<int> agree(std::span<const int> ranks, int row);
+  // What the members agree on when all ask for the same group.
+  struct Agreement {
+    std::vector<int> rows;  // of the members
+    int block = 0;          // of tags
+  };
+  Agreement agree(std::span<const int> ranks, int row, int block);
 
   const std::shared_ptr<MpiProcess> process_;
 };
 
-// Every member sends every other what it asks for: its row, the number of members, and who they are.
-std::vector<int> MpiWorld::agree(std::span<const int> ranks, int row) {
-  const size_t n = ranks.size(), length = process_->size + 2;
+// Every member sends every other what it asks for: its row, its first free block, the number of members, who they are.
+MpiWorld::Agreement MpiWorld::agree(std::span<const int> ranks, int row, int block) {
+  const size_t n = ranks.size(), length = process_->size + 3;
   std::vector<std::vector<int>> asked(n, std::vector<int>(length, 0));
-  std::vector<int> mine = {row, static_cast<int>(n)};
+  std::vector<int> mine = {row, block, static_cast<int>(n)};
   mine.insert(mine.end(), ranks.begin(), ranks.end());
   mine.resize(length);
   std::vector<MPI_Request> sends, receives(n, MPI_REQUEST_NULL);
@@ -54,8 +58,8 @@ std::vector<int> MpiWorld::agree(std::span<const int> ranks, int row) {
       if (done == 0) continue;
       arrivals[m] = Arrival::arrived;
       --left;
-      if (std::equal(mine.begin() + 1, mine.end(), asked[m].begin() + 1)) continue;
-      const std::span<const int> other(asked[m].data() + 2, asked[m][1]);
+      if (std::equal(mine.begin() + 2, mine.end(), asked[m].begin() + 2)) continue;
+      const std::span<const int> other(asked[m].data() + 3, asked[m][2]);
       process_->failed = true;
       const int first = std::min(rank(), ranks[m]), second = std::max(rank(), ranks[m]);
       throw base::UserError("comm", "ranks do not agree on a group: rank {} asks for {}, rank {} for {}", first,
@@ -76,24 +80,19 @@ std::vector<int> MpiWorld::agree(std::span<const int> ranks, int row) {
     backoff.pause();
   }
   check_mpi(MPI_Waitall(static_cast<int>(sends.size()), sends.data(), MPI_STATUSES_IGNORE));
-  std::vector<int> rows;
-  for (const auto& s : asked) rows.push_back(s[0]);
-  return rows;
+  Agreement result;
+  for (const auto& a : asked) {
+    result.rows.push_back(a[0]);
+    result.block = std::max(result.block, a[1]);
+  }
+  return result;
 }
 
 std::unique_ptr<Communicator> MpiWorld::group(std::span<const int> ranks) {
   check_group(ranks, rank(), size());
-  std::vector<int> rows = agree(ranks, process_->progress->take_row(process_->local_rank()));
-  MPI_Group all = MPI_GROUP_NULL, members = MPI_GROUP_NULL;
-  MPI_Comm comm = MPI_COMM_NULL;
-  check_mpi(MPI_Comm_group(MPI_COMM_WORLD, &all));
-  check_mpi(MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &members));
-  check_mpi(MPI_Comm_create_group(MPI_COMM_WORLD, members, 0, &comm));
-  check_mpi(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
-  check_mpi(MPI_Group_free(&members));
-  check_mpi(MPI_Group_free(&all));
-  return std::make_unique<MpiCommunicator>(process_, comm, std::vector<int>(ranks.begin(), ranks.end()),
-                                           std::move(rows));
+  std::vector<int> members(ranks.begin(), ranks.end());
+  Agreement agreed = agree(ranks, process_->progress->take_row(), process_->comms.first_free_block(members));
+  return std::make_unique<MpiCommunicator>(process_, std::move(members), std::move(agreed.rows), agreed.block);
 }
 
 }  // namespace

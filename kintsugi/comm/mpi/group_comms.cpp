@@ -1,0 +1,53 @@
+#include "kintsugi/comm/mpi/group_comms.h"
+
+#include "kintsugi/comm/mpi/check.h"
+
+namespace kintsugi::comm {
+namespace {
+
+MPI_Comm comm_of(const std::vector<int>& ranks) {
+  MPI_Group all = MPI_GROUP_NULL, members = MPI_GROUP_NULL;
+  MPI_Comm comm = MPI_COMM_NULL;
+  check_mpi(MPI_Comm_group(MPI_COMM_WORLD, &all));
+  check_mpi(MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &members));
+  check_mpi(MPI_Comm_create_group(MPI_COMM_WORLD, members, 0, &comm));
+  check_mpi(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+  check_mpi(MPI_Group_free(&members));
+  check_mpi(MPI_Group_free(&all));
+  return comm;
+}
+
+// The largest tag that there is.
+int max_tag() {
+  void* value = nullptr;
+  int is_set = 0;
+  check_mpi(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &value, &is_set));
+  return is_set != 0 ? *static_cast<int*>(value) : 32767;  // what the standard promises
+}
+
+}  // namespace
+
+int GroupComms::first_free_block(const std::vector<int>& ranks) const {
+  const auto found = shared_.find(ranks);
+  return found == shared_.end() || found->second.blocks.empty() ? 0 : *found->second.blocks.rbegin() + 1;
+}
+
+MPI_Comm GroupComms::take(const std::vector<int>& ranks, int block) {
+  const int most = (max_tag() - kTags + 1) / kTags;
+  if (block > most) throw base::UserError("comm", "more than {} groups of the same ranks at one time", most + 1);
+  Shared& shared = shared_[ranks];
+  if (shared.comm == MPI_COMM_NULL) shared.comm = comm_of(ranks);
+  shared.blocks.insert(block);
+  return shared.comm;
+}
+
+void GroupComms::give(const std::vector<int>& ranks, int block) {
+  shared_[ranks].blocks.erase(block);
+}
+
+void GroupComms::free_all() {
+  for (auto& [ranks, shared] : shared_) MPI_Comm_free(&shared.comm);
+  shared_.clear();
+}
+
+}  // namespace kintsugi::comm
