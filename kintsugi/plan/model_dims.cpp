@@ -57,7 +57,7 @@ class Collector {
     for (const graph::State& s : states) know(s.type.shape);
     for (StateKind kind : kInBuckets)
       for (const graph::State& s : states)
-        if (s.kind == kind && s.type.shape.rank() > 0) add_place(graph::name_of(kind), s.type.shape.dims());
+        if (s.kind == kind && s.type.shape.rank() > 0) add_place(name_of(kind), s.type.shape.dims());
   }
 
   ModelDims result() {
@@ -172,18 +172,18 @@ std::vector<std::string_view> families(const ModelDims& model) {
   std::vector<std::string_view> list;
   for (const graph::OpRow* row : model.operations)
     if (!has(list, row->rule_family()) && !is_kind_of_state(row->rule_family())) list.push_back(row->rule_family());
-  for (StateKind kind : kKinds) list.push_back(graph::name_of(kind));
+  for (StateKind kind : kKinds) list.push_back(name_of(kind));
   return list;
 }
 
 bool is_kind_of_state(std::string_view family) {
   return std::any_of(std::begin(kKinds), std::end(kKinds),
-                     [&](StateKind kind) { return graph::name_of(kind) == family; });
+                     [&](StateKind kind) { return name_of(kind) == family; });
 }
 
 bool has_flat(std::string_view family) {
   return std::any_of(std::begin(kInBuckets), std::end(kInBuckets),
-                     [&](StateKind kind) { return graph::name_of(kind) == family; });
+                     [&](StateKind kind) { return name_of(kind) == family; });
 }
 
 }  // namespace kintsugi::plan

@@ -77,7 +77,7 @@ Plan plan_from(const Parallel& p, Rows axes) {
   int64_t stage = 0;
   for (StateKind kind : {StateKind::optimizer, StateKind::gradient, StateKind::weight})
     if (p.zero >= ++stage && !shards.empty())
-      plan.rules.push_back({.dim = std::string(kFlat), .axes = shards, .family = std::string(graph::name_of(kind))});
+      plan.rules.push_back({.dim = std::string(kFlat), .axes = shards, .family = std::string(name_of(kind))});
   return plan;
 }
 
