@@ -74,7 +74,7 @@ config::Settings model_in(const std::string& layout) {
 
 Bits bits_over(const comm::Transport& transport, const config::Settings& s) {
   train::LayoutRun run(s, std::nullopt, {}, transport.make);
-  return {record(run, s, 2), run.states("optimizer")};
+  return {record(run, s, 2), run.states(program::StateKind::optimizer)};
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "kintsugi/build/programs.h"
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/config/choices.h"
 #include "kintsugi/lower/recompute.h"
 #include "kintsugi/plan/check_plan.h"
 
@@ -13,15 +14,20 @@ namespace {
 
 lower::Recompute recompute_of(const config::Parallel& p) {
   using What = lower::Recompute::What;
-  return {p.recompute == "full"        ? What::full
-          : p.recompute == "selective" ? What::selective
-                                       : What::none,
-          p.recompute_every};
+  switch (recomputed(p)) {
+    case config::Recomputed::nothing:
+      return {What::none, p.recompute_every};
+    case config::Recomputed::attention:
+      return {What::selective, p.recompute_every};
+    case config::Recomputed::layers:
+      return {What::full, p.recompute_every};
+  }
+  throw base::InternalError("build", "recompute \"{}\" was not checked", p.recompute);
 }
 
 lower::Offload offload_of(const config::Parallel& p) {
-  return {.optimizer = p.offload == "optimizer" || p.offload == "all",
-          .activations = p.offload == "activations" || p.offload == "all"};
+  const config::Offloaded what = offloaded(p);
+  return {.optimizer = what.optimizer, .activations = what.activations};
 }
 
 const graph::Graph* pointer_to(const std::optional<graph::Graph>& g) {

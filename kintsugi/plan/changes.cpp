@@ -4,11 +4,13 @@
 
 #include <algorithm>
 
+#include "kintsugi/config/choices.h"
 #include "kintsugi/config/keys.h"
 
 namespace kintsugi::plan {
 namespace {
 
+using config::Recomputed;
 using config::Settings;
 
 // Over the data axis; each stage holds less than the one before.
@@ -32,13 +34,12 @@ Sets half_a_micro_batch(const Settings& s) {
   return {{"train.micro_batch", s.train.micro_batch / 2}};
 }
 
-// Of every layer. `what`: "selective" or "full", which holds less.
-Sets recompute(const Settings& s, const std::string& what) {
+// Of every layer, where less is computed again now.
+Sets recompute(const Settings& s, Recomputed what) {
   const config::Parallel& p = s.parallel;
-  const bool less = p.recompute == "none" || (p.recompute == "selective" && what == "full") ||
-                    (p.recompute == what && p.recompute_every > 1);
-  if (!less) return {};
-  Sets sets = {{"parallel.recompute", what}};
+  const Recomputed now = recomputed(p);
+  if (now > what || (now == what && p.recompute_every == 1)) return {};
+  Sets sets = {{"parallel.recompute", std::string(name_of(what))}};
   if (p.recompute_every > 1) sets.push_back({"parallel.recompute_every", int64_t{1}});
   return sets;
 }
@@ -65,9 +66,10 @@ Sets twice_pipe(const Settings& s) {
 }
 
 Sets offload(const Settings& s) {
-  const std::string& now = s.parallel.offload;
-  if (now != "none" && now != "activations") return {};
-  return {{"parallel.offload", std::string(now == "none" ? "optimizer" : "all")}};
+  config::Offloaded what = offloaded(s.parallel);
+  if (what.optimizer) return {};
+  what.optimizer = true;
+  return {{"parallel.offload", std::string(name_of(what))}};
 }
 
 constexpr Change kChanges[] = {
@@ -75,9 +77,9 @@ constexpr Change kChanges[] = {
     sequence_parallel,
     make_logits_again,
     half_a_micro_batch,
-    [](const Settings& s) { return recompute(s, "selective"); },
+    [](const Settings& s) { return recompute(s, Recomputed::attention); },
     [](const Settings& s) { return zero(s, 2); },
-    [](const Settings& s) { return recompute(s, "full"); },
+    [](const Settings& s) { return recompute(s, Recomputed::layers); },
     [](const Settings& s) { return zero(s, 3); },
     twice_tensor,
     twice_pipe,

@@ -5,11 +5,13 @@
 #include <string_view>
 #include <vector>
 
+#include "kintsugi/tensor/dims.h"
+
 namespace kintsugi::plan {
 
 // Dims that plans and buckets know by name.
 constexpr std::string_view kSamples = "batch";  // the samples of a pass
-constexpr std::string_view kFlat = "flat";      // all of a bucket of parameters as one dim: of kinds of state alone
+using tensor::kFlat;                            // all of a bucket of parameters as one dim: of kinds of state alone
 
 // `dim [in family] -> axes [, padded] [, in steps]`
 struct Rule {

@@ -40,7 +40,7 @@ std::string splits_of(const Plan& plan) {
   std::string dims = plan.stages() > 1 ? "layer" : "", flat;
   for (const Rule& r : plan.rules) {
     if (plan.mesh.count(plan.mesh.expand(r.axes)) == 1) continue;
-    if (r.dim == "flat" && !r.family.empty()) {
+    if (r.dim == kFlat && !r.family.empty()) {
       flat += (flat.empty() ? "flat of " : ", ") + r.family;
       continue;
     }
