@@ -46,8 +46,8 @@ class CountedWorld : public comm::World {
   const comm::Backend& backend() const override { return kCounted; }
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
-  std::unique_ptr<comm::Communicator> group(std::span<const int> ranks) override {
-    return std::make_unique<CountedCommunicator>(inner_->group(ranks), counts_, static_cast<size_t>(rank()));
+  std::unique_ptr<comm::Communicator> group(std::span<const int> ranks, const comm::GroupOptions& options) override {
+    return std::make_unique<CountedCommunicator>(inner_->group(ranks, options), counts_, static_cast<size_t>(rank()));
   }
   void abort(const std::string& reason) override { inner_->abort(reason); }
 

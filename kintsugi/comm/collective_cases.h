@@ -280,6 +280,31 @@ inline std::string many_sends(Communicator& comm) {
   return "";
 }
 
+// Groups of options: for messages alone, for few collectives, and for 300 messages at a time, which rank 0 sends before
+// it waits for any, and which rank 1 asks for before it waits.
+inline std::string group_options(World& world) {
+  const std::vector<int> all = all_ranks(world.size());
+  const auto small = world.group(all, {.collectives = 2, .messages = 60});
+  std::string wrong = reductions(*small, 100, tensor::DType::f32, Reduction::sum) + exchange(*small, 3, 5);
+  const auto wide = world.group(all, {.collectives = 0, .messages = 300});
+  const int me = wide->rank(), n = wide->size();
+  if (n == 1 || me > 1) return wrong;
+  std::vector<int> numbers(300, -1);
+  for (int i = 0; i < 300; ++i) {
+    const auto one = std::as_writable_bytes(std::span(&numbers[i], 1));
+    if (me == 0) numbers[i] = i;
+    me == 0 ? wide->send(one, 1) : wide->receive(one, 0);
+  }
+  // Only now does either rank wait, and not for these first: with fewer at one time, both would wait forever.
+  const auto other = world.group(std::array{0, 1}, {.collectives = 1, .messages = 1});
+  other->wait(other->barrier());
+  wide->wait({300});
+  for (int i = 0; i < 300; ++i) {
+    if (numbers[i] != i) wrong += fmt::format("message {} of a wide group is {}; ", i, numbers[i]);
+  }
+  return wrong;
+}
+
 // A mesh of 2 x (size / 2) ranks: both axes at once, waited for in another order by every second rank.
 inline std::string two_axes(World& world, int rounds) {
   const int columns = world.size() / 2, row = world.rank() / columns, column = world.rank() % columns;

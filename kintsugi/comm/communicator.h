@@ -54,6 +54,12 @@ struct Message {
 };
 inline constexpr size_t kMaxExchange = 64;  // messages
 
+// How many operations of a group a rank may have open at one time; one more waits until older ones end.
+struct GroupOptions {
+  size_t collectives = 256;  // 0: the group is for messages alone
+  size_t messages = 64;      // from one rank to another, each until both have waited for it; and of one exchange
+};
+
 // A wait that passed its time limit, or whose peer has ended. `arrived` and `missing` are ranks of the group that have
 // and have not enqueued their part.
 class Timeout : public base::UserError {
@@ -118,9 +124,9 @@ class World {
   virtual int size() const = 0;
 
   // The communicator of `ranks` (of the world, in the order of the group), which this rank is among. All members call
-  // this, for their common groups in the same order. UserError where they do not agree, Timeout where one does not
-  // call.
-  virtual std::unique_ptr<Communicator> group(std::span<const int> ranks) = 0;
+  // this, for their common groups in the same order, each with what it needs itself. UserError where they do not agree,
+  // Timeout where one does not call.
+  virtual std::unique_ptr<Communicator> group(std::span<const int> ranks, const GroupOptions& options = {}) = 0;
   // Ends the run for everyone: waits of all ranks throw, now or soon. For a rank that goes down with an error.
   virtual void abort(const std::string& reason) = 0;
 };

@@ -220,6 +220,16 @@ void check_group(std::span<const int> ranks, int rank, int size) {
   base::require(seen[rank], "comm", "rank {} asks for a group of ranks {}", rank, fmt::join(ranks, " "));
 }
 
+void check_room(std::span<const Operation> operations, const GroupOptions& options) {
+  const Operation& first = operations.front();
+  if (first.is_message()) {
+    base::require(operations.size() <= options.messages, "comm", "{} messages at once in a group for {}",
+                  operations.size(), options.messages);
+  } else {
+    base::require(options.collectives > 0, "comm", "{} in a group for messages alone", name_of(first.kind));
+  }
+}
+
 void check_options(const WorldOptions& options) {
   if (options.time_limit.count() <= 0) {
     throw base::UserError("comm", "a time limit of {:g} s; every wait needs some, as 600 s",

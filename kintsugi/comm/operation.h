@@ -40,6 +40,7 @@ struct Operation {
   const std::byte* in = nullptr;
   std::byte* out = nullptr;
 
+  bool is_message() const { return kind == Kind::send || kind == Kind::receive; }
   bool reduces() const;    // has dtype and reduction
   bool has_parts() const;  // bytes are size() parts
   bool agrees_with(const Operation& other) const;
@@ -83,6 +84,8 @@ class CheckedCommunicator : public Communicator {
 
 // `ranks` are different, of a world of `size`, and `rank` is one of them; else InternalError.
 void check_group(std::span<const int> ranks, int rank, int size);
+// InternalError for more messages than a group may have open, or a collective where it is for messages alone.
+void check_room(std::span<const Operation> operations, const GroupOptions& options);
 // UserError for a time limit that lets nothing end.
 void check_options(const WorldOptions& options);
 

@@ -14,13 +14,9 @@ namespace {
 constexpr size_t kChunk = 64 << 10;
 constexpr size_t kStream = 32 << 20;  // about what the last cache holds
 
-bool is_message(Kind kind) {
-  return kind == Kind::send || kind == Kind::receive;
-}
-
 // A message has a send at member 0 and a receive at member 1.
 bool agree(const Operation& a, const Operation& b) {
-  return is_message(a.kind) ? a.bytes == b.bytes : a.agrees_with(b);
+  return a.is_message() ? a.bytes == b.bytes : a.agrees_with(b);
 }
 
 }  // namespace
@@ -107,7 +103,7 @@ std::string OperationQueue::mismatch(uint64_t n, const std::vector<int>& world_r
   for (int m = 1; m < members_; ++m) {
     const Operation& other = posts_[first(n) + m].operation;
     if (agree(operation, other)) continue;
-    const auto text = [&](const Operation& o) { return is_message(o.kind) ? o.text() : o.text_in_full(); };
+    const auto text = [&](const Operation& o) { return o.is_message() ? o.text() : o.text_in_full(); };
     return fmt::format("rank {} calls {}, rank {} {}", world_ranks[0], text(operation), world_ranks[m], text(other));
   }
   throw base::InternalError("comm", "all operations agree");

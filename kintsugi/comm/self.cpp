@@ -33,7 +33,7 @@ class SelfWorld : public World {
   const Backend& backend() const override { return kSelf; }
   int rank() const override { return 0; }
   int size() const override { return 1; }
-  std::unique_ptr<Communicator> group(std::span<const int> ranks) override {
+  std::unique_ptr<Communicator> group(std::span<const int> ranks, const GroupOptions&) override {
     check_group(ranks, 0, 1);
     return self_communicator();
   }

@@ -12,11 +12,11 @@
 
 namespace kintsugi::comm {
 
-ThreadGroup::ThreadGroup(std::vector<int> world_ranks)
-    : ranks(std::move(world_ranks)), collectives(static_cast<int>(ranks.size()), kCollectives) {
+ThreadGroup::ThreadGroup(std::vector<int> world_ranks, const GroupOptions& most)
+    : ranks(std::move(world_ranks)), options(most), collectives(static_cast<int>(ranks.size()), most.collectives) {
   messages_.reserve(ranks.size() * ranks.size());
   for (size_t from = 0; from < ranks.size(); ++from) {
-    for (size_t to = 0; to < ranks.size(); ++to) messages_.emplace_back(2, from == to ? 0 : kMessages);
+    for (size_t to = 0; to < ranks.size(); ++to) messages_.emplace_back(2, from == to ? 0 : options.messages);
   }
 }
 
@@ -82,7 +82,8 @@ void ThreadWorldState::look_for_disagreement(int rank, PendingGroup& pending) {
   }
 }
 
-std::shared_ptr<ThreadWorldState::PendingGroup> ThreadWorldState::join(int rank, std::span<const int> ranks) {
+std::shared_ptr<ThreadWorldState::PendingGroup> ThreadWorldState::join(int rank, std::span<const int> ranks,
+                                                                       const GroupOptions& options) {
   const auto is_this = [&](const auto& p) {
     return std::equal(p->ranks.begin(), p->ranks.end(), ranks.begin(), ranks.end());
   };
@@ -94,9 +95,11 @@ std::shared_ptr<ThreadWorldState::PendingGroup> ThreadWorldState::join(int rank,
     found = pending_.insert(pending_.end(), std::move(fresh));
   }
   const auto pending = *found;
+  pending->options.collectives = std::max(pending->options.collectives, options.collectives);
+  pending->options.messages = std::max(pending->options.messages, options.messages);
   pending->arrivals[std::find(ranks.begin(), ranks.end(), rank) - ranks.begin()] = Arrival::arrived;
   if (++pending->count == ranks.size()) {
-    pending->group = std::make_shared<ThreadGroup>(pending->ranks);
+    pending->group = std::make_shared<ThreadGroup>(pending->ranks, pending->options);
     pending_.erase(found);
     changed_.notify_all();
   } else {
@@ -105,10 +108,11 @@ std::shared_ptr<ThreadWorldState::PendingGroup> ThreadWorldState::join(int rank,
   return pending;
 }
 
-std::shared_ptr<ThreadGroup> ThreadWorldState::make_group(int rank, std::span<const int> ranks) {
+std::shared_ptr<ThreadGroup> ThreadWorldState::make_group(int rank, std::span<const int> ranks,
+                                                          const GroupOptions& options) {
   const auto limit = std::chrono::steady_clock::now() + time_limit_;
   std::unique_lock lock(mutex_);
-  const auto pending = join(rank, ranks);
+  const auto pending = join(rank, ranks, options);
   waits_in_[rank] = pending;
   const auto over = [&] { return pending->group != nullptr || !pending->disagreement.empty() || ended(); };
   const bool in_time = changed_.wait_until(lock, limit, over);

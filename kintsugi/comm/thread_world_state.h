@@ -21,12 +21,11 @@ namespace kintsugi::comm {
 
 // The operations of a group; `ranks` are of the world, members count from 0.
 struct ThreadGroup {
-  static constexpr uint64_t kCollectives = 256, kMessages = 64;  // open at once; messages: from one rank to another
-
-  explicit ThreadGroup(std::vector<int> world_ranks);
+  ThreadGroup(std::vector<int> world_ranks, const GroupOptions& options);
   OperationQueue& messages(int from, int to) { return messages_[static_cast<size_t>(from) * ranks.size() + to]; }
 
   const std::vector<int> ranks;
+  const GroupOptions options;
   OperationQueue collectives;
   std::atomic<int> blocked{0};  // members that wait for an entry to become free
 
@@ -59,7 +58,7 @@ class ThreadWorldState {
   [[noreturn]] void throw_end(const TimeoutMessage& own);
 
   // The group of `ranks`, when all of them have called this.
-  std::shared_ptr<ThreadGroup> make_group(int rank, std::span<const int> ranks);
+  std::shared_ptr<ThreadGroup> make_group(int rank, std::span<const int> ranks, const GroupOptions& options);
 
  private:
   struct alignas(64) RankState {
@@ -69,13 +68,15 @@ class ThreadWorldState {
   // A group for which some members have called, and others not yet.
   struct PendingGroup {
     std::vector<int> ranks;
+    GroupOptions options = {.collectives = 0, .messages = 0};  // the largest so far
     std::vector<Arrival> arrivals;
     size_t count = 0;                    // of those that have arrived
     std::shared_ptr<ThreadGroup> group;  // when all have
     std::string disagreement;            // why they never will
   };
 
-  std::shared_ptr<PendingGroup> join(int rank, std::span<const int> ranks);  // under mutex_, as the next
+  // Under mutex_, as the next.
+  std::shared_ptr<PendingGroup> join(int rank, std::span<const int> ranks, const GroupOptions& options);
   void look_for_disagreement(int rank, PendingGroup& pending);
   void wait_until_nobody_is_busy();
 

@@ -30,6 +30,7 @@ class ThreadCommunicator : public CheckedCommunicator {
   ThreadCommunicator(std::shared_ptr<ThreadRank> self, std::shared_ptr<ThreadGroup> group)
       : self_(std::move(self)), world_(*self_->world), group_(std::move(group)) {
     rank_ = static_cast<int>(std::find(ranks().begin(), ranks().end(), self_->rank) - ranks().begin());
+    open_.resize(group_->options.collectives + group_->options.messages);
     sent_.resize(ranks().size());
     received_.resize(ranks().size());
     self_->num_communicators += 1;
@@ -72,9 +73,9 @@ class ThreadCommunicator : public CheckedCommunicator {
   ThreadWorldState& world_;
   const std::shared_ptr<ThreadGroup> group_;
   int rank_ = 0;
-  uint64_t collectives_ = 0;                          // enqueued so far, as the next two
-  std::vector<uint64_t> sent_, received_;             // [member]
-  std::array<Open, ThreadGroup::kCollectives> open_;  // events oldest_ to made_
+  uint64_t collectives_ = 0;               // enqueued so far, as the next two
+  std::vector<uint64_t> sent_, received_;  // [member]
+  std::vector<Open> open_;                 // events oldest_ to made_
   uint64_t oldest_ = 1, made_ = 0;
 };
 
@@ -105,7 +106,7 @@ ThreadCommunicator::Open ThreadCommunicator::next(const Operation& operation) {
 
 // Entries for all come first: once one is posted, nothing is waited for until the last is.
 Event ThreadCommunicator::enqueue(std::span<const Operation> operations) {
-  static_assert(kMaxExchange <= ThreadGroup::kMessages && kMaxExchange <= ThreadGroup::kCollectives);
+  check_room(operations, group_->options);
   while (made_ - oldest_ + 1 + operations.size() > open_.size()) finish_oldest();
   std::array<Open, kMaxExchange> fresh;
   for (size_t i = 0; i < operations.size(); ++i) {
@@ -231,9 +232,9 @@ class ThreadWorld : public World {
   const Backend& backend() const override { return kThreads; }
   int rank() const override { return self_->rank; }
   int size() const override { return self_->world->size(); }
-  std::unique_ptr<Communicator> group(std::span<const int> ranks) override {
+  std::unique_ptr<Communicator> group(std::span<const int> ranks, const GroupOptions& options) override {
     check_group(ranks, rank(), size());
-    return std::make_unique<ThreadCommunicator>(self_, self_->world->make_group(rank(), ranks));
+    return std::make_unique<ThreadCommunicator>(self_, self_->world->make_group(rank(), ranks, options));
   }
   void abort(const std::string& reason) override {
     self_->world->end_with_text([&] { return fmt::format("rank {} ended: {}", rank(), reason); });

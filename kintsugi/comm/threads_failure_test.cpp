@@ -246,6 +246,23 @@ TEST(ThreadsFail, GroupsThatAreNotMade) {
   EXPECT_EQ(said, (Texts{disagreement, disagreement, ""}));
 }
 
+TEST(ThreadsFail, MoreThanTheGroupIsFor) {
+  const auto said = on_ranks(2, [](World& world) -> std::string {
+    const auto comm = world.group(std::vector{0, 1}, {.collectives = 0, .messages = 2});
+    std::vector<std::byte> x(12);
+    try {
+      if (world.rank() == 0) comm->barrier();
+      const Message message = Message::to(0, x);
+      if (world.rank() == 1) comm->exchange(std::array{message, message, message});
+    } catch (const base::InternalError& error) {
+      return error.what();
+    }
+    return "";
+  });
+  EXPECT_EQ(said, (Texts{"[comm] internal error: barrier in a group for messages alone",
+                         "[comm] internal error: 3 messages at once in a group for 2"}));
+}
+
 TEST(ThreadsFail, WrongWorldsAndGroups) {
   const auto text_of = [](const std::function<void()>& f) -> std::string {
     try {

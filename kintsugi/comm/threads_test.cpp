@@ -54,6 +54,10 @@ TEST_P(OnRanks, Exchanges) {
   expect_right_in_world([](Communicator& comm) { return cases::exchanges(comm) + cases::many_sends(comm); });
 }
 
+TEST_P(OnRanks, GroupsForWhatTheirMembersNeed) {
+  expect_right([](World& world) { return cases::group_options(world); });
+}
+
 TEST_P(OnRanks, ManyOperationsMayBeOpen) {
   expect_right_in_world([](Communicator& comm) {
     int64_t counts[700], want[700];

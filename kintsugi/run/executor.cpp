@@ -48,6 +48,20 @@ int peer_in(const program::Program& p, const std::pair<std::vector<mesh::Factor>
   throw base::InternalError("run", "channel \"{}\" has no message", key.second);
 }
 
+// By factors and channel: how many of its messages this rank has open at one time, at most.
+std::map<std::pair<std::vector<mesh::Factor>, std::string>, size_t> open_messages(const program::Program& p) {
+  std::map<std::pair<std::vector<mesh::Factor>, std::string>, size_t> now, most;
+  for (const program::CallList& list : p.lists)
+    for (const program::Call& call : list.calls)
+      for (const Instruction& i : p.bodies[static_cast<size_t>(call.body)].instructions) {
+        if (i.channel.empty()) continue;
+        size_t& open = now[{i.group, i.channel}];
+        open += i.kind == Kind::wait ? -1 : 1;
+        most[{i.group, i.channel}] = std::max(most[{i.group, i.channel}], open);
+      }
+  return most;
+}
+
 }  // namespace
 
 Executor::Executor(program::Program program, const kernels::KernelSet& kernels, base::ThreadTeam& team,
@@ -78,14 +92,18 @@ void Executor::make_groups() {
   for (const program::Body& body : program_.bodies)
     for (const Instruction& i : body.instructions)
       if (i.kind == Kind::collective) groups_[{i.group, i.channel}] = nullptr;
+  auto open = open_messages(program_);
   for (auto& [key, group] : groups_) {
     const auto& [factors, channel] = key;
+    // A message is open until both ranks have waited for it, so that there may be as many of the other rank as of this.
+    comm::GroupOptions options;
     std::vector<int> ranks = program_.mesh.group(rank_, factors);
     if (!channel.empty()) {
       ranks = {rank_, peer_in(program_, key, rank_)};
       std::sort(ranks.begin(), ranks.end());
+      options = {.collectives = 0, .messages = 2 * std::max<size_t>(1, open[key])};
     }
-    group = world_->group(ranks);
+    group = world_->group(ranks, options);
   }
 }
 

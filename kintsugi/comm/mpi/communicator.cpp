@@ -10,16 +10,18 @@
 namespace kintsugi::comm {
 
 MpiCommunicator::MpiCommunicator(std::shared_ptr<MpiProcess> process, std::vector<int> world_ranks,
-                                 std::vector<int> rows, int block)
+                                 std::vector<int> rows, int block, const GroupOptions& options)
     : process_(std::move(process)),
       ranks_(std::move(world_ranks)),
       rows_(std::move(rows)),
       block_(block),
+      options_(options),
       comm_(process_->comms.take(ranks_, block_)),
       sent_(ranks_.size()),
-      received_(ranks_.size()) {
+      received_(ranks_.size()),
+      open_(options.collectives + options.messages) {
   check_mpi(MPI_Comm_rank(comm_, &rank_));
-  for (int lane = 0; lane < kLanes; ++lane)
+  for (int lane = 0; lane < kLanes && options.collectives > 0; ++lane)
     lanes_.emplace_back(comm_, rank_, size(), block_ * GroupComms::kTags + lane);
   process_->num_communicators += 1;
   process_->busy.reserve(process_->num_communicators);  // so that nothing is allocated later
@@ -35,6 +37,7 @@ MpiCommunicator::~MpiCommunicator() {
 }
 
 Event MpiCommunicator::enqueue(std::span<const Operation> operations) {
+  check_room(operations, options_);
   while (made_ - oldest_ + 1 + operations.size() > open_.size()) finish_oldest();
   for (const Operation& operation : operations) start(operation);
   return {made_};
@@ -45,7 +48,7 @@ void MpiCommunicator::start(const Operation& operation) {
   Open& o = open(++made_);
   o.operation = operation;
   o.done = false;
-  if (is_message(operation)) {
+  if (operation.is_message()) {
     post_message(o);
   } else {
     o.number = collectives_++;
@@ -109,7 +112,7 @@ bool MpiCommunicator::advance_message(Open& o) {
 // Of the oldest collective that is not done. Segments go to the lanes in turn, so that all ranks give a segment to the
 // same lane.
 bool MpiCommunicator::advance_collective() {
-  while (active_ <= made_ && (is_message(open(active_).operation) || open(active_).done)) ++active_;
+  while (active_ <= made_ && (open(active_).operation.is_message() || open(active_).done)) ++active_;
   if (active_ > made_) return false;
   Open& o = open(active_);
   bool any = false;
@@ -131,7 +134,7 @@ bool MpiCommunicator::advance() {
   bool any = false;
   for (uint64_t event = oldest_; event <= made_; ++event) {
     Open& o = open(event);
-    if (is_message(o.operation) && !o.done) any |= advance_message(o);
+    if (o.operation.is_message() && !o.done) any |= advance_message(o);
   }
   return advance_collective() || any;
 }
@@ -172,7 +175,7 @@ std::string MpiCommunicator::mismatch(const Open& o) const {
 TimeoutMessage MpiCommunicator::timeout_of(const Open& o) const {
   std::vector<int> members(ranks_.size());
   std::iota(members.begin(), members.end(), 0);
-  const bool message = is_message(o.operation), send = o.operation.kind == Kind::send;
+  const bool message = o.operation.is_message(), send = o.operation.kind == Kind::send;
   if (message) members = send ? std::vector<int>{rank_, o.operation.root} : std::vector<int>{o.operation.root, rank_};
   const double long_ago = std::chrono::duration<double>(process_->time_limit).count() / 2;
   std::vector<Arrival> arrivals;
@@ -197,7 +200,7 @@ TimeoutMessage MpiCommunicator::timeout_of(const Open& o) const {
 }
 
 void MpiCommunicator::require_match(const Open& o) const {
-  if (is_message(o.operation)) return;
+  if (o.operation.is_message()) return;
   const std::string wrong = mismatch(o);
   base::require(wrong.empty(), "comm", "{}", wrong);
 }

@@ -4,7 +4,6 @@
 
 #include <mpi.h>
 
-#include <array>
 #include <memory>
 #include <vector>
 
@@ -20,7 +19,8 @@ class MpiCommunicator : public CheckedCommunicator {
  public:
   // `rows`: of the members in the progress tables of their nodes; `block`: of its tags. All members make theirs
   // together.
-  MpiCommunicator(std::shared_ptr<MpiProcess> process, std::vector<int> world_ranks, std::vector<int> rows, int block);
+  MpiCommunicator(std::shared_ptr<MpiProcess> process, std::vector<int> world_ranks, std::vector<int> rows, int block,
+                  const GroupOptions& options);
   ~MpiCommunicator() override;
 
   const Backend& backend() const override { return kMpi; }
@@ -47,9 +47,6 @@ class MpiCommunicator : public CheckedCommunicator {
   };
 
   Open& open(uint64_t event) { return open_[event % open_.size()]; }
-  static bool is_message(const Operation& operation) {
-    return operation.kind == Kind::send || operation.kind == Kind::receive;
-  }
   void start(const Operation& operation);
   void post_message(Open& open);
   bool advance_message(Open& open);
@@ -65,12 +62,13 @@ class MpiCommunicator : public CheckedCommunicator {
   const std::shared_ptr<MpiProcess> process_;
   const std::vector<int> ranks_, rows_;
   const int block_;
+  const GroupOptions options_;
   const MPI_Comm comm_;  // of all groups of these ranks
   int rank_ = 0;
   std::vector<Lane> lanes_;
   uint64_t collectives_ = 0;
   std::vector<uint64_t> sent_, received_;
-  std::array<Open, 256> open_;  // events oldest_ to made_
+  std::vector<Open> open_;  // events oldest_ to made_
   uint64_t oldest_ = 1, made_ = 0;
   uint64_t active_ = 1;  // collectives before this event are done
 };

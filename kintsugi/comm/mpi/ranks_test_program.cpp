@@ -34,7 +34,7 @@ std::string table(World& world) {
   for (const size_t bytes : {0, 1, 13, 3'000'011}) wrong += cases::movements(*comm, bytes);
   for (const size_t bytes : {0, 3, 200'000}) wrong += cases::messages(*comm, 5, bytes);
   wrong += cases::messages(*comm, 20, 10) + cases::at_random(*comm, 5, 10);
-  wrong += cases::exchanges(*comm) + cases::many_sends(*comm);
+  wrong += cases::exchanges(*comm) + cases::many_sends(*comm) + cases::group_options(world);
   std::vector<int> backwards(world.size());
   for (int r = 0; r < world.size(); ++r) backwards[r] = world.size() - 1 - r;
   wrong += cases::movements(*world.group(backwards), 100);
@@ -50,7 +50,8 @@ std::string channels(World& world) {
   std::string wrong;
   for (int round = 0; round < 2; ++round) {
     std::vector<std::unique_ptr<Communicator>> all;
-    for (int i = 0; i < kChannels; ++i) all.push_back(world.group(std::array{0, 1}));
+    const GroupOptions options = {.collectives = 1, .messages = 2};
+    for (int i = 0; i < kChannels; ++i) all.push_back(world.group(std::array{0, 1}, options));
     if (world.rank() == round) all.erase(all.begin(), all.begin() + 7);  // the other rank has them still
     const auto later = world.group(std::array{0, 1});
     if (world.rank() != round) all.erase(all.begin(), all.begin() + 7);

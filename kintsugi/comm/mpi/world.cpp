@@ -18,7 +18,7 @@ class MpiWorld : public World {
   const Backend& backend() const override { return kMpi; }
   int rank() const override { return process_->rank; }
   int size() const override { return process_->size; }
-  std::unique_ptr<Communicator> group(std::span<const int> ranks) override;
+  std::unique_ptr<Communicator> group(std::span<const int> ranks, const GroupOptions& options) override;
   void abort(const std::string& reason) override { process_->abort(reason); }
 
  private:
@@ -88,11 +88,11 @@ MpiWorld::Agreement MpiWorld::agree(std::span<const int> ranks, int row, int blo
   return result;
 }
 
-std::unique_ptr<Communicator> MpiWorld::group(std::span<const int> ranks) {
+std::unique_ptr<Communicator> MpiWorld::group(std::span<const int> ranks, const GroupOptions& options) {
   check_group(ranks, rank(), size());
   std::vector<int> members(ranks.begin(), ranks.end());
   Agreement agreed = agree(ranks, process_->progress->take_row(), process_->comms.first_free_block(members));
-  return std::make_unique<MpiCommunicator>(process_, std::move(members), std::move(agreed.rows), agreed.block);
+  return std::make_unique<MpiCommunicator>(process_, std::move(members), std::move(agreed.rows), agreed.block, options);
 }
 
 }  // namespace
