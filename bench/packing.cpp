@@ -77,20 +77,10 @@ config::Settings model(const std::string& name) {
   return s;
 }
 
-bool several_under_way(const program::CallList& list) {
-  int64_t now = 0;
-  for (const program::Call& call : list.calls) {
-    if (call.micro_batch < 0) continue;
-    if (call.micro_batch < now) return true;
-    now = call.micro_batch;
-  }
-  return false;
-}
-
 // Of the arena, from the first to the last use. Where one micro-batch follows another, the last is enough: it has all
 // that others have, and they use the same buffers.
 std::vector<Item> items_of(const program::Program& p, const program::CallList& list) {
-  const bool several = several_under_way(list);
+  const bool several = lower::interleaves(list);
   int64_t last = 0;
   for (const program::Call& call : list.calls) last = std::max(last, call.micro_batch);
   std::map<std::pair<BufferId, int64_t>, lower::Interval> live;  // by root and micro-batch
@@ -172,7 +162,7 @@ void show(const std::string& name, const program::Program& p, Worst& worst) {
 // How the slots of each list were planned in which several micro-batches are under way.
 void show_slots(const std::string& name, const program::Program& p) {
   for (const program::CallList& list : p.lists) {
-    if (!several_under_way(list)) continue;
+    if (!lower::interleaves(list)) continue;
     const lower::ListLiveness liveness = lower::liveness_of(p, list);
     const auto start = std::chrono::steady_clock::now();
     const lower::SlotPlan plan = lower::best_slot_plan(p, liveness);

@@ -4,6 +4,8 @@
 #include <map>
 #include <optional>
 
+#include "kintsugi/program/walk.h"
+
 namespace kintsugi::lower {
 
 using program::BufferId;
@@ -72,8 +74,7 @@ Instructions instructions_of(const Program& p, const std::vector<int>& bodies) {
 }
 
 std::vector<int> bodies_of_last_micro_batch(const program::CallList& list) {
-  int64_t last = 0;
-  for (const program::Call& call : list.calls) last = std::max(last, call.micro_batch);
+  const int64_t last = program::last_micro_batch(list);
   std::vector<int> bodies;
   for (const program::Call& call : list.calls)
     if (call.micro_batch < 0 || call.micro_batch == last) bodies.push_back(call.body);

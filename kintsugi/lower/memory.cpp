@@ -57,17 +57,6 @@ void plan_one_by_one(Program& p, CallList& list, const graph::OpTable& operation
   list.slots = {{}};
 }
 
-// Whether a micro-batch begins before the one before it has ended.
-bool interleaves(const CallList& list) {
-  int64_t now = 0;
-  for (const program::Call& call : list.calls) {
-    if (call.micro_batch < 0) continue;
-    if (call.micro_batch < now) return true;
-    now = call.micro_batch;
-  }
-  return false;
-}
-
 }  // namespace
 
 void plan_memory(Program& p, const graph::OpTable& operations) {

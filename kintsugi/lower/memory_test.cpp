@@ -72,9 +72,10 @@ program::Program planned(Maker& m) {
 
 TEST(Memory, StatesByKindThenOrder) {
   Maker m;
-  const BufferId s = m.state("step", {}, program::StateKind::statistic, DType::f64), g = m.state("g", {{"a", 17}}, program::StateKind::gradient),
-                 w = m.state("w", {{"a", 17}}), c = m.state("cache", kX, program::StateKind::cache), o = m.state("w.m", kX, program::StateKind::optimizer),
-                 v = m.state("v", kX);
+  const BufferId s = m.state("step", {}, program::StateKind::statistic, DType::f64),
+                 g = m.state("g", {{"a", 17}}, program::StateKind::gradient), w = m.state("w", {{"a", 17}}),
+                 c = m.state("cache", kX, program::StateKind::cache),
+                 o = m.state("w.m", kX, program::StateKind::optimizer), v = m.state("v", kX);
   plan_memory(m.p, ops::operations());
   EXPECT_EQ(m.p.buffer(w).offset, 0);
   EXPECT_EQ(m.p.buffer(v).offset, 128);  // 68 bytes end at 128
@@ -190,7 +191,8 @@ TEST(Memory, ListsShareOneArena) {
   m.call("fill", {}, {big});
   m.body("prefill");
   m.call("fill", {}, {small});
-  m.p.lists = {{.step = program::Step::evaluate, .calls = {{0, 0}}}, {.step = program::Step::prefill, .calls = {{1, 0}}}};
+  m.p.lists = {{.step = program::Step::evaluate, .calls = {{0, 0}}},
+               {.step = program::Step::prefill, .calls = {{1, 0}}}};
   plan_memory(m.p, ops::operations());
   EXPECT_EQ(m.p.lists[0].arena_bytes, 448);
   EXPECT_EQ(m.p.lists[1].arena_bytes, 64);

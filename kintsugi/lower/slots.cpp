@@ -60,6 +60,16 @@ void write(Program& p, CallList& list, const ListLiveness& l, const SlotPlan& pl
 
 }  // namespace
 
+bool interleaves(const CallList& list) {
+  int64_t now = 0;
+  for (const program::Call& call : list.calls) {
+    if (call.micro_batch < 0) continue;
+    if (call.micro_batch < now) return true;
+    now = call.micro_batch;
+  }
+  return false;
+}
+
 ArenaDemand demand_of(const ListLiveness& l, const Segments& segments) {
   ArenaDemand demand = {.ticks = segments.ticks, .instances = {}, .temporaries = {}};
   for (const Segment& s : segments.list) {

@@ -19,6 +19,9 @@
 
 namespace kintsugi::lower {
 
+// Whether a micro-batch begins before the one before it has ended. Other lists need no slots.
+bool interleaves(const program::CallList& list);
+
 struct SlotPlan {
   Segments segments;
   Placement placement;  // of the instances, and of temporaries; both in the order of segments

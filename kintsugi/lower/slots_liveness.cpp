@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "kintsugi/program/walk.h"
+
 namespace kintsugi::lower {
 
 using program::BufferId;
@@ -13,14 +15,9 @@ using program::Program;
 
 namespace {
 
-int64_t last_micro_batch(const CallList& list) {
-  int64_t last = 0;
-  for (const Call& call : list.calls) last = std::max(last, call.micro_batch);
-  return last;
-}
-
 BodyLiveness liveness_of_body(const Program& p, const CallList& list, int body) {
-  BodyLiveness made = {.base = p.base(body), .waits_for_sent = waits_for_sent(p.bodies[static_cast<size_t>(body)])};
+  BodyLiveness made = {.base = p.base(body),
+                       .waits_for_sent = p.bodies[static_cast<size_t>(body)].role == program::Role::waits_for_sent};
   std::set<int64_t> micro_batches;
   for (size_t c = 0; c < list.calls.size(); ++c) {
     if (p.base(list.calls[c].body) != made.base) continue;
@@ -28,7 +25,7 @@ BodyLiveness liveness_of_body(const Program& p, const CallList& list, int body) 
     micro_batches.insert(list.calls[c].micro_batch);
   }
   made.of_step = micro_batches.contains(-1);
-  made.in_every_micro_batch = static_cast<int64_t>(micro_batches.size()) == last_micro_batch(list) + 1;
+  made.in_every_micro_batch = static_cast<int64_t>(micro_batches.size()) == program::last_micro_batch(list) + 1;
   for (int v = 0; v < static_cast<int>(p.bodies.size()); ++v) {
     if (p.base(v) != made.base) continue;
     if (v == body) made.last = made.ranges.size();
@@ -45,7 +42,7 @@ std::vector<std::vector<int>> calls_of(const Program& p, const CallList& list, c
                                        const Carried& carried) {
   std::set<int> bases;
   for (size_t body : carried.bodies) bases.insert(l.bodies[body].base);
-  const int64_t last = last_micro_batch(list);
+  const int64_t last = program::last_micro_batch(list);
   std::map<int64_t, std::vector<int>> calls;
   std::map<int64_t, std::set<int>> seen;
   for (size_t c = 0; c < list.calls.size(); ++c) {
@@ -79,10 +76,6 @@ std::vector<LiveRange> BodyLiveness::live(BufferId b) const {
   std::vector<LiveRange> live;
   for (const std::vector<LiveRange>& of_variant : ranges) live.push_back(of_variant[static_cast<size_t>(b)]);
   return live;
-}
-
-bool waits_for_sent(const program::Body& body) {
-  return body.role == program::Role::waits_for_sent;
 }
 
 std::vector<std::vector<size_t>> bodies_touching(const Program& p, const std::vector<int>& bodies) {

@@ -16,7 +16,7 @@ struct BodyLiveness {
   std::vector<int> calls = {};                      // in the list, of all variants
   bool of_step = false;                             // called for the step as a whole, not for each micro-batch
   bool in_every_micro_batch = false;                // each has a call of it
-  bool waits_for_sent = false;                      // see waits_for_sent(body)
+  bool waits_for_sent = false;                      // that is all it does: its call may come before or after others
   std::vector<int> lengths = {};                    // by variant: instructions
   std::vector<std::vector<LiveRange>> ranges = {};  // by variant, by buffer
   size_t last = 0;                                  // the variant that the last micro-batch has
@@ -51,10 +51,6 @@ ListLiveness liveness_of(const program::Program& p, const program::CallList& lis
 
 // For each buffer, which of the bodies touch it: their places in `bodies`, ascending.
 std::vector<std::vector<size_t>> bodies_touching(const program::Program& p, const std::vector<int>& bodies);
-
-// Whether a body does nothing but wait for what another one sent. Its call may come before or after other calls of the
-// micro-batch.
-bool waits_for_sent(const program::Body& body);
 
 // The most bytes that are live at one time: within a call, with what is carried past it. Each call of a body counts as
 // that of the last micro-batch, which may have more than others.

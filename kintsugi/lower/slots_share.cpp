@@ -49,7 +49,9 @@ void share_between_calls(Program& p, const program::CallList& list, const graph:
   const std::vector<int> bodies = bodies_of_last_micro_batch(list);
   const std::vector<std::vector<size_t>> touching = bodies_touching(p, bodies);
   const std::vector<std::vector<int>> makers = makers_of(p);
-  const auto waits = [&](size_t at) { return waits_for_sent(p.bodies[static_cast<size_t>(bodies[at])]); };
+  const auto waits = [&](size_t at) {
+    return p.bodies[static_cast<size_t>(bodies[at])].role == program::Role::waits_for_sent;
+  };
   share_in_place(p, instructions_of(p, bodies), operations, [&](BufferId from, BufferId to) {
     const std::vector<size_t>&x = touching[static_cast<size_t>(from)], &y = touching[static_cast<size_t>(to)];
     return std::includes(x.begin(), x.end(), y.begin(), y.end()) && std::none_of(x.begin(), x.end(), waits) &&
