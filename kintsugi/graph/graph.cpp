@@ -18,21 +18,21 @@ DType wide(DType dtype) {
 }
 
 StateId StateTable::add(State state) {
-  base::require(find(state.name) == kNone, "graph", "state \"{}\" stands twice", state.name);
+  const auto id = static_cast<StateId>(states_.size());
+  base::require(by_name_.emplace(state.name, id).second, "graph", "state \"{}\" stands twice", state.name);
+  if (state.kind == StateKind::gradient && state.weight != kNone) gradients_.emplace(state.weight, id);
   states_.push_back(std::move(state));
-  return static_cast<StateId>(states_.size()) - 1;
+  return id;
 }
 
 StateId StateTable::find(std::string_view name) const {
-  for (size_t i = 0; i < states_.size(); ++i)
-    if (states_[i].name == name) return static_cast<StateId>(i);
-  return kNone;
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? kNone : found->second;
 }
 
 StateId StateTable::gradient_of(StateId weight) const {
-  for (size_t i = 0; i < states_.size(); ++i)
-    if (states_[i].kind == StateKind::gradient && states_[i].weight == weight) return static_cast<StateId>(i);
-  return kNone;
+  const auto found = gradients_.find(weight);
+  return found == gradients_.end() ? kNone : found->second;
 }
 
 namespace {

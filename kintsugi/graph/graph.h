@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,6 +49,8 @@ class StateTable {
 
  private:
   std::vector<State> states_;
+  std::map<std::string, StateId, std::less<>> by_name_;
+  std::map<StateId, StateId> gradients_;  // by weight
 };
 
 struct Value {
