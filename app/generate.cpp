@@ -32,7 +32,7 @@ void put(const std::string& text) {
   std::fflush(stdout);
 }
 
-// What all ranks must have been told alike.
+// The options that must be the same on all ranks.
 std::string text_of(const Options& o, const std::string& prompt) {
   return fmt::format("--length {}\n--temperature {}\n--top-k {}\n--seed {}\n--prompt {}", o.length,
                      o.sample.temperature, o.sample.top_k, o.sample.seed, prompt);
@@ -49,7 +49,7 @@ Prompt read_prompt(const Options& o, const evaluate::CheckpointModel& model) {
                           model.folder().string());
   Prompt prompt = {.text = o.prompt_file.empty() ? o.prompt : base::read_file(o.prompt_file), .ids = {}};
   prompt.ids = model.tokenizer()->encode(prompt.text);
-  // Without a prompt the model begins as it began every document, or every line where there are no documents.
+  // Without a prompt the model starts as at the beginning of a document, or of a line if there are no documents.
   const auto end = model.tokenizer()->end_of_text();
   if (prompt.ids.empty()) prompt.ids = end ? std::vector<int32_t>{*end} : model.tokenizer()->encode("\n");
   return prompt;
@@ -71,7 +71,7 @@ void run_rank(const Options& o, const config::Parallel& layout, comm::World& wor
   const auto end = model.tokenizer()->end_of_text();
   text::StreamDecoder decoder(*model.tokenizer());
   evaluate::StopText stop(o.stops);
-  // The first rank writes, and says where the text ends; a signal to any rank ends it too.
+  // The first rank writes, and decides where the text ends; a signal to any rank ends it too.
   const bool leads = model.leads();
   if (leads) warn_of_repeated(model.repeated(), "one text");
   if (leads) put(prompt.text);

@@ -13,7 +13,7 @@ namespace {
 
 std::atomic<bool> stopped{false};
 
-// The first Ctrl-C ends in order; a second one ends at once.
+// The first Ctrl-C ends the program cleanly; a second one ends it at once.
 void stop(int signal) {
   stopped = true;
   std::signal(signal, SIG_DFL);

@@ -13,7 +13,7 @@
 namespace kintsugi::app {
 namespace {
 
-// For rank 0 to say what it is told last, and to end all by itself.
+// So that rank 0 can print the error that reaches it last, and end all processes itself.
 constexpr std::chrono::seconds kForRank0{2};
 
 }  // namespace

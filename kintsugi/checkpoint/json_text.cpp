@@ -17,7 +17,7 @@ constexpr int kDeepest = 64;
 }  // namespace
 
 json parse_json(std::string_view where, std::string_view subject, std::string_view text) {
-  // The library takes a NUL for the end of the text, which would hide whatever follows it.
+  // The library takes a NUL for the end of the text, and would ignore whatever follows it.
   if (const size_t nul = text.find('\0'); nul != std::string_view::npos)
     throw base::UserError(where, "{} is not JSON: it holds a NUL at byte {}", subject, nul);
   std::vector<std::set<std::string>> open_objects;

@@ -38,7 +38,7 @@ constexpr uint64_t kLongestHeader = 100'000'000;
 struct FormatDType {
   std::string_view name;
   uint64_t bytes;
-  std::optional<DType> dtype;  // none: we can tell where such a tensor lies, not read it
+  std::optional<DType> dtype;  // none: we know where such a tensor is, but cannot read it
 };
 
 constexpr std::array<FormatDType, 17> kDTypes = {{{"F64", 8, DType::f64},

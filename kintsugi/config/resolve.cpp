@@ -79,7 +79,7 @@ void check_schedule(Resolved& given) {
                           given.say("train.decay_steps"));
 }
 
-// Keys that do something only where another key says so.
+// Keys that have an effect only with certain values of another key.
 void warn_of_idle_keys(Resolved& given) {
   const Settings& s = given.settings;
   const bool adamw = s.train.optimizer == "adamw";

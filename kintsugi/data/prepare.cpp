@@ -43,7 +43,7 @@ Encoded encode_chunk(const text::Tokenizer& tokenizer, const Corpus& corpus, con
       tokenizer.encode(part.text, encoded.ids);
     } catch (const base::UserError& error) {
       const std::string_view what = error.what();
-      const size_t at = what.find("] ");  // our own [where] takes the place of the tokenizer's
+      const size_t at = what.find("] ");  // our own [where] replaces the tokenizer's
       throw base::UserError("prepare", "{}: {}", part.where, at == what.npos ? what : what.substr(at + 2));
     }
     encoded.parts.push_back({encoded.ids.size(), part.document, part.ends_document, part.clipped});
@@ -51,7 +51,7 @@ Encoded encode_chunk(const text::Tokenizer& tokenizer, const Corpus& corpus, con
   return encoded;
 }
 
-// Deals documents to the two writers.
+// Distributes documents to the two writers.
 class Dealer {
  public:
   Dealer(TokenWriter& train, TokenWriter* validation, std::optional<int32_t> end_of_text)
@@ -101,7 +101,7 @@ void add_notes(const Corpus& corpus, std::vector<std::string>& notes) {
 }
 
 Corpus list_validation(const PrepareOptions& options) {
-  // A plain text may stand beside a JSONL corpus.
+  // A plain text may be used together with a JSONL corpus.
   const bool plain = fs::is_regular_file(options.validation_text) && !is_jsonl_name(options.validation_text);
   return list_corpus({.inputs = {options.validation_text},
                       .field = plain ? "" : options.field,

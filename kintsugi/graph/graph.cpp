@@ -37,7 +37,7 @@ StateId StateTable::gradient_of(StateId weight) const {
 
 namespace {
 
-// What is there of `given`, a list by position, and which are absent of those that the row asks for.
+// The present ones of `given`, a list by position, and which of those that the row names are absent.
 template <typename T, typename Has>
 std::pair<std::vector<T>, uint32_t> there(const OpRow& row, std::string_view what, const OperandList& list,
                                           const std::vector<T>& given, const Has& has) {

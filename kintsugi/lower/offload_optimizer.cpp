@@ -78,7 +78,7 @@ class OptimizerInFile {
       for (BufferId b : states_of(i)) ++uses_[b];
   }
 
-  // Elements of what an instruction can do in pieces, or 0.
+  // The number of elements if the instruction can work in pieces, or 0.
   int64_t in_pieces(const Instruction& i) const {
     const std::set<BufferId> states = states_of(i);
     if (i.kind != Kind::compute || states.empty() || !operations_.find(i.kernel).flat) return 0;
@@ -137,7 +137,7 @@ class OptimizerInFile {
     return staged;
   }
 
-  // Those that are touched from and to the same instructions are one unit.
+  // Pieces with the same first and last instruction are one unit.
   void find_units(const Body& body) {
     std::map<BufferId, Unit> found;  // by what is in the arena
     for (size_t at = 0; at < body.instructions.size(); ++at)
@@ -165,8 +165,8 @@ class OptimizerInFile {
     return files_[staged] = file;
   }
 
-  // Before unit k is worked on, k + 1 is on its way, and more as far as they fit into three of the largest. Where they
-  // would not fit, stores of those before k - 1 are waited for.
+  // Before unit k is computed, k + 1 is being fetched, and more as far as they fit into three of the largest. If they
+  // do not fit, stores of those before k - 1 are waited for.
   void place(const Body& body) {
     int64_t room = 0;
     for (const Unit& u : units_) room = std::max(room, 3 * u.bytes);

@@ -61,7 +61,7 @@ class OperandVerifier {
     require(to == expected, "{} elements become {} instead of {}", from, to, expected);
   }
 
-  // What `from` elements become in a group of n.
+  // The number of elements that `from` elements become in a group of n.
   int64_t output_elements(int64_t from, int64_t n) const {
     switch (i_.collective) {
       case Collective::all_gather:
@@ -78,8 +78,8 @@ class OperandVerifier {
     throw base::InternalError("verify", "no collective {}", static_cast<int>(i_.collective));
   }
 
-  // The whole, or the own part of the larger. Where a buffer begins is a sum over the coordinates of a rank: what holds
-  // on rank 0 and its neighbours along each factor holds on all.
+  // The whole, or the own part of the larger. The beginning of a buffer is a sum over the coordinates of a rank: what
+  // holds on rank 0 and its neighbours along each factor holds on all.
   void check_in_place() const {
     const bool gathers = i_.collective == Collective::all_gather;
     require(reduces(i_) || gathers, "what it makes lies over what it reads");
