@@ -17,7 +17,7 @@ namespace kintsugi::app {
 namespace {
 
 constexpr std::string_view kWhat =
-    "Kintsugi trains language models (GPT and Llama families) on text of yours, and generates from them.\n";
+    "Kintsugi trains language models (GPT and Llama families) on your text, and generates text from them.\n";
 
 constexpr std::string_view kPage =
     "From a text to a sample:\n"
@@ -28,7 +28,7 @@ constexpr std::string_view kPage =
     "  kintsugi train run.toml\n"
     "  kintsugi generate runs/book --prompt \"It was\"\n"
     "\n"
-    "`kintsugi VERB --help` tells all of a verb; `kintsugi train --help` lists every key of run.toml as well.\n";
+    "`kintsugi VERB --help` describes a verb; `kintsugi train --help` lists every key of run.toml as well.\n";
 
 // The library's page, with our texts not wrapped again: newer versions of the library wrap them.
 class Page : public CLI::Formatter {

@@ -91,10 +91,10 @@ void run(const RunOptions& options, const std::string& pass, const std::string& 
 }  // namespace
 
 void add_explain(CLI::App& kintsugi) {
-  CLI::App* verb = kintsugi.add_subcommand("explain", "Prints what each stage of the compilation makes of a run.toml");
+  CLI::App* verb = kintsugi.add_subcommand("explain", "Prints the result of each pass of the compiler for a run.toml");
   const auto options = add_run_options(*verb);
   const auto pass = std::make_shared<std::string>();
-  verb->add_option("--pass", *pass, fmt::format("One alone: {}", fmt::join(kPasses, ", ")));
+  verb->add_option("--pass", *pass, fmt::format("Only this one: {}", fmt::join(kPasses, ", ")));
   const auto svg = std::make_shared<std::string>();
   verb->add_option("--svg", *svg, "Draws what the stages do and when, each task as long as its flops, into this file");
   verb->callback([options, pass, svg] { run(*options, *pass, *svg); });

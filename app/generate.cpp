@@ -99,10 +99,10 @@ void run(const Options& o) {
 }  // namespace
 
 void add_generate(CLI::App& kintsugi) {
-  CLI::App* verb = kintsugi.add_subcommand("generate", "Text from a checkpoint, as it comes");
+  CLI::App* verb = kintsugi.add_subcommand("generate", "Generates text from a checkpoint");
   const auto o = std::make_shared<Options>();
   o->model = add_model_options(*verb);
-  CLI::Option* prompt = verb->add_option("--prompt", o->prompt, "The text to go on from");
+  CLI::Option* prompt = verb->add_option("--prompt", o->prompt, "The text to continue");
   verb->add_option("--prompt-file", o->prompt_file, "The same from a file")->excludes(prompt);
   verb->add_option("--length", o->length, "Tokens at most")->check(CLI::NonNegativeNumber)->capture_default_str();
   verb->add_option("--temperature", o->sample.temperature, "0: always the most likely token; 1: as the model has it")
@@ -111,7 +111,7 @@ void add_generate(CLI::App& kintsugi) {
   verb->add_option("--top-k", o->sample.top_k, "Draw from the k most likely alone; 0: from all")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  verb->add_option("--seed", o->sample.seed, "Another seed, another text")->capture_default_str();
+  verb->add_option("--seed", o->sample.seed, "Seed of the random choices")->capture_default_str();
   verb->add_option("--stop", o->stops, "End before this text (may be given several times)");
   verb->callback([o] { run(*o); });
 }

@@ -20,7 +20,7 @@ std::shared_ptr<ModelOptions> add_model_options(CLI::App& verb) {
     options->sets.insert(options->sets.begin(), fmt::format("parallel.{}={}", key, n));
   };
   verb.add_option_function<int64_t>(
-      "--ranks", [first](int64_t n) { first("ranks", n); }, "As many ranks: [parallel] ranks");
+      "--ranks", [first](int64_t n) { first("ranks", n); }, "Number of ranks: [parallel] ranks");
   verb.add_option("--set", options->sets,
                   "Keys of [parallel]: how ranks share the model, as --set parallel.tensor=2 parallel.pipe=2")
       ->type_name("parallel.KEY=VALUE");

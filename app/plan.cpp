@@ -248,12 +248,12 @@ void run(const RunOptions& run_options, const Options& options) {
 
 void add_plan(CLI::App& kintsugi) {
   CLI::App* verb = kintsugi.add_subcommand(
-      "plan", "Prints what memory each rank of a run needs, to the byte, and what its schedule wastes");
+      "plan", "Prints the memory that each rank of a run needs, to the byte, and the bubble of its schedule");
   const auto run_options = add_run_options(*verb);
   const auto options = std::make_shared<Options>();
   verb->add_option("--csv", options->csv, "Writes a line for each rank, all numbers in bytes")->type_name("FILE");
   verb->add_option("--svg", options->svg, "Writes a picture of a rank's memory over a step")->type_name("FILE");
-  verb->add_option("--stage", options->stage, "The stage whose picture it is; that which needs most")->type_name("S");
+  verb->add_option("--stage", options->stage, "The stage to draw; by default the one that needs most")->type_name("S");
   verb->callback([run_options, options] { run(*run_options, *options); });
 }
 

@@ -21,7 +21,7 @@ std::shared_ptr<RunOptions> add_run_options(CLI::App& verb) {
   verb.add_option_function<int64_t>(
       "--ranks",
       [options](int64_t n) { options->sets.insert(options->sets.begin(), fmt::format("parallel.ranks={}", n)); },
-      "As many ranks: [parallel] ranks");
+      "Number of ranks: [parallel] ranks");
   verb.footer("The keys of run.toml:\n\n" + config::keys_page());
   // `--set a.b=c run.toml`: --set takes all arguments that follow, and the file is the one without "=".
   verb.parse_complete_callback([options] {

@@ -11,6 +11,6 @@ inline constexpr std::string_view kNoMemory =
     "[memory] the system has no more memory; a smaller model, micro_batch or sequence needs less";
 
 // Whether the system would give this process that much more memory now. For libraries that do not check allocations.
-bool has_room(size_t bytes);
+bool can_allocate(size_t bytes);
 
 }  // namespace kintsugi::base

@@ -116,7 +116,7 @@ class IndexParser {
     const std::string dtype = text(value, holder, "dtype");
     const auto known =
         std::find_if(kDTypes.begin(), kDTypes.end(), [&](tensor::DType d) { return tensor::name_of(d) == dtype; });
-    if (known == kDTypes.end()) fail("{} has dtype {}, which there is not", holder, in_quotes(dtype));
+    if (known == kDTypes.end()) fail("{} has dtype {}, which is not known", holder, in_quotes(dtype));
     stored.type.dtype = *known;
     const std::string kind = text(value, holder, "kind");
     const auto kind_at = std::find(kKinds.begin(), kKinds.end(), kind);

@@ -46,7 +46,7 @@ std::string json_string(std::string_view text) {
   try {
     return json(text).dump();
   } catch (const json::exception&) {
-    throw base::UserError("json", "{} is not UTF-8, so it cannot stand in JSON", in_quotes(text));
+    throw base::UserError("json", "{} is not UTF-8, so it cannot be written as JSON", in_quotes(text));
   }
 }
 

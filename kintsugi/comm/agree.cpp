@@ -74,7 +74,7 @@ void require_rank_order(const World& world, std::string_view what) {
   if (world.backend().adds_in_rank_order) return;
   throw SharedError(
       "comm",
-      "{} needs sums in the order of ranks, which transport \"{}\" does not promise; leave it out, or use "
+      "{} needs sums in the order of ranks, which transport \"{}\" does not guarantee; leave it out, or use "
       "transport = \"threads\" or \"mpi\"",
       what, world.backend().name);
 }

@@ -52,7 +52,7 @@ std::string module_path() {
   }
   if (other != nullptr) {
     throw base::UserError("comm",
-                          "this run was started by {}, and this build has {} alone: install {} and build again, "
+                          "this run was started by {}, and this build has only {}: install {} and build again, "
                           "or start it by {}",
                           wanted->name, other->name, wanted->package, other->name);
   }

@@ -159,7 +159,7 @@ struct Check {
     if (!is_number)
       fail(fmt::format(": the weight of \"{}\" is {}; it must be a number above 0{}", name,
                        item.shown().empty() ? std::string(item.type_name()) : item.shown(),
-                       item.type == Type::table ? " (a path with a point stands in quotes)" : ""));
+                       item.type == Type::table ? " (a path with a point needs quotes)" : ""));
     const double number = item.type == Type::integer ? static_cast<double>(item.integer) : item.number;
     if (!(std::isfinite(number) && number > 0))
       fail(fmt::format(": the weight of \"{}\" is {}; it must be a number above 0", name, item.shown()));

@@ -57,7 +57,7 @@ void check_section(const Entry& entry, std::string_view place) {
   }
   if (!table) {
     const std::string meant = meant_key("", entry.section);
-    throw base::UserError("config", "{}: key {} stands before any section; {}", place,
+    throw base::UserError("config", "{}: key {} comes before any section; {}", place,
                           base::one_line(entry.section, 60),
                           meant.empty() ? fmt::format("there are [{}]", fmt::join(sections(), "], ["))
                                         : fmt::format("did you mean {}?", meant));

@@ -70,7 +70,7 @@ void check_schedule(Resolved& given) {
                           place(given, {"train.scale_learning_rate"}), given.say("train.scale_learning_rate"));
   const bool ends = t.decay == "cosine" || t.decay == "linear";
   if (t.warmup_steps > t.steps)
-    given.warnings.push_back(fmt::format("{}{} is more than {}: the learning rate never reaches its height",
+    given.warnings.push_back(fmt::format("{}{} is more than {}: the learning rate never reaches its maximum",
                                          place(given, {"train.warmup_steps", "train.steps"}),
                                          given.say("train.warmup_steps"), given.say("train.steps")));
   else if (ends && t.warmup_steps > t.decay_steps)

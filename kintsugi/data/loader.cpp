@@ -74,7 +74,7 @@ const Loader::Item& Loader::next() {
   if (!came) {
     const auto passes = static_cast<uint64_t>(options_.share.micro_batches());
     throw base::UserError(
-        "data", "reading micro-batch {} of step {} takes more than {} s; is the file system of the token files well?",
+        "data", "reading micro-batch {} of step {} takes more than {} s; does the file system of the token files work?",
         taken_ % passes, options_.first_step + taken_ / passes, options_.time_limit.count() / 1000);
   }
   if (error_) std::rethrow_exception(error_);

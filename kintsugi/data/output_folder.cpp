@@ -33,7 +33,7 @@ std::vector<std::string> content_of(const fs::path& folder) {
 OutputFolder::OutputFolder(const fs::path& path, bool force) : path_(path) {
   std::error_code ignored;
   if (fs::exists(path_, ignored) && !fs::is_directory(path_, ignored)) {
-    throw base::UserError("prepare", "--output \"{}\" is a file; it must be a folder, or not there yet",
+    throw base::UserError("prepare", "--output \"{}\" is a file; it must be a folder, or not exist yet",
                           path_.string());
   }
   made_ = !fs::exists(path_, ignored);

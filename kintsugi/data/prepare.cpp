@@ -93,11 +93,11 @@ void add_notes(const Corpus& corpus, std::vector<std::string>& notes) {
   const auto note = [&](uint64_t count, std::string_view what) {
     if (count > 0) notes.push_back(fmt::format("{} {}", base::group_digits(static_cast<int64_t>(count)), what));
   };
-  note(corpus.skipped_binary, "passed over: binary files (a NUL in the first 8 KiB)");
-  note(corpus.skipped_hidden, "passed over: hidden files and folders");
-  note(corpus.skipped_duplicates, "passed over: files named twice");
+  note(corpus.skipped_binary, "skipped: binary files (a NUL in the first 8 KiB)");
+  note(corpus.skipped_hidden, "skipped: hidden files and folders");
+  note(corpus.skipped_duplicates, "skipped: files named twice");
   note(corpus.skipped_excluded, "left out of the training text: files of the validation text");
-  note(corpus.skipped_other, "passed over: not regular files, links to folders, or with --field not *.jsonl");
+  note(corpus.skipped_other, "skipped: not regular files, links to folders, or with --field not *.jsonl");
 }
 
 Corpus list_validation(const PrepareOptions& options) {

@@ -19,7 +19,7 @@ DType wide(DType dtype) {
 
 StateId StateTable::add(State state) {
   const auto id = static_cast<StateId>(states_.size());
-  base::require(by_name_.emplace(state.name, id).second, "graph", "state \"{}\" stands twice", state.name);
+  base::require(by_name_.emplace(state.name, id).second, "graph", "state \"{}\" exists twice", state.name);
   if (state.kind == StateKind::gradient && state.weight != kNone) gradients_.emplace(state.weight, id);
   states_.push_back(std::move(state));
   return id;

@@ -70,7 +70,7 @@ BufferId Partitioner::need(Id id, const Layout& goal, const Op& op, BodyId body)
 }
 
 bool Partitioner::may_use(const Piece& piece, BodyId body) const {
-  return piece.stage == emit_.stage(body) && (piece.lives_in == kNoBody || piece.lives_in == body);
+  return piece.stage == emit_.stage(body) && (piece.only_body == kNoBody || piece.only_body == body);
 }
 
 // After this the body may use some piece of the value: a parameter as its bucket has it, or a message from another
@@ -116,12 +116,12 @@ BufferId Partitioner::convert(Id id, Piece piece, const Layout& goal, const Op& 
   const BodyId where = once_a_step ? emit_.body_for(Work::reduce, emit_.stages().chunk(v.op->layer)) : body;
   const int stage = emit_.stage(body);
   for (const Step& s : way) {
-    const bool anew = s.move == Move::all_gather && !(plan_.keep && !is_state(v.op));
-    const bool late = emit_.body(where).work == Work::weight;
+    const bool gathered = s.move == Move::all_gather && !(plan_.keep && !is_state(v.op));
+    const bool weight_gradient = emit_.body(where).work == Work::weight;
     const BufferId source = piece.buffer;
     const BufferId made =
         accumulator ? reduce(source, s, site(op, where)) : emit_.move(source, s, site(op, where), false);
-    piece = {made, s.after, anew || late ? body : piece.lives_in, stage, body};
+    piece = {made, s.after, gathered || weight_gradient ? body : piece.only_body, stage, body};
     if (accumulator && emit_.program().overlap(source, made) && s.move != Move::slice)
       std::erase_if(v.pieces, [&](const Piece& p) { return emit_.program().overlap(p.buffer, source); });
     v.pieces.push_back(piece);
@@ -134,7 +134,7 @@ BufferId Partitioner::convert(Id id, Piece piece, const Layout& goal, const Op& 
 const Partitioner::Piece* Partitioner::smallest_to_send(Id id, const Layout& goal) const {
   const Piece* best = nullptr;
   for (const Piece& p : value(id).pieces) {
-    if (p.lives_in != kNoBody || !has_parts(goal, p.layout)) continue;
+    if (p.only_body != kNoBody || !has_parts(goal, p.layout)) continue;
     if (!best || buffer(p.buffer).bytes() < buffer(best->buffer).bytes()) best = &p;
   }
   return best;
@@ -189,7 +189,7 @@ BufferId Partitioner::gathered(int bucket, graph::StateId state, const Op& op, B
 BufferId Partitioner::make_free(Id id, const Layout& goal, const Op& op, BodyId body) {
   const Op& maker = *value(id).op;
   const bool input = maker.role() == Role::input;
-  const BodyId lives_in = input ? kNoBody : body;
+  const BodyId only_body = input ? kNoBody : body;
   const int stage = emit_.stage(body);
   if (input)
     for (const Value& v : values_)
@@ -197,7 +197,7 @@ BufferId Partitioner::make_free(Id id, const Layout& goal, const Op& op, BodyId 
         if (buffer(p.buffer).input == maker.attributes.text("name") && p.layout == goal && p.stage == stage)
           return p.buffer;
   for (const Piece& p : value(id).pieces)
-    if (p.layout == goal && p.lives_in == lives_in && p.stage == stage) return p.buffer;
+    if (p.layout == goal && p.only_body == only_body && p.stage == stage) return p.buffer;
   std::vector<BufferId> ins;
   for (Id in : maker.ins) {
     Layout l;
@@ -212,7 +212,7 @@ BufferId Partitioner::make_free(Id id, const Layout& goal, const Op& op, BodyId 
     emit_.compute(site(op, body), *maker.row, maker.attributes, ins, {b}, maker.absent);
     clear_padding(maker, b, body);
   }
-  value(id).pieces.push_back({b, goal, lives_in, stage, body});
+  value(id).pieces.push_back({b, goal, only_body, stage, body});
   return b;
 }
 

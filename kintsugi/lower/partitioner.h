@@ -33,7 +33,7 @@ class Partitioner {
   struct Piece {
     BufferId buffer = program::kNoBuffer;
     Layout layout;
-    BodyId lives_in = kNoBody;  // the only body that may use it; none: every body of the stage may
+    BodyId only_body = kNoBody;  // the only body that may use it; none: every body of the stage may
     int stage = 0;
     BodyId made_in = kNoBody;  // none: a state, as it is stored
   };

@@ -47,7 +47,7 @@ FileStore::FileStore(std::filesystem::path folder, int64_t bytes, int rank)
     ::close(descriptor_);  // which frees the space taken so far
     throw base::UserError("offload",
                           "rank {} needs a file of {} ({} bytes) in \"{}\", where {} is free: {}; set "
-                          "parallel.offload_folder to a disk with more room, or parallel.offload to less",
+                          "parallel.offload_folder to a disk with more space, or parallel.offload to less",
                           rank, base::format_bytes(static_cast<uint64_t>(bytes)), bytes, folder_.string(),
                           free_in(folder_), std::strerror(reason));
   }

@@ -70,7 +70,7 @@ Progress restore(Rank& rank, bool resume, const std::function<void(const std::st
   if (resume && !newest && !checkpoint::list(folder).empty())
     throw comm::SharedError(
         "train",
-        "nothing to resume in \"{}\": each of its {} checkpoints is damaged; begin anew in another train.folder",
+        "nothing to resume in \"{}\": each of its {} checkpoints is damaged; start over in another train.folder",
         folder.string(), checkpoint::list(folder).size());
   if (newest) {
     resume_from(rank, *newest, progress);

@@ -9,7 +9,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/memory.h"
 #include "kintsugi/base/thread_team.h"
-#include "kintsugi/kernels/cpu/library_room.h"
+#include "kintsugi/kernels/cpu/library_calls.h"
 #include "kintsugi/kernels/cpu/thin.h"
 
 namespace kintsugi::kernels::cpu {
@@ -18,7 +18,7 @@ namespace {
 // Our team is the only parallelism: a library with OpenMP must be told so, once on each thread. OpenMP ends the
 // process if it gets no memory for what it records then.
 bool tell_openmp() {
-  if (!base::has_room(1 << 20)) throw std::bad_alloc();
+  if (!base::can_allocate(1 << 20)) throw std::bad_alloc();
   omp_set_num_threads(1);
   return true;
 }
