@@ -39,7 +39,7 @@ class GenerateLayouts : public testing::Test {
     return path;
   }
 
-  // The options of each rank, and the leads if a rank has the logits.
+  // The tokens that each rank receives, and the leads if a rank has the logits.
   static std::vector<Greedy> texts(const std::string& model, const std::string& layout, size_t prompt,
                                    const evaluate::SampleOptions& options = kGreedy) {
     std::vector<Greedy> all(16);

@@ -51,7 +51,7 @@ class Emitter {
   // The part of this rank along `factors` of `of`, whose first dim of more than one element is cut.
   BufferId part(BufferId of, const Layout& layout, std::vector<mesh::Factor> factors);
 
-  // The reference is valid until the next instruction is written to its body.
+  // The returned reference is valid until the next instruction is written to its body.
   program::Instruction& compute(const Site& site, const graph::OpRow& row, const tensor::Attributes& attributes,
                                 std::vector<BufferId> ins, std::vector<BufferId> outs, tensor::Absent absent = {});
   // Adds the content of `from` to `to`, or replaces it.

@@ -138,7 +138,7 @@ TEST(Offload, OptimizerStateInPieces) {
   EXPECT_EQ(m.of_state("m0").type.shape.elements(), 2 * kPiece + 5);
 }
 
-// What an operation that is not elementwise touches is staged whole, with its views.
+// State that more than one operation touches is staged whole, with its views.
 TEST(Offload, OptimizerStateThatSeveralTouch) {
   Update m({8});
   const BufferId m0 = m.p.state("m0")->buffer, part = m.view("part", m0);

@@ -23,7 +23,7 @@ constexpr std::string_view kEvaluateSum = "evaluate.sum";
 constexpr std::string_view kEvaluateCount = "evaluate.count";
 
 struct Graphs {
-  std::unique_ptr<graph::StateTable> states;  // not movable: the graphs point to it
+  std::unique_ptr<graph::StateTable> states;  // at a stable address: the graphs point to it
   std::optional<Graph> micro;                 // forward and backward of one micro-batch
   std::optional<Graph> update;
   std::optional<Graph> evaluate;
