@@ -15,11 +15,12 @@ void run(const RunOptions& options) {
   if (!resolved.settings.data.train.empty()) train::open_corpus(resolved);
   fmt::print("{}", config::to_toml(resolved));
   if (resolved.settings.model.vocab == 0) {
-    fmt::print("\n# the program is not checked: model.vocab is open, and [data] train is not given\n");
+    fmt::print("\n# the program is not checked: model.vocab is not set, and [data] train is not given\n");
     return;
   }
   const std::vector<program::Program> stages = programs_of(resolved.settings);
-  fmt::print("\n# the program is whole: every buffer is written before it is read, and overwritten by none\n");
+  fmt::print(
+      "\n# the program is valid: every buffer is written before it is read, and not overwritten before its last use\n");
   for (const program::Program& p : stages) {
     if (stages.size() > 1) fmt::print("# stage {}\n", p.stage);
     const std::string totals = program::print_totals(p);

@@ -17,7 +17,7 @@ namespace kintsugi::app {
 namespace {
 
 constexpr std::string_view kWhat =
-    "Kintsugi trains language models (GPT and Llama families) on text of yours, and generates from them.\n";
+    "Kintsugi trains language models (GPT and Llama families) on your text, and generates text from them.\n";
 
 constexpr std::string_view kPage =
     "From a text to a sample:\n"
@@ -28,9 +28,9 @@ constexpr std::string_view kPage =
     "  kintsugi train run.toml\n"
     "  kintsugi generate runs/book --prompt \"It was\"\n"
     "\n"
-    "`kintsugi VERB --help` tells all of a verb; `kintsugi train --help` lists every key of run.toml as well.\n";
+    "`kintsugi VERB --help` describes a verb; `kintsugi train --help` lists every key of run.toml as well.\n";
 
-// The library's page, with our texts as they stand: newer versions fold them.
+// The library's page, with our texts not wrapped again: newer versions of the library wrap them.
 class Page : public CLI::Formatter {
  public:
   std::string make_footer(const CLI::App* app) const override {
@@ -68,7 +68,7 @@ std::string meant(std::string_view word, const std::vector<std::string>& candida
   return word.size() < 64 && base::edit_distance(word, best) <= most ? best : "";
 }
 
-// What is said of an argument that nobody takes.
+// The error for an argument that nothing takes.
 std::string unexpected(const CLI::App& command) {
   const std::vector<std::string> rest = command.remaining(true);
   const std::string word = rest.empty() ? "" : rest.front();
@@ -136,7 +136,7 @@ int run_command(CLI::App& command, std::span<const std::string> args, std::ostre
   } catch (const std::exception& error) {
     try {
       return fail(describe(error));
-    } catch (const std::bad_alloc&) {  // not even for the text
+    } catch (const std::bad_alloc&) {  // no memory even for the text
       err << "error: " << base::kNoMemory << std::endl;
       return 1;
     }

@@ -55,17 +55,18 @@ void run(const Options& o) {
   const train::Comparison c = train::compare(
       {.settings = s, .data = *samples, .steps = o.steps, .tolerance = tolerance, .loss_tolerance = loss_tolerance});
   if (!o.csv.empty()) base::write_file_atomically(o.csv, train::print_csv(c));
-  fmt::print("{} beside one rank: {}, {}, tolerance {:g} of gradients, {:g} of the loss\n\n{}", c.mesh, s.train.dtype,
-             o.random ? "random tokens" : "the tokens of the run", tolerance, loss_tolerance, train::print(c));
+  fmt::print("{} compared with one rank: {}, {}, tolerance {:g} of gradients, {:g} of the loss\n\n{}", c.mesh,
+             s.train.dtype, o.random ? "random tokens" : "the tokens of the run", tolerance, loss_tolerance,
+             train::print(c));
   std::fflush(stdout);
-  if (c.first()) throw base::UserError("compare", "{} is not the same as one rank", c.mesh);
+  if (c.first()) throw base::UserError("compare", "{} differs from one rank", c.mesh);
 }
 
 }  // namespace
 
 void add_compare(CLI::App& kintsugi) {
   CLI::App* verb = kintsugi.add_subcommand(
-      "compare", "Runs a few steps beside one rank: does the layout change the loss, a gradient, a weight?");
+      "compare", "Compares a few steps with one rank: does the layout change the loss, a gradient, a weight?");
   const auto o = std::make_shared<Options>();
   o->run = add_run_options(*verb);
   const auto key = [&](const char* option, const char* name, const char* what) {
@@ -73,9 +74,9 @@ void add_compare(CLI::App& kintsugi) {
         option, [o, name](const std::string& value) { o->run->sets.push_back(fmt::format("{}={}", name, value)); },
         fmt::format("{}: {}", what, name));
   };
-  key("--layers", "model.layers", "As many layers");
-  key("--sequence", "train.sequence", "As many tokens per sample");
-  key("--global-batch", "train.global_batch", "As many samples per step");
+  key("--layers", "model.layers", "Number of layers");
+  key("--sequence", "train.sequence", "Tokens per sample");
+  key("--global-batch", "train.global_batch", "Samples per step");
   key("--dtype", "train.dtype", "fp64 for the sharpest comparison");
   verb->add_option("--steps", o->steps, "Steps")->capture_default_str();
   verb->add_option("--tolerance", o->tolerance, "Of gradients, relative to the norm of all; by dtype if not given");

@@ -22,7 +22,7 @@
 namespace kintsugi::app {
 namespace {
 
-// In the order of the way that data flows.
+// In the order in which data flows.
 constexpr std::string_view kProgram = "memory";  // the last pass of lowering
 constexpr std::string_view kTasks = "tasks", kSent = "communication";
 constexpr std::array<std::string_view, 16> kPasses = {
@@ -73,7 +73,7 @@ void run(const RunOptions& options, const std::string& pass, const std::string& 
   show("plan", [&] { return plan::print(build::plan_of(s)); });
   const bool staged = s.parallel.pipe > 1;
   const std::vector<program::Program> made = programs_of(s, [&](std::string_view name, const program::Program& p) {
-    // Without --pass the program is shown once, at the end, with its buffers in place.
+    // Without --pass the program is shown once, at the end, with the offsets of its buffers.
     const bool all = name == "partition" || !staged;
     if (pass == name || (pass.empty() && name == kProgram))
       show(name, [&] { return (all ? "" : fmt::format("stage {}\n", p.stage)) + program::print(p); });
@@ -91,10 +91,10 @@ void run(const RunOptions& options, const std::string& pass, const std::string& 
 }  // namespace
 
 void add_explain(CLI::App& kintsugi) {
-  CLI::App* verb = kintsugi.add_subcommand("explain", "Prints what each stage of the compilation makes of a run.toml");
+  CLI::App* verb = kintsugi.add_subcommand("explain", "Prints the result of each pass of the compiler for a run.toml");
   const auto options = add_run_options(*verb);
   const auto pass = std::make_shared<std::string>();
-  verb->add_option("--pass", *pass, fmt::format("One alone: {}", fmt::join(kPasses, ", ")));
+  verb->add_option("--pass", *pass, fmt::format("Only this one: {}", fmt::join(kPasses, ", ")));
   const auto svg = std::make_shared<std::string>();
   verb->add_option("--svg", *svg, "Draws what the stages do and when, each task as long as its flops, into this file");
   verb->callback([options, pass, svg] { run(*options, *pass, *svg); });

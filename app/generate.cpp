@@ -32,7 +32,7 @@ void put(const std::string& text) {
   std::fflush(stdout);
 }
 
-// What all ranks must have been told alike.
+// The options that must be the same on all ranks.
 std::string text_of(const Options& o, const std::string& prompt) {
   return fmt::format("--length {}\n--temperature {}\n--top-k {}\n--seed {}\n--prompt {}", o.length,
                      o.sample.temperature, o.sample.top_k, o.sample.seed, prompt);
@@ -49,7 +49,7 @@ Prompt read_prompt(const Options& o, const evaluate::CheckpointModel& model) {
                           model.folder().string());
   Prompt prompt = {.text = o.prompt_file.empty() ? o.prompt : base::read_file(o.prompt_file), .ids = {}};
   prompt.ids = model.tokenizer()->encode(prompt.text);
-  // Without a prompt the model begins as it began every document, or every line where there are no documents.
+  // Without a prompt the model starts as at the beginning of a document, or of a line if there are no documents.
   const auto end = model.tokenizer()->end_of_text();
   if (prompt.ids.empty()) prompt.ids = end ? std::vector<int32_t>{*end} : model.tokenizer()->encode("\n");
   return prompt;
@@ -71,7 +71,7 @@ void run_rank(const Options& o, const config::Parallel& layout, comm::World& wor
   const auto end = model.tokenizer()->end_of_text();
   text::StreamDecoder decoder(*model.tokenizer());
   evaluate::StopText stop(o.stops);
-  // The first rank writes, and says where the text ends; a signal to any rank ends it too.
+  // The first rank writes, and decides where the text ends; a signal to any rank ends it too.
   const bool leads = model.leads();
   if (leads) warn_of_repeated(model.repeated(), "one text");
   if (leads) put(prompt.text);
@@ -99,10 +99,10 @@ void run(const Options& o) {
 }  // namespace
 
 void add_generate(CLI::App& kintsugi) {
-  CLI::App* verb = kintsugi.add_subcommand("generate", "Text from a checkpoint, as it comes");
+  CLI::App* verb = kintsugi.add_subcommand("generate", "Generates text from a checkpoint");
   const auto o = std::make_shared<Options>();
   o->model = add_model_options(*verb);
-  CLI::Option* prompt = verb->add_option("--prompt", o->prompt, "The text to go on from");
+  CLI::Option* prompt = verb->add_option("--prompt", o->prompt, "The text to continue");
   verb->add_option("--prompt-file", o->prompt_file, "The same from a file")->excludes(prompt);
   verb->add_option("--length", o->length, "Tokens at most")->check(CLI::NonNegativeNumber)->capture_default_str();
   verb->add_option("--temperature", o->sample.temperature, "0: always the most likely token; 1: as the model has it")
@@ -111,7 +111,7 @@ void add_generate(CLI::App& kintsugi) {
   verb->add_option("--top-k", o->sample.top_k, "Draw from the k most likely alone; 0: from all")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  verb->add_option("--seed", o->sample.seed, "Another seed, another text")->capture_default_str();
+  verb->add_option("--seed", o->sample.seed, "Seed of the random choices")->capture_default_str();
   verb->add_option("--stop", o->stops, "End before this text (may be given several times)");
   verb->callback([o] { run(*o); });
 }

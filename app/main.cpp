@@ -13,7 +13,7 @@
 
 namespace {
 
-// Warnings go where errors go, in the same form: what is printed on stdout is for other programs too.
+// Warnings go to stderr like errors, in the same form: the output on stdout may be read by other programs.
 void log_to_stderr() {
   spdlog::set_default_logger(spdlog::stderr_logger_mt("kintsugi"));
   spdlog::set_pattern("%l: %v");
@@ -24,7 +24,7 @@ void log_to_stderr() {
 int main(int argc, char** argv) {
   using namespace kintsugi::app;
   log_to_stderr();
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of the write, not the end of the process
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a write error, not the end of the process
   // The verbs, in the order of the help page.
   constexpr std::array<AddVerb, 9> kVerbs = {add_prepare,  add_check,   add_plan,    add_train, add_generate,
                                              add_evaluate, add_compare, add_explain, add_show};

@@ -20,7 +20,7 @@ std::shared_ptr<ModelOptions> add_model_options(CLI::App& verb) {
     options->sets.insert(options->sets.begin(), fmt::format("parallel.{}={}", key, n));
   };
   verb.add_option_function<int64_t>(
-      "--ranks", [first](int64_t n) { first("ranks", n); }, "As many ranks: [parallel] ranks");
+      "--ranks", [first](int64_t n) { first("ranks", n); }, "Number of ranks: [parallel] ranks");
   verb.add_option("--set", options->sets,
                   "Keys of [parallel]: how ranks share the model, as --set parallel.tensor=2 parallel.pipe=2")
       ->type_name("parallel.KEY=VALUE");
@@ -28,7 +28,7 @@ std::shared_ptr<ModelOptions> add_model_options(CLI::App& verb) {
           "--threads", [first](int64_t n) { first("threads", n); },
           "Threads of each rank; all cores, over the ranks, if not given")
       ->check(CLI::PositiveNumber);
-  // `--set a.b=c runs/first`: --set takes all that follows, and the folder is what has no "=".
+  // `--set a.b=c runs/first`: --set takes all arguments that follow, and the folder is the one without "=".
   verb.parse_complete_callback([options, &verb] {
     const auto folder =
         std::ranges::find_if(options->sets, [](const auto& set) { return set.find('=') == std::string::npos; });
@@ -52,7 +52,7 @@ void on_ranks(const std::string& verb, const ModelOptions& options, const CheckL
   if (!launched || launched->rank == 0)
     for (const std::string& warning : layout.warnings) fmt::print(stderr, "warning: {}\n", warning);
   config::Settings settings = layout.settings;
-  settings.train.folder.clear();  // ranks of MPI leave no word there
+  settings.train.folder.clear();  // ranks over MPI write no progress files there
   const auto worlds = before_ranks_meet([&] { return train::make_worlds(settings); });
   try {
     train::require_ranks(*worlds[0], settings, verb);

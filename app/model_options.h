@@ -1,4 +1,4 @@
-// What generate and evaluate take alike: a checkpoint, and the ranks that share its model.
+// Options shared by generate and evaluate: a checkpoint, and the ranks that share its model.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -17,17 +17,17 @@ struct ModelOptions {
   std::vector<std::string> sets;  // "parallel.key=value"
 };
 
-// Adds the options to a verb. The result is filled when the command line is parsed: keep it for the callback.
+// Adds the options to a verb. The result is filled when the command line is parsed; keep it for the callback.
 std::shared_ptr<ModelOptions> add_model_options(CLI::App& verb);
 
-// Calls f(layout, world) for each rank of this process, on a thread of its own where there are several, after
-// check(layout) on the process. All ranks end together; where one cannot go on, with its error. Warnings go to stderr,
+// Calls f(layout, world) for each rank of this process, on a thread of its own if there are several, after
+// check(layout) on the process. All ranks end together; if one fails, all end with its error. Warnings go to stderr,
 // once.
 using CheckLayout = std::function<void(const config::Parallel& layout)>;
 using OnRank = std::function<void(const config::Parallel& layout, comm::World& world)>;
 void on_ranks(const std::string& verb, const ModelOptions& options, const CheckLayout& check, const OnRank& f);
 
-// Of ranks that repeat each other's work, a line on stderr for each axis. `what`: "one text".
+// Prints one line on stderr for each axis whose ranks repeat each other's work. `what`: "one text".
 void warn_of_repeated(const std::vector<std::string>& axes, const std::string& what);
 
 }  // namespace kintsugi::app

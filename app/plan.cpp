@@ -32,7 +32,7 @@ struct Options {
   int stage = -1;
 };
 
-// A column of the tables. Those without `always` are left out of the text where no stage has any.
+// A column of the tables. Those without `always` are left out of the text if no stage has any.
 struct Part {
   std::string_view name;
   int64_t MemoryTable::*bytes;
@@ -88,7 +88,7 @@ std::string layers_in_words(const std::vector<int>& layers, int64_t all) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-// Rows of cells, the first to the left and the others to the right, as wide as each column needs.
+// Rows of cells, the first column aligned left and the others right, each column as wide as needed.
 std::string table(const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> width;
   for (const auto& row : rows)
@@ -105,7 +105,7 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
   return text;
 }
 
-// What each stage holds; that nothing of the model is lost or held twice is asked here once more.
+// What each stage holds; checks again that no layer is lost or held twice.
 std::string print_stages(const std::vector<Stage>& stages, int64_t layers) {
   std::vector<std::vector<std::string>> rows = {{"stage", "ranks", "parameters", "holds"}};
   std::vector<int> all;
@@ -149,13 +149,13 @@ std::string print_memory(const std::vector<Stage>& stages) {
         std::any_of(stages.begin(), stages.end(), [&](const Stage& s) { return s.memory.*part.bytes > 0; }))
       column(part.name, [&](const Stage& s) { return s.memory.*part.bytes; });
   column("total", [](const Stage& s) { return s.program->bytes(); });
-  // Of what is offloaded, which takes no memory.
+  // Bytes that are offloaded, and take no memory.
   if (std::any_of(stages.begin(), stages.end(), [](const Stage& s) { return s.program->file_bytes > 0; }))
     column("in its file", [](const Stage& s) { return s.program->file_bytes; });
   return "memory of a rank, in bytes\n" + table(rows);
 }
 
-// How near the arena is to the largest sum of what lives at one time, and when that is.
+// The arena compared with the largest sum of bytes live at one time, and when that is.
 std::string print_packing(const std::vector<Stage>& stages) {
   std::vector<std::vector<std::string>> rows = {{"stage", "arena", "lower bound", "over it"}};
   for (const Stage& s : stages) {
@@ -210,7 +210,7 @@ std::string csv_of(const std::vector<Stage>& stages, int64_t layers) {
   return text;
 }
 
-// A plan of more ranks than this machine has cores is for other machines: then only memory_per_rank counts.
+// A plan with more ranks than this machine has cores is meant for other machines: then only memory_per_rank counts.
 void warn(const config::Settings& s, const std::vector<Program>& programs) {
   if (s.parallel.memory_per_rank.empty() && s.parallel.ranks > base::usable_cores()) return;
   const auto excess = build::excess(s, programs, train::machine_of(s));
@@ -231,7 +231,7 @@ void run(const RunOptions& run_options, const Options& options) {
   if (stages.size() > 1) fmt::print("{}", print_schedule(schedule_of(programs, s), programs));
   if (!options.csv.empty()) base::write_file_atomically(options.csv, csv_of(stages, s.model.layers));
   if (!options.svg.empty()) {
-    // Without --stage the one that needs most.
+    // Without --stage, the stage that needs most.
     const auto most = std::max_element(programs.begin(), programs.end(),
                                        [](const Program& a, const Program& b) { return a.bytes() < b.bytes(); });
     const Program& shown = options.stage < 0 ? *most : programs[static_cast<size_t>(options.stage)];
@@ -248,12 +248,12 @@ void run(const RunOptions& run_options, const Options& options) {
 
 void add_plan(CLI::App& kintsugi) {
   CLI::App* verb = kintsugi.add_subcommand(
-      "plan", "Prints what memory each rank of a run needs, to the byte, and what its schedule wastes");
+      "plan", "Prints the memory that each rank of a run needs, to the byte, and the bubble of its schedule");
   const auto run_options = add_run_options(*verb);
   const auto options = std::make_shared<Options>();
   verb->add_option("--csv", options->csv, "Writes a line for each rank, all numbers in bytes")->type_name("FILE");
   verb->add_option("--svg", options->svg, "Writes a picture of a rank's memory over a step")->type_name("FILE");
-  verb->add_option("--stage", options->stage, "The stage whose picture it is; that which needs most")->type_name("S");
+  verb->add_option("--stage", options->stage, "The stage to draw; by default the one that needs most")->type_name("S");
   verb->callback([run_options, options] { run(*run_options, *options); });
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 std::atomic<bool> stopped{false};
 
-// The first Ctrl-C ends in order; a second one ends at once.
+// The first Ctrl-C ends the program cleanly; a second one ends it at once.
 void stop(int signal) {
   stopped = true;
   std::signal(signal, SIG_DFL);
@@ -78,10 +78,10 @@ void add_prepare(CLI::App& kintsugi) {
   auto options = std::make_shared<data::PrepareOptions>();
   CLI::App* verb = kintsugi.add_subcommand("prepare", "Turn text into token files to train on");
   verb->add_option("inputs", options->inputs,
-                   "Files, folders (all files in them; hidden and binary ones are passed over) and patterns")
+                   "Files, folders (all files in them; hidden and binary ones are skipped) and patterns")
       ->required()
       ->type_name("PATH");
-  verb->add_option("-o,--output", options->output, "Where the token files go; made if it is not there")
+  verb->add_option("-o,--output", options->output, "The folder for the token files; created if it does not exist")
       ->required()
       ->type_name("FOLDER");
   verb->add_option("-t,--tokenizer", options->tokenizer,

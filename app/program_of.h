@@ -1,4 +1,4 @@
-// What a configuration compiles to, for verbs that look and do not run.
+// The programs that a configuration compiles to, for verbs that inspect them and run nothing.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace kintsugi::app {
 
-// Fills model.vocab from the data where run.toml leaves it open, which opens and checks the data.
+// Fills model.vocab from the data if run.toml does not set it; this opens and checks the data.
 void fill_vocab(config::Resolved& resolved);
 
 // Lowers and verifies the training programs of all stages.

@@ -1,4 +1,4 @@
-// What the programs of all stages amount to as a schedule, and what its tasks cost.
+// The schedule that the programs of all stages follow, and the cost of its tasks.
 #pragma once
 
 #include <vector>
@@ -9,10 +9,10 @@
 
 namespace kintsugi::app {
 
-// The schedule that the lists of calls of a training step amount to, checked.
+// The schedule given by the lists of calls of a training step, checked.
 plan::Schedule schedule_of(const std::vector<program::Program>& stages, const config::Settings& settings);
 
-// What the work of each chunk costs on a rank, in units of so many flops.
+// The cost of each chunk's work on one rank, in units of `unit` flops.
 std::vector<plan::Costs> costs_of(const plan::Schedule& schedule, const std::vector<program::Program>& stages,
                                   double unit = 1);
 

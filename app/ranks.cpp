@@ -13,7 +13,7 @@
 namespace kintsugi::app {
 namespace {
 
-// For rank 0 to say what it is told last, and to end all by itself.
+// So that rank 0 can print the error that reaches it last, and end all processes itself.
 constexpr std::chrono::seconds kForRank0{2};
 
 }  // namespace
@@ -22,10 +22,10 @@ void end_all(std::span<const std::unique_ptr<comm::World>> worlds, const std::ex
   if (worlds[0]->backend().ranks != comm::RankKind::process) return;
   const int rank = worlds[0]->rank();
   const std::string text = describe(error).text;
-  const auto* late = dynamic_cast<const comm::Timeout*>(&error);
-  const bool news = late && late->missing.empty() && text.find(" ended: ") != std::string::npos;
+  const auto* timeout = dynamic_cast<const comm::Timeout*>(&error);
+  const bool another_ended = timeout && timeout->missing.empty() && text.find(" ended: ") != std::string::npos;
   const bool shared = dynamic_cast<const comm::SharedError*>(&error) != nullptr;
-  if (!news && (rank == 0 || !shared)) {
+  if (!another_ended && (rank == 0 || !shared)) {
     const bool named = rank == 0 || text.starts_with(fmt::format("[comm] rank {}: ", rank));
     fmt::print(stderr, "error: {}{}\n", named ? "" : fmt::format("rank {}: ", rank), text);
   }

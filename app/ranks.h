@@ -1,4 +1,4 @@
-// How a verb that may run on several ranks ends when one of them cannot go on.
+// How a verb that may run on several ranks ends when one of them fails.
 #pragma once
 
 #include <exception>
@@ -11,16 +11,16 @@
 
 namespace kintsugi::app {
 
-// Ranks that are processes end together, and each says what it alone knows: what all of them know is for rank 0 to say,
-// and why another has ended, for that one. Does not return then; of threads it does nothing.
+// For ranks that are processes: ends them together and does not return. Each prints only what it alone knows: an error
+// known to all is printed by rank 0, and the reason why a rank ended by that rank. For threads it does nothing.
 void end_all(std::span<const std::unique_ptr<comm::World>> worlds, const std::exception& error);
 
-// Says an error of a process that cannot talk to the others yet, and ends it by a signal: that is when every launcher
-// ends the others, who may be waiting for this one. Rank 0 says what is wrong, and where nothing is wrong there, who
-// finds it, a little later.
+// Prints an error of a process that cannot communicate yet, and ends the process by a signal: then every launcher ends
+// the other processes, which may be waiting for this one. Rank 0 prints the error; if rank 0 has none, the rank that
+// has it prints it after a short delay.
 void end_before_ranks_meet(const train::Launched& launched, const std::exception& error);
 
-// f(), which is run before ranks that are processes can talk.
+// Runs f(), for code that runs before ranks that are processes can communicate.
 template <typename F>
 auto before_ranks_meet(F&& f) {
   const auto launched = train::launched();

@@ -21,9 +21,9 @@ std::shared_ptr<RunOptions> add_run_options(CLI::App& verb) {
   verb.add_option_function<int64_t>(
       "--ranks",
       [options](int64_t n) { options->sets.insert(options->sets.begin(), fmt::format("parallel.ranks={}", n)); },
-      "As many ranks: [parallel] ranks");
+      "Number of ranks: [parallel] ranks");
   verb.footer("The keys of run.toml:\n\n" + config::keys_page());
-  // `--set a.b=c run.toml`: --set takes all that follows, and the file is what has no "=".
+  // `--set a.b=c run.toml`: --set takes all arguments that follow, and the file is the one without "=".
   verb.parse_complete_callback([options] {
     if (!options->path.empty()) return;
     const auto file =
@@ -40,7 +40,7 @@ config::Resolved read_run(const RunOptions& options) {
   config::Resolved resolved = config::load(
       options.path, options.sets, train::cores_of_all(base::usable_cores(), std::thread::hardware_concurrency()));
   const auto launched = train::launched();
-  if (launched && launched->rank > 0) return resolved;  // rank 0 has said it
+  if (launched && launched->rank > 0) return resolved;  // rank 0 has printed it
   for (const std::string& warning : resolved.warnings) fmt::print(stderr, "warning: {}\n", warning);
   return resolved;
 }

@@ -1,4 +1,4 @@
-// What check, explain and train take alike: a run.toml, and --set.
+// Options shared by check, explain and train: a run.toml, and --set.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -15,10 +15,10 @@ struct RunOptions {
   std::vector<std::string> sets;  // "section.key=value"
 };
 
-// Adds the options to a verb. The result is filled when the command line is parsed: keep it for the callback.
+// Adds the options to a verb. The result is filled when the command line is parsed; keep it for the callback.
 std::shared_ptr<RunOptions> add_run_options(CLI::App& verb);
 
-// Reads and resolves; warnings go to stderr, a line each. UserError for anything wrong.
+// Reads and resolves; warnings go to stderr, one line each. UserError for any invalid input.
 config::Resolved read_run(const RunOptions& options);
 
 }  // namespace kintsugi::app

@@ -9,7 +9,7 @@
 namespace kintsugi::app {
 
 void add_show(CLI::App& kintsugi) {
-  CLI::App* verb = kintsugi.add_subcommand("show", "Tells what a token file or a checkpoint holds");
+  CLI::App* verb = kintsugi.add_subcommand("show", "Prints the contents of a token file or a checkpoint");
   struct Options {
     std::string path;
     bool verify = false;

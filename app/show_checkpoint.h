@@ -1,12 +1,12 @@
-// What a checkpoint holds, for a person to read.
+// The contents of a checkpoint in readable form.
 #pragma once
 
 #include <filesystem>
 
 namespace kintsugi::app {
 
-// Prints it: step, configuration, state, tensors with dims and bytes, totals. `path` is a checkpoint's folder or that
-// of a run, which stands for its newest whole one; a *.safetensors file, or a Hugging Face folder, of which only
+// Prints it: step, configuration, state, tensors with dims and bytes, totals. `path` is a checkpoint's folder, a run's
+// folder (for its newest complete checkpoint), a *.safetensors file, or a Hugging Face folder; of the last two only
 // tensors are known. With `verify`, every byte of a checkpoint is checked. Throws base::UserError if it is damaged.
 void show_checkpoint(const std::filesystem::path& path, bool verify = false);
 

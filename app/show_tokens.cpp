@@ -42,10 +42,10 @@ std::string lengths_of(const data::TokenFile& file) {
 }
 
 std::string checksum_text(const data::TokenFile& file, const data::TokenSummary& summary) {
-  if (summary.scanned) return "none (the file is of another program, or its .json is missing)";
+  if (summary.scanned) return "none (the file is from another program, or its .json is missing)";
   const uint64_t now = data::checksum_of(file);
   if (now == summary.checksum) return fmt::format("{:016x}, as it was written", now);
-  return fmt::format("{:016x}, but {:016x} was written: the file is DAMAGED, make it anew with prepare", now,
+  return fmt::format("{:016x}, but {:016x} was written: the file is DAMAGED, make it again with prepare", now,
                      summary.checksum);
 }
 

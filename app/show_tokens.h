@@ -1,4 +1,4 @@
-// What a token file holds, for a person to read.
+// The contents of a token file in readable form.
 #pragma once
 
 #include <filesystem>

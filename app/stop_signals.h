@@ -1,11 +1,11 @@
-// Ctrl-C and SIGTERM, for verbs that finish what they are at.
+// Ctrl-C and SIGTERM, for verbs that finish the current step before they end.
 #pragma once
 
 #include <atomic>
 
 namespace kintsugi::app {
 
-// While it lives, the first SIGINT or SIGTERM raises `count`; a second one ends the process at once.
+// While this object exists, the first SIGINT or SIGTERM increments `count`; a second one ends the process at once.
 class StopSignals {
  public:
   StopSignals();

@@ -54,7 +54,7 @@ int ProgressLine::width() const {
 
 void ProgressLine::draw(std::string_view text) {
   if (terminal_) {
-    // The last column stays free: some terminals wrap when it is written. ESC [K clears what an older line left.
+    // The last column stays free: some terminals wrap when it is written. ESC [K clears the rest of the previous line.
     const std::string_view shown = fit_columns(text, std::max(1, width() - 1));
     std::fprintf(options_.file, "\r%.*s\x1b[K", static_cast<int>(shown.size()), shown.data());
     open_ = true;

@@ -1,4 +1,4 @@
-// Progress on a terminal, or in the log that stands in its place.
+// Progress on a terminal, or in a log if the output is no terminal.
 #pragma once
 
 #include <cstdio>
@@ -11,14 +11,14 @@ namespace kintsugi::app {
 
 struct ProgressOptions {
   std::FILE* file = stderr;
-  std::optional<bool> terminal = {};     // asked of the system if not given
-  std::optional<int> width = {};         // columns; the same, anew for each line
-  double refresh_seconds = 0.1;          // on a terminal, at least this long between two lines
+  std::optional<bool> terminal = {};     // queried from the system if not given
+  std::optional<int> width = {};         // columns; queried for each line if not given
+  double refresh_seconds = 0.1;          // on a terminal, the minimum time between two lines
   double plain_seconds = 5;              // elsewhere
   std::function<double()> seconds = {};  // a clock; the steady one if not given
 };
 
-// One line that is written over and over on a terminal, cut to its width. Elsewhere a plain line now and then. For one
+// One line that is overwritten on a terminal and cut to its width. Elsewhere, a plain line from time to time. For one
 // thread.
 class ProgressLine {
  public:
@@ -27,10 +27,10 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // What is going on now. May be left out where the last line is young; an `important` one never is, and stays on the
-  // terminal.
+  // The current progress. May be left out if the last line is recent; an `important` one is always shown, and stays on
+  // the terminal.
   void update(std::string_view text, bool important = false);
-  // A line of its own, which stays, above the progress.
+  // A separate line above the progress, which stays.
   void print(std::string_view line);
   // Shows the last update, if it was left out, and ends the line. Updates may follow.
   void finish();
@@ -44,13 +44,13 @@ class ProgressLine {
 
   ProgressOptions options_;
   bool terminal_ = false;
-  bool open_ = false;  // the terminal's last line is ours and has no end yet
-  bool shown_ = true;  // the last update has been
+  bool open_ = false;  // the terminal's last line is the progress, without a line break
+  bool shown_ = true;  // the last update has been shown
   std::string last_;
   double last_time_ = -1e300;
 };
 
-// "[=====>    ]" of `columns` columns in all; `share` from 0 to 1.
+// "[=====>    ]", `columns` columns wide; `share` from 0 to 1.
 std::string progress_bar(double share, int columns);
 
 // The beginning of UTF-8 `text` that fits into `columns`, a column per character.

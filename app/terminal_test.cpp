@@ -8,7 +8,7 @@
 namespace kintsugi::app {
 namespace {
 
-// A file in memory and a clock that stands.
+// A file in memory and a clock that stands still.
 struct Screen {
   char* data = nullptr;
   size_t size = 0;

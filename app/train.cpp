@@ -74,10 +74,10 @@ void run(const RunOptions& options, bool resume) {
 }  // namespace
 
 void add_train(CLI::App& kintsugi) {
-  CLI::App* verb = kintsugi.add_subcommand("train", "Trains a model as run.toml says, or goes on with a run");
+  CLI::App* verb = kintsugi.add_subcommand("train", "Trains a model as run.toml says, or resumes a run");
   const auto options = add_run_options(*verb);
   const auto resume = std::make_shared<bool>(false);
-  verb->add_flag("--resume", *resume, "Go on from the newest whole checkpoint of train.folder");
+  verb->add_flag("--resume", *resume, "Resume from the newest complete checkpoint of train.folder");
   verb->callback([options, resume] { run(*options, *resume); });
 }
 

@@ -1,4 +1,4 @@
-# cmake -DROOT=... -P check_includes.cmake: fails, naming file and line, if a module includes one that it may not know,
+# cmake -DROOT=... -P check_includes.cmake: fails, naming file and line, if a module includes one that it must not depend on,
 # or a vendor's header outside its place.
 cmake_minimum_required(VERSION 3.22)
 include(${ROOT}/cmake/modules.cmake)

@@ -6,7 +6,7 @@ set(KINTSUGI_SHARED "${PROJECT_SOURCE_DIR}/../shared" CACHE PATH "Real inputs fo
 
 # What every test program has: GoogleTest, and the one source that says where this build and its inputs are. Tests are
 # compiled with less optimization than what they test, since they are run once. Where strings are joined, g++ 12 then
-# takes an array for smaller than it is.
+# assumes a too small array.
 add_library(test_base STATIC ${PROJECT_SOURCE_DIR}/tests/paths.cpp)
 set_source_files_properties(${PROJECT_SOURCE_DIR}/tests/paths.cpp PROPERTIES COMPILE_DEFINITIONS
   "KINTSUGI_SHARED=\"${KINTSUGI_SHARED}\";KINTSUGI_SOURCE=\"${PROJECT_SOURCE_DIR}\";KINTSUGI_COMMAND=\"${PROJECT_BINARY_DIR}/app/kintsugi\"")

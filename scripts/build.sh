@@ -6,7 +6,7 @@ build=$root/build
 
 "$root/scripts/install_packages.sh"
 
-# A build folder that came along with a copy of the tree belongs to the place that it was copied from.
+# A build folder copied together with the tree refers to its old path.
 if [[ -f $build/CMakeCache.txt ]] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$build/CMakeCache.txt"; then
   rm -rf "$build"
 fi
@@ -21,7 +21,7 @@ if ! log=$("${configure[@]}" 2>&1); then
   exit 1
 fi
 
-# One compiler per core, and no more than memory allows: a file takes up to 1 GiB.
+# One compiler process per core, limited by memory: a file takes up to 1 GiB.
 cores=$(nproc)
 gigabytes=$(awk '/^MemAvailable:/ { print int($2 / 1048576) }' /proc/meminfo)
 jobs=$((gigabytes < 1 ? 1 : gigabytes < cores ? gigabytes : cores))

@@ -3,7 +3,7 @@
 # and newer. Where nothing is missing it needs neither root nor a network. Fails only if something stays missing.
 set -euo pipefail
 
-# A program that is found counts as installed, wherever it came from.
+# A program that is found counts as installed, whatever its origin.
 programs=(g++:g++ cmake:cmake ninja:ninja-build pkg-config:pkg-config)
 libraries=(
   libdnnl-dev          # oneDNN: matrix products
@@ -45,7 +45,7 @@ fi
 
 as_root=()
 if ((EUID != 0)); then
-  # -n: a password that nobody types must not hang a script; on a terminal sudo may ask.
+  # -n: a script must not wait for a password; on a terminal sudo may ask.
   if command -v sudo >/dev/null && { [[ -t 0 ]] || sudo -n true 2>/dev/null; }; then
     as_root=(sudo)
   elif ((${#missing[@]} == 0)); then

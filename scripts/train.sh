@@ -4,7 +4,7 @@
 # Installs what is missing, builds, learns a tokenizer from the text (PATH: a file or a folder; without it the C++
 # headers that came with the compiler) and trains examples/quick.toml on it for about five minutes. Each text has a
 # folder of its own in runs/. Called again, it goes on with a run that was stopped; of a finished one it prints another
-# sample. --new begins anew: the text is read again, and the old run is removed.
+# sample. --new starts over: the text is read again, and the old run is removed.
 #
 # KINTSUGI_TRAIN_ARGS: more arguments for `kintsugi train`, such as "--set train.steps=100".
 set -euo pipefail
@@ -45,7 +45,7 @@ if [[ $new == yes ]]; then rm -rf "$run"; fi
 if [[ ! -e $run/text/tokenizer.json || ! -e $run/text/train.json || ! -e $run/text/validation.json ]]; then
   echo "preparing $source in $run/text"
   tokenizer=bpe:2048
-  # A short text has not the words to learn so many ids from.
+  # A short text has too few words to learn so many ids.
   if (($(du -sbL "$source" | cut -f 1) < 200000)); then tokenizer=bytes; fi
   "$kintsugi" prepare "$source" --tokenizer $tokenizer --output "$run/text" --force
 else
@@ -59,7 +59,7 @@ read -r -a extra <<<"${KINTSUGI_TRAIN_ARGS:-}"
   --set data.train="$run/text/train" --set data.validation="$run/text/validation" --set train.folder="$run/model" \
   "${extra[@]}" || {
   code=$?
-  if ((${#resume[@]} > 0)); then echo "(to begin anew instead: scripts/train.sh --new, with the same text)" >&2; fi
+  if ((${#resume[@]} > 0)); then echo "(to start over instead: scripts/train.sh --new, with the same text)" >&2; fi
   exit $code
 }
 

@@ -129,7 +129,7 @@ std::map<std::string, Count> count(F&& f) {
     const std::string caller = caller_of(allocations[i], self);
     callers[caller].calls += 1;
     callers[caller].bytes += allocations[i].bytes;
-    // For addr2line, where there are any that should not be.
+    // For addr2line, if there are any unwanted allocations.
     if (caller == "ours" && callers[caller].calls <= 20)
       ::backtrace_symbols_fd(allocations[i].stack.data(), allocations[i].depth, 2);
   }
@@ -154,7 +154,7 @@ class InAStep : public testing::Test {
   }
 };
 
-// The counter works: what is allocated here is ours, on every thread.
+// The counter works: it sees allocations made here, on every thread.
 TEST_F(InAStep, AllocationsAreSeen) {
   base::ThreadTeam team(2);
   const auto callers = count([&] { team.run([](int) { ::operator delete(::operator new(100)); }); });

@@ -67,7 +67,7 @@ class BadInput : public testing::Test {
     EXPECT_EQ(complaints(ended.err), lines) << arguments;
   }
 
-  // Through the verb that only looks, too.
+  // Through check, which trains nothing, too.
   void expect_config_error(const std::string& sets, const std::string& line) {
     for (const char* verb : {"check", "train"})
       expect_error(std::string(verb) + " run.toml --set train.folder=other " + sets, line);
@@ -126,12 +126,12 @@ TEST_F(BadInput, TokenFiles) {
   const auto bytes = fs::file_size(folder / "corpus/train.bin");
   expect_config_error(use, "error: [tokens] \"bad/train.bin\" has " + std::to_string(bytes - 10) +
                                " bytes, but its index describes " + std::to_string(bytes) +
-                               ": it is cut short; make it anew with prepare\n");
+                               ": it is cut short; make it again with prepare\n");
   fresh();
   fs::resize_file(folder / "bad/train.idx", 30);
-  expect_config_error(
-      use,
-      "error: [tokens] \"bad/train.idx\" is cut short: 30 bytes, its header alone has 34; make it anew with prepare\n");
+  expect_config_error(use,
+                      "error: [tokens] \"bad/train.idx\" is cut short: 30 bytes, its header alone has 34; make it "
+                      "again with prepare\n");
   fresh();
   change_byte(folder / "bad/train.idx", 0, 1);
   expect_config_error(
@@ -141,7 +141,7 @@ TEST_F(BadInput, TokenFiles) {
   expect_config_error(use, "error: [tokens] \"bad/train.bin\" has " + std::to_string(bytes) +
                                " bytes, but its index describes " + std::to_string(bytes + (bytes / 2 % 2 ? -2 : 2)) +
                                (bytes / 2 % 2 ? ": they do not belong together" : ": it is cut short") +
-                               "; make it anew with prepare\n");
+                               "; make it again with prepare\n");
   fresh();
   fs::remove(folder / "bad/train.idx");
   expect_config_error(use,
@@ -150,7 +150,7 @@ TEST_F(BadInput, TokenFiles) {
   expect_config_error("data.train=nowhere/train",
                       "error: [tokens] there is no token file \"nowhere/train\" (.bin and .idx); \"kintsugi prepare\" "
                       "makes one from text\n");
-  // A file of another program: nothing beside it but the ids.
+  // A file from another program: it has nothing but the ids.
   fresh();
   for (const char* name : {"bad/train.json", "bad/tokenizer.json"}) fs::remove(folder / name);
   expect_config_error(use + " model.vocab=100" + kNoValidation,
@@ -223,7 +223,7 @@ TEST_F(BadInput, ADamagedCheckpoint) {
     all += "warning: step " + std::to_string(step) + " is skipped: " + said("run", step);
   expect_error("train run.toml --resume --set train.steps=5",
                all +
-                   "error: [train] nothing to resume in \"run\": each of its 4 checkpoints is damaged; begin anew in "
+                   "error: [train] nothing to resume in \"run\": each of its 4 checkpoints is damaged; start over in "
                    "another train.folder\n");
   EXPECT_EQ(base::read_file(folder / "run/metrics.jsonl"), metrics);
   expect_error(
@@ -274,7 +274,7 @@ TEST_F(BadInput, AUsedFolder) {
                "error: [train] \"run\" holds a run already; --resume goes on with it, or set another train.folder\n");
   const auto refused = [](const std::string& what) {
     return "error: [resume] --set: " + what +
-           "; a run goes on with what it began with: set it back, or train in another folder\n";
+           "; a resumed run keeps these settings: set them back, or train in another folder\n";
   };
   expect_error("train run.toml --resume --set train.seed=3", refused("train.seed is 3, was 1"));
   expect_error("train run.toml --resume --set model.heads=4 model.kv_heads=4",
@@ -301,7 +301,7 @@ TEST_F(BadInput, ALossThatIsNotFinite) {
   expect_error("train run.toml --set train.folder=a train.learning_rate=1e39" + kNoValidation,
                "error: [train] step 2: the loss is not finite; first bad value: weight embedding.table, before the "
                "step; the newest checkpoint, "
-               "a/step_00000001, holds it too: go on from an older one, or begin anew, with a smaller learning_rate\n");
+               "a/step_00000001, holds it too: go on from an older one, or start over, with a smaller learning_rate\n");
   expect_error("train run.toml --set train.folder=b train.learning_rate=1e39 checkpoint.every=0" + kNoValidation,
                "error: [train] step 2: the loss is not finite; first bad value: weight embedding.table, before the "
                "step; nothing was saved yet: try a smaller learning_rate\n");

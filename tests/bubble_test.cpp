@@ -142,7 +142,7 @@ class Ranks {
     return {{sends ? r.rank : peer, sends ? peer : r.rank, i.channel}, sends};
   }
 
-  // As far as it can; whether it came further. What a task sends is there when it ends.
+  // Runs it as far as possible; whether it made progress. What a task sends is available when it ends.
   bool go(Rank& r) {
     const Call& call = r.list->calls[r.call];
     const Body& body = r.program->bodies[static_cast<size_t>(call.body)];

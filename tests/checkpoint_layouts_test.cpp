@@ -156,7 +156,7 @@ void from_one_to_all(const std::string& family, const std::string& dtype, const 
   const double next = source.step(2);
   for (const std::string& layout : layouts()) {
     Ranks other(family, dtype, layout);
-    other.step(7);  // whatever stands there is replaced
+    other.step(7);  // existing values are replaced
     EXPECT_EQ(other.load(scratch.path()), other.nothing()) << layout;
     EXPECT_EQ(different(other.states(), saved), "") << layout;
     EXPECT_NEAR(other.step(2), next, tolerance * next) << layout;

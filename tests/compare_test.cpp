@@ -213,7 +213,7 @@ TEST_F(CompareCommand, ShrinksAndWritesEveryDifference) {
       "d.csv");
   EXPECT_EQ(ended.code, 0) << ended.err;
   EXPECT_TRUE(
-      ended.out.starts_with("data=2 beside one rank: fp64, random tokens, tolerance 1e-09 of gradients, 1e-10 "
+      ended.out.starts_with("data=2 compared with one rank: fp64, random tokens, tolerance 1e-09 of gradients, 1e-10 "
                             "of the loss\n\nstep     loss, 2 ranks"))
       << ended.out;
   EXPECT_TRUE(ended.out.ends_with("\nthe same: 2 steps, 2 ranks (data=2)\n")) << ended.out;
@@ -230,7 +230,7 @@ TEST_F(CompareCommand, ADifferenceIsExitCode1) {
   const Ended ended =
       kintsugi("compare run.toml --random --ranks 2 --layers 1 --dtype fp32 --steps 1 --tolerance 1e-16");
   EXPECT_EQ(ended.code, 1);
-  EXPECT_EQ(ended.err, "error: [compare] data=2 is not the same as one rank\n");
+  EXPECT_EQ(ended.err, "error: [compare] data=2 differs from one rank\n");
   EXPECT_NE(ended.out.find("\nfirst difference: step 1, "), std::string::npos) << ended.out;
 }
 

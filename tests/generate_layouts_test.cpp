@@ -39,7 +39,7 @@ class GenerateLayouts : public testing::Test {
     return path;
   }
 
-  // What each rank is told, and the leads where a rank has the logits.
+  // The tokens that each rank receives, and the leads if a rank has the logits.
   static std::vector<Greedy> texts(const std::string& model, const std::string& layout, size_t prompt,
                                    const evaluate::SampleOptions& options = kGreedy) {
     std::vector<Greedy> all(16);
@@ -164,7 +164,7 @@ TEST_F(GenerateLayouts, TextsThatAreDrawn) {
   EXPECT_NE(one[0].ids, one_rank("llama", 13).ids);
 }
 
-// Whoever wants to end ends all.
+// Any rank that ends ends all.
 TEST_F(GenerateLayouts, AnyRankEndsTheText) {
   for (const int stops : {0, 1, 3}) {
     std::vector<size_t> lengths(4);
@@ -180,7 +180,7 @@ TEST_F(GenerateLayouts, AnyRankEndsTheText) {
   }
 }
 
-// An axis without a use is known, so that it can be told; one that splits weights alone has a use.
+// An axis without a use is detected, so that it can be reported; one that splits weights alone has a use.
 TEST_F(GenerateLayouts, AxesThatRepeatWork) {
   const std::map<std::string, std::vector<std::string>> wanted = {{"", {}},
                                                                   {"data=2", {"data"}},

@@ -1,4 +1,4 @@
-// Generation: what comes through the caches is what comes without them, and what is drawn is what was asked for.
+// Generation: results with caches equal those without, and sampling follows its options.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -114,7 +114,7 @@ TEST_P(Generates, TheLossOfTheLogitsIsTheLossOfEvaluation) {
   EXPECT_NEAR(loss.sum, sum, std::max(GetParam().tolerance, 1e-6) * sum);
 }
 
-// Past the context the last half is read anew: the text is that of a loop that reads by prefill alone.
+// Past the context the last half is read again: the text is that of a loop that reads by prefill alone.
 TEST_P(Generates, TextLongerThanTheContextGoesOn) {
   const auto context = static_cast<size_t>(s.model.context);
   const auto executor = load(models::build_generation(s, 1, 6, s.model.context));

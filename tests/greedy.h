@@ -1,4 +1,4 @@
-// Greedy texts beside each other: the same up to where rounding may decide.
+// Compares greedy texts: the same up to where rounding may decide.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 
 namespace kintsugi::tests {
 
-// Tokens, and by how much the best logit of each stood above the second.
+// Tokens, and the margin of each best logit over the second.
 struct Greedy {
   std::vector<int32_t> ids;
   std::vector<double> leads;

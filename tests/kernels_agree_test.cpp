@@ -123,7 +123,7 @@ TEST(Precision, Bf16AndFp16TrainAsFp32Does) {
   }
 }
 
-// A scale that is far too large: the update is skipped, the scale halves, and training goes on as if nothing had been.
+// A scale that is far too large: the update is skipped, the scale halves, and training continues normally.
 TEST(Precision, AnOverflowSkipsTheUpdateAndHalvesTheScale) {
   for (const std::string kernels : {"cpu", "reference"}) {
     config::Settings s = still("gpt", "fp16");

@@ -1,4 +1,4 @@
-// A small model with weights of chance as a checkpoint, and ranks that are threads over it.
+// A small model with random weights as a checkpoint, and ranks that are threads over it.
 #pragma once
 
 #include <functional>

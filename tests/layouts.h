@@ -1,4 +1,4 @@
-// Layouts as short texts, and what a layout makes of a small model beside one rank.
+// Layouts as short texts, and the results of a layout on a small model compared with one rank.
 #pragma once
 
 #include <algorithm>
@@ -67,7 +67,7 @@ inline void draw_batch(const config::Settings& s, int64_t step, int64_t m, train
 
 using Numbers = std::map<std::string, std::vector<double>>;
 
-// What a run came to.
+// The results of a run.
 struct Record {
   std::vector<double> losses;
   std::vector<Numbers> gradients;  // by step

@@ -1,4 +1,4 @@
-// What a run needs beside what it may use: the changes that are proposed save what they say, and train refuses in one
+// Runs that need more memory than they may use: the proposed changes save what they say, and train refuses in one
 // line.
 #include <gtest/gtest.h>
 
@@ -69,7 +69,7 @@ TEST(MemoryLimits, EachChangeSavesWhatItSaysAndFits) {
     EXPECT_EQ(saving.bytes, most - with(s, key, config::to_toml(value))) << key;
     EXPECT_GT(saving.bytes, 0) << key;
   }
-  // What costs less comes first, and half a micro-batch saves most of the activations.
+  // The cheapest comes first, and half a micro-batch saves most of the activations.
   const auto at = [&](const std::string& key) { return std::find(keys.begin(), keys.end(), key) - keys.begin(); };
   EXPECT_EQ(at("parallel.zero=1"), 0);
   EXPECT_EQ(at("train.micro_batch=2"), 1);
@@ -124,7 +124,7 @@ TEST(MemoryLimits, EachRankRefusesWithTheSameText) {
   });
 }
 
-// Whatever cannot be had, the arena, a thread, room for a library, or a few bytes somewhere: one line says so.
+// Whatever cannot be allocated, the arena, a thread, memory for a library, or a few bytes somewhere: one line says so.
 TEST(MemoryLimits, OfTheSystemEndInOneLine) {
   const RunFiles files;
   const TemporaryFolder folder;

@@ -66,7 +66,7 @@ inline std::map<int, pid_t> ranks_in(const fs::path& folder) {
   return found;
 }
 
-// True if the process is gone, or is one that only waits to be buried.
+// True if the process is gone, or is a zombie.
 inline bool has_ended(pid_t pid) {
   std::error_code error;
   const fs::path stat = "/proc/" + std::to_string(pid) + "/stat";

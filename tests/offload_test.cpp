@@ -152,7 +152,7 @@ TEST(OffloadMemory, OfStatesToTheByte) {
         EXPECT_EQ(plain[stage].state_bytes - less[stage].state_bytes, bytes) << layout;
         EXPECT_EQ(less[stage].file_bytes, pages) << layout;
         EXPECT_EQ(plain[stage].file_bytes, 0);
-        // What is staged finds room where activations were, if there were as many: but for what packing leaves.
+        // Staged buffers fit where activations were, if there were as many, except for packing losses.
         const int64_t staged = 3 * largest_unit(plain[stage]);
         if (plain[stage].arena_bytes >= staged) {
           EXPECT_EQ(less[stage].list(program::Step::train).lower_bound_bytes, plain[stage].list(program::Step::train).lower_bound_bytes)
@@ -341,7 +341,7 @@ TEST_F(OffloadDamage, ACopyToTheWrongSide) {
   EXPECT_EQ(communication(), place("update", at) + ": it goes from file to arena");
 }
 
-// An error of the disk reaches the rank as one line, and nobody hangs.
+// An error of the disk reaches the rank as one line, and no rank hangs.
 TEST(OffloadErrors, OfTheFileWithinAStep) {
   config::Settings s = with(model_of("gpt", "fp32"), "data=2 zero=1", "activations");
   const TemporaryFolder folder;
@@ -378,7 +378,7 @@ std::string sets_of(const RunFiles& files, const std::string& offload, const std
       files.toml(), files.folder(run).string(), offload);
 }
 
-// The bytes of a checkpoint do not tell where its states lay.
+// The bytes of a checkpoint do not depend on where its states were.
 TEST(OffloadRun, CheckpointsAreTheSameBytes) {
   const RunFiles files;
   const std::string toml = files.toml("llama", "bf16");
@@ -409,7 +409,7 @@ TEST(OffloadRun, AFullDiskIsAnErrorBeforeTheFirstStep) {
   EXPECT_EQ(ended.code, 1);
   EXPECT_EQ(std::regex_replace(ended.err, std::regex("where [^:]* is free"), "where SOME is free"),
             fmt::format("error: [offload] rank 0 needs a file of {} in \"{}\", where SOME is free: File too large; set "
-                        "parallel.offload_folder to a disk with more room, or parallel.offload to less\n",
+                        "parallel.offload_folder to a disk with more space, or parallel.offload to less\n",
                         "88.9 MiB (93200384 bytes)", files.folder("full").string()));
   EXPECT_FALSE(fs::exists(files.folder("full") / "metrics.jsonl") &&
                fs::file_size(files.folder("full") / "metrics.jsonl") > 0);

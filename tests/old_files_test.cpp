@@ -1,4 +1,4 @@
-// What an earlier version wrote is read, and goes on as it would have gone on there, to the bit. See
+// Files of an earlier version can be read, and a run resumed from them gives the same bits as in that version. See
 // old_files/README.md.
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>

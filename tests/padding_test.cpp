@@ -1,4 +1,4 @@
-// What every operation makes of padding: what its row says of zeros (keeps_zero), that nothing of padding is added to
+// How every operation treats padding: what its row says of zeros (keeps_zero), that nothing of padding is added to
 // anything, and that neither set of kernels makes a NaN of it.
 #include <gtest/gtest.h>
 
@@ -177,7 +177,7 @@ TEST(Padding, BlocksOfABucketFollowItsFlatDim) {
   }
 }
 
-// The machinery sees a row that says too much.
+// The test detects a row that claims too much.
 TEST(Padding, AWrongRowIsSeen) {
   for (const char* kind : {"layer_norm", "fill", "logsumexp", "head", "broadcast"}) {
     bool seen = false;

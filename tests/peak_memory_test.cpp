@@ -52,7 +52,8 @@ class PeakMemory : public testing::Test {
     return static_cast<double>(bytes) / kMiB;
   }
 
-  // MiB that the process had at its peak. Read from /proc while it runs, since what wait4 tells counts the memory of
+  // MiB that the process had at its peak. Read from /proc while it runs, since the numbers of wait4 include the memory
+  // of
   // the process that started it too.
   double measured(const std::vector<std::string>& sets) {
     std::vector<std::string> words = {kintsugi_command(), "train", (folder_ / "run.toml").string(), "--set",

@@ -159,7 +159,7 @@ TEST_F(PlanVerb, BadInput) {
       "(B, kB, MB, GB, TB, KiB, MiB, GiB, TiB), as \"16 GiB\"\n");
 }
 
-// What plan warns of, train refuses with the same words, and leaves nothing behind.
+// train refuses what plan warns of, with the same words, and leaves no files.
 TEST_F(PlanVerb, TooLittleMemory) {
   const auto list = programs(settings());
   const int64_t most = std::max(list[0].bytes(), list[1].bytes());

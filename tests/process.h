@@ -25,7 +25,7 @@ struct Ended {
   std::string out, err;
 };
 
-// A folder that is removed with all that is in it.
+// A folder that is removed with all its contents.
 class TemporaryFolder {
  public:
   TemporaryFolder() {

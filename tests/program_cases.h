@@ -1,5 +1,5 @@
-// What is built, or run, before and after a change that must not change it: the layouts of the tests, plans of chance,
-// what trades memory for work, the examples, a very large model.
+// Programs that are built, or run, before and after a change that must not change them: the layouts of the tests,
+// random plans, memory saved by recomputation or offload, the examples, a very large model.
 #pragma once
 
 #include <functional>

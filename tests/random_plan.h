@@ -1,4 +1,4 @@
-// Plans that no one would write: any dims on any axes, in any order, padded or not. A plan is a function of its seed.
+// Unusual plans: any dims on any axes, in any order, padded or not. A plan is a function of its seed.
 #pragma once
 
 #include <algorithm>

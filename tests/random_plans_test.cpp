@@ -1,5 +1,4 @@
-// Plans that no one would write: any dims on any axes, in any order, padded or not. A plan may be slow; it cannot be
-// wrong.
+// Unusual plans: any dims on any axes, in any order, padded or not. A plan may be slow; it cannot be wrong.
 #include <gtest/gtest.h>
 
 #include "tests/layouts.h"

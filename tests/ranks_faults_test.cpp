@@ -121,7 +121,7 @@ TEST_P(RanksThatAreProcesses, SayWhoStopped) {
   const Ended ended = signal_one(SIGSTOP, 13);
   EXPECT_NE(ended.code, 0);
   expect_no_process();
-  // Open MPI lets a stopped process go on before it ends it, so that it may say a word too.
+  // Open MPI lets a stopped process continue before it ends it, so that it may print an error too.
   std::string line = complaint(ended.err);
   const size_t at = line.find("error: [comm] rank 0: ");
   ASSERT_NE(at, std::string::npos) << ended.err;
@@ -131,7 +131,7 @@ TEST_P(RanksThatAreProcesses, SayWhoStopped) {
   EXPECT_TRUE(std::regex_match(
       line, std::regex("error: \\[comm\\] rank 0: (" + tensor + "|" + flag +
                        "): \\w+ of [0-9]+ bytes among ranks 0 1 did not end within 3 s: rank 0 arrived, rank 1 (did "
-                       "not|arrived and went no further)")))
+                       "not|arrived and made no progress)")))
       << line;
 }
 
@@ -159,7 +159,7 @@ TEST_P(RanksUnderOneMpi, SayOnceWhatAllFind) {
   expect_failure(
       launch(2, arguments("b", "data=2")),
       "error: [tokens] \"corpus/train.bin\" has 1000 bytes, but its index describes #: it is cut short; make "
-      "it anew with prepare\n",
+      "it again with prepare\n",
       "[0-9]{5,}");
 }
 

@@ -25,7 +25,7 @@ class Ranks : public testing::Test, protected RanksFolder {
     EXPECT_NEAR(a->validation_loss, b->validation_loss, 1e-5 * a->validation_loss);
   }
 
-  // Through the verb that only looks, too.
+  // Through check, which trains nothing, too.
   void expect_error(const std::string& sets, const std::string& line) {
     for (const char* verb : {"check", "train"}) {
       const Ended ended =
@@ -76,7 +76,7 @@ TEST_F(Ranks, MoreRanksThanCoresIsAWarning) {
                         2 * cores, cores, cores == 1 ? "" : "s"));
 }
 
-// Stopped by a signal where it happens to be, and gone on with, is one run: to the same bits in the same layout.
+// A run that is stopped by a signal at any point and resumed is one run: the same bits in the same layout.
 TEST_F(Ranks, StoppedAndResumed) {
   const std::string sets = "train.steps=200 train.learning_rate=1e-4 checkpoint.every=0 train.evaluate_every=50";
   const std::string layout = "data=2 tensor=2 zero=2";
@@ -123,7 +123,7 @@ TEST_F(Ranks, ATimeLimitStopsAllAfterOneStep) {
   EXPECT_NE(resumed.err.find(fmt::format("resumed at step {} from {}\n", step, saved)), std::string::npos);
 }
 
-// What was saved before it is whole, and the run goes on from there as if nothing had happened.
+// The earlier checkpoint is complete, and the run continues from it normally.
 TEST_F(Ranks, AKilledRunGoesOn) {
   const std::string sets = "train.steps=200 train.learning_rate=1e-4 checkpoint.every=40 train.evaluate_every=0";
   train("whole", "data=2 zero=3", sets);

@@ -1,4 +1,4 @@
-// States that ranks hold alike, seen to be so, and made so.
+// States that several ranks hold: checked to be equal, and made equal.
 #include "kintsugi/train/replicas.h"
 
 #include <gtest/gtest.h>

@@ -21,7 +21,7 @@ using tensor::Shape;
 using tensor::Type;
 
 struct RowTrial {
-  graph::OpRow row;  // a copy: tests bend it
+  graph::OpRow row;  // a copy, which tests may alter
   std::string kernel;
   tensor::Attributes attributes;
   std::vector<Type> ins, outs;

@@ -250,7 +250,7 @@ TEST(Rows, OutputsInTheMemoryOfInputs) {
   EXPECT_GE(checked, 20);
 }
 
-// The machinery sees a row that says too much.
+// The test detects a row that claims too much.
 TEST(Rows, AWrongRowIsSeen) {
   const auto splits_wrongly = [](RowTrial t) { return !check_all_splits(t).empty(); };
   const auto adds_wrongly = [](RowTrial t) { return !check_sums(t).empty(); };

@@ -1,5 +1,5 @@
-// A transport is added here, in a few lines and without touching a module: threads whose messages are counted and come
-// late, and which does not promise an order of additions.
+// A transport is added here, in a few lines and without changing a module: threads whose messages are counted and
+// delayed, and which guarantees no order of additions.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -108,7 +108,7 @@ TEST(SeamsTransport, ReproducibleAsksForAnOrderOfAdditions) {
   config::Settings s = model_in("data=2 reproducible=4");
   EXPECT_EQ(
       error_of([&] { bits_over(counted(counts), s); }),
-      "[comm] reproducible = 4 needs sums in the order of ranks, which transport \"counted\" does not promise; leave "
+      "[comm] reproducible = 4 needs sums in the order of ranks, which transport \"counted\" does not guarantee; leave "
       "it out, or use transport = \"threads\" or \"mpi\"");
 }
 

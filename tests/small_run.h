@@ -112,7 +112,7 @@ class Watcher : public train::Observer {
   explicit Watcher(int64_t stop_after = 0) : stop_after_(stop_after) {}
   void note(const std::string& line) override { notes.push_back(line); }
   void step(const train::Metrics& m, int64_t) override {
-    // The loop asks before it tells of a step, so that a stop that is set now holds for the next one.
+    // The loop checks for a stop before it reports a step, so that a stop that is set now applies to the next one.
     if (m.step + 1 == stop_after_) stop = 1;
   }
 

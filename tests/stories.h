@@ -63,7 +63,7 @@ inline StoriesName stories_name(const std::string& ours) {
   return {layer + "mlp." + rest.substr(4, rest.find('.', 4) - 4) + "_proj.weight", true};
 }
 
-// Fills the weights of an executor; true if every tensor of the file found its place, at its size.
+// Fills the weights of an executor; true if every tensor of the file was used, with its size.
 inline bool load_stories(const run::Executor& executor) {
   const checkpoint::SafetensorsFile file(stories_folder() / "hf_derived" / "model.safetensors");
   size_t used = 0;

@@ -1,4 +1,4 @@
-// The table of strategies says what the programs say.
+// The table of strategies agrees with the programs.
 #include <gtest/gtest.h>
 
 #include "kintsugi/build/strategy_costs.h"

@@ -1,4 +1,4 @@
-// Real programs of several ranks are whole together; damage to those of one rank is refused, and its place named.
+// Real programs of several ranks pass together; damage to those of one rank is detected, and its place named.
 #include "kintsugi/program/verify_ranks.h"
 
 #include <gtest/gtest.h>
@@ -121,7 +121,7 @@ TEST_F(FourRanks, ACollectiveDropped) {
 }
 
 TEST_F(FourRanks, TheLastCollectiveDropped) {
-  // Nobody is left who could come.
+  // No rank is left that could arrive.
   size_t at = find("update", "", "tensor");
   try {
     for (;;) at = find("update", "", "", 0, at + 1);
@@ -193,7 +193,7 @@ TEST_F(FourRanks, AWaitDroppedOrMoved) {
   EXPECT_EQ(error(), text);
   list("forward").insert(list("forward").begin() + static_cast<std::ptrdiff_t>(use), wait);
   EXPECT_EQ(error(), text);
-  // Nobody reads it any more, and nobody waits.
+  // No rank reads it any more, and none waits.
   ASSERT_EQ(find("forward", "all_gather", "data"), 0u);
   const size_t first_wait = wait_of("forward", 0);
   list("forward").resize(first_wait);
@@ -217,7 +217,7 @@ TEST_F(FourRanks, MessagesWithoutTheirOtherEnd) {
     }
     i.kind = Kind::collective;
   };
-  const size_t start = list("update").size(), at = start + 1;  // the wait comes behind the start
+  const size_t start = list("update").size(), at = start + 1;  // the wait comes after the start
   i.peer = 1;
   append(sends);
   const std::string sent = describe(whole, i, 1);
@@ -259,7 +259,7 @@ TEST_F(FourRanks, ACallMissing) {
                                  waits, first, describe(whole, list(whole, "update")[first], waits)));
 }
 
-// A forward pass of data parallel ranks sends nothing: nobody waits, and the answer is wrong all the same.
+// A forward pass of data parallel ranks sends nothing: no rank waits, and the result is wrong all the same.
 TEST(VerifyRanks, ACallMissingThatNobodyWaitsFor) {
   const Program whole = program_of("gpt", "data=2");
   Program p = whole;

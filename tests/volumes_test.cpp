@@ -35,7 +35,7 @@ config::Settings model_of(const std::string& name) {
   return s;
 }
 
-// What an instruction says that it sends is what its operands hold: of n ranks' blocks, all but its own.
+// The bytes that an instruction claims to send are those of its operands: of n ranks' blocks, all but its own.
 void expect_sizes(const Program& p) {
   for (const program::Body& body : p.bodies)
     for (const program::Instruction& i : body.instructions) {

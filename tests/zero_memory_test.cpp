@@ -110,9 +110,10 @@ struct Whole {
 std::vector<Whole> whole_buckets(const Program& p, bool gradients = false) {
   const std::vector<const Instruction*> line = expanded(p);
   const auto region = [&](BufferId b) { return p.buffer(p.root(b)).region; };
-  std::set<BufferId> rooms;
+  std::set<BufferId> gradient_buffers;
   for (const Instruction* i : line)
-    if (gradients && i->kind == Kind::collective && i->collective == program::Collective::reduce_scatter) rooms.insert(p.root(i->ins[0]));
+    if (gradients && i->kind == Kind::collective && i->collective == program::Collective::reduce_scatter)
+      gradient_buffers.insert(p.root(i->ins[0]));
   std::vector<Whole> all;
   std::map<BufferId, size_t> now;
   for (size_t at = 0; at < line.size(); ++at) {
@@ -121,14 +122,14 @@ std::vector<Whole> whole_buckets(const Program& p, bool gradients = false) {
                          region(i.ins[0]) == program::Region::state;
     for (const auto* list : {&i.ins, &i.outs})
       for (BufferId b : *list) {
-        const BufferId room = p.root(b);
-        // A gather begins anew; a room for gradients where it was not touched in the last body.
-        const bool begins = gathers ? list == &i.outs : rooms.contains(room) && !now.contains(room);
+        const BufferId root = p.root(b);
+        // A gather starts a new one; so does a buffer for gradients that was not touched in the last body.
+        const bool begins = gathers ? list == &i.outs : gradient_buffers.contains(root) && !now.contains(root);
         if (begins) {
-          now[room] = all.size();
-          all.push_back({room, i.layer, at, at});
+          now[root] = all.size();
+          all.push_back({root, i.layer, at, at});
         }
-        if (const auto found = now.find(room); found != now.end()) all[found->second].end = at;
+        if (const auto found = now.find(root); found != now.end()) all[found->second].end = at;
       }
   }
   return all;

@@ -1,4 +1,4 @@
-// The kernels of GPT-2 124M, batch 4 x 256 tokens, and beside each product a bare dnnl_sgemm of the same shape, split
+// The kernels of GPT-2 124M, batch 4 x 256 tokens, and next to each product a bare dnnl_sgemm of the same shape, split
 // over the same threads.
 //
 //   gpt2_kernels [--benchmark_filter=...]     threads: KINTSUGI_THREADS, else all processors

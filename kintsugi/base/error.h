@@ -10,7 +10,7 @@
 
 namespace kintsugi::base {
 
-// Something that the user gave is wrong: a key, a size, a file, a machine that is too small. One line.
+// An error of the user's input: a key, a size, a file, a machine that is too small. One line.
 class UserError : public std::runtime_error {
  public:
   template <typename... Args>
@@ -18,7 +18,7 @@ class UserError : public std::runtime_error {
       : std::runtime_error(fmt::format("[{}] {}", where, fmt::format(format, std::forward<Args>(args)...))) {}
 };
 
-// We are wrong: a state that no input may bring about.
+// A bug of ours: a state that no input may cause.
 class InternalError : public std::logic_error {
  public:
   template <typename... Args>

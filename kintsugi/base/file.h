@@ -1,4 +1,4 @@
-// Files: whole reads, memory maps, and writes that survive a crash. Errors are UserError naming the path and the
+// Files: whole reads, memory maps, and writes that survive a crash. Errors are UserErrors that name the path and the
 // system's reason (a full disk, a folder that cannot be written).
 #pragma once
 
@@ -13,7 +13,8 @@ namespace kintsugi::base {
 
 std::string read_file(const std::filesystem::path& path);
 
-// Writes beside `path`, syncs, renames: afterwards the file holds `content`, or what it held before.
+// Writes a temporary file beside `path`, syncs it and renames it: afterwards `path` holds either `content` or its old
+// content.
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
 
 // Renames a finished folder into place and syncs its parent. `to` must not exist.
@@ -21,7 +22,7 @@ void rename_durably(const std::filesystem::path& from, const std::filesystem::pa
 void sync_folder(const std::filesystem::path& folder);
 void make_folders(const std::filesystem::path& folder);
 
-// A file mapped for reading. Moves, does not copy. An empty file has an empty span.
+// A file mapped for reading. Movable, not copyable. An empty file has an empty span.
 class MappedFile {
  public:
   MappedFile() = default;
@@ -38,7 +39,7 @@ class MappedFile {
   size_t size_ = 0;
 };
 
-// A file written from its beginning to its end. Nothing counts as written before `close` has returned, which syncs.
+// A file written sequentially. The content is guaranteed only after `close`, which syncs, has returned.
 class FileWriter {
  public:
   explicit FileWriter(const std::filesystem::path& path);
@@ -60,7 +61,8 @@ class FileWriter {
   std::string buffer_;
 };
 
-// An advisory lock on a file, held while the object lives. Throws UserError with `taken` if another process holds it.
+// An advisory lock on a file, held while the object exists. Throws UserError with the text `taken` if another process
+// holds it.
 class FileLock {
  public:
   FileLock(const std::filesystem::path& path, std::string_view taken);

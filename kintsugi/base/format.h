@@ -1,4 +1,4 @@
-// Numbers and texts for people. All of them are one line, and none depends on the locale.
+// Numbers and texts in readable form. All results are one line and independent of the locale.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,9 @@ std::string format_duration(double seconds);  // "0.8s", "12s", "4m10s", "2h05m"
 std::string format_rate(double value, std::string_view unit);
 std::string group_digits(int64_t value);  // "1,234,567"
 
-// `text` with control characters and bytes that are not UTF-8 written as escapes (\n, \x1b), so that it stays on one
-// line and does nothing to a terminal. Longer than `limit` bytes, it is cut between characters and ends in "...".
+// `text` with control characters and bytes that are not UTF-8 written as escapes (
+// , \x1b), so that it stays on one line and cannot control a terminal. If longer than `limit` bytes, it is cut between
+// characters and ends in "...".
 std::string one_line(std::string_view text, size_t limit = 200);
 
 // The length in bytes of the UTF-8 character that `text` begins with, or 0 if it begins with none.

@@ -1,4 +1,4 @@
-// The memory of this machine, and what the control group of this process allows of it.
+// The memory of this machine, and the limit that the control group of this process sets.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct MachineMemory {
 
 MachineMemory machine_memory();
 
-// The least limit of a control group and of those above it. `root`: where control groups are mounted; `lines`: those of
+// The lowest limit of a control group and its ancestors. `root`: where control groups are mounted; `lines`: those of
 // /proc/self/cgroup. Reads memory.max (v2) and memory.limit_in_bytes (v1). 0: none.
 int64_t group_limit(const std::filesystem::path& root, std::string_view lines);
 

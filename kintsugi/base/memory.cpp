@@ -4,7 +4,7 @@
 
 namespace kintsugi::base {
 
-bool has_room(size_t bytes) {
+bool can_allocate(size_t bytes) {
   void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) return false;
   ::munmap(data, bytes);

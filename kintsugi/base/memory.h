@@ -1,4 +1,4 @@
-// Memory that the system does not give.
+// Running out of memory.
 #pragma once
 
 #include <cstddef>
@@ -6,11 +6,11 @@
 
 namespace kintsugi::base {
 
-// What is said of a std::bad_alloc.
+// The message for a std::bad_alloc.
 inline constexpr std::string_view kNoMemory =
     "[memory] the system has no more memory; a smaller model, micro_batch or sequence needs less";
 
-// Whether the system would give this process that much more now. For libraries that do not look themselves.
-bool has_room(size_t bytes);
+// Whether the system would give this process that much more memory now. For libraries that do not check allocations.
+bool can_allocate(size_t bytes);
 
 }  // namespace kintsugi::base

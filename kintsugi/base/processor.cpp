@@ -12,7 +12,7 @@
 namespace kintsugi::base {
 namespace {
 
-// The system's word for a unit, and ours.
+// The system's name of a unit, and ours.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kUnits = {{
     {"sse4_2", "sse4.2"},
     {"avx", "avx"},

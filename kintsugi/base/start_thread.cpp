@@ -10,7 +10,7 @@
 namespace kintsugi::base {
 namespace {
 
-// What a thread takes before it does anything; 0 if unknown.
+// The memory that a new thread takes for its stack; 0 if unknown.
 size_t stack_bytes() {
   pthread_attr_t attributes;
   if (::pthread_attr_init(&attributes) != 0) return 0;

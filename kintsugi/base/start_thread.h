@@ -1,4 +1,4 @@
-// Threads, and what is said where the system starts no more of them.
+// Starting threads, and the error if the system refuses.
 #pragma once
 
 #include <system_error>
@@ -9,7 +9,7 @@ namespace kintsugi::base {
 
 [[noreturn]] void throw_no_thread(const std::system_error& error);
 
-// std::thread(f, arguments ...); UserError where the system starts none.
+// std::thread(f, arguments ...); UserError if the system starts no more threads.
 template <typename... F>
 std::thread start_thread(F&&... f) {
   try {

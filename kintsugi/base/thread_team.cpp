@@ -5,8 +5,8 @@
 namespace kintsugi::base {
 namespace {
 
-// Some tens of microseconds: about what going to sleep and waking up cost. Who waits longer sleeps, so that the thread
-// waited for has a core to run on where other programs want them too.
+// Some tens of microseconds: about the cost of going to sleep and waking up. A thread that waits longer sleeps, so
+// that the thread it waits for has a core even if other programs use the cores.
 constexpr int kSpins = 2000;
 
 void relax() {

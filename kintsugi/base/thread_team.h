@@ -1,5 +1,5 @@
-// A fixed team of threads that run one function together. The only threads that compute: libraries are called from
-// within the team, one thread each.
+// A fixed team of threads that run one function together. No other threads compute: libraries are called from within
+// the team and use one thread per call.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ struct Range {
   int64_t size() const { return end - begin; }
 };
 
-// The share of `part` out of `parts` in [0, total), in multiples of `grain` (but for the end).
+// Part number `part` of `parts` of [0, total), cut at multiples of `grain` (except for the end).
 inline Range share(int64_t total, int64_t part, int64_t parts, int64_t grain = 1) {
   const int64_t grains = (total + grain - 1) / grain;
   const int64_t begin = grains * part / parts * grain, end = grains * (part + 1) / parts * grain;
@@ -45,7 +45,7 @@ class ThreadTeam {
     start([](const void* context, int thread) { (*static_cast<const F*>(context))(thread); }, &f);
   }
 
-  // f(Range, thread) over shares of [0, total). Small work stays on the caller.
+  // f(Range, thread) over parts of [0, total). Small work stays on the caller.
   template <typename F>
   void for_shares(int64_t total, int64_t grain, const F& f) {
     if (workers_.empty() || total <= grain) return total > 0 ? f(Range{0, total}, 0) : void();

@@ -1,4 +1,4 @@
-// Text within XML, as in pictures.
+// Text within XML, as in SVG files.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace kintsugi::base {
 
-// `text` as the content of an element, in one line: &, < and > escaped, control characters as spaces. For an attribute
-// it is not enough.
+// `text` as the content of an element, in one line: &, < and > escaped, control characters replaced by spaces. Not
+// sufficient for an attribute.
 std::string escape_xml(std::string_view text);
 
 }  // namespace kintsugi::base

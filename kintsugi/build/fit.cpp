@@ -22,7 +22,7 @@ int64_t most_of(const std::vector<Program>& stages) {
   return std::max_element(stages.begin(), stages.end(), needs_less)->bytes();
 }
 
-// What the rank that needs most would need; nothing where the model cannot be trained so.
+// The need of the rank that needs most; nothing if the model cannot be trained so.
 std::optional<int64_t> bytes_of(const Settings& s) {
   try {
     return most_of(checked_programs(s, *kernels_of(s)));
@@ -44,7 +44,8 @@ std::vector<Saving> fitting_alone(const Settings& settings, int64_t bytes, const
   return fitting;
 }
 
-// One change after another, each that saves something, until they are enough; nothing where all are not.
+// Adds changes one after another, each of which saves something, until they are enough; nothing if all together are
+// not.
 std::optional<Saving> fitting_together(const Settings& settings, int64_t bytes, const Machine& machine) {
   Settings all = settings;
   plan::Sets sets;

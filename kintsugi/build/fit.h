@@ -1,4 +1,5 @@
-// Whether what a rank needs fits into what it may use, and what would make it fit; known before anything is allocated.
+// Whether the memory that a rank needs fits its limit, and which changes would make it fit; known before anything is
+// allocated.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ struct Machine {
   int64_t processes = 0;  // of the run on this machine; 0: its ranks are threads of one
 };
 
-// What a rank may use, and where that is from.
+// The memory that a rank may use, and where that limit comes from.
 struct MemoryLimit {
   enum class Source { memory_per_rank, machine, control_group };
   int64_t bytes = 0;
@@ -29,31 +30,31 @@ struct MemoryLimit {
   int64_t ranks = 1;   // that share it
 };
 
-// [parallel] memory_per_rank, else the smaller of machine and control group, over the ranks that share it; none where
-// nothing is known.
+// [parallel] memory_per_rank, or else the smaller of the machine's memory and the control group's limit, divided by
+// the ranks that share it; none if neither is known.
 std::optional<MemoryLimit> memory_limit(const config::Settings& settings, const Machine& machine);
 
-// A change of the settings with which all ranks fit, and the bytes that the rank that needs most then needs less.
+// A change of the settings with which all ranks fit, and by how many bytes it reduces the largest need of a rank.
 struct Saving {
   plan::Sets sets;
   int64_t bytes = 0;
 };
 
-// A stage whose ranks need more than they may use.
+// A stage whose ranks need more memory than they may use.
 struct Excess {
   int stage = 0, stages = 1, rank = 0;  // the first rank of the stage
   int64_t bytes = 0;
   MemoryLimit limit = {};
   std::vector<std::pair<std::string, int64_t>> largest = {};  // the three largest parts, by name
-  std::vector<Saving> fitting = {};     // each alone is enough; what costs least work and communication first
-  std::optional<Saving> together = {};  // where none is: the first of them that are enough together
+  std::vector<Saving> fitting = {};     // each alone is enough; the cheapest in work and communication first
+  std::optional<Saving> together = {};  // if none is: the first of them that are enough together
 };
 
-// Of the stage that needs most, or of `stage`, where it is over the limit; the changes are found by compiling each.
+// For the stage that needs most, or `stage`, if it is over the limit; the changes are found by compiling with each.
 std::optional<Excess> excess(const config::Settings& settings, const std::vector<program::Program>& stages,
                              const Machine& machine, int stage = -1);
 
-// "rank 4 (stage 1 of 2) needs ...", and a line for each change; as one line, joined with ";".
+// "rank 4 (stage 1 of 2) needs ...", and one line for each change; the second form joins them to one line with ";".
 std::vector<std::string> describe(const Excess& excess);
 std::string one_line(const Excess& excess);
 

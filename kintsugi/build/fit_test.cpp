@@ -6,7 +6,7 @@
 namespace kintsugi::build {
 namespace {
 
-// What is said of a rank that needs one byte more.
+// The text about a rank that needs one byte more.
 std::string limit(const std::string& per_rank, const Machine& machine, int64_t ranks) {
   config::Settings s;
   s.parallel.memory_per_rank = per_rank;

@@ -60,8 +60,7 @@ plan::Plan plan_of(const Settings& s) {
   return s.train.reproducible > 0 ? plan::in_units(plan) : plan;
 }
 
-// The one text of a generation need not be divided. Graphs beside the one that is asked have no other dims that may be
-// split.
+// The single text of a generation need not be divisible. The other graphs have no other dims that may be split.
 plan::ModelDims dims_of(const models::Graphs& graphs) {
   const graph::Graph* const list[] = {graphs.micro      ? &*graphs.micro
                                       : graphs.evaluate ? &*graphs.evaluate

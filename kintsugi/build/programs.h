@@ -19,7 +19,7 @@ std::unique_ptr<kernels::KernelSet> kernels_of(const config::Settings& settings)
 // The plan of [parallel] and [train] reproducible.
 plan::Plan plan_of(const config::Settings& settings);
 
-// What a plan is checked against, of the graphs of a training step, or of evaluation or generation.
+// The dims that a plan is checked against: of the graphs of a training step, or of evaluation or generation.
 plan::ModelDims dims_of(const models::Graphs& graphs);
 
 // Micro-batches of a step on each rank.
@@ -29,24 +29,24 @@ int64_t micro_batches(const config::Settings& settings);
 int64_t samples_of_pass(const config::Settings& settings);
 
 // Training: micro-batch, update and evaluation over one set of states. Needs resolved settings with a vocabulary.
-// `plan`: in place of that of the settings.
+// `plan`: used instead of that of the settings.
 std::vector<program::Program> build_programs(const config::Settings& settings, const kernels::KernelSet& kernels,
                                              const lower::Dump& dump = {});
 std::vector<program::Program> build_programs(const config::Settings& settings, const kernels::KernelSet& kernels,
                                              const plan::Plan& plan, const lower::Dump& dump = {});
 
-// Evaluation or generation, whatever graphs there are.
+// Evaluation or generation, for the given graphs.
 std::vector<program::Program> build_programs(const models::Graphs& graphs, const plan::Plan& plan,
                                              const kernels::KernelSet& kernels, int threads);
 
-// The same, each after the plan of the settings was checked against the model; UserError of plan::check_plan where it does not
-// fit. Of evaluation and generation `settings` are those that the graphs were built from.
+// The same, but first checks the plan of the settings against the model: UserError of plan::check_plan if it does not
+// fit. For evaluation and generation `settings` are those that the graphs were built from.
 std::vector<program::Program> checked_programs(const config::Settings& settings, const kernels::KernelSet& kernels,
                                                const lower::Dump& dump = {});
 std::vector<program::Program> checked_programs(const models::Graphs& graphs, const config::Settings& settings,
                                                const kernels::KernelSet& kernels);
 
-// The program of all ranks, where the plan has one stage; of graphs, that of one rank.
+// The program of all ranks, if the plan has one stage; the second form compiles graphs for one rank.
 program::Program build_program(const config::Settings& settings, const kernels::KernelSet& kernels);
 program::Program build_program(const models::Graphs& graphs, const kernels::KernelSet& kernels, int threads);
 

@@ -13,7 +13,7 @@
 namespace kintsugi::build {
 namespace {
 
-// The samples of a pass of one rank that come nearest to `all` on all of them.
+// The micro_batch of one rank with which a pass of all ranks comes nearest to `all` samples.
 int64_t samples_of_rank(const config::Train& t, int64_t data, int64_t all) {
   if (t.reproducible > 0) return t.micro_batch;
   const int64_t share = t.global_batch / data;
@@ -37,7 +37,7 @@ StrategyCosts measure(std::string_view name, config::Settings s, const config::P
     require_divisible("reproducible", s.train.reproducible, parallel.data);
     s.train.micro_batch = samples_of_rank(s.train, parallel.data, samples);
     costs.passes = micro_batches(s);
-    // Of stages, the one that has most of each.
+    // Over stages, the largest of each number.
     for (const program::Program& p : checked_programs(s, *kernels_of(s))) {
       int64_t calls = 0;
       double sent = 0;

@@ -39,7 +39,7 @@ class Walk {
       low_.push_back(std::max(a.box.start[d], b.box.start[d]));
       high_.push_back(std::min(a.box.start[d] + a.box.size[d], b.box.start[d] + b.box.size[d]));
     }
-    // A run takes in the last dims for as long as the dims behind them are whole in both.
+    // A run covers as many of the last dims as are whole in both.
     while (leaf_ > 0) {
       const size_t d = --leaf_;
       run_ *= high_[d] - low_[d];
@@ -71,7 +71,7 @@ class Walk {
   Side a_, b_;
   const std::function<void(int64_t, int64_t, int64_t)>& f_;
   std::vector<int64_t> low_, high_;
-  size_t leaf_;      // the dims before it are walked, it and those behind it are one run
+  size_t leaf_;      // dims before it are iterated, it and those after it are one run
   int64_t run_ = 1;  // elements
 };
 

@@ -38,14 +38,15 @@ bool overlap(const Box& a, const Box& b);
 // "[0:4 8:16]", from and to for each dim.
 std::string to_string(const Box& box);
 
-// What is stored, or asked for: a range of the elements of a box, taken row-major.
+// A stored or requested part: a range of the elements of a box, in row-major order.
 struct Part {
   Box box;
   Range flat;
 };
 
-// Calls f(in_a, in_b, count) for each run of elements that both parts hold and that lies contiguous in both; in_a and
-// in_b count elements from the first of a.flat and of b.flat. Takes time by the runs, not by the sizes of the boxes.
+// Calls f(in_a, in_b, count) for each run of elements that both parts hold and that is contiguous in both; in_a and
+// in_b count elements from the first of a.flat and of b.flat. Time is proportional to the number of runs, not to the
+// sizes of the boxes.
 void for_each_common_run(const Part& a, const Part& b, const std::function<void(int64_t, int64_t, int64_t)>& f);
 
 }  // namespace kintsugi::checkpoint

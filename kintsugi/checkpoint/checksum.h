@@ -1,4 +1,4 @@
-// XXH3, 64 bits, seed 0 (xxhash): finds damage, does not prove authorship.
+// XXH3, 64 bits, seed 0 (xxhash): detects damage, not tampering.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ uint64_t checksum_of(std::string_view text);
 std::string checksum_text(uint64_t checksum);
 std::optional<uint64_t> checksum_from(std::string_view text);
 
-// The checksum of bytes that come in parts.
+// The checksum of bytes that arrive in parts.
 class Checksum {
  public:
   Checksum();

@@ -29,7 +29,7 @@ std::string fault(const StoredTensor& tensor) {
       return fmt::format("of box {}, elements {} to {} are stored nowhere", to_string(box), end, box.elements());
     elements += end;
   }
-  // Sorted by their first start, only boxes that begin before this one ends can meet it.
+  // Sorted by their first start, only boxes that begin before this one ends can overlap it.
   for (auto a = boxes.begin(); a != boxes.end(); ++a)
     for (auto b = std::next(a); b != boxes.end(); ++b) {
       if (!a->first.start.empty() && b->first.start[0] >= a->first.start[0] + a->first.size[0]) break;

@@ -110,7 +110,7 @@ TEST(Crash, ADiskThatIsFull) {
     save(disk, 1, 1'000'000);
     std::string text = error_of([&] { save(disk, 2, 9'000'000); }, scratch.path());
     if (newest_whole(disk)->step != 1) text += " (step 1 is lost)";
-    if (!error_of([&] { save(disk, 3, 1'000'000); }).empty()) text += " (the room did not come back)";
+    if (!error_of([&] { save(disk, 3, 1'000'000); }).empty()) text += " (the space was not freed)";
     return text;
   });
   if (error == "no mount") GTEST_SKIP() << "this process may not mount a file system";

@@ -1,4 +1,4 @@
-// Checkpoints that time, disks and people have been at.
+// Damaged checkpoints: truncated, altered or incomplete.
 #include <gtest/gtest.h>
 
 #include "kintsugi/checkpoint/reader.h"

@@ -54,7 +54,7 @@ std::vector<fs::path> entries(const fs::path& folder) {
   return paths;
 }
 
-// Under its new name it is no checkpoint any more, and a kill during the removal leaves a leftover.
+// Under its new name it is no checkpoint any more, so that a kill during the removal leaves only a leftover.
 void remove_checkpoint(const SavedStep& saved) {
   const fs::path part = saved.folder.parent_path() / fmt::format("{}remove-{}", kPart, step_name(saved.step));
   remove_tree(part);

@@ -45,7 +45,7 @@ TEST(Folder, PruneKeepsTheNewestAndTheBest) {
   fs::create_directories(scratch / ".part-step_00000007/deeper");
   fs::remove(scratch / "step_00000005/config.toml");
   prune(scratch.path(), 2);
-  EXPECT_EQ(steps(), (std::vector<int64_t>{2, 4, 5, 6}));  // 5 does not open: it neither counts nor goes
+  EXPECT_EQ(steps(), (std::vector<int64_t>{2, 4, 5, 6}));  // 5 cannot be opened: it is neither counted nor removed
   EXPECT_FALSE(fs::exists(scratch / ".part-step_00000007"));
   prune(scratch.path(), 9);
   EXPECT_EQ(steps().size(), 4u);

@@ -11,7 +11,7 @@
 //   hex     := 16 lower-case hexadecimal digits: XXH3, 64 bits, seed 0
 //
 // A piece holds, of the box from `start` with `size` in the whole tensor, the elements [begin, end) counted row-major
-// in the box; without "flat", all of them. Under `key`, the file has these elements with the tensor's dtype; the
+// in the box; without "flat", all of them. Under `key`, the file has these elements in the tensor's dtype; the
 // checksum is of their bytes. The pieces of a tensor hold each of its elements exactly once, their boxes are equal or
 // disjoint, and no piece is empty. index.xxh3 holds the checksum of the bytes of index.json, as hex and a line feed.
 #include "kintsugi/checkpoint/index.h"
@@ -116,7 +116,7 @@ class IndexParser {
     const std::string dtype = text(value, holder, "dtype");
     const auto known =
         std::find_if(kDTypes.begin(), kDTypes.end(), [&](tensor::DType d) { return tensor::name_of(d) == dtype; });
-    if (known == kDTypes.end()) fail("{} has dtype {}, which there is not", holder, in_quotes(dtype));
+    if (known == kDTypes.end()) fail("{} has dtype {}, which is not known", holder, in_quotes(dtype));
     stored.type.dtype = *known;
     const std::string kind = text(value, holder, "kind");
     const auto kind_at = std::find(kKinds.begin(), kKinds.end(), kind);

@@ -62,7 +62,7 @@ TEST(Index, Errors) {
   EXPECT_EQ(error_with("[\"a\",4]", "[\"b\",4]"), i + "tensor \"w\" names dim \"b\" twice");
   EXPECT_EQ(error_with("[\"a\",4]", "[\"a\",4000000000000000000]"),
             i + "tensor \"w\" has more bytes than 63 bits can count");
-  EXPECT_EQ(error_with("\"bf16\"", "\"bf17\""), i + "tensor \"w\" has dtype \"bf17\", which there is not");
+  EXPECT_EQ(error_with("\"bf16\"", "\"bf17\""), i + "tensor \"w\" has dtype \"bf17\", which is not known");
   EXPECT_EQ(error_with("\"optimizer\"", "\"other\""),
             i + "tensor \"w\" has kind \"other\"; there are weight, optimizer, statistic");
   EXPECT_EQ(error_with("\"size\":[2,6]", "\"size\":[2,7]"), i + "a piece of tensor \"w\" does not fit into [a:4 b:6]");

@@ -17,7 +17,7 @@ constexpr int kDeepest = 64;
 }  // namespace
 
 json parse_json(std::string_view where, std::string_view subject, std::string_view text) {
-  // The library takes a NUL for the end of the text, which would hide whatever follows it.
+  // The library takes a NUL for the end of the text, and would ignore whatever follows it.
   if (const size_t nul = text.find('\0'); nul != std::string_view::npos)
     throw base::UserError(where, "{} is not JSON: it holds a NUL at byte {}", subject, nul);
   std::vector<std::set<std::string>> open_objects;
@@ -46,7 +46,7 @@ std::string json_string(std::string_view text) {
   try {
     return json(text).dump();
   } catch (const json::exception&) {
-    throw base::UserError("json", "{} is not UTF-8, so it cannot stand in JSON", in_quotes(text));
+    throw base::UserError("json", "{} is not UTF-8, so it cannot be written as JSON", in_quotes(text));
   }
 }
 

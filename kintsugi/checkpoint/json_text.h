@@ -1,4 +1,4 @@
-// JSON as our files hold it, read strictly.
+// JSON in our own files, read strictly.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -7,8 +7,8 @@
 
 namespace kintsugi::checkpoint {
 
-// Reads one JSON value. UserError "[where] SUBJECT ..." for what is not JSON, holds a NUL, names a member of an object
-// twice, or nests deeper than 64 levels. `subject` names the text, as `the header of "a.safetensors"`.
+// Reads one JSON value. UserError "[where] SUBJECT ..." for text that is not JSON, holds a NUL, names a member of an
+// object twice, or nests deeper than 64 levels. `subject` names the text, for example `the header of "a.safetensors"`.
 nlohmann::json parse_json(std::string_view where, std::string_view subject, std::string_view text);
 
 // A name from a file, for a message: in double quotes, on one line, cut at 200 bytes.

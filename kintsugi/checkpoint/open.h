@@ -1,5 +1,5 @@
-// Opening a checkpoint on all ranks of a run, which see one file system. All ranks call together and get the same; an
-// error of one is that of all.
+// Opening a checkpoint on all ranks of a run, which see one file system. All ranks call together and get the same
+// result or the same error.
 #pragma once
 
 #include <filesystem>
@@ -10,11 +10,12 @@
 
 namespace kintsugi::checkpoint {
 
-// The newest checkpoint whose every checksum holds, or null; each that is skipped is a warning in the log of rank 0.
-// Each rank reads its share of the bytes to check them, and none checks again what another has.
+// The newest checkpoint all of whose checksums are correct, or null; rank 0 logs a warning for each that is skipped.
+// Each rank reads its share of the bytes to check them; none are checked twice.
 std::unique_ptr<CheckpointReader> open_newest_whole(const std::filesystem::path& run_folder, comm::Communicator& all);
 
-// A checkpoint's folder as it is, or the newest whole one of a run's folder. UserError where there is none.
+// `path` itself if it is a checkpoint's folder, or the newest complete checkpoint of a run's folder. UserError if
+// there is none.
 std::unique_ptr<CheckpointReader> open_checkpoint(const std::filesystem::path& path, comm::Communicator& all);
 
 }  // namespace kintsugi::checkpoint

@@ -135,7 +135,7 @@ void CheckpointReader::verify(int share, int shares, const std::function<bool(st
     else
       beside(name);
   }
-  // Pieces in a row, cut where their bytes are: each share is of about as many.
+  // The pieces in order, divided by bytes into shares of about equal size.
   const auto each = [&](const std::function<void(const StoredTensor&, const StoredPiece&, int64_t)>& f) {
     for (const auto& [name, tensor] : index_.tensors)
       if (!wanted || wanted(name))

@@ -1,5 +1,5 @@
-// Loading a checkpoint, in any layout: a rank asks for the parts that it needs, and only the pieces that they touch are
-// read. Several threads may read through one reader.
+// Loading a checkpoint, in any layout: a rank requests the parts that it needs, and only the pieces that overlap them
+// are read. Several threads may read through one reader.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 
 namespace kintsugi::checkpoint {
 
-// What is asked of a tensor: without `box`, all of it; without `flat`, all of the box.
+// The requested part of a tensor: without `box`, all of it; without `flat`, all of the box.
 struct Slice {
   std::string_view name;
   std::optional<Box> box;
@@ -28,30 +28,30 @@ struct Slice {
 
 class CheckpointReader {
  public:
-  // Reads the index and checks it, its checksum, and that the files are there in the right sizes. UserError if not.
+  // Reads the index and checks it, its checksum, and that the files exist with the right sizes. UserError if not.
   explicit CheckpointReader(std::filesystem::path folder);
 
   const std::filesystem::path& folder() const { return folder_; }
   int64_t step() const { return index_.step; }
   const std::string& state() const { return index_.state; }  // a JSON object
   const Index& index() const { return index_; }
-  std::string config() const;     // UserError where the file is damaged, as for the tokenizer
+  std::string config() const;     // UserError if the file is damaged, as for the tokenizer
   std::string tokenizer() const;  // empty: none
 
   bool has(std::string_view name) const { return index_.tensors.find(name) != index_.tensors.end(); }
-  const StoredTensor& at(std::string_view name) const;  // UserError, with the nearest name, where there is none
+  const StoredTensor& at(std::string_view name) const;  // UserError, with the nearest name, if there is none
 
-  // Fills `out` with the elements of the slice as `dtype`, rounded to nearest even where it is another floating type
-  // than the stored one. Checks each piece once, when it is first touched. UserError for a damaged piece, naming file
-  // and tensor, and for integers asked for as another type.
+  // Fills `out` with the elements of the slice as `dtype`, rounded to nearest even if it is another floating type than
+  // the stored one. Checks each piece once, when it is first read. UserError for a damaged piece, naming file and
+  // tensor, and for integers requested as another type.
   void read(const Slice& slice, tensor::DType dtype, std::span<std::byte> out) const;
 
   // Checks every byte of the checkpoint. UserError for the first that is damaged.
   void verify() const { verify(0, 1, nullptr); }
-  // Share `share` of `shares` of that work, which together are all of it; or only the pieces of the tensors that
-  // `wanted` takes, where it is not null.
+  // Part `share` of `shares` of that work; all parts together are all of it. If `wanted` is not null, only the pieces
+  // of the tensors that it selects.
   void verify(int share, int shares, const std::function<bool(std::string_view)>& wanted) const;
-  // The pieces of those tensors are not checked again: other ranks have checked them.
+  // Marks the pieces of those tensors as checked, since other ranks have checked them.
   void trust(const std::function<bool(std::string_view)>& wanted) const;
 
  private:

@@ -15,14 +15,14 @@
 
 namespace kintsugi::checkpoint {
 
-// A tensor in a mapped file: row-major, and aligned only by chance. Valid as long as its file.
+// A tensor in a mapped file: row-major, not necessarily aligned. Valid as long as its file.
 struct TensorView {
   tensor::DType dtype = tensor::DType::f32;
   std::span<const int64_t> shape;
   std::span<const std::byte> bytes;
 };
 
-// Reading. The header is checked completely when the file is opened; UserError for a file that is not as it should be.
+// Reading. The header is checked completely when the file is opened; UserError if the file is not valid.
 class SafetensorsFile {
  public:
   SafetensorsFile() = default;
@@ -31,7 +31,7 @@ class SafetensorsFile {
   const SafetensorsHeader& header() const { return header_; }
   bool has(std::string_view name) const { return header_.tensors.find(name) != header_.tensors.end(); }
   std::span<const std::byte> head() const { return file_.bytes().first(header_.data_begin); }  // length and header
-  TensorView at(std::string_view name) const;  // UserError, with the nearest name, where there is no such tensor
+  TensorView at(std::string_view name) const;  // UserError, with the nearest name, if there is no such tensor
 
  private:
   std::filesystem::path path_;
@@ -39,8 +39,8 @@ class SafetensorsFile {
   SafetensorsHeader header_;
 };
 
-// Writing. The tensors are told first, then their bytes come in the same order, cut as one likes; no more than a few
-// megabytes of them are held. `close` syncs, and is an InternalError before the last byte.
+// Writing. The tensors are declared first; then their bytes follow in the same order, in blocks of any size; at most a
+// few megabytes are buffered. `close` syncs, and is an InternalError before the last byte.
 class SafetensorsWriter {
  public:
   SafetensorsWriter(const std::filesystem::path& path, const std::vector<SafetensorsTensor>& tensors,

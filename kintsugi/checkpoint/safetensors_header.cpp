@@ -38,7 +38,7 @@ constexpr uint64_t kLongestHeader = 100'000'000;
 struct FormatDType {
   std::string_view name;
   uint64_t bytes;
-  std::optional<DType> dtype;  // none: we can tell where such a tensor lies, not read it
+  std::optional<DType> dtype;  // none: we know where such a tensor is, but cannot read it
 };
 
 constexpr std::array<FormatDType, 17> kDTypes = {{{"F64", 8, DType::f64},
@@ -91,11 +91,11 @@ class HeaderParser {
   std::string_view header_text(std::span<const std::byte> file) const {
     uint64_t length = 0;
     if (file.size() < sizeof length)
-      fail("the file has {} bytes; a safetensors file begins with 8 that tell the length of its header", file.size());
+      fail("the file has {} bytes; a safetensors file begins with 8 that hold the length of its header", file.size());
     std::memcpy(&length, file.data(), sizeof length);
     if (length > kLongestHeader)
-      fail("its first 8 bytes tell a header of {} bytes, at most {} are allowed; is it a safetensors file?", length,
-           kLongestHeader);
+      fail("its first 8 bytes say that the header has {} bytes, at most {} are allowed; is it a safetensors file?",
+           length, kLongestHeader);
     if (length > file.size() - sizeof length)
       fail("the header should have {} bytes, only {} follow; the file is cut off", length, file.size() - sizeof length);
     const std::string_view text(reinterpret_cast<const char*>(file.data()) + sizeof length, length);

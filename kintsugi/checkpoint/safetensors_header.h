@@ -1,4 +1,4 @@
-// The header of a safetensors file: what tensors it holds, and where.
+// The header of a safetensors file: the tensors that it holds, and where.
 // Format: https://huggingface.co/docs/safetensors, restated at the top of safetensors_header.cpp.
 #pragma once
 
@@ -23,16 +23,16 @@ struct SafetensorsEntry {
 
 struct SafetensorsHeader {
   std::map<std::string, SafetensorsEntry, std::less<>> tensors;
-  std::map<std::string, std::string, std::less<>> foreign;  // name -> dtype, of tensors in a dtype that we do not have
+  std::map<std::string, std::string, std::less<>> foreign;  // name -> dtype, of tensors in an unsupported dtype
   std::map<std::string, std::string> metadata;
   uint64_t data_begin = 0;  // bytes from the start of the file
 };
 
-// Reads and checks the whole header against the bytes of the whole file. UserError "[safetensors] "NAME": ..." where
-// anything is not as the format demands.
+// Reads and checks the whole header against the size of the file. UserError "[safetensors] "NAME": ..." if anything
+// violates the format.
 SafetensorsHeader parse_safetensors_header(std::string_view file_name, std::span<const std::byte> file);
 
-// A tensor to be written: the data follow in the order of the list.
+// A tensor to be written; the data follow in the order of the list.
 struct SafetensorsTensor {
   std::string name;
   tensor::DType dtype = tensor::DType::f32;
@@ -41,7 +41,7 @@ struct SafetensorsTensor {
   uint64_t bytes() const;
 };
 
-// The bytes that stand before the data, padded with spaces so that the data begin at a multiple of 8.
+// The bytes that precede the data, padded with spaces so that the data begin at a multiple of 8.
 std::string print_safetensors_header(const std::vector<SafetensorsTensor>& tensors,
                                      const std::map<std::string, std::string>& metadata);
 

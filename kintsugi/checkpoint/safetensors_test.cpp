@@ -95,11 +95,12 @@ TEST(Safetensors, ForeignTypesAreKeptApart) {
 
 TEST(Safetensors, ErrorsOfTheFrame) {
   EXPECT_EQ(error_of([] { parse("1234567"); }),
-            "[safetensors] \"a.safetensors\": the file has 7 bytes; a safetensors file begins with 8 that tell the "
+            "[safetensors] \"a.safetensors\": the file has 7 bytes; a safetensors file begins with 8 that hold the "
             "length of its header");
-  EXPECT_EQ(error_of([] { parse("#include <fmt/format.h>"); }),
-            "[safetensors] \"a.safetensors\": its first 8 bytes tell a header of 7306093603886885155 bytes, at most "
-            "100000000 are allowed; is it a safetensors file?");
+  EXPECT_EQ(
+      error_of([] { parse("#include <fmt/format.h>"); }),
+      "[safetensors] \"a.safetensors\": its first 8 bytes say that the header has 7306093603886885155 bytes, at most "
+      "100000000 are allowed; is it a safetensors file?");
   EXPECT_EQ(error_of([] { parse(with_length("{}").substr(0, 9)); }),
             "[safetensors] \"a.safetensors\": the header should have 2 bytes, only 1 follow; the file is cut off");
   EXPECT_EQ(error_for("[]"),

@@ -1,4 +1,4 @@
-// What the tests of this room share: a folder that goes away, a small checkpoint, and the text of an error.
+// Shared by the tests of this folder: a temporary folder, a small checkpoint, and the text of an error.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ std::string error_of(F&& f, const std::filesystem::path& scratch = {}) {
   return "";
 }
 
-// A checkpoint of one tensor in two pieces, with everything that may stand beside it.
+// A checkpoint of one tensor in two pieces, with all optional files.
 inline std::filesystem::path save_small(const std::filesystem::path& run, int64_t step) {
   const std::vector<uint8_t> data = {1, 2, 3, 4, 5, 6};
   CheckpointWriter writer(run, step);

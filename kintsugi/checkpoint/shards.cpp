@@ -12,7 +12,7 @@ namespace {
 using program::Program;
 using program::StateInfo;
 
-// The block of a rank, padding included, and the boxes of the whole that its segments make.
+// The block of a rank, padding included, and the boxes of the whole tensor that its segments make.
 class Block {
  public:
   Block(const Program& p, const StateInfo& s, int rank) : stride_(s.whole.shape.rank(), 1) {
@@ -26,7 +26,7 @@ class Block {
 
   int64_t elements() const { return elements_; }
 
-  // Of the block, the elements from `held.begin` on are held, that of number 0 at `zero` in the buffer.
+  // Of the block, the elements from `held.begin` on are held; element 0 is at `zero` in the buffer.
   std::vector<Shard> shards(const Range& held, int64_t zero) const {
     std::vector<Shard> list;
     add(list, held, zero, {}, {});
@@ -59,8 +59,8 @@ class Block {
     }
   }
 
-  // How many elements of the box come before element `limit` of the block. A box keeps its order in the block, so a
-  // range of the block is a range of the box.
+  // How many elements of the box come before element `limit` of the block. The elements of a box have the same order
+  // in the block, so a range of the block is a range of the box.
   int64_t below(int64_t limit, const Box& box, const std::vector<int64_t>& local) const {
     if (limit >= elements_) return box.elements();
     int64_t n = 0, inner = box.elements();
@@ -80,7 +80,7 @@ class Block {
   int64_t elements_ = 1;
 };
 
-// The factors along which ranks hold the same.
+// The factors along which ranks hold the same elements.
 std::vector<mesh::Factor> replicas_of(const Program& p, const StateInfo& s) {
   const mesh::Layout& stored = p.buffer(s.buffer).layout;
   base::require(stored.partial().empty() && s.layout.partial().empty(), "checkpoint", "state \"{}\" is in parts",
@@ -136,7 +136,7 @@ std::vector<Share> shares_of(const Program& p, const std::vector<const StateInfo
     const int64_t size = size_of(states[share.state]->whole.dtype), line = lines[replicas];
     int64_t& at = passed[replicas];
     Range& flat = share.shard.part.flat;
-    // The element belongs to the replica on whose stretch of the line its first byte stands.
+    // An element belongs to the replica whose stretch of the sequence contains its first byte.
     const auto cut = [&](int64_t k) {
       const int64_t stretch = line / ranks * k + line % ranks * k / ranks;
       return flat.begin + std::clamp<int64_t>((stretch - at + size - 1) / size, 0, flat.size());

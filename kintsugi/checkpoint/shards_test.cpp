@@ -1,4 +1,4 @@
-// What ranks hold and write of states that lie in every way: split, padded, zigzag, within buckets that are split.
+// The parts that ranks hold and write of states in all layouts: split, padded, zigzag, within buckets that are split.
 #include "kintsugi/checkpoint/shards.h"
 
 #include <gtest/gtest.h>
@@ -85,7 +85,7 @@ std::vector<std::pair<int64_t, int64_t>> elements(const StateInfo& s, const std:
   return list;
 }
 
-// The same as the program says.
+// The same according to the program.
 std::vector<std::pair<int64_t, int64_t>> elements(const Program& p, const StateInfo& s, int rank) {
   std::vector<std::pair<int64_t, int64_t>> list;
   program::for_each_run(p, s, rank, [&](const program::Run& run) {
@@ -95,7 +95,7 @@ std::vector<std::pair<int64_t, int64_t>> elements(const Program& p, const StateI
   return list;
 }
 
-// "" where shards are what the program says, and shares hold each element once; and the bytes of each rank's shares.
+// "" if shards are what the program says, and shares hold each element once; and the bytes of each rank's shares.
 std::string check(const States& s, std::vector<int64_t>* bytes = nullptr) {
   std::vector<const StateInfo*> states;
   std::vector<std::vector<int>> written;

@@ -18,9 +18,9 @@ using program::Program;
 using program::StateInfo;
 using program::StateKind;
 
-constexpr int64_t kRead = int64_t{1} << 20;  // elements that are in memory at one time on their way
+constexpr int64_t kRead = int64_t{1} << 20;  // elements that are in memory at one time during the transfer
 
-// Under which name a state is stored.
+// The name under which a state is stored.
 std::string stored_name(const StateInfo& s) {
   return s.is_master() ? s.weight : s.name;
 }
@@ -30,7 +30,7 @@ Kind kind_of(const StateInfo& s) {
   return s.kind == StateKind::optimizer ? Kind::optimizer : Kind::statistic;
 }
 
-// What is stored: of a weight and its master copy, the master.
+// The states that are stored: of a weight and its master copy, the master.
 std::vector<const StateInfo*> stored_states(const Program& p) {
   std::set<std::string_view> with_master;
   for (const StateInfo& s : p.states)
@@ -68,7 +68,7 @@ void write(CheckpointWriter& writer, const run::Executor& executor) {
   writer.write();
 }
 
-// The states that are to be loaded; UserError where the checkpoint does not hold them.
+// The states to be loaded; UserError if the checkpoint does not hold them.
 std::vector<const StateInfo*> wanted_states(const Program& p, const CheckpointReader& reader, Load what) {
   std::vector<const StateInfo*> list;
   for (const StateInfo& s : p.states) {
@@ -84,7 +84,7 @@ std::vector<const StateInfo*> wanted_states(const Program& p, const CheckpointRe
   return list;
 }
 
-// Straight to its place where that is memory and the shard lies in one run, else by way of a buffer.
+// Directly to its place if that is in memory and the shard is one run, else through a buffer.
 void read(const CheckpointReader& reader, const std::string& name, const Shard& shard, run::Executor& executor,
           program::BufferId state) {
   const tensor::DType dtype = executor.program().buffer(state).type.dtype;
@@ -151,7 +151,7 @@ void load_states(run::Executor& executor, comm::Communicator& all, const Checkpo
   require_ranks(executor, all);
   std::vector<const StateInfo*> states;
   std::set<std::string, std::less<>> names;
-  // Each rank verifies its share of what all of them want; those of other stages want other states.
+  // Each rank verifies its share of the pieces that all of them need; the ranks of other stages need other states.
   const bool staged = !executor.program().mesh.stage_factors().empty();
   const auto wanted = [&](std::string_view name) { return staged || names.contains(name); };
   comm::together(all, [&] {

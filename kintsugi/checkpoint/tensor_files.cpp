@@ -53,7 +53,7 @@ void TensorFiles::take_indexed(const fs::path& index) {
       files_.push_back(std::make_unique<SafetensorsFile>(index.parent_path() / file));
       place->second = files_.back().get();
     }
-    // A tensor in a dtype that we do not have is missed when it is asked for, not before.
+    // A tensor in an unsupported dtype is an error only when it is requested.
     if (!place->second->header().foreign.contains(name)) tensors_.emplace(name, place->second->at(name));
   }
 }

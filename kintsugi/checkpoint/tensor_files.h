@@ -12,15 +12,15 @@
 
 namespace kintsugi::checkpoint {
 
-// Opens a *.safetensors file, or a folder with model.safetensors or model.safetensors.index.json, and checks that every
-// tensor that the index names is there. UserError if not. The views live as long as this object.
+// Opens a *.safetensors file, or a folder with model.safetensors or model.safetensors.index.json, and checks that
+// every tensor in the index exists. UserError if not. The views are valid as long as this object.
 class TensorFiles {
  public:
   explicit TensorFiles(const std::filesystem::path& path);
 
   const std::map<std::string, TensorView, std::less<>>& tensors() const { return tensors_; }
   bool has(std::string_view name) const { return tensors_.find(name) != tensors_.end(); }
-  const TensorView& at(std::string_view name) const;  // UserError, with the nearest name, where there is none
+  const TensorView& at(std::string_view name) const;  // UserError, with the nearest name, if there is none
 
  private:
   void take_all(const std::filesystem::path& file);

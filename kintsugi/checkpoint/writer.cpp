@@ -18,9 +18,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kWhere = "checkpoint";
-constexpr size_t kChunk = size_t{1} << 20;  // what is summed and copied at a time, however large a tensor is
+constexpr size_t kChunk = size_t{1} << 20;  // what is checksummed and copied at a time, however large a tensor is
 
-// Runs f; a UserError in it is told as what it means for the save.
+// Runs f; a UserError of it is rethrown as an error of the save.
 template <typename F>
 void saving(int64_t step, F&& f) {
   try {
@@ -93,7 +93,7 @@ void CheckpointWriter::add(const Piece& piece, Source source) {
   tensor.pieces.push_back(std::move(stored));
 }
 
-// The tensor's own name where it is free, so that other programs find whole tensors under it.
+// The tensor's own name if it is free, so that other programs find whole tensors under it.
 std::string CheckpointWriter::free_key(const std::string& name) {
   std::string key = name;
   for (int i = 1; !keys_.insert(key).second; ++i) key = fmt::format("{}#{}", name, i);

@@ -1,4 +1,4 @@
-// Saving a checkpoint, by one rank or by many that see one file system.
+// Saving a checkpoint, by one rank or by several that see one file system.
 //
 //   one rank                         several
 //   CheckpointWriter w(run, step);   rank 0 constructs its writer; barrier; the others construct theirs
@@ -6,8 +6,9 @@
 //   w.write();                       each writes; barrier
 //   w.finish(contents);              rank 0 finishes
 //
-// Until finish has returned there is no new checkpoint, and the earlier ones are as they were. Every error is one
-// UserError that names the step; where a rank had one, rank 0 must not finish, and cannot: it would miss its part.
+// Until finish has returned there is no new checkpoint, and the earlier ones are unchanged. Every error is one
+// UserError that names the step; if a rank had one, rank 0 must not finish, and cannot: that rank's part would be
+// missing.
 #pragma once
 
 #include <cstddef>
@@ -34,11 +35,11 @@ struct Piece {
   std::optional<Range> flat;  // elements of the box, row-major
 };
 
-// Gives the bytes of a piece, in order, in any number of spans, when they are to be written.
+// Supplies the bytes of a piece, in order, in any number of spans, when they are written.
 using Sink = std::function<void(std::span<const std::byte>)>;
 using Source = std::function<void(const Sink&)>;
 
-// What stands beside the tensors.
+// What is stored beside the tensors.
 struct Contents {
   std::string state = "{}";  // a JSON object: cursor, random state, loss scale
   std::string config;        // config.toml
@@ -49,19 +50,19 @@ class CheckpointWriter {
  public:
   // Rank 0 removes leftovers of earlier saves from the run's folder and makes the temporary one.
   CheckpointWriter(std::filesystem::path run_folder, int64_t step, int rank = 0, int ranks = 1);
-  ~CheckpointWriter();  // of rank 0, unfinished: removes the temporary folder, so that a full disk is less full
+  ~CheckpointWriter();  // of rank 0, unfinished: removes the temporary folder, to free the disk
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  // `bytes` are read by write(), and must live until then; they are not copied. An empty piece stores nothing.
+  // `bytes` are read by write(), and must stay valid until then; they are not copied. An empty piece stores nothing.
   void add(const Piece& piece, std::span<const std::byte> bytes);
   void add(const Piece& piece, Source source);
 
   // Writes and syncs this rank's file.
   void write();
 
-  // Joins what all ranks have written and renames it into place; a checkpoint of this step that is there is replaced.
-  // UserError where a rank's part is missing, or the pieces do not make up their tensors. Returns its folder.
+  // Joins what all ranks have written and renames it into place; an existing checkpoint of this step is replaced.
+  // UserError if a rank's part is missing, or the pieces do not make up their tensors. Returns its folder.
   std::filesystem::path finish(const Contents& contents);
 
  private:

@@ -33,14 +33,14 @@ std::optional<std::string> failure_of(Communicator& all, const std::function<voi
   try {
     f();
   } catch (const base::InternalError&) {
-    throw;  // we are wrong: no rank goes on, and the run is ended by who sees it
+    throw;  // a bug: no rank goes on, and the rank that sees it ends the run
   } catch (const std::bad_alloc&) {
     text = base::kNoMemory;
   } catch (const std::exception& error) {
     text = error.what();
     if (text.empty()) text = "an error without a text";
   }
-  // Length and checksum: 0 where all went well, the same for the same text.
+  // Length and checksum: 0 if all went well, equal for equal texts.
   std::vector<uint64_t> mine = {text.size(), XXH3_64bits(text.data(), text.size())};
   std::vector<uint64_t> every(2 * static_cast<size_t>(all.size()));
   all.wait(all.all_gather(bytes_of(mine), bytes_of(every)));
@@ -74,7 +74,7 @@ void require_rank_order(const World& world, std::string_view what) {
   if (world.backend().adds_in_rank_order) return;
   throw SharedError(
       "comm",
-      "{} needs sums in the order of ranks, which transport \"{}\" does not promise; leave it out, or use "
+      "{} needs sums in the order of ranks, which transport \"{}\" does not guarantee; leave it out, or use "
       "transport = \"threads\" or \"mpi\"",
       what, world.backend().name);
 }

@@ -1,4 +1,5 @@
-// What can fail on some ranks and not on others, as files do: all ranks go on, or all have the same error.
+// Operations that can fail on some ranks and not on others, such as reading files: all ranks go on, or all have the
+// same error.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ class SharedError : public base::UserError {
 };
 
 // Calls f on this rank, and returns when it has ended on all: nothing, or the error of the first rank that failed,
-// "[where] rank 2: what"; without "rank 2: " where all ranks had the same one. The text is the same on every rank.
+// "[where] rank 2: what"; without "rank 2: " if all ranks had the same one. The text is the same on every rank.
 std::optional<std::string> failure_of(Communicator& all, const std::function<void()>& f);
 
 // The same, and throws the failure as a SharedError.
@@ -27,7 +28,7 @@ void together(Communicator& all, const std::function<void()>& f);
 // The value of rank 0, on every rank.
 int64_t of_rank_0(Communicator& all, int64_t value);
 
-// SharedError "[comm] WHAT needs sums in the order of ranks, ..." where the backend does not state that it adds so.
+// SharedError "[comm] WHAT needs sums in the order of ranks, ..." unless the backend guarantees that order.
 void require_rank_order(const World& world, std::string_view what);
 
 }  // namespace kintsugi::comm

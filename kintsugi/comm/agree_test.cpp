@@ -1,4 +1,4 @@
-// Ranks that fail, and what the others hear.
+// Ranks that fail, and the error that the others get.
 #include "kintsugi/comm/agree.h"
 
 #include <gtest/gtest.h>

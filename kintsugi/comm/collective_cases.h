@@ -1,5 +1,5 @@
-// For tests of every backend: each collective against what one thread computes from everybody's data, bit for bit.
-// Every function is called by all ranks and says what was wrong first, "" for nothing.
+// For tests of every backend: each collective compared with the result that one thread computes from the data of all
+// ranks, bit for bit. Every function is called by all ranks and returns the first error, or "".
 #pragma once
 
 #include <fmt/format.h>
@@ -49,8 +49,8 @@ inline Bytes noise(size_t bytes, uint64_t seed) {
   return data;
 }
 
-// Numbers of very different sizes, so that the order of additions shows; or, where a backend states no order, whole
-// numbers so small that every order gives the same bits.
+// Numbers of very different sizes, so that the order of additions shows; or, if a backend guarantees no order,
+// integers so small that every order gives the same bits.
 inline Bytes numbers(size_t count, tensor::DType dtype, uint64_t seed, bool ordered = true) {
   Bytes data(count * tensor::size_of(dtype));
   for_type(dtype, [&]<typename T>(T) {
@@ -145,7 +145,7 @@ inline std::string reductions(Communicator& comm, size_t part, tensor::DType dty
   return wrong;
 }
 
-// Those that only move bytes, with parts of `bytes`.
+// The collectives that only move bytes, with parts of `bytes`.
 inline std::string movements(Communicator& comm, size_t bytes) {
   const int n = comm.size(), me = comm.rank();
   std::string wrong;
@@ -240,7 +240,7 @@ inline std::string exchanges(Communicator& comm) {
   wrong += exchange(comm, 10, 9);
   comm.wait(comm.exchange({}));
   if (n == 1) return wrong;
-  // Of the two ends of a message, one may stand in an exchange and the other not.
+  // Of the two ends of a message, one may be part of an exchange and the other not.
   const int peer = me ^ 1;
   if (peer >= n) return wrong;
   const Bytes first = noise(40, me), second = noise(50, me + 100), third = noise(60, me + 200);
@@ -262,7 +262,7 @@ inline std::string exchanges(Communicator& comm) {
   return wrong;
 }
 
-// More messages than may be open at one time: the older ones end first, as their receiver goes on.
+// More messages than may be open at one time: the older ones end first, as the receiver proceeds.
 inline std::string many_sends(Communicator& comm) {
   const int n = comm.size(), me = comm.rank();
   std::vector<int> numbers(300, -1);
@@ -295,7 +295,7 @@ inline std::string group_options(World& world) {
     if (me == 0) numbers[i] = i;
     me == 0 ? wide->send(one, 1) : wide->receive(one, 0);
   }
-  // Only now does either rank wait, and not for these first: with fewer at one time, both would wait forever.
+  // Both ranks wait only now, and not for these messages first: if fewer could be open, both would wait forever.
   const auto other = world.group(std::array{0, 1}, {.collectives = 1, .messages = 1});
   other->wait(other->barrier());
   wide->wait({300});
@@ -336,7 +336,7 @@ inline std::string two_axes(World& world, int rounds) {
   return wrong;
 }
 
-// Random calls, some open at once, the same sequence on all ranks; every rank pauses and waits when it likes.
+// Random calls, some open at once, the same sequence on all ranks; each rank pauses and waits at random times.
 inline std::string at_random(Communicator& comm, uint64_t seed, int calls) {
   struct Open {
     std::string name;

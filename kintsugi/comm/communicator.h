@@ -1,5 +1,5 @@
-// How ranks reach each other. Every operation is enqueued and returns an event; the caller leaves its buffers alone
-// until it has waited for the event. Nothing is allocated by an operation.
+// Communication between ranks. Every operation is enqueued and returns an event; the caller must not touch its buffers
+// until it has waited for the event. Operations allocate nothing.
 #pragma once
 
 #include <chrono>
@@ -25,17 +25,17 @@ enum class RankKind {
   process,  // each is a process of its own, which abort() ends
 };
 
-// What a backend states of itself.
+// The properties that a backend guarantees.
 struct Backend {
   std::string_view name;
   RankKind ranks = RankKind::single;
-  // Reductions add element by element in the order of ranks, ((x0 + x1) + x2) + ..., in fp32 for bf16 and fp16 with one
-  // rounding at the end: the bits do not depend on the backend. False: the order is the backend's, and may change with
-  // the number of bytes or of ranks.
+  // True: reductions add element by element in the order of ranks, ((x0 + x1) + x2) + ..., in fp32 for bf16 and fp16
+  // with one rounding at the end, so that the bits do not depend on the backend. False: the order is the backend's,
+  // and may change with the number of bytes or of ranks.
   bool adds_in_rank_order = false;
 };
 
-// What was enqueued, for wait() of the communicator that made it.
+// A handle of an enqueued operation, for wait() of the communicator that made it.
 struct Event {
   uint64_t number = 0;
 };
@@ -54,14 +54,14 @@ struct Message {
 };
 inline constexpr size_t kMaxExchange = 64;  // messages
 
-// How many operations of a group a rank may have open at one time; one more waits until older ones end.
+// How many operations of a group a rank may have open at one time; a further one waits until older ones end.
 struct GroupOptions {
   size_t collectives = 256;  // 0: the group is for messages alone
   size_t messages = 64;      // from one rank to another, each until both have waited for it; and of one exchange
 };
 
-// A wait that passed its time limit, or whose peer has ended. `arrived` and `missing` are ranks of the group that have
-// and have not enqueued their part.
+// A wait that exceeded its time limit, or whose peer has ended. `arrived` and `missing` are ranks of the group that
+// have and have not enqueued their part.
 class Timeout : public base::UserError {
  public:
   Timeout(const std::string& what, std::vector<int> arrived_, std::vector<int> missing_)
@@ -70,7 +70,7 @@ class Timeout : public base::UserError {
   std::vector<int> arrived, missing;
 };
 
-// A group of ranks, numbered from 0. Buffers hold size() parts of equal length where a comment says so.
+// A group of ranks, numbered from 0. Buffers hold size() parts of equal length where stated.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -79,16 +79,16 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // out: the reduction of everyone's in; out may be in.
+  // out: the reduction of the inputs of all ranks; out may be in.
   virtual Event all_reduce(std::span<const std::byte> in, std::span<std::byte> out, tensor::DType dtype,
                            Reduction reduction) = 0;
-  // out, of the root alone: the reduction of everyone's in.
+  // out, of the root alone: the reduction of the inputs of all ranks.
   virtual Event reduce(std::span<const std::byte> in, std::span<std::byte> out, tensor::DType dtype,
                        Reduction reduction, int root) = 0;
   virtual Event broadcast(std::span<std::byte> data, int root) = 0;
   // out: size() parts, that of rank i at i; in may be the own part of out.
   virtual Event all_gather(std::span<const std::byte> in, std::span<std::byte> out) = 0;
-  // in: size() parts; out: the reduction of everyone's part rank(); out may be the own part of in.
+  // in: size() parts; out: the reduction of part rank() of all ranks; out may be the own part of in.
   virtual Event reduce_scatter(std::span<const std::byte> in, std::span<std::byte> out, tensor::DType dtype,
                                Reduction reduction) = 0;
   // in, of the root: size() parts; out: the part of this rank.
@@ -98,23 +98,23 @@ class Communicator {
   // in, out: size() parts; part i of in goes to rank i. They do not overlap.
   virtual Event all_to_all(std::span<const std::byte> in, std::span<std::byte> out) = 0;
   // Messages from one rank to another arrive in the order in which they were sent. A send ends when its receive has
-  // begun. A rank does not send to itself.
+  // started. A rank must not send to itself.
   virtual Event send(std::span<const std::byte> data, int to) = 0;
   virtual Event receive(std::span<std::byte> data, int from) = 0;
-  // Messages that start together: none waits for another, in whatever order they stand. The event is done when all are.
-  // Messages from one rank to another keep their order, with those of send() and receive() too. What a rank sends to
-  // itself it receives in the same exchange. At most kMaxExchange messages; none are done at once.
+  // Messages that start together: none waits for another, whatever their order. The event is done when all are.
+  // Messages from one rank to another keep their order, also relative to send() and receive(). A message of a rank to
+  // itself is received in the same exchange. At most kMaxExchange messages; with none the event is done at once.
   virtual Event exchange(std::span<const Message> messages) = 0;
   virtual Event barrier() = 0;
 
-  // Returns when the event and all older ones of this communicator are done. Timeout where that takes longer than the
-  // time limit, or where the world has ended.
+  // Returns when the event and all older ones of this communicator are done. Timeout if that takes longer than the
+  // time limit, or if the world has ended.
   virtual void wait(Event event) = 0;
-  // Lets what this rank has enqueued go on, in all of its communicators; never blocks.
+  // Makes progress on what this rank has enqueued, in all of its communicators; never blocks.
   virtual void progress() {}
 };
 
-// All ranks of a run, as one of them sees them.
+// All ranks of a run, as seen by one of them.
 class World {
  public:
   virtual ~World() = default;
@@ -123,18 +123,18 @@ class World {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // The communicator of `ranks` (of the world, in the order of the group), which this rank is among. All members call
-  // this, for their common groups in the same order, each with what it needs itself. UserError where they do not agree,
-  // Timeout where one does not call.
+  // The communicator of `ranks` (of the world, in the order of the group), which include this rank. All members call
+  // this, for their common groups in the same order, each with its own options. UserError if they do not agree,
+  // Timeout if one does not call.
   virtual std::unique_ptr<Communicator> group(std::span<const int> ranks, const GroupOptions& options = {}) = 0;
-  // Ends the run for everyone: waits of all ranks throw, now or soon. For a rank that goes down with an error.
+  // Ends the run for all ranks: their waits throw, now or soon. For a rank that ends with an error.
   virtual void abort(const std::string& reason) = 0;
 };
 
 struct WorldOptions {
   std::chrono::milliseconds time_limit{600'000};  // of every wait
-  // Of mpi: a folder that all nodes see. When a wait takes too long, ranks write there how far they are, so that others
-  // can say who has not arrived. "": of ranks on other nodes nothing is known.
+  // Of mpi: a folder that all nodes see. When a wait takes too long, ranks write their progress there, so that others
+  // can report who has not arrived. "": nothing is known of ranks on other nodes.
   std::string folder = "";
   bool share_memory = true;  // of mpi; false: as if each rank had a node of its own
 };

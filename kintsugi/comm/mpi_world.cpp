@@ -25,7 +25,7 @@ bool has(const char* variable) {
   return std::getenv(variable) != nullptr;
 }
 
-// What the launcher leaves in the environment.
+// Variables that the launcher sets in the environment.
 const Mpi* started_by() {
   if (has("OMPI_COMM_WORLD_SIZE") || has("PMIX_RANK")) return &kMpis[0];
   if (has("PMI_SIZE") || has("PMI_RANK") || has("MPI_LOCALRANKID")) return &kMpis[1];
@@ -52,7 +52,7 @@ std::string module_path() {
   }
   if (other != nullptr) {
     throw base::UserError("comm",
-                          "this run was started by {}, and this build has {} alone: install {} and build again, "
+                          "this run was started by {}, and this build has only {}: install {} and build again, "
                           "or start it by {}",
                           wanted->name, other->name, wanted->package, other->name);
   }
@@ -66,7 +66,7 @@ std::string module_path() {
 std::unique_ptr<World> mpi_world(const WorldOptions& options) {
   check_options(options);
   const std::string path = module_path();
-  void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // never closed: MPI does not like it
+  void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // never closed: MPI does not support that
   if (module == nullptr) throw base::UserError("comm", "the MPI module cannot be loaded: {}", dlerror());
   const auto entry = reinterpret_cast<MpiEntry*>(dlsym(module, kMpiEntry));
   if (entry == nullptr) throw base::UserError("comm", "{} is no MPI module of this version", path);

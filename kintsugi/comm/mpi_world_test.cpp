@@ -75,7 +75,7 @@ class RanksOverMpi : public ::testing::Test {
     if (!is_there(mpi)) GTEST_SKIP() << "no " << mpi.module << ", or no " << mpi.run;
   }
 
-  // A case that fails on three ranks: what ranks said (of those that are asked about), and that all have ended.
+  // A case that fails on three ranks: what ranks printed (those that are checked), and that all have ended.
   void expect_failure(const std::string& name, const Lines& lines, const std::string& only = "012") {
     const Result result = run_ranks(mpi, 3, name);
     EXPECT_NE(result.code, 0) << result.all;
@@ -105,7 +105,7 @@ std::string of_all(const std::string& what) {
   return what + " among ranks 0 1 2 did not end within 0.6 s: ranks 0 1 arrived, rank 2 did not";
 }
 std::string went_no_further(const std::string& what) {
-  return what + " among ranks 0 1 2 did not end within 0.6 s: ranks 0 1 arrived, rank 2 arrived and went no further";
+  return what + " among ranks 0 1 2 did not end within 0.6 s: ranks 0 1 arrived, rank 2 arrived and made no progress";
 }
 const std::string kSmall = "[comm] all_reduce of 4096 bytes", kLarge = "[comm] all_reduce of 67108864 bytes";
 
@@ -130,7 +130,7 @@ TEST_F(OverOneMpi, ARankThatDoesNotArrive) {
   expect_failure("absent", {"rank 0: " + of_all(kSmall), "rank 1: " + of_all(kSmall)});
 }
 
-// Open MPI lets a stopped process go on before it ends it, so that it may print a line.
+// Open MPI lets a stopped process continue before it ends it, so that it may print a line.
 TEST_P(OverMpi, ARankThatIsStopped) {
   expect_failure("stopped", {"rank 0: " + of_all(kSmall), "rank 1: " + of_all(kSmall)}, "01");
 }
@@ -139,7 +139,7 @@ TEST_F(OverOneMpi, ARankThatIsStoppedInACollective) {
   expect_failure("stuck", {"rank 0: " + went_no_further(kLarge), "rank 1: " + went_no_further(kLarge)}, "01");
 }
 
-// Either the launcher sees it first, and nobody says anything, or time runs out.
+// Either the launcher sees it first, and no rank prints anything, or time runs out.
 TEST_P(OverMpi, ARankThatIsKilledInACollective) {
   const Result result = run_ranks(mpi, 3, "killed");
   EXPECT_NE(result.code, 0) << result.all;
@@ -173,14 +173,14 @@ TEST_F(OverOneMpi, AnExchangeThatOneRankDoesNotJoin) {
 TEST_F(OverOneMpi, RanksOfSeveralNodes) {
   expect_failure("elsewhere",
                  {"rank 0: [comm] all_reduce of 4096 bytes among ranks 0 1 2 did not end within 0.6 s: ranks 0 1 "
-                  "arrived, rank 2 said nothing",
+                  "arrived, rank 2 did not report",
                   "rank 1: [comm] all_reduce of 4096 bytes among ranks 0 1 2 did not end within 0.6 s: ranks 0 1 "
-                  "arrived, rank 2 said nothing"});
+                  "arrived, rank 2 did not report"});
   expect_failure("elsewhere_message",
                  {"rank 0: [comm] send of 12 bytes from rank 0 to rank 1 did not end within 0.6 s: rank 0 "
                   "arrived, rank 1 did not",
                   "rank 1: [comm] receive of 12 bytes from rank 2 to rank 1 did not end within 0.6 s: "
-                  "rank 1 arrived, rank 2 said nothing"});
+                  "rank 1 arrived, rank 2 did not report"});
 }
 
 TEST_P(OverMpi, CallsThatDoNotMatch) {
@@ -204,7 +204,7 @@ TEST_F(OverOneMpi, GroupsThatAreNotMade) {
       "[comm] ranks do not agree on a group: rank 0 asks for ranks 0 1, rank 1 for ranks 0 1 2";
   const Result result = run_ranks(mpi, 3, "groups");
   EXPECT_NE(result.code, 0) << result.all;
-  // The second one may learn of it by the end of the first.
+  // The second one may learn of it through the end of the first.
   for (const auto& line : result.lines) EXPECT_TRUE(line.ends_with(disagreement)) << result.all;
   EXPECT_EQ(result.lines.size(), 3u) << result.all;
 }
@@ -226,7 +226,7 @@ TEST(MpiWorld, WithoutAModule) {
     std::filesystem::copy_file(here() / kMpis[0].module, empty + "/" + kMpis[0].module,
                                std::filesystem::copy_options::overwrite_existing);
     EXPECT_EQ(run("env PMI_RANK=0 PMI_SIZE=1 " + empty + "/bin/comm_rank table").all,
-              "[comm] this run was started by MPICH, and this build has Open MPI alone: install libmpich-dev and build "
+              "[comm] this run was started by MPICH, and this build has only Open MPI: install libmpich-dev and build "
               "again, or start it by Open MPI\n");
   }
   std::filesystem::remove_all(empty);

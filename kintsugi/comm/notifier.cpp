@@ -4,7 +4,7 @@
 
 namespace kintsugi::comm {
 namespace {
-constexpr std::chrono::microseconds kSpin{40};  // about what falling asleep and waking cost
+constexpr std::chrono::microseconds kSpin{40};  // about the cost of falling asleep and waking
 }
 
 // Both sides write their own atomic first and then read the other's, in sequential order: so either notify() sees that

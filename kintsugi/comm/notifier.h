@@ -1,4 +1,4 @@
-// Wakes the one thread that waits on it. Whoever changes what that thread may wait for calls notify() afterwards.
+// Wakes the one thread that waits on it. Code that changes what that thread may wait for calls notify() afterwards.
 #pragma once
 
 #include <atomic>
@@ -14,10 +14,10 @@ class Notifier {
   using Time = std::chrono::steady_clock::time_point;
 
   void notify();
-  // Calls of notify() so far. Read it before looking at what is waited for, and give it to wait().
+  // The number of calls of notify() so far. Read it before checking the condition, and pass it to wait().
   uint64_t count() const { return count_.load(std::memory_order_seq_cst); }
-  // Returns when count() is no longer `seen`, or at `limit`. It sleeps; where `spin`, only after it has spun for a
-  // short time.
+  // Returns when count() is no longer `seen`, or at `limit`. It sleeps; with `spin`, only after spinning for a short
+  // time.
   void wait(uint64_t seen, Time limit, bool spin);
 
  private:

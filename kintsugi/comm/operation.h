@@ -1,5 +1,5 @@
-// What a rank asks of the others, as data, and the checks that every backend shares. A backend derives from
-// CheckedCommunicator and implements enqueue().
+// An operation as data, and the checks that every backend shares. A backend derives from CheckedCommunicator and
+// implements enqueue().
 #pragma once
 
 #include <cstddef>
@@ -50,7 +50,7 @@ struct Operation {
   std::string text_in_full() const;
 };
 
-// Makes an Operation of each call. InternalError where ranks or sizes do not fit, before anything is enqueued.
+// Makes an Operation of each call. InternalError if ranks or sizes do not fit, before anything is enqueued.
 class CheckedCommunicator : public Communicator {
  public:
   Event all_reduce(std::span<const std::byte> in, std::span<std::byte> out, tensor::DType dtype,
@@ -82,11 +82,11 @@ class CheckedCommunicator : public Communicator {
   void check_elements(Kind kind, size_t bytes, tensor::DType dtype) const;
 };
 
-// `ranks` are different, of a world of `size`, and `rank` is one of them; else InternalError.
+// `ranks` are distinct, of a world of `size`, and include `rank`; else InternalError.
 void check_group(std::span<const int> ranks, int rank, int size);
-// InternalError for more messages than a group may have open, or a collective where it is for messages alone.
+// InternalError for more messages than a group may have open, or a collective if it is for messages alone.
 void check_room(std::span<const Operation> operations, const GroupOptions& options);
-// UserError for a time limit that lets nothing end.
+// UserError for a time limit within which nothing could end.
 void check_options(const WorldOptions& options);
 
 }  // namespace kintsugi::comm

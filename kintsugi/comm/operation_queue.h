@@ -1,7 +1,7 @@
-// The operations of a group of threads: operation n lies in entry n % entries of a circular buffer. Every member posts
+// The operations of a group of threads: operation n is in entry n % entries of a circular buffer. Every member posts
 // its part. The last to post makes the operation ready; its bytes are then moved, chunk by chunk, by any members that
-// wait or have time, so that a rank that waits also moves what a rank that computes has posted. When every member has
-// left an operation, its entry is free for a later one. All memory is taken by the constructor.
+// wait or are idle, so that a rank that waits also moves what a rank that computes has posted. When every member has
+// left an operation, its entry is free for a later one. All memory is allocated by the constructor.
 #pragma once
 
 #include <atomic>
@@ -28,13 +28,13 @@ class OperationQueue {
   bool post(uint64_t n, int member, const Operation& operation);
   bool has_posted(uint64_t n, int member) const;
   State state(uint64_t n) const { return entry(n).state.load(std::memory_order_acquire); }
-  // Whether there is a chunk that nobody has taken.
+  // Whether there is a chunk that no member has taken.
   bool has_work(uint64_t n) const;
   // Takes one chunk and moves it, if there is one. True: that finished the operation, and all members must be notified.
   bool move_chunk(uint64_t n);
   // After state() is finished, once by each member. True: the entry is free now.
   bool leave(uint64_t n);
-  // The members whose operations do not agree, where state() is mismatched: "rank 0 calls barrier, rank 2 ...".
+  // The members whose operations do not agree, if state() is mismatched: "rank 0 calls barrier, rank 2 ...".
   std::string mismatch(uint64_t n, const std::vector<int>& world_ranks) const;
 
  private:

@@ -48,7 +48,7 @@ HWY_INLINE hn::Vec<D> load([[maybe_unused]] D d, const tensor::bf16* p) {
   const hn::Rebind<uint16_t, D> d16;
   return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du, hn::LoadU(d16, reinterpret_cast<const uint16_t*>(p)))));
 }
-// Nearest, ties to even; a NaN stays one.
+// To nearest, ties to even; a NaN stays a NaN.
 template <typename D>
 HWY_INLINE void store([[maybe_unused]] D d, hn::Vec<D> v, tensor::bf16* p) {
   const hn::RebindToUnsigned<D> du;
@@ -107,7 +107,7 @@ struct Further {
   }
 };
 
-// sum[i] = op(a[i], b[i]) for i < n. `sum` has room for whole vectors.
+// sum[i] = op(a[i], b[i]) for i < n. `sum` has space for whole vectors.
 template <typename A, typename T, typename Op>
 HWY_INLINE void join(Op op, const A* a, const T* b, wide_t<T>* sum, size_t n) {
   const hn::ScalableTag<wide_t<T>> d;

@@ -53,7 +53,7 @@ TEST(Reduce, RoundsOnce) {
   EXPECT_EQ(static_cast<float>(out[0]), 258.0f);
 }
 
-// Past the caches or not, at any alignment, and nothing beside.
+// Bypassing the caches or not, at any alignment, and writing nothing else.
 TEST(Reduce, WritesWhatItShould) {
   constexpr size_t kCount = 5'003, kPad = 64;
   for (const auto dtype : cases::kDTypes) {

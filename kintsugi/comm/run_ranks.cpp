@@ -27,7 +27,7 @@ void run_ranks(std::span<const std::unique_ptr<World>> worlds, const std::functi
     try {
       reason = what;
     } catch (const std::bad_alloc&) {
-      reason = "no more memory";  // so short that it lies in the string itself
+      reason = "no more memory";  // so short that it needs no allocation
     }
     world.abort(reason);
   };

@@ -9,8 +9,8 @@
 
 namespace kintsugi::comm {
 
-// Calls f(world) for each world on a thread of its own, and returns when all have ended. Where one throws, the worlds
-// of all are aborted. Of all errors, the first that is no Timeout is thrown here, or else the first.
+// Calls f(world) for each world on a thread of its own, and returns when all have ended. If one throws, the worlds of
+// all are aborted. Throws the first error that is no Timeout, or else the first error.
 void run_ranks(std::span<const std::unique_ptr<World>> worlds, const std::function<void(World&)>& f);
 
 }  // namespace kintsugi::comm

@@ -37,7 +37,7 @@ class SelfWorld : public World {
     check_group(ranks, 0, 1);
     return self_communicator();
   }
-  void abort(const std::string&) override {}  // nobody else waits
+  void abort(const std::string&) override {}  // no other rank waits
 };
 
 }  // namespace

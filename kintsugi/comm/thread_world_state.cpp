@@ -38,7 +38,7 @@ bool ThreadWorldState::lock(int rank) {
   return false;
 }
 
-// After ended_ is set: a rank that became busy before it did not see it, one that becomes busy later does.
+// After ended_ is set: a rank that became busy before did not see it, one that becomes busy later does.
 void ThreadWorldState::wait_until_nobody_is_busy() {
   for (int rank = 0; rank < size_; ++rank) {
     while (ranks_[rank].busy.load(std::memory_order_seq_cst)) std::this_thread::yield();

@@ -1,4 +1,4 @@
-// What the ranks of a threads world share: who waits, whether the world has ended, and groups that are being made.
+// The state that the ranks of a threads world share: who waits, whether the world has ended, and groups being made.
 #pragma once
 
 #include <atomic>
@@ -48,13 +48,14 @@ class ThreadWorldState {
   void unlock(int rank) { ranks_[rank].busy.store(false, std::memory_order_seq_cst); }
 
   bool ended() const { return ended_.load(std::memory_order_seq_cst); }
-  // Ends the world; the first caller's reason stays. When it returns, no rank touches the buffers of another any more.
+  // Ends the world; the first caller's reason is kept. When it returns, no rank touches the buffers of another any
+  // more.
   void end(TimeoutMessage why);
-  // The same with the text of `make_text()`, or a short one where there is no memory for it.
+  // The same with the text of `make_text()`, or a short one if there is no memory for it.
   template <typename MakeText>
   void end_with_text(const MakeText& make_text) noexcept;
-  // After the end: throws its reason as a Timeout. Where that is a time limit, and somebody is missing for the
-  // operation of this rank too, throws `own` instead, which says what this rank waited for.
+  // After the end: throws its reason as a Timeout. If that is a time limit, and a member is also missing from the
+  // operation of this rank, throws `own` instead, which names the operation that this rank waited for.
   [[noreturn]] void throw_end(const TimeoutMessage& own);
 
   // The group of `ranks`, when all of them have called this.
@@ -72,10 +73,10 @@ class ThreadWorldState {
     std::vector<Arrival> arrivals;
     size_t count = 0;                    // of those that have arrived
     std::shared_ptr<ThreadGroup> group;  // when all have
-    std::string disagreement;            // why they never will
+    std::string disagreement;            // why it never will be complete
   };
 
-  // Under mutex_, as the next.
+  // Requires mutex_, as does the next.
   std::shared_ptr<PendingGroup> join(int rank, std::span<const int> ranks, const GroupOptions& options);
   void look_for_disagreement(int rank, PendingGroup& pending);
   void wait_until_nobody_is_busy();
@@ -98,7 +99,7 @@ void ThreadWorldState::end_with_text(const MakeText& make_text) noexcept {
   try {
     why.text = make_text();
   } catch (const std::bad_alloc&) {
-    why.text = "no more memory";  // so short that it lies in the string itself
+    why.text = "no more memory";  // so short that it needs no allocation
   }
   end(std::move(why));
 }

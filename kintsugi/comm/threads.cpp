@@ -79,7 +79,7 @@ class ThreadCommunicator : public CheckedCommunicator {
   uint64_t oldest_ = 1, made_ = 0;
 };
 
-// The buffers of what is still open may be gone with their owner: it can never be done, and the world ends.
+// The owner may already have freed the buffers of open operations: they can never be done, and the world ends.
 ThreadCommunicator::~ThreadCommunicator() {
   for (; oldest_ <= made_; ++oldest_) {
     Open& o = open(oldest_);
@@ -104,7 +104,7 @@ ThreadCommunicator::Open ThreadCommunicator::next(const Operation& operation) {
   return {&group_->collectives, collectives_++, rank_, operation};
 }
 
-// Entries for all come first: once one is posted, nothing is waited for until the last is.
+// First entries for all: once one is posted, nothing may wait until the last is posted.
 Event ThreadCommunicator::enqueue(std::span<const Operation> operations) {
   check_room(operations, group_->options);
   while (made_ - oldest_ + 1 + operations.size() > open_.size()) finish_oldest();
@@ -121,7 +121,7 @@ Event ThreadCommunicator::enqueue(std::span<const Operation> operations) {
   return {made_};
 }
 
-// Who had the entry before leaves it when it waits for its own event: this rank does so here, if it is one of them.
+// A member that had the entry before leaves it when it waits for its own event: if that is this rank, it does so here.
 void ThreadCommunicator::wait_for_entry(const Open& o) {
   if (o.queue->is_free(o.number)) return;
   const auto held = [&](const Open& mine) {
@@ -148,7 +148,7 @@ void ThreadCommunicator::leave(Open& o) {
   if (o.queue->leave(o.number) && group_->blocked.load(std::memory_order_seq_cst) > 0) world_.notify(ranks());
 }
 
-// Of what is enqueued here, the oldest first. False: there was none to move.
+// Moves what is enqueued here, the oldest first. False: there was nothing to move.
 bool ThreadCommunicator::move_chunk_here() {
   for (uint64_t event = oldest_; event <= made_; ++event) {
     const Open& o = open(event);

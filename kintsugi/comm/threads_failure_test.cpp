@@ -116,7 +116,7 @@ TEST(ThreadsFail, TooManyOpenOperationsForARankThatNeverComes) {
         return "";
       },
       kShort);
-  // Each says what it waits for itself.
+  // Each names the operation that it waits for itself.
   EXPECT_EQ(said,
             (Texts{"[comm] send of 1 bytes from rank 0 to rank 1 did not end within 0.2 s: rank 0 arrived, rank 1 "
                    "did not",
@@ -152,7 +152,8 @@ TEST(ThreadsFail, ARankThatLeavesWhatItBegan) {
     comm->wait(comm->barrier());
     return "done";
   });
-  // Rank 0 waits for what does not match what rank 1 began: it learns the one or the other, whichever is first.
+  // Rank 0 waits for an operation that does not match what rank 1 started: it gets one error or the other, whichever
+  // is first.
   EXPECT_TRUE(said[0] == "[comm] rank 1 ended: it left before its broadcast of 64 bytes among ranks 0 1 was done" ||
               said[0] == "[comm] internal error: rank 0 calls barrier, rank 1 broadcast of 64 bytes (root 0)")
       << said[0];

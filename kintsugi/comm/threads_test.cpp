@@ -89,7 +89,7 @@ TEST(Threads, TwoAxesAtOnce) {
   }
 }
 
-// So much that it goes past the caches.
+// So much that it bypasses the caches.
 TEST(Threads, MuchAtOnce) {
   EXPECT_EQ(on_ranks(2,
                      [](World& world) {

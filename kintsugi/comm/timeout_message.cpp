@@ -33,7 +33,7 @@ TimeoutMessage timeout_message(const std::string& what, std::chrono::millisecond
     return those.empty() ? "" : fmt::format("{}{}, ", list_ranks(those), predicate);
   };
   std::string who = list(Arrival::arrived, " arrived") + list(Arrival::absent, " did not") +
-                    list(Arrival::stuck, " arrived and went no further") + list(Arrival::unknown, " said nothing");
+                    list(Arrival::stuck, " arrived and made no progress") + list(Arrival::unknown, " did not report");
   who.resize(who.size() - 2);
   if (result.missing.empty()) who = "all of them arrived";
   result.text = fmt::format("{} did not end within {:g} s: {}", what, static_cast<double>(limit.count()) / 1e3, who);

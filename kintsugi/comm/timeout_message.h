@@ -1,4 +1,4 @@
-// What a Timeout says, in the same words by every backend.
+// The message of a Timeout, the same for every backend.
 #pragma once
 
 #include <chrono>
@@ -16,15 +16,15 @@ struct TimeoutMessage {
   bool absent = false;                // a member is known not to have arrived, or nothing is known of it
 };
 
-// What is known of a member: `stuck` has arrived, and has not looked at what it enqueued for a long time; `unknown`
-// is on another node and has written nothing.
+// What is known of a member: `stuck` has arrived, and has not looked at what it enqueued for a long time; `unknown` is
+// on another node and has written nothing.
 enum class Arrival { arrived, absent, stuck, unknown };
 
 // "rank 2", "ranks 0 1 3"
 std::string list_ranks(std::span<const int> ranks);
 // The operation of member `self`, with ranks of the world: "send of 8 bytes from rank 4 to rank 6".
 std::string describe(const Operation& operation, int self, std::span<const int> world_ranks);
-// `members` of the group are those that take part, `arrivals` what is known of each; `missing` are all of them that are
+// `members` of the group are those that take part, `arrivals` what is known of each; `missing` are all that are
 // absent, stuck or unknown.
 TimeoutMessage timeout_message(const std::string& what, std::chrono::milliseconds limit,
                                std::span<const int> world_ranks, std::span<const int> members,

@@ -1,4 +1,4 @@
-// The transports that a run may choose from, as a list that is passed to who chooses.
+// The transports that a run may use, as a list that is passed explicitly.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace kintsugi::comm {
 
-// The worlds that live in this process, for `ranks` ranks in all: one for each thread, or one.
+// The worlds in this process, for `ranks` ranks in all: one for each thread, or one.
 using MakeWorlds = std::function<std::vector<std::unique_ptr<World>>(int ranks, const WorldOptions& options)>;
 
 struct Transport {
@@ -23,8 +23,8 @@ struct Transport {
 // threads and mpi.
 std::span<const Transport> transports();
 
-// The one that a user names; "auto": the first that is launched, or is not, as this process. UserError where there is
-// none.
+// The one that a user names; "auto": the first that matches how this process was started, by a launcher or not.
+// UserError if there is none.
 const Transport& choose(std::span<const Transport> transports, std::string_view name, bool launched);
 
 }  // namespace kintsugi::comm

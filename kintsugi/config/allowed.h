@@ -1,4 +1,4 @@
-// What a key may be: types and ranges as data, so that parsing, errors, help and documentation agree.
+// The allowed values of a key: types and ranges as data, so that parsing, errors, help and documentation agree.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ struct Boolean {};
 
 struct Integer {
   int64_t min;
-  int64_t max;  // a sanity bound where nothing smaller follows: products of two sizes stay far from overflow
+  int64_t max;  // a sanity bound if no smaller one is given: products of two sizes stay far from overflow
 };
 
 struct Number {
   double min;
-  double max;  // infinity: no bound; numbers are finite always
+  double max;  // infinity: no bound; numbers are always finite
   bool above_min = false;
   bool below_max = false;
 
@@ -35,7 +35,7 @@ struct Texts {
 
 struct OneOf {
   std::vector<std::string_view> words;
-  std::string_view what;  // "a named size"; "" for a short list that speaks for itself
+  std::string_view what;  // "a named size"; "" for a short list that is its own description
 };
 
 struct Numbers {

@@ -1,5 +1,5 @@
-// The axes of the mesh, one row each: their keys in [parallel], where their ranks lie by default, what a size asks of
-// the settings. What each axis splits is in plan/axes.
+// The axes of the mesh, one row each: their keys in [parallel], the default nearness of their ranks, the conditions
+// that a size puts on the settings. What each axis splits is in plan/axes.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@ struct Axis {
   std::string_view name = {};  // in the mesh, and of its key in [parallel]
   int64_t (*size)(const Parallel&) = nullptr;
   void (*set_size)(Parallel&, int64_t) = nullptr;
-  // The default of mesh_order has the axis of greatest nearness innermost. An axis that mesh_order leaves out lies just
-  // outside those that are nearer.
+  // The default of mesh_order has the axis of greatest nearness innermost. An axis that mesh_order leaves out is
+  // placed just outside those that are nearer.
   int nearness = 0;
-  // Its ranks are the stages of a pipeline, which hold different layers. Such an axis is in the mesh where its size is
+  // Its ranks are the stages of a pipeline, which hold different layers. Such an axis is in the mesh if its size is
   // more than 1, and mesh_order may leave it out.
   bool cuts_layers = false;
   std::vector<std::string_view> divides = {};  // the keys that must be multiples of the size: "train.global_batch"
-  std::vector<std::string_view> keys = {};     // that have no effect where the size is 1
-  void (*check)(const Given&) = nullptr;       // what else a size asks for: UserError where the settings do not have it
+  std::vector<std::string_view> keys = {};     // keys that have no effect if the size is 1
+  void (*check)(const Given&) = nullptr;       // further conditions on the settings: UserError if they do not hold
   std::string_view help = {}, others = {};     // of the key
 
   std::string key() const;  // "parallel.data"
@@ -33,7 +33,7 @@ struct Axis {
 // In the order of their keys.
 const std::vector<Axis>& axes();
 
-// In the order in which texts multiply their sizes: what cuts layers first.
+// In the order in which texts multiply their sizes: axes that cut layers first.
 std::vector<const Axis*> axes_of_product();
 // Outermost first.
 std::vector<const Axis*> axes_by_nearness();

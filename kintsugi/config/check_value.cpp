@@ -24,7 +24,7 @@ struct Check {
   [[noreturn]] void fail(std::string_view what) const {
     throw base::UserError("config", "{}: {}{}", place, key.full_name(), what);
   }
-  // `extra` follows what is right: "; write 100".
+  // `extra` follows the allowed values: "; write 100".
   [[noreturn]] void wrong_type(std::string_view extra = "") const {
     const std::string shown = raw.shown();
     fail(fmt::format("{}{} is {}; it must be {}{}", shown.empty() ? "" : " = ", shown, raw.type_name(),
@@ -86,7 +86,7 @@ struct Check {
     const std::string meant = meant_word(raw.text, choice.words);
     const std::string hint = meant.empty() ? "" : fmt::format("; did you mean \"{}\"?", meant);
     if (choice.what.empty()) fail(fmt::format(" = {} is not {}{}", raw.shown(), describe(key.allowed), hint));
-    // A long list is shown only where there is nothing better to say.
+    // A long list is shown only if there is no better hint.
     fail(fmt::format(" = {} is not {}{}", raw.shown(), choice.what,
                      meant.empty() ? fmt::format("; there are {}", fmt::join(choice.words, ", ")) : hint));
   }
@@ -159,7 +159,7 @@ struct Check {
     if (!is_number)
       fail(fmt::format(": the weight of \"{}\" is {}; it must be a number above 0{}", name,
                        item.shown().empty() ? std::string(item.type_name()) : item.shown(),
-                       item.type == Type::table ? " (a path with a point stands in quotes)" : ""));
+                       item.type == Type::table ? " (a path with a point needs quotes)" : ""));
     const double number = item.type == Type::integer ? static_cast<double>(item.integer) : item.number;
     if (!(std::isfinite(number) && number > 0))
       fail(fmt::format(": the weight of \"{}\" is {}; it must be a number above 0", name, item.shown()));

@@ -1,4 +1,4 @@
-// A value as it was written becomes the value of a key, or an error.
+// Checks a value as written and converts it to the value of a key, or throws an error.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// What keys of text say, as types: read here once, compared nowhere else.
+// Keys whose value is text, as types: read here once, compared nowhere else.
 #pragma once
 
 #include <cstdint>

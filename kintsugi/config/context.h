@@ -1,4 +1,4 @@
-// What [parallel] context_method and context_balance say, as values.
+// [parallel] context_method and context_balance as types.
 #pragma once
 
 #include <span>
@@ -8,10 +8,10 @@
 
 namespace kintsugi::config {
 
-// How attention sees the tokens of other ranks: keys and values are gathered, or travel round the axis in pieces, or
+// How attention gets the tokens of other ranks: keys and values are gathered, or travel round the axis in pieces, or
 // heads are exchanged for tokens.
 enum class ContextMethod { gathered, ring, ulysses };
-// Which tokens a rank has: an early and a late chunk, or neighbours.
+// Which tokens a rank has: one early and one late chunk, or one contiguous chunk.
 enum class ContextBalance { zigzag, contiguous };
 
 std::span<const std::string_view> context_methods();  // their names, in the order of the enumeration
@@ -19,7 +19,7 @@ std::span<const std::string_view> context_balances();
 
 // InternalError for a word that keys.cpp does not allow.
 ContextMethod context_method(const Parallel& parallel);
-ContextBalance context_balance(const Parallel& parallel);  // where it is not given, that which suits the method
+ContextBalance context_balance(const Parallel& parallel);  // if not given, that which suits the method
 std::string_view name_of(ContextBalance balance);
 
 }  // namespace kintsugi::config

@@ -1,4 +1,4 @@
-// What resolve's rules are made of: filling in one value, and the words of its errors and warnings.
+// Helpers of resolve's rules: filling in one value, and the texts of its errors and warnings.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace kintsugi::config {
 std::string place(const Given& given, std::initializer_list<std::string_view> names);
 std::string place(const Given& given, const std::vector<std::string>& names);
 
-// Stores `value`, by the rule of the key `name`, or `rule` where that is given.
+// Stores `value`, with the rule of the key `name` as its origin, or `rule` if that is given.
 template <typename T>
 void store(Given& given, std::string_view name, T& member, const T& value, std::string_view rule = "") {
   const int index = key_index(name);
@@ -24,13 +24,13 @@ void store(Given& given, std::string_view name, T& member, const T& value, std::
   given.origins[index] = {Origin::Kind::derived, std::string(rule.empty() ? keys()[index].rule : rule)};
 }
 
-// Where the member holds `unset` still, stores `value`.
+// If the member still holds `unset`, stores `value`.
 template <typename T>
 void derive(Given& given, std::string_view name, T& member, const T& unset, const T& value) {
   if (member == unset) store(given, name, member, value);
 }
 
-// The same for a value without a sign for "not given".
+// The same for a value that has no mark for "not given".
 template <typename T>
 void derive_ungiven(Given& given, std::string_view name, T& member, const T& value) {
   if (given.origin(name).kind == Origin::Kind::standard) store(given, name, member, value);
@@ -40,7 +40,7 @@ void derive_ungiven(Given& given, std::string_view name, T& member, const T& val
 std::string divisors_around(int64_t n, int64_t x);
 std::string multiples_around(int64_t x, int64_t step);
 
-// A warning where the user gave `name` another value than the standard one and it is not `used`, because of `other`.
+// A warning if the user gave `name` another value than the default and it is not `used`, because of `other`.
 void warn_if_idle(Resolved& given, std::string_view name, bool used, std::string_view other);
 
 }  // namespace kintsugi::config

@@ -1,4 +1,4 @@
-// The one list of everything that run.toml may say. Parsing, checks, errors, help, the documentation's test, the saved
+// The one list of all keys of run.toml. Parsing, checks, errors, help, the documentation's test, the saved
 // configuration and the rules of resume all follow from it.
 #pragma once
 
@@ -14,11 +14,11 @@
 
 namespace kintsugi::config {
 
-// What a run that goes on may do with a key.
+// What a resumed run may do with a key.
 enum class Resume {
   fixed,  // must be as it was saved: another value would be another run
   free,   // may change
-  kept,   // may change where it is given; where it is derived, the saved value stays
+  kept,   // may change if it is given; if it is derived, the saved value is kept
 };
 
 struct Key {
@@ -47,7 +47,7 @@ int key_index(std::string_view full_name);
 // The value of a key that is not given: TOML, or the rule in words.
 std::string default_text(const Key& key);
 
-// `word` as one that was meant: exactly, by another program's name, or nearly. "" if nothing is near.
+// `word` matched to a key: exactly, by another program's name for it, or nearly. "" if nothing is near.
 std::string meant_key(std::string_view section, std::string_view word);
 std::string meant_word(std::string_view word, const std::vector<std::string_view>& words);
 

@@ -1,4 +1,4 @@
-// The list of keys for people.
+// The list of keys in readable form.
 #pragma once
 
 #include <string>

@@ -33,11 +33,11 @@ TEST(Keys, TheListIsSound) {
   EXPECT_THROW(key_index("train.nothing"), base::InternalError);
 }
 
-// Every default that stands for itself is a value that a file may give.
+// Every default that is not derived is a value that a file may give.
 TEST(Keys, DefaultsAreAllowed) {
   for (const Key& key : keys()) {
     const Value standard = key.get(Settings{});
-    if (key.full_name() == "train.min_learning_rate") continue;  // -1 says that it was not given
+    if (key.full_name() == "train.min_learning_rate") continue;  // -1 means that it was not given
     Raw raw;
     ASSERT_TRUE(read_toml_value(to_toml(standard), raw)) << key.full_name();
     EXPECT_EQ(check_value(key, raw, "here"), standard) << key.full_name();
@@ -54,7 +54,7 @@ TEST(Keys, Meant) {
   EXPECT_EQ(meant_key("model", std::string(10000, 'a')), "");
 }
 
-// A change of the list is a change of the page: the failure prints what belongs there.
+// If the list changes, the page must change: the failure prints what belongs there.
 TEST(Keys, ThePageIsTrue) {
   const std::filesystem::path page = std::filesystem::path(__FILE__).parent_path() / "../../docs/configuration.md";
   const std::string text = base::read_file(page);
@@ -140,7 +140,7 @@ TEST(NamedSizes, HaveTheirPublishedParameters) {
   EXPECT_EQ(find_named_size("gpt5"), nullptr);
 }
 
-// Random changes to a sound file, and random bytes: an error in one line or settings, never anything else.
+// Random changes to a valid file, and random bytes: an error in one line or settings, never anything else.
 TEST(Fuzz, NeverACrash) {
   const std::string seed_text =
       "[model]\nname = \"gpt2\" # size\nlayers = 0x2\n[data.train]\n\"a/b\" = 0.5\n'c' = 1_0\n[train]\nbetas = [0.9, "

@@ -7,8 +7,8 @@
 
 namespace kintsugi::config {
 
-// The bytes of "16 GiB", "900 MB", "1.5 TiB": a positive number, a space or none, and B, kB, MB, GB, TB, KiB, MiB, GiB
-// or TiB, in that spelling. Nothing for any other text, and for more than 2^62 bytes.
+// The bytes of "16 GiB", "900 MB", "1.5 TiB": a positive number, an optional space, and B, kB, MB, GB, TB, KiB, MiB,
+// GiB or TiB, in that spelling. Nothing for any other text, and for more than 2^62 bytes.
 std::optional<int64_t> memory_size(std::string_view text);
 
 }  // namespace kintsugi::config

@@ -52,7 +52,7 @@ constexpr std::array kSizes = {
     gpt("gpt3-1.3b", kGpt3, {24, 2048, 16, 2048, 50257}),  // 16 heads of the table's 128; its 24 do not divide 2048
     gpt("gpt3-2.7b", kGpt3, {32, 2560, 32, 2048, 50257}),
     gpt("gpt3-6.7b", kGpt3, {32, 4096, 32, 2048, 50257}),
-    gpt("gpt3-13b", kGpt3, {40, 5120, 40, 2048, 50257}),  // 40 heads of 128; the table's 5140 is taken for a slip
+    gpt("gpt3-13b", kGpt3, {40, 5120, 40, 2048, 50257}),  // 40 heads of 128; the table's 5140 is taken for a misprint
     gpt("gpt3-175b", kGpt3, {96, 12288, 96, 2048, 50257}),
     gpt("megatron-1.2b", kMegatron, {40, 1536, 16, 1024, 51200}),
     gpt("megatron-2.5b", kMegatron, {54, 1920, 20, 1024, 51200}),

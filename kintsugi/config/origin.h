@@ -19,13 +19,13 @@ struct Origin {
   bool given() const { return kind == Kind::file || kind == Kind::set; }
 };
 
-// What run.toml, a named size and --set say, the rest at its defaults; origins by index in keys().
+// The values of run.toml, a named size and --set, the rest at its defaults; origins by index in keys().
 struct Given {
   Settings settings;
   std::vector<Origin> origins;
 
   const Origin& origin(std::string_view full_name) const;
-  // "model.heads = 12 (size gpt2)"; the origin is left out where the user gave the value.
+  // "model.heads = 12 (size gpt2)"; the origin is left out if the user gave the value.
   std::string say(std::string_view full_name) const;
 };
 

@@ -57,7 +57,7 @@ void check_section(const Entry& entry, std::string_view place) {
   }
   if (!table) {
     const std::string meant = meant_key("", entry.section);
-    throw base::UserError("config", "{}: key {} stands before any section; {}", place,
+    throw base::UserError("config", "{}: key {} comes before any section; {}", place,
                           base::one_line(entry.section, 60),
                           meant.empty() ? fmt::format("there are [{}]", fmt::join(sections(), "], ["))
                                         : fmt::format("did you mean {}?", meant));
@@ -95,7 +95,7 @@ Assignment parse_set(const std::string& set) {
       (std::holds_alternative<Sources>(key.allowed) && (text.starts_with('[') || text.starts_with('{'))) ||
       (std::holds_alternative<Texts>(key.allowed) && text.starts_with('['));
   bool read = (!is_text || quoted || composed) && read_toml_value(text, raw);
-  // betas=0.9,0.95: brackets mean something to a shell.
+  // betas=0.9,0.95: brackets have a meaning in a shell.
   if (!read && std::holds_alternative<Numbers>(key.allowed)) read = read_toml_value(fmt::format("[{}]", text), raw);
   if (!read) {
     raw = Raw();

@@ -1,4 +1,4 @@
-// run.toml and the --set options become settings with their origins.
+// Reads run.toml and the --set options into settings with their origins.
 #pragma once
 
 #include <filesystem>

@@ -84,7 +84,7 @@ TEST(Read, Precedence) {
   EXPECT_EQ(given.origin("model.layers").text(), "run.toml:3");
   EXPECT_EQ(given.origin("model.heads").text(), "--set");
   EXPECT_EQ(given.origin("model.dropout").text(), "default");
-  // A name that --set gives is under what the file says of single numbers, too.
+  // A name that --set gives has lower precedence than single numbers in the file, too.
   const Given other = read_text(text, "run.toml", Sets{"model.name=gpt2-medium"});
   EXPECT_EQ(other.settings.model.embed, 1024);
   EXPECT_EQ(other.settings.model.layers, 3);
@@ -135,9 +135,9 @@ TEST(Read, UnknownSections) {
       error_in("[logging]\n"),
       "[config] run.toml:1: unknown section [logging]; there are [model], [data], [train], [parallel], [checkpoint]");
   EXPECT_EQ(error_in("layers = 3\n"),
-            "[config] run.toml:1: key layers stands before any section; did you mean model.layers?");
+            "[config] run.toml:1: key layers comes before any section; did you mean model.layers?");
   EXPECT_EQ(error_in("shoe = 3\n"),
-            "[config] run.toml:1: key shoe stands before any section; there are [model], [data], [train], [parallel], "
+            "[config] run.toml:1: key shoe comes before any section; there are [model], [data], [train], [parallel], "
             "[checkpoint]");
   EXPECT_EQ(error_in("model = 3\n"), "[config] run.toml:1: model is an integer; it must be a section, written [model]");
   EXPECT_EQ(error_in("[[model]]\nlayers = 2\n"),
@@ -231,7 +231,7 @@ TEST(Read, BadMixtures) {
   EXPECT_EQ(
       error_in("[data.train]\na.txt = 1\n"),
       "[config] run.toml:1: data.train: the weight of \"a\" is a table; it must be a number above 0 (a path with a "
-      "point stands in quotes)");
+      "point needs quotes)");
   EXPECT_EQ(error_in("[data]\ntrain = [\"a\", \"a\"]\n"),
             "[config] run.toml:2: data.train holds \"a\" twice; give it once, with its whole weight");
   EXPECT_EQ(error_in("[data]\ntrain = [\"a\", 2]\n"),
@@ -247,7 +247,7 @@ TEST(Read, NotToml) {
   EXPECT_EQ(
       error_in("[train]\n  dtype = bf16\n"),
       "[config] run.toml:2: `dtype = bf16` is not TOML: value: could not determine value type (column 11); a text "
-      "stands in quotes");
+      "needs quotes");
   EXPECT_EQ(error_in("[train]\nsteps 4\n"),
             "[config] run.toml:2: `steps 4` is not TOML: key-value pair: expected '=', saw '4' (column 7)");
   EXPECT_EQ(error_in("[train\n"),

@@ -70,7 +70,7 @@ void check_schedule(Resolved& given) {
                           place(given, {"train.scale_learning_rate"}), given.say("train.scale_learning_rate"));
   const bool ends = t.decay == "cosine" || t.decay == "linear";
   if (t.warmup_steps > t.steps)
-    given.warnings.push_back(fmt::format("{}{} is more than {}: the learning rate never reaches its height",
+    given.warnings.push_back(fmt::format("{}{} is more than {}: the learning rate never reaches its maximum",
                                          place(given, {"train.warmup_steps", "train.steps"}),
                                          given.say("train.warmup_steps"), given.say("train.steps")));
   else if (ends && t.warmup_steps > t.decay_steps)
@@ -79,7 +79,7 @@ void check_schedule(Resolved& given) {
                           given.say("train.decay_steps"));
 }
 
-// Keys that do something only where another key says so.
+// Keys that have an effect only with certain values of another key.
 void warn_of_idle_keys(Resolved& given) {
   const Settings& s = given.settings;
   const bool adamw = s.train.optimizer == "adamw";

@@ -1,4 +1,4 @@
-// What was given becomes a whole configuration: derived values filled in by the rules of keys.cpp, and values checked
+// Completes the given configuration: derived values are filled in by the rules of keys.cpp, and values are checked
 // against each other.
 #pragma once
 
@@ -11,21 +11,21 @@
 
 namespace kintsugi::config {
 
-// Every derived value by its rule; nothing is checked. `cores` are those that all ranks may use together.
+// Fills in every derived value by its rule; checks nothing. `cores` are those that all ranks may use together.
 Given fill_derived(Given given, int64_t cores);
 
-// fill_derived, then all checks. UserError "[config] run.toml:7: ..." for values that do not go together.
-// model.vocab stays 0 where it is left to the tokenizer.
+// fill_derived, then all checks. UserError "[config] run.toml:7: ..." for values that contradict each other.
+// model.vocab stays 0 if it is left to the tokenizer.
 Resolved resolve(Given given, int64_t cores);
 
 // read_file and resolve.
 Resolved load(const std::filesystem::path& path, std::span<const std::string> sets, int64_t cores);
 
-// To be called when the data's tokenizer is known, with its vocabulary: fills model.vocab, or UserError where it is
-// smaller than the tokenizer's.
+// To be called when the data's tokenizer is known, with its vocabulary: fills model.vocab; UserError if it is smaller
+// than the tokenizer's.
 void fill_from_tokenizer(Resolved& resolved, int64_t vocab);
 
-// UserError where [data] train is not given.
+// UserError if [data] train is not given.
 void require_data(const Resolved& resolved);
 
 // Ranks among which the samples of a step are divided.

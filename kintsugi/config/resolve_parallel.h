@@ -1,4 +1,4 @@
-// The part of resolve() that is about [parallel], and about the batch that is divided among its ranks.
+// The part of resolve() for [parallel], and for the batch that is divided among its ranks.
 #pragma once
 
 #include <cstdint>

@@ -144,7 +144,7 @@ TEST(Resolve, Schedules) {
   EXPECT_EQ(
       resolved("[train]\nsteps = 10\nwarmup_steps = 20\n").warnings,
       Lines{"run.toml:3: train.warmup_steps = 20 is more than train.steps = 10: the learning rate never reaches its "
-            "height"});
+            "maximum"});
 }
 
 TEST(Resolve, KeysWithoutEffectAreTold) {

@@ -1,4 +1,4 @@
-// The whole configuration as a file: every key, and in a comment where its value came from.
+// The whole configuration as a file: every key, with the origin of its value in a comment.
 #pragma once
 
 #include <filesystem>
@@ -12,10 +12,10 @@ namespace kintsugi::config {
 std::string to_toml(const Resolved& resolved);
 
 // The configuration that a run saved at `path` (what to_toml wrote). It was checked when it was written, and another
-// build may have made more of it (ranks, say), so it is not checked here. Keys that it lacks, because it is older, are
-// derived as they are now.
+// build may have derived other values (ranks, say), so it is not checked here. Keys that it lacks, because it is
+// older, are derived by the current rules.
 Resolved load_saved(const std::filesystem::path& path);
-// The same of the text itself.
+// The same from the text itself.
 Resolved saved_text(const std::string& toml);
 
 }  // namespace kintsugi::config

@@ -45,7 +45,7 @@ Resolved resume_with(const Resolved& saved, Resolved now) {
   }
   if (!changes.empty())
     throw base::UserError("resume",
-                          "{}{}; a run goes on with what it began with: set it back, or train in another folder", where,
+                          "{}{}; a resumed run keeps these settings: set them back, or train in another folder", where,
                           changes);
   return now;
 }

@@ -108,7 +108,7 @@ TEST(Resume, MayChange) {
 }
 
 TEST(Resume, AgainAndAgain) {
-  // A warm-up longer than the first leg: each leg saves what it went on with, and the next reads that.
+  // A warm-up longer than the first part of the run: each part saves its configuration, and the next reads that.
   Resolved saved = resolved("[train]\nwarmup_steps = 20\n", {"train.steps=10"});
   for (const char* steps : {"train.steps=30", "train.steps=60"}) {
     const Resolved now = resume_with(saved, resolved("[train]\nwarmup_steps = 20\n", {steps}));
@@ -140,8 +140,8 @@ TEST(Resume, MayNotChange) {
       error_of([&] {
         resume_with(saved, resolved("", {"train.seed=2", "model.layers=5"}));
       }),
-      "[resume] --set: model.layers is 5, was 4; train.seed is 2, was 1; a run goes on with what it began with: set "
-      "it back, or train in another folder");
+      "[resume] --set: model.layers is 5, was 4; train.seed is 2, was 1; a resumed run keeps these settings: set "
+      "them back, or train in another folder");
 }
 
 TEST(Resume, TheVocabularyMayComeLater) {

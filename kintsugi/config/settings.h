@@ -1,6 +1,6 @@
-// The settings of a run: the sections of run.toml as plain data. Sizes in elements, times in the unit of the name.
-// Where a comment gives a rule, the value here (0, -1, an empty text) stands for "derived by this rule", and resolve()
-// fills it in. Every member has its row in keys.cpp.
+// The settings of a run: the sections of run.toml as plain data. Sizes in elements, times in the unit of the name. If
+// a comment gives a rule, the value here (0, -1, an empty text) means "derived by this rule", and resolve() fills it
+// in. Every member has its row in keys.cpp.
 #pragma once
 
 #include <cstdint>
@@ -93,7 +93,7 @@ struct Parallel {
   bool sequence_parallel = false;           // seq of the residual stream over tensor
   std::string context_method = "gathered";  // gathered | ring | ulysses; context.h
   std::string context_balance = {};         // zigzag | contiguous; zigzag, contiguous with ulysses
-  bool keep_gathered = false;               // a gathered activation lives from forward to backward
+  bool keep_gathered = false;               // a gathered activation is kept from forward to backward
   bool keep_logits = true;                  // of a split vocabulary, from the loss to its gradient
   std::vector<std::string> rules = {};      // the user's, before those of the numbers: "embed in contract -> tensor"
   bool allow_repeat = false;                // an axis that finds no dim to split repeats work; else that is an error
@@ -109,7 +109,7 @@ struct Parallel {
   std::string wire = "fp32";                      // fp32 | bf16: in which gradients travel
   double timeout_seconds = 600;
   std::string transport = "auto";  // auto | threads | mpi
-  std::string replicas = "trust";  // trust | check | broadcast: states that several ranks hold alike, at the start
+  std::string replicas = "trust";  // trust | check | broadcast: states that several ranks hold, at the start
   bool bind = true;                // threads are bound to cores
   int64_t threads = 0;             // per rank; the cores that the ranks may use, over ranks
 

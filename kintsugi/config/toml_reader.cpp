@@ -85,7 +85,7 @@ std::string_view line_of(std::string_view text, unsigned line) {
   const bool bare_word = why.find("could not determine value type") != std::string::npos;
   throw base::UserError("config", "{}:{}: {}is not TOML: {} (column {}){}", name, line,
                         shown.empty() ? "this" : fmt::format("`{}` ", shown), base::one_line(why), column,
-                        bare_word ? "; a text stands in quotes" : "");
+                        bare_word ? "; a text needs quotes" : "");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// TOML text as plain data, with lines, in the order of the text. Nothing else knows a TOML library.
+// TOML text as plain data, with lines, in the order of the text. No other code depends on the TOML library.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Raw {
   std::string_view type_name() const;  // "a text", "an integer", ...
 };
 
-// One line of a file: a key of a section, or, where `key` is empty, the section itself with what it was given as.
+// One line of a file: a key of a section, or, if `key` is empty, the section itself with the value it was given.
 struct Entry {
   std::string section;
   std::string key;
@@ -32,7 +32,7 @@ struct Entry {
   int line = 0;
 };
 
-// UserError "[config] `name`:LINE: ..." where the text is no TOML. A name at the top that is no table is a section too.
+// UserError "[config] `name`:LINE: ..." if the text is no TOML. A name at the top that is no table is a section too.
 std::vector<Entry> read_toml(std::string_view text, std::string_view name);
 
 // One value: "12", "[1, 2]", "\"text\"". False if it is no TOML value.

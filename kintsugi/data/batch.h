@@ -1,4 +1,4 @@
-// What a micro-batch holds, and who makes it.
+// The contents of a micro-batch, and the interface of their sources.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ class SampleSource {
 
   virtual int64_t sequence() const = 0;
   // Fills the rows with samples first, first + 1, ...; as many as there are rows. Throws UserError if the file holds
-  // an id that the vocabulary has not (a damaged file).
+  // an id that is not in the vocabulary (a damaged file).
   virtual void fill(uint64_t first, const BatchView& batch) const = 0;
 };
 

@@ -16,12 +16,11 @@ struct TokenizerChoice {
   std::string name = "bytes";         // "bytes", "chars", "bpe:N", or a path
   std::string field;                  // of JSONL
   bool end_of_text = true;            // chars: one more id, which ends a document
-  uint64_t learn_bytes = 8ull << 30;  // bpe learns from about so much text at most, chunks spread over the whole corpus
+  uint64_t learn_bytes = 8ull << 30;  // bpe learns from at most about this much text, spread over the whole corpus
   size_t chunk_bytes = 1 << 20;
 };
 
-// `chars` and `bpe:N` read all corpora. UserError for a name that is none of those, or a corpus that N asks too much
-// of.
+// `chars` and `bpe:N` read all corpora. UserError for a name that is none of those, or a corpus too small for N.
 std::unique_ptr<text::Tokenizer> choose_tokenizer(const std::vector<const Corpus*>& corpora,
                                                   const TokenizerChoice& choice, const PassOptions& pass);
 

@@ -145,7 +145,7 @@ Corpus list_corpus(const CorpusOptions& options) {
   Corpus corpus = listing.take();
   if (corpus.files.empty()) {
     throw base::UserError("prepare",
-                          "no file to read in {} input{}: {} binary, {} hidden, {} other files were passed over{}",
+                          "no file to read in {} input{}: {} binary, {} hidden, {} other files were skipped{}",
                           options.inputs.size(), options.inputs.size() == 1 ? "" : "s", corpus.skipped_binary,
                           corpus.skipped_hidden, corpus.skipped_other,
                           options.field.empty() ? "" : "; with --field, folders are searched for *.jsonl and *.ndjson");

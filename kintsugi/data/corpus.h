@@ -14,7 +14,7 @@ namespace kintsugi::data {
 struct CorpusOptions {
   std::vector<std::string> inputs;  // files, folders and patterns
   std::string field;                // not empty: the files are JSONL, and this field of each line is a document's text
-  std::filesystem::path exclude;    // a folder whose content is no text of the corpus (the output)
+  std::filesystem::path exclude;    // a folder whose content does not belong to the corpus (the output)
   std::set<std::string> exclude_files;  // canonical paths of files that belong to another corpus (the validation text)
 };
 
@@ -28,8 +28,8 @@ struct Corpus {
   uint64_t skipped_other = 0;       // in folders: sockets, pipes, links to folders; with a field, what is not *.jsonl
 };
 
-// The inputs in the order given; what a folder (searched to its bottom) or a pattern gives is sorted by the bytes of
-// the paths. UserError if an input matches nothing, or cannot be read.
+// The inputs in the order given; the files of a folder (searched recursively) or a pattern are sorted by the bytes of
+// their paths. UserError if an input matches nothing, or cannot be read.
 Corpus list_corpus(const CorpusOptions& options);
 
 std::set<std::string> canonical_paths(const Corpus& corpus);

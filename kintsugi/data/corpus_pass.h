@@ -16,7 +16,7 @@ namespace kintsugi::data {
 
 struct PassOptions {
   int threads = 1;
-  std::FILE* progress = nullptr;            // null: says nothing
+  std::FILE* progress = nullptr;            // null: prints nothing
   const std::atomic<bool>* stop = nullptr;  // set from outside (a signal): the pass ends with a UserError
 };
 

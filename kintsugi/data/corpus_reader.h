@@ -30,12 +30,12 @@ struct Chunk {
 };
 
 struct ReaderOptions {
-  size_t chunk_bytes = 1 << 20;  // about; a chunk is larger where no place allows a cut
+  size_t chunk_bytes = 1 << 20;  // approximate; a chunk is larger if there is no place to cut
   CutRule rule = CutRule::kWord;
   std::optional<uint64_t> split_at = std::nullopt;  // byte of the (one) file at which a second document begins
 };
 
-// Not for several threads at once. A plain file is one document; a line of JSONL is one.
+// Not thread-safe. A plain file is one document; a line of JSONL is one.
 class CorpusReader {
  public:
   CorpusReader(const Corpus& corpus, ReaderOptions options);

@@ -18,8 +18,8 @@ struct TextPart {
   std::string where;  // for messages: "book.txt", "book.txt from byte 1048576 on", "pages.jsonl:12"
 };
 
-// Calls f for each, in order; a line of JSONL is parsed and its `field` taken, blank lines are passed over. UserError,
-// with file and line, where a line is no JSON object or has no such field with a text.
+// Calls f for each, in order; a line of JSONL is parsed and its `field` taken, blank lines are skipped. UserError,
+// with file and line, if a line is no JSON object or has no such field with a text.
 void for_each_part(const Corpus& corpus, const Chunk& chunk, const std::string& field,
                    const std::function<void(const TextPart&)>& f);
 

@@ -1,4 +1,4 @@
-// The samples of an evaluation: windows side by side from the first token to the last.
+// The samples of an evaluation: adjacent windows from the first token to the last.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ struct EvaluationOptions {
 };
 
 // Sample n begins at token n * sequence. Together the samples predict every token but the first exactly once, so that
-// a loss over all of them is that of the whole file; what lies behind the end, in the last sample and in any sample
-// behind it (ranks may need some to be even), has the label kIgnored.
+// a loss over all of them is that of the whole file. Positions past the end, in the last sample and in any sample
+// after it (which ranks may need for an even division), have the label kIgnored.
 class EvaluationSampler : public SampleSource {
  public:
   // UserError if the file has fewer than two tokens.

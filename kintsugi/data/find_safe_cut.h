@@ -1,4 +1,4 @@
-// Where a text may be cut so that its parts, tokenized apart, give the ids of the whole.
+// Where a text may be cut so that its parts, tokenized separately, give the ids of the whole.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ enum class CutRule {
   kWord,       // where no pre-tokenizer of the GPT-2 family joins
 };
 
-// What a tokenizer of this kind ("bytes", "chars", else words) allows.
+// The cuts that a tokenizer of this kind ("bytes", "chars", else words) allows.
 CutRule cut_rule_of(std::string_view tokenizer_kind);
 
 // The last place in (0, text.size()] that the rule allows, where more text follows `text`; 0 if there is none.

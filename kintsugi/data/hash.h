@@ -1,5 +1,5 @@
-// Numbers that look random and are a pure function of their keys. They decide which samples a run sees, so they never
-// change: a resumed run depends on them.
+// Hashes: pseudo-random numbers that are a pure function of their keys. They decide which samples a run sees, so they
+// never change: a resumed run depends on them.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@
 
 namespace kintsugi::data {
 
-// A file of a corpus. A text in memory can stand for a file.
+// A file of a corpus. A text in memory can replace the file.
 struct CorpusFile {
   std::filesystem::path path;
   uint64_t bytes = 0;  // when it was listed

@@ -9,7 +9,7 @@ Loader::Loader(const SampleSource& source, LoaderOptions options) : source_(sour
   require_even(options_.share);
   base::require(options_.depth > 0, "data", "reading {} ahead", options_.depth);
   const auto size = static_cast<size_t>(options_.share.micro_batch * source_.sequence());
-  slots_.resize(static_cast<size_t>(options_.depth) + 1);  // one is in the consumer's hands
+  slots_.resize(static_cast<size_t>(options_.depth) + 1);  // one is held by the consumer
   for (Slot& slot : slots_) {
     slot.tokens.resize(size);
     slot.labels.resize(size);
@@ -35,7 +35,7 @@ void Loader::run() {
         Slot* slot = nullptr;
         {
           std::unique_lock lock(mutex_);
-          // The consumer holds the last one it took, so one slot stays out of reach.
+          // The consumer holds the last one it took, so one slot is not available.
           changed_.wait(lock, [&] { return stop_ || filled_ - taken_ < static_cast<uint64_t>(options_.depth); });
           if (stop_) return;
           slot = &slots_[filled_ % slots_.size()];
@@ -74,7 +74,7 @@ const Loader::Item& Loader::next() {
   if (!came) {
     const auto passes = static_cast<uint64_t>(options_.share.micro_batches());
     throw base::UserError(
-        "data", "reading micro-batch {} of step {} takes more than {} s; is the file system of the token files well?",
+        "data", "reading micro-batch {} of step {} takes more than {} s; does the file system of the token files work?",
         taken_ % passes, options_.first_step + taken_ / passes, options_.time_limit.count() / 1000);
   }
   if (error_) std::rethrow_exception(error_);

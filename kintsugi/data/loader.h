@@ -1,4 +1,4 @@
-// Reading ahead.
+// Reading ahead of the consumer.
 #pragma once
 
 #include <chrono>
@@ -38,7 +38,7 @@ class Loader {
     BatchView batch;
   };
   // The next micro-batch; valid until the next call. Throws what the source threw, at the micro-batch where it threw;
-  // UserError past the time limit; InternalError behind the last step.
+  // UserError past the time limit; InternalError after the last step.
   const Item& next();
 
  private:

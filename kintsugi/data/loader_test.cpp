@@ -79,8 +79,9 @@ TEST(Loader, DoesNotWaitForever) {
   Loader loader(numbers, {.share = {.global_batch = 1, .micro_batch = 1}, .time_limit = std::chrono::milliseconds(20)});
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   loader.next();
-  EXPECT_EQ(error_of([&] { loader.next(); }),
-            "[data] reading micro-batch 0 of step 1 takes more than 0 s; is the file system of the token files well?");
+  EXPECT_EQ(
+      error_of([&] { loader.next(); }),
+      "[data] reading micro-batch 0 of step 1 takes more than 0 s; does the file system of the token files work?");
 }
 
 TEST(Loader, EndsWithWorkInFlight) {

@@ -7,10 +7,11 @@
 
 namespace kintsugi::data {
 
-// Samples 0, 1, 2, ... are dealt to the sources in proportion to their weights, evenly: after any number n of samples a
-// source has had n times its share, give or take less than one per halving of the list (two sources: half a sample).
-// A tree halves the list of sources by weight; a node gives its left part the multiples of a fixed fraction, rounded,
-// so that the source of a sample and its number within that source take a walk down the tree and no table.
+// Samples 0, 1, 2, ... are assigned to the sources in proportion to their weights, evenly: after any number n of
+// samples a source has had n times its share, give or take less than one per halving of the list (two sources: half a
+// sample). A tree halves the list of sources by weight; a node gives its left part the multiples of a fixed fraction,
+// rounded, so that the source of a sample and its number within that source are found by walking down the tree,
+// without a table.
 class Mixture {
  public:
   // Weights are positive and finite; they need not add up to one.

@@ -18,9 +18,9 @@ namespace kintsugi::data {
 
 // `read(Item&)` gives the next item, false at the end; one thread at a time calls it. `work(Item&, thread) -> Result`
 // is called on `threads` threads at once. `consume(Result&&)` and `idle()` (ten times a second while there is nothing
-// to consume) are called on the caller's thread. No more than four items per thread are in flight. The first exception
-// in the order of the items is thrown, whatever the threads did; but where a thread has no memory to say of which item,
-// that is.
+// to consume) are called on the caller's thread. No more than four items per thread are in flight. Throws the first
+// exception in the order of the items, in whatever order they occurred; but if a thread has no memory to record its
+// item, that exception is thrown.
 template <typename Item, typename Result>
 class OrderedParallel {
  public:
@@ -51,7 +51,7 @@ class OrderedParallel {
     std::exception_ptr error;
   };
 
-  // Ends and joins the threads, whichever way run() is left.
+  // Ends and joins the threads, however run() is left.
   struct Team {
     explicit Team(OrderedParallel& state) : state_(state) {}
     ~Team() {
@@ -105,7 +105,7 @@ class OrderedParallel {
     }
   }
 
-  // An error of no item: there was no memory for what becomes of one.
+  // An error of no item: there was no memory to record one.
   void fail(std::exception_ptr error) {
     {
       const std::lock_guard lock(mutex_);

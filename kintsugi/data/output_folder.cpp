@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kLock = ".prepare.lock";
 
-// What stands in the folder, but for what a prepare that was killed left behind.
+// The files in the folder, except those that a killed prepare left behind.
 std::vector<std::string> content_of(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code error;
@@ -33,7 +33,7 @@ std::vector<std::string> content_of(const fs::path& folder) {
 OutputFolder::OutputFolder(const fs::path& path, bool force) : path_(path) {
   std::error_code ignored;
   if (fs::exists(path_, ignored) && !fs::is_directory(path_, ignored)) {
-    throw base::UserError("prepare", "--output \"{}\" is a file; it must be a folder, or not there yet",
+    throw base::UserError("prepare", "--output \"{}\" is a file; it must be a folder, or not exist yet",
                           path_.string());
   }
   made_ = !fs::exists(path_, ignored);
@@ -47,7 +47,7 @@ OutputFolder::OutputFolder(const fs::path& path, bool force) : path_(path) {
                           path_.string(), names[0], more);
   }
   lock_.emplace(path_ / kLock, fmt::format("another prepare is writing into \"{}\"", path_.string()));
-  for (const char* name : {"train", "validation"}) {  // of a prepare that was killed; we hold the lock
+  for (const char* name : {"train", "validation"}) {  // of a killed prepare; we hold the lock
     for (const char* suffix : {".bin.part", ".idx.part", ".json.part", ".lengths.part", ".boundaries.part"}) {
       fs::remove(path_ / (std::string(name) + suffix), ignored);
     }

@@ -1,4 +1,4 @@
-// The folder that prepare writes, held against a second prepare.
+// The folder that prepare writes, locked against a second prepare.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 namespace kintsugi::data {
 
-// Makes the folder if it is not there; removes it again if it was made and is still empty at the end.
+// Creates the folder if it does not exist; removes it again if it was created and is still empty at the end.
 class OutputFolder {
  public:
   // UserError if the folder holds anything and `force` is false, or if another process holds it.
@@ -18,7 +18,7 @@ class OutputFolder {
   OutputFolder& operator=(const OutputFolder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  // Removes the token files of an earlier run, indexes first, so that no old and new files can be taken for a pair.
+  // Removes the token files of an earlier run, indexes first, so that old and new files are never taken for a pair.
   void remove_old() const;
 
  private:

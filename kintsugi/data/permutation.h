@@ -7,8 +7,8 @@
 namespace kintsugi::data {
 
 // A bijection of [0, size), size >= 1, chosen by `key`: a Feistel network over pairs of digits (Luby and Rackoff 1988)
-// on a domain a x b just above `size`, walked until it is inside again (Black and Rogaway 2002). The same on every
-// machine, for ever.
+// on a domain a x b just above `size`, applied until the result is inside again (Black and Rogaway 2002). The same on
+// every machine, and it must never change.
 class Permutation {
  public:
   Permutation(uint64_t size, uint64_t key);

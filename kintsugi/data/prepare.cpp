@@ -43,7 +43,7 @@ Encoded encode_chunk(const text::Tokenizer& tokenizer, const Corpus& corpus, con
       tokenizer.encode(part.text, encoded.ids);
     } catch (const base::UserError& error) {
       const std::string_view what = error.what();
-      const size_t at = what.find("] ");  // our own [where] takes the place of the tokenizer's
+      const size_t at = what.find("] ");  // our own [where] replaces the tokenizer's
       throw base::UserError("prepare", "{}: {}", part.where, at == what.npos ? what : what.substr(at + 2));
     }
     encoded.parts.push_back({encoded.ids.size(), part.document, part.ends_document, part.clipped});
@@ -51,7 +51,7 @@ Encoded encode_chunk(const text::Tokenizer& tokenizer, const Corpus& corpus, con
   return encoded;
 }
 
-// Deals documents to the two writers.
+// Distributes documents to the two writers.
 class Dealer {
  public:
   Dealer(TokenWriter& train, TokenWriter* validation, std::optional<int32_t> end_of_text)
@@ -93,15 +93,15 @@ void add_notes(const Corpus& corpus, std::vector<std::string>& notes) {
   const auto note = [&](uint64_t count, std::string_view what) {
     if (count > 0) notes.push_back(fmt::format("{} {}", base::group_digits(static_cast<int64_t>(count)), what));
   };
-  note(corpus.skipped_binary, "passed over: binary files (a NUL in the first 8 KiB)");
-  note(corpus.skipped_hidden, "passed over: hidden files and folders");
-  note(corpus.skipped_duplicates, "passed over: files named twice");
+  note(corpus.skipped_binary, "skipped: binary files (a NUL in the first 8 KiB)");
+  note(corpus.skipped_hidden, "skipped: hidden files and folders");
+  note(corpus.skipped_duplicates, "skipped: files named twice");
   note(corpus.skipped_excluded, "left out of the training text: files of the validation text");
-  note(corpus.skipped_other, "passed over: not regular files, links to folders, or with --field not *.jsonl");
+  note(corpus.skipped_other, "skipped: not regular files, links to folders, or with --field not *.jsonl");
 }
 
 Corpus list_validation(const PrepareOptions& options) {
-  // A plain text may stand beside a JSONL corpus.
+  // A plain text may be used together with a JSONL corpus.
   const bool plain = fs::is_regular_file(options.validation_text) && !is_jsonl_name(options.validation_text);
   return list_corpus({.inputs = {options.validation_text},
                       .field = plain ? "" : options.field,

@@ -20,7 +20,7 @@ struct PrepareOptions {
   std::string validation_text;       // a file, folder or pattern of its own; left out of the training text
   uint64_t seed = 1;                 // of the choice of validation documents
   int threads = 0;                   // 0: all cores that the process may use
-  bool force = false;                // replace token files that are there
+  bool force = false;                // replace existing token files
   size_t chunk_bytes = 1 << 20;
   uint64_t learn_bytes = 8ull << 30;  // of text, from which bpe:N learns at most
   std::FILE* progress = nullptr;
@@ -41,12 +41,13 @@ struct PrepareResult {
   uint64_t bytes = 0;
   uint64_t empty_documents = 0;
   bool split_by_position = false;
-  std::vector<std::string> notes;  // lines on what was passed over
+  std::vector<std::string> notes;  // lines on what was skipped
 };
 
-// Writes train.bin/.idx/.json, validation.* and tokenizer.json into `output`, the same bytes for any number of threads.
-// A document ends with the tokenizer's end-of-text id, if it has one; a document that is split by position ends only in
-// its second part. Nothing appears under a final name before everything is written and synced. UserError else.
+// Writes train.bin/.idx/.json, validation.* and tokenizer.json into `output`, the same bytes for any number of
+// threads. A document ends with the tokenizer's end-of-text id, if it has one; a document that is split by position
+// ends only in its second part. No file gets its final name before everything is written and synced. UserError if
+// anything fails.
 PrepareResult prepare(const PrepareOptions& options);
 
 }  // namespace kintsugi::data

@@ -98,8 +98,8 @@ TEST(Prepare, AFolderOfDocuments) {
   EXPECT_EQ(result.validation.documents, 2u);
   EXPECT_EQ(result.empty_documents, 1u);
   EXPECT_EQ(result.vocab_size, 257);
-  EXPECT_EQ(result.notes, (std::vector<std::string>{"1 passed over: binary files (a NUL in the first 8 KiB)",
-                                                    "1 passed over: hidden files and folders"}));
+  EXPECT_EQ(result.notes, (std::vector<std::string>{"1 skipped: binary files (a NUL in the first 8 KiB)",
+                                                    "1 skipped: hidden files and folders"}));
   std::vector<std::string> all = documents_of(folder / "out", "train");
   for (const std::string& document : documents_of(folder / "out", "validation")) all.push_back(document);
   std::vector<std::string> expected;
@@ -265,7 +265,7 @@ TEST(Prepare, PatternsAndRepeatedInputs) {
   options.validation = 0.0;
   const PrepareResult result = prepare(options);
   EXPECT_EQ(documents_of(folder / "out", "train"), (std::vector<std::string>{"aa|", "bb|", "cc|"}));
-  EXPECT_EQ(result.notes, (std::vector<std::string>{"1 passed over: files named twice"}));
+  EXPECT_EQ(result.notes, (std::vector<std::string>{"1 skipped: files named twice"}));
 }
 
 TEST(Prepare, BadInput) {
@@ -274,7 +274,7 @@ TEST(Prepare, BadInput) {
   EXPECT_EQ(prepare_error(folder, options_for(folder, {"*.txt"})), "[prepare] no file matches \"*.txt\"");
   std::filesystem::create_directory(folder / "in");
   EXPECT_EQ(prepare_error(folder, options_for(folder, {"in"})),
-            "[prepare] no file to read in 1 input: 0 binary, 0 hidden, 0 other files were passed over");
+            "[prepare] no file to read in 1 input: 0 binary, 0 hidden, 0 other files were skipped");
   folder.write("in/a", "");
   EXPECT_EQ(prepare_error(folder, options_for(folder, {"in"})),
             "[prepare] the corpus is empty: 1 file without a character of text");
@@ -348,7 +348,7 @@ TEST(Prepare, ReplacesOnlyWhenTold) {
       "leaves the rest, or name another folder");
   options.output = folder / "a.txt";
   EXPECT_EQ(prepare_error(folder, options),
-            "[prepare] --output \"a.txt\" is a file; it must be a folder, or not there yet");
+            "[prepare] --output \"a.txt\" is a file; it must be a folder, or not exist yet");
 }
 
 TEST(Prepare, AFailureLeavesNothingHalfWritten) {

@@ -1,4 +1,4 @@
-// How far a long reading of bytes is: a bar that is drawn over on a terminal, plain lines elsewhere.
+// The progress of a long read: a bar that is redrawn on a terminal, plain lines elsewhere.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@
 
 namespace kintsugi::data {
 
-// Used by one thread. `to` null: says nothing.
+// Used by one thread. `to` null: prints nothing.
 class Progress {
  public:
   Progress(std::FILE* to, std::string what, uint64_t total_bytes);
@@ -16,9 +16,9 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // Says so if the last word is long enough ago: 0.1 s on a terminal, 10 s elsewhere.
+  // Prints the progress if the last output is old enough: 0.1 s on a terminal, 10 s elsewhere.
   void show(uint64_t done_bytes);
-  // The last word: all is done, in this time.
+  // The last line: all is done, in this time.
   void finish(uint64_t done_bytes);
 
  private:
@@ -29,7 +29,7 @@ class Progress {
   std::string what_;
   uint64_t total_;
   bool terminal_ = false;
-  bool open_ = false;  // a bar stands on the current line
+  bool open_ = false;  // a bar is on the current line
   std::chrono::steady_clock::time_point begun_;
   double next_ = 0.0;  // seconds
 };

@@ -7,9 +7,9 @@
 //     -> window k          = Permutation(S, key of seed, file, epoch)(j)
 //     -> first token       = (offset + k * sequence) mod tokens, the offset a random one of the epoch
 //
-// A file is taken as a ring, so that windows lie side by side from any offset: in an epoch each token is predicted at
+// A file is treated as a ring, so that windows are adjacent from any offset: in an epoch each token is predicted at
 // most once, and all but fewer than `sequence` of them exactly once. Where the ring closes, the file's last token
-// predicts nothing. Each file of a mixture has epochs of its own.
+// predicts nothing. Each file of a mixture has its own epochs.
 #pragma once
 
 #include <cstdint>

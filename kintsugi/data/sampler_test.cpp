@@ -23,7 +23,7 @@ struct Batch {
   BatchView view() { return {tokens, labels, starts}; }
 };
 
-// Token i of the file is i, so that a sample tells where it is from.
+// Token i of the file is i, so that a sample shows where it is from.
 std::shared_ptr<const TokenFile> counting_file(const TestFolder& folder, const std::string& name, int32_t tokens) {
   std::vector<int32_t> ids(static_cast<size_t>(tokens));
   std::iota(ids.begin(), ids.end(), 0);
@@ -250,7 +250,7 @@ TEST(EvaluationSampler, PredictsEveryTokenButTheFirst) {
   for (const int32_t tokens : {2, 8, 9, 10, 100}) {
     const EvaluationSampler sampler(counting_file(folder, "t", tokens), {.sequence = 8});
     EXPECT_EQ(sampler.num_samples(), static_cast<uint64_t>((tokens - 1 + 7) / 8));
-    const auto rows = static_cast<int64_t>(sampler.num_samples()) + 2;  // two behind the end
+    const auto rows = static_cast<int64_t>(sampler.num_samples()) + 2;  // two after the end
     Batch batch(rows, 8);
     sampler.fill(0, batch.view());
     int32_t next = 1;

@@ -1,4 +1,4 @@
-// Which samples of a global batch are whose.
+// Which samples of a global batch belong to which rank.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 namespace kintsugi::data {
 
 // Micro-batch m of a step is the samples [m * ranks * micro_batch, ...) of the global batch, and rank r has the r-th
-// `micro_batch` of them. So neither which samples make up a step nor the place of each in it depends on the layout,
-// and the micro-batches of R ranks are those of one rank with R times the micro_batch.
+// `micro_batch` of them. So neither the samples of a step nor the place of each in it depend on the layout, and the
+// micro-batches of R ranks are those of one rank with R times the micro_batch.
 struct Share {
   int64_t global_batch = 0;  // samples per step
   int64_t micro_batch = 0;   // samples per pass of one rank

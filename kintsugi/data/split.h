@@ -10,8 +10,8 @@
 
 namespace kintsugi::data {
 
-// A document is for validation if the hash of (seed, its number) is below a threshold. One document alone is split by
-// position: the reader then takes it as document 0 up to byte `position` and document 1 from there on.
+// A document is for validation if the hash of (seed, its number) is below a threshold. If there is only one document
+// it is split by position: the reader then takes it as document 0 up to byte `position` and document 1 from there on.
 struct Split {
   uint64_t seed = 0;
   uint64_t threshold = 0;
@@ -29,8 +29,8 @@ struct SplitOptions {
 
 // Of up to 1,000 documents (empty ones not counted) exactly the share, rounded, is for validation, and at least one
 // and not all: the threshold is one of their hashes. Of more, the threshold is the share of the range of hashes. A
-// single document is split at the character int(length * (1 - validation)), as nanoGPT does; a corpus of one line of
-// JSONL becomes that text. UserError if the corpus is empty, or one document too short to be split.
+// single document is split at the character int(length * (1 - validation)), as in nanoGPT; a corpus of one line of
+// JSONL is treated as that text. UserError if the corpus is empty, or one document too short to be split.
 Split plan_split(Corpus& corpus, const SplitOptions& options, const PassOptions& pass);
 
 }  // namespace kintsugi::data

@@ -1,4 +1,4 @@
-// For the tests of this room: a folder that goes away, and small token files in it.
+// For the tests of this folder: a temporary folder, and small token files in it.
 #pragma once
 
 #include <gtest/gtest.h>

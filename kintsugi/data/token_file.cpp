@@ -76,8 +76,9 @@ void TokenFile::check_header() {
   const std::string name = with_suffix(prefix_, ".idx").string();
   const std::span<const std::byte> bytes = idx_.bytes();
   if (bytes.size() < kIndexHeaderBytes) {
-    throw base::UserError("tokens", "\"{}\" is cut short: {} bytes, its header alone has {}; make it anew with prepare",
-                          name, bytes.size(), kIndexHeaderBytes);
+    throw base::UserError("tokens",
+                          "\"{}\" is cut short: {} bytes, its header alone has {}; make it again with prepare", name,
+                          bytes.size(), kIndexHeaderBytes);
   }
   if (std::memcmp(bytes.data(), kIndexMagic.data(), kIndexMagic.size()) != 0) {
     throw base::UserError("tokens", "\"{}\" is no index of a token file: it does not begin with \"MMIDIDX\"", name);
@@ -102,7 +103,7 @@ void TokenFile::check_header() {
   if (!possible || (rest != needed && rest != needed + num_sequences_)) {
     throw base::UserError("tokens",
                           "\"{}\" is cut short or damaged: it names {} sequences and {} boundaries, which do not fit "
-                          "its {} bytes; make it anew with prepare",
+                          "its {} bytes; make it again with prepare",
                           name, num_sequences_, num_boundaries, bytes.size());
   }
   if (num_boundaries == 0) {
@@ -121,13 +122,13 @@ void TokenFile::check_index() const {
   for (uint64_t i = 0; i < num_sequences_; ++i) {
     const int64_t tokens = length(i);
     if (tokens < 0) {
-      throw base::UserError("tokens", "\"{}\" is damaged: sequence {} has length {}; make it anew with prepare", name,
+      throw base::UserError("tokens", "\"{}\" is damaged: sequence {} has length {}; make it again with prepare", name,
                             i, tokens);
     }
     if (pointer(i) != at) {
       throw base::UserError("tokens",
                             "\"{}\" is damaged: sequence {} begins at byte {}, but the sequences before it end at "
-                            "byte {}; make it anew with prepare",
+                            "byte {}; make it again with prepare",
                             name, i, pointer(i), at);
     }
     if (__builtin_add_overflow(at, tokens * item, &at)) {
@@ -136,7 +137,7 @@ void TokenFile::check_index() const {
   }
   if (static_cast<uint64_t>(at) != bin_.bytes().size()) {
     throw base::UserError(
-        "tokens", "\"{}.bin\" has {} bytes, but its index describes {}: {}; make it anew with prepare",
+        "tokens", "\"{}.bin\" has {} bytes, but its index describes {}: {}; make it again with prepare",
         prefix_.string(), bin_.bytes().size(), at,
         bin_.bytes().size() < static_cast<uint64_t>(at) ? "it is cut short" : "they do not belong together");
   }
@@ -147,14 +148,14 @@ void TokenFile::check_index() const {
     if (!ends || sequence > static_cast<int64_t>(num_sequences_)) {
       throw base::UserError("tokens",
                             "\"{}\" is damaged: document {} begins at sequence {}, after {} of {}; make it "
-                            "anew with prepare",
+                            "again with prepare",
                             name, d, sequence, before, num_sequences_);
     }
     before = sequence;
   }
   if (before != static_cast<int64_t>(num_sequences_)) {
     throw base::UserError("tokens",
-                          "\"{}\" is damaged: its documents end at sequence {} of {}; make it anew with prepare", name,
+                          "\"{}\" is damaged: its documents end at sequence {} of {}; make it again with prepare", name,
                           before, num_sequences_);
   }
 }

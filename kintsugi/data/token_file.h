@@ -25,8 +25,8 @@ std::filesystem::path token_prefix(const std::filesystem::path& path);
 // prefix + suffix, where a prefix may have dots of its own.
 std::filesystem::path with_suffix(const std::filesystem::path& prefix, std::string_view suffix);
 
-// A pair, mapped for reading. Opening reads the index once (time in proportion to the sequences, no memory) and
-// throws UserError for anything that is damaged. Const use is safe from several threads.
+// A pair, mapped for reading. Opening reads the index once (time in proportion to the sequences, no memory) and throws
+// UserError for any damage. Const use is safe from several threads.
 class TokenFile {
  public:
   explicit TokenFile(const std::filesystem::path& path);
@@ -44,7 +44,7 @@ class TokenFile {
   // The document that holds a token (< num_tokens()), by binary search.
   uint64_t document_of(uint64_t token) const;
 
-  // Copies tokens [first, first + out.size()). A 64-bit id that fits no int32 becomes the largest int32.
+  // Copies tokens [first, first + out.size()). A 64-bit id that does not fit int32 becomes the largest int32.
   void read(uint64_t first, std::span<int32_t> out) const;
 
  private:

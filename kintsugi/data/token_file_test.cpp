@@ -132,7 +132,7 @@ TEST(TokenFile, Damage) {
   const Pair whole;
   pair.idx = whole.idx.substr(0, 20);
   EXPECT_EQ(pair.error(),
-            "[tokens] \"t.idx\" is cut short: 20 bytes, its header alone has 34; make it anew with prepare");
+            "[tokens] \"t.idx\" is cut short: 20 bytes, its header alone has 34; make it again with prepare");
   pair.idx = whole.idx;
   pair.idx[0] = 'X';
   EXPECT_EQ(pair.error(), "[tokens] \"t.idx\" is no index of a token file: it does not begin with \"MMIDIDX\"");
@@ -148,37 +148,37 @@ TEST(TokenFile, Damage) {
   pair.idx = whole.idx.substr(0, whole.idx.size() - 1);
   EXPECT_EQ(pair.error(),
             "[tokens] \"t.idx\" is cut short or damaged: it names 4 sequences and 5 boundaries, which do not fit its "
-            "121 bytes; make it anew with prepare");
+            "121 bytes; make it again with prepare");
   pair.idx = whole.idx;
   std::memset(pair.idx.data() + 18, 0xff, 8);
   EXPECT_EQ(pair.error(),
             "[tokens] \"t.idx\" is cut short or damaged: it names 18446744073709551615 sequences and 5 boundaries, "
-            "which do not fit its 122 bytes; make it anew with prepare");
+            "which do not fit its 122 bytes; make it again with prepare");
   pair.idx = whole.idx;
   pair.idx[34 + 3] = '\x80';  // the sign of the first length
   EXPECT_EQ(pair.error(),
-            "[tokens] \"t.idx\" is damaged: sequence 0 has length -2147483645; make it anew with prepare");
+            "[tokens] \"t.idx\" is damaged: sequence 0 has length -2147483645; make it again with prepare");
   pair.idx = whole.idx;
   pair.idx[34 + 16 + 8] = 4;
   EXPECT_EQ(
       pair.error(),
       "[tokens] \"t.idx\" is damaged: sequence 1 begins at byte 4, but the sequences before it end at byte 6; make "
-      "it anew with prepare");
+      "it again with prepare");
   pair.idx = whole.idx;
   pair.idx[34 + 48 + 8] = 9;
   EXPECT_EQ(pair.error(),
-            "[tokens] \"t.idx\" is damaged: document 1 begins at sequence 9, after 0 of 4; make it anew with prepare");
+            "[tokens] \"t.idx\" is damaged: document 1 begins at sequence 9, after 0 of 4; make it again with prepare");
   pair.idx[34 + 48 + 8] = 1;
   pair.idx[34 + 48 + 32] = 3;
   EXPECT_EQ(pair.error(),
-            "[tokens] \"t.idx\" is damaged: its documents end at sequence 3 of 4; make it anew with prepare");
+            "[tokens] \"t.idx\" is damaged: its documents end at sequence 3 of 4; make it again with prepare");
   pair.idx = whole.idx;
   pair.bin = whole.bin.substr(0, 15);
   EXPECT_EQ(pair.error(),
-            "[tokens] \"t.bin\" has 15 bytes, but its index describes 16: it is cut short; make it anew with prepare");
+            "[tokens] \"t.bin\" has 15 bytes, but its index describes 16: it is cut short; make it again with prepare");
   pair.bin = whole.bin + "xy";
   EXPECT_EQ(pair.error(),
-            "[tokens] \"t.bin\" has 18 bytes, but its index describes 16: they do not belong together; make it anew "
+            "[tokens] \"t.bin\" has 18 bytes, but its index describes 16: they do not belong together; make it again "
             "with prepare");
 }
 
@@ -220,7 +220,7 @@ TEST(TokenWriter, AFailureLeavesWhatWasThere) {
 
 TEST(TokenWriter, AFullDiskIsOneLine) {
   const TestFolder folder;
-  // A limit on the size of files stands for the disk: the system's reason is another, the way is the same.
+  // A limit on the size of files instead of a full disk: the system's reason differs, the code path is the same.
   struct rlimit before = {};
   ::getrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, SIG_IGN);
@@ -254,7 +254,7 @@ TEST(TokenSummary, FromTheSidecarOrByReading) {
   EXPECT_EQ(error_of([&] { require_vocabulary(file, summary, 999); }),
             "[data] \"" + folder.text("t.bin") +
                 "\" holds the id 999, but the model's vocabulary has 999; vocab must be at least 1000");
-  // A sidecar of another pair tells nothing.
+  // A sidecar of another pair is ignored.
   write_tokens(folder / "other", {{1, 2, 3}});
   std::filesystem::copy_file(folder / "other.json", folder / "t.json",
                              std::filesystem::copy_options::overwrite_existing);

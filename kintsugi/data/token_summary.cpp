@@ -45,7 +45,7 @@ std::optional<TokenSummary> read_summary(const TokenFile& file) {
     summary.checksum = std::stoull(json.at("checksum").get<std::string>(), nullptr, 16);
     if (summary.num_tokens != file.num_tokens()) return std::nullopt;
     return summary;
-  } catch (const std::exception&) {  // a key is missing or of another type: then it tells nothing
+  } catch (const std::exception&) {  // a key is missing or of another type: then the file is ignored
     return std::nullopt;
   }
 }

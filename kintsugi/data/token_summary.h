@@ -1,4 +1,4 @@
-// What one must know of a token file before training on it: how much it holds, and its largest id.
+// A summary of a token file, needed before training on it: its size, and its largest id.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace kintsugi::data {
 
-// Beside a pair that we wrote stands NAME.json with these values, so that nothing need be read to know them.
+// Beside a pair that we wrote is NAME.json with these values, so that they need not be computed.
 struct TokenSummary {
   uint64_t num_tokens = 0;
   uint64_t num_documents = 0;
-  int64_t min_token = -1;  // -1: there is none. A file of ours says 0 without looking, since its ids are not negative
+  int64_t min_token = -1;  // -1: there is none. A file of ours has 0 without a scan, since its ids are not negative
   int64_t max_token = -1;
   int64_t vocab_size = 0;  // 0: not known (the file is of another program)
   std::string tokenizer;   // fingerprint of the tokenizer.json; empty: not known
@@ -22,8 +22,8 @@ struct TokenSummary {
   bool scanned = false;    // the values come from reading the whole file
 };
 
-// From NAME.json where it belongs to this very index; else by reading all tokens with `threads` threads, and a note to
-// `progress` (null: none) where that takes a while.
+// From NAME.json if it belongs to this very index; else by reading all tokens with `threads` threads, and a note to
+// `progress` (null: none) if that takes a while.
 TokenSummary summarize(const TokenFile& file, int threads, std::FILE* progress);
 
 // Throws UserError if the file holds an id that a vocabulary of this size does not have.

@@ -51,12 +51,12 @@ std::filesystem::path TokenWriter::part(std::string_view suffix) const {
 
 void TokenWriter::append(std::span<const int32_t> ids) {
   while (!ids.empty()) {
-    const auto room = static_cast<size_t>(options_.max_sequence - in_sequence_);
-    if (room == 0) {
+    const auto space = static_cast<size_t>(options_.max_sequence - in_sequence_);
+    if (space == 0) {
       end_sequence();
       continue;
     }
-    const std::span<const int32_t> block = ids.first(std::min({ids.size(), room, kBlock}));
+    const std::span<const int32_t> block = ids.first(std::min({ids.size(), space, kBlock}));
     for (const int32_t id : block) {
       base::require(id >= 0 && id < options_.vocab_size, "tokens", "id {} with a vocabulary of {}", id,
                     options_.vocab_size);

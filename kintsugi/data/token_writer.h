@@ -21,8 +21,8 @@ struct TokenWriterOptions {
   int64_t max_sequence = INT32_MAX;  // tokens; longer documents become several sequences
 };
 
-// All writing goes to NAME.bin.part and other ".part" files beside it; publish() gives them their names. Until then,
-// and whenever that does not happen, a pair that was there before stays as it was; the destructor removes the parts.
+// All writing goes to NAME.bin.part and other ".part" files beside it; publish() renames them to their final names.
+// Until then, and if that fails, an existing pair stays unchanged; the destructor removes the parts.
 class TokenWriter {
  public:
   TokenWriter(const std::filesystem::path& prefix, TokenWriterOptions options);
@@ -36,7 +36,7 @@ class TokenWriter {
 
   // Syncs everything to disk, under the names of the parts. A document that is open is ended.
   void finish();
-  // After finish(): the index is renamed last, so that a pair with an index is whole.
+  // After finish(): the index is renamed last, so that a pair with an index is complete.
   void publish();
 
   uint64_t num_tokens() const { return num_tokens_; }

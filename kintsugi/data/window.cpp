@@ -18,10 +18,10 @@ void check_ids(const TokenFile& file, uint64_t first, std::span<const int32_t> i
   }
 }
 
-// Positions of the row from `at` on show the file from token `first` on, `count` of them: their documents begin there.
+// Positions of the row from `at` on hold `count` tokens of the file from `first` on: their documents begin there.
 void mark_documents(const TokenFile& file, uint64_t first, size_t at, size_t count, const BatchView& row) {
   uint64_t document = file.document_of(first);
-  size_t begin = at;  // what begins before the row begins, as far as the row can see, with it
+  size_t begin = at;  // a document that begins before the row begins with the row
   size_t position = at;
   while (position < at + count) {
     const uint64_t left = file.document_begin(document + 1) - first;

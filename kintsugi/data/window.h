@@ -9,8 +9,8 @@
 namespace kintsugi::data {
 
 struct WindowOptions {
-  bool wrap = false;               // the first token follows the last one; else what lies behind the end is padding
-  bool reset_at_document = false;  // documents are apart: starts are given, a document's last token predicts nothing
+  bool wrap = false;               // the first token follows the last one; else positions past the end are padding
+  bool reset_at_document = false;  // documents are separate: starts are given, a document's last token predicts nothing
   int64_t vocab_size = 0;          // ids are checked against it; 0: not checked
 };
 

@@ -1,4 +1,4 @@
-// A model as a checkpoint holds it, on the ranks that share it: its configuration, tokenizer and weights.
+// A model loaded from a checkpoint, on the ranks that share it: its configuration, tokenizer and weights.
 #pragma once
 
 #include <filesystem>
@@ -21,11 +21,11 @@ namespace kintsugi::evaluate {
 // thrown by all.
 class CheckpointModel {
  public:
-  // `path` is a checkpoint's folder or a run's, whose newest whole checkpoint is taken.
+  // `path` is a checkpoint's folder, or a run's, whose newest complete checkpoint is loaded.
   CheckpointModel(const std::filesystem::path& path, const config::Parallel& layout, comm::World& world);
 
-  // An executor of this rank's stage for graphs over the checkpoint's weights, with its part of the weights loaded.
-  // UserError where the plan does not fit the model.
+  // An executor of this rank's stage for graphs over the checkpoint's weights, with this rank's part of the weights
+  // loaded. UserError if the plan does not fit the model.
   std::unique_ptr<run::Executor> load(const models::Graphs& graphs);
 
   comm::Communicator& all() { return *all_; }
@@ -34,7 +34,7 @@ class CheckpointModel {
   const config::Settings& settings() const { return settings_; }  // the checkpoint's, with [parallel] of the layout
   const text::Tokenizer* tokenizer() const { return tokenizer_.get(); }  // null: the checkpoint has none
   const std::string& tokenizer_json() const { return tokenizer_json_; }
-  // Axes whose ranks repeat the work of each other in what was loaded last.
+  // Axes whose ranks repeat each other's work in what was loaded last.
   const std::vector<std::string>& repeated() const { return repeated_; }
 
  private:

@@ -42,7 +42,7 @@ int64_t prompt_bucket(int64_t prompt, int64_t cache) {
 
 namespace {
 
-// What can be seen in the program of one stage; other stages have other parts.
+// The sizes that can be read from the program of one stage; other stages have other parts.
 struct Known {
   int64_t capacity = 0;  // of the caches
   int64_t prompt = 0;    // of the list `prefill`
@@ -97,7 +97,7 @@ std::span<const float> Generator::read(std::span<const int32_t> text) {
   base::require(total > 0 && total <= capacity_, "generate", "{} tokens for caches of {}", total, capacity_);
   const auto chunk = static_cast<int64_t>(prompt_.size());
   for (int64_t done = 0; done < total;) {
-    // What lies behind the text is padding: it writes keys that the next tokens replace before they are seen. A chunk
+    // Positions after the text are padding: they write keys that the next tokens replace before they are seen. A chunk
     // that would pass the caches' end begins earlier, and reads a few tokens twice.
     const int64_t begin = std::min(done, capacity_ - chunk), count = std::min(chunk, total - begin);
     std::fill(prompt_.begin(), prompt_.end(), 0);

@@ -23,23 +23,24 @@ struct SampleOptions {
 int32_t sample(std::span<const float> logits, const SampleOptions& options, uint64_t number);
 
 // Runs the lists `prefill` and `decode` of a program of one sample (models::build_generation), on one rank or on
-// several that make and call theirs together. The logits are on the ranks of one stage, the head's; the first of these
-// chooses the next token, and all ranks feed it.
+// several that construct and call theirs together. The logits are on the ranks of one stage, the head's; the first of
+// these chooses the next token, and all ranks feed it.
 class Generator {
  public:
-  // The executor has the weights, and outlives the generator, as does `all`: all ranks of the program; null: one rank.
+  // The executor has the weights, and must outlive the generator, as must `all`: all ranks of the program; null: one
+  // rank.
   explicit Generator(run::Executor& executor, comm::Communicator* all = nullptr);
 
   // Feeds the prompt (not empty, the same on all ranks), then calls `next` with each new id on every rank, until it
-  // returns false on any. Where the caches are full, the last half of the text is read again, as if it were the prompt.
+  // returns false on any. When the caches are full, the last half of the text is read again, as if it were the prompt.
   void generate(std::span<const int32_t> prompt, const SampleOptions& options,
                 const std::function<bool(int32_t)>& next);
 
-  // The logits that follow `text`, which fits into the caches, by prefill alone. Empty on ranks without the head.
+  // The logits that follow `text`, which must fit into the caches, by prefill alone. Empty on ranks without the head.
   std::span<const float> read(std::span<const int32_t> text);
   // The logits that follow one more token.
   std::span<const float> feed(int32_t token);
-  // What read or feed returned last: while `next` is called, the logits that its id was chosen from.
+  // The result of the last read or feed: while `next` is called, the logits that its id was chosen from.
   std::span<const float> logits() const { return logits_; }
 
   int64_t capacity() const { return capacity_; }  // positions that fit into the caches

@@ -12,7 +12,7 @@
 namespace kintsugi::evaluate {
 namespace {
 
-// Keys of [parallel] about gradients, or about what lives from forward to backward.
+// Keys of [parallel] about gradients, or about what is kept from forward to backward.
 constexpr std::string_view kOfTraining[] = {"parallel.recompute",      "parallel.recompute_every", "parallel.offload",
                                             "parallel.offload_folder", "parallel.memory_per_rank", "parallel.wire",
                                             "parallel.keep_gathered",  "parallel.keep_logits",     "parallel.replicas"};

@@ -1,4 +1,4 @@
-// How ranks share a model for evaluation and generation: [parallel] as it is given now, whatever layout the model was
+// How ranks share a model for evaluation and generation: [parallel] as given now, whatever layout the model was
 // trained in.
 #pragma once
 
@@ -14,17 +14,17 @@
 namespace kintsugi::evaluate {
 
 // Settings with the [parallel] that `sets` give ("parallel.tensor=2"), by default one rank; derived and checked, with
-// warnings. `cores`: those of all ranks together. UserError "[verb] ..." for a key of another section, which is the
-// checkpoint's.
+// warnings. `cores`: those of all ranks together. UserError "[verb] ..." for a key of another section, since those
+// come from the checkpoint.
 config::Resolved read_layout(std::string_view verb, std::span<const std::string> sets, int64_t cores);
 
 // The settings of a checkpoint on the ranks of `layout`.
 config::Settings on_ranks_of(config::Settings saved, const config::Parallel& layout);
 
-// UserError where the plan cuts the tokens of a sample, of which generation makes one at a time.
+// UserError if the plan splits the tokens of a sample, since generation makes one at a time.
 void require_whole_samples(const plan::Plan& plan, const config::Parallel& parallel);
 
-// The axes of the mesh along which nothing of any stage is split, so that their ranks repeat the work of each other.
+// The axes of the mesh along which nothing of any stage is split, so that their ranks repeat each other's work.
 std::vector<std::string> repeated_axes(std::span<const program::Program> stages);
 
 }  // namespace kintsugi::evaluate

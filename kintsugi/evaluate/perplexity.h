@@ -9,18 +9,18 @@
 
 namespace kintsugi::evaluate {
 
-// What is evaluated: the first `samples` of a source, `batch` at a time on all ranks together, which is the batch of
-// the list `evaluate`.
+// The data of an evaluation: the first `samples` of a source, `batch` at a time on all ranks together, which is the
+// batch of the list `evaluate`.
 struct Rows {
   int64_t samples = 0;
   int64_t batch = 1;
 };
 
-// The samples at a time that `data` ranks share evenly: at most as many as there are, rounded up.
+// The batch that `data` ranks share evenly: at most the number of samples, rounded up.
 int64_t even_batch(int64_t batch, int64_t samples, int64_t data);
 
-// Runs the list `evaluate` over the rows; each rank reads those that it needs, and has the sum of all. `progress` is
-// called with the rows done; empty: not.
+// Runs the list `evaluate` over the rows; each rank reads those that it needs, and gets the sum over all. `progress`
+// is called with the number of rows done; empty: not.
 run::LossSum mean_loss(run::Executor& executor, const data::SampleSource& source, const Rows& rows,
                        const std::function<void(int64_t)>& progress);
 

@@ -1,4 +1,4 @@
-// The text of a generation as it comes, up to a stop text.
+// The text of a generation as it is produced, up to a stop text.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ class StopText {
  public:
   explicit StopText(std::vector<std::string> stops) : stops_(std::move(stops)) {}
 
-  // What can be shown now. After a stop text is found, nothing more comes.
+  // The text that can be shown now. Empty after a stop text was found.
   std::string push(std::string_view text);
   // The rest, at the end.
   std::string finish();

@@ -1,4 +1,4 @@
-// An operation of one graph, once more in another: how a pass writes a graph anew.
+// Copies an operation of one graph to another: how a pass rewrites a graph.
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,8 @@
 
 namespace kintsugi::graph {
 
-// Appends `op` of `from` to `to`, in the phase and layer where `to` stands, with one input for each of its own. Its
-// outputs have their types and names, the names followed by `mark`. Returned are the outputs.
+// Appends `op` of `from` to `to`, in the current phase and layer of `to`, with one input for each of its own. Its
+// outputs have their types and names, the names followed by `mark`. Returns the outputs.
 std::vector<ValueId> append_copy(Graph& to, const Graph& from, const Op& op, std::vector<ValueId> ins,
                                  std::string_view mark = {});
 

@@ -19,7 +19,7 @@ DType wide(DType dtype) {
 
 StateId StateTable::add(State state) {
   const auto id = static_cast<StateId>(states_.size());
-  base::require(by_name_.emplace(state.name, id).second, "graph", "state \"{}\" stands twice", state.name);
+  base::require(by_name_.emplace(state.name, id).second, "graph", "state \"{}\" exists twice", state.name);
   if (state.kind == StateKind::gradient && state.weight != kNone) gradients_.emplace(state.weight, id);
   states_.push_back(std::move(state));
   return id;
@@ -37,7 +37,7 @@ StateId StateTable::gradient_of(StateId weight) const {
 
 namespace {
 
-// What is there of `given`, a list by position, and which are absent of those that the row asks for.
+// The present ones of `given`, a list by position, and which of those that the row names are absent.
 template <typename T, typename Has>
 std::pair<std::vector<T>, uint32_t> there(const OpRow& row, std::string_view what, const OperandList& list,
                                           const std::vector<T>& given, const Has& has) {

@@ -32,14 +32,14 @@ struct State {
   int layer = 0;
   bool decay = false;  // weight decay applies
   Init init = {};
-  bool saved = true;   // stands in a checkpoint: not what is made anew from others
-  bool parts = false;  // what is added to it may lie in parts on several ranks until it is read
+  bool saved = true;   // stored in a checkpoint, not recomputed from other states
+  bool parts = false;  // what is added to it may stay partial on several ranks until it is read
 };
 
 // The states of a model, shared by all of its graphs. StateId is the position.
 class StateTable {
  public:
-  StateId add(State state);                   // InternalError where the name stands already
+  StateId add(State state);                   // InternalError if the name exists already
   StateId find(std::string_view name) const;  // or kNone
   StateId gradient_of(StateId weight) const;  // its accumulator, or kNone
   const State& operator[](StateId id) const { return states_[static_cast<size_t>(id)]; }
@@ -61,7 +61,7 @@ struct Value {
 
 struct Op {
   const OpRow* row = nullptr;
-  std::vector<ValueId> ins;  // those that are there, in the row's order
+  std::vector<ValueId> ins;  // those that are present, in the row's order
   std::vector<ValueId> outs;
   tensor::Absent absent = {};
   tensor::Attributes attributes;
@@ -71,10 +71,10 @@ struct Op {
 
   std::string_view kind() const { return row->kind; }
   Role role() const { return row->role; }
-  // By name; kNone where it is absent. InternalError where the row has no such.
+  // By name; kNone if it is absent. InternalError if the row has no such name.
   ValueId in(std::string_view name) const;
   ValueId out(std::string_view name) const;
-  // Each at its position, kNone where it is absent, of one for each of `ins`.
+  // One entry for each position, kNone for those that are absent, given one for each of `ins`.
   std::vector<ValueId> by_position(std::span<const ValueId> list) const;
 };
 
@@ -83,19 +83,19 @@ class Graph {
   Graph(std::string name, const OpTable& table, const StateTable& states)
       : name_(name), table_(&table), states_(&states) {}
 
-  // Where the next operations belong.
+  // The phase and layer of the operations that are appended next.
   Phase phase = Phase::forward;
   int layer = 0;
 
-  // Appends an operation whose outputs follow from its row; operands are at their positions, kNone where one is absent
-  // (or left out at the end). `name` names the outputs in prints. InternalError where the row asks for other operands.
-  // Returns the outputs that are there.
+  // Appends an operation whose outputs follow from its row; operands are at their positions, kNone for those that are
+  // absent (or left out at the end). `name` names the outputs in prints. InternalError if the row requires other
+  // operands. Returns the outputs that are present.
   std::vector<ValueId> apply(std::string_view kind, std::vector<ValueId> ins, tensor::Attributes attributes = {},
                              std::string_view name = {});
-  // The same where there is one output.
+  // The same for an operation with one output.
   ValueId op(std::string_view kind, std::vector<ValueId> ins, tensor::Attributes attributes = {},
              std::string_view name = {});
-  // Appends an operation whose outputs are said: inputs, broadcasts, gradients of tables.
+  // Appends an operation whose outputs are given: inputs, broadcasts, gradients of tables.
   std::vector<ValueId> make(std::string_view kind, std::vector<ValueId> ins, const OutTypes& outs,
                             tensor::Attributes attributes = {}, std::string_view name = {});
 
@@ -107,7 +107,7 @@ class Graph {
   void assign(ValueId value, StateId state);
   ValueId add(std::vector<ValueId> values);  // one: itself
   ValueId scale(ValueId x, double by);
-  // Sums over every dim that is not in the type's shape; x itself where nothing is to do.
+  // Sums over every dim that is not in the type's shape; x itself if there is none.
   ValueId sum_to(ValueId x, const tensor::Type& type);
   // The product of a and b, summed over every dim that is not in `dims`.
   ValueId contract(ValueId a, ValueId b, std::string_view dims, tensor::DType dtype);
@@ -115,7 +115,7 @@ class Graph {
 
   void set_phase(size_t op, Phase to) { ops_[op].phase = to; }
 
-  // The type of the gradient of x: as x, but fp32 at least where x is a weight that is read.
+  // The type of the gradient of x: as x, but at least fp32 if x is a weight that is read.
   tensor::Type gradient_type(ValueId x) const;
 
   const std::string& name() const { return name_; }

@@ -19,7 +19,7 @@ OutTypes like_first(Types ins, const Attributes&) {
   return {ins[0]};
 }
 
-// A few operations that stand for all: this module knows none by name but those that its building blocks ask for.
+// A few operations that represent all: this module knows none by name but those that its building blocks use.
 const OpTable& table() {
   using tensor::optional;
   using tensor::rest;
@@ -139,7 +139,7 @@ TEST(Graph, WhatDoesNotFitIsSaid) {
   s.states.add({.name = "w", .type = kX});
   const ValueId x = s.g.input("x", kX);
   EXPECT_EQ(error_of([&] { s.states.add({.name = "w", .type = kX}); }),
-            "[graph] internal error: state \"w\" stands twice");
+            "[graph] internal error: state \"w\" exists twice");
   EXPECT_EQ(error_of([&] { s.g.apply("fill", {}); }),
             "[graph] internal error: the outputs of fill do not follow from its operands");
   EXPECT_EQ(error_of([&] { s.g.op("pair", {x}); }), "[graph] internal error: pair has 2 outputs");
@@ -240,7 +240,7 @@ TEST(OpTable, ARowSpeaksOnlyOfWhatItHas) {
   EXPECT_EQ(error({{.kind = "a", .outs = {"y"}, .accumulates = {"x"}}}),
             "[graph] internal error: a has no \"x\" among y");
   EXPECT_EQ(error({{.kind = "a"}, {.kind = "b"}, {.kind = "a"}}),
-            "[graph] internal error: a stands twice in the table");
+            "[graph] internal error: a occurs twice in the table");
 }
 
 TEST(Differentiate, AChain) {
@@ -299,8 +299,8 @@ TEST(Differentiate, OutputsThatNobodyUses) {
   const StateId w = s.states.add({.name = "w", .type = kX}), v = s.states.add({.name = "v", .type = kX}),
                 u = s.states.add({.name = "u", .type = kX});
   const std::vector<ValueId> two = s.g.apply("pair", {s.g.read(w)});
-  s.g.scale(s.g.read(v), 2.0);                          // leads nowhere
-  const ValueId still = s.g.op("stop", {s.g.read(u)});  // lets nothing through
+  s.g.scale(s.g.read(v), 2.0);                          // has no effect
+  const ValueId still = s.g.op("stop", {s.g.read(u)});  // passes no gradient
   const ValueId y = s.g.add({two[1], still});
   const std::vector<StateGradient> found = differentiate(s.g, y, s.g.fill(1.0, kX));
   ASSERT_EQ(found.size(), 1u);

@@ -43,7 +43,7 @@ Cost cost(const OpRow& row, std::span<const tensor::Type> ins, std::span<const t
 
 OpTable::OpTable(std::vector<OpRow> rows) : rows_(std::move(rows)) {
   for (const OpRow& row : rows_) {
-    base::require(&find(row.kind) == &row, "graph", "{} stands twice in the table", row.kind);
+    base::require(&find(row.kind) == &row, "graph", "{} occurs twice in the table", row.kind);
     const auto has = [&](const OperandList& list, std::string_view name) {
       base::require(list.has(name), "graph", "{} has no \"{}\" among {}", row.kind, name, to_string(list));
     };

@@ -1,5 +1,5 @@
-// The row of an operation: all that is known of it but its kernels. Its operands and outputs have names, and a position
-// each. Which dims may be split, and what comes of it, is data here and not code in the partitioner.
+// The row of an operation: all that is known of it but its kernels. Its operands and outputs have names, and a
+// position each. Which dims may be split, and with what result, is data here and not code in the partitioner.
 //
 // Because no value holds a dim name twice, a row needs little: every dim of every operand may be split unless `whole`
 // names it. An operand or output that has the dim is split along it, an operand that lacks it is whole, and an output
@@ -32,13 +32,13 @@ struct Op;
 using tensor::Combiner;
 using tensor::OperandList;
 
-// What a rank spends on an operation, from the types of its local blocks.
+// What a rank spends on an operation, computed from the types of its local blocks.
 struct Cost {
   double flops = 0;
   double memory_bytes = 0;  // read and written
 };
 
-// The operands or the outputs of an operation by their types, as its rules ask for them: by name, or by position.
+// The operands or the outputs of an operation by their types, as its rules access them: by name, or by position.
 // InternalError for one that is absent.
 class Types {
  public:
@@ -48,7 +48,7 @@ class Types {
   bool has(std::string_view name) const { return names_.place(name, absent_).has_value(); }
   const tensor::Type& operator[](std::string_view name) const;
   const tensor::Type& operator[](size_t position) const { return (*this)[names_[position].name]; }
-  // Those that are there.
+  // Those that are present.
   size_t size() const { return there_.size(); }
   auto begin() const { return there_.begin(); }
   auto end() const { return there_.end(); }
@@ -81,24 +81,25 @@ class OutTypes {
   std::vector<One> list_;
 };
 
-// The outputs, or an InternalError that says what does not fit.
+// The outputs; InternalError that says what does not fit.
 using InferRule = OutTypes (*)(Types ins, const tensor::Attributes&);
 // The gradient of each operand at its position (kNone: none), from those of the outputs at theirs (kNone: not asked
 // for).
 using GradRule = std::vector<ValueId> (*)(Graph&, const Op&, std::span<const ValueId> douts);
 using FlopsRule = double (*)(Types ins, Types outs, const tensor::Attributes&);
 
-// What an operation is to those that must know more of it than its splits. compute: a function of its operands, as
-// nearly all are. The others read a state, add to it, replace it; take what the run gives; hand out what it reads.
+// The role of an operation, for code that must know more of it than its splits. compute: a function of its operands,
+// as nearly all are. The others read a state, add to it, or replace it; take an input of the run; or give an output to
+// it.
 enum class Role : uint8_t { compute, read_state, accumulate, assign, input, output };
 
 struct OpRow {
   std::string_view kind;
   Role role = Role::compute;
   OperandList ins = {};
-  OperandList outs = {};         // of an effect: what its kernel writes; it has none in a graph
+  OperandList outs = {};         // of an effect: the names that its kernel writes; it has none in a graph
   std::string_view family = {};  // what "in ..." of a rule names; empty: the kind
-  InferRule infer = nullptr;     // null: the outputs are said
+  InferRule infer = nullptr;     // null: the outputs are given
   GradRule grad = nullptr;       // null: no gradient passes
   FlopsRule flops = nullptr;     // null: one per element of the first output
 
@@ -106,13 +107,13 @@ struct OpRow {
   std::vector<std::string_view> whole = {};  // dims that are never split, beside those of the attribute "whole"
   std::vector<std::string_view> steps = {};  // dims of `whole` that it can take piece by piece
   std::string_view join = {};                // the kernel that joins the outputs of two pieces; empty: they are added
-  std::vector<std::pair<std::string_view, Combiner>> combine = {};  // of outputs; sum where none is said
+  std::vector<std::pair<std::string_view, Combiner>> combine = {};  // of outputs; sum if not given
   bool additive = false;                                            // f(a + a', b + b') = f(a, b) + f(a', b')
   bool linear = false;                                              // linear in each operand while the others are held
   bool variadic = false;  // a sum of any number of operands: may be made in groups
   bool chained = false;   // adds its operands in their order: f(a, b, c) = f(f(a, b), c)
   bool flat = false;      // elementwise: may work on any flat piece of its operands' local blocks
-  bool free = false;      // costs nothing in any layout: made where and how it is asked for
+  bool free = false;      // costs nothing in any layout: made where and how it is needed
   // Where the inputs are zero at padding, so are the outputs, and dims that an output lacks get nothing from padding;
   // of a sum (`variadic`) only where all operands have the padded dim. docs/operations.md says what the others give.
   bool keeps_zero = false;
@@ -123,9 +124,9 @@ struct OpRow {
   bool view = false;                               // the output is the input under other names
   bool must_share = false;                         // the first output is the first input's memory, changed in part
   std::vector<std::string_view> accumulates = {};  // outputs that can be added to what is there
-  bool effect = false;                             // writes a state: stays though nothing reads it
+  bool effect = false;                             // writes a state: kept though nothing reads it
 
-  // What passes of the compiler do with it.
+  // How passes of the compiler treat it.
   bool selective = false;       // computed again under selective recomputation (Korthikanti et al. 2022, section 5)
   std::string_view bias = {};   // the optional operand that is added to the output, whose last dims it has
   bool converts_dtype = false;  // the same numbers in another dtype
@@ -136,15 +137,15 @@ struct OpRow {
   bool may_share(std::string_view output, size_t input) const;  // the input at that position
 };
 
-// What a row's operation costs with these operands and outputs, those that are there.
+// The cost of a row's operation with these operands and outputs, those that are present.
 Cost cost(const OpRow& row, std::span<const tensor::Type> ins, std::span<const tensor::Type> outs,
           const tensor::Attributes& attributes, tensor::Absent absent = {});
 
 // The visible list of operations, searched by kind.
 class OpTable {
  public:
-  explicit OpTable(std::vector<OpRow> rows);  // InternalError where a row speaks of what it has not, or stands twice
-  const OpRow& find(std::string_view kind) const;  // InternalError where there is none
+  explicit OpTable(std::vector<OpRow> rows);  // InternalError if a row names what it does not have, or occurs twice
+  const OpRow& find(std::string_view kind) const;  // InternalError if there is none
   const std::vector<OpRow>& rows() const { return rows_; }
 
  private:

@@ -1,9 +1,9 @@
 // How operations are computed on a device: one of the two interfaces to the world. A kernel knows its operands, its
 // attributes and the global index of its local block; it knows nothing of graphs, meshes or ranks.
 //
-// A kernel names the operands that it takes and the outputs that it makes, as the operation's row does. Whoever calls
-// it puts each at the position of its name; one that is absent is there as a null view. So a kernel asks
-// `call.ins[kBias].data`, and never how many operands there are.
+// A kernel names the operands that it takes and the outputs that it makes, as the operation's row does. The caller
+// puts each at the position of its name; one that is absent is a null view. So a kernel uses `call.ins[kBias].data`,
+// and never the number of operands.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct Numbers {
   uint64_t seed = 0;
   int64_t step = 0;
   int64_t batch_offset = 0;  // the position in the global batch of the first sample of this micro-batch
-  int64_t batch_rows = 0;    // samples of a micro-batch, of all ranks; where it is said, the run sets batch_offset
+  int64_t batch_rows = 0;    // samples of a micro-batch, of all ranks; if given, the run sets batch_offset
   int64_t position = 0;      // generation: tokens already in the cache
   int64_t last = 0;          // generation: the local position of the last token of the prompt
   double learning_rate = 0.0;
@@ -39,7 +39,7 @@ struct NamedIndex {
 
 // One call of one kernel. Everything it points to outlives the call.
 struct KernelCall {
-  std::span<const tensor::View> ins;  // by position; the rest of a list stands behind, as many as there are
+  std::span<const tensor::View> ins;  // by position; the rest of a list follows at the end, any number of them
   std::span<const tensor::View> outs;
   const tensor::Attributes& attributes;
   std::span<const NamedIndex> indices;  // one for each dim of the operands
@@ -48,11 +48,11 @@ struct KernelCall {
   const Numbers& numbers;
   base::ThreadTeam& team;
 
-  const tensor::DimIndex& index(std::string_view dim) const;  // InternalError where there is none
+  const tensor::DimIndex& index(std::string_view dim) const;  // InternalError if there is none
   bool accumulates(size_t output) const { return (accumulate >> output) & 1u; }
 };
 
-// What is known of a call before it is made.
+// What is known of a call in advance.
 struct KernelShapes {
   std::span<const tensor::Type* const> ins;  // by position, null where one is absent
   std::span<const tensor::Type* const> outs;
@@ -72,17 +72,17 @@ class KernelSet {
  public:
   virtual ~KernelSet() = default;
   virtual std::string_view name() const = 0;
-  // InternalError where the set has no such kernel.
+  // InternalError if the set has no such kernel.
   virtual const Kernel& find(std::string_view kind) const = 0;
 };
 
 // Slow and obvious, one thread, every floating dtype; sums in fp64.
 std::unique_ptr<KernelSet> reference_kernels();
 
-// Fast: oneDNN for matrix products, SIMD picked at run time for the rest. fp64 goes to the reference.
+// Fast: oneDNN for matrix products, SIMD chosen at run time for the rest. fp64 is left to the reference.
 std::unique_ptr<KernelSet> cpu_kernels();
 
-// "reference" or "cpu"; what computes in fp64 goes to the reference whole.
+// "reference" or "cpu"; a program in fp64 uses the reference entirely.
 std::unique_ptr<KernelSet> kernels_named(std::string_view name, tensor::DType dtype);
 
 }  // namespace kintsugi::kernels

@@ -4,8 +4,8 @@
 //   Tensor y(x.type());
 //   run_kernel(*set, {.kind = "gelu", .attributes = {{"form", "tanh"}}}, {&x}, {&y});
 //
-// An output may be the same object as an input: then the kernel works in place. Operands and outputs stand at their
-// positions, null where one is absent, or are left out at the end.
+// An output may be the same object as an input: then the kernel works in place. Operands and outputs are at their
+// positions, null if absent, or left out at the end.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -171,7 +171,8 @@ struct Trial {
   int threads = 1;
 };
 
-// Runs the kernel, with a workspace of just the size that it asks for; fails where it writes behind any operand.
+// Runs the kernel, with a workspace of exactly the size that it requests; fails if it writes past the end of any
+// operand.
 inline void run_kernel(const KernelSet& set, const Trial& trial, const std::vector<Tensor*>& ins,
                        const std::vector<Tensor*>& outs) {
   const Kernel& kernel = set.find(trial.kind);

@@ -1,5 +1,5 @@
-// Operands and outputs of the operations that have several, by name and by position, for every set of kernels. The
-// other kernels say theirs in the list of their set.
+// Operands and outputs of the operations that have several, by name and by position, for every set of kernels. Those
+// of the other kernels are in the list of their set.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// How a dim is cut into parts that lie one behind the other (the operations stack and unstack).
+// How a dim is cut into consecutive parts (the operations stack and unstack).
 #pragma once
 
 #include "kintsugi/kernels/kernel_set.h"
@@ -11,7 +11,7 @@ struct Parts {
   int64_t parts, above, size, length, below;
 };
 
-// InternalError where the operands or the indices of the call do not fit.
+// InternalError if the operands or the indices of the call do not fit.
 Parts parts_of(const KernelCall& call, const tensor::View& whole, const tensor::View& stacked);
 
 // For each position of part `part`, its position in the whole operand, -1 for padding.

@@ -37,7 +37,7 @@ Layout weight_layout(const plan::Plan& plan, const State& weight) {
   return layout;
 }
 
-// Every factor that some rule gives to flat: the length of flat is a multiple of their number.
+// Every factor that some rule assigns to flat: the length of flat is a multiple of their product.
 int64_t flat_parts(const plan::Plan& plan) {
   std::vector<Factor> factors;
   for (const plan::Rule& r : plan.rules)
@@ -154,7 +154,7 @@ Graph update_of_buckets(const Graph& update, const Buckets& buckets) {
   std::vector<int> bucket_of(update.values().size(), -1);   // the bucket that a value belongs to
   std::map<std::pair<int, StateId>, ValueId> reads;
   std::map<std::pair<int, StateId>, bool> assigned;
-  // What an operation of a bucket's first member was made into, by its place among the operations of that member.
+  // The copy of an operation of a bucket's first member, by its place among the operations of that member.
   struct Made {
     std::string kind;
     std::vector<ValueId> ins, outs;
@@ -214,7 +214,7 @@ Graph update_of_buckets(const Graph& update, const Buckets& buckets) {
       }
       continue;
     }
-    // What takes all buckets at once, as the norm does, takes each once.
+    // An operation over all buckets, such as the norm, takes each bucket once.
     std::vector<ValueId> once;
     for (size_t i = 0; i < ins.size(); ++i) {
       const bool in_bucket = bucket_of[static_cast<size_t>(op.ins[i])] >= 0;

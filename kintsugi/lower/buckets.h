@@ -1,7 +1,7 @@
-// Buckets: parameters of one layer, equal in dtype, decay and layout, stored one behind another, so that they are
+// Buckets: parameters of one layer, equal in dtype, decay and layout, stored one after another, so that they are
 // gathered, reduced and updated together. A bucket is [shard flat]: `shard` counts the blocks that the layout of its
 // parameters makes (tensor and expert splits), `flat` the elements of a block, each parameter beginning at a multiple
-// of kBlock. What ZeRO splits is flat (Rajbhandari et al. 2020, section 5).
+// of kBlock. ZeRO splits flat (Rajbhandari et al. 2020, section 5).
 #pragma once
 
 #include <map>
@@ -36,7 +36,7 @@ struct Bucket {
   Layout flat_layout(std::vector<Factor> flat) const;  // [shard flat] with flat split so
 };
 
-// Where a state of a parameter (the weight, its gradient, its optimizer's) lies.
+// The location of a state of a parameter (the weight, its gradient, its optimizer's).
 struct Place {
   int bucket = -1;
   size_t member = 0;
@@ -45,23 +45,23 @@ struct Place {
 
 struct Buckets {
   std::vector<Bucket> list;
-  graph::StateTable states;                // those of the model, and behind them those of buckets
+  graph::StateTable states;                // those of the model, followed by those of buckets
   std::map<graph::StateId, Place> places;  // of the states of parameters
-  // Of the state of a bucket: the states that lie in it, ascending.
+  // For the state of a bucket: the states in it, ascending.
   std::map<graph::StateId, std::vector<graph::StateId>> parts;
 };
 
-// What the graphs do with the weights.
+// How the graphs use the weights.
 struct Uses {
-  std::map<graph::StateId, Layout> arrivals;  // how gradients arrive: parts over these factors; empty without training
-  std::map<graph::StateId, std::set<int>> layers;  // that read it; where there are several: a bucket of its own
+  std::map<graph::StateId, Layout> arrivals;  // gradients are partial over these factors; empty without training
+  std::map<graph::StateId, std::set<int>> layers;  // that read it; if there are several: a bucket of its own
 
   bool shared(graph::StateId weight) const { return layers.contains(weight) && layers.at(weight).size() > 1; }
 };
 
 Buckets make_buckets(const graph::StateTable& states, const Uses& uses, const plan::Plan& plan);
 
-// The update on buckets: an operation on states of parameters is made once for each bucket.
+// The update on buckets: an operation on states of parameters is applied once to each bucket.
 graph::Graph update_of_buckets(const graph::Graph& update, const Buckets& buckets);
 
 }  // namespace kintsugi::lower

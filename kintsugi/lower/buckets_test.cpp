@@ -67,7 +67,7 @@ TEST(Buckets, OfOneLayerDtypeAndDecay) {
             "up.bias+1 of layer 0 [shard:1 flat:2048] whole: up.bias 0+12, down.bias 1024+8; gradient whole\n"
             "narrow of layer 0 [shard:1 flat:1024] whole: narrow 0+1024; gradient whole\n"
             "next.weight of layer 1 [shard:1 flat:1024] whole: next.weight 0+96; gradient whole\n");
-  // The states of the model keep their ids; those of buckets stand behind them.
+  // The states of the model keep their ids; those of buckets follow them.
   const auto place = [&](const char* name) { return b.places.at(m.states.find(name)); };
   EXPECT_EQ(place("down.weight").bucket, 1);
   EXPECT_EQ(place("down.weight").member, 1u);
@@ -105,7 +105,7 @@ TEST(Buckets, SplitWeights) {
             "norm of layer 0 [shard:1 flat:3072] whole: norm 0+8; gradient flat/data\n");
 }
 
-// Parameters whose gradients arrive in other parts are reduced apart.
+// Parameters whose gradients arrive with other partial factors are reduced separately.
 TEST(Buckets, GradientsThatArriveAlike) {
   Model m;
   const StateId a = m.weight("a", {{"embed", 8}}, 0), b = m.weight("b", {{"embed", 8}}, 0),

@@ -85,7 +85,7 @@ class Chooser {
     return list;
   }
 
-  // A sum of parts is a part of the sum.
+  // A sum of partial values is a partial value of the sum.
   void pass_sums() {
     if (!op_.row.additive) return;
     for (Factor f = 0; f < static_cast<Factor>(mesh_.factors().size()); ++f) {
@@ -96,7 +96,7 @@ class Chooser {
     }
   }
 
-  // The blocks of a bucket stay on their ranks: no rule speaks of `shard`.
+  // The blocks of a bucket stay on their ranks: no rule names `shard`.
   void keep_shards() {
     for (const auto& h : have_) {
       if (!h || h->of(kShard).empty() || splits_.contains(kShard) || !splittable(kShard)) continue;
@@ -105,7 +105,7 @@ class Chooser {
     }
   }
 
-  // What no rule speaks of stays as it is, where the operands agree.
+  // A dim that no rule names stays as it is, if the operands agree.
   void keep_what_stands() {
     for (const auto& h : have_) {
       if (!h) continue;
@@ -122,7 +122,7 @@ class Chooser {
     }
   }
 
-  // Where nothing splits the work, a product with a part is a part of the product.
+  // If nothing splits the work, a product with a partial value is a partial value of the product.
   void pass_products() {
     if (!op_.row.linear) return;
     for (Factor f = 0; f < static_cast<Factor>(mesh_.factors().size()); ++f) {

@@ -1,4 +1,5 @@
-// The layout of one operation: which mesh factor splits which of its dims, and how each operand must lie for that.
+// The layout of one operation: which mesh factor splits which of its dims, and which layout each operand must have for
+// that.
 #pragma once
 
 #include <optional>
@@ -22,27 +23,27 @@ using plan::Splits;
 using tensor::kFlat;
 using tensor::kShard;
 
-// The factors that split a dim; none where it is whole.
+// The factors that split a dim; none if it is whole.
 std::vector<Factor> factors_of(const Splits& splits, std::string_view dim);
 
 // What choose() needs of an operation.
 struct Operation {
   const graph::OpRow& row;
   const tensor::Attributes& attributes;
-  std::vector<Shape> ins, outs;  // whole, of those that are there
+  std::vector<Shape> ins, outs;  // whole, of those that are present
   tensor::Absent absent = {};
 };
 
 struct Choice {
-  std::vector<Layout> ins;   // as each operand is needed
-  std::vector<Layout> outs;  // as each output comes
+  std::vector<Layout> ins;   // the required layout of each operand
+  std::vector<Layout> outs;  // the layout of each output
   Splits splits;             // dims of the operation
   Splits steps;              // dims whose pieces travel round these factors
 };
 
-// have: the layout of each operand as it stands; none: free to make. Each factor is settled by the first of these that
+// have: the current layout of each operand; none: free to make. Each factor is settled by the first of these that
 // applies: an additive operation whose operands are all partial stays partial; a rule of the plan; operands that agree
-// stay as they are; a linear operation passes the part of one operand; the factor repeats the work.
+// stay as they are; a linear operation passes on the partial sum of one operand; the factor repeats the work.
 Choice choose(const Operation& op, std::span<const std::optional<Layout>> have, const plan::Plan& plan);
 
 }  // namespace kintsugi::lower

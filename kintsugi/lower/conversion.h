@@ -1,4 +1,4 @@
-// From one layout to another: which collectives, in which order.
+// Conversion from one layout to another: which collectives, in which order.
 #pragma once
 
 #include <vector>
@@ -20,10 +20,9 @@ struct Step {
   mesh::Layout before, after;
 };
 
-// What splits comes first, since all that follows is then smaller; what gathers comes last. As many factors at once as
-// go the same way. A part that the goal has must stand already.
-// `one_by_one`: sums are reduced factor by factor, so that what is added with what does not depend on how many factors
-// there are.
+// Steps that split come first, since all that follow are then smaller; steps that gather come last. As many factors as
+// possible are handled by one step. A partial factor of the goal must be partial already. `one_by_one`: sums are
+// reduced factor by factor, so that the order of additions does not depend on the number of factors.
 std::vector<Step> conversion(const mesh::Layout& now, const mesh::Layout& goal, bool one_by_one = false);
 
 // Elements that one rank sends.

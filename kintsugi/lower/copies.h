@@ -1,4 +1,4 @@
-// Copies between the arena and the file, and the waits for them, put between the instructions of a body.
+// Copies between the arena and the file, and the waits for them, inserted between the instructions of a body.
 #pragma once
 
 #include <string>
@@ -8,25 +8,25 @@
 
 namespace kintsugi::lower {
 
-// The number of the first event that no instruction has.
+// The first event number that no instruction uses.
 int first_free_event(const program::Program& p);
 
-// Another buffer like that one, a root, in a region.
+// A new root buffer like the given one, in a region.
 program::BufferId add_like(program::Program& p, program::BufferId like, program::Region region,
                            const std::string& suffix, int64_t copies = 0);
 
-// Of the bytes of a buffer those from `shift` on, as many as a shape of that many elements of its dtype has.
+// The bytes of a buffer from `shift` on, as many as a shape of that many elements of its dtype has.
 program::BufferId add_part(program::Program& p, program::BufferId of, int64_t first, int64_t elements);
 
 class Copies {
  public:
   Copies(program::Program& p, int& events) : p_(p), events_(events) {}
 
-  // Instructions that are to stand before instruction `at` of the body as it is now; `like` gives layer and phase.
-  // At one place stores begin first, then come waits for stores, then fetches begin, then come waits for fetches.
+  // Instructions to be inserted before instruction `at` of the body as it is now; `like` gives layer and phase. At one
+  // position stores start first, then come waits for stores, then fetches start, then come waits for fetches.
   int fetch(size_t at, program::BufferId from, program::BufferId to, const program::Instruction& like);
   int store(size_t at, program::BufferId from, program::BufferId to, const program::Instruction& like);
-  void wait(size_t at, int copy);  // by the number that fetch or store gave
+  void wait(size_t at, int copy);  // by the number that fetch or store returned
 
   void put_into(program::Body& body);
 

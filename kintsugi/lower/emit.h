@@ -1,5 +1,5 @@
-// Writes instructions and buffers of a program: kernels on local blocks, and what moves a value from one layout to
-// another. It keeps no place: each function is told the body to which its instructions go.
+// Writes instructions and buffers of a program: kernels on local blocks, and the conversion of a value from one layout
+// to another. It keeps no cursor: the body to which instructions go is an argument of each function.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ using program::BufferId;
 using BodyId = int;  // a position in Program::bodies
 constexpr BodyId kNoBody = -1;
 
-// Where an instruction goes, and what asked for it.
+// Where an instruction goes, and which operation asked for it.
 struct Site {
   BodyId body = kNoBody;
   std::string_view by = {};  // the kind of the operation
@@ -38,12 +38,12 @@ class Emitter {
   const Stages& stages() const { return stages_; }
   const graph::OpTable& operations() const { return operations_; }
   const graph::OpRow& row(std::string_view kind) const { return operations_.find(kind); }
-  // The body for that work with a chunk, which is made where there is none.
+  // The body for that work with a chunk, created if there is none.
   BodyId body_for(program::Work work, int chunk);
   const program::Body& body(BodyId id) const { return p_.bodies[static_cast<size_t>(id)]; }
   int stage(BodyId id) const { return body(id).stage; }
 
-  // A buffer for the local block of a value that lies so.
+  // A buffer for the local block of a value in that layout.
   BufferId block(const std::string& name, const tensor::Type& whole, const Layout& layout);
   BufferId add(program::Buffer b);
   // The memory of `of` from `shift` bytes on.
@@ -51,19 +51,20 @@ class Emitter {
   // The part of this rank along `factors` of `of`, whose first dim of more than one element is cut.
   BufferId part(BufferId of, const Layout& layout, std::vector<mesh::Factor> factors);
 
-  // The instruction stands until the next one is written to its body.
+  // The returned reference is valid until the next instruction is written to its body.
   program::Instruction& compute(const Site& site, const graph::OpRow& row, const tensor::Attributes& attributes,
                                 std::vector<BufferId> ins, std::vector<BufferId> outs, tensor::Absent absent = {});
-  // What `from` holds is added to `to`, or replaces it.
+  // Adds the content of `from` to `to`, or replaces it.
   void add_to(const Site& site, BufferId from, BufferId to);
   void replace(const Site& site, BufferId from, BufferId to);
-  // One step of a conversion. `destroy`: the source is not needed any more, and may be worked on in place.
+  // One step of a conversion. `destroy`: the source is not needed any more, and may be overwritten in place.
   BufferId move(BufferId from, const Step& step, const Site& site, bool destroy);
-  // Every part from where it stands to where it is stored: an all-gather whose input is a part of its output.
+  // Every part from its place in the input to its place in the output: an all-gather whose input is a part of its
+  // output.
   void gather_in_place(BufferId mine, BufferId to, const Step& step, const Site& site);
-  // Whether the parts of a block along a dim, cut by the factors, lie one behind another as they are.
+  // Whether the parts of a block along a dim, cut by the factors, are contiguous.
   bool contiguous(const tensor::Shape& joined, const std::string& dim, const std::vector<mesh::Factor>& factors) const;
-  // A message from the body `from`, where the buffer is, to the body of the site; gives what is received.
+  // A message from the body `from`, where the buffer is, to the body of the site; returns the received buffer.
   BufferId message(BufferId b, BodyId from, const Site& site);
   // Each rank's block goes to its neighbour in the ring of `factors`.
   BufferId shift(BufferId from, const std::vector<mesh::Factor>& factors, const Site& site);

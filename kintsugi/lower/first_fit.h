@@ -1,4 +1,4 @@
-// The lowest free offset beside what has one already.
+// The lowest free offset beside blocks that have one already.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace kintsugi::lower {
 
-// Bytes that are taken while they are live: along one list of instructions or calls, or along each of several.
+// Bytes that are occupied while they are live: along one list of instructions or calls, or along each of several.
 template <typename Live>
 struct Block {
   int64_t offset = 0, bytes = 0;
@@ -27,7 +27,8 @@ inline bool overlap(const std::vector<LiveRange>& a, const std::vector<LiveRange
   return false;
 }
 
-// Where that many bytes fit beside the blocks that are live with them. Blocks are in the order of their offsets.
+// The lowest offset at which that many bytes fit beside the blocks live at the same time. Blocks are ordered by
+// offset.
 template <typename Live>
 int64_t lowest_offset(const std::vector<Block<Live>>& blocks, const std::type_identity_t<Live>& live, int64_t bytes) {
   int64_t offset = 0;

@@ -40,7 +40,7 @@ class Fuser {
   }
 
  private:
-  // Whether the maker of an operand can do the instruction's work.
+  // Whether the instruction that makes an operand can also do this instruction's work.
   bool is_absorbed(std::vector<Instruction>& list, std::vector<int>& maker, size_t at) {
     if (list[at].kind != program::Kind::compute) return false;
     const graph::OpRow& row = operations_.find(list[at].kernel);

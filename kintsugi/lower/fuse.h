@@ -1,5 +1,5 @@
-// Joins instructions so that fewer bytes are moved. Runs after partition, and never across a layer: a cut between
-// layers changes no bit.
+// Joins instructions so that fewer bytes are moved. Runs after partition, and never across a layer boundary, so that a
+// cut between layers changes no bit.
 #pragma once
 
 #include "kintsugi/graph/op_row.h"

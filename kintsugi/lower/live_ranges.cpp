@@ -44,8 +44,8 @@ std::vector<size_t> done_at(const Instructions& list) {
   return done;
 }
 
-// Whether output `to` of the instruction may have the memory of its input `operand`, as far as types, the run and other
-// operands go.
+// Whether output `to` of the instruction may reuse the memory of its input `operand`, as far as types, the run and
+// other operands allow.
 bool fits_in_place(const Program& p, const Instruction& i, BufferId operand, BufferId to) {
   const BufferId from = p.root(operand);
   const program::Buffer &x = p.buffer(from), &y = p.buffer(to);
@@ -55,8 +55,8 @@ bool fits_in_place(const Program& p, const Instruction& i, BufferId operand, Buf
          p.buffer(operand).bytes() == x.bytes() && std::count_if(i.ins.begin(), i.ins.end(), is_from) == 1;
 }
 
-// Whether an instruction between these two reads it: while a collective is under way, nobody else reads what it works
-// on.
+// Whether an instruction between these two reads it: while a collective is under way, no other instruction reads its
+// buffers.
 bool is_read_between(const Program& p, const Instructions& list, BufferId root, size_t begin, size_t end) {
   for (size_t at = begin + 1; at < end; ++at)
     for (BufferId b : list[at]->ins)

@@ -1,5 +1,5 @@
-// When buffers of the arena are live, along a straight list of instructions; and which of them take the memory of
-// another.
+// The live ranges of buffers of the arena, along a straight list of instructions; and which of them reuse the memory
+// of another.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace kintsugi::lower {
 
-// From the first to the last instruction that touches a buffer or a view of it; empty where none does.
+// From the first to the last instruction that touches a buffer or a view of it; empty if none does.
 struct LiveRange {
   int begin = 1 << 30;
   int end = -1;
@@ -34,8 +34,8 @@ std::vector<LiveRange> live_ranges(const program::Program& p, const Instructions
 // The sum of bytes that are live at each instruction: no packing is smaller than the largest.
 std::vector<int64_t> live_bytes(const program::Program& p, const std::vector<LiveRange>& live, size_t length);
 
-// An output takes the memory of an input whose live range ends there, where the operation's row and `may`(from, to)
-// allow it.
+// Gives an output the memory of an input whose live range ends there, if the operation's row and `may`(from, to) allow
+// it.
 void share_in_place(program::Program& p, const Instructions& list, const graph::OpTable& operations,
                     const std::function<bool(program::BufferId from, program::BufferId to)>& may = {});
 

@@ -14,7 +14,7 @@
 
 namespace kintsugi::lower {
 
-// What is lowered together: graphs over the same states. Null: not there.
+// Graphs over the same states that are lowered together. Null: absent.
 struct Source {
   const graph::StateTable& states;
   const graph::Graph* micro = nullptr;
@@ -24,7 +24,7 @@ struct Source {
   const graph::Graph* decode = nullptr;
   int64_t micro_batches = 1;  // of a step, on this rank
 
-  const graph::OpTable& operations() const;  // that the graphs are made of
+  const graph::OpTable& operations() const;  // that the graphs were made from
 };
 
 struct Target {
@@ -34,8 +34,8 @@ struct Target {
   Offload offload = {};
 };
 
-// Called after each pass with its name ("partition", "prefetch", "fuse", "workspace", "schedule", "overlap", "offload",
-// "memory") and what it made: of all stages together after "partition", of each stage after the others.
+// Called after each pass with its name ("partition", "prefetch", "fuse", "workspace", "schedule", "overlap",
+// "offload", "memory") and the program: of all stages together after "partition", of each stage after the others.
 using Dump = std::function<void(std::string_view pass, const program::Program&)>;
 
 // The programs of all stages, which are verified before they are returned.

@@ -1,4 +1,4 @@
-// Every buffer gets a fixed offset. Nothing is allocated after this.
+// Assigns every buffer a fixed offset. Nothing is allocated after this.
 #pragma once
 
 #include "kintsugi/graph/op_row.h"
@@ -6,10 +6,10 @@
 
 namespace kintsugi::lower {
 
-// States lie one after another in the state region, in the order of their kinds and layers; what is in the file, there.
-// All lists of calls share one arena. Within a list, no two buffers that are live at one time have a byte in common,
-// but for an output that takes the memory of an input which ends there, where the operation's row allows it: see
-// live_ranges.h, pack.h and, where several micro-batches are under way at one time, slots.h.
+// States are stored one after another in the state region, in the order of their kinds and layers; those in the file
+// likewise there. All lists of calls share one arena. Within a list, no two buffers that are live at one time have a
+// byte in common, except an output that reuses the memory of an input which ends there, where the operation's row
+// allows it: see live_ranges.h, pack.h and, for lists with several micro-batches under way at one time, slots.h.
 void plan_memory(program::Program& p, const graph::OpTable& operations);
 
 }  // namespace kintsugi::lower

@@ -169,7 +169,7 @@ TEST(Memory, AStateIsNoMemoryForOthers) {
   EXPECT_EQ(planned(m).root(y), y);
 }
 
-// Inputs are there from the beginning, outputs to the end.
+// Inputs are live from the beginning, outputs to the end.
 TEST(Memory, WhatTheRunReadsAndFills) {
   Maker m;
   const BufferId x = m.arena("x", kX), a = m.arena("a", kX), b = m.arena("b", kX), out = m.arena("out", kX);

@@ -20,8 +20,8 @@ namespace {
 
 constexpr int64_t kSmallest = int64_t{64} << 10;  // bytes of a buffer that is worth moving
 
-// Where the layers of a body begin: the first instruction of each that computes. Between two of them stands a layer,
-// and what was moved there from its neighbours.
+// The positions in a body where its layers begin: the first instruction of each that computes. Between two of them are
+// the instructions of a layer, and those of its neighbours that were moved there.
 std::vector<size_t> layer_begins(const std::vector<Instruction>& list) {
   std::map<int, size_t> first;
   for (size_t at = 0; at < list.size(); ++at)
@@ -32,7 +32,7 @@ std::vector<size_t> layer_begins(const std::vector<Instruction>& list) {
   return begins;
 }
 
-// Which of the layers an instruction stands in.
+// The layer that an instruction is in.
 size_t layer_at(const std::vector<size_t>& begins, size_t at) {
   const auto next = std::upper_bound(begins.begin(), begins.end(), at);
   return next == begins.begin() ? 0 : static_cast<size_t>(next - begins.begin()) - 1;
@@ -66,7 +66,7 @@ class ActivationsInFile {
   }
 
  private:
-  // What a body does with a buffer.
+  // How a body uses a buffer.
   struct Touch {
     size_t first = 0;     // the instruction
     bool writes = false;  // some of it
@@ -75,7 +75,7 @@ class ActivationsInFile {
 
   const Body& body(int b) const { return p_.bodies[static_cast<size_t>(b)]; }
 
-  // What a forward body leaves for the bodies behind it.
+  // The buffers that a forward body leaves for later bodies.
   void move(int forward) {
     std::vector<int> readers;
     for (size_t b = 0; b < p_.bodies.size(); ++b) {
@@ -122,7 +122,7 @@ class ActivationsInFile {
     return read && made;
   }
 
-  // Whether each micro-batch goes back as soon as it has come forward.
+  // Whether the backward of each micro-batch follows its forward directly.
   bool follows_at_once(int forward) const {
     const program::Call* before = nullptr;
     for (const program::Call& call : train_.calls) {
@@ -144,7 +144,7 @@ class ActivationsInFile {
     });
   }
 
-  // The most micro-batches, from the first to the last, that have come forward and not yet back at one time.
+  // The most micro-batches, from the first to the last, that are between forward and backward at one time.
   int64_t under_way(int forward) const {
     std::map<int64_t, std::pair<size_t, size_t>> calls;  // by micro-batch: from, to
     for (size_t c = 0; c < train_.calls.size(); ++c) {
@@ -187,7 +187,7 @@ class ActivationsInFile {
 
   void fetch_before(Body& body, const std::map<BufferId, BufferId>& files) {
     const std::vector<size_t> begins = layer_begins(body.instructions);
-    std::vector<std::pair<size_t, BufferId>> order;  // what is needed first comes first
+    std::vector<std::pair<size_t, BufferId>> order;  // the first needed comes first
     for (const auto& [id, use] : uses_in(body, files)) order.push_back({use.first, id});
     std::sort(order.begin(), order.end());
     Copies copies(p_, events_);
@@ -203,7 +203,7 @@ class ActivationsInFile {
     copies.put_into(body);
   }
 
-  // What a reader has instead of a buffer, or of a view of it.
+  // The replacement of a buffer, or of a view of it, in a reader.
   BufferId fetched(BufferId id) {
     const auto [at, fresh] = fetched_.try_emplace(id, program::kNoBuffer);
     if (!fresh) return at->second;

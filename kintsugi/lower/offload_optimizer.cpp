@@ -78,7 +78,7 @@ class OptimizerInFile {
       for (BufferId b : states_of(i)) ++uses_[b];
   }
 
-  // Elements of what an instruction can do in pieces, or 0.
+  // The number of elements if the instruction can work in pieces, or 0.
   int64_t in_pieces(const Instruction& i) const {
     const std::set<BufferId> states = states_of(i);
     if (i.kind != Kind::compute || states.empty() || !operations_.find(i.kernel).flat) return 0;
@@ -137,7 +137,7 @@ class OptimizerInFile {
     return staged;
   }
 
-  // Those that are touched from and to the same instructions are one unit.
+  // Pieces with the same first and last instruction are one unit.
   void find_units(const Body& body) {
     std::map<BufferId, Unit> found;  // by what is in the arena
     for (size_t at = 0; at < body.instructions.size(); ++at)
@@ -165,11 +165,11 @@ class OptimizerInFile {
     return files_[staged] = file;
   }
 
-  // Before unit k is worked on, k + 1 is on its way, and more as far as they fit into three of the largest. Where they
-  // would not fit, stores of those before k - 1 are waited for.
+  // Before unit k is computed, k + 1 is being fetched, and more as far as they fit into three of the largest. If they
+  // do not fit, stores of those before k - 1 are waited for.
   void place(const Body& body) {
-    int64_t room = 0;
-    for (const Unit& u : units_) room = std::max(room, 3 * u.bytes);
+    int64_t staging = 0;
+    for (const Unit& u : units_) staging = std::max(staging, 3 * u.bytes);
     const std::vector<Instruction>& list = body.instructions;
     size_t fetched = 0, stored = 0;  // the first that is not
     int64_t staged = 0;
@@ -186,9 +186,9 @@ class OptimizerInFile {
     for (size_t k = 0; k < units_.size(); ++k) {
       Unit& u = units_[k];
       while (fetched < units_.size()) {
-        while (staged + units_[fetched].bytes > room && stored + 1 < k && units_[stored].last < u.first)
+        while (staged + units_[fetched].bytes > staging && stored + 1 < k && units_[stored].last < u.first)
           wait_for_stores(u.first);
-        if (staged + units_[fetched].bytes > room && fetched > k + 1) break;
+        if (staged + units_[fetched].bytes > staging && fetched > k + 1) break;
         fetch(u.first);
       }
       for (int copy : u.fetches) copies_.wait(u.first, copy);

@@ -138,7 +138,7 @@ TEST(Offload, OptimizerStateInPieces) {
   EXPECT_EQ(m.of_state("m0").type.shape.elements(), 2 * kPiece + 5);
 }
 
-// What is not touched by one operation alone is staged whole, with its views.
+// State that more than one operation touches is staged whole, with its views.
 TEST(Offload, OptimizerStateThatSeveralTouch) {
   Update m({8});
   const BufferId m0 = m.p.state("m0")->buffer, part = m.view("part", m0);
@@ -168,8 +168,8 @@ TEST(Offload, OptimizerStateOutsideOfTheUpdate) {
   }
 }
 
-// Stored behind the last use, waited for a layer later; fetched a layer ahead. What the last two layers leave stays,
-// since backward follows directly.
+// Stored after the last use, waited for a layer later; fetched a layer ahead. The buffers of the last two layers stay
+// in memory, since backward follows directly.
 TEST(Offload, ActivationsOfOneMicroBatch) {
   Step m(kLarge);
   m.calls({{0, 0}, {1, 0}, {0, 1}, {1, 1}});

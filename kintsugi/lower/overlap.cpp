@@ -27,7 +27,7 @@ void prefetch_in(const Program& p, std::vector<Instruction>& list) {
     if (!gathers_state(p, list[at])) continue;
     size_t to = at;
     const auto may_pass = [&](const Instruction& i) { return !in_order(p, i, list[at]); };
-    while (to > 0 && list[to - 1].layer == list[at].layer && may_pass(list[to - 1])) --to;  // to the begin of its layer
+    while (to > 0 && list[to - 1].layer == list[at].layer && may_pass(list[to - 1])) --to;  // to its layer's beginning
     const int before = to > 0 ? list[to - 1].layer : list[at].layer;
     while (to > 0 && list[to - 1].layer == before && !gathers_state(p, list[to - 1]) && may_pass(list[to - 1])) --to;
     std::rotate(list.begin() + static_cast<std::ptrdiff_t>(to), list.begin() + static_cast<std::ptrdiff_t>(at),
@@ -39,8 +39,8 @@ bool is_reduction(const Instruction& i) {
   return is_collective(i) && reduces(i);
 }
 
-// Moves an instruction to the end of the next layer's, as far as it touches nothing on its way. Gathers that went ahead
-// are of neither layer.
+// Moves an instruction to the end of the next layer's, as far as no instruction on the way touches its buffers.
+// Gathers that were moved ahead belong to neither layer.
 void move_down(const Program& p, std::vector<Instruction>& list, size_t at) {
   size_t to = at;
   const auto pass = [&](int layer) {
@@ -96,7 +96,7 @@ bool is_receive(const Instruction& i) {
   return starts(i, Collective::receive);
 }
 
-// What is sent goes as soon as it is made.
+// A send starts as soon as its value is made.
 void hoist_sends(const Program& p, std::vector<Instruction>& list) {
   for (size_t at = 0; at < list.size(); ++at) {
     if (!is_send(list[at])) continue;
@@ -110,7 +110,7 @@ void hoist_sends(const Program& p, std::vector<Instruction>& list) {
   }
 }
 
-// Of each body: the one that starts what it receives, and the one that waits for what it sent; -1: none.
+// For each body: the one that starts its receives, and the one that waits for its sends; -1: none.
 struct Beside {
   int receive = -1, sent = -1;
 };
@@ -180,7 +180,7 @@ class Overlap {
     body.instructions = std::move(list);
   }
 
-  // A body beside another; variants share one where they can.
+  // A separate body beside another; variants share one if they can.
   int add(Body made, size_t of, program::Role role, int Beside::*which) {
     if (made.instructions.empty()) return -1;
     const Body& body = p_.bodies[of];
@@ -200,7 +200,7 @@ class Overlap {
     return static_cast<int>(p_.bodies.size()) - 1;
   }
 
-  // What a call receives is asked for before the call ahead of it, and what it sent is waited for after the next.
+  // The receives of a call are started before the call ahead of it, and its sends are waited for after the next call.
   void spread(program::CallList& list) const {
     std::vector<program::Call> calls;
     const auto add = [&](size_t call, int Beside::*which) {

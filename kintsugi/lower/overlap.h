@@ -1,4 +1,4 @@
-// Collectives run while other instructions compute.
+// Lets collectives run while other instructions compute.
 #pragma once
 
 #include "kintsugi/graph/op_row.h"
@@ -6,12 +6,12 @@
 
 namespace kintsugi::lower {
 
-// What travels for a layer does so while its neighbour computes: a gather of weights goes to where the layer before it
-// begins, and what is reduced is added to its accumulator where the layer after it ends.
+// Moves the communication of a layer so that it runs while its neighbour computes: a gather of weights starts where
+// the layer before it begins, and a reduced gradient is added to its accumulator where the layer after it ends.
 void prefetch(program::Program& p, const graph::OpTable& operations);
 
-// Each collective is enqueued where it stands, and waited for only where its result is used or its operand overwritten,
-// or at the end of its body.
+// Each collective is enqueued at its position, and waited for only where its result is used or its operand
+// overwritten, or at the end of its body.
 void overlap(program::Program& p);
 
 }  // namespace kintsugi::lower

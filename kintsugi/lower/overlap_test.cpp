@@ -184,7 +184,7 @@ TEST(Overlap, RandomBodiesHaveNoHazard) {
   }
 }
 
-// Each gather of a layer's weights begins with the layer before it, behind that layer's own.
+// Each gather of a layer's weights starts with the layer before it, after that layer's own.
 TEST(Prefetch, OneLayerEarly) {
   Overlapped m;
   std::vector<BufferId> shard, whole;
@@ -244,8 +244,8 @@ TEST(Prefetch, OthersStay) {
   EXPECT_EQ(prefetched(m), before);
 }
 
-// What is reduced is added to its accumulator one layer late, so that it travels while that layer computes; in the last
-// layer at the end of the body.
+// A reduced gradient is added to its accumulator one layer later, so that it travels while that layer computes; in the
+// last layer at the end of the body.
 TEST(Prefetch, ReducedGradientsAreAddedOneLayerLate) {
   Overlapped m;
   const BufferId a = m.x("a");
@@ -302,7 +302,7 @@ TEST(Prefetch, AddedLateWithItsCast) {
             "  a = contract(a, whole)\n");
 }
 
-// What was not reduced is added at once, and what is reduced and used goes nowhere.
+// A gradient that is not reduced is added at once, and one that is reduced and used is not moved.
 TEST(Prefetch, OtherAdditionsStay) {
   Overlapped m;
   const BufferId a = m.x("a"), b = m.x("b"), g = m.state("g", kX, program::StateKind::gradient), c = m.x("c");
@@ -315,8 +315,8 @@ TEST(Prefetch, OtherAdditionsStay) {
   EXPECT_EQ(prefetched(m), before);
 }
 
-// What a call receives is asked for before the call ahead, what it sends goes as soon as it is made and is waited for
-// after the next call; a variant shares the bodies beside it.
+// The receives of a call are started before the call ahead; a send starts as soon as its value is made and is waited
+// for after the next call; variants share these bodies.
 TEST(Overlap, MessagesFromCallToCall) {
   Maker m;
   m.p.mesh = mesh::Mesh({{.name = "pipe", .size = 3, .cuts_layers = true}});

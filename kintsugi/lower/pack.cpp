@@ -23,7 +23,7 @@ constexpr uint64_t kPlaced = ~uint64_t{0};
 // A packing within a thousandth of the lower bound is not improved.
 constexpr int64_t kClose = 1000;
 
-// What the search may spend, in pairs of items looked at (a few nanoseconds each).
+// The budget of the search, in pairs of items examined (a few nanoseconds each).
 int64_t allowed_operations(int64_t items) {
   return std::min(20'000 * items, 4'000'000 + 4'000 * items);
 }
@@ -75,7 +75,8 @@ class Packer {
     return sorted([&](int i) { return std::pair(-bytes(i), t_.item[static_cast<size_t>(i)]); });
   }
 
-  // From the bottom up: of all items that are left, the one that can lie lowest, and of those the first in the order.
+  // From the bottom up: of all remaining items, the one with the lowest possible offset, and of several the first in
+  // the order.
   // (Sekiyama et al. 2018 do so for items with one interval.)
   void lowest_first(const Order& order) {
     std::vector<uint64_t> keys(conflicts_.words() * 64, kPlaced);  // height in units, then rank in the order
@@ -108,7 +109,7 @@ class Packer {
     keep();
   }
 
-  // In the order, each at the lowest offset that is free while it is live.
+  // In the given order, each at the lowest offset that is free while it is live.
   void first_fit(const Order& order) {
     std::vector<uint64_t> placed(conflicts_.words(), 0);
     std::vector<std::pair<int64_t, int64_t>> taken;
@@ -129,7 +130,7 @@ class Packer {
     keep();
   }
 
-  // What lies too high comes earlier in the next order (squeaky wheel optimization, Joslin and Clements 1999).
+  // Items that end too high come earlier in the next order (squeaky wheel optimization, Joslin and Clements 1999).
   void improve(Order order, bool lowest, int64_t allowed) {
     std::vector<std::pair<double, int>> ranks(order.size());  // the next, and this one
     int64_t best_here = std::numeric_limits<int64_t>::max();

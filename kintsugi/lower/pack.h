@@ -16,18 +16,18 @@ struct Interval {
 
 struct Item {
   int64_t bytes = 0;           // a multiple of the alignment
-  std::vector<Interval> live;  // ascending, apart: the same memory may serve several times
+  std::vector<Interval> live;  // ascending, disjoint: the same memory may be used several times
 };
 
 struct Packing {
   std::vector<int64_t> offsets;  // by item
   int64_t bytes = 0;             // where the highest item ends
-  int64_t lower_bound = 0;       // the largest sum of what is live at one instant: no packing is smaller
+  int64_t lower_bound = 0;       // the largest sum of bytes live at one instant: no packing is smaller
 };
 
 // Two items that are live at one instant do not overlap. The same items give the same offsets, on every machine: the
-// search for a better packing ends at the lower bound, or after a count of operations that follows from the items.
-// InternalError for intervals that are not ascending and apart.
+// search for a better packing ends at the lower bound, or after a number of operations that depends only on the items.
+// InternalError for intervals that are not ascending and disjoint.
 Packing pack(const std::vector<Item>& items);
 
 }  // namespace kintsugi::lower

@@ -43,7 +43,7 @@ Timeline timeline_of(const std::vector<Item>& items) {
     return items[static_cast<size_t>(a)].live[0].begin < items[static_cast<size_t>(b)].live[0].begin;
   });
 
-  // Begins before ends where they fall on one instant.
+  // Begins come before ends at the same instant.
   std::vector<std::pair<int64_t, int>> events;
   for (int i = 0; i < t.size(); ++i) {
     const Item& item = items[static_cast<size_t>(t.item[static_cast<size_t>(i)])];
@@ -101,7 +101,7 @@ Conflicts::Conflicts(const Timeline& t)
     }
   }
 
-  // Each row has what was live when its item began; now the transpose is added.
+  // Each row has the items that were live when its item began; now the transpose is added.
   uint64_t upper[64], lower[64];
   for (size_t a = 0; a < words_; ++a)
     for (size_t b = a; b < words_; ++b) {

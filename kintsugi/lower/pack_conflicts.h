@@ -1,4 +1,5 @@
-// Which items are live together, for pack(): time as few points instead of many instants, and the pairs as bits.
+// Which items are live together, for pack(): time reduced to few points instead of many instants, and the pairs as
+// bits.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,7 @@
 namespace kintsugi::lower {
 
 // Items in the order of their first begin. A point is a run of instants in which intervals begin and none ends: all
-// that is live in it is live together at its last instant.
+// that are live in it are live together at its last instant.
 struct Timeline {
   std::vector<int> item;                      // which of the caller's: those with bytes and intervals
   std::vector<int64_t> bytes;                 // of it
@@ -22,7 +23,7 @@ struct Timeline {
   int size() const { return static_cast<int>(item.size()); }
 };
 
-// InternalError for intervals that are not ascending and apart.
+// InternalError for intervals that are not ascending and disjoint.
 Timeline timeline_of(const std::vector<Item>& items);
 
 // A symmetric matrix of bits: row i has bit j where items i and j are live together, and not bit i.
@@ -30,7 +31,7 @@ class Conflicts {
  public:
   explicit Conflicts(const Timeline& t);
 
-  // f(j) for every j of the set that is live together with i.
+  // Calls f(j) for every j of the set that is live together with i.
   template <typename F>
   void each(int i, const std::vector<uint64_t>& set, F&& f) const {
     const uint64_t* row = rows_.data() + static_cast<size_t>(i) * words_;
@@ -44,7 +45,7 @@ class Conflicts {
 
  private:
   struct Extent {
-    size_t first, end;  // words of a row in which bits are
+    size_t first, end;  // words of a row that have bits
   };
 
   size_t words_;

@@ -9,8 +9,8 @@ namespace kintsugi::lower {
 
 namespace {
 
-// The height of each point: a tree over them, of which a node knows the greatest height below it, and one that all
-// below it have at least.
+// The height of each point: a tree over them, whose nodes store the greatest height in their subtree, and a height
+// that all points of the subtree have at least.
 class Skyline {
  public:
   explicit Skyline(int num_points)
@@ -52,7 +52,7 @@ std::vector<int64_t> pack_skyline(const Timeline& t) {
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
     return t.duration[static_cast<size_t>(a)] > t.duration[static_cast<size_t>(b)];
   });
-  // Of the next few in the order, the one that can lie lowest.
+  // Of the next few in the order, the one with the lowest possible offset.
   constexpr size_t kMany = 2048, kFew = 64;
   constexpr int64_t kLooks = 2'000'000;  // after which they are fewer
   int64_t looks = 0;

@@ -20,7 +20,7 @@ std::vector<const Graph*> graphs_of(const Source& source) {
   return list;
 }
 
-// A trial run tells how gradients arrive; which parameters share a bucket follows from that.
+// A trial run shows how gradients arrive, which decides which parameters share a bucket.
 Uses uses_of(const Source& source, const plan::Plan& plan, const Stages& stages) {
   Uses uses;
   for (const Graph* g : graphs_of(source))

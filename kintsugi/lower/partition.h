@@ -1,5 +1,5 @@
-// Graphs and a plan become what each rank computes and sends: the only place that inserts communication. All ranks of
-// a mesh run one program; what differs follows from a rank's place in the mesh.
+// Turns graphs and a plan into what each rank computes and sends: the only place that inserts communication. All ranks
+// of a mesh run one program; differences follow from a rank's place in the mesh.
 #pragma once
 
 #include "kintsugi/lower/lower.h"

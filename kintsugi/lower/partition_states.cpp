@@ -17,7 +17,7 @@ void Partitioner::accumulate(const Op& op, BodyId body) {
     return join_replicas(op, body);
   if (storage_.is_number(op.state) && emit_.stages().stages > 1) return accumulate_number(op, body);
   if (const Place* place = storage_.place(op.state)) return accumulate_gradient(op, *place, body);
-  // A sum may stay in parts until it is read, where its state says so.
+  // A sum may stay partial until it is read, if its state says so.
   Layout goal;
   const bool parts = graph_->states()[op.state].parts;
   show_stored(op.ins[0], body);
@@ -46,8 +46,8 @@ void Partitioner::accumulate_number(const Op& op, BodyId body) {
   }
 }
 
-// The accumulator of another stage that uses the same weight is added to the one of the weight's own stage, before that
-// is reduced: when all stages are done with their micro-batches, since either may be the first.
+// The accumulator of another stage that uses the same weight is added to the one of the weight's own stage, before
+// that is reduced: after all stages have done their micro-batches, since either may be first.
 void Partitioner::join_replicas(const Op& op, BodyId body) {
   const Stages& s = emit_.stages();
   const int layer = value(op.ins[0]).op->layer;
@@ -59,9 +59,9 @@ void Partitioner::join_replicas(const Op& op, BodyId body) {
   joined_.insert(op.state);
 }
 
-// An accumulator is stored as its gradient comes: what is partial and not split further is reduced once, in "reduce".
-// Where the plan splits the accumulator, the gradients of a bucket meet in a buffer of their own and are reduced as
-// soon as the last of them is there.
+// An accumulator has the layout in which its gradient arrives: if that is partial and not split further, it is reduced
+// once, in "reduce". If the plan splits the accumulator, the gradients of a bucket are collected in a separate buffer
+// and reduced as soon as the last of them is there.
 void Partitioner::accumulate_gradient(const Op& op, const Place& place, BodyId body) {
   const Bucket& b = storage_.bucket(place.bucket);
   const graph::StateId weight = b.members[place.member].weight;
@@ -103,7 +103,7 @@ void Partitioner::accumulate_gradient(const Op& op, const Place& place, BodyId b
     emit_.add_to(site(op, body), from, member);
   }
   if (--staged.left > 0) return;
-  // Of a backward pass in two parts, the last gradient comes in the later.
+  // In a backward pass in two parts, the last gradient is made in the second.
   const BodyId last = split_backward_ ? emit_.body_for(Work::weight, emit_.body(body).chunk) : body;
   Site where = site(op, last);
   where.by = "the accumulator";
@@ -119,7 +119,7 @@ void Partitioner::reduce_into(BufferId from, const Layout& goal, BufferId to, co
   }
 }
 
-// A step on the way of gradients, which may be worked on in place; they travel in the dtype of the wire.
+// A step in the conversion of gradients, which may be done in place; they travel in the dtype of the wire.
 BufferId Partitioner::reduce(BufferId from, const Step& s, const Site& site) {
   const program::Buffer source = buffer(from);
   const bool sums = s.move == Move::reduce_scatter || s.move == Move::all_reduce;
@@ -140,7 +140,8 @@ BufferId Partitioner::reduce(BufferId from, const Step& s, const Site& site) {
   return back;
 }
 
-// Adds the sum of a micro-batch to those before it in a binary tree: a sum waits at its level until its like comes.
+// Adds the sum of a micro-batch to those before it in a binary tree: a sum waits at its level for another of that
+// level.
 void Partitioner::add_in_tree(BufferId from, BufferId to, const Site& site) {
   int64_t count = 0;
   while ((int64_t{1} << count) < micro_batches_) ++count;
@@ -163,7 +164,7 @@ void Partitioner::assign_on_stage(const Op& op, BodyId body) {
   const Layout goal = buffer(to).layout;
   show_stored(op.ins[0], body);
   const std::vector<Step> steps = conversion(*layout_of(op.ins[0]), goal);
-  // What is gathered into a state is first written to its own part there.
+  // A value that is gathered into a state is first written to the rank's own part of it.
   if (!steps.empty() && steps.back().move == Move::all_gather &&
       emit_.contiguous(buffer(to).type.shape, steps.back().from, steps.back().factors)) {
     const BufferId mine = emit_.part(to, steps.back().before, steps.back().factors);
@@ -178,7 +179,7 @@ void Partitioner::assign_on_stage(const Op& op, BodyId body) {
   emit_.replace(site(op, body), from, to);
 }
 
-// Where the sum of an accumulator stands: its first piece that is not in parts.
+// The sum of an accumulator: its first piece that is not partial.
 void Partitioner::record_reduced(const Value& v, int stage) {
   const BufferId stored = storage_.of(v.op->state, stage);
   for (const Piece& p : v.pieces) {

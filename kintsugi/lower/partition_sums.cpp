@@ -1,4 +1,4 @@
-// Sums of several operands, written as several operations where that reduces or sends less.
+// Sums of several operands, written as several operations if that reduces or sends less.
 #include <algorithm>
 
 #include "kintsugi/lower/partitioner.h"
@@ -7,7 +7,7 @@ namespace kintsugi::lower {
 
 using graph::Op;
 
-// On which stage the sum takes a value: on that of the sum where it can be had there.
+// The stage on which the sum takes a value: that of the sum if the value is available there.
 int Partitioner::stage_of(Id v, const Op& op) const {
   const int here = emit_.stages().stage(op.layer);
   if (!layout_of(v)) return here;
@@ -22,7 +22,8 @@ Partitioner::Id Partitioner::add_partial_sum(const Op& op, const tensor::Type& t
   return static_cast<Id>(values_.size()) - 1;
 }
 
-// What is partial alike and on one stage is added first, so that each group is reduced and sent once.
+// Operands that are partial over the same factors and on one stage are added first, so that each group is reduced and
+// sent once.
 std::vector<Op> Partitioner::in_groups(const Op& op, BodyId body) {
   struct Group {
     std::vector<mesh::Part> partial;
@@ -43,7 +44,7 @@ std::vector<Op> Partitioner::in_groups(const Op& op, BodyId body) {
   }
   if (groups.size() == 1) {
     Op one = op;
-    // Where all are on another stage they are added there, and one is sent.
+    // If all are on another stage they are added there, and only the result is sent.
     const int of = layer_of(op.ins[0]);
     if (op.ins.size() > 1 && groups[0].stage != here && emit_.stages().stage(of) == groups[0].stage) one.layer = of;
     return {one};
@@ -71,7 +72,7 @@ std::vector<Op> Partitioner::in_groups(const Op& op, BodyId body) {
   return parts;
 }
 
-// What is added up in order goes on where its operands are, from stage to stage.
+// A sum in order moves to where its operands are, from stage to stage.
 std::vector<Op> Partitioner::in_order_of_stages(const Op& op, BodyId body) {
   std::vector<Op> parts;
   int stage = -1;

@@ -1,8 +1,8 @@
 // How an operation gets its operands. A value is one or several pieces: the same numbers in other layouts, or on other
-// stages. What always holds:
-// - every piece of a value can be converted to every layout that has no more parts than it;
-// - a body uses only pieces of its stage that live everywhere or in it;
-// - of an accumulator that was reduced in place, the piece that was overwritten is gone.
+// stages. Invariants:
+// - every piece of a value can be converted to every layout that is partial over no more factors than it;
+// - a body uses only pieces of its stage that every body may use, or that are its own;
+// - of an accumulator that was reduced in place, the overwritten piece is removed.
 #include <algorithm>
 
 #include "kintsugi/base/error.h"
@@ -22,7 +22,7 @@ bool is_state(const Op* op) {
   return op && op->role() == Role::read_state;
 }
 
-// Whether every part of `some` is one of `all`.
+// Whether every partial factor of `some` is one of `all`.
 bool has_parts(const Layout& all, const Layout& some) {
   return std::all_of(some.partial().begin(), some.partial().end(), [&](const mesh::Part& p) {
     return all.part(p.factor) && all.part(p.factor)->combiner == p.combiner;
@@ -31,9 +31,9 @@ bool has_parts(const Layout& all, const Layout& some) {
 
 }  // namespace
 
-// Before a layout is asked for: a state that is not a parameter's gets its piece, as it is stored, on the stage of the
-// read; a number of the run on that of the body; in the update on the state's first stage where that of the read has it
-// not. Other values, and parameters, are left.
+// To be called before a layout is requested. A state that is not a parameter's gets its piece, as it is stored, on the
+// stage of the read; a number of the run on that of the body; in the update on the state's first stage if the stage of
+// the read does not have it. Other values, and parameters, are unchanged.
 void Partitioner::show_stored(Id id, BodyId body) {
   Value& v = value(id);
   if (!is_state(v.op) || storage_.place(v.op->state)) return;
@@ -48,7 +48,7 @@ void Partitioner::show_stored(Id id, BodyId body) {
   v.pieces.push_back({b, buffer(b).layout, kNoBody, stage});
 }
 
-// The layout of the piece with the least left to reduce; none where the value is free to make in any.
+// The layout of the piece with the least left to reduce; none if the value is free to make in any.
 std::optional<Layout> Partitioner::layout_of(Id id) const {
   const Value& v = value(id);
   if (v.op && v.op->row->free) return std::nullopt;
@@ -70,10 +70,11 @@ BufferId Partitioner::need(Id id, const Layout& goal, const Op& op, BodyId body)
 }
 
 bool Partitioner::may_use(const Piece& piece, BodyId body) const {
-  return piece.stage == emit_.stage(body) && (piece.lives_in == kNoBody || piece.lives_in == body);
+  return piece.stage == emit_.stage(body) && (piece.only_body == kNoBody || piece.only_body == body);
 }
 
-// After this the body may use some piece of the value: a parameter as its bucket has it, or what another stage sends.
+// After this the body may use some piece of the value: a parameter as its bucket has it, or a message from another
+// stage.
 void Partitioner::locate(Id id, const Layout& goal, const Op& op, BodyId body) {
   const std::vector<Piece>& pieces = value(id).pieces;
   if (std::any_of(pieces.begin(), pieces.end(), [&](const Piece& p) { return may_use(p, body); })) return;
@@ -85,7 +86,7 @@ void Partitioner::locate(Id id, const Layout& goal, const Op& op, BodyId body) {
   }
 }
 
-// Of the pieces that the body may use, the one from which the goal costs least to make: by what is sent, then by steps.
+// Of the pieces that the body may use, the one from which the goal is cheapest: by bytes sent, then by steps.
 Partitioner::Piece Partitioner::choose_source(const Value& v, const Layout& goal, BodyId body) const {
   const Piece* best = nullptr;
   double least = 0;
@@ -104,9 +105,9 @@ Partitioner::Piece Partitioner::choose_source(const Value& v, const Layout& goal
   return *best;
 }
 
-// Writes the steps from the source to the goal, and keeps what each makes as a piece. What is gathered of an activation
-// lives in the body that asked, and so does what the weight gradients ask for: the rest of the backward pass is over
-// then. Accumulators are reduced once a step, as soon as the last gradient is there, and may be worked on in place.
+// Writes the steps from the source to the goal, and keeps the result of each as a piece. A gathered activation belongs
+// to the body that asked, and so does what weight gradients ask for, since the rest of the backward pass is over then.
+// Accumulators are reduced once a step, as soon as the last gradient is there, and may be overwritten in place.
 BufferId Partitioner::convert(Id id, Piece piece, const Layout& goal, const Op& op, BodyId body) {
   Value& v = value(id);
   const bool accumulator = is_state(v.op) && graph_->states()[v.op->state].kind == StateKind::gradient;
@@ -115,12 +116,12 @@ BufferId Partitioner::convert(Id id, Piece piece, const Layout& goal, const Op& 
   const BodyId where = once_a_step ? emit_.body_for(Work::reduce, emit_.stages().chunk(v.op->layer)) : body;
   const int stage = emit_.stage(body);
   for (const Step& s : way) {
-    const bool anew = s.move == Move::all_gather && !(plan_.keep && !is_state(v.op));
-    const bool late = emit_.body(where).work == Work::weight;
+    const bool gathered = s.move == Move::all_gather && !(plan_.keep && !is_state(v.op));
+    const bool weight_gradient = emit_.body(where).work == Work::weight;
     const BufferId source = piece.buffer;
     const BufferId made =
         accumulator ? reduce(source, s, site(op, where)) : emit_.move(source, s, site(op, where), false);
-    piece = {made, s.after, anew || late ? body : piece.lives_in, stage, body};
+    piece = {made, s.after, gathered || weight_gradient ? body : piece.only_body, stage, body};
     if (accumulator && emit_.program().overlap(source, made) && s.move != Move::slice)
       std::erase_if(v.pieces, [&](const Piece& p) { return emit_.program().overlap(p.buffer, source); });
     v.pieces.push_back(piece);
@@ -133,19 +134,19 @@ BufferId Partitioner::convert(Id id, Piece piece, const Layout& goal, const Op& 
 const Partitioner::Piece* Partitioner::smallest_to_send(Id id, const Layout& goal) const {
   const Piece* best = nullptr;
   for (const Piece& p : value(id).pieces) {
-    if (p.lives_in != kNoBody || !has_parts(goal, p.layout)) continue;
+    if (p.only_body != kNoBody || !has_parts(goal, p.layout)) continue;
     if (!best || buffer(p.buffer).bytes() < buffer(best->buffer).bytes()) best = &p;
   }
   return best;
 }
 
-// The body at whose end a piece is there: a state is there in the update.
+// The body at whose end a piece is available: a state is available in the update.
 BodyId Partitioner::maker_of(const Piece& piece) {
   return piece.made_in == kNoBody ? emit_.body_for(Work::update, piece.stage) : piece.made_in;
 }
 
-// A message from another stage, of the piece that is smallest there; reduced before it is sent. What both parts of a
-// backward pass need comes to the earlier.
+// A message from another stage, of the piece that is smallest there; reduced before it is sent. A value that both
+// parts of a backward pass need is received in the first.
 void Partitioner::receive(Id id, const Layout& goal, const Op& op, BodyId body) {
   const BodyId to = emit_.body(body).work == Work::weight
                         ? emit_.body_for(Work::backward, emit_.body(body).chunk)
@@ -183,12 +184,12 @@ BufferId Partitioner::gathered(int bucket, graph::StateId state, const Op& op, B
   return gathered_[key] = b;
 }
 
-// What costs nothing is made in each layout that is asked for, once for each body; an input once for each stage, however
-// many values have its name.
+// A value that costs nothing is made in each layout that is requested, once for each body; an input once for each
+// stage, however many values have its name.
 BufferId Partitioner::make_free(Id id, const Layout& goal, const Op& op, BodyId body) {
   const Op& maker = *value(id).op;
   const bool input = maker.role() == Role::input;
-  const BodyId lives_in = input ? kNoBody : body;
+  const BodyId only_body = input ? kNoBody : body;
   const int stage = emit_.stage(body);
   if (input)
     for (const Value& v : values_)
@@ -196,7 +197,7 @@ BufferId Partitioner::make_free(Id id, const Layout& goal, const Op& op, BodyId 
         if (buffer(p.buffer).input == maker.attributes.text("name") && p.layout == goal && p.stage == stage)
           return p.buffer;
   for (const Piece& p : value(id).pieces)
-    if (p.layout == goal && p.lives_in == lives_in && p.stage == stage) return p.buffer;
+    if (p.layout == goal && p.only_body == only_body && p.stage == stage) return p.buffer;
   std::vector<BufferId> ins;
   for (Id in : maker.ins) {
     Layout l;
@@ -211,7 +212,7 @@ BufferId Partitioner::make_free(Id id, const Layout& goal, const Op& op, BodyId 
     emit_.compute(site(op, body), *maker.row, maker.attributes, ins, {b}, maker.absent);
     clear_padding(maker, b, body);
   }
-  value(id).pieces.push_back({b, goal, lives_in, stage, body});
+  value(id).pieces.push_back({b, goal, only_body, stage, body});
   return b;
 }
 

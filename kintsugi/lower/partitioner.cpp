@@ -126,7 +126,7 @@ void Partitioner::clear_padding(const Op& op, BufferId b, BodyId body) {
   if (padded) emit_.compute(site(op, body), emit_.row("mask"), {}, {b}, {b});
 }
 
-// In turn t every rank works on the pieces of the rank t places on in the ring; see Liu, Zaharia, Abbeel 2023,
+// In turn t every rank works on the pieces of the rank t places further in the ring; see Liu, Zaharia, Abbeel 2023,
 // section 3.
 void Partitioner::compute_in_steps(const Op& op, const Choice& c, BodyId body) {
   const std::vector<Factor>& ring = c.steps.begin()->second;
@@ -172,7 +172,7 @@ void Partitioner::compute_in_steps(const Op& op, const Choice& c, BodyId body) {
         total[i] = sum;
       }
     }
-    // What was made of a piece goes with it, and after the last turn it is back on its own rank.
+    // What was computed from a piece travels with it, and after the last turn it is back on its own rank.
     for (size_t i = 0; i < op.outs.size(); ++i)
       if (travels(op.outs[i])) total[i] = emit_.shift(total[i], ring, here);
     ins = next;

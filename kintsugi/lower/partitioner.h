@@ -1,5 +1,5 @@
-// The walk over a graph: each operation is given its layout, its operands are converted to it, and the kernel is
-// called. It knows operations by their role and their row, none by name.
+// The walk over a graph: chooses the layout of each operation, converts its operands, and writes the kernel. It knows
+// operations by their role and their row, none by name.
 #pragma once
 
 #include <map>
@@ -19,20 +19,21 @@ class Partitioner {
               const Stages& stages, int64_t micro_batches = 1)
       : plan_(plan), emit_(p, operations, stages), storage_(emit_, plan, buckets), micro_batches_(micro_batches) {}
 
-  // Writes the operations of a graph to bodies: all to those for `work`, or, of a micro-batch, each to that of its phase.
+  // Writes the operations of a graph to bodies: all to those for `work`, or, for a micro-batch, each to that of its
+  // phase.
   void run(const graph::Graph& g, std::optional<program::Work> work = std::nullopt);
 
-  // The parts in which the gradient of each weight arrives, over all of its uses.
+  // The partial factors with which the gradient of each weight arrives, over all of its uses.
   const std::map<graph::StateId, Layout>& arrivals() const { return arrivals_; }
   // Factors that split some operation.
   const std::set<Factor>& used() const { return used_; }
 
  private:
-  // A value as it lies in a buffer of the ranks of a stage.
+  // A value in a buffer of the ranks of a stage.
   struct Piece {
     BufferId buffer = program::kNoBuffer;
     Layout layout;
-    BodyId lives_in = kNoBody;  // the only body that may use it; none: every body of the stage may
+    BodyId only_body = kNoBody;  // the only body that may use it; none: every body of the stage may
     int stage = 0;
     BodyId made_in = kNoBody;  // none: a state, as it is stored
   };
@@ -48,7 +49,7 @@ class Partitioner {
   const Value& value(Id v) const { return values_[static_cast<size_t>(v)]; }
   const program::Buffer& buffer(BufferId b) const { return emit_.program().buffer(b); }
   int layer_of(Id v) const;
-  // The body for an operation, and the site of what it asks for in some body.
+  // The body for an operation, and the site of what it needs in some body.
   program::Work work_of(const graph::Op& op) const;
   BodyId body_of(const graph::Op& op);
   Site site(const graph::Op& op, BodyId body) const;
@@ -59,13 +60,13 @@ class Partitioner {
   void compute_in_steps(const graph::Op& op, const Choice& choice, BodyId body);
   void clear_padding(const graph::Op& op, BufferId b, BodyId body);
 
-  // An operation that adds up its operands, as several; partition_sums.cpp.
+  // An operation that adds its operands, written as several; partition_sums.cpp.
   std::vector<graph::Op> in_groups(const graph::Op& op, BodyId body);
   std::vector<graph::Op> in_order_of_stages(const graph::Op& op, BodyId body);
   Id add_partial_sum(const graph::Op& op, const tensor::Type& type);
   int stage_of(Id v, const graph::Op& op) const;
 
-  // Values; partition_values.cpp says what holds of them.
+  // Values; the invariants are in partition_values.cpp.
   void show_stored(Id v, BodyId body);
   std::optional<Layout> layout_of(Id v) const;
   BufferId need(Id v, const Layout& goal, const graph::Op& op, BodyId body);
@@ -104,7 +105,7 @@ class Partitioner {
   const graph::Graph* graph_ = nullptr;
   std::optional<program::Work> work_ = std::nullopt;
   std::vector<Value> values_;  // of the graph, and behind them partial sums
-  bool split_backward_ = false;  // the gradients of weights are work of their own
+  bool split_backward_ = false;  // weight gradients are separate work
   std::map<std::tuple<graph::StateId, BodyId, int>, BufferId> gathered_;  // by bucket, body, layer
   struct Staged {
     BufferId buffer = program::kNoBuffer;

@@ -22,12 +22,12 @@ bool is_state(const Op& op) {
   return op.role() == graph::Role::read_state;
 }
 
-// Costs nothing and follows from nothing: an input, a constant.
+// Costs nothing and depends on no value: an input, a constant.
 bool is_given(const Op& op) {
   return op.row->free && op.ins.empty();
 }
 
-// Decides which operations are repeated, and before which each layer's stand.
+// Decides which operations are repeated, and before which operation each layer's are inserted.
 class Chooser {
  public:
   Chooser(const Graph& g, const Recompute& how, int layers)
@@ -42,7 +42,7 @@ class Chooser {
 
   // Whether the backward pass reads a repetition of the value.
   bool again(ValueId v) const { return repeated_[static_cast<size_t>(g_.value(v).op)] && !crosses_[at(v)]; }
-  // The layer's operations that stand before operation i, in their order.
+  // The layer's operations inserted before operation i, in their order.
   const std::vector<size_t>& before(size_t i) const {
     static const std::vector<size_t> none;
     const auto found = before_.find(i);
@@ -94,7 +94,7 @@ class Chooser {
   std::map<size_t, std::vector<size_t>> before_;
 };
 
-// Writes a graph anew, operation by operation.
+// Rewrites a graph, operation by operation.
 class Writer {
  public:
   explicit Writer(const Graph& from)
@@ -155,7 +155,7 @@ Graph recompute(const Graph& micro, const Recompute& how, int layers) {
 
 std::vector<ValueId> kept(const Graph& g) {
   std::set<ValueId> all;
-  // A view is what it views; something free is made anew of what it follows from.
+  // A view is replaced by what it views; a free value is made again from what it depends on.
   const auto keep = [&](const auto& self, ValueId v) -> void {
     const Op& maker = g.op_at(static_cast<size_t>(g.value(v).op));
     if (maker.phase != Phase::forward || is_state(maker)) return;

@@ -159,7 +159,7 @@ TEST(Recompute, WhatAnotherLayerReadsIsKept) {
   EXPECT_EQ(names(recompute(step.micro, kFull, 1)), "0: inner");
 }
 
-// What was read before the state changed cannot be computed again after that.
+// A value read before the state changed cannot be computed again after that.
 TEST(Recompute, WhatFollowsFromAStateThatChangesIsKept) {
   for (const bool changes : {false, true}) {
     TestStep step;
@@ -175,7 +175,7 @@ TEST(Recompute, WhatFollowsFromAStateThatChangesIsKept) {
   }
 }
 
-// Views, states and free values are no memory of their own.
+// Views, states and free values take no memory of their own.
 TEST(Kept, IsWhatHasMemory) {
   TestStep step;
   Graph& g = step.micro;

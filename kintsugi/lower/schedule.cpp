@@ -32,7 +32,7 @@ bool is_of_micro_batch(Work work) {
   return work == Work::forward || work == Work::backward || work == Work::weight;
 }
 
-// Where a buffer lies in its root: what one place is added to first replaces what was there.
+// A buffer's range in its root: the first addition to each range replaces its old content.
 using Spot = std::pair<BufferId, int64_t>;
 
 // The first addition to each accumulator replaces what it held.
@@ -46,7 +46,7 @@ void replace_first(const Program& p, Body& body, std::set<Spot>& replaced) {
     }
 }
 
-// Each reduction of an accumulator stands where its last addition is done.
+// Each reduction of an accumulator is placed after its last addition.
 void hoist(const Program& p, Body& body, const Body& reduce) {
   std::vector<Instruction>& list = body.instructions;
   for (const Instruction& r : reduce.instructions) {
@@ -61,8 +61,8 @@ bool adds_in_tree(const Body& body) {
                      [](const Instruction& i) { return i.adds_in_tree; });
 }
 
-// Sums of a binary tree after micro-batch m: for each level whose like waits already, the two are added; what comes of
-// it waits one level higher, or is the accumulator's where it is the last.
+// Sums of a binary tree after micro-batch m: at each level where another sum waits already, the two are added; the
+// result waits one level higher, or goes to the accumulator if it is the last.
 Body tree_of(const Body& body, int64_t m) {
   Body made = body;
   made.instructions.clear();
@@ -89,7 +89,7 @@ Body tree_of(const Body& body, int64_t m) {
   return made;
 }
 
-// Makes the bodies that differ from the others in the first and the last micro-batch.
+// Makes the bodies that differ in the first and the last micro-batch.
 class Variants {
  public:
   Variants(Program& p, const plan::Schedule& schedule) : p_(p), schedule_(schedule) {
@@ -97,7 +97,7 @@ class Variants {
       tree_ |= is_of_micro_batch(body.work) && adds_in_tree(body);
   }
 
-  // The body for micro-batch m; asked for in the order of calls.
+  // The body for micro-batch m; requested in the order of calls.
   int of(int base, int64_t m) {
     const Body body = p_.bodies[static_cast<size_t>(base)];
     const bool first = m == 0, last = m == schedule_.micro_batches - 1;

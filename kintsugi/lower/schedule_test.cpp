@@ -69,7 +69,7 @@ TEST(Schedule, OneAccumulatorInBothBodies) {
             "forward.first:\n  g = accumulate(x)\nbackward.only:\n  +g = accumulate(x)\n");
 }
 
-// Each reduction of an accumulator stands where its last addition is done, for the last micro-batch alone.
+// Each reduction of an accumulator is placed after its last addition, for the last micro-batch alone.
 TEST(Schedule, AccumulatorsAreReducedOnceAStep) {
   const auto make = [](int64_t micro_batches) {
     Maker m;
@@ -110,7 +110,8 @@ TEST(Schedule, AccumulatorsAreReducedOnceAStep) {
             "  h = all_reduce over data(h)\n  x = gelu(x)\n");
 }
 
-// Sums of micro-batches in a binary tree: each waits at its level until its like comes, and the last is the whole.
+// Sums of micro-batches in a binary tree: each waits at its level for another of that level, and the last is the
+// whole.
 TEST(Schedule, ABinaryTree) {
   Maker m;
   const BufferId x = m.arena("x", kX), g = m.state("g", kX, program::StateKind::gradient), g0 = m.state("g.0", kX, program::StateKind::level),

@@ -88,7 +88,7 @@ ArenaDemand demand_of(const ListLiveness& l, const Segments& segments) {
 
 SlotPlan best_slot_plan(const Program& p, const ListLiveness& l) {
   SlotPlan best;
-  // Few ticks fit better where micro-batches are many, many ticks where much changes within a body.
+  // Few ticks fit better for many micro-batches, many ticks if the live buffers change a lot within a body.
   for (int ticks : {1, 8, 24}) {
     Segments segments = make_segments(p, l, ticks);
     const ArenaDemand demand = demand_of(l, segments);

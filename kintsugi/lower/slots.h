@@ -1,15 +1,15 @@
 // Memory of a list of calls in which several micro-batches are under way at one time.
 //
 // The problem: bodies are shared by all micro-batches, so a buffer has one offset in the program; but while several
-// micro-batches are under way, each has values of its own in it. So buffers lie in *segments*, at fixed offsets, and
-// each call has a *slot*, which says where in the arena every segment begins for this call. What is carried from call
-// to call lies in a segment by the bodies that touch it, and of such a segment each micro-batch has an instance, from
-// the first of these calls to the last. The temporaries of one body lie in holes of segments that begin or end with it,
-// or in a segment of their own. To be found: offsets in segments, and where segments begin, in as few bytes as
-// possible.
+// micro-batches are under way, each has its own values in it. So buffers are placed in *segments*, at fixed offsets,
+// and each call has a *slot*, which says where in the arena every segment begins for this call. A buffer that is
+// carried from call to call is in a segment determined by the bodies that touch it, and each micro-batch has an
+// instance of such a segment, from the first of these calls to the last. The temporaries of one body are in holes of
+// segments that begin or end with it, or in a segment of their own. To be found: offsets in segments, and where
+// segments begin, in as few bytes as possible.
 //
-// The invariant: two buffers that are live at one time, of one micro-batch or of two, have no byte in common, but for
-// an output that takes the memory of its input. (program::verify checks it.)
+// The invariant: two buffers that are live at one time, of one micro-batch or of two, have no byte in common, except
+// an output that reuses the memory of its input. (program::verify checks it.)
 #pragma once
 
 #include "kintsugi/graph/op_row.h"
@@ -19,7 +19,7 @@
 
 namespace kintsugi::lower {
 
-// Whether a micro-batch begins before the one before it has ended. Other lists need no slots.
+// Whether a micro-batch begins before the previous one has ended. Other lists need no slots.
 bool interleaves(const program::CallList& list);
 
 struct SlotPlan {
@@ -27,7 +27,7 @@ struct SlotPlan {
   Placement placement;  // of the instances, and of temporaries; both in the order of segments
 };
 
-// What such segments need of the arena.
+// The placement of such segments in the arena.
 ArenaDemand demand_of(const ListLiveness& liveness, const Segments& segments);
 
 // The smallest plan over several counts of ticks of a call and ways of placing; of equals the first.

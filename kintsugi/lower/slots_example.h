@@ -1,4 +1,4 @@
-// For tests of slots: small programs, and all that is planned for them as text.
+// For tests of slots: small programs, and their plans as text.
 #pragma once
 
 #include <string>
@@ -54,7 +54,7 @@ inline std::string planned(const program::Program& p) {
   return t + fmt::format("{} bytes, at least {}\n", list.arena_bytes, list.lower_bound_bytes);
 }
 
-// "packed with 8 ticks: stacked 512, packed 448, beside 512": the plan, and what it was chosen from.
+// "packed with 8 ticks: stacked 512, packed 448, beside 512": the plan, and the candidates that it was chosen from.
 inline std::string choice(const program::Program& p) {
   const ListLiveness liveness = liveness_of(p, p.lists[0]);
   const SlotPlan best = best_slot_plan(p, liveness);
@@ -64,7 +64,7 @@ inline std::string choice(const program::Program& p) {
                      place_beside(demand).bytes);
 }
 
-// The temporaries that lie in holes of segments.
+// The temporaries in holes of segments.
 inline std::vector<std::string> in_holes(const program::Program& p) {
   std::vector<std::string> names;
   for (const Segment& s : best_slot_plan(p, liveness_of(p, p.lists[0])).segments.list)

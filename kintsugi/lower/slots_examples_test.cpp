@@ -72,7 +72,7 @@ TEST(SlotsExamples, PackedIsTheSmallest) {
             "448 bytes, at least 448\n");
 }
 
-// u lies at 640 in two calls and at 64 in the third, v at 320 in the first and at 64 in others.
+// u is at 640 in two calls and at 64 in the third, v at 320 in the first and at 64 in others.
 TEST(SlotsExamples, BesideIsTheSmallest) {
   const Program p = split_backward_of({4, 1, 1, 1, 1, 3}, 2, 3);
   EXPECT_EQ(choice(p), "beside with 8 ticks: stacked 768, packed 832, beside 704");

@@ -36,8 +36,8 @@ BodyLiveness liveness_of_body(const Program& p, const CallList& list, int body) 
   return made;
 }
 
-// The calls of what is carried, by micro-batch, of those that have a call of each body. What the step has is of the
-// last micro-batch.
+// The calls of carried buffers, by micro-batch, of those that have a call of each body. Buffers of the step count for
+// the last micro-batch.
 std::vector<std::vector<int>> calls_of(const Program& p, const CallList& list, const ListLiveness& l,
                                        const Carried& carried) {
   std::set<int> bases;

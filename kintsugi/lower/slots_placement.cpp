@@ -24,7 +24,7 @@ Order sorted(size_t size, const auto& less) {
   return order;
 }
 
-// Adds the temporaries, in each call as low as the instances of that call leave room.
+// Adds the temporaries, in each call as low as the instances of that call allow.
 void add_temporaries(const ArenaDemand& demand, Placement& placement) {
   std::vector<Block<LiveRange>> taken;
   for (size_t i : sorted(placement.instances.size(),

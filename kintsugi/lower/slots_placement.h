@@ -1,4 +1,4 @@
-// Where segments begin in the arena, call by call: three ways to find it, of which the smallest is taken. Knows nothing
+// Where segments begin in the arena, call by call: three methods, of which the smallest result is taken. Knows nothing
 // of programs.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace kintsugi::lower {
 
-// What is carried by one micro-batch: it is live from a call to another, in both of them from or to a tick.
+// The carried buffers of one micro-batch: live from one call to another, in both of them from or to a tick.
 struct Instance {
   int64_t bytes = 0;
   Interval calls;
@@ -41,18 +41,18 @@ struct Placement {
   int64_t bytes = 0;                              // where the highest ends
 };
 
-// Instances largest first, each as low as it can be: those of one size follow each other at the same offsets, and never
-// share a call. Temporaries in each call as low as the instances leave room.
+// Instances largest first, each as low as possible: those of one size follow each other at the same offsets, and never
+// share a call. Temporaries in each call as low as the instances allow.
 Placement place_stacked(const ArenaDemand& demand);
 
 // By pack(), instances tick by tick and temporaries together: those of a body have one offset in all calls.
 Placement place_packed(const ArenaDemand& demand);
 
-// Instances by pack(), tick by tick; then temporaries in each call as low as the instances leave room.
+// Instances by pack(), tick by tick; then temporaries in each call as low as the instances allow.
 Placement place_beside(const ArenaDemand& demand);
 
-// The smallest of the three; of equals the first. Where instances are more than kFewInstances, `stacked`: as good then,
-// and made much faster.
+// The smallest of the three; of equals the first. If there are more instances than kFewInstances, `stacked`: as good
+// then, and computed much faster.
 Placement place(const ArenaDemand& demand);
 constexpr size_t kFewInstances = 600;
 

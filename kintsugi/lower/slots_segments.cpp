@@ -32,7 +32,7 @@ Ticks ticks_of(const BodyLiveness& body, BufferId b, int ticks) {
   return found;
 }
 
-// Segments of what is carried, one buffer after another, as the first body makes them.
+// Segments of carried buffers, one buffer after another, in the order in which the first body makes them.
 void add_carried(const Program& p, const ListLiveness& l, Segments& s) {
   std::map<std::tuple<int, int, int>, size_t> known;
   for (size_t b = 0; b < p.buffers.size(); ++b) {
@@ -62,7 +62,7 @@ void add_carried(const Program& p, const ListLiveness& l, Segments& s) {
 using LiveRanges = std::vector<LiveRange>;
 using Blocks = std::vector<Block<LiveRanges>>;
 
-// A segment that begins or ends with a body: while the body runs, some of its bytes are not live yet, or no more.
+// A segment that begins or ends with a body: while the body runs, some of its bytes are not yet live, or no longer.
 struct SegmentWithHoles {
   size_t segment;
   int64_t bytes;

@@ -1,4 +1,4 @@
-// The segments of a list of calls, and where in them buffers lie.
+// The segments of a list of calls, and the offsets of buffers in them.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace kintsugi::lower {
 
-// Buffers that lie at fixed offsets from each other, in all calls and micro-batches. A call is cut into ticks, equal
-// parts of its body's instructions: what is carried from a late tick of one body, or to an early tick of another,
-// shares memory with what is live in the other ticks of these calls.
+// Buffers at fixed offsets from each other, in all calls and micro-batches. A call is cut into ticks, equal parts of
+// its body's instructions: buffers that are carried from a late tick of one body, or to an early tick of another,
+// share memory with buffers that are live in the other ticks of these calls.
 struct Segment {
   int carried = -1;                              // in ListLiveness::carried; -1: the temporaries of one body
   int body = -1;                                 // of temporaries: in ListLiveness::bodies
@@ -30,9 +30,10 @@ struct Segments {
   std::vector<Offset> offsets = {};  // by buffer; of roots that a body of the list touches
 };
 
-// What is carried lies in segments by the bodies that touch it and the ticks in which it begins and ends; one after
-// another, as they are made. A temporary lies in the first segment that begins or ends with its body and has a hole for
-// it, or in a segment of the temporaries of its body; each at the lowest offset, largest first.
+// Carried buffers are grouped into segments by the bodies that touch them and the ticks in which they begin and end;
+// one after another, in the order in which they are made. A temporary is placed in the first segment that begins or
+// ends with its body and has a hole for it, or in a segment of the temporaries of its body; each at the lowest offset,
+// largest first.
 Segments make_segments(const program::Program& p, const ListLiveness& liveness, int ticks);
 
 }  // namespace kintsugi::lower

@@ -29,8 +29,8 @@ std::vector<std::vector<int>> makers_of(const Program& p) {
   return makers;
 }
 
-// Whether in each of the bodies, which make `to`, nothing touches `from` any more but what makes `to` and the wait for
-// that.
+// Whether in each of the bodies, which make `to`, nothing touches `from` afterwards except the instruction that makes
+// `to` and the wait for it.
 bool is_last_use(const Program& p, const std::vector<int>& makers, BufferId from, BufferId to) {
   for (int body : makers) {
     bool made = false;

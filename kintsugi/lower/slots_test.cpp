@@ -128,7 +128,7 @@ TEST(Slots, HolesOfTheSegmentThatBeginsAndEnds) {
             "448 bytes, at least 448\n");
 }
 
-// The hole has two units; t has three, and lies in a segment of its own.
+// The hole has two units; t has three, and is in a segment of its own.
 TEST(Slots, WhatIsLargerThanAHole) {
   Example m;
   const BufferId a = m.make("a", 1), b = m.make("b", 2), t = m.make("t", 3), u = m.make("u", 1);

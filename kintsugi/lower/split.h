@@ -1,4 +1,4 @@
-// The program of all stages together becomes one for each stage.
+// Splits the program of all stages into one for each stage.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace kintsugi::lower {
 
-// By stage: its bodies, and the buffers and states that they touch. What every stage has once loses its number:
-// "update.3" becomes "update".
+// By stage: its bodies, and the buffers and states that they touch. Names of bodies that every stage has once lose
+// their number: "update.3" becomes "update".
 std::vector<program::Program> split_by_stage(const program::Program& all, int stages);
 
 }  // namespace kintsugi::lower

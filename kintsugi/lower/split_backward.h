@@ -1,13 +1,13 @@
-// The backward pass in two parts, for schedules that do them apart.
+// Splits the backward pass into two parts, for schedules that run them separately.
 #pragma once
 
 #include "kintsugi/graph/graph.h"
 
 namespace kintsugi::lower {
 
-// The micro-batch graph in which what only makes gradients of weights is of phase weight, together with its addition to
-// an accumulator (Qi et al. 2023, section 2: B and W). What a weight's gradient passes through on its way (a cast, a
-// sum) goes with it.
+// The micro-batch graph in which operations that only serve the gradients of weights are of phase weight, together
+// with their addition to an accumulator (Qi et al. 2023, section 2: B and W). Later operations on a weight's gradient
+// (a cast, a sum) are included.
 graph::Graph split_backward(const graph::Graph& micro);
 
 }  // namespace kintsugi::lower

@@ -8,7 +8,7 @@
 namespace kintsugi::lower {
 namespace {
 
-// x w + b, a norm, and again: gradients of inputs are wanted below, those of weights by nobody but accumulators.
+// x w + b, a norm, and again: gradients of inputs are needed below, those of weights only by accumulators.
 struct Two : TestStep {
   Two() {
     const StateId w = weight("w", {{"embed", 3}, {"ffn", 4}}), b = weight("b", {{"ffn", 4}}),

@@ -33,8 +33,8 @@ std::vector<double> costs_of(const graph::Graph& g, int layers) {
   return costs;
 }
 
-// The last layer of each of n parts, such that the most expensive part is as cheap as can be: best[k][i] is the cost of
-// the most expensive of k parts of the first i layers.
+// The last layer of each of n parts, such that the most expensive part is as cheap as possible: best[k][i] is the cost
+// of the most expensive of k parts of the first i layers.
 std::vector<int> balanced(const std::vector<double>& costs, int n) {
   const size_t layers = costs.size(), parts = static_cast<size_t>(n);
   std::vector<double> sum(layers + 1, 0);

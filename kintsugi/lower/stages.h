@@ -20,8 +20,8 @@ struct Stages {
   int stage(int layer) const { return chunk(layer) % stages; }
 };
 
-// As the plan lists them, or so that the most expensive chunk costs as little as can be, by the flops of the graphs'
-// operations. UserError where there are more chunks than layers, or a list loses or repeats a layer.
+// As the plan lists them, or so that the most expensive chunk is as cheap as possible, by the flops of the graphs'
+// operations. UserError if there are more chunks than layers, or a list loses or repeats a layer.
 Stages cut_layers(const plan::Plan& plan, std::span<const graph::Graph* const> graphs);
 
 }  // namespace kintsugi::lower

@@ -17,7 +17,7 @@ const Place* Storage::place(StateId id) const {
 
 Layout Storage::stored(StateId id) const {
   const State& s = buckets_.states[id];
-  // A bucket lies as its kind asks; see make_buckets.
+  // The layout of a bucket follows from its kind; see make_buckets.
   if (const auto parts = buckets_.parts.find(id); parts != buckets_.parts.end()) {
     const Bucket& b = bucket(place(parts->second.front())->bucket);
     if (s.kind == StateKind::gradient) return b.gradient;

@@ -1,4 +1,4 @@
-// Where states live: buckets of parameters, and the rest each alone.
+// Where states are stored: parameters in buckets, all others alone.
 #pragma once
 
 #include <map>
@@ -19,8 +19,8 @@ class Storage {
   // The place of a parameter's state, or null.
   const Place* place(graph::StateId id) const;
 
-  // The buffer of a state that is not a parameter's, or of a whole bucket (by its state), on a stage. The first time it
-  // is made, `layout` says how it lies; null: as the rules say.
+  // The buffer of a state that is not a parameter's, or of a whole bucket (by its state), on a stage. When it is first
+  // made, `layout` is its layout; null: as the rules say.
   BufferId of(graph::StateId id, int stage, const Layout* layout = nullptr);
   // The stages that have it, the one of its layer first. A number of the run is on every stage.
   std::vector<int> stages_of(graph::StateId id) const;
@@ -29,9 +29,9 @@ class Storage {
   BufferId member(BufferId bucket, graph::StateId id);
   // A new buffer for a bucket of that dtype, in a layout of [shard flat].
   BufferId block_of(int bucket, tensor::DType dtype, const Layout& layout, const std::string& suffix);
-  // As many buffers like that of a state, for sums that wait for their like.
+  // As many buffers like that of a state, for sums that wait at the levels of a binary tree.
   std::vector<BufferId> levels(BufferId state, int64_t count);
-  // What lies between parameters and behind the last, as views of a buffer with flat whole.
+  // The gaps between parameters and after the last, as views of a buffer with flat whole.
   std::vector<BufferId> gaps(BufferId buffer, int bucket);
 
  private:

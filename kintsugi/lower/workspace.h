@@ -1,4 +1,4 @@
-// What kernels need beside their operands.
+// Memory that kernels need beside their operands.
 #pragma once
 
 #include "kintsugi/graph/op_row.h"
@@ -7,8 +7,8 @@
 
 namespace kintsugi::lower {
 
-// Gives each instruction whose kernel asks for one a workspace: a buffer that lives as long as the instruction runs.
-// InternalError where a kernel does not name the operands and outputs of its operation, or an instruction has others.
+// Gives each instruction whose kernel needs one a workspace: a buffer that is live while the instruction runs.
+// InternalError if a kernel does not name the operands and outputs of its operation, or an instruction has others.
 void add_workspaces(program::Program& p, const graph::OpTable& operations, const kernels::KernelSet& kernels,
                     int threads);
 

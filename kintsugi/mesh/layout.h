@@ -1,4 +1,4 @@
-// How a value lies on the ranks of a mesh.
+// The layout of a value on the ranks of a mesh.
 #pragma once
 
 #include <string>
@@ -28,15 +28,15 @@ struct Part {
   bool operator==(const Part&) const = default;
 };
 
-// splits: dims that are cut, by name. partial: factors over which the ranks hold parts to be combined. A factor in
-// neither replicates the value.
+// splits: dims that are split, by name. partial: factors over which the ranks hold parts to be combined. Over a factor
+// in neither, the value is replicated.
 class Layout {
  public:
   const std::vector<Split>& splits() const { return splits_; }
   const std::vector<Part>& partial() const { return partial_; }
 
-  const std::vector<Factor>& of(std::string_view dim) const;  // the factors that cut a dim
-  std::string_view dim_of(Factor f) const;                    // "" where it cuts none
+  const std::vector<Factor>& of(std::string_view dim) const;  // the factors that split a dim
+  std::string_view dim_of(Factor f) const;                    // "" if it splits none
   bool is_split(Factor f) const { return !dim_of(f).empty(); }
   const Part* part(Factor f) const;  // or null
   bool sums(Factor f) const { return part(f) && part(f)->combiner == Combiner::sum; }

@@ -1,4 +1,4 @@
-// A mesh of ranks: named axes, each kept as its prime factors, so that "a part of an axis" is nothing but factors.
+// A mesh of ranks: named axes, each stored as its prime factors, so that "a part of an axis" is a list of factors.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace kintsugi::mesh {
 struct Axis {
   std::string name;
   int64_t size = 1;
-  std::vector<std::string> zigzag = {};  // dims that are cut zigzag over it
+  std::vector<std::string> zigzag = {};  // dims that are split zigzag over it
   bool cuts_layers = false;              // its ranks are stages of a pipeline: they hold different layers of the model
 
   bool operator==(const Axis&) const = default;
@@ -24,7 +24,7 @@ struct Axis {
 using Factor = int;
 
 struct FactorInfo {
-  std::string name;    // "data.0"; that of the axis where it is the only one
+  std::string name;    // "data.0"; the axis' name if it is the only factor
   int axis = 0;        // position in axes()
   int64_t size = 1;    // a prime
   int64_t stride = 1;  // ranks between neighbours along it
@@ -41,7 +41,7 @@ class Mesh {
   const std::vector<FactorInfo>& factors() const { return factors_; }
   const FactorInfo& factor(Factor f) const { return factors_[static_cast<size_t>(f)]; }
   int64_t ranks() const;
-  int64_t size(std::string_view axis) const;  // 1 where there is no such axis
+  int64_t size(std::string_view axis) const;  // 1 if there is no such axis
 
   // The factors of the named axes or factors ("data", "data.1"), major first. None for an axis of size 1.
   std::vector<Factor> expand(std::span<const std::string> names) const;
@@ -54,13 +54,13 @@ class Mesh {
   // Those ranks, in the order of their places.
   std::vector<int> group(int rank, std::span<const Factor> factors) const;
 
-  // The factors of the axis that cuts layers: the ranks of a pipeline stage have one place along them.
+  // The factors of the axis that cuts layers: all ranks of a pipeline stage have the same place along them.
   std::vector<Factor> stage_factors() const;
   int stages() const { return static_cast<int>(count(stage_factors())); }
   int stage_of(int rank) const { return static_cast<int>(position(rank, stage_factors())); }
 
   tensor::Cut cut(std::string_view dim, Factor f) const;
-  // "data", "data.1 tensor": axes whole where all their factors are there in order.
+  // "data", "data.1 tensor": an axis by its name if all its factors are there in order.
   std::string name_of(std::span<const Factor> factors) const;
 
   bool operator==(const Mesh& other) const { return axes_ == other.axes_; }

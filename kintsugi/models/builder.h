@@ -1,4 +1,4 @@
-// What the model families share: weights by name, linear layers, norms, attention with or without a cache.
+// Shared by the model families: weights by name, linear layers, norms, attention with or without a cache.
 #pragma once
 
 #include <string>
@@ -35,7 +35,7 @@ class Builder {
   const config::Model& model() const { return model_; }
   const Pass& pass() const { return pass_; }
 
-  // Reads a weight, which is made where it stands not yet. Each use reads anew, so that it has a gradient of its own.
+  // Reads a weight, creating it if it does not exist. Each use reads it again, so that it has a gradient of its own.
   ValueId weight(const std::string& name, const Shape& shape, Init init, bool decay);
   // int32 [batch seq]
   ValueId input(std::string_view name);
@@ -51,13 +51,13 @@ class Builder {
   // values go through caches NAME.keys and NAME.values.
   ValueId attention(ValueId q, ValueId k, ValueId v, const std::string& name);
 
-  // Projections to query, key and value, rotated where the model has no learned positions, attention, and the
-  // projection back: h [batch seq embed] -> as h. `name` is that of its weights, dropout and caches.
+  // Projections to query, key and value, rotated if the model has no learned positions, attention, and the projection
+  // back: h [batch seq embed] -> as h. `name` is that of its weights, dropout and caches.
   enum class Positions { learned, rotary };
   ValueId self_attention(ValueId h, const std::string& name, Positions positions);
 
-  // Dims of the model, and the deviations of its weights: of those that write to the residual stream it falls with the
-  // number of such writes (Radford et al. 2019, section 2.3).
+  // Dims of the model, and the standard deviations of its weights: that of weights which write to the residual stream
+  // decreases with the number of such writes (Radford et al. 2019, section 2.3).
   tensor::Dim embed() const { return {"embed", model_.embed}; }
   tensor::Dim ffn() const { return {"ffn", model_.ffn}; }
   tensor::Dim vocab() const { return {"vocab", model_.vocab}; }
@@ -83,7 +83,7 @@ class Builder {
   DType dtype_;
 };
 
-// What a family gives: the last norm's output [batch seq embed] and the head's weight [vocab embed].
+// The output of a family: the last norm's output [batch seq embed] and the head's weight [vocab embed].
 struct Trunk {
   ValueId x = graph::kNone;
   ValueId head = graph::kNone;

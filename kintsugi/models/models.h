@@ -16,7 +16,7 @@ struct Family {
   Trunk (*build)(Builder&);
 };
 
-// The visible list.
+// The list of all families.
 std::span<const Family> families();
 // UserError for a name that is none of them.
 const Family& family(std::string_view name);

@@ -89,7 +89,7 @@ Graphs build_training(const config::Settings& s) {
     if (op.kind() == "cross_entropy") loss = op.outs[0];
   const bool scaled = s.train.dtype == "fp16";
   // The loss is summed over tokens, so that a scale of 2^16 over the mean is 2^16 / tokens over the sum; 64 is near
-  // that for a thousand tokens, and the scale finds its own value in either direction.
+  // that for a thousand tokens, and the scale adapts in either direction.
   const ValueId seed =
       scaled ? g.read(number(states, std::string(kLossScale), 64.0, g.layer, true)) : g.fill(1.0, g.type(loss));
   differentiate(g, loss, seed, [&](const graph::StateGradient& found) {

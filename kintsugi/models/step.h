@@ -13,7 +13,7 @@ namespace kintsugi::models {
 // Names of the states that the loop reads.
 constexpr std::string_view kLossSum = "step.loss";  // over counted tokens of the step, [] fp64
 constexpr std::string_view kLossCount = "step.count";
-constexpr std::string_view kLossParts = "loss.sum";  // the same as it adds up, on several ranks in parts
+constexpr std::string_view kLossParts = "loss.sum";  // its running sum, which may be partial on several ranks
 constexpr std::string_view kCountParts = "loss.count";
 constexpr std::string_view kGradientNorm = "update.norm";  // of the mean loss, before clipping
 constexpr std::string_view kFinite = "update.finite";      // 1: the update was made, 0: it was skipped
@@ -23,7 +23,7 @@ constexpr std::string_view kEvaluateSum = "evaluate.sum";
 constexpr std::string_view kEvaluateCount = "evaluate.count";
 
 struct Graphs {
-  std::unique_ptr<graph::StateTable> states;  // at a fixed place: the graphs point to it
+  std::unique_ptr<graph::StateTable> states;  // at a stable address: the graphs point to it
   std::optional<Graph> micro;                 // forward and backward of one micro-batch
   std::optional<Graph> update;
   std::optional<Graph> evaluate;

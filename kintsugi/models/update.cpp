@@ -33,7 +33,7 @@ std::string_view suffix_of(OptimizerPart part) {
   throw base::InternalError("models", "an optimizer's state that is none");
 }
 
-// The state of the optimizer that is this part for a weight. A master begins as its weight does.
+// The optimizer's state of that part for a weight. A master starts with its weight's initial values.
 StateId add_part(StateTable& states, StateId of, OptimizerPart part) {
   const State weight = states[of];
   return states.add({.name = weight.name + std::string(suffix_of(part)),

@@ -1,4 +1,4 @@
-// The update of a step: norm and clipping, the optimizer, and whether the update is made at all.
+// The update of a step: norm and clipping, the optimizer, and whether the update is skipped.
 #pragma once
 
 #include "kintsugi/config/settings.h"
@@ -6,11 +6,11 @@
 
 namespace kintsugi::models {
 
-// For every weight with an accumulator NAME.gradient. Adds the optimizer's states: NAME.master where weights are stored
+// For every weight with an accumulator NAME.gradient. Adds the optimizer's states: NAME.master if weights are stored
 // in less than fp32, NAME.m and NAME.v.
 graph::Graph build_update(const config::Train& train, graph::StateTable& states);
 
-// A state [] fp64, found or made.
+// A state [] fp64, found or created.
 graph::StateId number(graph::StateTable& states, const std::string& name, double start, int layer, bool saved);
 
 }  // namespace kintsugi::models

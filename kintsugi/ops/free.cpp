@@ -1,4 +1,4 @@
-// What costs nothing in any layout: inputs, constants, repetition. Each consumer gets them as it asks.
+// Operations that cost nothing in any layout: inputs, constants, repetition. Each consumer gets them as it needs them.
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {

@@ -1,4 +1,4 @@
-// What generation needs: keys and values that outlive a step, and the position whose logits are asked for.
+// Operations of generation: keys and values that outlive a step, and the position whose logits are needed.
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {

@@ -1,6 +1,7 @@
-// The vocabulary's loss as two operations, statistics and gradient, or as one. The gradient needs the statistics of the
-// whole vocabulary. One operation has them where one rank has it all, and makes the logits once, in blocks. Two make
-// them twice, in blocks too, or keep them: the output `logits` of `head`, which is an operand of `head_grad`.
+// The vocabulary's loss as two operations, statistics and gradient, or as one. The gradient needs the statistics of
+// the whole vocabulary. One operation suffices if one rank has the whole vocabulary, and makes the logits once, in
+// blocks. Two make them twice, in blocks too, or keep them: the output `logits` of `head`, which is an operand of
+// `head_grad`.
 // x: [batch seq embed], table: [vocab embed], labels, lse, target: [batch seq], logits: [batch seq vocab]
 #include "kintsugi/ops/rows.h"
 

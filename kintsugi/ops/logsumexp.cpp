@@ -1,4 +1,4 @@
-// x [part ...] -> [...]: how statistics of a softmax over several sets become those over all of them.
+// x [part ...] -> [...]: combines the statistics of a softmax over several sets into those over all of them.
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {

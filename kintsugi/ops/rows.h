@@ -19,7 +19,7 @@ using tensor::rest;
 using tensor::Shape;
 using tensor::Type;
 
-// The visible list.
+// The list of all rows.
 const graph::OpTable& operations();
 
 std::vector<OpRow> state_rows();  // state, accumulate, assign, output

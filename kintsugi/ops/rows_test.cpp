@@ -224,7 +224,7 @@ TEST(OpRows, WhatDoesNotFitIsSaid) {
 TEST(OpRows, SayOnlyWhatFits) {
   std::set<std::string_view> kinds, dims;
   for (const OpRow& row : operations().rows())
-    EXPECT_TRUE(kinds.insert(row.kind).second) << row.kind << " stands twice";
+    EXPECT_TRUE(kinds.insert(row.kind).second) << row.kind << " occurs twice";
   for (const OpRow& row : operations().rows()) {
     const std::string_view family = row.rule_family();
     EXPECT_TRUE(family == "optimizer" || (kinds.contains(family) && operations().find(family).family.empty()))

@@ -1,5 +1,5 @@
-// What an exchange between ranks needs before and after it: one dim cut into parts that lie one behind the other, and
-// put together again. Attribute "dim"; the call says, part by part, which positions each has.
+// Prepares a value for an exchange between ranks and restores it: one dim cut into consecutive parts, and joined
+// again. Attribute "dim"; the call says, part by part, which positions each has.
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {
@@ -11,7 +11,7 @@ double nothing(Types, Types, const Attributes&) {
 
 }  // namespace
 
-// x [... dim ...] -> y [part ... dim ...], or without `part` where there is one part alone.
+// x [... dim ...] -> y [part ... dim ...], or without `part` if there is only one part.
 OpRow stack() {
   return {.kind = "stack", .ins = {"x"}, .outs = {"y"}, .flops = nothing, .keeps_zero = true};
 }

@@ -1,5 +1,4 @@
-// Reading, adding to and replacing what outlives a step, and handing out a value. The partitioner gives these their
-// meaning.
+// Reading, adding to and replacing states, and giving out a value. The partitioner defines their effect.
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {

@@ -1,4 +1,4 @@
-// What an update needs beside its optimizer: the norm of all gradients, and whether the update counts.
+// The parts of an update beside its optimizer: the norm of all gradients, and whether the update is skipped.
 #include "kintsugi/base/error.h"
 #include "kintsugi/ops/rows.h"
 #include "kintsugi/tensor/dims.h"
@@ -6,7 +6,7 @@
 namespace kintsugi::ops {
 namespace {
 
-constexpr int64_t kBlock = 1024;  // elements whose squares are added alone, whatever the layout
+constexpr int64_t kBlock = 1024;  // elements whose squares are summed separately, in every layout
 
 // Of a bucket [shard flat], the blocks of each shard; of anything else, those of all its elements in order.
 OutTypes blocks_of(Types ins, const Attributes&) {

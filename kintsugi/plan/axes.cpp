@@ -26,7 +26,7 @@ Rules data_rules(const Parallel&) {
   return {{.dim = std::string(kSamples), .axes = {"data"}}};
 }
 
-// The factors of an axis whose product is n, as far inside as they can be; the axis itself where that is all of it.
+// The innermost factors of an axis whose product is n; the axis itself if that is all of it.
 Names inner_factors(const Mesh& mesh, const std::string& axis, int64_t n) {
   if (n == mesh.size(axis)) return {axis};
   const std::vector<mesh::Factor> factors = mesh.expand(Names{axis});
@@ -51,7 +51,7 @@ Rules tensor_rules(const Parallel&) {
   return rules;
 }
 
-// Innermost first: where key-value heads take the first factors alone, the tokens of keys stay cut by the others.
+// Innermost first: if key-value heads use the first factors, the tokens of keys stay split by the others.
 Rules sequence_parallel_rules(const Parallel& p, const Mesh& mesh) {
   if (!p.sequence_parallel) return {};
   return {{.dim = "seq", .axes = innermost_first(mesh, {"tensor"}), .pad = true}};

@@ -1,4 +1,4 @@
-// What each axis of the mesh splits where the user's own rules leave it: one row for each axis.
+// What each axis of the mesh splits by default, after the user's own rules: one row for each axis.
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@
 
 namespace kintsugi::plan {
 
-// The functions are called where the axis is larger than 1.
+// The functions are called if the axis is larger than 1.
 struct AxisRow {
   config::Axis axis = {};
   std::vector<Rule> (*rules)(const config::Parallel&) = nullptr;  // what it splits
   // What else it may split, after the rules of all axes.
   std::vector<Rule> (*further)(const config::Parallel&, const mesh::Mesh&) = nullptr;
-  // Its own name, or names of its factors: over what ZeRO splits states.
+  // Its own name, or names of its factors: those over which ZeRO splits states.
   std::vector<std::string> (*shards)(const config::Parallel&, const mesh::Mesh&) = nullptr;
-  std::vector<std::string> (*zigzag)(const config::Parallel&) = nullptr;  // dims that are cut zigzag over it
+  std::vector<std::string> (*zigzag)(const config::Parallel&) = nullptr;  // dims that are split zigzag over it
 };
 
 // Each of config::axes(), in the order of their rules.

@@ -14,13 +14,13 @@ namespace kintsugi::plan {
 // dim -> factors, in the order of cutting.
 using Splits = std::map<std::string, std::vector<mesh::Factor>, std::less<>>;
 
-// Whether a dim that these factors cut already can be cut by one more.
+// Whether a dim that these factors split already can be split by one more.
 bool fits(const mesh::Mesh& mesh, const tensor::Dim& dim, const std::vector<mesh::Factor>& cut, mesh::Factor f,
           bool pad);
 
 // Each factor goes to the first rule that fits an operation (or state) of the family whose splittable dims are these:
-// what is left of the dim divides, or the rule pads and more than one position per part is left. `taken` are the
-// factors that are given already, and it grows.
+// the rest of the dim is divisible, or the rule pads and more than one position per part is left. `taken` are the
+// factors that are assigned already; new ones are added.
 Splits by_rules(const Plan& plan, std::string_view family, const std::vector<tensor::Dim>& dims,
                 std::vector<mesh::Factor>& taken);
 

@@ -13,7 +13,7 @@ namespace {
 using config::Recomputed;
 using config::Settings;
 
-// Over the data axis; each stage holds less than the one before.
+// Over the data axis; each stage stores less than the one before.
 Sets zero(const Settings& s, int64_t stage) {
   if (s.parallel.data == 1 || s.parallel.zero >= stage) return {};
   return {{"parallel.zero", stage}};
@@ -34,7 +34,7 @@ Sets half_a_micro_batch(const Settings& s) {
   return {{"train.micro_batch", s.train.micro_batch / 2}};
 }
 
-// Of every layer, where less is computed again now.
+// In every layer, if fewer are recomputed now.
 Sets recompute(const Settings& s, Recomputed what) {
   const config::Parallel& p = s.parallel;
   const Recomputed now = recomputed(p);
@@ -44,7 +44,7 @@ Sets recompute(const Settings& s, Recomputed what) {
   return sets;
 }
 
-// Twice as many parts along an axis: of the ranks that hold copies of the model, where there are any, else on twice the
+// Twice as many parts along an axis: on ranks that hold copies of the model, if there are any, else on twice the
 // ranks.
 Sets twice(const Settings& s, const char* axis, int64_t size) {
   Sets sets = {{axis, 2 * size}};
@@ -61,7 +61,7 @@ Sets twice_tensor(const Settings& s) {
 }
 
 Sets twice_pipe(const Settings& s) {
-  if (!s.parallel.stages.empty()) return {};  // the user has said which layers they hold
+  if (!s.parallel.stages.empty()) return {};  // the user has given the layers of each stage
   return twice(s, "parallel.pipe", s.parallel.pipe);
 }
 

@@ -1,4 +1,4 @@
-// What may be changed in a configuration so that its ranks need less memory.
+// Changes of a configuration that reduce the memory its ranks need.
 #pragma once
 
 #include <span>
@@ -11,19 +11,19 @@
 
 namespace kintsugi::plan {
 
-// Keys by their full names, and what each is set to: "parallel.zero", 1.
+// Full names of keys, and the value of each: "parallel.zero", 1.
 using Sets = std::vector<std::pair<std::string, config::Value>>;
 
-// What a change sets; nothing where there is nothing to change.
+// What a change sets; nothing if there is nothing to change.
 using Change = Sets (*)(const config::Settings&);
 
-// All of them, in the order of what they cost in work and communication.
+// All of them, the cheapest in work and communication first.
 std::span<const Change> changes();
 
 config::Settings with(config::Settings settings, const Sets& sets);
 
-// Adds what is set after `sets`: of each key the later value, and of those that `made`, the settings with all of them,
-// gives no effect, none.
+// Appends what is set after `sets`: of each key the later value, but none of those that have no effect in `made`, the
+// settings with all of them.
 void append(Sets& sets, const Sets& later, const config::Settings& made);
 
 // "parallel.tensor = 4, parallel.data = 1"

@@ -1,4 +1,4 @@
-// A plan against the model that it is for.
+// Checks a plan against its model.
 #pragma once
 
 #include "kintsugi/plan/model_dims.h"
@@ -6,7 +6,7 @@
 
 namespace kintsugi::plan {
 
-// check_rules and check_sizes. That each axis finds a dim somewhere in the step is seen by the partitioner.
+// check_rules and check_sizes. The partitioner checks that each axis finds a dim somewhere in the step.
 void check_plan(const Plan& plan, const ModelDims& model);
 
 }  // namespace kintsugi::plan

@@ -1,4 +1,4 @@
-// Rules against what there is: the axes of the mesh, the families and dims of the model.
+// Checks rules against the axes of the mesh and the families and dims of the model.
 #pragma once
 
 #include "kintsugi/plan/model_dims.h"
@@ -6,8 +6,8 @@
 
 namespace kintsugi::plan {
 
-// UserError "[plan] rule ...: ..." for a rule that names an axis, a family or a dim that there is not, splits a dim
-// that the family needs whole, takes in steps what it cannot, or makes flat what has no flat form.
+// UserError "[plan] rule ...: ..." for a rule that names an axis, a family or a dim that does not exist, splits a dim
+// that the family needs whole, or uses "in steps" or flat where they do not apply.
 void check_rules(const Plan& plan, const ModelDims& model);
 
 }  // namespace kintsugi::plan

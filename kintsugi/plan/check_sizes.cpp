@@ -26,14 +26,14 @@ bool applies(const Rule& rule, const Place& place) {
   return (rule.family.empty() || rule.family == place.family) && !rule.steps && find(place.dims, rule.dim);
 }
 
-// A dim that is too small for the axes that it should be split over.
+// A dim that is too small for the axes over which it should be split.
 struct Small {
   const tensor::Dim* dim = nullptr;
   std::string axes = {};  // "tensor", or "data tensor" for several
   int64_t size = 1;       // of all of them
 };
 
-// The axes that some of these factors are of.
+// The axes that these factors belong to.
 Small small_for(const Mesh& mesh, const tensor::Dim& dim, const Factors& factors) {
   Small small = {.dim = &dim};
   for (size_t a = 0; a < mesh.axes().size(); ++a) {
@@ -87,7 +87,7 @@ bool several(const Small& small) {
 
 // "; nearest ffn: 4; nearest tensor: 3"
 std::string nearest(const Plan& plan, const Place& place, const Small& small, const Dims& others) {
-  int64_t shared = 1;  // no more ranks than this can be given to the others
+  int64_t shared = 1;  // the other axes can be given no more ranks than this
   for (const tensor::Dim& d : others) shared *= d.size;
   std::string text;
   Place larger = place;

@@ -23,7 +23,7 @@ bool has(const List& list, const T& x) {
   return std::find(std::begin(list), std::end(list), x) != std::end(list);
 }
 
-// Reading and changing states follows rules about the state; what is free is made however it is asked for.
+// Reads and changes of states follow rules about the state; free operations are made in any layout.
 bool named_by_rules(const Op& op) {
   return op.state == graph::kNone && !op.row->effect && !op.row->free;
 }
@@ -111,7 +111,7 @@ class Collector {
     return set;
   }
 
-  // Whether it takes or makes an activation that is one of the widest: no other has all its dims and more.
+  // Whether it takes or makes one of the widest activations: no other has all its dims and more.
   bool is_wide(const Graph& g, const Op& op) {
     for (const auto* values : {&op.ins, &op.outs})
       for (ValueId v : *values)

@@ -17,7 +17,7 @@ namespace kintsugi::plan {
 struct Plan {
   mesh::Mesh mesh;
   std::vector<Rule> rules = {};
-  bool keep = false;        // a gathered activation lives from forward to backward
+  bool keep = false;        // a gathered activation is kept from forward to backward
   bool keep_logits = true;  // of a split vocabulary, from the loss to its gradient
   bool repeat = false;      // an axis that finds no dim may repeat work; else that is an error
   // Sums over ranks and micro-batches are added in one binary tree over equal units of the global batch, the same for
@@ -32,13 +32,12 @@ struct Plan {
   int stages() const { return mesh.stages(); }
 };
 
-// What [parallel] says, as rules: the user's own, then those of each axis, then those of ZeRO. Every axis is in the
-// mesh, of size 1 too, but for one that cuts layers; an axis of size 1 has no rules. UserError for a text of `rules`
-// that is no rule.
+// [parallel] as rules: the user's own, then those of each axis, then those of ZeRO. Every axis is in the mesh, of size
+// 1 too, except one that cuts layers; an axis of size 1 has no rules. UserError if a text in `rules` is no rule.
 Plan plan_from(const config::Parallel& parallel, std::span<const AxisRow> axes = axis_rows());
 
-// The plan with units: neighbouring units of a micro-batch go to the ranks that add first, those along the first
-// factor.
+// The plan with units: neighbouring units of a micro-batch are assigned to the ranks that add first, those along the
+// first factor.
 Plan in_units(Plan plan);
 
 // "plan: 4 ranks, mesh data=2 tensor=2\n  batch -> data\n"

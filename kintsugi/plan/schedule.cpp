@@ -15,8 +15,8 @@ namespace {
 
 constexpr int64_t kMostTasks = int64_t{1} << 24;  // of all stages together
 
-// `first` forwards, then a backward and a forward in turn. Where weight gradients are tasks of their own, the backward
-// of micro-batch m is followed by the weight gradient of micro-batch m - behind.
+// `first` forwards, then a backward and a forward in turn. If weight gradients are separate tasks, the backward of
+// micro-batch m is followed by the weight gradient of micro-batch m - behind.
 std::vector<Task> alternating(const Schedule& s, int chunk, int64_t first, int64_t behind = 0) {
   std::vector<Task> tasks;
   first = std::min(first, s.micro_batches);
@@ -44,8 +44,8 @@ std::vector<Task> zero_bubble(const Schedule& s, int stage) {
 }
 
 // Forwards go through the chunks of the stage in rounds, as many micro-batches at a time as there are stages, and
-// backwards likewise from the last chunk on. So many forwards come first that a backward is there as soon as the last
-// stage can send it, and then a forward and a backward in turn.
+// backwards likewise from the last chunk on. As many forwards come first as it takes until the last stage can send the
+// first backward, and then a forward and a backward in turn.
 std::vector<Task> interleaved(const Schedule& s, int stage) {
   if (s.chunks == 1) return one_forward_one_backward(s, stage);
   const int64_t all = s.micro_batches * s.chunks, round = int64_t{s.stages} * s.chunks;

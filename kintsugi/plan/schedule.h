@@ -1,5 +1,5 @@
-// A pipeline schedule as data: which stage does what in which order. The lists of calls of compiled programs are made
-// from it. Each schedule is described in docs/schedules.md.
+// A pipeline schedule as data: the tasks of each stage in their order. The lists of calls of compiled programs are
+// made from it. Each schedule is described in docs/schedules.md.
 #pragma once
 
 #include <cstdint>
@@ -22,24 +22,24 @@ struct Task {
 };
 std::string to_string(const Task& task);  // "forward of chunk 2, micro-batch 7"
 
-// Of each kind of work and chunk, micro-batches come in ascending order, so that gradients add as on one rank.
+// For each kind of work and chunk, micro-batches come in ascending order, so that gradients are added as on one rank.
 struct Schedule {
   std::string name;
   int stages = 1;
   int chunks = 1;  // per stage
   int64_t micro_batches = 1;
-  bool split = false;                    // weight gradients are tasks of their own
+  bool split = false;                    // weight gradients are separate tasks
   std::vector<std::vector<Task>> tasks;  // by stage, in order
 
   int all_chunks() const { return stages * chunks; }
 };
 
-// A way of making schedules.
+// The row of a kind of schedule.
 struct ScheduleRow {
   std::string_view name;
   // The tasks of a stage, from the numbers of the schedule.
   std::vector<Task> (*tasks)(const Schedule& numbers, int stage) = nullptr;
-  bool split = false;           // weight gradients are tasks of their own
+  bool split = false;           // weight gradients are separate tasks
   bool several_chunks = false;  // on each stage; then micro-batches are a multiple of the stages
 
   int64_t works() const { return split ? 3 : 2; }  // for each chunk and micro-batch
@@ -53,15 +53,15 @@ struct ScheduleRow {
 //   zero_bubble  ZB-H1: 1f1b with weight gradients postponed into the bubble. Qi et al. 2023, section 2.1
 const std::vector<ScheduleRow>& schedules();
 std::vector<std::string_view> schedule_names();
-const ScheduleRow& schedule_named(std::string_view name);  // UserError where there is none
+const ScheduleRow& schedule_named(std::string_view name);  // UserError if there is none
 
-// UserError where the row does not admit the numbers: what, and the nearest that would.
+// UserError if the row does not allow the numbers: what, and the nearest that it allows.
 Schedule make_schedule(const ScheduleRow& row, int stages, int chunks, int64_t micro_batches);
 Schedule make_schedule(std::string_view name, int stages, int chunks, int64_t micro_batches);
 
-// InternalError where a task is missing, is there twice or on a wrong stage, where micro-batches of a chunk do not come
-// in ascending order per kind of work, and where stages would wait forever. A forward waits for the forward of the
-// chunk before, a backward for its forward and the backward of the chunk behind, a weight gradient for its backward.
+// InternalError if a task is missing, occurs twice or is on the wrong stage, if micro-batches of a chunk are not in
+// ascending order per kind of work, or if stages would wait forever. A forward waits for the forward of the previous
+// chunk, a backward for its forward and the backward of the next chunk, a weight gradient for its backward.
 void check(const Schedule& schedule);
 
 // The most micro-batches in flight on a stage at one time.
@@ -69,8 +69,8 @@ struct InFlight {
   std::vector<int64_t> by_chunk;  // of each chunk of the stage alone
   int64_t together = 0;           // of all its chunks at one instant; at most the sum of by_chunk
 };
-// A micro-batch is in flight from the beginning of its forward to the end of its last work, or of its backward where
-// `until` says so: in a split schedule, whole activations are kept until then, and less until the weight gradient.
+// A micro-batch is in flight from the beginning of its forward to the end of its last work, or of its backward if
+// `until` says so: in a split schedule, all activations are kept until then, and fewer until the weight gradient.
 InFlight in_flight(const Schedule& schedule, int stage, Work until = Work::weight);
 
 }  // namespace kintsugi::plan

@@ -24,7 +24,7 @@ void check_numbers(const Schedule& s) {
                 s.stages, s.tasks.size());
 }
 
-// Each task is there once, and on its stage.
+// Each task occurs once, and on its stage.
 void check_places(const Schedule& s) {
   const int works = s.split ? 3 : 2;
   std::vector<bool> seen(static_cast<size_t>(works) * static_cast<size_t>(s.all_chunks()) *
@@ -78,7 +78,7 @@ void check_waiting(const Schedule& s) {
   size_t stage = 0;
   while (stage < s.tasks.size() && !stuck(stage)) ++stage;
   if (stage == s.tasks.size()) return;
-  // From stage to stage along what each waits for, until one comes again: from there on it is the ring.
+  // From stage to stage along what each waits for, until one repeats: the cycle begins there.
   struct Wait {
     size_t stage;
     std::string text;

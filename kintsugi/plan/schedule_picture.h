@@ -1,4 +1,4 @@
-// Pictures of a schedule: as text for a terminal, as SVG for a page.
+// Drawings of a schedule: as text for a terminal, as SVG for a page.
 #pragma once
 
 #include <string>
@@ -7,18 +7,18 @@
 
 namespace kintsugi::plan {
 
-// "1f1b: 4 stages, 8 micro-batches; 33 units, bubble 37.5%", of the stage that idles most; interleaved names its chunks
-// per stage too. `unit` is what the length is counted in.
+// "1f1b: 4 stages, 8 micro-batches; 33 units, bubble 37.5%", for the stage that idles most; for interleaved also its
+// chunks per stage. `unit` is the unit of the length.
 std::string headline(const Schedule& schedule, const Timeline& timeline, std::string_view unit = "units");
 
-// With unit costs. A line for each stage, or for each chunk of a stage where it has several; a column of equal width
-// for each unit: the letter of the work and the micro-batch, `=` where it goes on, `.` where the stage idles. No line
-// is longer than `width` characters, as far as one column fits: a last line says what is left out at the right.
+// With unit costs. A line for each stage, or for each chunk of a stage if it has several; a column of equal width for
+// each unit: the letter of the work and the micro-batch, `=` while it continues, `.` while the stage idles. No line is
+// longer than `width` characters, if at least one column fits: a last line says what is left out at the right.
 std::string text_picture(const Schedule& schedule, int width = 120);
 
-// An SVG of 1000 px width: a row for each stage, a rectangle for each task in the colour of its work, darker from chunk
-// to chunk, with its micro-batch where there is room, and as a hint what it is and when. Of more than `most` tasks
-// those that begin first are drawn, and a line says so.
+// An SVG of 1000 px width: a row for each stage, a rectangle for each task in the colour of its work, darker from
+// chunk to chunk, labelled with its micro-batch if that fits, and with a tooltip that names the task and its time. If
+// there are more than `most` tasks, the earliest are drawn, and a line says so.
 std::string svg_picture(const Schedule& schedule, const Timeline& timeline, std::string_view unit = "units",
                         size_t most = 10'000);
 

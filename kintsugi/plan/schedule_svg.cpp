@@ -30,7 +30,7 @@ std::string_view full_name(const Schedule& schedule, Work work) {
   }
 }
 
-// The beginning behind which nothing is drawn, so that about `most` tasks are.
+// The time from which on nothing is drawn, so that about `most` tasks are.
 double last_begin(const Timeline& timeline, size_t most) {
   std::vector<double> begins;
   for (const std::vector<Span>& spans : timeline.spans)
@@ -70,7 +70,7 @@ std::string svg_picture(const Schedule& schedule, const Timeline& timeline, std:
       }
   }
   const double scale = length > 0 ? (kWidth - kLeft - kRight) / length : 0;
-  // For the longest number, so that either all tasks of one length show theirs or none.
+  // For the longest number, so that either all tasks of one length show theirs or none does.
   const double number_width = kDigit * static_cast<double>(fmt::formatted_size("{}", schedule.micro_batches - 1)) + 2;
   const double bottom = kTop + kRow * schedule.stages;
   const double height = bottom + (drawn < all ? 64 : 44);

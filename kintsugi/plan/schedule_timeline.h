@@ -1,4 +1,4 @@
-// When each task of a schedule is done, where communication is free: the length of a step and its bubble.
+// The times of the tasks of a schedule, with free communication: the length of a step and its bubble.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace kintsugi::plan {
 
-// What a chunk's work costs for one micro-batch, in seconds or any unit. Where the schedule is not split, a backward
+// The cost of a chunk's work for one micro-batch, in seconds or any unit. If the schedule is not split, a backward
 // costs backward + weight.
 struct Costs {
   double forward = 1;
@@ -29,23 +29,24 @@ struct Timeline {
   std::vector<double> busy;              // by stage: the sum of its spans
 };
 
-// Each stage does its tasks in order, each as soon as the one before and what it waits for are done. `by_chunk` has an
-// entry for each chunk of the model. InternalError where the costs do not fit the schedule, or stages wait forever.
+// Each stage runs its tasks in order, each as soon as the previous one and those that it waits for are done.
+// `by_chunk` has an entry for each chunk of the model. InternalError if the costs do not fit the schedule, or stages
+// wait forever.
 Timeline timeline(const Schedule& schedule, const std::vector<Costs>& by_chunk);
 Timeline timeline(const Schedule& schedule, const Costs& of_each = {});
 
-// A stage's idle time over its busy time.
+// A stage's idle time divided by its busy time.
 double bubble(const Timeline& timeline, int stage);
 
-// The bubble by formula, without a timeline, where all chunks cost the same; F, B, W are the costs, p stages of v
-// chunks, m micro-batches. gpipe and 1f1b: (p-1)/m, Narayanan et al. 2021, section 2.2.1. interleaved: (p-1)/(v m), the
-// same, 2.2.2. zero_bubble: (p-1)(F+B-W) / (m (F+B+W)), Qi et al. 2023, table 2, for m >= p; for m < p, where fewer
-// weight gradients are there to fill it, ((p-1)(F+B) - (m-1)W) / (m (F+B+W)). The last two are what a timeline shows
-// where W is neither more than F nor more than B; with a dearer W the bubble is larger.
+// The bubble by formula, without a timeline, if all chunks cost the same; F, B, W are the costs, p stages of v chunks,
+// m micro-batches. gpipe and 1f1b: (p-1)/m, Narayanan et al. 2021, section 2.2.1. interleaved: (p-1)/(v m), the same,
+// 2.2.2. zero_bubble: (p-1)(F+B-W) / (m (F+B+W)), Qi et al. 2023, table 2, for m >= p; for m < p, with fewer weight
+// gradients to fill it, ((p-1)(F+B) - (m-1)W) / (m (F+B+W)). The last two are equal to the timeline's if W is neither
+// more than F nor more than B; with a larger W the bubble is larger.
 double published_bubble(const Schedule& schedule, const Costs& of_each = {});
 
-// The schedule that the tasks of a compiled program, in order and by stage, amount to: its numbers follow from them. It
-// may be drawn and timed if check() admits it.
+// The schedule that the tasks of a compiled program, in order and by stage, form: its numbers follow from them. It may
+// be drawn and timed if check() accepts it.
 Schedule schedule_of(std::string name, std::vector<std::vector<Task>> tasks);
 
 }  // namespace kintsugi::plan

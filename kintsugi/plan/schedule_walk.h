@@ -1,4 +1,4 @@
-// The tasks of a schedule in an order in which each comes behind what it waits for.
+// The tasks of a schedule in an order in which each comes after those that it waits for.
 #pragma once
 
 #include <functional>
@@ -8,11 +8,11 @@
 
 namespace kintsugi::plan {
 
-// What a task waits for beside the tasks before it on its stage: none, one or two.
+// The tasks that a task waits for besides those before it on its stage: none, one or two.
 std::vector<Task> waits_for(const Schedule& schedule, const Task& task);
 
-// Calls visit(stage, position) for each task that can be done. Returns how many tasks of each stage were: where that is
-// less than all, the stage waits forever at the next. Per kind of work and chunk, micro-batches are 0, 1, 2, ...
+// Calls visit(stage, position) for each task that can be done. Returns how many tasks of each stage were: if that is
+// less than all, the stage waits forever at the next. For each kind of work and chunk, micro-batches are 0, 1, 2, ...
 std::vector<size_t> walk(const Schedule& schedule, const std::function<void(int stage, size_t position)>& visit);
 
 }  // namespace kintsugi::plan

@@ -1,4 +1,4 @@
-// The ways of training in parallel that have a name.
+// The named parallel training strategies.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Strategy {
 // One rank; then data, zero 1, 2, 3, tensor, tensor and sequence, context in three ways, pipeline.
 std::span<const Strategy> strategies();
 
-// [parallel] of a strategy on its own, on `ranks` ranks.
+// [parallel] of a strategy alone, on `ranks` ranks.
 config::Parallel parallel_of(const Strategy& strategy, int64_t ranks);
 
 // What a plan splits: "batch, kv_heads in attention; flat of optimizer, gradient".

@@ -6,7 +6,7 @@
 namespace kintsugi::program {
 namespace {
 
-// Neighbours are joined.
+// Adjacent ranges are joined.
 void merge(std::vector<InstructionRange>& list, InstructionRange range) {
   std::erase_if(list, [&](const InstructionRange& other) {
     if (other.begin > range.end + 1 || range.begin > other.end + 1) return false;
@@ -47,7 +47,7 @@ class Reader {
     if (ArenaUse* use = touch(i.workspace, at)) use->workspace = true;
   }
 
-  // Null for what is not of the arena.
+  // Null for buffers outside the arena.
   ArenaUse* touch(BufferId id, int at) {
     const BufferId root = p_.root(id);
     if (p_.buffer(root).region != Region::arena) return nullptr;

@@ -1,4 +1,4 @@
-// How a body uses the buffers of the arena: from where to where, and when communication works on them.
+// How a body uses the buffers of the arena: from which instruction to which, and while which communication.
 #pragma once
 
 #include <vector>
@@ -16,11 +16,11 @@ struct InstructionRange {
 struct ArenaUse {
   BufferId root = kNoBuffer;
   InstructionRange touched = {};
-  // From the start of a collective or message on it to the wait for it, as far as that is in the body, and from the
+  // From the start of a collective or message on it to the wait for it, as far as both are in the body, and from the
   // beginning of the body to the wait for a copy; merged and ascending.
   std::vector<InstructionRange> in_transit = {};
   bool awaits = false;  // waits for a copy, or for a message that an earlier call started
-  int num_started = 0;  // messages that it leaves to a later call, less what it awaits as above
+  int num_started = 0;  // messages that it leaves open for a later call, minus those that it waits for as above
   bool workspace = false;
   bool computed = false, read = false;  // written, read by kernels
   bool received = false, sent = false;  // written, read by collectives, messages and copies

@@ -25,7 +25,7 @@ inline Work work_named(std::string_view name) {
   return by_name(name.substr(0, name.find('.')), Work::decode);
 }
 
-// What stands beside a body has a name that says so.
+// A separate body beside another has a name that says so.
 inline Role role_named(std::string_view name) {
   return name.ends_with(".receive") ? Role::receives : name.ends_with(".sent") ? Role::waits_for_sent : Role::work;
 }

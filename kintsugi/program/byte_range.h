@@ -1,4 +1,4 @@
-// Which bytes a buffer may have on any rank that has its program.
+// The bytes that a buffer may have on any rank that runs its program.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace kintsugi::program {
 
-// What bytes are counted in: a region; a segment of the arena, whose beginning depends on the call; a root alone, where
-// it has no offset.
+// The base of a byte offset: a region; a segment of the arena, whose beginning depends on the call; or a root alone,
+// if it has no offset.
 enum class Space : uint8_t { state, arena, file, segment, root };
 
 struct ByteRange {
@@ -22,10 +22,10 @@ struct ByteRange {
   }
 };
 
-// By buffer. A part counts as the whole of what it is of.
+// By buffer. A part counts as the whole that it is part of.
 std::vector<ByteRange> byte_ranges(const Program& p);
 
-// The same bytes in a call of that slot, where a segment has a place in the arena.
+// The same bytes in a call of that slot, if the segment has a place in the arena.
 ByteRange in_slot(ByteRange range, const CallList& list, int slot);
 
 }  // namespace kintsugi::program

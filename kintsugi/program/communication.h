@@ -1,4 +1,4 @@
-// What a list of calls sends, how often and why: the price of a plan.
+// What a list of calls sends, how often and why: the cost of a plan.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace kintsugi::program {
 
-// Collectives that are alike: in the same body or in others, and in every layer ("layer*" stands for each). Bytes are
-// those that each rank sends.
+// Equal collectives: in the same body or in others, and in every layer ("layer*" stands for each). Bytes are those
+// that each rank sends.
 struct Traffic {
-  std::string value;  // that goes in; pieces that were stacked for it bear the name of the value
+  std::string value;  // its input; pieces that were stacked for it have the name of the value
   Collective kind = Collective::all_reduce;
   std::string axes;
   Phase phase = Phase::forward;
@@ -22,13 +22,13 @@ struct Traffic {
   double total() const { return bytes * static_cast<double>(calls); }
 };
 
-// Those that send most come first; among equals, in the order of the program.
+// Those that send most come first; ties in the order of the program.
 std::vector<Traffic> traffic(const Program& p, Step step);
 
 // The table of a training step, with its sum.
 std::string print_communication(const Program& p);
 
-// By list, kind and axes: how often, and how many bytes each rank sends. "" where nothing is sent.
+// By list, kind and axes: how often, and how many bytes each rank sends. "" if nothing is sent.
 std::string print_traffic_totals(const Program& p);
 
 }  // namespace kintsugi::program

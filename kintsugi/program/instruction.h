@@ -19,7 +19,7 @@ constexpr BufferId kNoBuffer = -1;
 using tensor::Phase;
 
 // compute: a kernel. collective: enqueued, between ranks. copy: enqueued, between the arena and the rank's file, done
-// one after the other. wait: until the collective or copy of the same event is done; it has the operands of that.
+// in order. wait: until the collective or copy of the same event is done; it has the operands of that.
 enum class Kind : uint8_t { compute, collective, copy, wait };
 
 // shift: the block of each rank goes to the rank one position back in the ring of its group. send (one input), receive
@@ -34,7 +34,7 @@ std::string_view name_of(Copy copy);
 enum class Reduction : uint8_t { sum, max };
 std::string_view name_of(Reduction reduction);
 
-// What a rank spends on an instruction. wire_bytes: what it sends to others, or moves to or from its file.
+// The cost of an instruction on a rank. wire_bytes: what it sends to others, or moves to or from its file.
 struct Cost {
   double flops = 0;
   double memory_bytes = 0;  // read and written by a kernel
@@ -56,13 +56,13 @@ struct Instruction {
   std::string kernel = {};                         // of compute: the kind of the operation
   Collective collective = Collective::all_reduce;  // of a collective, and of a wait for one
   Copy copy = Copy::fetch;                         // of a copy, and of a wait for one
-  std::vector<BufferId> ins = {};                  // of compute: those that are there, in the operation's order
+  std::vector<BufferId> ins = {};                  // of compute: those that are present, in the operation's order
   std::vector<BufferId> outs = {};
-  tensor::Absent absent = {};  // of compute: which of the operation's are not there
+  tensor::Absent absent = {};  // of compute: which of the operation's are absent
   tensor::Attributes attributes = {};
   uint32_t accumulate = 0;  // bit i: adds to output i
-  // The sum of a micro-batch, which is added to those before it in a binary tree: outputs are the accumulator, and
-  // the levels at which sums wait. `schedule` writes out what that is for each micro-batch.
+  // The sum of a micro-batch, which is added to those before it in a binary tree: outputs are the accumulator, and the
+  // levels at which sums wait. `schedule` replaces it by the additions of each micro-batch.
   bool adds_in_tree = false;
   BufferId workspace = kNoBuffer;
   int layer = 0;
@@ -84,12 +84,12 @@ inline bool is_collective(const Instruction& i) {
 inline bool starts(const Instruction& i, Collective collective) {
   return i.kind == Kind::collective && i.collective == collective;
 }
-// Is a message, reduces, or is a copy; or waits for one that does.
+// Is a message, reduces, or is a copy; or waits for one of these.
 bool is_message(const Instruction& i);
 bool reduces(const Instruction& i);
 bool is_copy(const Instruction& i);
 
-// The kernel, or the kind of collective or copy: what a reader calls it.
+// The kernel, or the kind of collective or copy: its name in prints.
 std::string_view name_of(const Instruction& i);
 
 // The wait for what an instruction has started.

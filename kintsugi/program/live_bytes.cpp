@@ -19,11 +19,11 @@ void add(LiveBytes& to, const LiveBytes& x, int64_t sign = 1) {
   to.aligned += sign * x.aligned;
 }
 
-// Adds up, over the calls of a list, the bytes of values that are live. A root is one value, or, where several bodies
-// touch it, one for each micro-batch.
+// Adds up, over the calls of a list, the bytes of live values. A root is one value, or, if several bodies touch it,
+// one for each micro-batch.
 class LiveWalk {
  public:
-  // Called for each call with what is live during each of its instructions.
+  // Called for each call with the bytes live during each of its instructions.
   using Visit = std::function<void(size_t call, const std::vector<LiveBytes>&)>;
 
   LiveWalk(const Program& p, const CallList& list)
@@ -68,7 +68,7 @@ class LiveWalk {
   };
   struct Value {
     int num_calls = 0;     // that touch it
-    int num_seen = 0;      // of them up to now, this one counted
+    int num_seen = 0;      // of them up to now, including this one
     int num_messages = 0;  // under way before this call
     size_t last_call = 0;  // that touched it
   };
@@ -89,7 +89,7 @@ class LiveWalk {
   const std::vector<ArenaUse>& uses_of(const Call& call) const { return uses_[static_cast<size_t>(call.body)]; }
   const Root& root(BufferId id) const { return roots_[static_cast<size_t>(id)]; }
 
-  // Null for what is live within one body alone. What is of the step belongs to its last micro-batch.
+  // Null for values that are live within one body only. Those of the step belong to its last micro-batch.
   Value* kept_value(BufferId id, const Call& call) {
     const int kept = root(id).kept;
     if (kept < 0) return nullptr;
@@ -97,7 +97,7 @@ class LiveWalk {
     return &values_[static_cast<size_t>(kept) * static_cast<size_t>(last_ + 1) + static_cast<size_t>(m)];
   }
 
-  // Calls f(use, value) for every use of a call, with how far the value has come.
+  // Calls f(use, value) for every use of a call, with the state of the value at that use.
   template <typename F>
   void for_each_value(size_t position, F&& f) {
     const Call& call = list_.calls[position];
@@ -129,7 +129,7 @@ class LiveWalk {
     return live;
   }
 
-  // What is live during calls that do not touch it, as changes from call to call.
+  // Values live during calls that do not touch them, as changes from call to call.
   void find_between() {
     const size_t calls = list_.calls.size();
     between_.assign(calls + 1, {});
@@ -154,7 +154,7 @@ class LiveWalk {
     return !p_.buffer(id).output.empty() && (call.micro_batch < 0 || call.micro_batch == last_);
   }
 
-  // Adds a value to what is live during a call that touches it, as changes from instruction to instruction.
+  // Adds a value to the live bytes of a call that touches it, as changes from instruction to instruction.
   void add_within(const ArenaUse& use, const Value& value, const Call& call, std::vector<LiveBytes>& during) const {
     const Root& of = root(use.root);
     const bool begins = value.num_seen == 1 && p_.buffer(use.root).input.empty();

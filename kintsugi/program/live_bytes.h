@@ -8,13 +8,12 @@
 
 namespace kintsugi::program {
 
-// What is live in the arena at one instant, in bytes. The live range of a value is from the first to the last
-// instruction that touches it for a micro-batch, or for the step; that of an input begins with the first call that
-// reads it.
+// The live bytes of the arena at one instant. The live range of a value is from the first to the last instruction that
+// touches it for a micro-batch, or for the step; that of an input begins with the first call that reads it.
 //   workspace      scratch memory of a kernel
 //   communication  a value from the start of a collective, message or copy on it to the wait for it; one that only
-//                  those read, made to be sent, always; one that only those write, received, until the end of the
-//                  call that waited for it
+//                  communication reads, always; one that only communication writes, until the end of the call that
+//                  waited for it
 //   activations    every other value
 struct LiveBytes {
   int64_t activations = 0;
@@ -32,9 +31,8 @@ struct Instant {
   LiveBytes live = {};
 };
 
-// The instants of a list in their order: every instruction of every call where those are at most `most`, else of each
-// call the instruction that needs most, and where calls are more than `most`, of as many neighbouring calls as it
-// takes.
+// The instants of a list in their order: every instruction of every call if those are at most `most`, else of each
+// call the instruction that needs most, and if there are more calls than `most`, of groups of neighbouring calls.
 std::vector<Instant> memory_over(const Program& p, const CallList& list, size_t most);
 
 }  // namespace kintsugi::program

@@ -1,5 +1,4 @@
-// What the bytes of a program are for: its states, and the values of a list of calls at the instant that
-// needs most.
+// The memory of a program by purpose: its states, and the values of a list of calls at the instant that needs most.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,7 @@ namespace kintsugi::program {
 struct MemoryTable {
   int64_t weights = 0, gradients = 0, optimizer = 0, statistics = 0, caches = 0;  // states; gradients: accumulators
   int64_t activations = 0, communication = 0, workspace = 0;                      // at the peak
-  int64_t packing = 0;  // what alignment takes, and gaps between values
+  int64_t packing = 0;  // alignment, and gaps between values
   int64_t others = 0;   // arena that only other lists of calls need
   Instant peak = {};
 
@@ -24,12 +23,13 @@ struct MemoryTable {
   }
 };
 
-// By the list "train", or the one that needs most where there is none.
+// For the list "train", or the one that needs most if there is none.
 MemoryTable memory_table(const Program& p);
 const CallList& largest_list(const Program& p);
 
-// What of the model is on a stage: layers in ascending order, -1 is the embedding, and behind the last the head; and
-// the elements of its weights over all ranks. What another stage has too and saves is that one's.
+// The part of the model on a stage: layers in ascending order, -1 is the embedding, and the number of layers is the
+// head; and the elements of its weights over all ranks. A weight that another stage has too and saves is counted
+// there.
 struct ModelShare {
   std::vector<int> layers;
   int64_t parameters = 0;

@@ -38,7 +38,7 @@ class Made {
                         .variant_of = variant_of});
     return static_cast<int>(p.bodies.size()) - 1;
   }
-  // What lives at each instant: "call.instruction activations+communication+workspace".
+  // What is live at each instant: "call.instruction activations+communication+workspace".
   std::string over(size_t most = 100) const {
     std::string text;
     for (const Instant& m : memory_over(p, p.lists[0], most))

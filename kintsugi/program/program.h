@@ -1,4 +1,4 @@
-// The program of a rank: plain data, known whole before the first step. A table of bodies (straight lists of
+// The program of a rank: plain data, completely known before the first step. A table of bodies (straight lists of
 // instructions over buffers at fixed offsets) and, by name, lists of calls of bodies.
 #pragma once
 
@@ -17,8 +17,8 @@ namespace kintsugi::program {
 using tensor::OptimizerPart;
 using tensor::StateKind;
 
-// state: kept from step to step, shared by all lists of calls. arena: of one list of calls. file: outside of memory, in a
-// file of the rank; it is moved to the arena to be worked on.
+// state: kept from step to step, shared by all lists of calls. arena: of one list of calls. file: outside of memory,
+// in a file of the rank; copied to the arena for use.
 enum class Region { state, arena, file };
 std::string_view name_of(Region region);
 
@@ -26,17 +26,17 @@ struct Buffer {
   std::string name;
   tensor::Type type;  // the local block
   Region region = Region::arena;
-  // A view: memory of another buffer, `shift` bytes behind its beginning, and there the part of this rank: its position
-  // among the ranks along `part`, times bytes().
+  // A view: memory of another buffer, from `shift` bytes after its beginning, and there the part of this rank: its
+  // position among the ranks along `part`, times bytes().
   BufferId same_as = kNoBuffer;
   int64_t shift = 0;
   std::vector<mesh::Factor> part = {};
   // Bytes from the beginning of the region, or of its segment, a multiple of 64.
   int64_t offset = -1;
   int segment = -1;  // of the arena, see CallList::slots
-  // Of the file: places one behind another, of which micro-batch m has that of m % copies; 0: a state, which has one.
+  // Of the file: consecutive places, of which micro-batch m uses that of m % copies; 0: a state, which has one.
   int64_t copies = 0;
-  // The value on all ranks, and its layout. Where `ring` names factors, this is the piece of another rank: of the one
+  // The value on all ranks, and its layout. If `ring` names factors, this is the piece of another rank: of the one
   // `turn` positions further along them.
   tensor::Shape whole = {};
   mesh::Layout layout = {};
@@ -48,13 +48,13 @@ struct Buffer {
   int64_t bytes() const { return type.bytes(); }
 };
 
-// A state, and what it begins with, for the run to fill in. Where a state is one of several in a bucket, its block (that
-// of `layout`) begins `first` elements behind the beginning of the bucket's flat dim, of which this rank has the part that
-// the bucket's own layout says.
+// A state, and its initial values, for the run to fill in. If a state is one of several in a bucket, its block (that
+// of `layout`) begins `first` elements after the beginning of the bucket's flat dim, of which this rank has the part
+// given by the bucket's own layout.
 struct StateInfo {
   std::string name;
   BufferId buffer = kNoBuffer;   // the state's, or that of its bucket
-  BufferId reduced = kNoBuffer;  // of an accumulator: where the sum over all ranks is after a step
+  BufferId reduced = kNoBuffer;  // of an accumulator: the buffer with the sum over all ranks after a step
   StateKind kind = StateKind::weight;
   std::string weight = {};  // of a gradient or an optimizer's state: the name of the weight that it belongs to
   OptimizerPart part = OptimizerPart::none;
@@ -70,12 +70,13 @@ struct StateInfo {
   bool is_master() const { return part == OptimizerPart::master; }
 };
 
-// What a stage does with its chunk of the layers. weight: the gradients of weights, where a schedule does them apart.
+// What a stage does with its chunk of the layers. weight: the gradients of weights, if a schedule separates them.
 // reduce: the sums of accumulators over ranks, once a step. The last three are calls of their own lists.
 enum class Work : uint8_t { forward, backward, weight, reduce, update, evaluate, prefill, decode };
 std::string_view name_of(Work work);
 
-// work: the work itself. receives: starts what the body beside it receives. waits_for_sent: waits for what that sent.
+// work: the work itself. receives: starts the receives of the body that it belongs to. waits_for_sent: waits for its
+// sends.
 enum class Role : uint8_t { work, receives, waits_for_sent };
 
 // "forward.3" with the chunk 3 of several, "forward" with all of them.
@@ -87,7 +88,7 @@ struct Body {
   Role role = Role::work;
   int chunk = 0;
   int stage = 0;
-  int variant_of = -1;  // the body with the same buffers that it is made from
+  int variant_of = -1;  // the body that it was made from, with the same buffers
 
   bool does(Work w) const { return role == Role::work && work == w; }
 };
@@ -98,14 +99,14 @@ struct Call {
   int slot = 0;             // in CallList::slots
 };
 
-// What a list of calls is one step of.
+// The step that a list of calls performs.
 enum class Step : uint8_t { train, evaluate, prefill, decode };
 std::string_view name_of(Step step);
 
-// A list of calls that is one step of something.
+// The calls of one step.
 //
-// A value that is live from one call to another of the same micro-batch is in a segment of the arena, of which there is
-// one for each micro-batch under way; a slot says where the segments of a call begin.
+// A value that is live from one call to another of the same micro-batch is in a segment of the arena, of which there
+// is one for each micro-batch under way; a slot says where the segments of a call begin.
 struct CallList {
   Step step = Step::train;
   std::vector<Call> calls;
@@ -114,8 +115,8 @@ struct CallList {
   int64_t lower_bound_bytes = 0;                 // the largest sum of buffers that are live at one time
 };
 
-// A program is that of a role, a stage of the pipeline: every rank of the stage runs it, and its groups, parts and
-// indices follow from the rank.
+// A program belongs to a pipeline stage: every rank of the stage runs it, and its groups, parts and indices follow
+// from the rank.
 struct Program {
   mesh::Mesh mesh;
   int stage = 0;
@@ -135,28 +136,28 @@ struct Program {
   const StateInfo* state(std::string_view name) const;  // or null
   BufferId root(BufferId id) const;                     // follows same_as
   int64_t begin(BufferId id, int rank) const;           // bytes from the beginning of its root, on a rank
-  bool is_part(BufferId id) const;                      // where it begins depends on the rank
-  bool overlap(BufferId a, BufferId b) const;           // may share bytes; parts count as the whole of what they are of
+  bool is_part(BufferId id) const;                      // its beginning depends on the rank
+  bool overlap(BufferId a, BufferId b) const;           // may share bytes; a part counts as its whole
   double flops(Step step) const;                        // of all its calls
-  // The body that another is a variant of, or itself.
+  // The body of which this one is a variant, or itself.
   int base(int body) const {
     return bodies[static_cast<size_t>(body)].variant_of < 0 ? body : bodies[static_cast<size_t>(body)].variant_of;
   }
   // Where a root buffer begins in its region, in a call of that slot.
   int64_t offset(BufferId root, const CallList& list, int slot) const;
-  // Where a buffer of the file begins there, on a rank.
+  // Where a buffer of the file begins in it, on a rank.
   int64_t in_file(BufferId id, int64_t micro_batch, int rank) const;
   // The index of a dim of a buffer on a rank.
   tensor::DimIndex index(BufferId id, std::string_view dim, int rank) const;
 };
 
-// Bytes begin on boundaries of this.
+// Offsets are multiples of this.
 constexpr int64_t kAlignment = 64;
 inline int64_t aligned(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// Places in the file begin on boundaries of this.
+// Offsets in the file are multiples of this.
 constexpr int64_t kPage = 4096;
 inline int64_t whole_pages(int64_t bytes) {
   return (bytes + kPage - 1) / kPage * kPage;

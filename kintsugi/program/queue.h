@@ -1,4 +1,4 @@
-// Where a rank does its instructions: in queues, each in its own order and beside the others.
+// The queues of a rank: each runs its instructions in order, and concurrently with the others.
 #pragma once
 
 #include <compare>
@@ -10,8 +10,8 @@
 
 namespace kintsugi::program {
 
-// compute: kernels; and waits, which hold it up until what they wait for is done. copy: between the arena and the
-// rank's file. channel: the collectives of a group, or the messages of a channel, each a communicator.
+// compute: kernels; and waits, which block it until what they wait for is done. copy: between the arena and the rank's
+// file. channel: the collectives of a group, or the messages of a channel, each a communicator.
 enum class QueueKind : uint8_t { compute, copy, channel };
 
 struct Queue {
@@ -24,13 +24,13 @@ struct Queue {
 };
 
 Queue queue_of(const Instruction& i);
-// Of a wait: the queue that does what it waits for.
+// Of a wait: the queue of what it waits for.
 Queue awaited_queue(const Instruction& i);
 
-// The ranks of the channel that `rank` is one of, in the order of a communicator; of messages both ends.
+// The ranks of the channel that includes `rank`, in the order of a communicator; of messages both ends.
 std::vector<int> members(const mesh::Mesh& mesh, const Queue& channel, int rank);
 
-// The queues of a program: compute, copy where it has a file, and channels in an order that is the same on all ranks.
+// The queues of a program: compute, copy if it has a file, and channels in an order that is the same on all ranks.
 struct Queues {
   std::vector<Queue> all;
   std::vector<std::vector<int>> of;       // by body, by instruction: a position in `all`

@@ -41,7 +41,7 @@ int RankRun::signature_of(const Program& p, const Instruction& i) {
   return signatures_.try_emplace(std::move(text), static_cast<int>(signatures_.size())).first->second;
 }
 
-// Without those among ranks that are alike, which are done as soon as one comes.
+// Without those among ranks that behave alike, which are done as soon as one arrives.
 RankRun::Operations RankRun::operations_of(const Program& p, int body) {
   Operations list;
   const std::vector<Instruction>& all = p.bodies[static_cast<size_t>(body)].instructions;
@@ -164,7 +164,7 @@ void RankRun::join(int r) {
   const Rank& rank = ranks_[static_cast<size_t>(r)];
   Members& m = members(rank, operation_of(rank).group);
   if (++m.num_arrived < m.ranks.size()) return;
-  // To be the same operation is transitive among ranks with the same buffers only.
+  // Being the same operation is transitive only among ranks with the same buffers.
   std::map<int, const Rank*> first;
   for (int i : m.ranks) {
     const Rank& one = ranks_[static_cast<size_t>(i)];
@@ -238,7 +238,7 @@ std::string RankRun::position_text(const Rank& r) const {
                      describe(p, *o.instruction, r.rank));
 }
 
-// Of the ranks that wait, the one that has come least far: others are past what it waits at.
+// Of the ranks that wait, the one with the least progress: others have passed what it waits at.
 void RankRun::report(std::string_view name) {
   const Rank* least = nullptr;
   const Rank* other = nullptr;

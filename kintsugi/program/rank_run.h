@@ -1,4 +1,5 @@
-// The sequences of collectives of all ranks, run against each other. Used by verify_ranks, which says what is asked.
+// Runs the sequences of collectives of all ranks against each other. Used by verify_ranks, which states what is
+// required.
 #pragma once
 
 #include <cstdint>
@@ -23,23 +24,23 @@ struct RankPrograms {
 
 class RankRun {
  public:
-  // Ranks that differ along other factors only are alike, and the first stands for them.
+  // Ranks that differ along the other factors only behave alike, and the first represents them.
   RankRun(const RankPrograms& programs, std::vector<mesh::Factor> factors);
 
-  // InternalError where a rank would wait forever.
+  // InternalError if a rank would wait forever.
   void check(Step step);
-  // InternalError where a rank makes a group that another of its members does not.
+  // InternalError if a rank makes a group that another of its members does not.
   void check_groups();
 
  private:
-  // join: a collective, which ends when all members of its group are at it. post: one end of a message is enqueued.
-  // match: the wait for it, which ends when the other end is enqueued too.
+  // join: a collective, which ends when all members of its group have reached it. post: one end of a message is
+  // enqueued. match: the wait for it, which ends when the other end is enqueued too.
   enum class Action : uint8_t { join, post, match };
   struct Operation {
     int body = 0;
     size_t at = 0;
     const Instruction* instruction = nullptr;
-    int signature = 0;  // the same where kind, value, bytes, dtype, reduction and group are
+    int signature = 0;  // equal if kind, value, bytes, dtype, reduction and group are
     int group = 0;      // a position in groups_
     Action action = Action::join;
   };
@@ -51,7 +52,7 @@ class RankRun {
   struct Rank {
     int rank = 0;
     size_t program = 0;              // a position in `distinct`
-    size_t call = 0, operation = 0;  // that it is at
+    size_t call = 0, operation = 0;  // that it has reached
     bool queued = false;
   };
   struct Members {
@@ -102,7 +103,7 @@ class RankRun {
   // Of the list that is run.
   std::vector<std::vector<RankCall>> calls_;  // by program
   std::unordered_map<int64_t, Members> members_;
-  std::vector<int> queue_;  // of ranks that may go on: positions in ranks_
+  std::vector<int> queue_;  // of ranks that may proceed: positions in ranks_
   // By sender, receiver, channel, and whether it is the receiver's: in the order in which they were enqueued.
   std::map<std::tuple<int, int, std::string, bool>, std::vector<MessageEnd>> message_ends_;
   std::map<std::tuple<int, EventKey>, size_t> posted_;  // by rank: a position in message_ends_

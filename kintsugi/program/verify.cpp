@@ -11,7 +11,7 @@
 namespace kintsugi::program {
 namespace {
 
-// A root; of what each micro-batch has of its own, a root in a micro-batch.
+// A root; for values that each micro-batch has, a root in a micro-batch.
 using Owner = int64_t;
 
 // Who wrote which bytes of a region last.
@@ -84,7 +84,7 @@ struct Kept {
   Owners& of(Region region) { return region == Region::state ? states : file; }
 };
 
-// At the beginning every state is there.
+// At the beginning every state is present.
 Kept states_of(const Program& p) {
   Kept kept;
   for (const StateInfo& s : p.states) {
@@ -102,7 +102,7 @@ class ListVerifier {
 
   void run() {
     const std::vector<std::vector<BufferId>> inputs = first_inputs(p_, list_);
-    // What the first ones, as many as are under way at one time and two more, show, all show.
+    // The first micro-batches, two more than are under way at one time, cover all cases.
     int64_t shown = 2 + (list_.slots.size() > 1 ? static_cast<int64_t>(list_.slots.size()) : 0);
     for (const Buffer& b : p_.buffers) shown = std::max(shown, b.copies + 1);
     for (const VisitedCall& call : walk(p_, list_)) {
@@ -143,7 +143,7 @@ class ListVerifier {
     }
     if (i.workspace != kNoBuffer) write(i.workspace, call);
     for (BufferId b : i.outs) write(b, call);
-    // What was written must not have destroyed an operand beside it. In place, input and output are one.
+    // A write must not destroy another operand. In place, input and output are one.
     for (BufferId b : i.ins)
       require(is_there(b, call), [&] { return fmt::format(" ({}) overwrites its input {}", name_of(i), name(b)); });
     for (size_t j = 0; j < i.outs.size(); ++j)
@@ -168,7 +168,7 @@ class ListVerifier {
     throw base::InternalError("verify", "no region {}", static_cast<int>(p_.buffer(root(b)).region));
   }
 
-  // Of what lies in a segment, or in several places of the file, each micro-batch has its own.
+  // In a segment, or in a file with several places, each micro-batch has its own value.
   Owner owner(BufferId root, int64_t micro_batch) const {
     if ((p_.buffer(root).segment < 0 && p_.buffer(root).copies == 0) || micro_batch < 0) return root;
     return root + (micro_batch + 1) * static_cast<int64_t>(p_.buffers.size());
@@ -198,7 +198,7 @@ class ListVerifier {
     const BufferId r = root(b);
     const int64_t at = begin(b, call), end = at + range(b).bytes;
     if (owners(b).owns(at, end, owner(r, call.micro_batch))) return true;
-    // What the last micro-batch leaves for the step.
+    // The values that the last micro-batch leaves for the step.
     return call.micro_batch < 0 && p_.buffer(r).segment >= 0 && owners(b).owns(at, end, owner(r, last_));
   }
 
@@ -223,7 +223,7 @@ int first_rank(const Program& p) {
 void verify(const Program& p) {
   verify_messages(p, first_rank(p));
   check_offsets(p);
-  // Where parts lie depends on the rank; the first and the last have all that can go wrong.
+  // Offsets of parts depend on the rank; the first and the last cover all cases.
   const std::vector<RootRange> of_first = root_ranges(p, 0);
   for (int rank : {0, static_cast<int>(p.mesh.ranks()) - 1}) {
     const std::vector<RootRange> ranges = root_ranges(p, rank);

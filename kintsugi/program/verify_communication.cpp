@@ -23,7 +23,7 @@ struct Start {
   const Instruction& instruction() const { return body->instructions[at]; }
 };
 
-// What the checks of all bodies share.
+// Shared by the checks of all bodies.
 struct Facts {
   Facts(const Program& p, int one_rank) : program(p), rank(one_rank), ranges(byte_ranges(p)) {
     for (const Body& body : p.bodies)
@@ -102,7 +102,7 @@ class BodyVerifier {
     std::erase(pending_, i.event);
   }
 
-  // An instruction beside a collective or copy that was started and not yet waited for.
+  // An instruction between the start of a collective or copy and the wait for it.
   void check_conflict(const Start& start, const Instruction& i, size_t at) const {
     const Instruction& pending = start.instruction();
     const auto check = [&](const char* does, BufferId b, const std::vector<BufferId>& of, const char* still) {

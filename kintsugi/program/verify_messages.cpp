@@ -12,7 +12,7 @@
 namespace kintsugi::program {
 namespace {
 
-// A message that was started and not yet waited for.
+// A message that is started and not yet waited for.
 struct UnderWay {
   EventKey key = {};
   const Instruction* start = nullptr;
@@ -22,7 +22,7 @@ struct UnderWay {
   size_t from = 0;  // the instruction of the present call from which on it is under way
 };
 
-// The instructions [begin, end) of a body in a slot, beside a message that is started at `start` of its own.
+// The instructions [begin, end) of a body in a slot, checked against a message that is started at `start` of its own.
 struct Checked {
   int body = 0, slot = 0;
   int start_body = 0, start_slot = 0;
@@ -96,7 +96,7 @@ class MessageVerifier {
 
   void check_instruction(const UnderWay& message, const VisitedCall& call, size_t at) const {
     const Instruction& i = call.body.instructions[at];
-    if (i.kind == Kind::wait) return;  // what it waits for was looked at where that is started
+    if (i.kind == Kind::wait) return;  // what it waits for was checked where that is started
     const auto operand = [&](BufferId b, bool writes) {
       const char* still = conflict(message, range(b, call.call), writes);
       if (!still) return;
@@ -111,7 +111,7 @@ class MessageVerifier {
     return in_slot(ranges_[static_cast<size_t>(b)], list_, call.slot);
   }
 
-  // What a message still does with bytes that are read or written; null where it leaves them alone.
+  // What a message under way still does with bytes that are read or written; null if it does not conflict.
   static const char* conflict(const UnderWay& message, const ByteRange& bytes, bool written) {
     const auto overlaps = [&](const ByteRange& other) { return other.overlaps(bytes); };
     if (std::any_of(message.makes.begin(), message.makes.end(), overlaps)) return "makes";

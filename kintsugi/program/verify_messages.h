@@ -5,10 +5,10 @@
 
 namespace kintsugi::program {
 
-// Each message of a list is started once and waited for once, in this order, and between the two, in whatever calls, no
-// instruction, and no input that the run fills, writes the bytes that it reads, and none reads or writes the bytes that
-// it makes. InternalError naming list, `rank` (one of those that have the program), body, micro-batch, instruction, and
-// the message.
+// Each message of a list is started once and waited for once, in this order, and between the two, in any call, no
+// instruction, and no input that the run fills, writes the bytes that it reads, and none reads or writes the bytes of
+// its output. InternalError naming list, `rank` (one of those that have the program), body, micro-batch, instruction,
+// and the message.
 void verify_messages(const Program& p, int rank);
 
 }  // namespace kintsugi::program

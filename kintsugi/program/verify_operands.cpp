@@ -61,7 +61,7 @@ class OperandVerifier {
     require(to == expected, "{} elements become {} instead of {}", from, to, expected);
   }
 
-  // What `from` elements become in a group of n.
+  // The number of elements that `from` elements become in a group of n.
   int64_t output_elements(int64_t from, int64_t n) const {
     switch (i_.collective) {
       case Collective::all_gather:
@@ -78,18 +78,18 @@ class OperandVerifier {
     throw base::InternalError("verify", "no collective {}", static_cast<int>(i_.collective));
   }
 
-  // The whole, or the own part of the larger. Where a buffer begins is a sum over the coordinates of a rank: what holds
-  // on rank 0 and its neighbours along each factor holds on all.
+  // The whole, or the own part of the larger. The beginning of a buffer is a sum over the coordinates of a rank: what
+  // holds on rank 0 and its neighbours along each factor holds on all.
   void check_in_place() const {
     const bool gathers = i_.collective == Collective::all_gather;
-    require(reduces(i_) || gathers, "what it makes lies over what it reads");
+    require(reduces(i_) || gathers, "its output overlaps its input");
     std::vector<int> ranks = {0};
     for (const mesh::FactorInfo& f : p_.mesh.factors()) ranks.push_back(static_cast<int>(f.stride));
     const int64_t part = i_.collective == Collective::all_reduce ? 0 : std::min(in().bytes(), out().bytes());
     for (int rank : ranks) {
       const int64_t behind =
           begin(gathers ? i_.ins[0] : i_.outs[0], rank) - begin(gathers ? i_.outs[0] : i_.ins[0], rank);
-      require(behind == p_.mesh.position(rank, i_.group) * part, "on rank {}, what it makes lies over what it reads",
+      require(behind == p_.mesh.position(rank, i_.group) * part, "on rank {}, its output overlaps its input",
               rank);
     }
   }

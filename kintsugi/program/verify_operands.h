@@ -1,4 +1,4 @@
-// What a collective or copy asks of its operands.
+// The operands that a collective or copy requires.
 #pragma once
 
 #include <functional>
@@ -10,8 +10,8 @@
 
 namespace kintsugi::program {
 
-// A collective has the operands, sizes, dtypes, group and peer that its kind asks for, in place only where a
-// communicator allows it, on every rank; a copy goes between the arena and the file, and keeps its bytes. `ranges`:
+// A collective has the operands, sizes, dtypes, group and peer that its kind requires, in place only if a communicator
+// allows it, on every rank; a copy is between the arena and the file, and both sides have equal bytes. `ranges`:
 // byte_ranges(p). InternalError that begins with where().
 void verify_operands(const Program& p, const std::vector<ByteRange>& ranges, const Instruction& i,
                      const std::function<std::string()>& where);

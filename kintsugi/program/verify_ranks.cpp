@@ -36,7 +36,7 @@ struct RanksOfPrograms : RankPrograms {
   std::vector<int> first_rank;
 };
 
-// A rank of the same buffers makes the same calls, of those too that do not communicate.
+// A rank of the same buffers makes the same calls, including those that do not communicate.
 void check_calls(const RanksOfPrograms& all, Step step) {
   for (size_t r = 0; r < all.distinct.size(); ++r) {
     const auto like = static_cast<size_t>(all.same_buffers[r]);
@@ -52,7 +52,7 @@ void check_calls(const RanksOfPrograms& all, Step step) {
   }
 }
 
-// The factors along which ranks may differ in how far they have come.
+// The factors along which ranks may differ in their progress.
 std::vector<mesh::Factor> differing_factors(const mesh::Mesh& mesh, const RankPrograms& programs) {
   std::vector<mesh::Factor> list;
   for (size_t at = 0; at < mesh.factors().size(); ++at) {

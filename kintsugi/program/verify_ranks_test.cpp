@@ -106,7 +106,7 @@ TEST(VerifyRanks, AWholeProgram) {
 }
 
 TEST(VerifyRanks, ACollectiveThatOneRankDoesNotReach) {
-  // Every micro-batch is damaged; the first is named. Rank 1 has gone on meanwhile, as far as others came.
+  // Every micro-batch is damaged; the first is named. Rank 1 has proceeded meanwhile, as far as others reached.
   EXPECT_EQ(error_after([](Program& p) { erase(of(p, 0), 0, 2); }),
             "train: rank 0 at instruction 0 of forward, micro-batch 0 (" + kReduce +
                 ") waits for rank 1, which is at instruction 0 of backward, micro-batch 0 (" + kReduceBack + ")");
@@ -415,7 +415,7 @@ TEST(VerifyCommunication, KindsAndSizes) {
   // In place: the whole of an all_reduce, the own part of a gather, nothing of an all_to_all.
   EXPECT_EQ(error_of_all([](Program& p) { p.buffer(1).offset = 0; }), "");
   EXPECT_EQ(changed(0, [](Program& p, Instruction&) { p.buffer(1).offset = 32; }),
-            first + ": on rank 0, what it makes lies over what it reads");
+            first + ": on rank 0, its output overlaps its input");
   const auto own_part = [](Program& p, mesh::Factor f) {
     p.buffer(1).same_as = 2;
     p.buffer(1).part = {f};
@@ -423,14 +423,14 @@ TEST(VerifyCommunication, KindsAndSizes) {
   EXPECT_EQ(error_of_all([&](Program& p) { own_part(p, kData); }), "");
   EXPECT_EQ(error_of_all([&](Program& p) { own_part(p, kTensor); }),
             "train: rank 0 at instruction 2 of forward (" + kGather +
-                "0 2): on rank 2, what it makes lies over what it reads");
+                "0 2): on rank 2, its output overlaps its input");
   EXPECT_EQ(error_of_all([](Program& p) {
               p.buffer(1).offset = 0;
               for (size_t i : {0u, 1u}) of(p, 0)[i].collective = Collective::all_to_all;
             }),
             "train: rank 0 at instruction 0 of forward (all_to_all of #0 \"x\" into #1, 64 bytes of fp32, over tensor, "
             "ranks 0 "
-            "1): what it makes lies over what it reads");
+            "1): its output overlaps its input");
 }
 
 // 1,024 ranks: all alike, and one that has a program of its own.

@@ -1,4 +1,4 @@
-// A program that is whole, and every way to break it, by the whole error.
+// A valid program, and every way to break it, by the whole error.
 #include "kintsugi/program/verify.h"
 
 #include <gtest/gtest.h>

@@ -37,7 +37,7 @@ int64_t last_micro_batch(const CallList& list) {
 
 namespace {
 
-// The roots of the inputs that a body reads, in the order in which it does.
+// The roots of the inputs that a body reads, in that order.
 std::vector<BufferId> inputs_of(const Program& p, const Body& body) {
   std::vector<BufferId> inputs;
   for (const Instruction& i : body.instructions)
@@ -65,7 +65,7 @@ std::vector<std::vector<BufferId>> first_inputs(const Program& p, const CallList
 std::vector<bool> fills(const Program& p, const CallList& list) {
   const std::vector<std::vector<BufferId>> inputs = first_inputs(p, list);
   std::vector<bool> fills(list.calls.size(), false);
-  std::set<int64_t> begun = {-1};  // micro-batches; what is of the step has no beginning
+  std::set<int64_t> begun = {-1};  // micro-batches; calls of the step have no beginning
   for (const auto& [position, call, body] : walk(p, list))
     if (!inputs[position].empty()) {
       fills[position] = true;

@@ -1,4 +1,4 @@
-// The walk over a list of calls: each call with its body, and what follows from the order of the calls alone.
+// The walk over a list of calls: each call with its body, and facts that follow from the order of the calls alone.
 #pragma once
 
 #include <compare>
@@ -68,10 +68,10 @@ std::vector<VisitedCall> first_calls(const Program& p, const CallList& list);
 // By body.
 std::vector<int64_t> num_calls(const Program& p, const CallList& list);
 
-// The highest micro-batch of a call, 0 where calls are of the step alone. Results of the list are those of this one.
+// The highest micro-batch of a call, 0 if all calls are of the step. Results of the list are those of this one.
 int64_t last_micro_batch(const CallList& list);
 
-// What an instruction of a call starts or waits for: a wait is for the start with the same key.
+// The key of the event that an instruction of a call starts or waits for: a wait has the key of its start.
 struct EventKey {
   int event = -1;
   int64_t micro_batch = -1;
@@ -85,7 +85,7 @@ inline EventKey key_of(const Instruction& i, const Call& call) {
 // By call: the roots of the inputs that it is the first of its micro-batch to read, which the run fills before it.
 std::vector<std::vector<BufferId>> first_inputs(const Program& p, const CallList& list);
 
-// By call: whether the run fills inputs before it, or, of a micro-batch that reads none, is told that it begins.
+// By call: whether the run fills inputs before it, or, for a micro-batch that reads none, is notified that it begins.
 std::vector<bool> fills(const Program& p, const CallList& list);
 
 }  // namespace kintsugi::program

@@ -32,7 +32,7 @@ double round_step(double most, double count) {
   return 10 * power;
 }
 
-// From the bottom upwards; colours that those who do not see red and green as two can tell apart.
+// From the bottom upwards; colours that are distinguishable without seeing red and green.
 struct Band {
   std::string_view name, colour;
   int64_t constant = 0;

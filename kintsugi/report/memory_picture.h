@@ -1,4 +1,4 @@
-// Memory over a step, as a picture.
+// A chart of memory over a step.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace kintsugi::report {
 
-// An SVG of 1000 px width: from left to right the instructions of all calls of the list "train" (of long lists the
+// An SVG of 1000 px width: from left to right the instructions of all calls of the list "train" (for long lists the
 // calls, each where it needs most), upwards the bytes of a rank: weights, gradients, optimizer and other states, which
-// stay, and above them workspace, communication and activations. A dashed line is what the plan takes. `title`: what
-// stands above it. At most 4,000 steps are drawn.
+// stay, and above them workspace, communication and activations. A dashed line is the planned size. `title`: the
+// heading. At most 4,000 steps are drawn.
 std::string memory_picture(const program::Program& p, const std::string& title);
 
 }  // namespace kintsugi::report

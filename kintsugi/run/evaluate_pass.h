@@ -1,4 +1,4 @@
-// The loss over many batches by the list of calls `evaluate`.
+// The loss over many batches, by the list of calls `evaluate`.
 #pragma once
 
 #include "kintsugi/run/executor.h"

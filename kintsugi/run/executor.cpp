@@ -29,7 +29,7 @@ Arena::Arena(int64_t bytes) : bytes_(bytes) {
     throw base::UserError(
         "run", "the system does not give the {} that the program needs; a smaller train.micro_batch needs less",
         base::format_bytes(static_cast<uint64_t>(bytes)));
-  ::madvise(data, static_cast<size_t>(bytes), MADV_HUGEPAGE);  // a hint; without it all is as right
+  ::madvise(data, static_cast<size_t>(bytes), MADV_HUGEPAGE);  // a hint; correct without it
   data_ = static_cast<std::byte*>(data);
 }
 
@@ -95,7 +95,8 @@ void Executor::make_groups() {
   auto open = open_messages(program_);
   for (auto& [key, group] : groups_) {
     const auto& [factors, channel] = key;
-    // A message is open until both ranks have waited for it, so that there may be as many of the other rank as of this.
+    // A message is open until both ranks have waited for it, so that as many of the other rank may be open as of this
+    // one.
     comm::GroupOptions options;
     std::vector<int> ranks = program_.mesh.group(rank_, factors);
     if (!channel.empty()) {

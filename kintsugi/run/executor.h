@@ -1,4 +1,4 @@
-// Runs a program on the CPU. Decides nothing: the program says where each buffer lies and what comes after what.
+// Runs a program on the CPU. Decides nothing: the program says where each buffer is and in what order things run.
 #pragma once
 
 #include <filesystem>
@@ -21,7 +21,7 @@ namespace kintsugi::run {
 // Memory that is allocated once, aligned to 4096 bytes, and filled with zeros.
 class Arena {
  public:
-  explicit Arena(int64_t bytes);  // UserError where the system has not that much
+  explicit Arena(int64_t bytes);  // UserError if the system does not have that much
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
@@ -34,16 +34,17 @@ class Arena {
   int64_t bytes_ = 0;
 };
 
-// Where a program runs.
+// The environment of a program.
 struct Place {
   comm::World* world = nullptr;               // null: one rank
-  std::filesystem::path offload_folder = {};  // of the file, where the program has one
+  std::filesystem::path offload_folder = {};  // folder of the file, if the program has one
 };
 
 class Executor {
  public:
   // Allocates the states and the arena of the program: program.bytes(), and nothing after that; and its file, on the
-  // disk. `world` has as many ranks as the program's mesh, and outlives the executor. All ranks make theirs together.
+  // disk. `world` has as many ranks as the program's mesh, and outlives the executor. All ranks construct theirs
+  // together.
   Executor(program::Program program, const kernels::KernelSet& kernels, base::ThreadTeam& team, const Place& place);
   Executor(program::Program program, const kernels::KernelSet& kernels, base::ThreadTeam& team,
            comm::World* world = nullptr)
@@ -54,10 +55,10 @@ class Executor {
   base::ThreadTeam& team() { return team_; }
   int64_t allocated_bytes() const { return arena_.bytes(); }
 
-  // Every state at its beginning, as a function of (seed, name, index).
+  // Sets every state to its initial values, a function of (seed, name, index).
   void initialize(uint64_t seed);
 
-  // The local block of a state. InternalError where there is none, or where it has none (split along a bucket).
+  // The local block of a state. InternalError if there is none, or if it has no block (split along a bucket).
   tensor::View state(std::string_view name) const;
   bool has_state(std::string_view name) const { return program_.state(name) != nullptr; }
   // A scalar state in fp64.
@@ -73,7 +74,7 @@ class Executor {
     int64_t first = 0;
     int64_t sequence = 0;
   };
-  // The inputs of a call that comes next.
+  // The inputs of the next call.
   class Inputs {
    public:
     Inputs(const Executor& executor, const program::CallList& list, const program::Call& call)
@@ -81,9 +82,9 @@ class Executor {
 
     int64_t micro_batch() const { return call_.micro_batch; }
     // Copies what this rank needs of an input, in each layout in which the call is the first to need it; `padding`
-    // where there is nothing.
+    // fills positions that have no value.
     void set(std::string_view name, const Rows& rows, int32_t padding) const;
-    // The whole of an input of the call. InternalError where it has none of that name.
+    // The whole of an input of the call. InternalError if it has none of that name.
     tensor::View view(std::string_view name) const;
 
    private:
@@ -97,8 +98,8 @@ class Executor {
   };
   RowRange input_rows(program::Step step) const;
 
-  // Runs the calls of a list; before a call that needs inputs which were not filled yet, `fill` is given them, and may
-  // set them and numbers. Of a micro-batch without inputs that is its first call. Allocates nothing.
+  // Runs the calls of a list; before a call that needs inputs which were not filled yet, `fill` is called with them,
+  // and may set them and numbers. For a micro-batch without inputs that is its first call. Allocates nothing.
   using Fill = void (*)(const void* context, const Inputs& inputs);
   void run(program::Step step, kernels::Numbers& numbers, Fill fill, const void* context);
   template <typename F>
@@ -117,23 +118,23 @@ class Executor {
   // Called after each kernel and each wait, for looking at values. Null: none.
   std::function<void(const Watched&)> watch;
 
-  // Where a buffer lies in a call of a list with that slot. InternalError for what lies in the file.
+  // The address of a buffer in a call of a list with that slot. InternalError for a buffer in the file.
   tensor::View view(program::BufferId id, const program::CallList& list, int slot) const;
-  // Where the buffer of a state lies, or a buffer of the arena when a step of training is done: in the last call that
-  // touches it, as the sum of an accumulator. InternalError for what lies in the file.
+  // The address of the buffer of a state, or of a buffer of the arena after a training step: in the last call that
+  // touches it, as for the sum of an accumulator. InternalError for a buffer in the file.
   tensor::View state_view(program::BufferId id) const;
-  // Whether it lies in the file; see state_blocks.h.
+  // Whether it is in the file; see state_blocks.h.
   bool in_file(program::BufferId id) const {
     return program_.buffer(program_.root(id)).region == program::Region::file;
   }
-  FileStore* file() const { return file_.get(); }  // null where the program has none
+  FileStore* file() const { return file_.get(); }  // null if the program has none
 
  private:
   struct Bound {
     const kernels::Kernel* kernel = nullptr;
     std::vector<tensor::View> ins;  // of a kernel, by position
     std::vector<tensor::View> outs;
-    uint32_t accumulate = 0;  // the same of bits
+    uint32_t accumulate = 0;  // the same for bits
     std::vector<kernels::NamedIndex> indices;
     int seq = -1;  // the index of `seq` where it begins at the run's position
     int64_t seq_begin = 0;
@@ -158,7 +159,7 @@ class Executor {
     const program::Body& body;
   };
 
-  // Where the first byte of a buffer of the arena or of a state lies, in a call with that slot.
+  // The address of a buffer of the arena or of a state, in a call with that slot.
   std::byte* address(program::BufferId id, const program::CallList& list, int slot) const;
   const program::Body& body_of(const program::Call& call) const {
     return program_.bodies[static_cast<size_t>(call.body)];
@@ -205,8 +206,8 @@ class Executor {
   };
   std::vector<Input> inputs_;
   Arena arena_;
-  std::unique_ptr<FileStore> file_;  // it ends before the memory goes
-  // By factors and channel. They go before the memory goes.
+  std::unique_ptr<FileStore> file_;  // it must end before the memory is freed
+  // By factors and channel. Destroyed before the memory.
   std::map<std::pair<std::vector<mesh::Factor>, std::string>, std::unique_ptr<comm::Communicator>> groups_;
   std::vector<std::vector<Bound>> bound_;  // by body and slot
   std::vector<List> lists_;

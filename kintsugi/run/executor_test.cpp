@@ -65,8 +65,8 @@ std::string error_of(const std::function<void()>& f) {
 
 }  // namespace
 
-// The numbers are from a program of its own, in another language: Philox4x32-10 keyed by FNV-1a of the name and the
-// seed, two normal numbers of four words. They must never change: a seed is a promise.
+// The numbers are from an independent program in another language: Philox4x32-10 keyed by FNV-1a of the name and the
+// seed, two normal numbers of four words. They must never change, since runs are repeated by their seed.
 TEST(Initialize, AFunctionOfSeedNameAndIndex) {
   Hand h;
   h.state("w", {{"a", kWide}}, DType::f64, normal(0.5));

@@ -15,7 +15,7 @@
 namespace kintsugi::run {
 namespace {
 
-constexpr size_t kRequests = 64;  // under way at one time; who asks for more waits for a place
+constexpr size_t kRequests = 64;  // under way at one time; a caller with more waits for a slot
 
 // A file without a name.
 int open_nameless(const std::filesystem::path& folder, int rank) {
@@ -44,10 +44,10 @@ FileStore::FileStore(std::filesystem::path folder, int64_t bytes, int rank)
   int reason = EINTR;
   while (bytes > 0 && reason == EINTR) reason = ::posix_fallocate(descriptor_, 0, bytes);
   if (bytes > 0 && reason != 0) {
-    ::close(descriptor_);  // and so gives back what it had taken
+    ::close(descriptor_);  // which frees the space taken so far
     throw base::UserError("offload",
                           "rank {} needs a file of {} ({} bytes) in \"{}\", where {} is free: {}; set "
-                          "parallel.offload_folder to a disk with more room, or parallel.offload to less",
+                          "parallel.offload_folder to a disk with more space, or parallel.offload to less",
                           rank, base::format_bytes(static_cast<uint64_t>(bytes)), bytes, folder_.string(),
                           free_in(folder_), std::strerror(reason));
   }
@@ -98,7 +98,7 @@ void FileStore::wait(Ticket ticket) {
   if (error_) std::rethrow_exception(error_);
 }
 
-// Requests end even where they fail, so that nobody waits forever.
+// Requests end even if they fail, so that no caller waits forever.
 void FileStore::serve() {
   std::unique_lock lock(mutex_);
   while (true) {

@@ -1,4 +1,4 @@
-// A file of one rank for what does not lie in memory while it is not used, read and written beside computing.
+// A file of one rank for what is not in memory while it is not used, read and written concurrently with computation.
 #pragma once
 
 #include <condition_variable>
@@ -13,27 +13,28 @@
 
 namespace kintsugi::run {
 
-// The file has no name, and its space on the disk is taken before anything is written: it goes with its last byte when
-// the store, or the process, ends. One thread serves all requests, in their order.
+// The file has no name, and its disk space is allocated in advance: it is deleted when the store, or the process,
+// ends. One thread serves all requests, in their order.
 class FileStore {
  public:
-  // UserError where the folder does not exist or cannot be written, or where the disk has not that much room. `rank` is
-  // for what errors say.
+  // UserError if the folder does not exist or cannot be written, or if the disk does not have that much space. `rank`
+  // is for error texts.
   FileStore(std::filesystem::path folder, int64_t bytes, int rank);
   ~FileStore();  // ends when all requests are done
   FileStore(const FileStore&) = delete;
   FileStore& operator=(const FileStore&) = delete;
 
-  // Enqueue; nothing is allocated. The memory belongs to the request until it was waited for.
+  // Enqueue; nothing is allocated. The memory must not be touched until the request was waited for.
   using Ticket = int64_t;
   Ticket read(int64_t offset, std::span<std::byte> to);
   Ticket write(int64_t offset, std::span<const std::byte> from);
 
-  // Until the request of that ticket is done. UserError where it, or one before it, failed: none is tried after that.
+  // Waits until the request of that ticket is done. UserError if it, or one before it, failed: after a failure none is
+  // tried.
   void wait(Ticket ticket);
 
   int64_t bytes() const { return bytes_; }
-  // Seconds that wait() took together: what was not hidden behind computing.
+  // Total seconds that wait() took: the time not hidden behind computation.
   double waited_seconds() const { return waited_; }
 
  private:

@@ -45,7 +45,7 @@ std::vector<std::byte> block(size_t bytes, int seed) {
   return b;
 }
 
-// While it lives, no file of this process may grow beyond that.
+// While this object exists, no file of this process may grow beyond that.
 class FileLimit {
  public:
   explicit FileLimit(rlim_t bytes) {
@@ -115,12 +115,12 @@ TEST_F(FileStoreTest, AFullDisk) {
   const std::string text = error_of([&] { FileStore store(path, 3 << 20, 2); });
   EXPECT_EQ(std::regex_replace(text, std::regex("where [^:]* is free"), "where SOME is free"),
             "[offload] rank 2 needs a file of 3.0 MiB (3145728 bytes) in \"" + path.string() +
-                "\", where SOME is free: File too large; set parallel.offload_folder to a disk with more room, or "
+                "\", where SOME is free: File too large; set parallel.offload_folder to a disk with more space, or "
                 "parallel.offload to less");
   EXPECT_TRUE(empty());
 }
 
-// Who waits is told, for this request and all that come later; nobody hangs.
+// A waiting caller gets the error, for this request and all later ones; no caller hangs.
 TEST_F(FileStoreTest, AReadThatFails) {
   FileStore store(path, 4096, 1);
   std::vector<std::byte> b(100);

@@ -1,4 +1,4 @@
-// The beginning of every state, element by element a function of (seed, name, index in the whole tensor).
+// The initial value of every state, for each element a function of (seed, name, index in the whole tensor).
 #include <cmath>
 #include <cstring>
 #include <numbers>
@@ -40,7 +40,7 @@ void Executor::initialize(uint64_t seed) {
   for (const program::StateInfo& s : program_.states) {
     const bool constant = s.init.kind == tensor::Init::Kind::constant;
     if (constant && s.init.value == 0.0) continue;
-    // A master draws the same numbers as its weight.
+    // A master gets the same numbers as its weight.
     const auto key = kernels::random_key(seed, s.is_master() ? s.weight : s.name);
     tensor::dispatch(program_.buffer(s.buffer).type.dtype, [&]<typename T>(T) {
       change_runs(*this, s, [&](const program::Run& run, std::byte* data) {

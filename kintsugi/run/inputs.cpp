@@ -1,4 +1,4 @@
-// How a rank takes its part of the inputs.
+// How a rank fills its part of the inputs.
 #include <algorithm>
 
 #include "kintsugi/base/error.h"

@@ -1,4 +1,4 @@
-// Programs that the ranks of a run built each for itself.
+// Checks the programs that the ranks of a run built separately.
 #pragma once
 
 #include <span>
@@ -9,8 +9,8 @@
 
 namespace kintsugi::run {
 
-// SharedError "[where] ..." where ranks have processors with other units, whose kernels would round differently, or
-// other programs, which would wait for each other.
+// SharedError "[where] ..." if ranks have processors with other units, whose kernels would round differently, or other
+// programs, which would wait for each other.
 void require_same_programs(comm::Communicator& all, std::string_view where, std::span<const program::Program> stages);
 
 }  // namespace kintsugi::run

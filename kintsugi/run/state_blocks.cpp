@@ -24,13 +24,13 @@ void wait_for_write(const Executor& e, BufferId id, int64_t begin, std::span<con
   file.wait(file.write(e.program().in_file(id, 0, e.rank()) + begin, from));
 }
 
-// A block of a state in the file that moves along it.
+// A moving window over a state in the file.
 class Window {
  public:
   Window(const Executor& e, BufferId id, bool changes)
       : e_(e), id_(id), bytes_(e.program().buffer(id).bytes()), changes_(changes) {}
 
-  // The bytes from `at` on, as many as are in one block with it.
+  // The bytes from `at` on that are in one block with it.
   std::span<std::byte> at(int64_t at) {
     if (at < begin_ || at >= begin_ + static_cast<int64_t>(block_.size())) {
       store();

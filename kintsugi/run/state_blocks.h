@@ -1,5 +1,5 @@
-// States outside of steps, wherever they lie: in memory, or in the file of the rank, which is read and written in
-// blocks of a few MiB. UserError where the file cannot be read or written.
+// Access to states between steps: in memory, or in the file of the rank, which is read and written in blocks of a few
+// MiB. UserError if the file cannot be read or written.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,14 @@ namespace kintsugi::run {
 void read_state(const Executor& executor, program::BufferId state, int64_t begin, std::span<std::byte> to);
 void write_state(Executor& executor, program::BufferId state, int64_t begin, std::span<const std::byte> from);
 
-// Calls f with the bytes of a state's buffer, or with one block after the other; what it changes is stored. Blocks of
-// buffers of one size are equal.
+// Calls f with the bytes of a state's buffer, or with one block after another; its changes are stored. Buffers of one
+// size have equal blocks.
 void look_at_blocks(const Executor& executor, program::BufferId state,
                     const std::function<void(std::span<const std::byte>)>& f);
 void change_blocks(Executor& executor, program::BufferId state, const std::function<void(std::span<std::byte>)>& f);
 
 // Calls f for the elements of a state that the rank holds (program::for_each_run), in runs, or pieces of them, whose
-// first element lies at `data`.
+// first element is at `data`.
 void look_at_runs(const Executor& executor, const program::StateInfo& state,
                   const std::function<void(const program::Run&, const std::byte* data)>& f);
 void change_runs(Executor& executor, const program::StateInfo& state,

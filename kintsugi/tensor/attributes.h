@@ -19,7 +19,7 @@ class Attributes {
   Attributes(std::initializer_list<std::pair<std::string, Value>> list) : list_(list) {}
 
   bool has(std::string_view name) const { return find(name) != nullptr; }
-  // InternalError where the attribute is absent or of another type.
+  // InternalError if the attribute is absent or of another type.
   int64_t integer(std::string_view name) const;
   double number(std::string_view name) const;
   const std::string& text(std::string_view name) const;
@@ -40,7 +40,7 @@ class Attributes {
   std::vector<std::pair<std::string, Value>> list_;
 };
 
-// "p=0.1 key=layer0", "" where there are none.
+// "p=0.1 key=layer0", "" if there are none.
 std::string to_string(const Attributes& attributes);
 
 }  // namespace kintsugi::tensor

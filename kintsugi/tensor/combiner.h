@@ -1,4 +1,4 @@
-// How the parts of a partial value make it whole.
+// How the parts of a partial value are combined into the whole.
 #pragma once
 
 #include <cstdint>

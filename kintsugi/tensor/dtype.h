@@ -1,4 +1,4 @@
-// Data types of elements. bf16 and f16 are storage: arithmetic is done in f32.
+// Data types of elements. bf16 and f16 are for storage: arithmetic is done in f32.
 #pragma once
 
 #include <bit>

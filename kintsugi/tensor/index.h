@@ -1,4 +1,4 @@
-// Where a local block stands in the whole: the global index of each local position along one dim.
+// The position of a local block in the whole: the global index of each local position along one dim.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ class DimIndex {
     for (const Segment& s : segments_) n += s.count;
     return n;
   }
-  // Moves a contiguous index to begin at `global`.
+  // Shifts a contiguous index so that it begins at `global`.
   void begin_at(int64_t global) { segments_[0].global = global; }
   // One segment without padding.
   bool contiguous() const { return segments_.size() == 1 && segments_[0].global >= 0; }

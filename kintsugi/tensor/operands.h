@@ -1,6 +1,6 @@
 // The operands, or the outputs, of an operation by name. Each has a position, the same in the operation's row and in
-// every kernel. In a graph or a program the list of an operation leaves out those that are absent, and a mask says
-// which they are: bit i is the one at position i.
+// every kernel. In a graph or a program the list of an operation leaves out those that are absent, given by a mask:
+// bit i is the one at position i.
 #pragma once
 
 #include <array>
@@ -54,15 +54,14 @@ class OperandList {
   constexpr bool has_rest() const { return size_ > 0 && list_[size_ - 1].rest; }
 
   bool has(std::string_view name) const;
-  size_t position(std::string_view name) const;  // InternalError where there is none
-  // Where that one stands in a list of what is there; none where it is absent. InternalError where there is no such
-  // name.
+  size_t position(std::string_view name) const;  // InternalError if there is none
+  // The index of that name in a list of those present; none if it is absent. InternalError if there is no such name.
   std::optional<size_t> place(std::string_view name, uint32_t absent) const;
-  // The one at that place in a list of what is there.
+  // The name at that index in a list of those present.
   const Operand& at(size_t place, uint32_t absent) const;
   // Whether an operation may have `count` of these, with those absent.
   bool allows(size_t count, uint32_t absent) const;
-  // The mask where those at the end of the list that are not among `count` are absent.
+  // The mask of those at the end of the list that are absent if there are only `count`.
   uint32_t absent_behind(size_t count) const;
 
   bool operator==(const OperandList& other) const;
@@ -85,11 +84,11 @@ struct Absent {
 inline bool is_absent(uint32_t absent, size_t position) {
   return position < 32 && ((absent >> position) & 1u);
 }
-// The place in a list of what is there of the one at `position`, which is not absent; and the other way.
+// The index, in a list of those present, of the one at `position`, which is not absent; and the inverse.
 size_t place_of(size_t position, uint32_t absent);
 size_t position_of(size_t place, uint32_t absent);
 
-// What is there, each at its position, and `none` where it is absent.
+// Those present, each at its position, and `none` for those absent.
 template <typename T>
 std::vector<T> by_position(std::span<const T> there, uint32_t absent, const T& none) {
   std::vector<T> list;
@@ -102,14 +101,14 @@ std::vector<T> by_position(std::span<const T> there, uint32_t absent, const T& n
   return list;
 }
 
-// Puts one that was absent into the list of what is there.
+// Inserts one that was absent into the list of those present.
 template <typename T>
 void insert(std::vector<T>& there, uint32_t& absent, size_t position, const T& one) {
   there.insert(there.begin() + static_cast<std::ptrdiff_t>(place_of(position, absent)), one);
   absent &= ~(1u << position);
 }
 
-// The same of bits, one for each of what is there.
+// The same for bits, one for each of those present.
 uint32_t bits_by_position(uint32_t bits, uint32_t absent);
 
 }  // namespace kintsugi::tensor

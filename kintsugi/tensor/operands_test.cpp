@@ -69,7 +69,7 @@ TEST(Operands, OneThatWasAbsentIsPutInItsPlace) {
 TEST(Operands, HowManyThereMayBe) {
   EXPECT_TRUE(kMiddle.allows(4, 0));
   EXPECT_TRUE(kMiddle.allows(2, 0b1010));
-  EXPECT_FALSE(kMiddle.allows(2, 0));       // two without a word
+  EXPECT_FALSE(kMiddle.allows(2, 0));       // two, but no mask of those absent
   EXPECT_FALSE(kMiddle.allows(3, 0b1));     // q is not optional
   EXPECT_FALSE(kMiddle.allows(3, 0b1010));  // one too many
   EXPECT_FALSE(kMiddle.allows(4, 0b10000));

@@ -22,7 +22,7 @@ class Shape {
  public:
   Shape() = default;
   Shape(std::initializer_list<Dim> dims) : Shape(std::vector<Dim>(dims)) {}
-  explicit Shape(std::vector<Dim> dims);  // InternalError where a name stands twice
+  explicit Shape(std::vector<Dim> dims);  // InternalError if a name occurs twice
 
   const std::vector<Dim>& dims() const { return dims_; }
   size_t rank() const { return dims_.size(); }
@@ -32,7 +32,7 @@ class Shape {
 
   int find(std::string_view name) const;  // position, or -1
   bool has(std::string_view name) const { return find(name) >= 0; }
-  int64_t size(std::string_view name) const;  // InternalError where there is no such dim
+  int64_t size(std::string_view name) const;  // InternalError if there is no such dim
   int64_t elements() const;                   // 1 for a scalar
   int64_t stride(size_t i) const;             // elements between neighbours along dim i, row-major
 
@@ -45,7 +45,7 @@ class Shape {
 // "[batch:4 seq:8 embed:16]", "[]" for a scalar.
 std::string to_string(const Shape& shape);
 
-// What a value is: dims and element type.
+// The type of a value: dims and element type.
 struct Type {
   Shape shape;
   DType dtype = DType::f32;

@@ -7,19 +7,19 @@
 
 namespace kintsugi::tensor {
 
-// weight: a parameter of the model. gradient: its accumulator. level: a sum of some micro-batches' gradients that waits
-// for its like, where sums are added in one tree. optimizer: see OptimizerPart. statistic: a number of the run. cache:
-// keys and values of the tokens that are there.
+// weight: a parameter of the model. gradient: its accumulator. level: a sum of some micro-batches' gradients that
+// waits for another of its level, when sums are added in one tree. optimizer: see OptimizerPart. statistic: a number
+// of the run. cache: keys and values of earlier tokens.
 enum class StateKind : uint8_t { weight, gradient, level, optimizer, statistic, cache };
 constexpr StateKind kStateKinds[] = {StateKind::weight,    StateKind::gradient,  StateKind::level,
                                      StateKind::optimizer, StateKind::statistic, StateKind::cache};
 std::string_view name_of(StateKind kind);
 
-// What an optimizer's state is to its weight: the weight itself in fp32, where it is stored in less, or a moving mean
-// of the gradient (the momentum) or of its square.
+// The relation of an optimizer's state to its weight: the weight itself in fp32, if it is stored in less, or a moving
+// mean of the gradient (the momentum) or of its square.
 enum class OptimizerPart : uint8_t { none, master, first_moment, second_moment };
 
-// How a state begins: a constant, or normal numbers of mean 0 keyed by (seed, name, index).
+// The initial value of a state: a constant, or normal numbers of mean 0 keyed by (seed, name, index).
 struct Init {
   enum class Kind : uint8_t { constant, normal };
   Kind kind = Kind::constant;

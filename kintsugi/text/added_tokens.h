@@ -1,4 +1,4 @@
-// Tokens that are found in the text as they stand, before anything else is done to it.
+// Tokens that are matched literally in the text, before any other processing.
 #pragma once
 
 #include <array>
@@ -14,10 +14,10 @@ namespace kintsugi::text {
 struct AddedToken {
   int32_t id = 0;
   std::string content;
-  bool single_word = false;  // only where no word character touches it
-  bool lstrip = false;       // takes the white space on its left with it
+  bool single_word = false;  // only if no word character is adjacent
+  bool lstrip = false;       // includes the white space on its left
   bool rstrip = false;       // and on its right
-  bool normalized = false;   // looked for in normalized text, in its normalized form
+  bool normalized = false;   // matched in normalized text, in its normalized form
   bool special = false;
 };
 
@@ -29,7 +29,7 @@ class AddedTokens {
 
   bool empty() const { return tokens_.empty(); }
 
-  // Calls `text` for what lies between tokens (never empty) and `token` for each token, in order.
+  // Calls `text` for the text between tokens (never empty) and `token` for each token, in order.
   void split(std::string_view whole, const std::function<void(std::string_view)>& text,
              const std::function<void(int32_t id)>& token) const;
 
@@ -38,7 +38,7 @@ class AddedTokens {
   const AddedToken* match(std::string_view text) const;
 
   std::vector<AddedToken> tokens_;
-  // A trie: the root by byte, of each other node its edges in a row. Node 0 is none.
+  // A trie: the root indexed by byte, the edges of each other node in one array. Node 0 is none.
   struct Edge {
     char byte;
     int32_t node;

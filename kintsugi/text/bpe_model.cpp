@@ -11,9 +11,9 @@ namespace kintsugi::text {
 namespace {
 
 constexpr uint32_t kNoRank = UINT32_MAX;
-constexpr size_t kShortWord = 48;  // from here on a heap is faster than looking through all pairs
+constexpr size_t kShortWord = 48;  // from here on a heap is faster than a scan of all pairs
 constexpr size_t kPackedWord = 8;
-constexpr size_t kLongestPart = 1 << 24;  // bounds the memory that a word takes, and keeps places within 32 bits
+constexpr size_t kLongestPart = 1 << 24;  // bounds the memory that a word takes, and keeps indices within 32 bits
 
 uint64_t key_of(int32_t left, int32_t right) {
   return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
@@ -23,7 +23,7 @@ size_t slot_of(uint64_t key, size_t mask) {
   return (key * 0x9E3779B97F4A7C15ULL >> 29) & mask;
 }
 
-// Two reads that overlap hold all bytes of a word of known size.
+// Two overlapping reads cover all bytes of a word of known size.
 template <typename Half>
 uint64_t pack(std::string_view word) {
   Half first = 0;
@@ -53,7 +53,7 @@ BpeModel::BpeModel(const Options& options)
   for (size_t rank = 0; rank < options.merges.size(); ++rank) {
     add_pair(options.merges[rank], static_cast<uint32_t>(rank));
   }
-  // Nearly every token is what its own bytes merge to. Such a word needs one look-up; found out here, once.
+  // Nearly every token is what its own bytes merge to. Such a word needs one look-up; determined here, once.
   std::vector<int32_t> ids;
   for (size_t id = 0; id < tokens_.size(); ++id) {
     if (tokens_[id].empty()) continue;

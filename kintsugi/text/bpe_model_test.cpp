@@ -9,7 +9,7 @@
 namespace kintsugi::text {
 namespace {
 
-// The definition, word for word: of all pairs that stand side by side, merge the first of the least rank, again.
+// The definition, literally: of all adjacent pairs, merge the first of the lowest rank, and repeat.
 std::vector<int32_t> merge_slowly(const BpeModel::Options& options, std::vector<int32_t> symbols) {
   std::map<std::pair<int32_t, int32_t>, std::pair<size_t, int32_t>> ranks;
   for (size_t i = 0; i < options.merges.size(); ++i) {

@@ -17,8 +17,8 @@ namespace kintsugi::text {
 
 constexpr std::string_view kEndOfText = "<|endoftext|>";
 
-// What a byte-level BPE tokenizer is made of. Every id from 0 to the largest is a token of the model, an added token,
-// or both.
+// The definition of a byte-level BPE tokenizer. Every id from 0 to the largest is a token of the model, an added
+// token, or both.
 struct BpeDefinition {
   BpeModel::Options model;
   std::vector<AddedToken> added;
@@ -29,9 +29,9 @@ struct BpeDefinition {
   std::string where;              // names the tokenizer in errors
 };
 
-// The tokenizer does as Hugging Face's library does with the same file when no special tokens are asked for: added
-// tokens in the text become their ids, a post-processor adds none. Where the vocabulary lacks a byte (GPT-NeoX lacks
-// those that valid UTF-8 has not), a text with it is a UserError. Throws UserError if the definition does not hold.
+// The tokenizer gives the same ids as Hugging Face's library with the same file and no special tokens: added tokens in
+// the text become their ids, a post-processor adds none. If the vocabulary lacks a byte (GPT-NeoX lacks those that
+// never occur in valid UTF-8), a text with it is a UserError. Throws UserError if the definition is not consistent.
 std::unique_ptr<Tokenizer> make_bpe_tokenizer(BpeDefinition definition);
 
 }  // namespace kintsugi::text

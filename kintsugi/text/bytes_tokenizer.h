@@ -1,4 +1,4 @@
-// A byte is an id.
+// Each byte is an id.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Reading JSON that others wrote: every surprise is a UserError in one line, "[tokenizer] WHERE: what".
+// Reads JSON of other programs: every deviation is a UserError in one line, "[tokenizer] WHERE: what".
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ bool get_flag(const nlohmann::json& object, std::string_view key, bool otherwise
 // `value` as an id.
 int32_t read_id(const nlohmann::json& value, std::string_view name, std::string_view where);
 
-// In quotes, with escapes, and cut where it is long: fit for a message.
+// In quotes, with escapes, and shortened if it is long: for a message.
 std::string quote(std::string_view text);
 
 }  // namespace kintsugi::text

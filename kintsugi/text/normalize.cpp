@@ -26,8 +26,8 @@ uint8_t byte_at(std::string_view text, size_t i) {
   return static_cast<uint8_t>(text[i]);
 }
 
-// NFC leaves every character below U+0300 alone, whose lead byte in UTF-8 is CC; the others leave ASCII alone. Such a
-// character never joins what stands before it.
+// NFC never changes characters below U+0300, the first with the lead byte CC in UTF-8; the others never change ASCII.
+// Such a character never composes with the one before it.
 uint8_t least_lead_that_may_change(NormalForm form) {
   return form == NormalForm::kNfc ? 0xCC : 0x80;
 }
@@ -94,7 +94,7 @@ std::string normalize(std::string_view text, NormalForm form) {
       out += text.substr(done);
       break;
     }
-    // From the character before, with which the change may join, to the next that joins nothing before it.
+    // From the character before, which the change may compose with, to the next that composes with nothing before it.
     size_t begin = change;
     while (begin > done && (begin == change || (byte_at(text, begin) & 0xC0) == 0x80)) --begin;
     size_t end = change;

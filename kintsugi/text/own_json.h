@@ -1,5 +1,5 @@
-// What the tokenizer.json files of our own kinds (bytes, chars) have in common:
-// { "format": "kintsugi-tokenizer", "version": 1, "kind": ..., and what the kind needs }.
+// The common part of the tokenizer.json files of our own kinds (bytes, chars): { "format": "kintsugi-tokenizer",
+// "version": 1, "kind": ..., and the keys of the kind }.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace kintsugi::text {
 constexpr std::string_view kOwnFormat = "kintsugi-tokenizer";
 constexpr int32_t kOwnVersion = 1;
 
-// How the id that ends a text decodes, as in GPT-2; the ids of this text are not that id.
+// The text that the end-of-text id decodes to, as in GPT-2; encoding this text does not give that id.
 constexpr std::string_view kOwnEndOfText = "<|endoftext|>";
 
 nlohmann::ordered_json begin_own_json(std::string_view kind);

@@ -1,4 +1,4 @@
-// What byte-level BPE does to text before it merges: cut it into words, across which nothing is ever merged.
+// The step of byte-level BPE before merging: cuts text into words, across which nothing is ever merged.
 #pragma once
 
 #include <functional>
@@ -9,9 +9,9 @@
 
 namespace kintsugi::text {
 
-// Patterns applied one after another, each to the pieces of the one before. Bytes that are not valid UTF-8 are seen by
-// no pattern: a longest run of them is a word, and text on either side of it is split as if it stood alone. Const use
-// is safe from several threads at once.
+// Patterns applied one after another, each to the pieces of the previous one. Bytes that are not valid UTF-8 are not
+// matched by patterns: a longest run of them is a word, and the text on either side of it is split separately. Const
+// use is safe from several threads at once.
 class PreTokenizer {
  public:
   static PreTokenizer gpt2();

@@ -9,7 +9,7 @@
 namespace kintsugi::text {
 
 // `vocabulary` is encoder.json or vocab.json, `merges` is vocab.bpe or merges.txt; an added_tokens.json beside them is
-// read too. UserError where one is absent or damaged.
+// read too. UserError if one is absent or damaged.
 std::unique_ptr<Tokenizer> read_bpe_files(const std::filesystem::path& vocabulary, const std::filesystem::path& merges);
 
 }  // namespace kintsugi::text

@@ -1,5 +1,5 @@
 // Of the document { added_tokens, normalizer, pre_tokenizer, post_processor, decoder, model: { vocab, merges } } the
-// rest is passed over. merges: ["left right", ...] or, since tokenizers 0.20, [["left", "right"], ...].
+// rest is ignored. merges: ["left right", ...] or, since tokenizers 0.20, [["left", "right"], ...].
 #include "kintsugi/text/read_bpe_json.h"
 
 #include "kintsugi/base/error.h"
@@ -73,7 +73,7 @@ void read_split(const json& part, BpeDefinition& definition) {
   definition.patterns.emplace_back(text.get<std::string>(), literal, where);
 }
 
-// True once ByteLevel has been read, behind which nothing may come.
+// True once ByteLevel has been read, after which nothing may come.
 bool read_pre_tokenizer(const json& part, BpeDefinition& definition) {
   const std::string_view where = definition.where;
   const std::string type = type_of(part, "the pre-tokenizer", where);

@@ -1,4 +1,4 @@
-// Hugging Face's tokenizer.json, where it holds a byte-level BPE.
+// Reads Hugging Face's tokenizer.json, if it holds a byte-level BPE.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace kintsugi::text {
 
-// `document` is what `content` holds; `where` names it in errors. What would change the ids and is not known here (a
-// pre-tokenizer, a normalizer, dropout) is a UserError; a post-processor, truncation and padding are passed over.
+// `document` is the parsed `content`; `where` names it in errors. Unsupported parts that would change the ids (a
+// pre-tokenizer, a normalizer, dropout) are a UserError; a post-processor, truncation and padding are ignored.
 std::unique_ptr<Tokenizer> read_bpe_json(const nlohmann::json& document, std::string_view content,
                                          std::string_view where);
 

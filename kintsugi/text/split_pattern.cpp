@@ -10,7 +10,7 @@
 
 namespace kintsugi::text {
 
-// The runs are possessive: it changes no match and saves the steps back.
+// The runs are possessive: this changes no match and avoids backtracking.
 const std::string_view kGpt2Pattern = R"('(?:s|t|re|ve|m|ll|d)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s+(?!\S)|\s++)";
 
 struct SplitPattern::Code {
@@ -98,7 +98,7 @@ void SplitPattern::split(std::string_view text, const std::function<void(std::st
       throw base::UserError("tokenizer", "{}: the pattern that splits text gives up {} bytes into a text: {}",
                             code_->where, from, message_of(result));
     }
-    if (found[1] <= found[0]) {  // an empty match cuts nothing: go on behind the next character
+    if (found[1] <= found[0]) {  // an empty match cuts nothing: continue after the next character
       ++from;
       while (from < text.size() && (static_cast<uint8_t>(text[from]) & 0xC0) == 0x80) ++from;
       continue;

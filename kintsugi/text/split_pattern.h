@@ -1,4 +1,4 @@
-// A regular expression that cuts text into pieces: every match is a piece, and so is what lies between two matches.
+// A regular expression that cuts text into pieces: every match is a piece, and so is the text between two matches.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,8 @@ namespace kintsugi::text {
 // Const use is safe from several threads at once.
 class SplitPattern {
  public:
-  // PCRE2's syntax, with Unicode's properties, \s being Unicode's White_Space; `literal` takes the text as it stands.
-  // `where` names it in errors: a UserError tells what is wrong with the pattern, and where in it.
+  // PCRE2's syntax, with Unicode's properties, \s being Unicode's White_Space; `literal` matches the text literally.
+  // `where` names it in errors: a UserError says what is wrong with the pattern, and where in it.
   SplitPattern(std::string_view pattern, bool literal, std::string_view where);
 
   // Calls `piece` for the pieces of `text` in order, none of them empty. `text` must be valid UTF-8.

@@ -1,4 +1,4 @@
-// Ids to text while they come: a token may end in the midst of a character.
+// Decodes ids one by one: a token may end in the middle of a character.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,15 @@
 
 namespace kintsugi::text {
 
-// All that `add` and `flush` return, joined, is what `decode` makes of all ids. A character is returned whole; what is
-// held back is only the beginning of a character that the next ids may complete, so bytes that can no longer become
-// one are returned as they are. The tokenizer must outlive it.
+// The concatenation of all that `add` and `flush` return is what `decode` gives for all ids. A character is returned
+// whole; only the beginning of a character that the next ids may complete is held back, so bytes that can no longer
+// become one are returned as they are. The tokenizer must outlive it.
 class StreamDecoder {
  public:
   explicit StreamDecoder(const Tokenizer& tokenizer) : tokenizer_(&tokenizer) {}
 
   std::string add(int32_t id);
-  // The beginning of a character that nothing completed, if there is one.
+  // The beginning of a character that was not completed, if there is one.
   std::string flush();
 
  private:

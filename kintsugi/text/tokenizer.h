@@ -17,7 +17,8 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // Appends the ids of `text`. Any bytes are accepted unless the tokenizer cannot express them (chars): UserError then.
+  // Appends the ids of `text`. Any bytes are accepted unless the tokenizer cannot represent them (chars): then
+  // UserError.
   virtual void encode(std::string_view text, std::vector<int32_t>& ids) const = 0;
   // The bytes of `ids`; a UserError names an id outside the vocabulary.
   virtual std::string decode(std::span<const int32_t> ids) const = 0;
@@ -38,7 +39,7 @@ class Tokenizer {
 };
 
 // `path` is a tokenizer.json, or a folder that holds one, or `encoder.json` + `vocab.bpe`, or `vocab.json` +
-// `merges.txt`. UserError where it is absent or damaged.
+// `merges.txt`. UserError if it is absent or damaged.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path);
 
 // The same from the content of a tokenizer.json; `where` names it in errors.

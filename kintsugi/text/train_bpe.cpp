@@ -104,7 +104,7 @@ class Trainer {
   }
 
   void uncount_pair(Key key, uint32_t word, Key merged) {
-    if (key == merged) return;  // it is gone as a whole
+    if (key == merged) return;  // it is removed as a whole
     const auto found = pairs_.find(key);
     base::require(found != pairs_.end(), "train_bpe", "a pair of word {} was never counted", word);
     found->second.count -= static_cast<int64_t>(words_.count(word));
@@ -129,7 +129,7 @@ class Trainer {
     }
   }
 
-  // Takes every pair of the word out of the counts and puts the pairs of what it becomes in, but those that stay.
+  // Removes all pairs of the word from the counts and adds the pairs of what it becomes, except those that stay.
   void merge_in_word(Key key, int32_t merged, uint32_t word) {
     int32_t* symbols = &symbols_[starts_[word]];
     const uint32_t size = sizes_[word];
@@ -138,8 +138,8 @@ class Trainer {
     uint32_t out = 0;
     for (uint32_t in = 0; in < size;) {
       if (in + 1 < size && symbols[in] == left && symbols[in + 1] == right) {
-        // symbols[out - 1] is what stands on the left now. Where that is a merge just made, its pair with the old
-        // left symbol was taken out when it was made, and (merged, left) was put in.
+        // symbols[out - 1] is the current left neighbour. If it is a merge just made, its pair with the old left
+        // symbol was removed when it was made, and (merged, left) was added.
         if (out > 0) {
           uncount_pair(key_of(symbols[out - 1], left), word, key);
           count_pair(key_of(symbols[out - 1], merged), word);

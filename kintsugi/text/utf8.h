@@ -1,4 +1,4 @@
-// UTF-8 as RFC 3629 has it: no surrogates, no overlong forms, nothing above U+10FFFF.
+// UTF-8 as defined by RFC 3629: no surrogates, no overlong forms, nothing above U+10FFFF.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace kintsugi::text {
 
 struct Character {
   char32_t code = 0;
-  int size = 0;  // bytes, 1 to 4; 0 where no valid character begins
+  int size = 0;  // bytes, 1 to 4; 0 if no valid character begins
 };
 
 // The character at the front of `text`.

@@ -11,8 +11,9 @@
 
 namespace kintsugi::text {
 
-// One per thread, then merged; the order does not change what is trained. Memory is that of the distinct words. Words
-// are GPT-2's; one longer than 1 KiB counts as several. A text that is fed in pieces should be cut between words.
+// One per thread, then merged; the order does not change the result of training. Memory is that of the distinct words.
+// Words are GPT-2's; one longer than 1 KiB counts as several. A text that is fed in pieces should be cut between
+// words.
 class WordCounter {
  public:
   WordCounter() : splitter_(PreTokenizer::gpt2()) {}
@@ -38,7 +39,7 @@ class WordCounter {
 
   PreTokenizer splitter_;
   std::vector<Word> words_;
-  std::vector<uint32_t> slots_;  // a hash table of places in words_ + 1, a power of two in size, open addressing
+  std::vector<uint32_t> slots_;  // a hash table of indices in words_ + 1, a power of two in size, open addressing
   std::string letters_;
   uint64_t num_bytes_ = 0;
 };

@@ -10,8 +10,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// A table of pairs, in the order of ids. ordered_json looks a key up before it inserts one, in linear time, so the
-// pairs go in behind its back; they differ.
+// A table of pairs, in the order of ids. ordered_json searches for a key before it inserts one, in linear time, so the
+// pairs are inserted directly into its container; they are distinct.
 ordered_json write_vocabulary(const BpeDefinition& definition) {
   ordered_json table = ordered_json::object();
   auto& entries = table.get_ref<ordered_json::object_t&>();

@@ -1,4 +1,4 @@
-// A byte-level BPE as a tokenizer.json that Hugging Face's library loads.
+// Writes a byte-level BPE as a tokenizer.json that Hugging Face's library can load.
 #pragma once
 
 #include <string>

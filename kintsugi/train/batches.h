@@ -1,4 +1,4 @@
-// The samples of a micro-batch, from where they are read to the inputs of the program.
+// Reads the samples of a micro-batch into the inputs of the program.
 #pragma once
 
 #include <string_view>
@@ -24,7 +24,7 @@ class Batch {
   data::BatchView view_;
 };
 
-// What a rank reads of each micro-batch: the rows that it needs where those are an even part, else all of them.
+// The rows that a rank reads of each micro-batch: those that it needs if they are an even part, else all of them.
 data::Share share_of(const run::Executor& executor, const config::Settings& settings);
 
 // Sets the inputs to a batch that begins at row `first` of the micro-batch.

@@ -14,10 +14,10 @@
 namespace kintsugi::train {
 namespace {
 
-// What a checkpoint holds of a run beside its states.
+// The data of a run in a checkpoint besides its states.
 struct Saved {
   int64_t tokens = 0;
-  std::optional<double> best_validation_loss;  // that of this checkpoint, where it was the best when it was saved
+  std::optional<double> best_validation_loss;  // that of this checkpoint, if it was the best when it was saved
 };
 
 std::string to_json(const Saved& saved, int64_t step, uint64_t seed) {
@@ -48,7 +48,7 @@ void resume_from(Rank& rank, const checkpoint::CheckpointReader& reader, Progres
   progress.step = reader.step();
   progress.tokens = saved.tokens;
   progress.checkpoint = reader.folder();
-  // A kill after a save may have come before best.json.
+  // The run may have been killed after a save and before best.json was written.
   if (saved.best_validation_loss) set_best(rank, *saved.best_validation_loss, progress);
 }
 
@@ -70,7 +70,7 @@ Progress restore(Rank& rank, bool resume, const std::function<void(const std::st
   if (resume && !newest && !checkpoint::list(folder).empty())
     throw comm::SharedError(
         "train",
-        "nothing to resume in \"{}\": each of its {} checkpoints is damaged; begin anew in another train.folder",
+        "nothing to resume in \"{}\": each of its {} checkpoints is damaged; start over in another train.folder",
         folder.string(), checkpoint::list(folder).size());
   if (newest) {
     resume_from(rank, *newest, progress);

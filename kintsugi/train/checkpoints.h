@@ -1,4 +1,4 @@
-// The checkpoints of a run: what it begins with, and what it saves.
+// The checkpoints of a run: loading its initial states, and saving.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace kintsugi::train {
 
-// How far a run has come.
+// The progress of a run.
 struct Progress {
   int64_t step = 0;                                 // steps done
   int64_t tokens = 0;                               // seen since the run began
@@ -19,12 +19,12 @@ struct Progress {
   std::optional<double> best_validation_loss = {};  // of all checkpoints
 };
 
-// Gives weights and optimizer state their values: from the newest whole checkpoint of the run, where it is resumed,
+// Sets the values of weights and optimizer state: from the newest complete checkpoint of the run, if it is resumed,
 // from the weights of train.init_from, or from the seed. `note` is called with a line about it. All ranks call
-// together; UserError where there are checkpoints and all are damaged.
+// together; UserError if there are checkpoints and all are damaged.
 Progress restore(Rank& rank, bool resume, const std::function<void(const std::string&)>& note);
 
-// Saves the states as they are after `progress.step` steps. `best`: its validation loss, where that is the best so far.
+// Saves the states as they are after `progress.step` steps. `best`: its validation loss, if that is the best so far.
 // All ranks call together.
 void save(Rank& rank, std::optional<double> best, Progress& progress);
 

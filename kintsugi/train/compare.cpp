@@ -167,7 +167,7 @@ class Comparer {
     }
   }
 
-  // Adds to `allowed_` what one step may have made of the gradients' limit.
+  // Adds to `allowed_` what one step can make of the gradients' limit.
   void allow(int64_t step, double rate) {
     const config::Train& t = s_.train;
     const double norm = twin_.executor(0).number(models::kGradientNorm);
@@ -184,7 +184,7 @@ class Comparer {
         reach = adamw_reach(t.betas[0], t.betas[1], updates);
         correction = 1 - std::pow(t.betas[1], static_cast<double>(updates));
       }
-      double through = 0;  // what the momentum has made of one unit in each step
+      double through = 0;  // the effect of the momentum on one unit in each step
       for (int64_t i = 0; v.empty() && i < updates; ++i) through = 1 + t.momentum * through;
       for_each_element(twin_, w, 0, [&](size_t i, double x) {
         const double moved =
@@ -247,7 +247,7 @@ double default_tolerance(const config::Settings& s) {
   const auto of = [](const std::string& dtype) {
     return dtype == "fp64" ? 1e-9 : dtype == "fp32" ? 1e-5 : dtype == "fp16" ? 2e-3 : 1e-2;
   };
-  // fp32 on the wire is gradients as they are.
+  // fp32 on the wire means gradients as they are.
   return std::max(of(s.train.dtype), s.parallel.wire == "bf16" && s.parallel.ranks > 1 ? 2e-3 : 0.0);
 }
 

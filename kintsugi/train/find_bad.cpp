@@ -33,7 +33,7 @@ bool finite(const run::Executor& executor, const program::StateInfo& s) {
   return all;
 }
 
-// The place of a body of micro-batch m in the order of one rank, which is that of no stage: all of a micro-batch before
+// The position of a body of micro-batch m in the order of a single rank, without stages: all of a micro-batch before
 // the next, forward through the chunks and back.
 int64_t order_of(const program::Body& body, int64_t m) {
   constexpr int64_t kChunks = 1 << 16;

@@ -25,8 +25,8 @@ struct WholeBatch {
 
 class LayoutRun {
  public:
-  // `plan`: in place of that of the settings; `settings.parallel.data` is still the number of parts of the batch.
-  // `damage` changes the programs before they run, for tests of what finds the damage.
+  // `plan`: used instead of that of the settings; `settings.parallel.data` is still the number of parts of the batch.
+  // `damage` changes the programs before they run, for tests that must detect the damage.
   using Damage = std::function<void(program::Program&)>;
   explicit LayoutRun(const config::Settings& settings, std::optional<plan::Plan> plan = std::nullopt,
                      const Damage& damage = {}, const comm::MakeWorlds& make_worlds = comm::thread_worlds);
@@ -41,8 +41,8 @@ class LayoutRun {
   void step(int64_t step, double learning_rate, const std::function<void(int64_t m, WholeBatch&)>& batch);
 
   double loss() const;  // the mean of the last step
-  // Every state of a kind whole, by name, in double precision; a gradient is the
-  // sum of the last step. InternalError where ranks that hold the same element disagree, or an element is held by none.
+  // All states of a kind, whole, by name, in double precision; a gradient is the sum of the last step. InternalError
+  // if ranks that hold the same element disagree, or an element is held by none.
   std::map<std::string, std::vector<double>> states(program::StateKind kind) const;
 
  private:

@@ -26,7 +26,7 @@ double seconds_since(Clock::time_point t) {
   return std::chrono::duration<double>(Clock::now() - t).count();
 }
 
-// What a rank reads for its steps.
+// The data that a rank reads for its steps.
 struct Inputs {
   data::Share share;
   std::vector<Batch> batches;  // of a step: a stage with several chunks needs each once for each chunk
@@ -66,11 +66,11 @@ kernels::Numbers numbers_of(const config::Settings& s, int64_t step) {
   const std::string what = std::isfinite(loss) ? "gradient norm" : "loss";
   std::string next = "nothing was saved yet: try a smaller learning_rate";
   if (!progress.checkpoint.empty()) {
-    // What was bad before the step is in the checkpoint of the step before.
+    // A value that was bad before the step is in the checkpoint of the previous step.
     const bool saved = where.ends_with("before the step") &&
                        progress.checkpoint == checkpoint::step_folder(rank.folder(), progress.step);
     next = fmt::format("the newest checkpoint, {}, {}", progress.checkpoint.string(),
-                       saved ? "holds it too: go on from an older one, or begin anew, with a smaller learning_rate"
+                       saved ? "holds it too: go on from an older one, or start over, with a smaller learning_rate"
                              : "is whole: try a smaller learning_rate");
   }
   throw comm::SharedError("train", "step {}: the {} is not finite; first bad value: {}; {}", progress.step + 1, what,
@@ -93,7 +93,7 @@ Metrics one_step(Rank& rank, Inputs& inputs, const Progress& progress) {
   metrics.learning_rate = numbers.learning_rate;
   metrics.gradient_norm = executor.number(models::kGradientNorm);
   const bool updated = executor.number(models::kFinite) != 0.0;
-  // With a scaled loss an infinite gradient is the way to find the scale, and costs no more than the step.
+  // With a scaled loss an infinite gradient is expected while the scale is searched, and costs only the step.
   if (!std::isfinite(metrics.loss) || (!updated && s.train.dtype != "fp16"))
     fail_not_finite(rank, inputs, progress, metrics.loss);
   return metrics;
@@ -108,7 +108,7 @@ double validation_loss(Rank& rank) {
   return evaluate::mean_loss(*rank.executor, *rank.corpus.validation, {.samples = samples, .batch = batch}, {}).mean();
 }
 
-// Why to stop after this step, the same on every rank.
+// The reason to stop after this step, the same on every rank.
 Stop asked_to_stop(const Rank& rank, const LoopOptions& options, int64_t step, double seconds) {
   const double minutes = rank.settings().train.stop_after_minutes;
   Stop mine = Stop::none, any = Stop::none;
@@ -125,7 +125,7 @@ Stop asked_to_stop(const Rank& rank, const LoopOptions& options, int64_t step, d
   return any;
 }
 
-// What a step that took so long adds to its metrics and to the progress.
+// Adds the metrics of a step that took that long, and its progress.
 void count_step(const Rank& rank, double peak_flops, Metrics& m, Progress& progress) {
   const config::Train& train = rank.settings().train;
   const int64_t tokens = train.global_batch * train.sequence;

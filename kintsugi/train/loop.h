@@ -1,4 +1,4 @@
-// The steps of a rank, with evaluation, metrics, checkpoints, and every way to stop.
+// The steps of a rank, with evaluation, metrics, checkpoints, and all reasons to stop.
 #pragma once
 
 #include <atomic>
@@ -29,7 +29,7 @@ struct LoopEnd {
 };
 
 // The steps from `progress.step` to the last, or until there is a reason to stop. All ranks call together. SharedError
-// where the loss or the gradient is not finite: the step, and the first bad value.
+// if the loss or the gradient is not finite: the step, and the first bad value.
 LoopEnd run_steps(Rank& rank, const LoopOptions& options, Progress& progress);
 
 }  // namespace kintsugi::train

@@ -28,13 +28,13 @@ std::string to_json(const Metrics& metrics);
 // Appends to a file, line by line, each flushed.
 class MetricsFile {
  public:
-  // Keeps the lines of steps up to `last_step` and cuts off the rest, a half-written line too.
+  // Keeps the lines of steps up to `last_step` and removes the rest, including an incomplete line.
   MetricsFile(const std::filesystem::path& path, int64_t last_step);
   ~MetricsFile();
   MetricsFile(const MetricsFile&) = delete;
   MetricsFile& operator=(const MetricsFile&) = delete;
 
-  void write(const Metrics& metrics);  // UserError where the disk is full
+  void write(const Metrics& metrics);  // UserError if the disk is full
 
  private:
   std::filesystem::path path_;

@@ -1,4 +1,4 @@
-// Who follows a run.
+// The interface through which a run reports its progress.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,11 @@
-// Samples for a program where there is no data.
+// Samples for a program without data.
 #pragma once
 
 #include "kintsugi/data/batch.h"
 
 namespace kintsugi::train {
 
-// Every token is equally likely, keyed by (seed, sample, position). One label in sixteen is not counted, and where a
+// Every token is equally likely, keyed by (seed, sample, position). One label in sixteen is not counted, and if a
 // batch has starts of documents, each sample has two documents.
 class RandomSamples : public data::SampleSource {
  public:

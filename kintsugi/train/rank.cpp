@@ -19,7 +19,7 @@ void open_data(Rank& rank) {
   comm::together(*rank.all, [&] { rank.corpus = open_corpus(rank.config); });
 }
 
-// The programs of all stages, when all ranks have the same and memory for it.
+// The programs of all stages, after checking that all ranks have the same and enough memory.
 std::vector<Program> agreed_programs(const Rank& rank) {
   std::vector<Program> stages;
   comm::together(*rank.all, [&] { stages = build::checked_programs(rank.settings(), *rank.kernels); });
@@ -47,7 +47,7 @@ void make_executor(Rank& rank, Program program) {
                                       run::Place{.world = &rank.world, .offload_folder = offload_folder(rank)});
 }
 
-// Binds each thread of each rank to a core, where this process has as many cores.
+// Binds each thread of each rank to a core, if this process has as many cores.
 void bind_threads(const Rank& rank) {
   base::ThreadTeam& team = *rank.team;
   if (!rank.settings().parallel.bind || rank.world.size() * team.size() > base::usable_cores()) return;

@@ -1,4 +1,4 @@
-// One rank of a run, from its data to its memory.
+// One rank of a run: its data, programs and memory.
 #pragma once
 
 #include <filesystem>
@@ -13,7 +13,7 @@
 
 namespace kintsugi::train {
 
-// What a rank trains with. Each member uses only those before it.
+// The parts that a rank trains with. Each member uses only those before it.
 struct Rank {
   comm::World& world;
   config::Resolved config;                       // with what follows from the data
@@ -29,7 +29,7 @@ struct Rank {
   bool leads() const { return world.rank() == 0; }
 };
 
-// Opens the data, builds the programs, checks that memory is enough and that ranks agree, and allocates. The states
+// Opens the data, builds the programs, checks that memory suffices and that ranks agree, and allocates. The states
 // have no values yet. `world` outlives the rank; `alone`: no other rank is in this process. All ranks call together.
 // UserError for bad input, on all of them.
 Rank make_rank(config::Resolved config, comm::World& world, bool alone);

@@ -1,5 +1,5 @@
-// Replicas: states that several ranks hold with the same values. They begin equal without communication, as functions
-// of seed and name; here that is checked, or made so.
+// Replicas: states that several ranks hold with the same values. They are initialized equally without communication,
+// as functions of seed and name; here that is checked, or enforced.
 #pragma once
 
 #include "kintsugi/comm/communicator.h"

@@ -10,7 +10,7 @@ namespace kintsugi::train {
 
 void require_memory(const config::Settings& s, const std::vector<program::Program>& stages,
                     const build::Machine& machine, comm::Communicator& all) {
-  // Machines may differ: the text is that of the rank that is most over its limit, the first of several.
+  // Machines may differ: the text is that of the rank that exceeds its limit most, the first of several.
   const auto limit = build::memory_limit(s, machine);
   const int stage = stages[0].mesh.stage_of(all.rank());
   const int64_t mine = limit ? stages[static_cast<size_t>(stage)].bytes() - limit->bytes : 0;

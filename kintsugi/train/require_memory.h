@@ -1,4 +1,4 @@
-// Whether every rank of a run has the memory that it needs, before any allocates it.
+// Checks that every rank of a run has the memory that it needs, before any allocates it.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace kintsugi::train {
 
-// All ranks of `all` call together, each with its own machine. SharedError where one of them has too little memory.
+// All ranks of `all` call together, each with its own machine. SharedError if one of them has too little memory.
 void require_memory(const config::Settings& settings, const std::vector<program::Program>& stages,
                     const build::Machine& machine, comm::Communicator& all);
 

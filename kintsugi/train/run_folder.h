@@ -12,8 +12,8 @@ namespace kintsugi::train {
 class RunFolder {
  public:
   // Locks the folder for a new run, or to resume the one in it; then `resolved` becomes the configuration to resume
-  // with. UserError where another process works there, where a new run would overwrite one, or where resuming
-  // would change what must not change.
+  // with. UserError if another process uses the folder, if a new run would overwrite one, or if resuming would change
+  // a setting that must not change.
   RunFolder(config::Resolved& resolved, bool resume);
 
   const std::filesystem::path& path() const { return path_; }

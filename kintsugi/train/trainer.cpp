@@ -14,7 +14,7 @@
 namespace kintsugi::train {
 namespace {
 
-// A line for each key, without where its value came from.
+// A line for each key, without the origin of its value.
 std::string values_of(const config::Settings& s) {
   std::string lines;
   for (const config::Key& key : config::keys())
@@ -40,7 +40,7 @@ std::unique_ptr<RunFolder> share_folder(TrainOptions& options, comm::World& worl
   return folder;
 }
 
-// What rank 0 alone has; null on the others.
+// Objects that only rank 0 has; null on the others.
 struct Leader {
   const RunFolder* folder = nullptr;
   Observer* observer = nullptr;

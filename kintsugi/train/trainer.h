@@ -30,10 +30,9 @@ struct Outcome {
   std::optional<double> best_validation_loss;
 };
 
-// UserError for bad input, and where the loss or the gradient is not finite: the step, and the first bad value. What
-// was saved before is whole.
-// `worlds`: the ranks of this process (make_worlds); they outlive the call. On a process without rank 0 the outcome is
-// that of its first rank, and nothing is observed.
+// UserError for bad input, and if the loss or the gradient is not finite: the step, and the first bad value. Earlier
+// checkpoints are complete. `worlds`: the ranks of this process (make_worlds); they outlive the call. On a process
+// without rank 0 the outcome is that of its first rank, and nothing is observed.
 Outcome train(TrainOptions options, std::span<const std::unique_ptr<comm::World>> worlds, Observer& observer);
 
 }  // namespace kintsugi::train

@@ -15,7 +15,7 @@
 
 namespace kintsugi::train {
 
-// What a launcher (mpirun, srun) says of this process in its environment.
+// The launcher's (mpirun, srun) description of this process in the environment.
 struct Launched {
   int rank = 0;
   int ranks = 1;  // all processes
@@ -26,15 +26,15 @@ std::optional<Launched> launched();
 // The cores that all ranks may use together: `usable` are those of this process.
 int64_t cores_of_all(int64_t usable, int64_t of_machine);
 
-// Of the transport that [parallel] names: the worlds that live in this process, one for each thread, or one.
+// Of the transport that [parallel] names: the worlds in this process, one for each thread, or one.
 std::vector<std::unique_ptr<comm::World>> make_worlds(const config::Settings& settings,
                                                       std::span<const comm::Transport> transports = comm::transports());
-// SharedError "[where] ..." where other than as many ranks as the plan needs were started.
+// SharedError "[where] ..." if the number of started ranks is not the number that the plan needs.
 void require_ranks(const comm::World& world, const config::Settings& settings, std::string_view where = "train");
-// [train] reproducible is refused where sums have no fixed order.
+// Rejects [train] reproducible if sums have no fixed order.
 void require_order(const comm::World& world, const config::Settings& settings);
 
-// This machine, as the ranks of a run share it: with as many processes as the launcher says, else in this one.
+// This machine as the ranks of a run share it: with as many processes as the launcher says, else in this one.
 build::Machine machine_of(const config::Settings& settings);
 
 }  // namespace kintsugi::train

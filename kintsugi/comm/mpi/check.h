@@ -1,4 +1,4 @@
-// Every call of MPI goes through here.
+// Every MPI call goes through this check.
 #pragma once
 
 #include <mpi.h>

@@ -27,7 +27,8 @@ MpiCommunicator::MpiCommunicator(std::shared_ptr<MpiProcess> process, std::vecto
   process_->busy.reserve(process_->num_communicators);  // so that nothing is allocated later
 }
 
-// The buffers of what is still open may be gone with their owner, and other ranks wait for it: the run cannot go on.
+// The owner may already have freed the buffers of open operations, and other ranks wait for them: the run cannot go
+// on.
 MpiCommunicator::~MpiCommunicator() {
   process_->num_communicators -= 1;
   std::erase(process_->busy, this);
@@ -109,8 +110,8 @@ bool MpiCommunicator::advance_message(Open& o) {
   return true;
 }
 
-// Of the oldest collective that is not done. Segments go to the lanes in turn, so that all ranks give a segment to the
-// same lane.
+// Of the oldest collective that is not done. Segments are assigned to the lanes in turn, so that all ranks assign a
+// segment to the same lane.
 bool MpiCommunicator::advance_collective() {
   while (active_ <= made_ && (open(active_).operation.is_message() || open(active_).done)) ++active_;
   if (active_ > made_) return false;
@@ -152,7 +153,7 @@ void MpiCommunicator::progress() {
   advance_all();
 }
 
-// Of the members on this node that have arrived. MPI itself would move the wrong bytes, or wait forever.
+// Checks the members on this node that have arrived. MPI itself would move the wrong bytes, or wait forever.
 std::string MpiCommunicator::mismatch(const Open& o) const {
   int first = -1;
   Operation operation;
@@ -225,7 +226,7 @@ void MpiCommunicator::finish_oldest() {
     }
     backoff.pause();
   }
-  require_match(o);  // where a collective ends only when all have arrived, all are known by now
+  require_match(o);  // a collective ends only when all have arrived, so all are known
   if (++oldest_ > made_) std::erase(process_->busy, this);
 }
 

@@ -1,5 +1,5 @@
-// A group of ranks over MPI. Its collectives go on one after another, in the order of calls, each in two lanes; its
-// messages go on beside them.
+// A group of ranks over MPI. Its collectives run one after another, in the order of calls, each in two lanes; its
+// messages run concurrently with them.
 #pragma once
 
 #include <mpi.h>
@@ -17,7 +17,7 @@ inline constexpr Backend kMpi = {.name = "mpi", .ranks = RankKind::process, .add
 
 class MpiCommunicator : public CheckedCommunicator {
  public:
-  // `rows`: of the members in the progress tables of their nodes; `block`: of its tags. All members make theirs
+  // `rows`: of the members in the progress tables of their nodes; `block`: of its tags. All members construct theirs
   // together.
   MpiCommunicator(std::shared_ptr<MpiProcess> process, std::vector<int> world_ranks, std::vector<int> rows, int block,
                   const GroupOptions& options);

@@ -1,4 +1,4 @@
-// How a module is entered. The number changes with World, Communicator and WorldOptions.
+// The entry function of a module. The number changes with World, Communicator and WorldOptions.
 #pragma once
 
 #include "kintsugi/comm/communicator.h"

@@ -1,5 +1,5 @@
-// The MPI communicators of this process, one for each list of ranks: MPI has few. The groups of the same ranks share
-// it, each with tags of its own.
+// The MPI communicators of this process, one for each list of ranks, since MPI has few. Groups of the same ranks share
+// one, each with its own tags.
 #pragma once
 
 #include <mpi.h>
@@ -12,8 +12,8 @@ namespace kintsugi::comm {
 
 class GroupComms {
  public:
-  // The first of as many block numbers as may be used for a new group of `ranks`, so far as this rank knows. The
-  // members use the largest that any of them gives: it is above those of all their living groups.
+  // The first of the block numbers that may be used for a new group of `ranks`, as far as this rank knows. The members
+  // use the largest that any of them returns: it is above those of all their existing groups.
   int first_free_block(const std::vector<int>& ranks) const;
   // The communicator of `ranks` for a group with this block of tags, until give(). All members call it together.
   MPI_Comm take(const std::vector<int>& ranks, int block);
@@ -26,7 +26,7 @@ class GroupComms {
  private:
   struct Shared {
     MPI_Comm comm = MPI_COMM_NULL;
-    std::set<int> blocks;  // of living groups
+    std::set<int> blocks;  // of existing groups
   };
 
   std::map<std::vector<int>, Shared> shared_;  // by ranks

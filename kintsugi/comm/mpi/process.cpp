@@ -16,7 +16,7 @@
 namespace kintsugi::comm {
 namespace {
 
-// For the others to print what they waited for; longer where they must read files first.
+// Time for the others to print what they waited for; longer if they must read files first.
 constexpr std::chrono::milliseconds kToPrint{300}, kToReadAndPrint{1000};
 
 // The same random name on all ranks of `comm`.
@@ -67,7 +67,7 @@ MpiProcess::MpiProcess(const WorldOptions& options)
   check_mpi(MPI_Barrier(node));
   if (local_rank != 0) progress = std::make_unique<ProgressTable>(place);
   check_mpi(MPI_Barrier(node));
-  if (local_rank == 0) unlink(place.path.c_str());  // the memory lives until the last rank ends, in whatever way
+  if (local_rank == 0) unlink(place.path.c_str());  // the memory exists until the last rank ends, however it ends
 
   std::vector<int> here(local_size);
   check_mpi(MPI_Allgather(&rank, 1, MPI_INT, here.data(), 1, MPI_INT, node));
@@ -89,7 +89,7 @@ void MpiProcess::abort(const std::string& why) {
   progress->end(fmt::format("rank {} ended: {}", rank, why), false);
   std::fflush(nullptr);
   std::this_thread::sleep_for(folder_.empty() ? kToPrint : kToReadAndPrint);
-  for (int r = 0; r < size && !folder_.empty(); ++r) unlink(file(r).c_str());  // of all ranks: nobody goes on
+  for (int r = 0; r < size && !folder_.empty(); ++r) unlink(file(r).c_str());  // of all ranks: none of them goes on
   MPI_Abort(MPI_COMM_WORLD, 1);
   std::_Exit(1);
 }
@@ -103,7 +103,7 @@ std::string MpiProcess::file(int world_rank) const {
   return fmt::format("{}/{}_rank_{}", folder_, name_, world_rank);
 }
 
-// A file appears whole. A rank that has waited as long as this one writes its file while this one waits for it.
+// The file appears atomically. A rank that has waited equally long writes its file while this one waits for it.
 void MpiProcess::read_other_nodes(const std::vector<int>& world_ranks) {
   if (folder_.empty()) return;
   const std::string half = file(rank) + ".new";

@@ -1,4 +1,4 @@
-// This process as a rank of MPI: what it shares with the ranks of its node, and the ways in which a run ends.
+// This process as a rank of MPI: what it shares with the ranks of its node, and how a run ends.
 #pragma once
 
 #include <mpi.h>
@@ -21,17 +21,17 @@ class MpiProcess {
   explicit MpiProcess(const WorldOptions& options);
   ~MpiProcess();
 
-  // The place of a rank among those of this node; -1: it is on another.
+  // The local rank of a rank on this node; -1: it is on another node.
   int local_rank(int world_rank) const { return local_ranks_[world_rank]; }
 
-  // Gives the others time to say what they waited for, then ends all processes.
+  // Gives the others time to print what they waited for, then ends all processes.
   [[noreturn]] void abort(const std::string& why);
-  // After the end of the run: throws its reason as a Timeout. Where that is a time limit, and somebody is absent from
-  // the operation of this rank too, throws `own` instead, which says what this rank waited for.
+  // After the end of the run: throws its reason as a Timeout. If that is a time limit, and a member is also missing
+  // from the operation of this rank, throws `own` instead, which names the operation that this rank waited for.
   [[noreturn]] void throw_end(const TimeoutMessage& own);
-  // Ranks of other nodes say how far they are in files, once they have waited too long. Writes this rank's file, waits
-  // a little for those of `world_ranks`, and reads them; then it is known of each whether it has enqueued a collective
-  // of its row, or a message to or from `member`.
+  // Ranks of other nodes write their progress to files after waiting too long. Writes this rank's file, waits a little
+  // for those of `world_ranks`, and reads them; then it is known whether each has enqueued a collective of its row, or
+  // a message to or from `member`.
   void read_other_nodes(const std::vector<int>& world_ranks);
   Arrival collective_elsewhere(int world_rank, int row, uint64_t number) const;
   Arrival message_elsewhere(int world_rank, int row, int member, bool send, uint64_t number) const;
@@ -55,7 +55,7 @@ class MpiProcess {
   int exceptions_;                      // in flight when the world was made
 };
 
-// Waits without burning a core for long: call pause() whenever nothing has happened. It is over after the time limit.
+// Waits without occupying a core for long: call pause() whenever there was no progress. Expires after the time limit.
 class Backoff {
  public:
   explicit Backoff(std::chrono::milliseconds limit) : begin_(Clock::now()), limit_(begin_ + limit) {}

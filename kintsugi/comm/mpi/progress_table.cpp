@@ -34,7 +34,7 @@ Operation unpack(uint64_t bytes, uint64_t rest) {
 
 }  // namespace
 
-// A new file is zeros: nobody has published anything.
+// A new file is all zeros: nothing has been published.
 ProgressTable::ProgressTable(const Place& place)
     : local_rank_(place.local_rank),
       world_size_(place.world_size),
@@ -146,7 +146,7 @@ bool ProgressTable::collective(int local_rank, int row_index, uint64_t n, Operat
   const Kept& k = kept(local_rank, row_index, n);
   const uint64_t bytes = k.bytes.load(std::memory_order_acquire);
   const uint64_t rest = k.rest.load(std::memory_order_acquire);
-  if (!there()) return false;  // it was written over meanwhile
+  if (!there()) return false;  // it was overwritten meanwhile
   operation = unpack(bytes, rest);
   return true;
 }

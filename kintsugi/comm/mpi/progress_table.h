@@ -1,6 +1,6 @@
-// How far each rank of a node is, in memory that they share outside MPI: so a rank that waits can say who has not
-// arrived, which MPI cannot, and learns that the run has ended. A rank is its local rank here, counted on its node; it
-// has a row for each of its communicators.
+// The progress of each rank of a node, in memory that they share outside MPI: so a rank that waits can report who has
+// not arrived, which MPI cannot, and learns that the run has ended. A rank is identified by its local rank, counted on
+// its node; it has a row for each of its communicators.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace kintsugi::comm {
 
 class ProgressTable {
  public:
-  static constexpr int kRows = 8192;  // communicators of a rank that live at one time
+  static constexpr int kRows = 8192;  // communicators of a rank that exist at one time
   static constexpr int kKept = 256;   // the newest collectives of a row that are remembered
   static constexpr int kText = 1024;
 
@@ -25,31 +25,31 @@ class ProgressTable {
     int local_size = 1;
     int world_size = 1;  // how many members a group may have
   };
-  // The memory is large and takes no space until it is written to. UserError where it cannot be mapped.
+  // The memory is large and takes no space until it is written to. UserError if it cannot be mapped.
   explicit ProgressTable(const Place& place);
   ~ProgressTable();
   ProgressTable(const ProgressTable&) = delete;
   ProgressTable& operator=(const ProgressTable&) = delete;
 
-  // A row of this rank for a new communicator, empty; UserError where there is none.
+  // A row of this rank for a new communicator, empty; UserError if none is left.
   int take_row();
   void give_row(int row);
-  // In a row of this rank: its next collective; its next message, to or from member `other` of the group.
+  // In a row of this rank: counts its next collective; its next message, to or from member `other` of the group.
   void publish(int row, const Operation& operation);
   void publish_message(int row, int other, bool send);
-  // In a row of this rank: it looks at its open operations now.
+  // In a row of this rank: records that it looks at its open operations now.
   void mark_poll(int row);
-  // The rows of this rank, and how far they are: what ranks of other nodes read in a file.
+  // The rows of this rank and their progress, as text: what ranks of other nodes read in a file.
   std::string text() const;
 
-  // Of any rank: how many it has published, and how long ago it looked.
+  // Of any rank: how many it has published, and how long ago it last looked.
   uint64_t collectives(int local_rank, int row) const;
   uint64_t messages(int local_rank, int row, int other, bool send) const;
   double seconds_since_poll(int local_rank, int row) const;
   // The n-th collective, without its buffers; false if it is not remembered.
   bool collective(int local_rank, int row, uint64_t n, Operation& operation) const;
 
-  // The reason of the first caller stays, for all to read.
+  // The reason of the first caller is kept, for all to read.
   void end(const std::string& why, bool out_of_time);
   bool ended() const;
   bool out_of_time() const;

@@ -42,7 +42,7 @@ std::string table(World& world) {
   return wrong;
 }
 
-// Far more groups than MPI has communicators, all alive: channels of two ranks, whose messages must not be mixed up.
+// Far more groups than MPI has communicators, all in use: channels of two ranks, whose messages must not be mixed up.
 std::string channels(World& world) {
   constexpr int kChannels = 3'000;
   if (world.rank() > 1) return "";
@@ -102,7 +102,7 @@ std::string elsewhere_message(World& world) {
   return "done, which cannot be";
 }
 
-// In the middle of a collective: the others have begun it and have more to do than fits into what is on its way.
+// In the middle of a collective: the others have started it, and it is larger than what can be in transit.
 std::string killed(World& world) {
   const auto comm = everyone(world);
   std::vector<std::byte> x(64 << 20);

@@ -1,5 +1,6 @@
 // A collective as messages. It is cut into segments of a few MiB, so that the memory for the terms of a sum is small
-// and allocated before. A segment is an exchange of messages, in reductions an addition, and in some a second exchange:
+// and allocated in advance. A segment is an exchange of messages, in reductions an addition, and in some a second
+// exchange:
 //
 //   all_reduce      every rank sends share r to rank r, adds its own share, and sends that to all
 //   reduce          the same, and sends it to the root
@@ -21,14 +22,14 @@ namespace kintsugi::comm {
 // The number of segments of an operation among `size` ranks; 0 where there is nothing to do.
 size_t num_segments(const Operation& operation, int size);
 
-// Moves segments, one after another. Its messages have tag `tag`, which no other lane of `comm` has.
+// Moves segments, one after another. Its messages have tag `tag`, which no other lane of `comm` uses.
 class Lane {
  public:
   Lane(MPI_Comm comm, int rank, int size, int tag);
 
   bool is_busy() const { return phase_ != Phase::idle; }
   void start(const Operation& operation, size_t segment);
-  // Goes on as far as it can without waiting. True if something happened.
+  // Proceeds as far as possible without waiting. True if it made progress.
   bool advance();
 
  private:

@@ -78,8 +78,8 @@ inline Seen seen(const AttentionSetting& s, const QueryTile& q, const KeyTile& k
   return all ? Seen::all : Seen::some;
 }
 
-// The rows of a tile of q (or of what is like q), scaled, transposed to [head_dim kTileQueries], and as they are to
-// [count padded head_dim].
+// The rows of a tile of q (or of an operand like q), scaled, transposed to [head_dim kTileQueries], and untransposed
+// to [count padded head_dim].
 template <typename T>
 void load_queries(const AttentionSetting& s, const QueryTile& q, const T* from, float scale, float* transposed,
                   float* rows) {
@@ -96,7 +96,7 @@ void load_queries(const AttentionSetting& s, const QueryTile& q, const T* from, 
   }
 }
 
-// The rows of a tile of k or v in fp32, with zeros up to whole vectors where they will be the columns of a product.
+// The rows of a tile of k or v in fp32, with zeros up to whole vectors if they are the columns of a product.
 template <typename T>
 Tile load_keys(const AttentionSetting& s, const QueryTile& q, int64_t begin, int64_t count, const T* from, bool columns,
                float* packed) {
@@ -112,7 +112,7 @@ Tile load_keys(const AttentionSetting& s, const QueryTile& q, int64_t begin, int
   return {packed, wide, 1};
 }
 
-// Of one vector of queries: which see the key at `key`.
+// For one vector of queries: which of them see the key at `key`.
 struct Sight {
   hn::Vec<DI> place, start;
   bool causal;
@@ -145,7 +145,7 @@ class Kept {
   HWY_INLINE V operator()(int32_t key) {
     if (key < 0) return zero();
     if (!together_) return kept_factor(word_of_each(static_cast<uint32_t>(key)), threshold_, factor_);
-    // Four neighbouring keys are one block, for all queries alike.
+    // Four neighbouring keys are one block, for all queries.
     if (key >> 2 != block_) {
       block_ = key >> 2;
       VU low = low_, high = high_;

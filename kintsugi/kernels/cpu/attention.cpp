@@ -1,6 +1,6 @@
 // Attention by tiles with a running softmax (Dao et al. 2022, "FlashAttention", algorithm 1; Dao 2023, section 3.1).
-// Scores are kept transposed, queries side by side in vectors, so that a softmax needs no sum across a vector and keys
-// and values are read where they lie.
+// Scores are kept transposed, with queries along the vector lanes, so that a softmax needs no sum across a vector and
+// keys and values are read in place.
 #include <atomic>
 #include <cmath>
 
@@ -98,7 +98,7 @@ void attend(const KernelCall& call, const AttentionSetting& s, const AttentionSc
 }
 
 void attend_any(const KernelCall& call, const AttentionSetting& s, const AttentionScratch& t, int64_t item) {
-  // The last tiles of a head see most: they come first.
+  // The last tiles of a head see the most keys: they come first.
   const int64_t tiles = s.query_tiles(), tile = tiles - 1 - item % tiles, head = item / tiles;
   for_type(call.ins[AttentionIn::kQ].dtype(),
            [&]<typename T>(T) { attend<T>(call, s, t, head / s.kv_heads, head % s.kv_heads, tile); });
@@ -122,7 +122,7 @@ void attention(const KernelCall& call) {
   const AttentionSetting s = attention_setting(call, false, false);
   const auto attend = HWY_DYNAMIC_DISPATCH(attend_any);
   const int64_t items = s.batch * s.kv_heads * s.query_tiles();
-  std::atomic<int64_t> next{0};  // items are independent: who computes one changes no bit
+  std::atomic<int64_t> next{0};  // items are independent: which thread computes one changes no bit
   call.team.run([&](int thread) {
     for (int64_t i = next++; i < items; i = next++) attend(call, s, s.threads[thread], i);
   });

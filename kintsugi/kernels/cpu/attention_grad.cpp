@@ -126,7 +126,7 @@ int64_t attention_grad_workspace(const KernelShapes& shapes) {
 void attention_grad(const KernelCall& call) {
   const AttentionSetting s = attention_setting(call, true, true);
   const auto attend_back = HWY_DYNAMIC_DISPATCH(attend_back_any);
-  std::atomic<int64_t> next{0};  // heads are independent: who computes one changes no bit
+  std::atomic<int64_t> next{0};  // heads are independent: which thread computes one changes no bit
   call.team.run([&](int thread) {
     for (int64_t i = next++; i < s.batch * s.kv_heads; i = next++) attend_back(call, s, s.threads[thread], i);
   });

@@ -135,7 +135,7 @@ TEST(AttentionPieces, TilesThatNoneSeesAreNotRead) {
   const Sizes z{.batch = 1, .kv_heads = 1, .group = 1, .head_dim = 16};
   const int64_t n = 256;
   for (const bool zigzag : {false, true}) {
-    // Four tiles of 64 keys: two that the queries see, and two far behind all of them, or padding.
+    // Four tiles of 64 keys: two that the queries see, and two far after all of them, or padding.
     const DimIndex seq = zigzag ? DimIndex({{64, 64}, {256, 64}}, 1024) : DimIndex({{64, 128}}, 1024);
     const DimIndex keys =
         zigzag ? DimIndex({{0, 128}, {512, 64}, {-1, 64}}, 1024) : DimIndex({{0, 128}, {512, 128}}, 1024);

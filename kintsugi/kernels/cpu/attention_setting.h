@@ -1,4 +1,4 @@
-// What attention and its gradient share: sizes, the way through the queries, what is visible, and scratch.
+// Shared by attention and its gradient: sizes, the iteration over queries, visibility, and scratch.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@ namespace kintsugi::kernels::cpu {
 
 // A tile is up to 64 queries (a position and a head of the group each) against up to 64 keys.
 constexpr int64_t kTileQueries = 64, kTileKeys = 64;
-// Vectors of the widest processor divide what a tile's rows are padded to.
+// Rows of tiles are padded to a multiple of this, which the vector length of every processor divides.
 constexpr int64_t kPad = 32;
 
 inline int64_t padded(int64_t n) {
@@ -60,7 +60,7 @@ struct AttentionSetting {
   int64_t key_row(int64_t b, int64_t key, int64_t head) const { return (b * key_seq + key) * kv_heads + head; }
 };
 
-// Cuts the workspace; only measures where the scratch has no memory. `grad`: what the gradient needs too.
+// Cuts the workspace into arrays; only measures if the scratch has no memory. `grad`: also what the gradient needs.
 AttentionSetting take_attention(const Operands& o, bool grad, bool whole_heads, int threads, Scratch& scratch);
 
 // Fills the setting of a call of attention or of its gradient, whose first operands are the same.

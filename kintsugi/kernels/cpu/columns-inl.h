@@ -1,5 +1,5 @@
-// Sums down columns, once per SIMD target. Threads have different columns, so that the order of sums does not depend on
-// how many there are.
+// Sums down columns, once per SIMD target. Each thread has its own columns, so that the order of sums does not depend
+// on the number of threads.
 #if defined(KINTSUGI_COLUMNS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef KINTSUGI_COLUMNS_INL
 #undef KINTSUGI_COLUMNS_INL

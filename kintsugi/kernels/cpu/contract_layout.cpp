@@ -32,7 +32,8 @@ int64_t stride_of(const Shape& shape, const Dim& dim) {
   return at < 0 ? 0 : shape.stride(static_cast<size_t>(at));
 }
 
-// The stride of the group seen as one dim, if it is one: each dim's stride is that of what stands inside of it.
+// The stride of the group taken as one dim, if possible: each dim's stride must equal the extent of the next inner
+// one.
 std::optional<int64_t> merged_stride(const Group& group, const Shape& shape) {
   if (group.count == 0) return 0;
   const int64_t last = stride_of(shape, *group.dims[group.count - 1]);

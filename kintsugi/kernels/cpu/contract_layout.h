@@ -1,4 +1,4 @@
-// The product of matrices that a contraction of named dims is, if it is one.
+// Maps a contraction of named dims to a product of matrices, if it is one.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ struct ContractLayout {
   int64_t products() const;
 };
 
-// None where the dims of a group do not stand together in one of the operands. Dims of size 1 do not count. Nothing is
+// None if the dims of a group are not contiguous in one of the operands. Dims of size 1 do not count. Nothing is
 // allocated.
 std::optional<ContractLayout> contract_layout(const Operands& o);
 

@@ -1,4 +1,4 @@
-// Between fp32 and the dtypes that are only storage.
+// Conversion between fp32 and the dtypes that are only storage.
 #pragma once
 
 #include <cstddef>

@@ -81,7 +81,7 @@ void dropout(const KernelCall& call) {
   const DropoutStream stream{random_key(call.numbers.seed, call.attributes.text("key")),
                              static_cast<uint64_t>(call.numbers.step), dropout_threshold(p),
                              static_cast<float>(1 / (1 - p))};
-  // Runs of neighbours in the whole: the last dims, as long as all but the outermost of them are whole.
+  // Runs that are contiguous in the whole: the last dims, as long as all but the outermost of them are whole.
   const tensor::Shape& shape = y.shape();
   int64_t run = 1;
   for (size_t i = shape.rank(); i-- > 0;) {

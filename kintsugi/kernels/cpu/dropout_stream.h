@@ -1,4 +1,4 @@
-// Where the random words of a dropout come from, and what they decide.
+// The random words of a dropout, and what they decide.
 #pragma once
 
 #include <array>

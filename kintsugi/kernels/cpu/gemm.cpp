@@ -9,16 +9,16 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/memory.h"
 #include "kintsugi/base/thread_team.h"
-#include "kintsugi/kernels/cpu/library_room.h"
+#include "kintsugi/kernels/cpu/library_calls.h"
 #include "kintsugi/kernels/cpu/thin.h"
 
 namespace kintsugi::kernels::cpu {
 namespace {
 
-// Our team is the only parallelism: a library that brings OpenMP is told so, once on each thread. OpenMP ends the
-// process where it is given no memory for what it notes then.
+// Our team is the only parallelism: a library with OpenMP must be told so, once on each thread. OpenMP ends the
+// process if it gets no memory for what it records then.
 bool tell_openmp() {
-  if (!base::has_room(1 << 20)) throw std::bad_alloc();
+  if (!base::can_allocate(1 << 20)) throw std::bad_alloc();
   omp_set_num_threads(1);
   return true;
 }
@@ -28,7 +28,7 @@ void stay_on_this_thread() {
   static_cast<void>(told);
 }
 
-// How sgemm takes a matrix [rows columns] of given strides.
+// How sgemm expects a matrix [rows columns] of given strides.
 struct Layout {
   char transposed;
   int64_t stride;
@@ -54,7 +54,7 @@ void start_from_bias(const Product& p) {
   }
 }
 
-// The same for all products for which oneDNN does the same; not 0.
+// A key that is equal for all products for which oneDNN does the same; not 0.
 uint64_t kind_of(const Product& p, const Layout& a, const Layout& b, bool add) {
   const uint64_t flags = 8 + (a.transposed == 'T') * 4 + (b.transposed == 'T') * 2 + add;
   uint64_t kind = flags;
@@ -65,7 +65,7 @@ uint64_t kind_of(const Product& p, const Layout& a, const Layout& b, bool add) {
   return std::max<uint64_t>(kind, 1);
 }
 
-// A block takes as long as its product and, for bringing its operands, its edges.
+// Cost of a block: its product and, for loading its operands, its edges.
 struct Grid {
   int64_t rows, columns;
 };

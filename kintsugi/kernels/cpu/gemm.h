@@ -5,8 +5,8 @@
 
 namespace kintsugi::kernels::cpu {
 
-// c[i, j] (+)= sum over l of a[i, l] * b[l, j], plus bias[i, j]. i < m, j < n, l < k; an element of a matrix stands at
-// i * row + j * column. Of a's two strides one is 1 (or its dim has size 1), likewise b's; c's column stride is 1.
+// c[i, j] (+)= sum over l of a[i, l] * b[l, j], plus bias[i, j]. i < m, j < n, l < k; an element of a matrix is at i *
+// row + j * column. Of a's two strides one is 1 (or its dim has size 1), likewise b's; c's column stride is 1.
 struct Product {
   int64_t m = 0, n = 0, k = 0;
   const float* a = nullptr;

@@ -1,7 +1,7 @@
-// The vocabulary's logits and their loss. Statistics and gradient alone go through blocks of the vocabulary: a product
-// into a block of the workspace, then a pass over its rows. Both together hold whole rows of logits, as many as fit in
-// a block, and make them once. The blocks, and so all bits but those of the library, do not depend on the number of
-// threads.
+// The vocabulary's logits and their loss. Statistics alone and gradient alone go through blocks of the vocabulary: a
+// product into a block of the workspace, then a pass over its rows. Computed together they use whole rows of logits,
+// as many as fit in a block, and make them once. The blocks, and so all bits except those of the library, do not
+// depend on the number of threads.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -76,7 +76,7 @@ struct Head {
 
 enum class Makes { statistics, gradient, both };
 
-// `kept`: of the statistics, where the logits are an output, whole.
+// `kept`: of the statistics, if the logits are an output, whole.
 Head take_head(const Type& x, const Type& table, Makes makes, bool kept, Scratch& scratch) {
   Head h = {};
   h.embed = x.shape.size("embed");
@@ -144,7 +144,7 @@ void for_segments(const tensor::DimIndex& index, int64_t first, int64_t count, c
   }
 }
 
-// Rows of x and a part of the vocabulary, with their logits or what becomes of them: [rows count], rows `width` apart.
+// Rows of x and a part of the vocabulary, with their logits or what replaces them: [rows count], rows `width` apart.
 struct Block {
   int64_t row, rows, first, count;
   const float* x;      // its first row
@@ -216,7 +216,7 @@ void multiply_all(base::ThreadTeam& team, const P&... products) {
   team.run([&](int thread) { (multiply_share(products, thread, team.size()), ...); });
 }
 
-// Logits of one position over a part of the vocabulary to their gradients, which may lie in the same place.
+// Converts the logits of one position over a part of the vocabulary to their gradients, possibly in place.
 void to_gradients(const tensor::DimIndex& index, int64_t first, int64_t count, int32_t label, float lse, float dlse,
                   float dtarget, const float* logits, float* gradients) {
   if (dlse == 0 && dtarget == 0) return static_cast<void>(std::fill_n(gradients, count, 0.0f));
@@ -229,7 +229,7 @@ void to_gradients(const tensor::DimIndex& index, int64_t first, int64_t count, i
   });
 }
 
-// The same logits into the running maximum and sum; the label's into `target`, if it is here.
+// Adds the same logits to the running maximum and sum; the label's is stored in `target`, if it is in this part.
 void to_statistics(const tensor::DimIndex& index, int64_t first, int64_t count, int32_t label, const float* logits,
                    float* top, float* sum, float* target) {
   const auto running = HWY_DYNAMIC_DISPATCH(running_softmax);

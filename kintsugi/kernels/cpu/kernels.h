@@ -1,4 +1,4 @@
-// The CPU kernels: every function that the list in kernels.cpp names, and how the list reads.
+// The CPU kernels: every function that the list in kernels.cpp names, and the format of that list.
 #pragma once
 
 #include "kintsugi/kernels/kernel_set.h"
@@ -6,7 +6,7 @@
 
 namespace kintsugi::kernels::cpu {
 
-// The types of operands by position, of a call (views) or of what is known before it (types).
+// The types of operands by position, of a call (views) or known in advance (types).
 class Types {
  public:
   explicit Types(std::span<const tensor::View> views) : views_(views.data()), size_(views.size()) {}
@@ -27,8 +27,8 @@ struct Operands {
   const tensor::Attributes& attributes;
 };
 
-// One entry of the list. Where `takes` says no (fp64, unusual dims), the reference kernel of that kind computes, which
-// also says what the operands and outputs are called. A null `run` leaves the kind to the reference altogether.
+// One entry of the list. If `takes` returns false (fp64, unusual dims), the reference kernel of that kind computes; it
+// also defines the names of the operands and outputs. A null `run` always leaves the kind to the reference.
 struct CpuKernel {
   std::string_view kind;
   void (*run)(const KernelCall&) = nullptr;

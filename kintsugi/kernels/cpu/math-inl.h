@@ -1,4 +1,4 @@
-// Exponentials of vectors, within a few units of the last place of fp32, once per SIMD target.
+// Exponentials of vectors, within a few ulps of fp32, once per SIMD target.
 #if defined(KINTSUGI_MATH_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef KINTSUGI_MATH_INL
 #undef KINTSUGI_MATH_INL

@@ -1,4 +1,4 @@
-// What layer norm and RMS norm share.
+// Shared by layer norm and RMS norm.
 #pragma once
 
 #include "kintsugi/kernels/cpu/kernels.h"

@@ -1,4 +1,4 @@
-// One step of an optimizer as numbers, the same for all elements.
+// The numbers of one optimizer step, the same for all elements.
 #pragma once
 
 namespace kintsugi::kernels::cpu {

@@ -1,4 +1,4 @@
-// Zeros at padding, by selection.
+// Writes zeros at padding, by selection.
 #pragma once
 
 #include "kintsugi/kernels/kernel_set.h"

@@ -48,7 +48,7 @@ HWY_EXPORT(target_bit);
 double measure_peak_flops(base::ThreadTeam& team) {
   using Clock = std::chrono::steady_clock;
   const auto run = HWY_DYNAMIC_DISPATCH(chains);
-  // Each thread's best of many short runs: another program on the machine disturbs some of them, and not all threads at
+  // Each thread's best of many short runs: other programs on the machine disturb some of them, and not all threads at
   // the same time.
   std::vector<double> best(static_cast<size_t>(team.size()), 0.0);
   std::atomic<float> sink{0};

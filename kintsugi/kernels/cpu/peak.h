@@ -1,4 +1,4 @@
-// What the processor can do at most, for the share of peak that a run reports.
+// The peak performance of the processor, for the share of peak that a run reports.
 #pragma once
 
 #include <string>

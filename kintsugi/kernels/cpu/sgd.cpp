@@ -60,7 +60,7 @@ void sgd(const KernelCall& call) {
       static_cast<float>(call.attributes.number("momentum")), static_cast<float>(scalar(In::kFactor)),
       static_cast<float>(call.attributes.number("weight_decay")), static_cast<float>(call.numbers.learning_rate)};
   const auto part = HWY_DYNAMIC_DISPATCH(sgd_part);
-  // A piece at a time, so that what one pass wrote the next finds in the cache.
+  // A piece at a time, so that the next pass finds in the cache what the previous one wrote.
   const auto piece = [&](base::Range r) {
     if (moves) {
       part(call, step, r);

@@ -65,7 +65,7 @@ HWY_INLINE void store(V v, tensor::f16* p) {
   hn::StoreU(hn::DemoteTo(d16, v), d16, reinterpret_cast<hwy::float16_t*>(p));
 }
 #else
-// Where the processor is not known to convert with the right rounding.
+// For processors that are not known to convert with the right rounding.
 HWY_INLINE V load(const tensor::f16* p) {
   HWY_ALIGN float wide[kMaxLanes];
   for (int64_t i = 0; i < lanes(); ++i) wide[i] = static_cast<float>(p[i]);

@@ -9,8 +9,8 @@ namespace {
 
 constexpr int64_t kGrain = 1 << 15;  // bytes
 
-// Calls f(byte of the stacked operand, byte of the whole one or -1, bytes) for the longest pieces that are one behind
-// the other in both, over shares of the stacked operand that do not depend on how its dims are.
+// Calls f(byte of the stacked operand, byte of the whole one or -1, bytes) for the longest runs that are contiguous in
+// both, over shares of the stacked operand that do not depend on the layout of its dims.
 template <typename F>
 void for_pieces(const KernelCall& call, const Parts& s, const F& f) {
   const int64_t line = s.length * s.below;

@@ -1,4 +1,4 @@
-// Products of small fp32 tiles that lie in the caches, once per SIMD target.
+// Products of small fp32 tiles that are in the caches, once per SIMD target.
 #if defined(KINTSUGI_TILE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef KINTSUGI_TILE_INL
 #undef KINTSUGI_TILE_INL
@@ -11,7 +11,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
-// A matrix whose element [i, j] stands at i * row + j * column.
+// A matrix whose element [i, j] is at i * row + j * column.
 struct Tile {
   const float* data;
   int64_t row, column;

@@ -1,4 +1,4 @@
-// What a loss and an update are made of.
+// The kernels of a loss and an update.
 #include "kintsugi/kernels/cpu/compare_test.h"
 #include "kintsugi/kernels/cpu/peak.h"
 

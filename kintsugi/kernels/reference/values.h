@@ -1,5 +1,5 @@
-// What every reference kernel is made of: operands as lists of doubles, and tables of where one operand's elements
-// stand as one walks over the dims of another.
+// Helpers of the reference kernels: operands as lists of doubles, and tables of the positions of one operand's
+// elements when iterating over the dims of another.
 #pragma once
 
 #include <array>
@@ -23,21 +23,22 @@ std::vector<int64_t> load_integers(const View& x);
 // The only element of a floating scalar.
 double load_scalar(const View& x);
 
-// Stores `values` in an output, or adds them to it where the call accumulates, rounding once to its dtype.
+// Stores `values` in an output, or adds them to it if the call accumulates, rounding once to its dtype.
 void store(const KernelCall& call, size_t output, std::span<const double> values);
 
-// For each point of `over`, in row-major order, where the element of a dense `shape` with the same dims stands. A dim
-// that `shape` lacks does not move it; one that only `shape` has stands at its beginning.
+// For each point of `over`, in row-major order, the position of the element of a dense `shape` with the same dims. A
+// dim that `shape` lacks does not change it; one that only `shape` has is at index 0.
 std::vector<int64_t> offsets(const Shape& over, const Shape& shape);
 
 // Elements between neighbours along `dim`, 0 where the shape lacks it.
 int64_t stride(const Shape& shape, std::string_view dim);
 
-// The size of the last dim, and of what stands before it.
+// The size of the last dim, and the product of those before it.
 int64_t width(const Shape& shape);
 int64_t rows(const Shape& shape);
 
-// The global index of each local position, -1 for padding; and the other way, -1 for what is not here.
+// The global index of each local position, -1 for padding; and the inverse, -1 for those that this block does not
+// have.
 std::vector<int64_t> global_of_local(const DimIndex& index);
 std::vector<int64_t> local_of_global(const DimIndex& index);
 

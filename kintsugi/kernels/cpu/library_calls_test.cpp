@@ -1,4 +1,4 @@
-#include "kintsugi/kernels/cpu/library_room.h"
+#include "kintsugi/kernels/cpu/library_calls.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kBase = 0x1234567800000000, kKinds = 20;
 
-TEST(LibraryRoom, EveryCallIsMadeAndTheFirstOfAKindAlone) {
+TEST(LibraryCalls, EveryCallIsMadeAndTheFirstOfAKindAlone) {
   constexpr int kThreads = 4, kTurns = 5;
   std::array<std::atomic<int>, kKinds> calls = {}, early = {};
   std::array<std::atomic<bool>, kKinds> known = {};
@@ -26,7 +26,7 @@ TEST(LibraryRoom, EveryCallIsMadeAndTheFirstOfAKindAlone) {
             ++calls[kind];
             if (known[kind]) return;
             ++early[kind];
-            std::this_thread::sleep_for(std::chrono::milliseconds(1));  // time enough for others to come, too
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));  // time for other threads to call it too
             known[kind] = true;
           });
     });
@@ -39,7 +39,7 @@ TEST(LibraryRoom, EveryCallIsMadeAndTheFirstOfAKindAlone) {
   EXPECT_FALSE(was_called(kBase + kKinds));
 }
 
-TEST(LibraryRoom, WhatFailsIsNotKnown) {
+TEST(LibraryCalls, WhatFailsIsNotKnown) {
   const uint64_t kind = kBase + 1000;
   EXPECT_THROW(call_library(kind, [] { throw 1; }), int);
   EXPECT_FALSE(was_called(kind));
@@ -49,8 +49,8 @@ TEST(LibraryRoom, WhatFailsIsNotKnown) {
   EXPECT_TRUE(was_called(kind));
 }
 
-TEST(LibraryRoom, OfMoreKindsThanThereArePlacesSomeAreForgotten) {
-  for (uint64_t kind = 0; kind < 40; ++kind) remember_call(kBase + (kind << 40));  // all at one place
+TEST(LibraryCalls, OfMoreKindsThanSlotsSomeAreForgotten) {
+  for (uint64_t kind = 0; kind < 40; ++kind) remember_call(kBase + (kind << 40));  // all with one slot
   EXPECT_TRUE(was_called(kBase + (uint64_t{39} << 40)));
   int known = 0;
   for (uint64_t kind = 0; kind < 40; ++kind) known += was_called(kBase + (kind << 40));
