@@ -106,7 +106,7 @@ std::vector<Key> model_keys() {
            "the kind of network: gpt (learned positions, layer norm) or llama (rotary, RMS norm, gated)",
            "type arch architecture model_type"}),
       model<&Model::name>({"name", OneOf{named_size_names(), "a named size"}, fixed, "",
-                           "a size of the literature; its numbers are the defaults of this section", "size preset"}),
+                           "a published size; its numbers are the defaults of this section", "size preset"}),
       model<&Model::layers>({"layers", Integer{1, 10'000}, fixed, "", "transformer blocks",
                              "n_layer n_layers num_layers num_hidden_layers depth"}),
       model<&Model::embed>({"embed", Integer{1, kWide}, fixed, "", "width of the residual stream",
@@ -116,24 +116,24 @@ std::vector<Key> model_keys() {
       model<&Model::kv_heads>({"kv_heads", Integer{0, kWide}, fixed, "heads",
                                "key-value heads, each shared by heads / kv_heads query heads",
                                "n_kv_heads num_key_value_heads num_query_groups"}),
-      model<&Model::ffn>({"ffn", Integer{0, 10'000'000}, fixed,
-                          "gpt: 4 embed; llama: 8/3 embed, up to a multiple of 32",
-                          "inner width of the feed-forward part", "d_ff hidden_dim intermediate_size ffn_hidden_size"}),
+      model<&Model::ffn>(
+          {"ffn", Integer{0, 10'000'000}, fixed, "gpt: 4 embed; llama: 8/3 embed, up to a multiple of 32",
+           "inner width of the feed-forward layer", "d_ff hidden_dim intermediate_size ffn_hidden_size"}),
       model<&Model::vocab>({"vocab", Integer{0, 100'000'000}, fixed, "that of the data's tokenizer",
-                            "rows of the embedding table; more than the tokenizer has are padding",
+                            "rows of the embedding table; rows beyond the ids of the tokenizer are padding",
                             "vocab_size n_vocab vocabulary"}),
       model<&Model::context>({"context", Integer{0, kLarge}, fixed, "train.sequence",
-                              "positions; no sample or generated text is longer",
+                              "positions; no sample is longer",
                               "n_positions n_ctx max_position_embeddings context_length positions max_seq_len"}),
       model<&Model::bias>({"bias", Boolean{}, fixed, "gpt: true; llama: false",
                            "biases in matrix products and layer norms", "use_bias add_bias_linear"}),
       model<&Model::tied>({"tied", Boolean{}, fixed, "gpt: true; llama: false",
                            "the head's weight is the embedding table", "tie_word_embeddings tie_weights"}),
       model<&Model::dropout>({"dropout", kFraction, fixed, "",
-                              "share of values dropped in embedding, attention and residuals",
+                              "fraction of values dropped in embedding, attention and residuals",
                               "dropout_rate attention_dropout hidden_dropout"}),
       model<&Model::activation>({"activation", OneOf{{"gelu", "gelu_tanh", "relu", "silu"}, ""}, fixed,
-                                 "gpt: gelu_tanh; llama: silu", "function of the feed-forward part",
+                                 "gpt: gelu_tanh; llama: silu", "activation function of the feed-forward layer",
                                  "hidden_act activation_function act"}),
       model<&Model::norm_epsilon>({"norm_epsilon", kPositive, fixed, "", "added to the variance in norms",
                                    "rms_norm_eps layer_norm_epsilon norm_eps layernorm_epsilon"}),
@@ -150,7 +150,7 @@ std::vector<Key> data_keys() {
       data<&Data::validation>({"validation", Text{"a path"}, fixed, "", "token file to evaluate on; empty: none",
                                "valid val eval validation_path test"}),
       data<&Data::reset_at_document>({"reset_at_document", Boolean{}, fixed, "",
-                                      "attention and loss stay within each document of a sample",
+                                      "attention and loss do not cross the documents of a sample",
                                       "reset_attention_mask reset_position_ids"}),
   };
 }
@@ -172,8 +172,8 @@ std::vector<Key> train_keys() {
       train<&Train::dtype>({"dtype", OneOf{{"fp32", "bf16", "fp16", "fp64"}, ""}, fixed, "",
                             "type of compute; master weights are fp32 (fp64 with fp64)", "precision torch_dtype"}),
       train<&Train::kernels>({"kernels", OneOf{{"cpu", "reference"}, ""}, free, "",
-                              "how operations are computed: fast, or slow and obvious", "backend device"}),
-      train<&Train::optimizer>({"optimizer", OneOf{{"adamw", "sgd"}, ""}, fixed, "", "rule of the update", "optim"}),
+                              "set of kernels: fast, or slow and simple", "backend device"}),
+      train<&Train::optimizer>({"optimizer", OneOf{{"adamw", "sgd"}, ""}, fixed, "", "update rule", "optim"}),
       train<&Train::learning_rate>({"learning_rate", kPositive, fixed, "", "largest learning rate, after the warm-up",
                                     "lr max_lr base_lr peak_lr"}),
       train<&Train::min_learning_rate>({"min_learning_rate", kNotNegative, fixed, "a tenth of learning_rate",
@@ -190,21 +190,22 @@ std::vector<Key> train_keys() {
                                           "learning rates are multiplied by this function of global_batch / base_batch",
                                           "scale_lr"}),
       train<&Train::base_batch>({"base_batch", Integer{0, kLarge}, fixed, "",
-                                 "the batch that learning_rate was chosen for; needed where it is scaled",
+                                 "the batch that learning_rate was chosen for; needed if it is scaled",
                                  "reference_batch base_batch_size"}),
-      train<&Train::betas>(
-          {"betas", Numbers{2, kFraction}, fixed, "", "decay of AdamW's two averages", "beta beta1 beta2 adam_betas"}),
+      train<&Train::betas>({"betas", Numbers{2, kFraction}, fixed, "", "decay of the two moments of AdamW",
+                            "beta beta1 beta2 adam_betas"}),
       train<&Train::epsilon>({"epsilon", kPositive, fixed, "", "added to the denominator of AdamW", "eps adam_eps"}),
       train<&Train::momentum>({"momentum", kFraction, fixed, "", "momentum of sgd", "sgd_momentum"}),
-      train<&Train::weight_decay>({"weight_decay", kNotNegative, fixed, "",
-                                   "decay of weights per step and learning rate; norms and biases have none", "wd"}),
+      train<&Train::weight_decay>(
+          {"weight_decay", kNotNegative, fixed, "",
+           "weight decay, multiplied by the learning rate in each step; not applied to norms and biases", "wd"}),
       train<&Train::clip>({"clip", kNotNegative, fixed, "", "largest global norm of the gradient; 0: no limit",
                            "grad_clip clip_grad max_grad_norm gradient_clipping"}),
       train<&Train::seed>({"seed", Integer{0, std::numeric_limits<int64_t>::max()}, fixed, "",
-                           "of initial weights, dropout and the order of samples", "random_seed"}),
+                           "seed of initial weights, dropout and the order of samples", "random_seed"}),
       train<&Train::reproducible>({"reproducible", Integer{0, kLarge}, fixed, "",
-                                   "the batch is cut into this many units, a power of two, added in one fixed order: "
-                                   "the same bits for every data size; 0: off",
+                                   "the batch is cut into this many units, a power of two, whose gradients are added "
+                                   "in a fixed order: the same bits for every data size; 0: off",
                                    "deterministic batch_invariant"}),
       train<&Train::evaluate_every>({"evaluate_every", Integer{0, kMany}, free, "",
                                      "steps between evaluations; 0: at the end only",
@@ -226,39 +227,41 @@ std::vector<Key> other_parallel_keys() {
       parallel<&Parallel::zero>({"zero", Integer{0, 3}, free, "",
                                  "states split over the data axis: 1 optimizer, 2 and gradients, 3 and weights",
                                  "zero_stage fsdp stage sharding_strategy"}),
-      parallel<&Parallel::shard_group>({"shard_group", Integer{0, kRanks}, free, "",
-                                        "zero splits within groups of this many data ranks, copied in each; 0: one "
-                                        "group of all",
-                                        "data_parallel_shard_degree hybrid_shard hsdp"}),
+      parallel<&Parallel::shard_group>(
+          {"shard_group", Integer{0, kRanks}, free, "",
+           "zero splits within groups of this many data ranks, with a full copy in each group; 0: one group",
+           "data_parallel_shard_degree hybrid_shard hsdp"}),
       parallel<&Parallel::shard_context>(
           {"shard_context", Boolean{}, free, "", "zero splits over the context axis too", "shard_over_context"}),
       parallel<&Parallel::sequence_parallel>({"sequence_parallel", Boolean{}, free, "",
                                               "the tokens of the residual stream are divided over the tensor axis",
                                               "sp enable_sequence_parallel"}),
-      parallel<&Parallel::context_method>(
-          {"context_method", OneOf{words(context_methods()), ""}, free, "",
-           "how attention sees all tokens: keys and values gathered, sent round, or heads exchanged for tokens",
-           "cp_comm_type"}),
+      parallel<&Parallel::context_method>({"context_method", OneOf{words(context_methods()), ""}, free, "",
+                                           "how attention gets all tokens: keys and values gathered, or sent round a "
+                                           "ring, or heads exchanged for tokens",
+                                           "cp_comm_type"}),
       parallel<&Parallel::context_balance>(
           {"context_balance", OneOf{words(context_balances()), ""}, free, "zigzag; contiguous with ulysses",
-           "tokens of a rank: one early and one late chunk, or neighbours", "balance"}),
-      parallel<&Parallel::keep_gathered>({"keep_gathered", Boolean{}, free, "",
-                                          "a gathered activation lives from forward to backward and is not gathered "
-                                          "again",
-                                          "reshard_after_forward"}),
+           "tokens of a rank: one early and one late chunk, or contiguous tokens", "balance"}),
+      parallel<&Parallel::keep_gathered>(
+          {"keep_gathered", Boolean{}, free, "",
+           "gathered activations are kept for the backward pass instead of being gathered again",
+           "reshard_after_forward"}),
       parallel<&Parallel::keep_logits>({"keep_logits", Boolean{}, free, "",
-                                        "where ranks share the vocabulary, logits live from the loss to its gradient "
-                                        "and are not made again",
+                                        "if ranks split the vocabulary, logits are kept from the loss to its gradient "
+                                        "instead of being computed again",
                                         "loss_parallel"}),
       parallel<&Parallel::rules>({"rules", Texts{"a list of rules \"dim [in family] -> axes [, padded] [, in steps]\""},
-                                  free, "", "your own, before those that the other keys make", "plan rule"}),
-      parallel<&Parallel::allow_repeat>({"allow_repeat", Boolean{}, free, "",
-                                         "an axis that no dim can be split over repeats work instead of being an error",
-                                         "allow_replication"}),
+                                  free, "", "your own rules; they come before those that the other keys make",
+                                  "plan rule"}),
+      parallel<&Parallel::allow_repeat>(
+          {"allow_repeat", Boolean{}, free, "",
+           "ranks of an axis over which no dim can be split repeat work; otherwise this is an error",
+           "allow_replication"}),
       parallel<&Parallel::mesh_order>({"mesh_order", Text{"the axes, outermost first"}, free, "",
                                        "neighbours on the last axis are neighbouring ranks", "axis_order order"}),
       parallel<&Parallel::schedule>({"schedule", OneOf{{"gpipe", "1f1b", "interleaved", "zero_bubble"}, ""}, free, "",
-                                     "in which order a stage takes forward and backward passes of micro-batches",
+                                     "order of the forward and backward passes of a stage",
                                      "pipeline_schedule pp_schedule"}),
       parallel<&Parallel::chunks>({"chunks", Integer{1, 10'000}, free, "",
                                    "parts of the model that each stage holds; more than one with interleaved",
@@ -267,43 +270,45 @@ std::vector<Key> other_parallel_keys() {
                                    "equal in computed cost", "layers of each chunk, from the first layer on",
                                    "split_points layers_per_stage"}),
       parallel<&Parallel::recompute>({"recompute", OneOf{{"none", "selective", "full"}, ""}, free, "",
-                                      "what is computed again in the backward pass instead of being kept: nothing, the "
-                                      "core of attention, or all but a layer's input",
+                                      "what the backward pass computes again instead of keeping it: nothing, the core "
+                                      "of attention, or all but the input of a layer",
                                       "activation_checkpointing recompute_granularity gradient_checkpointing"}),
       parallel<&Parallel::recompute_every>({"recompute_every", Integer{1, kWide}, free, "",
                                             "only every n-th layer is recomputed", "recompute_num_layers"}),
       parallel<&Parallel::offload>({"offload", OneOf{{"none", "optimizer", "activations", "all"}, ""}, free, "",
-                                    "what lies in a file while it is not used", "cpu_offload nvme_offload"}),
+                                    "what is stored in a file while it is not used", "cpu_offload nvme_offload"}),
       parallel<&Parallel::offload_folder>({"offload_folder", Text{"a path"}, free, "the run's folder",
-                                           "where that file is: a fast disk of the node", "nvme_path offload_path"}),
+                                           "folder of that file, on a fast disk of the node",
+                                           "nvme_path offload_path"}),
       parallel<&Parallel::memory_per_rank>({"memory_per_rank", Text{"a size: \"16 GiB\""}, free,
-                                            "of the machine's, or the job's limit, the share of a rank",
-                                            "most memory that a rank may use; a program that needs more is refused",
+                                            "a rank's share of the memory of the machine or the job's limit",
+                                            "memory limit of a rank; a program that needs more is refused",
                                             "memory max_memory"}),
       parallel<&Parallel::wire>({"wire", OneOf{{"fp32", "bf16"}, ""}, free, "",
-                                 "type in which gradients travel between ranks; fp32 leaves them as they are",
+                                 "type in which gradients are sent; fp32 leaves them as they are",
                                  "grad_reduce_dtype reduce_dtype mixed_precision_reduce"}),
-      parallel<&Parallel::timeout_seconds>({"timeout_seconds", kPositive, free, "",
-                                            "longest wait for another rank; then the run ends and says who did not "
-                                            "come",
-                                            "timeout distributed_timeout_minutes nccl_timeout"}),
-      parallel<&Parallel::transport>({"transport", OneOf{{"auto", "threads", "mpi"}, ""}, free, "",
-                                      "how ranks talk: threads of one process, or MPI; auto: mpi where it started us",
-                                      "backend distributed_backend"}),
+      parallel<&Parallel::timeout_seconds>(
+          {"timeout_seconds", kPositive, free, "",
+           "longest wait for another rank; after it the run ends and names the ranks that did not respond",
+           "timeout distributed_timeout_minutes nccl_timeout"}),
+      parallel<&Parallel::transport>(
+          {"transport", OneOf{{"auto", "threads", "mpi"}, ""}, free, "",
+           "how ranks communicate: threads of one process, or MPI; auto: mpi if started under it",
+           "backend distributed_backend"}),
       parallel<&Parallel::bind>(
           {"bind", Boolean{}, free, "", "threads of ranks are bound to cores", "binding affinity pin"}),
       parallel<&Parallel::replicas>({"replicas", OneOf{{"trust", "check", "broadcast"}, ""}, free, "",
-                                     "states that several ranks hold alike at the start: each makes its own, which are "
-                                     "equal; or they are compared by checksum; or sent by the first",
+                                     "initial copies of a state on several ranks: each rank makes its own, which are "
+                                     "equal; or they are compared by checksum; or the first rank sends its own",
                                      "broadcast_buffers sync_module_states"}),
-      parallel<&Parallel::threads>({"threads", Integer{0, 10'000}, free, "the cores that the ranks may use, over ranks",
+      parallel<&Parallel::threads>({"threads", Integer{0, 10'000}, free, "available cores / ranks",
                                     "threads of each rank", "num_threads omp_num_threads cores"}),
   };
 }
 
 std::vector<Key> parallel_keys() {
   std::vector<Key> list = {parallel<&Parallel::ranks>({"ranks", Integer{0, kRanks}, free, product_of_axes(),
-                                                       "ranks that train together; alone, it is data",
+                                                       "number of ranks; given alone, it is data",
                                                        "world_size num_gpus nproc_per_node nproc"})};
   for (const Axis& axis : axes()) list.push_back(size_of(axis));
   for (Key& key : other_parallel_keys()) list.push_back(std::move(key));
@@ -315,8 +320,8 @@ std::vector<Key> checkpoint_keys() {
       checkpoint<&Checkpoint::every>({"every", Integer{0, kMany}, free, "",
                                       "steps between checkpoints; 0: at the end only",
                                       "save_interval save_every interval save_steps"}),
-      checkpoint<&Checkpoint::keep>(
-          {"keep", Integer{1, 1'000'000}, free, "", "newest ones kept, beside the best", "save_total_limit keep_last"}),
+      checkpoint<&Checkpoint::keep>({"keep", Integer{1, 1'000'000}, free, "",
+                                     "newest checkpoints kept, in addition to the best", "save_total_limit keep_last"}),
   };
 }
 
