@@ -4,10 +4,10 @@ find_package(GTest REQUIRED)
 include(GoogleTest)
 set(KINTSUGI_SHARED "${PROJECT_SOURCE_DIR}/../shared" CACHE PATH "Real inputs for tests, if there are any")
 
-# What every test program has: GoogleTest, and the one source that says where this build and its inputs are. Tests are
-# compiled with less optimization than what they test, since they are run once. Where strings are joined, g++ 12 then
-# assumes a too small array.
-add_library(test_base STATIC ${PROJECT_SOURCE_DIR}/tests/paths.cpp)
+# What every test program has: GoogleTest, the one source that says where this build and its inputs are, and regular
+# expressions. Tests are compiled with less optimization than what they test, since they are run once; g++ 12 then warns
+# of an array that is too small where strings are joined.
+add_library(test_base STATIC ${PROJECT_SOURCE_DIR}/tests/paths.cpp ${PROJECT_SOURCE_DIR}/tests/patterns.cpp)
 set_source_files_properties(${PROJECT_SOURCE_DIR}/tests/paths.cpp PROPERTIES COMPILE_DEFINITIONS
   "KINTSUGI_SHARED=\"${KINTSUGI_SHARED}\";KINTSUGI_SOURCE=\"${PROJECT_SOURCE_DIR}\";KINTSUGI_COMMAND=\"${PROJECT_BINARY_DIR}/app/kintsugi\"")
 target_compile_options(test_base PUBLIC $<$<CONFIG:Release>:-O1 -Wno-array-bounds>)

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "kintsugi/build/programs.h"
 #include "tests/layouts.h"
 
 namespace kintsugi::tests {

@@ -2,6 +2,7 @@
 // a test executable of its own, for glibc.
 #include <dlfcn.h>
 #include <execinfo.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
 

@@ -1,6 +1,8 @@
 // Layouts that add in the same order agree bit for bit.
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "tests/layouts.h"
 
 namespace kintsugi::tests {

@@ -11,7 +11,9 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 
+#include "kintsugi/build/programs.h"
 #include "kintsugi/plan/schedule_timeline.h"
 #include "tests/layouts.h"
 

@@ -1,13 +1,19 @@
 // Checkpoints know no layout: what any ranks have saved, any others load, to the same bits.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <set>
 #include <utility>
 
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/checkpoint/open.h"
+#include "kintsugi/checkpoint/reader.h"
 #include "kintsugi/checkpoint/scratch_test.h"
 #include "kintsugi/checkpoint/states.h"
 #include "kintsugi/comm/run_ranks.h"

@@ -1,6 +1,9 @@
 // `kintsugi compare`: right layouts pass, in every dtype; what is damaged is found where it first shows, by its name.
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
 #include "kintsugi/train/compare.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

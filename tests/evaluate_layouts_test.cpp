@@ -7,6 +7,7 @@
 #include "kintsugi/data/token_writer.h"
 #include "kintsugi/evaluate/layout.h"
 #include "kintsugi/evaluate/perplexity.h"
+#include "kintsugi/kernels/random.h"
 #include "tests/layout_checkpoint.h"
 
 namespace kintsugi::tests {

@@ -1,12 +1,15 @@
 // Generation on several ranks: the greedy text of one rank in every layout, on every rank.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <set>
 
 #include "kintsugi/evaluate/generator.h"
 #include "kintsugi/evaluate/layout.h"
+#include "kintsugi/kernels/random.h"
 #include "tests/greedy.h"
 #include "tests/layout_checkpoint.h"
 

@@ -1,10 +1,12 @@
 // `kintsugi generate` and `kintsugi evaluate` on several ranks, as a user starts them: as threads and as processes.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <regex>
+#include <algorithm>
 
 #include "tests/mpi_launch.h"
 #include "tests/paths.h"
+#include "tests/patterns.h"
 #include "tests/ranks_folder.h"
 
 namespace kintsugi::tests {
@@ -31,11 +33,10 @@ class TrainedFolder : public RanksFolder {
 
   // "run/step_00000012 corpus/validation 1,674" and the loss.
   static std::pair<std::string, double> loss_of(const Ended& ended) {
-    static const std::regex form(
-        "checkpoint (\\S+)\ndata       (\\S+), (\\S+) tokens\nloss       (\\S+)\nperplexity .*\n");
-    std::smatch found;
-    if (!std::regex_match(ended.out, found, form)) return {"no loss: " + ended.out + ended.err, 0};
-    return {fmt::format("{} {} {}", found.str(1), found.str(2), found.str(3)), std::stod(found.str(4))};
+    const std::vector<std::string> found = groups(
+        ended.out, "checkpoint (\\S+)\ndata       (\\S+), (\\S+) tokens\nloss       (\\S+)\nperplexity .*\n");
+    if (found.empty()) return {"no loss: " + ended.out + ended.err, 0};
+    return {fmt::format("{} {} {}", found[1], found[2], found[3]), std::stod(found[4])};
   }
 
   std::string text;  // of one rank
@@ -78,7 +79,7 @@ TEST_F(GenerateRanks, SayWhatOneRankSays) {
   for (const std::string layout : {"parallel.tensor=2", "parallel.pipe=2", "parallel.pipe=2 parallel.tensor=2",
                                    "parallel.data=2 parallel.zero=3", "parallel.pipe=4 parallel.stages=\"1 1 1 1\""}) {
     const Ended ended =
-        trained_->say(kGreedy + " --set '" + std::regex_replace(layout, std::regex(" parallel"), "' 'parallel") + "'");
+        trained_->say(kGreedy + " --set '" + replaced(layout, " parallel", "' 'parallel") + "'");
     EXPECT_EQ(ended.code, 0) << layout;
     EXPECT_EQ(ended.out, trained_->text) << layout;
     EXPECT_EQ(TrainedFolder::complaint(ended.err), "") << layout;

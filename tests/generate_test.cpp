@@ -1,12 +1,16 @@
 // Generation: results with caches equal those without, and sampling follows its options.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <set>
 
+#include "kintsugi/build/programs.h"
 #include "kintsugi/evaluate/checkpoint_model.h"
 #include "kintsugi/evaluate/generator.h"
+#include "kintsugi/kernels/random.h"
 #include "kintsugi/run/evaluate_pass.h"
 #include "tests/small_model.h"
 

@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "kintsugi/kernels/random.h"
+#include "kintsugi/models/step.h"
 #include "tests/small_model.h"
 
 namespace kintsugi::tests {

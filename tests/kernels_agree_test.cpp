@@ -1,8 +1,11 @@
 // The fast kernels against the slow ones, through whole steps; and every precision trains.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "kintsugi/models/step.h"
 #include "tests/small_model.h"
 
 namespace kintsugi::tests {

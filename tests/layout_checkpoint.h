@@ -1,10 +1,12 @@
 // A small model with random weights as a checkpoint, and ranks that are threads over it.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
 
+#include "kintsugi/build/programs.h"
 #include "kintsugi/checkpoint/states.h"
 #include "kintsugi/comm/run_ranks.h"
 #include "kintsugi/config/keys.h"

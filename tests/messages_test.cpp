@@ -1,6 +1,9 @@
 // Two ranks with programs of their own, one of which sends what the other receives: what is verified is what runs.
 #include <gtest/gtest.h>
 
+#include <chrono>
+
+#include "kintsugi/build/programs.h"
 #include "kintsugi/comm/run_ranks.h"
 #include "kintsugi/program/verify.h"
 #include "kintsugi/program/verify_ranks.h"

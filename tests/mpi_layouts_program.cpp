@@ -1,9 +1,13 @@
 // A rank of mpi_layouts_test.cpp: small models in every layout of as many ranks as there are, over MPI, beside one rank
 // in this process. Says "rank 1: 14 layouts agree", or how one does not. "damaged": with one weight of rank 0 changed.
+#include <fmt/format.h>
+
+#include <cmath>
 #include <cstdio>
 #include <string>
 #include <vector>
 
+#include "kintsugi/build/programs.h"
 #include "kintsugi/comm/mpi_world.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/program/state_runs.h"

@@ -1,18 +1,21 @@
 // Offload in whole models: the same bits, the memory that it saves to the byte, what is refused.
+#include "kintsugi/base/error.h"
+#include "kintsugi/build/programs.h"
 #include "kintsugi/lower/offload.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <csignal>
-#include <regex>
 #include <set>
 
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/program/describe.h"
 #include "kintsugi/program/verify.h"
 #include "kintsugi/program/verify_communication.h"
+#include "tests/patterns.h"
 #include "tests/process.h"
 #include "tests/same_bits.h"
 #include "tests/small_run.h"
@@ -361,10 +364,8 @@ TEST(OffloadErrors, OfTheFileWithinAStep) {
       error_of([&] { run.step(0, 1e-2, [&](int64_t m, train::WholeBatch& batch) { draw_batch(s, 0, m, batch); }); });
   ::setrlimit(RLIMIT_FSIZE, &limit);
   std::signal(SIGXFSZ, SIG_DFL);
-  EXPECT_TRUE(
-      std::regex_match(error, std::regex("\\[offload\\] rank [01] cannot write [0-9]+ bytes at [0-9]+ of its file "
-                                         "in \"" +
-                                         folder.path().string() + "\": File too large")))
+  EXPECT_TRUE(matches(error, "\\[offload\\] rank [01] cannot write [0-9]+ bytes at [0-9]+ of its file in \"" +
+                                 folder.path().string() + "\": File too large"))
       << error;
   EXPECT_GT(bytes, 4096);
 }
@@ -407,7 +408,7 @@ TEST(OffloadRun, AFullDiskIsAnErrorBeforeTheFirstStep) {
   const TemporaryFolder folder;
   const Ended ended = run_kintsugi(folder.path(), sets_of(files, "optimizer", "full"), "ulimit -f 2048");
   EXPECT_EQ(ended.code, 1);
-  EXPECT_EQ(std::regex_replace(ended.err, std::regex("where [^:]* is free"), "where SOME is free"),
+  EXPECT_EQ(replaced(ended.err, "where [^:]* is free", "where SOME is free"),
             fmt::format("error: [offload] rank 0 needs a file of {} in \"{}\", where SOME is free: File too large; set "
                         "parallel.offload_folder to a disk with more space, or parallel.offload to less\n",
                         "88.9 MiB (93200384 bytes)", files.folder("full").string()));

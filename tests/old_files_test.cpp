@@ -1,5 +1,6 @@
 // Files of an earlier version can be read, and a run resumed from them gives the same bits as in that version. See
 // old_files/README.md.
+#include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +10,7 @@
 #include <sstream>
 #include <vector>
 
+#include "kintsugi/base/file.h"
 #include "kintsugi/data/token_file.h"
 #include "kintsugi/text/tokenizer.h"
 #include "tests/paths.h"

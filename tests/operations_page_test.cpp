@@ -1,22 +1,23 @@
 // docs/operations.md names the operands and outputs of every operation as its row does.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
-#include <regex>
 #include <set>
 #include <sstream>
 
 #include "kintsugi/base/file.h"
 #include "kintsugi/ops/rows.h"
 #include "tests/paths.h"
+#include "tests/patterns.h"
 
 namespace kintsugi::tests {
 namespace {
 
 // "q `[batch seq]`, [starts (S)], o `=q`" -> "q, [starts], o =q"
 std::string without_shapes(std::string cell) {
-  cell = std::regex_replace(cell, std::regex("`(=[a-z_]+)`"), "$1");
-  cell = std::regex_replace(cell, std::regex(" `[^`]*`| \\([^)]*\\)| fp64| like [a-z]+"), "");
+  cell = replaced(cell, "`(=[a-z_]+)`", "$1");
+  cell = replaced(cell, " `[^`]*`| \\([^)]*\\)| fp64| like [a-z]+", "");
   return cell;
 }
 
@@ -34,7 +35,7 @@ std::map<std::string, std::vector<std::string>> lines_of_page() {
       cells.push_back(first == std::string::npos ? "" : cell.substr(first, last - first + 1));
       at = end + 1;
     }
-    for (const std::string& kind : tensor::words(std::regex_replace(cells[0], std::regex("[`,]"), ""))) {
+    for (const std::string& kind : tensor::words(replaced(cells[0], "[`,]", ""))) {
       EXPECT_FALSE(lines.contains(kind)) << kind;
       lines[kind] = cells;
     }

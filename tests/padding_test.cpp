@@ -1,8 +1,10 @@
 // How every operation treats padding: what its row says of zeros (keeps_zero), that nothing of padding is added to
 // anything, and that neither set of kernels makes a NaN of it.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "tests/row_trials.h"
 

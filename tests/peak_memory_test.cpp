@@ -6,11 +6,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <fstream>
 #include <thread>
 
+#include "kintsugi/base/file.h"
 #include "kintsugi/build/programs.h"
 #include "kintsugi/config/resolve.h"
 #include "tests/paths.h"

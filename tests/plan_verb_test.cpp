@@ -4,11 +4,16 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <numeric>
+#include <sstream>
 
+#include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/build/fit.h"
+#include "kintsugi/build/programs.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/program/memory_table.h"
 #include "tests/layouts.h"

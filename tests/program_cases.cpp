@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <tuple>
+
 #include "kintsugi/config/read.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/evaluate/perplexity.h"

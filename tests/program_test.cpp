@@ -1,9 +1,12 @@
 // What a program promises before it runs: damage is found by name, memory is near what it must be, sizes are as
 // published.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "kintsugi/base/error.h"
+#include "kintsugi/build/programs.h"
 #include "kintsugi/config/named_sizes.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/models/models.h"

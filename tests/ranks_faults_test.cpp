@@ -1,12 +1,17 @@
 // Runs on several ranks that are processes, under each MPI that is here, and what may go wrong with one of them: every
 // process ends, with a code that is not 0, and what is wrong is said once.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <csignal>
-#include <regex>
+#include <fstream>
+#include <thread>
 
+#include "kintsugi/base/file.h"
 #include "tests/mpi_launch.h"
 #include "tests/paths.h"
+#include "tests/patterns.h"
 #include "tests/ranks_folder.h"
 
 namespace kintsugi::tests {
@@ -31,7 +36,7 @@ class RanksThatAreProcesses : public UnderMpi, protected RanksFolder {
   void expect_failure(const Ended& ended, const std::string& lines, const std::string& changing = "") {
     EXPECT_NE(ended.code, 0);
     const std::string said = complaint(ended.err);
-    EXPECT_EQ(changing.empty() ? said : std::regex_replace(said, std::regex(changing), "#"), lines);
+    EXPECT_EQ(changing.empty() ? said : replaced(said, changing, "#"), lines);
     EXPECT_EQ(ended.out.find("done"), std::string::npos) << ended.out;
     expect_no_process();
   }
@@ -128,10 +133,10 @@ TEST_P(RanksThatAreProcesses, SayWhoStopped) {
   line = line.substr(at, line.find('\n', at) - at);
   const std::string tensor = "\\w+ of \"[^\"]+\" over data \\([a-z_.]+(, layer [0-9]+)?\\)";
   const std::string flag = "after step [0-9]+, whether to stop";
-  EXPECT_TRUE(std::regex_match(
-      line, std::regex("error: \\[comm\\] rank 0: (" + tensor + "|" + flag +
-                       "): \\w+ of [0-9]+ bytes among ranks 0 1 did not end within 3 s: rank 0 arrived, rank 1 (did "
-                       "not|arrived and made no progress)")))
+  EXPECT_TRUE(matches(
+      line, "error: \\[comm\\] rank 0: (" + tensor + "|" + flag +
+                "): \\w+ of [0-9]+ bytes among ranks 0 1 did not end within 3 s: rank 0 arrived, rank 1 (did "
+                "not|arrived and made no progress)"))
       << line;
 }
 

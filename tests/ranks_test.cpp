@@ -1,4 +1,5 @@
 // Runs on several ranks that are threads, as a user starts them: the numbers of one rank, ways to stop, bad input.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "kintsugi/base/processor.h"

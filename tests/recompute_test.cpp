@@ -1,11 +1,14 @@
 // Recomputation in whole models: what is kept, by name and to the byte; the same bits as without; the memory that it
 // saves, beside Korthikanti et al. 2022, section 4.
+#include "kintsugi/base/error.h"
+#include "kintsugi/build/programs.h"
 #include "kintsugi/lower/recompute.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <set>
+#include <tuple>
 
 #include "kintsugi/lower/join_head.h"
 #include "tests/same_bits.h"

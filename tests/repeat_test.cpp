@@ -1,7 +1,14 @@
 // The same bits again: from run to run, and over every way of stopping and going on.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
+#include "kintsugi/base/file.h"
 #include "kintsugi/checkpoint/folder.h"
+#include "kintsugi/checkpoint/reader.h"
+#include "kintsugi/kernels/random.h"
 #include "tests/small_run.h"
 
 namespace kintsugi::tests {

@@ -1,6 +1,8 @@
 // All numbers of a short run, and whether those of another have the same bits.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <string>
 #include <vector>

@@ -1,6 +1,8 @@
 // What an axis of the mesh needs: a row, here of this file alone.
 #include <gtest/gtest.h>
 
+#include "kintsugi/build/programs.h"
+#include "kintsugi/models/step.h"
 #include "kintsugi/plan/check_plan.h"
 #include "tests/layouts.h"
 

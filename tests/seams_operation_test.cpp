@@ -1,5 +1,6 @@
 // An operation with an optional operand is added here, in this file alone: its row, its gradient and their kernels. A
 // graph with it is differentiated, lowered for one rank and for two, and run on threads.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,7 +1,10 @@
 // A trained model of others through ours: logits, loss and greedy text as an independent float64 forward pass has them.
 #include "tests/stories.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
 

@@ -1,6 +1,9 @@
 // The table of strategies agrees with the programs.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "kintsugi/build/programs.h"
 #include "kintsugi/build/strategy_costs.h"
 #include "kintsugi/program/communication.h"
 #include "tests/layouts.h"

@@ -1,7 +1,9 @@
 // What a stage of a real pipeline has under way, from one call to another: a program that touches it is refused, and
 // the instruction and the message are named.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "kintsugi/base/error.h"
 #include "kintsugi/program/describe.h"
 #include "kintsugi/program/verify.h"
 #include "kintsugi/program/verify_ranks.h"

@@ -1,12 +1,16 @@
 // Real programs of several ranks pass together; damage to those of one rank is detected, and its place named.
+#include "kintsugi/base/error.h"
+#include "kintsugi/build/programs.h"
 #include "kintsugi/program/verify_ranks.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <chrono>
 #include <functional>
 #include <random>
+#include <tuple>
 
 #include "kintsugi/program/describe.h"
 #include "kintsugi/program/verify.h"

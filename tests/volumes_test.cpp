@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <tuple>
 
+#include "kintsugi/build/programs.h"
 #include "kintsugi/program/communication.h"
 #include "tests/layouts.h"
 #include "tests/parameters.h"

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
+#include "kintsugi/build/programs.h"
 #include "tests/layouts.h"
 #include "tests/parameters.h"
 

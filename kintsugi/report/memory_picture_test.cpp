@@ -2,8 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <regex>
 #include <vector>
+
+#include "tests/patterns.h"
 
 namespace kintsugi::report {
 namespace {
@@ -42,21 +43,20 @@ Program made(int64_t calls) {
 // Elements close in the order in which they open, and all close; no other < or & is there.
 bool well_formed(const std::string& svg) {
   std::vector<std::string> open;
-  const std::regex tag(R"re(<(/?)([a-z]+)((?: [A-Za-z-]+="[^"<&]*")*)(/?)>)re");
-  auto at = svg.begin();
-  for (std::sregex_iterator i(svg.begin(), svg.end(), tag), end; i != end; ++i) {
-    const std::string between(at, svg.begin() + i->position());
-    if (std::regex_replace(between, std::regex("&(amp|lt|gt);"), "").find_first_of("<&") != std::string::npos)
-      return false;
-    at = svg.begin() + i->position() + i->length();
-    if ((*i)[1].length() > 0) {
-      if (open.empty() || open.back() != (*i)[2].str()) return false;
+  const std::string tag = R"re(<(/?)([a-z]+)((?: [A-Za-z-]+="[^"<&]*")*)(/?)>)re";
+  size_t at = 0;
+  for (const tests::Match& match : tests::find_all(svg, tag)) {
+    const std::string between = svg.substr(at, match.position - at);
+    if (tests::replaced(between, "&(amp|lt|gt);", "").find_first_of("<&") != std::string::npos) return false;
+    at = match.position + match.groups[0].size();
+    if (!match.groups[1].empty()) {
+      if (open.empty() || open.back() != match.groups[2]) return false;
       open.pop_back();
-    } else if ((*i)[4].length() == 0) {
-      open.push_back((*i)[2].str());
+    } else if (match.groups[4].empty()) {
+      open.push_back(match.groups[2]);
     }
   }
-  return open.empty() && std::string(at, svg.end()) == "\n";
+  return open.empty() && svg.substr(at) == "\n";
 }
 
 bool has(const std::string& svg, const std::string& text) {

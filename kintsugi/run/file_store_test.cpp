@@ -7,9 +7,9 @@
 #include <csignal>
 #include <cstring>
 #include <functional>
-#include <regex>
 
 #include "kintsugi/base/error.h"
+#include "tests/patterns.h"
 
 namespace kintsugi::run {
 namespace {
@@ -113,7 +113,7 @@ TEST_F(FileStoreTest, AFolderThatCannotBeWritten) {
 TEST_F(FileStoreTest, AFullDisk) {
   const FileLimit limit(1 << 20);
   const std::string text = error_of([&] { FileStore store(path, 3 << 20, 2); });
-  EXPECT_EQ(std::regex_replace(text, std::regex("where [^:]* is free"), "where SOME is free"),
+  EXPECT_EQ(tests::replaced(text, "where [^:]* is free", "where SOME is free"),
             "[offload] rank 2 needs a file of 3.0 MiB (3145728 bytes) in \"" + path.string() +
                 "\", where SOME is free: File too large; set parallel.offload_folder to a disk with more space, or "
                 "parallel.offload to less");

@@ -1,0 +1,127 @@
+#include "tests/layouts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <sstream>
+#include <tuple>
+
+#include "kintsugi/kernels/random.h"
+
+namespace kintsugi::tests {
+
+void set_layout(config::Settings& s, const std::string& text) {
+  config::Parallel& p = s.parallel;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    const size_t eq = word.find('=');
+    const std::string key = word.substr(0, eq), value = eq == std::string::npos ? "" : word.substr(eq + 1);
+    const int64_t n = value.empty() || !std::isdigit(static_cast<unsigned char>(value[0])) ? 1 : std::stoll(value);
+    if (key == "data") p.data = n;
+    if (key == "tensor") p.tensor = n;
+    if (key == "context") p.context = n;
+    if (key == "zero") p.zero = n;
+    if (key == "shard_group") p.shard_group = n;
+    if (key == "shard_context") p.shard_context = true;
+    if (key == "sequence_parallel") p.sequence_parallel = true;
+    if (key == "keep_gathered") p.keep_gathered = true;
+    if (key == "keep_logits") p.keep_logits = value == "true";
+    if (key == "method") p.context_method = value;
+    if (key == "balance") p.context_balance = value;
+    if (key == "wire") p.wire = value;
+    if (key == "pipe") p.pipe = n;
+    if (key == "schedule") p.schedule = value;
+    if (key == "chunks") p.chunks = n;
+    if (key == "stages") p.stages = value;  // "1,3"
+    if (key == "recompute") p.recompute = value;
+    if (key == "every") p.recompute_every = n;
+    if (key == "reproducible") s.train.reproducible = n;
+  }
+  std::replace(p.stages.begin(), p.stages.end(), ',', ' ');
+  p.ranks = p.pipe * p.data * p.tensor * p.context;
+  if (p.context_balance.empty()) p.context_balance = p.context_method == "ulysses" ? "contiguous" : "zigzag";
+}
+
+void draw_batch(const config::Settings& s, int64_t step, int64_t m, train::WholeBatch& batch) {
+  const int64_t rows = s.train.micro_batch * s.parallel.data, seq = s.train.sequence;
+  const auto n = static_cast<size_t>(rows * seq);
+  batch.tokens.resize(n);
+  batch.labels.resize(n);
+  batch.starts.resize(n);
+  const auto key = kernels::random_key(7, "tokens");
+  for (size_t i = 0; i < n; ++i) {
+    const uint32_t word =
+        kernels::random_word(key, static_cast<uint64_t>(step), static_cast<uint64_t>(m * rows * seq) + i);
+    batch.tokens[i] = static_cast<int32_t>(word % static_cast<uint32_t>(s.model.vocab));
+    batch.labels[i] = word % 11 == 0 ? -1 : static_cast<int32_t>((word / 7) % static_cast<uint32_t>(s.model.vocab));
+    batch.starts[i] = static_cast<int64_t>(i) % seq >= seq / 2 ? static_cast<int32_t>(seq / 2) : 0;
+  }
+}
+
+Record record(train::LayoutRun& run, const config::Settings& s, int64_t steps, double learning_rate) {
+  Record r;
+  for (int64_t i = 0; i < steps; ++i) {
+    run.step(i, learning_rate, [&](int64_t m, train::WholeBatch& batch) { draw_batch(s, i, m, batch); });
+    r.losses.push_back(run.loss());
+    r.gradients.push_back(run.states(program::StateKind::gradient));
+  }
+  r.weights = run.states(program::StateKind::weight);
+  return r;
+}
+
+double norm(const Numbers& all) {
+  double sum = 0;
+  for (const auto& [name, x] : all)
+    for (double v : x) sum += v * v;
+  return std::sqrt(sum);
+}
+
+std::string difference(const Record& got, const Record& want, double tolerance) {
+  for (size_t i = 0; i < want.losses.size(); ++i) {
+    if (!(std::abs(got.losses[i] - want.losses[i]) <= tolerance * std::abs(want.losses[i])))
+      return fmt::format("step {}: loss {} instead of {}", i, got.losses[i], want.losses[i]);
+    const double scale = norm(want.gradients[i]);
+    if (got.gradients[i].size() != want.gradients[i].size()) return "other gradients";
+    for (const auto& [name, x] : want.gradients[i]) {
+      const std::vector<double>& y = got.gradients[i].at(name);
+      for (size_t j = 0; j < x.size(); ++j)
+        if (!(std::abs(y[j] - x[j]) <= tolerance * scale))
+          return fmt::format("step {}: element {} of {} is {} instead of {} (norm {})", i, j, name, y[j], x[j], scale);
+    }
+  }
+  return "";
+}
+
+void PrintTo(const ModelLayout& l, std::ostream* out) {
+  *out << l.model << ": " << l.parallel;
+}
+
+std::string test_name(const ModelLayout& l) {
+  std::string name = l.model + ": " + l.parallel;
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return name;
+}
+
+Record run_layout(ModelOf model_of, const ModelLayout& l, const std::string& dtype, int64_t steps) {
+  config::Settings s = model_of(l.model, dtype);
+  set_layout(s, l.parallel);
+  s.train.micro_batch /= s.parallel.data;
+  train::LayoutRun run(s);
+  return record(run, s, steps);
+}
+
+const Record& twin(ModelOf model_of, const std::string& model, const std::string& dtype, int64_t steps) {
+  static std::map<std::tuple<ModelOf, std::string, std::string, int64_t>, Record> known;
+  Record& r = known[{model_of, model, dtype, steps}];
+  if (r.losses.empty()) {
+    const config::Settings s = model_of(model, dtype);
+    train::LayoutRun run(s);
+    r = record(run, s, steps);
+  }
+  return r;
+}
+
+}  // namespace kintsugi::tests
