@@ -111,8 +111,7 @@ std::vector<int64_t> live_bytes(const Program& p, const std::vector<LiveRange>& 
   return now;
 }
 
-void share_in_place(Program& p, const Instructions& list, const graph::OpTable& operations,
-                    const std::function<bool(BufferId, BufferId)>& may) {
+void share_in_place(Program& p, const Instructions& list, const graph::OpTable& operations, const Sharing& sharing) {
   std::vector<LiveRange> live = live_ranges(p, list);
   const std::vector<size_t> done = done_at(list);
   for (size_t at = 0; at < list.size(); ++at)
@@ -121,11 +120,12 @@ void share_in_place(Program& p, const Instructions& list, const graph::OpTable& 
       const BufferId to = list[at]->outs[out], operand = list[at]->ins[in], from = p.root(operand);
       LiveRange &of_from = live[static_cast<size_t>(from)], &of_to = live[static_cast<size_t>(to)];
       if (of_from.end != static_cast<int>(done[at]) || of_to.begin != static_cast<int>(at) ||
-          !fits_in_place(p, *list[at], operand, to) || (may && !may(from, to)) ||
+          !fits_in_place(p, *list[at], operand, to) || (sharing.may && !sharing.may(from, to)) ||
           is_read_between(p, list, from, at, done[at]))
         continue;
       of_from.end = of_to.end;
       p.buffer(to).same_as = from;
+      if (sharing.shared) sharing.shared(from, to);
     }
 }
 

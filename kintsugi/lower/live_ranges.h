@@ -34,9 +34,14 @@ std::vector<LiveRange> live_ranges(const program::Program& p, const Instructions
 // The sum of bytes that are live at each instruction: no packing is smaller than the largest.
 std::vector<int64_t> live_bytes(const program::Program& p, const std::vector<LiveRange>& live, size_t length);
 
-// Gives an output the memory of an input whose live range ends there, if the operation's row and `may`(from, to) allow
-// it.
+// What else decides of the memory of an output, and learns of it; either may be absent.
+struct Sharing {
+  std::function<bool(program::BufferId from, program::BufferId to)> may = {};
+  std::function<void(program::BufferId from, program::BufferId to)> shared = {};
+};
+
+// Gives an output the memory of an input whose live range ends there, if the operation's row and `sharing` allow it.
 void share_in_place(program::Program& p, const Instructions& list, const graph::OpTable& operations,
-                    const std::function<bool(program::BufferId from, program::BufferId to)>& may = {});
+                    const Sharing& sharing = {});
 
 }  // namespace kintsugi::lower

@@ -85,11 +85,13 @@ class ActivationsInFile {
         readers.push_back(static_cast<int>(b));
     }
     const bool at_once = follows_at_once(forward);
+    std::map<int, std::vector<size_t>> begins;  // of the layers of each reader
+    for (int reader : readers) begins[reader] = layer_begins(body(reader).instructions);
     std::vector<BufferId> moved;
     const size_t buffers = touched_by_.size();
     for (size_t b = 0; b < buffers; ++b) {
       const auto id = static_cast<BufferId>(b);
-      if (may_move(id, forward, readers) && !(at_once && is_read_soon(id, readers))) moved.push_back(id);
+      if (may_move(id, forward, readers) && !(at_once && is_read_soon(id, begins))) moved.push_back(id);
     }
     if (moved.empty()) return;
     const int64_t copies = under_way(forward);
@@ -136,11 +138,12 @@ class ActivationsInFile {
     return true;
   }
 
-  bool is_read_soon(BufferId id, const std::vector<int>& readers) const {
-    return std::any_of(readers.begin(), readers.end(), [&](int reader) {
-      const auto touch = touched_by_[static_cast<size_t>(id)].find(reader);
-      return touch != touched_by_[static_cast<size_t>(id)].end() &&
-             layer_at(layer_begins(body(reader).instructions), touch->second.first) <= 1;
+  // By one of the readers in the first layers of its body; `begins`: of each reader, where its layers begin.
+  bool is_read_soon(BufferId id, const std::map<int, std::vector<size_t>>& begins) const {
+    const std::map<int, Touch>& by = touched_by_[static_cast<size_t>(id)];
+    return std::any_of(begins.begin(), begins.end(), [&](const auto& reader) {
+      const auto touch = by.find(reader.first);
+      return touch != by.end() && layer_at(reader.second, touch->second.first) <= 1;
     });
   }
 

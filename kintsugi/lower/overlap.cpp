@@ -4,6 +4,7 @@
 #include <map>
 
 #include "kintsugi/program/order.h"
+#include "kintsugi/program/under_way.h"
 
 namespace kintsugi::lower {
 
@@ -142,41 +143,29 @@ class Overlap {
   }
 
   void take_apart(Body& body, Body& receive, Body& sent) {
-    std::vector<Instruction> list, pending;
+    std::vector<Instruction> list;
+    program::UnderWay under_way(p_);
     for (Instruction& i : body.instructions) {
       if (!is_receive(i)) continue;
       i.event = event_of(i);
-      pending.push_back(i);
+      under_way.add(i);
       receive.instructions.push_back(i);
     }
-    const auto wait_for = [&](size_t i) {
-      list.push_back(program::wait_for(std::move(pending[i])));
-      pending.erase(pending.begin() + static_cast<std::ptrdiff_t>(i));
-    };
+    const auto wait_for = [&](int number) { list.push_back(program::wait_for(under_way.remove(number))); };
     for (Instruction& i : body.instructions) {
       if (is_receive(i)) continue;
-      for (size_t c = 0; c < pending.size();) {
-        const bool needs =
-            in_order(p_, i, pending[c]) || (i.workspace >= 0 && touches(p_, {i.workspace}, pending[c].outs));
-        if (needs) {
-          wait_for(c);
-        } else {
-          ++c;
-        }
+      for (int number : under_way.near(i)) {
+        const Instruction& other = under_way[number];
+        if (in_order(p_, i, other) || (i.workspace >= 0 && touches(p_, {i.workspace}, other.outs))) wait_for(number);
       }
       if (i.kind == Kind::collective) {
         i.event = event_of(i);
-        pending.push_back(i);
+        under_way.add(i);
       }
       list.push_back(std::move(i));
     }
-    for (size_t c = 0; c < pending.size();) {
-      if (is_send(pending[c])) {
-        sent.instructions.push_back(program::wait_for(pending[c++]));
-      } else {
-        wait_for(c);
-      }
-    }
+    for (const auto& [number, i] : under_way.list())
+      (is_send(i) ? sent.instructions : list).push_back(program::wait_for(i));
     body.instructions = std::move(list);
   }
 

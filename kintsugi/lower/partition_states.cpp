@@ -88,11 +88,7 @@ void Partitioner::accumulate_gradient(const Op& op, const Place& place, BodyId b
   Staged& staged = staged_[{place.state, stage}];
   if (staged.buffer == kNoBuffer) {
     staged.buffer = storage_.block_of(place.bucket, buffer(accumulator).type.dtype, b.arriving, ".gradient");
-    for (const Op& other : graph_->ops())
-      if (other.role() == Role::accumulate)
-        if (const Place* p = storage_.place(other.state);
-            p && p->state == place.state && emit_.stages().stage(other.layer) == stage)
-          ++staged.left;
+    staged.left = gradients_.at({place.state, stage});
     if (const std::vector<BufferId> gaps = storage_.gaps(staged.buffer, place.bucket); !gaps.empty())
       emit_.compute(site(op, body), emit_.row("fill"), {{"value", 0.0}}, {}, gaps);
   }
@@ -184,8 +180,7 @@ void Partitioner::record_reduced(const Value& v, int stage) {
   const BufferId stored = storage_.of(v.op->state, stage);
   for (const Piece& p : v.pieces) {
     if (!p.layout.partial().empty()) continue;
-    for (program::StateInfo& s : emit_.program().states)
-      if (s.buffer == stored && s.reduced == kNoBuffer) s.reduced = p.buffer;
+    reduced_.try_emplace(stored, p.buffer);
     return;
   }
 }

@@ -22,6 +22,10 @@ void Partitioner::run(const Graph& g, std::optional<Work> work) {
       std::any_of(g.ops().begin(), g.ops().end(), [](const Op& op) { return op.phase == graph::Phase::weight; });
   for (const graph::Value& v : g.values())
     values_.push_back({v.name, v.type, v.op < 0 ? nullptr : &g.op_at(static_cast<size_t>(v.op)), {}});
+  gradients_.clear();
+  for (const Op& op : g.ops())
+    if (op.role() == Role::accumulate)
+      if (const Place* place = storage_.place(op.state)) ++gradients_[{place->state, emit_.stages().stage(op.layer)}];
   for (const Op& op : g.ops()) {
     if (op.role() == Role::read_state || op.row->free) continue;
     if (op.row->chained) {
@@ -32,6 +36,8 @@ void Partitioner::run(const Graph& g, std::optional<Work> work) {
       take(op);
     }
   }
+  for (program::StateInfo& s : emit_.program().states)
+    if (const auto reduced = reduced_.find(s.buffer); reduced != reduced_.end()) s.reduced = reduced->second;
 }
 
 int Partitioner::layer_of(Id v) const {

@@ -23,8 +23,7 @@ namespace {
 
 int find(const Program& p, Work work, int chunk) {
   for (size_t i = 0; i < p.bodies.size(); ++i)
-    if (p.bodies[i].does(work) && p.bodies[i].chunk == chunk && p.bodies[i].variant_of < 0)
-      return static_cast<int>(i);
+    if (p.bodies[i].does(work) && p.bodies[i].chunk == chunk && p.bodies[i].variant_of < 0) return static_cast<int>(i);
   return -1;
 }
 
@@ -46,15 +45,65 @@ void replace_first(const Program& p, Body& body, std::set<Spot>& replaced) {
     }
 }
 
-// Each reduction of an accumulator is placed after its last addition.
-void hoist(const Program& p, Body& body, const Body& reduce) {
-  std::vector<Instruction>& list = body.instructions;
-  for (const Instruction& r : reduce.instructions) {
-    size_t at = list.size();
-    while (at > 0 && !in_order(p, list[at - 1], r)) --at;
-    list.insert(list.begin() + static_cast<std::ptrdiff_t>(at), r);
-  }
+std::set<BufferId> roots_of(const Program& p, const Instruction& i) {
+  std::set<BufferId> roots;
+  for (const std::vector<BufferId>* operands : {&i.ins, &i.outs})
+    for (BufferId b : *operands) roots.insert(p.root(b));
+  return roots;
 }
+
+// Puts each instruction of `reduce` into a body, directly after the last that it must follow: a reduction after the
+// last addition to its accumulator.
+class Hoist {
+ public:
+  Hoist(const Program& p, Body& body, const Body& reduce) : p_(p), list_(body.instructions) {
+    for (const Instruction& r : reduce.instructions)
+      for (BufferId root : roots_of(p, r)) touching_[root];
+    for (size_t at = 0; at < list_.size(); ++at)
+      for (BufferId root : roots_of(p, list_[at]))
+        if (const auto known = touching_.find(root); known != touching_.end()) known->second.push_back(at);
+    before_.resize(list_.size() + 1);
+    for (const Instruction& r : reduce.instructions) place(r);
+    merge();
+  }
+
+ private:
+  // Before which instruction of the list, and how many others that are placed there come first.
+  using Position = std::pair<size_t, size_t>;
+
+  void place(const Instruction& r) {
+    Position position = {0, 0};
+    for (BufferId root : roots_of(p_, r)) {
+      const std::vector<size_t>& all = touching_.at(root);
+      const auto last = std::find_if(all.rbegin(), all.rend(), [&](size_t at) { return in_order(p_, list_[at], r); });
+      if (last != all.rend()) position = std::max(position, Position{*last + 1, 0});
+      for (const auto& [at, other] : placed_[root])
+        if (in_order(p_, *other, r)) {
+          const std::vector<const Instruction*>& there = before_[at];
+          const auto index = std::find(there.begin(), there.end(), other) - there.begin();
+          position = std::max(position, Position{at, static_cast<size_t>(index) + 1});
+        }
+    }
+    std::vector<const Instruction*>& there = before_[position.first];
+    there.insert(there.begin() + static_cast<std::ptrdiff_t>(position.second), &r);
+    for (BufferId root : roots_of(p_, r)) placed_[root].push_back({position.first, &r});
+  }
+
+  void merge() {
+    std::vector<Instruction> merged;
+    for (size_t at = 0; at <= list_.size(); ++at) {
+      for (const Instruction* r : before_[at]) merged.push_back(*r);
+      if (at < list_.size()) merged.push_back(std::move(list_[at]));
+    }
+    list_ = std::move(merged);
+  }
+
+  const Program& p_;
+  std::vector<Instruction>& list_;
+  std::map<BufferId, std::vector<size_t>> touching_;                               // by root: positions in the list
+  std::map<BufferId, std::vector<std::pair<size_t, const Instruction*>>> placed_;  // by root
+  std::vector<std::vector<const Instruction*>> before_;                            // by position
+};
 
 bool adds_in_tree(const Body& body) {
   return std::any_of(body.instructions.begin(), body.instructions.end(),
@@ -93,8 +142,7 @@ Body tree_of(const Body& body, int64_t m) {
 class Variants {
  public:
   Variants(Program& p, const plan::Schedule& schedule) : p_(p), schedule_(schedule) {
-    for (const Body& body : p.bodies)
-      tree_ |= is_of_micro_batch(body.work) && adds_in_tree(body);
+    for (const Body& body : p.bodies) tree_ |= is_of_micro_batch(body.work) && adds_in_tree(body);
   }
 
   // The body for micro-batch m; requested in the order of calls.
@@ -118,7 +166,7 @@ class Variants {
     if (!fresh) return at->second;
     Body variant = tree_ ? tree_of(body, m) : body;
     if (first && !tree_) replace_first(p_, variant, replaced_);
-    if (reduces) hoist(p_, variant, p_.bodies[static_cast<size_t>(reduce)]);
+    if (reduces) Hoist(p_, variant, p_.bodies[static_cast<size_t>(reduce)]);
     variant.name = name;
     variant.variant_of = base;
     p_.bodies.push_back(std::move(variant));

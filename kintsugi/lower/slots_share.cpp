@@ -1,6 +1,8 @@
 #include "kintsugi/lower/slots_share.h"
 
 #include <algorithm>
+#include <compare>
+#include <iterator>
 
 #include "kintsugi/lower/live_ranges.h"
 #include "kintsugi/lower/slots_liveness.h"
@@ -13,50 +15,78 @@ using program::Program;
 
 namespace {
 
-bool touches(const Program& p, const std::vector<BufferId>& operands, BufferId root) {
-  return std::any_of(operands.begin(), operands.end(), [&](BufferId b) { return p.root(b) == root; });
-}
+// Where an instruction is.
+struct Spot {
+  int body = 0;
+  size_t at = 0;  // in the body
 
-// By root: the bodies that make it.
-std::vector<std::vector<int>> makers_of(const Program& p) {
-  std::vector<std::vector<int>> makers(p.buffers.size());
-  for (int body = 0; body < static_cast<int>(p.bodies.size()); ++body)
-    for (const Instruction& i : p.bodies[static_cast<size_t>(body)].instructions)
-      for (BufferId b : i.outs) {
-        std::vector<int>& list = makers[static_cast<size_t>(p.root(b))];
-        if (list.empty() || list.back() != body) list.push_back(body);
+  auto operator<=>(const Spot&) const = default;
+};
+
+// By root: which instructions make it, and which touch it, in their order.
+class Uses {
+ public:
+  explicit Uses(const Program& p) : makers_(p.buffers.size()), touches_(p.buffers.size()) {
+    for (size_t body = 0; body < p.bodies.size(); ++body)
+      for (size_t at = 0; at < p.bodies[body].instructions.size(); ++at) {
+        const Instruction& i = p.bodies[body].instructions[at];
+        const Spot spot = {static_cast<int>(body), at};
+        for (BufferId b : i.outs) add(makers_[index(p.root(b))], spot);
+        for (const std::vector<BufferId>* operands : {&i.ins, &i.outs})
+          for (BufferId b : *operands) add(touches_[index(p.root(b))], spot);
       }
-  return makers;
-}
-
-// Whether in each of the bodies, which make `to`, nothing touches `from` afterwards except the instruction that makes
-// `to` and the wait for it.
-bool is_last_use(const Program& p, const std::vector<int>& makers, BufferId from, BufferId to) {
-  for (int body : makers) {
-    bool made = false;
-    for (const Instruction& i : p.bodies[static_cast<size_t>(body)].instructions) {
-      const bool makes = touches(p, i.outs, to);
-      if (made && !makes && (touches(p, i.ins, from) || touches(p, i.outs, from))) return false;
-      made |= makes;
-    }
   }
-  return true;
-}
+
+  // Whether in each of the bodies that make `to`, nothing touches `from` after that except the instructions that make
+  // `to` (and the wait for it).
+  bool is_last(BufferId from, BufferId to) const {
+    const std::vector<Spot>&makers = makers_[index(to)], &touches = touches_[index(from)];
+    for (size_t m = 0; m < makers.size(); ++m) {
+      if (m > 0 && makers[m].body == makers[m - 1].body) continue;  // the first in each body
+      for (auto t = std::upper_bound(touches.begin(), touches.end(), makers[m]);
+           t != touches.end() && t->body == makers[m].body; ++t)
+        if (!std::binary_search(makers.begin(), makers.end(), *t)) return false;
+    }
+    return true;
+  }
+
+  // `to` becomes part of `from`.
+  void share(BufferId from, BufferId to) {
+    merge(makers_[index(from)], makers_[index(to)]);
+    merge(touches_[index(from)], touches_[index(to)]);
+  }
+
+ private:
+  static size_t index(BufferId b) { return static_cast<size_t>(b); }
+  static void add(std::vector<Spot>& list, Spot spot) {
+    if (list.empty() || list.back() != spot) list.push_back(spot);
+  }
+  static void merge(std::vector<Spot>& into, std::vector<Spot>& from) {
+    std::vector<Spot> all;
+    std::set_union(into.begin(), into.end(), from.begin(), from.end(), std::back_inserter(all));
+    into = std::move(all);
+    from.clear();
+  }
+
+  std::vector<std::vector<Spot>> makers_, touches_;  // by buffer, of roots alone
+};
 
 }  // namespace
 
 void share_between_calls(Program& p, const program::CallList& list, const graph::OpTable& operations) {
   const std::vector<int> bodies = bodies_of_last_micro_batch(list);
   const std::vector<std::vector<size_t>> touching = bodies_touching(p, bodies);
-  const std::vector<std::vector<int>> makers = makers_of(p);
+  Uses uses(p);
   const auto waits = [&](size_t at) {
     return p.bodies[static_cast<size_t>(bodies[at])].role == program::Role::waits_for_sent;
   };
-  share_in_place(p, instructions_of(p, bodies), operations, [&](BufferId from, BufferId to) {
+  const auto may = [&](BufferId from, BufferId to) {
     const std::vector<size_t>&x = touching[static_cast<size_t>(from)], &y = touching[static_cast<size_t>(to)];
     return std::includes(x.begin(), x.end(), y.begin(), y.end()) && std::none_of(x.begin(), x.end(), waits) &&
-           is_last_use(p, makers[static_cast<size_t>(to)], from, to);
-  });
+           uses.is_last(from, to);
+  };
+  const auto shared = [&](BufferId from, BufferId to) { uses.share(from, to); };
+  share_in_place(p, instructions_of(p, bodies), operations, {.may = may, .shared = shared});
 }
 
 }  // namespace kintsugi::lower

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "kintsugi/config/axes.h"
+
 namespace kintsugi::plan {
 namespace {
 
@@ -31,7 +33,7 @@ std::span<const Strategy> strategies() {
 Parallel parallel_of(const Strategy& strategy, int64_t ranks) {
   Parallel p;
   strategy.apply(p, ranks);
-  p.ranks = p.pipe * p.data * p.tensor * p.context;
+  p.ranks = config::ranks_of(p);
   return p;
 }
 

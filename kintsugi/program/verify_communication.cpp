@@ -7,6 +7,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/program/byte_range.h"
 #include "kintsugi/program/describe.h"
+#include "kintsugi/program/under_way.h"
 #include "kintsugi/program/verify_messages.h"
 #include "kintsugi/program/verify_operands.h"
 #include "kintsugi/program/walk.h"
@@ -19,6 +20,7 @@ struct Start {
   const Body* body = nullptr;
   size_t at = 0;
   int64_t waited = -1;  // by that instruction
+  int number = -1;      // while it is under way
 
   const Instruction& instruction() const { return body->instructions[at]; }
 };
@@ -44,21 +46,17 @@ struct Facts {
 class BodyVerifier {
  public:
   BodyVerifier(const Facts& facts, Step list, const Body& body)
-      : facts_(facts), p_(facts.program), list_(list), body_(body) {}
+      : facts_(facts), p_(facts.program), list_(list), body_(body), under_way_(p_) {}
 
   void run() {
     for (const Instruction& i : body_.instructions) {  // what an earlier call has started
       const auto message = facts_.messages.find(i.event);
       if (i.kind != Kind::wait || message == facts_.messages.end() || message->second.body == &body_) continue;
-      started_[i.event] = message->second;
-      pending_.push_back(i.event);
+      begin(i.event, message->second);
     }
     for (size_t at = 0; at < body_.instructions.size(); ++at) step(at);
-    for (int event : pending_) {
-      const Start& start = started_.at(event);
-      if (is_message(start.instruction()) && facts_.awaited.contains(event)) continue;
-      refuse(start.at, " never waits for it");
-    }
+    for (const auto& [number, i] : under_way_.list())
+      if (!is_message(i) || !facts_.awaited.contains(i.event)) refuse(started_.at(i.event).at, " never waits for it");
   }
 
  private:
@@ -78,16 +76,21 @@ class BodyVerifier {
   void step(size_t at) {
     const Instruction& i = body_.instructions[at];
     if (i.kind == Kind::wait) return wait(i, at);
-    for (int event : pending_) check_conflict(started_.at(event), i, at);
+    for (int number : under_way_.near(i)) check_conflict(started_.at(under_way_[number].event), i, at);
     if (i.kind == Kind::collective || i.kind == Kind::copy) start(i, at);
+  }
+
+  void begin(int event, Start start) {
+    start.number = under_way_.add(start.instruction());
+    started_[event] = start;
   }
 
   void start(const Instruction& i, size_t at) {
     verify_operands(p_, facts_.ranges, i, [&] { return where(at); });
     if (i.event < 0) refuse(at, ": it has no event");
-    const auto [known, fresh] = started_.try_emplace(i.event, Start{&body_, at});
-    if (!fresh) refuse(at, ": it has the event {} of instruction {}", i.event, known->second.at);
-    pending_.push_back(i.event);
+    if (const auto known = started_.find(i.event); known != started_.end())
+      refuse(at, ": it has the event {} of instruction {}", i.event, known->second.at);
+    begin(i.event, {&body_, at});
   }
 
   void wait(const Instruction& i, size_t at) {
@@ -99,7 +102,7 @@ class BodyVerifier {
       refuse(at, " waits for instruction {}, which is {}", start.at, describe(of));
     if (start.waited >= 0) refuse(at, " waits for instruction {}, as instruction {} did", start.at, start.waited);
     start.waited = static_cast<int64_t>(at);
-    std::erase(pending_, i.event);
+    under_way_.remove(start.number);
   }
 
   // An instruction between the start of a collective or copy and the wait for it.
@@ -130,7 +133,7 @@ class BodyVerifier {
   Step list_;
   const Body& body_;
   std::map<int, Start> started_;  // by event
-  std::vector<int> pending_;      // events, in the order of their starts
+  UnderWay under_way_;
 };
 
 }  // namespace
