@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <new>
 #include <system_error>
 #include <vector>
 
+#include "app/standard_streams.h"
 #include "app/version.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
@@ -89,6 +91,12 @@ std::string unexpected(const CLI::App& command) {
   return fmt::format("[{}] \"{}\" is one argument too many; see {} --help", name, shown, name);
 }
 
+// What the user wrote may be long; what we say stands at the beginning and at the end.
+std::string line_of(std::string_view text) {
+  constexpr size_t kLongest = 2000;
+  return base::without_middle(base::one_line(text, std::string_view::npos), kLongest);
+}
+
 std::string usage_error(const CLI::App& command, const CLI::ParseError& error) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) return unexpected(command);
   const std::string name = name_of(command);
@@ -111,14 +119,15 @@ std::unique_ptr<CLI::App> make_command(std::span<const AddVerb> verbs) {
 }
 
 Failure describe(const std::exception& error) {
-  constexpr size_t kLongest = 4000;
-  if (dynamic_cast<const base::UserError*>(&error)) return {base::one_line(error.what(), kLongest)};
+  if (dynamic_cast<const base::UserError*>(&error)) return {line_of(error.what())};
   if (dynamic_cast<const std::bad_alloc*>(&error)) return {std::string(base::kNoMemory)};
   if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
-    return {base::one_line(fmt::format("[file] \"{}\": {}", file->path1().string(), file->code().message()), kLongest)};
-  if (dynamic_cast<const std::system_error*>(&error))
-    return {base::one_line(fmt::format("[system] {}", error.what()), kLongest)};
-  return {base::one_line(fmt::format("{}; this is a bug in kintsugi", error.what()), kLongest), 2};
+    return {line_of(fmt::format("[file] \"{}\": {}", file->path1().string(), file->code().message()))};
+  if (const auto* system = dynamic_cast<const std::system_error*>(&error)) {
+    if (std::ferror(stdout) != 0) return {fmt::format("[output] {}", not_printed(system->code().message()))};
+    return {line_of(fmt::format("[system] {}", error.what()))};
+  }
+  return {line_of(fmt::format("{}; this is a bug in kintsugi", error.what())), 2};
 }
 
 int run_command(CLI::App& command, std::span<const std::string> args, std::ostream& out, std::ostream& err) {
@@ -127,12 +136,16 @@ int run_command(CLI::App& command, std::span<const std::string> args, std::ostre
     return failure.code;
   };
   try {
-    command.parse(std::vector<std::string>(args.rbegin(), args.rend()));  // it takes them from the back
-    if (command.get_subcommands().empty()) out << command.help();
+    try {
+      command.parse(std::vector<std::string>(args.rbegin(), args.rend()));  // it takes them from the back
+      if (command.get_subcommands().empty()) out << command.help();
+    } catch (const CLI::Success& page) {  // of --help and --version
+      command.exit(page, out, err);
+    }
+    require_printed(out);
     return 0;
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return command.exit(error, out, err);
-    return fail({base::one_line(usage_error(command, error), 4000)});
+    return fail({line_of(usage_error(command, error))});
   } catch (const std::exception& error) {
     try {
       return fail(describe(error));

@@ -2,13 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
+#include <array>
+#include <limits>
 #include <optional>
 
+#include "app/option_checks.h"
 #include "app/run_options.h"
+#include "app/standard_streams.h"
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
-#include "kintsugi/base/file.h"
+#include "kintsugi/base/write_output.h"
+#include "kintsugi/comm/limits.h"
 #include "kintsugi/train/corpus.h"
 #include "kintsugi/train/random_samples.h"
 
@@ -37,28 +41,22 @@ std::unique_ptr<data::SampleSource> open_samples(config::Resolved& resolved, boo
   return std::make_unique<train::RandomSamples>(s.train.sequence, s.model.vocab, s.train.seed);
 }
 
-void check(const Options& o) {
-  if (o.steps < 1) throw base::UserError("compare", "--steps {}: a comparison takes at least 1", o.steps);
-  if (o.tolerance && !(*o.tolerance > 0))
-    throw base::UserError("compare", "--tolerance {}: a tolerance is more than 0", *o.tolerance);
-  if (o.loss_tolerance && !(*o.loss_tolerance > 0))
-    throw base::UserError("compare", "--loss-tolerance {}: a tolerance is more than 0", *o.loss_tolerance);
-}
-
 void run(const Options& o) {
-  check(o);
   config::Resolved resolved = read_run(*o.run);
+  comm::require_threads(resolved.settings.parallel.ranks);
+  const std::array<base::Output, 1> outputs = {{{"--csv", o.csv}}};
+  refuse_run_files("compare", *o.run, resolved.settings, outputs);
   const std::unique_ptr<data::SampleSource> samples = open_samples(resolved, o.random);
   const config::Settings& s = resolved.settings;
   const double tolerance = o.tolerance.value_or(train::default_tolerance(s));
   const double loss_tolerance = o.loss_tolerance.value_or(tolerance / 10);
   const train::Comparison c = train::compare(
       {.settings = s, .data = *samples, .steps = o.steps, .tolerance = tolerance, .loss_tolerance = loss_tolerance});
-  if (!o.csv.empty()) base::write_file_atomically(o.csv, train::print_csv(c));
+  if (!o.csv.empty()) base::write_output(o.csv, train::print_csv(c));
   fmt::print("{} compared with one rank: {}, {}, tolerance {:g} of gradients, {:g} of the loss\n\n{}", c.mesh,
              s.train.dtype, o.random ? "random tokens" : "the tokens of the run", tolerance, loss_tolerance,
              train::print(c));
-  std::fflush(stdout);
+  require_printed();
   if (c.first()) throw base::UserError("compare", "{} differs from one rank", c.mesh);
 }
 
@@ -70,20 +68,29 @@ void add_compare(CLI::App& kintsugi) {
   const auto o = std::make_shared<Options>();
   o->run = add_run_options(*verb);
   const auto key = [&](const char* option, const char* name, const char* what) {
-    verb->add_option_function<std::string>(
+    return verb->add_option_function<std::string>(
         option, [o, name](const std::string& value) { o->run->sets.push_back(fmt::format("{}={}", name, value)); },
         fmt::format("{}: {}", what, name));
   };
-  key("--layers", "model.layers", "Number of layers");
-  key("--sequence", "train.sequence", "Tokens per sample");
-  key("--global-batch", "train.global_batch", "Samples per step");
-  key("--dtype", "train.dtype", "fp64 for the sharpest comparison");
-  verb->add_option("--steps", o->steps, "Steps")->capture_default_str();
-  verb->add_option("--tolerance", o->tolerance, "Of gradients, relative to the norm of all; by dtype if not given");
-  verb->add_option("--loss-tolerance", o->loss_tolerance,
-                   "Of the loss, relative to itself; a tenth of --tolerance if not given");
+  const auto size = [&](const char* option, const char* name, const char* what) {
+    require(*verb, key(option, name, what), range_of(name));
+  };
+  constexpr config::Number kTolerances = {0, std::numeric_limits<double>::infinity(), true};
+  size("--layers", "model.layers", "Number of layers");
+  size("--sequence", "train.sequence", "Tokens per sample");
+  size("--global-batch", "train.global_batch", "Samples per step");
+  require_text(*verb, key("--dtype", "train.dtype", "fp64 for the sharpest comparison"));
+  require(*verb, verb->add_option("--steps", o->steps, "Steps"), range_of("train.steps"))->capture_default_str();
+  require(
+      *verb,
+      verb->add_option("--tolerance", o->tolerance, "Of gradients, relative to the norm of all; by dtype if not given"),
+      kTolerances);
+  require(*verb,
+          verb->add_option("--loss-tolerance", o->loss_tolerance,
+                           "Of the loss, relative to itself; a tenth of --tolerance if not given"),
+          kTolerances);
   verb->add_flag("--random", o->random, "Random tokens, where there is no data");
-  verb->add_option("--csv", o->csv, "A file for every difference");
+  require_text(*verb, verb->add_option("--csv", o->csv, "A file for every difference"));
   verb->callback([o] { run(*o); });
 }
 

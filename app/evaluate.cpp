@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "app/model_options.h"
+#include "app/option_checks.h"
 #include "app/terminal.h"
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
@@ -77,8 +78,9 @@ void run_rank(const Options& o, const config::Parallel& layout, comm::World& wor
     progress.update(fmt::format("{} of {} samples", done, source.samples));
   });
   progress.finish();
-  fmt::print("checkpoint {}\ndata       {}, {} tokens\nloss       {:.6f}\nperplexity {:.4f}\n", model.folder().string(),
-             source.path, base::group_digits(static_cast<int64_t>(loss.count)), loss.mean(), std::exp(loss.mean()));
+  fmt::print("checkpoint {}\ndata       {}, {} tokens\nloss       {}\nperplexity {}\n", model.folder().string(),
+             source.path, base::group_digits(static_cast<int64_t>(loss.count)), base::format_fixed(loss.mean(), 6),
+             base::format_fixed(std::exp(loss.mean()), 4));
 }
 
 }  // namespace
@@ -87,11 +89,11 @@ void add_evaluate(CLI::App& kintsugi) {
   CLI::App* verb = kintsugi.add_subcommand("evaluate", "The loss and perplexity of a checkpoint over a token file");
   const auto o = std::make_shared<Options>();
   o->model = add_model_options(*verb);
-  verb->add_option("--data", o->data, "A token file; the run's validation split if not given");
-  verb->add_option("--sequence", o->sequence, "Tokens per sample; that of training if not given")
-      ->check(CLI::PositiveNumber);
-  verb->add_option("--batch", o->batch, "Samples at a time, of all ranks together")
-      ->check(CLI::PositiveNumber)
+  require_text(*verb, verb->add_option("--data", o->data, "A token file; the run's validation split if not given"));
+  require(*verb, verb->add_option("--sequence", o->sequence, "Tokens per sample; that of training if not given"),
+          range_of("train.sequence"));
+  require(*verb, verb->add_option("--batch", o->batch, "Samples at a time, of all ranks together"),
+          range_of("train.global_batch"))
       ->capture_default_str();
   verb->callback([o] {
     on_ranks(

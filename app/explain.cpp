@@ -4,12 +4,13 @@
 #include <algorithm>
 #include <array>
 
+#include "app/option_checks.h"
 #include "app/program_of.h"
 #include "app/program_schedule.h"
 #include "app/run_options.h"
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
-#include "kintsugi/base/file.h"
+#include "kintsugi/base/write_output.h"
 #include "kintsugi/build/programs.h"
 #include "kintsugi/build/strategy_costs.h"
 #include "kintsugi/graph/print.h"
@@ -43,7 +44,7 @@ std::string print_tasks(const std::vector<program::Program>& stages, const confi
   const plan::Schedule schedule = schedule_of(stages, s);
   const plan::Timeline equal = plan::timeline(schedule),
                        real = plan::timeline(schedule, costs_of(schedule, stages, 1e9));
-  if (!svg.empty()) base::write_file_atomically(svg, plan::svg_picture(schedule, real, "Gflop"));
+  if (!svg.empty()) base::write_output(svg, plan::svg_picture(schedule, real, "Gflop"));
   return fmt::format("chunks alike    {}\nby their flops  {}\n\n{}", plan::headline(schedule, equal),
                      plan::headline(schedule, real, "Gflop"), plan::text_picture(schedule));
 }
@@ -52,6 +53,8 @@ void run(const RunOptions& options, const std::string& pass, const std::string& 
   if (!pass.empty() && std::find(kPasses.begin(), kPasses.end(), pass) == kPasses.end())
     throw base::UserError("explain", "there is no pass \"{}\"; there are {}", pass, fmt::join(kPasses, ", "));
   config::Resolved resolved = read_run(options);
+  const std::array<base::Output, 1> outputs = {{{"--svg", svg}}};
+  refuse_run_files("explain", options, resolved.settings, outputs);
   fill_vocab(resolved);
   const config::Settings& s = resolved.settings;
   const auto show = [&](std::string_view name, const auto& text) {
@@ -94,9 +97,11 @@ void add_explain(CLI::App& kintsugi) {
   CLI::App* verb = kintsugi.add_subcommand("explain", "Prints the result of each pass of the compiler for a run.toml");
   const auto options = add_run_options(*verb);
   const auto pass = std::make_shared<std::string>();
-  verb->add_option("--pass", *pass, fmt::format("Only this one: {}", fmt::join(kPasses, ", ")));
+  require_text(*verb, verb->add_option("--pass", *pass, fmt::format("Only this one: {}", fmt::join(kPasses, ", "))));
   const auto svg = std::make_shared<std::string>();
-  verb->add_option("--svg", *svg, "Draws what the stages do and when, each task as long as its flops, into this file");
+  require_text(*verb, verb->add_option("--svg", *svg,
+                                       "Draws what the stages do and when, each task as long as its flops, into this "
+                                       "file"));
   verb->callback([options, pass, svg] { run(*options, *pass, *svg); });
 }
 

@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
-#include <cstdio>
+#include <limits>
 #include <memory>
 
 #include "app/model_options.h"
+#include "app/option_checks.h"
+#include "app/standard_streams.h"
 #include "app/stop_signals.h"
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
@@ -19,6 +21,8 @@
 namespace kintsugi::app {
 namespace {
 
+constexpr base::MostBytes kMostOfPrompt = {64 << 20, "a prompt"};
+
 struct Options {
   std::shared_ptr<ModelOptions> model;
   std::string prompt, prompt_file;
@@ -26,11 +30,6 @@ struct Options {
   int64_t length = 200;
   evaluate::SampleOptions sample;
 };
-
-void put(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
-}
 
 // The options that must be the same on all ranks.
 std::string text_of(const Options& o, const std::string& prompt) {
@@ -47,7 +46,7 @@ Prompt read_prompt(const Options& o, const evaluate::CheckpointModel& model) {
   if (!model.tokenizer())
     throw base::UserError("generate", "\"{}\" has no tokenizer.json: it was trained on token files without one",
                           model.folder().string());
-  Prompt prompt = {.text = o.prompt_file.empty() ? o.prompt : base::read_file(o.prompt_file), .ids = {}};
+  Prompt prompt = {.text = o.prompt_file.empty() ? o.prompt : base::read_file(o.prompt_file, kMostOfPrompt), .ids = {}};
   prompt.ids = model.tokenizer()->encode(prompt.text);
   // Without a prompt the model starts as at the beginning of a document, or of a line if there are no documents.
   const auto end = model.tokenizer()->end_of_text();
@@ -74,18 +73,18 @@ void run_rank(const Options& o, const config::Parallel& layout, comm::World& wor
   // The first rank writes, and decides where the text ends; a signal to any rank ends it too.
   const bool leads = model.leads();
   if (leads) warn_of_repeated(model.repeated(), "one text");
-  if (leads) put(prompt.text);
+  if (leads) print_at_once(prompt.text);
   int64_t made = 0;
   if (o.length > 0)
     generator.generate(prompt.ids, o.sample, [&](int32_t id) {
       if (StopSignals::count != 0 || !leads) return StopSignals::count == 0;
       if (end && id == *end) return false;
-      put(stop.push(decoder.add(id)));
+      print_at_once(stop.push(decoder.add(id)));
       return ++made < o.length && !stop.found();
     });
   if (!leads) return;
-  put(stop.push(decoder.flush()));
-  put(stop.finish() + "\n");
+  print_at_once(stop.push(decoder.flush()));
+  print_at_once(stop.finish() + "\n");
 }
 
 void run(const Options& o) {
@@ -99,20 +98,25 @@ void run(const Options& o) {
 }  // namespace
 
 void add_generate(CLI::App& kintsugi) {
+  constexpr int64_t kMost = 1'000'000'000;
   CLI::App* verb = kintsugi.add_subcommand("generate", "Generates text from a checkpoint");
   const auto o = std::make_shared<Options>();
   o->model = add_model_options(*verb);
   CLI::Option* prompt = verb->add_option("--prompt", o->prompt, "The text to continue");
-  verb->add_option("--prompt-file", o->prompt_file, "The same from a file")->excludes(prompt);
-  verb->add_option("--length", o->length, "Tokens at most")->check(CLI::NonNegativeNumber)->capture_default_str();
-  verb->add_option("--temperature", o->sample.temperature, "0: always the most likely token; 1: as the model has it")
-      ->check(CLI::NonNegativeNumber)
+  require_text(*verb, verb->add_option("--prompt-file", o->prompt_file, "The same from a file"))->excludes(prompt);
+  require(*verb, verb->add_option("--length", o->length, "Tokens at most"), config::Integer{0, kMost})
       ->capture_default_str();
-  verb->add_option("--top-k", o->sample.top_k, "Draw from the k most likely alone; 0: from all")
-      ->check(CLI::NonNegativeNumber)
+  require(*verb,
+          verb->add_option("--temperature", o->sample.temperature,
+                           "0: always the most likely token; 1: as the model has it"),
+          config::Number{0, std::numeric_limits<double>::infinity()})
       ->capture_default_str();
-  verb->add_option("--seed", o->sample.seed, "Seed of the random choices")->capture_default_str();
-  verb->add_option("--stop", o->stops, "End before this text (may be given several times)");
+  require(*verb, verb->add_option("--top-k", o->sample.top_k, "Draw from the k most likely alone; 0: from all"),
+          config::Integer{0, kMost})
+      ->capture_default_str();
+  require(*verb, verb->add_option("--seed", o->sample.seed, "Seed of the random choices"), kSeeds)
+      ->capture_default_str();
+  require_text(*verb, verb->add_option("--stop", o->stops, "End before this text (may be given several times)"));
   verb->callback([o] { run(*o); });
 }
 

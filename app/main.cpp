@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/command.h"
+#include "app/standard_streams.h"
 #include "app/verbs.h"
 
 namespace {
@@ -23,6 +24,7 @@ void log_to_stderr() {
 
 int main(int argc, char** argv) {
   using namespace kintsugi::app;
+  open_missing_streams();
   log_to_stderr();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a write error, not the end of the process
   // The verbs, in the order of the help page.

@@ -2,17 +2,20 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <array>
+#include <optional>
 #include <thread>
 
+#include "app/option_checks.h"
 #include "app/program_of.h"
 #include "app/program_schedule.h"
 #include "app/run_options.h"
+#include "app/standard_streams.h"
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
-#include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/processor.h"
+#include "kintsugi/base/write_output.h"
 #include "kintsugi/build/fit.h"
 #include "kintsugi/plan/schedule_picture.h"
 #include "kintsugi/program/describe.h"
@@ -29,7 +32,7 @@ using program::Program;
 
 struct Options {
   std::string csv, svg;
-  int stage = -1;
+  std::optional<int> stage;
 };
 
 // A column of the tables. Those without `always` are left out of the text if no stage has any.
@@ -220,27 +223,29 @@ void warn(const config::Settings& s, const std::vector<Program>& programs) {
 
 void run(const RunOptions& run_options, const Options& options) {
   config::Resolved resolved = read_run(run_options);
+  const std::array<base::Output, 2> outputs = {{{"--csv", options.csv}, {"--svg", options.svg}}};
+  refuse_run_files("plan", run_options, resolved.settings, outputs);
   fill_vocab(resolved);
   const config::Settings& s = resolved.settings;
-  if (options.stage >= s.parallel.pipe || options.stage < -1)
-    throw base::UserError("plan", "--stage {}: there {} {} stage{}, from 0 on", options.stage,
+  if (options.stage && *options.stage >= s.parallel.pipe)
+    throw base::UserError("plan", "--stage {}: there {} {} stage{}, from 0 on", *options.stage,
                           s.parallel.pipe == 1 ? "is" : "are", s.parallel.pipe, s.parallel.pipe == 1 ? "" : "s");
   const std::vector<Program> programs = programs_of(s);
   const std::vector<Stage> stages = stages_of(programs);
   fmt::print("{}{}{}", print_stages(stages, s.model.layers), print_memory(stages), print_packing(stages));
   if (stages.size() > 1) fmt::print("{}", print_schedule(schedule_of(programs, s), programs));
-  if (!options.csv.empty()) base::write_file_atomically(options.csv, csv_of(stages, s.model.layers));
+  if (!options.csv.empty()) base::write_output(options.csv, csv_of(stages, s.model.layers));
   if (!options.svg.empty()) {
     // Without --stage, the stage that needs most.
     const auto most = std::max_element(programs.begin(), programs.end(),
                                        [](const Program& a, const Program& b) { return a.bytes() < b.bytes(); });
-    const Program& shown = options.stage < 0 ? *most : programs[static_cast<size_t>(options.stage)];
+    const Program& shown = options.stage ? programs[static_cast<size_t>(*options.stage)] : *most;
     const std::string title = stages.size() == 1
                                   ? "Memory over a step"
                                   : fmt::format("Memory over a step, stage {} of {}", shown.stage, stages.size());
-    base::write_file_atomically(options.svg, report::memory_picture(shown, title));
+    base::write_output(options.svg, report::memory_picture(shown, title));
   }
-  std::fflush(stdout);
+  require_printed();
   warn(s, programs);
 }
 
@@ -251,9 +256,13 @@ void add_plan(CLI::App& kintsugi) {
       "plan", "Prints the memory that each rank of a run needs, to the byte, and the bubble of its schedule");
   const auto run_options = add_run_options(*verb);
   const auto options = std::make_shared<Options>();
-  verb->add_option("--csv", options->csv, "Writes a line for each rank, all numbers in bytes")->type_name("FILE");
-  verb->add_option("--svg", options->svg, "Writes a picture of a rank's memory over a step")->type_name("FILE");
-  verb->add_option("--stage", options->stage, "The stage to draw; by default the one that needs most")->type_name("S");
+  require_text(*verb, verb->add_option("--csv", options->csv, "Writes a line for each rank, all numbers in bytes"))
+      ->type_name("FILE");
+  require_text(*verb, verb->add_option("--svg", options->svg, "Writes a picture of a rank's memory over a step"))
+      ->type_name("FILE");
+  require(*verb, verb->add_option("--stage", options->stage, "The stage to draw; by default the one that needs most"),
+          config::Integer{0, range_of("parallel.pipe").max})
+      ->type_name("S");
   verb->callback([run_options, options] { run(*run_options, *options); });
 }
 

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <memory>
 
+#include "app/option_checks.h"
 #include "app/verbs.h"
 #include "kintsugi/base/format.h"
 
@@ -77,29 +78,32 @@ tokenizer.json. Quotes keep the shell from expanding a pattern that is too long 
 void add_prepare(CLI::App& kintsugi) {
   auto options = std::make_shared<data::PrepareOptions>();
   CLI::App* verb = kintsugi.add_subcommand("prepare", "Turn text into token files to train on");
-  verb->add_option("inputs", options->inputs,
-                   "Files, folders (all files in them; hidden and binary ones are skipped) and patterns")
-      ->required()
-      ->type_name("PATH");
-  verb->add_option("-o,--output", options->output, "The folder for the token files; created if it does not exist")
-      ->required()
-      ->type_name("FOLDER");
-  verb->add_option("-t,--tokenizer", options->tokenizer,
-                   "bytes (257 ids), chars (an id per character of the corpus), bpe:N (learn a byte-level BPE of N ids "
-                   "from the corpus; of more than 8 GiB, from a sample), or the file or folder of one that exists")
-      ->capture_default_str()
-      ->type_name("NAME");
-  verb->add_option("--field", options->field,
-                   "The inputs are JSONL (in folders: *.jsonl, *.ndjson), and this field of each line is the text")
-      ->type_name("NAME");
-  verb->add_option("--validation", options->validation,
-                   "Share of the documents that is kept for validation, chosen by seed [0.1]; 0: none")
+  const auto text = [&](const char* name, auto& value, const char* what, const char* type) {
+    return require_text(*verb, verb->add_option(name, value, what)->type_name(type));
+  };
+  text("inputs", options->inputs, "Files, folders (all files in them; hidden and binary ones are skipped) and patterns",
+       "PATH")
+      ->required();
+  text("-o,--output", options->output, "The folder for the token files; created if it does not exist", "FOLDER")
+      ->required();
+  text("-t,--tokenizer", options->tokenizer,
+       "bytes (257 ids), chars (an id per character of the corpus), bpe:N (learn a byte-level BPE of N ids "
+       "from the corpus; of more than 8 GiB, from a sample), or the file or folder of one that exists",
+       "NAME")
+      ->capture_default_str();
+  text("--field", options->field,
+       "The inputs are JSONL (in folders: *.jsonl, *.ndjson), and this field of each line is the text", "NAME");
+  require(*verb,
+          verb->add_option("--validation", options->validation,
+                           "Share of the documents that is kept for validation, chosen by seed [0.1]; 0: none"),
+          config::Number{.min = 0, .max = 1, .below_max = true})
       ->type_name("SHARE");
-  verb->add_option("--validation-text", options->validation_text,
-                   "A file, folder or pattern to take as validation text; left out of training")
-      ->type_name("PATH");
-  verb->add_option("--seed", options->seed, "Chooses the validation documents")->capture_default_str();
-  verb->add_option("--threads", options->threads, "0: all cores")->capture_default_str()->check(CLI::Range(0, 4096));
+  text("--validation-text", options->validation_text,
+       "A file, folder or pattern to take as validation text; left out of training", "PATH");
+  require(*verb, verb->add_option("--seed", options->seed, "Chooses the validation documents"), kSeeds)
+      ->capture_default_str();
+  require(*verb, verb->add_option("--threads", options->threads, "0: all cores"), config::Integer{0, 4096})
+      ->capture_default_str();
   verb->add_flag("--force", options->force, "Replace token files that are in the folder already");
   verb->footer(kFooter);
   verb->callback([options] { run(*options); });

@@ -3,25 +3,31 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <thread>
 
+#include "app/option_checks.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/processor.h"
 #include "kintsugi/config/keys_help.h"
 #include "kintsugi/config/resolve.h"
+#include "kintsugi/train/run_files.h"
 #include "kintsugi/train/worlds.h"
 
 namespace kintsugi::app {
 
 std::shared_ptr<RunOptions> add_run_options(CLI::App& verb) {
   auto options = std::make_shared<RunOptions>();
-  verb.add_option("run.toml", options->path, "The configuration of the run");
+  require_text(verb, verb.add_option("run.toml", options->path, "The configuration of the run"));
   verb.add_option("--set", options->sets, "Values over those of the file, as --set train.steps=100 model.layers=2")
       ->type_name("SECTION.KEY=VALUE");
-  verb.add_option_function<int64_t>(
-      "--ranks",
-      [options](int64_t n) { options->sets.insert(options->sets.begin(), fmt::format("parallel.ranks={}", n)); },
-      "Number of ranks: [parallel] ranks");
+  require(
+      verb,
+      verb.add_option_function<int64_t>(
+          "--ranks",
+          [options](int64_t n) { options->sets.insert(options->sets.begin(), fmt::format("parallel.ranks={}", n)); },
+          "Number of ranks: [parallel] ranks"),
+      config::Integer{1, range_of("parallel.ranks").max});
   verb.footer("The keys of run.toml:\n\n" + config::keys_page());
   // `--set a.b=c run.toml`: --set takes all arguments that follow, and the file is the one without "=".
   verb.parse_complete_callback([options] {
@@ -33,6 +39,14 @@ std::shared_ptr<RunOptions> add_run_options(CLI::App& verb) {
     options->sets.erase(file);
   });
   return options;
+}
+
+void refuse_run_files(std::string_view where, const RunOptions& options, const config::Settings& settings,
+                      std::span<const base::Output> outputs) {
+  if (std::ranges::all_of(outputs, [](const base::Output& o) { return o.path.empty(); })) return;
+  std::vector<std::filesystem::path> files = train::files_of(settings);
+  files.insert(files.begin(), options.path);
+  base::refuse_inputs(where, outputs, files);
 }
 
 config::Resolved read_run(const RunOptions& options) {

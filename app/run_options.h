@@ -3,9 +3,12 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "kintsugi/base/write_output.h"
 #include "kintsugi/config/origin.h"
 
 namespace kintsugi::app {
@@ -17,6 +20,10 @@ struct RunOptions {
 
 // Adds the options to a verb. The result is filled when the command line is parsed; keep it for the callback.
 std::shared_ptr<RunOptions> add_run_options(CLI::App& verb);
+
+// UserError "[where] ..." where an output of the user is a file of the run, or two are one.
+void refuse_run_files(std::string_view where, const RunOptions& options, const config::Settings& settings,
+                      std::span<const base::Output> outputs);
 
 // Reads and resolves; warnings go to stderr, one line each. UserError for any invalid input.
 config::Resolved read_run(const RunOptions& options);

@@ -1,6 +1,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "app/option_checks.h"
 #include "app/show_checkpoint.h"
 #include "app/show_tokens.h"
 #include "app/verbs.h"
@@ -15,9 +16,9 @@ void add_show(CLI::App& kintsugi) {
     bool verify = false;
   };
   const auto options = std::make_shared<Options>();
-  verb->add_option(
-          "path", options->path,
-          "A token file (with or without .bin), a checkpoint, a run's folder, or a folder with model.safetensors")
+  require_text(*verb, verb->add_option("path", options->path,
+                                       "A token file (with or without .bin), a checkpoint, a run's folder, or a folder "
+                                       "with model.safetensors"))
       ->required();
   verb->add_flag("--verify", options->verify, "Check every byte of a checkpoint");
   verb->callback([options] {

@@ -16,8 +16,8 @@ namespace {
 
 std::string step_line(const train::Metrics& m, int64_t steps, bool bar) {
   std::string line = bar ? progress_bar(static_cast<double>(m.step) / static_cast<double>(steps), 16) + " " : "";
-  line += fmt::format("step {}/{}  loss {:.4f}", m.step, steps, m.loss);
-  if (m.validation_loss) line += fmt::format("  validation {:.4f}", *m.validation_loss);
+  line += fmt::format("step {}/{}  loss {}", m.step, steps, base::format_fixed(m.loss, 4));
+  if (m.validation_loss) line += "  validation " + base::format_fixed(*m.validation_loss, 4);
   line += fmt::format("  {:.0f} tokens/s  {}", m.tokens_per_second, base::format_rate(m.flops_per_second, "FLOP/s"));
   if (m.peak_share > 0) line += fmt::format(" ({:.0f}%)", 100 * m.peak_share);
   return line + fmt::format("  {}  {} left", base::format_bytes(static_cast<uint64_t>(m.memory_bytes)),
@@ -59,7 +59,8 @@ void run(const RunOptions& options, bool resume) {
   }
   terminal.finish();
   if (!leads) return;
-  if (outcome.best_validation_loss) fmt::print("best validation loss {:.4f}\n", *outcome.best_validation_loss);
+  if (outcome.best_validation_loss)
+    fmt::print("best validation loss {}\n", base::format_fixed(*outcome.best_validation_loss, 4));
   if (!outcome.checkpoint.empty()) fmt::print("checkpoint {}\n", outcome.checkpoint.string());
   if (outcome.finished) {
     fmt::print("done: {} steps, in {}\n", outcome.step, folder);

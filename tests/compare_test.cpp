@@ -250,15 +250,15 @@ TEST_F(CompareCommand, Errors) {
                "error: [config] --set: train.global_batch = 8 is not divisible by mesh axis \"data\" of size 3; "
                "nearest: 6, 9");
   expect_error("compare run.toml --random --ranks 2 --layers 0",
-               "error: [config] --set: model.layers = 0 is out of range; it must be an integer from 1 to 10,000");
+               "error: [compare] --layers 0 is not an integer from 1 to 10,000");
   expect_error("compare run.toml --random --ranks 2 --dtype fp8",
                "error: [config] --set: train.dtype = \"fp8\" is not one of fp32, bf16, fp16, fp64");
   expect_error("compare run.toml --random --ranks 2 --steps 0",
-               "error: [compare] --steps 0: a comparison takes at least 1");
+               "error: [compare] --steps 0 is not an integer from 1 to 1,000,000,000,000");
   expect_error("compare run.toml --random --ranks 2 --tolerance -1",
-               "error: [compare] --tolerance -1: a tolerance is more than 0");
+               "error: [compare] --tolerance -1 is not a number above 0");
   expect_error("compare run.toml --random --ranks 2 --loss-tolerance 0",
-               "error: [compare] --loss-tolerance 0: a tolerance is more than 0");
+               "error: [compare] --loss-tolerance 0 is not a number above 0");
   expect_error(
       "compare run.toml --set data.train=nowhere --ranks 2",
       "error: [tokens] there is no token file \"nowhere\" (.bin and .idx); \"kintsugi prepare\" makes one from "

@@ -1,6 +1,7 @@
 #include "kintsugi/base/file.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
 
 namespace kintsugi::base {
 namespace {
@@ -21,18 +23,61 @@ constexpr size_t kBufferBytes = 1 << 20;
   throw UserError("file", "cannot {} \"{}\": {}", what, path.string(), std::strerror(errno));
 }
 
+[[noreturn]] void too_long(const std::filesystem::path& path, const MostBytes& most) {
+  throw UserError("file", "\"{}\" has more than {}; {} has less", path.string(), format_bytes(most.bytes), most.what);
+}
+
+// For reading, without waiting for the writer of a FIFO.
+struct Opened {
+  explicit Opened(const std::filesystem::path& path)
+      : descriptor(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
+    if (descriptor < 0) fail("open", path);
+    if (::fstat(descriptor, &status) == 0 && !S_ISDIR(status.st_mode)) {
+      if (!S_ISFIFO(status.st_mode)) ::fcntl(descriptor, F_SETFL, O_RDONLY);  // a terminal is waited for
+      return;
+    }
+    const int reason = S_ISDIR(status.st_mode) ? EISDIR : errno;
+    ::close(descriptor);
+    errno = reason;
+    fail("read", path);
+  }
+  ~Opened() { ::close(descriptor); }
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
+
+  const int descriptor;
+  struct stat status = {};
+};
+
 }  // namespace
 
-std::string read_file(const std::filesystem::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) fail("open", path);
+std::string read_file(const std::filesystem::path& path, MostBytes most) {
+  const Opened file(path);
+  if (file.status.st_size > 0 && static_cast<uint64_t>(file.status.st_size) > most.bytes) too_long(path, most);
   std::string content;
   char block[1 << 16];
-  ssize_t n = 0;
-  while ((n = ::read(descriptor, block, sizeof block)) > 0) content.append(block, static_cast<size_t>(n));
-  ::close(descriptor);
-  if (n < 0) fail("read", path);
+  for (;;) {
+    const ssize_t n = ::read(file.descriptor, block, sizeof block);
+    if (n < 0 && errno == EAGAIN && S_ISFIFO(file.status.st_mode)) {  // it has a writer, which has written nothing yet
+      pollfd wait = {.fd = file.descriptor, .events = POLLIN, .revents = 0};
+      ::poll(&wait, 1, -1);
+      continue;
+    }
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail("read", path);
+    if (n == 0) break;
+    content.append(block, static_cast<size_t>(n));
+    if (content.size() > most.bytes) too_long(path, most);
+  }
+  if (content.empty() && S_ISFIFO(file.status.st_mode))
+    throw UserError("file", "\"{}\" is a FIFO into which no process writes; start the writer first", path.string());
   return content;
+}
+
+std::string read_file(const std::filesystem::path& path) {
+  std::error_code error;
+  if (std::filesystem::is_regular_file(path, error)) return read_file(path, {SIZE_MAX, ""});
+  return read_file(path, {1 << 30, "what is read of a pipe or a device"});
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view content) {
@@ -70,19 +115,10 @@ void make_folders(const std::filesystem::path& folder) {
 }
 
 MappedFile::MappedFile(const std::filesystem::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) fail("open", path);
-  struct stat status = {};
-  if (::fstat(descriptor, &status) != 0 || S_ISDIR(status.st_mode)) {
-    if (S_ISDIR(status.st_mode)) errno = EISDIR;
-    const int reason = errno;
-    ::close(descriptor);
-    errno = reason;
-    fail("read", path);
-  }
-  size_ = static_cast<size_t>(status.st_size);
-  void* data = size_ ? ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor, 0) : nullptr;
-  ::close(descriptor);
+  const Opened file(path);
+  if (!S_ISREG(file.status.st_mode)) throw UserError("file", "\"{}\" is no regular file", path.string());
+  size_ = static_cast<size_t>(file.status.st_size);
+  void* data = size_ ? ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.descriptor, 0) : nullptr;
   if (data == MAP_FAILED) fail("map", path);
   data_ = static_cast<const std::byte*>(data);
 }

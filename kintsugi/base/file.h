@@ -11,7 +11,16 @@
 
 namespace kintsugi::base {
 
+// What is not read further: "more than 4.0 MiB; a configuration has less".
+struct MostBytes {
+  size_t bytes;
+  std::string_view what;  // "a configuration"
+};
+
+// A whole file; of a pipe or a device, all until its end, which is at most a GiB where no limit is given. UserError
+// where there is more, and for a FIFO that no process writes.
 std::string read_file(const std::filesystem::path& path);
+std::string read_file(const std::filesystem::path& path, MostBytes most);
 
 // Writes a temporary file beside `path`, syncs it and renames it: afterwards `path` holds either `content` or its old
 // content.
@@ -22,7 +31,7 @@ void rename_durably(const std::filesystem::path& from, const std::filesystem::pa
 void sync_folder(const std::filesystem::path& folder);
 void make_folders(const std::filesystem::path& folder);
 
-// A file mapped for reading. Movable, not copyable. An empty file has an empty span.
+// A regular file mapped for reading. Movable, not copyable. An empty file has an empty span.
 class MappedFile {
  public:
   MappedFile() = default;

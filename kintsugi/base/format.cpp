@@ -65,6 +65,10 @@ std::string format_rate(double value, std::string_view unit) {
   return fmt::format("{:.{}f} {}{}", value, decimals, kPrefixes[prefix], unit);
 }
 
+std::string format_fixed(double value, int decimals) {
+  return std::fabs(value) < 1e15 ? fmt::format("{:.{}f}", value, decimals) : fmt::format("{:g}", value);
+}
+
 std::string group_digits(int64_t value) {
   std::string digits = fmt::format("{}", value);
   const size_t first = value < 0 ? 1 : 0;
@@ -125,6 +129,15 @@ std::string one_line(std::string_view text, size_t limit) {
     text.remove_prefix(length == 0 ? 1 : length);
   }
   return line;
+}
+
+std::string without_middle(std::string_view text, size_t limit) {
+  if (text.size() <= limit) return std::string(text);
+  const auto inside = [&](size_t at) { return (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80; };
+  size_t begin = (limit - 3) / 3, end = text.size() - (limit - 3 - begin);
+  while (begin > 0 && inside(begin)) --begin;
+  while (end < text.size() && inside(end)) ++end;
+  return fmt::format("{}...{}", text.substr(0, begin), text.substr(end));
 }
 
 }  // namespace kintsugi::base

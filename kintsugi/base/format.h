@@ -13,12 +13,18 @@ std::string format_duration(double seconds);  // "0.8s", "12s", "4m10s", "2h05m"
 // Three digits and a decimal prefix: format_rate(1.52e11, "FLOP/s") is "152 GFLOP/s", format_rate(1520, "tokens/s") is
 // "1.52 ktokens/s".
 std::string format_rate(double value, std::string_view unit);
+// With so many decimals; "1.23457e+20" where that would be more than 15 digits before them.
+std::string format_fixed(double value, int decimals);
 std::string group_digits(int64_t value);  // "1,234,567"
 
 // `text` with control characters and bytes that are not UTF-8 written as escapes (
 // , \x1b), so that it stays on one line and cannot control a terminal. If longer than `limit` bytes, it is cut between
 // characters and ends in "...".
 std::string one_line(std::string_view text, size_t limit = 200);
+
+// UTF-8 `text` of at most `limit` bytes (3 or more): of a longer one the middle is left out, "...", since its end says
+// what would be right.
+std::string without_middle(std::string_view text, size_t limit);
 
 // The length in bytes of the UTF-8 character that `text` begins with, or 0 if it begins with none.
 size_t utf8_length(std::string_view text);

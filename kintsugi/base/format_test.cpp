@@ -52,6 +52,13 @@ TEST(Format, Rates) {
   EXPECT_EQ(format_rate(NAN, "B/s"), "? B/s");
 }
 
+TEST(Format, Fixed) {
+  EXPECT_EQ(format_fixed(5.56789, 4), "5.5679");
+  EXPECT_EQ(format_fixed(-123456.5, 1), "-123456.5");
+  EXPECT_EQ(format_fixed(1.234567e300, 4), "1.23457e+300");
+  EXPECT_EQ(format_fixed(INFINITY, 4), "inf");
+}
+
 TEST(Format, Digits) {
   EXPECT_EQ(group_digits(0), "0");
   EXPECT_EQ(group_digits(999), "999");
@@ -76,6 +83,12 @@ TEST(Format, OneLine) {
   EXPECT_EQ(one_line("abcdef", 3), "abc...");
   EXPECT_EQ(one_line("ab\u20ac", 3), "ab...");  // not through the middle of a character
   EXPECT_EQ(one_line("abc", 3), "abc");
+}
+
+TEST(Format, WithoutMiddle) {
+  EXPECT_EQ(without_middle("abcdef", 6), "abcdef");
+  EXPECT_EQ(without_middle("abcdefghijklmno", 12), "abc...jklmno");
+  EXPECT_EQ(without_middle("ab\u20acdefghij\u20acmnop", 12), "ab...mnop");  // not through the middle of a character
 }
 
 }  // namespace kintsugi::base

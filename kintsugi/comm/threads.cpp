@@ -7,6 +7,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/comm/communicator.h"
+#include "kintsugi/comm/limits.h"
 #include "kintsugi/comm/operation.h"
 #include "kintsugi/comm/thread_world_state.h"
 
@@ -247,7 +248,7 @@ class ThreadWorld : public World {
 }  // namespace
 
 std::vector<std::unique_ptr<World>> thread_worlds(int ranks, const WorldOptions& options) {
-  if (ranks < 1) throw base::UserError("comm", "{} ranks; at least 1 is needed", ranks);
+  require_threads(ranks);
   check_options(options);
   const auto world = std::make_shared<ThreadWorldState>(ranks, options);
   std::vector<std::unique_ptr<World>> worlds;

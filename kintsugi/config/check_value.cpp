@@ -48,6 +48,7 @@ struct Check {
       fail(fmt::format(" = {} is a number with a point or exponent; it must be {}; write {}", to_toml(raw.number),
                        describe(key.allowed), static_cast<int64_t>(raw.number)));
     }
+    if (raw.type == Type::too_large) out_of_range();
     if (raw.type != Type::integer) wrong_type();
     if (raw.integer < range.min || raw.integer > range.max) out_of_range();
     return raw.integer;

@@ -57,8 +57,7 @@ void check_section(const Entry& entry, std::string_view place) {
   }
   if (!table) {
     const std::string meant = meant_key("", entry.section);
-    throw base::UserError("config", "{}: key {} comes before any section; {}", place,
-                          base::one_line(entry.section, 60),
+    throw base::UserError("config", "{}: key {} comes before any section; {}", place, base::one_line(entry.section, 60),
                           meant.empty() ? fmt::format("there are [{}]", fmt::join(sections(), "], ["))
                                         : fmt::format("did you mean {}?", meant));
   }
@@ -96,10 +95,10 @@ Assignment parse_set(const std::string& set) {
       (std::holds_alternative<Texts>(key.allowed) && text.starts_with('['));
   bool read = (!is_text || quoted || composed) && read_toml_value(text, raw);
   // betas=0.9,0.95: brackets have a meaning in a shell.
-  if (!read && std::holds_alternative<Numbers>(key.allowed)) read = read_toml_value(fmt::format("[{}]", text), raw);
+  if (!read && std::holds_alternative<Numbers>(key.allowed) && !text.starts_with('['))
+    read = read_toml_value(fmt::format("[{}]", text), raw);
   if (!read) {
-    raw = Raw();
-    raw.type = Raw::Type::text;
+    if (raw.type != Raw::Type::too_large) raw.type = Raw::Type::text;
     raw.text = text;
   }
   return {index, check_value(key, raw, kPlace), {Origin::Kind::set, ""}};
@@ -158,7 +157,8 @@ Given read_text(std::string_view text, std::string_view name, std::span<const st
 }
 
 Given read_file(const std::filesystem::path& path, std::span<const std::string> sets) {
-  return read_text(base::read_file(path), path.string(), sets);
+  constexpr base::MostBytes kMost = {4 << 20, "a configuration"};
+  return read_text(base::read_file(path, kMost), path.string(), sets);
 }
 
 }  // namespace kintsugi::config

@@ -204,6 +204,24 @@ TEST(Read, OutOfRange) {
             "[config] run.toml:2: train.betas[1] = \"x\" is a text; it must be a number from 0 to below 1");
 }
 
+TEST(Read, MoreThan64Bits) {
+  const std::string digits = "99999999999999999999";
+  EXPECT_EQ(error_set("train.steps=" + digits),
+            "[config] --set: train.steps = " + digits +
+                " is out of range; it must be an integer from 1 to 1,000,000,000,000");
+  EXPECT_EQ(error_set("train.clip=1e400"),
+            "[config] --set: train.clip = 1e400 is a number of more than 64 bits; it must be a number of at least 0");
+  EXPECT_EQ(error_set("train.betas=" + digits + ",1"),
+            "[config] --set: train.betas = " + digits +
+                ",1 is a number of more than 64 bits; it must be a list of 2 numbers, each from 0 to below 1");
+  EXPECT_EQ(error_in("[train]\nsteps = " + digits),
+            "[config] run.toml:2: `steps = " + digits +
+                "` has a number of more than 64 bits: integers end at 9223372036854775807, others at 1.8e+308");
+  EXPECT_EQ(error_in("[train]\nclip = 1e400"),
+            "[config] run.toml:2: `clip = 1e400` has a number of more than 64 bits: integers end at "
+            "9223372036854775807, others at 1.8e+308");
+}
+
 TEST(Read, Words) {
   EXPECT_EQ(
       error_in("[train]\ndtype = \"FP-16\"\n"),

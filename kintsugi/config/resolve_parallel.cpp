@@ -163,8 +163,14 @@ void warn_of_parallel(Resolved& given, int64_t cores) {
   const Parallel p = given.settings.parallel;
   const bool shards_context = p.shard_context && p.context > 1;
   const bool shards_data = p.data > 1 && p.shard_group != 1;
+  Parallel not_given = p;
+  not_given.context_balance.clear();
   for (const Axis& axis : axes())
-    for (const std::string_view key : axis.keys) warn_if_idle(given, key, axis.size(p) > 1, axis.key());
+    for (const std::string_view key : axis.keys) {
+      // The saved configuration of a run gives the derived value too.
+      const bool derived = key == "parallel.context_balance" && context_balance(p) == context_balance(not_given);
+      warn_if_idle(given, key, axis.size(p) > 1 || derived, axis.key());
+    }
   warn_if_idle(given, "parallel.shard_group", p.zero > 0, "parallel.zero");
   warn_if_idle(given, "parallel.shard_context", p.zero > 0, "parallel.zero");
   if (p.zero > 0) warn_if_idle(given, "parallel.shard_context", p.context > 1, "parallel.context");

@@ -212,6 +212,21 @@ TEST(ResolveParallel, KeysWithoutEffectAreTold) {
   EXPECT_EQ(warning("tensor = 2\nsequence_parallel = true\nkeep_gathered = true\nwire = \"bf16\"\n"), "0 warnings");
 }
 
+// What a run saves is what it was, every key of it given.
+TEST(ResolveParallel, ASavedConfigurationIsNotWarnedOf) {
+  for (const std::string text :
+       {"", "[parallel]\ncontext = 2\n", "[parallel]\ncontext = 2\ncontext_method = \"ring\"\n",
+        "[parallel]\ncontext = 2\ncontext_method = \"ulysses\"\n", "[parallel]\nranks = 2\nzero = 3\n",
+        "[parallel]\npipe = 2\ntensor = 2\n", "[model]\nfamily = \"llama\"\n[train]\noptimizer = \"sgd\"\n"}) {
+    const Resolved first = resolve(read_text(text, "run.toml"), 6);
+    EXPECT_EQ(first.warnings, std::vector<std::string>{}) << text;
+    const Resolved again = resolve(read_text(to_toml(first), "config.toml"), 6);
+    EXPECT_EQ(again.warnings, std::vector<std::string>{}) << text;
+  }
+  // A value that would not have been derived is the user's.
+  EXPECT_EQ(resolve(read_text("[parallel]\ncontext_balance = \"contiguous\"\n", "run.toml"), 6).warnings.size(), 1u);
+}
+
 TEST(ResolveParallel, RanksThatShareCores) {
   EXPECT_EQ(resolved("data = 8\n").warnings,
             Lines{"run.toml:2: 8 ranks of 1 thread each on 6 cores: they take turns, and a step takes at least 1.3 "

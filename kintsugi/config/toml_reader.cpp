@@ -8,6 +8,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "kintsugi/base/error.h"
@@ -75,12 +76,23 @@ std::string_view line_of(std::string_view text, unsigned line) {
   return text.substr(first, text.find_last_not_of(" \t\r") + 1 - first);
 }
 
+// Whether the library read a number that does not fit 64 bits.
+bool is_too_large(const toml::parse_error& error) {
+  const std::string_view why = error.description();
+  return why.find("is not representable in 64 bits") != why.npos ||
+         (why.find("floating-point") != why.npos && why.find("could not be interpreted as a value") != why.npos);
+}
+
 [[noreturn]] void not_toml(const toml::parse_error& error, std::string_view text, std::string_view name) {
   std::string why(error.description());
   if (why.starts_with("Error while parsing ")) why = why.substr(20);
   if (!why.empty()) why[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(why[0])));
   const auto [line, column] = position(error.source());
   const std::string shown = base::one_line(line_of(text, line), 60);
+  if (is_too_large(error))
+    throw base::UserError("config",
+                          "{}:{}: `{}` has a number of more than 64 bits: integers end at {}, others at {:.1e}", name,
+                          line, shown, std::numeric_limits<int64_t>::max(), std::numeric_limits<double>::max());
   // The most common slip: dtype = bf16.
   const bool bare_word = why.find("could not determine value type") != std::string::npos;
   throw base::UserError("config", "{}:{}: {}is not TOML: {} (column {}){}", name, line,
@@ -100,6 +112,8 @@ std::string Raw::shown() const {
       return fmt::format("{}", number);
     case Type::text:
       return fmt::format("\"{}\"", base::one_line(text, 60));
+    case Type::too_large:
+      return base::one_line(text, 60);
     default:
       return "";
   }
@@ -119,6 +133,8 @@ std::string_view Raw::type_name() const {
       return "a list";
     case Type::table:
       return "a table";
+    case Type::too_large:
+      return "a number of more than 64 bits";
     default:
       return "a date or time";
   }
@@ -157,7 +173,9 @@ bool read_toml_value(std::string_view text, Raw& value) {
     if (!node || root.size() != 1) return false;
     value = raw_of(*node);
     return true;
-  } catch (const toml::parse_error&) {
+  } catch (const toml::parse_error& error) {
+    value = Raw();
+    if (is_too_large(error)) value.type = Raw::Type::too_large;
     return false;
   }
 }

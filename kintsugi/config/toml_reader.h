@@ -10,7 +10,8 @@ namespace kintsugi::config {
 
 // A value as it was written.
 struct Raw {
-  enum class Type { boolean, integer, number, text, list, table, other };
+  // too_large: `text` holds a number of more than 64 bits.
+  enum class Type { boolean, integer, number, text, list, table, too_large, other };
   Type type = Type::other;
   bool boolean = false;
   int64_t integer = 0;
@@ -35,7 +36,7 @@ struct Entry {
 // UserError "[config] `name`:LINE: ..." if the text is no TOML. A name at the top that is no table is a section too.
 std::vector<Entry> read_toml(std::string_view text, std::string_view name);
 
-// One value: "12", "[1, 2]", "\"text\"". False if it is no TOML value.
+// One value: "12", "[1, 2]", "\"text\"". False if it is no TOML value, with the type `too_large` or `other`.
 bool read_toml_value(std::string_view text, Raw& value);
 
 }  // namespace kintsugi::config

@@ -109,6 +109,19 @@ Corpus list_validation(const PrepareOptions& options) {
                       .exclude_files = {}});
 }
 
+// No input may be a file that --force replaces.
+void refuse_replaced(const Corpus& corpus, const fs::path& output) {
+  for (const char* name : {"train.bin", "train.idx", "train.json", "validation.bin", "validation.idx",
+                           "validation.json", "tokenizer.json"}) {
+    std::error_code error;
+    if (!fs::exists(output / name, error)) continue;
+    for (const CorpusFile& file : corpus.files)
+      if (fs::equivalent(file.path, output / name, error))
+        throw base::UserError("prepare", "the text \"{}\" would be replaced by the result; name another --output",
+                              file.path.string());
+  }
+}
+
 }  // namespace
 
 PrepareResult prepare(const PrepareOptions& options) {
@@ -128,6 +141,7 @@ PrepareResult prepare(const PrepareOptions& options) {
                                .field = options.field,
                                .exclude = options.output,
                                .exclude_files = canonical_paths(validation_corpus)});
+  for (const Corpus* read : {&corpus, &validation_corpus}) refuse_replaced(*read, options.output);
   const OutputFolder folder(options.output, options.force);
   PrepareResult result;
   result.files = corpus.files.size() + validation_corpus.files.size();

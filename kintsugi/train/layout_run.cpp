@@ -5,6 +5,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/build/programs.h"
+#include "kintsugi/comm/limits.h"
 #include "kintsugi/comm/run_ranks.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/run/state_blocks.h"
@@ -21,9 +22,7 @@ LayoutRun::LayoutRun(const config::Settings& settings, std::optional<plan::Plan>
     for (program::Program& p : stages) damage(p);
   const mesh::Mesh mesh = stages[0].mesh;
   const auto ranks = static_cast<int>(mesh.ranks());
-  worlds_ = make_worlds(
-      ranks,
-      {.time_limit = std::chrono::milliseconds(static_cast<int64_t>(1000 * settings_.parallel.timeout_seconds))});
+  worlds_ = make_worlds(ranks, {.time_limit = comm::time_limit(settings_.parallel.timeout_seconds)});
   require_order(*worlds_[0], settings_);
   teams_.resize(static_cast<size_t>(ranks));
   executors_.resize(static_cast<size_t>(ranks));
@@ -71,7 +70,8 @@ std::map<std::string, std::vector<double>> LayoutRun::states(program::StateKind 
   for (int rank = 0; rank < ranks(); ++rank) {
     const program::Program& p = executor(rank).program();
     for (program::StateInfo s : p.states) {
-      if (s.kind != kind || (s.replica && kind == program::StateKind::gradient)) continue;  // the sum is on the weight's own stage
+      if (s.kind != kind || (s.replica && kind == program::StateKind::gradient))
+        continue;  // the sum is on the weight's own stage
       if (s.reduced != program::kNoBuffer) s.buffer = s.reduced;
       Whole& whole = found[s.name];
       const auto size = static_cast<size_t>(s.whole.shape.elements());

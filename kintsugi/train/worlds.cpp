@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "kintsugi/comm/agree.h"
+#include "kintsugi/comm/limits.h"
 #include "kintsugi/plan/plan.h"
 
 namespace kintsugi::train {
@@ -38,9 +39,8 @@ int64_t cores_of_all(int64_t usable, int64_t of_machine) {
 std::vector<std::unique_ptr<comm::World>> make_worlds(const config::Settings& s,
                                                       std::span<const comm::Transport> transports) {
   const auto needed = static_cast<int>(plan::plan_from(s.parallel).mesh.ranks());
-  const comm::WorldOptions options = {
-      .time_limit = std::chrono::milliseconds(static_cast<int64_t>(1000 * s.parallel.timeout_seconds)),
-      .folder = s.train.folder};
+  const comm::WorldOptions options = {.time_limit = comm::time_limit(s.parallel.timeout_seconds),
+                                      .folder = s.train.folder};
   const std::optional<Launched> l = launched();
   return comm::choose(transports, s.parallel.transport, l && l->ranks > 1).make(needed, options);
 }

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
 
 namespace kintsugi::comm {
 namespace {
@@ -155,9 +156,8 @@ void ProgressTable::end(const std::string& why, bool out_of_time) {
   Head& head = *reinterpret_cast<Head*>(memory_);
   uint32_t expected = 0;
   if (!head.ended.compare_exchange_strong(expected, 1)) return;
-  const size_t length = std::min<size_t>(why.size(), kText - 1);
-  std::memcpy(head.text, why.data(), length);
-  head.text[length] = '\0';
+  const std::string text = base::without_middle(why, kText - 1);
+  std::memcpy(head.text, text.c_str(), text.size() + 1);
   head.ended.store(out_of_time ? 3 : 2, std::memory_order_release);
 }
 
