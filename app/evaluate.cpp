@@ -26,7 +26,7 @@ struct Options {
 };
 
 struct Source {
-  std::string path;
+  std::string path, fingerprint;
   std::unique_ptr<data::EvaluationSampler> sampler;
   int64_t samples = 0;
 };
@@ -48,7 +48,8 @@ Source open_source(const Options& o, const evaluate::CheckpointModel& model) {
         "\"{}\" was made with another tokenizer than that of \"{}\"; prepare it with --tokenizer {}/tokenizer.json",
         path, model.folder().string(), model.folder().string());
   data::require_vocabulary(*file, summary, s.model.vocab);
-  Source source = {.path = path, .sampler = nullptr, .samples = 0};
+  Source source = {
+      .path = path, .fingerprint = data::checked_fingerprint(*file, summary), .sampler = nullptr, .samples = 0};
   source.sampler = std::make_unique<data::EvaluationSampler>(
       file, data::EvaluationOptions{
                 .sequence = sequence, .reset_at_document = s.data.reset_at_document, .vocab_size = s.model.vocab});
@@ -66,7 +67,8 @@ void run_rank(const Options& o, const config::Parallel& layout, comm::World& wor
     rows = {.samples = source.samples, .batch = evaluate::even_batch(o.batch, source.samples, layout.data)};
     graphs = models::build_evaluation(model.settings(), rows.batch, source.sampler->sequence());
   });
-  comm::require_same(model.all(), "evaluate", "data file", fmt::format("{}, {} samples", source.path, source.samples));
+  comm::require_same(model.all(), "evaluate", "data file",
+                     fmt::format("{}, {} samples, fingerprint {}", source.path, source.samples, source.fingerprint));
   const auto executor = model.load(graphs);
   if (!model.leads()) {
     evaluate::mean_loss(*executor, *source.sampler, rows, {});

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/processor.h"
 #include "kintsugi/data/token_file.h"
@@ -29,11 +31,9 @@ std::string digits(uint64_t value) {
 
 // Lengths in tokens: least, median, mean, most.
 std::string lengths_of(const data::TokenFile& file) {
-  std::vector<uint64_t> lengths;
-  lengths.reserve(file.num_documents());
-  for (uint64_t d = 0; d < file.num_documents(); ++d) {
-    lengths.push_back(file.document_begin(d + 1) - file.document_begin(d));
-  }
+  std::vector<uint64_t> lengths(file.num_documents());
+  file.document_begins(1, lengths);  // the ends
+  std::adjacent_difference(lengths.begin(), lengths.end(), lengths.begin());
   const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
   std::nth_element(lengths.begin(), middle, lengths.end());
   const auto [least, most] = std::minmax_element(lengths.begin(), lengths.end());

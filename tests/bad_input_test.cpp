@@ -154,6 +154,20 @@ TEST_F(BadInput, TokenFiles) {
   expect_config_error("data.train=nowhere/train",
                       "error: [tokens] there is no token file \"nowhere/train\" (.bin and .idx); \"kintsugi prepare\" "
                       "makes one from text\n");
+  // Files of another corpus under the name of one that prepare wrote, or what it wrote about them is damaged.
+  const std::string again =
+      "; prepare it again, or, if train.bin and train.idx are of another program, remove train.json\n";
+  fresh();
+  change_byte(folder / "bad/train.bin", 5, 1);
+  expect_config_error(use,
+                      "error: [tokens] \"bad/train.json\" describes another token file: one with the fingerprint # "
+                      "instead of #" +
+                          again);
+  fresh();
+  write(folder / "bad/train.json", "");
+  expect_config_error(use, "error: [tokens] \"bad/train.json\" is empty" + again);
+  write(folder / "bad/train.json", "{\"tokens\": 4");
+  expect_config_error(use, "error: [tokens] \"bad/train.json\" is damaged: it does not describe a token file" + again);
   // A file from another program: it has nothing but the ids.
   fresh();
   for (const char* name : {"bad/train.json", "bad/tokenizer.json"}) fs::remove(folder / name);

@@ -99,6 +99,38 @@ TEST_P(RanksUnderOneMpi, HaveOneConfiguration) {
                  "\"train.seed = 1\"; start all ranks with one\n");
 }
 
+// Each rank in a folder of its own, where the files of one name are as long and hold the same ids in another order.
+TEST_P(RanksUnderOneMpi, HaveOneCorpusAndOneModel) {
+  const std::string there = "env -C other", changing = "[0-9a-f]{16}";
+  const std::string sets = "train.steps=1 train.warmup_steps=0 train.evaluate_every=0";
+  fs::create_directory(folder / "other");
+  fs::copy(folder / "run.toml", folder / "other/run.toml");
+  const Ended prepared = run_kintsugi(folder.path(), "prepare reversed.txt --tokenizer bytes --output other/corpus",
+                                      "tac text.txt > reversed.txt");
+  ASSERT_EQ(prepared.code, 0) << prepared.err;
+  ASSERT_EQ(fs::file_size(folder / "corpus/train.bin"), fs::file_size(folder / "other/corpus/train.bin"));
+  for (const char* layout : {"data=2", "tensor=2", "pipe=2"}) {
+    SCOPED_TRACE(layout);
+    expect_failure(launch_two(arguments(std::string("run_") + layout, layout, sets),
+                              arguments(std::string("run_") + layout, layout, sets), there),
+                   "error: [train] rank 1 has another token file or tokenizer than rank 0: \"corpus/train: fingerprint "
+                   "#\" instead of \"corpus/train: fingerprint #\"; start all ranks with one\n",
+                   changing);
+  }
+  for (const char* where : {"", "other"}) ASSERT_EQ(run_kintsugi(folder / where, arguments("one", "", sets)).code, 0);
+  const std::string evaluate = "evaluate --ranks 2 --data corpus/validation ";
+  const std::string one = (folder / "one").string();
+  expect_failure(launch_two(evaluate + one, evaluate + one, there),
+                 "error: [evaluate] rank 1 has another data file than rank 0: \"corpus/validation, 105 samples, "
+                 "fingerprint #\" instead of \"corpus/validation, 105 samples, fingerprint #\"; start all ranks with "
+                 "one\n",
+                 changing);
+  expect_failure(launch_two(evaluate + "one", evaluate + "one", there),
+                 "error: [checkpoint] rank 1 has another checkpoint than rank 0: \"one/step_00000001: checksum #\" "
+                 "instead of \"one/step_00000001: checksum #\"; start all ranks with one\n",
+                 changing);
+}
+
 // Rank 0 waits for the other within MPI, and some launchers would let it.
 TEST_P(RanksThatAreProcesses, EndWhenOneCannotBegin) {
   expect_failure(launch_two(arguments("run", "data=2"), arguments("run", "data=2", "train.seed=a")),

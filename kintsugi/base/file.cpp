@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -98,6 +99,13 @@ void rename_durably(const std::filesystem::path& from, const std::filesystem::pa
   sync_folder(to.parent_path());
 }
 
+bool exchange_folders(const std::filesystem::path& from, const std::filesystem::path& to) {
+  sync_folder(from);
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) != 0) return false;
+  sync_folder(to.parent_path());
+  return true;
+}
+
 void sync_folder(const std::filesystem::path& folder) {
   const std::filesystem::path real = folder.empty() ? "." : folder;
   const int descriptor = ::open(real.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -171,9 +179,16 @@ void FileWriter::close() {
 }
 
 FileLock::FileLock(const std::filesystem::path& path, std::string_view taken) {
-  descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (descriptor_ < 0) fail("write", path);
-  if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
+  while (true) {
+    descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (descriptor_ < 0) fail("write", path);
+    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) break;
+    // Whoever held it may have removed the file after we opened it.
+    struct stat locked = {}, named = {};
+    if (::fstat(descriptor_, &locked) != 0) fail("lock", path);
+    if (::stat(path.c_str(), &named) == 0 && named.st_dev == locked.st_dev && named.st_ino == locked.st_ino) return;
+    ::close(descriptor_);
+  }
   const bool held = errno == EWOULDBLOCK;
   const int reason = errno;
   ::close(descriptor_);

@@ -28,6 +28,9 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view c
 
 // Renames a finished folder into place and syncs its parent. `to` must not exist.
 void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
+// Replaces the folder `to` by the finished folder `from` in one step, durably; then `from` is what `to` was. False, and
+// nothing is changed, where the file system cannot do this.
+bool exchange_folders(const std::filesystem::path& from, const std::filesystem::path& to);
 void sync_folder(const std::filesystem::path& folder);
 void make_folders(const std::filesystem::path& folder);
 

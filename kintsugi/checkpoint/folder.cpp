@@ -1,9 +1,7 @@
 #include "kintsugi/checkpoint/folder.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
-#include <stdio.h>
 
 #include <algorithm>
 #include <charconv>
@@ -155,11 +153,7 @@ void remove_leftovers(const fs::path& run_folder) {
 void move_into_place(const fs::path& from, const fs::path& to) {
   std::error_code error;
   if (!fs::exists(to, error)) return base::rename_durably(from, to);
-  base::sync_folder(from);
-  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) {
-    base::sync_folder(to.parent_path());
-    return remove_tree(from);
-  }
+  if (base::exchange_folders(from, to)) return remove_tree(from);
   const fs::path old = to.parent_path() / fmt::format("{}old-{}", kPart, to.filename().string());
   remove_tree(old);
   base::rename_durably(to, old);

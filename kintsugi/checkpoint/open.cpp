@@ -5,14 +5,22 @@
 #include <vector>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/checkpoint/checksum.h"
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/checkpoint/json_text.h"
 #include "kintsugi/comm/agree.h"
+#include "kintsugi/comm/same_on_all.h"
 
 namespace kintsugi::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Ranks that do not see one file system would open checkpoints of one name and other weights, or another tokenizer.
+void require_same_checkpoint(const CheckpointReader& reader, comm::Communicator& all) {
+  comm::require_same(all, "checkpoint", "checkpoint",
+                     fmt::format("{}: checksum {}", reader.folder().string(), checksum_text(reader.checksum())));
+}
 
 }  // namespace
 
@@ -30,6 +38,7 @@ std::unique_ptr<CheckpointReader> open_newest_whole(const fs::path& run_folder, 
       reader->verify(all.rank(), all.size(), nullptr);
     });
     if (!failure) {
+      require_same_checkpoint(*reader, all);
       reader->trust(nullptr);
       return reader;
     }
@@ -49,10 +58,12 @@ std::unique_ptr<CheckpointReader> open_checkpoint(const fs::path& path, comm::Co
                             in_quotes(path.string()));
   });
   std::unique_ptr<CheckpointReader> reader;
-  if (comm::of_rank_0(all, is_checkpoint))
+  if (comm::of_rank_0(all, is_checkpoint)) {
     comm::together(all, [&] { reader = std::make_unique<CheckpointReader>(path); });
-  else
+    require_same_checkpoint(*reader, all);
+  } else {
     reader = open_newest_whole(path, all);
+  }
   if (!reader)
     throw base::UserError("checkpoint", "{} holds no whole checkpoint; a checkpoint or a run's folder is needed",
                           in_quotes(path.string()));

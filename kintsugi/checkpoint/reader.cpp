@@ -25,10 +25,10 @@ CheckpointReader::CheckpointReader(fs::path folder) : folder_(std::move(folder))
                           kIndexFile);
   const std::string text = base::read_file(path);
   const std::string sum = base::read_file(folder_ / kIndexChecksumFile);
-  if (sum != checksum_text(checksum_of(text)) + "\n")
+  checksum_ = checksum_of(text);
+  if (sum != checksum_text(checksum_) + "\n")
     throw base::UserError(kWhere, "{} is damaged: its checksum is {}, {} says {}", in_quotes(path.string()),
-                          checksum_text(checksum_of(text)), kIndexChecksumFile,
-                          in_quotes(sum.substr(0, sum.find('\n'))));
+                          checksum_text(checksum_), kIndexChecksumFile, in_quotes(sum.substr(0, sum.find('\n'))));
   index_ = parse_index(path.string(), text);
   check_coverage(path.string(), index_);
   for (const auto& [name, stored] : index_.files) {

@@ -35,8 +35,9 @@ class CheckpointReader {
   int64_t step() const { return index_.step; }
   const std::string& state() const { return index_.state; }  // a JSON object
   const Index& index() const { return index_; }
-  std::string config() const;     // UserError if the file is damaged, as for the tokenizer
-  std::string tokenizer() const;  // empty: none
+  uint64_t checksum() const { return checksum_; }  // of the index, which has those of every other byte
+  std::string config() const;                      // UserError if the file is damaged, as for the tokenizer
+  std::string tokenizer() const;                   // empty: none
 
   bool has(std::string_view name) const { return index_.tensors.find(name) != index_.tensors.end(); }
   const StoredTensor& at(std::string_view name) const;  // UserError, with the nearest name, if there is none
@@ -62,6 +63,7 @@ class CheckpointReader {
 
   std::filesystem::path folder_;
   Index index_;
+  uint64_t checksum_ = 0;
   mutable std::mutex mutex_;  // of what follows
   mutable std::map<std::string, SafetensorsFile, std::less<>> open_;
   mutable std::set<const StoredPiece*> checked_;

@@ -109,17 +109,30 @@ Corpus list_validation(const PrepareOptions& options) {
                       .exclude_files = {}});
 }
 
-// No input may be a file that --force replaces.
-void refuse_replaced(const Corpus& corpus, const fs::path& output) {
-  for (const char* name : {"train.bin", "train.idx", "train.json", "validation.bin", "validation.idx",
-                           "validation.json", "tokenizer.json"}) {
+// The output replaces no text that it is made of.
+void refuse_texts_as_output(const fs::path& output, const std::vector<const Corpus*>& corpora) {
+  for (const std::string& name : output_names()) {
     std::error_code error;
-    if (!fs::exists(output / name, error)) continue;
-    for (const CorpusFile& file : corpus.files)
-      if (fs::equivalent(file.path, output / name, error))
-        throw base::UserError("prepare", "the text \"{}\" would be replaced by the result; name another --output",
-                              file.path.string());
+    const fs::path path = output / name, real = fs::canonical(path, error);
+    if (error) continue;
+    for (const Corpus* corpus : corpora)
+      if (canonical_paths(*corpus).contains(real.string()))
+        throw base::UserError("prepare", "\"{}\" is an input, and the output would replace it; name another --output",
+                              path.string());
   }
+}
+
+// Nor a tokenizer that it is made with, unless by the same bytes.
+void refuse_tokenizer_as_output(const PrepareOptions& options, const std::string& json) {
+  std::error_code error;
+  const fs::path path = options.output / "tokenizer.json";
+  const bool same =
+      fs::equivalent(options.tokenizer, path, error) || fs::equivalent(options.tokenizer, options.output, error);
+  if (!same || !fs::exists(path, error) || base::read_file(path) == json) return;
+  throw base::UserError("prepare",
+                        "--tokenizer \"{}\" is written in another form than that in which the output would replace it; "
+                        "name another --output",
+                        path.string());
 }
 
 }  // namespace
@@ -141,8 +154,8 @@ PrepareResult prepare(const PrepareOptions& options) {
                                .field = options.field,
                                .exclude = options.output,
                                .exclude_files = canonical_paths(validation_corpus)});
-  for (const Corpus* read : {&corpus, &validation_corpus}) refuse_replaced(*read, options.output);
-  const OutputFolder folder(options.output, options.force);
+  refuse_texts_as_output(options.output, {&corpus, &validation_corpus});
+  OutputFolder folder(options.output, options.force);
   PrepareResult result;
   result.files = corpus.files.size() + validation_corpus.files.size();
   result.bytes = corpus.bytes + validation_corpus.bytes;
@@ -163,14 +176,15 @@ PrepareResult prepare(const PrepareOptions& options) {
                                                                        .chunk_bytes = options.chunk_bytes},
                                                                       pass);
   const std::string json = tokenizer->to_json();
+  refuse_tokenizer_as_output(options, json);
   result.vocab_size = tokenizer->vocab_size();
   result.tokenizer_kind = tokenizer->kind();
 
   const TokenWriterOptions writer_options = {.vocab_size = tokenizer->vocab_size(),
                                              .tokenizer = tokenizer_fingerprint(json)};
-  TokenWriter train(folder.path() / "train", writer_options);
+  TokenWriter train(folder.part() / "train", writer_options);
   std::optional<TokenWriter> validation;
-  if (result.has_validation) validation.emplace(folder.path() / "validation", writer_options);
+  if (result.has_validation) validation.emplace(folder.part() / "validation", writer_options);
   Dealer dealer(train, validation ? &*validation : nullptr, tokenizer->end_of_text());
   const auto encode = [&](const Corpus& from, std::optional<uint64_t> position, const std::string& what,
                           auto&& is_validation) {
@@ -195,10 +209,10 @@ PrepareResult prepare(const PrepareOptions& options) {
   train.finish();
   if (validation) validation->finish();
   throw_if_stopped(pass);
-  folder.remove_old();
-  base::write_file_atomically(folder.path() / "tokenizer.json", json);
+  base::write_file_atomically(folder.part() / "tokenizer.json", json);
   if (validation) validation->publish();
   train.publish();
+  folder.publish();
   return result;
 }
 

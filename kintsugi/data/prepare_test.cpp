@@ -3,10 +3,14 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
+#include <random>
+#include <thread>
 
 #include "kintsugi/data/test_folder.h"
 #include "kintsugi/data/token_summary.h"
@@ -373,18 +377,18 @@ TEST(Prepare, AFailureLeavesNothingHalfWritten) {
   const std::string error = prepare_error(folder, options);
   ::setrlimit(RLIMIT_FSIZE, &limit);
   std::signal(SIGXFSZ, SIG_DFL);
-  EXPECT_EQ(error, "[file] cannot write \"out/train.bin.part\": File too large");
+  EXPECT_EQ(error, "[file] cannot write \".part-out/train.bin.part\": File too large");
 
   EXPECT_EQ(base::read_file(folder / "out/train.bin"), before);
-  for (const auto& entry : std::filesystem::directory_iterator(folder / "out")) {
-    EXPECT_NE(entry.path().extension(), ".part") << entry.path();
-  }
+  EXPECT_FALSE(std::filesystem::exists(folder / ".part-out"));
 }
 
 TEST(Prepare, GoesOverWhatAKilledOneLeft) {
   const TestFolder folder;
   folder.write("a.txt", "some text of some length");
   folder.write("out/validation.bin.part", "half");
+  folder.write(".part-out/train.bin", "half");
+  folder.write("out/.part-files/train.bin", "half");
   folder.write("out/.prepare.lock", "");
   PrepareOptions options = options_for(folder, {"a.txt"});
   {
@@ -395,6 +399,149 @@ TEST(Prepare, GoesOverWhatAKilledOneLeft) {
   prepare(options);
   EXPECT_FALSE(std::filesystem::exists(folder / "out/validation.bin.part"));
   EXPECT_FALSE(std::filesystem::exists(folder / "out/.prepare.lock"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "out/.part-files"));
+  EXPECT_FALSE(std::filesystem::exists(folder / ".part-out"));
+}
+
+namespace {
+
+// Old or new: what prepare made is whole and of one run, in `out`; which of the two vocabularies it has.
+int64_t whole_vocabulary(const TestFolder& folder) {
+  const auto tokenizer = text::load_tokenizer(folder / "out");
+  for (const char* name : {"train", "validation"}) {
+    const TokenFile file(folder / ("out/" + std::string(name)));
+    const TokenSummary summary = summarize(file, 1, nullptr);
+    EXPECT_FALSE(summary.scanned);
+    EXPECT_EQ(summary.vocab_size, tokenizer->vocab_size());
+    EXPECT_EQ(summary.checksum, checksum_of(file));
+    checked_fingerprint(file, summary);
+  }
+  EXPECT_EQ(base::read_file(folder / "out/mine/deep.txt"), "mine");
+  return tokenizer->vocab_size();
+}
+
+}  // namespace
+
+namespace {
+
+// Prepares with one tokenizer and another in turns, and is killed, ten times at any moment of the first two; then calls
+// `look`. No other threads run while the children are made.
+template <typename F>
+void kill_at_any_moment(PrepareOptions options, F&& look) {
+  options.force = true;
+  options.threads = 1;
+  const auto start = std::chrono::steady_clock::now();
+  prepare(options);
+  const std::chrono::duration<double, std::micro> one = std::chrono::steady_clock::now() - start;
+  std::mt19937 random(5);
+  for (int kill = 0; kill < 10; ++kill) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      for (int i = 0;; ++i) {
+        options.tokenizer = i % 2 == 0 ? "bpe:300" : "bytes";
+        prepare(options);
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % static_cast<uint64_t>(2 * one.count())));
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    look();
+  }
+  prepare(options);
+}
+
+}  // namespace
+
+TEST(Prepare, WhateverIsKilledOldOrNewFilesAreWhole) {
+  const TestFolder folder;
+  folder.write("a.txt", mixed_text(200));
+  folder.write("out/mine/deep.txt", "mine");
+  kill_at_any_moment(options_for(folder, {"a.txt"}), [&] {
+    const int64_t vocabulary = whole_vocabulary(folder);
+    EXPECT_TRUE(vocabulary == 257 || vocabulary == 300) << vocabulary;
+  });
+  EXPECT_EQ(whole_vocabulary(folder), 257);
+  EXPECT_FALSE(std::filesystem::exists(folder / ".part-out"));
+}
+
+// Where folders cannot be exchanged, here since the process works in it, a kill between two renames leaves what is
+// refused, never a mixture.
+TEST(Prepare, InTheFolderInWhichItWorks) {
+  const TestFolder folder;
+  folder.write("a.txt", mixed_text(200));
+  folder.write("out/mine/deep.txt", "mine");
+  PrepareOptions options = options_for(folder, {"a.txt"});
+  options.output = ".";
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder / "out");
+  kill_at_any_moment(options, [&] {
+    const std::string error = error_of([&] { whole_vocabulary(folder); });
+    EXPECT_TRUE(error == "no error" || error.find(".idx\" is missing beside \"") != error.npos ||
+                error.find("there is no token file") != error.npos)
+        << error;
+  });
+  std::filesystem::current_path(before);
+  EXPECT_EQ(whole_vocabulary(folder), 257);
+  EXPECT_FALSE(std::filesystem::exists(folder / "out/.part-files"));
+}
+
+TEST(Prepare, OtherFilesOfTheFolderStayThemselves) {
+  const TestFolder folder;
+  folder.write("a.txt", "some text of some length");
+  PrepareOptions options = options_for(folder, {"a.txt"});
+  prepare(options);
+  folder.write("out/mine/run/log.txt", "mine");
+  std::filesystem::create_symlink("nowhere", folder / "out/link");
+  std::filesystem::permissions(folder / "out", std::filesystem::perms::group_all, std::filesystem::perm_options::add);
+  std::filesystem::permissions(folder / "out/mine", std::filesystem::perms::owner_all);
+  std::filesystem::create_directory_symlink(folder / "out", folder / "named");
+  struct stat before = {}, after = {};
+  ::stat((folder / "out/mine/run/log.txt").c_str(), &before);
+  options.force = true;
+  options.validation = 0.0;
+  options.output = folder / "named/";
+  prepare(options);
+  ::stat((folder / "out/mine/run/log.txt").c_str(), &after);
+  EXPECT_EQ(before.st_ino, after.st_ino);
+  EXPECT_EQ(std::filesystem::read_symlink(folder / "out/link"), "nowhere");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "named"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "out/validation.bin"));
+  using std::filesystem::perms;
+  EXPECT_EQ(std::filesystem::status(folder / "out").permissions() & perms::group_all, perms::group_all);
+  EXPECT_EQ(std::filesystem::status(folder / "out/mine").permissions(), perms::owner_all);
+}
+
+TEST(Prepare, ReplacesNothingThatItReads) {
+  const TestFolder folder;
+  folder.write("a.txt", mixed_text(200));
+  PrepareOptions options = options_for(folder, {"a.txt"});
+  prepare(options);
+  const std::string bin = base::read_file(folder / "out/train.bin"),
+                    json = base::read_file(folder / "out/tokenizer.json");
+  options.force = true;
+  for (const char* name : {"tokenizer.json", "train.json", "train.bin"}) {
+    options.inputs = {folder.text("out/" + std::string(name))};
+    EXPECT_EQ(prepare_error(folder, options), "[prepare] \"out/" + std::string(name) +
+                                                  "\" is an input, and the output would replace it; name another "
+                                                  "--output");
+  }
+  options.inputs = {folder.text("a.txt")};
+  options.validation_text = folder.text("out/validation.json");
+  EXPECT_EQ(prepare_error(folder, options),
+            "[prepare] \"out/validation.json\" is an input, and the output would replace it; name another --output");
+  options.validation_text = "";
+  options.tokenizer = folder.text("out/tokenizer.json");
+  folder.write("out/tokenizer.json", json + "\n");
+  EXPECT_EQ(prepare_error(folder, options),
+            "[prepare] --tokenizer \"out/tokenizer.json\" is written in another form than that in which the output "
+            "would replace it; name another --output");
+  EXPECT_EQ(base::read_file(folder / "out/train.bin"), bin);
+  EXPECT_EQ(base::read_file(folder / "out/tokenizer.json"), json + "\n");
+  folder.write("out/tokenizer.json", json);  // with its own bytes it may be replaced
+  prepare(options);
+  EXPECT_EQ(base::read_file(folder / "out/tokenizer.json"), json);
 }
 
 TEST(Prepare, ManyDocumentsFallByHash) {

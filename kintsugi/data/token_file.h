@@ -14,8 +14,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <vector>
 
-#include "kintsugi/base/file.h"
+#include "kintsugi/base/read_only_file.h"
 #include "kintsugi/data/token_type.h"
 
 namespace kintsugi::data {
@@ -25,8 +26,9 @@ std::filesystem::path token_prefix(const std::filesystem::path& path);
 // prefix + suffix, where a prefix may have dots of its own.
 std::filesystem::path with_suffix(const std::filesystem::path& prefix, std::string_view suffix);
 
-// A pair, mapped for reading. Opening reads the index once (time in proportion to the sequences, no memory) and throws
-// UserError for any damage. Const use is safe from several threads.
+// A pair that is read where it is needed. Opening reads the index once (time in proportion to the sequences, little
+// memory) and throws UserError for any damage. Const use is safe from several threads and allocates nothing; UserError
+// that names the file if it cannot be read, or has become shorter since it was opened.
 class TokenFile {
  public:
   explicit TokenFile(const std::filesystem::path& path);
@@ -36,34 +38,42 @@ class TokenFile {
   uint64_t num_tokens() const { return num_tokens_; }
   uint64_t num_sequences() const { return num_sequences_; }
   uint64_t num_documents() const { return num_documents_; }
-  uint64_t num_bytes() const { return bin_.bytes().size(); }
-  std::span<const std::byte> index_bytes() const { return idx_.bytes(); }
+  uint64_t num_bytes() const { return bin_.size(); }
+  const base::ReadOnlyFile& bin() const { return bin_; }
+  const base::ReadOnlyFile& idx() const { return idx_; }
 
   // The first token of a document; that of document num_documents() is num_tokens().
   uint64_t document_begin(uint64_t document) const;
-  // The document that holds a token (< num_tokens()), by binary search.
+  // The same of each of the documents from `first` on, with few reads.
+  void document_begins(uint64_t first, std::span<uint64_t> out) const;
+  // The document that holds a token (< num_tokens()), by binary search, in memory first.
   uint64_t document_of(uint64_t token) const;
 
   // Copies tokens [first, first + out.size()). A 64-bit id that does not fit int32 becomes the largest int32.
   void read(uint64_t first, std::span<int32_t> out) const;
+  // The same, in one go with the token behind them, which must exist; returns that.
+  int32_t read_with_next(uint64_t first, std::span<int32_t> out) const;
 
  private:
+  void read_tokens(uint64_t first, std::span<int32_t> out, int32_t* next) const;
   void check_header();
-  void check_index() const;
-  int64_t length(uint64_t sequence) const;
-  int64_t pointer(uint64_t sequence) const;
-  int64_t boundary(uint64_t document) const;
+  void check_sequences() const;
+  void check_documents();
+  void note_begins();
 
   std::filesystem::path prefix_;
-  base::MappedFile idx_;
-  base::MappedFile bin_;
+  base::ReadOnlyFile idx_;
+  base::ReadOnlyFile bin_;
   TokenType type_ = TokenType::kU16;
   uint64_t num_tokens_ = 0;
   uint64_t num_sequences_ = 0;
   uint64_t num_documents_ = 0;
-  const std::byte* lengths_ = nullptr;  // the three tables, none of them aligned
-  const std::byte* pointers_ = nullptr;
-  const std::byte* boundaries_ = nullptr;
+  uint64_t lengths_ = 0;  // where the three tables begin in the index, in bytes
+  uint64_t pointers_ = 0;
+  uint64_t boundaries_ = 0;
+  bool one_sequence_each_ = true;  // document d is sequence d
+  uint64_t noted_every_ = 1;
+  std::vector<uint64_t> noted_begins_;  // of every so many documents, at most 4096 in all
 };
 
 }  // namespace kintsugi::data

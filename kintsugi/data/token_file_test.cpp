@@ -6,7 +6,9 @@
 #include <csignal>
 #include <cstring>
 #include <fstream>
+#include <numeric>
 
+#include "kintsugi/data/fingerprint.h"
 #include "kintsugi/data/test_folder.h"
 #include "kintsugi/data/token_summary.h"
 
@@ -254,18 +256,134 @@ TEST(TokenSummary, FromTheSidecarOrByReading) {
   EXPECT_EQ(error_of([&] { require_vocabulary(file, summary, 999); }),
             "[data] \"" + folder.text("t.bin") +
                 "\" holds the id 999, but the model's vocabulary has 999; vocab must be at least 1000");
-  // A sidecar of another pair is ignored.
-  write_tokens(folder / "other", {{1, 2, 3}});
-  std::filesystem::copy_file(folder / "other.json", folder / "t.json",
-                             std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::remove(folder / "t.json");
   summary = summarize(file, 2, nullptr);
   EXPECT_TRUE(summary.scanned);
   EXPECT_EQ(summary.min_token, 5);
   EXPECT_EQ(summary.max_token, 999);
-  folder.write("t.json", "{\"format\": \"kintsugi tokens\", \"version\": 1}");
-  EXPECT_TRUE(summarize(file, 2, nullptr).scanned);
-  folder.write("t.json", "[1,");
-  EXPECT_TRUE(summarize(file, 2, nullptr).scanned);
+  EXPECT_EQ(summary.fingerprint, "");
+}
+
+TEST(TokenSummary, ADamagedSidecarIsRefused) {
+  const TestFolder folder;
+  write_tokens(folder / "t", kDocuments);
+  const std::string whole = base::read_file(folder / "t.json");
+  const auto error = [&](const std::string& json) {
+    folder.write("t.json", json);
+    const std::string text = error_of([&] { summarize(TokenFile(folder / "t"), 1, nullptr); });
+    const std::string begin = "[tokens] \"" + folder.text("t.json") + "\" ",
+                      end = "; prepare it again, or, if t.bin and t.idx are of another program, remove t.json";
+    if (!text.starts_with(begin) || !text.ends_with(end)) return text;
+    return text.substr(begin.size(), text.size() - begin.size() - end.size());
+  };
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string json = whole;
+    return error(json.replace(json.find(from), from.size(), to));
+  };
+  EXPECT_EQ(error(whole), "no error");
+  EXPECT_EQ(error(""), "is empty");
+  EXPECT_EQ(error("[1,"), "is damaged: it does not describe a token file");
+  EXPECT_EQ(error("{\"text\": \"mine\"}"), "is damaged: it does not describe a token file");
+  EXPECT_EQ(with("\"version\": 1", "\"version\": 2"),
+            "has another version of the format; this program reads version 1");
+  EXPECT_EQ(with("\"max_token\": 999", "\"max_token\": \"\""),
+            "is damaged: not all of its keys are there and of the right type");
+  EXPECT_EQ(with("\"tokens\": 8", "\"tokens\": 9"), "describes another token file: 9 tokens instead of 8");
+  // Of a pair with as many tokens and documents.
+  write_tokens(folder / "other", {{5, 6}, {7}, {8}, {9, 10, 11, 999}});
+  EXPECT_EQ(error(base::read_file(folder / "other.json")).substr(0, 61),
+            "describes another token file: its index has the checksum " +
+                base::read_file(folder / "other.json").substr(whole.find("\"index_checksum\": \"") + 19, 4));
+}
+
+TEST(TokenSummary, FilesOfAnotherCorpusUnderTheNameAreRefused) {
+  const TestFolder folder;
+  write_tokens(folder / "t", kDocuments);
+  write_tokens(folder / "other", {{6, 5, 7}, {}, {8}, {9, 10, 11, 999}});  // the index is the same
+  const auto check = [&](const std::string& name) {
+    const TokenFile file(folder / name);
+    return checked_fingerprint(file, summarize(file, 1, nullptr));
+  };
+  const std::string one = check("t"), other = check("other");
+  EXPECT_NE(one, other);
+  std::filesystem::rename(folder / "t.bin", folder / "kept.bin");
+  std::filesystem::copy_file(folder / "other.bin", folder / "t.bin");
+  EXPECT_EQ(error_of([&] { check("t"); }),
+            "[tokens] \"" + folder.text("t.json") + "\" describes another token file: one with the fingerprint " + one +
+                " instead of " + other +
+                "; prepare it again, or, if t.bin and t.idx are of another program, remove t.json");
+  std::filesystem::remove(folder / "t.json");
+  EXPECT_EQ(check("t"), other);  // content alone counts
+}
+
+TEST(TokenFile, OneThatShrinksIsAnErrorThatNamesIt) {
+  const TestFolder folder;
+  write_tokens(folder / "t", kDocuments);
+  const TokenFile file(folder / "t");
+  std::filesystem::resize_file(folder / "t.bin", 4);
+  const std::string shorter = "\" has become shorter while it was in use: it had ";
+  EXPECT_EQ(error_of([&] { all_tokens(file); }),
+            "[file] \"" + folder.text("t.bin") + shorter + "16 bytes, now it ends at byte 4 or before");
+  std::filesystem::resize_file(folder / "t.idx", 40);
+  EXPECT_EQ(error_of([&] { file.document_of(1); }),
+            "[file] \"" + folder.text("t.idx") + shorter + "122 bytes, now it ends at byte 50 or before");
+}
+
+TEST(TokenFile, ManyDocuments) {
+  const TestFolder folder;
+  std::vector<std::vector<int32_t>> documents;
+  std::vector<uint64_t> begins = {0};
+  for (size_t d = 0; d < 1000; ++d) {
+    documents.emplace_back(d * 7 % 5, 3);
+    begins.push_back(begins.back() + documents.back().size());
+  }
+  for (const int64_t max_sequence : {100, 2}) {  // a document is one sequence, or several
+    write_tokens(folder / "t", documents, {.vocab_size = 10, .tokenizer = "", .max_sequence = max_sequence});
+    const TokenFile file(folder / "t");
+    std::vector<uint64_t> all(1001);
+    file.document_begins(0, all);
+    EXPECT_EQ(all, begins);
+    for (uint64_t t = 0; t < file.num_tokens(); ++t) {
+      const uint64_t d = file.document_of(t);
+      ASSERT_TRUE(begins[d] <= t && t < begins[d + 1]) << t;
+    }
+  }
+}
+
+TEST(TokenFile, MoreDocumentsThanAreKeptInMemory) {
+  const TestFolder folder;
+  const std::vector<int32_t> lengths(300'000, 3);
+  std::vector<int64_t> boundaries(lengths.size() + 1);
+  std::iota(boundaries.begin(), boundaries.end(), 0);
+  std::ofstream(folder / "t.idx", std::ios::binary) << index_of(1, lengths, 1, boundaries);
+  std::ofstream(folder / "t.bin").put('a');
+  std::filesystem::resize_file(folder / "t.bin", 3 * lengths.size());
+  const TokenFile file(folder / "t");
+  for (uint64_t t = 0; t < file.num_tokens(); t += 997) ASSERT_EQ(file.document_of(t), t / 3);
+  EXPECT_EQ(file.document_of(file.num_tokens() - 1), lengths.size() - 1);
+}
+
+TEST(Fingerprint, OfALargeFileSeesBothEndsAndBlocksBetween) {
+  const TestFolder folder;
+  write_tokens(folder / "t", kDocuments);
+  const auto large = folder / "large";
+  std::ofstream(large).put('a');
+  std::filesystem::resize_file(large, 100 << 20);
+  const base::ReadOnlyFile idx(folder / "t.idx");
+  const auto now = [&] { return fingerprint(base::ReadOnlyFile(large), idx); };
+  const auto put_at = [&](int64_t at) {
+    std::fstream out(large, std::ios::in | std::ios::out | std::ios::binary);
+    out.seekp(at).put('b');
+  };
+  const std::string one = now();
+  EXPECT_EQ(now(), one);
+  put_at((100 << 20) - 1);
+  const std::string two = now();
+  EXPECT_NE(one, two);
+  put_at(0);
+  EXPECT_NE(now(), two);
+  std::filesystem::resize_file(large, (100 << 20) + 1);
+  EXPECT_NE(now(), two);
 }
 
 TEST(TokenSummary, NegativeIdsAreRefused) {

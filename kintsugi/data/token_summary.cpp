@@ -12,6 +12,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
 #include "kintsugi/base/thread_team.h"
+#include "kintsugi/data/fingerprint.h"
 #include "kintsugi/data/progress.h"
 
 namespace kintsugi::data {
@@ -25,29 +26,66 @@ std::string hex(uint64_t value) {
   return fmt::format("{:016x}", value);
 }
 
-// The summary in NAME.json, unless it is absent, not ours, or of another index (someone replaced the pair).
+[[noreturn]] void refuse_json(const TokenFile& file, const std::string& what) {
+  const std::string name = file.prefix().filename().string();
+  throw base::UserError("tokens",
+                        "\"{0}.json\" {1}; prepare it again, or, if {2}.bin and {2}.idx are of another program, remove "
+                        "{2}.json",
+                        file.prefix().string(), what, name);
+}
+
+// What is in NAME.json; std::exception if a key is missing or is of another type.
+struct Sidecar {
+  TokenSummary summary;
+  std::string index_checksum;
+};
+
+Sidecar sidecar_from(const nlohmann::json& json) {
+  Sidecar read;
+  TokenSummary& summary = read.summary;
+  summary.num_tokens = json.at("tokens");
+  summary.num_documents = json.at("documents");
+  summary.min_token = json.at("min_token");
+  summary.max_token = json.at("max_token");
+  summary.vocab_size = json.at("vocab_size");
+  summary.tokenizer = json.at("tokenizer");
+  summary.checksum = std::stoull(json.at("checksum").get<std::string>(), nullptr, 16);
+  if (json.contains("fingerprint")) summary.fingerprint = json.at("fingerprint");
+  read.index_checksum = json.at("index_checksum");
+  return read;
+}
+
+Sidecar parse_sidecar(const TokenFile& file, const std::string& text) {
+  if (text.empty()) refuse_json(file, "is empty");
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object() || !json.contains("format") || json["format"] != kFormat)
+    refuse_json(file, "is damaged: it does not describe a token file");
+  if (!json.contains("version") || json["version"] != 1)
+    refuse_json(file, "has another version of the format; this program reads version 1");
+  try {
+    return sidecar_from(json);
+  } catch (const std::exception&) {
+    refuse_json(file, "is damaged: not all of its keys are there and of the right type");
+  }
+}
+
+// The summary in NAME.json; nothing if there is no such file.
 std::optional<TokenSummary> read_summary(const TokenFile& file) {
   const std::filesystem::path path = with_suffix(file.prefix(), ".json");
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) return std::nullopt;
-  const auto json = nlohmann::json::parse(base::read_file(path), nullptr, false);
-  if (!json.is_object() || json.value("format", "") != kFormat || json.value("version", 0) != 1) return std::nullopt;
-  const std::span<const std::byte> index = file.index_bytes();
-  try {
-    if (json.at("index_checksum") != hex(XXH3_64bits(index.data(), index.size()))) return std::nullopt;
-    TokenSummary summary;
-    summary.num_tokens = json.at("tokens");
-    summary.num_documents = json.at("documents");
-    summary.min_token = json.at("min_token");
-    summary.max_token = json.at("max_token");
-    summary.vocab_size = json.at("vocab_size");
-    summary.tokenizer = json.at("tokenizer");
-    summary.checksum = std::stoull(json.at("checksum").get<std::string>(), nullptr, 16);
-    if (summary.num_tokens != file.num_tokens()) return std::nullopt;
-    return summary;
-  } catch (const std::exception&) {  // a key is missing or of another type: then the file is ignored
-    return std::nullopt;
+  if (!std::filesystem::exists(path, ignored)) return std::nullopt;
+  Sidecar read = parse_sidecar(file, base::read_file(path));
+  const auto require_count = [&](const char* what, uint64_t written, uint64_t now) {
+    if (written == now) return;
+    refuse_json(file, fmt::format("describes another token file: {} {} instead of {}", written, what, now));
+  };
+  require_count("tokens", read.summary.num_tokens, file.num_tokens());
+  require_count("documents", read.summary.num_documents, file.num_documents());
+  if (const std::string now = hex(base::checksum_of(file.idx())); now != read.index_checksum) {
+    refuse_json(file, fmt::format("describes another token file: its index has the checksum {} instead of {}",
+                                  read.index_checksum, now));
   }
+  return read.summary;
 }
 
 TokenSummary scan(const TokenFile& file, int threads, std::FILE* progress) {
@@ -115,8 +153,16 @@ void require_vocabulary(const TokenFile& file, const TokenSummary& summary, int6
 }
 
 uint64_t checksum_of(const TokenFile& file) {
-  const base::MappedFile bin(with_suffix(file.prefix(), ".bin"));
-  return XXH3_64bits(bin.bytes().data(), bin.bytes().size());
+  return base::checksum_of(file.bin());
+}
+
+std::string checked_fingerprint(const TokenFile& file, const TokenSummary& summary) {
+  const std::string now = fingerprint(file);
+  if (!summary.fingerprint.empty() && summary.fingerprint != now) {
+    refuse_json(file, fmt::format("describes another token file: one with the fingerprint {} instead of {}",
+                                  summary.fingerprint, now));
+  }
+  return now;
 }
 
 std::string tokenizer_fingerprint(std::string_view json) {
@@ -135,6 +181,7 @@ std::string summary_to_json(const TokenSummary& summary, uint64_t index_checksum
   json["tokenizer"] = summary.tokenizer;
   json["checksum"] = hex(summary.checksum);
   json["index_checksum"] = hex(index_checksum);
+  json["fingerprint"] = summary.fingerprint;
   return json.dump(1) + "\n";
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/data/fingerprint.h"
 #include "kintsugi/data/token_file.h"
 #include "kintsugi/data/token_index.h"
 #include "kintsugi/data/token_summary.h"
@@ -104,23 +105,25 @@ void TokenWriter::finish() {
 }
 
 void TokenWriter::write_index() {
-  const base::MappedFile lengths(part(".lengths"));
-  const base::MappedFile boundaries(part(".boundaries"));
+  const base::ReadOnlyFile lengths(part(".lengths"));
   base::FileWriter idx(part(".idx"));
+  const auto copy = [&](std::span<const std::byte> block) { idx.write(block); };
   idx.write(kIndexMagic);
   idx.write(bytes_of(uint64_t{1}));
   idx.write(bytes_of(static_cast<uint8_t>(type_)));
   idx.write(bytes_of(num_sequences_));
   idx.write(bytes_of(num_documents_ + 1));
-  idx.write(lengths.bytes());
+  base::for_each_block(lengths, copy);
   int64_t pointer = 0;
-  for (uint64_t i = 0; i < num_sequences_; ++i) {
-    idx.write(bytes_of(pointer));
-    int32_t length = 0;
-    std::memcpy(&length, lengths.bytes().data() + 4 * i, 4);
-    pointer += static_cast<int64_t>(length) * static_cast<int64_t>(size_of(type_));
-  }
-  idx.write(boundaries.bytes());
+  base::for_each_block(lengths, [&](std::span<const std::byte> block) {
+    for (size_t at = 0; at < block.size(); at += sizeof(int32_t)) {
+      idx.write(bytes_of(pointer));
+      int32_t length = 0;
+      std::memcpy(&length, block.data() + at, sizeof length);
+      pointer += static_cast<int64_t>(length) * static_cast<int64_t>(size_of(type_));
+    }
+  });
+  base::for_each_block(base::ReadOnlyFile(part(".boundaries")), copy);
   idx.close();
 }
 
@@ -133,9 +136,10 @@ void TokenWriter::write_summary() {
   summary.vocab_size = options_.vocab_size;
   summary.tokenizer = options_.tokenizer;
   summary.checksum = XXH3_64bits_digest(hash_);
-  const base::MappedFile idx(part(".idx"));
+  const base::ReadOnlyFile idx(part(".idx"));
+  summary.fingerprint = fingerprint(base::ReadOnlyFile(part(".bin")), idx);
   base::FileWriter json(part(".json"));
-  json.write(summary_to_json(summary, XXH3_64bits(idx.bytes().data(), idx.bytes().size())));
+  json.write(summary_to_json(summary, base::checksum_of(idx)));
   json.close();
 }
 

@@ -1,11 +1,14 @@
 #include "kintsugi/data/window.h"
 
 #include <algorithm>
+#include <array>
 
 #include "kintsugi/base/error.h"
 
 namespace kintsugi::data {
 namespace {
+
+constexpr uint64_t kEnds = 64;  // ends of documents that are read together
 
 void check_ids(const TokenFile& file, uint64_t first, std::span<const int32_t> ids, int64_t vocab_size) {
   if (vocab_size == 0) return;
@@ -21,10 +24,20 @@ void check_ids(const TokenFile& file, uint64_t first, std::span<const int32_t> i
 // Positions of the row from `at` on hold `count` tokens of the file from `first` on: their documents begin there.
 void mark_documents(const TokenFile& file, uint64_t first, size_t at, size_t count, const BatchView& row) {
   uint64_t document = file.document_of(first);
-  size_t begin = at;  // a document that begins before the row begins with the row
+  std::array<uint64_t, kEnds> buffer;
+  std::span<uint64_t> ends;  // of the documents from `document` on
+  size_t begin = at;         // a document that begins before the row begins with the row
   size_t position = at;
   while (position < at + count) {
-    const uint64_t left = file.document_begin(document + 1) - first;
+    if (ends.empty()) {
+      if (document >= file.num_documents()) {
+        throw base::UserError("tokens", "\"{}\" has changed while it was in use; leave it alone, or prepare it again",
+                              file.idx().path().string());
+      }
+      ends = std::span(buffer).first(std::min<uint64_t>(kEnds, file.num_documents() - document));
+      file.document_begins(document + 1, ends);
+    }
+    const uint64_t left = ends.front() - first;
     const size_t end = at + static_cast<size_t>(std::min<uint64_t>(left, count));
     if (end > position) {
       std::fill(row.document_starts.begin() + static_cast<std::ptrdiff_t>(position),
@@ -33,6 +46,7 @@ void mark_documents(const TokenFile& file, uint64_t first, size_t at, size_t cou
     if (left <= count && left > 0) row.labels[end - 1] = kIgnored;
     begin = position = end;
     ++document;
+    ends = ends.subspan(1);
   }
 }
 
@@ -46,16 +60,16 @@ void fill_window(const TokenFile& file, uint64_t start, const WindowOptions& opt
   while (at < size && first < total) {
     const auto count = static_cast<size_t>(std::min<uint64_t>(size - at, total - first));
     const std::span<int32_t> tokens = row.tokens.subspan(at, count);
-    file.read(first, tokens);
-    check_ids(file, first, tokens, options.vocab_size);
     const std::span<int32_t> labels = row.labels.subspan(at, count);
-    std::copy(tokens.begin() + 1, tokens.end(), labels.begin());
     if (first + count < total) {
-      file.read(first + count, labels.last(1));
+      labels.back() = file.read_with_next(first, tokens);
       check_ids(file, first + count, labels.last(1), options.vocab_size);
     } else {
+      file.read(first, tokens);
       labels.back() = kIgnored;
     }
+    check_ids(file, first, tokens, options.vocab_size);
+    std::copy(tokens.begin() + 1, tokens.end(), labels.begin());
     if (!row.document_starts.empty()) {
       if (options.reset_at_document) {
         mark_documents(file, first, at, count, row);

@@ -1,6 +1,7 @@
 #include "kintsugi/train/checkpoints.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <nlohmann/json.hpp>
 
@@ -9,6 +10,8 @@
 #include "kintsugi/checkpoint/states.h"
 #include "kintsugi/comm/agree.h"
 #include "kintsugi/config/resolved_file.h"
+#include "kintsugi/data/token_summary.h"
+#include "kintsugi/train/data_identity.h"
 #include "kintsugi/train/replicas.h"
 
 namespace kintsugi::train {
@@ -18,11 +21,12 @@ namespace {
 struct Saved {
   int64_t tokens = 0;
   std::optional<double> best_validation_loss;  // that of this checkpoint, if it was the best when it was saved
-};
+};                                             // and what the run learns from, see data_identity.h
 
-std::string to_json(const Saved& saved, int64_t step, uint64_t seed) {
+std::string to_json(const Saved& saved, int64_t step, uint64_t seed, const DataIdentity& data) {
   nlohmann::ordered_json state = {{"next_step", step}, {"tokens", saved.tokens}, {"seed", seed}};
   if (saved.best_validation_loss) state["best_validation_loss"] = *saved.best_validation_loss;
+  state["data"] = nlohmann::ordered_json::parse(data_to_json(data));
   return state.dump();
 }
 
@@ -52,6 +56,17 @@ void resume_from(Rank& rank, const checkpoint::CheckpointReader& reader, Progres
   if (saved.best_validation_loss) set_best(rank, *saved.best_validation_loss, progress);
 }
 
+// Weights of one tokenizer can be loaded with another of the same size, but they know nothing of it.
+void warn_of_tokenizer(const Rank& rank, const checkpoint::CheckpointReader& from) {
+  const std::string then = from.tokenizer(), &now = rank.corpus.tokenizer_json;
+  if (!rank.leads() || then.empty() || now.empty() || then == now) return;
+  spdlog::warn(
+      "the weights of \"{}\" were trained with another tokenizer than that of the data: \"{}\" of fingerprint "
+      "{}, \"{}\" of {}",
+      from.folder().string(), (from.folder() / "tokenizer.json").string(), data::tokenizer_fingerprint(then),
+      rank.corpus.identity[0].path, rank.corpus.identity[0].fingerprint);
+}
+
 void settle_replicas(Rank& rank) {
   const std::string& replicas = rank.settings().parallel.replicas;
   if (replicas == "broadcast") broadcast_replicas(*rank.executor, rank.world);
@@ -66,17 +81,13 @@ Progress restore(Rank& rank, bool resume, const std::function<void(const std::st
   Progress progress;
   rank.executor->initialize(train.seed);
   if (const auto best = checkpoint::read_best(folder)) progress.best_validation_loss = best->validation_loss;
-  const auto newest = resume ? checkpoint::open_newest_whole(folder, *rank.all) : nullptr;
-  if (resume && !newest && !checkpoint::list(folder).empty())
-    throw comm::SharedError(
-        "train",
-        "nothing to resume in \"{}\": each of its {} checkpoints is damaged; start over in another train.folder",
-        folder.string(), checkpoint::list(folder).size());
-  if (newest) {
-    resume_from(rank, *newest, progress);
-    note(fmt::format("resumed at step {} from {}", progress.step, newest->folder().string()));
+  if (rank.newest) {
+    resume_from(rank, *rank.newest, progress);
+    note(fmt::format("resumed at step {} from {}", progress.step, rank.newest->folder().string()));
+    rank.newest.reset();
   } else if (!train.init_from.empty()) {
     const auto from = checkpoint::open_checkpoint(train.init_from, *rank.all);
+    comm::together(*rank.all, [&] { warn_of_tokenizer(rank, *from); });
     checkpoint::load_states(*rank.executor, *rank.all, *from, checkpoint::Load::weights);
     note(fmt::format("weights from {}", from->folder().string()));
   } else if (resume) {
@@ -89,10 +100,10 @@ Progress restore(Rank& rank, bool resume, const std::function<void(const std::st
 void save(Rank& rank, std::optional<double> best, Progress& progress) {
   const config::Settings& s = rank.settings();
   const Saved saved = {.tokens = progress.tokens, .best_validation_loss = best};
-  progress.checkpoint = checkpoint::save_states(*rank.executor, *rank.all, rank.folder(), progress.step,
-                                                {.state = to_json(saved, progress.step, s.train.seed),
-                                                 .config = config::to_toml(rank.config),
-                                                 .tokenizer = rank.corpus.tokenizer_json});
+  const std::string state = to_json(saved, progress.step, s.train.seed, rank.corpus.identity);
+  progress.checkpoint = checkpoint::save_states(
+      *rank.executor, *rank.all, rank.folder(), progress.step,
+      {.state = state, .config = config::to_toml(rank.config), .tokenizer = rank.corpus.tokenizer_json});
   if (best) set_best(rank, *best, progress);
   if (rank.leads()) checkpoint::prune(rank.folder(), s.checkpoint.keep);
 }

@@ -19,9 +19,9 @@ struct Progress {
   std::optional<double> best_validation_loss = {};  // of all checkpoints
 };
 
-// Sets the values of weights and optimizer state: from the newest complete checkpoint of the run, if it is resumed,
-// from the weights of train.init_from, or from the seed. `note` is called with a line about it. All ranks call
-// together; UserError if there are checkpoints and all are damaged.
+// Sets the values of weights and optimizer state: from the checkpoint that make_rank has opened to resume from,
+// from the weights of train.init_from (with a warning if they are of another tokenizer), or from the seed. `note` is
+// called with a line about it. All ranks call together.
 Progress restore(Rank& rank, bool resume, const std::function<void(const std::string&)>& note);
 
 // Saves the states as they are after `progress.step` steps. `best`: its validation loss, if that is the best so far.

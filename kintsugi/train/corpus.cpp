@@ -8,14 +8,13 @@
 namespace kintsugi::train {
 namespace {
 
-struct Opened {
-  std::shared_ptr<const data::TokenFile> file;
-  data::TokenSummary summary;
-};
+using Opened = DataFiles::Opened;
 
-Opened open(const std::string& path, int64_t threads) {
+// Opens a token file and adds it to the identity.
+Opened open(const std::string& path, int64_t threads, DataRole role, DataIdentity& identity) {
   Opened opened = {.file = std::make_shared<const data::TokenFile>(path), .summary = {}};
   opened.summary = data::summarize(*opened.file, static_cast<int>(threads), stderr);
+  identity.push_back({role, path, data::checked_fingerprint(*opened.file, opened.summary)});
   return opened;
 }
 
@@ -59,35 +58,46 @@ class CommonTokenizer {
 
 }  // namespace
 
-Corpus open_corpus(config::Resolved& resolved) {
+DataFiles open_data_files(const config::Resolved& resolved) {
   config::require_data(resolved);
   const config::Settings& s = resolved.settings;
-  Corpus corpus;
+  DataFiles files;
   CommonTokenizer tokenizer;
-  std::vector<Opened> train;
-  Opened validation;
   for (const config::DataSource& source : s.data.train) {
-    train.push_back(open(source.path, s.parallel.threads));
-    tokenizer.add(train.back());
+    files.train.push_back(open(source.path, s.parallel.threads, DataRole::train, files.identity));
+    tokenizer.add(files.train.back());
   }
   if (!s.data.validation.empty()) {
-    validation = open(s.data.validation, s.parallel.threads);
-    tokenizer.add(validation);
+    files.validation = open(s.data.validation, s.parallel.threads, DataRole::validation, files.identity);
+    tokenizer.add(files.validation);
   }
-  corpus.tokenizer_json = tokenizer.json();
+  files.tokenizer_json = tokenizer.json();
+  files.tokenizer_path = tokenizer.path();
+  if (!files.tokenizer_json.empty())
+    files.identity.insert(files.identity.begin(), {DataRole::tokenizer, files.tokenizer_path.string(),
+                                                   data::tokenizer_fingerprint(files.tokenizer_json)});
+  return files;
+}
+
+Corpus make_corpus(config::Resolved& resolved, const DataFiles& opened) {
+  const config::Settings& s = resolved.settings;
+  Corpus corpus;
+  corpus.identity = opened.identity;
+  corpus.tokenizer_json = opened.tokenizer_json;
   if (!corpus.tokenizer_json.empty()) {
-    config::fill_from_tokenizer(resolved,
-                                text::parse_tokenizer(corpus.tokenizer_json, tokenizer.path().string())->vocab_size());
+    config::fill_from_tokenizer(
+        resolved, text::parse_tokenizer(corpus.tokenizer_json, opened.tokenizer_path.string())->vocab_size());
   } else if (s.model.vocab == 0) {
     throw base::UserError("config", "no tokenizer.json beside \"{}\": set model.vocab to the size of its vocabulary",
                           s.data.train[0].path);
   }
-  for (const Opened& opened : train) data::require_vocabulary(*opened.file, opened.summary, s.model.vocab);
+  const Opened& validation = opened.validation;
+  for (const Opened& train : opened.train) data::require_vocabulary(*train.file, train.summary, s.model.vocab);
   if (validation.file) data::require_vocabulary(*validation.file, validation.summary, s.model.vocab);
 
   std::vector<data::WeightedFile> files;
-  for (size_t i = 0; i < train.size(); ++i) {
-    files.push_back({train[i].file, s.data.train[i].weight});
+  for (size_t i = 0; i < opened.train.size(); ++i) {
+    files.push_back({opened.train[i].file, s.data.train[i].weight});
     corpus.train_tokens += files.back().file->num_tokens();
   }
   corpus.train = std::make_unique<data::Sampler>(std::move(files),
@@ -101,6 +111,10 @@ Corpus open_corpus(config::Resolved& resolved) {
         data::EvaluationOptions{
             .sequence = s.train.sequence, .reset_at_document = s.data.reset_at_document, .vocab_size = s.model.vocab});
   return corpus;
+}
+
+Corpus open_corpus(config::Resolved& resolved) {
+  return make_corpus(resolved, open_data_files(resolved));
 }
 
 }  // namespace kintsugi::train

@@ -1,26 +1,50 @@
 // The data of a run: its tokenizer, training samples and validation samples.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "kintsugi/config/origin.h"
 #include "kintsugi/data/evaluation_sampler.h"
 #include "kintsugi/data/sampler.h"
+#include "kintsugi/data/token_summary.h"
 #include "kintsugi/text/tokenizer.h"
+#include "kintsugi/train/data_identity.h"
 
 namespace kintsugi::train {
+
+// The files of [data], opened.
+struct DataFiles {
+  struct Opened {
+    std::shared_ptr<const data::TokenFile> file;
+    data::TokenSummary summary;
+  };
+  std::vector<Opened> train;
+  Opened validation;           // null: none
+  std::string tokenizer_json;  // empty: there is none beside the token files
+  std::filesystem::path tokenizer_path;
+  DataIdentity identity;
+};
 
 struct Corpus {
   std::string tokenizer_json;  // empty: there is none beside the token files
   std::unique_ptr<data::Sampler> train;
   std::unique_ptr<data::EvaluationSampler> validation;  // null: none
   uint64_t train_tokens = 0;
+  DataIdentity identity;
 };
 
-// Opens the files of [data], fills model.vocab from the tokenizer beside them, and checks that every token has a row
-// in the vocabulary and that one tokenizer made all files, as far as that is known. UserError for anything that is
-// damaged or does not fit.
+// Opens the files of [data]. UserError for anything that is damaged, and unless one tokenizer made all files, as far as
+// that is known.
+DataFiles open_data_files(const config::Resolved& resolved);
+
+// Fills model.vocab from the tokenizer beside the files, and checks that every token has a row in the vocabulary.
+// UserError for what does not fit.
+Corpus make_corpus(config::Resolved& resolved, const DataFiles& files);
+
+// Both.
 Corpus open_corpus(config::Resolved& resolved);
 
 }  // namespace kintsugi::train

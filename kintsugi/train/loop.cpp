@@ -77,6 +77,45 @@ kernels::Numbers numbers_of(const config::Settings& s, int64_t step) {
                           where.empty() ? "none when run again" : where, next);
 }
 
+// The data cannot be read any more: the file has become shorter, the disk fails.
+[[noreturn]] void fail_data(const std::string& when, const Progress& progress, const base::UserError& error) {
+  const std::string_view what = error.what();
+  const size_t at = what.find("] ");  // our own [where] replaces that of the file
+  const std::string next =
+      progress.checkpoint.empty()
+          ? "nothing was saved yet"
+          : fmt::format("the newest checkpoint, {}, is whole, and --resume goes on from it", progress.checkpoint.string());
+  throw base::UserError("train", "{}: {}; {}", when, at == what.npos ? what : what.substr(at + 2), next);
+}
+
+const data::Loader::Item& next_batch(Inputs& inputs, const Progress& progress) {
+  try {
+    return inputs.loader.next();
+  } catch (const base::UserError& error) {
+    fail_data(fmt::format("step {}", progress.step + 1), progress, error);
+  }
+}
+
+// The validation samples, with the errors of training.
+class ValidationSamples : public data::SampleSource {
+ public:
+  ValidationSamples(const data::SampleSource& samples, const Progress& progress)
+      : samples_(samples), progress_(progress) {}
+
+  int64_t sequence() const override { return samples_.sequence(); }
+  void fill(uint64_t sample, const data::BatchView& batch) const override {
+    try {
+      samples_.fill(sample, batch);
+    } catch (const base::UserError& error) {
+      fail_data(fmt::format("the validation after step {}", progress_.step), progress_, error);
+    }
+  }
+
+ private:
+  const data::SampleSource& samples_;
+  const Progress& progress_;
+};
+
 Metrics one_step(Rank& rank, Inputs& inputs, const Progress& progress) {
   const config::Settings& s = rank.settings();
   run::Executor& executor = *rank.executor;
@@ -84,10 +123,10 @@ Metrics one_step(Rank& rank, Inputs& inputs, const Progress& progress) {
   size_t read = 0;
   executor.run(program::Step::train, numbers, [&](const run::Executor::Inputs& to) {
     const auto m = static_cast<size_t>(to.micro_batch());
-    for (; read <= m; ++read) inputs.batches[read].copy(inputs.loader.next().batch);
+    for (; read <= m; ++read) inputs.batches[read].copy(next_batch(inputs, progress).batch);
     set_inputs(to, inputs.batches[m].view(), inputs.share.place(0), s.train.sequence);
   });
-  for (; read < inputs.batches.size(); ++read) inputs.loader.next();
+  for (; read < inputs.batches.size(); ++read) next_batch(inputs, progress);
   Metrics metrics;
   metrics.loss = executor.number(models::kLossSum) / executor.number(models::kLossCount);
   metrics.learning_rate = numbers.learning_rate;
@@ -99,13 +138,14 @@ Metrics one_step(Rank& rank, Inputs& inputs, const Progress& progress) {
   return metrics;
 }
 
-double validation_loss(Rank& rank) {
+double validation_loss(Rank& rank, const Progress& progress) {
   const config::Train& train = rank.settings().train;
   const int64_t batch = build::samples_of_pass(rank.settings());
   auto samples = static_cast<int64_t>(rank.corpus.validation->num_samples());
   const int64_t batches = (samples + batch - 1) / batch;
   if (train.evaluate_batches > 0) samples = std::min(samples, std::min(batches, train.evaluate_batches) * batch);
-  return evaluate::mean_loss(*rank.executor, *rank.corpus.validation, {.samples = samples, .batch = batch}, {}).mean();
+  const ValidationSamples source(*rank.corpus.validation, progress);
+  return evaluate::mean_loss(*rank.executor, source, {.samples = samples, .batch = batch}, {}).mean();
 }
 
 // The reason to stop after this step, the same on every rank.
@@ -175,7 +215,7 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Progress& progress) {
     const bool last = progress.step >= s.train.steps;
     const Stop stop = asked_to_stop(rank, options, progress.step, seconds_since(began));
     if (rank.corpus.validation && (last || every_so_often(s.train.evaluate_every, progress.step)))
-      end.validation_loss = m.validation_loss = validation_loss(rank);
+      end.validation_loss = m.validation_loss = validation_loss(rank, progress);
     if (options.metrics) options.metrics->write(m);
     if (options.observer) options.observer->step(m, s.train.steps);
     const bool best = is_best(m.validation_loss, progress.best_validation_loss);

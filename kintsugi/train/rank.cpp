@@ -3,6 +3,8 @@
 #include "kintsugi/base/bind.h"
 #include "kintsugi/base/processor.h"
 #include "kintsugi/build/programs.h"
+#include "kintsugi/checkpoint/folder.h"
+#include "kintsugi/checkpoint/open.h"
 #include "kintsugi/comm/agree.h"
 #include "kintsugi/comm/same_on_all.h"
 #include "kintsugi/run/same_programs.h"
@@ -15,8 +17,25 @@ using program::Program;
 
 namespace {
 
+void open_newest(Rank& rank) {
+  const std::filesystem::path folder = rank.folder();
+  rank.newest = checkpoint::open_newest_whole(folder, *rank.all);
+  const int64_t damaged = rank.newest ? 0 : comm::of_rank_0(*rank.all, std::ssize(checkpoint::list(folder)));
+  if (damaged > 0)
+    throw comm::SharedError(
+        "train",
+        "nothing to resume in \"{}\": each of its {} checkpoints is damaged; start over in another train.folder",
+        folder.string(), damaged);
+}
+
 void open_data(Rank& rank) {
-  comm::together(*rank.all, [&] { rank.corpus = open_corpus(rank.config); });
+  DataFiles files;
+  comm::together(*rank.all, [&] {
+    files = open_data_files(rank.config);
+    if (rank.newest) require_same_data(data_of(*rank.newest), files.identity, rank.folder().string());
+  });
+  comm::require_same(*rank.all, "train", "token file or tokenizer", to_lines(files.identity));
+  comm::together(*rank.all, [&] { rank.corpus = make_corpus(rank.config, files); });
 }
 
 // The programs of all stages, after checking that all ranks have the same and enough memory.
@@ -58,15 +77,16 @@ void bind_threads(const Rank& rank) {
 
 }  // namespace
 
-Rank make_rank(config::Resolved config, comm::World& world, bool alone) {
+Rank make_rank(config::Resolved config, comm::World& world, const RankOptions& options) {
   Rank rank = {.world = world, .config = std::move(config)};
   rank.all = comm::group_of_all(world);
+  if (options.resume) open_newest(rank);
   open_data(rank);
   rank.kernels = build::kernels_of(rank.settings());
   std::vector<Program> stages = agreed_programs(rank);
   rank.step_flops = flops_of_step(stages);
   make_executor(rank, build::program_of_rank(std::move(stages), world.rank()));
-  if (!alone) bind_threads(rank);
+  if (!options.alone) bind_threads(rank);
   return rank;
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "kintsugi/base/thread_team.h"
+#include "kintsugi/checkpoint/reader.h"
 #include "kintsugi/comm/communicator.h"
 #include "kintsugi/config/origin.h"
 #include "kintsugi/kernels/kernel_set.h"
@@ -16,8 +17,9 @@ namespace kintsugi::train {
 // The parts that a rank trains with. Each member uses only those before it.
 struct Rank {
   comm::World& world;
-  config::Resolved config;                       // with what follows from the data
-  std::unique_ptr<comm::Communicator> all = {};  // all ranks
+  config::Resolved config;                                    // with what follows from the data
+  std::unique_ptr<comm::Communicator> all = {};               // all ranks
+  std::unique_ptr<checkpoint::CheckpointReader> newest = {};  // to resume from; null: a new run
   Corpus corpus = {};
   std::unique_ptr<kernels::KernelSet> kernels = {};
   std::unique_ptr<base::ThreadTeam> team = {};
@@ -29,9 +31,14 @@ struct Rank {
   bool leads() const { return world.rank() == 0; }
 };
 
-// Opens the data, builds the programs, checks that memory suffices and that ranks agree, and allocates. The states
-// have no values yet. `world` outlives the rank; `alone`: no other rank is in this process. All ranks call together.
-// UserError for bad input, on all of them.
-Rank make_rank(config::Resolved config, comm::World& world, bool alone);
+struct RankOptions {
+  bool alone = true;    // no other rank is in this process
+  bool resume = false;  // from the newest complete checkpoint in the run's folder, if there is one
+};
+
+// Opens the checkpoint and the data, builds the programs, checks that memory suffices, that ranks agree and that a
+// resumed run has the data that it began with, and allocates. The states have no values yet. `world` outlives the rank.
+// All ranks call together. UserError for bad input, on all of them.
+Rank make_rank(config::Resolved config, comm::World& world, const RankOptions& options);
 
 }  // namespace kintsugi::train

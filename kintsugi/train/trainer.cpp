@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "kintsugi/base/file.h"
+#include "kintsugi/base/read_only_file.h"
 #include "kintsugi/checkpoint/checksum.h"
 #include "kintsugi/comm/run_ranks.h"
 #include "kintsugi/comm/same_on_all.h"
@@ -23,8 +23,7 @@ std::string values_of(const config::Settings& s) {
 }
 
 std::string this_binary() {
-  const base::MappedFile file("/proc/self/exe");
-  return fmt::format("checksum {}", checkpoint::checksum_text(checkpoint::checksum_of(file.bytes())));
+  return fmt::format("checksum {}", checkpoint::checksum_text(base::checksum_of(base::ReadOnlyFile("/proc/self/exe"))));
 }
 
 // For ranks that are processes: rank 0 locks the run's folder, and all continue with the configuration found there.
@@ -51,7 +50,7 @@ struct Leader {
 };
 
 Outcome train_rank(const TrainOptions& options, comm::World& world, bool alone, const Leader& leader) {
-  Rank rank = make_rank(options.config, world, alone);
+  Rank rank = make_rank(options.config, world, {.alone = alone, .resume = options.resume});
   Progress progress = restore(rank, options.resume, [&](const std::string& line) { leader.note(line); });
   std::optional<MetricsFile> metrics;
   if (leader.folder) {

@@ -1,0 +1,105 @@
+#include "kintsugi/train/data_identity.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/checkpoint/reader.h"
+#include "kintsugi/data/token_summary.h"
+
+namespace kintsugi::train {
+namespace {
+
+struct RoleName {
+  DataRole role;
+  const char* name;
+};
+constexpr std::array kRoles = {RoleName{DataRole::tokenizer, "tokenizer"}, RoleName{DataRole::train, "train"},
+                               RoleName{DataRole::validation, "validation"}};
+
+std::string name_of(DataRole role) {
+  return std::find_if(kRoles.begin(), kRoles.end(), [&](const RoleName& r) { return r.role == role; })->name;
+}
+
+DataPart part_from(const nlohmann::json& json) {
+  const auto role = std::find_if(kRoles.begin(), kRoles.end(),
+                                 [&](const RoleName& r) { return json.at("role").get<std::string>() == r.name; });
+  if (role == kRoles.end()) throw std::invalid_argument("role");
+  return {role->role, json.at("path"), json.at("fingerprint")};
+}
+
+std::vector<const DataPart*> with_role(const DataIdentity& data, DataRole role) {
+  std::vector<const DataPart*> parts;
+  for (const DataPart& part : data)
+    if (part.role == role) parts.push_back(&part);
+  return parts;
+}
+
+// What is not as it was, "" if nothing. A part that the run had not, or of which nothing is known, is not compared.
+std::string change_of(const DataPart& began, const DataPart* now) {
+  const std::string what = began.role == DataRole::tokenizer ? "the tokenizer " : "";
+  if (!now) return fmt::format("{}\"{}\" of fingerprint {} is gone", what, began.path, began.fingerprint);
+  if (now->fingerprint == began.fingerprint) return "";
+  const std::string place = now->path == began.path ? "" : fmt::format(" of \"{}\"", began.path);
+  return fmt::format("{}\"{}\" has the fingerprint {}, the run began with {}{}", what, now->path, now->fingerprint,
+                     began.fingerprint, place);
+}
+
+}  // namespace
+
+std::string to_lines(const DataIdentity& data) {
+  std::string lines;
+  for (const DataPart& part : data) lines += fmt::format("{}: fingerprint {}\n", part.path, part.fingerprint);
+  return lines;
+}
+
+std::string data_to_json(const DataIdentity& data) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const DataPart& part : data)
+    json.push_back({{"role", name_of(part.role)}, {"path", part.path}, {"fingerprint", part.fingerprint}});
+  // A path need not be UTF-8, a JSON text must be.
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+DataIdentity data_from_json(const std::string& text, const std::string& where) {
+  try {
+    DataIdentity data;
+    const auto json = nlohmann::json::parse(text);
+    if (!json.is_array()) throw std::invalid_argument("no array");
+    for (const auto& part : json) data.push_back(part_from(part));
+    return data;
+  } catch (const std::exception&) {
+    throw base::UserError("checkpoint", "{} is damaged: it does not say what data the run learned from", where);
+  }
+}
+
+DataIdentity data_of(const checkpoint::CheckpointReader& reader) {
+  const std::filesystem::path folder = reader.folder();
+  const auto state = nlohmann::json::parse(reader.state(), nullptr, false);
+  if (state.is_object() && state.contains("data"))
+    return data_from_json(state["data"].dump(), fmt::format("the state in \"{}\"", folder.string()));
+  const std::string tokenizer = reader.tokenizer();
+  if (tokenizer.empty()) return {};
+  return {{DataRole::tokenizer, (folder / "tokenizer.json").string(), data::tokenizer_fingerprint(tokenizer)}};
+}
+
+void require_same_data(const DataIdentity& began, const DataIdentity& now, const std::string& run_folder) {
+  std::string changes;
+  for (const RoleName& role : kRoles) {
+    const auto before = with_role(began, role.role), after = with_role(now, role.role);
+    for (size_t i = 0; i < before.size(); ++i) {
+      const std::string change = change_of(*before[i], i < after.size() ? after[i] : nullptr);
+      if (!change.empty()) changes += (changes.empty() ? "" : "; ") + change;
+    }
+  }
+  if (changes.empty()) return;
+  throw base::UserError("resume",
+                        "the data have changed: {}; put them back, begin anew in another train.folder, or go on with "
+                        "the new data on purpose, as a new run with train.init_from={} and another train.folder",
+                        changes, run_folder);
+}
+
+}  // namespace kintsugi::train
