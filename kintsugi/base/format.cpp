@@ -127,4 +127,8 @@ std::string one_line(std::string_view text, size_t limit) {
   return line;
 }
 
+std::string in_quotes(std::string_view text, size_t limit) {
+  return "\"" + one_line(text, limit) + "\"";
+}
+
 }  // namespace kintsugi::base

@@ -19,6 +19,8 @@ std::string group_digits(int64_t value);  // "1,234,567"
 // , \x1b), so that it stays on one line and cannot control a terminal. If longer than `limit` bytes, it is cut between
 // characters and ends in "...".
 std::string one_line(std::string_view text, size_t limit = 200);
+// The same in double quotes: a name or a text from a file, for a message.
+std::string in_quotes(std::string_view text, size_t limit = 200);
 
 // The length in bytes of the UTF-8 character that `text` begins with, or 0 if it begins with none.
 size_t utf8_length(std::string_view text);

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
 #include "kintsugi/checkpoint/folder.h"
-#include "kintsugi/checkpoint/json_text.h"
 #include "kintsugi/comm/agree.h"
 
 namespace kintsugi::checkpoint {
@@ -46,7 +46,7 @@ std::unique_ptr<CheckpointReader> open_checkpoint(const fs::path& path, comm::Co
     is_checkpoint = fs::exists(path / kIndexFile, error);
     if (!is_checkpoint && !fs::is_directory(path, error))
       throw base::UserError("checkpoint", "there is no folder {}; a checkpoint or a run's folder is needed",
-                            in_quotes(path.string()));
+                            base::in_quotes(path.string()));
   });
   std::unique_ptr<CheckpointReader> reader;
   if (comm::of_rank_0(all, is_checkpoint))
@@ -55,7 +55,7 @@ std::unique_ptr<CheckpointReader> open_checkpoint(const fs::path& path, comm::Co
     reader = open_newest_whole(path, all);
   if (!reader)
     throw base::UserError("checkpoint", "{} holds no whole checkpoint; a checkpoint or a run's folder is needed",
-                          in_quotes(path.string()));
+                          base::in_quotes(path.string()));
   return reader;
 }
 

@@ -264,8 +264,11 @@ TEST(TokenSummary, FromTheSidecarOrByReading) {
   EXPECT_EQ(summary.max_token, 999);
   folder.write("t.json", "{\"format\": \"kintsugi tokens\", \"version\": 1}");
   EXPECT_TRUE(summarize(file, 2, nullptr).scanned);
-  folder.write("t.json", "[1,");
-  EXPECT_TRUE(summarize(file, 2, nullptr).scanned);
+  for (const char* damaged :
+       {"[1,", "{\"format\": 0}", "{\"format\": \"kintsugi tokens\", \"version\": \"1\"}", "1e999"}) {
+    folder.write("t.json", damaged);
+    EXPECT_TRUE(summarize(file, 2, nullptr).scanned) << damaged;
+  }
 }
 
 TEST(TokenSummary, NegativeIdsAreRefused) {

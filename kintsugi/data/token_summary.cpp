@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <nlohmann/json.hpp>
+#include <charconv>
 #include <optional>
 #include <vector>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
+#include "kintsugi/base/json.h"
+#include "kintsugi/base/json_writer.h"
 #include "kintsugi/base/thread_team.h"
 #include "kintsugi/data/progress.h"
 
@@ -30,22 +32,24 @@ std::optional<TokenSummary> read_summary(const TokenFile& file) {
   const std::filesystem::path path = with_suffix(file.prefix(), ".json");
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) return std::nullopt;
-  const auto json = nlohmann::json::parse(base::read_file(path), nullptr, false);
-  if (!json.is_object() || json.value("format", "") != kFormat || json.value("version", 0) != 1) return std::nullopt;
   const std::span<const std::byte> index = file.index_bytes();
   try {
-    if (json.at("index_checksum") != hex(XXH3_64bits(index.data(), index.size()))) return std::nullopt;
+    const auto json = base::Json::parse("tokens", path.string(), base::read_file(path));
+    if (json.at("format").text() != kFormat || json.at("version").whole() != 1) return std::nullopt;
+    if (json.at("index_checksum").text() != hex(XXH3_64bits(index.data(), index.size()))) return std::nullopt;
     TokenSummary summary;
-    summary.num_tokens = json.at("tokens");
-    summary.num_documents = json.at("documents");
-    summary.min_token = json.at("min_token");
-    summary.max_token = json.at("max_token");
-    summary.vocab_size = json.at("vocab_size");
-    summary.tokenizer = json.at("tokenizer");
-    summary.checksum = std::stoull(json.at("checksum").get<std::string>(), nullptr, 16);
+    summary.num_tokens = static_cast<uint64_t>(json.at("tokens").whole());
+    summary.num_documents = static_cast<uint64_t>(json.at("documents").whole());
+    summary.min_token = json.at("min_token").whole(-1);
+    summary.max_token = json.at("max_token").whole(-1);
+    summary.vocab_size = json.at("vocab_size").whole();
+    summary.tokenizer = json.at("tokenizer").text();
+    const std::string_view checksum = json.at("checksum").text();
+    const auto read = std::from_chars(checksum.data(), checksum.data() + checksum.size(), summary.checksum, 16);
+    if (read.ec != std::errc() || read.ptr != checksum.data() + checksum.size()) return std::nullopt;
     if (summary.num_tokens != file.num_tokens()) return std::nullopt;
     return summary;
-  } catch (const std::exception&) {  // a key is missing or of another type: then the file is ignored
+  } catch (const base::UserError&) {  // a key is missing or of another type: then the file is ignored
     return std::nullopt;
   }
 }
@@ -124,18 +128,20 @@ std::string tokenizer_fingerprint(std::string_view json) {
 }
 
 std::string summary_to_json(const TokenSummary& summary, uint64_t index_checksum) {
-  nlohmann::ordered_json json;
-  json["format"] = kFormat;
-  json["version"] = 1;
-  json["tokens"] = summary.num_tokens;
-  json["documents"] = summary.num_documents;
-  json["min_token"] = summary.min_token;
-  json["max_token"] = summary.max_token;
-  json["vocab_size"] = summary.vocab_size;
-  json["tokenizer"] = summary.tokenizer;
-  json["checksum"] = hex(summary.checksum);
-  json["index_checksum"] = hex(index_checksum);
-  return json.dump(1) + "\n";
+  base::JsonWriter json(1);
+  json.object([&] {
+    json.key("format").value(kFormat);
+    json.key("version").value(1);
+    json.key("tokens").value(summary.num_tokens);
+    json.key("documents").value(summary.num_documents);
+    json.key("min_token").value(summary.min_token);
+    json.key("max_token").value(summary.max_token);
+    json.key("vocab_size").value(summary.vocab_size);
+    json.key("tokenizer").value(summary.tokenizer);
+    json.key("checksum").value(hex(summary.checksum));
+    json.key("index_checksum").value(hex(index_checksum));
+  });
+  return json.text() + "\n";
 }
 
 }  // namespace kintsugi::data
