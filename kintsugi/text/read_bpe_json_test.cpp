@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kintsugi/base/error.h"
-#include "kintsugi/text/small_bpe.h"
+#include "kintsugi/text/small_bpe_test.h"
 
 namespace kintsugi::text {
 namespace {

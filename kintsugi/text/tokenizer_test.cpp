@@ -9,7 +9,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
-#include "kintsugi/text/small_bpe.h"
+#include "kintsugi/text/small_bpe_test.h"
 #include "tests/paths.h"
 
 namespace kintsugi::text {

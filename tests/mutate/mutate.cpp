@@ -32,7 +32,7 @@
 namespace kintsugi::tests {
 namespace {
 
-constexpr size_t kLongestLine = 600;  // of an error
+constexpr size_t kLongestLine = 1010;  // of an error
 
 struct Options {
   std::vector<std::string> formats;
