@@ -108,7 +108,7 @@ TEST_F(OutputFiles, NoInputIsReplaced) {
   fs::create_directory(*folder / "out");
   fs::copy_file(*folder / "text.txt", *folder / own);
   expect_error(kintsugi("prepare out/train.json --tokenizer bytes --output out --force"),
-               "[prepare] the text \"out/train.json\" would be replaced by the result; name another --output", own);
+               "[prepare] \"out/train.json\" is an input, and the output would replace it; name another --output", own);
   EXPECT_EQ(text_of(own), text_of("text.txt"));
 }
 

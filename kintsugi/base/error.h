@@ -10,12 +10,16 @@
 
 namespace kintsugi::base {
 
+// What an error says: in one line, control characters and bytes that are not UTF-8 as escapes, since it may hold names
+// from files; of more than 1,000 bytes, the beginning and the end.
+std::string message_of(std::string_view where, std::string_view what);
+
 // An error of the user's input: a key, a size, a file, a machine that is too small. One line.
 class UserError : public std::runtime_error {
  public:
   template <typename... Args>
   UserError(std::string_view where, fmt::format_string<Args...> format, Args&&... args)
-      : std::runtime_error(fmt::format("[{}] {}", where, fmt::format(format, std::forward<Args>(args)...))) {}
+      : std::runtime_error(message_of(where, fmt::format(format, std::forward<Args>(args)...))) {}
 };
 
 // A bug of ours: a state that no input may cause.

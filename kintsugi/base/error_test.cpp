@@ -11,6 +11,14 @@ TEST(Error, SaysWhereAndWhat) {
   EXPECT_STREQ(InternalError("plan", "lost").what(), "[plan] internal error: lost");
 }
 
+TEST(Error, IsOneLineWhateverNamesItHolds) {
+  EXPECT_STREQ(UserError("file", "no \"{}\"", "a\nb\x1b\xff é").what(), "[file] no \"a\\nb\\x1b\\xff é\"");
+  const std::string message = UserError("file", "no \"{}é\"; {}", std::string(5000, 'a'), std::string(296, 'b')).what();
+  EXPECT_LT(message.size(), 1010u);
+  EXPECT_TRUE(message.starts_with("[file] no \"aaaa"));
+  EXPECT_NE(message.find("a...\"; bbb"), message.npos) << message;
+}
+
 TEST(Error, NearestWord) {
   const std::array<std::string, 3> keys = {"layers", "heads", "embed"};
   EXPECT_EQ(nearest("layres", keys), "layers");

@@ -140,4 +140,8 @@ std::string without_middle(std::string_view text, size_t limit) {
   return fmt::format("{}...{}", text.substr(0, begin), text.substr(end));
 }
 
+std::string in_quotes(std::string_view text, size_t limit) {
+  return "\"" + one_line(text, limit) + "\"";
+}
+
 }  // namespace kintsugi::base

@@ -21,6 +21,8 @@ std::string group_digits(int64_t value);  // "1,234,567"
 // , \x1b), so that it stays on one line and cannot control a terminal. If longer than `limit` bytes, it is cut between
 // characters and ends in "...".
 std::string one_line(std::string_view text, size_t limit = 200);
+// The same in double quotes: a name or a text from a file, for a message.
+std::string in_quotes(std::string_view text, size_t limit = 200);
 
 // UTF-8 `text` of at most `limit` bytes (3 or more): of a longer one the middle is left out, "...", since its end says
 // what would be right.

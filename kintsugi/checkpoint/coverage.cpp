@@ -3,8 +3,8 @@
 #include <iterator>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
 #include "kintsugi/checkpoint/index.h"
-#include "kintsugi/checkpoint/json_text.h"
 
 namespace kintsugi::checkpoint {
 namespace {
@@ -46,23 +46,23 @@ std::string fault(const StoredTensor& tensor) {
 void check_coverage(std::string_view file_name, const Index& index) {
   for (const auto& [name, tensor] : index.tensors)
     if (const std::string what = fault(tensor); !what.empty())
-      throw base::UserError(kWhere, "{}: tensor {} {} is not whole: {}", in_quotes(file_name), in_quotes(name),
-                            to_string(tensor.type.shape), what);
+      throw base::UserError(kWhere, "{}: tensor {} {} is not whole: {}", base::in_quotes(file_name),
+                            base::in_quotes(name), to_string(tensor.type.shape), what);
 }
 
 void merge(std::string_view file_name, Index& whole, Index part) {
   if (whole.step != part.step)
-    throw base::UserError(kWhere, "{}: it is of step {}, not {}", in_quotes(file_name), part.step, whole.step);
+    throw base::UserError(kWhere, "{}: it is of step {}, not {}", base::in_quotes(file_name), part.step, whole.step);
   whole.files.merge(part.files);
   if (!part.files.empty())
-    throw base::UserError(kWhere, "{}: file {} is another rank's", in_quotes(file_name),
-                          in_quotes(part.files.begin()->first));
+    throw base::UserError(kWhere, "{}: file {} is another rank's", base::in_quotes(file_name),
+                          base::in_quotes(part.files.begin()->first));
   for (auto& [name, tensor] : part.tensors) {
     const auto [place, fresh] = whole.tensors.try_emplace(name, StoredTensor{tensor.type, tensor.kind, {}});
     if (!fresh && (place->second.type != tensor.type || place->second.kind != tensor.kind))
-      throw base::UserError(kWhere, "{}: tensor {} is {} {} {}, on another rank it is {} {} {}", in_quotes(file_name),
-                            in_quotes(name), name_of(tensor.kind), name_of(tensor.type.dtype),
-                            to_string(tensor.type.shape), name_of(place->second.kind),
+      throw base::UserError(kWhere, "{}: tensor {} is {} {} {}, on another rank it is {} {} {}",
+                            base::in_quotes(file_name), base::in_quotes(name), name_of(tensor.kind),
+                            name_of(tensor.type.dtype), to_string(tensor.type.shape), name_of(place->second.kind),
                             name_of(place->second.type.dtype), to_string(place->second.type.shape));
     std::move(tensor.pieces.begin(), tensor.pieces.end(), std::back_inserter(place->second.pieces));
   }

@@ -6,12 +6,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/base/json.h"
+#include "kintsugi/base/json_writer.h"
 #include "kintsugi/checkpoint/index.h"
-#include "kintsugi/checkpoint/json_text.h"
 #include "kintsugi/checkpoint/reader.h"
 
 namespace kintsugi::checkpoint {
@@ -40,7 +41,7 @@ std::optional<int64_t> step_from(const std::string& name) {
 void remove_tree(const fs::path& path) {
   std::error_code error;
   fs::remove_all(path, error);
-  if (error) throw base::UserError(kWhere, "cannot remove {}: {}", in_quotes(path.string()), error.message());
+  if (error) throw base::UserError(kWhere, "cannot remove {}: {}", base::in_quotes(path.string()), error.message());
 }
 
 std::vector<fs::path> entries(const fs::path& folder) {
@@ -48,7 +49,7 @@ std::vector<fs::path> entries(const fs::path& folder) {
   std::error_code error;
   for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error)) paths.push_back(i->path());
   if (error && error != std::errc::no_such_file_or_directory)
-    throw base::UserError(kWhere, "cannot list {}: {}", in_quotes(folder.string()), error.message());
+    throw base::UserError(kWhere, "cannot list {}: {}", base::in_quotes(folder.string()), error.message());
   return paths;
 }
 
@@ -108,28 +109,25 @@ fs::path find_checkpoint(const fs::path& path) {
   if (fs::exists(path / kIndexFile, error)) return path;
   if (!fs::is_directory(path, error))
     throw base::UserError(kWhere, "there is no folder {}; a checkpoint or a run's folder is needed",
-                          in_quotes(path.string()));
+                          base::in_quotes(path.string()));
   if (const auto newest = newest_whole(path)) return newest->folder;
   throw base::UserError(kWhere, "{} holds no whole checkpoint; a checkpoint or a run's folder is needed",
-                        in_quotes(path.string()));
+                        base::in_quotes(path.string()));
 }
 
 void write_best(const fs::path& run_folder, const Best& best) {
   base::require(std::isfinite(best.validation_loss), kWhere, "the best loss is {}", best.validation_loss);
-  const nlohmann::json json = {{"step", best.step}, {"validation_loss", best.validation_loss}};
-  base::write_file_atomically(run_folder / kBest, json.dump() + "\n");
+  base::JsonWriter json;
+  json.object([&] { json.key("step").value(best.step).key("validation_loss").value(best.validation_loss); });
+  base::write_file_atomically(run_folder / kBest, json.text() + "\n");
 }
 
 std::optional<Best> read_best(const fs::path& run_folder) {
   const fs::path path = run_folder / kBest;
   std::error_code error;
   if (!fs::exists(path, error)) return std::nullopt;
-  const std::string name = in_quotes(path.string());
-  const nlohmann::json json = parse_json(kWhere, name, base::read_file(path));
-  if (!json.is_object() || !json.contains("step") || !json["step"].is_number_unsigned() ||
-      !json.contains("validation_loss") || !json["validation_loss"].is_number())
-    throw base::UserError(kWhere, "{} does not name a step and its validation_loss; remove it if it is damaged", name);
-  return Best{json["step"].get<int64_t>(), json["validation_loss"].get<double>()};
+  const auto json = base::Json::parse(kWhere, path.string(), base::read_file(path));
+  return Best{json.at("step").whole(), json.at("validation_loss").number()};
 }
 
 void prune(const fs::path& run_folder, int64_t keep) {

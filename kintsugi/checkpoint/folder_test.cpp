@@ -55,7 +55,7 @@ TEST(Folder, PruneKeepsTheNewestAndTheBest) {
   EXPECT_THROW(prune(scratch.path(), 0), base::InternalError);
   put(scratch / "best.json", "{\"step\":1}");
   EXPECT_EQ(error_of([&] { prune(scratch.path(), 1); }, scratch.path()),
-            "[checkpoint] \"best.json\" does not name a step and its validation_loss; remove it if it is damaged");
+            "[checkpoint] \"best.json\":1: \"validation_loss\" is missing");
 }
 
 }  // namespace kintsugi::checkpoint

@@ -45,33 +45,42 @@ TEST(Index, RoundTrip) {
 
 TEST(Index, Errors) {
   const std::string i = "[checkpoint] \"i\": ";
+  const auto at = [](int line) { return "[checkpoint] \"i\":" + std::to_string(line) + ": "; };
   EXPECT_EQ(error_with("kintsugi checkpoint", "other"),
-            i + "it has no \"format\": \"kintsugi checkpoint\"; is it the index of a checkpoint?");
-  EXPECT_EQ(error_with("\"version\":1", "\"version\":2"), i + "its format has version 2; this program reads version 1");
-  EXPECT_EQ(error_with("\"step\":12", "\"step\":-12"), i + "\"step\" of the index is not a whole number from 0 on");
-  EXPECT_EQ(error_with("\"step\":12,", ""), i + "the index has no \"step\"");
-  EXPECT_EQ(error_with("{\"cursor\":3}", "[]"), i + "\"state\" of the index is not of type object");
+            at(1) + "it has no \"format\": \"kintsugi checkpoint\"; is it the index of a checkpoint?");
+  EXPECT_EQ(error_with("\"version\":1", "\"version\":2"),
+            at(1) + "\"version\" is 2; it should be 1, the version that this program reads");
+  EXPECT_EQ(error_with("\"step\":12", "\"step\":-12"),
+            at(1) + "\"step\" is -12; it should be a whole number from 0 on");
+  EXPECT_EQ(error_with("\"step\":12,", ""), at(1) + "\"step\" is missing");
+  EXPECT_EQ(error_with("{\"cursor\":3}", "[]"), at(1) + "\"state\" is a list; it should be an object");
   EXPECT_EQ(error_with("\"rank_00000.safetensors\":", "\"../etc\":"),
-            i + "\"../etc\" is not the name of a file in the checkpoint's folder");
+            at(2) + "\"../etc\" is not the name of a file in the checkpoint's folder");
   EXPECT_EQ(error_with("00000000000000aa", "AA"),
-            i + "\"checksum\" of file \"rank_00000.safetensors\" is not 16 hexadecimal digits");
+            at(2) + "\"files.rank_00000.safetensors.checksum\" is \"AA\"; it should be 16 hexadecimal digits");
   EXPECT_EQ(error_with("[\"a\",4]", "[\"a\",-4]"),
-            i + "a size in \"dims\" of tensor \"w\" is not a whole number from 0 on");
+            at(3) + "\"tensors.w.dims[0][1]\" is -4; it should be a whole number from 0 on");
   EXPECT_EQ(error_with("[\"a\",4]", "[\"a\"]"),
-            i + "\"dims\" of tensor \"w\" is not a list of pairs of a name and a size");
-  EXPECT_EQ(error_with("[\"a\",4]", "[\"b\",4]"), i + "tensor \"w\" names dim \"b\" twice");
+            at(3) + "\"tensors.w.dims[0]\" is a list; it should be a pair of a name and a size");
+  EXPECT_EQ(error_with("[\"a\",4]", "[\"b\",4]"), at(3) + "tensor \"w\" names dim \"b\" twice");
   EXPECT_EQ(error_with("[\"a\",4]", "[\"a\",4000000000000000000]"),
-            i + "tensor \"w\" has more bytes than 63 bits can count");
-  EXPECT_EQ(error_with("\"bf16\"", "\"bf17\""), i + "tensor \"w\" has dtype \"bf17\", which is not known");
+            at(3) + "tensor \"w\" has more bytes than 63 bits can count");
+  EXPECT_EQ(
+      error_with("\"bf16\"", "\"bf17\""),
+      at(3) +
+          "\"tensors.w.dtype\" is \"bf17\"; it should be one of fp64, fp32, bf16, fp16, int64, int32, uint16, uint8");
   EXPECT_EQ(error_with("\"optimizer\"", "\"other\""),
-            i + "tensor \"w\" has kind \"other\"; there are weight, optimizer, statistic");
-  EXPECT_EQ(error_with("\"size\":[2,6]", "\"size\":[2,7]"), i + "a piece of tensor \"w\" does not fit into [a:4 b:6]");
-  EXPECT_EQ(error_with("\"size\":[2,6]", "\"size\":[2]"), i + "a piece of tensor \"w\" does not fit into [a:4 b:6]");
-  EXPECT_EQ(error_with("[5,12]", "[5,13]"), i + "a piece of tensor \"w\" holds elements 5 to 13 of a box of 12");
-  EXPECT_EQ(error_with("[5,12]", "[5,5]"), i + "a piece of tensor \"w\" holds elements 5 to 5 of a box of 12");
-  EXPECT_EQ(error_with("[5,12]", "[5]"), i + "\"flat\" of a piece of tensor \"w\" is not a pair");
+            at(3) + "\"tensors.w.kind\" is \"other\"; it should be one of weight, optimizer, statistic");
+  EXPECT_EQ(error_with("\"size\":[2,6]", "\"size\":[2,7]"),
+            at(4) + "a piece of tensor \"w\" does not fit into [a:4 b:6]");
+  EXPECT_EQ(error_with("\"size\":[2,6]", "\"size\":[2]"),
+            at(4) + "a piece of tensor \"w\" does not fit into [a:4 b:6]");
+  EXPECT_EQ(error_with("[5,12]", "[5,13]"), at(5) + "a piece of tensor \"w\" holds elements 5 to 13 of a box of 12");
+  EXPECT_EQ(error_with("[5,12]", "[5,5]"), at(5) + "a piece of tensor \"w\" holds elements 5 to 5 of a box of 12");
+  EXPECT_EQ(error_with("[5,12]", "[5]"),
+            at(5) + "\"tensors.w.pieces[1].flat\" is a list; it should be a pair of numbers");
   EXPECT_EQ(error_with("\"file\":\"rank_00000.safetensors\"", "\"file\":\"x\""),
-            i + "a piece of tensor \"w\" is in file \"x\", which \"files\" lacks");
+            at(4) + "a piece of tensor \"w\" is in file \"x\", which \"files\" lacks");
   const std::string w = i + "tensor \"w\" [a:4 b:6] is not whole: ";
   EXPECT_EQ(error_with("[5,12]", "[4,12]"), w + "of box [0:2 0:6], elements 4 to 5 are stored twice");
   EXPECT_EQ(error_with("[5,12]", "[6,12]"), w + "of box [0:2 0:6], elements 5 to 6 are stored nowhere");

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
 #include "kintsugi/checkpoint/checksum.h"
 #include "kintsugi/checkpoint/folder.h"
-#include "kintsugi/checkpoint/json_text.h"
 #include "kintsugi/comm/agree.h"
 #include "kintsugi/comm/same_on_all.h"
 
@@ -55,7 +55,7 @@ std::unique_ptr<CheckpointReader> open_checkpoint(const fs::path& path, comm::Co
     is_checkpoint = fs::exists(path / kIndexFile, error);
     if (!is_checkpoint && !fs::is_directory(path, error))
       throw base::UserError("checkpoint", "there is no folder {}; a checkpoint or a run's folder is needed",
-                            in_quotes(path.string()));
+                            base::in_quotes(path.string()));
   });
   std::unique_ptr<CheckpointReader> reader;
   if (comm::of_rank_0(all, is_checkpoint)) {
@@ -66,7 +66,7 @@ std::unique_ptr<CheckpointReader> open_checkpoint(const fs::path& path, comm::Co
   }
   if (!reader)
     throw base::UserError("checkpoint", "{} holds no whole checkpoint; a checkpoint or a run's folder is needed",
-                          in_quotes(path.string()));
+                          base::in_quotes(path.string()));
   return reader;
 }
 

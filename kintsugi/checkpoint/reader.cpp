@@ -4,9 +4,9 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
+#include "kintsugi/base/format.h"
 #include "kintsugi/checkpoint/checksum.h"
 #include "kintsugi/checkpoint/convert.h"
-#include "kintsugi/checkpoint/json_text.h"
 
 namespace kintsugi::checkpoint {
 namespace {
@@ -21,18 +21,19 @@ CheckpointReader::CheckpointReader(fs::path folder) : folder_(std::move(folder))
   const fs::path path = folder_ / kIndexFile;
   std::error_code error;
   if (!fs::exists(path, error))
-    throw base::UserError(kWhere, "{} has no {}; is it a checkpoint's folder?", in_quotes(folder_.string()),
+    throw base::UserError(kWhere, "{} has no {}; is it a checkpoint's folder?", base::in_quotes(folder_.string()),
                           kIndexFile);
   const std::string text = base::read_file(path);
   const std::string sum = base::read_file(folder_ / kIndexChecksumFile);
   checksum_ = checksum_of(text);
   if (sum != checksum_text(checksum_) + "\n")
-    throw base::UserError(kWhere, "{} is damaged: its checksum is {}, {} says {}", in_quotes(path.string()),
-                          checksum_text(checksum_), kIndexChecksumFile, in_quotes(sum.substr(0, sum.find('\n'))));
+    throw base::UserError(kWhere, "{} is damaged: its checksum is {}, {} says {}", base::in_quotes(path.string()),
+                          checksum_text(checksum_), kIndexChecksumFile,
+                          base::in_quotes(sum.substr(0, sum.find('\n'))));
   index_ = parse_index(path.string(), text);
   check_coverage(path.string(), index_);
   for (const auto& [name, stored] : index_.files) {
-    const std::string shown = in_quotes((folder_ / name).string());
+    const std::string shown = base::in_quotes((folder_ / name).string());
     const uintmax_t bytes = fs::file_size(folder_ / name, error);
     if (error) throw base::UserError(kWhere, "{} is missing: {}", shown, error.message());
     if (bytes != stored.bytes)
@@ -53,7 +54,7 @@ std::string CheckpointReader::beside(std::string_view name) const {
   std::string text = base::read_file(folder_ / name);
   if (const uint64_t sum = checksum_of(text); sum != found->second.checksum)
     throw base::UserError(kWhere, "{} is damaged: its checksum is {}, the index says {}",
-                          in_quotes((folder_ / name).string()), checksum_text(sum),
+                          base::in_quotes((folder_ / name).string()), checksum_text(sum),
                           checksum_text(found->second.checksum));
   return text;
 }
@@ -62,8 +63,8 @@ const StoredTensor& CheckpointReader::at(std::string_view name) const {
   if (const auto found = index_.tensors.find(name); found != index_.tensors.end()) return found->second;
   std::vector<std::string_view> names;
   for (const auto& [other, tensor] : index_.tensors) names.push_back(other);
-  throw base::UserError(kWhere, "{} has no tensor {}{}", in_quotes(folder_.string()), in_quotes(name),
-                        names.empty() ? "" : "; the nearest is " + in_quotes(base::nearest(name, names)));
+  throw base::UserError(kWhere, "{} has no tensor {}{}", base::in_quotes(folder_.string()), base::in_quotes(name),
+                        names.empty() ? "" : "; the nearest is " + base::in_quotes(base::nearest(name, names)));
 }
 
 const SafetensorsFile& CheckpointReader::file(const std::string& name) const {
@@ -73,7 +74,7 @@ const SafetensorsFile& CheckpointReader::file(const std::string& name) const {
   SafetensorsFile opened(folder_ / name);
   if (const uint64_t sum = checksum_of(opened.head()); sum != index_.files.at(name).checksum)
     throw base::UserError(kWhere, "{}: the header is damaged: its checksum is {}, the index says {}; load another step",
-                          in_quotes((folder_ / name).string()), checksum_text(sum),
+                          base::in_quotes((folder_ / name).string()), checksum_text(sum),
                           checksum_text(index_.files.at(name).checksum));
   return open_.emplace(name, std::move(opened)).first->second;
 }
@@ -85,15 +86,15 @@ std::span<const std::byte> CheckpointReader::bytes_of(const StoredTensor& tensor
     const std::lock_guard lock(mutex_);
     if (checked_.contains(&piece)) return view.bytes;
   }
-  const std::string shown = in_quotes((folder_ / piece.file).string());
+  const std::string shown = base::in_quotes((folder_ / piece.file).string());
   const auto bytes = static_cast<uint64_t>(piece.part.flat.size() * size_of(tensor.type.dtype));
   if (view.dtype != tensor.type.dtype || view.bytes.size() != bytes)
     throw base::UserError(kWhere, "{}: tensor {} has {} bytes of {}, the index says {} of {}", shown,
-                          in_quotes(piece.key), view.bytes.size(), name_of(view.dtype), bytes,
+                          base::in_quotes(piece.key), view.bytes.size(), name_of(view.dtype), bytes,
                           name_of(tensor.type.dtype));
   if (const uint64_t sum = checksum_of(view.bytes); sum != piece.checksum)
     throw base::UserError(kWhere, "{}: tensor {} is damaged: its checksum is {}, the index says {}; load another step",
-                          shown, in_quotes(piece.key), checksum_text(sum), checksum_text(piece.checksum));
+                          shown, base::in_quotes(piece.key), checksum_text(sum), checksum_text(piece.checksum));
   const std::lock_guard lock(mutex_);
   checked_.insert(&piece);
   return view.bytes;
@@ -103,8 +104,8 @@ void CheckpointReader::read(const Slice& slice, tensor::DType dtype, std::span<s
   const StoredTensor& tensor = at(slice.name);
   const tensor::DType from = tensor.type.dtype;
   if (!converts(from, dtype))
-    throw base::UserError(kWhere, "{}: tensor {} holds {}, which is not read as {}", in_quotes(folder_.string()),
-                          in_quotes(slice.name), name_of(from), name_of(dtype));
+    throw base::UserError(kWhere, "{}: tensor {} holds {}, which is not read as {}", base::in_quotes(folder_.string()),
+                          base::in_quotes(slice.name), name_of(from), name_of(dtype));
   const Box box = slice.box.value_or(whole_box(tensor.type.shape));
   base::require(fits(box, tensor.type.shape), kWhere, "box {} does not fit into {} {}", to_string(box), slice.name,
                 to_string(tensor.type.shape));

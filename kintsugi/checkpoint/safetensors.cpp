@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kintsugi/base/error.h"
-#include "kintsugi/checkpoint/json_text.h"
+#include "kintsugi/base/format.h"
 
 namespace kintsugi::checkpoint {
 namespace {
@@ -22,15 +22,15 @@ TensorView SafetensorsFile::at(std::string_view name) const {
     return {entry.dtype, entry.shape, file_.bytes().subspan(header_.data_begin + entry.begin, entry.end - entry.begin)};
   }
   if (const auto foreign = header_.foreign.find(name); foreign != header_.foreign.end())
-    throw base::UserError("safetensors", "{}: tensor {} has dtype {}, which is not read", in_quotes(path_.string()),
-                          in_quotes(name), foreign->second);
+    throw base::UserError("safetensors", "{}: tensor {} has dtype {}, which is not read",
+                          base::in_quotes(path_.string()), base::in_quotes(name), foreign->second);
   std::vector<std::string_view> names;
   for (const auto& [other, entry] : header_.tensors) names.push_back(other);
   if (names.empty())
-    throw base::UserError("safetensors", "{} holds no tensors, so none named {}", in_quotes(path_.string()),
-                          in_quotes(name));
-  throw base::UserError("safetensors", "{} has no tensor {}; the nearest is {}", in_quotes(path_.string()),
-                        in_quotes(name), in_quotes(base::nearest(name, names)));
+    throw base::UserError("safetensors", "{} holds no tensors, so none named {}", base::in_quotes(path_.string()),
+                          base::in_quotes(name));
+  throw base::UserError("safetensors", "{} has no tensor {}; the nearest is {}", base::in_quotes(path_.string()),
+                        base::in_quotes(name), base::in_quotes(base::nearest(name, names)));
 }
 
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, const std::vector<SafetensorsTensor>& tensors,

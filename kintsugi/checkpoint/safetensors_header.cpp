@@ -16,17 +16,18 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <tuple>
 
 #include "kintsugi/base/error.h"
-#include "kintsugi/checkpoint/json_text.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/base/json.h"
+#include "kintsugi/base/json_writer.h"
 
 namespace kintsugi::checkpoint {
 namespace {
 
-using nlohmann::json;
+using base::Json;
 using tensor::DType;
 
 static_assert(std::endian::native == std::endian::little, "the data of a safetensors file are little endian");
@@ -61,17 +62,16 @@ constexpr std::array<FormatDType, 17> kDTypes = {{{"F64", 8, DType::f64},
 
 class HeaderParser {
  public:
-  explicit HeaderParser(std::string_view file_name) : file_(in_quotes(file_name)) {}
+  explicit HeaderParser(std::string_view file_name) : file_(file_name) {}
 
   SafetensorsHeader parse(std::span<const std::byte> file) {
     const std::string_view text = header_text(file);
     header_.data_begin = sizeof(uint64_t) + text.size();
-    const json object = parse_json(kWhere, fmt::format("the header of {}", file_), text);
-    for (const auto& [name, value] : object.items()) {
-      if (name == kMetadata)
+    for (const Json& value : Json::parse(kWhere, file_, text).members()) {
+      if (value.key() == kMetadata)
         metadata(value);
       else
-        tensor(name, value);
+        tensor(value);
     }
     check_layout(file.size() - header_.data_begin);
     return std::move(header_);
@@ -85,7 +85,7 @@ class HeaderParser {
 
   template <typename... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
-    throw base::UserError(kWhere, "{}: {}", file_, fmt::format(format, std::forward<Args>(args)...));
+    throw base::UserError(kWhere, "{}: {}", base::in_quotes(file_), fmt::format(format, std::forward<Args>(args)...));
   }
 
   std::string_view header_text(std::span<const std::byte> file) const {
@@ -103,44 +103,35 @@ class HeaderParser {
     return text;
   }
 
-  void metadata(const json& value) {
-    if (!value.is_object()) fail("{} is not an object of texts", kMetadata);
-    for (const auto& [key, text] : value.items()) {
-      if (!text.is_string()) fail("{} of {} is not a text", in_quotes(key), kMetadata);
-      header_.metadata[key] = text.get<std::string>();
-    }
+  void metadata(const Json& value) {
+    for (const Json& member : value.members()) header_.metadata.emplace(member.key(), member.text());
   }
 
-  void tensor(const std::string& name, const json& value) {
-    const std::string shown = in_quotes(name);
-    if (!value.is_object()) fail("tensor {} is not described by an object", shown);
-    const json& dtype = member(shown, value, "dtype");
-    if (!dtype.is_string()) fail("tensor {}: \"dtype\" is not a text", shown);
-    const auto& dtype_name = dtype.get_ref<const std::string&>();
+  void tensor(const Json& value) {
+    const std::string name(value.key()), shown = base::in_quotes(name);
+    const Json dtype = value.at("dtype");
     const auto known =
-        std::find_if(kDTypes.begin(), kDTypes.end(), [&](const auto& d) { return d.name == dtype_name; });
-    if (known == kDTypes.end())
-      fail("tensor {} has dtype {}; known are F64, F32, BF16, F16, I64, I32, U16, U8", shown, in_quotes(dtype_name));
+        std::find_if(kDTypes.begin(), kDTypes.end(), [&](const auto& d) { return d.name == dtype.text(); });
+    if (known == kDTypes.end()) dtype.refuse("one of F64, F32, BF16, F16, I64, I32, U16, U8");
 
     SafetensorsEntry entry;
     uint64_t bytes = known->bytes;
     bool empty = false;
-    for (const json& size : list(shown, value, "shape")) {
-      if (!size.is_number_unsigned()) fail("tensor {}: \"shape\" holds {}, not a size", shown, shortened(size));
-      const uint64_t n = size.get<uint64_t>();
-      if (n > static_cast<uint64_t>(INT64_MAX)) fail("tensor {}: \"shape\" holds {}, not a size", shown, n);
-      entry.shape.push_back(static_cast<int64_t>(n));
+    for (const Json& size : value.at("shape").list()) {
+      const int64_t n = size.whole();
+      entry.shape.push_back(n);
       empty = empty || n == 0;
-      if (__builtin_mul_overflow(bytes, std::max<uint64_t>(n, 1), &bytes) || bytes > static_cast<uint64_t>(INT64_MAX))
+      if (__builtin_mul_overflow(bytes, std::max<uint64_t>(static_cast<uint64_t>(n), 1), &bytes) ||
+          bytes > static_cast<uint64_t>(INT64_MAX))
         fail("tensor {}: its shape has more bytes than 63 bits can count", shown);
     }
     if (empty) bytes = 0;
 
-    const json& offsets = list(shown, value, "data_offsets");
-    if (offsets.size() != 2 || !offsets[0].is_number_unsigned() || !offsets[1].is_number_unsigned())
-      fail("tensor {}: \"data_offsets\" is not a pair of byte offsets", shown);
-    entry.begin = offsets[0].get<uint64_t>();
-    entry.end = offsets[1].get<uint64_t>();
+    const Json offsets = value.at("data_offsets");
+    const Json::Items pair = offsets.list();
+    if (pair.size() != 2) offsets.refuse("a pair of byte offsets");
+    entry.begin = static_cast<uint64_t>(pair[0].whole());
+    entry.end = static_cast<uint64_t>(pair[1].whole());
     if (entry.end < entry.begin)
       fail("tensor {}: \"data_offsets\" end at {}, before they begin at {}", shown, entry.end, entry.begin);
     if (entry.end - entry.begin != bytes)
@@ -154,22 +145,6 @@ class HeaderParser {
     }
   }
 
-  const json& member(const std::string& shown, const json& object, const char* key) const {
-    const auto found = object.find(key);
-    if (found == object.end()) fail("tensor {} has no \"{}\"", shown, key);
-    return *found;
-  }
-
-  const json& list(const std::string& shown, const json& object, const char* key) const {
-    const json& value = member(shown, object, key);
-    if (!value.is_array()) fail("tensor {}: \"{}\" is not a list", shown, key);
-    return value;
-  }
-
-  static std::string shortened(const json& value) {
-    return value.is_primitive() && !value.is_string() ? value.dump() : std::string("a ") + value.type_name();
-  }
-
   void check_layout(uint64_t data_bytes) {
     std::sort(extents_.begin(), extents_.end(),
               [](const Extent& a, const Extent& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });
@@ -177,7 +152,7 @@ class HeaderParser {
     for (const Extent& extent : extents_) {
       if (extent.begin != end)
         fail("tensor {} begins at byte {} of the data, {} {}; tensors must lie one after another",
-             in_quotes(extent.name), extent.begin,
+             base::in_quotes(extent.name), extent.begin,
              extent.begin < end ? "within the one before it, which ends at" : "after a hole from", end);
       end = extent.end;
     }
@@ -208,7 +183,7 @@ std::string print_safetensors_header(const std::vector<SafetensorsTensor>& tenso
   if (!metadata.empty()) {
     std::string pairs;
     for (const auto& [key, value] : metadata)
-      pairs += (pairs.empty() ? "" : ",") + json_string(key) + ":" + json_string(value);
+      pairs += (pairs.empty() ? "" : ",") + base::json_string(key) + ":" + base::json_string(value);
     text += "\"__metadata__\":{" + pairs + "}";
   }
   uint64_t offset = 0;
@@ -217,7 +192,7 @@ std::string print_safetensors_header(const std::vector<SafetensorsTensor>& tenso
     const auto name =
         std::find_if(kDTypes.begin(), kDTypes.end(), [&](const auto& d) { return d.dtype == tensor.dtype; });
     text += fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}", text.size() > 1 ? "," : "",
-                        json_string(tensor.name), name->name, fmt::join(tensor.shape, ","), offset,
+                        base::json_string(tensor.name), name->name, fmt::join(tensor.shape, ","), offset,
                         offset + tensor.bytes());
     offset += tensor.bytes();
   }

@@ -3,11 +3,10 @@
 //   index := { "weight_map": { tensor: file, ... }, ... }       a file is a name in the same folder
 #include "kintsugi/checkpoint/tensor_files.h"
 
-#include <nlohmann/json.hpp>
-
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
-#include "kintsugi/checkpoint/json_text.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/base/json.h"
 
 namespace kintsugi::checkpoint {
 namespace {
@@ -29,7 +28,7 @@ TensorFiles::TensorFiles(const fs::path& path) : path_(path) {
   else if (fs::exists(path / kSingle, error))
     take_all(path / kSingle);
   else
-    throw base::UserError(kWhere, "{} holds neither {} nor {}", in_quotes(path.string()), kSingle, kIndex);
+    throw base::UserError(kWhere, "{} holds neither {} nor {}", base::in_quotes(path.string()), kSingle, kIndex);
 }
 
 void TensorFiles::take_all(const fs::path& file) {
@@ -38,23 +37,21 @@ void TensorFiles::take_all(const fs::path& file) {
 }
 
 void TensorFiles::take_indexed(const fs::path& index) {
-  const std::string shown = in_quotes(index.string());
-  const nlohmann::json json = parse_json(kWhere, shown, base::read_file(index));
-  const auto map = json.is_object() ? json.find("weight_map") : json.end();
-  if (!json.is_object() || map == json.end() || !map->is_object())
-    throw base::UserError(kWhere, "{} has no \"weight_map\" from tensors to files", shown);
-  std::map<std::string, const SafetensorsFile*> open;
-  for (const auto& [name, value] : map->items()) {
-    const std::string file = value.is_string() ? value.get<std::string>() : "";
+  const auto json = base::Json::parse(kWhere, index.string(), base::read_file(index));
+  std::map<std::string, const SafetensorsFile*, std::less<>> open;
+  for (const base::Json& value : json.at("weight_map").members()) {
+    const std::string_view name = value.key();
+    const std::string file(value.text());
     if (file.empty() || file == "." || file == ".." || file.find('/') != file.npos)
-      throw base::UserError(kWhere, "{}: tensor {} is not in a file of the same folder", shown, in_quotes(name));
+      value.refuse("the name of a file in the same folder");
     const auto [place, fresh] = open.try_emplace(file, nullptr);
     if (fresh) {
       files_.push_back(std::make_unique<SafetensorsFile>(index.parent_path() / file));
       place->second = files_.back().get();
     }
     // A tensor in an unsupported dtype is an error only when it is requested.
-    if (!place->second->header().foreign.contains(name)) tensors_.emplace(name, place->second->at(name));
+    const auto& foreign = place->second->header().foreign;
+    if (foreign.find(name) == foreign.end()) tensors_.emplace(name, place->second->at(name));
   }
 }
 
@@ -64,8 +61,8 @@ const TensorView& TensorFiles::at(std::string_view name) const {
   for (const auto& [other, view] : tensors_) names.push_back(other);
   for (const auto& file : files_)
     if (file->header().foreign.find(name) != file->header().foreign.end()) file->at(name);
-  throw base::UserError(kWhere, "{} has no tensor {}{}", in_quotes(path_.string()), in_quotes(name),
-                        names.empty() ? "" : "; the nearest is " + in_quotes(base::nearest(name, names)));
+  throw base::UserError(kWhere, "{} has no tensor {}{}", base::in_quotes(path_.string()), base::in_quotes(name),
+                        names.empty() ? "" : "; the nearest is " + base::in_quotes(base::nearest(name, names)));
 }
 
 }  // namespace kintsugi::checkpoint

@@ -1,15 +1,15 @@
 #include "kintsugi/checkpoint/writer.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <type_traits>
 #include <utility>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/base/json.h"
 #include "kintsugi/checkpoint/checksum.h"
 #include "kintsugi/checkpoint/folder.h"
-#include "kintsugi/checkpoint/json_text.h"
 #include "kintsugi/checkpoint/safetensors.h"
 
 namespace kintsugi::checkpoint {
@@ -56,7 +56,7 @@ CheckpointWriter::CheckpointWriter(fs::path run_folder, int64_t step, int rank, 
       base::make_folders(folder_);
     } else if (std::error_code error; !fs::is_directory(folder_, error)) {
       throw base::UserError(kWhere, "rank {} finds no {}, which rank 0 should have made", rank_,
-                            in_quotes(folder_.string()));
+                            base::in_quotes(folder_.string()));
     }
   });
 }
@@ -152,9 +152,9 @@ fs::path CheckpointWriter::finish(const Contents& contents) {
 void CheckpointWriter::join(const Contents& contents) {
   Index whole;
   whole.step = index_.step;
-  const nlohmann::json state = parse_json(kWhere, "the state", contents.state);
+  const auto state = base::Json::parse(kWhere, "the state", contents.state);
   base::require(state.is_object(), kWhere, "the state is no JSON object: {}", contents.state);
-  whole.state = state.dump();
+  whole.state = state.compact();
   for (int rank = 0; rank < ranks_; ++rank) {
     const fs::path path = part_list(folder_, rank);
     std::error_code error;

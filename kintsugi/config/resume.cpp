@@ -10,6 +10,9 @@
 namespace kintsugi::config {
 namespace {
 
+constexpr int kMostShown = 4;  // changes, in a message
+constexpr size_t kLongestShown = 40;
+
 bool left_open(const Key& key, const Resolved& now) {
   return key.full_name() == "model.vocab" && now.settings.model.vocab == 0;
 }
@@ -29,12 +32,14 @@ std::vector<std::string> compare_for_resume(const Resolved& saved, const Resolve
 
 Resolved resume_with(const Resolved& saved, Resolved now) {
   std::string changes, where;
+  int count = 0;
   for (size_t i = 0; i < keys().size(); ++i) {
     const Key& key = keys()[i];
     if (refused(key, saved, now)) {
-      const auto shown = [&](const Resolved& r) { return base::one_line(to_toml(key.get(r.settings)), 80); };
-      changes +=
-          fmt::format("{}{} is {}, was {}", changes.empty() ? "" : "; ", key.full_name(), shown(now), shown(saved));
+      const auto shown = [&](const Resolved& r) { return base::one_line(to_toml(key.get(r.settings)), kLongestShown); };
+      if (++count <= kMostShown)
+        changes +=
+            fmt::format("{}{} is {}, was {}", changes.empty() ? "" : "; ", key.full_name(), shown(now), shown(saved));
       if (where.empty() && now.origins[i].given()) where = now.origins[i].text() + ": ";
     }
     const bool keeps = key.resume == Resume::kept && !now.origins[i].given();
@@ -43,6 +48,7 @@ Resolved resume_with(const Resolved& saved, Resolved now) {
       now.origins[i] = {Origin::Kind::saved, ""};
     }
   }
+  if (count > kMostShown) changes += fmt::format("; and {} more", count - kMostShown);
   if (!changes.empty())
     throw base::UserError("resume",
                           "{}{}; a resumed run keeps these settings: set them back, or train in another folder", where,

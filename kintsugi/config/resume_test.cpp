@@ -136,12 +136,21 @@ TEST(Resume, MayNotChange) {
   EXPECT_EQ(changed("train.decay=linear"), Words{"train.decay"});
   EXPECT_EQ(changed("train.clip=0"), Words{"train.clip"});
   EXPECT_EQ(changed("train.init_from=elsewhere"), Words{"train.init_from"});
+  EXPECT_EQ(error_of([&] {
+              resume_with(saved, resolved("", {"train.seed=2", "model.layers=5"}));
+            }),
+            "[resume] --set: model.layers is 5, was 4; train.seed is 2, was 1; a resumed run keeps these settings: set "
+            "them back, or train in another folder");
   EXPECT_EQ(
       error_of([&] {
-        resume_with(saved, resolved("", {"train.seed=2", "model.layers=5"}));
+        resume_with(saved, resolved("", {"train.seed=2", "model.layers=5", "model.embed=64", "train.clip=0",
+                                         "data.train=" + std::string(100, 'x'), "train.dtype=bf16"}));
       }),
-      "[resume] --set: model.layers is 5, was 4; train.seed is 2, was 1; a resumed run keeps these settings: set "
-      "them back, or train in another folder");
+      "[resume] --set: model.layers is 5, was 4; model.embed is 64, was 128; model.ffn is 256, was 512; data.train "
+      "is \"" +
+          std::string(39, 'x') +
+          "..., was \"\"; and 3 more; a resumed run keeps these settings: set them back, or train in another "
+          "folder");
 }
 
 TEST(Resume, TheVocabularyMayComeLater) {

@@ -2,50 +2,27 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
-#include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
+#include "kintsugi/base/json.h"
 
 namespace kintsugi::data {
 namespace {
 
-std::string fields_of(const nlohmann::json& object) {
+std::string fields_of(const base::Json& object) {
   std::string names;
   int shown = 0;
-  for (const auto& [name, value] : object.items()) {
+  for (const base::Json& member : object.members()) {
     if (++shown > 8) return names + ", ...";
-    names += (shown > 1 ? ", \"" : "\"") + base::one_line(name, 40) + "\"";
+    names += (shown > 1 ? ", " : "") + base::in_quotes(member.key(), 40);
   }
   return names.empty() ? "none" : names;
 }
 
-// What is wrong, without the library's prefix and position (the line is named already).
-std::string reason_of(const nlohmann::json::parse_error& error) {
-  const std::string_view text = error.what();
-  const size_t at = text.find("syntax error");
-  return base::one_line(at == std::string_view::npos ? text : text.substr(at), 160);
-}
-
-std::string parse_line(std::string_view line, const std::string& field, const std::string& where) {
-  nlohmann::json object;
-  try {
-    object = nlohmann::json::parse(line);
-  } catch (const nlohmann::json::parse_error& error) {
-    throw base::UserError("prepare", "{}: the line is no JSON: {}", where, reason_of(error));
-  }
-  if (!object.is_object()) {
-    throw base::UserError("prepare", "{}: the line is a JSON {}, not an object with fields", where, object.type_name());
-  }
+std::string parse_line(std::string_view line, const std::string& field, const std::string& path, uint64_t number) {
+  const auto object = base::Json::parse("prepare", path, line, static_cast<int64_t>(number));
   const auto found = object.find(field);
-  if (found == object.end()) {
-    throw base::UserError("prepare", "{}: there is no field \"{}\"; its fields are {}", where, field,
-                          fields_of(object));
-  }
-  if (!found->is_string()) {
-    throw base::UserError("prepare", "{}: the field \"{}\" is a {}, not a string", where, field, found->type_name());
-  }
-  return std::move(found->get_ref<std::string&>());
+  if (!found) object.fail("there is no field {}; its fields are {}", base::in_quotes(field), fields_of(object));
+  return std::string(found->text());
 }
 
 }  // namespace
@@ -68,7 +45,7 @@ void for_each_part(const Corpus& corpus, const Chunk& chunk, const std::string& 
       at = end + 1;
       if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
       const std::string where = fmt::format("{}:{}", file.path.string(), piece.line + number);
-      const std::string content = parse_line(line, field, where);
+      const std::string content = parse_line(line, field, file.path.string(), piece.line + number);
       f({content, piece.document + number, true, false, where});
     }
   }

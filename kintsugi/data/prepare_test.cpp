@@ -228,14 +228,17 @@ TEST(Prepare, BadJsonLinesAreNamed) {
   const std::string good = "{\"text\": \"x\"}\n{\"text\": \"y\"}\n";
   folder.write("a.jsonl", good + "{\"title\": 1, \"body\": 2}\n");
   EXPECT_EQ(prepare_error(folder, options),
-            "[prepare] a.jsonl:3: there is no field \"text\"; its fields are \"body\", \"title\"");
+            "[prepare] \"a.jsonl\":3: there is no field \"text\"; its fields are \"title\", \"body\"");
   folder.write("a.jsonl", good + "{\"text\": 5}\n");
-  EXPECT_EQ(prepare_error(folder, options), "[prepare] a.jsonl:3: the field \"text\" is a number, not a string");
+  EXPECT_EQ(prepare_error(folder, options), "[prepare] \"a.jsonl\":3: \"text\" is 5; it should be a text");
   folder.write("a.jsonl", good + "[1]\n");
-  EXPECT_EQ(prepare_error(folder, options), "[prepare] a.jsonl:3: the line is a JSON array, not an object with fields");
+  EXPECT_EQ(prepare_error(folder, options), "[prepare] \"a.jsonl\":3: the value is a list; it should be an object");
   folder.write("a.jsonl", good + "\n{\"text\": \"x\n");
-  EXPECT_TRUE(prepare_error(folder, options).starts_with("[prepare] a.jsonl:4: the line is no JSON: syntax error"))
-      << prepare_error(folder, options);
+  EXPECT_EQ(prepare_error(folder, options),
+            "[prepare] \"a.jsonl\":4: the JSON ends too early, after 11 bytes; it seems to be cut off");
+  folder.write("a.jsonl", good + "{\"text\": \"x\", \"more\": [1e999]}\n");
+  EXPECT_EQ(prepare_error(folder, options),
+            "[prepare] \"a.jsonl\":3: \"more[0]\" is 1e999, which is out of the range of numbers");
   options.field.clear();
   EXPECT_EQ(
       prepare_error(folder, options),

@@ -271,7 +271,7 @@ TEST(TokenSummary, ADamagedSidecarIsRefused) {
   const auto error = [&](const std::string& json) {
     folder.write("t.json", json);
     const std::string text = error_of([&] { summarize(TokenFile(folder / "t"), 1, nullptr); });
-    const std::string begin = "[tokens] \"" + folder.text("t.json") + "\" ",
+    const std::string begin = "[tokens] \"" + folder.text("t.json") + "\"",
                       end = "; prepare it again, or, if t.bin and t.idx are of another program, remove t.json";
     if (!text.starts_with(begin) || !text.ends_with(end)) return text;
     return text.substr(begin.size(), text.size() - begin.size() - end.size());
@@ -281,7 +281,7 @@ TEST(TokenSummary, ADamagedSidecarIsRefused) {
     return error(json.replace(json.find(from), from.size(), to));
   };
   EXPECT_EQ(error(whole), "no error");
-  EXPECT_EQ(error(""), "is empty");
+  EXPECT_EQ(error(""), " is empty");
   EXPECT_EQ(error("[1,"), "is damaged: it does not describe a token file");
   EXPECT_EQ(error("{\"text\": \"mine\"}"), "is damaged: it does not describe a token file");
   EXPECT_EQ(with("\"version\": 1", "\"version\": 2"),

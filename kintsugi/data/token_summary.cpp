@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <nlohmann/json.hpp>
+#include <charconv>
 #include <optional>
 #include <vector>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
+#include "kintsugi/base/json.h"
+#include "kintsugi/base/json_writer.h"
 #include "kintsugi/base/thread_team.h"
 #include "kintsugi/data/fingerprint.h"
 #include "kintsugi/data/progress.h"
@@ -26,46 +28,53 @@ std::string hex(uint64_t value) {
   return fmt::format("{:016x}", value);
 }
 
-[[noreturn]] void refuse_json(const TokenFile& file, const std::string& what) {
-  const std::string name = file.prefix().filename().string();
-  throw base::UserError("tokens",
-                        "\"{0}.json\" {1}; prepare it again, or, if {2}.bin and {2}.idx are of another program, remove "
-                        "{2}.json",
-                        file.prefix().string(), what, name);
+constexpr std::string_view kTokens = "[tokens] ";  // with which each error begins
+
+// What to do where NAME.json is refused.
+std::string advice(const TokenFile& file) {
+  return fmt::format("prepare it again, or, if {0}.bin and {0}.idx are of another program, remove {0}.json",
+                     file.prefix().filename().string());
 }
 
-// What is in NAME.json; std::exception if a key is missing or is of another type.
+[[noreturn]] void refuse_json(const TokenFile& file, const std::string& what) {
+  throw base::UserError("tokens", "\"{}.json\" {}; {}", file.prefix().string(), what, advice(file));
+}
+
 struct Sidecar {
   TokenSummary summary;
   std::string index_checksum;
 };
 
-Sidecar sidecar_from(const nlohmann::json& json) {
+// What is in NAME.json; UserError that names the line and the key.
+Sidecar sidecar_from(const base::Json& json) {
+  const auto format = json.find("format");
+  if (!format || !format->is_text() || format->text() != kFormat) json.fail("it does not describe a token file");
+  if (const base::Json version = json.at("version"); version.whole() != 1) version.refuse("1");
   Sidecar read;
   TokenSummary& summary = read.summary;
-  summary.num_tokens = json.at("tokens");
-  summary.num_documents = json.at("documents");
-  summary.min_token = json.at("min_token");
-  summary.max_token = json.at("max_token");
-  summary.vocab_size = json.at("vocab_size");
-  summary.tokenizer = json.at("tokenizer");
-  summary.checksum = std::stoull(json.at("checksum").get<std::string>(), nullptr, 16);
-  if (json.contains("fingerprint")) summary.fingerprint = json.at("fingerprint");
-  read.index_checksum = json.at("index_checksum");
+  summary.num_tokens = static_cast<uint64_t>(json.at("tokens").whole());
+  summary.num_documents = static_cast<uint64_t>(json.at("documents").whole());
+  summary.min_token = json.at("min_token").whole(-1);
+  summary.max_token = json.at("max_token").whole(-1);
+  summary.vocab_size = json.at("vocab_size").whole();
+  summary.tokenizer = json.at("tokenizer").text();
+  const std::string_view checksum = json.at("checksum").text();
+  const char* end = checksum.data() + checksum.size();
+  if (const auto parsed = std::from_chars(checksum.data(), end, summary.checksum, 16);
+      parsed.ec != std::errc() || parsed.ptr != end)
+    json.at("checksum").refuse("16 hexadecimal digits");
+  if (const auto fingerprint = json.find("fingerprint")) summary.fingerprint = fingerprint->text();
+  read.index_checksum = json.at("index_checksum").text();
   return read;
 }
 
 Sidecar parse_sidecar(const TokenFile& file, const std::string& text) {
   if (text.empty()) refuse_json(file, "is empty");
-  const auto json = nlohmann::json::parse(text, nullptr, false);
-  if (!json.is_object() || !json.contains("format") || json["format"] != kFormat)
-    refuse_json(file, "is damaged: it does not describe a token file");
-  if (!json.contains("version") || json["version"] != 1)
-    refuse_json(file, "has another version of the format; this program reads version 1");
+  const std::string path = with_suffix(file.prefix(), ".json").string();
   try {
-    return sidecar_from(json);
-  } catch (const std::exception&) {
-    refuse_json(file, "is damaged: not all of its keys are there and of the right type");
+    return sidecar_from(base::Json::parse("tokens", path, text));
+  } catch (const base::UserError& error) {
+    throw base::UserError("tokens", "{}; {}", std::string_view(error.what()).substr(kTokens.size()), advice(file));
   }
 }
 
@@ -170,19 +179,21 @@ std::string tokenizer_fingerprint(std::string_view json) {
 }
 
 std::string summary_to_json(const TokenSummary& summary, uint64_t index_checksum) {
-  nlohmann::ordered_json json;
-  json["format"] = kFormat;
-  json["version"] = 1;
-  json["tokens"] = summary.num_tokens;
-  json["documents"] = summary.num_documents;
-  json["min_token"] = summary.min_token;
-  json["max_token"] = summary.max_token;
-  json["vocab_size"] = summary.vocab_size;
-  json["tokenizer"] = summary.tokenizer;
-  json["checksum"] = hex(summary.checksum);
-  json["index_checksum"] = hex(index_checksum);
-  json["fingerprint"] = summary.fingerprint;
-  return json.dump(1) + "\n";
+  base::JsonWriter json(1);
+  json.object([&] {
+    json.key("format").value(kFormat);
+    json.key("version").value(1);
+    json.key("tokens").value(summary.num_tokens);
+    json.key("documents").value(summary.num_documents);
+    json.key("min_token").value(summary.min_token);
+    json.key("max_token").value(summary.max_token);
+    json.key("vocab_size").value(summary.vocab_size);
+    json.key("tokenizer").value(summary.tokenizer);
+    json.key("checksum").value(hex(summary.checksum));
+    json.key("index_checksum").value(hex(index_checksum));
+    json.key("fingerprint").value(summary.fingerprint);
+  });
+  return json.text() + "\n";
 }
 
 }  // namespace kintsugi::data

@@ -4,43 +4,45 @@
 #include <unordered_set>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
 #include "kintsugi/text/byte_symbols.h"
-#include "kintsugi/text/json_check.h"
 
 namespace kintsugi::text {
 namespace {
 
 constexpr size_t kFewUnmade = 8;
 
+using base::in_quotes;
 using Ids = std::unordered_map<std::string, int32_t>;
 
-Ids read_ids(const BpeDefinition& definition, const nlohmann::json& vocabulary) {
+Ids read_ids(const BpeDefinition& definition, const base::Json& vocabulary) {
   Ids ids;
-  ids.reserve(vocabulary.size());
-  const size_t most = vocabulary.size() + definition.added.size();
+  const base::Json::Items members = vocabulary.members();
+  ids.reserve(members.size());
+  const size_t most = members.size() + definition.added.size();
   std::vector<const std::string*> taken(most, nullptr);
   const auto take = [&](const std::string& token, int32_t id) {
     if (static_cast<size_t>(id) >= most) {
       throw base::UserError("tokenizer",
                             "{}: token {} has id {}, but {} tokens have ids from 0 to {}; ids must have no gap",
-                            definition.where, quote(token), id, most, most - 1);
+                            definition.where, in_quotes(token), id, most, most - 1);
     }
     if (taken[id] && *taken[id] != token) {
       throw base::UserError("tokenizer", "{}: tokens {} and {} have the same id {}; ids must differ", definition.where,
-                            quote(*taken[id]), quote(token), id);
+                            in_quotes(*taken[id]), in_quotes(token), id);
     }
     taken[id] = &token;
   };
-  for (const auto& [token, value] : vocabulary.items()) {
-    const int32_t id = read_id(value, "token " + quote(token), definition.where);
-    const auto place = ids.emplace(token, id).first;
+  for (const base::Json& member : members) {
+    const int32_t id = read_id(member);
+    const auto place = ids.emplace(member.key(), id).first;
     take(place->first, id);
   }
   for (const AddedToken& added : definition.added) {
     const auto known = ids.find(added.content);
     if (known != ids.end() && known->second != added.id) {
       throw base::UserError("tokenizer", "{}: token {} has id {} in the vocabulary and {} among the added tokens",
-                            definition.where, quote(added.content), known->second, added.id);
+                            definition.where, in_quotes(added.content), known->second, added.id);
     }
     take(added.content, added.id);
   }
@@ -54,7 +56,7 @@ int32_t find_part(const Ids& ids, const std::string& part, const SpelledMerge& m
   throw base::UserError("tokenizer",
                         "{}: merge {}, {}, needs the token {}, which the vocabulary lacks; both must come from the "
                         "same tokenizer",
-                        where, number, quote(merge.first + " " + merge.second), quote(part));
+                        where, number, in_quotes(merge.first + " " + merge.second), in_quotes(part));
 }
 
 // A list of merges that was cut off leaves tokens that nothing makes. A few are in published vocabularies too.
@@ -78,14 +80,17 @@ SpelledMerge read_merge(std::string_view line, size_t number, std::string_view w
   if (space == std::string_view::npos || space == 0 || space + 1 == line.size() ||
       line.find(' ', space + 1) != std::string_view::npos) {
     throw base::UserError("tokenizer", "{}: merge {} is {}, and should be two tokens with a space between", where,
-                          number, quote(line));
+                          number, in_quotes(line));
   }
   return {std::string(line.substr(0, space)), std::string(line.substr(space + 1))};
 }
 
-void set_vocabulary(BpeDefinition& definition, const nlohmann::json& vocabulary,
-                    const std::vector<SpelledMerge>& merges) {
-  if (vocabulary.empty()) throw base::UserError("tokenizer", "{}: the vocabulary is empty", definition.where);
+int32_t read_id(const base::Json& value) {
+  return static_cast<int32_t>(value.whole(0, INT32_MAX));
+}
+
+void set_vocabulary(BpeDefinition& definition, const base::Json& vocabulary, const std::vector<SpelledMerge>& merges) {
+  if (vocabulary.members().empty()) throw base::UserError("tokenizer", "{}: the vocabulary is empty", definition.where);
   const Ids ids = read_ids(definition, vocabulary);
   std::unordered_set<int32_t> added;
   for (const AddedToken& token : definition.added) added.insert(token.id);
@@ -99,7 +104,7 @@ void set_vocabulary(BpeDefinition& definition, const nlohmann::json& vocabulary,
       throw base::UserError("tokenizer",
                             "{}: token {} is not spelled in the characters that stand for bytes; only byte-level BPE "
                             "(GPT-2, GPT-NeoX, Llama 3) is read",
-                            definition.where, quote(token));
+                            definition.where, in_quotes(token));
     }
   }
   std::unordered_set<std::string> seen;
@@ -107,7 +112,7 @@ void set_vocabulary(BpeDefinition& definition, const nlohmann::json& vocabulary,
     const SpelledMerge& merge = merges[i];
     if (!seen.insert(merge.first + " " + merge.second).second) {
       throw base::UserError("tokenizer", "{}: merge {}, {}, is there twice", definition.where, i + 1,
-                            quote(merge.first + " " + merge.second));
+                            in_quotes(merge.first + " " + merge.second));
     }
     const auto find = [&](const std::string& part) { return find_part(ids, part, merge, i + 1, definition.where); };
     definition.model.merges.push_back({find(merge.first), find(merge.second), find(merge.first + merge.second)});

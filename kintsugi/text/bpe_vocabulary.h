@@ -1,12 +1,12 @@
 // The two tables that every published form of a byte-level BPE has: token to id, and the list of merges.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "kintsugi/base/json.h"
 #include "kintsugi/text/bpe_tokenizer.h"
 
 namespace kintsugi::text {
@@ -19,7 +19,9 @@ SpelledMerge read_merge(std::string_view line, size_t number, std::string_view w
 
 // Sets the model of `definition`, whose `added` must be set already. `vocabulary` is an object of spelled tokens and
 // ids. UserError if a table is damaged or the two do not match.
-void set_vocabulary(BpeDefinition& definition, const nlohmann::json& vocabulary,
-                    const std::vector<SpelledMerge>& merges);
+void set_vocabulary(BpeDefinition& definition, const base::Json& vocabulary, const std::vector<SpelledMerge>& merges);
+
+// The id of a token, from 0 on.
+int32_t read_id(const base::Json& value);
 
 }  // namespace kintsugi::text

@@ -40,10 +40,12 @@ class BytesTokenizer final : public Tokenizer {
   std::optional<int32_t> end_of_text() const override { return kEnd; }
   std::string kind() const override { return "bytes"; }
   std::string to_json() const override {
-    nlohmann::ordered_json document = begin_own_json(kind());
-    document["vocab_size"] = kVocabSize;
-    document["end_of_text"] = kEnd;
-    return document.dump(1) + "\n";
+    base::JsonWriter out(1);
+    out.object([&] {
+      begin_own_json(out, kind());
+      out.key("vocab_size").value(kVocabSize).key("end_of_text").value(kEnd);
+    });
+    return out.text() + "\n";
   }
 };
 
@@ -53,10 +55,10 @@ std::unique_ptr<Tokenizer> make_bytes_tokenizer() {
   return std::make_unique<BytesTokenizer>();
 }
 
-std::unique_ptr<Tokenizer> read_bytes_json(const nlohmann::json& document, std::string_view where) {
-  check_keys(document, {"vocab_size", "end_of_text"}, where);
-  check_number(document, "vocab_size", kVocabSize, where);
-  check_number(document, "end_of_text", kEnd, where);
+std::unique_ptr<Tokenizer> read_bytes_json(const base::Json& document) {
+  check_keys(document, {"vocab_size", "end_of_text"});
+  check_number(document, "vocab_size", kVocabSize);
+  check_number(document, "end_of_text", kEnd);
   return make_bytes_tokenizer();
 }
 

@@ -3,7 +3,6 @@
 #include "kintsugi/text/chars_tokenizer.h"
 
 #include "kintsugi/base/error.h"
-#include "kintsugi/text/json_check.h"
 #include "kintsugi/text/own_json.h"
 #include "kintsugi/text/utf8.h"
 
@@ -62,10 +61,12 @@ class CharsTokenizer final : public Tokenizer {
   std::string to_json() const override {
     std::string all;
     for (const std::string& character : characters_) all += character;
-    nlohmann::ordered_json document = begin_own_json(kind());
-    document["end_of_text"] = has_end_;
-    document["characters"] = all;
-    return document.dump(1) + "\n";
+    base::JsonWriter out(1);
+    out.object([&] {
+      begin_own_json(out, kind());
+      out.key("end_of_text").value(has_end_).key("characters").value(all);
+    });
+    return out.text() + "\n";
   }
 
  private:
@@ -115,20 +116,19 @@ std::set<char32_t> CharacterCollector::characters() const {
   return characters;
 }
 
-std::unique_ptr<Tokenizer> read_chars_json(const nlohmann::json& document, std::string_view where) {
-  check_keys(document, {"end_of_text", "characters"}, where);
-  const bool end_of_text = get_flag(document, "end_of_text", false, "the file", where);
-  const auto& all = get_member(document, "characters", nlohmann::json::value_t::string, "the file", where)
-                        .get_ref<const std::string&>();
-  if (all.empty()) throw base::UserError("tokenizer", "{}: \"characters\" is empty", where);
+std::unique_ptr<Tokenizer> read_chars_json(const base::Json& document) {
+  check_keys(document, {"end_of_text", "characters"});
+  const bool end_of_text = document.at("end_of_text").boolean();
+  const base::Json all = document.at("characters");
+  std::string_view rest = all.text();
+  if (rest.empty()) all.fail("\"characters\" is empty");
   std::set<char32_t> characters;
-  std::string_view rest = all;
   while (!rest.empty()) {
     const Character c = read_character(rest);
-    base::require(c.size > 0, "tokenizer", "{}: the JSON reader let bytes pass that are not UTF-8", where);
+    base::require(c.size > 0, "tokenizer", "the JSON reader let bytes pass that are not UTF-8");
     if (!characters.empty() && c.code <= *characters.rbegin()) {
-      throw base::UserError("tokenizer", "{}: in \"characters\", {} comes after {}; code points must rise", where,
-                            describe_character(c.code), describe_character(*characters.rbegin()));
+      all.fail("in \"characters\", {} comes after {}; code points must rise", describe_character(c.code),
+               describe_character(*characters.rbegin()));
     }
     characters.insert(characters.end(), c.code);
     rest.remove_prefix(c.size);

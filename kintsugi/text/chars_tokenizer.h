@@ -2,12 +2,12 @@
 #pragma once
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "kintsugi/base/json.h"
 #include "kintsugi/text/tokenizer.h"
 
 namespace kintsugi::text {
@@ -31,6 +31,6 @@ class CharacterCollector {
   std::vector<bool> seen_;
 };
 
-std::unique_ptr<Tokenizer> read_chars_json(const nlohmann::json& document, std::string_view where);
+std::unique_ptr<Tokenizer> read_chars_json(const base::Json& document);
 
 }  // namespace kintsugi::text

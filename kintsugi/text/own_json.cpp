@@ -1,34 +1,30 @@
 #include "kintsugi/text/own_json.h"
 
-#include "kintsugi/base/error.h"
-#include "kintsugi/text/json_check.h"
+#include <algorithm>
+
+#include "kintsugi/base/format.h"
 
 namespace kintsugi::text {
 
-nlohmann::ordered_json begin_own_json(std::string_view kind) {
-  return {{"format", kOwnFormat}, {"version", kOwnVersion}, {"kind", kind}};
+void begin_own_json(base::JsonWriter& out, std::string_view kind) {
+  out.key("format").value(kOwnFormat).key("version").value(kOwnVersion).key("kind").value(kind);
 }
 
-void check_keys(const nlohmann::json& document, const std::vector<std::string>& more, std::string_view where) {
-  check_number(document, "version", kOwnVersion, where);
+void check_keys(const base::Json& document, const std::vector<std::string>& more) {
+  check_number(document, "version", kOwnVersion);
   std::vector<std::string> keys = {"format", "version", "kind"};
   keys.insert(keys.end(), more.begin(), more.end());
-  for (const std::string& key : keys) {
-    if (!document.contains(key)) throw base::UserError("tokenizer", "{}: the file lacks \"{}\"", where, key);
-  }
-  for (const auto& [key, value] : document.items()) {
-    if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
-    throw base::UserError("tokenizer", "{}: the key {} is not known; did you mean \"{}\"?", where, quote(key),
-                          base::nearest(key, keys));
+  for (const std::string& key : keys) document.at(key);
+  for (const base::Json& member : document.members()) {
+    if (std::find(keys.begin(), keys.end(), member.key()) != keys.end()) continue;
+    member.fail("the key {} is not known; did you mean \"{}\"?", base::in_quotes(member.key()),
+                base::nearest(member.key(), keys));
   }
 }
 
-void check_number(const nlohmann::json& document, const std::string& key, int32_t number, std::string_view where) {
-  const auto found = document.find(key);
-  if (found == document.end()) throw base::UserError("tokenizer", "{}: the file lacks \"{}\"", where, key);
-  if (found->is_number_integer() && *found == number) return;
-  throw base::UserError("tokenizer", "{}: \"{}\" is {}, and should be {}", where, key,
-                        found->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), number);
+void check_number(const base::Json& document, std::string_view key, int32_t number) {
+  const base::Json value = document.at(key);
+  if (!value.is_number() || value.shown() != std::to_string(number)) value.refuse(std::to_string(number));
 }
 
 }  // namespace kintsugi::text

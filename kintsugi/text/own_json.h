@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "kintsugi/base/json.h"
+#include "kintsugi/base/json_writer.h"
 
 namespace kintsugi::text {
 
@@ -16,10 +18,11 @@ constexpr int32_t kOwnVersion = 1;
 // The text that the end-of-text id decodes to, as in GPT-2; encoding this text does not give that id.
 constexpr std::string_view kOwnEndOfText = "<|endoftext|>";
 
-nlohmann::ordered_json begin_own_json(std::string_view kind);
+// The members that every kind has.
+void begin_own_json(base::JsonWriter& out, std::string_view kind);
 
 // UserError unless `document` has the format and version, exactly the keys of `more` besides, or the number.
-void check_keys(const nlohmann::json& document, const std::vector<std::string>& more, std::string_view where);
-void check_number(const nlohmann::json& document, const std::string& key, int32_t number, std::string_view where);
+void check_keys(const base::Json& document, const std::vector<std::string>& more);
+void check_number(const base::Json& document, std::string_view key, int32_t number);
 
 }  // namespace kintsugi::text

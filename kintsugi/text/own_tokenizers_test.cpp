@@ -99,34 +99,30 @@ TEST(CharsTokenizer, RefusesACorpusThatIsNotUtf8) {
 
 TEST(OwnJson, SaysWhatIsDamaged) {
   const auto parse = [](std::string_view json) { return message_of([&] { parse_tokenizer(json, "x.json"); }); };
-  EXPECT_EQ(parse(""), "[tokenizer] x.json: the JSON ends too early, after 0 bytes; the file seems to be cut off");
-  EXPECT_EQ(parse(R"({"format": "kin)"),
-            "[tokenizer] x.json: the JSON ends too early, after 15 bytes; the file seems to be cut off");
-  EXPECT_EQ(parse(R"({"format": oops})"), "[tokenizer] x.json: byte 12 of 16 is not valid JSON there");
-  EXPECT_EQ(parse("[]"), "[tokenizer] x.json: the JSON is a list, and should be an object");
+  const std::string at = "[tokenizer] \"x.json\":1: ";
+  EXPECT_EQ(parse(""), at + "the JSON ends too early, after 0 bytes; it seems to be cut off");
+  EXPECT_EQ(parse(R"({"format": "kin)"), at + "the JSON ends too early, after 15 bytes; it seems to be cut off");
+  EXPECT_EQ(parse(R"({"format": oops})"), at + "this is not JSON at byte 12 of the line");
+  EXPECT_EQ(parse("[]"), at + "the value is a list; it should be an object");
   EXPECT_EQ(parse(R"({"!": 0})"),
             "[tokenizer] x.json: this is no tokenizer.json: it has neither \"model\" nor \"format\"; of encoder.json "
             "and vocab.bpe, or vocab.json and merges.txt, name the folder");
-  EXPECT_EQ(parse(R"({"format": "other"})"),
-            "[tokenizer] x.json: the format is \"other\", and should be \"kintsugi-tokenizer\"");
+  EXPECT_EQ(parse(R"({"format": "other"})"), at + "\"format\" is \"other\"; it should be \"kintsugi-tokenizer\"");
   const std::string begin = R"({"format": "kintsugi-tokenizer", "version": 1, "kind": )";
-  EXPECT_EQ(parse(begin + R"("words"})"),
-            "[tokenizer] x.json: the kind \"words\" is not known; known are \"bytes\" and \"chars\"");
-  EXPECT_EQ(parse(R"({"format": "kintsugi-tokenizer", "kind": "bytes"})"),
-            "[tokenizer] x.json: the file lacks \"version\"");
+  EXPECT_EQ(parse(begin + R"("words"})"), at + "\"kind\" is \"words\"; it should be \"bytes\" or \"chars\"");
+  EXPECT_EQ(parse(R"({"format": "kintsugi-tokenizer", "kind": "bytes"})"), at + "\"version\" is missing");
   EXPECT_EQ(parse(R"({"format": "kintsugi-tokenizer", "version": 2, "kind": "bytes"})"),
-            "[tokenizer] x.json: \"version\" is 2, and should be 1");
+            at + "\"version\" is 2; it should be 1");
   EXPECT_EQ(parse(begin + R"("bytes", "vocab_size": 256, "end_of_text": 256})"),
-            "[tokenizer] x.json: \"vocab_size\" is 256, and should be 257");
-  EXPECT_EQ(parse(begin + R"("bytes", "vocab_size": 257})"), "[tokenizer] x.json: the file lacks \"end_of_text\"");
+            at + "\"vocab_size\" is 256; it should be 257");
+  EXPECT_EQ(parse(begin + R"("bytes", "vocab_size": 257})"), at + "\"end_of_text\" is missing");
   EXPECT_EQ(parse(begin + R"("chars", "end_of_text": true, "characters": "ab", "charcters": "c"})"),
-            "[tokenizer] x.json: the key \"charcters\" is not known; did you mean \"characters\"?");
+            at + "the key \"charcters\" is not known; did you mean \"characters\"?");
   EXPECT_EQ(parse(begin + R"("chars", "end_of_text": 1, "characters": "ab"})"),
-            "[tokenizer] x.json: \"end_of_text\" of the file is a number, and should be true or false");
-  EXPECT_EQ(parse(begin + R"("chars", "end_of_text": true, "characters": ""})"),
-            "[tokenizer] x.json: \"characters\" is empty");
+            at + "\"end_of_text\" is 1; it should be true or false");
+  EXPECT_EQ(parse(begin + R"("chars", "end_of_text": true, "characters": ""})"), at + "\"characters\" is empty");
   EXPECT_EQ(parse(begin + R"("chars", "end_of_text": true, "characters": "acb"})"),
-            "[tokenizer] x.json: in \"characters\", U+0062 \"b\" comes after U+0063 \"c\"; code points must rise");
+            at + "in \"characters\", U+0062 \"b\" comes after U+0063 \"c\"; code points must rise");
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
+#include "kintsugi/base/json.h"
 #include "kintsugi/text/bpe_vocabulary.h"
-#include "kintsugi/text/json_check.h"
 
 namespace kintsugi::text {
 namespace {
@@ -31,19 +31,16 @@ std::unique_ptr<Tokenizer> read_bpe_files(const std::filesystem::path& vocabular
                                           const std::filesystem::path& merges) {
   BpeDefinition definition;
   definition.where = vocabulary.string();
-  const nlohmann::json ids = parse_json_object(base::read_file(vocabulary), definition.where);
-  if (const auto end = ids.find(kEndOfText); end != ids.end()) {
-    const int32_t id = read_id(*end, quote(kEndOfText), definition.where);
-    definition.added.push_back({.id = id, .content = std::string(kEndOfText), .special = true});
-  }
+  const auto ids = base::Json::parse("tokenizer", definition.where, base::read_file(vocabulary));
+  const auto end = ids.find(kEndOfText);
+  if (end) definition.added.push_back({.id = read_id(*end), .content = std::string(kEndOfText), .special = true});
   const std::filesystem::path more = vocabulary.parent_path() / "added_tokens.json";
   if (std::filesystem::exists(more)) {
-    const nlohmann::json added = parse_json_object(base::read_file(more), more.string());
-    for (const auto& [token, value] : added.items()) {
-      if (token == kEndOfText && ids.contains(token)) continue;
-      const int32_t id = read_id(value, "token " + quote(token), more.string());
-      if (token.empty()) throw base::UserError("tokenizer", "{}: a token is empty", more.string());
-      definition.added.push_back({.id = id, .content = token, .special = true});
+    const auto added = base::Json::parse("tokenizer", more.string(), base::read_file(more));
+    for (const base::Json& token : added.members()) {
+      if (token.key() == kEndOfText && end) continue;
+      if (token.key().empty()) token.fail("a token is empty");
+      definition.added.push_back({.id = read_id(token), .content = std::string(token.key()), .special = true});
     }
   }
   set_vocabulary(definition, ids, read_merges(base::read_file(merges), merges.string()));

@@ -3,169 +3,138 @@
 #include "kintsugi/text/read_bpe_json.h"
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
 #include "kintsugi/text/bpe_vocabulary.h"
-#include "kintsugi/text/json_check.h"
 
 namespace kintsugi::text {
 namespace {
 
-using nlohmann::json;
-using Type = json::value_t;
+using base::Json;
 
-const json& get_optional(const json& object, const char* key) {
-  static const json kNull;
+// A member that may be absent or null.
+std::optional<Json> find_part(const Json& object, std::string_view key) {
+  auto part = object.find(key);
+  if (part && part->is_null()) part.reset();
+  return part;
+}
+
+bool flag(const Json& object, std::string_view key, bool otherwise) {
   const auto found = object.find(key);
-  return found == object.end() ? kNull : *found;
+  return found ? found->boolean() : otherwise;
 }
 
-std::string type_of(const json& part, std::string_view name, std::string_view where) {
-  if (!part.is_object()) throw base::UserError("tokenizer", "{}: {} should be an object", where, name);
-  return get_member(part, "type", Type::string, name, where).get<std::string>();
-}
-
-void read_added(const json& document, BpeDefinition& definition) {
-  if (!document.contains("added_tokens")) return;
-  for (const json& entry : get_member(document, "added_tokens", Type::array, "the file", definition.where)) {
-    const std::string_view where = definition.where;
-    if (!entry.is_object()) throw base::UserError("tokenizer", "{}: an added token should be an object", where);
+void read_added(const Json& document, BpeDefinition& definition) {
+  const auto list = document.find("added_tokens");
+  if (!list) return;
+  for (const Json& entry : list->list()) {
     AddedToken token;
-    token.content = get_member(entry, "content", Type::string, "an added token", where).get<std::string>();
-    if (token.content.empty()) throw base::UserError("tokenizer", "{}: the content of an added token is empty", where);
-    const std::string name = "the added token " + quote(token.content);
-    if (!entry.contains("id")) throw base::UserError("tokenizer", "{}: {} lacks \"id\"", where, name);
-    token.id = read_id(entry["id"], name, where);
-    token.single_word = get_flag(entry, "single_word", false, name, where);
-    token.lstrip = get_flag(entry, "lstrip", false, name, where);
-    token.rstrip = get_flag(entry, "rstrip", false, name, where);
-    token.special = get_flag(entry, "special", false, name, where);
-    token.normalized = get_flag(entry, "normalized", !token.special, name, where);
+    token.content = entry.at("content").text();
+    if (token.content.empty()) entry.at("content").fail("the content of an added token is empty");
+    token.id = read_id(entry.at("id"));
+    token.single_word = flag(entry, "single_word", false);
+    token.lstrip = flag(entry, "lstrip", false);
+    token.rstrip = flag(entry, "rstrip", false);
+    token.special = flag(entry, "special", false);
+    token.normalized = flag(entry, "normalized", !token.special);
     definition.added.push_back(std::move(token));
   }
 }
 
-void read_normalizer(const json& part, BpeDefinition& definition) {
+void read_normalizer(const Json& part, BpeDefinition& definition) {
   if (part.is_null()) return;
-  const std::string type = type_of(part, "the normalizer", definition.where);
-  if (type == "Sequence") {
-    for (const json& step : get_member(part, "normalizers", Type::array, "the normalizer", definition.where)) {
-      read_normalizer(step, definition);
-    }
+  const Json type = part.at("type");
+  if (type.text() == "Sequence") {
+    for (const Json& step : part.at("normalizers").list()) read_normalizer(step, definition);
     return;
   }
-  const auto form = parse_normal_form(type);
-  if (!form) {
-    throw base::UserError("tokenizer", "{}: the normalizer {} is not known; known are NFC, NFD, NFKC, NFKD, Sequence",
-                          definition.where, quote(type));
-  }
+  const auto form = parse_normal_form(type.text());
+  if (!form) type.refuse("NFC, NFD, NFKC, NFKD or Sequence; no other normalizer is known");
   definition.normal_forms.push_back(*form);
 }
 
-void read_split(const json& part, BpeDefinition& definition) {
-  const std::string_view where = definition.where;
-  const json& pattern = get_member(part, "pattern", Type::object, "the pre-tokenizer Split", where);
-  const auto behavior = get_member(part, "behavior", Type::string, "the pre-tokenizer Split", where).get<std::string>();
-  if (behavior != "Isolated") {
-    throw base::UserError("tokenizer", "{}: the behavior {} of the pre-tokenizer Split is not known; known is Isolated",
-                          where, quote(behavior));
-  }
-  const bool literal = pattern.contains("String");
-  const auto text = get_member(pattern, literal ? "String" : "Regex", Type::string, "the pattern of Split", where);
-  definition.patterns.emplace_back(text.get<std::string>(), literal, where);
+void read_split(const Json& part, BpeDefinition& definition) {
+  const Json pattern = part.at("pattern"), behavior = part.at("behavior");
+  if (behavior.text() != "Isolated") behavior.refuse("Isolated; no other behavior of Split is known");
+  const bool literal = pattern.has("String");
+  definition.patterns.emplace_back(pattern.at(literal ? "String" : "Regex").text(), literal, definition.where);
 }
 
 // True once ByteLevel has been read, after which nothing may come.
-bool read_pre_tokenizer(const json& part, BpeDefinition& definition) {
-  const std::string_view where = definition.where;
-  const std::string type = type_of(part, "the pre-tokenizer", where);
-  if (type == "Sequence") {
+bool read_pre_tokenizer(const Json& part, BpeDefinition& definition) {
+  const Json type = part.at("type");
+  if (type.text() == "Sequence") {
     bool ended = false;
-    for (const json& step : get_member(part, "pretokenizers", Type::array, "the pre-tokenizer", where)) {
-      if (ended) throw base::UserError("tokenizer", "{}: the pre-tokenizer ByteLevel must be the last", where);
+    for (const Json& step : part.at("pretokenizers").list()) {
+      if (ended) step.fail("the pre-tokenizer ByteLevel must be the last");
       ended = read_pre_tokenizer(step, definition);
     }
     return ended;
   }
-  if (type == "ByteLevel") {
-    definition.add_prefix_space = get_flag(part, "add_prefix_space", true, "the pre-tokenizer", where);
-    if (definition.add_prefix_space && !definition.patterns.empty()) {
-      throw base::UserError("tokenizer", "{}: add_prefix_space behind another pre-tokenizer is not supported", where);
-    }
-    if (get_flag(part, "use_regex", true, "the pre-tokenizer", where)) {
-      definition.patterns.emplace_back(kGpt2Pattern, false, where);
-    }
+  if (type.text() == "ByteLevel") {
+    definition.add_prefix_space = flag(part, "add_prefix_space", true);
+    if (definition.add_prefix_space && !definition.patterns.empty())
+      part.fail("add_prefix_space behind another pre-tokenizer is not supported");
+    if (flag(part, "use_regex", true)) definition.patterns.emplace_back(kGpt2Pattern, false, definition.where);
     return true;
   }
-  if (type == "Split") {
-    if (get_flag(part, "invert", false, "the pre-tokenizer Split", where)) {
-      throw base::UserError("tokenizer", "{}: an inverted pre-tokenizer Split is not supported", where);
-    }
+  if (type.text() == "Split") {
+    if (flag(part, "invert", false)) part.fail("an inverted pre-tokenizer Split is not supported");
     read_split(part, definition);
-  } else if (type == "Digits") {
-    const bool each = get_flag(part, "individual_digits", false, "the pre-tokenizer Digits", where);
-    definition.patterns.emplace_back(each ? R"(\p{N})" : R"(\p{N}++)", false, where);
+  } else if (type.text() == "Digits") {
+    const bool each = flag(part, "individual_digits", false);
+    definition.patterns.emplace_back(each ? R"(\p{N})" : R"(\p{N}++)", false, definition.where);
   } else {
-    throw base::UserError("tokenizer",
-                          "{}: the pre-tokenizer {} is not known; known are ByteLevel, Split, Digits, Sequence", where,
-                          quote(type));
+    type.refuse("ByteLevel, Split, Digits or Sequence; no other pre-tokenizer is known");
   }
   return false;
 }
 
-std::vector<SpelledMerge> read_merges(const json& list, std::string_view where) {
+std::vector<SpelledMerge> read_merges(const Json& list, std::string_view where) {
+  const Json::Items items = list.list();
   std::vector<SpelledMerge> merges;
-  merges.reserve(list.size());
-  for (const json& merge : list) {
-    const size_t number = merges.size() + 1;
-    if (merge.is_string()) {
-      merges.push_back(read_merge(merge.get_ref<const std::string&>(), number, where));
-    } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
-      merges.emplace_back(merge[0].get<std::string>(), merge[1].get<std::string>());
+  merges.reserve(items.size());
+  for (const Json& merge : items) {
+    if (merge.is_text()) {
+      merges.push_back(read_merge(merge.text(), merges.size() + 1, where));
+    } else if (merge.is_list() && merge.list().size() == 2) {
+      merges.emplace_back(merge.list()[0].text(), merge.list()[1].text());
     } else {
-      throw base::UserError("tokenizer", "{}: merge {} should be \"left right\" or [\"left\", \"right\"]", where,
-                            number);
+      merge.refuse("\"left right\" or [\"left\", \"right\"]");
     }
   }
   return merges;
 }
 
-void check_model(const json& model, std::string_view where) {
-  const std::string type = type_of(model, "the model", where);
-  if (type != "BPE") {
-    throw base::UserError("tokenizer", "{}: the model is {}; only byte-level BPE is read", where, quote(type));
-  }
-  const json& dropout = get_optional(model, "dropout");
-  if (!dropout.is_null() && dropout != 0) {
-    throw base::UserError("tokenizer", "{}: the model has dropout, which makes ids random; set it to null", where);
-  }
-  for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
-    const json& mark = get_optional(model, key);
-    if (mark.is_null() || mark == "") continue;
-    throw base::UserError("tokenizer", "{}: the model has a {}, which byte-level BPE has not", where, key);
-  }
+void check_model(const Json& model) {
+  const Json type = model.at("type");
+  if (type.text() != "BPE") type.refuse("BPE; only byte-level BPE is read");
+  if (const auto dropout = find_part(model, "dropout"); dropout && dropout->number() != 0)
+    dropout->refuse("null, since dropout makes ids random");
+  for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
+    if (const auto mark = find_part(model, key); mark && mark->text() != "")
+      mark->refuse("null, since byte-level BPE has none");
 }
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> read_bpe_json(const json& document, std::string_view content, std::string_view where) {
-  const json& model = get_member(document, "model", Type::object, "the file", where);
-  check_model(model, where);
+std::unique_ptr<Tokenizer> read_bpe_json(const Json& document, std::string_view content, std::string_view where) {
+  const Json model = document.at("model");
+  check_model(model);
   BpeDefinition definition;
   definition.json = content;
   definition.where = where;
   read_added(document, definition);
-  read_normalizer(get_optional(document, "normalizer"), definition);
-  const json& splitter = get_optional(document, "pre_tokenizer");
-  if (splitter.is_null() || !read_pre_tokenizer(splitter, definition)) {
+  if (const auto normalizer = find_part(document, "normalizer")) read_normalizer(*normalizer, definition);
+  const auto splitter = find_part(document, "pre_tokenizer");
+  if (!splitter || !read_pre_tokenizer(*splitter, definition)) {
     throw base::UserError("tokenizer", "{}: there is no ByteLevel pre-tokenizer; only byte-level BPE is read", where);
   }
-  const json& decoder = get_optional(document, "decoder");
-  if (!decoder.is_null() && type_of(decoder, "the decoder", where) != "ByteLevel") {
-    throw base::UserError("tokenizer", "{}: the decoder should be ByteLevel, as the pre-tokenizer is", where);
-  }
-  definition.model.prefer_whole_words = get_flag(model, "ignore_merges", false, "the model", where);
-  const json& vocabulary = get_member(model, "vocab", Type::object, "the model", where);
-  const json& merges = get_member(model, "merges", Type::array, "the model", where);
-  set_vocabulary(definition, vocabulary, read_merges(merges, where));
+  if (const auto decoder = find_part(document, "decoder"); decoder && decoder->at("type").text() != "ByteLevel")
+    decoder->at("type").refuse("ByteLevel, as the pre-tokenizer is");
+  definition.model.prefer_whole_words = flag(model, "ignore_merges", false);
+  const Json vocabulary = model.at("vocab");
+  vocabulary.members();
+  set_vocabulary(definition, vocabulary, read_merges(model.at("merges"), where));
   return make_bpe_tokenizer(std::move(definition));
 }
 

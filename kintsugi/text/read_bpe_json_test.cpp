@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kintsugi/base/error.h"
-#include "kintsugi/text/small_bpe.h"
+#include "kintsugi/text/small_bpe_test.h"
 
 namespace kintsugi::text {
 namespace {
@@ -74,9 +74,9 @@ TEST(ReadBpeJson, MatchesAddedTokensBeforeAndAfterTheNormalForm) {
 
 TEST(ReadBpeJson, SaysWhichTableIsDamaged) {
   EXPECT_EQ(error_after([](json& d) { d["model"].erase("merges"); }),
-            "[tokenizer] x.json: the model lacks \"merges\", which should be a list");
+            "[tokenizer] \"x.json\":1: \"model.merges\" is missing");
   EXPECT_EQ(error_after([](json& d) { d["model"]["vocab"] = json::array(); }),
-            "[tokenizer] x.json: \"vocab\" of the model is a list, and should be an object");
+            "[tokenizer] \"x.json\":1: \"model.vocab\" is a list; it should be an object");
   EXPECT_EQ(error_after([](json& d) { d["model"]["vocab"] = json::object(); }),
             "[tokenizer] x.json: the vocabulary is empty");
   EXPECT_EQ(error_after([](json& d) { d["model"]["merges"][1] = "lo wx"; }),
@@ -88,7 +88,7 @@ TEST(ReadBpeJson, SaysWhichTableIsDamaged) {
   EXPECT_EQ(error_after([](json& d) { d["model"]["merges"][2] = "low"; }),
             "[tokenizer] x.json: merge 3 is \"low\", and should be two tokens with a space between");
   EXPECT_EQ(error_after([](json& d) { d["model"]["merges"][2] = 7; }),
-            "[tokenizer] x.json: merge 3 should be \"left right\" or [\"left\", \"right\"]");
+            "[tokenizer] \"x.json\":1: \"model.merges[2]\" is 7; it should be \"left right\" or [\"left\", \"right\"]");
   EXPECT_EQ(error_after([](json& d) { d["model"]["merges"][3] = "l o"; }),
             "[tokenizer] x.json: merge 4, \"l o\", is there twice");
   EXPECT_EQ(error_after([](json& d) { d["model"]["vocab"].erase("A"); }),
@@ -97,7 +97,7 @@ TEST(ReadBpeJson, SaysWhichTableIsDamaged) {
   EXPECT_EQ(error_after([](json& d) { d["model"]["vocab"]["lo"] = 257; }),
             "[tokenizer] x.json: tokens \"lo\" and \"low\" have the same id 257; ids must differ");
   EXPECT_EQ(error_after([](json& d) { d["model"]["vocab"]["lo"] = -1; }),
-            "[tokenizer] x.json: the id of token \"lo\" is \"-1\", and should be a whole number from 0 to 2147483647");
+            "[tokenizer] \"x.json\":1: \"model.vocab.lo\" is -1; it should be a whole number from 0 to 2147483647");
   EXPECT_EQ(error_after([](json& d) { d["model"]["vocab"]["lo"] = 2147483647; }),
             "[tokenizer] x.json: token \"lo\" has id 2147483647, but 261 tokens have ids from 0 to 260; ids must have "
             "no gap");
@@ -117,48 +117,63 @@ TEST(ReadBpeJson, SaysWhichTableIsDamaged) {
             "off");
 }
 
+TEST(ReadBpeJson, RefusesANumberOutOfRange) {
+  std::string content = small_bpe().dump();
+  content.replace(content.find("\"lo\":256"), 8, "\"lo\":1e999");
+  try {
+    parse_tokenizer(content, "x.json");
+    FAIL();
+  } catch (const base::UserError& error) {
+    EXPECT_STREQ(error.what(),
+                 "[tokenizer] \"x.json\":1: \"model.vocab.lo\" is 1e999, which is out of the range of numbers");
+  }
+}
+
 TEST(ReadBpeJson, SaysWhichAddedTokenIsDamaged) {
   EXPECT_EQ(error_after([](json& d) { d["added_tokens"][0].erase("id"); }),
-            "[tokenizer] x.json: the added token \"<|endoftext|>\" lacks \"id\"");
+            "[tokenizer] \"x.json\":1: \"added_tokens[0].id\" is missing");
   EXPECT_EQ(error_after([](json& d) { d["added_tokens"][0]["content"] = ""; }),
-            "[tokenizer] x.json: the content of an added token is empty");
+            "[tokenizer] \"x.json\":1: the content of an added token is empty");
   EXPECT_EQ(error_after([](json& d) { d["added_tokens"][0]["lstrip"] = "no"; }),
-            "[tokenizer] x.json: \"lstrip\" of the added token \"<|endoftext|>\" is a string, and should be true or "
-            "false");
+            "[tokenizer] \"x.json\":1: \"added_tokens[0].lstrip\" is \"no\"; it should be true or false");
   EXPECT_EQ(error_after([](json& d) { d["added_tokens"][0]["id"] = 5; }),
             "[tokenizer] x.json: tokens \"&\" and \"<|endoftext|>\" have the same id 5; ids must differ");
   EXPECT_EQ(error_after([](json& d) { d["model"]["vocab"]["<|endoftext|>"] = 261; }),
             "[tokenizer] x.json: token \"<|endoftext|>\" has id 261 in the vocabulary and 260 among the added tokens");
   EXPECT_EQ(error_after([](json& d) { d["added_tokens"] = 1; }),
-            "[tokenizer] x.json: \"added_tokens\" of the file is a number, and should be a list");
+            "[tokenizer] \"x.json\":1: \"added_tokens\" is 1; it should be a list");
 }
 
 TEST(ReadBpeJson, RefusesWhatWouldChangeTheIds) {
   EXPECT_EQ(error_after([](json& d) { d["model"]["type"] = "Unigram"; }),
-            "[tokenizer] x.json: the model is \"Unigram\"; only byte-level BPE is read");
+            "[tokenizer] \"x.json\":1: \"model.type\" is \"Unigram\"; it should be BPE; only byte-level BPE is read");
   EXPECT_EQ(error_after([](json& d) { d["model"]["dropout"] = 0.1; }),
-            "[tokenizer] x.json: the model has dropout, which makes ids random; set it to null");
+            "[tokenizer] \"x.json\":1: \"model.dropout\" is 0.1; it should be null, since dropout makes ids random");
   EXPECT_EQ(error_after([](json& d) { d["model"]["end_of_word_suffix"] = "</w>"; }),
-            "[tokenizer] x.json: the model has a end_of_word_suffix, which byte-level BPE has not");
+            "[tokenizer] \"x.json\":1: \"model.end_of_word_suffix\" is \"</w>\"; it should be null, since byte-level "
+            "BPE has none");
   EXPECT_EQ(error_after([](json& d) {
               d["normalizer"] = {{"type", "Lowercase"}};
             }),
-            "[tokenizer] x.json: the normalizer \"Lowercase\" is not known; known are NFC, NFD, NFKC, NFKD, Sequence");
+            "[tokenizer] \"x.json\":1: \"normalizer.type\" is \"Lowercase\"; it should be NFC, NFD, NFKC, NFKD or "
+            "Sequence; no other normalizer is known");
   EXPECT_EQ(error_after([](json& d) { d["pre_tokenizer"] = nullptr; }),
             "[tokenizer] x.json: there is no ByteLevel pre-tokenizer; only byte-level BPE is read");
   EXPECT_EQ(error_after([](json& d) {
               d["pre_tokenizer"] = {{"type", "Metaspace"}};
             }),
-            "[tokenizer] x.json: the pre-tokenizer \"Metaspace\" is not known; known are ByteLevel, Split, Digits, "
-            "Sequence");
+            "[tokenizer] \"x.json\":1: \"pre_tokenizer.type\" is \"Metaspace\"; it should be ByteLevel, Split, Digits "
+            "or Sequence; no other pre-tokenizer is known");
   EXPECT_EQ(error_after([](json& d) {
               d["pre_tokenizer"] = {{"type", "Split"}, {"pattern", {{"Regex", "a"}}}, {"behavior", "Removed"}};
             }),
-            "[tokenizer] x.json: the behavior \"Removed\" of the pre-tokenizer Split is not known; known is Isolated");
-  EXPECT_EQ(error_after([](json& d) {
-              d["decoder"] = {{"type", "WordPiece"}};
-            }),
-            "[tokenizer] x.json: the decoder should be ByteLevel, as the pre-tokenizer is");
+            "[tokenizer] \"x.json\":1: \"pre_tokenizer.behavior\" is \"Removed\"; it should be Isolated; no other "
+            "behavior of Split is known");
+  EXPECT_EQ(
+      error_after([](json& d) {
+        d["decoder"] = {{"type", "WordPiece"}};
+      }),
+      "[tokenizer] \"x.json\":1: \"decoder.type\" is \"WordPiece\"; it should be ByteLevel, as the pre-tokenizer is");
 }
 
 TEST(ReadBpeJson, SaysWhichByteItLacks) {

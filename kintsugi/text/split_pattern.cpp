@@ -6,7 +6,7 @@
 #include <new>
 
 #include "kintsugi/base/error.h"
-#include "kintsugi/text/json_check.h"
+#include "kintsugi/base/format.h"
 
 namespace kintsugi::text {
 
@@ -69,8 +69,8 @@ SplitPattern::SplitPattern(std::string_view pattern, bool literal, std::string_v
       pcre2_compile(reinterpret_cast<PCRE2_SPTR>(spelled.data()), spelled.size(), options, &error, &offset, nullptr));
   if (!code->compiled && error == PCRE2_ERROR_HEAP_FAILED) throw std::bad_alloc();
   if (!code->compiled) {
-    throw base::UserError("tokenizer", "{}: the pattern {} is wrong before {}: {}", where, quote(pattern),
-                          quote(std::string_view(spelled).substr(offset)), message_of(error));
+    throw base::UserError("tokenizer", "{}: the pattern {} is wrong before {}: {}", where, base::in_quotes(pattern),
+                          base::in_quotes(std::string_view(spelled).substr(offset)), message_of(error));
   }
   code->has_jit = pcre2_jit_compile(code->compiled.get(), PCRE2_JIT_COMPLETE) == 0;
   code->where = where;

@@ -2,9 +2,10 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/base/json.h"
 #include "kintsugi/text/bytes_tokenizer.h"
 #include "kintsugi/text/chars_tokenizer.h"
-#include "kintsugi/text/json_check.h"
 #include "kintsugi/text/own_json.h"
 #include "kintsugi/text/read_bpe_files.h"
 #include "kintsugi/text/read_bpe_json.h"
@@ -14,17 +15,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::unique_ptr<Tokenizer> read_own(const nlohmann::json& document, std::string_view where) {
-  const auto string = nlohmann::json::value_t::string;
-  const auto format = get_member(document, "format", string, "the file", where).get<std::string>();
-  if (format != kOwnFormat) {
-    throw base::UserError("tokenizer", "{}: the format is {}, and should be \"{}\"", where, quote(format), kOwnFormat);
-  }
-  const auto kind = get_member(document, "kind", string, "the file", where).get<std::string>();
-  if (kind == "bytes") return read_bytes_json(document, where);
-  if (kind == "chars") return read_chars_json(document, where);
-  throw base::UserError("tokenizer", "{}: the kind {} is not known; known are \"bytes\" and \"chars\"", where,
-                        quote(kind));
+std::unique_ptr<Tokenizer> read_own(const base::Json& document) {
+  const base::Json format = document.at("format");
+  if (format.text() != kOwnFormat) format.refuse(base::in_quotes(kOwnFormat));
+  const base::Json kind = document.at("kind");
+  if (kind.text() == "bytes") return read_bytes_json(document);
+  if (kind.text() == "chars") return read_chars_json(document);
+  kind.refuse("\"bytes\" or \"chars\"");
 }
 
 std::unique_ptr<Tokenizer> load_folder(const fs::path& folder) {
@@ -56,9 +53,9 @@ std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path) {
 }
 
 std::unique_ptr<Tokenizer> parse_tokenizer(std::string_view json, std::string_view where) {
-  const nlohmann::json document = parse_json_object(json, where);
-  if (document.contains("model")) return read_bpe_json(document, json, where);
-  if (document.contains("format")) return read_own(document, where);
+  const auto document = base::Json::parse("tokenizer", where, json);
+  if (document.has("model")) return read_bpe_json(document, json, where);
+  if (document.has("format")) return read_own(document);
   throw base::UserError("tokenizer",
                         "{}: this is no tokenizer.json: it has neither \"model\" nor \"format\"; of encoder.json and "
                         "vocab.bpe, or vocab.json and merges.txt, name the folder",

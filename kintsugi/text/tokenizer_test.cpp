@@ -9,7 +9,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
-#include "kintsugi/text/small_bpe.h"
+#include "kintsugi/text/small_bpe_test.h"
 #include "tests/paths.h"
 
 namespace kintsugi::text {
@@ -183,7 +183,8 @@ TEST_F(TokenizerFolder, SaysWhatIsMissingOrDamaged) {
   EXPECT_EQ(error(), at("vocab.json: merge 2, \"lo x\", needs the token \"lox\", which the vocabulary lacks; both must "
                         "come from the same tokenizer"));
   write("vocab.json", "{\"a\": 0, \"b");
-  EXPECT_EQ(error(), at("vocab.json: the JSON ends too early, after 11 bytes; the file seems to be cut off"));
+  EXPECT_EQ(error(), "[tokenizer] \"" + (folder_ / "vocab.json").string() +
+                         "\":1: the JSON ends too early, after 11 bytes; it seems to be cut off");
   std::filesystem::remove(folder_ / "merges.txt");
   EXPECT_EQ(error(), at("").substr(0, at("").size() - 1) +
                          ": there is vocab.json, but merges.txt, which belongs to it, is missing");

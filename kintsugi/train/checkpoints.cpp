@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include <nlohmann/json.hpp>
-
+#include "kintsugi/base/json.h"
+#include "kintsugi/base/json_writer.h"
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/checkpoint/open.h"
 #include "kintsugi/checkpoint/states.h"
@@ -24,18 +24,20 @@ struct Saved {
 };                                             // and what the run learns from, see data_identity.h
 
 std::string to_json(const Saved& saved, int64_t step, uint64_t seed, const DataIdentity& data) {
-  nlohmann::ordered_json state = {{"next_step", step}, {"tokens", saved.tokens}, {"seed", seed}};
-  if (saved.best_validation_loss) state["best_validation_loss"] = *saved.best_validation_loss;
-  state["data"] = nlohmann::ordered_json::parse(data_to_json(data));
-  return state.dump();
+  base::JsonWriter state;
+  state.object([&] {
+    state.key("next_step").value(step).key("tokens").value(saved.tokens).key("seed").value(seed);
+    if (saved.best_validation_loss) state.key("best_validation_loss").value(*saved.best_validation_loss);
+    write_data(data, state.key("data"));
+  });
+  return state.text();
 }
 
-Saved saved_from(const std::string& json) {
+Saved saved_from(const std::string& json, const std::filesystem::path& index) {
   Saved saved;
-  const auto state = nlohmann::json::parse(json, nullptr, false);
-  if (!state.is_object()) return saved;
-  saved.tokens = state.value("tokens", int64_t{0});
-  if (state.contains("best_validation_loss")) saved.best_validation_loss = state["best_validation_loss"].get<double>();
+  const auto state = base::Json::parse("checkpoint", "the state in " + index.string(), json);
+  if (const auto tokens = state.find("tokens")) saved.tokens = tokens->whole();
+  if (const auto best = state.find("best_validation_loss")) saved.best_validation_loss = best->number();
   return saved;
 }
 
@@ -48,7 +50,7 @@ void set_best(const Rank& rank, double validation_loss, Progress& progress) {
 
 void resume_from(Rank& rank, const checkpoint::CheckpointReader& reader, Progress& progress) {
   checkpoint::load_states(*rank.executor, *rank.all, reader, checkpoint::Load::everything);
-  const Saved saved = saved_from(reader.state());
+  const Saved saved = saved_from(reader.state(), reader.folder() / checkpoint::kIndexFile);
   progress.step = reader.step();
   progress.tokens = saved.tokens;
   progress.checkpoint = reader.folder();

@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/base/json.h"
 #include "kintsugi/checkpoint/reader.h"
 #include "kintsugi/data/token_summary.h"
 
@@ -24,11 +25,17 @@ std::string name_of(DataRole role) {
   return std::find_if(kRoles.begin(), kRoles.end(), [&](const RoleName& r) { return r.role == role; })->name;
 }
 
-DataPart part_from(const nlohmann::json& json) {
-  const auto role = std::find_if(kRoles.begin(), kRoles.end(),
-                                 [&](const RoleName& r) { return json.at("role").get<std::string>() == r.name; });
-  if (role == kRoles.end()) throw std::invalid_argument("role");
-  return {role->role, json.at("path"), json.at("fingerprint")};
+DataPart part_from(const base::Json& json) {
+  const base::Json name = json.at("role");
+  const auto role =
+      std::find_if(kRoles.begin(), kRoles.end(), [&](const RoleName& r) { return name.text() == r.name; });
+  if (role == kRoles.end()) name.refuse("tokenizer, train or validation");
+  return {role->role, std::string(json.at("path").text()), std::string(json.at("fingerprint").text())};
+}
+
+// A path need not be UTF-8, a JSON text must be.
+std::string as_utf8(const std::string& path) {
+  return base::one_line(path, path.size() * 4 + 1);
 }
 
 std::vector<const DataPart*> with_role(const DataIdentity& data, DataRole role) {
@@ -56,31 +63,25 @@ std::string to_lines(const DataIdentity& data) {
   return lines;
 }
 
-std::string data_to_json(const DataIdentity& data) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::array();
-  for (const DataPart& part : data)
-    json.push_back({{"role", name_of(part.role)}, {"path", part.path}, {"fingerprint", part.fingerprint}});
-  // A path need not be UTF-8, a JSON text must be.
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
-
-DataIdentity data_from_json(const std::string& text, const std::string& where) {
-  try {
-    DataIdentity data;
-    const auto json = nlohmann::json::parse(text);
-    if (!json.is_array()) throw std::invalid_argument("no array");
-    for (const auto& part : json) data.push_back(part_from(part));
-    return data;
-  } catch (const std::exception&) {
-    throw base::UserError("checkpoint", "{} is damaged: it does not say what data the run learned from", where);
-  }
+void write_data(const DataIdentity& data, base::JsonWriter& json) {
+  json.list([&] {
+    for (const DataPart& part : data)
+      json.object([&] {
+        json.key("role").value(name_of(part.role));
+        json.key("path").value(as_utf8(part.path));
+        json.key("fingerprint").value(part.fingerprint);
+      });
+  });
 }
 
 DataIdentity data_of(const checkpoint::CheckpointReader& reader) {
   const std::filesystem::path folder = reader.folder();
-  const auto state = nlohmann::json::parse(reader.state(), nullptr, false);
-  if (state.is_object() && state.contains("data"))
-    return data_from_json(state["data"].dump(), fmt::format("the state in \"{}\"", folder.string()));
+  const auto state = base::Json::parse("checkpoint", "the state in " + folder.string(), reader.state());
+  if (const auto parts = state.find("data")) {
+    DataIdentity data;
+    for (const base::Json& part : parts->list()) data.push_back(part_from(part));
+    return data;
+  }
   const std::string tokenizer = reader.tokenizer();
   if (tokenizer.empty()) return {};
   return {{DataRole::tokenizer, (folder / "tokenizer.json").string(), data::tokenizer_fingerprint(tokenizer)}};

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "kintsugi/base/json_writer.h"
+
 namespace kintsugi::checkpoint {
 class CheckpointReader;
 }
@@ -27,12 +29,11 @@ using DataIdentity = std::vector<DataPart>;  // the tokenizer first, if there is
 // A line for each part, with its path and its fingerprint.
 std::string to_lines(const DataIdentity& data);
 
-// As a JSON array, and back. UserError that names `where` if the text is no such array.
-std::string data_to_json(const DataIdentity& data);
-DataIdentity data_from_json(const std::string& text, const std::string& where);
+// As a JSON list; data_of reads it.
+void write_data(const DataIdentity& data, base::JsonWriter& json);
 
 // What the run of this checkpoint began with. Of a checkpoint of an earlier version only the tokenizer is known; a part
-// that is not known is left out.
+// that is not known is left out. UserError if the state of the checkpoint is damaged.
 DataIdentity data_of(const checkpoint::CheckpointReader& reader);
 
 // UserError that names all parts that are not as they were when the run in `run_folder` began.

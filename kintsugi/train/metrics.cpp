@@ -3,37 +3,47 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
+#include "kintsugi/base/json.h"
+#include "kintsugi/base/json_writer.h"
 
 namespace kintsugi::train {
 
 std::string to_json(const Metrics& m) {
-  nlohmann::ordered_json line;
-  line["step"] = m.step;
-  line["loss"] = m.loss;
-  if (m.validation_loss) line["validation_loss"] = *m.validation_loss;
-  line["learning_rate"] = m.learning_rate;
-  line["gradient_norm"] = m.gradient_norm;
-  line["tokens"] = m.tokens;
-  line["tokens_per_second"] = m.tokens_per_second;
-  line["flops_per_second"] = m.flops_per_second;
-  line["peak_share"] = m.peak_share;
-  line["memory_bytes"] = m.memory_bytes;
-  line["seconds"] = m.seconds;
-  return line.dump();
+  base::JsonWriter line;
+  line.object([&] {
+    line.key("step").value(m.step).key("loss").value(m.loss);
+    if (m.validation_loss) line.key("validation_loss").value(*m.validation_loss);
+    line.key("learning_rate").value(m.learning_rate).key("gradient_norm").value(m.gradient_norm);
+    line.key("tokens").value(m.tokens).key("tokens_per_second").value(m.tokens_per_second);
+    line.key("flops_per_second").value(m.flops_per_second).key("peak_share").value(m.peak_share);
+    line.key("memory_bytes").value(m.memory_bytes).key("seconds").value(m.seconds);
+  });
+  return line.text();
 }
+
+namespace {
+
+// The step of a line; none if the line is not whole.
+std::optional<int64_t> step_of(std::string_view line) {
+  try {
+    return base::Json::parse("metrics", "metrics.jsonl", line).at("step").whole();
+  } catch (const base::UserError&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
 
 MetricsFile::MetricsFile(const std::filesystem::path& path, int64_t last_step) : path_(path) {
   std::string kept;
   if (std::filesystem::exists(path)) {
     const std::string old = base::read_file(path);
     for (size_t begin = 0, end; (end = old.find('\n', begin)) != std::string::npos; begin = end + 1) {
-      const auto line = nlohmann::json::parse(old.substr(begin, end - begin), nullptr, false);
-      const bool whole = line.is_object() && line.contains("step") && line["step"].is_number_integer();
-      if (!whole || line["step"].get<int64_t>() > last_step) break;
+      const auto step = step_of(std::string_view(old).substr(begin, end - begin));
+      if (!step || *step > last_step) break;
       kept += old.substr(begin, end + 1 - begin);
     }
     if (kept != old) base::write_file_atomically(path, kept);

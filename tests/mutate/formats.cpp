@@ -1,0 +1,390 @@
+#include "tests/mutate/formats.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <cstring>
+#include <fstream>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
+#include "kintsugi/checkpoint/checksum.h"
+#include "kintsugi/checkpoint/folder.h"
+#include "kintsugi/checkpoint/index.h"
+#include "kintsugi/checkpoint/reader.h"
+#include "kintsugi/checkpoint/tensor_files.h"
+#include "kintsugi/config/resolve.h"
+#include "kintsugi/config/resolved_file.h"
+#include "kintsugi/config/resume.h"
+#include "kintsugi/data/prepare.h"
+#include "kintsugi/data/token_file.h"
+#include "kintsugi/data/token_summary.h"
+#include "kintsugi/evaluate/checkpoint_model.h"
+#include "kintsugi/evaluate/generator.h"
+#include "kintsugi/evaluate/layout.h"
+#include "kintsugi/models/step.h"
+#include "kintsugi/text/tokenizer.h"
+#include "kintsugi/train/corpus.h"
+#include "kintsugi/train/metrics.h"
+#include "kintsugi/train/trainer.h"
+#include "kintsugi/train/worlds.h"
+
+namespace kintsugi::tests {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kStep = "run/step_00000003";
+
+void write(const fs::path& path, std::string_view content) {
+  if (path.has_parent_path()) fs::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary).write(content.data(), static_cast<std::streamsize>(content.size()));
+}
+
+// What was accepted must be read back from what we write of it.
+template <typename F>
+void read_back(std::string_view what, F&& f) {
+  try {
+    f();
+  } catch (const base::UserError& error) {
+    throw base::InternalError("mutate", "{} is not read back: {}", what, error.what());
+  }
+}
+
+// --- samples
+
+std::string text(int sample) {
+  std::string text;
+  for (int i = 0; i < 60; ++i)
+    text += fmt::format("Line {} of a text{} that a model can learn, 'tis {}é.\n", i, sample == 0 ? "" : " as well",
+                        i * i % 97);
+  return text;
+}
+
+void make_jsonl(int sample) {
+  std::string lines;
+  for (int i = 0; i < 20; ++i)
+    lines += fmt::format(
+        "{{\"title\": {}, \"text\": \"{}\\u00e9 and \\\"{}\\\" \\ud83d\\ude00 é\", \"more\": [{{\"a\": null}}, "
+        "{}.5e1]}}\n",
+        i, sample == 0 ? "one" : "two", i, i);
+  write("text.jsonl", lines);
+}
+
+void make_text(int sample) {
+  write("text.txt", text(sample));
+}
+
+void prepare(const std::string& input, const std::string& field, const std::string& tokenizer, const fs::path& output) {
+  data::PrepareOptions options;
+  options.inputs = {input};
+  options.field = field;
+  options.tokenizer = tokenizer;
+  options.output = output;
+  options.threads = 1;
+  options.force = true;
+  data::prepare(options);
+}
+
+void make_tokens(const std::string& tokenizer, int sample) {
+  make_text(sample);
+  prepare("text.txt", "", tokenizer, "corpus");
+}
+
+void make_config(int sample) {
+  make_tokens("bytes", sample);
+  if (sample == 0)
+    return write(
+        "run.toml",
+        "[model]\nlayers = 1\nembed = 16\nheads = 2\n[data]\ntrain = \"corpus/train\"\nvalidation = "
+        "\"corpus/validation\"\n[train]\nfolder = \"run\"\nsteps = 3\nglobal_batch = 2\nsequence = "
+        "16\nevaluate_batches = 1\nevaluate_every = 1\n[parallel]\nthreads = 1\n[checkpoint]\nevery = 1\nkeep = 9\n");
+  write("run.toml",
+        "# another run\n[model]\nfamily = 'llama'\nlayers = 2\nembed = 0x20\nheads = 4\nkv_heads = 2\ndropout = 0.1\n"
+        "[data]\ntrain = [{path = \"corpus/train\", weight = 2.5}, {path = \"corpus/validation\", weight = 1}]\n"
+        "validation = 'corpus/validation'\nreset_at_document = true\n[train]\nfolder = \"\"\"run\"\"\"\nsteps = "
+        "3\nglobal_batch = 4\nmicro_batch = 2\n"
+        "sequence = 16\nlearning_rate = 1e-2\nbetas = [0.9, 0.95]\nwarmup_steps = 1\ndtype = \"bf16\"\n"
+        "evaluate_batches = 1\nevaluate_every = 2\n[parallel]\nthreads = 1\n[checkpoint]\nevery = 1\nkeep = 2\n");
+}
+
+void make_run(int sample) {
+  make_config(sample);
+  struct Silent : train::Observer {
+    void note(const std::string&) override {}
+    void step(const train::Metrics&, int64_t) override {}
+  } observer;
+  train::TrainOptions options = {.config = config::load("run.toml", {}, 1)};
+  const auto worlds = train::make_worlds(options.config.settings);
+  train::train(std::move(options), worlds, observer);
+}
+
+void make_tokenizer(const std::string& kind, int sample) {
+  make_tokens(kind, sample);
+  fs::rename("corpus/tokenizer.json", "tokenizer.json");
+  fs::remove_all("corpus");
+}
+void make_bpe(int sample) {
+  make_tokenizer("bpe:300", sample);
+  if (sample == 0) return;
+  // As other programs write it.
+  std::string json = base::read_file("tokenizer.json");
+  const auto replace = [&](std::string_view from, std::string_view to) {
+    const size_t at = json.find(from);
+    base::require(at != json.npos, "mutate", "no {} in tokenizer.json", from);
+    json.replace(at, from.size(), to);
+  };
+  replace("\"normalizer\": null",
+          R"("normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "NFKC"}]})");
+  replace("\"pre_tokenizer\": {",
+          R"("pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"Regex": )"
+          R"("(?i:'s|'t)|\\p{N}{1,3}| ?[^\\s\\p{L}]+"}, "behavior": "Isolated", "invert": false}, )"
+          R"({"type": "Digits", "individual_digits": true}, {)");
+  replace("\"use_regex\": true\n }", "\"use_regex\": false}]}");
+  write("tokenizer.json", json);
+}
+void make_bytes(int sample) {
+  make_tokenizer("bytes", sample);
+}
+void make_chars(int sample) {
+  make_tokenizer("chars", sample);
+}
+
+// GPT-2's two files, of what bpe has learned.
+void make_pair(const char* vocabulary, const char* merges, int sample) {
+  make_tokenizer("bpe:300", sample);
+  const std::string json = base::read_file("tokenizer.json");
+  const auto part = [&](std::string_view key, char open, char close) {
+    const size_t begin = json.find(open, json.find(key));
+    return json.substr(begin, json.find(std::string("\n  ") + close, begin) + 4 - begin);
+  };
+  write(vocabulary, part("\"vocab\":", '{', '}'));
+  std::string list = part("\"merges\":", '[', ']'), lines = "#version: 0.2\n";
+  for (size_t at = 0; (at = list.find("\n   \"", at)) != list.npos; ++at)
+    lines += list.substr(at + 5, list.find('"', at + 5) - at - 5) + "\n";
+  write(merges, lines);
+  write("added_tokens.json", "{\"<mask>\": 300, \"<pad>\": 301}");
+  fs::remove("tokenizer.json");
+}
+void make_encoder(int sample) {
+  make_pair("encoder.json", "vocab.bpe", sample);
+}
+void make_vocab(int sample) {
+  make_pair("vocab.json", "merges.txt", sample);
+}
+
+void make_safetensors(int sample) {
+  make_run(sample);
+  fs::rename(fs::path(kStep) / "rank_00000.safetensors", "model.safetensors");
+  for (const char* other : {"run", "corpus"}) fs::remove_all(other);
+}
+
+void make_indexed_safetensors(int sample) {
+  make_safetensors(sample);
+  std::string map;
+  const checkpoint::TensorFiles files("model.safetensors");
+  for (const auto& [name, view] : files.tensors())
+    map += fmt::format("{}\n  \"{}\": \"part-1.safetensors\"", map.empty() ? "" : ",", name);
+  write("model.safetensors.index.json", "{\"metadata\": {\"total_size\": 1}, \"weight_map\": {" + map + "}}\n");
+  fs::rename("model.safetensors", "part-1.safetensors");
+}
+
+// --- reading
+
+void read_config() {
+  config::Resolved resolved = config::load("run.toml", {}, 2);
+  if (!resolved.settings.data.train.empty()) train::open_corpus(resolved);
+  read_back("run.toml", [&] { config::saved_text(config::to_toml(resolved)); });
+}
+
+void read_saved_config() {
+  config::resume_with(config::load_saved("run/config.toml"), config::load("run.toml", {}, 2));
+}
+
+void read_tokenizer() {
+  const auto tokenizer = text::load_tokenizer(".");
+  const std::string json = tokenizer->to_json();
+  read_back("tokenizer.json", [&] { text::parse_tokenizer(json, "again"); });
+  const bool chars = tokenizer->kind() == "chars";  // which refuses characters that it has not seen
+  tokenizer->decode(
+      tokenizer->encode(chars ? "Line 12 of a text" : "Line 12 of a  text, 'tis <mask>é.\n<|endoftext|>"));
+}
+
+void prepare_from(const std::string& input, const std::string& field, const std::string& tokenizer) {
+  prepare(input, field, tokenizer, "out");
+  read_back("a token file", [] { data::TokenFile("out/train"); });
+}
+void read_jsonl() {
+  prepare_from("text.jsonl", "text", "chars");
+}
+void read_text() {
+  prepare_from("text.txt", "", "bpe:260");
+}
+
+void read_tokens() {
+  config::Resolved resolved = config::load("run.toml", {}, 1);
+  const train::Corpus corpus = train::open_corpus(resolved);
+  const auto sequence = static_cast<size_t>(corpus.train->sequence());
+  std::vector<int32_t> tokens(sequence), labels(sequence);
+  for (uint64_t sample = 0; sample < 20; ++sample) corpus.train->fill(sample, {tokens, labels, {}});
+  for (uint64_t sample = 0; sample < corpus.validation->num_samples(); ++sample)
+    corpus.validation->fill(sample, {tokens, labels, {}});
+}
+
+void read_index() {
+  checkpoint::CheckpointReader(kStep).verify();
+}
+
+void read_safetensors() {
+  const checkpoint::TensorFiles files(".");
+  unsigned sum = 0;
+  for (const auto& [name, view] : files.tensors())
+    for (const std::byte byte : view.bytes) sum += static_cast<unsigned>(byte);
+  base::require(sum < UINT32_MAX, "mutate", "the sum is {}", sum);
+}
+
+void read_checkpoint() {
+  const config::Parallel layout = evaluate::read_layout("evaluate", {}, 1).settings.parallel;
+  const auto world = comm::self_world();
+  evaluate::CheckpointModel model(kStep, layout, *world);
+  model.load(models::build_evaluation(model.settings(), 1, 8));
+}
+
+void read_best() {
+  checkpoint::read_best("run");
+}
+
+void read_metrics() {
+  train::MetricsFile("run/metrics.jsonl", 2);
+}
+
+// --- checksums
+
+// The hexadecimal digits behind a key, if they are there.
+void set_hex(std::string& json, std::string_view key, uint64_t value) {
+  const std::string quoted = fmt::format("\"{}\": \"", key);
+  const size_t at = json.find(quoted);
+  if (at != json.npos && json.size() >= at + quoted.size() + 16)
+    json.replace(at + quoted.size(), 16, fmt::format("{:016x}", value));
+}
+
+void fix_tokens() {
+  std::string json = base::read_file("corpus/train.json");
+  const std::string bin = base::read_file("corpus/train.bin"), idx = base::read_file("corpus/train.idx");
+  set_hex(json, "checksum", XXH3_64bits(bin.data(), bin.size()));
+  set_hex(json, "index_checksum", XXH3_64bits(idx.data(), idx.size()));
+  write("corpus/train.json", json);
+}
+
+void fix_index() {
+  const fs::path folder = kStep;
+  const std::string text = base::read_file(folder / checkpoint::kIndexFile);
+  write(folder / checkpoint::kIndexChecksumFile, checkpoint::checksum_text(checkpoint::checksum_of(text)) + "\n");
+}
+
+// What precedes the data, as far as the file has it.
+std::string_view head_of(std::string_view file) {
+  uint64_t length = 0;
+  if (file.size() < sizeof length) return file;
+  std::memcpy(&length, file.data(), sizeof length);
+  return length < file.size() - sizeof length ? file.substr(0, sizeof length + length) : file;
+}
+
+// The index then says of all files what they are; of damaged pieces too, if the file can be opened.
+void fix_checkpoint() {
+  const fs::path folder = kStep;
+  checkpoint::Index index;
+  try {
+    index = checkpoint::parse_index("index.json", base::read_file(folder / checkpoint::kIndexFile));
+  } catch (const base::UserError&) {
+    return fix_index();
+  }
+  for (auto& [name, file] : index.files) {
+    if (!fs::exists(folder / name)) continue;
+    const std::string content = base::read_file(folder / name);
+    const bool tensors = name.ends_with(".safetensors");
+    file = {content.size(), checkpoint::checksum_of(tensors ? head_of(content) : std::string_view(content))};
+    try {
+      if (!tensors) continue;
+      const checkpoint::SafetensorsFile opened(folder / name);
+      for (auto& [tensor, stored] : index.tensors)
+        for (auto& piece : stored.pieces)
+          if (piece.file == name && opened.has(piece.key))
+            piece.checksum = checkpoint::checksum_of(opened.at(piece.key).bytes);
+    } catch (const base::UserError&) {
+    }
+  }
+  write(folder / checkpoint::kIndexFile, checkpoint::print_index(index));
+  fix_index();
+}
+
+}  // namespace
+
+std::span<const Format> formats() {
+  constexpr Content kText = Content::text, kBinary = Content::binary;
+  constexpr const char* kPrepare = "prepare text.txt --tokenizer tokenizer.json --output out --force --threads 1";
+  constexpr const char* kPrepareHere = "prepare text.txt --tokenizer . --output out --force --threads 1";
+  constexpr const char* kResume = "train run.toml --resume";
+  static const std::vector<Format> kFormats = {
+      {"run.toml", make_config, {{"run.toml", kText}}, read_config, {"check run.toml"}},
+      {"config.toml", make_run, {{"run/config.toml", kText}}, read_saved_config, {kResume}},
+      {"bpe", make_bpe, {{"tokenizer.json", kText}}, read_tokenizer, {kPrepare}},
+      {"bytes", make_bytes, {{"tokenizer.json", kText}}, read_tokenizer, {kPrepare}},
+      {"chars", make_chars, {{"tokenizer.json", kText}}, read_tokenizer, {kPrepare}},
+      {"encoder.json",
+       make_encoder,
+       {{"encoder.json", kText}, {"vocab.bpe", kText}, {"added_tokens.json", kText}},
+       read_tokenizer,
+       {kPrepareHere}},
+      {"vocab.json",
+       make_vocab,
+       {{"vocab.json", kText}, {"merges.txt", kText}, {"added_tokens.json", kText}},
+       read_tokenizer,
+       {kPrepareHere}},
+      {"jsonl",
+       make_jsonl,
+       {{"text.jsonl", kText}},
+       read_jsonl,
+       {"prepare text.jsonl --field text --tokenizer bytes --output out --force --threads 1"}},
+      {"text",
+       make_text,
+       {{"text.txt", kText}},
+       read_text,
+       {"prepare text.txt --tokenizer chars --output out --force --threads 1"}},
+      {"tokens",
+       make_config,
+       {{"corpus/train.bin", kBinary},
+        {"corpus/train.idx", kBinary},
+        {"corpus/train.json", kText},
+        {"corpus/tokenizer.json", kText}},
+       read_tokens,
+       {"show corpus/train", "check run.toml"},
+       fix_tokens},
+      {"index.json",
+       make_run,
+       {{"run/step_00000003/index.json", kText}, {"run/step_00000003/index.xxh3", kText}},
+       read_index,
+       {"show run/step_00000003 --verify", kResume},
+       fix_index},
+      {"safetensors", make_safetensors, {{"model.safetensors", kBinary}}, read_safetensors, {"show model.safetensors"}},
+      {"safetensors.index.json",
+       make_indexed_safetensors,
+       {{"model.safetensors.index.json", kText}, {"part-1.safetensors", kText}},
+       read_safetensors,
+       {"show ."}},
+      {"checkpoint",
+       make_run,
+       {{"run/step_00000003/config.toml", kText},
+        {"run/step_00000003/tokenizer.json", kText},
+        {"run/step_00000003/rank_00000.safetensors", kBinary},
+        {"run/step_00000003/index.json", kText}},
+       read_checkpoint,
+       {"generate run/step_00000003 --length 2 --prompt a", "evaluate run/step_00000003", kResume},
+       fix_checkpoint},
+      {"best.json", make_run, {{"run/best.json", kText}}, read_best, {kResume}},
+      {"metrics.jsonl", make_run, {{"run/metrics.jsonl", kText}}, read_metrics, {kResume}},
+  };
+  return kFormats;
+}
+
+}  // namespace kintsugi::tests

@@ -1,0 +1,16 @@
+// Damage to the content of a file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/mutate/random.h"
+
+namespace kintsugi::tests {
+
+enum class Content { text, binary };  // JSON, TOML, plain text; anything else
+
+// One to three mutations of `content`. `others`: contents from which parts are taken.
+std::string mutate(std::string content, Content kind, const std::vector<std::string>& others, Random& random);
+
+}  // namespace kintsugi::tests
