@@ -105,17 +105,6 @@ std::optional<SavedStep> newest_whole(const fs::path& run_folder) {
   return std::nullopt;
 }
 
-fs::path find_checkpoint(const fs::path& path) {
-  std::error_code error;
-  if (fs::exists(path / kIndexFile, error)) return path;
-  if (!fs::is_directory(path, error))
-    throw base::UserError(kWhere, "there is no folder {}; a checkpoint or a run's folder is needed",
-                          in_quotes(path.string()));
-  if (const auto newest = newest_whole(path)) return newest->folder;
-  throw base::UserError(kWhere, "{} holds no whole checkpoint; a checkpoint or a run's folder is needed",
-                        in_quotes(path.string()));
-}
-
 void write_best(const fs::path& run_folder, const Best& best) {
   base::require(std::isfinite(best.validation_loss), kWhere, "the best loss is {}", best.validation_loss);
   const nlohmann::json json = {{"step", best.step}, {"validation_loss", best.validation_loss}};
@@ -132,6 +121,11 @@ std::optional<Best> read_best(const fs::path& run_folder) {
       !json.contains("validation_loss") || !json["validation_loss"].is_number())
     throw base::UserError(kWhere, "{} does not name a step and its validation_loss; remove it if it is damaged", name);
   return Best{json["step"].get<int64_t>(), json["validation_loss"].get<double>()};
+}
+
+void remove_best(const fs::path& run_folder) {
+  std::error_code ignored;  // what cannot be removed is written anew
+  fs::remove(run_folder / kBest, ignored);
 }
 
 void prune(const fs::path& run_folder, int64_t keep) {
