@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "app/ranks.h"
 #include "app/run_options.h"
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
@@ -84,7 +85,10 @@ void add_compare(CLI::App& kintsugi) {
                    "Of the loss, relative to itself; a tenth of --tolerance if not given");
   verb->add_flag("--random", o->random, "Random tokens, where there is no data");
   verb->add_option("--csv", o->csv, "A file for every difference");
-  verb->callback([o] { run(*o); });
+  verb->callback([o] {
+    require_one_process("compare");
+    run(*o);
+  });
 }
 
 }  // namespace kintsugi::app

@@ -6,6 +6,7 @@
 
 #include "app/program_of.h"
 #include "app/program_schedule.h"
+#include "app/ranks.h"
 #include "app/run_options.h"
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
@@ -97,7 +98,10 @@ void add_explain(CLI::App& kintsugi) {
   verb->add_option("--pass", *pass, fmt::format("Only this one: {}", fmt::join(kPasses, ", ")));
   const auto svg = std::make_shared<std::string>();
   verb->add_option("--svg", *svg, "Draws what the stages do and when, each task as long as its flops, into this file");
-  verb->callback([options, pass, svg] { run(*options, *pass, *svg); });
+  verb->callback([options, pass, svg] {
+    require_one_process("explain");
+    run(*options, *pass, *svg);
+  });
 }
 
 }  // namespace kintsugi::app

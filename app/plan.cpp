@@ -7,6 +7,7 @@
 
 #include "app/program_of.h"
 #include "app/program_schedule.h"
+#include "app/ranks.h"
 #include "app/run_options.h"
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
@@ -254,7 +255,10 @@ void add_plan(CLI::App& kintsugi) {
   verb->add_option("--csv", options->csv, "Writes a line for each rank, all numbers in bytes")->type_name("FILE");
   verb->add_option("--svg", options->svg, "Writes a picture of a rank's memory over a step")->type_name("FILE");
   verb->add_option("--stage", options->stage, "The stage to draw; by default the one that needs most")->type_name("S");
-  verb->callback([run_options, options] { run(*run_options, *options); });
+  verb->callback([run_options, options] {
+    require_one_process("plan");
+    run(*run_options, *options);
+  });
 }
 
 }  // namespace kintsugi::app

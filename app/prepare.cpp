@@ -5,6 +5,7 @@
 #include <csignal>
 #include <memory>
 
+#include "app/ranks.h"
 #include "app/verbs.h"
 #include "kintsugi/base/format.h"
 
@@ -102,7 +103,10 @@ void add_prepare(CLI::App& kintsugi) {
   verb->add_option("--threads", options->threads, "0: all cores")->capture_default_str()->check(CLI::Range(0, 4096));
   verb->add_flag("--force", options->force, "Replace token files that are in the folder already");
   verb->footer(kFooter);
-  verb->callback([options] { run(*options); });
+  verb->callback([options] {
+    require_one_process("prepare");
+    run(*options);
+  });
 }
 
 }  // namespace kintsugi::app
