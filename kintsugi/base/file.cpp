@@ -170,8 +170,9 @@ FolderIdentity::~FolderIdentity() {
 
 bool FolderIdentity::is_at(const std::filesystem::path& path) const {
   struct stat mine = {}, there = {};
-  return ::fstat(descriptor_, &mine) == 0 && ::stat(path.c_str(), &there) == 0 && mine.st_dev == there.st_dev &&
-         mine.st_ino == there.st_ino;
+  if (::fstat(descriptor_, &mine) != 0) return errno != ESTALE;
+  if (::stat(path.c_str(), &there) != 0) return errno != ENOENT && errno != ENOTDIR && errno != ESTALE;
+  return mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
 }
 
 }  // namespace kintsugi::base

@@ -83,7 +83,7 @@ class FolderIdentity {
   FolderIdentity& operator=(FolderIdentity&& other) noexcept;
   ~FolderIdentity();
 
-  bool is_at(const std::filesystem::path& path) const;  // this folder is what lies there now
+  bool is_at(const std::filesystem::path& path) const;  // this folder is what lies there now; true if nobody can tell
 
  private:
   int descriptor_ = -1;

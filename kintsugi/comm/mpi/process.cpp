@@ -117,7 +117,8 @@ void MpiProcess::abort(const std::string& why) {
 
 void MpiProcess::throw_end(const TimeoutMessage& own, const Patience& waited) {
   const std::string why = progress->why();
-  if (!progress->out_of_time() || why == own.text) throw Timeout(why, {}, {});
+  if (!progress->out_of_time()) throw Timeout(why, {}, {});
+  if (why == own.text) throw_timeout(own);
   if (const double seconds = waited.stood_still().count(); seconds >= 0.5)
     throw Timeout(fmt::format("rank {} stood still for {:.1f} s (was it stopped?), and the others gave up: {}", rank,
                               seconds, why),
