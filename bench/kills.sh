@@ -60,7 +60,7 @@ draw() {
 now_ms() { echo $((${EPOCHREALTIME//[.,]/} / 1000)); }
 seconds() { printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000)); }
 
-failures=0 done_kills=0 compared=0 summary=""
+failures=0 done_kills=0 compared=0 hung=0 summary=""
 fail() {
   echo "FAILED $name: $*"
   tail -n 5 out err 2>/dev/null
@@ -87,6 +87,16 @@ run() {
       draw "${#victims[@]}"
       kill -KILL "${victims[drawn]}" 2>/dev/null
       killed=1
+    fi
+  fi
+  if ((killed)); then
+    deadline=$(($(now_ms) + 60000))
+    while kill -0 "$job" 2>/dev/null && (($(now_ms) < deadline)); do sleep 0.02; done
+    # A launcher may wait for ever for a rank that was killed while it made itself known; then no rank is left.
+    if kill -0 "$job" 2>/dev/null; then
+      [[ -z $(processes) ]] || fail "a rank lives on for a minute after another was killed"
+      kill -KILL "$job" 2>/dev/null
+      hung=$((hung + 1))
     fi
   fi
   wait "$job" 2>/dev/null
@@ -218,5 +228,6 @@ for i in "${!rows[@]}"; do
   summary+="${summary:+, }$name $((done_kills - before))"
   echo "$name: $((done_kills - before)) kills, $((failures - failed)) failures"
 done
-echo "$done_kills kills ($summary), $compared results compared, $failures failures; seed $seed"
+echo "$done_kills kills ($summary), $compared results compared, $failures failures;" \
+  "$hung times a launcher hung without ranks; seed $seed"
 ((failures == 0 && done_kills == kills))
