@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "app/program_of.h"
+#include "app/ranks.h"
 #include "app/run_options.h"
 #include "app/verbs.h"
 #include "kintsugi/config/resolved_file.h"
@@ -35,7 +36,10 @@ void add_check(CLI::App& kintsugi) {
   CLI::App* verb = kintsugi.add_subcommand(
       "check", "Reads and resolves a run.toml, opens its data, verifies its program; trains nothing");
   const auto options = add_run_options(*verb);
-  verb->callback([options] { run(*options); });
+  verb->callback([options] {
+    require_one_process("check");
+    run(*options);
+  });
 }
 
 }  // namespace kintsugi::app

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "app/option_checks.h"
+#include "app/ranks.h"
 #include "app/run_options.h"
 #include "app/standard_streams.h"
 #include "app/verbs.h"
@@ -91,7 +92,10 @@ void add_compare(CLI::App& kintsugi) {
           kTolerances);
   verb->add_flag("--random", o->random, "Random tokens, where there is no data");
   require_text(*verb, verb->add_option("--csv", o->csv, "A file for every difference"));
-  verb->callback([o] { run(*o); });
+  verb->callback([o] {
+    require_one_process("compare");
+    run(*o);
+  });
 }
 
 }  // namespace kintsugi::app

@@ -7,6 +7,7 @@
 #include "app/option_checks.h"
 #include "app/program_of.h"
 #include "app/program_schedule.h"
+#include "app/ranks.h"
 #include "app/run_options.h"
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
@@ -102,7 +103,10 @@ void add_explain(CLI::App& kintsugi) {
   require_text(*verb, verb->add_option("--svg", *svg,
                                        "Draws what the stages do and when, each task as long as its flops, into this "
                                        "file"));
-  verb->callback([options, pass, svg] { run(*options, *pass, *svg); });
+  verb->callback([options, pass, svg] {
+    require_one_process("explain");
+    run(*options, *pass, *svg);
+  });
 }
 
 }  // namespace kintsugi::app

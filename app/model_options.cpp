@@ -1,6 +1,7 @@
 #include "app/model_options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <thread>
@@ -60,6 +61,7 @@ void on_ranks(const std::string& verb, const ModelOptions& options, const CheckL
   settings.train.folder.clear();  // ranks over MPI write no progress files there
   const auto worlds = before_ranks_meet([&] { return train::make_worlds(settings); });
   try {
+    require_same_start(worlds, verb, fmt::format("{} {}\n--set {}", verb, options.model, fmt::join(options.sets, " ")));
     train::require_ranks(*worlds[0], settings, verb);
     comm::run_ranks(worlds, [&](comm::World& world) { f(settings.parallel, world); });
   } catch (const std::exception& e) {

@@ -9,6 +9,7 @@
 #include "app/option_checks.h"
 #include "app/program_of.h"
 #include "app/program_schedule.h"
+#include "app/ranks.h"
 #include "app/run_options.h"
 #include "app/standard_streams.h"
 #include "app/verbs.h"
@@ -263,7 +264,10 @@ void add_plan(CLI::App& kintsugi) {
   require(*verb, verb->add_option("--stage", options->stage, "The stage to draw; by default the one that needs most"),
           config::Integer{0, range_of("parallel.pipe").max})
       ->type_name("S");
-  verb->callback([run_options, options] { run(*run_options, *options); });
+  verb->callback([run_options, options] {
+    require_one_process("plan");
+    run(*run_options, *options);
+  });
 }
 
 }  // namespace kintsugi::app

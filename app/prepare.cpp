@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "app/option_checks.h"
+#include "app/ranks.h"
 #include "app/verbs.h"
 #include "kintsugi/base/format.h"
 
@@ -106,7 +107,10 @@ void add_prepare(CLI::App& kintsugi) {
       ->capture_default_str();
   verb->add_flag("--force", options->force, "Replace token files that are in the folder already");
   verb->footer(kFooter);
-  verb->callback([options] { run(*options); });
+  verb->callback([options] {
+    require_one_process("prepare");
+    run(*options);
+  });
 }
 
 }  // namespace kintsugi::app

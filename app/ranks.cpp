@@ -8,13 +8,16 @@
 #include <string>
 #include <thread>
 
+#include "kintsugi/base/error.h"
 #include "kintsugi/comm/agree.h"
+#include "kintsugi/comm/same_on_all.h"
 
 namespace kintsugi::app {
 namespace {
 
-// So that rank 0 can print the error that reaches it last, and end all processes itself.
-constexpr std::chrono::seconds kForRank0{2};
+// So that rank 0 can print the error that reaches it last, and end all processes itself; and, before ranks meet, the
+// same error of its own.
+constexpr std::chrono::seconds kForRank0{5}, kForRank0ToStart{2};
 
 }  // namespace
 
@@ -24,21 +27,39 @@ void end_all(std::span<const std::unique_ptr<comm::World>> worlds, const std::ex
   const std::string text = describe(error).text;
   const auto* timeout = dynamic_cast<const comm::Timeout*>(&error);
   const bool another_ended = timeout && timeout->missing.empty() && text.find(" ended: ") != std::string::npos;
-  const bool shared = dynamic_cast<const comm::SharedError*>(&error) != nullptr;
-  if (!another_ended && (rank == 0 || !shared)) {
+  if (rank > 0 && dynamic_cast<const comm::SharedError*>(&error) != nullptr) {
+    worlds[0]->leave_to_others();
+    std::this_thread::sleep_for(kForRank0);  // usually it ends this process
+  }
+  if (!another_ended) {
     const bool named = rank == 0 || text.starts_with(fmt::format("[comm] rank {}: ", rank));
     fmt::print(stderr, "error: {}{}\n", named ? "" : fmt::format("rank {}: ", rank), text);
   }
-  if (rank > 0 && shared) std::this_thread::sleep_for(kForRank0);
   worlds[0]->abort(error.what());
 }
 
 void end_before_ranks_meet(const train::Launched& launched, const std::exception& error) {
-  if (launched.rank > 0) std::this_thread::sleep_for(kForRank0);
+  if (launched.rank > 0) std::this_thread::sleep_for(kForRank0ToStart);
   fmt::print(stderr, "error: {}{}\n", launched.rank == 0 ? "" : fmt::format("rank {}: ", launched.rank),
              describe(error).text);
   std::fflush(nullptr);
+  std::signal(SIGTERM, SIG_DFL);
   std::raise(SIGTERM);
+}
+
+void require_one_process(const std::string& verb) {
+  before_ranks_meet([&] {
+    const auto launched = train::launched();
+    if (launched && launched->ranks > 1)
+      throw base::UserError(verb, "it runs in one process, and {} were started; start it without mpirun or srun",
+                            launched->ranks);
+  });
+}
+
+void require_same_start(std::span<const std::unique_ptr<comm::World>> worlds, const std::string& verb,
+                        const std::string& command) {
+  if (worlds[0]->backend().ranks != comm::RankKind::process || worlds[0]->size() == 1) return;
+  comm::require_same(*comm::group_of_all(*worlds[0]), verb, "command", command);
 }
 
 }  // namespace kintsugi::app

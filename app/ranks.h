@@ -4,6 +4,7 @@
 #include <exception>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "app/command.h"
 #include "kintsugi/comm/communicator.h"
@@ -19,6 +20,13 @@ void end_all(std::span<const std::unique_ptr<comm::World>> worlds, const std::ex
 // the other processes, which may be waiting for this one. Rank 0 prints the error; if rank 0 has none, the rank that
 // has it prints it after a short delay.
 void end_before_ranks_meet(const train::Launched& launched, const std::exception& error);
+
+// For a verb that knows no ranks: ends a process that a launcher started as one of several, as above.
+void require_one_process(const std::string& verb);
+
+// The first that ranks that are processes do together, in every verb: SharedError unless `command` is the same on all.
+void require_same_start(std::span<const std::unique_ptr<comm::World>> worlds, const std::string& verb,
+                        const std::string& command);
 
 // Runs f(), for code that runs before ranks that are processes can communicate.
 template <typename F>

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "app/option_checks.h"
+#include "app/ranks.h"
 #include "app/show_checkpoint.h"
 #include "app/show_tokens.h"
 #include "app/verbs.h"
@@ -22,6 +23,7 @@ void add_show(CLI::App& kintsugi) {
       ->required();
   verb->add_flag("--verify", options->verify, "Check every byte of a checkpoint");
   verb->callback([options] {
+    require_one_process("show");
     const std::filesystem::path index = data::with_suffix(data::token_prefix(options->path), ".idx");
     if (!std::filesystem::is_directory(options->path) && std::filesystem::exists(index)) {
       show_tokens(options->path);

@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "kintsugi/base/format.h"
-#include "kintsugi/checkpoint/folder.h"
+#include "kintsugi/checkpoint/open.h"
 #include "kintsugi/checkpoint/reader.h"
 #include "kintsugi/checkpoint/tensor_files.h"
+#include "kintsugi/comm/communicator.h"
 
 namespace kintsugi::app {
 namespace {
@@ -94,9 +95,8 @@ void print_totals(const checkpoint::Index& index) {
                         base::format_bytes(total.bytes)));
 }
 
-void show_saved(const fs::path& folder, bool verify) {
-  const checkpoint::CheckpointReader reader(folder);
-  print("checkpoint", folder.string());
+void show_saved(const checkpoint::CheckpointReader& reader, bool verify) {
+  print("checkpoint", reader.folder().string());
   print("step", base::group_digits(reader.step()));
   print_config(reader.config());
   print("state", base::one_line(reader.state(), 1000));
@@ -142,7 +142,7 @@ bool is_hugging_face(const fs::path& path) {
 
 void show_checkpoint(const fs::path& path, bool verify) {
   if (is_hugging_face(path)) return show_files(path);
-  show_saved(checkpoint::find_checkpoint(path), verify);
+  show_saved(*checkpoint::open_checkpoint(path, *comm::self_communicator()), verify);
 }
 
 }  // namespace kintsugi::app

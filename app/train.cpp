@@ -51,6 +51,7 @@ void run(const RunOptions& options, bool resume) {
   const bool leads = worlds[0]->rank() == 0;
   train::Outcome outcome;
   try {
+    require_same_start(worlds, "train", resume ? "train --resume" : "train");
     outcome = train::train(std::move(train), worlds, terminal);
   } catch (const std::exception& e) {
     terminal.finish();

@@ -4,14 +4,17 @@ find_package(GTest REQUIRED)
 include(GoogleTest)
 set(KINTSUGI_SHARED "${PROJECT_SOURCE_DIR}/../shared" CACHE PATH "Real inputs for tests, if there are any")
 
-# What every test program has: GoogleTest, the one source that says where this build and its inputs are, and regular
-# expressions. Tests are compiled with less optimization than what they test, since they are run once; g++ 12 then warns
+# What every test program has: GoogleTest, the one source that says where this build and its inputs are, regular
+# expressions, and the command as a process. Tests are compiled with less optimization than what they test, since they are run once; g++ 12 then warns
 # of an array that is too small where strings are joined.
-add_library(test_base STATIC ${PROJECT_SOURCE_DIR}/tests/paths.cpp ${PROJECT_SOURCE_DIR}/tests/patterns.cpp)
+add_library(test_base STATIC)
+foreach(source paths patterns process)
+  target_sources(test_base PRIVATE ${PROJECT_SOURCE_DIR}/tests/${source}.cpp)
+endforeach()
 set_source_files_properties(${PROJECT_SOURCE_DIR}/tests/paths.cpp PROPERTIES COMPILE_DEFINITIONS
   "KINTSUGI_SHARED=\"${KINTSUGI_SHARED}\";KINTSUGI_SOURCE=\"${PROJECT_SOURCE_DIR}\";KINTSUGI_COMMAND=\"${PROJECT_BINARY_DIR}/app/kintsugi\"")
 target_compile_options(test_base PUBLIC $<$<CONFIG:Release>:-O1 -Wno-array-bounds>)
-target_link_libraries(test_base PUBLIC GTest::gtest_main ${LIBS_base})
+target_link_libraries(test_base PUBLIC GTest::gtest_main base)
 target_precompile_headers(test_base PRIVATE ${KINTSUGI_PRECOMPILED} <gtest/gtest.h>)
 
 function(add_test_program name)

@@ -1,10 +1,10 @@
 // A run goes on with the data that it began with, and with no other; what happens to them under way is said.
 #include <gtest/gtest.h>
 
-#include <regex>
-
+#include "kintsugi/base/file.h"
 #include "kintsugi/checkpoint/checksum.h"
 #include "kintsugi/checkpoint/index.h"
+#include "tests/patterns.h"
 #include "tests/ranks_folder.h"
 
 namespace kintsugi::tests {
@@ -24,9 +24,7 @@ class DataIdentity : public testing::Test, protected RanksFolder {
     EXPECT_EQ(ended.code, 1);
     EXPECT_EQ(hidden(complaint(ended.err)), line);
   }
-  static std::string hidden(const std::string& text) {
-    return std::regex_replace(text, std::regex("[0-9a-f]{16}"), "#");
-  }
+  static std::string hidden(const std::string& text) { return replaced(text, "[0-9a-f]{16}", "#"); }
   static std::string changed(const std::string& what) {
     return "error: [resume] the data have changed: " + what +
            "; put them back, begin anew in another train.folder, or go on with the new data on purpose, as a new run "
@@ -39,8 +37,7 @@ class DataIdentity : public testing::Test, protected RanksFolder {
   // As an earlier version would have written it.
   void forget_data(const fs::path& checkpoint) {
     const fs::path path = folder / checkpoint / checkpoint::kIndexFile;
-    const std::string text =
-        std::regex_replace(base::read_file(path), std::regex(",\\s*\"data\":\\s*\\[[^\\]]*\\]"), "");
+    const std::string text = replaced(base::read_file(path), ",\\s*\"data\":\\s*\\[[^\\]]*\\]", "");
     ASSERT_EQ(text.find("fingerprint"), std::string::npos) << text.substr(0, 600);
     base::write_file_atomically(path, text);
     base::write_file_atomically(folder / checkpoint / checkpoint::kIndexChecksumFile,
@@ -117,17 +114,14 @@ TEST_F(DataIdentity, ATokenFileThatShrinksUnderWay) {
     fs::resize_file(folder / (data + ".bin"), 30);
     const Ended ended = process.wait();
     EXPECT_EQ(ended.code, 1) << "signal " << ended.signal;
-    std::smatch found;
     const std::string said = complaint(ended.err);
-    ASSERT_TRUE(std::regex_match(
-        said, found,
-        std::regex(
-            "error: \\[train\\] (step|the validation after step) [0-9]+: \"" + data +
-            "\\.bin\" has become shorter while it was in use: it had [0-9]+ bytes, now it ends at byte [0-9]+ or "
-            "before; the newest checkpoint, (" +
-            run + "/step_[0-9]+), is whole, and --resume goes on from it\n")))
-        << said;
-    EXPECT_EQ(run_kintsugi(folder.path(), "show " + found[2].str() + " --verify").code, 0);
+    const std::vector<std::string> found = groups(
+        said, "error: \\[train\\] (step|the validation after step) [0-9]+: \"" + data +
+                  "\\.bin\" has become shorter while it was in use: it had [0-9]+ bytes, now it ends at byte [0-9]+ or "
+                  "before; the newest checkpoint, (" +
+                  run + "/step_[0-9]+), is whole, and --resume goes on from it\n");
+    ASSERT_EQ(found.size(), 3u) << said;
+    EXPECT_EQ(run_kintsugi(folder.path(), "show " + found[2] + " --verify").code, 0);
   }
 }
 

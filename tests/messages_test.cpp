@@ -44,7 +44,7 @@ Program end_of(int rank, int times) {
 // What x is on rank 1 in the end.
 std::vector<double> run(const Program& first, const Program& second) {
   const auto kernels = build::kernels_of(small_model("gpt", "fp32"));
-  const auto worlds = comm::thread_worlds(2, {.time_limit = std::chrono::milliseconds(200)});
+  const auto worlds = comm::thread_worlds(2, {.time_limit = std::chrono::milliseconds(1000)});
   std::vector<double> got;
   comm::run_ranks(worlds, [&](comm::World& world) {
     base::ThreadTeam team(1);

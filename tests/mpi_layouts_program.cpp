@@ -162,35 +162,41 @@ std::string difference(const Layout& layout, const config::Settings& s, comm::Wo
   return found;
 }
 
-int all_layouts(bool damaged) {
-  const std::unique_ptr<comm::World> world = comm::mpi_world();
+void all_layouts(comm::World& world, bool damaged) {
   int agree = 0;
   for (const Layout& layout : kLayouts) {
     config::Settings s = settings_of(layout.model);
     set_layout(s, layout.parallel);
     s.train.micro_batch /= s.parallel.data;
-    if (s.parallel.ranks != world->size()) continue;
-    const std::string found = difference(layout, s, *world, damaged);
+    if (s.parallel.ranks != world.size()) continue;
+    const std::string found = difference(layout, s, world, damaged);
     if (found.empty()) {
       ++agree;
     } else {
-      fmt::print("rank {}: {}: {}: {}\n", world->rank(), layout.model, layout.parallel, found);
+      fmt::print("rank {}: {}: {}: {}\n", world.rank(), layout.model, layout.parallel, found);
     }
     if (damaged) break;
   }
-  fmt::print("rank {}: {} layouts agree\n", world->rank(), agree);
+  fmt::print("rank {}: {} layouts agree\n", world.rank(), agree);
   std::fflush(stdout);
-  return 0;
 }
 
 }  // namespace
 }  // namespace kintsugi::tests
 
 int main(int argc, char** argv) {
+  using namespace kintsugi;
   try {
-    return kintsugi::tests::all_layouts(argc > 1 && std::string(argv[1]) == "damaged");
+    const std::unique_ptr<comm::World> world = comm::mpi_world();
+    try {
+      tests::all_layouts(*world, argc > 1 && std::string(argv[1]) == "damaged");
+      return 0;
+    } catch (const std::exception& e) {  // said while there is a world: as it goes, it ends all processes
+      fmt::print("rank {}: {}\n", world->rank(), e.what());
+      world->abort(e.what());
+    }
   } catch (const std::exception& e) {
     fmt::print("{}\n", e.what());
-    return 1;
   }
+  return 1;
 }

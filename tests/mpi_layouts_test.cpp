@@ -19,7 +19,7 @@ class LayoutsOverMpi : public UnderMpi {
   static Lines said(int ranks, const std::string& argument = "") {
     const fs::path program = fs::read_symlink("/proc/self/exe").parent_path() / "mpi_layouts";
     const std::string command =
-        "timeout -k 1 100 " + GetParam().run + " -n " + std::to_string(ranks) + " " + program.string() + " " + argument;
+        "timeout -k 1 250 " + GetParam().run + " -n " + std::to_string(ranks) + " " + program.string() + " " + argument;
     Lines lines;
     FILE* pipe = popen(command.c_str(), "r");
     std::array<char, 4096> line;

@@ -4,8 +4,9 @@
 #include <sys/stat.h>
 
 #include <fstream>
-#include <regex>
 
+#include "kintsugi/base/file.h"
+#include "tests/patterns.h"
 #include "tests/process.h"
 
 namespace kintsugi::tests {
@@ -36,9 +37,9 @@ class OutputFiles : public testing::Test {
 
   // Without what is no complaint.
   static void expect_error(const Ended& ended, const std::string& line, const std::string& about) {
-    const std::regex progress("(step [0-9]+/|tokenizing:|warning:)[^\n]*\n|[0-9]+ of [0-9]+ samples\n");
+    const std::string progress = "(step [0-9]+/|tokenizing:|warning:)[^\n]*\n|[0-9]+ of [0-9]+ samples\n";
     EXPECT_EQ(ended.code, 1) << about;
-    EXPECT_EQ(std::regex_replace(ended.err, progress, ""), "error: " + line + "\n") << about;
+    EXPECT_EQ(replaced(ended.err, progress, ""), "error: " + line + "\n") << about;
   }
 
   static std::string text_of(const fs::path& name) { return base::read_file(*folder / name); }

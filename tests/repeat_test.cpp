@@ -107,6 +107,55 @@ TEST(Resume, TheBestCheckpointIsKnownWhereBestJsonWasNotWritten) {
   expect_same(files, "a", "b");
 }
 
+// A damaged one is no obstacle: the checkpoints know which was the best.
+TEST(Resume, TheBestCheckpointIsKnownWhereBestJsonIsDamaged) {
+  const RunFiles files;
+  const std::string toml = files.toml();
+  run_here(toml, in(files, "a"));
+  run_here(toml, in(files, "b", {"train.steps=10"}));
+  const auto best = checkpoint::read_best(files.folder("b"));
+  ASSERT_TRUE(best);
+  for (const char* text : {"", "{\"step\":", "{}"}) {
+    base::write_file_atomically(files.folder("b") / "best.json", text);
+    Child child({"train", toml, "--resume", "--set", "train.steps=10", "train.folder=" + files.folder("b").string()},
+                files.file("said"));
+    EXPECT_EQ(child.wait(), 0);
+    const std::string said = base::read_file(files.file("said"));
+    EXPECT_NE(said.find("; the best is taken from the checkpoints\n"), std::string::npos) << said;
+    EXPECT_EQ(said.find("error: "), std::string::npos) << said;
+    EXPECT_EQ(checkpoint::read_best(files.folder("b")), best);
+  }
+  run_here(toml, in(files, "b"), true);
+  expect_same(files, "a", "b");
+}
+
+// What is written into a folder of the same name is not in the run.
+TEST(Resume, ARunWhoseFolderIsTakenAwayEndsWithAnError) {
+  const RunFiles files;
+  for (const bool moved : {false, true}) {
+    const std::filesystem::path run = files.folder("run");
+    Child child({"train", files.toml(), "--set", "train.steps=100000", "train.evaluate_every=0", "checkpoint.every=0"},
+                files.file("said"));
+    ASSERT_TRUE(wait_for([&] { return lines_of(run / "metrics.jsonl") >= 3; })) << base::read_file(files.file("said"));
+    std::error_code error;
+    if (moved) {
+      std::filesystem::rename(run, files.folder("moved"), error);
+    } else {
+      std::filesystem::remove_all(run, error);
+    }
+    EXPECT_FALSE(error);
+    EXPECT_EQ(WEXITSTATUS(child.wait()), 1);
+    const std::string said = base::read_file(files.file("said"));
+    EXPECT_NE(
+        said.find("error: [train] \"" + run.string() +
+                  "\" was removed or moved while the run used it: its metrics and checkpoints are lost, or lie where "
+                  "it was moved to; leave a run's folder in place until the run has ended\n"),
+        std::string::npos)
+        << said;
+    EXPECT_FALSE(std::filesystem::exists(run));
+  }
+}
+
 // kill -9 at moments of all kinds: while it starts, between steps, during saves.
 TEST(Resume, AKilledRunGoesOnFromItsLastCheckpoint) {
   const RunFiles files;

@@ -201,4 +201,29 @@ FileLock::~FileLock() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
+FolderIdentity::FolderIdentity(const std::filesystem::path& folder) {
+  descriptor_ = ::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor_ < 0) fail("open", folder);
+}
+
+FolderIdentity::FolderIdentity(FolderIdentity&& other) noexcept {
+  *this = std::move(other);
+}
+
+FolderIdentity& FolderIdentity::operator=(FolderIdentity&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+FolderIdentity::~FolderIdentity() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+bool FolderIdentity::is_at(const std::filesystem::path& path) const {
+  struct stat mine = {}, there = {};
+  if (::fstat(descriptor_, &mine) != 0) return errno != ESTALE;
+  if (::stat(path.c_str(), &there) != 0) return errno != ENOENT && errno != ENOTDIR && errno != ESTALE;
+  return mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
+}
+
 }  // namespace kintsugi::base

@@ -86,4 +86,19 @@ class FileLock {
   int descriptor_ = -1;
 };
 
+// A folder that is kept open, so that another of the same name is told apart from it.
+class FolderIdentity {
+ public:
+  FolderIdentity() = default;
+  explicit FolderIdentity(const std::filesystem::path& folder);
+  FolderIdentity(FolderIdentity&& other) noexcept;
+  FolderIdentity& operator=(FolderIdentity&& other) noexcept;
+  ~FolderIdentity();
+
+  bool is_at(const std::filesystem::path& path) const;  // this folder is what lies there now; true if nobody can tell
+
+ private:
+  int descriptor_ = -1;
+};
+
 }  // namespace kintsugi::base

@@ -104,17 +104,6 @@ std::optional<SavedStep> newest_whole(const fs::path& run_folder) {
   return std::nullopt;
 }
 
-fs::path find_checkpoint(const fs::path& path) {
-  std::error_code error;
-  if (fs::exists(path / kIndexFile, error)) return path;
-  if (!fs::is_directory(path, error))
-    throw base::UserError(kWhere, "there is no folder {}; a checkpoint or a run's folder is needed",
-                          base::in_quotes(path.string()));
-  if (const auto newest = newest_whole(path)) return newest->folder;
-  throw base::UserError(kWhere, "{} holds no whole checkpoint; a checkpoint or a run's folder is needed",
-                        base::in_quotes(path.string()));
-}
-
 void write_best(const fs::path& run_folder, const Best& best) {
   base::require(std::isfinite(best.validation_loss), kWhere, "the best loss is {}", best.validation_loss);
   base::JsonWriter json;
@@ -128,6 +117,11 @@ std::optional<Best> read_best(const fs::path& run_folder) {
   if (!fs::exists(path, error)) return std::nullopt;
   const auto json = base::Json::parse(kWhere, path.string(), base::read_file(path));
   return Best{json.at("step").whole(), json.at("validation_loss").number()};
+}
+
+void remove_best(const fs::path& run_folder) {
+  std::error_code ignored;  // what cannot be removed is written anew
+  fs::remove(run_folder / kBest, ignored);
 }
 
 void prune(const fs::path& run_folder, int64_t keep) {

@@ -26,10 +26,6 @@ std::vector<SavedStep> list(const std::filesystem::path& run_folder);
 // completely.
 std::optional<SavedStep> newest_whole(const std::filesystem::path& run_folder);
 
-// `path` itself if it is a checkpoint's folder, or the newest complete checkpoint of a run's folder. UserError if
-// there is none.
-std::filesystem::path find_checkpoint(const std::filesystem::path& path);
-
 struct Best {
   int64_t step = 0;
   double validation_loss = 0.0;  // finite
@@ -39,6 +35,7 @@ struct Best {
 
 void write_best(const std::filesystem::path& run_folder, const Best& best);
 std::optional<Best> read_best(const std::filesystem::path& run_folder);  // UserError where best.json is damaged
+void remove_best(const std::filesystem::path& run_folder);
 
 // Removes all but the newest `keep` (at least 1) and the best, the oldest first. One that cannot be opened is neither
 // counted nor removed. If killed in between, it leaves complete checkpoints and leftovers.

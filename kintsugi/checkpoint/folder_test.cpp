@@ -20,12 +20,6 @@ TEST(Folder, TheNewestWholeOneIsFound) {
   put(scratch / "step_00000060", "a file");
   EXPECT_EQ(newest_whole(scratch.path())->step, 10);
   EXPECT_EQ(list(scratch.path()).size(), 4u);
-  EXPECT_EQ(find_checkpoint(scratch.path()), scratch / "step_00000010");
-  EXPECT_EQ(find_checkpoint(scratch / "step_00000005"), scratch / "step_00000005");
-  EXPECT_EQ(error_of([&] { find_checkpoint(scratch / "none"); }, scratch.path()),
-            "[checkpoint] there is no folder \"none\"; a checkpoint or a run's folder is needed");
-  EXPECT_EQ(error_of([&] { find_checkpoint(scratch / "step_abc"); }, scratch.path()),
-            "[checkpoint] \"step_abc\" holds no whole checkpoint; a checkpoint or a run's folder is needed");
   EXPECT_FALSE(newest_whole(scratch / "none"));
   save_small(scratch.path(), 30);  // in place of the damaged one
   EXPECT_EQ(newest_whole(scratch.path())->step, 30);

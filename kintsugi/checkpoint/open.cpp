@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <set>
 #include <vector>
 
 #include "kintsugi/base/error.h"
@@ -25,16 +26,23 @@ void require_same_checkpoint(const CheckpointReader& reader, comm::Communicator&
 }  // namespace
 
 std::unique_ptr<CheckpointReader> open_newest_whole(const fs::path& run_folder, comm::Communicator& all) {
-  std::vector<SavedStep> saved;  // of rank 0 alone
-  comm::together(all, [&] {
-    if (all.rank() == 0) saved = list(run_folder);
-  });
+  // Of rank 0 alone.
+  std::vector<SavedStep> saved;
+  std::set<int64_t> skipped;
+  bool listed = false;
   for (;;) {
+    comm::together(all, [&] {
+      if (all.rank() != 0 || listed) return;
+      saved = list(run_folder);
+      std::erase_if(saved, [&](const SavedStep& s) { return skipped.contains(s.step); });
+      listed = true;
+    });
     const int64_t step = comm::of_rank_0(all, saved.empty() ? -1 : saved.back().step);
     if (step < 0) return nullptr;
     std::unique_ptr<CheckpointReader> reader;
     const auto failure = comm::failure_of(all, [&] {
       reader = std::make_unique<CheckpointReader>(step_folder(run_folder, step));
+      reader->hold();
       reader->verify(all.rank(), all.size(), nullptr);
     });
     if (!failure) {
@@ -43,7 +51,13 @@ std::unique_ptr<CheckpointReader> open_newest_whole(const fs::path& run_folder, 
       return reader;
     }
     if (all.rank() != 0) continue;
+    std::error_code error;
+    if (!fs::exists(step_folder(run_folder, step), error)) {
+      listed = false;
+      continue;
+    }
     spdlog::warn("step {} is skipped: {}", step, *failure);
+    skipped.insert(step);
     saved.pop_back();
   }
 }

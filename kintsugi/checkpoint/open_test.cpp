@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <numeric>
+#include <thread>
 
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/checkpoint/scratch_test.h"
@@ -89,6 +91,31 @@ TEST(Open, TheNewestWholeOneOnAllRanks) {
   put(scratch / "file", "");
   EXPECT_EQ(open(scratch / "file"),
             three("[checkpoint] there is no folder \"file\"; a checkpoint or a run's folder is needed"));
+}
+
+// A run that saves and removes while others read: there is always a newest checkpoint, and one that is open stays.
+TEST(Open, WhileARunSavesAndRemoves) {
+  ScratchFolder scratch;
+  save_small(scratch / "run", 1);
+  std::atomic<bool> stop{false};
+  std::thread run([&] {
+    for (int64_t step = 2; !stop; ++step) {
+      save_small(scratch / "run", step);
+      prune(scratch / "run", 1);
+    }
+  });
+  const auto self = comm::self_communicator();
+  std::string wrong;
+  for (int i = 0; i < 100 && wrong.empty(); ++i)
+    wrong = error_of([&] {
+      const auto reader = open_checkpoint(scratch / "run", *self);
+      while (i % 20 == 0 && fs::exists(reader->folder())) std::this_thread::yield();
+      reader->verify();
+      reader->config();
+    });
+  stop = true;
+  run.join();
+  EXPECT_EQ(wrong, "");
 }
 
 TEST(Open, SharesOfTheChecksAreAllOfThem) {

@@ -51,6 +51,10 @@ std::string CheckpointReader::tokenizer() const {
 std::string CheckpointReader::beside(std::string_view name) const {
   const auto found = index_.files.find(name);
   if (found == index_.files.end()) return "";
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto held = texts_.find(name); held != texts_.end()) return held->second;
+  }
   std::string text = base::read_file(folder_ / name);
   if (const uint64_t sum = checksum_of(text); sum != found->second.checksum)
     throw base::UserError(kWhere, "{} is damaged: its checksum is {}, the index says {}",
@@ -151,6 +155,18 @@ void CheckpointReader::verify(int share, int shares, const std::function<bool(st
     if (begin <= at && at < end) bytes_of(tensor, piece);
     at += bytes;
   });
+}
+
+void CheckpointReader::hold() const {
+  for (const auto& [name, stored] : index_.files) {
+    if (name.ends_with(".safetensors")) {
+      file(name);
+    } else {
+      std::string text = beside(name);
+      const std::lock_guard lock(mutex_);
+      texts_.insert_or_assign(name, std::move(text));
+    }
+  }
 }
 
 void CheckpointReader::trust(const std::function<bool(std::string_view)>& wanted) const {

@@ -52,6 +52,9 @@ class CheckpointReader {
   // Part `share` of `shares` of that work; all parts together are all of it. If `wanted` is not null, only the pieces
   // of the tensors that it selects.
   void verify(int share, int shares, const std::function<bool(std::string_view)>& wanted) const;
+  // Opens every file, and keeps it: from then on the checkpoint can be read even if it is removed. UserError if one is
+  // gone already, or damaged.
+  void hold() const;
   // Marks the pieces of those tensors as checked, since other ranks have checked them.
   void trust(const std::function<bool(std::string_view)>& wanted) const;
 
@@ -67,6 +70,7 @@ class CheckpointReader {
   mutable std::mutex mutex_;  // of what follows
   mutable std::map<std::string, SafetensorsFile, std::less<>> open_;
   mutable std::set<const StoredPiece*> checked_;
+  mutable std::map<std::string, std::string, std::less<>> texts_;  // of the files that are held beside
 };
 
 }  // namespace kintsugi::checkpoint

@@ -129,6 +129,8 @@ class World {
   virtual std::unique_ptr<Communicator> group(std::span<const int> ranks, const GroupOptions& options = {}) = 0;
   // Ends the run for all ranks: their waits throw, now or soon. For a rank that ends with an error.
   virtual void abort(const std::string& reason) = 0;
+  // This rank leaves it to another to say what went wrong, and to end the run: nobody need wait for a word of it.
+  virtual void leave_to_others() {}
 };
 
 struct WorldOptions {

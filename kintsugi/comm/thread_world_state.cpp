@@ -9,6 +9,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/processor.h"
+#include "kintsugi/comm/patience.h"
 
 namespace kintsugi::comm {
 
@@ -110,12 +111,13 @@ std::shared_ptr<ThreadWorldState::PendingGroup> ThreadWorldState::join(int rank,
 
 std::shared_ptr<ThreadGroup> ThreadWorldState::make_group(int rank, std::span<const int> ranks,
                                                           const GroupOptions& options) {
-  const auto limit = std::chrono::steady_clock::now() + time_limit_;
+  Patience patience(time_limit_);
   std::unique_lock lock(mutex_);
   const auto pending = join(rank, ranks, options);
   waits_in_[rank] = pending;
   const auto over = [&] { return pending->group != nullptr || !pending->disagreement.empty() || ended(); };
-  const bool in_time = changed_.wait_until(lock, limit, over);
+  bool in_time = over();
+  while (!in_time && !patience.is_over()) in_time = changed_.wait_until(lock, patience.slice_end(), over);
   waits_in_[rank] = nullptr;
   if (pending->group != nullptr) return pending->group;
   if (!pending->disagreement.empty()) throw base::UserError("comm", "{}", pending->disagreement);

@@ -9,6 +9,7 @@
 #include "kintsugi/comm/communicator.h"
 #include "kintsugi/comm/limits.h"
 #include "kintsugi/comm/operation.h"
+#include "kintsugi/comm/patience.h"
 #include "kintsugi/comm/thread_world_state.h"
 
 namespace kintsugi::comm {
@@ -192,19 +193,19 @@ TimeoutMessage ThreadCommunicator::timeout_of(const Open& o) {
 
 template <typename Over>
 void ThreadCommunicator::wait_until(const Open& awaited, Over&& over) {
-  const auto limit = std::chrono::steady_clock::now() + world_.time_limit();
+  Patience patience(world_.time_limit());
   Notifier& notifier = world_.notifier(self_->rank);
   for (;;) {
     const uint64_t seen = notifier.count();
     if (over()) return;
     if (world_.ended()) world_.throw_end(timeout_of(awaited));
     if (move_chunk()) continue;
-    if (std::chrono::steady_clock::now() >= limit) {
+    if (patience.is_over()) {
       const TimeoutMessage why = timeout_of(awaited);
       world_.end(why);
       world_.throw_end(why);
     }
-    notifier.wait(seen, limit, world_.cores_to_spare());
+    notifier.wait(seen, patience.slice_end(), world_.cores_to_spare());
   }
 }
 

@@ -15,7 +15,7 @@ namespace {
 using Texts = std::vector<std::string>;
 using std::chrono::milliseconds;
 
-const WorldOptions kShort = {.time_limit = milliseconds(200)};
+const WorldOptions kShort = {.time_limit = milliseconds(600)};
 
 std::unique_ptr<Communicator> everyone(World& world) {
   return world.group(cases::all_ranks(world.size()));
@@ -31,7 +31,7 @@ TEST(ThreadsFail, ACollectiveThatOneRankDoesNotReach) {
       [&](World& world) -> std::string {
         const auto comm = everyone(world);
         if (world.rank() == 2) {
-          std::this_thread::sleep_for(milliseconds(500));  // too late: what the others posted may be gone
+          std::this_thread::sleep_for(milliseconds(1500));  // too late: what the others posted may be gone
         }
         std::vector<std::byte> x(4096);
         try {
@@ -44,10 +44,10 @@ TEST(ThreadsFail, ACollectiveThatOneRankDoesNotReach) {
       },
       kShort);
   EXPECT_EQ(said, Texts(4,
-                        "[comm] all_reduce of 4096 bytes among ranks 0 1 2 3 did not end within 0.2 s: ranks 0 1 3 "
+                        "[comm] all_reduce of 4096 bytes among ranks 0 1 2 3 did not end within 0.6 s: ranks 0 1 3 "
                         "arrived, rank 2 did not"));
   EXPECT_EQ(right, 4);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
 }
 
 TEST(ThreadsFail, AGroupIsNamedByRanksOfTheWorld) {
@@ -57,11 +57,11 @@ TEST(ThreadsFail, AGroupIsNamedByRanksOfTheWorld) {
         if (world.rank() == 0 || world.rank() == 2) return "";
         const auto comm = world.group(std::vector{3, 1});
         if (comm->rank() == 0) comm->wait(comm->barrier());
-        std::this_thread::sleep_for(milliseconds(300));
+        std::this_thread::sleep_for(milliseconds(900));
         return "";
       },
       kShort);
-  EXPECT_EQ(said[3], "[comm] barrier among ranks 3 1 did not end within 0.2 s: rank 3 arrived, rank 1 did not");
+  EXPECT_EQ(said[3], "[comm] barrier among ranks 3 1 did not end within 0.6 s: rank 3 arrived, rank 1 did not");
 }
 
 TEST(ThreadsFail, AMessageThatNobodyTakesOrSends) {
@@ -77,10 +77,10 @@ TEST(ThreadsFail, AMessageThatNobodyTakesOrSends) {
         },
         kShort);
     const std::string barrier =
-        "[comm] barrier among ranks 0 1 2 did not end within 0.2 s: ranks 0 2 arrived, rank 1 did not";
+        "[comm] barrier among ranks 0 1 2 did not end within 0.6 s: ranks 0 2 arrived, rank 1 did not";
     const std::string message =
         send ? "[comm] send of 12 bytes from rank 1 to rank 2" : "[comm] receive of 12 bytes from rank 2 to rank 1";
-    EXPECT_EQ(said, (Texts{barrier, message + " did not end within 0.2 s: rank 1 arrived, rank 2 did not", barrier}));
+    EXPECT_EQ(said, (Texts{barrier, message + " did not end within 0.6 s: rank 1 arrived, rank 2 did not", barrier}));
   }
 }
 
@@ -97,9 +97,9 @@ TEST(ThreadsFail, AnExchangeThatOneRankDoesNotJoin) {
       },
       kShort);
   const std::string barrier =
-      "[comm] barrier among ranks 0 1 2 did not end within 0.2 s: ranks 0 2 arrived, rank 1 did not";
+      "[comm] barrier among ranks 0 1 2 did not end within 0.6 s: ranks 0 2 arrived, rank 1 did not";
   EXPECT_EQ(said, (Texts{barrier,
-                         "[comm] receive of 12 bytes from rank 2 to rank 1 did not end within 0.2 s: rank 1 arrived, "
+                         "[comm] receive of 12 bytes from rank 2 to rank 1 did not end within 0.6 s: rank 1 arrived, "
                          "rank 2 did not",
                          barrier}));
 }
@@ -109,7 +109,7 @@ TEST(ThreadsFail, TooManyOpenOperationsForARankThatNeverComes) {
       2,
       [&](World& world) -> std::string {
         const auto comm = everyone(world);
-        if (world.rank() == 1) std::this_thread::sleep_for(milliseconds(400));
+        if (world.rank() == 1) std::this_thread::sleep_for(milliseconds(1200));
         std::vector<std::byte> x(1);
         for (int i = 0; world.rank() == 0 && i < 65; ++i) comm->send(x, 1);
         comm->wait(comm->barrier());
@@ -118,9 +118,9 @@ TEST(ThreadsFail, TooManyOpenOperationsForARankThatNeverComes) {
       kShort);
   // Each names the operation that it waits for itself.
   EXPECT_EQ(said,
-            (Texts{"[comm] send of 1 bytes from rank 0 to rank 1 did not end within 0.2 s: rank 0 arrived, rank 1 "
+            (Texts{"[comm] send of 1 bytes from rank 0 to rank 1 did not end within 0.6 s: rank 0 arrived, rank 1 "
                    "did not",
-                   "[comm] barrier among ranks 0 1 did not end within 0.2 s: rank 1 arrived, rank 0 did not"}));
+                   "[comm] barrier among ranks 0 1 did not end within 0.6 s: rank 1 arrived, rank 0 did not"}));
 }
 
 TEST(ThreadsFail, ARankThatEndsEndsTheWaitsOfAll) {
@@ -138,7 +138,7 @@ TEST(ThreadsFail, ARankThatEndsEndsTheWaitsOfAll) {
   });
   const std::string why = "[comm] rank 2 ended: [data] the file is gone";
   EXPECT_EQ(said, (Texts{why, why, "[data] the file is gone", why}));
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
 }
 
 TEST(ThreadsFail, ARankThatLeavesWhatItBegan) {
@@ -223,7 +223,7 @@ TEST(ThreadsFail, GroupsThatAreNotMade) {
       },
       kShort);
   const std::string timeout =
-      "[comm] making the group of ranks 0 1 2 did not end within 0.2 s: ranks 0 2 arrived, rank 1 did not";
+      "[comm] making the group of ranks 0 1 2 did not end within 0.6 s: ranks 0 2 arrived, rank 1 did not";
   EXPECT_EQ(said, (Texts{timeout, "", timeout}));
 
   std::atomic<bool> first = false;

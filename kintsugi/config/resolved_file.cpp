@@ -27,8 +27,8 @@ Resolved load_saved(const std::filesystem::path& path) {
   return {fill_derived(read_file(path), 1), {}};
 }
 
-Resolved saved_text(const std::string& toml) {
-  return {fill_derived(read_text(toml, "the configuration of rank 0"), 1), {}};
+Resolved saved_text(const std::string& toml, const std::string& name) {
+  return {fill_derived(read_text(toml, name), 1), {}};
 }
 
 }  // namespace kintsugi::config

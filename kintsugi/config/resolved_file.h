@@ -16,6 +16,6 @@ std::string to_toml(const Resolved& resolved);
 // older, are derived by the current rules.
 Resolved load_saved(const std::filesystem::path& path);
 // The same from the text itself.
-Resolved saved_text(const std::string& toml);
+Resolved saved_text(const std::string& toml, const std::string& name = "the configuration of rank 0");
 
 }  // namespace kintsugi::config

@@ -24,7 +24,7 @@ class Numbers : public SampleSource {
     ++fills;
     for_each_row(batch, 3, [&](uint64_t row, const BatchView& view) {
       if (first + row == bad) throw base::UserError("data", "sample {} is bad", bad);
-      if (first + row == slow) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      if (first + row == slow) std::this_thread::sleep_for(std::chrono::seconds(1));
       std::ranges::fill(view.tokens, static_cast<int32_t>(first + row));
       std::ranges::fill(view.labels, 0);
       std::ranges::fill(view.document_starts, 0);
@@ -76,7 +76,7 @@ TEST(Loader, ErrorsComeWhereTheyBelong) {
 TEST(Loader, DoesNotWaitForever) {
   Numbers numbers;
   numbers.slow = 1;
-  Loader loader(numbers, {.share = {.global_batch = 1, .micro_batch = 1}, .time_limit = std::chrono::milliseconds(20)});
+  Loader loader(numbers, {.share = {.global_batch = 1, .micro_batch = 1}, .time_limit = std::chrono::milliseconds(300)});
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   loader.next();
   EXPECT_EQ(

@@ -282,17 +282,17 @@ TEST(TokenSummary, ADamagedSidecarIsRefused) {
   };
   EXPECT_EQ(error(whole), "no error");
   EXPECT_EQ(error(""), " is empty");
-  EXPECT_EQ(error("[1,"), "is damaged: it does not describe a token file");
-  EXPECT_EQ(error("{\"text\": \"mine\"}"), "is damaged: it does not describe a token file");
+  EXPECT_EQ(error("[1,"), ":1: the JSON ends too early, after 3 bytes; it seems to be cut off");
+  EXPECT_EQ(error("{\"text\": \"mine\"}"), ":1: it does not describe a token file");
   EXPECT_EQ(with("\"version\": 1", "\"version\": 2"),
-            "has another version of the format; this program reads version 1");
+            ":3: \"version\" is 2; it should be 1");
   EXPECT_EQ(with("\"max_token\": 999", "\"max_token\": \"\""),
-            "is damaged: not all of its keys are there and of the right type");
-  EXPECT_EQ(with("\"tokens\": 8", "\"tokens\": 9"), "describes another token file: 9 tokens instead of 8");
+            ":7: \"max_token\" is \"\"; it should be a whole number from -1 on");
+  EXPECT_EQ(with("\"tokens\": 8", "\"tokens\": 9"), " describes another token file: 9 tokens instead of 8");
   // Of a pair with as many tokens and documents.
   write_tokens(folder / "other", {{5, 6}, {7}, {8}, {9, 10, 11, 999}});
-  EXPECT_EQ(error(base::read_file(folder / "other.json")).substr(0, 61),
-            "describes another token file: its index has the checksum " +
+  EXPECT_EQ(error(base::read_file(folder / "other.json")).substr(0, 62),
+            " describes another token file: its index has the checksum " +
                 base::read_file(folder / "other.json").substr(whole.find("\"index_checksum\": \"") + 19, 4));
 }
 

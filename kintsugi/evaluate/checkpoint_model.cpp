@@ -17,7 +17,8 @@ CheckpointModel::CheckpointModel(const std::filesystem::path& path, const config
       reader_(checkpoint::open_checkpoint(path, *all_)),
       team_(static_cast<int>(layout.threads)) {
   comm::together(*all_, [&] {
-    settings_ = on_ranks_of(config::load_saved(reader_->folder() / "config.toml").settings, layout);
+    settings_ = on_ranks_of(
+        config::saved_text(reader_->config(), (reader_->folder() / "config.toml").string()).settings, layout);
     kernels_ = build::kernels_of(settings_);
     tokenizer_json_ = reader_->tokenizer();
     if (!tokenizer_json_.empty())

@@ -3,6 +3,11 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "kintsugi/base/error.h"
 #include "kintsugi/base/json.h"
 #include "kintsugi/base/json_writer.h"
 #include "kintsugi/checkpoint/folder.h"
@@ -48,6 +53,40 @@ void set_best(const Rank& rank, double validation_loss, Progress& progress) {
   if (rank.leads() && checkpoint::read_best(rank.folder()) != best) checkpoint::write_best(rank.folder(), best);
 }
 
+// The best of the run so far, as best.json says; where that is damaged, as the checkpoints themselves do: then it is
+// written again.
+std::optional<checkpoint::Best> read_or_find_best(const std::filesystem::path& folder) {
+  try {
+    return checkpoint::read_best(folder);
+  } catch (const base::UserError& error) {
+    spdlog::warn("{}; the best is taken from the checkpoints", error.what());
+  }
+  std::optional<checkpoint::Best> best;
+  for (const checkpoint::SavedStep& saved : checkpoint::list(folder)) {
+    try {
+      const auto loss =
+          saved_from(checkpoint::CheckpointReader(saved.folder).state(), saved.folder / checkpoint::kIndexFile)
+              .best_validation_loss;
+      if (loss && (!best || *loss < best->validation_loss)) best = {.step = saved.step, .validation_loss = *loss};
+    } catch (const base::UserError&) {  // a damaged one: said where it is opened to be loaded
+    }
+  }
+  checkpoint::remove_best(folder);
+  if (best) checkpoint::write_best(folder, *best);
+  return best;
+}
+
+// The same loss on all ranks.
+std::optional<double> best_loss(Rank& rank) {
+  double loss = std::numeric_limits<double>::quiet_NaN();
+  comm::together(*rank.all, [&] {
+    if (!rank.leads()) return;
+    if (const auto best = read_or_find_best(rank.folder())) loss = best->validation_loss;
+  });
+  loss = std::bit_cast<double>(comm::of_rank_0(*rank.all, std::bit_cast<int64_t>(loss)));
+  return std::isnan(loss) ? std::nullopt : std::optional(loss);
+}
+
 void resume_from(Rank& rank, const checkpoint::CheckpointReader& reader, Progress& progress) {
   checkpoint::load_states(*rank.executor, *rank.all, reader, checkpoint::Load::everything);
   const Saved saved = saved_from(reader.state(), reader.folder() / checkpoint::kIndexFile);
@@ -82,7 +121,7 @@ Progress restore(Rank& rank, bool resume, const std::function<void(const std::st
   const std::filesystem::path folder = rank.folder();
   Progress progress;
   rank.executor->initialize(train.seed);
-  if (const auto best = checkpoint::read_best(folder)) progress.best_validation_loss = best->validation_loss;
+  progress.best_validation_loss = best_loss(rank);
   if (rank.newest) {
     resume_from(rank, *rank.newest, progress);
     note(fmt::format("resumed at step {} from {}", progress.step, rank.newest->folder().string()));

@@ -216,11 +216,13 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Progress& progress) {
     const Stop stop = asked_to_stop(rank, options, progress.step, seconds_since(began));
     if (rank.corpus.validation && (last || every_so_often(s.train.evaluate_every, progress.step)))
       end.validation_loss = m.validation_loss = validation_loss(rank, progress);
+    if (options.folder) options.folder->require_there();
     if (options.metrics) options.metrics->write(m);
     if (options.observer) options.observer->step(m, s.train.steps);
     const bool best = is_best(m.validation_loss, progress.best_validation_loss);
     if (last || stop != Stop::none || best || every_so_often(s.checkpoint.every, progress.step))
       save(rank, best ? m.validation_loss : std::nullopt, progress);
+    if (options.folder && last) options.folder->require_there();
     if (!last) end.stop = stop;
   }
   return end;

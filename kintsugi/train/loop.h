@@ -8,6 +8,7 @@
 #include "kintsugi/train/metrics.h"
 #include "kintsugi/train/observer.h"
 #include "kintsugi/train/rank.h"
+#include "kintsugi/train/run_folder.h"
 
 namespace kintsugi::train {
 
@@ -19,6 +20,7 @@ struct LoopOptions {
   const std::atomic<int>* stop = nullptr;  // not 0: finish the step, save, return
   double peak_flops = 0;                   // of the threads of a rank; 0: not known
   // Of rank 0 alone; null on the others.
+  const RunFolder* folder = nullptr;
   MetricsFile* metrics = nullptr;
   Observer* observer = nullptr;
 };

@@ -15,6 +15,7 @@ RunFolder::RunFolder(config::Resolved& resolved, bool resume) : path_(resolved.s
     throw base::UserError("train", "nothing to resume in \"{}\": it has no config.toml; start without --resume",
                           path_.string());
   base::make_folders(path_);
+  folder_ = base::FolderIdentity(path_);
   lock_ = std::make_unique<base::FileLock>(
       path_ / ".lock",
       fmt::format("another process trains in \"{}\"; wait for it, or set another train.folder", path_.string()));
@@ -24,6 +25,15 @@ RunFolder::RunFolder(config::Resolved& resolved, bool resume) : path_(resolved.s
     throw base::UserError("train", "\"{}\" holds a run already; --resume goes on with it, or set another train.folder",
                           path_.string());
   }
+}
+
+void RunFolder::require_there() const {
+  if (folder_.is_at(path_)) return;
+  throw base::UserError(
+      "train",
+      "\"{}\" was removed or moved while the run used it: its metrics and checkpoints are lost, or lie "
+      "where it was moved to; leave a run's folder in place until the run has ended",
+      path_.string());
 }
 
 void RunFolder::save_config(const config::Resolved& resolved) const {

@@ -20,9 +20,12 @@ class RunFolder {
   std::filesystem::path metrics() const { return path_ / "metrics.jsonl"; }
   // Writes config.toml.
   void save_config(const config::Resolved& resolved) const;
+  // UserError if the folder was removed or moved since: then what is written there is lost, or lies in another.
+  void require_there() const;
 
  private:
   std::filesystem::path path_;
+  base::FolderIdentity folder_;
   std::unique_ptr<base::FileLock> lock_;
 };
 

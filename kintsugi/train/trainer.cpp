@@ -26,11 +26,17 @@ std::string this_binary() {
   return fmt::format("checksum {}", checkpoint::checksum_text(base::checksum_of(base::ReadOnlyFile("/proc/self/exe"))));
 }
 
-// For ranks that are processes: rank 0 locks the run's folder, and all continue with the configuration found there.
-std::unique_ptr<RunFolder> share_folder(TrainOptions& options, comm::World& world) {
+// For ranks that are processes, before any of them decides anything by what it was given.
+void require_same_options(const TrainOptions& options, comm::World& world) {
   const std::unique_ptr<comm::Communicator> all = comm::group_of_all(world);
   comm::require_same(*all, "train", "binary", this_binary());
   comm::require_same(*all, "train", "configuration", values_of(options.config.settings));
+  comm::require_same(*all, "train", "start", options.resume ? "a resumed run" : "a new run");
+}
+
+// For ranks that are processes: rank 0 locks the run's folder, and all continue with the configuration found there.
+std::unique_ptr<RunFolder> share_folder(TrainOptions& options, comm::World& world) {
+  const std::unique_ptr<comm::Communicator> all = comm::group_of_all(world);
   std::unique_ptr<RunFolder> folder;
   if (world.rank() == 0) folder = std::make_unique<RunFolder>(options.config, options.resume);
   const std::string text = comm::text_of_rank_0(*all, config::to_toml(options.config));
@@ -63,6 +69,7 @@ Outcome train_rank(const TrainOptions& options, comm::World& world, bool alone, 
     end = run_steps(rank,
                     {.stop = options.stop,
                      .peak_flops = options.peak_flops,
+                     .folder = leader.folder,
                      .metrics = metrics ? &*metrics : nullptr,
                      .observer = leader.observer},
                     progress);
@@ -81,9 +88,10 @@ Outcome train_rank(const TrainOptions& options, comm::World& world, bool alone, 
 }  // namespace
 
 Outcome train(TrainOptions options, std::span<const std::unique_ptr<comm::World>> worlds, Observer& observer) {
+  const bool one_process = worlds[0]->size() == static_cast<int>(worlds.size());
+  if (!one_process) require_same_options(options, *worlds[0]);
   require_ranks(*worlds[0], options.config.settings);
   require_order(*worlds[0], options.config.settings);
-  const bool one_process = worlds[0]->size() == static_cast<int>(worlds.size());
   const std::unique_ptr<RunFolder> folder =
       one_process ? std::make_unique<RunFolder>(options.config, options.resume) : share_folder(options, *worlds[0]);
   Outcome outcome;

@@ -10,13 +10,13 @@
 namespace kintsugi::comm {
 
 MpiCommunicator::MpiCommunicator(std::shared_ptr<MpiProcess> process, std::vector<int> world_ranks,
-                                 std::vector<int> rows, int block, const GroupOptions& options)
+                                 std::vector<TableRow> rows, int block, const GroupOptions& options)
     : process_(std::move(process)),
       ranks_(std::move(world_ranks)),
       rows_(std::move(rows)),
       block_(block),
       options_(options),
-      comm_(process_->comms.take(ranks_, block_)),
+      comm_(process_->comms.take(ranks_, block_, process_->time_limit)),
       sent_(ranks_.size()),
       received_(ranks_.size()),
       open_(options.collectives + options.messages) {
@@ -32,7 +32,7 @@ MpiCommunicator::MpiCommunicator(std::shared_ptr<MpiProcess> process, std::vecto
 MpiCommunicator::~MpiCommunicator() {
   process_->num_communicators -= 1;
   std::erase(process_->busy, this);
-  process_->progress->give_row(rows_[rank_]);
+  process_->progress->give_row(rows_[rank_].index);
   process_->comms.give(ranks_, block_);
   for (; oldest_ <= made_; ++oldest_) process_->failed |= !open(oldest_).done;
 }
@@ -55,7 +55,7 @@ void MpiCommunicator::start(const Operation& operation) {
     o.number = collectives_++;
     o.segments = num_segments(operation, size());
     o.next = 0;
-    process_->progress->publish(rows_[rank_], operation);
+    process_->progress->publish(rows_[rank_].index, operation);
     advance_collective();
   }
 }
@@ -79,7 +79,7 @@ void MpiCommunicator::post_message(Open& o) {
     }
     at += bytes;
   } while (at < o.operation.bytes);
-  process_->progress->publish_message(rows_[rank_], o.operation.root, send);
+  process_->progress->publish_message(rows_[rank_].index, o.operation.root, send);
 }
 
 bool MpiCommunicator::advance_message(Open& o) {
@@ -143,7 +143,7 @@ bool MpiCommunicator::advance() {
 bool MpiCommunicator::advance_all() {
   bool any = false;
   for (MpiCommunicator* each : process_->busy) {
-    process_->progress->mark_poll(each->rows_[each->rank_]);
+    process_->progress->mark_poll(each->rows_[each->rank_].index);
     any |= each->advance();
   }
   return any;
@@ -160,7 +160,9 @@ std::string MpiCommunicator::mismatch(const Open& o) const {
   for (int m = 0; m < size(); ++m) {
     const int local_rank = process_->local_rank(ranks_[m]);
     Operation other = o.operation;
-    if (m != rank_ && (local_rank < 0 || !process_->progress->collective(local_rank, rows_[m], o.number, other)))
+    const TableRow& row = rows_[m];
+    if (m != rank_ &&
+        (local_rank < 0 || !process_->progress->collective(local_rank, row.index, row.generation, o.number, other)))
       continue;
     if (first < 0) {
       first = m;
@@ -187,14 +189,19 @@ TimeoutMessage MpiCommunicator::timeout_of(const Open& o) const {
       continue;
     }
     if (local_rank < 0) {
-      arrivals.push_back(message ? process_->message_elsewhere(ranks_[m], rows_[m], rank_, !send, o.number)
-                                 : process_->collective_elsewhere(ranks_[m], rows_[m], o.number));
+      arrivals.push_back(message ? process_->message_elsewhere(ranks_[m], rows_[m].index, rank_, !send, o.number)
+                                 : process_->collective_elsewhere(ranks_[m], rows_[m].index, o.number));
       continue;
     }
     const ProgressTable& progress = *process_->progress;
-    const bool here = (message ? progress.messages(local_rank, rows_[m], rank_, !send)
-                               : progress.collectives(local_rank, rows_[m])) > o.number;
-    const bool polls = progress.seconds_since_poll(local_rank, rows_[m]) < long_ago;
+    const int row = rows_[m].index;
+    if (!progress.is_of(local_rank, row, rows_[m].generation)) {
+      arrivals.push_back(Arrival::arrived);  // and has ended the communicator since
+      continue;
+    }
+    const bool here =
+        (message ? progress.messages(local_rank, row, rank_, !send) : progress.collectives(local_rank, row)) > o.number;
+    const bool polls = progress.seconds_since_poll(local_rank, row) < long_ago;
     arrivals.push_back(!here ? Arrival::absent : polls ? Arrival::arrived : Arrival::stuck);
   }
   return timeout_message(describe(o.operation, rank_, ranks_), process_->time_limit, ranks_, members, arrivals);
@@ -217,12 +224,13 @@ void MpiCommunicator::finish_oldest() {
       continue;
     }
     require_match(o);
-    if (process_->progress->ended()) process_->throw_end(timeout_of(o));
-    if (backoff.is_over()) {
+    const bool out_of_time = backoff.is_over();
+    if (process_->progress->ended()) process_->throw_end(timeout_of(o), backoff.waited());
+    if (out_of_time) {
       process_->read_other_nodes(ranks_);
       const TimeoutMessage why = timeout_of(o);
       process_->run_out_of_time(why);
-      process_->throw_end(why);
+      process_->throw_end(why, backoff.waited());
     }
     backoff.pause();
   }

@@ -15,12 +15,17 @@ namespace kintsugi::comm {
 
 inline constexpr Backend kMpi = {.name = "mpi", .ranks = RankKind::process, .adds_in_rank_order = true};
 
+// A row of the progress table of a member's node.
+struct TableRow {
+  int index = 0;
+  uint32_t generation = 0;
+};
+
 class MpiCommunicator : public CheckedCommunicator {
  public:
-  // `rows`: of the members in the progress tables of their nodes; `block`: of its tags. All members construct theirs
-  // together.
-  MpiCommunicator(std::shared_ptr<MpiProcess> process, std::vector<int> world_ranks, std::vector<int> rows, int block,
-                  const GroupOptions& options);
+  // `rows`: of the members; `block`: of its tags. All members construct theirs together.
+  MpiCommunicator(std::shared_ptr<MpiProcess> process, std::vector<int> world_ranks, std::vector<TableRow> rows,
+                  int block, const GroupOptions& options);
   ~MpiCommunicator() override;
 
   const Backend& backend() const override { return kMpi; }
@@ -60,7 +65,8 @@ class MpiCommunicator : public CheckedCommunicator {
   TimeoutMessage timeout_of(const Open& open) const;
 
   const std::shared_ptr<MpiProcess> process_;
-  const std::vector<int> ranks_, rows_;
+  const std::vector<int> ranks_;
+  const std::vector<TableRow> rows_;
   const int block_;
   const GroupOptions options_;
   const MPI_Comm comm_;  // of all groups of these ranks

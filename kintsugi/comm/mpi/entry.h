@@ -6,8 +6,8 @@
 namespace kintsugi::comm {
 
 using MpiEntry = World*(const WorldOptions*);  // throws; the caller owns the world
-inline constexpr const char* kMpiEntry = "kintsugi_mpi_world_2";
+inline constexpr const char* kMpiEntry = "kintsugi_mpi_world_3";
 
 }  // namespace kintsugi::comm
 
-extern "C" kintsugi::comm::World* kintsugi_mpi_world_2(const kintsugi::comm::WorldOptions* options);
+extern "C" kintsugi::comm::World* kintsugi_mpi_world_3(const kintsugi::comm::WorldOptions* options);

@@ -1,6 +1,8 @@
 #include "kintsugi/comm/mpi/group_comms.h"
 
 #include "kintsugi/comm/mpi/check.h"
+#include "kintsugi/comm/mpi/watchdog.h"
+#include "kintsugi/comm/timeout_message.h"
 
 namespace kintsugi::comm {
 namespace {
@@ -32,11 +34,14 @@ int GroupComms::first_free_block(const std::vector<int>& ranks) const {
   return found == shared_.end() || found->second.blocks.empty() ? 0 : *found->second.blocks.rbegin() + 1;
 }
 
-MPI_Comm GroupComms::take(const std::vector<int>& ranks, int block) {
+MPI_Comm GroupComms::take(const std::vector<int>& ranks, int block, std::chrono::milliseconds time_limit) {
   const int most = (max_tag() - kTags + 1) / kTags;
   if (block > most) throw base::UserError("comm", "more than {} groups of the same ranks at one time", most + 1);
   Shared& shared = shared_[ranks];
-  if (shared.comm == MPI_COMM_NULL) shared.comm = comm_of(ranks);
+  if (shared.comm == MPI_COMM_NULL) {
+    const Watchdog watchdog("making a communicator of " + list_ranks(ranks), "", time_limit);
+    shared.comm = comm_of(ranks);
+  }
   shared.blocks.insert(block);
   return shared.comm;
 }

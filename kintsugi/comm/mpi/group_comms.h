@@ -4,6 +4,7 @@
 
 #include <mpi.h>
 
+#include <chrono>
 #include <map>
 #include <set>
 #include <vector>
@@ -15,8 +16,9 @@ class GroupComms {
   // The first of the block numbers that may be used for a new group of `ranks`, as far as this rank knows. The members
   // use the largest that any of them returns: it is above those of all their existing groups.
   int first_free_block(const std::vector<int>& ranks) const;
-  // The communicator of `ranks` for a group with this block of tags, until give(). All members call it together.
-  MPI_Comm take(const std::vector<int>& ranks, int block);
+  // The communicator of `ranks` for a group with this block of tags, until give(). All members call it together; where
+  // one does not within the time limit, the process ends.
+  MPI_Comm take(const std::vector<int>& ranks, int block, std::chrono::milliseconds time_limit);
   void give(const std::vector<int>& ranks, int block);
   // Frees all communicators. Every rank calls it, when no group is left.
   void free_all();

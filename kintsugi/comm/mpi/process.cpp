@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -12,12 +13,16 @@
 #include <thread>
 
 #include "kintsugi/comm/mpi/check.h"
+#include "kintsugi/comm/mpi/watchdog.h"
 
 namespace kintsugi::comm {
 namespace {
 
-// Time for the others to print what they waited for; longer if they must read files first.
-constexpr std::chrono::milliseconds kToPrint{300}, kToReadAndPrint{1000};
+// How long a rank that ends waits at most for the others of its node to say what they waited for: usually they do at
+// once, but one that computes does not look. Longer if others must read files first.
+constexpr std::chrono::milliseconds kToSay{3000}, kToRead{1000};
+// For the launcher to read what was printed.
+constexpr std::chrono::milliseconds kToPrint{100};
 
 // The same random name on all ranks of `comm`.
 std::string common_name(MPI_Comm comm) {
@@ -40,6 +45,7 @@ Arrival arrival_in(const std::string& text, const std::string& key, uint64_t num
 MpiProcess::MpiProcess(const WorldOptions& options)
     : time_limit(options.time_limit), folder_(options.folder), exceptions_(std::uncaught_exceptions()) {
   int is_there = 0, level = 0;
+  const Watchdog watchdog("the start of MPI", "; did all ranks start, and with the same verb?", time_limit);
   check_mpi(MPI_Initialized(&is_there));
   base::require(is_there == 0, "comm", "a second MPI world in one process");
   check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level));
@@ -79,7 +85,14 @@ MpiProcess::MpiProcess(const WorldOptions& options)
 }
 
 MpiProcess::~MpiProcess() {
-  if (failed || progress->ended() || std::uncaught_exceptions() > exceptions_) abort("it left the run early");
+  if (failed || progress->ended() || std::uncaught_exceptions() > exceptions_) {
+    fmt::print(stderr, "error: [comm] rank {} left the run early, {}\n", rank,
+               std::uncaught_exceptions() > exceptions_ ? "by an error that nobody caught in time"
+               : failed                                 ? "before all that it sends and receives was done"
+                                                        : "after another: " + progress->why());
+    abort("it left the run early");
+  }
+  const Watchdog watchdog("the end of MPI", "; did another rank not come to its end?", time_limit);
   comms.free_all();
   MPI_Comm_free(&agreement);
   MPI_Finalize();
@@ -88,15 +101,32 @@ MpiProcess::~MpiProcess() {
 void MpiProcess::abort(const std::string& why) {
   progress->end(fmt::format("rank {} ended: {}", rank, why), false);
   std::fflush(nullptr);
-  std::this_thread::sleep_for(folder_.empty() ? kToPrint : kToReadAndPrint);
+  progress->report();
+  const auto begin = std::chrono::steady_clock::now();
+  const auto to_say = std::min(kToSay, time_limit);
+  const auto waits = [&] {
+    const auto waited = std::chrono::steady_clock::now() - begin;
+    return (!progress->all_reported() && waited < to_say) || (!folder_.empty() && waited < kToRead);
+  };
+  while (waits()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  std::this_thread::sleep_for(kToPrint);
   for (int r = 0; r < size && !folder_.empty(); ++r) unlink(file(r).c_str());  // of all ranks: none of them goes on
   MPI_Abort(MPI_COMM_WORLD, 1);
   std::_Exit(1);
 }
 
-void MpiProcess::throw_end(const TimeoutMessage& own) {
-  if (progress->out_of_time() && own.absent) throw_timeout(own);
-  throw Timeout(progress->why(), {}, {});
+void MpiProcess::throw_end(const TimeoutMessage& own, const Patience& waited) {
+  const std::string why = progress->why();
+  if (!progress->out_of_time()) throw Timeout(why, {}, {});
+  if (why == own.text) throw_timeout(own);
+  if (const double seconds = waited.stood_still().count(); seconds >= 0.5)
+    throw Timeout(fmt::format("rank {} stood still for {:.1f} s (was it stopped?), and the others gave up: {}", rank,
+                              seconds, why),
+                  {}, {});
+  if (!waited.is_long())
+    throw Timeout(fmt::format("rank {} came late, when the others had given up: {}", rank, why), {}, {});
+  if (own.absent) throw_timeout(own);
+  throw Timeout(why, {}, {});
 }
 
 std::string MpiProcess::file(int world_rank) const {
@@ -109,7 +139,7 @@ void MpiProcess::read_other_nodes(const std::vector<int>& world_ranks) {
   const std::string half = file(rank) + ".new";
   std::ofstream(half) << progress->text() << "end\n";
   std::rename(half.c_str(), file(rank).c_str());
-  const auto end = std::chrono::steady_clock::now() + kToReadAndPrint / 2;
+  const auto end = std::chrono::steady_clock::now() + kToRead / 2;
   for (bool all = false; !all && std::chrono::steady_clock::now() < end;) {
     all = true;
     for (const int r : world_ranks) {

@@ -10,6 +10,7 @@
 
 #include "kintsugi/comm/mpi/group_comms.h"
 #include "kintsugi/comm/mpi/progress_table.h"
+#include "kintsugi/comm/patience.h"
 #include "kintsugi/comm/timeout_message.h"
 
 namespace kintsugi::comm {
@@ -24,11 +25,11 @@ class MpiProcess {
   // The local rank of a rank on this node; -1: it is on another node.
   int local_rank(int world_rank) const { return local_ranks_[world_rank]; }
 
-  // Gives the others time to print what they waited for, then ends all processes.
+  // Gives the others time to say what they waited for, then ends all processes.
   [[noreturn]] void abort(const std::string& why);
-  // After the end of the run: throws its reason as a Timeout. If that is a time limit, and a member is also missing
-  // from the operation of this rank, throws `own` instead, which names the operation that this rank waited for.
-  [[noreturn]] void throw_end(const TimeoutMessage& own);
+  // After the end of the run: throws its reason as a Timeout. If that is a time limit, this rank has waited about as
+  // long, and a member is also missing from its own operation, throws `own` instead, which names that operation.
+  [[noreturn]] void throw_end(const TimeoutMessage& own, const Patience& waited);
   // Ranks of other nodes write their progress to files after waiting too long. Writes this rank's file, waits a little
   // for those of `world_ranks`, and reads them; then it is known whether each has enqueued a collective of its row, or
   // a message to or from `member`.
@@ -58,16 +59,21 @@ class MpiProcess {
 // Waits without occupying a core for long: call pause() whenever there was no progress. Expires after the time limit.
 class Backoff {
  public:
-  explicit Backoff(std::chrono::milliseconds limit) : begin_(Clock::now()), limit_(begin_ + limit) {}
+  explicit Backoff(std::chrono::milliseconds limit) : begin_(Clock::now()), waited_(limit) {}
 
-  bool is_over() const { return Clock::now() >= limit_; }
+  bool is_over() { return waited_.is_over(); }
   void pause();
-  void reset() { begin_ = Clock::now(); }
+  void reset() {
+    begin_ = Clock::now();
+    waited_.is_over();
+  }
+  const Patience& waited() const { return waited_; }
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  Clock::time_point begin_, limit_;
+  Clock::time_point begin_;
+  Patience waited_;
 };
 
 }  // namespace kintsugi::comm

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
@@ -38,6 +39,7 @@ Operation unpack(uint64_t bytes, uint64_t rest) {
 // A new file is all zeros: nothing has been published.
 ProgressTable::ProgressTable(const Place& place)
     : local_rank_(place.local_rank),
+      local_size_(place.local_size),
       world_size_(place.world_size),
       row_bytes_((sizeof(Row) + 2 * sizeof(uint64_t) * place.world_size + 63) / 64 * 64),
       kept_begin_((kPage + row_bytes_ * kRows * place.local_size + kPage - 1) / kPage * kPage),
@@ -79,8 +81,10 @@ int ProgressTable::take_row() {
     return index;
   }
   Row& r = row(local_rank_, index);
+  r.generation.fetch_add(1);
   r.collectives.store(0);
   for (int i = 0; i < 2 * world_size_; ++i) r.messages[i].store(0);
+  r.generation.fetch_add(1);
   return index;
 }
 
@@ -137,11 +141,16 @@ double ProgressTable::seconds_since_poll(int local_rank, int row_index) const {
   return std::chrono::duration<double>(now - std::chrono::steady_clock::duration(then)).count();
 }
 
-bool ProgressTable::collective(int local_rank, int row_index, uint64_t n, Operation& operation) const {
+bool ProgressTable::is_of(int local_rank, int row_index, uint32_t generation) const {
+  return row(local_rank, row_index).generation.load(std::memory_order_acquire) == generation;
+}
+
+bool ProgressTable::collective(int local_rank, int row_index, uint32_t generation, uint64_t n,
+                               Operation& operation) const {
   const Row& r = row(local_rank, row_index);
   const auto there = [&] {
     const uint64_t count = r.collectives.load(std::memory_order_acquire);
-    return count > n && count - n < kKept;
+    return count > n && count - n < kKept && is_of(local_rank, row_index, generation);
   };
   if (!there()) return false;
   const Kept& k = kept(local_rank, row_index, n);
@@ -167,6 +176,14 @@ bool ProgressTable::ended() const {
 
 bool ProgressTable::out_of_time() const {
   return reinterpret_cast<const Head*>(memory_)->ended.load(std::memory_order_acquire) == 3;
+}
+
+void ProgressTable::report() {
+  if (!std::exchange(reported_, true)) reinterpret_cast<Head*>(memory_)->reported.fetch_add(1);
+}
+
+bool ProgressTable::all_reported() const {
+  return reinterpret_cast<const Head*>(memory_)->reported.load() >= static_cast<uint32_t>(local_size_);
 }
 
 std::string ProgressTable::why() const {

@@ -34,6 +34,8 @@ class ProgressTable {
   // A row of this rank for a new communicator, empty; UserError if none is left.
   int take_row();
   void give_row(int row);
+  // How often a row of this rank was taken: others see by it whether the communicator that they know is still there.
+  uint32_t generation(int row) const { return this->row(local_rank_, row).generation.load(); }
   // In a row of this rank: counts its next collective; its next message, to or from member `other` of the group.
   void publish(int row, const Operation& operation);
   void publish_message(int row, int other, bool send);
@@ -42,25 +44,33 @@ class ProgressTable {
   // The rows of this rank and their progress, as text: what ranks of other nodes read in a file.
   std::string text() const;
 
+  // Of any rank: whether its row is still that of a communicator, made with this generation. If not, that rank has done
+  // all that it had enqueued there.
+  bool is_of(int local_rank, int row, uint32_t generation) const;
   // Of any rank: how many it has published, and how long ago it last looked.
   uint64_t collectives(int local_rank, int row) const;
   uint64_t messages(int local_rank, int row, int other, bool send) const;
   double seconds_since_poll(int local_rank, int row) const;
-  // The n-th collective, without its buffers; false if it is not remembered.
-  bool collective(int local_rank, int row, uint64_t n, Operation& operation) const;
+  // The n-th collective of a generation, without its buffers; false if it is not remembered.
+  bool collective(int local_rank, int row, uint32_t generation, uint64_t n, Operation& operation) const;
 
   // The reason of the first caller is kept, for all to read.
   void end(const std::string& why, bool out_of_time);
   bool ended() const;
   bool out_of_time() const;
   std::string why() const;
+  // This rank has said why it ends, or leaves that to others; whether all of this node have.
+  void report();
+  bool all_reported() const;
 
  private:
   struct Head {
-    std::atomic<uint32_t> ended;  // 0, 1: being written, 2: ended, 3: out of time
+    std::atomic<uint32_t> ended;     // 0, 1: being written, 2: ended, 3: out of time
+    std::atomic<uint32_t> reported;  // ranks
     char text[kText];
   };
   struct Row {
+    std::atomic<uint32_t> generation;  // odd: it is being emptied
     std::atomic<uint64_t> collectives;
     std::atomic<int64_t> polled;       // steady clock
     std::atomic<uint64_t> messages[];  // [member][receive, send]
@@ -75,10 +85,11 @@ class ProgressTable {
   Row& row(int local_rank, int row) const;
   Kept& kept(int local_rank, int row, uint64_t n) const;
 
-  const int local_rank_, world_size_;
+  const int local_rank_, local_size_, world_size_;
   const size_t row_bytes_, kept_begin_, bytes_;
   std::byte* memory_ = nullptr;
   std::vector<bool> taken_;  // [row] of this rank
+  bool reported_ = false;
   int unused_ = 0;           // rows from here on were never taken, and are zero
 };
 

@@ -1,11 +1,14 @@
-// One rank of a test over MPI: comm_rank CASE. Prints a line "rank R: ..." and ends with 1 where something is wrong.
+// One rank of a test over MPI: comm_rank CASE, with a time limit in seconds. Prints a line "rank R: ..." and ends with
+// 1 where something is wrong.
 #include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <thread>
 
@@ -86,7 +89,7 @@ std::string absent(World& world) {
   return without_last(world, [] { std::this_thread::sleep_for(std::chrono::seconds(60)); });
 }
 std::string stopped(World& world) {
-  return without_last(world, [] { std::raise(SIGSTOP); });
+  return without_last(world, [] { raise(SIGSTOP); });
 }
 std::string ends(World& world) {
   return without_last(world, [] { throw base::UserError("data", "the file is gone"); });
@@ -108,7 +111,7 @@ std::string killed(World& world) {
   std::vector<std::byte> x(64 << 20);
   const Event event = comm->all_reduce(x, x, tensor::DType::f32, Reduction::sum);
   comm->progress();
-  if (world.rank() == world.size() - 1) std::raise(SIGKILL);
+  if (world.rank() == world.size() - 1) raise(SIGKILL);
   comm->wait(event);
   return "done, which cannot be";
 }
@@ -117,9 +120,79 @@ std::string stuck(World& world) {
   const auto comm = everyone(world);
   std::vector<std::byte> x(64 << 20);
   const Event event = comm->all_reduce(x, x, tensor::DType::f32, Reduction::sum);
-  if (world.rank() == world.size() - 1) std::raise(SIGSTOP);
+  if (world.rank() == world.size() - 1) raise(SIGSTOP);
   comm->wait(event);
   return "done, which cannot be";
+}
+
+// The process of the last rank, for the others.
+pid_t last_process(Communicator& comm) {
+  const pid_t mine = getpid();
+  std::vector<pid_t> all(comm.size());
+  comm.wait(comm.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all))));
+  return all.back();
+}
+
+// The last rank is stopped before a collective, and goes on when another has given up.
+std::string late(World& world) {
+  const auto comm = everyone(world);
+  const pid_t last = last_process(*comm);
+  std::vector<std::byte> x(4096);
+  if (world.rank() == world.size() - 1) raise(SIGSTOP);
+  try {
+    comm->wait(comm->all_reduce(x, x, tensor::DType::f32, Reduction::sum));
+  } catch (const Timeout&) {
+    if (world.rank() == 0) kill(last, SIGCONT);
+    throw;
+  }
+  return "done, which cannot be";
+}
+
+// The same while it waits; rank 1 is who does not arrive.
+std::string suspended(World& world) {
+  const auto comm = everyone(world);
+  const pid_t last = last_process(*comm);
+  std::vector<std::byte> x(4096);
+  if (world.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(60));
+  std::thread stops;
+  if (world.rank() == world.size() - 1) {
+    stops = std::thread([] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      kill(getpid(), SIGSTOP);
+    });
+  }
+  try {
+    comm->wait(comm->all_reduce(x, x, tensor::DType::f32, Reduction::sum));
+  } catch (const Timeout&) {
+    if (world.rank() == 0) kill(last, SIGCONT);
+    if (stops.joinable()) stops.join();
+    throw;
+  }
+  return "done, which cannot be";
+}
+
+// Rank 0 has sent what rank 1 has not looked at yet, and goes on: another group then has its row of the progress table.
+std::string rows(World& world) {
+  std::vector<std::byte> x(64), y(64);
+  {
+    const auto comm = everyone(world);
+    const Event event = comm->broadcast(x, 0);
+    if (world.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    comm->wait(event);
+  }
+  std::unique_ptr<Communicator> two;
+  if (world.rank() != 1) {
+    two = world.group(std::array{0, 2});
+    for (int i = 0; i < 3; ++i) two->wait(two->all_reduce(x, y, tensor::DType::f32, Reduction::sum));
+  }
+  const auto comm = everyone(world);
+  comm->wait(comm->barrier());
+  return "";
+}
+
+// An error that ends the world before anybody has said it.
+std::string unsaid(World& world) {
+  return without_last(world, [] { throw 5; });
 }
 
 std::string message(World& world) {
@@ -181,6 +254,10 @@ const std::map<std::string, Case*> kCases = {
     {"ends", ends},
     {"killed", killed},
     {"stuck", stuck},
+    {"late", late},
+    {"suspended", suspended},
+    {"rows", rows},
+    {"unsaid", unsaid},
     {"message", message},
     {"exchange", exchange},
     {"mismatch", mismatch},
@@ -194,8 +271,8 @@ void say(int rank, const std::string& text) {
   std::fflush(stdout);
 }
 
-int run(const std::string& name) {
-  const auto limit = std::chrono::milliseconds(name == "table" || name == "channels" ? 60'000 : 600);
+int run(const std::string& name, double seconds) {
+  const std::chrono::milliseconds limit(static_cast<int64_t>(1000 * seconds));
   const bool elsewhere = name.starts_with("elsewhere");
   const auto world = mpi_world({.time_limit = limit, .folder = elsewhere ? "." : "", .share_memory = !elsewhere});
   try {
@@ -212,11 +289,13 @@ int run(const std::string& name) {
 }  // namespace
 }  // namespace kintsugi::comm
 
-int main(int, char** argv) {
+int main(int argc, char** argv) {
   try {
-    return kintsugi::comm::run(argv[1]);
+    return kintsugi::comm::run(argv[1], argc > 2 ? std::atof(argv[2]) : 60);
   } catch (const std::exception& error) {
     fmt::print("{}\n", error.what());
     return 1;
+  } catch (int code) {
+    return code;
   }
 }

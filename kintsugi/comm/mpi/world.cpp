@@ -20,23 +20,24 @@ class MpiWorld : public World {
   int size() const override { return process_->size; }
   std::unique_ptr<Communicator> group(std::span<const int> ranks, const GroupOptions& options) override;
   void abort(const std::string& reason) override { process_->abort(reason); }
+  void leave_to_others() override { process_->progress->report(); }
 
  private:
   // What the members agree on when all ask for the same group.
   struct Agreement {
-    std::vector<int> rows;  // of the members
-    int block = 0;          // of tags
+    std::vector<TableRow> rows;  // of the members
+    int block = 0;               // of tags
   };
-  Agreement agree(std::span<const int> ranks, int row, int block);
+  Agreement agree(std::span<const int> ranks, const TableRow& row, int block);
 
   const std::shared_ptr<MpiProcess> process_;
 };
 
 // Every member sends every other what it asks for: its row, its first free block, the number of members, who they are.
-MpiWorld::Agreement MpiWorld::agree(std::span<const int> ranks, int row, int block) {
-  const size_t n = ranks.size(), length = process_->size + 3;
+MpiWorld::Agreement MpiWorld::agree(std::span<const int> ranks, const TableRow& row, int block) {
+  const size_t n = ranks.size(), length = process_->size + 4;
   std::vector<std::vector<int>> asked(n, std::vector<int>(length, 0));
-  std::vector<int> mine = {row, block, static_cast<int>(n)};
+  std::vector<int> mine = {row.index, static_cast<int>(row.generation), block, static_cast<int>(n)};
   mine.insert(mine.end(), ranks.begin(), ranks.end());
   mine.resize(length);
   std::vector<MPI_Request> sends, receives(n, MPI_REQUEST_NULL);
@@ -58,8 +59,8 @@ MpiWorld::Agreement MpiWorld::agree(std::span<const int> ranks, int row, int blo
       if (done == 0) continue;
       arrivals[m] = Arrival::arrived;
       --left;
-      if (std::equal(mine.begin() + 2, mine.end(), asked[m].begin() + 2)) continue;
-      const std::span<const int> other(asked[m].data() + 3, asked[m][2]);
+      if (std::equal(mine.begin() + 3, mine.end(), asked[m].begin() + 3)) continue;
+      const std::span<const int> other(asked[m].data() + 4, asked[m][3]);
       process_->failed = true;
       const int first = std::min(rank(), ranks[m]), second = std::max(rank(), ranks[m]);
       throw base::UserError("comm", "ranks do not agree on a group: rank {} asks for {}, rank {} for {}", first,
@@ -75,15 +76,15 @@ MpiWorld::Agreement MpiWorld::agree(std::span<const int> ranks, int row, int blo
           timeout_message("making the group of " + list_ranks(ranks), process_->time_limit, ranks, members, arrivals);
       process_->failed = true;
       if (out_of_time) process_->run_out_of_time(why);
-      process_->throw_end(why);
+      process_->throw_end(why, backoff.waited());
     }
     backoff.pause();
   }
   check_mpi(MPI_Waitall(static_cast<int>(sends.size()), sends.data(), MPI_STATUSES_IGNORE));
   Agreement result;
   for (const auto& a : asked) {
-    result.rows.push_back(a[0]);
-    result.block = std::max(result.block, a[1]);
+    result.rows.push_back({a[0], static_cast<uint32_t>(a[1])});
+    result.block = std::max(result.block, a[2]);
   }
   return result;
 }
@@ -91,14 +92,16 @@ MpiWorld::Agreement MpiWorld::agree(std::span<const int> ranks, int row, int blo
 std::unique_ptr<Communicator> MpiWorld::group(std::span<const int> ranks, const GroupOptions& options) {
   check_group(ranks, rank(), size());
   std::vector<int> members(ranks.begin(), ranks.end());
-  Agreement agreed = agree(ranks, process_->progress->take_row(), process_->comms.first_free_block(members));
+  const int row = process_->progress->take_row();
+  Agreement agreed =
+      agree(ranks, {row, process_->progress->generation(row)}, process_->comms.first_free_block(members));
   return std::make_unique<MpiCommunicator>(process_, std::move(members), std::move(agreed.rows), agreed.block, options);
 }
 
 }  // namespace
 }  // namespace kintsugi::comm
 
-extern "C" __attribute__((visibility("default"))) kintsugi::comm::World* kintsugi_mpi_world_2(
+extern "C" __attribute__((visibility("default"))) kintsugi::comm::World* kintsugi_mpi_world_3(
     const kintsugi::comm::WorldOptions* options) {
   return new kintsugi::comm::MpiWorld(*options);
 }

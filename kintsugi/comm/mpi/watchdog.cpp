@@ -1,0 +1,61 @@
+#include "kintsugi/comm/mpi/watchdog.h"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/start_thread.h"
+#include "kintsugi/comm/patience.h"
+
+namespace kintsugi::comm {
+namespace {
+
+// As the launcher says it: MPI may not have got so far.
+std::string rank_of_this_process() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"})
+    if (const char* rank = std::getenv(name)) return rank;
+  return "0";
+}
+
+}  // namespace
+
+Watchdog::Watchdog(std::string what, std::string why, std::chrono::milliseconds limit)
+    : what_(std::move(what)), why_(std::move(why)), limit_(limit) {
+  try {
+    thread_ = base::start_thread([this] { watch(); });
+  } catch (const base::UserError&) {  // MPI may wait then for as long as it likes
+  }
+}
+
+Watchdog::~Watchdog() {
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Watchdog::watch() {
+  Patience patience(limit_);
+  std::unique_lock lock(mutex_);
+  while (!over_) {
+    if (patience.is_over()) end_process();
+    changed_.wait_until(lock, patience.slice_end());
+  }
+}
+
+// By a signal: then every launcher ends the other processes too.
+void Watchdog::end_process() const {
+  fmt::print(stderr, "error: [comm] rank {}: {} did not end within {:g} s{}\n", rank_of_this_process(), what_,
+             std::chrono::duration<double>(limit_).count(), why_);
+  std::fflush(nullptr);
+  std::signal(SIGTERM, SIG_DFL);
+  std::raise(SIGTERM);
+  std::_Exit(1);
+}
+
+}  // namespace kintsugi::comm

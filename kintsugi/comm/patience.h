@@ -1,0 +1,37 @@
+// How long a rank has waited for others, against its time limit.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+
+namespace kintsugi::comm {
+
+// Time in which this process itself stood still (SIGSTOP, a suspended job) does not count: the others may have stood
+// still with it. So a wait calls is_over() at least once in kSlice.
+class Patience {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kSlice{250};
+
+  explicit Patience(std::chrono::milliseconds limit) : limit_(limit), last_(Clock::now()) {}
+
+  bool is_over() {
+    const Clock::time_point now = Clock::now();
+    const Clock::duration gap = now - last_, counted = std::min<Clock::duration>(gap, 2 * kSlice);
+    last_ = now;
+    waited_ += counted;
+    stood_still_ += gap - counted;
+    return waited_ >= limit_;
+  }
+  // Until when the next sleep may last.
+  Clock::time_point slice_end() const { return last_ + std::min<Clock::duration>(kSlice, limit_ - waited_); }
+  // It has waited about as long as another rank that has just given up.
+  bool is_long() const { return 2 * waited_ >= limit_; }
+  std::chrono::duration<double> stood_still() const { return stood_still_; }
+
+ private:
+  Clock::duration limit_, waited_{0}, stood_still_{0};
+  Clock::time_point last_;
+};
+
+}  // namespace kintsugi::comm
