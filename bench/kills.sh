@@ -89,18 +89,20 @@ run() {
       killed=1
     fi
   fi
-  if ((killed)); then
-    deadline=$(($(now_ms) + 60000))
-    while kill -0 "$job" 2>/dev/null && (($(now_ms) < deadline)); do sleep 0.02; done
-    # A launcher may wait for ever for a rank that was killed while it made itself known; then no rank is left.
-    if kill -0 "$job" 2>/dev/null; then
-      [[ -z $(processes) ]] || fail "a rank lives on for a minute after another was killed"
-      kill -KILL "$job" 2>/dev/null
-      hung=$((hung + 1))
+  {
+    if ((killed)); then
+      deadline=$(($(now_ms) + 60000))
+      while kill -0 "$job" 2>/dev/null && (($(now_ms) < deadline)); do sleep 0.02; done
+      # A launcher may wait for ever for a rank that was killed while it made itself known; then no rank is left.
+      if kill -0 "$job" 2>/dev/null; then
+        [[ -z $(processes) ]] || fail "a rank lives on for a minute after another was killed"
+        kill -KILL "$job" 2>/dev/null
+        hung=$((hung + 1))
+      fi
     fi
-  fi
-  wait "$job" 2>/dev/null
-  code=$?
+    wait "$job" 2>/dev/null
+    code=$?
+  } 2>/dev/null  # where bash would say what was killed
   if ((code == 0)); then killed=0; fi
   deadline=$(($(now_ms) + 30000))
   while [[ -n $(processes) ]] && (($(now_ms) < deadline)); do sleep 0.02; done
