@@ -185,7 +185,7 @@ TEST_F(BadInput, Tokenizers) {
   fs::remove(folder / "corpus/validation.json");
   fs::resize_file(folder / "corpus/tokenizer.json", 20);
   const std::string damaged =
-      "\"corpus/tokenizer.json\":1: the JSON ends too early, after 20 bytes; it seems to be cut off\n";
+      "\"corpus/tokenizer.json\":2: the JSON ends too early, after 20 bytes; it seems to be cut off\n";
   expect_config_error("", "error: [tokenizer] " + damaged);
   expect_error("prepare text.txt --tokenizer corpus/tokenizer.json --output more", "error: [tokenizer] " + damaged);
 }
