@@ -351,6 +351,23 @@ TEST_F(BadInput, SignalsFinishTheStepAndSave) {
   }
 }
 
+// A handler's frame on the stack of a thread that computes would be written over its data.
+TEST_F(BadInput, OneThreadTakesSignalsAndItDoesNotCompute) {
+  Process process(folder.path(),
+                  "train run.toml --set train.steps=1000000 checkpoint.every=0 parallel.data=2 parallel.threads=2");
+  ASSERT_TRUE(process.wait_for([&] { return fs::exists(folder / "run/metrics.jsonl"); }));
+  constexpr uint64_t kSignals = 1ull << (SIGINT - 1) | 1ull << (SIGTERM - 1);
+  size_t threads = 0, taking = 0;
+  for (const auto& task : fs::directory_iterator("/proc/" + std::to_string(process.pid()) + "/task")) {
+    const std::string status = base::read_file(task.path() / "status"), key = "SigBlk:";
+    const uint64_t blocked = std::stoull(status.substr(status.find(key) + key.size()), nullptr, 16);
+    taking += (blocked & kSignals) != kSignals;
+    ++threads;
+  }
+  EXPECT_GE(threads, 3u);
+  EXPECT_EQ(taking, 1u);
+}
+
 TEST_F(BadInput, ASecondSignalEndsAtOnce) {
   for (const auto& [one, two] : {std::pair{SIGINT, SIGINT}, std::pair{SIGTERM, SIGINT}}) {
     fs::remove_all(folder / "run");

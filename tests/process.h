@@ -73,6 +73,7 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
+  pid_t pid() const { return pid_; }
   void send(int signal) { ::kill(pid_, signal); }
   bool runs() {
     siginfo_t info = {};
