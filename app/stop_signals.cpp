@@ -2,6 +2,8 @@
 
 #include <csignal>
 
+#include "kintsugi/base/start_thread.h"
+
 namespace kintsugi::app {
 
 std::atomic<int> StopSignals::count{0};
@@ -20,9 +22,18 @@ StopSignals::StopSignals() {
   count = 0;
   std::signal(SIGINT, stop);
   std::signal(SIGTERM, stop);
+  taker_ = base::start_thread([end = ended_.get_future()] { end.wait(); });
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  ::pthread_sigmask(SIG_BLOCK, &signals, &before_);
 }
 
 StopSignals::~StopSignals() {
+  ended_.set_value();
+  taker_.join();
+  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
 }

@@ -203,7 +203,7 @@ TEST_F(BadInput, Tokenizers) {
   fs::remove(folder / "corpus/validation.json");
   fs::resize_file(folder / "corpus/tokenizer.json", 20);
   const std::string damaged =
-      "\"corpus/tokenizer.json\":1: the JSON ends too early, after 20 bytes; it seems to be cut off\n";
+      "\"corpus/tokenizer.json\":2: the JSON ends too early, after 20 bytes; it seems to be cut off\n";
   expect_config_error("", "error: [tokenizer] " + damaged);
   expect_error("prepare text.txt --tokenizer corpus/tokenizer.json --output more", "error: [tokenizer] " + damaged);
 }
@@ -367,6 +367,23 @@ TEST_F(BadInput, SignalsFinishTheStepAndSave) {
     EXPECT_NE(resumed.err.find("resumed at step " + step + " from run/step_" + padded + "\n"), std::string::npos)
         << resumed.err;
   }
+}
+
+// A handler's frame on the stack of a thread that computes would be written over its data.
+TEST_F(BadInput, OneThreadTakesSignalsAndItDoesNotCompute) {
+  Process process(folder.path(),
+                  "train run.toml --set train.steps=1000000 checkpoint.every=0 parallel.data=2 parallel.threads=2");
+  ASSERT_TRUE(process.wait_for([&] { return fs::exists(folder / "run/metrics.jsonl"); }));
+  constexpr uint64_t kSignals = 1ull << (SIGINT - 1) | 1ull << (SIGTERM - 1);
+  size_t threads = 0, taking = 0;
+  for (const auto& task : fs::directory_iterator("/proc/" + std::to_string(process.pid()) + "/task")) {
+    const std::string status = base::read_file(task.path() / "status"), key = "SigBlk:";
+    const uint64_t blocked = std::stoull(status.substr(status.find(key) + key.size()), nullptr, 16);
+    taking += (blocked & kSignals) != kSignals;
+    ++threads;
+  }
+  EXPECT_GE(threads, 3u);
+  EXPECT_EQ(taking, 1u);
 }
 
 TEST_F(BadInput, ASecondSignalEndsAtOnce) {

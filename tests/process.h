@@ -47,6 +47,7 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
+  pid_t pid() const { return pid_; }
   void send(int signal) { ::kill(pid_, signal); }
   bool runs();
   // Until `f` holds, the process ends, or a minute is over.

@@ -65,7 +65,6 @@ void say(Board& board, std::string_view what) {
       if (verdict.outcome == Outcome::finding) {
         say(board, verdict.what);
         board.found = 1;
-        board.found.notify_all();
         while (board.found != 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
       ++board.done;
