@@ -167,7 +167,9 @@ TEST_F(BadInput, TokenFiles) {
   write(folder / "bad/train.json", "");
   expect_config_error(use, "error: [tokens] \"bad/train.json\" is empty" + again);
   write(folder / "bad/train.json", "{\"tokens\": 4");
-  expect_config_error(use, "error: [tokens] \"bad/train.json\" is damaged: it does not describe a token file" + again);
+  expect_config_error(
+      use,
+      "error: [tokens] \"bad/train.json\":1: the JSON ends too early, after 12 bytes; it seems to be cut off" + again);
   // A file from another program: it has nothing but the ids.
   fresh();
   for (const char* name : {"bad/train.json", "bad/tokenizer.json"}) fs::remove(folder / name);
