@@ -17,6 +17,7 @@ using program::BufferId;
 using program::in_order;
 using program::Instruction;
 using program::Program;
+using program::roots_of;
 using program::Work;
 
 namespace {
@@ -43,13 +44,6 @@ void replace_first(const Program& p, Body& body, std::set<Spot>& replaced) {
           replaced.insert({root, p.begin(i.outs[j], 0)}).second)
         i.accumulate &= ~(1u << j);
     }
-}
-
-std::set<BufferId> roots_of(const Program& p, const Instruction& i) {
-  std::set<BufferId> roots;
-  for (const std::vector<BufferId>* operands : {&i.ins, &i.outs})
-    for (BufferId b : *operands) roots.insert(p.root(b));
-  return roots;
 }
 
 // Puts each instruction of `reduce` into a body, directly after the last that it must follow: a reduction after the

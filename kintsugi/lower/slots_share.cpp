@@ -6,6 +6,7 @@
 
 #include "kintsugi/lower/live_ranges.h"
 #include "kintsugi/lower/slots_liveness.h"
+#include "kintsugi/program/order.h"
 
 namespace kintsugi::lower {
 
@@ -32,8 +33,7 @@ class Uses {
         const Instruction& i = p.bodies[body].instructions[at];
         const Spot spot = {static_cast<int>(body), at};
         for (BufferId b : i.outs) add(makers_[index(p.root(b))], spot);
-        for (const std::vector<BufferId>* operands : {&i.ins, &i.outs})
-          for (BufferId b : *operands) add(touches_[index(p.root(b))], spot);
+        for (BufferId root : program::roots_of(p, i)) touches_[index(root)].push_back(spot);
       }
   }
 

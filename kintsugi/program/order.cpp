@@ -4,6 +4,15 @@
 
 namespace kintsugi::program {
 
+std::vector<BufferId> roots_of(const Program& p, const Instruction& i) {
+  std::vector<BufferId> roots;
+  for (const std::vector<BufferId>* operands : {&i.ins, &i.outs})
+    for (BufferId b : *operands) roots.push_back(p.root(b));
+  std::sort(roots.begin(), roots.end());
+  roots.erase(std::unique(roots.begin(), roots.end()), roots.end());
+  return roots;
+}
+
 bool touches(const Program& p, const std::vector<BufferId>& a, const std::vector<BufferId>& b) {
   return std::any_of(a.begin(), a.end(), [&](BufferId x) {
     return std::any_of(b.begin(), b.end(), [&](BufferId y) { return p.overlap(x, y); });

@@ -1,9 +1,14 @@
-// Which instructions may change places.
+// Which memory an instruction touches, and which instructions may change places.
 #pragma once
+
+#include <vector>
 
 #include "kintsugi/program/program.h"
 
 namespace kintsugi::program {
+
+// The roots that an instruction reads or writes, ascending, each once. Its workspace is not among them.
+std::vector<BufferId> roots_of(const Program& p, const Instruction& i);
 
 // Whether some buffer of `a` may share bytes with one of `b`.
 bool touches(const Program& p, const std::vector<BufferId>& a, const std::vector<BufferId>& b);

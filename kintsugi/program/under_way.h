@@ -26,7 +26,7 @@ class UnderWay {
   std::vector<int> near(const Instruction& i) const;
 
  private:
-  std::vector<BufferId> roots_of(const Instruction& i) const;
+  std::vector<BufferId> touched_by(const Instruction& i) const;  // roots, each once
 
   const Program& p_;
   int next_ = 0;
