@@ -1,6 +1,4 @@
 // Offload in whole models: the same bits, the memory that it saves to the byte, what is refused.
-#include "kintsugi/base/error.h"
-#include "kintsugi/build/programs.h"
 #include "kintsugi/lower/offload.h"
 
 #include <fmt/format.h>
@@ -11,6 +9,8 @@
 #include <csignal>
 #include <set>
 
+#include "kintsugi/base/error.h"
+#include "kintsugi/build/programs.h"
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/program/describe.h"
 #include "kintsugi/program/verify.h"
@@ -29,20 +29,6 @@ using program::Instruction;
 using program::Kind;
 using program::Program;
 using program::Region;
-
-// Activations of 64 KiB and more in layers, and a table of more than one piece.
-config::Settings model_of(const std::string& family, const std::string& dtype) {
-  config::Settings s = small_model(family, dtype);
-  s.model.layers = 4;
-  s.model.embed = 128;
-  s.model.ffn = 192;
-  s.model.vocab = 65;
-  s.model.context = s.train.sequence = 64;
-  s.train.kernels = "cpu";
-  s.train.micro_batch = 4;
-  s.train.global_batch = 16;
-  return s;
-}
 
 config::Settings with(config::Settings s, const std::string& layout, const std::string& offload) {
   set_layout(s, layout);
@@ -78,7 +64,7 @@ class OffloadBits : public testing::TestWithParam<Case> {};
 
 TEST_P(OffloadBits, AreThoseOfMemory) {
   const auto& [family, dtype, layout] = GetParam();
-  const config::Settings s = model_of(family, dtype);
+  const config::Settings s = offload_model(family, dtype);
   const Bits plain = run(with(s, layout, "none"));
   for (const char* offload : {"optimizer", "activations", "all"})
     EXPECT_EQ(other_bits(run(with(s, layout, offload)), plain), "") << offload;
@@ -100,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(All, OffloadBits,
 // A bucket that is worked on in pieces.
 TEST(OffloadPieces, HaveTheBitsOfTheWhole) {
   for (const char* dtype : {"fp32", "bf16"}) {
-    config::Settings s = model_of("gpt", dtype);
+    config::Settings s = offload_model("gpt", dtype);
     s.model.layers = 1;
     s.model.vocab = 9001;
     s.train.sequence = s.model.context = 8;
@@ -137,8 +123,8 @@ int64_t largest_unit(const Program& plain) {
 TEST(OffloadMemory, OfStatesToTheByte) {
   for (const char* layout : {"", "data=2 zero=1", "data=2 zero=3", "tensor=2", "pipe=2", "data=2 tensor=2 zero=2"})
     for (const char* dtype : {"fp32", "bf16"}) {
-      const std::vector<Program> plain = programs_of(with(model_of("gpt", dtype), layout, "none")),
-                                 less = programs_of(with(model_of("gpt", dtype), layout, "optimizer"));
+      const std::vector<Program> plain = programs_of(with(offload_model("gpt", dtype), layout, "none")),
+                                 less = programs_of(with(offload_model("gpt", dtype), layout, "optimizer"));
       for (size_t stage = 0; stage < plain.size(); ++stage) {
         std::set<BufferId> buffers;
         for (const program::StateInfo& state : less[stage].states) {
@@ -158,7 +144,8 @@ TEST(OffloadMemory, OfStatesToTheByte) {
         // Staged buffers fit where activations were, if there were as many, except for packing losses.
         const int64_t staged = 3 * largest_unit(plain[stage]);
         if (plain[stage].arena_bytes >= staged) {
-          EXPECT_EQ(less[stage].list(program::Step::train).lower_bound_bytes, plain[stage].list(program::Step::train).lower_bound_bytes)
+          EXPECT_EQ(less[stage].list(program::Step::train).lower_bound_bytes,
+                    plain[stage].list(program::Step::train).lower_bound_bytes)
               << layout;
           EXPECT_LE(less[stage].arena_bytes, plain[stage].arena_bytes * 1003 / 1000) << layout;
         } else {
@@ -191,7 +178,7 @@ Carried carried(const Program& p) {
 
 // Deeper models keep no more: each layer more adds to the file, and to the arena only what is too small to be moved.
 TEST(OffloadMemory, OfActivationsToTheByte) {
-  config::Settings s = model_of("gpt", "fp32");
+  config::Settings s = offload_model("gpt", "fp32");
   std::vector<Program> plain, moved;
   for (const int64_t layers : {6, 8}) {
     s.model.layers = layers;
@@ -215,7 +202,7 @@ TEST(OffloadMemory, OfActivationsToTheByte) {
 
 // The file has as many places as micro-batches are under way: fewer on later stages.
 TEST(OffloadMemory, PlacesOfAPipeline) {
-  const std::vector<Program> stages = programs_of(with(model_of("llama", "fp32"), "pipe=4", "activations"));
+  const std::vector<Program> stages = programs_of(with(offload_model("llama", "fp32"), "pipe=4", "activations"));
   for (size_t stage = 0; stage < 3; ++stage) {
     std::set<int64_t> copies;
     for (const program::Buffer& b : stages[stage].buffers)
@@ -227,7 +214,7 @@ TEST(OffloadMemory, PlacesOfAPipeline) {
 // Damage to a program with everything in the file, on one rank and on a stage that has several micro-batches under way.
 class OffloadDamage : public testing::Test {
  protected:
-  OffloadDamage() : p(programs_of(with(model_of("gpt", "fp32"), "pipe=2 schedule=gpipe", "all"))[0]) {}
+  OffloadDamage() : p(programs_of(with(offload_model("gpt", "fp32"), "pipe=2 schedule=gpipe", "all"))[0]) {}
 
   std::vector<Instruction>& list(std::string_view name) {
     for (Body& b : p.bodies)
@@ -346,7 +333,7 @@ TEST_F(OffloadDamage, ACopyToTheWrongSide) {
 
 // An error of the disk reaches the rank as one line, and no rank hangs.
 TEST(OffloadErrors, OfTheFileWithinAStep) {
-  config::Settings s = with(model_of("gpt", "fp32"), "data=2 zero=1", "activations");
+  config::Settings s = with(offload_model("gpt", "fp32"), "data=2 zero=1", "activations");
   const TemporaryFolder folder;
   s.parallel.offload_folder = folder.path().string();
   int64_t bytes = 0;

@@ -60,17 +60,6 @@ void add_random(Cases& all) {
 
 // As offload_test has them.
 void add_offload(Cases& all) {
-  const auto model = [](const std::string& family, const std::string& dtype) {
-    config::Settings s = small_model(family, dtype);
-    s.model.layers = 4;
-    s.model.embed = 128;
-    s.model.ffn = 192;
-    s.model.context = s.train.sequence = 64;
-    s.train.kernels = "cpu";
-    s.train.micro_batch = 4;
-    s.train.global_batch = 16;
-    return s;
-  };
   const std::tuple<const char*, const char*, const char*> cases[] = {
       {"gpt", "fp32", ""},
       {"llama", "bf16", "recompute=full"},
@@ -85,12 +74,12 @@ void add_offload(Cases& all) {
       {"gpt", "bf16", "data=2 tensor=2 zero=2"}};
   for (const char* offload : {"none", "optimizer", "activations", "all"}) {
     for (const auto& [family, dtype, layout] : cases) {
-      config::Settings s = with(model(family, dtype), layout);
+      config::Settings s = with(offload_model(family, dtype), layout);
       s.parallel.offload = offload;
       add(all, fmt::format("offload/{} {} {} {}", offload, family, dtype, layout), s);
     }
     for (const char* dtype : {"fp32", "bf16"}) {
-      config::Settings s = model("gpt", dtype);
+      config::Settings s = offload_model("gpt", dtype);
       s.model.layers = 1;
       s.model.vocab = 9001;
       s.train.sequence = s.model.context = 8;

@@ -31,6 +31,18 @@ config::Settings small_model(const std::string& family, const std::string& dtype
   return s;
 }
 
+config::Settings offload_model(const std::string& family, const std::string& dtype) {
+  config::Settings s = small_model(family, dtype);
+  s.model.layers = 4;
+  s.model.embed = 128;
+  s.model.ffn = 192;
+  s.model.context = s.train.sequence = 64;
+  s.train.kernels = "cpu";
+  s.train.micro_batch = 4;
+  s.train.global_batch = 16;
+  return s;
+}
+
 std::vector<double> values(const tensor::View& v) {
   std::vector<double> out;
   tensor::dispatch(v.dtype(), [&]<typename T>(T) {

@@ -15,6 +15,9 @@ namespace kintsugi::tests {
 // Sizes that are odd where they may be; heads grouped.
 config::Settings small_model(const std::string& family, const std::string& dtype);
 
+// With what may be offloaded: activations of 64 KiB and more in layers, and a table of more than one piece.
+config::Settings offload_model(const std::string& family, const std::string& dtype);
+
 // The elements of a floating view in double precision, and back, rounded.
 std::vector<double> values(const tensor::View& v);
 

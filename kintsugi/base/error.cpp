@@ -9,12 +9,8 @@
 namespace kintsugi::base {
 
 std::string message_of(std::string_view where, std::string_view what) {
-  constexpr size_t kLongest = 1000, kEnd = 300;
-  const std::string message = one_line(fmt::format("[{}] {}", where, what), SIZE_MAX);
-  if (message.size() <= kLongest) return message;
-  size_t end = message.size() - kEnd;
-  while ((static_cast<unsigned char>(message[end]) & 0xc0) == 0x80) ++end;  // the middle of a character
-  return one_line(message, kLongest - kEnd) + message.substr(end);
+  constexpr size_t kLongest = 1000;
+  return without_middle(one_line(fmt::format("[{}] {}", where, what), SIZE_MAX), kLongest);
 }
 
 int edit_distance(std::string_view a, std::string_view b) {
