@@ -32,11 +32,11 @@ void run(const RunOptions& options) {
 
 }  // namespace
 
-void add_check(CLI::App& kintsugi) {
-  CLI::App* verb = kintsugi.add_subcommand(
-      "check", "Reads and resolves a run.toml, opens its data, verifies its program; trains nothing");
-  const auto options = add_run_options(*verb);
-  verb->callback([options] {
+void add_check(Command& kintsugi) {
+  const Verb verb =
+      kintsugi.add_verb("check", "Reads and resolves a run.toml, opens its data, verifies its program; trains nothing");
+  const auto options = add_run_options(verb);
+  verb.run([options] {
     require_one_process("check");
     run(*options);
   });

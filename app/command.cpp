@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <new>
@@ -105,17 +106,22 @@ std::string usage_error(const CLI::App& command, const CLI::ParseError& error) {
 
 }  // namespace
 
-std::unique_ptr<CLI::App> make_command(std::span<const AddVerb> verbs) {
-  auto command = std::make_unique<CLI::App>(std::string(kWhat), "kintsugi");
+Command::Command(std::span<const AddVerb> verbs) : app_(std::make_unique<CLI::App>(std::string(kWhat), "kintsugi")) {
   const auto page = std::make_shared<Page>();
   page->label("SUBCOMMAND", "VERB");
-  command->formatter(page);
-  command->set_version_flag("--version", version_text, "The build, its features, and the processor's units");
-  command->footer(std::string(kPage));
-  command->require_subcommand(0, 1);
-  for (const AddVerb add : verbs) add(*command);
-  for (CLI::App* verb : command->get_subcommands([](const CLI::App*) { return true; })) verb->group("Verbs");
-  return command;
+  app_->formatter(page);
+  app_->set_version_flag("--version", version_text, "The build, its features, and the processor's units");
+  app_->footer(std::string(kPage));
+  app_->require_subcommand(0, 1);
+  for (const AddVerb add : verbs) add(*this);
+}
+
+Command::~Command() = default;
+
+Verb Command::add_verb(const char* name, const std::string& what) {
+  CLI::App* verb = app_->add_subcommand(name, what);
+  verb->group("Verbs");
+  return Verb(*verb);
 }
 
 Failure describe(const std::exception& error) {
@@ -130,22 +136,26 @@ Failure describe(const std::exception& error) {
   return {line_of(fmt::format("{}; this is a bug in kintsugi", error.what())), 2};
 }
 
-int run_command(CLI::App& command, std::span<const std::string> args, std::ostream& out, std::ostream& err) {
+void Command::parse(std::span<const std::string> args, std::ostream& out, std::ostream& err) {
+  try {
+    app_->parse(std::vector<std::string>(args.rbegin(), args.rend()));  // it takes them from the back
+    if (app_->get_subcommands().empty()) out << app_->help();
+  } catch (const CLI::Success& page) {  // of --help and --version
+    app_->exit(page, out, err);
+  }
+  require_printed(out);
+}
+
+int Command::run(std::span<const std::string> args, std::ostream& out, std::ostream& err) {
   const auto fail = [&err](const Failure& failure) {
     err << "error: " << failure.text << std::endl;
     return failure.code;
   };
   try {
-    try {
-      command.parse(std::vector<std::string>(args.rbegin(), args.rend()));  // it takes them from the back
-      if (command.get_subcommands().empty()) out << command.help();
-    } catch (const CLI::Success& page) {  // of --help and --version
-      command.exit(page, out, err);
-    }
-    require_printed(out);
+    parse(args, out, err);
     return 0;
   } catch (const CLI::ParseError& error) {
-    return fail({line_of(usage_error(command, error))});
+    return fail({line_of(usage_error(*app_, error))});
   } catch (const std::exception& error) {
     try {
       return fail(describe(error));

@@ -6,7 +6,6 @@
 #include <limits>
 #include <optional>
 
-#include "app/option_checks.h"
 #include "app/ranks.h"
 #include "app/run_options.h"
 #include "app/standard_streams.h"
@@ -63,36 +62,31 @@ void run(const Options& o) {
 
 }  // namespace
 
-void add_compare(CLI::App& kintsugi) {
-  CLI::App* verb = kintsugi.add_subcommand(
+void add_compare(Command& kintsugi) {
+  const Verb verb = kintsugi.add_verb(
       "compare", "Compares a few steps with one rank: does the layout change the loss, a gradient, a weight?");
   const auto o = std::make_shared<Options>();
-  o->run = add_run_options(*verb);
-  const auto key = [&](const char* option, const char* name, const char* what) {
-    return verb->add_option_function<std::string>(
-        option, [o, name](const std::string& value) { o->run->sets.push_back(fmt::format("{}={}", name, value)); },
-        fmt::format("{}: {}", what, name));
+  o->run = add_run_options(verb);
+  // An option that is a key of run.toml.
+  const auto set = [o](const char* key) {
+    return [o, key](const auto& value) { o->run->sets.push_back(fmt::format("{}={}", key, value)); };
   };
-  const auto size = [&](const char* option, const char* name, const char* what) {
-    require(*verb, key(option, name, what), range_of(name));
+  const auto size = [&](const char* option, const char* key, const char* what) {
+    verb.integer(option, set(key), range_of(key), fmt::format("{}: {}", what, key));
   };
   constexpr config::Number kTolerances = {0, std::numeric_limits<double>::infinity(), true};
   size("--layers", "model.layers", "Number of layers");
   size("--sequence", "train.sequence", "Tokens per sample");
   size("--global-batch", "train.global_batch", "Samples per step");
-  require_text(*verb, key("--dtype", "train.dtype", "fp64 for the sharpest comparison"));
-  require(*verb, verb->add_option("--steps", o->steps, "Steps"), range_of("train.steps"))->capture_default_str();
-  require(
-      *verb,
-      verb->add_option("--tolerance", o->tolerance, "Of gradients, relative to the norm of all; by dtype if not given"),
-      kTolerances);
-  require(*verb,
-          verb->add_option("--loss-tolerance", o->loss_tolerance,
-                           "Of the loss, relative to itself; a tenth of --tolerance if not given"),
-          kTolerances);
-  verb->add_flag("--random", o->random, "Random tokens, where there is no data");
-  require_text(*verb, verb->add_option("--csv", o->csv, "A file for every difference"));
-  verb->callback([o] {
+  verb.text("--dtype", set("train.dtype"), "fp64 for the sharpest comparison: train.dtype");
+  verb.integer("--steps", o->steps, range_of("train.steps"), "Steps").show_default();
+  verb.number("--tolerance", o->tolerance, kTolerances,
+              "Of gradients, relative to the norm of all; by dtype if not given");
+  verb.number("--loss-tolerance", o->loss_tolerance, kTolerances,
+              "Of the loss, relative to itself; a tenth of --tolerance if not given");
+  verb.flag("--random", o->random, "Random tokens, where there is no data");
+  verb.text("--csv", o->csv, "A file for every difference");
+  verb.run([o] {
     require_one_process("compare");
     run(*o);
   });

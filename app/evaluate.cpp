@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "app/model_options.h"
-#include "app/option_checks.h"
 #include "app/terminal.h"
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
@@ -87,17 +86,16 @@ void run_rank(const Options& o, const config::Parallel& layout, comm::World& wor
 
 }  // namespace
 
-void add_evaluate(CLI::App& kintsugi) {
-  CLI::App* verb = kintsugi.add_subcommand("evaluate", "The loss and perplexity of a checkpoint over a token file");
+void add_evaluate(Command& kintsugi) {
+  const Verb verb = kintsugi.add_verb("evaluate", "The loss and perplexity of a checkpoint over a token file");
   const auto o = std::make_shared<Options>();
-  o->model = add_model_options(*verb);
-  require_text(*verb, verb->add_option("--data", o->data, "A token file; the run's validation split if not given"));
-  require(*verb, verb->add_option("--sequence", o->sequence, "Tokens per sample; that of training if not given"),
-          range_of("train.sequence"));
-  require(*verb, verb->add_option("--batch", o->batch, "Samples at a time, of all ranks together"),
-          range_of("train.global_batch"))
-      ->capture_default_str();
-  verb->callback([o] {
+  o->model = add_model_options(verb);
+  verb.text("--data", o->data, "A token file; the run's validation split if not given");
+  verb.integer("--sequence", o->sequence, range_of("train.sequence"),
+               "Tokens per sample; that of training if not given");
+  verb.integer("--batch", o->batch, range_of("train.global_batch"), "Samples at a time, of all ranks together")
+      .show_default();
+  verb.run([o] {
     on_ranks(
         "evaluate", *o->model, [](const config::Parallel&) {},
         [&](const config::Parallel& layout, comm::World& world) { run_rank(*o, layout, world); });

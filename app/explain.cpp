@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 
-#include "app/option_checks.h"
 #include "app/program_of.h"
 #include "app/program_schedule.h"
 #include "app/ranks.h"
@@ -94,16 +93,14 @@ void run(const RunOptions& options, const std::string& pass, const std::string& 
 
 }  // namespace
 
-void add_explain(CLI::App& kintsugi) {
-  CLI::App* verb = kintsugi.add_subcommand("explain", "Prints the result of each pass of the compiler for a run.toml");
-  const auto options = add_run_options(*verb);
+void add_explain(Command& kintsugi) {
+  const Verb verb = kintsugi.add_verb("explain", "Prints the result of each pass of the compiler for a run.toml");
+  const auto options = add_run_options(verb);
   const auto pass = std::make_shared<std::string>();
-  require_text(*verb, verb->add_option("--pass", *pass, fmt::format("Only this one: {}", fmt::join(kPasses, ", "))));
+  verb.text("--pass", *pass, fmt::format("Only this one: {}", fmt::join(kPasses, ", ")));
   const auto svg = std::make_shared<std::string>();
-  require_text(*verb, verb->add_option("--svg", *svg,
-                                       "Draws what the stages do and when, each task as long as its flops, into this "
-                                       "file"));
-  verb->callback([options, pass, svg] {
+  verb.text("--svg", *svg, "Draws what the stages do and when, each task as long as its flops, into this file");
+  verb.run([options, pass, svg] {
     require_one_process("explain");
     run(*options, *pass, *svg);
   });

@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "app/model_options.h"
-#include "app/option_checks.h"
 #include "app/standard_streams.h"
 #include "app/stop_signals.h"
 #include "app/verbs.h"
@@ -97,27 +96,21 @@ void run(const Options& o) {
 
 }  // namespace
 
-void add_generate(CLI::App& kintsugi) {
+void add_generate(Command& kintsugi) {
   constexpr int64_t kMost = 1'000'000'000;
-  CLI::App* verb = kintsugi.add_subcommand("generate", "Generates text from a checkpoint");
+  const Verb verb = kintsugi.add_verb("generate", "Generates text from a checkpoint");
   const auto o = std::make_shared<Options>();
-  o->model = add_model_options(*verb);
-  CLI::Option* prompt = verb->add_option("--prompt", o->prompt, "The text to continue");
-  require_text(*verb, verb->add_option("--prompt-file", o->prompt_file, "The same from a file"))->excludes(prompt);
-  require(*verb, verb->add_option("--length", o->length, "Tokens at most"), config::Integer{0, kMost})
-      ->capture_default_str();
-  require(*verb,
-          verb->add_option("--temperature", o->sample.temperature,
-                           "0: always the most likely token; 1: as the model has it"),
-          config::Number{0, std::numeric_limits<double>::infinity()})
-      ->capture_default_str();
-  require(*verb, verb->add_option("--top-k", o->sample.top_k, "Draw from the k most likely alone; 0: from all"),
-          config::Integer{0, kMost})
-      ->capture_default_str();
-  require(*verb, verb->add_option("--seed", o->sample.seed, "Seed of the random choices"), kSeeds)
-      ->capture_default_str();
-  require_text(*verb, verb->add_option("--stop", o->stops, "End before this text (may be given several times)"));
-  verb->callback([o] { run(*o); });
+  o->model = add_model_options(verb);
+  const Option prompt = verb.any_text("--prompt", o->prompt, "The text to continue");
+  verb.text("--prompt-file", o->prompt_file, "The same from a file").excludes(prompt);
+  verb.integer("--length", o->length, {0, kMost}, "Tokens at most").show_default();
+  verb.number("--temperature", o->sample.temperature, {0, std::numeric_limits<double>::infinity()},
+              "0: always the most likely token; 1: as the model has it")
+      .show_default();
+  verb.integer("--top-k", o->sample.top_k, {0, kMost}, "Draw from the k most likely alone; 0: from all").show_default();
+  verb.integer("--seed", o->sample.seed, kSeeds, "Seed of the random choices").show_default();
+  verb.texts("--stop", o->stops, "End before this text (may be given several times)");
+  verb.run([o] { run(*o); });
 }
 
 }  // namespace kintsugi::app

@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
   // The verbs, in the order of the help page.
   constexpr std::array<AddVerb, 9> kVerbs = {add_prepare,  add_check,   add_plan,    add_train, add_generate,
                                              add_evaluate, add_compare, add_explain, add_show};
-  const auto command = make_command(kVerbs);
+  Command command(kVerbs);
   const std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);
-  return run_command(*command, args, std::cout, std::cerr);
+  return command.run(args, std::cout, std::cerr);
 }

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <thread>
 
-#include "app/option_checks.h"
 #include "app/ranks.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/processor.h"
@@ -15,34 +14,30 @@
 
 namespace kintsugi::app {
 
-std::shared_ptr<ModelOptions> add_model_options(CLI::App& verb) {
+std::shared_ptr<ModelOptions> add_model_options(const Verb& verb) {
   auto options = std::make_shared<ModelOptions>();
-  require_text(verb,
-               verb.add_option("model", options->model, "A checkpoint's folder, or a run's (its newest checkpoint)"));
+  verb.text("model", options->model, "A checkpoint's folder, or a run's (its newest checkpoint)");
   const auto first = [options](const char* key, int64_t n) {
     options->sets.insert(options->sets.begin(), fmt::format("parallel.{}={}", key, n));
   };
-  require(verb,
-          verb.add_option_function<int64_t>(
-              "--ranks", [first](int64_t n) { first("ranks", n); }, "Number of ranks: [parallel] ranks"),
-          config::Integer{1, range_of("parallel.ranks").max});
-  verb.add_option("--set", options->sets,
-                  "Keys of [parallel]: how ranks share the model, as --set parallel.tensor=2 parallel.pipe=2")
-      ->type_name("parallel.KEY=VALUE");
-  require(verb,
-          verb.add_option_function<int64_t>(
-              "--threads", [first](int64_t n) { first("threads", n); },
-              "Threads of each rank; all cores, over the ranks, if not given"),
-          config::Integer{1, range_of("parallel.threads").max});
+  verb.integer(
+      "--ranks", [first](int64_t n) { first("ranks", n); }, {1, range_of("parallel.ranks").max},
+      "Number of ranks: [parallel] ranks");
+  verb.any_texts("--set", options->sets,
+                 "Keys of [parallel]: how ranks share the model, as --set parallel.tensor=2 parallel.pipe=2")
+      .type_name("parallel.KEY=VALUE");
+  verb.integer(
+      "--threads", [first](int64_t n) { first("threads", n); }, {1, range_of("parallel.threads").max},
+      "Threads of each rank; all cores, over the ranks, if not given");
   // `--set a.b=c runs/first`: --set takes all arguments that follow, and the folder is the one without "=".
-  verb.parse_complete_callback([options, &verb] {
+  verb.when_read([options, verb] {
     const auto folder =
         std::ranges::find_if(options->sets, [](const auto& set) { return set.find('=') == std::string::npos; });
     if (options->model.empty() && folder != options->sets.end()) {
       options->model = *folder;
       options->sets.erase(folder);
     }
-    if (options->model.empty()) throw CLI::RequiredError("model");
+    if (options->model.empty()) verb.require("model");
   });
   return options;
 }

@@ -1,12 +1,12 @@
 // Options shared by generate and evaluate: a checkpoint, and the ranks that share its model.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "app/verb.h"
 #include "kintsugi/comm/communicator.h"
 #include "kintsugi/config/settings.h"
 
@@ -17,8 +17,8 @@ struct ModelOptions {
   std::vector<std::string> sets;  // "parallel.key=value"
 };
 
-// Adds the options to a verb. The result is filled when the command line is parsed; keep it for the callback.
-std::shared_ptr<ModelOptions> add_model_options(CLI::App& verb);
+// Adds the options to a verb. The result is filled when the command line is parsed; keep it for the verb's run.
+std::shared_ptr<ModelOptions> add_model_options(const Verb& verb);
 
 // Calls f(layout, world) for each rank of this process, on a thread of its own if there are several, after
 // check(layout) on the process. All ranks end together; if one fails, all end with its error. Warnings go to stderr,

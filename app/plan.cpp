@@ -6,7 +6,6 @@
 #include <optional>
 #include <thread>
 
-#include "app/option_checks.h"
 #include "app/program_of.h"
 #include "app/program_schedule.h"
 #include "app/ranks.h"
@@ -252,19 +251,17 @@ void run(const RunOptions& run_options, const Options& options) {
 
 }  // namespace
 
-void add_plan(CLI::App& kintsugi) {
-  CLI::App* verb = kintsugi.add_subcommand(
+void add_plan(Command& kintsugi) {
+  const Verb verb = kintsugi.add_verb(
       "plan", "Prints the memory that each rank of a run needs, to the byte, and the bubble of its schedule");
-  const auto run_options = add_run_options(*verb);
+  const auto run_options = add_run_options(verb);
   const auto options = std::make_shared<Options>();
-  require_text(*verb, verb->add_option("--csv", options->csv, "Writes a line for each rank, all numbers in bytes"))
-      ->type_name("FILE");
-  require_text(*verb, verb->add_option("--svg", options->svg, "Writes a picture of a rank's memory over a step"))
-      ->type_name("FILE");
-  require(*verb, verb->add_option("--stage", options->stage, "The stage to draw; by default the one that needs most"),
-          config::Integer{0, range_of("parallel.pipe").max})
-      ->type_name("S");
-  verb->callback([run_options, options] {
+  verb.text("--csv", options->csv, "Writes a line for each rank, all numbers in bytes").type_name("FILE");
+  verb.text("--svg", options->svg, "Writes a picture of a rank's memory over a step").type_name("FILE");
+  verb.integer("--stage", options->stage, {0, range_of("parallel.pipe").max},
+               "The stage to draw; by default the one that needs most")
+      .type_name("S");
+  verb.run([run_options, options] {
     require_one_process("plan");
     run(*run_options, *options);
   });

@@ -5,7 +5,6 @@
 #include <csignal>
 #include <memory>
 
-#include "app/option_checks.h"
 #include "app/ranks.h"
 #include "app/verbs.h"
 #include "kintsugi/base/format.h"
@@ -76,38 +75,35 @@ tokenizer.json. Quotes keep the shell from expanding a pattern that is too long 
 
 }  // namespace
 
-void add_prepare(CLI::App& kintsugi) {
+void add_prepare(Command& kintsugi) {
   auto options = std::make_shared<data::PrepareOptions>();
-  CLI::App* verb = kintsugi.add_subcommand("prepare", "Turn text into token files to train on");
-  const auto text = [&](const char* name, auto& value, const char* what, const char* type) {
-    return require_text(*verb, verb->add_option(name, value, what)->type_name(type));
-  };
-  text("inputs", options->inputs, "Files, folders (all files in them; hidden and binary ones are skipped) and patterns",
-       "PATH")
-      ->required();
-  text("-o,--output", options->output, "The folder for the token files; created if it does not exist", "FOLDER")
-      ->required();
-  text("-t,--tokenizer", options->tokenizer,
-       "bytes (257 ids), chars (an id per character of the corpus), bpe:N (learn a byte-level BPE of N ids "
-       "from the corpus; of more than 8 GiB, from a sample), or the file or folder of one that exists",
-       "NAME")
-      ->capture_default_str();
-  text("--field", options->field,
-       "The inputs are JSONL (in folders: *.jsonl, *.ndjson), and this field of each line is the text", "NAME");
-  require(*verb,
-          verb->add_option("--validation", options->validation,
-                           "Share of the documents that is kept for validation, chosen by seed [0.1]; 0: none"),
-          config::Number{.min = 0, .max = 1, .below_max = true})
-      ->type_name("SHARE");
-  text("--validation-text", options->validation_text,
-       "A file, folder or pattern to take as validation text; left out of training", "PATH");
-  require(*verb, verb->add_option("--seed", options->seed, "Chooses the validation documents"), kSeeds)
-      ->capture_default_str();
-  require(*verb, verb->add_option("--threads", options->threads, "0: all cores"), config::Integer{0, 4096})
-      ->capture_default_str();
-  verb->add_flag("--force", options->force, "Replace token files that are in the folder already");
-  verb->footer(kFooter);
-  verb->callback([options] {
+  const Verb verb = kintsugi.add_verb("prepare", "Turn text into token files to train on");
+  verb.texts("inputs", options->inputs,
+             "Files, folders (all files in them; hidden and binary ones are skipped) and patterns")
+      .type_name("PATH")
+      .required();
+  verb.text("-o,--output", options->output, "The folder for the token files; created if it does not exist")
+      .type_name("FOLDER")
+      .required();
+  verb.text("-t,--tokenizer", options->tokenizer,
+            "bytes (257 ids), chars (an id per character of the corpus), bpe:N (learn a byte-level BPE of N ids "
+            "from the corpus; of more than 8 GiB, from a sample), or the file or folder of one that exists")
+      .type_name("NAME")
+      .show_default();
+  verb.text("--field", options->field,
+            "The inputs are JSONL (in folders: *.jsonl, *.ndjson), and this field of each line is the text")
+      .type_name("NAME");
+  verb.number("--validation", options->validation, {.min = 0, .max = 1, .below_max = true},
+              "Share of the documents that is kept for validation, chosen by seed [0.1]; 0: none")
+      .type_name("SHARE");
+  verb.text("--validation-text", options->validation_text,
+            "A file, folder or pattern to take as validation text; left out of training")
+      .type_name("PATH");
+  verb.integer("--seed", options->seed, kSeeds, "Chooses the validation documents").show_default();
+  verb.integer("--threads", options->threads, {0, 4096}, "0: all cores").show_default();
+  verb.flag("--force", options->force, "Replace token files that are in the folder already");
+  verb.footer(kFooter);
+  verb.run([options] {
     require_one_process("prepare");
     run(*options);
   });

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <thread>
 
-#include "app/option_checks.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/processor.h"
 #include "kintsugi/config/keys_help.h"
@@ -16,21 +15,18 @@
 
 namespace kintsugi::app {
 
-std::shared_ptr<RunOptions> add_run_options(CLI::App& verb) {
+std::shared_ptr<RunOptions> add_run_options(const Verb& verb) {
   auto options = std::make_shared<RunOptions>();
-  require_text(verb, verb.add_option("run.toml", options->path, "The configuration of the run"));
-  verb.add_option("--set", options->sets, "Values over those of the file, as --set train.steps=100 model.layers=2")
-      ->type_name("SECTION.KEY=VALUE");
-  require(
-      verb,
-      verb.add_option_function<int64_t>(
-          "--ranks",
-          [options](int64_t n) { options->sets.insert(options->sets.begin(), fmt::format("parallel.ranks={}", n)); },
-          "Number of ranks: [parallel] ranks"),
-      config::Integer{1, range_of("parallel.ranks").max});
+  verb.text("run.toml", options->path, "The configuration of the run");
+  verb.any_texts("--set", options->sets, "Values over those of the file, as --set train.steps=100 model.layers=2")
+      .type_name("SECTION.KEY=VALUE");
+  verb.integer(
+      "--ranks",
+      [options](int64_t n) { options->sets.insert(options->sets.begin(), fmt::format("parallel.ranks={}", n)); },
+      {1, range_of("parallel.ranks").max}, "Number of ranks: [parallel] ranks");
   verb.footer("The keys of run.toml:\n\n" + config::keys_page());
   // `--set a.b=c run.toml`: --set takes all arguments that follow, and the file is the one without "=".
-  verb.parse_complete_callback([options] {
+  verb.when_read([options] {
     if (!options->path.empty()) return;
     const auto file =
         std::ranges::find_if(options->sets, [](const auto& set) { return set.find('=') == std::string::npos; });

@@ -1,13 +1,13 @@
 // Options shared by check, explain and train: a run.toml, and --set.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "app/verb.h"
 #include "kintsugi/base/write_output.h"
 #include "kintsugi/config/origin.h"
 
@@ -18,8 +18,8 @@ struct RunOptions {
   std::vector<std::string> sets;  // "section.key=value"
 };
 
-// Adds the options to a verb. The result is filled when the command line is parsed; keep it for the callback.
-std::shared_ptr<RunOptions> add_run_options(CLI::App& verb);
+// Adds the options to a verb. The result is filled when the command line is parsed; keep it for the verb's run.
+std::shared_ptr<RunOptions> add_run_options(const Verb& verb);
 
 // UserError "[where] ..." where an output of the user is a file of the run, or two are one.
 void refuse_run_files(std::string_view where, const RunOptions& options, const config::Settings& settings,

@@ -1,7 +1,6 @@
 #include <filesystem>
 #include <memory>
 
-#include "app/option_checks.h"
 #include "app/ranks.h"
 #include "app/show_checkpoint.h"
 #include "app/show_tokens.h"
@@ -10,19 +9,18 @@
 
 namespace kintsugi::app {
 
-void add_show(CLI::App& kintsugi) {
-  CLI::App* verb = kintsugi.add_subcommand("show", "Prints the contents of a token file or a checkpoint");
+void add_show(Command& kintsugi) {
+  const Verb verb = kintsugi.add_verb("show", "Prints the contents of a token file or a checkpoint");
   struct Options {
     std::string path;
     bool verify = false;
   };
   const auto options = std::make_shared<Options>();
-  require_text(*verb, verb->add_option("path", options->path,
-                                       "A token file (with or without .bin), a checkpoint, a run's folder, or a folder "
-                                       "with model.safetensors"))
-      ->required();
-  verb->add_flag("--verify", options->verify, "Check every byte of a checkpoint");
-  verb->callback([options] {
+  verb.text("path", options->path,
+            "A token file (with or without .bin), a checkpoint, a run's folder, or a folder with model.safetensors")
+      .required();
+  verb.flag("--verify", options->verify, "Check every byte of a checkpoint");
+  verb.run([options] {
     require_one_process("show");
     const std::filesystem::path index = data::with_suffix(data::token_prefix(options->path), ".idx");
     if (!std::filesystem::is_directory(options->path) && std::filesystem::exists(index)) {

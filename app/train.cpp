@@ -75,12 +75,12 @@ void run(const RunOptions& options, bool resume) {
 
 }  // namespace
 
-void add_train(CLI::App& kintsugi) {
-  CLI::App* verb = kintsugi.add_subcommand("train", "Trains a model as run.toml says, or resumes a run");
-  const auto options = add_run_options(*verb);
+void add_train(Command& kintsugi) {
+  const Verb verb = kintsugi.add_verb("train", "Trains a model as run.toml says, or resumes a run");
+  const auto options = add_run_options(verb);
   const auto resume = std::make_shared<bool>(false);
-  verb->add_flag("--resume", *resume, "Resume from the newest complete checkpoint of train.folder");
-  verb->callback([options, resume] { run(*options, *resume); });
+  verb.flag("--resume", *resume, "Resume from the newest complete checkpoint of train.folder");
+  verb.run([options, resume] { run(*options, *resume); });
 }
 
 }  // namespace kintsugi::app

@@ -1,19 +1,19 @@
-// The verbs of the command `kintsugi`, one file each. Each function adds its subcommand, with its options and help, and
-// a callback that does the work. A callback throws base::UserError for bad input; main prints it and exits with 1.
+// The verbs of the command `kintsugi`, one file each. Each function adds its verb, with its options, its page and
+// what it does: base::UserError for bad input is printed by the command, which exits with 1.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include "app/command.h"
 
 namespace kintsugi::app {
 
-void add_prepare(CLI::App& kintsugi);
-void add_show(CLI::App& kintsugi);
-void add_check(CLI::App& kintsugi);
-void add_compare(CLI::App& kintsugi);
-void add_plan(CLI::App& kintsugi);
-void add_explain(CLI::App& kintsugi);
-void add_train(CLI::App& kintsugi);
-void add_evaluate(CLI::App& kintsugi);
-void add_generate(CLI::App& kintsugi);
+void add_prepare(Command& kintsugi);
+void add_show(Command& kintsugi);
+void add_check(Command& kintsugi);
+void add_compare(Command& kintsugi);
+void add_plan(Command& kintsugi);
+void add_explain(Command& kintsugi);
+void add_train(Command& kintsugi);
+void add_evaluate(Command& kintsugi);
+void add_generate(Command& kintsugi);
 
 }  // namespace kintsugi::app

@@ -5,8 +5,8 @@ set(KINTSUGI_PRECOMPILED
   <fmt/format.h>)
 
 # What may use a precompiled header is compiled with the flags that the header was compiled with: the same defines of
-# fmt, and position independent code or not. So there is one header for most modules, one for those that are part of
-# loadable transports too, and one for the command, with the parser of its options.
+# fmt, and position independent code or not. So there is one header for most modules and one for those that are part
+# of loadable transports too.
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cpp CONTENT "// Empty: a target needs a source.\n")
 function(add_precompiled name)
   add_library(${name} OBJECT ${PROJECT_BINARY_DIR}/precompiled.cpp)
@@ -16,5 +16,3 @@ endfunction()
 add_precompiled(precompiled)
 add_precompiled(precompiled_pic)
 set_target_properties(precompiled_pic PROPERTIES POSITION_INDEPENDENT_CODE ON)
-add_precompiled(precompiled_app <CLI/CLI.hpp>)
-target_link_libraries(precompiled_app PRIVATE CLI11::CLI11)

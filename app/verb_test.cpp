@@ -1,4 +1,4 @@
-#include "app/option_checks.h"
+#include "app/verb.h"
 
 #include <gtest/gtest.h>
 
@@ -16,9 +16,9 @@ namespace {
 std::string error_of(std::vector<std::string> args) {
   constexpr std::array<AddVerb, 9> kVerbs = {add_prepare,  add_check,   add_plan,    add_train, add_generate,
                                              add_evaluate, add_compare, add_explain, add_show};
-  const auto command = make_command(kVerbs);
+  Command command(kVerbs);
   std::ostringstream out, err;
-  EXPECT_EQ(run_command(*command, args, out, err), 1);
+  EXPECT_EQ(command.run(args, out, err), 1);
   EXPECT_EQ(out.str(), "");
   return err.str();
 }
@@ -32,7 +32,7 @@ struct Case {
 
 }  // namespace
 
-TEST(OptionChecks, Numbers) {
+TEST(Verb, Numbers) {
   const std::string million = "1,000,000", billion = "1,000,000,000", trillion = "1,000,000,000,000";
   const std::string seeds = "an integer from 0 to 9,223,372,036,854,775,807";
   const auto to = [](int from, const std::string& most) { return fmt::format("an integer from {} to {}", from, most); };
@@ -74,7 +74,7 @@ TEST(OptionChecks, Numbers) {
   }
 }
 
-TEST(OptionChecks, EmptyTexts) {
+TEST(Verb, EmptyTexts) {
   for (const auto& [verb, option] : std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"plan", "r"}, "--csv"},
            {{"plan", "r"}, "--svg"},
@@ -100,7 +100,7 @@ TEST(OptionChecks, EmptyTexts) {
   EXPECT_EQ(error_of({"train", ""}), "error: [train] run.toml is empty; give it a value, or leave it out\n");
 }
 
-TEST(OptionChecks, TheEndOfALongErrorStays) {
+TEST(Verb, TheEndOfALongErrorStays) {
   const std::string error = error_of({"explain", "r", "--pass", std::string(9000, 'x')});
   EXPECT_LT(error.size(), 2100u);
   EXPECT_EQ(error.substr(0, 42), "error: [explain] there is no pass \"xxxxxxx");
