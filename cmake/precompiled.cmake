@@ -1,8 +1,9 @@
 # Headers that most sources include are parsed once for all modules and once for all tests, not for every source. Sources
 # still include what they use: -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON builds without, and shows an include that is missing.
 set(KINTSUGI_PRECOMPILED
-  <algorithm> <array> <cmath> <cstdint> <cstring> <functional> <map> <memory> <optional> <set> <span> <string> <vector>
-  <fmt/format.h>)
+  <algorithm> <array> <atomic> <chrono> <cmath> <condition_variable> <cstdint> <cstring> <filesystem> <fstream>
+  <functional> <limits> <map> <memory> <mutex> <numeric> <optional> <random> <set> <span> <sstream> <string> <thread>
+  <tuple> <utility> <variant> <vector> <fmt/format.h> <fmt/ranges.h>)
 
 # What may use a precompiled header is compiled with the flags that the header was compiled with: the same defines of
 # fmt, and position independent code or not. So there is one header for most modules and one for those that are part
