@@ -121,10 +121,10 @@ void show_files(const fs::path& path) {
   const checkpoint::TensorFiles files(path);
   std::vector<Row> rows;
   uint64_t bytes = 0;
-  for (const auto& [name, view] : files.tensors()) {
-    rows.push_back({base::one_line(name), fmt::format("[{}]", fmt::join(view.shape.begin(), view.shape.end(), " ")),
-                    std::string(name_of(view.dtype)), "", view.bytes.size(), ""});
-    bytes += view.bytes.size();
+  for (const auto& [name, tensor] : files.tensors()) {
+    rows.push_back({base::one_line(name), fmt::format("[{}]", fmt::join(tensor.shape.begin(), tensor.shape.end(), " ")),
+                    std::string(name_of(tensor.dtype)), "", tensor.bytes, ""});
+    bytes += tensor.bytes;
   }
   print("safetensors", path.string());
   print("tensors", fmt::format("{}, {}", counted(rows.size(), "tensor"), base::format_bytes(bytes)));

@@ -70,11 +70,11 @@ inline bool load_stories(const run::Executor& executor) {
   for (const program::StateInfo& s : executor.program().states) {
     if (s.kind != program::StateKind::weight) continue;
     const StoriesName name = stories_name(s.name);
-    const checkpoint::TensorView from = file.at(name.theirs);
+    const checkpoint::TensorInFile from = file.at(name.theirs);
     const tensor::View to = executor.state(s.name);
-    if (from.bytes.size() != static_cast<size_t>(to.elements()) * sizeof(float)) return false;
+    if (from.bytes != static_cast<size_t>(to.elements()) * sizeof(float)) return false;
     std::vector<float> x(static_cast<size_t>(to.elements()));
-    std::memcpy(x.data(), from.bytes.data(), from.bytes.size());
+    from.read_at(0, std::as_writable_bytes(std::span(x)));
     const size_t columns = name.transposed ? static_cast<size_t>(from.shape[1]) : 1, rows = x.size() / columns;
     tensor::dispatch(to.dtype(), [&]<typename T>(T) {
       for (size_t r = 0; r < rows; ++r)

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -120,29 +119,6 @@ void make_folders(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw UserError("file", "cannot make folder \"{}\": {}", folder.string(), error.message());
-}
-
-MappedFile::MappedFile(const std::filesystem::path& path) {
-  const Opened file(path);
-  if (!S_ISREG(file.status.st_mode)) throw UserError("file", "\"{}\" is no regular file", path.string());
-  size_ = static_cast<size_t>(file.status.st_size);
-  void* data = size_ ? ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.descriptor, 0) : nullptr;
-  if (data == MAP_FAILED) fail("map", path);
-  data_ = static_cast<const std::byte*>(data);
-}
-
-MappedFile::MappedFile(MappedFile&& other) noexcept {
-  *this = std::move(other);
-}
-
-MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(size_, other.size_);
-  return *this;
-}
-
-MappedFile::~MappedFile() {
-  if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
 FileWriter::FileWriter(const std::filesystem::path& path) : path_(path) {

@@ -34,23 +34,6 @@ bool exchange_folders(const std::filesystem::path& from, const std::filesystem::
 void sync_folder(const std::filesystem::path& folder);
 void make_folders(const std::filesystem::path& folder);
 
-// A regular file mapped for reading. Movable, not copyable. An empty file has an empty span.
-class MappedFile {
- public:
-  MappedFile() = default;
-  explicit MappedFile(const std::filesystem::path& path);
-  MappedFile(MappedFile&& other) noexcept;
-  MappedFile& operator=(MappedFile&& other) noexcept;
-  ~MappedFile();
-
-  std::span<const std::byte> bytes() const { return {data_, size_}; }
-  std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
-
- private:
-  const std::byte* data_ = nullptr;
-  size_t size_ = 0;
-};
-
 // A file written sequentially. The content is guaranteed only after `close`, which syncs, has returned.
 class FileWriter {
  public:

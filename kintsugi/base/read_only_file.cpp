@@ -25,13 +25,14 @@ constexpr uint64_t kBlock = 1 << 20;
 }  // namespace
 
 ReadOnlyFile::ReadOnlyFile(std::filesystem::path path) : path_(std::move(path)) {
-  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);  // it does not wait for the writer of a FIFO
   if (descriptor_ < 0) fail("open", path_, errno);
   struct stat status = {};
   const int reason = ::fstat(descriptor_, &status) != 0 ? errno : S_ISDIR(status.st_mode) ? EISDIR : 0;
-  if (reason != 0) {
+  if (reason != 0 || !S_ISREG(status.st_mode)) {
     ::close(std::exchange(descriptor_, -1));
-    fail("read", path_, reason);
+    if (reason != 0) fail("read", path_, reason);
+    throw UserError("file", "\"{}\" is no regular file", path_.string());
   }
   size_ = static_cast<uint64_t>(status.st_size);
 }

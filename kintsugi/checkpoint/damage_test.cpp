@@ -39,6 +39,23 @@ TEST(Damage, NoFlippedBitOrMissingByteIsOverlooked) {
   EXPECT_EQ(flaw_of(folder, scratch.path()), "");
 }
 
+// A mapped file would end the process by a signal.
+TEST(Damage, AFileThatBecomesShorterWhileItIsRead) {
+  ScratchFolder scratch;
+  const fs::path folder = save_small(scratch.path(), 1);
+  const CheckpointReader reader(folder);
+  reader.hold();
+  const fs::path file = folder / "rank_00000.safetensors";
+  const uint64_t size = fs::file_size(file);
+  fs::resize_file(file, 100);
+  const std::string error = error_of([&] { reader.verify(); }, scratch.path());
+  EXPECT_TRUE(
+      error.starts_with("[file] \"step_00000001/rank_00000.safetensors\" has become shorter while it was in "
+                        "use: it had " +
+                        std::to_string(size) + " bytes"))
+      << error;
+}
+
 TEST(Damage, Messages) {
   ScratchFolder scratch;
   const fs::path folder = save_small(scratch.path(), 1);

@@ -1,5 +1,6 @@
 #include "kintsugi/checkpoint/reader.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "kintsugi/base/error.h"
@@ -14,6 +15,28 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kWhere = "checkpoint";
+constexpr uint64_t kWindow = 1 << 18;  // bytes that are read ahead
+
+// Runs of a tensor's bytes in ascending order, read in blocks.
+class Window {
+ public:
+  explicit Window(const TensorInFile& tensor) : tensor_(tensor), held_(std::min(tensor.bytes, kWindow)) {}
+
+  // At most kWindow bytes from `at` on; valid until the next call.
+  const std::byte* bytes(uint64_t at, uint64_t count) {
+    if (at < begin_ || at + count > end_) {
+      begin_ = at;
+      end_ = std::min(at + held_.size(), tensor_.bytes);
+      tensor_.read_at(begin_, std::span(held_).first(end_ - begin_));
+    }
+    return held_.data() + (at - begin_);
+  }
+
+ private:
+  TensorInFile tensor_;
+  std::vector<std::byte> held_;
+  uint64_t begin_ = 0, end_ = 0;  // of what is held
+};
 
 }  // namespace
 
@@ -28,8 +51,7 @@ CheckpointReader::CheckpointReader(fs::path folder) : folder_(std::move(folder))
   checksum_ = checksum_of(text);
   if (sum != checksum_text(checksum_) + "\n")
     throw base::UserError(kWhere, "{} is damaged: its checksum is {}, {} says {}", base::in_quotes(path.string()),
-                          checksum_text(checksum_), kIndexChecksumFile,
-                          base::in_quotes(sum.substr(0, sum.find('\n'))));
+                          checksum_text(checksum_), kIndexChecksumFile, base::in_quotes(sum.substr(0, sum.find('\n'))));
   index_ = parse_index(path.string(), text);
   check_coverage(path.string(), index_);
   for (const auto& [name, stored] : index_.files) {
@@ -83,25 +105,24 @@ const SafetensorsFile& CheckpointReader::file(const std::string& name) const {
   return open_.emplace(name, std::move(opened)).first->second;
 }
 
-std::span<const std::byte> CheckpointReader::bytes_of(const StoredTensor& tensor, const StoredPiece& piece) const {
-  const SafetensorsFile& stored = file(piece.file);
-  const TensorView view = stored.at(piece.key);
+TensorInFile CheckpointReader::locate(const StoredTensor& tensor, const StoredPiece& piece) const {
+  const TensorInFile stored = file(piece.file).at(piece.key);
   {
     const std::lock_guard lock(mutex_);
-    if (checked_.contains(&piece)) return view.bytes;
+    if (checked_.contains(&piece)) return stored;
   }
   const std::string shown = base::in_quotes((folder_ / piece.file).string());
   const auto bytes = static_cast<uint64_t>(piece.part.flat.size() * size_of(tensor.type.dtype));
-  if (view.dtype != tensor.type.dtype || view.bytes.size() != bytes)
+  if (stored.dtype != tensor.type.dtype || stored.bytes != bytes)
     throw base::UserError(kWhere, "{}: tensor {} has {} bytes of {}, the index says {} of {}", shown,
-                          base::in_quotes(piece.key), view.bytes.size(), name_of(view.dtype), bytes,
+                          base::in_quotes(piece.key), stored.bytes, name_of(stored.dtype), bytes,
                           name_of(tensor.type.dtype));
-  if (const uint64_t sum = checksum_of(view.bytes); sum != piece.checksum)
+  if (const uint64_t sum = checksum_of(stored); sum != piece.checksum)
     throw base::UserError(kWhere, "{}: tensor {} is damaged: its checksum is {}, the index says {}; load another step",
                           shown, base::in_quotes(piece.key), checksum_text(sum), checksum_text(piece.checksum));
   const std::lock_guard lock(mutex_);
   checked_.insert(&piece);
-  return view.bytes;
+  return stored;
 }
 
 void CheckpointReader::read(const Slice& slice, tensor::DType dtype, std::span<std::byte> out) const {
@@ -120,11 +141,17 @@ void CheckpointReader::read(const Slice& slice, tensor::DType dtype, std::span<s
                 "{} elements of {} {} are read into {} bytes", wanted.flat.size(), slice.name, name_of(dtype),
                 out.size());
   int64_t filled = 0;
+  const int64_t most = static_cast<int64_t>(kWindow) / size_of(from);
   for (const StoredPiece& piece : tensor.pieces) {
-    std::span<const std::byte> bytes;
+    std::optional<Window> window;
     for_each_common_run(wanted, piece.part, [&](int64_t to, int64_t at, int64_t count) {
-      if (bytes.empty()) bytes = bytes_of(tensor, piece);
-      convert(from, bytes.data() + at * size_of(from), dtype, out.data() + to * size_of(dtype), count);
+      if (!window) window.emplace(locate(tensor, piece));
+      for (int64_t done = 0; done < count; done += most) {
+        const int64_t now = std::min(count - done, most);
+        const std::byte* bytes = window->bytes(static_cast<uint64_t>((at + done) * size_of(from)),
+                                               static_cast<uint64_t>(now * size_of(from)));
+        convert(from, bytes, dtype, out.data() + (to + done) * size_of(dtype), now);
+      }
       filled += count;
     });
   }
@@ -152,7 +179,7 @@ void CheckpointReader::verify(int share, int shares, const std::function<bool(st
   const int64_t begin = all / shares * share + all % shares * share / shares,
                 end = all / shares * (share + 1) + all % shares * (share + 1) / shares;
   each([&](const StoredTensor& tensor, const StoredPiece& piece, int64_t bytes) {
-    if (begin <= at && at < end) bytes_of(tensor, piece);
+    if (begin <= at && at < end) locate(tensor, piece);
     at += bytes;
   });
 }

@@ -61,8 +61,8 @@ class CheckpointReader {
  private:
   std::string beside(std::string_view name) const;
   const SafetensorsFile& file(const std::string& name) const;
-  // The bytes of a piece, checked.
-  std::span<const std::byte> bytes_of(const StoredTensor& tensor, const StoredPiece& piece) const;
+  // A piece in its file, checked.
+  TensorInFile locate(const StoredTensor& tensor, const StoredPiece& piece) const;
 
   std::filesystem::path folder_;
   Index index_;

@@ -4,6 +4,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
+#include "kintsugi/checkpoint/checksum.h"
 
 namespace kintsugi::checkpoint {
 namespace {
@@ -12,24 +13,41 @@ constexpr size_t kChunk = 1 << 20;  // a FileWriter holds what it is given at on
 
 }  // namespace
 
-SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
-    : path_(path), file_(path), header_(parse_safetensors_header(path.string(), file_.bytes())) {}
+uint64_t checksum_of(const TensorInFile& tensor) {
+  Checksum checksum;
+  tensor.for_each_block([&](std::span<const std::byte> block) { checksum.add(block); });
+  return checksum.value();
+}
 
-TensorView SafetensorsFile::at(std::string_view name) const {
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : file_(path) {
+  std::vector<std::byte> start(std::min<uint64_t>(file_.size(), sizeof(uint64_t)));
+  file_.read_at(0, start);
+  start.resize(safetensors_head_size(path.string(), start, file_.size()));
+  file_.read_at(0, start);
+  header_ = parse_safetensors_header(path.string(), start, file_.size());
+}
+
+std::vector<std::byte> SafetensorsFile::head() const {
+  std::vector<std::byte> head(header_.data_begin);
+  file_.read_at(0, head);
+  return head;
+}
+
+TensorInFile SafetensorsFile::at(std::string_view name) const {
   const auto found = header_.tensors.find(name);
   if (found != header_.tensors.end()) {
     const SafetensorsEntry& entry = found->second;
-    return {entry.dtype, entry.shape, file_.bytes().subspan(header_.data_begin + entry.begin, entry.end - entry.begin)};
+    return {entry.dtype, entry.shape, entry.end - entry.begin, header_.data_begin + entry.begin, &file_};
   }
   if (const auto foreign = header_.foreign.find(name); foreign != header_.foreign.end())
     throw base::UserError("safetensors", "{}: tensor {} has dtype {}, which is not read",
-                          base::in_quotes(path_.string()), base::in_quotes(name), foreign->second);
+                          base::in_quotes(file_.path().string()), base::in_quotes(name), foreign->second);
   std::vector<std::string_view> names;
   for (const auto& [other, entry] : header_.tensors) names.push_back(other);
   if (names.empty())
-    throw base::UserError("safetensors", "{} holds no tensors, so none named {}", base::in_quotes(path_.string()),
-                          base::in_quotes(name));
-  throw base::UserError("safetensors", "{} has no tensor {}; the nearest is {}", base::in_quotes(path_.string()),
+    throw base::UserError("safetensors", "{} holds no tensors, so none named {}",
+                          base::in_quotes(file_.path().string()), base::in_quotes(name));
+  throw base::UserError("safetensors", "{} has no tensor {}; the nearest is {}", base::in_quotes(file_.path().string()),
                         base::in_quotes(name), base::in_quotes(base::nearest(name, names)));
 }
 

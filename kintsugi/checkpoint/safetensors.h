@@ -1,9 +1,10 @@
-// Safetensors files: read through a memory map, written as a stream.
+// Safetensors files: read at any place, written as a stream.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -11,16 +12,27 @@
 #include <vector>
 
 #include "kintsugi/base/file.h"
+#include "kintsugi/base/read_only_file.h"
 #include "kintsugi/checkpoint/safetensors_header.h"
 
 namespace kintsugi::checkpoint {
 
-// A tensor in a mapped file: row-major, not necessarily aligned. Valid as long as its file.
-struct TensorView {
+// A tensor in a file: row-major. Valid as long as its SafetensorsFile, which must stay where it is.
+struct TensorInFile {
   tensor::DType dtype = tensor::DType::f32;
   std::span<const int64_t> shape;
-  std::span<const std::byte> bytes;
+  uint64_t bytes = 0;
+  uint64_t begin = 0;  // bytes from the start of the file
+  const base::ReadOnlyFile* file = nullptr;
+
+  // Fills `out` with its bytes from `offset` on. UserError as ReadOnlyFile::read_at.
+  void read_at(uint64_t offset, std::span<std::byte> out) const { file->read_at(begin + offset, out); }
+  void for_each_block(const std::function<void(std::span<const std::byte>)>& f) const {
+    base::for_each_block(*file, begin, bytes, f);
+  }
 };
+
+uint64_t checksum_of(const TensorInFile& tensor);
 
 // Reading. The header is checked completely when the file is opened; UserError if the file is not valid.
 class SafetensorsFile {
@@ -30,12 +42,11 @@ class SafetensorsFile {
 
   const SafetensorsHeader& header() const { return header_; }
   bool has(std::string_view name) const { return header_.tensors.find(name) != header_.tensors.end(); }
-  std::span<const std::byte> head() const { return file_.bytes().first(header_.data_begin); }  // length and header
-  TensorView at(std::string_view name) const;  // UserError, with the nearest name, if there is no such tensor
+  std::vector<std::byte> head() const;           // the length of the header, and the header
+  TensorInFile at(std::string_view name) const;  // UserError, with the nearest name, if there is no such tensor
 
  private:
-  std::filesystem::path path_;
-  base::MappedFile file_;
+  base::ReadOnlyFile file_;
   SafetensorsHeader header_;
 };
 

@@ -62,18 +62,35 @@ constexpr std::array<FormatDType, 17> kDTypes = {{{"F64", 8, DType::f64},
 
 class HeaderParser {
  public:
-  explicit HeaderParser(std::string_view file_name) : file_(file_name) {}
+  HeaderParser(std::string_view file_name, std::span<const std::byte> start, uint64_t file_size)
+      : file_(file_name), start_(start), size_(file_size) {}
 
-  SafetensorsHeader parse(std::span<const std::byte> file) {
-    const std::string_view text = header_text(file);
-    header_.data_begin = sizeof(uint64_t) + text.size();
+  // The bytes of the length and the text.
+  uint64_t head_size() const {
+    uint64_t length = 0;
+    if (size_ < sizeof length)
+      fail("the file has {} bytes; a safetensors file begins with 8 that hold the length of its header", size_);
+    std::memcpy(&length, start_.data(), sizeof length);
+    if (length > kLongestHeader)
+      fail("its first 8 bytes say that the header has {} bytes, at most {} are allowed; is it a safetensors file?",
+           length, kLongestHeader);
+    if (length > size_ - sizeof length)
+      fail("the header should have {} bytes, only {} follow; the file is cut off", length, size_ - sizeof length);
+    return sizeof length + length;
+  }
+
+  SafetensorsHeader parse() {
+    header_.data_begin = head_size();
+    const std::string_view text(reinterpret_cast<const char*>(start_.data()) + sizeof(uint64_t),
+                                header_.data_begin - sizeof(uint64_t));
+    if (text.empty() || text.front() != '{') fail("the header does not begin with \"{{\"; is it a safetensors file?");
     for (const Json& value : Json::parse(kWhere, file_, text).members()) {
       if (value.key() == kMetadata)
         metadata(value);
       else
         tensor(value);
     }
-    check_layout(file.size() - header_.data_begin);
+    check_layout(size_ - header_.data_begin);
     return std::move(header_);
   }
 
@@ -86,21 +103,6 @@ class HeaderParser {
   template <typename... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
     throw base::UserError(kWhere, "{}: {}", base::in_quotes(file_), fmt::format(format, std::forward<Args>(args)...));
-  }
-
-  std::string_view header_text(std::span<const std::byte> file) const {
-    uint64_t length = 0;
-    if (file.size() < sizeof length)
-      fail("the file has {} bytes; a safetensors file begins with 8 that hold the length of its header", file.size());
-    std::memcpy(&length, file.data(), sizeof length);
-    if (length > kLongestHeader)
-      fail("its first 8 bytes say that the header has {} bytes, at most {} are allowed; is it a safetensors file?",
-           length, kLongestHeader);
-    if (length > file.size() - sizeof length)
-      fail("the header should have {} bytes, only {} follow; the file is cut off", length, file.size() - sizeof length);
-    const std::string_view text(reinterpret_cast<const char*>(file.data()) + sizeof length, length);
-    if (text.empty() || text.front() != '{') fail("the header does not begin with \"{{\"; is it a safetensors file?");
-    return text;
   }
 
   void metadata(const Json& value) {
@@ -161,14 +163,21 @@ class HeaderParser {
   }
 
   std::string file_;
+  std::span<const std::byte> start_;  // its first bytes
+  uint64_t size_;                     // of the file
   SafetensorsHeader header_;
   std::vector<Extent> extents_;
 };
 
 }  // namespace
 
-SafetensorsHeader parse_safetensors_header(std::string_view file_name, std::span<const std::byte> file) {
-  return HeaderParser(file_name).parse(file);
+uint64_t safetensors_head_size(std::string_view file_name, std::span<const std::byte> start, uint64_t file_size) {
+  return HeaderParser(file_name, start, file_size).head_size();
+}
+
+SafetensorsHeader parse_safetensors_header(std::string_view file_name, std::span<const std::byte> start,
+                                           uint64_t file_size) {
+  return HeaderParser(file_name, start, file_size).parse();
 }
 
 uint64_t SafetensorsTensor::bytes() const {

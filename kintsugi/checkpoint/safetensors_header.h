@@ -28,9 +28,12 @@ struct SafetensorsHeader {
   uint64_t data_begin = 0;  // bytes from the start of the file
 };
 
-// Reads and checks the whole header against the size of the file. UserError "[safetensors] "NAME": ..." if anything
-// violates the format.
-SafetensorsHeader parse_safetensors_header(std::string_view file_name, std::span<const std::byte> file);
+// Both take the first bytes of a file, and its size: UserError "[safetensors] "NAME": ..." if anything violates the
+// format. The bytes of the length and the header, of which the first 8 say it.
+uint64_t safetensors_head_size(std::string_view file_name, std::span<const std::byte> start, uint64_t file_size);
+// The header, from all of them.
+SafetensorsHeader parse_safetensors_header(std::string_view file_name, std::span<const std::byte> start,
+                                           uint64_t file_size);
 
 // A tensor to be written; the data follow in the order of the list.
 struct SafetensorsTensor {

@@ -95,7 +95,8 @@ void read(const CheckpointReader& reader, const std::string& name, const Shard& 
   };
   int64_t spans = 0, begin = 0;
   for_each_span(shard, [&](int64_t at, int64_t) { spans++ == 0 ? void(begin = at) : void(); });
-  if (spans == 1 && !executor.in_file(state)) return fetch(shard.part.flat, executor.state_view(state).data + begin * size);
+  if (spans == 1 && !executor.in_file(state))
+    return fetch(shard.part.flat, executor.state_view(state).data + begin * size);
   std::vector<std::byte> buffer;
   const Range& all = shard.part.flat;
   for (int64_t from = all.begin; from < all.end; from += kRead) {

@@ -55,7 +55,7 @@ void TensorFiles::take_indexed(const fs::path& index) {
   }
 }
 
-const TensorView& TensorFiles::at(std::string_view name) const {
+const TensorInFile& TensorFiles::at(std::string_view name) const {
   if (const auto found = tensors_.find(name); found != tensors_.end()) return found->second;
   std::vector<std::string_view> names;
   for (const auto& [other, view] : tensors_) names.push_back(other);

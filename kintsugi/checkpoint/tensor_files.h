@@ -13,14 +13,14 @@
 namespace kintsugi::checkpoint {
 
 // Opens a *.safetensors file, or a folder with model.safetensors or model.safetensors.index.json, and checks that
-// every tensor in the index exists. UserError if not. The views are valid as long as this object.
+// every tensor in the index exists. UserError if not. The tensors are valid as long as this object.
 class TensorFiles {
  public:
   explicit TensorFiles(const std::filesystem::path& path);
 
-  const std::map<std::string, TensorView, std::less<>>& tensors() const { return tensors_; }
+  const std::map<std::string, TensorInFile, std::less<>>& tensors() const { return tensors_; }
   bool has(std::string_view name) const { return tensors_.find(name) != tensors_.end(); }
-  const TensorView& at(std::string_view name) const;  // UserError, with the nearest name, if there is none
+  const TensorInFile& at(std::string_view name) const;  // UserError, with the nearest name, if there is none
 
  private:
   void take_all(const std::filesystem::path& file);
@@ -28,7 +28,7 @@ class TensorFiles {
 
   std::filesystem::path path_;
   std::vector<std::unique_ptr<SafetensorsFile>> files_;
-  std::map<std::string, TensorView, std::less<>> tensors_;
+  std::map<std::string, TensorInFile, std::less<>> tensors_;
 };
 
 }  // namespace kintsugi::checkpoint

@@ -238,8 +238,10 @@ void read_index() {
 void read_safetensors() {
   const checkpoint::TensorFiles files(".");
   unsigned sum = 0;
-  for (const auto& [name, view] : files.tensors())
-    for (const std::byte byte : view.bytes) sum += static_cast<unsigned>(byte);
+  for (const auto& [name, tensor] : files.tensors())
+    tensor.for_each_block([&](std::span<const std::byte> block) {
+      for (const std::byte byte : block) sum += static_cast<unsigned>(byte);
+    });
   base::require(sum < UINT32_MAX, "mutate", "the sum is {}", sum);
 }
 
@@ -310,7 +312,7 @@ void fix_checkpoint() {
       for (auto& [tensor, stored] : index.tensors)
         for (auto& piece : stored.pieces)
           if (piece.file == name && opened.has(piece.key))
-            piece.checksum = checkpoint::checksum_of(opened.at(piece.key).bytes);
+            piece.checksum = checkpoint::checksum_of(opened.at(piece.key));
     } catch (const base::UserError&) {
     }
   }
