@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "kintsugi/graph/graph.h"
@@ -46,9 +47,9 @@ struct Place {
 struct Buckets {
   std::vector<Bucket> list;
   graph::StateTable states;                // those of the model, followed by those of buckets
-  std::map<graph::StateId, Place> places;  // of the states of parameters
+  std::unordered_map<graph::StateId, Place> places;  // of the states of parameters
   // For the state of a bucket: the states in it, ascending.
-  std::map<graph::StateId, std::vector<graph::StateId>> parts;
+  std::unordered_map<graph::StateId, std::vector<graph::StateId>> parts;
 };
 
 // How the graphs use the weights.
