@@ -31,7 +31,8 @@ class InternalError : public std::logic_error {
             fmt::format("[{}] internal error: {}", where, fmt::format(format, std::forward<Args>(args)...))) {}
 };
 
-// Throws InternalError if `holds` is false.
+// Throws InternalError if `holds` is false. The arguments are evaluated even if it holds: where one is a text that must
+// be made first, `if (!holds) throw` is cheaper.
 template <typename... Args>
 void require(bool holds, std::string_view where, fmt::format_string<Args...> format, Args&&... args) {
   if (!holds) throw InternalError(where, format, std::forward<Args>(args)...);

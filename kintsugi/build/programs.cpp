@@ -36,7 +36,7 @@ const graph::Graph* pointer_to(const std::optional<graph::Graph>& g) {
 
 std::vector<Program> lowered(const Settings& s, models::Graphs graphs, const kernels::KernelSet& kernels,
                              const plan::Plan& plan, const lower::Dump& dump) {
-  graphs.micro = lower::recompute(*graphs.micro, recompute_of(s.parallel), static_cast<int>(s.model.layers));
+  graphs.micro = lower::recompute(*std::move(graphs.micro), recompute_of(s.parallel), static_cast<int>(s.model.layers));
   return lower::lower({.states = *graphs.states,
                        .micro = &*graphs.micro,
                        .update = &*graphs.update,

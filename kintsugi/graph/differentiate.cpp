@@ -36,8 +36,9 @@ std::vector<StateGradient> differentiate(Graph& graph, ValueId of, ValueId seed,
     for (size_t j = 0; j < dins.size(); ++j) {
       if (dins[j] == kNone) continue;
       base::require(ins[j] != kNone, "differentiate", "{} gives a gradient of input {}, which is absent", op.kind(), j);
-      base::require(graph.shape(dins[j]) == graph.shape(ins[j]), "differentiate", "{}: gradient {} of input {} {}",
-                    op.kind(), to_string(graph.shape(dins[j])), j, to_string(graph.shape(ins[j])));
+      if (graph.shape(dins[j]) != graph.shape(ins[j]))
+        throw base::InternalError("differentiate", "{}: gradient {} of input {} {}", op.kind(),
+                                  to_string(graph.shape(dins[j])), j, to_string(graph.shape(ins[j])));
       parts[static_cast<size_t>(ins[j])].push_back(dins[j]);
     }
   }

@@ -42,10 +42,12 @@ template <typename T, typename Has>
 std::pair<std::vector<T>, uint32_t> there(const OpRow& row, std::string_view what, const OperandList& list,
                                           const std::vector<T>& given, const Has& has) {
   std::vector<T> kept;
+  kept.reserve(given.size());
   uint32_t absent = 0;
   for (size_t i = 0; i < std::max(given.size(), list.size()); ++i) {
     const size_t last = list.has_rest() ? std::min(i, list.size() - 1) : i;
-    base::require(last < list.size(), "graph", "{} has no {} {}; it has {}", row.kind, what, i, to_string(list));
+    if (last >= list.size())
+      throw base::InternalError("graph", "{} has no {} {}; it has {}", row.kind, what, i, to_string(list));
     const tensor::Operand& o = list[last];
     if (i < given.size() && has(given[i])) {
       kept.push_back(given[i]);

@@ -42,8 +42,9 @@ Cost cost(const OpRow& row, std::span<const tensor::Type> ins, std::span<const t
 }
 
 OpTable::OpTable(std::vector<OpRow> rows) : rows_(std::move(rows)) {
-  for (const OpRow& row : rows_) {
-    base::require(&find(row.kind) == &row, "graph", "{} occurs twice in the table", row.kind);
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    const OpRow& row = rows_[i];
+    base::require(by_kind_.emplace(row.kind, i).second, "graph", "{} occurs twice in the table", row.kind);
     const auto has = [&](const OperandList& list, std::string_view name) {
       base::require(list.has(name), "graph", "{} has no \"{}\" among {}", row.kind, name, to_string(list));
     };
@@ -55,9 +56,9 @@ OpTable::OpTable(std::vector<OpRow> rows) : rows_(std::move(rows)) {
 }
 
 const OpRow& OpTable::find(std::string_view kind) const {
-  for (const OpRow& row : rows_)
-    if (row.kind == kind) return row;
-  throw base::InternalError("graph", "no operation \"{}\"", kind);
+  const auto found = by_kind_.find(kind);
+  base::require(found != by_kind_.end(), "graph", "no operation \"{}\"", kind);
+  return rows_[found->second];
 }
 
 }  // namespace kintsugi::graph

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -150,6 +151,7 @@ class OpTable {
 
  private:
   std::vector<OpRow> rows_;
+  std::unordered_map<std::string_view, size_t> by_kind_;  // positions in rows_
 };
 
 }  // namespace kintsugi::graph

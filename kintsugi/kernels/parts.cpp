@@ -20,7 +20,8 @@ Parts parts_of(const KernelCall& call, const tensor::View& whole, const tensor::
               whole.dtype() == stacked.dtype();
   for (size_t i = 0; fits && i < x.rank(); ++i)
     fits = y[first + i].name == x[i].name && (x[i].name == dim || y[first + i].size == x[i].size);
-  base::require(fits, "kernel", "{} does not stack to {} along \"{}\"", to_string(x), to_string(y), dim);
+  if (!fits)
+    throw base::InternalError("kernel", "{} does not stack to {} along \"{}\"", to_string(x), to_string(y), dim);
 
   const auto axis = static_cast<size_t>(x.find(dim));
   Parts p{.parts = first ? y[0].size : 1, .above = 1, .size = x[axis].size, .length = y.size(dim), .below = 0};

@@ -75,6 +75,7 @@ Buckets make_buckets(const StateTable& states, const Uses& uses, const plan::Pla
     bool operator==(const Key&) const = default;
   };
   std::vector<Key> keys;
+  std::map<int, std::vector<size_t>> of_layer;  // buckets, all but those alone
   const int64_t parts = flat_parts(plan);
   for (size_t i = 0; i < states.size(); ++i) {
     const auto id = static_cast<StateId>(i);
@@ -88,9 +89,11 @@ Buckets make_buckets(const StateTable& states, const Uses& uses, const plan::Pla
                      weight_layout(plan, s),
                      arrival == uses.arrivals.end() ? std::nullopt : std::optional(arrival->second),
                      shared};
-    size_t at = 0;
-    while (at < keys.size() && (shared || !(keys[at] == key))) ++at;
+    const std::vector<size_t>& near = of_layer[s.layer];
+    const auto same = std::find_if(near.begin(), near.end(), [&](size_t k) { return !shared && keys[k] == key; });
+    const size_t at = same == near.end() ? keys.size() : *same;
     if (at == keys.size()) {
+      if (!shared) of_layer[s.layer].push_back(at);
       keys.push_back(key);
       b.list.push_back({.name = s.name,
                         .layer = s.layer,
@@ -126,7 +129,7 @@ Buckets make_buckets(const StateTable& states, const Uses& uses, const plan::Pla
   std::map<std::tuple<int, StateKind, graph::OptimizerPart>, StateId> made;  // by bucket
   for (size_t i = 0; i < states.size(); ++i) {
     const auto id = static_cast<StateId>(i);
-    const State s = states[id];
+    const State& s = states[id];
     const StateId weight = s.kind == StateKind::weight ? id : s.weight;
     if (weight == kNone) continue;
     Place place = b.places.at(weight);
@@ -216,10 +219,11 @@ Graph update_of_buckets(const Graph& update, const Buckets& buckets) {
     }
     // An operation over all buckets, such as the norm, takes each bucket once.
     std::vector<ValueId> once;
+    std::set<ValueId> taken;
     for (size_t i = 0; i < ins.size(); ++i) {
       const bool in_bucket = bucket_of[static_cast<size_t>(op.ins[i])] >= 0;
       base::require(!in_bucket || !g.shape(ins[i]).has(kFlat), "buckets", "{} is not elementwise", op.kind());
-      if (!in_bucket || std::find(once.begin(), once.end(), ins[i]) == once.end()) once.push_back(ins[i]);
+      if (!in_bucket || taken.insert(ins[i]).second) once.push_back(ins[i]);
     }
     ins = std::move(once);
     std::vector<ValueId> outs;

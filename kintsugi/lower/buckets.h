@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "kintsugi/graph/graph.h"
@@ -45,15 +46,15 @@ struct Place {
 
 struct Buckets {
   std::vector<Bucket> list;
-  graph::StateTable states;                // those of the model, followed by those of buckets
-  std::map<graph::StateId, Place> places;  // of the states of parameters
+  graph::StateTable states;                          // those of the model, followed by those of buckets
+  std::unordered_map<graph::StateId, Place> places;  // of the states of parameters
   // For the state of a bucket: the states in it, ascending.
-  std::map<graph::StateId, std::vector<graph::StateId>> parts;
+  std::unordered_map<graph::StateId, std::vector<graph::StateId>> parts;
 };
 
 // How the graphs use the weights.
 struct Uses {
-  std::map<graph::StateId, Layout> arrivals;  // gradients are partial over these factors; empty without training
+  std::map<graph::StateId, Layout> arrivals;       // gradients are partial over these factors; empty without training
   std::map<graph::StateId, std::set<int>> layers;  // that read it; if there are several: a bucket of its own
 
   bool shared(graph::StateId weight) const { return layers.contains(weight) && layers.at(weight).size() > 1; }

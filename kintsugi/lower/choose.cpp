@@ -193,6 +193,11 @@ std::vector<Factor> factors_of(const Splits& splits, std::string_view dim) {
 }
 
 Choice choose(const Operation& op, std::span<const std::optional<Layout>> have, const Plan& plan) {
+  if (plan.mesh.factors().empty())  // one rank: every value is whole
+    return {.ins = std::vector<Layout>(op.ins.size()),
+            .outs = std::vector<Layout>(op.outs.size()),
+            .splits = {},
+            .steps = {}};
   return Chooser(op, have, plan).run();
 }
 

@@ -101,6 +101,7 @@ std::vector<Step> conversion(const Layout& now, const Layout& goal, bool one_by_
     base::require(now.part(p.factor) && now.part(p.factor)->combiner == p.combiner, "partition",
                   "a whole value is needed as parts");
   std::vector<Step> steps;
+  if (now == goal) return steps;
   for (Layout at = now; !(at == goal);) {
     Step s = next_step(at, goal);
     at = s.after;

@@ -37,7 +37,7 @@ std::vector<program::Program> lower(const Source& source, const Target& target, 
   }
   partition(all, parts, plan);
   if (dump) dump("partition", all);
-  std::vector<program::Program> stages = split_by_stage(all, plan.stages());
+  std::vector<program::Program> stages = split_by_stage(std::move(all), plan.stages());
   const auto pass = [&](std::string_view name, auto&& function, auto&&... arguments) {
     for (program::Program& p : stages) {
       function(p, arguments...);

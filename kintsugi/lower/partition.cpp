@@ -28,6 +28,13 @@ Uses uses_of(const Source& source, const plan::Plan& plan, const Stages& stages)
       if (op.role() == graph::Role::read_state && source.states[op.state].kind == graph::StateKind::weight)
         uses.layers[op.state].insert(op.layer);
   if (!source.micro) return uses;
+  if (plan.mesh.factors().size() == plan.mesh.stage_factors().size()) {
+    // Ranks only have different layers: every gradient arrives whole.
+    for (const graph::Op& op : source.micro->ops())
+      if (op.role() == graph::Role::accumulate && source.states[op.state].weight != graph::kNone)
+        uses.arrivals[source.states[op.state].weight] = {};
+    return uses;
+  }
   program::Program trial;
   trial.mesh = plan.mesh;
   const Buckets buckets = make_buckets(source.states, uses, plan);

@@ -100,8 +100,8 @@ Partitioner::Piece Partitioner::choose_source(const Value& v, const Layout& goal
     best = &piece;
     least = sent;
   }
-  base::require(best != nullptr, "partition", "no piece of \"{}\" can become {}", v.name,
-                to_string(plan_.mesh, goal));
+  if (!best)
+    throw base::InternalError("partition", "no piece of \"{}\" can become {}", v.name, to_string(plan_.mesh, goal));
   return *best;
 }
 

@@ -121,7 +121,7 @@ void Partitioner::compute(const Op& op, BodyId body) {
 
 // Padding is zero in every value, by selection: a kernel may have left anything there.
 void Partitioner::clear_padding(const Op& op, BufferId b, BodyId body) {
-  const program::Buffer made = buffer(b);
+  const program::Buffer& made = buffer(b);
   bool padded = false;
   for (const tensor::Dim& d : made.whole) {
     if (!mesh::is_padded(plan_.mesh, d.name, d.size, made.layout.of(d.name))) continue;

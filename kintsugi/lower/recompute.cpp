@@ -141,7 +141,7 @@ class Writer {
 
 }  // namespace
 
-Graph recompute(const Graph& micro, const Recompute& how, int layers) {
+Graph recompute(Graph micro, const Recompute& how, int layers) {
   base::require(how.every > 0, "recompute", "every {} layers", how.every);
   if (how.what == Recompute::What::none) return micro;
   const Chooser chosen(micro, how, layers);

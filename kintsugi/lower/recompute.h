@@ -25,7 +25,7 @@ struct Recompute {
 // The repeated operations of a layer are contiguous, in the order of the forward pass: with `full` before the layer's
 // backward pass, so that they do not wait for the gradient that is still being received; with `selective` before the
 // first operation that reads them.
-graph::Graph recompute(const graph::Graph& micro, const Recompute& how, int layers);
+graph::Graph recompute(graph::Graph micro, const Recompute& how, int layers);
 
 // Values that are live from the forward to the backward pass: those made by the former and read by the latter, in the
 // order in which they are made. Without states and free values; a view is replaced by the value that it is a view of.

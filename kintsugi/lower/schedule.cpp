@@ -141,7 +141,7 @@ class Variants {
 
   // The body for micro-batch m; requested in the order of calls.
   int of(int base, int64_t m) {
-    const Body body = p_.bodies[static_cast<size_t>(base)];
+    const Body& body = p_.bodies[static_cast<size_t>(base)];
     const bool first = m == 0, last = m == schedule_.micro_batches - 1;
     // Where the accumulators of the chunk are complete.
     const int reduce = last && ends(body) ? find(p_, Work::reduce, body.chunk) : -1;

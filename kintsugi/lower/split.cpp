@@ -60,9 +60,12 @@ class Part {
 
 }  // namespace
 
-std::vector<Program> split_by_stage(const Program& all, int stages) {
-  if (stages == 1) return {all};
+std::vector<Program> split_by_stage(Program all, int stages) {
   std::vector<Program> list;
+  if (stages == 1) {
+    list.push_back(std::move(all));
+    return list;
+  }
   for (int stage = 0; stage < stages; ++stage) list.push_back(Part(all, stage).run());
   return list;
 }

@@ -9,6 +9,6 @@ namespace kintsugi::lower {
 
 // By stage: its bodies, and the buffers and states that they touch. Names of bodies that every stage has once lose
 // their number: "update.3" becomes "update".
-std::vector<program::Program> split_by_stage(const program::Program& all, int stages);
+std::vector<program::Program> split_by_stage(program::Program all, int stages);
 
 }  // namespace kintsugi::lower

@@ -15,10 +15,11 @@ namespace {
 // A kernel has the operands and outputs of its operation, at the same positions.
 void check(std::string_view what, const Instruction& i, const OperandList& operation, const OperandList& kernel,
            size_t count, uint32_t absent) {
-  base::require(operation == kernel, "workspace", "{}: the operation's {} are {}, its kernel's are {}", i.kernel, what,
-                to_string(operation), to_string(kernel));
-  base::require(operation.allows(count, absent), "workspace", "{} with {} {}: it has {}", i.kernel, count, what,
-                to_string(operation));
+  if (!(operation == kernel))
+    throw base::InternalError("workspace", "{}: the operation's {} are {}, its kernel's are {}", i.kernel, what,
+                              to_string(operation), to_string(kernel));
+  if (!operation.allows(count, absent))
+    throw base::InternalError("workspace", "{} with {} {}: it has {}", i.kernel, count, what, to_string(operation));
 }
 
 std::vector<const Type*> types_by_position(const program::Program& p, const std::vector<BufferId>& list,

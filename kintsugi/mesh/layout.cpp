@@ -68,6 +68,7 @@ int64_t local_length(const Mesh& mesh, std::string_view dim, int64_t size, std::
 }
 
 tensor::Shape local_shape(const Mesh& mesh, const tensor::Shape& whole, const Layout& layout) {
+  if (layout.splits().empty()) return whole;
   std::vector<tensor::Dim> dims = whole.dims();
   for (tensor::Dim& d : dims) d.size = local_length(mesh, d.name, d.size, layout.of(d.name));
   return tensor::Shape(std::move(dims));

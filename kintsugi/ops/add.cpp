@@ -12,8 +12,8 @@ OutTypes infer(Types ins, const Attributes&) {
   for (const Type& t : ins) {
     base::require(t.dtype == largest->dtype, "add", "{} and {}", name_of(t.dtype), name_of(largest->dtype));
     for (const tensor::Dim& d : t.shape)
-      base::require(largest->shape.size(d.name) == d.size, "add", "{} and {}", to_string(t.shape),
-                    to_string(largest->shape));
+      if (largest->shape.size(d.name) != d.size)
+        throw base::InternalError("add", "{} and {}", to_string(t.shape), to_string(largest->shape));
   }
   return {*largest};
 }

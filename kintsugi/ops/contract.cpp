@@ -11,7 +11,8 @@ OutTypes infer(Types ins, const Attributes& attributes) {
   for (const std::string& name : tensor::words(attributes.text("dims")))
     dims.push_back({name, a.has(name) ? a.size(name) : b.size(name)});
   for (const tensor::Dim& d : a)
-    base::require(!b.has(d.name) || b.size(d.name) == d.size, "contract", "{} and {}", to_string(a), to_string(b));
+    if (b.has(d.name) && b.size(d.name) != d.size)
+      throw base::InternalError("contract", "{} and {}", to_string(a), to_string(b));
   return {{Shape(dims), tensor::dtype_from(attributes.text("dtype"))}};
 }
 

@@ -11,7 +11,8 @@ OpRow rename() {
           .infer = [](Types ins, const Attributes& a) -> OutTypes {
             std::vector<tensor::Dim> dims = ins[0].shape.dims();
             const int i = ins[0].shape.find(a.text("from"));
-            base::require(i >= 0, "rename", "{} has no dim \"{}\"", to_string(ins[0].shape), a.text("from"));
+            if (i < 0)
+              throw base::InternalError("rename", "{} has no dim \"{}\"", to_string(ins[0].shape), a.text("from"));
             dims[static_cast<size_t>(i)].name = a.text("to");
             return {{Shape(dims), ins[0].dtype}};
           },

@@ -12,7 +12,8 @@ constexpr int64_t kBlock = 1024;  // elements whose squares are summed separatel
 OutTypes blocks_of(Types ins, const Attributes&) {
   const Shape& g = ins[0].shape;
   if (g.rank() == 2 && g[0].name == tensor::kShard && g[1].name == tensor::kFlat) {
-    base::require(g[1].size % kBlock == 0, "sum_squares", "{} is not made of blocks of {}", to_string(g), kBlock);
+    if (g[1].size % kBlock != 0)
+      throw base::InternalError("sum_squares", "{} is not made of blocks of {}", to_string(g), kBlock);
     return {{Shape{{"shard", g[0].size}, {"block", g[1].size / kBlock}}, DType::f64}};
   }
   return {{Shape{{"block", (g.elements() + kBlock - 1) / kBlock}}, DType::f64}};

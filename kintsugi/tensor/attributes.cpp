@@ -1,11 +1,18 @@
 #include "kintsugi/tensor/attributes.h"
 
+#include <algorithm>
+
 #include "kintsugi/base/error.h"
 
 namespace kintsugi::tensor {
 
+const Attributes::List& Attributes::none() {
+  static const List list;
+  return list;
+}
+
 const Attributes::Value* Attributes::find(std::string_view name) const {
-  for (const auto& [key, value] : list_)
+  for (const auto& [key, value] : list())
     if (key == name) return &value;
   return nullptr;
 }
@@ -40,12 +47,14 @@ std::string Attributes::text_or(std::string_view name, std::string_view otherwis
 }
 
 void Attributes::set(std::string_view name, Value value) {
-  for (auto& [key, old] : list_) {
-    if (key != name) continue;
-    old = std::move(value);
-    return;
+  List changed = list();
+  const auto old = std::find_if(changed.begin(), changed.end(), [&](const auto& entry) { return entry.first == name; });
+  if (old != changed.end()) {
+    old->second = std::move(value);
+  } else {
+    changed.emplace_back(name, std::move(value));
   }
-  list_.emplace_back(name, std::move(value));
+  list_ = std::make_shared<const List>(std::move(changed));
 }
 
 std::string to_string(const Attributes& attributes) {

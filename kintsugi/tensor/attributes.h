@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,12 +12,16 @@
 
 namespace kintsugi::tensor {
 
+// Copies share one list until one of them is changed.
 class Attributes {
  public:
   using Value = std::variant<int64_t, double, std::string>;
+  using List = std::vector<std::pair<std::string, Value>>;
 
   Attributes() = default;
-  Attributes(std::initializer_list<std::pair<std::string, Value>> list) : list_(list) {}
+  Attributes(std::initializer_list<std::pair<std::string, Value>> list) {
+    if (list.size() > 0) list_ = std::make_shared<const List>(list);
+  }
 
   bool has(std::string_view name) const { return find(name) != nullptr; }
   // InternalError if the attribute is absent or of another type.
@@ -28,16 +33,18 @@ class Attributes {
   std::string text_or(std::string_view name, std::string_view otherwise) const;
 
   void set(std::string_view name, Value value);
-  bool empty() const { return list_.empty(); }
-  const std::vector<std::pair<std::string, Value>>& list() const { return list_; }
-  bool operator==(const Attributes&) const = default;
+  bool empty() const { return list().empty(); }
+  const List& list() const { return list_ ? *list_ : none(); }
+  bool operator==(const Attributes& other) const { return list_ == other.list_ || list() == other.list(); }
 
  private:
   const Value* find(std::string_view name) const;
   template <typename T>
   const T& get(std::string_view name) const;
 
-  std::vector<std::pair<std::string, Value>> list_;
+  static const List& none();
+
+  std::shared_ptr<const List> list_;  // null: none
 };
 
 // "p=0.1 key=layer0", "" if there are none.

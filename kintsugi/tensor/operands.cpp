@@ -22,7 +22,7 @@ std::optional<size_t> OperandList::place(std::string_view name, uint32_t absent)
 
 const Operand& OperandList::at(size_t place, uint32_t absent) const {
   const size_t i = position_of(place, absent);
-  base::require(i < size_ || has_rest(), "operands", "no {} among {}", i, to_string(*this));
+  if (i >= size_ && !has_rest()) throw base::InternalError("operands", "no {} among {}", i, to_string(*this));
   return list_[std::min(i, size_ - 1)];
 }
 

@@ -4,16 +4,24 @@
 
 namespace kintsugi::tensor {
 
-Shape::Shape(std::vector<Dim> dims) : dims_(std::move(dims)) {
-  for (size_t i = 0; i < dims_.size(); ++i)
+const std::vector<Dim>& Shape::none() {
+  static const std::vector<Dim> list;
+  return list;
+}
+
+Shape::Shape(std::vector<Dim> list) {
+  if (list.empty()) return;
+  dims_ = std::make_shared<const std::vector<Dim>>(std::move(list));
+  for (size_t i = 0; i < rank(); ++i)
     for (size_t j = 0; j < i; ++j)
-      if (dims_[i].name == dims_[j].name)
-        throw base::InternalError("shape", "{} holds \"{}\" twice", to_string(*this), dims_[i].name);
+      if ((*this)[i].name == (*this)[j].name)
+        throw base::InternalError("shape", "{} holds \"{}\" twice", to_string(*this), (*this)[i].name);
 }
 
 int Shape::find(std::string_view name) const {
-  for (size_t i = 0; i < dims_.size(); ++i)
-    if (dims_[i].name == name) return static_cast<int>(i);
+  const std::vector<Dim>& list = dims();
+  for (size_t i = 0; i < list.size(); ++i)
+    if (list[i].name == name) return static_cast<int>(i);
   return -1;
 }
 
@@ -21,18 +29,18 @@ int64_t Shape::size(std::string_view name) const {
   const int i = find(name);
   // Kernels call this during a step: the text of the error is made only if there is one.
   if (i < 0) throw base::InternalError("shape", "{} has no dim \"{}\"", to_string(*this), name);
-  return dims_[static_cast<size_t>(i)].size;
+  return dims()[static_cast<size_t>(i)].size;
 }
 
 int64_t Shape::elements() const {
   int64_t n = 1;
-  for (const Dim& d : dims_) n *= d.size;
+  for (const Dim& d : dims()) n *= d.size;
   return n;
 }
 
 int64_t Shape::stride(size_t i) const {
   int64_t n = 1;
-  for (size_t j = i + 1; j < dims_.size(); ++j) n *= dims_[j].size;
+  for (size_t j = i + 1; j < rank(); ++j) n *= dims()[j].size;
   return n;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,17 +19,18 @@ struct Dim {
   bool operator==(const Dim&) const = default;
 };
 
+// It does not change once it is made, so that copies share one list of dims.
 class Shape {
  public:
   Shape() = default;
   Shape(std::initializer_list<Dim> dims) : Shape(std::vector<Dim>(dims)) {}
   explicit Shape(std::vector<Dim> dims);  // InternalError if a name occurs twice
 
-  const std::vector<Dim>& dims() const { return dims_; }
-  size_t rank() const { return dims_.size(); }
-  const Dim& operator[](size_t i) const { return dims_[i]; }
-  auto begin() const { return dims_.begin(); }
-  auto end() const { return dims_.end(); }
+  const std::vector<Dim>& dims() const { return dims_ ? *dims_ : none(); }
+  size_t rank() const { return dims().size(); }
+  const Dim& operator[](size_t i) const { return dims()[i]; }
+  auto begin() const { return dims().begin(); }
+  auto end() const { return dims().end(); }
 
   int find(std::string_view name) const;  // position, or -1
   bool has(std::string_view name) const { return find(name) >= 0; }
@@ -36,10 +38,12 @@ class Shape {
   int64_t elements() const;                   // 1 for a scalar
   int64_t stride(size_t i) const;             // elements between neighbours along dim i, row-major
 
-  bool operator==(const Shape&) const = default;
+  bool operator==(const Shape& other) const { return dims_ == other.dims_ || dims() == other.dims(); }
 
  private:
-  std::vector<Dim> dims_;
+  static const std::vector<Dim>& none();
+
+  std::shared_ptr<const std::vector<Dim>> dims_;  // null: none
 };
 
 // "[batch:4 seq:8 embed:16]", "[]" for a scalar.
