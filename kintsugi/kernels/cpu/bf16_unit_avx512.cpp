@@ -22,6 +22,7 @@ __attribute__((target("avx512f,avx512bw,avx512bf16"))) inline __m512bh pair(cons
 
 __attribute__((target("avx512f,avx512bw,avx512bf16"))) void rows(const Bf16Tile& t, int64_t first) {
   __m512 left[kRows], right[kRows];
+#pragma GCC unroll 8
   for (int64_t i = 0; i < kRows; ++i) left[i] = right[i] = _mm512_setzero_ps();
   for (int64_t s = 0; s < t.steps; ++s) {
     const tensor::bf16 *a = t.a + first * t.a_row + s * t.a_step, *b = t.b + s * kTile * kStep;
@@ -36,6 +37,7 @@ __attribute__((target("avx512f,avx512bw,avx512bf16"))) void rows(const Bf16Tile&
       }
     }
   }
+#pragma GCC unroll 8
   for (int64_t i = 0; i < kRows; ++i) {
     float* c = t.c + (first + i) * t.c_row;
     _mm512_storeu_ps(c, left[i]);

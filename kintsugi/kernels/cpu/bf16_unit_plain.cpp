@@ -12,41 +12,51 @@
 HWY_BEFORE_NAMESPACE();
 namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
-// A block of sums in registers: kRows rows, two vectors wide.
-#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_SSE4
-constexpr int64_t kRows = 4;
-#else
-constexpr int64_t kRows = 8;
-#endif
 constexpr int64_t kHalf = 16;
 constexpr int64_t kGroup = 4;  // steps of a that are widened at a time
 
-// Sums of kRows rows, with `n` pairs of k more: a is in fp32, 2 * kStep * kGroup from row to row; b a vector's pairs.
-HWY_INLINE void add_products(const float* a, const tensor::bf16* b, const tensor::bf16* b2, int64_t steps, float* c,
-                             float* c2, int64_t c_row, bool first) {
-  V left[kRows], right[kRows];
-  for (int64_t i = 0; i < kRows; ++i) {
+// Rows of a block of sums in registers, two vectors wide.
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_SSE4
+constexpr int kRows = 6;
+#else
+constexpr int kRows = 12;
+#endif
+
+// Adds one k of R rows: a is in fp32, kStep * kGroup from row to row.
+template <int R>
+HWY_INLINE void add_k(const float* a, V x, V y, V* left, V* right) {
+#pragma GCC unroll 12
+  for (int i = 0; i < R; ++i) {
+    const V of_row = set(a[i * kStep * kGroup]);
+    left[i] = hn::MulAdd(of_row, x, left[i]);
+    right[i] = hn::MulAdd(of_row, y, right[i]);
+  }
+}
+
+// Adds `steps` more steps to R rows of two vectors of columns, c and c2, whose pairs are at b and b2.
+template <int R>
+HWY_INLINE void add_steps(const float* a, const tensor::bf16* b, const tensor::bf16* b2, int64_t steps, float* c,
+                          float* c2, int64_t c_row, bool first) {
+  V left[R], right[R];
+#pragma GCC unroll 12
+  for (int i = 0; i < R; ++i) {
     left[i] = first ? zero() : load(c + i * c_row);
     right[i] = first ? zero() : load(c2 + i * c_row);
   }
   const auto high = hn::Set(DU(), 0xFFFF0000u);
-  for (int64_t s = 0; s < steps; ++s)
+  const auto even = [](const tensor::bf16* p) {
+    return hn::BitCast(D(), hn::ShiftLeft<16>(hn::LoadU(DU(), reinterpret_cast<const uint32_t*>(p))));
+  };
+  const auto odd = [&](const tensor::bf16* p) {
+    return hn::BitCast(D(), hn::And(hn::LoadU(DU(), reinterpret_cast<const uint32_t*>(p)), high));
+  };
+  for (int64_t s = 0; s < steps; ++s, b += kTile * kStep, b2 += kTile * kStep, a += kStep)
     for (int64_t p = 0; p < kHalf; ++p) {
-      const int64_t at = s * kTile * kStep + p * kStep, l = s * kStep + 2 * p;
-      const auto x = hn::LoadU(DU(), reinterpret_cast<const uint32_t*>(b + at));
-      const auto y = hn::LoadU(DU(), reinterpret_cast<const uint32_t*>(b2 + at));
-      const V x0 = hn::BitCast(D(), hn::ShiftLeft<16>(x)), x1 = hn::BitCast(D(), hn::And(x, high));
-      const V y0 = hn::BitCast(D(), hn::ShiftLeft<16>(y)), y1 = hn::BitCast(D(), hn::And(y, high));
-      for (int64_t i = 0; i < kRows; ++i) {
-        const float* of_row = a + i * kStep * kGroup + l;
-        const V even = set(of_row[0]), odd = set(of_row[1]);
-        left[i] = hn::MulAdd(even, x0, left[i]);
-        right[i] = hn::MulAdd(even, y0, right[i]);
-        left[i] = hn::MulAdd(odd, x1, left[i]);
-        right[i] = hn::MulAdd(odd, y1, right[i]);
-      }
+      add_k<R>(a + 2 * p, even(b + p * kStep), even(b2 + p * kStep), left, right);
+      add_k<R>(a + 2 * p + 1, odd(b + p * kStep), odd(b2 + p * kStep), left, right);
     }
-  for (int64_t i = 0; i < kRows; ++i) {
+#pragma GCC unroll 12
+  for (int i = 0; i < R; ++i) {
     store(left[i], c + i * c_row);
     store(right[i], c2 + i * c_row);
   }
@@ -68,9 +78,15 @@ void multiply_tile(const Bf16Tile& t) {
           store(load(t.a + i * t.a_row + (s + q) * t.a_step + l), wide + (i * kGroup + q) * kStep + l);
     for (int64_t j = 0; j < kTile; j += 2 * N)
       for (int64_t i = 0; i < kTile; i += kRows) {
-        const tensor::bf16* b = t.b + s * kTile * kStep;
+        const tensor::bf16* b = t.b + s * kTile * kStep + place(j);
+        const tensor::bf16* b2 = t.b + s * kTile * kStep + place(j + N);
+        const float* a = wide + i * kStep * kGroup;
         float* c = t.c + i * t.c_row + j;
-        add_products(wide + i * kStep * kGroup, b + place(j), b + place(j + N), steps, c, c + N, t.c_row, s == 0);
+        if (i + kRows <= kTile) {
+          add_steps<kRows>(a, b, b2, steps, c, c + N, t.c_row, s == 0);
+        } else {
+          add_steps<kTile % kRows>(a, b, b2, steps, c, c + N, t.c_row, s == 0);
+        }
       }
   }
   if (t.steps == 0)
