@@ -99,11 +99,11 @@ class Trial {
     p.c = reinterpret_cast<std::byte*>(y_), p.c_row = s_.n;
     p.c_dtype = s_.adds ? DType::f32 : DType::bf16, p.accumulate = s_.adds;
     kernels::cpu::Scratch size;
-    kernels::cpu::take_bf16_scratch(p, team_.size(), false, size);
+    kernels::cpu::take_bf16_scratch({p}, team_.size(), false, size);
     memory_[5].resize(static_cast<size_t>(size.bytes()) / sizeof(Line) + 1);
     kernels::cpu::Scratch scratch({memory_[5][0].bytes, memory_[5].size() * sizeof(Line)});
     kernels::cpu::use_bf16_unit(unit);
-    kernels::cpu::multiply(p, kernels::cpu::take_bf16_scratch(p, team_.size(), false, scratch), team_);
+    kernels::cpu::multiply(p, kernels::cpu::take_bf16_scratch({p}, team_.size(), false, scratch), team_);
     kernels::cpu::use_bf16_unit(nullptr);
   }
 

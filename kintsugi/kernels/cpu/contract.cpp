@@ -117,7 +117,7 @@ void contract_narrow(const KernelCall& call, const ContractLayout& layout) {
   const int threads = call.team.size();
   const bool whole = gives_whole_products(layout, threads);
   Scratch memory(call.workspace);
-  const Bf16Scratch scratch = take_bf16_scratch(narrow_product(layout), threads, whole, memory);
+  const Bf16Scratch scratch = take_bf16_scratch({narrow_product(layout)}, threads, whole, memory);
   const int64_t products = layout.products();
   if (!whole) {
     for (int64_t i = 0; i < products; ++i) multiply(narrow_product_at(layout, call, i), scratch, call.team);
@@ -142,7 +142,7 @@ int64_t contract_workspace(const KernelShapes& shapes) {
   const Operands o{Types(shapes.ins), Types(shapes.outs), shapes.attributes};
   if (stays_narrow(o)) {
     const ContractLayout layout = *contract_layout(o);
-    take_bf16_scratch(narrow_product(layout), shapes.threads, gives_whole_products(layout, shapes.threads), scratch);
+    take_bf16_scratch({narrow_product(layout)}, shapes.threads, gives_whole_products(layout, shapes.threads), scratch);
   } else {
     take_wide(o, scratch);
   }

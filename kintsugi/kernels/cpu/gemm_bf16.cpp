@@ -48,8 +48,12 @@ struct Own {
   bf16* a;
   float* tile;
 };
+// Panels that are packed at a time, in elements: enough for any smaller product too.
+int64_t packed_size(int64_t all, int64_t k, int64_t elements) {
+  return std::min(round_up(all, kTile) / kTile * panel_size(k), std::max(elements, panel_size(k)));
+}
 int64_t own_size(const Bf16Product& p) {
-  return fitting(p.n, p.k, kMostB) / kTile * panel_size(p.k) + panel_size(p.k) + kTile * kTile * 2;
+  return packed_size(p.n, p.k, kMostB) + panel_size(p.k) + kTile * kTile * 2;
 }
 Own own_of(const Bf16Product& p, const Bf16Scratch& scratch, int thread) {
   bf16* at = scratch.threads + thread * scratch.thread_size;
@@ -128,23 +132,24 @@ Grid grid_of(int64_t m, int64_t n, int threads) {
 
 }  // namespace
 
-Bf16Scratch take_bf16_scratch(const Bf16Product& p, int threads, bool alone, Scratch& scratch) {
+Bf16Scratch take_bf16_scratch(std::initializer_list<Bf16Product> products, int threads, bool alone, Scratch& scratch) {
   Bf16Scratch taken;
-  if (packs_a(p)) {
-    taken.a_size = fitting(p.m, p.k, kMostA) / kTile * panel_size(p.k);
-    taken.a = scratch.take<bf16>(taken.a_size * (alone ? threads : 1));
+  for (const Bf16Product& p : products) {
+    if (packs_a(p)) taken.a_size = std::max(taken.a_size, packed_size(p.m, p.k, kMostA));
+    taken.thread_size = std::max(taken.thread_size, own_size(p));
   }
-  taken.thread_size = own_size(p);
+  taken.a = scratch.take<bf16>(taken.a_size * (alone ? threads : 1));
   taken.threads = scratch.take<bf16>(taken.thread_size * threads);
   return taken;
 }
 
 void multiply(const Bf16Product& p, const Bf16Scratch& scratch, base::ThreadTeam& team) {
   const Bf16Unit& unit = bf16_unit();
-  const int64_t at_once = packs_a(p) ? fitting(p.m, p.k, kMostA) : std::max<int64_t>(p.m, 1);
+  const bf16* packed = packs_a(p) ? scratch.a : nullptr;
+  const int64_t at_once = packed ? fitting(p.m, p.k, kMostA) : std::max<int64_t>(p.m, 1);
   for (int64_t first = 0; first < p.m; first += at_once) {
     const int64_t m = std::min(at_once, p.m - first);
-    if (packs_a(p))
+    if (packed)
       team.for_shares(m, kTile, [&](Range r, int) {
         pack_rows(unit, p, first, {first + r.begin, first + r.end}, scratch.a);
       });
@@ -152,15 +157,15 @@ void multiply(const Bf16Product& p, const Bf16Scratch& scratch, base::ThreadTeam
     team.run([&](int thread) {
       const Range r = base::share(m, thread / grid.columns, grid.rows, kTile);
       const Range columns = base::share(p.n, thread % grid.columns, grid.columns, kTile);
-      multiply_block(unit, p, scratch.a, first, {first + r.begin, first + r.end}, columns, own_of(p, scratch, thread));
+      multiply_block(unit, p, packed, first, {first + r.begin, first + r.end}, columns, own_of(p, scratch, thread));
     });
   }
 }
 
 void multiply_alone(const Bf16Product& p, const Bf16Scratch& scratch, int thread) {
   const Bf16Unit& unit = bf16_unit();
-  const int64_t at_once = packs_a(p) ? fitting(p.m, p.k, kMostA) : std::max<int64_t>(p.m, 1);
   bf16* a = packs_a(p) ? scratch.a + thread * scratch.a_size : nullptr;
+  const int64_t at_once = a ? fitting(p.m, p.k, kMostA) : std::max<int64_t>(p.m, 1);
   for (int64_t first = 0; first < p.m; first += at_once) {
     const Range rows = {first, std::min(first + at_once, p.m)};
     if (a) pack_rows(unit, p, first, rows, a);

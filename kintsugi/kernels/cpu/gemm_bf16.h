@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 
 #include "kintsugi/base/thread_team.h"
 #include "kintsugi/kernels/cpu/kernels.h"
@@ -35,15 +36,16 @@ struct Bf16Product {
 
 // Packed panels of a product. Their sizes are the same on every machine.
 struct Bf16Scratch {
-  tensor::bf16* a = nullptr;  // null where a is used where it is
-  int64_t a_size = 0;         // elements for one product
+  tensor::bf16* a = nullptr;
+  int64_t a_size = 0;  // elements for one product
   tensor::bf16* threads = nullptr;
   int64_t thread_size = 0;  // elements for each thread
 };
 
-// For products of these sizes: one at a time by all threads, or one by each thread (`alone`). Only sizes and strides of
-// `p` count.
-Bf16Scratch take_bf16_scratch(const Bf16Product& p, int threads, bool alone, Scratch& scratch);
+// Enough for each of these products, and for any that is no larger and packs a no more than they: one at a time by all
+// threads, or one by each thread (`alone`). Only sizes and strides count; a is packed unless its column stride is 1 and
+// k a multiple of 32.
+Bf16Scratch take_bf16_scratch(std::initializer_list<Bf16Product> products, int threads, bool alone, Scratch& scratch);
 
 // By all threads of the team together.
 void multiply(const Bf16Product& p, const Bf16Scratch& scratch, base::ThreadTeam& team);

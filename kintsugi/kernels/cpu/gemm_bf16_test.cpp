@@ -77,10 +77,10 @@ struct Operands {
 
 void run(const Bf16Product& p, int threads, bool alone = false) {
   Scratch size;
-  take_bf16_scratch(p, threads, alone, size);
+  take_bf16_scratch({p}, threads, alone, size);
   test::Memory memory(size.bytes());
   Scratch scratch({memory.data(), static_cast<size_t>(size.bytes())});
-  const Bf16Scratch taken = take_bf16_scratch(p, threads, alone, scratch);
+  const Bf16Scratch taken = take_bf16_scratch({p}, threads, alone, scratch);
   base::ThreadTeam team(threads);
   if (alone) {
     multiply_alone(p, taken, threads - 1);
