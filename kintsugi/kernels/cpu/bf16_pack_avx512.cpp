@@ -1,5 +1,6 @@
 // Packing with AVX-512. A square of 16 rows or columns by 16 pairs of k, 1 KiB, is what one tile register holds: a's
 // has a line for each row, b's a line for each pair. Memory has either the k of a row side by side, or the rows of a k.
+#include "hwy/base.h"
 #include "kintsugi/kernels/cpu/bf16_units.h"
 
 #if defined(__x86_64__)
@@ -51,19 +52,19 @@ KINTSUGI_AVX512 inline void load_pairs(const bf16* from, int64_t stride, int64_t
 
 KINTSUGI_AVX512 inline void transpose(Square& s) {
   __m512i x[kSide], y[kSide];
-#pragma GCC unroll 8
+  HWY_UNROLL(8)
   for (int i = 0; i < 8; ++i) {
     x[2 * i] = _mm512_unpacklo_epi32(s.lines[2 * i], s.lines[2 * i + 1]);
     x[2 * i + 1] = _mm512_unpackhi_epi32(s.lines[2 * i], s.lines[2 * i + 1]);
   }
-#pragma GCC unroll 4
+  HWY_UNROLL(4)
   for (int i = 0; i < 4; ++i) {  // y[4 i + j]: column j of each 128 bits, rows 4 i to 4 i + 3
     y[4 * i] = _mm512_unpacklo_epi64(x[4 * i], x[4 * i + 2]);
     y[4 * i + 1] = _mm512_unpackhi_epi64(x[4 * i], x[4 * i + 2]);
     y[4 * i + 2] = _mm512_unpacklo_epi64(x[4 * i + 1], x[4 * i + 3]);
     y[4 * i + 3] = _mm512_unpackhi_epi64(x[4 * i + 1], x[4 * i + 3]);
   }
-#pragma GCC unroll 4
+  HWY_UNROLL(4)
   for (int j = 0; j < 4; ++j) {
     const __m512i a = _mm512_shuffle_i32x4(y[j], y[4 + j], 0x88), b = _mm512_shuffle_i32x4(y[j], y[4 + j], 0xDD),
                   c = _mm512_shuffle_i32x4(y[8 + j], y[12 + j], 0x88),

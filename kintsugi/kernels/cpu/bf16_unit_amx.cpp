@@ -19,7 +19,7 @@ struct alignas(64) TileShapes {
   uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
   uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
-const TileShapes kShapes;
+constexpr TileShapes kShapes;
 
 __attribute__((target("amx-tile"))) void begin() {
   _tile_loadconfig(&kShapes);

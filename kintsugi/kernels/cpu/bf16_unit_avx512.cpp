@@ -1,4 +1,5 @@
 // AVX-512 BF16: a lane adds the products of a pair of k.
+#include "hwy/base.h"
 #include "kintsugi/kernels/cpu/bf16_finish.h"
 #include "kintsugi/kernels/cpu/bf16_units.h"
 
@@ -22,14 +23,14 @@ __attribute__((target("avx512f,avx512bw,avx512bf16"))) inline __m512bh pair(cons
 
 __attribute__((target("avx512f,avx512bw,avx512bf16"))) void rows(const Bf16Tile& t, int64_t first) {
   __m512 left[kRows], right[kRows];
-#pragma GCC unroll 8
+  HWY_UNROLL(8)
   for (int64_t i = 0; i < kRows; ++i) left[i] = right[i] = _mm512_setzero_ps();
   for (int64_t s = 0; s < t.steps; ++s) {
     const tensor::bf16 *a = t.a + first * t.a_row + s * t.a_step, *b = t.b + s * kTile * kStep;
     for (int64_t p = 0; p < kStep / 2; ++p) {
       const __m512bh b0 = reinterpret_cast<__m512bh>(_mm512_loadu_si512(b + p * kStep));
       const __m512bh b1 = reinterpret_cast<__m512bh>(_mm512_loadu_si512(b + (p + 16) * kStep));
-#pragma GCC unroll 8
+      HWY_UNROLL(8)
       for (int64_t i = 0; i < kRows; ++i) {
         const __m512bh x = pair(a + i * t.a_row + 2 * p);
         left[i] = _mm512_dpbf16_ps(left[i], x, b0);
@@ -37,7 +38,7 @@ __attribute__((target("avx512f,avx512bw,avx512bf16"))) void rows(const Bf16Tile&
       }
     }
   }
-#pragma GCC unroll 8
+  HWY_UNROLL(8)
   for (int64_t i = 0; i < kRows; ++i) {
     float* c = t.c + (first + i) * t.c_row;
     _mm512_storeu_ps(c, left[i]);

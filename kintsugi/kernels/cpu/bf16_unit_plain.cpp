@@ -25,7 +25,7 @@ constexpr int kRows = 12;
 // Adds one k of R rows: a is in fp32, kStep * kGroup from row to row.
 template <int R>
 HWY_INLINE void add_k(const float* a, V x, V y, V* left, V* right) {
-#pragma GCC unroll 12
+  HWY_UNROLL(12)
   for (int i = 0; i < R; ++i) {
     const V of_row = set(a[i * kStep * kGroup]);
     left[i] = hn::MulAdd(of_row, x, left[i]);
@@ -38,7 +38,7 @@ template <int R>
 HWY_INLINE void add_steps(const float* a, const tensor::bf16* b, const tensor::bf16* b2, int64_t steps, float* c,
                           float* c2, int64_t c_row, bool first) {
   V left[R], right[R];
-#pragma GCC unroll 12
+  HWY_UNROLL(12)
   for (int i = 0; i < R; ++i) {
     left[i] = first ? zero() : load(c + i * c_row);
     right[i] = first ? zero() : load(c2 + i * c_row);
@@ -55,7 +55,7 @@ HWY_INLINE void add_steps(const float* a, const tensor::bf16* b, const tensor::b
       add_k<R>(a + 2 * p, even(b + p * kStep), even(b2 + p * kStep), left, right);
       add_k<R>(a + 2 * p + 1, odd(b + p * kStep), odd(b2 + p * kStep), left, right);
     }
-#pragma GCC unroll 12
+  HWY_UNROLL(12)
   for (int i = 0; i < R; ++i) {
     store(left[i], c + i * c_row);
     store(right[i], c2 + i * c_row);
