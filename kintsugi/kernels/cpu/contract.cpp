@@ -84,8 +84,8 @@ bool stays_narrow(const Operands& o) {
          (!o.ins.has(ContractIn::kBias) || fits(o.ins[ContractIn::kBias].dtype)) && fits(o.outs[0].dtype);
 }
 
-// Without memory; sizes and strides are there.
-Bf16Product narrow_product(const ContractLayout& layout) {
+// Without memory.
+Bf16Product narrow_product(const ContractLayout& layout, DType y) {
   return {.m = layout.m,
           .n = layout.n,
           .k = layout.k,
@@ -93,6 +93,7 @@ Bf16Product narrow_product(const ContractLayout& layout) {
           .a_column = layout.a_column,
           .b_row = layout.b_row,
           .b_column = layout.b_column,
+          .c_dtype = y,
           .c_row = layout.y_row};
 }
 
@@ -101,11 +102,10 @@ Bf16Product narrow_product_at(const ContractLayout& layout, const KernelCall& ca
              &b = call.ins[layout.swapped ? ContractIn::kA : ContractIn::kB], &bias = call.ins[ContractIn::kBias],
              &y = call.outs[0];
   const BatchDim at = offsets_at(layout, point);
-  Bf16Product p = narrow_product(layout);
+  Bf16Product p = narrow_product(layout, y.dtype());
   p.a = reinterpret_cast<const tensor::bf16*>(a.data) + at.a;
   p.b = reinterpret_cast<const tensor::bf16*>(b.data) + at.b;
   p.c = y.data + at.y * tensor::size_of(y.dtype());
-  p.c_dtype = y.dtype();
   p.accumulate = call.accumulates(0);
   if (bias.data) {
     p.bias = {bias.data + at.bias * tensor::size_of(bias.dtype()), bias.dtype(), layout.bias_row, layout.bias_column};
@@ -117,7 +117,7 @@ void contract_narrow(const KernelCall& call, const ContractLayout& layout) {
   const int threads = call.team.size();
   const bool whole = gives_whole_products(layout, threads);
   Scratch memory(call.workspace);
-  const Bf16Scratch scratch = take_bf16_scratch({narrow_product(layout)}, threads, whole, memory);
+  const Bf16Scratch scratch = take_bf16_scratch({narrow_product(layout, call.outs[0].dtype())}, threads, whole, memory);
   const int64_t products = layout.products();
   if (!whole) {
     for (int64_t i = 0; i < products; ++i) multiply(narrow_product_at(layout, call, i), scratch, call.team);
@@ -142,7 +142,8 @@ int64_t contract_workspace(const KernelShapes& shapes) {
   const Operands o{Types(shapes.ins), Types(shapes.outs), shapes.attributes};
   if (stays_narrow(o)) {
     const ContractLayout layout = *contract_layout(o);
-    take_bf16_scratch({narrow_product(layout)}, shapes.threads, gives_whole_products(layout, shapes.threads), scratch);
+    take_bf16_scratch({narrow_product(layout, shapes.outs[0]->dtype)}, shapes.threads,
+                      gives_whole_products(layout, shapes.threads), scratch);
   } else {
     take_wide(o, scratch);
   }

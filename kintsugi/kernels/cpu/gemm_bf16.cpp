@@ -16,6 +16,7 @@ using base::Range;
 using tensor::bf16;
 using tensor::DType;
 
+constexpr int64_t kMostK = 4096;  // in one sum, where c is fp32: panels of more would not stay in the cache
 constexpr int64_t kMostA = 4 << 20, kMostB = 384 << 10;  // elements that are packed at a time
 
 int64_t round_up(int64_t x, int64_t grain) {
@@ -130,20 +131,20 @@ Grid grid_of(int64_t m, int64_t n, int threads) {
   return best;
 }
 
-}  // namespace
-
-Bf16Scratch take_bf16_scratch(std::initializer_list<Bf16Product> products, int threads, bool alone, Scratch& scratch) {
-  Bf16Scratch taken;
-  for (const Bf16Product& p : products) {
-    if (packs_a(p)) taken.a_size = std::max(taken.a_size, packed_size(p.m, p.k, kMostA));
-    taken.thread_size = std::max(taken.thread_size, own_size(p));
+// Calls f with the products over parts of k, each but the first added to c.
+template <typename F>
+void for_parts(const Bf16Product& p, const F& f) {
+  if (p.k <= kMostK || p.c_dtype != DType::f32) return f(p);
+  for (int64_t at = 0; at < p.k; at += kMostK) {
+    Bf16Product part = p;
+    part.k = std::min(kMostK, p.k - at);
+    part.a += at * p.a_column, part.b += at * p.b_row;
+    if (at > 0) part.accumulate = true, part.bias.data = nullptr;
+    f(part);
   }
-  taken.a = scratch.take<bf16>(taken.a_size * (alone ? threads : 1));
-  taken.threads = scratch.take<bf16>(taken.thread_size * threads);
-  return taken;
 }
 
-void multiply(const Bf16Product& p, const Bf16Scratch& scratch, base::ThreadTeam& team) {
+void multiply_together(const Bf16Product& p, const Bf16Scratch& scratch, base::ThreadTeam& team) {
   const Bf16Unit& unit = bf16_unit();
   const bf16* packed = packs_a(p) ? scratch.a : nullptr;
   const int64_t at_once = packed ? fitting(p.m, p.k, kMostA) : std::max<int64_t>(p.m, 1);
@@ -162,7 +163,7 @@ void multiply(const Bf16Product& p, const Bf16Scratch& scratch, base::ThreadTeam
   }
 }
 
-void multiply_alone(const Bf16Product& p, const Bf16Scratch& scratch, int thread) {
+void multiply_by_one(const Bf16Product& p, const Bf16Scratch& scratch, int thread) {
   const Bf16Unit& unit = bf16_unit();
   bf16* a = packs_a(p) ? scratch.a + thread * scratch.a_size : nullptr;
   const int64_t at_once = a ? fitting(p.m, p.k, kMostA) : std::max<int64_t>(p.m, 1);
@@ -171,6 +172,29 @@ void multiply_alone(const Bf16Product& p, const Bf16Scratch& scratch, int thread
     if (a) pack_rows(unit, p, first, rows, a);
     multiply_block(unit, p, a, first, rows, {0, p.n}, own_of(p, scratch, thread));
   }
+}
+
+}  // namespace
+
+Bf16Scratch take_bf16_scratch(std::initializer_list<Bf16Product> products, int threads, bool alone, Scratch& scratch) {
+  Bf16Scratch taken;
+  for (Bf16Product p : products) {
+    const bool packs = packs_a(p);
+    if (p.c_dtype == DType::f32) p.k = std::min(p.k, kMostK);
+    if (packs) taken.a_size = std::max(taken.a_size, packed_size(p.m, p.k, kMostA));
+    taken.thread_size = std::max(taken.thread_size, own_size(p));
+  }
+  taken.a = scratch.take<bf16>(taken.a_size * (alone ? threads : 1));
+  taken.threads = scratch.take<bf16>(taken.thread_size * threads);
+  return taken;
+}
+
+void multiply(const Bf16Product& p, const Bf16Scratch& scratch, base::ThreadTeam& team) {
+  for_parts(p, [&](const Bf16Product& part) { multiply_together(part, scratch, team); });
+}
+
+void multiply_alone(const Bf16Product& p, const Bf16Scratch& scratch, int thread) {
+  for_parts(p, [&](const Bf16Product& part) { multiply_by_one(part, scratch, thread); });
 }
 
 }  // namespace kintsugi::kernels::cpu

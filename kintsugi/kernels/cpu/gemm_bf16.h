@@ -20,7 +20,8 @@ struct Bf16Bias {
 };
 
 // c[i, j] = sum over l of a[i, l] * b[l, j], plus bias[i, j], plus c[i, j] if `accumulate`; in that order, in fp32, and
-// then rounded. Of a's two strides one is 1 (or its dim has size 1), likewise b's; c's column stride is 1.
+// then rounded; where c is fp32, 4,096 of l at a time. Of a's two strides one is 1 (or its dim has size 1), likewise
+// b's; c's column stride is 1.
 struct Bf16Product {
   int64_t m = 0, n = 0, k = 0;
   const tensor::bf16* a = nullptr;
@@ -43,8 +44,8 @@ struct Bf16Scratch {
 };
 
 // Enough for each of these products, and for any that is no larger and packs a no more than they: one at a time by all
-// threads, or one by each thread (`alone`). Only sizes and strides count; a is packed unless its column stride is 1 and
-// k a multiple of 32.
+// threads, or one by each thread (`alone`). Only sizes, strides and c's type count; a is packed unless its column
+// stride is 1 and k a multiple of 32.
 Bf16Scratch take_bf16_scratch(std::initializer_list<Bf16Product> products, int threads, bool alone, Scratch& scratch);
 
 // By all threads of the team together.

@@ -140,7 +140,8 @@ TEST_P(Bf16Units, MultiplyInSeveralBlocks) {
     check({65, 200, 5000, transposed, transposed, DType::bf16, false, 1}, 2);  // of b's columns
     if (HasFatalFailure()) return;
   }
-  check({900, 33, 5000, true, false, DType::f32, true}, 2);  // of packed rows of a
+  check({70, 33, 4500, true, false, DType::f32, true, 1}, 2);  // of k
+  check({1100, 33, 4064, true, false, DType::bf16, true}, 2);  // of packed rows of a
 }
 
 TEST_P(Bf16Units, NoProductsAreTheBiasOrNothing) {

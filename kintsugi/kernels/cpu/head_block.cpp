@@ -17,7 +17,6 @@ constexpr int64_t kBlockLogits = 2 << 20;  // about
 constexpr int64_t kHeldLogits = 16 << 20;  // of whole rows, about: each block of rows adds to the whole dtable
 constexpr int64_t kWideTable = 8192;       // rows of the table that are widened at a time
 constexpr int64_t kLine = 16;              // fp32 in a cache line
-constexpr int64_t kSummed = 2048;          // of the vocabulary, in one product for dx
 
 void widen_all(base::ThreadTeam& team, DType dtype, const std::byte* from, float* to, int64_t n) {
   team.for_shares(n, 4096, [&](base::Range r, int) {
@@ -49,15 +48,15 @@ Bf16Product narrow_forward(const Head& h, const Block& block) {
           .c_row = block.width};
 }
 
-// dx [rows embed] (+)= dlogits [rows count] * table [count embed], over part of the block's vocabulary
-Bf16Product narrow_to_x(const Head& h, const Block& block, int64_t at, int64_t count, float* dx, bool adds) {
+// dx [rows embed] (+)= dlogits [rows count] * table [count embed]
+Bf16Product narrow_to_x(const Head& h, const Block& block, float* dx, bool adds) {
   return {.m = block.rows,
           .n = h.embed,
-          .k = count,
-          .a = reinterpret_cast<const bf16*>(block.logits) + at,
+          .k = block.count,
+          .a = reinterpret_cast<const bf16*>(block.logits),
           .a_row = 2 * block.width,
           .a_column = 1,
-          .b = reinterpret_cast<const bf16*>(h.given_table) + (block.first + at) * h.embed,
+          .b = reinterpret_cast<const bf16*>(h.given_table) + block.first * h.embed,
           .b_row = h.embed,
           .b_column = 1,
           .c = reinterpret_cast<std::byte*>(dx + block.row * h.embed),
@@ -129,8 +128,8 @@ Bf16Scratch take_products(const Head& h, Makes makes, int threads, Scratch& scra
   const Block block = {.rows = h.block_rows, .count = h.block_vocab, .width = h.width};
   const Bf16Product y = narrow_forward(h, block);
   if (makes == Makes::statistics) return take_bf16_scratch({y}, threads, false, scratch);
-  Bf16Product dx = narrow_to_x(h, block, 0, std::min(kSummed, h.block_vocab), nullptr, false);
-  dx.a_column = 0;  // the last part may not be whole steps
+  Bf16Product dx = narrow_to_x(h, block, nullptr, false);
+  dx.a_column = 0;  // the last block may not be whole steps of k
   return take_bf16_scratch({y, dx, narrow_to_table(h, block, nullptr, false)}, threads, false, scratch);
 }
 
@@ -201,10 +200,7 @@ void multiply_back(const KernelCall& call, const Head& h, const Block& block, fl
     multiply_all(call.team, to_x(h, block, dx, adds_dx), to_table(h, block, dtable, adds_dtable));
     return;
   }
-  for (int64_t at = 0; at < block.count; at += kSummed) {
-    const int64_t count = std::min(kSummed, block.count - at);
-    multiply(narrow_to_x(h, block, at, count, dx, adds_dx || at > 0), h.products, call.team);
-  }
+  multiply(narrow_to_x(h, block, dx, adds_dx), h.products, call.team);
   multiply(narrow_to_table(h, block, dtable, adds_dtable), h.products, call.team);
 }
 
