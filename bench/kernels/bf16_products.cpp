@@ -46,11 +46,11 @@ T* filled(Memory& memory, int64_t n) {
   return to;
 }
 
-// y [m n] = a [m k] * b [k n]; a or b may lie transposed; y in fp32 is added to.
+// y [m n] = a [m k] * b [k n]; a or b may lie transposed; y is bf16, or `wide` fp32.
 struct Shape {
   std::string name;
   int64_t m, n, k;
-  bool a_transposed, b_transposed, adds;
+  bool a_transposed, b_transposed, wide, adds;
 };
 
 Strides strides(int64_t rows, int64_t columns, bool transposed) {
@@ -97,7 +97,7 @@ class Trial {
     p.a_row = s_.a_transposed ? 1 : s_.k, p.a_column = s_.a_transposed ? s_.m : 1;
     p.b_row = s_.b_transposed ? 1 : s_.n, p.b_column = s_.b_transposed ? s_.k : 1;
     p.c = reinterpret_cast<std::byte*>(y_), p.c_row = s_.n;
-    p.c_dtype = s_.adds ? DType::f32 : DType::bf16, p.accumulate = s_.adds;
+    p.c_dtype = s_.wide ? DType::f32 : DType::bf16, p.accumulate = s_.adds;
     kernels::cpu::Scratch size;
     kernels::cpu::take_bf16_scratch({p}, team_.size(), false, size);
     memory_[5].resize(static_cast<size_t>(size.bytes()) / sizeof(Line) + 1);
@@ -113,7 +113,7 @@ class Trial {
     const memory::desc a({s_.m, s_.k}, narrow, strides(s_.m, s_.k, s_.a_transposed));
     const memory::desc b({s_.k, s_.n}, narrow, strides(s_.k, s_.n, s_.b_transposed));
     const memory::desc any({s_.k, s_.n}, narrow, memory::format_tag::any);
-    const memory::desc y({s_.m, s_.n}, s_.adds ? wide : narrow, strides(s_.m, s_.n, false));
+    const memory::desc y({s_.m, s_.n}, s_.wide ? wide : narrow, strides(s_.m, s_.n, false));
     dnnl::primitive_attr attributes;
     if (s_.adds) {
       dnnl::post_ops sum;
@@ -174,12 +174,12 @@ std::vector<Shape> shapes(int64_t tokens) {
   std::vector<Shape> list;
   const auto add = [&](const std::string& name, int64_t in, int64_t out, bool head) {
     // The head's table is [vocab embed], all others [in out].
-    list.push_back({name + " y", tokens, out, in, false, head, false});
-    list.push_back({name + " dx", tokens, in, out, false, !head, false});
+    list.push_back({name + " y", tokens, out, in, false, head, head, false});
+    list.push_back({name + " dx", tokens, in, out, false, !head, head, false});
     if (head) {
-      list.push_back({name + " dw", out, in, tokens, true, false, true});
+      list.push_back({name + " dw", out, in, tokens, true, false, true, true});
     } else {
-      list.push_back({name + " dw", in, out, tokens, true, false, true});
+      list.push_back({name + " dw", in, out, tokens, true, false, true, true});
     }
   };
   add("768x2304", 768, 2304, false);

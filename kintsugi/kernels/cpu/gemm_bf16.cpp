@@ -17,6 +17,7 @@ using tensor::bf16;
 using tensor::DType;
 
 constexpr int64_t kMostK = 4096;  // in one sum, where c is fp32: panels of more would not stay in the cache
+constexpr int64_t kFar = 8192;    // rows of a further apart, each on pages of its own, are packed
 constexpr int64_t kMostA = 4 << 20, kMostB = 384 << 10;  // elements that are packed at a time
 
 int64_t round_up(int64_t x, int64_t grain) {
@@ -34,7 +35,7 @@ int64_t fitting(int64_t all, int64_t k, int64_t elements) {
 }
 
 bool packs_a(const Bf16Product& p) {
-  return p.a_column != 1 || p.k % kStep != 0;
+  return p.a_column != 1 || p.k % kStep != 0 || p.a_row > kFar;
 }
 
 // Three eighths of this machine's second level cache, in elements.
