@@ -1,6 +1,8 @@
 """The peer: one training step of GPT-2 (124M) in PyTorch, eager, on the CPU. Prints tokens per second, one line a step.
 
-python3 gpt2_torch.py THREADS STEPS BATCH SEQUENCE [compile]"""
+python3 gpt2_torch.py THREADS STEPS BATCH SEQUENCE [compile] [bf16 | all_bf16]
+
+bf16: autocast, with weights in fp32, as Kintsugi keeps masters in fp32. all_bf16: weights and optimizer state in bf16."""
 import sys
 import time
 
@@ -43,16 +45,17 @@ class GPT2(nn.Module):
         return F.cross_entropy(logits.reshape(-1, VOCAB), labels.reshape(-1))
 
 
-def main(threads, steps, batch, sequence, compiled=False):
+def main(threads, steps, batch, sequence, compiled=False, dtype="fp32"):
     torch.set_num_threads(threads)
     torch.manual_seed(1)
-    model = GPT2()
+    model = GPT2().to(torch.bfloat16 if dtype == "all_bf16" else torch.float32)
     step = torch.compile(model) if compiled else model
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
     for i in range(steps):
         tokens = torch.randint(VOCAB, (batch, sequence + 1))
         start = time.perf_counter()
-        loss = step(tokens[:, :-1], tokens[:, 1:])
+        with torch.autocast("cpu", torch.bfloat16, enabled=dtype == "bf16"):
+            loss = step(tokens[:, :-1], tokens[:, 1:])
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -62,4 +65,5 @@ def main(threads, steps, batch, sequence, compiled=False):
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:5]), compiled="compile" in sys.argv[5:])
+    dtypes = [word for word in sys.argv[5:] if word.endswith("bf16")]
+    main(*map(int, sys.argv[1:5]), compiled="compile" in sys.argv[5:], dtype=(dtypes + ["fp32"])[0])

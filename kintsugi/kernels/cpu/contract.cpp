@@ -1,6 +1,7 @@
 #include "kintsugi/kernels/cpu/contract_layout.h"
 #include "kintsugi/kernels/cpu/convert.h"
 #include "kintsugi/kernels/cpu/gemm.h"
+#include "kintsugi/kernels/cpu/gemm_bf16.h"
 #include "kintsugi/kernels/cpu/kernels.h"
 
 namespace kintsugi::kernels::cpu {
@@ -41,6 +42,18 @@ Wide widen_operands(const KernelCall& call) {
   return wide;
 }
 
+// How far the operands of one product are from the beginning; its size is not used.
+BatchDim offsets_at(const ContractLayout& layout, int64_t point) {
+  BatchDim offsets;
+  for (size_t i = layout.num_batch; i-- > 0;) {
+    const BatchDim& dim = layout.batch[i];
+    const int64_t at = point % dim.size;
+    point /= dim.size;
+    offsets.a += at * dim.a, offsets.b += at * dim.b, offsets.y += at * dim.y, offsets.bias += at * dim.bias;
+  }
+  return offsets;
+}
+
 // The product at one point of the batch dims.
 Product product_at(const ContractLayout& layout, const Wide& wide, int64_t point, bool accumulate) {
   Product p{.m = layout.m, .n = layout.n, .k = layout.k};
@@ -53,14 +66,67 @@ Product product_at(const ContractLayout& layout, const Wide& wide, int64_t point
   p.c_row = layout.y_row;
   p.bias_row = layout.bias_row, p.bias_column = layout.bias_column;
   p.accumulate = accumulate;
-  for (size_t i = layout.num_batch; i-- > 0;) {
-    const BatchDim& dim = layout.batch[i];
-    const int64_t at = point % dim.size;
-    point /= dim.size;
-    p.a += at * dim.a, p.b += at * dim.b, p.c += at * dim.y;
-    if (p.bias) p.bias += at * dim.bias;
+  const BatchDim at = offsets_at(layout, point);
+  p.a += at.a, p.b += at.b, p.c += at.y;
+  if (p.bias) p.bias += at.bias;
+  return p;
+}
+
+// Whole products for each thread where there are enough of them, else a block of every product.
+bool gives_whole_products(const ContractLayout& layout, int threads) {
+  return layout.products() % threads == 0 || layout.products() >= 4 * threads;
+}
+
+// Products of bf16 are not widened.
+bool stays_narrow(const Operands& o) {
+  const auto fits = [](DType dtype) { return dtype == DType::bf16 || dtype == DType::f32; };
+  return o.ins[ContractIn::kA].dtype == DType::bf16 && o.ins[ContractIn::kB].dtype == DType::bf16 &&
+         (!o.ins.has(ContractIn::kBias) || fits(o.ins[ContractIn::kBias].dtype)) && fits(o.outs[0].dtype);
+}
+
+// Without memory.
+Bf16Product narrow_product(const ContractLayout& layout, DType y) {
+  return {.m = layout.m,
+          .n = layout.n,
+          .k = layout.k,
+          .a_row = layout.a_row,
+          .a_column = layout.a_column,
+          .b_row = layout.b_row,
+          .b_column = layout.b_column,
+          .c_dtype = y,
+          .c_row = layout.y_row};
+}
+
+Bf16Product narrow_product_at(const ContractLayout& layout, const KernelCall& call, int64_t point) {
+  const View &a = call.ins[layout.swapped ? ContractIn::kB : ContractIn::kA],
+             &b = call.ins[layout.swapped ? ContractIn::kA : ContractIn::kB], &bias = call.ins[ContractIn::kBias],
+             &y = call.outs[0];
+  const BatchDim at = offsets_at(layout, point);
+  Bf16Product p = narrow_product(layout, y.dtype());
+  p.a = reinterpret_cast<const tensor::bf16*>(a.data) + at.a;
+  p.b = reinterpret_cast<const tensor::bf16*>(b.data) + at.b;
+  p.c = y.data + at.y * tensor::size_of(y.dtype());
+  p.accumulate = call.accumulates(0);
+  if (bias.data) {
+    p.bias = {bias.data + at.bias * tensor::size_of(bias.dtype()), bias.dtype(), layout.bias_row, layout.bias_column};
   }
   return p;
+}
+
+void contract_narrow(const KernelCall& call, const ContractLayout& layout) {
+  const int threads = call.team.size();
+  const bool whole = gives_whole_products(layout, threads);
+  Scratch memory(call.workspace);
+  const Bf16Scratch scratch = take_bf16_scratch({narrow_product(layout, call.outs[0].dtype())}, threads, whole, memory);
+  const int64_t products = layout.products();
+  if (!whole) {
+    for (int64_t i = 0; i < products; ++i) multiply(narrow_product_at(layout, call, i), scratch, call.team);
+    return;
+  }
+  call.team.run([&](int thread) {
+    const base::Range mine = base::share(products, thread, threads);
+    for (int64_t i = mine.begin; i < mine.end; ++i) multiply_alone(narrow_product_at(layout, call, i), scratch, thread);
+  });
 }
 
 }  // namespace
@@ -73,19 +139,27 @@ bool contract_takes(const Operands& o) {
 
 int64_t contract_workspace(const KernelShapes& shapes) {
   Scratch scratch;
-  take_wide({Types(shapes.ins), Types(shapes.outs), shapes.attributes}, scratch);
+  const Operands o{Types(shapes.ins), Types(shapes.outs), shapes.attributes};
+  if (stays_narrow(o)) {
+    const ContractLayout layout = *contract_layout(o);
+    take_bf16_scratch({narrow_product(layout, shapes.outs[0]->dtype)}, shapes.threads,
+                      gives_whole_products(layout, shapes.threads), scratch);
+  } else {
+    take_wide(o, scratch);
+  }
   return scratch.bytes();
 }
 
 void contract(const KernelCall& call) {
-  const ContractLayout layout = *contract_layout({Types(call.ins), Types(call.outs), call.attributes});
+  const Operands o{Types(call.ins), Types(call.outs), call.attributes};
+  const ContractLayout layout = *contract_layout(o);
+  if (stays_narrow(o)) return contract_narrow(call, layout);
   const Wide wide = widen_operands(call);
   const View& y = call.outs[0];
   const bool in_place = y.dtype() == DType::f32, add = in_place && call.accumulates(0);
   const int64_t products = layout.products();
   const int threads = call.team.size();
-  // Whole products for each thread where there are enough of them, else a block of every product.
-  const bool whole = products % threads == 0 || products >= 4 * threads;
+  const bool whole = gives_whole_products(layout, threads);
   call.team.run([&](int thread) {
     const base::Range mine = whole ? base::share(products, thread, threads) : base::Range{0, products};
     for (int64_t i = mine.begin; i < mine.end; ++i) {

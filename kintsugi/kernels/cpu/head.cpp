@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "kintsugi/kernels/cpu/convert.h"
-#include "kintsugi/kernels/cpu/gemm.h"
+#include "kintsugi/kernels/cpu/head_block.h"
 #include "kintsugi/kernels/cpu/kernels.h"
 #include "kintsugi/kernels/cpu/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
@@ -39,8 +40,11 @@ void running_softmax(const float* logits, int64_t n, float* top, float* sum) {
   *top = now;
 }
 
-// Logits to their gradients.
+// Logits to their gradients, which may be in the same place.
 void softmax_back(const float* logits, int64_t n, float lse, float dlse, float* gradients) {
+  map(Exponential{lse, dlse}, n, gradients, logits);
+}
+void narrow_softmax_back(const float* logits, int64_t n, float lse, float dlse, tensor::bf16* gradients) {
   map(Exponential{lse, dlse}, n, gradients, logits);
 }
 
@@ -53,84 +57,13 @@ namespace {
 
 HWY_EXPORT(running_softmax);
 HWY_EXPORT(softmax_back);
+HWY_EXPORT(narrow_softmax_back);
 
 using tensor::DType;
 using tensor::Type;
 using tensor::View;
 
-constexpr int64_t kMaxRows = 2048;         // of a block of logits
-constexpr int64_t kBlockLogits = 2 << 20;  // about
-constexpr int64_t kHeldLogits = 16 << 20;  // of whole rows, about: each block of rows adds to the whole dtable
-constexpr int64_t kWideTable = 8192;       // rows of the table that are widened at a time
-constexpr float kNone = -1e30f;            // below every logit, and finite
-
-// x: [rows embed], table: [vocab embed]
-struct Head {
-  int64_t rows, embed, vocab;
-  int64_t block_rows, block_vocab;             // of `logits`
-  int64_t table_vocab;                         // of `table`
-  float *logits, *x, *table, *dx, *top, *sum;  // in the workspace; x, table, dx only where T is not fp32
-
-  const float* wide_x;
-};
-
-enum class Makes { statistics, gradient, both };
-
-// `kept`: of the statistics, if the logits are an output, whole.
-Head take_head(const Type& x, const Type& table, Makes makes, bool kept, Scratch& scratch) {
-  Head h = {};
-  h.embed = x.shape.size("embed");
-  h.rows = x.shape.elements() / std::max<int64_t>(h.embed, 1);
-  h.vocab = table.shape.size("vocab");
-  h.block_rows = std::min(h.rows, kMaxRows);
-  if (makes == Makes::both) {
-    h.block_vocab = h.vocab;
-    h.table_vocab = std::min(h.vocab, x.dtype == DType::f32 ? h.vocab : kWideTable);
-    const int64_t most = std::clamp<int64_t>(kHeldLogits / std::max<int64_t>(h.vocab, 1), 1, kMaxRows);
-    const int64_t blocks = std::max<int64_t>((h.rows + most - 1) / most, 1);
-    h.block_rows = (h.rows + blocks - 1) / blocks;
-  } else {
-    h.block_vocab = std::max<int64_t>(kBlockLogits / std::max<int64_t>(h.block_rows, 1), 256) / 16 * 16;
-    if (x.dtype != DType::f32) h.block_vocab = std::min(h.block_vocab, kWideTable);
-    h.block_vocab = h.table_vocab = std::min(h.block_vocab, h.vocab);
-  }
-  if (!kept) h.logits = scratch.take<float>(h.block_rows * h.block_vocab);
-  if (x.dtype != DType::f32) {
-    h.x = scratch.take<float>(h.rows * h.embed);
-    h.table = scratch.take<float>(h.table_vocab * h.embed);
-    if (makes != Makes::statistics) h.dx = scratch.take<float>(h.rows * h.embed);
-  }
-  if (makes == Makes::statistics) {
-    h.top = scratch.take<float>(h.rows);
-    h.sum = scratch.take<float>(h.rows);
-  }
-  return h;
-}
-
-void widen_all(base::ThreadTeam& team, DType dtype, const std::byte* from, float* to, int64_t n) {
-  team.for_shares(n, 4096, [&](base::Range r, int) {
-    widen(dtype, from + r.begin * tensor::size_of(dtype), to + r.begin, r.size());
-  });
-}
-
-Head begin(const KernelCall& call, Makes makes) {
-  Scratch scratch(call.workspace);
-  const View& x = call.ins[HeadIn::kX];
-  const bool kept = makes == Makes::statistics && call.outs[HeadOut::kLogits].data;
-  Head h = take_head(x.type, call.ins[HeadIn::kTable].type, makes, kept, scratch);
-  h.wide_x = h.x ? h.x : reinterpret_cast<const float*>(x.data);
-  if (h.x) widen_all(call.team, x.dtype(), x.data, h.x, h.rows * h.embed);
-  return h;
-}
-
-// The rows of a block of the table in fp32.
-const float* table_block(const KernelCall& call, const Head& h, int64_t first, int64_t count) {
-  const View& table = call.ins[HeadIn::kTable];
-  const std::byte* from = table.data + first * h.embed * tensor::size_of(table.dtype());
-  if (!h.table) return reinterpret_cast<const float*>(from);
-  widen_all(call.team, table.dtype(), from, h.table, count * h.embed);
-  return h.table;
-}
+constexpr float kNone = -1e30f;  // below every logit, and finite
 
 // Calls f(begin, count, global) for the parts of [first, first + count) of the vocabulary that are one segment each;
 // global is -1 for padding, begin counts from `first`.
@@ -144,89 +77,49 @@ void for_segments(const tensor::DimIndex& index, int64_t first, int64_t count, c
   }
 }
 
-// Rows of x and a part of the vocabulary, with their logits or what replaces them: [rows count], rows `width` apart.
-struct Block {
-  int64_t row, rows, first, count;
-  const float* x;      // its first row
-  const float* table;  // its first row
-  float* logits;
-  int64_t width;
-  int64_t embed;
-
-  Product forward() const {
-    return {.m = rows,
-            .n = count,
-            .k = embed,
-            .a = x,
-            .a_row = embed,
-            .a_column = 1,
-            .b = table,
-            .b_row = 1,
-            .b_column = embed,
-            .c = logits,
-            .c_row = width};
-  }
-  // dx [rows embed] = dlogits [rows count] * table [count embed]
-  Product to_x(float* dx, bool accumulate) const {
-    return {.m = rows,
-            .n = embed,
-            .k = count,
-            .a = logits,
-            .a_row = width,
-            .a_column = 1,
-            .b = table,
-            .b_row = embed,
-            .b_column = 1,
-            .c = dx + row * embed,
-            .c_row = embed,
-            .accumulate = accumulate};
-  }
-  // dtable [count embed] = dlogits^T [count rows] * x [rows embed]
-  Product to_table(float* dtable, bool accumulate) const {
-    return {.m = count,
-            .n = embed,
-            .k = rows,
-            .a = logits,
-            .a_row = 1,
-            .a_column = width,
-            .b = x,
-            .b_row = embed,
-            .b_column = 1,
-            .c = dtable + first * embed,
-            .c_row = embed,
-            .accumulate = accumulate};
-  }
-};
-
 Block block_of(const Head& h, const float* table, int64_t row, int64_t first, int64_t count, float* logits,
                int64_t width) {
   return {.row = row,
           .rows = std::min(h.block_rows, h.rows - row),
           .first = first,
           .count = count,
-          .x = h.wide_x + row * h.embed,
           .table = table,
           .logits = logits,
-          .width = width,
-          .embed = h.embed};
+          .width = width};
 }
 
-template <typename... P>
-void multiply_all(base::ThreadTeam& team, const P&... products) {
-  team.run([&](int thread) { (multiply_share(products, thread, team.size()), ...); });
-}
+// What is known of the gradients of one position.
+struct ToGradients {
+  int32_t label;
+  float lse, dlse, dtarget;
+};
 
-// Converts the logits of one position over a part of the vocabulary to their gradients, possibly in place.
-void to_gradients(const tensor::DimIndex& index, int64_t first, int64_t count, int32_t label, float lse, float dlse,
-                  float dtarget, const float* logits, float* gradients) {
-  if (dlse == 0 && dtarget == 0) return static_cast<void>(std::fill_n(gradients, count, 0.0f));
-  const auto softmax = HWY_DYNAMIC_DISPATCH(softmax_back);
+// Converts the logits of one position over a part of the vocabulary to their gradients, possibly in place: from the
+// first byte on, whichever the type.
+template <typename T>
+void to_gradients(const tensor::DimIndex& index, int64_t first, int64_t count, const ToGradients& by,
+                  const float* logits, T* gradients) {
+  if (by.dlse == 0 && by.dtarget == 0) return static_cast<void>(std::fill_n(gradients, count, T()));
   for_segments(index, first, count, [&](int64_t at, int64_t n, int64_t global) {
-    if (global < 0) return static_cast<void>(std::fill_n(gradients + at, n, 0.0f));
-    softmax(logits + at, n, lse, dlse, gradients + at);
-    const int64_t here = label - global;
-    if (here >= 0 && here < n) gradients[at + here] += dtarget;
+    if (global < 0) return static_cast<void>(std::fill_n(gradients + at, n, T()));
+    const int64_t here = by.label - global;
+    const bool labelled = here >= 0 && here < n;
+    const float logit = labelled ? logits[at + here] : 0;
+    if constexpr (std::is_same_v<T, float>) {
+      HWY_DYNAMIC_DISPATCH(softmax_back)(logits + at, n, by.lse, by.dlse, gradients + at);
+      if (labelled) gradients[at + here] += by.dtarget;
+    } else {
+      HWY_DYNAMIC_DISPATCH(narrow_softmax_back)(logits + at, n, by.lse, by.dlse, gradients + at);
+      if (labelled) gradients[at + here] = T(std::exp(logit - by.lse) * by.dlse + by.dtarget);
+    }
   });
+}
+
+// The same to where products take them.
+void to_gradients(const Head& h, const tensor::DimIndex& index, int64_t first, int64_t count, const ToGradients& by,
+                  const float* logits, float* gradients) {
+  if (h.narrow) return to_gradients(index, first, count, by, logits, reinterpret_cast<tensor::bf16*>(gradients));
+  to_gradients(index, first, count, by, logits, gradients);
 }
 
 // Adds the same logits to the running maximum and sum; the label's is stored in `target`, if it is in this part.
@@ -266,7 +159,7 @@ void store_dx(const KernelCall& call, const Head& h, const View& out) {
 int64_t workspace_for(const KernelShapes& shapes, Makes makes) {
   Scratch scratch;
   const bool kept = makes == Makes::statistics && shapes.outs[HeadOut::kLogits];
-  take_head(*shapes.ins[HeadIn::kX], *shapes.ins[HeadIn::kTable], makes, kept, scratch);
+  take_head(*shapes.ins[HeadIn::kX], *shapes.ins[HeadIn::kTable], makes, kept, shapes.threads, scratch);
   return scratch.bytes();
 }
 
@@ -286,7 +179,7 @@ int64_t head_with_grad_workspace(const KernelShapes& shapes) {
 
 void head(const KernelCall& call) {
   using Out = HeadOut;
-  const Head h = begin(call, Makes::statistics);
+  const Head h = begin_head(call, Makes::statistics);
   const int32_t* labels = data<int32_t>(call.ins[HeadIn::kLabels]);
   float *lse = data<float>(call.outs[Out::kLse]), *target = data<float>(call.outs[Out::kTarget]);
   const tensor::DimIndex& index = call.index("vocab");
@@ -296,11 +189,11 @@ void head(const KernelCall& call) {
   std::fill_n(target, h.rows, 0.0f);
   for (int64_t first = 0; first < h.vocab; first += h.block_vocab) {
     const int64_t count = std::min(h.block_vocab, h.vocab - first);
-    const float* table = table_block(call, h, first, count);
+    const float* table = wide_table(call, h, first, count);
     for (int64_t row = 0; row < h.rows; row += h.block_rows) {
       float* logits = kept ? kept + row * h.vocab + first : h.logits;
-      const Block block = block_of(h, table, row, first, count, logits, kept ? h.vocab : count);
-      multiply_all(call.team, block.forward());
+      const Block block = block_of(h, table, row, first, count, logits, kept ? h.vocab : h.width);
+      multiply_forward(call, h, block);
       call.team.for_shares(block.rows, 1, [&](base::Range r, int) {
         for (int64_t i = row + r.begin; i < row + r.end; ++i) {
           float* of_row = logits + (i - row) * block.width;
@@ -316,7 +209,7 @@ void head(const KernelCall& call) {
 void head_grad(const KernelCall& call) {
   using In = HeadGradIn;
   using Out = HeadGradOut;
-  const Head h = begin(call, Makes::gradient);
+  const Head h = begin_head(call, Makes::gradient);
   const int32_t* labels = data<int32_t>(call.ins[In::kLabels]);
   const float *lse = data<float>(call.ins[In::kLse]), *dlse = data<float>(call.ins[In::kDlse]),
               *dtarget = data<float>(call.ins[In::kDtarget]);
@@ -326,18 +219,18 @@ void head_grad(const KernelCall& call) {
   const tensor::DimIndex& index = call.index("vocab");
   for (int64_t first = 0; first < h.vocab; first += h.block_vocab) {
     const int64_t count = std::min(h.block_vocab, h.vocab - first);
-    const float* table = table_block(call, h, first, count);
+    const float* table = wide_table(call, h, first, count);
     for (int64_t row = 0; row < h.rows; row += h.block_rows) {
-      const Block block = block_of(h, table, row, first, count, h.logits, count);
-      if (!kept) multiply_all(call.team, block.forward());
+      const Block block = block_of(h, table, row, first, count, h.logits, h.width);
+      if (!kept) multiply_forward(call, h, block);
       call.team.for_shares(block.rows, 1, [&](base::Range r, int) {
         for (int64_t i = row + r.begin; i < row + r.end; ++i) {
-          float* gradients = h.logits + (i - row) * count;
-          to_gradients(index, first, count, labels[i], lse[i], dlse[i], dtarget[i],
+          float* gradients = h.logits + (i - row) * block.width;
+          to_gradients(h, index, first, count, {labels[i], lse[i], dlse[i], dtarget[i]},
                        kept ? kept + i * h.vocab + first : gradients, gradients);
         }
       });
-      multiply_all(call.team, block.to_x(dx, first > 0), block.to_table(dtable, row > 0 || adds));
+      multiply_back(call, h, block, dx, first > 0, dtable, row > 0 || adds);
     }
   }
   store_dx(call, h, call.outs[Out::kDx]);
@@ -346,7 +239,7 @@ void head_grad(const KernelCall& call) {
 void head_with_grad(const KernelCall& call) {
   using In = HeadWithGradIn;
   using Out = HeadWithGradOut;
-  const Head h = begin(call, Makes::both);
+  const Head h = begin_head(call, Makes::both);
   const int32_t* labels = data<int32_t>(call.ins[In::kLabels]);
   const float *dlse = data<float>(call.ins[In::kDlse]), *dtarget = data<float>(call.ins[In::kDtarget]);
   float *lse = data<float>(call.outs[Out::kLse]), *target = data<float>(call.outs[Out::kTarget]);
@@ -357,24 +250,22 @@ void head_with_grad(const KernelCall& call) {
     const auto parts = [&](const auto& f) {
       for (int64_t first = 0; first < h.vocab; first += h.table_vocab) {
         const int64_t count = std::min(h.table_vocab, h.vocab - first);
-        f(block_of(h, table_block(call, h, first, count), row, first, count, h.logits + first, h.vocab));
+        f(block_of(h, wide_table(call, h, first, count), row, first, count, h.logits + first, h.width));
       }
     };
-    parts([&](const Block& block) { multiply_all(call.team, block.forward()); });
+    parts([&](const Block& block) { multiply_forward(call, h, block); });
     const int64_t rows = std::min(h.block_rows, h.rows - row);
     call.team.for_shares(rows, 1, [&](base::Range r, int) {
       for (int64_t i = row + r.begin; i < row + r.end; ++i) {
-        float* logits = h.logits + (i - row) * h.vocab;
+        float* logits = h.logits + (i - row) * h.width;
         float top = kNone, sum = 0;
         target[i] = 0;
         to_statistics(index, 0, h.vocab, labels[i], logits, &top, &sum, target + i);
         lse[i] = lse_of(top, sum);
-        to_gradients(index, 0, h.vocab, labels[i], lse[i], dlse[i], dtarget[i], logits, logits);
+        to_gradients(h, index, 0, h.vocab, {labels[i], lse[i], dlse[i], dtarget[i]}, logits, logits);
       }
     });
-    parts([&](const Block& block) {
-      multiply_all(call.team, block.to_x(dx, block.first > 0), block.to_table(dtable, row > 0 || adds));
-    });
+    parts([&](const Block& block) { multiply_back(call, h, block, dx, block.first > 0, dtable, row > 0 || adds); });
   }
   store_dx(call, h, call.outs[Out::kDx]);
 }

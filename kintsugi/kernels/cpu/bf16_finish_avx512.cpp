@@ -1,0 +1,49 @@
+#include "kintsugi/kernels/cpu/bf16_finish.h"
+#include "kintsugi/kernels/cpu/bf16_unit.h"
+
+#if defined(__x86_64__)
+#if !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // g++ 12, of its own headers
+#endif
+#include <immintrin.h>
+
+#include <algorithm>
+
+#define KINTSUGI_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
+
+namespace kintsugi::kernels::cpu {
+namespace {
+
+using tensor::DType;
+
+constexpr int64_t kLanes = 16;
+
+KINTSUGI_AVX512 inline __m512 load(const std::byte* from, DType dtype, int64_t at, __mmask16 mask) {
+  if (dtype == DType::f32) return _mm512_maskz_loadu_ps(mask, from + at * 4);
+  const __m256i bits = _mm256_maskz_loadu_epi16(mask, from + at * 2);
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+}
+
+KINTSUGI_AVX512 inline void store(__m512 x, std::byte* to, DType dtype, int64_t at, __mmask16 mask) {
+  if (dtype == DType::f32) return _mm512_mask_storeu_ps(to + at * 4, mask, x);
+  _mm256_mask_storeu_epi16(to + at * 2, mask, reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x)));
+}
+
+}  // namespace
+
+KINTSUGI_AVX512 void finish_tile_avx512(const Bf16Product& p, const float* tile, int64_t row, int64_t column,
+                                        int64_t rows, int64_t columns) {
+  if (p.bias.data && p.bias.column != 1) return finish_tile(p, tile, row, column, rows, columns);
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; j += kLanes) {
+      const __mmask16 mask = static_cast<__mmask16>((1u << std::min(kLanes, columns - j)) - 1);
+      const int64_t at = (row + i) * p.c_row + column + j;
+      __m512 x = _mm512_loadu_ps(tile + i * kTile + j);
+      if (p.bias.data) x = _mm512_add_ps(x, load(p.bias.data, p.bias.dtype, (row + i) * p.bias.row + column + j, mask));
+      if (p.accumulate) x = _mm512_add_ps(x, load(p.c, p.c_dtype, at, mask));
+      store(x, p.c, p.c_dtype, at, mask);
+    }
+}
+
+}  // namespace kintsugi::kernels::cpu
+#endif

@@ -1,0 +1,72 @@
+// AVX-512 BF16: a lane adds the products of a pair of k.
+#include "hwy/base.h"
+#include "kintsugi/kernels/cpu/bf16_finish.h"
+#include "kintsugi/kernels/cpu/bf16_units.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#include <cstring>
+
+namespace kintsugi::kernels::cpu {
+namespace {
+
+constexpr int64_t kRows = 8;  // of a block of sums in registers, two vectors wide
+
+void nothing() {}
+
+__attribute__((target("avx512f,avx512bw,avx512bf16"))) inline __m512bh pair(const tensor::bf16* a) {
+  int32_t two;
+  std::memcpy(&two, a, sizeof two);
+  return reinterpret_cast<__m512bh>(_mm512_set1_epi32(two));
+}
+
+__attribute__((target("avx512f,avx512bw,avx512bf16"))) void rows(const Bf16Tile& t, int64_t first) {
+  __m512 left[kRows], right[kRows];
+  HWY_UNROLL(8)
+  for (int64_t i = 0; i < kRows; ++i) left[i] = right[i] = _mm512_setzero_ps();
+  for (int64_t s = 0; s < t.steps; ++s) {
+    const tensor::bf16 *a = t.a + first * t.a_row + s * t.a_step, *b = t.b + s * kTile * kStep;
+    for (int64_t p = 0; p < kStep / 2; ++p) {
+      const __m512bh b0 = reinterpret_cast<__m512bh>(_mm512_loadu_si512(b + p * kStep));
+      const __m512bh b1 = reinterpret_cast<__m512bh>(_mm512_loadu_si512(b + (p + 16) * kStep));
+      HWY_UNROLL(8)
+      for (int64_t i = 0; i < kRows; ++i) {
+        const __m512bh x = pair(a + i * t.a_row + 2 * p);
+        left[i] = _mm512_dpbf16_ps(left[i], x, b0);
+        right[i] = _mm512_dpbf16_ps(right[i], x, b1);
+      }
+    }
+  }
+  HWY_UNROLL(8)
+  for (int64_t i = 0; i < kRows; ++i) {
+    float* c = t.c + (first + i) * t.c_row;
+    _mm512_storeu_ps(c, left[i]);
+    _mm512_storeu_ps(c + 16, right[i]);
+  }
+}
+
+void multiply(const Bf16Tile& t) {
+  for (int64_t first = 0; first < kTile; first += kRows) rows(t, first);
+}
+
+constexpr Bf16Unit kUnit = {"avx512_bf16", nothing,  nothing,           pack_a_avx512,
+                            pack_b_avx512, multiply, finish_tile_avx512};
+
+}  // namespace
+
+// GCC's check includes that the system saves the vectors.
+const Bf16Unit* avx512_bf16_unit() {
+  const bool here =
+      __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+  return here ? &kUnit : nullptr;
+}
+
+}  // namespace kintsugi::kernels::cpu
+#else
+namespace kintsugi::kernels::cpu {
+const Bf16Unit* avx512_bf16_unit() {
+  return nullptr;
+}
+}  // namespace kintsugi::kernels::cpu
+#endif

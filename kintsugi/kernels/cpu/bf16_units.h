@@ -1,0 +1,17 @@
+// The list of units, and what those of x86 share.
+#pragma once
+
+#include "kintsugi/kernels/cpu/bf16_unit.h"
+
+namespace kintsugi::kernels::cpu {
+
+// Null where the processor or the system does not offer the unit.
+const Bf16Unit* amx_unit();
+const Bf16Unit* avx512_bf16_unit();
+const Bf16Unit* plain_unit();  // everywhere
+
+// With AVX-512 BW.
+void pack_a_avx512(const Bf16Panel& panel, tensor::bf16* to);
+void pack_b_avx512(const Bf16Panel& panel, tensor::bf16* to);
+
+}  // namespace kintsugi::kernels::cpu

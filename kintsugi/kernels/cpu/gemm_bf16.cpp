@@ -1,0 +1,201 @@
+// Blocks of c's columns, for each of which b is packed into the second level cache; against it go panels of a's rows,
+// and a tile of c is one sum over all of k in registers. a is used where it is if its rows are whole steps of k side by
+// side, else it is packed before, by all threads, some rows at a time.
+#include "kintsugi/kernels/cpu/gemm_bf16.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "kintsugi/kernels/cpu/bf16_unit.h"
+
+namespace kintsugi::kernels::cpu {
+namespace {
+
+using base::Range;
+using tensor::bf16;
+using tensor::DType;
+
+constexpr int64_t kMostK = 4096;  // in one sum, where c is fp32: panels of more would not stay in the cache
+constexpr int64_t kFar = 8192;    // rows of a further apart, each on pages of its own, are packed
+constexpr int64_t kMostA = 4 << 20, kMostB = 384 << 10;  // elements that are packed at a time
+
+int64_t round_up(int64_t x, int64_t grain) {
+  return (x + grain - 1) / grain * grain;
+}
+
+int64_t panel_size(int64_t k) {
+  return kTile * round_up(k, kStep);
+}
+
+// Rows, or columns, whose panels have at most `elements`; at least one panel.
+int64_t fitting(int64_t all, int64_t k, int64_t elements) {
+  const int64_t panels = std::max<int64_t>(elements / std::max<int64_t>(panel_size(k), 1), 1);
+  return std::min(round_up(all, kTile), panels * kTile);
+}
+
+bool packs_a(const Bf16Product& p) {
+  return p.a_column != 1 || p.k % kStep != 0 || p.a_row > kFar;
+}
+
+// Three eighths of this machine's second level cache, in elements.
+int64_t cached_elements() {
+  static const int64_t bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  return bytes > 0 ? bytes * 3 / 16 : kMostB;
+}
+
+// What a thread has for itself: a block of b, the last rows of a, a tile of sums.
+struct Own {
+  bf16* b;
+  bf16* a;
+  float* tile;
+};
+// Panels that are packed at a time, in elements: enough for any smaller product too.
+int64_t packed_size(int64_t all, int64_t k, int64_t elements) {
+  return std::min(round_up(all, kTile) / kTile * panel_size(k), std::max(elements, panel_size(k)));
+}
+int64_t own_size(const Bf16Product& p) {
+  return packed_size(p.n, p.k, kMostB) + panel_size(p.k) + kTile * kTile * 2;
+}
+Own own_of(const Bf16Product& p, const Bf16Scratch& scratch, int thread) {
+  bf16* at = scratch.threads + thread * scratch.thread_size;
+  bf16* b = at + kTile * kTile * 2 + panel_size(p.k);
+  return {b, at + kTile * kTile * 2, reinterpret_cast<float*>(at)};
+}
+
+Bf16Panel rows_of_a(const Bf16Product& p, int64_t row) {
+  return {p.a + row * p.a_row, p.a_row, p.a_column, std::min(kTile, p.m - row), p.k};
+}
+Bf16Panel columns_of_b(const Bf16Product& p, int64_t column) {
+  return {p.b + column * p.b_column, p.b_column, p.b_row, std::min(kTile, p.n - column), p.k};
+}
+
+// Panels of a's rows from `first` on, all of `rows`, to their places in `to`.
+void pack_rows(const Bf16Unit& unit, const Bf16Product& p, int64_t first, Range rows, bf16* to) {
+  for (int64_t row = rows.begin; row < rows.end; row += kTile)
+    unit.pack_a(rows_of_a(p, row), to + (row - first) / kTile * panel_size(p.k));
+}
+
+// A block of c. `a`: the packed panels from row `first` on, or null.
+void multiply_block(const Bf16Unit& unit, const Bf16Product& p, const bf16* a, int64_t first, Range rows, Range columns,
+                    const Own& own) {
+  if (rows.size() == 0 || columns.size() == 0) return;
+  const int64_t panel = panel_size(p.k), steps = panel / (kTile * kStep);
+  const int64_t most = fitting(columns.size(), p.k, std::min(kMostB, cached_elements()));
+  const int64_t blocks = (columns.size() + most - 1) / most;
+  const bool plain = p.c_dtype == DType::f32 && !p.accumulate && !p.bias.data;
+  unit.begin();
+  for (int64_t block = 0; block < blocks; ++block) {
+    const Range part = base::share(columns.size(), block, blocks, kTile);
+    const Range here = {columns.begin + part.begin, columns.begin + part.end};
+    for (int64_t j = here.begin; j < here.end; j += kTile)
+      unit.pack_b(columns_of_b(p, j), own.b + (j - here.begin) / kTile * panel);
+    for (int64_t i = rows.begin; i < rows.end; i += kTile) {
+      Bf16Tile t = {.steps = steps};
+      const int64_t height = std::min(kTile, rows.end - i);
+      if (!a && height == kTile) {
+        t.a = p.a + i * p.a_row, t.a_row = p.a_row, t.a_step = kStep;
+      } else {
+        if (!a) unit.pack_a(rows_of_a(p, i), own.a);
+        t.a = a ? a + (i - first) / kTile * panel : own.a;
+        t.a_row = kStep, t.a_step = kTile * kStep;
+      }
+      for (int64_t j = here.begin; j < here.end; j += kTile) {
+        const int64_t width = std::min(kTile, here.end - j);
+        const bool in_place = plain && height == kTile && width == kTile;
+        t.b = own.b + (j - here.begin) / kTile * panel;
+        t.c = in_place ? reinterpret_cast<float*>(p.c) + i * p.c_row + j : own.tile;
+        t.c_row = in_place ? p.c_row : kTile;
+        unit.multiply(t);
+        if (!in_place) unit.finish(p, own.tile, i, j, height, width);
+      }
+    }
+  }
+  unit.end();
+}
+
+// Rows and columns of c are shared by a grid of threads. In units of a multiplication, packing a column costs 60 and
+// reading a row 16 (measured with AMX, the fastest).
+struct Grid {
+  int64_t rows, columns;
+};
+Grid grid_of(int64_t m, int64_t n, int threads) {
+  Grid best{1, threads};
+  int64_t best_cost = -1;
+  for (int64_t rows = 1; rows <= threads; ++rows) {
+    if (threads % rows != 0) continue;
+    const int64_t columns = threads / rows;
+    const int64_t h = round_up((m + rows - 1) / rows, kTile), w = round_up((n + columns - 1) / columns, kTile);
+    const int64_t cost = h * w + 60 * w + 16 * h;
+    if (best_cost < 0 || cost < best_cost) best = {rows, columns}, best_cost = cost;
+  }
+  return best;
+}
+
+// Calls f with the products over parts of k, each but the first added to c.
+template <typename F>
+void for_parts(const Bf16Product& p, const F& f) {
+  if (p.k <= kMostK || p.c_dtype != DType::f32) return f(p);
+  for (int64_t at = 0; at < p.k; at += kMostK) {
+    Bf16Product part = p;
+    part.k = std::min(kMostK, p.k - at);
+    part.a += at * p.a_column, part.b += at * p.b_row;
+    if (at > 0) part.accumulate = true, part.bias.data = nullptr;
+    f(part);
+  }
+}
+
+void multiply_together(const Bf16Product& p, const Bf16Scratch& scratch, base::ThreadTeam& team) {
+  const Bf16Unit& unit = bf16_unit();
+  const bf16* packed = packs_a(p) ? scratch.a : nullptr;
+  const int64_t at_once = packed ? fitting(p.m, p.k, kMostA) : std::max<int64_t>(p.m, 1);
+  for (int64_t first = 0; first < p.m; first += at_once) {
+    const int64_t m = std::min(at_once, p.m - first);
+    if (packed)
+      team.for_shares(m, kTile, [&](Range r, int) {
+        pack_rows(unit, p, first, {first + r.begin, first + r.end}, scratch.a);
+      });
+    const Grid grid = grid_of(m, p.n, team.size());
+    team.run([&](int thread) {
+      const Range r = base::share(m, thread / grid.columns, grid.rows, kTile);
+      const Range columns = base::share(p.n, thread % grid.columns, grid.columns, kTile);
+      multiply_block(unit, p, packed, first, {first + r.begin, first + r.end}, columns, own_of(p, scratch, thread));
+    });
+  }
+}
+
+void multiply_by_one(const Bf16Product& p, const Bf16Scratch& scratch, int thread) {
+  const Bf16Unit& unit = bf16_unit();
+  bf16* a = packs_a(p) ? scratch.a + thread * scratch.a_size : nullptr;
+  const int64_t at_once = a ? fitting(p.m, p.k, kMostA) : std::max<int64_t>(p.m, 1);
+  for (int64_t first = 0; first < p.m; first += at_once) {
+    const Range rows = {first, std::min(first + at_once, p.m)};
+    if (a) pack_rows(unit, p, first, rows, a);
+    multiply_block(unit, p, a, first, rows, {0, p.n}, own_of(p, scratch, thread));
+  }
+}
+
+}  // namespace
+
+Bf16Scratch take_bf16_scratch(std::initializer_list<Bf16Product> products, int threads, bool alone, Scratch& scratch) {
+  Bf16Scratch taken;
+  for (Bf16Product p : products) {
+    const bool packs = packs_a(p);
+    if (p.c_dtype == DType::f32) p.k = std::min(p.k, kMostK);
+    if (packs) taken.a_size = std::max(taken.a_size, packed_size(p.m, p.k, kMostA));
+    taken.thread_size = std::max(taken.thread_size, own_size(p));
+  }
+  taken.a = scratch.take<bf16>(taken.a_size * (alone ? threads : 1));
+  taken.threads = scratch.take<bf16>(taken.thread_size * threads);
+  return taken;
+}
+
+void multiply(const Bf16Product& p, const Bf16Scratch& scratch, base::ThreadTeam& team) {
+  for_parts(p, [&](const Bf16Product& part) { multiply_together(part, scratch, team); });
+}
+
+void multiply_alone(const Bf16Product& p, const Bf16Scratch& scratch, int thread) {
+  for_parts(p, [&](const Bf16Product& part) { multiply_by_one(part, scratch, thread); });
+}
+
+}  // namespace kintsugi::kernels::cpu

@@ -1,0 +1,57 @@
+// Products of bf16 matrices with sums in fp32, on a unit of the processor (bf16_unit.h). The bits of an element depend
+// on the unit and on its row and column alone: not on threads, blocks or caches.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+
+#include "kintsugi/base/thread_team.h"
+#include "kintsugi/kernels/cpu/kernels.h"
+#include "kintsugi/tensor/dtype.h"
+
+namespace kintsugi::kernels::cpu {
+
+// Element (i, j) is at i * row + j * column, in elements; fp32 or bf16.
+struct Bf16Bias {
+  const std::byte* data = nullptr;  // null: none
+  tensor::DType dtype = tensor::DType::f32;
+  int64_t row = 0, column = 0;
+};
+
+// c[i, j] = sum over l of a[i, l] * b[l, j], plus bias[i, j], plus c[i, j] if `accumulate`; in that order, in fp32, and
+// then rounded; where c is fp32, 4,096 of l at a time. Of a's two strides one is 1 (or its dim has size 1), likewise
+// b's; c's column stride is 1.
+struct Bf16Product {
+  int64_t m = 0, n = 0, k = 0;
+  const tensor::bf16* a = nullptr;
+  int64_t a_row = 0, a_column = 0;
+  const tensor::bf16* b = nullptr;
+  int64_t b_row = 0, b_column = 0;
+  std::byte* c = nullptr;
+  tensor::DType c_dtype = tensor::DType::f32;  // or bf16
+  int64_t c_row = 0;
+  bool accumulate = false;
+  Bf16Bias bias = {};
+};
+
+// Packed panels of a product. Their sizes are the same on every machine.
+struct Bf16Scratch {
+  tensor::bf16* a = nullptr;
+  int64_t a_size = 0;  // elements for one product
+  tensor::bf16* threads = nullptr;
+  int64_t thread_size = 0;  // elements for each thread
+};
+
+// Enough for each of these products, and for any that is no larger and packs a no more than they: one at a time by all
+// threads, or one by each thread (`alone`). Only sizes, strides and c's type count; a is packed unless its column
+// stride is 1 and k a multiple of 32.
+Bf16Scratch take_bf16_scratch(std::initializer_list<Bf16Product> products, int threads, bool alone, Scratch& scratch);
+
+// By all threads of the team together.
+void multiply(const Bf16Product& p, const Bf16Scratch& scratch, base::ThreadTeam& team);
+
+// By the calling thread alone.
+void multiply_alone(const Bf16Product& p, const Bf16Scratch& scratch, int thread);
+
+}  // namespace kintsugi::kernels::cpu
