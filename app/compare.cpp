@@ -19,7 +19,7 @@
 namespace kintsugi::app {
 namespace {
 
-struct Options {
+struct CompareOptions {
   std::shared_ptr<RunOptions> run;
   int64_t steps = 3;
   std::optional<double> tolerance, loss_tolerance;  // by dtype where not given
@@ -41,7 +41,7 @@ std::unique_ptr<data::SampleSource> open_samples(config::Resolved& resolved, boo
   return std::make_unique<train::RandomSamples>(s.train.sequence, s.model.vocab, s.train.seed);
 }
 
-void run(const Options& o) {
+void run(const CompareOptions& o) {
   config::Resolved resolved = read_run(*o.run);
   comm::require_threads(resolved.settings.parallel.ranks);
   const std::array<base::Output, 1> outputs = {{{"--csv", o.csv}}};
@@ -65,7 +65,7 @@ void run(const Options& o) {
 void add_compare(Command& kintsugi) {
   const Verb verb = kintsugi.add_verb(
       "compare", "Compares a few steps with one rank: does the layout change the loss, a gradient, a weight?");
-  const auto o = std::make_shared<Options>();
+  const auto o = std::make_shared<CompareOptions>();
   o->run = add_run_options(verb);
   // An option that is a key of run.toml.
   const auto set = [o](const char* key) {

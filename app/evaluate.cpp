@@ -18,7 +18,7 @@
 namespace kintsugi::app {
 namespace {
 
-struct Options {
+struct EvaluateOptions {
   std::shared_ptr<ModelOptions> model;
   std::string data;
   int64_t sequence = 0, batch = 8;
@@ -30,7 +30,7 @@ struct Source {
   int64_t samples = 0;
 };
 
-Source open_source(const Options& o, const evaluate::CheckpointModel& model) {
+Source open_source(const EvaluateOptions& o, const evaluate::CheckpointModel& model) {
   const config::Settings& s = model.settings();
   const int64_t sequence = o.sequence > 0 ? o.sequence : s.train.sequence;
   if (sequence > s.model.context)
@@ -56,7 +56,7 @@ Source open_source(const Options& o, const evaluate::CheckpointModel& model) {
   return source;
 }
 
-void run_rank(const Options& o, const config::Parallel& layout, comm::World& world) {
+void evaluate_on_rank(const EvaluateOptions& o, const config::Parallel& layout, comm::World& world) {
   evaluate::CheckpointModel model(o.model->model, layout, world);
   Source source;
   evaluate::Rows rows;
@@ -88,7 +88,7 @@ void run_rank(const Options& o, const config::Parallel& layout, comm::World& wor
 
 void add_evaluate(Command& kintsugi) {
   const Verb verb = kintsugi.add_verb("evaluate", "The loss and perplexity of a checkpoint over a token file");
-  const auto o = std::make_shared<Options>();
+  const auto o = std::make_shared<EvaluateOptions>();
   o->model = add_model_options(verb);
   verb.text("--data", o->data, "A token file; the run's validation split if not given");
   verb.integer("--sequence", o->sequence, range_of("train.sequence"),
@@ -98,7 +98,7 @@ void add_evaluate(Command& kintsugi) {
   verb.run([o] {
     on_ranks(
         "evaluate", *o->model, [](const config::Parallel&) {},
-        [&](const config::Parallel& layout, comm::World& world) { run_rank(*o, layout, world); });
+        [&](const config::Parallel& layout, comm::World& world) { evaluate_on_rank(*o, layout, world); });
   });
 }
 

@@ -22,7 +22,7 @@ namespace {
 
 constexpr base::MostBytes kMostOfPrompt = {64 << 20, "a prompt"};
 
-struct Options {
+struct GenerateOptions {
   std::shared_ptr<ModelOptions> model;
   std::string prompt, prompt_file;
   std::vector<std::string> stops;
@@ -31,7 +31,7 @@ struct Options {
 };
 
 // The options that must be the same on all ranks.
-std::string text_of(const Options& o, const std::string& prompt) {
+std::string text_of(const GenerateOptions& o, const std::string& prompt) {
   return fmt::format("--length {}\n--temperature {}\n--top-k {}\n--seed {}\n--prompt {}", o.length,
                      o.sample.temperature, o.sample.top_k, o.sample.seed, prompt);
 }
@@ -41,7 +41,7 @@ struct Prompt {
   std::vector<int32_t> ids;
 };
 
-Prompt read_prompt(const Options& o, const evaluate::CheckpointModel& model) {
+Prompt read_prompt(const GenerateOptions& o, const evaluate::CheckpointModel& model) {
   if (!model.tokenizer())
     throw base::UserError("generate", "\"{}\" has no tokenizer.json: it was trained on token files without one",
                           model.folder().string());
@@ -53,7 +53,7 @@ Prompt read_prompt(const Options& o, const evaluate::CheckpointModel& model) {
   return prompt;
 }
 
-void run_rank(const Options& o, const config::Parallel& layout, comm::World& world) {
+void generate_on_rank(const GenerateOptions& o, const config::Parallel& layout, comm::World& world) {
   evaluate::CheckpointModel model(o.model->model, layout, world);
   Prompt prompt;
   models::Graphs graphs;
@@ -86,12 +86,12 @@ void run_rank(const Options& o, const config::Parallel& layout, comm::World& wor
   print_at_once(stop.finish() + "\n");
 }
 
-void run(const Options& o) {
+void run(const GenerateOptions& o) {
   const StopSignals signals;
   on_ranks(
       "generate", *o.model,
       [](const config::Parallel& layout) { evaluate::require_whole_samples(plan::plan_from(layout), layout); },
-      [&](const config::Parallel& layout, comm::World& world) { run_rank(o, layout, world); });
+      [&](const config::Parallel& layout, comm::World& world) { generate_on_rank(o, layout, world); });
 }
 
 }  // namespace
@@ -99,7 +99,7 @@ void run(const Options& o) {
 void add_generate(Command& kintsugi) {
   constexpr int64_t kMost = 1'000'000'000;
   const Verb verb = kintsugi.add_verb("generate", "Generates text from a checkpoint");
-  const auto o = std::make_shared<Options>();
+  const auto o = std::make_shared<GenerateOptions>();
   o->model = add_model_options(verb);
   const Option prompt = verb.any_text("--prompt", o->prompt, "The text to continue");
   verb.text("--prompt-file", o->prompt_file, "The same from a file").excludes(prompt);

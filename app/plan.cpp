@@ -30,7 +30,7 @@ namespace {
 using program::MemoryTable;
 using program::Program;
 
-struct Options {
+struct PlanOptions {
   std::string csv, svg;
   std::optional<int> stage;
 };
@@ -221,7 +221,7 @@ void warn(const config::Settings& s, const std::vector<Program>& programs) {
   fmt::print(stderr, "warning: train would refuse this: {}\n", fmt::join(build::describe(*excess), "\n  "));
 }
 
-void run(const RunOptions& run_options, const Options& options) {
+void run(const RunOptions& run_options, const PlanOptions& options) {
   config::Resolved resolved = read_run(run_options);
   const std::array<base::Output, 2> outputs = {{{"--csv", options.csv}, {"--svg", options.svg}}};
   refuse_run_files("plan", run_options, resolved.settings, outputs);
@@ -255,7 +255,7 @@ void add_plan(Command& kintsugi) {
   const Verb verb = kintsugi.add_verb(
       "plan", "Prints the memory that each rank of a run needs, to the byte, and the bubble of its schedule");
   const auto run_options = add_run_options(verb);
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<PlanOptions>();
   verb.text("--csv", options->csv, "Writes a line for each rank, all numbers in bytes").type_name("FILE");
   verb.text("--svg", options->svg, "Writes a picture of a rank's memory over a step").type_name("FILE");
   verb.integer("--stage", options->stage, {0, range_of("parallel.pipe").max},

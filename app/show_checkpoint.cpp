@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/print_entry.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/checkpoint/open.h"
 #include "kintsugi/checkpoint/reader.h"
@@ -23,10 +24,6 @@ struct Row {
   uint64_t bytes = 0;
   std::string pieces;
 };
-
-void print(std::string_view name, std::string_view value) {
-  fmt::print("{:<12} {}\n", name, value);
-}
 
 std::string counted(size_t n, std::string_view what) {
   return fmt::format("{} {}{}", base::group_digits(static_cast<int64_t>(n)), what, n == 1 ? "" : "s");
@@ -51,7 +48,7 @@ void print_rows(const std::vector<Row>& rows) {
 void print_config(const std::string& config) {
   std::string section = "config", keys;
   const auto end_section = [&] {
-    if (!keys.empty()) print(section, base::one_line(keys, 1000));
+    if (!keys.empty()) print_entry(section, base::one_line(keys, 1000));
     keys.clear();
   };
   for (size_t at = 0; at < config.size();) {
@@ -90,24 +87,24 @@ void print_totals(const checkpoint::Index& index) {
   }
   for (size_t kind = 0; kind < totals.size(); ++kind)
     if (const Total& total = totals[kind]; total.tensors > 0)
-      print(checkpoint::name_of(static_cast<checkpoint::Kind>(kind)),
-            fmt::format("{}, {} elements, {}", counted(total.tensors, "tensor"), base::group_digits(total.elements),
-                        base::format_bytes(total.bytes)));
+      print_entry(checkpoint::name_of(static_cast<checkpoint::Kind>(kind)),
+                  fmt::format("{}, {} elements, {}", counted(total.tensors, "tensor"),
+                              base::group_digits(total.elements), base::format_bytes(total.bytes)));
 }
 
 void show_saved(const checkpoint::CheckpointReader& reader, bool verify) {
-  print("checkpoint", reader.folder().string());
-  print("step", base::group_digits(reader.step()));
+  print_entry("checkpoint", reader.folder().string());
+  print_entry("step", base::group_digits(reader.step()));
   print_config(reader.config());
-  print("state", base::one_line(reader.state(), 1000));
+  print_entry("state", base::one_line(reader.state(), 1000));
   const std::string tokenizer = reader.tokenizer();
-  print("tokenizer", tokenizer.empty() ? "none" : base::format_bytes(tokenizer.size()));
+  print_entry("tokenizer", tokenizer.empty() ? "none" : base::format_bytes(tokenizer.size()));
   print_totals(reader.index());
   uint64_t bytes = 0;
   for (const auto& [name, file] : reader.index().files) bytes += file.bytes;
-  print("files", fmt::format("{}, {}", counted(reader.index().files.size(), "file"), base::format_bytes(bytes)));
+  print_entry("files", fmt::format("{}, {}", counted(reader.index().files.size(), "file"), base::format_bytes(bytes)));
   if (verify) reader.verify();
-  print("checksums", verify ? "every byte is as it was written" : "of the index only; --verify reads every byte");
+  print_entry("checksums", verify ? "every byte is as it was written" : "of the index only; --verify reads every byte");
   std::vector<Row> rows;
   for (const auto& [name, tensor] : reader.index().tensors)
     rows.push_back({base::one_line(name), base::one_line(to_string(tensor.type.shape)),
@@ -126,9 +123,9 @@ void show_files(const fs::path& path) {
                     std::string(name_of(tensor.dtype)), "", tensor.bytes, ""});
     bytes += tensor.bytes;
   }
-  print("safetensors", path.string());
-  print("tensors", fmt::format("{}, {}", counted(rows.size(), "tensor"), base::format_bytes(bytes)));
-  print("checksums", "the format has none");
+  print_entry("safetensors", path.string());
+  print_entry("tensors", fmt::format("{}, {}", counted(rows.size(), "tensor"), base::format_bytes(bytes)));
+  print_entry("checksums", "the format has none");
   print_rows(rows);
 }
 

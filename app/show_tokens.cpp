@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "app/print_entry.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
@@ -20,10 +21,6 @@ namespace kintsugi::app {
 namespace {
 
 constexpr uint64_t kFirstTokens = 64;
-
-void print(std::string_view name, const std::string& value) {
-  fmt::print("{:<12} {}\n", name, value);
-}
 
 std::string digits(uint64_t value) {
   return base::group_digits(static_cast<int64_t>(value));
@@ -53,15 +50,15 @@ std::string checksum_text(const data::TokenFile& file, const data::TokenSummary&
 std::unique_ptr<text::Tokenizer> tokenizer_beside(const data::TokenFile& file, const data::TokenSummary& summary) {
   const std::filesystem::path path = file.prefix().parent_path() / "tokenizer.json";
   if (!std::filesystem::is_regular_file(path)) {
-    print("tokenizer", "none beside it");
+    print_entry("tokenizer", "none beside it");
     return nullptr;
   }
   std::unique_ptr<text::Tokenizer> tokenizer = text::load_tokenizer(path);
   const bool same =
       summary.tokenizer.empty() || summary.tokenizer == data::tokenizer_fingerprint(base::read_file(path));
-  print("tokenizer",
-        fmt::format("{}, {} ids{}", tokenizer->kind(), digits(static_cast<uint64_t>(tokenizer->vocab_size())),
-                    same ? "" : "; it is NOT the one that made this file"));
+  print_entry("tokenizer",
+              fmt::format("{}, {} ids{}", tokenizer->kind(), digits(static_cast<uint64_t>(tokenizer->vocab_size())),
+                          same ? "" : "; it is NOT the one that made this file"));
   if (!same) return nullptr;
   return tokenizer;
 }
@@ -69,11 +66,12 @@ std::unique_ptr<text::Tokenizer> tokenizer_beside(const data::TokenFile& file, c
 void print_first_tokens(const data::TokenFile& file, const text::Tokenizer* tokenizer) {
   std::vector<int32_t> ids(std::min(file.num_tokens(), kFirstTokens));
   file.read(0, ids);
-  print("first ids",
-        fmt::format("{}", fmt::join(ids.begin(), ids.begin() + std::min<std::ptrdiff_t>(16, std::ssize(ids)), " ")));
+  print_entry(
+      "first ids",
+      fmt::format("{}", fmt::join(ids.begin(), ids.begin() + std::min<std::ptrdiff_t>(16, std::ssize(ids)), " ")));
   const auto known = [&](int32_t id) { return id >= 0 && id < tokenizer->vocab_size(); };
   if (tokenizer && std::all_of(ids.begin(), ids.end(), known)) {
-    print("first text", "\"" + base::one_line(tokenizer->decode(ids)) + "\"");
+    print_entry("first text", "\"" + base::one_line(tokenizer->decode(ids)) + "\"");
   }
 }
 
@@ -82,19 +80,20 @@ void print_first_tokens(const data::TokenFile& file, const text::Tokenizer* toke
 void show_tokens(const std::filesystem::path& path) {
   const data::TokenFile file(path);
   const data::TokenSummary summary = data::summarize(file, static_cast<int>(base::usable_cores()), stderr);
-  print("token file", file.prefix().string() + ".bin, .idx");
-  print("tokens", fmt::format("{}, {}, {}", digits(file.num_tokens()), data::name_of(file.type()),
-                              base::format_bytes(file.num_bytes())));
-  print("documents", digits(file.num_documents()));
-  if (file.num_sequences() != file.num_documents()) print("sequences", digits(file.num_sequences()));
-  if (file.num_documents() > 0) print("lengths", lengths_of(file));
+  print_entry("token file", file.prefix().string() + ".bin, .idx");
+  print_entry("tokens", fmt::format("{}, {}, {}", digits(file.num_tokens()), data::name_of(file.type()),
+                                    base::format_bytes(file.num_bytes())));
+  print_entry("documents", digits(file.num_documents()));
+  if (file.num_sequences() != file.num_documents()) print_entry("sequences", digits(file.num_sequences()));
+  if (file.num_documents() > 0) print_entry("lengths", lengths_of(file));
   if (file.num_tokens() > 0) {
-    print("ids", fmt::format("{} to {}{}", summary.scanned ? summary.min_token : 0, summary.max_token,
-                             summary.vocab_size > 0 ? fmt::format(" of a vocabulary of {}",
-                                                                  digits(static_cast<uint64_t>(summary.vocab_size)))
-                                                    : ""));
+    print_entry("ids",
+                fmt::format("{} to {}{}", summary.scanned ? summary.min_token : 0, summary.max_token,
+                            summary.vocab_size > 0 ? fmt::format(" of a vocabulary of {}",
+                                                                 digits(static_cast<uint64_t>(summary.vocab_size)))
+                                                   : ""));
   }
-  print("checksum", checksum_text(file, summary));
+  print_entry("checksum", checksum_text(file, summary));
   const std::unique_ptr<text::Tokenizer> tokenizer = tokenizer_beside(file, summary);
   if (file.num_tokens() > 0) print_first_tokens(file, tokenizer.get());
 }

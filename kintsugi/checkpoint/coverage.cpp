@@ -5,11 +5,10 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/checkpoint/index.h"
+#include "kintsugi/checkpoint/where.h"
 
 namespace kintsugi::checkpoint {
 namespace {
-
-constexpr std::string_view kWhere = "checkpoint";
 
 // Empty if the pieces hold each element exactly once, else what is wrong.
 std::string fault(const StoredTensor& tensor) {

@@ -14,13 +14,13 @@
 #include "kintsugi/base/json_writer.h"
 #include "kintsugi/checkpoint/index.h"
 #include "kintsugi/checkpoint/reader.h"
+#include "kintsugi/checkpoint/where.h"
 
 namespace kintsugi::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kWhere = "checkpoint";
 constexpr std::string_view kPart = ".part-";
 constexpr std::string_view kStep = "step_";
 constexpr std::string_view kBest = "best.json";

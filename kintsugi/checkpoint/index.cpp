@@ -25,13 +25,13 @@
 #include "kintsugi/base/json.h"
 #include "kintsugi/base/json_writer.h"
 #include "kintsugi/checkpoint/checksum.h"
+#include "kintsugi/checkpoint/where.h"
 
 namespace kintsugi::checkpoint {
 namespace {
 
 using base::Json;
 
-constexpr std::string_view kWhere = "checkpoint";
 constexpr std::string_view kFormat = "kintsugi checkpoint";
 constexpr std::array<std::string_view, 3> kKinds = {"weight", "optimizer", "statistic"};
 constexpr std::array<tensor::DType, 8> kDTypes = {tensor::DType::f64, tensor::DType::f32, tensor::DType::bf16,

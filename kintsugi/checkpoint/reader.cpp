@@ -8,13 +8,13 @@
 #include "kintsugi/base/format.h"
 #include "kintsugi/checkpoint/checksum.h"
 #include "kintsugi/checkpoint/convert.h"
+#include "kintsugi/checkpoint/where.h"
 
 namespace kintsugi::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kWhere = "checkpoint";
 constexpr uint64_t kWindow = 1 << 18;  // bytes that are read ahead
 
 // Runs of a tensor's bytes in ascending order, read in blocks.

@@ -9,7 +9,7 @@
 namespace kintsugi::checkpoint {
 namespace {
 
-constexpr size_t kChunk = 1 << 20;  // a FileWriter holds what it is given at once
+constexpr size_t kAtOnce = 1 << 20;  // a FileWriter holds what it is given at once
 
 }  // namespace
 
@@ -61,7 +61,7 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, const st
 void SafetensorsWriter::write(std::span<const std::byte> bytes) {
   base::require(bytes.size() <= left_, "safetensors", "{} bytes are written where {} are left", bytes.size(), left_);
   left_ -= bytes.size();
-  for (size_t i = 0; i < bytes.size(); i += kChunk) file_.write(bytes.subspan(i, std::min(kChunk, bytes.size() - i)));
+  for (size_t i = 0; i < bytes.size(); i += kAtOnce) file_.write(bytes.subspan(i, std::min(kAtOnce, bytes.size() - i)));
 }
 
 void SafetensorsWriter::close() {

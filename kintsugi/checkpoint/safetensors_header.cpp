@@ -23,6 +23,7 @@
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/json.h"
 #include "kintsugi/base/json_writer.h"
+#include "kintsugi/checkpoint/where.h"
 
 namespace kintsugi::checkpoint {
 namespace {
@@ -32,7 +33,6 @@ using tensor::DType;
 
 static_assert(std::endian::native == std::endian::little, "the data of a safetensors file are little endian");
 
-constexpr std::string_view kWhere = "safetensors";
 constexpr std::string_view kMetadata = "__metadata__";
 constexpr uint64_t kLongestHeader = 100'000'000;
 
@@ -84,7 +84,7 @@ class HeaderParser {
     const std::string_view text(reinterpret_cast<const char*>(start_.data()) + sizeof(uint64_t),
                                 header_.data_begin - sizeof(uint64_t));
     if (text.empty() || text.front() != '{') fail("the header does not begin with \"{{\"; is it a safetensors file?");
-    for (const Json& value : Json::parse(kWhere, file_, text).members()) {
+    for (const Json& value : Json::parse(kWhereSafetensors, file_, text).members()) {
       if (value.key() == kMetadata)
         metadata(value);
       else
@@ -102,7 +102,8 @@ class HeaderParser {
 
   template <typename... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
-    throw base::UserError(kWhere, "{}: {}", base::in_quotes(file_), fmt::format(format, std::forward<Args>(args)...));
+    throw base::UserError(kWhereSafetensors, "{}: {}", base::in_quotes(file_),
+                          fmt::format(format, std::forward<Args>(args)...));
   }
 
   void metadata(const Json& value) {
@@ -197,7 +198,7 @@ std::string print_safetensors_header(const std::vector<SafetensorsTensor>& tenso
   }
   uint64_t offset = 0;
   for (const SafetensorsTensor& tensor : tensors) {
-    base::require(tensor.name != kMetadata, kWhere, "a tensor may not be named {}", kMetadata);
+    base::require(tensor.name != kMetadata, kWhereSafetensors, "a tensor may not be named {}", kMetadata);
     const auto name =
         std::find_if(kDTypes.begin(), kDTypes.end(), [&](const auto& d) { return d.dtype == tensor.dtype; });
     text += fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}", text.size() > 1 ? "," : "",
@@ -208,8 +209,8 @@ std::string print_safetensors_header(const std::vector<SafetensorsTensor>& tenso
   text += "}";
   text.append((8 - text.size() % 8) % 8, ' ');
   if (text.size() > kLongestHeader)
-    throw base::UserError(kWhere, "{} tensors need a header of {} bytes; at most {} are allowed", tensors.size(),
-                          text.size(), kLongestHeader);
+    throw base::UserError(kWhereSafetensors, "{} tensors need a header of {} bytes; at most {} are allowed",
+                          tensors.size(), text.size(), kLongestHeader);
   const uint64_t length = text.size();
   return std::string(reinterpret_cast<const char*>(&length), sizeof length) + text;
 }

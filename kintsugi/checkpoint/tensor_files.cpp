@@ -7,13 +7,13 @@
 #include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/json.h"
+#include "kintsugi/checkpoint/where.h"
 
 namespace kintsugi::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kWhere = "safetensors";
 constexpr std::string_view kSingle = "model.safetensors";
 constexpr std::string_view kIndex = "model.safetensors.index.json";
 
@@ -28,7 +28,8 @@ TensorFiles::TensorFiles(const fs::path& path) : path_(path) {
   else if (fs::exists(path / kSingle, error))
     take_all(path / kSingle);
   else
-    throw base::UserError(kWhere, "{} holds neither {} nor {}", base::in_quotes(path.string()), kSingle, kIndex);
+    throw base::UserError(kWhereSafetensors, "{} holds neither {} nor {}", base::in_quotes(path.string()), kSingle,
+                          kIndex);
 }
 
 void TensorFiles::take_all(const fs::path& file) {
@@ -37,7 +38,7 @@ void TensorFiles::take_all(const fs::path& file) {
 }
 
 void TensorFiles::take_indexed(const fs::path& index) {
-  const auto json = base::Json::parse(kWhere, index.string(), base::read_file(index));
+  const auto json = base::Json::parse(kWhereSafetensors, index.string(), base::read_file(index));
   std::map<std::string, const SafetensorsFile*, std::less<>> open;
   for (const base::Json& value : json.at("weight_map").members()) {
     const std::string_view name = value.key();
@@ -61,7 +62,8 @@ const TensorInFile& TensorFiles::at(std::string_view name) const {
   for (const auto& [other, view] : tensors_) names.push_back(other);
   for (const auto& file : files_)
     if (file->header().foreign.find(name) != file->header().foreign.end()) file->at(name);
-  throw base::UserError(kWhere, "{} has no tensor {}{}", base::in_quotes(path_.string()), base::in_quotes(name),
+  throw base::UserError(kWhereSafetensors, "{} has no tensor {}{}", base::in_quotes(path_.string()),
+                        base::in_quotes(name),
                         names.empty() ? "" : "; the nearest is " + base::in_quotes(base::nearest(name, names)));
 }
 

@@ -11,13 +11,13 @@
 #include "kintsugi/checkpoint/checksum.h"
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/checkpoint/safetensors.h"
+#include "kintsugi/checkpoint/where.h"
 
 namespace kintsugi::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kWhere = "checkpoint";
 constexpr size_t kChunk = size_t{1} << 20;  // what is checksummed and copied at a time, however large a tensor is
 
 // Runs f; a UserError of it is rethrown as an error of the save.

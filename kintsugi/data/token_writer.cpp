@@ -23,7 +23,7 @@ void rename_part(const std::filesystem::path& from, const std::filesystem::path&
   if (error) throw base::UserError("tokens", "cannot rename \"{}\": {}", from.string(), error.message());
 }
 
-constexpr size_t kBlock = 1 << 16;  // tokens packed at a time
+constexpr size_t kTokensPacked = 1 << 16;  // tokens packed at a time
 
 }  // namespace
 
@@ -57,7 +57,7 @@ void TokenWriter::append(std::span<const int32_t> ids) {
       end_sequence();
       continue;
     }
-    const std::span<const int32_t> block = ids.first(std::min({ids.size(), space, kBlock}));
+    const std::span<const int32_t> block = ids.first(std::min({ids.size(), space, kTokensPacked}));
     for (const int32_t id : block) {
       base::require(id >= 0 && id < options_.vocab_size, "tokens", "id {} with a vocabulary of {}", id,
                     options_.vocab_size);

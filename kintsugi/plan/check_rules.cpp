@@ -14,7 +14,7 @@ namespace kintsugi::plan {
 namespace {
 
 using graph::OpRow;
-using Names = std::vector<std::string_view>;
+using Words = std::vector<std::string_view>;
 
 template <typename List>
 bool has(const List& list, std::string_view name) {
@@ -37,7 +37,7 @@ struct Check {
       if (plan.mesh.has(axis)) continue;
       std::vector<std::string> names;
       for (const mesh::Axis& a : plan.mesh.axes()) {
-        Names factors;
+        Words factors;
         for (mesh::Factor f : plan.mesh.expand(std::vector<std::string>{a.name}))
           factors.push_back(plan.mesh.factor(f).name);
         names.push_back(factors.size() > 1 ? fmt::format("{} ({})", a.name, fmt::join(factors, " ")) : a.name);
@@ -56,10 +56,10 @@ struct Check {
   }
 
   void names() const {
-    const Names in_model = families(model);
+    const Words in_model = families(model);
     if (!rule.family.empty() && !has(in_model, rule.family))
       fail(": there is no family \"{}\"; there are {}", base::one_line(rule.family, 40), fmt::join(in_model, ", "));
-    Names known;
+    Words known;
     for (const tensor::Dim& d : model.dims) known.push_back(d.name);
     if (rule.dim != kFlat && !has(known, rule.dim))
       fail(": there is no dim \"{}\"; there are {}, {}", base::one_line(rule.dim, 40), fmt::join(known, ", "), kFlat);
@@ -86,7 +86,7 @@ struct Check {
       if (rule.steps) fail(": a state is not taken in steps; leave \"in steps\" out");
       return;
     }
-    Names steps;
+    Words steps;
     bool whole = true;
     for (const OpRow* row : model.operations) {
       if (!rule.family.empty() && row->rule_family() != rule.family) continue;

@@ -1,0 +1,11 @@
+// The places that errors name.
+#pragma once
+
+#include <string_view>
+
+namespace kintsugi::checkpoint {
+
+inline constexpr std::string_view kWhere = "checkpoint";
+inline constexpr std::string_view kWhereSafetensors = "safetensors";
+
+}  // namespace kintsugi::checkpoint
