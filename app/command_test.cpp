@@ -14,7 +14,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
 
-namespace kintsugi::app {
+namespace kintsugi::app::command_test {
 namespace {
 
 // A verb that fails in the way that its argument names.
@@ -148,4 +148,4 @@ TEST(RunOptions, Errors) {
                "[config] --set: \"train.steps\" has no value; write --set section.key=value");
 }
 
-}  // namespace kintsugi::app
+}  // namespace kintsugi::app::command_test

@@ -4,7 +4,7 @@
 
 #include "kintsugi/checkpoint/scratch_test.h"
 
-namespace kintsugi::app {
+namespace kintsugi::app::show_checkpoint_test {
 namespace {
 
 std::string shown(const std::filesystem::path& path, bool verify) {
@@ -43,4 +43,4 @@ TEST(ShowCheckpoint, TellsOfASafetensorsFile) {
                                     "  w#1  [6]  uint8            6 B\n");
 }
 
-}  // namespace kintsugi::app
+}  // namespace kintsugi::app::show_checkpoint_test

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-namespace kintsugi::app {
+namespace kintsugi::app::terminal_test {
 namespace {
 
 // A file in memory and a clock that stands still.
@@ -92,4 +92,4 @@ TEST(FitColumns, CountsCharacters) {
   EXPECT_EQ(fit_columns("abc", 0), "");
 }
 
-}  // namespace kintsugi::app
+}  // namespace kintsugi::app::terminal_test

@@ -10,7 +10,7 @@
 #include "app/command.h"
 #include "app/verbs.h"
 
-namespace kintsugi::app {
+namespace kintsugi::app::verb_test {
 namespace {
 
 std::string error_of(std::vector<std::string> args) {
@@ -109,4 +109,4 @@ TEST(Verb, TheEndOfALongErrorStays) {
   EXPECT_TRUE(error.ends_with(", communication\n"));
 }
 
-}  // namespace kintsugi::app
+}  // namespace kintsugi::app::verb_test

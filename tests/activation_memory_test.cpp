@@ -10,7 +10,7 @@
 #include "kintsugi/build/programs.h"
 #include "tests/layouts.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::activation_memory_test {
 namespace {
 
 using program::BufferId;
@@ -239,4 +239,4 @@ TEST(ActivationMemory, IsWhatALayerMoreCosts) {
 }
 
 }  // namespace
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::activation_memory_test

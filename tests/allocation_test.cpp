@@ -79,7 +79,7 @@ int posix_memalign(void** to, size_t alignment, size_t bytes) {
 
 }  // extern "C"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::allocation_test {
 namespace {
 
 // The file that an address belongs to, without its folder.
@@ -229,4 +229,4 @@ TEST_F(InAStep, TheArenaIsThePrintedPeak) {
     }
 }
 
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::allocation_test

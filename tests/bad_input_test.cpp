@@ -13,7 +13,7 @@
 #include "tests/patterns.h"
 #include "tests/process.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::bad_input_test {
 namespace {
 
 const std::string kNoValidation = " data.validation= train.evaluate_batches=0";
@@ -408,4 +408,4 @@ TEST_F(BadInput, ASecondSignalEndsAtOnce) {
   }
 }
 
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::bad_input_test

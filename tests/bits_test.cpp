@@ -5,7 +5,7 @@
 
 #include "tests/layouts.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::bits_test {
 namespace {
 
 struct Bits {
@@ -114,4 +114,4 @@ TEST(Wire, Bf16IsNearAndHalfTheBytes) {
 }
 
 }  // namespace
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::bits_test

@@ -17,7 +17,7 @@
 #include "kintsugi/plan/schedule_timeline.h"
 #include "tests/layouts.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::bubble_test {
 namespace {
 
 using program::Body;
@@ -394,4 +394,4 @@ TEST(Slots, MoreMicroBatchesCostWhatIsInFlightOfThem) {
 }
 
 }  // namespace
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::bubble_test

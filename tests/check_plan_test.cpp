@@ -11,7 +11,7 @@
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/build/programs.h"
 
-namespace kintsugi::plan {
+namespace kintsugi::plan::check_plan_test {
 namespace {
 
 config::Settings settings_of(const std::string& text) {
@@ -153,4 +153,4 @@ TEST(CheckPlan, SplitsThatAnOperationCannotTake) {
             "states have; write \"flat in weight\", \"flat in gradient\" or \"flat in optimizer\"");
 }
 
-}  // namespace kintsugi::plan
+}  // namespace kintsugi::plan::check_plan_test

@@ -20,7 +20,7 @@
 #include "tests/forwarding_communicator.h"
 #include "tests/layouts.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::checkpoint_layouts_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -327,4 +327,4 @@ TEST(CheckpointLayouts, ErrorsOfLoading) {
                      "\" holds no whole checkpoint; a checkpoint or a run's folder is needed"));
 }
 
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::checkpoint_layouts_test

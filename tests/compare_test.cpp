@@ -12,7 +12,7 @@
 #include "tests/layouts.h"
 #include "tests/process.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::compare_test {
 namespace {
 
 using program::Instruction;
@@ -265,4 +265,4 @@ TEST_F(CompareCommand, Errors) {
       "text");
 }
 
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::compare_test

@@ -7,7 +7,7 @@
 #include "tests/patterns.h"
 #include "tests/ranks_folder.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::data_identity_test {
 namespace {
 
 class DataIdentity : public testing::Test, protected RanksFolder {
@@ -126,4 +126,4 @@ TEST_F(DataIdentity, ATokenFileThatShrinksUnderWay) {
 }
 
 }  // namespace
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::data_identity_test

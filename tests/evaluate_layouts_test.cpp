@@ -10,7 +10,7 @@
 #include "kintsugi/kernels/random.h"
 #include "tests/layout_checkpoint.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::evaluate_layouts_test {
 namespace {
 
 constexpr int64_t kTokens = 150;  // 19 samples of 8, the last of them short
@@ -162,4 +162,4 @@ TEST(ReadLayout, TakesKeysOfParallelAlone) {
             "[config] --set: parallel.ranks = 3 is not data 1 x tensor 2 x context 1 = 2; leave ranks out");
 }
 
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::evaluate_layouts_test

@@ -13,7 +13,7 @@
 #include "tests/greedy.h"
 #include "tests/layout_checkpoint.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::generate_layouts_test {
 namespace {
 
 constexpr size_t kLength = 40;  // more than twice the 16 positions of the caches
@@ -247,4 +247,4 @@ TEST(Greedy, AgreesUpToTheFirstTie) {
   EXPECT_EQ(certain({.ids = {0}, .leads = {lead_of(lost)}}), 0u);
 }
 
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::generate_layouts_test

@@ -9,7 +9,7 @@
 #include "tests/patterns.h"
 #include "tests/ranks_folder.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::generate_ranks_test {
 namespace {
 
 const std::string kGreedy = "generate run --temperature 0 --length 40 --prompt \"Line 1\"";
@@ -167,4 +167,4 @@ TEST_P(GenerateUnderMpi, EndTogether) {
 
 INSTANTIATE_TEST_SUITE_P(Mpi, GenerateUnderMpi, testing::ValuesIn(kMpis), name_of_mpi);
 
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::generate_ranks_test

@@ -14,7 +14,7 @@
 #include "kintsugi/run/evaluate_pass.h"
 #include "tests/small_model.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::generate_test {
 
 struct GenerateCase {
   std::string family, dtype, kernels;
@@ -208,4 +208,4 @@ TEST(PromptBucket, IsAPowerOfTwoWithinTheCaches) {
   EXPECT_EQ(evaluate::prompt_bucket(5000, 100), 100);
 }
 
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::generate_test

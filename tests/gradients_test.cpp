@@ -7,7 +7,7 @@
 #include "kintsugi/models/step.h"
 #include "tests/small_model.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::gradients_test {
 
 class Gradients : public testing::TestWithParam<std::string> {};
 
@@ -67,4 +67,4 @@ TEST(Training, TheLossFallsAndMicroBatchesDoNotMatter) {
   }
 }
 
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::gradients_test

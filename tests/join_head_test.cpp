@@ -9,7 +9,7 @@
 #include "kintsugi/lower/split_backward.h"
 #include "kintsugi/models/step.h"
 
-namespace kintsugi::lower {
+namespace kintsugi::lower::join_head_test {
 namespace {
 
 config::Settings settings() {
@@ -120,4 +120,4 @@ TEST(JoinHead, WhereNothingIsTrainedNothingChanges) {
   EXPECT_EQ(graph::print(join_head(*graphs.evaluate, plan_with({}))), graph::print(*graphs.evaluate));
 }
 
-}  // namespace kintsugi::lower
+}  // namespace kintsugi::lower::join_head_test

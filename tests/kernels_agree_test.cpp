@@ -8,7 +8,7 @@
 #include "kintsugi/models/step.h"
 #include "tests/small_model.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::kernels_agree_test {
 namespace {
 
 config::Settings settings(const std::string& family, const std::string& dtype, const std::string& kernels) {
@@ -170,4 +170,4 @@ TEST(Precision, TheScaleGrowsBack) {
   EXPECT_EQ(machine.executor.number("loss_scale.good"), 0.0);
 }
 
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::kernels_agree_test

@@ -3,7 +3,7 @@
 
 #include "tests/layout_lists.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::layouts_test {
 namespace {
 
 class Layouts : public testing::TestWithParam<ModelLayout> {};
@@ -22,4 +22,4 @@ INSTANTIATE_TEST_SUITE_P(All, Layouts, testing::ValuesIn(all_layouts()),
                          [](const auto& info) { return test_name(info.param); });
 
 }  // namespace
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::layouts_test

@@ -17,7 +17,7 @@
 #include "tests/small_model.h"
 #include "tests/small_run.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::memory_limit_test {
 namespace {
 
 using build::Excess;
@@ -158,4 +158,4 @@ TEST(MemoryLimits, OfTheSystemEndInOneLine) {
 }
 
 }  // namespace
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::memory_limit_test

@@ -9,7 +9,7 @@
 #include "kintsugi/program/verify_ranks.h"
 #include "tests/small_model.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::messages_test {
 namespace {
 
 using program::Instruction;
@@ -78,4 +78,4 @@ TEST(Messages, WhatIsNotSentIsRefusedAndEndsInTime) {
   EXPECT_TRUE(late.starts_with("[comm] rank 1: receive of \"x\" over pipe (forward, layer 0): ")) << late;
 }
 
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::messages_test

@@ -8,7 +8,7 @@
 
 #include "tests/mpi_launch.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::mpi_layouts_test {
 namespace {
 
 using Lines = std::vector<std::string>;
@@ -50,4 +50,4 @@ TEST_P(LayoutsOverMpi, ADifferenceIsSeen) {
 
 INSTANTIATE_TEST_SUITE_P(Mpi, LayoutsOverMpi, testing::ValuesIn(kMpis), name_of_mpi);
 
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::mpi_layouts_test

@@ -20,7 +20,7 @@
 #include "tests/same_bits.h"
 #include "tests/small_run.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::offload_test {
 namespace {
 
 using program::Body;
@@ -431,4 +431,4 @@ TEST(OffloadRun, AModelThatDoesNotFitTrains) {
 }
 
 }  // namespace
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::offload_test

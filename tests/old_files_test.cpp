@@ -16,7 +16,7 @@
 #include "tests/paths.h"
 #include "tests/process.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::old_files_test {
 namespace {
 
 using nlohmann::ordered_json;
@@ -184,4 +184,4 @@ TEST(OldFiles, PreparedAgainTheyHaveTheSameBytes) {
 }
 
 }  // namespace
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::old_files_test

@@ -11,7 +11,7 @@
 #include "tests/paths.h"
 #include "tests/patterns.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::operations_page_test {
 namespace {
 
 // "q `[batch seq]`, [starts (S)], o `=q`" -> "q, [starts], o =q"
@@ -74,4 +74,4 @@ TEST(OperationsPage, NamesWhatTheRowsName) {
   for (const auto& [kind, cells] : lines) ADD_FAILURE() << kind << " is no operation";
 }
 
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::operations_page_test

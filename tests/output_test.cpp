@@ -9,7 +9,7 @@
 #include "tests/patterns.h"
 #include "tests/process.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::output_test {
 namespace {
 
 // The run of one step that all tests look at.
@@ -167,4 +167,4 @@ TEST_F(OutputFiles, RanksAndTimes) {
   }
 }
 
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::output_test

@@ -8,7 +8,7 @@
 
 #include "tests/row_trials.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::padding_test {
 namespace {
 
 const RowTrials& trials() {
@@ -198,4 +198,4 @@ TEST(Padding, AWrongRowIsSeen) {
   }
 }
 
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::padding_test

@@ -13,7 +13,7 @@
 #include "tests/paths.h"
 #include "kintsugi/build/programs.h"
 
-namespace kintsugi::plan {
+namespace kintsugi::plan::parallel_page_test {
 namespace {
 
 std::string page() {
@@ -50,4 +50,4 @@ TEST(ParallelPage, NamesEveryKey) {
     }
 }
 
-}  // namespace kintsugi::plan
+}  // namespace kintsugi::plan::parallel_page_test

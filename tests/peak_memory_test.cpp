@@ -18,7 +18,7 @@
 #include "tests/paths.h"
 #include "tests/process.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::peak_memory_test {
 namespace {
 
 constexpr double kMiB = 1024.0 * 1024.0;
@@ -119,4 +119,4 @@ TEST_F(PeakMemory, IsThePlanAndAConstant) {
 }
 
 }  // namespace
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::peak_memory_test

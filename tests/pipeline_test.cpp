@@ -6,7 +6,7 @@
 #include "kintsugi/program/verify_ranks.h"
 #include "tests/layout_lists.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::pipeline_test {
 namespace {
 
 class Pipelines : public testing::TestWithParam<ModelLayout> {};
@@ -88,4 +88,4 @@ INSTANTIATE_TEST_SUITE_P(All, Pipelines, testing::ValuesIn(all_pipelines()),
                          [](const auto& info) { return test_name(info.param); });
 
 }  // namespace
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::pipeline_test

@@ -19,7 +19,7 @@
 #include "tests/layouts.h"
 #include "tests/ranks_folder.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::plan_verb_test {
 namespace {
 
 std::vector<program::Program> programs(const config::Settings& s) {
@@ -221,4 +221,4 @@ TEST_F(PlanVerb, AVeryLargeModelTakesSecondsAndLittleMemory) {
 }
 
 }  // namespace
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::plan_verb_test

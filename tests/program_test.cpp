@@ -14,7 +14,7 @@
 #include "kintsugi/program/verify.h"
 #include "tests/small_model.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::program_test {
 
 using program::Body;
 using program::BufferId;
@@ -259,4 +259,4 @@ TEST(NamedSizes, RoundToThoseOfTheirTables) {
   for (const Row& r : rows) EXPECT_NEAR(static_cast<double>(parameters(r.name)) * 1e-9, r.billions, r.digit) << r.name;
 }
 
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::program_test

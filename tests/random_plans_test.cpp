@@ -4,7 +4,7 @@
 #include "tests/layouts.h"
 #include "tests/random_plan.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::random_plans_test {
 namespace {
 
 class RandomPlans : public testing::TestWithParam<uint64_t> {};
@@ -48,4 +48,4 @@ TEST_P(RandomPipelines, MayBeSlowButNotWrong) {
 INSTANTIATE_TEST_SUITE_P(TenAtATime, RandomPipelines, testing::Range<uint64_t>(0, 6));
 
 }  // namespace
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::random_plans_test

@@ -14,7 +14,7 @@
 #include "tests/patterns.h"
 #include "tests/ranks_folder.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::ranks_faults_test {
 namespace {
 
 const std::string kEndless = "train.steps=1000000 checkpoint.every=0 train.evaluate_every=0 parallel.timeout_seconds=5";
@@ -289,4 +289,4 @@ TEST(RanksOverMpi, WithoutAModule) {
             "transport = \"threads\"\n");
 }
 
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::ranks_faults_test

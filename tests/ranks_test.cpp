@@ -7,7 +7,7 @@
 #include "tests/layouts.h"
 #include "tests/ranks_folder.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::ranks_test {
 namespace {
 
 class Ranks : public testing::Test, protected RanksFolder {
@@ -203,4 +203,4 @@ TEST(RanksThatOnlyRepeat, AreAnError) {
       "with allow_repeat = true");
 }
 
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::ranks_test

@@ -13,7 +13,7 @@
 #include "kintsugi/lower/join_head.h"
 #include "tests/same_bits.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::recompute_test {
 namespace {
 
 using lower::Recompute;
@@ -242,4 +242,4 @@ INSTANTIATE_TEST_SUITE_P(
                                      "data=2 tensor=2 context=2 zero=3 sequence_parallel method=ulysses")));
 
 }  // namespace
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::recompute_test

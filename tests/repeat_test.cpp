@@ -11,7 +11,7 @@
 #include "kintsugi/kernels/random.h"
 #include "tests/small_run.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::repeat_test {
 namespace {
 
 std::vector<std::string> in(const RunFiles& files, const std::string& run, std::vector<std::string> sets = {}) {
@@ -219,4 +219,4 @@ TEST(Resume, ARunThatWasToldToStopGoesOnToTheSameBits) {
   EXPECT_EQ(std::vector(mine.begin(), mine.begin() + 40), other);
 }
 
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::repeat_test

@@ -6,7 +6,7 @@
 #include "kintsugi/comm/run_ranks.h"
 #include "tests/layouts.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::replicas_test {
 namespace {
 
 void on_all(train::LayoutRun& run, const std::function<void(run::Executor&, comm::World&)>& f) {
@@ -32,4 +32,4 @@ TEST(Replicas, BeginEqualAreFoundWhereTheyDifferAndMadeEqual) {
 }
 
 }  // namespace
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::replicas_test

@@ -7,7 +7,7 @@
 #include "kintsugi/kernels/kernel_set.h"
 #include "tests/row_trials.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::rows_test {
 namespace {
 
 const RowTrials& trials() {
@@ -278,4 +278,4 @@ TEST(Rows, AWrongRowIsSeen) {
   }
 }
 
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::rows_test

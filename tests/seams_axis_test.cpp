@@ -6,7 +6,7 @@
 #include "kintsugi/plan/check_plan.h"
 #include "tests/layouts.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::seams_axis_test {
 namespace {
 
 // Two ranks share the columns of the feed-forward part, as experts would; between tensor and context by its nearness.
@@ -41,4 +41,4 @@ TEST(Seams, AnAxisIsARow) {
   EXPECT_EQ(difference(record(split, s, 2), record(whole, one, 2), 1e-9), "");
 }
 
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::seams_axis_test

@@ -14,7 +14,7 @@
 #include "kintsugi/run/executor.h"
 #include "kintsugi/run/state_blocks.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::seams_operation_test {
 namespace {
 
 using graph::Graph;
@@ -236,4 +236,4 @@ TEST(SeamsOperation, RunsOnOneRankAndOnTwo) {
       }
 }
 
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::seams_operation_test

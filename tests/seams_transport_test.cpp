@@ -13,7 +13,7 @@
 #include "tests/forwarding_communicator.h"
 #include "tests/same_bits.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::seams_transport_test {
 namespace {
 
 constexpr comm::Backend kCounted = {.name = "counted", .ranks = comm::RankKind::thread};
@@ -112,4 +112,4 @@ TEST(SeamsTransport, ReproducibleAsksForAnOrderOfAdditions) {
       "it out, or use transport = \"threads\" or \"mpi\"");
 }
 
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::seams_transport_test

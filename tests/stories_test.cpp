@@ -14,7 +14,7 @@
 #include "kintsugi/models/step.h"
 #include "kintsugi/run/evaluate_pass.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::stories_test {
 
 struct StoriesCase {
   std::string kernels, dtype;
@@ -105,4 +105,4 @@ INSTANTIATE_TEST_SUITE_P(Kernels, Stories,
                                          StoriesCase{"reference", "fp64", 1, 1e-5, 1e-7}),
                          [](const auto& info) { return info.param.kernels + "_" + info.param.dtype; });
 
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::stories_test

@@ -8,7 +8,7 @@
 #include "kintsugi/program/communication.h"
 #include "tests/layouts.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::strategies_test {
 namespace {
 
 config::Settings model() {
@@ -118,4 +118,4 @@ TEST(StrategyCosts, WhatTheModelCannotTakeSaysWhy) {
   EXPECT_EQ(build::strategy_costs(s, 4)[1].passes, 1);
 }
 
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::strategies_test

@@ -11,7 +11,7 @@
 #include "kintsugi/build/programs.h"
 #include "tests/layout_lists.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::under_way_test {
 namespace {
 
 using program::BufferId;
@@ -115,4 +115,4 @@ TEST_F(UnderWay, WhatIsReceivedIsNotReadByTheBodyThatStartsIt) {
 }
 
 }  // namespace
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::under_way_test

@@ -16,7 +16,7 @@
 #include "kintsugi/program/verify.h"
 #include "tests/layouts.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::verify_ranks_test {
 namespace {
 
 using program::Body;
@@ -361,4 +361,4 @@ TEST(VerifyRanks, RandomDamage) {
   EXPECT_GT(exchanged, 0);
 }
 
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::verify_ranks_test

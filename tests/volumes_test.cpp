@@ -14,7 +14,7 @@
 #include "tests/layouts.h"
 #include "tests/parameters.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::volumes_test {
 namespace {
 
 using program::Program;
@@ -372,4 +372,4 @@ TEST(Volumes, OfReproducibleUnits) {
   }
 }
 
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::volumes_test

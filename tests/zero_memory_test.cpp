@@ -13,7 +13,7 @@
 #include "tests/layouts.h"
 #include "tests/parameters.h"
 
-namespace kintsugi::tests {
+namespace kintsugi::tests::zero_memory_test {
 namespace {
 
 using program::BufferId;
@@ -222,4 +222,4 @@ TEST(Arena, OfZero3) {
   }
 }
 
-}  // namespace kintsugi::tests
+}  // namespace kintsugi::tests::zero_memory_test

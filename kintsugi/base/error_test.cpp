@@ -4,7 +4,7 @@
 
 #include <array>
 
-namespace kintsugi::base {
+namespace kintsugi::base::error_test {
 
 TEST(Error, SaysWhereAndWhat) {
   EXPECT_STREQ(UserError("plan", "{} is not {}", 3, 4).what(), "[plan] 3 is not 4");
@@ -28,4 +28,4 @@ TEST(Error, NearestWord) {
   EXPECT_EQ(edit_distance("", "abc"), 3);
 }
 
-}  // namespace kintsugi::base
+}  // namespace kintsugi::base::error_test

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace kintsugi::base {
+namespace kintsugi::base::format_test {
 
 TEST(Format, Bytes) {
   EXPECT_EQ(format_bytes(0), "0 B");
@@ -91,4 +91,4 @@ TEST(Format, WithoutMiddle) {
   EXPECT_EQ(without_middle("ab\u20acdefghij\u20acmnop", 12), "ab...mnop");  // not through the middle of a character
 }
 
-}  // namespace kintsugi::base
+}  // namespace kintsugi::base::format_test

@@ -4,7 +4,7 @@
 
 #include "kintsugi/base/json_writer.h"
 
-namespace kintsugi::base {
+namespace kintsugi::base::json_test {
 namespace {
 
 Json read(std::string_view text) {
@@ -127,4 +127,4 @@ TEST(JsonWriter, WritesInOrder) {
 }
 
 }  // namespace
-}  // namespace kintsugi::base
+}  // namespace kintsugi::base::json_test

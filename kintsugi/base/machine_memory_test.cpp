@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string>
 
-namespace kintsugi::base {
+namespace kintsugi::base::machine_memory_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -53,4 +53,4 @@ TEST(MachineMemory, IsKnown) {
 }
 
 }  // namespace
-}  // namespace kintsugi::base
+}  // namespace kintsugi::base::machine_memory_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kintsugi::base {
+namespace kintsugi::base::processor_test {
 
 TEST(Processor, X86) {
   const Processor p = parse_cpuinfo(
@@ -35,4 +35,4 @@ TEST(Processor, Quota) {
   EXPECT_GE(usable_cores(), 1);
 }
 
-}  // namespace kintsugi::base
+}  // namespace kintsugi::base::processor_test

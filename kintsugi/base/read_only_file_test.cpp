@@ -7,7 +7,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
 
-namespace kintsugi::base {
+namespace kintsugi::base::read_only_file_test {
 namespace {
 
 class ReadOnly : public testing::Test {
@@ -73,4 +73,4 @@ TEST_F(ReadOnly, WhatCannotBeOpenedIsNamed) {
             "[file] cannot read \"" + folder.string() + "\": Is a directory");
 }
 
-}  // namespace kintsugi::base
+}  // namespace kintsugi::base::read_only_file_test

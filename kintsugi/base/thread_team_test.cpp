@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-namespace kintsugi::base {
+namespace kintsugi::base::thread_team_test {
 
 TEST(ThreadTeam, EveryThreadTakesItsShare) {
   ThreadTeam team(3);
@@ -40,4 +40,4 @@ TEST(ThreadTeam, AnErrorComesOutAndTheTeamLivesOn) {
   EXPECT_EQ(calls, 2);
 }
 
-}  // namespace kintsugi::base
+}  // namespace kintsugi::base::thread_team_test

@@ -17,7 +17,7 @@
 #include "kintsugi/base/file.h"
 #include "kintsugi/base/read_only_file.h"
 
-namespace kintsugi::base {
+namespace kintsugi::base::write_output_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -177,4 +177,4 @@ TEST_F(WriteOutput, ReadsAFifoThatHasAWriter) {
   writer.join();
 }
 
-}  // namespace kintsugi::base
+}  // namespace kintsugi::base::write_output_test

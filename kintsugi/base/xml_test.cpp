@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kintsugi::base {
+namespace kintsugi::base::xml_test {
 
 TEST(Xml, Escapes) {
   EXPECT_EQ(escape_xml(""), "");
@@ -12,4 +12,4 @@ TEST(Xml, Escapes) {
   EXPECT_EQ(escape_xml("größer 0 \x7f"), "größer 0 \x7f");
 }
 
-}  // namespace kintsugi::base
+}  // namespace kintsugi::base::xml_test

@@ -4,7 +4,7 @@
 
 #include <random>
 
-namespace kintsugi::checkpoint {
+namespace kintsugi::checkpoint::box_test {
 namespace {
 
 // Index in the whole tensor of an element of a box.
@@ -85,4 +85,4 @@ TEST(Box, Fits) {
   EXPECT_TRUE(overlap({{0, 0}, {2, 2}}, {{1, 1}, {2, 2}}));
 }
 
-}  // namespace kintsugi::checkpoint
+}  // namespace kintsugi::checkpoint::box_test

@@ -11,7 +11,7 @@
 #include "kintsugi/checkpoint/scratch_test.h"
 #include "kintsugi/checkpoint/writer.h"
 
-namespace kintsugi::checkpoint {
+namespace kintsugi::checkpoint::checkpoint_test {
 namespace {
 
 using tensor::DType;
@@ -217,4 +217,4 @@ TEST(Checkpoint, SavedAgainReplacesWhatWasThere) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch.path()), {}), 1);
 }
 
-}  // namespace kintsugi::checkpoint
+}  // namespace kintsugi::checkpoint::checkpoint_test

@@ -9,7 +9,7 @@
 
 #include "kintsugi/base/error.h"
 
-namespace kintsugi::checkpoint {
+namespace kintsugi::checkpoint::convert_test {
 namespace {
 
 using tensor::bf16;
@@ -72,4 +72,4 @@ TEST(Convert, UnalignedAndWholeNumbers) {
   EXPECT_THROW(convert(DType::i64, buffer, DType::i32, buffer + 8, 1), base::InternalError);
 }
 
-}  // namespace kintsugi::checkpoint
+}  // namespace kintsugi::checkpoint::convert_test

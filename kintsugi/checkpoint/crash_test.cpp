@@ -16,7 +16,7 @@
 #include "kintsugi/checkpoint/scratch_test.h"
 #include "kintsugi/checkpoint/writer.h"
 
-namespace kintsugi::checkpoint {
+namespace kintsugi::checkpoint::crash_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -127,4 +127,4 @@ TEST(Crash, AFolderThatCannotBeWritten) {
             "directory");
 }
 
-}  // namespace kintsugi::checkpoint
+}  // namespace kintsugi::checkpoint::crash_test

@@ -4,7 +4,7 @@
 #include "kintsugi/checkpoint/reader.h"
 #include "kintsugi/checkpoint/scratch_test.h"
 
-namespace kintsugi::checkpoint {
+namespace kintsugi::checkpoint::damage_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -96,4 +96,4 @@ TEST(Damage, Messages) {
             "[checkpoint] \"step_00000001\" has no index.json; is it a checkpoint's folder?");
 }
 
-}  // namespace kintsugi::checkpoint
+}  // namespace kintsugi::checkpoint::damage_test

@@ -4,7 +4,7 @@
 
 #include "kintsugi/checkpoint/scratch_test.h"
 
-namespace kintsugi::checkpoint {
+namespace kintsugi::checkpoint::folder_test {
 
 namespace fs = std::filesystem;
 
@@ -52,4 +52,4 @@ TEST(Folder, PruneKeepsTheNewestAndTheBest) {
             "[checkpoint] \"best.json\":1: \"validation_loss\" is missing");
 }
 
-}  // namespace kintsugi::checkpoint
+}  // namespace kintsugi::checkpoint::folder_test

@@ -6,7 +6,7 @@
 
 #include "kintsugi/checkpoint/scratch_test.h"
 
-namespace kintsugi::checkpoint {
+namespace kintsugi::checkpoint::index_test {
 namespace {
 
 const std::string kIndex = R"({"format":"kintsugi checkpoint","version":1,"step":12,"state":{"cursor":3},
@@ -136,4 +136,4 @@ TEST(Index, DamagedTextIsRefused) {
   EXPECT_GT(good, 10);
 }
 
-}  // namespace kintsugi::checkpoint
+}  // namespace kintsugi::checkpoint::index_test

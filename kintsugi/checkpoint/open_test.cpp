@@ -13,7 +13,7 @@
 #include "kintsugi/checkpoint/scratch_test.h"
 #include "kintsugi/comm/run_ranks.h"
 
-namespace kintsugi::checkpoint {
+namespace kintsugi::checkpoint::open_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -166,4 +166,4 @@ TEST(Open, OnlyWhatIsWantedIsCheckedAndOnlyWhatIsTrustedIsNot) {
   EXPECT_EQ(error(reader, "t8", 9), "");
 }
 
-}  // namespace kintsugi::checkpoint
+}  // namespace kintsugi::checkpoint::open_test

@@ -7,7 +7,7 @@
 
 #include "kintsugi/checkpoint/scratch_test.h"
 
-namespace kintsugi::checkpoint {
+namespace kintsugi::checkpoint::safetensors_test {
 namespace {
 
 using tensor::DType;
@@ -217,4 +217,4 @@ TEST(Safetensors, DamagedFilesAreRefused) {
   }
 }
 
-}  // namespace kintsugi::checkpoint
+}  // namespace kintsugi::checkpoint::safetensors_test

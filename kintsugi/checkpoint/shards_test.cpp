@@ -8,7 +8,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/program/state_runs.h"
 
-namespace kintsugi::checkpoint {
+namespace kintsugi::checkpoint::shards_test {
 namespace {
 
 using mesh::Factor;
@@ -224,4 +224,4 @@ TEST(Shards, AStateInPartsIsNotSaved) {
   EXPECT_THROW(shares_of(s.p, {&s.p.states[0]}, 0), base::InternalError);
 }
 
-}  // namespace kintsugi::checkpoint
+}  // namespace kintsugi::checkpoint::shards_test

@@ -5,7 +5,7 @@
 #include "kintsugi/checkpoint/scratch_test.h"
 #include "tests/paths.h"
 
-namespace kintsugi::checkpoint {
+namespace kintsugi::checkpoint::tensor_files_test {
 namespace {
 
 using tensor::DType;
@@ -66,4 +66,4 @@ TEST(TensorFiles, APublishedModelOpens) {
   EXPECT_GT(bytes, 1'000'000u);
 }
 
-}  // namespace kintsugi::checkpoint
+}  // namespace kintsugi::checkpoint::tensor_files_test

@@ -8,7 +8,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/comm/run_ranks.h"
 
-namespace kintsugi::comm {
+namespace kintsugi::comm::agree_test {
 namespace {
 
 // What each of 3 ranks throws where `f` is done together, by rank.
@@ -68,4 +68,4 @@ TEST(OfRank0, IsTheSameOnAll) {
   EXPECT_EQ(got, (std::vector<int64_t>{7, 7, 7}));
 }
 
-}  // namespace kintsugi::comm
+}  // namespace kintsugi::comm::agree_test

@@ -6,7 +6,7 @@
 #include "kintsugi/comm/communicator.h"
 #include "kintsugi/comm/transports.h"
 
-namespace kintsugi::comm {
+namespace kintsugi::comm::limits_test {
 
 TEST(Limits, Threads) {
   require_threads(1);
@@ -33,4 +33,4 @@ TEST(Limits, TimesThatNoClockReaches) {
   }
 }
 
-}  // namespace kintsugi::comm
+}  // namespace kintsugi::comm::limits_test

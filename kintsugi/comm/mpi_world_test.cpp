@@ -18,7 +18,7 @@
 #include "kintsugi/comm/patience.h"
 #include "tests/patterns.h"
 
-namespace kintsugi::comm {
+namespace kintsugi::comm::mpi_world_test {
 namespace {
 
 using Lines = std::vector<std::string>;
@@ -303,4 +303,4 @@ TEST(MpiWorld, WithoutAModule) {
   std::filesystem::remove_all(empty);
 }
 
-}  // namespace kintsugi::comm
+}  // namespace kintsugi::comm::mpi_world_test

@@ -7,7 +7,7 @@
 
 #include "kintsugi/comm/collective_cases.h"
 
-namespace kintsugi::comm {
+namespace kintsugi::comm::reduce_test {
 namespace {
 
 using tensor::DType;
@@ -77,4 +77,4 @@ TEST(Reduce, WritesWhatItShould) {
   }
 }
 
-}  // namespace kintsugi::comm
+}  // namespace kintsugi::comm::reduce_test

@@ -8,7 +8,7 @@
 #include "kintsugi/comm/agree.h"
 #include "kintsugi/comm/run_ranks.h"
 
-namespace kintsugi::comm {
+namespace kintsugi::comm::same_on_all_test {
 namespace {
 
 // The result of f(group of all, rank) on three ranks that are threads, each text once.
@@ -63,4 +63,4 @@ TEST(RequireSame, NamesTheFirstRankAndTheFirstLineThatDiffer) {
   EXPECT_EQ(compare("a\nb", "a", "a"), error("rank 1 has another plan than rank 0: \"\" instead of \"b\""));
 }
 
-}  // namespace kintsugi::comm
+}  // namespace kintsugi::comm::same_on_all_test

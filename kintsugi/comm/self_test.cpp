@@ -8,7 +8,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/comm/communicator.h"
 
-namespace kintsugi::comm {
+namespace kintsugi::comm::self_test {
 namespace {
 
 using Floats = std::array<float, 3>;
@@ -85,4 +85,4 @@ TEST(Self, WrongCallsAreErrors) {
             "[comm] internal error: a group of ranks 0 1 in a world of 1");
 }
 
-}  // namespace kintsugi::comm
+}  // namespace kintsugi::comm::self_test

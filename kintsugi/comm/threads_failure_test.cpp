@@ -9,7 +9,7 @@
 #include "kintsugi/comm/collective_cases.h"
 #include "kintsugi/comm/thread_harness.h"
 
-namespace kintsugi::comm {
+namespace kintsugi::comm::threads_failure_test {
 namespace {
 
 using Texts = std::vector<std::string>;
@@ -291,4 +291,4 @@ TEST(ThreadsFail, WrongWorldsAndGroups) {
             "[comm] internal error: rank 0 asks for a group of ranks 1 2");
 }
 
-}  // namespace kintsugi::comm
+}  // namespace kintsugi::comm::threads_failure_test

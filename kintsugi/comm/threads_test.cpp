@@ -5,7 +5,7 @@
 #include "kintsugi/comm/collective_cases.h"
 #include "kintsugi/comm/thread_harness.h"
 
-namespace kintsugi::comm {
+namespace kintsugi::comm::threads_test {
 namespace {
 
 using Texts = std::vector<std::string>;
@@ -117,4 +117,4 @@ TEST(Threads, AWaitDoesNotNeedTheWaitsOfOthers) {
             Texts(2));
 }
 
-}  // namespace kintsugi::comm
+}  // namespace kintsugi::comm::threads_test

@@ -4,7 +4,7 @@
 
 #include "kintsugi/base/error.h"
 
-namespace kintsugi::comm {
+namespace kintsugi::comm::transports_test {
 
 TEST(Transports, AreChosenByNameOrByWhoStartedTheProcess) {
   EXPECT_EQ(choose(transports(), "threads", true).name, "threads");
@@ -29,4 +29,4 @@ TEST(Transports, OneRankNeedsNoThreads) {
   EXPECT_EQ(two[1]->rank(), 1);
 }
 
-}  // namespace kintsugi::comm
+}  // namespace kintsugi::comm::transports_test

@@ -7,7 +7,7 @@
 #include "kintsugi/config/context.h"
 #include "kintsugi/config/keys.h"
 
-namespace kintsugi::config {
+namespace kintsugi::config::axes_test {
 
 TEST(Axes, EachIsAKey) {
   std::set<std::string> names;
@@ -46,4 +46,4 @@ TEST(Context, WordsAreValues) {
   EXPECT_EQ(name_of(ContextBalance::contiguous), "contiguous");
 }
 
-}  // namespace kintsugi::config
+}  // namespace kintsugi::config::axes_test

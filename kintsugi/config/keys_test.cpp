@@ -18,7 +18,7 @@
 #include "kintsugi/config/resolved_file.h"
 #include "kintsugi/config/toml_reader.h"
 
-namespace kintsugi::config {
+namespace kintsugi::config::keys_test {
 
 TEST(Keys, TheListIsSound) {
   std::set<std::string> names;
@@ -194,4 +194,4 @@ TEST(Fuzz, DeepNesting) {
   }
 }
 
-}  // namespace kintsugi::config
+}  // namespace kintsugi::config::keys_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kintsugi::config {
+namespace kintsugi::config::memory_size_test {
 namespace {
 
 TEST(MemorySize, NumbersWithUnits) {
@@ -27,4 +27,4 @@ TEST(MemorySize, NothingElse) {
 }
 
 }  // namespace
-}  // namespace kintsugi::config
+}  // namespace kintsugi::config::memory_size_test

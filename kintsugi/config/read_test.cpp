@@ -10,7 +10,7 @@
 #include "kintsugi/config/named_sizes.h"
 #include "kintsugi/config/testing.h"
 
-namespace kintsugi::config {
+namespace kintsugi::config::read_test {
 namespace {
 
 using Sets = std::vector<std::string>;
@@ -307,4 +307,4 @@ TEST(Read, Files) {
   EXPECT_EQ(error_of([] { read_file("/"); }), "[file] cannot read \"/\": Is a directory");
 }
 
-}  // namespace kintsugi::config
+}  // namespace kintsugi::config::read_test

@@ -11,7 +11,7 @@
 #include "kintsugi/config/resume.h"
 #include "kintsugi/config/testing.h"
 
-namespace kintsugi::config {
+namespace kintsugi::config::resolve_parallel_test {
 namespace {
 
 using Lines = std::vector<std::string>;
@@ -257,4 +257,4 @@ TEST(ResolveParallel, ALayoutMayChangeOnResume) {
             Lines{"train.reproducible"});
 }
 
-}  // namespace kintsugi::config
+}  // namespace kintsugi::config::resolve_parallel_test

@@ -9,7 +9,7 @@
 #include "kintsugi/config/read.h"
 #include "kintsugi/config/testing.h"
 
-namespace kintsugi::config {
+namespace kintsugi::config::resolve_test {
 namespace {
 
 Resolved resolved(std::string_view text, const std::vector<std::string>& sets = {}) {
@@ -180,4 +180,4 @@ TEST(Resolve, Data) {
   require_data(resolved("[data]\ntrain = \"x\"\n"));
 }
 
-}  // namespace kintsugi::config
+}  // namespace kintsugi::config::resolve_test

@@ -15,7 +15,7 @@
 #include "kintsugi/config/resolved_file.h"
 #include "kintsugi/config/testing.h"
 
-namespace kintsugi::config {
+namespace kintsugi::config::resume_test {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -161,4 +161,4 @@ TEST(Resume, TheVocabularyMayComeLater) {
   EXPECT_EQ(compare_for_resume(saved, resolved("[model]\nvocab = 70\n")), Words{"model.vocab"});
 }
 
-}  // namespace kintsugi::config
+}  // namespace kintsugi::config::resume_test

@@ -31,7 +31,7 @@ std::atomic<int64_t> allocations{0};
   std::free(memory);
 }
 
-namespace kintsugi::data {
+namespace kintsugi::data::allocation_test {
 
 TEST(Allocation, TheLoaderAllocatesNothingBetweenBatches) {
   const TestFolder folder;
@@ -50,4 +50,4 @@ TEST(Allocation, TheLoaderAllocatesNothingBetweenBatches) {
   EXPECT_EQ(allocations - before, 0) << sum;
 }
 
-}  // namespace kintsugi::data
+}  // namespace kintsugi::data::allocation_test

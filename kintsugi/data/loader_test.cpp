@@ -9,7 +9,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/data/test_folder.h"
 
-namespace kintsugi::data {
+namespace kintsugi::data::loader_test {
 namespace {
 
 // Row n is full of the number n; the sample `bad` throws, `slow` takes long.
@@ -92,4 +92,4 @@ TEST(Loader, EndsWithWorkInFlight) {
   }
 }
 
-}  // namespace kintsugi::data
+}  // namespace kintsugi::data::loader_test

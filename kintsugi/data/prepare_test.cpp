@@ -17,7 +17,7 @@
 #include "kintsugi/text/tokenizer.h"
 #include "tests/paths.h"
 
-namespace kintsugi::data {
+namespace kintsugi::data::prepare_test {
 namespace {
 
 PrepareOptions options_for(const TestFolder& folder, std::vector<std::string> inputs) {
@@ -581,4 +581,4 @@ TEST(Prepare, ShakespeareIsNanoGpts) {
   EXPECT_EQ(result.vocab_size, 65);
 }
 
-}  // namespace kintsugi::data
+}  // namespace kintsugi::data::prepare_test

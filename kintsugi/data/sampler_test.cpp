@@ -12,7 +12,7 @@
 #include "kintsugi/data/share.h"
 #include "kintsugi/data/test_folder.h"
 
-namespace kintsugi::data {
+namespace kintsugi::data::sampler_test {
 namespace {
 
 struct Batch {
@@ -265,4 +265,4 @@ TEST(EvaluationSampler, PredictsEveryTokenButTheFirst) {
             "[data] \"" + folder.text("t.bin") + "\" has 1 tokens; an evaluation needs at least 2");
 }
 
-}  // namespace kintsugi::data
+}  // namespace kintsugi::data::sampler_test

@@ -12,7 +12,7 @@
 #include "kintsugi/data/test_folder.h"
 #include "kintsugi/data/token_summary.h"
 
-namespace kintsugi::data {
+namespace kintsugi::data::token_file_test {
 namespace {
 
 const std::vector<std::vector<int32_t>> kDocuments = {{5, 6, 7}, {}, {8}, {9, 10, 11, 999}};
@@ -395,4 +395,4 @@ TEST(TokenSummary, NegativeIdsAreRefused) {
             "[data] \"" + folder.text("b.bin") + "\" holds the id -1; token ids are not negative");
 }
 
-}  // namespace kintsugi::data
+}  // namespace kintsugi::data::token_file_test

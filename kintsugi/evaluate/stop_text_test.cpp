@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kintsugi::evaluate {
+namespace kintsugi::evaluate::stop_text_test {
 
 TEST(StopText, HoldsBackWhatMayBecomeAStop) {
   StopText s({"END", "\n\n"});
@@ -24,4 +24,4 @@ TEST(StopText, GivesTheRestAtTheEnd) {
   EXPECT_EQ(none.push("abc"), "abc");
 }
 
-}  // namespace kintsugi::evaluate
+}  // namespace kintsugi::evaluate::stop_text_test

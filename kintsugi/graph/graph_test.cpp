@@ -7,7 +7,7 @@
 #include "kintsugi/graph/differentiate.h"
 #include "kintsugi/graph/print.h"
 
-namespace kintsugi::graph {
+namespace kintsugi::graph::graph_test {
 namespace {
 
 using tensor::Attributes;
@@ -333,4 +333,4 @@ TEST(Cost, OfARow) {
   EXPECT_EQ(cost(row, ins, outs, {}).memory_bytes, 0);
 }
 
-}  // namespace kintsugi::graph
+}  // namespace kintsugi::graph::graph_test

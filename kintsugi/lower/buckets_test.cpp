@@ -7,7 +7,7 @@
 #include "kintsugi/lower/pass_test.h"
 #include "kintsugi/ops/rows.h"
 
-namespace kintsugi::lower {
+namespace kintsugi::lower::buckets_test {
 namespace {
 
 using graph::StateId;
@@ -176,4 +176,4 @@ TEST(Buckets, TheUpdate) {
             "  assign(%15)  bucket c.m\n");
 }
 
-}  // namespace kintsugi::lower
+}  // namespace kintsugi::lower::buckets_test

@@ -6,7 +6,7 @@
 #include "kintsugi/lower/pass_test.h"
 #include "kintsugi/ops/rows.h"
 
-namespace kintsugi::lower {
+namespace kintsugi::lower::choose_test {
 namespace {
 
 using mesh::Mesh;
@@ -334,4 +334,4 @@ TEST(Choose, ShardsOfABucketStay) {
   EXPECT_EQ(to_string(plan.mesh, c.outs[0]), "block/data, shard/tensor");
 }
 
-}  // namespace kintsugi::lower
+}  // namespace kintsugi::lower::choose_test

@@ -11,7 +11,7 @@
 
 #include "kintsugi/lower/pass_test.h"
 
-namespace kintsugi::lower {
+namespace kintsugi::lower::conversion_test {
 namespace {
 
 using mesh::Combiner;
@@ -274,4 +274,4 @@ TEST(Conversion, RandomPairs) {
     EXPECT_GT(moves[m], 20) << name_of(m);
 }
 
-}  // namespace kintsugi::lower
+}  // namespace kintsugi::lower::conversion_test

@@ -4,7 +4,7 @@
 
 #include "kintsugi/lower/pass_test.h"
 
-namespace kintsugi::lower {
+namespace kintsugi::lower::fuse_test {
 namespace {
 
 const Shape kX = {{"batch", 2}, {"embed", 4}}, kW = {{"embed", 4}, {"ffn", 3}}, kY = {{"batch", 2}, {"ffn", 3}},
@@ -250,4 +250,4 @@ TEST(Fuse, AnAssignmentIsMadeInPlace) {
   EXPECT_EQ(fused(k), "backward:\n  w1, m1 = sgd(w, w.g, w.m, one, one)\n  w.m = accumulate(w1)\n");
 }
 
-}  // namespace kintsugi::lower
+}  // namespace kintsugi::lower::fuse_test

@@ -9,7 +9,7 @@
 #include "kintsugi/lower/step_test.h"
 #include "kintsugi/program/print.h"
 
-namespace kintsugi::lower {
+namespace kintsugi::lower::lower_test {
 namespace {
 
 // y = gelu(x w + b), as a step with one layer; the loss is the sum of y.
@@ -162,4 +162,4 @@ TEST(Lower, APassAfterTheOther) {
             "  evaluate                 144 flops\n");
 }
 
-}  // namespace kintsugi::lower
+}  // namespace kintsugi::lower::lower_test

@@ -11,7 +11,7 @@
 #include "kintsugi/ops/rows.h"
 #include "kintsugi/program/verify.h"
 
-namespace kintsugi::lower {
+namespace kintsugi::lower::memory_test {
 namespace {
 
 const Shape kX = {{"embed", 4}};
@@ -284,4 +284,4 @@ TEST(Memory, RandomProgramsKeepWhatTheyRead) {
   EXPECT_GT(shared, 500);
 }
 
-}  // namespace kintsugi::lower
+}  // namespace kintsugi::lower::memory_test

@@ -6,7 +6,7 @@
 
 #include "kintsugi/lower/pass_test.h"
 
-namespace kintsugi::lower {
+namespace kintsugi::lower::offload_test {
 namespace {
 
 constexpr Offload kOptimizer = {.optimizer = true}, kActivations = {.activations = true};
@@ -236,4 +236,4 @@ TEST(Offload, LeavesWhatIsSmallOrRead) {
   EXPECT_EQ(read.offloaded(), before);
 }
 
-}  // namespace kintsugi::lower
+}  // namespace kintsugi::lower::offload_test

@@ -7,7 +7,7 @@
 
 #include "kintsugi/lower/pass_test.h"
 
-namespace kintsugi::lower {
+namespace kintsugi::lower::overlap_test {
 namespace {
 
 const Shape kX = {{"embed", 8}}, kPart = {{"embed", 4}};
@@ -366,4 +366,4 @@ TEST(Overlap, MessagesFromCallToCall) {
             "forward(2) forward.sent(1) forward.sent(2) ");
 }
 
-}  // namespace kintsugi::lower
+}  // namespace kintsugi::lower::overlap_test

@@ -16,7 +16,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/lower/pack_skyline.h"
 
-namespace kintsugi::lower {
+namespace kintsugi::lower::pack_test {
 namespace {
 
 using Random = std::mt19937;  // its numbers are the same everywhere; those of distributions are not
@@ -315,4 +315,4 @@ TEST(Pack, Skyline) {
   }
 }
 
-}  // namespace kintsugi::lower
+}  // namespace kintsugi::lower::pack_test

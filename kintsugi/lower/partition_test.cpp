@@ -9,7 +9,7 @@
 #include "kintsugi/lower/schedule.h"
 #include "kintsugi/lower/step_test.h"
 
-namespace kintsugi::lower {
+namespace kintsugi::lower::partition_test {
 namespace {
 
 plan::Plan plan_of(const std::string& axis, const std::vector<const char*>& rules) {
@@ -312,4 +312,4 @@ TEST(Partition, AnAxisThatSplitsNothing) {
             "  +loss = accumulate(sum)\n");
 }
 
-}  // namespace kintsugi::lower
+}  // namespace kintsugi::lower::partition_test

@@ -8,7 +8,7 @@
 #include "kintsugi/graph/print.h"
 #include "kintsugi/lower/step_test.h"
 
-namespace kintsugi::lower {
+namespace kintsugi::lower::recompute_test {
 namespace {
 
 using graph::Phase;
@@ -192,4 +192,4 @@ TEST(Kept, IsWhatHasMemory) {
 }
 
 }  // namespace
-}  // namespace kintsugi::lower
+}  // namespace kintsugi::lower::recompute_test

@@ -4,7 +4,7 @@
 
 #include "kintsugi/lower/pass_test.h"
 
-namespace kintsugi::lower {
+namespace kintsugi::lower::schedule_test {
 namespace {
 
 std::string calls(const program::Program& p) {
@@ -156,4 +156,4 @@ TEST(Schedule, OnlyTheBodiesThatThereAre) {
   EXPECT_EQ(m.p.bodies.size(), 2u);
 }
 
-}  // namespace kintsugi::lower
+}  // namespace kintsugi::lower::schedule_test

@@ -3,7 +3,7 @@
 
 #include "kintsugi/lower/slots_example.h"
 
-namespace kintsugi::lower {
+namespace kintsugi::lower::slots_examples_test {
 namespace {
 
 using program::Program;
@@ -117,4 +117,4 @@ TEST(SlotsExamples, StackedIsTheSmallest) {
             "1152 bytes, at least 1088\n");
 }
 
-}  // namespace kintsugi::lower
+}  // namespace kintsugi::lower::slots_examples_test

@@ -3,7 +3,7 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
-namespace kintsugi::lower {
+namespace kintsugi::lower::slots_placement_test {
 namespace {
 
 // Live in these calls, with one tick each.
@@ -72,4 +72,4 @@ TEST(Placement, ManyInstancesAreStacked) {
   EXPECT_EQ(place(d).bytes, 192);
 }
 
-}  // namespace kintsugi::lower
+}  // namespace kintsugi::lower::slots_placement_test

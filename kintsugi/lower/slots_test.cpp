@@ -8,7 +8,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/lower/slots_example.h"
 
-namespace kintsugi::lower {
+namespace kintsugi::lower::slots_test {
 namespace {
 
 using program::Program;
@@ -250,4 +250,4 @@ TEST(Slots, WhatTheStepTakesFromTheLastMicroBatch) {
             "192 bytes, at least 192\n");
 }
 
-}  // namespace kintsugi::lower
+}  // namespace kintsugi::lower::slots_test

@@ -5,7 +5,7 @@
 #include "kintsugi/graph/print.h"
 #include "kintsugi/lower/step_test.h"
 
-namespace kintsugi::lower {
+namespace kintsugi::lower::split_backward_test {
 namespace {
 
 // x w + b, a norm, and again: gradients of inputs are needed below, those of weights only by accumulators.
@@ -50,4 +50,4 @@ TEST(SplitBackward, WhatOnlyAccumulatorsReadIsOfTheWeights) {
   EXPECT_EQ(split_backward(step.micro).ops().size(), step.micro.ops().size());
 }
 
-}  // namespace kintsugi::lower
+}  // namespace kintsugi::lower::split_backward_test

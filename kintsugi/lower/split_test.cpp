@@ -4,7 +4,7 @@
 
 #include "kintsugi/lower/pass_test.h"
 
-namespace kintsugi::lower {
+namespace kintsugi::lower::split_test {
 
 TEST(Split, EachStageHasWhatItsBodiesTouch) {
   Maker m;
@@ -50,4 +50,4 @@ TEST(Split, OneStageStaysAsItIs) {
   EXPECT_EQ(text(split_by_stage(m.p, 1)[0]), text(m.p));
 }
 
-}  // namespace kintsugi::lower
+}  // namespace kintsugi::lower::split_test

@@ -5,7 +5,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/ops/rows.h"
 
-namespace kintsugi::lower {
+namespace kintsugi::lower::stages_test {
 namespace {
 
 using graph::Graph;
@@ -99,4 +99,4 @@ TEST(Stages, MoreThanLayers) {
             "[stages] mesh axis \"pipe\" of size 4 with chunks = 2 asks for 8 parts of 6 layers; at most pipe = 3");
 }
 
-}  // namespace kintsugi::lower
+}  // namespace kintsugi::lower::stages_test

@@ -5,7 +5,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/lower/pass_test.h"
 
-namespace kintsugi::lower {
+namespace kintsugi::lower::workspace_test {
 namespace {
 
 // A kernel that asks for a byte per thread and element of its first and its optional operand, one that asks for none,
@@ -73,4 +73,4 @@ TEST(Workspace, AKernelTakesWhatItsOperationHas) {
   EXPECT_EQ(error("gelu", 1, 0), "[workspace] internal error: gelu with 0 outputs: it has y");
 }
 
-}  // namespace kintsugi::lower
+}  // namespace kintsugi::lower::workspace_test

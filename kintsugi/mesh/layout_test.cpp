@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace kintsugi::mesh {
+namespace kintsugi::mesh::layout_test {
 namespace {
 
 using Factors = std::vector<Factor>;
@@ -123,4 +123,4 @@ TEST(Layout, GatheringTheLastFactorGivesTheLayoutWithoutIt) {
       }
 }
 
-}  // namespace kintsugi::mesh
+}  // namespace kintsugi::mesh::layout_test

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace kintsugi::mesh {
+namespace kintsugi::mesh::mesh_test {
 namespace {
 
 using Factors = std::vector<Factor>;
@@ -138,4 +138,4 @@ TEST(Mesh, Stages) {
   EXPECT_EQ(kMesh.stage_of(23), 0);
 }
 
-}  // namespace kintsugi::mesh
+}  // namespace kintsugi::mesh::mesh_test

@@ -9,7 +9,7 @@
 #include "kintsugi/graph/print.h"
 #include "kintsugi/models/models.h"
 
-namespace kintsugi::models {
+namespace kintsugi::models::step_test {
 namespace {
 
 config::Settings small(const std::string& family) {
@@ -254,4 +254,4 @@ TEST(Models, AFamilyThatIsNone) {
   }
 }
 
-}  // namespace kintsugi::models
+}  // namespace kintsugi::models::step_test

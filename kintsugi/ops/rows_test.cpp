@@ -9,7 +9,7 @@
 
 #include "kintsugi/base/error.h"
 
-namespace kintsugi::ops {
+namespace kintsugi::ops::rows_test {
 namespace {
 
 constexpr DType kF = DType::f32, kB = DType::bf16, kD = DType::f64, kI = DType::i32;
@@ -290,4 +290,4 @@ TEST(OpRows, GradientsHaveTheDimsOfTheirValues) {
   EXPECT_GE(checked, 20);
 }
 
-}  // namespace kintsugi::ops
+}  // namespace kintsugi::ops::rows_test

@@ -4,7 +4,7 @@
 
 #include "kintsugi/plan/plan.h"
 
-namespace kintsugi::plan {
+namespace kintsugi::plan::axes_test {
 
 TEST(Axes, EachAxisOfTheSettingsHasItsRow) {
   std::vector<std::string_view> names, rows;
@@ -29,4 +29,4 @@ TEST(Axes, Order) {
   EXPECT_EQ(order(10, "tensor data context"), "pipe=2 space=3 tensor=2 data=2 context=2");
 }
 
-}  // namespace kintsugi::plan
+}  // namespace kintsugi::plan::axes_test

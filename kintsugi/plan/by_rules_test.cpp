@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace kintsugi::plan {
+namespace kintsugi::plan::by_rules_test {
 namespace {
 
 using Dims = std::vector<tensor::Dim>;
@@ -63,4 +63,4 @@ TEST(ByRules, Families) {
   EXPECT_EQ(splits(plan, "weight", {{"flat", 1024}}), "");
 }
 
-}  // namespace kintsugi::plan
+}  // namespace kintsugi::plan::by_rules_test

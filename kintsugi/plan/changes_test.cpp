@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kintsugi::plan {
+namespace kintsugi::plan::changes_test {
 namespace {
 
 std::vector<std::string> changes_of(const config::Settings& s) {
@@ -75,4 +75,4 @@ TEST(Changes, OneAfterAnother) {
 }
 
 }  // namespace
-}  // namespace kintsugi::plan
+}  // namespace kintsugi::plan::changes_test

@@ -10,7 +10,7 @@
 #include "kintsugi/ops/rows.h"
 #include "kintsugi/plan/check_plan.h"
 
-namespace kintsugi::plan {
+namespace kintsugi::plan::model_dims_test {
 namespace {
 
 using graph::ValueId;
@@ -105,4 +105,4 @@ TEST(ModelDims, RulesOfAxesMayNameDimsThatTheModelLacks) {
   EXPECT_THROW(check_plan(plan_from(parallel), Pictures().dims()), base::UserError);
 }
 
-}  // namespace kintsugi::plan
+}  // namespace kintsugi::plan::model_dims_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kintsugi::plan {
+namespace kintsugi::plan::plan_test {
 namespace {
 
 std::string printed(const config::Parallel& parallel) {
@@ -118,4 +118,4 @@ TEST(Plan, Everything) {
   EXPECT_EQ(plan.mesh.group(0, plan.mesh.expand(std::vector<std::string>{"tensor"})), (std::vector<int>{0, 6}));
 }
 
-}  // namespace kintsugi::plan
+}  // namespace kintsugi::plan::plan_test

@@ -4,7 +4,7 @@
 
 #include "kintsugi/base/error.h"
 
-namespace kintsugi::plan {
+namespace kintsugi::plan::rule_test {
 namespace {
 
 constexpr std::string_view kForm =
@@ -64,4 +64,4 @@ TEST(Rule, Errors) {
   EXPECT_EQ(error_of("a\nb"), "[plan] rule \"a\\nb\" has no \"->\"");
 }
 
-}  // namespace kintsugi::plan
+}  // namespace kintsugi::plan::rule_test

@@ -8,7 +8,7 @@
 
 #include "kintsugi/base/file.h"
 
-namespace kintsugi::plan {
+namespace kintsugi::plan::schedule_picture_test {
 namespace {
 
 size_t count(std::string_view text, std::string_view word) {
@@ -191,4 +191,4 @@ TEST(SchedulePicture, ThePageShowsWhatIsDrawn) {
   EXPECT_EQ(count(page, "```\n"), 8u);
 }
 
-}  // namespace kintsugi::plan
+}  // namespace kintsugi::plan::schedule_picture_test

@@ -11,7 +11,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/config/keys.h"
 
-namespace kintsugi::plan {
+namespace kintsugi::plan::schedule_test {
 namespace {
 
 // "F0.2": forward of chunk 0, micro-batch 2.
@@ -250,4 +250,4 @@ TEST(Schedule, CheckRefusesWhatWaitsForever) {
                 "micro-batch 0; stage 2 at forward of chunk 2, micro-batch 1 for forward of chunk 1, micro-batch 1");
 }
 
-}  // namespace kintsugi::plan
+}  // namespace kintsugi::plan::schedule_test

@@ -8,7 +8,7 @@
 
 #include "kintsugi/base/error.h"
 
-namespace kintsugi::plan {
+namespace kintsugi::plan::schedule_timeline_test {
 namespace {
 
 constexpr int kStages[] = {1, 2, 4, 8};
@@ -120,4 +120,4 @@ TEST(ScheduleTimeline, FromTasksOfPrograms) {
   }
 }
 
-}  // namespace kintsugi::plan
+}  // namespace kintsugi::plan::schedule_timeline_test

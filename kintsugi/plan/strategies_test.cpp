@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace kintsugi::plan {
+namespace kintsugi::plan::strategies_test {
 
 TEST(Strategies, EachByItsNameAndWhatItSplits) {
   std::vector<std::string> rows;
@@ -30,4 +30,4 @@ TEST(Strategies, WhatThePlanOfSeveralSplits) {
   EXPECT_EQ(splits_of(plan_from({.pipe = 2, .zero = 1})), "layer");
 }
 
-}  // namespace kintsugi::plan
+}  // namespace kintsugi::plan::strategies_test

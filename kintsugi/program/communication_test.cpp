@@ -5,7 +5,7 @@
 
 #include "kintsugi/program/print.h"
 
-namespace kintsugi::program {
+namespace kintsugi::program::communication_test {
 namespace {
 
 using tensor::DType;
@@ -153,4 +153,4 @@ TEST(Communication, WithoutWaits) {
       "     0 wait for nothing: send #8 weight[n:16] fp32\n");
 }
 
-}  // namespace kintsugi::program
+}  // namespace kintsugi::program::communication_test

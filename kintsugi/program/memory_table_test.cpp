@@ -5,7 +5,7 @@
 
 #include "kintsugi/program/by_name_test.h"
 
-namespace kintsugi::program {
+namespace kintsugi::program::memory_table_test {
 namespace {
 
 // Buffers of u8, so that a size is a count.
@@ -169,4 +169,4 @@ TEST(MemoryTable, InputsLiveFromTheBeginningAndOutputsUntilTheEnd) {
 }
 
 }  // namespace
-}  // namespace kintsugi::program
+}  // namespace kintsugi::program::memory_table_test

@@ -5,7 +5,7 @@
 
 #include "kintsugi/base/error.h"
 
-namespace kintsugi::program {
+namespace kintsugi::program::queue_test {
 namespace {
 
 // data=2 tensor=2: factor 0 is data, 1 is tensor.
@@ -78,4 +78,4 @@ TEST(Queue, OnlyAWaitAwaits) {
 }
 
 }  // namespace
-}  // namespace kintsugi::program
+}  // namespace kintsugi::program::queue_test

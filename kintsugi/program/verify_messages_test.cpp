@@ -10,7 +10,7 @@
 #include "kintsugi/program/verify.h"
 #include "kintsugi/program/verify_communication.h"
 
-namespace kintsugi::program {
+namespace kintsugi::program::verify_messages_test {
 namespace {
 
 enum : BufferId { x, y, z, t, ids, part };             // buffers
@@ -202,4 +202,4 @@ TEST(VerifyMessages, StartsAndWaitsAreOneToOne) {
             "[verify] internal error: train: rank 1, micro-batch 1: nothing waits for " + receive);
 }
 
-}  // namespace kintsugi::program
+}  // namespace kintsugi::program::verify_messages_test

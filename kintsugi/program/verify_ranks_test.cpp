@@ -7,7 +7,7 @@
 
 #include "kintsugi/base/error.h"
 
-namespace kintsugi::program {
+namespace kintsugi::program::verify_ranks_test {
 namespace {
 
 using tensor::DType;
@@ -468,4 +468,4 @@ TEST(VerifyRanks, ManyRanks) {
   }
 }
 
-}  // namespace kintsugi::program
+}  // namespace kintsugi::program::verify_ranks_test

@@ -8,7 +8,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/program/print.h"
 
-namespace kintsugi::program {
+namespace kintsugi::program::verify_test {
 namespace {
 
 using tensor::DType;
@@ -144,4 +144,4 @@ TEST(Program, IsPrinted) {
   EXPECT_EQ(p.state("v"), nullptr);
 }
 
-}  // namespace kintsugi::program
+}  // namespace kintsugi::program::verify_test

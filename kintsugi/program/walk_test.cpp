@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-namespace kintsugi::program {
+namespace kintsugi::program::walk_test {
 namespace {
 
 Instruction kernel(std::vector<BufferId> ins, std::vector<BufferId> outs) {
@@ -75,4 +75,4 @@ TEST(Walk, InputsAreFilledBeforeTheCallThatReadsThemFirst) {
 }
 
 }  // namespace
-}  // namespace kintsugi::program
+}  // namespace kintsugi::program::walk_test

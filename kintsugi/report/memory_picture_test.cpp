@@ -6,7 +6,7 @@
 
 #include "tests/patterns.h"
 
-namespace kintsugi::report {
+namespace kintsugi::report::memory_picture_test {
 namespace {
 
 using program::BufferId;
@@ -97,4 +97,4 @@ TEST(MemoryPicture, OfAVeryLongListTheMostOfNeighbouringCalls) {
 }
 
 }  // namespace
-}  // namespace kintsugi::report
+}  // namespace kintsugi::report::memory_picture_test

@@ -6,7 +6,7 @@
 
 #include "kintsugi/base/error.h"
 
-namespace kintsugi::run {
+namespace kintsugi::run::executor_test {
 namespace {
 
 using program::BufferId;
@@ -221,4 +221,4 @@ TEST(Arena, MoreThanThereIs) {
   EXPECT_EQ(arena.data()[(1 << 20) - 1], std::byte{0});
 }
 
-}  // namespace kintsugi::run
+}  // namespace kintsugi::run::executor_test

@@ -11,7 +11,7 @@
 #include "kintsugi/base/error.h"
 #include "tests/patterns.h"
 
-namespace kintsugi::run {
+namespace kintsugi::run::file_store_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -142,4 +142,4 @@ TEST_F(FileStoreTest, AWriteThatFails) {
       "[offload] rank 0 cannot write 1000 bytes at 4000 of its file in \"" + path.string() + "\": File too large");
 }
 
-}  // namespace kintsugi::run
+}  // namespace kintsugi::run::file_store_test

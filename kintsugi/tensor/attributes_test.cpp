@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kintsugi::tensor {
+namespace kintsugi::tensor::attributes_test {
 namespace {
 
 TEST(Attributes, AChangeLeavesCopiesAsTheyWere) {
@@ -26,4 +26,4 @@ TEST(Attributes, AreEqualByWhatTheySay) {
 }
 
 }  // namespace
-}  // namespace kintsugi::tensor
+}  // namespace kintsugi::tensor::attributes_test

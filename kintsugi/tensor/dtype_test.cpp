@@ -8,7 +8,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/tensor/shape.h"
 
-namespace kintsugi::tensor {
+namespace kintsugi::tensor::dtype_test {
 
 TEST(DType, NamesRoundTrip) {
   for (DType d : {DType::f64, DType::f32, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u16, DType::u8})
@@ -52,4 +52,4 @@ TEST(Shape, NamesSizesStrides) {
   EXPECT_EQ(Shape{}.elements(), 1);
 }
 
-}  // namespace kintsugi::tensor
+}  // namespace kintsugi::tensor::dtype_test

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-namespace kintsugi::tensor {
+namespace kintsugi::tensor::operands_test {
 namespace {
 
 constexpr OperandList kMiddle = {"q", optional("starts"), "o", optional("bias")}, kSums = {"count", rest("blocks")};
@@ -89,4 +89,4 @@ TEST(Operands, WhatDoesNotFitIsSaid) {
   EXPECT_EQ(error_of([] { OperandList({rest("x"), "y"}); }), "[operands] internal error: \"y\" stands behind the last");
 }
 
-}  // namespace kintsugi::tensor
+}  // namespace kintsugi::tensor::operands_test

@@ -4,7 +4,7 @@
 
 #include "kintsugi/base/error.h"
 
-namespace kintsugi::tensor {
+namespace kintsugi::tensor::shape_test {
 namespace {
 
 TEST(Shape, CopiesShareTheirDims) {
@@ -42,4 +42,4 @@ TEST(Shape, RefusesANameTwice) {
 }
 
 }  // namespace
-}  // namespace kintsugi::tensor
+}  // namespace kintsugi::tensor::shape_test

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace kintsugi::tensor {
+namespace kintsugi::tensor::split_test {
 namespace {
 
 using Segments = std::vector<Segment>;
@@ -101,4 +101,4 @@ TEST(Split, AgreesWithTheDefinition) {
       }
 }
 
-}  // namespace kintsugi::tensor
+}  // namespace kintsugi::tensor::split_test

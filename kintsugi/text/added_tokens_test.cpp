@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kintsugi::text {
+namespace kintsugi::text::added_tokens_test {
 namespace {
 
 // Tokens as <id>, text in brackets.
@@ -38,4 +38,4 @@ TEST(AddedTokens, StandsAlone) {
 }
 
 }  // namespace
-}  // namespace kintsugi::text
+}  // namespace kintsugi::text::added_tokens_test

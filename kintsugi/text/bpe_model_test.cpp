@@ -6,7 +6,7 @@
 #include <map>
 #include <random>
 
-namespace kintsugi::text {
+namespace kintsugi::text::bpe_model_test {
 namespace {
 
 // The definition, literally: of all adjacent pairs, merge the first of the lowest rank, and repeat.
@@ -93,4 +93,4 @@ TEST(BpeModel, PrefersWholeWordsIfAsked) {
 }
 
 }  // namespace
-}  // namespace kintsugi::text
+}  // namespace kintsugi::text::bpe_model_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kintsugi::text {
+namespace kintsugi::text::byte_symbols_test {
 namespace {
 
 TEST(ByteSymbols, SpellAndReadBackEveryByte) {
@@ -31,4 +31,4 @@ TEST(ByteSymbols, RefuseWhatStandsForNoByte) {
 }
 
 }  // namespace
-}  // namespace kintsugi::text
+}  // namespace kintsugi::text::byte_symbols_test

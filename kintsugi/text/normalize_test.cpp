@@ -8,7 +8,7 @@
 
 #include "kintsugi/text/utf8.h"
 
-namespace kintsugi::text {
+namespace kintsugi::text::normalize_test {
 namespace {
 
 TEST(Normalize, GivesTheFourForms) {
@@ -55,4 +55,4 @@ TEST(Normalize, InPartsIsAsTheWhole) {
 }
 
 }  // namespace
-}  // namespace kintsugi::text
+}  // namespace kintsugi::text::normalize_test

@@ -6,7 +6,7 @@
 #include "kintsugi/text/chars_tokenizer.h"
 #include "tests/paths.h"
 
-namespace kintsugi::text {
+namespace kintsugi::text::own_tokenizers_test {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -126,4 +126,4 @@ TEST(OwnJson, SaysWhatIsDamaged) {
 }
 
 }  // namespace
-}  // namespace kintsugi::text
+}  // namespace kintsugi::text::own_tokenizers_test

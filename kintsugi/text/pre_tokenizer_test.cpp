@@ -4,7 +4,7 @@
 
 #include "kintsugi/base/error.h"
 
-namespace kintsugi::text {
+namespace kintsugi::text::pre_tokenizer_test {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -65,4 +65,4 @@ TEST(PreTokenizer, SaysWhatIsWrongWithAPattern) {
 }
 
 }  // namespace
-}  // namespace kintsugi::text
+}  // namespace kintsugi::text::pre_tokenizer_test

@@ -5,7 +5,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/text/small_bpe_test.h"
 
-namespace kintsugi::text {
+namespace kintsugi::text::read_bpe_json_test {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -196,4 +196,4 @@ TEST(ReadBpeJson, SaysWhichByteItLacks) {
 }
 
 }  // namespace
-}  // namespace kintsugi::text
+}  // namespace kintsugi::text::read_bpe_json_test

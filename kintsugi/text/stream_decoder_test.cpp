@@ -6,7 +6,7 @@
 
 #include "kintsugi/text/bytes_tokenizer.h"
 
-namespace kintsugi::text {
+namespace kintsugi::text::stream_decoder_test {
 namespace {
 
 TEST(StreamDecoder, YieldsWholeCharacters) {
@@ -45,4 +45,4 @@ TEST(StreamDecoder, LosesNoByte) {
 }
 
 }  // namespace
-}  // namespace kintsugi::text
+}  // namespace kintsugi::text::stream_decoder_test

@@ -12,7 +12,7 @@
 #include "kintsugi/text/small_bpe_test.h"
 #include "tests/paths.h"
 
-namespace kintsugi::text {
+namespace kintsugi::text::tokenizer_test {
 namespace {
 
 const std::filesystem::path kData = tests::shared_folder() + "/data";
@@ -197,4 +197,4 @@ TEST_F(TokenizerFolder, SaysWhatIsMissingOrDamaged) {
 }
 
 }  // namespace
-}  // namespace kintsugi::text
+}  // namespace kintsugi::text::tokenizer_test

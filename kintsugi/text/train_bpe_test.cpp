@@ -13,7 +13,7 @@
 #include "kintsugi/text/byte_symbols.h"
 #include "tests/paths.h"
 
-namespace kintsugi::text {
+namespace kintsugi::text::train_bpe_test {
 namespace {
 
 using Word = std::vector<std::string>;
@@ -169,4 +169,4 @@ TEST(WordCounter, CutsEndlessWords) {
 }
 
 }  // namespace
-}  // namespace kintsugi::text
+}  // namespace kintsugi::text::train_bpe_test

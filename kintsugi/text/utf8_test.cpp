@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kintsugi::text {
+namespace kintsugi::text::utf8_test {
 namespace {
 
 TEST(Utf8, ReadsBackEveryCharacter) {
@@ -65,4 +65,4 @@ TEST(Utf8, KnowsSpacesAndWords) {
 }
 
 }  // namespace
-}  // namespace kintsugi::text
+}  // namespace kintsugi::text::utf8_test

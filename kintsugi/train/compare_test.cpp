@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace kintsugi::train {
+namespace kintsugi::train::compare_test {
 namespace {
 
 // What AdamW moves an element by in the last of these steps, in learning rates.
@@ -151,4 +151,4 @@ TEST(Comparison, AsText) {
             "1,gradient,0,table,[n:2],1,2,2.5,0.5,0.0001,10\n");
 }
 
-}  // namespace kintsugi::train
+}  // namespace kintsugi::train::compare_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kintsugi::train {
+namespace kintsugi::train::learning_rate_test {
 namespace {
 
 config::Train settings(std::string decay) {
@@ -43,4 +43,4 @@ TEST(LearningRate, GrowsWithTheBatch) {
   EXPECT_NEAR(learning_rate(t, 200), 2e-3, 1e-12);
 }
 
-}  // namespace kintsugi::train
+}  // namespace kintsugi::train::learning_rate_test

@@ -4,7 +4,7 @@
 
 #include "kintsugi/base/file.h"
 
-namespace kintsugi::train {
+namespace kintsugi::train::metrics_test {
 
 TEST(Metrics, LinesAfterTheCheckpointAreCut) {
   const auto path = std::filesystem::temp_directory_path() / ("kintsugi_metrics_" + std::to_string(::getpid()));
@@ -24,4 +24,4 @@ TEST(Metrics, LinesAfterTheCheckpointAreCut) {
   std::filesystem::remove(path);
 }
 
-}  // namespace kintsugi::train
+}  // namespace kintsugi::train::metrics_test

@@ -49,7 +49,7 @@ Files read_all(const fs::path& folder) {
   return files;
 }
 
-void write(const fs::path& path, const std::string& content) {
+void write_bytes(const fs::path& path, const std::string& content) {
   std::ofstream(path, std::ios::binary).write(content.data(), static_cast<std::streamsize>(content.size()));
 }
 
@@ -57,7 +57,7 @@ void write_all(const fs::path& folder, const Files& files) {
   fs::remove_all(folder);
   for (const auto& [path, content] : files) {
     fs::create_directories((folder / path).parent_path());
-    write(folder / path, content);
+    write_bytes(folder / path, content);
   }
 }
 
@@ -91,7 +91,7 @@ class Mutator {
     const std::string path(file.path);
     std::vector<std::string> others;
     for (const MutatedFile& other : format_.files) others.push_back(samples_[1 - sample].at(std::string(other.path)));
-    write(path, mutate(files.at(path), file.content, others, random));
+    write_bytes(path, mutate(files.at(path), file.content, others, random));
     if (format_.fix_checksums && !random.one_in(4)) format_.fix_checksums();
     const bool through = options.through > 0 && random.one_in(options.through);
     const Verdict verdict =
@@ -103,7 +103,7 @@ class Mutator {
       write_all(folders_[sample], files);
     else
       for (const auto& [name, content] : files)
-        if (may_change(name)) write(name, content);
+        if (may_change(name)) write_bytes(name, content);
     return verdict;
   }
 

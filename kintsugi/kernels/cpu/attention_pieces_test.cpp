@@ -1,7 +1,7 @@
 // Attention that takes its keys piece by piece, as ring attention does: any queries against any keys, joined.
 #include "kintsugi/kernels/cpu/compare_test.h"
 
-namespace kintsugi::kernels::test {
+namespace kintsugi::kernels::test::attention_pieces_test {
 namespace {
 
 using Segments = std::vector<tensor::Segment>;
@@ -156,4 +156,4 @@ TEST(AttentionPieces, TilesThatNoneSeesAreNotRead) {
 }
 
 }  // namespace
-}  // namespace kintsugi::kernels::test
+}  // namespace kintsugi::kernels::test::attention_pieces_test

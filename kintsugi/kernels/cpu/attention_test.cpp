@@ -1,6 +1,6 @@
 #include "kintsugi/kernels/cpu/compare_test.h"
 
-namespace kintsugi::kernels::test {
+namespace kintsugi::kernels::test::attention_test {
 namespace {
 
 struct Case {
@@ -88,4 +88,4 @@ TEST(CpuAttention, BitsDoNotDependOnThreads) {
 }
 
 }  // namespace
-}  // namespace kintsugi::kernels::test
+}  // namespace kintsugi::kernels::test::attention_test

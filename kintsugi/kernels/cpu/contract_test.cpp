@@ -1,7 +1,7 @@
 #include "kintsugi/kernels/cpu/compare_test.h"
 #include "kintsugi/kernels/cpu/contract_layout.h"
 
-namespace kintsugi::kernels::test {
+namespace kintsugi::kernels::test::contract_test {
 namespace {
 
 struct Case {
@@ -105,4 +105,4 @@ TEST(CpuContract, LeavesFp64ToTheReference) {
 }
 
 }  // namespace
-}  // namespace kintsugi::kernels::test
+}  // namespace kintsugi::kernels::test::contract_test

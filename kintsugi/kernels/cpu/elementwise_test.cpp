@@ -1,6 +1,6 @@
 #include "kintsugi/kernels/cpu/compare_test.h"
 
-namespace kintsugi::kernels::test {
+namespace kintsugi::kernels::test::elementwise_test {
 namespace {
 
 const Shape kShape({{"batch", 3}, {"seq", 7}, {"embed", 413}});
@@ -117,4 +117,4 @@ TEST(CpuCast, EveryPair) {
 }
 
 }  // namespace
-}  // namespace kintsugi::kernels::test
+}  // namespace kintsugi::kernels::test::elementwise_test

@@ -11,7 +11,7 @@
 #include "kintsugi/kernels/cpu/bf16_unit.h"
 #include "kintsugi/kernels/cpu/compare_test.h"
 
-namespace kintsugi::kernels::cpu {
+namespace kintsugi::kernels::cpu::gemm_bf16_test {
 namespace {
 
 using tensor::bf16;
@@ -203,4 +203,4 @@ TEST(Bf16Unit, PlainIsEverywhere) {
 }
 
 }  // namespace
-}  // namespace kintsugi::kernels::cpu
+}  // namespace kintsugi::kernels::cpu::gemm_bf16_test

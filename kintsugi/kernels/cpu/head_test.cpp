@@ -1,6 +1,6 @@
 #include "kintsugi/kernels/cpu/compare_test.h"
 
-namespace kintsugi::kernels::test {
+namespace kintsugi::kernels::test::head_test {
 namespace {
 
 struct Case {
@@ -85,4 +85,4 @@ TEST(CpuHead, WholeRowsInSeveralBlocks) {
 }
 
 }  // namespace
-}  // namespace kintsugi::kernels::test
+}  // namespace kintsugi::kernels::test::head_test

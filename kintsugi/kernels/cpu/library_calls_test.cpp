@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace kintsugi::kernels::cpu {
+namespace kintsugi::kernels::cpu::library_calls_test {
 namespace {
 
 constexpr uint64_t kBase = 0x1234567800000000, kKinds = 20;
@@ -59,4 +59,4 @@ TEST(LibraryCalls, OfMoreKindsThanSlotsSomeAreForgotten) {
 }
 
 }  // namespace
-}  // namespace kintsugi::kernels::cpu
+}  // namespace kintsugi::kernels::cpu::library_calls_test

@@ -2,7 +2,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/kernels/cpu/compare_test.h"
 
-namespace kintsugi::kernels::test {
+namespace kintsugi::kernels::test::pieces_test {
 namespace {
 
 using Segments = std::vector<tensor::Segment>;
@@ -227,4 +227,4 @@ TEST(Fill, AllOutputsOfAnyType) {
 }
 
 }  // namespace
-}  // namespace kintsugi::kernels::test
+}  // namespace kintsugi::kernels::test::pieces_test

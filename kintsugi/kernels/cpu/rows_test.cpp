@@ -1,7 +1,7 @@
 // Kernels that move or reduce rows: embedding, position, norms, sums, rotary, the cache.
 #include "kintsugi/kernels/cpu/compare_test.h"
 
-namespace kintsugi::kernels::test {
+namespace kintsugi::kernels::test::rows_test {
 namespace {
 
 TEST(CpuEmbedding, AgreesWithTheReference) {
@@ -109,4 +109,4 @@ TEST(CpuCache, WritesAndTakes) {
 }
 
 }  // namespace
-}  // namespace kintsugi::kernels::test
+}  // namespace kintsugi::kernels::test::rows_test

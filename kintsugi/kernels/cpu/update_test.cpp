@@ -2,7 +2,7 @@
 #include "kintsugi/kernels/cpu/compare_test.h"
 #include "kintsugi/kernels/cpu/peak.h"
 
-namespace kintsugi::kernels::test {
+namespace kintsugi::kernels::test::update_test {
 namespace {
 
 Tensor scalar(double value) {
@@ -156,4 +156,4 @@ TEST(CpuPeak, IsPlausible) {
 }
 
 }  // namespace
-}  // namespace kintsugi::kernels::test
+}  // namespace kintsugi::kernels::test::update_test

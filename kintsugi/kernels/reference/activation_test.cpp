@@ -1,6 +1,6 @@
 #include "kintsugi/kernels/reference/gradient_check.h"
 
-namespace kintsugi::kernels::reference {
+namespace kintsugi::kernels::reference::activation_test {
 namespace {
 
 using namespace test;
@@ -70,4 +70,4 @@ TEST(ReferenceActivation, UnknownFormIsAnError) {
 }
 
 }  // namespace
-}  // namespace kintsugi::kernels::reference
+}  // namespace kintsugi::kernels::reference::activation_test

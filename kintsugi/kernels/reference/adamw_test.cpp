@@ -1,6 +1,6 @@
 #include "kintsugi/kernels/reference/gradient_check.h"
 
-namespace kintsugi::kernels::reference {
+namespace kintsugi::kernels::reference::adamw_test {
 namespace {
 
 using namespace test;
@@ -64,4 +64,4 @@ TEST(ReferenceAdamW, SkipsWhatIsNotFinite) {
 }
 
 }  // namespace
-}  // namespace kintsugi::kernels::reference
+}  // namespace kintsugi::kernels::reference::adamw_test

@@ -3,7 +3,7 @@
 #include "kintsugi/kernels/operands.h"
 #include "kintsugi/kernels/reference/gradient_check.h"
 
-namespace kintsugi::kernels::reference {
+namespace kintsugi::kernels::reference::attention_test {
 namespace {
 
 using namespace test;
@@ -116,4 +116,4 @@ TEST(ReferenceAttention, SharesOfQueriesAgreeWithTheWhole) {
 }
 
 }  // namespace
-}  // namespace kintsugi::kernels::reference
+}  // namespace kintsugi::kernels::reference::attention_test

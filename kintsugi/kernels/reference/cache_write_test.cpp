@@ -1,6 +1,6 @@
 #include "kintsugi/kernels/reference/gradient_check.h"
 
-namespace kintsugi::kernels::reference {
+namespace kintsugi::kernels::reference::cache_write_test {
 namespace {
 
 using namespace test;
@@ -30,4 +30,4 @@ TEST(ReferenceCacheWrite, DropsWhatIsOutside) {
 }
 
 }  // namespace
-}  // namespace kintsugi::kernels::reference
+}  // namespace kintsugi::kernels::reference::cache_write_test

@@ -1,6 +1,6 @@
 #include "kintsugi/kernels/reference/gradient_check.h"
 
-namespace kintsugi::kernels::reference {
+namespace kintsugi::kernels::reference::contract_test {
 namespace {
 
 using namespace test;
@@ -62,4 +62,4 @@ TEST(ReferenceContract, NarrowOperandsAreRoundedOnce) {
 }
 
 }  // namespace
-}  // namespace kintsugi::kernels::reference
+}  // namespace kintsugi::kernels::reference::contract_test

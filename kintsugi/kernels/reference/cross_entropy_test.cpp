@@ -2,7 +2,7 @@
 
 #include "kintsugi/kernels/reference/gradient_check.h"
 
-namespace kintsugi::kernels::reference {
+namespace kintsugi::kernels::reference::cross_entropy_test {
 namespace {
 
 using namespace test;
@@ -61,4 +61,4 @@ TEST(ReferenceCrossEntropy, Gradient) {
 }
 
 }  // namespace
-}  // namespace kintsugi::kernels::reference
+}  // namespace kintsugi::kernels::reference::cross_entropy_test

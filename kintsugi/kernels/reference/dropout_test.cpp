@@ -1,6 +1,6 @@
 #include "kintsugi/kernels/reference/gradient_check.h"
 
-namespace kintsugi::kernels::reference {
+namespace kintsugi::kernels::reference::dropout_test {
 namespace {
 
 using namespace test;
@@ -69,4 +69,4 @@ TEST(ReferenceDropout, IsItsOwnGradient) {
 }
 
 }  // namespace
-}  // namespace kintsugi::kernels::reference
+}  // namespace kintsugi::kernels::reference::dropout_test

@@ -1,6 +1,6 @@
 #include "kintsugi/kernels/reference/gradient_check.h"
 
-namespace kintsugi::kernels::reference {
+namespace kintsugi::kernels::reference::embedding_test {
 namespace {
 
 using namespace test;
@@ -53,4 +53,4 @@ TEST(ReferenceEmbedding, GradientAccumulates) {
 }
 
 }  // namespace
-}  // namespace kintsugi::kernels::reference
+}  // namespace kintsugi::kernels::reference::embedding_test

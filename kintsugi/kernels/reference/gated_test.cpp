@@ -1,6 +1,6 @@
 #include "kintsugi/kernels/reference/gradient_check.h"
 
-namespace kintsugi::kernels::reference {
+namespace kintsugi::kernels::reference::gated_test {
 namespace {
 
 using namespace test;
@@ -29,4 +29,4 @@ TEST(ReferenceGated, ActivatesTheGateOnly) {
 }
 
 }  // namespace
-}  // namespace kintsugi::kernels::reference
+}  // namespace kintsugi::kernels::reference::gated_test

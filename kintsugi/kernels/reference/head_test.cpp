@@ -2,7 +2,7 @@
 
 #include "kintsugi/kernels/reference/gradient_check.h"
 
-namespace kintsugi::kernels::reference {
+namespace kintsugi::kernels::reference::head_test {
 namespace {
 
 using namespace test;
@@ -104,4 +104,4 @@ TEST(ReferenceHead, AVocabularyOfPaddingOnly) {
 }
 
 }  // namespace
-}  // namespace kintsugi::kernels::reference
+}  // namespace kintsugi::kernels::reference::head_test

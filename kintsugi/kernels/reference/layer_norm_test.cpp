@@ -1,6 +1,6 @@
 #include "kintsugi/kernels/reference/gradient_check.h"
 
-namespace kintsugi::kernels::reference {
+namespace kintsugi::kernels::reference::layer_norm_test {
 namespace {
 
 using namespace test;
@@ -51,4 +51,4 @@ TEST(ReferenceLayerNorm, GradientsOfWeightsAccumulateInFp32BesideBf16) {
 }
 
 }  // namespace
-}  // namespace kintsugi::kernels::reference
+}  // namespace kintsugi::kernels::reference::layer_norm_test

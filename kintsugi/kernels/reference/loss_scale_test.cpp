@@ -1,6 +1,6 @@
 #include "kintsugi/kernels/reference/gradient_check.h"
 
-namespace kintsugi::kernels::reference {
+namespace kintsugi::kernels::reference::loss_scale_test {
 namespace {
 
 using namespace test;
@@ -20,4 +20,4 @@ TEST(ReferenceLossScale, Transitions) {
 }
 
 }  // namespace
-}  // namespace kintsugi::kernels::reference
+}  // namespace kintsugi::kernels::reference::loss_scale_test

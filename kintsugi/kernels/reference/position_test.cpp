@@ -1,6 +1,6 @@
 #include "kintsugi/kernels/reference/gradient_check.h"
 
-namespace kintsugi::kernels::reference {
+namespace kintsugi::kernels::reference::position_test {
 namespace {
 
 using namespace test;
@@ -32,4 +32,4 @@ TEST(ReferencePosition, Gradient) {
 }
 
 }  // namespace
-}  // namespace kintsugi::kernels::reference
+}  // namespace kintsugi::kernels::reference::position_test

@@ -1,6 +1,6 @@
 #include "kintsugi/kernels/reference/gradient_check.h"
 
-namespace kintsugi::kernels::reference {
+namespace kintsugi::kernels::reference::rotary_test {
 namespace {
 
 using namespace test;
@@ -55,4 +55,4 @@ TEST(ReferenceRotary, ProductsDependOnDistancesOnly) {
 }
 
 }  // namespace
-}  // namespace kintsugi::kernels::reference
+}  // namespace kintsugi::kernels::reference::rotary_test

@@ -1,6 +1,6 @@
 #include "kintsugi/kernels/reference/gradient_check.h"
 
-namespace kintsugi::kernels::reference {
+namespace kintsugi::kernels::reference::sgd_test {
 namespace {
 
 using namespace test;
@@ -24,4 +24,4 @@ TEST(ReferenceSgd, ByHandAndSkipped) {
 }
 
 }  // namespace
-}  // namespace kintsugi::kernels::reference
+}  // namespace kintsugi::kernels::reference::sgd_test

@@ -1,6 +1,6 @@
 #include "kintsugi/kernels/reference/gradient_check.h"
 
-namespace kintsugi::kernels::reference {
+namespace kintsugi::kernels::reference::sum_squares_test {
 namespace {
 
 using namespace test;
@@ -17,4 +17,4 @@ TEST(ReferenceSumSquares, LastBlockIsShort) {
 }
 
 }  // namespace
-}  // namespace kintsugi::kernels::reference
+}  // namespace kintsugi::kernels::reference::sum_squares_test

@@ -2,7 +2,7 @@
 
 #include "kintsugi/kernels/reference/gradient_check.h"
 
-namespace kintsugi::kernels::reference {
+namespace kintsugi::kernels::reference::sums_test {
 namespace {
 
 using namespace test;
@@ -100,4 +100,4 @@ TEST(ReferenceSums, OtherDTypesAndKindsAreErrors) {
 }
 
 }  // namespace
-}  // namespace kintsugi::kernels::reference
+}  // namespace kintsugi::kernels::reference::sums_test

@@ -2,7 +2,7 @@
 
 #include "kintsugi/kernels/reference/gradient_check.h"
 
-namespace kintsugi::kernels::reference {
+namespace kintsugi::kernels::reference::update_scale_test {
 namespace {
 
 using namespace test;
@@ -45,4 +45,4 @@ TEST(ReferenceUpdateScale, WhatIsNotFiniteIsTold) {
 }
 
 }  // namespace
-}  // namespace kintsugi::kernels::reference
+}  // namespace kintsugi::kernels::reference::update_scale_test
