@@ -7,6 +7,7 @@
 #include "kintsugi/text/bytes_tokenizer.h"
 #include "kintsugi/text/chars_tokenizer.h"
 #include "kintsugi/text/own_json.h"
+#include "kintsugi/text/pipeline_tokenizer.h"
 #include "kintsugi/text/read_bpe_files.h"
 #include "kintsugi/text/read_bpe_json.h"
 
@@ -54,7 +55,10 @@ std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path) {
 
 std::unique_ptr<Tokenizer> parse_tokenizer(std::string_view json, std::string_view where) {
   const auto document = base::Json::parse("tokenizer", where, json);
-  if (document.has("model")) return read_bpe_json(document, json, where);
+  if (document.has("model")) {
+    return is_byte_level_bpe(document) ? read_bpe_json(document, json, where)
+                                       : read_pipeline_json(document, json, where);
+  }
   if (document.has("format")) return read_own(document);
   throw base::UserError("tokenizer",
                         "{}: this is no tokenizer.json: it has neither \"model\" nor \"format\"; of encoder.json and "
