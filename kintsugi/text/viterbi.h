@@ -18,7 +18,7 @@ struct Segment {
 // Const use is safe from several threads at once.
 class Viterbi {
  public:
-  // `scores` by id; a character alone that is no token costs `unknown_score`. With `single`, sums are rounded to
+  // `scores` by id; a character alone that is no token costs `unknown_score`. With `single`, sums are kept in
   // single precision, as SentencePiece does; Hugging Face's library does not.
   Viterbi(PrefixTrie trie, std::vector<double> scores, double unknown_score, bool single)
       : trie_(std::move(trie)), scores_(std::move(scores)), unknown_score_(unknown_score), single_(single) {}
