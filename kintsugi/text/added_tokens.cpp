@@ -3,10 +3,15 @@
 #include <map>
 #include <utility>
 
+#include "kintsugi/text/json_part.h"
 #include "kintsugi/text/utf8.h"
 
 namespace kintsugi::text {
 namespace {
+
+// The likeliest first.
+constexpr std::string_view kEnds[] = {"<|endoftext|>", "<|end_of_text|>", "<｜end▁of▁sentence｜>", "</s>",
+                                      "<eos>",         "[EOS]",           "[SEP]"};
 
 size_t count_space_before(std::string_view text) {
   size_t n = 0;
@@ -33,6 +38,33 @@ bool touches_word(std::string_view before, std::string_view after) {
 }
 
 }  // namespace
+
+std::vector<AddedToken> read_added_tokens(const base::Json& document) {
+  std::vector<AddedToken> tokens;
+  const auto list = find_part(document, "added_tokens");
+  if (!list) return tokens;
+  for (const base::Json& entry : list->list()) {
+    AddedToken token;
+    token.content = entry.at("content").text();
+    if (token.content.empty()) entry.at("content").fail("the content of an added token is empty");
+    token.id = static_cast<int32_t>(entry.at("id").whole(0, INT32_MAX));
+    token.single_word = flag(entry, "single_word", false);
+    token.lstrip = flag(entry, "lstrip", false);
+    token.rstrip = flag(entry, "rstrip", false);
+    token.special = flag(entry, "special", false);
+    token.normalized = flag(entry, "normalized", !token.special);
+    tokens.push_back(std::move(token));
+  }
+  return tokens;
+}
+
+std::optional<int32_t> find_end_of_text(const std::vector<AddedToken>& tokens) {
+  for (const std::string_view end : kEnds) {
+    for (const AddedToken& token : tokens)
+      if (token.content == end) return token.id;
+  }
+  return std::nullopt;
+}
 
 AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)), token_at_(1, -1) {
   std::map<std::pair<int32_t, char>, int32_t> next_of;

@@ -4,9 +4,12 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "kintsugi/base/json.h"
 
 namespace kintsugi::text {
 
@@ -20,6 +23,12 @@ struct AddedToken {
   bool normalized = false;   // matched in normalized text, in its normalized form
   bool special = false;
 };
+
+// The "added_tokens" of a tokenizer.json. UserError if they are damaged.
+std::vector<AddedToken> read_added_tokens(const base::Json& document);
+
+// The id of the token that ends a document, by the names that published vocabularies give it.
+std::optional<int32_t> find_end_of_text(const std::vector<AddedToken>& tokens);
 
 // Finds the leftmost token, and of those that begin there the longest. Const use is safe from several threads at once.
 class AddedTokens {

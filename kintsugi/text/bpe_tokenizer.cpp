@@ -1,7 +1,6 @@
 #include "kintsugi/text/bpe_tokenizer.h"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <utility>
 
@@ -11,10 +10,6 @@
 
 namespace kintsugi::text {
 namespace {
-
-// The names that published vocabularies give to the end of a document, the likeliest first.
-constexpr std::array<std::string_view, 6> kEnds = {kEndOfText, "<|end_of_text|>", "<｜end▁of▁sentence｜>",
-                                                   "</s>",     "<eos>",           "[EOS]"};
 
 std::string normalize_all(std::string_view text, const std::vector<NormalForm>& forms) {
   std::string out(text);
@@ -46,17 +41,13 @@ class BpeTokenizer final : public Tokenizer {
       tokens_[token.id] = token.content;
     }
     check_ids();
-    find_end();
     if (definition_.json.empty()) definition_.json = write_bpe_json(definition_);
     definition_.model = {};  // the model has its own form of it
   }
 
   using Tokenizer::encode;
-  void encode(std::string_view text, std::vector<int32_t>& ids) const override {
-    const auto token = [&](int32_t id) { ids.push_back(id); };
-    raw_added_.split(
-        text, [&](std::string_view part) { encode_raw(part, ids); }, token);
-  }
+  void encode(std::string_view text, std::vector<int32_t>& ids) const override { encode_at(text, false, ids); }
+  void encode_continued(std::string_view text, std::vector<int32_t>& ids) const override { encode_at(text, true, ids); }
 
   std::string decode(std::span<const int32_t> ids) const override {
     std::string text;
@@ -71,9 +62,10 @@ class BpeTokenizer final : public Tokenizer {
   }
 
   int32_t vocab_size() const override { return static_cast<int32_t>(tokens_.size()); }
-  std::optional<int32_t> end_of_text() const override { return end_; }
+  std::optional<int32_t> end_of_text() const override { return find_end_of_text(definition_.added); }
   std::string kind() const override { return "bpe"; }
   std::string to_json() const override { return definition_.json; }
+  SpecialTokens special_tokens() const override { return definition_.special; }
 
  private:
   void check_ids() const {
@@ -84,29 +76,29 @@ class BpeTokenizer final : public Tokenizer {
     }
   }
 
-  void find_end() {
-    for (const std::string_view end : kEnds) {
-      for (const AddedToken& token : definition_.added) {
-        if (token.content == end && !end_) end_ = token.id;
-      }
-    }
+  void encode_at(std::string_view text, bool continued, std::vector<int32_t>& ids) const {
+    const char* begin = text.data();
+    raw_added_.split(
+        text, [&](std::string_view part) { encode_raw(part, continued && part.data() == begin, ids); },
+        [&](int32_t id) { ids.push_back(id); });
   }
 
-  void encode_raw(std::string_view text, std::vector<int32_t>& ids) const {
+  void encode_raw(std::string_view text, bool continued, std::vector<int32_t>& ids) const {
     std::string normal;
     for (const NormalForm form : definition_.normal_forms) {
       if (is_surely_normal(text, form)) continue;
       normal = normalize(text, form);
       text = normal;
     }
-    const auto token = [&](int32_t id) { ids.push_back(id); };
+    const char* begin = text.data();
     normalized_added_.split(
-        text, [&](std::string_view part) { encode_normal(part, ids); }, token);
+        text, [&](std::string_view part) { encode_normal(part, continued && part.data() == begin, ids); },
+        [&](int32_t id) { ids.push_back(id); });
   }
 
-  void encode_normal(std::string_view text, std::vector<int32_t>& ids) const {
+  void encode_normal(std::string_view text, bool continued, std::vector<int32_t>& ids) const {
     std::string prefixed;
-    if (definition_.add_prefix_space && !text.starts_with(' ')) {
+    if (definition_.add_prefix_space && !continued && !text.starts_with(' ')) {
       prefixed.reserve(text.size() + 1);
       prefixed.push_back(' ');
       prefixed += text;
@@ -134,7 +126,6 @@ class BpeTokenizer final : public Tokenizer {
   AddedTokens raw_added_;
   AddedTokens normalized_added_;
   std::vector<std::string> tokens_;  // [id], as bytes
-  std::optional<int32_t> end_;
 };
 
 }  // namespace

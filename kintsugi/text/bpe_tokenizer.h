@@ -25,6 +25,7 @@ struct BpeDefinition {
   std::vector<NormalForm> normal_forms;
   std::vector<SplitPattern> patterns;
   bool add_prefix_space = false;  // before text that does not begin with a space
+  SpecialTokens special;
   std::string json;               // its tokenizer.json; "" if it is to be written, which takes GPT-2's pattern
   std::string where;              // names the tokenizer in errors
 };

@@ -85,6 +85,22 @@ SpelledMerge read_merge(std::string_view line, size_t number, std::string_view w
   return {std::string(line.substr(0, space)), std::string(line.substr(space + 1))};
 }
 
+std::vector<SpelledMerge> read_merges(const base::Json& list, std::string_view where) {
+  const base::Json::Items items = list.list();
+  std::vector<SpelledMerge> merges;
+  merges.reserve(items.size());
+  for (const base::Json& merge : items) {
+    if (merge.is_text()) {
+      merges.push_back(read_merge(merge.text(), merges.size() + 1, where));
+    } else if (merge.is_list() && merge.list().size() == 2) {
+      merges.emplace_back(merge.list()[0].text(), merge.list()[1].text());
+    } else {
+      merge.refuse("\"left right\" or [\"left\", \"right\"]");
+    }
+  }
+  return merges;
+}
+
 int32_t read_id(const base::Json& value) {
   return static_cast<int32_t>(value.whole(0, INT32_MAX));
 }

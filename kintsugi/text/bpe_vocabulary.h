@@ -17,6 +17,9 @@ using SpelledMerge = std::pair<std::string, std::string>;
 // Splits "left right"; UserError names the `number` of the merge, from 1 on.
 SpelledMerge read_merge(std::string_view line, size_t number, std::string_view where);
 
+// ["left right", ...] or, since tokenizers 0.20, [["left", "right"], ...].
+std::vector<SpelledMerge> read_merges(const base::Json& list, std::string_view where);
+
 // Sets the model of `definition`, whose `added` must be set already. `vocabulary` is an object of spelled tokens and
 // ids. UserError if a table is damaged or the two do not match.
 void set_vocabulary(BpeDefinition& definition, const base::Json& vocabulary, const std::vector<SpelledMerge>& merges);

@@ -5,117 +5,85 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/text/bpe_vocabulary.h"
+#include "kintsugi/text/json_part.h"
+#include "kintsugi/text/post_processor.h"
 
 namespace kintsugi::text {
 namespace {
 
 using base::Json;
 
-// A member that may be absent or null.
-std::optional<Json> find_part(const Json& object, std::string_view key) {
-  auto part = object.find(key);
-  if (part && part->is_null()) part.reset();
-  return part;
-}
-
-bool flag(const Json& object, std::string_view key, bool otherwise) {
-  const auto found = object.find(key);
-  return found ? found->boolean() : otherwise;
-}
-
-void read_added(const Json& document, BpeDefinition& definition) {
-  const auto list = document.find("added_tokens");
-  if (!list) return;
-  for (const Json& entry : list->list()) {
-    AddedToken token;
-    token.content = entry.at("content").text();
-    if (token.content.empty()) entry.at("content").fail("the content of an added token is empty");
-    token.id = read_id(entry.at("id"));
-    token.single_word = flag(entry, "single_word", false);
-    token.lstrip = flag(entry, "lstrip", false);
-    token.rstrip = flag(entry, "rstrip", false);
-    token.special = flag(entry, "special", false);
-    token.normalized = flag(entry, "normalized", !token.special);
-    definition.added.push_back(std::move(token));
-  }
-}
-
 void read_normalizer(const Json& part, BpeDefinition& definition) {
-  if (part.is_null()) return;
-  const Json type = part.at("type");
-  if (type.text() == "Sequence") {
-    for (const Json& step : part.at("normalizers").list()) read_normalizer(step, definition);
+  if (part.at("type").text() != "Sequence") {
+    definition.normal_forms.push_back(parse_normal_form(part.at("type").text()).value());
     return;
   }
-  const auto form = parse_normal_form(type.text());
-  if (!form) type.refuse("NFC, NFD, NFKC, NFKD or Sequence; no other normalizer is known");
-  definition.normal_forms.push_back(*form);
+  for (const Json& step : part.at("normalizers").list()) read_normalizer(step, definition);
 }
 
-void read_split(const Json& part, BpeDefinition& definition) {
-  const Json pattern = part.at("pattern"), behavior = part.at("behavior");
-  if (behavior.text() != "Isolated") behavior.refuse("Isolated; no other behavior of Split is known");
-  const bool literal = pattern.has("String");
-  definition.patterns.emplace_back(pattern.at(literal ? "String" : "Regex").text(), literal, definition.where);
-}
-
-// True once ByteLevel has been read, after which nothing may come.
-bool read_pre_tokenizer(const Json& part, BpeDefinition& definition) {
-  const Json type = part.at("type");
-  if (type.text() == "Sequence") {
-    bool ended = false;
-    for (const Json& step : part.at("pretokenizers").list()) {
-      if (ended) step.fail("the pre-tokenizer ByteLevel must be the last");
-      ended = read_pre_tokenizer(step, definition);
-    }
-    return ended;
-  }
-  if (type.text() == "ByteLevel") {
+void read_pre_tokenizer(const Json& part, BpeDefinition& definition) {
+  const std::string_view type = part.at("type").text();
+  if (type == "Sequence") {
+    for (const Json& step : part.at("pretokenizers").list()) read_pre_tokenizer(step, definition);
+  } else if (type == "ByteLevel") {
     definition.add_prefix_space = flag(part, "add_prefix_space", true);
-    if (definition.add_prefix_space && !definition.patterns.empty())
-      part.fail("add_prefix_space behind another pre-tokenizer is not supported");
     if (flag(part, "use_regex", true)) definition.patterns.emplace_back(kGpt2Pattern, false, definition.where);
-    return true;
-  }
-  if (type.text() == "Split") {
-    if (flag(part, "invert", false)) part.fail("an inverted pre-tokenizer Split is not supported");
-    read_split(part, definition);
-  } else if (type.text() == "Digits") {
+  } else if (type == "Split") {
+    const Json pattern = part.at("pattern");
+    const bool literal = pattern.has("String");
+    definition.patterns.emplace_back(pattern.at(literal ? "String" : "Regex").text(), literal, definition.where);
+  } else {
     const bool each = flag(part, "individual_digits", false);
     definition.patterns.emplace_back(each ? R"(\p{N})" : R"(\p{N}++)", false, definition.where);
-  } else {
-    type.refuse("ByteLevel, Split, Digits or Sequence; no other pre-tokenizer is known");
+  }
+}
+
+bool has_only_forms(const Json& normalizer) {
+  if (normalizer.at("type").text() != "Sequence") return parse_normal_form(normalizer.at("type").text()).has_value();
+  for (const Json& step : normalizer.at("normalizers").list())
+    if (!has_only_forms(step)) return false;
+  return true;
+}
+
+// A pre-tokenizer before ByteLevel that only cuts.
+bool only_cuts(const Json& part) {
+  const std::string_view type = part.at("type").text();
+  if (type != "Split") return type == "Digits";
+  return part.at("behavior").text() == "Isolated" && !flag(part, "invert", false);
+}
+
+bool has_byte_level_words(const Json& part) {
+  if (part.at("type").text() == "ByteLevel") return true;
+  if (part.at("type").text() != "Sequence") return false;
+  const Json::Items steps = part.at("pretokenizers").list();
+  size_t at = 0;
+  for (const Json& step : steps) {
+    const bool last = ++at == steps.size();
+    if (last) return step.at("type").text() == "ByteLevel" && (at == 1 || !flag(step, "add_prefix_space", true));
+    if (!only_cuts(step)) return false;
   }
   return false;
 }
 
-std::vector<SpelledMerge> read_merges(const Json& list, std::string_view where) {
-  const Json::Items items = list.list();
-  std::vector<SpelledMerge> merges;
-  merges.reserve(items.size());
-  for (const Json& merge : items) {
-    if (merge.is_text()) {
-      merges.push_back(read_merge(merge.text(), merges.size() + 1, where));
-    } else if (merge.is_list() && merge.list().size() == 2) {
-      merges.emplace_back(merge.list()[0].text(), merge.list()[1].text());
-    } else {
-      merge.refuse("\"left right\" or [\"left\", \"right\"]");
-    }
-  }
-  return merges;
-}
-
 void check_model(const Json& model) {
-  const Json type = model.at("type");
-  if (type.text() != "BPE") type.refuse("BPE; only byte-level BPE is read");
   if (const auto dropout = find_part(model, "dropout"); dropout && dropout->number() != 0)
     dropout->refuse("null, since dropout makes ids random");
-  for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
-    if (const auto mark = find_part(model, key); mark && mark->text() != "")
-      mark->refuse("null, since byte-level BPE has none");
 }
 
 }  // namespace
+
+bool is_byte_level_bpe(const Json& document) {
+  const Json model = document.at("model");
+  const auto type = model.find("type");
+  if (type ? type->text() != "BPE" : !model.has("merges")) return false;
+  for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
+    if (const auto mark = find_part(model, key); mark && mark->text() != "") return false;
+  if (flag(model, "byte_fallback", false)) return false;
+  const auto normalizer = find_part(document, "normalizer"), words = find_part(document, "pre_tokenizer");
+  const auto decoder = find_part(document, "decoder");
+  return words && has_byte_level_words(*words) && (!normalizer || has_only_forms(*normalizer)) &&
+         (!decoder || decoder->at("type").text() == "ByteLevel");
+}
 
 std::unique_ptr<Tokenizer> read_bpe_json(const Json& document, std::string_view content, std::string_view where) {
   const Json model = document.at("model");
@@ -123,14 +91,10 @@ std::unique_ptr<Tokenizer> read_bpe_json(const Json& document, std::string_view 
   BpeDefinition definition;
   definition.json = content;
   definition.where = where;
-  read_added(document, definition);
+  definition.added = read_added_tokens(document);
+  definition.special = read_post_processor(document);
   if (const auto normalizer = find_part(document, "normalizer")) read_normalizer(*normalizer, definition);
-  const auto splitter = find_part(document, "pre_tokenizer");
-  if (!splitter || !read_pre_tokenizer(*splitter, definition)) {
-    throw base::UserError("tokenizer", "{}: there is no ByteLevel pre-tokenizer; only byte-level BPE is read", where);
-  }
-  if (const auto decoder = find_part(document, "decoder"); decoder && decoder->at("type").text() != "ByteLevel")
-    decoder->at("type").refuse("ByteLevel, as the pre-tokenizer is");
+  read_pre_tokenizer(document.at("pre_tokenizer"), definition);
   definition.model.prefer_whole_words = flag(model, "ignore_merges", false);
   const Json vocabulary = model.at("vocab");
   vocabulary.members();

@@ -77,7 +77,8 @@ SplitPattern::SplitPattern(std::string_view pattern, bool literal, std::string_v
   code_ = std::move(code);
 }
 
-void SplitPattern::split(std::string_view text, const std::function<void(std::string_view)>& piece) const {
+template <typename F>
+void SplitPattern::each(std::string_view text, F&& piece) const {
   const pcre2_code* code = code_->compiled.get();
   const std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)> match(pcre2_match_data_create(1, nullptr),
                                                                                   &pcre2_match_data_free);
@@ -103,11 +104,20 @@ void SplitPattern::split(std::string_view text, const std::function<void(std::st
       while (from < text.size() && (static_cast<uint8_t>(text[from]) & 0xC0) == 0x80) ++from;
       continue;
     }
-    if (found[0] > done) piece(text.substr(done, found[0] - done));
-    piece(text.substr(found[0], found[1] - found[0]));
+    if (found[0] > done) piece(text.substr(done, found[0] - done), false);
+    piece(text.substr(found[0], found[1] - found[0]), true);
     done = from = found[1];
   }
-  if (done < text.size()) piece(text.substr(done));
+  if (done < text.size()) piece(text.substr(done), false);
+}
+
+void SplitPattern::split(std::string_view text, const std::function<void(std::string_view)>& piece) const {
+  each(text, [&](std::string_view part, bool) { piece(part); });
+}
+
+void SplitPattern::match(std::string_view text,
+                         const std::function<void(std::string_view, bool is_match)>& piece) const {
+  each(text, piece);
 }
 
 }  // namespace kintsugi::text

@@ -17,8 +17,13 @@ class SplitPattern {
 
   // Calls `piece` for the pieces of `text` in order, none of them empty. `text` must be valid UTF-8.
   void split(std::string_view text, const std::function<void(std::string_view)>& piece) const;
+  // The same, and says which pieces are matches.
+  void match(std::string_view text, const std::function<void(std::string_view, bool is_match)>& piece) const;
 
  private:
+  template <typename F>
+  void each(std::string_view text, F&& piece) const;
+
   struct Code;
   std::shared_ptr<const Code> code_;
 };

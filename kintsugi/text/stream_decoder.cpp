@@ -1,14 +1,23 @@
 #include "kintsugi/text/stream_decoder.h"
 
-#include <span>
 #include <utility>
 
 #include "kintsugi/text/utf8.h"
 
 namespace kintsugi::text {
 
+// What a token decodes to depends on whether it is the first, and on the one before: so both are decoded. As long as
+// there is no text, all ids are kept.
 std::string StreamDecoder::add(int32_t id) {
-  std::string text = std::move(held_) + tokenizer_->decode(std::span(&id, 1));
+  before_.push_back(id);
+  std::string all = tokenizer_->decode(before_);
+  std::string text = std::move(held_) + (all.starts_with(text_before_) ? all.substr(text_before_.size()) : all);
+  if (all.empty()) {
+    text_before_.clear();
+  } else {
+    before_.assign(1, id);
+    text_before_ = tokenizer_->decode(before_);
+  }
   const size_t ready = text.size() - count_unfinished(text);
   held_ = text.substr(ready);
   text.resize(ready);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "kintsugi/text/tokenizer.h"
 
@@ -21,6 +22,8 @@ class StreamDecoder {
 
  private:
   const Tokenizer* tokenizer_;
+  std::vector<int32_t> before_;  // the ids before the next, as far as its text depends on them
+  std::string text_before_;
   std::string held_;
 };
 

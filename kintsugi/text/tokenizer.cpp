@@ -7,21 +7,24 @@
 #include "kintsugi/text/bytes_tokenizer.h"
 #include "kintsugi/text/chars_tokenizer.h"
 #include "kintsugi/text/own_json.h"
+#include "kintsugi/text/pipeline_tokenizer.h"
 #include "kintsugi/text/read_bpe_files.h"
 #include "kintsugi/text/read_bpe_json.h"
+#include "kintsugi/text/sentencepiece_tokenizer.h"
 
 namespace kintsugi::text {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::unique_ptr<Tokenizer> read_own(const base::Json& document) {
+std::unique_ptr<Tokenizer> read_own(const base::Json& document, std::string_view where) {
   const base::Json format = document.at("format");
   if (format.text() != kOwnFormat) format.refuse(base::in_quotes(kOwnFormat));
   const base::Json kind = document.at("kind");
   if (kind.text() == "bytes") return read_bytes_json(document);
   if (kind.text() == "chars") return read_chars_json(document);
-  kind.refuse("\"bytes\" or \"chars\"");
+  if (kind.text() == "sentencepiece") return read_sentencepiece_json(document, where);
+  kind.refuse("\"bytes\", \"chars\" or \"sentencepiece\"");
 }
 
 std::unique_ptr<Tokenizer> load_folder(const fs::path& folder) {
@@ -38,9 +41,12 @@ std::unique_ptr<Tokenizer> load_folder(const fs::path& folder) {
                             has_vocabulary ? vocabulary : merges, has_vocabulary ? merges : vocabulary);
     }
   }
+  for (const char* name : {"tokenizer.model", "spiece.model"}) {
+    if (fs::exists(folder / name)) return load_tokenizer(folder / name);
+  }
   throw base::UserError("tokenizer",
                         "{}: the folder has no tokenizer.json, nor encoder.json and vocab.bpe, nor vocab.json and "
-                        "merges.txt",
+                        "merges.txt, nor tokenizer.model",
                         folder.string());
 }
 
@@ -49,13 +55,18 @@ std::unique_ptr<Tokenizer> load_folder(const fs::path& folder) {
 std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path) {
   if (fs::is_directory(path)) return load_folder(path);
   if (!fs::exists(path)) throw base::UserError("tokenizer", "{}: there is no such file or folder", path.string());
-  return parse_tokenizer(base::read_file(path), path.string());
+  const std::string content = base::read_file(path);
+  if (path.extension() == ".model") return make_sentencepiece_tokenizer(content, path.string());
+  return parse_tokenizer(content, path.string());
 }
 
 std::unique_ptr<Tokenizer> parse_tokenizer(std::string_view json, std::string_view where) {
   const auto document = base::Json::parse("tokenizer", where, json);
-  if (document.has("model")) return read_bpe_json(document, json, where);
-  if (document.has("format")) return read_own(document);
+  if (document.has("model")) {
+    return is_byte_level_bpe(document) ? read_bpe_json(document, json, where)
+                                       : read_pipeline_json(document, json, where);
+  }
+  if (document.has("format")) return read_own(document, where);
   throw base::UserError("tokenizer",
                         "{}: this is no tokenizer.json: it has neither \"model\" nor \"format\"; of encoder.json and "
                         "vocab.bpe, or vocab.json and merges.txt, name the folder",

@@ -12,6 +12,11 @@
 
 namespace kintsugi::text {
 
+// What a model of this tokenizer expects around a text, such as <s> before it. Encoding adds none of them.
+struct SpecialTokens {
+  std::vector<int32_t> before, after;
+};
+
 // Const use is safe from several threads at once.
 class Tokenizer {
  public:
@@ -20,13 +25,16 @@ class Tokenizer {
   // Appends the ids of `text`. Any bytes are accepted unless the tokenizer cannot represent them (chars): then
   // UserError.
   virtual void encode(std::string_view text, std::vector<int32_t>& ids) const = 0;
+  // The same for text that continues another, cut before white space: nothing is added before the first word.
+  virtual void encode_continued(std::string_view text, std::vector<int32_t>& ids) const { encode(text, ids); }
   // The bytes of `ids`; a UserError names an id outside the vocabulary.
   virtual std::string decode(std::span<const int32_t> ids) const = 0;
 
   virtual int32_t vocab_size() const = 0;
   // The id that ends a document, if the vocabulary has one.
   virtual std::optional<int32_t> end_of_text() const = 0;
-  // "bytes", "chars", "bpe"
+  virtual SpecialTokens special_tokens() const { return {}; }
+  // "bytes", "chars", "bpe", "unigram", "wordpiece", "wordlevel", "sentencepiece"
   virtual std::string kind() const = 0;
   // The content of the `tokenizer.json` that load_tokenizer reads back.
   virtual std::string to_json() const = 0;
@@ -38,8 +46,8 @@ class Tokenizer {
   }
 };
 
-// `path` is a tokenizer.json, or a folder that holds one, or `encoder.json` + `vocab.bpe`, or `vocab.json` +
-// `merges.txt`. UserError if it is absent or damaged.
+// `path` is a tokenizer.json, a SentencePiece model (`NAME.model`), or a folder that holds a tokenizer.json, or
+// `encoder.json` + `vocab.bpe`, or `vocab.json` + `merges.txt`, or `tokenizer.model`, or `spiece.model`. UserError if it is absent or damaged.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path);
 
 // The same from the content of a tokenizer.json; `where` names it in errors.

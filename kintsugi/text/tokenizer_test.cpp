@@ -69,6 +69,18 @@ TEST(Tokenizer, GivesTheIdsOfGptNeoX) {
   check_vectors(*tokenizer, "mpt");
 }
 
+TEST(Tokenizer, GivesTheIdsOfLlama2) {
+  if (!std::filesystem::exists(kData)) GTEST_SKIP() << "no " << kData;
+  const auto tokenizer = load_tokenizer(kData / "llama_tokenizer");
+  EXPECT_EQ(tokenizer->vocab_size(), 32000);
+  EXPECT_EQ(tokenizer->end_of_text(), 2);
+  EXPECT_EQ(tokenizer->kind(), "sentencepiece");
+  check_vectors(*tokenizer, "llama-spm");
+  const auto again = parse_tokenizer(tokenizer->to_json(), "again");
+  EXPECT_EQ(again->to_json(), tokenizer->to_json());
+  check_vectors(*again, "llama-spm");
+}
+
 std::string make_noise(std::mt19937& random) {
   static const std::string kParts[] = {"<|endoftext|>",
                                        "  ",
@@ -173,7 +185,7 @@ TEST_F(TokenizerFolder, HoldsTheFilesUnderEitherName) {
 TEST_F(TokenizerFolder, SaysWhatIsMissingOrDamaged) {
   EXPECT_EQ(error(), at("").substr(0, at("").size() - 1) +
                          ": the folder has no tokenizer.json, nor encoder.json and vocab.bpe, nor vocab.json and "
-                         "merges.txt");
+                         "merges.txt, nor tokenizer.model");
   write_pair("vocab.json", "merges.txt");
   write("merges.txt", "#version: 0.2\nl o\nlo w\nĠ");
   EXPECT_EQ(error(), at("merges.txt: merge 3 is \"Ġ\", and should be two tokens with a space between"));

@@ -1,0 +1,24 @@
+// The characters that stand for bytes become bytes; a token that has another is text as it is.
+#include "kintsugi/text/byte_symbols.h"
+#include "kintsugi/text/decoders/rows.h"
+
+namespace kintsugi::text {
+namespace {
+
+class ByteLevelDecoder final : public TokenDecoder {
+ public:
+  void apply(std::vector<std::string>& tokens) const override {
+    for (std::string& token : tokens) {
+      std::string bytes;
+      if (read_symbols(token, bytes)) token = std::move(bytes);
+    }
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<TokenDecoder> read_byte_level_decoder(const base::Json&) {
+  return std::make_unique<ByteLevelDecoder>();
+}
+
+}  // namespace kintsugi::text

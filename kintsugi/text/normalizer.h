@@ -1,0 +1,23 @@
+// A normalizer of tokenizer.json: changes the text before it is cut into words.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "kintsugi/base/json.h"
+#include "kintsugi/text/place.h"
+
+namespace kintsugi::text {
+
+// Const use is safe from several threads at once.
+class Normalizer {
+ public:
+  virtual ~Normalizer() = default;
+  // `text` is valid UTF-8, before and after.
+  virtual void apply(std::string& text, Place place) const = 0;
+};
+
+// UserError for a type that is not among the rows of normalizer.cpp.
+std::unique_ptr<Normalizer> read_normalizer(const base::Json& part);
+
+}  // namespace kintsugi::text

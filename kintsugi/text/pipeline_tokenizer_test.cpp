@@ -1,0 +1,126 @@
+#include "kintsugi/text/pipeline_tokenizer.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/text/pipeline_goldens_test.h"
+#include "kintsugi/text/stream_decoder.h"
+
+namespace kintsugi::text {
+namespace {
+
+using nlohmann::json;
+using Ids = std::vector<int32_t>;
+
+const GoldenTokenizer& golden(std::string_view name) {
+  for (const auto& each : kGoldens)
+    if (each.name == name) return each;
+  throw std::runtime_error("no such golden tokenizer");
+}
+
+std::unique_ptr<Tokenizer> read_golden(std::string_view name) {
+  return parse_tokenizer(golden(name).json, "x.json");
+}
+
+template <typename Damage>
+std::string error_after(std::string_view name, const Damage& damage) {
+  json document = json::parse(golden(name).json);
+  damage(document);
+  try {
+    parse_tokenizer(document.dump(), "x.json");
+  } catch (const base::UserError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(PipelineTokenizer, GivesWhatHuggingFaceGives) {
+  for (const GoldenTokenizer& made : kGoldens) {
+    SCOPED_TRACE(made.name);
+    const auto tokenizer = parse_tokenizer(made.json, "x.json");
+    const auto again = parse_tokenizer(tokenizer->to_json(), "again.json");
+    for (const Golden& expected : made.texts) {
+      EXPECT_EQ(tokenizer->encode(expected.text), expected.ids) << expected.text;
+      EXPECT_EQ(again->encode(expected.text), expected.ids) << expected.text;
+      EXPECT_EQ(tokenizer->decode(expected.ids), expected.decoded) << expected.text;
+    }
+    EXPECT_EQ(tokenizer->end_of_text(), 2);
+    EXPECT_EQ(tokenizer->special_tokens().before, Ids{1});
+    EXPECT_EQ(tokenizer->special_tokens().after, Ids{2});
+  }
+}
+
+TEST(PipelineTokenizer, DecodesOneByOneWhatItDecodesAtOnce) {
+  for (const GoldenTokenizer& made : kGoldens) {
+    SCOPED_TRACE(made.name);
+    const auto tokenizer = parse_tokenizer(made.json, "x.json");
+    for (const Golden& expected : made.texts) {
+      StreamDecoder decoder(*tokenizer);
+      std::string text;
+      for (const int32_t id : expected.ids) text += decoder.add(id);
+      EXPECT_EQ(text + decoder.flush(), expected.decoded) << expected.text;
+    }
+  }
+}
+
+TEST(PipelineTokenizer, EncodesBytesThatAreNotUtf8) {
+  const auto llama = read_golden("Llama");
+  const std::string text = "low \xFF\xC3low";
+  EXPECT_EQ(llama->decode(llama->encode(text)), text);
+  EXPECT_EQ(read_golden("Bert")->encode("low \xFF"), (Ids{4, 0}));
+}
+
+TEST(PipelineTokenizer, ContinuesAText) {
+  for (const char* name : {"Llama", "Metaspace_always", "Metaspace_first", "Unigram", "Bert"}) {
+    SCOPED_TRACE(name);
+    const auto tokenizer = read_golden(name);
+    auto ids = tokenizer->encode("the low");
+    tokenizer->encode_continued(" lower the", ids);
+    EXPECT_EQ(ids, tokenizer->encode("the low lower the"));
+  }
+}
+
+TEST(PipelineTokenizer, IsLinearInLongWords) {
+  const auto tokenizer = read_golden("Llama");
+  std::string text;
+  for (int i = 0; i < 100000; ++i) text += "low";
+  EXPECT_EQ(tokenizer->encode(text).size(), 100000u);
+}
+
+TEST(PipelineTokenizer, RefusesByName) {
+  EXPECT_EQ(error_after("Llama", [](json& d) { d["normalizer"]["normalizers"][0]["type"] = "X"; }),
+            "[tokenizer] \"x.json\":1: normalizer \"X\" is not supported; supported are Sequence, NFC, NFD, NFKC, NFKD, "
+            "Prepend, Replace, Lowercase, Strip, StripAccents, Nmt, BertNormalizer, Precompiled");
+  EXPECT_EQ(error_after("Bert", [](json& d) { d["pre_tokenizer"]["type"] = "X"; }),
+            "[tokenizer] \"x.json\":1: pre-tokenizer \"X\" is not supported; supported are Sequence, ByteLevel, "
+            "Metaspace, Split, BertPreTokenizer, Whitespace, WhitespaceSplit, Punctuation, Digits");
+  EXPECT_EQ(error_after("Bert", [](json& d) { d["decoder"]["type"] = "CTC"; }),
+            "[tokenizer] \"x.json\":1: decoder \"CTC\" is not supported; supported are Sequence, ByteLevel, Metaspace, "
+            "Replace, ByteFallback, Fuse, Strip, WordPiece, BPEDecoder");
+  EXPECT_EQ(error_after("Bert", [](json& d) { d["model"]["type"] = "X"; }),
+            "[tokenizer] \"x.json\":1: model \"X\" is not supported; supported are BPE, Unigram, WordPiece, WordLevel");
+  EXPECT_EQ(error_after("Bert", [](json& d) { d["post_processor"]["type"] = "X"; }),
+            "[tokenizer] \"x.json\":1: post-processor \"X\" is not supported; supported are Sequence, "
+            "TemplateProcessing, BertProcessing, RobertaProcessing, ByteLevel");
+}
+
+TEST(PipelineTokenizer, SaysWhatIsDamaged) {
+  EXPECT_EQ(error_after("Llama", [](json& d) { d["model"]["vocab"]["low"] = 1; }),
+            "[tokenizer] \"x.json\":1: tokens \"<s>\" and \"low\" have the same id 1; ids must differ");
+  EXPECT_EQ(error_after("Llama", [](json& d) { d["model"]["vocab"].erase("low"); }),
+            "[tokenizer] \"x.json\":1: merge 2, \"lo w\", needs the token \"low\", which the vocabulary lacks");
+  EXPECT_EQ(error_after("Llama", [](json& d) { d["model"]["unk_token"] = "x?"; }),
+            "[tokenizer] \"x.json\":1: \"model.unk_token\" is \"x?\"; it should be a token of the vocabulary");
+  EXPECT_EQ(error_after("Bert", [](json& d) { d["added_tokens"][0]["id"] = 99; }),
+            "[tokenizer] \"x.json\":1: the added token \"<s>\" has id 99, but there are 16 tokens");
+  EXPECT_EQ(error_after("Unigram", [](json& d) { d["model"]["vocab"] = json::array(); }),
+            "[tokenizer] \"x.json\":1: the vocabulary is empty");
+  EXPECT_EQ(error_after("Metaspace_first", [](json& d) { d["pre_tokenizer"]["prepend_scheme"] = "x"; }),
+            "[tokenizer] \"x.json\":1: \"pre_tokenizer.prepend_scheme\" is \"x\"; it should be \"always\", \"first\" or "
+            "\"never\"");
+}
+
+}  // namespace
+}  // namespace kintsugi::text

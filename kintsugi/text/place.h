@@ -1,0 +1,12 @@
+// Where a part of a text lies: decides what a tokenizer adds before it.
+#pragma once
+
+namespace kintsugi::text {
+
+enum class Place {
+  kBegin,      // at the beginning of the text
+  kInside,     // after an added token, or after another piece of the text
+  kContinued,  // continues what was encoded before: nothing is added before it, nothing stripped
+};
+
+}  // namespace kintsugi::text

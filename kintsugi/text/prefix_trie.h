@@ -1,0 +1,55 @@
+// Which words of a list a text begins with.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace kintsugi::text {
+
+// A trie in two arrays (a double array: Aoe 1989). Const use is safe from several threads at once.
+class PrefixTrie {
+ public:
+  PrefixTrie() = default;
+  // Words and their values, which are not negative; empty words are left out, of equal ones the last counts.
+  explicit PrefixTrie(std::vector<std::pair<std::string_view, int32_t>> words);
+
+  // Calls f(size, value) for each word that `text` begins with, the shortest first.
+  template <typename F>
+  void each(std::string_view text, F&& f) const {
+    uint32_t node = 0;
+    for (size_t i = 0; i < text.size(); ++i) {
+      const uint32_t next = cells_[node].base + static_cast<uint8_t>(text[i]);
+      if (next >= cells_.size() || cells_[next].parent != node) return;
+      node = next;
+      if (cells_[node].value >= 0) f(i + 1, cells_[node].value);
+    }
+  }
+  // The longest word, as its size and value; {0, -1} where there is none.
+  std::pair<size_t, int32_t> longest(std::string_view text) const {
+    std::pair<size_t, int32_t> found{0, -1};
+    each(text, [&](size_t size, int32_t value) { found = {size, value}; });
+    return found;
+  }
+
+ private:
+  static constexpr uint32_t kFree = UINT32_MAX;
+
+  // The child of a node by a byte is the cell at base + byte, if that cell says that the node is its parent.
+  struct Cell {
+    uint32_t base = 0;
+    uint32_t parent = kFree;
+    int32_t value = -1;
+  };
+  using Words = std::vector<std::pair<std::string_view, int32_t>>;
+
+  void place(const Words& words);
+  uint32_t find_base(const std::vector<uint8_t>& bytes);
+
+  std::vector<Cell> cells_ = std::vector<Cell>(1);
+  size_t first_free_ = 1;  // no cell below it is free
+};
+
+}  // namespace kintsugi::text

@@ -1,0 +1,43 @@
+// The tokens of a model of tokenizer.json, by id and by text.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "kintsugi/base/json.h"
+#include "kintsugi/text/utf8.h"
+
+namespace kintsugi::text {
+
+struct Vocabulary {
+  std::vector<std::string> tokens;  // [id], "" where an id is not the model's
+  std::unordered_map<std::string, int32_t> ids;
+
+  // -1 where there is none.
+  int32_t find(const std::string& token) const;
+};
+
+// An object of tokens and ids. Ids may have gaps, but none is `most` or more. UserError for an empty vocabulary, an
+// empty token, an id twice.
+Vocabulary read_vocabulary(const base::Json& object, size_t most);
+
+// The id of the token that the member names; -1 where the member is absent or null. UserError if there is no such token.
+int32_t find_token(const base::Json& model, std::string_view key, const Vocabulary& vocabulary);
+
+// UserError: nothing in the vocabulary stands for `text`, a character or bytes that are not UTF-8.
+[[noreturn]] void refuse_unknown(std::string_view text);
+
+// Ids by character.
+class CharacterIds {
+ public:
+  void set(char32_t code, int32_t id);
+  int32_t find(char32_t code) const { return code < ids_.size() ? ids_[code] : -1; }  // -1 where there is none
+
+ private:
+  std::vector<int32_t> ids_;
+};
+
+}  // namespace kintsugi::text

@@ -1,0 +1,59 @@
+#include "kintsugi/text/word_table.h"
+
+#include <xxhash.h>
+
+#include <bit>
+#include <cstring>
+
+namespace kintsugi::text {
+namespace {
+
+constexpr size_t kPackedWord = 8;
+
+size_t slot_of(uint64_t key, size_t mask) {
+  return (key * 0x9E3779B97F4A7C15ULL >> 29) & mask;
+}
+
+// Two overlapping reads cover all bytes of a word of known size.
+template <typename Half>
+uint64_t pack(std::string_view word) {
+  Half first = 0;
+  Half last = 0;
+  std::memcpy(&first, word.data(), sizeof first);
+  std::memcpy(&last, word.data() + word.size() - sizeof last, sizeof last);
+  return static_cast<uint64_t>(first) << 32 | last;
+}
+
+uint64_t key_of(std::string_view word) {
+  if (word.size() > kPackedWord) return XXH3_64bits(word.data(), word.size());
+  if (word.size() >= 4) return pack<uint32_t>(word);
+  if (word.size() >= 2) return pack<uint16_t>(word);
+  return static_cast<uint8_t>(word[0]);
+}
+
+}  // namespace
+
+WordTable::WordTable(const std::vector<std::string>& tokens, size_t num_words)
+    : tokens_(tokens), words_(std::bit_ceil(num_words * 2 + 2)) {}
+
+void WordTable::add(int32_t id) {
+  const uint64_t key = key_of(tokens_[id]);
+  const size_t mask = words_.size() - 1;
+  size_t slot = slot_of(key, mask);
+  while (words_[slot].id >= 0) slot = (slot + 1) & mask;
+  words_[slot] = {key, static_cast<uint32_t>(tokens_[id].size()), id};
+}
+
+int32_t WordTable::find(std::string_view word) const {
+  const uint64_t key = key_of(word);
+  const size_t mask = words_.size() - 1;
+  for (size_t slot = slot_of(key, mask); words_[slot].id >= 0; slot = (slot + 1) & mask) {
+    const Word& known = words_[slot];
+    if (known.key == key && known.size == word.size() && (word.size() <= kPackedWord || tokens_[known.id] == word)) {
+      return known.id;
+    }
+  }
+  return -1;
+}
+
+}  // namespace kintsugi::text
