@@ -8,7 +8,7 @@
 #include "kintsugi/text/pipeline_goldens_test.h"
 #include "kintsugi/text/stream_decoder.h"
 
-namespace kintsugi::text {
+namespace kintsugi::text::pipeline_tokenizer_test {
 namespace {
 
 using nlohmann::json;
@@ -123,4 +123,4 @@ TEST(PipelineTokenizer, SaysWhatIsDamaged) {
 }
 
 }  // namespace
-}  // namespace kintsugi::text
+}  // namespace kintsugi::text::pipeline_tokenizer_test
