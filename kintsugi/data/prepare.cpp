@@ -34,13 +34,24 @@ struct Encoded {
   std::vector<Part> parts;
 };
 
+// Whether a piece of a plain file continues the document of the one before it. At `split_at` another document begins.
+bool continues(const Piece& piece, std::optional<uint64_t> split_at) {
+  return piece.offset > 0 && piece.offset != split_at;
+}
+
 Encoded encode_chunk(const text::Tokenizer& tokenizer, const Corpus& corpus, const Chunk& chunk,
-                     const std::string& field) {
+                     const std::string& field, std::optional<uint64_t> split_at) {
   Encoded encoded;
   encoded.ids.reserve(chunk.text.size() / 3);
+  size_t num_parts = 0;
   for_each_part(corpus, chunk, field, [&](const TextPart& part) {
+    const size_t at = num_parts++;  // of a plain file each piece is one part; with a field each line is a document
     try {
-      tokenizer.encode(part.text, encoded.ids);
+      if (field.empty() && continues(chunk.pieces[at], split_at)) {
+        tokenizer.encode_continued(part.text, encoded.ids);
+      } else {
+        tokenizer.encode(part.text, encoded.ids);
+      }
     } catch (const base::UserError& error) {
       const std::string_view what = error.what();
       const size_t at = what.find("] ");  // our own [where] replaces the tokenizer's
@@ -192,7 +203,7 @@ PrepareResult prepare(const PrepareOptions& options) {
         .chunk_bytes = options.chunk_bytes, .rule = cut_rule_of(tokenizer->kind()), .split_at = position};
     corpus_pass<Encoded>(
         from, reader, pass, what,
-        [&](const Chunk& chunk, int) { return encode_chunk(*tokenizer, from, chunk, options.field); },
+        [&, position](const Chunk& chunk, int) { return encode_chunk(*tokenizer, from, chunk, options.field, position); },
         [&](Encoded&& encoded) { dealer.deal(encoded, is_validation); });
   };
   encode(corpus, split.position, "tokenizing", [&](uint64_t document) { return split.is_validation(document); });

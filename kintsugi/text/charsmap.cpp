@@ -54,7 +54,8 @@ void Charsmap::each(std::string_view text, F&& f) const {
     if (label == 0 || node >= units_.size() || label_of(units_[node]) != label) return;
     const uint32_t unit = units_[node];
     node ^= offset_of(unit);
-    if (!has_value(unit)) continue;
+    // A damaged map could end a key within a character.
+    if (!has_value(unit) || (i + 1 < text.size() && (static_cast<uint8_t>(text[i + 1]) & 0xC0) == 0x80)) continue;
     if (node >= units_.size() || !f(i + 1, value_of(units_[node]))) return;
   }
 }

@@ -11,6 +11,7 @@
 #include "kintsugi/text/sentencepiece_normalizer.h"
 #include "kintsugi/text/viterbi.h"
 #include "kintsugi/text/vocabulary.h"
+#include "kintsugi/text/word_cache.h"
 #include "kintsugi/text/word_table.h"
 
 namespace kintsugi::text {
@@ -177,7 +178,11 @@ class BpePieces final : public PieceModel {
     if (whole >= 0) return segments.push_back({text, whole});
     thread_local std::vector<int32_t> symbols;
     symbols.clear();
-    merge(text, symbols);
+    WordCache& cache = WordCache::of_thread();
+    if (!cache.find(number_, text, symbols)) {
+      merge(text, symbols);
+      cache.put(number_, text, symbols);
+    }
     for (const int32_t id : symbols) {
       const bool known = id < num_pieces_;
       const size_t size = known ? tokens_[id].size() : static_cast<size_t>(read_character(text).size);
@@ -186,6 +191,7 @@ class BpePieces final : public PieceModel {
     }
   }
 
+  uint32_t number_ = WordCache::next_model();
   int32_t num_pieces_;
   std::vector<std::string> tokens_;
   CharacterIds characters_;

@@ -16,6 +16,8 @@ namespace {
 
 using base::UserError;
 
+constexpr size_t kLongestPiece = 4096;  // bytes; published models have 16 characters or little more
+
 SentencePieceFile::Piece read_piece(std::string_view message, size_t id, std::string_view where) {
   SentencePieceFile::Piece piece;
   ProtobufReader reader(message, where);
@@ -30,6 +32,10 @@ SentencePieceFile::Piece read_piece(std::string_view message, size_t id, std::st
   if (piece.text.empty() || !base::is_utf8(piece.text))
     throw UserError("tokenizer", "{}: piece {} is {}, and should be a text in UTF-8", where, id,
                     base::in_quotes(piece.text));
+  if (piece.text.size() > kLongestPiece) {
+    throw UserError("tokenizer", "{}: piece {} has {} bytes, and should have at most {}", where, id, piece.text.size(),
+                    kLongestPiece);
+  }
   if (!std::isfinite(piece.score)) throw UserError("tokenizer", "{}: the score of piece {} is not finite", where, id);
   return piece;
 }

@@ -27,7 +27,7 @@ struct SentencePieceFile {
   bool add_dummy_prefix = true, remove_extra_whitespaces = true, escape_whitespaces = true;
 };
 
-// UserError if the content is damaged: a piece is empty, is there twice or is not UTF-8, there is not exactly one unknown
+// UserError if the content is damaged: a piece is empty, longer than 4 KiB, there twice or not UTF-8, there is not exactly one unknown
 // piece, or byte pieces are missing where byte_fallback is set.
 SentencePieceFile parse_sentencepiece(std::string_view content, std::string_view where);
 

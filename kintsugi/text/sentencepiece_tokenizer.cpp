@@ -103,11 +103,11 @@ class SentencePieceTokenizer final : public Tokenizer {
     }
   }
 
-  // Pieces that the user defined come before all others, and nothing merges with them; Unigram weighs them itself.
+  // Pieces that the user defined come before all others, and nothing merges with them.
   void encode_normal(std::string_view text, std::vector<int32_t>& ids) const {
     thread_local std::vector<PieceSegment> segments;
     segments.clear();
-    if (file_.model == SentencePieceModel::kUnigram || file_.model == SentencePieceModel::kWord) {
+    if (file_.model == SentencePieceModel::kWord) {
       model_->segment(text, segments);
     } else {
       size_t begin = 0;

@@ -23,6 +23,8 @@
 #include "kintsugi/evaluate/generator.h"
 #include "kintsugi/evaluate/layout.h"
 #include "kintsugi/models/step.h"
+#include "kintsugi/text/pipeline_goldens_test.h"
+#include "kintsugi/text/small_sentencepiece_test.h"
 #include "kintsugi/text/tokenizer.h"
 #include "kintsugi/train/corpus.h"
 #include "kintsugi/train/metrics.h"
@@ -148,6 +150,29 @@ void make_bytes(int sample) {
 }
 void make_chars(int sample) {
   make_tokenizer("chars", sample);
+}
+
+// A tokenizer.json as Hugging Face's library writes it.
+void make_golden(std::string_view name) {
+  for (const auto& golden : text::kGoldens)
+    if (golden.name == name) return write("tokenizer.json", golden.json);
+  throw base::InternalError("mutate", "there is no tokenizer {}", name);
+}
+void make_character_bpe(int sample) {
+  make_text(sample);
+  make_golden(sample == 0 ? "Llama" : "Suffix");
+}
+void make_unigram(int sample) {
+  make_text(sample);
+  make_golden(sample == 0 ? "Unigram" : "UnigramBytes");
+}
+void make_word_piece(int sample) {
+  make_text(sample);
+  make_golden(sample == 0 ? "Bert" : "Digits");  // the second is a WordLevel
+}
+void make_sentencepiece(int sample) {
+  make_text(sample);
+  write("tokenizer.model", sample == 0 ? text::small_sentencepiece(2, true) : text::small_sentencepiece(1, false));
 }
 
 // GPT-2's two files, of what bpe has learned.
@@ -331,6 +356,10 @@ std::span<const Format> formats() {
       {"run.toml", make_config, {{"run.toml", kText}}, read_config, {"check run.toml"}},
       {"config.toml", make_run, {{"run/config.toml", kText}}, read_saved_config, {kResume}},
       {"bpe", make_bpe, {{"tokenizer.json", kText}}, read_tokenizer, {kPrepare}},
+      {"character_bpe", make_character_bpe, {{"tokenizer.json", kText}}, read_tokenizer, {kPrepare}},
+      {"unigram", make_unigram, {{"tokenizer.json", kText}}, read_tokenizer, {kPrepare}},
+      {"wordpiece", make_word_piece, {{"tokenizer.json", kText}}, read_tokenizer, {kPrepare}},
+      {"tokenizer.model", make_sentencepiece, {{"tokenizer.model", kBinary}}, read_tokenizer, {kPrepareHere}},
       {"bytes", make_bytes, {{"tokenizer.json", kText}}, read_tokenizer, {kPrepare}},
       {"chars", make_chars, {{"tokenizer.json", kText}}, read_tokenizer, {kPrepare}},
       {"encoder.json",

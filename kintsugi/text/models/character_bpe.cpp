@@ -2,6 +2,7 @@
 // "ignore_merges", "continuing_subword_prefix", "end_of_word_suffix" }. The prefix stands before each character of a
 // word except the first, the suffix behind the last.
 #include <array>
+#include <span>
 
 #include "kintsugi/text/bpe_merger.h"
 #include "kintsugi/text/bpe_vocabulary.h"
@@ -10,6 +11,7 @@
 #include "kintsugi/text/json_part.h"
 #include "kintsugi/text/models/rows.h"
 #include "kintsugi/text/vocabulary.h"
+#include "kintsugi/text/word_cache.h"
 #include "kintsugi/text/word_table.h"
 
 namespace kintsugi::text {
@@ -58,7 +60,7 @@ class CharacterBpe final : public TokenModel {
       if (const auto found = vocabulary_.ids.find(std::string(word)); found != vocabulary_.ids.end())
         return ids.push_back(found->second);
     }
-    if (!cuts_) return encode_part(word, true, true, ids);
+    if (!cuts_) return encode_part(word, ids);
     size_t begin = 0;
     char32_t previous = 0;
     for (size_t at = 0; at < word.size();) {
@@ -70,13 +72,13 @@ class CharacterBpe final : public TokenModel {
       const Character c = read_character(word.substr(at));
       // A character without a token may belong to a run of unknown ones.
       if (at > begin && characters_[0].find(c.code) >= 0 && !joinable_.find(previous, c.code)) {
-        encode_part(word.substr(begin, at - begin), true, true, ids);
+        encode_part(word.substr(begin, at - begin), ids);
         begin = at;
       }
       previous = c.code;
       at += c.size;
     }
-    encode_part(word.substr(begin), true, true, ids);
+    encode_part(word.substr(begin), ids);
   }
 
   void encode_bytes(std::string_view bytes, std::vector<int32_t>& ids) const override {
@@ -157,16 +159,22 @@ class CharacterBpe final : public TokenModel {
     return true;
   }
 
-  void encode_part(std::string_view word, bool first, bool last, std::vector<int32_t>& ids) const {
+  void encode_part(std::string_view word, std::vector<int32_t>& ids) const {
     const int32_t whole = words_.find(word);
     if (whole >= 0) return ids.push_back(whole);
+    WordCache& cache = WordCache::of_thread();
+    if (cache.find(number_, word, ids)) return;
+    const std::string_view all = word;
+    const size_t before = ids.size();
+    bool first = true;
     while (word.size() > kLongestPart) {
       const size_t size = count_valid(word.substr(0, kLongestPart));
       merge(word.substr(0, size), first, false, ids);
       word.remove_prefix(size);
       first = false;
     }
-    merge(word, first, last, ids);
+    merge(word, first, true, ids);
+    cache.put(number_, all, std::span(ids).subspan(before));
   }
 
   // `first` and `last`: whether the word begins and ends with this part of it.
@@ -204,6 +212,7 @@ class CharacterBpe final : public TokenModel {
     return true;
   }
 
+  uint32_t number_ = WordCache::next_model();
   Vocabulary vocabulary_;
   std::string prefix_, suffix_;
   int32_t unknown_;

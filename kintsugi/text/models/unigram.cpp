@@ -2,12 +2,14 @@
 // that are adjacent are one unknown token, or the bytes of them.
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "kintsugi/text/byte_tokens.h"
 #include "kintsugi/text/json_part.h"
 #include "kintsugi/text/models/rows.h"
 #include "kintsugi/text/viterbi.h"
 #include "kintsugi/text/vocabulary.h"
+#include "kintsugi/text/word_cache.h"
 
 namespace kintsugi::text {
 namespace {
@@ -56,6 +58,9 @@ class Unigram final : public TokenModel {
   }
 
   void encode(std::string_view word, std::vector<int32_t>& ids) const override {
+    WordCache& cache = WordCache::of_thread();
+    if (cache.find(number_, word, ids)) return;
+    const size_t before = ids.size();
     thread_local std::vector<Segment> segments;
     segments.clear();
     viterbi_.segment(word, segments);
@@ -68,6 +73,7 @@ class Unigram final : public TokenModel {
       while (i + 1 < segments.size() && (segments[i + 1].id < 0 || segments[i + 1].id == unknown_)) ++i;
       encode_unknown(word.substr(begin, segments[i].end - begin), ids);
     }
+    cache.put(number_, word, std::span(ids).subspan(before));
   }
 
   void encode_bytes(std::string_view bytes, std::vector<int32_t>& ids) const override { encode_unknown(bytes, ids); }
@@ -85,6 +91,7 @@ class Unigram final : public TokenModel {
     for (const char byte : text) ids.push_back(bytes_[static_cast<uint8_t>(byte)]);
   }
 
+  uint32_t number_ = WordCache::next_model();
   Pieces pieces_;
   Viterbi viterbi_;
   int32_t unknown_ = -1;
