@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-namespace kintsugi::build {
+namespace kintsugi::build::fit_test {
 namespace {
 
 // The text about a rank that needs one byte more.
@@ -66,4 +66,4 @@ TEST(MemoryLimits, TheWholeText) {
 }
 
 }  // namespace
-}  // namespace kintsugi::build
+}  // namespace kintsugi::build::fit_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kintsugi::build {
+namespace kintsugi::build::strategy_costs_test {
 
 TEST(StrategyCosts, AsText) {
   const std::vector<StrategyCosts> list = {
@@ -25,4 +25,4 @@ TEST(StrategyCosts, AsText) {
             "  tensor    kv_heads, ffn  [plan] no\n");
 }
 
-}  // namespace kintsugi::build
+}  // namespace kintsugi::build::strategy_costs_test

@@ -28,8 +28,9 @@ bool ends_word(std::string_view left, char white) {
 
 }  // namespace
 
-// For tokenizers that are not of GPT-2's family a cut before white space is exact too, since nothing is added to text that
-// continues (Tokenizer::encode_continued), unless the vocabulary has a token of a letter and white space behind it.
+// For tokenizers that are not of GPT-2's family a cut before white space is exact too, since nothing is added to text
+// that continues (Tokenizer::encode_continued), unless the vocabulary has a token of a letter and white space behind
+// it.
 CutRule cut_rule_of(std::string_view tokenizer_kind) {
   if (tokenizer_kind == "bytes") return CutRule::kByte;
   if (tokenizer_kind == "chars") return CutRule::kCharacter;

@@ -76,7 +76,8 @@ TEST(Loader, ErrorsComeWhereTheyBelong) {
 TEST(Loader, DoesNotWaitForever) {
   Numbers numbers;
   numbers.slow = 1;
-  Loader loader(numbers, {.share = {.global_batch = 1, .micro_batch = 1}, .time_limit = std::chrono::milliseconds(300)});
+  Loader loader(numbers,
+                {.share = {.global_batch = 1, .micro_batch = 1}, .time_limit = std::chrono::milliseconds(300)});
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   loader.next();
   EXPECT_EQ(

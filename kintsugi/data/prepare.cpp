@@ -45,9 +45,9 @@ Encoded encode_chunk(const text::Tokenizer& tokenizer, const Corpus& corpus, con
   encoded.ids.reserve(chunk.text.size() / 3);
   size_t num_parts = 0;
   for_each_part(corpus, chunk, field, [&](const TextPart& part) {
-    const size_t at = num_parts++;  // of a plain file each piece is one part; with a field each line is a document
+    const size_t number = num_parts++;  // of a plain file each piece is one part; with a field each line is a document
     try {
-      if (field.empty() && continues(chunk.pieces[at], split_at)) {
+      if (field.empty() && continues(chunk.pieces[number], split_at)) {
         tokenizer.encode_continued(part.text, encoded.ids);
       } else {
         tokenizer.encode(part.text, encoded.ids);
@@ -203,7 +203,9 @@ PrepareResult prepare(const PrepareOptions& options) {
         .chunk_bytes = options.chunk_bytes, .rule = cut_rule_of(tokenizer->kind()), .split_at = position};
     corpus_pass<Encoded>(
         from, reader, pass, what,
-        [&, position](const Chunk& chunk, int) { return encode_chunk(*tokenizer, from, chunk, options.field, position); },
+        [&, position](const Chunk& chunk, int) {
+          return encode_chunk(*tokenizer, from, chunk, options.field, position);
+        },
         [&](Encoded&& encoded) { dealer.deal(encoded, is_validation); });
   };
   encode(corpus, split.position, "tokenizing", [&](uint64_t document) { return split.is_validation(document); });

@@ -284,8 +284,7 @@ TEST(TokenSummary, ADamagedSidecarIsRefused) {
   EXPECT_EQ(error(""), " is empty");
   EXPECT_EQ(error("[1,"), ":1: the JSON ends too early, after 3 bytes; it seems to be cut off");
   EXPECT_EQ(error("{\"text\": \"mine\"}"), ":1: it does not describe a token file");
-  EXPECT_EQ(with("\"version\": 1", "\"version\": 2"),
-            ":3: \"version\" is 2; it should be 1");
+  EXPECT_EQ(with("\"version\": 1", "\"version\": 2"), ":3: \"version\" is 2; it should be 1");
   EXPECT_EQ(with("\"max_token\": 999", "\"max_token\": \"\""),
             ":7: \"max_token\" is \"\"; it should be a whole number from -1 on");
   EXPECT_EQ(with("\"tokens\": 8", "\"tokens\": 9"), " describes another token file: 9 tokens instead of 8");

@@ -10,8 +10,8 @@ namespace kintsugi::text {
 namespace {
 
 // The likeliest first.
-constexpr std::string_view kEnds[] = {"<|endoftext|>", "<|end_of_text|>", "<｜end▁of▁sentence｜>", "</s>",
-                                      "<eos>",         "[EOS]",           "[SEP]"};
+constexpr std::string_view kEnds[] = {
+    "<|endoftext|>", "<|end_of_text|>", "<｜end▁of▁sentence｜>", "</s>", "<eos>", "[EOS]", "[SEP]"};
 
 size_t count_space_before(std::string_view text) {
   size_t n = 0;

@@ -26,8 +26,8 @@ struct BpeDefinition {
   std::vector<SplitPattern> patterns;
   bool add_prefix_space = false;  // before text that does not begin with a space
   SpecialTokens special;
-  std::string json;               // its tokenizer.json; "" if it is to be written, which takes GPT-2's pattern
-  std::string where;              // names the tokenizer in errors
+  std::string json;   // its tokenizer.json; "" if it is to be written, which takes GPT-2's pattern
+  std::string where;  // names the tokenizer in errors
 };
 
 // The tokenizer gives the same ids as Hugging Face's library with the same file and no special tokens: added tokens in

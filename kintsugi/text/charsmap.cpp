@@ -1,6 +1,5 @@
 #include "kintsugi/text/charsmap.h"
 
-
 #include "kintsugi/base/error.h"
 #include "kintsugi/text/utf8.h"
 

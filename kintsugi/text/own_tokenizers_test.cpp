@@ -109,7 +109,8 @@ TEST(OwnJson, SaysWhatIsDamaged) {
             "and vocab.bpe, or vocab.json and merges.txt, name the folder");
   EXPECT_EQ(parse(R"({"format": "other"})"), at + "\"format\" is \"other\"; it should be \"kintsugi-tokenizer\"");
   const std::string begin = R"({"format": "kintsugi-tokenizer", "version": 1, "kind": )";
-  EXPECT_EQ(parse(begin + R"("words"})"), at + "\"kind\" is \"words\"; it should be \"bytes\", \"chars\" or \"sentencepiece\"");
+  EXPECT_EQ(parse(begin + R"("words"})"),
+            at + "\"kind\" is \"words\"; it should be \"bytes\", \"chars\" or \"sentencepiece\"");
   EXPECT_EQ(parse(R"({"format": "kintsugi-tokenizer", "kind": "bytes"})"), at + "\"version\" is missing");
   EXPECT_EQ(parse(R"({"format": "kintsugi-tokenizer", "version": 2, "kind": "bytes"})"),
             at + "\"version\" is 2; it should be 1");

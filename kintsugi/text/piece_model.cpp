@@ -50,8 +50,7 @@ class UnigramPieces final : public PieceModel {
       if (!is_segment(type)) continue;
       words.emplace_back(text, static_cast<int32_t>(id));
       scores[id] = score;
-      if (type == PieceType::kUserDefined)
-        scores[id] = static_cast<float>(text.size()) * most - kUserDefinedPenalty;
+      if (type == PieceType::kUserDefined) scores[id] = static_cast<float>(text.size()) * most - kUserDefinedPenalty;
     }
     return {PrefixTrie(std::move(words)), std::move(scores), static_cast<float>(least - kUnknownPenalty), true};
   }
@@ -233,10 +232,13 @@ class WholePieces final : public PieceModel {
 
 std::unique_ptr<PieceModel> make_piece_model(const SentencePieceFile& file, std::string_view where) {
   switch (file.model) {
-    case SentencePieceModel::kUnigram: return std::make_unique<UnigramPieces>(file);
-    case SentencePieceModel::kBpe: return std::make_unique<BpePieces>(file, where);
+    case SentencePieceModel::kUnigram:
+      return std::make_unique<UnigramPieces>(file);
+    case SentencePieceModel::kBpe:
+      return std::make_unique<BpePieces>(file, where);
     case SentencePieceModel::kWord:
-    case SentencePieceModel::kChar: return std::make_unique<WholePieces>(file);
+    case SentencePieceModel::kChar:
+      return std::make_unique<WholePieces>(file);
   }
   throw base::InternalError("tokenizer", "a model of type {}", static_cast<int>(file.model));
 }

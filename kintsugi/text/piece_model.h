@@ -10,8 +10,8 @@
 
 namespace kintsugi::text {
 
-// Appends the pieces of `text`, valid UTF-8 without pieces that the user defined; an id of -1 is a part of the text that
-// no piece covers. Const use is safe from several threads at once.
+// Appends the pieces of `text`, valid UTF-8 without pieces that the user defined; an id of -1 is a part of the text
+// that no piece covers. Const use is safe from several threads at once.
 struct PieceSegment {
   std::string_view text;
   int32_t id;

@@ -117,8 +117,7 @@ class PipelineTokenizer final : public Tokenizer {
   void encode_at(std::string_view text, Place place, std::vector<int32_t>& ids) const {
     const char* begin = text.data();
     raw_added_.split(
-        text,
-        [&](std::string_view part) { encode_raw(part, part.data() == begin ? place : Place::kInside, ids); },
+        text, [&](std::string_view part) { encode_raw(part, part.data() == begin ? place : Place::kInside, ids); },
         [&](int32_t id) { ids.push_back(id); });
   }
 
@@ -151,8 +150,7 @@ class PipelineTokenizer final : public Tokenizer {
     }
     const char* begin = text.data();
     normalized_added_.split(
-        text,
-        [&](std::string_view part) { encode_normal(part, part.data() == begin ? place : Place::kInside, ids); },
+        text, [&](std::string_view part) { encode_normal(part, part.data() == begin ? place : Place::kInside, ids); },
         [&](int32_t id) { ids.push_back(id); });
   }
 

@@ -11,7 +11,8 @@
 namespace kintsugi::text {
 
 // The tokenizer gives the same ids as Hugging Face's library with the same file and no special tokens. Bytes that are
-// not UTF-8 become byte tokens or the unknown token. UserError for a part that is not supported, and for damaged tables.
+// not UTF-8 become byte tokens or the unknown token. UserError for a part that is not supported, and for damaged
+// tables.
 std::unique_ptr<Tokenizer> read_pipeline_json(const base::Json& document, std::string_view content,
                                               std::string_view where);
 

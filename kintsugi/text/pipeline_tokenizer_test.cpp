@@ -90,9 +90,10 @@ TEST(PipelineTokenizer, IsLinearInLongWords) {
 }
 
 TEST(PipelineTokenizer, RefusesByName) {
-  EXPECT_EQ(error_after("Llama", [](json& d) { d["normalizer"]["normalizers"][0]["type"] = "X"; }),
-            "[tokenizer] \"x.json\":1: normalizer \"X\" is not supported; supported are Sequence, NFC, NFD, NFKC, NFKD, "
-            "Prepend, Replace, Lowercase, Strip, StripAccents, Nmt, BertNormalizer, Precompiled");
+  EXPECT_EQ(
+      error_after("Llama", [](json& d) { d["normalizer"]["normalizers"][0]["type"] = "X"; }),
+      "[tokenizer] \"x.json\":1: normalizer \"X\" is not supported; supported are Sequence, NFC, NFD, NFKC, NFKD, "
+      "Prepend, Replace, Lowercase, Strip, StripAccents, Nmt, BertNormalizer, Precompiled");
   EXPECT_EQ(error_after("Bert", [](json& d) { d["pre_tokenizer"]["type"] = "X"; }),
             "[tokenizer] \"x.json\":1: pre-tokenizer \"X\" is not supported; supported are Sequence, ByteLevel, "
             "Metaspace, Split, BertPreTokenizer, Whitespace, WhitespaceSplit, Punctuation, Digits");
@@ -117,9 +118,10 @@ TEST(PipelineTokenizer, SaysWhatIsDamaged) {
             "[tokenizer] \"x.json\":1: the added token \"<s>\" has id 99, but there are 16 tokens");
   EXPECT_EQ(error_after("Unigram", [](json& d) { d["model"]["vocab"] = json::array(); }),
             "[tokenizer] \"x.json\":1: the vocabulary is empty");
-  EXPECT_EQ(error_after("Metaspace_first", [](json& d) { d["pre_tokenizer"]["prepend_scheme"] = "x"; }),
-            "[tokenizer] \"x.json\":1: \"pre_tokenizer.prepend_scheme\" is \"x\"; it should be \"always\", \"first\" or "
-            "\"never\"");
+  EXPECT_EQ(
+      error_after("Metaspace_first", [](json& d) { d["pre_tokenizer"]["prepend_scheme"] = "x"; }),
+      "[tokenizer] \"x.json\":1: \"pre_tokenizer.prepend_scheme\" is \"x\"; it should be \"always\", \"first\" or "
+      "\"never\"");
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ SpecialTokens read_nothing(const Json&) {
 }
 
 constexpr PartRow<SpecialTokens> kRows[] = {
-    {"Sequence", read_sequence},       {"TemplateProcessing", read_template}, {"BertProcessing", read_pair},
+    {"Sequence", read_sequence},      {"TemplateProcessing", read_template}, {"BertProcessing", read_pair},
     {"RobertaProcessing", read_pair}, {"ByteLevel", read_nothing},
 };
 

@@ -11,8 +11,9 @@ float ProtobufField::as_float() const {
 }
 
 void ProtobufReader::fail() const {
-  throw base::UserError("tokenizer", "{}: this is no SentencePiece model, or it is damaged, {} bytes into a message of {}",
-                        where_, all_.size() - rest_.size(), all_.size());
+  throw base::UserError("tokenizer",
+                        "{}: this is no SentencePiece model, or it is damaged, {} bytes into a message of {}", where_,
+                        all_.size() - rest_.size(), all_.size());
 }
 
 std::string_view ProtobufReader::take(uint64_t size) {
@@ -47,11 +48,20 @@ bool ProtobufReader::next(ProtobufField& field) {
   field.number = static_cast<uint32_t>(tag >> 3);
   field.wire_type = static_cast<int>(tag & 7);
   switch (field.wire_type) {
-    case 0: field.value = varint(); break;
-    case 1: field.value = fixed(8); break;
-    case 2: field.bytes = take(varint()); break;
-    case 5: field.value = fixed(4); break;
-    default: fail();
+    case 0:
+      field.value = varint();
+      break;
+    case 1:
+      field.value = fixed(8);
+      break;
+    case 2:
+      field.bytes = take(varint());
+      break;
+    case 5:
+      field.value = fixed(4);
+      break;
+    default:
+      fail();
   }
   return true;
 }

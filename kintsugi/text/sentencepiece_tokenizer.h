@@ -9,8 +9,8 @@
 
 namespace kintsugi::text {
 
-// The same ids as SentencePiece's encoder gives, which adds no control pieces. Bytes that are not UTF-8 become their byte
-// pieces, where SentencePiece replaces them by U+FFFD, or the unknown piece. UserError if the file is damaged.
+// The same ids as SentencePiece's encoder gives, which adds no control pieces. Bytes that are not UTF-8 become their
+// byte pieces, where SentencePiece replaces them by U+FFFD, or the unknown piece. UserError if the file is damaged.
 std::unique_ptr<Tokenizer> make_sentencepiece_tokenizer(std::string_view content, std::string_view where);
 
 // What its to_json wrote.

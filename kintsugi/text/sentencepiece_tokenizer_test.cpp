@@ -5,7 +5,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/text/small_sentencepiece_test.h"
 
-namespace kintsugi::text {
+namespace kintsugi::text::sentencepiece_tokenizer_test {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -85,4 +85,4 @@ TEST(SentencePiece, SaysWhatIsDamaged) {
 }
 
 }  // namespace
-}  // namespace kintsugi::text
+}  // namespace kintsugi::text::sentencepiece_tokenizer_test

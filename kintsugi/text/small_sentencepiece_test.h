@@ -29,15 +29,16 @@ inline std::string little_endian(uint32_t value) {
 }
 inline std::string piece_field(std::string_view text, float score, int type) {
   const std::string bits = little_endian(std::bit_cast<uint32_t>(score));
-  return bytes_field(1, bytes_field(1, text) + varint(2 << 3 | 5) + bits + number_field(3, static_cast<uint64_t>(type)));
+  return bytes_field(1,
+                     bytes_field(1, text) + varint(2 << 3 | 5) + bits + number_field(3, static_cast<uint64_t>(type)));
 }
 
 // A map of characters in which A becomes B.
 inline std::string small_charsmap() {
   std::vector<uint32_t> units(256);
-  units[0] = 1 << 10;                         // children at 1 ^ label
+  units[0] = 1 << 10;                          // children at 1 ^ label
   units[1 ^ 'A'] = 'A' | 1 << 8 | 0x80 << 10;  // its value at its place ^ 0x80
-  units[(1 ^ 'A') ^ 0x80] = 1u << 31;         // the text at 0
+  units[(1 ^ 'A') ^ 0x80] = 1u << 31;          // the text at 0
   std::string map = little_endian(256 * 4);
   for (const uint32_t unit : units) map += little_endian(unit);
   return map + std::string("B\0", 2);

@@ -24,11 +24,18 @@ void PieceJoiner::add(std::string_view piece, bool is_delimiter) {
       flush();
       if (is_delimiter) return;
       break;
-    case SplitBehavior::kIsolated: break;
-    case SplitBehavior::kMergedWithPrevious: joins = is_delimiter && !previous_; break;
+    case SplitBehavior::kIsolated:
+      break;
+    case SplitBehavior::kMergedWithPrevious:
+      joins = is_delimiter && !previous_;
+      break;
     // A delimiter waits for the text after it; another delimiter is no such text.
-    case SplitBehavior::kMergedWithNext: joins = previous_ && !is_delimiter; break;
-    case SplitBehavior::kContiguous: joins = is_delimiter == previous_; break;
+    case SplitBehavior::kMergedWithNext:
+      joins = previous_ && !is_delimiter;
+      break;
+    case SplitBehavior::kContiguous:
+      joins = is_delimiter == previous_;
+      break;
   }
   previous_ = is_delimiter;
   if (joins && !held_.empty()) return extend(piece);

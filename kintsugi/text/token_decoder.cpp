@@ -7,10 +7,14 @@ namespace kintsugi::text {
 namespace {
 
 constexpr PartRow<std::unique_ptr<TokenDecoder>> kRows[] = {
-    {"Sequence", read_decoder_sequence},       {"ByteLevel", read_byte_level_decoder},
-    {"Metaspace", read_metaspace_decoder},     {"Replace", read_replace_decoder},
-    {"ByteFallback", read_byte_fallback_decoder}, {"Fuse", read_fuse_decoder},
-    {"Strip", read_strip_decoder},             {"WordPiece", read_word_piece_decoder},
+    {"Sequence", read_decoder_sequence},
+    {"ByteLevel", read_byte_level_decoder},
+    {"Metaspace", read_metaspace_decoder},
+    {"Replace", read_replace_decoder},
+    {"ByteFallback", read_byte_fallback_decoder},
+    {"Fuse", read_fuse_decoder},
+    {"Strip", read_strip_decoder},
+    {"WordPiece", read_word_piece_decoder},
     {"BPEDecoder", read_bpe_decoder},
 };
 

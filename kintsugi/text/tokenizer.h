@@ -47,7 +47,8 @@ class Tokenizer {
 };
 
 // `path` is a tokenizer.json, a SentencePiece model (`NAME.model`), or a folder that holds a tokenizer.json, or
-// `encoder.json` + `vocab.bpe`, or `vocab.json` + `merges.txt`, or `tokenizer.model`, or `spiece.model`. UserError if it is absent or damaged.
+// `encoder.json` + `vocab.bpe`, or `vocab.json` + `merges.txt`, or `tokenizer.model`, or `spiece.model`. UserError if
+// it is absent or damaged.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path);
 
 // The same from the content of a tokenizer.json; `where` names it in errors.

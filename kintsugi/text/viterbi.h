@@ -1,5 +1,5 @@
-// The segmentation of a text into tokens whose scores have the largest sum (Kudo 2018, section 3.2), by the algorithm of
-// Viterbi.
+// The segmentation of a text into tokens whose scores have the largest sum (Kudo 2018, section 3.2), by the algorithm
+// of Viterbi.
 #pragma once
 
 #include <cstdint>

@@ -24,7 +24,8 @@ struct Vocabulary {
 // empty token, an id twice.
 Vocabulary read_vocabulary(const base::Json& object, size_t most);
 
-// The id of the token that the member names; -1 where the member is absent or null. UserError if there is no such token.
+// The id of the token that the member names; -1 where the member is absent or null. UserError if there is no such
+// token.
 int32_t find_token(const base::Json& model, std::string_view key, const Vocabulary& vocabulary);
 
 // UserError: nothing in the vocabulary stands for `text`, a character or bytes that are not UTF-8.

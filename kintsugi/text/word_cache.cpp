@@ -22,7 +22,8 @@ bool WordCache::find(uint32_t model, std::string_view word, std::vector<int32_t>
   if (word.size() > kMostBytes) return false;
   slot_ = XXH3_64bits_withSeed(word.data(), word.size(), model) % kSlots;
   const Entry& entry = entries_[slot_];
-  if (entry.model != model || entry.size != word.size() || std::memcmp(entry.word.data(), word.data(), word.size()) != 0)
+  if (entry.model != model || entry.size != word.size() ||
+      std::memcmp(entry.word.data(), word.data(), word.size()) != 0)
     return false;
   ids.insert(ids.end(), entry.ids.begin(), entry.ids.begin() + entry.num_ids);
   return true;

@@ -10,7 +10,7 @@ namespace kintsugi::text {
 namespace {
 
 constexpr std::pair<std::string_view, std::string_view> kCleanup[] = {
-    {" .", "."},     {" ?", "?"},   {" !", "!"},   {" ,", ","},     {" ' ", "'"},  {" n't", "n't"},
+    {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
     {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
 
 class WordPieceDecoder final : public TokenDecoder {

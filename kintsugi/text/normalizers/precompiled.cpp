@@ -1,5 +1,5 @@
-// { "precompiled_charsmap": base64 }: SentencePiece's map, as Hugging Face's library applies it. A grapheme of less than
-// 6 bytes that begins with a key becomes what the key is replaced by, whole; else its characters do, one by one.
+// { "precompiled_charsmap": base64 }: SentencePiece's map, as Hugging Face's library applies it. A grapheme of less
+// than 6 bytes that begins with a key becomes what the key is replaced by, whole; else its characters do, one by one.
 #include <utf8proc.h>
 
 #include "kintsugi/text/base64.h"
