@@ -66,7 +66,7 @@ TEST(SentencePiece, SaysWhatIsDamaged) {
   const std::string file = small_sentencepiece(kBpe, true);
   EXPECT_EQ(error_of(""), "[tokenizer] x.model: this is no SentencePiece model: it has no pieces");
   EXPECT_EQ(error_of(file.substr(0, 100)),
-            "[tokenizer] x.model: this is no SentencePiece model, or it is damaged, 99 bytes into a message of 100");
+            "[tokenizer] x.model: this is no SentencePiece model, or it is damaged, 97 bytes into a message of 100");
   EXPECT_EQ(error_of(file + piece_field("low", 0, 1)), "[tokenizer] x.model: piece 271, \"low\", is there twice");
   EXPECT_EQ(error_of(file + piece_field("x", 0, 2)),
             "[tokenizer] x.model: there are 2 unknown pieces, and there should be one");
