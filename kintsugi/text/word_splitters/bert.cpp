@@ -2,6 +2,7 @@
 #include "kintsugi/text/character_kinds.h"
 #include "kintsugi/text/each_character.h"
 #include "kintsugi/text/word_splitters/rows.h"
+#include "kintsugi/text/word_splitters/word_cutter.h"
 
 namespace kintsugi::text {
 namespace {
@@ -9,21 +10,16 @@ namespace {
 class BertPreTokenizer final : public WordSplitter {
  public:
   void split(std::string_view text, Place place, const WordSink& word) const override {
-    size_t begin = 0;
-    const auto end_word = [&](size_t at) {
-      if (at > begin) word(text.substr(begin, at - begin), begin == 0 ? place : Place::kInside);
-    };
+    WordCutter words(text, place, word);
     each_character(text, [&](char32_t code, std::string_view bytes) {
-      const auto at = static_cast<size_t>(bytes.data() - text.data());
+      const size_t at = words.at(bytes);
       const bool mark = is_punctuation(code);
       if (!mark && !is_space(code)) return;
-      end_word(at);
-      begin = mark ? at : at + bytes.size();
-      if (!mark) return;
-      end_word(at + bytes.size());
-      begin = at + bytes.size();
+      const size_t behind = at + bytes.size();
+      words.cut(at, mark ? at : behind);
+      if (mark) words.cut(behind, behind);
     });
-    end_word(text.size());
+    words.finish();
   }
 };
 

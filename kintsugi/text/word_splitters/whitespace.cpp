@@ -1,6 +1,7 @@
 // Runs of word characters are words, and so are runs of what is neither these nor white space.
 #include "kintsugi/text/each_character.h"
 #include "kintsugi/text/word_splitters/rows.h"
+#include "kintsugi/text/word_splitters/word_cutter.h"
 
 namespace kintsugi::text {
 namespace {
@@ -8,21 +9,15 @@ namespace {
 class Whitespace final : public WordSplitter {
  public:
   void split(std::string_view text, Place place, const WordSink& word) const override {
-    size_t begin = 0;
+    WordCutter words(text, place, word);
     bool in_word = false;
-    const auto end_word = [&](size_t at) {
-      if (at > begin) word(text.substr(begin, at - begin), begin == 0 ? place : Place::kInside);
-    };
     each_character(text, [&](char32_t code, std::string_view bytes) {
-      const auto at = static_cast<size_t>(bytes.data() - text.data());
+      const size_t at = words.at(bytes);
       const bool space = is_space(code), letter = !space && is_word(code);
-      if (space || letter != in_word) {
-        end_word(at);
-        begin = space ? at + bytes.size() : at;
-      }
+      if (space || letter != in_word) words.cut(at, space ? at + bytes.size() : at);
       in_word = letter;
     });
-    end_word(text.size());
+    words.finish();
   }
 };
 

@@ -1,6 +1,7 @@
 // White space separates words.
 #include "kintsugi/text/each_character.h"
 #include "kintsugi/text/word_splitters/rows.h"
+#include "kintsugi/text/word_splitters/word_cutter.h"
 
 namespace kintsugi::text {
 namespace {
@@ -8,17 +9,12 @@ namespace {
 class WhitespaceSplit final : public WordSplitter {
  public:
   void split(std::string_view text, Place place, const WordSink& word) const override {
-    size_t begin = 0;
-    const auto end_word = [&](size_t at) {
-      if (at > begin) word(text.substr(begin, at - begin), begin == 0 ? place : Place::kInside);
-    };
+    WordCutter words(text, place, word);
     each_character(text, [&](char32_t code, std::string_view bytes) {
-      const auto at = static_cast<size_t>(bytes.data() - text.data());
-      if (!is_space(code)) return;
-      end_word(at);
-      begin = at + bytes.size();
+      const size_t at = words.at(bytes);
+      if (is_space(code)) words.cut(at, at + bytes.size());
     });
-    end_word(text.size());
+    words.finish();
   }
 };
 
