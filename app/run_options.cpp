@@ -10,6 +10,7 @@
 #include "kintsugi/base/processor.h"
 #include "kintsugi/config/keys_help.h"
 #include "kintsugi/config/resolve.h"
+#include "kintsugi/models/models.h"
 #include "kintsugi/train/run_files.h"
 #include "kintsugi/train/worlds.h"
 
@@ -24,7 +25,7 @@ std::shared_ptr<RunOptions> add_run_options(const Verb& verb) {
       "--ranks",
       [options](int64_t n) { options->sets.insert(options->sets.begin(), fmt::format("parallel.ranks={}", n)); },
       {1, range_of("parallel.ranks").max}, "Number of ranks: [parallel] ranks");
-  verb.footer("The keys of run.toml:\n\n" + config::keys_page());
+  verb.footer("The keys of run.toml:\n\n" + config::keys_page(models::catalog()));
   // `--set a.b=c run.toml`: --set takes all arguments that follow, and the file is the one without "=".
   verb.when_read([options] {
     if (!options->path.empty()) return;
@@ -47,8 +48,9 @@ void refuse_run_files(std::string_view where, const RunOptions& options, const c
 
 config::Resolved read_run(const RunOptions& options) {
   if (options.path.empty()) throw base::UserError("kintsugi", "no configuration is named; run.toml is missing");
-  config::Resolved resolved = config::load(
-      options.path, options.sets, train::cores_of_all(base::usable_cores(), std::thread::hardware_concurrency()));
+  config::Resolved resolved =
+      config::load(options.path, models::catalog(), options.sets,
+                   train::cores_of_all(base::usable_cores(), std::thread::hardware_concurrency()));
   const auto launched = train::launched();
   if (launched && launched->rank > 0) return resolved;  // rank 0 has printed it
   for (const std::string& warning : resolved.warnings) fmt::print(stderr, "warning: {}\n", warning);

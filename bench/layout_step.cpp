@@ -20,7 +20,6 @@ using Clock = std::chrono::steady_clock;
 
 config::Settings model(int64_t tokens, int64_t samples, int64_t layers) {
   config::Settings s;
-  s.model.family = "gpt";
   s.model.layers = layers;
   s.model.embed = 768;
   s.model.heads = 12;
@@ -28,7 +27,6 @@ config::Settings model(int64_t tokens, int64_t samples, int64_t layers) {
   s.model.ffn = 3072;
   s.model.vocab = 20000;
   s.model.context = 256;
-  s.model.activation = "gelu_tanh";
   s.train.sequence = 256;
   s.train.micro_batch = samples;
   s.train.global_batch = tokens / s.train.sequence;

@@ -15,6 +15,7 @@
 #include "kintsugi/build/programs.h"
 #include "kintsugi/lower/pack.h"
 #include "kintsugi/lower/slots.h"
+#include "kintsugi/models/models.h"
 #include "kintsugi/models/step.h"
 #include "tests/layouts.h"
 
@@ -26,14 +27,12 @@ using program::BufferId;
 
 config::Settings base_of(const std::string& family, int64_t layers, int64_t embed, int64_t heads, int64_t kv_heads) {
   config::Settings s;
-  s.model.family = family;
+  s.model = models::defaults_of(family);
   s.model.layers = layers;
   s.model.embed = embed;
   s.model.heads = heads;
   s.model.kv_heads = kv_heads;
   s.model.ffn = 4 * embed;
-  s.model.bias = s.model.tied = family == "gpt";
-  s.model.activation = family == "gpt" ? "gelu_tanh" : "silu";
   s.parallel.threads = 1;
   return s;
 }
@@ -49,7 +48,7 @@ config::Settings model(const std::string& name) {
   } else if (name == "examples/shakespeare_char") {
     s = base_of("gpt", 4, 128, 4, 4);
     s.model.vocab = 65;
-    s.model.bias = false;
+    config::set_biases(s.model, false);
     s.model.activation = "gelu";
     s.train.global_batch = s.train.micro_batch = 12;
     s.train.sequence = 64;

@@ -14,6 +14,7 @@
 #include "kintsugi/base/processor.h"
 #include "kintsugi/build/programs.h"
 #include "kintsugi/config/resolve.h"
+#include "kintsugi/models/models.h"
 #include "kintsugi/run/executor.h"
 
 namespace {
@@ -30,7 +31,7 @@ void profile(int argc, char** argv) {
   std::vector<std::string> sets;
   for (int i = 2; i < argc; ++i)
     if (std::string(argv[i]) != "--set") sets.emplace_back(argv[i]);
-  config::Resolved resolved = config::load(argv[1], sets, base::usable_cores());
+  config::Resolved resolved = config::load(argv[1], models::catalog(), sets, base::usable_cores());
   app::fill_vocab(resolved);
   const config::Settings& s = resolved.settings;
   const auto kernels = build::kernels_of(s);

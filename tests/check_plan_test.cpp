@@ -10,12 +10,13 @@
 #include "kintsugi/config/read.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/build/programs.h"
+#include "kintsugi/models/models.h"
 
 namespace kintsugi::plan::check_plan_test {
 namespace {
 
 config::Settings settings_of(const std::string& text) {
-  return config::resolve(config::read_text(text, "run.toml"), 1000).settings;
+  return config::resolve(config::read_text(text, "run.toml", models::catalog()), 1000).settings;
 }
 
 ModelDims model_of(const std::string& text) {

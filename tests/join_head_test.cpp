@@ -14,15 +14,12 @@ namespace {
 
 config::Settings settings() {
   config::Settings s;
-  s.model.family = "gpt";
   s.model.layers = 1;
   s.model.embed = 8;
   s.model.heads = s.model.kv_heads = 2;
   s.model.ffn = 16;
   s.model.vocab = 11;
   s.model.context = 4;
-  s.model.activation = "gelu_tanh";
-  s.model.tied = true;
   s.train.sequence = 4;
   s.train.micro_batch = s.train.global_batch = 2;
   return s;

@@ -9,6 +9,7 @@
 #include "kintsugi/config/keys.h"
 #include "kintsugi/config/read.h"
 #include "kintsugi/config/resolve.h"
+#include "kintsugi/models/models.h"
 #include "kintsugi/plan/check_plan.h"
 #include "tests/paths.h"
 #include "kintsugi/build/programs.h"
@@ -30,7 +31,7 @@ TEST(ParallelPage, ExamplesMakeTheirPlans) {
     const size_t middle = text.find(between, at), plan_at = middle + between.size(), end = text.find("```", plan_at);
     ASSERT_NE(end, std::string::npos);
     const std::string example = text.substr(at, middle - at);
-    const config::Resolved r = config::resolve(config::read_text(example, "example"), 64);
+    const config::Resolved r = config::resolve(config::read_text(example, "example", models::catalog()), 64);
     EXPECT_TRUE(r.warnings.empty()) << example;
     const Plan plan = plan_from(r.settings.parallel);
     check_plan(plan, build::dims_of(models::build_training(r.settings)));

@@ -15,6 +15,7 @@
 #include "kintsugi/base/file.h"
 #include "kintsugi/build/programs.h"
 #include "kintsugi/config/resolve.h"
+#include "kintsugi/models/models.h"
 #include "tests/paths.h"
 #include "tests/process.h"
 
@@ -46,7 +47,7 @@ class PeakMemory : public testing::Test {
 
   // MiB of the plans of all ranks of this process.
   double planned(const std::vector<std::string>& sets) const {
-    const config::Settings s = config::load((folder_ / "run.toml").string(), sets, 2).settings;
+    const config::Settings s = config::load((folder_ / "run.toml").string(), models::catalog(), sets, 2).settings;
     const auto stages = build::build_programs(s, *build::kernels_of(s));
     int64_t bytes = 0;
     for (int r = 0; r < stages[0].mesh.ranks(); ++r)

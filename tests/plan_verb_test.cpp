@@ -15,6 +15,7 @@
 #include "kintsugi/build/fit.h"
 #include "kintsugi/build/programs.h"
 #include "kintsugi/config/resolve.h"
+#include "kintsugi/models/models.h"
 #include "kintsugi/program/memory_table.h"
 #include "tests/layouts.h"
 #include "tests/ranks_folder.h"
@@ -82,7 +83,7 @@ class PlanVerb : public testing::Test, public RanksFolder {
     std::istringstream words(sets + " " + more);
     std::vector<std::string> list;
     for (std::string word; words >> word;) list.push_back(word);
-    return config::load(folder / "run.toml", list, 4).settings;
+    return config::load(folder / "run.toml", models::catalog(), list, 4).settings;
   }
 };
 

@@ -7,6 +7,7 @@
 #include "kintsugi/config/read.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/evaluate/perplexity.h"
+#include "kintsugi/models/models.h"
 #include "kintsugi/plan/schedule.h"
 #include "tests/layout_checkpoint.h"
 #include "tests/layout_lists.h"
@@ -207,8 +208,8 @@ void add_settings(Cases& all) {
       {"no clip", [](config::Settings& s) { s.train.clip = 0; }},
       {"tied", [](config::Settings& s) { s.model.tied = true; }},
       {"untied", [](config::Settings& s) { s.model.tied = false; }},
-      {"bias", [](config::Settings& s) { s.model.bias = true; }},
-      {"no bias", [](config::Settings& s) { s.model.bias = false; }},
+      {"bias", [](config::Settings& s) { config::set_biases(s.model, true); }},
+      {"no bias", [](config::Settings& s) { config::set_biases(s.model, false); }},
       {"relu", [](config::Settings& s) { s.model.activation = "relu"; }},
       {"gelu", [](config::Settings& s) { s.model.activation = "gelu"; }},
       {"no dropout", [](config::Settings& s) { s.model.dropout = 0; }},
@@ -294,9 +295,10 @@ void add_large(Cases& all) {
 // as docs/plan.md has it.
 void add_files(Cases& all, const std::string& source) {
   const auto example = [&](const std::string& name, const Words& sets) {
-    all.push_back({.name = "examples/" + name + (sets.size() > 1 ? " " + sets[1] : ""),
-                   .settings = config::load(source + "/examples/" + name + ".toml", sets, 2).settings,
-                   .small = false});
+    all.push_back(
+        {.name = "examples/" + name + (sets.size() > 1 ? " " + sets[1] : ""),
+         .settings = config::load(source + "/examples/" + name + ".toml", models::catalog(), sets, 2).settings,
+         .small = false});
   };
   example("quick", {"model.vocab=4096"});
   example("quick", {"model.vocab=4096", "parallel.ranks=2"});
@@ -312,9 +314,10 @@ void add_files(Cases& all, const std::string& source) {
         Words{"parallel.schedule=1f1b", "parallel.sequence_parallel=true", "parallel.recompute=selective"},
         Words{"parallel.schedule=zero_bubble"},
         Words{"parallel.schedule=1f1b", "parallel.offload=all", "parallel.recompute=full"}})
-    all.push_back({.name = fmt::format("gpt3/{}", fmt::join(sets, " ")),
-                   .settings = config::resolve(config::read_text(gpt3, "gpt3.toml", sets), 64).settings,
-                   .small = false});
+    all.push_back(
+        {.name = fmt::format("gpt3/{}", fmt::join(sets, " ")),
+         .settings = config::resolve(config::read_text(gpt3, "gpt3.toml", models::catalog(), sets), 64).settings,
+         .small = false});
 }
 
 }  // namespace

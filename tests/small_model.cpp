@@ -2,13 +2,14 @@
 
 #include "kintsugi/build/programs.h"
 #include "kintsugi/kernels/random.h"
+#include "kintsugi/models/models.h"
 #include "kintsugi/models/step.h"
 
 namespace kintsugi::tests {
 
 config::Settings small_model(const std::string& family, const std::string& dtype) {
   config::Settings s;
-  s.model.family = family;
+  s.model = models::defaults_of(family);
   s.model.layers = 2;
   s.model.embed = 24;
   s.model.heads = 4;
@@ -16,9 +17,6 @@ config::Settings small_model(const std::string& family, const std::string& dtype
   s.model.ffn = 36;
   s.model.vocab = 65;
   s.model.context = 16;
-  s.model.bias = family == "gpt";
-  s.model.tied = family == "gpt";
-  s.model.activation = family == "gpt" ? "gelu_tanh" : "silu";
   s.model.dropout = 0.1;
   s.train.dtype = dtype;
   s.train.kernels = "reference";

@@ -12,6 +12,7 @@
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/data/token_writer.h"
 #include "kintsugi/kernels/random.h"
+#include "kintsugi/models/models.h"
 #include "kintsugi/train/worlds.h"
 #include "tests/paths.h"
 
@@ -93,7 +94,7 @@ train::Outcome run_here(const std::string& toml, const std::vector<std::string>&
                         std::vector<std::string>* notes) {
   Watcher watcher(stop_after);
   const train::Outcome outcome =
-      train_here({.config = config::load(toml, sets, 2), .resume = resume, .stop = &watcher.stop}, watcher);
+      train_here({.config = config::load(toml, models::catalog(), sets, 2), .resume = resume, .stop = &watcher.stop}, watcher);
   if (notes) *notes = watcher.notes;
   return outcome;
 }

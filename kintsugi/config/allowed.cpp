@@ -22,12 +22,12 @@ struct Describe {
   }
   std::string operator()(const Text& t) const { return std::string(t.what); }
   std::string operator()(const Texts& t) const { return std::string(t.what); }
-  std::string operator()(const OneOf& o) const {
-    return o.what.empty() ? fmt::format("one of {}", fmt::join(o.words, ", ")) : std::string(o.what);
-  }
+  std::string operator()(const OneOf& o) const { return fmt::format("one of {}", fmt::join(o.words, ", ")); }
+  std::string operator()(const Name& n) const { return std::string(n.what); }
   std::string operator()(const Numbers& n) const {
     constexpr std::string_view kNumber = "a number ";
-    return fmt::format("a list of {} numbers, each {}", n.count, (*this)(n.each).substr(kNumber.size()));
+    return fmt::format("a list of {}numbers, each {}", n.count ? fmt::format("{} ", n.count) : "",
+                       (*this)(n.each).substr(kNumber.size()));
   }
   std::string operator()(const Sources&) const { return "a path, or a table of path = weight"; }
 };

@@ -35,18 +35,22 @@ struct Texts {
 
 struct OneOf {
   std::vector<std::string_view> words;
-  std::string_view what;  // "a named size"; "" for a short list that is its own description
+};
+
+// A word that the catalog of models has.
+struct Name {
+  std::string_view what;  // "a named size"
 };
 
 struct Numbers {
-  size_t count;
+  size_t count;  // 0: any
   Number each;
 };
 
 // Data sources: a path, a list of paths, a table of path = weight, or a list of tables with path and weight.
 struct Sources {};
 
-using Allowed = std::variant<Boolean, Integer, Number, Text, Texts, OneOf, Numbers, Sources>;
+using Allowed = std::variant<Boolean, Integer, Number, Text, Texts, OneOf, Name, Numbers, Sources>;
 
 // "an integer from 1 to 100", "a number above 0", "one of cosine, linear, constant": to follow "it must be".
 std::string describe(const Allowed& allowed);

@@ -85,16 +85,19 @@ struct Check {
     if (raw.type != Type::text) wrong_type(raw.shown().empty() ? "" : ", in quotes");
     if (std::ranges::count(choice.words, raw.text) || Value(raw.text) == key.get(Settings{})) return raw.text;
     const std::string meant = meant_word(raw.text, choice.words);
-    const std::string hint = meant.empty() ? "" : fmt::format("; did you mean \"{}\"?", meant);
-    if (choice.what.empty()) fail(fmt::format(" = {} is not {}{}", raw.shown(), describe(key.allowed), hint));
-    // A long list is shown only if there is no better hint.
-    fail(fmt::format(" = {} is not {}{}", raw.shown(), choice.what,
-                     meant.empty() ? fmt::format("; there are {}", fmt::join(choice.words, ", ")) : hint));
+    fail(fmt::format(" = {} is not {}{}", raw.shown(), describe(key.allowed),
+                     meant.empty() ? "" : fmt::format("; did you mean \"{}\"?", meant)));
+  }
+
+  // Whether the catalog has it is asked where all is read.
+  Value operator()(const Name&) const {
+    if (raw.type != Type::text) wrong_type(raw.shown().empty() ? "" : ", in quotes");
+    return raw.text;
   }
 
   Value operator()(const Numbers& list) const {
     if (raw.type != Type::list) wrong_type();
-    if (raw.items.size() != list.count)
+    if (list.count != 0 && raw.items.size() != list.count)
       fail(fmt::format(" has {} item{}; it must be {}", raw.items.size(), raw.items.size() == 1 ? "" : "s",
                        describe(key.allowed)));
     std::vector<double> numbers;

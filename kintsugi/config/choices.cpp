@@ -1,8 +1,25 @@
 #include "kintsugi/config/choices.h"
 
+#include <algorithm>
+
 #include "kintsugi/base/error.h"
 
 namespace kintsugi::config {
+namespace {
+
+// The value whose word is `text`, which was checked when it was read.
+template <typename Choice, size_t Count>
+Choice choice(const std::array<std::string_view, Count>& words, std::string_view text) {
+  const auto found = std::ranges::find(words, text);
+  base::require(found != words.end(), "config", "the word \"{}\" was not checked", text);
+  return static_cast<Choice>(found - words.begin());
+}
+
+bool of_layer(const std::vector<std::string>& words, std::string_view yes, int64_t layer) {
+  return words.empty() || words[static_cast<size_t>(layer) % words.size()] == yes;
+}
+
+}  // namespace
 
 std::string_view name_of(Recomputed what) {
   switch (what) {
@@ -34,6 +51,46 @@ Offloaded offloaded(const Parallel& p) {
       if (p.offload == name_of(what)) return what;
     }
   throw base::InternalError("config", "offload \"{}\" was not checked", p.offload);
+}
+
+Norm norm(const Model& m) {
+  return choice<Norm>(kNorms, m.norm);
+}
+
+NormPlace norm_place(const Model& m) {
+  return choice<NormPlace>(kNormPlaces, m.norm_place);
+}
+
+QueryKeyNorm query_key_norm(const Model& m) {
+  return choice<QueryKeyNorm>(kQueryKeyNorms, m.query_key_norm);
+}
+
+Residual residual(const Model& m) {
+  return choice<Residual>(kResiduals, m.residual);
+}
+
+Positions positions(const Model& m) {
+  return choice<Positions>(kPositions, m.positions);
+}
+
+RopeScaling rope_scaling(const Model& m) {
+  return choice<RopeScaling>(kRopeScalings, m.rope_scaling);
+}
+
+int64_t width_of_head(const Model& m) {
+  return m.head_dim > 0 ? m.head_dim : m.embed / m.heads;
+}
+
+void set_biases(Model& m, bool biases) {
+  m.bias = m.bias_query_key_value = m.bias_output = m.bias_ffn = m.bias_norm = biases;
+}
+
+bool has_window(const Model& m, int64_t layer) {
+  return m.window > 0 && of_layer(m.window_layers, kWindowLayers[1], layer);
+}
+
+bool has_rotary(const Model& m, int64_t layer) {
+  return positions(m) == Positions::rotary && of_layer(m.rotary_layers, kRotaryLayers[1], layer);
 }
 
 }  // namespace kintsugi::config

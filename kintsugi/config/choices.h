@@ -1,6 +1,7 @@
 // Keys whose value is text, as types: read here once, compared nowhere else.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -20,5 +21,45 @@ struct Offloaded {
 };
 Offloaded offloaded(const Parallel& parallel);
 std::string_view name_of(Offloaded what);  // as the key has it
+
+// [model], each with its words in the order of the values.
+enum class Norm : uint8_t { layer, rms, rms_plus_one };
+inline constexpr std::array<std::string_view, 3> kNorms = {"layer", "rms", "rms_plus_one"};
+Norm norm(const Model& model);
+
+// Of attention and of the feed-forward layer, f: x + f(norm(x)), norm(x + f(x)), x + norm(f(x)), x + norm(f(norm(x))).
+enum class NormPlace : uint8_t { before, after, output, both };
+inline constexpr std::array<std::string_view, 4> kNormPlaces = {"before", "after", "output", "both"};
+NormPlace norm_place(const Model& model);
+
+// Of queries and keys: each head by itself, or all heads together.
+enum class QueryKeyNorm : uint8_t { none, head, all };
+inline constexpr std::array<std::string_view, 3> kQueryKeyNorms = {"none", "head", "all"};
+QueryKeyNorm query_key_norm(const Model& model);
+
+// Attention, then the feed-forward layer; or both of the same x, with a norm for each or one for both.
+enum class Residual : uint8_t { sequential, parallel, parallel_one_norm };
+inline constexpr std::array<std::string_view, 3> kResiduals = {"sequential", "parallel", "parallel_one_norm"};
+Residual residual(const Model& model);
+
+enum class Positions : uint8_t { learned, rotary, none };
+inline constexpr std::array<std::string_view, 3> kPositions = {"learned", "rotary", "none"};
+Positions positions(const Model& model);
+
+enum class RopeScaling : uint8_t { none, linear, llama3, yarn, longrope };
+inline constexpr std::array<std::string_view, 5> kRopeScalings = {"none", "linear", "llama3", "yarn", "longrope"};
+RopeScaling rope_scaling(const Model& model);
+
+// head_dim, or embed / heads where it is not set.
+int64_t width_of_head(const Model& model);
+
+// Whether queries, keys, values, output, feed-forward layer and norms have biases: all or none.
+void set_biases(Model& model, bool biases);
+
+// What window_layers and rotary_layers say of a layer; their words are repeated over the layers.
+inline constexpr std::array<std::string_view, 2> kWindowLayers = {"full", "window"};
+inline constexpr std::array<std::string_view, 2> kRotaryLayers = {"none", "rotary"};
+bool has_window(const Model& model, int64_t layer);
+bool has_rotary(const Model& model, int64_t layer);
 
 }  // namespace kintsugi::config

@@ -32,8 +32,8 @@ void derive(Given& given, std::string_view name, T& member, const T& unset, cons
 
 // The same for a value that has no mark for "not given".
 template <typename T>
-void derive_ungiven(Given& given, std::string_view name, T& member, const T& value) {
-  if (given.origin(name).kind == Origin::Kind::standard) store(given, name, member, value);
+void derive_ungiven(Given& given, std::string_view name, T& member, const T& value, std::string_view rule = "") {
+  if (given.origin(name).kind == Origin::Kind::standard) store(given, name, member, value, rule);
 }
 
 // "4, 6": the divisors of `n`, and the multiples of `step`, on both sides of `x`.

@@ -9,8 +9,8 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/config/axes.h"
+#include "kintsugi/config/choices.h"
 #include "kintsugi/config/context.h"
-#include "kintsugi/config/named_sizes.h"
 
 namespace kintsugi::config {
 namespace {
@@ -73,6 +73,10 @@ std::vector<std::string_view> words(std::span<const std::string_view> list) {
   return {list.begin(), list.end()};
 }
 
+OneOf one_of(std::span<const std::string_view> list) {
+  return {words(list)};
+}
+
 // The size of an axis of the mesh, from its row.
 Key size_of(const Axis& axis) {
   return {.section = "parallel",
@@ -99,46 +103,120 @@ std::string_view product_of_axes() {
 using enum Resume;
 
 // In each row: name, what is allowed, resume, the rule of a derived default, help, its names elsewhere.
+constexpr std::string_view kOfFamily = "that of the family";
+
+// A key whose default is the family's.
+template <auto M>
+Key trait(std::string_view name, Allowed allowed, std::string_view help, std::string_view others = "") {
+  Key key = model<M>({name, std::move(allowed), fixed, kOfFamily, help, others});
+  key.of_family = true;
+  return key;
+}
+
 std::vector<Key> model_keys() {
   return {
-      model<&Model::family>(
-          {"family", OneOf{{"gpt", "llama"}, ""}, fixed, "",
-           "the kind of network: gpt (learned positions, layer norm) or llama (rotary, RMS norm, gated)",
-           "type arch architecture model_type"}),
-      model<&Model::name>({"name", OneOf{named_size_names(), "a named size"}, fixed, "",
+      model<&Model::family>({"family", Name{"a family of models"}, fixed, "",
+                             "the kind of network, by which the keys below have their defaults",
+                             "type arch architecture model_type"}),
+      model<&Model::name>({"name", Name{"a named size"}, fixed, "",
                            "a published size; its numbers are the defaults of this section", "size preset"}),
       model<&Model::layers>({"layers", Integer{1, 10'000}, fixed, "", "transformer blocks",
                              "n_layer n_layers num_layers num_hidden_layers depth"}),
       model<&Model::embed>({"embed", Integer{1, kWide}, fixed, "", "width of the residual stream",
                             "n_embd dim d_model hidden_size width"}),
-      model<&Model::heads>({"heads", Integer{1, kWide}, fixed, "", "attention heads; embed is divided among them",
-                            "n_head n_heads num_heads num_attention_heads"}),
+      model<&Model::heads>(
+          {"heads", Integer{1, kWide}, fixed, "", "attention heads", "n_head n_heads num_heads num_attention_heads"}),
       model<&Model::kv_heads>({"kv_heads", Integer{0, kWide}, fixed, "heads",
                                "key-value heads, each shared by heads / kv_heads query heads",
                                "n_kv_heads num_key_value_heads num_query_groups"}),
-      model<&Model::ffn>(
-          {"ffn", Integer{0, 10'000'000}, fixed, "gpt: 4 embed; llama: 8/3 embed, up to a multiple of 32",
-           "inner width of the feed-forward layer", "d_ff hidden_dim intermediate_size ffn_hidden_size"}),
+      model<&Model::head_dim>(
+          {"head_dim", Integer{0, kWide}, fixed, "embed / heads", "width of a head", "d_head d_kv kv_channels"}),
+      model<&Model::ffn>({"ffn", Integer{0, 10'000'000}, fixed, "by the family, from embed",
+                          "inner width of the feed-forward layer",
+                          "d_ff hidden_dim intermediate_size ffn_hidden_size n_inner"}),
       model<&Model::vocab>({"vocab", Integer{0, 100'000'000}, fixed, "that of the data's tokenizer",
                             "rows of the embedding table; rows beyond the ids of the tokenizer are padding",
                             "vocab_size n_vocab vocabulary"}),
-      model<&Model::context>({"context", Integer{0, kLarge}, fixed, "train.sequence",
-                              "positions; no sample is longer",
+      model<&Model::context>({"context", Integer{0, kLarge}, fixed, "train.sequence", "positions; no sample is longer",
                               "n_positions n_ctx max_position_embeddings context_length positions max_seq_len"}),
-      model<&Model::bias>({"bias", Boolean{}, fixed, "gpt: true; llama: false",
-                           "biases in matrix products and layer norms", "use_bias add_bias_linear"}),
-      model<&Model::tied>({"tied", Boolean{}, fixed, "gpt: true; llama: false",
-                           "the head's weight is the embedding table", "tie_word_embeddings tie_weights"}),
       model<&Model::dropout>({"dropout", kFraction, fixed, "",
                               "fraction of values dropped in embedding, attention and residuals",
                               "dropout_rate attention_dropout hidden_dropout"}),
-      model<&Model::activation>({"activation", OneOf{{"gelu", "gelu_tanh", "relu", "silu"}, ""}, fixed,
-                                 "gpt: gelu_tanh; llama: silu", "activation function of the feed-forward layer",
-                                 "hidden_act activation_function act"}),
-      model<&Model::norm_epsilon>({"norm_epsilon", kPositive, fixed, "", "added to the variance in norms",
-                                   "rms_norm_eps layer_norm_epsilon norm_eps layernorm_epsilon"}),
-      model<&Model::rope_theta>(
-          {"rope_theta", kPositive, fixed, "", "base of the rotary angles (llama)", "rotary_base theta rope_base"}),
+      trait<&Model::bias>("bias", Boolean{}, "biases in matrix products and layer norms: what the next four are",
+                          "use_bias add_bias_linear"),
+      trait<&Model::bias_query_key_value>("bias_query_key_value", Boolean{}, "biases of queries, keys and values",
+                                          "qkv_bias add_qkv_bias attention_bias"),
+      trait<&Model::bias_output>("bias_output", Boolean{}, "bias of attention's output", "attention_out_bias"),
+      trait<&Model::bias_ffn>("bias_ffn", Boolean{}, "biases of the feed-forward layer", "mlp_bias"),
+      trait<&Model::bias_norm>("bias_norm", Boolean{}, "biases of layer norms"),
+      trait<&Model::bias_head>("bias_head", Boolean{}, "bias of the head", "lm_head_bias"),
+      trait<&Model::tied>("tied", Boolean{}, "the head's weight is the embedding table",
+                          "tie_word_embeddings tie_weights"),
+      trait<&Model::norm>("norm", one_of(kNorms), "layer norm, RMS norm, or RMS norm whose weight is added to one",
+                          "normalization norm_type"),
+      trait<&Model::norm_place>("norm_place", one_of(kNormPlaces),
+                                "where the norms of a block are: before attention and feed-forward layer, after the "
+                                "residual's sum, on their outputs, or before and on the outputs"),
+      trait<&Model::norm_epsilon>("norm_epsilon", kPositive, "added to the variance in norms",
+                                  "rms_norm_eps layer_norm_epsilon norm_eps layernorm_epsilon layer_norm_eps"),
+      trait<&Model::query_key_norm>("query_key_norm", one_of(kQueryKeyNorms),
+                                    "norm of queries and keys: none, of each head, or of all heads together",
+                                    "qk_norm use_qk_norm qk_layernorm"),
+      trait<&Model::residual>("residual", one_of(kResiduals),
+                              "attention and feed-forward layer one after the other, or both of the same input, with "
+                              "a norm for each or one for both",
+                              "use_parallel_residual parallel_attn"),
+      trait<&Model::gated>("gated", Boolean{}, "the feed-forward layer is gated", "glu swiglu"),
+      trait<&Model::activation>("activation", OneOf{{"gelu", "gelu_tanh", "relu", "relu2", "silu"}},
+                                "activation function of the feed-forward layer",
+                                "hidden_act activation_function act hidden_activation"),
+      trait<&Model::positions>("positions", one_of(kPositions), "how positions are told", "position_embedding_type"),
+      trait<&Model::rotary_layers>("rotary_layers", Texts{"a list of \"rotary\" and \"none\""},
+                                   "which layers turn queries and keys; the list is repeated over the layers; empty: "
+                                   "all",
+                                   "no_rope_layers"),
+      trait<&Model::rotary_dims>("rotary_dims", Integer{0, kWide}, "dims of a head that are turned; 0: all",
+                                 "rotary_dim rotary_pct partial_rotary_factor"),
+      trait<&Model::rotary_interleaved>("rotary_interleaved", Boolean{},
+                                        "neighbouring dims are turned as pairs, not those of the two halves"),
+      trait<&Model::rope_theta>("rope_theta", kPositive, "base of the rotary angles",
+                                "rotary_base theta rope_base rotary_emb_base"),
+      trait<&Model::rope_theta_window>("rope_theta_window", kNotNegative,
+                                       "the same in layers with a window, without scaling; 0: as in the others",
+                                       "rope_local_base_freq"),
+      trait<&Model::rope_scaling>("rope_scaling", one_of(kRopeScalings),
+                                  "how rotary angles are changed for longer contexts", "rope_type"),
+      trait<&Model::rope_factor>("rope_factor", kPositive, "by which angles are divided"),
+      trait<&Model::rope_original_context>("rope_original_context", Integer{0, kLarge},
+                                           "positions that the model had before scaling",
+                                           "original_max_position_embeddings"),
+      trait<&Model::rope_low_factor>("rope_low_factor", kPositive, "llama3: where scaling begins", "low_freq_factor"),
+      trait<&Model::rope_high_factor>("rope_high_factor", kPositive, "llama3: where it is whole", "high_freq_factor"),
+      trait<&Model::rope_beta_fast>("rope_beta_fast", kPositive, "yarn: turns above which nothing is scaled",
+                                    "beta_fast"),
+      trait<&Model::rope_beta_slow>("rope_beta_slow", kPositive, "yarn: turns below which all is scaled", "beta_slow"),
+      trait<&Model::rope_truncate>("rope_truncate", Boolean{}, "yarn: these bounds are whole dims"),
+      trait<&Model::rope_magnitude>("rope_magnitude", kNotNegative,
+                                    "factor of cosine and sine; 0: 1, or what yarn and longrope make it",
+                                    "attention_factor mscale"),
+      trait<&Model::rope_short_factors>("rope_short_factors", Numbers{0, kPositive},
+                                        "longrope: by which angles are divided up to rope_original_context",
+                                        "short_factor"),
+      trait<&Model::rope_long_factors>("rope_long_factors", Numbers{0, kPositive},
+                                       "longrope: by which they are divided beyond it", "long_factor"),
+      trait<&Model::window>("window", Integer{0, kLarge}, "positions that a query sees, its own included; 0: all",
+                            "sliding_window attention_window local_attention"),
+      trait<&Model::window_layers>("window_layers", Texts{"a list of \"window\" and \"full\""},
+                                   "which layers have the window; the list is repeated over the layers; empty: all",
+                                   "layer_types sliding_window_pattern"),
+      trait<&Model::attention_scale>("attention_scale", kNotNegative,
+                                     "factor of attention's scores; 0: 1 / sqrt(head_dim)",
+                                     "query_pre_attn_scalar attention_multiplier"),
+      trait<&Model::attention_softcap>("attention_softcap", kNotNegative,
+                                       "bound c of attention's scores s, c tanh(s / c); 0: none",
+                                       "attn_logit_softcapping"),
+      trait<&Model::embed_scale>("embed_scale", kNotNegative, "factor of the embedded tokens; 0: sqrt(embed)",
+                                 "embedding_multiplier"),
   };
 }
 
@@ -169,11 +247,11 @@ std::vector<Key> train_keys() {
                                   "micro_batch_size train_micro_batch_size_per_gpu"}),
       train<&Train::sequence>({"sequence", Integer{1, kLarge}, fixed, "", "tokens per sample",
                                "block_size seq_length seq_len sequence_length"}),
-      train<&Train::dtype>({"dtype", OneOf{{"fp32", "bf16", "fp16", "fp64"}, ""}, fixed, "",
+      train<&Train::dtype>({"dtype", OneOf{{"fp32", "bf16", "fp16", "fp64"}}, fixed, "",
                             "type of compute; master weights are fp32 (fp64 with fp64)", "precision torch_dtype"}),
-      train<&Train::kernels>({"kernels", OneOf{{"cpu", "reference"}, ""}, free, "",
+      train<&Train::kernels>({"kernels", OneOf{{"cpu", "reference"}}, free, "",
                               "set of kernels: fast, or slow and simple", "backend device"}),
-      train<&Train::optimizer>({"optimizer", OneOf{{"adamw", "sgd"}, ""}, fixed, "", "update rule", "optim"}),
+      train<&Train::optimizer>({"optimizer", OneOf{{"adamw", "sgd"}}, fixed, "", "update rule", "optim"}),
       train<&Train::learning_rate>({"learning_rate", kPositive, fixed, "", "largest learning rate, after the warm-up",
                                     "lr max_lr base_lr peak_lr"}),
       train<&Train::min_learning_rate>({"min_learning_rate", kNotNegative, fixed, "a tenth of learning_rate",
@@ -181,12 +259,12 @@ std::vector<Key> train_keys() {
       train<&Train::warmup_steps>({"warmup_steps", Integer{0, kMany}, fixed, "",
                                    "steps over which the learning rate rises from 0",
                                    "warmup_iters lr_warmup_iters num_warmup_steps warmup"}),
-      train<&Train::decay>({"decay", OneOf{{"cosine", "linear", "constant", "inverse_sqrt"}, ""}, fixed, "",
+      train<&Train::decay>({"decay", OneOf{{"cosine", "linear", "constant", "inverse_sqrt"}}, fixed, "",
                             "how the learning rate falls after the warm-up",
                             "schedule lr_decay_style scheduler lr_scheduler"}),
       train<&Train::decay_steps>({"decay_steps", Integer{0, kMany}, kept, "steps",
                                   "step at which the decay ends; a resumed run keeps it", "lr_decay_iters"}),
-      train<&Train::scale_learning_rate>({"scale_learning_rate", OneOf{{"none", "linear", "sqrt"}, ""}, fixed, "",
+      train<&Train::scale_learning_rate>({"scale_learning_rate", OneOf{{"none", "linear", "sqrt"}}, fixed, "",
                                           "learning rates are multiplied by this function of global_batch / base_batch",
                                           "scale_lr"}),
       train<&Train::base_batch>({"base_batch", Integer{0, kLarge}, fixed, "",
@@ -236,12 +314,12 @@ std::vector<Key> other_parallel_keys() {
       parallel<&Parallel::sequence_parallel>({"sequence_parallel", Boolean{}, free, "",
                                               "the tokens of the residual stream are divided over the tensor axis",
                                               "sp enable_sequence_parallel"}),
-      parallel<&Parallel::context_method>({"context_method", OneOf{words(context_methods()), ""}, free, "",
+      parallel<&Parallel::context_method>({"context_method", OneOf{words(context_methods())}, free, "",
                                            "how attention gets all tokens: keys and values gathered, or sent round a "
                                            "ring, or heads exchanged for tokens",
                                            "cp_comm_type"}),
       parallel<&Parallel::context_balance>(
-          {"context_balance", OneOf{words(context_balances()), ""}, free, "zigzag; contiguous with ulysses",
+          {"context_balance", OneOf{words(context_balances())}, free, "zigzag; contiguous with ulysses",
            "tokens of a rank: one early and one late chunk, or contiguous tokens", "balance"}),
       parallel<&Parallel::keep_gathered>(
           {"keep_gathered", Boolean{}, free, "",
@@ -260,7 +338,7 @@ std::vector<Key> other_parallel_keys() {
            "allow_replication"}),
       parallel<&Parallel::mesh_order>({"mesh_order", Text{"the axes, outermost first"}, free, "",
                                        "neighbours on the last axis are neighbouring ranks", "axis_order order"}),
-      parallel<&Parallel::schedule>({"schedule", OneOf{{"gpipe", "1f1b", "interleaved", "zero_bubble"}, ""}, free, "",
+      parallel<&Parallel::schedule>({"schedule", OneOf{{"gpipe", "1f1b", "interleaved", "zero_bubble"}}, free, "",
                                      "order of the forward and backward passes of a stage",
                                      "pipeline_schedule pp_schedule"}),
       parallel<&Parallel::chunks>({"chunks", Integer{1, 10'000}, free, "",
@@ -269,13 +347,13 @@ std::vector<Key> other_parallel_keys() {
       parallel<&Parallel::stages>({"stages", Text{"how many layers each chunk has, in order: \"5 7\""}, free,
                                    "equal in computed cost", "layers of each chunk, from the first layer on",
                                    "split_points layers_per_stage"}),
-      parallel<&Parallel::recompute>({"recompute", OneOf{{"none", "selective", "full"}, ""}, free, "",
+      parallel<&Parallel::recompute>({"recompute", OneOf{{"none", "selective", "full"}}, free, "",
                                       "what the backward pass computes again instead of keeping it: nothing, the core "
                                       "of attention, or all but the input of a layer",
                                       "activation_checkpointing recompute_granularity gradient_checkpointing"}),
       parallel<&Parallel::recompute_every>({"recompute_every", Integer{1, kWide}, free, "",
                                             "only every n-th layer is recomputed", "recompute_num_layers"}),
-      parallel<&Parallel::offload>({"offload", OneOf{{"none", "optimizer", "activations", "all"}, ""}, free, "",
+      parallel<&Parallel::offload>({"offload", OneOf{{"none", "optimizer", "activations", "all"}}, free, "",
                                     "what is stored in a file while it is not used", "cpu_offload nvme_offload"}),
       parallel<&Parallel::offload_folder>({"offload_folder", Text{"a path"}, free, "the run's folder",
                                            "folder of that file, on a fast disk of the node",
@@ -284,7 +362,7 @@ std::vector<Key> other_parallel_keys() {
                                             "a rank's share of the memory of the machine or the job's limit",
                                             "memory limit of a rank; a program that needs more is refused",
                                             "memory max_memory"}),
-      parallel<&Parallel::wire>({"wire", OneOf{{"fp32", "bf16"}, ""}, free, "",
+      parallel<&Parallel::wire>({"wire", OneOf{{"fp32", "bf16"}}, free, "",
                                  "type in which gradients are sent; fp32 leaves them as they are",
                                  "grad_reduce_dtype reduce_dtype mixed_precision_reduce"}),
       parallel<&Parallel::timeout_seconds>(
@@ -292,12 +370,12 @@ std::vector<Key> other_parallel_keys() {
            "longest wait for another rank; after it the run ends and names the ranks that did not respond",
            "timeout distributed_timeout_minutes nccl_timeout"}),
       parallel<&Parallel::transport>(
-          {"transport", OneOf{{"auto", "threads", "mpi"}, ""}, free, "",
+          {"transport", OneOf{{"auto", "threads", "mpi"}}, free, "",
            "how ranks communicate: threads of one process, or MPI; auto: mpi if started under it",
            "backend distributed_backend"}),
       parallel<&Parallel::bind>(
           {"bind", Boolean{}, free, "", "threads of ranks are bound to cores", "binding affinity pin"}),
-      parallel<&Parallel::replicas>({"replicas", OneOf{{"trust", "check", "broadcast"}, ""}, free, "",
+      parallel<&Parallel::replicas>({"replicas", OneOf{{"trust", "check", "broadcast"}}, free, "",
                                      "initial copies of a state on several ranks: each rank makes its own, which are "
                                      "equal; or they are compared by checksum; or the first rank sends its own",
                                      "broadcast_buffers sync_module_states"}),

@@ -31,6 +31,7 @@ struct Key {
   std::string_view rule;    // what the default stands for, if it stands for a derived value; else ""
   std::string_view help;    // one line
   std::string_view others;  // its names in other programs, separated by spaces, for "did you mean"
+  bool of_family = false;   // the default is that of the model's family
 
   std::string full_name() const;  // "train.steps"
 };

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "kintsugi/base/format.h"
-#include "kintsugi/config/named_sizes.h"
 
 namespace kintsugi::config {
 namespace {
@@ -33,7 +32,7 @@ std::string_view resume_word(Resume resume) {
 
 }  // namespace
 
-std::string keys_page() {
+std::string keys_page(const Catalog& catalog) {
   std::string page;
   for (const std::string_view section : sections()) {
     page += fmt::format("{}[{}]  {}\n", page.empty() ? "" : "\n", section, describe_section(section));
@@ -43,15 +42,17 @@ std::string keys_page() {
                           default_text(key));
     }
   }
+  page += "\nFamilies, for [model] family:\n";
+  for (const Family& family : catalog.families) page += fmt::format("  {:20} {}\n", family.name, family.about);
   page += "\nNamed sizes, for [model] name:\n ";
   size_t width = 1;
-  for (const std::string_view name : named_size_names()) {
-    if (width + name.size() + 1 > 100) {
+  for (const NamedSize& size : catalog.sizes) {
+    if (width + size.name.size() + 1 > 100) {
       page += "\n ";
       width = 1;
     }
-    page += fmt::format(" {}", name);
-    width += name.size() + 1;
+    page += fmt::format(" {}", size.name);
+    width += size.name.size() + 1;
   }
   return page + "\n";
 }
@@ -74,13 +75,20 @@ std::string markdown_tables() {
   return tables;
 }
 
-std::string markdown_sizes() {
+std::string markdown_families(const Catalog& catalog) {
+  std::string table = "| family | what it is |\n|---|---|\n";
+  for (const Family& f : catalog.families) table += fmt::format("| `{}` | {} |\n", f.name, cell(f.about));
+  return table;
+}
+
+std::string markdown_sizes(const Catalog& catalog) {
   std::string table =
       "| name | family | layers | embed | heads | kv_heads | ffn | vocab | context | source |\n"
       "|---|---|---|---|---|---|---|---|---|---|\n";
-  for (const NamedSize& s : named_sizes())
-    table += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", s.name, s.family, s.layers, s.embed,
-                         s.heads, s.kv_heads, s.ffn, s.vocab, s.context, s.source);
+  for (const NamedSize& s : catalog.sizes)
+    table += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", s.name, s.model.family,
+                         s.model.layers, s.model.embed, s.model.heads, s.model.kv_heads, s.model.ffn, s.model.vocab,
+                         s.model.context, s.source);
   return table;
 }
 

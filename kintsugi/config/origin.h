@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kintsugi/config/catalog.h"
 #include "kintsugi/config/settings.h"
 
 namespace kintsugi::config {
@@ -23,6 +24,7 @@ struct Origin {
 struct Given {
   Settings settings;
   std::vector<Origin> origins;
+  const Catalog* catalog = nullptr;  // of the models that it was read with
 
   const Origin& origin(std::string_view full_name) const;
   // "model.heads = 12 (size gpt2)"; the origin is left out if the user gave the value.

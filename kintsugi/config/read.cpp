@@ -10,7 +10,6 @@
 #include "kintsugi/base/format.h"
 #include "kintsugi/config/check_value.h"
 #include "kintsugi/config/keys.h"
-#include "kintsugi/config/named_sizes.h"
 #include "kintsugi/config/toml_reader.h"
 
 namespace kintsugi::config {
@@ -88,7 +87,8 @@ Assignment parse_set(const std::string& set) {
 
   Raw raw;
   const bool is_text = std::holds_alternative<Text>(key.allowed) || std::holds_alternative<OneOf>(key.allowed) ||
-                       std::holds_alternative<Texts>(key.allowed) || std::holds_alternative<Sources>(key.allowed);
+                       std::holds_alternative<Name>(key.allowed) || std::holds_alternative<Texts>(key.allowed) ||
+                       std::holds_alternative<Sources>(key.allowed);
   const bool quoted = text.starts_with('"') || text.starts_with('\'');
   const bool composed =
       (std::holds_alternative<Sources>(key.allowed) && (text.starts_with('[') || text.starts_with('{'))) ||
@@ -104,24 +104,43 @@ Assignment parse_set(const std::string& set) {
   return {index, check_value(key, raw, kPlace), {Origin::Kind::set, ""}};
 }
 
-// The numbers of the size that the last assignment of model.name names, as defaults.
-void apply_named_size(Given& given, const std::vector<Assignment>& assignments) {
-  const int name_key = key_index("model.name"), family_key = key_index("model.family");
-  const Assignment* name = nullptr;
-  const Assignment* family = nullptr;
-  for (const Assignment& a : assignments) {
-    if (a.key == name_key) name = &a;
-    if (a.key == family_key) family = &a;
+// The row of the catalog that the last assignment of `key` names; null if there is no assignment, or for an empty
+// text.
+template <typename Row>
+const Row* row_named(std::string_view name_of_key, std::span<const Row> rows, std::string_view what,
+                     const std::vector<Assignment>& assignments, const Assignment*& assigned) {
+  const int index = key_index(name_of_key);
+  assigned = nullptr;
+  for (const Assignment& a : assignments)
+    if (a.key == index) assigned = &a;
+  if (!assigned) return nullptr;
+  const auto& name = std::get<std::string>(assigned->value);
+  if (name.empty()) return nullptr;
+  std::vector<std::string_view> names;
+  for (const Row& row : rows) {
+    if (row.name == name) return &row;
+    names.push_back(row.name);
   }
-  if (!name) return;
-  const NamedSize* size = find_named_size(std::get<std::string>(name->value));
-  if (!size) return;  // an empty text: none
-  if (family && std::get<std::string>(family->value) != size->family)
+  const std::string meant = meant_word(name, names);
+  throw base::UserError(
+      "config", "{}: {} = {} is not {}; {}", assigned->origin.text(), name_of_key, base::one_line(to_toml(std::string_view(name)), 60),
+      what,
+      meant.empty() ? fmt::format("there are {}", fmt::join(names, ", ")) : fmt::format("did you mean \"{}\"?", meant));
+}
+
+// The numbers of the size that model.name gives, as defaults.
+void apply_named_size(Given& given, const std::vector<Assignment>& assignments) {
+  const Assignment *name = nullptr, *family = nullptr;
+  const Catalog& catalog = *given.catalog;
+  row_named("model.family", catalog.families, "a family of models", assignments, family);
+  const NamedSize* size = row_named("model.name", catalog.sizes, "a named size", assignments, name);
+  if (!size) return;
+  if (family && std::get<std::string>(family->value) != size->model.family)
     throw base::UserError("config",
                           "{}: model.family = {} is not that of model.name = \"{}\", which is \"{}\"; leave one out",
-                          family->origin.text(), to_toml(family->value), size->name, size->family);
+                          family->origin.text(), to_toml(family->value), size->name, size->model.family);
   Settings sized;
-  sized.model = model_of(*size);
+  sized.model = size->model;
   for (size_t i = 0; i < keys().size(); ++i) {
     const Key& key = keys()[i];
     if (key.section != "model" || key.name == "name" || key.name == "dropout") continue;
@@ -132,7 +151,8 @@ void apply_named_size(Given& given, const std::vector<Assignment>& assignments) 
 
 }  // namespace
 
-Given read_text(std::string_view text, std::string_view name, std::span<const std::string> sets) {
+Given read_text(std::string_view text, std::string_view name, const Catalog& catalog,
+                std::span<const std::string> sets) {
   std::vector<Assignment> assignments;
   const std::string file = base::one_line(name);
   for (const Entry& entry : read_toml(text, file)) {
@@ -147,6 +167,7 @@ Given read_text(std::string_view text, std::string_view name, std::span<const st
   for (const std::string& set : sets) assignments.push_back(parse_set(set));
 
   Given given;
+  given.catalog = &catalog;
   given.origins.resize(keys().size());
   apply_named_size(given, assignments);
   for (const Assignment& a : assignments) {
@@ -156,9 +177,9 @@ Given read_text(std::string_view text, std::string_view name, std::span<const st
   return given;
 }
 
-Given read_file(const std::filesystem::path& path, std::span<const std::string> sets) {
+Given read_file(const std::filesystem::path& path, const Catalog& catalog, std::span<const std::string> sets) {
   constexpr base::MostBytes kMost = {4 << 20, "a configuration"};
-  return read_text(base::read_file(path, kMost), path.string(), sets);
+  return read_text(base::read_file(path, kMost), path.string(), catalog, sets);
 }
 
 }  // namespace kintsugi::config

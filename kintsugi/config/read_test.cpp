@@ -1,4 +1,3 @@
-#include "kintsugi/config/read.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "kintsugi/config/named_sizes.h"
 #include "kintsugi/config/testing.h"
 
 namespace kintsugi::config::read_test {
@@ -232,7 +230,7 @@ TEST(Read, Words) {
             "[config] run.toml:2: model.name = \"gpt-2\" is not a named size; did you mean \"gpt2\"?");
   EXPECT_EQ(error_in("[model]\nname = \"bert-base-uncased\"\n"),
             fmt::format("[config] run.toml:2: model.name = \"bert-base-uncased\" is not a named size; there are {}",
-                        fmt::join(named_size_names(), ", ")));
+                        "gpt2, gpt2-medium, llama2-7b"));
   EXPECT_EQ(
       error_in("[model]\nname = \"llama2-7b\"\nfamily = \"gpt\"\n"),
       "[config] run.toml:3: model.family = \"gpt\" is not that of model.name = \"llama2-7b\", which is \"llama\"; "
@@ -302,9 +300,9 @@ TEST(Read, BadSets) {
 }
 
 TEST(Read, Files) {
-  EXPECT_EQ(error_of([] { read_file("/nowhere/run.toml"); }),
+  EXPECT_EQ(error_of([] { read_file("/nowhere/run.toml", test_catalog()); }),
             "[file] cannot open \"/nowhere/run.toml\": No such file or directory");
-  EXPECT_EQ(error_of([] { read_file("/"); }), "[file] cannot read \"/\": Is a directory");
+  EXPECT_EQ(error_of([] { read_file("/", test_catalog()); }), "[file] cannot read \"/\": Is a directory");
 }
 
 }  // namespace kintsugi::config::read_test

@@ -1,11 +1,14 @@
 #include "kintsugi/config/resolve.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/config/choices.h"
 #include "kintsugi/config/derive.h"
 #include "kintsugi/config/read.h"
 #include "kintsugi/config/resolve_parallel.h"
@@ -13,14 +16,32 @@
 namespace kintsugi::config {
 namespace {
 
+// `bias` stands for those of each kind that are not given.
+void derive_biases(Given& given) {
+  Model& m = given.settings.model;
+  if (!given.origin("model.bias").given()) return;
+  derive_ungiven(given, "model.bias_query_key_value", m.bias_query_key_value, m.bias, "bias");
+  derive_ungiven(given, "model.bias_output", m.bias_output, m.bias, "bias");
+  derive_ungiven(given, "model.bias_ffn", m.bias_ffn, m.bias, "bias");
+  derive_ungiven(given, "model.bias_norm", m.bias_norm, m.bias, "bias");
+}
+
 void derive_model(Given& given) {
   Model& m = given.settings.model;
-  const bool llama = m.family == "llama";
+  derive_biases(given);
+  const Family* family = given.catalog->family(m.family);
+  base::require(family, "config", "no family \"{}\"", m.family);
+  Settings defaults;
+  defaults.model = family->defaults;
+  for (size_t i = 0; i < keys().size(); ++i) {
+    const Key& key = keys()[i];
+    if (!key.of_family || given.origins[i].kind != Origin::Kind::standard) continue;
+    key.set(given.settings, key.get(defaults));
+    given.origins[i] = {Origin::Kind::derived, std::string(key.rule)};
+  }
   derive<int64_t>(given, "model.kv_heads", m.kv_heads, 0, m.heads);
-  derive<int64_t>(given, "model.ffn", m.ffn, 0, llama ? (8 * m.embed + 95) / 96 * 32 : 4 * m.embed);
-  derive_ungiven(given, "model.bias", m.bias, !llama);
-  derive_ungiven(given, "model.tied", m.tied, !llama);
-  derive<std::string>(given, "model.activation", m.activation, "", llama ? "silu" : "gelu_tanh");
+  derive<int64_t>(given, "model.head_dim", m.head_dim, 0, m.embed / m.heads);
+  derive<int64_t>(given, "model.ffn", m.ffn, 0, family->ffn.of(m.embed));
 }
 
 void derive_lengths(Given& given) {
@@ -36,7 +57,8 @@ void derive_lengths(Given& given) {
 
 void check_heads(const Given& given) {
   const Model& m = given.settings.model;
-  if (m.embed % m.heads != 0)
+  const bool divided = given.origin("model.head_dim").kind == Origin::Kind::derived;
+  if (divided && m.embed % m.heads != 0)
     throw base::UserError("config", "{}{} is not divisible by {}; nearest embed: {}; nearest heads: {}",
                           place(given, {"model.embed", "model.heads"}), given.say("model.embed"),
                           given.say("model.heads"), multiples_around(m.embed, m.heads),
@@ -45,11 +67,67 @@ void check_heads(const Given& given) {
     throw base::UserError("config", "{}{} is not divisible by {}; nearest kv_heads: {}",
                           place(given, {"model.kv_heads", "model.heads"}), given.say("model.heads"),
                           given.say("model.kv_heads"), divisors_around(m.heads, m.kv_heads));
-  if (m.family == "llama" && m.embed / m.heads % 2 != 0)
-    throw base::UserError(
-        "config", "{}{} over {} is {}, an odd width of a head, but rotary embedding turns pairs; nearest embed: {}",
-        place(given, {"model.embed", "model.heads"}), given.say("model.embed"), given.say("model.heads"),
-        m.embed / m.heads, multiples_around(m.embed, 2 * m.heads));
+  if (positions(m) != Positions::rotary) return;
+  if (m.rotary_dims > m.head_dim || m.rotary_dims % 2 != 0)
+    throw base::UserError("config", "{}{} must be even and at most {}", place(given, {"model.rotary_dims"}),
+                          given.say("model.rotary_dims"), given.say("model.head_dim"));
+  if (m.rotary_dims != 0 || m.head_dim % 2 == 0) return;
+  if (!divided)
+    throw base::UserError("config", "{}{} is odd, but rotary embedding turns pairs; nearest: {}",
+                          place(given, {"model.head_dim"}), given.say("model.head_dim"),
+                          multiples_around(m.head_dim, 2));
+  throw base::UserError(
+      "config", "{}{} over {} is {}, an odd width of a head, but rotary embedding turns pairs; nearest embed: {}",
+      place(given, {"model.embed", "model.heads"}), given.say("model.embed"), given.say("model.heads"), m.head_dim,
+      multiples_around(m.embed, 2 * m.heads));
+}
+
+// The words of a list for the layers.
+void check_layers(const Given& given, std::string_view key, const std::vector<std::string>& layers,
+                  std::span<const std::string_view> words) {
+  for (const std::string& word : layers)
+    if (std::ranges::count(words, word) == 0)
+      throw base::UserError("config", "{}{} holds \"{}\"; it must be a list of \"{}\"", place(given, {key}), key,
+                            base::one_line(word, 40), fmt::join(words, "\" and \""));
+}
+
+void check_rope(const Given& given) {
+  const Model& m = given.settings.model;
+  const int64_t turned = m.rotary_dims ? m.rotary_dims : m.head_dim;
+  const auto need = [&](bool fine, std::string_view key, std::string_view what) {
+    if (!fine)
+      throw base::UserError("config", "{}{} needs {}, {}", place(given, {key, "model.rope_scaling"}),
+                            given.say("model.rope_scaling"), key, what);
+  };
+  switch (rope_scaling(m)) {
+    case RopeScaling::none:
+    case RopeScaling::linear:
+      return;
+    case RopeScaling::longrope:
+      for (const auto& [key, factors] : {std::pair{"model.rope_short_factors", &m.rope_short_factors},
+                                         std::pair{"model.rope_long_factors", &m.rope_long_factors}})
+        need(static_cast<int64_t>(factors->size()) == turned / 2, key,
+             fmt::format("{} numbers, one for each pair of dims; it has {}", turned / 2, factors->size()));
+      [[fallthrough]];
+    case RopeScaling::llama3:
+    case RopeScaling::yarn:
+      need(m.rope_original_context > 0, "model.rope_original_context", "the positions before scaling");
+  }
+  need(rope_scaling(m) != RopeScaling::llama3 || m.rope_high_factor > m.rope_low_factor, "model.rope_high_factor",
+       "above model.rope_low_factor");
+  need(rope_scaling(m) != RopeScaling::yarn || m.rope_theta > 1.0, "model.rope_theta", "above 1");
+}
+
+void check_model(const Given& given) {
+  const Model& m = given.settings.model;
+  check_heads(given);
+  check_layers(given, "model.window_layers", m.window_layers, kWindowLayers);
+  check_layers(given, "model.rotary_layers", m.rotary_layers, kRotaryLayers);
+  check_rope(given);
+  if (residual(m) != Residual::sequential && norm_place(m) != NormPlace::before)
+    throw base::UserError("config", "{}{} is not possible with {}; norm_place must be \"before\"",
+                          place(given, {"model.residual", "model.norm_place"}), given.say("model.residual"),
+                          given.say("model.norm_place"));
 }
 
 void check_lengths(const Given& given) {
@@ -83,7 +161,7 @@ void check_schedule(Resolved& given) {
 void warn_of_idle_keys(Resolved& given) {
   const Settings& s = given.settings;
   const bool adamw = s.train.optimizer == "adamw";
-  warn_if_idle(given, "model.rope_theta", s.model.family == "llama", "model.family");
+  warn_if_idle(given, "model.rope_theta", positions(s.model) == Positions::rotary, "model.positions");
   warn_if_idle(given, "train.betas", adamw, "train.optimizer");
   warn_if_idle(given, "train.epsilon", adamw, "train.optimizer");
   warn_if_idle(given, "train.momentum", s.train.optimizer == "sgd", "train.optimizer");
@@ -112,7 +190,7 @@ Given fill_derived(Given given, int64_t cores) {
 Resolved resolve(Given given, int64_t cores) {
   Resolved resolved{fill_derived(std::move(given), cores), {}};
   check_parallel(resolved);
-  check_heads(resolved);
+  check_model(resolved);
   check_lengths(resolved);
   check_batch(resolved);
   check_schedule(resolved);
@@ -121,8 +199,9 @@ Resolved resolve(Given given, int64_t cores) {
   return resolved;
 }
 
-Resolved load(const std::filesystem::path& path, std::span<const std::string> sets, int64_t cores) {
-  return resolve(read_file(path, sets), cores);
+Resolved load(const std::filesystem::path& path, const Catalog& catalog, std::span<const std::string> sets,
+              int64_t cores) {
+  return resolve(read_file(path, catalog, sets), cores);
 }
 
 void fill_from_tokenizer(Resolved& resolved, int64_t vocab) {

@@ -19,7 +19,8 @@ Given fill_derived(Given given, int64_t cores);
 Resolved resolve(Given given, int64_t cores);
 
 // read_file and resolve.
-Resolved load(const std::filesystem::path& path, std::span<const std::string> sets, int64_t cores);
+Resolved load(const std::filesystem::path& path, const Catalog& catalog, std::span<const std::string> sets,
+              int64_t cores);
 
 // To be called when the data's tokenizer is known, with its vocabulary: fills model.vocab; UserError if it is smaller
 // than the tokenizer's.

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "kintsugi/config/read.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/config/resolved_file.h"
 #include "kintsugi/config/resume.h"

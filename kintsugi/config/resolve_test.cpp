@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "kintsugi/config/named_sizes.h"
-#include "kintsugi/config/read.h"
 #include "kintsugi/config/testing.h"
 
 namespace kintsugi::config::resolve_test {
@@ -41,7 +39,7 @@ TEST(Resolve, DerivedOfGpt) {
   EXPECT_EQ(r.origin("model.kv_heads").text(), "derived: heads");
   EXPECT_EQ(r.origin("train.micro_batch").text(),
             "derived: global_batch / reproducible, or the largest divisor of global_batch / data up to 8");
-  EXPECT_EQ(r.origin("model.bias").text(), "derived: gpt: true; llama: false");
+  EXPECT_EQ(r.origin("model.bias").text(), "derived: that of the family");
   EXPECT_TRUE(r.warnings.empty());
 }
 
@@ -78,9 +76,11 @@ TEST(Resolve, SequenceFollowsAShortContext) {
 }
 
 TEST(Resolve, EveryNamedSizeResolves) {
-  for (const NamedSize& size : named_sizes()) {
+  for (const NamedSize& size : test_catalog().sizes) {
     const Resolved r = resolved("[model]\nname = \"" + std::string(size.name) + "\"\n");
-    EXPECT_EQ(r.settings.model, model_of(size)) << size.name;
+    Model expected = size.model;
+    expected.head_dim = expected.embed / expected.heads;
+    EXPECT_EQ(r.settings.model, expected) << size.name;
     EXPECT_EQ(r.origin("model.vocab").text(), "size " + std::string(size.name));
   }
 }

@@ -23,12 +23,12 @@ std::string to_toml(const Resolved& resolved) {
   return file;
 }
 
-Resolved load_saved(const std::filesystem::path& path) {
-  return {fill_derived(read_file(path), 1), {}};
+Resolved load_saved(const std::filesystem::path& path, const Catalog& catalog) {
+  return {fill_derived(read_file(path, catalog), 1), {}};
 }
 
-Resolved saved_text(const std::string& toml, const std::string& name) {
-  return {fill_derived(read_text(toml, name), 1), {}};
+Resolved saved_text(const std::string& toml, const Catalog& catalog, const std::string& name) {
+  return {fill_derived(read_text(toml, name, catalog), 1), {}};
 }
 
 }  // namespace kintsugi::config

@@ -9,8 +9,6 @@
 
 #include "kintsugi/base/file.h"
 #include "kintsugi/config/keys.h"
-#include "kintsugi/config/named_sizes.h"
-#include "kintsugi/config/read.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/config/resolved_file.h"
 #include "kintsugi/config/testing.h"
@@ -41,9 +39,9 @@ TEST(ResolvedFile, RoundTrip) {
     EXPECT_EQ(again(r), r.settings) << text;
     EXPECT_EQ(resolve(read_text(to_toml(r), "saved.toml"), 64).settings, r.settings) << text;
   }
-  for (const std::string_view name : named_size_names()) {
-    const Resolved r = resolved("", {"model.name=" + std::string(name)});
-    EXPECT_EQ(again(r), r.settings) << name;
+  for (const NamedSize& size : test_catalog().sizes) {
+    const Resolved r = resolved("", {"model.name=" + std::string(size.name)});
+    EXPECT_EQ(again(r), r.settings) << size.name;
   }
 }
 
@@ -74,12 +72,12 @@ TEST(ResolvedFile, LoadsWhatWasSaved) {
       std::filesystem::temp_directory_path() / ("kintsugi_saved_" + std::to_string(::getpid()) + ".toml");
   const Resolved r = resolved("[model]\nname = \"stories15m\"\n[parallel]\nthreads = 3\n");
   base::write_file_atomically(path, to_toml(r));
-  EXPECT_EQ(load_saved(path).settings, r.settings);
+  EXPECT_EQ(load_saved(path, test_catalog()).settings, r.settings);
   // Of a build that can do more, and of one that knew fewer keys.
   base::write_file_atomically(path, "[train]\nglobal_batch = 2\nsteps = 5\nwarmup_steps = 7\n[parallel]\nranks = 4\n");
-  EXPECT_EQ(load_saved(path).settings.parallel.ranks, 4);
-  EXPECT_EQ(load_saved(path).settings.train.micro_batch, 1);
-  EXPECT_EQ(load_saved(path).settings.train.decay_steps, 5);
+  EXPECT_EQ(load_saved(path, test_catalog()).settings.parallel.ranks, 4);
+  EXPECT_EQ(load_saved(path, test_catalog()).settings.train.micro_batch, 1);
+  EXPECT_EQ(load_saved(path, test_catalog()).settings.train.decay_steps, 5);
   std::filesystem::remove(path);
 }
 

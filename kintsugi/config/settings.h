@@ -11,22 +11,57 @@
 
 namespace kintsugi::config {
 
+// Of the network. Where a comment says "the family's", the value here is that of gpt.
 struct Model {
-  std::string family = "gpt";  // gpt | llama
+  std::string family = "gpt";  // a row of models/families
   std::string name;            // a named size of the literature ("gpt2"); its numbers are defaults for those below
   int64_t layers = 4;
   int64_t embed = 128;
   int64_t heads = 4;
   int64_t kv_heads = 0;  // heads
-  int64_t ffn = 0;       // gpt: 4 embed; llama: 8/3 embed, rounded up to a multiple of 32
+  int64_t head_dim = 0;  // embed / heads
+  int64_t ffn = 0;       // by a rule of the family
   int64_t vocab = 0;     // that of the data's tokenizer
   int64_t context = 0;   // positions; train.sequence
-  bool bias = true;      // gpt: true; llama: false
-  bool tied = true;      // the head's weight is the embedding table; gpt: true; llama: false
   double dropout = 0.0;
-  std::string activation;  // gelu | gelu_tanh | relu | silu; gpt: gelu_tanh, llama: silu
+
+  // From here on the default of each is the family's. The choices of one word are types in choices.h.
+  bool bias = true;  // the default of the next four
+  bool bias_query_key_value = true;
+  bool bias_output = true;  // of attention
+  bool bias_ffn = true;
+  bool bias_norm = true;
+  bool bias_head = false;
+  bool tied = true;                   // the head's weight is the embedding table
+  std::string norm = "layer";         // layer | rms | rms_plus_one
+  std::string norm_place = "before";  // before | after | output | both
   double norm_epsilon = 1e-5;
-  double rope_theta = 10000.0;  // llama
+  std::string query_key_norm = "none";          // none | head | all
+  std::string residual = "sequential";          // sequential | parallel | parallel_one_norm
+  bool gated = false;                           // the feed-forward layer
+  std::string activation = "gelu_tanh";         // gelu | gelu_tanh | relu | relu2 | silu
+  std::string positions = "learned";            // learned | rotary | none
+  std::vector<std::string> rotary_layers = {};  // "rotary" or "none" for each layer, repeated; empty: all are rotary
+  int64_t rotary_dims = 0;                      // of each head; head_dim
+  bool rotary_interleaved = false;
+  double rope_theta = 10000.0;
+  double rope_theta_window = 0.0;     // of layers with a window, unscaled; 0: as the others
+  std::string rope_scaling = "none";  // none | linear | llama3 | yarn | longrope
+  double rope_factor = 1.0;
+  int64_t rope_original_context = 0;            // before scaling
+  double rope_low_factor = 1.0;                 // llama3
+  double rope_high_factor = 4.0;                // llama3
+  double rope_beta_fast = 32.0;                 // yarn
+  double rope_beta_slow = 1.0;                  // yarn
+  bool rope_truncate = true;                    // yarn
+  double rope_magnitude = 0.0;                  // of cosine and sine; 0: 1, or what yarn and longrope say
+  std::vector<double> rope_short_factors = {};  // longrope, up to rope_original_context
+  std::vector<double> rope_long_factors = {};   // longrope, beyond it
+  int64_t window = 0;                           // positions that a query sees; 0: all
+  std::vector<std::string> window_layers = {};  // "window" or "full" for each layer, repeated; empty: all have it
+  double attention_scale = 0.0;                 // 1 / sqrt(head_dim)
+  double attention_softcap = 0.0;               // 0: none
+  double embed_scale = 1.0;                     // 0: sqrt(embed)
 
   bool operator==(const Model&) const = default;
 };

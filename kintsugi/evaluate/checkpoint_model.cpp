@@ -7,6 +7,7 @@
 #include "kintsugi/comm/same_on_all.h"
 #include "kintsugi/config/resolved_file.h"
 #include "kintsugi/evaluate/layout.h"
+#include "kintsugi/models/models.h"
 #include "kintsugi/run/same_programs.h"
 
 namespace kintsugi::evaluate {
@@ -18,7 +19,7 @@ CheckpointModel::CheckpointModel(const std::filesystem::path& path, const config
       team_(static_cast<int>(layout.threads)) {
   comm::together(*all_, [&] {
     settings_ = on_ranks_of(
-        config::saved_text(reader_->config(), (reader_->folder() / "config.toml").string()).settings, layout);
+        config::saved_text(reader_->config(), models::catalog(), (reader_->folder() / "config.toml").string()).settings, layout);
     kernels_ = build::kernels_of(settings_);
     tokenizer_json_ = reader_->tokenizer();
     if (!tokenizer_json_.empty())

@@ -8,6 +8,7 @@
 #include "kintsugi/config/keys.h"
 #include "kintsugi/config/read.h"
 #include "kintsugi/config/resolve_parallel.h"
+#include "kintsugi/models/models.h"
 
 namespace kintsugi::evaluate {
 namespace {
@@ -27,7 +28,7 @@ config::Resolved read_layout(std::string_view verb, std::span<const std::string>
     throw base::UserError(verb, "--set {}: only keys of [parallel] are set here; [{}] is that of the checkpoint",
                           base::one_line(set, 80), section);
   }
-  config::Resolved layout{config::read_text("", "run.toml", sets), {}};
+  config::Resolved layout{config::read_text("", "run.toml", models::catalog(), sets), {}};
   layout.settings.model.layers = INT32_MAX;  // checked when the checkpoint's model is cut into stages
   config::derive_parallel(layout, cores);
   config::check_parallel(layout);

@@ -2,6 +2,9 @@
 
 #include <cmath>
 
+#include "kintsugi/base/error.h"
+#include "kintsugi/models/rope.h"
+
 namespace kintsugi::models {
 
 using graph::StateKind;
@@ -24,27 +27,31 @@ ValueId Builder::input(std::string_view name) {
   return graph_.input(name, {Shape{{"batch", pass_.batch}, {"seq", pass_.sequence}}, DType::i32});
 }
 
-ValueId Builder::linear(ValueId x, const std::string& name, const Shape& shape, std::string_view out,
-                        double deviation) {
+ValueId Builder::linear(ValueId x, const std::string& name, const Shape& shape, std::string_view out, double deviation,
+                        bool bias) {
   const ValueId w = weight(name + ".weight", shape, {Init::Kind::normal, deviation}, true);
   const ValueId y = graph_.contract(x, w, out, dtype_);
-  if (!model_.bias) return y;
+  if (!bias) return y;
   std::vector<tensor::Dim> dims;
   for (const std::string& d : tensor::words(out))
     if (shape.has(d) && !graph_.shape(x).has(d)) dims.push_back({d, shape.size(d)});
   return graph_.add({y, weight(name + ".bias", Shape(dims), {}, false)});
 }
 
-ValueId Builder::layer_norm(ValueId x, const std::string& name) {
-  const Shape embed = {{"embed", model_.embed}};
-  const ValueId gamma = weight(name + ".gamma", embed, {Init::Kind::constant, 1.0}, false);
-  const ValueId beta = model_.bias ? weight(name + ".beta", embed, {}, false) : graph::kNone;
-  return graph_.op("layer_norm", {x, gamma, beta}, {{"epsilon", model_.norm_epsilon}, {"whole", "embed"}});
+ValueId Builder::rms_norm(ValueId x, const std::string& name, const Shape& over) {
+  const bool plus_one = norm_ == config::Norm::rms_plus_one;
+  const Init start = plus_one ? Init{} : Init{Init::Kind::constant, 1.0};
+  Attributes attributes = {{"epsilon", model_.norm_epsilon}, {"whole", tensor::names(over)}};
+  if (plus_one) attributes.set("gamma_offset", 1.0);
+  return graph_.op("rms_norm", {x, weight(name + ".gamma", over, start, false)}, attributes);
 }
 
-ValueId Builder::rms_norm(ValueId x, const std::string& name) {
-  const ValueId gamma = weight(name + ".gamma", {{"embed", model_.embed}}, {Init::Kind::constant, 1.0}, false);
-  return graph_.op("rms_norm", {x, gamma}, {{"epsilon", model_.norm_epsilon}, {"whole", "embed"}});
+ValueId Builder::norm(ValueId x, const std::string& name) {
+  const Shape over = {embed()};
+  if (norm_ != config::Norm::layer) return rms_norm(x, name, over);
+  const ValueId gamma = weight(name + ".gamma", over, {Init::Kind::constant, 1.0}, false);
+  const ValueId beta = model_.bias_norm ? weight(name + ".beta", over, {}, false) : graph::kNone;
+  return graph_.op("layer_norm", {x, gamma, beta}, {{"epsilon", model_.norm_epsilon}, {"whole", "embed"}});
 }
 
 ValueId Builder::dropout(ValueId x, const std::string& key) {
@@ -78,29 +85,65 @@ ValueId Builder::attention(ValueId q, ValueId k, ValueId v, const std::string& n
   k = generates() ? cached(k, name + ".keys") : graph_.rename(k, "seq", "key_seq");
   v = generates() ? cached(v, name + ".values") : graph_.rename(v, "seq", "key_seq");
   const ValueId starts = pass_.documents ? input("starts") : graph::kNone;
-  const double p = pass_.purpose == Purpose::train ? model_.dropout : 0.0;
-  return graph_.apply("attention", {q, k, v, starts},
-                      {{"causal", int64_t{1}},
-                       {"scale", 1.0 / std::sqrt(static_cast<double>(head_dim().size))},
-                       {"dropout", p},
-                       {"key", name}},
-                      "attention")[0];
+  const double scale =
+      model_.attention_scale > 0.0 ? model_.attention_scale : 1.0 / std::sqrt(static_cast<double>(head_dim().size));
+  Attributes attributes = {{"causal", int64_t{1}},
+                           {"scale", scale},
+                           {"dropout", pass_.purpose == Purpose::train ? model_.dropout : 0.0},
+                           {"key", name}};
+  if (config::has_window(model_, graph_.layer)) attributes.set("window", model_.window);
+  if (model_.attention_softcap > 0.0) attributes.set("softcap", model_.attention_softcap);
+  return graph_.apply("attention", {q, k, v, starts}, attributes, "attention")[0];
 }
 
-ValueId Builder::self_attention(ValueId h, const std::string& name, Positions positions) {
-  const auto place = [&](ValueId x) {
-    if (positions == Positions::learned) return x;
-    return graph_.op("rotary", {x},
-                     {{"theta", model_.rope_theta}, {"inverse", int64_t{0}}, {"interleaved", int64_t{0}}});
+ValueId Builder::norm_of_heads(ValueId x, const std::string& name, const Shape& heads) {
+  switch (config::query_key_norm(model_)) {
+    case config::QueryKeyNorm::none:
+      return x;
+    case config::QueryKeyNorm::head:
+      return rms_norm(x, name, {head_dim()});
+    case config::QueryKeyNorm::all:
+      return rms_norm(x, name, heads);
+  }
+  throw base::InternalError("models", "an unknown norm of queries and keys");
+}
+
+ValueId Builder::rotated(ValueId x) {
+  if (!config::has_rotary(model_, graph_.layer)) return x;
+  const bool unscaled = model_.rope_theta_window > 0.0 && config::has_window(model_, graph_.layer);
+  const int64_t positions = generates() ? pass_.cache : pass_.sequence;
+  return graph_.op("rotary", {x}, unscaled ? unscaled_rotary(model_) : rotary(model_, positions));
+}
+
+ValueId Builder::self_attention(ValueId h, const std::string& name) {
+  const Shape query = {kv_heads(), group(), head_dim()}, key = {kv_heads(), head_dim()};
+  const auto from_embed = [&](std::string_view which, const Shape& heads) {
+    std::vector<tensor::Dim> dims = {embed()};
+    dims.insert(dims.end(), heads.dims().begin(), heads.dims().end());
+    return linear(h, name + std::string(which), Shape(dims), "batch seq " + tensor::names(heads), deviation(),
+                  model_.bias_query_key_value);
   };
-  const Shape to_query = {embed(), kv_heads(), group(), head_dim()}, to_key = {embed(), kv_heads(), head_dim()};
-  const ValueId q = linear(h, name + ".query", to_query, "batch seq kv_heads group head_dim", deviation());
-  const ValueId k = linear(h, name + ".key", to_key, "batch seq kv_heads head_dim", deviation());
-  const ValueId v = linear(h, name + ".value", to_key, "batch seq kv_heads head_dim", deviation());
-  const ValueId placed_q = place(q), placed_k = place(k);  // in this order with every compiler
+  const ValueId q = from_embed(".query", query);
+  const ValueId k = from_embed(".key", key);
+  const ValueId v = from_embed(".value", key);
+  const ValueId placed_q = rotated(norm_of_heads(q, name + ".query_norm", query));  // in this order with every compiler
+  const ValueId placed_k = rotated(norm_of_heads(k, name + ".key_norm", key));
   const ValueId o = attention(placed_q, placed_k, v, name);
   const Shape back = {kv_heads(), group(), head_dim(), embed()};
-  return linear(o, name + ".output", back, "batch seq embed", residual_deviation());
+  return linear(o, name + ".output", back, "batch seq embed", residual_deviation(), model_.bias_output);
+}
+
+ValueId Builder::feed_forward(ValueId h, const std::string& name) {
+  const auto inner = [&](std::string_view which) {
+    return linear(h, name + std::string(which), {embed(), ffn()}, "batch seq ffn", deviation(), model_.bias_ffn);
+  };
+  if (model_.gated) {
+    const ValueId gate = inner(".gate");
+    h = graph_.op("gated", {gate, inner(".up")}, {{"activation", model_.activation}});
+  } else {
+    h = activation(inner(".up"));
+  }
+  return linear(h, name + ".down", {ffn(), embed()}, "batch seq embed", residual_deviation(), model_.bias_ffn);
 }
 
 }  // namespace kintsugi::models

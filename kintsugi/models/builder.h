@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "kintsugi/config/choices.h"
 #include "kintsugi/config/settings.h"
 #include "kintsugi/graph/graph.h"
 
@@ -29,7 +30,7 @@ struct Pass {
 class Builder {
  public:
   Builder(Graph& graph, graph::StateTable& states, const config::Model& model, const Pass& pass, DType dtype)
-      : graph_(graph), states_(states), model_(model), pass_(pass), dtype_(dtype) {}
+      : graph_(graph), states_(states), model_(model), norm_(config::norm(model)), pass_(pass), dtype_(dtype) {}
 
   Graph& graph() { return graph_; }
   const config::Model& model() const { return model_; }
@@ -39,22 +40,22 @@ class Builder {
   ValueId weight(const std::string& name, const Shape& shape, Init init, bool decay);
   // int32 [batch seq]
   ValueId input(std::string_view name);
-  // x times NAME.weight of the given shape, to dims `out`, plus NAME.bias if the model has biases: [the weight's dims
-  // in out]
-  ValueId linear(ValueId x, const std::string& name, const Shape& shape, std::string_view out, double deviation);
-  // layer norm (gpt) or RMS norm (llama) over embed
-  ValueId layer_norm(ValueId x, const std::string& name);
-  ValueId rms_norm(ValueId x, const std::string& name);
+  // x times NAME.weight of the given shape, to dims `out`, plus NAME.bias if `bias`: [the weight's dims in out]
+  ValueId linear(ValueId x, const std::string& name, const Shape& shape, std::string_view out, double deviation,
+                 bool bias);
+  // The norm of the model, over embed.
+  ValueId norm(ValueId x, const std::string& name);
   ValueId dropout(ValueId x, const std::string& key);
   ValueId activation(ValueId x);
-  // q [batch seq kv_heads group head_dim], k, v [batch seq kv_heads head_dim] -> as q; causal. In generation, keys and
-  // values go through caches NAME.keys and NAME.values.
+  // q [batch seq kv_heads group head_dim], k, v [batch seq kv_heads head_dim] -> as q. In generation, keys and values
+  // go through caches NAME.keys and NAME.values.
   ValueId attention(ValueId q, ValueId k, ValueId v, const std::string& name);
 
-  // Projections to query, key and value, rotated if the model has no learned positions, attention, and the projection
-  // back: h [batch seq embed] -> as h. `name` is that of its weights, dropout and caches.
-  enum class Positions { learned, rotary };
-  ValueId self_attention(ValueId h, const std::string& name, Positions positions);
+  // Projections to query, key and value, their norms and rotation if the model has them, attention, and the projection
+  // back: h [batch seq embed] -> as h. `name` is that of its weights, dropout and caches. Of the graph's layer.
+  ValueId self_attention(ValueId h, const std::string& name);
+  // The feed-forward layer, plain or gated: h [batch seq embed] -> as h.
+  ValueId feed_forward(ValueId h, const std::string& name);
 
   // Dims of the model, and the standard deviations of its weights: that of weights which write to the residual stream
   // decreases with the number of such writes (Radford et al. 2019, section 2.3).
@@ -63,7 +64,7 @@ class Builder {
   tensor::Dim vocab() const { return {"vocab", model_.vocab}; }
   tensor::Dim kv_heads() const { return {"kv_heads", model_.kv_heads}; }
   tensor::Dim group() const { return {"group", model_.heads / model_.kv_heads}; }
-  tensor::Dim head_dim() const { return {"head_dim", model_.embed / model_.heads}; }
+  tensor::Dim head_dim() const { return {"head_dim", config::width_of_head(model_)}; }
   double deviation() const { return 0.02; }
   double residual_deviation() const;
   // The table [vocab embed] of that name.
@@ -75,10 +76,15 @@ class Builder {
 
  private:
   ValueId cached(ValueId x, const std::string& name);
+  // RMS norm over the dims of `over`, the last of x.
+  ValueId rms_norm(ValueId x, const std::string& name, const Shape& over);
+  ValueId norm_of_heads(ValueId x, const std::string& name, const Shape& heads);
+  ValueId rotated(ValueId x);
 
   Graph& graph_;
   graph::StateTable& states_;
   const config::Model& model_;
+  config::Norm norm_;
   const Pass& pass_;
   DType dtype_;
 };
@@ -87,6 +93,7 @@ class Builder {
 struct Trunk {
   ValueId x = graph::kNone;
   ValueId head = graph::kNone;
+  ValueId bias = graph::kNone;  // of the head: [vocab], or none
 };
 
 }  // namespace kintsugi::models

@@ -1,20 +1,40 @@
 #include "kintsugi/models/models.h"
 
-#include <array>
-
 #include "kintsugi/base/error.h"
 
 namespace kintsugi::models {
 
 std::span<const Family> families() {
-  static constexpr std::array<Family, 2> list = {{{"gpt", gpt}, {"llama", llama}}};
+  static const std::vector<Family> list = [] {
+    std::vector<Family> rows = {gpt(),   llama(),   mistral(), qwen2(),  qwen3(),   olmo2(),
+                                olmo3(), smollm3(), phi3(),    gemma3(), gptneox(), gptj()};
+    for (Family& row : rows) row.config.defaults.family = row.config.name;
+    return rows;
+  }();
   return list;
 }
 
 const Family& family(std::string_view name) {
-  for (const Family& f : families())
-    if (f.name == name) return f;
-  throw base::UserError("model", "no family \"{}\"; there are gpt, llama", name);
+  std::string names;
+  for (const Family& f : families()) {
+    if (f.config.name == name) return f;
+    names += (names.empty() ? "" : ", ") + std::string(f.config.name);
+  }
+  throw base::UserError("model", "no family \"{}\"; there are {}", name, names);
+}
+
+const config::Catalog& catalog() {
+  static const std::vector<config::Family> rows = [] {
+    std::vector<config::Family> list;
+    for (const Family& f : families()) list.push_back(f.config);
+    return list;
+  }();
+  static const config::Catalog catalog = {rows, named_sizes()};
+  return catalog;
+}
+
+config::Model defaults_of(std::string_view name) {
+  return family(name).config.defaults;
 }
 
 }  // namespace kintsugi::models

@@ -1,24 +1,28 @@
-// The families, one file each.
+// The table of all families, and the sizes that have a name.
 #pragma once
 
 #include <span>
 #include <string_view>
 
-#include "kintsugi/models/builder.h"
+#include "kintsugi/models/family.h"
 
 namespace kintsugi::models {
 
-Trunk gpt(Builder& builder);
-Trunk llama(Builder& builder);
-
-struct Family {
-  std::string_view name;
-  Trunk (*build)(Builder&);
-};
+// Builds the graph of a decoder by the switches of [model].
+Trunk decoder(Builder& builder);
 
 // The list of all families.
 std::span<const Family> families();
 // UserError for a name that is none of them.
 const Family& family(std::string_view name);
+
+// Models of the literature, as their papers or published weights give them.
+std::span<const config::NamedSize> named_sizes();
+
+// Both, for whatever reads a configuration.
+const config::Catalog& catalog();
+
+// What `[model]` is for a family whose keys are not given, all that is derived left open.
+config::Model defaults_of(std::string_view family);
 
 }  // namespace kintsugi::models

@@ -27,7 +27,7 @@ Graph empty(std::string name, const StateTable& states) {
 ValueId add_loss(Builder& b, const Trunk& trunk, StateId sum, StateId count) {
   Graph& g = b.graph();
   const ValueId labels = b.input("labels");
-  const std::vector<ValueId> statistics = g.apply("head", {trunk.x, trunk.head, labels});
+  const std::vector<ValueId> statistics = g.apply("head", {trunk.x, trunk.head, labels, trunk.bias});
   const std::vector<ValueId> loss = g.apply("cross_entropy", {statistics[0], statistics[1], labels}, {}, "loss");
   g.accumulate(loss[0], sum);
   g.accumulate(loss[1], count);
@@ -50,7 +50,8 @@ Graph generation_graph(const config::Settings& s, StateTable& states, const std:
   Builder b(g, states, s.model, pass, dtype_of(s));
   const Trunk trunk = family(s.model.family).build(b);
   const ValueId x = g.op("take", {trunk.x});
-  const ValueId logits = g.contract(x, trunk.head, "batch vocab", graph::wide(dtype_of(s)));
+  ValueId logits = g.contract(x, trunk.head, "batch vocab", graph::wide(dtype_of(s)));
+  if (trunk.bias != graph::kNone) logits = g.add({logits, trunk.bias});
   g.make("output", {logits}, {}, {{"name", "logits"}});
   return g;
 }

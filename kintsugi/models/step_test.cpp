@@ -14,7 +14,7 @@ namespace {
 
 config::Settings small(const std::string& family) {
   config::Settings s;
-  s.model.family = family;
+  s.model = defaults_of(family);
   s.model.layers = 1;
   s.model.embed = 8;
   s.model.heads = 4;
@@ -22,8 +22,6 @@ config::Settings small(const std::string& family) {
   s.model.ffn = 12;
   s.model.vocab = 11;
   s.model.context = 6;
-  s.model.bias = s.model.tied = family == "gpt";
-  s.model.activation = family == "gpt" ? "gelu_tanh" : "silu";
   s.train.sequence = 4;
   s.train.global_batch = s.train.micro_batch = 2;
   s.train.dtype = "bf16";
@@ -135,7 +133,7 @@ TEST(Gpt, WhatDecays) {
 
 TEST(Gpt, WithoutBiases) {
   config::Settings s = small("gpt");
-  s.model.bias = false;
+  config::set_biases(s.model, false);
   const Graphs graphs = build_training(s);
   for (const graph::State& state : *graphs.states)
     EXPECT_TRUE(state.name.find(".bias") == std::string::npos && state.name.find(".beta") == std::string::npos)

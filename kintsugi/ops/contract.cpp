@@ -16,16 +16,10 @@ OutTypes infer(Types ins, const Attributes& attributes) {
   return {{Shape(dims), tensor::dtype_from(attributes.text("dtype"))}};
 }
 
-std::string names(const Shape& shape) {
-  std::string text;
-  for (const tensor::Dim& d : shape) text += (text.empty() ? "" : " ") + d.name;
-  return text;
-}
-
 std::vector<ValueId> grad(Graph& g, const Op& op, std::span<const ValueId> dy) {
   const ValueId a = op.in("a"), b = op.in("b"), bias = op.in("bias");
-  return {g.contract(dy[0], b, names(g.shape(a)), g.gradient_type(a).dtype),
-          g.contract(a, dy[0], names(g.shape(b)), g.gradient_type(b).dtype),
+  return {g.contract(dy[0], b, tensor::names(g.shape(a)), g.gradient_type(a).dtype),
+          g.contract(a, dy[0], tensor::names(g.shape(b)), g.gradient_type(b).dtype),
           bias == kNone ? kNone : g.sum_to(dy[0], g.gradient_type(bias))};
 }
 

@@ -60,4 +60,10 @@ std::vector<std::string> words(std::string_view text) {
   return list;
 }
 
+std::string names(const Shape& shape) {
+  std::string text;
+  for (const Dim& dim : shape) text += (text.empty() ? "" : " ") + dim.name;
+  return text;
+}
+
 }  // namespace kintsugi::tensor

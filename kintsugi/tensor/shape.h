@@ -60,5 +60,7 @@ struct Type {
 
 // "batch seq" -> {"batch", "seq"}
 std::vector<std::string> words(std::string_view text);
+// The names of its dims: "batch seq".
+std::string names(const Shape& shape);
 
 }  // namespace kintsugi::tensor

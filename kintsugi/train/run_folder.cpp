@@ -6,6 +6,7 @@
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/config/resolved_file.h"
 #include "kintsugi/config/resume.h"
+#include "kintsugi/models/models.h"
 
 namespace kintsugi::train {
 
@@ -20,7 +21,7 @@ RunFolder::RunFolder(config::Resolved& resolved, bool resume) : path_(resolved.s
       path_ / ".lock",
       fmt::format("another process trains in \"{}\"; wait for it, or set another train.folder", path_.string()));
   if (resume) {
-    resolved = config::resume_with(config::load_saved(config), std::move(resolved));
+    resolved = config::resume_with(config::load_saved(config, models::catalog()), std::move(resolved));
   } else if (std::filesystem::exists(metrics()) || !checkpoint::list(path_).empty()) {
     throw base::UserError("train", "\"{}\" holds a run already; --resume goes on with it, or set another train.folder",
                           path_.string());

@@ -8,6 +8,7 @@
 #include "kintsugi/comm/same_on_all.h"
 #include "kintsugi/config/keys.h"
 #include "kintsugi/config/resolved_file.h"
+#include "kintsugi/models/models.h"
 #include "kintsugi/train/run_folder.h"
 #include "kintsugi/train/worlds.h"
 
@@ -40,8 +41,8 @@ std::unique_ptr<RunFolder> share_folder(TrainOptions& options, comm::World& worl
   std::unique_ptr<RunFolder> folder;
   if (world.rank() == 0) folder = std::make_unique<RunFolder>(options.config, options.resume);
   const std::string text = comm::text_of_rank_0(*all, config::to_toml(options.config));
-  if (values_of(options.config.settings) != values_of(config::saved_text(text).settings))
-    options.config = config::saved_text(text);
+  if (values_of(options.config.settings) != values_of(config::saved_text(text, models::catalog()).settings))
+    options.config = config::saved_text(text, models::catalog());
   return folder;
 }
 

@@ -22,6 +22,7 @@
 #include "kintsugi/evaluate/checkpoint_model.h"
 #include "kintsugi/evaluate/generator.h"
 #include "kintsugi/evaluate/layout.h"
+#include "kintsugi/models/models.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/text/pipeline_goldens_test.h"
 #include "kintsugi/text/small_sentencepiece_test.h"
@@ -116,7 +117,7 @@ void make_run(int sample) {
     void note(const std::string&) override {}
     void step(const train::Metrics&, int64_t) override {}
   } observer;
-  train::TrainOptions options = {.config = config::load("run.toml", {}, 1)};
+  train::TrainOptions options = {.config = config::load("run.toml", models::catalog(), {}, 1)};
   const auto worlds = train::make_worlds(options.config.settings);
   train::train(std::move(options), worlds, observer);
 }
@@ -217,13 +218,13 @@ void make_indexed_safetensors(int sample) {
 // --- reading
 
 void read_config() {
-  config::Resolved resolved = config::load("run.toml", {}, 2);
+  config::Resolved resolved = config::load("run.toml", models::catalog(), {}, 2);
   if (!resolved.settings.data.train.empty()) train::open_corpus(resolved);
-  read_back("run.toml", [&] { config::saved_text(config::to_toml(resolved)); });
+  read_back("run.toml", [&] { config::saved_text(config::to_toml(resolved), models::catalog()); });
 }
 
 void read_saved_config() {
-  config::resume_with(config::load_saved("run/config.toml"), config::load("run.toml", {}, 2));
+  config::resume_with(config::load_saved("run/config.toml", models::catalog()), config::load("run.toml", models::catalog(), {}, 2));
 }
 
 void read_tokenizer() {
@@ -247,7 +248,7 @@ void read_text() {
 }
 
 void read_tokens() {
-  config::Resolved resolved = config::load("run.toml", {}, 1);
+  config::Resolved resolved = config::load("run.toml", models::catalog(), {}, 1);
   const train::Corpus corpus = train::open_corpus(resolved);
   const auto sequence = static_cast<size_t>(corpus.train->sequence());
   std::vector<int32_t> tokens(sequence), labels(sequence);

@@ -1,0 +1,43 @@
+// What the configuration has to know of models: their families and the sizes that have a name, as rows. The rows are
+// in models/, and are passed to whatever reads a configuration.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "kintsugi/config/settings.h"
+
+namespace kintsugi::config {
+
+// ffn = ceil(embed * times / per) rounded up to a multiple.
+struct FfnWidth {
+  int64_t times = 4;
+  int64_t per = 1;
+  int64_t multiple = 1;
+
+  int64_t of(int64_t embed) const;
+};
+
+struct Family {
+  std::string_view name;   // of the key model.family
+  std::string_view about;  // one line
+  // The keys of [model] whose default is "that of the family" have it from here.
+  Model defaults = {};
+  FfnWidth ffn = {};
+};
+
+struct NamedSize {
+  std::string_view name;
+  std::string_view source;
+  Model model;  // of its family, and called by that name
+};
+
+struct Catalog {
+  std::span<const Family> families;
+  std::span<const NamedSize> sizes;
+
+  const Family* family(std::string_view name) const;  // null if there is none
+  const NamedSize* size(std::string_view name) const;
+};
+
+}  // namespace kintsugi::config

@@ -1,0 +1,84 @@
+// A decoder: embedded tokens, blocks of attention and feed-forward layer, a norm, the head. What families differ in is
+// the switches of [model]. Dims: batch seq embed kv_heads group head_dim ffn vocab position.
+#include <cmath>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/models/models.h"
+
+namespace kintsugi::models {
+namespace {
+
+using config::NormPlace;
+using config::Residual;
+
+// Attention or the feed-forward layer, and its norms, on the residual stream.
+template <typename Layer>
+ValueId add_layer(Builder& b, ValueId x, const std::string& norm, const std::string& output, Layer layer) {
+  Graph& g = b.graph();
+  const NormPlace place = config::norm_place(b.model());
+  const bool before = place == NormPlace::before || place == NormPlace::both;
+  ValueId h = layer(before ? b.norm(x, norm) : x);
+  if (place == NormPlace::output) h = b.norm(h, norm);
+  if (place == NormPlace::both) h = b.norm(h, output + "_norm");
+  const ValueId sum = g.add({x, b.dropout(h, output)});
+  return place == NormPlace::after ? b.norm(sum, norm) : sum;
+}
+
+ValueId sequential_block(Builder& b, ValueId x, const std::string& at) {
+  x = add_layer(b, x, at + "attention_norm", at + "attention.output",
+                [&](ValueId h) { return b.self_attention(h, at + "attention"); });
+  return add_layer(b, x, at + "ffn_norm", at + "ffn.down", [&](ValueId h) { return b.feed_forward(h, at + "ffn"); });
+}
+
+ValueId parallel_block(Builder& b, ValueId x, const std::string& at, bool one_norm) {
+  const ValueId h = b.norm(x, at + "attention_norm");
+  const ValueId attended = b.dropout(b.self_attention(h, at + "attention"), at + "attention.output");
+  const ValueId fed = b.feed_forward(one_norm ? h : b.norm(x, at + "ffn_norm"), at + "ffn");
+  return b.graph().add({x, attended, b.dropout(fed, at + "ffn.down")});
+}
+
+ValueId block(Builder& b, ValueId x, const std::string& at) {
+  switch (config::residual(b.model())) {
+    case Residual::sequential:
+      return sequential_block(b, x, at);
+    case Residual::parallel:
+      return parallel_block(b, x, at, false);
+    case Residual::parallel_one_norm:
+      return parallel_block(b, x, at, true);
+  }
+  throw base::InternalError("models", "an unknown kind of residual");
+}
+
+ValueId embedded(Builder& b) {
+  Graph& g = b.graph();
+  const config::Model& m = b.model();
+  const bool learned = config::positions(m) == config::Positions::learned;
+  const ValueId table = b.table("embedding.table");
+  const ValueId positions = learned ? b.weight("embedding.positions", {{"position", m.context}, b.embed()},
+                                               {Init::Kind::normal, b.deviation()}, true)
+                                    : graph::kNone;
+  ValueId x = g.op("embedding", {b.input("tokens"), table});
+  const double scale = m.embed_scale > 0.0 ? m.embed_scale : std::sqrt(static_cast<double>(m.embed));
+  if (scale != 1.0) x = g.op("scale", {x}, {{"by", scale}});
+  if (learned) x = g.add({x, g.op("position", {positions}, {{"length", b.pass().sequence}})});
+  return b.dropout(x, "embedding");
+}
+
+}  // namespace
+
+Trunk decoder(Builder& b) {
+  const config::Model& m = b.model();
+  Graph& g = b.graph();
+  g.layer = -1;
+  ValueId x = embedded(b);
+  for (int64_t i = 0; i < m.layers; ++i) {
+    g.layer = static_cast<int>(i);
+    x = block(b, x, "layer" + std::to_string(i) + ".");
+  }
+  g.layer = static_cast<int>(m.layers);
+  if (config::norm_place(m) != NormPlace::after) x = b.norm(x, "final_norm");
+  const ValueId head = b.table(m.tied ? "embedding.table" : "head.table");
+  return {x, head, m.bias_head ? b.weight("head.bias", {b.vocab()}, {}, false) : graph::kNone};
+}
+
+}  // namespace kintsugi::models

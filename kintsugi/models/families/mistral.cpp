@@ -1,0 +1,26 @@
+// Mistral (Jiang et al. 2023): Llama with a window.
+#include "kintsugi/models/family.h"
+#include "kintsugi/models/models.h"
+
+namespace kintsugi::models {
+
+Family mistral() {
+  config::Model m = llama_defaults();
+  m.window = 4096;
+  std::vector<ConfigRow> config = llama_config();
+  config.insert(config.end(), {is("head_dim", "head_dim", "null")});
+  return {.config = {.name = "mistral",
+                     .about = "Mistral: Llama with a window",
+                     .defaults = m,
+                     .ffn = {.times = 8, .per = 3, .multiple = 32}},
+          .build = decoder,
+          .hugging_face = {.model_types = {"mistral"},
+                           .architecture = "MistralForCausalLM",
+                           .prefix = "model.",
+                           .config = config,
+                           .weights = llama_weights(),
+                           .rope = RopeKeys{},
+                           .windows = WindowKeys{.absent = "4096"}}};
+}
+
+}  // namespace kintsugi::models

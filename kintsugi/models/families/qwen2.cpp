@@ -1,0 +1,27 @@
+// Qwen2 (Yang et al. 2024): Llama with biases of queries, keys and values.
+#include "kintsugi/models/family.h"
+#include "kintsugi/models/models.h"
+
+namespace kintsugi::models {
+
+Family qwen2() {
+  config::Model m = llama_defaults();
+  m.bias_query_key_value = true;
+  m.norm_epsilon = 1e-6;
+  std::vector<ConfigRow> config = llama_config();
+  config.insert(config.end(), {});
+  return {.config = {.name = "qwen2",
+                     .about = "Qwen2: Llama with biases of queries, keys and values",
+                     .defaults = m,
+                     .ffn = {.times = 8, .per = 3, .multiple = 32}},
+          .build = decoder,
+          .hugging_face = {.model_types = {"qwen2"},
+                           .architecture = "Qwen2ForCausalLM",
+                           .prefix = "model.",
+                           .config = config,
+                           .weights = llama_weights(),
+                           .rope = RopeKeys{},
+                           .windows = WindowKeys{.absent = "4096", .switched = true, .after_max_window_layers = true}}};
+}
+
+}  // namespace kintsugi::models

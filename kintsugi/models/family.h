@@ -1,0 +1,115 @@
+// A family of models as a row: the defaults of its switches, how its graph is built, and what its Hugging Face folders
+// call its settings and weights.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "kintsugi/config/catalog.h"
+#include "kintsugi/models/builder.h"
+
+namespace kintsugi::models {
+
+// A key of config.json.
+struct ConfigRow {
+  enum class Use {
+    is,                   // the value of the key `ours` of [model]
+    inverse_square_root,  // the same of its inverse square root
+    only,                 // must be `absent`: there is no other here
+    ignored,              // has no effect on what is computed here
+  };
+  std::string_view theirs;
+  Use use = Use::is;
+  std::string_view ours = {};    // "embed"
+  std::string_view absent = {};  // JSON of what an absent key stands for; empty: it must be there. null: derived
+  // Where the words differ, "theirs:ours theirs:ours", JSON without quotes; the first of each is written.
+  std::string_view words = {};
+};
+
+constexpr ConfigRow is(std::string_view theirs, std::string_view ours, std::string_view absent = "") {
+  return {theirs, ConfigRow::Use::is, ours, absent};
+}
+constexpr ConfigRow only(std::string_view theirs, std::string_view value) {
+  return {theirs, ConfigRow::Use::only, "", value};
+}
+constexpr ConfigRow ignored(std::string_view theirs) {
+  return {theirs, ConfigRow::Use::ignored};
+}
+constexpr ConfigRow activation_is(std::string_view theirs, std::string_view absent) {
+  return {theirs, ConfigRow::Use::is, "activation", absent,
+          "gelu_new:gelu_tanh gelu_pytorch_tanh:gelu_tanh gelu_fast:gelu_tanh gelu:gelu gelu_python:gelu relu:relu "
+          "relu2:relu2 silu:silu swish:silu"};
+}
+
+// A tensor of the folder, and the weights that it holds. `*` in a name is the layer.
+//
+// `dims` are the tensor's in their order, row-major, in our words; `,` separates them, since one of theirs may be
+// several of ours. Where a tensor holds several weights, `|` stands where they lie side by side: what follows is of
+// each weight in turn, and a weight takes of it the dims that it has.
+//
+//   "embed , | kv_heads group head_dim" of query, key, value: [embed, 3 embed], GPT-2's c_attn
+//   "kv_heads group | head_dim , embed": [heads x 3 x head_dim, embed], GPT-NeoX's query_key_value
+struct WeightRow {
+  std::string_view theirs;
+  std::string_view dims;
+  std::vector<std::string_view> ours;
+};
+
+// Rotary positions: rope_parameters, or rope_theta and rope_scaling.
+struct RopeKeys {
+  double theta = 10000.0;  // where absent
+  std::string_view theta_key = "rope_theta";
+  std::string_view partial_key = "partial_rotary_factor";  // of head_dim that is turned
+  double partial = 1.0;                                    // where absent
+  std::string_view window_theta_key = {};                  // of layers with a window
+  double window_theta = 0.0;                               // where absent
+  bool scaled_windows = true;                              // scaling applies to layers with a window too
+};
+
+// Windows: sliding_window and layer_types.
+struct WindowKeys {
+  std::string_view absent = "null";      // sliding_window
+  bool switched = false;                 // use_sliding_window: false where absent
+  bool after_max_window_layers = false;  // where layer_types is absent, later layers have the window
+  int64_t full_every = 0;                // where layer_types is absent, every n-th layer has none; 0: all have it
+};
+
+struct HuggingFace {
+  std::vector<std::string_view> model_types;  // of config.json; the first is written
+  std::string_view architecture;              // of the model with its head
+  std::string_view prefix;                    // of names of weights; a folder may leave it out
+  std::vector<ConfigRow> config;
+  std::vector<WeightRow> weights;               // those that a model does not have are passed over
+  std::vector<std::string_view> computed = {};  // tensors that hold no weights: `*` stands for any text
+  std::optional<RopeKeys> rope = {};
+  std::optional<WindowKeys> windows = {};
+  std::string_view no_rope_layers = {};  // the key of a list of 0 (no rotary positions) and 1
+};
+
+struct Family {
+  config::Family config;
+  Trunk (*build)(Builder&);
+  HuggingFace hugging_face;
+};
+
+// One file each, in families/.
+Family gpt();
+Family llama();
+Family mistral();
+Family qwen2();
+Family qwen3();
+Family olmo2();
+Family olmo3();
+Family smollm3();
+Family phi3();
+Family gemma3();
+Family gptneox();
+Family gptj();
+
+// What several families share.
+config::Model llama_defaults();
+std::vector<ConfigRow> llama_config(std::string_view epsilon = "1e-06");
+std::vector<WeightRow> llama_weights();
+
+}  // namespace kintsugi::models
