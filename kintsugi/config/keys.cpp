@@ -471,12 +471,14 @@ std::string default_text(const Key& key) {
 }
 
 std::string meant_word(std::string_view word, const std::vector<std::string_view>& words) {
+  if (word.empty()) return "";
   const std::string small = lower(word);
   const std::string best = base::nearest(small, words);
   return near(small, best) ? best : "";
 }
 
 std::string meant_key(std::string_view section, std::string_view word) {
+  if (word.empty()) return "";
   const std::string small = lower(word);
   const auto found = [&](const Key& key) { return key.section == section ? std::string(key.name) : key.full_name(); };
   for (const bool here : {true, false})

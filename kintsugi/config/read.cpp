@@ -38,11 +38,14 @@ int known_key(std::string_view section, std::string_view name, std::string_view 
   const int index = find_key(section, name);
   if (index >= 0) return index;
   const std::string meant = meant_key(section, name);
+  // Switches of the network are too many for a line.
   std::vector<std::string_view> names;
+  size_t switches = 0;
   for (const Key& key : keys())
-    if (key.section == section) names.push_back(key.name);
+    if (key.section == section) key.of_family ? void(++switches) : names.push_back(key.name);
+  const std::string more = switches ? fmt::format(", and {} that --help lists", switches) : "";
   throw base::UserError("config", "{}: unknown key {}.{}; {}", place, section, base::one_line(name, 60),
-                        meant.empty() ? fmt::format("[{}] has {}", section, fmt::join(names, ", "))
+                        meant.empty() ? fmt::format("[{}] has {}{}", section, fmt::join(names, ", "), more)
                                       : fmt::format("did you mean {}?", meant));
 }
 
@@ -123,8 +126,8 @@ const Row* row_named(std::string_view name_of_key, std::span<const Row> rows, st
   }
   const std::string meant = meant_word(name, names);
   throw base::UserError(
-      "config", "{}: {} = {} is not {}; {}", assigned->origin.text(), name_of_key, base::one_line(to_toml(std::string_view(name)), 60),
-      what,
+      "config", "{}: {} = {} is not {}; {}", assigned->origin.text(), name_of_key,
+      base::one_line(to_toml(std::string_view(name)), 60), what,
       meant.empty() ? fmt::format("there are {}", fmt::join(names, ", ")) : fmt::format("did you mean \"{}\"?", meant));
 }
 

@@ -168,9 +168,9 @@ TEST(Resolve, Tokenizer) {
   EXPECT_EQ(
       error_of([&] { fill_from_tokenizer(larger, 257); }),
       "[config] run.toml:2: model.vocab = 100 is less than the 257 of the data's tokenizer; raise it, or leave it out");
-  Resolved named = resolved("[model]\nname = \"stories260k\"\n");
+  Resolved named = resolved("[model]\nname = \"llama2-7b\"\n");
   EXPECT_EQ(error_of([&] { fill_from_tokenizer(named, 50257); }),
-            "[config] run.toml:2: model.vocab = 512 (size stories260k) is less than the 50257 of the data's tokenizer; "
+            "[config] run.toml:2: model.vocab = 32000 (size llama2-7b) is less than the 50257 of the data's tokenizer; "
             "raise it, or leave it out");
 }
 

@@ -56,6 +56,7 @@ inline const Catalog& test_catalog() {
     Model medium = gpt2;
     medium.name = "gpt2-medium";
     medium.embed = 1024;
+    medium.heads = medium.kv_heads = 16;
     return std::vector<NamedSize>{
         {"gpt2", "a test", gpt2}, {"gpt2-medium", "a test", medium}, {"llama2-7b", "a test", llama2}};
   }();

@@ -243,12 +243,12 @@ TEST(Models, Generation) {
 }
 
 TEST(Models, AFamilyThatIsNone) {
-  EXPECT_EQ(families().size(), 2u);
+  EXPECT_GE(families().size(), 12u);
   try {
-    family("bert");
+    family("resnet");
     FAIL();
   } catch (const std::exception& e) {
-    EXPECT_STREQ(e.what(), "[model] no family \"bert\"; there are gpt, llama");
+    EXPECT_TRUE(std::string(e.what()).starts_with("[model] no family \"resnet\"; there are gpt, llama, ")) << e.what();
   }
 }
 
