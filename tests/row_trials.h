@@ -82,7 +82,6 @@ class RowTrials {
       g.make("gated_grad", {x, y, x}, {x_type, x_type}, {{"activation", activation}});
     }
     g.apply("loss_scale", {one, one, one}, {{"growth_interval", int64_t{2000}}});
-    // Attention where every query sees every key.
     const Type q = {{{"batch", 2}, {"seq", 5}, {"kv_heads", 3}, {"group", 2}, {"head_dim", 4}}, tensor::DType::f64};
     const Type k = {{{"batch", 2}, {"key_seq", 6}, {"kv_heads", 3}, {"head_dim", 4}}, tensor::DType::f64};
     for (int64_t interleaved : {0, 1})
@@ -91,6 +90,17 @@ class RowTrials {
             {{"causal", int64_t{0}}, {"scale", 0.5}, {"dropout", 0.3}, {"key", "a"}});
     // What the partitioner inserts. How `stack` cuts is said by the call, and tested with its kernels.
     const Type lse = {{{"batch", 2}, {"seq", 5}, {"kv_heads", 3}, {"group", 2}}, tensor::DType::f64};
+    // A norm of each head, and of all heads together.
+    for (const char* whole : {"head_dim", "kv_heads group head_dim"}) {
+      const std::vector<std::string> names = tensor::words(whole);
+      std::vector<tensor::Dim> dims;
+      for (const tensor::Dim& d : q.shape)
+        if (std::count(names.begin(), names.end(), d.name)) dims.push_back(d);
+      const Type gamma = {Shape(dims), tensor::DType::f64};
+      const tensor::Attributes attributes = {{"epsilon", 1e-5}, {"whole", whole}, {"gamma_offset", 1.0}};
+      g.op("rms_norm", {g.input("q", q), g.input("gamma", gamma)}, attributes);
+      g.make("rms_norm_grad", {g.input("q", q), g.input("gamma", gamma), g.input("q", q)}, {q, gamma}, attributes);
+    }
     g.apply("attention_join", {g.input("q", q), g.input("lse", lse), g.input("q", q), g.input("lse", lse)});
     g.op("mask", {x});
     g.op("logsumexp", {g.input("parts", {{{"part", 4}, {"batch", 2}, {"seq", 7}}, tensor::DType::f64})});

@@ -63,6 +63,25 @@ TEST(CpuNorms, AgreeWithTheReference) {
   });
 }
 
+// Over one dim of several, and over several at once, with something added to gamma or not.
+TEST(CpuNorms, TakeTheDimsOfGamma) {
+  const Shape shape({{"batch", 2}, {"seq", 7}, {"kv_heads", 3}, {"group", 2}, {"head_dim", 13}});
+  with_each_target([&] {
+    for (const Shape& dims : {Shape({{"head_dim", 13}}), Shape({{"kv_heads", 3}, {"group", 2}, {"head_dim", 13}})})
+      for (const DType dtype : kFastTypes)
+        for (const double offset : {0.0, 1.0}) {
+          Tensor x = random_tensor(shape, dtype, 1, -2, 3), dy = random_tensor(shape, dtype, 2);
+          Tensor gamma = random_tensor(dims, dtype, 3, 0.5, 1.5);
+          Trial trial{.kind = "rms_norm", .attributes = {{"epsilon", 1e-5}}, .threads = 3};
+          if (offset != 0) trial.attributes.set("gamma_offset", offset);
+          const Tolerance tolerance{1e-5, 4e-5 + unit_of(dtype) * 0.1};
+          compare(trial, {&x, &gamma}, {Tensor(shape, dtype)}, tolerance);
+          trial.kind = "rms_norm_grad";
+          compare(trial, {&x, &gamma, &dy}, {Tensor(shape, dtype), Tensor(dims, DType::f32)}, tolerance);
+        }
+  });
+}
+
 TEST(CpuSum, OverLeadingDimsAndOthers) {
   with_each_target([] {
     for (const DType dtype : kFastTypes) {
