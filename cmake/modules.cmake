@@ -2,7 +2,7 @@
 # `cmake/check_includes.cmake` refuses any other include before anything is compiled. `app/` is above all of them.
 set(KINTSUGI_MODULES
   base tensor mesh config comm graph ops kernels models plan program lower build simulate run
-  text data checkpoint evaluate train launch report)
+  text data checkpoint exchange evaluate train launch report)
 
 set(KINTSUGI_MAY_base)
 set(KINTSUGI_MAY_tensor base)
@@ -22,7 +22,8 @@ set(KINTSUGI_MAY_run base tensor mesh comm kernels program)
 set(KINTSUGI_MAY_text base)
 set(KINTSUGI_MAY_data base tensor text)
 set(KINTSUGI_MAY_checkpoint base tensor mesh comm kernels program run)
-set(KINTSUGI_MAY_evaluate base tensor mesh config comm graph ops kernels models plan program lower build run text data checkpoint)
-set(KINTSUGI_MAY_train base tensor mesh config comm graph ops kernels models plan program lower build run text data checkpoint evaluate)
+set(KINTSUGI_MAY_exchange base tensor mesh config comm graph ops kernels models program run text checkpoint)
+set(KINTSUGI_MAY_evaluate base tensor mesh config comm graph ops kernels models plan program lower build run text data checkpoint exchange)
+set(KINTSUGI_MAY_train base tensor mesh config comm graph ops kernels models plan program lower build run text data checkpoint exchange evaluate)
 set(KINTSUGI_MAY_launch base tensor mesh config comm plan)
 set(KINTSUGI_MAY_report base tensor program simulate)
