@@ -35,6 +35,9 @@ class RowTrials {
   static constexpr int64_t kVocab = 65;  // of small_model
 
  private:
+  // Attributes by which trials of the same shapes differ.
+  inline static const std::set<std::string> kTold = {"form", "activation", "inverse", "dims", "causal", "window"};
+
   void add(const graph::Graph& g) {
     for (const graph::Op& op : g.ops()) {
       const std::string_view kind = op.kind();
@@ -57,8 +60,7 @@ class RowTrials {
       for (const auto* list : {&t.ins, &t.outs})
         for (const Type& type : *list) key += to_string(type.shape);
       for (const auto& [name, value] : t.attributes.list())
-        if (name == "form" || name == "activation" || name == "inverse")
-          key += to_string(tensor::Attributes{{name, value}});
+        if (kTold.contains(name)) key += to_string(tensor::Attributes{{name, value}});
       if (seen_.insert(key).second) list_.push_back(std::move(t));
     }
   }
@@ -77,20 +79,73 @@ class RowTrials {
     g.op("cast", {x}, {{"dtype", "fp64"}});
     g.make("broadcast", {row}, {x_type});
     g.fill(0.3, x_type);
-    for (const char* activation : {"gelu", "gelu_tanh", "relu"}) {
+    for (const char* activation : {"gelu", "gelu_tanh", "relu", "relu2"}) {
       g.op("gated", {x, y}, {{"activation", activation}});
       g.make("gated_grad", {x, y, x}, {x_type, x_type}, {{"activation", activation}});
     }
+    for (const char* kind : {"relu2", "tanh"}) {
+      g.op(kind, {x});
+      g.op(std::string(kind) + "_grad", {x, y});
+    }
+    // A head with a bias: statistics, gradient, and both in one.
+    const Type table = {{{"vocab", kVocab}, {"embed", 6}}, tensor::DType::f64},
+               bias = {{{"vocab", kVocab}}, tensor::DType::f64},
+               labels = {{{"batch", 2}, {"seq", 7}}, tensor::DType::i32},
+               statistic = {labels.shape, tensor::DType::f64};
+    const std::vector<graph::ValueId> head = {x, g.input("table", table), g.input("labels", labels),
+                                              g.input("bias", bias)};
+    const auto with = [&](std::vector<graph::ValueId> ins, size_t statistics) {
+      for (size_t i = 0; i < statistics; ++i) ins.push_back(g.input("statistic", statistic));
+      return ins;
+    };
+    g.apply("head", head);
+    g.make("head_grad", with(head, 3), {x_type, table, bias});
+    g.make("head_with_grad", with(head, 2), {statistic, statistic, x_type, table, bias});
     g.apply("loss_scale", {one, one, one}, {{"growth_interval", int64_t{2000}}});
-    // Attention where every query sees every key.
     const Type q = {{{"batch", 2}, {"seq", 5}, {"kv_heads", 3}, {"group", 2}, {"head_dim", 4}}, tensor::DType::f64};
     const Type k = {{{"batch", 2}, {"key_seq", 6}, {"kv_heads", 3}, {"head_dim", 4}}, tensor::DType::f64};
+    // A norm of each head, and of all heads together.
+    for (const char* whole : {"head_dim", "kv_heads group head_dim"}) {
+      const std::vector<std::string> names = tensor::words(whole);
+      std::vector<tensor::Dim> dims;
+      for (const tensor::Dim& d : q.shape)
+        if (std::count(names.begin(), names.end(), d.name)) dims.push_back(d);
+      const Type gamma = {Shape(dims), tensor::DType::f64};
+      const tensor::Attributes attributes = {{"epsilon", 1e-5}, {"whole", whole}, {"gamma_offset", 1.0}};
+      g.op("rms_norm", {g.input("q", q), g.input("gamma", gamma)}, attributes);
+      g.make("rms_norm_grad", {g.input("q", q), g.input("gamma", gamma), g.input("q", q)}, {q, gamma}, attributes);
+    }
     for (int64_t interleaved : {0, 1})
       g.op("rotary", {g.input("q", q)}, {{"theta", 100.0}, {"inverse", interleaved}, {"interleaved", interleaved}});
+    g.op("rotary", {g.input("q", q)},
+         {{"theta", 100.0},
+          {"inverse", int64_t{0}},
+          {"interleaved", int64_t{0}},
+          {"dims", int64_t{2}},
+          {"scaling", "linear"},
+          {"factor", 2.0},
+          {"magnitude", 1.5}});
+    // Attention where every query sees every key.
     g.apply("attention", {g.input("q", q), g.input("k", k), g.input("v", k)},
             {{"causal", int64_t{0}}, {"scale", 0.5}, {"dropout", 0.3}, {"key", "a"}});
+    const Type lse = {{{"batch", 2}, {"seq", 5}, {"kv_heads", 3}, {"group", 2}}, tensor::DType::f64},
+               sinks = {{{"kv_heads", 3}, {"group", 2}}, tensor::DType::f64},
+               starts = {{{"batch", 2}, {"seq", 5}}, tensor::DType::i32},
+               key_starts = {{{"batch", 2}, {"key_seq", 6}}, tensor::DType::i32};
+    for (int64_t causal : {0, 1}) {
+      const tensor::Attributes attributes = {{"causal", causal}, {"scale", 0.5},         {"dropout", 0.3},
+                                             {"key", "a"},       {"window", int64_t{2}}, {"softcap", 0.7}};
+      std::vector<graph::ValueId> ins = {g.input("q", q),
+                                         g.input("k", k),
+                                         g.input("v", k),
+                                         g.input("starts", starts),
+                                         g.input("key_starts", key_starts),
+                                         g.input("sinks", sinks)};
+      g.apply("attention", ins, attributes);
+      ins.insert(ins.end(), {g.input("o", q), g.input("lse", lse), g.input("do", q)});
+      g.make("attention_grad", ins, {q, k, k, sinks}, attributes);
+    }
     // What the partitioner inserts. How `stack` cuts is said by the call, and tested with its kernels.
-    const Type lse = {{{"batch", 2}, {"seq", 5}, {"kv_heads", 3}, {"group", 2}}, tensor::DType::f64};
     g.apply("attention_join", {g.input("q", q), g.input("lse", lse), g.input("q", q), g.input("lse", lse)});
     g.op("mask", {x});
     g.op("logsumexp", {g.input("parts", {{{"part", 4}, {"batch", 2}, {"seq", 7}}, tensor::DType::f64})});

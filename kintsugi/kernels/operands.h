@@ -33,51 +33,56 @@ struct GatedGradIn {
   static constexpr OperandList kNames = {"gate", "up", "dy"};
 };
 
+// The first six operands are those of the gradient too.
 struct AttentionIn {
-  enum : size_t { kQ, kK, kV, kStarts };
-  static constexpr OperandList kNames = {"q", "k", "v", tensor::optional("starts")};
+  enum : size_t { kQ, kK, kV, kStarts, kKeyStarts, kSinks };
+  static constexpr OperandList kNames = {
+      "q", "k", "v", tensor::optional("starts"), tensor::optional("key_starts"), tensor::optional("sinks")};
 };
 struct AttentionOut {
   enum : size_t { kO, kLse };
   static constexpr OperandList kNames = {"o", "lse"};
 };
 struct AttentionGradIn {
-  enum : size_t { kQ, kK, kV, kStarts, kO, kLse, kDo };
-  static constexpr OperandList kNames = {"q", "k", "v", tensor::optional("starts"), "o", "lse", "do"};
+  enum : size_t { kQ, kK, kV, kStarts, kKeyStarts, kSinks, kO, kLse, kDo };
+  static constexpr OperandList kNames = {
+      "q", "k",   "v", tensor::optional("starts"), tensor::optional("key_starts"), tensor::optional("sinks"),
+      "o", "lse", "do"};
 };
 struct AttentionGradOut {
-  enum : size_t { kDq, kDk, kDv };
-  static constexpr OperandList kNames = {"dq", "dk", "dv"};
+  enum : size_t { kDq, kDk, kDv, kDsinks };
+  static constexpr OperandList kNames = {"dq", "dk", "dv", tensor::optional("dsinks")};
 };
 struct AttentionJoinIn {
   enum : size_t { kOA, kLseA, kOB, kLseB };
   static constexpr OperandList kNames = {"o_a", "lse_a", "o_b", "lse_b"};
 };
 
-// The first three operands are those of all three kernels of the head.
+// The first four operands are those of all three kernels of the head.
 struct HeadIn {
-  enum : size_t { kX, kTable, kLabels };
-  static constexpr OperandList kNames = {"x", "table", "labels"};
+  enum : size_t { kX, kTable, kLabels, kBias };
+  static constexpr OperandList kNames = {"x", "table", "labels", tensor::optional("bias")};
 };
 struct HeadOut {
   enum : size_t { kLse, kTarget, kLogits };
   static constexpr OperandList kNames = {"lse", "target", tensor::optional("logits")};
 };
 struct HeadGradIn {
-  enum : size_t { kX, kTable, kLabels, kLse, kDlse, kDtarget, kLogits };
-  static constexpr OperandList kNames = {"x", "table", "labels", "lse", "dlse", "dtarget", tensor::optional("logits")};
+  enum : size_t { kX, kTable, kLabels, kBias, kLse, kDlse, kDtarget, kLogits };
+  static constexpr OperandList kNames = {"x",   "table", "labels",  tensor::optional("bias"),
+                                         "lse", "dlse",  "dtarget", tensor::optional("logits")};
 };
 struct HeadGradOut {
-  enum : size_t { kDx, kDtable };
-  static constexpr OperandList kNames = {"dx", "dtable"};
+  enum : size_t { kDx, kDtable, kDbias };
+  static constexpr OperandList kNames = {"dx", "dtable", tensor::optional("dbias")};
 };
 struct HeadWithGradIn {
-  enum : size_t { kX, kTable, kLabels, kDlse, kDtarget };
-  static constexpr OperandList kNames = {"x", "table", "labels", "dlse", "dtarget"};
+  enum : size_t { kX, kTable, kLabels, kBias, kDlse, kDtarget };
+  static constexpr OperandList kNames = {"x", "table", "labels", tensor::optional("bias"), "dlse", "dtarget"};
 };
 struct HeadWithGradOut {
-  enum : size_t { kLse, kTarget, kDx, kDtable };
-  static constexpr OperandList kNames = {"lse", "target", "dx", "dtable"};
+  enum : size_t { kLse, kTarget, kDx, kDtable, kDbias };
+  static constexpr OperandList kNames = {"lse", "target", "dx", "dtable", tensor::optional("dbias")};
 };
 struct CrossEntropyIn {
   enum : size_t { kLse, kTarget, kLabels };

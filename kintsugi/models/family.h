@@ -65,14 +65,19 @@ struct RopeKeys {
   std::string_view window_theta_key = {};                  // of layers with a window
   double window_theta = 0.0;                               // where absent
   bool scaled_windows = true;                              // scaling applies to layers with a window too
+  // original_max_position_embeddings, where absent, of families that have it beside the object; 0: the others.
+  int64_t original_outside = 0;
 };
 
 // Windows: sliding_window and layer_types.
 struct WindowKeys {
-  std::string_view absent = "null";      // sliding_window
-  bool switched = false;                 // use_sliding_window: false where absent
-  bool after_max_window_layers = false;  // where layer_types is absent, later layers have the window
-  int64_t full_every = 0;                // where layer_types is absent, every n-th layer has none; 0: all have it
+  std::string_view absent = "null";  // sliding_window
+  bool switched = false;             // use_sliding_window: false where absent
+  // Where layer_types is absent: the layers from max_window_layers on have the window, or those without rotary
+  // positions.
+  bool after_max_window_layers = false;
+  bool without_rotary = false;
+  int64_t full_every = 0;  // where layer_types is absent, every n-th layer has none; 0: all have it
 };
 
 struct HuggingFace {

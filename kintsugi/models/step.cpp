@@ -27,9 +27,7 @@ Graph empty(std::string name, const StateTable& states) {
 ValueId add_loss(Builder& b, const Trunk& trunk, StateId sum, StateId count) {
   Graph& g = b.graph();
   const ValueId labels = b.input("labels");
-  std::vector<ValueId> operands = {trunk.x, trunk.head, labels};
-  if (trunk.bias != graph::kNone) operands.push_back(trunk.bias);
-  const std::vector<ValueId> statistics = g.apply("head", operands);
+  const std::vector<ValueId> statistics = g.apply("head", {trunk.x, trunk.head, labels, trunk.bias});
   const std::vector<ValueId> loss = g.apply("cross_entropy", {statistics[0], statistics[1], labels}, {}, "loss");
   g.accumulate(loss[0], sum);
   g.accumulate(loss[1], count);

@@ -47,8 +47,8 @@ void layer_norm_grad(const KernelCall& call) {
 
 int64_t norm_grad_workspace(const KernelShapes& shapes) {
   Scratch scratch;
-  const tensor::Shape& x = shapes.ins[NormGradIn::kX]->shape;
-  scratch.take<NormRow>(x.elements() / std::max<int64_t>(x[x.rank() - 1].size, 1));
+  const int64_t width = shapes.ins[NormGradIn::kGamma]->shape.elements();
+  scratch.take<NormRow>(shapes.ins[NormGradIn::kX]->shape.elements() / std::max<int64_t>(width, 1));
   return scratch.bytes();
 }
 

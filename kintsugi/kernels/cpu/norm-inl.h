@@ -43,28 +43,42 @@ struct SquareFrom {
 struct ProductOf {
   HWY_INLINE V operator()(V x, V y) const { return hn::Mul(x, y); }
 };
+// Gamma as it multiplies, where nothing is added to it, and where `by` is.
+struct PlainGamma {
+  HWY_INLINE V operator()(V gamma) const { return gamma; }
+};
+struct OffsetGamma {
+  float by;
+  HWY_INLINE V operator()(V gamma) const { return hn::Add(gamma, set(by)); }
+};
+template <typename G>
 struct ProductWithNormal {
   NormRow row;
+  G of;
   HWY_INLINE V operator()(V x, V gamma, V dy) const {
-    return hn::Mul(hn::Mul(hn::Mul(hn::Sub(x, set(row.mean)), set(row.scale)), gamma), dy);
+    return hn::Mul(hn::Mul(hn::Mul(hn::Sub(x, set(row.mean)), set(row.scale)), of(gamma)), dy);
   }
 };
+template <typename G>
 struct Normal {
   NormRow row;
+  G of;
   HWY_INLINE V operator()(V x, V gamma) const {
-    return hn::Mul(hn::Mul(hn::Sub(x, set(row.mean)), set(row.scale)), gamma);
+    return hn::Mul(hn::Mul(hn::Sub(x, set(row.mean)), set(row.scale)), of(gamma));
   }
   HWY_INLINE V operator()(V x, V gamma, V beta) const {
-    return hn::MulAdd(hn::Mul(hn::Sub(x, set(row.mean)), set(row.scale)), gamma, beta);
+    return hn::MulAdd(hn::Mul(hn::Sub(x, set(row.mean)), set(row.scale)), of(gamma), beta);
   }
 };
 // scale * (g - mean of g - xhat * mean of (g * xhat)), g = dy * gamma
+template <typename G>
 struct NormalBack {
   NormRow row;
   float mean_g, mean_gx;
+  G of;
   HWY_INLINE V operator()(V x, V gamma, V dy) const {
     const V xhat = hn::Mul(hn::Sub(x, set(row.mean)), set(row.scale));
-    const V g = hn::MulSub(dy, gamma, set(mean_g));
+    const V g = hn::MulSub(dy, of(gamma), set(mean_g));
     return hn::Mul(hn::NegMulAdd(xhat, set(mean_gx), g), set(row.scale));
   }
 };
@@ -77,8 +91,8 @@ HWY_INLINE NormRow norm_row(const T* x, int64_t n, float epsilon) {
   return {mean, 1.0f / std::sqrt(variance + epsilon)};
 }
 
-template <bool kCentered>
-void norm_rows(const KernelCall& call, const NormSizes& s, base::Range r) {
+template <bool kCentered, typename G = PlainGamma>
+void norm_rows(const KernelCall& call, const NormSizes& s, base::Range r, G of = {}) {
   using In = NormIn;
   for_type(call.ins[In::kX].dtype(), [&]<typename T>(T) {
     const T* gamma = reinterpret_cast<const T*>(call.ins[In::kGamma].data);
@@ -87,7 +101,7 @@ void norm_rows(const KernelCall& call, const NormSizes& s, base::Range r) {
     for (int64_t i = r.begin; i < r.end; ++i) {
       const T* x = reinterpret_cast<const T*>(call.ins[In::kX].data) + i * s.width;
       T* y = reinterpret_cast<T*>(call.outs[0].data) + i * s.width;
-      const Normal normal{norm_row<kCentered>(x, s.width, s.epsilon)};
+      const Normal<G> normal{norm_row<kCentered>(x, s.width, s.epsilon), of};
       if (beta) {
         map(normal, s.width, y, x, gamma, beta);
       } else {
@@ -98,8 +112,8 @@ void norm_rows(const KernelCall& call, const NormSizes& s, base::Range r) {
 }
 
 // dx, and the statistics of each row for the columns below.
-template <bool kCentered>
-void norm_grad_rows(const KernelCall& call, const NormSizes& s, NormRow* statistics, base::Range r) {
+template <bool kCentered, typename G = PlainGamma>
+void norm_grad_rows(const KernelCall& call, const NormSizes& s, NormRow* statistics, base::Range r, G of = {}) {
   using In = NormGradIn;
   for_type(call.ins[In::kX].dtype(), [&]<typename T>(T) {
     const T* gamma = reinterpret_cast<const T*>(call.ins[In::kGamma].data);
@@ -110,8 +124,8 @@ void norm_grad_rows(const KernelCall& call, const NormSizes& s, NormRow* statist
       T* dx = reinterpret_cast<T*>(call.outs[NormGradOut::kDx].data) + i * s.width;
       const NormRow row = statistics[i] = norm_row<kCentered>(x, s.width, s.epsilon);
       const float mean_g = kCentered ? sum_row(ProductOf(), s.width, gamma, dy) / count : 0.0f;
-      const float mean_gx = sum_row(ProductWithNormal{row}, s.width, x, gamma, dy) / count;
-      map(NormalBack{row, mean_g, mean_gx}, s.width, dx, x, gamma, dy);
+      const float mean_gx = sum_row(ProductWithNormal<G>{row, of}, s.width, x, gamma, dy) / count;
+      map(NormalBack<G>{row, mean_g, mean_gx, of}, s.width, dx, x, gamma, dy);
     }
   });
 }

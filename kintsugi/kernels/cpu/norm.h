@@ -10,16 +10,16 @@ struct NormRow {
   float mean, scale;
 };
 
-// x: [rows width]
+// x: [rows width], where the width is the elements of gamma, whose dims are the last of x
 struct NormSizes {
   int64_t rows, width;
   float epsilon;
 };
 
 inline NormSizes norm_sizes(const KernelCall& call) {
-  const tensor::Shape& x = call.ins[NormIn::kX].shape();
-  const int64_t width = x[x.rank() - 1].size;
-  return {width == 0 ? 0 : x.elements() / width, width, static_cast<float>(call.attributes.number("epsilon"))};
+  const int64_t width = call.ins[NormIn::kGamma].elements();
+  return {width == 0 ? 0 : call.ins[NormIn::kX].elements() / width, width,
+          static_cast<float>(call.attributes.number("epsilon"))};
 }
 
 }  // namespace kintsugi::kernels::cpu

@@ -8,11 +8,18 @@
 HWY_BEFORE_NAMESPACE();
 namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
+// Calls f with what makes of gamma the factor of the call.
+template <typename F>
+void for_gamma(const KernelCall& call, const F& f) {
+  if (!call.attributes.has("gamma_offset")) return f(PlainGamma());
+  f(OffsetGamma{static_cast<float>(call.attributes.number("gamma_offset"))});
+}
+
 void rms_norm_rows(const KernelCall& call, const NormSizes& s, base::Range r) {
-  norm_rows<false>(call, s, r);
+  for_gamma(call, [&](auto of) { norm_rows<false>(call, s, r, of); });
 }
 void rms_norm_grad_rows(const KernelCall& call, const NormSizes& s, NormRow* statistics, base::Range r) {
-  norm_grad_rows<false>(call, s, statistics, r);
+  for_gamma(call, [&](auto of) { norm_grad_rows<false>(call, s, statistics, r, of); });
 }
 void rms_norm_grad_columns(const KernelCall& call, const NormSizes& s, const NormRow* statistics, base::Range r) {
   norm_grad_columns<false>(call, s, statistics, r);

@@ -63,6 +63,25 @@ TEST(CpuNorms, AgreeWithTheReference) {
   });
 }
 
+// Over one dim of several, and over several at once, with something added to gamma or not.
+TEST(CpuNorms, TakeTheDimsOfGamma) {
+  const Shape shape({{"batch", 2}, {"seq", 7}, {"kv_heads", 3}, {"group", 2}, {"head_dim", 13}});
+  with_each_target([&] {
+    for (const Shape& dims : {Shape({{"head_dim", 13}}), Shape({{"kv_heads", 3}, {"group", 2}, {"head_dim", 13}})})
+      for (const DType dtype : kFastTypes)
+        for (const double offset : {0.0, 1.0}) {
+          Tensor x = random_tensor(shape, dtype, 1, -2, 3), dy = random_tensor(shape, dtype, 2);
+          Tensor gamma = random_tensor(dims, dtype, 3, 0.5, 1.5);
+          Trial trial{.kind = "rms_norm", .attributes = {{"epsilon", 1e-5}}, .threads = 3};
+          if (offset != 0) trial.attributes.set("gamma_offset", offset);
+          const Tolerance tolerance{1e-5, 4e-5 + unit_of(dtype) * 0.1};
+          compare(trial, {&x, &gamma}, {Tensor(shape, dtype)}, tolerance);
+          trial.kind = "rms_norm_grad";
+          compare(trial, {&x, &gamma, &dy}, {Tensor(shape, dtype), Tensor(dims, DType::f32)}, tolerance);
+        }
+  });
+}
+
 TEST(CpuSum, OverLeadingDimsAndOthers) {
   with_each_target([] {
     for (const DType dtype : kFastTypes) {
@@ -89,6 +108,32 @@ TEST(CpuRotary, AgreesWithTheReference) {
                             .attributes = {{"theta", 10000.0}, {"inverse", inverse}, {"interleaved", interleaved}},
                             .indices = {{"seq", DimIndex({{7, 5}, {1000, 4}}, 2000)}},
                             .threads = 2};
+          compare(trial, {&x}, {Tensor(shape, dtype)}, {1e-6, 1e-6});
+          compare_in_place(trial, {&x}, 0, {1e-6, 1e-6});
+        }
+    }
+  });
+}
+
+TEST(CpuRotary, SomeDimsAndScaledFrequencies) {
+  const Attributes scalings[] = {
+      {},
+      {{"dims", int64_t{44}}, {"scaling", "linear"}, {"factor", 4.0}},
+      {{"dims", int64_t{44}}, {"magnitude", 1.2}},
+      {{"scaling", "yarn"}, {"factor", 4.0}, {"original", int64_t{512}}, {"beta_fast", 32.0}, {"beta_slow", 1.0}},
+      {{"dims", int64_t{4}}, {"scaling", "list"}, {"factors", "1.5 20"}},
+  };
+  with_each_target([&] {
+    for (const DType dtype : kFastTypes) {
+      const Shape shape({{"batch", 2}, {"seq", 9}, {"kv_heads", 2}, {"head_dim", 50}});
+      Tensor x = random_tensor(shape, dtype, 1);
+      for (const Attributes& scaling : scalings)
+        for (const int64_t interleaved : {0, 1}) {
+          Trial trial{.kind = "rotary",
+                      .attributes = {{"theta", 10000.0}, {"inverse", int64_t{0}}, {"interleaved", interleaved}},
+                      .indices = {{"seq", DimIndex({{7, 5}, {1000, 4}}, 2000)}},
+                      .threads = 2};
+          for (const auto& [name, value] : scaling.list()) trial.attributes.set(name, value);
           compare(trial, {&x}, {Tensor(shape, dtype)}, {1e-6, 1e-6});
           compare_in_place(trial, {&x}, 0, {1e-6, 1e-6});
         }

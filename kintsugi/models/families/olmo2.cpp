@@ -63,7 +63,7 @@ Family olmo3() {
                            .prefix = "model.",
                            .config = config_rows(),
                            .weights = weight_rows(),
-                           .rope = RopeKeys{.scaled_windows = false},
+                           .rope = RopeKeys{.theta = 500000.0, .window_theta = 500000.0, .scaled_windows = false},
                            .windows = WindowKeys{.absent = "4096", .full_every = 4}}};
 }
 

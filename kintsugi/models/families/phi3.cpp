@@ -7,8 +7,7 @@ namespace kintsugi::models {
 Family phi3() {
   config::Model m = llama_defaults();
   std::vector<ConfigRow> config = llama_config("1e-05");
-  config.insert(config.end(), {is("original_max_position_embeddings", "rope_original_context", "4096"),
-                               ignored("resid_pdrop"), ignored("embd_pdrop")});
+  config.insert(config.end(), {ignored("resid_pdrop"), ignored("embd_pdrop")});
   std::vector<WeightRow> weights;
   for (const WeightRow& row : llama_weights())
     if (row.theirs.find("mlp.gate_") == row.theirs.npos && row.theirs.find("mlp.up_") == row.theirs.npos &&
@@ -32,7 +31,7 @@ Family phi3() {
                            .prefix = "model.",
                            .config = config,
                            .weights = weights,
-                           .rope = RopeKeys{},
+                           .rope = RopeKeys{.original_outside = 4096},
                            .windows = WindowKeys{}}};
 }
 

@@ -25,7 +25,7 @@ Family smollm3() {
                            .config = config,
                            .weights = llama_weights(),
                            .rope = RopeKeys{.theta = 2000000.0},
-                           .windows = WindowKeys{.switched = true, .after_max_window_layers = true},
+                           .windows = WindowKeys{.switched = true, .without_rotary = true},
                            .no_rope_layers = "no_rope_layers"}};
 }
 

@@ -1,0 +1,234 @@
+#include "kintsugi/exchange/config_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/json.h"
+#include "kintsugi/base/json_writer.h"
+#include "kintsugi/config/choices.h"
+#include "kintsugi/config/keys.h"
+#include "kintsugi/config/read.h"
+#include "kintsugi/config/resolve.h"
+#include "kintsugi/exchange/config_layers.h"
+#include "kintsugi/exchange/config_reader.h"
+#include "kintsugi/exchange/config_rope.h"
+#include "kintsugi/models/models.h"
+
+namespace kintsugi::exchange {
+namespace {
+
+using base::Json;
+using config::Key;
+using models::ConfigRow;
+using models::Family;
+using tensor::DType;
+
+constexpr std::string_view kWhere = "model";
+
+// Keys of any family that say nothing of what is computed here.
+constexpr std::array<std::string_view, 34> kIgnored = {"architectures",
+                                                       "model_type",
+                                                       "transformers_version",
+                                                       "_name_or_path",
+                                                       "_attn_implementation",
+                                                       "_attn_implementation_autoset",
+                                                       "attn_implementation",
+                                                       "auto_map",
+                                                       "bos_token_id",
+                                                       "eos_token_id",
+                                                       "pad_token_id",
+                                                       "unk_token_id",
+                                                       "sep_token_id",
+                                                       "cls_token_id",
+                                                       "mask_token_id",
+                                                       "decoder_start_token_id",
+                                                       "use_cache",
+                                                       "cache_implementation",
+                                                       "initializer_range",
+                                                       "gradient_checkpointing",
+                                                       "output_attentions",
+                                                       "output_hidden_states",
+                                                       "output_router_logits",
+                                                       "return_dict",
+                                                       "torchscript",
+                                                       "problem_type",
+                                                       "id2label",
+                                                       "label2id",
+                                                       "pruned_heads",
+                                                       "chunk_size_feed_forward",
+                                                       "is_encoder_decoder",
+                                                       "task_specific_params",
+                                                       "tokenizer_class",
+                                                       "pretraining_tp"};
+
+constexpr std::array<std::pair<std::string_view, DType>, 4> kDtypes = {
+    {{"float32", DType::f32}, {"bfloat16", DType::bf16}, {"float16", DType::f16}, {"float64", DType::f64}}};
+
+const Family& family_of(const Json& root) {
+  const Json type = root.at("model_type");
+  std::string names;
+  for (const Family& f : models::families())
+    for (const std::string_view name : f.hugging_face.model_types) {
+      if (name == type.text()) return f;
+      names += (names.empty() ? "" : ", ") + std::string(name);
+    }
+  type.fail("the model_type {} is not known here; there are {}", type.shown(), names);
+}
+
+DType read_dtype(ConfigReader& config) {
+  const std::optional<Json> now = config.take("dtype"), before = config.take("torch_dtype");
+  const std::optional<Json> given = now ? now : before;
+  if (!given) return DType::f32;
+  for (const auto& [name, dtype] : kDtypes)
+    if (given->text() == name) return dtype;
+  given->refuse("one of float32, bfloat16, float16, float64");
+}
+
+// One of theirs to one of ours, by a list "theirs:ours ...". Nothing where it is not in the list.
+std::optional<std::string> translated(std::string_view words, std::string_view theirs) {
+  for (const std::string& pair : tensor::words(words)) {
+    const size_t colon = pair.find(':');
+    if (pair.substr(0, colon) == theirs) return pair.substr(colon + 1);
+  }
+  return std::nullopt;
+}
+
+// The TOML of a value of `key`.
+std::string toml_of(const Json& value, const ConfigRow& row, const Key& key) {
+  if (!row.words.empty()) {
+    const std::string theirs = value.is_text() ? std::string(value.text()) : value.compact();
+    const std::optional<std::string> ours = translated(row.words, theirs);
+    if (!ours) value.fail("\"{}\" is {}, which is not known here", row.theirs, value.shown());
+    return config::to_toml(std::string_view(*ours));
+  }
+  if (std::holds_alternative<config::Boolean>(key.allowed)) return value.boolean() ? "true" : "false";
+  if (std::holds_alternative<config::Integer>(key.allowed)) {
+    const auto& range = std::get<config::Integer>(key.allowed);
+    return fmt::format("{}", value.whole(std::max<int64_t>(range.min, 1), range.max));
+  }
+  const double number = value.number();
+  return config::to_toml(row.use == ConfigRow::Use::inverse_square_root ? 1.0 / std::sqrt(number) : number);
+}
+
+const Key& key_of(const ConfigRow& row) {
+  return config::keys()[static_cast<size_t>(config::key_index("model." + std::string(row.ours)))];
+}
+
+Json parsed(std::string_view value) {
+  return Json::parse(kWhere, "default", value);
+}
+
+void read_row(ConfigReader& config, const ConfigRow& row, ModelText& model) {
+  const std::optional<Json> given = config.take(row.theirs);
+  switch (row.use) {
+    case ConfigRow::Use::ignored:
+      return;
+    case ConfigRow::Use::only:
+      if (given && given->compact() != row.absent)
+        given->fail("\"{}\" is {}; here there is only {}", row.theirs, given->shown(), row.absent);
+      return;
+    case ConfigRow::Use::is:
+    case ConfigRow::Use::inverse_square_root:
+      break;
+  }
+  if (!given && row.absent.empty()) config.root().at(row.theirs);  // fails, and says that it is missing
+  // null, given or as the default: what the family derives.
+  const bool named = config.root().has(row.theirs);
+  if (!given && (named || row.absent == "null")) return;
+  model.set(row.ours, toml_of(given ? *given : parsed(row.absent), row, key_of(row)));
+}
+
+// Where the member of config.json is the same as one that comes before it.
+bool again(const std::vector<ConfigRow>& rows, const ConfigRow& row) {
+  return std::ranges::find(rows, row.theirs, &ConfigRow::theirs) !=
+         std::ranges::find_if(rows, [&](const ConfigRow& r) { return &r == &row; });
+}
+
+void write_row(const config::Settings& s, const ConfigRow& row, base::JsonWriter& out) {
+  const config::Value value = key_of(row).get(s);
+  out.key(row.theirs);
+  if (!row.words.empty()) {
+    const std::string& ours = std::get<std::string>(value);
+    for (const std::string& pair : tensor::words(row.words)) {
+      const size_t colon = pair.find(':');
+      if (pair.substr(colon + 1) != ours) continue;
+      const std::string theirs = pair.substr(0, colon);
+      theirs == "true" || theirs == "false" ? out.value(theirs == "true") : out.value(std::string_view(theirs));
+      return;
+    }
+    throw base::UserError(kWhere, "config.json has no word for {} = \"{}\"", row.ours, ours);
+  }
+  if (std::holds_alternative<bool>(value)) {
+    out.value(std::get<bool>(value));
+  } else if (std::holds_alternative<int64_t>(value)) {
+    out.value(std::get<int64_t>(value));
+  } else {
+    const double number = std::get<double>(value);
+    const bool none = row.absent == "null" && number == 0.0;
+    none ? out.null() : out.value(row.use == ConfigRow::Use::inverse_square_root ? 1.0 / (number * number) : number);
+  }
+}
+
+// UserError unless what was written is read as the same model.
+void require_same(const config::Model& model, const std::string& text) {
+  config::Settings given, read;
+  given.model = model;
+  read.model = read_config("config.json", text).model;
+  for (const Key& key : config::keys()) {
+    if (key.section != "model" || key.name == "name" || key.name == "dropout" || key.name == "bias") continue;
+    if (key.get(given) == key.get(read)) continue;
+    throw base::UserError(kWhere, "config.json of the family {} cannot say {} = {}; it would be read as {}",
+                          model.family, key.full_name(), config::to_toml(key.get(given)),
+                          config::to_toml(key.get(read)));
+  }
+}
+
+}  // namespace
+
+FolderConfig read_config(std::string_view name, std::string_view text) {
+  const Json root = Json::parse(kWhere, name, text);
+  const Family& family = family_of(root);
+  ConfigReader config(root);
+  for (const std::string_view key : kIgnored) config.ignore(key);
+  if (const auto quantized = config.take("quantization_config"))
+    quantized->fail("\"quantization_config\": quantized weights are not known here");
+  ModelText model;
+  model.set("family", fmt::format("\"{}\"", family.config.name));
+  const models::HuggingFace& rows = family.hugging_face;
+  for (const ConfigRow& row : rows.config) read_row(config, row, model);
+  const DType dtype = read_dtype(config);
+  const config::Given known = config::read_text(model.text(), name, models::catalog());
+  const config::Model& m = known.settings.model;
+  read_layers(config, rows, m.layers, model);
+  if (rows.rope) read_rope(config, *rows.rope, config::width_of_head(m), model);
+  config.refuse_rest();
+  const std::vector<std::string> sets = {"train.sequence=1"};
+  return {
+      config::resolve(config::read_text(model.text(), fmt::format("{}, as [model]", name), models::catalog(), sets), 1)
+          .settings.model,
+      dtype};
+}
+
+std::string write_config(const config::Model& model, DType dtype) {
+  const models::HuggingFace& rows = models::family(model.family).hugging_face;
+  config::Settings s;
+  s.model = model;
+  base::JsonWriter out(2);
+  out.object([&] {
+    out.key("architectures").list([&] { out.value(rows.architecture); });
+    out.key("model_type").value(rows.model_types.front());
+    for (const ConfigRow& row : rows.config)
+      if (!row.ours.empty() && !again(rows.config, row)) write_row(s, row, out);
+    if (rows.rope) write_rope(model, *rows.rope, out);
+    write_layers(model, rows, out);
+    for (const auto& [name, type] : kDtypes)
+      if (type == dtype) out.key("torch_dtype").value(name);
+  });
+  require_same(model, out.text());
+  return out.text() + "\n";
+}
+
+}  // namespace kintsugi::exchange

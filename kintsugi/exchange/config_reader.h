@@ -1,0 +1,52 @@
+// The members of config.json, each to be asked for by the one who understands it; what nobody asked for is refused.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kintsugi/base/json.h"
+
+namespace kintsugi::exchange {
+
+class ConfigReader {
+ public:
+  explicit ConfigReader(base::Json root) : root_(std::move(root)) {}
+
+  const base::Json& root() const { return root_; }
+  // The member, or nothing where it is absent or null.
+  std::optional<base::Json> take(std::string_view key) {
+    taken_.emplace(key);
+    std::optional<base::Json> value = root_.find(key);
+    return value && value->is_null() ? std::nullopt : value;
+  }
+  void ignore(std::string_view key) { taken_.emplace(key); }
+  // UserError for a member that was not taken and says something.
+  void refuse_rest() const;
+
+ private:
+  base::Json root_;
+  std::set<std::string, std::less<>> taken_;
+};
+
+// The lines of [model] that a config.json amounts to.
+class ModelText {
+ public:
+  // `value`: TOML
+  void set(std::string_view key, std::string_view value) { lines_ += fmt::format("{} = {}\n", key, value); }
+  void set(std::string_view key, int64_t value) { set(key, fmt::format("{}", value)); }
+  void set(std::string_view key, double value);
+  void set(std::string_view key, const std::vector<std::string>& words);
+  void set(std::string_view key, const std::vector<double>& numbers);
+
+  std::string text() const { return "[model]\n" + lines_; }
+
+ private:
+  std::string lines_;
+};
+
+}  // namespace kintsugi::exchange

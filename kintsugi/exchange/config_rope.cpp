@@ -1,0 +1,214 @@
+#include "kintsugi/exchange/config_rope.h"
+
+#include <cmath>
+
+#include "kintsugi/config/choices.h"
+#include "kintsugi/exchange/config_layers.h"
+
+namespace kintsugi::exchange {
+namespace {
+
+using base::Json;
+using config::RopeScaling;
+using models::RopeKeys;
+
+// An object of parameters, of which each is to be asked for.
+class Parameters {
+ public:
+  explicit Parameters(std::optional<Json> object) : object_(std::move(object)) {}
+
+  std::optional<Json> take(std::string_view key) {
+    taken_.emplace(key);
+    if (!object_) return std::nullopt;
+    const std::optional<Json> value = object_->find(key);
+    return value && value->is_null() ? std::nullopt : value;
+  }
+  std::optional<double> number(std::string_view key) {
+    const auto value = take(key);
+    return value ? std::optional(value->number()) : std::nullopt;
+  }
+  // UserError where there is none.
+  double need(std::string_view key) {
+    const auto value = number(key);
+    if (!value) object_->fail("\"{}\" is missing", key);
+    return *value;
+  }
+  std::string type() {
+    const auto type = take("rope_type"), old = take("type");
+    return type ? std::string(type->text()) : old ? std::string(old->text()) : "default";
+  }
+  const Json& object() const { return *object_; }
+  void refuse_rest() const {
+    if (!object_) return;
+    for (const Json& member : object_->members())
+      if (!taken_.contains(member.key()) && !member.is_null())
+        member.fail("\"{}\" of rotary positions is not known here", member.key());
+  }
+
+ private:
+  std::optional<Json> object_;
+  std::set<std::string, std::less<>> taken_;
+};
+
+std::vector<double> numbers(Parameters& p, std::string_view key) {
+  const auto list = p.take(key);
+  if (!list) p.object().fail("\"{}\" is missing", key);
+  std::vector<double> values;
+  for (const Json& item : list->list()) values.push_back(item.number());
+  return values;
+}
+
+double mscale(double factor, double by) {
+  return factor <= 1.0 ? 1.0 : 0.1 * by * std::log(factor) + 1.0;
+}
+
+int64_t whole(double number) {
+  return static_cast<int64_t>(std::llround(number));
+}
+
+void read_yarn(Parameters& p, double extension, ModelText& model) {
+  const double factor = p.number("factor").value_or(extension);
+  model.set("rope_factor", factor);
+  if (const auto fast = p.number("beta_fast")) model.set("rope_beta_fast", *fast);
+  if (const auto slow = p.number("beta_slow")) model.set("rope_beta_slow", *slow);
+  if (const auto truncate = p.take("truncate")) model.set("rope_truncate", truncate->boolean() ? "true" : "false");
+  const auto magnitude = p.number("attention_factor"), scale = p.number("mscale"), all = p.number("mscale_all_dim");
+  if (magnitude)
+    model.set("rope_magnitude", *magnitude);
+  else if (scale.value_or(0.0) != 0.0 && all.value_or(0.0) != 0.0)
+    model.set("rope_magnitude", mscale(factor, *scale) / mscale(factor, *all));
+}
+
+void read_longrope(Parameters& p, double extension, double original, ModelText& model) {
+  model.set("rope_short_factors", numbers(p, "short_factor"));
+  model.set("rope_long_factors", numbers(p, "long_factor"));
+  const auto magnitude = p.number("attention_factor");
+  const double factor = p.number("factor").value_or(extension);
+  model.set("rope_magnitude", magnitude      ? *magnitude
+                              : factor > 1.0 ? std::sqrt(1.0 + std::log(factor) / std::log(original))
+                                             : 1.0);
+}
+
+// The kind of scaling, with its numbers.
+void read_scaling(Parameters& p, ConfigReader& config, const RopeKeys& keys, ModelText& model) {
+  const std::optional<Json> outside = config.take("original_max_position_embeddings");
+  const std::string type = p.type();
+  if (type == "default") return;
+  const std::optional<double> inside = p.number("original_max_position_embeddings");
+  const double context = config.root().at("max_position_embeddings").number();
+  const double original = outside                     ? outside->number()
+                          : keys.original_outside > 0 ? static_cast<double>(keys.original_outside)
+                                                      : inside.value_or(context);
+  const auto scaled = [&](RopeScaling scaling) {
+    model.set("rope_scaling", fmt::format("\"{}\"", config::kRopeScalings[static_cast<size_t>(scaling)]));
+    if (scaling != RopeScaling::linear) model.set("rope_original_context", whole(original));
+  };
+  // Phi-3's first folders say "su", and "yarn" with lists.
+  if (type == "longrope" || type == "su" || (type == "yarn" && p.take("short_factor"))) {
+    scaled(RopeScaling::longrope);
+    read_longrope(p, context / original, original, model);
+  } else if (type == "linear") {
+    scaled(RopeScaling::linear);
+    model.set("rope_factor", p.need("factor"));
+  } else if (type == "llama3") {
+    scaled(RopeScaling::llama3);
+    model.set("rope_factor", p.need("factor"));
+    model.set("rope_low_factor", p.need("low_freq_factor"));
+    model.set("rope_high_factor", p.need("high_freq_factor"));
+  } else if (type == "yarn") {
+    scaled(RopeScaling::yarn);
+    read_yarn(p, context / original, model);
+  } else {
+    p.object().fail("rope_type \"{}\" is not known here; there are default, linear, llama3, yarn, longrope", type);
+  }
+}
+
+// Whose product with `whole`, cut to an integer, is `part`.
+double fraction(int64_t part, int64_t whole) {
+  const double f = static_cast<double>(part) / static_cast<double>(whole);
+  return static_cast<int64_t>(f * static_cast<double>(whole)) == part ? f : std::nextafter(f, 2.0);
+}
+
+}  // namespace
+
+void read_rope(ConfigReader& config, const RopeKeys& keys, int64_t head_dim, ModelText& model) {
+  std::optional<Json> object = config.take("rope_parameters"), old = config.take("rope_scaling");
+  if (!object) object = old;
+  std::optional<Json> full = object, sliding;
+  if (object && (object->has(kFullAttention) || object->has(kSlidingAttention))) {
+    full = object->find(kFullAttention);
+    sliding = object->find(kSlidingAttention);
+    if (full && full->is_null()) full.reset();
+    if (sliding && sliding->is_null()) sliding.reset();
+  }
+  Parameters of_full(full), of_sliding(sliding);
+  const auto outside = [&](std::string_view key, double otherwise) {
+    const std::optional<Json> value = key.empty() ? std::nullopt : config.take(key);
+    return value ? value->number() : otherwise;
+  };
+  const double theta = outside(keys.theta_key, outside("rope_theta", keys.theta));
+  model.set("rope_theta", of_full.number("rope_theta").value_or(theta));
+  const double partial = outside(keys.partial_key, outside("partial_rotary_factor", keys.partial));
+  const auto turned =
+      static_cast<int64_t>(static_cast<double>(head_dim) * of_full.number("partial_rotary_factor").value_or(partial));
+  model.set("rotary_dims", turned == head_dim ? 0 : turned);
+  read_scaling(of_full, config, keys, model);
+  of_full.refuse_rest();
+  const double own = outside(keys.window_theta_key, keys.window_theta);
+  if (keys.scaled_windows) return;
+  model.set("rope_theta_window", of_sliding.number("rope_theta").value_or(own));
+  const std::string type = of_sliding.type();
+  if (type != "default")
+    of_sliding.object().fail("rope_type \"{}\" of layers with a window is not known here; there is default", type);
+  of_sliding.take("partial_rotary_factor");
+  of_sliding.refuse_rest();
+}
+
+void write_rope(const config::Model& m, const RopeKeys& keys, base::JsonWriter& out) {
+  out.key(keys.theta_key).value(m.rope_theta);
+  const int64_t head_dim = config::width_of_head(m);
+  const int64_t turned = m.rotary_dims ? m.rotary_dims : head_dim;
+  if (turned != head_dim || keys.partial != 1.0) out.key(keys.partial_key).value(fraction(turned, head_dim));
+  if (!keys.window_theta_key.empty()) out.key(keys.window_theta_key).value(m.rope_theta_window);
+  const auto original = [&] { out.key("original_max_position_embeddings").value(m.rope_original_context); };
+  const auto list = [&](std::string_view key, const std::vector<double>& values) {
+    out.key(key).list([&] {
+      for (const double value : values) out.value(value);
+    });
+  };
+  const RopeScaling scaling = config::rope_scaling(m);
+  if (scaling == RopeScaling::none) return;
+  if (keys.original_outside > 0 && scaling != RopeScaling::linear) original();
+  out.key("rope_scaling").object([&] {
+    out.key("rope_type").value(m.rope_scaling);
+    switch (scaling) {
+      case RopeScaling::none:
+        break;
+      case RopeScaling::linear:
+        out.key("factor").value(m.rope_factor);
+        break;
+      case RopeScaling::llama3:
+        out.key("factor").value(m.rope_factor);
+        out.key("low_freq_factor").value(m.rope_low_factor);
+        out.key("high_freq_factor").value(m.rope_high_factor);
+        original();
+        break;
+      case RopeScaling::yarn:
+        out.key("factor").value(m.rope_factor);
+        original();
+        out.key("beta_fast").value(m.rope_beta_fast);
+        out.key("beta_slow").value(m.rope_beta_slow);
+        out.key("truncate").value(m.rope_truncate);
+        if (m.rope_magnitude > 0.0) out.key("attention_factor").value(m.rope_magnitude);
+        break;
+      case RopeScaling::longrope:
+        list("short_factor", m.rope_short_factors);
+        list("long_factor", m.rope_long_factors);
+        original();
+        if (m.rope_magnitude > 0.0) out.key("attention_factor").value(m.rope_magnitude);
+        break;
+    }
+  });
+}
+
+}  // namespace kintsugi::exchange
