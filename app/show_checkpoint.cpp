@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "app/print_entry.h"
+#include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/checkpoint/open.h"
 #include "kintsugi/checkpoint/reader.h"
 #include "kintsugi/checkpoint/tensor_files.h"
 #include "kintsugi/comm/communicator.h"
+#include "kintsugi/exchange/open_model.h"
 
 namespace kintsugi::app {
 namespace {
@@ -114,6 +116,15 @@ void show_saved(const checkpoint::CheckpointReader& reader, bool verify) {
   print_rows(rows);
 }
 
+// What config.json says of the model, or why we do not read it: the tensors are shown all the same.
+void print_model(const fs::path& folder) {
+  try {
+    print_config(exchange::config_of(exchange::FolderReader(folder)));
+  } catch (const base::UserError& error) {
+    print_entry("model", fmt::format("not read: {}", error.what()));
+  }
+}
+
 void show_files(const fs::path& path) {
   const checkpoint::TensorFiles files(path);
   std::vector<Row> rows;
@@ -124,21 +135,16 @@ void show_files(const fs::path& path) {
     bytes += tensor.bytes;
   }
   print_entry("safetensors", path.string());
+  if (std::error_code error; fs::exists(path / "config.json", error)) print_model(path);
   print_entry("tensors", fmt::format("{}, {}", counted(rows.size(), "tensor"), base::format_bytes(bytes)));
   print_entry("checksums", "the format has none");
   print_rows(rows);
 }
 
-bool is_hugging_face(const fs::path& path) {
-  std::error_code error;
-  return path.extension() == ".safetensors" || fs::exists(path / "model.safetensors", error) ||
-         fs::exists(path / "model.safetensors.index.json", error);
-}
-
 }  // namespace
 
 void show_checkpoint(const fs::path& path, bool verify) {
-  if (is_hugging_face(path)) return show_files(path);
+  if (path.extension() == ".safetensors" || exchange::is_hugging_face(path)) return show_files(path);
   show_saved(*checkpoint::open_checkpoint(path, *comm::self_communicator()), verify);
 }
 

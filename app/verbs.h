@@ -15,5 +15,7 @@ void add_explain(Command& kintsugi);
 void add_train(Command& kintsugi);
 void add_evaluate(Command& kintsugi);
 void add_generate(Command& kintsugi);
+void add_import(Command& kintsugi);
+void add_export(Command& kintsugi);
 
 }  // namespace kintsugi::app

@@ -176,10 +176,8 @@ void CheckpointReader::verify(int share, int shares, const std::function<bool(st
   };
   int64_t all = 0, at = 0;
   each([&](const StoredTensor&, const StoredPiece&, int64_t bytes) { all += bytes; });
-  const int64_t begin = all / shares * share + all % shares * share / shares,
-                end = all / shares * (share + 1) + all % shares * (share + 1) / shares;
   each([&](const StoredTensor& tensor, const StoredPiece& piece, int64_t bytes) {
-    if (begin <= at && at < end) locate(tensor, piece);
+    if (in_share(at, all, share, shares)) locate(tensor, piece);
     at += bytes;
   });
 }

@@ -8,7 +8,6 @@
 #include <functional>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -16,22 +15,16 @@
 
 #include "kintsugi/checkpoint/index.h"
 #include "kintsugi/checkpoint/safetensors.h"
+#include "kintsugi/checkpoint/tensor_source.h"
 
 namespace kintsugi::checkpoint {
 
-// The requested part of a tensor: without `box`, all of it; without `flat`, all of the box.
-struct Slice {
-  std::string_view name;
-  std::optional<Box> box;
-  std::optional<Range> flat;  // elements of the box, row-major
-};
-
-class CheckpointReader {
+class CheckpointReader : public TensorSource {
  public:
   // Reads the index and checks it, its checksum, and that the files exist with the right sizes. UserError if not.
   explicit CheckpointReader(std::filesystem::path folder);
 
-  const std::filesystem::path& folder() const { return folder_; }
+  const std::filesystem::path& folder() const override { return folder_; }
   int64_t step() const { return index_.step; }
   const std::string& state() const { return index_.state; }  // a JSON object
   const Index& index() const { return index_; }
@@ -42,21 +35,18 @@ class CheckpointReader {
   bool has(std::string_view name) const { return index_.tensors.find(name) != index_.tensors.end(); }
   const StoredTensor& at(std::string_view name) const;  // UserError, with the nearest name, if there is none
 
-  // Fills `out` with the elements of the slice as `dtype`, rounded to nearest even if it is another floating type than
-  // the stored one. Checks each piece once, when it is first read. UserError for a damaged piece, naming file and
-  // tensor, and for integers requested as another type.
-  void read(const Slice& slice, tensor::DType dtype, std::span<std::byte> out) const;
+  const tensor::Type& type(std::string_view name) const override { return at(name).type; }
+
+  // Checks each piece once, when it is first read.
+  void read(const Slice& slice, tensor::DType dtype, std::span<std::byte> out) const override;
 
   // Checks every byte of the checkpoint. UserError for the first that is damaged.
   void verify() const { verify(0, 1, nullptr); }
-  // Part `share` of `shares` of that work; all parts together are all of it. If `wanted` is not null, only the pieces
-  // of the tensors that it selects.
-  void verify(int share, int shares, const std::function<bool(std::string_view)>& wanted) const;
+  void verify(int share, int shares, const std::function<bool(std::string_view)>& wanted) const override;
   // Opens every file, and keeps it: from then on the checkpoint can be read even if it is removed. UserError if one is
   // gone already, or damaged.
   void hold() const;
-  // Marks the pieces of those tensors as checked, since other ranks have checked them.
-  void trust(const std::function<bool(std::string_view)>& wanted) const;
+  void trust(const std::function<bool(std::string_view)>& wanted) const override;
 
  private:
   std::string beside(std::string_view name) const;

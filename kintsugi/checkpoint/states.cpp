@@ -69,28 +69,28 @@ void write(CheckpointWriter& writer, const run::Executor& executor) {
 }
 
 // The states to be loaded; UserError if the checkpoint does not hold them.
-std::vector<const StateInfo*> wanted_states(const Program& p, const CheckpointReader& reader, Load what) {
+std::vector<const StateInfo*> wanted_states(const Program& p, const TensorSource& source, Load what) {
   std::vector<const StateInfo*> list;
   for (const StateInfo& s : p.states) {
     if (!s.saved || (what == Load::weights && kind_of(s) != Kind::weight)) continue;
     const std::string name = stored_name(s);
-    const StoredTensor& stored = reader.at(name);
-    if (stored.type.shape != s.whole.shape)
+    const tensor::Shape& stored = source.type(name).shape;
+    if (stored != s.whole.shape)
       throw base::UserError("checkpoint",
                             "\"{}\" holds {} {}, the model needs {}: [model] must be that of the checkpoint",
-                            reader.folder().string(), name, to_string(stored.type.shape), to_string(s.whole.shape));
+                            source.folder().string(), name, to_string(stored), to_string(s.whole.shape));
     list.push_back(&s);
   }
   return list;
 }
 
 // Directly to its place if that is in memory and the shard is one run, else through a buffer.
-void read(const CheckpointReader& reader, const std::string& name, const Shard& shard, run::Executor& executor,
+void read(const TensorSource& source, const std::string& name, const Shard& shard, run::Executor& executor,
           program::BufferId state) {
   const tensor::DType dtype = executor.program().buffer(state).type.dtype;
   const int64_t size = size_of(dtype);
   const auto fetch = [&](const Range& flat, std::byte* at) {
-    reader.read({.name = name, .box = shard.part.box, .flat = flat}, dtype,
+    source.read({.name = name, .box = shard.part.box, .flat = flat}, dtype,
                 {at, static_cast<size_t>(flat.size() * size)});
   };
   int64_t spans = 0, begin = 0;
@@ -112,10 +112,10 @@ void read(const CheckpointReader& reader, const std::string& name, const Shard& 
   }
 }
 
-void read_all(run::Executor& executor, const CheckpointReader& reader, const std::vector<const StateInfo*>& states) {
+void read_all(run::Executor& executor, const TensorSource& source, const std::vector<const StateInfo*>& states) {
   for (const StateInfo* s : states)
     for (const Shard& shard : shards_of(executor.program(), *s, executor.rank()))
-      read(reader, stored_name(*s), shard, executor, s->buffer);
+      read(source, stored_name(*s), shard, executor, s->buffer);
 }
 
 void require_ranks(const run::Executor& executor, const comm::Communicator& all) {
@@ -148,7 +148,7 @@ std::filesystem::path save_states(const run::Executor& executor, const std::file
   return save_states(executor, *comm::self_communicator(), run_folder, step, contents);
 }
 
-void load_states(run::Executor& executor, comm::Communicator& all, const CheckpointReader& reader, Load what) {
+void load_states(run::Executor& executor, comm::Communicator& all, const TensorSource& source, Load what) {
   require_ranks(executor, all);
   std::vector<const StateInfo*> states;
   std::set<std::string, std::less<>> names;
@@ -156,16 +156,16 @@ void load_states(run::Executor& executor, comm::Communicator& all, const Checkpo
   const bool staged = !executor.program().mesh.stage_factors().empty();
   const auto wanted = [&](std::string_view name) { return staged || names.contains(name); };
   comm::together(all, [&] {
-    states = wanted_states(executor.program(), reader, what);
+    states = wanted_states(executor.program(), source, what);
     for (const StateInfo* s : states) names.insert(stored_name(*s));
-    reader.verify(all.rank(), all.size(), wanted);
+    source.verify(all.rank(), all.size(), wanted);
   });
-  reader.trust(wanted);
-  comm::together(all, [&] { read_all(executor, reader, states); });
+  source.trust(wanted);
+  comm::together(all, [&] { read_all(executor, source, states); });
 }
 
-void load_states(run::Executor& executor, const CheckpointReader& reader, Load what) {
-  read_all(executor, reader, wanted_states(executor.program(), reader, what));
+void load_states(run::Executor& executor, const TensorSource& source, Load what) {
+  read_all(executor, source, wanted_states(executor.program(), source, what));
 }
 
 }  // namespace kintsugi::checkpoint

@@ -1,13 +1,13 @@
 // Saves the states of a program to a checkpoint and loads them, in any layout and on any number of ranks. A weight is
 // stored under its own name as its master copy, in the dtype of the master; moments and numbers of the run under their
-// names.
+// names. What is loaded may be of another program too (tensor_source.h).
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <string>
 
-#include "kintsugi/checkpoint/reader.h"
+#include "kintsugi/checkpoint/tensor_source.h"
 #include "kintsugi/checkpoint/writer.h"
 #include "kintsugi/comm/communicator.h"
 #include "kintsugi/run/executor.h"
@@ -28,8 +28,8 @@ std::filesystem::path save_states(const run::Executor& executor, const std::file
 enum class Load { everything, weights };
 // All ranks load together, each reading what it holds; each piece that was not checked yet is checked by one of them.
 // UserError, on every rank, naming a weight that is missing or has other dims, or a piece that is damaged.
-void load_states(run::Executor& executor, comm::Communicator& all, const CheckpointReader& reader, Load what);
+void load_states(run::Executor& executor, comm::Communicator& all, const TensorSource& source, Load what);
 // One rank alone: it checks each piece that it reads.
-void load_states(run::Executor& executor, const CheckpointReader& reader, Load what);
+void load_states(run::Executor& executor, const TensorSource& source, Load what);
 
 }  // namespace kintsugi::checkpoint

@@ -7,6 +7,7 @@
 #include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/json.h"
+#include "kintsugi/checkpoint/checksum.h"
 #include "kintsugi/checkpoint/where.h"
 
 namespace kintsugi::checkpoint {
@@ -16,6 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kSingle = "model.safetensors";
 constexpr std::string_view kIndex = "model.safetensors.index.json";
+constexpr std::string_view kPyTorch[] = {"pytorch_model.bin", "pytorch_model.bin.index.json"};
 
 }  // namespace
 
@@ -28,13 +30,25 @@ TensorFiles::TensorFiles(const fs::path& path) : path_(path) {
   else if (fs::exists(path / kSingle, error))
     take_all(path / kSingle);
   else
-    throw base::UserError(kWhereSafetensors, "{} holds neither {} nor {}", base::in_quotes(path.string()), kSingle,
-                          kIndex);
+    refuse();
+}
+
+void TensorFiles::refuse() const {
+  std::error_code error;
+  for (const std::string_view name : kPyTorch)
+    if (fs::exists(path_ / name, error))
+      throw base::UserError(kWhereSafetensors,
+                            "{} holds {}, which is not read; write it as safetensors with transformers' "
+                            "save_pretrained(safe_serialization=True)",
+                            base::in_quotes(path_.string()), name);
+  throw base::UserError(kWhereSafetensors, "{} holds neither {} nor {}", base::in_quotes(path_.string()), kSingle,
+                        kIndex);
 }
 
 void TensorFiles::take_all(const fs::path& file) {
   files_.push_back(std::make_unique<SafetensorsFile>(file));
   for (const auto& [name, entry] : files_.back()->header().tensors) tensors_.emplace(name, files_.back()->at(name));
+  foreign_ = files_.back()->header().foreign;
 }
 
 void TensorFiles::take_indexed(const fs::path& index) {
@@ -47,12 +61,18 @@ void TensorFiles::take_indexed(const fs::path& index) {
       value.refuse("the name of a file in the same folder");
     const auto [place, fresh] = open.try_emplace(file, nullptr);
     if (fresh) {
+      std::error_code error;
+      if (!fs::exists(index.parent_path() / file, error))
+        value.fail("{} is in {}, which is not in the folder", base::in_quotes(name), base::in_quotes(file));
       files_.push_back(std::make_unique<SafetensorsFile>(index.parent_path() / file));
       place->second = files_.back().get();
     }
     // A tensor in an unsupported dtype is an error only when it is requested.
     const auto& foreign = place->second->header().foreign;
-    if (foreign.find(name) == foreign.end()) tensors_.emplace(name, place->second->at(name));
+    if (const auto found = foreign.find(name); found != foreign.end())
+      foreign_.insert(*found);
+    else
+      tensors_.emplace(name, place->second->at(name));
   }
 }
 
@@ -65,6 +85,12 @@ const TensorInFile& TensorFiles::at(std::string_view name) const {
   throw base::UserError(kWhereSafetensors, "{} has no tensor {}{}", base::in_quotes(path_.string()),
                         base::in_quotes(name),
                         names.empty() ? "" : "; the nearest is " + base::in_quotes(base::nearest(name, names)));
+}
+
+uint64_t TensorFiles::checksum() const {
+  Checksum sum;
+  for (const auto& file : files_) sum.add(file->head());
+  return sum.value();
 }
 
 }  // namespace kintsugi::checkpoint

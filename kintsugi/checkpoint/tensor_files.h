@@ -13,22 +13,27 @@
 namespace kintsugi::checkpoint {
 
 // Opens a *.safetensors file, or a folder with model.safetensors or model.safetensors.index.json, and checks that
-// every tensor in the index exists. UserError if not. The tensors are valid as long as this object.
+// every tensor in the index exists. UserError if not, or if the tensors are in PyTorch's own format. The tensors are valid as long as this object.
 class TensorFiles {
  public:
   explicit TensorFiles(const std::filesystem::path& path);
 
   const std::map<std::string, TensorInFile, std::less<>>& tensors() const { return tensors_; }
+  // Their dtypes, of tensors whose dtype is not read.
+  const std::map<std::string, std::string, std::less<>>& foreign() const { return foreign_; }
   bool has(std::string_view name) const { return tensors_.find(name) != tensors_.end(); }
   const TensorInFile& at(std::string_view name) const;  // UserError, with the nearest name, if there is none
+  uint64_t checksum() const;                            // of the headers
 
  private:
   void take_all(const std::filesystem::path& file);
   void take_indexed(const std::filesystem::path& index);
+  [[noreturn]] void refuse() const;  // a folder without safetensors
 
   std::filesystem::path path_;
   std::vector<std::unique_ptr<SafetensorsFile>> files_;
   std::map<std::string, TensorInFile, std::less<>> tensors_;
+  std::map<std::string, std::string, std::less<>> foreign_;
 };
 
 }  // namespace kintsugi::checkpoint

@@ -49,7 +49,17 @@ TEST(TensorFiles, ShardsUnderAnIndex) {
   put(index, R"({"weight_map":{"aaab":"a.safetensors"}})");
   EXPECT_EQ(open(), R"([safetensors] "a.safetensors" has no tensor "aaab"; the nearest is "aaaa")");
   put(index, R"({"weight_map":{"aaaa":"c.safetensors"}})");
-  EXPECT_EQ(open(), "[file] cannot open \"c.safetensors\": No such file or directory");
+  EXPECT_EQ(open(), "[safetensors] \"model.safetensors.index.json\":1: \"aaaa\" is in \"c.safetensors\", which is not in the folder");
+  put(index, R"({"weight_map":{"aaaa":"/etc/passwd"}})");
+  EXPECT_EQ(open(),
+            "[safetensors] \"model.safetensors.index.json\":1: \"weight_map.aaaa\" is \"/etc/passwd\"; it should be the "
+            "name of a file in the same folder");
+  std::filesystem::remove(index);
+  put(scratch / "pytorch_model.bin", "PK");
+  EXPECT_EQ(error_of([&] { TensorFiles files(scratch.path()); }),
+            "[safetensors] \"" + scratch.path().string() +
+                "\" holds pytorch_model.bin, which is not read; write it as safetensors with transformers' "
+                "save_pretrained(safe_serialization=True)");
 }
 
 TEST(TensorFiles, APublishedModelOpens) {

@@ -295,7 +295,7 @@ std::vector<Key> train_keys() {
                                          "save and stop after this time; 0: no limit",
                                          "exit_duration_in_mins max_time time_limit"}),
       train<&Train::init_from>({"init_from", Text{"a path"}, fixed, "",
-                                "start from the weights of this checkpoint or run's folder; empty: at random",
+                                "start from the weights of this checkpoint, run's folder or Hugging Face folder; empty: at random",
                                 "load finetune pretrained init"}),
   };
 }

@@ -108,7 +108,7 @@ struct Train {
   int64_t evaluate_every = 0;       // steps; 0: at the end only
   int64_t evaluate_batches = 0;     // micro-batches; 0: the whole validation split
   double stop_after_minutes = 0.0;  // 0: no limit
-  std::string init_from;            // a checkpoint, or a run's folder
+  std::string init_from;            // a checkpoint, a run's folder, or a Hugging Face folder
 
   bool operator==(const Train&) const = default;
 };

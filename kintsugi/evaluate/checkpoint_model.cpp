@@ -1,13 +1,10 @@
 #include "kintsugi/evaluate/checkpoint_model.h"
 
 #include "kintsugi/build/programs.h"
-#include "kintsugi/checkpoint/open.h"
 #include "kintsugi/checkpoint/states.h"
 #include "kintsugi/comm/agree.h"
 #include "kintsugi/comm/same_on_all.h"
-#include "kintsugi/config/resolved_file.h"
 #include "kintsugi/evaluate/layout.h"
-#include "kintsugi/models/models.h"
 #include "kintsugi/run/same_programs.h"
 
 namespace kintsugi::evaluate {
@@ -15,15 +12,13 @@ namespace kintsugi::evaluate {
 CheckpointModel::CheckpointModel(const std::filesystem::path& path, const config::Parallel& layout, comm::World& world)
     : world_(world),
       all_(comm::group_of_all(world)),
-      reader_(checkpoint::open_checkpoint(path, *all_)),
+      saved_(exchange::open_model(path, *all_)),
       team_(static_cast<int>(layout.threads)) {
   comm::together(*all_, [&] {
-    settings_ = on_ranks_of(
-        config::saved_text(reader_->config(), models::catalog(), (reader_->folder() / "config.toml").string()).settings, layout);
+    settings_ = on_ranks_of(saved_.settings(), layout);
     kernels_ = build::kernels_of(settings_);
-    tokenizer_json_ = reader_->tokenizer();
-    if (!tokenizer_json_.empty())
-      tokenizer_ = text::parse_tokenizer(tokenizer_json_, (reader_->folder() / "tokenizer.json").string());
+    if (!saved_.tokenizer.empty())
+      tokenizer_ = text::parse_tokenizer(saved_.tokenizer, (folder() / "tokenizer.json").string());
   });
 }
 
@@ -34,7 +29,7 @@ std::unique_ptr<run::Executor> CheckpointModel::load(const models::Graphs& graph
   repeated_ = repeated_axes(stages);
   auto executor = std::make_unique<run::Executor>(build::program_of_rank(std::move(stages), world_.rank()), *kernels_,
                                                   team_, &world_);
-  checkpoint::load_states(*executor, *all_, *reader_, checkpoint::Load::weights);
+  checkpoint::load_states(*executor, *all_, *saved_.weights, checkpoint::Load::weights);
   return executor;
 }
 

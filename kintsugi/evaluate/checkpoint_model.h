@@ -1,4 +1,4 @@
-// A model loaded from a checkpoint, on the ranks that share it: its configuration, tokenizer and weights.
+// A model loaded from a checkpoint or a Hugging Face folder, on the ranks that share it: its configuration, tokenizer and weights.
 #pragma once
 
 #include <filesystem>
@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "kintsugi/base/thread_team.h"
-#include "kintsugi/checkpoint/reader.h"
 #include "kintsugi/comm/communicator.h"
 #include "kintsugi/config/settings.h"
+#include "kintsugi/exchange/open_model.h"
 #include "kintsugi/kernels/kernel_set.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/run/executor.h"
@@ -21,7 +21,7 @@ namespace kintsugi::evaluate {
 // thrown by all.
 class CheckpointModel {
  public:
-  // `path` is a checkpoint's folder, or a run's, whose newest complete checkpoint is loaded.
+  // `path` is a checkpoint's folder, a run's, whose newest complete checkpoint is loaded, or a Hugging Face folder.
   CheckpointModel(const std::filesystem::path& path, const config::Parallel& layout, comm::World& world);
 
   // An executor of this rank's stage for graphs over the checkpoint's weights, with this rank's part of the weights
@@ -30,19 +30,18 @@ class CheckpointModel {
 
   comm::Communicator& all() { return *all_; }
   bool leads() const { return all_->rank() == 0; }
-  const std::filesystem::path& folder() const { return reader_->folder(); }
+  const std::filesystem::path& folder() const { return saved_.folder(); }
   const config::Settings& settings() const { return settings_; }  // the checkpoint's, with [parallel] of the layout
   const text::Tokenizer* tokenizer() const { return tokenizer_.get(); }  // null: the checkpoint has none
-  const std::string& tokenizer_json() const { return tokenizer_json_; }
+  const std::string& tokenizer_json() const { return saved_.tokenizer; }
   // Axes whose ranks repeat each other's work in what was loaded last.
   const std::vector<std::string>& repeated() const { return repeated_; }
 
  private:
   comm::World& world_;
   std::unique_ptr<comm::Communicator> all_;
-  std::unique_ptr<checkpoint::CheckpointReader> reader_;
+  exchange::SavedModel saved_;
   config::Settings settings_;
-  std::string tokenizer_json_;
   std::unique_ptr<text::Tokenizer> tokenizer_;
   std::unique_ptr<kernels::KernelSet> kernels_;
   base::ThreadTeam team_;

@@ -27,7 +27,9 @@ std::unique_ptr<Tokenizer> read_own(const base::Json& document, std::string_view
   kind.refuse("\"bytes\", \"chars\" or \"sentencepiece\"");
 }
 
-std::unique_ptr<Tokenizer> load_folder(const fs::path& folder) {
+}  // namespace
+
+std::unique_ptr<Tokenizer> find_tokenizer(const fs::path& folder) {
   const fs::path json = folder / "tokenizer.json";
   if (fs::exists(json)) return parse_tokenizer(base::read_file(json), json.string());
   constexpr std::pair<const char*, const char*> kPairs[] = {{"encoder.json", "vocab.bpe"},
@@ -44,16 +46,17 @@ std::unique_ptr<Tokenizer> load_folder(const fs::path& folder) {
   for (const char* name : {"tokenizer.model", "spiece.model"}) {
     if (fs::exists(folder / name)) return load_tokenizer(folder / name);
   }
-  throw base::UserError("tokenizer",
-                        "{}: the folder has no tokenizer.json, nor encoder.json and vocab.bpe, nor vocab.json and "
-                        "merges.txt, nor tokenizer.model",
-                        folder.string());
+  return nullptr;
 }
 
-}  // namespace
-
 std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path) {
-  if (fs::is_directory(path)) return load_folder(path);
+  if (fs::is_directory(path)) {
+    if (auto tokenizer = find_tokenizer(path)) return tokenizer;
+    throw base::UserError("tokenizer",
+                          "{}: the folder has no tokenizer.json, nor encoder.json and vocab.bpe, nor vocab.json and "
+                          "merges.txt, nor tokenizer.model",
+                          path.string());
+  }
   if (!fs::exists(path)) throw base::UserError("tokenizer", "{}: there is no such file or folder", path.string());
   const std::string content = base::read_file(path);
   if (path.extension() == ".model") return make_sentencepiece_tokenizer(content, path.string());

@@ -50,6 +50,8 @@ class Tokenizer {
 // `encoder.json` + `vocab.bpe`, or `vocab.json` + `merges.txt`, or `tokenizer.model`, or `spiece.model`. UserError if
 // it is absent or damaged.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path);
+// That of a folder, or null if it holds none of these.
+std::unique_ptr<Tokenizer> find_tokenizer(const std::filesystem::path& folder);
 
 // The same from the content of a tokenizer.json; `where` names it in errors.
 std::unique_ptr<Tokenizer> parse_tokenizer(std::string_view json, std::string_view where);

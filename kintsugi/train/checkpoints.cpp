@@ -11,11 +11,11 @@
 #include "kintsugi/base/json.h"
 #include "kintsugi/base/json_writer.h"
 #include "kintsugi/checkpoint/folder.h"
-#include "kintsugi/checkpoint/open.h"
 #include "kintsugi/checkpoint/states.h"
 #include "kintsugi/comm/agree.h"
 #include "kintsugi/config/resolved_file.h"
 #include "kintsugi/data/token_summary.h"
+#include "kintsugi/exchange/open_model.h"
 #include "kintsugi/train/data_identity.h"
 #include "kintsugi/train/replicas.h"
 
@@ -98,8 +98,8 @@ void resume_from(Rank& rank, const checkpoint::CheckpointReader& reader, Progres
 }
 
 // Weights of one tokenizer can be loaded with another of the same size, but they know nothing of it.
-void warn_of_tokenizer(const Rank& rank, const checkpoint::CheckpointReader& from) {
-  const std::string then = from.tokenizer(), &now = rank.corpus.tokenizer_json;
+void warn_of_tokenizer(const Rank& rank, const exchange::SavedModel& from) {
+  const std::string &then = from.tokenizer, &now = rank.corpus.tokenizer_json;
   if (!rank.leads() || then.empty() || now.empty() || then == now) return;
   spdlog::warn(
       "the weights of \"{}\" were trained with another tokenizer than that of the data: \"{}\" of fingerprint "
@@ -127,10 +127,10 @@ Progress restore(Rank& rank, bool resume, const std::function<void(const std::st
     note(fmt::format("resumed at step {} from {}", progress.step, rank.newest->folder().string()));
     rank.newest.reset();
   } else if (!train.init_from.empty()) {
-    const auto from = checkpoint::open_checkpoint(train.init_from, *rank.all);
-    comm::together(*rank.all, [&] { warn_of_tokenizer(rank, *from); });
-    checkpoint::load_states(*rank.executor, *rank.all, *from, checkpoint::Load::weights);
-    note(fmt::format("weights from {}", from->folder().string()));
+    const exchange::SavedModel from = exchange::open_model(train.init_from, *rank.all);
+    comm::together(*rank.all, [&] { warn_of_tokenizer(rank, from); });
+    checkpoint::load_states(*rank.executor, *rank.all, *from.weights, checkpoint::Load::weights);
+    note(fmt::format("weights from {}", from.folder().string()));
   } else if (resume) {
     note("no checkpoint yet: from the beginning");
   }

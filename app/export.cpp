@@ -1,0 +1,56 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+
+#include "app/ranks.h"
+#include "app/verbs.h"
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/config/memory_size.h"
+#include "kintsugi/exchange/export_folder.h"
+
+namespace kintsugi::app {
+namespace {
+
+tensor::DType exported_dtype(const std::string& name) {
+  for (const tensor::DType dtype : {tensor::DType::f32, tensor::DType::bf16, tensor::DType::f16})
+    if (name == name_of(dtype)) return dtype;
+  throw base::UserError("export", "--dtype {} is not fp32, bf16 or fp16", base::one_line(name, 40));
+}
+
+int64_t shard_bytes(const std::string& text) {
+  if (const auto bytes = config::memory_size(text)) return *bytes;
+  throw base::UserError("export", "--shard-size {} is no size, such as 5GB or 512 MiB", base::one_line(text, 40));
+}
+
+void run(const exchange::ExportOptions& options) {
+  const exchange::Exported made = exchange::export_folder(options);
+  if (!made.note.empty()) fmt::print("note       {}\n", made.note);
+  fmt::print("from       {}\nfolder     {}\ntensors    {}, {} in {} file{}\n", made.from.string(),
+             options.folder.string(), made.tensors, base::format_bytes(made.bytes), made.files,
+             made.files == 1 ? "" : "s");
+}
+
+}  // namespace
+
+void add_export(Command& kintsugi) {
+  const Verb verb = kintsugi.add_verb("export", "Makes a Hugging Face folder of a checkpoint");
+  const auto options = std::make_shared<exchange::ExportOptions>();
+  verb.text("model", options->model, "A checkpoint's folder, or a run's (its newest checkpoint)").required();
+  verb.text("folder", options->folder, "The folder to write; it must be empty, or not exist yet").required();
+  verb.text(
+          "--dtype", [options](const std::string& name) { options->dtype = exported_dtype(name); },
+          "Of the weights: fp32, bf16 or fp16; that in which each is stored if not given")
+      .type_name("DTYPE");
+  verb.text(
+          "--shard-size", [options](const std::string& text) { options->shard_bytes = shard_bytes(text); },
+          "Largest size of a file; a larger model is several files [5GB]")
+      .type_name("SIZE");
+  verb.run([options] {
+    require_one_process("export");
+    run(*options);
+  });
+}
+
+}  // namespace kintsugi::app

@@ -1,0 +1,23 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "app/ranks.h"
+#include "app/verbs.h"
+#include "kintsugi/exchange/import_folder.h"
+
+namespace kintsugi::app {
+
+void add_import(Command& kintsugi) {
+  const Verb verb = kintsugi.add_verb("import", "Makes a checkpoint of a Hugging Face folder");
+  const auto options = std::make_shared<exchange::ImportOptions>();
+  verb.text("folder", options->folder, "A folder with config.json and safetensors").required();
+  verb.text("run", options->run, "The run's folder to write; it must be empty, or not exist yet").required();
+  verb.flag("--allow-not-finite", options->allow_not_finite, "Take weights that are NaN or infinity as they are");
+  verb.run([options] {
+    require_one_process("import");
+    fmt::print("checkpoint {}\n", exchange::import_folder(*options).string());
+  });
+}
+
+}  // namespace kintsugi::app

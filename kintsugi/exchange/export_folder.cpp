@@ -1,0 +1,149 @@
+#include "kintsugi/exchange/export_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/base/json_writer.h"
+#include "kintsugi/checkpoint/safetensors.h"
+#include "kintsugi/comm/communicator.h"
+#include "kintsugi/exchange/export_tokenizer.h"
+#include "kintsugi/exchange/new_folder.h"
+#include "kintsugi/exchange/open_model.h"
+#include "kintsugi/exchange/read_strided.h"
+#include "kintsugi/models/models.h"
+
+namespace kintsugi::exchange {
+namespace {
+
+namespace fs = std::filesystem;
+using checkpoint::Box;
+using checkpoint::Range;
+using checkpoint::SafetensorsTensor;
+using checkpoint::SafetensorsWriter;
+using checkpoint::TensorSource;
+
+// A tensor of the folder, and how it is stored there.
+struct Planned {
+  MappedTensor tensor;
+  SafetensorsTensor stored;
+};
+
+// In the order in which the library safetensors writes them: of larger elements first, then by name.
+std::vector<Planned> plan_tensors(const TensorSource& from, const config::Model& model,
+                                  std::optional<tensor::DType> dtype) {
+  std::vector<Planned> list;
+  for (MappedTensor& tensor : weight_map(models::family(model.family), model)) {
+    for (const MappedWeight& w : tensor.weights)
+      if (from.type(w.name).shape != w.shape)
+        throw base::UserError("export", "{} holds {} {}, its configuration says {}",
+                              base::in_quotes(from.folder().string()), w.name, to_string(from.type(w.name).shape),
+                              to_string(w.shape));
+    SafetensorsTensor stored = {.name = tensor.name,
+                                .dtype = dtype.value_or(from.type(tensor.weights.front().name).dtype),
+                                .shape = tensor.shape};
+    list.push_back({std::move(tensor), std::move(stored)});
+  }
+  std::ranges::sort(list, [](const Planned& a, const Planned& b) {
+    return std::tuple(-size_of(a.stored.dtype), std::string_view(a.stored.name)) <
+           std::tuple(-size_of(b.stored.dtype), std::string_view(b.stored.name));
+  });
+  return list;
+}
+
+// Consecutive tensors, each file of at most `most` bytes, or of one tensor.
+std::vector<std::span<const Planned>> shards_of(const std::vector<Planned>& tensors, int64_t most) {
+  std::vector<std::span<const Planned>> shards;
+  size_t begin = 0;
+  int64_t bytes = 0;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const auto more = static_cast<int64_t>(tensors[i].stored.bytes());
+    if (i > begin && bytes + more > most) {
+      shards.push_back(std::span(tensors).subspan(begin, i - begin));
+      begin = i;
+      bytes = 0;
+    }
+    bytes += more;
+  }
+  shards.push_back(std::span(tensors).subspan(begin));
+  return shards;
+}
+
+// In the order of the folder's tensor, a part at a time: the boxes of our weights that lie in it are put in place.
+void write_tensor(const TensorSource& from, const Planned& planned, SafetensorsWriter& out) {
+  const tensor::DType dtype = planned.stored.dtype;
+  const int64_t size = size_of(dtype), all = planned.tensor.elements(), most = kStagedBytes / size;
+  std::vector<std::byte> block, read;
+  for (int64_t at = 0; at < all; at += most) {
+    const Range part = {at, std::min(at + most, all)};
+    block.resize(static_cast<size_t>(part.size() * size));
+    for (const MappedWeight& w : planned.tensor.weights) {
+      const Grid theirs = {w.first, checkpoint::whole_box(w.shape).size, w.stride};
+      for_each_box(theirs, part, [&](const Box& box) {
+        read.resize(static_cast<size_t>(box.elements() * size));
+        from.read({.name = w.name, .box = box, .flat = {}}, dtype, read);
+        const Grid ours = grid_of(box);
+        std::vector<CopyDim> dims;
+        for (size_t d = 0; d < box.size.size(); ++d)
+          dims.push_back({.size = box.size[d], .from = ours.stride[d], .to = theirs.stride[d]});
+        copy_strided(simplified(dims), read.data(), block.data() + (theirs.at(box.start) - at) * size, size);
+      });
+    }
+    out.write(block);
+  }
+}
+
+void write_shard(const TensorSource& from, std::span<const Planned> tensors, const fs::path& path) {
+  std::vector<SafetensorsTensor> stored;
+  for (const Planned& planned : tensors) stored.push_back(planned.stored);
+  SafetensorsWriter writer(path, stored, {{"format", "pt"}});  // without it transformers refuses the file
+  for (const Planned& planned : tensors) write_tensor(from, planned, writer);
+  writer.close();
+}
+
+std::string print_index(const std::vector<std::span<const Planned>>& shards, const std::vector<std::string>& names,
+                        uint64_t bytes) {
+  base::JsonWriter json(2);
+  json.object([&] {
+    json.key("metadata").object([&] { json.key("total_size").value(bytes); });
+    json.key("weight_map").object([&] {
+      for (size_t i = 0; i < shards.size(); ++i)
+        for (const Planned& planned : shards[i]) json.key(planned.stored.name).value(names[i]);
+    });
+  });
+  return json.text() + "\n";
+}
+
+}  // namespace
+
+Exported export_folder(const ExportOptions& options) {
+  const auto self = comm::self_communicator();
+  const SavedModel saved = open_model(options.model, *self);
+  const config::Model model = saved.settings().model;
+  const std::vector<Planned> tensors = plan_tensors(*saved.weights, model, options.dtype);
+  const std::string config = write_config(model, tensors.front().stored.dtype);
+  Exported result = {.from = saved.folder(), .tensors = tensors.size(), .files = 0, .bytes = 0, .note = {}};
+  for (const Planned& planned : tensors) result.bytes += planned.stored.bytes();
+
+  NewFolder folder("export", options.folder);
+  const auto shards = shards_of(tensors, options.shard_bytes);
+  result.files = shards.size();
+  std::vector<std::string> names;
+  for (size_t i = 0; i < shards.size(); ++i)
+    names.push_back(shards.size() == 1 ? "model.safetensors"
+                                       : fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, shards.size()));
+  for (size_t i = 0; i < shards.size(); ++i) write_shard(*saved.weights, shards[i], folder.part() / names[i]);
+  if (shards.size() > 1)
+    base::write_file_atomically(folder.part() / "model.safetensors.index.json",
+                                print_index(shards, names, result.bytes));
+  base::write_file_atomically(folder.part() / "config.json", config);
+  result.note = export_tokenizer(folder.part(), saved.tokenizer, model);
+  folder.finish();
+  return result;
+}
+
+}  // namespace kintsugi::exchange

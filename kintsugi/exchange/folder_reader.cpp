@@ -1,0 +1,209 @@
+#include "kintsugi/exchange/folder_reader.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/checkpoint/checksum.h"
+#include "kintsugi/checkpoint/convert.h"
+#include "kintsugi/checkpoint/index.h"
+#include "kintsugi/exchange/read_strided.h"
+#include "kintsugi/models/models.h"
+
+namespace kintsugi::exchange {
+namespace {
+
+namespace fs = std::filesystem;
+using checkpoint::TensorInFile;
+
+constexpr std::string_view kConfig = "config.json";
+constexpr base::MostBytes kMostOfConfig = {16 << 20, "a config.json"};
+
+std::string sizes_text(std::span<const int64_t> shape) {
+  return fmt::format("[{}]", fmt::join(shape.begin(), shape.end(), " "));
+}
+
+// Whether a name is a pattern in which `*` stands for any text.
+bool matches(std::string_view name, std::string_view pattern) {
+  const size_t star = pattern.find('*');
+  if (star == pattern.npos) return name == pattern;
+  if (!name.starts_with(pattern.substr(0, star))) return false;
+  const std::string_view rest = pattern.substr(star + 1);
+  for (size_t at = star; at <= name.size(); ++at)
+    if (matches(name.substr(at), rest)) return true;
+  return false;
+}
+
+// Elements whose exponent has all bits set.
+template <typename Bits>
+int64_t count_not_finite(std::span<const std::byte> bytes, Bits exponent) {
+  int64_t count = 0;
+  for (size_t at = 0; at < bytes.size(); at += sizeof(Bits)) {
+    Bits bits;
+    std::memcpy(&bits, bytes.data() + at, sizeof bits);
+    count += (bits & exponent) == exponent;
+  }
+  return count;
+}
+
+int64_t count_not_finite(std::span<const std::byte> bytes, tensor::DType dtype) {
+  switch (dtype) {
+    case tensor::DType::f64:
+      return count_not_finite<uint64_t>(bytes, 0x7ff0000000000000);
+    case tensor::DType::f32:
+      return count_not_finite<uint32_t>(bytes, 0x7f800000);
+    case tensor::DType::bf16:
+      return count_not_finite<uint16_t>(bytes, 0x7f80);
+    case tensor::DType::f16:
+      return count_not_finite<uint16_t>(bytes, 0x7c00);
+    default:
+      tensor::not_floating(dtype);
+  }
+}
+
+}  // namespace
+
+bool is_hugging_face(const fs::path& folder) {
+  std::error_code error;
+  if (fs::exists(folder / checkpoint::kIndexFile, error)) return false;
+  for (const char* name : {"config.json", "model.safetensors", "model.safetensors.index.json"})
+    if (fs::exists(folder / name, error)) return true;
+  return false;
+}
+
+FolderReader::FolderReader(fs::path folder, bool allow_not_finite)
+    : folder_(std::move(folder)), allow_not_finite_(allow_not_finite), files_(folder_) {
+  const std::string text = base::read_file(folder_ / kConfig, kMostOfConfig);
+  config_ = read_config((folder_ / kConfig).string(), text);
+  const std::string all = checkpoint::checksum_text(files_.checksum()) + text;
+  checksum_ = checkpoint::checksum_of(all);
+  tensors_ = weight_map(models::family(config_.model.family), config_.model);
+  find_tensors();
+}
+
+void FolderReader::find_tensors() {
+  const std::string_view prefix = models::family(config_.model.family).hugging_face.prefix;
+  std::set<std::string_view> found;
+  for (MappedTensor& tensor : tensors_) {
+    if (!files_.has(tensor.name) && !files_.foreign().contains(tensor.name) && tensor.name.starts_with(prefix) &&
+        (files_.has(tensor.name.substr(prefix.size())) ||
+         files_.foreign().contains(tensor.name.substr(prefix.size()))))
+      tensor.name.erase(0, prefix.size());
+    const TensorInFile& stored = files_.at(tensor.name);
+    const std::string shown = base::in_quotes(tensor.name);
+    if (!is_floating(stored.dtype))
+      throw base::UserError("model", "{}: tensor {} holds {}, which are no weights", base::in_quotes(folder_.string()),
+                            shown, name_of(stored.dtype));
+    if (!std::ranges::equal(stored.shape, tensor.shape))
+      throw base::UserError("model", "{}: tensor {} has the shape {}, config.json needs {}",
+                            base::in_quotes(folder_.string()), shown, sizes_text(stored.shape),
+                            sizes_text(tensor.shape));
+    found.insert(tensor.name);
+    for (const MappedWeight& weight : tensor.weights) {
+      names_.push_back(weight.name);
+      weights_.emplace(weight.name,
+                       Weight{.place = &weight, .tensor = stored_.size(), .type = {weight.shape, stored.dtype}});
+    }
+    stored_.push_back(stored);
+  }
+  refuse_rest(found);
+}
+
+void FolderReader::refuse_rest(const std::set<std::string_view>& found) const {
+  const models::Family& family = models::family(config_.model.family);
+  const models::HuggingFace& theirs = family.hugging_face;
+  const std::vector<std::string> tied = tied_names(family, config_.model);
+  std::vector<std::string_view> rest;
+  const auto look_at = [&](std::string_view name) {
+    std::string_view bare = name;
+    if (bare.starts_with(theirs.prefix)) bare.remove_prefix(theirs.prefix.size());
+    const auto is_it = [&](std::string_view pattern) { return matches(bare, pattern); };
+    if (!found.contains(name) && std::ranges::count(tied, name) == 0 && std::ranges::none_of(theirs.computed, is_it))
+      rest.push_back(name);
+  };
+  for (const auto& [name, tensor] : files_.tensors()) look_at(name);
+  for (const auto& [name, dtype] : files_.foreign()) look_at(name);
+  if (rest.empty()) return;
+  throw base::UserError("model", "{}: tensor {}{} is no weight of the model that config.json describes",
+                        base::in_quotes(folder_.string()), base::in_quotes(rest.front()),
+                        rest.size() == 1 ? "" : fmt::format(", like {} others,", rest.size() - 1));
+}
+
+const FolderReader::Weight& FolderReader::at(std::string_view name) const {
+  if (const auto found = weights_.find(name); found != weights_.end()) return found->second;
+  const std::vector<std::string_view> names(names_.begin(), names_.end());
+  throw base::UserError("model", "{} has no weight {}; the nearest is {}", base::in_quotes(folder_.string()),
+                        base::in_quotes(name), base::in_quotes(base::nearest(name, names)));
+}
+
+const tensor::Type& FolderReader::type(std::string_view name) const {
+  return at(name).type;
+}
+
+void FolderReader::check(size_t tensor) const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (checked_.contains(tensor)) return;
+  }
+  if (!allow_not_finite_) {
+    const TensorInFile& stored = stored_[tensor];
+    int64_t count = 0;
+    stored.for_each_block([&](std::span<const std::byte> block) { count += count_not_finite(block, stored.dtype); });
+    if (count > 0)
+      throw base::UserError("model", "{}: {} of the {} elements of tensor {} are NaN or infinity",
+                            base::in_quotes(folder_.string()), base::group_digits(count),
+                            base::group_digits(tensors_[tensor].elements()), base::in_quotes(tensors_[tensor].name));
+  }
+  const std::lock_guard lock(mutex_);
+  checked_.insert(tensor);
+}
+
+void FolderReader::read(const checkpoint::Slice& slice, tensor::DType dtype, std::span<std::byte> out) const {
+  const Weight& weight = at(slice.name);
+  if (!checkpoint::converts(weight.type.dtype, dtype))
+    throw base::UserError("model", "{}: weight {} holds {}, which is not read as {}", base::in_quotes(folder_.string()),
+                          base::in_quotes(slice.name), name_of(weight.type.dtype), name_of(dtype));
+  const checkpoint::Box box = slice.box.value_or(checkpoint::whole_box(weight.type.shape));
+  const checkpoint::Range flat = slice.flat.value_or(checkpoint::whole_range(box));
+  base::require(fits(box, weight.type.shape) && fits(flat, box), "exchange", "{} to {} of box {} of {}", flat.begin,
+                flat.end, to_string(box), slice.name);
+  base::require(out.size() == static_cast<size_t>(flat.size() * size_of(dtype)), "exchange",
+                "{} elements of {} {} are read into {} bytes", flat.size(), slice.name, name_of(dtype), out.size());
+  check(weight.tensor);
+  const Grid ours = grid_of(box);
+  const Grid theirs = {weight.place->first, box.size, weight.place->stride};
+  const int64_t start = Grid{0, box.size, weight.place->stride}.at(box.start);
+  for_each_box(ours, flat, [&](const checkpoint::Box& part) {
+    std::vector<CopyDim> dims;
+    for (size_t d = 0; d < part.size.size(); ++d)
+      dims.push_back({.size = part.size[d], .from = theirs.stride[d], .to = ours.stride[d]});
+    read_strided(stored_[weight.tensor], start + theirs.at(part.start), dims, dtype,
+                 out.data() + (ours.at(part.start) - flat.begin) * size_of(dtype));
+  });
+}
+
+void FolderReader::verify(int share, int shares, const std::function<bool(std::string_view)>& wanted) const {
+  const auto is_wanted = [&](const MappedTensor& tensor) {
+    return !wanted || std::ranges::any_of(tensor.weights, [&](const MappedWeight& w) { return wanted(w.name); });
+  };
+  int64_t all = 0, at = 0;
+  for (size_t i = 0; i < tensors_.size(); ++i)
+    if (is_wanted(tensors_[i])) all += static_cast<int64_t>(stored_[i].bytes);
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    if (!is_wanted(tensors_[i])) continue;
+    if (checkpoint::in_share(at, all, share, shares)) check(i);
+    at += static_cast<int64_t>(stored_[i].bytes);
+  }
+}
+
+void FolderReader::trust(const std::function<bool(std::string_view)>& wanted) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [name, weight] : weights_)
+    if (!wanted || wanted(name)) checked_.insert(weight.tensor);
+}
+
+}  // namespace kintsugi::exchange

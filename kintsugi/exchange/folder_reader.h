@@ -1,0 +1,66 @@
+// The weights of a model in a Hugging Face folder (config.json and safetensors), under our names and with our dims. A
+// rank reads the parts that it needs, of any tensor and any file.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "kintsugi/checkpoint/tensor_files.h"
+#include "kintsugi/checkpoint/tensor_source.h"
+#include "kintsugi/exchange/config_json.h"
+#include "kintsugi/exchange/weight_map.h"
+
+namespace kintsugi::exchange {
+
+// True for a folder that holds what a FolderReader reads, and no checkpoint of ours.
+bool is_hugging_face(const std::filesystem::path& folder);
+
+class FolderReader : public checkpoint::TensorSource {
+ public:
+  // Reads config.json and the headers of all files. UserError, naming the tensor, if a weight of the model is missing,
+  // has another shape or is not of a floating type, or if the folder has a tensor that the model lacks.
+  // `allow_not_finite`: weights that are NaN or infinity are no error.
+  explicit FolderReader(std::filesystem::path folder, bool allow_not_finite = false);
+
+  const std::filesystem::path& folder() const override { return folder_; }
+  const FolderConfig& config() const { return config_; }
+  uint64_t checksum() const { return checksum_; }  // of config.json and the headers
+  // In the order of the tensors.
+  const std::vector<std::string>& names() const { return names_; }
+
+  const tensor::Type& type(std::string_view name) const override;
+  // `out` must be aligned to elements of `dtype`. Holds up to 32 MiB beside it.
+  void read(const checkpoint::Slice& slice, tensor::DType dtype, std::span<std::byte> out) const override;
+  void verify(int share, int shares, const std::function<bool(std::string_view)>& wanted) const override;
+  void trust(const std::function<bool(std::string_view)>& wanted) const override;
+
+ private:
+  struct Weight {
+    const MappedWeight* place = nullptr;
+    size_t tensor = 0;
+    tensor::Type type;
+  };
+
+  void find_tensors();
+  void refuse_rest(const std::set<std::string_view>& found) const;
+  const Weight& at(std::string_view name) const;
+  void check(size_t tensor) const;  // that its elements are finite
+
+  std::filesystem::path folder_;
+  FolderConfig config_;
+  uint64_t checksum_ = 0;
+  bool allow_not_finite_;
+  checkpoint::TensorFiles files_;
+  std::vector<MappedTensor> tensors_;
+  std::vector<checkpoint::TensorInFile> stored_;  // [tensor]
+  std::vector<std::string> names_;
+  std::map<std::string, Weight, std::less<>> weights_;
+  mutable std::mutex mutex_;  // of what follows
+  mutable std::set<size_t> checked_;
+};
+
+}  // namespace kintsugi::exchange

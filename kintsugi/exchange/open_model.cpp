@@ -1,0 +1,77 @@
+#include "kintsugi/exchange/open_model.h"
+
+#include <fmt/format.h>
+
+#include "kintsugi/checkpoint/checksum.h"
+#include "kintsugi/checkpoint/index.h"
+#include "kintsugi/checkpoint/open.h"
+#include "kintsugi/comm/agree.h"
+#include "kintsugi/comm/same_on_all.h"
+#include "kintsugi/config/keys.h"
+#include "kintsugi/config/read.h"
+#include "kintsugi/config/resolve.h"
+#include "kintsugi/config/resolved_file.h"
+#include "kintsugi/models/models.h"
+#include "kintsugi/text/tokenizer.h"
+
+namespace kintsugi::exchange {
+namespace {
+
+namespace fs = std::filesystem;
+
+SavedModel open_folder(const fs::path& path, comm::Communicator& all) {
+  SavedModel model;
+  std::string identity;
+  comm::together(all, [&] {
+    auto reader = std::make_unique<FolderReader>(path);
+    model.config = config_of(*reader);
+    model.tokenizer = tokenizer_of(*reader);
+    identity = fmt::format("{}: checksum {}, of the tokenizer {}", path.string(),
+                           checkpoint::checksum_text(reader->checksum()),
+                           checkpoint::checksum_text(checkpoint::checksum_of(model.tokenizer)));
+    model.weights = std::move(reader);
+  });
+  comm::require_same(all, "model", "Hugging Face folder", identity);
+  return model;
+}
+
+}  // namespace
+
+config::Settings SavedModel::settings() const {
+  return config::saved_text(config, models::catalog(), (folder() / checkpoint::kConfigFile).string()).settings;
+}
+
+std::string config_of(const FolderReader& reader) {
+  config::Given given = config::read_text("", "", models::catalog());
+  config::Settings theirs;
+  theirs.model = reader.config().model;
+  theirs.train.dtype = name_of(reader.config().dtype);
+  for (size_t i = 0; i < config::keys().size(); ++i) {
+    const config::Key& key = config::keys()[i];
+    if (key.section != "model" && key.full_name() != "train.dtype") continue;
+    key.set(given.settings, key.get(theirs));
+    given.origins[i] = {config::Origin::Kind::derived, "config.json"};
+  }
+  return config::to_toml({config::fill_derived(std::move(given), 1), {}});
+}
+
+std::string tokenizer_of(const FolderReader& reader) {
+  const auto tokenizer = text::find_tokenizer(reader.folder());
+  return tokenizer ? tokenizer->to_json() : "";
+}
+
+SavedModel open_model(const fs::path& path, comm::Communicator& all) {
+  bool theirs = false;
+  comm::together(all, [&] { theirs = is_hugging_face(path); });
+  if (comm::of_rank_0(all, theirs)) return open_folder(path, all);
+  SavedModel model;
+  auto reader = checkpoint::open_checkpoint(path, all);
+  comm::together(all, [&] {
+    model.config = reader->config();
+    model.tokenizer = reader->tokenizer();
+  });
+  model.weights = std::move(reader);
+  return model;
+}
+
+}  // namespace kintsugi::exchange

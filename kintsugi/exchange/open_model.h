@@ -1,0 +1,32 @@
+// A model that was saved: a checkpoint of ours, or a Hugging Face folder.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "kintsugi/checkpoint/tensor_source.h"
+#include "kintsugi/comm/communicator.h"
+#include "kintsugi/config/settings.h"
+#include "kintsugi/exchange/folder_reader.h"
+
+namespace kintsugi::exchange {
+
+struct SavedModel {
+  std::unique_ptr<checkpoint::TensorSource> weights;
+  std::string config;     // config.toml; of a folder, [model] and the dtype are as config.json says, the rest defaults
+  std::string tokenizer;  // tokenizer.json; empty: none
+
+  const std::filesystem::path& folder() const { return weights->folder(); }
+  config::Settings settings() const;
+};
+
+// All ranks call together and get the same result or the same error. `path` is a Hugging Face folder, a checkpoint's
+// folder, or a run's, whose newest complete checkpoint is opened. UserError if it is none of these, or damaged.
+SavedModel open_model(const std::filesystem::path& path, comm::Communicator& all);
+
+// The same of a folder that is open.
+std::string config_of(const FolderReader& reader);
+std::string tokenizer_of(const FolderReader& reader);
+
+}  // namespace kintsugi::exchange

@@ -1,0 +1,108 @@
+#include "kintsugi/exchange/read_strided.h"
+
+#include <algorithm>
+
+#include "kintsugi/checkpoint/convert.h"
+
+namespace kintsugi::exchange {
+namespace {
+
+using checkpoint::TensorInFile;
+
+constexpr int64_t kAhead = 1 << 18;  // bytes that are read at once where runs are near each other
+constexpr int64_t kNear = 1 << 12;   // bytes between the beginnings of two such runs
+
+int64_t elements_from(const std::vector<CopyDim>& dims, size_t d) {
+  int64_t n = 1;
+  for (; d < dims.size(); ++d) n *= dims[d].size;
+  return n;
+}
+
+class StridedRead {
+ public:
+  StridedRead(const TensorInFile& tensor, tensor::DType dtype, std::byte* out)
+      : tensor_(tensor), dtype_(dtype), size_(size_of(tensor.dtype)), out_(out) {}
+
+  // In parts that fit into the staging memory.
+  void read(int64_t first, std::vector<CopyDim> dims, int64_t to) {
+    const int64_t most = kStagedBytes / std::max(size_, size_of(dtype_));
+    if (elements_from(dims, 0) <= most) return read_part(first, dims, to);
+    const int64_t inner = elements_from(dims, 1), together = std::max<int64_t>(most / inner, 1);
+    const CopyDim outer = dims[0];
+    for (int64_t i = 0; i < outer.size; i += together) {
+      dims[0].size = std::min(together, outer.size - i);
+      read(first + i * outer.from, simplified(dims), to + i * outer.to);
+    }
+  }
+
+ private:
+  // Staged in the order of the file, without gaps; then moved to its place.
+  void read_part(int64_t first, const std::vector<CopyDim>& dims, int64_t to) {
+    std::vector<CopyDim> packed = dims;
+    int64_t stride = 1;
+    for (size_t d = packed.size(); d-- > 0; stride *= packed[d].size) packed[d].from = stride;
+    packed = simplified(packed);
+    const bool in_place = packed.empty() || (packed.size() == 1 && packed[0].to == 1);
+    std::byte* const place = out_ + to * size_of(dtype_);
+    if (in_place && dtype_ == tensor_.dtype) return read_runs(first, dims, place);
+    staged_.resize(static_cast<size_t>(stride * size_));
+    read_runs(first, dims, staged_.data());
+    if (dtype_ == tensor_.dtype) return copy_strided(packed, staged_.data(), place, size_);
+    if (in_place) return checkpoint::convert(tensor_.dtype, staged_.data(), dtype_, place, stride);
+    converted_.resize(static_cast<size_t>(stride * size_of(dtype_)));
+    checkpoint::convert(tensor_.dtype, staged_.data(), dtype_, converted_.data(), stride);
+    copy_strided(packed, converted_.data(), place, size_of(dtype_));
+  }
+
+  void read_runs(int64_t first, const std::vector<CopyDim>& dims, std::byte* to) {
+    size_t leaf = dims.size();  // dims from it on are one run
+    int64_t run = 1;
+    while (leaf > 0 && dims[leaf - 1].from == run) run *= dims[--leaf].size;
+    near_ = leaf > 0 && dims[leaf - 1].from * size_ <= kNear;
+    run_bytes_ = run * size_;
+    ahead_.clear();
+    end_ = first + 1;
+    for (const CopyDim& d : dims) end_ += (d.size - 1) * d.from;
+    go(dims, leaf, 0, first, to);
+  }
+
+  void go(const std::vector<CopyDim>& dims, size_t leaf, size_t d, int64_t at, std::byte*& to) {
+    if (d == leaf) {
+      read_run(at * size_, to);
+      to += run_bytes_;
+      return;
+    }
+    for (int64_t i = 0; i < dims[d].size; ++i) go(dims, leaf, d + 1, at + i * dims[d].from, to);
+  }
+
+  void read_run(int64_t at, std::byte* to) {
+    if (!near_ || run_bytes_ >= kAhead)
+      return tensor_.read_at(static_cast<uint64_t>(at), {to, static_cast<size_t>(run_bytes_)});
+    if (ahead_.empty() || at + run_bytes_ > ahead_at_ + static_cast<int64_t>(ahead_.size())) {
+      ahead_at_ = at;
+      ahead_.resize(static_cast<size_t>(std::min(kAhead, end_ * size_ - at)));
+      tensor_.read_at(static_cast<uint64_t>(at), ahead_);
+    }
+    std::copy_n(ahead_.begin() + (at - ahead_at_), run_bytes_, to);
+  }
+
+  const TensorInFile& tensor_;
+  tensor::DType dtype_;
+  int64_t size_;  // of an element in the file
+  std::byte* out_;
+  std::vector<std::byte> staged_, converted_;
+  // Of the part that is read: whether its runs are near each other, and where it ends.
+  bool near_ = false;
+  int64_t run_bytes_ = 0, end_ = 0;
+  std::vector<std::byte> ahead_;
+  int64_t ahead_at_ = 0;
+};
+
+}  // namespace
+
+void read_strided(const TensorInFile& tensor, int64_t first, const std::vector<CopyDim>& dims, tensor::DType dtype,
+                  std::byte* out) {
+  StridedRead(tensor, dtype, out).read(first, simplified(dims), 0);
+}
+
+}  // namespace kintsugi::exchange

@@ -1,0 +1,46 @@
+// Small models for the tests of this folder: a checkpoint of random weights for each family.
+#pragma once
+
+#include <cstring>
+#include <random>
+#include <string>
+
+#include "kintsugi/checkpoint/scratch_test.h"
+#include "kintsugi/config/read.h"
+#include "kintsugi/config/resolve.h"
+#include "kintsugi/config/resolved_file.h"
+#include "kintsugi/exchange/weight_map.h"
+#include "kintsugi/models/models.h"
+
+namespace kintsugi::exchange {
+
+// `more`: further lines of [model].
+inline config::Resolved small_run(std::string_view family, const std::string& more = "") {
+  const std::string heads = family == "gpt" || family == "gptneox" || family == "gptj" ? "4" : "2\nhead_dim = 6";
+  const std::string rotary = family == "gptj" ? "rotary_dims = 2\n" : "";
+  const std::string text = "[model]\nfamily = \"" + std::string(family) + "\"\nlayers = 2\nembed = " +
+                           (heads == "4" ? "16" : "24") + "\nheads = 4\nkv_heads = " + heads +
+                           "\nffn = 20\nvocab = 11\ncontext = 16\n" + rotary + more;
+  config::Given given = config::read_text(text, "run.toml", models::catalog());
+  return {config::fill_derived(std::move(given), 1), {}};
+}
+
+// Saves random weights of that model at RUN/step_00000000.
+inline std::filesystem::path save_random(const config::Resolved& run, const std::filesystem::path& folder,
+                                         tensor::DType dtype = tensor::DType::f32) {
+  checkpoint::CheckpointWriter writer(folder, 0);
+  std::mt19937 random(7);
+  std::vector<std::vector<std::byte>> kept;
+  for (const MappedTensor& tensor : weight_map(models::family(run.settings.model.family), run.settings.model))
+    for (const MappedWeight& w : tensor.weights) {
+      std::vector<std::byte>& bytes = kept.emplace_back();
+      for (int64_t i = 0; i < w.shape.elements() * size_of(dtype); ++i)
+        bytes.push_back(static_cast<std::byte>(random() & 0x3f));  // finite in every dtype
+      writer.add({.name = w.name, .type = {w.shape, dtype}, .kind = checkpoint::Kind::weight, .box = {}, .flat = {}},
+                 bytes);
+    }
+  writer.write();
+  return writer.finish({.state = "{}", .config = config::to_toml(run), .tokenizer = {}});
+}
+
+}  // namespace kintsugi::exchange

@@ -1,0 +1,162 @@
+#include "kintsugi/exchange/strides.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "kintsugi/base/error.h"
+
+namespace kintsugi::exchange {
+namespace {
+
+using checkpoint::Box;
+using checkpoint::Range;
+
+constexpr int64_t kTile = 32;  // elements of a tile's side
+
+// By decreasing stride.
+std::vector<size_t> order_of(const std::vector<int64_t>& stride) {
+  std::vector<size_t> order(stride.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return stride[a] > stride[b]; });
+  return order;
+}
+
+class Cut {
+ public:
+  Cut(const Grid& grid, const Range& range, const std::function<void(const Box&)>& f)
+      : grid_(grid), range_(range), f_(f), order_(order_of(grid.stride)), extent_(order_.size() + 1, 1) {
+    for (size_t k = order_.size(); k-- > 0;)
+      extent_[k] = extent_[k + 1] + (grid.size[order_[k]] - 1) * grid.stride[order_[k]];
+    box_ = {std::vector<int64_t>(order_.size(), 0), grid.size};
+  }
+
+  // Dims before number k, by stride, are fixed; their element is at `at`.
+  void go(size_t k, int64_t at) {
+    if (range_.begin <= at && at + extent_[k] <= range_.end) return f_(box_);
+    if (at >= range_.end || at + extent_[k] <= range_.begin || k == order_.size()) return;
+    const size_t d = order_[k];
+    const int64_t stride = grid_.stride[d], size = grid_.size[d];
+    const auto index = [&](int64_t place) { return std::clamp<int64_t>(place < 0 ? 0 : place / stride, 0, size); };
+    // Those that begin and end in the range, and what is cut on either side of them.
+    const int64_t low = index(range_.begin - at + stride - 1);
+    const int64_t high = std::max(low, range_.end - at < extent_[k + 1] ? 0 : index(range_.end - at - extent_[k + 1] + stride));
+    const auto fixed = [&](int64_t from, int64_t to) {
+      box_.start[d] = from;
+      box_.size[d] = to - from;
+    };
+    if (low > 0) fixed(low - 1, low), go(k + 1, at + (low - 1) * stride);
+    if (low < high) fixed(low, high), f_(box_);
+    if (high < size) fixed(high, high + 1), go(k + 1, at + high * stride);
+    fixed(0, size);
+  }
+
+ private:
+  const Grid& grid_;
+  const Range& range_;
+  const std::function<void(const Box&)>& f_;
+  std::vector<size_t> order_;
+  std::vector<int64_t> extent_;  // [k]: from the first to behind the last element of the dims from number k on
+  Box box_;
+};
+
+// The dim whose neighbours are nearest in one of the places.
+template <typename Stride>
+size_t innermost(const std::vector<CopyDim>& dims, Stride stride) {
+  const auto nearest =
+      std::min_element(dims.begin(), dims.end(), [&](const auto& a, const auto& b) { return stride(a) < stride(b); });
+  return static_cast<size_t>(nearest - dims.begin());
+}
+
+template <typename T>
+void copy_row(const CopyDim& d, const T* from, T* to) {
+  if (d.from == 1 && d.to == 1) {
+    std::memcpy(to, from, static_cast<size_t>(d.size) * sizeof(T));
+    return;
+  }
+  for (int64_t i = 0; i < d.size; ++i) to[i * d.to] = from[i * d.from];
+}
+
+// `a` is the dim whose neighbours are nearest in `from`, `b` that of `to`.
+template <typename T>
+void copy_tiles(const CopyDim& a, const CopyDim& b, const T* from, T* to) {
+  for (int64_t j = 0; j < b.size; j += kTile)
+    for (int64_t i = 0; i < a.size; i += kTile)
+      for (int64_t x = i; x < std::min(i + kTile, a.size); ++x)
+        for (int64_t y = j; y < std::min(j + kTile, b.size); ++y)
+          to[x * a.to + y * b.to] = from[x * a.from + y * b.from];
+}
+
+template <typename T>
+void copy_elements(std::vector<CopyDim> dims, const T* from, T* to) {
+  if (dims.empty()) dims.push_back({});
+  const size_t a = innermost(dims, [](const CopyDim& d) { return d.from; });
+  const size_t b = innermost(dims, [](const CopyDim& d) { return d.to; });
+  const CopyDim near_from = dims[a], near_to = dims[b];
+  dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(std::max(a, b)));
+  if (a != b) dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(std::min(a, b)));
+  std::vector<int64_t> index(dims.size(), 0);
+  for (;;) {
+    if (a == b)
+      copy_row(near_from, from, to);
+    else
+      copy_tiles(near_from, near_to, from, to);
+    size_t d = dims.size();
+    for (; d-- > 0;) {
+      from += dims[d].from, to += dims[d].to;
+      if (++index[d] < dims[d].size) break;
+      from -= dims[d].from * dims[d].size, to -= dims[d].to * dims[d].size;
+      index[d] = 0;
+    }
+    if (d > dims.size()) return;
+  }
+}
+
+template <typename T>
+void copy_of_type(const std::vector<CopyDim>& dims, const std::byte* from, std::byte* to) {
+  copy_elements(dims, reinterpret_cast<const T*>(from), reinterpret_cast<T*>(to));
+}
+
+}  // namespace
+
+int64_t Grid::at(const std::vector<int64_t>& index) const {
+  return std::inner_product(index.begin(), index.end(), stride.begin(), first);
+}
+
+Grid grid_of(const Box& box) {
+  Grid grid{0, box.size, std::vector<int64_t>(box.size.size(), 1)};
+  for (size_t d = box.size.size(); d-- > 1;) grid.stride[d - 1] = grid.stride[d] * box.size[d];
+  return grid;
+}
+
+void for_each_box(const Grid& grid, const Range& range, const std::function<void(const Box&)>& f) {
+  if (range.size() > 0 && std::ranges::count(grid.size, 0) == 0) Cut(grid, range, f).go(0, grid.first);
+}
+
+std::vector<CopyDim> simplified(std::vector<CopyDim> dims) {
+  std::erase_if(dims, [](const CopyDim& d) { return d.size == 1; });
+  std::stable_sort(dims.begin(), dims.end(), [](const CopyDim& a, const CopyDim& b) { return a.from > b.from; });
+  std::vector<CopyDim> joined;
+  for (const CopyDim& d : dims) {
+    if (!joined.empty() && joined.back().from == d.from * d.size && joined.back().to == d.to * d.size)
+      joined.back() = {joined.back().size * d.size, d.from, d.to};
+    else
+      joined.push_back(d);
+  }
+  return joined;
+}
+
+void copy_strided(const std::vector<CopyDim>& dims, const std::byte* from, std::byte* to, int64_t element_size) {
+  switch (element_size) {
+    case 2:
+      return copy_of_type<uint16_t>(dims, from, to);
+    case 4:
+      return copy_of_type<uint32_t>(dims, from, to);
+    case 8:
+      return copy_of_type<uint64_t>(dims, from, to);
+    default:
+      throw base::InternalError("exchange", "elements of {} bytes", element_size);
+  }
+}
+
+}  // namespace kintsugi::exchange

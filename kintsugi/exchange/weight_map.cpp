@@ -1,0 +1,181 @@
+#include "kintsugi/exchange/weight_map.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <string_view>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/models/step.h"
+
+namespace kintsugi::exchange {
+namespace {
+
+using models::WeightRow;
+using tensor::Shape;
+using Weights = std::map<std::string, Shape, std::less<>>;
+
+Weights weights_of(const config::Model& model) {
+  config::Settings settings;
+  settings.model = model;
+  const models::Graphs graphs = models::build_evaluation(settings, 1, 1);
+  Weights weights;
+  for (const graph::State& state : *graphs.states)
+    if (state.kind == graph::StateKind::weight) weights.emplace(state.name, state.type.shape);
+  return weights;
+}
+
+// The head is no part of what the prefix names.
+bool is_head(std::string_view ours) {
+  return ours.starts_with("head.");
+}
+
+std::string in_layer(std::string_view name, int64_t layer) {
+  const size_t star = name.find('*');
+  if (star == name.npos) return std::string(name);
+  return std::string(name.substr(0, star)) + std::to_string(layer) + std::string(name.substr(star + 1));
+}
+
+// A row's `dims`, of which the tensor's are separated by commas.
+struct RowDims {
+  std::vector<std::vector<std::string>> dims;  // of each dim of the tensor, ours
+  // Where weights lie side by side: before dims[split][at]. split is the number of dims if they do not.
+  size_t split = 0, at = 0;
+};
+
+RowDims parse_dims(std::string_view text) {
+  RowDims row;
+  row.dims.emplace_back();
+  bool side_by_side = false;
+  for (const std::string& word : tensor::words(text)) {
+    if (word == ",") {
+      row.dims.emplace_back();
+    } else if (word == "|") {
+      side_by_side = true;
+      row.split = row.dims.size() - 1;
+      row.at = row.dims.back().size();
+    } else {
+      row.dims.back().push_back(word);
+    }
+  }
+  if (!side_by_side) row.split = row.dims.size();
+  return row;
+}
+
+// Fills in shape, first and stride of a tensor whose weights have name and shape.
+class Placement {
+ public:
+  Placement(const WeightRow& row, MappedTensor& tensor) : dims_(parse_dims(row.dims)), tensor_(tensor) {
+    for (const MappedWeight& w : tensor.weights)
+      for (const tensor::Dim& dim : w.shape) sizes_[dim.name] = dim.size;
+  }
+
+  // What is wrong, or nothing.
+  std::string fill() {
+    const size_t rank = dims_.dims.size();
+    tensor_.shape.assign(rank, 1);
+    int64_t inner = 1;  // elements of the dims that follow, which all weights have
+    for (size_t d = rank; d-- > dims_.split + 1;) tensor_.shape[d] = common(dims_.dims[d], inner);
+    if (dims_.split < rank) {
+      const std::vector<std::string>& words = dims_.dims[dims_.split];
+      const auto border = words.begin() + static_cast<std::ptrdiff_t>(dims_.at);
+      const int64_t width = side_by_side({border, words.end()}, inner);
+      tensor_.shape[dims_.split] = width * common({words.begin(), border}, inner);
+    }
+    for (size_t d = std::min(dims_.split, rank); d-- > 0;) tensor_.shape[d] = common(dims_.dims[d], inner);
+    for (const MappedWeight& w : tensor_.weights)
+      base::require(std::ranges::count(w.stride, 0) == 0, "exchange", "{}: {} {} has more dims", tensor_.name, w.name,
+                    to_string(w.shape));
+    return what_;
+  }
+
+ private:
+  void place(MappedWeight& w, const std::string& dim, int64_t stride) {
+    const int at = w.shape.find(dim);
+    if (at >= 0)
+      w.stride[static_cast<size_t>(at)] = stride;
+    else if (sizes_.at(dim) > 1 && what_.empty())
+      what_ = w.name + " has no dim " + dim;
+  }
+
+  // Dims that all weights have. Returns their elements.
+  int64_t common(const std::vector<std::string>& words, int64_t& inner) {
+    const int64_t before = inner;
+    for (auto word = words.rbegin(); word != words.rend(); ++word) {
+      base::require(sizes_.contains(*word), "exchange", "{}: no weight has the dim {}", tensor_.name, *word);
+      for (MappedWeight& w : tensor_.weights) place(w, *word, inner);
+      inner *= sizes_.at(*word);
+    }
+    return inner / before;
+  }
+
+  // Dims of each weight in turn.
+  int64_t side_by_side(const std::vector<std::string>& words, int64_t& inner) {
+    int64_t width = 0;
+    for (MappedWeight& w : tensor_.weights) {
+      w.first = width * inner;
+      int64_t own = 1;
+      for (auto word = words.rbegin(); word != words.rend(); ++word) {
+        if (!w.shape.has(*word)) continue;
+        place(w, *word, inner * own);
+        own *= w.shape.size(*word);
+      }
+      width += own;
+    }
+    inner *= width;
+    return width;
+  }
+
+  RowDims dims_;
+  MappedTensor& tensor_;
+  std::map<std::string, int64_t, std::less<>> sizes_;
+  std::string what_;
+};
+
+}  // namespace
+
+int64_t MappedTensor::elements() const {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+}
+
+std::vector<MappedTensor> weight_map(const models::Family& family, const config::Model& model) {
+  Weights left = weights_of(model);
+  const models::HuggingFace& folder = family.hugging_face;
+  const auto refuse = [&](const std::string& what) {
+    throw base::UserError("model", "a Hugging Face folder of {} has no place for this model: {}", family.config.name,
+                          what);
+  };
+  std::vector<MappedTensor> tensors;
+  for (const WeightRow& row : folder.weights) {
+    const int64_t layers = row.ours.front().find('*') == std::string_view::npos ? 1 : model.layers;
+    for (int64_t layer = 0; layer < layers; ++layer) {
+      MappedTensor tensor;
+      tensor.name = (is_head(row.ours.front()) ? "" : std::string(folder.prefix)) + in_layer(row.theirs, layer);
+      for (const std::string_view ours : row.ours)
+        if (const auto found = left.find(in_layer(ours, layer)); found != left.end()) {
+          tensor.weights.push_back({.name = found->first, .shape = found->second, .first = 0, .stride = std::vector<int64_t>(found->second.rank(), 0)});
+          left.erase(found);
+        }
+      if (tensor.weights.empty()) continue;
+      if (tensor.weights.size() != row.ours.size())
+        refuse(fmt::format("{} has weights that it lacks", tensor.name));
+      if (const std::string what = Placement(row, tensor).fill(); !what.empty())
+        refuse(fmt::format("in {}, {}", tensor.name, what));
+      tensors.push_back(std::move(tensor));
+    }
+  }
+  if (!left.empty()) refuse("of " + left.begin()->first);
+  return tensors;
+}
+
+std::vector<std::string> tied_names(const models::Family& family, const config::Model& model) {
+  std::vector<std::string> names;
+  for (const WeightRow& row : family.hugging_face.weights)
+    if (model.tied && row.ours.front() == "head.table") names.emplace_back(row.theirs);
+  return names;
+}
+
+}  // namespace kintsugi::exchange
