@@ -35,6 +35,9 @@ class RowTrials {
   static constexpr int64_t kVocab = 65;  // of small_model
 
  private:
+  // Attributes by which trials of the same shapes differ.
+  inline static const std::set<std::string> kTold = {"form", "activation", "inverse", "dims"};
+
   void add(const graph::Graph& g) {
     for (const graph::Op& op : g.ops()) {
       const std::string_view kind = op.kind();
@@ -57,8 +60,7 @@ class RowTrials {
       for (const auto* list : {&t.ins, &t.outs})
         for (const Type& type : *list) key += to_string(type.shape);
       for (const auto& [name, value] : t.attributes.list())
-        if (name == "form" || name == "activation" || name == "inverse")
-          key += to_string(tensor::Attributes{{name, value}});
+        if (kTold.contains(name)) key += to_string(tensor::Attributes{{name, value}});
       if (seen_.insert(key).second) list_.push_back(std::move(t));
     }
   }
@@ -84,12 +86,6 @@ class RowTrials {
     g.apply("loss_scale", {one, one, one}, {{"growth_interval", int64_t{2000}}});
     const Type q = {{{"batch", 2}, {"seq", 5}, {"kv_heads", 3}, {"group", 2}, {"head_dim", 4}}, tensor::DType::f64};
     const Type k = {{{"batch", 2}, {"key_seq", 6}, {"kv_heads", 3}, {"head_dim", 4}}, tensor::DType::f64};
-    for (int64_t interleaved : {0, 1})
-      g.op("rotary", {g.input("q", q)}, {{"theta", 100.0}, {"inverse", interleaved}, {"interleaved", interleaved}});
-    g.apply("attention", {g.input("q", q), g.input("k", k), g.input("v", k)},
-            {{"causal", int64_t{0}}, {"scale", 0.5}, {"dropout", 0.3}, {"key", "a"}});
-    // What the partitioner inserts. How `stack` cuts is said by the call, and tested with its kernels.
-    const Type lse = {{{"batch", 2}, {"seq", 5}, {"kv_heads", 3}, {"group", 2}}, tensor::DType::f64};
     // A norm of each head, and of all heads together.
     for (const char* whole : {"head_dim", "kv_heads group head_dim"}) {
       const std::vector<std::string> names = tensor::words(whole);
@@ -105,6 +101,21 @@ class RowTrials {
     g.op("mask", {x});
     g.op("logsumexp", {g.input("parts", {{{"part", 4}, {"batch", 2}, {"seq", 7}}, tensor::DType::f64})});
     const Type bucket = {{{"shard", 2}, {"flat", 3072}}, tensor::DType::f64};
+    for (int64_t interleaved : {0, 1})
+      g.op("rotary", {g.input("q", q)}, {{"theta", 100.0}, {"inverse", interleaved}, {"interleaved", interleaved}});
+    g.op("rotary", {g.input("q", q)},
+         {{"theta", 100.0},
+          {"inverse", int64_t{0}},
+          {"interleaved", int64_t{0}},
+          {"dims", int64_t{2}},
+          {"scaling", "linear"},
+          {"factor", 2.0},
+          {"magnitude", 1.5}});
+    // Attention where every query sees every key.
+    g.apply("attention", {g.input("q", q), g.input("k", k), g.input("v", k)},
+            {{"causal", int64_t{0}}, {"scale", 0.5}, {"dropout", 0.3}, {"key", "a"}});
+    // What the partitioner inserts. How `stack` cuts is said by the call, and tested with its kernels.
+    const Type lse = {{{"batch", 2}, {"seq", 5}, {"kv_heads", 3}, {"group", 2}}, tensor::DType::f64};
     const graph::ValueId blocks = g.op("sum_squares", {g.input("bucket", bucket)});
     g.op("sum_blocks", {one, blocks, blocks});
     g.apply("update_scale", {one, one, blocks, blocks}, {{"clip", 1.0}});

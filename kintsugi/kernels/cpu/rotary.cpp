@@ -1,7 +1,10 @@
+#include <algorithm>
 #include <cmath>
 
 #include "kintsugi/kernels/cpu/kernels.h"
+#include "kintsugi/kernels/cpu/rotary_turn.h"
 #include "kintsugi/kernels/cpu/simd_targets.h"
+#include "kintsugi/kernels/rotary_frequencies.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kintsugi/kernels/cpu/rotary.cpp"
 #include "hwy/foreach_target.h"
@@ -10,10 +13,12 @@
 HWY_BEFORE_NAMESPACE();
 namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
-// One row of heads at one position; cosine and sine: [head_dim / 2].
 template <typename T>
-void turn_rows(const T* x, T* y, int64_t rows, int64_t half, bool interleaved, const float* cosine, const float* sine) {
-  for (int64_t row = 0; row < rows; ++row, x += 2 * half, y += 2 * half) {
+void turn_rows(const T* x, T* y, const RotaryTurn& t) {
+  const int64_t rows = t.rows, half = t.half;
+  const float *cosine = t.cosine, *sine = t.sine;
+  const bool interleaved = t.interleaved;
+  for (int64_t row = 0; row < rows; ++row, x += t.head_dim, y += t.head_dim) {
     int64_t i = 0;
     if (!interleaved) {
       for (; i + lanes() <= half; i += lanes()) {
@@ -28,14 +33,14 @@ void turn_rows(const T* x, T* y, int64_t rows, int64_t half, bool interleaved, c
       y[first] = static_cast<T>(a * cosine[i] - b * sine[i]);
       y[second] = static_cast<T>(a * sine[i] + b * cosine[i]);
     }
+    if (x != y) std::copy(x + 2 * half, x + t.head_dim, y + 2 * half);
   }
 }
 
-void turn_position(const KernelCall& call, int64_t begin, int64_t rows, int64_t half, bool interleaved,
-                   const float* cosine, const float* sine) {
+void turn_position(const KernelCall& call, int64_t begin, const RotaryTurn& turn) {
   for_type(call.ins[0].dtype(), [&]<typename T>(T) {
     turn_rows(reinterpret_cast<const T*>(call.ins[0].data) + begin, reinterpret_cast<T*>(call.outs[0].data) + begin,
-              rows, half, interleaved, cosine, sine);
+              turn);
   });
 }
 
@@ -49,18 +54,21 @@ HWY_EXPORT(turn_position);
 
 int64_t rotary_workspace(const KernelShapes& shapes) {
   const tensor::Shape& x = shapes.ins[0]->shape;
+  const int64_t half = rotary_dims(shapes.attributes, x.size("head_dim")) / 2;
   Scratch scratch;
-  scratch.take<float>(x.size("seq") * (x.size("head_dim") / 2));
-  scratch.take<float>(x.size("seq") * (x.size("head_dim") / 2));
+  scratch.take<float>(x.size("seq") * half);
+  scratch.take<float>(x.size("seq") * half);
   return scratch.bytes();
 }
 
 // x: [batch seq ... head_dim]
 void rotary(const KernelCall& call) {
   const tensor::Shape& x = call.ins[0].shape();
-  const int64_t head_dim = x.size("head_dim"), seq = x.size("seq"), half = head_dim / 2;
+  const int64_t head_dim = x.size("head_dim"), seq = x.size("seq");
+  const RotaryFrequencies frequencies(call.attributes, head_dim);
+  const int64_t half = frequencies.dims() / 2;
+  const double magnitude = frequencies.magnitude();
   const int64_t at_position = x.stride(static_cast<size_t>(x.find("seq")));  // elements of one position
-  const double theta = call.attributes.number("theta");
   const double direction = call.attributes.integer("inverse") != 0 ? -1 : 1;
   const bool interleaved = call.attributes.integer("interleaved") != 0;
   const tensor::DimIndex& index = call.index("seq");
@@ -68,11 +76,11 @@ void rotary(const KernelCall& call) {
   float *cosine = scratch.take<float>(seq * half), *sine = scratch.take<float>(seq * half);
   call.team.for_shares(half, 1, [&](base::Range r, int) {
     for (int64_t i = r.begin; i < r.end; ++i) {
-      const double frequency = std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim));
+      const double frequency = frequencies[i];
       for (int64_t s = 0; s < seq; ++s) {
         const double angle = direction * static_cast<double>(index[s]) * frequency;
-        cosine[s * half + i] = static_cast<float>(std::cos(angle));
-        sine[s * half + i] = static_cast<float>(std::sin(angle));
+        cosine[s * half + i] = static_cast<float>(magnitude * std::cos(angle));
+        sine[s * half + i] = static_cast<float>(magnitude * std::sin(angle));
       }
     }
   });
@@ -80,7 +88,8 @@ void rotary(const KernelCall& call) {
   call.team.for_shares(x.elements() / at_position, 1, [&](base::Range r, int) {
     for (int64_t i = r.begin; i < r.end; ++i) {
       const int64_t s = i % seq;
-      turn(call, i * at_position, at_position / head_dim, half, interleaved, cosine + s * half, sine + s * half);
+      turn(call, i * at_position,
+           {at_position / head_dim, head_dim, half, interleaved, cosine + s * half, sine + s * half});
     }
   });
 }

@@ -115,6 +115,32 @@ TEST(CpuRotary, AgreesWithTheReference) {
   });
 }
 
+TEST(CpuRotary, SomeDimsAndScaledFrequencies) {
+  const Attributes scalings[] = {
+      {},
+      {{"dims", int64_t{44}}, {"scaling", "linear"}, {"factor", 4.0}},
+      {{"dims", int64_t{44}}, {"magnitude", 1.2}},
+      {{"scaling", "yarn"}, {"factor", 4.0}, {"original", int64_t{512}}, {"beta_fast", 32.0}, {"beta_slow", 1.0}},
+      {{"dims", int64_t{4}}, {"scaling", "list"}, {"factors", "1.5 20"}},
+  };
+  with_each_target([&] {
+    for (const DType dtype : kFastTypes) {
+      const Shape shape({{"batch", 2}, {"seq", 9}, {"kv_heads", 2}, {"head_dim", 50}});
+      Tensor x = random_tensor(shape, dtype, 1);
+      for (const Attributes& scaling : scalings)
+        for (const int64_t interleaved : {0, 1}) {
+          Trial trial{.kind = "rotary",
+                      .attributes = {{"theta", 10000.0}, {"inverse", int64_t{0}}, {"interleaved", interleaved}},
+                      .indices = {{"seq", DimIndex({{7, 5}, {1000, 4}}, 2000)}},
+                      .threads = 2};
+          for (const auto& [name, value] : scaling.list()) trial.attributes.set(name, value);
+          compare(trial, {&x}, {Tensor(shape, dtype)}, {1e-6, 1e-6});
+          compare_in_place(trial, {&x}, 0, {1e-6, 1e-6});
+        }
+    }
+  });
+}
+
 TEST(CpuCache, WritesAndTakes) {
   for (const DType dtype : kFastTypes) {
     Tensor cache = random_tensor({{"batch", 2}, {"key_seq", 12}, {"kv_heads", 2}, {"head_dim", 5}}, dtype, 1);

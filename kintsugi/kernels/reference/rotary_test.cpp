@@ -37,6 +37,43 @@ TEST(ReferenceRotary, GradientIsTheInverse) {
   }
 }
 
+// Two pairs of six dims, at a tenth of the frequencies, and longer by half.
+TEST(ReferenceRotary, SomeDimsByHand) {
+  const Shape shape = {{"batch", 1}, {"seq", 1}, {"head_dim", 6}};
+  const double c0 = 1.5 * std::cos(0.3), s0 = 1.5 * std::sin(0.3), c1 = 1.5 * std::cos(0.03), s1 = 1.5 * std::sin(0.03);
+  Attributes attributes = attributes_of(0, 0);
+  attributes.set("dims", int64_t{4});
+  attributes.set("scaling", "linear");
+  attributes.set("factor", 10.0);
+  attributes.set("magnitude", 1.5);
+  const std::vector<NamedIndex> third = {{"seq", DimIndex({{3, 1}}, 8)}};
+  Tensor x(shape, DType::f64, {1, 2, 3, 4, 5, 6}), y(shape, DType::f64);
+  run_reference({.kind = "rotary", .attributes = attributes, .indices = third}, {&x}, {&y});
+  expect_close(y, {c0 - 3 * s0, 2 * c1 - 4 * s1, s0 + 3 * c0, 2 * s1 + 4 * c1, 5, 6}, 1e-14, 1e-14);
+  attributes.set("interleaved", int64_t{1});
+  run_reference({.kind = "rotary", .attributes = attributes, .indices = third}, {&x}, {&y});
+  expect_close(y, {c0 - 2 * s0, s0 + 2 * c0, 3 * c1 - 4 * s1, 3 * s1 + 4 * c1, 5, 6}, 1e-14, 1e-14);
+}
+
+TEST(ReferenceRotary, GradientOfSomeDims) {
+  for (int64_t interleaved : {0, 1}) {
+    Attributes attributes = attributes_of(0, interleaved);
+    attributes.set("dims", int64_t{4});
+    attributes.set("magnitude", 1.5);
+    check_gradient({.forward = {.kind = "rotary", .attributes = attributes},
+                    .ins = {random_tensor(kX, DType::f64, 1)},
+                    .outs = {{kX, DType::f64}},
+                    .with_respect_to = {0},
+                    .gradients = [&](auto&, auto&, auto& dy) {
+                      Attributes back = attributes;
+                      back.set("inverse", int64_t{1});
+                      std::vector<Tensor> d = {dy[0]};
+                      run_reference({.kind = "rotary", .attributes = back}, {&d[0]}, {&d[0]});
+                      return d;
+                    }});
+  }
+}
+
 TEST(ReferenceRotary, ProductsDependOnDistancesOnly) {
   Tensor q = random_tensor({{"batch", 1}, {"seq", 1}, {"head_dim", 6}}, DType::f64, 1);
   Tensor k = random_tensor(q.type().shape, DType::f64, 2);
