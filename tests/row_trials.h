@@ -79,9 +79,13 @@ class RowTrials {
     g.op("cast", {x}, {{"dtype", "fp64"}});
     g.make("broadcast", {row}, {x_type});
     g.fill(0.3, x_type);
-    for (const char* activation : {"gelu", "gelu_tanh", "relu"}) {
+    for (const char* activation : {"gelu", "gelu_tanh", "relu", "relu2"}) {
       g.op("gated", {x, y}, {{"activation", activation}});
       g.make("gated_grad", {x, y, x}, {x_type, x_type}, {{"activation", activation}});
+    }
+    for (const char* kind : {"relu2", "tanh"}) {
+      g.op(kind, {x});
+      g.op(std::string(kind) + "_grad", {x, y});
     }
     g.apply("loss_scale", {one, one, one}, {{"growth_interval", int64_t{2000}}});
     const Type q = {{{"batch", 2}, {"seq", 5}, {"kv_heads", 3}, {"group", 2}, {"head_dim", 4}}, tensor::DType::f64};
@@ -97,10 +101,6 @@ class RowTrials {
       g.op("rms_norm", {g.input("q", q), g.input("gamma", gamma)}, attributes);
       g.make("rms_norm_grad", {g.input("q", q), g.input("gamma", gamma), g.input("q", q)}, {q, gamma}, attributes);
     }
-    g.apply("attention_join", {g.input("q", q), g.input("lse", lse), g.input("q", q), g.input("lse", lse)});
-    g.op("mask", {x});
-    g.op("logsumexp", {g.input("parts", {{{"part", 4}, {"batch", 2}, {"seq", 7}}, tensor::DType::f64})});
-    const Type bucket = {{{"shard", 2}, {"flat", 3072}}, tensor::DType::f64};
     for (int64_t interleaved : {0, 1})
       g.op("rotary", {g.input("q", q)}, {{"theta", 100.0}, {"inverse", interleaved}, {"interleaved", interleaved}});
     g.op("rotary", {g.input("q", q)},
@@ -116,6 +116,10 @@ class RowTrials {
             {{"causal", int64_t{0}}, {"scale", 0.5}, {"dropout", 0.3}, {"key", "a"}});
     // What the partitioner inserts. How `stack` cuts is said by the call, and tested with its kernels.
     const Type lse = {{{"batch", 2}, {"seq", 5}, {"kv_heads", 3}, {"group", 2}}, tensor::DType::f64};
+    g.apply("attention_join", {g.input("q", q), g.input("lse", lse), g.input("q", q), g.input("lse", lse)});
+    g.op("mask", {x});
+    g.op("logsumexp", {g.input("parts", {{{"part", 4}, {"batch", 2}, {"seq", 7}}, tensor::DType::f64})});
+    const Type bucket = {{{"shard", 2}, {"flat", 3072}}, tensor::DType::f64};
     const graph::ValueId blocks = g.op("sum_squares", {g.input("bucket", bucket)});
     g.op("sum_blocks", {one, blocks, blocks});
     g.apply("update_scale", {one, one, blocks, blocks}, {{"clip", 1.0}});

@@ -17,6 +17,25 @@ struct Relu {
   static HWY_INLINE V slope(V x) { return hn::IfThenElseZero(hn::Lt(zero(), x), set(1.0f)); }
 };
 
+struct Relu2 {
+  static HWY_INLINE V value(V x) {
+    const V positive = Relu::value(x);
+    return hn::Mul(positive, positive);
+  }
+  static HWY_INLINE V slope(V x) {
+    const V positive = Relu::value(x);
+    return hn::Add(positive, positive);
+  }
+};
+
+struct Tanh {
+  static HWY_INLINE V value(V x) { return tanh_of(x); }
+  static HWY_INLINE V slope(V x) {
+    const V y = tanh_of(x);
+    return hn::NegMulAdd(y, y, set(1.0f));
+  }
+};
+
 struct Silu {
   static HWY_INLINE V value(V x) { return hn::Mul(x, sigmoid(x)); }
   // s + x s (1 - s)

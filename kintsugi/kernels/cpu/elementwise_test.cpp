@@ -21,12 +21,18 @@ const Case kCases[] = {
     {"silu_grad", {}, 2, 1, 1},
     {"relu", {}, 1, 1, 0},
     {"relu_grad", {}, 2, 1, 1},
+    {"relu2", {}, 1, 1, 0},
+    {"relu2_grad", {}, 2, 1, 1},
+    {"tanh", {}, 1, 1, 0},
+    {"tanh_grad", {}, 2, 1, 1},
     {"scale", {{"by", 0.3}}, 1, 1, 0},
     {"fill", {{"value", 0.3}}, 0, 1, -1},
     {"gated", {{"activation", "silu"}}, 2, 1, -1},
     {"gated", {{"activation", "gelu"}}, 2, 1, -1},
     {"gated", {{"activation", "gelu_tanh"}}, 2, 1, -1},
     {"gated", {{"activation", "relu"}}, 2, 1, -1},
+    {"gated", {{"activation", "relu2"}}, 2, 1, -1},
+    {"gated_grad", {{"activation", "relu2"}}, 3, 2, -1},
     {"gated_grad", {{"activation", "silu"}}, 3, 2, -1},
     {"gated_grad", {{"activation", "gelu"}}, 3, 2, -1},
     {"dropout", {{"p", 0.3}, {"key", "layer0"}}, 1, 1, 0},
@@ -59,7 +65,7 @@ TEST(CpuElementwise, AgreesWithTheReference) {
 
 // Far from zero an activation is its limit, and nothing becomes NaN that was a number.
 TEST(CpuElementwise, ActivationsAtTheEnds) {
-  for (const char* kind : {"gelu", "gelu_grad", "silu", "silu_grad"}) {
+  for (const char* kind : {"gelu", "gelu_grad", "silu", "silu_grad", "tanh", "tanh_grad"}) {
     for (const char* form : {"tanh", "erf"}) {
       SCOPED_TRACE(form);
       Tensor x({{"n", 10}}, DType::f32, {-1e30, -1e10, -300, -40, -15, 15, 40, 300, 1e10, 1e30});

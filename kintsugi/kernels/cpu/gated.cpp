@@ -24,6 +24,7 @@ void for_activation(const KernelCall& call, const F& f) {
   if (name == "silu") return f(Silu());
   if (name == "gelu") return f(GeluErf());
   if (name == "gelu_tanh") return f(GeluTanh());
+  if (name == "relu2") return f(Relu2());
   base::require(name == "relu", "gated", "no activation \"{}\"", name);
   f(Relu());
 }

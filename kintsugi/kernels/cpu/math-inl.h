@@ -1,4 +1,4 @@
-// Exponentials of vectors, within a few ulps of fp32, once per SIMD target.
+// Exponentials of vectors and what is made of them, within a few ulps of fp32, once per SIMD target.
 #if defined(KINTSUGI_MATH_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef KINTSUGI_MATH_INL
 #undef KINTSUGI_MATH_INL
@@ -20,6 +20,10 @@ HWY_INLINE V exp_of(V x) {
 // 1 / (1 + e^-x)
 HWY_INLINE V sigmoid(V x) {
   return hn::Div(set(1.0f), hn::Add(set(1.0f), exp_of(hn::Neg(x))));
+}
+
+HWY_INLINE V tanh_of(V x) {
+  return hn::IfThenElse(hn::Eq(x, x), hn::Tanh(D(), x), x);
 }
 
 }  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE

@@ -48,11 +48,25 @@ double relu_slope(double x) {
   return x > 0 ? 1 : 0;
 }
 
+// So et al. 2021, "Primer", section 4.
+double relu2_value(double x) {
+  return x > 0 ? x * x : 0;
+}
+double relu2_slope(double x) {
+  return x > 0 ? 2 * x : 0;
+}
+
+double tanh_value(double x) {
+  return std::tanh(x);
+}
+double tanh_slope(double x) {
+  return 1 - std::tanh(x) * std::tanh(x);
+}
+
 constexpr Activation kActivations[] = {
-    {"gelu", gelu_value, gelu_slope},
-    {"gelu_tanh", gelu_tanh_value, gelu_tanh_slope},
-    {"silu", silu_value, silu_slope},
-    {"relu", relu_value, relu_slope},
+    {"gelu", gelu_value, gelu_slope},    {"gelu_tanh", gelu_tanh_value, gelu_tanh_slope},
+    {"silu", silu_value, silu_slope},    {"relu", relu_value, relu_slope},
+    {"relu2", relu2_value, relu2_slope}, {"tanh", tanh_value, tanh_slope},
 };
 
 }  // namespace
@@ -61,7 +75,8 @@ const Activation& activation(std::string_view name) {
   for (const Activation& a : kActivations) {
     if (a.name == name) return a;
   }
-  throw base::InternalError("kernels", "no activation \"{}\"; there are gelu, gelu_tanh, silu, relu", name);
+  throw base::InternalError("kernels", "no activation \"{}\"; there are gelu, gelu_tanh, silu, relu, relu2, tanh",
+                            name);
 }
 
 void apply(const Activation& activation, const KernelCall& call) {

@@ -13,7 +13,7 @@ struct Activation {
   double (*slope)(double);
 };
 
-// "gelu" (with the error function), "gelu_tanh", "silu" or "relu"; InternalError for another.
+// "gelu" (with the error function), "gelu_tanh", "silu", "relu", "relu2" or "tanh"; InternalError for another.
 const Activation& activation(std::string_view name);
 
 // y = value(x) and dx = slope(x) * dy, element by element.

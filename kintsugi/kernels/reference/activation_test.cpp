@@ -24,6 +24,8 @@ TEST(ReferenceActivation, Gradients) {
   check("gelu", {{"form", "tanh"}});
   check("silu", {});
   check("relu", {});
+  check("relu2", {});
+  check("tanh", {});
 }
 
 TEST(ReferenceActivation, Values) {
@@ -38,6 +40,8 @@ TEST(ReferenceActivation, Values) {
   expect_close(values("gelu", {{"form", "tanh"}}), {-0.158808009, 0, 1.954597694}, 1e-8, 0);
   expect_close(values("silu", {}), {-1 / (1 + std::exp(1.0)), 0, 2 / (1 + std::exp(-2.0))}, 1e-14, 0);
   expect_close(values("relu", {}), {0, 0, 2}, 0, 0);
+  expect_close(values("relu2", {}), {0, 0, 4}, 0, 0);
+  expect_close(values("tanh", {}), {-std::tanh(1.0), 0, std::tanh(2.0)}, 1e-15, 0);
 }
 
 TEST(ReferenceActivation, FarAwayValuesStayFinite) {
@@ -65,7 +69,8 @@ TEST(ReferenceActivation, UnknownFormIsAnError) {
     FAIL();
   } catch (const base::InternalError& error) {
     EXPECT_STREQ(error.what(),
-                 "[kernels] internal error: no activation \"swish\"; there are gelu, gelu_tanh, silu, relu");
+                 "[kernels] internal error: no activation \"swish\"; there are gelu, gelu_tanh, silu, relu, "
+                 "relu2, tanh");
   }
 }
 

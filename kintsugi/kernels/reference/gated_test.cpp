@@ -7,7 +7,7 @@ using namespace test;
 
 TEST(ReferenceGated, Gradient) {
   const Shape shape = {{"batch", 3}, {"ffn", 5}};
-  for (const std::string name : {"silu", "gelu", "gelu_tanh", "relu"}) {
+  for (const std::string name : {"silu", "gelu", "gelu_tanh", "relu", "relu2"}) {
     const Attributes attributes = {{"activation", name}};
     check_gradient(
         {.forward = {.kind = "gated", .attributes = attributes},

@@ -1,0 +1,39 @@
+#include "kintsugi/kernels/cpu/kernels.h"
+#include "kintsugi/kernels/cpu/simd_targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kintsugi/kernels/cpu/tanh.cpp"
+#include "hwy/foreach_target.h"
+#include "kintsugi/kernels/cpu/activation-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
+
+void tanh_part(const KernelCall& call, base::Range r) {
+  map_unary(ValueOf<Tanh>(), call, r);
+}
+void tanh_grad_part(const KernelCall& call, base::Range r) {
+  map_binary(SlopeTimes<Tanh>(), call, r);
+}
+
+}  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kintsugi::kernels::cpu {
+
+HWY_EXPORT(tanh_part);
+
+void tanh(const KernelCall& call) {
+  const auto part = HWY_DYNAMIC_DISPATCH(tanh_part);
+  call.team.for_shares(call.outs[0].elements(), 4096, [&](base::Range r, int) { part(call, r); });
+}
+
+HWY_EXPORT(tanh_grad_part);
+
+void tanh_grad(const KernelCall& call) {
+  const auto part = HWY_DYNAMIC_DISPATCH(tanh_grad_part);
+  call.team.for_shares(call.outs[0].elements(), 4096, [&](base::Range r, int) { part(call, r); });
+}
+
+}  // namespace kintsugi::kernels::cpu
+#endif
