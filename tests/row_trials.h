@@ -36,7 +36,7 @@ class RowTrials {
 
  private:
   // Attributes by which trials of the same shapes differ.
-  inline static const std::set<std::string> kTold = {"form", "activation", "inverse", "dims"};
+  inline static const std::set<std::string> kTold = {"form", "activation", "inverse", "dims", "causal", "window"};
 
   void add(const graph::Graph& g) {
     for (const graph::Op& op : g.ops()) {
@@ -115,7 +115,6 @@ class RowTrials {
     g.apply("attention", {g.input("q", q), g.input("k", k), g.input("v", k)},
             {{"causal", int64_t{0}}, {"scale", 0.5}, {"dropout", 0.3}, {"key", "a"}});
     // What the partitioner inserts. How `stack` cuts is said by the call, and tested with its kernels.
-    const Type lse = {{{"batch", 2}, {"seq", 5}, {"kv_heads", 3}, {"group", 2}}, tensor::DType::f64};
     g.apply("attention_join", {g.input("q", q), g.input("lse", lse), g.input("q", q), g.input("lse", lse)});
     g.op("mask", {x});
     g.op("logsumexp", {g.input("parts", {{{"part", 4}, {"batch", 2}, {"seq", 7}}, tensor::DType::f64})});
@@ -128,6 +127,23 @@ class RowTrials {
 
   std::vector<RowTrial> list_;
   std::set<std::string> seen_;
+    const Type lse = {{{"batch", 2}, {"seq", 5}, {"kv_heads", 3}, {"group", 2}}, tensor::DType::f64},
+               sinks = {{{"kv_heads", 3}, {"group", 2}}, tensor::DType::f64},
+               starts = {{{"batch", 2}, {"seq", 5}}, tensor::DType::i32},
+               key_starts = {{{"batch", 2}, {"key_seq", 6}}, tensor::DType::i32};
+    for (int64_t causal : {0, 1}) {
+      const tensor::Attributes attributes = {{"causal", causal}, {"scale", 0.5},         {"dropout", 0.3},
+                                             {"key", "a"},       {"window", int64_t{2}}, {"softcap", 0.7}};
+      std::vector<graph::ValueId> ins = {g.input("q", q),
+                                         g.input("k", k),
+                                         g.input("v", k),
+                                         g.input("starts", starts),
+                                         g.input("key_starts", key_starts),
+                                         g.input("sinks", sinks)};
+      g.apply("attention", ins, attributes);
+      ins.insert(ins.end(), {g.input("o", q), g.input("lse", lse), g.input("do", q)});
+      g.make("attention_grad", ins, {q, k, k, sinks}, attributes);
+    }
 };
 
 }  // namespace kintsugi::tests

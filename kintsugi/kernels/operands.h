@@ -33,21 +33,25 @@ struct GatedGradIn {
   static constexpr OperandList kNames = {"gate", "up", "dy"};
 };
 
+// The first six operands are those of the gradient too.
 struct AttentionIn {
-  enum : size_t { kQ, kK, kV, kStarts };
-  static constexpr OperandList kNames = {"q", "k", "v", tensor::optional("starts")};
+  enum : size_t { kQ, kK, kV, kStarts, kKeyStarts, kSinks };
+  static constexpr OperandList kNames = {
+      "q", "k", "v", tensor::optional("starts"), tensor::optional("key_starts"), tensor::optional("sinks")};
 };
 struct AttentionOut {
   enum : size_t { kO, kLse };
   static constexpr OperandList kNames = {"o", "lse"};
 };
 struct AttentionGradIn {
-  enum : size_t { kQ, kK, kV, kStarts, kO, kLse, kDo };
-  static constexpr OperandList kNames = {"q", "k", "v", tensor::optional("starts"), "o", "lse", "do"};
+  enum : size_t { kQ, kK, kV, kStarts, kKeyStarts, kSinks, kO, kLse, kDo };
+  static constexpr OperandList kNames = {
+      "q", "k",   "v", tensor::optional("starts"), tensor::optional("key_starts"), tensor::optional("sinks"),
+      "o", "lse", "do"};
 };
 struct AttentionGradOut {
-  enum : size_t { kDq, kDk, kDv };
-  static constexpr OperandList kNames = {"dq", "dk", "dv"};
+  enum : size_t { kDq, kDk, kDv, kDsinks };
+  static constexpr OperandList kNames = {"dq", "dk", "dv", tensor::optional("dsinks")};
 };
 struct AttentionJoinIn {
   enum : size_t { kOA, kLseA, kOB, kLseB };

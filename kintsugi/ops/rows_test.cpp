@@ -53,6 +53,7 @@ std::vector<Case> cases() {
   const Type s = scalar();
   const std::vector<Type> attention = {of(kQ), of(kK), of(kK)},
                           attention_grad = {of(kQ), of(kK), of(kK), of(kQ), of("batch seq kv_heads group"), of(kQ)};
+  const Type kLongK = {{{"batch", 2}, {"key_seq", 14}, {"kv_heads", 3}, {"head_dim", 4}}, kF};
   return {
       {"add", {of(kX), of(kX), of(kX)}, {}, {of(kX)}, 120},
       {"add", {of("embed"), of(kX)}, {}, {of(kX)}, 60},  // the operand with the most dims says
@@ -108,7 +109,22 @@ std::vector<Case> cases() {
        {},
        {of(kQ, kB), of("batch seq kv_heads group")},
        4. * 240 * 7},
-      {"attention_grad", attention_grad, {{"causal", int64_t{1}}}, {of(kQ), of(kK), of(kK)}, 5. * 240 * 7, {"starts"}},
+      {"attention",
+       {of(kQ), of(kK), of(kK), of(kTokens, kI), of("batch key_seq", kI), of("kv_heads group")},
+       {{"causal", int64_t{1}}, {"window", int64_t{7}}},
+       {of(kQ), of("batch seq kv_heads group")},
+       2. * 240 * 7},
+      {"attention",  // 7 of 14 keys: three quarters of the pairs of whole sequences
+       {of(kQ), kLongK, kLongK},
+       {{"causal", int64_t{0}}, {"window", int64_t{7}}},
+       {of(kQ), of("batch seq kv_heads group")},
+       4. * 240 * 14 * 3 / 4},
+      {"attention_grad",
+       attention_grad,
+       {{"causal", int64_t{1}}},
+       {of(kQ), of(kK), of(kK)},
+       5. * 240 * 7,
+       {"starts", "key_starts", "sinks"}},
       {"head", {of(kX, kB), of("vocab embed", kB), of(kTokens, kI)}, {}, {of(kTokens), of(kTokens)}, 2. * 60 * 11},
       {"head_grad",
        {of(kX), of("vocab embed"), of(kTokens, kI), of(kTokens), of(kTokens), of(kTokens)},

@@ -35,16 +35,17 @@ HWY_INLINE int64_t whole_vectors(int64_t n) {
 // Which queries a tile holds, and what they see.
 struct QueryTile {
   int64_t batch, head, begin, count;
-  int32_t place_low, place_high, start_low, start_high;
+  int32_t start_low, start_high, last_low, last_high;
+  int32_t document_low, document_high;
 };
 
-// Fills place, start and the random blocks of a tile.
+// Fills start, last, document and the random blocks of a tile.
 inline QueryTile query_tile(const AttentionSetting& s, const AttentionScratch& t, int64_t b, int64_t head,
                             int64_t tile) {
-  QueryTile q{b, head, tile * kTileQueries, 0, INT32_MAX, -1, INT32_MAX, 0};
+  QueryTile q{b, head, tile * kTileQueries, 0, INT32_MAX, 0, INT32_MAX, -1, INT32_MAX, INT32_MIN};
   q.count = std::min(kTileQueries, s.queries() - q.begin);
   for (int64_t i = 0; i < kTileQueries; ++i) {
-    t.place[i] = -1, t.start[i] = INT32_MAX;
+    t.start[i] = INT32_MAX, t.last[i] = -1;
     t.block_low[i] = t.block_high[i] = t.word[i] = 0;
     if (i >= q.count) continue;
     const int64_t at = (q.begin + i) / s.group, g = (q.begin + i) % s.group;
@@ -52,13 +53,23 @@ inline QueryTile query_tile(const AttentionSetting& s, const AttentionScratch& t
       q.start_high = INT32_MAX;  // padding sees nothing
       continue;
     }
-    t.place[i] = s.query_place[at];
+    const int64_t place = s.query_place[at];
     t.start[i] = s.starts ? std::max(0, s.starts[b * s.seq + at]) : 0;
-    q.place_low = std::min(q.place_low, t.place[i]), q.place_high = std::max(q.place_high, t.place[i]);
+    t.last[i] = s.causal ? static_cast<int32_t>(place) : INT32_MAX;
+    if (s.window > 0) {
+      t.start[i] = static_cast<int32_t>(std::max<int64_t>(t.start[i], place - s.window + 1));
+      t.last[i] = static_cast<int32_t>(std::min<int64_t>(t.last[i], place + s.window - 1));
+    }
     q.start_low = std::min(q.start_low, t.start[i]), q.start_high = std::max(q.start_high, t.start[i]);
+    q.last_low = std::min(q.last_low, t.last[i]), q.last_high = std::max(q.last_high, t.last[i]);
+    if (s.key_starts) {
+      t.document[i] = s.starts[b * s.seq + at];
+      q.document_low = std::min(q.document_low, t.document[i]);
+      q.document_high = std::max(q.document_high, t.document[i]);
+    }
     if (s.dropout > 0) {
       int64_t row = s.batch_place[b];
-      row = row * s.whole_seq + t.place[i];
+      row = row * s.whole_seq + place;
       row = row * s.whole_kv_heads + s.kv_head_place[head];
       row = row * s.whole_group + s.group_place[g];
       const uint64_t element = static_cast<uint64_t>(row) * static_cast<uint64_t>(s.whole_keys);
@@ -72,10 +83,40 @@ inline QueryTile query_tile(const AttentionSetting& s, const AttentionScratch& t
 
 enum class Seen { none, some, all };
 
-inline Seen seen(const AttentionSetting& s, const QueryTile& q, const KeyTile& k) {
-  if (k.high < 0 || k.high < q.start_low || (s.causal && k.low > q.place_high)) return Seen::none;
-  const bool all = !k.pads && k.low >= q.start_high && (!s.causal || k.high <= q.place_low);
+inline Seen seen(const AttentionSetting& s, const QueryTile& q, int64_t key_tile) {
+  const KeyTile& k = s.key_tiles[key_tile];
+  if (k.high < 0 || k.high < q.start_low || k.low > q.last_high) return Seen::none;
+  bool all = !k.pads && k.low >= q.start_high && k.high <= q.last_low;
+  if (s.key_starts) {
+    const StartRange& keys = s.start_ranges[q.batch * s.num_key_tiles() + key_tile];
+    if (keys.high < q.document_low || keys.low > q.document_high) return Seen::none;
+    all = all && keys.low == keys.high && q.document_low == q.document_high;
+  }
   return all ? Seen::all : Seen::some;
+}
+
+// Caps a tile of scores (Gemma Team 2024, "Gemma 2", section 2).
+inline void cap_scores(const AttentionSetting& s, const AttentionScratch& t, int64_t queries, int64_t keys) {
+  const V cap = set(s.softcap), part = set(1.0f / s.softcap);
+  for (int64_t i = 0; i < keys; ++i)
+    for (int64_t j = 0; j < queries; j += lanes()) {
+      float* score = t.score_t + i * kTileQueries + j;
+      store(hn::Mul(cap, tanh_of(hn::Mul(load(score), part))), score);
+    }
+}
+
+// Sets the scores of keys in other documents than the query's to minus infinity.
+inline void hide_other_documents(const AttentionSetting& s, const AttentionScratch& t, const QueryTile& q,
+                                 int64_t queries, int64_t begin, int64_t keys) {
+  const int32_t* key_start = s.key_starts + q.batch * s.key_seq + begin;
+  for (int64_t j = 0; j < queries; j += lanes()) {
+    const auto document = hn::LoadU(DI(), t.document + j);
+    for (int64_t i = 0; i < keys; ++i) {
+      float* score = t.score_t + i * kTileQueries + j;
+      const auto same = hn::RebindMask(D(), hn::Eq(document, hn::Set(DI(), key_start[i])));
+      store(hn::IfThenElse(same, load(score), set(-std::numeric_limits<float>::infinity())), score);
+    }
+  }
 }
 
 // The rows of a tile of q (or of an operand like q), scaled, transposed to [head_dim kTileQueries], and untransposed
@@ -114,16 +155,18 @@ Tile load_keys(const AttentionSetting& s, const QueryTile& q, int64_t begin, int
 
 // For one vector of queries: which of them see the key at `key`.
 struct Sight {
-  hn::Vec<DI> place, start;
-  bool causal;
+  hn::Vec<DI> start, last;
+  bool bounded;  // whether keys may be too late
 
   Sight(const AttentionSetting& s, const AttentionScratch& t, int64_t lane)
-      : place(hn::LoadU(DI(), t.place + lane)), start(hn::LoadU(DI(), t.start + lane)), causal(s.causal) {}
+      : start(hn::LoadU(DI(), t.start + lane)),
+        last(hn::LoadU(DI(), t.last + lane)),
+        bounded(s.causal || s.window > 0) {}
   // `score` where seen, else minus infinity.
   HWY_INLINE V operator()(int32_t key, V score) const {
     const auto k = hn::Set(DI(), key);
     auto hidden = hn::Lt(k, start);
-    if (causal) hidden = hn::Or(hidden, hn::Lt(place, k));
+    if (bounded) hidden = hn::Or(hidden, hn::Lt(last, k));
     return hn::IfThenElse(hn::RebindMask(D(), hidden), set(-std::numeric_limits<float>::infinity()), score);
   }
 };

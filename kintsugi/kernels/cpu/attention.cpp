@@ -69,11 +69,13 @@ void attend(const KernelCall& call, const AttentionSetting& s, const AttentionSc
 
   bool first = true;
   for (int64_t kt = 0; kt < s.num_key_tiles(); ++kt) {
-    const Seen sees = seen(s, q, s.key_tiles[kt]);
+    const Seen sees = seen(s, q, kt);
     if (sees == Seen::none) continue;
     const int64_t begin = kt * kTileKeys, keys = std::min(kTileKeys, s.key_seq - begin);
     const Tile key_rows = load_keys(s, q, begin, keys, k, false, t.keys);
     multiply_tile(keys, queries, s.head_dim, key_rows, t.q_t, kTileQueries, t.score_t, kTileQueries, false);
+    if (s.softcap > 0) cap_scores(s, t, queries, keys);
+    if (s.key_starts && sees == Seen::some) hide_other_documents(s, t, q, queries, begin, keys);
     softmax_tile(s, t, queries, begin, keys, sees == Seen::some);
     if (!first) {
       for (int64_t i = 0; i < q.count; ++i) {
@@ -87,8 +89,15 @@ void attend(const KernelCall& call, const AttentionSetting& s, const AttentionSc
   for (int64_t i = 0; i < q.count; ++i) {
     const int64_t row = s.row_of(b, head, q.begin + i);
     const float sum = t.sum[i];
-    if (sum == 0.0f || first) {
-      std::fill_n(o + row * s.head_dim, s.head_dim, T());
+    const bool none = sum == 0.0f || first;
+    if (none) std::fill_n(o + row * s.head_dim, s.head_dim, T());
+    if (s.sinks && t.last[i] >= 0) {
+      const float sink = s.sinks[head * s.group + (q.begin + i) % s.group],
+                  top = none ? sink : std::max(t.top[i], sink);
+      const float part = none ? 0.0f : std::exp(t.top[i] - top), whole = sum * part + std::exp(sink - top);
+      if (!none) map(Times{part / whole}, s.head_dim, o + row * s.head_dim, t.rows + i * wide);
+      lse[row] = top + std::log(whole);
+    } else if (none) {
       lse[row] = -std::numeric_limits<float>::infinity();
     } else {
       map(Times{1.0f / sum}, s.head_dim, o + row * s.head_dim, t.rows + i * wide);

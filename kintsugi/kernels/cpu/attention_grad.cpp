@@ -1,6 +1,7 @@
 // The gradient of attention from its log-sum-exp (Dao 2023, "FlashAttention-2", algorithm 2). A thread takes a whole
 // head of keys, so that no sum depends on how many threads there are.
 #include <atomic>
+#include <cmath>
 
 #include "kintsugi/kernels/cpu/attention_setting.h"
 #include "kintsugi/kernels/cpu/simd_targets.h"
@@ -13,9 +14,10 @@ HWY_BEFORE_NAMESPACE();
 namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
 // From scores and do.v of a tile: probabilities (with dropout), and gradients of scores. t.top is the log-sum-exp,
-// t.sum the sum of do * o.
-inline void grad_tile(const AttentionSetting& s, const AttentionScratch& t, int64_t queries, int64_t begin,
-                      int64_t keys, bool masked) {
+// t.sum the sum of do * o. Where scores are capped they are so already, and their slope follows from them.
+template <bool kCapped>
+void grad_tile(const AttentionSetting& s, const AttentionScratch& t, int64_t queries, int64_t begin, int64_t keys,
+               bool masked) {
   const V scale = set(s.scale);
   for (int64_t j = 0; j < queries; j += lanes()) {
     const Sight sight(s, t, j);
@@ -24,6 +26,11 @@ inline void grad_tile(const AttentionSetting& s, const AttentionScratch& t, int6
     for (int64_t i = 0; i < keys; ++i) {
       float *score = t.score_t + i * kTileQueries + j, *dscore = t.dscore_t + i * kTileQueries + j;
       V x = load(score), dp = load(dscore);
+      [[maybe_unused]] V slope;
+      if constexpr (kCapped) {
+        const V part = hn::Mul(x, set(1.0f / s.softcap));
+        slope = hn::Max(hn::NegMulAdd(part, part, set(1.0f)), zero());  // a hidden score is minus infinity
+      }
       if (masked) x = sight(s.key_place[begin + i], x);
       const V p = exp_of(hn::Sub(x, lse));
       V dropped = p;
@@ -33,7 +40,9 @@ inline void grad_tile(const AttentionSetting& s, const AttentionScratch& t, int6
         dp = hn::Mul(dp, factor);
       }
       store(dropped, score);
-      store(hn::Mul(hn::Mul(p, hn::Sub(dp, delta)), scale), dscore);
+      V d = hn::Mul(hn::Mul(p, hn::Sub(dp, delta)), scale);
+      if constexpr (kCapped) d = hn::Mul(d, slope);
+      store(d, dscore);
     }
   }
 }
@@ -82,14 +91,17 @@ void attend_back(const KernelCall& call, const AttentionSetting& s, const Attent
     }
     std::fill_n(t.grad, q.count * wide, 0.0f);
     for (int64_t kt = 0; kt < s.num_key_tiles(); ++kt) {
-      const Seen sees = seen(s, q, s.key_tiles[kt]);
+      const Seen sees = seen(s, q, kt);
       if (sees == Seen::none) continue;
       const int64_t begin = kt * kTileKeys, keys = std::min(kTileKeys, s.key_seq - begin);
       const Tile key_rows = load_keys(s, q, begin, keys, k, true, t.keys);
       const Tile values = load_keys(s, q, begin, keys, v, false, t.values);
       multiply_tile(keys, queries, s.head_dim, key_rows, t.q_t, kTileQueries, t.score_t, kTileQueries, false);
       multiply_tile(keys, queries, s.head_dim, values, t.do_t, kTileQueries, t.dscore_t, kTileQueries, false);
-      grad_tile(s, t, queries, begin, keys, sees == Seen::some);
+      if (s.softcap > 0) cap_scores(s, t, queries, keys);
+      if (s.key_starts && sees == Seen::some) hide_other_documents(s, t, q, queries, begin, keys);
+      const auto grad = s.softcap > 0 ? grad_tile<true> : grad_tile<false>;
+      grad(s, t, queries, begin, keys, sees == Seen::some);
       multiply_tile(keys, columns, q.count, {t.score_t, kTileQueries, 1}, t.drows, wide, t.dv + begin * wide, wide,
                     true);
       multiply_tile(keys, columns, q.count, {t.dscore_t, kTileQueries, 1}, t.rows, wide, t.dk + begin * wide, wide,
@@ -104,6 +116,35 @@ void attend_back(const KernelCall& call, const AttentionSetting& s, const Attent
   store_keys(s, b, head, t.dv, out(Out::kDv));
 }
 
+// Of the sinks of one head of keys, whose probabilities are those of a key with the value 0.
+template <typename T>
+void sinks_back(const KernelCall& call, const AttentionSetting& s, int64_t head) {
+  using In = AttentionGradIn;
+  const T *o = reinterpret_cast<const T*>(call.ins[In::kO].data),
+          *d_o = reinterpret_cast<const T*>(call.ins[In::kDo].data);
+  const float* lse = reinterpret_cast<const float*>(call.ins[In::kLse].data);
+  const tensor::View& out = call.outs[AttentionGradOut::kDsinks];
+  for (int64_t g = 0; g < s.group; ++g) {
+    const int64_t at = head * s.group + g;
+    double sum = 0;
+    for (int64_t b = 0; s.sinks && b < s.batch; ++b)
+      for (int64_t i = g; i < s.queries(); i += s.group) {
+        const int64_t row = s.row_of(b, head, i);
+        if (lse[row] == -std::numeric_limits<float>::infinity()) continue;
+        sum -= std::exp(s.sinks[at] - lse[row]) * row_dot(d_o + row * s.head_dim, o + row * s.head_dim, s.head_dim);
+      }
+    for_type(out.dtype(), [&]<typename G>(G) {
+      G& to = reinterpret_cast<G*>(out.data)[at];
+      const auto before = call.accumulates(AttentionGradOut::kDsinks) ? static_cast<float>(to) : 0.0f;
+      to = static_cast<G>(before + static_cast<float>(sum));
+    });
+  }
+}
+
+void sinks_back_any(const KernelCall& call, const AttentionSetting& s, int64_t head) {
+  for_type(call.ins[AttentionGradIn::kQ].dtype(), [&]<typename T>(T) { sinks_back<T>(call, s, head); });
+}
+
 void attend_back_any(const KernelCall& call, const AttentionSetting& s, const AttentionScratch& t, int64_t head) {
   for_type(call.ins[AttentionGradIn::kQ].dtype(),
            [&]<typename T>(T) { attend_back<T>(call, s, t, head / s.kv_heads, head % s.kv_heads); });
@@ -116,6 +157,7 @@ HWY_AFTER_NAMESPACE();
 namespace kintsugi::kernels::cpu {
 
 HWY_EXPORT(attend_back_any);
+HWY_EXPORT(sinks_back_any);
 
 int64_t attention_grad_workspace(const KernelShapes& shapes) {
   Scratch scratch;
@@ -129,6 +171,11 @@ void attention_grad(const KernelCall& call) {
   std::atomic<int64_t> next{0};  // heads are independent: which thread computes one changes no bit
   call.team.run([&](int thread) {
     for (int64_t i = next++; i < s.batch * s.kv_heads; i = next++) attend_back(call, s, s.threads[thread], i);
+  });
+  if (!call.outs[AttentionGradOut::kDsinks].data) return;
+  const auto sinks_back = HWY_DYNAMIC_DISPATCH(sinks_back_any);
+  call.team.for_shares(s.kv_heads, 1, [&](base::Range r, int) {
+    for (int64_t head = r.begin; head < r.end; ++head) sinks_back(call, s, head);
   });
 }
 

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 
+#include "kintsugi/kernels/cpu/convert.h"
 #include "kintsugi/kernels/random.h"
 
 namespace kintsugi::kernels::cpu {
 namespace {
 
-AttentionScratch take_thread(const AttentionSetting& s, bool grad, bool whole_heads, Scratch& scratch) {
+AttentionScratch take_thread(const AttentionSetting& s, bool grad, bool whole_heads, bool documents, Scratch& scratch) {
   const int64_t wide = padded(s.head_dim);
   AttentionScratch t = {};
   t.q_t = scratch.take<float>(s.head_dim * kTileQueries);
@@ -18,8 +19,8 @@ AttentionScratch take_thread(const AttentionSetting& s, bool grad, bool whole_he
   t.top = scratch.take<float>(kTileQueries);
   t.sum = scratch.take<float>(kTileQueries);
   t.factor = scratch.take<float>(kTileQueries);
-  t.place = scratch.take<int32_t>(kTileQueries);
   t.start = scratch.take<int32_t>(kTileQueries);
+  t.last = scratch.take<int32_t>(kTileQueries);
   t.block_low = scratch.take<uint32_t>(kTileQueries);
   t.block_high = scratch.take<uint32_t>(kTileQueries);
   t.word = scratch.take<uint32_t>(kTileQueries);
@@ -29,6 +30,7 @@ AttentionScratch take_thread(const AttentionSetting& s, bool grad, bool whole_he
     t.drows = scratch.take<float>(kTileQueries * wide);
     t.grad = scratch.take<float>(kTileQueries * wide);
   }
+  if (documents) t.document = scratch.take<int32_t>(kTileQueries);
   if (whole_heads) {
     t.dk = scratch.take<float>(s.key_seq * wide);
     t.dv = scratch.take<float>(s.key_seq * wide);
@@ -41,6 +43,16 @@ void fill_places(const tensor::DimIndex& index, int32_t* places) {
     for (int64_t i = 0; i < s.count; ++i) *places++ = s.global < 0 ? -1 : static_cast<int32_t>(s.global + i);
 }
 
+void fill_start_ranges(const AttentionSetting& s) {
+  for (int64_t b = 0; b < s.batch; ++b)
+    for (int64_t t = 0; t < s.num_key_tiles(); ++t) {
+      const int32_t* of_batch = s.key_starts + b * s.key_seq;
+      const auto [low, high] =
+          std::minmax_element(of_batch + t * kTileKeys, of_batch + std::min(s.key_seq, (t + 1) * kTileKeys));
+      s.start_ranges[b * s.num_key_tiles() + t] = {*low, *high};
+    }
+}
+
 }  // namespace
 
 AttentionSetting take_attention(const Operands& o, bool grad, bool whole_heads, int threads, Scratch& scratch) {
@@ -49,7 +61,9 @@ AttentionSetting take_attention(const Operands& o, bool grad, bool whole_heads, 
   s.batch = q.size("batch"), s.seq = q.size("seq"), s.key_seq = k.size("key_seq");
   s.kv_heads = q.size("kv_heads"), s.group = q.size("group"), s.head_dim = q.size("head_dim");
   s.scale = static_cast<float>(o.attributes.number("scale"));
+  s.softcap = static_cast<float>(o.attributes.number_or("softcap", 0.0));
   s.causal = o.attributes.integer("causal") != 0;
+  s.window = o.attributes.integer_or("window", 0);
   s.dropout = o.attributes.number_or("dropout", 0.0);
   s.query_place = scratch.take<int32_t>(s.seq);
   s.key_place = scratch.take<int32_t>(s.key_seq);
@@ -57,9 +71,12 @@ AttentionSetting take_attention(const Operands& o, bool grad, bool whole_heads, 
   s.kv_head_place = scratch.take<int32_t>(s.kv_heads);
   s.group_place = scratch.take<int32_t>(s.group);
   s.key_tiles = scratch.take<KeyTile>(s.num_key_tiles());
+  const bool documents = o.ins.has(AttentionIn::kKeyStarts);
+  if (documents) s.start_ranges = scratch.take<StartRange>(s.batch * s.num_key_tiles());
+  if (o.ins.has(AttentionIn::kSinks)) s.sinks = scratch.take<float>(s.kv_heads * s.group);
   s.threads = scratch.take<AttentionScratch>(threads);
   for (int i = 0; i < threads; ++i) {
-    const AttentionScratch t = take_thread(s, grad, whole_heads, scratch);
+    const AttentionScratch t = take_thread(s, grad, whole_heads, documents, scratch);
     if (s.threads) s.threads[i] = t;
   }
   return s;
@@ -70,6 +87,8 @@ AttentionSetting attention_setting(const KernelCall& call, bool grad, bool whole
   AttentionSetting s = take_attention({Types(call.ins), Types(call.outs), call.attributes}, grad, whole_heads,
                                       call.team.size(), scratch);
   s.starts = reinterpret_cast<const int32_t*>(call.ins[AttentionIn::kStarts].data);  // or null
+  s.key_starts = reinterpret_cast<const int32_t*>(call.ins[AttentionIn::kKeyStarts].data);
+  base::require(!s.key_starts || s.starts, "attention", "key_starts without starts");
   fill_places(call.index("seq"), s.query_place);
   fill_places(call.index("key_seq"), s.key_place);
   fill_places(call.index("batch"), s.batch_place);
@@ -93,6 +112,13 @@ AttentionSetting attention_setting(const KernelCall& call, bool grad, bool whole
       if (place >= 0) tile.low = std::min(tile.low, place), tile.high = std::max(tile.high, place);
     }
     s.key_tiles[t] = tile;
+  }
+  if (s.key_starts) fill_start_ranges(s);
+  if (std::find(s.key_place, s.key_place + s.key_seq, 0) == s.key_place + s.key_seq) {
+    s.sinks = nullptr;
+  } else if (s.sinks) {
+    const tensor::View& given = call.ins[AttentionIn::kSinks];
+    widen(given.dtype(), given.data, s.sinks, given.elements());
   }
   return s;
 }

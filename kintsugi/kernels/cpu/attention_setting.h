@@ -22,6 +22,11 @@ struct KeyTile {
   bool pads;
 };
 
+// The range of the starts of a tile of keys.
+struct StartRange {
+  int32_t low, high;
+};
+
 // Scratch of one thread. Matrices named *_t are transposed: queries are neighbours.
 struct AttentionScratch {
   float *q_t, *do_t;          // [head_dim queries]
@@ -30,16 +35,19 @@ struct AttentionScratch {
   float* grad;                // dq: [queries head_dim, padded]
   float *keys, *values;       // [keys head_dim, padded]
   float *top, *sum, *factor;  // [queries]
-  int32_t *place, *start;     // [queries]
+  int32_t *start, *last;      // the keys that a query may see, by global index: [queries]
+  int32_t* document;          // with key_starts: the start of a query as it is given, [queries]
   uint32_t *block_low, *block_high, *word;
   float *dk, *dv;  // of a whole head: [key_seq head_dim, padded]
 };
 
 struct AttentionSetting {
   int64_t batch, seq, key_seq, kv_heads, group, head_dim;
-  float scale;
+  float scale, softcap;  // softcap 0: none
   bool causal;
-  const int32_t* starts = nullptr;  // [batch seq], or none
+  int64_t window;                       // 0: none
+  const int32_t* starts = nullptr;      // [batch seq], or none
+  const int32_t* key_starts = nullptr;  // [batch key_seq], or none
   double dropout;
   std::array<uint32_t, 2> random_key;
   uint64_t random_step;
@@ -48,6 +56,8 @@ struct AttentionSetting {
   int32_t *query_place, *key_place;  // global indices: [seq], [key_seq]
   int32_t *batch_place, *kv_head_place, *group_place;
   KeyTile* key_tiles;
+  StartRange* start_ranges;  // with key_starts: [batch key tile]
+  float* sinks;              // [kv_heads group]; null if there are none, or the first key of all is not here
   AttentionScratch* threads;
 
   int64_t queries() const { return seq * group; }  // of one head of keys

@@ -11,6 +11,18 @@ struct Case {
   bool starts = false;
 };
 
+// What a call may have beside.
+struct Extra {
+  int64_t window = 0;
+  double softcap = 0;
+  bool key_starts = false, sinks = false;
+};
+
+const Extra kExtras[] = {
+    {.window = 1},        {.window = 33},  {.softcap = 1.5},
+    {.key_starts = true}, {.sinks = true}, {.window = 70, .softcap = 0.5, .key_starts = true, .sinks = true},
+};
+
 const Case kCases[] = {
     {"odd", 2, 37, 37, 3, 1, 8},
     {"grouped", 1, 70, 70, 2, 3, 20},
@@ -21,8 +33,11 @@ const Case kCases[] = {
 };
 
 // Outputs of attention are inputs of its gradient.
-void check(const Case& c, DType dtype, int threads, bool causal, double dropout) {
-  SCOPED_TRACE(std::string(c.name) + (causal ? " causal" : " full") + (dropout > 0 ? " dropout" : ""));
+void check(const Case& c, DType dtype, int threads, bool causal, double dropout, const Extra& extra = {}) {
+  SCOPED_TRACE(std::string(c.name) + (causal ? " causal" : " full") + (dropout > 0 ? " dropout" : "") +
+               (extra.window > 0 ? " window " + std::to_string(extra.window) : "") +
+               (extra.softcap > 0 ? " softcap" : "") + (extra.key_starts ? " key_starts" : "") +
+               (extra.sinks ? " sinks" : ""));
   const Shape q_shape(
       {{"batch", c.batch}, {"seq", c.seq}, {"kv_heads", c.kv_heads}, {"group", c.group}, {"head_dim", c.head_dim}});
   const Shape k_shape({{"batch", c.batch}, {"key_seq", c.key_seq}, {"kv_heads", c.kv_heads}, {"head_dim", c.head_dim}});
@@ -31,6 +46,18 @@ void check(const Case& c, DType dtype, int threads, bool causal, double dropout)
          v = random_tensor(k_shape, dtype, 3);
   Tensor starts = random_integers({{"batch", c.batch}, {"seq", c.seq}}, 4, 0, 30);
   Tensor d_o = random_tensor(q_shape, dtype, 5);
+  // Documents of 40 positions where no others are asked for.
+  Tensor key_starts({{"batch", c.batch}, {"key_seq", c.key_seq}}, DType::i32);
+  const DimIndex seq = c.query_segments.empty() ? DimIndex(c.seq) : DimIndex(c.query_segments, c.whole),
+                 key_seq = c.key_segments.empty() ? DimIndex(c.key_seq) : DimIndex(c.key_segments, c.whole);
+  const bool documents = extra.key_starts && !c.starts;
+  for (int64_t i = 0; documents && i < starts.elements(); ++i)
+    starts.set(i, static_cast<double>(std::max<int64_t>(seq[i % c.seq], 0) / 40 * 40));
+  for (int64_t i = 0; i < key_starts.elements(); ++i)
+    key_starts.set(i, documents ? static_cast<double>(std::max<int64_t>(key_seq[i % c.key_seq], 0) / 40 * 40)
+                                : static_cast<double>(i * 7 % 30));
+  const Shape sinks_shape({{"kv_heads", c.kv_heads}, {"group", c.group}});
+  Tensor sinks = random_tensor(sinks_shape, dtype, 6);
   Trial trial{
       .kind = "attention",
       .attributes = {{"causal", int64_t{causal}}, {"scale", 0.7}, {"dropout", dropout}, {"key", "layer0.attention"}},
@@ -38,7 +65,14 @@ void check(const Case& c, DType dtype, int threads, bool causal, double dropout)
       .threads = threads};
   if (!c.query_segments.empty()) trial.indices.push_back({"seq", DimIndex(c.query_segments, c.whole)});
   if (!c.key_segments.empty()) trial.indices.push_back({"key_seq", DimIndex(c.key_segments, c.whole)});
-  std::vector<Tensor*> ins = {&q, &k, &v, c.starts ? &starts : nullptr};
+  if (extra.window > 0) trial.attributes.set("window", extra.window);
+  if (extra.softcap > 0) trial.attributes.set("softcap", extra.softcap);
+  std::vector<Tensor*> ins = {&q,
+                              &k,
+                              &v,
+                              c.starts || extra.key_starts ? &starts : nullptr,
+                              extra.key_starts ? &key_starts : nullptr,
+                              extra.sinks ? &sinks : nullptr};
   const Tolerance tolerance{1e-5, 1e-5 + unit_of(dtype) * 0.1};
   compare(trial, ins, {Tensor(q_shape, dtype), Tensor(lse_shape, DType::f32)}, tolerance);
 
@@ -46,8 +80,14 @@ void check(const Case& c, DType dtype, int threads, bool causal, double dropout)
   run_kernel(*reference_kernels(), trial, ins, {&o, &lse});
   ins.insert(ins.end(), {&o, &lse, &d_o});
   trial.kind = "attention_grad";
-  compare(trial, ins, {Tensor(q_shape, dtype), Tensor(k_shape, dtype), Tensor(k_shape, dtype)},
-          {2e-5, 3e-5 + unit_of(dtype) * 0.1});
+  std::vector<Tensor> outs = {Tensor(q_shape, dtype), Tensor(k_shape, dtype), Tensor(k_shape, dtype)};
+  const Tolerance of_gradients{2e-5, 3e-5 + unit_of(dtype) * 0.1};
+  if (extra.sinks) outs.emplace_back(sinks_shape, DType::f32);
+  compare(trial, ins, outs, of_gradients);
+  if (!extra.sinks) return;
+  outs.back() = random_tensor(sinks_shape, DType::f32, 7);
+  trial.accumulate = 8;
+  compare(trial, ins, outs, of_gradients);
 }
 
 TEST(CpuAttention, AgreesWithTheReference) {
@@ -58,9 +98,21 @@ TEST(CpuAttention, AgreesWithTheReference) {
   });
 }
 
+TEST(CpuAttention, AgreesWhereLessIsVisible) {
+  for (const Case& c : kCases)
+    for (const bool causal : {true, false})
+      for (const Extra& extra : kExtras) check(c, DType::f32, 2, causal, 0.0, extra);
+  with_each_target([] {
+    for (const Extra& extra : kExtras) check(kCases[2], DType::f32, 2, false, 0.3, extra);
+  });
+}
+
 TEST(CpuAttention, TakesEveryTypeAndNumberOfThreads) {
   for (const DType dtype : kFastTypes)
-    for (const int threads : {1, 3}) check(kCases[1], dtype, threads, true, 0.1);
+    for (const int threads : {1, 3}) {
+      check(kCases[1], dtype, threads, true, 0.1);
+      check(kCases[1], dtype, threads, true, 0.1, std::end(kExtras)[-1]);
+    }
 }
 
 TEST(CpuAttention, BitsDoNotDependOnThreads) {
@@ -76,7 +128,7 @@ TEST(CpuAttention, BitsDoNotDependOnThreads) {
     Trial trial{.kind = "attention", .attributes = {{"causal", int64_t{1}}, {"scale", 0.25}}, .threads = threads};
     run_kernel(*cpu, trial, {&q, &k, &v}, {&o, &lse});
     trial.kind = "attention_grad";
-    run_kernel(*cpu, trial, {&q, &k, &v, nullptr, &o, &lse, &q}, {&dq, &dk, &dv});
+    run_kernel(*cpu, trial, {&q, &k, &v, nullptr, nullptr, nullptr, &o, &lse, &q}, {&dq, &dk, &dv});
     all.push_back(o.values());
     for (const Tensor* x : {&dq, &dk, &dv}) {
       const std::vector<double> more = x->values();

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kintsugi/base/error.h"
 #include "kintsugi/kernels/operands.h"
 #include "kintsugi/kernels/reference/reference.h"
 #include "kintsugi/kernels/reference/values.h"
@@ -13,7 +14,8 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // What attention and its gradient share: the operands, what is visible, and the way through the queries.
-// q: [batch seq kv_heads group head_dim], k, v: [batch key_seq kv_heads head_dim]
+// q: [batch seq kv_heads group head_dim], k, v: [batch key_seq kv_heads head_dim], starts: [batch seq], key_starts:
+// [batch key_seq], sinks: [kv_heads group]
 struct Setting {
   using In = AttentionIn;  // the first operands of the gradient too
 
@@ -26,6 +28,7 @@ struct Setting {
         head_dim(call.ins[In::kQ].size("head_dim")),
         key_stride(stride(call.ins[In::kK].shape(), "key_seq")),
         scale(call.attributes.number("scale")),
+        softcap(call.attributes.number_or("softcap", 0)),
         key_of(global_of_local(call.index("key_seq"))),
         whole_keys(call.index("key_seq").whole()),
         mask(call, call.attributes.number_or("dropout", 0), call.attributes.text_or("key", "")) {
@@ -38,19 +41,37 @@ struct Setting {
     first.assign(key_begin.size(), 0);
     last.assign(key_begin.size(), whole_keys - 1);
     if (const View& view = call.ins[In::kStarts]; view.data) {
-      const std::vector<int64_t> starts = load_integers(view);  // [batch seq]
+      const std::vector<int64_t> starts = load_integers(view);
       const std::vector<int64_t> at = offsets(rows, view.shape());
       for (size_t row = 0; row < at.size(); ++row) {
-        first[row] = std::max<int64_t>(0, starts[static_cast<size_t>(at[row])]);
+        start.push_back(starts[static_cast<size_t>(at[row])]);
+        first[row] = std::max<int64_t>(0, start[row]);
       }
     }
-    if (call.attributes.integer("causal") != 0) {
-      const std::vector<int64_t> query_of = global_of_local(call.index("seq"));
-      const std::vector<int64_t> at = offsets(rows, Shape({{"seq", q_shape.size("seq")}}));
-      for (size_t row = 0; row < at.size(); ++row) last[row] = query_of[static_cast<size_t>(at[row])];
+    if (const View& view = call.ins[In::kKeyStarts]; view.data) {
+      base::require(call.ins[In::kStarts].data, "attention", "key_starts without starts");
+      key_starts = load_integers(view);
+      key_start_begin = offsets(rows, view.shape());
+      key_start_stride = stride(view.shape(), "key_seq");
+    }
+    const bool causal = call.attributes.integer("causal") != 0;
+    const int64_t window = call.attributes.integer_or("window", 0);
+    const std::vector<int64_t> query_of = global_of_local(call.index("seq"));
+    const std::vector<int64_t> at = offsets(rows, Shape({{"seq", q_shape.size("seq")}}));
+    for (size_t row = 0; row < at.size(); ++row) {
+      const int64_t query = query_of[static_cast<size_t>(at[row])];
+      if (causal) last[row] = query;
+      if (window <= 0) continue;
+      first[row] = std::max(first[row], query - window + 1);
+      last[row] = std::min(last[row], query + window - 1);
     }
     for (size_t row = 0; row < position.size(); ++row) {
       if (position[row] < 0) last[row] = -1;  // padding sees nothing
+    }
+    // A sink stands beside the first key of all, so that keys which are taken piece by piece have it once.
+    if (const View& view = call.ins[In::kSinks]; view.data && std::count(key_of.begin(), key_of.end(), 0) > 0) {
+      sinks = load(view);
+      sink_of = offsets(rows, view.shape());
     }
   }
 
@@ -60,14 +81,26 @@ struct Setting {
 
   bool visible(int64_t row, int64_t t) const {
     const int64_t key = key_of[static_cast<size_t>(t)];
-    return key >= first[static_cast<size_t>(row)] && key <= last[static_cast<size_t>(row)];
+    if (key < first[static_cast<size_t>(row)] || key > last[static_cast<size_t>(row)]) return false;
+    return key_starts.empty() ||
+           key_starts[static_cast<size_t>(key_start_begin[static_cast<size_t>(row)] + t * key_start_stride)] ==
+               start[static_cast<size_t>(row)];
   }
 
   double score(int64_t row, int64_t t) const {
     const double* key = k.data() + key_offset(row, t);
     double dot = 0;
     for (int64_t i = 0; i < head_dim; ++i) dot += q_row(row)[i] * key[i];
-    return dot * scale;
+    return softcap > 0 ? softcap * std::tanh(dot * scale / softcap) : dot * scale;
+  }
+
+  // The derivative of a score with respect to what it is before it is capped.
+  double slope(double score) const { return softcap > 0 ? 1 - score * score / (softcap * softcap) : 1; }
+
+  // The sink's logit; -infinity where a row has none.
+  double sink(int64_t row) const {
+    const auto i = static_cast<size_t>(row);
+    return sinks.empty() || position[i] < 0 ? -kInfinity : sinks[static_cast<size_t>(sink_of[i])];
   }
 
   // Dropout's factor of a visible pair.
@@ -78,14 +111,19 @@ struct Setting {
   std::vector<double> q, k, v;
   Shape q_shape;
   int64_t keys, head_dim, key_stride;
-  double scale;
+  double scale, softcap;        // 0: no cap
   std::vector<int64_t> key_of;  // global indices
   int64_t whole_keys;
   DropoutMask mask;
-  Shape rows;                        // [batch seq kv_heads group]
-  std::vector<int64_t> key_begin;    // where the first key of a row's head stands in k and v
-  std::vector<int64_t> position;     // of a row in the whole
-  std::vector<int64_t> first, last;  // the global indices of the keys that a row may see
+  Shape rows;                                        // [batch seq kv_heads group]
+  std::vector<int64_t> key_begin;                    // where the first key of a row's head stands in k and v
+  std::vector<int64_t> position;                     // of a row in the whole
+  std::vector<int64_t> first, last;                  // the global indices of the keys that a row may see
+  std::vector<int64_t> start;                        // of a row
+  std::vector<int64_t> key_starts, key_start_begin;  // where those of a row's batch begin
+  int64_t key_start_stride = 0;
+  std::vector<double> sinks;
+  std::vector<int64_t> sink_of;  // of a row
 };
 
 }  // namespace
@@ -95,7 +133,7 @@ void attention(const KernelCall& call) {
   std::vector<double> o(s.q.size(), 0.0), lse;  // [batch seq kv_heads group head_dim], [batch seq kv_heads group]
   std::vector<double> scores(static_cast<size_t>(s.keys));
   for (int64_t row = 0; row < s.num_rows(); ++row) {
-    double top = -kInfinity, sum = 0;
+    double top = s.sink(row), sum = 0;
     for (int64_t t = 0; t < s.keys; ++t) {
       const double score = s.visible(row, t) ? s.score(row, t) : -kInfinity;
       scores[static_cast<size_t>(t)] = score;
@@ -106,6 +144,7 @@ void attention(const KernelCall& call) {
       continue;
     }
     for (double score : scores) sum += std::exp(score - top);
+    sum += std::exp(s.sink(row) - top);
     lse.push_back(top + std::log(sum));
     for (int64_t t = 0; t < s.keys; ++t) {
       if (!s.visible(row, t)) continue;
@@ -118,13 +157,15 @@ void attention(const KernelCall& call) {
   store(call, AttentionOut::kLse, lse);
 }
 
-// With D = sum of do * o over a row, and dropout's factor m: dv = m p do, dscore = p (m (do.v) - D).
+// With D = sum of do * o over a row, and dropout's factor m: dv = m p do, dscore = p (m (do.v) - D). The value of a
+// sink is 0: its dscore is -p D.
 void attention_grad(const KernelCall& call) {
   using In = AttentionGradIn;
   using Out = AttentionGradOut;
   const Setting s(call);
   const std::vector<double> o = load(call.ins[In::kO]), lse = load(call.ins[In::kLse]), d_o = load(call.ins[In::kDo]);
-  std::vector<double> dq(s.q.size(), 0.0), dk(s.k.size(), 0.0), dv(s.v.size(), 0.0);
+  std::vector<double> dq(s.q.size(), 0.0), dk(s.k.size(), 0.0), dv(s.v.size(), 0.0),
+      dsinks(static_cast<size_t>(call.ins[In::kSinks].data ? call.ins[In::kSinks].elements() : 0), 0.0);
   for (int64_t row = 0; row < s.num_rows(); ++row) {
     const double row_lse = lse[static_cast<size_t>(row)];
     if (row_lse == -kInfinity) continue;
@@ -132,13 +173,15 @@ void attention_grad(const KernelCall& call) {
     double* dq_row = dq.data() + row * s.head_dim;
     double d = 0;
     for (int64_t i = 0; i < s.head_dim; ++i) d += do_row[i] * o_row[i];
+    if (!s.sinks.empty())
+      dsinks[static_cast<size_t>(s.sink_of[static_cast<size_t>(row)])] -= std::exp(s.sink(row) - row_lse) * d;
     for (int64_t t = 0; t < s.keys; ++t) {
       if (!s.visible(row, t)) continue;
       const int64_t key = s.key_offset(row, t);
-      const double p = std::exp(s.score(row, t) - row_lse), m = s.kept(row, t);
+      const double score = s.score(row, t), p = std::exp(score - row_lse), m = s.kept(row, t);
       double dp = 0;
       for (int64_t i = 0; i < s.head_dim; ++i) dp += do_row[i] * s.v[static_cast<size_t>(key + i)];
-      const double dscore = p * (m * dp - d) * s.scale;
+      const double dscore = p * (m * dp - d) * s.slope(score) * s.scale;
       for (int64_t i = 0; i < s.head_dim; ++i) {
         dq_row[i] += dscore * s.k[static_cast<size_t>(key + i)];
         dk[static_cast<size_t>(key + i)] += dscore * q_row[i];
@@ -149,6 +192,7 @@ void attention_grad(const KernelCall& call) {
   store(call, Out::kDq, dq);
   store(call, Out::kDk, dk);
   store(call, Out::kDv, dv);
+  if (call.outs[Out::kDsinks].data) store(call, Out::kDsinks, dsinks);
 }
 
 }  // namespace kintsugi::kernels::reference
