@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <string>
 
+#include "kintsugi/graph/differentiate.h"
 #include "kintsugi/graph/print.h"
 #include "kintsugi/lower/split_backward.h"
 #include "kintsugi/models/step.h"
+#include "kintsugi/ops/rows.h"
 
 namespace kintsugi::lower::join_head_test {
 namespace {
@@ -93,6 +95,34 @@ TEST(JoinHead, AVocabularyThatIsSplitKeepsItsLogits) {
   EXPECT_EQ(text(twice), two);
   EXPECT_EQ(only(twice, "head").outs.size(), 2u);
   EXPECT_EQ(only(twice, "head_grad").ins.size(), 6u);
+}
+
+// The head of a small graph, with a bias, joined as whole or as split.
+TEST(JoinHead, ABiasStaysWithIt) {
+  graph::StateTable states;
+  const auto weight = [&](const std::string& name, tensor::Shape shape) {
+    return states.add({.name = name, .type = {std::move(shape), tensor::DType::f32}});
+  };
+  const graph::StateId x = weight("x", {{"batch", 2}, {"seq", 3}, {"embed", 4}}),
+                       table = weight("table", {{"vocab", 11}, {"embed", 4}}), bias = weight("bias", {{"vocab", 11}});
+  graph::Graph g("micro-batch", ops::operations(), states);
+  const graph::ValueId labels = g.input("labels", {{{"batch", 2}, {"seq", 3}}, tensor::DType::i32});
+  const std::vector<graph::ValueId> statistics = g.apply("head", {g.read(x), g.read(table), labels, g.read(bias)});
+  const std::vector<graph::ValueId> loss = g.apply("cross_entropy", {statistics[0], statistics[1], labels});
+  std::vector<std::string> found;
+  graph::differentiate(g, loss[0], g.fill(1.0, ops::scalar()), [&](const graph::StateGradient& d) {
+    found.push_back(states[d.state].name + to_string(g.shape(d.gradient)));
+  });
+  EXPECT_NE(std::find(found.begin(), found.end(), "bias[vocab:11]"), found.end());
+  const graph::Graph whole = join_head(g, plan_with({}));
+  const graph::Op& both = only(whole, "head_with_grad");
+  EXPECT_EQ(to_string(whole.shape(both.in("bias"))), "[vocab:11]");
+  EXPECT_EQ(to_string(whole.shape(both.out("dbias"))), "[vocab:11]");
+  const graph::Graph split = join_head(g, plan_with({"vocab -> data, padded"}));
+  const graph::Op &head = only(split, "head"), &gradient = only(split, "head_grad");
+  EXPECT_EQ(gradient.in("logits"), head.out("logits"));
+  EXPECT_EQ(to_string(split.shape(gradient.in("bias"))), "[vocab:11]");
+  EXPECT_EQ(to_string(split.shape(gradient.out("dbias"))), "[vocab:11]");
 }
 
 // Where the weights' gradients are made apart, the loss is not: nothing that it is made of waits for them.

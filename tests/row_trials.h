@@ -87,6 +87,20 @@ class RowTrials {
       g.op(kind, {x});
       g.op(std::string(kind) + "_grad", {x, y});
     }
+    // A head with a bias: statistics, gradient, and both in one.
+    const Type table = {{{"vocab", kVocab}, {"embed", 6}}, tensor::DType::f64},
+               bias = {{{"vocab", kVocab}}, tensor::DType::f64},
+               labels = {{{"batch", 2}, {"seq", 7}}, tensor::DType::i32},
+               statistic = {labels.shape, tensor::DType::f64};
+    const std::vector<graph::ValueId> head = {x, g.input("table", table), g.input("labels", labels),
+                                              g.input("bias", bias)};
+    const auto with = [&](std::vector<graph::ValueId> ins, size_t statistics) {
+      for (size_t i = 0; i < statistics; ++i) ins.push_back(g.input("statistic", statistic));
+      return ins;
+    };
+    g.apply("head", head);
+    g.make("head_grad", with(head, 3), {x_type, table, bias});
+    g.make("head_with_grad", with(head, 2), {statistic, statistic, x_type, table, bias});
     g.apply("loss_scale", {one, one, one}, {{"growth_interval", int64_t{2000}}});
     const Type q = {{{"batch", 2}, {"seq", 5}, {"kv_heads", 3}, {"group", 2}, {"head_dim", 4}}, tensor::DType::f64};
     const Type k = {{{"batch", 2}, {"key_seq", 6}, {"kv_heads", 3}, {"head_dim", 4}}, tensor::DType::f64};
@@ -114,19 +128,6 @@ class RowTrials {
     // Attention where every query sees every key.
     g.apply("attention", {g.input("q", q), g.input("k", k), g.input("v", k)},
             {{"causal", int64_t{0}}, {"scale", 0.5}, {"dropout", 0.3}, {"key", "a"}});
-    // What the partitioner inserts. How `stack` cuts is said by the call, and tested with its kernels.
-    g.apply("attention_join", {g.input("q", q), g.input("lse", lse), g.input("q", q), g.input("lse", lse)});
-    g.op("mask", {x});
-    g.op("logsumexp", {g.input("parts", {{{"part", 4}, {"batch", 2}, {"seq", 7}}, tensor::DType::f64})});
-    const Type bucket = {{{"shard", 2}, {"flat", 3072}}, tensor::DType::f64};
-    const graph::ValueId blocks = g.op("sum_squares", {g.input("bucket", bucket)});
-    g.op("sum_blocks", {one, blocks, blocks});
-    g.apply("update_scale", {one, one, blocks, blocks}, {{"clip", 1.0}});
-    add(g);
-  }
-
-  std::vector<RowTrial> list_;
-  std::set<std::string> seen_;
     const Type lse = {{{"batch", 2}, {"seq", 5}, {"kv_heads", 3}, {"group", 2}}, tensor::DType::f64},
                sinks = {{{"kv_heads", 3}, {"group", 2}}, tensor::DType::f64},
                starts = {{{"batch", 2}, {"seq", 5}}, tensor::DType::i32},
@@ -144,6 +145,19 @@ class RowTrials {
       ins.insert(ins.end(), {g.input("o", q), g.input("lse", lse), g.input("do", q)});
       g.make("attention_grad", ins, {q, k, k, sinks}, attributes);
     }
+    // What the partitioner inserts. How `stack` cuts is said by the call, and tested with its kernels.
+    g.apply("attention_join", {g.input("q", q), g.input("lse", lse), g.input("q", q), g.input("lse", lse)});
+    g.op("mask", {x});
+    g.op("logsumexp", {g.input("parts", {{{"part", 4}, {"batch", 2}, {"seq", 7}}, tensor::DType::f64})});
+    const Type bucket = {{{"shard", 2}, {"flat", 3072}}, tensor::DType::f64};
+    const graph::ValueId blocks = g.op("sum_squares", {g.input("bucket", bucket)});
+    g.op("sum_blocks", {one, blocks, blocks});
+    g.apply("update_scale", {one, one, blocks, blocks}, {{"clip", 1.0}});
+    add(g);
+  }
+
+  std::vector<RowTrial> list_;
+  std::set<std::string> seen_;
 };
 
 }  // namespace kintsugi::tests

@@ -58,30 +58,31 @@ struct AttentionJoinIn {
   static constexpr OperandList kNames = {"o_a", "lse_a", "o_b", "lse_b"};
 };
 
-// The first three operands are those of all three kernels of the head.
+// The first four operands are those of all three kernels of the head.
 struct HeadIn {
-  enum : size_t { kX, kTable, kLabels };
-  static constexpr OperandList kNames = {"x", "table", "labels"};
+  enum : size_t { kX, kTable, kLabels, kBias };
+  static constexpr OperandList kNames = {"x", "table", "labels", tensor::optional("bias")};
 };
 struct HeadOut {
   enum : size_t { kLse, kTarget, kLogits };
   static constexpr OperandList kNames = {"lse", "target", tensor::optional("logits")};
 };
 struct HeadGradIn {
-  enum : size_t { kX, kTable, kLabels, kLse, kDlse, kDtarget, kLogits };
-  static constexpr OperandList kNames = {"x", "table", "labels", "lse", "dlse", "dtarget", tensor::optional("logits")};
+  enum : size_t { kX, kTable, kLabels, kBias, kLse, kDlse, kDtarget, kLogits };
+  static constexpr OperandList kNames = {"x",   "table", "labels",  tensor::optional("bias"),
+                                         "lse", "dlse",  "dtarget", tensor::optional("logits")};
 };
 struct HeadGradOut {
-  enum : size_t { kDx, kDtable };
-  static constexpr OperandList kNames = {"dx", "dtable"};
+  enum : size_t { kDx, kDtable, kDbias };
+  static constexpr OperandList kNames = {"dx", "dtable", tensor::optional("dbias")};
 };
 struct HeadWithGradIn {
-  enum : size_t { kX, kTable, kLabels, kDlse, kDtarget };
-  static constexpr OperandList kNames = {"x", "table", "labels", "dlse", "dtarget"};
+  enum : size_t { kX, kTable, kLabels, kBias, kDlse, kDtarget };
+  static constexpr OperandList kNames = {"x", "table", "labels", tensor::optional("bias"), "dlse", "dtarget"};
 };
 struct HeadWithGradOut {
-  enum : size_t { kLse, kTarget, kDx, kDtable };
-  static constexpr OperandList kNames = {"lse", "target", "dx", "dtable"};
+  enum : size_t { kLse, kTarget, kDx, kDtable, kDbias };
+  static constexpr OperandList kNames = {"lse", "target", "dx", "dtable", tensor::optional("dbias")};
 };
 struct CrossEntropyIn {
   enum : size_t { kLse, kTarget, kLabels };

@@ -62,8 +62,9 @@ class Writer {
   void copy(const Op& op) { become(op.outs, graph::append_copy(to_, from_, op, operands(op))); }
 
   void write_as_one(const Op& head, const Op& gradient) {
-    const std::vector<ValueId> outs = {head.out("lse"), head.out("target"), gradient.out("dx"), gradient.out("dtable")};
-    become(outs, to_.make("head_with_grad", operands(gradient, {"x", "table", "labels", "dlse", "dtarget"}),
+    std::vector<ValueId> outs = {head.out("lse"), head.out("target")};
+    outs.insert(outs.end(), gradient.outs.begin(), gradient.outs.end());
+    become(outs, to_.make("head_with_grad", operands(gradient, {"x", "table", "labels", "bias", "dlse", "dtarget"}),
                           types(outs), head.attributes));
   }
 
@@ -75,7 +76,7 @@ class Writer {
     const std::vector<ValueId> outs =
         to_.make("head", operands(head), {lse, target, {tensor::Shape(dims), lse.dtype}}, head.attributes);
     become(head.outs, std::span(outs).first(2));
-    std::vector<ValueId> ins = operands(gradient, {"x", "table", "labels", "lse", "dlse", "dtarget"});
+    std::vector<ValueId> ins = operands(gradient, {"x", "table", "labels", "bias", "lse", "dlse", "dtarget"});
     ins.push_back(outs[2]);  // logits
     become(gradient.outs, to_.make("head_grad", std::move(ins), types(gradient.outs), gradient.attributes));
   }
@@ -92,9 +93,13 @@ class Writer {
     for (ValueId v : op.ins) ins.push_back(now_[static_cast<size_t>(v)]);
     return ins;
   }
+  // kNone for one that is absent.
   std::vector<ValueId> operands(const Op& op, std::initializer_list<std::string_view> names) const {
     std::vector<ValueId> ins;
-    for (std::string_view name : names) ins.push_back(now_[static_cast<size_t>(op.in(name))]);
+    for (std::string_view name : names) {
+      const ValueId v = op.in(name);
+      ins.push_back(v == kNone ? kNone : now_[static_cast<size_t>(v)]);
+    }
     return ins;
   }
   std::vector<tensor::Type> types(std::span<const ValueId> values) const {

@@ -2,7 +2,8 @@
 // the whole vocabulary. One operation suffices if one rank has the whole vocabulary, and makes the logits once, in
 // blocks. Two make them twice, in blocks too, or keep them: the output `logits` of `head`, which is an operand of
 // `head_grad`.
-// x: [batch seq embed], table: [vocab embed], labels, lse, target: [batch seq], logits: [batch seq vocab]
+// x: [batch seq embed], table: [vocab embed], bias: [vocab], labels, lse, target: [batch seq], logits: [batch seq
+// vocab]
 #include "kintsugi/ops/rows.h"
 
 namespace kintsugi::ops {
@@ -14,10 +15,13 @@ OutTypes infer(Types ins, const Attributes&) {
 }
 
 std::vector<ValueId> grad(Graph& g, const Op& op, std::span<const ValueId> douts) {
-  const ValueId x = op.in("x"), table = op.in("table"), labels = op.in("labels");
-  std::vector<ValueId> dx = g.make("head_grad", {x, table, labels, op.out("lse"), douts[0], douts[1], op.out("logits")},
-                                   {g.type(x), g.gradient_type(table)}, op.attributes);
-  dx.push_back(kNone);  // of labels
+  const ValueId x = op.in("x"), table = op.in("table"), labels = op.in("labels"), bias = op.in("bias");
+  OutTypes types = {g.type(x), g.gradient_type(table)};
+  if (bias != kNone) types.add(g.gradient_type(bias));
+  std::vector<ValueId> dx = g.make(
+      "head_grad", {x, table, labels, bias, op.out("lse"), douts[0], douts[1], op.out("logits")}, types, op.attributes);
+  dx.insert(dx.begin() + 2, kNone);  // of labels
+  dx.resize(4, kNone);
   return dx;
 }
 
@@ -30,7 +34,7 @@ double product(Types ins) {
 
 OpRow head() {
   return {.kind = "head",
-          .ins = {"x", "table", "labels"},
+          .ins = {"x", "table", "labels", optional("bias")},
           .outs = {"lse", "target", optional("logits")},
           .infer = infer,
           .grad = grad,
@@ -41,23 +45,23 @@ OpRow head() {
 
 OpRow head_grad() {
   return {.kind = "head_grad",
-          .ins = {"x", "table", "labels", "lse", "dlse", "dtarget", optional("logits")},
-          .outs = {"dx", "dtable"},
+          .ins = {"x", "table", "labels", optional("bias"), "lse", "dlse", "dtarget", optional("logits")},
+          .outs = {"dx", "dtable", optional("dbias")},
           .family = "head",
           .flops = [](Types ins, Types, const Attributes&) { return (ins.has("logits") ? 2.0 : 3.0) * product(ins); },
           .whole = {"embed"},
           .keeps_zero = true,
-          .accumulates = {"dtable"}};
+          .accumulates = {"dtable", "dbias"}};
 }
 
 OpRow head_with_grad() {
   return {.kind = "head_with_grad",
-          .ins = {"x", "table", "labels", "dlse", "dtarget"},
-          .outs = {"lse", "target", "dx", "dtable"},
+          .ins = {"x", "table", "labels", optional("bias"), "dlse", "dtarget"},
+          .outs = {"lse", "target", "dx", "dtable", optional("dbias")},
           .family = "head",
           .flops = [](Types ins, Types, const Attributes&) { return 3.0 * product(ins); },
           .whole = {"embed", "vocab"},
-          .accumulates = {"dtable"}};
+          .accumulates = {"dtable", "dbias"}};
 }
 
 }  // namespace kintsugi::ops

@@ -14,6 +14,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kintsugi/kernels/cpu/head.cpp"
 #include "hwy/foreach_target.h"
+#include "kintsugi/kernels/cpu/columns-inl.h"
 #include "kintsugi/kernels/cpu/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -48,6 +49,27 @@ void narrow_softmax_back(const float* logits, int64_t n, float lse, float dlse, 
   map(Exponential{lse, dlse}, n, gradients, logits);
 }
 
+struct Sum {
+  HWY_INLINE V operator()(V x, V y) const { return hn::Add(x, y); }
+};
+void add_to_logits(const float* bias, int64_t n, float* logits) {
+  map(Sum(), n, logits, logits, bias);
+}
+
+// dbias (+)= the sum of the gradients of a block's logits down their columns, for a range of these.
+template <typename T>
+void sum_gradients(const Block& block, int64_t width, base::Range columns, float* dbias, bool adds) {
+  const T* gradients = reinterpret_cast<const T*>(block.logits);
+  add_columns(
+      block.rows, columns, adds, dbias + block.first,
+      [&](int64_t r, int64_t c) HWY_ATTR { return load(gradients + r * width + c); },
+      [&](int64_t r, int64_t c) { return static_cast<float>(gradients[r * width + c]); });
+}
+void to_bias(const Block& block, bool narrow, base::Range columns, float* dbias, bool adds) {
+  if (narrow) return sum_gradients<tensor::bf16>(block, 2 * block.width, columns, dbias, adds);
+  sum_gradients<float>(block, block.width, columns, dbias, adds);
+}
+
 }  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -58,6 +80,8 @@ namespace {
 HWY_EXPORT(running_softmax);
 HWY_EXPORT(softmax_back);
 HWY_EXPORT(narrow_softmax_back);
+HWY_EXPORT(add_to_logits);
+HWY_EXPORT(to_bias);
 
 using tensor::DType;
 using tensor::Type;
@@ -140,6 +164,18 @@ void clear_padding(const tensor::DimIndex& index, int64_t first, int64_t count, 
   });
 }
 
+// Adds the bias of a part of the vocabulary to the logits of one position.
+void add_bias(const Head& h, int64_t first, int64_t count, float* logits) {
+  if (h.bias) HWY_DYNAMIC_DISPATCH(add_to_logits)(h.bias + first, count, logits);
+}
+
+// dbias (+)= the gradients of a block's logits, summed over its rows; none without a bias.
+void bias_back(const KernelCall& call, const Head& h, const Block& block, float* dbias, bool adds) {
+  if (!dbias) return;
+  const auto sum = HWY_DYNAMIC_DISPATCH(to_bias);
+  call.team.for_shares(block.count, 64, [&](base::Range r, int) { sum(block, h.narrow, r, dbias, adds); });
+}
+
 float lse_of(float top, float sum) {
   return sum == 0 ? -std::numeric_limits<float>::infinity() : top + std::log(sum);
 }
@@ -159,7 +195,8 @@ void store_dx(const KernelCall& call, const Head& h, const View& out) {
 int64_t workspace_for(const KernelShapes& shapes, Makes makes) {
   Scratch scratch;
   const bool kept = makes == Makes::statistics && shapes.outs[HeadOut::kLogits];
-  take_head(*shapes.ins[HeadIn::kX], *shapes.ins[HeadIn::kTable], makes, kept, shapes.threads, scratch);
+  take_head({*shapes.ins[HeadIn::kX], *shapes.ins[HeadIn::kTable], shapes.ins[HeadIn::kBias]}, makes, kept,
+            shapes.threads, scratch);
   return scratch.bytes();
 }
 
@@ -197,6 +234,7 @@ void head(const KernelCall& call) {
       call.team.for_shares(block.rows, 1, [&](base::Range r, int) {
         for (int64_t i = row + r.begin; i < row + r.end; ++i) {
           float* of_row = logits + (i - row) * block.width;
+          add_bias(h, first, count, of_row);
           to_statistics(index, first, count, labels[i], of_row, h.top + i, h.sum + i, target + i);
           if (kept) clear_padding(index, first, count, of_row);
         }
@@ -215,7 +253,8 @@ void head_grad(const KernelCall& call) {
               *dtarget = data<float>(call.ins[In::kDtarget]);
   const float* kept = data<float>(call.ins[In::kLogits]);  // or null
   float *dx = h.dx ? h.dx : data<float>(call.outs[Out::kDx]), *dtable = data<float>(call.outs[Out::kDtable]);
-  const bool adds = call.accumulates(Out::kDtable);
+  float* dbias = data<float>(call.outs[Out::kDbias]);  // or null
+  const bool adds = call.accumulates(Out::kDtable), adds_dbias = call.accumulates(Out::kDbias);
   const tensor::DimIndex& index = call.index("vocab");
   for (int64_t first = 0; first < h.vocab; first += h.block_vocab) {
     const int64_t count = std::min(h.block_vocab, h.vocab - first);
@@ -226,11 +265,13 @@ void head_grad(const KernelCall& call) {
       call.team.for_shares(block.rows, 1, [&](base::Range r, int) {
         for (int64_t i = row + r.begin; i < row + r.end; ++i) {
           float* gradients = h.logits + (i - row) * block.width;
+          if (!kept) add_bias(h, first, count, gradients);
           to_gradients(h, index, first, count, {labels[i], lse[i], dlse[i], dtarget[i]},
                        kept ? kept + i * h.vocab + first : gradients, gradients);
         }
       });
       multiply_back(call, h, block, dx, first > 0, dtable, row > 0 || adds);
+      bias_back(call, h, block, dbias, row > 0 || adds_dbias);
     }
   }
   store_dx(call, h, call.outs[Out::kDx]);
@@ -244,7 +285,8 @@ void head_with_grad(const KernelCall& call) {
   const float *dlse = data<float>(call.ins[In::kDlse]), *dtarget = data<float>(call.ins[In::kDtarget]);
   float *lse = data<float>(call.outs[Out::kLse]), *target = data<float>(call.outs[Out::kTarget]);
   float *dx = h.dx ? h.dx : data<float>(call.outs[Out::kDx]), *dtable = data<float>(call.outs[Out::kDtable]);
-  const bool adds = call.accumulates(Out::kDtable);
+  float* dbias = data<float>(call.outs[Out::kDbias]);  // or null
+  const bool adds = call.accumulates(Out::kDtable), adds_dbias = call.accumulates(Out::kDbias);
   const tensor::DimIndex& index = call.index("vocab");
   for (int64_t row = 0; row < h.rows; row += h.block_rows) {
     const auto parts = [&](const auto& f) {
@@ -260,12 +302,16 @@ void head_with_grad(const KernelCall& call) {
         float* logits = h.logits + (i - row) * h.width;
         float top = kNone, sum = 0;
         target[i] = 0;
+        add_bias(h, 0, h.vocab, logits);
         to_statistics(index, 0, h.vocab, labels[i], logits, &top, &sum, target + i);
         lse[i] = lse_of(top, sum);
         to_gradients(h, index, 0, h.vocab, {labels[i], lse[i], dlse[i], dtarget[i]}, logits, logits);
       }
     });
-    parts([&](const Block& block) { multiply_back(call, h, block, dx, block.first > 0, dtable, row > 0 || adds); });
+    parts([&](const Block& block) {
+      multiply_back(call, h, block, dx, block.first > 0, dtable, row > 0 || adds);
+      bias_back(call, h, block, dbias, row > 0 || adds_dbias);
+    });
   }
   store_dx(call, h, call.outs[Out::kDx]);
 }

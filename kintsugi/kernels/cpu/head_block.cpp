@@ -135,8 +135,8 @@ Bf16Scratch take_products(const Head& h, Makes makes, int threads, Scratch& scra
 
 }  // namespace
 
-Head take_head(const tensor::Type& x, const tensor::Type& table, Makes makes, bool kept, int threads,
-               Scratch& scratch) {
+Head take_head(const HeadTypes& types, Makes makes, bool kept, int threads, Scratch& scratch) {
+  const tensor::Type &x = types.x, &table = types.table;
   Head h = {};
   h.embed = x.shape.size("embed");
   h.rows = x.shape.elements() / std::max<int64_t>(h.embed, 1);
@@ -167,16 +167,19 @@ Head take_head(const tensor::Type& x, const tensor::Type& table, Makes makes, bo
     h.top = scratch.take<float>(h.rows);
     h.sum = scratch.take<float>(h.rows);
   }
+  if (types.bias && types.bias->dtype != DType::f32) h.wide_bias = scratch.take<float>(h.vocab);
   return h;
 }
 
 Head begin_head(const KernelCall& call, Makes makes) {
   Scratch scratch(call.workspace);
-  const View &x = call.ins[HeadIn::kX], &table = call.ins[HeadIn::kTable];
+  const View &x = call.ins[HeadIn::kX], &table = call.ins[HeadIn::kTable], &bias = call.ins[HeadIn::kBias];
   const bool kept = makes == Makes::statistics && call.outs[HeadOut::kLogits].data;
-  Head h = take_head(x.type, table.type, makes, kept, call.team.size(), scratch);
+  Head h = take_head({x.type, table.type, bias.data ? &bias.type : nullptr}, makes, kept, call.team.size(), scratch);
   h.given_x = x.data, h.given_table = table.data;
   if (h.x) widen_all(call.team, x.dtype(), x.data, h.x, h.rows * h.embed);
+  if (h.wide_bias) widen_all(call.team, bias.dtype(), bias.data, h.wide_bias, h.vocab);
+  h.bias = h.wide_bias ? h.wide_bias : reinterpret_cast<const float*>(bias.data);
   return h;
 }
 

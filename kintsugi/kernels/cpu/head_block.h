@@ -19,16 +19,23 @@ struct Head {
   bool narrow;                      // x and the table are bf16
   // In the workspace; x and table only where they are widened, dx only where it is not fp32.
   float *logits, *x, *table, *dx, *top, *sum;
+  float* wide_bias;  // where it is not fp32
   Bf16Scratch products;
 
   const std::byte* given_x;  // where they are used as they are
   const std::byte* given_table;
+  const float* bias;  // [vocab]; null if there is none
+};
+
+struct HeadTypes {
+  const tensor::Type &x, &table;
+  const tensor::Type* bias;  // or null
 };
 
 // `kept`: of the statistics, if the logits are an output, whole.
-Head take_head(const tensor::Type& x, const tensor::Type& table, Makes makes, bool kept, int threads, Scratch& scratch);
+Head take_head(const HeadTypes& types, Makes makes, bool kept, int threads, Scratch& scratch);
 
-// With memory, and x ready for products.
+// With memory, x ready for products, and the bias in fp32.
 Head begin_head(const KernelCall& call, Makes makes);
 
 // Rows of x and a part of the vocabulary, with their logits: [rows count], rows `width` apart.

@@ -11,12 +11,13 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// x: [batch seq embed], table: [vocab embed], labels: [batch seq]
+// x: [batch seq embed], table: [vocab embed], labels: [batch seq], bias: [vocab], or empty
 struct Setting {
   explicit Setting(const KernelCall& call)
       : x(load(call.ins[HeadIn::kX])),
         table(load(call.ins[HeadIn::kTable])),
         labels(load_integers(call.ins[HeadIn::kLabels])),
+        bias(call.ins[HeadIn::kBias].data ? load(call.ins[HeadIn::kBias]) : std::vector<double>()),
         embed(width(call.ins[HeadIn::kX].shape())),
         token_of(global_of_local(call.index("vocab"))) {}
 
@@ -27,7 +28,7 @@ struct Setting {
     for (size_t v = 0; v < list.size(); ++v) {
       if (token_of[v] < 0) continue;
       const double* row = table.data() + static_cast<int64_t>(v) * embed;
-      list[v] = 0;
+      list[v] = bias.empty() ? 0 : bias[v];
       for (int64_t e = 0; e < embed; ++e) list[v] += x_row[e] * row[e];
     }
     return list;
@@ -35,6 +36,7 @@ struct Setting {
 
   std::vector<double> x, table;
   std::vector<int64_t> labels;
+  std::vector<double> bias;
   int64_t embed;
   std::vector<int64_t> token_of;  // the global index of each local row of the table
 };
@@ -65,13 +67,13 @@ Statistics statistics_of(const Setting& s) {
 }
 
 struct Gradients {
-  std::vector<double> x, table;
+  std::vector<double> x, table, bias;
 };
 
 // `all`: logits of all positions.
 Gradients gradients_of(const Setting& s, const std::vector<double>& all, const std::vector<double>& lse,
                        const std::vector<double>& dlse, const std::vector<double>& dtarget) {
-  std::vector<double> dx(s.x.size(), 0.0), dtable(s.table.size(), 0.0);
+  std::vector<double> dx(s.x.size(), 0.0), dtable(s.table.size(), 0.0), dbias(s.token_of.size(), 0.0);
   for (size_t position = 0; position < s.labels.size(); ++position) {
     if (dlse[position] == 0 && dtarget[position] == 0) continue;
     const double* logits = all.data() + position * s.token_of.size();
@@ -81,6 +83,7 @@ Gradients gradients_of(const Setting& s, const std::vector<double>& all, const s
       if (s.token_of[v] < 0) continue;
       double dlogit = std::exp(logits[v] - lse[position]) * dlse[position];
       if (s.token_of[v] == s.labels[position]) dlogit += dtarget[position];
+      dbias[v] += dlogit;
       const double* row = s.table.data() + static_cast<int64_t>(v) * s.embed;
       double* drow = dtable.data() + static_cast<int64_t>(v) * s.embed;
       for (int64_t e = 0; e < s.embed; ++e) {
@@ -89,7 +92,7 @@ Gradients gradients_of(const Setting& s, const std::vector<double>& all, const s
       }
     }
   }
-  return {dx, dtable};
+  return {dx, dtable, dbias};
 }
 
 }  // namespace
@@ -109,6 +112,7 @@ void head_grad(const KernelCall& call) {
       gradients_of(s, logits, load(call.ins[In::kLse]), load(call.ins[In::kDlse]), load(call.ins[In::kDtarget]));
   store(call, HeadGradOut::kDx, d.x);
   store(call, HeadGradOut::kDtable, d.table);
+  if (call.outs[HeadGradOut::kDbias].data) store(call, HeadGradOut::kDbias, d.bias);
 }
 
 void head_with_grad(const KernelCall& call) {
@@ -121,6 +125,7 @@ void head_with_grad(const KernelCall& call) {
   store(call, Out::kTarget, target);
   store(call, Out::kDx, d.x);
   store(call, Out::kDtable, d.table);
+  if (call.outs[Out::kDbias].data) store(call, Out::kDbias, d.bias);
 }
 
 }  // namespace kintsugi::kernels::reference

@@ -11,52 +11,78 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 const Shape kX = {{"batch", 2}, {"seq", 3}, {"embed", 5}};
 const Shape kTable = {{"vocab", 7}, {"embed", 5}};
 const Shape kLabels = {{"batch", 2}, {"seq", 3}};
+const Shape kBias = {{"vocab", 7}};
 
-void check(std::vector<NamedIndex> indices) {
-  check_gradient({.forward = {.kind = "head", .indices = indices},
-                  .ins = {random_tensor(kX, DType::f64, 1, -2, 2), random_tensor(kTable, DType::f64, 2),
-                          Tensor(kLabels, DType::i32, {0, 6, -1, 3, 9, 2})},
-                  .outs = {{kLabels, DType::f64}, {kLabels, DType::f64}},
-                  .with_respect_to = {0, 1},
-                  .gradients = [&](auto& ins, auto& outs, auto& dy) {
-                    std::vector<Tensor> d = {Tensor(kX, DType::f64), Tensor(kTable, DType::f64)};
-                    run_reference({.kind = "head_grad", .indices = indices},
-                                  {&ins[0], &ins[1], &ins[2], &outs[0], &dy[0], &dy[1]}, {&d[0], &d[1]});
-                    return d;
-                  }});
+void check(std::vector<NamedIndex> indices, bool biased) {
+  GradientCheck check{.forward = {.kind = "head", .indices = indices},
+                      .ins = {random_tensor(kX, DType::f64, 1, -2, 2), random_tensor(kTable, DType::f64, 2),
+                              Tensor(kLabels, DType::i32, {0, 6, -1, 3, 9, 2})},
+                      .outs = {{kLabels, DType::f64}, {kLabels, DType::f64}},
+                      .with_respect_to = {0, 1}};
+  if (biased) check.ins.push_back(random_tensor(kBias, DType::f64, 3)), check.with_respect_to.push_back(3);
+  check.gradients = [&](auto& ins, auto& outs, auto& dy) {
+    std::vector<Tensor> d = {Tensor(kX, DType::f64), Tensor(kTable, DType::f64)};
+    if (biased) d.emplace_back(kBias, DType::f64);
+    run_reference({.kind = "head_grad", .indices = indices},
+                  {&ins[0], &ins[1], &ins[2], biased ? &ins[3] : nullptr, &outs[0], &dy[0], &dy[1]}, pointers(d));
+    return d;
+  };
+  check_gradient(check);
 }
 
 TEST(ReferenceHead, Gradient) {
-  check({});
-  check({{"vocab", DimIndex({{3, 5}, {-1, 2}}, 12)}});
+  for (const bool biased : {false, true}) {
+    check({}, biased);
+    check({{"vocab", DimIndex({{3, 5}, {-1, 2}}, 12)}}, biased);
+  }
 }
 
 TEST(ReferenceHead, StatisticsAndGradientTogetherAreTheTwo) {
   for (const std::vector<NamedIndex>& indices :
-       {std::vector<NamedIndex>{}, {{"vocab", DimIndex({{0, 5}, {-1, 2}}, 5)}}}) {
-    Tensor x = random_tensor(kX, DType::f64, 1), table = random_tensor(kTable, DType::f64, 2);
-    Tensor labels(kLabels, DType::i32, {0, 4, -1, 3, 9, 2});
-    Tensor dlse = random_tensor(kLabels, DType::f64, 3), dtarget = random_tensor(kLabels, DType::f64, 4);
-    const auto statistic = [] { return Tensor(kLabels, DType::f64); };
-    Tensor lse = statistic(), target = statistic(), dx(kX, DType::f64), dtable(kTable, DType::f64);
-    run_reference({.kind = "head", .indices = indices}, {&x, &table, &labels}, {&lse, &target});
-    run_reference({.kind = "head_grad", .indices = indices}, {&x, &table, &labels, &lse, &dlse, &dtarget},
-                  {&dx, &dtable});
-    Tensor logits({{"batch", 2}, {"seq", 3}, {"vocab", 7}}, DType::f64), dx3(kX, DType::f64),
-        dtable3(kTable, DType::f64);
-    run_reference({.kind = "head", .indices = indices}, {&x, &table, &labels}, {&lse, &target, &logits});
-    run_reference({.kind = "head_grad", .indices = indices}, {&x, &table, &labels, &lse, &dlse, &dtarget, &logits},
-                  {&dx3, &dtable3});
-    expect_close(dx3, dx, 0, 0);
-    expect_close(dtable3, dtable, 0, 0);
-    Tensor lse2 = statistic(), target2 = statistic(), dx2(kX, DType::f64), dtable2(kTable, DType::f64);
-    run_reference({.kind = "head_with_grad", .indices = indices}, {&x, &table, &labels, &dlse, &dtarget},
-                  {&lse2, &target2, &dx2, &dtable2});
-    expect_close(lse2, lse, 0, 0);
-    expect_close(target2, target, 0, 0);
-    expect_close(dx2, dx, 0, 0);
-    expect_close(dtable2, dtable, 0, 0);
-  }
+       {std::vector<NamedIndex>{}, {{"vocab", DimIndex({{0, 5}, {-1, 2}}, 5)}}})
+    for (const bool biased : {false, true}) {
+      Tensor x = random_tensor(kX, DType::f64, 1), table = random_tensor(kTable, DType::f64, 2),
+             some = random_tensor(kBias, DType::f64, 5);
+      Tensor* bias = biased ? &some : nullptr;
+      Tensor labels(kLabels, DType::i32, {0, 4, -1, 3, 9, 2});
+      Tensor dlse = random_tensor(kLabels, DType::f64, 3), dtarget = random_tensor(kLabels, DType::f64, 4);
+      const auto statistic = [] { return Tensor(kLabels, DType::f64); };
+      const auto gradients = [&] {
+        std::vector<Tensor> d = {Tensor(kX, DType::f64), Tensor(kTable, DType::f64)};
+        if (biased) d.emplace_back(kBias, DType::f64);
+        return d;
+      };
+      const auto expect_same = [](const std::vector<Tensor>& got, const std::vector<Tensor>& want) {
+        for (size_t i = 0; i < want.size(); ++i) expect_close(got[i], want[i], 0, 0);
+      };
+      Tensor lse = statistic(), target = statistic();
+      std::vector<Tensor> d = gradients(), of_kept = gradients(), together = gradients();
+      run_reference({.kind = "head", .indices = indices}, {&x, &table, &labels, bias}, {&lse, &target});
+      run_reference({.kind = "head_grad", .indices = indices}, {&x, &table, &labels, bias, &lse, &dlse, &dtarget},
+                    pointers(d));
+      Tensor logits({{"batch", 2}, {"seq", 3}, {"vocab", 7}}, DType::f64);
+      run_reference({.kind = "head", .indices = indices}, {&x, &table, &labels, bias}, {&lse, &target, &logits});
+      run_reference({.kind = "head_grad", .indices = indices},
+                    {&x, &table, &labels, bias, &lse, &dlse, &dtarget, &logits}, pointers(of_kept));
+      expect_same(of_kept, d);
+      Tensor lse2 = statistic(), target2 = statistic();
+      std::vector<Tensor*> outs = pointers(together);
+      outs.insert(outs.begin(), {&lse2, &target2});
+      run_reference({.kind = "head_with_grad", .indices = indices}, {&x, &table, &labels, bias, &dlse, &dtarget}, outs);
+      expect_close(lse2, lse, 0, 0);
+      expect_close(target2, target, 0, 0);
+      expect_same(together, d);
+    }
+}
+
+TEST(ReferenceHead, ABiasByHand) {
+  Tensor x({{"batch", 1}, {"seq", 1}, {"embed", 1}}, DType::f64, {1});
+  Tensor table({{"vocab", 2}, {"embed", 1}}, DType::f64, {0, std::log(2.0)});
+  Tensor labels({{"batch", 1}, {"seq", 1}}, DType::i32, {1}), bias({{"vocab", 2}}, DType::f64, {0, std::log(3.0)});
+  Tensor lse(labels.type().shape, DType::f64), target(labels.type().shape, DType::f64);
+  run_reference({.kind = "head"}, {&x, &table, &labels, &bias}, {&lse, &target});
+  expect_close(lse, {std::log(7.0)}, 1e-14, 0);
+  expect_close(target, {std::log(6.0)}, 1e-14, 0);
 }
 
 TEST(ReferenceHead, ByHand) {
