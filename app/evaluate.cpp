@@ -3,6 +3,7 @@
 #include <cmath>
 #include <memory>
 
+#include "app/evaluate_ids.h"
 #include "app/model_options.h"
 #include "app/terminal.h"
 #include "app/verbs.h"
@@ -22,6 +23,7 @@ struct EvaluateOptions {
   std::shared_ptr<ModelOptions> model;
   std::string data;
   int64_t sequence = 0, batch = 8;
+  EvaluateIds given;  // ids instead of data
 };
 
 struct Source {
@@ -95,7 +97,14 @@ void add_evaluate(Command& kintsugi) {
                "Tokens per sample; that of training if not given");
   verb.integer("--batch", o->batch, range_of("train.global_batch"), "Samples at a time, of all ranks together")
       .show_default();
+  verb.text("--ids", o->given.ids, "A text of token ids, a sample on each line, instead of a token file");
+  verb.text("--dump", o->given.dump, "With --ids: a safetensors file for loss, logits and gradients");
+  verb.text("--dtype", o->given.dtype, "With --ids: fp64, fp32, bf16 or fp16; that of training if not given");
   verb.run([o] {
+    o->given.model = o->model;
+    if (!o->given.ids.empty()) return evaluate_ids(o->given);
+    if (!o->given.dump.empty() || !o->given.dtype.empty())
+      throw base::UserError("evaluate", "--dump and --dtype need --ids, the file of the ids to evaluate");
     on_ranks(
         "evaluate", *o->model, [](const config::Parallel&) {},
         [&](const config::Parallel& layout, comm::World& world) { evaluate_on_rank(*o, layout, world); });

@@ -3,16 +3,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <map>
 #include <memory>
-#include <mutex>
 
 #include "kintsugi/base/error.h"
-#include "kintsugi/comm/run_ranks.h"
 #include "kintsugi/lower/step_test.h"
-#include "kintsugi/run/executor.h"
-#include "kintsugi/run/state_blocks.h"
+#include "tests/weights_of_a_step.h"
 
 namespace kintsugi::tests::seams_operation_test {
 namespace {
@@ -141,37 +136,6 @@ struct CenteredStep : lower::TestStep {
   }
 };
 
-using States = std::map<std::string, std::vector<double>>;
-
-// The weights before and after a step of gradient descent, on all ranks together.
-std::pair<States, States> weights_of_a_step(const program::Program& p, const kernels::KernelSet& kernels) {
-  const auto worlds = comm::thread_worlds(static_cast<int>(p.mesh.ranks()));
-  std::pair<States, States> found;
-  std::mutex one_at_a_time;
-  comm::run_ranks(worlds, [&](comm::World& world) {
-    base::ThreadTeam team(1);
-    run::Executor executor(p, kernels, team, &world);
-    executor.initialize(7);
-    const auto look = [&](States& states) {
-      const std::lock_guard lock(one_at_a_time);
-      for (const program::StateInfo& s : p.states) {
-        if (s.kind != program::StateKind::weight) continue;
-        std::vector<double>& whole = states[s.name];
-        whole.resize(static_cast<size_t>(s.whole.shape.elements()), NAN);
-        run::look_at_runs(executor, s, [&](const program::Run& run, const std::byte* data) {
-          for (int64_t i = 0; i < run.count; ++i)
-            whole[static_cast<size_t>(run.whole + i)] = reinterpret_cast<const float*>(data)[i];
-        });
-      }
-    };
-    look(found.first);
-    kernels::Numbers numbers = {.learning_rate = 0.1};
-    executor.run(program::Step::train, numbers, [](const auto&) {});
-    look(found.second);
-  });
-  return found;
-}
-
 plan::Plan plan_of(int64_t ranks, const std::string& rule) {
   plan::Plan plan = {.mesh = mesh::Mesh({{.name = "axis", .size = ranks}})};
   if (ranks > 1) plan.rules.push_back(plan::parse_rule(rule));
@@ -227,7 +191,7 @@ TEST(SeamsOperation, RunsOnOneRankAndOnTwo) {
         const std::vector<program::Program> programs =
             lower::lower(step.source(), {.plan = plan, .kernels = *set, .threads = 1});
         ASSERT_EQ(programs.size(), 1u);
-        const auto [before, after] = weights_of_a_step(programs[0], *set);
+        const auto [before, after] = weights_of_a_step(programs[0], *set, [](const auto&) {});
         ASSERT_EQ(before.size(), shifts ? 4u : 3u);
         const States want = by_hand(before);
         for (const auto& [name, values] : want)

@@ -46,7 +46,8 @@ std::vector<bool> windowed(ConfigReader& config, const WindowKeys& keys, int64_t
                            const std::vector<bool>& rotary) {
   std::vector<bool> list;
   const std::optional<Json> types = config.take("layer_types"), from = config.take("max_window_layers"),
-                            pattern = config.take("sliding_window_pattern");
+                            pattern = config.take("sliding_window_pattern"),
+                            saved_pattern = config.take("_sliding_window_pattern");  // as transformers 5 writes it
   if (types) {
     if (static_cast<int64_t>(types->list().size()) != layers)
       types->fail("\"layer_types\" has {} items for {} layers", types->list().size(), layers);
@@ -58,7 +59,9 @@ std::vector<bool> windowed(ConfigReader& config, const WindowKeys& keys, int64_t
     }
     return list;
   }
-  const int64_t first = from ? from->whole() : 28, every = pattern ? pattern->whole(1) : keys.full_every;
+  const int64_t first = from ? from->whole() : 28, every = pattern         ? pattern->whole(1)
+                                                           : saved_pattern ? saved_pattern->whole(1)
+                                                                           : keys.full_every;
   for (int64_t i = 0; i < layers; ++i) {
     if (keys.after_max_window_layers)
       list.push_back(i >= first);

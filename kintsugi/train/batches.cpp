@@ -31,8 +31,7 @@ data::Share share_of(const run::Executor& executor, const config::Settings& s) {
 void set_inputs(const run::Executor::Inputs& inputs, const data::BatchView& batch, int64_t first, int64_t sequence) {
   inputs.set("tokens", {batch.tokens, first, sequence}, -1);
   inputs.set("labels", {batch.labels, first, sequence}, data::kIgnored);
-  if (!batch.document_starts.empty())
-    inputs.set("starts", {batch.document_starts, first, sequence}, 0);
+  if (!batch.document_starts.empty()) inputs.set("starts", {batch.document_starts, first, sequence}, 0);
 }
 
 }  // namespace kintsugi::train

@@ -53,7 +53,8 @@ std::string find_bad(run::Executor& executor, comm::Communicator& all, kernels::
   const program::Body* here = nullptr;
   std::string found;
   for (const program::StateInfo& s : p.states)
-    if (when == kNever && (s.kind == program::StateKind::weight || s.kind == program::StateKind::optimizer) && !finite(executor, s)) {
+    if (when == kNever && (s.kind == program::StateKind::weight || s.kind == program::StateKind::optimizer) &&
+        !finite(executor, s)) {
       when = 0;
       found = fmt::format("{} {}, before the step", name_of(s.kind), s.name);
     }
@@ -69,8 +70,8 @@ std::string find_bad(run::Executor& executor, comm::Communicator& all, kernels::
     for (program::BufferId b : i.outs) {
       if (executor.in_file(b) || finite(executor.view(b, watched.list, watched.call.slot))) continue;
       when = now;
-      found = fmt::format("layer {}, {}: {} makes {} of micro-batch {}", i.layer, name_of(i.phase), name_of(i), p.buffer(b).name,
-                          micro_batch);
+      found = fmt::format("layer {}, {}: {} makes {} of micro-batch {}", i.layer, name_of(i.phase), name_of(i),
+                          p.buffer(b).name, micro_batch);
       return;
     }
   };

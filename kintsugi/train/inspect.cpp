@@ -97,12 +97,11 @@ Inspection inspect(config::Settings settings, const Samples& samples, const std:
   });
   Inspection found;
   found.loss = run.loss();
-  std::map<std::string, std::vector<double>> statistics = run.states(program::StateKind::statistic),
-                                             gradients = run.states(program::StateKind::gradient);
+  found.logits.values = run.state(models::kLogits);
+  std::map<std::string, std::vector<double>> gradients = run.states(program::StateKind::gradient);
   for (int rank = 0; rank < run.ranks(); ++rank)
     for (const program::StateInfo& s : run.executor(rank).program().states) {
-      if (s.name == models::kLogits && statistics.contains(s.name))
-        found.logits = {s.whole.shape, std::move(statistics.extract(s.name).mapped())};
+      if (s.name == models::kLogits) found.logits.shape = s.whole.shape;
       if (s.kind != program::StateKind::gradient || !gradients.contains(s.name)) continue;
       std::vector<double> values = std::move(gradients.extract(s.name).mapped());
       for (double& value : values) value /= run.tokens();

@@ -66,6 +66,19 @@ double LayoutRun::tokens() const {
 }
 
 std::map<std::string, std::vector<double>> LayoutRun::states(program::StateKind kind) const {
+  return whole_states([&](const program::StateInfo& s) {
+    return s.kind == kind && !(s.replica && kind == program::StateKind::gradient);  // the sum is on the weight's stage
+  });
+}
+
+std::vector<double> LayoutRun::state(std::string_view name) const {
+  auto found = whole_states([&](const program::StateInfo& s) { return s.name == name; });
+  base::require(found.size() == 1, "compare", "no state \"{}\"", name);
+  return std::move(found.begin()->second);
+}
+
+std::map<std::string, std::vector<double>> LayoutRun::whole_states(
+    const std::function<bool(const program::StateInfo&)>& wanted) const {
   struct Whole {
     std::vector<double> values;
     std::vector<bool> held;
@@ -74,8 +87,7 @@ std::map<std::string, std::vector<double>> LayoutRun::states(program::StateKind 
   for (int rank = 0; rank < ranks(); ++rank) {
     const program::Program& p = executor(rank).program();
     for (program::StateInfo s : p.states) {
-      if (s.kind != kind || (s.replica && kind == program::StateKind::gradient))
-        continue;  // the sum is on the weight's own stage
+      if (!wanted(s)) continue;
       if (s.reduced != program::kNoBuffer) s.buffer = s.reduced;
       Whole& whole = found[s.name];
       const auto size = static_cast<size_t>(s.whole.shape.elements());

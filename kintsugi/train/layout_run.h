@@ -48,8 +48,12 @@ class LayoutRun {
   // All states of a kind, whole, by name, in double precision; a gradient is the sum of the last step. InternalError
   // if ranks that hold the same element disagree, or an element is held by none.
   std::map<std::string, std::vector<double>> states(program::StateKind kind) const;
+  std::vector<double> state(std::string_view name) const;
 
  private:
+  std::map<std::string, std::vector<double>> whole_states(
+      const std::function<bool(const program::StateInfo&)>& wanted) const;
+
   config::Settings settings_;
   std::unique_ptr<kernels::KernelSet> kernels_;
   std::vector<std::unique_ptr<comm::World>> worlds_;

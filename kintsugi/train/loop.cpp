@@ -57,12 +57,12 @@ kernels::Numbers numbers_of(const config::Settings& s, int64_t step) {
 [[noreturn]] void fail_not_finite(Rank& rank, const Inputs& inputs, const Progress& progress, double loss) {
   const config::Settings& s = rank.settings();
   Batch batch(inputs.share.micro_batch, s);
-  const std::string where = find_bad(*rank.executor, *rank.all, numbers_of(s, progress.step),
-                                     [&](const run::Executor::Inputs& to) {
-    const auto step = static_cast<uint64_t>(progress.step);
-    rank.corpus.train->fill(inputs.share.first_sample(step, to.micro_batch()), batch.view());
-    set_inputs(to, batch.view(), inputs.share.place(0), s.train.sequence);
-  });
+  const std::string where =
+      find_bad(*rank.executor, *rank.all, numbers_of(s, progress.step), [&](const run::Executor::Inputs& to) {
+        const auto step = static_cast<uint64_t>(progress.step);
+        rank.corpus.train->fill(inputs.share.first_sample(step, to.micro_batch()), batch.view());
+        set_inputs(to, batch.view(), inputs.share.place(0), s.train.sequence);
+      });
   const std::string what = std::isfinite(loss) ? "gradient norm" : "loss";
   std::string next = "nothing was saved yet: try a smaller learning_rate";
   if (!progress.checkpoint.empty()) {
@@ -81,10 +81,10 @@ kernels::Numbers numbers_of(const config::Settings& s, int64_t step) {
 [[noreturn]] void fail_data(const std::string& when, const Progress& progress, const base::UserError& error) {
   const std::string_view what = error.what();
   const size_t at = what.find("] ");  // our own [where] replaces that of the file
-  const std::string next =
-      progress.checkpoint.empty()
-          ? "nothing was saved yet"
-          : fmt::format("the newest checkpoint, {}, is whole, and --resume goes on from it", progress.checkpoint.string());
+  const std::string next = progress.checkpoint.empty()
+                               ? "nothing was saved yet"
+                               : fmt::format("the newest checkpoint, {}, is whole, and --resume goes on from it",
+                                             progress.checkpoint.string());
   throw base::UserError("train", "{}: {}; {}", when, at == what.npos ? what : what.substr(at + 2), next);
 }
 

@@ -19,7 +19,9 @@ void for_each_replicated(const run::Executor& executor, comm::World& world, cons
   std::set<program::BufferId> seen;
   const std::vector<mesh::Factor> pipe = p.mesh.stage_factors();  // along which ranks hold other states
   for (const program::StateInfo& s : p.states) {
-    if ((s.kind != program::StateKind::weight && s.kind != program::StateKind::optimizer) || !seen.insert(s.buffer).second) continue;
+    if ((s.kind != program::StateKind::weight && s.kind != program::StateKind::optimizer) ||
+        !seen.insert(s.buffer).second)
+      continue;
     std::vector<mesh::Factor> alike;
     for (mesh::Factor i = 0; i < static_cast<mesh::Factor>(p.mesh.factors().size()); ++i)
       if (!p.buffer(s.buffer).layout.is_split(i) && !std::count(pipe.begin(), pipe.end(), i)) alike.push_back(i);

@@ -48,7 +48,7 @@ Family gemma3() {
                          is("attention_bias", "bias_query_key_value", "false"),
                          is("attention_bias", "bias_output", "false"),
                          {"query_pre_attn_scalar", ConfigRow::Use::inverse_square_root, "attention_scale", "256"},
-                         is("attn_logit_softcapping", "attention_softcap", "null"),
+                         only("attn_logit_softcapping", "null"),
                          only("final_logit_softcapping", "null"),
                          only("use_bidirectional_attention", "false"),
                          ignored("attention_dropout"),

@@ -1,0 +1,79 @@
+#include "app/evaluate_ids.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <thread>
+
+#include "app/ranks.h"
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/base/processor.h"
+#include "kintsugi/base/write_output.h"
+#include "kintsugi/checkpoint/states.h"
+#include "kintsugi/comm/communicator.h"
+#include "kintsugi/comm/limits.h"
+#include "kintsugi/evaluate/layout.h"
+#include "kintsugi/exchange/open_model.h"
+#include "kintsugi/exchange/strides.h"
+#include "kintsugi/exchange/weight_map.h"
+#include "kintsugi/models/models.h"
+#include "kintsugi/train/inspect.h"
+
+namespace kintsugi::app {
+namespace {
+
+// Gradients as the tensors of the model's Hugging Face folder are.
+std::map<std::string, train::WholeTensor> as_in_folder(const std::map<std::string, train::WholeTensor>& gradients,
+                                                       const config::Model& model) {
+  std::map<std::string, train::WholeTensor> all;
+  for (const exchange::MappedTensor& tensor : exchange::weight_map(models::family(model.family), model)) {
+    std::vector<tensor::Dim> dims;
+    for (const int64_t size : tensor.shape) dims.push_back({fmt::format("dim{}", dims.size()), size});
+    train::WholeTensor& whole = all[tensor.name];
+    whole = {tensor::Shape(dims), std::vector<double>(static_cast<size_t>(tensor.elements()))};
+    for (const exchange::MappedWeight& weight : tensor.weights) {
+      const std::vector<double>& values = gradients.at(weight.name).values;
+      std::vector<exchange::CopyDim> copy;
+      for (size_t d = 0; d < weight.shape.rank(); ++d)
+        copy.push_back({weight.shape[d].size, weight.shape.stride(d), weight.stride[d]});
+      exchange::copy_strided(exchange::simplified(copy), reinterpret_cast<const std::byte*>(values.data()),
+                             reinterpret_cast<std::byte*>(whole.values.data() + weight.first), sizeof(double));
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+void evaluate_ids(const EvaluateIds& o) {
+  require_one_process("evaluate --ids");
+  const config::Resolved layout = evaluate::read_layout(
+      "evaluate", o.model->sets, train::cores_of_all(base::usable_cores(), std::thread::hardware_concurrency()));
+  for (const std::string& warning : layout.warnings) fmt::print(stderr, "warning: {}\n", warning);
+  comm::require_threads(layout.settings.parallel.ranks);
+  const std::array<base::Output, 1> outputs = {{{"--dump", o.dump}}};
+  const std::array<std::filesystem::path, 1> inputs = {o.ids};
+  base::refuse_inputs("evaluate", outputs, inputs);
+  constexpr base::MostBytes kMost = {int64_t{64} << 20, "token ids"};
+  const train::Samples samples = train::parse_samples(o.ids, base::read_file(o.ids, kMost));
+  const exchange::SavedModel saved = exchange::open_model(o.model->model, *comm::self_communicator());
+  config::Settings s = evaluate::on_ranks_of(saved.settings(), layout.settings.parallel);
+  if (!o.dtype.empty() && !tensor::is_floating(tensor::dtype_from(o.dtype)))
+    throw base::UserError("evaluate", "--dtype {} is not one of fp64, fp32, bf16, fp16", o.dtype);
+  if (!o.dtype.empty()) s.train.dtype = o.dtype;
+  train::Inspection found = train::inspect(s, samples, [&](run::Executor& executor) {
+    checkpoint::load_states(executor, *saved.weights, checkpoint::Load::weights);
+  });
+  if (!o.dump.empty()) {
+    if (exchange::is_hugging_face(saved.folder())) found.gradients = as_in_folder(found.gradients, s.model);
+    base::write_output(o.dump, train::print(found, s.train.dtype == "fp64" ? tensor::DType::f64 : tensor::DType::f32));
+  }
+  fmt::print("checkpoint {}\nids        {}, {} samples of {}\nloss       {}\nperplexity {}\n", saved.folder().string(),
+             o.ids, samples.count, samples.sequence, base::format_fixed(found.loss, 6),
+             base::format_fixed(std::exp(found.loss), 4));
+}
+
+}  // namespace kintsugi::app

@@ -1,0 +1,281 @@
+#!/usr/bin/env python3
+"""Every family of models beside transformers: random small configurations, odd sizes, grouped heads.
+
+    python3 -m venv venv && venv/bin/pip install torch transformers safetensors
+    venv/bin/python bench/families/compare.py build/app/kintsugi [--families llama,qwen3] [--seeds 20] [--layouts]
+
+For each it writes a folder by save_pretrained, runs `kintsugi evaluate FOLDER --ids ... --dump ...`, and compares the
+logits (limit 1e-5 of the largest), the loss (1e-6) and the norm of every gradient (1e-4 of itself, or of the largest
+where it is below a thousandth of that). --layouts: also on several ranks. --round-trip: import, export, the same bytes,
+and transformers' logits of what we wrote. Prints a line for each family, and ends with 1 where a limit was passed.
+"""
+import argparse
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+os.environ.update(TRANSFORMERS_VERBOSITY="critical", HF_HUB_DISABLE_PROGRESS_BARS="1", TQDM_DISABLE="1")
+
+import torch  # noqa: E402
+from safetensors.torch import load_file  # noqa: E402
+from transformers import AutoConfig, AutoModelForCausalLM  # noqa: E402
+
+LAYOUTS = ["data=2", "data=2 zero=3", "tensor=2", "pipe=2", "context=2", "tensor=2 data=2"]
+
+
+def rope(r, kinds, pairs, context):
+    kind = r.choice(kinds)
+    if kind == "linear":
+        return {"rope_type": "linear", "factor": r.choice([2.0, 3.5])}
+    if kind == "llama3":
+        return {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                "original_max_position_embeddings": context // 2}
+    if kind == "yarn":
+        return {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": context // 4,
+                **r.choice([{}, {"beta_fast": 16.0, "beta_slow": 2.0}, {"attention_factor": 1.25},
+                            {"truncate": False}, {"mscale": 1.0, "mscale_all_dim": 0.8}])}
+    if kind == "longrope":
+        return {"rope_type": "longrope", "short_factor": [1.0 + 0.1 * i for i in range(pairs)],
+                "long_factor": [2.0 + 0.3 * i for i in range(pairs)],
+                "original_max_position_embeddings": r.choice([8, context])}
+    return None
+
+
+class Sizes:
+    def __init__(self, r):
+        self.kv = r.choice([1, 2, 3])
+        self.group = r.choice([1, 2, 3])
+        self.heads = self.kv * self.group
+        self.head = r.choice([4, 6, 8, 10])
+        self.embed = self.heads * self.head
+        self.ffn = r.choice([17, 24, 33, 40])
+        self.layers = r.choice([1, 2, 3, 5])
+        self.vocab = r.choice([51, 64, 97])
+        self.context = r.choice([32, 48])
+        self.sequence = r.choice([9, 16, 23])
+        self.samples = 2 * r.choice([1, 2])
+
+
+def common(s, **more):
+    return dict(vocab_size=s.vocab, hidden_size=s.embed, intermediate_size=s.ffn, num_hidden_layers=s.layers,
+                num_attention_heads=s.heads, num_key_value_heads=s.kv, max_position_embeddings=s.context,
+                **more)
+
+
+def windows(r, s):
+    if r.random() < 0.5:
+        return {}
+    window = r.choice([1, 3, 7])
+    kinds = [r.choice(["full_attention", "sliding_attention"]) for _ in range(s.layers)]
+    return {"use_sliding_window": True, "sliding_window": window, "layer_types": kinds}
+
+
+def gpt(r, s):
+    s.kv, s.group = s.heads, 1
+    return "gpt2", dict(vocab_size=s.vocab, n_positions=s.context, n_embd=s.embed, n_layer=s.layers, n_head=s.heads,
+                        n_inner=r.choice([None, s.ffn]), resid_pdrop=0, embd_pdrop=0, attn_pdrop=0,
+                        activation_function=r.choice(["gelu_new", "gelu", "relu", "silu"]),
+                        tie_word_embeddings=r.random() < 0.7)
+
+
+def llama(r, s):
+    head = r.choice([None, 12]) or s.head
+    return "llama", common(s, head_dim=head, attention_bias=r.random() < 0.3, mlp_bias=r.random() < 0.3,
+                           tie_word_embeddings=r.random() < 0.3, rms_norm_eps=r.choice([1e-6, 1e-5]),
+                           rope_theta=r.choice([10000.0, 500000.0]),
+                           rope_scaling=rope(r, ["none", "linear", "llama3", "yarn"], head // 2, s.context))
+
+
+def mistral(r, s):
+    return "mistral", common(s, head_dim=r.choice([s.head, 12]), sliding_window=r.choice([None, 1, 5]))
+
+
+def qwen2(r, s):
+    return "qwen2", common(s, tie_word_embeddings=r.random() < 0.5, **windows(r, s),
+                           rope_scaling=rope(r, ["none", "yarn"], s.head // 2, s.context))
+
+
+def qwen3(r, s):
+    return "qwen3", common(s, head_dim=r.choice([s.head, 12]), attention_bias=r.random() < 0.3, **windows(r, s))
+
+
+def olmo2(r, s):
+    return "olmo2", common(s, attention_bias=r.random() < 0.3, rope_theta=500000.0)
+
+
+def olmo3(r, s):
+    more = {"layer_types": windows(r, s).get("layer_types")}
+    return "olmo3", common(s, sliding_window=r.choice([2, 5]), rope_theta=500000.0, **more,
+                           rope_scaling=rope(r, ["none", "yarn"], s.head // 2, s.context))
+
+
+def smollm3(r, s):
+    more = {} if r.random() < 0.5 else {"no_rope_layers": [r.choice([0, 1]) for _ in range(s.layers)]}
+    if r.random() < 0.3:
+        more.update(use_sliding_window=True, sliding_window=4)
+    return "smollm3", common(s, attention_bias=r.random() < 0.3, mlp_bias=r.random() < 0.3,
+                             tie_word_embeddings=r.random() < 0.5, **more)
+
+
+def phi3(r, s):
+    scaling = rope(r, ["none", "longrope"], s.head // 2, s.context)
+    more = {"original_max_position_embeddings": scaling.pop("original_max_position_embeddings")} if scaling else {}
+    return "phi3", common(s, sliding_window=r.choice([None, 3]), rope_scaling=scaling, **more)
+
+
+def gemma3(r, s):
+    return "gemma3_text", common(s, head_dim=r.choice([s.head, 12]), query_pre_attn_scalar=r.choice([7, 16, 64]),
+                                 sliding_window=r.choice([2, 5]), attention_bias=r.random() < 0.3,
+                                 rope_scaling=rope(r, ["none", "linear"], s.head // 2, s.context))
+
+
+def gptneox(r, s):
+    s.kv, s.group = s.heads, 1
+    c = common(s, rotary_pct=r.choice([0.25, 0.5, 1.0]) if s.head % 8 == 0 else 1.0,
+               use_parallel_residual=r.random() < 0.6,
+               hidden_act=r.choice(["gelu", "gelu_fast", "gelu_new"]), attention_bias=r.random() < 0.8,
+               attention_dropout=0.0, hidden_dropout=0.0, tie_word_embeddings=False)
+    c.pop("num_key_value_heads")
+    return "gpt_neox", c
+
+
+def gptj(r, s):
+    s.kv, s.group = s.heads, 1
+    return "gptj", dict(vocab_size=s.vocab, n_positions=s.context, n_embd=s.embed, n_layer=s.layers, n_head=s.heads,
+                        rotary_dim=r.choice([2, 4, s.head]), n_inner=r.choice([None, s.ffn]), resid_pdrop=0,
+                        embd_pdrop=0, attn_pdrop=0, tie_word_embeddings=False)
+
+
+FAMILIES = {f.__name__: f for f in (gpt, llama, mistral, qwen2, qwen3, olmo2, olmo3, smollm3, phi3, gemma3, gptneox,
+                                    gptj)}
+
+
+def randomize(model, seed):
+    g = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for p in model.parameters():
+            noise = torch.randn(p.shape, generator=g, dtype=torch.float32)
+            p.copy_(noise / math.sqrt(p.shape[-1]) if p.dim() > 1 else p * 0 + 0.7 + 0.2 * noise)
+
+
+def make(family, seed):
+    r = random.Random(f"{family} {seed}")
+    s = Sizes(r)
+    kind, settings = FAMILIES[family](r, s)
+    settings = {k: v for k, v in settings.items() if v is not None or k == "sliding_window"}
+    settings.update(bos_token_id=1, eos_token_id=2, pad_token_id=3)
+    config = AutoConfig.for_model(kind, **settings)
+    config.pad_token_id = None  # of an id of padding, transformers computes no gradient
+    model = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
+    randomize(model, seed)
+    ids = [[r.randrange(s.vocab) for _ in range(s.sequence)] for _ in range(s.samples)]
+    return model, ids
+
+
+def expected(model, ids):
+    tokens = torch.tensor(ids)
+    model.zero_grad()
+    out = model(input_ids=tokens, labels=tokens, use_cache=False)
+    out.loss.backward()
+    return {"logits": out.logits.detach(), "loss": out.loss.detach(),
+            "gradients": {name: p.grad for name, p in model.named_parameters() if p.grad is not None}}
+
+
+def evaluate(kintsugi, folder, work, ids, more=()):
+    (work / "ids.txt").write_text("\n".join(" ".join(map(str, line)) for line in ids) + "\n")
+    command = [kintsugi, "evaluate", str(folder), "--ids", str(work / "ids.txt"), "--dump", str(work / "dump"), *more]
+    run = subprocess.run(command, capture_output=True, text=True)
+    if run.returncode:
+        raise RuntimeError(run.stderr.strip())
+    return load_file(work / "dump")
+
+
+def differences(found, want):
+    """Of logits, loss, and the worst gradient's norm, with its name."""
+    logits = (found["logits"].double() - want["logits"].double()).abs().max() / want["logits"].abs().max()
+    loss = abs(float(found["loss"]) - float(want["loss"])) / abs(float(want["loss"]))
+    found = {name: x.double() for name, x in found.items() if name not in ("logits", "loss")}
+    missing = set(want["gradients"]) ^ {resolve(name, want["gradients"]) for name in found}
+    if missing:
+        raise RuntimeError(f"gradients on one side alone: {sorted(missing)[:6]}")
+    norms = {resolve(name, want["gradients"]): x.norm() for name, x in found.items()}
+    largest = max(float(x.double().norm()) for x in want["gradients"].values())
+    worst, at = 0.0, ""
+    for name, gradient in want["gradients"].items():
+        norm = float(gradient.double().norm())
+        d = abs(float(norms[name]) - norm) / max(norm, 1e-3 * largest)
+        if d >= worst:
+            worst, at = d, name
+    return float(logits), loss, worst, at
+
+
+def resolve(name, known):
+    """Names in files and in modules differ in a prefix, and for GPT-NeoX in the head's."""
+    for candidate in (name, name.replace("embed_out.", "lm_head."), name.split(".", 1)[-1]):
+        if candidate in known:
+            return candidate
+    return name
+
+
+def round_trip(kintsugi, folder, work, ids, want):
+    run = lambda *a: subprocess.run([kintsugi, *map(str, a)], check=True, capture_output=True, text=True)
+    run("import", folder, work / "run")
+    run("export", work / "run", work / "again")
+    one, two = load_file(folder / "model.safetensors"), load_file(work / "again" / "model.safetensors")
+    if set(one) != set(two) or any(one[n].dtype != two[n].dtype or not torch.equal(one[n], two[n]) for n in one):
+        raise RuntimeError("import and export changed a tensor")
+    model = AutoModelForCausalLM.from_pretrained(work / "again", attn_implementation="eager").eval()
+    with torch.no_grad():
+        logits = model(input_ids=torch.tensor(ids), use_cache=False).logits
+    if not torch.equal(logits, want["logits"]):
+        raise RuntimeError(f"transformers has other logits of what export wrote: {(logits - want['logits']).abs().max()}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kintsugi")
+    parser.add_argument("--families", default=",".join(FAMILIES))
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--layouts", action="store_true")
+    parser.add_argument("--round-trip", action="store_true")
+    o = parser.parse_args()
+    failures = 0
+    for family in o.families.split(","):
+        most, runs = [0.0, 0.0, 0.0], 0
+        for seed in range(o.first, o.first + o.seeds):
+            with tempfile.TemporaryDirectory() as work:
+                work = Path(work)
+                model = None
+                try:
+                    model, ids = make(family, seed)
+                    want = expected(model, ids)
+                    model.save_pretrained(work / "folder")
+                    layouts = [""] + ([random.Random(seed).choice(LAYOUTS)] if o.layouts else [])
+                    for layout in layouts:
+                        more = ["--set", *(f"parallel.{word}" for word in layout.split())] if layout else []
+                        d = differences(evaluate(o.kintsugi, work / "folder", work, ids, more), want)
+                        runs += 1
+                        most = [max(a, b) for a, b in zip(most, d)]
+                        if d[0] > 1e-5 or d[1] > 1e-6 or d[2] > 1e-4:
+                            raise RuntimeError(f"{layout or 'one rank'}: logits {d[0]:.2g}, loss {d[1]:.2g}, "
+                                               f"gradient {d[2]:.2g} ({d[3]})")
+                    if o.round_trip:
+                        round_trip(o.kintsugi, work / "folder", work, ids, want)
+                except Exception as error:  # noqa: BLE001: the next one is tried all the same
+                    failures += 1
+                    print(f"{family} seed {seed}: {error}")
+                    if model is not None:
+                        print("   ", json.dumps(model.config.to_diff_dict(), default=str))
+        print(f"{family:8} {runs:3} runs: logits {most[0]:.1e}, loss {most[1]:.1e}, gradients {most[2]:.1e}", flush=True)
+    print("no limit was passed" if not failures else f"{failures} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
