@@ -232,7 +232,9 @@ def round_trip(kintsugi, folder, work, ids, want):
     model = AutoModelForCausalLM.from_pretrained(work / "again", attn_implementation="eager").eval()
     with torch.no_grad():
         logits = model(input_ids=torch.tensor(ids), use_cache=False).logits
-    if not torch.equal(logits, want["logits"]):
+    # Two spellings of the tanh form of GELU are one here; theirs differ in rounding.
+    limit = 1e-6 * want["logits"].abs().max() if getattr(model.config, "hidden_act", "") == "gelu_new" else 0.0
+    if (logits - want["logits"]).abs().max() > limit:
         raise RuntimeError(f"transformers has other logits of what export wrote: {(logits - want['logits']).abs().max()}")
 
 
@@ -256,7 +258,8 @@ def main():
                     model, ids = make(family, seed)
                     want = expected(model, ids)
                     model.save_pretrained(work / "folder")
-                    layouts = [""] + ([random.Random(seed).choice(LAYOUTS)] if o.layouts else [])
+                    fitting = [l for l in LAYOUTS if "pipe" not in l or model.config.num_hidden_layers > 1]
+                    layouts = [""] + ([random.Random(seed).choice(fitting)] if o.layouts else [])
                     for layout in layouts:
                         more = ["--set", *(f"parallel.{word}" for word in layout.split())] if layout else []
                         d = differences(evaluate(o.kintsugi, work / "folder", work, ids, more), want)

@@ -168,7 +168,14 @@ void write_row(const config::Settings& s, const ConfigRow& row, base::JsonWriter
   } else {
     const double number = std::get<double>(value);
     const bool none = row.absent == "null" && number == 0.0;
-    none ? out.null() : out.value(row.use == ConfigRow::Use::inverse_square_root ? 1.0 / (number * number) : number);
+    const double theirs = row.use == ConfigRow::Use::inverse_square_root ? 1.0 / (number * number) : number;
+    const auto whole = std::llround(theirs);
+    if (none)
+      out.null();
+    else if (row.use == ConfigRow::Use::inverse_square_root && std::abs(theirs - static_cast<double>(whole)) < 1e-9)
+      out.value(whole);
+    else
+      out.value(theirs);
   }
 }
 
@@ -224,6 +231,7 @@ std::string write_config(const config::Model& model, DType dtype) {
       if (!row.ours.empty() && !again(rows.config, row)) write_row(s, row, out);
     if (rows.rope) write_rope(model, *rows.rope, out);
     write_layers(model, rows, out);
+    out.key("pad_token_id").null();  // transformers has defaults that are beyond small vocabularies
     for (const auto& [name, type] : kDtypes)
       if (type == dtype) out.key("torch_dtype").value(name);
   });

@@ -105,7 +105,11 @@ void write_layers(const config::Model& m, const HuggingFace& family, base::JsonW
       for (int64_t i = 0; i < m.layers; ++i) out.value(config::has_rotary(m, i) ? 1 : 0);
     });
   if (!family.windows) return;
-  m.window ? out.key("sliding_window").value(m.window) : out.key("sliding_window").null();
+  // Where layers differ, a model without windows says so by their types.
+  const bool by_type = family.windows->full_every > 0;
+  const int64_t window =
+      m.window == 0 && by_type ? Json::parse("model", "default", family.windows->absent).whole() : m.window;
+  window ? out.key("sliding_window").value(window) : out.key("sliding_window").null();
   if (family.windows->switched) out.key("use_sliding_window").value(m.window > 0);
   const bool by_layer =
       family.windows->after_max_window_layers || family.windows->without_rotary || family.windows->full_every > 0;

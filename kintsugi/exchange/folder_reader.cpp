@@ -90,8 +90,7 @@ void FolderReader::find_tensors() {
   std::set<std::string_view> found;
   for (MappedTensor& tensor : tensors_) {
     if (!files_.has(tensor.name) && !files_.foreign().contains(tensor.name) && tensor.name.starts_with(prefix) &&
-        (files_.has(tensor.name.substr(prefix.size())) ||
-         files_.foreign().contains(tensor.name.substr(prefix.size()))))
+        (files_.has(tensor.name.substr(prefix.size())) || files_.foreign().contains(tensor.name.substr(prefix.size()))))
       tensor.name.erase(0, prefix.size());
     const TensorInFile& stored = files_.at(tensor.name);
     const std::string shown = base::in_quotes(tensor.name);

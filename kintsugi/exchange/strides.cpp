@@ -40,7 +40,8 @@ class Cut {
     const auto index = [&](int64_t place) { return std::clamp<int64_t>(place < 0 ? 0 : place / stride, 0, size); };
     // Those that begin and end in the range, and what is cut on either side of them.
     const int64_t low = index(range_.begin - at + stride - 1);
-    const int64_t high = std::max(low, range_.end - at < extent_[k + 1] ? 0 : index(range_.end - at - extent_[k + 1] + stride));
+    const int64_t high =
+        std::max(low, range_.end - at < extent_[k + 1] ? 0 : index(range_.end - at - extent_[k + 1] + stride));
     const auto fixed = [&](int64_t from, int64_t to) {
       box_.start[d] = from;
       box_.size[d] = to - from;

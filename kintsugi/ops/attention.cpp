@@ -32,13 +32,8 @@ std::vector<ValueId> grad(Graph& g, const Op& op, std::span<const ValueId> douts
 double pairs(const Type& q, const Type& k, const Attributes& a) {
   const auto keys = static_cast<double>(k.shape.size("key_seq"));
   double all = static_cast<double>(q.shape.elements()) * keys;
-<<<<<<< HEAD
-  if (a.has("window")) {
-    const double share = std::min(static_cast<double>(a.integer("window")) / keys, 1.0);
-=======
   if (const int64_t window = a.integer_or("window", 0); window > 0) {
     const double share = std::min(static_cast<double>(window) / keys, 1.0);
->>>>>>> ops
     all *= share * (2 - share);
   }
   return a.integer_or("causal", 0) ? all / 2 : all;

@@ -49,34 +49,21 @@ struct Setting {
       }
     }
     if (const View& view = call.ins[In::kKeyStarts]; view.data) {
-<<<<<<< HEAD
-      base::require(!start.empty(), "attention", "key_starts without starts");
-=======
       base::require(call.ins[In::kStarts].data, "attention", "key_starts without starts");
->>>>>>> ops
       key_starts = load_integers(view);
       key_start_begin = offsets(rows, view.shape());
       key_start_stride = stride(view.shape(), "key_seq");
     }
     const bool causal = call.attributes.integer("causal") != 0;
-<<<<<<< HEAD
-    const int64_t window = call.attributes.integer_or("window", std::numeric_limits<int64_t>::max() / 2);
-=======
     const int64_t window = call.attributes.integer_or("window", 0);
->>>>>>> ops
     const std::vector<int64_t> query_of = global_of_local(call.index("seq"));
     const std::vector<int64_t> at = offsets(rows, Shape({{"seq", q_shape.size("seq")}}));
     for (size_t row = 0; row < at.size(); ++row) {
       const int64_t query = query_of[static_cast<size_t>(at[row])];
-<<<<<<< HEAD
-      first[row] = std::max(first[row], query - window + 1);
-      last[row] = causal ? query : std::min(last[row], query + window - 1);
-=======
       if (causal) last[row] = query;
       if (window <= 0) continue;
       first[row] = std::max(first[row], query - window + 1);
       last[row] = std::min(last[row], query + window - 1);
->>>>>>> ops
     }
     for (size_t row = 0; row < position.size(); ++row) {
       if (position[row] < 0) last[row] = -1;  // padding sees nothing
