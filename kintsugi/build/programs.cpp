@@ -87,6 +87,11 @@ std::vector<Program> build_programs(const Settings& s, const kernels::KernelSet&
   return lowered(s, models::build_training(s), kernels, plan, dump);
 }
 
+std::vector<Program> build_programs(const Settings& s, models::Graphs training, const kernels::KernelSet& kernels,
+                                    const plan::Plan& plan) {
+  return lowered(s, std::move(training), kernels, plan, {});
+}
+
 std::vector<Program> build_programs(const models::Graphs& graphs, const plan::Plan& plan,
                                     const kernels::KernelSet& kernels, int threads) {
   return lower::lower({.states = *graphs.states,

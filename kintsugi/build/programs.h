@@ -35,6 +35,10 @@ std::vector<program::Program> build_programs(const config::Settings& settings, c
 std::vector<program::Program> build_programs(const config::Settings& settings, const kernels::KernelSet& kernels,
                                              const plan::Plan& plan, const lower::Dump& dump = {});
 
+// The same for graphs of a training step.
+std::vector<program::Program> build_programs(const config::Settings& settings, models::Graphs training,
+                                             const kernels::KernelSet& kernels, const plan::Plan& plan);
+
 // Evaluation or generation, for the given graphs.
 std::vector<program::Program> build_programs(const models::Graphs& graphs, const plan::Plan& plan,
                                              const kernels::KernelSet& kernels, int threads);

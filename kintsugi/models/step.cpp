@@ -23,6 +23,17 @@ Graph empty(std::string name, const StateTable& states) {
   return Graph(std::move(name), ops::operations(), states);
 }
 
+// x [... embed] times the head, to dims `out`, in the wide dtype.
+ValueId logits(Graph& g, const Trunk& trunk, ValueId x, std::string_view out) {
+  const DType wide = graph::wide(g.type(x).dtype);
+  const ValueId y = g.contract(x, trunk.head, out, wide);
+  if (trunk.bias == graph::kNone) return y;
+  const ValueId bias = g.type(trunk.bias).dtype == wide
+                           ? trunk.bias
+                           : g.op("cast", {trunk.bias}, {{"dtype", std::string(name_of(wide))}});
+  return g.add({y, bias});
+}
+
 // The sum of the losses of a pass; sum and count are added to the states.
 ValueId add_loss(Builder& b, const Trunk& trunk, StateId sum, StateId count) {
   Graph& g = b.graph();
@@ -50,15 +61,13 @@ Graph generation_graph(const config::Settings& s, StateTable& states, const std:
   Builder b(g, states, s.model, pass, dtype_of(s));
   const Trunk trunk = family(s.model.family).build(b);
   const ValueId x = g.op("take", {trunk.x});
-  ValueId logits = g.contract(x, trunk.head, "batch vocab", graph::wide(dtype_of(s)));
-  if (trunk.bias != graph::kNone) logits = g.add({logits, trunk.bias});
-  g.make("output", {logits}, {}, {{"name", "logits"}});
+  g.make("output", {logits(g, trunk, x, "batch vocab")}, {}, {{"name", "logits"}});
   return g;
 }
 
 }  // namespace
 
-Graph build_forward(const config::Settings& s, StateTable& states) {
+Graph build_forward(const config::Settings& s, StateTable& states, Logits kept) {
   Graph g = empty("micro-batch", states);
   const Pass pass = {.purpose = Purpose::train,
                      .batch = s.train.micro_batch * s.parallel.data,
@@ -76,14 +85,22 @@ Graph build_forward(const config::Settings& s, StateTable& states) {
   };
   const StateId sum = parts(kLossParts), count = parts(kCountParts);
   add_loss(b, trunk, sum, count);
+  if (kept == Logits::kept) {
+    const ValueId all = logits(g, trunk, trunk.x, "batch seq vocab");
+    g.assign(all, states.add({.name = std::string(kLogits),
+                              .type = g.type(all),
+                              .kind = StateKind::statistic,
+                              .layer = g.layer,
+                              .saved = false}));
+  }
   return g;
 }
 
-Graphs build_training(const config::Settings& s) {
+Graphs build_training(const config::Settings& s, Logits kept) {
   Graphs graphs;
   graphs.states = std::make_unique<StateTable>();
   StateTable& states = *graphs.states;
-  Graph g = build_forward(s, states);
+  Graph g = build_forward(s, states, kept);
 
   ValueId loss = graph::kNone;
   for (const graph::Op& op : g.ops())

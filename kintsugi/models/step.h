@@ -19,6 +19,8 @@ constexpr std::string_view kGradientNorm = "update.norm";  // of the mean loss, 
 constexpr std::string_view kFinite = "update.finite";      // 1: the update was made, 0: it was skipped
 constexpr std::string_view kUpdates = "update.count";
 constexpr std::string_view kLossScale = "loss_scale";
+constexpr std::string_view kLogits =
+    "step.logits";  // of the last micro-batch [batch seq vocab], where they are asked for
 constexpr std::string_view kEvaluateSum = "evaluate.sum";
 constexpr std::string_view kEvaluateCount = "evaluate.count";
 
@@ -31,11 +33,14 @@ struct Graphs {
   std::optional<Graph> decode;
 };
 
+// Whether a training step leaves its logits in a state, to be looked at.
+enum class Logits { none, kept };
+
 // Forward alone is for `explain`: micro without its backward part.
-Graph build_forward(const config::Settings& settings, graph::StateTable& states);
+Graph build_forward(const config::Settings& settings, graph::StateTable& states, Logits logits = Logits::none);
 
 // micro, update, evaluate. Needs resolved settings.
-Graphs build_training(const config::Settings& settings);
+Graphs build_training(const config::Settings& settings, Logits logits = Logits::none);
 
 // evaluate alone, with `batch` samples of `sequence` tokens.
 Graphs build_evaluation(const config::Settings& settings, int64_t batch, int64_t sequence);

@@ -14,10 +14,10 @@
 namespace kintsugi::train {
 
 LayoutRun::LayoutRun(const config::Settings& settings, std::optional<plan::Plan> plan, const Damage& damage,
-                     const comm::MakeWorlds& make_worlds)
+                     const comm::MakeWorlds& make_worlds, models::Logits logits)
     : settings_(settings), kernels_(build::kernels_of(settings)) {
-  std::vector<program::Program> stages =
-      build::build_programs(settings_, *kernels_, plan ? *plan : build::plan_of(settings_));
+  std::vector<program::Program> stages = build::build_programs(settings_, models::build_training(settings_, logits),
+                                                               *kernels_, plan ? *plan : build::plan_of(settings_));
   if (damage)
     for (program::Program& p : stages) damage(p);
   const mesh::Mesh mesh = stages[0].mesh;
@@ -59,6 +59,10 @@ void LayoutRun::step(int64_t step, double learning_rate, const std::function<voi
 
 double LayoutRun::loss() const {
   return executors_[0]->number(models::kLossSum) / executors_[0]->number(models::kLossCount);
+}
+
+double LayoutRun::tokens() const {
+  return executors_[0]->number(models::kLossCount);
 }
 
 std::map<std::string, std::vector<double>> LayoutRun::states(program::StateKind kind) const {

@@ -13,6 +13,7 @@
 #include "kintsugi/comm/communicator.h"
 #include "kintsugi/comm/transports.h"
 #include "kintsugi/config/settings.h"
+#include "kintsugi/models/step.h"
 #include "kintsugi/plan/plan.h"
 #include "kintsugi/run/executor.h"
 
@@ -26,10 +27,12 @@ struct WholeBatch {
 class LayoutRun {
  public:
   // `plan`: used instead of that of the settings; `settings.parallel.data` is still the number of parts of the batch.
-  // `damage` changes the programs before they run, for tests that must detect the damage.
+  // `damage` changes the programs before they run, for tests that must detect the damage. `logits`: those of a step are
+  // kept, as the state models::kLogits.
   using Damage = std::function<void(program::Program&)>;
   explicit LayoutRun(const config::Settings& settings, std::optional<plan::Plan> plan = std::nullopt,
-                     const Damage& damage = {}, const comm::MakeWorlds& make_worlds = comm::thread_worlds);
+                     const Damage& damage = {}, const comm::MakeWorlds& make_worlds = comm::thread_worlds,
+                     models::Logits logits = models::Logits::none);
   ~LayoutRun();
 
   int ranks() const { return static_cast<int>(executors_.size()); }
@@ -40,7 +43,8 @@ class LayoutRun {
   // One step; `batch` gives micro-batch m of the step, the same for every rank, and is called by each.
   void step(int64_t step, double learning_rate, const std::function<void(int64_t m, WholeBatch&)>& batch);
 
-  double loss() const;  // the mean of the last step
+  double loss() const;    // the mean of the last step
+  double tokens() const;  // that it is the mean of
   // All states of a kind, whole, by name, in double precision; a gradient is the sum of the last step. InternalError
   // if ranks that hold the same element disagree, or an element is held by none.
   std::map<std::string, std::vector<double>> states(program::StateKind kind) const;
