@@ -81,6 +81,10 @@ FolderReader::FolderReader(fs::path folder, bool allow_not_finite)
   config_ = read_config((folder_ / kConfig).string(), text);
   const std::string all = checkpoint::checksum_text(files_.checksum()) + text;
   checksum_ = checkpoint::checksum_of(all);
+  const auto stored = static_cast<int64_t>(files_.tensors().size() + files_.foreign().size());
+  if (config_.model.layers > stored)  // before a graph of so many is made
+    throw base::UserError("model", "{} holds {} tensors, config.json says {} layers", base::in_quotes(folder_.string()),
+                          stored, config_.model.layers);
   tensors_ = weight_map(models::family(config_.model.family), config_.model);
   find_tensors();
 }

@@ -134,7 +134,7 @@ TEST(FolderReader, WhatDoesNotFitIsNamed) {
   };
   const std::string norm = "model.layers.0.input_layernorm.weight";
   EXPECT_EQ(error([&](File& f) { f.remove(norm); }),
-            "[safetensors] \"folder\" has no tensor \"input_layernorm.weight\"; the nearest is "
+            "[safetensors] \"folder\" has no tensor \"model.layers.0.input_layernorm.weight\"; the nearest is "
             "\"model.layers.1.input_layernorm.weight\"");
   EXPECT_EQ(error([&](File& f) { f.add(norm, {23}); }),
             "[model] \"folder\": tensor \"model.layers.0.input_layernorm.weight\" has the shape [23], config.json needs "
