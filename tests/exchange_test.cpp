@@ -65,13 +65,15 @@ TEST_F(Exchange, AFolderIsUsedAsACheckpointIs) {
 
   // Learning from the folder's weights begins where the folder's loss is.
   std::ofstream(folder / "run.toml")
-      << "[model]\nfamily = \"llama\"\nlayers = 5\nembed = 64\nheads = 8\nkv_heads = 4\nffn = 172\ncontext = 512\ntied = "
+      << "[model]\nfamily = \"llama\"\nlayers = 5\nembed = 64\nheads = 8\nkv_heads = 4\nffn = 172\ncontext = 512\ntied "
+         "= "
          "true\n[data]\ntrain = \"corpus/train\"\n[train]\nfolder = \"more\"\nsteps = 1\nglobal_batch = 1\nsequence = "
          "64\ninit_from = \"stories\"\n[parallel]\nthreads = 1\n";
   const Ended trained = run_kintsugi(folder.path(), "train run.toml");
   ASSERT_EQ(trained.code, 0) << trained.err;
   EXPECT_NE((trained.out + trained.err).find("weights from stories"), std::string::npos) << trained.out << trained.err;
-  const auto first = nlohmann::json::parse(base::read_file(folder / "more/metrics.jsonl").substr(0, base::read_file(folder / "more/metrics.jsonl").find('\n')));
+  const auto first = nlohmann::json::parse(base::read_file(folder / "more/metrics.jsonl")
+                                               .substr(0, base::read_file(folder / "more/metrics.jsonl").find('\n')));
   EXPECT_LT(first.at("loss").get<double>(), 2.0);
 }
 
@@ -85,7 +87,8 @@ TEST_F(Exchange, WhatIsImportedIsExportedBitForBit) {
   run("export parts joined");
   expect_same("stories/model.safetensors", "joined/model.safetensors");
   run("export stories half --dtype bf16");
-  EXPECT_LT(fs::file_size(folder / "half/model.safetensors"), fs::file_size(folder / "back/model.safetensors") / 2 + 9999);
+  EXPECT_LT(fs::file_size(folder / "half/model.safetensors"),
+            fs::file_size(folder / "back/model.safetensors") / 2 + 9999);
   EXPECT_NE(run("show half").find("torch_dtype") == std::string::npos, false);
 }
 

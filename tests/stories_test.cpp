@@ -1,12 +1,13 @@
-// A trained model of others, read from its Hugging Face folder: logits, loss and greedy text as an independent float64 forward pass has them.
+// A trained model of others, read from its Hugging Face folder: logits, loss and greedy text as an independent float64
+// forward pass has them.
 #include "tests/stories.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "kintsugi/build/programs.h"
 #include "kintsugi/checkpoint/states.h"

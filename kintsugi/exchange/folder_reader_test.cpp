@@ -136,9 +136,10 @@ TEST(FolderReader, WhatDoesNotFitIsNamed) {
   EXPECT_EQ(error([&](File& f) { f.remove(norm); }),
             "[safetensors] \"folder\" has no tensor \"model.layers.0.input_layernorm.weight\"; the nearest is "
             "\"model.layers.1.input_layernorm.weight\"");
-  EXPECT_EQ(error([&](File& f) { f.add(norm, {23}); }),
-            "[model] \"folder\": tensor \"model.layers.0.input_layernorm.weight\" has the shape [23], config.json needs "
-            "[24]");
+  EXPECT_EQ(
+      error([&](File& f) { f.add(norm, {23}); }),
+      "[model] \"folder\": tensor \"model.layers.0.input_layernorm.weight\" has the shape [23], config.json needs "
+      "[24]");
   EXPECT_EQ(error([&](File& f) { f.add(norm, {24}, DType::i32); }),
             "[model] \"folder\": tensor \"model.layers.0.input_layernorm.weight\" holds int32, which are no weights");
   EXPECT_EQ(error([&](File& f) { f.add("model.layers.2.input_layernorm.weight", {24}); }),

@@ -88,17 +88,15 @@ TEST(RoundTrip, WhatIsThereIsNotReplaced) {
   std::filesystem::create_directory(scratch / "empty");
   export_folder({.model = saved, .folder = scratch / "empty", .dtype = {}});
   EXPECT_TRUE(std::filesystem::exists(scratch / "empty/model.safetensors"));
-  EXPECT_EQ(error_of([&] { export_folder({.model = saved, .folder = scratch / "empty", .dtype = {}}); },
-                     scratch.path()),
-            "[export] \"empty\" is not empty; name a folder that is empty or does not exist");
+  EXPECT_EQ(
+      error_of([&] { export_folder({.model = saved, .folder = scratch / "empty", .dtype = {}}); }, scratch.path()),
+      "[export] \"empty\" is not empty; name a folder that is empty or does not exist");
   EXPECT_EQ(error_of([&] { import_folder({.folder = scratch / "empty", .run = scratch / "run"}); }, scratch.path()),
             "[import] \"run\" is not empty; name a folder that is empty or does not exist");
   // A run that transformers has no words for leaves nothing.
   const auto other = save_random(small_run("llama", "tied = true\n"), scratch / "tied");
   export_folder({.model = other, .folder = scratch / "tied_folder", .dtype = {}});
-  const std::string error = error_of([&] {
-    save_random(small_run("gpt", "gated = true\n"), scratch / "gated");
-  });
+  const std::string error = error_of([&] { save_random(small_run("gpt", "gated = true\n"), scratch / "gated"); });
   EXPECT_TRUE(error.starts_with("[model] a Hugging Face folder of gpt has no place for this model")) << error;
 }
 

@@ -79,9 +79,9 @@ TEST(Strides, RangesAreCutIntoBoxes) {
 TEST(Strides, CopiesOfAnyOrder) {
   expect_copy<uint16_t>({});
   expect_copy<uint32_t>({{70, 1, 1}});
-  expect_copy<uint16_t>({{70, 45, 1}, {45, 1, 70}});                // rows become columns
-  expect_copy<uint64_t>({{3, 100, 1}, {4, 25, 3}, {25, 1, 12}});    // the same of three dims
-  expect_copy<uint32_t>({{3, 1, 40}, {4, 5, 10}, {2, 20, 3}});      // gaps in both
+  expect_copy<uint16_t>({{70, 45, 1}, {45, 1, 70}});              // rows become columns
+  expect_copy<uint64_t>({{3, 100, 1}, {4, 25, 3}, {25, 1, 12}});  // the same of three dims
+  expect_copy<uint32_t>({{3, 1, 40}, {4, 5, 10}, {2, 20, 3}});    // gaps in both
   expect_copy<uint16_t>({{6, 50, 60}, {1, 9, 9}, {10, 5, 3}, {2, 2, 1}});
 }
 

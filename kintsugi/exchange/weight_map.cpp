@@ -156,12 +156,14 @@ std::vector<MappedTensor> weight_map(const models::Family& family, const config:
       tensor.name = (is_head(row.ours.front()) ? "" : std::string(folder.prefix)) + in_layer(row.theirs, layer);
       for (const std::string_view ours : row.ours)
         if (const auto found = left.find(in_layer(ours, layer)); found != left.end()) {
-          tensor.weights.push_back({.name = found->first, .shape = found->second, .first = 0, .stride = std::vector<int64_t>(found->second.rank(), 0)});
+          tensor.weights.push_back({.name = found->first,
+                                    .shape = found->second,
+                                    .first = 0,
+                                    .stride = std::vector<int64_t>(found->second.rank(), 0)});
           left.erase(found);
         }
       if (tensor.weights.empty()) continue;
-      if (tensor.weights.size() != row.ours.size())
-        refuse(fmt::format("{} has weights that it lacks", tensor.name));
+      if (tensor.weights.size() != row.ours.size()) refuse(fmt::format("{} has weights that it lacks", tensor.name));
       if (const std::string what = Placement(row, tensor).fill(); !what.empty())
         refuse(fmt::format("in {}, {}", tensor.name, what));
       tensors.push_back(std::move(tensor));

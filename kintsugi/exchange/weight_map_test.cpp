@@ -113,8 +113,7 @@ TEST(WeightMap, WeightsWithoutAPlaceAreRefused) {
   config::Model m = small("llama");
   config::set_biases(m, true);
   m.norm = "layer";
-  EXPECT_EQ(error_of(m),
-            "[model] a Hugging Face folder of llama has no place for this model: of final_norm.beta");
+  EXPECT_EQ(error_of(m), "[model] a Hugging Face folder of llama has no place for this model: of final_norm.beta");
   m = small("phi3");
   m.gated = false;
   EXPECT_EQ(error_of(m),

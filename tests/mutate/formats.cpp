@@ -234,7 +234,8 @@ void read_config() {
 }
 
 void read_saved_config() {
-  config::resume_with(config::load_saved("run/config.toml", models::catalog()), config::load("run.toml", models::catalog(), {}, 2));
+  config::resume_with(config::load_saved("run/config.toml", models::catalog()),
+                      config::load("run.toml", models::catalog(), {}, 2));
 }
 
 void read_tokenizer() {
@@ -435,11 +436,7 @@ std::span<const Format> formats() {
        read_checkpoint,
        {"generate run/step_00000003 --length 2 --prompt a", "evaluate run/step_00000003", kResume},
        fix_checkpoint},
-      {"config.json",
-       make_hugging_face,
-       {{"config.json", kText}},
-       read_hugging_face,
-       {"import . imported", "show ."}},
+      {"config.json", make_hugging_face, {{"config.json", kText}}, read_hugging_face, {"import . imported", "show ."}},
       {"hugging_face",
        make_hugging_face,
        {{"model.safetensors", kBinary}, {"config.json", kText}},
