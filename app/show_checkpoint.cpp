@@ -47,10 +47,11 @@ void print_rows(const std::vector<Row>& rows) {
 }
 
 // The sections of config.toml, one line each: "model   layers = 4, heads = 4". Comments and blank lines are left out.
-void print_config(const std::string& config) {
+// `only`: of one section, if it is not empty.
+void print_config(const std::string& config, std::string_view only = "") {
   std::string section = "config", keys;
   const auto end_section = [&] {
-    if (!keys.empty()) print_entry(section, base::one_line(keys, 1000));
+    if (!keys.empty() && (only.empty() || only == section)) print_entry(section, base::one_line(keys, 1000));
     keys.clear();
   };
   for (size_t at = 0; at < config.size();) {
@@ -119,7 +120,7 @@ void show_saved(const checkpoint::CheckpointReader& reader, bool verify) {
 // What config.json says of the model, or why we do not read it: the tensors are shown all the same.
 void print_model(const fs::path& folder) {
   try {
-    print_config(exchange::config_of(exchange::FolderReader(folder)));
+    print_config(exchange::config_of(exchange::FolderReader(folder)), "model");
   } catch (const base::UserError& error) {
     print_entry("model", fmt::format("not read: {}", error.what()));
   }

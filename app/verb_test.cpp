@@ -14,8 +14,9 @@ namespace kintsugi::app::verb_test {
 namespace {
 
 std::string error_of(std::vector<std::string> args) {
-  constexpr std::array<AddVerb, 9> kVerbs = {add_prepare,  add_check,   add_plan,    add_train, add_generate,
-                                             add_evaluate, add_compare, add_explain, add_show};
+  constexpr std::array<AddVerb, 11> kVerbs = {add_prepare,  add_check,    add_plan,    add_train,
+                                              add_generate, add_evaluate, add_compare, add_explain,
+                                              add_show,     add_import,   add_export};
   Command command(kVerbs);
   std::ostringstream out, err;
   EXPECT_EQ(command.run(args, out, err), 1);

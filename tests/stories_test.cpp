@@ -1,16 +1,19 @@
-// A trained model of others through ours: logits, loss and greedy text as an independent float64 forward pass has them.
+// A trained model of others, read from its Hugging Face folder: logits, loss and greedy text as an independent float64
+// forward pass has them.
 #include "tests/stories.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
-#include <cmath>
-
 #include "kintsugi/build/programs.h"
+#include "kintsugi/checkpoint/states.h"
 #include "kintsugi/evaluate/checkpoint_model.h"
 #include "kintsugi/evaluate/generator.h"
+#include "kintsugi/exchange/folder_reader.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/run/evaluate_pass.h"
 
@@ -33,7 +36,8 @@ class Stories : public testing::TestWithParam<StoriesCase> {
       GTEST_SKIP() << "there is no " << (stories_folder() / "expected.json");
     expected = read_json(stories_folder() / "expected.json");
     ids = expected.at("ids").get<std::vector<int32_t>>();
-    s.model = stories_model();
+    folder = std::make_unique<exchange::FolderReader>(stories_model());
+    s.model = folder->config().model;
     s.train.kernels = GetParam().kernels;
     s.train.dtype = GetParam().dtype;
     kernels = build::kernels_of(s);
@@ -43,7 +47,7 @@ class Stories : public testing::TestWithParam<StoriesCase> {
   std::unique_ptr<run::Executor> load(const models::Graphs& graphs) {
     auto executor =
         std::make_unique<run::Executor>(build::build_program(graphs, *kernels, team->size()), *kernels, *team);
-    EXPECT_TRUE(load_stories(*executor));
+    checkpoint::load_states(*executor, *folder, checkpoint::Load::weights);
     return executor;
   }
 
@@ -58,6 +62,7 @@ class Stories : public testing::TestWithParam<StoriesCase> {
 
   nlohmann::json expected;
   std::vector<int32_t> ids;
+  std::unique_ptr<exchange::FolderReader> folder;
   config::Settings s;
   std::unique_ptr<kernels::KernelSet> kernels;
   std::unique_ptr<base::ThreadTeam> team;

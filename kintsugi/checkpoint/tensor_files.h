@@ -13,7 +13,8 @@
 namespace kintsugi::checkpoint {
 
 // Opens a *.safetensors file, or a folder with model.safetensors or model.safetensors.index.json, and checks that
-// every tensor in the index exists. UserError if not, or if the tensors are in PyTorch's own format. The tensors are valid as long as this object.
+// every tensor in the index exists. UserError if not, or if the tensors are in PyTorch's own format. The tensors are
+// valid as long as this object.
 class TensorFiles {
  public:
   explicit TensorFiles(const std::filesystem::path& path);

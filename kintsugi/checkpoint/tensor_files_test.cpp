@@ -49,11 +49,14 @@ TEST(TensorFiles, ShardsUnderAnIndex) {
   put(index, R"({"weight_map":{"aaab":"a.safetensors"}})");
   EXPECT_EQ(open(), R"([safetensors] "a.safetensors" has no tensor "aaab"; the nearest is "aaaa")");
   put(index, R"({"weight_map":{"aaaa":"c.safetensors"}})");
-  EXPECT_EQ(open(), "[safetensors] \"model.safetensors.index.json\":1: \"aaaa\" is in \"c.safetensors\", which is not in the folder");
+  EXPECT_EQ(
+      open(),
+      "[safetensors] \"model.safetensors.index.json\":1: \"aaaa\" is in \"c.safetensors\", which is not in the folder");
   put(index, R"({"weight_map":{"aaaa":"/etc/passwd"}})");
-  EXPECT_EQ(open(),
-            "[safetensors] \"model.safetensors.index.json\":1: \"weight_map.aaaa\" is \"/etc/passwd\"; it should be the "
-            "name of a file in the same folder");
+  EXPECT_EQ(
+      open(),
+      "[safetensors] \"model.safetensors.index.json\":1: \"weight_map.aaaa\" is \"/etc/passwd\"; it should be the "
+      "name of a file in the same folder");
   std::filesystem::remove(index);
   put(scratch / "pytorch_model.bin", "PK");
   EXPECT_EQ(error_of([&] { TensorFiles files(scratch.path()); }),

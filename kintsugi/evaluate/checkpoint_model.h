@@ -1,4 +1,5 @@
-// A model loaded from a checkpoint or a Hugging Face folder, on the ranks that share it: its configuration, tokenizer and weights.
+// A model loaded from a checkpoint or a Hugging Face folder, on the ranks that share it: its configuration, tokenizer
+// and weights.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,7 @@
 #include "kintsugi/exchange/config_layers.h"
 
+#include <algorithm>
+
 #include "kintsugi/config/choices.h"
 
 namespace kintsugi::exchange {
@@ -81,15 +83,12 @@ void read_windows(ConfigReader& config, const WindowKeys& keys, int64_t layers, 
   int64_t window = given ? given->whole(1) : 0;
   if (!named && keys.absent != "null") window = Json::parse("model", "default", keys.absent).whole();
   const bool switched_off = keys.switched && !(used && used->boolean());
-  bool any = false;
   std::vector<std::string> words;
-  for (const bool has : list) {
-    words.emplace_back(config::kWindowLayers[has ? 1 : 0]);
-    any = any || has;
-  }
-  if (switched_off || !any) window = 0;
+  for (const bool has : list) words.emplace_back(config::kWindowLayers[has ? 1 : 0]);
+  const auto with = std::ranges::count(list, true), all = std::ranges::ssize(list);
+  if (switched_off || with == 0) window = 0;
   model.set("window", window);
-  model.set("window_layers", window ? period_of(words) : std::vector<std::string>{});
+  model.set("window_layers", window > 0 && with < all ? period_of(words) : std::vector<std::string>{});
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
@@ -38,15 +39,32 @@ bool matches(std::string_view name, std::string_view pattern) {
   return false;
 }
 
-// Elements whose exponent has all bits set.
+// Elements whose exponent has all bits set. They are rare, so that 8 bytes are looked at together: `rest` has a lane of
+// zeros for each.
 template <typename Bits>
 int64_t count_not_finite(std::span<const std::byte> bytes, Bits exponent) {
+  constexpr uint64_t kOnes = ~uint64_t{0} / std::numeric_limits<Bits>::max();  // 1 in each lane
+  constexpr uint64_t kHigh = kOnes << (8 * sizeof(Bits) - 1);
+  const uint64_t exponents = kOnes * exponent;
   int64_t count = 0;
-  for (size_t at = 0; at < bytes.size(); at += sizeof(Bits)) {
-    Bits bits;
-    std::memcpy(&bits, bytes.data() + at, sizeof bits);
-    count += (bits & exponent) == exponent;
+  size_t at = 0;
+  const auto count_each = [&](size_t end) {
+    for (; at < end; at += sizeof(Bits)) {
+      Bits bits;
+      std::memcpy(&bits, bytes.data() + at, sizeof bits);
+      count += (bits & exponent) == exponent;
+    }
+  };
+  while (at + sizeof(uint64_t) <= bytes.size()) {
+    uint64_t word;
+    std::memcpy(&word, bytes.data() + at, sizeof word);
+    const uint64_t rest = (word & exponents) ^ exponents;
+    if (((rest - kOnes) & ~rest & kHigh) != 0)
+      count_each(at + sizeof word);
+    else
+      at += sizeof word;
   }
+  count_each(bytes.size());
   return count;
 }
 
@@ -81,6 +99,10 @@ FolderReader::FolderReader(fs::path folder, bool allow_not_finite)
   config_ = read_config((folder_ / kConfig).string(), text);
   const std::string all = checkpoint::checksum_text(files_.checksum()) + text;
   checksum_ = checkpoint::checksum_of(all);
+  const auto stored = static_cast<int64_t>(files_.tensors().size() + files_.foreign().size());
+  if (config_.model.layers > stored)  // before a graph of so many is made
+    throw base::UserError("model", "{} holds {} tensors, config.json says {} layers", base::in_quotes(folder_.string()),
+                          stored, config_.model.layers);
   tensors_ = weight_map(models::family(config_.model.family), config_.model);
   find_tensors();
 }

@@ -1,6 +1,7 @@
 #include "kintsugi/exchange/read_strided.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "kintsugi/checkpoint/convert.h"
 
@@ -45,13 +46,13 @@ class StridedRead {
     const bool in_place = packed.empty() || (packed.size() == 1 && packed[0].to == 1);
     std::byte* const place = out_ + to * size_of(dtype_);
     if (in_place && dtype_ == tensor_.dtype) return read_runs(first, dims, place);
-    staged_.resize(static_cast<size_t>(stride * size_));
-    read_runs(first, dims, staged_.data());
-    if (dtype_ == tensor_.dtype) return copy_strided(packed, staged_.data(), place, size_);
-    if (in_place) return checkpoint::convert(tensor_.dtype, staged_.data(), dtype_, place, stride);
-    converted_.resize(static_cast<size_t>(stride * size_of(dtype_)));
-    checkpoint::convert(tensor_.dtype, staged_.data(), dtype_, converted_.data(), stride);
-    copy_strided(packed, converted_.data(), place, size_of(dtype_));
+    const auto staged = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(stride * size_));
+    read_runs(first, dims, staged.get());
+    if (dtype_ == tensor_.dtype) return copy_strided(packed, staged.get(), place, size_);
+    if (in_place) return checkpoint::convert(tensor_.dtype, staged.get(), dtype_, place, stride);
+    const auto converted = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(stride * size_of(dtype_)));
+    checkpoint::convert(tensor_.dtype, staged.get(), dtype_, converted.get(), stride);
+    copy_strided(packed, converted.get(), place, size_of(dtype_));
   }
 
   void read_runs(int64_t first, const std::vector<CopyDim>& dims, std::byte* to) {
@@ -90,7 +91,6 @@ class StridedRead {
   tensor::DType dtype_;
   int64_t size_;  // of an element in the file
   std::byte* out_;
-  std::vector<std::byte> staged_, converted_;
   // Of the part that is read: whether its runs are near each other, and where it ends.
   bool near_ = false;
   int64_t run_bytes_ = 0, end_ = 0;

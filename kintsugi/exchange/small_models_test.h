@@ -18,9 +18,9 @@ namespace kintsugi::exchange {
 inline config::Resolved small_run(std::string_view family, const std::string& more = "") {
   const std::string heads = family == "gpt" || family == "gptneox" || family == "gptj" ? "4" : "2\nhead_dim = 6";
   const std::string rotary = family == "gptj" ? "rotary_dims = 2\n" : "";
-  const std::string text = "[model]\nfamily = \"" + std::string(family) + "\"\nlayers = 2\nembed = " +
-                           (heads == "4" ? "16" : "24") + "\nheads = 4\nkv_heads = " + heads +
-                           "\nffn = 20\nvocab = 11\ncontext = 16\n" + rotary + more;
+  const std::string text =
+      "[model]\nfamily = \"" + std::string(family) + "\"\nlayers = 6\nembed = " + (heads == "4" ? "16" : "24") +
+      "\nheads = 4\nkv_heads = " + heads + "\nffn = 20\nvocab = 11\ncontext = 16\n" + rotary + more;
   config::Given given = config::read_text(text, "run.toml", models::catalog());
   return {config::fill_derived(std::move(given), 1), {}};
 }

@@ -78,14 +78,19 @@ void copy_row(const CopyDim& d, const T* from, T* to) {
   for (int64_t i = 0; i < d.size; ++i) to[i * d.to] = from[i * d.from];
 }
 
-// `a` is the dim whose neighbours are nearest in `from`, `b` that of `to`.
+// `a` is the dim whose neighbours are nearest in `from`, `b` that of `to`. Each tile passes through a small buffer,
+// since rows at a distance that is a power of two would share few lines of the cache.
 template <typename T>
 void copy_tiles(const CopyDim& a, const CopyDim& b, const T* from, T* to) {
+  T tile[kTile][kTile];
   for (int64_t j = 0; j < b.size; j += kTile)
-    for (int64_t i = 0; i < a.size; i += kTile)
-      for (int64_t x = i; x < std::min(i + kTile, a.size); ++x)
-        for (int64_t y = j; y < std::min(j + kTile, b.size); ++y)
-          to[x * a.to + y * b.to] = from[x * a.from + y * b.from];
+    for (int64_t i = 0; i < a.size; i += kTile) {
+      const int64_t columns = std::min(kTile, a.size - i), rows = std::min(kTile, b.size - j);
+      for (int64_t y = 0; y < rows; ++y)
+        copy_row<T>({columns, a.from, 1}, from + i * a.from + (j + y) * b.from, tile[y]);
+      for (int64_t x = 0; x < columns; ++x)
+        copy_row<T>({rows, kTile, b.to}, &tile[0][x], to + (i + x) * a.to + j * b.to);
+    }
 }
 
 template <typename T>

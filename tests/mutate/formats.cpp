@@ -22,6 +22,8 @@
 #include "kintsugi/evaluate/checkpoint_model.h"
 #include "kintsugi/evaluate/generator.h"
 #include "kintsugi/evaluate/layout.h"
+#include "kintsugi/exchange/export_folder.h"
+#include "kintsugi/exchange/open_model.h"
 #include "kintsugi/models/models.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/text/pipeline_goldens_test.h"
@@ -215,6 +217,14 @@ void make_indexed_safetensors(int sample) {
   fs::rename("model.safetensors", "part-1.safetensors");
 }
 
+// The trained model as a Hugging Face folder, here.
+void make_hugging_face(int sample) {
+  make_run(sample);
+  exchange::export_folder({.model = kStep, .folder = "folder", .dtype = {}});
+  for (const auto& entry : fs::directory_iterator("folder")) fs::copy_file(entry.path(), entry.path().filename());
+  for (const char* other : {"run", "folder"}) fs::remove_all(other);
+}
+
 // --- reading
 
 void read_config() {
@@ -224,7 +234,8 @@ void read_config() {
 }
 
 void read_saved_config() {
-  config::resume_with(config::load_saved("run/config.toml", models::catalog()), config::load("run.toml", models::catalog(), {}, 2));
+  config::resume_with(config::load_saved("run/config.toml", models::catalog()),
+                      config::load("run.toml", models::catalog(), {}, 2));
 }
 
 void read_tokenizer() {
@@ -269,6 +280,18 @@ void read_safetensors() {
       for (const std::byte byte : block) sum += static_cast<unsigned>(byte);
     });
   base::require(sum < UINT32_MAX, "mutate", "the sum is {}", sum);
+}
+
+void read_hugging_face() {
+  const exchange::FolderReader reader(".");
+  for (const std::string& name : reader.names()) {
+    std::vector<std::byte> bytes(static_cast<size_t>(reader.type(name).bytes()));
+    reader.read({.name = name, .box = {}, .flat = {}}, reader.type(name).dtype, bytes);
+  }
+  read_back("config.toml", [&] { config::saved_text(exchange::config_of(reader), models::catalog()); });
+  read_back("config.json", [&] {
+    exchange::read_config("again", exchange::write_config(reader.config().model, reader.config().dtype));
+  });
 }
 
 void read_checkpoint() {
@@ -413,6 +436,12 @@ std::span<const Format> formats() {
        read_checkpoint,
        {"generate run/step_00000003 --length 2 --prompt a", "evaluate run/step_00000003", kResume},
        fix_checkpoint},
+      {"config.json", make_hugging_face, {{"config.json", kText}}, read_hugging_face, {"import . imported", "show ."}},
+      {"hugging_face",
+       make_hugging_face,
+       {{"model.safetensors", kBinary}, {"config.json", kText}},
+       read_hugging_face,
+       {"import . imported", "evaluate . --data corpus/train --sequence 8"}},
       {"best.json", make_run, {{"run/best.json", kText}}, read_best, {kResume}},
       {"metrics.jsonl", make_run, {{"run/metrics.jsonl", kText}}, read_metrics, {kResume}},
   };

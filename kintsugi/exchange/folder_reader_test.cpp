@@ -1,0 +1,191 @@
+#include "kintsugi/exchange/folder_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <map>
+#include <random>
+
+#include "kintsugi/checkpoint/convert.h"
+#include "kintsugi/checkpoint/reader.h"
+#include "kintsugi/checkpoint/safetensors.h"
+#include "kintsugi/exchange/export_folder.h"
+#include "kintsugi/exchange/import_folder.h"
+#include "kintsugi/exchange/small_models_test.h"
+
+namespace kintsugi::exchange::folder_reader_test {
+namespace {
+
+using checkpoint::error_of;
+using checkpoint::SafetensorsTensor;
+using checkpoint::ScratchFolder;
+using tensor::DType;
+
+// A folder of a small model, as export writes it.
+std::filesystem::path make_folder(const ScratchFolder& scratch, std::string_view family = "llama",
+                                  DType dtype = DType::f32) {
+  const std::filesystem::path folder = scratch / "folder";
+  export_folder({.model = save_random(small_run(family), scratch / "run", dtype), .folder = folder, .dtype = {}});
+  return folder;
+}
+
+// The tensors of a file, to be changed and written again.
+struct File {
+  explicit File(std::filesystem::path folder) : path(std::move(folder) / "model.safetensors") {
+    const checkpoint::SafetensorsFile file(path);
+    for (const auto& [name, entry] : file.header().tensors) {
+      bytes[name].resize(entry.end - entry.begin);
+      file.at(name).read_at(0, bytes[name]);
+      tensors[name] = {name, entry.dtype, entry.shape};
+    }
+  }
+  void write() const {
+    std::vector<SafetensorsTensor> list;
+    for (const auto& [name, tensor] : tensors) list.push_back(tensor);
+    checkpoint::SafetensorsWriter writer(path, list);
+    for (const SafetensorsTensor& tensor : list) writer.write(bytes.at(tensor.name));
+    writer.close();
+  }
+  void add(const std::string& name, std::vector<int64_t> shape, DType dtype = DType::f32) {
+    tensors[name] = {name, dtype, std::move(shape)};
+    bytes[name].assign(tensors[name].bytes(), std::byte{});
+  }
+  void rename(const std::string& from, const std::string& to) {
+    tensors[to] = {to, tensors[from].dtype, tensors[from].shape};
+    bytes[to] = bytes[from];
+    remove(from);
+  }
+  void remove(const std::string& name) {
+    tensors.erase(name);
+    bytes.erase(name);
+  }
+
+  std::filesystem::path path;
+  std::map<std::string, SafetensorsTensor> tensors;
+  std::map<std::string, std::vector<std::byte>> bytes;
+};
+
+template <typename T>
+std::vector<T> all_of(const checkpoint::TensorSource& source, const std::string& name, DType dtype) {
+  std::vector<T> x(static_cast<size_t>(source.type(name).shape.elements()));
+  source.read({.name = name, .box = {}, .flat = {}}, dtype, std::as_writable_bytes(std::span(x)));
+  return x;
+}
+
+}  // namespace
+
+// Boxes, ranges and dtypes of weights that lie in any order, against the checkpoint that the folder was made of.
+TEST(FolderReader, AnyPartOfAnyWeight) {
+  for (const char* family : {"gpt", "gptneox", "phi3", "llama"}) {
+    ScratchFolder scratch;
+    const FolderReader reader(make_folder(scratch, family));
+    const checkpoint::CheckpointReader ours(scratch / "run/step_00000000");
+    std::mt19937 random(3);
+    const auto draw = [&](int64_t most) { return static_cast<int64_t>(random() % static_cast<uint64_t>(most + 1)); };
+    for (const std::string& name : reader.names()) {
+      SCOPED_TRACE(name);
+      ASSERT_EQ(reader.type(name), ours.type(name));
+      for (int trial = 0; trial < 20; ++trial) {
+        checkpoint::Box box;
+        for (const tensor::Dim& dim : reader.type(name).shape) {
+          box.start.push_back(draw(dim.size - 1));
+          box.size.push_back(1 + draw(dim.size - box.start.back() - 1));
+        }
+        const int64_t from = draw(box.elements()), to = from + draw(box.elements() - from);
+        const checkpoint::Slice slice = {.name = name, .box = box, .flat = checkpoint::Range{from, to}};
+        const DType dtype = trial % 2 == 0 ? DType::f32 : DType::f64;
+        std::vector<std::byte> a(static_cast<size_t>((to - from) * size_of(dtype))), b(a.size());
+        reader.read(slice, dtype, a);
+        ours.read(slice, dtype, b);
+        ASSERT_EQ(a, b) << to_string(box) << " " << from << " to " << to;
+      }
+    }
+  }
+}
+
+TEST(FolderReader, APrefixMayBeAbsentAndComputedTensorsAreNoWeights) {
+  ScratchFolder scratch;
+  const auto folder = make_folder(scratch, "gpt");
+  const auto before = all_of<float>(FolderReader(folder), "layer1.attention.key.weight", DType::f32);
+  File file(folder);
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : file.tensors) names.push_back(name);
+  for (const std::string& name : names)
+    if (name.starts_with("transformer.")) file.rename(name, name.substr(12));
+  file.add("h.0.attn.bias", {4}, DType::u8);
+  file.add("transformer.h.1.attn.masked_bias", {});
+  file.add("lm_head.weight", {11, 16});  // of a tied model
+  file.write();
+  EXPECT_EQ(all_of<float>(FolderReader(folder), "layer1.attention.key.weight", DType::f32), before);
+}
+
+TEST(FolderReader, WhatDoesNotFitIsNamed) {
+  ScratchFolder scratch;
+  const auto folder = make_folder(scratch);
+  const auto error = [&](const std::function<void(File&)>& change) {
+    File file(folder);
+    const File kept = file;
+    change(file);
+    file.write();
+    const std::string text = error_of([&] { FolderReader reader(folder); }, scratch.path());
+    kept.write();
+    EXPECT_TRUE(checkpoint::is_one_line(text));
+    return text;
+  };
+  const std::string norm = "model.layers.0.input_layernorm.weight";
+  EXPECT_EQ(error([&](File& f) { f.remove(norm); }),
+            "[safetensors] \"folder\" has no tensor \"model.layers.0.input_layernorm.weight\"; the nearest is "
+            "\"model.layers.1.input_layernorm.weight\"");
+  EXPECT_EQ(
+      error([&](File& f) { f.add(norm, {23}); }),
+      "[model] \"folder\": tensor \"model.layers.0.input_layernorm.weight\" has the shape [23], config.json needs "
+      "[24]");
+  EXPECT_EQ(error([&](File& f) { f.add(norm, {24}, DType::i32); }),
+            "[model] \"folder\": tensor \"model.layers.0.input_layernorm.weight\" holds int32, which are no weights");
+  EXPECT_EQ(error([&](File& f) { f.add("model.layers.2.input_layernorm.weight", {24}); }),
+            "[model] \"folder\": tensor \"model.layers.2.input_layernorm.weight\" is no weight of the model that "
+            "config.json describes");
+  EXPECT_EQ(error([&](File& f) { f.add("a", {24}), f.add("b", {24}), f.add("c", {1}); }),
+            "[model] \"folder\": tensor \"a\", like 2 others, is no weight of the model that config.json describes");
+  EXPECT_EQ(error([&](File& f) { f.add(norm.substr(6), {24}); }),
+            "[model] \"folder\": tensor \"layers.0.input_layernorm.weight\" is no weight of the model that config.json "
+            "describes");
+  std::filesystem::remove(folder / "config.json");
+  EXPECT_EQ(error_of([&] { FolderReader reader(folder); }, scratch.path()),
+            "[file] cannot open \"folder/config.json\": No such file or directory");
+}
+
+TEST(FolderReader, NumbersThatAreNotFiniteAreCounted) {
+  for (const DType dtype : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
+    ScratchFolder scratch;
+    const auto folder = make_folder(scratch, "llama", dtype);
+    File file(folder);
+    std::vector<std::byte>& bytes = file.bytes["model.layers.1.mlp.down_proj.weight"];
+    const auto size = static_cast<size_t>(size_of(dtype));
+    const float values[] = {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN(),
+                            -std::numeric_limits<float>::infinity()};
+    for (size_t i = 0; i < 3; ++i)
+      checkpoint::convert(DType::f32, std::as_bytes(std::span(values + i, 1)).data(), dtype,
+                          bytes.data() + (7 + 20 * i) * size, 1);
+    file.write();
+    const std::string error =
+        "[model] \"folder\": 3 of the 480 elements of tensor \"model.layers.1.mlp.down_proj.weight\" are NaN or "
+        "infinity";
+    const FolderReader reader(folder);
+    EXPECT_EQ(error_of([&] { reader.verify(0, 1, nullptr); }, scratch.path()), error);
+    EXPECT_EQ(error_of([&] { all_of<double>(reader, "layer1.ffn.down.weight", DType::f64); }, scratch.path()), error);
+    EXPECT_EQ(error_of([&] { all_of<double>(reader, "layer1.ffn.up.weight", DType::f64); }), "");
+    EXPECT_EQ(error_of([&] { FolderReader(folder, true).verify(0, 1, nullptr); }), "");
+    // Of two ranks, one finds it.
+    int found = 0;
+    for (int rank = 0; rank < 2; ++rank)
+      found += error_of([&] { FolderReader(folder).verify(rank, 2, nullptr); }) != "";
+    EXPECT_EQ(found, 1);
+    EXPECT_EQ(error_of([&] { import_folder({.folder = folder, .run = scratch / "new"}); }, scratch.path()),
+              "[checkpoint] step 0 is not saved, earlier checkpoints are untouched: " + error.substr(8));
+    EXPECT_FALSE(std::filesystem::exists(scratch / "new"));
+    import_folder({.folder = folder, .run = scratch / "new", .allow_not_finite = true});
+  }
+}
+
+}  // namespace kintsugi::exchange::folder_reader_test

@@ -1,0 +1,103 @@
+// Checkpoint to folder to checkpoint: every weight of every family comes back, bit for bit.
+#include <gtest/gtest.h>
+
+#include "kintsugi/base/file.h"
+#include "kintsugi/base/json.h"
+#include "kintsugi/checkpoint/reader.h"
+#include "kintsugi/checkpoint/tensor_files.h"
+#include "kintsugi/exchange/export_folder.h"
+#include "kintsugi/exchange/import_folder.h"
+#include "kintsugi/exchange/small_models_test.h"
+
+namespace kintsugi::exchange::round_trip_test {
+namespace {
+
+using checkpoint::error_of;
+using checkpoint::ScratchFolder;
+using tensor::DType;
+
+void expect_same_weights(const std::filesystem::path& a, const std::filesystem::path& b) {
+  const checkpoint::CheckpointReader first(a), second(b);
+  ASSERT_EQ(first.index().tensors.size(), second.index().tensors.size());
+  for (const auto& [name, tensor] : first.index().tensors) {
+    ASSERT_EQ(tensor.type, second.type(name)) << name;
+    std::vector<std::byte> x(static_cast<size_t>(tensor.type.bytes())), y(x.size());
+    first.read({.name = name, .box = {}, .flat = {}}, tensor.type.dtype, x);
+    second.read({.name = name, .box = {}, .flat = {}}, tensor.type.dtype, y);
+    EXPECT_EQ(x, y) << name;
+  }
+}
+
+}  // namespace
+
+TEST(RoundTrip, EveryFamily) {
+  for (const models::Family& family : models::families())
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      SCOPED_TRACE(family.config.name);
+      ScratchFolder scratch;
+      const config::Resolved run = small_run(family.config.name);
+      const auto saved = save_random(run, scratch / "run", dtype);
+      export_folder({.model = saved, .folder = scratch / "folder", .dtype = {}});
+      const auto again = import_folder({.folder = scratch / "folder", .run = scratch / "again"});
+      expect_same_weights(saved, again);
+      const config::Model model =
+          config::saved_text(checkpoint::CheckpointReader(again).config(), models::catalog()).settings.model;
+      config::Model want = run.settings.model;
+      want.name = model.name;
+      EXPECT_EQ(model.family, want.family);
+      EXPECT_EQ(model.ffn, want.ffn);
+      EXPECT_EQ(model.norm, want.norm);
+      EXPECT_EQ(model.head_dim, want.head_dim);
+      EXPECT_EQ(model.norm_epsilon, want.norm_epsilon);
+      // A folder of a folder: the same bytes.
+      export_folder({.model = scratch / "folder", .folder = scratch / "copy", .dtype = {}});
+      for (const char* name : {"model.safetensors", "config.json"})
+        EXPECT_EQ(base::read_file(scratch / "folder" / name), base::read_file(scratch / "copy" / name)) << name;
+    }
+}
+
+TEST(RoundTrip, SeveralFilesAndDtypes) {
+  ScratchFolder scratch;
+  const auto saved = save_random(small_run("gpt"), scratch / "run");
+  const Exported one = export_folder({.model = saved, .folder = scratch / "one", .dtype = {}});
+  const Exported many = export_folder({.model = saved, .folder = scratch / "many", .dtype = {}, .shard_bytes = 5000});
+  EXPECT_EQ(one.files, 1u);
+  EXPECT_GT(many.files, 3u);
+  EXPECT_EQ(one.bytes, many.bytes);
+  const auto index = base::Json::parse("test", "index", base::read_file(scratch / "many/model.safetensors.index.json"));
+  EXPECT_EQ(index.at("metadata").at("total_size").whole(), static_cast<int64_t>(one.bytes));
+  EXPECT_EQ(index.at("weight_map").members().size(), one.tensors);
+  for (const base::Json& file : index.at("weight_map").members()) {
+    const checkpoint::SafetensorsFile shard(scratch / "many" / file.text());
+    if (shard.header().tensors.size() == 1) continue;
+    uint64_t bytes = 0;
+    for (const auto& [name, entry] : shard.header().tensors) bytes += entry.end - entry.begin;
+    EXPECT_LE(bytes, 5000u) << file.text();
+  }
+  export_folder({.model = scratch / "many", .folder = scratch / "joined", .dtype = {}});
+  EXPECT_EQ(base::read_file(scratch / "one/model.safetensors"), base::read_file(scratch / "joined/model.safetensors"));
+
+  export_folder({.model = saved, .folder = scratch / "half", .dtype = DType::f16});
+  const checkpoint::TensorFiles half(scratch / "half");
+  for (const auto& [name, tensor] : half.tensors()) EXPECT_EQ(tensor.dtype, DType::f16) << name;
+}
+
+TEST(RoundTrip, WhatIsThereIsNotReplaced) {
+  ScratchFolder scratch;
+  const auto saved = save_random(small_run("llama"), scratch / "run");
+  std::filesystem::create_directory(scratch / "empty");
+  export_folder({.model = saved, .folder = scratch / "empty", .dtype = {}});
+  EXPECT_TRUE(std::filesystem::exists(scratch / "empty/model.safetensors"));
+  EXPECT_EQ(
+      error_of([&] { export_folder({.model = saved, .folder = scratch / "empty", .dtype = {}}); }, scratch.path()),
+      "[export] \"empty\" is not empty; name a folder that is empty or does not exist");
+  EXPECT_EQ(error_of([&] { import_folder({.folder = scratch / "empty", .run = scratch / "run"}); }, scratch.path()),
+            "[import] \"run\" is not empty; name a folder that is empty or does not exist");
+  // A run that transformers has no words for leaves nothing.
+  const auto other = save_random(small_run("llama", "tied = true\n"), scratch / "tied");
+  export_folder({.model = other, .folder = scratch / "tied_folder", .dtype = {}});
+  const std::string error = error_of([&] { save_random(small_run("gpt", "gated = true\n"), scratch / "gated"); });
+  EXPECT_TRUE(error.starts_with("[model] a Hugging Face folder of gpt has no place for this model")) << error;
+}
+
+}  // namespace kintsugi::exchange::round_trip_test

@@ -1,0 +1,111 @@
+// The command on a Hugging Face folder: it is used as a checkpoint is, becomes one, and comes back.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "kintsugi/base/file.h"
+#include "tests/process.h"
+#include "tests/stories.h"
+
+namespace kintsugi::tests::exchange_test {
+namespace {
+
+std::string last_lines(const std::string& text, int lines) {
+  size_t at = text.size();
+  for (; lines >= 0 && at != text.npos && at > 0; --lines) at = text.rfind('\n', at - 1);
+  return at == text.npos || at == 0 ? text : text.substr(at + 1);
+}
+
+class Exchange : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(stories_model())) GTEST_SKIP() << "there is no " << stories_model();
+    fs::create_directory(folder / "stories");
+    for (const char* name : {"config.json", "model.safetensors"})
+      fs::copy_file(stories_model() / name, folder / "stories" / name);
+    fs::copy_file(stories_folder() / "tok512.model", folder / "stories/tokenizer.model");
+  }
+
+  // What the command prints.
+  std::string run(const std::string& arguments) {
+    const Ended ended = run_kintsugi(folder.path(), arguments);
+    EXPECT_EQ(ended.code, 0) << arguments << "\n" << ended.err;
+    return ended.out;
+  }
+  std::string error(const std::string& arguments) {
+    const Ended ended = run_kintsugi(folder.path(), arguments);
+    EXPECT_EQ(ended.code, 1) << arguments << "\n" << ended.out;
+    return ended.err;
+  }
+  void expect_same(const fs::path& a, const fs::path& b) {
+    EXPECT_EQ(base::read_file(folder / a), base::read_file(folder / b)) << a << " " << b;
+  }
+
+  TemporaryFolder folder;
+};
+
+}  // namespace
+
+TEST_F(Exchange, AFolderIsUsedAsACheckpointIs) {
+  const std::string tell = " --prompt \"Once upon a time\" --length 60 --temperature 0 --threads 1";
+  const std::string told = run("generate stories" + tell);
+  EXPECT_TRUE(told.starts_with("Once upon a time, there was a little girl named")) << told;
+  EXPECT_EQ(run("generate stories --set parallel.tensor=2 parallel.pipe=2" + tell), told);
+  EXPECT_EQ(run("import stories run"), "checkpoint run/step_00000000\n");
+  EXPECT_EQ(run("generate run" + tell), told);
+
+  std::ofstream(folder / "text.txt") << read_json(stories_folder() / "expected.json").at("text").get<std::string>();
+  run("prepare text.txt --tokenizer stories --output corpus --validation 0 --threads 1");
+  const std::string evaluate = " --data corpus/train --sequence 64 --threads 1";
+  const std::string loss = last_lines(run("evaluate stories" + evaluate), 2);
+  EXPECT_TRUE(loss.starts_with("loss ")) << loss;
+  EXPECT_EQ(last_lines(run("evaluate run" + evaluate), 2), loss);
+  EXPECT_EQ(last_lines(run("evaluate stories --ranks 2" + evaluate), 2), loss);
+
+  // Learning from the folder's weights begins where the folder's loss is.
+  std::ofstream(folder / "run.toml")
+      << "[model]\nfamily = \"llama\"\nlayers = 5\nembed = 64\nheads = 8\nkv_heads = 4\nffn = 172\ncontext = 512\ntied "
+         "= "
+         "true\n[data]\ntrain = \"corpus/train\"\n[train]\nfolder = \"more\"\nsteps = 1\nglobal_batch = 1\nsequence = "
+         "64\ninit_from = \"stories\"\n[parallel]\nthreads = 1\n";
+  const Ended trained = run_kintsugi(folder.path(), "train run.toml");
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_NE((trained.out + trained.err).find("weights from stories"), std::string::npos) << trained.out << trained.err;
+  const auto first = nlohmann::json::parse(base::read_file(folder / "more/metrics.jsonl")
+                                               .substr(0, base::read_file(folder / "more/metrics.jsonl").find('\n')));
+  EXPECT_LT(first.at("loss").get<double>(), 2.0);
+}
+
+TEST_F(Exchange, WhatIsImportedIsExportedBitForBit) {
+  run("import stories run");
+  run("export run back");
+  expect_same("stories/model.safetensors", "back/model.safetensors");
+  expect_same("stories/tokenizer.model", "back/tokenizer.model");
+  run("export run parts --shard-size 200kB");
+  EXPECT_FALSE(fs::exists(folder / "parts/model.safetensors"));
+  run("export parts joined");
+  expect_same("stories/model.safetensors", "joined/model.safetensors");
+  run("export stories half --dtype bf16");
+  EXPECT_LT(fs::file_size(folder / "half/model.safetensors"),
+            fs::file_size(folder / "back/model.safetensors") / 2 + 9999);
+  EXPECT_NE(run("show half").find("torch_dtype") == std::string::npos, false);
+}
+
+TEST_F(Exchange, ErrorsSayWhatIsMissing) {
+  EXPECT_EQ(error("import stories stories"),
+            "error: [import] \"stories\" is not empty; name a folder that is empty or does not exist\n");
+  EXPECT_EQ(error("export stories new --dtype fp8"), "error: [export] --dtype fp8 is not fp32, bf16 or fp16\n");
+  EXPECT_EQ(error("export stories new --shard-size 5"),
+            "error: [export] --shard-size 5 is no size, such as 5GB or 512 MiB\n");
+  fs::remove(folder / "stories/tokenizer.model");
+  EXPECT_EQ(error("generate stories"),
+            "error: [generate] \"stories\" has no tokenizer.json: it was trained on token files without one\n");
+  fs::rename(folder / "stories/model.safetensors", folder / "stories/pytorch_model.bin");
+  EXPECT_EQ(error("import stories run"),
+            "error: [safetensors] \"stories\" holds pytorch_model.bin, which is not read; write it as safetensors with "
+            "transformers' save_pretrained(safe_serialization=True)\n");
+  EXPECT_FALSE(fs::exists(folder / "run"));
+}
+
+}  // namespace kintsugi::tests::exchange_test
