@@ -17,37 +17,9 @@
 #include "kintsugi/comm/limits.h"
 #include "kintsugi/evaluate/layout.h"
 #include "kintsugi/exchange/open_model.h"
-#include "kintsugi/exchange/strides.h"
-#include "kintsugi/exchange/weight_map.h"
-#include "kintsugi/models/models.h"
 #include "kintsugi/train/inspect.h"
 
 namespace kintsugi::app {
-namespace {
-
-// Gradients as the tensors of the model's Hugging Face folder are.
-std::map<std::string, train::WholeTensor> as_in_folder(const std::map<std::string, train::WholeTensor>& gradients,
-                                                       const config::Model& model) {
-  std::map<std::string, train::WholeTensor> all;
-  for (const exchange::MappedTensor& tensor : exchange::weight_map(models::family(model.family), model)) {
-    std::vector<tensor::Dim> dims;
-    for (const int64_t size : tensor.shape) dims.push_back({fmt::format("dim{}", dims.size()), size});
-    train::WholeTensor& whole = all[tensor.name];
-    whole = {tensor::Shape(dims), std::vector<double>(static_cast<size_t>(tensor.elements()))};
-    for (const exchange::MappedWeight& weight : tensor.weights) {
-      const std::vector<double>& values = gradients.at(weight.name).values;
-      std::vector<exchange::CopyDim> copy;
-      for (size_t d = 0; d < weight.shape.rank(); ++d)
-        copy.push_back({weight.shape[d].size, weight.shape.stride(d), weight.stride[d]});
-      exchange::copy_strided(exchange::simplified(copy), reinterpret_cast<const std::byte*>(values.data()),
-                             reinterpret_cast<std::byte*>(whole.values.data() + weight.first), sizeof(double));
-    }
-  }
-  return all;
-}
-
-}  // namespace
-
 void evaluate_ids(const EvaluateIds& o) {
   require_one_process("evaluate --ids");
   const config::Resolved layout = evaluate::read_layout(
@@ -68,7 +40,7 @@ void evaluate_ids(const EvaluateIds& o) {
     checkpoint::load_states(executor, *saved.weights, checkpoint::Load::weights);
   });
   if (!o.dump.empty()) {
-    if (exchange::is_hugging_face(saved.folder())) found.gradients = as_in_folder(found.gradients, s.model);
+    if (exchange::is_hugging_face(saved.folder())) found.gradients = train::as_in_folder(found.gradients, s.model);
     base::write_output(o.dump, train::print(found, s.train.dtype == "fp64" ? tensor::DType::f64 : tensor::DType::f32));
   }
   fmt::print("checkpoint {}\nids        {}, {} samples of {}\nloss       {}\nperplexity {}\n", saved.folder().string(),

@@ -7,7 +7,6 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/build/programs.h"
-#include "kintsugi/config/named_sizes.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/models/models.h"
 #include "kintsugi/ops/rows.h"
@@ -189,7 +188,7 @@ TEST_F(Damaged, AWorkspaceUnderAnOutput) {
 // Compiled, not run.
 TEST(MemoryPlan, OfGpt2IsNearItsLowerBound) {
   config::Settings s;
-  s.model = config::model_of(*config::find_named_size("gpt2"));
+  s.model = models::catalog().size("gpt2")->model;
   s.model.dropout = 0.1;
   s.train.global_batch = 8;
   s.train.micro_batch = 4;
@@ -205,8 +204,8 @@ TEST(MemoryPlan, OfGpt2IsNearItsLowerBound) {
     EXPECT_EQ(weights, 124'439'808);
     for (const program::CallList& list : p.lists) {
       const double ratio = static_cast<double>(list.arena_bytes) / static_cast<double>(list.lower_bound_bytes);
-      fmt::print("gpt2 {}, 4 x 256, {}: arena {}, lower bound {}, ratio {:.4f}\n", dtype, name_of(list.step), list.arena_bytes,
-                 list.lower_bound_bytes, ratio);
+      fmt::print("gpt2 {}, 4 x 256, {}: arena {}, lower bound {}, ratio {:.4f}\n", dtype, name_of(list.step),
+                 list.arena_bytes, list.lower_bound_bytes, ratio);
       EXPECT_GE(ratio, 1.0);
       EXPECT_LT(ratio, 1.02);
       EXPECT_LE(list.arena_bytes, p.arena_bytes);
@@ -216,7 +215,7 @@ TEST(MemoryPlan, OfGpt2IsNearItsLowerBound) {
 
 int64_t parameters(std::string_view name) {
   config::Settings s;
-  s.model = config::model_of(*config::find_named_size(name));
+  s.model = models::catalog().size(name)->model;
   s.train.sequence = 8;
   s.train.micro_batch = 1;
   graph::StateTable states;

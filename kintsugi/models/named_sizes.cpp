@@ -13,6 +13,19 @@ constexpr std::string_view kLlama = "Touvron et al. 2023a, table 2";
 constexpr std::string_view kLlama2 = "Touvron et al. 2023b and the published weights";
 constexpr std::string_view kLlama3 = "Llama team 2024 and the published weights";
 constexpr std::string_view kTinyLlama = "Zhang et al. 2024, table 2";
+constexpr std::string_view kKorthikanti = "Korthikanti et al. 2022, table 3";
+constexpr std::string_view kLlama31 = "Llama team 2024, table 3";
+constexpr std::string_view kPythia = "Biderman et al. 2023, table 1, and the published weights";
+constexpr std::string_view kNeox20 = "Black et al. 2022, and the published weights";
+constexpr std::string_view kForge = "Yin et al. 2023, table 2";
+constexpr std::string_view kGptJ = "Wang, Komatsuzaki 2021, and the published weights";
+constexpr std::string_view kMistral = "Jiang et al. 2023, table 1";
+constexpr std::string_view kQwen2 = "Yang et al. 2024, table 1, and the published weights";
+constexpr std::string_view kQwen3 = "Yang et al. 2025, table 1, and the published weights";
+constexpr std::string_view kOlmo2 = "OLMo team 2024, table 3, and the published weights";
+constexpr std::string_view kSmolLm3 = "Hugging Face 2025, the published weights";
+constexpr std::string_view kPhi3 = "Abdin et al. 2024, section 2, and the published weights";
+constexpr std::string_view kGemma3 = "Gemma team 2025, table 1, and the published weights";
 constexpr std::string_view kStories = "Karpathy 2023, llama2.c";
 
 config::Model of_family(std::string_view name, std::string_view family_name) {
@@ -68,6 +81,30 @@ config::NamedSize of(std::string_view family, std::string_view name, std::string
   return {name, source, m};
 }
 
+// Of GPT-NeoX: heads of their own keys, ffn four times embed.
+struct NeoxSize {
+  int64_t layers, embed, heads;
+};
+
+config::NamedSize neox(std::string_view name, std::string_view source, NeoxSize s, int64_t vocab) {
+  config::NamedSize size =
+      of("gptneox", name, source, {s.layers, s.embed, s.heads, s.heads, 4 * s.embed, 2048}, {.vocab = vocab});
+  size.model.rotary_dims = s.embed / s.heads / 4;
+  return size;
+}
+
+config::NamedSize pythia(std::string_view name, NeoxSize s, int64_t vocab = 50304) {
+  return neox(name, kPythia, s, vocab);
+}
+
+// FORGE turns whole heads, and its residual is sequential.
+config::NamedSize forge(std::string_view name, NeoxSize s) {
+  config::NamedSize size = neox(name, kForge, s, 52000);
+  size.model.rotary_dims = 0;
+  size.model.residual = "sequential";
+  return size;
+}
+
 config::NamedSize llama(std::string_view name, std::string_view source, LlamaSize s, Rest rest = {}) {
   return of("llama", name, source, s, rest);
 }
@@ -101,6 +138,7 @@ const std::vector<config::NamedSize>& sizes() {
       gpt("megatron-310b", kMegatron2, {96, 16384, 128, 2048, 51200}),
       gpt("megatron-530b", kMegatron2, {105, 20480, 128, 2048, 51200}),
       gpt("megatron-1t", kMegatron2, {128, 25600, 160, 2048, 51200}),
+      gpt("megatron-22b", kKorthikanti, {48, 6144, 64, 2048, 51200}),
       // llama: layers, embed, heads, kv_heads, ffn, context
       llama("llama-7b", kLlama, {32, 4096, 32, 32, 11008, 2048}, {.norm_epsilon = 1e-6}),
       llama("llama-13b", kLlama, {40, 5120, 40, 40, 13824, 2048}, {.norm_epsilon = 1e-6}),
@@ -111,11 +149,42 @@ const std::vector<config::NamedSize>& sizes() {
       llama("llama2-70b", kLlama2, {80, 8192, 64, 8, 28672, 4096}),
       llama("llama3-8b", kLlama3, {32, 4096, 32, 8, 14336, 8192}, {.vocab = 128256, .rope_theta = 500000.0}),
       llama("llama3-70b", kLlama3, {80, 8192, 64, 8, 28672, 8192}, {.vocab = 128256, .rope_theta = 500000.0}),
+      llama("llama3.1-405b", kLlama31, {126, 16384, 128, 8, 53248, 131072}, {.vocab = 128256, .rope_theta = 500000.0}),
       llama("tinyllama-1.1b", kTinyLlama, {22, 2048, 32, 4, 5632, 2048}),
       llama("stories260k", kStories, {5, 64, 8, 4, 172, 512}, {.vocab = 512, .tied = true}),
       llama("stories15m", kStories, {6, 288, 6, 6, 768, 256}, {.tied = true}),
       llama("stories42m", kStories, {8, 512, 8, 8, 1376, 1024}, {.tied = true}),
       llama("stories110m", kStories, {12, 768, 12, 12, 2048, 1024}, {.tied = true}),
+      // gptneox: layers, embed, heads
+      pythia("pythia-70m", {6, 512, 8}),
+      pythia("pythia-160m", {12, 768, 12}),
+      pythia("pythia-410m", {24, 1024, 16}),
+      pythia("pythia-1b", {16, 2048, 8}),
+      pythia("pythia-1.4b", {24, 2048, 16}),
+      pythia("pythia-2.8b", {32, 2560, 32}),
+      pythia("pythia-6.9b", {32, 4096, 32}, 50432),
+      pythia("pythia-12b", {36, 5120, 40}, 50688),
+      neox("gptneox-20b", kNeox20, {44, 6144, 64}, 50432),
+      forge("forge-1.4b", {24, 2064, 24}),
+      forge("forge-13b", {40, 5120, 40}),
+      forge("forge-22b", {48, 6144, 48}),
+      of("gptj", "gptj-6b", kGptJ, {28, 4096, 16, 16, 16384, 2048}, {.vocab = 50400}),
+      of("mistral", "mistral-7b", kMistral, {32, 4096, 32, 8, 14336, 32768}, {.norm_epsilon = 1e-5}),
+      of("qwen2", "qwen2-0.5b", kQwen2, {24, 896, 14, 2, 4864, 131072}, {151936, true, 0.0, 1e6}),
+      of("qwen2", "qwen2-1.5b", kQwen2, {28, 1536, 12, 2, 8960, 131072}, {151936, true, 0.0, 1e6}),
+      of("qwen2", "qwen2-7b", kQwen2, {28, 3584, 28, 4, 18944, 131072}, {152064, false, 0.0, 1e6}),
+      of("qwen2", "qwen2-72b", kQwen2, {80, 8192, 64, 8, 29568, 131072}, {152064, false, 1e-5, 1e6}),
+      of("qwen3", "qwen3-0.6b", kQwen3, {28, 1024, 16, 8, 3072, 40960}, {151936, true, 0.0, 1e6, 128}),
+      of("qwen3", "qwen3-1.7b", kQwen3, {28, 2048, 16, 8, 6144, 40960}, {151936, true, 0.0, 1e6, 128}),
+      of("qwen3", "qwen3-4b", kQwen3, {36, 2560, 32, 8, 9728, 40960}, {151936, true, 0.0, 1e6, 128}),
+      of("qwen3", "qwen3-8b", kQwen3, {36, 4096, 32, 8, 12288, 40960}, {151936, false, 0.0, 1e6, 128}),
+      of("qwen3", "qwen3-14b", kQwen3, {40, 5120, 40, 8, 17408, 40960}, {151936, false, 0.0, 1e6, 128}),
+      of("qwen3", "qwen3-32b", kQwen3, {64, 5120, 64, 8, 25600, 40960}, {151936, false, 0.0, 1e6, 128}),
+      of("olmo2", "olmo2-7b", kOlmo2, {32, 4096, 32, 32, 11008, 4096}, {100352, false, 1e-6, 500000.0}),
+      of("olmo2", "olmo2-13b", kOlmo2, {40, 5120, 40, 40, 13824, 4096}, {100352, false, 1e-6, 500000.0}),
+      of("smollm3", "smollm3-3b", kSmolLm3, {36, 2048, 16, 4, 11008, 65536}, {128256, true, 0.0, 5e6}),
+      of("phi3", "phi3-mini", kPhi3, {32, 3072, 32, 32, 8192, 4096}, {.vocab = 32064}),
+      of("gemma3", "gemma3-1b", kGemma3, {26, 1152, 4, 1, 6912, 32768}, {262144, true, 0.0, 0.0, 256}),
   };
   return list;
 }

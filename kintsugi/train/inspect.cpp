@@ -8,6 +8,9 @@
 #include "kintsugi/base/format.h"
 #include "kintsugi/checkpoint/safetensors_header.h"
 #include "kintsugi/data/batch.h"
+#include "kintsugi/exchange/strides.h"
+#include "kintsugi/exchange/weight_map.h"
+#include "kintsugi/models/models.h"
 #include "kintsugi/train/layout_run.h"
 
 namespace kintsugi::train {
@@ -108,6 +111,26 @@ Inspection inspect(config::Settings settings, const Samples& samples, const std:
       found.gradients[s.weight] = {s.whole.shape, std::move(values)};
     }
   return found;
+}
+
+std::map<std::string, WholeTensor> as_in_folder(const std::map<std::string, WholeTensor>& gradients,
+                                                const config::Model& model) {
+  std::map<std::string, WholeTensor> all;
+  for (const exchange::MappedTensor& tensor : exchange::weight_map(models::family(model.family), model)) {
+    std::vector<tensor::Dim> dims;
+    for (const int64_t size : tensor.shape) dims.push_back({fmt::format("dim{}", dims.size()), size});
+    WholeTensor& whole = all[tensor.name];
+    whole = {tensor::Shape(dims), std::vector<double>(static_cast<size_t>(tensor.elements()))};
+    for (const exchange::MappedWeight& weight : tensor.weights) {
+      const std::vector<double>& values = gradients.at(weight.name).values;
+      std::vector<exchange::CopyDim> copy;
+      for (size_t d = 0; d < weight.shape.rank(); ++d)
+        copy.push_back({weight.shape[d].size, weight.shape.stride(d), weight.stride[d]});
+      exchange::copy_strided(exchange::simplified(copy), reinterpret_cast<const std::byte*>(values.data()),
+                             reinterpret_cast<std::byte*>(whole.values.data() + weight.first), sizeof(double));
+    }
+  }
+  return all;
 }
 
 std::string print(const Inspection& inspection, tensor::DType dtype) {

@@ -40,6 +40,10 @@ struct Inspection {
 // UserError where the samples do not fit the model or the layout.
 Inspection inspect(config::Settings settings, const Samples& samples, const std::function<void(run::Executor&)>& load);
 
+// Gradients by weight, as the tensors of the model's Hugging Face folder are, under their names.
+std::map<std::string, WholeTensor> as_in_folder(const std::map<std::string, WholeTensor>& gradients,
+                                                const config::Model& model);
+
 // As a safetensors file: "loss" [], "logits", and each gradient under the name of its weight, in fp64 or fp32.
 std::string print(const Inspection& inspection, tensor::DType dtype);
 
