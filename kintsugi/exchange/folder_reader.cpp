@@ -198,13 +198,28 @@ void FolderReader::read(const checkpoint::Slice& slice, tensor::DType dtype, std
   const Grid ours = grid_of(box);
   const Grid theirs = {weight.place->first, box.size, weight.place->stride};
   const int64_t start = Grid{0, box.size, weight.place->stride}.at(box.start);
+  std::vector<std::byte> staging = take_staging();
   for_each_box(ours, flat, [&](const checkpoint::Box& part) {
     std::vector<CopyDim> dims;
     for (size_t d = 0; d < part.size.size(); ++d)
       dims.push_back({.size = part.size[d], .from = theirs.stride[d], .to = ours.stride[d]});
     read_strided(stored_[weight.tensor], start + theirs.at(part.start), dims, dtype,
-                 out.data() + (ours.at(part.start) - flat.begin) * size_of(dtype));
+                 out.data() + (ours.at(part.start) - flat.begin) * size_of(dtype), staging);
   });
+  put_staging(std::move(staging));
+}
+
+std::vector<std::byte> FolderReader::take_staging() const {
+  const std::lock_guard lock(mutex_);
+  if (staging_.empty()) return {};
+  std::vector<std::byte> staging = std::move(staging_.back());
+  staging_.pop_back();
+  return staging;
+}
+
+void FolderReader::put_staging(std::vector<std::byte> staging) const {
+  const std::lock_guard lock(mutex_);
+  staging_.push_back(std::move(staging));
 }
 
 void FolderReader::verify(int share, int shares, const std::function<bool(std::string_view)>& wanted) const {

@@ -49,6 +49,8 @@ class FolderReader : public checkpoint::TensorSource {
   void refuse_rest(const std::set<std::string_view>& found) const;
   const Weight& at(std::string_view name) const;
   void check(size_t tensor) const;  // that its elements are finite
+  std::vector<std::byte> take_staging() const;
+  void put_staging(std::vector<std::byte> staging) const;
 
   std::filesystem::path folder_;
   FolderConfig config_;
@@ -61,6 +63,7 @@ class FolderReader : public checkpoint::TensorSource {
   std::map<std::string, Weight, std::less<>> weights_;
   mutable std::mutex mutex_;  // of what follows
   mutable std::set<size_t> checked_;
+  mutable std::vector<std::vector<std::byte>> staging_;  // that nobody uses now
 };
 
 }  // namespace kintsugi::exchange

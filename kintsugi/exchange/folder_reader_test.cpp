@@ -142,8 +142,8 @@ TEST(FolderReader, WhatDoesNotFitIsNamed) {
       "[24]");
   EXPECT_EQ(error([&](File& f) { f.add(norm, {24}, DType::i32); }),
             "[model] \"folder\": tensor \"model.layers.0.input_layernorm.weight\" holds int32, which are no weights");
-  EXPECT_EQ(error([&](File& f) { f.add("model.layers.2.input_layernorm.weight", {24}); }),
-            "[model] \"folder\": tensor \"model.layers.2.input_layernorm.weight\" is no weight of the model that "
+  EXPECT_EQ(error([&](File& f) { f.add("model.layers.6.input_layernorm.weight", {24}); }),
+            "[model] \"folder\": tensor \"model.layers.6.input_layernorm.weight\" is no weight of the model that "
             "config.json describes");
   EXPECT_EQ(error([&](File& f) { f.add("a", {24}), f.add("b", {24}), f.add("c", {1}); }),
             "[model] \"folder\": tensor \"a\", like 2 others, is no weight of the model that config.json describes");

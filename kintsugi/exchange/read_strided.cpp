@@ -21,8 +21,8 @@ int64_t elements_from(const std::vector<CopyDim>& dims, size_t d) {
 
 class StridedRead {
  public:
-  StridedRead(const TensorInFile& tensor, tensor::DType dtype, std::byte* out)
-      : tensor_(tensor), dtype_(dtype), size_(size_of(tensor.dtype)), out_(out) {}
+  StridedRead(const TensorInFile& tensor, tensor::DType dtype, std::byte* out, std::vector<std::byte>& staging)
+      : tensor_(tensor), dtype_(dtype), size_(size_of(tensor.dtype)), out_(out), staging_(staging) {}
 
   // In parts that fit into the staging memory.
   void read(int64_t first, std::vector<CopyDim> dims, int64_t to) {
@@ -46,12 +46,14 @@ class StridedRead {
     const bool in_place = packed.empty() || (packed.size() == 1 && packed[0].to == 1);
     std::byte* const place = out_ + to * size_of(dtype_);
     if (in_place && dtype_ == tensor_.dtype) return read_runs(first, dims, place);
-    const auto staged = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(stride * size_));
-    read_runs(first, dims, staged.get());
-    if (dtype_ == tensor_.dtype) return copy_strided(packed, staged.get(), place, size_);
-    if (in_place) return checkpoint::convert(tensor_.dtype, staged.get(), dtype_, place, stride);
+    const auto end = static_cast<size_t>(stride * size_);
+    staging_.resize(std::max(staging_.size(), end));
+    std::byte* const staged = staging_.data();
+    read_runs(first, dims, staged);
+    if (dtype_ == tensor_.dtype) return copy_strided(packed, staged, place, size_);
+    if (in_place) return checkpoint::convert(tensor_.dtype, staged, dtype_, place, stride);
     const auto converted = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(stride * size_of(dtype_)));
-    checkpoint::convert(tensor_.dtype, staged.get(), dtype_, converted.get(), stride);
+    checkpoint::convert(tensor_.dtype, staged, dtype_, converted.get(), stride);
     copy_strided(packed, converted.get(), place, size_of(dtype_));
   }
 
@@ -91,6 +93,7 @@ class StridedRead {
   tensor::DType dtype_;
   int64_t size_;  // of an element in the file
   std::byte* out_;
+  std::vector<std::byte>& staging_;
   // Of the part that is read: whether its runs are near each other, and where it ends.
   bool near_ = false;
   int64_t run_bytes_ = 0, end_ = 0;
@@ -101,8 +104,8 @@ class StridedRead {
 }  // namespace
 
 void read_strided(const TensorInFile& tensor, int64_t first, const std::vector<CopyDim>& dims, tensor::DType dtype,
-                  std::byte* out) {
-  StridedRead(tensor, dtype, out).read(first, simplified(dims), 0);
+                  std::byte* out, std::vector<std::byte>& staging) {
+  StridedRead(tensor, dtype, out, staging).read(first, simplified(dims), 0);
 }
 
 }  // namespace kintsugi::exchange

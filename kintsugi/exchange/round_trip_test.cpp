@@ -33,6 +33,7 @@ void expect_same_weights(const std::filesystem::path& a, const std::filesystem::
 TEST(RoundTrip, EveryFamily) {
   for (const models::Family& family : models::families())
     for (const DType dtype : {DType::f32, DType::bf16}) {
+      if (dtype == DType::bf16 && family.config.name != "gptneox") continue;
       SCOPED_TRACE(family.config.name);
       ScratchFolder scratch;
       const config::Resolved run = small_run(family.config.name);

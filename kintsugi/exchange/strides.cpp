@@ -1,6 +1,7 @@
 #include "kintsugi/exchange/strides.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <numeric>
 
@@ -12,7 +13,9 @@ namespace {
 using checkpoint::Box;
 using checkpoint::Range;
 
-constexpr int64_t kTile = 32;  // elements of a tile's side
+static_assert(std::endian::native == std::endian::little, "neighbours in a word are neighbours in memory");
+
+constexpr int64_t kTile = 64;  // elements of a tile's side
 
 // By decreasing stride.
 std::vector<size_t> order_of(const std::vector<int64_t>& stride) {
@@ -78,18 +81,36 @@ void copy_row(const CopyDim& d, const T* from, T* to) {
   for (int64_t i = 0; i < d.size; ++i) to[i * d.to] = from[i * d.from];
 }
 
+// A column of a tile becomes a row, 8 bytes at a time.
+template <typename T>
+void copy_column(const T (&tile)[kTile][kTile], int64_t x, int64_t rows, T* to) {
+  constexpr int64_t kTogether = sizeof(uint64_t) / sizeof(T);
+  int64_t y = 0;
+  for (; y + kTogether <= rows; y += kTogether) {
+    uint64_t word = 0;
+    for (int64_t k = 0; k < kTogether; ++k)
+      word |= static_cast<uint64_t>(tile[y + k][x]) << (8 * static_cast<int64_t>(sizeof(T)) * k);
+    std::memcpy(to + y, &word, sizeof word);
+  }
+  for (; y < rows; ++y) to[y] = tile[y][x];
+}
+
 // `a` is the dim whose neighbours are nearest in `from`, `b` that of `to`. Each tile passes through a small buffer,
 // since rows at a distance that is a power of two would share few lines of the cache.
 template <typename T>
 void copy_tiles(const CopyDim& a, const CopyDim& b, const T* from, T* to) {
   T tile[kTile][kTile];
-  for (int64_t j = 0; j < b.size; j += kTile)
-    for (int64_t i = 0; i < a.size; i += kTile) {
+  for (int64_t i = 0; i < a.size; i += kTile)
+    for (int64_t j = 0; j < b.size; j += kTile) {
       const int64_t columns = std::min(kTile, a.size - i), rows = std::min(kTile, b.size - j);
       for (int64_t y = 0; y < rows; ++y)
         copy_row<T>({columns, a.from, 1}, from + i * a.from + (j + y) * b.from, tile[y]);
+      T* const place = to + i * a.to + j * b.to;
       for (int64_t x = 0; x < columns; ++x)
-        copy_row<T>({rows, kTile, b.to}, &tile[0][x], to + (i + x) * a.to + j * b.to);
+        if (b.to == 1)
+          copy_column(tile, x, rows, place + x * a.to);
+        else
+          copy_row<T>({rows, kTile, b.to}, &tile[0][x], place + x * a.to);
     }
 }
 
