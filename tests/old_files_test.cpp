@@ -108,12 +108,15 @@ TEST_P(OldRun, GoesOn) {
   for (const std::string& line : lines(folder.text("expected/" + run + ".files")))
     EXPECT_NE(index.find(line), std::string::npos) << "not as before: " << line;
   EXPECT_EQ(names(index), names(base::read_file(source / "step_00000004" / "index.json")));
-  // Of the configuration nothing has changed but the number of steps.
+  // Of the configuration nothing has changed but the number of steps; there may be keys that the old files lack.
   std::vector<std::string> before = settings(base::read_file(source / "config.toml"));
   EXPECT_EQ(std::count(before.begin(), before.end(), "steps = 4"), 1);
   std::replace(before.begin(), before.end(), std::string("steps = 4"), std::string("steps = 6"));
-  EXPECT_EQ(settings(folder.text(run + "/config.toml")), before);
-  EXPECT_EQ(settings(folder.text(saved / "config.toml")), before);
+  for (const fs::path& file : {fs::path(run) / "config.toml", saved / "config.toml"}) {
+    const std::vector<std::string> after = settings(folder.text(file));
+    for (const std::string& setting : before)
+      EXPECT_EQ(std::ranges::count(after, setting), std::ranges::count(before, setting)) << setting;
+  }
 }
 
 TEST_P(OldRun, IsMadeAgain) {

@@ -69,8 +69,8 @@ TEST(ConfigJson, Windows) {
 }
 
 TEST(ConfigJson, Refusals) {
-  EXPECT_EQ(error_of("", "mamba").substr(0, 74),
-            "[model] \"config.json\":1: the model_type \"mamba\" is not known here; there are");
+  EXPECT_EQ(error_of("", "mamba").substr(0, 75),
+            "[model] \"config.json\":1: the model_type \"mamba\" is not known here; there ar");
   EXPECT_EQ(
       error_of("\"logit_scale\": 0.5"),
       "[model] \"config.json\":2: \"logit_scale\" is 0.5, a setting that is not known here; without knowing what it "
@@ -86,7 +86,7 @@ TEST(ConfigJson, Refusals) {
   EXPECT_EQ(error_of(R"("quantization_config": {"bits": 4})"),
             "[model] \"config.json\":2: \"quantization_config\": quantized weights are not known here");
   EXPECT_EQ(error_of("\"num_key_value_heads\": 3"),
-            "[config] config.json, as [model]:6: model.heads = 4 is not divisible by model.kv_heads = 3; nearest "
+            "[config] config.json, as [model]:8: model.heads = 4 is not divisible by model.kv_heads = 3; nearest "
             "kv_heads: 2, 4");
   EXPECT_NE(error_of("\"layer_types\": [\"full_attention\"]", "qwen2").find("has 1 items for 4 layers"),
             std::string::npos);

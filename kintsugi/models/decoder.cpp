@@ -53,11 +53,11 @@ ValueId embedded(Builder& b) {
   Graph& g = b.graph();
   const config::Model& m = b.model();
   const bool learned = config::positions(m) == config::Positions::learned;
-  const ValueId tokens = b.input("tokens"), table = b.table("embedding.table");
+  const ValueId table = b.table("embedding.table");
   const ValueId positions = learned ? b.weight("embedding.positions", {{"position", m.context}, b.embed()},
                                                {Init::Kind::normal, b.deviation()}, true)
                                     : graph::kNone;
-  ValueId x = g.op("embedding", {tokens, table});
+  ValueId x = g.op("embedding", {b.input("tokens"), table});
   const double scale = m.embed_scale > 0.0 ? m.embed_scale : std::sqrt(static_cast<double>(m.embed));
   if (scale != 1.0) x = g.op("scale", {x}, {{"by", scale}});
   if (learned) x = g.add({x, g.op("position", {positions}, {{"length", b.pass().sequence}})});

@@ -55,9 +55,9 @@ TEST(Llama, OneLayerByItsText) {
   graph::StateTable states;
   EXPECT_EQ(graph::print(build_forward(small("llama"), states)), R"(graph micro-batch
  forward layer -1
-  %0 tokens[batch:2 seq:4] int32 = input()  name=tokens
-  %1 embedding.table[vocab:11 embed:8] bf16 = state()  embedding.table
-  %2 embedding[batch:2 seq:4 embed:8] bf16 = embedding(%0, %1)
+  %0 embedding.table[vocab:11 embed:8] bf16 = state()  embedding.table
+  %1 tokens[batch:2 seq:4] int32 = input()  name=tokens
+  %2 embedding[batch:2 seq:4 embed:8] bf16 = embedding(%1, %0)
  forward layer 0
   %3 layer0.attention_norm.gamma[embed:8] bf16 = state()  layer0.attention_norm.gamma
   %4 rms_norm[batch:2 seq:4 embed:8] bf16 = rms_norm(%2, %3)  epsilon=1e-05 whole=embed
