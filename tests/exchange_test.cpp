@@ -75,6 +75,12 @@ TEST_F(Exchange, AFolderIsUsedAsACheckpointIs) {
   const auto first = nlohmann::json::parse(base::read_file(folder / "more/metrics.jsonl")
                                                .substr(0, base::read_file(folder / "more/metrics.jsonl").find('\n')));
   EXPECT_LT(first.at("loss").get<double>(), 2.0);
+  EXPECT_EQ(trained.err.find("warning"), std::string::npos) << trained.err;
+  const Ended other = run_kintsugi(folder.path(), "train run.toml --set train.folder=other model.rope_theta=500000");
+  EXPECT_NE(other.err.find("warning: the weights of \"stories\" are of a model with rope_theta = 10000.0; here it is "
+                           "500000.0\n"),
+            std::string::npos)
+      << other.err;
 }
 
 TEST_F(Exchange, WhatIsImportedIsExportedBitForBit) {

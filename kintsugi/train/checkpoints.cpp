@@ -13,6 +13,7 @@
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/checkpoint/states.h"
 #include "kintsugi/comm/agree.h"
+#include "kintsugi/config/keys.h"
 #include "kintsugi/config/resolved_file.h"
 #include "kintsugi/data/token_summary.h"
 #include "kintsugi/exchange/open_model.h"
@@ -108,6 +109,19 @@ void warn_of_tokenizer(const Rank& rank, const exchange::SavedModel& from) {
       rank.corpus.identity[0].path, rank.corpus.identity[0].fingerprint);
 }
 
+// Weights of the same shapes may belong to a model that computes something else, with another rope_theta, say.
+void warn_of_model(const Rank& rank, const exchange::SavedModel& from) {
+  if (!rank.leads()) return;
+  const config::Settings then = from.settings();
+  for (const config::Key& key : config::keys()) {
+    if (key.section != "model" || key.name == "name" || key.name == "bias" || key.name == "context" ||
+        key.name == "dropout" || key.get(then) == key.get(rank.settings()))
+      continue;
+    spdlog::warn("the weights of \"{}\" are of a model with {} = {}; here it is {}", from.folder().string(), key.name,
+                 config::to_toml(key.get(then)), config::to_toml(key.get(rank.settings())));
+  }
+}
+
 void settle_replicas(Rank& rank) {
   const std::string& replicas = rank.settings().parallel.replicas;
   if (replicas == "broadcast") broadcast_replicas(*rank.executor, rank.world);
@@ -130,6 +144,7 @@ Progress restore(Rank& rank, bool resume, const std::function<void(const std::st
     const exchange::SavedModel from = exchange::open_model(train.init_from, *rank.all);
     comm::together(*rank.all, [&] { warn_of_tokenizer(rank, from); });
     checkpoint::load_states(*rank.executor, *rank.all, *from.weights, checkpoint::Load::weights);
+    comm::together(*rank.all, [&] { warn_of_model(rank, from); });
     note(fmt::format("weights from {}", from.folder().string()));
   } else if (resume) {
     note("no checkpoint yet: from the beginning");
