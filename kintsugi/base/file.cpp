@@ -18,6 +18,7 @@ namespace kintsugi::base {
 namespace {
 
 constexpr size_t kBufferBytes = 1 << 20;
+constexpr uint64_t kBeginBytes = 32 << 20;  // between two times that the disk is told to write
 
 [[noreturn]] void fail(std::string_view what, const std::filesystem::path& path) {
   throw UserError("file", "cannot {} \"{}\": {}", what, path.string(), std::strerror(errno));
@@ -144,6 +145,9 @@ void FileWriter::flush() {
     if (n < 0) fail("write", path_);
     done += static_cast<size_t>(n);
   }
+  // The disk begins before the file is closed. That it cannot is no error.
+  if (size_ / kBeginBytes != (size_ - buffer_.size()) / kBeginBytes)
+    ::sync_file_range(descriptor_, 0, 0, SYNC_FILE_RANGE_WRITE);
   buffer_.clear();
 }
 
