@@ -298,7 +298,7 @@ TEST_F(BadInput, AUsedFolder) {
   };
   expect_error("train run.toml --resume --set train.seed=3", refused("train.seed is 3, was 1"));
   expect_error("train run.toml --resume --set model.heads=4 model.kv_heads=4",
-               refused("model.heads is 4, was 2; model.kv_heads is 4, was 2"));
+               refused("model.heads is 4, was 2; model.kv_heads is 4, was 2; model.head_dim is 4, was 8"));
   expect_error("train run.toml --resume --set train.global_batch=4", refused("train.global_batch is 4, was 2"));
   expect_error("train run.toml --resume --set train.folder=new",
                "error: [train] nothing to resume in \"new\": it has no config.toml; start without --resume\n");

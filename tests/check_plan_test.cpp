@@ -7,9 +7,9 @@
 #include <string>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/build/programs.h"
 #include "kintsugi/config/read.h"
 #include "kintsugi/config/resolve.h"
-#include "kintsugi/build/programs.h"
 #include "kintsugi/models/models.h"
 
 namespace kintsugi::plan::check_plan_test {
@@ -115,7 +115,7 @@ TEST(CheckPlan, NamesThatAreNot) {
             "optimizer, cache, statistic");
   EXPECT_EQ(
       error_in("model.family = 'llama'\nparallel = {data = 2, rules = ['position in weight -> data']}\n"),
-      "[plan] rule \"position in weight -> data\": there is no dim \"position\"; there are batch, seq, vocab, embed, "
+      "[plan] rule \"position in weight -> data\": there is no dim \"position\"; there are vocab, embed, batch, seq, "
       "kv_heads, group, head_dim, key_seq, ffn, flat");
 }
 
