@@ -43,10 +43,14 @@ struct Prompt {
 
 Prompt read_prompt(const GenerateOptions& o, const evaluate::CheckpointModel& model) {
   if (!model.tokenizer())
-    throw base::UserError("generate", "\"{}\" has no tokenizer.json: it was trained on token files without one",
+    throw base::UserError("generate", "\"{}\" has no tokenizer, and text is made of no ids without one",
                           model.folder().string());
   Prompt prompt = {.text = o.prompt_file.empty() ? o.prompt : base::read_file(o.prompt_file, kMostOfPrompt), .ids = {}};
   prompt.ids = model.tokenizer()->encode(prompt.text);
+  if (model.made_elsewhere()) {
+    const std::vector<int32_t> before = model.tokenizer()->special_tokens().before;
+    prompt.ids.insert(prompt.ids.begin(), before.begin(), before.end());
+  }
   // Without a prompt the model starts as at the beginning of a document, or of a line if there are no documents.
   const auto end = model.tokenizer()->end_of_text();
   if (prompt.ids.empty()) prompt.ids = end ? std::vector<int32_t>{*end} : model.tokenizer()->encode("\n");

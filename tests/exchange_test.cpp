@@ -50,7 +50,9 @@ class Exchange : public testing::Test {
 TEST_F(Exchange, AFolderIsUsedAsACheckpointIs) {
   const std::string tell = " --prompt \"Once upon a time\" --length 60 --temperature 0 --threads 1";
   const std::string told = run("generate stories" + tell);
-  EXPECT_TRUE(told.starts_with("Once upon a time, there was a little girl named")) << told;
+  const auto published = read_json(stories_folder() / "expected.json").at("text").get<std::string>();
+  EXPECT_EQ(told, published.substr(0, told.size() - 1) + "\n");
+  EXPECT_GT(told.size(), 100u);
   EXPECT_EQ(run("generate stories --set parallel.tensor=2 parallel.pipe=2" + tell), told);
   EXPECT_EQ(run("import stories run"), "checkpoint run/step_00000000\n");
   EXPECT_EQ(run("generate run" + tell), told);
@@ -106,7 +108,7 @@ TEST_F(Exchange, ErrorsSayWhatIsMissing) {
             "error: [export] --shard-size 5 is no size, such as 5GB or 512 MiB\n");
   fs::remove(folder / "stories/tokenizer.model");
   EXPECT_EQ(error("generate stories"),
-            "error: [generate] \"stories\" has no tokenizer.json: it was trained on token files without one\n");
+            "error: [generate] \"stories\" has no tokenizer, and text is made of no ids without one\n");
   fs::rename(folder / "stories/model.safetensors", folder / "stories/pytorch_model.bin");
   EXPECT_EQ(error("import stories run"),
             "error: [safetensors] \"stories\" holds pytorch_model.bin, which is not read; write it as safetensors with "

@@ -34,6 +34,7 @@ class CheckpointModel {
   const std::filesystem::path& folder() const { return saved_.folder(); }
   const config::Settings& settings() const { return settings_; }  // the checkpoint's, with [parallel] of the layout
   const text::Tokenizer* tokenizer() const { return tokenizer_.get(); }  // null: the checkpoint has none
+  bool made_elsewhere() const { return saved_.made_elsewhere; }
   const std::string& tokenizer_json() const { return saved_.tokenizer; }
   // Axes whose ranks repeat each other's work in what was loaded last.
   const std::vector<std::string>& repeated() const { return repeated_; }

@@ -30,6 +30,7 @@ SavedModel open_folder(const fs::path& path, comm::Communicator& all) {
                            checkpoint::checksum_text(reader->checksum()),
                            checkpoint::checksum_text(checkpoint::checksum_of(model.tokenizer)));
     model.weights = std::move(reader);
+    model.made_elsewhere = true;
   });
   comm::require_same(all, "model", "Hugging Face folder", identity);
   return model;
@@ -69,6 +70,7 @@ SavedModel open_model(const fs::path& path, comm::Communicator& all) {
   comm::together(all, [&] {
     model.config = reader->config();
     model.tokenizer = reader->tokenizer();
+    model.made_elsewhere = reader->state() == kNoState;
   });
   model.weights = std::move(reader);
   return model;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "kintsugi/checkpoint/tensor_source.h"
 #include "kintsugi/comm/communicator.h"
@@ -12,10 +13,16 @@
 
 namespace kintsugi::exchange {
 
+// The state of a checkpoint that was imported: no run made it.
+inline constexpr std::string_view kNoState = "{}";
+
 struct SavedModel {
   std::unique_ptr<checkpoint::TensorSource> weights;
   std::string config;     // config.toml; of a folder, [model] and the dtype are as config.json says, the rest defaults
   std::string tokenizer;  // tokenizer.json; empty: none
+  // Not trained here: a folder, or the import of one. Its texts began with the tokens that the tokenizer says texts
+  // begin with; those of `prepare` do not.
+  bool made_elsewhere = false;
 
   const std::filesystem::path& folder() const { return weights->folder(); }
   config::Settings settings() const;

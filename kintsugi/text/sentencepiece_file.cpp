@@ -46,6 +46,7 @@ void read_trainer(std::string_view message, std::string_view where, SentencePiec
     if (field.number == 24) file.suffix_whitespace = field.value != 0;
     if (field.number == 35) file.byte_fallback = field.value != 0;
     if (field.number == 44) file.unknown_text = field.bytes;
+    if (field.number == 46) file.begin_piece = field.bytes;
     if (field.number == 47) file.end_piece = field.bytes;
     if (field.number != 3) continue;
     if (field.value < 1 || field.value > 4)

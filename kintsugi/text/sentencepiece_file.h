@@ -22,6 +22,7 @@ struct SentencePieceFile {
   bool byte_fallback = false;
   bool suffix_whitespace = false;         // white space ends words, and does not begin them
   std::string unknown_text = " \u2047 ";  // what an unknown token decodes to
+  std::string begin_piece = "<s>";
   std::string end_piece = "</s>";
   std::string charsmap;  // charsmap.h; empty: none
   bool add_dummy_prefix = true, remove_extra_whitespaces = true, escape_whitespaces = true;

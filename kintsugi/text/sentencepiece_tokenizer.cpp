@@ -39,6 +39,7 @@ class SentencePieceTokenizer final : public Tokenizer {
       const auto id = static_cast<int32_t>(i);
       if (piece.type == PieceType::kUnknown) unknown_ = id;
       if (piece.type == PieceType::kByte && file_.byte_fallback) bytes_[byte_of_token(piece.text).value()] = id;
+      if (piece.type == PieceType::kControl && piece.text == file_.begin_piece) begin_ = id;
       if (piece.type == PieceType::kControl && piece.text == file_.end_piece) end_ = id;
     }
   }
@@ -80,6 +81,10 @@ class SentencePieceTokenizer final : public Tokenizer {
 
   int32_t vocab_size() const override { return static_cast<int32_t>(file_.pieces.size()); }
   std::optional<int32_t> end_of_text() const override { return end_; }
+  // The encoder adds none; Llama, Mistral and Gemma, which come with such files, begin each text so.
+  SpecialTokens special_tokens() const override {
+    return {.before = begin_ ? std::vector<int32_t>{*begin_} : std::vector<int32_t>{}, .after = {}};
+  }
   std::string kind() const override { return "sentencepiece"; }
   std::string to_json() const override {
     base::JsonWriter out(1);
@@ -150,7 +155,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   std::unique_ptr<PieceModel> model_;
   int32_t unknown_ = 0;
   std::array<int32_t, 256> bytes_{};  // -1 where bytes are unknown
-  std::optional<int32_t> end_;
+  std::optional<int32_t> begin_, end_;
 };
 
 }  // namespace

@@ -30,6 +30,7 @@ TEST(SentencePiece, MergesByScore) {
   EXPECT_EQ(tokenizer->kind(), "sentencepiece");
   EXPECT_EQ(tokenizer->vocab_size(), 4 + 256 + 11);
   EXPECT_EQ(tokenizer->end_of_text(), 2);
+  EXPECT_EQ(tokenizer->special_tokens().before, Ids{1});
   EXPECT_EQ(tokenizer->encode(""), Ids{});
   EXPECT_EQ(tokenizer->encode("lower  low"), (Ids{269, 270, 260, 269}));
   EXPECT_EQ(tokenizer->encode("\xC3\xA9<sep>low"), (Ids{260, 4 + 0xC3, 4 + 0xA9, 3, 268}));
