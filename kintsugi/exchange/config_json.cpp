@@ -152,6 +152,11 @@ void write_row(const config::Settings& s, const ConfigRow& row, base::JsonWriter
   out.key(row.theirs);
   if (!row.words.empty()) {
     const std::string& ours = std::get<std::string>(value);
+    const Json absent = parsed(row.absent);  // the family's own word for it, where there are several
+    if (absent.is_text() && translated(row.words, absent.text()) == ours) {
+      out.value(absent.text());
+      return;
+    }
     for (const std::string& pair : tensor::words(row.words)) {
       const size_t colon = pair.find(':');
       if (pair.substr(colon + 1) != ours) continue;
