@@ -15,6 +15,7 @@
 #include "kintsugi/evaluate/generator.h"
 #include "kintsugi/evaluate/layout.h"
 #include "kintsugi/evaluate/stop_text.h"
+#include "kintsugi/text/chat_template.h"
 #include "kintsugi/text/stream_decoder.h"
 
 namespace kintsugi::app {
@@ -25,6 +26,7 @@ constexpr base::MostBytes kMostOfPrompt = {64 << 20, "a prompt"};
 struct GenerateOptions {
   std::shared_ptr<ModelOptions> model;
   std::string prompt, prompt_file;
+  std::string chat, system;  // the format of a chat; empty: the prompt is plain text
   std::vector<std::string> stops;
   int64_t length = 200;
   evaluate::SampleOptions sample;
@@ -32,8 +34,8 @@ struct GenerateOptions {
 
 // The options that must be the same on all ranks.
 std::string text_of(const GenerateOptions& o, const std::string& prompt) {
-  return fmt::format("--length {}\n--temperature {}\n--top-k {}\n--seed {}\n--prompt {}", o.length,
-                     o.sample.temperature, o.sample.top_k, o.sample.seed, prompt);
+  return fmt::format("--length {}\n--temperature {}\n--top-k {}\n--seed {}\n--chat {}\n--prompt {}", o.length,
+                     o.sample.temperature, o.sample.top_k, o.sample.seed, o.chat, prompt);
 }
 
 struct Prompt {
@@ -41,11 +43,24 @@ struct Prompt {
   std::vector<int32_t> ids;
 };
 
+// The prompt as the user's turn, after which the model answers.
+std::string chat_of(const GenerateOptions& o, const std::string& prompt, const text::Tokenizer& tokenizer) {
+  const text::ChatTemplate& chat = text::chat_template(o.chat);
+  if (tokenizer.encode(chat.stop).size() != 1)
+    throw base::UserError("generate", "--chat {}: the tokenizer has no token \"{}\", so the model knows no such chats",
+                          o.chat, chat.stop);
+  std::vector<text::Message> messages;
+  if (!o.system.empty()) messages.push_back({text::Role::system, o.system});
+  messages.push_back({text::Role::user, prompt});
+  return text::format_chat(chat, messages);
+}
+
 Prompt read_prompt(const GenerateOptions& o, const evaluate::CheckpointModel& model) {
   if (!model.tokenizer())
     throw base::UserError("generate", "\"{}\" has no tokenizer, and text is made of no ids without one",
                           model.folder().string());
   Prompt prompt = {.text = o.prompt_file.empty() ? o.prompt : base::read_file(o.prompt_file, kMostOfPrompt), .ids = {}};
+  if (!o.chat.empty()) prompt.text = chat_of(o, prompt.text, *model.tokenizer());
   prompt.ids = model.tokenizer()->encode(prompt.text);
   if (model.made_elsewhere()) {
     const std::vector<int32_t> before = model.tokenizer()->special_tokens().before;
@@ -72,11 +87,13 @@ void generate_on_rank(const GenerateOptions& o, const config::Parallel& layout, 
   evaluate::Generator generator(*executor, &model.all());
   const auto end = model.tokenizer()->end_of_text();
   text::StreamDecoder decoder(*model.tokenizer());
-  evaluate::StopText stop(o.stops);
+  std::vector<std::string> stops = o.stops;
+  if (!o.chat.empty()) stops.emplace_back(text::chat_template(o.chat).stop);
+  evaluate::StopText stop(stops);
   // The first rank writes, and decides where the text ends; a signal to any rank ends it too.
   const bool leads = model.leads();
   if (leads) warn_of_repeated(model.repeated(), "one text");
-  if (leads) print_at_once(prompt.text);
+  if (leads && o.chat.empty()) print_at_once(prompt.text);
   int64_t made = 0;
   if (o.length > 0)
     generator.generate(prompt.ids, o.sample, [&](int32_t id) {
@@ -91,6 +108,9 @@ void generate_on_rank(const GenerateOptions& o, const config::Parallel& layout, 
 }
 
 void run(const GenerateOptions& o) {
+  if (!o.chat.empty()) text::chat_template(o.chat);
+  if (o.chat.empty() && !o.system.empty())
+    throw base::UserError("generate", "--system needs --chat, the format of the model's chats");
   const StopSignals signals;
   on_ranks(
       "generate", *o.model,
@@ -107,6 +127,12 @@ void add_generate(Command& kintsugi) {
   o->model = add_model_options(verb);
   const Option prompt = verb.any_text("--prompt", o->prompt, "The text to continue");
   verb.text("--prompt-file", o->prompt_file, "The same from a file").excludes(prompt);
+  std::string chats;
+  for (const text::ChatTemplate& chat : text::chat_templates())
+    chats += (chats.empty() ? "" : ", ") + std::string(chat.name);
+  verb.text("--chat", o->chat,
+            fmt::format("The prompt is a turn of a chat, in the format {}; prints the answer", chats));
+  verb.any_text("--system", o->system, "With --chat: what the model is told first");
   verb.integer("--length", o->length, {0, kMost}, "Tokens at most").show_default();
   verb.number("--temperature", o->sample.temperature, {0, std::numeric_limits<double>::infinity()},
               "0: always the most likely token; 1: as the model has it")

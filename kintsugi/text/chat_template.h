@@ -1,0 +1,37 @@
+// How models that were tuned to chats are told who speaks: the formats of the common families, as rows.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace kintsugi::text {
+
+enum class Role { system, user, assistant };
+
+struct Message {
+  Role role = Role::user;
+  std::string_view content;
+};
+
+// In a format, {} is the content. The token before the first turn (`<s>`) is the tokenizer's, and not in here.
+struct ChatTemplate {
+  std::string_view name;    // "llama3"
+  std::string_view system;  // the turn; where `joined`, what stands before the content of the user's next turn
+  std::string_view user;
+  std::string_view assistant;
+  std::string_view answer;  // after the last turn: the answer follows
+  std::string_view stop;    // ends an answer
+  bool joined = false;      // the system has no turn of its own
+  bool trimmed = false;     // white space around a content is dropped
+};
+
+std::span<const ChatTemplate> chat_templates();
+// UserError "[chat] ..." for a name that is none of them.
+const ChatTemplate& chat_template(std::string_view name);
+
+// The text that the answer of the model follows. UserError for turns in another order than user, assistant, user, ...,
+// after at most one of the system.
+std::string format_chat(const ChatTemplate& chat, std::span<const Message> messages);
+
+}  // namespace kintsugi::text

@@ -1,0 +1,54 @@
+#include "kintsugi/text/chat_template.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "kintsugi/base/error.h"
+
+namespace kintsugi::text::chat_template_test {
+
+constexpr std::array<Message, 4> kChat = {
+    {{Role::system, "Be brief."}, {Role::user, " Hello? "}, {Role::assistant, "Hi!"}, {Role::user, "Bye"}}};
+
+// As the models' cards show them, but for the token that begins a text.
+TEST(ChatTemplate, FormatsOfTheFamilies) {
+  const auto text = [](std::string_view name) { return format_chat(chat_template(name), kChat); };
+  EXPECT_EQ(text("chatml"),
+            "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\n Hello? <|im_end|>\n<|im_start|>assistant\nHi!"
+            "<|im_end|>\n<|im_start|>user\nBye<|im_end|>\n<|im_start|>assistant\n");
+  EXPECT_EQ(text("llama2"), "[INST] <<SYS>>\nBe brief.\n<</SYS>>\n\nHello? [/INST] Hi! </s><s>[INST] Bye [/INST]");
+  EXPECT_EQ(
+      text("llama3"),
+      "<|start_header_id|>system<|end_header_id|>\n\nBe brief.<|eot_id|><|start_header_id|>user<|end_header_id|>\n"
+      "\nHello?<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\nHi!<|eot_id|><|start_header_id|>user"
+      "<|end_header_id|>\n\nBye<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n");
+  EXPECT_EQ(text("mistral"), "[INST] Be brief.\n\n Hello?  [/INST]Hi!</s>[INST] Bye [/INST]");
+  EXPECT_EQ(text("mistral-v3"), "[INST] Be brief.\n\n Hello? [/INST] Hi!</s>[INST] Bye[/INST]");
+  EXPECT_EQ(text("gemma"),
+            "<start_of_turn>user\nBe brief.\n\nHello?<end_of_turn>\n<start_of_turn>model\nHi!<end_of_turn>\n"
+            "<start_of_turn>user\nBye<end_of_turn>\n<start_of_turn>model\n");
+}
+
+// A content that looks like a format is a content.
+TEST(ChatTemplate, ContentsAreNotFormats) {
+  const std::array<Message, 1> chat = {{{Role::user, "{} {1}"}}};
+  EXPECT_EQ(format_chat(chat_template("mistral-v3"), chat), "[INST] {} {1}[/INST]");
+}
+
+TEST(ChatTemplate, TurnsInAnotherOrder) {
+  const auto error = [](std::span<const Message> messages) -> std::string {
+    try {
+      format_chat(chat_template("chatml"), messages);
+    } catch (const base::UserError& e) {
+      return e.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(error(std::span(kChat).first(3)), "[chat] the last turn must be the user's, which the model answers");
+  EXPECT_EQ(error(std::span(kChat).subspan(2)), "[chat] turn 1 must be the user's");
+  EXPECT_EQ(error({}), "[chat] the last turn must be the user's, which the model answers");
+  EXPECT_THROW(chat_template("alpaca"), base::UserError);
+}
+
+}  // namespace kintsugi::text::chat_template_test
