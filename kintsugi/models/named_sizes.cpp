@@ -109,6 +109,15 @@ config::NamedSize llama(std::string_view name, std::string_view source, LlamaSiz
   return of("llama", name, source, s, rest);
 }
 
+// Llama 3.1: positions scaled from 8,192 on.
+config::NamedSize llama31(std::string_view name, LlamaSize s) {
+  config::NamedSize size = llama(name, kLlama31, s, {.vocab = 128256, .rope_theta = 500000.0});
+  size.model.rope_scaling = "llama3";
+  size.model.rope_factor = 8.0;
+  size.model.rope_original_context = 8192;
+  return size;
+}
+
 const std::vector<config::NamedSize>& sizes() {
   static const std::vector<config::NamedSize> list = {
       // gpt: layers, embed, heads, context, vocab
@@ -149,7 +158,7 @@ const std::vector<config::NamedSize>& sizes() {
       llama("llama2-70b", kLlama2, {80, 8192, 64, 8, 28672, 4096}),
       llama("llama3-8b", kLlama3, {32, 4096, 32, 8, 14336, 8192}, {.vocab = 128256, .rope_theta = 500000.0}),
       llama("llama3-70b", kLlama3, {80, 8192, 64, 8, 28672, 8192}, {.vocab = 128256, .rope_theta = 500000.0}),
-      llama("llama3.1-405b", kLlama31, {126, 16384, 128, 8, 53248, 131072}, {.vocab = 128256, .rope_theta = 500000.0}),
+      llama31("llama3.1-405b", {126, 16384, 128, 8, 53248, 131072}),
       llama("tinyllama-1.1b", kTinyLlama, {22, 2048, 32, 4, 5632, 2048}),
       llama("stories260k", kStories, {5, 64, 8, 4, 172, 512}, {.vocab = 512, .tied = true}),
       llama("stories15m", kStories, {6, 288, 6, 6, 768, 256}, {.tied = true}),
