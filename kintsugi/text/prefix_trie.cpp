@@ -17,15 +17,18 @@ PrefixTrie::PrefixTrie(Words words) {
 
 // The least base at which the cells of all bytes are free.
 uint32_t PrefixTrie::find_base(const std::vector<uint8_t>& bytes) {
-  while (first_free_ < cells_.size() && cells_[first_free_].parent != kFree) ++first_free_;
+  const auto is_taken = [&](size_t at) { return at < cells_.size() && cells_[at].parent != kFree; };
+  while (is_taken(first_free_)) ++first_free_;
   const size_t first = bytes.front();
+  // Taken cells are passed over once for each byte: a word of many equal bytes would pass over them for each.
+  size_t& next = next_[first];
+  next = std::max({next, first_free_, first + 1});
+  while (is_taken(next)) ++next;
   size_t num_tried = 0;
-  for (size_t at = std::max(first_free_, first + 1);; ++at) {
-    if (at < cells_.size() && cells_[at].parent != kFree) continue;
+  for (size_t at = next;; ++at) {
+    if (is_taken(at)) continue;
     const size_t base = at - first;
-    const bool fits = std::all_of(bytes.begin(), bytes.end(), [&](uint8_t byte) {
-      return base + byte >= cells_.size() || cells_[base + byte].parent == kFree;
-    });
+    const bool fits = std::all_of(bytes.begin(), bytes.end(), [&](uint8_t byte) { return !is_taken(base + byte); });
     if (fits) {
       if (cells_.size() < base + kByteValues) cells_.resize(base + kByteValues);
       return static_cast<uint32_t>(base);

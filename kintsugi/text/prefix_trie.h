@@ -50,6 +50,8 @@ class PrefixTrie {
 
   std::vector<Cell> cells_ = std::vector<Cell>(1);
   size_t first_free_ = 1;  // no cell below it is free
+  // By the least byte of a node: the cells of that byte below this one are taken, but for those below first_free_.
+  std::array<size_t, 256> next_{};
 };
 
 }  // namespace kintsugi::text
