@@ -66,6 +66,12 @@ Prompt read_prompt(const GenerateOptions& o, const evaluate::CheckpointModel& mo
     const std::vector<int32_t> before = model.tokenizer()->special_tokens().before;
     prompt.ids.insert(prompt.ids.begin(), before.begin(), before.end());
   }
+  for (const int32_t id : prompt.ids)
+    if (id >= model.settings().model.vocab)
+      throw base::UserError("generate",
+                            "the prompt has the id {}, but the model's table has {} rows: the tokenizer is "
+                            "that of another model",
+                            id, model.settings().model.vocab);
   // Without a prompt the model starts as at the beginning of a document, or of a line if there are no documents.
   const auto end = model.tokenizer()->end_of_text();
   if (prompt.ids.empty()) prompt.ids = end ? std::vector<int32_t>{*end} : model.tokenizer()->encode("\n");

@@ -106,6 +106,11 @@ TEST_F(Exchange, ErrorsSayWhatIsMissing) {
   EXPECT_EQ(error("export stories new --dtype fp8"), "error: [export] --dtype fp8 is not fp32, bf16 or fp16\n");
   EXPECT_EQ(error("export stories new --shard-size 5"),
             "error: [export] --shard-size 5 is no size, such as 5GB or 512 MiB\n");
+  fs::copy(fs::path(__FILE__).parent_path() / "families/llama", folder / "small");
+  fs::copy(folder / "stories/tokenizer.model", folder / "small/tokenizer.model");
+  EXPECT_EQ(error("generate small --prompt Once"),
+            "error: [generate] the prompt has the id 403, but the model's table has 29 rows: the tokenizer is that of "
+            "another model\n");
   fs::remove(folder / "stories/tokenizer.model");
   EXPECT_EQ(error("generate stories"),
             "error: [generate] \"stories\" has no tokenizer, and text is made of no ids without one\n");

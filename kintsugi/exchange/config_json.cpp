@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <set>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/json.h"
@@ -141,12 +143,6 @@ void read_row(ConfigReader& config, const ConfigRow& row, ModelText& model) {
   model.set(row.ours, toml_of(given ? *given : parsed(row.absent), row, key_of(row)));
 }
 
-// Where the member of config.json is the same as one that comes before it.
-bool again(const std::vector<ConfigRow>& rows, const ConfigRow& row) {
-  return std::ranges::find(rows, row.theirs, &ConfigRow::theirs) !=
-         std::ranges::find_if(rows, [&](const ConfigRow& r) { return &r == &row; });
-}
-
 void write_row(const config::Settings& s, const ConfigRow& row, base::JsonWriter& out) {
   const config::Value value = key_of(row).get(s);
   out.key(row.theirs);
@@ -232,8 +228,9 @@ std::string write_config(const config::Model& model, DType dtype) {
   out.object([&] {
     out.key("architectures").list([&] { out.value(rows.architecture); });
     out.key("model_type").value(rows.model_types.front());
+    std::set<std::string_view> written;  // one of theirs may be several of ours
     for (const ConfigRow& row : rows.config)
-      if (!row.ours.empty() && !again(rows.config, row)) write_row(s, row, out);
+      if (!row.ours.empty() && written.insert(row.theirs).second) write_row(s, row, out);
     if (rows.rope) write_rope(model, *rows.rope, out);
     write_layers(model, rows, out);
     out.key("pad_token_id").null();  // transformers has defaults that are beyond small vocabularies
