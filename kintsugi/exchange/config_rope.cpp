@@ -4,6 +4,7 @@
 
 #include "kintsugi/config/choices.h"
 #include "kintsugi/exchange/config_layers.h"
+#include "kintsugi/models/rope.h"
 
 namespace kintsugi::exchange {
 namespace {
@@ -58,10 +59,6 @@ std::vector<double> numbers(Parameters& p, std::string_view key) {
   return values;
 }
 
-double mscale(double factor, double by) {
-  return factor <= 1.0 ? 1.0 : 0.1 * by * std::log(factor) + 1.0;
-}
-
 int64_t whole(double number) {
   return static_cast<int64_t>(std::llround(number));
 }
@@ -76,7 +73,7 @@ void read_yarn(Parameters& p, double extension, ModelText& model) {
   if (magnitude)
     model.set("rope_magnitude", *magnitude);
   else if (scale.value_or(0.0) != 0.0 && all.value_or(0.0) != 0.0)
-    model.set("rope_magnitude", mscale(factor, *scale) / mscale(factor, *all));
+    model.set("rope_magnitude", models::yarn_magnitude(factor, *scale) / models::yarn_magnitude(factor, *all));
 }
 
 void read_longrope(Parameters& p, double extension, double original, ModelText& model) {
@@ -84,9 +81,7 @@ void read_longrope(Parameters& p, double extension, double original, ModelText& 
   model.set("rope_long_factors", numbers(p, "long_factor"));
   const auto magnitude = p.number("attention_factor");
   const double factor = p.number("factor").value_or(extension);
-  model.set("rope_magnitude", magnitude      ? *magnitude
-                              : factor > 1.0 ? std::sqrt(1.0 + std::log(factor) / std::log(original))
-                                             : 1.0);
+  model.set("rope_magnitude", magnitude.value_or(models::longrope_magnitude(factor, original)));
 }
 
 // The kind of scaling, with its numbers.

@@ -86,7 +86,8 @@ void write_weights(const FolderReader& reader, checkpoint::CheckpointWriter& wri
 
 std::filesystem::path import_folder(const ImportOptions& options) {
   const FolderReader reader(options.folder, options.allow_not_finite);
-  const checkpoint::Contents contents = {.state = std::string(kNoState), .config = config_of(reader), .tokenizer = tokenizer_of(reader)};
+  const checkpoint::Contents contents = {
+      .state = std::string(kNoState), .config = config_of(reader), .tokenizer = tokenizer_of(reader)};
   require_empty("import", options.run);
   std::error_code error;
   const bool there = std::filesystem::exists(options.run, error);

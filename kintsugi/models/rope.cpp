@@ -24,14 +24,12 @@ Attributes plain(const config::Model& m, double theta) {
 
 // What cosine and sine are multiplied by where the model does not say.
 double derived_magnitude(const config::Model& m) {
-  const double extension = static_cast<double>(m.context) / static_cast<double>(m.rope_original_context);
+  const auto original = static_cast<double>(m.rope_original_context);
   switch (config::rope_scaling(m)) {
     case RopeScaling::yarn:
-      return m.rope_factor > 1.0 ? 0.1 * std::log(m.rope_factor) + 1.0 : 1.0;
+      return yarn_magnitude(m.rope_factor);
     case RopeScaling::longrope:
-      return extension > 1.0
-                 ? std::sqrt(1.0 + std::log(extension) / std::log(static_cast<double>(m.rope_original_context)))
-                 : 1.0;
+      return longrope_magnitude(static_cast<double>(m.context) / original, original);
     case RopeScaling::none:
     case RopeScaling::linear:
     case RopeScaling::llama3:
@@ -81,6 +79,14 @@ Attributes rotary(const config::Model& m, int64_t positions) {
   const double magnitude = m.rope_magnitude > 0.0 ? m.rope_magnitude : derived_magnitude(m);
   if (magnitude != 1.0) attributes.set("magnitude", magnitude);
   return attributes;
+}
+
+double yarn_magnitude(double factor, double by) {
+  return factor > 1.0 ? 0.1 * by * std::log(factor) + 1.0 : 1.0;
+}
+
+double longrope_magnitude(double factor, double original) {
+  return factor > 1.0 ? std::sqrt(1.0 + std::log(factor) / std::log(original)) : 1.0;
 }
 
 Attributes unscaled_rotary(const config::Model& m) {
