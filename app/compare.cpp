@@ -38,7 +38,7 @@ std::unique_ptr<data::SampleSource> open_samples(config::Resolved& resolved, boo
   if (s.model.vocab == 0)
     throw base::UserError("compare",
                           "--random opens no data, from which model.vocab would follow; --set model.vocab=N");
-  return std::make_unique<train::RandomSamples>(s.train.sequence, s.model.vocab, s.train.seed);
+  return std::make_unique<train::RandomSamples>(s);
 }
 
 void run(const CompareOptions& o) {

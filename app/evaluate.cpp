@@ -11,26 +11,41 @@
 #include "kintsugi/base/format.h"
 #include "kintsugi/comm/agree.h"
 #include "kintsugi/comm/same_on_all.h"
-#include "kintsugi/data/evaluation_sampler.h"
+#include "kintsugi/config/choices.h"
 #include "kintsugi/data/token_summary.h"
 #include "kintsugi/evaluate/checkpoint_model.h"
 #include "kintsugi/evaluate/perplexity.h"
+#include "kintsugi/evaluate/samples.h"
 
 namespace kintsugi::app {
 namespace {
 
 struct EvaluateOptions {
   std::shared_ptr<ModelOptions> model;
-  std::string data;
+  std::string data, labels;
   int64_t sequence = 0, batch = 8;
   EvaluateIds given;  // ids instead of data
 };
 
 struct Source {
   std::string path, fingerprint;
-  std::unique_ptr<data::EvaluationSampler> sampler;
-  int64_t samples = 0;
+  std::unique_ptr<data::FiniteSource> sampler;
+  int64_t samples = 0, sequence = 0;
 };
+
+void open_tokens(const evaluate::CheckpointModel& model, Source& source, evaluate::DataFile& file) {
+  const config::Settings& s = model.settings();
+  file.tokens = std::make_shared<const data::TokenFile>(source.path);
+  const data::TokenSummary summary = data::summarize(*file.tokens, static_cast<int>(s.parallel.threads), stderr);
+  const std::string& tokenizer = model.tokenizer_json();
+  if (!tokenizer.empty() && !summary.tokenizer.empty() && summary.tokenizer != data::tokenizer_fingerprint(tokenizer))
+    throw base::UserError(
+        "evaluate",
+        "\"{}\" was made with another tokenizer than that of \"{}\"; prepare it with --tokenizer {}/tokenizer.json",
+        source.path, model.folder().string(), model.folder().string());
+  data::require_vocabulary(*file.tokens, summary, s.model.vocab);
+  source.fingerprint = data::checked_fingerprint(*file.tokens, summary);
+}
 
 Source open_source(const EvaluateOptions& o, const evaluate::CheckpointModel& model) {
   const config::Settings& s = model.settings();
@@ -40,22 +55,36 @@ Source open_source(const EvaluateOptions& o, const evaluate::CheckpointModel& mo
                           s.model.context);
   const std::string path = o.data.empty() ? s.data.validation : o.data;
   if (path.empty()) throw base::UserError("evaluate", "the run has no validation data; name a token file with --data");
-  const auto file = std::make_shared<const data::TokenFile>(path);
-  const data::TokenSummary summary = data::summarize(*file, static_cast<int>(s.parallel.threads), stderr);
-  const std::string& tokenizer = model.tokenizer_json();
-  if (!tokenizer.empty() && !summary.tokenizer.empty() && summary.tokenizer != data::tokenizer_fingerprint(tokenizer))
-    throw base::UserError(
-        "evaluate",
-        "\"{}\" was made with another tokenizer than that of \"{}\"; prepare it with --tokenizer {}/tokenizer.json",
-        path, model.folder().string(), model.folder().string());
-  data::require_vocabulary(*file, summary, s.model.vocab);
-  Source source = {
-      .path = path, .fingerprint = data::checked_fingerprint(*file, summary), .sampler = nullptr, .samples = 0};
-  source.sampler = std::make_unique<data::EvaluationSampler>(
-      file, data::EvaluationOptions{
-                .sequence = sequence, .reset_at_document = s.data.reset_at_document, .vocab_size = s.model.vocab});
+  Source source = {.path = path, .fingerprint = {}, .sampler = nullptr, .samples = 0, .sequence = sequence};
+  const bool numbers = evaluate::reads_numbers(s.model);
+  evaluate::DataFile file;
+  if (!numbers) open_tokens(model, source, file);
+  if (numbers || evaluate::has_labels(s.model)) {
+    const std::string& labels = o.data.empty() && o.labels.empty() ? s.data.validation_labels : o.labels;
+    if (!numbers && labels.empty())
+      throw base::UserError("evaluate", "the model has a label for each document; name a CSV of them with --labels");
+    file.numbers = std::make_shared<const data::NumberTable>(numbers ? path : labels);
+    source.fingerprint += file.numbers->fingerprint();
+  }
+  source.sampler = evaluate::evaluation_samples(s, file, sequence);
   source.samples = static_cast<int64_t>(source.sampler->num_samples());
   return source;
+}
+
+// What the loss is a mean over.
+std::string_view counted_by(const config::Model& m) {
+  switch (config::objective(m)) {
+    case config::Objective::next:
+      return "tokens";
+    case config::Objective::masked:
+    case config::Objective::masked_next:
+      return "masked tokens";
+    case config::Objective::classes:
+      return "samples";
+    case config::Objective::numbers:
+      return "numbers";
+  }
+  throw base::InternalError("evaluate", "an unknown objective");
 }
 
 void evaluate_on_rank(const EvaluateOptions& o, const config::Parallel& layout, comm::World& world) {
@@ -66,7 +95,7 @@ void evaluate_on_rank(const EvaluateOptions& o, const config::Parallel& layout, 
   comm::together(model.all(), [&] {
     source = open_source(o, model);
     rows = {.samples = source.samples, .batch = evaluate::even_batch(o.batch, source.samples, layout.data)};
-    graphs = models::build_evaluation(model.settings(), rows.batch, source.sampler->sequence());
+    graphs = models::build_evaluation(model.settings(), rows.batch, source.sequence);
   });
   comm::require_same(model.all(), "evaluate", "data file",
                      fmt::format("{}, {} samples, fingerprint {}", source.path, source.samples, source.fingerprint));
@@ -81,9 +110,12 @@ void evaluate_on_rank(const EvaluateOptions& o, const config::Parallel& layout, 
     progress.update(fmt::format("{} of {} samples", done, source.samples));
   });
   progress.finish();
-  fmt::print("checkpoint {}\ndata       {}, {} tokens\nloss       {}\nperplexity {}\n", model.folder().string(),
-             source.path, base::group_digits(static_cast<int64_t>(loss.count)), base::format_fixed(loss.mean(), 6),
-             base::format_fixed(std::exp(loss.mean()), 4));
+  const config::Model& m = model.settings().model;
+  fmt::print("checkpoint {}\ndata       {}, {} {}\nloss       {}\n", model.folder().string(), source.path,
+             base::group_digits(static_cast<int64_t>(loss.count)), counted_by(m),
+             base::format_fixed(loss.mean(), 6));
+  if (config::objective(m) == config::Objective::next)
+    fmt::print("perplexity {}\n", base::format_fixed(std::exp(loss.mean()), 4));
 }
 
 }  // namespace
@@ -93,6 +125,7 @@ void add_evaluate(Command& kintsugi) {
   const auto o = std::make_shared<EvaluateOptions>();
   o->model = add_model_options(verb);
   verb.text("--data", o->data, "A token file; the run's validation split if not given");
+  verb.text("--labels", o->labels, "A CSV with the labels of its documents, of a model that has them");
   verb.integer("--sequence", o->sequence, range_of("train.sequence"),
                "Tokens per sample; that of training if not given");
   verb.integer("--batch", o->batch, range_of("train.global_batch"), "Samples at a time, of all ranks together")

@@ -15,6 +15,7 @@
 #include "kintsugi/checkpoint/states.h"
 #include "kintsugi/comm/communicator.h"
 #include "kintsugi/comm/limits.h"
+#include "kintsugi/config/choices.h"
 #include "kintsugi/evaluate/layout.h"
 #include "kintsugi/exchange/open_model.h"
 #include "kintsugi/train/inspect.h"
@@ -43,9 +44,10 @@ void evaluate_ids(const EvaluateIds& o) {
     if (exchange::is_hugging_face(saved.folder())) found.gradients = train::as_in_folder(found.gradients, s.model);
     base::write_output(o.dump, train::print(found, s.train.dtype == "fp64" ? tensor::DType::f64 : tensor::DType::f32));
   }
-  fmt::print("checkpoint {}\nids        {}, {} samples of {}\nloss       {}\nperplexity {}\n", saved.folder().string(),
-             o.ids, samples.count, samples.sequence, base::format_fixed(found.loss, 6),
-             base::format_fixed(std::exp(found.loss), 4));
+  fmt::print("checkpoint {}\nids        {}, {} samples of {}\nloss       {}\n", saved.folder().string(), o.ids,
+             samples.count, samples.sequence, base::format_fixed(found.loss, 6));
+  if (config::objective(s.model) == config::Objective::next)
+    fmt::print("perplexity {}\n", base::format_fixed(std::exp(found.loss), 4));
 }
 
 }  // namespace kintsugi::app

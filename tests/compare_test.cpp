@@ -33,7 +33,7 @@ config::Settings model_of(const std::string& family, const std::string& dtype, c
 
 train::Comparison compare(const config::Settings& s, int64_t steps = 3,
                           const std::function<void(Program&)>& damage = {}) {
-  const train::RandomSamples samples(s.train.sequence, s.model.vocab, s.train.seed);
+  const train::RandomSamples samples(s);
   const double tolerance = train::default_tolerance(s);
   return train::compare({.settings = s,
                          .data = samples,

@@ -36,7 +36,7 @@ void write(std::FILE* file, const tests::TrainingCase& c) {
     s.parallel.offload_folder.clear();
     train::LayoutRun run(s, c.plan);
     for (int64_t step = 0; step < 3; ++step) {
-      run.step(step, 1e-2, [&](int64_t m, train::WholeBatch& batch) { tests::draw_batch(s, step, m, batch); });
+      run.step(step, 1e-2, [&](int64_t m, data::BatchMemory& batch) { tests::draw_batch(s, step, m, batch); });
       fmt::print(file, "  step {} loss {:016x} {:.9g}\n", step, std::bit_cast<uint64_t>(run.loss()), run.loss());
       write(file, "gradient", run.states(program::StateKind::gradient));
     }
@@ -53,7 +53,7 @@ uint64_t bits(double x) {
 
 std::string evaluated(evaluate::CheckpointModel& m, int64_t batch) {
   const config::Settings& s = m.settings();
-  const train::RandomSamples samples(s.train.sequence, s.model.vocab, 5);
+  const train::RandomSamples samples(s);
   const evaluate::Rows rows = {.samples = tests::kSamples,
                                .batch = evaluate::even_batch(batch, tests::kSamples, s.parallel.data)};
   const auto executor = m.load(models::build_evaluation(s, rows.batch, s.train.sequence));

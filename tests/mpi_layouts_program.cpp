@@ -9,8 +9,10 @@
 
 #include "kintsugi/build/programs.h"
 #include "kintsugi/comm/mpi_world.h"
+#include "kintsugi/evaluate/batch_inputs.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/program/state_runs.h"
+#include "kintsugi/train/batches.h"
 #include "tests/layouts.h"
 
 namespace kintsugi::tests {
@@ -96,12 +98,10 @@ class Run {
                                 .step = number,
                                 .batch_rows = s_.train.micro_batch * s_.parallel.data,
                                 .learning_rate = 1e-2};
-    train::WholeBatch whole;
+    data::BatchMemory whole;
     executor_.run(program::Step::train, numbers, [&](const run::Executor::Inputs& inputs) {
       draw_batch(s_, number, inputs.micro_batch(), whole);
-      inputs.set("tokens", {whole.tokens, 0, s_.train.sequence}, -1);
-      inputs.set("labels", {whole.labels, 0, s_.train.sequence}, -1);
-      inputs.set("starts", {whole.starts, 0, s_.train.sequence}, 0);
+      evaluate::set_inputs(inputs, whole.view(), 0, train::row_of(s_));
     });
   }
 

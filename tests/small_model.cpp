@@ -1,9 +1,11 @@
 #include "tests/small_model.h"
 
 #include "kintsugi/build/programs.h"
-#include "kintsugi/kernels/random.h"
+#include "kintsugi/evaluate/batch_inputs.h"
 #include "kintsugi/models/models.h"
 #include "kintsugi/models/step.h"
+#include "kintsugi/train/batches.h"
+#include "tests/layouts.h"
 
 namespace kintsugi::tests {
 
@@ -25,6 +27,8 @@ config::Settings small_model(const std::string& family, const std::string& dtype
   s.train.sequence = 7;
   s.train.min_learning_rate = 1e-4;
   s.train.decay_steps = 100;
+  s.model.features = 5;
+  s.model.outputs = 3;
   s.parallel.threads = 1;
   return s;
 }
@@ -61,23 +65,11 @@ Machine::Machine(const config::Settings& settings)
       team(static_cast<int>(s.parallel.threads)),
       executor(build::build_program(s, *kernels), *kernels, team) {
   executor.initialize(s.train.seed);
-  const auto seq = static_cast<size_t>(s.train.sequence), size = static_cast<size_t>(s.train.micro_batch) * seq;
-  tokens_.resize(size);
-  labels_.resize(size);
-  for (size_t i = 0; i < size; ++i) starts_.push_back(i % seq >= seq / 2 ? static_cast<int32_t>(seq / 2) : 0);
 }
 
 void Machine::fill(int64_t step, const run::Executor::Inputs& inputs) {
-  const auto key = kernels::random_key(7, "tokens");
-  for (size_t i = 0; i < tokens_.size(); ++i) {
-    const auto at = static_cast<uint64_t>(inputs.micro_batch() * static_cast<int64_t>(tokens_.size())) + i;
-    const uint32_t word = kernels::random_word(key, static_cast<uint64_t>(step), at);
-    tokens_[i] = static_cast<int32_t>(word % static_cast<uint32_t>(s.model.vocab));
-    labels_[i] = word % 11 == 0 ? -1 : static_cast<int32_t>((word / 7) % static_cast<uint32_t>(s.model.vocab));
-  }
-  inputs.set("tokens", {tokens_, 0, s.train.sequence}, -1);
-  inputs.set("labels", {labels_, 0, s.train.sequence}, -1);
-  inputs.set("starts", {starts_, 0, s.train.sequence}, 0);
+  draw_batch(s, step, inputs.micro_batch(), batch_);
+  evaluate::set_inputs(inputs, batch_.view(), 0, train::row_of(s));
 }
 
 double Machine::step(int64_t number, double learning_rate) {

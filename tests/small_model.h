@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kintsugi/config/settings.h"
+#include "kintsugi/data/batch.h"
 #include "kintsugi/kernels/kernel_set.h"
 #include "kintsugi/run/executor.h"
 
@@ -56,7 +57,7 @@ struct Machine {
   run::Executor executor;
 
  private:
-  std::vector<int32_t> tokens_, labels_, starts_;  // [batch seq]
+  data::BatchMemory batch_;
 };
 
 }  // namespace kintsugi::tests

@@ -4,6 +4,7 @@
 
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "kintsugi/config/settings.h"
 
@@ -24,6 +25,9 @@ struct Family {
   // The keys of [model] whose default is "that of the family" have it from here.
   Model defaults = {};
   FfnWidth ffn = {};
+  bool reads_tokens = true;  // else numbers: there is no vocabulary, no sequence and no attention
+  // Besides the default.
+  std::vector<std::string_view> objectives = {};
 };
 
 struct NamedSize {

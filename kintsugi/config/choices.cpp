@@ -77,6 +77,22 @@ RopeScaling rope_scaling(const Model& m) {
   return choice<RopeScaling>(kRopeScalings, m.rope_scaling);
 }
 
+Objective objective(const Model& m) {
+  return choice<Objective>(kObjectives, m.objective);
+}
+
+bool of_tokens(Objective o) {
+  return o == Objective::next || o == Objective::masked || o == Objective::masked_next;
+}
+
+bool of_samples(Objective o) {
+  return o == Objective::masked_next || o == Objective::classes || o == Objective::numbers;
+}
+
+bool separates_documents(const Settings& s) {
+  return s.data.reset_at_document || !s.model.causal;
+}
+
 int64_t width_of_head(const Model& m) {
   return m.head_dim > 0 ? m.head_dim : m.embed / m.heads;
 }

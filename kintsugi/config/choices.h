@@ -50,6 +50,18 @@ enum class RopeScaling : uint8_t { none, linear, llama3, yarn, longrope };
 inline constexpr std::array<std::string_view, 5> kRopeScalings = {"none", "linear", "llama3", "yarn", "longrope"};
 RopeScaling rope_scaling(const Model& model);
 
+// What is learnt: the next token; tokens that are masked; these, and whether two parts follow one another; a class of
+// each sample; numbers of each sample.
+enum class Objective : uint8_t { next, masked, masked_next, classes, numbers };
+inline constexpr std::array<std::string_view, 5> kObjectives = {"next", "masked", "masked_next", "classes", "numbers"};
+Objective objective(const Model& model);
+// Whether tokens, and whether whole samples have a loss.
+bool of_tokens(Objective objective);
+bool of_samples(Objective objective);
+
+// Whether attention keeps documents, or a sample and its padding, apart.
+bool separates_documents(const Settings& settings);
+
 // head_dim, or embed / heads where it is not set.
 int64_t width_of_head(const Model& model);
 

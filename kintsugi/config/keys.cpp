@@ -217,6 +217,19 @@ std::vector<Key> model_keys() {
                                        "attn_logit_softcapping"),
       trait<&Model::embed_scale>("embed_scale", kNotNegative, "factor of the embedded tokens; 0: sqrt(embed)",
                                  "embedding_multiplier"),
+      trait<&Model::embed_norm>("embed_norm", Boolean{}, "norm of the embedded tokens", "embedding_norm"),
+      trait<&Model::token_types>("token_types", Integer{0, kWide},
+                                 "types of tokens that have an embedding of their own; 0: none", "type_vocab_size"),
+      trait<&Model::causal>("causal", Boolean{}, "attention sees earlier positions alone", "is_causal is_decoder"),
+      trait<&Model::objective>("objective", one_of(kObjectives),
+                               "what is learnt: the next token; masked tokens; these, and whether the second part of a "
+                               "sample follows the first; a class, or numbers, of each sample",
+                               "problem_type loss task head"),
+      model<&Model::features>({"features", Integer{0, kLarge}, fixed, "that of the data",
+                               "numbers of a sample, where samples are numbers", "num_features in_features inputs"}),
+      model<&Model::outputs>({"outputs", Integer{0, kLarge}, fixed, "that of the data",
+                              "classes of a sample, or numbers that it is mapped to",
+                              "num_labels num_classes out_features classes"}),
   };
 }
 
@@ -230,6 +243,20 @@ std::vector<Key> data_keys() {
       data<&Data::reset_at_document>({"reset_at_document", Boolean{}, fixed, "",
                                       "attention and loss do not cross the documents of a sample",
                                       "reset_attention_mask reset_position_ids"}),
+      data<&Data::train_labels>({"train_labels", Text{"a path"}, fixed, "",
+                                 "CSV with the class or the numbers of each document of train, a line each",
+                                 "labels train_targets"}),
+      data<&Data::validation_labels>({"validation_labels", Text{"a path"}, fixed, "",
+                                      "the same of validation", "validation_targets"}),
+      data<&Data::mask_share>({"mask_share", kFraction, fixed, "",
+                               "share of a sample's tokens that are to be predicted, with objective masked",
+                               "mlm_probability masked_lm_prob"}),
+      data<&Data::mask_token>({"mask_token", Integer{-1, 100'000'000}, fixed, "the tokenizer's",
+                               "id that stands where a token is hidden", "mask_token_id"}),
+      data<&Data::first_token>({"first_token", Integer{-1, 100'000'000}, fixed, "the tokenizer's",
+                                "id before a sample; -1: none", "cls_token_id"}),
+      data<&Data::separator_token>({"separator_token", Integer{-1, 100'000'000}, fixed, "the tokenizer's",
+                                    "id behind each part of a sample; -1: none", "sep_token_id"}),
   };
 }
 

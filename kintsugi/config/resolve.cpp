@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "kintsugi/base/error.h"
@@ -42,12 +43,21 @@ void derive_model(Given& given) {
   derive<int64_t>(given, "model.kv_heads", m.kv_heads, 0, m.heads);
   derive<int64_t>(given, "model.head_dim", m.head_dim, 0, m.embed / m.heads);
   derive<int64_t>(given, "model.ffn", m.ffn, 0, family->ffn.of(m.embed));
+  if (!family->reads_tokens) derive<int64_t>(given, "model.vocab", m.vocab, 0, 1);
+}
+
+bool reads_tokens(const Given& given) {
+  return given.catalog->family(given.settings.model.family)->reads_tokens;
 }
 
 void derive_lengths(Given& given) {
   Model& m = given.settings.model;
   Train& t = given.settings.train;
   const int sequence = key_index("train.sequence");
+  if (!reads_tokens(given) && given.origins[sequence].kind == Origin::Kind::standard) {
+    t.sequence = 1;
+    given.origins[sequence] = {Origin::Kind::derived, "model.family"};
+  }
   if (given.origins[sequence].kind == Origin::Kind::standard && m.context > 0 && m.context < t.sequence) {
     t.sequence = m.context;
     given.origins[sequence] = {Origin::Kind::derived, "model.context"};
@@ -118,8 +128,27 @@ void check_rope(const Given& given) {
   need(rope_scaling(m) != RopeScaling::yarn || m.rope_theta > 1.0, "model.rope_theta", "above 1");
 }
 
+void check_objective(const Given& given) {
+  const Model& m = given.settings.model;
+  const Family& family = *given.catalog->family(m.family);
+  std::vector<std::string_view> allowed = {family.defaults.objective};
+  for (const std::string_view other : family.objectives) allowed.push_back(other);
+  if (std::ranges::count(allowed, m.objective) == 0)
+    throw base::UserError("config", "{}{} is not possible with {}; there is {}",
+                          place(given, {"model.objective", "model.family"}), given.say("model.objective"),
+                          given.say("model.family"), fmt::join(allowed, ", "));
+  if (objective(m) == Objective::classes && m.outputs < 2 && family.reads_tokens)
+    throw base::UserError("config", "{}{} needs model.outputs, the number of classes, at least 2",
+                          place(given, {"model.objective"}), given.say("model.objective"));
+  if (objective(m) == Objective::numbers && m.outputs < 1 && family.reads_tokens)
+    throw base::UserError("config", "{}{} needs model.outputs, the numbers of each sample",
+                          place(given, {"model.objective"}), given.say("model.objective"));
+}
+
 void check_model(const Given& given) {
   const Model& m = given.settings.model;
+  check_objective(given);
+  if (!reads_tokens(given)) return;
   check_heads(given);
   check_layers(given, "model.window_layers", m.window_layers, kWindowLayers);
   check_layers(given, "model.rotary_layers", m.rotary_layers, kRotaryLayers);
@@ -204,11 +233,27 @@ Resolved load(const std::filesystem::path& path, const Catalog& catalog, std::sp
   return resolve(read_file(path, catalog, sets), cores);
 }
 
-void fill_from_tokenizer(Resolved& resolved, int64_t vocab) {
+void fill_from_tokenizer(Resolved& resolved, int64_t vocab, const TokenizerIds& ids) {
   derive<int64_t>(resolved, "model.vocab", resolved.settings.model.vocab, 0, vocab);
+  if (objective(resolved.settings.model) != Objective::next) {
+    Data& d = resolved.settings.data;
+    derive<int64_t>(resolved, "data.mask_token", d.mask_token, -1, ids.mask);
+    derive<int64_t>(resolved, "data.first_token", d.first_token, -1, ids.first);
+    derive<int64_t>(resolved, "data.separator_token", d.separator_token, -1, ids.separator);
+  }
   if (resolved.settings.model.vocab < vocab)
     throw base::UserError("config", "{}{} is less than the {} of the data's tokenizer; raise it, or leave it out",
                           place(resolved, {"model.vocab", "model.name"}), resolved.say("model.vocab"), vocab);
+}
+
+void fill_from_numbers(Resolved& resolved, int64_t features, int64_t outputs) {
+  Model& m = resolved.settings.model;
+  derive<int64_t>(resolved, "model.features", m.features, 0, features);
+  derive<int64_t>(resolved, "model.outputs", m.outputs, 0, outputs);
+  for (const auto& [key, has, data] : {std::tuple{"model.features", m.features, features},
+                                       std::tuple{"model.outputs", m.outputs, outputs}})
+    if (has != data)
+      throw base::UserError("config", "{}{}, but the data has {}", place(resolved, {key}), resolved.say(key), data);
 }
 
 void require_data(const Resolved& resolved) {

@@ -22,9 +22,16 @@ Resolved resolve(Given given, int64_t cores);
 Resolved load(const std::filesystem::path& path, const Catalog& catalog, std::span<const std::string> sets,
               int64_t cores);
 
-// To be called when the data's tokenizer is known, with its vocabulary: fills model.vocab; UserError if it is smaller
-// than the tokenizer's.
-void fill_from_tokenizer(Resolved& resolved, int64_t vocab);
+// What a configuration takes from the data's tokenizer; -1: it has none.
+struct TokenizerIds {
+  int64_t mask = -1, first = -1, separator = -1;
+};
+// To be called when the data's tokenizer is known, with its vocabulary: fills model.vocab, and the ids of [data] where
+// the objective needs them; UserError if model.vocab is smaller than the tokenizer's.
+void fill_from_tokenizer(Resolved& resolved, int64_t vocab, const TokenizerIds& ids = {});
+
+// The same when data of numbers is known: fills model.features and model.outputs. UserError if they are others.
+void fill_from_numbers(Resolved& resolved, int64_t features, int64_t outputs);
 
 // UserError if [data] train is not given.
 void require_data(const Resolved& resolved);

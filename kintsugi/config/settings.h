@@ -62,6 +62,12 @@ struct Model {
   double attention_scale = 0.0;                 // 1 / sqrt(head_dim)
   double attention_softcap = 0.0;               // 0: none
   double embed_scale = 1.0;                     // 0: sqrt(embed)
+  bool embed_norm = false;                      // of the embedded tokens
+  int64_t token_types = 0;                      // that have an embedding of their own; 0: none
+  bool causal = true;                           // attention sees earlier positions alone
+  std::string objective = "next";               // next | masked | masked_next | classes | numbers
+  int64_t features = 0;                         // numbers of a sample, where samples are numbers; the data's
+  int64_t outputs = 0;                          // classes, or numbers, that a sample is mapped to; the data's
 
   bool operator==(const Model&) const = default;
 };
@@ -77,6 +83,13 @@ struct Data {
   std::vector<DataSource> train;  // one path, or a table of path = weight
   std::string validation;         // empty: none
   bool reset_at_document = false;
+  std::string train_labels;       // of the documents of `train`, with objective classes or numbers
+  std::string validation_labels;  // of those of `validation`
+  double mask_share = 0.15;       // of the tokens that are predicted, with objective masked or masked_next
+  // Ids; -1: the tokenizer's, and of the last two none if it has none.
+  int64_t mask_token = -1;
+  int64_t first_token = -1;      // before a sample
+  int64_t separator_token = -1;  // behind each part of it
 
   bool operator==(const Data&) const = default;
 };

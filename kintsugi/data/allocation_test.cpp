@@ -42,7 +42,7 @@ TEST(Allocation, TheLoaderAllocatesNothingBetweenBatches) {
   const Sampler sampler(
       {{std::make_shared<TokenFile>(folder / "t"), 0.9}, {std::make_shared<TokenFile>(folder / "u"), 0.1}},
       {.sequence = 64, .seed = 1, .reset_at_document = true, .vocab_size = 3000});
-  Loader loader(sampler, {.share = {.global_batch = 8, .micro_batch = 4}, .document_starts = true});
+  Loader loader(sampler, {.share = {.global_batch = 8, .micro_batch = 4}});
   for (int i = 0; i < 10; ++i) loader.next();
   const int64_t before = allocations;
   int64_t sum = 0;

@@ -21,7 +21,7 @@ uint64_t EvaluationSampler::num_samples() const {
 void EvaluationSampler::fill(uint64_t first, const BatchView& batch) const {
   const WindowOptions options = {
       .wrap = false, .reset_at_document = options_.reset_at_document, .vocab_size = options_.vocab_size};
-  for_each_row(batch, options_.sequence, [&](uint64_t row, const BatchView& view) {
+  for_each_row(batch, row_of_tokens(options_.sequence, true), [&](uint64_t row, const BatchView& view) {
     // A sample after the last one is all padding, without even the file's last token, which predicts nothing.
     const uint64_t sample = first + row;
     const uint64_t start =

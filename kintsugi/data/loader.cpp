@@ -8,13 +8,10 @@ namespace kintsugi::data {
 Loader::Loader(const SampleSource& source, LoaderOptions options) : source_(source), options_(options) {
   require_even(options_.share);
   base::require(options_.depth > 0, "data", "reading {} ahead", options_.depth);
-  const auto size = static_cast<size_t>(options_.share.micro_batch * source_.sequence());
   slots_.resize(static_cast<size_t>(options_.depth) + 1);  // one is held by the consumer
   for (Slot& slot : slots_) {
-    slot.tokens.resize(size);
-    slot.labels.resize(size);
-    if (options_.document_starts) slot.document_starts.resize(size);
-    slot.item.batch = {slot.tokens, slot.labels, slot.document_starts};
+    slot.memory.resize(options_.share.micro_batch, source_.row());
+    slot.item.batch = slot.memory.view();
   }
   thread_ = base::start_thread([this] { run(); });
 }

@@ -18,7 +18,6 @@ struct LoaderOptions {
   Share share;
   uint64_t first_step = 0;                        // the cursor: all that a resumed run needs to go on
   uint64_t end_step = UINT64_MAX;                 // the step before which it ends
-  bool document_starts = false;                   // batches have them
   int depth = 4;                                  // micro-batches read ahead
   std::chrono::milliseconds time_limit{600'000};  // for one micro-batch; a file system that hangs is an error
 };
@@ -43,7 +42,7 @@ class Loader {
 
  private:
   struct Slot {
-    std::vector<int32_t> tokens, labels, document_starts;
+    BatchMemory memory;
     Item item;
   };
   void run();

@@ -19,15 +19,17 @@ class Numbers : public SampleSource {
   uint64_t slow = UINT64_MAX;
   mutable std::atomic<int> fills{0};
 
-  int64_t sequence() const override { return 3; }
+  int64_t starts = 0;  // of each row
+
+  RowSizes row() const override { return {.tokens = 3, .labels = 3, .starts = starts}; }
   void fill(uint64_t first, const BatchView& batch) const override {
     ++fills;
-    for_each_row(batch, 3, [&](uint64_t row, const BatchView& view) {
+    for_each_row(batch, row(), [&](uint64_t row, const BatchView& view) {
       if (first + row == bad) throw base::UserError("data", "sample {} is bad", bad);
       if (first + row == slow) std::this_thread::sleep_for(std::chrono::seconds(1));
       std::ranges::fill(view.tokens, static_cast<int32_t>(first + row));
       std::ranges::fill(view.labels, 0);
-      std::ranges::fill(view.document_starts, 0);
+      std::ranges::fill(view.starts, 0);
     });
   }
 };
@@ -35,10 +37,11 @@ class Numbers : public SampleSource {
 }  // namespace
 
 TEST(Loader, GivesAllInOrder) {
-  const Numbers numbers;
+  Numbers numbers;
   for (const int64_t rank : {0, 1}) {
+    numbers.starts = rank * 3;
     const Share share = {.global_batch = 12, .micro_batch = 2, .ranks = 2, .rank = rank};
-    Loader loader(numbers, {.share = share, .first_step = 7, .end_step = 57, .document_starts = rank == 1, .depth = 3});
+    Loader loader(numbers, {.share = share, .first_step = 7, .end_step = 57, .depth = 3});
     for (uint64_t step = 7; step < 57; ++step) {
       for (int64_t m = 0; m < 3; ++m) {
         const Loader::Item& item = loader.next();
@@ -47,7 +50,7 @@ TEST(Loader, GivesAllInOrder) {
         const auto first = static_cast<int32_t>(step * 12) + static_cast<int32_t>((m * 2 + rank) * 2);
         ASSERT_EQ(std::vector<int32_t>(item.batch.tokens.begin(), item.batch.tokens.end()),
                   (std::vector<int32_t>{first, first, first, first + 1, first + 1, first + 1}));
-        EXPECT_EQ(item.batch.document_starts.empty(), rank == 0);
+        EXPECT_EQ(item.batch.starts.empty(), rank == 0);
       }
     }
     EXPECT_THROW(loader.next(), base::InternalError);

@@ -46,8 +46,12 @@ Sampler::Place Sampler::locate(uint64_t sample) const {
   return {place.source, epoch, window, (offset + window * static_cast<uint64_t>(options_.sequence)) % tokens};
 }
 
+RowSizes Sampler::row() const {
+  return row_of_tokens(options_.sequence, options_.reset_at_document);
+}
+
 void Sampler::fill(uint64_t first, const BatchView& batch) const {
-  for_each_row(batch, options_.sequence, [&](uint64_t row, const BatchView& view) {
+  for_each_row(batch, row_of_tokens(options_.sequence, true), [&](uint64_t row, const BatchView& view) {
     const Place place = locate(first + row);
     fill_window(*files_[place.file].file, place.start, window_, view);
   });

@@ -48,7 +48,7 @@ class Sampler : public SampleSource {
   };
   Place locate(uint64_t sample) const;
 
-  int64_t sequence() const override { return options_.sequence; }
+  RowSizes row() const override;
   void fill(uint64_t first, const BatchView& batch) const override;
 
   uint64_t samples_per_epoch(size_t file) const;

@@ -10,17 +10,6 @@ namespace {
 
 constexpr uint64_t kEnds = 64;  // ends of documents that are read together
 
-void check_ids(const TokenFile& file, uint64_t first, std::span<const int32_t> ids, int64_t vocab_size) {
-  if (vocab_size == 0) return;
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] >= 0 && ids[i] < vocab_size) continue;
-    throw base::UserError("data",
-                          "\"{}.bin\" holds the id {} as token {}, and the vocabulary has {}: it is damaged, or made "
-                          "with another tokenizer",
-                          file.prefix().string(), ids[i], first + i, vocab_size);
-  }
-}
-
 // Positions of the row from `at` on hold `count` tokens of the file from `first` on: their documents begin there.
 void mark_documents(const TokenFile& file, uint64_t first, size_t at, size_t count, const BatchView& row) {
   uint64_t document = file.document_of(first);
@@ -40,8 +29,8 @@ void mark_documents(const TokenFile& file, uint64_t first, size_t at, size_t cou
     const uint64_t left = ends.front() - first;
     const size_t end = at + static_cast<size_t>(std::min<uint64_t>(left, count));
     if (end > position) {
-      std::fill(row.document_starts.begin() + static_cast<std::ptrdiff_t>(position),
-                row.document_starts.begin() + static_cast<std::ptrdiff_t>(end), static_cast<int32_t>(begin));
+      std::fill(row.starts.begin() + static_cast<std::ptrdiff_t>(position),
+                row.starts.begin() + static_cast<std::ptrdiff_t>(end), static_cast<int32_t>(begin));
     }
     if (left <= count && left > 0) row.labels[end - 1] = kIgnored;
     begin = position = end;
@@ -51,6 +40,21 @@ void mark_documents(const TokenFile& file, uint64_t first, size_t at, size_t cou
 }
 
 }  // namespace
+
+void check_ids(const TokenFile& file, uint64_t first, std::span<const int32_t> ids, int64_t vocab_size) {
+  if (vocab_size == 0) return;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] >= 0 && ids[i] < vocab_size) continue;
+    throw base::UserError("data",
+                          "\"{}.bin\" holds the id {} as token {}, and the vocabulary has {}: it is damaged, or made "
+                          "with another tokenizer",
+                          file.prefix().string(), ids[i], first + i, vocab_size);
+  }
+}
+
+RowSizes row_of_tokens(int64_t sequence, bool reset_at_document) {
+  return {.tokens = sequence, .labels = sequence, .starts = reset_at_document ? sequence : 0};
+}
 
 void fill_window(const TokenFile& file, uint64_t start, const WindowOptions& options, const BatchView& row) {
   const size_t size = row.tokens.size();
@@ -70,11 +74,11 @@ void fill_window(const TokenFile& file, uint64_t start, const WindowOptions& opt
     }
     check_ids(file, first, tokens, options.vocab_size);
     std::copy(tokens.begin() + 1, tokens.end(), labels.begin());
-    if (!row.document_starts.empty()) {
+    if (!row.starts.empty()) {
       if (options.reset_at_document) {
         mark_documents(file, first, at, count, row);
       } else {
-        std::fill_n(row.document_starts.begin() + static_cast<std::ptrdiff_t>(at), count, 0);
+        std::fill_n(row.starts.begin() + static_cast<std::ptrdiff_t>(at), count, 0);
       }
     }
     at += count;
@@ -82,10 +86,10 @@ void fill_window(const TokenFile& file, uint64_t start, const WindowOptions& opt
   }
   std::fill(row.tokens.begin() + static_cast<std::ptrdiff_t>(at), row.tokens.end(), 0);
   std::fill(row.labels.begin() + static_cast<std::ptrdiff_t>(at), row.labels.end(), kIgnored);
-  if (row.document_starts.empty()) return;
+  if (row.starts.empty()) return;
   // Padding is a document of its own.
   const auto begin = static_cast<int32_t>(options.reset_at_document ? at : 0);
-  std::fill(row.document_starts.begin() + static_cast<std::ptrdiff_t>(at), row.document_starts.end(), begin);
+  std::fill(row.starts.begin() + static_cast<std::ptrdiff_t>(at), row.starts.end(), begin);
 }
 
 }  // namespace kintsugi::data

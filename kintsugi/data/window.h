@@ -14,7 +14,13 @@ struct WindowOptions {
   int64_t vocab_size = 0;          // ids are checked against it; 0: not checked
 };
 
-// Fills one row (all three spans have its length, document_starts may be empty) with the tokens from `start` on. The
+// UserError unless the ids, those of the file from token `first` on, are in the vocabulary; size 0: not checked.
+void check_ids(const TokenFile& file, uint64_t first, std::span<const int32_t> ids, int64_t vocab_size);
+
+// The rows of windows of `sequence` tokens.
+RowSizes row_of_tokens(int64_t sequence, bool reset_at_document);
+
+// Fills one row (tokens and labels have its length, starts may be empty) with the tokens from `start` on. The
 // last token of the file predicts nothing. Padding is token 0 with the label kIgnored.
 void fill_window(const TokenFile& file, uint64_t start, const WindowOptions& options, const BatchView& row);
 

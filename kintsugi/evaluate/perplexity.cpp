@@ -1,7 +1,8 @@
 #include "kintsugi/evaluate/perplexity.h"
 
 #include <algorithm>
-#include <vector>
+
+#include "kintsugi/evaluate/batch_inputs.h"
 
 namespace kintsugi::evaluate {
 
@@ -12,17 +13,13 @@ int64_t even_batch(int64_t batch, int64_t samples, int64_t data) {
 run::LossSum mean_loss(run::Executor& executor, const data::SampleSource& source, const Rows& rows,
                        const std::function<void(int64_t)>& progress) {
   const run::Executor::RowRange mine = executor.input_rows(program::Step::evaluate);  // none where a stage has no inputs
-  const int64_t sequence = source.sequence();
-  const auto size = static_cast<size_t>((mine.last - mine.first) * sequence);
-  std::vector<int32_t> tokens(size), labels(size), starts;
-  if (executor.has_input(program::Step::evaluate, "starts")) starts.resize(size);
+  const data::RowSizes sizes = source.row();
+  data::BatchMemory batch(mine.last - mine.first, sizes);
   return run::run_evaluation(executor, (rows.samples + rows.batch - 1) / rows.batch, [&](const run::Executor::Inputs& inputs, int64_t i) {
     if (progress) progress(i * rows.batch);
-    if (size == 0) return;
-    source.fill(static_cast<uint64_t>(i * rows.batch + mine.first), {tokens, labels, starts});
-    inputs.set("tokens", {tokens, mine.first, sequence}, -1);
-    inputs.set("labels", {labels, mine.first, sequence}, data::kIgnored);
-    if (!starts.empty()) inputs.set("starts", {starts, mine.first, sequence}, 0);
+    if (mine.first == mine.last) return;
+    source.fill(static_cast<uint64_t>(i * rows.batch + mine.first), batch.view());
+    set_inputs(inputs, batch.view(), mine.first, sizes);
   });
 }
 

@@ -180,6 +180,47 @@ void write_row(const config::Settings& s, const ConfigRow& row, base::JsonWriter
   }
 }
 
+// What a model with several heads learns: by the name of its class, and its labels.
+void read_objective(const Json& root, const models::HuggingFace& family, ModelText& model) {
+  if (family.architectures.size() < 2) return;
+  std::string_view name = family.architectures.front().name;
+  if (const auto list = root.find("architectures"); list && !list->is_null() && list->list().size() > 0)
+    name = (*list->list().begin()).text();
+  const auto first = std::ranges::find(family.architectures, name, &models::HuggingFace::Architecture::name);
+  if (first == family.architectures.end()) {
+    std::string names;
+    for (const auto& a : family.architectures)
+      if (names.find(a.name) == names.npos) names += (names.empty() ? "" : ", ") + std::string(a.name);
+    root.at("architectures").fail("the architecture \"{}\" is not known here; there are {}", name, names);
+  }
+  config::Objective objective = first->objective;
+  if (objective == config::Objective::classes) {
+    const auto labels = root.find("id2label"), count = root.find("num_labels"), problem = root.find("problem_type");
+    const int64_t outputs = labels && !labels->is_null() ? static_cast<int64_t>(labels->members().size())
+                            : count && !count->is_null() ? count->whole(1, 100'000)
+                                                         : 2;
+    const std::string_view kind = problem && !problem->is_null() ? problem->text() : "";
+    if (kind == "multi_label_classification") problem->fail("several labels of one sample are not known here");
+    if (kind == "regression" || (kind.empty() && outputs == 1)) objective = config::Objective::numbers;
+    model.set("outputs", outputs);
+  }
+  model.set("objective", config::to_toml(config::kObjectives[static_cast<size_t>(objective)]));
+}
+
+void write_objective(const config::Model& m, base::JsonWriter& out) {
+  const config::Objective objective = config::objective(m);
+  if (objective != config::Objective::classes && objective != config::Objective::numbers) return;
+  const auto name = [](int64_t i) { return fmt::format("LABEL_{}", i); };
+  out.key("id2label").object([&] {
+    for (int64_t i = 0; i < m.outputs; ++i) out.key(fmt::format("{}", i)).value(name(i));
+  });
+  out.key("label2id").object([&] {
+    for (int64_t i = 0; i < m.outputs; ++i) out.key(name(i)).value(i);
+  });
+  out.key("problem_type")
+      .value(objective == config::Objective::numbers ? "regression" : "single_label_classification");
+}
+
 // UserError unless what was written is read as the same model.
 void require_same(const config::Model& model, const std::string& text) {
   config::Settings given, read;
@@ -207,6 +248,7 @@ FolderConfig read_config(std::string_view name, std::string_view text) {
   model.set("family", fmt::format("\"{}\"", family.config.name));
   const models::HuggingFace& rows = family.hugging_face;
   for (const ConfigRow& row : rows.config) read_row(config, row, model);
+  read_objective(root, rows, model);
   const DType dtype = read_dtype(config);
   const config::Given known = config::read_text(model.text(), name, models::catalog());
   const config::Model& m = known.settings.model;
@@ -226,13 +268,17 @@ std::string write_config(const config::Model& model, DType dtype) {
   s.model = model;
   base::JsonWriter out(2);
   out.object([&] {
-    out.key("architectures").list([&] { out.value(rows.architecture); });
+    out.key("architectures").list([&] {
+      for (const auto& a : rows.architectures)
+        if (a.objective == config::objective(model)) out.value(a.name);
+    });
     out.key("model_type").value(rows.model_types.front());
     std::set<std::string_view> written;  // one of theirs may be several of ours
     for (const ConfigRow& row : rows.config)
       if (!row.ours.empty() && written.insert(row.theirs).second) write_row(s, row, out);
     if (rows.rope) write_rope(model, *rows.rope, out);
     write_layers(model, rows, out);
+    write_objective(model, out);
     out.key("pad_token_id").null();  // transformers has defaults that are beyond small vocabularies
     for (const auto& [name, type] : kDtypes)
       if (type == dtype) out.key("torch_dtype").value(name);

@@ -12,6 +12,7 @@
 #include "kintsugi/checkpoint/checksum.h"
 #include "kintsugi/checkpoint/convert.h"
 #include "kintsugi/checkpoint/index.h"
+#include "kintsugi/config/choices.h"
 #include "kintsugi/exchange/read_strided.h"
 #include "kintsugi/models/models.h"
 
@@ -103,17 +104,55 @@ FolderReader::FolderReader(fs::path folder, bool allow_not_finite)
   if (config_.model.layers > stored)  // before a graph of so many is made
     throw base::UserError("model", "{} holds {} tensors, config.json says {} layers", base::in_quotes(folder_.string()),
                           stored, config_.model.layers);
+  choose_objective();
   tensors_ = weight_map(models::family(config_.model.family), config_.model);
   find_tensors();
 }
 
+// A folder may hold more heads than its config.json tells of (BERT's published one does): of those that predict tokens,
+// the model is the one whose tensors are all there and leave none.
+void FolderReader::choose_objective() {
+  const models::Family& family = models::family(config_.model.family);
+  if (family.hugging_face.architectures.size() < 2 || !config::of_tokens(config::objective(config_.model))) return;
+  for (const auto& other : family.hugging_face.architectures) {
+    if (!config::of_tokens(other.objective)) continue;
+    config::Model model = config_.model;
+    model.objective = config::kObjectives[static_cast<size_t>(other.objective)];
+    std::set<std::string_view> found;
+    bool complete = true;
+    std::vector<MappedTensor> tensors = weight_map(family, model);
+    for (MappedTensor& tensor : tensors) {
+      tensor.name = name_in_folder(tensor.name);
+      complete = complete && has(tensor.name);
+      found.insert(tensor.name);
+    }
+    if (!complete || !rest(found).empty()) continue;
+    config_.model = std::move(model);
+    return;
+  }
+}
+
+bool FolderReader::has(const std::string& name) const {
+  return files_.has(name) || files_.foreign().contains(name);
+}
+
+// As the folder calls it: perhaps without the prefix, or as it was called once.
+std::string FolderReader::name_in_folder(const std::string& name) const {
+  const models::HuggingFace& theirs = models::family(config_.model.family).hugging_face;
+  std::vector<std::string> names = {name};
+  for (const auto& [now, before] : theirs.older)
+    if (name.ends_with(now)) names.push_back(name.substr(0, name.size() - now.size()) + std::string(before));
+  for (size_t i = names.size(); i-- > 0;)
+    if (names[i].starts_with(theirs.prefix)) names.push_back(names[i].substr(theirs.prefix.size()));
+  for (const std::string& candidate : names)
+    if (has(candidate)) return candidate;
+  return name;
+}
+
 void FolderReader::find_tensors() {
-  const std::string_view prefix = models::family(config_.model.family).hugging_face.prefix;
   std::set<std::string_view> found;
   for (MappedTensor& tensor : tensors_) {
-    if (!files_.has(tensor.name) && !files_.foreign().contains(tensor.name) && tensor.name.starts_with(prefix) &&
-        (files_.has(tensor.name.substr(prefix.size())) || files_.foreign().contains(tensor.name.substr(prefix.size()))))
-      tensor.name.erase(0, prefix.size());
+    tensor.name = name_in_folder(tensor.name);
     const TensorInFile& stored = files_.at(tensor.name);
     const std::string shown = base::in_quotes(tensor.name);
     if (!is_floating(stored.dtype))
@@ -134,7 +173,7 @@ void FolderReader::find_tensors() {
   refuse_rest(found);
 }
 
-void FolderReader::refuse_rest(const std::set<std::string_view>& found) const {
+std::vector<std::string_view> FolderReader::rest(const std::set<std::string_view>& found) const {
   const models::Family& family = models::family(config_.model.family);
   const models::HuggingFace& theirs = family.hugging_face;
   const std::vector<std::string> tied = tied_names(family, config_.model);
@@ -148,6 +187,11 @@ void FolderReader::refuse_rest(const std::set<std::string_view>& found) const {
   };
   for (const auto& [name, tensor] : files_.tensors()) look_at(name);
   for (const auto& [name, dtype] : files_.foreign()) look_at(name);
+  return rest;
+}
+
+void FolderReader::refuse_rest(const std::set<std::string_view>& found) const {
+  const std::vector<std::string_view> rest = this->rest(found);
   if (rest.empty()) return;
   throw base::UserError("model", "{}: tensor {}{} is no weight of the model that config.json describes",
                         base::in_quotes(folder_.string()), base::in_quotes(rest.front()),

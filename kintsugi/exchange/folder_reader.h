@@ -45,7 +45,11 @@ class FolderReader : public checkpoint::TensorSource {
     tensor::Type type;
   };
 
+  void choose_objective();
   void find_tensors();
+  bool has(const std::string& name) const;  // of any dtype
+  std::string name_in_folder(const std::string& name) const;
+  std::vector<std::string_view> rest(const std::set<std::string_view>& found) const;
   void refuse_rest(const std::set<std::string_view>& found) const;
   const Weight& at(std::string_view name) const;
   void check(size_t tensor) const;  // that its elements are finite

@@ -89,6 +89,12 @@ struct CrossEntropyIn {
   static constexpr OperandList kNames = {"lse", "target", "labels"};
 };
 
+struct ClassLossIn {  // the loss has the first three
+  enum : size_t { kLogits, kLabels, kWeights, kDloss };
+  static constexpr OperandList kNames = {"logits", "labels", "weights"};
+  static constexpr OperandList kGradNames = {"logits", "labels", "weights", "dloss"};
+};
+
 struct UpdateScaleIn {
   enum : size_t { kCount, kLossScale, kBlocks };
   static constexpr OperandList kNames = {"count", "loss_scale", tensor::rest("blocks")};

@@ -85,15 +85,17 @@ ValueId Builder::attention(ValueId q, ValueId k, ValueId v, const std::string& n
   k = generates() ? cached(k, name + ".keys") : graph_.rename(k, "seq", "key_seq");
   v = generates() ? cached(v, name + ".values") : graph_.rename(v, "seq", "key_seq");
   const ValueId starts = pass_.documents ? input("starts") : graph::kNone;
+  const bool both_ways = pass_.documents && !model_.causal;
+  const ValueId key_starts = both_ways ? graph_.rename(starts, "seq", "key_seq") : graph::kNone;
   const double scale =
       model_.attention_scale > 0.0 ? model_.attention_scale : 1.0 / std::sqrt(static_cast<double>(head_dim().size));
-  Attributes attributes = {{"causal", int64_t{1}},
+  Attributes attributes = {{"causal", int64_t{model_.causal}},
                            {"scale", scale},
                            {"dropout", pass_.purpose == Purpose::train ? model_.dropout : 0.0},
                            {"key", name}};
   if (config::has_window(model_, graph_.layer)) attributes.set("window", model_.window);
   if (model_.attention_softcap > 0.0) attributes.set("softcap", model_.attention_softcap);
-  return graph_.apply("attention", {q, k, v, starts}, attributes, "attention")[0];
+  return graph_.apply("attention", {q, k, v, starts, key_starts}, attributes, "attention")[0];
 }
 
 ValueId Builder::norm_of_heads(ValueId x, const std::string& name, const Shape& heads) {

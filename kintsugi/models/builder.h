@@ -40,6 +40,8 @@ class Builder {
   ValueId weight(const std::string& name, const Shape& shape, Init init, bool decay);
   // int32 [batch seq]
   ValueId input(std::string_view name);
+  // Of another shape; numbers are fp32.
+  ValueId input(std::string_view name, const Shape& shape, DType dtype) { return graph_.input(name, {shape, dtype}); }
   // x times NAME.weight of the given shape, to dims `out`, plus NAME.bias if `bias`: [the weight's dims in out]
   ValueId linear(ValueId x, const std::string& name, const Shape& shape, std::string_view out, double deviation,
                  bool bias);
@@ -62,6 +64,8 @@ class Builder {
   tensor::Dim embed() const { return {"embed", model_.embed}; }
   tensor::Dim ffn() const { return {"ffn", model_.ffn}; }
   tensor::Dim vocab() const { return {"vocab", model_.vocab}; }
+  tensor::Dim batch() const { return {"batch", pass_.batch}; }
+  DType dtype() const { return dtype_; }
   tensor::Dim kv_heads() const { return {"kv_heads", model_.kv_heads}; }
   tensor::Dim group() const { return {"group", model_.heads / model_.kv_heads}; }
   tensor::Dim head_dim() const { return {"head_dim", config::width_of_head(model_)}; }
@@ -89,11 +93,13 @@ class Builder {
   DType dtype_;
 };
 
-// The output of a family: the last norm's output [batch seq embed] and the head's weight [vocab embed].
+// The output of a family, those parts that its objective has.
 struct Trunk {
-  ValueId x = graph::kNone;
-  ValueId head = graph::kNone;
-  ValueId bias = graph::kNone;  // of the head: [vocab], or none
+  ValueId x = graph::kNone;        // [batch seq embed] of which the head predicts tokens
+  ValueId head = graph::kNone;     // [vocab embed]
+  ValueId bias = graph::kNone;     // of the head: [vocab], or none
+  ValueId classes = graph::kNone;  // logits of each sample: [batch class]
+  ValueId numbers = graph::kNone;  // of each sample: [batch target]
 };
 
 }  // namespace kintsugi::models

@@ -4,9 +4,11 @@
 
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kintsugi/config/catalog.h"
+#include "kintsugi/config/choices.h"
 #include "kintsugi/models/builder.h"
 
 namespace kintsugi::models {
@@ -82,11 +84,18 @@ struct WindowKeys {
 
 struct HuggingFace {
   std::vector<std::string_view> model_types;  // of config.json; the first is written
-  std::string_view architecture;              // of the model with its head
+  // Of the model with its head, and what each is for; the first where config.json says nothing.
+  struct Architecture {
+    std::string_view name;
+    config::Objective objective = config::Objective::next;
+  };
+  std::vector<Architecture> architectures;
   std::string_view prefix;                    // of names of weights; a folder may leave it out
   std::vector<ConfigRow> config;
   std::vector<WeightRow> weights;               // those that a model does not have are passed over
   std::vector<std::string_view> computed = {};  // tensors that hold no weights: `*` stands for any text
+  // How names ended once: {now, before}.
+  std::vector<std::pair<std::string_view, std::string_view>> older = {};
   std::optional<RopeKeys> rope = {};
   std::optional<WindowKeys> windows = {};
   std::string_view no_rope_layers = {};  // the key of a list of 0 (no rotary positions) and 1
@@ -111,6 +120,8 @@ Family phi3();
 Family gemma3();
 Family gptneox();
 Family gptj();
+Family bert();
+Family mlp();
 
 // What several families share.
 config::Model llama_defaults();

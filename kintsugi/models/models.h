@@ -8,8 +8,9 @@
 
 namespace kintsugi::models {
 
-// Builds the graph of a decoder by the switches of [model].
-Trunk decoder(Builder& builder);
+// Build the graph of a transformer by the switches of [model], or of a multi-layer perceptron.
+Trunk transformer(Builder& builder);
+Trunk perceptron(Builder& builder);
 
 // The list of all families.
 std::span<const Family> families();

@@ -1,5 +1,6 @@
 #include "kintsugi/models/step.h"
 
+#include "kintsugi/base/error.h"
 #include "kintsugi/graph/differentiate.h"
 #include "kintsugi/models/models.h"
 #include "kintsugi/models/update.h"
@@ -34,21 +35,64 @@ ValueId logits(Graph& g, const Trunk& trunk, ValueId x, std::string_view out) {
   return g.add({y, bias});
 }
 
-// The sum of the losses of a pass; sum and count are added to the states.
-ValueId add_loss(Builder& b, const Trunk& trunk, StateId sum, StateId count) {
+struct Loss {
+  ValueId sum = graph::kNone, count = graph::kNone;
+};
+
+Loss loss_of_tokens(Builder& b, const Trunk& trunk) {
   Graph& g = b.graph();
   const ValueId labels = b.input("labels");
   const std::vector<ValueId> statistics = g.apply("head", {trunk.x, trunk.head, labels, trunk.bias});
   const std::vector<ValueId> loss = g.apply("cross_entropy", {statistics[0], statistics[1], labels}, {}, "loss");
-  g.accumulate(loss[0], sum);
-  g.accumulate(loss[1], count);
-  return loss[0];
+  return {loss[0], loss[1]};
+}
+
+Loss loss_of_classes(Builder& b, const Trunk& trunk) {
+  const ValueId labels = b.input("classes", {b.batch()}, DType::i32);
+  const ValueId weights = b.input("weights", {b.batch()}, DType::f32);
+  const std::vector<ValueId> loss = b.graph().apply("class_loss", {trunk.classes, labels, weights}, {}, "class_loss");
+  return {loss[0], loss[1]};
+}
+
+Loss loss_of_numbers(Builder& b, const Trunk& trunk) {
+  Graph& g = b.graph();
+  const tensor::Dim target = g.shape(trunk.numbers)[1];
+  const ValueId targets = b.input("targets", {b.batch(), target}, DType::f32);
+  const std::vector<ValueId> loss = g.apply("squared_error", {trunk.numbers, targets}, {}, "loss");
+  return {loss[0], loss[1]};
+}
+
+Loss loss_of(Builder& b, const Trunk& trunk) {
+  switch (config::objective(b.model())) {
+    case config::Objective::next:
+    case config::Objective::masked:
+      return loss_of_tokens(b, trunk);
+    case config::Objective::masked_next: {
+      // Of each sample the class weighs as much as all of its masked tokens (`weights`), which alone are counted: the
+      // mean is the sum of the two means.
+      const Loss masked = loss_of_tokens(b, trunk), next = loss_of_classes(b, trunk);
+      return {b.graph().add({masked.sum, next.sum}), masked.count};
+    }
+    case config::Objective::classes:
+      return loss_of_classes(b, trunk);
+    case config::Objective::numbers:
+      return loss_of_numbers(b, trunk);
+  }
+  throw base::InternalError("models", "an unknown objective");
+}
+
+// The sum of the losses of a pass; sum and count are added to the states.
+ValueId add_loss(Builder& b, const Trunk& trunk, StateId sum, StateId count) {
+  const Loss loss = loss_of(b, trunk);
+  b.graph().accumulate(loss.sum, sum);
+  b.graph().accumulate(loss.count, count);
+  return loss.sum;
 }
 
 Graph evaluation_graph(const config::Settings& s, StateTable& states, int64_t batch, int64_t sequence) {
   Graph g = empty("evaluate", states);
   const Pass pass = {
-      .purpose = Purpose::evaluate, .batch = batch, .sequence = sequence, .documents = s.data.reset_at_document};
+      .purpose = Purpose::evaluate, .batch = batch, .sequence = sequence, .documents = config::separates_documents(s)};
   Builder b(g, states, s.model, pass, dtype_of(s));
   const Trunk trunk = family(s.model.family).build(b);
   add_loss(b, trunk, number(states, std::string(kEvaluateSum), 0.0, g.layer, false),
@@ -65,14 +109,21 @@ Graph generation_graph(const config::Settings& s, StateTable& states, const std:
   return g;
 }
 
-}  // namespace
+// A state that holds the value after a step, to be looked at.
+void keep(Graph& g, StateTable& states, ValueId value, std::string_view name) {
+  g.assign(value, states.add({.name = std::string(name),
+                              .type = g.type(value),
+                              .kind = StateKind::statistic,
+                              .layer = g.layer,
+                              .saved = false}));
+}
 
-Graph build_forward(const config::Settings& s, StateTable& states, Logits kept) {
-  Graph g = empty("micro-batch", states);
+// Returns the sum of the losses.
+ValueId add_forward(Graph& g, const config::Settings& s, StateTable& states, Logits kept) {
   const Pass pass = {.purpose = Purpose::train,
                      .batch = s.train.micro_batch * s.parallel.data,
                      .sequence = s.train.sequence,
-                     .documents = s.data.reset_at_document};
+                     .documents = config::separates_documents(s)};
   Builder b(g, states, s.model, pass, dtype_of(s));
   const Trunk trunk = family(s.model.family).build(b);
   const auto parts = [&](std::string_view name) {
@@ -84,15 +135,19 @@ Graph build_forward(const config::Settings& s, StateTable& states, Logits kept) 
                        .parts = true});
   };
   const StateId sum = parts(kLossParts), count = parts(kCountParts);
-  add_loss(b, trunk, sum, count);
-  if (kept == Logits::kept) {
-    const ValueId all = logits(g, trunk, trunk.x, "batch seq vocab");
-    g.assign(all, states.add({.name = std::string(kLogits),
-                              .type = g.type(all),
-                              .kind = StateKind::statistic,
-                              .layer = g.layer,
-                              .saved = false}));
-  }
+  const ValueId loss = add_loss(b, trunk, sum, count);
+  if (kept == Logits::none) return loss;
+  if (trunk.x != graph::kNone) keep(g, states, logits(g, trunk, trunk.x, "batch seq vocab"), kLogits);
+  for (const ValueId outputs : {trunk.classes, trunk.numbers})
+    if (outputs != graph::kNone) keep(g, states, outputs, kSampleOutputs);
+  return loss;
+}
+
+}  // namespace
+
+Graph build_forward(const config::Settings& s, StateTable& states, Logits kept) {
+  Graph g = empty("micro-batch", states);
+  add_forward(g, s, states, kept);
   return g;
 }
 
@@ -100,11 +155,8 @@ Graphs build_training(const config::Settings& s, Logits kept) {
   Graphs graphs;
   graphs.states = std::make_unique<StateTable>();
   StateTable& states = *graphs.states;
-  Graph g = build_forward(s, states, kept);
-
-  ValueId loss = graph::kNone;
-  for (const graph::Op& op : g.ops())
-    if (op.kind() == "cross_entropy") loss = op.outs[0];
+  Graph g = empty("micro-batch", states);
+  const ValueId loss = add_forward(g, s, states, kept);
   const bool scaled = s.train.dtype == "fp16";
   // The loss is summed over tokens, so that a scale of 2^16 over the mean is 2^16 / tokens over the sum; 64 is near
   // that for a thousand tokens, and the scale adapts in either direction.
@@ -136,6 +188,9 @@ Graphs build_evaluation(const config::Settings& s, int64_t batch, int64_t sequen
 }
 
 Graphs build_generation(const config::Settings& s, int64_t batch, int64_t prompt, int64_t cache) {
+  if (config::objective(s.model) != config::Objective::next)
+    throw base::UserError("generate", "a {} model with the objective \"{}\" does not continue texts; \"next\" does",
+                          s.model.family, s.model.objective);
   Graphs graphs;
   graphs.states = std::make_unique<StateTable>();
   graphs.prefill = generation_graph(s, *graphs.states, "prefill",

@@ -21,6 +21,7 @@ constexpr std::string_view kUpdates = "update.count";
 constexpr std::string_view kLossScale = "loss_scale";
 constexpr std::string_view kLogits =
     "step.logits";  // of the last micro-batch [batch seq vocab], where they are asked for
+constexpr std::string_view kSampleOutputs = "step.outputs";  // classes or numbers of each sample, likewise
 constexpr std::string_view kEvaluateSum = "evaluate.sum";
 constexpr std::string_view kEvaluateCount = "evaluate.count";
 
@@ -33,7 +34,7 @@ struct Graphs {
   std::optional<Graph> decode;
 };
 
-// Whether a training step leaves its logits in a state, to be looked at.
+// Whether a training step leaves its logits, and what it says of samples, in states, to be looked at.
 enum class Logits { none, kept };
 
 // Forward alone is for `explain`: micro without its backward part.
@@ -46,7 +47,7 @@ Graphs build_training(const config::Settings& settings, Logits logits = Logits::
 Graphs build_evaluation(const config::Settings& settings, int64_t batch, int64_t sequence);
 
 // prefill (prompts of up to `prompt` tokens, padded) and decode (one token), with caches of `cache` positions. Their
-// output "logits" is [batch vocab].
+// output "logits" is [batch vocab]. UserError for a model that does not predict the next token.
 Graphs build_generation(const config::Settings& settings, int64_t batch, int64_t prompt, int64_t cache);
 
 }  // namespace kintsugi::models

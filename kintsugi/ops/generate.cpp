@@ -22,10 +22,7 @@ OpRow take() {
           .ins = {"x"},
           .outs = {"y"},
           .infer = [](Types ins, const Attributes&) -> OutTypes {
-            std::vector<tensor::Dim> dims;
-            for (const tensor::Dim& d : ins[0].shape)
-              if (d.name != "seq") dims.push_back(d);
-            return {{Shape(dims), ins[0].dtype}};
+            return {{without(ins[0].shape, "seq"), ins[0].dtype}};
           },
           .flops = [](Types, Types, const Attributes&) { return 0.0; },
           .whole = {"seq"},

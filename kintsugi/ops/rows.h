@@ -59,6 +59,12 @@ OpRow head_grad();
 OpRow head_with_grad();
 OpRow cross_entropy();
 OpRow cross_entropy_grad();
+OpRow class_loss();
+OpRow class_loss_grad();
+OpRow squared_error();
+OpRow squared_error_grad();
+OpRow first();
+OpRow first_grad();
 OpRow sum_squares();
 OpRow sum_blocks();
 OpRow update_scale();
@@ -74,6 +80,7 @@ OpRow logsumexp();
 OpRow attention_join();
 
 // Shared by several rows.
+Shape without(const Shape& shape, std::string_view dim);
 OutTypes like_first(Types ins, const Attributes&);  // one output like the first input
 Type scalar();                                      // [] fp64, a number of the run
 double elements(Types types);                       // of the first

@@ -6,6 +6,13 @@ OutTypes like_first(Types ins, const Attributes&) {
   return {ins[0]};
 }
 
+Shape without(const Shape& shape, std::string_view dim) {
+  std::vector<tensor::Dim> dims;
+  for (const tensor::Dim& d : shape)
+    if (d.name != dim) dims.push_back(d);
+  return Shape(dims);
+}
+
 Type scalar() {
   return {Shape{}, DType::f64};
 }

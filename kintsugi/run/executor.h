@@ -68,12 +68,14 @@ class Executor {
   bool has_input(program::Step step, std::string_view name) const;
   bool has_output(program::Step step, std::string_view name) const;  // on this stage
 
-  // Rows [first, first + rows) of an input's batch as it is on all ranks together: row-major, `sequence` numbers each.
-  struct Rows {
-    std::span<const int32_t> values;
+  // Rows [first, first + rows) of an input's batch as it is on all ranks together: row-major, `size` numbers each.
+  template <typename T>
+  struct RowsOf {
+    std::span<const T> values;
     int64_t first = 0;
-    int64_t sequence = 0;
+    int64_t size = 0;
   };
+  using Rows = RowsOf<int32_t>;
   // The inputs of the next call.
   class Inputs {
    public:
@@ -83,11 +85,15 @@ class Executor {
     int64_t micro_batch() const { return call_.micro_batch; }
     // Copies what this rank needs of an input, in each layout in which the call is the first to need it; `padding`
     // fills positions that have no value.
-    void set(std::string_view name, const Rows& rows, int32_t padding) const;
+    void set(std::string_view name, const Rows& rows, int32_t padding) const { set_rows(name, rows, padding); }
+    void set(std::string_view name, const RowsOf<float>& rows, float padding) const { set_rows(name, rows, padding); }
     // The whole of an input of the call. InternalError if it has none of that name.
     tensor::View view(std::string_view name) const;
 
    private:
+    template <typename T>
+    void set_rows(std::string_view name, const RowsOf<T>& rows, T padding) const;
+
     const Executor& executor_;
     const program::CallList& list_;
     const program::Call& call_;
@@ -202,7 +208,7 @@ class Executor {
     std::string name;
     program::BufferId buffer;
     int body;  // the first to read it
-    tensor::DimIndex batch, seq;
+    tensor::DimIndex batch, column;  // of an input [batch] there is one column
   };
   std::vector<Input> inputs_;
   Arena arena_;

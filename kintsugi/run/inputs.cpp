@@ -17,23 +17,25 @@ void Executor::bind_inputs(const program::CallList& list) {
         const program::Buffer& b = program_.buffer(root);
         const bool known = std::any_of(inputs_.begin(), inputs_.end(),
                                        [&](const Input& in) { return in.step == list.step && in.buffer == root; });
-        if (!b.input.empty() && !known && b.type.shape.has("batch") && b.type.shape.has("seq"))
-          inputs_.push_back({list.step, b.input, root, program_.base(call.body), program_.index(root, "batch", rank_),
-                             program_.index(root, "seq", rank_)});
+        const tensor::Shape& shape = b.type.shape;
+        if (b.input.empty() || known || shape.rank() < 1 || shape.rank() > 2 || shape[0].name != "batch") continue;
+        inputs_.push_back({list.step, b.input, root, program_.base(call.body), program_.index(root, "batch", rank_),
+                           shape.rank() == 1 ? tensor::DimIndex(1) : program_.index(root, shape[1].name, rank_)});
       }
 }
 
-void Executor::Inputs::set(std::string_view name, const Rows& rows, int32_t padding) const {
+template <typename T>
+void Executor::Inputs::set_rows(std::string_view name, const RowsOf<T>& rows, T padding) const {
   for (const Input& in : executor_.inputs_) {
     if (in.step != list_.step || in.name != name || executor_.program_.base(call_.body) != in.body) continue;
-    auto* to = reinterpret_cast<int32_t*>(executor_.address(in.buffer, list_, call_.slot));
+    auto* to = reinterpret_cast<T*>(executor_.address(in.buffer, list_, call_.slot));
     for (const tensor::Segment& b : in.batch.segments())
       for (int64_t i = 0; i < b.count; ++i)
-        for (const tensor::Segment& s : in.seq.segments()) {
+        for (const tensor::Segment& s : in.column.segments()) {
           if (b.global < 0 || s.global < 0) {
             std::fill_n(to, s.count, padding);
           } else {
-            const int64_t at = (b.global + i - rows.first) * rows.sequence + s.global;
+            const int64_t at = (b.global + i - rows.first) * rows.size + s.global;
             base::require(at >= 0 && at + s.count <= static_cast<int64_t>(rows.values.size()), "run",
                           "row {} of input \"{}\" was not given", b.global + i, name);
             std::copy_n(rows.values.data() + at, s.count, to);
@@ -42,6 +44,9 @@ void Executor::Inputs::set(std::string_view name, const Rows& rows, int32_t padd
         }
   }
 }
+
+template void Executor::Inputs::set_rows(std::string_view, const RowsOf<int32_t>&, int32_t) const;
+template void Executor::Inputs::set_rows(std::string_view, const RowsOf<float>&, float) const;
 
 View Executor::Inputs::view(std::string_view name) const {
   for (const program::Instruction& i : executor_.body_of(call_).instructions)

@@ -1,24 +1,10 @@
 #include "kintsugi/train/batches.h"
 
-#include <algorithm>
-
 #include "kintsugi/build/programs.h"
+#include "kintsugi/config/choices.h"
+#include "kintsugi/models/models.h"
 
 namespace kintsugi::train {
-
-Batch::Batch(int64_t rows, const config::Settings& s) {
-  const auto n = static_cast<size_t>(rows * s.train.sequence);
-  tokens_.resize(n);
-  labels_.resize(n);
-  if (s.data.reset_at_document) starts_.resize(n);
-  view_ = {tokens_, labels_, starts_};
-}
-
-void Batch::copy(const data::BatchView& from) {
-  std::copy(from.tokens.begin(), from.tokens.end(), tokens_.begin());
-  std::copy(from.labels.begin(), from.labels.end(), labels_.begin());
-  std::copy(from.document_starts.begin(), from.document_starts.end(), starts_.begin());
-}
 
 data::Share share_of(const run::Executor& executor, const config::Settings& s) {
   const run::Executor::RowRange needed = executor.input_rows(program::Step::train);
@@ -28,10 +14,21 @@ data::Share share_of(const run::Executor& executor, const config::Settings& s) {
   return {.global_batch = s.train.global_batch, .micro_batch = rows, .ranks = all / rows, .rank = needed.first / rows};
 }
 
-void set_inputs(const run::Executor::Inputs& inputs, const data::BatchView& batch, int64_t first, int64_t sequence) {
-  inputs.set("tokens", {batch.tokens, first, sequence}, -1);
-  inputs.set("labels", {batch.labels, first, sequence}, data::kIgnored);
-  if (!batch.document_starts.empty()) inputs.set("starts", {batch.document_starts, first, sequence}, 0);
+data::RowSizes row_of(const config::Settings& s) {
+  const config::Model& m = s.model;
+  const config::Objective objective = config::objective(m);
+  const bool classes = objective == config::Objective::classes || objective == config::Objective::masked_next;
+  data::RowSizes row = {.classes = classes ? 1 : 0, .weights = classes ? 1 : 0};
+  if (objective == config::Objective::numbers) row.targets = m.outputs;
+  if (!models::catalog().family(m.family)->reads_tokens) {
+    row.features = m.features;
+    return row;
+  }
+  row.tokens = s.train.sequence;
+  if (config::of_tokens(objective)) row.labels = s.train.sequence;
+  if (config::separates_documents(s)) row.starts = s.train.sequence;
+  if (m.token_types > 0) row.types = s.train.sequence;
+  return row;
 }
 
 }  // namespace kintsugi::train

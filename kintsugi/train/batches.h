@@ -1,8 +1,5 @@
-// Reads the samples of a micro-batch into the inputs of the program.
+// The samples that a rank reads, and what they hold.
 #pragma once
-
-#include <string_view>
-#include <vector>
 
 #include "kintsugi/config/settings.h"
 #include "kintsugi/data/batch.h"
@@ -11,23 +8,10 @@
 
 namespace kintsugi::train {
 
-// Memory for some rows of a micro-batch.
-class Batch {
- public:
-  Batch(int64_t rows, const config::Settings& settings);
-
-  const data::BatchView& view() const { return view_; }
-  void copy(const data::BatchView& from);  // of as many rows
-
- private:
-  std::vector<int32_t> tokens_, labels_, starts_;
-  data::BatchView view_;
-};
-
 // The rows that a rank reads of each micro-batch: those that it needs if they are an even part, else all of them.
 data::Share share_of(const run::Executor& executor, const config::Settings& settings);
 
-// Sets the inputs to a batch that begins at row `first` of the micro-batch.
-void set_inputs(const run::Executor::Inputs& inputs, const data::BatchView& batch, int64_t first, int64_t sequence);
+// What a sample of the model holds: all that its inputs may ask for.
+data::RowSizes row_of(const config::Settings& settings);
 
 }  // namespace kintsugi::train

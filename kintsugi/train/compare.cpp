@@ -114,7 +114,7 @@ class Comparer {
     for (int64_t step = 1; step <= o_.steps; ++step) {
       const double rate = learning_rate(s_.train, step - 1);
       for (LayoutRun* run : {&twin_, &layout_})
-        run->step(step - 1, rate, [&](int64_t m, WholeBatch& batch) { fill(*run, step - 1, m, batch); });
+        run->step(step - 1, rate, [&](int64_t m, data::BatchMemory& batch) { fill(*run, step - 1, m, batch); });
       compare_losses(step);
       compare_gradients(step);
       if (twin_.executor(0).number(models::kFinite) != 0.0) allow(step, rate);
@@ -124,15 +124,10 @@ class Comparer {
   }
 
  private:
-  void fill(const LayoutRun& run, int64_t step, int64_t m, WholeBatch& batch) const {
+  void fill(const LayoutRun& run, int64_t step, int64_t m, data::BatchMemory& batch) const {
     const config::Settings one = twin_of(s_);
     const int64_t rows = build::samples_of_pass(&run == &twin_ ? one : s_);
-    const auto n = static_cast<size_t>(rows * s_.train.sequence);
-    batch.tokens.resize(n);
-    batch.labels.resize(n);
-    if (s_.data.reset_at_document) batch.starts.resize(n);
-    o_.data.fill(static_cast<uint64_t>(step * s_.train.global_batch + m * rows),
-                 {batch.tokens, batch.labels, batch.starts});
+    o_.data.fill(static_cast<uint64_t>(step * s_.train.global_batch + m * rows), batch.view());
   }
 
   void compare_losses(int64_t step) {

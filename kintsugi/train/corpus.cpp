@@ -1,7 +1,12 @@
 #include "kintsugi/train/corpus.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
+#include "kintsugi/config/choices.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/data/token_summary.h"
 
@@ -10,11 +15,27 @@ namespace {
 
 using Opened = DataFiles::Opened;
 
-// Opens a token file and adds it to the identity.
-Opened open(const std::string& path, int64_t threads, DataRole role, DataIdentity& identity) {
-  Opened opened = {.file = std::make_shared<const data::TokenFile>(path), .summary = {}};
-  opened.summary = data::summarize(*opened.file, static_cast<int>(threads), stderr);
-  identity.push_back({role, path, data::checked_fingerprint(*opened.file, opened.summary)});
+// Opens a file, and its labels where the model has them, and adds both to the identity.
+Opened open(const config::Settings& s, const std::string& path, const std::string& labels, DataRole role,
+            DataIdentity& identity) {
+  Opened opened;
+  const auto open_table = [&](const std::string& table) {
+    opened.file.numbers = std::make_shared<const data::NumberTable>(table);
+    identity.push_back({role, table, opened.file.numbers->fingerprint()});
+  };
+  if (evaluate::reads_numbers(s.model)) {
+    open_table(path);
+    return opened;
+  }
+  opened.file.tokens = std::make_shared<const data::TokenFile>(path);
+  opened.summary = data::summarize(*opened.file.tokens, static_cast<int>(s.parallel.threads), stderr);
+  identity.push_back({role, path, data::checked_fingerprint(*opened.file.tokens, opened.summary)});
+  if (!evaluate::has_labels(s.model)) return opened;
+  if (labels.empty())
+    throw base::UserError("config", "the objective \"{}\" needs labels of the documents of \"{}\": data.{}_labels names "
+                          "a CSV file with a line for each",
+                          s.model.objective, path, role == DataRole::train ? "train" : "validation");
+  open_table(labels);
   return opened;
 }
 
@@ -23,7 +44,8 @@ Opened open(const std::string& path, int64_t threads, DataRole role, DataIdentit
 class CommonTokenizer {
  public:
   void add(const Opened& opened) {
-    const std::filesystem::path prefix = opened.file->prefix(), path = prefix.parent_path() / "tokenizer.json";
+    if (!opened.file.tokens) return;
+    const std::filesystem::path prefix = opened.file.tokens->prefix(), path = prefix.parent_path() / "tokenizer.json";
     const std::string json = std::filesystem::exists(path) ? base::read_file(path) : "";
     std::string fingerprint = opened.summary.tokenizer;
     if (!json.empty()) {
@@ -56,6 +78,58 @@ class CommonTokenizer {
   std::filesystem::path first_, path_;
 };
 
+// The id of the one token that is called so, or -1.
+int64_t id_of(const text::Tokenizer& tokenizer, std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names) {
+    try {
+      const std::vector<int32_t> ids = tokenizer.encode(name);
+      if (ids.size() == 1 && tokenizer.decode(ids) == name) return ids[0];
+    } catch (const base::UserError&) {  // a tokenizer that lacks its characters
+    }
+  }
+  return -1;
+}
+
+config::TokenizerIds ids_of(const text::Tokenizer& tokenizer) {
+  const text::SpecialTokens around = tokenizer.special_tokens();
+  return {.mask = id_of(tokenizer, {"[MASK]", "<mask>"}),
+          .first = around.before.empty() ? -1 : around.before.front(),
+          .separator = around.after.empty() ? -1 : around.after.back()};
+}
+
+// Fills in what the tokenizer of the token files decides, and checks that each token has a row in the vocabulary.
+void fit_tokens(config::Resolved& resolved, const DataFiles& opened) {
+  const config::Settings& s = resolved.settings;
+  if (!opened.tokenizer_json.empty()) {
+    const auto tokenizer = text::parse_tokenizer(opened.tokenizer_json, opened.tokenizer_path.string());
+    config::fill_from_tokenizer(resolved, tokenizer->vocab_size(), ids_of(*tokenizer));
+  } else if (s.model.vocab == 0) {
+    throw base::UserError("config", "no tokenizer.json beside \"{}\": set model.vocab to the size of its vocabulary",
+                          s.data.train[0].path);
+  }
+  const auto check = [&](const Opened& file) { data::require_vocabulary(*file.file.tokens, file.summary, s.model.vocab); };
+  for (const Opened& train : opened.train) check(train);
+  if (opened.validation) check(*opened.validation);
+}
+
+// Fills in what the tables of numbers decide.
+void fit_numbers(config::Resolved& resolved, const DataFiles& opened) {
+  const config::Model& m = resolved.settings.model;
+  const bool classes = config::objective(m) == config::Objective::classes;
+  const data::NumberTable& train = *opened.train[0].file.numbers;
+  const int64_t last = classes || m.outputs == 0 ? 1 : m.outputs;  // columns that are no features
+  if (train.columns() <= last)
+    throw base::UserError("data", "\"{}\" has {} columns; the last {} is what is learnt, those before it are features",
+                          train.path().string(), train.columns(), last == 1 ? "one" : fmt::format("{}", last));
+  int64_t outputs = last;
+  if (classes) outputs = std::max<int64_t>({train.require_classes(train.columns() - 1, 0), m.outputs, 2});
+  config::fill_from_numbers(resolved, train.columns() - last, outputs);
+  if (opened.validation && opened.validation->file.numbers->columns() != train.columns())
+    throw base::UserError("data", "\"{}\" has {} columns, \"{}\" {}; they must be the same",
+                          train.path().string(), train.columns(), opened.validation->file.numbers->path().string(),
+                          opened.validation->file.numbers->columns());
+}
+
 }  // namespace
 
 DataFiles open_data_files(const config::Resolved& resolved) {
@@ -64,12 +138,13 @@ DataFiles open_data_files(const config::Resolved& resolved) {
   DataFiles files;
   CommonTokenizer tokenizer;
   for (const config::DataSource& source : s.data.train) {
-    files.train.push_back(open(source.path, s.parallel.threads, DataRole::train, files.identity));
+    files.train.push_back(open(s, source.path, s.data.train_labels, DataRole::train, files.identity));
+    files.train.back().file.weight = source.weight;
     tokenizer.add(files.train.back());
   }
   if (!s.data.validation.empty()) {
-    files.validation = open(s.data.validation, s.parallel.threads, DataRole::validation, files.identity);
-    tokenizer.add(files.validation);
+    files.validation = open(s, s.data.validation, s.data.validation_labels, DataRole::validation, files.identity);
+    tokenizer.add(*files.validation);
   }
   files.tokenizer_json = tokenizer.json();
   files.tokenizer_path = tokenizer.path();
@@ -84,32 +159,11 @@ Corpus make_corpus(config::Resolved& resolved, const DataFiles& opened) {
   Corpus corpus;
   corpus.identity = opened.identity;
   corpus.tokenizer_json = opened.tokenizer_json;
-  if (!corpus.tokenizer_json.empty()) {
-    config::fill_from_tokenizer(
-        resolved, text::parse_tokenizer(corpus.tokenizer_json, opened.tokenizer_path.string())->vocab_size());
-  } else if (s.model.vocab == 0) {
-    throw base::UserError("config", "no tokenizer.json beside \"{}\": set model.vocab to the size of its vocabulary",
-                          s.data.train[0].path);
-  }
-  const Opened& validation = opened.validation;
-  for (const Opened& train : opened.train) data::require_vocabulary(*train.file, train.summary, s.model.vocab);
-  if (validation.file) data::require_vocabulary(*validation.file, validation.summary, s.model.vocab);
-
-  std::vector<data::WeightedFile> files;
-  for (size_t i = 0; i < opened.train.size(); ++i) {
-    files.push_back({opened.train[i].file, s.data.train[i].weight});
-    corpus.train_tokens += files.back().file->num_tokens();
-  }
-  corpus.train = std::make_unique<data::Sampler>(std::move(files),
-                                                 data::SamplerOptions{.sequence = s.train.sequence,
-                                                                      .seed = s.train.seed,
-                                                                      .reset_at_document = s.data.reset_at_document,
-                                                                      .vocab_size = s.model.vocab});
-  if (validation.file)
-    corpus.validation = std::make_unique<data::EvaluationSampler>(
-        validation.file,
-        data::EvaluationOptions{
-            .sequence = s.train.sequence, .reset_at_document = s.data.reset_at_document, .vocab_size = s.model.vocab});
+  evaluate::reads_numbers(s.model) ? fit_numbers(resolved, opened) : fit_tokens(resolved, opened);
+  std::vector<evaluate::DataFile> files;
+  for (const Opened& train : opened.train) files.push_back(train.file);
+  corpus.train = evaluate::training_samples(s, files);
+  if (opened.validation) corpus.validation = evaluate::evaluation_samples(s, opened.validation->file, s.train.sequence);
   return corpus;
 }
 

@@ -3,13 +3,13 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "kintsugi/config/origin.h"
-#include "kintsugi/data/evaluation_sampler.h"
-#include "kintsugi/data/sampler.h"
 #include "kintsugi/data/token_summary.h"
+#include "kintsugi/evaluate/samples.h"
 #include "kintsugi/text/tokenizer.h"
 #include "kintsugi/train/data_identity.h"
 
@@ -18,11 +18,11 @@ namespace kintsugi::train {
 // The files of [data], opened.
 struct DataFiles {
   struct Opened {
-    std::shared_ptr<const data::TokenFile> file;
-    data::TokenSummary summary;
+    evaluate::DataFile file;
+    data::TokenSummary summary;  // of tokens
   };
   std::vector<Opened> train;
-  Opened validation;           // null: none
+  std::optional<Opened> validation;
   std::string tokenizer_json;  // empty: there is none beside the token files
   std::filesystem::path tokenizer_path;
   DataIdentity identity;
@@ -30,9 +30,8 @@ struct DataFiles {
 
 struct Corpus {
   std::string tokenizer_json;  // empty: there is none beside the token files
-  std::unique_ptr<data::Sampler> train;
-  std::unique_ptr<data::EvaluationSampler> validation;  // null: none
-  uint64_t train_tokens = 0;
+  std::unique_ptr<data::SampleSource> train;
+  std::unique_ptr<data::FiniteSource> validation;  // null: none
   DataIdentity identity;
 };
 

@@ -7,6 +7,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/checkpoint/safetensors_header.h"
+#include "kintsugi/config/choices.h"
 #include "kintsugi/data/batch.h"
 #include "kintsugi/exchange/strides.h"
 #include "kintsugi/exchange/weight_map.h"
@@ -18,24 +19,49 @@ namespace {
 
 constexpr std::string_view kWhere = "evaluate";
 
-std::vector<int32_t> parse_line(const std::string& place, std::string_view line) {
-  std::vector<int32_t> ids;
-  const char* at = line.data();
-  const char* const end = line.data() + line.size();
+// The numbers of a text, separated by spaces.
+template <typename T>
+std::vector<T> parse_list(const std::string& place, std::string_view text, std::string_view what) {
+  std::vector<T> list;
+  const char* at = text.data();
+  const char* const end = text.data() + text.size();
   while (at != end) {
     if (*at == ' ' || *at == '\t' || *at == '\r') {
       ++at;
       continue;
     }
-    int32_t id = 0;
-    const auto [next, error] = std::from_chars(at, end, id);
-    if (error != std::errc() || id < 0)
-      throw base::UserError(kWhere, "{}: \"{}\" is no token id; a line holds ids separated by spaces", place,
-                            base::one_line(line.substr(static_cast<size_t>(at - line.data())), 20));
-    ids.push_back(id);
+    T number = 0;
+    const auto [next, error] = std::from_chars(at, end, number);
+    if (error != std::errc() || !(number >= -1 || std::is_floating_point_v<T>))
+      throw base::UserError(kWhere, "{}: \"{}\" is no {}; a line holds ids separated by spaces", place,
+                            base::one_line(text.substr(static_cast<size_t>(at - text.data())), 20), what);
+    list.push_back(number);
     at = next;
   }
-  return ids;
+  return list;
+}
+
+template <typename T>
+void append(std::vector<T>& list, const std::vector<T>& more) {
+  list.insert(list.end(), more.begin(), more.end());
+}
+
+// "labels 4 -1 7" behind the ids of a sample.
+void parse_part(const std::string& place, std::string_view part, Samples& samples) {
+  part.remove_prefix(std::min(part.find_first_not_of(' '), part.size()));
+  const size_t space = std::min(part.find(' '), part.size());
+  const std::string_view name = part.substr(0, space), rest = part.substr(space);
+  const auto of_ids = [&](std::vector<int32_t>& list, std::string_view what) {
+    const std::vector<int32_t> given = parse_list<int32_t>(place, rest, what);
+    if (static_cast<int64_t>(given.size()) != samples.sequence)
+      throw base::UserError(kWhere, "{}: {} {} for {} ids", place, given.size(), name, samples.sequence);
+    append(list, given);
+  };
+  if (name == "labels") return of_ids(samples.labels, "label");
+  if (name == "types") return of_ids(samples.types, "type");
+  if (name == "class") return append(samples.classes, parse_list<int32_t>(place, rest, "class"));
+  if (name == "numbers") return append(samples.numbers, parse_list<float>(place, rest, "number"));
+  throw base::UserError(kWhere, "{}: \"{}\" is none of labels, types, class, numbers", place, base::one_line(name, 20));
 }
 
 void require_fit(const config::Settings& s, const Samples& samples) {
@@ -45,9 +71,59 @@ void require_fit(const config::Settings& s, const Samples& samples) {
   if (samples.count % s.parallel.data != 0)
     throw base::UserError(kWhere, "{} samples are not divisible among parallel.data = {}", samples.count,
                           s.parallel.data);
-  const int32_t largest = *std::ranges::max_element(samples.ids);
-  if (largest >= s.model.vocab)
-    throw base::UserError(kWhere, "the id {} is outside of the model's vocabulary of {}", largest, s.model.vocab);
+  const auto below = [&](const std::vector<int32_t>& list, int64_t size, std::string_view what) {
+    if (list.empty()) return;
+    const int32_t largest = *std::ranges::max_element(list);
+    if (largest >= size)
+      throw base::UserError(kWhere, "the {} {} is outside of the model's {} of {}", what, largest,
+                            what == "type" ? "types" : what == "class" ? "classes" : "vocabulary", size);
+  };
+  const config::Objective objective = config::objective(s.model);
+  below(samples.ids, s.model.vocab, "id");
+  below(samples.labels, s.model.vocab, "label");
+  below(samples.types, std::max<int64_t>(s.model.token_types, 1), "type");
+  below(samples.classes, objective == config::Objective::classes ? s.model.outputs : 2, "class");
+  const bool causal = objective == config::Objective::next;
+  if (causal && (*std::ranges::min_element(samples.ids) < 0 || !samples.labels.empty()))
+    throw base::UserError(kWhere, "a model that predicts the next token needs samples without padding and labels");
+  const auto each = [&](bool needed, size_t given, int64_t numbers, std::string_view what) {
+    if ((needed || given > 0) && static_cast<int64_t>(given) != samples.count * numbers)
+      throw base::UserError(kWhere, "{} {} are given for {} samples, and the model needs {} for each", given, what,
+                            samples.count, numbers);
+  };
+  each(false, samples.labels.size(), samples.sequence, "labels");
+  each(false, samples.types.size(), samples.sequence, "types");
+  each(objective == config::Objective::classes, samples.classes.size(), 1, "classes");
+  const bool numbers = objective == config::Objective::numbers;
+  each(numbers, samples.numbers.size(), numbers ? s.model.outputs : 0, "numbers");
+}
+
+void fill(const config::Settings& s, const Samples& samples, data::BatchMemory& batch) {
+  const auto sequence = static_cast<size_t>(samples.sequence);
+  const config::Objective objective = config::objective(s.model);
+  batch.tokens = samples.ids;
+  if (objective == config::Objective::next) {
+    batch.labels.assign(samples.ids.begin() + 1, samples.ids.end());
+    batch.labels.push_back(data::kIgnored);
+    for (size_t i = sequence - 1; i < batch.labels.size(); i += sequence) batch.labels[i] = data::kIgnored;
+  } else if (config::of_tokens(objective)) {
+    batch.labels = samples.labels.empty() ? samples.ids : samples.labels;
+  }
+  // Padding is a document of its own.
+  for (size_t i = 0; i < batch.starts.size(); ++i) {
+    const bool padding = samples.ids[i] < 0, begins = i % sequence == 0 || samples.ids[i - 1] >= 0;
+    batch.starts[i] = !padding ? 0 : begins ? static_cast<int32_t>(i % sequence) : batch.starts[i - 1];
+  }
+  if (!samples.types.empty()) batch.types = samples.types;
+  if (!samples.classes.empty()) batch.classes = samples.classes;
+  else std::ranges::fill(batch.classes, data::kIgnored);
+  const auto counted = [](const std::vector<int32_t>& labels) {
+    return static_cast<float>(std::ranges::count_if(labels, [](int32_t label) { return label >= 0; }));
+  };
+  const bool two = objective == config::Objective::masked_next;
+  const float classes = std::max(counted(batch.classes), 1.0f);
+  std::ranges::fill(batch.weights, two ? counted(batch.labels) / classes : 1.0f);
+  if (!samples.numbers.empty()) batch.targets = samples.numbers;
 }
 
 // All samples in one pass, without dropout.
@@ -69,15 +145,23 @@ Samples parse_samples(std::string_view file_name, std::string_view text) {
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
     const std::string place = fmt::format("\"{}\":{}", file_name, ++number);
-    const std::vector<int32_t> ids = parse_line(place, text.substr(0, end));
+    std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
+    const auto next_part = [&] {
+      const size_t semicolon = std::min(line.find(';'), line.size());
+      const std::string_view part = line.substr(0, semicolon);
+      line.remove_prefix(std::min(semicolon + 1, line.size()));
+      return part;
+    };
+    const std::vector<int32_t> ids = parse_list<int32_t>(place, next_part(), "token id");
     if (ids.empty()) continue;
     if (samples.count > 0 && static_cast<int64_t>(ids.size()) != samples.sequence)
       throw base::UserError(kWhere, "{}: {} ids, where the first sample has {}; all must be equally long", place,
                             ids.size(), samples.sequence);
     samples.sequence = static_cast<int64_t>(ids.size());
     ++samples.count;
-    samples.ids.insert(samples.ids.end(), ids.begin(), ids.end());
+    append(samples.ids, ids);
+    while (!line.empty()) parse_part(place, next_part(), samples);
   }
   if (samples.sequence < 2)
     throw base::UserError(kWhere, "\"{}\" holds no sample of two ids or more, of which each predicts the next",
@@ -87,24 +171,20 @@ Samples parse_samples(std::string_view file_name, std::string_view text) {
 
 Inspection inspect(config::Settings settings, const Samples& samples, const std::function<void(run::Executor&)>& load) {
   require_fit(settings, samples);
-  LayoutRun run(one_pass(std::move(settings), samples), std::nullopt, {}, comm::thread_worlds, models::Logits::kept);
+  settings = one_pass(std::move(settings), samples);
+  LayoutRun run(settings, std::nullopt, {}, comm::thread_worlds, models::Logits::kept);
   for (int rank = 0; rank < run.ranks(); ++rank) load(run.executor(rank));
-  run.step(0, 0.0, [&](int64_t, WholeBatch& batch) {
-    batch.tokens = samples.ids;
-    batch.labels.assign(samples.ids.begin() + 1, samples.ids.end());
-    batch.labels.push_back(data::kIgnored);
-    for (size_t i = static_cast<size_t>(samples.sequence) - 1; i < batch.labels.size();
-         i += static_cast<size_t>(samples.sequence))
-      batch.labels[i] = data::kIgnored;
-    batch.starts.assign(samples.ids.size(), 0);
-  });
+  run.step(0, 0.0, [&](int64_t, data::BatchMemory& batch) { fill(settings, samples, batch); });
   Inspection found;
   found.loss = run.loss();
-  found.logits.values = run.state(models::kLogits);
+  const config::Objective objective = config::objective(settings.model);
+  if (config::of_tokens(objective)) found.logits.values = run.state(models::kLogits);
+  if (config::of_samples(objective)) found.outputs.values = run.state(models::kSampleOutputs);
   std::map<std::string, std::vector<double>> gradients = run.states(program::StateKind::gradient);
   for (int rank = 0; rank < run.ranks(); ++rank)
     for (const program::StateInfo& s : run.executor(rank).program().states) {
       if (s.name == models::kLogits) found.logits.shape = s.whole.shape;
+      if (s.name == models::kSampleOutputs) found.outputs.shape = s.whole.shape;
       if (s.kind != program::StateKind::gradient || !gradients.contains(s.name)) continue;
       std::vector<double> values = std::move(gradients.extract(s.name).mapped());
       for (double& value : values) value /= run.tokens();
@@ -135,7 +215,8 @@ std::map<std::string, WholeTensor> as_in_folder(const std::map<std::string, Whol
 
 std::string print(const Inspection& inspection, tensor::DType dtype) {
   std::map<std::string, WholeTensor> all = inspection.gradients;
-  all["logits"] = inspection.logits;
+  if (!inspection.logits.values.empty()) all["logits"] = inspection.logits;
+  if (!inspection.outputs.values.empty()) all["outputs"] = inspection.outputs;
   all["loss"] = {{}, {inspection.loss}};
   std::vector<checkpoint::SafetensorsTensor> tensors;
   std::string data;

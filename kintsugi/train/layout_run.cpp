@@ -7,8 +7,10 @@
 #include "kintsugi/build/programs.h"
 #include "kintsugi/comm/limits.h"
 #include "kintsugi/comm/run_ranks.h"
+#include "kintsugi/evaluate/batch_inputs.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/run/state_blocks.h"
+#include "kintsugi/train/batches.h"
 #include "kintsugi/train/worlds.h"
 
 namespace kintsugi::train {
@@ -41,18 +43,17 @@ LayoutRun::LayoutRun(const config::Settings& settings, std::optional<plan::Plan>
 
 LayoutRun::~LayoutRun() = default;
 
-void LayoutRun::step(int64_t step, double learning_rate, const std::function<void(int64_t, WholeBatch&)>& batch) {
+void LayoutRun::step(int64_t step, double learning_rate, const std::function<void(int64_t, data::BatchMemory&)>& batch) {
   const int64_t rows = build::samples_of_pass(settings_);
   comm::run_ranks(worlds_, [&](comm::World& world) {
     run::Executor& executor = *executors_[static_cast<size_t>(world.rank())];
     kernels::Numbers numbers = {
         .seed = settings_.train.seed, .step = step, .batch_rows = rows, .learning_rate = learning_rate};
-    WholeBatch whole;
+    const data::RowSizes sizes = row_of(settings_);
+    data::BatchMemory whole(rows, sizes);
     executor.run(program::Step::train, numbers, [&](const run::Executor::Inputs& inputs) {
       batch(inputs.micro_batch(), whole);
-      inputs.set("tokens", {whole.tokens, 0, settings_.train.sequence}, -1);
-      inputs.set("labels", {whole.labels, 0, settings_.train.sequence}, -1);
-      inputs.set("starts", {whole.starts, 0, settings_.train.sequence}, 0);
+      evaluate::set_inputs(inputs, whole.view(), 0, sizes);
     });
   });
 }

@@ -13,16 +13,12 @@
 #include "kintsugi/comm/communicator.h"
 #include "kintsugi/comm/transports.h"
 #include "kintsugi/config/settings.h"
+#include "kintsugi/data/batch.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/plan/plan.h"
 #include "kintsugi/run/executor.h"
 
 namespace kintsugi::train {
-
-// A micro-batch of all ranks together: int32 [batch seq], row-major.
-struct WholeBatch {
-  std::vector<int32_t> tokens, labels, starts;
-};
 
 class LayoutRun {
  public:
@@ -40,8 +36,8 @@ class LayoutRun {
   const run::Executor& executor(int rank) const { return *executors_[static_cast<size_t>(rank)]; }
   run::Executor& executor(int rank) { return *executors_[static_cast<size_t>(rank)]; }
 
-  // One step; `batch` gives micro-batch m of the step, the same for every rank, and is called by each.
-  void step(int64_t step, double learning_rate, const std::function<void(int64_t m, WholeBatch&)>& batch);
+  // One step; `batch` gives micro-batch m of the step, of all ranks together, the same for every rank, and is called by each.
+  void step(int64_t step, double learning_rate, const std::function<void(int64_t m, data::BatchMemory&)>& batch);
 
   double loss() const;    // the mean of the last step
   double tokens() const;  // that it is the mean of

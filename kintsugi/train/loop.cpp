@@ -11,6 +11,7 @@
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/comm/agree.h"
 #include "kintsugi/data/loader.h"
+#include "kintsugi/evaluate/batch_inputs.h"
 #include "kintsugi/evaluate/perplexity.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/train/batches.h"
@@ -29,22 +30,24 @@ double seconds_since(Clock::time_point t) {
 // The data that a rank reads for its steps.
 struct Inputs {
   data::Share share;
-  std::vector<Batch> batches;  // of a step: a stage with several chunks needs each once for each chunk
+  data::RowSizes row;
+  std::vector<data::BatchMemory> batches;  // of a step: a stage with several chunks needs each once for each chunk
   data::Loader loader;
 };
 
 Inputs open_inputs(const Rank& rank, int64_t first_step) {
   const config::Settings& s = rank.settings();
   const data::Share share = share_of(*rank.executor, s);
-  std::vector<Batch> batches;
-  for (int64_t m = 0; m < build::micro_batches(s); ++m) batches.emplace_back(share.micro_batch, s);
+  const data::RowSizes row = rank.corpus.train->row();
+  std::vector<data::BatchMemory> batches;
+  for (int64_t m = 0; m < build::micro_batches(s); ++m) batches.emplace_back(share.micro_batch, row);
   return {.share = share,
+          .row = row,
           .batches = std::move(batches),
           .loader = {*rank.corpus.train,
                      {.share = share,
                       .first_step = static_cast<uint64_t>(first_step),
-                      .end_step = static_cast<uint64_t>(s.train.steps),
-                      .document_starts = s.data.reset_at_document}}};
+                      .end_step = static_cast<uint64_t>(s.train.steps)}}};
 }
 
 kernels::Numbers numbers_of(const config::Settings& s, int64_t step) {
@@ -56,12 +59,12 @@ kernels::Numbers numbers_of(const config::Settings& s, int64_t step) {
 
 [[noreturn]] void fail_not_finite(Rank& rank, const Inputs& inputs, const Progress& progress, double loss) {
   const config::Settings& s = rank.settings();
-  Batch batch(inputs.share.micro_batch, s);
+  data::BatchMemory batch(inputs.share.micro_batch, inputs.row);
   const std::string where =
       find_bad(*rank.executor, *rank.all, numbers_of(s, progress.step), [&](const run::Executor::Inputs& to) {
         const auto step = static_cast<uint64_t>(progress.step);
         rank.corpus.train->fill(inputs.share.first_sample(step, to.micro_batch()), batch.view());
-        set_inputs(to, batch.view(), inputs.share.place(0), s.train.sequence);
+        evaluate::set_inputs(to, batch.view(), inputs.share.place(0), inputs.row);
       });
   const std::string what = std::isfinite(loss) ? "gradient norm" : "loss";
   std::string next = "nothing was saved yet: try a smaller learning_rate";
@@ -102,7 +105,7 @@ class ValidationSamples : public data::SampleSource {
   ValidationSamples(const data::SampleSource& samples, const Progress& progress)
       : samples_(samples), progress_(progress) {}
 
-  int64_t sequence() const override { return samples_.sequence(); }
+  data::RowSizes row() const override { return samples_.row(); }
   void fill(uint64_t sample, const data::BatchView& batch) const override {
     try {
       samples_.fill(sample, batch);
@@ -124,7 +127,7 @@ Metrics one_step(Rank& rank, Inputs& inputs, const Progress& progress) {
   executor.run(program::Step::train, numbers, [&](const run::Executor::Inputs& to) {
     const auto m = static_cast<size_t>(to.micro_batch());
     for (; read <= m; ++read) inputs.batches[read].copy(next_batch(inputs, progress).batch);
-    set_inputs(to, inputs.batches[m].view(), inputs.share.place(0), s.train.sequence);
+    evaluate::set_inputs(to, inputs.batches[m].view(), inputs.share.place(0), inputs.row);
   });
   for (; read < inputs.batches.size(); ++read) next_batch(inputs, progress);
   Metrics metrics;

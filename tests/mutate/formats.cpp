@@ -261,11 +261,10 @@ void read_text() {
 void read_tokens() {
   config::Resolved resolved = config::load("run.toml", models::catalog(), {}, 1);
   const train::Corpus corpus = train::open_corpus(resolved);
-  const auto sequence = static_cast<size_t>(corpus.train->sequence());
-  std::vector<int32_t> tokens(sequence), labels(sequence);
-  for (uint64_t sample = 0; sample < 20; ++sample) corpus.train->fill(sample, {tokens, labels, {}});
+  data::BatchMemory batch(1, corpus.train->row());
+  for (uint64_t sample = 0; sample < 20; ++sample) corpus.train->fill(sample, batch.view());
   for (uint64_t sample = 0; sample < corpus.validation->num_samples(); ++sample)
-    corpus.validation->fill(sample, {tokens, labels, {}});
+    corpus.validation->fill(sample, batch.view());
 }
 
 void read_index() {

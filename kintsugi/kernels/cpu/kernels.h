@@ -124,7 +124,14 @@ int64_t head_with_grad_workspace(const KernelShapes& shapes);
 void cross_entropy(const KernelCall& call);
 bool cross_entropy_takes(const Operands& o);
 void cross_entropy_grad(const KernelCall& call);
+void class_loss(const KernelCall& call);
+void class_loss_grad(const KernelCall& call);
+void squared_error(const KernelCall& call);
+void squared_error_grad(const KernelCall& call);
+void first(const KernelCall& call);
+void first_grad(const KernelCall& call);
 bool cross_entropy_grad_takes(const Operands& o);
+bool sample_loss_takes(const Operands& operands);
 
 void sum_squares(const KernelCall& call);
 void sum_blocks(const KernelCall& call);

@@ -6,7 +6,7 @@ namespace kintsugi::kernels::reference {
 void embedding(const KernelCall& call) {
   const std::vector<int64_t> tokens = load_integers(call.ins[0]);  // [batch seq]
   const std::vector<double> table = load(call.ins[1]);             // [vocab embed]
-  const std::vector<int64_t> row_of = local_of_global(call.index("vocab"));
+  const std::vector<int64_t> row_of = local_of_global(call.index(call.ins[1].shape()[0].name));
   const int64_t embed = width(call.ins[1].shape());
   const std::vector<int64_t> place = positions_in_whole(call, call.ins[0].shape());
   std::vector<double> y;  // [batch seq embed]
@@ -20,7 +20,7 @@ void embedding(const KernelCall& call) {
 void embedding_grad(const KernelCall& call) {
   const std::vector<int64_t> tokens = load_integers(call.ins[0]);  // [batch seq]
   const std::vector<double> dy = load(call.ins[1]);                // [batch seq embed]
-  const std::vector<int64_t> row_of = local_of_global(call.index("vocab"));
+  const std::vector<int64_t> row_of = local_of_global(call.index(call.outs[0].shape()[0].name));
   const int64_t embed = width(call.ins[1].shape());
   std::vector<double> dtable(static_cast<size_t>(call.outs[0].elements()), 0.0);  // [vocab embed]
   const double* dy_row = dy.data();

@@ -29,10 +29,10 @@ Family gemma3() {
   return {.config = {.name = "gemma3",
                      .about = "Gemma 3 (text): four norms in a block, windows in five of six layers",
                      .defaults = m},
-          .build = decoder,
+          .build = transformer,
           .hugging_face = {
               .model_types = {"gemma3_text"},
-              .architecture = "Gemma3ForCausalLM",
+              .architectures = {{"Gemma3ForCausalLM"}},
               .prefix = "model.",
               .config = {is("vocab_size", "vocab", "262208"),
                          is("hidden_size", "embed", "2304"),

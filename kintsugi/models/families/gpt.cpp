@@ -7,10 +7,10 @@ namespace kintsugi::models {
 Family gpt() {
   return {
       .config = {.name = "gpt", .about = "GPT-2, GPT-3: learned positions, layer norm, tied head"},
-      .build = decoder,
+      .build = transformer,
       .hugging_face = {
           .model_types = {"gpt2"},
-          .architecture = "GPT2LMHeadModel",
+          .architectures = {{"GPT2LMHeadModel"}},
           .prefix = "transformer.",
           .config = {is("vocab_size", "vocab", "50257"),
                      is("n_positions", "context", "1024"),

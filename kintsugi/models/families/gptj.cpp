@@ -16,10 +16,10 @@ Family gptj() {
   return {.config = {.name = "gptj",
                      .about = "GPT-J: rotary positions of neighbouring dims, parallel residual with one norm",
                      .defaults = m},
-          .build = decoder,
+          .build = transformer,
           .hugging_face = {
               .model_types = {"gptj"},
-              .architecture = "GPTJForCausalLM",
+              .architectures = {{"GPTJForCausalLM"}},
               .prefix = "transformer.",
               .config = {is("vocab_size", "vocab", "50400"),
                          is("n_positions", "context", "2048"),

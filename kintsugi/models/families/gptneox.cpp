@@ -14,10 +14,10 @@ Family gptneox() {
   return {.config = {.name = "gptneox",
                      .about = "GPT-NeoX, Pythia, FORGE: rotary positions, parallel residual",
                      .defaults = m},
-          .build = decoder,
+          .build = transformer,
           .hugging_face = {
               .model_types = {"gpt_neox"},
-              .architecture = "GPTNeoXForCausalLM",
+              .architectures = {{"GPTNeoXForCausalLM"}},
               .prefix = "gpt_neox.",
               .config = {is("vocab_size", "vocab", "50432"),
                          is("hidden_size", "embed", "6144"),

@@ -1,5 +1,5 @@
-// A decoder: embedded tokens, blocks of attention and feed-forward layer, a norm, the head. What families differ in is
-// the switches of [model]. Dims: batch seq embed kv_heads group head_dim ffn vocab position.
+// A transformer: embedded tokens, blocks of attention and feed-forward layer, a norm, a head for tokens or for whole
+// samples. What families differ in is the switches of [model]. Dims: batch seq embed kv_heads group head_dim ffn vocab position.
 #include <cmath>
 
 #include "kintsugi/base/error.h"
@@ -61,12 +61,46 @@ ValueId embedded(Builder& b) {
   const double scale = m.embed_scale > 0.0 ? m.embed_scale : std::sqrt(static_cast<double>(m.embed));
   if (scale != 1.0) x = g.op("scale", {x}, {{"by", scale}});
   if (learned) x = g.add({x, g.op("position", {positions}, {{"length", b.pass().sequence}})});
+  if (m.token_types > 0) {
+    const ValueId types = b.weight("embedding.types", {{"type", m.token_types}, b.embed()},
+                                   {Init::Kind::normal, b.deviation()}, true);
+    x = g.add({x, g.op("embedding", {b.input("types"), types})});
+  }
+  if (m.embed_norm) x = b.norm(x, "embedding.norm");
   return b.dropout(x, "embedding");
+}
+
+// x times NAME.weight [embed wide], plus a bias: of one width, and so its output has its dims under other names until
+// they are given back. x: [batch embed] or [batch seq embed] -> as x
+ValueId square(Builder& b, ValueId x, const std::string& name, const std::string& dims) {
+  const tensor::Dim wide = {"pooled", b.embed().size};
+  const ValueId y = b.linear(x, name, {b.embed(), wide}, dims + " pooled", b.deviation(), true);
+  return b.graph().rename(y, "pooled", "embed");
+}
+
+// Devlin et al. 2019, section 3.1: what predicts a masked token is a layer of its own.
+ValueId masked_head(Builder& b, ValueId x) {
+  return b.norm(b.activation(square(b, x, "head.transform", "batch seq")), "head.norm");
+}
+
+// Of the first position of each sample: [batch embed], then logits or numbers.
+void add_sample_head(Builder& b, ValueId x, Trunk& trunk) {
+  Graph& g = b.graph();
+  const config::Model& m = b.model();
+  const config::Objective objective = config::objective(m);
+  const bool classes = objective != config::Objective::numbers;
+  const int64_t outputs = objective == config::Objective::masked_next ? 2 : m.outputs;
+  const tensor::Dim out = {classes ? "class" : "target", outputs};
+  ValueId pooled = g.op("tanh", {square(b, g.op("first", {x}), "pooler", "batch")});
+  if (objective != config::Objective::masked_next) pooled = b.dropout(pooled, "pooler");
+  const std::string name = objective == config::Objective::masked_next ? "head.next" : classes ? "head.classes" : "head.numbers";
+  const ValueId y = b.linear(pooled, name, {b.embed(), out}, "batch " + out.name, b.deviation(), true);
+  (classes ? trunk.classes : trunk.numbers) = y;
 }
 
 }  // namespace
 
-Trunk decoder(Builder& b) {
+Trunk transformer(Builder& b) {
   const config::Model& m = b.model();
   Graph& g = b.graph();
   g.layer = -1;
@@ -77,8 +111,14 @@ Trunk decoder(Builder& b) {
   }
   g.layer = static_cast<int>(m.layers);
   if (config::norm_place(m) != NormPlace::after) x = b.norm(x, "final_norm");
-  const ValueId head = b.table(m.tied ? "embedding.table" : "head.table");
-  return {x, head, m.bias_head ? b.weight("head.bias", {b.vocab()}, {}, false) : graph::kNone};
+  const config::Objective objective = config::objective(m);
+  Trunk trunk;
+  if (config::of_samples(objective)) add_sample_head(b, x, trunk);
+  if (!config::of_tokens(objective)) return trunk;
+  trunk.x = objective == config::Objective::next ? x : masked_head(b, x);
+  trunk.head = b.table(m.tied ? "embedding.table" : "head.table");
+  if (m.bias_head) trunk.bias = b.weight("head.bias", {b.vocab()}, {}, false);
+  return trunk;
 }
 
 }  // namespace kintsugi::models

@@ -1,0 +1,32 @@
+#include "kintsugi/data/batch.h"
+
+#include <algorithm>
+
+namespace kintsugi::data {
+
+void BatchMemory::resize(int64_t rows, const RowSizes& sizes) {
+  const auto set = [&](auto& numbers, int64_t size) { numbers.resize(static_cast<size_t>(rows * size)); };
+  set(tokens, sizes.tokens);
+  set(labels, sizes.labels);
+  set(starts, sizes.starts);
+  set(types, sizes.types);
+  set(classes, sizes.classes);
+  set(weights, sizes.weights);
+  set(features, sizes.features);
+  set(targets, sizes.targets);
+}
+
+BatchView BatchMemory::view() {
+  return {tokens, labels, starts, types, classes, weights, features, targets};
+}
+
+void BatchMemory::copy(const BatchView& from) {
+  const BatchView to = view();
+  for_each_part([&](const auto& part) {
+    base::require((from.*part.view).size() == (to.*part.view).size(), "data", "{} {} to {}", (from.*part.view).size(),
+                  part.name, (to.*part.view).size());
+    std::ranges::copy(from.*part.view, (to.*part.view).begin());
+  });
+}
+
+}  // namespace kintsugi::data

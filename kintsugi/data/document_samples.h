@@ -1,0 +1,41 @@
+// Samples that are the documents of a token file, each with a class or numbers from a table of labels:
+//
+//   [first] the document, as much of it as there is room for [separator] padding
+//
+// Padding is a document of its own, of tokens -1.
+#pragma once
+
+#include <memory>
+
+#include "kintsugi/data/number_table.h"
+#include "kintsugi/data/sample_order.h"
+#include "kintsugi/data/token_file.h"
+#include "kintsugi/data/batch.h"
+
+namespace kintsugi::data {
+
+struct DocumentOptions {
+  int64_t sequence = 0;                // tokens of a sample
+  int64_t targets = 0;                 // numbers of each; 0: a class
+  int64_t first = -1, separator = -1;  // ids; -1: none
+  int64_t vocab = 0;
+  SampleOrder order;
+};
+
+class DocumentSamples : public FiniteSource {
+ public:
+  // UserError unless there is a line of labels for each document, of as many numbers as are asked for.
+  DocumentSamples(std::shared_ptr<const TokenFile> file, std::shared_ptr<const NumberTable> labels,
+                  DocumentOptions options);
+
+  uint64_t num_samples() const override { return file_->num_documents(); }
+  RowSizes row() const override;
+  void fill(uint64_t first, const BatchView& batch) const override;
+
+ private:
+  std::shared_ptr<const TokenFile> file_;
+  std::shared_ptr<const NumberTable> labels_;
+  DocumentOptions options_;
+};
+
+}  // namespace kintsugi::data

@@ -1,0 +1,111 @@
+#include "kintsugi/evaluate/samples.h"
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/config/choices.h"
+#include "kintsugi/data/document_samples.h"
+#include "kintsugi/data/masked_samples.h"
+#include "kintsugi/data/number_samples.h"
+#include "kintsugi/models/models.h"
+
+namespace kintsugi::evaluate {
+namespace {
+
+using config::Objective;
+using config::Settings;
+
+bool is_masked(const config::Model& model) {
+  const Objective o = config::objective(model);
+  return o == Objective::masked || o == Objective::masked_next;
+}
+
+data::MaskedOptions masked_options(const Settings& s, int64_t sequence) {
+  if (s.data.mask_token < 0 || s.data.mask_token >= s.model.vocab)
+    throw base::UserError("data",
+                          "the objective \"{}\" needs an id that stands where a token is hidden: data.mask_token is {}, "
+                          "and the vocabulary has {}",
+                          s.model.objective, s.data.mask_token, s.model.vocab);
+  return {.sequence = sequence,
+          .pairs = config::objective(s.model) == Objective::masked_next,
+          .share = s.data.mask_share,
+          .mask = s.data.mask_token,
+          .first = s.data.first_token,
+          .separator = s.data.separator_token,
+          .vocab = s.model.vocab,
+          .seed = s.train.seed};
+}
+
+// Windows of documents, so that pairs are cut within one.
+data::SamplerOptions windows_of(const Settings& s, int64_t sequence, bool documents) {
+  return {.sequence = sequence,
+          .seed = s.train.seed,
+          .reset_at_document = documents,
+          .vocab_size = s.model.vocab};
+}
+
+int64_t targets_of(const config::Model& model) {
+  return config::objective(model) == Objective::numbers ? model.outputs : 0;
+}
+
+std::unique_ptr<data::FiniteSource> labelled_samples(const Settings& s, const DataFile& file, int64_t sequence,
+                                                     const data::SampleOrder& order) {
+  const int64_t targets = targets_of(s.model);
+  if (targets == 0) file.numbers->require_classes(file.numbers->columns() - 1, s.model.outputs);
+  if (reads_numbers(s.model))
+    return std::make_unique<data::NumberSamples>(
+        file.numbers, data::NumberOptions{.features = s.model.features, .targets = targets, .order = order});
+  return std::make_unique<data::DocumentSamples>(file.tokens, file.numbers,
+                                                 data::DocumentOptions{.sequence = sequence,
+                                                                       .targets = targets,
+                                                                       .first = s.data.first_token,
+                                                                       .separator = s.data.separator_token,
+                                                                       .vocab = s.model.vocab,
+                                                                       .order = order});
+}
+
+}  // namespace
+
+bool reads_numbers(const config::Model& model) {
+  return !models::family(model.family).config.reads_tokens;
+}
+
+bool has_labels(const config::Model& model) {
+  const Objective o = config::objective(model);
+  return o == Objective::classes || o == Objective::numbers;
+}
+
+std::unique_ptr<data::SampleSource> training_samples(const Settings& s, const std::vector<DataFile>& files) {
+  if (has_labels(s.model)) {
+    if (files.size() != 1)
+      throw base::UserError("data", "the objective \"{}\" is learnt from one file; data.train names {}",
+                            s.model.objective, files.size());
+    return labelled_samples(s, files[0], s.train.sequence, {.shuffled = true, .seed = s.train.seed});
+  }
+  std::vector<data::WeightedFile> list;
+  for (const DataFile& file : files) list.push_back({file.tokens, file.weight});
+  if (!is_masked(s.model))
+    return std::make_unique<data::Sampler>(std::move(list),
+                                           windows_of(s, s.train.sequence, s.data.reset_at_document));
+  const data::MaskedOptions options = masked_options(s, s.train.sequence);
+  auto windows =
+      std::make_unique<data::Sampler>(std::move(list), windows_of(s, data::window_of(options), options.pairs));
+  return std::make_unique<data::MaskedSamples>(std::move(windows), UINT64_MAX, options);
+}
+
+std::unique_ptr<data::FiniteSource> evaluation_samples(const Settings& s, const DataFile& file, int64_t sequence) {
+  if (has_labels(s.model)) return labelled_samples(s, file, sequence, {});
+  const bool masked = is_masked(s.model);
+  const data::MaskedOptions options = masked ? masked_options(s, sequence) : data::MaskedOptions{};
+  const int64_t window = masked ? data::window_of(options) : sequence;
+  auto windows = std::make_unique<data::EvaluationSampler>(
+      file.tokens, data::EvaluationOptions{.sequence = window,
+                                           .reset_at_document = masked ? options.pairs : s.data.reset_at_document,
+                                           .vocab_size = s.model.vocab});
+  if (!masked) return windows;
+  const uint64_t whole = file.tokens->num_tokens() / static_cast<uint64_t>(window);
+  if (whole == 0)
+    throw base::UserError("data", "\"{}.bin\" has {} tokens, and one sample of sequence {} needs {}",
+                          file.tokens->prefix().string(), file.tokens->num_tokens(), sequence, window);
+  return std::make_unique<data::MaskedSamples>(std::move(windows), whole, options);
+}
+
+}  // namespace kintsugi::evaluate

@@ -1,0 +1,86 @@
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "kintsugi/kernels/operands.h"
+#include "kintsugi/kernels/reference/reference.h"
+#include "kintsugi/kernels/reference/values.h"
+
+namespace kintsugi::kernels::reference {
+namespace {
+
+// Calls f(sample, its weight, its label, its logits) for each sample with a label.
+template <typename F>
+void for_labelled(const KernelCall& call, const F& f) {
+  using In = ClassLossIn;
+  const std::vector<double> logits = load(call.ins[In::kLogits]), weights = load(call.ins[In::kWeights]);
+  const std::vector<int64_t> labels = load_integers(call.ins[In::kLabels]),
+                             whole = positions_in_whole(call, call.ins[In::kLabels].shape());
+  const auto classes = static_cast<size_t>(width(call.ins[In::kLogits].shape()));
+  for (size_t i = 0; i < labels.size(); ++i)
+    if (labels[i] >= 0 && whole[i] >= 0)
+      f(i, weights[i], static_cast<size_t>(labels[i]), std::span(logits).subspan(i * classes, classes));
+}
+
+double log_sum_exp(std::span<const double> x) {
+  const double most = *std::ranges::max_element(x);
+  double sum = 0;
+  for (double value : x) sum += std::exp(value - most);
+  return most + std::log(sum);
+}
+
+// y - targets where it counts: not at padding, and not where there is no target, a NaN.
+std::vector<std::optional<double>> differences(const KernelCall& call) {
+  const std::vector<double> y = load(call.ins[0]), targets = load(call.ins[1]);
+  const std::vector<int64_t> whole = positions_in_whole(call, call.ins[0].shape());
+  std::vector<std::optional<double>> found(y.size());
+  for (size_t i = 0; i < y.size(); ++i)
+    if (whole[i] >= 0 && !std::isnan(targets[i])) found[i] = y[i] - targets[i];
+  return found;
+}
+
+}  // namespace
+
+// logits: [batch class], labels, weights: [batch]
+void class_loss(const KernelCall& call) {
+  double loss = 0, count = 0;
+  for_labelled(call, [&](size_t, double weight, size_t label, std::span<const double> logits) {
+    loss += weight * (log_sum_exp(logits) - logits[label]);
+    count += weight;
+  });
+  store(call, 0, {&loss, 1});
+  store(call, 1, {&count, 1});
+}
+
+void class_loss_grad(const KernelCall& call) {
+  const double dloss = load_scalar(call.ins[ClassLossIn::kDloss]);
+  std::vector<double> dlogits(static_cast<size_t>(call.outs[0].elements()), 0.0);
+  for_labelled(call, [&](size_t sample, double weight, size_t label, std::span<const double> logits) {
+    const double lse = log_sum_exp(logits);
+    double* row = dlogits.data() + sample * logits.size();
+    for (size_t c = 0; c < logits.size(); ++c)
+      row[c] = dloss * weight * (std::exp(logits[c] - lse) - (c == label ? 1.0 : 0.0));
+  });
+  store(call, 0, dlogits);
+}
+
+// y, targets: [batch target]
+void squared_error(const KernelCall& call) {
+  double loss = 0, count = 0;
+  for (const std::optional<double>& difference : differences(call)) {
+    if (!difference) continue;
+    loss += *difference * *difference;
+    count += 1;
+  }
+  store(call, 0, {&loss, 1});
+  store(call, 1, {&count, 1});
+}
+
+void squared_error_grad(const KernelCall& call) {
+  const double dloss = load_scalar(call.ins[2]);
+  std::vector<double> dy;
+  for (const std::optional<double>& difference : differences(call)) dy.push_back(2.0 * dloss * difference.value_or(0.0));
+  store(call, 0, dy);
+}
+
+}  // namespace kintsugi::kernels::reference

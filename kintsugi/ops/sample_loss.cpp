@@ -1,0 +1,59 @@
+// Losses of whole samples: of classes, and of numbers.
+#include "kintsugi/ops/rows.h"
+
+namespace kintsugi::ops {
+
+// logits [batch class], labels, weights [batch] -> the weighted sum of cross-entropies and the sum of weights, []
+OpRow class_loss() {
+  return {.kind = "class_loss",
+          .ins = {"logits", "labels", "weights"},
+          .outs = {"loss", "count"},
+          .infer = [](Types, const Attributes&) -> OutTypes {
+            return {scalar(), scalar()};
+          },
+          .grad = [](Graph& g, const Op& op, std::span<const ValueId> douts) -> std::vector<ValueId> {
+            return {g.make("class_loss_grad", {op.in("logits"), op.in("labels"), op.in("weights"), douts[0]},
+                           {g.type(op.in("logits"))})[0],
+                    kNone, kNone};
+          },
+          .flops = [](Types ins, Types, const Attributes&) { return 4.0 * elements(ins); },
+          .whole = {"class"},
+          .keeps_zero = true,
+          .accumulates = {"loss", "count"}};
+}
+
+OpRow class_loss_grad() {
+  return {.kind = "class_loss_grad",
+          .ins = {"logits", "labels", "weights", "dloss"},
+          .outs = {"dlogits"},
+          .family = "class_loss",
+          .whole = {"class"},
+          .keeps_zero = true};
+}
+
+// y, targets [batch target] -> the sum of squared differences and their number, []
+OpRow squared_error() {
+  return {.kind = "squared_error",
+          .ins = {"y", "targets"},
+          .outs = {"loss", "count"},
+          .infer = [](Types, const Attributes&) -> OutTypes {
+            return {scalar(), scalar()};
+          },
+          .grad = [](Graph& g, const Op& op, std::span<const ValueId> douts) -> std::vector<ValueId> {
+            return {g.make("squared_error_grad", {op.in("y"), op.in("targets"), douts[0]}, {g.type(op.in("y"))})[0],
+                    kNone};
+          },
+          .flops = [](Types ins, Types, const Attributes&) { return 3.0 * elements(ins); },
+          .keeps_zero = true,
+          .accumulates = {"loss", "count"}};
+}
+
+OpRow squared_error_grad() {
+  return {.kind = "squared_error_grad",
+          .ins = {"y", "targets", "dloss"},
+          .outs = {"dy"},
+          .family = "squared_error",
+          .keeps_zero = true};
+}
+
+}  // namespace kintsugi::ops
