@@ -47,8 +47,19 @@ void open_tokens(const evaluate::CheckpointModel& model, Source& source, evaluat
   source.fingerprint = data::checked_fingerprint(*file.tokens, summary);
 }
 
+// The model's settings, with the ids of its tokenizer where they are not known: of a Hugging Face folder.
+config::Settings settings_of(const evaluate::CheckpointModel& model) {
+  config::Settings s = model.settings();
+  if (model.tokenizer_json().empty()) return s;
+  const config::TokenizerIds ids = evaluate::ids_of(*text::parse_tokenizer(model.tokenizer_json(), "tokenizer.json"));
+  if (s.data.mask_token < 0) s.data.mask_token = ids.mask;
+  if (s.data.first_token < 0) s.data.first_token = ids.first;
+  if (s.data.separator_token < 0) s.data.separator_token = ids.separator;
+  return s;
+}
+
 Source open_source(const EvaluateOptions& o, const evaluate::CheckpointModel& model) {
-  const config::Settings& s = model.settings();
+  const config::Settings s = settings_of(model);
   const int64_t sequence = o.sequence > 0 ? o.sequence : s.train.sequence;
   if (sequence > s.model.context)
     throw base::UserError("evaluate", "--sequence {} is longer than the model's {} positions", sequence,

@@ -57,7 +57,7 @@ Difference difference(const std::string& family, const std::string& dtype, bool 
 
 // Tolerances are some four times what was measured, or more.
 TEST(KernelsAgree, Fp32) {
-  for (const std::string family : {"gpt", "llama"})
+  for (const std::string family : {"gpt", "llama", "bert", "bert:classes", "bert:numbers", "mlp"})
     for (const bool documents : {false, true}) {
       const Difference d = difference(family, "fp32", documents);
       EXPECT_LT(d.loss, 1e-7);
@@ -66,7 +66,7 @@ TEST(KernelsAgree, Fp32) {
 }
 
 TEST(KernelsAgree, Bf16) {
-  for (const std::string family : {"gpt", "llama"}) {
+  for (const std::string family : {"gpt", "llama", "bert", "mlp"}) {
     const Difference d = difference(family, "bf16", false);
     EXPECT_LT(d.loss, 5e-5);
     EXPECT_LT(d.gradient, 1.2e-2) << d.name;

@@ -94,6 +94,19 @@ inline const std::vector<ModelLayout>& all_layouts() {
       {"llama", "data=2 tensor=2 context=2 zero=3 sequence_parallel method=ring"},
       {"llama-three", "data=2 tensor=2 context=2 zero=2"},
       {"llama-one", "data=2 tensor=4 zero=1 sequence_parallel"},
+      {"bert", "data=4 zero=3"},
+      {"bert", "tensor=2"},
+      {"bert", "tensor=2 sequence_parallel"},
+      {"bert", "context=2"},
+      {"bert", "context=2 method=ring"},
+      {"bert", "context=2 method=ulysses"},
+      {"bert:masked", "data=2 tensor=2 context=2 zero=3 sequence_parallel"},
+      {"bert:classes", "tensor=2"},
+      {"bert:classes", "data=2 context=2 zero=2"},
+      {"bert:numbers", "tensor=2 context=2 sequence_parallel method=ring"},
+      {"mlp", "data=4 zero=3"},
+      {"mlp", "tensor=2"},
+      {"mlp:classes", "data=2 tensor=2 zero=1"},
   };
   return list;
 }
@@ -112,6 +125,9 @@ inline config::Settings pipeline_model(const std::string& name, const std::strin
 
 inline const std::vector<ModelLayout>& all_pipelines() {
   static const std::vector<ModelLayout> list = {
+      {"bert", "pipe=2 schedule=zero_bubble"},
+      {"bert:classes", "pipe=2 tensor=2 sequence_parallel"},
+      {"mlp", "pipe=2 data=2 schedule=interleaved chunks=2"},
       {"gpt", "pipe=2 schedule=gpipe"},
       {"gpt", "pipe=2"},
       {"gpt", "pipe=2 schedule=interleaved chunks=2"},

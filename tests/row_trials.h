@@ -28,6 +28,11 @@ class RowTrials {
       s.parallel.ranks = s.parallel.tensor = 2;  // the vocabulary is split
       add(lower::join_head(*training.micro, plan::plan_from(s.parallel)));
     }
+    for (const char* name : {"bert", "bert:classes", "bert:numbers", "mlp"}) {
+      config::Settings s = small_model(name, "fp64");
+      s.model.layers = 1;
+      add(*models::build_training(s).micro);
+    }
     add_others();
   }
 

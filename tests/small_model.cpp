@@ -9,9 +9,11 @@
 
 namespace kintsugi::tests {
 
-config::Settings small_model(const std::string& family, const std::string& dtype) {
+config::Settings small_model(const std::string& name, const std::string& dtype) {
   config::Settings s;
-  s.model = models::defaults_of(family);
+  const size_t colon = name.find(':');
+  s.model = models::defaults_of(name.substr(0, colon));
+  if (colon != name.npos) s.model.objective = name.substr(colon + 1);
   s.model.layers = 2;
   s.model.embed = 24;
   s.model.heads = 4;

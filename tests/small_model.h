@@ -13,8 +13,8 @@
 
 namespace kintsugi::tests {
 
-// Sizes that are odd where they may be; heads grouped.
-config::Settings small_model(const std::string& family, const std::string& dtype);
+// A family, "gpt", or one with an objective, "bert:classes". Sizes that are odd where they may be; heads grouped.
+config::Settings small_model(const std::string& name, const std::string& dtype);
 
 // With what may be offloaded: activations of 64 KiB and more in layers, and a table of more than one piece.
 config::Settings offload_model(const std::string& family, const std::string& dtype);

@@ -23,7 +23,8 @@ os.environ.update(TRANSFORMERS_VERBOSITY="critical", HF_HUB_DISABLE_PROGRESS_BAR
 
 import torch  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
-from transformers import AutoConfig, AutoModelForCausalLM  # noqa: E402
+from transformers import (AutoConfig, AutoModelForCausalLM, BertForMaskedLM, BertForPreTraining,  # noqa: E402
+                          BertForSequenceClassification)
 
 LAYOUTS = ["data=2", "data=2 zero=3", "tensor=2", "pipe=2", "context=2", "tensor=2 data=2"]
 
@@ -59,6 +60,7 @@ class Sizes:
         self.context = r.choice([32, 48])
         self.sequence = r.choice([9, 16, 23])
         self.samples = 2 * r.choice([1, 2])
+        self.task = ""  # of an encoder
 
 
 def common(s, **more):
@@ -151,8 +153,21 @@ def gptj(r, s):
                         embd_pdrop=0, attn_pdrop=0, tie_word_embeddings=False)
 
 
+def bert(r, s):
+    s.kv, s.group = s.heads, 1
+    task = r.choice(["pretraining", "masked", "classes", "numbers"])
+    more = {"masked": {}, "pretraining": {}, "classes": {"num_labels": r.choice([2, 3, 5])},
+            "numbers": {"num_labels": r.choice([1, 2]), "problem_type": "regression"}}[task]
+    c = common(s, type_vocab_size=r.choice([1, 2, 3]), hidden_act=r.choice(["gelu", "gelu_new", "relu"]),
+               hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, classifier_dropout=0.0,
+               layer_norm_eps=r.choice([1e-12, 1e-6]), **more)
+    c.pop("num_key_value_heads")
+    s.task = task
+    return "bert", c
+
+
 FAMILIES = {f.__name__: f for f in (gpt, llama, mistral, qwen2, qwen3, olmo2, olmo3, smollm3, phi3, gemma3, gptneox,
-                                    gptj)}
+                                    gptj, bert)}
 
 
 def randomize(model, seed):
@@ -171,23 +186,77 @@ def make(family, seed):
     settings.update(bos_token_id=1, eos_token_id=2, pad_token_id=3)
     config = AutoConfig.for_model(kind, **settings)
     config.pad_token_id = None  # of an id of padding, transformers computes no gradient
-    model = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
+    make_model = model_class(s.task)._from_config if s.task else AutoModelForCausalLM.from_config
+    model = make_model(config, attn_implementation="eager").eval()
     randomize(model, seed)
     ids = [[r.randrange(s.vocab) for _ in range(s.sequence)] for _ in range(s.samples)]
-    return model, ids
+    return model, {"ids": ids} if kind != "bert" else encoder_samples(r, s, config, ids)
 
 
-def expected(model, ids):
-    tokens = torch.tensor(ids)
+def model_class(task):
+    return {"pretraining": BertForPreTraining, "masked": BertForMaskedLM, "classes": BertForSequenceClassification,
+            "numbers": BertForSequenceClassification}[task]
+
+
+def encoder_samples(r, s, config, ids):
+    """Padding at the end, labels of some ids, types, and what the task asks for of each sample."""
+    for line in ids[1:]:
+        for at in range(s.sequence - r.randrange(s.sequence // 2), s.sequence):
+            line[at] = -1
+    samples = {"ids": ids, "types": [[r.randrange(config.type_vocab_size) for _ in line] for line in ids]}
+    if s.task in ("masked", "pretraining"):
+        samples["labels"] = [[r.randrange(s.vocab) if i >= 0 and (at == 0 or r.random() < 0.3) else -1
+                              for at, i in enumerate(line)] for line in ids]
+    if s.task in ("pretraining", "classes"):
+        samples["class"] = [[r.randrange(2 if s.task == "pretraining" else config.num_labels)] for _ in ids]
+    if s.task == "numbers":
+        samples["numbers"] = [[r.randrange(-20, 21) / 8 for _ in range(config.num_labels)] for _ in ids]
+    return samples
+
+
+def inputs_of(model, samples):
+    tokens = torch.tensor(samples["ids"])
+    if model.config.model_type != "bert":
+        return dict(input_ids=tokens, labels=tokens, use_cache=False)
+    inputs = dict(input_ids=tokens.clamp(min=0), attention_mask=(tokens >= 0).long(),
+                  token_type_ids=torch.tensor(samples["types"]))
+    if "labels" in samples:
+        inputs["labels"] = torch.tensor([[x if x >= 0 else -100 for x in line] for line in samples["labels"]])
+    sample = "labels"
+    if isinstance(model, BertForPreTraining):
+        sample = "next_sentence_label"
+    if "class" in samples:
+        inputs[sample] = torch.tensor(samples["class"])[:, 0]
+    if "numbers" in samples:
+        inputs["labels"] = torch.tensor(samples["numbers"])
+        if model.config.num_labels == 1:
+            inputs["labels"] = inputs["labels"][:, 0]
+    return inputs
+
+
+def expected(model, samples):
     model.zero_grad()
-    out = model(input_ids=tokens, labels=tokens, use_cache=False)
+    out = model(**inputs_of(model, samples))
     out.loss.backward()
-    return {"logits": out.logits.detach(), "loss": out.loss.detach(),
+    logits, outputs = getattr(out, "prediction_logits", None), getattr(out, "seq_relationship_logits", None)
+    if logits is None:
+        logits = out.logits
+        if isinstance(model, BertForSequenceClassification):
+            logits, outputs = None, logits
+    if logits is not None:  # at padding each side has its own
+        logits = logits.detach() * (torch.tensor(samples["ids"]) >= 0)[..., None]
+    return {"logits": logits, "outputs": None if outputs is None else outputs.detach(), "loss": out.loss.detach(),
+            "padding": torch.tensor(samples["ids"]) < 0,
             "gradients": {name: p.grad for name, p in model.named_parameters() if p.grad is not None}}
 
 
-def evaluate(kintsugi, folder, work, ids, more=()):
-    (work / "ids.txt").write_text("\n".join(" ".join(map(str, line)) for line in ids) + "\n")
+def evaluate(kintsugi, folder, work, samples, more=()):
+    words = lambda line: " ".join(map(str, line))
+    lines = []
+    for i, line in enumerate(samples["ids"]):
+        parts = [f"; {name} {words(list_[i])}" for name, list_ in samples.items() if name != "ids"]
+        lines.append(words(line) + "".join(parts) + "\n")
+    (work / "ids.txt").write_text("".join(lines))
     command = [kintsugi, "evaluate", str(folder), "--ids", str(work / "ids.txt"), "--dump", str(work / "dump"), *more]
     run = subprocess.run(command, capture_output=True, text=True)
     if run.returncode:
@@ -197,9 +266,16 @@ def evaluate(kintsugi, folder, work, ids, more=()):
 
 def differences(found, want):
     """Of logits, loss, and the worst gradient's norm, with its name."""
-    logits = (found["logits"].double() - want["logits"].double()).abs().max() / want["logits"].abs().max()
+    logits = 0.0
+    for name in ("logits", "outputs"):
+        if want[name] is None:
+            continue
+        got = found[name].double()
+        if name == "logits":
+            got[want["padding"]] = 0.0
+        logits = max(logits, float((got - want[name].double()).abs().max() / want[name].abs().max()))
     loss = abs(float(found["loss"]) - float(want["loss"])) / abs(float(want["loss"]))
-    found = {name: x.double() for name, x in found.items() if name not in ("logits", "loss")}
+    found = {name: x.double() for name, x in found.items() if name not in ("logits", "outputs", "loss")}
     missing = set(want["gradients"]) ^ {resolve(name, want["gradients"]) for name in found}
     if missing:
         raise RuntimeError(f"gradients on one side alone: {sorted(missing)[:6]}")
@@ -222,16 +298,16 @@ def resolve(name, known):
     return name
 
 
-def round_trip(kintsugi, folder, work, ids, want):
+def round_trip(kintsugi, folder, work, model, samples, want):
     run = lambda *a: subprocess.run([kintsugi, *map(str, a)], check=True, capture_output=True, text=True)
     run("import", folder, work / "run")
     run("export", work / "run", work / "again")
     one, two = load_file(folder / "model.safetensors"), load_file(work / "again" / "model.safetensors")
     if set(one) != set(two) or any(one[n].dtype != two[n].dtype or not torch.equal(one[n], two[n]) for n in one):
         raise RuntimeError("import and export changed a tensor")
-    model = AutoModelForCausalLM.from_pretrained(work / "again", attn_implementation="eager").eval()
-    with torch.no_grad():
-        logits = model(input_ids=torch.tensor(ids), use_cache=False).logits
+    model = type(model).from_pretrained(work / "again", attn_implementation="eager").eval()
+    got = expected(model, samples)
+    logits, want = (got["logits"], want) if want["logits"] is not None else (got["outputs"], {"logits": want["outputs"]})
     # Two spellings of the tanh form of GELU are one here; theirs differ in rounding.
     limit = 1e-6 * want["logits"].abs().max() if getattr(model.config, "hidden_act", "") == "gelu_new" else 0.0
     if (logits - want["logits"]).abs().max() > limit:
@@ -255,21 +331,21 @@ def main():
                 work = Path(work)
                 model = None
                 try:
-                    model, ids = make(family, seed)
-                    want = expected(model, ids)
+                    model, samples = make(family, seed)
+                    want = expected(model, samples)
                     model.save_pretrained(work / "folder")
                     fitting = [l for l in LAYOUTS if "pipe" not in l or model.config.num_hidden_layers > 1]
                     layouts = [""] + ([random.Random(seed).choice(fitting)] if o.layouts else [])
                     for layout in layouts:
                         more = ["--set", *(f"parallel.{word}" for word in layout.split())] if layout else []
-                        d = differences(evaluate(o.kintsugi, work / "folder", work, ids, more), want)
+                        d = differences(evaluate(o.kintsugi, work / "folder", work, samples, more), want)
                         runs += 1
                         most = [max(a, b) for a, b in zip(most, d)]
                         if d[0] > 1e-5 or d[1] > 1e-6 or d[2] > 1e-4:
                             raise RuntimeError(f"{layout or 'one rank'}: logits {d[0]:.2g}, loss {d[1]:.2g}, "
                                                f"gradient {d[2]:.2g} ({d[3]})")
                     if o.round_trip:
-                        round_trip(o.kintsugi, work / "folder", work, ids, want)
+                        round_trip(o.kintsugi, work / "folder", work, model, samples, want)
                 except Exception as error:  # noqa: BLE001: the next one is tried all the same
                     failures += 1
                     print(f"{family} seed {seed}: {error}")

@@ -2,7 +2,7 @@
 """Makes the small folders of tests/families: a model of each family by transformers, ids, and what transformers
 computes of them. Run it where torch and transformers are; the version goes into each expected.json.
 
-    venv/bin/python bench/families/goldens.py tests/families
+    venv/bin/python bench/families/goldens.py tests/families [FAMILY ...]
 """
 import json
 import shutil
@@ -30,9 +30,11 @@ def small(family, wanted):
     compare.Sizes.__init__ = fixed
     try:
         for seed in range(1000):
-            model, ids = compare.make(family, seed)
+            model, samples = compare.make(family, seed)
+            if family == "bert" and not isinstance(model, compare.BertForPreTraining):
+                continue
             if all(check(model.config) for check in wanted):
-                return model, ids
+                return model, samples
     finally:
         compare.Sizes.__init__ = original
     raise RuntimeError(f"{family}: no seed is as wanted")
@@ -55,26 +57,27 @@ WANTED = {
     "gemma3": [scaled("linear"), lambda c: not c.attention_bias],
     "gptneox": [lambda c: c.use_parallel_residual, lambda c: c.rope_parameters["partial_rotary_factor"] == 0.5],
     "gptj": [lambda c: c.rotary_dim == 2],
+    "bert": [lambda c: c.num_labels == 2, lambda c: c.type_vocab_size == 3, lambda c: c.hidden_act == "gelu"],
 }
 
 
 def main():
     root = Path(sys.argv[1])
-    for family in compare.FAMILIES:
+    for family in sys.argv[2:] or compare.FAMILIES:
         wanted = WANTED[family]
         if family == "gptneox":
             SIZES["head"], SIZES["embed"] = 8, 32
         else:
             SIZES["head"], SIZES["embed"] = 4, 16
-        model, ids = small(family, wanted)
-        want = compare.expected(model, ids)
+        model, samples = small(family, wanted)
+        want = compare.expected(model, samples)
         folder = root / family
         shutil.rmtree(folder, ignore_errors=True)
         model.save_pretrained(folder)
         (folder / "generation_config.json").unlink(missing_ok=True)
         names = {compare.resolve(name, want["gradients"]): name for name in load_file(folder / "model.safetensors")}
         (folder / "expected.json").write_text(json.dumps({
-            "transformers": transformers.__version__, "torch": torch.__version__.split("+")[0], "ids": ids,
+            "transformers": transformers.__version__, "torch": torch.__version__.split("+")[0], **samples,
             "loss": float(want["loss"]),
             "logits": [round(float(x), 7) for x in want["logits"].flatten()],
             "gradient_norms": {names[name]: float(g.double().norm()) for name, g in sorted(want["gradients"].items())}}) + "\n")

@@ -46,6 +46,18 @@ int64_t targets_of(const config::Model& model) {
   return config::objective(model) == Objective::numbers ? model.outputs : 0;
 }
 
+// The id of the one token that is called so, or -1.
+int64_t id_of(const text::Tokenizer& tokenizer, std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names) {
+    try {
+      const std::vector<int32_t> ids = tokenizer.encode(name);
+      if (ids.size() == 1 && tokenizer.decode(ids) == name) return ids[0];
+    } catch (const base::UserError&) {  // a tokenizer that lacks its characters
+    }
+  }
+  return -1;
+}
+
 std::unique_ptr<data::FiniteSource> labelled_samples(const Settings& s, const DataFile& file, int64_t sequence,
                                                      const data::SampleOrder& order) {
   const int64_t targets = targets_of(s.model);
@@ -63,6 +75,13 @@ std::unique_ptr<data::FiniteSource> labelled_samples(const Settings& s, const Da
 }
 
 }  // namespace
+
+config::TokenizerIds ids_of(const text::Tokenizer& tokenizer) {
+  const text::SpecialTokens around = tokenizer.special_tokens();
+  return {.mask = id_of(tokenizer, {"[MASK]", "<mask>"}),
+          .first = around.before.empty() ? -1 : around.before.front(),
+          .separator = around.after.empty() ? -1 : around.after.back()};
+}
 
 bool reads_numbers(const config::Model& model) {
   return !models::family(model.family).config.reads_tokens;

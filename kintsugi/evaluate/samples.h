@@ -3,10 +3,11 @@
 
 #include <memory>
 
-#include "kintsugi/config/settings.h"
+#include "kintsugi/config/resolve.h"
 #include "kintsugi/data/evaluation_sampler.h"
 #include "kintsugi/data/number_table.h"
 #include "kintsugi/data/sampler.h"
+#include "kintsugi/text/tokenizer.h"
 
 namespace kintsugi::evaluate {
 
@@ -16,6 +17,9 @@ struct DataFile {
   std::shared_ptr<const data::NumberTable> numbers = {};
   double weight = 1.0;  // in a mixture
 };
+
+// The ids by which samples are marked, as far as the tokenizer has them.
+config::TokenizerIds ids_of(const text::Tokenizer& tokenizer);
 
 // Whether the model reads a table of numbers instead of tokens, and whether documents have labels.
 bool reads_numbers(const config::Model& model);

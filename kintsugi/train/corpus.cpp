@@ -78,31 +78,12 @@ class CommonTokenizer {
   std::filesystem::path first_, path_;
 };
 
-// The id of the one token that is called so, or -1.
-int64_t id_of(const text::Tokenizer& tokenizer, std::initializer_list<std::string_view> names) {
-  for (const std::string_view name : names) {
-    try {
-      const std::vector<int32_t> ids = tokenizer.encode(name);
-      if (ids.size() == 1 && tokenizer.decode(ids) == name) return ids[0];
-    } catch (const base::UserError&) {  // a tokenizer that lacks its characters
-    }
-  }
-  return -1;
-}
-
-config::TokenizerIds ids_of(const text::Tokenizer& tokenizer) {
-  const text::SpecialTokens around = tokenizer.special_tokens();
-  return {.mask = id_of(tokenizer, {"[MASK]", "<mask>"}),
-          .first = around.before.empty() ? -1 : around.before.front(),
-          .separator = around.after.empty() ? -1 : around.after.back()};
-}
-
 // Fills in what the tokenizer of the token files decides, and checks that each token has a row in the vocabulary.
 void fit_tokens(config::Resolved& resolved, const DataFiles& opened) {
   const config::Settings& s = resolved.settings;
   if (!opened.tokenizer_json.empty()) {
     const auto tokenizer = text::parse_tokenizer(opened.tokenizer_json, opened.tokenizer_path.string());
-    config::fill_from_tokenizer(resolved, tokenizer->vocab_size(), ids_of(*tokenizer));
+    config::fill_from_tokenizer(resolved, tokenizer->vocab_size(), evaluate::ids_of(*tokenizer));
   } else if (s.model.vocab == 0) {
     throw base::UserError("config", "no tokenizer.json beside \"{}\": set model.vocab to the size of its vocabulary",
                           s.data.train[0].path);
