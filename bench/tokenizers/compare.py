@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 """Compares ids, decoded text and speed with Hugging Face's tokenizers and with sentencepiece.
 
-usage: compare.py ENCODE_TEXTS CORPUS [NAME...]
+usage: compare.py [--seed N] [--size N] [--megabytes N] [--rounds N] ENCODE_TEXTS CORPUS [NAME...]
 
-Trains one tokenizer per family on CORPUS (a text file) with the trainers of these two libraries (pip install tokenizers
-sentencepiece), encodes 10,000 random Unicode strings and the corpus with both programs, and prints a line per family:
-how many strings differ, and MB/s in one thread. Fails where a string differs.
+Trains one tokenizer per pipeline on CORPUS (a text file) with the trainers of these two libraries (pip install tokenizers
+sentencepiece protobuf), encodes 10,000 random Unicode strings and the corpus with both programs, and prints a line per
+pipeline: how many strings differ, and MB/s of processor time in one thread, in turns: the medians, and the median of the
+ratios with their range. `fast` is the ratio to encode_batch_fast, which keeps no offsets. Fails where a string differs.
+NAME is a pipeline, or what names begin with; those of pipelines.py are the families', trained to --size tokens.
 """
-import os, random, struct, subprocess, sys, tempfile, time, unicodedata
+import argparse, os, random, statistics, struct, subprocess, sys, tempfile, time, unicodedata
 
 os.environ["RAYON_NUM_THREADS"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import sentencepiece
+from pipelines import FAMILIES
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 COUNT = 10000
@@ -19,10 +22,10 @@ BYTES = [f"<0x{b:02X}>" for b in range(256)]
 SPECIAL = ["<unk>", "<s>", "</s>"]
 
 
-def random_texts(count):
+def random_texts(count, seed):
     """Words of the corpus' scripts, spaces of all kinds, punctuation, marks, and characters from all of Unicode that
     were assigned before Unicode 9: libraries disagree about later ones."""
-    rng = random.Random(1)
+    rng = random.Random(seed)
     old = [c for c in map(chr, range(1, 0x30000)) if unicodedata.ucd_3_2_0.category(c) not in ("Cn", "Cs", "Co")]
     words = ["the", "Hello", "don't", "do not", "I'm", "naïve", "Ünï", "日本語", "мир", "ﬁne", "e\u0301", "①", "Ⅷ", "½", "İ",
              "가각", "ㄱ", "กำ", "हिन्दी", "👍🏽", "👨‍👩‍👧", "…", "''", "##", "▁", "</s>", "<s>", "<unk>", "[SEP]", "1234", "３", "٣"]
@@ -98,18 +101,20 @@ def charsmap_of(path):
     return model.normalizer_spec.precompiled_charsmap
 
 
-def families(lines, corpus, folder):
+def pipelines(lines, corpus, folder, size):
+    for name, make in FAMILIES.items():
+        yield name, lambda make=make: make(lines, size)
     n, p, d = normalizers, pre_tokenizers, decoders
     mark = "▁"
     llama = d.Sequence([d.Replace(mark, " "), d.ByteFallback(), d.Fuse(), d.Strip(" ", 1, 0)])
     words = [w for line in lines for w in line.replace(" ", " ▁").split(" ")]
-    yield "llama", lambda: bpe_of_words(words, llama)
+    yield "words", lambda: bpe_of_words(words, llama)
     for scheme in ("always", "first", "never"):
         for split in (True, False):
             yield f"metaspace-{scheme}-{split}", lambda scheme=scheme, split=split: retarget(
                 bpe(lines, None, p.Metaspace(prepend_scheme=scheme), d.Metaspace(prepend_scheme=scheme),
                     fuse_unk=split), p.Metaspace(prepend_scheme=scheme, split=split))
-    yield "gemma", lambda: bpe(lines, n.Replace(" ", mark), p.Split(mark, "merged_with_next"),
+    yield "marks", lambda: bpe(lines, n.Replace(" ", mark), p.Split(mark, "merged_with_next"),
                                d.Sequence([d.Replace(mark, " "), d.ByteFallback(), d.Fuse()]),
                                byte_fallback=True, fuse_unk=True)
     yield "suffix", lambda: bpe(lines, n.Sequence([n.NFC(), n.Lowercase()]), p.BertPreTokenizer(),
@@ -123,8 +128,8 @@ def families(lines, corpus, folder):
     yield "unigram-nmt", lambda: unigram(lines, n.Sequence([n.Nmt(), n.NFKD(), n.StripAccents(),
                                                             n.Replace(Regex(" {2,}"), " ")]),
                                          p.Sequence([p.WhitespaceSplit(), p.Metaspace()]), d.Metaspace())
-    yield "bert", lambda: word_piece(lines, n.BertNormalizer(), p.BertPreTokenizer())
-    yield "bert-cased", lambda: word_piece(lines, n.BertNormalizer(lowercase=False), p.BertPreTokenizer())
+    yield "bert-small", lambda: word_piece(lines, n.BertNormalizer(), p.BertPreTokenizer())
+    yield "bert-small-cased", lambda: word_piece(lines, n.BertNormalizer(lowercase=False), p.BertPreTokenizer())
     yield "whitespace", lambda: word_level(lines, p.Sequence([p.Whitespace(), p.Digits(individual_digits=True)]))
     yield "digits", lambda: word_level(lines, p.Sequence([p.WhitespaceSplit(), p.Digits(), p.Punctuation()]))
     for behavior in ("removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous"):
@@ -174,57 +179,86 @@ def read_results(path):
     return results
 
 
-def best_rate(texts, encode):
+def rate_of(texts, encode):
+    """MB/s of this thread's processor time, which load on the machine changes less than time."""
     size = sum(len(text.encode()) for text in texts)
-    best = 0
-    for _ in range(2):
-        begin = time.perf_counter()
+    begin = time.thread_time()
+    encode(texts)
+    return size / (time.thread_time() - begin) / 1e6
+
+
+def encode_each(encode):
+    def run(texts):
         for text in texts:
             encode(text)
-        best = max(best, size / (time.perf_counter() - begin) / 1e6)
-    return best
+    return run
+
+
+def measure(run_ours, texts, encode, fast, rounds):
+    """In turns, after a round that only warms up: our rates, theirs, and theirs without offsets."""
+    rounds_of = [(run_ours(), rate_of(texts, encode), rate_of(texts, fast)) for _ in range(rounds + 1)][1:]
+    ratios = [ours / theirs for ours, theirs, _ in rounds_of]
+    median = statistics.median
+    return (f"{median(r[0] for r in rounds_of):7.1f} MB/s, theirs {median(r[1] for r in rounds_of):5.2f} MB/s: "
+            f"{median(ratios):5.1f} times ({min(ratios):.1f} to {max(ratios):.1f}), fast {median(r[0] / r[2] for r in rounds_of):5.1f}")
+
+
+def arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", type=int, default=1, help="of the random strings")
+    parser.add_argument("--size", type=int, default=4000, help="tokens of a family's vocabulary")
+    parser.add_argument("--megabytes", type=int, default=1, help="the corpus is cut or repeated to this size to measure")
+    parser.add_argument("--rounds", type=int, default=3, help="measurements; 0 measures nothing")
+    parser.add_argument("program")
+    parser.add_argument("corpus")
+    parser.add_argument("names", nargs="*")
+    return parser.parse_args()
 
 
 def main():
-    program, corpus, names = sys.argv[1], sys.argv[2], sys.argv[3:]
+    options = arguments()
+    program, corpus, names = options.program, options.corpus, options.names
     lines = open(corpus, encoding="utf-8").read().split("\n")
-    texts = random_texts(COUNT)
     whole = "\n".join(lines)
     parts = [whole[i:i + 20000] for i in range(0, len(whole), 20000)]
+    texts = random_texts(COUNT, options.seed) + parts[:5]
+    most = options.megabytes * 50
+    measured = (parts * (most // len(parts) + 1))[:most]
     failed = False
     with tempfile.TemporaryDirectory() as folder:
-        random_file, corpus_file, out = (os.path.join(folder, name) for name in ("random", "corpus", "out"))
-        write_texts(random_file, texts + parts[:5])
-        write_texts(corpus_file, parts)
-        for name, make in families(lines, corpus, folder):
+        random_file, measured_file, out = (os.path.join(folder, name) for name in ("random", "measured", "out"))
+        write_texts(random_file, texts)
+        write_texts(measured_file, measured)
+        for name, make in pipelines(lines, corpus, folder, options.size):
             if names and not any(name.startswith(n) for n in names):
                 continue
             made = make()
             if isinstance(made, str):
                 path, theirs = made, sentencepiece.SentencePieceProcessor(model_file=made)
                 encode, decode = theirs.encode, theirs.decode
+                fast = encode_each(encode)
             else:
                 path = os.path.join(folder, name + ".json")
                 made.save(path)
                 theirs = made  # not read from the file: Hugging Face's reader rounds the last bit of some scores
                 encode = lambda text: theirs.encode(text, add_special_tokens=False).ids
                 decode = lambda ids: theirs.decode(ids, skip_special_tokens=False)
+                fast = lambda texts: theirs.encode_batch_fast(texts, add_special_tokens=False)
             done = subprocess.run([program, path, random_file, out], capture_output=True, text=True)
             if done.returncode != 0:
                 print(f"{name:24} {done.stderr.strip()}")
                 failed = True
                 continue
             bad = []
-            for text, (ids, decoded) in zip(texts + parts[:5], read_results(out)):
+            for text, (ids, decoded) in zip(texts, read_results(out)):
                 expected = encode(text)
                 if ids != expected or decoded != decode(expected):
                     bad.append((text, expected, ids, decode(expected), decoded))
             for text, expected, ids, their_text, our_text in sorted(bad, key=lambda b: len(b[0]))[:2]:
                 print(f"  {text!r:.200}\n    {expected} {their_text!r:.200}\n    {ids} {our_text!r:.200}")
-            ours = float(subprocess.run([program, path, corpus_file], capture_output=True, text=True).stdout)
-            rate = best_rate(parts, encode)
-            print(f"{name:24} {len(bad):5} differ   {ours:8.1f} MB/s, theirs {rate:6.2f} MB/s: {ours / rate:5.1f} times",
-                  flush=True)
+            run_ours = lambda: float(subprocess.run([program, path, measured_file], capture_output=True, text=True).stdout)
+            speed = measure(run_ours, measured, encode_each(encode), fast, options.rounds) if options.rounds else ""
+            print(f"{name:24} {len(bad):5} differ   {speed}", flush=True)
             failed = failed or bool(bad)
     sys.exit(failed)
 

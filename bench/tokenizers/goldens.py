@@ -2,11 +2,19 @@
 """Writes kintsugi/text/pipeline_goldens_test.h: tiny tokenizers with what Hugging Face's tokenizers makes of a few texts.
 
 usage: goldens.py > kintsugi/text/pipeline_goldens_test.h
+
+The vocabularies of BERT differ from run to run, since the trainer of WordPiece decides ties at random.
 """
 import json
+from pipelines import FAMILIES
 from tokenizers import Regex, Tokenizer, decoders as d, models, normalizers as n, pre_tokenizers as p, processors
 
 TEXTS = ["", " ", "the low lower", " the  low\n", "The LOW, lówer!", "low<s>low  e", "日本 low", "e\u0301 ﬁ \u00a0x", "ab-low--", "a1 23b"]
+FAMILY_TEXTS = TEXTS + ["I'll say the 12345 lowest, DON'T\n\n\n  you?  ", "<|endoftext|>the<|user|>  low <eos>[SEP]\u2581\u2581x\t\r\n",
+                        "naïve 👍🏽 мир \u200b"]
+LINES = ["The lower the river was, the slower the boats went.", "I'll say what they'd said: don't wait, it's 1234 or 56789.",
+         "We've seen nothing newer; the newest is the widest.", "    if (low < 10) return lower;", "low lower lowest, slow slower slowest",
+         "THE NEWER, THE LOWER! They're here, and we're there.", "naïve cafés"] * 3
 LETTERS = list("abcdefghijklmnopqrstuvwxyz") + ["▁"]
 BYTES = [f"<0x{b:02X}>" for b in range(256)]
 MERGES = [("l", "o"), ("lo", "w"), ("▁", "low"), ("e", "r"), ("t", "h"), ("th", "e"), ("▁", "the"), ("▁", "▁")]
@@ -73,6 +81,9 @@ def tokenizers():
     for behavior in ("removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous"):
         yield "Split_" + behavior, make(word_level(), None, p.Sequence([p.WhitespaceSplit(), p.Split("-", behavior)]))
         yield "Inverted_" + behavior, make(word_level(), None, p.Split(Regex("[a-z]+"), behavior, invert=True))
+    # Its words are spelled in the characters that stand for bytes: the letters of the merges stand for themselves.
+    yield "ByteLevelNormalizer", make(bpe([*MERGES[:2], ("Ġ", "low")], sorted(p.ByteLevel.alphabet())), n.Sequence([n.Lowercase(), n.ByteLevel()]), None,
+                                      d.ByteLevel())
     yield "ByteLevelLower", make(unigram(), n.Lowercase(), p.ByteLevel(), d.ByteLevel())
 
 
@@ -80,20 +91,37 @@ def quoted(text):
     return '"' + "".join(chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in text.encode()) + '"'
 
 
+def families():
+    """Of families with one pipeline the first."""
+    seen = set()
+    for name, train in FAMILIES.items():
+        tokenizer = train(LINES, 90)
+        if tokenizer.to_str() not in seen:
+            seen.add(tokenizer.to_str())
+            yield name, tokenizer
+
+
+def print_goldens(list_name, tokenizers, texts):
+    print(f"inline const std::vector<GoldenTokenizer> {list_name} = {{")
+    for name, tokenizer in tokenizers:
+        print(f'{{"{name}", R"json({json.dumps(json.loads(tokenizer.to_str()), ensure_ascii=False, separators=(",", ":"))})json", {{')
+        for text in texts:
+            ids = tokenizer.encode(text, add_special_tokens=False).ids
+            decoded = tokenizer.decode(ids, skip_special_tokens=False)
+            print(f"  {{{quoted(text)}, {{{', '.join(map(str, ids))}}}, {quoted(decoded)}}},")
+        print("}},")
+    print("};\n")
+
+
 def main():
     print("// Written by bench/tokenizers/goldens.py: tiny tokenizers, and what Hugging Face's tokenizers makes of texts.")
     print("#pragma once\n\n#include <cstdint>\n#include <vector>\n\n// clang-format off\nnamespace kintsugi::text {\n")
     print("struct Golden {\n  const char* text;\n  std::vector<int32_t> ids;\n  const char* decoded;\n};")
     print("struct GoldenTokenizer {\n  const char* name;\n  const char* json;\n  std::vector<Golden> texts;\n};\n")
-    print("inline const std::vector<GoldenTokenizer> kGoldens = {")
-    for name, tokenizer in tokenizers():
-        print(f'{{"{name}", R"json({json.dumps(json.loads(tokenizer.to_str()), ensure_ascii=False, separators=(",", ":"))})json", {{')
-        for text in TEXTS:
-            ids = tokenizer.encode(text, add_special_tokens=False).ids
-            decoded = tokenizer.decode(ids, skip_special_tokens=False)
-            print(f"  {{{quoted(text)}, {{{', '.join(map(str, ids))}}}, {quoted(decoded)}}},")
-        print("}},")
-    print("};\n\n}  // namespace kintsugi::text\n// clang-format on")
+    print_goldens("kGoldens", tokenizers(), TEXTS)
+    print("// The families' pipelines, trained by Hugging Face's trainers.")
+    print_goldens("kFamilyGoldens", families(), FAMILY_TEXTS)
+    print("}  // namespace kintsugi::text\n// clang-format on")
 
 
 main()

@@ -110,8 +110,10 @@ void AddedTokens::split(std::string_view whole, const std::function<void(std::st
                         const std::function<void(int32_t id)>& token) const {
   size_t done = 0;
   size_t at = 0;
-  while (!tokens_.empty() && at < whole.size()) {
-    const AddedToken* found = root_[static_cast<uint8_t>(whole[at])] == 0 ? nullptr : match(whole.substr(at));
+  while (!tokens_.empty()) {
+    while (at < whole.size() && root_[static_cast<uint8_t>(whole[at])] == 0) ++at;
+    if (at == whole.size()) break;
+    const AddedToken* found = match(whole.substr(at));
     if (!found) {
       ++at;
       continue;

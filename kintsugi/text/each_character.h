@@ -12,8 +12,7 @@ namespace kintsugi::text {
 template <typename F>
 void each_character(std::string_view text, F&& f) {
   for (size_t at = 0; at < text.size();) {
-    const auto byte = static_cast<unsigned char>(text[at]);
-    const Character c = byte < 0x80 ? Character{byte, 1} : read_character(text.substr(at));
+    const Character c = read_valid_character(text.substr(at));
     f(c.code, text.substr(at, c.size));
     at += c.size;
   }

@@ -24,11 +24,15 @@ size_t Joinable::slot_of(uint64_t key) const {
 }
 
 void Joinable::add(std::string_view left, std::string_view right) {
-  const uint64_t key = key_of(read_last_character(left).code, read_character(right).code);
-  keys_[slot_of(key)] = key;
+  const char32_t a = read_last_character(left).code, b = read_character(right).code;
+  if (a < 128 && b < 128) {
+    ascii_[a][b] = true;
+  } else {
+    keys_[slot_of(key_of(a, b))] = key_of(a, b);
+  }
 }
 
-bool Joinable::find(char32_t left, char32_t right) const {
+bool Joinable::find_any(char32_t left, char32_t right) const {
   return keys_[slot_of(key_of(left, right))] != 0;
 }
 

@@ -20,6 +20,7 @@ constexpr PartRow<std::unique_ptr<Normalizer>> kRows[] = {
     {"Nmt", read_nmt},
     {"BertNormalizer", read_bert_normalizer},
     {"Precompiled", read_precompiled},
+    {"ByteLevel", read_byte_level_normalizer},
 };
 
 }  // namespace

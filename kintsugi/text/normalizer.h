@@ -15,6 +15,8 @@ class Normalizer {
   virtual ~Normalizer() = default;
   // `text` is valid UTF-8, before and after.
   virtual void apply(std::string& text, Place place) const = 0;
+  // Whether its text is spelled in the characters that stand for bytes.
+  virtual bool spells_bytes() const { return false; }
 };
 
 // UserError for a type that is not among the rows of normalizer.cpp.

@@ -50,7 +50,7 @@ class PipelineTokenizer final : public Tokenizer {
         raw_added_(select(added_, false, normalizer_.get())),
         normalized_added_(select(added_, true, normalizer_.get())),
         tokens_(model_->tokens()),
-        spells_bytes_(splitter_ && splitter_->spells_bytes()) {
+        spells_bytes_((normalizer_ && normalizer_->spells_bytes()) || (splitter_ && splitter_->spells_bytes())) {
     add_tokens(document);
     for (const auto* ids : {&special_.before, &special_.after})
       for (const int32_t id : *ids) check_id(id);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/text/pipeline_goldens_test.h"
@@ -52,6 +53,17 @@ TEST(PipelineTokenizer, GivesWhatHuggingFaceGives) {
   }
 }
 
+TEST(PipelineTokenizer, GivesWhatHuggingFaceGivesForEachFamily) {
+  for (const GoldenTokenizer& made : kFamilyGoldens) {
+    SCOPED_TRACE(made.name);
+    const auto tokenizer = parse_tokenizer(made.json, "x.json");
+    for (const Golden& expected : made.texts) {
+      EXPECT_EQ(tokenizer->encode(expected.text), expected.ids) << expected.text;
+      EXPECT_EQ(tokenizer->decode(expected.ids), expected.decoded) << expected.text;
+    }
+  }
+}
+
 TEST(PipelineTokenizer, DecodesOneByOneWhatItDecodesAtOnce) {
   for (const GoldenTokenizer& made : kGoldens) {
     SCOPED_TRACE(made.name);
@@ -70,6 +82,8 @@ TEST(PipelineTokenizer, EncodesBytesThatAreNotUtf8) {
   const std::string text = "low \xFF\xC3low";
   EXPECT_EQ(llama->decode(llama->encode(text)), text);
   EXPECT_EQ(read_golden("Bert")->encode("low \xFF"), (Ids{4, 0}));
+  const auto bytes = read_golden("ByteLevelNormalizer");
+  EXPECT_EQ(bytes->decode(bytes->encode(text)), text);
 }
 
 TEST(PipelineTokenizer, ContinuesAText) {
@@ -87,13 +101,53 @@ TEST(PipelineTokenizer, IsLinearInLongWords) {
   std::string text;
   for (int i = 0; i < 100000; ++i) text += "low";
   EXPECT_EQ(tokenizer->encode(text).size(), 100000u);
+  EXPECT_EQ(tokenizer->encode(std::string(499999, ' ')).size(), 250000u);  // nowhere cut: pairs of marks
+}
+
+// By the definition: the pair that comes first in the list of merges, and of equal ones the leftmost, until none is
+// left.
+Ids merge_slowly(const json& model, std::vector<std::string> symbols) {
+  while (true) {
+    size_t best = symbols.size(), best_rank = model["merges"].size();
+    for (size_t i = 0; i + 1 < symbols.size(); ++i) {
+      for (size_t rank = 0; rank < best_rank; ++rank) {
+        if (model["merges"][rank] == json{symbols[i], symbols[i + 1]}) best = i, best_rank = rank;
+      }
+    }
+    if (best == symbols.size()) break;
+    symbols[best] += symbols[best + 1];
+    symbols.erase(symbols.begin() + static_cast<ptrdiff_t>(best) + 1);
+  }
+  Ids ids;
+  for (const auto& symbol : symbols) ids.push_back(model["vocab"][symbol]);
+  return ids;
+}
+
+TEST(PipelineTokenizer, MergesByTheDefinition) {
+  json document = json::parse(golden("Llama").json);
+  document["normalizer"] = nullptr;
+  for (const auto& pair : {json{"low", "er"}, json{"w", "e"}, json{"▁", "l"}, json{"r", "the"}}) {
+    document["model"]["vocab"][pair[0].get<std::string>() + pair[1].get<std::string>()] =
+        document["model"]["vocab"].size();
+    document["model"]["merges"].push_back(pair);
+  }
+  const auto tokenizer = parse_tokenizer(document.dump(), "x.json");
+  const std::vector<std::string> characters = {"l", "o", "w", "e", "r", "t", "h", "▁", "a"};
+  std::mt19937 random(1);
+  for (int i = 0; i < 200; ++i) {
+    std::vector<std::string> symbols(1 + random() % 120);
+    std::string text;
+    for (auto& symbol : symbols) text += symbol = characters[random() % characters.size()];
+    EXPECT_EQ(tokenizer->encode(text), merge_slowly(document["model"], symbols)) << text;
+  }
 }
 
 TEST(PipelineTokenizer, RefusesByName) {
   EXPECT_EQ(
       error_after("Llama", [](json& d) { d["normalizer"]["normalizers"][0]["type"] = "X"; }),
       "[tokenizer] \"x.json\":1: normalizer \"X\" is not supported; supported are Sequence, NFC, NFD, NFKC, NFKD, "
-      "Prepend, Replace, Lowercase, Strip, StripAccents, Nmt, BertNormalizer, Precompiled");
+      "Prepend, Replace, Lowercase, Strip, StripAccents, Nmt, BertNormalizer, Precompiled, "
+      "ByteLevel");
   EXPECT_EQ(error_after("Bert", [](json& d) { d["pre_tokenizer"]["type"] = "X"; }),
             "[tokenizer] \"x.json\":1: pre-tokenizer \"X\" is not supported; supported are Sequence, ByteLevel, "
             "Metaspace, Split, BertPreTokenizer, Whitespace, WhitespaceSplit, Punctuation, Digits");

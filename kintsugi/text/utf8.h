@@ -14,6 +14,16 @@ struct Character {
 
 // The character at the front of `text`.
 Character read_character(std::string_view text);
+// That of `text` that is valid and not empty: nothing is checked.
+inline Character read_valid_character(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<char32_t>(static_cast<unsigned char>(text.data()[i])); };
+  const auto rest = [&](size_t i) { return byte(i) & 0x3F; };
+  const char32_t first = byte(0);
+  if (first < 0x80) return {first, 1};
+  if (first < 0xE0) return {(first & 0x1F) << 6 | rest(1), 2};
+  if (first < 0xF0) return {(first & 0xF) << 12 | rest(1) << 6 | rest(2), 3};
+  return {(first & 7) << 18 | rest(1) << 12 | rest(2) << 6 | rest(3), 4};
+}
 // The character at the end of `text`.
 Character read_last_character(std::string_view text);
 

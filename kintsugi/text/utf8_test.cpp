@@ -14,6 +14,8 @@ TEST(Utf8, ReadsBackEveryCharacter) {
     const Character first = read_character(text + "x");
     ASSERT_EQ(first.code, code);
     ASSERT_EQ(first.size, static_cast<int>(text.size()));
+    ASSERT_EQ(read_valid_character(text).code, code);
+    ASSERT_EQ(read_valid_character(text).size, first.size);
     const Character last = read_last_character("\xE2" + text);
     ASSERT_EQ(last.code, code);
     ASSERT_EQ(last.size, static_cast<int>(text.size()));

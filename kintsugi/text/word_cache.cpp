@@ -1,10 +1,7 @@
 #include "kintsugi/text/word_cache.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 
 namespace kintsugi::text {
 
@@ -19,21 +16,24 @@ uint32_t WordCache::next_model() {
 }
 
 bool WordCache::find(uint32_t model, std::string_view word, std::vector<int32_t>& ids) {
-  if (word.size() > kMostBytes) return false;
-  slot_ = XXH3_64bits_withSeed(word.data(), word.size(), model) % kSlots;
+  if (word.size() > kMostPacked) return false;
+  word_ = pack(word);
+  uint64_t hash = (word_[0] + model) * 0x9E3779B97F4A7C15ULL ^ word_[1];
+  if (word.size() > 16) hash = (hash ^ hash >> 32) * 0x9E3779B97F4A7C15ULL ^ word_[2];
+  hash = (hash ^ hash >> 32) * 0x9E3779B97F4A7C15ULL;
+  slot_ = hash >> (64 - kSlotBits);
   const Entry& entry = entries_[slot_];
-  if (entry.model != model || entry.size != word.size() ||
-      std::memcmp(entry.word.data(), word.data(), word.size()) != 0)
-    return false;
-  ids.insert(ids.end(), entry.ids.begin(), entry.ids.begin() + entry.num_ids);
+  const bool same = entry.word[0] == word_[0] && entry.word[1] == word_[1] && entry.word[2] == word_[2];
+  if (!same || entry.model != model || entry.size != word.size()) return false;
+  for (size_t i = 0; i < entry.num_ids; ++i) ids.push_back(entry.ids[i]);
   return true;
 }
 
 void WordCache::put(uint32_t model, std::string_view word, std::span<const int32_t> ids) {
-  if (word.size() > kMostBytes || ids.size() > kMostIds) return;
+  if (word.size() > kMostPacked || ids.size() > kMostIds) return;
   Entry& entry = entries_[slot_];
-  std::memcpy(entry.word.data(), word.data(), word.size());
   std::copy(ids.begin(), ids.end(), entry.ids.begin());
+  entry.word = word_;
   entry.model = model;
   entry.size = static_cast<uint16_t>(word.size());
   entry.num_ids = static_cast<uint16_t>(ids.size());

@@ -3,7 +3,8 @@
 #include <xxhash.h>
 
 #include <bit>
-#include <cstring>
+
+#include "kintsugi/text/packed_word.h"
 
 namespace kintsugi::text {
 namespace {
@@ -14,21 +15,9 @@ size_t slot_of(uint64_t key, size_t mask) {
   return (key * 0x9E3779B97F4A7C15ULL >> 29) & mask;
 }
 
-// Two overlapping reads cover all bytes of a word of known size.
-template <typename Half>
-uint64_t pack(std::string_view word) {
-  Half first = 0;
-  Half last = 0;
-  std::memcpy(&first, word.data(), sizeof first);
-  std::memcpy(&last, word.data() + word.size() - sizeof last, sizeof last);
-  return static_cast<uint64_t>(first) << 32 | last;
-}
-
 uint64_t key_of(std::string_view word) {
   if (word.size() > kPackedWord) return XXH3_64bits(word.data(), word.size());
-  if (word.size() >= 4) return pack<uint32_t>(word);
-  if (word.size() >= 2) return pack<uint16_t>(word);
-  return static_cast<uint8_t>(word[0]);
+  return pack_few(word);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // BPE over characters: { "vocab": { token: id }, "merges": [...], "unk_token", "fuse_unk", "byte_fallback",
 // "ignore_merges", "continuing_subword_prefix", "end_of_word_suffix" }. The prefix stands before each character of a
 // word except the first, the suffix behind the last.
+#include <algorithm>
 #include <array>
 #include <span>
 
@@ -21,10 +22,6 @@ using base::Json;
 
 constexpr size_t kFewBytes = 64;
 constexpr size_t kLongestPart = 1 << 24;  // bounds the memory that a word takes, and keeps indices within 32 bits
-
-bool is_plain(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
 
 std::string text_of(const Json& model, std::string_view key) {
   const auto part = find_part(model, key);
@@ -51,34 +48,30 @@ class CharacterBpe final : public TokenModel {
       for (int byte = 0; byte < 256; ++byte) bytes_[byte] = vocabulary_.find(byte_token(static_cast<uint8_t>(byte)));
     }
     cuts_ = prefix_.empty() && suffix_.empty();
+    for (const std::string& token : vocabulary_.tokens) longest_ = std::max(longest_, token.size());
     set_merges(model.at("merges"));
     set_words();
   }
 
   void encode(std::string_view word, std::vector<int32_t>& ids) const override {
-    if (ignores_merges_) {
+    if (ignores_merges_ && word.size() <= longest_) {
       if (const auto found = vocabulary_.ids.find(std::string(word)); found != vocabulary_.ids.end())
         return ids.push_back(found->second);
     }
-    if (!cuts_) return encode_part(word, ids);
+    WordCache& cache = WordCache::of_thread();
+    if (!cuts_) return encode_word(word, cache, ids);
     size_t begin = 0;
-    char32_t previous = 0;
-    for (size_t at = 0; at < word.size();) {
-      // Between letters there is hardly ever a place to cut: those are not looked up.
-      if (at > begin && is_plain(word[at])) {
-        previous = static_cast<char32_t>(word[at++]);
-        continue;
-      }
-      const Character c = read_character(word.substr(at));
+    Character previous = read_valid_character(word);
+    for (size_t at = previous.size; at < word.size(); at += previous.size) {
+      const Character c = read_valid_character(word.substr(at));
       // A character without a token may belong to a run of unknown ones.
-      if (at > begin && characters_[0].find(c.code) >= 0 && !joinable_.find(previous, c.code)) {
-        encode_part(word.substr(begin, at - begin), ids);
+      if (!joinable_.find(previous.code, c.code) && characters_[0].find(c.code) >= 0) {
+        encode_part(word.substr(begin, at - begin), previous, cache, ids);
         begin = at;
       }
-      previous = c.code;
-      at += c.size;
+      previous = c;
     }
-    encode_part(word.substr(begin), ids);
+    encode_part(word.substr(begin), previous, cache, ids);
   }
 
   void encode_bytes(std::string_view bytes, std::vector<int32_t>& ids) const override {
@@ -159,13 +152,26 @@ class CharacterBpe final : public TokenModel {
     return true;
   }
 
-  void encode_part(std::string_view word, std::vector<int32_t>& ids) const {
-    const int32_t whole = words_.find(word);
-    if (whole >= 0) return ids.push_back(whole);
-    WordCache& cache = WordCache::of_thread();
+  // `last` is the last character of the part.
+  void encode_part(std::string_view part, Character last, WordCache& cache, std::vector<int32_t>& ids) const {
+    const bool single = part.size() == static_cast<size_t>(last.size);
+    const int32_t id = single ? characters_[0].find(last.code) : -1;
+    if (id >= 0) return ids.push_back(id);
+    encode_word(part, cache, ids);
+  }
+
+  void encode_word(std::string_view word, WordCache& cache, std::vector<int32_t>& ids) const {
     if (cache.find(number_, word, ids)) return;
-    const std::string_view all = word;
     const size_t before = ids.size();
+    if (const int32_t whole = words_.find(word); whole >= 0) {
+      ids.push_back(whole);
+    } else {
+      merge_parts(word, ids);
+    }
+    cache.put(number_, word, std::span(ids).subspan(before));
+  }
+
+  void merge_parts(std::string_view word, std::vector<int32_t>& ids) const {
     bool first = true;
     while (word.size() > kLongestPart) {
       const size_t size = count_valid(word.substr(0, kLongestPart));
@@ -174,7 +180,6 @@ class CharacterBpe final : public TokenModel {
       first = false;
     }
     merge(word, first, true, ids);
-    cache.put(number_, all, std::span(ids).subspan(before));
   }
 
   // `first` and `last`: whether the word begins and ends with this part of it.
@@ -186,7 +191,7 @@ class CharacterBpe final : public TokenModel {
     size_t n = 0;
     bool unknown = false;  // one waits for whether the next joins it
     while (!word.empty()) {
-      const Character c = read_character(word);
+      const Character c = read_valid_character(word);
       const bool ends = last && static_cast<size_t>(c.size) == word.size();
       const int32_t id = characters_[(first ? 0 : 1) + (ends ? 2 : 0)].find(c.code);
       if (id >= 0) {
@@ -217,7 +222,8 @@ class CharacterBpe final : public TokenModel {
   std::string prefix_, suffix_;
   int32_t unknown_;
   bool fuses_unknown_, ignores_merges_;
-  bool cuts_ = true;  // a word may be cut where nothing merges
+  size_t longest_ = 0;  // bytes of a token
+  bool cuts_ = true;    // a word may be cut where nothing merges
   std::array<CharacterIds, 4> characters_;
   std::array<int32_t, 256> bytes_{};  // -1 where there is no token
   BpeMerger merger_;

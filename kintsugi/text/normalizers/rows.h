@@ -15,5 +15,6 @@ std::unique_ptr<Normalizer> read_strip_accents(const base::Json& part);
 std::unique_ptr<Normalizer> read_nmt(const base::Json& part);
 std::unique_ptr<Normalizer> read_bert_normalizer(const base::Json& part);
 std::unique_ptr<Normalizer> read_precompiled(const base::Json& part);
+std::unique_ptr<Normalizer> read_byte_level_normalizer(const base::Json& part);
 
 }  // namespace kintsugi::text

@@ -14,6 +14,11 @@ class NormalizerSequence final : public Normalizer {
   void apply(std::string& text, Place place) const override {
     for (const auto& step : steps_) step->apply(text, place);
   }
+  bool spells_bytes() const override {
+    for (const auto& step : steps_)
+      if (step->spells_bytes()) return true;
+    return false;
+  }
 
  private:
   std::vector<std::unique_ptr<Normalizer>> steps_;
