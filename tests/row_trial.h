@@ -94,7 +94,8 @@ inline std::vector<Tensor> draw(const RowTrial& t, uint64_t seed, int64_t vocab)
     const Type& type = t.ins[i];
     const bool flag = type.shape.rank() == 0 && t.row.family == "optimizer";  // factor, finite, updates
     if (type.dtype == tensor::DType::i32) {
-      const int64_t low = t.names[i] == "labels" ? -1 : 0, high = t.names[i].ends_with("starts") ? 3 : vocab;
+      const bool classes = t.names[i] == "classes", labels = t.names[i] == "labels";
+      const int64_t low = labels || classes ? -1 : 0, high = t.names[i].ends_with("starts") ? 3 : classes ? 2 : vocab;
       ins.push_back(kernels::test::random_integers(type.shape, seed + 100 * i, low, high));
     } else if (flag) {
       ins.push_back(kernels::test::filled(type.shape, type.dtype, 1.0));

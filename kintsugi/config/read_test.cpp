@@ -119,11 +119,11 @@ TEST(Read, UnknownKeys) {
             "[config] run.toml:2: unknown key checkpoint.frequency_of_them; [checkpoint] has every, keep");
   EXPECT_EQ(error_in("[model]\n\"a\\nb\" = 2\n"),
             "[config] run.toml:2: unknown key model.a\\nb; [model] has family, name, layers, embed, heads, kv_heads, "
-            "head_dim, ffn, vocab, context, dropout, and 36 that --help lists");
+            "head_dim, ffn, vocab, context, dropout, features, outputs, and 40 that --help lists");
   EXPECT_EQ(
       error_in("[model.attention]\nheads = 2\n"),
       "[config] run.toml:1: unknown key model.attention; [model] has family, name, layers, embed, heads, kv_heads, "
-      "head_dim, ffn, vocab, context, dropout, and 36 that --help lists");
+      "head_dim, ffn, vocab, context, dropout, features, outputs, and 40 that --help lists");
 }
 
 TEST(Read, UnknownSections) {

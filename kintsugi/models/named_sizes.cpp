@@ -26,6 +26,7 @@ constexpr std::string_view kOlmo2 = "OLMo team 2024, table 3, and the published 
 constexpr std::string_view kSmolLm3 = "Hugging Face 2025, the published weights";
 constexpr std::string_view kPhi3 = "Abdin et al. 2024, section 2, and the published weights";
 constexpr std::string_view kGemma3 = "Gemma team 2025, table 1, and the published weights";
+constexpr std::string_view kBert = "Devlin et al. 2019, section 3, and the published weights";
 constexpr std::string_view kStories = "Karpathy 2023, llama2.c";
 
 config::Model of_family(std::string_view name, std::string_view family_name) {
@@ -194,6 +195,8 @@ const std::vector<config::NamedSize>& sizes() {
       of("smollm3", "smollm3-3b", kSmolLm3, {36, 2048, 16, 4, 11008, 65536}, {128256, true, 0.0, 5e6}),
       of("phi3", "phi3-mini", kPhi3, {32, 3072, 32, 32, 8192, 4096}, {.vocab = 32064}),
       of("gemma3", "gemma3-1b", kGemma3, {26, 1152, 4, 1, 6912, 32768}, {262144, true, 0.0, 0.0, 256}),
+      of("bert", "bert-base", kBert, {12, 768, 12, 12, 3072, 512}, {30522, true}),
+      of("bert", "bert-large", kBert, {24, 1024, 16, 16, 4096, 512}, {30522, true}),
   };
   return list;
 }

@@ -95,7 +95,9 @@ TEST(NamedSizes, HaveTheirPublishedParameters) {
                                                         {"olmo2-13b", 13716.2},
                                                         {"smollm3-3b", 3075.1},
                                                         {"phi3-mini", 3821.1},
-                                                        {"gemma3-1b", 999.9}};
+                                                        {"gemma3-1b", 999.9},
+                                                        {"bert-base", 110},
+                                                        {"bert-large", 336}};
   for (const config::NamedSize& size : named_sizes()) {
     ASSERT_TRUE(published.contains(size.name)) << size.name;
     EXPECT_NEAR(millions(size) / published.at(size.name), 1.0, 0.03) << size.name;

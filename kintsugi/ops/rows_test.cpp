@@ -17,7 +17,8 @@ constexpr DType kF = DType::f32, kB = DType::bf16, kD = DType::f64, kI = DType::
 Type of(const char* dims, DType dtype = kF) {
   static const std::vector<tensor::Dim> sizes = {{"batch", 2}, {"seq", 5},      {"key_seq", 7},  {"embed", 6},
                                                  {"ffn", 8},   {"vocab", 11},   {"position", 9}, {"kv_heads", 3},
-                                                 {"group", 2}, {"head_dim", 4}, {"block", 1}};
+                                                 {"group", 2}, {"head_dim", 4}, {"block", 1},     {"class", 3},
+                                                 {"target", 4}};
   std::vector<tensor::Dim> found;
   for (const std::string& name : tensor::words(dims))
     for (const tensor::Dim& d : sizes)
@@ -152,6 +153,12 @@ std::vector<Case> cases() {
        {"bias"}},
       {"cross_entropy", {of(kTokens), of(kTokens), of(kTokens, kI)}, {}, {s, s}, 20},
       {"cross_entropy_grad", {of(kTokens, kI), s}, {}, {of(kTokens), of(kTokens)}, 10},
+      {"class_loss", {of("batch class"), of("batch", kI), of("batch")}, {}, {s, s}, 24},
+      {"class_loss_grad", {of("batch class"), of("batch", kI), of("batch"), s}, {}, {of("batch class")}, 6},
+      {"squared_error", {of("batch target"), of("batch target")}, {}, {s, s}, 24},
+      {"squared_error_grad", {of("batch target"), of("batch target"), s}, {}, {of("batch target")}, 8},
+      {"first", {of(kX)}, {}, {of("batch embed")}, 0},
+      {"first_grad", {of("batch embed")}, {}, {of(kX)}, 0},
       {"sum_squares", {of(kX)}, {}, {{{{"block", 1}}, kD}}, 120},
       {"sum_squares", {{{{"vocab", 50}, {"embed", 41}}, kF}}, {}, {{{{"block", 3}}, kD}}, 4100},
       {"sum_squares", {{{{"shard", 2}, {"flat", 3072}}, kF}}, {}, {{{{"shard", 2}, {"block", 3}}, kD}}, 12288},
@@ -308,7 +315,9 @@ TEST(OpRows, GradientsHaveTheDimsOfTheirValues) {
     const std::vector<ValueId> dins = row.grad(g, op, douts);
     ASSERT_EQ(dins.size(), ins.size()) << c.kind;
     for (size_t i = 0; i < ins.size(); ++i) {
-      const bool moves = ins[i] != kNone && tensor::is_floating(g.type(ins[i]).dtype);
+      // What is to be learnt, and how much it weighs, is given.
+      const bool given = c.row().ins[i].name == "targets" || c.row().ins[i].name == "weights";
+      const bool moves = ins[i] != kNone && tensor::is_floating(g.type(ins[i]).dtype) && !given;
       EXPECT_EQ(dins[i] != kNone, moves) << c.kind << " input " << i;
       if (dins[i] != kNone) {
         EXPECT_EQ(g.shape(dins[i]), g.shape(ins[i])) << c.kind << " input " << i;

@@ -113,6 +113,15 @@ void make_config(int sample) {
         "evaluate_batches = 1\nevaluate_every = 2\n[parallel]\nthreads = 1\n[checkpoint]\nevery = 1\nkeep = 2\n");
 }
 
+void make_table(int sample) {
+  std::string rows = sample == 0 ? "first,second,class\n" : "";
+  for (int i = 0; i < 40; ++i) rows += fmt::format("{}, {:.3f},{}\n", i, i / 7.0 - 2, i % 3);
+  write("pairs.csv", rows);
+  write("run.toml", fmt::format("[model]\nfamily = \"mlp\"\nobjective = \"{}\"\n[data]\ntrain = \"pairs.csv\"\nvalidation "
+                                "= \"pairs.csv\"\n[train]\nsteps = 3\nglobal_batch = 2\n[parallel]\nthreads = 1\n",
+                                sample == 0 ? "classes" : "numbers"));
+}
+
 void make_run(int sample) {
   make_config(sample);
   struct Silent : train::Observer {
@@ -414,6 +423,7 @@ std::span<const Format> formats() {
        read_tokens,
        {"show corpus/train", "check run.toml"},
        fix_tokens},
+      {"csv", make_table, {{"pairs.csv", kText}}, read_tokens, {"check run.toml"}},
       {"index.json",
        make_run,
        {{"run/step_00000003/index.json", kText}, {"run/step_00000003/index.xxh3", kText}},

@@ -44,7 +44,7 @@ void class_loss(const KernelCall& call) {
   double loss = 0, count = 0;
   with_values(call.ins[In::kLogits], [&](auto*, const auto& logit) {
     for (int64_t b = 0; b < call.ins[In::kLabels].elements(); ++b) {
-      if (labels[b] < 0 || batch[b] < 0) continue;
+      if (labels[b] < 0 || labels[b] >= classes || batch[b] < 0) continue;
       const double weight = weights[b];
       loss += weight * (log_sum_exp(logit, b * classes, classes) - logit(b * classes + labels[b]));
       count += weight;
@@ -64,7 +64,7 @@ void class_loss_grad(const KernelCall& call) {
     auto* to = reinterpret_cast<decltype(typed)>(call.outs[0].data);
     using T = std::remove_pointer_t<decltype(typed)>;
     for (int64_t b = 0; b < call.ins[In::kLabels].elements(); ++b) {
-      const bool counts = labels[b] >= 0 && batch[b] >= 0;
+      const bool counts = labels[b] >= 0 && labels[b] < classes && batch[b] >= 0;
       const double lse = counts ? log_sum_exp(logit, b * classes, classes) : 0.0;
       for (int64_t c = 0; c < classes; ++c) {
         const int64_t i = b * classes + c;

@@ -18,7 +18,7 @@ void for_labelled(const KernelCall& call, const F& f) {
                              whole = positions_in_whole(call, call.ins[In::kLabels].shape());
   const auto classes = static_cast<size_t>(width(call.ins[In::kLogits].shape()));
   for (size_t i = 0; i < labels.size(); ++i)
-    if (labels[i] >= 0 && whole[i] >= 0)
+    if (labels[i] >= 0 && labels[i] < static_cast<int64_t>(classes) && whole[i] >= 0)
       f(i, weights[i], static_cast<size_t>(labels[i]), std::span(logits).subspan(i * classes, classes));
 }
 
