@@ -64,8 +64,8 @@ config::Given read_given(const RunOptions& options) {
   if (!exchange::is_hugging_face(options.path))
     return config::read_file(fs::path(options.path) / checkpoint::kConfigFile, catalog, options.sets);
   const std::string folder = (fs::path(options.path) / "").string();  // with a slash, so that it is no named size
-  return config::read_text(fmt::format("[model]\nname = {}\n", config::to_toml(folder)), options.path, catalog,
-                           options.sets);
+  return config::read_text(fmt::format("[model]\nname = {}\n", config::to_toml(std::string_view(folder))), options.path,
+                           catalog, options.sets);
 }
 
 }  // namespace

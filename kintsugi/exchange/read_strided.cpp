@@ -10,8 +10,9 @@ namespace {
 using checkpoint::TensorInFile;
 
 constexpr int64_t kStagedBytes = int64_t{4} << 20;
-constexpr int64_t kAhead = 1 << 18;  // bytes that are read at once where runs are near each other
-constexpr int64_t kNear = 1 << 12;   // bytes between the beginnings of two such runs
+constexpr int64_t kAhead = 1 << 18;                   // bytes that are read at once where runs are near each other
+constexpr uint64_t kAheadOfUse = uint64_t{16} << 20;  // bytes that the disk reads before they are asked for
+constexpr int64_t kNear = 1 << 12;                    // bytes between the beginnings of two such runs
 
 int64_t elements_from(const std::vector<CopyDim>& dims, size_t d) {
   int64_t n = 1;
@@ -70,8 +71,9 @@ class StridedRead {
     ahead_.clear();
     end_ = first + 1;
     for (const CopyDim& d : dims) end_ += (d.size - 1) * d.from;
-    if (leaf > 0)  // the system sees no order in such reads
-      tensor_.read_ahead(static_cast<uint64_t>(first * size_), static_cast<uint64_t>((end_ - first) * size_));
+    // The disk reads what follows while this part is converted; of far runs it would see no order.
+    const auto from = static_cast<uint64_t>(first * size_);
+    tensor_.read_ahead(from, std::min(static_cast<uint64_t>(end_ * size_) - from + kAheadOfUse, tensor_.bytes - from));
     std::byte* to = out.data();
     go(dims, leaf, 0, first, to);
     if (staging_.see) staging_.see(out);
