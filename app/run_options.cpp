@@ -8,8 +8,13 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/processor.h"
+#include "kintsugi/checkpoint/index.h"
 #include "kintsugi/config/keys_help.h"
+#include "kintsugi/config/read.h"
 #include "kintsugi/config/resolve.h"
+#include "kintsugi/config/value.h"
+#include "kintsugi/exchange/folder_catalog.h"
+#include "kintsugi/exchange/folder_reader.h"
 #include "kintsugi/models/models.h"
 #include "kintsugi/train/run_files.h"
 #include "kintsugi/train/worlds.h"
@@ -18,7 +23,8 @@ namespace kintsugi::app {
 
 std::shared_ptr<RunOptions> add_run_options(const Verb& verb) {
   auto options = std::make_shared<RunOptions>();
-  verb.text("run.toml", options->path, "The configuration of the run");
+  verb.text("run.toml", options->path,
+            "The configuration of the run; a folder: the one that is saved there, or its config.json");
   verb.any_texts("--set", options->sets, "Values over those of the file, as --set train.steps=100 model.layers=2")
       .type_name("SECTION.KEY=VALUE");
   verb.integer(
@@ -46,11 +52,28 @@ void refuse_run_files(std::string_view where, const RunOptions& options, const c
   base::refuse_inputs(where, outputs, files);
 }
 
+namespace {
+
+// Of a Hugging Face folder, the model is that of config.json, and the rest has its defaults. Of a run's folder, or a
+// checkpoint's, it is the configuration that was saved there.
+config::Given read_given(const RunOptions& options) {
+  namespace fs = std::filesystem;
+  const config::Catalog& catalog = exchange::catalog_with_folders();
+  std::error_code error;
+  if (!fs::is_directory(options.path, error)) return config::read_file(options.path, catalog, options.sets);
+  if (!exchange::is_hugging_face(options.path))
+    return config::read_file(fs::path(options.path) / checkpoint::kConfigFile, catalog, options.sets);
+  const std::string folder = (fs::path(options.path) / "").string();  // with a slash, so that it is no named size
+  return config::read_text(fmt::format("[model]\nname = {}\n", config::to_toml(std::string_view(folder))), options.path,
+                           catalog, options.sets);
+}
+
+}  // namespace
+
 config::Resolved read_run(const RunOptions& options) {
   if (options.path.empty()) throw base::UserError("kintsugi", "no configuration is named; run.toml is missing");
-  config::Resolved resolved =
-      config::load(options.path, models::catalog(), options.sets,
-                   train::cores_of_all(base::usable_cores(), std::thread::hardware_concurrency()));
+  config::Resolved resolved = config::resolve(
+      read_given(options), train::cores_of_all(base::usable_cores(), std::thread::hardware_concurrency()));
   const auto launched = train::launched();
   if (launched && launched->rank > 0) return resolved;  // rank 0 has printed it
   for (const std::string& warning : resolved.warnings) fmt::print(stderr, "warning: {}\n", warning);

@@ -1,6 +1,7 @@
 // The command on a Hugging Face folder: it is used as a checkpoint is, becomes one, and comes back.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -45,7 +46,102 @@ class Exchange : public testing::Test {
   TemporaryFolder folder;
 };
 
+// A small model of transformers, without a tokenizer.
+class SmallFolder : public testing::Test {
+ protected:
+  void SetUp() override {
+    fs::create_directory(folder / "small");
+    for (const char* name : {"config.json", "model.safetensors"})
+      fs::copy_file(fs::path(__FILE__).parent_path() / "families/llama" / name, folder / "small" / name);
+  }
+  Ended run(const std::string& arguments) { return run_kintsugi(folder.path(), arguments); }
+  std::string read(const std::string& name) { return base::read_file(folder / "small" / name); }
+  void write(const std::string& name, const std::string& text) { std::ofstream(folder / "small" / name) << text; }
+
+  TemporaryFolder folder;
+};
+
+// Bytes that the process had in memory at most, read from what time prints.
+int64_t peak_of(const fs::path& folder, const std::string& arguments) {
+  const Ended ended = run_kintsugi(folder, arguments, ":", "/usr/bin/time -f %M -o peak.txt");
+  EXPECT_EQ(ended.code, 0) << arguments << "\n" << ended.err;
+  return std::stoll(base::read_file(folder / "peak.txt")) * 1024;
+}
+
 }  // namespace
+
+// The model is that of config.json, the rest has its defaults; as model.name the same, and saved with all keys.
+TEST_F(SmallFolder, IsPlannedAndConfigures) {
+  const std::string sets = " --set parallel.threads=1 train.global_batch=1";
+  const Ended planned = run("plan small" + sets);
+  EXPECT_EQ(planned.code, 0) << planned.err;
+  EXPECT_NE(planned.out.find("embedding, layers 0-"), std::string::npos) << planned.out;
+  std::ofstream(folder / "run.toml") << "[model]\nname = \"./small\"\n";
+  EXPECT_EQ(run("plan run.toml" + sets).out, planned.out);
+  EXPECT_EQ(run("explain small --pass plan" + sets).code, 0);
+  const std::string checked = run("check small" + sets).out;
+  EXPECT_NE(checked.find("name = \"\""), std::string::npos) << checked;
+  EXPECT_NE(checked.find("# folder small/\n"), std::string::npos) << checked;
+  std::ofstream(folder / "saved.toml") << checked;
+  fs::rename(folder / "small", folder / "moved");
+  EXPECT_EQ(run("plan saved.toml").out, planned.out);
+  EXPECT_EQ(run("plan run.toml").err,
+            "error: [config] run.toml:2: model.name = \"./small\" is not a folder with a config.json\n");
+  EXPECT_EQ(run("import moved run").code, 0);
+  const Ended of_run = run("plan run/step_00000000 --set parallel.threads=1");
+  EXPECT_NE(of_run.out.find("embedding, layers 0-"), std::string::npos) << of_run.err;
+}
+
+// As the hub's caches have them.
+TEST_F(SmallFolder, LinksAreFollowed) {
+  fs::create_directory(folder / "hub");
+  for (const char* name : {"config.json", "model.safetensors"})
+    fs::create_symlink(folder / "small" / name, folder / "hub" / name);
+  EXPECT_EQ(run("import hub run").out, "checkpoint run/step_00000000\n");
+}
+
+TEST_F(SmallFolder, DamageIsOneLineAndNothingIsWritten) {
+  const std::string config = read("config.json"), weights = read("model.safetensors");
+  const auto error = [&](const std::string& name, const std::string& text) {
+    write(name, text);
+    const Ended ended = run("import small run");
+    EXPECT_EQ(ended.code, 1) << ended.out;
+    EXPECT_EQ(ended.out, "");
+    EXPECT_EQ(std::count(ended.err.begin(), ended.err.end(), '\n'), 1) << ended.err;
+    EXPECT_FALSE(fs::exists(folder / "run"));
+    write("config.json", config), write("model.safetensors", weights);
+    return ended.err;
+  };
+  EXPECT_EQ(error("config.json", std::string(100'000, '[')),
+            "error: [model] \"small/config.json\":1: the values nest deeper than 64 levels\n");
+  EXPECT_EQ(error("config.json", "{\"model_type\": \"" + std::string(17 << 20, 'x') + "\"}"),
+            "error: [file] \"small/config.json\" has more than 16.0 MiB; a config.json has less\n");
+  EXPECT_NE(error("config.json", "{}").find("model_type"), std::string::npos);
+  for (const size_t size : {size_t{0}, size_t{7}, size_t{100}, weights.size() - 1})
+    EXPECT_NE(error("model.safetensors", weights.substr(0, size)).find("small/model.safetensors"), std::string::npos);
+  write("model.safetensors.index.json", std::string(100'000, '['));
+  EXPECT_EQ(error("config.json", config),
+            "error: [safetensors] \"small/model.safetensors.index.json\":1: the values nest deeper than 64 levels\n");
+}
+
+// However large a tensor is, a few parts of it are in memory.
+TEST_F(SmallFolder, LargeTensorsPassThroughInParts) {
+  if (!fs::exists("/usr/bin/time")) GTEST_SKIP() << "there is no /usr/bin/time";
+  constexpr int64_t kMost = 72 << 20;
+  std::ofstream(folder / "text.txt") << std::string(4000, 'a');
+  ASSERT_EQ(run("prepare text.txt --tokenizer bytes --output corpus").code, 0);
+  std::ofstream(folder / "run.toml")
+      << "[model]\nlayers = 1\nembed = 512\nheads = 8\nvocab = 40960\n[data]\ntrain = \"corpus/train\"\n[train]\n"
+         "folder = \"run\"\nsteps = 1\nglobal_batch = 1\nsequence = 4\n[parallel]\nthreads = 1\n";
+  ASSERT_EQ(run("train run.toml").code, 0);  // the embedding alone has 80 MiB
+  EXPECT_LT(peak_of(folder.path(), "export run large"), kMost);
+  EXPECT_LT(peak_of(folder.path(), "export large half --dtype bf16"), kMost);
+  EXPECT_LT(peak_of(folder.path(), "import large again"), kMost);
+  const int64_t weights = static_cast<int64_t>(fs::file_size(folder / "large/model.safetensors"));
+  EXPECT_LT(peak_of(folder.path(), "evaluate large --data corpus/validation --sequence 4 --batch 8 --threads 1"),
+            weights + (80 << 20));
+  EXPECT_GT(weights, 80 << 20);
+}
 
 TEST_F(Exchange, AFolderIsUsedAsACheckpointIs) {
   const std::string tell = " --prompt \"Once upon a time\" --length 60 --temperature 0 --threads 1";

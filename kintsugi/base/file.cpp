@@ -7,17 +7,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <condition_variable>
 #include <cstring>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
+#include "kintsugi/base/start_thread.h"
 
 namespace kintsugi::base {
 namespace {
 
-constexpr size_t kBufferBytes = 1 << 20;
+constexpr size_t kBufferBytes = 2 << 20;
+constexpr size_t kAlignment = 4096;         // of what is written past the page cache; no disk asks for more
 constexpr uint64_t kBeginBytes = 32 << 20;  // between two times that the disk is told to write
 
 [[noreturn]] void fail(std::string_view what, const std::filesystem::path& path) {
@@ -122,37 +131,131 @@ void make_folders(const std::filesystem::path& folder) {
   if (error) throw UserError("file", "cannot make folder \"{}\": {}", folder.string(), error.message());
 }
 
-FileWriter::FileWriter(const std::filesystem::path& path) : path_(path) {
+// The thread that writes full buffers while the next is filled.
+class FileWriter::Behind {
+ public:
+  explicit Behind(FileWriter& file) : file_(file), thread_(start_thread([this] { run(); })) {}
+  ~Behind() {
+    {
+      const std::lock_guard lock(mutex_);
+      done_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+  // Takes a full buffer, and gives one to be filled. An error of the thread is thrown here or by `wait`.
+  Buffer exchange(Buffer full) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !queued_; });
+    if (error_) std::rethrow_exception(error_);
+    queued_ = std::move(full);
+    changed_.notify_all();
+    if (spare_.empty()) return make_buffer();
+    Buffer spare = std::move(spare_.back());
+    spare_.pop_back();
+    return spare;
+  }
+  void wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !queued_ && !writing_; });
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  void run() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [&] { return queued_ || done_; });
+      if (!queued_) return;
+      Buffer buffer = std::move(queued_);
+      writing_ = true;
+      changed_.notify_all();
+      lock.unlock();
+      std::exception_ptr error;
+      try {
+        file_.write_all({buffer.get(), kBufferBytes}, true);
+      } catch (...) {
+        error = std::current_exception();
+      }
+      lock.lock();
+      if (error && !error_) error_ = error;
+      spare_.push_back(std::move(buffer));
+      writing_ = false;
+      changed_.notify_all();
+    }
+  }
+
+  FileWriter& file_;
+  std::mutex mutex_;  // of what follows
+  std::condition_variable changed_;
+  Buffer queued_;
+  std::vector<Buffer> spare_;
+  bool writing_ = false, done_ = false;
+  std::exception_ptr error_;
+  std::thread thread_;  // the last member: it uses the others
+};
+
+FileWriter::FileWriter(const std::filesystem::path& path, Writing way) : path_(path), way_(way) {
   descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (descriptor_ < 0) fail("write", path);
 }
 
 FileWriter::~FileWriter() {
+  behind_.reset();
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-void FileWriter::write(std::span<const std::byte> bytes) {
-  size_ += bytes.size();
-  buffer_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (buffer_.size() >= kBufferBytes) flush();
+FileWriter::Buffer FileWriter::make_buffer() {
+  Buffer buffer(static_cast<std::byte*>(std::aligned_alloc(kAlignment, kBufferBytes)));
+  if (!buffer) throw std::bad_alloc();
+  return buffer;
 }
 
-void FileWriter::flush() {
-  size_t done = 0;
-  while (done < buffer_.size()) {
-    const ssize_t n = ::write(descriptor_, buffer_.data() + done, buffer_.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail("write", path_);
-    done += static_cast<size_t>(n);
+void FileWriter::write(std::span<const std::byte> bytes) {
+  if (!buffer_) buffer_ = make_buffer();
+  while (!bytes.empty()) {
+    const std::span<const std::byte> some = bytes.first(std::min(bytes.size(), kBufferBytes - buffered_));
+    std::memcpy(buffer_.get() + buffered_, some.data(), some.size());
+    buffered_ += some.size();
+    size_ += some.size();
+    bytes = bytes.subspan(some.size());
+    if (buffered_ < kBufferBytes) continue;
+    if (way_ == Writing::through_cache) {
+      write_all({buffer_.get(), kBufferBytes}, false);
+      // The disk begins before the file is closed. That it cannot is no error.
+      if (size_ % kBeginBytes == 0) ::sync_file_range(descriptor_, 0, 0, SYNC_FILE_RANGE_WRITE);
+    } else {
+      if (!behind_) behind_ = std::make_unique<Behind>(*this);
+      buffer_ = behind_->exchange(std::move(buffer_));
+    }
+    buffered_ = 0;
   }
-  // The disk begins before the file is closed. That it cannot is no error.
-  if (size_ / kBeginBytes != (size_ - buffer_.size()) / kBeginBytes)
-    ::sync_file_range(descriptor_, 0, 0, SYNC_FILE_RANGE_WRITE);
-  buffer_.clear();
+}
+
+void FileWriter::write_all(std::span<const std::byte> bytes, bool past_cache) {
+  if (way_ == Writing::to_disk) set_past_cache(past_cache);
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(descriptor_, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EINVAL && past_cache) {  // the file system cannot, or a write has ended inside a block
+      set_past_cache(past_cache = false);
+      continue;
+    }
+    if (n < 0) fail("write", path_);
+    bytes = bytes.subspan(static_cast<size_t>(n));
+  }
+}
+
+// Past the page cache only whole blocks of the disk are written, as full buffers are. Not every file system can.
+void FileWriter::set_past_cache(bool past_cache) {
+  const int flags = ::fcntl(descriptor_, F_GETFL);
+  ::fcntl(descriptor_, F_SETFL, past_cache ? flags | O_DIRECT : flags & ~O_DIRECT);
 }
 
 void FileWriter::close() {
-  flush();
+  if (behind_) behind_->wait();
+  write_all({buffer_.get(), buffered_}, false);
   if (::fsync(descriptor_) != 0 && errno != EINVAL) fail("sync", path_);
   const int descriptor = std::exchange(descriptor_, -1);
   if (::close(descriptor) != 0) fail("close", path_);

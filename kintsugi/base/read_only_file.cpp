@@ -68,6 +68,13 @@ void ReadOnlyFile::read_at(uint64_t offset, std::span<std::byte> out) const {
   }
 }
 
+void ReadOnlyFile::read_ahead(uint64_t offset, uint64_t bytes) const {
+  constexpr uint64_t kAtOnce = 512 << 10;  // of more, Linux may leave out the rest
+  for (const uint64_t end = offset + bytes; offset < end; offset += kAtOnce)
+    ::posix_fadvise(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(std::min(kAtOnce, end - offset)),
+                    POSIX_FADV_WILLNEED);
+}
+
 void for_each_block(const ReadOnlyFile& file, uint64_t offset, uint64_t size,
                     const std::function<void(std::span<const std::byte>)>& f) {
   std::vector<std::byte> block(std::min(size, kBlock));

@@ -27,6 +27,8 @@ class ReadOnlyFile {
   // Fills `out` with the bytes from `offset` on, which end within size(). UserError that names the path if the system
   // fails, or if the file has become shorter since it was opened. Allocates nothing.
   void read_at(uint64_t offset, std::span<std::byte> out) const;
+  // The system begins to read what is not in its page cache, and returns.
+  void read_ahead(uint64_t offset, uint64_t bytes) const;
 
  private:
   std::filesystem::path path_;

@@ -7,12 +7,6 @@
 #include "kintsugi/checkpoint/checksum.h"
 
 namespace kintsugi::checkpoint {
-namespace {
-
-constexpr size_t kAtOnce = 1 << 20;  // a FileWriter holds what it is given at once
-
-}  // namespace
-
 uint64_t checksum_of(const TensorInFile& tensor) {
   Checksum checksum;
   tensor.for_each_block([&](std::span<const std::byte> block) { checksum.add(block); });
@@ -53,7 +47,7 @@ TensorInFile SafetensorsFile::at(std::string_view name) const {
 
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, const std::vector<SafetensorsTensor>& tensors,
                                      const std::map<std::string, std::string>& metadata)
-    : head_(print_safetensors_header(tensors, metadata)), file_(path) {
+    : head_(print_safetensors_header(tensors, metadata)), file_(path, base::Writing::to_disk) {
   file_.write(head_);
   for (const SafetensorsTensor& tensor : tensors) left_ += tensor.bytes();
 }
@@ -61,7 +55,7 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, const st
 void SafetensorsWriter::write(std::span<const std::byte> bytes) {
   base::require(bytes.size() <= left_, "safetensors", "{} bytes are written where {} are left", bytes.size(), left_);
   left_ -= bytes.size();
-  for (size_t i = 0; i < bytes.size(); i += kAtOnce) file_.write(bytes.subspan(i, std::min(kAtOnce, bytes.size() - i)));
+  file_.write(bytes);
 }
 
 void SafetensorsWriter::close() {

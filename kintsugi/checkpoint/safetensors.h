@@ -27,6 +27,7 @@ struct TensorInFile {
 
   // Fills `out` with its bytes from `offset` on. UserError as ReadOnlyFile::read_at.
   void read_at(uint64_t offset, std::span<std::byte> out) const { file->read_at(begin + offset, out); }
+  void read_ahead(uint64_t offset, uint64_t size) const { file->read_ahead(begin + offset, size); }
   void for_each_block(const std::function<void(std::span<const std::byte>)>& f) const {
     base::for_each_block(*file, begin, bytes, f);
   }

@@ -29,12 +29,13 @@ class TensorSource {
   virtual const tensor::Type& type(std::string_view name) const = 0;
 
   // Fills `out` with the elements of the slice as `dtype`, rounded to nearest even if it is another floating type than
-  // the stored one. What is read first is checked first. UserError for damage, naming file and tensor, and for integers
+  // the stored one. What is read is checked. UserError for damage, naming file and tensor, and for integers
   // requested as another type.
   virtual void read(const Slice& slice, tensor::DType dtype, std::span<std::byte> out) const = 0;
 
-  // Part `share` of `shares` of the check of every byte; all parts together are all of it. If `wanted` is not null,
-  // only what belongs to the tensors that it selects. UserError for the first that is damaged.
+  // Part `share` of `shares` of the checks for which `read` would read more than it is asked for; all parts together
+  // are all of them. If `wanted` is not null, only what belongs to the tensors that it selects. UserError for the first
+  // that is damaged.
   virtual void verify(int share, int shares, const std::function<bool(std::string_view)>& wanted) const = 0;
   // Marks those tensors as checked, since other ranks have checked them.
   virtual void trust(const std::function<bool(std::string_view)>& wanted) const = 0;

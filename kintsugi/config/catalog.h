@@ -2,7 +2,9 @@
 // in models/, and are passed to whatever reads a configuration.
 #pragma once
 
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -39,6 +41,9 @@ struct NamedSize {
 struct Catalog {
   std::span<const Family> families;
   std::span<const NamedSize> sizes;
+  // Of a Hugging Face folder, which model.name may be too: its model, or nothing if there is no such folder. Null where
+  // no folders are read.
+  std::optional<Model> (*model_of_folder)(const std::string& path) = nullptr;
 
   const Family* family(std::string_view name) const;  // null if there is none
   const NamedSize* size(std::string_view name) const;

@@ -119,7 +119,9 @@ std::vector<Key> model_keys() {
                              "the kind of network, by which the keys below have their defaults",
                              "type arch architecture model_type"}),
       model<&Model::name>({"name", Name{"a named size"}, fixed, "",
-                           "a published size; its numbers are the defaults of this section", "size preset"}),
+                           "a published size, or the path of a Hugging Face folder; its numbers are the defaults of "
+                           "this section",
+                           "size preset"}),
       model<&Model::layers>({"layers", Integer{1, 10'000}, fixed, "", "transformer blocks",
                              "n_layer n_layers num_layers num_hidden_layers depth"}),
       model<&Model::embed>({"embed", Integer{1, kWide}, fixed, "", "width of the residual stream",

@@ -15,6 +15,8 @@ std::string Origin::text() const {
       return "derived: " + detail;
     case Kind::named_size:
       return "size " + detail;
+    case Kind::folder:
+      return "folder " + detail;
     case Kind::set:
       return "--set";
     case Kind::saved:

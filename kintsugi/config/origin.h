@@ -11,16 +11,16 @@
 namespace kintsugi::config {
 
 struct Origin {
-  enum class Kind { standard, derived, named_size, file, set, saved };
+  enum class Kind { standard, derived, named_size, folder, file, set, saved };
   Kind kind = Kind::standard;
-  std::string detail;  // the rule, the size's name, or "run.toml:7"
+  std::string detail;  // the rule, the name of the size or folder, or "run.toml:7"
 
-  // "default", "derived: heads", "size gpt2", "run.toml:7", "--set", "saved in the run"
+  // "default", "derived: heads", "size gpt2", "folder llama", "run.toml:7", "--set", "saved in the run"
   std::string text() const;
   bool given() const { return kind == Kind::file || kind == Kind::set; }
 };
 
-// The values of run.toml, a named size and --set, the rest at its defaults; origins by index in keys().
+// The values of run.toml, a named size or folder, and --set, the rest at its defaults; origins by index in keys().
 struct Given {
   Settings settings;
   std::vector<Origin> origins;

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
@@ -107,49 +108,58 @@ Assignment parse_set(const std::string& set) {
   return {index, check_value(key, raw, kPlace), {Origin::Kind::set, ""}};
 }
 
-// The row of the catalog that the last assignment of `key` names; null if there is no assignment, or for an empty
-// text.
-template <typename Row>
-const Row* row_named(std::string_view name_of_key, std::span<const Row> rows, std::string_view what,
-                     const std::vector<Assignment>& assignments, const Assignment*& assigned) {
-  const int index = key_index(name_of_key);
-  assigned = nullptr;
+// The last assignment of `key`; null if there is none, or an empty text.
+const Assignment* last_name(std::string_view key, const std::vector<Assignment>& assignments) {
+  const Assignment* last = nullptr;
   for (const Assignment& a : assignments)
-    if (a.key == index) assigned = &a;
-  if (!assigned) return nullptr;
-  const auto& name = std::get<std::string>(assigned->value);
-  if (name.empty()) return nullptr;
+    if (a.key == key_index(key)) last = &a;
+  return last && !std::get<std::string>(last->value).empty() ? last : nullptr;
+}
+
+// The row of the catalog that `assigned` names.
+template <typename Row>
+const Row& row_named(std::span<const Row> rows, std::string_view what, const Assignment& assigned) {
+  const auto& name = std::get<std::string>(assigned.value);
   std::vector<std::string_view> names;
   for (const Row& row : rows) {
-    if (row.name == name) return &row;
+    if (row.name == name) return row;
     names.push_back(row.name);
   }
   const std::string meant = meant_word(name, names);
   throw base::UserError(
-      "config", "{}: {} = {} is not {}; {}", assigned->origin.text(), name_of_key,
+      "config", "{}: {} = {} is not {}; {}", assigned.origin.text(), keys()[assigned.key].full_name(),
       base::one_line(to_toml(std::string_view(name)), 60), what,
       meant.empty() ? fmt::format("there are {}", fmt::join(names, ", ")) : fmt::format("did you mean \"{}\"?", meant));
 }
 
-// The numbers of the size that model.name gives, as defaults.
-void apply_named_size(Given& given, const std::vector<Assignment>& assignments) {
-  const Assignment *name = nullptr, *family = nullptr;
+// The model of the named size or folder that model.name gives, as defaults. Returns whether it is a folder.
+bool apply_named_model(Given& given, const std::vector<Assignment>& assignments) {
   const Catalog& catalog = *given.catalog;
-  row_named("model.family", catalog.families, "a family of models", assignments, family);
-  const NamedSize* size = row_named("model.name", catalog.sizes, "a named size", assignments, name);
-  if (!size) return;
-  if (family && std::get<std::string>(family->value) != size->model.family)
+  const Assignment* family = last_name("model.family", assignments);
+  if (family) row_named(catalog.families, "a family of models", *family);
+  const Assignment* assigned = last_name("model.name", assignments);
+  if (!assigned) return false;
+  const auto& name = std::get<std::string>(assigned->value);
+  std::optional<Model> of_folder;
+  if (catalog.model_of_folder && !catalog.size(name)) of_folder = catalog.model_of_folder(name);
+  if (!of_folder && name.find('/') != name.npos)
+    throw base::UserError("config", "{}: model.name = {} is not a folder with a config.json", assigned->origin.text(),
+                          base::one_line(to_toml(std::string_view(name)), 60));
+  const Model& model = of_folder ? *of_folder : row_named(catalog.sizes, "a named size", *assigned).model;
+  if (family && std::get<std::string>(family->value) != model.family)
     throw base::UserError("config",
-                          "{}: model.family = {} is not that of model.name = \"{}\", which is \"{}\"; leave one out",
-                          family->origin.text(), to_toml(family->value), size->name, size->model.family);
-  Settings sized;
-  sized.model = size->model;
+                          "{}: model.family = {} is not that of model.name = {}, which is \"{}\"; leave one out",
+                          family->origin.text(), to_toml(family->value),
+                          base::one_line(to_toml(std::string_view(name)), 60), model.family);
+  Settings named;
+  named.model = model;
   for (size_t i = 0; i < keys().size(); ++i) {
     const Key& key = keys()[i];
     if (key.section != "model" || key.name == "name" || key.name == "dropout") continue;
-    key.set(given.settings, key.get(sized));
-    given.origins[i] = {Origin::Kind::named_size, std::string(size->name)};
+    key.set(given.settings, key.get(named));
+    given.origins[i] = {of_folder ? Origin::Kind::folder : Origin::Kind::named_size, name};
   }
+  return of_folder.has_value();
 }
 
 }  // namespace
@@ -172,11 +182,12 @@ Given read_text(std::string_view text, std::string_view name, const Catalog& cat
   Given given;
   given.catalog = &catalog;
   given.origins.resize(keys().size());
-  apply_named_size(given, assignments);
+  const bool folder = apply_named_model(given, assignments);
   for (const Assignment& a : assignments) {
     keys()[a.key].set(given.settings, a.value);
     given.origins[a.key] = a.origin;
   }
+  if (folder) given.settings.model.name.clear();  // what is resolved from it does not need it again
   return given;
 }
 

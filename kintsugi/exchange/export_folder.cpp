@@ -76,7 +76,7 @@ std::vector<std::span<const Planned>> shards_of(const std::vector<Planned>& tens
 // In the order of the folder's tensor, a part at a time: the boxes of our weights that lie in it are put in place.
 void write_tensor(const TensorSource& from, const Planned& planned, SafetensorsWriter& out) {
   const tensor::DType dtype = planned.stored.dtype;
-  const int64_t size = size_of(dtype), all = planned.tensor.elements(), most = kStagedBytes / size;
+  const int64_t size = size_of(dtype), all = planned.tensor.elements(), most = kPartBytes / size;
   std::vector<std::byte> block, read;
   for (int64_t at = 0; at < all; at += most) {
     const Range part = {at, std::min(at + most, all)};

@@ -13,7 +13,6 @@
 #include "kintsugi/checkpoint/convert.h"
 #include "kintsugi/checkpoint/index.h"
 #include "kintsugi/config/choices.h"
-#include "kintsugi/exchange/read_strided.h"
 #include "kintsugi/models/models.h"
 
 namespace kintsugi::exchange {
@@ -21,9 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using checkpoint::TensorInFile;
-
-constexpr std::string_view kConfig = "config.json";
-constexpr base::MostBytes kMostOfConfig = {16 << 20, "a config.json"};
 
 std::string sizes_text(std::span<const int64_t> shape) {
   return fmt::format("[{}]", fmt::join(shape.begin(), shape.end(), " "));
@@ -40,12 +36,13 @@ bool matches(std::string_view name, std::string_view pattern) {
   return false;
 }
 
-// Elements whose exponent has all bits set. They are rare, so that 8 bytes are looked at together: `rest` has a lane of
-// zeros for each.
+// Elements whose exponent has all bits set. They are rare, so that blocks of 8-byte words are looked at together: a
+// word of `rest` has a lane of zeros for each.
 template <typename Bits>
 int64_t count_not_finite(std::span<const std::byte> bytes, Bits exponent) {
   constexpr uint64_t kOnes = ~uint64_t{0} / std::numeric_limits<Bits>::max();  // 1 in each lane
   constexpr uint64_t kHigh = kOnes << (8 * sizeof(Bits) - 1);
+  constexpr size_t kWords = 64;
   const uint64_t exponents = kOnes * exponent;
   int64_t count = 0;
   size_t at = 0;
@@ -56,14 +53,17 @@ int64_t count_not_finite(std::span<const std::byte> bytes, Bits exponent) {
       count += (bits & exponent) == exponent;
     }
   };
-  while (at + sizeof(uint64_t) <= bytes.size()) {
-    uint64_t word;
-    std::memcpy(&word, bytes.data() + at, sizeof word);
-    const uint64_t rest = (word & exponents) ^ exponents;
-    if (((rest - kOnes) & ~rest & kHigh) != 0)
-      count_each(at + sizeof word);
+  while (at + kWords * sizeof(uint64_t) <= bytes.size()) {
+    uint64_t words[kWords], lanes = 0;
+    std::memcpy(words, bytes.data() + at, sizeof words);
+    for (const uint64_t word : words) {
+      const uint64_t rest = (word & exponents) ^ exponents;
+      lanes |= (rest - kOnes) & ~rest;
+    }
+    if ((lanes & kHigh) != 0)
+      count_each(at + sizeof words);
     else
-      at += sizeof word;
+      at += sizeof words;
   }
   count_each(bytes.size());
   return count;
@@ -94,10 +94,18 @@ bool is_hugging_face(const fs::path& folder) {
   return false;
 }
 
+fs::path config_path(const fs::path& folder) {
+  return folder / "config.json";
+}
+
+std::string config_text(const fs::path& folder) {
+  return base::read_file(config_path(folder), {16 << 20, "a config.json"});
+}
+
 FolderReader::FolderReader(fs::path folder, bool allow_not_finite)
     : folder_(std::move(folder)), allow_not_finite_(allow_not_finite), files_(folder_) {
-  const std::string text = base::read_file(folder_ / kConfig, kMostOfConfig);
-  config_ = read_config((folder_ / kConfig).string(), text);
+  const std::string text = config_text(folder_);
+  config_ = read_config(config_path(folder_).string(), text);
   const std::string all = checkpoint::checksum_text(files_.checksum()) + text;
   checksum_ = checkpoint::checksum_of(all);
   const auto stored = static_cast<int64_t>(files_.tensors().size() + files_.foreign().size());
@@ -209,22 +217,13 @@ const tensor::Type& FolderReader::type(std::string_view name) const {
   return at(name).type;
 }
 
-void FolderReader::check(size_t tensor) const {
-  {
-    const std::lock_guard lock(mutex_);
-    if (checked_.contains(tensor)) return;
-  }
-  if (!allow_not_finite_) {
-    const TensorInFile& stored = stored_[tensor];
-    int64_t count = 0;
-    stored.for_each_block([&](std::span<const std::byte> block) { count += count_not_finite(block, stored.dtype); });
-    if (count > 0)
-      throw base::UserError("model", "{}: {} of the {} elements of tensor {} are NaN or infinity",
-                            base::in_quotes(folder_.string()), base::group_digits(count),
-                            base::group_digits(tensors_[tensor].elements()), base::in_quotes(tensors_[tensor].name));
-  }
-  const std::lock_guard lock(mutex_);
-  checked_.insert(tensor);
+void FolderReader::refuse_not_finite(size_t tensor) const {
+  const TensorInFile& stored = stored_[tensor];
+  int64_t count = 0;
+  stored.for_each_block([&](std::span<const std::byte> block) { count += count_not_finite(block, stored.dtype); });
+  throw base::UserError("model", "{}: {} of the {} elements of tensor {} are NaN or infinity",
+                        base::in_quotes(folder_.string()), base::group_digits(count),
+                        base::group_digits(tensors_[tensor].elements()), base::in_quotes(tensors_[tensor].name));
 }
 
 void FolderReader::read(const checkpoint::Slice& slice, tensor::DType dtype, std::span<std::byte> out) const {
@@ -238,19 +237,22 @@ void FolderReader::read(const checkpoint::Slice& slice, tensor::DType dtype, std
                 flat.end, to_string(box), slice.name);
   base::require(out.size() == static_cast<size_t>(flat.size() * size_of(dtype)), "exchange",
                 "{} elements of {} {} are read into {} bytes", flat.size(), slice.name, name_of(dtype), out.size());
-  check(weight.tensor);
   const Grid ours = grid_of(box);
   const Grid theirs = {weight.place->first, box.size, weight.place->stride};
   const int64_t start = Grid{0, box.size, weight.place->stride}.at(box.start);
-  std::vector<std::byte> staging = take_staging();
+  Staging staging = {.memory = take_staging()};
+  if (!allow_not_finite_)
+    staging.see = [&](std::span<const std::byte> elements) {
+      if (count_not_finite(elements, weight.type.dtype) > 0) refuse_not_finite(weight.tensor);
+    };
   for_each_box(ours, flat, [&](const checkpoint::Box& part) {
     std::vector<CopyDim> dims;
     for (size_t d = 0; d < part.size.size(); ++d)
       dims.push_back({.size = part.size[d], .from = theirs.stride[d], .to = ours.stride[d]});
-    read_strided(stored_[weight.tensor], start + theirs.at(part.start), dims, dtype,
+    read_strided({.tensor = stored_[weight.tensor], .first = start + theirs.at(part.start), .dims = dims}, dtype,
                  out.data() + (ours.at(part.start) - flat.begin) * size_of(dtype), staging);
   });
-  put_staging(std::move(staging));
+  put_staging(std::move(staging.memory));
 }
 
 std::vector<std::byte> FolderReader::take_staging() const {
@@ -264,26 +266,6 @@ std::vector<std::byte> FolderReader::take_staging() const {
 void FolderReader::put_staging(std::vector<std::byte> staging) const {
   const std::lock_guard lock(mutex_);
   staging_.push_back(std::move(staging));
-}
-
-void FolderReader::verify(int share, int shares, const std::function<bool(std::string_view)>& wanted) const {
-  const auto is_wanted = [&](const MappedTensor& tensor) {
-    return !wanted || std::ranges::any_of(tensor.weights, [&](const MappedWeight& w) { return wanted(w.name); });
-  };
-  int64_t all = 0, at = 0;
-  for (size_t i = 0; i < tensors_.size(); ++i)
-    if (is_wanted(tensors_[i])) all += static_cast<int64_t>(stored_[i].bytes);
-  for (size_t i = 0; i < tensors_.size(); ++i) {
-    if (!is_wanted(tensors_[i])) continue;
-    if (checkpoint::in_share(at, all, share, shares)) check(i);
-    at += static_cast<int64_t>(stored_[i].bytes);
-  }
-}
-
-void FolderReader::trust(const std::function<bool(std::string_view)>& wanted) const {
-  const std::lock_guard lock(mutex_);
-  for (const auto& [name, weight] : weights_)
-    if (!wanted || wanted(name)) checked_.insert(weight.tensor);
 }
 
 }  // namespace kintsugi::exchange

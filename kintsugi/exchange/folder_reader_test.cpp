@@ -172,15 +172,15 @@ TEST(FolderReader, NumbersThatAreNotFiniteAreCounted) {
         "[model] \"folder\": 3 of the 480 elements of tensor \"model.layers.1.mlp.down_proj.weight\" are NaN or "
         "infinity";
     const FolderReader reader(folder);
-    EXPECT_EQ(error_of([&] { reader.verify(0, 1, nullptr); }, scratch.path()), error);
     EXPECT_EQ(error_of([&] { all_of<double>(reader, "layer1.ffn.down.weight", DType::f64); }, scratch.path()), error);
     EXPECT_EQ(error_of([&] { all_of<double>(reader, "layer1.ffn.up.weight", DType::f64); }), "");
-    EXPECT_EQ(error_of([&] { FolderReader(folder, true).verify(0, 1, nullptr); }), "");
-    // Of two ranks, one finds it.
-    int found = 0;
-    for (int rank = 0; rank < 2; ++rank)
-      found += error_of([&] { FolderReader(folder).verify(rank, 2, nullptr); }) != "";
-    EXPECT_EQ(found, 1);
+    EXPECT_EQ(error_of([&] { all_of<double>(FolderReader(folder, true), "layer1.ffn.down.weight", DType::f64); }), "");
+    // What is not read is not looked at, and what becomes infinity in another type is no error.
+    const auto row = [&](int64_t begin, DType as) {
+      std::vector<std::byte> out(static_cast<size_t>(7 * size_of(as)));
+      reader.read({.name = "layer1.ffn.down.weight", .box = {}, .flat = checkpoint::Range{begin, begin + 7}}, as, out);
+    };
+    EXPECT_EQ(error_of([&] { row(473, dtype); }), "");
     EXPECT_EQ(error_of([&] { import_folder({.folder = folder, .run = scratch / "new"}); }, scratch.path()),
               "[checkpoint] step 0 is not saved, earlier checkpoints are untouched: " + error.substr(8));
     EXPECT_FALSE(std::filesystem::exists(scratch / "new"));

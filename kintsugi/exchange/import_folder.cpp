@@ -18,64 +18,82 @@ namespace {
 using checkpoint::Range;
 using checkpoint::Sink;
 
-// The weights in the order of their names, each in our order, a part at a time. While one part is used, the next is
-// read.
+// The weights in the order of their names, each in our order, a part at a time. Parts are read in blocks; while one
+// block is used, the next is read.
 class ReadAhead {
  public:
   explicit ReadAhead(const FolderReader& reader) : reader_(reader) {
     for (const std::string& name : reader.names()) {
       const tensor::Type& type = reader.type(name);
-      const int64_t all = type.shape.elements(), most = kStagedBytes / size_of(type.dtype);
-      for (int64_t at = 0; at < all; at += most) parts_.push_back({name, {at, std::min(at + most, all)}});
+      const int64_t all = type.shape.elements(), most = kPartBytes / size_of(type.dtype);
+      for (int64_t at = 0; at < all; at += most) {
+        const Range flat = {at, std::min(at + most, all)};
+        const auto bytes = static_cast<size_t>(flat.size() * size_of(type.dtype));
+        if (blocks_.empty() || blocks_.back().back().end + kAlignment + bytes > static_cast<size_t>(kPartBytes))
+          blocks_.emplace_back();
+        std::vector<Part>& block = blocks_.back();
+        const size_t begin = block.empty() ? 0 : (block.back().end + kAlignment - 1) / kAlignment * kAlignment;
+        block.push_back({.name = name, .flat = flat, .begin = begin, .end = begin + bytes});
+      }
     }
     begin();
   }
 
-  // `bytes` are those of the part before, whose memory is used again.
-  void next(std::vector<std::byte>& bytes) {
-    coming_.get();
-    std::swap(bytes, ahead_);
-    begin();
+  // Valid until the next call.
+  std::span<const std::byte> next() {
+    if (used_ == 0 || part_ == blocks_[used_ - 1].size()) {
+      coming_.get();
+      std::swap(memory_, ahead_);
+      begin();
+      ++used_;
+      part_ = 0;
+    }
+    const Part& part = blocks_[used_ - 1][part_++];
+    return std::span(memory_).subspan(part.begin, part.end - part.begin);
   }
 
  private:
+  static constexpr size_t kAlignment = 8;  // of the largest elements
+
   struct Part {
     std::string_view name;
     Range flat;
+    size_t begin, end;  // bytes of the block
   };
 
   void begin() {
-    if (at_ == parts_.size()) return;
+    if (read_ == blocks_.size()) return;
     try {
-      coming_ = std::async(std::launch::async, [this, part = parts_[at_]] { read(part); });
+      coming_ = std::async(std::launch::async, [this, &block = blocks_[read_]] { read(block); });
     } catch (const std::system_error& error) {
       base::throw_no_thread(error);
     }
-    ++at_;
+    ++read_;
   }
-  void read(const Part& part) {
-    const tensor::DType dtype = reader_.type(part.name).dtype;
-    ahead_.resize(static_cast<size_t>(part.flat.size() * size_of(dtype)));
-    reader_.read({.name = part.name, .box = {}, .flat = part.flat}, dtype, ahead_);
+  void read(const std::vector<Part>& block) {
+    for (const Part& part : block)
+      reader_.read({.name = part.name, .box = {}, .flat = part.flat}, reader_.type(part.name).dtype,
+                   std::span(ahead_).subspan(part.begin, part.end - part.begin));
   }
 
   const FolderReader& reader_;
-  std::vector<Part> parts_;
-  size_t at_ = 0;  // the part to be read next
-  std::vector<std::byte> ahead_;
+  std::vector<std::vector<Part>> blocks_;
+  size_t read_ = 0, used_ = 0;  // blocks that were begun to be read, and to be used
+  size_t part_ = 0;             // of the block in use, the next one
+  std::vector<std::byte> memory_ = std::vector<std::byte>(kPartBytes), ahead_ = memory_;
   std::future<void> coming_;  // of ahead_; the last member, so that it is waited for first
 };
 
 void write_weights(const FolderReader& reader, checkpoint::CheckpointWriter& writer) {
   ReadAhead parts(reader);
-  std::vector<std::byte> part;
   for (const std::string& name : reader.names()) {
     const tensor::Type& type = reader.type(name);
     writer.add({.name = name, .type = type, .kind = checkpoint::Kind::weight, .box = {}, .flat = {}},
                [&](const Sink& sink) {
-                 for (int64_t left = type.bytes(); left > 0; left -= static_cast<int64_t>(part.size())) {
-                   parts.next(part);
+                 for (int64_t left = type.bytes(); left > 0;) {
+                   const std::span<const std::byte> part = parts.next();
                    sink(part);
+                   left -= static_cast<int64_t>(part.size());
                  }
                });
   }

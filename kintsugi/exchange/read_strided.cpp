@@ -1,7 +1,6 @@
 #include "kintsugi/exchange/read_strided.h"
 
 #include <algorithm>
-#include <memory>
 
 #include "kintsugi/checkpoint/convert.h"
 
@@ -10,8 +9,10 @@ namespace {
 
 using checkpoint::TensorInFile;
 
-constexpr int64_t kAhead = 1 << 18;  // bytes that are read at once where runs are near each other
-constexpr int64_t kNear = 1 << 12;   // bytes between the beginnings of two such runs
+constexpr int64_t kStagedBytes = int64_t{4} << 20;
+constexpr int64_t kAhead = 1 << 18;                   // bytes that are read at once where runs are near each other
+constexpr uint64_t kAheadOfUse = uint64_t{16} << 20;  // bytes that the disk reads before they are asked for
+constexpr int64_t kNear = 1 << 12;                    // bytes between the beginnings of two such runs
 
 int64_t elements_from(const std::vector<CopyDim>& dims, size_t d) {
   int64_t n = 1;
@@ -21,7 +22,7 @@ int64_t elements_from(const std::vector<CopyDim>& dims, size_t d) {
 
 class StridedRead {
  public:
-  StridedRead(const TensorInFile& tensor, tensor::DType dtype, std::byte* out, std::vector<std::byte>& staging)
+  StridedRead(const TensorInFile& tensor, tensor::DType dtype, std::byte* out, Staging& staging)
       : tensor_(tensor), dtype_(dtype), size_(size_of(tensor.dtype)), out_(out), staging_(staging) {}
 
   // In parts that fit into the staging memory.
@@ -45,19 +46,23 @@ class StridedRead {
     packed = simplified(packed);
     const bool in_place = packed.empty() || (packed.size() == 1 && packed[0].to == 1);
     std::byte* const place = out_ + to * size_of(dtype_);
-    if (in_place && dtype_ == tensor_.dtype) return read_runs(first, dims, place);
-    const auto end = static_cast<size_t>(stride * size_);
-    staging_.resize(std::max(staging_.size(), end));
-    std::byte* const staged = staging_.data();
-    read_runs(first, dims, staged);
-    if (dtype_ == tensor_.dtype) return copy_strided(packed, staged, place, size_);
-    if (in_place) return checkpoint::convert(tensor_.dtype, staged, dtype_, place, stride);
-    const auto converted = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(stride * size_of(dtype_)));
-    checkpoint::convert(tensor_.dtype, staged, dtype_, converted.get(), stride);
-    copy_strided(packed, converted.get(), place, size_of(dtype_));
+    if (in_place && dtype_ == tensor_.dtype) return read_runs(first, dims, {place, bytes_of(stride, dtype_)});
+    const bool converts = dtype_ != tensor_.dtype;
+    const size_t read = bytes_of(stride, tensor_.dtype);
+    std::vector<std::byte>& memory = staging_.memory;
+    memory.resize(std::max(memory.size(), read + (converts && !in_place ? bytes_of(stride, dtype_) : 0)));
+    read_runs(first, dims, std::span(memory).first(read));
+    if (!converts) return copy_strided(packed, memory.data(), place, size_);
+    std::byte* const converted = in_place ? place : memory.data() + read;
+    checkpoint::convert(tensor_.dtype, memory.data(), dtype_, converted, stride);
+    if (!in_place) copy_strided(packed, converted, place, size_of(dtype_));
   }
 
-  void read_runs(int64_t first, const std::vector<CopyDim>& dims, std::byte* to) {
+  static size_t bytes_of(int64_t elements, tensor::DType dtype) {
+    return static_cast<size_t>(elements * size_of(dtype));
+  }
+
+  void read_runs(int64_t first, const std::vector<CopyDim>& dims, std::span<std::byte> out) {
     size_t leaf = dims.size();  // dims from it on are one run
     int64_t run = 1;
     while (leaf > 0 && dims[leaf - 1].from == run) run *= dims[--leaf].size;
@@ -66,7 +71,12 @@ class StridedRead {
     ahead_.clear();
     end_ = first + 1;
     for (const CopyDim& d : dims) end_ += (d.size - 1) * d.from;
+    // The disk reads what follows while this part is converted; of far runs it would see no order.
+    const auto from = static_cast<uint64_t>(first * size_);
+    tensor_.read_ahead(from, std::min(static_cast<uint64_t>(end_ * size_) - from + kAheadOfUse, tensor_.bytes - from));
+    std::byte* to = out.data();
     go(dims, leaf, 0, first, to);
+    if (staging_.see) staging_.see(out);
   }
 
   void go(const std::vector<CopyDim>& dims, size_t leaf, size_t d, int64_t at, std::byte*& to) {
@@ -93,7 +103,7 @@ class StridedRead {
   tensor::DType dtype_;
   int64_t size_;  // of an element in the file
   std::byte* out_;
-  std::vector<std::byte>& staging_;
+  Staging& staging_;
   // Of the part that is read: whether its runs are near each other, and where it ends.
   bool near_ = false;
   int64_t run_bytes_ = 0, end_ = 0;
@@ -103,9 +113,8 @@ class StridedRead {
 
 }  // namespace
 
-void read_strided(const TensorInFile& tensor, int64_t first, const std::vector<CopyDim>& dims, tensor::DType dtype,
-                  std::byte* out, std::vector<std::byte>& staging) {
-  StridedRead(tensor, dtype, out, staging).read(first, simplified(dims), 0);
+void read_strided(const StridedPart& part, tensor::DType dtype, std::byte* out, Staging& staging) {
+  StridedRead(part.tensor, dtype, out, staging).read(part.first, simplified(part.dims), 0);
 }
 
 }  // namespace kintsugi::exchange

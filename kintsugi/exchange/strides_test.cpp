@@ -106,25 +106,25 @@ TEST(Strides, FilesAreReadInAnyOrder) {
   const checkpoint::SafetensorsFile file(scratch / "x");
   const checkpoint::TensorInFile stored = file.at("x");
   std::vector<float> y(x.size());
-  std::vector<std::byte> staging;
+  Staging staging;
   std::byte* const out = std::as_writable_bytes(std::span(y)).data();
-  read_strided(stored, 0, {{columns, 1, rows}, {rows, columns, 1}}, tensor::DType::f32, out, staging);
+  read_strided({stored, 0, {{columns, 1, rows}, {rows, columns, 1}}}, tensor::DType::f32, out, staging);
   int64_t wrong = 0;
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = 0; c < columns; ++c)
       wrong += y[static_cast<size_t>(c * rows + r)] != x[static_cast<size_t>(r * columns + c)];
   EXPECT_EQ(wrong, 0);
-  read_strided(stored, 0, {{rows * columns, 1, 1}}, tensor::DType::f32, out, staging);
+  read_strided({stored, 0, {{rows * columns, 1, 1}}}, tensor::DType::f32, out, staging);
   EXPECT_EQ(y, x);
-  read_strided(stored, 5, {{rows, columns, 3}, {3, 1, 1}}, tensor::DType::f32, out, staging);  // far runs
+  read_strided({stored, 5, {{rows, columns, 3}, {3, 1, 1}}}, tensor::DType::f32, out, staging);  // far runs
   EXPECT_EQ(y[3], x[static_cast<size_t>(columns + 5)]);
   EXPECT_EQ(y[static_cast<size_t>(rows * 3 - 1)], x[static_cast<size_t>((rows - 1) * columns + 7)]);
-  read_strided(stored, 2, {{1000, 10, 1}, {4, 1, 1000}}, tensor::DType::f32, out, staging);  // near runs
+  read_strided({stored, 2, {{1000, 10, 1}, {4, 1, 1000}}}, tensor::DType::f32, out, staging);  // near runs
   EXPECT_EQ(y[999], x[9992]);
   EXPECT_EQ(y[3001], x[15]);
   std::vector<double> z(6);
-  read_strided(stored, 7, {{3, columns, 1}, {2, 1, 3}}, tensor::DType::f64, std::as_writable_bytes(std::span(z)).data(),
-               staging);
+  read_strided({stored, 7, {{3, columns, 1}, {2, 1, 3}}}, tensor::DType::f64,
+               std::as_writable_bytes(std::span(z)).data(), staging);
   EXPECT_EQ(z, (std::vector<double>{7, 2107, 4207, 8, 2108, 4208}));
 }
 

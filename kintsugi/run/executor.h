@@ -55,8 +55,9 @@ class Executor {
   base::ThreadTeam& team() { return team_; }
   int64_t allocated_bytes() const { return arena_.bytes(); }
 
-  // Sets every state to its initial values, a function of (seed, name, index).
-  void initialize(uint64_t seed);
+  // Sets every state to its initial values, a function of (seed, name, index). `drawn` false: what would be drawn at
+  // random is zero, since it is loaded afterwards.
+  void initialize(uint64_t seed, bool drawn = true);
 
   // The local block of a state. InternalError if there is none, or if it has no block (split along a bucket).
   tensor::View state(std::string_view name) const;

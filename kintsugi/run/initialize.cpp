@@ -32,14 +32,14 @@ T rounded(double x) {
 
 }  // namespace
 
-void Executor::initialize(uint64_t seed) {
+void Executor::initialize(uint64_t seed, bool drawn) {
   for (const program::StateInfo& s : program_.states) {
     if (s.in_bucket && s.first != 0) continue;
     change_blocks(*this, s.buffer, [](std::span<std::byte> block) { std::memset(block.data(), 0, block.size()); });
   }
   for (const program::StateInfo& s : program_.states) {
     const bool constant = s.init.kind == tensor::Init::Kind::constant;
-    if (constant && s.init.value == 0.0) continue;
+    if (constant ? s.init.value == 0.0 : !drawn) continue;
     // A master gets the same numbers as its weight.
     const auto key = kernels::random_key(seed, s.is_master() ? s.weight : s.name);
     tensor::dispatch(program_.buffer(s.buffer).type.dtype, [&]<typename T>(T) {

@@ -134,7 +134,7 @@ Progress restore(Rank& rank, bool resume, const std::function<void(const std::st
   const config::Train& train = rank.settings().train;
   const std::filesystem::path folder = rank.folder();
   Progress progress;
-  rank.executor->initialize(train.seed);
+  rank.executor->initialize(train.seed, !rank.newest && train.init_from.empty());
   progress.best_validation_loss = best_loss(rank);
   if (rank.newest) {
     resume_from(rank, *rank.newest, progress);
