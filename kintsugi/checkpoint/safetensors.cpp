@@ -46,8 +46,8 @@ TensorInFile SafetensorsFile::at(std::string_view name) const {
 }
 
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, const std::vector<SafetensorsTensor>& tensors,
-                                     const std::map<std::string, std::string>& metadata)
-    : head_(print_safetensors_header(tensors, metadata)), file_(path, base::Writing::to_disk) {
+                                     const std::map<std::string, std::string>& metadata, base::Writing way)
+    : head_(print_safetensors_header(tensors, metadata)), file_(path, way) {
   file_.write(head_);
   for (const SafetensorsTensor& tensor : tensors) left_ += tensor.bytes();
 }

@@ -56,7 +56,8 @@ class SafetensorsFile {
 class SafetensorsWriter {
  public:
   SafetensorsWriter(const std::filesystem::path& path, const std::vector<SafetensorsTensor>& tensors,
-                    const std::map<std::string, std::string>& metadata = {});
+                    const std::map<std::string, std::string>& metadata = {},
+                    base::Writing way = base::Writing::through_cache);
 
   void write(std::span<const std::byte> bytes);
   void close();

@@ -100,14 +100,14 @@ std::string CheckpointWriter::free_key(const std::string& name) {
   return key;
 }
 
-void CheckpointWriter::write() {
+void CheckpointWriter::write(base::Writing way) {
   saving(index_.step, [&] {
-    write_file();
+    write_file(way);
     write_whole(part_list(folder_, rank_), print_index(index_));
   });
 }
 
-void CheckpointWriter::write_file() {
+void CheckpointWriter::write_file(base::Writing way) {
   std::vector<SafetensorsTensor> tensors;
   for (const Added& added : added_) {
     const StoredTensor& tensor = index_.tensors.at(added.name);
@@ -117,7 +117,8 @@ void CheckpointWriter::write_file() {
         {piece.key, tensor.type.dtype, whole ? piece.part.box.size : std::vector{piece.part.flat.size()}});
   }
   SafetensorsWriter file(folder_ / rank_file(rank_), tensors,
-                         {{"step", std::to_string(index_.step)}, {"rank", std::to_string(rank_)}});
+                         {{"step", std::to_string(index_.step)}, {"rank", std::to_string(rank_)}},
+                         way);
   for (size_t i = 0; i < added_.size(); ++i) {
     Checksum checksum;
     uint64_t bytes = 0;

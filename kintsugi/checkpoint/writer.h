@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "kintsugi/base/file.h"
 #include "kintsugi/checkpoint/index.h"
 
 namespace kintsugi::checkpoint {
@@ -58,8 +59,8 @@ class CheckpointWriter {
   void add(const Piece& piece, std::span<const std::byte> bytes);
   void add(const Piece& piece, Source source);
 
-  // Writes and syncs this rank's file.
-  void write();
+  // Writes and syncs this rank's file: of a run through the cache, which takes no thread and little memory.
+  void write(base::Writing way = base::Writing::through_cache);
 
   // Joins what all ranks have written and renames it into place; an existing checkpoint of this step is replaced.
   // UserError if a rank's part is missing, or the pieces do not make up their tensors. Returns its folder.
@@ -73,7 +74,7 @@ class CheckpointWriter {
   };
 
   std::string free_key(const std::string& name);
-  void write_file();
+  void write_file(base::Writing way);
   void join(const Contents& contents);
 
   std::filesystem::path run_folder_;

@@ -100,7 +100,8 @@ void write_tensor(const TensorSource& from, const Planned& planned, SafetensorsW
 void write_shard(const TensorSource& from, std::span<const Planned> tensors, const fs::path& path) {
   std::vector<SafetensorsTensor> stored;
   for (const Planned& planned : tensors) stored.push_back(planned.stored);
-  SafetensorsWriter writer(path, stored, {{"format", "pt"}});  // without it transformers refuses the file
+  SafetensorsWriter writer(path, stored, {{"format", "pt"}},  // without it transformers refuses the file
+                           base::Writing::to_disk);
   for (const Planned& planned : tensors) write_tensor(from, planned, writer);
   writer.close();
 }

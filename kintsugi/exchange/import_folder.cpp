@@ -97,7 +97,7 @@ void write_weights(const FolderReader& reader, checkpoint::CheckpointWriter& wri
                  }
                });
   }
-  writer.write();
+  writer.write(base::Writing::to_disk);
 }
 
 }  // namespace

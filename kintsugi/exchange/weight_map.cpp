@@ -142,8 +142,10 @@ int64_t MappedTensor::elements() const {
 }
 
 std::vector<MappedTensor> weight_map(const models::Family& family, const config::Model& model) {
-  Weights left = weights_of(model);
   const models::HuggingFace& folder = family.hugging_face;
+  if (folder.model_types.empty())
+    throw base::UserError("model", "models of the family {} have no Hugging Face folders", family.config.name);
+  Weights left = weights_of(model);
   const auto refuse = [&](const std::string& what) {
     throw base::UserError("model", "a Hugging Face folder of {} has no place for this model: {}", family.config.name,
                           what);
