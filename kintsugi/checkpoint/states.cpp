@@ -69,11 +69,13 @@ void write(CheckpointWriter& writer, const run::Executor& executor) {
 }
 
 // The states to be loaded; UserError if the checkpoint does not hold them.
-std::vector<const StateInfo*> wanted_states(const Program& p, const TensorSource& source, Load what) {
+std::vector<const StateInfo*> wanted_states(const Program& p, const TensorSource& source, Load what,
+                                            const LeftOut& left_out) {
   std::vector<const StateInfo*> list;
   for (const StateInfo& s : p.states) {
     if (!s.saved || (what == Load::weights && kind_of(s) != Kind::weight)) continue;
     const std::string name = stored_name(s);
+    if (left_out && left_out(name)) continue;
     const tensor::Shape& stored = source.type(name).shape;
     if (stored != s.whole.shape)
       throw base::UserError("checkpoint",
@@ -148,7 +150,8 @@ std::filesystem::path save_states(const run::Executor& executor, const std::file
   return save_states(executor, *comm::self_communicator(), run_folder, step, contents);
 }
 
-void load_states(run::Executor& executor, comm::Communicator& all, const TensorSource& source, Load what) {
+void load_states(run::Executor& executor, comm::Communicator& all, const TensorSource& source, Load what,
+                 const LeftOut& left_out) {
   require_ranks(executor, all);
   std::vector<const StateInfo*> states;
   std::set<std::string, std::less<>> names;
@@ -156,7 +159,7 @@ void load_states(run::Executor& executor, comm::Communicator& all, const TensorS
   const bool staged = !executor.program().mesh.stage_factors().empty();
   const auto wanted = [&](std::string_view name) { return staged || names.contains(name); };
   comm::together(all, [&] {
-    states = wanted_states(executor.program(), source, what);
+    states = wanted_states(executor.program(), source, what, left_out);
     for (const StateInfo* s : states) names.insert(stored_name(*s));
     source.verify(all.rank(), all.size(), wanted);
   });
@@ -165,7 +168,7 @@ void load_states(run::Executor& executor, comm::Communicator& all, const TensorS
 }
 
 void load_states(run::Executor& executor, const TensorSource& source, Load what) {
-  read_all(executor, source, wanted_states(executor.program(), source, what));
+  read_all(executor, source, wanted_states(executor.program(), source, what, {}));
 }
 
 }  // namespace kintsugi::checkpoint

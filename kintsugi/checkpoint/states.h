@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
+#include <string_view>
 
 #include "kintsugi/checkpoint/tensor_source.h"
 #include "kintsugi/checkpoint/writer.h"
@@ -26,9 +28,12 @@ std::filesystem::path save_states(const run::Executor& executor, const std::file
 
 // All that is saved, or the weights alone (other states keep their initial values).
 enum class Load { everything, weights };
+// Whether a weight of that name is left as it is. Empty: none.
+using LeftOut = std::function<bool(std::string_view)>;
 // All ranks load together, each reading what it holds; each piece that was not checked yet is checked by one of them.
 // UserError, on every rank, naming a weight that is missing or has other dims, or a piece that is damaged.
-void load_states(run::Executor& executor, comm::Communicator& all, const TensorSource& source, Load what);
+void load_states(run::Executor& executor, comm::Communicator& all, const TensorSource& source, Load what,
+                 const LeftOut& left_out = {});
 // One rank alone: it checks each piece that it reads.
 void load_states(run::Executor& executor, const TensorSource& source, Load what);
 

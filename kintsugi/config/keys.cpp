@@ -326,6 +326,9 @@ std::vector<Key> train_keys() {
       train<&Train::init_from>({"init_from", Text{"a path"}, fixed, "",
                                 "start from the weights of this checkpoint, run's folder or Hugging Face folder; empty: at random",
                                 "load finetune pretrained init"}),
+      train<&Train::init_new>({"init_new", Texts{"a list of beginnings of names, as \"head.\""}, fixed, "",
+                               "weights whose names begin so are not taken from init_from but begin at random",
+                               "ignore_mismatched_sizes"}),
   };
 }
 

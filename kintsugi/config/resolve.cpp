@@ -194,6 +194,7 @@ void warn_of_idle_keys(Resolved& given) {
   warn_if_idle(given, "train.betas", adamw, "train.optimizer");
   warn_if_idle(given, "train.epsilon", adamw, "train.optimizer");
   warn_if_idle(given, "train.momentum", s.train.optimizer == "sgd", "train.optimizer");
+  warn_if_idle(given, "train.init_new", !s.train.init_from.empty(), "train.init_from");
   warn_if_idle(given, "train.base_batch", s.train.scale_learning_rate != "none", "train.scale_learning_rate");
   warn_if_idle(given, "train.evaluate_every", !s.data.validation.empty(), "data.validation");
   warn_if_idle(given, "train.evaluate_batches", !s.data.validation.empty(), "data.validation");

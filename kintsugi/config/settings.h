@@ -122,6 +122,7 @@ struct Train {
   int64_t evaluate_batches = 0;     // micro-batches; 0: the whole validation split
   double stop_after_minutes = 0.0;  // 0: no limit
   std::string init_from;            // a checkpoint, a run's folder, or a Hugging Face folder
+  std::vector<std::string> init_new;  // beginnings of names of weights that are not taken from there
 
   bool operator==(const Train&) const = default;
 };

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
 #include "kintsugi/base/json.h"
 #include "kintsugi/base/json_writer.h"
 #include "kintsugi/checkpoint/folder.h"
@@ -17,6 +19,7 @@
 #include "kintsugi/config/resolved_file.h"
 #include "kintsugi/data/token_summary.h"
 #include "kintsugi/exchange/open_model.h"
+#include "kintsugi/models/step.h"
 #include "kintsugi/train/data_identity.h"
 #include "kintsugi/train/replicas.h"
 
@@ -115,11 +118,27 @@ void warn_of_model(const Rank& rank, const exchange::SavedModel& from) {
   const config::Settings then = from.settings();
   for (const config::Key& key : config::keys()) {
     if (key.section != "model" || key.name == "name" || key.name == "bias" || key.name == "context" ||
-        key.name == "dropout" || key.get(then) == key.get(rank.settings()))
+        key.name == "dropout" || key.name == "objective" || key.name == "outputs" || key.get(then) == key.get(rank.settings()))
       continue;
     spdlog::warn("the weights of \"{}\" are of a model with {} = {}; here it is {}", from.folder().string(), key.name,
                  config::to_toml(key.get(then)), config::to_toml(key.get(rank.settings())));
   }
+}
+
+bool begins_new(const config::Train& train, std::string_view name) {
+  return std::ranges::any_of(train.init_new, [&](const std::string& begin) { return name.starts_with(begin); });
+}
+
+// UserError for a beginning of names by which no weight of the model is called.
+void require_begun(const Rank& rank) {
+  const std::vector<std::string>& begins = rank.settings().train.init_new;
+  if (begins.empty()) return;
+  graph::StateTable states;
+  models::build_forward(rank.settings(), states);
+  for (const std::string& begin : begins)
+    if (std::ranges::none_of(states, [&](const graph::State& s) { return s.name.starts_with(begin); }))
+      throw base::UserError("train", "train.init_new: no weight's name begins with \"{}\"; `kintsugi show` prints the names",
+                            base::one_line(begin, 60));
 }
 
 void settle_replicas(Rank& rank) {
@@ -134,7 +153,7 @@ Progress restore(Rank& rank, bool resume, const std::function<void(const std::st
   const config::Train& train = rank.settings().train;
   const std::filesystem::path folder = rank.folder();
   Progress progress;
-  rank.executor->initialize(train.seed, !rank.newest && train.init_from.empty());
+  rank.executor->initialize(train.seed, !rank.newest && (train.init_from.empty() || !train.init_new.empty()));
   progress.best_validation_loss = best_loss(rank);
   if (rank.newest) {
     resume_from(rank, *rank.newest, progress);
@@ -142,8 +161,12 @@ Progress restore(Rank& rank, bool resume, const std::function<void(const std::st
     rank.newest.reset();
   } else if (!train.init_from.empty()) {
     const exchange::SavedModel from = exchange::open_model(train.init_from, *rank.all);
-    comm::together(*rank.all, [&] { warn_of_tokenizer(rank, from); });
-    checkpoint::load_states(*rank.executor, *rank.all, *from.weights, checkpoint::Load::weights);
+    comm::together(*rank.all, [&] {
+      require_begun(rank);
+      warn_of_tokenizer(rank, from);
+    });
+    checkpoint::load_states(*rank.executor, *rank.all, *from.weights, checkpoint::Load::weights,
+                            [&](std::string_view name) { return begins_new(train, name); });
     comm::together(*rank.all, [&] { warn_of_model(rank, from); });
     note(fmt::format("weights from {}", from.folder().string()));
   } else if (resume) {
