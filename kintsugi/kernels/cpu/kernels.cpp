@@ -76,26 +76,24 @@ const Kernel& reference(std::string_view kind) {
 }
 
 // The one place that decides between the fast kernel and the reference.
-template <size_t I>
-void run(const KernelCall& call) {
-  constexpr CpuKernel kernel = kKernels[I];
-  if constexpr (kernel.run != nullptr) {
-    if (kernel.takes({Types(call.ins), Types(call.outs), call.attributes})) return kernel.run(call);
-  }
+void run_either(const CpuKernel& kernel, const KernelCall& call) {
+  if (kernel.takes({Types(call.ins), Types(call.outs), call.attributes})) return kernel.run(call);
   reference(kernel.kind).run(call);
+}
+int64_t workspace_of_either(const CpuKernel& kernel, const KernelShapes& shapes) {
+  if (kernel.takes({Types(shapes.ins), Types(shapes.outs), shapes.attributes}))
+    return kernel.workspace ? kernel.workspace(shapes) : 0;
+  const Kernel& other = reference(kernel.kind);
+  return other.workspace ? other.workspace(shapes) : 0;
 }
 
 template <size_t I>
+void run(const KernelCall& call) {
+  run_either(kKernels[I], call);
+}
+template <size_t I>
 int64_t workspace(const KernelShapes& shapes) {
-  constexpr CpuKernel kernel = kKernels[I];
-  if constexpr (kernel.run != nullptr) {
-    if (kernel.takes({Types(shapes.ins), Types(shapes.outs), shapes.attributes})) {
-      if constexpr (kernel.workspace != nullptr) return kernel.workspace(shapes);
-      return 0;
-    }
-  }
-  const Kernel& other = reference(kernel.kind);
-  return other.workspace ? other.workspace(shapes) : 0;
+  return workspace_of_either(kKernels[I], shapes);
 }
 
 // Either may compute, so both take the operands in one order.
