@@ -123,8 +123,7 @@ void evaluate_on_rank(const EvaluateOptions& o, const config::Parallel& layout, 
   progress.finish();
   const config::Model& m = model.settings().model;
   fmt::print("checkpoint {}\ndata       {}, {} {}\nloss       {}\n", model.folder().string(), source.path,
-             base::group_digits(static_cast<int64_t>(loss.count)), counted_by(m),
-             base::format_fixed(loss.mean(), 6));
+             base::group_digits(static_cast<int64_t>(loss.count)), counted_by(m), base::format_fixed(loss.mean(), 6));
   if (config::objective(m) == config::Objective::next)
     fmt::print("perplexity {}\n", base::format_fixed(std::exp(loss.mean()), 4));
 }

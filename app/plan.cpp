@@ -126,8 +126,8 @@ std::string print_stages(const std::vector<Stage>& stages, int64_t layers) {
   for (int64_t layer = -1; layer <= layers; ++layer) {
     const auto num_stages = std::count(all.begin(), all.end(), static_cast<int>(layer));
     // A head may have no weights of its own, and what reads numbers has no embedding.
-    base::require(num_stages == 1 || (num_stages == 0 && (layer == layers || layer == -1)), "plan", "layer {} is held by {} stages",
-                  layer, num_stages);
+    base::require(num_stages == 1 || (num_stages == 0 && (layer == layers || layer == -1)), "plan",
+                  "layer {} is held by {} stages", layer, num_stages);
   }
   return text + fmt::format("  {:<3}       {:<{}}  {:>17} parameters  {}\n", "all", "", widest,
                             base::group_digits(parameters), layers_in_words(all, layers));

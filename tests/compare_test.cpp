@@ -1,6 +1,4 @@
 // `kintsugi compare`: right layouts pass, in every dtype; what is damaged is found where it first shows, by its name.
-#include "kintsugi/base/error.h"
-#include "kintsugi/base/file.h"
 #include "kintsugi/train/compare.h"
 
 #include <fmt/format.h>
@@ -8,6 +6,8 @@
 
 #include <algorithm>
 
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
 #include "kintsugi/train/random_samples.h"
 #include "tests/layouts.h"
 #include "tests/process.h"

@@ -45,7 +45,8 @@ TEST_P(Gradients, AgreeWithFiniteDifferences) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, Gradients, testing::Values("gpt", "llama", "bert", "bert:classes", "bert:numbers", "mlp", "mlp:classes"),
+INSTANTIATE_TEST_SUITE_P(Families, Gradients,
+                         testing::Values("gpt", "llama", "bert", "bert:classes", "bert:numbers", "mlp", "mlp:classes"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::ranges::replace(name, ':', '_');

@@ -33,7 +33,8 @@ Difference difference(const std::string& family, const std::string& dtype, bool 
   exact.take_weights(fast);
   const double want = exact.step(0, 0.0), got = fast.step(0, 0.0);
   const double scale = fast.executor.has_state(models::kLossScale) ? fast.executor.number(models::kLossScale) : 1.0;
-  const auto gradients = fast.states(program::StateKind::gradient), exact_gradients = exact.states(program::StateKind::gradient);
+  const auto gradients = fast.states(program::StateKind::gradient),
+             exact_gradients = exact.states(program::StateKind::gradient);
   EXPECT_EQ(gradients.size(), exact_gradients.size());
   double norm = 0;
   for (const auto& [name, g] : exact_gradients)
@@ -106,7 +107,8 @@ config::Settings still(const std::string& family, const std::string& dtype) {
 
 }  // namespace
 
-// Measured: gpt 0.03 in both, llama 0.007 in bf16 and 0.0004 in fp16; for gpt, fp32 and fp64 are 0.001 apart themselves.
+// Measured: gpt 0.03 in both, llama 0.007 in bf16 and 0.0004 in fp16; for gpt, fp32 and fp64 are 0.001 apart
+// themselves.
 TEST(Precision, Bf16AndFp16TrainAsFp32Does) {
   constexpr int64_t kSteps = 50;
   for (const std::string family : {"gpt", "llama"}) {
@@ -134,7 +136,8 @@ TEST(Precision, AnOverflowSkipsTheUpdateAndHalvesTheScale) {
     Machine calm(s), machine(s);
     const std::vector<double> want = losses(calm, 20);
     machine.executor.number(models::kLossScale) = 0x1p24;
-    const auto weights = machine.states(program::StateKind::weight), optimizer = machine.states(program::StateKind::optimizer);
+    const auto weights = machine.states(program::StateKind::weight),
+               optimizer = machine.states(program::StateKind::optimizer);
     double scale = 0x1p24;
     int64_t skipped = 0;
     while (losses(machine, 1)[0] > 0 && machine.executor.number(models::kFinite) == 0.0) {

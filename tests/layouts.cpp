@@ -52,7 +52,9 @@ void draw_batch(const config::Settings& s, int64_t step, int64_t m, data::BatchM
   const auto word = [&](size_t i) {
     return kernels::random_word(key, static_cast<uint64_t>(step), static_cast<uint64_t>(m * rows * seq) + i);
   };
-  const auto token = [&](uint32_t number) { return static_cast<int32_t>(number % static_cast<uint32_t>(s.model.vocab)); };
+  const auto token = [&](uint32_t number) {
+    return static_cast<int32_t>(number % static_cast<uint32_t>(s.model.vocab));
+  };
   for (size_t i = 0; i < batch.tokens.size(); ++i) batch.tokens[i] = token(word(i));
   for (size_t i = 0; i < batch.labels.size(); ++i) batch.labels[i] = word(i) % 11 == 0 ? -1 : token(word(i) / 7);
   const auto late = [&](size_t i) { return static_cast<int64_t>(i) % seq >= seq / 2; };

@@ -117,8 +117,7 @@ void CheckpointWriter::write_file(base::Writing way) {
         {piece.key, tensor.type.dtype, whole ? piece.part.box.size : std::vector{piece.part.flat.size()}});
   }
   SafetensorsWriter file(folder_ / rank_file(rank_), tensors,
-                         {{"step", std::to_string(index_.step)}, {"rank", std::to_string(rank_)}},
-                         way);
+                         {{"step", std::to_string(index_.step)}, {"rank", std::to_string(rank_)}}, way);
   for (size_t i = 0; i < added_.size(); ++i) {
     Checksum checksum;
     uint64_t bytes = 0;

@@ -251,8 +251,8 @@ void fill_from_numbers(Resolved& resolved, int64_t features, int64_t outputs) {
   Model& m = resolved.settings.model;
   derive<int64_t>(resolved, "model.features", m.features, 0, features);
   derive<int64_t>(resolved, "model.outputs", m.outputs, 0, outputs);
-  for (const auto& [key, has, data] : {std::tuple{"model.features", m.features, features},
-                                       std::tuple{"model.outputs", m.outputs, outputs}})
+  for (const auto& [key, has, data] :
+       {std::tuple{"model.features", m.features, features}, std::tuple{"model.outputs", m.outputs, outputs}})
     if (has != data)
       throw base::UserError("config", "{}{}, but the data has {}", place(resolved, {key}), resolved.say(key), data);
 }

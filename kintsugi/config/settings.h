@@ -117,11 +117,11 @@ struct Train {
   double weight_decay = 0.1;
   double clip = 1.0;  // 0: none
   uint64_t seed = 1;
-  int64_t reproducible = 0;         // units of a batch, added in one fixed order; 0: off
-  int64_t evaluate_every = 0;       // steps; 0: at the end only
-  int64_t evaluate_batches = 0;     // micro-batches; 0: the whole validation split
-  double stop_after_minutes = 0.0;  // 0: no limit
-  std::string init_from;            // a checkpoint, a run's folder, or a Hugging Face folder
+  int64_t reproducible = 0;           // units of a batch, added in one fixed order; 0: off
+  int64_t evaluate_every = 0;         // steps; 0: at the end only
+  int64_t evaluate_batches = 0;       // micro-batches; 0: the whole validation split
+  double stop_after_minutes = 0.0;    // 0: no limit
+  std::string init_from;              // a checkpoint, a run's folder, or a Hugging Face folder
   std::vector<std::string> init_new;  // beginnings of names of weights that are not taken from there
 
   bool operator==(const Train&) const = default;

@@ -7,10 +7,10 @@
 
 #include <memory>
 
+#include "kintsugi/data/batch.h"
 #include "kintsugi/data/number_table.h"
 #include "kintsugi/data/sample_order.h"
 #include "kintsugi/data/token_file.h"
-#include "kintsugi/data/batch.h"
 
 namespace kintsugi::data {
 

@@ -40,7 +40,8 @@ int64_t window_of(const MaskedOptions& o) {
   const auto around = static_cast<int64_t>(length(o.first) + length(o.separator) * (o.pairs ? 2 : 1));
   const int64_t window = o.sequence - around, least = o.pairs ? 2 : 1;
   if (window < least)
-    throw base::UserError("data", "train.sequence {} is too short: a sample needs {} tokens around its text, and {} of it",
+    throw base::UserError("data",
+                          "train.sequence {} is too short: a sample needs {} tokens around its text, and {} of it",
                           o.sequence, around, least);
   return window;
 }
@@ -63,9 +64,9 @@ void MaskedSamples::fill(uint64_t first, const BatchView& batch) const {
 void MaskedSamples::fill_sample(uint64_t sample, const BatchView& row) const {
   const MaskedOptions& o = options_;
   const auto size = static_cast<size_t>(o.sequence);
-  base::require(row.tokens.size() == size && row.labels.size() == size && row.starts.size() == size &&
-                    row.types.size() == size,
-                "data", "a masked sample needs all of its parts");
+  base::require(
+      row.tokens.size() == size && row.labels.size() == size && row.starts.size() == size && row.types.size() == size,
+      "data", "a masked sample needs all of its parts");
   if (sample >= count_) {
     std::ranges::fill(row.tokens, 0);
     std::ranges::fill(row.labels, kIgnored);
@@ -93,7 +94,8 @@ void MaskedSamples::fill_sample(uint64_t sample, const BatchView& row) const {
   if (o.pairs) {
     const std::span<int32_t> rest = tokens.subspan(places.cut);
     if (follows) {
-      std::copy_backward(rest.begin(), rest.end(), row.tokens.begin() + static_cast<std::ptrdiff_t>(places.second + rest.size()));
+      std::copy_backward(rest.begin(), rest.end(),
+                         row.tokens.begin() + static_cast<std::ptrdiff_t>(places.second + rest.size()));
     } else {
       // Any other; where windows do not end, one of many.
       const uint64_t many = std::min<uint64_t>(count_, uint64_t{1} << 40);
@@ -122,7 +124,8 @@ void MaskedSamples::fill_sample(uint64_t sample, const BatchView& row) const {
     if (kind < 0.8)
       row.tokens[at] = static_cast<int32_t>(o.mask);
     else if (kind < 0.9)
-      row.tokens[at] = static_cast<int32_t>(multiply_high(draw(o, sample, Drawn::token, i), static_cast<uint64_t>(o.vocab)));
+      row.tokens[at] =
+          static_cast<int32_t>(multiply_high(draw(o, sample, Drawn::token, i), static_cast<uint64_t>(o.vocab)));
   }
 }
 

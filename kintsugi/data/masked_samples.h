@@ -2,13 +2,14 @@
 // second part follows the first or is from elsewhere. Made from windows of tokens:
 //
 //   [first] a window [separator]                               one part
-//   [first] the window up to a cut [separator] B [separator]   two; B is the rest of the window (class 0), or as much of
+//   [first] the window up to a cut [separator] B [separator]   two; B is the rest of the window (class 0), or as much
+//   of
 //                                                              another window (class 1), each with probability 1/2
 //
 // The cut is within a document where the window gives the documents' begins and there is such a place. Of the window's
-// n tokens the nearest number to n * share, at least 1, is predicted, chosen at random: of these 80% are replaced by the
-// mask, 10% by a random token of the vocabulary, and 10% are left. All of it is a function of the seed and the sample's
-// number alone.
+// n tokens the nearest number to n * share, at least 1, is predicted, chosen at random: of these 80% are replaced by
+// the mask, 10% by a random token of the vocabulary, and 10% are left. All of it is a function of the seed and the
+// sample's number alone.
 #pragma once
 
 #include <memory>

@@ -147,7 +147,8 @@ TEST(MaskedSamples, OfAnEvaluationEnd) {
   const TestFolder folder;
   const MaskedOptions o = options(true);
   auto windows = std::make_unique<EvaluationSampler>(
-      file_of(folder, 100), EvaluationOptions{.sequence = window_of(o), .reset_at_document = true, .vocab_size = kVocab});
+      file_of(folder, 100),
+      EvaluationOptions{.sequence = window_of(o), .reset_at_document = true, .vocab_size = kVocab});
   const MaskedSamples samples(std::move(windows), 3, o);
   EXPECT_EQ(samples.num_samples(), 3u);
   const BatchMemory batch = sample(samples, 2, 2);

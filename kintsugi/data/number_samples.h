@@ -11,7 +11,7 @@ namespace kintsugi::data {
 
 struct NumberOptions {
   int64_t features = 0;
-  int64_t targets = 0;   // 0: the last column is a class
+  int64_t targets = 0;  // 0: the last column is a class
   SampleOrder order;
 };
 

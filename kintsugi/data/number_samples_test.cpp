@@ -31,7 +31,9 @@ std::string error_of(const TestFolder& folder, const std::string& text) {
 
 TEST(NumberTable, ReadsLinesWithAndWithoutNames) {
   const TestFolder folder;
-  for (const char* text : {"a,b\n1,2\n3,-4e-1\n", "1,2\n3,-0.4", "\xef\xbb\xbf" "1 , 2\r\n+3,-.4\r\n\r\n"}) {
+  for (const char* text : {"a,b\n1,2\n3,-4e-1\n", "1,2\n3,-0.4",
+                           "\xef\xbb\xbf"
+                           "1 , 2\r\n+3,-.4\r\n\r\n"}) {
     const auto table = table_of(folder, text);
     ASSERT_EQ(table->rows(), 2) << text;
     EXPECT_EQ(table->columns(), 2);
@@ -47,7 +49,8 @@ TEST(NumberTable, RefusesWhatIsNoNumber) {
   EXPECT_EQ(error_of(folder, "1,2\n3,\n"), ":2: \"\" is no number in fp32; a line holds numbers separated by commas");
   EXPECT_EQ(error_of(folder, "1,2\n3\n"), ":2: 1 numbers, where the first line of numbers has 2");
   EXPECT_EQ(error_of(folder, "1,nan\n"), ":1: nan is not finite");
-  EXPECT_EQ(error_of(folder, "1,1e99\n"), ":1: \"1e99\" is no number in fp32; a line holds numbers separated by commas");
+  EXPECT_EQ(error_of(folder, "1,1e99\n"),
+            ":1: \"1e99\" is no number in fp32; a line holds numbers separated by commas");
   EXPECT_EQ(error_of(folder, "1,2\n\n3,4\n"), ":2: an empty line between others");
   EXPECT_EQ(error_of(folder, "a,b\n"), " holds no numbers");
   EXPECT_EQ(error_of(folder, ""), " holds no numbers");

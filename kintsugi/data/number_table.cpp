@@ -85,8 +85,7 @@ NumberTable::NumberTable(std::filesystem::path path) : path_(std::move(path)) {
       ++columns;
     });
     if (columns_ == 0) columns_ = columns;
-    if (columns != columns_)
-      fail(fmt::format("{} numbers, where the first line of numbers has {}", columns, columns_));
+    if (columns != columns_) fail(fmt::format("{} numbers, where the first line of numbers has {}", columns, columns_));
   }
   if (rows() == 0) throw base::UserError("data", "\"{}\" holds no numbers", path_.string());
 }

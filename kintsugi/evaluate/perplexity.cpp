@@ -12,15 +12,17 @@ int64_t even_batch(int64_t batch, int64_t samples, int64_t data) {
 
 run::LossSum mean_loss(run::Executor& executor, const data::SampleSource& source, const Rows& rows,
                        const std::function<void(int64_t)>& progress) {
-  const run::Executor::RowRange mine = executor.input_rows(program::Step::evaluate);  // none where a stage has no inputs
+  const run::Executor::RowRange mine =
+      executor.input_rows(program::Step::evaluate);  // none where a stage has no inputs
   const data::RowSizes sizes = source.row();
   data::BatchMemory batch(mine.last - mine.first, sizes);
-  return run::run_evaluation(executor, (rows.samples + rows.batch - 1) / rows.batch, [&](const run::Executor::Inputs& inputs, int64_t i) {
-    if (progress) progress(i * rows.batch);
-    if (mine.first == mine.last) return;
-    source.fill(static_cast<uint64_t>(i * rows.batch + mine.first), batch.view());
-    set_inputs(inputs, batch.view(), mine.first, sizes);
-  });
+  return run::run_evaluation(executor, (rows.samples + rows.batch - 1) / rows.batch,
+                             [&](const run::Executor::Inputs& inputs, int64_t i) {
+                               if (progress) progress(i * rows.batch);
+                               if (mine.first == mine.last) return;
+                               source.fill(static_cast<uint64_t>(i * rows.batch + mine.first), batch.view());
+                               set_inputs(inputs, batch.view(), mine.first, sizes);
+                             });
 }
 
 }  // namespace kintsugi::evaluate

@@ -20,10 +20,11 @@ bool is_masked(const config::Model& model) {
 
 data::MaskedOptions masked_options(const Settings& s, int64_t sequence) {
   if (s.data.mask_token < 0 || s.data.mask_token >= s.model.vocab)
-    throw base::UserError("data",
-                          "the objective \"{}\" needs an id that stands where a token is hidden: data.mask_token is {}, "
-                          "and the vocabulary has {}",
-                          s.model.objective, s.data.mask_token, s.model.vocab);
+    throw base::UserError(
+        "data",
+        "the objective \"{}\" needs an id that stands where a token is hidden: data.mask_token is {}, "
+        "and the vocabulary has {}",
+        s.model.objective, s.data.mask_token, s.model.vocab);
   return {.sequence = sequence,
           .pairs = config::objective(s.model) == Objective::masked_next,
           .share = s.data.mask_share,
@@ -36,10 +37,7 @@ data::MaskedOptions masked_options(const Settings& s, int64_t sequence) {
 
 // Windows of documents, so that pairs are cut within one.
 data::SamplerOptions windows_of(const Settings& s, int64_t sequence, bool documents) {
-  return {.sequence = sequence,
-          .seed = s.train.seed,
-          .reset_at_document = documents,
-          .vocab_size = s.model.vocab};
+  return {.sequence = sequence, .seed = s.train.seed, .reset_at_document = documents, .vocab_size = s.model.vocab};
 }
 
 int64_t targets_of(const config::Model& model) {
@@ -102,8 +100,7 @@ std::unique_ptr<data::SampleSource> training_samples(const Settings& s, const st
   std::vector<data::WeightedFile> list;
   for (const DataFile& file : files) list.push_back({file.tokens, file.weight});
   if (!is_masked(s.model))
-    return std::make_unique<data::Sampler>(std::move(list),
-                                           windows_of(s, s.train.sequence, s.data.reset_at_document));
+    return std::make_unique<data::Sampler>(std::move(list), windows_of(s, s.train.sequence, s.data.reset_at_document));
   const data::MaskedOptions options = masked_options(s, s.train.sequence);
   auto windows =
       std::make_unique<data::Sampler>(std::move(list), windows_of(s, data::window_of(options), options.pairs));

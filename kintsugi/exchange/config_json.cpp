@@ -217,8 +217,7 @@ void write_objective(const config::Model& m, base::JsonWriter& out) {
   out.key("label2id").object([&] {
     for (int64_t i = 0; i < m.outputs; ++i) out.key(name(i)).value(i);
   });
-  out.key("problem_type")
-      .value(objective == config::Objective::numbers ? "regression" : "single_label_classification");
+  out.key("problem_type").value(objective == config::Objective::numbers ? "regression" : "single_label_classification");
 }
 
 // UserError unless what was written is read as the same model.

@@ -72,8 +72,9 @@ TEST(RoundTrip, EveryObjective) {
     export_folder({.model = saved, .folder = scratch / "folder", .dtype = {}});
     const auto again = import_folder({.folder = scratch / "folder", .run = scratch / "again"});
     expect_same_weights(saved, again);
-    EXPECT_EQ(config::saved_text(checkpoint::CheckpointReader(again).config(), models::catalog()).settings.model.objective,
-              objective);
+    EXPECT_EQ(
+        config::saved_text(checkpoint::CheckpointReader(again).config(), models::catalog()).settings.model.objective,
+        objective);
   }
   // As the published one: config.json tells of one head, and the tensors are of both. And with names of once.
   ScratchFolder scratch;

@@ -16,7 +16,8 @@ namespace kintsugi::exchange {
 
 // `more`: further lines of [model].
 inline config::Resolved small_run(std::string_view family, const std::string& more = "") {
-  const std::string heads = family == "gpt" || family == "gptneox" || family == "gptj" || family == "bert" ? "4" : "2\nhead_dim = 6";
+  const std::string heads =
+      family == "gpt" || family == "gptneox" || family == "gptj" || family == "bert" ? "4" : "2\nhead_dim = 6";
   const std::string rotary = family == "gptj" ? "rotary_dims = 2\n" : "";
   const std::string text =
       "[model]\nfamily = \"" + std::string(family) + "\"\nlayers = 6\nembed = " + (heads == "4" ? "16" : "24") +

@@ -90,7 +90,7 @@ struct HuggingFace {
     config::Objective objective = config::Objective::next;
   };
   std::vector<Architecture> architectures;
-  std::string_view prefix;                    // of names of weights; a folder may leave it out
+  std::string_view prefix;  // of names of weights; a folder may leave it out
   std::vector<ConfigRow> config;
   std::vector<WeightRow> weights;               // those that a model does not have are passed over
   std::vector<std::string_view> computed = {};  // tensors that hold no weights: `*` stands for any text

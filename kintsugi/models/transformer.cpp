@@ -1,5 +1,6 @@
 // A transformer: embedded tokens, blocks of attention and feed-forward layer, a norm, a head for tokens or for whole
-// samples. What families differ in is the switches of [model]. Dims: batch seq embed kv_heads group head_dim ffn vocab position.
+// samples. What families differ in is the switches of [model]. Dims: batch seq embed kv_heads group head_dim ffn vocab
+// position.
 #include <cmath>
 
 #include "kintsugi/base/error.h"
@@ -62,8 +63,8 @@ ValueId embedded(Builder& b) {
   if (scale != 1.0) x = g.op("scale", {x}, {{"by", scale}});
   if (learned) x = g.add({x, g.op("position", {positions}, {{"length", b.pass().sequence}})});
   if (m.token_types > 0) {
-    const ValueId types = b.weight("embedding.types", {{"type", m.token_types}, b.embed()},
-                                   {Init::Kind::normal, b.deviation()}, true);
+    const ValueId types =
+        b.weight("embedding.types", {{"type", m.token_types}, b.embed()}, {Init::Kind::normal, b.deviation()}, true);
     x = g.add({x, g.op("embedding", {b.input("types"), types})});
   }
   if (m.embed_norm) x = b.norm(x, "embedding.norm");
@@ -93,7 +94,9 @@ void add_sample_head(Builder& b, ValueId x, Trunk& trunk) {
   const tensor::Dim out = {classes ? "class" : "target", outputs};
   ValueId pooled = g.op("tanh", {square(b, g.op("first", {x}), "pooler", "batch")});
   if (objective != config::Objective::masked_next) pooled = b.dropout(pooled, "pooler");
-  const std::string name = objective == config::Objective::masked_next ? "head.next" : classes ? "head.classes" : "head.numbers";
+  const std::string name = objective == config::Objective::masked_next ? "head.next"
+                           : classes                                   ? "head.classes"
+                                                                       : "head.numbers";
   const ValueId y = b.linear(pooled, name, {b.embed(), out}, "batch " + out.name, b.deviation(), true);
   (classes ? trunk.classes : trunk.numbers) = y;
 }

@@ -15,10 +15,9 @@ namespace {
 constexpr DType kF = DType::f32, kB = DType::bf16, kD = DType::f64, kI = DType::i32;
 
 Type of(const char* dims, DType dtype = kF) {
-  static const std::vector<tensor::Dim> sizes = {{"batch", 2}, {"seq", 5},      {"key_seq", 7},  {"embed", 6},
-                                                 {"ffn", 8},   {"vocab", 11},   {"position", 9}, {"kv_heads", 3},
-                                                 {"group", 2}, {"head_dim", 4}, {"block", 1},     {"class", 3},
-                                                 {"target", 4}};
+  static const std::vector<tensor::Dim> sizes = {
+      {"batch", 2},    {"seq", 5},   {"key_seq", 7},  {"embed", 6}, {"ffn", 8},   {"vocab", 11}, {"position", 9},
+      {"kv_heads", 3}, {"group", 2}, {"head_dim", 4}, {"block", 1}, {"class", 3}, {"target", 4}};
   std::vector<tensor::Dim> found;
   for (const std::string& name : tensor::words(dims))
     for (const tensor::Dim& d : sizes)

@@ -33,19 +33,19 @@ OpRow class_loss_grad() {
 
 // y, targets [batch target] -> the sum of squared differences and their number, []
 OpRow squared_error() {
-  return {.kind = "squared_error",
-          .ins = {"y", "targets"},
-          .outs = {"loss", "count"},
-          .infer = [](Types, const Attributes&) -> OutTypes {
-            return {scalar(), scalar()};
-          },
-          .grad = [](Graph& g, const Op& op, std::span<const ValueId> douts) -> std::vector<ValueId> {
-            return {g.make("squared_error_grad", {op.in("y"), op.in("targets"), douts[0]}, {g.type(op.in("y"))})[0],
-                    kNone};
-          },
-          .flops = [](Types ins, Types, const Attributes&) { return 3.0 * elements(ins); },
-          .keeps_zero = true,
-          .accumulates = {"loss", "count"}};
+  return {
+      .kind = "squared_error",
+      .ins = {"y", "targets"},
+      .outs = {"loss", "count"},
+      .infer = [](Types, const Attributes&) -> OutTypes {
+        return {scalar(), scalar()};
+      },
+      .grad = [](Graph& g, const Op& op, std::span<const ValueId> douts) -> std::vector<ValueId> {
+        return {g.make("squared_error_grad", {op.in("y"), op.in("targets"), douts[0]}, {g.type(op.in("y"))})[0], kNone};
+      },
+      .flops = [](Types ins, Types, const Attributes&) { return 3.0 * elements(ins); },
+      .keeps_zero = true,
+      .accumulates = {"loss", "count"}};
 }
 
 OpRow squared_error_grad() {

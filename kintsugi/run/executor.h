@@ -208,7 +208,7 @@ class Executor {
     program::Step step;
     std::string name;
     program::BufferId buffer;
-    int body;  // the first to read it
+    int body;                        // the first to read it
     tensor::DimIndex batch, column;  // of an input [batch] there is one column
   };
   std::vector<Input> inputs_;

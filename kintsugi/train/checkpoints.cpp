@@ -118,7 +118,8 @@ void warn_of_model(const Rank& rank, const exchange::SavedModel& from) {
   const config::Settings then = from.settings();
   for (const config::Key& key : config::keys()) {
     if (key.section != "model" || key.name == "name" || key.name == "bias" || key.name == "context" ||
-        key.name == "dropout" || key.name == "objective" || key.name == "outputs" || key.get(then) == key.get(rank.settings()))
+        key.name == "dropout" || key.name == "objective" || key.name == "outputs" ||
+        key.get(then) == key.get(rank.settings()))
       continue;
     spdlog::warn("the weights of \"{}\" are of a model with {} = {}; here it is {}", from.folder().string(), key.name,
                  config::to_toml(key.get(then)), config::to_toml(key.get(rank.settings())));
@@ -137,7 +138,8 @@ void require_begun(const Rank& rank) {
   models::build_forward(rank.settings(), states);
   for (const std::string& begin : begins)
     if (std::ranges::none_of(states, [&](const graph::State& s) { return s.name.starts_with(begin); }))
-      throw base::UserError("train", "train.init_new: no weight's name begins with \"{}\"; `kintsugi show` prints the names",
+      throw base::UserError("train",
+                            "train.init_new: no weight's name begins with \"{}\"; `kintsugi show` prints the names",
                             base::one_line(begin, 60));
 }
 

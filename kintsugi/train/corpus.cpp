@@ -32,7 +32,8 @@ Opened open(const config::Settings& s, const std::string& path, const std::strin
   identity.push_back({role, path, data::checked_fingerprint(*opened.file.tokens, opened.summary)});
   if (!evaluate::has_labels(s.model)) return opened;
   if (labels.empty())
-    throw base::UserError("config", "the objective \"{}\" needs labels of the documents of \"{}\": data.{}_labels names "
+    throw base::UserError("config",
+                          "the objective \"{}\" needs labels of the documents of \"{}\": data.{}_labels names "
                           "a CSV file with a line for each",
                           s.model.objective, path, role == DataRole::train ? "train" : "validation");
   open_table(labels);
@@ -88,7 +89,9 @@ void fit_tokens(config::Resolved& resolved, const DataFiles& opened) {
     throw base::UserError("config", "no tokenizer.json beside \"{}\": set model.vocab to the size of its vocabulary",
                           s.data.train[0].path);
   }
-  const auto check = [&](const Opened& file) { data::require_vocabulary(*file.file.tokens, file.summary, s.model.vocab); };
+  const auto check = [&](const Opened& file) {
+    data::require_vocabulary(*file.file.tokens, file.summary, s.model.vocab);
+  };
   for (const Opened& train : opened.train) check(train);
   if (opened.validation) check(*opened.validation);
 }
@@ -106,8 +109,8 @@ void fit_numbers(config::Resolved& resolved, const DataFiles& opened) {
   if (classes) outputs = std::max<int64_t>({train.require_classes(train.columns() - 1, 0), m.outputs, 2});
   config::fill_from_numbers(resolved, train.columns() - last, outputs);
   if (opened.validation && opened.validation->file.numbers->columns() != train.columns())
-    throw base::UserError("data", "\"{}\" has {} columns, \"{}\" {}; they must be the same",
-                          train.path().string(), train.columns(), opened.validation->file.numbers->path().string(),
+    throw base::UserError("data", "\"{}\" has {} columns, \"{}\" {}; they must be the same", train.path().string(),
+                          train.columns(), opened.validation->file.numbers->path().string(),
                           opened.validation->file.numbers->columns());
 }
 

@@ -76,7 +76,10 @@ void require_fit(const config::Settings& s, const Samples& samples) {
     const int32_t largest = *std::ranges::max_element(list);
     if (largest >= size)
       throw base::UserError(kWhere, "the {} {} is outside of the model's {} of {}", what, largest,
-                            what == "type" ? "types" : what == "class" ? "classes" : "vocabulary", size);
+                            what == "type"    ? "types"
+                            : what == "class" ? "classes"
+                                              : "vocabulary",
+                            size);
   };
   const config::Objective objective = config::objective(s.model);
   below(samples.ids, s.model.vocab, "id");
@@ -115,8 +118,10 @@ void fill(const config::Settings& s, const Samples& samples, data::BatchMemory& 
     batch.starts[i] = !padding ? 0 : begins ? static_cast<int32_t>(i % sequence) : batch.starts[i - 1];
   }
   if (!samples.types.empty()) batch.types = samples.types;
-  if (!samples.classes.empty()) batch.classes = samples.classes;
-  else std::ranges::fill(batch.classes, data::kIgnored);
+  if (!samples.classes.empty())
+    batch.classes = samples.classes;
+  else
+    std::ranges::fill(batch.classes, data::kIgnored);
   const auto counted = [](const std::vector<int32_t>& labels) {
     return static_cast<float>(std::ranges::count_if(labels, [](int32_t label) { return label >= 0; }));
   };

@@ -39,9 +39,9 @@ struct WholeTensor {
 };
 
 struct Inspection {
-  double loss = 0;                               // the mean
-  WholeTensor logits;                            // [batch seq vocab], of a model that predicts tokens
-  WholeTensor outputs;                           // [batch class] or [batch target], of one that says something of samples
+  double loss = 0;      // the mean
+  WholeTensor logits;   // [batch seq vocab], of a model that predicts tokens
+  WholeTensor outputs;  // [batch class] or [batch target], of one that says something of samples
   std::map<std::string, WholeTensor> gradients;  // of the loss, by weight
 };
 
@@ -55,7 +55,8 @@ Inspection inspect(config::Settings settings, const Samples& samples, const std:
 std::map<std::string, WholeTensor> as_in_folder(const std::map<std::string, WholeTensor>& gradients,
                                                 const config::Model& model);
 
-// As a safetensors file: "loss" [], "logits", "outputs", and each gradient under the name of its weight, in fp64 or fp32.
+// As a safetensors file: "loss" [], "logits", "outputs", and each gradient under the name of its weight, in fp64 or
+// fp32.
 std::string print(const Inspection& inspection, tensor::DType dtype);
 
 }  // namespace kintsugi::train

@@ -43,7 +43,8 @@ LayoutRun::LayoutRun(const config::Settings& settings, std::optional<plan::Plan>
 
 LayoutRun::~LayoutRun() = default;
 
-void LayoutRun::step(int64_t step, double learning_rate, const std::function<void(int64_t, data::BatchMemory&)>& batch) {
+void LayoutRun::step(int64_t step, double learning_rate,
+                     const std::function<void(int64_t, data::BatchMemory&)>& batch) {
   const int64_t rows = build::samples_of_pass(settings_);
   comm::run_ranks(worlds_, [&](comm::World& world) {
     run::Executor& executor = *executors_[static_cast<size_t>(world.rank())];

@@ -36,7 +36,8 @@ class LayoutRun {
   const run::Executor& executor(int rank) const { return *executors_[static_cast<size_t>(rank)]; }
   run::Executor& executor(int rank) { return *executors_[static_cast<size_t>(rank)]; }
 
-  // One step; `batch` gives micro-batch m of the step, of all ranks together, the same for every rank, and is called by each.
+  // One step; `batch` gives micro-batch m of the step, of all ranks together, the same for every rank, and is called by
+  // each.
   void step(int64_t step, double learning_rate, const std::function<void(int64_t m, data::BatchMemory&)>& batch);
 
   double loss() const;    // the mean of the last step

@@ -26,9 +26,8 @@ void RandomSamples::fill(uint64_t first, const data::BatchView& batch) const {
       const uint32_t next = token(i + 1);
       view.labels[i] = next / vocab_ % 16 == 0 ? data::kIgnored : static_cast<int32_t>(next % vocab_);
     }
-    const uint32_t second = view.starts.empty()
-                                ? 0
-                                : kernels::random_word(other, sample, 0) % static_cast<uint32_t>(view.starts.size());
+    const uint32_t second =
+        view.starts.empty() ? 0 : kernels::random_word(other, sample, 0) % static_cast<uint32_t>(view.starts.size());
     for (uint32_t i = 0; i < view.starts.size(); ++i) view.starts[i] = i < second ? 0 : static_cast<int32_t>(second);
     for (uint32_t i = 0; i < view.types.size(); ++i)
       view.types[i] = static_cast<int32_t>(i * types_ / view.types.size());

@@ -117,9 +117,10 @@ void make_table(int sample) {
   std::string rows = sample == 0 ? "first,second,class\n" : "";
   for (int i = 0; i < 40; ++i) rows += fmt::format("{}, {:.3f},{}\n", i, i / 7.0 - 2, i % 3);
   write("pairs.csv", rows);
-  write("run.toml", fmt::format("[model]\nfamily = \"mlp\"\nobjective = \"{}\"\n[data]\ntrain = \"pairs.csv\"\nvalidation "
-                                "= \"pairs.csv\"\n[train]\nsteps = 3\nglobal_batch = 2\n[parallel]\nthreads = 1\n",
-                                sample == 0 ? "classes" : "numbers"));
+  write("run.toml",
+        fmt::format("[model]\nfamily = \"mlp\"\nobjective = \"{}\"\n[data]\ntrain = \"pairs.csv\"\nvalidation "
+                    "= \"pairs.csv\"\n[train]\nsteps = 3\nglobal_batch = 2\n[parallel]\nthreads = 1\n",
+                    sample == 0 ? "classes" : "numbers"));
 }
 
 void make_run(int sample) {

@@ -79,7 +79,8 @@ void squared_error(const KernelCall& call) {
 void squared_error_grad(const KernelCall& call) {
   const double dloss = load_scalar(call.ins[2]);
   std::vector<double> dy;
-  for (const std::optional<double>& difference : differences(call)) dy.push_back(2.0 * dloss * difference.value_or(0.0));
+  for (const std::optional<double>& difference : differences(call))
+    dy.push_back(2.0 * dloss * difference.value_or(0.0));
   store(call, 0, dy);
 }
 
