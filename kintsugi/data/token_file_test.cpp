@@ -253,6 +253,10 @@ TEST(TokenSummary, FromTheSidecarOrByReading) {
   EXPECT_EQ(summary.tokenizer, "t");
   EXPECT_EQ(summary.checksum, checksum_of(file));
   EXPECT_EQ(error_of([&] { require_vocabulary(file, summary, 1000); }), "no error");
+  TokenSummary largest = summary;
+  largest.max_token = INT64_MAX;
+  EXPECT_NE(error_of([&] { require_vocabulary(file, largest, 1000); }).find("at least 9223372036854775808"),
+            std::string::npos);
   EXPECT_EQ(error_of([&] { require_vocabulary(file, summary, 999); }),
             "[data] \"" + folder.text("t.bin") +
                 "\" holds the id 999, but the model's vocabulary has 999; vocab must be at least 1000");

@@ -155,9 +155,9 @@ void require_vocabulary(const TokenFile& file, const TokenSummary& summary, int6
                           summary.min_token);
   }
   if (summary.max_token >= vocab_size) {
-    throw base::UserError("data",
-                          "\"{}.bin\" holds the id {}, but the model's vocabulary has {}; vocab must be at least {}",
-                          file.prefix().string(), summary.max_token, vocab_size, summary.max_token + 1);
+    throw base::UserError(
+        "data", "\"{}.bin\" holds the id {}, but the model's vocabulary has {}; vocab must be at least {}",
+        file.prefix().string(), summary.max_token, vocab_size, static_cast<uint64_t>(summary.max_token) + 1);
   }
 }
 
