@@ -50,7 +50,7 @@ void open_tokens(const evaluate::CheckpointModel& model, Source& source, evaluat
 // The model's settings, with the ids of its tokenizer where they are not known: of a Hugging Face folder.
 config::Settings settings_of(const evaluate::CheckpointModel& model) {
   config::Settings s = model.settings();
-  if (model.tokenizer_json().empty()) return s;
+  if (model.tokenizer_json().empty() || config::objective(s.model) == config::Objective::next) return s;
   const config::TokenizerIds ids = evaluate::ids_of(*text::parse_tokenizer(model.tokenizer_json(), "tokenizer.json"));
   if (s.data.mask_token < 0) s.data.mask_token = ids.mask;
   if (s.data.first_token < 0) s.data.first_token = ids.first;

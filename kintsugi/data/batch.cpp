@@ -29,4 +29,13 @@ void BatchMemory::copy(const BatchView& from) {
   });
 }
 
+void set_label(const BatchView& row, std::span<const float> label, bool ended) {
+  if (ended)
+    std::ranges::fill(row.targets, kNoTarget);
+  else if (!row.targets.empty())
+    std::ranges::copy(label, row.targets.begin());
+  for (int32_t& c : row.classes) c = ended ? kIgnored : static_cast<int32_t>(label[0]);
+  std::ranges::fill(row.weights, 1.0f);
+}
+
 }  // namespace kintsugi::data

@@ -98,6 +98,10 @@ class BatchMemory {
   void copy(const BatchView& from);
 };
 
+// Writes what is to be learnt of a sample, a class or numbers, into those parts of its row; nothing that counts where
+// the samples have `ended`.
+void set_label(const BatchView& row, std::span<const float> label, bool ended);
+
 // Samples by number. `fill` is const, may be called from several threads, and allocates nothing.
 class SampleSource {
  public:

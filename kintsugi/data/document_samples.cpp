@@ -12,6 +12,11 @@ DocumentSamples::DocumentSamples(std::shared_ptr<const TokenFile> file, std::sha
   if (static_cast<uint64_t>(labels_->rows()) != file_->num_documents())
     throw base::UserError("data", "\"{}\" has {} lines of labels, \"{}.bin\" {} documents; each has one",
                           labels_->path().string(), labels_->rows(), file_->prefix().string(), file_->num_documents());
+  const int64_t around = (options_.first >= 0 ? 1 : 0) + (options_.separator >= 0 ? 1 : 0);
+  if (options_.sequence <= around)
+    throw base::UserError("data",
+                          "train.sequence {} is too short: a sample needs {} tokens around its text, and 1 of it",
+                          options_.sequence, around);
   const int64_t columns = std::max<int64_t>(options_.targets, 1);
   if (labels_->columns() != columns)
     throw base::UserError("data", "\"{}\" has {} numbers a line; the model has {} for each document",
@@ -48,13 +53,7 @@ void DocumentSamples::fill(uint64_t first, const BatchView& batch) const {
     std::ranges::fill(view.types, 0);
     std::ranges::fill(view.starts, 0);
     if (!view.starts.empty()) std::ranges::fill(view.starts.subspan(used), static_cast<int32_t>(used));
-    const std::span<const float> label = labels_->row(static_cast<int64_t>(document));
-    if (ended)
-      std::ranges::fill(view.targets, kNoTarget);
-    else if (!view.targets.empty())
-      std::ranges::copy(label, view.targets.begin());
-    for (int32_t& c : view.classes) c = ended ? kIgnored : static_cast<int32_t>(label[0]);
-    std::ranges::fill(view.weights, 1.0f);
+    set_label(view, labels_->row(static_cast<int64_t>(document)), ended);
   });
 }
 

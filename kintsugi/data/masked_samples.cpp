@@ -26,7 +26,6 @@ size_t length(int64_t token) {
 
 // What a sample is made of, by place.
 struct Places {
-  size_t window = 0;  // tokens
   size_t begin = 0;   // of the first part
   size_t cut = 0;     // tokens of the first part
   size_t second = 0;  // where the second begins
@@ -78,7 +77,7 @@ void MaskedSamples::fill_sample(uint64_t sample, const BatchView& row) const {
   }
   // Labels, starts and types serve as memory for windows until they are written.
   const auto window = static_cast<size_t>(window_);
-  Places places = {.window = window, .begin = length(o.first), .cut = window, .second = 0};
+  Places places = {.begin = length(o.first), .cut = window, .second = 0};
   const std::span<int32_t> tokens = row.tokens.subspan(places.begin, window), starts = row.starts.first(window);
   const bool documents = windows_->row().starts > 0;
   windows_->fill(sample, {tokens, row.labels.first(window), documents ? starts : std::span<int32_t>{}, {}});

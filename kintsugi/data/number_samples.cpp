@@ -23,12 +23,7 @@ void NumberSamples::fill(uint64_t first, const BatchView& batch) const {
     const auto features = numbers.first(static_cast<size_t>(options_.features));
     const auto rest = numbers.subspan(features.size());
     std::ranges::copy(features, view.features.begin());
-    if (ended)
-      std::ranges::fill(view.targets, kNoTarget);
-    else if (!view.targets.empty())
-      std::ranges::copy(rest, view.targets.begin());
-    for (int32_t& label : view.classes) label = ended ? kIgnored : static_cast<int32_t>(rest[0]);
-    std::ranges::fill(view.weights, 1.0f);
+    set_label(view, rest, ended);
   });
 }
 

@@ -97,6 +97,9 @@ TEST(DocumentSamples, AreDocumentsWithTheirLabels) {
   EXPECT_EQ(batch.classes, (std::vector<int32_t>{0, 1, kIgnored}));
   EXPECT_THROW(DocumentSamples(file, table_of(folder, "0\n1\n1\n"), options), base::UserError);
   EXPECT_THROW(DocumentSamples(file, table_of(folder, "0,1\n1,1\n"), options), base::UserError);
+  DocumentOptions small = options;
+  small.sequence = 2;
+  EXPECT_THROW(DocumentSamples(file, table_of(folder, "0\n1\n"), small), base::UserError);
 }
 
 }  // namespace kintsugi::data::number_samples_test

@@ -18,7 +18,16 @@ bool is_masked(const config::Model& model) {
   return o == Objective::masked || o == Objective::masked_next;
 }
 
+// UserError for an id that marks samples and that the model has no row for.
+void require_marks(const Settings& s) {
+  for (const auto& [key, id] :
+       {std::pair{"first_token", s.data.first_token}, std::pair{"separator_token", s.data.separator_token}})
+    if (id >= s.model.vocab)
+      throw base::UserError("data", "data.{} is {}, and the vocabulary has {}", key, id, s.model.vocab);
+}
+
 data::MaskedOptions masked_options(const Settings& s, int64_t sequence) {
+  require_marks(s);
   if (s.data.mask_token < 0 || s.data.mask_token >= s.model.vocab)
     throw base::UserError(
         "data",
@@ -63,6 +72,7 @@ std::unique_ptr<data::FiniteSource> labelled_samples(const Settings& s, const Da
   if (reads_numbers(s.model))
     return std::make_unique<data::NumberSamples>(
         file.numbers, data::NumberOptions{.features = s.model.features, .targets = targets, .order = order});
+  require_marks(s);
   return std::make_unique<data::DocumentSamples>(file.tokens, file.numbers,
                                                  data::DocumentOptions{.sequence = sequence,
                                                                        .targets = targets,
