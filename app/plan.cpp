@@ -6,11 +6,13 @@
 #include <optional>
 #include <thread>
 
+#include "app/plan_time.h"
 #include "app/program_of.h"
 #include "app/program_schedule.h"
 #include "app/ranks.h"
 #include "app/run_options.h"
 #include "app/standard_streams.h"
+#include "app/table.h"
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
@@ -33,6 +35,7 @@ using program::Program;
 struct PlanOptions {
   std::string csv, svg;
   std::optional<int> stage;
+  TimeOptions time;
 };
 
 // A column of the tables. Those without `always` are left out of the text if no stage has any.
@@ -89,23 +92,6 @@ std::string layers_in_words(const std::vector<int>& layers, int64_t all) {
                                 fmt::join(runs, " ")));
   if (!layers.empty() && layers.back() >= all) parts.push_back("head");
   return fmt::format("{}", fmt::join(parts, ", "));
-}
-
-// Rows of cells, the first column aligned left and the others right, each column as wide as needed.
-std::string table(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<size_t> width;
-  for (const auto& row : rows)
-    for (size_t i = 0; i < row.size(); ++i) {
-      width.resize(std::max(width.size(), i + 1));
-      width[i] = std::max(width[i], row[i].size());
-    }
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line = fmt::format("  {:<{}}", row[0], width[0]);
-    for (size_t i = 1; i < row.size(); ++i) line += fmt::format("  {:>{}}", row[i], width[i]);
-    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  }
-  return text;
 }
 
 // What each stage holds; checks again that no layer is lost or held twice.
@@ -223,7 +209,8 @@ void warn(const config::Settings& s, const std::vector<Program>& programs) {
 
 void run(const RunOptions& run_options, const PlanOptions& options) {
   config::Resolved resolved = read_run(run_options);
-  const std::array<base::Output, 2> outputs = {{{"--csv", options.csv}, {"--svg", options.svg}}};
+  const std::array<base::Output, 3> outputs = {
+      {{"--csv", options.csv}, {"--svg", options.svg}, {"--times", options.time.times}}};
   refuse_run_files("plan", run_options, resolved.settings, outputs);
   fill_vocab(resolved);
   const config::Settings& s = resolved.settings;
@@ -234,6 +221,7 @@ void run(const RunOptions& run_options, const PlanOptions& options) {
   const std::vector<Stage> stages = stages_of(programs);
   fmt::print("{}{}{}", print_stages(stages, s.model.layers), print_memory(stages), print_packing(stages));
   if (stages.size() > 1) fmt::print("{}", print_schedule(schedule_of(programs, s), programs));
+  if (!options.time.cluster.empty()) plan_time(s, programs, options.time);
   if (!options.csv.empty()) base::write_output(options.csv, csv_of(stages, s.model.layers));
   if (!options.svg.empty()) {
     // Without --stage, the stage that needs most.
@@ -258,6 +246,15 @@ void add_plan(Command& kintsugi) {
   const auto options = std::make_shared<PlanOptions>();
   verb.text("--csv", options->csv, "Writes a line for each rank, all numbers in bytes").type_name("FILE");
   verb.text("--svg", options->svg, "Writes a picture of a rank's memory over a step").type_name("FILE");
+  const auto cluster = verb.text("--cluster", options->time.cluster,
+                                 "Prints the time of a step on the cluster that this file describes, and where it goes")
+                           .type_name("FILE");
+  verb.text("--software", options->time.software, "What the run's software does otherwise than this program")
+      .type_name("NAME")
+      .needs(cluster);
+  verb.text("--times", options->time.times, "Writes a line for each stage, in seconds")
+      .type_name("FILE")
+      .needs(cluster);
   verb.integer("--stage", options->stage, {0, range_of("parallel.pipe").max},
                "The stage to draw; by default the one that needs most")
       .type_name("S");

@@ -56,6 +56,11 @@ const Option& Option::excludes(const Option& other) const {
   return *this;
 }
 
+const Option& Option::needs(const Option& other) const {
+  option_->needs(other.option_);
+  return *this;
+}
+
 const Option& Option::type_name(const char* name) const {
   option_->type_name(name);
   return *this;

@@ -22,13 +22,14 @@ class Option;
 
 namespace kintsugi::app {
 
-// An option of a verb, or one of its arguments. What is said of it is for the page, but for required() and excludes().
+// An option of a verb, or one of its arguments. What is said of it is for the page, but for required(), excludes() and needs().
 class Option {
  public:
   Option(CLI::Option* option, std::string value) : option_(option), default_(std::move(value)) {}
 
   const Option& required() const;
   const Option& excludes(const Option& other) const;
+  const Option& needs(const Option& other) const;
   const Option& type_name(const char* name) const;  // of its value
   const Option& show_default() const;
 

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
 # run_docs.sh KINTSUGI ROOT: runs what the documentation shows. Of each page below, in this order and in one folder, every
-# block of ```sh is run as it stands, with `kintsugi` found and kintsugi/, docs/ and examples/ in place; it must succeed.
+# block of ```sh is run as it stands, with `kintsugi` found and kintsugi/, docs/, examples/ and clusters/ in place; it must succeed.
 # A block of ```text behind one must be, to the letter, what it printed on both streams; there, the block may fail.
 # What changes from machine to machine (losses, speeds) is in blocks of ```console, which are not compared.
 set -euo pipefail
 kintsugi=$(realpath "$1")
 root=$(realpath "$2")
-pages=(README.md docs/prepare.md docs/check.md docs/plan.md docs/train.md docs/generate.md docs/evaluate.md docs/show.md docs/import.md
+pages=(README.md docs/prepare.md docs/check.md docs/plan.md docs/clusters.md docs/train.md docs/generate.md docs/evaluate.md docs/show.md docs/import.md
   docs/export.md docs/encoders.md docs/compare.md docs/explain.md docs/robustness.md)
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/bin" "$work/blocks" "$work/here"
 ln -s "$kintsugi" "$work/bin/kintsugi"
-ln -s "$root/kintsugi" "$root/docs" "$root/examples" "$work/here"
+ln -s "$root/kintsugi" "$root/docs" "$root/examples" "$root/clusters" "$work/here"
 export PATH=$work/bin:$PATH
 cd "$work/here"
 # One core, and so one thread: these models are too small for more, and other tests run beside this one.

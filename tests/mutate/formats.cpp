@@ -26,6 +26,7 @@
 #include "kintsugi/exchange/open_model.h"
 #include "kintsugi/models/models.h"
 #include "kintsugi/models/step.h"
+#include "kintsugi/simulate/cluster.h"
 #include "kintsugi/text/pipeline_goldens_test.h"
 #include "kintsugi/text/small_sentencepiece_test.h"
 #include "kintsugi/text/tokenizer.h"
@@ -121,6 +122,21 @@ void make_table(int sample) {
         fmt::format("[model]\nfamily = \"mlp\"\nobjective = \"{}\"\n[data]\ntrain = \"pairs.csv\"\nvalidation "
                     "= \"pairs.csv\"\n[train]\nsteps = 3\nglobal_batch = 2\n[parallel]\nthreads = 1\n",
                     sample == 0 ? "classes" : "numbers"));
+}
+
+void make_cluster(int sample) {
+  write(
+      "cluster.toml",
+      fmt::format("[cluster]\nname = \"mine\"\nnodes = 2\ndevices_per_node = {}\n[device]\nunits = 108\nmemory = \"80 "
+                  "GB\"\nmemory_bandwidth = \"2039 GB/s\"\nspread = 0.01\nwatts = \"400 W\"\n[peak]\nfp32 = \"19.5 "
+                  "TFLOP/s\"\nbf16 = \"0.3 PFLOP/s\"\n[products]\nshare = 0.8\ndepth = 96\nstart = \"5 us\"\ntiles = "
+                  "[\"256x128\", \"64x64\"]\n[attention]\nforward = 0.6\nbackward = 0.5\n[node]\nbandwidth = \"230 "
+                  "GB/s\"\nstart = \"40 us\"\nstep = \"3.4 us\"\n[network]\nbandwidth = \"200 Gb/s\"\nstart = \"40 "
+                  "us\"\nstep = \"14 us\"\ntopology = \"fat tree\"\ntaper = 0.5\nnodes_per_part = 16\n",
+                  sample == 0 ? 1 : 4));
+  write("run.toml",
+        "[model]\nlayers = 1\nembed = 16\nheads = 2\nvocab = 64\n[train]\nsequence = 16\nglobal_batch = 2\n"
+        "[parallel]\ndata = 2\nthreads = 1\n");
 }
 
 void make_run(int sample) {
@@ -241,6 +257,10 @@ void read_config() {
   config::Resolved resolved = config::load("run.toml", models::catalog(), {}, 2);
   if (!resolved.settings.data.train.empty()) train::open_corpus(resolved);
   read_back("run.toml", [&] { config::saved_text(config::to_toml(resolved), models::catalog()); });
+}
+
+void read_cluster() {
+  simulate::read_cluster("cluster.toml");
 }
 
 void read_saved_config() {
@@ -424,6 +444,7 @@ std::span<const Format> formats() {
        read_tokens,
        {"show corpus/train", "check run.toml"},
        fix_tokens},
+      {"cluster.toml", make_cluster, {{"cluster.toml", kText}}, read_cluster, {"plan run.toml --cluster cluster.toml"}},
       {"csv", make_table, {{"pairs.csv", kText}}, read_tokens, {"check run.toml"}},
       {"index.json",
        make_run,

@@ -1,0 +1,303 @@
+#include "kintsugi/simulate/cluster.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <set>
+#include <utility>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/config/toml_reader.h"
+#include "kintsugi/simulate/quantity.h"
+
+namespace kintsugi::simulate {
+namespace {
+
+using base::UserError;
+using config::Raw;
+using tensor::DType;
+
+// When a file must have a figure.
+enum class Needed : uint8_t { always, several_devices, several_nodes, never };
+
+struct Figure {
+  std::string_view section, key;
+  Measure measure;
+  Range range;
+  Needed needed;
+  std::function<double&(Cluster&)> place;
+};
+
+constexpr Range kShare = {0.01, 1}, kTime = {1e-9, 1}, kRate = {1e6, 1e15};
+
+const std::vector<Figure>& figures() {
+  using enum Measure;
+  using enum Needed;
+  static const std::vector<Figure> list = {
+      {"cluster", "nodes", count, {1, 1e6}, always, [](Cluster& c) -> double& { return c.nodes; }},
+      {"cluster",
+       "devices_per_node",
+       count,
+       {1, 1024},
+       always,
+       [](Cluster& c) -> double& { return c.devices_per_node; }},
+      {"cluster", "price_per_device_hour", price, {0, 1e4}, never, [](Cluster& c) -> double& { return c.price; }},
+      {"device", "units", count, {1, 1e5}, always, [](Cluster& c) -> double& { return c.device.units; }},
+      {"device", "memory", bytes, {1e8, 1e14}, always, [](Cluster& c) -> double& { return c.device.memory; }},
+      {"device",
+       "memory_bandwidth",
+       bytes_per_second,
+       {1e9, 1e14},
+       always,
+       [](Cluster& c) -> double& { return c.device.memory_bandwidth; }},
+      {"device", "memory_share", share, kShare, never, [](Cluster& c) -> double& { return c.device.memory_share; }},
+      {"device", "kernel_start", seconds, kTime, never, [](Cluster& c) -> double& { return c.device.kernel_start; }},
+      {"device", "spread", share, {0, 0.2}, never, [](Cluster& c) -> double& { return c.device.spread; }},
+      {"device", "watts", watts, {1, 1e5}, never, [](Cluster& c) -> double& { return c.device.watts; }},
+      {"peak",
+       "fp64",
+       flops_per_second,
+       {1e9, 1e17},
+       never,
+       [](Cluster& c) -> double& { return c.device.peak[DType::f64]; }},
+      {"peak",
+       "fp32",
+       flops_per_second,
+       {1e9, 1e17},
+       never,
+       [](Cluster& c) -> double& { return c.device.peak[DType::f32]; }},
+      {"peak",
+       "fp16",
+       flops_per_second,
+       {1e9, 1e17},
+       never,
+       [](Cluster& c) -> double& { return c.device.peak[DType::f16]; }},
+      {"peak",
+       "bf16",
+       flops_per_second,
+       {1e9, 1e17},
+       never,
+       [](Cluster& c) -> double& { return c.device.peak[DType::bf16]; }},
+      {"products", "share", share, kShare, always, [](Cluster& c) -> double& { return c.products.share; }},
+      {"products", "depth", count, {0, 1e5}, always, [](Cluster& c) -> double& { return c.products.depth; }},
+      {"products", "start", seconds, kTime, always, [](Cluster& c) -> double& { return c.products.start; }},
+      {"attention", "forward", share, kShare, always, [](Cluster& c) -> double& { return c.attention.forward; }},
+      {"attention", "backward", share, kShare, always, [](Cluster& c) -> double& { return c.attention.backward; }},
+      {"node", "bandwidth", bytes_per_second, kRate, several_devices,
+       [](Cluster& c) -> double& { return c.node.bandwidth; }},
+      {"node", "share", share, kShare, never, [](Cluster& c) -> double& { return c.node.share; }},
+      {"node", "start", seconds, kTime, several_devices, [](Cluster& c) -> double& { return c.node.start; }},
+      {"node", "step", seconds, kTime, several_devices, [](Cluster& c) -> double& { return c.node.step; }},
+      {"node", "slowdown", share, {1, 10}, never, [](Cluster& c) -> double& { return c.node.slowdown; }},
+      {"network", "bandwidth", bytes_per_second, kRate, several_nodes,
+       [](Cluster& c) -> double& { return c.network.link.bandwidth; }},
+      {"network", "share", share, kShare, never, [](Cluster& c) -> double& { return c.network.link.share; }},
+      {"network", "start", seconds, kTime, several_nodes, [](Cluster& c) -> double& { return c.network.link.start; }},
+      {"network", "step", seconds, kTime, several_nodes, [](Cluster& c) -> double& { return c.network.link.step; }},
+      {"network", "slowdown", share, {1, 10}, never, [](Cluster& c) -> double& { return c.network.link.slowdown; }},
+      {"network", "taper", share, kShare, never, [](Cluster& c) -> double& { return c.network.taper; }},
+      {"network",
+       "nodes_per_part",
+       count,
+       {1, 1e6},
+       never,
+       [](Cluster& c) -> double& { return c.network.nodes_per_part; }},
+      {"storage",
+       "bandwidth",
+       bytes_per_second,
+       {1e6, 1e15},
+       never,
+       [](Cluster& c) -> double& { return c.storage_bandwidth; }},
+  };
+  return list;
+}
+
+struct Text {
+  std::string_view section, key;
+  std::function<std::string&(Cluster&)> place;
+};
+
+const std::vector<Text>& texts() {
+  static const std::vector<Text> list = {
+      {"cluster", "name", [](Cluster& c) -> std::string& { return c.name; }},
+      {"device", "name", [](Cluster& c) -> std::string& { return c.device.name; }},
+      {"network", "topology", [](Cluster& c) -> std::string& { return c.network.topology; }},
+  };
+  return list;
+}
+
+constexpr std::string_view kTopologies[] = {"switch", "rail", "fat tree", "dragonfly"};
+
+// "name:12"
+std::string where(std::string_view name, int line) {
+  return fmt::format("{}:{}", name, line);
+}
+
+std::string range_text(const Figure& f) {
+  return fmt::format("from {} to {}", to_string(f.range.least, f.measure), to_string(f.range.most, f.measure));
+}
+
+// What a number without a unit most likely means: the unit that puts it into the middle of the range.
+std::string likely(double number, const Figure& f) {
+  const std::string_view units[] = {"GB/s", "TFLOP/s", "us", "GB", "W"};
+  for (const std::string_view unit : units) {
+    const std::string text = fmt::format("{:g} {}", number, unit);
+    const auto value = quantity(text, f.measure);
+    if (value && *value >= f.range.least && *value <= f.range.most) return fmt::format("; did you mean \"{}\"?", text);
+  }
+  return "";
+}
+
+// Another measure in which the text would be a figure.
+std::string other_unit(std::string_view text, const Figure& f) {
+  for (const Measure m :
+       {Measure::bytes, Measure::bytes_per_second, Measure::flops_per_second, Measure::seconds, Measure::watts}) {
+    if (m == f.measure || !quantity(text, m)) continue;
+    if (m == Measure::bytes && f.measure == Measure::bytes_per_second)
+      return fmt::format("; did you mean \"{}/s\"?", text);
+    if (m == Measure::bytes_per_second && f.measure == Measure::bytes)
+      return fmt::format("; did you mean \"{}\"?", text.substr(0, text.size() - 2));
+    return "";
+  }
+  return "";
+}
+
+double read_figure(const Figure& f, const Raw& raw, const std::string& at) {
+  const bool plain = f.measure == Measure::count || f.measure == Measure::share || f.measure == Measure::price;
+  const bool is_number = raw.type == Raw::Type::integer || raw.type == Raw::Type::number;
+  const double number = raw.type == Raw::Type::integer ? static_cast<double>(raw.integer) : raw.number;
+  std::optional<double> value;
+  if (plain && is_number) value = number;
+  if (!plain && raw.type == Raw::Type::text) value = quantity(raw.text, f.measure);
+  if (!value)
+    throw UserError("cluster", "{}: {}.{} is {}{}; write it as {}{}", at, f.section, f.key, raw.shown(),
+                    !plain && is_number ? ", without a unit" : "", example(f.measure),
+                    is_number && !plain           ? likely(number, f)
+                    : raw.type == Raw::Type::text ? other_unit(raw.text, f)
+                                                  : "");
+  const bool whole = f.measure != Measure::count || *value == std::floor(*value);
+  if (!(*value >= f.range.least && *value <= f.range.most && whole))
+    throw UserError("cluster", "{}: {}.{} is {}, which no machine has; it is {}{}", at, f.section, f.key, raw.shown(),
+                    f.measure == Measure::count ? "a whole number " : "", range_text(f));
+  return *value;
+}
+
+Tile read_tile(const Raw& raw, const std::string& at) {
+  Tile tile;
+  const char* const end = raw.text.data() + raw.text.size();
+  const auto rows = std::from_chars(raw.text.data(), end, tile.rows);
+  const bool cut = rows.ec == std::errc{} && rows.ptr != end && *rows.ptr == 'x';
+  const auto columns = cut ? std::from_chars(rows.ptr + 1, end, tile.columns) : std::from_chars_result{};
+  if (raw.type != Raw::Type::text || !cut || columns.ec != std::errc{} || columns.ptr != end || tile.rows < 1 ||
+      tile.columns < 1 || tile.rows > 4096 || tile.columns > 4096)
+    throw UserError("cluster", "{}: a tile of products.tiles is {}; write it as \"256x128\"", at, raw.shown());
+  return tile;
+}
+
+class Reader {
+ public:
+  explicit Reader(std::string_view name) : name_(name) {}
+
+  Cluster read(std::string_view text) {
+    for (const config::Entry& e : config::read_toml(text, name_)) read(e);
+    require_all();
+    return std::move(cluster_);
+  }
+
+ private:
+  void read(const config::Entry& e) {
+    const std::string at = where(name_, e.line);
+    if (e.key.empty()) {
+      if (e.value.type != Raw::Type::table)
+        throw UserError("cluster", "{}: {} stands outside of a section", at, base::in_quotes(e.section));
+      return;
+    }
+    for (const Figure& f : figures())
+      if (f.section == e.section && f.key == e.key) {
+        f.place(cluster_) = read_figure(f, e.value, at);
+        seen_.insert({e.section, e.key});
+        return;
+      }
+    for (const Text& t : texts())
+      if (t.section == e.section && t.key == e.key) {
+        if (e.value.type != Raw::Type::text || e.value.text.empty())
+          throw UserError("cluster", "{}: {}.{} is {}; it is a text", at, e.section, e.key, e.value.shown());
+        t.place(cluster_) = e.value.text;
+        return;
+      }
+    if (e.section == "products" && e.key == "tiles") {
+      for (const Raw& item : e.value.items) cluster_.products.tiles.push_back(read_tile(item, at));
+      if (cluster_.products.tiles.empty())
+        throw UserError("cluster", "{}: products.tiles is {}; it is a list as [\"256x128\", \"128x128\"]", at,
+                        e.value.shown());
+      return;
+    }
+    std::vector<std::string> known = {"products.tiles"};
+    for (const Figure& f : figures()) known.push_back(fmt::format("{}.{}", f.section, f.key));
+    for (const Text& t : texts()) known.push_back(fmt::format("{}.{}", t.section, t.key));
+    const std::string key = fmt::format("{}.{}", e.section, e.key);
+    throw UserError("cluster", "{}: unknown key {}; did you mean {}?", at, base::one_line(key),
+                    base::nearest(key, known));
+  }
+
+  bool needs(Needed needed) const {
+    return needed == Needed::always || (needed == Needed::several_devices && cluster_.devices_per_node > 1) ||
+           (needed == Needed::several_nodes && cluster_.nodes > 1);
+  }
+
+  void require_all() {
+    for (const Figure& f : figures())
+      if (needs(f.needed) && !seen_.contains({std::string(f.section), std::string(f.key)}))
+        throw UserError("cluster", "{}: {}.{} is missing; write it as {} = {}", name_, f.section, f.key, f.key,
+                        example(f.measure));
+    if (cluster_.device.peak.empty())
+      throw UserError("cluster", "{}: [peak] has no figure; write it as bf16 = {}", name_,
+                      example(Measure::flops_per_second));
+    if (cluster_.products.tiles.empty())
+      throw UserError("cluster", "{}: products.tiles is missing; write it as tiles = [\"256x128\", \"128x128\"]",
+                      name_);
+    if (std::ranges::find(kTopologies, cluster_.network.topology) == std::end(kTopologies))
+      throw UserError("cluster", "{}: network.topology is {}; it is one of {}", name_,
+                      base::in_quotes(cluster_.network.topology), fmt::join(kTopologies, ", "));
+    if (cluster_.network.taper < 1 && cluster_.network.nodes_per_part == 0)
+      throw UserError("cluster", "{}: network.taper needs network.nodes_per_part, the nodes under one switch", name_);
+    if (cluster_.device.name.empty()) cluster_.device.name = "device";
+    if (cluster_.name.empty()) cluster_.name = name_;
+    cluster_.path = name_;
+  }
+
+  std::string name_;
+  Cluster cluster_;
+  std::set<std::pair<std::string, std::string>> seen_;
+};
+
+}  // namespace
+
+double Cluster::slowest_of(int64_t ranks) const {
+  if (device.spread == 0 || ranks < 2) return 1;
+  const auto n = static_cast<double>(ranks);
+  const double share = (n - 0.375) / (n + 0.25);
+  // The deviation below which this share of a normal distribution lies, by halving.
+  double least = 0, most = 10;
+  for (int i = 0; i < 60; ++i) {
+    const double middle = (least + most) / 2;
+    (0.5 * std::erfc(-middle / std::sqrt(2.0)) < share ? least : most) = middle;
+  }
+  return 1 + device.spread * least;
+}
+
+Cluster parse_cluster(std::string_view text, std::string_view name) {
+  return Reader(name).read(text);
+}
+
+Cluster read_cluster(const std::filesystem::path& path) {
+  return parse_cluster(base::read_file(path), path.string());
+}
+
+}  // namespace kintsugi::simulate

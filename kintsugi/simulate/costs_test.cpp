@@ -1,0 +1,113 @@
+// Costs by hand, on a cluster of round figures.
+#include <gtest/gtest.h>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/simulate/kernel_costs.h"
+#include "kintsugi/simulate/small_cluster_test.h"
+#include "kintsugi/simulate/transfer_costs.h"
+
+namespace kintsugi::simulate::costs_test {
+
+using program::Collective;
+using tensor::DType;
+using tensor::Shape;
+
+TEST(ProductSize, IsFoundByNames) {
+  const ProductSize s = product_size(Shape({{"batch", 2}, {"seq", 3}, {"head", 4}, {"dim", 5}}),
+                                     Shape({{"head", 4}, {"dim", 5}, {"out", 7}}),
+                                     Shape({{"batch", 2}, {"seq", 3}, {"head", 4}, {"out", 7}}));
+  EXPECT_EQ(s.rows, 6);
+  EXPECT_EQ(s.columns, 7);
+  EXPECT_EQ(s.depth, 5);
+  EXPECT_EQ(s.times, 4);
+  EXPECT_EQ(s.flops(), 2 * 6 * 7 * 5 * 4);
+}
+
+// 10 units of 10 FLOP/s; a tile of 2 x 2 with depth 1000 takes 8000 FLOPs, 800 s.
+TEST(Products, RunInWaves) {
+  Cluster c = small_cluster();
+  c.device.memory_bandwidth = 1e9;
+  const KernelCosts costs(c, softwares()[0]);
+  const auto seconds = [&](double rows, double columns) {
+    return costs.product({.rows = rows, .columns = columns, .depth = 1000}, DType::f32);
+  };
+  EXPECT_DOUBLE_EQ(seconds(2, 2), 800);
+  EXPECT_DOUBLE_EQ(seconds(2, 20), 800);   // 10 tiles
+  EXPECT_DOUBLE_EQ(seconds(2, 21), 1600);  // 11: a second wave
+  EXPECT_DOUBLE_EQ(seconds(1, 1), 800);    // part of a tile
+  c.products.depth = 500;
+  c.products.start = 3;
+  EXPECT_DOUBLE_EQ(seconds(2, 2), 1203);
+  c.products.share = 0.5;
+  EXPECT_DOUBLE_EQ(seconds(2, 2), 2403);
+  EXPECT_THROW(costs.product({}, DType::bf16), base::UserError);
+}
+
+TEST(Products, AreNoFasterThanTheirBytes) {
+  const Cluster c = small_cluster();
+  // 1000 + 1000 + 1 elements of 4 bytes, at 10 bytes/s.
+  EXPECT_DOUBLE_EQ(KernelCosts(c, softwares()[0]).product({.rows = 1, .columns = 1, .depth = 1000}, DType::f32), 800.4);
+}
+
+TEST(Kernels, TakeTheTimeOfTheirBytes) {
+  Cluster c = small_cluster();
+  c.device.kernel_start = 2;
+  c.device.memory_share = 0.5;
+  const KernelCosts costs(c, softwares()[0]);
+  EXPECT_DOUBLE_EQ(costs.bytes(20), 6);
+  EXPECT_DOUBLE_EQ(costs.bytes(0), 0);  // a view
+}
+
+GroupShape group(const Cluster& c, int ranks, int stride = 1) {
+  std::vector<int> list;
+  for (int i = 0; i < ranks; ++i) list.push_back(i * stride);
+  return shape_of(c, list);
+}
+
+TEST(Groups, LieOnNodes) {
+  const Cluster c = small_cluster();
+  EXPECT_EQ(group(c, 8).nodes, 1);
+  EXPECT_EQ(group(c, 16).nodes, 2);
+  EXPECT_EQ(group(c, 16).per_node(), 8);
+  EXPECT_EQ(group(c, 4, 8).nodes, 4);
+  EXPECT_EQ(group(c, 4, 4).per_node(), 2);
+}
+
+TEST(Transfers, WithinANode) {
+  Cluster c = small_cluster();
+  EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 4), Collective::all_reduce, 30).total(), 6);
+  EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 2), Collective::send, 30).total(), 6);
+  c.node.start = 1;
+  c.node.step = 0.5;
+  EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 4), Collective::all_reduce, 30).latency, 1 + 6 * 0.5);
+  EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 4), Collective::all_gather, 30).latency, 1 + 3 * 0.5);
+}
+
+TEST(Transfers, BetweenNodes) {
+  Cluster c = small_cluster();
+  // One device of each node: the device's part of the network. Two: twice that. Eight: the links of the node.
+  EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 2, 8), Collective::all_gather, 10).seconds, 10);
+  EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 4, 4), Collective::all_gather, 10).seconds, 5);
+  EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 16), Collective::all_gather, 10).seconds, 2);
+  EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 2, 8), Collective::send, 10).seconds, 10);
+  // Of 4 ranks on 2 nodes, 2 of the 3 others are elsewhere.
+  EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 4, 4), Collective::all_to_all, 30).seconds, 20);
+  c.network.taper = 0.5;
+  c.network.nodes_per_part = 4;
+  EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 4, 8), Collective::all_gather, 10).seconds, 10);
+  EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 8, 8), Collective::all_gather, 10).seconds, 20);
+  // Many nodes: a tree has fewer steps, and a ring more bandwidth.
+  c = small_cluster();
+  c.network.link.step = 1;
+  EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 64, 8), Collective::all_reduce, 0.92).total(), 2 * 6 + 1);
+  EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 4, 8), Collective::all_reduce, 920).total(), 2 * 3 + 920);
+}
+
+TEST(Transfers, OfAllRanksShareStorage) {
+  Cluster c = small_cluster();
+  EXPECT_THROW(copy_time(c, 4, 1), base::UserError);
+  c.storage_bandwidth = 8;
+  EXPECT_DOUBLE_EQ(copy_time(c, 4, 10).total(), 5);
+}
+
+}  // namespace kintsugi::simulate::costs_test

@@ -1,0 +1,130 @@
+#include "kintsugi/simulate/kernel_costs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kintsugi/base/error.h"
+
+namespace kintsugi::simulate {
+
+using program::Instruction;
+using program::Program;
+using tensor::DType;
+using tensor::Shape;
+
+std::string_view name_of(Class c) {
+  switch (c) {
+    case Class::product:
+      return "products";
+    case Class::attention:
+      return "attention";
+    case Class::other:
+      return "other kernels";
+  }
+  throw base::InternalError("simulate", "no class {}", static_cast<int>(c));
+}
+
+ProductSize product_size(const Shape& a, const Shape& b, const Shape& y) {
+  ProductSize size;
+  for (const tensor::Dim& d : a) {
+    const auto n = static_cast<double>(d.size);
+    const bool in_b = b.has(d.name), in_y = y.has(d.name);
+    (in_b ? (in_y ? size.times : size.depth) : size.rows) *= n;
+  }
+  for (const tensor::Dim& d : b)
+    if (!a.has(d.name)) size.columns *= static_cast<double>(d.size);
+  return size;
+}
+
+double KernelCosts::peak(DType dtype) const {
+  const auto found = cluster_.device.peak.find(dtype);
+  if (found != cluster_.device.peak.end()) return found->second;
+  throw base::UserError("cluster", "{}: peak.{} is missing, and the run's products are in {}", cluster_.path,
+                        name_of(dtype), name_of(dtype));
+}
+
+double KernelCosts::bytes(double bytes) const {
+  const Device& d = cluster_.device;
+  return bytes == 0 ? 0 : d.kernel_start + bytes / (d.memory_bandwidth * d.memory_share);
+}
+
+double KernelCosts::product(const ProductSize& size, DType dtype) const {
+  const Products& products = cluster_.products;
+  const double by_unit = peak(dtype) * products.share / cluster_.device.units;
+  double best = std::numeric_limits<double>::max();
+  for (const Tile& tile : products.tiles) {
+    const auto rows = static_cast<double>(tile.rows), columns = static_cast<double>(tile.columns);
+    const double tiles = std::ceil(size.rows / rows) * std::ceil(size.columns / columns) * size.times;
+    const double waves = std::ceil(tiles / cluster_.device.units);
+    best = std::min(best, waves * 2 * rows * columns * (size.depth + products.depth) / by_unit);
+  }
+  // Operands and result travel at least once.
+  const double moved = size.times * (size.rows * size.depth + size.depth * size.columns + size.rows * size.columns) *
+                       static_cast<double>(tensor::size_of(dtype));
+  const Device& d = cluster_.device;
+  return products.start + std::max(best, moved / (d.memory_bandwidth * d.memory_share));
+}
+
+double KernelCosts::contract(const Program& p, const Instruction& i) const {
+  const tensor::Type &a = p.buffer(i.ins[0]).type, &b = p.buffer(i.ins[1]).type;
+  const Shape& y = p.buffer(i.outs[0]).type.shape;
+  // An addition of its own reads two gradients and writes one, in the type of the weights.
+  const double added = software_.adds_gradients && i.accumulate != 0
+                           ? bytes(3.0 * static_cast<double>(y.elements() * tensor::size_of(a.dtype)))
+                           : 0;
+  return product(product_size(a.shape, b.shape, y), a.dtype) + added;
+}
+
+// Where scores go through memory: products of each head, and between them a softmax that reads and writes each score
+// once, and dropout with a mask of one byte.
+double KernelCosts::attention(const Program& p, const Instruction& i, bool backward) const {
+  const tensor::Type &q = p.buffer(i.ins[0]).type, &k = p.buffer(i.ins[1]).type;
+  if (software_.fused_attention) {
+    const double share = backward ? cluster_.attention.backward : cluster_.attention.forward;
+    return cluster_.products.start + i.cost.flops / (peak(q.dtype) * share);
+  }
+  const auto depth = static_cast<double>(q.shape.size("head_dim"));
+  const auto rows = static_cast<double>(q.shape.size("seq")), columns = static_cast<double>(k.shape.size("key_seq"));
+  const double heads = static_cast<double>(q.shape.elements()) / (depth * rows);
+  const double scores = heads * rows * columns, size = static_cast<double>(tensor::size_of(q.dtype));
+  const double of_scores = product({.rows = rows, .columns = columns, .depth = depth, .times = heads}, q.dtype);
+  const double of_values = product({.rows = rows, .columns = depth, .depth = columns, .times = heads}, q.dtype);
+  const bool drops = i.attributes.number_or("dropout", 0) > 0;
+  const double dropout = drops ? bytes(scores * (2 * size + 1)) : 0;
+  if (!backward) return of_scores + of_values + bytes(scores * 2 * size) + dropout;
+  return of_scores + 3 * of_values + bytes(scores * 3 * size) + dropout;
+}
+
+// The logits are made once or twice, and used for one or two gradients.
+double KernelCosts::head(const Program& p, const Instruction& i) const {
+  const tensor::Type &x = p.buffer(i.ins[0]).type, &table = p.buffer(i.ins[1]).type;
+  const auto depth = static_cast<double>(x.shape.size("embed"));
+  const ProductSize logits = {.rows = static_cast<double>(x.shape.elements()) / depth,
+                              .columns = static_cast<double>(table.shape.size("vocab")),
+                              .depth = depth};
+  double seconds = 0;
+  const double products = std::round(i.cost.flops / logits.flops());
+  const ProductSize forms[] = {logits,
+                               {.rows = logits.rows, .columns = logits.depth, .depth = logits.columns},
+                               {.rows = logits.columns, .columns = logits.depth, .depth = logits.rows}};
+  const int first = i.kernel == "head_grad" && products < 3 ? 1 : 0;
+  for (int n = 0; n < static_cast<int>(products); ++n) seconds += product(forms[(first + n) % 3], x.dtype);
+  // Passes over logits: as a kernel that has them in blocks, each is read and written twice; otherwise each step from
+  // the cast to fp32 to the gradient is a kernel (52 bytes of each, forward and backward).
+  const double elements = logits.rows * logits.columns;
+  const double share = i.kernel == "head_with_grad" ? 1 : 0.5;
+  const double passes = software_.fused_loss ? 4.0 * static_cast<double>(tensor::size_of(x.dtype)) : 52;
+  return seconds + bytes(share * passes * elements);
+}
+
+KernelTime KernelCosts::of(const Program& p, const Instruction& i) const {
+  if (i.kernel == "contract") return {Class::product, contract(p, i)};
+  if (i.kernel == "attention") return {Class::attention, attention(p, i, false)};
+  if (i.kernel == "attention_grad") return {Class::attention, attention(p, i, true)};
+  if (i.kernel == "head" || i.kernel == "head_grad" || i.kernel == "head_with_grad")
+    return {Class::product, head(p, i)};
+  return {Class::other, bytes(i.cost.memory_bytes)};
+}
+
+}  // namespace kintsugi::simulate

@@ -1,0 +1,58 @@
+// How long the kernels of a program take on a device.
+//
+// Products are cut into tiles, which the device's units compute in waves: the last wave takes as long as a full one,
+// and each tile takes a fixed time beside its multiplications. What is no product takes the time of the bytes that it
+// reads and writes. Attention reaches a share of the peak that its device's library was measured at.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "kintsugi/program/program.h"
+#include "kintsugi/simulate/cluster.h"
+#include "kintsugi/simulate/software.h"
+
+namespace kintsugi::simulate {
+
+enum class Class : uint8_t { product, attention, other };
+constexpr int kClasses = 3;
+std::string_view name_of(Class c);  // "products", "attention", "other kernels"
+
+struct KernelTime {
+  Class of = Class::other;
+  double seconds = 0;
+};
+
+// rows x depth times depth x columns, so many times.
+struct ProductSize {
+  double rows = 1, columns = 1, depth = 1, times = 1;
+
+  double flops() const { return 2 * rows * columns * depth * times; }
+};
+
+// Sizes of a product by the names of the dims: of both operands and not of the output is the depth.
+ProductSize product_size(const tensor::Shape& a, const tensor::Shape& b, const tensor::Shape& y);
+
+class KernelCosts {
+ public:
+  // Both outlive it.
+  KernelCosts(const Cluster& cluster, const Software& software) : cluster_(cluster), software_(software) {}
+
+  // UserError if the cluster has no peak for the type of a product.
+  KernelTime of(const program::Program& p, const program::Instruction& i) const;
+
+  double product(const ProductSize& size, tensor::DType dtype) const;
+  double bytes(double bytes) const;  // read and written by one kernel
+
+ private:
+  double contract(const program::Program& p, const program::Instruction& i) const;
+  double attention(const program::Program& p, const program::Instruction& i, bool backward) const;
+  double head(const program::Program& p, const program::Instruction& i) const;
+  double peak(tensor::DType dtype) const;
+
+  const Cluster& cluster_;
+  const Software& software_;
+};
+
+}  // namespace kintsugi::simulate

@@ -1,0 +1,232 @@
+// Programs by hand, with times that can be added up on paper.
+#include "kintsugi/simulate/simulate.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/plan/schedule.h"
+#include "kintsugi/plan/schedule_timeline.h"
+#include "kintsugi/simulate/small_cluster_test.h"
+
+namespace kintsugi::simulate::simulate_test {
+
+using program::Body;
+using program::Collective;
+using program::Instruction;
+using program::Kind;
+using program::Program;
+
+// A kernel of so many seconds: of ten bytes each.
+Instruction kernel(double seconds) {
+  Instruction i;
+  i.kernel = "add";
+  i.cost.memory_bytes = 10 * seconds;
+  return i;
+}
+
+// Stages of a schedule in which a forward pass takes 1 second and a backward pass `backward`, and messages of `bytes`
+// go from chunk to chunk, one device a stage. Each receive is posted before the call ahead of the one that needs it.
+class Pipeline {
+ public:
+  Pipeline(const plan::Schedule& schedule, double backward, double bytes)
+      : schedule_(schedule), backward_(backward), bytes_(bytes) {}
+
+  std::vector<Program> programs() const {
+    std::vector<Program> stages;
+    for (int s = 0; s < schedule_.stages; ++s) stages.push_back(stage(s));
+    return stages;
+  }
+
+ private:
+  // Of a kind of task: bodies that post its receive, and that do its work.
+  struct Bodies {
+    int receive = -1, work = 0;
+  };
+
+  Program stage(int s) const {
+    Program p;
+    p.mesh = mesh::Mesh({{.name = "pipe", .size = schedule_.stages, .cuts_layers = true}});
+    p.stage = s;
+    p.buffers = {{.name = "value", .type = {}}};
+    std::map<std::pair<plan::Work, int>, Bodies> made;
+    std::vector<program::Call> receives, works;
+    for (const plan::Task& task : schedule_.tasks[static_cast<size_t>(s)]) {
+      const auto [found, is_new] = made.try_emplace({task.work, task.chunk});
+      if (is_new) found->second = bodies(p, task);
+      receives.push_back({.body = found->second.receive, .micro_batch = task.micro_batch});
+      works.push_back({.body = found->second.work, .micro_batch = task.micro_batch});
+    }
+    program::CallList list;
+    for (size_t i = 0; i <= works.size(); ++i) {
+      if (i < works.size() && receives[i].body >= 0) list.calls.push_back(receives[i]);
+      if (i > 0) list.calls.push_back(works[i - 1]);
+    }
+    p.lists = {list};
+    return p;
+  }
+
+  Bodies bodies(Program& p, const plan::Task& task) const {
+    const bool forward = task.work == plan::Work::forward, weight = task.work == plan::Work::weight;
+    const int step = forward ? 1 : -1, event = static_cast<int>(10 * p.bodies.size());
+    Bodies result;
+    Body work;
+    if (const int from = task.chunk - step; !weight && exists(from)) {
+      Body receive;
+      receive.instructions = {message(Collective::receive, event, p, from, task.chunk)};
+      work.instructions = {program::wait_for(receive.instructions[0])};
+      result.receive = static_cast<int>(p.bodies.size());
+      p.bodies.push_back(receive);
+    }
+    work.instructions.push_back(kernel(forward || weight ? 1 : backward_));
+    if (const int to = task.chunk + step; !weight && exists(to))
+      work.instructions.push_back(message(Collective::send, event + 1, p, task.chunk, to));
+    result.work = static_cast<int>(p.bodies.size());
+    p.bodies.push_back(work);
+    return result;
+  }
+
+  bool exists(int chunk) const { return chunk >= 0 && chunk < schedule_.all_chunks(); }
+
+  Instruction message(Collective kind, int event, const Program& p, int sender, int receiver) const {
+    Instruction i;
+    i.kind = Kind::collective;
+    i.collective = kind;
+    i.event = event;
+    i.ins = i.outs = {0};
+    i.group = p.mesh.stage_factors();
+    i.peer = (kind == Collective::send ? receiver : sender) % schedule_.stages;
+    i.channel = fmt::format("from {} to {}", sender, receiver);
+    i.cost.wire_bytes = bytes_;
+    return i;
+  }
+
+  const plan::Schedule& schedule_;
+  double backward_, bytes_;
+};
+
+std::vector<Program> pipeline(const plan::Schedule& schedule, double backward, double bytes) {
+  return Pipeline(schedule, backward, bytes).programs();
+}
+
+double seconds(const std::vector<Program>& stages, const Cluster& cluster, const Options& options = {}) {
+  const Simulated r = simulate(stages, cluster, softwares()[0], options);
+  for (const StageTime& s : r.stages) EXPECT_NEAR(s.total(), r.seconds, 1e-9 * r.seconds);
+  return r.seconds;
+}
+
+// Messages of no bytes, which take no time.
+TEST(Simulate, BubblesAreThePublishedOnes) {
+  for (const std::string_view name : plan::schedule_names())
+    for (const int stages : {2, 4, 8})
+      for (const int chunks : {1, 2, 3}) {
+        const plan::ScheduleRow& row = plan::schedule_named(name);
+        if (chunks > 1 && !row.several_chunks) continue;
+        const plan::Schedule schedule = plan::make_schedule(row, stages, chunks, 4 * stages);
+        const Simulated r = simulate(pipeline(schedule, row.split ? 1 : 2, 0), small_cluster(), softwares()[0]);
+        for (int s = 0; s < stages; ++s) {
+          const double bubble = r.stages[static_cast<size_t>(s)].bubble, idle = bubble / (r.seconds - bubble);
+          EXPECT_NEAR(idle, plan::bubble(plan::timeline(schedule), s), 1e-12) << name << " " << stages;
+          if (row.split) continue;
+          EXPECT_NEAR(idle, plan::published_bubble(schedule), 1e-12) << name << " " << stages << " " << chunks;
+        }
+      }
+}
+
+// A slow stage k of 1f1b works without a pause from when the first micro-batch reaches it; then its last gradient
+// passes the k stages before it.
+TEST(Simulate, ASlowStageHoldsTheOthersUp) {
+  for (const int stages : {2, 4, 8})
+    for (int slow = 0; slow < stages; ++slow) {
+      const int micro_batches = 3 * stages;
+      const std::vector<Program> p = pipeline(plan::make_schedule("1f1b", stages, 1, micro_batches), 1, 0);
+      EXPECT_NEAR(seconds(p, small_cluster(), {.changes = {.slow_stage = slow, .slowness = 2}}),
+                  2.0 * slow + micro_batches * 4, 1e-9)
+          << stages << " " << slow;
+    }
+}
+
+// Messages that take `x`: hidden behind work of 1 second where x is less, but for the first to arrive; otherwise one
+// after another on the link.
+TEST(Simulate, ASlowLinkHoldsGpipeUp) {
+  Cluster cluster = small_cluster();  // 5 bytes/s
+  for (const int stages : {2, 4, 8})
+    for (const double x : {0.1, 0.9, 1.0, 3.0}) {
+      const int m = 2 * stages;
+      const double pass = (stages - 1) * (1 + x) + (m - 1) * std::max(1.0, x) + 1;
+      // The last stage begins its backward passes when its own forward passes have ended.
+      const std::vector<Program> p = pipeline(plan::make_schedule("gpipe", stages, 1, m), 1, 5 * x);
+      EXPECT_NEAR(seconds(p, cluster), 2 * pass, 1e-9) << stages << " " << x;
+      cluster.node.bandwidth = 0.5;
+      const std::vector<Program> tenth = pipeline(plan::make_schedule("gpipe", stages, 1, m), 1, 0.5 * x);
+      EXPECT_NEAR(seconds(tenth, cluster), 2 * pass, 1e-9) << "a link ten times slower, a tenth of the bytes";
+      cluster.node.bandwidth = 5;
+    }
+}
+
+// Two axes of two ranks in a node: collectives over them share its links.
+Program two_axes() {
+  Program p;
+  p.mesh = mesh::Mesh({{.name = "data", .size = 2}, {.name = "tensor", .size = 2}});
+  p.buffers = {{.name = "value", .type = {}}};
+  p.bodies = {{.name = "forward", .instructions = {}}};
+  p.lists = {{.calls = {{.body = 0}}}};
+  return p;
+}
+
+Instruction gather(const Program& p, const std::string& axis, int event, double bytes) {
+  Instruction i;
+  i.kind = Kind::collective;
+  i.collective = Collective::all_gather;
+  i.event = event;
+  i.ins = i.outs = {0};
+  i.group = p.mesh.expand(std::vector<std::string>{axis});
+  i.cost.wire_bytes = bytes;
+  return i;
+}
+
+TEST(Simulate, TransfersShareALink) {
+  Program p = two_axes();
+  const Instruction a = gather(p, "data", 0, 10), b = gather(p, "tensor", 1, 20);  // 2 s and 4 s alone
+  p.bodies[0].instructions = {a, b, program::wait_for(a), kernel(1), program::wait_for(b)};
+  // Each at half of the bandwidth until the first is done at 4 s, the second at 6 s; the kernel is beside it.
+  const Simulated r = simulate({p}, small_cluster(), softwares()[0]);
+  EXPECT_NEAR(r.seconds, 6, 1e-12);
+  const auto axis = [&](const char* name) {
+    return static_cast<size_t>(std::ranges::find(r.axes, name) - r.axes.begin());
+  };
+  EXPECT_NEAR(r.stages[0].exposed[axis("data")], 4, 1e-12);
+  EXPECT_NEAR(r.stages[0].exposed[axis("tensor")], 1, 1e-12);
+  EXPECT_NEAR(r.stages[0].transfers[axis("tensor")], 6, 1e-12);
+}
+
+TEST(Simulate, TransfersOfOneGroupRunInOrder) {
+  Program p = two_axes();
+  const Instruction a = gather(p, "data", 0, 10), b = gather(p, "data", 1, 20);
+  p.bodies[0].instructions = {a, b, program::wait_for(b), program::wait_for(a)};
+  EXPECT_NEAR(seconds({p}, small_cluster()), 6, 1e-12);
+}
+
+TEST(Simulate, KernelsAreHiddenAndSlowed) {
+  Program p = two_axes();
+  const Instruction a = gather(p, "data", 0, 20);  // 4 s
+  p.bodies[0].instructions = {a, kernel(3), program::wait_for(a), kernel(1)};
+  EXPECT_NEAR(seconds({p}, small_cluster()), 5, 1e-12);
+  Cluster slowed = small_cluster();
+  slowed.node.slowdown = 2;  // 4 s of the transfer do 2 s of the kernel; 1 s is left
+  EXPECT_NEAR(seconds({p}, slowed), 6, 1e-12);
+  const Simulated r = simulate({p}, slowed, softwares()[0]);
+  EXPECT_NEAR(r.stages[0].slowed, 2, 1e-12);
+}
+
+TEST(Simulate, RefusesMoreRanksThanDevices) {
+  Cluster c = small_cluster();
+  c.nodes = 1;
+  c.devices_per_node = 2;
+  EXPECT_THROW(seconds({two_axes()}, c), base::UserError);
+}
+
+}  // namespace kintsugi::simulate::simulate_test

@@ -1,0 +1,202 @@
+#include "kintsugi/simulate/timed_program.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/program/queue.h"
+
+namespace kintsugi::simulate {
+
+using program::Collective;
+using program::Instruction;
+using program::Kind;
+using program::Program;
+
+namespace {
+
+class Builder {
+ public:
+  Builder(const Cluster& cluster, const Software& software)
+      : cluster_(cluster), software_(software), kernels_(cluster, software) {}
+
+  TimedPrograms build(const std::vector<Program>& programs) {
+    for (const Program& p : programs) {
+      std::vector<std::vector<Item>> bodies;
+      for (const program::Body& body : p.bodies) {
+        bodies.emplace_back();
+        if (software_.repeats_layers && recomputes_layers(body)) add_layer_ends(p, body.chunk, bodies.back());
+        if (body.does(program::Work::update)) bodies.back().push_back({.kind = Item::Kind::wait_for_all});
+        add(p, body, ordered(p, body), bodies.back());
+      }
+      result_.bodies.push_back(std::move(bodies));
+    }
+    result_.channels = static_cast<int>(channels_.size());
+    return std::move(result_);
+  }
+
+ private:
+  // The first rank of a stage stands for all.
+  static int rank_of(const Program& p) {
+    for (int rank = 0; rank < p.mesh.ranks(); ++rank)
+      if (p.mesh.stage_of(rank) == p.stage) return rank;
+    throw base::InternalError("simulate", "stage {} has no rank", p.stage);
+  }
+
+  using Instructions = std::vector<const Instruction*>;
+
+  // A body's instructions; where the software starts collectives of the backward pass earlier, in that order: behind
+  // the maker of the operand and behind the collective before it, but over no more than one product.
+  Instructions ordered(const Program& p, const program::Body& body) const {
+    Instructions list;
+    for (const Instruction& i : body.instructions) {
+      list.push_back(&i);
+      if (!software_.starts_early || !body.does(program::Work::backward) || !is_collective(i) || is_message(i))
+        continue;
+      size_t at = list.size() - 1;
+      for (int products = 0; at > 0; --at) {
+        const Instruction& before = *list[at - 1];
+        if (is_collective(before) || makes(p, before, i.ins[0])) break;
+        if (before.kind == Kind::compute && before.kernel == "contract" && ++products > 1) break;
+      }
+      list.pop_back();
+      list.insert(list.begin() + static_cast<std::ptrdiff_t>(at), &i);
+    }
+    return list;
+  }
+
+  static bool makes(const Program& p, const Instruction& i, program::BufferId value) {
+    return std::ranges::any_of(i.outs, [&](program::BufferId out) { return p.root(out) == p.root(value); });
+  }
+
+  // Layers as a whole, and not the core of attention alone: then norms of the forward pass stand in it.
+  static bool recomputes_layers(const program::Body& body) {
+    return body.does(program::Work::backward) && std::ranges::any_of(body.instructions, [](const Instruction& i) {
+             return i.kernel == "layer_norm" || i.kernel == "rms_norm";
+           });
+  }
+
+  // Of each layer of a chunk, the last product of its forward pass and what follows it.
+  void add_layer_ends(const Program& p, int chunk, std::vector<Item>& items) {
+    const auto forward = std::ranges::find_if(p.bodies, [&](const program::Body& body) {
+      return body.does(program::Work::forward) && body.chunk == chunk && body.variant_of < 0;
+    });
+    base::require(forward != p.bodies.end(), "simulate", "chunk {} has no forward pass", chunk);
+    Instructions ends, layer;
+    for (const Instruction& i : forward->instructions) {
+      if (!layer.empty() && i.layer != layer.back()->layer) layer.clear();
+      if (i.kernel == "contract") {
+        // An earlier product of the layer is no end.
+        while (!ends.empty() && ends.back()->layer == i.layer) ends.pop_back();
+        layer = {&i};
+      } else if (layer.empty() || is_message(i)) {
+        continue;
+      } else {
+        layer.push_back(&i);
+      }
+      ends.push_back(&i);
+    }
+    add(p, *forward, ends, items);
+  }
+
+  void add(const Program& p, const program::Body& body, const Instructions& instructions, std::vector<Item>& list) {
+    for (const Instruction* i : instructions) {
+      if (i->kind == Kind::compute) {
+        const KernelTime time = kernels_.of(p, *i);
+        if (time.seconds == 0) continue;
+        if (list.empty() || list.back().kind != Item::Kind::kernels) list.emplace_back();
+        list.back().kernels[static_cast<size_t>(time.of)] += time.seconds;
+      } else if (i->kind == Kind::wait) {
+        list.push_back({.kind = Item::Kind::wait, .event = i->event});
+      } else {
+        list.push_back({.kind = Item::Kind::start, .event = i->event, .transfer = transfer(p, body, *i)});
+      }
+    }
+  }
+
+  int transfer(const Program& p, const program::Body& body, const Instruction& i) {
+    TimedTransfer t;
+    const int rank = rank_of(p);
+    if (i.kind == Kind::copy) {
+      t.channel = channel(p.stage, p.stage, "file");
+      t.axis = axis("file");
+      t.time = copy_time(cluster_, p.mesh.ranks(), i.cost.wire_bytes);
+    } else {
+      const program::Queue queue = program::queue_of(i);
+      const std::vector<int> members = program::members(p.mesh, queue, rank);
+      t.time = transfer_time(cluster_, shape_of(cluster_, members), i.collective, i.cost.wire_bytes);
+      t.axis = axis(axis_name(p.mesh, i.group));
+      if (starts(i, Collective::send) || starts(i, Collective::receive)) {
+        t.receives = starts(i, Collective::receive);
+        t.late = t.receives && !software_.overlaps_messages;
+        t.buffered = !t.receives && !software_.overlaps_messages;
+        if (software_.cuts_messages) t.time = cut_message(p, i, t.time, rank);
+        t.other = p.mesh.stage_of(members[0] == rank ? members[1] : members[0]);
+        t.channel = channel(t.receives ? t.other : p.stage, t.receives ? p.stage : t.other, i.channel);
+      } else {
+        for (const int member : members)
+          base::require(p.mesh.stage_of(member) == p.stage, "simulate", "a collective of several stages");
+        t.channel = channel(p.stage, p.stage, p.mesh.name_of(i.group));
+        if (axis_name(p.mesh, i.group) == "tensor" && i.phase != program::Phase::update) {
+          t.time.seconds *= 1 - software_.hidden_tensor;
+          t.time.latency *= 1 - software_.hidden_tensor;
+        }
+        const bool of_gradients = i.phase == program::Phase::update;
+        t.late = !software_.overlaps_gradients && of_gradients;
+        t.last = software_.awaits_gradients_last && of_gradients && body.does(program::Work::backward);
+        if (of_gradients) t.time.seconds *= software_.gradient_share;
+        if (software_.gradient_bucket > 0 && of_gradients)
+          t.time.latency *= std::min(1.0, i.cost.wire_bytes / software_.gradient_bucket);
+      }
+    }
+    result_.transfers.push_back(t);
+    return static_cast<int>(result_.transfers.size()) - 1;
+  }
+
+  // Of a value that all ranks over `tensor` hold: a part of it, and the gather of the parts.
+  TransferTime cut_message(const Program& p, const Instruction& i, TransferTime whole, int rank) const {
+    const std::string axes[] = {"tensor"};
+    const std::vector<mesh::Factor> factors = p.mesh.expand(axes);
+    const program::Buffer& value = p.buffer(i.ins.empty() ? i.outs[0] : i.ins[0]);
+    if (factors.empty() || std::ranges::any_of(factors, [&](mesh::Factor f) { return value.layout.is_split(f); }))
+      return whole;
+    const auto parts = static_cast<double>(p.mesh.count(factors));
+    const TransferTime gather =
+        transfer_time(cluster_, shape_of(cluster_, p.mesh.group(rank, factors)), Collective::all_gather,
+                      static_cast<double>(value.bytes()) * (parts - 1) / parts);
+    whole.seconds /= parts;
+    whole.latency += gather.total();
+    return whole;
+  }
+
+  // "data", "data tensor": the axes of a group, whatever the order of its factors; "data.1" for a part of one.
+  static std::string axis_name(const mesh::Mesh& mesh, std::vector<mesh::Factor> group) {
+    std::ranges::sort(group);
+    return mesh.name_of(group);
+  }
+
+  int channel(int from, int to, const std::string& name) {
+    return channels_.try_emplace({from, to, name}, static_cast<int>(channels_.size())).first->second;
+  }
+
+  int axis(const std::string& name) {
+    const auto found = std::ranges::find(result_.axes, name);
+    if (found != result_.axes.end()) return static_cast<int>(found - result_.axes.begin());
+    result_.axes.push_back(name);
+    return static_cast<int>(result_.axes.size()) - 1;
+  }
+
+  const Cluster& cluster_;
+  const Software& software_;
+  KernelCosts kernels_;
+  TimedPrograms result_;
+  std::map<std::tuple<int, int, std::string>, int> channels_;
+};
+
+}  // namespace
+
+TimedPrograms timed(const std::vector<Program>& programs, const Cluster& cluster, const Software& software) {
+  return Builder(cluster, software).build(programs);
+}
+
+}  // namespace kintsugi::simulate

@@ -1,0 +1,87 @@
+#include "kintsugi/simulate/transfer_costs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "kintsugi/base/error.h"
+
+namespace kintsugi::simulate {
+
+using program::Collective;
+
+namespace {
+
+// The part of a ring's bandwidth that a tree reaches (NCCL, src/graph/tuning.cc, trees over several nodes).
+constexpr double kTree = 0.92;
+
+// How often the data goes round the ring.
+double rounds(Collective kind) {
+  switch (kind) {
+    case Collective::all_reduce:
+      return 2;
+    case Collective::all_gather:
+    case Collective::reduce_scatter:
+    case Collective::all_to_all:
+      return 1;
+    case Collective::shift:
+    case Collective::send:
+    case Collective::receive:
+      return 0;
+  }
+  throw base::InternalError("simulate", "no collective {}", static_cast<int>(kind));
+}
+
+double tapered(const Cluster& c, const GroupShape& g) {
+  return c.network.link.attained() * (g.leaves_part ? c.network.taper : 1);
+}
+
+// One step to the neighbour.
+TransferTime message(const Cluster& c, const GroupShape& g, double bytes) {
+  if (g.nodes == 1) return {LinkKind::node, c.node.start + c.node.step, bytes / c.node.attained()};
+  return {LinkKind::network, c.network.link.start + c.network.link.step, bytes / tapered(c, g)};
+}
+
+}  // namespace
+
+GroupShape shape_of(const Cluster& cluster, const std::vector<int>& ranks) {
+  std::set<int64_t> nodes, parts;
+  const auto per_node = static_cast<int64_t>(cluster.devices_per_node);
+  const auto per_part = static_cast<int64_t>(cluster.network.nodes_per_part);
+  for (const int rank : ranks) {
+    nodes.insert(rank / per_node);
+    parts.insert(per_part == 0 ? 0 : rank / per_node / per_part);
+  }
+  return {static_cast<int64_t>(ranks.size()), static_cast<int64_t>(nodes.size()), parts.size() > 1};
+}
+
+TransferTime transfer_time(const Cluster& c, const GroupShape& g, Collective kind, double bytes) {
+  const double turns = rounds(kind);
+  if (turns == 0) return message(c, g, bytes);
+  const auto n = static_cast<double>(g.ranks), nodes = static_cast<double>(g.nodes);
+  if (g.nodes == 1) return {LinkKind::node, c.node.start + turns * (n - 1) * c.node.step, bytes / c.node.attained()};
+  const double start = c.network.link.start, hop = c.network.link.step;
+  if (kind == Collective::all_to_all) {
+    // What goes to other nodes leaves through the device's own part of the network.
+    const double outside = bytes * (n - g.per_node()) / (n - 1);
+    const double within = (bytes - outside) / c.node.attained();
+    return {LinkKind::network, start + (nodes - 1) * hop, std::max(outside / tapered(c, g), within)};
+  }
+  // A ring enters and leaves each node once, with as many rings as the group has devices there.
+  const double bandwidth = std::min(c.node.attained(), g.per_node() * tapered(c, g));
+  const TransferTime ring = {LinkKind::network, start + turns * ((nodes - 1) * hop + (n - nodes) * c.node.step),
+                             bytes / bandwidth};
+  if (kind != Collective::all_reduce) return ring;
+  const TransferTime tree = {LinkKind::network,
+                             start + 2 * (std::ceil(std::log2(nodes)) * hop + (g.per_node() - 1) * c.node.step),
+                             bytes / (bandwidth * kTree)};
+  return tree.total() < ring.total() ? tree : ring;
+}
+
+TransferTime copy_time(const Cluster& c, int64_t ranks, double bytes) {
+  if (c.storage_bandwidth == 0)
+    throw base::UserError("cluster", "{}: storage.bandwidth is missing, and the run offloads to files", c.path);
+  return {LinkKind::storage, 0, bytes * static_cast<double>(ranks) / c.storage_bandwidth};
+}
+
+}  // namespace kintsugi::simulate
