@@ -209,8 +209,10 @@ void warn(const config::Settings& s, const std::vector<Program>& programs) {
 
 void run(const RunOptions& run_options, const PlanOptions& options) {
   config::Resolved resolved = read_run(run_options);
-  const std::array<base::Output, 3> outputs = {
-      {{"--csv", options.csv}, {"--svg", options.svg}, {"--times", options.time.times}}};
+  const std::array<base::Output, 4> outputs = {{{"--csv", options.csv},
+                                                {"--svg", options.svg},
+                                                {"--times", options.time.times},
+                                                {"--trace", options.time.trace}}};
   refuse_run_files("plan", run_options, resolved.settings, outputs);
   fill_vocab(resolved);
   const config::Settings& s = resolved.settings;
@@ -253,6 +255,9 @@ void add_plan(Command& kintsugi) {
       .type_name("NAME")
       .needs(cluster);
   verb.text("--times", options->time.times, "Writes a line for each stage, in seconds")
+      .type_name("FILE")
+      .needs(cluster);
+  verb.text("--trace", options->time.trace, "Writes what each stage does and when, for ui.perfetto.dev")
       .type_name("FILE")
       .needs(cluster);
   verb.integer("--stage", options->stage, {0, range_of("parallel.pipe").max},

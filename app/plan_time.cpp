@@ -10,6 +10,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/write_output.h"
+#include "kintsugi/report/trace.h"
 #include "kintsugi/simulate/cluster.h"
 #include "kintsugi/simulate/quantity.h"
 #include "kintsugi/simulate/software.h"
@@ -102,7 +103,7 @@ std::string print_fit(const Cluster& c, const std::vector<program::Program>& sta
 void plan_time(const config::Settings& s, const std::vector<program::Program>& stages, const TimeOptions& options) {
   const Cluster cluster = simulate::read_cluster(options.cluster);
   const simulate::Software& software = simulate::software_named(options.software);
-  const Simulated r = simulate::simulate(stages, cluster, software);
+  const Simulated r = simulate::simulate(stages, cluster, software, {.spans = !options.trace.empty()});
   const auto devices = static_cast<double>(stages[0].mesh.ranks());
   const double tokens = static_cast<double>(s.train.global_batch * s.train.sequence) / r.seconds;
   const simulate::Work work = simulate::work_of(stages);
@@ -127,6 +128,7 @@ void plan_time(const config::Settings& s, const std::vector<program::Program>& s
     fmt::print("  cost          {:.4g} a billion tokens\n", cluster.price * devices / tokens * 1e9 / 3600);
   fmt::print("{}{}", print_time_of_stages(r), print_why(r));
   if (!options.times.empty()) base::write_output(options.times, times_csv(r));
+  if (!options.trace.empty()) base::write_output(options.trace, report::trace(stages, program::Step::train, r));
 }
 
 }  // namespace kintsugi::app

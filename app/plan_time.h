@@ -12,10 +12,11 @@
 namespace kintsugi::app {
 
 struct TimeOptions {
-  std::string cluster, software = "kintsugi", times;  // times: a CSV file
+  std::string cluster, software = "kintsugi";
+  std::string times, trace;  // files: CSV, and for Perfetto
 };
 
-// Simulates a training step, and prints it; writes the file `times` if it is named. UserError as simulate().
+// Simulates a training step, and prints it; writes the files that are named. UserError as simulate().
 void plan_time(const config::Settings& settings, const std::vector<program::Program>& stages,
                const TimeOptions& options);
 

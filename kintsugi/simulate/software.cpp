@@ -21,7 +21,7 @@ const std::vector<Software>& softwares() {
        .fused_loss = false,
        .overlaps_gradients = false,
        .gradient_share = 0.5,
-       .gradient_bucket = 80e6,
+       .gradient_bucket = 40e6,
        .overlaps_messages = false,
        .cuts_messages = true,
        .adds_gradients = true,
@@ -34,20 +34,21 @@ const std::vector<Software>& softwares() {
        .fused_loss = false,
        .overlaps_gradients = false,
        .gradient_share = 0.5,
-       .gradient_bucket = 80e6,
+       .gradient_bucket = 40e6,
        .overlaps_messages = false,
        .cuts_messages = true,
        .starts_early = true,
        .repeats_layers = true},
-      // Flash attention of cuDNN, products that hide three quarters of the gathers and sums over `tensor`, sums of
-      // gradients in buckets of 40 M elements that run beside all backward passes.
+      // Flash attention of cuDNN, products in pieces that hide gathers and sums over `tensor`, sums of gradients in
+      // buckets that run beside all backward passes, and gathers of weights beside forward passes.
       {.name = "megatron-2025",
-       .source = "NeMo user guide, communication overlap",
+       .source = "NeMo user guide, communication overlap; Megatron-LM, distributed data parallel, bucket size",
        .fused_loss = false,
        .awaits_gradients_last = true,
-       .gradient_bucket = 160e6,
+       .gradient_bucket = 40e6,
+       .gathers_later = true,
        .cuts_messages = true,
-       .hidden_tensor = 0.75},
+       .pieces = true},
   };
   return list;
 }

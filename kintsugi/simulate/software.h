@@ -15,13 +15,16 @@ struct Software {
   bool overlaps_gradients = true;      // false: sums of gradients over ranks wait for the end of the backward pass
   bool awaits_gradients_last = false;  // they are waited for before the update, not at the end of each backward pass
   double gradient_share = 1;           // bytes of a gradient that is sent, over ours: half where it is in 16 bits
-  double gradient_bucket = 0;          // bytes that it sums at a time; smaller sums share a start. 0: as in the program
-  bool overlaps_messages = true;       // false: a message between stages begins when the receiver needs it
-  bool cuts_messages = false;   // ranks that hold the same value send a part each, and gather it (2021, section 4.1)
-  bool adds_gradients = false;  // of weights, in a kernel of its own for each micro-batch after the first
-  bool starts_early = false;    // a collective of the backward pass begins up to one product before ours
-  bool repeats_layers = false;  // what is computed again of a layer includes its last product, which nobody reads
-  double hidden_tensor = 0;     // the part of communication over the axis `tensor` that products hide in pieces
+  double gradient_bucket = 0;  // elements that it sums at a time, or 1/40 of that for each rank if that is more;
+                               // smaller sums share a start. 0: as in the program
+  bool gathers_later = false;     // weights that ranks share are gathered beside the next step's forward pass
+  bool overlaps_messages = true;  // false: a message between stages begins when the receiver needs it
+  bool cuts_messages = false;     // ranks that hold the same value send a part each, and gather it (2021, section 4.1)
+  bool adds_gradients = false;    // of weights, in a kernel of its own for each micro-batch after the first
+  bool starts_early = false;      // a collective of the backward pass begins up to one product before ours
+  bool repeats_layers = false;    // what is computed again of a layer includes its last product, which nobody reads
+  bool pieces = false;  // products hide gathers and sums over `tensor`, as a ring of as many pieces as there are ranks,
+                        // of which one is not hidden
 };
 
 // The visible list; the first is ours.

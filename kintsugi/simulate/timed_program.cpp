@@ -137,16 +137,19 @@ class Builder {
         for (const int member : members)
           base::require(p.mesh.stage_of(member) == p.stage, "simulate", "a collective of several stages");
         t.channel = channel(p.stage, p.stage, p.mesh.name_of(i.group));
-        if (axis_name(p.mesh, i.group) == "tensor" && i.phase != program::Phase::update) {
-          t.time.seconds *= 1 - software_.hidden_tensor;
-          t.time.latency *= 1 - software_.hidden_tensor;
-        }
         const bool of_gradients = i.phase == program::Phase::update;
+        if (software_.pieces && !of_gradients && axis_name(p.mesh, i.group) == "tensor")
+          t.time.seconds /= static_cast<double>(members.size());
         t.late = !software_.overlaps_gradients && of_gradients;
         t.last = software_.awaits_gradients_last && of_gradients && body.does(program::Work::backward);
         if (of_gradients) t.time.seconds *= software_.gradient_share;
-        if (software_.gradient_bucket > 0 && of_gradients)
-          t.time.latency *= std::min(1.0, i.cost.wire_bytes / software_.gradient_bucket);
+        if (software_.gradient_bucket > 0 && of_gradients) {
+          const double elements = software_.gradient_bucket * std::max(1.0, static_cast<double>(members.size()) / 40);
+          t.time.latency *= std::min(1.0, static_cast<double>(p.buffer(i.ins[0]).type.shape.elements()) / elements);
+        }
+        if (software_.gathers_later && body.does(program::Work::update) && starts(i, Collective::all_gather) &&
+            p.buffer(p.root(i.outs[0])).region == program::Region::state)
+          t.time.seconds = t.time.latency = 0;
       }
     }
     result_.transfers.push_back(t);
