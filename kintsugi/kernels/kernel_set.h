@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "kintsugi/base/thread_team.h"
+#include "kintsugi/device/device.h"
 #include "kintsugi/tensor/attributes.h"
 #include "kintsugi/tensor/index.h"
 #include "kintsugi/tensor/operands.h"
@@ -47,6 +48,10 @@ struct KernelCall {
   std::span<std::byte> workspace;       // as many bytes as the kernel asked for, aligned to 64
   const Numbers& numbers;
   base::ThreadTeam& team;
+  // Of kernels on a device, whose operands and workspace are its memory: where they are enqueued, and where the device
+  // finds seed, step, position, last and learning rate when they run, which is later, and again and again if captured.
+  device::Stream* stream = nullptr;
+  const Numbers* later = nullptr;
 
   const tensor::DimIndex& index(std::string_view dim) const;  // InternalError if there is none
   bool accumulates(size_t output) const { return (accumulate >> output) & 1u; }
@@ -81,6 +86,11 @@ std::unique_ptr<KernelSet> reference_kernels();
 
 // Fast: oneDNN for matrix products, SIMD chosen at run time for the rest. fp64 is left to the reference.
 std::unique_ptr<KernelSet> cpu_kernels();
+
+// Of a device: enqueued in a stream. The kernels of the emulation are in the program, others in the module of the device.
+std::unique_ptr<KernelSet> device_kernels(device::Device& device);
+// The same for planning, without one: what they take, and their workspace.
+std::unique_ptr<KernelSet> emulated_kernels();
 
 // "reference" or "cpu"; a program in fp64 uses the reference entirely.
 std::unique_ptr<KernelSet> kernels_named(std::string_view name, tensor::DType dtype);

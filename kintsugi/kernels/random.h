@@ -9,7 +9,7 @@
 
 namespace kintsugi::kernels {
 
-inline std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
+constexpr std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
     const uint64_t a = 0xD2511F53ull * counter[0], b = 0xCD9E8D57ull * counter[2];
     counter = {static_cast<uint32_t>(b >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(b),
@@ -31,18 +31,18 @@ inline std::array<uint32_t, 2> random_key(uint64_t seed, std::string_view name) 
 }
 
 // The four words at indices 4 * block .. 4 * block + 3 of a stream.
-inline std::array<uint32_t, 4> random_block(std::array<uint32_t, 2> key, uint64_t stream, uint64_t block) {
+constexpr std::array<uint32_t, 4> random_block(std::array<uint32_t, 2> key, uint64_t stream, uint64_t block) {
   return philox({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), static_cast<uint32_t>(stream),
                  static_cast<uint32_t>(stream >> 32)},
                 key);
 }
 
-inline uint32_t random_word(std::array<uint32_t, 2> key, uint64_t stream, uint64_t index) {
+constexpr uint32_t random_word(std::array<uint32_t, 2> key, uint64_t stream, uint64_t index) {
   return random_block(key, stream, index >> 2)[index & 3];
 }
 
 // A word is kept by dropout with probability 1 - p where it is at least this.
-inline uint32_t dropout_threshold(double p) {
+constexpr uint32_t dropout_threshold(double p) {
   return static_cast<uint32_t>(p * 4294967296.0);
 }
 

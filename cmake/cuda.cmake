@@ -1,0 +1,39 @@
+# The module for NVIDIA's devices, where nvcc is there: the same kernels as the emulation has, the runtime, and the
+# libraries that are there. It has its own copy of what it uses of base and tensor, as the modules for MPI have. nvcc is
+# called by rules of our own: CMake's language CUDA knows no C++20 for every pair of its version and nvcc's.
+option(KINTSUGI_CUDA "Build the module for NVIDIA's devices where nvcc is there" ON)
+set(KINTSUGI_CUDA_ARCHITECTURES "80;90;100" CACHE STRING "The generations to compile for")
+if(NOT KINTSUGI_CUDA)
+  return()
+endif()
+find_program(KINTSUGI_NVCC nvcc HINTS /usr/local/cuda/bin)
+if(NOT KINTSUGI_NVCC)
+  message(STATUS "No nvcc: this build has no module for CUDA")
+  return()
+endif()
+get_filename_component(nvcc_real ${KINTSUGI_NVCC} REALPATH)
+get_filename_component(cuda_root ${nvcc_real}/../.. ABSOLUTE)
+
+set(nvcc_flags -std=c++20 -O3 -DFMT_USE_CONSTEXPR=1 --expt-relaxed-constexpr -lineinfo
+  -Xcompiler=-fPIC,-fvisibility=hidden -I${PROJECT_SOURCE_DIR})
+foreach(generation IN LISTS KINTSUGI_CUDA_ARCHITECTURES)
+  list(APPEND nvcc_flags -gencode=arch=compute_${generation},code=sm_${generation})
+endforeach()
+file(GLOB cuda_sources CONFIGURE_DEPENDS kintsugi/kernels/gpu/*.cuh kintsugi/device/cuda/*.cu kintsugi/kernels/gpu/cuda/*.cu)
+list(REMOVE_ITEM cuda_sources ${PROJECT_SOURCE_DIR}/kintsugi/kernels/gpu/common.cuh)
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/cuda)
+foreach(source IN LISTS cuda_sources)
+  get_filename_component(name ${source} NAME_WE)
+  set(object ${PROJECT_BINARY_DIR}/cuda/${name}.o)
+  add_custom_command(OUTPUT ${object} DEPENDS ${source} DEPFILE ${object}.d VERBATIM COMMENT "nvcc ${name}"
+    COMMAND ${CCACHE} ${KINTSUGI_NVCC} ${nvcc_flags} -MD -MF ${object}.d -MT ${object} -x cu -c ${source} -o ${object})
+  list(APPEND cuda_objects ${object})
+endforeach()
+add_library(kintsugi_cuda MODULE ${cuda_objects} kintsugi/kernels/kernel_set.cpp kintsugi/kernels/parts.cpp
+  kintsugi/kernels/rotary_frequencies.cpp)
+set_source_files_properties(${cuda_objects} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+set_target_properties(kintsugi_cuda PROPERTIES PREFIX "" CXX_VISIBILITY_PRESET hidden LINKER_LANGUAGE CXX
+  LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR} UNITY_BUILD OFF POSITION_INDEPENDENT_CODE ON)
+find_library(cudart_static cudart_static HINTS ${cuda_root}/lib64 ${cuda_root}/lib ${cuda_root}/targets/x86_64-linux/lib REQUIRED)
+target_link_libraries(kintsugi_cuda PRIVATE base tensor ${cudart_static} ${CMAKE_DL_LIBS} rt)
+add_dependencies(kintsugi_cuda includes)

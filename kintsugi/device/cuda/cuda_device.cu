@@ -1,0 +1,158 @@
+// NVIDIA's runtime behind the interface of devices.
+#include <cuda_runtime.h>
+#include <dlfcn.h>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/device/cuda/entry.h"
+
+namespace kintsugi::device {
+namespace {
+
+// `what` reads on after "the device failed ".
+void check(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return;
+  throw base::UserError("device", "the device failed {}: {} ({})", what, cudaGetErrorString(error),
+                        cudaGetErrorName(error));
+}
+
+class CudaMemory : public Memory {
+ public:
+  CudaMemory(std::byte* data, int64_t bytes) : Memory(data, bytes) {}
+  ~CudaMemory() override { cudaFree(data_); }
+};
+
+class PinnedMemory : public Memory {
+ public:
+  PinnedMemory(std::byte* data, int64_t bytes) : Memory(data, bytes) {}
+  ~PinnedMemory() override { cudaFreeHost(data_); }
+};
+
+class CudaEvent : public Event {
+ public:
+  CudaEvent() { check(cudaEventCreateWithFlags(&handle, cudaEventDisableTiming), "to make an event"); }
+  ~CudaEvent() override { cudaEventDestroy(handle); }
+  bool done() override {
+    const cudaError_t error = cudaEventQuery(handle);
+    if (error == cudaErrorNotReady) return false;
+    check(error, "in its work");
+    return true;
+  }
+  void wait() override { check(cudaEventSynchronize(handle), "in its work"); }
+
+  cudaEvent_t handle = nullptr;
+};
+
+class CudaGraph : public Graph {
+ public:
+  explicit CudaGraph(cudaGraph_t graph) {
+    const cudaError_t error = cudaGraphInstantiate(&handle, graph, 0);
+    cudaGraphDestroy(graph);
+    check(error, "to make a graph of the step");
+  }
+  ~CudaGraph() override { cudaGraphExecDestroy(handle); }
+
+  cudaGraphExec_t handle = nullptr;
+};
+
+class CudaStream : public Stream {
+ public:
+  CudaStream() { check(cudaStreamCreateWithFlags(&handle_, cudaStreamNonBlocking), "to make a stream"); }
+  ~CudaStream() override { cudaStreamDestroy(handle_); }
+
+  void copy(void* to, const void* from, int64_t bytes) override {
+    check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, handle_), "to copy");
+  }
+  void zero(void* to, int64_t bytes) override {
+    check(cudaMemsetAsync(to, 0, static_cast<size_t>(bytes), handle_), "to fill memory");
+  }
+  void record(Event& event) override {
+    check(cudaEventRecord(static_cast<CudaEvent&>(event).handle, handle_), "to record an event");
+  }
+  void wait(Event& event) override {
+    check(cudaStreamWaitEvent(handle_, static_cast<CudaEvent&>(event).handle, 0), "to wait for an event");
+  }
+  void synchronize() override { check(cudaStreamSynchronize(handle_), "in its work"); }
+
+  void begin_capture() override {
+    check(cudaStreamBeginCapture(handle_, cudaStreamCaptureModeThreadLocal), "to capture a step");
+  }
+  std::unique_ptr<Graph> end_capture() override {
+    cudaGraph_t graph = nullptr;
+    check(cudaStreamEndCapture(handle_, &graph), "to capture a step");
+    return std::make_unique<CudaGraph>(graph);
+  }
+  void launch(Graph& graph) override {
+    check(cudaGraphLaunch(static_cast<CudaGraph&>(graph).handle, handle_), "to start a step");
+  }
+  void* native() override { return handle_; }
+
+ private:
+  cudaStream_t handle_ = nullptr;
+};
+
+class CudaDevice : public Device {
+ public:
+  CudaDevice(int number, void* module) : number_(number), module_(module) {
+    int count = 0;
+    const cudaError_t error = cudaGetDeviceCount(&count);
+    if (error != cudaSuccess)
+      throw base::UserError("device", "no NVIDIA device can be used: {} ({})", cudaGetErrorString(error),
+                            cudaGetErrorName(error));
+    if (number < 0 || number >= count)
+      throw base::UserError("device", "there is no device {}: this machine has {}", number, count);
+    check(cudaSetDevice(number), "to be opened");
+    check(cudaFree(nullptr), "to be opened");
+  }
+
+  std::string_view kind() const override { return "cuda"; }
+  Properties properties() override {
+    cudaDeviceProp p;
+    check(cudaGetDeviceProperties(&p, number_), "to say what it is");
+    size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), "to say how much memory it has");
+    return {.name = p.name,
+            .memory = static_cast<int64_t>(total),
+            .free = static_cast<int64_t>(free),
+            .processors = p.multiProcessorCount,
+            .warp = p.warpSize,
+            .major = p.major,
+            .minor = p.minor};
+  }
+  std::unique_ptr<Memory> allocate(int64_t bytes) override {
+    void* data = nullptr;
+    if (bytes > 0) {
+      if (cudaMalloc(&data, static_cast<size_t>(bytes)) != cudaSuccess) {
+        cudaGetLastError();
+        const Properties p = properties();
+        throw base::UserError("device", "{} does not give the {} that are needed: {} of {} are free", p.name,
+                              base::format_bytes(static_cast<uint64_t>(bytes)),
+                              base::format_bytes(static_cast<uint64_t>(p.free)),
+                              base::format_bytes(static_cast<uint64_t>(p.memory)));
+      }
+      check(cudaMemset(data, 0, static_cast<size_t>(bytes)), "to fill memory");
+      check(cudaDeviceSynchronize(), "to fill memory");
+    }
+    return std::make_unique<CudaMemory>(static_cast<std::byte*>(data), bytes);
+  }
+  std::unique_ptr<Memory> allocate_pinned(int64_t bytes) override {
+    void* data = nullptr;
+    if (bytes > 0) check(cudaHostAlloc(&data, static_cast<size_t>(bytes), cudaHostAllocPortable), "to pin memory of the host");
+    return std::make_unique<PinnedMemory>(static_cast<std::byte*>(data), bytes);
+  }
+  std::unique_ptr<Stream> stream() override { return std::make_unique<CudaStream>(); }
+  std::unique_ptr<Event> event() override { return std::make_unique<CudaEvent>(); }
+  void* symbol(const char* name) override { return dlsym(module_, name); }
+
+ private:
+  int number_;
+  void* module_;
+};
+
+}  // namespace
+}  // namespace kintsugi::device
+
+extern "C" __attribute__((visibility("default"))) kintsugi::device::Device* kintsugi_cuda_device_1(int number,
+                                                                                                   void* module) {
+  return new kintsugi::device::CudaDevice(number, module);
+}

@@ -1,0 +1,13 @@
+// The entry function of the module for CUDA. The number changes with Device and Stream.
+#pragma once
+
+#include "kintsugi/device/device.h"
+
+namespace kintsugi::device {
+
+using CudaEntry = Device*(int number, void* module);  // throws; the caller owns the device
+inline constexpr const char* kCudaEntry = "kintsugi_cuda_device_1";
+
+}  // namespace kintsugi::device
+
+extern "C" kintsugi::device::Device* kintsugi_cuda_device_1(int number, void* module);

@@ -1,0 +1,96 @@
+// A device that computes: memory of its own, and streams of work that it does while the host goes on. The only place
+// of vendors' runtimes; what is above sees this interface alone.
+//
+// Work is enqueued in a stream and done in the order of the stream; between streams there is no order but that of
+// events. Memory of the device is reached by kernels and copies, never through a pointer that the host follows.
+// Nothing here is safe to call from several threads at one time for one stream.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace kintsugi::device {
+
+// A point in the work of a stream.
+class Event {
+ public:
+  virtual ~Event() = default;
+  virtual bool done() = 0;  // all that was enqueued before it was recorded; true if it never was
+  virtual void wait() = 0;  // the host waits until it is
+};
+
+// Work that was captured, and can be launched again and again with the same operands.
+class Graph {
+ public:
+  virtual ~Graph() = default;
+};
+
+class Stream {
+ public:
+  virtual ~Stream() = default;
+
+  // Both may be memory of the device, or of the host; that of the host must be pinned, and stay as it is until the
+  // copy is done. They do not overlap.
+  virtual void copy(void* to, const void* from, int64_t bytes) = 0;
+  virtual void zero(void* to, int64_t bytes) = 0;
+  virtual void record(Event& event) = 0;
+  virtual void wait(Event& event) = 0;  // what is enqueued from here on waits for it; the host does not
+  virtual void synchronize() = 0;       // the host waits for all that was enqueued. UserError if the device failed
+
+  // What is enqueued from begin_capture() on is not done but kept, until end_capture().
+  virtual void begin_capture() = 0;
+  virtual std::unique_ptr<Graph> end_capture() = 0;
+  virtual void launch(Graph& graph) = 0;
+
+  virtual void* native() { return nullptr; }  // the vendor's handle, for libraries
+};
+
+// Memory that ends with the object.
+class Memory {
+ public:
+  virtual ~Memory() = default;
+  std::byte* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+
+ protected:
+  Memory(std::byte* data, int64_t bytes) : data_(data), bytes_(bytes) {}
+  std::byte* data_;
+  int64_t bytes_;
+};
+
+struct Properties {
+  std::string name;          // "NVIDIA H100 80GB HBM3"
+  int64_t memory = 0;        // bytes, of the whole device
+  int64_t free = 0;          // bytes, now
+  int processors = 0;        // multiprocessors, compute units
+  int warp = 32;             // threads that run in step
+  int major = 0, minor = 0;  // of a vendor's generation: 9, 0 for sm_90
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual std::string_view kind() const = 0;  // "emulated", "cuda"
+  virtual Properties properties() = 0;
+
+  // Aligned to 256 bytes, and zero. UserError, with what is free, if the device has not that much.
+  virtual std::unique_ptr<Memory> allocate(int64_t bytes) = 0;
+  // Memory of the host that copies reach directly.
+  virtual std::unique_ptr<Memory> allocate_pinned(int64_t bytes) = 0;
+
+  virtual std::unique_ptr<Stream> stream() = 0;
+  virtual std::unique_ptr<Event> event() = 0;
+
+  // The function of that name in the module of this device; null if there is none. For kernels, which stand in the
+  // same module.
+  virtual void* symbol(const char* name) = 0;
+};
+
+// "emulated" or "cuda", the card with that number. UserError if it is not to be had, with what would help.
+std::unique_ptr<Device> open_device(std::string_view kind, int number = 0);
+
+}  // namespace kintsugi::device

@@ -1,0 +1,350 @@
+#include "kintsugi/device/emulate.h"
+
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/thread_team.h"
+
+#if !defined(__x86_64__)
+#include <ucontext.h>
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace kintsugi::device::emulate {
+namespace {
+
+constexpr size_t kStack = 128 << 10;  // bytes of a fiber; pages that are not touched take no memory
+constexpr int kMostThreads = 1024;
+constexpr size_t kMostShared = 228 << 10;
+
+#if defined(__x86_64__)
+// Saves the registers that a call keeps on the own stack, and goes on where `to` was left.
+extern "C" void kintsugi_switch_fiber(void** from, void* to);
+asm(R"(
+.text
+.type kintsugi_switch_fiber, @function
+kintsugi_switch_fiber:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+.size kintsugi_switch_fiber, . - kintsugi_switch_fiber
+)");
+#endif
+
+struct Block;
+void fiber_main();
+
+// Where a fiber or the scheduler goes on.
+struct Context {
+#if defined(__x86_64__)
+  void* at = nullptr;
+#else
+  ucontext_t at;
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+  void* fake = nullptr;
+  const void* bottom = nullptr;
+  size_t size = 0;
+#endif
+#if defined(__SANITIZE_THREAD__)
+  void* fiber = nullptr;
+#endif
+};
+
+struct Fiber {
+  Context context;
+  std::byte* stack = nullptr;
+  Now now;
+  bool ended = false;
+  bool waits = false;
+  Gathering what = Gathering::barrier;
+};
+
+// A group of threads that meet: the block, or a warp of it.
+struct Group {
+  int first = 0, count = 0, here = 0;
+  Gathering what = Gathering::barrier;
+  std::vector<void*> own;
+};
+
+// All that a thread of the system needs to run blocks.
+struct Block {
+  Block() : fibers(kMostThreads), shared(kMostShared) {
+    stacks = static_cast<std::byte*>(::mmap(nullptr, kStack * kMostThreads, PROT_READ | PROT_WRITE,
+                                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    base::require(stacks != MAP_FAILED, "device", "no memory for the stacks of {} threads", kMostThreads);
+    for (int i = 0; i < kMostThreads; ++i) fibers[static_cast<size_t>(i)].stack = stacks + kStack * i;
+  }
+  ~Block() { ::munmap(stacks, kStack * kMostThreads); }
+
+  std::byte* stacks = nullptr;
+  std::vector<Fiber> fibers;
+  std::vector<std::byte> shared;
+  Context scheduler;
+  int count = 0;
+  int running = 0;
+  const std::function<void()>* body = nullptr;
+  Group all;
+  std::vector<Group> warps;
+  int warp = 32;
+};
+
+thread_local Block* block_now = nullptr;
+std::atomic<int> warp_lanes{32};
+
+Fiber& running() {
+  return block_now->fibers[static_cast<size_t>(block_now->running)];
+}
+
+void go(Context& from, Context& to, [[maybe_unused]] bool ends) {
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_start_switch_fiber(ends ? nullptr : &from.fake, to.bottom, to.size);
+#endif
+#if defined(__SANITIZE_THREAD__)
+  __tsan_switch_to_fiber(to.fiber, 0);
+#endif
+#if defined(__x86_64__)
+  kintsugi_switch_fiber(&from.at, to.at);
+#else
+  ::swapcontext(&from.at, &to.at);
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(from.fake, nullptr, nullptr);
+#endif
+}
+
+void to_scheduler(bool ends) {
+  go(running().context, block_now->scheduler, ends);
+}
+
+void fiber_main() {
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(nullptr, &block_now->scheduler.bottom, &block_now->scheduler.size);
+#endif
+  (*block_now->body)();
+  running().ended = true;
+  to_scheduler(true);
+  std::abort();
+}
+
+void begin(Fiber& f) {
+  f.ended = f.waits = false;
+#if defined(__SANITIZE_ADDRESS__)
+  f.context.bottom = f.stack;
+  f.context.size = kStack;
+#endif
+#if defined(__SANITIZE_THREAD__)
+  f.context.fiber = __tsan_create_fiber(0);
+#endif
+#if defined(__x86_64__)
+  auto** top = reinterpret_cast<void**>(f.stack + kStack - 64);
+  *--top = nullptr;  // as after a call: the stack is aligned to 16 but for an address
+  *--top = reinterpret_cast<void*>(&fiber_main);
+  for (int i = 0; i < 6; ++i) *--top = nullptr;
+  f.context.at = top;
+#else
+  ::getcontext(&f.context.at);
+  f.context.at.uc_stack.ss_sp = f.stack;
+  f.context.at.uc_stack.ss_size = kStack;
+  f.context.at.uc_link = nullptr;
+  ::makecontext(&f.context.at, fiber_main, 0);
+#endif
+}
+
+const char* name_of(Gathering what) {
+  switch (what) {
+    case Gathering::barrier:
+      return "__syncthreads";
+    case Gathering::warp_barrier:
+      return "a barrier of the warp";
+    case Gathering::exchange:
+      return "a shuffle";
+    case Gathering::mma:
+      return "a matrix product";
+    case Gathering::load_matrices:
+      return "a load of matrices";
+  }
+  return "?";
+}
+
+[[noreturn]] void diverged(const Fiber& waiting, const Fiber& other) {
+  const auto& w = waiting.now;
+  const auto& o = other.now;
+  std::fprintf(stderr,
+               "[device] kernel: block (%u %u %u): thread (%u %u %u) waits in %s, which thread (%u %u %u) %s%s; all "
+               "threads must reach it\n",
+               w.block.x, w.block.y, w.block.z, w.thread.x, w.thread.y, w.thread.z, name_of(waiting.what), o.thread.x,
+               o.thread.y, o.thread.z, other.ended ? "never reached before its end" : "does not reach: it waits in ",
+               other.ended ? "" : name_of(other.what));
+  std::fflush(stderr);
+  std::abort();
+}
+
+// No thread can go on: the first that waits, and one whose group it is in that waits for something else or has ended.
+[[noreturn]] void report_stuck(const Block& b) {
+  for (int i = 0; i < b.count; ++i) {
+    const Fiber& f = b.fibers[static_cast<size_t>(i)];
+    if (f.ended) continue;
+    const bool whole = f.what == Gathering::barrier;
+    const int first = whole ? 0 : i / b.warp * b.warp, last = whole ? b.count : std::min(b.count, first + b.warp);
+    for (int j = first; j < last; ++j) {
+      const Fiber& other = b.fibers[static_cast<size_t>(j)];
+      if (other.ended || other.what != f.what) diverged(f, other);
+    }
+  }
+  std::abort();
+}
+
+// Runs all threads of one block.
+void run_block(Block& b) {
+  int left = b.count;
+  for (int i = 0; i < b.count; ++i) begin(b.fibers[static_cast<size_t>(i)]);
+  while (left > 0) {
+    bool moved = false;
+    for (int i = 0; i < b.count; ++i) {
+      Fiber& f = b.fibers[static_cast<size_t>(i)];
+      if (f.ended || f.waits) continue;
+      moved = true;
+      b.running = i;
+      go(b.scheduler, f.context, false);
+      if (!f.ended) continue;
+      --left;
+#if defined(__SANITIZE_THREAD__)
+      __tsan_destroy_fiber(f.context.fiber);
+#endif
+    }
+    if (!moved) report_stuck(b);
+  }
+}
+
+base::ThreadTeam& team() {
+  static base::ThreadTeam team(static_cast<int>(std::min(2u, std::max(1u, std::thread::hardware_concurrency()))));
+  return team;
+}
+
+Block& own_block() {
+  thread_local const std::unique_ptr<Block> own = std::make_unique<Block>();
+#if defined(__SANITIZE_THREAD__)
+  own->scheduler.fiber = __tsan_get_current_fiber();
+#endif
+  return *own;
+}
+
+}  // namespace
+
+const Now& now() {
+  return running().now;
+}
+
+void set_warp(int lanes) {
+  warp_lanes = lanes;
+}
+
+void gather(Gathering what, void* own, Act act) {
+  Block& b = *block_now;
+  Fiber& f = running();
+  const bool whole = what == Gathering::barrier;
+  Group& g = whole ? b.all : b.warps[static_cast<size_t>(b.running / b.warp)];
+  f.what = what;
+  f.waits = true;
+  if (g.here > 0 && g.what != what) {
+    for (int i = 0; i < g.count; ++i) {
+      const Fiber& other = b.fibers[static_cast<size_t>(g.first + i)];
+      if (&other != &f && other.waits && other.what == g.what) diverged(other, f);
+    }
+  }
+  g.what = what;
+  g.own[static_cast<size_t>(b.running - g.first)] = own;
+  if (++g.here < g.count) {
+    to_scheduler(false);
+    return;
+  }
+  if (act != nullptr) act(g.own.data(), g.count);
+  g.here = 0;
+  for (int i = 0; i < g.count; ++i) b.fibers[static_cast<size_t>(g.first + i)].waits = false;
+}
+
+void load_matrices(uint32_t (&r)[4], const void* row, bool transposed) {
+  struct Slot {
+    uint32_t* r;
+    const uint16_t* row;
+    bool transposed;
+  } slot{r, static_cast<const uint16_t*>(row), transposed};
+  gather(Gathering::load_matrices, &slot, [](void** own, int count) {
+    for (int i = 0; i < count; ++i) {
+      const auto at = [&](int matrix, int y, int x) {
+        return static_cast<uint32_t>(static_cast<Slot*>(own[i / 32 * 32 + matrix * 8 + y])->row[x]);
+      };
+      auto* s = static_cast<Slot*>(own[i]);
+      const int y = i % 32 / 4, x = i % 4 * 2;
+      for (int m = 0; m < 4; ++m)
+        s->r[m] = s->transposed ? at(m, x, y) | at(m, x + 1, y) << 16 : at(m, y, x) | at(m, y, x + 1) << 16;
+    }
+  });
+}
+
+void run(Size blocks, Size threads, size_t shared, const std::function<void()>& body) {
+  const auto count = static_cast<int>(threads.x * threads.y * threads.z);
+  base::require(count > 0 && count <= kMostThreads, "device", "a block of {} threads", count);
+  base::require(shared <= kMostShared, "device", "{} bytes of shared memory", shared);
+  const int64_t all = static_cast<int64_t>(blocks.x) * blocks.y * blocks.z;
+  static std::mutex one;  // several ranks in one process share the threads
+  const std::lock_guard lock(one);
+  team().for_shares(all, 1, [&](base::Range r, int) {
+    Block& b = own_block();
+    block_now = &b;
+    b.count = count;
+    b.body = &body;
+    b.warp = warp_lanes;
+    b.all = {.first = 0, .count = count, .here = 0, .own = std::vector<void*>(static_cast<size_t>(count))};
+    b.warps.clear();
+    for (int first = 0; first < count; first += b.warp) {
+      const int lanes = std::min(b.warp, count - first);
+      b.warps.push_back(
+          {.first = first, .count = lanes, .here = 0, .own = std::vector<void*>(static_cast<size_t>(lanes))});
+    }
+    for (int64_t i = r.begin; i < r.end; ++i) {
+      const auto n = static_cast<uint64_t>(i);
+      std::fill(b.shared.begin(), b.shared.begin() + static_cast<int64_t>(shared), std::byte{0xFF});  // NaN
+      for (int t = 0; t < count; ++t) {
+        const auto u = static_cast<unsigned>(t);
+        b.fibers[static_cast<size_t>(t)].now = {
+            .thread = {u % threads.x, u / threads.x % threads.y, u / threads.x / threads.y},
+            .block = {static_cast<unsigned>(n % blocks.x), static_cast<unsigned>(n / blocks.x % blocks.y),
+                      static_cast<unsigned>(n / blocks.x / blocks.y)},
+            .threads = threads,
+            .blocks = blocks,
+            .shared = b.shared.data()};
+      }
+      run_block(b);
+    }
+    block_now = nullptr;
+  });
+}
+
+}  // namespace kintsugi::device::emulate

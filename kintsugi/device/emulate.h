@@ -1,0 +1,142 @@
+// The kernel language on the host: a fiber for each thread of a block, blocks over some threads of the system. Strict:
+// a barrier or an exchange that not all threads reach ends the program, and names the block and the thread. Shared
+// memory is `static thread_local`, since one thread of the system runs a whole block. Compile with
+// -fno-strict-aliasing.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <type_traits>
+#include <utility>
+
+#include "kintsugi/device/device.h"
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __restrict__
+#define __shared__ static thread_local
+#define threadIdx (::kintsugi::device::emulate::now().thread)
+#define blockIdx (::kintsugi::device::emulate::now().block)
+#define blockDim (::kintsugi::device::emulate::now().threads)
+#define gridDim (::kintsugi::device::emulate::now().blocks)
+#define GPU_DYNAMIC_SHARED(T, name) T* const name = reinterpret_cast<T*>(::kintsugi::device::emulate::now().shared)
+
+namespace kintsugi::device::emulate {
+
+struct Index {
+  unsigned x = 0, y = 0, z = 0;
+};
+struct Size {
+  Size(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+  unsigned x, y, z;
+};
+
+// What the running thread knows of itself.
+struct Now {
+  Index thread, block;
+  Size threads, blocks;
+  std::byte* shared = nullptr;
+};
+const Now& now();
+
+// The threads of a warp of the kernels that are launched from here on: 32 or 64. For tests.
+void set_warp(int lanes);
+
+enum class Gathering { barrier, warp_barrier, exchange, mma, load_matrices };
+
+// Waits until all threads of the block (of the warp, for all others than `barrier`) are there; then the last of them
+// calls `act` with the `own` pointers of all, by position, and `count`, and all go on.
+using Act = void (*)(void** own, int count);
+void gather(Gathering what, void* own, Act act);
+
+inline void block_barrier() {
+  gather(Gathering::barrier, nullptr, nullptr);
+}
+inline void warp_barrier() {
+  gather(Gathering::warp_barrier, nullptr, nullptr);
+}
+
+// What lane `from(own lane)` gives, both within groups of 32.
+template <typename T, typename F>
+T exchange(T given, const F& from) {
+  struct Slot {
+    T given, taken;
+    const F* from;
+  } slot{given, given, &from};
+  gather(Gathering::exchange, &slot, [](void** own, int count) {
+    for (int i = 0; i < count; ++i) {
+      auto* s = static_cast<Slot*>(own[i]);
+      const int lane = (*s->from)(i % 32), at = i / 32 * 32 + lane;
+      if (lane >= 0 && lane < 32 && at < count) s->taken = static_cast<Slot*>(own[at])->given;
+    }
+  });
+  return slot.taken;
+}
+
+template <typename Widen>
+void mma_16x8x16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], Widen) {
+  struct Slot {
+    float* d;
+    const uint32_t *a, *b;
+  } slot{d, a, b};
+  gather(Gathering::mma, &slot, [](void** own, int count) {
+    const auto half = [](uint32_t word, int upper) { return Widen{}(static_cast<uint16_t>(word >> (16 * upper))); };
+    for (int first = 0; first < count; first += 32) {
+      const auto lane = [&](int i) { return static_cast<Slot*>(own[first + i]); };
+      for (int row = 0; row < 16; ++row)
+        for (int column = 0; column < 8; ++column) {
+          float sum = 0;
+          for (int k = 0; k < 16; ++k) {
+            const Slot* of_a = lane(row % 8 * 4 + k % 8 / 2);
+            const Slot* of_b = lane(column * 4 + k % 8 / 2);
+            sum += half(of_a->a[row / 8 + 2 * (k / 8)], k % 2) * half(of_b->b[k / 8], k % 2);
+          }
+          lane(row % 8 * 4 + column / 2)->d[column % 2 + 2 * (row / 8)] += sum;
+        }
+    }
+  });
+}
+
+void load_matrices(uint32_t (&r)[4], const void* row, bool transposed);
+
+// Runs a kernel in this thread and its helpers: `body` once for each thread of each block.
+void run(Size blocks, Size threads, size_t shared, const std::function<void()>& body);
+
+// Enqueues it in a stream of the emulated device.
+void enqueue(Stream& stream, std::function<void()> work);
+
+template <typename... Parameters, typename... Arguments>
+void launch(Stream& stream, Size grid, Size block, size_t shared, void (*kernel)(Parameters...),
+            Arguments&&... arguments) {
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
+  enqueue(stream, [=, ... values = static_cast<std::decay_t<Parameters>>(arguments)] {
+    run(grid, block, shared, [&] { kernel(values...); });
+  });
+}
+
+}  // namespace kintsugi::device::emulate
+
+using dim3 = kintsugi::device::emulate::Size;
+inline void __syncthreads() {
+  kintsugi::device::emulate::block_barrier();
+}
+template <typename T>
+T __ldg(const T* x) {
+  return *x;
+}
+inline float rsqrtf(float x) {
+  return 1.0f / std::sqrt(x);
+}
+inline double rsqrt(double x) {
+  return 1.0 / std::sqrt(x);
+}
+inline float __expf(float x) {
+  return std::exp(x);
+}

@@ -1,0 +1,239 @@
+// The language of our kernels for devices: CUDA's spelling. The same source is compiled by nvcc, or by the compiler of
+// the host for the emulation (device/emulate.h), which runs each thread of a block as a fiber.
+//
+// What differs from plain CUDA, so that both can compile it:
+//  - a kernel is launched with launch(stream, grid, block, shared bytes, kernel, arguments...);
+//  - shared memory of a size known when launched is got by GPU_DYNAMIC_SHARED(T, name);
+//  - lanes exchange values in groups of 32, whatever the width of a warp: shuffle, shuffle_xor, shuffle_down, and
+//    sums in one fixed tree, so that a warp of 64 adds as one of 32. All threads of a block take part in each
+//    exchange and each barrier;
+//  - bf16 and f16 are for storage: widen() and narrow<T>() convert them;
+//  - mma_16x8x16 multiplies with the matrix unit, copy_async_16 copies to shared memory beside the arithmetic.
+// Code of kernels stands in the namespace KINTSUGI_GPU, which is another one for each compiler.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kintsugi/device/device.h"
+
+#if defined(__CUDACC__)
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <bit>
+
+#include "kintsugi/base/error.h"
+#define KINTSUGI_GPU gpu_cuda
+#define KINTSUGI_ON_GPU 1
+#define GPU_DYNAMIC_SHARED(T, name)                            \
+  extern __shared__ __align__(16) unsigned char gpu_shared_[]; \
+  T* const name = reinterpret_cast<T*>(gpu_shared_)
+#define GPU_UNROLL _Pragma("unroll")
+#else
+#include "kintsugi/device/emulate.h"
+#define KINTSUGI_GPU gpu_emulated
+#define KINTSUGI_ON_GPU 0
+#define GPU_UNROLL
+#endif
+
+namespace kintsugi::KINTSUGI_GPU {
+
+// Storage of 16 bits.
+struct bf16 {
+  uint16_t bits;
+};
+struct f16 {
+  uint16_t bits;
+};
+
+// 16 bytes or fewer of elements that are loaded and stored together.
+template <typename T, int N>
+struct alignas(sizeof(T) * N) Vec {
+  T at[N];
+  __device__ T& operator[](int i) { return at[i]; }
+  __device__ const T& operator[](int i) const { return at[i]; }
+};
+
+#if KINTSUGI_ON_GPU
+__device__ __forceinline__ float widen(bf16 x) {
+  return __uint_as_float(static_cast<uint32_t>(x.bits) << 16);
+}
+__device__ __forceinline__ float widen(f16 x) {
+  return __half2float(__ushort_as_half(x.bits));
+}
+template <typename T>
+__device__ __forceinline__ T narrow(float x) {
+  if constexpr (sizeof(T) == 2) {
+    if constexpr (__is_same(T, bf16)) {
+      return {__bfloat16_as_ushort(__float2bfloat16_rn(x))};
+    } else {
+      return {__half_as_ushort(__float2half_rn(x))};
+    }
+  } else {
+    return static_cast<T>(x);
+  }
+}
+template <typename T>
+__device__ __forceinline__ T shuffle(T x, int lane) {
+  return __shfl_sync(0xFFFFFFFFu, x, lane, 32);
+}
+template <typename T>
+__device__ __forceinline__ T shuffle_xor(T x, int mask) {
+  return __shfl_xor_sync(0xFFFFFFFFu, x, mask, 32);
+}
+template <typename T>
+__device__ __forceinline__ T shuffle_down(T x, int by) {
+  return __shfl_down_sync(0xFFFFFFFFu, x, by, 32);
+}
+__device__ __forceinline__ void warp_barrier() {
+  __syncwarp();
+}
+// A multiple of 16 bytes on both sides.
+__device__ __forceinline__ void copy_async_16(void* shared, const void* global) {
+  const auto to = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(to), "l"(global) : "memory");
+}
+__device__ __forceinline__ void copy_async_commit() {
+  asm volatile("cp.async.commit_group;\n" ::: "memory");
+}
+template <int kNewest>  // groups that may still be under way
+__device__ __forceinline__ void copy_async_wait() {
+  asm volatile("cp.async.wait_group %0;\n" ::"n"(kNewest) : "memory");
+}
+// d += a b, with a [16 16] by rows, b [16 8] by columns, d [16 8] in fp32. As PTX's mma.m16n8k16: with g = lane / 4
+// and t = lane % 4, a = {(g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8)}, each with its right neighbour in the
+// upper half, b = {(2t, g), (2t + 8, g)}, each with the one below it, d = {(g, 2t), (g, 2t + 1), (g + 8, 2t),
+// (g + 8, 2t + 1)}.
+template <typename T>
+__device__ __forceinline__ void mma_16x8x16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  if constexpr (__is_same(T, bf16)) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  } else {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  }
+}
+// Four matrices of 8 x 8 elements of 16 bits from shared memory: lane i gives the address of row i % 8 of matrix
+// i / 8, and gets of each the elements (lane / 4, 2 (lane % 4)) and its right neighbour; with `Transposed`
+// those of the transpose.
+template <bool Transposed = false>
+__device__ __forceinline__ void load_matrices(uint32_t (&r)[4], const void* row) {
+  const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(row));
+  if constexpr (Transposed) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];\n"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(at)
+                 : "memory");
+  } else {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\n"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(at)
+                 : "memory");
+  }
+}
+
+template <typename... Parameters, typename... Arguments>
+void launch(device::Stream& stream, dim3 grid, dim3 block, size_t shared, void (*kernel)(Parameters...),
+            Arguments&&... arguments) {
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
+  if (shared > 48 * 1024) {
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
+  }
+  kernel<<<grid, block, shared, static_cast<cudaStream_t>(stream.native())>>>(static_cast<Parameters>(arguments)...);
+  const cudaError_t error = cudaGetLastError();
+  if (error != cudaSuccess)
+    throw base::InternalError("device", "a kernel was not launched: {}", cudaGetErrorString(error));
+}
+#else
+inline float widen(bf16 x) {
+  return std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16);
+}
+inline float widen(f16 x) {
+  return static_cast<float>(std::bit_cast<_Float16>(x.bits));
+}
+template <typename T>
+T narrow(float x) {
+  if constexpr (std::is_same_v<T, bf16>) {
+    const auto u = std::bit_cast<uint32_t>(x);
+    if ((u & 0x7FFFFFFFu) > 0x7F800000u) return {static_cast<uint16_t>((u >> 16) | 0x40u)};  // stays NaN
+    return {static_cast<uint16_t>((u + 0x7FFFu + ((u >> 16) & 1u)) >> 16)};
+  } else if constexpr (std::is_same_v<T, f16>) {
+    return {std::bit_cast<uint16_t>(static_cast<_Float16>(x))};
+  } else {
+    return static_cast<T>(x);
+  }
+}
+template <typename T>
+T shuffle(T x, int lane) {
+  return device::emulate::exchange(x, [lane](int) { return lane & 31; });
+}
+template <typename T>
+T shuffle_xor(T x, int mask) {
+  return device::emulate::exchange(x, [mask](int own) { return own ^ mask; });
+}
+template <typename T>
+T shuffle_down(T x, int by) {
+  return device::emulate::exchange(x, [by](int own) { return own + by < 32 ? own + by : own; });
+}
+inline void warp_barrier() {
+  device::emulate::warp_barrier();
+}
+inline void copy_async_16(void* shared, const void* global) {
+  std::memcpy(shared, global, 16);
+}
+inline void copy_async_commit() {}
+template <int kNewest>
+void copy_async_wait() {}
+template <typename T>
+void mma_16x8x16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  device::emulate::mma_16x8x16(d, a, b, [](uint16_t bits) { return widen(T{bits}); });
+}
+template <bool Transposed = false>
+void load_matrices(uint32_t (&r)[4], const void* row) {
+  device::emulate::load_matrices(r, row, Transposed);
+}
+using device::emulate::launch;
+#endif
+
+__device__ inline float widen(float x) {
+  return x;
+}
+__device__ inline double widen(double x) {
+  return x;
+}
+
+// The sum of 32 lanes, the same in all of them, in a fixed tree.
+template <typename T>
+__device__ T lanes_sum(T x) {
+  for (int mask = 16; mask > 0; mask /= 2) x += shuffle_xor(x, mask);
+  return x;
+}
+template <typename T>
+__device__ T lanes_max(T x) {
+  for (int mask = 16; mask > 0; mask /= 2) {
+    const T other = shuffle_xor(x, mask);
+    x = other > x ? other : x;
+  }
+  return x;
+}
+// That of a block of at most 1,024 threads, a multiple of 32, in all of them; `scratch`: 32 elements of shared memory,
+// which nothing else uses until all threads have returned.
+template <typename T>
+__device__ T block_sum(T x, T* scratch) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, group = static_cast<int>(threadIdx.x) / 32;
+  x = lanes_sum(x);
+  __syncthreads();
+  if (lane == 0) scratch[group] = x;
+  __syncthreads();
+  x = lane < static_cast<int>(blockDim.x) / 32 ? scratch[lane] : T(0);
+  return lanes_sum(x);
+}
+
+}  // namespace kintsugi::KINTSUGI_GPU

@@ -1,0 +1,114 @@
+// What the kernels of devices share: types, indices that are passed by value, loads and stores of 16 bytes.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <string_view>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/kernels/gpu/kernels.h"
+#include "kintsugi/kernels/operands.h"
+#include "kintsugi/kernels/random.h"
+
+namespace kintsugi::KINTSUGI_GPU {
+
+using kernels::Numbers;
+using tensor::DType;
+using tensor::View;
+
+// Calls f with a value of the type of a dtype: fp32, bf16 or fp16, in which devices store. InternalError for another.
+template <typename F>
+void dispatch(std::string_view kind, DType dtype, const F& f) {
+  switch (dtype) {
+    case DType::f32:
+      return f(float{});
+    case DType::bf16:
+      return f(bf16{});
+    case DType::f16:
+      return f(f16{});
+    default:
+      throw base::InternalError("kernel", "{} of {} on a device, which has fp32, bf16 and fp16", kind, name_of(dtype));
+  }
+}
+
+template <typename T>
+T* data(const View& v) {
+  return reinterpret_cast<T*>(v.data);
+}
+
+// Where `add`, to what is there; rounded once.
+template <typename T>
+__device__ __forceinline__ void put(T* to, float value, bool add) {
+  *to = narrow<T>(add ? widen(*to) + value : value);
+}
+
+// The global index of each local position of a dim, as DimIndex, in an argument of a kernel.
+struct LocalIndex {
+  static constexpr int kMost = 16;
+  int64_t whole = 0;
+  int count = 0;
+  int64_t global[kMost] = {}, begin[kMost + 1] = {};
+
+  // -1 at padding.
+  __device__ int64_t operator[](int64_t local) const {
+    for (int i = 0; i < count; ++i)
+      if (local < begin[i + 1]) return global[i] < 0 ? -1 : global[i] + local - begin[i];
+    return -1;
+  }
+  // The inverse: -1 for what this block does not have.
+  __device__ int64_t local_of(int64_t wanted) const {
+    for (int i = 0; i < count; ++i)
+      if (global[i] >= 0 && wanted >= global[i] && wanted < global[i] + begin[i + 1] - begin[i])
+        return begin[i] + wanted - global[i];
+    return -1;
+  }
+};
+
+inline LocalIndex local_index(const tensor::DimIndex& index) {
+  LocalIndex made;
+  made.whole = index.whole();
+  for (const tensor::Segment& s : index.segments()) {
+    base::require(made.count < LocalIndex::kMost, "kernel", "an index of more than {} runs on a device",
+                  LocalIndex::kMost);
+    made.global[made.count] = s.global;
+    made.begin[made.count + 1] = made.begin[made.count] + s.count;
+    ++made.count;
+  }
+  return made;
+}
+
+// The size of the last dim, and the product of those before it.
+inline int64_t width(const tensor::Shape& shape) {
+  return shape.rank() == 0 ? 1 : shape[shape.rank() - 1].size;
+}
+inline int64_t rows(const tensor::Shape& shape) {
+  return shape.elements() == 0 ? 0 : shape.elements() / width(shape);
+}
+
+// Blocks of `threads` threads for `work` pieces, but no more than keep every processor busy: for loops with a stride of
+// all threads.
+inline dim3 blocks_for(int64_t work, int threads = 256) {
+  return dim3(static_cast<unsigned>(std::clamp<int64_t>((work + threads - 1) / threads, 1, 132 * 16)));
+}
+
+// The first of this thread, and how far to the next, in a loop over pieces of work.
+__device__ __forceinline__ int64_t first_piece() {
+  return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+}
+__device__ __forceinline__ int64_t all_threads() {
+  return static_cast<int64_t>(gridDim.x) * blockDim.x;
+}
+
+// Elements of T that are 16 bytes.
+template <typename T>
+constexpr int kWide = 16 / static_cast<int>(sizeof(T));
+
+// Whether all begin at a multiple of 16 bytes.
+template <typename... P>
+bool all_wide(const P*... pointers) {
+  return ((reinterpret_cast<uintptr_t>(pointers) % 16 == 0) && ...);
+}
+
+}  // namespace kintsugi::KINTSUGI_GPU

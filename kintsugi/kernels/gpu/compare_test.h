@@ -1,0 +1,152 @@
+// Each kernel of a device against the reference, on the same inputs: on the emulated device, with warps of 32 and 64,
+// or on the one that KINTSUGI_TEST_DEVICE names.
+#pragma once
+
+#include <cstdlib>
+
+#include "kintsugi/device/device.h"
+#include "kintsugi/device/emulate.h"
+#include "kintsugi/kernels/kernel_test_harness.h"
+
+namespace kintsugi::kernels::test {
+
+constexpr DType kDeviceTypes[] = {DType::f32, DType::bf16, DType::f16};
+
+inline device::Device& device_under_test() {
+  static const std::unique_ptr<device::Device> device = [] {
+    const char* name = std::getenv("KINTSUGI_TEST_DEVICE");
+    return device::open_device(name == nullptr ? "emulated" : name);
+  }();
+  return *device;
+}
+inline const KernelSet& kernels_under_test() {
+  static const std::unique_ptr<KernelSet> set = device_kernels(device_under_test());
+  return *set;
+}
+
+// Half a unit in the last place, doubled: two roundings of almost the same number differ by one unit.
+inline double device_unit_of(DType dtype) {
+  return dtype == DType::bf16 ? 1.0 / 128 : dtype == DType::f16 ? 1.0 / 1024 : 0;
+}
+
+struct DeviceTolerance {
+  double relative = 2e-5, absolute = 2e-5;
+};
+
+// Memory of the device with a guard behind it; `shift`: bytes by which it begins behind a multiple of 256.
+class OnDevice {
+ public:
+  OnDevice(int64_t bytes, int64_t shift)
+      : bytes_(bytes), shift_(shift), memory_(device_under_test().allocate(shift + bytes + kGuard)) {}
+  std::byte* data() const { return memory_->data() + shift_; }
+  void put(device::Stream& stream, const std::byte* from) {
+    std::vector<std::byte> all(static_cast<size_t>(bytes_ + kGuard), std::byte{0xFF});
+    if (from != nullptr) std::memcpy(all.data(), from, static_cast<size_t>(bytes_));
+    stream.copy(data(), all.data(), bytes_ + kGuard);
+    stream.synchronize();
+  }
+  void get(device::Stream& stream, std::byte* to, const std::string& what) const {
+    std::vector<std::byte> all(static_cast<size_t>(bytes_ + kGuard));
+    stream.copy(all.data(), data(), bytes_ + kGuard);
+    stream.synchronize();
+    if (to != nullptr) std::memcpy(to, all.data(), static_cast<size_t>(bytes_));
+    for (size_t i = static_cast<size_t>(bytes_); i < all.size(); ++i)
+      if (all[i] != std::byte{0xFF}) {
+        ADD_FAILURE() << what << " wrote behind its memory";
+        return;
+      }
+  }
+
+ private:
+  static constexpr int64_t kGuard = 256;
+  int64_t bytes_, shift_;
+  std::unique_ptr<device::Memory> memory_;
+};
+
+// As run_kernel, with memory of the device under test. An output that is the same object as an input is in place.
+inline void run_on_device(const Trial& trial, const std::vector<Tensor*>& ins, const std::vector<Tensor*>& outs,
+                          int64_t shift = 0) {
+  const Kernel& kernel = kernels_under_test().find(trial.kind);
+  const auto stream = device_under_test().stream();
+  std::vector<std::pair<Tensor*, std::unique_ptr<OnDevice>>> memory;
+  std::vector<View> in_views, out_views;
+  std::vector<const Type*> in_types, out_types;
+  std::vector<NamedIndex> indices = trial.indices;
+  const auto place = [&](Tensor* x) {
+    for (const auto& [other, at] : memory)
+      if (other == x) return at->data();
+    memory.emplace_back(x, std::make_unique<OnDevice>(x->type().bytes(), shift * tensor::size_of(x->type().dtype)));
+    memory.back().second->put(*stream, x->view().data);
+    return memory.back().second->data();
+  };
+  const auto add = [&](Tensor* x, std::vector<View>& views, std::vector<const Type*>& types) {
+    views.push_back(x ? View{place(x), x->type()} : View());
+    types.push_back(x ? &x->type() : nullptr);
+    for (const tensor::Dim& dim : views.back().shape()) {
+      bool known = false;
+      for (const NamedIndex& named : indices) known |= named.dim == dim.name;
+      if (!known) indices.push_back({dim.name, DimIndex(dim.size)});
+    }
+  };
+  for (Tensor* x : ins) add(x, in_views, in_types);
+  for (Tensor* x : outs) add(x, out_views, out_types);
+  const auto fill = [](const tensor::OperandList& names, std::vector<View>& views, std::vector<const Type*>& types) {
+    while (views.size() < names.size() && names[views.size()].optional) views.emplace_back(), types.push_back(nullptr);
+  };
+  fill(kernel.ins, in_views, in_types);
+  fill(kernel.outs, out_views, out_types);
+
+  const KernelShapes shapes{in_types, out_types, trial.attributes, 1};
+  const int64_t bytes = kernel.workspace ? kernel.workspace(shapes) : 0;
+  OnDevice workspace(bytes, 0), numbers(sizeof(Numbers), 0);
+  workspace.put(*stream, nullptr);
+  numbers.put(*stream, reinterpret_cast<const std::byte*>(&trial.numbers));
+  base::ThreadTeam team(1);
+  kernel.run({.ins = in_views,
+              .outs = out_views,
+              .attributes = trial.attributes,
+              .indices = indices,
+              .accumulate = trial.accumulate,
+              .workspace = {workspace.data(), static_cast<size_t>(bytes)},
+              .numbers = trial.numbers,
+              .team = team,
+              .stream = stream.get(),
+              .later = reinterpret_cast<const Numbers*>(numbers.data())});
+  stream->synchronize();
+  workspace.get(*stream, nullptr, trial.kind + ": workspace");
+  for (const auto& [x, at] : memory) at->get(*stream, x->view().data, trial.kind);
+}
+
+// Runs the trial on the device and by the reference; outputs begin as copies of `outs`. With warps of 32 and 64 where
+// it is emulated, with aligned operands and others.
+inline void compare_on_device(const Trial& trial, const std::vector<Tensor*>& ins, const std::vector<Tensor>& outs,
+                              DeviceTolerance tolerance = {}) {
+  static const auto reference = reference_kernels();
+  std::vector<Tensor> want = outs;
+  std::vector<Tensor*> want_outs;
+  for (Tensor& x : want) want_outs.push_back(x.type().dtype == DType::f64 && x.elements() == 0 ? nullptr : &x);
+  run_kernel(*reference, trial, ins, want_outs);
+  for (int warp : {32, 64}) {
+    for (int64_t shift : {0, 1}) {
+      if (warp == 64 && device_under_test().kind() != "emulated") continue;
+      device::emulate::set_warp(warp);
+      std::vector<Tensor> got = outs;
+      std::vector<Tensor*> got_outs;
+      for (size_t i = 0; i < got.size(); ++i) got_outs.push_back(want_outs[i] ? &got[i] : nullptr);
+      run_on_device(trial, ins, got_outs, shift);
+      for (size_t i = 0; i < outs.size(); ++i)
+        if (got_outs[i])
+          expect_close(got[i], want[i], tolerance.relative + device_unit_of(got[i].type().dtype), tolerance.absolute,
+                       trial.kind + " output " + std::to_string(i) + " " + std::string(name_of(got[i].type().dtype)) +
+                           " warp " + std::to_string(warp) + " shift " + std::to_string(shift));
+    }
+  }
+  device::emulate::set_warp(32);
+}
+
+// An output that is absent, for the lists above.
+inline Tensor absent() {
+  return Tensor(Shape({{"none", 0}}), DType::f64);
+}
+
+}  // namespace kintsugi::kernels::test

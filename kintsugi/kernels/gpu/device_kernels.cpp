@@ -1,0 +1,51 @@
+#include <vector>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/kernels/gpu/rows.h"
+
+namespace kintsugi::gpu_emulated {
+
+std::span<const kernels::DeviceRow> rows();
+
+}  // namespace kintsugi::gpu_emulated
+
+namespace kintsugi::kernels {
+namespace {
+
+class DeviceKernels : public KernelSet {
+ public:
+  DeviceKernels(std::string name, std::span<const DeviceRow> rows) : name_(std::move(name)) {
+    const auto reference = reference_kernels();
+    for (const DeviceRow& row : rows) {
+      const Kernel& same = reference->find(row.kind);
+      kernels_.push_back({row.kind, same.ins, same.outs, row.run, row.workspace});
+    }
+  }
+  std::string_view name() const override { return name_; }
+  const Kernel& find(std::string_view kind) const override {
+    for (const Kernel& kernel : kernels_)
+      if (kernel.kind == kind) return kernel;
+    throw base::UserError("kernels", "a device has no kernel for \"{}\" yet: parallel.device = \"cpu\" has", kind);
+  }
+
+ private:
+  std::string name_;
+  std::vector<Kernel> kernels_;
+};
+
+}  // namespace
+
+std::unique_ptr<KernelSet> emulated_kernels() {
+  return std::make_unique<DeviceKernels>("emulated", gpu_emulated::rows());
+}
+
+std::unique_ptr<KernelSet> device_kernels(device::Device& device) {
+  if (device.kind() == "emulated") return emulated_kernels();
+  const auto list = reinterpret_cast<DeviceRows*>(device.symbol(kDeviceRows));
+  base::require(list != nullptr, "kernels", "the module of {} has no kernels", device.kind());
+  std::span<const DeviceRow> rows;
+  list(&rows);
+  return std::make_unique<DeviceKernels>(std::string(device.kind()), rows);
+}
+
+}  // namespace kintsugi::kernels

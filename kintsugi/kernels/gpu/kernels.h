@@ -1,0 +1,70 @@
+// The kernels of devices, one source for every compiler: see device/gpu.h. Each enqueues its work in the stream of the
+// call. What each computes is the table of docs/operations.md.
+#pragma once
+
+#include "kintsugi/device/gpu.h"
+#include "kintsugi/kernels/kernel_set.h"
+
+namespace kintsugi::KINTSUGI_GPU {
+
+using kernels::KernelCall;
+using kernels::KernelShapes;
+
+void accumulate(const KernelCall&);
+void adamw(const KernelCall&);
+void add(const KernelCall&);
+void attention(const KernelCall&);
+void attention_grad(const KernelCall&);
+void attention_join(const KernelCall&);
+void broadcast(const KernelCall&);
+void cache_write(const KernelCall&);
+void cast(const KernelCall&);
+void class_loss(const KernelCall&);
+void class_loss_grad(const KernelCall&);
+void contract(const KernelCall&);
+void cross_entropy(const KernelCall&);
+void cross_entropy_grad(const KernelCall&);
+void dropout(const KernelCall&);
+void embedding(const KernelCall&);
+void embedding_grad(const KernelCall&);
+void fill(const KernelCall&);
+void first(const KernelCall&);
+void first_grad(const KernelCall&);
+void gated(const KernelCall&);
+void gated_grad(const KernelCall&);
+void gelu(const KernelCall&);
+void gelu_grad(const KernelCall&);
+void head(const KernelCall&);
+void head_grad(const KernelCall&);
+void head_with_grad(const KernelCall&);
+void layer_norm(const KernelCall&);
+void layer_norm_grad(const KernelCall&);
+void logsumexp(const KernelCall&);
+void loss_scale(const KernelCall&);
+void mask(const KernelCall&);
+void position(const KernelCall&);
+void position_grad(const KernelCall&);
+void relu(const KernelCall&);
+void relu_grad(const KernelCall&);
+void relu2(const KernelCall&);
+void relu2_grad(const KernelCall&);
+void rms_norm(const KernelCall&);
+void rms_norm_grad(const KernelCall&);
+void rotary(const KernelCall&);
+void scale(const KernelCall&);
+void sgd(const KernelCall&);
+void silu(const KernelCall&);
+void silu_grad(const KernelCall&);
+void squared_error(const KernelCall&);
+void squared_error_grad(const KernelCall&);
+void stack(const KernelCall&);
+void sum(const KernelCall&);
+void sum_blocks(const KernelCall&);
+void sum_squares(const KernelCall&);
+void take(const KernelCall&);
+void tanh(const KernelCall&);
+void tanh_grad(const KernelCall&);
+void unstack(const KernelCall&);
+void update_scale(const KernelCall&);
+
+}  // namespace kintsugi::KINTSUGI_GPU

@@ -1,0 +1,21 @@
+// The list of the kernels of a device, as its module gives it. The number in the name changes with DeviceRow and what
+// it uses.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "kintsugi/kernels/kernel_set.h"
+
+namespace kintsugi::kernels {
+
+struct DeviceRow {
+  std::string_view kind;
+  void (*run)(const KernelCall&);
+  int64_t (*workspace)(const KernelShapes&) = nullptr;
+};
+
+using DeviceRows = void(std::span<const DeviceRow>* rows);
+inline constexpr const char* kDeviceRows = "kintsugi_device_rows_1";
+
+}  // namespace kintsugi::kernels
