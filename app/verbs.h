@@ -12,6 +12,7 @@ void add_check(Command& kintsugi);
 void add_compare(Command& kintsugi);
 void add_plan(Command& kintsugi);
 void add_explain(Command& kintsugi);
+void add_devices(Command& kintsugi);
 void add_train(Command& kintsugi);
 void add_evaluate(Command& kintsugi);
 void add_generate(Command& kintsugi);

@@ -34,7 +34,7 @@ void profile(int argc, char** argv) {
   config::Resolved resolved = config::load(argv[1], models::catalog(), sets, base::usable_cores());
   app::fill_vocab(resolved);
   const config::Settings& s = resolved.settings;
-  const auto kernels = build::kernels_of(s);
+  const auto kernels = build::kernels_to_run(s);
   base::ThreadTeam team(static_cast<int>(s.parallel.threads));
   run::Executor executor(build::build_program(s, *kernels), *kernels, team);
   executor.initialize(s.train.seed);

@@ -2,6 +2,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/config/choices.h"
+#include "kintsugi/device/device.h"
 #include "kintsugi/lower/recompute.h"
 #include "kintsugi/plan/check_plan.h"
 
@@ -52,7 +53,16 @@ std::vector<Program> lowered(const Settings& s, models::Graphs graphs, const ker
 }  // namespace
 
 std::unique_ptr<kernels::KernelSet> kernels_of(const Settings& s) {
+  if (s.parallel.device != "cpu") return kernels::planned_device_kernels();
   return kernels::kernels_named(s.train.kernels, tensor::dtype_from(s.train.dtype));
+}
+
+std::unique_ptr<kernels::KernelSet> kernels_to_run(const Settings& s) {
+  if (s.parallel.device == "cpu") return kernels_of(s);
+  if (s.train.dtype == "fp64")
+    throw base::UserError("config", "parallel.device = \"{}\" computes in fp32, bf16 or fp16: train.dtype is fp64",
+                          s.parallel.device);
+  return kernels::device_kernels(device::open_device(s.parallel.device));
 }
 
 plan::Plan plan_of(const Settings& s) {

@@ -13,8 +13,10 @@
 
 namespace kintsugi::build {
 
-// [train] kernels.
+// What a program is planned with: [train] kernels, or those of [parallel] device, which need not be there.
 std::unique_ptr<kernels::KernelSet> kernels_of(const config::Settings& settings);
+// What it is run with, on the device. UserError if the device is not to be had.
+std::unique_ptr<kernels::KernelSet> kernels_to_run(const config::Settings& settings);
 
 // The plan of [parallel] and [train] reproducible.
 plan::Plan plan_of(const config::Settings& settings);

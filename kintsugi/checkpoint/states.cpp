@@ -55,7 +55,7 @@ void write(CheckpointWriter& writer, const run::Executor& executor) {
     writer.add(piece, [&executor, size, state = s.buffer, shard = std::move(share.shard)](const Sink& sink) {
       std::vector<std::byte> block;
       for_each_span(shard, [&](int64_t at, int64_t count) {
-        if (!executor.in_file(state))
+        if (executor.on_host(state))
           return sink({executor.state_view(state).data + at * size, static_cast<size_t>(count * size)});
         for (const int64_t end = at + count; at < end; at += kRead) {
           block.resize(static_cast<size_t>(std::min(kRead, end - at) * size));
@@ -97,7 +97,7 @@ void read(const TensorSource& source, const std::string& name, const Shard& shar
   };
   int64_t spans = 0, begin = 0;
   for_each_span(shard, [&](int64_t at, int64_t) { spans++ == 0 ? void(begin = at) : void(); });
-  if (spans == 1 && !executor.in_file(state))
+  if (spans == 1 && executor.on_host(state))
     return fetch(shard.part.flat, executor.state_view(state).data + begin * size);
   std::vector<std::byte> buffer;
   const Range& all = shard.part.flat;

@@ -402,6 +402,9 @@ std::vector<Key> other_parallel_keys() {
           {"timeout_seconds", kPositive, free, "",
            "longest wait for another rank; after it the run ends and names the ranks that did not respond",
            "timeout distributed_timeout_minutes nccl_timeout"}),
+      parallel<&Parallel::device>({"device", OneOf{{"cpu", "emulated", "cuda"}}, free, "",
+                                   "where ranks compute: the processor, a device, or one that the processor emulates",
+                                   "accelerator gpu"}),
       parallel<&Parallel::transport>(
           {"transport", OneOf{{"auto", "threads", "mpi"}}, free, "",
            "how ranks communicate: threads of one process, or MPI; auto: mpi if started under it",

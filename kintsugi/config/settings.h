@@ -157,6 +157,7 @@ struct Parallel {
   std::string memory_per_rank = {};               // "16 GiB"; the machine's, over the ranks that share it
   std::string wire = "fp32";                      // fp32 | bf16: in which gradients travel
   double timeout_seconds = 600;
+  std::string device = "cpu";      // cpu | emulated | cuda: where the ranks compute
   std::string transport = "auto";  // auto | threads | mpi
   std::string replicas = "trust";  // trust | check | broadcast: states that several ranks hold, at the start
   bool bind = true;                // threads are bound to cores

@@ -76,6 +76,7 @@ class Device {
 
   virtual std::string_view kind() const = 0;  // "emulated", "cuda"
   virtual Properties properties() = 0;
+  virtual int count() { return 1; }  // devices of this kind in this machine
 
   // Aligned to 256 bytes, and zero. UserError, with what is free, if the device has not that much.
   virtual std::unique_ptr<Memory> allocate(int64_t bytes) = 0;

@@ -16,7 +16,7 @@ CheckpointModel::CheckpointModel(const std::filesystem::path& path, const config
       team_(static_cast<int>(layout.threads)) {
   comm::together(*all_, [&] {
     settings_ = on_ranks_of(saved_.settings(), layout);
-    kernels_ = build::kernels_of(settings_);
+    kernels_ = build::kernels_to_run(settings_);
     if (!saved_.tokenizer.empty())
       tokenizer_ = text::parse_tokenizer(saved_.tokenizer, (folder() / "tokenizer.json").string());
   });

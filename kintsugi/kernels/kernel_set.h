@@ -79,6 +79,8 @@ class KernelSet {
   virtual std::string_view name() const = 0;
   // InternalError if the set has no such kernel.
   virtual const Kernel& find(std::string_view kind) const = 0;
+  // Whose memory the operands are, and in whose streams kernels are enqueued; null: the host's.
+  virtual device::Device* device() const { return nullptr; }
 };
 
 // Slow and obvious, one thread, every floating dtype; sums in fp64.
@@ -88,9 +90,9 @@ std::unique_ptr<KernelSet> reference_kernels();
 std::unique_ptr<KernelSet> cpu_kernels();
 
 // Of a device: enqueued in a stream. The kernels of the emulation are in the program, others in the module of the device.
-std::unique_ptr<KernelSet> device_kernels(device::Device& device);
-// The same for planning, without one: what they take, and their workspace.
-std::unique_ptr<KernelSet> emulated_kernels();
+std::unique_ptr<KernelSet> device_kernels(std::unique_ptr<device::Device> device);
+// The same for planning, without one: what they take, and their workspace. They are not run.
+std::unique_ptr<KernelSet> planned_device_kernels();
 
 // "reference" or "cpu"; a program in fp64 uses the reference entirely.
 std::unique_ptr<KernelSet> kernels_named(std::string_view name, tensor::DType dtype);

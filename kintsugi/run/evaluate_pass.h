@@ -15,10 +15,11 @@ struct LossSum {
 // Calls fill(inputs, batch number), which sets the inputs, before each of `batches` runs.
 template <typename F>
 LossSum run_evaluation(Executor& executor, int64_t batches, F&& fill) {
-  executor.number("evaluate.sum") = 0;
-  executor.number("evaluate.count") = 0;
+  executor.set_number("evaluate.sum", 0);
+  executor.set_number("evaluate.count", 0);
   kernels::Numbers numbers;
-  for (int64_t i = 0; i < batches; ++i) executor.run(program::Step::evaluate, numbers, [&](const Executor::Inputs& inputs) { fill(inputs, i); });
+  for (int64_t i = 0; i < batches; ++i)
+    executor.run(program::Step::evaluate, numbers, [&](const Executor::Inputs& inputs) { fill(inputs, i); });
   return {executor.number("evaluate.sum"), executor.number("evaluate.count")};
 }
 

@@ -70,7 +70,7 @@ Executor::Executor(program::Program program, const kernels::KernelSet& kernels, 
       team_(team),
       rank_(place.world ? place.world->rank() : 0),
       world_(place.world),
-      arena_(program_.bytes()) {
+      arena_(kernels.device() ? 0 : program_.bytes()) {
   const int ranks = world_ ? world_->size() : 1;
   base::require(program_.mesh.ranks() == ranks, "run", "a program for {} ranks on {}", program_.mesh.ranks(), ranks);
   if (program_.file_bytes > 0) file_ = std::make_unique<FileStore>(place.offload_folder, program_.file_bytes, rank_);
@@ -81,10 +81,17 @@ Executor::Executor(program::Program program, const kernels::KernelSet& kernels, 
     for (const program::Call& call : list.calls) micro_batches_ = std::max(micro_batches_, call.micro_batch + 1);
   running_.resize(static_cast<size_t>(events * micro_batches_));
   make_groups();
+  if (kernels.device()) {
+    if (!groups_.empty() || file_)
+      throw base::UserError("run", "parallel.device = \"{}\" takes one rank and no offload so far",
+                            kernels.device()->kind());
+    device_ = std::make_unique<DeviceSide>(*kernels.device(), program_.bytes());
+  }
   for (const program::CallList& list : program_.lists) {
     bind_inputs(list);
     bind_list(list, kernels);
   }
+  if (device_) stage_inputs();
 }
 
 // All ranks make their groups in the same order, so that none waits for another's.
@@ -109,7 +116,8 @@ void Executor::make_groups() {
 }
 
 void Executor::bind_list(const program::CallList& list, const kernels::KernelSet& kernels) {
-  List made = {.calls = &list, .bound = {}};
+  List made;
+  made.calls = &list;
   std::map<std::pair<int, int>, size_t> known;  // by body and slot
   std::set<std::pair<BufferId, int64_t>> filled;
   for (const program::Call& call : list.calls) {
@@ -144,7 +152,7 @@ std::byte* Executor::address(BufferId id, const program::CallList& list, int slo
   const program::Buffer& of = program_.buffer(root);
   base::require(of.region != Region::file, "run", "\"{}\" lies in the file", of.name);
   const int64_t begin = of.region == Region::state ? 0 : program_.state_bytes;
-  return arena_.data() + begin + program_.offset(root, list, slot) + program_.begin(id, rank_);
+  return memory() + begin + program_.offset(root, list, slot) + program_.begin(id, rank_);
 }
 
 View Executor::view(BufferId id, const program::CallList& list, int slot) const {
@@ -155,8 +163,7 @@ View Executor::state_view(BufferId id) const {
   const BufferId root = program_.root(id);
   const program::Buffer& of = program_.buffer(root);
   base::require(of.region != Region::file, "run", "\"{}\" lies in the file", of.name);
-  if (of.region == Region::state)
-    return {arena_.data() + of.offset + program_.begin(id, rank_), program_.buffer(id).type};
+  if (of.region == Region::state) return {memory() + of.offset + program_.begin(id, rank_), program_.buffer(id).type};
   const program::CallList& train = program_.list(program::Step::train);
   const auto touches = [&](const program::Call& call) {
     const auto has = [&](const std::vector<BufferId>& list) {
@@ -301,8 +308,21 @@ View Executor::state(std::string_view name) const {
           {mesh::local_shape(program_.mesh, s->whole.shape, s->layout), whole.dtype()}};
 }
 
-double& Executor::number(std::string_view name) const {
-  return state(name).as<double>()[0];
+double Executor::number(std::string_view name) const {
+  const View at = state(name);
+  if (!device_) return at.as<double>()[0];
+  double value = 0;
+  copy_to_host(at.data, std::as_writable_bytes(std::span(&value, 1)));
+  return value;
+}
+
+void Executor::set_number(std::string_view name, double value) {
+  const View at = state(name);
+  if (!device_) {
+    at.as<double>()[0] = value;
+    return;
+  }
+  copy_from_host(at.data, std::as_bytes(std::span(&value, 1)));
 }
 
 const Executor::List& Executor::list_of(program::Step step) const {
@@ -332,7 +352,11 @@ View Executor::output(program::Step step, std::string_view name) const {
   const program::CallList& list = program_.list(step);
   const Found found = find_output(list, name);
   base::require(found.call != nullptr, "run", "{} has no output \"{}\"", name_of(step), name);
-  return view(found.buffer, list, found.call->slot);
+  const View out = view(found.buffer, list, found.call->slot);
+  if (!device_) return out;
+  output_.resize(static_cast<size_t>(out.type.bytes()));
+  copy_to_host(out.data, output_);
+  return {output_.data(), out.type};
 }
 
 bool Executor::has_input(program::Step step, std::string_view name) const {
@@ -344,7 +368,8 @@ bool Executor::has_output(program::Step step, std::string_view name) const {
 }
 
 void Executor::run(program::Step step, kernels::Numbers& numbers, Fill fill, const void* context) {
-  const List& list = list_of(step);
+  List& list = list_of(step);
+  if (device_) return run_on_device(list, numbers, fill, context);
   for (size_t c = 0; c < list.bound.size(); ++c) {
     const program::Call& call = list.calls->calls[c];
     if (list.bound[c].fills) fill(context, Inputs(*this, *list.calls, call));
@@ -382,7 +407,9 @@ void Executor::run_call(const List& list, size_t number, kernels::Numbers& numbe
                    .accumulate = b.accumulate,
                    .workspace = b.workspace,
                    .numbers = numbers,
-                   .team = team_});
+                   .team = team_,
+                   .stream = device_ ? &device_->stream() : nullptr,
+                   .later = device_ ? device_->numbers() : nullptr});
     if (watch) watch({*list.calls, call, body, instruction});
     if (!groups_.empty()) groups_.begin()->second->progress();  // that of all groups
   }

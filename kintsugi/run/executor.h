@@ -1,4 +1,5 @@
-// Runs a program on the CPU. Decides nothing: the program says where each buffer is and in what order things run.
+// Runs a program, on the CPU or on a device. Decides nothing: the program says where each buffer is and in what order
+// things run.
 #pragma once
 
 #include <filesystem>
@@ -8,12 +9,14 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kintsugi/base/thread_team.h"
 #include "kintsugi/comm/communicator.h"
 #include "kintsugi/kernels/kernel_set.h"
 #include "kintsugi/program/program.h"
+#include "kintsugi/run/device_side.h"
 #include "kintsugi/run/file_store.h"
 
 namespace kintsugi::run {
@@ -53,7 +56,7 @@ class Executor {
   int rank() const { return rank_; }
   const program::Program& program() const { return program_; }
   base::ThreadTeam& team() { return team_; }
-  int64_t allocated_bytes() const { return arena_.bytes(); }
+  int64_t allocated_bytes() const { return device_ ? device_->arena_bytes() : arena_.bytes(); }
 
   // Sets every state to its initial values, a function of (seed, name, index). `drawn` false: what would be drawn at
   // random is zero, since it is loaded afterwards.
@@ -63,8 +66,9 @@ class Executor {
   tensor::View state(std::string_view name) const;
   bool has_state(std::string_view name) const { return program_.state(name) != nullptr; }
   // A scalar state in fp64.
-  double& number(std::string_view name) const;
-  // Outputs are read after the last call of the list.
+  double number(std::string_view name) const;
+  void set_number(std::string_view name, double value);
+  // Outputs are read after the last call of the list; of a device, a copy that lasts until the next.
   tensor::View output(program::Step step, std::string_view name) const;
   bool has_input(program::Step step, std::string_view name) const;
   bool has_output(program::Step step, std::string_view name) const;  // on this stage
@@ -105,7 +109,8 @@ class Executor {
   };
   RowRange input_rows(program::Step step) const;
 
-  // Runs the calls of a list; before a call that needs inputs which were not filled yet, `fill` is called with them,
+  // Runs the calls of a list. On a device, `fill` is called for all of them first, then the host goes on while the
+  // device works. On the host, before a call that needs inputs which were not filled yet, `fill` is called with them,
   // and may set them and numbers. For a micro-batch without inputs that is its first call. Allocates nothing.
   using Fill = void (*)(const void* context, const Inputs& inputs);
   void run(program::Step step, kernels::Numbers& numbers, Fill fill, const void* context);
@@ -131,6 +136,12 @@ class Executor {
   // touches it, as for the sum of an accumulator. InternalError for a buffer in the file.
   tensor::View state_view(program::BufferId id) const;
   // Whether it is in the file; see state_blocks.h.
+  // Whether the host can follow a pointer to it; see state_blocks.h otherwise.
+  bool on_host(program::BufferId id) const { return device_ == nullptr && !in_file(id); }
+  bool on_device() const { return device_ != nullptr; }
+  // Copies memory of a device, whole bytes of a view of this executor, once all that was enqueued is done.
+  void copy_to_host(const std::byte* from, std::span<std::byte> to) const { device_->read(from, to); }
+  void copy_from_host(std::byte* to, std::span<const std::byte> from) const { device_->write(to, from); }
   bool in_file(program::BufferId id) const {
     return program_.buffer(program_.root(id)).region == program::Region::file;
   }
@@ -157,8 +168,24 @@ class Executor {
   struct List {
     const program::CallList* calls = nullptr;
     std::vector<BoundCall> bound;
+    // On a device: its inputs in the order of calls, where the host puts them.
+    struct Staged {
+      const program::Call* call;
+      size_t input;  // in inputs_
+      int64_t offset, bytes;
+    };
+    std::vector<Staged> staged;
+    int64_t runs = 0;
+    std::unique_ptr<device::Graph> graph;  // captured at the second run
   };
 
+  struct Input {
+    program::Step step;
+    std::string name;
+    program::BufferId buffer;
+    int body;                        // the first to read it
+    tensor::DimIndex batch, column;  // of an input [batch] there is one column
+  };
   // What is bound: a call with its body.
   struct Site {
     const program::CallList& list;
@@ -166,6 +193,7 @@ class Executor {
     const program::Body& body;
   };
 
+  std::byte* memory() const { return device_ ? device_->arena() : arena_.data(); }
   // The address of a buffer of the arena or of a state, in a call with that slot.
   std::byte* address(program::BufferId id, const program::CallList& list, int slot) const;
   const program::Body& body_of(const program::Call& call) const {
@@ -176,6 +204,11 @@ class Executor {
   Bound bind(const Site& site, const program::Instruction& instruction, const kernels::KernelSet& kernels);
   void bind_inputs(const program::CallList& list);
   const List& list_of(program::Step step) const;
+  List& list_of(program::Step step) { return const_cast<List&>(std::as_const(*this).list_of(step)); }
+  void stage_inputs();
+  std::byte* input_address(const Input& in, const program::CallList& list, const program::Call& call) const;
+  void run_on_device(List& list, kernels::Numbers& numbers, Fill fill, const void* context);
+  void enqueue_calls(const List& list, kernels::Numbers& numbers);
   comm::Communicator& group_of(const program::Instruction& i);
   void bind_indices(const program::Body& body, const program::Instruction& instruction, Bound& b) const;
   struct Running {
@@ -204,15 +237,10 @@ class Executor {
   comm::World* world_ = nullptr;
   int64_t micro_batches_ = 1;     // of the longest list
   std::vector<Running> running_;  // by event and micro-batch
-  struct Input {
-    program::Step step;
-    std::string name;
-    program::BufferId buffer;
-    int body;                        // the first to read it
-    tensor::DimIndex batch, column;  // of an input [batch] there is one column
-  };
   std::vector<Input> inputs_;
+  std::unique_ptr<DeviceSide> device_;  // null: the host's
   Arena arena_;
+  mutable std::vector<std::byte> output_;
   std::unique_ptr<FileStore> file_;  // it must end before the memory is freed
   // By factors and channel. Destroyed before the memory.
   std::map<std::pair<std::vector<mesh::Factor>, std::string>, std::unique_ptr<comm::Communicator>> groups_;

@@ -145,11 +145,9 @@ TEST(Executor, InputsOutputsAndNumbers) {
   h.p.buffer(x).input = "x";
   h.p.buffer(y).output = "y";
   const auto sum = [&](uint32_t adds) {
-    return program::Instruction{
-        .kernel = "sum", .ins = {y}, .outs = {total}, .accumulate = adds};
+    return program::Instruction{.kernel = "sum", .ins = {y}, .outs = {total}, .accumulate = adds};
   };
-  const program::Instruction twice = {
-      .kernel = "scale", .ins = {x}, .outs = {y}, .attributes = {{"by", 2.0}}};
+  const program::Instruction twice = {.kernel = "scale", .ins = {x}, .outs = {y}, .attributes = {{"by", 2.0}}};
   h.p.bodies = {{.name = "first", .instructions = {twice, sum(0)}}, {.name = "next", .instructions = {twice, sum(1)}}};
   h.p.lists = {{.step = program::Step::train, .calls = {{0, 0}, {1, 1}, {1, 2}}}};
   Machine m(h.p);
@@ -160,11 +158,9 @@ TEST(Executor, InputsOutputsAndNumbers) {
   EXPECT_FALSE(m.executor.has_state("x"));
   std::vector<int64_t> asked;
   std::vector<std::string> watched;
-  m.executor.watch = [&](const Executor::Watched& w) {
-    watched.push_back(w.body.name + "." + w.instruction.kernel);
-  };
+  m.executor.watch = [&](const Executor::Watched& w) { watched.push_back(w.body.name + "." + w.instruction.kernel); };
   kernels::Numbers numbers;
-  m.executor.number("total") = 1000;  // the first replaces it
+  m.executor.set_number("total", 1000);  // the first replaces it
   m.executor.run(program::Step::train, numbers, [&](const Executor::Inputs& inputs) {
     asked.push_back(inputs.micro_batch());
     for (double& v : inputs.view("x").as<double>()) v = static_cast<double>(inputs.micro_batch() + 1);
@@ -179,7 +175,8 @@ TEST(Executor, InputsOutputsAndNumbers) {
               m.executor.run(program::Step::train, numbers, [](const Executor::Inputs& inputs) { inputs.view("z"); });
             }),
             "[run] internal error: a call of train has no input \"z\"");
-  EXPECT_EQ(error_of([&] { m.executor.output(program::Step::train, "x"); }), "[run] internal error: train has no output \"x\"");
+  EXPECT_EQ(error_of([&] { m.executor.output(program::Step::train, "x"); }),
+            "[run] internal error: train has no output \"x\"");
   EXPECT_EQ(error_of([&] { m.executor.run(program::Step::evaluate, numbers, [](const auto&) {}); }),
             "[run] internal error: no list of calls \"evaluate\"");
   h.p.bodies[0].instructions[0].kernel = "scales";
@@ -197,7 +194,8 @@ TEST(Executor, SeqBeginsAtThePosition) {
       .kernel = "position", .ins = {table}, .outs = {y}, .attributes = {{"length", int64_t{2}}}};
   h.p.bodies = {{.name = "decode", .position_dim = "seq", .instructions = {rows}},
                 {.name = "evaluate", .instructions = {rows}}};
-  h.p.lists = {{.step = program::Step::decode, .calls = {{0, 0}}}, {.step = program::Step::evaluate, .calls = {{1, 0}}}};
+  h.p.lists = {{.step = program::Step::decode, .calls = {{0, 0}}},
+               {.step = program::Step::evaluate, .calls = {{1, 0}}}};
   Machine m(h.p);
   for (int i = 0; i < 6; ++i)
     m.executor.state("table").as<float>()[static_cast<size_t>(i)] = static_cast<float>(10 * i);

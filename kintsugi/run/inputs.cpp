@@ -28,7 +28,7 @@ template <typename T>
 void Executor::Inputs::set_rows(std::string_view name, const RowsOf<T>& rows, T padding) const {
   for (const Input& in : executor_.inputs_) {
     if (in.step != list_.step || in.name != name || executor_.program_.base(call_.body) != in.body) continue;
-    auto* to = reinterpret_cast<T*>(executor_.address(in.buffer, list_, call_.slot));
+    auto* to = reinterpret_cast<T*>(executor_.input_address(in, list_, call_));
     for (const tensor::Segment& b : in.batch.segments())
       for (int64_t i = 0; i < b.count; ++i)
         for (const tensor::Segment& s : in.column.segments()) {
@@ -49,6 +49,7 @@ template void Executor::Inputs::set_rows(std::string_view, const RowsOf<int32_t>
 template void Executor::Inputs::set_rows(std::string_view, const RowsOf<float>&, float) const;
 
 View Executor::Inputs::view(std::string_view name) const {
+  base::require(!executor_.on_device(), "run", "input \"{}\" of a device is seen", name);
   for (const program::Instruction& i : executor_.body_of(call_).instructions)
     for (BufferId b : i.ins)
       if (executor_.program_.buffer(b).input == name) return executor_.view(b, list_, call_.slot);

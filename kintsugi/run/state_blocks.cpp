@@ -24,7 +24,7 @@ void wait_for_write(const Executor& e, BufferId id, int64_t begin, std::span<con
   file.wait(file.write(e.program().in_file(id, 0, e.rank()) + begin, from));
 }
 
-// A moving window over a state in the file.
+// A moving window over a state that the host does not reach.
 class Window {
  public:
   Window(const Executor& e, BufferId id, bool changes)
@@ -36,12 +36,14 @@ class Window {
       store();
       begin_ = at / kBlock * kBlock;
       block_.resize(static_cast<size_t>(std::min(kBlock, bytes_ - begin_)));
-      wait_for_read(e_, id_, begin_, block_);
+      read_state(e_, id_, begin_, block_);
     }
     return std::span(block_).subspan(static_cast<size_t>(at - begin_));
   }
   void store() {
-    if (changes_ && !block_.empty()) wait_for_write(e_, id_, begin_, block_);
+    if (!changes_ || block_.empty()) return;
+    if (e_.in_file(id_)) return wait_for_write(e_, id_, begin_, block_);
+    e_.copy_from_host(e_.state_view(id_).data + begin_, block_);
   }
 
  private:
@@ -56,7 +58,7 @@ class Window {
 template <typename F>
 void for_each_block(const Executor& e, BufferId id, bool changes, const F& f) {
   const int64_t bytes = e.program().buffer(id).bytes();
-  if (!e.in_file(id)) return f(std::span(e.state_view(id).data, static_cast<size_t>(bytes)));
+  if (e.on_host(id)) return f(std::span(e.state_view(id).data, static_cast<size_t>(bytes)));
   Window window(e, id, changes);
   for (int64_t at = 0; at < bytes; at += kBlock) f(window.at(at));
   window.store();
@@ -65,7 +67,7 @@ void for_each_block(const Executor& e, BufferId id, bool changes, const F& f) {
 template <typename F>
 void for_each_piece(const Executor& e, const StateInfo& s, bool changes, const F& f) {
   const int64_t size = tensor::size_of(e.program().buffer(s.buffer).type.dtype);
-  if (!e.in_file(s.buffer)) {
+  if (e.on_host(s.buffer)) {
     std::byte* const data = e.state_view(s.buffer).data;
     program::for_each_run(e.program(), s, e.rank(), [&](const Run& run) { f(run, data + run.at * size); });
     return;
@@ -87,12 +89,16 @@ void for_each_piece(const Executor& e, const StateInfo& s, bool changes, const F
 
 void read_state(const Executor& e, BufferId id, int64_t begin, std::span<std::byte> to) {
   if (e.in_file(id)) return wait_for_read(e, id, begin, to);
-  std::memcpy(to.data(), e.state_view(id).data + begin, to.size());
+  const std::byte* from = e.state_view(id).data + begin;
+  if (e.on_device()) return e.copy_to_host(from, to);
+  std::memcpy(to.data(), from, to.size());
 }
 
 void write_state(Executor& e, BufferId id, int64_t begin, std::span<const std::byte> from) {
   if (e.in_file(id)) return wait_for_write(e, id, begin, from);
-  std::memcpy(e.state_view(id).data + begin, from.data(), from.size());
+  std::byte* to = e.state_view(id).data + begin;
+  if (e.on_device()) return e.copy_from_host(to, from);
+  std::memcpy(to, from.data(), from.size());
 }
 
 void look_at_blocks(const Executor& e, BufferId id, const std::function<void(std::span<const std::byte>)>& f) {

@@ -1,5 +1,5 @@
-// Access to states between steps: in memory, or in the file of the rank, which is read and written in blocks of a few
-// MiB. UserError if the file cannot be read or written.
+// Access to states between steps: in memory, or on a device or in the file of the rank, which are read and written
+// in blocks of a few MiB. UserError if the file cannot be read or written.
 #pragma once
 
 #include <cstddef>

@@ -68,7 +68,15 @@ std::string find_bad(run::Executor& executor, comm::Communicator& all, kernels::
     here = &body;
     if (now >= when) return;
     for (program::BufferId b : i.outs) {
-      if (executor.in_file(b) || finite(executor.view(b, watched.list, watched.call.slot))) continue;
+      if (executor.in_file(b)) continue;
+      tensor::View made = executor.view(b, watched.list, watched.call.slot);
+      std::vector<std::byte> copy;
+      if (executor.on_device()) {
+        copy.resize(static_cast<size_t>(made.type.bytes()));
+        executor.copy_to_host(made.data, copy);
+        made.data = copy.data();
+      }
+      if (finite(made)) continue;
       when = now;
       found = fmt::format("layer {}, {}: {} makes {} of micro-batch {}", i.layer, name_of(i.phase), name_of(i),
                           p.buffer(b).name, micro_batch);

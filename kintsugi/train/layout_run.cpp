@@ -17,7 +17,7 @@ namespace kintsugi::train {
 
 LayoutRun::LayoutRun(const config::Settings& settings, std::optional<plan::Plan> plan, const Damage& damage,
                      const comm::MakeWorlds& make_worlds, models::Logits logits)
-    : settings_(settings), kernels_(build::kernels_of(settings)) {
+    : settings_(settings), kernels_(build::kernels_to_run(settings)) {
   std::vector<program::Program> stages = build::build_programs(settings_, models::build_training(settings_, logits),
                                                                *kernels_, plan ? *plan : build::plan_of(settings_));
   if (damage)

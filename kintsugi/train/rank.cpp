@@ -82,7 +82,7 @@ Rank make_rank(config::Resolved config, comm::World& world, const RankOptions& o
   rank.all = comm::group_of_all(world);
   if (options.resume) open_newest(rank);
   open_data(rank);
-  rank.kernels = build::kernels_of(rank.settings());
+  rank.kernels = build::kernels_to_run(rank.settings());
   std::vector<Program> stages = agreed_programs(rank);
   rank.step_flops = flops_of_step(stages);
   make_executor(rank, build::program_of_rank(std::move(stages), world.rank()));

@@ -1,6 +1,7 @@
 // NVIDIA's runtime behind the interface of devices.
 #include <cuda_runtime.h>
 #include <dlfcn.h>
+#include <fmt/format.h>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
@@ -91,21 +92,42 @@ class CudaStream : public Stream {
   cudaStream_t handle_ = nullptr;
 };
 
+// No device can be used.
+[[noreturn]] void refuse(cudaError_t error) {
+  int driver = 0;
+  cudaDriverGetVersion(&driver);
+  const auto version = [](int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); };
+  if (driver == 0)
+    throw base::UserError("device",
+                          "this machine has no driver for NVIDIA's devices: it needs one for CUDA {} or newer, "
+                          "from the distribution (nvidia-driver) or from NVIDIA",
+                          version(CUDART_VERSION));
+  if (error == cudaErrorInsufficientDriver)
+    throw base::UserError("device",
+                          "the driver of this machine knows CUDA {}, this build needs {}: a newer driver, or a "
+                          "build with an older nvcc",
+                          version(driver), version(CUDART_VERSION));
+  if (error == cudaErrorNoDevice)
+    throw base::UserError("device",
+                          "this machine shows no NVIDIA device; CUDA_VISIBLE_DEVICES hides those that it does "
+                          "not name");
+  throw base::UserError("device", "no NVIDIA device can be used: {} ({})", cudaGetErrorString(error),
+                        cudaGetErrorName(error));
+}
+
 class CudaDevice : public Device {
  public:
   CudaDevice(int number, void* module) : number_(number), module_(module) {
-    int count = 0;
-    const cudaError_t error = cudaGetDeviceCount(&count);
-    if (error != cudaSuccess)
-      throw base::UserError("device", "no NVIDIA device can be used: {} ({})", cudaGetErrorString(error),
-                            cudaGetErrorName(error));
-    if (number < 0 || number >= count)
-      throw base::UserError("device", "there is no device {}: this machine has {}", number, count);
+    const cudaError_t error = cudaGetDeviceCount(&count_);
+    if (error != cudaSuccess) refuse(error);
+    if (number < 0 || number >= count_)
+      throw base::UserError("device", "there is no device {}: this machine has {}", number, count_);
     check(cudaSetDevice(number), "to be opened");
     check(cudaFree(nullptr), "to be opened");
   }
 
   std::string_view kind() const override { return "cuda"; }
+  int count() override { return count_; }
   Properties properties() override {
     cudaDeviceProp p;
     check(cudaGetDeviceProperties(&p, number_), "to say what it is");
@@ -137,7 +159,8 @@ class CudaDevice : public Device {
   }
   std::unique_ptr<Memory> allocate_pinned(int64_t bytes) override {
     void* data = nullptr;
-    if (bytes > 0) check(cudaHostAlloc(&data, static_cast<size_t>(bytes), cudaHostAllocPortable), "to pin memory of the host");
+    if (bytes > 0)
+      check(cudaHostAlloc(&data, static_cast<size_t>(bytes), cudaHostAllocPortable), "to pin memory of the host");
     return std::make_unique<PinnedMemory>(static_cast<std::byte*>(data), bytes);
   }
   std::unique_ptr<Stream> stream() override { return std::make_unique<CudaStream>(); }
@@ -145,7 +168,7 @@ class CudaDevice : public Device {
   void* symbol(const char* name) override { return dlsym(module_, name); }
 
  private:
-  int number_;
+  int number_, count_ = 0;
   void* module_;
 };
 

@@ -12,16 +12,15 @@ namespace kintsugi::kernels::test {
 
 constexpr DType kDeviceTypes[] = {DType::f32, DType::bf16, DType::f16};
 
-inline device::Device& device_under_test() {
-  static const std::unique_ptr<device::Device> device = [] {
-    const char* name = std::getenv("KINTSUGI_TEST_DEVICE");
-    return device::open_device(name == nullptr ? "emulated" : name);
-  }();
-  return *device;
-}
 inline const KernelSet& kernels_under_test() {
-  static const std::unique_ptr<KernelSet> set = device_kernels(device_under_test());
+  static const std::unique_ptr<KernelSet> set = [] {
+    const char* name = std::getenv("KINTSUGI_TEST_DEVICE");
+    return device_kernels(device::open_device(name == nullptr ? "emulated" : name));
+  }();
   return *set;
+}
+inline device::Device& device_under_test() {
+  return *kernels_under_test().device();
 }
 
 // Half a unit in the last place, doubled: two roundings of almost the same number differ by one unit.

@@ -14,14 +14,15 @@ namespace {
 
 class DeviceKernels : public KernelSet {
  public:
-  DeviceKernels(std::string name, std::span<const DeviceRow> rows) : name_(std::move(name)) {
+  DeviceKernels(std::unique_ptr<device::Device> device, std::span<const DeviceRow> rows) : device_(std::move(device)) {
     const auto reference = reference_kernels();
     for (const DeviceRow& row : rows) {
       const Kernel& same = reference->find(row.kind);
       kernels_.push_back({row.kind, same.ins, same.outs, row.run, row.workspace});
     }
   }
-  std::string_view name() const override { return name_; }
+  std::string_view name() const override { return device_ ? device_->kind() : "device"; }
+  device::Device* device() const override { return device_.get(); }
   const Kernel& find(std::string_view kind) const override {
     for (const Kernel& kernel : kernels_)
       if (kernel.kind == kind) return kernel;
@@ -29,23 +30,24 @@ class DeviceKernels : public KernelSet {
   }
 
  private:
-  std::string name_;
+  std::unique_ptr<device::Device> device_;
   std::vector<Kernel> kernels_;
 };
 
 }  // namespace
 
-std::unique_ptr<KernelSet> emulated_kernels() {
-  return std::make_unique<DeviceKernels>("emulated", gpu_emulated::rows());
+std::unique_ptr<KernelSet> planned_device_kernels() {
+  return std::make_unique<DeviceKernels>(nullptr, gpu_emulated::rows());
 }
 
-std::unique_ptr<KernelSet> device_kernels(device::Device& device) {
-  if (device.kind() == "emulated") return emulated_kernels();
-  const auto list = reinterpret_cast<DeviceRows*>(device.symbol(kDeviceRows));
-  base::require(list != nullptr, "kernels", "the module of {} has no kernels", device.kind());
-  std::span<const DeviceRow> rows;
-  list(&rows);
-  return std::make_unique<DeviceKernels>(std::string(device.kind()), rows);
+std::unique_ptr<KernelSet> device_kernels(std::unique_ptr<device::Device> device) {
+  std::span<const DeviceRow> rows = gpu_emulated::rows();
+  if (device->kind() != "emulated") {
+    const auto list = reinterpret_cast<DeviceRows*>(device->symbol(kDeviceRows));
+    base::require(list != nullptr, "kernels", "the module of {} has no kernels", device->kind());
+    list(&rows);
+  }
+  return std::make_unique<DeviceKernels>(std::move(device), rows);
 }
 
 }  // namespace kintsugi::kernels

@@ -1,0 +1,54 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "app/ranks.h"
+#include "app/verbs.h"
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/base/processor.h"
+#include "kintsugi/device/device.h"
+
+namespace kintsugi::app {
+namespace {
+
+std::string memory_of(const device::Properties& p) {
+  return fmt::format("{} of {} free", base::format_bytes(static_cast<uint64_t>(p.free)),
+                     base::format_bytes(static_cast<uint64_t>(p.memory)));
+}
+
+void print_cuda() {
+  try {
+    const int count = device::open_device("cuda")->count();
+    for (int number = 0; number < count; ++number) {
+      const device::Properties p = device::open_device("cuda", number)->properties();
+      fmt::print("cuda      {}: {}, {} multiprocessors of generation {}.{}, {}\n", number, p.name, p.processors,
+                 p.major, p.minor, memory_of(p));
+    }
+  } catch (const base::UserError& error) {
+    const std::string_view what = error.what();
+    const size_t at = what.find("] ");
+    fmt::print("cuda      not available: {}\n", at == what.npos ? what : what.substr(at + 2));
+  }
+}
+
+}  // namespace
+
+void add_devices(Command& kintsugi) {
+  const Verb verb =
+      kintsugi.add_verb("devices", "Lists where ranks can compute here, and why something cannot be used");
+  verb.footer(
+      "[parallel] device of run.toml says which one a run takes: cpu, cuda, or emulated, which runs the kernels of\n"
+      "devices thread by thread on the processor: for tests, and slow.");
+  verb.run([] {
+    require_one_process("devices");
+    const base::Processor processor = base::this_processor();
+    const int64_t cores = base::usable_cores();
+    fmt::print("cpu       {}, {} core{} usable\n", processor.name.empty() ? "unnamed" : processor.name, cores,
+               cores == 1 ? "" : "s");
+    fmt::print("emulated  on the processor\n");
+    print_cuda();
+  });
+}
+
+}  // namespace kintsugi::app

@@ -1,0 +1,158 @@
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <vector>
+
+#include "kintsugi/device/gpu.h"
+
+namespace kintsugi::device::emulate_test {
+namespace {
+
+using namespace gpu_emulated;
+
+// Runs a kernel at once.
+template <typename... P, typename... A>
+void run_now(dim3 grid, dim3 block, size_t shared, void (*kernel)(P...), A... arguments) {
+  const auto device = open_device("emulated");
+  const auto stream = device->stream();
+  launch(*stream, grid, block, shared, kernel, arguments...);
+  stream->synchronize();
+}
+
+__global__ void reverse(const int* x, int* y, int count) {
+  GPU_DYNAMIC_SHARED(int, all);
+  const auto i = static_cast<int>(threadIdx.x);
+  all[i] = x[blockIdx.x * blockDim.x + threadIdx.x];
+  __syncthreads();
+  y[blockIdx.x * blockDim.x + threadIdx.x] = all[count - 1 - i];
+}
+
+TEST(Emulate, ThreadsOfABlockMeetAtABarrier) {
+  for (const int threads : {1, 31, 64, 1000}) {
+    std::vector<int> x(static_cast<size_t>(5 * threads)), y(x.size());
+    std::iota(x.begin(), x.end(), 0);
+    run_now(5, static_cast<unsigned>(threads), static_cast<size_t>(threads) * sizeof(int), reverse, x.data(), y.data(),
+            threads);
+    for (int b = 0; b < 5; ++b)
+      for (int i = 0; i < threads; ++i)
+        ASSERT_EQ(y[static_cast<size_t>(b * threads + i)], b * threads + threads - 1 - i);
+  }
+}
+
+__global__ void sums(const float* x, float* lanes, float* all) {
+  __shared__ float scratch[32];
+  lanes[threadIdx.x] = lanes_sum(x[threadIdx.x]);
+  all[threadIdx.x] = block_sum(x[threadIdx.x], scratch);
+}
+
+TEST(Emulate, LanesAddInOneTreeWhateverTheWarp) {
+  std::vector<float> x(256), lanes(256), all(256), other(256);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = 1.0f / static_cast<float>(i + 1);
+  emulate::set_warp(64);
+  run_now(1, 256, 0, sums, x.data(), other.data(), all.data());
+  emulate::set_warp(32);
+  run_now(1, 256, 0, sums, x.data(), lanes.data(), all.data());
+  EXPECT_EQ(lanes, other);
+  EXPECT_NEAR(all[77], std::accumulate(x.begin(), x.end(), 0.0), 1e-5);
+  EXPECT_EQ(all[0], all[255]);
+  EXPECT_NEAR(lanes[40], std::accumulate(x.begin() + 32, x.begin() + 64, 0.0), 1e-6);
+}
+
+__global__ void product(const bf16* a, const bf16* b, float* d) {
+  __shared__ bf16 rows[16 * 16];
+  const auto lane = static_cast<int>(threadIdx.x);
+  for (int i = lane; i < 256; i += 32) rows[i] = a[i];
+  __syncthreads();
+  uint32_t left[4];
+  // Matrices: rows 0-7, rows 8-15, both again for the second half of the columns.
+  load_matrices(left, rows + (lane % 16) * 16 + lane / 16 * 8);
+  const int g = lane / 4, t = lane % 4;
+  uint32_t right[2];
+  for (int k = 0; k < 2; ++k) {
+    const auto at = [&](int row) { return static_cast<uint32_t>(b[row * 8 + g].bits); };
+    right[k] = at(8 * k + 2 * t) | at(8 * k + 2 * t + 1) << 16;
+  }
+  float sum[4] = {};
+  mma_16x8x16<bf16>(sum, left, right);
+  for (int i = 0; i < 4; ++i) d[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = sum[i];
+}
+
+TEST(Emulate, MatrixUnit) {
+  std::vector<bf16> a(16 * 16), b(16 * 8);
+  std::vector<float> d(16 * 8);
+  for (size_t i = 0; i < a.size(); ++i) a[i] = narrow<bf16>(static_cast<float>(i % 23) - 11);
+  for (size_t i = 0; i < b.size(); ++i) b[i] = narrow<bf16>(static_cast<float>(i % 19) - 9);
+  run_now(1, 32, 0, product, a.data(), b.data(), d.data());
+  for (size_t i = 0; i < 16; ++i)
+    for (size_t j = 0; j < 8; ++j) {
+      float want = 0;
+      for (size_t k = 0; k < 16; ++k) want += widen(a[i * 16 + k]) * widen(b[k * 8 + j]);
+      EXPECT_EQ(d[i * 8 + j], want);
+    }
+}
+
+TEST(Emulate, RoundingIsToNearestEven) {
+  EXPECT_EQ(narrow<bf16>(1.0f + 1.0f / 256).bits, 0x3F80);
+  EXPECT_EQ(narrow<bf16>(1.0f + 3.0f / 256).bits, 0x3F82);
+  EXPECT_EQ(narrow<f16>(65520.0f).bits, 0x7C00);
+  EXPECT_TRUE(std::isnan(widen(narrow<bf16>(NAN))));
+  EXPECT_EQ(widen(narrow<f16>(0.1f)), 0.0999755859375f);
+}
+
+__global__ void half_at_a_barrier() {
+  if (threadIdx.x < 32) __syncthreads();
+}
+__global__ void a_lane_away(float* x) {
+  if (threadIdx.x != 5) x[threadIdx.x] = shuffle_xor(x[threadIdx.x], 1);
+}
+__global__ void different_meetings(float* x) {
+  if (threadIdx.x < 16) {
+    warp_barrier();
+  } else {
+    x[threadIdx.x] = shuffle(x[threadIdx.x], 0);
+  }
+}
+
+TEST(EmulateDeathTest, ThreadsThatDoNotMeetAreNamed) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  std::vector<float> x(64);
+  EXPECT_DEATH(
+      run_now(2, 64, 0, half_at_a_barrier),
+      "block \\([01] 0 0\\): thread \\(0 0 0\\) waits in __syncthreads, which thread \\(32 0 0\\) never reached");
+  EXPECT_DEATH(run_now(1, 64, 0, a_lane_away, x.data()),
+               "thread \\(0 0 0\\) waits in a shuffle, which thread \\(5 0 0\\) never reached before its end");
+  EXPECT_DEATH(run_now(1, 32, 0, different_meetings, x.data()),
+               "waits in a barrier of the warp, which thread \\(16 0 0\\) does not reach: it waits in a shuffle");
+}
+
+TEST(EmulatedDevice, NothingIsDoneBeforeSomebodyWaits) {
+  const auto device = open_device("emulated");
+  const auto memory = device->allocate(8);
+  const auto a = device->stream(), b = device->stream();
+  const auto event = device->event();
+  int64_t one = 1, two = 2, seen = 0;
+  a->copy(memory->data(), &one, 8);
+  a->record(*event);
+  b->wait(*event);
+  b->copy(&seen, memory->data(), 8);
+  EXPECT_FALSE(event->done());
+  one = 5;  // too early: it was not copied yet
+  b->synchronize();
+  EXPECT_EQ(seen, 5);
+  EXPECT_TRUE(event->done());
+
+  a->begin_capture();
+  a->copy(memory->data(), &two, 8);
+  const auto graph = a->end_capture();
+  a->synchronize();
+  EXPECT_EQ(*reinterpret_cast<int64_t*>(memory->data()), 5);
+  for (const int64_t value : {7, 8}) {
+    two = value;
+    a->launch(*graph);
+    a->synchronize();
+    EXPECT_EQ(*reinterpret_cast<int64_t*>(memory->data()), value);
+  }
+}
+
+}  // namespace
+}  // namespace kintsugi::device::emulate_test

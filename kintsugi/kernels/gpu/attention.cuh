@@ -1,0 +1,288 @@
+// Attention by tiles with a running softmax: Dao 2023, "FlashAttention-2", section 3.1.
+#include "kintsugi/kernels/gpu/attention_tile.h"
+
+namespace kintsugi::KINTSUGI_GPU {
+namespace {
+
+// The end of a row: its sum of exponentials `sum`, relative to `top`, with the sink; what o is multiplied by.
+struct RowEnd {
+  float factor, lse;
+};
+__device__ RowEnd end_row(const AttentionCall& a, float top, float sum, const AttentionRow& row, int h, int g) {
+  if (a.sinks != nullptr && row.place >= 0 && a.heads[h] >= 0) {
+    const float sink = a.sink(h, g), both = fmaxf(top, sink);
+    if (both == -INFINITY) return {0, -INFINITY};
+    const float factor = expf(top - both);
+    sum = sum * factor + expf(sink - both);
+    return {factor / sum, both + logf(sum)};
+  }
+  if (sum == 0) return {0, -INFINITY};
+  return {1 / sum, top + logf(sum)};
+}
+
+// A block makes 16 kM kWarps rows of one head, a warp 16 kM of them, kKeys keys at a time. kMore: with capped scores or
+// dropout.
+template <typename T, int kHead, int kM, int kWarps, int kKeys, bool kMore>
+__global__ __launch_bounds__(32 * kWarps) void attention_by_units(AttentionCall a) {
+  constexpr int kRows = 16 * kM * kWarps, kThreads = 32 * kWarps, kN = kKeys / 8, kPer = kSightTile / kKeys;
+  constexpr int kRowTiles = kRows / kSightTile;
+  GPU_DYNAMIC_SHARED(T, shared);
+  T *const q = shared, *const k = q + kRows * kHead, *const v = k + 2 * kKeys * kHead;
+  unsigned char* const seen = reinterpret_cast<unsigned char*>(v + 2 * kKeys * kHead);
+  const int tiles = (a.rows + kRows - 1) / kRows, lane = static_cast<int>(threadIdx.x) % 32;
+  const int warp = static_cast<int>(threadIdx.x) / 32, head = static_cast<int>(blockIdx.x) / tiles;
+  const int b = head / a.kv_heads, h = head % a.kv_heads;
+  const int tile = tiles - 1 - static_cast<int>(blockIdx.x) % tiles;  // those that see most begin first
+
+  const auto* const keys = static_cast<const T*>(a.k) + b * a.k_at.batch + h * a.k_at.kv_head;
+  const auto* const values = static_cast<const T*>(a.v) + b * a.v_at.batch + h * a.v_at.kv_head;
+  const auto copy = [&](int step, int buffer) {
+    copy_tile<kHead, kKeys, kThreads>(k + buffer * kKeys * kHead, a.head_dim, [&](int i) {
+      return keys + std::min(step * kKeys + i, a.keys - 1) * a.k_at.key;
+    });
+    copy_tile<kHead, kKeys, kThreads>(v + buffer * kKeys * kHead, a.head_dim, [&](int i) {
+      return values + std::min(step * kKeys + i, a.keys - 1) * a.v_at.key;
+    });
+    copy_async_commit();
+  };
+  copy_tile<kHead, kRows, kThreads>(q, a.head_dim, [&](int i) {
+    return static_cast<const T*>(a.q) + a.row_of(a.q_at, b, h, std::min(tile * kRows + i, a.rows - 1));
+  });
+  clear_columns<kHead, kThreads>(shared, kRows + 4 * kKeys, a.head_dim);
+
+  const AttentionRows rows = unite(a.row_tile + b * a.row_tiles + tile * kRowTiles, std::min(kRowTiles, a.row_tiles - tile * kRowTiles));
+  const TileRange range = list_tiles<kThreads>(a.heads[h] < 0 ? 0 : a.key_tiles, seen, [&](int t) {
+    return seen_by(rows, a.key_tile[b * a.key_tiles + t]);
+  });
+  // Of lane: rows lane / 4 and that + 8 of each 16, columns 2 (lane % 4) and its neighbour of each 8.
+  const int first_row = tile * kRows + warp * 16 * kM + lane / 4, column = lane % 4 * 2;
+  const float unit = a.scale * kLog2E;  // of the exponent, which is of 2
+  const bool capped = kMore && a.softcap > 0;
+  const float to_log2 = capped ? kLog2E : unit;
+
+  float o[kM][kHead / 8][4] = {}, top[kM][2], sum[kM][2] = {};
+  GPU_UNROLL
+  for (int m = 0; m < kM; ++m) top[m][0] = top[m][1] = -INFINITY;
+  const int end = range.end * kPer;
+  int step = range.begin * kPer, buffer = 0;
+  if (step < end) copy(step, 0);
+  while (step < end) {
+    copy_async_wait<0>();
+    __syncthreads();
+    const int next = next_step<kPer>(seen, step + 1, end);
+    if (next < end) copy(next, 1 - buffer);
+
+    float s[kM][kN][4] = {};
+    add_scores<kHead>(s, q + warp * 16 * kM * kHead, k + buffer * kKeys * kHead);
+    if (capped) {
+      GPU_UNROLL
+      for (int m = 0; m < kM; ++m)
+        GPU_UNROLL
+        for (int n = 0; n < kN; ++n)
+          GPU_UNROLL
+          for (int i = 0; i < 4; ++i) s[m][n][i] = a.softcap * tanhf(s[m][n][i] * a.scale / a.softcap);
+    }
+    if (seen[step / kPer] != kSeenAll) {
+      AttentionRow row[2 * kM];
+      GPU_UNROLL
+      for (int m = 0; m < 2 * kM; ++m)
+        row[m] = a.row_info(b, std::min(first_row + m * 8, a.row_tiles * kSightTile - 1));
+      GPU_UNROLL
+      for (int n = 0; n < kN; ++n)
+        GPU_UNROLL
+        for (int i = 0; i < 2; ++i) {
+          const int key = step * kKeys + n * 8 + column + i, place = a.key_place[key], document = a.document_of_key(b, key);
+          GPU_UNROLL
+          for (int m = 0; m < 2 * kM; ++m)
+            if (!visible(row[m], place, document)) s[m / 2][n][m % 2 * 2 + i] = -INFINITY;
+        }
+    }
+
+    GPU_UNROLL
+    for (int m = 0; m < kM; ++m)
+      GPU_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        float high = top[m][half];
+        GPU_UNROLL
+        for (int n = 0; n < kN; ++n) high = fmaxf(high, fmaxf(s[m][n][half * 2], s[m][n][half * 2 + 1]));
+        high = fmaxf(high, shuffle_xor(high, 1));
+        high = fmaxf(high, shuffle_xor(high, 2));
+        const float zero = high == -INFINITY ? 0 : high * to_log2;  // nothing was seen yet
+        const float shrink = fast_exp2(top[m][half] * to_log2 - zero);
+        top[m][half] = high;
+        float more = 0;
+        GPU_UNROLL
+        for (int n = 0; n < kN; ++n)
+          GPU_UNROLL
+          for (int i = 0; i < 2; ++i) {
+            float& p = s[m][n][half * 2 + i];
+            p = fast_exp2(p * to_log2 - zero);
+            more += p;
+          }
+        sum[m][half] = sum[m][half] * shrink + more;
+        GPU_UNROLL
+        for (int n = 0; n < kHead / 8; ++n) o[m][n][half * 2] *= shrink, o[m][n][half * 2 + 1] *= shrink;
+      }
+    if (kMore && a.keep > 0) {
+      for (int m = 0; m < kM; ++m)
+        for (int half = 0; half < 2; ++half) {
+          const int r = std::min(first_row + m * 16 + half * 8, a.rows - 1);
+          const uint64_t begin = a.random_begin(b, h, r, a.row_info(b, r).place);
+          GPU_UNROLL
+          for (int n = 0; n < kN; ++n)
+            GPU_UNROLL
+            for (int i = 0; i < 2; ++i) {
+              const int place = a.key_place[step * kKeys + n * 8 + column + i];
+              s[m][n][half * 2 + i] *= a.kept(begin + static_cast<uint64_t>(place)) ? a.keep : 0;
+            }
+        }
+    }
+    uint32_t p[kM][kN / 2][4];
+    pack_left<T>(p, s);
+    add_values<kHead>(o, p, v + buffer * kKeys * kHead);
+    step = next, buffer = 1 - buffer;
+  }
+  copy_async_wait<0>();
+
+  GPU_UNROLL
+  for (int m = 0; m < kM; ++m)
+    GPU_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      float all = sum[m][half];
+      all += shuffle_xor(all, 1);
+      all += shuffle_xor(all, 2);
+      const int r = first_row + m * 16 + half * 8;
+      if (r >= a.rows) continue;
+      const float natural = capped ? 1 : a.scale;
+      const RowEnd end = end_row(a, top[m][half] * natural, all, a.row_info(b, r), h, r % a.group);
+      if (lane % 4 == 0) put(a.lse + a.row_of(a.lse_at, b, h, r), end.lse, a.add[1]);
+      T* const to = static_cast<T*>(a.out) + a.row_of(a.o_at, b, h, r);
+      GPU_UNROLL
+      for (int n = 0; n < kHead / 8; ++n)
+        if (n * 8 < a.head_dim)
+          put_two(to + n * 8 + column, o[m][n][half * 2] * end.factor, o[m][n][half * 2 + 1] * end.factor, a.add[0]);
+    }
+}
+
+// Any type, head_dim and alignment, in fp32: a block makes kTile rows, with 256 / kTile lanes for each.
+template <typename T, int kTile>
+__global__ __launch_bounds__(256) void attention_plainly(AttentionCall a) {
+  constexpr int kThreads = 256, kLanes = kThreads / kTile, kEach = kTile / kLanes;
+  GPU_DYNAMIC_SHARED(float, shared);
+  const int wide = a.head_dim | 1;
+  float *const q = shared, *const k = q + kTile * wide, *const v = k + kTile * wide, *const o = v + kTile * wide;
+  float* const p = o + kTile * wide;  // [kTile, kTile + 1]
+  unsigned char* const seen = reinterpret_cast<unsigned char*>(p + kTile * (kTile + 1));
+  const int tiles = (a.rows + kTile - 1) / kTile;
+  const int head = static_cast<int>(blockIdx.x) / tiles, tile = static_cast<int>(blockIdx.x) % tiles;
+  const int b = head / a.kv_heads, h = head % a.kv_heads;
+  const int own = static_cast<int>(threadIdx.x) / kLanes, lane = static_cast<int>(threadIdx.x) % kLanes;
+  const int r = tile * kTile + own;
+  copy_widened<T, kTile>(q, wide, a.head_dim, static_cast<const T*>(a.q),
+                         [&](int i) { return tile * kTile + i < a.rows ? a.row_of(a.q_at, b, h, tile * kTile + i) : -1; });
+  for (int d = lane; d < a.head_dim; d += kLanes) o[own * wide + d] = 0;
+  const AttentionRow row = a.row_info(b, r);
+  const AttentionRows rows = a.row_tile[b * a.row_tiles + tile * kTile / kSightTile];
+  const TileRange range = list_tiles<kThreads>(a.heads[h] < 0 ? 0 : a.key_tiles, seen, [&](int t) {
+    return seen_by(rows, a.key_tile[b * a.key_tiles + t]);
+  });
+  const uint64_t random = a.keep > 0 && row.place >= 0 ? a.random_begin(b, h, r, row.place) : 0;
+
+  float top = -INFINITY, sum = 0;
+  for (int t = range.begin; t < range.end; t = next_step<1>(seen, t + 1, range.end))
+    for (int begin = t * kSightTile; begin < std::min(a.keys, (t + 1) * kSightTile); begin += kTile) {
+      const auto at = [&](const KeyStrides& strides) {
+        return [&, strides](int i) {
+          return begin + i < a.keys ? b * strides.batch + (begin + i) * strides.key + h * strides.kv_head : -1;
+        };
+      };
+      copy_widened<T, kTile>(k, wide, a.head_dim, static_cast<const T*>(a.k), at(a.k_at));
+      copy_widened<T, kTile>(v, wide, a.head_dim, static_cast<const T*>(a.v), at(a.v_at));
+      __syncthreads();
+      float s[kEach] = {};
+      for (int d = 0; d < a.head_dim; ++d)
+        GPU_UNROLL
+        for (int j = 0; j < kEach; ++j) s[j] += q[own * wide + d] * k[(lane + j * kLanes) * wide + d];
+      float high = top;
+      GPU_UNROLL
+      for (int j = 0; j < kEach; ++j) {
+        const int key = begin + lane + j * kLanes;
+        s[j] = a.softcap > 0 ? a.softcap * tanhf(s[j] * a.scale / a.softcap) : s[j] * a.scale;
+        if (!visible(row, a.key_place[key], a.document_of_key(b, key))) s[j] = -INFINITY;
+        high = fmaxf(high, s[j]);
+      }
+      for (int mask = 1; mask < kLanes; mask *= 2) high = fmaxf(high, shuffle_xor(high, mask));
+      const float zero = high == -INFINITY ? 0 : high, shrink = expf(top - zero);
+      top = high;
+      float more = 0;
+      GPU_UNROLL
+      for (int j = 0; j < kEach; ++j) {
+        s[j] = expf(s[j] - zero);
+        more += s[j];
+        const int key = begin + lane + j * kLanes;
+        if (a.keep > 0) s[j] *= s[j] > 0 && a.kept(random + static_cast<uint64_t>(a.key_place[key])) ? a.keep : 0;
+        p[own * (kTile + 1) + lane + j * kLanes] = s[j];
+      }
+      sum = sum * shrink + more;
+      warp_barrier();
+      for (int d = lane; d < a.head_dim; d += kLanes) {
+        float made = 0;
+        GPU_UNROLL
+        for (int j = 0; j < kTile; ++j) made += p[own * (kTile + 1) + j] * v[j * wide + d];
+        o[own * wide + d] = o[own * wide + d] * shrink + made;
+      }
+      __syncthreads();
+    }
+
+  for (int mask = 1; mask < kLanes; mask *= 2) sum += shuffle_xor(sum, mask);
+  if (r >= a.rows) return;
+  const RowEnd end = end_row(a, top, sum, row, h, r % a.group);
+  if (lane == 0) put(a.lse + a.row_of(a.lse_at, b, h, r), end.lse, a.add[1]);
+  T* const to = static_cast<T*>(a.out) + a.row_of(a.o_at, b, h, r);
+  for (int d = lane; d < a.head_dim; d += kLanes) put(to + d, o[own * wide + d] * end.factor, a.add[0]);
+}
+
+template <typename T, int kHead, int kM, int kWarps, int kKeys>
+void by_units(const KernelCall& call, const AttentionCall& a) {
+  constexpr int kRows = 16 * kM * kWarps;
+  const size_t shared = sizeof(T) * kHead * (kRows + 4 * kKeys) + static_cast<size_t>(a.key_tiles);
+  const dim3 blocks(static_cast<unsigned>(a.batch * a.kv_heads * ((a.rows + kRows - 1) / kRows)));
+  if (a.softcap > 0 || a.keep > 0) {
+    launch(*call.stream, blocks, dim3(32 * kWarps), shared, attention_by_units<T, kHead, kM, kWarps, kKeys, true>, a);
+  } else {
+    launch(*call.stream, blocks, dim3(32 * kWarps), shared, attention_by_units<T, kHead, kM, kWarps, kKeys, false>, a);
+  }
+}
+
+template <typename T, int kTile>
+void plainly(const KernelCall& call, const AttentionCall& a) {
+  const size_t shared =
+      sizeof(float) * kTile * static_cast<size_t>(4 * (a.head_dim | 1) + kTile + 1) + static_cast<size_t>(a.key_tiles);
+  const dim3 blocks(static_cast<unsigned>(a.batch * a.kv_heads * ((a.rows + kTile - 1) / kTile)));
+  launch(*call.stream, blocks, dim3(256), shared, attention_plainly<T, kTile>, a);
+}
+
+}  // namespace
+
+int64_t attention_workspace(const KernelShapes& shapes) {
+  return attention_bytes(shapes, false);
+}
+
+void attention(const KernelCall& call) {
+  using Out = kernels::AttentionOut;
+  AttentionCall a = attention_call(call, false);
+  const View &o = call.outs[Out::kO], &lse = call.outs[Out::kLse];
+  base::require(lse.dtype() == DType::f32, "attention", "lse is fp32 on a device, not {}", name_of(lse.dtype()));
+  a.out = o.data, a.o_at = row_strides(o), a.lse = data<float>(lse), a.lse_at = row_strides(lse);
+  launch_sight(call, a);
+  dispatch("attention", o.dtype(), [&]<typename T>(T) {
+    if constexpr (sizeof(T) == 2) {
+      if (attention_is_wide(a) && a.head_dim <= 64) return by_units<T, 64, 2, 4, 64>(call, a);
+      if (attention_is_wide(a) && a.head_dim <= 128) return by_units<T, 128, 2, 4, 64>(call, a);
+      if (attention_is_wide(a) && a.head_dim <= 256) return by_units<T, 256, 1, 4, 32>(call, a);
+    }
+    a.head_dim <= 128 ? plainly<T, 32>(call, a) : plainly<T, 16>(call, a);
+  });
+}
+
+}  // namespace kintsugi::KINTSUGI_GPU

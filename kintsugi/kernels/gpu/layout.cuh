@@ -1,0 +1,130 @@
+// What only moves positions of a dim: parts that are stacked, one position that is taken, rows written to a cache.
+#include "kintsugi/kernels/gpu/common.cuh"
+#include "kintsugi/kernels/gpu/moves.h"
+#include "kintsugi/kernels/parts.h"
+
+namespace kintsugi::KINTSUGI_GPU {
+namespace {
+
+// The moves from a whole operand to a stacked one, for `stacks`, or back.
+// whole: [above size below], stacked: [parts above length below]
+std::vector<Move> moves_of(const KernelCall& call, const View& whole, const View& stacked, bool stacks) {
+  const kernels::Parts s = kernels::parts_of(call, whole, stacked);
+  std::vector<Move> moves;
+  for (int64_t part = 0; part < s.parts; ++part) {
+    int64_t place = part * s.above * s.length;
+    for (const tensor::Segment& segment : kernels::part_index(call, part).segments()) {
+      std::byte* in_stack = stacked.data + place * s.below;
+      std::byte* in_whole = segment.global < 0 ? nullptr : whole.data + segment.global * s.below;
+      place += segment.count;
+      if (!stacks && in_whole == nullptr) continue;
+      moves.push_back({.to = stacks ? in_stack : in_whole,
+                       .from = stacks ? in_whole : in_stack,
+                       .rows = s.above,
+                       .bytes = segment.count * s.below,
+                       .to_stride = (stacks ? s.length : s.size) * s.below,
+                       .from_stride = in_whole == nullptr ? 0 : (stacks ? s.size : s.length) * s.below});
+    }
+  }
+  return moves;
+}
+
+// A value with a dim `seq`, in bytes: [above seq below].
+struct Sequence {
+  int64_t above, seq, below;
+};
+Sequence sequence_of(const View& x, std::string_view dim) {
+  const auto axis = static_cast<size_t>(x.shape().find(dim));
+  Sequence s{.above = 1, .seq = x.size(dim), .below = x.shape().stride(axis) * tensor::size_of(x.dtype())};
+  for (size_t i = 0; i < axis; ++i) s.above *= x.shape()[i].size;
+  return s;
+}
+
+// Where position 0 of the whole seq is in this block, or -1.
+int64_t first_of(const KernelCall& call) {
+  return runs_of(tensor::DimIndex(1), call.index("seq"))[0].b;
+}
+
+}  // namespace
+
+void stack(const KernelCall& call) {
+  launch_moves(call, moves_of(call, call.ins[0], call.outs[0], true));
+}
+void unstack(const KernelCall& call) {
+  launch_moves(call, moves_of(call, call.outs[0], call.ins[0], false));
+}
+
+// x: [batch seq embed], y: [batch embed]
+void take(const KernelCall& call) {
+  const View &x = call.ins[0], &y = call.outs[0];
+  require_same_dtype("take", x, y);
+  const Sequence s = sequence_of(x, "seq");
+  launch_moves(call, {{.to = y.data,
+                       .from = x.data,
+                       .rows = s.above,
+                       .bytes = s.below,
+                       .to_stride = s.below,
+                       .from_stride = s.seq * s.below,
+                       .last_stride = s.below}});
+}
+
+// cache, y: [batch key_seq kv_heads head_dim], x: [batch seq kv_heads head_dim]
+void cache_write(const KernelCall& call) {
+  const View &cache = call.ins[0], &x = call.ins[1], &y = call.outs[0];
+  require_same_dtype("cache_write", cache, y);
+  require_same_dtype("cache_write", x, y);
+  const Sequence from = sequence_of(x, "seq"), to = sequence_of(y, "key_seq");
+  if (y.data != cache.data)
+    launch_moves(call, {{.to = y.data, .from = cache.data, .rows = 1, .bytes = y.type.bytes()}});
+  std::vector<Move> moves;
+  for (const Run& run : runs_of(call.index("seq"), call.index("key_seq"))) {
+    if (run.b < 0) continue;
+    moves.push_back({.to = y.data + run.b * to.below,
+                     .from = x.data + run.a * from.below,
+                     .rows = from.above,
+                     .bytes = run.count * from.below,
+                     .to_stride = to.seq * to.below,
+                     .from_stride = from.seq * from.below});
+  }
+  launch_moves(call, moves);
+}
+
+// x: [batch seq embed], y: [batch embed]
+void first(const KernelCall& call) {
+  const View &x = call.ins[0], &y = call.outs[0];
+  require_same_dtype("first", x, y);
+  const Sequence s = sequence_of(x, "seq");
+  const int64_t at = first_of(call);
+  launch_moves(call, {{.to = y.data,
+                       .from = at < 0 ? nullptr : x.data + at * s.below,
+                       .rows = s.above,
+                       .bytes = s.below,
+                       .to_stride = s.below,
+                       .from_stride = at < 0 ? 0 : s.seq * s.below}});
+}
+
+// dy: [batch embed], dx: [batch seq embed]
+void first_grad(const KernelCall& call) {
+  const View &dy = call.ins[0], &dx = call.outs[0];
+  require_same_dtype("first_grad", dy, dx);
+  const Sequence s = sequence_of(dx, "seq");
+  const int64_t at = first_of(call), line = s.seq * s.below, before = at < 0 ? s.seq : at;
+  std::vector<Move> moves = {
+      {.to = dx.data, .from = nullptr, .rows = s.above, .bytes = before * s.below, .to_stride = line}};
+  if (at >= 0) {
+    moves.push_back({.to = dx.data + at * s.below,
+                     .from = dy.data,
+                     .rows = s.above,
+                     .bytes = s.below,
+                     .to_stride = line,
+                     .from_stride = s.below});
+    moves.push_back({.to = dx.data + (at + 1) * s.below,
+                     .from = nullptr,
+                     .rows = s.above,
+                     .bytes = (s.seq - at - 1) * s.below,
+                     .to_stride = line});
+  }
+  launch_moves(call, moves);
+}
+
+}  // namespace kintsugi::KINTSUGI_GPU

@@ -1,0 +1,132 @@
+// Values that are moved and not computed with: rows of bytes that are copied, or set to zero, many rows at a time.
+#pragma once
+
+#include <vector>
+
+#include "kintsugi/kernels/gpu/strides.h"
+
+namespace kintsugi::KINTSUGI_GPU {
+
+// `rows` rows of `bytes` bytes, with these bytes from row to row.
+struct Move {
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;  // null: zeros
+  int64_t rows = 0, bytes = 0;
+  int64_t to_stride = 0, from_stride = 0;
+  int64_t last_stride = 0;  // `from` begins later by this times Numbers::last
+};
+
+namespace {
+
+constexpr int kMoveThreads = 256;
+
+// A move, and how a grid is laid over it: threads side by side in a row, and blocks.
+struct LaidMove {
+  Move move;
+  int word = 1, threads = 1, blocks = 1;
+};
+struct MoveList {
+  static constexpr int kMost = 32;
+  LaidMove at[kMost];
+};
+
+template <typename W>
+__device__ void move_words(const LaidMove& laid, const std::byte* from) {
+  const Move& m = laid.move;
+  const int thread = static_cast<int>(threadIdx.x), block = static_cast<int>(blockIdx.x);
+  const int groups = kMoveThreads / laid.threads, row_blocks = static_cast<int>(gridDim.x) / laid.blocks;
+  if (block >= row_blocks * laid.blocks) return;
+  const int64_t words = m.bytes / static_cast<int64_t>(sizeof(W)), step = static_cast<int64_t>(laid.blocks) * laid.threads;
+  const int64_t first = static_cast<int64_t>(block % laid.blocks) * laid.threads + thread % laid.threads;
+  const int64_t rows = static_cast<int64_t>(row_blocks) * groups;
+  for (int64_t row = static_cast<int64_t>(block / laid.blocks) * groups + thread / laid.threads; row < m.rows;
+       row += rows) {
+    W* to = reinterpret_cast<W*>(m.to + row * m.to_stride);
+    const W* source = reinterpret_cast<const W*>(from + row * m.from_stride);
+    for (int64_t w = first; w < words; w += step) to[w] = from == nullptr ? W{} : source[w];
+  }
+}
+
+template <int>  // so that each file may have it
+__global__ void move_rows(MoveList list, const Numbers* later) {
+  const LaidMove& laid = list.at[blockIdx.y];
+  const std::byte* from = laid.move.from;
+  if (laid.move.last_stride != 0) from += later->last * laid.move.last_stride;
+  switch (laid.word) {
+    case 16:
+      return move_words<Word16>(laid, from);
+    case 8:
+      return move_words<uint64_t>(laid, from);
+    case 4:
+      return move_words<uint32_t>(laid, from);
+    case 2:
+      return move_words<uint16_t>(laid, from);
+    default:
+      return move_words<uint8_t>(laid, from);
+  }
+}
+
+// Moves that do not overlap, in any order.
+void launch_moves(const KernelCall& call, std::vector<Move> moves) {
+  std::erase_if(moves, [](const Move& m) { return m.rows == 0 || m.bytes == 0; });
+  for (size_t begin = 0; begin < moves.size(); begin += MoveList::kMost) {
+    const size_t count = std::min(moves.size() - begin, static_cast<size_t>(MoveList::kMost));
+    MoveList list;
+    int64_t blocks = 1;
+    for (size_t i = 0; i < count; ++i) {
+      LaidMove& laid = list.at[i];
+      laid.move = moves[begin + i];
+      Move& m = laid.move;
+      if (m.rows == 1) m.to_stride = m.from_stride = 0;  // they do not matter to the word
+      laid.word = word_of({address(m.to), address(m.from), m.bytes, m.to_stride, m.from_stride, m.last_stride});
+      const int64_t words = m.bytes / laid.word;
+      while (laid.threads < kMoveThreads && laid.threads < words) laid.threads *= 2;
+      laid.blocks = static_cast<int>(std::min<int64_t>((words + laid.threads - 1) / laid.threads, 1024));
+      const int64_t groups = kMoveThreads / laid.threads;
+      const int64_t row_blocks = std::clamp<int64_t>((m.rows + groups - 1) / groups, 1, 2048 / laid.blocks);
+      blocks = std::max(blocks, row_blocks * laid.blocks);
+    }
+    launch(*call.stream, dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(count)), dim3(kMoveThreads), 0,
+           move_rows<0>, list, call.later);
+  }
+}
+
+// Neighbouring positions of a dim whose whole positions another dim has, too.
+struct Run {
+  int64_t a, b, count;  // local positions in both; b is -1 where the other does not have them
+};
+
+inline std::vector<Run> runs_of(const tensor::DimIndex& a, const tensor::DimIndex& b) {
+  std::vector<Run> runs;
+  int64_t place = 0;
+  for (const tensor::Segment& s : a.segments()) {
+    for (int64_t done = 0; done < s.count;) {
+      Run run{.a = place + done, .b = -1, .count = s.count - done};
+      int64_t at = 0;
+      for (const tensor::Segment& other : b.segments()) {
+        const int64_t begin = other.global, wanted = s.global + done;
+        if (s.global >= 0 && begin >= 0 && other.count > 0) {
+          if (wanted >= begin && wanted < begin + other.count) {
+            run.b = at + wanted - begin;
+            run.count = std::min(s.count - done, begin + other.count - wanted);
+            break;
+          }
+          if (begin > wanted) run.count = std::min(run.count, begin - wanted);
+        }
+        at += other.count;
+      }
+      runs.push_back(run);
+      done += run.count;
+    }
+    place += s.count;
+  }
+  return runs;
+}
+
+inline void require_same_dtype(std::string_view kind, const View& x, const View& y) {
+  base::require(x.dtype() == y.dtype(), "kernel", "{} of {} to {} on a device", kind, name_of(x.dtype()),
+                name_of(y.dtype()));
+}
+
+}  // namespace
+}  // namespace kintsugi::KINTSUGI_GPU

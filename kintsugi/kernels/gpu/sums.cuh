@@ -1,0 +1,381 @@
+// Sums over any dims, and the logarithm of a sum of exponentials over parts.
+//
+// Where what is kept stands around what is summed, x is [above rows columns] and y [above columns]: few rows are added
+// by a thread for each output, many by blocks that each have a slice of the rows and leave fp32 (fp64) sums in the
+// workspace, which a second kernel joins. How rows are cut depends on the shapes alone, so that sums do not depend on
+// the device.
+#include "kintsugi/kernels/gpu/common.cuh"
+#include "kintsugi/kernels/gpu/strides.h"
+
+namespace kintsugi::KINTSUGI_GPU {
+
+int64_t sum_workspace(const KernelShapes& shapes);
+
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int64_t kBlocks = 132 * 8;  // enough for every processor of a large device
+
+enum class SumPath { few_rows, columns, short_rows, long_rows, any };
+
+struct SumPlan {
+  SumPath path = SumPath::any;
+  int64_t above = 1, rows = 1, columns = 1;
+  int64_t slices = 1, slice = 1;  // of the rows, and the rows of one
+};
+
+int64_t quotient_up(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+// Threads of a block that stand side by side along the columns, each with n of them.
+int threads_across(int64_t columns, int n) {
+  int across = 1;
+  while (across < 32 && static_cast<int64_t>(across) * n < columns) across *= 2;
+  return across;
+}
+
+SumPlan plan_of(const tensor::Type& x, const tensor::Type& y) {
+  const std::vector<Walked> dims = walk(x.shape, {y.shape});
+  SumPlan plan;
+  // Each dim is kept (it has a stride in y) or summed.
+  const auto kept = [&](size_t d) { return dims[d].strides[0] != 0; };
+  const auto dense = [&](size_t d) { return dims[d].strides[0] == 1; };
+  const size_t n = dims.size();
+  if (n == 1 && kept(0)) {
+    plan.columns = dims[0].size;
+  } else if (n == 1) {
+    plan.rows = dims[0].size;
+  } else if (n == 2 && dense(0) && !kept(1)) {
+    plan.above = dims[0].size, plan.rows = dims[1].size;
+  } else if (n == 2 && !kept(0) && dense(1)) {
+    plan.rows = dims[0].size, plan.columns = dims[1].size;
+  } else if (n == 3 && dims[0].strides[0] == dims[2].size && !kept(1) && dense(2)) {
+    plan.above = dims[0].size, plan.rows = dims[1].size, plan.columns = dims[2].size;
+  } else {
+    return plan;
+  }
+  int64_t most = 1, want = 1;  // slices
+  const int wide = static_cast<int>(16 / tensor::size_of(x.dtype));
+  if (plan.columns == 1 && plan.rows <= 1024) {
+    plan.path = SumPath::short_rows;
+  } else if (plan.columns == 1) {
+    plan.path = SumPath::long_rows;
+    want = quotient_up(kBlocks, plan.above), most = std::min<int64_t>(1024, plan.rows / 4096);
+  } else if (plan.rows <= 32) {
+    plan.path = SumPath::few_rows;
+  } else {
+    plan.path = SumPath::columns;
+    const int across = threads_across(plan.columns, wide);
+    want = quotient_up(kBlocks, plan.above * quotient_up(plan.columns, static_cast<int64_t>(across) * wide));
+    most = std::min<int64_t>(512, plan.rows / (kThreads / across * 8));
+  }
+  plan.slices = std::clamp<int64_t>(want, 1, std::max<int64_t>(most, 1));
+  plan.slice = std::max<int64_t>(1, quotient_up(plan.rows, plan.slices));
+  if (plan.path == SumPath::long_rows) plan.slice = quotient_up(plan.slice, wide) * wide;
+  plan.slices = std::max<int64_t>(1, quotient_up(plan.rows, plan.slice));
+  return plan;
+}
+
+// Where sums go: to y, or to the workspace if there are several slices.
+template <typename A>
+struct SumOut {
+  A* partial = nullptr;  // [slices outputs]
+  std::byte* y = nullptr;
+  DType dtype = DType::f32;
+  bool add = false;
+
+  __device__ void write(int64_t at, A value) const {
+    switch (dtype) {
+      case DType::f64:
+        return store(reinterpret_cast<double*>(y) + at, value, add);
+      case DType::f32:
+        return store(reinterpret_cast<float*>(y) + at, value, add);
+      case DType::bf16:
+        return store(reinterpret_cast<bf16*>(y) + at, value, add);
+      default:
+        return store(reinterpret_cast<f16*>(y) + at, value, add);
+    }
+  }
+  __device__ void write_slice(int64_t slice, int64_t outputs, int64_t at, A value) const {
+    if (partial != nullptr) {
+      partial[slice * outputs + at] = value;
+    } else {
+      write(at, value);
+    }
+  }
+};
+
+template <typename A, typename X, int N>
+__device__ __forceinline__ void add_vector(A (&sum)[N], const Vec<X, N>& x) {
+  GPU_UNROLL
+  for (int i = 0; i < N; ++i) sum[i] += static_cast<A>(widen(x[i]));
+}
+
+// Adds vectors at `at`, at + stride, ... : `count` of them, four loads at a time.
+template <typename A, typename X, int N>
+__device__ __forceinline__ void add_vectors(A (&sum)[N], const X* at, int64_t stride, int64_t count) {
+  int64_t i = 0;
+  for (; i + 4 <= count; i += 4, at += 4 * stride) {
+    Vec<X, N> some[4];
+    GPU_UNROLL
+    for (int k = 0; k < 4; ++k) some[k] = *reinterpret_cast<const Vec<X, N>*>(at + k * stride);
+    GPU_UNROLL
+    for (int k = 0; k < 4; ++k) add_vector(sum, some[k]);
+  }
+  for (; i < count; ++i, at += stride) add_vector(sum, *reinterpret_cast<const Vec<X, N>*>(at));
+}
+
+// A thread for N outputs.
+template <typename X, typename Y, int N>
+__global__ void sum_few_rows(const X* x, Y* y, Divisor vectors, int64_t rows, int64_t pieces, bool add) {
+  using A = Sum<X, Y>;
+  for (int64_t p = first_piece(); p < pieces; p += all_threads()) {
+    const int64_t above = vectors.quotient(p), columns = vectors.by * N;
+    A sum[N] = {};
+    add_vectors(sum, x + (above * rows * columns + (p - above * vectors.by) * N), columns, rows);
+    Vec<Y, N> out = {};
+    if (add) out = *reinterpret_cast<const Vec<Y, N>*>(y + p * N);
+    GPU_UNROLL
+    for (int i = 0; i < N; ++i) store(&out[i], sum[i], add);
+    *reinterpret_cast<Vec<Y, N>*>(y + p * N) = out;
+  }
+}
+
+// A block for some columns of one slice: threads side by side have N columns each, and those behind them other rows.
+template <typename X, typename A, int N>
+__global__ void sum_columns(const X* x, SumOut<A> out, SumPlan s, int across) {
+  __shared__ A scratch[kThreads * N];
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % across, group = thread / across;
+  const int groups = kThreads / across;
+  const int64_t vectors = s.columns / N, wide = (vectors + across - 1) / across;  // blocks side by side
+  const auto block = static_cast<int64_t>(blockIdx.x);
+  const int64_t v = block % wide * across + lane, slice = block / wide % s.slices, above = block / wide / s.slices;
+  const int64_t begin = slice * s.slice, end = begin + s.slice < s.rows ? begin + s.slice : s.rows;
+  A sum[N] = {};
+  if (v < vectors && begin + group < end)
+    add_vectors(sum, x + ((above * s.rows + begin + group) * s.columns + v * N), groups * s.columns,
+                (end - begin - group + groups - 1) / groups);
+  GPU_UNROLL
+  for (int i = 0; i < N; ++i) scratch[i * kThreads + thread] = sum[i];
+  for (int half = groups / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (group >= half) continue;
+    GPU_UNROLL
+    for (int i = 0; i < N; ++i) scratch[i * kThreads + thread] += scratch[i * kThreads + thread + half * across];
+  }
+  // What this thread reads now it has written itself.
+  if (group != 0 || v >= vectors) return;
+  GPU_UNROLL
+  for (int i = 0; i < N; ++i)
+    out.write_slice(slice, s.above * s.columns, above * s.columns + v * N + i, scratch[i * kThreads + thread]);
+}
+
+// 32 lanes for each row.
+template <typename X, typename A>
+__global__ void sum_short_rows(const X* x, SumOut<A> out, int64_t rows, int64_t width) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int64_t row = first_piece() / 32;
+  A sum = 0;
+  if (row < rows)
+    for (int64_t i = lane; i < width; i += 32) sum += static_cast<A>(widen(x[row * width + i]));
+  sum = lanes_sum(sum);
+  if (row < rows && lane == 0) out.write(row, sum);
+}
+
+// A block for a slice of one row. `wide`: the elements of a row that are read as vectors, the others are behind them.
+template <typename X, typename A, int N>
+__global__ void sum_long_rows(const X* x, SumOut<A> out, SumPlan s, int64_t wide) {
+  __shared__ A scratch[32];
+  const int thread = static_cast<int>(threadIdx.x);
+  const auto block = static_cast<int64_t>(blockIdx.x);
+  const int64_t slice = block % s.slices, row = block / s.slices;
+  const int64_t begin = slice * s.slice, end = begin + s.slice < wide ? begin + s.slice : wide;
+  const X* at = x + row * s.rows;
+  A sum[N] = {};
+  if (begin + thread * N < end)
+    add_vectors(sum, at + begin + thread * N, kThreads * N, (end - begin - thread * N + kThreads * N - 1) / (kThreads * N));
+  A all = 0;
+  GPU_UNROLL
+  for (int i = 0; i < N; ++i) all += sum[i];
+  if (slice + 1 == s.slices)
+    for (int64_t i = wide + thread; i < s.rows; i += kThreads) all += static_cast<A>(widen(at[i]));
+  all = block_sum(all, scratch);
+  if (thread == 0) out.write_slice(slice, s.above, row, all);
+}
+
+// y = the sums of the slices; a block for 32 outputs. partial: [slices outputs]
+template <typename A>
+__global__ void join_slices(const A* partial, SumOut<A> out, int64_t slices, int64_t outputs) {
+  __shared__ A scratch[kThreads];
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, group = thread / 32;
+  const int64_t at = static_cast<int64_t>(blockIdx.x) * 32 + lane;
+  A sum[1] = {};
+  if (at < outputs && group < slices)
+    add_vectors(sum, partial + group * outputs + at, 8 * outputs, (slices - group + 7) / 8);
+  scratch[thread] = sum[0];
+  for (int half = 4; half > 0; half /= 2) {
+    __syncthreads();
+    if (group < half) scratch[thread] += scratch[thread + half * 32];
+  }
+  if (group == 0 && at < outputs) out.write(at, scratch[thread]);
+}
+
+// The dims of y and those that it lacks, each with the elements between neighbours in x.
+struct AnyDims {
+  Dims kept, summed;
+  int64_t kept_strides[kMostDims] = {}, summed_strides[kMostDims] = {};
+};
+
+__device__ __forceinline__ int64_t place_of(const Dims& dims, const int64_t (&strides)[kMostDims], int64_t point) {
+  int64_t index[kMostDims], place = 0;
+  dims.split(point, index);
+  GPU_UNROLL
+  for (int d = 0; d < kMostDims; ++d)
+    if (d < dims.rank) place += index[d] * strides[d];
+  return place;
+}
+
+// 32 lanes for each output.
+template <typename X, typename A>
+__global__ void sum_any(const X* x, SumOut<A> out, AnyDims dims, int64_t outputs, int64_t count) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int64_t at = first_piece() / 32;
+  A sum = 0;
+  if (at < outputs) {
+    const X* from = x + place_of(dims.kept, dims.kept_strides, at);
+    for (int64_t i = lane; i < count; i += 32)
+      sum += static_cast<A>(widen(from[place_of(dims.summed, dims.summed_strides, i)]));
+  }
+  sum = lanes_sum(sum);
+  if (at < outputs && lane == 0) out.write(at, sum);
+}
+
+void take_dims(const tensor::Shape& over, const tensor::Shape& x, Dims& dims, int64_t (&strides)[kMostDims]) {
+  const std::vector<Walked> walked = walk(over, {x});
+  dims.rank = static_cast<int>(walked.size());
+  for (size_t d = 0; d < walked.size(); ++d) {
+    dims.size[d] = Divisor(std::max<int64_t>(walked[d].size, 1));
+    strides[d] = walked[d].strides[0];
+  }
+}
+
+template <typename X, typename A>
+void launch_any(const KernelCall& call, const SumOut<A>& out) {
+  const tensor::Shape &x = call.ins[0].shape(), &y = call.outs[0].shape();
+  std::vector<tensor::Dim> summed;
+  for (const tensor::Dim& dim : x)
+    if (!y.has(dim.name)) summed.push_back(dim);
+  const tensor::Shape lacks(summed);
+  AnyDims dims;
+  take_dims(y, x, dims.kept, dims.kept_strides);
+  take_dims(lacks, x, dims.summed, dims.summed_strides);
+  const dim3 blocks(static_cast<unsigned>(quotient_up(y.elements(), kThreads / 32)));
+  launch(*call.stream, blocks, dim3(kThreads), 0, sum_any<X, A>, data<X>(call.ins[0]), out, dims, y.elements(),
+         lacks.elements());
+}
+
+template <typename X, typename Y>
+void launch_few_rows(const KernelCall& call, const SumPlan& plan) {
+  const X* x = data<X>(call.ins[0]);
+  Y* y = data<Y>(call.outs[0]);
+  constexpr int kN = std::min(kWide<X>, kWide<Y>);
+  const bool wide = plan.columns % kN == 0 && all_wide(x, y);
+  const int64_t n = wide ? kN : 1, pieces = plan.above * plan.columns / n;
+  launch(*call.stream, blocks_for(pieces), dim3(256), 0, wide ? sum_few_rows<X, Y, kN> : sum_few_rows<X, Y, 1>, x, y,
+         Divisor(plan.columns / n), plan.rows, pieces, call.accumulates(0));
+}
+
+template <typename X, typename A>
+void sum_as(const KernelCall& call, const SumPlan& plan) {
+  const View &x = call.ins[0], &y = call.outs[0];
+  const X* from = data<X>(x);
+  SumOut<A> out{.y = y.data, .dtype = y.dtype(), .add = call.accumulates(0)};
+  if (plan.slices > 1) out.partial = reinterpret_cast<A*>(call.workspace.data());
+  const auto blocks = [](int64_t count) { return dim3(static_cast<unsigned>(count)); };
+  constexpr int kN = kWide<X>;
+  switch (plan.path) {
+    case SumPath::few_rows:
+      dispatch_wide("sum", y.dtype(), [&]<typename Y>(Y) { launch_few_rows<X, Y>(call, plan); });
+      break;
+    case SumPath::columns: {
+      const bool wide = plan.columns % kN == 0 && all_wide(from);
+      const int n = wide ? kN : 1, across = threads_across(plan.columns, n);
+      launch(*call.stream, blocks(plan.above * plan.slices * quotient_up(plan.columns, static_cast<int64_t>(across) * n)),
+             dim3(kThreads), 0, wide ? sum_columns<X, A, kN> : sum_columns<X, A, 1>, from, out, plan, across);
+      break;
+    }
+    case SumPath::short_rows:
+      launch(*call.stream, blocks(quotient_up(plan.above, kThreads / 32)), dim3(kThreads), 0, sum_short_rows<X, A>, from,
+             out, plan.above, plan.rows);
+      break;
+    case SumPath::long_rows: {
+      const bool wide = all_wide(from) && (plan.above == 1 || plan.rows % kN == 0);
+      launch(*call.stream, blocks(plan.above * plan.slices), dim3(kThreads), 0,
+             wide ? sum_long_rows<X, A, kN> : sum_long_rows<X, A, 1>, from, out, plan,
+             wide ? plan.rows / kN * kN : plan.rows);
+      break;
+    }
+    case SumPath::any:
+      launch_any<X, A>(call, out);
+  }
+  if (plan.slices == 1) return;
+  const int64_t outputs = plan.above * plan.columns;
+  launch(*call.stream, blocks(quotient_up(outputs, 32)), dim3(kThreads), 0, join_slices<A>, out.partial, out,
+         plan.slices, outputs);
+}
+
+// y = log(sum of exp(x)) over the parts. x: [parts columns], y: [columns]. A NaN stays one; nothing but -infinity gives
+// -infinity.
+template <typename T>
+__global__ void logsumexp_parts(const T* x, T* y, int64_t parts, int64_t columns, bool add) {
+  for (int64_t i = first_piece(); i < columns; i += all_threads()) {
+    float top = widen(x[i]);
+    for (int64_t p = 1; p < parts; ++p) {
+      const float next = widen(x[p * columns + i]);
+      if (top == top && !(next <= top)) top = next;
+    }
+    float value = top;
+    if (fabsf(top) != INFINITY) {
+      float sum = 0;
+      for (int64_t p = 0; p < parts; ++p) sum += expf(widen(x[p * columns + i]) - top);
+      value = top + logf(sum);
+    }
+    put(y + i, value, add);
+  }
+}
+
+}  // namespace
+
+int64_t sum_workspace(const KernelShapes& shapes) {
+  const tensor::Type &x = *shapes.ins[0], &y = *shapes.outs[0];
+  const SumPlan plan = plan_of(x, y);
+  const bool wide = x.dtype == DType::f64 || y.dtype == DType::f64;
+  return plan.slices == 1 ? 0 : plan.slices * y.shape.elements() * (wide ? 8 : 4);
+}
+
+void sum(const KernelCall& call) {
+  const View &x = call.ins[0], &y = call.outs[0];
+  if (y.elements() == 0) return;
+  const SumPlan plan = plan_of(x.type, y.type);
+  dispatch_wide("sum", x.dtype(), [&]<typename X>(X) {
+    if (std::is_same_v<X, double> || y.dtype() == DType::f64) {
+      sum_as<X, double>(call, plan);
+    } else {
+      sum_as<X, Sum<X>>(call, plan);
+    }
+  });
+}
+
+void logsumexp(const KernelCall& call) {
+  const View &x = call.ins[0], &y = call.outs[0];
+  base::require(x.dtype() == y.dtype(), "kernel", "logsumexp of {} to {} on a device", name_of(x.dtype()),
+                name_of(y.dtype()));
+  if (y.elements() == 0) return;
+  dispatch("logsumexp", x.dtype(), [&]<typename T>(T) {
+    launch(*call.stream, blocks_for(y.elements()), dim3(256), 0, logsumexp_parts<T>, data<T>(x), data<T>(y),
+           x.shape()[0].size, y.elements(), call.accumulates(0));
+  });
+}
+
+}  // namespace kintsugi::KINTSUGI_GPU

@@ -1,0 +1,69 @@
+// How an executor runs a list of calls on a device: all inputs of the step go there in one copy, then all calls are
+// enqueued, from the third time on by one launch of what was captured at the second.
+#include "kintsugi/base/error.h"
+#include "kintsugi/run/executor.h"
+
+namespace kintsugi::run {
+
+// Where the inputs of each list lie in a slot.
+void Executor::stage_inputs() {
+  int64_t most = 0;
+  for (List& list : lists_) {
+    int64_t offset = 0;
+    for (size_t c = 0; c < list.bound.size(); ++c) {
+      if (!list.bound[c].fills) continue;
+      const program::Call& call = list.calls->calls[c];
+      for (size_t i = 0; i < inputs_.size(); ++i) {
+        const Input& in = inputs_[i];
+        if (in.step != list.calls->step || in.body != program_.base(call.body)) continue;
+        const int64_t bytes = program_.buffer(in.buffer).bytes();
+        list.staged.push_back({&call, i, offset, bytes});
+        offset += program::aligned(bytes);
+      }
+    }
+    most = std::max(most, offset);
+  }
+  device_->make_slots(most);
+}
+
+// Where the host writes an input of a call.
+std::byte* Executor::input_address(const Input& in, const program::CallList& list, const program::Call& call) const {
+  if (!device_) return address(in.buffer, list, call.slot);
+  for (const List::Staged& staged : list_of(list.step).staged)
+    if (staged.call == &call && &inputs_[staged.input] == &in) return device_->staged_on_host() + staged.offset;
+  throw base::InternalError("run", "input \"{}\" is not staged", in.name);
+}
+
+void Executor::run_on_device(List& list, kernels::Numbers& numbers, Fill fill, const void* context) {
+  device_->next_slot();
+  for (size_t c = 0; c < list.bound.size(); ++c) {
+    if (!list.bound[c].fills) continue;
+    const program::Call& call = list.calls->calls[c];
+    if (numbers.batch_rows > 0) numbers.batch_offset = numbers.batch_rows * std::max<int64_t>(0, call.micro_batch);
+    fill(context, Inputs(*this, *list.calls, call));
+  }
+  device_->send(numbers);
+  const bool repeats = list.calls->step == program::Step::train || list.calls->step == program::Step::evaluate;
+  // The first time, libraries choose their algorithms.
+  if (watch || !repeats || list.runs++ == 0) return enqueue_calls(list, numbers);
+  if (!list.graph) {
+    device_->stream().begin_capture();
+    enqueue_calls(list, numbers);
+    list.graph = device_->stream().end_capture();
+  }
+  device_->stream().launch(*list.graph);
+}
+
+void Executor::enqueue_calls(const List& list, kernels::Numbers& numbers) {
+  auto staged = list.staged.begin();
+  for (size_t c = 0; c < list.bound.size(); ++c) {
+    const program::Call& call = list.calls->calls[c];
+    for (; staged != list.staged.end() && staged->call == &call; ++staged)
+      device_->stream().copy(address(inputs_[staged->input].buffer, *list.calls, call.slot),
+                             device_->staged_on_device() + staged->offset, staged->bytes);
+    if (numbers.batch_rows > 0) numbers.batch_offset = numbers.batch_rows * std::max<int64_t>(0, call.micro_batch);
+    run_call(list, c, numbers);
+  }
+}
+
+}  // namespace kintsugi::run

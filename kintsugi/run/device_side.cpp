@@ -1,0 +1,50 @@
+#include "kintsugi/run/device_side.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace kintsugi::run {
+
+DeviceSide::DeviceSide(device::Device& device, int64_t arena)
+    : device_(device),
+      arena_(device.allocate(arena)),
+      bounce_(device.allocate_pinned(kBounce)),
+      stream_(device.stream()),
+      slots_(3) {}
+
+void DeviceSide::make_slots(int64_t staged) {
+  staged_ = device_.allocate(kNumbers + staged);
+  for (Slot& slot : slots_) slot = {device_.allocate_pinned(kNumbers + staged), device_.event()};
+}
+
+void DeviceSide::next_slot() {
+  slot_ = (slot_ + 1) % slots_.size();
+  slots_[slot_].sent->wait();
+}
+
+void DeviceSide::send(const kernels::Numbers& numbers) {
+  Slot& slot = slots_[slot_];
+  std::memcpy(slot.memory->data(), &numbers, sizeof(numbers));
+  stream_->copy(staged_->data(), slot.memory->data(), staged_->bytes());
+  stream_->record(*slot.sent);
+}
+
+void DeviceSide::read(const std::byte* from, std::span<std::byte> to) {
+  for (size_t at = 0; at < to.size(); at += kBounce) {
+    const size_t bytes = std::min(to.size() - at, static_cast<size_t>(kBounce));
+    stream_->copy(bounce_->data(), from + at, static_cast<int64_t>(bytes));
+    stream_->synchronize();
+    std::memcpy(to.data() + at, bounce_->data(), bytes);
+  }
+}
+
+void DeviceSide::write(std::byte* to, std::span<const std::byte> from) {
+  for (size_t at = 0; at < from.size(); at += kBounce) {
+    const size_t bytes = std::min(from.size() - at, static_cast<size_t>(kBounce));
+    std::memcpy(bounce_->data(), from.data() + at, bytes);
+    stream_->copy(to + at, bounce_->data(), static_cast<int64_t>(bytes));
+    stream_->synchronize();
+  }
+}
+
+}  // namespace kintsugi::run

@@ -1,0 +1,56 @@
+// What an executor has on a device: its memory, its stream, and the way of inputs and numbers to it. The host fills one
+// of a few slots of pinned memory while the device still works on the steps before; it waits only for the step that had
+// the same slot.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kintsugi/device/device.h"
+#include "kintsugi/kernels/kernel_set.h"
+
+namespace kintsugi::run {
+
+class DeviceSide {
+ public:
+  DeviceSide(device::Device& device, int64_t arena);
+  // `staged` bytes for the inputs of a step.
+  void make_slots(int64_t staged);
+
+  device::Stream& stream() { return *stream_; }
+  std::byte* arena() const { return arena_->data(); }
+  int64_t arena_bytes() const { return arena_->bytes(); }
+
+  // Turns to the next slot, once the device has read what was in it.
+  void next_slot();
+  std::byte* staged_on_host() const { return slots_[slot_].memory->data() + kNumbers; }
+  std::byte* staged_on_device() const { return staged_->data() + kNumbers; }
+  // Enqueues the copy of the slot, with these numbers, to the device.
+  void send(const kernels::Numbers& numbers);
+  const kernels::Numbers* numbers() const { return reinterpret_cast<const kernels::Numbers*>(staged_->data()); }
+
+  // Wait until all that was enqueued is done.
+  void read(const std::byte* from, std::span<std::byte> to);
+  void write(std::byte* to, std::span<const std::byte> from);
+
+ private:
+  static constexpr int64_t kNumbers = 256;  // bytes before the inputs
+  static_assert(sizeof(kernels::Numbers) <= kNumbers);
+  static constexpr int64_t kBounce = int64_t{4} << 20;
+  struct Slot {
+    std::unique_ptr<device::Memory> memory;  // pinned
+    std::unique_ptr<device::Event> sent;
+  };
+
+  device::Device& device_;
+  std::unique_ptr<device::Memory> arena_, staged_;
+  std::unique_ptr<device::Memory> bounce_;  // pinned, for copies of states
+  std::unique_ptr<device::Stream> stream_;
+  std::vector<Slot> slots_;
+  size_t slot_ = 0;
+};
+
+}  // namespace kintsugi::run
