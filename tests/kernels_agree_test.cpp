@@ -135,7 +135,7 @@ TEST(Precision, AnOverflowSkipsTheUpdateAndHalvesTheScale) {
     s.train.kernels = kernels;
     Machine calm(s), machine(s);
     const std::vector<double> want = losses(calm, 20);
-    machine.executor.number(models::kLossScale) = 0x1p24;
+    machine.executor.set_number(models::kLossScale, 0x1p24);
     const auto weights = machine.states(program::StateKind::weight),
                optimizer = machine.states(program::StateKind::optimizer);
     double scale = 0x1p24;
@@ -164,8 +164,8 @@ TEST(Precision, AnOverflowSkipsTheUpdateAndHalvesTheScale) {
 // After growth_interval good steps in a row the scale doubles.
 TEST(Precision, TheScaleGrowsBack) {
   Machine machine(still("gpt", "fp16"));
-  machine.executor.number(models::kLossScale) = 4.0;
-  machine.executor.number("loss_scale.good") = 1998.0;
+  machine.executor.set_number(models::kLossScale, 4.0);
+  machine.executor.set_number("loss_scale.good", 1998.0);
   losses(machine, 1);
   EXPECT_EQ(machine.executor.number(models::kLossScale), 4.0);
   losses(machine, 1);

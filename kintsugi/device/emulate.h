@@ -4,6 +4,7 @@
 // -fno-strict-aliasing.
 #pragma once
 
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstddef>

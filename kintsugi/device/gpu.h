@@ -90,6 +90,10 @@ __device__ __forceinline__ T shuffle_down(T x, int by) {
 __device__ __forceinline__ void warp_barrier() {
   __syncwarp();
 }
+// Of integers, whose sum has no order. Returns what was there.
+__device__ __forceinline__ int atomic_add(int* to, int by) {
+  return atomicAdd(to, by);
+}
 // A multiple of 16 bytes on both sides.
 __device__ __forceinline__ void copy_async_16(void* shared, const void* global) {
   const auto to = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
@@ -184,6 +188,9 @@ T shuffle_down(T x, int by) {
 }
 inline void warp_barrier() {
   device::emulate::warp_barrier();
+}
+inline int atomic_add(int* to, int by) {
+  return std::atomic_ref<int>(*to).fetch_add(by, std::memory_order_relaxed);
 }
 inline void copy_async_16(void* shared, const void* global) {
   std::memcpy(shared, global, 16);

@@ -45,7 +45,7 @@ void Executor::run_on_device(List& list, kernels::Numbers& numbers, Fill fill, c
   device_->send(numbers);
   const bool repeats = list.calls->step == program::Step::train || list.calls->step == program::Step::evaluate;
   // The first time, libraries choose their algorithms.
-  if (watch || !repeats || list.runs++ == 0) return enqueue_calls(list, numbers);
+  if (watch || !repeats || !groups_.empty() || list.runs++ == 0) return enqueue_calls(list, numbers);
   if (!list.graph) {
     device_->stream().begin_capture();
     enqueue_calls(list, numbers);
@@ -64,6 +64,35 @@ void Executor::enqueue_calls(const List& list, kernels::Numbers& numbers) {
     if (numbers.batch_rows > 0) numbers.batch_offset = numbers.batch_rows * std::max<int64_t>(0, call.micro_batch);
     run_call(list, c, numbers);
   }
+}
+
+// Communication through the host: what is sent is copied there once it is made, what was received is copied back. The
+// host waits for the device at each; a device that can send by itself need not.
+void Executor::reserve_staging(const List& list) {
+  const auto reserve = [&](std::unique_ptr<device::Memory>& memory, const std::vector<program::BufferId>& buffers) {
+    if (buffers.empty()) return;
+    const int64_t bytes = program_.buffer(buffers[0]).bytes();
+    if (!memory || memory->bytes() < bytes) memory = device_->pinned(bytes);
+  };
+  for (const program::Call& call : list.calls->calls)
+    for (const program::Instruction& i : body_of(call).instructions) {
+      if (i.kind != program::Kind::collective) continue;
+      Running& r = running(i, call.micro_batch);
+      reserve(r.sent, i.ins);
+      reserve(r.received, i.outs);
+    }
+}
+
+std::span<std::byte> Executor::send_by_host(const Bound& b, Running& r) {
+  if (b.ins.empty()) return {};
+  const std::span<std::byte> here(r.sent->data(), static_cast<size_t>(b.ins[0].type.bytes()));
+  device_->stream().copy(here.data(), b.ins[0].data, b.ins[0].type.bytes());
+  device_->stream().synchronize();
+  return here;
+}
+
+void Executor::receive_by_host(const Bound& b, Running& r) {
+  if (!b.outs.empty()) device_->stream().copy(b.outs[0].data, r.received->data(), b.outs[0].type.bytes());
 }
 
 }  // namespace kintsugi::run

@@ -24,6 +24,8 @@ class DeviceSide {
   std::byte* arena() const { return arena_->data(); }
   int64_t arena_bytes() const { return arena_->bytes(); }
 
+  std::unique_ptr<device::Memory> pinned(int64_t bytes) { return device_.allocate_pinned(bytes); }
+
   // Turns to the next slot, once the device has read what was in it.
   void next_slot();
   std::byte* staged_on_host() const { return slots_[slot_].memory->data() + kNumbers; }

@@ -82,16 +82,17 @@ Executor::Executor(program::Program program, const kernels::KernelSet& kernels, 
   running_.resize(static_cast<size_t>(events * micro_batches_));
   make_groups();
   if (kernels.device()) {
-    if (!groups_.empty() || file_)
-      throw base::UserError("run", "parallel.device = \"{}\" takes one rank and no offload so far",
-                            kernels.device()->kind());
+    if (file_)
+      throw base::UserError("run", "parallel.device = \"{}\" takes no offload so far", kernels.device()->kind());
     device_ = std::make_unique<DeviceSide>(*kernels.device(), program_.bytes());
   }
   for (const program::CallList& list : program_.lists) {
     bind_inputs(list);
     bind_list(list, kernels);
   }
-  if (device_) stage_inputs();
+  if (!device_) return;
+  stage_inputs();
+  for (const List& list : lists_) reserve_staging(list);
 }
 
 // All ranks make their groups in the same order, so that none waits for another's.
@@ -241,8 +242,12 @@ comm::Reduction reduction_of(const Instruction& i) {
 
 void Executor::enqueue(const Instruction& i, Bound& b, Running& r) {
   comm::Communicator& c = *b.communicator;
-  const std::span<std::byte> in = b.ins.empty() ? std::span<std::byte>{} : bytes_of(b.ins[0]),
-                             out = b.outs.empty() ? std::span<std::byte>{} : bytes_of(b.outs[0]);
+  std::span<std::byte> in = b.ins.empty() ? std::span<std::byte>{} : bytes_of(b.ins[0]),
+                       out = b.outs.empty() ? std::span<std::byte>{} : bytes_of(b.outs[0]);
+  if (device_) {
+    in = send_by_host(b, r);
+    if (!out.empty()) out = {r.received->data(), out.size()};
+  }
   switch (i.collective) {
     case Collective::all_reduce:
       r.communication = c.all_reduce(in, out, b.ins[0].dtype(), reduction_of(i));
@@ -282,10 +287,11 @@ void Executor::enqueue_copy(const Instruction& i, const Bound& b, Running& r, in
   throw base::InternalError("run", "no copy {}", static_cast<int>(i.copy));
 }
 
-void Executor::wait(const program::Body& body, const Instruction& i, Bound& b, const Running& r) {
+void Executor::wait(const program::Body& body, const Instruction& i, Bound& b, Running& r) {
   if (!b.communicator) return file_->wait(r.ticket);
   try {
     b.communicator->wait(r.communication);
+    if (device_) receive_by_host(b, r);
   } catch (const comm::Timeout& e) {
     const BufferId value = i.ins.empty() ? i.outs[0] : i.ins[0];
     std::string_view why = e.what();

@@ -209,11 +209,17 @@ class Executor {
   std::byte* input_address(const Input& in, const program::CallList& list, const program::Call& call) const;
   void run_on_device(List& list, kernels::Numbers& numbers, Fill fill, const void* context);
   void enqueue_calls(const List& list, kernels::Numbers& numbers);
+  struct Running;
+  void reserve_staging(const List& list);
+  std::span<std::byte> send_by_host(const Bound& b, Running& r);
+  void receive_by_host(const Bound& b, Running& r);
   comm::Communicator& group_of(const program::Instruction& i);
   void bind_indices(const program::Body& body, const program::Instruction& instruction, Bound& b) const;
   struct Running {
     comm::Event communication;
     FileStore::Ticket ticket = 0;
+    // On a device: where the host has what is sent and received.
+    std::unique_ptr<device::Memory> sent, received;
   };
   Running& running(const program::Instruction& i, int64_t micro_batch) {
     return running_[static_cast<size_t>(i.event * micro_batches_ + std::max<int64_t>(0, micro_batch))];
@@ -221,7 +227,7 @@ class Executor {
   void run_call(const List& list, size_t number, kernels::Numbers& numbers);
   void enqueue(const program::Instruction& instruction, Bound& b, Running& r);
   void enqueue_copy(const program::Instruction& instruction, const Bound& b, Running& r, int64_t micro_batch);
-  void wait(const program::Body& body, const program::Instruction& instruction, Bound& b, const Running& r);
+  void wait(const program::Body& body, const program::Instruction& instruction, Bound& b, Running& r);
   static std::span<std::byte> bytes_of(const tensor::View& v) { return {v.data, static_cast<size_t>(v.type.bytes())}; }
   // A buffer of the arena or a state, in the call that reads it first or writes it last; kNoBuffer: there is none.
   struct Found {

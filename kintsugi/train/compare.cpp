@@ -276,7 +276,7 @@ double adamw_reach(double beta1, double beta2, int64_t step) {
 }
 
 Comparison compare(const CompareOptions& o) {
-  if (o.settings.parallel.ranks == 1)
+  if (o.settings.parallel.ranks == 1 && o.settings.parallel.device == "cpu")
     throw base::UserError(
         "compare", "the plan has one rank, and would be compared with itself; --ranks N or [parallel] says more");
   plan::check_plan(build::plan_of(o.settings), build::dims_of(models::build_training(o.settings)));

@@ -50,10 +50,10 @@ __global__ __launch_bounds__(32 * kWarps) void attention_by_units(AttentionCall 
   });
   clear_columns<kHead, kThreads>(shared, kRows + 4 * kKeys, a.head_dim);
 
-  const AttentionRows rows = unite(a.row_tile + b * a.row_tiles + tile * kRowTiles, std::min(kRowTiles, a.row_tiles - tile * kRowTiles));
-  const TileRange range = list_tiles<kThreads>(a.heads[h] < 0 ? 0 : a.key_tiles, seen, [&](int t) {
-    return seen_by(rows, a.key_tile[b * a.key_tiles + t]);
-  });
+  const AttentionRows rows =
+      unite(a.row_tile + b * a.row_tiles + tile * kRowTiles, std::min(kRowTiles, a.row_tiles - tile * kRowTiles));
+  const TileRange range = list_tiles<kThreads>(a.heads[h] < 0 ? 0 : a.key_tiles, seen,
+                                               [&](int t) { return seen_by(rows, a.key_tile[b * a.key_tiles + t]); });
   // Of lane: rows lane / 4 and that + 8 of each 16, columns 2 (lane % 4) and its neighbour of each 8.
   const int first_row = tile * kRows + warp * 16 * kM + lane / 4, column = lane % 4 * 2;
   const float unit = a.scale * kLog2E;  // of the exponent, which is of 2
@@ -76,66 +76,49 @@ __global__ __launch_bounds__(32 * kWarps) void attention_by_units(AttentionCall 
     add_scores<kHead>(s, q + warp * 16 * kM * kHead, k + buffer * kKeys * kHead);
     if (capped) {
       GPU_UNROLL
-      for (int m = 0; m < kM; ++m)
-        GPU_UNROLL
-        for (int n = 0; n < kN; ++n)
-          GPU_UNROLL
-          for (int i = 0; i < 4; ++i) s[m][n][i] = a.softcap * tanhf(s[m][n][i] * a.scale / a.softcap);
+      for (int m = 0; m < kM; ++m) GPU_UNROLL
+      for (int n = 0; n < kN; ++n) GPU_UNROLL
+      for (int i = 0; i < 4; ++i) s[m][n][i] = a.softcap * fast_tanh(s[m][n][i] * a.scale / a.softcap);
     }
     if (seen[step / kPer] != kSeenAll) {
-      AttentionRow row[2 * kM];
       GPU_UNROLL
-      for (int m = 0; m < 2 * kM; ++m)
-        row[m] = a.row_info(b, std::min(first_row + m * 8, a.row_tiles * kSightTile - 1));
-      GPU_UNROLL
-      for (int n = 0; n < kN; ++n)
-        GPU_UNROLL
-        for (int i = 0; i < 2; ++i) {
-          const int key = step * kKeys + n * 8 + column + i, place = a.key_place[key], document = a.document_of_key(b, key);
-          GPU_UNROLL
-          for (int m = 0; m < 2 * kM; ++m)
-            if (!visible(row[m], place, document)) s[m / 2][n][m % 2 * 2 + i] = -INFINITY;
-        }
+      for (int m = 0; m < 2 * kM; ++m) hide(a, b, first_row + m * 8, step, column, s[m / 2], m % 2);
     }
 
     GPU_UNROLL
-    for (int m = 0; m < kM; ++m)
+    for (int m = 0; m < kM; ++m) GPU_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      float high = top[m][half];
       GPU_UNROLL
-      for (int half = 0; half < 2; ++half) {
-        float high = top[m][half];
-        GPU_UNROLL
-        for (int n = 0; n < kN; ++n) high = fmaxf(high, fmaxf(s[m][n][half * 2], s[m][n][half * 2 + 1]));
-        high = fmaxf(high, shuffle_xor(high, 1));
-        high = fmaxf(high, shuffle_xor(high, 2));
-        const float zero = high == -INFINITY ? 0 : high * to_log2;  // nothing was seen yet
-        const float shrink = fast_exp2(top[m][half] * to_log2 - zero);
-        top[m][half] = high;
-        float more = 0;
-        GPU_UNROLL
-        for (int n = 0; n < kN; ++n)
-          GPU_UNROLL
-          for (int i = 0; i < 2; ++i) {
-            float& p = s[m][n][half * 2 + i];
-            p = fast_exp2(p * to_log2 - zero);
-            more += p;
-          }
-        sum[m][half] = sum[m][half] * shrink + more;
-        GPU_UNROLL
-        for (int n = 0; n < kHead / 8; ++n) o[m][n][half * 2] *= shrink, o[m][n][half * 2 + 1] *= shrink;
+      for (int n = 0; n < kN; ++n) high = fmaxf(high, fmaxf(s[m][n][half * 2], s[m][n][half * 2 + 1]));
+      high = fmaxf(high, shuffle_xor(high, 1));
+      high = fmaxf(high, shuffle_xor(high, 2));
+      const float zero = high == -INFINITY ? 0 : high * to_log2;  // nothing was seen yet
+      const float shrink = fast_exp2(top[m][half] * to_log2 - zero);
+      top[m][half] = high;
+      float more = 0;
+      GPU_UNROLL
+      for (int n = 0; n < kN; ++n) GPU_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        float& p = s[m][n][half * 2 + i];
+        p = fast_exp2(p * to_log2 - zero);
+        more += p;
       }
+      sum[m][half] = sum[m][half] * shrink + more;
+      GPU_UNROLL
+      for (int n = 0; n < kHead / 8; ++n) o[m][n][half * 2] *= shrink, o[m][n][half * 2 + 1] *= shrink;
+    }
     if (kMore && a.keep > 0) {
-      for (int m = 0; m < kM; ++m)
-        for (int half = 0; half < 2; ++half) {
-          const int r = std::min(first_row + m * 16 + half * 8, a.rows - 1);
-          const uint64_t begin = a.random_begin(b, h, r, a.row_info(b, r).place);
-          GPU_UNROLL
-          for (int n = 0; n < kN; ++n)
-            GPU_UNROLL
-            for (int i = 0; i < 2; ++i) {
-              const int place = a.key_place[step * kKeys + n * 8 + column + i];
-              s[m][n][half * 2 + i] *= a.kept(begin + static_cast<uint64_t>(place)) ? a.keep : 0;
-            }
-        }
+      GPU_UNROLL
+      for (int m = 0; m < 2 * kM; ++m) {
+        const int r = std::min(first_row + m * 8, a.rows - 1);
+        const uint64_t begin = a.random_begin(b, h, r, a.row_info(b, r).place);
+        const uint32_t kept = bits_of<2 * kN>([&](int i) {
+          return a.kept(begin + static_cast<uint64_t>(a.key_place[step * kKeys + i / 2 * 8 + column + i % 2]));
+        });
+        GPU_UNROLL
+        for (int i = 0; i < 2 * kN; ++i) s[m / 2][i / 2][m % 2 * 2 + i % 2] *= kept >> i & 1 ? a.keep : 0;
+      }
     }
     uint32_t p[kM][kN / 2][4];
     pack_left<T>(p, s);
@@ -145,23 +128,22 @@ __global__ __launch_bounds__(32 * kWarps) void attention_by_units(AttentionCall 
   copy_async_wait<0>();
 
   GPU_UNROLL
-  for (int m = 0; m < kM; ++m)
+  for (int m = 0; m < kM; ++m) GPU_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    float all = sum[m][half];
+    all += shuffle_xor(all, 1);
+    all += shuffle_xor(all, 2);
+    const int r = first_row + m * 16 + half * 8;
+    if (r >= a.rows) continue;
+    const float natural = capped ? 1 : a.scale;
+    const RowEnd end = end_row(a, top[m][half] * natural, all, a.row_info(b, r), h, r % a.group);
+    if (lane % 4 == 0) put(a.lse + a.row_of(a.lse_at, b, h, r), end.lse, a.add[1]);
+    T* const to = static_cast<T*>(a.out) + a.row_of(a.o_at, b, h, r);
     GPU_UNROLL
-    for (int half = 0; half < 2; ++half) {
-      float all = sum[m][half];
-      all += shuffle_xor(all, 1);
-      all += shuffle_xor(all, 2);
-      const int r = first_row + m * 16 + half * 8;
-      if (r >= a.rows) continue;
-      const float natural = capped ? 1 : a.scale;
-      const RowEnd end = end_row(a, top[m][half] * natural, all, a.row_info(b, r), h, r % a.group);
-      if (lane % 4 == 0) put(a.lse + a.row_of(a.lse_at, b, h, r), end.lse, a.add[1]);
-      T* const to = static_cast<T*>(a.out) + a.row_of(a.o_at, b, h, r);
-      GPU_UNROLL
-      for (int n = 0; n < kHead / 8; ++n)
-        if (n * 8 < a.head_dim)
-          put_two(to + n * 8 + column, o[m][n][half * 2] * end.factor, o[m][n][half * 2 + 1] * end.factor, a.add[0]);
-    }
+    for (int n = 0; n < kHead / 8; ++n)
+      if (n * 8 < a.head_dim)
+        put_two(to + n * 8 + column, o[m][n][half * 2] * end.factor, o[m][n][half * 2 + 1] * end.factor, a.add[0]);
+  }
 }
 
 // Any type, head_dim and alignment, in fp32: a block makes kTile rows, with 256 / kTile lanes for each.
@@ -178,14 +160,14 @@ __global__ __launch_bounds__(256) void attention_plainly(AttentionCall a) {
   const int b = head / a.kv_heads, h = head % a.kv_heads;
   const int own = static_cast<int>(threadIdx.x) / kLanes, lane = static_cast<int>(threadIdx.x) % kLanes;
   const int r = tile * kTile + own;
-  copy_widened<T, kTile>(q, wide, a.head_dim, static_cast<const T*>(a.q),
-                         [&](int i) { return tile * kTile + i < a.rows ? a.row_of(a.q_at, b, h, tile * kTile + i) : -1; });
+  copy_widened<T, kTile>(q, wide, a.head_dim, static_cast<const T*>(a.q), [&](int i) {
+    return tile * kTile + i < a.rows ? a.row_of(a.q_at, b, h, tile * kTile + i) : -1;
+  });
   for (int d = lane; d < a.head_dim; d += kLanes) o[own * wide + d] = 0;
   const AttentionRow row = a.row_info(b, r);
   const AttentionRows rows = a.row_tile[b * a.row_tiles + tile * kTile / kSightTile];
-  const TileRange range = list_tiles<kThreads>(a.heads[h] < 0 ? 0 : a.key_tiles, seen, [&](int t) {
-    return seen_by(rows, a.key_tile[b * a.key_tiles + t]);
-  });
+  const TileRange range = list_tiles<kThreads>(a.heads[h] < 0 ? 0 : a.key_tiles, seen,
+                                               [&](int t) { return seen_by(rows, a.key_tile[b * a.key_tiles + t]); });
   const uint64_t random = a.keep > 0 && row.place >= 0 ? a.random_begin(b, h, r, row.place) : 0;
 
   float top = -INFINITY, sum = 0;
@@ -200,9 +182,8 @@ __global__ __launch_bounds__(256) void attention_plainly(AttentionCall a) {
       copy_widened<T, kTile>(v, wide, a.head_dim, static_cast<const T*>(a.v), at(a.v_at));
       __syncthreads();
       float s[kEach] = {};
-      for (int d = 0; d < a.head_dim; ++d)
-        GPU_UNROLL
-        for (int j = 0; j < kEach; ++j) s[j] += q[own * wide + d] * k[(lane + j * kLanes) * wide + d];
+      for (int d = 0; d < a.head_dim; ++d) GPU_UNROLL
+      for (int j = 0; j < kEach; ++j) s[j] += q[own * wide + d] * k[(lane + j * kLanes) * wide + d];
       float high = top;
       GPU_UNROLL
       for (int j = 0; j < kEach; ++j) {

@@ -24,33 +24,44 @@ struct Extra {
 };
 
 inline const Extra kExtras[] = {
-    {.dropout = 0.3}, {.window = 1},     {.window = 33},
-    {.softcap = 1.5}, {.sinks = true},   {.key_starts = true, .accumulate = true},
-    {.dropout = 0.2,  .window = 70,      .softcap = 0.5, .key_starts = true, .sinks = true, .accumulate = true},
+    {.dropout = 0.3},
+    {.window = 1},
+    {.window = 33},
+    {.softcap = 1.5},
+    {.sinks = true},
+    {.key_starts = true, .accumulate = true},
+    {.dropout = 0.2, .window = 70, .softcap = 0.5, .key_starts = true, .sinks = true, .accumulate = true},
 };
 
 inline const Case kCases[] = {
     {"odd", 2, 37, 37, 1, 1, 3},
-    {"several tiles", 1, 150, 150, 1, 1, 64},
-    {"grouped, whole tiles", 1, 64, 128, 2, 4, 128},
+    {"several tiles", 1, 140, 140, 1, 1, 64},
+    {"grouped, whole tiles", 1, 32, 128, 2, 4, 128},
     {"starts", 1, 90, 90, 1, 2, 24, {}, {}, 0, true, true},
     {"decode", 2, 1, 200, 1, 3, 80, {{130, 1}}, {}, 200},
-    {"wide heads", 1, 70, 70, 1, 1, 136},
-    {"widest", 1, 20, 20, 1, 2, 256},
+    {"wide heads", 1, 66, 66, 1, 1, 136},
+    {"widest", 1, 5, 9, 1, 2, 256},
 };
 inline const Case kMixed = {"mixed", 1, 70, 140, 2, 2, 16, {}, {}, 0, true};
-inline const Case kZigzag = {"zigzag with padding", 2, 80, 160, 1, 2, 16, {{0, 40}, {240, 30}, {-1, 10}},
+inline const Case kZigzag = {"zigzag with padding",           2,  80, 160, 1, 2, 16, {{0, 40}, {240, 30}, {-1, 10}},
                              {{0, 100}, {200, 50}, {-1, 10}}, 280};
 
 // The operands of a case, random, and what the reference makes of them.
 struct Operands {
   Operands(const Case& c, DType dtype, bool causal, const Extra& e)
-      : q_shape({{"batch", c.batch}, {"seq", c.seq}, {"kv_heads", c.kv_heads}, {"group", c.group},
+      : q_shape({{"batch", c.batch},
+                 {"seq", c.seq},
+                 {"kv_heads", c.kv_heads},
+                 {"group", c.group},
                  {"head_dim", c.head_dim}}),
-        k_shape(c.heads_first ? Shape({{"batch", c.batch}, {"kv_heads", c.kv_heads}, {"key_seq", c.key_seq},
-                                       {"head_dim", c.head_dim}})
-                              : Shape({{"batch", c.batch}, {"key_seq", c.key_seq}, {"kv_heads", c.kv_heads},
-                                       {"head_dim", c.head_dim}})),
+        k_shape(
+            c.heads_first
+                ? Shape(
+                      {{"batch", c.batch}, {"kv_heads", c.kv_heads}, {"key_seq", c.key_seq}, {"head_dim", c.head_dim}})
+                : Shape({{"batch", c.batch},
+                         {"key_seq", c.key_seq},
+                         {"kv_heads", c.kv_heads},
+                         {"head_dim", c.head_dim}})),
         lse_shape({{"batch", c.batch}, {"seq", c.seq}, {"kv_heads", c.kv_heads}, {"group", c.group}}),
         sinks_shape({{"kv_heads", c.kv_heads}, {"group", c.group}}),
         q(random_tensor(q_shape, dtype, 1)),
@@ -79,7 +90,11 @@ struct Operands {
     if (!c.key_segments.empty()) trial.indices.push_back({"key_seq", DimIndex(c.key_segments, c.whole)});
     if (e.window > 0) trial.attributes.set("window", e.window);
     if (e.softcap > 0) trial.attributes.set("softcap", e.softcap);
-    ins = {&q, &k, &v, c.starts || e.key_starts ? &starts : nullptr, e.key_starts ? &key_starts : nullptr,
+    ins = {&q,
+           &k,
+           &v,
+           c.starts || e.key_starts ? &starts : nullptr,
+           e.key_starts ? &key_starts : nullptr,
            e.sinks ? &sinks : nullptr};
     what = std::string(c.name) + (causal ? " causal " : " full ") + std::string(name_of(dtype)) +
            (e.dropout > 0 ? " dropout" : "") + (e.window > 0 ? " window " + std::to_string(e.window) : "") +

@@ -21,8 +21,10 @@ struct alignas(16) AttentionRow {
 struct alignas(32) AttentionRows {  // the bounds of a tile of rows
   int first_low, first_high, last_low, last_high, document_low, document_high;
 };
-struct alignas(32) AttentionKeys {  // and of a tile of keys; `pads`: not all of it are keys
-  int low, high, document_low, document_high, pads;
+// And of a tile of keys. `pads`: not all of it are keys; `run`: it is keys low, low + 1, ..., high of one document, and
+// padding behind them.
+struct alignas(32) AttentionKeys {
+  int low, high, document_low, document_high, pads, run;
 };
 
 struct RowStrides {
@@ -87,8 +89,7 @@ struct AttentionCall {
     return static_cast<uint64_t>(at) * static_cast<uint64_t>(key_index.whole);
   }
   __device__ bool kept(uint64_t at) const {
-    const std::array<uint32_t, 4> w =
-        kernels::random_block(random_key, static_cast<uint64_t>(later->step), at >> 2);
+    const std::array<uint32_t, 4> w = kernels::random_block(random_key, static_cast<uint64_t>(later->step), at >> 2);
     const uint32_t low = at & 1 ? w[1] : w[0], high = at & 1 ? w[3] : w[2];
     return (at & 2 ? high : low) >= threshold;
   }
@@ -125,7 +126,7 @@ __device__ inline AttentionKeys unite(const AttentionKeys* k, int count) {
     all.low = std::min(all.low, k[i].low), all.high = std::max(all.high, k[i].high);
     all.document_low = std::min(all.document_low, k[i].document_low);
     all.document_high = std::max(all.document_high, k[i].document_high);
-    all.pads |= k[i].pads;
+    all.pads |= k[i].pads, all.run = 0;
   }
   return all;
 }
@@ -196,23 +197,31 @@ __global__ void attention_sight(AttentionCall a) {
   const int document = a.document_of_key(b, i);
 
   __shared__ int bounds[kThreads / 32][12];
-  const int made[12] = {lanes_low(row.first),    lanes_high(row.first),
-                        lanes_low(row.last),     lanes_high(row.last),
-                        lanes_low(row.document), lanes_high(row.document),
+  const int made[11] = {lanes_low(row.first),
+                        lanes_high(row.first),
+                        lanes_low(row.last),
+                        lanes_high(row.last),
+                        lanes_low(row.document),
+                        lanes_high(row.document),
                         lanes_low(key < 0 ? INT_MAX : static_cast<int>(key)),
                         lanes_high(static_cast<int>(key)),
-                        lanes_low(document),     lanes_high(document),
-                        lanes_high(key < 0),     0};
+                        lanes_low(document),
+                        lanes_high(document),
+                        lanes_high(key < 0)};
   if (lane % 32 == 0)
-    for (int j = 0; j < 12; ++j) bounds[lane / 32][j] = made[j];
+    for (int j = 0; j < 11; ++j) bounds[lane / 32][j] = made[j];
   __syncthreads();
-  if (lane != 0) return;
   const auto low = [&](int j) { return std::min(bounds[0][j], bounds[1][j]); };
   const auto high = [&](int j) { return std::max(bounds[0][j], bounds[1][j]); };
+  const bool run = (key < 0 ? lane > high(7) - low(6) : key == low(6) + lane) && low(8) == high(9);
+  const int breaks = lanes_high(!run);
+  if (lane % 32 == 0) bounds[lane / 32][11] = breaks;
+  __syncthreads();
+  if (lane != 0) return;
   if (t < a.row_tiles)
     a.row_tile[static_cast<int64_t>(b) * a.row_tiles + t] = {low(0), high(1), low(2), high(3), low(4), high(5)};
   if (t < a.key_tiles)
-    a.key_tile[static_cast<int64_t>(b) * a.key_tiles + t] = {low(6), high(7), low(8), high(9), high(10)};
+    a.key_tile[static_cast<int64_t>(b) * a.key_tiles + t] = {low(6), high(7), low(8), high(9), high(10), !high(11)};
 }
 
 // Copies [kTile head_dim] to shared memory in fp32, rows `wide` apart; at(row): where a row begins, -1: zeros.
@@ -281,10 +290,10 @@ inline AttentionCall attention_call(const KernelCall& call, bool gradient) {
   const View &q = call.ins[In::kQ], &k = call.ins[In::kK], &v = call.ins[In::kV], &sinks = call.ins[In::kSinks];
   attention_sizes(a, q.shape(), k.shape());
   for (const View* x : {&q, &k, &v})
-    base::require(x->shape().rank() > 0 && x->shape()[x->shape().rank() - 1].name == "head_dim" &&
-                      x->dtype() == q.dtype(),
-                  "attention", "{} of {} does not end with head_dim, or differs from q", to_string(x->shape()),
-                  name_of(x->dtype()));
+    base::require(
+        x->shape().rank() > 0 && x->shape()[x->shape().rank() - 1].name == "head_dim" && x->dtype() == q.dtype(),
+        "attention", "{} of {} does not end with head_dim, or differs from q", to_string(x->shape()),
+        name_of(x->dtype()));
   a.q = q.data, a.k = k.data, a.v = v.data;
   a.q_at = row_strides(q), a.k_at = key_strides(k), a.v_at = key_strides(v);
   const auto integers = [&](size_t i) {

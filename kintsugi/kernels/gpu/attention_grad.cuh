@@ -1,6 +1,6 @@
 // The gradient of attention: Dao 2023, "FlashAttention-2", section 3.1, algorithm 2, in two passes without atomics: a
-// block of keys goes over all queries for dk and dv, a block of queries over all keys for dq; both make the scores again.
-// With D = sum of do * o over a row, and dropout's factor m: dv = m p do, dscore = p (m (do.v) - D).
+// block of keys goes over all queries for dk and dv, a block of queries over all keys for dq; both make the scores
+// again. With D = sum of do * o over a row, and dropout's factor m: dv = m p do, dscore = p (m (do.v) - D).
 #include "kintsugi/kernels/gpu/attention_tile.h"
 
 namespace kintsugi::KINTSUGI_GPU {
@@ -59,7 +59,7 @@ __global__ __launch_bounds__(256) void attention_grad_sinks(AttentionCall a, T* 
 struct ScoreOf {
   float scale, softcap, to_log2;  // to_log2: of what is scaled, or capped
 
-  __device__ float capped(float dot) const { return softcap * tanhf(dot * scale / softcap); }
+  __device__ float capped(float dot) const { return softcap * fast_tanh(dot * scale / softcap); }
   // The derivative of capping, where p = 2^(log2(e) score - lse).
   __device__ float slope(float p, float lse) const {
     const float part = p > 0 ? (log2f(p) + lse) * kLn2 / softcap : 0;
@@ -85,15 +85,16 @@ __device__ __forceinline__ float dscore(const AttentionCall& a, const ScoreOf& s
 
 enum : int { kMakeDk = 1, kMakeDv = 2 };
 
-// A block makes dk and dv of 16 kWarps keys of one head, a warp of 16 of them; its scores are [keys queries]. kMore: with
-// capped scores or dropout.
+// A block makes dk and dv of 16 kWarps keys of one head, a warp of 16 of them; its scores are [keys queries]. kMore:
+// with capped scores or dropout.
 template <typename T, int kHead, int kWarps, int kStep, int kMake, bool kMore>
 __global__ __launch_bounds__(32 * kWarps) void attention_grad_keys(AttentionCall a) {
   constexpr int kKeys = 16 * kWarps, kThreads = 32 * kWarps, kN = kStep / 8, kPer = kSightTile / kStep;
   constexpr int kKeyTiles = kKeys / kSightTile;
   GPU_DYNAMIC_SHARED(T, shared);
   T *const k = shared, *const v = k + kKeys * kHead, *const q = v + kKeys * kHead, *const d_o = q + 2 * kStep * kHead;
-  auto* const rows = reinterpret_cast<Vec<float, 4>*>(d_o + 2 * kStep * kHead);  // lse and D of two neighbours: [2, kStep / 2]
+  auto* const rows =
+      reinterpret_cast<Vec<float, 4>*>(d_o + 2 * kStep * kHead);  // lse and D of two neighbours: [2, kStep / 2]
   unsigned char* const seen = reinterpret_cast<unsigned char*>(rows + kStep);
   const int tiles = (a.keys + kKeys - 1) / kKeys, lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -121,11 +122,10 @@ __global__ __launch_bounds__(32 * kWarps) void attention_grad_keys(AttentionCall
   });
   clear_columns<kHead, kThreads>(shared, 2 * kKeys + 4 * kStep, a.head_dim);
 
-  const AttentionKeys keys = unite(a.key_tile + b * a.key_tiles + tile * kKeyTiles,
-                                   std::min(kKeyTiles, a.key_tiles - tile * kKeyTiles));
-  const TileRange range = list_tiles<kThreads>(a.heads[h] < 0 ? 0 : a.row_tiles, seen, [&](int t) {
-    return seen_by(a.row_tile[b * a.row_tiles + t], keys);
-  });
+  const AttentionKeys keys =
+      unite(a.key_tile + b * a.key_tiles + tile * kKeyTiles, std::min(kKeyTiles, a.key_tiles - tile * kKeyTiles));
+  const TileRange range = list_tiles<kThreads>(a.heads[h] < 0 ? 0 : a.row_tiles, seen,
+                                               [&](int t) { return seen_by(a.row_tile[b * a.row_tiles + t], keys); });
   // Of lane: keys lane / 4 and that + 8 of the warp's 16, queries 2 (lane % 4) and its neighbour of each 8.
   const int first_key = tile * kKeys + warp * 16 + lane / 4, column = lane % 4 * 2;
   const ScoreOf score = score_of(a, kMore);
@@ -146,9 +146,8 @@ __global__ __launch_bounds__(32 * kWarps) void attention_grad_keys(AttentionCall
     add_scores<kHead>(s, k_rows, q + buffer * kStep * kHead);
     if (kMore && a.softcap > 0) {
       GPU_UNROLL
-      for (int n = 0; n < kN; ++n)
-        GPU_UNROLL
-        for (int i = 0; i < 4; ++i) s[0][n][i] = score.capped(s[0][n][i]);
+      for (int n = 0; n < kN; ++n) GPU_UNROLL
+      for (int i = 0; i < 4; ++i) s[0][n][i] = score.capped(s[0][n][i]);
     }
     if (seen[step / kPer] != kSeenAll) {
       int place[2], document[2];
@@ -157,15 +156,14 @@ __global__ __launch_bounds__(32 * kWarps) void attention_grad_keys(AttentionCall
         const int key = std::min(first_key + half * 8, a.key_tiles * kSightTile - 1);
         place[half] = a.key_place[key], document[half] = a.document_of_key(b, key);
       }
+      const auto sees = [&](int i, int half) {
+        const AttentionRow row = a.row_info(b, step * kStep + i / 2 * 8 + column + i % 2);
+        return static_cast<uint32_t>(visible(row, place[half], document[half]));
+      };
+      const uint32_t bits = bits_of<2 * kN, 2>([&](int i) { return sees(i, 0) | sees(i, 1) << 1; });
       GPU_UNROLL
-      for (int n = 0; n < kN; ++n)
-        GPU_UNROLL
-        for (int i = 0; i < 2; ++i) {
-          const AttentionRow row = a.row_info(b, step * kStep + n * 8 + column + i);
-          GPU_UNROLL
-          for (int half = 0; half < 2; ++half)
-            if (!visible(row, place[half], document[half])) s[0][n][half * 2 + i] = -INFINITY;
-        }
+      for (int i = 0; i < 4 * kN; ++i)
+        if (!(bits >> (i / 4 * 4 + i % 2 * 2 + i / 2 % 2) & 1)) s[0][i / 4][i % 4] = -INFINITY;
     }
     const Vec<float, 4>* const of_rows = rows + buffer * (kStep / 2) + column / 2;
     GPU_UNROLL
@@ -176,18 +174,18 @@ __global__ __launch_bounds__(32 * kWarps) void attention_grad_keys(AttentionCall
     }
     uint32_t left[1][kN / 2][4];
     if (kMore && a.keep > 0) {
+      const uint32_t bits = bits_of<4 * kN>([&](int i) {
+        const int r = std::min(step * kStep + i / 4 * 8 + column + i % 2, a.rows - 1);
+        const int key = std::min(first_key + i / 2 % 2 * 8, a.key_tiles * kSightTile - 1);
+        return a.kept(a.random_begin(b, h, r, a.row_info(b, r).place) + static_cast<uint64_t>(a.key_place[key]));
+      });
       float kept[1][kN][4];
       GPU_UNROLL
-      for (int n = 0; n < kN; ++n)
-        GPU_UNROLL
-        for (int i = 0; i < 4; ++i) {
-          const int r = std::min(step * kStep + n * 8 + column + i % 2, a.rows - 1);
-          const int key = std::min(first_key + i / 2 * 8, a.key_tiles * kSightTile - 1);
-          const uint64_t begin = a.random_begin(b, h, r, a.row_info(b, r).place);
-          float& p = s[0][n][i];
-          if (p > 0 && !a.kept(begin + static_cast<uint64_t>(a.key_place[key]))) p = -p;
-          kept[0][n][i] = kept_part(a, p);
-        }
+      for (int i = 0; i < 4 * kN; ++i) {
+        float& p = s[0][i / 4][i % 4];
+        if (!(bits >> i & 1)) p = -p;
+        kept[0][i / 4][i % 4] = kept_part(a, p);
+      }
       pack_left<T>(left, kept);
     } else {
       pack_left<T>(left, s);
@@ -261,12 +259,11 @@ __global__ __launch_bounds__(32 * kWarps) void attention_grad_rows(AttentionCall
   copy_async_commit();
   clear_columns<kHead, kThreads>(shared, kHeld ? std::max(2 * kRows, 4 * kStep) : 2 * kRows + 4 * kStep, a.head_dim);
 
-  const AttentionRows rows = unite(a.row_tile + b * a.row_tiles + tile * kRowTiles,
-                                   std::min(kRowTiles, a.row_tiles - tile * kRowTiles));
+  const AttentionRows rows =
+      unite(a.row_tile + b * a.row_tiles + tile * kRowTiles, std::min(kRowTiles, a.row_tiles - tile * kRowTiles));
   copy_async_wait<0>();
-  const TileRange range = list_tiles<kThreads>(a.heads[h] < 0 ? 0 : a.key_tiles, seen, [&](int t) {
-    return seen_by(rows, a.key_tile[b * a.key_tiles + t]);
-  });
+  const TileRange range = list_tiles<kThreads>(a.heads[h] < 0 ? 0 : a.key_tiles, seen,
+                                               [&](int t) { return seen_by(rows, a.key_tile[b * a.key_tiles + t]); });
   T *const q_rows = q + warp * 16 * kHead, *const do_rows = d_o + warp * 16 * kHead;
   uint32_t held_q[kHead / 16][4], held_do[kHead / 16][4];
   if constexpr (kHeld) {
@@ -303,42 +300,31 @@ __global__ __launch_bounds__(32 * kWarps) void attention_grad_rows(AttentionCall
     }
     if (kMore && a.softcap > 0) {
       GPU_UNROLL
-      for (int n = 0; n < kN; ++n)
-        GPU_UNROLL
-        for (int i = 0; i < 4; ++i) s[0][n][i] = score.capped(s[0][n][i]);
+      for (int n = 0; n < kN; ++n) GPU_UNROLL
+      for (int i = 0; i < 4; ++i) s[0][n][i] = score.capped(s[0][n][i]);
     }
     if (seen[step / kPer] != kSeenAll) {
-      AttentionRow row[2];
       GPU_UNROLL
-      for (int half = 0; half < 2; ++half)
-        row[half] = a.row_info(b, std::min(first_row + half * 8, a.row_tiles * kSightTile - 1));
-      GPU_UNROLL
-      for (int n = 0; n < kN; ++n)
-        GPU_UNROLL
-        for (int i = 0; i < 2; ++i) {
-          const int key = step * kStep + n * 8 + column + i;
-          const int place = a.key_place[key], document = a.document_of_key(b, key);
-          GPU_UNROLL
-          for (int half = 0; half < 2; ++half)
-            if (!visible(row[half], place, document)) s[0][n][half * 2 + i] = -INFINITY;
-        }
+      for (int half = 0; half < 2; ++half) hide(a, b, first_row + half * 8, step, column, s[0], half);
     }
     GPU_UNROLL
     for (int half = 0; half < 2; ++half) {
       const int r = std::min(first_row + half * 8, a.rows - 1);
-      uint64_t begin = 0;
-      if (kMore && a.keep > 0) begin = a.random_begin(b, h, r, a.row_info(b, r).place);
+      uint32_t bits = 0;
+      if (kMore && a.keep > 0) {
+        const uint64_t begin = a.random_begin(b, h, r, a.row_info(b, r).place);
+        bits = ~bits_of<2 * kN>([&](int i) {
+          return a.kept(begin + static_cast<uint64_t>(a.key_place[step * kStep + i / 2 * 8 + column + i % 2]));
+        });
+      }
       GPU_UNROLL
-      for (int n = 0; n < kN; ++n)
-        GPU_UNROLL
-        for (int i = 0; i < 2; ++i) {
-          float p = fast_exp2(s[0][n][half * 2 + i] * score.to_log2 - lse_delta[half][0]);
-          if (kMore && a.keep > 0 && p > 0 &&
-              !a.kept(begin + static_cast<uint64_t>(a.key_place[step * kStep + n * 8 + column + i])))
-            p = -p;
-          float& made = dp[0][n][half * 2 + i];
-          made = dscore<kMore>(a, score, p, made, lse_delta[half][0], lse_delta[half][1]);
-        }
+      for (int n = 0; n < kN; ++n) GPU_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        float p = fast_exp2(s[0][n][half * 2 + i] * score.to_log2 - lse_delta[half][0]);
+        if (kMore && bits >> (2 * n + i) & 1) p = -p;
+        float& made = dp[0][n][half * 2 + i];
+        made = dscore<kMore>(a, score, p, made, lse_delta[half][0], lse_delta[half][1]);
+      }
     }
     uint32_t left[1][kN / 2][4];
     pack_left<T>(left, dp);
@@ -367,7 +353,7 @@ __global__ __launch_bounds__(256) void attention_grad_plainly(AttentionCall a) {
   GPU_DYNAMIC_SHARED(float, shared);
   const int wide = a.head_dim | 1, tile_size = kTile * wide;
   float *const q = shared, *const d_o = q + tile_size, *const k = d_o + tile_size, *const v = k + tile_size;
-  float *const made = v + tile_size, *const made_dv = made + tile_size;  // dq or dk, and dv
+  float *const made = v + tile_size, *const made_dv = made + tile_size;                        // dq or dk, and dv
   float *const ds = made_dv + (kOfKeys ? tile_size : 0), *const p = ds + kTile * (kTile + 1);  // [own other]
   unsigned char* const seen = reinterpret_cast<unsigned char*>(p + kTile * (kTile + 1));
   const int count = kOfKeys ? a.keys : a.rows, others = kOfKeys ? a.rows : a.keys;
@@ -377,12 +363,10 @@ __global__ __launch_bounds__(256) void attention_grad_plainly(AttentionCall a) {
   const int own = static_cast<int>(threadIdx.x) / kLanes, lane = static_cast<int>(threadIdx.x) % kLanes;
 
   const auto copy_rows = [&](int begin) {
-    copy_widened<T, kTile>(q, wide, a.head_dim, static_cast<const T*>(a.q), [&](int i) {
-      return begin + i < a.rows ? a.row_of(a.q_at, b, h, begin + i) : -1;
-    });
-    copy_widened<T, kTile>(d_o, wide, a.head_dim, static_cast<const T*>(a.d_o), [&](int i) {
-      return begin + i < a.rows ? a.row_of(a.do_at, b, h, begin + i) : -1;
-    });
+    copy_widened<T, kTile>(q, wide, a.head_dim, static_cast<const T*>(a.q),
+                           [&](int i) { return begin + i < a.rows ? a.row_of(a.q_at, b, h, begin + i) : -1; });
+    copy_widened<T, kTile>(d_o, wide, a.head_dim, static_cast<const T*>(a.d_o),
+                           [&](int i) { return begin + i < a.rows ? a.row_of(a.do_at, b, h, begin + i) : -1; });
   };
   const auto copy_keys = [&](int begin) {
     copy_widened<T, kTile>(k, wide, a.head_dim, static_cast<const T*>(a.k), [&](int i) {
@@ -423,8 +407,7 @@ __global__ __launch_bounds__(256) void attention_grad_plainly(AttentionCall a) {
           s = a.softcap > 0 ? a.softcap * tanhf(s * a.scale / a.softcap) : s * a.scale;
           const float slope = a.softcap > 0 ? 1 - s * s / (a.softcap * a.softcap) : 1;
           float m = 1;
-          if (a.keep > 0)
-            m = a.kept(a.random_begin(b, h, r, row.place) + static_cast<uint64_t>(place)) ? a.keep : 0;
+          if (a.keep > 0) m = a.kept(a.random_begin(b, h, r, row.place) + static_cast<uint64_t>(place)) ? a.keep : 0;
           of_p = exp2f(s * kLog2E - of_row[0]);
           of_ds = of_p * (m * dp - of_row[1]) * slope * a.scale;
           of_p *= m;
@@ -486,8 +469,8 @@ void grad_by_units(const KernelCall& call, const AttentionCall& a) {
     launch_keys<T, 64, 4, 64, kMakeDk | kMakeDv, kMore>(call, a);
     launch_rows<T, 64, 4, 64, kMore>(call, a);
   } else if (a.head_dim <= 128) {
-    launch_keys<T, 128, 8, 64, kMakeDk | kMakeDv, kMore>(call, a);
-    launch_rows<T, 128, 8, 64, kMore>(call, a);
+    launch_keys<T, 128, 4, 64, kMakeDk | kMakeDv, kMore>(call, a);
+    launch_rows<T, 128, 4, 64, kMore>(call, a);
   } else {  // dk and dv together need more registers than there are
     launch_keys<T, 256, 4, 32, kMakeDk, kMore>(call, a);
     launch_keys<T, 256, 4, 32, kMakeDv, kMore>(call, a);
@@ -519,8 +502,8 @@ void attention_grad(const KernelCall& call) {
              &dk = call.outs[Out::kDk], &dv = call.outs[Out::kDv], &dsinks = call.outs[Out::kDsinks];
   base::require(lse.dtype() == DType::f32, "attention", "lse is fp32 on a device, not {}", name_of(lse.dtype()));
   for (const View* x : {&o, &d_o, &dq, &dk, &dv})
-    base::require(x->dtype() == call.ins[In::kQ].dtype(), "attention", "{} of {} beside q of {}",
-                  to_string(x->shape()), name_of(x->dtype()), name_of(call.ins[In::kQ].dtype()));
+    base::require(x->dtype() == call.ins[In::kQ].dtype(), "attention", "{} of {} beside q of {}", to_string(x->shape()),
+                  name_of(x->dtype()), name_of(call.ins[In::kQ].dtype()));
   a.o = o.data, a.o_at = row_strides(o), a.d_o = d_o.data, a.do_at = row_strides(d_o);
   a.lse = data<float>(lse), a.lse_at = row_strides(lse);
   a.dq = dq.data, a.dq_at = row_strides(dq);

@@ -6,17 +6,20 @@ namespace {
 using namespace attention_cases;
 
 TEST(OnDevice, AttentionGradient) {
-  for (const DType dtype : kDeviceTypes)
-    for (const Case& c : kCases)
-      for (const bool causal : {true, false}) check_gradient(c, dtype, causal, {});
+  for (const Case& c : kCases) {
+    for (const bool causal : {true, false}) check_gradient(c, DType::bf16, causal, {});
+    check_gradient(c, DType::f32, true, {});
+  }
+  check_gradient(kCases[1], DType::f16, true, {});
 }
 
 TEST(OnDevice, AttentionGradientWithExtras) {
-  for (const Extra& extra : kExtras)
-    for (const bool causal : {true, false}) {
-      check_gradient(kMixed, DType::f32, causal, extra);
-      check_gradient(kMixed, DType::bf16, causal, extra);
-    }
+  bool causal = false;
+  for (const Extra& extra : kExtras) {
+    causal = !causal;
+    check_gradient(kMixed, DType::f32, !causal, extra);
+    check_gradient(kMixed, DType::bf16, causal, extra);
+  }
   check_gradient(kZigzag, DType::f16, true, kExtras[0]);
   check_gradient(kZigzag, DType::f16, false, kExtras[6]);
 }

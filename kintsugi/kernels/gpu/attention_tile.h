@@ -1,6 +1,6 @@
 // Tiles of attention on the matrix unit: copies to shared memory, and products of what is there. A tile is [rows kHead]
-// of 16 bits, whose rows are runs of 16 bytes; run c of row r stands at c ^ (r % 8), so that neither the columns nor the
-// rows of 8 x 8 elements share banks.
+// of 16 bits, whose rows are runs of 16 bytes; run c of row r stands at c ^ (r % 8), so that neither the columns nor
+// the rows of 8 x 8 elements share banks.
 #pragma once
 
 #include "kintsugi/kernels/gpu/attention_common.h"
@@ -18,6 +18,24 @@ __device__ __forceinline__ float fast_exp2(float x) {
 #else
   return std::exp2(x);
 #endif
+}
+// tanh(x), with an error below 2e-7.
+__device__ __forceinline__ float fast_tanh(float x) {
+  const float e = fast_exp2(2 * kLog2E * x) + 1;
+#if KINTSUGI_ON_GPU
+  float inverse;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(e));
+  return 1 - 2 * inverse;
+#else
+  return 1 - 2 / e;
+#endif
+}
+// The thread. Of wide heads, the compiler is told nothing of it: addresses are made again, and stay in no registers.
+template <int kHead>
+__device__ __forceinline__ int own_thread() {
+  int thread = static_cast<int>(threadIdx.x);
+  if constexpr (kHead > 64) asm volatile("" : "+r"(thread));
+  return thread;
 }
 // Two elements in a word, the first in the lower half.
 template <typename T>
@@ -45,7 +63,7 @@ template <int kHead, int kRows, int kThreads, typename T, typename F>
 __device__ __forceinline__ void copy_tile(T* to, int head_dim, const F& from) {
   constexpr int kRuns = kHead / 8;
   static_assert(kRows % (kThreads / kRuns) == 0);
-  const int run = static_cast<int>(threadIdx.x) % kRuns, first = static_cast<int>(threadIdx.x) / kRuns;
+  const int thread = own_thread<kHead>(), run = thread % kRuns, first = thread / kRuns;
   if (run * 8 >= head_dim) return;
   GPU_UNROLL
   for (int i = 0; i < kRows; i += kThreads / kRuns)
@@ -72,7 +90,7 @@ __device__ __forceinline__ void hold_rows(uint32_t (&held)[kHead / 16][4], const
 // s += a b^T. a: the rows of a tile [16 kM, kHead], b: [8 kN, kHead].
 template <int kHead, typename T, int kM, int kN>
 __device__ __forceinline__ void add_scores(float (&s)[kM][kN][4], const T* a, const T* b) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int lane = own_thread<kHead>() % 32;
   const int b_row = lane % 8 + lane / 16 * 8, b_run = lane / 8 % 2;
   GPU_UNROLL
   for (int k = 0; k < kHead / 16; ++k) {
@@ -95,47 +113,82 @@ __device__ __forceinline__ void add_scores(float (&s)[kM][kN][4], const T* a, co
 // The same with 16 rows that are held.
 template <int kHead, typename T, int kN>
 __device__ __forceinline__ void add_scores(float (&s)[1][kN][4], const uint32_t (&held)[kHead / 16][4], const T* b) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int lane = own_thread<kHead>() % 32;
   const int b_row = lane % 8 + lane / 16 * 8, b_run = lane / 8 % 2;
   GPU_UNROLL
-  for (int k = 0; k < kHead / 16; ++k)
-    GPU_UNROLL
-    for (int n = 0; n < kN; n += 2) {
-      uint32_t right[4];
-      load_matrices(right, b + tile_at<kHead>(b_row, 2 * k + b_run) + n * 8 * kHead);
-      mma_16x8x16<T>(s[0][n], held[k], {right[0], right[1]});
-      mma_16x8x16<T>(s[0][n + 1], held[k], {right[2], right[3]});
-    }
+  for (int k = 0; k < kHead / 16; ++k) GPU_UNROLL
+  for (int n = 0; n < kN; n += 2) {
+    uint32_t right[4];
+    load_matrices(right, b + tile_at<kHead>(b_row, 2 * k + b_run) + n * 8 * kHead);
+    mma_16x8x16<T>(s[0][n], held[k], {right[0], right[1]});
+    mma_16x8x16<T>(s[0][n + 1], held[k], {right[2], right[3]});
+  }
 }
 
 // A product's result as the left operand of the next one.
 template <typename T, int kM, int kN>
 __device__ __forceinline__ void pack_left(uint32_t (&left)[kM][kN / 2][4], const float (&s)[kM][kN][4]) {
   GPU_UNROLL
-  for (int m = 0; m < kM; ++m)
-    GPU_UNROLL
-    for (int n = 0; n < kN; ++n) {
-      left[m][n / 2][n % 2 * 2] = pack<T>(s[m][n][0], s[m][n][1]);
-      left[m][n / 2][n % 2 * 2 + 1] = pack<T>(s[m][n][2], s[m][n][3]);
-    }
+  for (int m = 0; m < kM; ++m) GPU_UNROLL
+  for (int n = 0; n < kN; ++n) {
+    left[m][n / 2][n % 2 * 2] = pack<T>(s[m][n][0], s[m][n][1]);
+    left[m][n / 2][n % 2 * 2 + 1] = pack<T>(s[m][n][2], s[m][n][3]);
+  }
 }
 
 // o += p v. p: [16 kM, 16 kK], v: the rows of a tile [16 kK, kHead].
 template <int kHead, typename T, int kM, int kK>
 __device__ __forceinline__ void add_values(float (&o)[kM][kHead / 8][4], const uint32_t (&p)[kM][kK][4], const T* v) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int lane = own_thread<kHead>() % 32;
   GPU_UNROLL
-  for (int k = 0; k < kK; ++k)
+  for (int k = 0; k < kK; ++k) GPU_UNROLL
+  for (int n = 0; n < kHead / 8; n += 2) {
+    uint32_t right[4];
+    load_matrices<true>(right, v + tile_at<kHead>(lane % 16, n + lane / 16) + k * 16 * kHead);
     GPU_UNROLL
-    for (int n = 0; n < kHead / 8; n += 2) {
-      uint32_t right[4];
-      load_matrices<true>(right, v + tile_at<kHead>(lane % 16, n + lane / 16) + k * 16 * kHead);
-      GPU_UNROLL
-      for (int m = 0; m < kM; ++m) {
-        mma_16x8x16<T>(o[m][n], p[m][k], {right[0], right[1]});
-        mma_16x8x16<T>(o[m][n + 1], p[m][k], {right[2], right[3]});
-      }
+    for (int m = 0; m < kM; ++m) {
+      mma_16x8x16<T>(o[m][n], p[m][k], {right[0], right[1]});
+      mma_16x8x16<T>(o[m][n + 1], p[m][k], {right[2], right[3]});
     }
+  }
+}
+
+// test(i) in bits kBits i and on. Not all unrolled: its loads would take all registers.
+template <int kCount, int kBits = 1, typename F>
+__device__ __forceinline__ uint32_t bits_of(const F& test) {
+  static_assert(kCount * kBits <= 32);
+  uint32_t bits = 0;
+#if KINTSUGI_ON_GPU
+#pragma unroll 4
+#endif
+  for (int i = 0; i < kCount; ++i) bits |= static_cast<uint32_t>(test(i)) << (kBits * i);
+  return bits;
+}
+
+// Hides what a row does not see of its scores against 8 kN keys: s[n][2 half + i] is that of key 8 n + column + i of a
+// step of the tile of keys `tile`.
+template <int kN>
+__device__ __forceinline__ void hide(const AttentionCall& a, int b, int r, int step, int column, float (&s)[kN][4],
+                                     int half) {
+  constexpr int kPer = kSightTile / (8 * kN);
+  const AttentionKeys keys = a.key_tile[b * a.key_tiles + step / kPer];
+  const AttentionRow row = a.row_info(b, std::min(r, a.row_tiles * kSightTile - 1));
+  if (keys.run) {
+    const int begin = keys.low + step % kPer * 8 * kN + column;
+    const int first = row.document == keys.document_low ? row.first - begin : INT_MAX;
+    const int last = std::min(row.last, keys.high) - begin;
+    GPU_UNROLL
+    for (int i = 0; i < 2 * kN; ++i)
+      if (const int at = i / 2 * 8 + i % 2; at < first || at > last) s[i / 2][half * 2 + i % 2] = -INFINITY;
+  } else {
+    const uint32_t bits = bits_of<2 * kN>([&](int i) {
+      const int key = step * 8 * kN + i / 2 * 8 + column + i % 2;
+      return visible(row, a.key_place[key], a.document_of_key(b, key));
+    });
+    GPU_UNROLL
+    for (int i = 0; i < 2 * kN; ++i)
+      if (!(bits >> i & 1)) s[i / 2][half * 2 + i % 2] = -INFINITY;
+  }
 }
 
 // Two neighbours of an output.

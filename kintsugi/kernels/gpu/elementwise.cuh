@@ -87,16 +87,15 @@ void convert_all(std::string_view kind, const KernelCall& call, double by) {
       const X* x = data<X>(call.ins[0]);
       Y* y = data<Y>(call.outs[0]);
       const int64_t count = call.outs[0].elements();
-      base::require(call.ins[0].elements() == count, "kernel", "{} of {} elements to {}", kind,
-                    call.ins[0].elements(), count);
+      base::require(call.ins[0].elements() == count, "kernel", "{} of {} elements to {}", kind, call.ins[0].elements(),
+                    count);
       const bool add = call.accumulates(0);
       constexpr int kN = std::min(kWide<X>, kWide<Y>);
       const int64_t wide = all_wide(x, y) ? count / kN * kN : 0;
-      if (wide > 0)
-        launch(*call.stream, blocks_for(wide / kN), dim3(256), 0, convert<X, Y, kN>, x, y, wide, by, add);
+      if (wide > 0) launch(*call.stream, blocks_for(wide / kN), dim3(256), 0, convert<X, Y, kN>, x, y, wide, by, add);
       if (wide < count)
-        launch(*call.stream, blocks_for(count - wide), dim3(256), 0, convert<X, Y, 1>, x + wide, y + wide,
-               count - wide, by, add);
+        launch(*call.stream, blocks_for(count - wide), dim3(256), 0, convert<X, Y, 1>, x + wide, y + wide, count - wide,
+               by, add);
     });
   });
 }
@@ -397,8 +396,8 @@ void gated(const KernelCall& call) {
       if (wide > 0)
         launch(*call.stream, blocks_for(wide / kN), dim3(256), 0, gate_up<F, T, kN>, gate, up, y, wide, add);
       if (wide < count)
-        launch(*call.stream, blocks_for(count - wide), dim3(256), 0, gate_up<F, T, 1>, gate + wide, up + wide,
-               y + wide, count - wide, add);
+        launch(*call.stream, blocks_for(count - wide), dim3(256), 0, gate_up<F, T, 1>, gate + wide, up + wide, y + wide,
+               count - wide, add);
     });
   });
 }
@@ -413,8 +412,7 @@ void gated_grad(const KernelCall& call) {
       const int64_t count = call.outs[0].elements();
       constexpr int kN = kWide<T>;
       const int64_t wide = all_wide(p.gate, p.up, p.dy, p.dgate, p.dup) ? count / kN * kN : 0;
-      if (wide > 0)
-        launch(*call.stream, blocks_for(wide / kN), dim3(256), 0, gate_up_grad<F, T, kN>, p, 0, wide);
+      if (wide > 0) launch(*call.stream, blocks_for(wide / kN), dim3(256), 0, gate_up_grad<F, T, kN>, p, 0, wide);
       if (wide < count)
         launch(*call.stream, blocks_for(count - wide), dim3(256), 0, gate_up_grad<F, T, 1>, p, wide, count);
     });

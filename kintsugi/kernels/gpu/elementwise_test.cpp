@@ -78,13 +78,8 @@ TEST(OnDevice, AddRepeatsOperandsInAnyOrder) {
       Tensor e = random_tensor({{"embed", embed}, {"batch", 3}}, dtype, 5), f = random_tensor({{"seq", 9}}, dtype, 6);
       Tensor scalar = random_tensor({}, dtype, 7), same = random_tensor(y, dtype, 8);
       const Tensor out = random_tensor(y, dtype, 9);
-      const std::vector<std::vector<Tensor*>> lists = {{&a},
-                                                       {&a, &same},
-                                                       {&a, &same, &a},
-                                                       {&a, &b, &c, &scalar},
-                                                       {&c, &a},
-                                                       {&a, &d},
-                                                       {&e, &f, &d, &a, &same, &b}};
+      const std::vector<std::vector<Tensor*>> lists = {
+          {&a}, {&a, &same}, {&a, &same, &a}, {&a, &b, &c, &scalar}, {&c, &a}, {&a, &d}, {&e, &f, &d, &a, &same, &b}};
       for (const std::vector<Tensor*>& list : lists)
         for (const uint32_t accumulate : {0u, 1u})
           compare_on_device({.kind = "add", .accumulate = accumulate}, list, {out});

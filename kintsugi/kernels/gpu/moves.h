@@ -36,7 +36,8 @@ __device__ void move_words(const LaidMove& laid, const std::byte* from) {
   const int thread = static_cast<int>(threadIdx.x), block = static_cast<int>(blockIdx.x);
   const int groups = kMoveThreads / laid.threads, row_blocks = static_cast<int>(gridDim.x) / laid.blocks;
   if (block >= row_blocks * laid.blocks) return;
-  const int64_t words = m.bytes / static_cast<int64_t>(sizeof(W)), step = static_cast<int64_t>(laid.blocks) * laid.threads;
+  const int64_t words = m.bytes / static_cast<int64_t>(sizeof(W)),
+                step = static_cast<int64_t>(laid.blocks) * laid.threads;
   const int64_t first = static_cast<int64_t>(block % laid.blocks) * laid.threads + thread % laid.threads;
   const int64_t rows = static_cast<int64_t>(row_blocks) * groups;
   for (int64_t row = static_cast<int64_t>(block / laid.blocks) * groups + thread / laid.threads; row < m.rows;

@@ -10,8 +10,8 @@ template <typename T, typename G>
 struct PositionGrad {
   const T* dy;
   G* dtable;
-  int64_t pieces;   // of N elements, of dtable
-  Divisor in_row;   // pieces of a row
+  int64_t pieces;  // of N elements, of dtable
+  Divisor in_row;  // pieces of a row
   LocalIndex position, seq;
   bool add;
 };

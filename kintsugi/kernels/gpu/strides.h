@@ -106,8 +106,7 @@ inline std::vector<Walked> walk(const tensor::Shape& over, const std::vector<ten
     }
     if (dim.size == 1) continue;
     bool one = !dims.empty();
-    for (size_t i = 0; one && i < operands.size(); ++i)
-      one = dims.back().strides[i] == next.strides[i] * next.size;
+    for (size_t i = 0; one && i < operands.size(); ++i) one = dims.back().strides[i] == next.strides[i] * next.size;
     if (one) {
       dims.back().size *= next.size;
       dims.back().strides = next.strides;

@@ -8,9 +8,6 @@
 #include "kintsugi/kernels/gpu/strides.h"
 
 namespace kintsugi::KINTSUGI_GPU {
-
-int64_t sum_workspace(const KernelShapes& shapes);
-
 namespace {
 
 constexpr int kThreads = 256;
@@ -194,7 +191,8 @@ __global__ void sum_long_rows(const X* x, SumOut<A> out, SumPlan s, int64_t wide
   const X* at = x + row * s.rows;
   A sum[N] = {};
   if (begin + thread * N < end)
-    add_vectors(sum, at + begin + thread * N, kThreads * N, (end - begin - thread * N + kThreads * N - 1) / (kThreads * N));
+    add_vectors(sum, at + begin + thread * N, kThreads * N,
+                (end - begin - thread * N + kThreads * N - 1) / (kThreads * N));
   A all = 0;
   GPU_UNROLL
   for (int i = 0; i < N; ++i) all += sum[i];
@@ -301,13 +299,14 @@ void sum_as(const KernelCall& call, const SumPlan& plan) {
     case SumPath::columns: {
       const bool wide = plan.columns % kN == 0 && all_wide(from);
       const int n = wide ? kN : 1, across = threads_across(plan.columns, n);
-      launch(*call.stream, blocks(plan.above * plan.slices * quotient_up(plan.columns, static_cast<int64_t>(across) * n)),
+      launch(*call.stream,
+             blocks(plan.above * plan.slices * quotient_up(plan.columns, static_cast<int64_t>(across) * n)),
              dim3(kThreads), 0, wide ? sum_columns<X, A, kN> : sum_columns<X, A, 1>, from, out, plan, across);
       break;
     }
     case SumPath::short_rows:
-      launch(*call.stream, blocks(quotient_up(plan.above, kThreads / 32)), dim3(kThreads), 0, sum_short_rows<X, A>, from,
-             out, plan.above, plan.rows);
+      launch(*call.stream, blocks(quotient_up(plan.above, kThreads / 32)), dim3(kThreads), 0, sum_short_rows<X, A>,
+             from, out, plan.above, plan.rows);
       break;
     case SumPath::long_rows: {
       const bool wide = all_wide(from) && (plan.above == 1 || plan.rows % kN == 0);

@@ -31,16 +31,26 @@ TEST(OnDevice, SumOverAnyDimsToAnyOrder) {
 // Slices of rows or columns, whole or not, and what is left of a vector.
 TEST(OnDevice, SumOfManyRowsAndLongRows) {
   for (const DType dtype : {DType::f64, DType::f32, DType::bf16})
-    for (const auto& [above, rows, columns] : std::initializer_list<std::array<int64_t, 3>>{
-             {1, 1500, 8}, {1, 260, 300}, {1, 259, 37}, {3, 130, 24}, {1, 9001, 1}, {2, 8200, 1}, {3, 4197, 1},
-             {1, 33, 65}, {1, 32, 65}, {5, 4, 16}, {19, 3, 1}, {1, 0, 5}, {1, 1, 1}}) {
+    for (const auto& [above, rows, columns] : std::initializer_list<std::array<int64_t, 3>>{{1, 1500, 8},
+                                                                                            {1, 260, 300},
+                                                                                            {1, 259, 37},
+                                                                                            {3, 130, 24},
+                                                                                            {1, 9001, 1},
+                                                                                            {2, 8200, 1},
+                                                                                            {3, 4197, 1},
+                                                                                            {1, 33, 65},
+                                                                                            {1, 32, 65},
+                                                                                            {5, 4, 16},
+                                                                                            {19, 3, 1},
+                                                                                            {1, 0, 5},
+                                                                                            {1, 1, 1}}) {
       Tensor x = random_tensor({{"batch", above}, {"seq", rows}, {"embed", columns}}, dtype, 1);
       for (const DType out : {DType::f32, DType::f64})
         for (const uint32_t accumulate : {0u, 1u})
-          compare_on_device({.kind = "sum", .accumulate = accumulate}, {&x},
-                            {random_tensor({{"batch", above}, {"embed", columns}}, out, 2)},
-                            dtype == DType::f64 && out == DType::f64 ? DeviceTolerance{1e-12, 1e-12}
-                                                                     : DeviceTolerance{1e-5, 1e-4});
+          compare_on_device(
+              {.kind = "sum", .accumulate = accumulate}, {&x},
+              {random_tensor({{"batch", above}, {"embed", columns}}, out, 2)},
+              dtype == DType::f64 && out == DType::f64 ? DeviceTolerance{1e-12, 1e-12} : DeviceTolerance{1e-5, 1e-4});
     }
 }
 

@@ -1,0 +1,215 @@
+// The product of two values, summed over every dim that the output lacks: one call of gemm, or a slow kernel for what
+// is no product of matrices.
+#include "kintsugi/kernels/gpu/common.cuh"
+#include "kintsugi/kernels/gpu/contract_layout.h"
+
+namespace kintsugi::KINTSUGI_GPU {
+
+void ContractDims::add(const ContractDim& dim) {
+  base::require(count < kMostContractDims, "contract", "more than {} dims that do not merge", kMostContractDims);
+  at[static_cast<size_t>(count++)] = dim;
+}
+
+namespace {
+
+using kernels::ContractIn;
+using tensor::Dim;
+using tensor::Shape;
+
+int64_t stride_of(const Shape& shape, std::string_view name) {
+  const int at = shape.find(name);
+  return at < 0 ? 0 : shape.stride(static_cast<size_t>(at));
+}
+
+// Appends a dim, as part of the last one if it stands right inside of it in all operands.
+void append(ContractDims& list, const ContractDim& dim) {
+  if (list.count > 0) {
+    ContractDim& last = list.at[static_cast<size_t>(list.count - 1)];
+    const int64_t n = dim.size;
+    if (last.a == dim.a * n && last.b == dim.b * n && last.y == dim.y * n && last.bias == dim.bias * n) {
+      last = {last.size * n, dim.a, dim.b, dim.y, dim.bias};
+      return;
+    }
+  }
+  list.add(dim);
+}
+
+// How a matrix with these strides is stored; none if neither its rows nor its columns are runs.
+std::optional<GemmOperand> operand(int64_t rows, int64_t row, int64_t columns, int64_t column) {
+  if (column == 1 || columns == 1) return GemmOperand{nullptr, rows == 1 ? columns : row, false};
+  if (row == 1 || rows == 1) return GemmOperand{nullptr, column, true};
+  return std::nullopt;
+}
+
+// With `row` and `column` as the dims of the matrices, all others as loops over products.
+std::optional<ContractProduct> product_of(const ContractLists& lists, int row, int column) {
+  const auto at = [](const ContractDims& list, int i) {
+    return i < list.count ? list.at[static_cast<size_t>(i)] : ContractDim();
+  };
+  ContractDim r = at(lists.rows, row), c = at(lists.columns, column), k = at(lists.summed, 0);
+  ContractProduct p;
+  // c of the product has its columns as runs: if those of y are not, the transposed product, b^T a^T.
+  p.swapped = c.size > 1 ? c.y != 1 : r.size > 1;
+  if (p.swapped) {
+    std::swap(r, c);
+    for (ContractDim* d : {&r, &c, &k}) std::swap(d->a, d->b);
+  }
+  if (c.size > 1 && c.y != 1) return std::nullopt;
+  const auto a = operand(r.size, r.a, k.size, k.a), b = operand(k.size, k.b, c.size, c.b);
+  if (!a || !b) return std::nullopt;
+  Gemm& g = p.gemm;
+  g.m = r.size, g.n = c.size, g.k = k.size;
+  g.a = *a, g.b = *b;
+  g.c_step = r.size == 1 ? c.size : r.y;
+  g.bias_row = r.bias, g.bias_column = c.bias;
+  const auto loop = [&](const ContractDims& list, int but) {
+    for (int i = 0; i < list.count; ++i) {
+      if (i == but) continue;
+      if (g.num_batch == kMostGemmBatches) return false;
+      ContractDim d = list.at[static_cast<size_t>(i)];
+      if (p.swapped) std::swap(d.a, d.b);
+      g.batch[static_cast<size_t>(g.num_batch++)] = {d.size, d.a, d.b, d.y, d.bias};
+    }
+    return true;
+  };
+  if (!loop(lists.batch, -1) || !loop(lists.rows, row) || !loop(lists.columns, column)) return std::nullopt;
+  return p;
+}
+
+// Dims of a kernel that goes through all elements of y.
+struct Operands {
+  const void *a, *b, *bias;
+  void* y;
+  DType a_dtype, b_dtype, bias_dtype, y_dtype;
+  bool add;
+};
+
+__device__ float load_any(const void* x, DType dtype, int64_t i) {
+  return dtype == DType::f32    ? static_cast<const float*>(x)[i]
+         : dtype == DType::bf16 ? widen(static_cast<const bf16*>(x)[i])
+                                : widen(static_cast<const f16*>(x)[i]);
+}
+
+// One thread for each element of y: slow.
+__global__ void contract_any(Operands o, ContractDims kept, ContractDims summed, int64_t elements, int64_t terms) {
+  for (int64_t i = first_piece(); i < elements; i += all_threads()) {
+    int64_t a = 0, b = 0, y = 0, bias = 0, left = i;
+    for (int d = kept.count; d-- > 0;) {
+      const ContractDim& dim = kept.at[static_cast<size_t>(d)];
+      const int64_t at = left % dim.size;
+      left /= dim.size;
+      a += at * dim.a, b += at * dim.b, y += at * dim.y, bias += at * dim.bias;
+    }
+    float sum = 0;
+    for (int64_t j = 0; j < terms; ++j) {
+      int64_t from_a = a, from_b = b;
+      left = j;
+      for (int d = summed.count; d-- > 0;) {
+        const ContractDim& dim = summed.at[static_cast<size_t>(d)];
+        const int64_t at = left % dim.size;
+        left /= dim.size;
+        from_a += at * dim.a, from_b += at * dim.b;
+      }
+      sum += load_any(o.a, o.a_dtype, from_a) * load_any(o.b, o.b_dtype, from_b);
+    }
+    if (o.bias != nullptr) sum += load_any(o.bias, o.bias_dtype, bias);
+    o.y_dtype == DType::f32    ? put(static_cast<float*>(o.y) + y, sum, o.add)
+    : o.y_dtype == DType::bf16 ? put(static_cast<bf16*>(o.y) + y, sum, o.add)
+                               : put(static_cast<f16*>(o.y) + y, sum, o.add);
+  }
+}
+
+bool is_stored(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16;
+}
+
+ContractLists lists_of(const tensor::Type& a, const tensor::Type& b, const tensor::Type& y, const tensor::Type* bias) {
+  return contract_lists(a.shape, b.shape, y.shape, bias == nullptr ? nullptr : &bias->shape);
+}
+
+std::optional<ContractProduct> product_of(const ContractLists& lists, DType a, DType b, DType y) {
+  if (a != b || (y != a && y != DType::f32)) return std::nullopt;
+  return contract_product(lists);
+}
+
+void contract_slowly(const KernelCall& call, const ContractLists& lists) {
+  const View &a = call.ins[ContractIn::kA], &b = call.ins[ContractIn::kB], &y = call.outs[0],
+             &bias = call.ins[ContractIn::kBias];
+  for (const View* v : {&a, &b, &y})
+    base::require(is_stored(v->dtype()), "contract", "{} on a device, which has fp32, bf16 and fp16",
+                  name_of(v->dtype()));
+  ContractDims kept, summed;
+  for (const ContractDims* list : {&lists.batch, &lists.rows, &lists.columns})
+    for (int i = 0; i < list->count; ++i) kept.add(list->at[static_cast<size_t>(i)]);
+  for (const ContractDims* list : {&lists.summed, &lists.lone})
+    for (int i = 0; i < list->count; ++i) summed.add(list->at[static_cast<size_t>(i)]);
+  const Operands o = {.a = a.data,
+                      .b = b.data,
+                      .bias = bias.data,
+                      .y = y.data,
+                      .a_dtype = a.dtype(),
+                      .b_dtype = b.dtype(),
+                      .bias_dtype = bias.dtype(),
+                      .y_dtype = y.dtype(),
+                      .add = call.accumulates(0)};
+  launch(*call.stream, blocks_for(y.elements()), dim3(256), 0, contract_any, o, kept, summed, y.elements(),
+         summed.size());
+}
+
+}  // namespace
+
+ContractLists contract_lists(const Shape& a, const Shape& b, const Shape& y, const Shape* bias) {
+  ContractLists lists;
+  const auto dim_of = [&](const Dim& dim) {
+    return ContractDim{dim.size, stride_of(a, dim.name), stride_of(b, dim.name), stride_of(y, dim.name),
+                       bias == nullptr ? 0 : stride_of(*bias, dim.name)};
+  };
+  for (const Dim& dim : y) {
+    if (dim.size == 1) continue;
+    const bool in_a = a.has(dim.name), in_b = b.has(dim.name);
+    append(in_a && in_b ? lists.batch : in_b ? lists.columns : lists.rows, dim_of(dim));
+  }
+  for (const Dim& dim : a)
+    if (dim.size != 1 && !y.has(dim.name)) append(b.has(dim.name) ? lists.summed : lists.lone, dim_of(dim));
+  for (const Dim& dim : b)
+    if (dim.size != 1 && !y.has(dim.name) && !a.has(dim.name)) append(lists.lone, dim_of(dim));
+  return lists;
+}
+
+std::optional<ContractProduct> contract_product(const ContractLists& lists) {
+  if (lists.summed.count > 1 || lists.lone.count > 0) return std::nullopt;
+  std::optional<ContractProduct> best;
+  for (int row = 0; row < std::max(lists.rows.count, 1); ++row)
+    for (int column = 0; column < std::max(lists.columns.count, 1); ++column) {
+      const auto p = product_of(lists, row, column);
+      if (p && (!best || p->gemm.m * p->gemm.n > best->gemm.m * best->gemm.n)) best = p;
+    }
+  constexpr int64_t kTiny = 16;  // elements of y: a block of threads for so few is slower than a thread for each
+  if (best && best->gemm.products() > 1 && best->gemm.m * best->gemm.n < kTiny) return std::nullopt;
+  return best;
+}
+
+int64_t contract_workspace(const KernelShapes& shapes) {
+  const tensor::Type &a = *shapes.ins[ContractIn::kA], &b = *shapes.ins[ContractIn::kB], &y = *shapes.outs[0];
+  const bool fits = product_of(lists_of(a, b, y, shapes.ins[ContractIn::kBias]), a.dtype, b.dtype, y.dtype).has_value();
+  return fits ? gemm_workspace(y.shape.elements()) : 0;
+}
+
+void contract(const KernelCall& call) {
+  const View &a = call.ins[ContractIn::kA], &b = call.ins[ContractIn::kB], &y = call.outs[0],
+             &bias = call.ins[ContractIn::kBias];
+  const ContractLists lists = lists_of(a.type, b.type, y.type, bias.data == nullptr ? nullptr : &bias.type);
+  const auto product = product_of(lists, a.dtype(), b.dtype(), y.dtype());
+  if (!product) return contract_slowly(call, lists);
+  Gemm g = product->gemm;
+  g.dtype = a.dtype(), g.c_dtype = y.dtype();
+  g.a.data = (product->swapped ? b : a).data, g.b.data = (product->swapped ? a : b).data;
+  g.c = y.data;
+  g.accumulate = call.accumulates(0);
+  if (bias.data != nullptr) g.bias = bias.data, g.bias_dtype = bias.dtype();
+  g.workspace = call.workspace.data();
+  g.workspace_bytes = static_cast<int64_t>(call.workspace.size());
+  gemm(g, *call.stream);
+}
+
+}  // namespace kintsugi::KINTSUGI_GPU

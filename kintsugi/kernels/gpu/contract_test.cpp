@@ -1,0 +1,116 @@
+#include <set>
+
+#include "kintsugi/kernels/gpu/compare_test.h"
+
+namespace kintsugi::kernels::test::device_contract_test {
+namespace {
+
+using tensor::Dim;
+
+struct Case {
+  Shape a, b, y;
+  Shape bias = {};
+};
+
+const Case kCases[] = {
+    {{{"batch", 3}, {"seq", 7}, {"embed", 19}},
+     {{"embed", 19}, {"ffn", 37}},
+     {{"batch", 3}, {"seq", 7}, {"ffn", 37}},
+     {{"ffn", 37}}},
+    // Whole runs of 16 bytes, and several blocks of c and of k.
+    {{{"batch", 2}, {"seq", 40}, {"embed", 104}},
+     {{"embed", 104}, {"ffn", 72}},
+     {{"batch", 2}, {"seq", 40}, {"ffn", 72}},
+     {{"ffn", 72}}},
+    // dx = dy W^T, dW = x^T dy, and with the operands the other way round.
+    {{{"batch", 3}, {"seq", 7}, {"ffn", 37}}, {{"embed", 19}, {"ffn", 37}}, {{"batch", 3}, {"seq", 7}, {"embed", 19}}},
+    {{{"batch", 3}, {"seq", 7}, {"embed", 19}}, {{"batch", 3}, {"seq", 7}, {"ffn", 37}}, {{"embed", 19}, {"ffn", 37}}},
+    {{{"batch", 3}, {"seq", 7}, {"ffn", 37}}, {{"batch", 3}, {"seq", 7}, {"embed", 19}}, {{"embed", 19}, {"ffn", 37}}},
+    {{{"embed", 19}, {"ffn", 37}}, {{"batch", 3}, {"seq", 7}, {"embed", 19}}, {{"batch", 3}, {"seq", 7}, {"ffn", 37}}},
+    {{{"batch", 4}, {"seq", 24}, {"embed", 72}},
+     {{"batch", 4}, {"seq", 24}, {"ffn", 80}},
+     {{"embed", 72}, {"ffn", 80}}},
+    {{{"batch", 4}, {"seq", 24}, {"ffn", 80}},
+     {{"embed", 72}, {"ffn", 80}},
+     {{"batch", 4}, {"seq", 24}, {"embed", 72}}},
+    // Several own and summed dims.
+    {{{"batch", 2}, {"seq", 5}, {"embed", 12}},
+     {{"embed", 12}, {"kv_heads", 2}, {"group", 3}, {"head_dim", 8}},
+     {{"batch", 2}, {"seq", 5}, {"kv_heads", 2}, {"group", 3}, {"head_dim", 8}},
+     {{"kv_heads", 2}, {"group", 3}, {"head_dim", 8}}},
+    {{{"batch", 2}, {"seq", 5}, {"kv_heads", 2}, {"group", 3}, {"head_dim", 8}},
+     {{"kv_heads", 2}, {"group", 3}, {"head_dim", 8}, {"embed", 12}},
+     {{"batch", 2}, {"seq", 5}, {"embed", 12}},
+     {{"embed", 12}}},
+    // Batch dims: experts, outside and inside; one thing for each row of y as bias.
+    {{{"expert", 3}, {"token", 9}, {"embed", 8}},
+     {{"expert", 3}, {"embed", 8}, {"ffn", 5}},
+     {{"expert", 3}, {"token", 9}, {"ffn", 5}},
+     {{"expert", 3}, {"ffn", 5}}},
+    {{{"token", 9}, {"expert", 3}, {"embed", 8}},
+     {{"expert", 3}, {"embed", 8}, {"ffn", 5}},
+     {{"token", 9}, {"expert", 3}, {"ffn", 5}},
+     {{"token", 9}}},
+    // Own dims that do not merge become batch dims.
+    {{{"batch", 2}, {"seq", 5}, {"embed", 12}},
+     {{"kv_heads", 3}, {"embed", 12}, {"head_dim", 8}},
+     {{"batch", 2}, {"kv_heads", 3}, {"seq", 5}, {"head_dim", 8}},
+     {{"kv_heads", 3}, {"head_dim", 8}}},
+    // Decoding: a few rows.
+    {{{"batch", 2}, {"seq", 1}, {"embed", 45}},
+     {{"embed", 45}, {"ffn", 131}},
+     {{"batch", 2}, {"seq", 1}, {"ffn", 131}},
+     {{"ffn", 131}}},
+    {{{"batch", 1}, {"seq", 1}, {"ffn", 131}},
+     {{"embed", 45}, {"ffn", 131}},
+     {{"batch", 1}, {"seq", 1}, {"embed", 45}}},
+    // Dots, outer products, a sum over nothing.
+    {{{"a", 40}}, {{"a", 40}}, {}},
+    {{{"a", 40}}, {{"b", 30}}, {{"a", 40}, {"b", 30}}},
+    {{{"a", 40}}, {{"b", 30}}, {{"b", 30}, {"a", 40}}},
+    {{{"a", 5}, {"none", 0}}, {{"none", 0}, {"b", 7}}, {{"a", 5}, {"b", 7}}, {{"b", 7}}},
+    // Not a product of matrices: summed dims in another order; a batch dim innermost.
+    {{{"x", 4}, {"s", 3}, {"t", 5}}, {{"t", 5}, {"s", 3}, {"z", 6}}, {{"x", 4}, {"z", 6}}},
+    {{{"x", 4}, {"s", 3}, {"batch", 5}},
+     {{"s", 3}, {"z", 6}, {"batch", 5}},
+     {{"batch", 5}, {"x", 4}, {"z", 6}},
+     {{"z", 6}}},
+    {{{"x", 4}, {"s", 3}, {"t", 5}}, {{"s", 3}, {"z", 6}}, {{"x", 4}, {"z", 6}}},
+};
+
+void check(const Case& c, DType dtype, DType to, bool biased, bool accumulate) {
+  SCOPED_TRACE(to_string(c.a) + " " + to_string(c.b) + " " + to_string(c.y) + (biased ? " biased" : "") +
+               (accumulate ? " accumulates" : "") + " " + std::string(name_of(dtype)));
+  Tensor a = random_tensor(c.a, dtype, 1), b = random_tensor(c.b, dtype, 2), bias = random_tensor(c.bias, dtype, 3);
+  std::vector<Tensor*> ins = {&a, &b};
+  if (biased) ins.push_back(&bias);
+  compare_on_device({.kind = "contract", .accumulate = accumulate}, ins,
+                    {accumulate ? random_tensor(c.y, to, 4) : Tensor(c.y, to)});
+}
+
+TEST(OnDevice, Contract) {
+  for (const Case& c : kCases)
+    for (const DType dtype : kDeviceTypes)
+      for (const DType to : std::set<DType>{dtype, DType::f32})
+        for (const bool biased : {false, true})
+          for (const bool accumulate : {false, true})
+            if (!biased || c.bias.rank() > 0) check(c, dtype, to, biased, accumulate);
+}
+
+// Blocks of 128 x 128, by many products of one.
+TEST(OnDevice, ContractInLargeBlocks) {
+  const Dim expert = {"expert", 100}, token = {"token", 66}, embed = {"embed", 24}, ffn = {"ffn", 70};
+  check({{expert, token, embed}, {expert, embed, ffn}, {expert, token, ffn}}, DType::bf16, DType::bf16, false, false);
+  check({{expert, embed, token}, {expert, embed, ffn}, {expert, token, ffn}}, DType::bf16, DType::f32, false, true);
+}
+
+TEST(OnDevice, ContractOfSeveralTypes) {
+  const Shape x = {{"batch", 3}, {"embed", 9}}, w = {{"embed", 9}, {"ffn", 5}}, y = {{"batch", 3}, {"ffn", 5}};
+  Tensor a = random_tensor(x, DType::f32, 1), b = random_tensor(w, DType::bf16, 2);
+  compare_on_device({.kind = "contract"}, {&a, &b}, {Tensor(y, DType::f16)});
+  Tensor c = random_tensor(w, DType::f32, 2);
+  compare_on_device({.kind = "contract"}, {&a, &c}, {Tensor(y, DType::bf16)});
+}
+
+}  // namespace
+}  // namespace kintsugi::kernels::test::device_contract_test

@@ -1,0 +1,282 @@
+// Products of matrices by NVIDIA's library cuBLASLt, which is loaded when the first is asked for: the module does
+// without it where it is not there.
+//
+// The library has matrices by columns. A matrix that is stored by rows, `step` elements apart, is for it the transpose
+// by columns with that leading dimension. So c = a b is asked for as c^T = b^T a^T: its first operand is our b, its
+// second our a, its m our n, and a bias along its rows is ours along the columns.
+#include <cublasLt.h>
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/kernels/gpu/gemm.h"
+
+namespace kintsugi::KINTSUGI_GPU {
+namespace {
+
+using tensor::DType;
+
+// The functions of the library that are used.
+struct Library {
+  decltype(&cublasLtCreate) create = nullptr;
+  decltype(&cublasLtMatmul) matmul = nullptr;
+  decltype(&cublasLtMatmulDescCreate) desc_create = nullptr;
+  decltype(&cublasLtMatmulDescDestroy) desc_destroy = nullptr;
+  decltype(&cublasLtMatmulDescSetAttribute) desc_set = nullptr;
+  decltype(&cublasLtMatrixLayoutCreate) layout_create = nullptr;
+  decltype(&cublasLtMatrixLayoutDestroy) layout_destroy = nullptr;
+  decltype(&cublasLtMatrixLayoutSetAttribute) layout_set = nullptr;
+  decltype(&cublasLtMatmulPreferenceCreate) preference_create = nullptr;
+  decltype(&cublasLtMatmulPreferenceDestroy) preference_destroy = nullptr;
+  decltype(&cublasLtMatmulPreferenceSetAttribute) preference_set = nullptr;
+  decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic = nullptr;
+};
+
+template <typename F>
+bool find(void* library, const char* name, F& function) {
+  function = reinterpret_cast<F>(dlsym(library, name));
+  return function != nullptr;
+}
+
+// From the folders of the loader, or from those that KINTSUGI_CUDA_LIBRARIES lists, with colons.
+void* open_library() {
+  std::vector<std::string> folders = {""};
+  const char* list = std::getenv("KINTSUGI_CUDA_LIBRARIES");
+  for (const char* at = list; at != nullptr && *at != '\0';) {
+    const char* end = std::strchr(at, ':');
+    const std::string folder = end == nullptr ? std::string(at) : std::string(at, end);
+    if (!folder.empty()) folders.push_back(folder + "/");
+    at = end == nullptr ? nullptr : end + 1;
+  }
+  for (const char* name : {"libcublasLt.so.13", "libcublasLt.so.12"})
+    for (const std::string& folder : folders)
+      if (void* opened = dlopen((folder + name).c_str(), RTLD_NOW | RTLD_LOCAL)) return opened;
+  return nullptr;
+}
+
+// Null if there is none.
+const Library* library() {
+  static const std::unique_ptr<Library> found = []() -> std::unique_ptr<Library> {
+    void* opened = open_library();
+    if (opened == nullptr) return nullptr;
+    auto l = std::make_unique<Library>();
+    const bool all = find(opened, "cublasLtCreate", l->create) && find(opened, "cublasLtMatmul", l->matmul) &&
+                     find(opened, "cublasLtMatmulDescCreate", l->desc_create) &&
+                     find(opened, "cublasLtMatmulDescDestroy", l->desc_destroy) &&
+                     find(opened, "cublasLtMatmulDescSetAttribute", l->desc_set) &&
+                     find(opened, "cublasLtMatrixLayoutCreate", l->layout_create) &&
+                     find(opened, "cublasLtMatrixLayoutDestroy", l->layout_destroy) &&
+                     find(opened, "cublasLtMatrixLayoutSetAttribute", l->layout_set) &&
+                     find(opened, "cublasLtMatmulPreferenceCreate", l->preference_create) &&
+                     find(opened, "cublasLtMatmulPreferenceDestroy", l->preference_destroy) &&
+                     find(opened, "cublasLtMatmulPreferenceSetAttribute", l->preference_set) &&
+                     find(opened, "cublasLtMatmulAlgoGetHeuristic", l->heuristic);
+    return all ? std::move(l) : nullptr;
+  }();
+  return found.get();
+}
+
+void check(cublasStatus_t status, const char* what) {
+  if (status != CUBLAS_STATUS_SUCCESS)
+    throw base::InternalError("gemm", "cuBLASLt: {}: status {}", what, static_cast<int>(status));
+}
+
+cudaDataType_t type_of(DType dtype) {
+  return dtype == DType::f32 ? CUDA_R_32F : dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_16F;
+}
+
+// What is fixed of a product; what only differs in memory is computed by one algorithm.
+struct Key {
+  int device;
+  int64_t m, n, k, a_step, b_step, c_step;
+  bool a_transposed, b_transposed, accumulate, has_bias;
+  DType dtype, c_dtype, bias_dtype;
+  int64_t batch, a_apart, b_apart, c_apart, bias_apart;
+  int a_alignment, b_alignment, c_alignment;
+  int64_t workspace;
+
+  auto operator<=>(const Key&) const = default;
+};
+
+// The bytes that the address of an operand is a multiple of in each product, up to 16: more makes no algorithm
+// possible.
+int alignment_of(const Gemm& g, const void* data, int64_t GemmBatch::*apart, DType dtype) {
+  auto at = reinterpret_cast<uintptr_t>(data) | 16u;
+  for (int i = 0; i < g.num_batch; ++i)
+    at |= static_cast<uintptr_t>(g.batch[static_cast<size_t>(i)].*apart * tensor::size_of(dtype));
+  return static_cast<int>(at & (~at + 1));
+}
+
+// A product with its algorithm. It lives as long as the program.
+struct Planned {
+  bool possible = false;
+  cublasLtMatmulDesc_t desc = nullptr;
+  cublasLtMatrixLayout_t first = nullptr, second = nullptr, result = nullptr;
+  cublasLtMatmulAlgo_t algorithm = {};
+};
+
+template <typename T>
+void set(const Library& l, cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t what, const T& value) {
+  check(l.desc_set(desc, what, &value, sizeof(value)), "a setting of a product");
+}
+
+cublasLtMatrixLayout_t layout(const Library& l, DType dtype, int64_t rows, int64_t columns, int64_t step, int64_t batch,
+                              int64_t apart) {
+  cublasLtMatrixLayout_t made = nullptr;
+  check(l.layout_create(&made, type_of(dtype), static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), step),
+        "a matrix");
+  if (batch > 1) {
+    const auto count = static_cast<int32_t>(batch);
+    check(l.layout_set(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof(count)), "several matrices");
+    check(l.layout_set(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &apart, sizeof(apart)), "several matrices");
+  }
+  return made;
+}
+
+Planned plan(const Library& l, cublasLtHandle_t handle, const Key& key, const void* bias) {
+  Planned p;
+  check(l.desc_create(&p.desc, CUBLAS_COMPUTE_32F, CUDA_R_32F), "a product");
+  set(l, p.desc, CUBLASLT_MATMUL_DESC_TRANSA, key.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(l, p.desc, CUBLASLT_MATMUL_DESC_TRANSB, key.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+  if (key.has_bias) {
+    set(l, p.desc, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    set(l, p.desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(key.bias_dtype));
+    set(l, p.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    if (key.batch > 1) set(l, p.desc, CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, key.bias_apart);
+  }
+  // As stored: b [k n] by rows is [n k] by columns, b^T's [n k] is [k n]; so for a.
+  const int64_t m = key.m, n = key.n, k = key.k;
+  p.first =
+      layout(l, key.dtype, key.b_transposed ? k : n, key.b_transposed ? n : k, key.b_step, key.batch, key.b_apart);
+  p.second =
+      layout(l, key.dtype, key.a_transposed ? m : k, key.a_transposed ? k : m, key.a_step, key.batch, key.a_apart);
+  p.result = layout(l, key.c_dtype, n, m, key.c_step, key.batch, key.c_apart);
+
+  cublasLtMatmulPreference_t preference = nullptr;
+  check(l.preference_create(&preference), "a preference");
+  const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t what, const auto& value) {
+    check(l.preference_set(preference, what, &value, sizeof(value)), "a preference");
+  };
+  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(key.workspace));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, static_cast<uint32_t>(key.b_alignment));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<uint32_t>(key.a_alignment));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<uint32_t>(key.c_alignment));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<uint32_t>(key.c_alignment));
+  // Where k is split, parts are added in fp32, in one order.
+  prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+  constexpr int kMost = 8;
+  cublasLtMatmulHeuristicResult_t found[kMost] = {};
+  int count = 0;
+  const cublasStatus_t status =
+      l.heuristic(handle, p.desc, p.first, p.second, p.result, p.result, preference, kMost, found, &count);
+  l.preference_destroy(preference);
+  if (status == CUBLAS_STATUS_SUCCESS)
+    for (int i = 0; i < count && !p.possible; ++i)
+      if (found[i].state == CUBLAS_STATUS_SUCCESS && found[i].workspaceSize <= static_cast<size_t>(key.workspace)) {
+        p.algorithm = found[i].algo;
+        p.possible = true;
+      }
+  return p;
+}
+
+// The handles of devices, by number, and the products that were planned. One at a time: a description also holds the
+// address of the bias.
+struct Plans {
+  std::mutex mutex;
+  std::map<int, cublasLtHandle_t> handles;
+  std::map<Key, Planned> products;
+};
+
+Plans& plans() {
+  static auto* all = new Plans();  // to the end: descriptions are used by threads that may outlive static values
+  return *all;
+}
+
+// Loops over products that the library does not do in one call; more are left to our own kernel.
+constexpr int64_t kMostCalls = 64;
+
+const std::byte* offset(const void* data, int64_t elements, DType dtype) {
+  return static_cast<const std::byte*>(data) + elements * tensor::size_of(dtype);
+}
+
+}  // namespace
+
+bool library_gemm(const Gemm& g, device::Stream& stream) {
+  constexpr int64_t kMostSize = int64_t{1} << 31;
+  if (g.m == 0 || g.n == 0 || g.k == 0 || g.m >= kMostSize || g.n >= kMostSize || g.k >= kMostSize) return false;
+  // A bias along the columns, or of one row.
+  if (g.bias != nullptr && ((g.n > 1 && g.bias_column != 1) || (g.m > 1 && g.bias_row != 0))) return false;
+  // Both are rounded one after the other in 16 bits.
+  if (g.bias != nullptr && g.accumulate && g.c_dtype != DType::f32) return false;
+  const Library* l = library();
+  if (l == nullptr) return false;
+
+  // The longest dim is the library's, the others are loops.
+  int inner = -1;
+  for (int i = 0; i < g.num_batch; ++i)
+    if (inner < 0 || g.batch[static_cast<size_t>(i)].size > g.batch[static_cast<size_t>(inner)].size) inner = i;
+  const GemmBatch batch = inner < 0 ? GemmBatch() : g.batch[static_cast<size_t>(inner)];
+  const int64_t calls = g.products() / batch.size;
+  if (calls > kMostCalls || batch.size >= kMostSize) return false;
+
+  Key key = {.m = g.m,
+             .n = g.n,
+             .k = g.k,
+             .a_step = g.a.step,
+             .b_step = g.b.step,
+             .c_step = g.c_step,
+             .a_transposed = g.a.transposed,
+             .b_transposed = g.b.transposed,
+             .accumulate = g.accumulate,
+             .has_bias = g.bias != nullptr,
+             .dtype = g.dtype,
+             .c_dtype = g.c_dtype,
+             .bias_dtype = g.bias_dtype,
+             .batch = batch.size,
+             .a_apart = batch.a,
+             .b_apart = batch.b,
+             .c_apart = batch.c,
+             .bias_apart = batch.bias,
+             .a_alignment = alignment_of(g, g.a.data, &GemmBatch::a, g.dtype),
+             .b_alignment = alignment_of(g, g.b.data, &GemmBatch::b, g.dtype),
+             .c_alignment = alignment_of(g, g.c, &GemmBatch::c, g.c_dtype),
+             .workspace = g.workspace_bytes};
+  if (cudaGetDevice(&key.device) != cudaSuccess) return false;
+  Plans& all = plans();
+  const std::lock_guard lock(all.mutex);
+  cublasLtHandle_t& handle = all.handles[key.device];
+  if (handle == nullptr) check(l->create(&handle), "a handle");
+  auto found = all.products.find(key);
+  if (found == all.products.end()) found = all.products.emplace(key, plan(*l, handle, key, g.bias)).first;
+  const Planned& p = found->second;
+  if (!p.possible) return false;
+  const float one = 1, zero = 0;
+  for (int64_t call = 0; call < calls; ++call) {
+    int64_t a = 0, b = 0, c = 0, bias_at = 0, left = call;
+    for (int i = 0; i < g.num_batch; ++i) {
+      if (i == inner) continue;
+      const GemmBatch& d = g.batch[static_cast<size_t>(i)];
+      const int64_t at = left % d.size;
+      left /= d.size;
+      a += at * d.a, b += at * d.b, c += at * d.c, bias_at += at * d.bias;
+    }
+    const void *first = offset(g.b.data, b, g.dtype), *second = offset(g.a.data, a, g.dtype),
+               *bias = g.bias == nullptr ? nullptr : offset(g.bias, bias_at, g.bias_dtype);
+    void* result = const_cast<std::byte*>(offset(g.c, c, g.c_dtype));
+    if (bias != nullptr) set(*l, p.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    check(l->matmul(handle, p.desc, &one, first, p.first, second, p.second, g.accumulate ? &one : &zero, result,
+                    p.result, result, p.result, &p.algorithm, g.workspace, static_cast<size_t>(g.workspace_bytes),
+                    static_cast<cudaStream_t>(stream.native())),
+          "a product");
+  }
+  return true;
+}
+
+}  // namespace kintsugi::KINTSUGI_GPU

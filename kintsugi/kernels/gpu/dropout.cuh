@@ -1,0 +1,134 @@
+// Dropout, with the mask of the contract (docs/operations.md): it depends on the position of an element in the whole,
+// not on the layout.
+#include "kintsugi/kernels/gpu/common.cuh"
+#include "kintsugi/kernels/gpu/strides.h"
+
+namespace kintsugi::KINTSUGI_GPU {
+namespace {
+
+// Local elements in runs that are neighbours in the whole, too, and where each run begins there.
+struct Runs {
+  Divisor pieces;    // of a run
+  int outer = 0;     // dims outside of the runs
+  int64_t base = 0;  // what is added to the position of every piece
+  Divisor size[kMostDims];
+  LocalIndex index[kMostDims];
+  int64_t radix[kMostDims] = {};  // in the whole, of a step along the dim
+
+  // The position of a piece of n elements in the whole, or -1 at padding.
+  __device__ __forceinline__ int64_t place(int64_t piece, int n) const {
+    int64_t run = pieces.quotient(piece), position = base + (piece - run * pieces.by) * n;
+    bool inside = true;
+    for (int d = outer - 1; d >= 0; --d) {
+      const int64_t above = size[d].quotient(run), global = index[d][run - above * size[d].by];
+      inside = inside && global >= 0;
+      position += global * radix[d];
+      run = above;
+    }
+    return inside ? position : -1;
+  }
+};
+
+struct Mask {
+  std::array<uint32_t, 2> key;
+  uint32_t threshold;
+  float factor;
+};
+
+// Four words of the stream, moved down by `by` places, 0 to 3, with those of the next four behind them.
+__device__ __forceinline__ uint32_t pick(uint32_t a, uint32_t b, uint32_t c, uint32_t d, int by) {
+  const uint32_t low = (by & 1) != 0 ? b : a, high = (by & 1) != 0 ? d : c;
+  return (by & 2) != 0 ? high : low;
+}
+
+// y = x * factor where kept, else 0; pieces of N elements, N = 1 or a multiple of 4.
+template <typename T, int N>
+__global__ void drop(const T* x, T* y, Runs runs, Mask mask, int64_t pieces, const Numbers* later, bool add) {
+  const auto step = static_cast<uint64_t>(later->step);
+  for (int64_t p = first_piece(); p < pieces; p += all_threads()) {
+    const int64_t place = runs.place(p, N);
+    const auto in = *reinterpret_cast<const Vec<T, N>*>(x + p * N);
+    Vec<T, N> out = {};
+    if (add) out = *reinterpret_cast<const Vec<T, N>*>(y + p * N);
+    const auto factor_of = [&](uint32_t word) { return place >= 0 && word >= mask.threshold ? mask.factor : 0.0f; };
+    const auto keep = [&](int i, uint32_t word) {
+      const float factor = factor_of(word);
+      put(&out[i], factor == 0 ? 0 : widen(in[i]) * factor, add);
+    };
+    const auto block = static_cast<uint64_t>(place < 0 ? 0 : place) >> 2;
+    const int shift = static_cast<int>(place & 3);
+    auto words = kernels::random_block(mask.key, step, block);
+    if constexpr (N == 1) {
+      keep(0, pick(words[0], words[1], words[2], words[3], shift));
+    } else {
+      GPU_UNROLL
+      for (int i = 0; i < N; i += 4) {
+        auto next = words;
+        if (shift != 0 || i + 4 < N)
+          next = kernels::random_block(mask.key, step, block + static_cast<uint64_t>(i / 4) + 1);
+        keep(i, pick(words[0], words[1], words[2], words[3], shift));
+        keep(i + 1, pick(words[1], words[2], words[3], next[0], shift));
+        keep(i + 2, pick(words[2], words[3], next[0], next[1], shift));
+        keep(i + 3, pick(words[3], next[0], next[1], next[2], shift));
+        words = next;
+      }
+    }
+    *reinterpret_cast<Vec<T, N>*>(y + p * N) = out;
+  }
+}
+
+// The last dims are one run, as long as all but the outermost of them are whole; pieces of n elements. False if runs
+// have no pieces of that size.
+bool runs_of(const KernelCall& call, const tensor::Shape& shape, int n, Runs& runs) {
+  int64_t run = 1, radix = 1;
+  size_t outer = shape.rank();
+  bool whole = true;
+  runs = {};
+  while (outer > 0 && whole) {
+    const tensor::Dim& dim = shape[outer - 1];
+    const tensor::DimIndex& index = call.index(dim.name);
+    if (!index.contiguous()) break;
+    const int64_t offset = dim.name == "batch" ? call.numbers.batch_offset : 0;
+    runs.base += (index.segments()[0].global + offset) * radix;
+    run *= dim.size;
+    radix *= index.whole();
+    whole = index.whole() == dim.size;
+    --outer;
+  }
+  if (run % n != 0) return false;
+  base::require(outer <= static_cast<size_t>(kMostDims), "kernel", "dropout of {} on a device", to_string(shape));
+  runs.outer = static_cast<int>(outer);
+  runs.pieces = Divisor(run / n);
+  for (size_t d = outer; d-- > 0;) {
+    const tensor::DimIndex& index = call.index(shape[d].name);
+    if (shape[d].name == "batch") runs.base += call.numbers.batch_offset * radix;
+    runs.index[d] = local_index(index);
+    runs.size[d] = Divisor(shape[d].size);
+    runs.radix[d] = radix;
+    radix *= index.whole();
+  }
+  return true;
+}
+
+}  // namespace
+
+void dropout(const KernelCall& call) {
+  const View &x = call.ins[0], &y = call.outs[0];
+  if (y.elements() == 0) return;
+  const double p = call.attributes.number("p");
+  const Mask mask{kernels::random_key(call.numbers.seed, call.attributes.text("key")), kernels::dropout_threshold(p),
+                  static_cast<float>(1 / (1 - p))};
+  base::require(x.dtype() == y.dtype(), "kernel", "dropout of {} to {} on a device", name_of(x.dtype()),
+                name_of(y.dtype()));
+  dispatch("dropout", y.dtype(), [&]<typename T>(T) {
+    constexpr int kN = kWide<T>;
+    Runs runs;
+    const bool wide = all_wide(x.data, y.data) && runs_of(call, y.shape(), kN, runs);
+    if (!wide) runs_of(call, y.shape(), 1, runs);
+    const int64_t pieces = y.elements() / (wide ? kN : 1);
+    launch(*call.stream, blocks_for(pieces), dim3(256), 0, wide ? drop<T, kN> : drop<T, 1>, data<T>(x), data<T>(y),
+           runs, mask, pieces, call.later, call.accumulates(0));
+  });
+}
+
+}  // namespace kintsugi::KINTSUGI_GPU

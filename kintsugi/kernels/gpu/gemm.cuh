@@ -1,0 +1,312 @@
+// Products of matrices by our own kernels: of 16 bits on the matrix unit, of fp32 by multiplications and additions.
+// Blocks of c, one for each block of threads; k in one order, so that results do not depend on the shape of the blocks.
+#include "kintsugi/kernels/gpu/common.cuh"
+#include "kintsugi/kernels/gpu/gemm.h"
+
+namespace kintsugi::KINTSUGI_GPU {
+namespace {
+
+__device__ inline float element_of(const void* x, DType dtype, int64_t i) {
+  return dtype == DType::f32    ? static_cast<const float*>(x)[i]
+         : dtype == DType::bf16 ? widen(static_cast<const bf16*>(x)[i])
+                                : widen(static_cast<const f16*>(x)[i]);
+}
+
+// The block of c of a block of threads: its first row and column, and the product that it belongs to.
+struct Place {
+  int64_t row, column;
+  int64_t a = 0, b = 0, c = 0, bias = 0;  // where its operands begin, in elements
+};
+
+// Blocks that run at one time share rows of a and columns of b: bands of kBand rows of blocks, column by column.
+__device__ inline Place place_of(const Gemm& g, int rows, int columns) {
+  constexpr unsigned kBand = 8;
+  const auto high = static_cast<unsigned>((g.m + rows - 1) / rows),
+             wide = static_cast<unsigned>((g.n + columns - 1) / columns);
+  const unsigned block = static_cast<unsigned>(blockIdx.x);
+  unsigned product = block / (high * wide);
+  const unsigned within = block - product * high * wide;
+  const unsigned band = within / (kBand * wide), of_band = within - band * kBand * wide;
+  const unsigned band_rows = high - band * kBand < kBand ? high - band * kBand : kBand;
+  Place p;
+  p.row = static_cast<int64_t>(band * kBand + of_band % band_rows) * rows;
+  p.column = static_cast<int64_t>(of_band / band_rows) * columns;
+  for (int i = g.num_batch; i-- > 0;) {
+    const GemmBatch& d = g.batch[static_cast<size_t>(i)];
+    const int64_t at = product % static_cast<unsigned>(d.size);
+    product /= static_cast<unsigned>(d.size);
+    p.a += at * d.a, p.b += at * d.b, p.c += at * d.c, p.bias += at * d.bias;
+  }
+  return p;
+}
+
+__device__ inline float with_bias(const Gemm& g, const Place& p, int64_t row, int64_t column, float sum) {
+  return g.bias == nullptr ? sum
+                           : sum + element_of(g.bias, g.bias_dtype, p.bias + row * g.bias_row + column * g.bias_column);
+}
+
+// kRows x kColumns elements of a matrix to shared memory, whose rows are 8 elements longer so that no two of 8
+// neighbours share banks; zeros beyond the `rows` and `columns` that there are. `wide`: rows begin at multiples of 16
+// bytes.
+template <int kRows, int kColumns, int kThreads, typename T>
+__device__ __forceinline__ void copy_part(T* to, const T* from, int64_t step, int64_t rows, int64_t columns,
+                                          bool wide) {
+  constexpr int kRuns = kColumns / 8;
+  static_assert(kRows * kRuns % kThreads == 0);
+  GPU_UNROLL
+  for (int i = 0; i < kRows * kRuns; i += kThreads) {
+    const int at_run = i + static_cast<int>(threadIdx.x), row = at_run / kRuns, run = at_run % kRuns * 8;
+    T* const at = to + row * (kColumns + 8) + run;
+    const T* const source = from + row * step + run;
+    if (wide && row < rows && run + 8 <= columns) {
+      copy_async_16(at, source);
+      continue;
+    }
+    Vec<T, 8> some = {};
+    if (row < rows)
+      for (int j = 0; j < 8; ++j)
+        if (run + j < columns) some[j] = source[j];
+    *reinterpret_cast<Vec<T, 8>*>(at) = some;
+  }
+}
+
+constexpr int kDepth = 32;  // of k, at one time
+
+template <int kM, int kN>
+struct Shape16 {
+  static constexpr int kWarpsM = 2, kWarpsN = kN / 32, kThreads = 32 * kWarpsM * kWarpsN, kStages = 4;
+  static constexpr int kWarpM = kM / kWarpsM, kWarpN = kN / kWarpsN;
+};
+// Elements of shared memory of a part of a, or b, [kSize kDepth], stored as it is or transposed.
+template <bool kAcross, int kSize>
+constexpr int kPart = kAcross ? kDepth*(kSize + 8) : kSize*(kDepth + 8);
+
+// Two neighbours of a row of c, the second if `both`.
+template <typename C>
+__device__ __forceinline__ void put_pair(C* to, float x, float y, bool both, bool wide, bool add) {
+  if (both && wide) {
+    Vec<C, 2> pair = {};
+    if (add) pair = *reinterpret_cast<const Vec<C, 2>*>(to);
+    put(&pair[0], x, add), put(&pair[1], y, add);
+    *reinterpret_cast<Vec<C, 2>*>(to) = pair;
+  } else {
+    put(to, x, add);
+    if (both) put(to + 1, y, add);
+  }
+}
+
+// kAcrossA: a is stored [k m]; kAcrossB: b is stored [k n].
+template <typename T, bool kAcrossA, bool kAcrossB, int kM, int kN>
+__global__ void __launch_bounds__(Shape16<kM, kN>::kThreads)
+    multiply_16(Gemm g, bool wide_a, bool wide_b, bool wide_c) {
+  using S = Shape16<kM, kN>;
+  constexpr int kStages = S::kStages, kPartA = kPart<kAcrossA, kM>, kPartB = kPart<kAcrossB, kN>;
+  GPU_DYNAMIC_SHARED(T, parts);  // kStages of a, then of b
+  const Place p = place_of(g, kM, kN);
+  const T* const a = static_cast<const T*>(g.a.data) + p.a + (kAcrossA ? p.row : p.row * g.a.step);
+  const T* const b = static_cast<const T*>(g.b.data) + p.b + (kAcrossB ? p.column : p.column * g.b.step);
+  const int64_t rows = g.m - p.row, columns = g.n - p.column;
+  const int64_t depth = (g.k + kDepth - 1) / kDepth;
+
+  const auto copy = [&](int64_t step) {
+    const int stage = static_cast<int>(step % kStages);
+    T *to_a = parts + stage * kPartA, *to_b = parts + kStages * kPartA + stage * kPartB;
+    const int64_t first = step * kDepth, left = g.k - first;
+    if constexpr (kAcrossA) {
+      copy_part<kDepth, kM, S::kThreads>(to_a, a + first * g.a.step, g.a.step, left, rows, wide_a);
+    } else {
+      copy_part<kM, kDepth, S::kThreads>(to_a, a + first, g.a.step, rows, left, wide_a);
+    }
+    if constexpr (kAcrossB) {
+      copy_part<kDepth, kN, S::kThreads>(to_b, b + first * g.b.step, g.b.step, left, columns, wide_b);
+    } else {
+      copy_part<kN, kDepth, S::kThreads>(to_b, b + first, g.b.step, columns, left, wide_b);
+    }
+  };
+
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int first_row = warp / S::kWarpsN * S::kWarpM, first_column = warp % S::kWarpsN * S::kWarpN;
+  float sums[S::kWarpM / 16][S::kWarpN / 8][4] = {};
+  for (int i = 0; i < kStages - 1; ++i) {
+    if (i < depth) copy(i);
+    copy_async_commit();
+  }
+  for (int64_t step = 0; step < depth; ++step) {
+    copy_async_wait<kStages - 2>();
+    __syncthreads();  // what was copied is there for all, and the stage of the last step is free
+    if (step + kStages - 1 < depth) copy(step + kStages - 1);
+    copy_async_commit();
+    const int stage = static_cast<int>(step % kStages);
+    const T *of_a = parts + stage * kPartA, *of_b = parts + kStages * kPartA + stage * kPartB;
+    GPU_UNROLL
+    for (int k = 0; k < kDepth; k += 16) {
+      uint32_t left[S::kWarpM / 16][4], right[S::kWarpN / 16][4];
+      GPU_UNROLL
+      for (int i = 0; i < S::kWarpM / 16; ++i) {
+        const int row = first_row + i * 16;
+        if constexpr (kAcrossA) {
+          load_matrices<true>(left[i], of_a + (k + lane % 8 + lane / 16 * 8) * (kM + 8) + row + lane / 8 % 2 * 8);
+        } else {
+          load_matrices(left[i], of_a + (row + lane % 16) * (kDepth + 8) + k + lane / 16 * 8);
+        }
+      }
+      GPU_UNROLL
+      for (int j = 0; j < S::kWarpN / 16; ++j) {
+        const int column = first_column + j * 16;
+        if constexpr (kAcrossB) {
+          load_matrices<true>(right[j], of_b + (k + lane % 16) * (kN + 8) + column + lane / 16 * 8);
+        } else {
+          load_matrices(right[j], of_b + (column + lane % 8 + lane / 16 * 8) * (kDepth + 8) + k + lane / 8 % 2 * 8);
+        }
+      }
+      GPU_UNROLL
+      for (int i = 0; i < S::kWarpM / 16; ++i) GPU_UNROLL
+      for (int j = 0; j < S::kWarpN / 8; ++j)
+        mma_16x8x16<T>(sums[i][j], left[i], {right[j / 2][j % 2 * 2], right[j / 2][j % 2 * 2 + 1]});
+    }
+  }
+
+  GPU_UNROLL
+  for (int i = 0; i < S::kWarpM / 16; ++i) GPU_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    const int64_t row = p.row + first_row + i * 16 + half * 8 + lane / 4;
+    if (row >= g.m) continue;
+    GPU_UNROLL
+    for (int j = 0; j < S::kWarpN / 8; ++j) {
+      const int64_t column = p.column + first_column + j * 8 + lane % 4 * 2;
+      if (column >= g.n) continue;
+      const bool both = column + 1 < g.n;
+      const float x = with_bias(g, p, row, column, sums[i][j][2 * half]);
+      const float y = both ? with_bias(g, p, row, column + 1, sums[i][j][2 * half + 1]) : 0;
+      const int64_t at = p.c + row * g.c_step + column;
+      if (g.c_dtype == DType::f32) {
+        put_pair(static_cast<float*>(g.c) + at, x, y, both, wide_c, g.accumulate);
+      } else {
+        put_pair(static_cast<T*>(g.c) + at, x, y, both, wide_c, g.accumulate);
+      }
+    }
+  }
+}
+
+// A thread has 8 rows and 4 columns of a block of 64 x 64.
+constexpr int kBlock32 = 64, kDepth32 = 16, kThreads32 = 128;
+
+// The elements of a part [64 16] of an operand whose rows are `across` and whose k are `along` apart that this thread
+// copies: neighbours in memory go to neighbours.
+struct Part32 {
+  const float* from;
+  int64_t across, along, size;  // size: rows that there are
+  static constexpr int kEach = kBlock32 * kDepth32 / kThreads32;
+
+  __device__ int row_of(int i) const {
+    const int at = static_cast<int>(threadIdx.x) + i * kThreads32;
+    return along == 1 ? at / kDepth32 : at % kBlock32;
+  }
+  __device__ int k_of(int i) const {
+    const int at = static_cast<int>(threadIdx.x) + i * kThreads32;
+    return along == 1 ? at % kDepth32 : at / kBlock32;
+  }
+  __device__ void load(float (&x)[kEach], int64_t first, int64_t k) const {
+    GPU_UNROLL
+    for (int i = 0; i < kEach; ++i)
+      x[i] = row_of(i) < size && first + k_of(i) < k ? from[row_of(i) * across + (first + k_of(i)) * along] : 0;
+  }
+  __device__ void store(const float (&x)[kEach], float (*to)[kBlock32 + 4]) const {
+    GPU_UNROLL
+    for (int i = 0; i < kEach; ++i) to[k_of(i)][row_of(i)] = x[i];
+  }
+};
+
+__global__ void __launch_bounds__(kThreads32) multiply_32(Gemm g) {
+  alignas(16) __shared__ float of_a[2][kDepth32][kBlock32 + 4];
+  alignas(16) __shared__ float of_b[2][kDepth32][kBlock32 + 4];
+  const Place p = place_of(g, kBlock32, kBlock32);
+  const int64_t a_row = g.a.transposed ? 1 : g.a.step, b_column = g.b.transposed ? g.b.step : 1;
+  const Part32 a = {static_cast<const float*>(g.a.data) + p.a + p.row * a_row, a_row, g.a.transposed ? g.a.step : 1,
+                    g.m - p.row};
+  const Part32 b = {static_cast<const float*>(g.b.data) + p.b + p.column * b_column, b_column,
+                    g.b.transposed ? 1 : g.b.step, g.n - p.column};
+  const int row = static_cast<int>(threadIdx.x) / 16 * 8, column = static_cast<int>(threadIdx.x) % 16 * 4;
+  float sums[8][4] = {}, next_a[Part32::kEach], next_b[Part32::kEach];
+  a.load(next_a, 0, g.k), b.load(next_b, 0, g.k);
+  int stage = 0;
+  for (int64_t first = 0; first < g.k; first += kDepth32, stage ^= 1) {
+    a.store(next_a, of_a[stage]), b.store(next_b, of_b[stage]);
+    __syncthreads();
+    if (first + kDepth32 < g.k) a.load(next_a, first + kDepth32, g.k), b.load(next_b, first + kDepth32, g.k);
+    GPU_UNROLL
+    for (int k = 0; k < kDepth32; ++k) {
+      const auto x = *reinterpret_cast<const Vec<float, 4>*>(&of_a[stage][k][row]);
+      const auto z = *reinterpret_cast<const Vec<float, 4>*>(&of_a[stage][k][row + 4]);
+      const auto y = *reinterpret_cast<const Vec<float, 4>*>(&of_b[stage][k][column]);
+      GPU_UNROLL
+      for (int i = 0; i < 8; ++i) GPU_UNROLL
+      for (int j = 0; j < 4; ++j) sums[i][j] += (i < 4 ? x[i % 4] : z[i % 4]) * y[j];
+    }
+  }
+  GPU_UNROLL
+  for (int i = 0; i < 8; ++i) GPU_UNROLL
+  for (int j = 0; j < 4; ++j) {
+    const int64_t r = p.row + row + i, c = p.column + column + j;
+    if (r < g.m && c < g.n)
+      put(static_cast<float*>(g.c) + p.c + r * g.c_step + c, with_bias(g, p, r, c, sums[i][j]), g.accumulate);
+  }
+}
+
+int64_t blocks_of(const Gemm& g, int rows, int columns) {
+  return (g.m + rows - 1) / rows * ((g.n + columns - 1) / columns) * g.products();
+}
+
+// Whether rows, in each product, begin at multiples of so many elements.
+bool begins_at(const Gemm& g, const void* data, int64_t bytes, int64_t step, int64_t GemmBatch::*apart,
+               int64_t elements) {
+  bool fits = reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(bytes) == 0 && step % elements == 0;
+  for (int i = 0; i < g.num_batch; ++i) fits &= g.batch[static_cast<size_t>(i)].*apart % elements == 0;
+  return fits;
+}
+
+template <typename T, bool kAcrossA, bool kAcrossB, int kM, int kN>
+void launch_16(const Gemm& g, device::Stream& stream) {
+  using S = Shape16<kM, kN>;
+  constexpr size_t kBytes = sizeof(T) * S::kStages * (kPart<kAcrossA, kM> + kPart<kAcrossB, kN>);
+  const int64_t blocks = blocks_of(g, kM, kN), c_bytes = 2 * tensor::size_of(g.c_dtype);
+  launch(stream, dim3(static_cast<unsigned>(blocks)), dim3(S::kThreads), kBytes,
+         multiply_16<T, kAcrossA, kAcrossB, kM, kN>, g, begins_at(g, g.a.data, 16, g.a.step, &GemmBatch::a, 8),
+         begins_at(g, g.b.data, 16, g.b.step, &GemmBatch::b, 8),
+         begins_at(g, g.c, c_bytes, g.c_step, &GemmBatch::c, 2));
+}
+
+template <typename T, bool kAcrossA, bool kAcrossB>
+void choose_16(const Gemm& g, device::Stream& stream) {
+  constexpr int64_t kProcessors = 100;  // about: with fewer blocks, smaller ones keep more processors busy
+  if (blocks_of(g, 128, 128) >= kProcessors) return launch_16<T, kAcrossA, kAcrossB, 128, 128>(g, stream);
+  launch_16<T, kAcrossA, kAcrossB, 64, 64>(g, stream);
+}
+
+void own_gemm(const Gemm& g, device::Stream& stream) {
+  base::require(blocks_of(g, 64, 64) < (int64_t{1} << 31), "gemm", "a product of {} x {}, {} times", g.m, g.n,
+                g.products());
+  dispatch("a product", g.dtype, [&]<typename T>(T) {
+    if constexpr (sizeof(T) == 4) {
+      launch(stream, dim3(static_cast<unsigned>(blocks_of(g, kBlock32, kBlock32))), dim3(kThreads32), 0, multiply_32,
+             g);
+    } else if (g.a.transposed) {
+      g.b.transposed ? choose_16<T, true, false>(g, stream) : choose_16<T, true, true>(g, stream);
+    } else {
+      g.b.transposed ? choose_16<T, false, false>(g, stream) : choose_16<T, false, true>(g, stream);
+    }
+  });
+}
+
+}  // namespace
+
+void gemm(const Gemm& g, device::Stream& stream) {
+  base::require(g.c_dtype == g.dtype || g.c_dtype == DType::f32, "gemm", "a product of {} in {}", name_of(g.dtype),
+                name_of(g.c_dtype));
+  if (g.m == 0 || g.n == 0 || g.products() == 0) return;
+  if constexpr (KINTSUGI_ON_GPU)
+    if (library_gemm(g, stream)) return;
+  own_gemm(g, stream);
+}
+
+}  // namespace kintsugi::KINTSUGI_GPU

@@ -1,0 +1,66 @@
+// Products of matrices on a device, by a library where there is one (cuda/cublaslt.cu) and by our own kernels else
+// (gemm.cuh). All sums are in fp32.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "kintsugi/device/gpu.h"
+#include "kintsugi/tensor/dtype.h"
+
+namespace kintsugi::KINTSUGI_GPU {
+
+// As much memory as any product is given to work in, in bytes; what it gets decides which algorithm the library takes.
+constexpr int64_t kGemmWorkspace = 32 << 20;
+// What products with so many elements of c can make use of: some partial sums of each.
+inline int64_t gemm_workspace(int64_t elements) {
+  constexpr int64_t kSums = 64;
+  return elements >= kGemmWorkspace / (4 * kSums) ? kGemmWorkspace : (elements * 4 * kSums + 255) / 256 * 256;
+}
+
+// A matrix in memory, row by row, `step` elements apart; `transposed`: what is multiplied is its transpose.
+struct GemmOperand {
+  const void* data = nullptr;
+  int64_t step = 0;
+  bool transposed = false;
+};
+
+// A loop over products: how far apart they are, in elements.
+struct GemmBatch {
+  int64_t size = 1, a = 0, b = 0, c = 0, bias = 0;
+};
+
+constexpr int kMostGemmBatches = 6;
+
+// c [m n] = a [m k] b [k n] + bias, or c += all that; once for each point of the batch dims.
+struct Gemm {
+  int64_t m = 0, n = 0, k = 0;
+  tensor::DType dtype = tensor::DType::f32;    // of a and b: fp32, bf16, fp16
+  tensor::DType c_dtype = tensor::DType::f32;  // the same, or fp32
+  GemmOperand a, b;
+  void* c = nullptr;
+  int64_t c_step = 0;
+  bool accumulate = false;
+  const void* bias = nullptr;  // null: none. That of (i, j) is at i * bias_row + j * bias_column
+  tensor::DType bias_dtype = tensor::DType::f32;
+  int64_t bias_row = 0, bias_column = 0;
+  std::array<GemmBatch, kMostGemmBatches> batch = {};
+  int num_batch = 0;
+  void* workspace = nullptr;
+  int64_t workspace_bytes = 0;
+
+  int64_t products() const {
+    int64_t count = 1;
+    for (int i = 0; i < num_batch; ++i) count *= batch[static_cast<size_t>(i)].size;
+    return count;
+  }
+};
+
+// The one place that chooses between the two.
+void gemm(const Gemm& g, device::Stream& stream);
+
+// False if there is no library, or none of its algorithms does this. Only in the module of a device.
+bool library_gemm(const Gemm& g, device::Stream& stream);
+
+}  // namespace kintsugi::KINTSUGI_GPU

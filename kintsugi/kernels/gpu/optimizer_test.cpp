@@ -1,0 +1,63 @@
+#include "kintsugi/kernels/gpu/compare_test.h"
+
+namespace kintsugi::kernels::test {
+namespace {
+
+TEST(OnDevice, SumsOfSquares) {
+  for (const DType dtype : kDeviceTypes)
+    for (const int64_t size : {1, 1000, 1024, 5000}) {
+      Tensor g = random_tensor({{"flat", size}}, dtype, 1);
+      compare_on_device({.kind = "sum_squares"}, {&g}, {Tensor({{"block", (size + 1023) / 1024}}, DType::f64)});
+    }
+}
+
+TEST(OnDevice, UpdateScale) {
+  for (const int lists : {1, 3, 130})
+    for (const double count : {0.0, 7.0}) {
+      std::vector<Tensor> blocks;
+      for (int i = 0; i < lists; ++i)
+        blocks.push_back(random_tensor({{"block", 1 + i * 7 % 50}}, DType::f64, static_cast<uint64_t>(i), 0, 2));
+      Tensor counted = filled({}, DType::f64, count), scale = filled({}, DType::f64, 4);
+      std::vector<Tensor*> ins = {&counted, &scale}, all;
+      for (Tensor& b : blocks) ins.push_back(&b), all.push_back(&b);
+      const Tensor out({}, DType::f64);
+      for (const double clip : {0.0, 0.5})
+        compare_on_device({.kind = "update_scale", .attributes = {{"clip", clip}}}, ins, {out, out, out},
+                          {1e-13, 1e-13});
+      compare_on_device({.kind = "sum_blocks"}, all, {out}, {1e-13, 1e-13});
+    }
+}
+
+TEST(OnDevice, Adamw) {
+  for (const DType gradient : {DType::f32, DType::bf16})
+    for (const double finite : {1.0, 0.0})
+      for (const int64_t size : {1, 777}) {
+        const Shape shape({{"flat", size}});
+        Tensor w = random_tensor(shape, DType::f32, 1), g = random_tensor(shape, gradient, 2),
+               m = random_tensor(shape, DType::f32, 3), v = random_tensor(shape, DType::f32, 4, 0, 1);
+        Tensor factor = filled({}, DType::f64, 0.3), good = filled({}, DType::f64, finite),
+               updates = filled({}, DType::f64, 4);
+        const Attributes attributes = {
+            {"beta1", 0.9}, {"beta2", 0.95}, {"epsilon", 1e-8}, {"weight_decay", 0.1}, {"weight", "bf16"}};
+        const Trial trial = {.kind = "adamw", .attributes = attributes, .numbers = {.learning_rate = 0.01}};
+        compare_on_device(trial, {&w, &g, &m, &v, &factor, &good, &updates}, {w, m, v, Tensor(shape, DType::bf16)});
+        compare_on_device(trial, {&w, &g, &m, &v, &factor, &good, &updates}, {w, m, v});
+      }
+}
+
+TEST(OnDevice, CrossEntropy) {
+  const Shape shape({{"batch", 3}, {"seq", 50}});
+  Tensor lse = random_tensor(shape, DType::f32, 1, 1, 9), target = random_tensor(shape, DType::f32, 2, -3, 3),
+         labels = random_integers(shape, 3, -1, 20), dloss = filled({}, DType::f64, 2.5);
+  const Tensor number = filled({}, DType::f64, 10), d = random_tensor(shape, DType::f32, 4);
+  for (const uint32_t accumulate : {0u, 3u}) {
+    compare_on_device({.kind = "cross_entropy", .accumulate = accumulate}, {&lse, &target, &labels}, {number, number},
+                      {1e-12, 1e-12});
+    compare_on_device({.kind = "cross_entropy_grad", .accumulate = accumulate}, {&labels, &dloss}, {d, d});
+  }
+  compare_on_device({.kind = "cross_entropy", .indices = {{"seq", DimIndex({{0, 45}, {-1, 5}}, 45)}}},
+                    {&lse, &target, &labels}, {number, number}, {1e-12, 1e-12});
+}
+
+}  // namespace
+}  // namespace kintsugi::kernels::test

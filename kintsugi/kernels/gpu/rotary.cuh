@@ -1,0 +1,119 @@
+// Rotary position embedding. A block turns all heads of some neighbouring positions, with cosines and sines that it
+// makes once for them in shared memory.
+#include <numbers>
+
+#include "kintsugi/kernels/gpu/common.cuh"
+#include "kintsugi/kernels/gpu/strides.h"
+#include "kintsugi/kernels/rotary_frequencies.h"
+
+namespace kintsugi::KINTSUGI_GPU {
+namespace {
+
+constexpr int kMostPairs = 256;
+
+struct Rotary {
+  int64_t positions;  // [batch seq], each with `heads` rows of head_dim
+  int64_t heads, head_dim;
+  int half;               // pairs of a row that are turned
+  int together;           // positions of a block
+  int64_t turned;         // units of a row: N pairs each
+  Divisor units;          // of a row, with those of N elements that are copied
+  Divisor seq, heads_by;  // the size of seq; heads
+  float magnitude, sign;
+  LocalIndex index;          // of seq
+  double turns[kMostPairs];  // of each pair for each position
+};
+
+// Pairs are neighbours in a row where interleaved, else the first is in the first half and the other in the second.
+template <typename T, int N, bool kInterleaved>
+__global__ void turn(const T* x, T* y, Rotary r) {
+  GPU_DYNAMIC_SHARED(float, cosines);  // [together half], then sines
+  float* const sines = cosines + r.together * r.half;
+  const int64_t begin = static_cast<int64_t>(blockIdx.x) * r.together;
+  const auto here = static_cast<int>(r.positions - begin < r.together ? r.positions - begin : r.together);
+  for (int i = static_cast<int>(threadIdx.x); i < here * r.half; i += static_cast<int>(blockDim.x)) {
+    const int pair = i % r.half;
+    const int64_t position = begin + i / r.half;
+    const auto place = static_cast<double>(r.index[position - r.seq.quotient(position) * r.seq.by]);
+    const double turns = place * r.turns[pair], part = turns - floor(turns + 0.5);
+    const auto angle = static_cast<float>(part * 6.283185307179586);
+    cosines[i] = r.magnitude * cosf(angle);
+    sines[i] = r.magnitude * r.sign * sinf(angle);
+  }
+  __syncthreads();
+  const int64_t count = here * r.heads * r.units.by;
+  for (int64_t unit = threadIdx.x; unit < count; unit += blockDim.x) {
+    const int64_t row = r.units.quotient(unit), i = unit - row * r.units.by;
+    const int64_t first_of_row = (begin * r.heads + row) * r.head_dim;
+    if (i >= r.turned) {  // behind the pairs
+      const int64_t at = first_of_row + 2 * r.half + (i - r.turned) * N;
+      if (x != y) *reinterpret_cast<Vec<T, N>*>(y + at) = *reinterpret_cast<const Vec<T, N>*>(x + at);
+      continue;
+    }
+    const int64_t at = first_of_row + (kInterleaved ? 2 : 1) * i * N, other = at + (kInterleaved ? N : r.half);
+    auto a = *reinterpret_cast<const Vec<T, N>*>(x + at), b = *reinterpret_cast<const Vec<T, N>*>(x + other);
+    const int64_t table = r.heads_by.quotient(row) * r.half + i * N;
+    constexpr int kFloats = std::min(N, 4);  // 16 bytes
+    Vec<float, kFloats> cosine[N / kFloats], sine[N / kFloats];
+    GPU_UNROLL
+    for (int k = 0; k < N; k += kFloats) {
+      cosine[k / kFloats] = *reinterpret_cast<const Vec<float, kFloats>*>(cosines + table + k);
+      sine[k / kFloats] = *reinterpret_cast<const Vec<float, kFloats>*>(sines + table + k);
+    }
+    GPU_UNROLL
+    for (int k = 0; k < N; ++k) {
+      const float c = cosine[k / kFloats][k % kFloats], s = sine[k / kFloats][k % kFloats];
+      T& p = !kInterleaved ? a[k] : 2 * k < N ? a[2 * k % N] : b[2 * k % N];
+      T& q = !kInterleaved ? b[k] : 2 * k + 1 < N ? a[(2 * k + 1) % N] : b[(2 * k + 1) % N];
+      const float u = widen(p), v = widen(q);
+      p = narrow<T>(u * c - v * s);
+      q = narrow<T>(u * s + v * c);
+    }
+    *reinterpret_cast<Vec<T, N>*>(y + at) = a;
+    *reinterpret_cast<Vec<T, N>*>(y + other) = b;
+  }
+}
+
+}  // namespace
+
+// x: [batch seq ... head_dim]
+void rotary(const KernelCall& call) {
+  const View &x = call.ins[0], &y = call.outs[0];
+  base::require(x.dtype() == y.dtype() && !call.accumulates(0), "kernel", "rotary of {} to {} on a device",
+                name_of(x.dtype()), name_of(y.dtype()));
+  if (y.elements() == 0) return;
+  Rotary r;
+  r.head_dim = x.size("head_dim"), r.seq = Divisor(x.size("seq"));
+  const int64_t at_position = x.shape().stride(static_cast<size_t>(x.shape().find("seq")));
+  r.heads = at_position / r.head_dim, r.positions = x.elements() / at_position;
+  const kernels::RotaryFrequencies frequencies(call.attributes, r.head_dim);
+  base::require(frequencies.dims() <= 2 * kMostPairs, "kernel", "rotary of {} dims of a head on a device: at most {}",
+                frequencies.dims(), 2 * kMostPairs);
+  r.half = static_cast<int>(frequencies.dims() / 2);
+  for (int i = 0; i < r.half; ++i) r.turns[i] = frequencies[i] / (2 * std::numbers::pi);
+  r.magnitude = static_cast<float>(frequencies.magnitude());
+  r.sign = call.attributes.integer("inverse") != 0 ? -1 : 1;
+  r.index = local_index(call.index("seq"));
+  // As many positions as give each thread some vectors, but enough blocks, and at most 32 KiB of shared memory.
+  const int64_t wanted = std::max<int64_t>(1, 32768 / at_position), spread = std::max<int64_t>(1, r.positions / 1056);
+  const int64_t fits = std::max<int64_t>(1, 4096 / std::max(r.half, 1));
+  r.together = static_cast<int>(std::min({wanted, spread, fits}));
+  r.heads_by = Divisor(r.heads);
+  const bool interleaved = call.attributes.integer("interleaved") != 0;
+  dispatch("rotary", x.dtype(), [&]<typename T>(T) {
+    constexpr int kN = kWide<T>;
+    const int64_t rest = r.head_dim - 2 * r.half;
+    const bool wide = all_wide(x.data, y.data) && r.half % kN == 0 && rest % kN == 0;
+    const int64_t n = wide ? kN : 1;
+    r.turned = r.half / n;
+    r.units = Divisor(r.turned + rest / n);
+    const auto kernel =
+        interleaved ? (wide ? turn<T, kN, true> : turn<T, 1, true>) : (wide ? turn<T, kN, false> : turn<T, 1, false>);
+    const int64_t blocks = (r.positions + r.together - 1) / r.together;
+    launch(*call.stream, dim3(static_cast<unsigned>(blocks)), dim3(256),
+           static_cast<size_t>(r.together) * static_cast<size_t>(r.half) * 2 * sizeof(float), kernel, data<T>(x),
+           data<T>(y), r);
+  });
+}
+
+}  // namespace kintsugi::KINTSUGI_GPU
