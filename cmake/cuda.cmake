@@ -19,7 +19,8 @@ set(nvcc_flags -std=c++20 -O3 -DFMT_USE_CONSTEXPR=1 --expt-relaxed-constexpr -li
 foreach(generation IN LISTS KINTSUGI_CUDA_ARCHITECTURES)
   list(APPEND nvcc_flags -gencode=arch=compute_${generation},code=sm_${generation})
 endforeach()
-file(GLOB cuda_sources CONFIGURE_DEPENDS kintsugi/kernels/gpu/*.cuh kintsugi/device/cuda/*.cu kintsugi/kernels/gpu/cuda/*.cu)
+file(GLOB cuda_sources CONFIGURE_DEPENDS 
+  kintsugi/*/gpu/*.cuh kintsugi/device/cuda/*.cu kintsugi/kernels/gpu/cuda/*.cu)
 list(REMOVE_ITEM cuda_sources ${PROJECT_SOURCE_DIR}/kintsugi/kernels/gpu/common.cuh)
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/cuda)
 foreach(source IN LISTS cuda_sources)

@@ -188,7 +188,7 @@ Event CheckedCommunicator::exchange(std::span<const Message> messages) {
 }
 
 // The n-th message that it sends to itself is the n-th that it receives from itself.
-void CheckedCommunicator::send_to_itself(std::span<const Message> messages) const {
+void CheckedCommunicator::send_to_itself(std::span<const Message> messages) {
   const auto next = [&](size_t at, bool receives) {
     while (at < messages.size() && (messages[at].rank != rank() || messages[at].receives != receives)) ++at;
     return at;
@@ -199,11 +199,15 @@ void CheckedCommunicator::send_to_itself(std::span<const Message> messages) cons
     const auto& received = messages[to].received;
     base::require(sent.size() == received.size(), "comm", "rank {} sends itself {} bytes and receives {}", rank(),
                   sent.size(), received.size());
-    if (!sent.empty()) std::memcpy(received.data(), sent.data(), sent.size());
+    copy_own(sent.data(), received.data(), sent.size());
   }
   base::require(from >= messages.size() && to >= messages.size(), "comm", "rank {} {}", rank(),
                 to >= messages.size() ? "sends itself more messages than it receives"
                                       : "receives more messages from itself than it sends");
+}
+
+void CheckedCommunicator::copy_own(const std::byte* from, std::byte* to, size_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
 }
 
 Event CheckedCommunicator::barrier() {

@@ -73,10 +73,12 @@ class CheckedCommunicator : public Communicator {
   // One operation of any kind, or up to kMaxExchange messages, which all start before any of them is waited for.
   // Returns the event of the last.
   virtual Event enqueue(std::span<const Operation> operations) = 0;
+  // A message of a rank to itself; they do not overlap.
+  virtual void copy_own(const std::byte* from, std::byte* to, size_t bytes);
 
  private:
   Event enqueue(const Operation& operation) { return enqueue({&operation, 1}); }
-  void send_to_itself(std::span<const Message> messages) const;
+  void send_to_itself(std::span<const Message> messages);
   void check_root(Kind kind, int root) const;
   void check_size(Kind kind, std::string_view buffer, size_t have, size_t need) const;
   void check_elements(Kind kind, size_t bytes, tensor::DType dtype) const;

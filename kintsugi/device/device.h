@@ -3,12 +3,13 @@
 //
 // Work is enqueued in a stream and done in the order of the stream; between streams there is no order but that of
 // events. Memory of the device is reached by kernels and copies, never through a pointer that the host follows.
-// Nothing here is safe to call from several threads at one time for one stream.
+// One stream is used by one thread at a time; an event may be waited for by another than that which recorded it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -28,6 +29,12 @@ class Graph {
   virtual ~Graph() = default;
 };
 
+// Memory that work reads and writes, and what the work is called.
+struct Access {
+  std::string_view what;
+  std::span<const std::span<const std::byte>> reads, writes;
+};
+
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -44,6 +51,11 @@ class Stream {
   virtual void begin_capture() = 0;
   virtual std::unique_ptr<Graph> end_capture() = 0;
   virtual void launch(Graph& graph) = 0;
+
+  // Of a device that checks the order of accesses: what the kernels that are enqueued next do. Copies and zero() need
+  // no word.
+  virtual bool checks() const { return false; }
+  virtual void announce(const Access&) {}
 
   virtual void* native() { return nullptr; }  // the vendor's handle, for libraries
 };
@@ -85,6 +97,8 @@ class Device {
 
   virtual std::unique_ptr<Stream> stream() = 0;
   virtual std::unique_ptr<Event> event() = 0;
+  // What the host itself does with pinned memory, as Stream::announce.
+  virtual void announce(const Access&) {}
 
   // The function of that name in the module of this device; null if there is none. For kernels, which stand in the
   // same module.

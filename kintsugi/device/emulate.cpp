@@ -313,9 +313,7 @@ void run(Size blocks, Size threads, size_t shared, const std::function<void()>& 
   base::require(count > 0 && count <= kMostThreads, "device", "a block of {} threads", count);
   base::require(shared <= kMostShared, "device", "{} bytes of shared memory", shared);
   const int64_t all = static_cast<int64_t>(blocks.x) * blocks.y * blocks.z;
-  static std::mutex one;  // several ranks in one process share the threads
-  const std::lock_guard lock(one);
-  team().for_shares(all, 1, [&](base::Range r, int) {
+  const auto run_blocks = [&](base::Range r, int) {
     Block& b = own_block();
     block_now = &b;
     b.count = count;
@@ -344,7 +342,12 @@ void run(Size blocks, Size threads, size_t shared, const std::function<void()>& 
       run_block(b);
     }
     block_now = nullptr;
-  });
+  };
+  constexpr int64_t kFew = 4;  // blocks for which it does not pay to wake another thread
+  if (all < kFew) return run_blocks({0, all}, 0);
+  static std::mutex one;  // several ranks in one process share the threads
+  const std::lock_guard lock(one);
+  team().for_shares(all, 1, run_blocks);
 }
 
 }  // namespace kintsugi::device::emulate

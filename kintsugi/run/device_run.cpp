@@ -1,5 +1,7 @@
 // How an executor runs a list of calls on a device: all inputs of the step go there in one copy, then all calls are
 // enqueued, from the third time on by one launch of what was captured at the second.
+#include <fmt/format.h>
+
 #include "kintsugi/base/error.h"
 #include "kintsugi/run/executor.h"
 
@@ -66,7 +68,7 @@ void Executor::enqueue_calls(const List& list, kernels::Numbers& numbers) {
   }
 }
 
-// Communication through the host: what is sent is copied there once it is made, what was received is copied back. The
+// Communication of ranks that are processes, through the host: what is sent is copied there once it is made, what was received is copied back. The
 // host waits for the device at each; a device that can send by itself need not.
 void Executor::reserve_staging(const List& list) {
   const auto reserve = [&](std::unique_ptr<device::Memory>& memory, const std::vector<program::BufferId>& buffers) {
@@ -81,6 +83,21 @@ void Executor::reserve_staging(const List& list) {
       reserve(r.sent, i.ins);
       reserve(r.received, i.outs);
     }
+}
+
+// What a kernel is about to do, for a device that checks the order of accesses.
+void Executor::announce(const program::Body& body, const program::Instruction& i, const Bound& b) {
+  std::vector<std::span<const std::byte>> reads, writes;
+  for (const tensor::View& v : b.ins)
+    if (v.data != nullptr) reads.push_back(bytes_of(v));
+  for (const tensor::View& v : b.outs)
+    if (v.data != nullptr) writes.push_back(bytes_of(v));
+  if (!b.workspace.empty()) writes.push_back(b.workspace);
+  device_->stream().announce({.what = fmt::format("{} of {} ({}{}, rank {})", i.kernel,
+                                                  i.outs.empty() ? "" : program_.buffer(i.outs[0]).name, body.name,
+                                                  i.layer < 0 ? "" : fmt::format(", layer {}", i.layer), rank_),
+                              .reads = reads,
+                              .writes = writes});
 }
 
 std::span<std::byte> Executor::send_by_host(const Bound& b, Running& r) {

@@ -20,6 +20,9 @@ void DeviceSide::make_slots(int64_t staged) {
 void DeviceSide::next_slot() {
   slot_ = (slot_ + 1) % slots_.size();
   slots_[slot_].sent->wait();
+  const Slot& slot = slots_[slot_];
+  const std::span<const std::byte> written(slot.memory->data(), static_cast<size_t>(slot.memory->bytes()));
+  device_.announce({.what = "the host's inputs of a step", .reads = {}, .writes = {&written, 1}});
 }
 
 void DeviceSide::send(const kernels::Numbers& numbers) {

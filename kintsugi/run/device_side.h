@@ -20,6 +20,7 @@ class DeviceSide {
   // `staged` bytes for the inputs of a step.
   void make_slots(int64_t staged);
 
+  device::Device& device() { return device_; }
   device::Stream& stream() { return *stream_; }
   std::byte* arena() const { return arena_->data(); }
   int64_t arena_bytes() const { return arena_->bytes(); }

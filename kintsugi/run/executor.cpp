@@ -9,6 +9,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
+#include "kintsugi/comm/device_group.h"
 #include "kintsugi/program/describe.h"
 #include "kintsugi/tensor/dims.h"
 
@@ -80,19 +81,20 @@ Executor::Executor(program::Program program, const kernels::KernelSet& kernels, 
   for (const program::CallList& list : program_.lists)
     for (const program::Call& call : list.calls) micro_batches_ = std::max(micro_batches_, call.micro_batch + 1);
   running_.resize(static_cast<size_t>(events * micro_batches_));
-  make_groups();
   if (kernels.device()) {
     if (file_)
       throw base::UserError("run", "parallel.device = \"{}\" takes no offload so far", kernels.device()->kind());
     device_ = std::make_unique<DeviceSide>(*kernels.device(), program_.bytes());
   }
+  make_groups();
   for (const program::CallList& list : program_.lists) {
     bind_inputs(list);
     bind_list(list, kernels);
   }
   if (!device_) return;
   stage_inputs();
-  for (const List& list : lists_) reserve_staging(list);
+  if (by_host())
+    for (const List& list : lists_) reserve_staging(list);
 }
 
 // All ranks make their groups in the same order, so that none waits for another's.
@@ -112,7 +114,8 @@ void Executor::make_groups() {
       std::sort(ranks.begin(), ranks.end());
       options = {.collectives = 0, .messages = 2 * std::max<size_t>(1, open[key])};
     }
-    group = world_->group(ranks, options);
+    group = device_ && !by_host() ? comm::device_group(*world_, device_->device(), device_->stream(), ranks, options)
+                                  : world_->group(ranks, options);
   }
 }
 
@@ -244,7 +247,7 @@ void Executor::enqueue(const Instruction& i, Bound& b, Running& r) {
   comm::Communicator& c = *b.communicator;
   std::span<std::byte> in = b.ins.empty() ? std::span<std::byte>{} : bytes_of(b.ins[0]),
                        out = b.outs.empty() ? std::span<std::byte>{} : bytes_of(b.outs[0]);
-  if (device_) {
+  if (by_host()) {
     in = send_by_host(b, r);
     if (!out.empty()) out = {r.received->data(), out.size()};
   }
@@ -291,7 +294,7 @@ void Executor::wait(const program::Body& body, const Instruction& i, Bound& b, R
   if (!b.communicator) return file_->wait(r.ticket);
   try {
     b.communicator->wait(r.communication);
-    if (device_) receive_by_host(b, r);
+    if (by_host()) receive_by_host(b, r);
   } catch (const comm::Timeout& e) {
     const BufferId value = i.ins.empty() ? i.outs[0] : i.ins[0];
     std::string_view why = e.what();
@@ -406,6 +409,7 @@ void Executor::run_call(const List& list, size_t number, kernels::Numbers& numbe
         break;
     }
     if (b.seq >= 0) b.indices[static_cast<size_t>(b.seq)].index.begin_at(b.seq_begin + numbers.position);
+    if (device_ && device_->stream().checks()) announce(body, instruction, b);
     b.kernel->run({.ins = b.ins,
                    .outs = b.outs,
                    .attributes = instruction.attributes,

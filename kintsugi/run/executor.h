@@ -135,7 +135,6 @@ class Executor {
   // The address of the buffer of a state, or of a buffer of the arena after a training step: in the last call that
   // touches it, as for the sum of an accumulator. InternalError for a buffer in the file.
   tensor::View state_view(program::BufferId id) const;
-  // Whether it is in the file; see state_blocks.h.
   // Whether the host can follow a pointer to it; see state_blocks.h otherwise.
   bool on_host(program::BufferId id) const { return device_ == nullptr && !in_file(id); }
   bool on_device() const { return device_ != nullptr; }
@@ -193,6 +192,8 @@ class Executor {
     const program::Body& body;
   };
 
+  // Whether what is sent and received goes through memory of the host.
+  bool by_host() const { return device_ && world_ && world_->backend().ranks == comm::RankKind::process; }
   std::byte* memory() const { return device_ ? device_->arena() : arena_.data(); }
   // The address of a buffer of the arena or of a state, in a call with that slot.
   std::byte* address(program::BufferId id, const program::CallList& list, int slot) const;
@@ -213,6 +214,7 @@ class Executor {
   void reserve_staging(const List& list);
   std::span<std::byte> send_by_host(const Bound& b, Running& r);
   void receive_by_host(const Bound& b, Running& r);
+  void announce(const program::Body& body, const program::Instruction& i, const Bound& b);
   comm::Communicator& group_of(const program::Instruction& i);
   void bind_indices(const program::Body& body, const program::Instruction& instruction, Bound& b) const;
   struct Running {

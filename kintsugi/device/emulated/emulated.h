@@ -1,7 +1,14 @@
 // A device without a device: its memory is the host's, and a stream does its work as late as it may, when somebody
-// waits for it. So what was not waited for is not there, as on a real one.
+// waits for it. So what was not waited for is not there, as on a real one. And any two accesses to the same memory must
+// have an order by streams and events, or the second is an error that names both; see access_order.h.
+//
+// Streams of several threads may wait for each other. All of them share one lock.
+//
+// KINTSUGI_EMULATE in the environment makes it fail, for tests: "memory=N", no more than N bytes; "fails_after=N", after
+// N pieces of work everything that waits is an error, as of a device that has fallen off the bus.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "kintsugi/device/device.h"
@@ -10,4 +17,15 @@ namespace kintsugi::device {
 
 std::unique_ptr<Device> emulated_device();
 
+namespace emulate {
+
+// For tests: the waits for events, of streams and of the host, since the start; those that waited for nothing that was
+// not known to be done; and the one that is left out, counted from the start (-1: none).
+struct Waits {
+  int64_t all = 0, known = 0;
+};
+Waits waits();
+void leave_out_wait(int64_t number);
+
+}  // namespace emulate
 }  // namespace kintsugi::device

@@ -1,0 +1,266 @@
+#include "kintsugi/comm/device_group.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <vector>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/comm/gpu/reduce_in_order.h"
+#include "kintsugi/comm/operation.h"
+
+namespace kintsugi::gpu_emulated {
+
+kintsugi::comm::DeviceReduce device_reduce;
+
+}  // namespace kintsugi::gpu_emulated
+
+namespace kintsugi::comm {
+namespace {
+
+DeviceReduce* reduction_on(device::Device& device) {
+  if (device.kind() == "emulated") return gpu_emulated::device_reduce;
+  auto* const found = reinterpret_cast<DeviceReduce*>(device.symbol(kDeviceReduce));
+  base::require(found != nullptr, "comm", "the module of {} has no reduction", device.kind());
+  return found;
+}
+
+// An operation of which members post their parts; the last enqueues it in the stream of the group.
+struct Posted {
+  std::vector<Operation> operations;                  // by member
+  std::vector<std::unique_ptr<device::Event>> ready;  // by member: its compute stream has come to it
+  std::vector<char> holds;                            // by member: it has posted, and not waited since
+  std::unique_ptr<device::Event> done;
+  int here = 0;
+};
+
+// Operation n has the entry n % entries. A member may post to an entry again once it has waited: then all have posted
+// what the entry was for, and it was enqueued.
+struct PostedQueue {
+  std::vector<Posted> entries;
+};
+
+// What the members of a group share.
+struct DeviceGroup {
+  DeviceGroup(device::Device& device, int members, const GroupOptions& options)
+      : stream(device.stream()), reduce(reduction_on(device)) {
+    const auto queue = [&](int of, size_t entries) {
+      PostedQueue q;
+      q.entries.resize(entries);
+      for (Posted& p : q.entries) {
+        p.operations.resize(static_cast<size_t>(of));
+        p.holds.resize(static_cast<size_t>(of));
+        for (int m = 0; m < of; ++m) p.ready.push_back(device.event());
+        p.done = device.event();
+      }
+      return q;
+    };
+    collectives = queue(members, options.collectives);
+    for (int pair = 0; pair < members * members; ++pair)
+      messages.push_back(queue(2, pair / members == pair % members ? 0 : options.messages));
+  }
+
+  std::mutex mutex;
+  std::unique_ptr<device::Stream> stream;
+  DeviceReduce* reduce;
+  PostedQueue collectives;
+  std::vector<PostedQueue> messages;  // [from][to]
+};
+
+constexpr Backend kOnDevice = {.name = "device threads", .ranks = RankKind::thread, .adds_in_rank_order = true};
+
+class DeviceCommunicator : public CheckedCommunicator {
+ public:
+  DeviceCommunicator(device::Stream& compute, std::unique_ptr<Communicator> host, std::shared_ptr<DeviceGroup> group,
+                     const GroupOptions& options)
+      : compute_(compute), host_(std::move(host)), group_(std::move(group)), options_(options) {
+    open_.resize(std::max<size_t>(1, options.collectives + options.messages));
+    sent_.resize(static_cast<size_t>(size()));
+    received_.resize(static_cast<size_t>(size()));
+  }
+
+  const Backend& backend() const override { return kOnDevice; }
+  int rank() const override { return host_->rank(); }
+  int size() const override { return host_->size(); }
+  void wait(Event event) override {
+    base::require(event.number <= made_, "comm", "a wait for event {} of {}", event.number, made_);
+    while (oldest_ <= event.number) finish_oldest();
+  }
+  void progress() override { host_->progress(); }
+
+ protected:
+  Event enqueue(std::span<const Operation> operations) override;
+
+ private:
+  struct Part {
+    Posted* posted;
+    size_t member;
+  };
+  struct Open {
+    Event host;
+    std::vector<Part> parts;
+  };
+
+  // The entry of the next operation of its queue, and this rank's place in it.
+  Part next(const Operation& o) {
+    if (!o.is_message()) return {entry(group_->collectives, collectives_++), static_cast<size_t>(rank())};
+    const auto other = static_cast<size_t>(o.root), own = static_cast<size_t>(rank()),
+               members = static_cast<size_t>(size());
+    if (o.kind == Kind::send) return {entry(group_->messages[own * members + other], sent_[other]++), 0};
+    return {entry(group_->messages[other * members + own], received_[other]++), 1};
+  }
+  static Posted* entry(PostedQueue& queue, uint64_t number) { return &queue.entries[number % queue.entries.size()]; }
+
+  void start(Posted& p);
+  void reduce(std::span<const std::byte* const> ins, std::span<std::byte* const> outs, const Operation& o,
+              int64_t bytes);
+  void copy(const std::byte* from, std::byte* to, int64_t bytes) {
+    if (from != to && bytes > 0) group_->stream->copy(to, from, bytes);
+  }
+  void copy_own(const std::byte* from, std::byte* to, size_t bytes) override {
+    if (bytes > 0) compute_.copy(to, from, static_cast<int64_t>(bytes));
+  }
+  void finish_oldest();
+
+  device::Stream& compute_;
+  const std::unique_ptr<Communicator> host_;  // says who has arrived, and ends a wait that takes too long
+  const std::shared_ptr<DeviceGroup> group_;
+  const GroupOptions options_;
+  uint64_t collectives_ = 0;               // enqueued so far, as the next two
+  std::vector<uint64_t> sent_, received_;  // [member]
+  std::vector<Open> open_;                 // events oldest_ to made_
+  uint64_t oldest_ = 1, made_ = 0;
+};
+
+// On the host, members meet by a barrier, or by messages without bytes.
+Event DeviceCommunicator::enqueue(std::span<const Operation> operations) {
+  check_room(operations, options_);
+  if (made_ - oldest_ + 1 == open_.size()) finish_oldest();
+  Open& open = open_[(made_ + 1) % open_.size()];
+  open.parts.clear();
+  std::array<Message, kMaxExchange> messages;
+  for (size_t i = 0; i < operations.size(); ++i) {
+    const Operation& o = operations[i];
+    const Part part = next(o);
+    while (part.posted->holds[part.member]) finish_oldest();
+    open.parts.push_back(part);
+    messages[i] = o.kind == Kind::send ? Message::to(o.root, {}) : Message::from(o.root, {});
+  }
+  for (size_t i = 0; i < operations.size(); ++i) {
+    const auto [posted, member] = open.parts[i];
+    const std::lock_guard lock(group_->mutex);
+    compute_.record(*posted->ready[member]);
+    posted->operations[member] = operations[i];
+    posted->holds[member] = 1;
+    if (++posted->here == static_cast<int>(posted->operations.size())) start(*posted);
+  }
+  ++made_;
+  open.host =
+      operations[0].is_message() ? host_->exchange(std::span(messages).first(operations.size())) : host_->barrier();
+  return {made_};
+}
+
+void DeviceCommunicator::finish_oldest() {
+  Open& open = open_[oldest_ % open_.size()];
+  host_->wait(open.host);
+  ++oldest_;
+  const std::lock_guard lock(group_->mutex);
+  for (const auto& [posted, member] : open.parts) {
+    compute_.wait(*posted->done);
+    posted->holds[member] = 0;
+  }
+}
+
+void DeviceCommunicator::reduce(std::span<const std::byte* const> ins, std::span<std::byte* const> outs,
+                                const Operation& o, int64_t bytes) {
+  device::Stream& stream = *group_->stream;
+  DeviceTerms terms = {.ranks = static_cast<int>(ins.size()), .elements = bytes / tensor::size_of(o.dtype)};
+  std::copy(ins.begin(), ins.end(), terms.ins);
+  std::copy(outs.begin(), outs.end(), terms.outs);
+  if (stream.checks()) {
+    std::vector<std::span<const std::byte>> reads, writes;
+    for (const std::byte* in : ins) reads.emplace_back(in, static_cast<size_t>(bytes));
+    for (const std::byte* out : outs)
+      if (out != nullptr) writes.emplace_back(out, static_cast<size_t>(bytes));
+    stream.announce({.what = name_of(o.kind), .reads = reads, .writes = writes});
+  }
+  group_->reduce(stream, terms, o.dtype, o.reduction);
+}
+
+void DeviceCommunicator::start(Posted& p) {
+  const Operation& first = p.operations[0];
+  for (const Operation& o : p.operations)
+    base::require(first.is_message() ? o.bytes == first.bytes : o.agrees_with(first), "comm",
+                  "a rank of the group calls {}, another {}", first.text_in_full(), o.text_in_full());
+  for (const auto& ready : p.ready) group_->stream->wait(*ready);
+  const size_t members = p.operations.size();
+  std::vector<const std::byte*> ins;
+  std::vector<std::byte*> outs;
+  for (const Operation& o : p.operations) {
+    ins.push_back(o.in);
+    outs.push_back(o.out);
+  }
+  const auto root = static_cast<size_t>(std::max(0, first.root));
+  const auto bytes = static_cast<int64_t>(first.bytes);
+  const int64_t part = first.has_parts() ? bytes / static_cast<int64_t>(members) : bytes;
+  const auto at = [&](size_t member) { return static_cast<int64_t>(member) * part; };
+  switch (first.kind) {
+    case Kind::all_reduce:
+    case Kind::reduce:
+      reduce(ins, outs, first, bytes);
+      break;
+    case Kind::reduce_scatter:
+      for (size_t m = 0; m < members; ++m) {
+        std::vector<const std::byte*> parts;
+        for (const std::byte* in : ins) parts.push_back(in + at(m));
+        reduce(parts, std::span(outs).subspan(m, 1), first, part);
+      }
+      break;
+    case Kind::broadcast:
+      for (std::byte* out : outs) copy(ins[root], out, bytes);
+      break;
+    case Kind::all_gather:
+      for (std::byte* out : outs)
+        for (size_t m = 0; m < members; ++m) copy(ins[m], out + at(m), part);
+      break;
+    case Kind::scatter:
+      for (size_t m = 0; m < members; ++m) copy(ins[root] + at(m), outs[m], part);
+      break;
+    case Kind::gather:
+      for (size_t m = 0; m < members; ++m) copy(ins[m], outs[root] + at(m), part);
+      break;
+    case Kind::all_to_all:
+      for (size_t from = 0; from < members; ++from)
+        for (size_t to = 0; to < members; ++to) copy(ins[from] + at(to), outs[to] + at(from), part);
+      break;
+    case Kind::send:
+    case Kind::receive:
+      copy(ins[0], outs[1], bytes);
+      break;
+    case Kind::barrier:
+      break;
+  }
+  group_->stream->record(*p.done);
+  p.here = 0;
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> device_group(World& world, device::Device& device, device::Stream& compute,
+                                           std::span<const int> ranks, const GroupOptions& options) {
+  base::require(world.backend().ranks != RankKind::process, "comm", "ranks that are processes share no device");
+  base::require(ranks.size() <= kMostOnDevice, "comm", "{} ranks share a device", ranks.size());
+  GroupOptions of_host = options;
+  of_host.collectives = std::max<size_t>(of_host.collectives, 2);
+  auto host = world.group(ranks, of_host);
+  // Member 0 makes what they share, and gives its address to the others, in the one process that all are in.
+  std::shared_ptr<DeviceGroup> group;
+  if (host->rank() == 0) group = std::make_shared<DeviceGroup>(device, host->size(), options);
+  const std::shared_ptr<DeviceGroup>* address = &group;
+  host->wait(host->broadcast(std::as_writable_bytes(std::span(&address, 1)), 0));
+  if (host->rank() != 0) group = *address;
+  host->wait(host->barrier());
+  return std::make_unique<DeviceCommunicator>(compute, std::move(host), std::move(group), options);
+}
+
+}  // namespace kintsugi::comm

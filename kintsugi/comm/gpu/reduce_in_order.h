@@ -1,0 +1,26 @@
+// The addition of comm/reduce.h on a device, with the same bits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kintsugi/comm/communicator.h"
+#include "kintsugi/device/device.h"
+
+namespace kintsugi::comm {
+
+// Of all ranks that share a device.
+inline constexpr int kMostOnDevice = 64;
+
+struct DeviceTerms {
+  int ranks = 0;
+  const std::byte* ins[kMostOnDevice] = {};
+  std::byte* outs[kMostOnDevice] = {};  // null: not needed; each may be exactly an input
+  int64_t elements = 0;
+};
+
+// Enqueues it. InternalError for a dtype without a reduction.
+using DeviceReduce = void(device::Stream& stream, const DeviceTerms& terms, tensor::DType dtype, Reduction reduction);
+inline constexpr const char* kDeviceReduce = "kintsugi_device_reduce_1";
+
+}  // namespace kintsugi::comm
