@@ -19,7 +19,7 @@ namespace kintsugi::comm {
 namespace {
 
 DeviceReduce* reduction_on(device::Device& device) {
-  if (device.kind() == "emulated") return gpu_emulated::device_reduce;
+  if (device.emulated()) return gpu_emulated::device_reduce;
   auto* const found = reinterpret_cast<DeviceReduce*>(device.symbol(kDeviceReduce));
   base::require(found != nullptr, "comm", "the module of {} has no reduction", device.kind());
   return found;

@@ -86,7 +86,8 @@ class Device {
  public:
   virtual ~Device() = default;
 
-  virtual std::string_view kind() const = 0;  // "emulated", "cuda"
+  virtual std::string_view kind() const = 0;       // "emulated", "cuda": for texts
+  virtual bool emulated() const { return false; }  // its kernels are those that the host's compiler made
   virtual Properties properties() = 0;
   virtual int count() { return 1; }  // devices of this kind in this machine
 

@@ -10,8 +10,8 @@
 namespace kintsugi::plan {
 
 // Dims that plans and buckets know by name.
-constexpr std::string_view kSamples = "batch";  // the samples of a pass
-using tensor::kFlat;                            // all of a bucket of parameters as one dim: only for kinds of state
+using tensor::kFlat;  // all of a bucket of parameters as one dim: only for kinds of state
+using tensor::kSamples;
 
 // `dim [in family] -> axes [, padded] [, in steps]`
 struct Rule {

@@ -3,6 +3,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/run/executor.h"
+#include "kintsugi/tensor/dims.h"
 
 namespace kintsugi::run {
 
@@ -18,8 +19,10 @@ void Executor::bind_inputs(const program::CallList& list) {
         const bool known = std::any_of(inputs_.begin(), inputs_.end(),
                                        [&](const Input& in) { return in.step == list.step && in.buffer == root; });
         const tensor::Shape& shape = b.type.shape;
-        if (b.input.empty() || known || shape.rank() < 1 || shape.rank() > 2 || shape[0].name != "batch") continue;
-        inputs_.push_back({list.step, b.input, root, program_.base(call.body), program_.index(root, "batch", rank_),
+        if (b.input.empty() || known || shape.rank() < 1 || shape.rank() > 2 || shape[0].name != tensor::kSamples)
+          continue;
+        inputs_.push_back({list.step, b.input, root, program_.base(call.body),
+                           program_.index(root, tensor::kSamples, rank_),
                            shape.rank() == 1 ? tensor::DimIndex(1) : program_.index(root, shape[1].name, rank_)});
       }
 }

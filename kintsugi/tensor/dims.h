@@ -1,9 +1,12 @@
-// Names of dims that no model has itself: those of buckets, and of blocks that are stacked for an exchange.
+// Names of dims that a model does not choose: the samples, those of buckets, and of blocks that are stacked for an
+// exchange.
 #pragma once
 
 #include <string_view>
 
 namespace kintsugi::tensor {
+
+constexpr std::string_view kSamples = "batch";  // of a pass
 
 constexpr std::string_view kShard = "shard";  // of a bucket: the blocks that splits of its parameters make
 constexpr std::string_view kFlat = "flat";    // of a bucket: the elements of a block, one parameter after another

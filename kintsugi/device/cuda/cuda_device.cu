@@ -175,7 +175,7 @@ class CudaDevice : public Device {
 }  // namespace
 }  // namespace kintsugi::device
 
-extern "C" __attribute__((visibility("default"))) kintsugi::device::Device* kintsugi_cuda_device_2(int number,
+extern "C" __attribute__((visibility("default"))) kintsugi::device::Device* kintsugi_cuda_device_3(int number,
                                                                                                    void* module) {
   return new kintsugi::device::CudaDevice(number, module);
 }

@@ -6,8 +6,8 @@
 namespace kintsugi::device {
 
 using CudaEntry = Device*(int number, void* module);  // throws; the caller owns the device
-inline constexpr const char* kCudaEntry = "kintsugi_cuda_device_2";
+inline constexpr const char* kCudaEntry = "kintsugi_cuda_device_3";
 
 }  // namespace kintsugi::device
 
-extern "C" kintsugi::device::Device* kintsugi_cuda_device_2(int number, void* module);
+extern "C" kintsugi::device::Device* kintsugi_cuda_device_3(int number, void* module);

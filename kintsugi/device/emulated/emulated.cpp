@@ -249,6 +249,7 @@ class EmulatedStream : public Stream {
 class EmulatedDevice : public Device {
  public:
   std::string_view kind() const override { return "emulated"; }
+  bool emulated() const override { return true; }
   Properties properties() override {
     const auto pages = static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)),
                page = static_cast<int64_t>(::sysconf(_SC_PAGESIZE));

@@ -42,7 +42,7 @@ std::unique_ptr<KernelSet> planned_device_kernels() {
 
 std::unique_ptr<KernelSet> device_kernels(std::unique_ptr<device::Device> device) {
   std::span<const DeviceRow> rows = gpu_emulated::rows();
-  if (device->kind() != "emulated") {
+  if (!device->emulated()) {
     const auto list = reinterpret_cast<DeviceRows*>(device->symbol(kDeviceRows));
     base::require(list != nullptr, "kernels", "the module of {} has no kernels", device->kind());
     list(&rows);
