@@ -5,8 +5,11 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -76,6 +79,13 @@ struct Context {
 #endif
 };
 
+// A copy beside the arithmetic, and the group that it belongs to.
+struct Copy {
+  void* to;
+  const void* from;
+  int group;
+};
+
 struct Fiber {
   Context context;
   std::byte* stack = nullptr;
@@ -83,6 +93,8 @@ struct Fiber {
   bool ended = false;
   bool waits = false;
   Gathering what = Gathering::barrier;
+  std::vector<Copy> copies;  // that are not done yet
+  int groups = 0;            // of copies, that are complete
 };
 
 // A group of threads that meet: the block, or a warp of it.
@@ -112,10 +124,12 @@ struct Block {
   Group all;
   std::vector<Group> warps;
   int warp = 32;
+  Order order = Order::first_to_last;
 };
 
 thread_local Block* block_now = nullptr;
 std::atomic<int> warp_lanes{32};
+std::atomic<Order> order_now{Order::first_to_last};
 
 Fiber& running() {
   return block_now->fibers[static_cast<size_t>(block_now->running)];
@@ -154,6 +168,8 @@ void fiber_main() {
 
 void begin(Fiber& f) {
   f.ended = f.waits = false;
+  f.copies.clear();
+  f.groups = 0;
 #if defined(__SANITIZE_ADDRESS__)
   f.context.bottom = f.stack;
   f.context.size = kStack;
@@ -220,26 +236,41 @@ const char* name_of(Gathering what) {
   std::abort();
 }
 
+// Runs a thread until it waits or ends; false if it can do neither.
+bool run_thread(Block& b, int i) {
+  Fiber& f = b.fibers[static_cast<size_t>(i)];
+  if (f.ended || f.waits) return false;
+  b.running = i;
+  go(b.scheduler, f.context, false);
+#if defined(__SANITIZE_THREAD__)
+  if (f.ended) __tsan_destroy_fiber(f.context.fiber);
+#endif
+  return true;
+}
+
+// Runs a warp until none of its threads goes on; false if none did.
+bool run_warp(Block& b, const Group& warp) {
+  bool any = false;
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (int i = 0; i < warp.count; ++i)
+      moved |= run_thread(b, warp.first + (b.order == Order::first_to_last ? i : warp.count - 1 - i));
+    any |= moved;
+  }
+  return any;
+}
+
 // Runs all threads of one block.
 void run_block(Block& b) {
-  int left = b.count;
   for (int i = 0; i < b.count; ++i) begin(b.fibers[static_cast<size_t>(i)]);
-  while (left > 0) {
-    bool moved = false;
-    for (int i = 0; i < b.count; ++i) {
-      Fiber& f = b.fibers[static_cast<size_t>(i)];
-      if (f.ended || f.waits) continue;
-      moved = true;
-      b.running = i;
-      go(b.scheduler, f.context, false);
-      if (!f.ended) continue;
-      --left;
-#if defined(__SANITIZE_THREAD__)
-      __tsan_destroy_fiber(f.context.fiber);
-#endif
-    }
-    if (!moved) report_stuck(b);
+  const size_t warps = b.warps.size();
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (size_t w = 0; w < warps; ++w)
+      moved |= run_warp(b, b.warps[b.order == Order::first_to_last ? w : warps - 1 - w]);
   }
+  for (int i = 0; i < b.count; ++i)
+    if (!b.fibers[static_cast<size_t>(i)].ended) report_stuck(b);
 }
 
 base::ThreadTeam& team() {
@@ -264,6 +295,51 @@ const Now& now() {
 void set_warp(int lanes) {
   warp_lanes = lanes;
 }
+void set_order(Order order) {
+  order_now = order;
+}
+
+const bool places_are_watched =
+    std::getenv("KINTSUGI_EMULATE_WITHOUT") != nullptr || std::getenv("KINTSUGI_EMULATE_PLACES") != nullptr;
+
+bool is_left_out(const Place& place) {
+  static const auto text = [](const char* name) { return std::getenv(name) == nullptr ? "" : std::getenv(name); };
+  static const std::string without = text("KINTSUGI_EMULATE_WITHOUT"), list = text("KINTSUGI_EMULATE_PLACES");
+  static std::mutex mutex;
+  static std::set<std::string> met;
+  const char* slash = std::strrchr(place.file_name(), '/');
+  const std::string name =
+      std::string(slash == nullptr ? place.file_name() : slash + 1) + ":" + std::to_string(place.line());
+  if (!list.empty()) {
+    const std::lock_guard lock(mutex);
+    if (met.insert(name).second) {
+      std::FILE* file = std::fopen(list.c_str(), "a");
+      base::require(file != nullptr, "device", "cannot write to {}", list);
+      std::fprintf(file, "%s\n", name.c_str());
+      std::fclose(file);
+    }
+  }
+  return name == without;
+}
+
+void copy_async_16(void* to, const void* from) {
+  if (block_now->order == Order::first_to_last) {
+    std::memcpy(to, from, 16);
+  } else {
+    running().copies.push_back({to, from, running().groups});
+  }
+}
+void copy_async_commit() {
+  ++running().groups;
+}
+void copy_async_wait(int newest) {
+  Fiber& f = running();
+  std::erase_if(f.copies, [&](const Copy& c) {
+    if (c.group >= f.groups - newest) return false;
+    std::memcpy(c.to, c.from, 16);
+    return true;
+  });
+}
 
 void gather(Gathering what, void* own, Act act) {
   Block& b = *block_now;
@@ -287,6 +363,22 @@ void gather(Gathering what, void* own, Act act) {
   if (act != nullptr) act(g.own.data(), g.count);
   g.here = 0;
   for (int i = 0; i < g.count; ++i) b.fibers[static_cast<size_t>(g.first + i)].waits = false;
+}
+
+uint32_t lanes_equal(int x, const Place& place) {
+  struct Slot {
+    int given;
+    uint32_t equal;
+  } slot{x, 0};
+  if (left_out(place)) return 1u << (running().now.thread.x % 32);
+  gather(Gathering::exchange, &slot, [](void** own, int count) {
+    for (int i = 0; i < count; ++i)
+      for (int j = i / 32 * 32; j < std::min(count, i / 32 * 32 + 32); ++j) {
+        auto *a = static_cast<Slot*>(own[i]), *b = static_cast<Slot*>(own[j]);
+        if (a->given == b->given) a->equal |= 1u << (j % 32);
+      }
+  });
+  return slot.equal;
 }
 
 void load_matrices(uint32_t (&r)[4], const void* row, bool transposed) {
@@ -319,6 +411,7 @@ void run(Size blocks, Size threads, size_t shared, const std::function<void()>& 
     b.count = count;
     b.body = &body;
     b.warp = warp_lanes;
+    b.order = order_now;
     b.all = {.first = 0, .count = count, .here = 0, .own = std::vector<void*>(static_cast<size_t>(count))};
     b.warps.clear();
     for (int first = 0; first < count; first += b.warp) {

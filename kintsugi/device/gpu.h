@@ -4,9 +4,9 @@
 // What differs from plain CUDA, so that both can compile it:
 //  - a kernel is launched with launch(stream, grid, block, shared bytes, kernel, arguments...);
 //  - shared memory of a size known when launched is got by GPU_DYNAMIC_SHARED(T, name);
-//  - lanes exchange values in groups of 32, whatever the width of a warp: shuffle, shuffle_xor, shuffle_down, and
-//    sums in one fixed tree, so that a warp of 64 adds as one of 32. All threads of a block take part in each
-//    exchange and each barrier;
+//  - lanes exchange values in groups of 32, whatever the width of a warp: shuffle, shuffle_xor, shuffle_down,
+//    lanes_equal, and sums in one fixed tree, so that a warp of 64 adds as one of 32. All threads of a block take part
+//    in each exchange and each barrier;
 //  - bf16 and f16 are for storage: widen() and narrow<T>() convert them;
 //  - mma_16x8x16 multiplies with the matrix unit, copy_async_16 copies to shared memory beside the arithmetic.
 // Code of kernels stands in the namespace KINTSUGI_GPU, which is another one for each compiler.
@@ -86,6 +86,13 @@ __device__ __forceinline__ T shuffle_xor(T x, int mask) {
 template <typename T>
 __device__ __forceinline__ T shuffle_down(T x, int by) {
   return __shfl_down_sync(0xFFFFFFFFu, x, by, 32);
+}
+// The lanes that give the same, a bit for each.
+__device__ __forceinline__ uint32_t lanes_equal(int x) {
+  return __match_any_sync(0xFFFFFFFFu, x);
+}
+__device__ __forceinline__ int count_bits(uint32_t bits) {
+  return __popc(bits);
 }
 __device__ __forceinline__ void warp_barrier() {
   __syncwarp();
@@ -174,30 +181,44 @@ T narrow(float x) {
     return static_cast<T>(x);
   }
 }
+using Place = device::emulate::Place;
 template <typename T>
-T shuffle(T x, int lane) {
-  return device::emulate::exchange(x, [lane](int) { return lane & 31; });
+T shuffle(T x, int lane, Place place = Place::current()) {
+  return device::emulate::exchange(
+      x, [lane](int) { return lane & 31; }, place);
 }
 template <typename T>
-T shuffle_xor(T x, int mask) {
-  return device::emulate::exchange(x, [mask](int own) { return own ^ mask; });
+T shuffle_xor(T x, int mask, Place place = Place::current()) {
+  return device::emulate::exchange(
+      x, [mask](int own) { return own ^ mask; }, place);
 }
 template <typename T>
-T shuffle_down(T x, int by) {
-  return device::emulate::exchange(x, [by](int own) { return own + by < 32 ? own + by : own; });
+T shuffle_down(T x, int by, Place place = Place::current()) {
+  return device::emulate::exchange(
+      x, [by](int own) { return own + by < 32 ? own + by : own; }, place);
 }
-inline void warp_barrier() {
-  device::emulate::warp_barrier();
+inline uint32_t lanes_equal(int x, Place place = Place::current()) {
+  return device::emulate::lanes_equal(x, place);
+}
+inline int count_bits(uint32_t bits) {
+  return std::popcount(bits);
+}
+inline void warp_barrier(Place place = Place::current()) {
+  device::emulate::warp_barrier(place);
 }
 inline int atomic_add(int* to, int by) {
   return std::atomic_ref<int>(*to).fetch_add(by, std::memory_order_relaxed);
 }
 inline void copy_async_16(void* shared, const void* global) {
-  std::memcpy(shared, global, 16);
+  device::emulate::copy_async_16(shared, global);
 }
-inline void copy_async_commit() {}
+inline void copy_async_commit() {
+  device::emulate::copy_async_commit();
+}
 template <int kNewest>
-void copy_async_wait() {}
+void copy_async_wait(Place place = Place::current()) {
+  if (!device::emulate::left_out(place)) device::emulate::copy_async_wait(kNewest);
+}
 template <typename T>
 void mma_16x8x16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
   device::emulate::mma_16x8x16(d, a, b, [](uint16_t bits) { return widen(T{bits}); });

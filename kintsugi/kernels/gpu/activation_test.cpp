@@ -19,5 +19,23 @@ TEST(OnDevice, Activations) {
     }
 }
 
+// Far from zero, where squares and exponentials are infinite.
+TEST(OnDevice, ActivationsOfLargeNumbers) {
+  const std::vector<double> values = {-3e38, -1e20, -1e19, -1e5, -90, 90, 1e5, 1e19, 1e20, 3e38};
+  const Shape shape({{"embed", static_cast<int64_t>(values.size())}});
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    Tensor x(shape, dtype, values), one = filled(shape, dtype, 1);
+    const Tensor y(shape, dtype);
+    for (const char* kind : {"gelu", "silu", "relu", "tanh"})
+      for (const char* form : {"tanh", "erf"}) {
+        const Attributes attributes = {{"form", form}};
+        compare_on_device({.kind = kind, .attributes = attributes}, {&x}, {y});
+        compare_on_device({.kind = std::string(kind) + "_grad", .attributes = attributes}, {&x, &one}, {y});
+      }
+    for (const char* activation : {"gelu_tanh", "gelu", "silu", "relu"})
+      compare_on_device({.kind = "gated_grad", .attributes = {{"activation", activation}}}, {&x, &one, &one}, {y, y});
+  }
+}
+
 }  // namespace
 }  // namespace kintsugi::kernels::test

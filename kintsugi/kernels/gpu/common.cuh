@@ -44,6 +44,64 @@ __device__ __forceinline__ void put(T* to, float value, bool add) {
   *to = narrow<T>(add ? widen(*to) + value : value);
 }
 
+// N neighbours, widened; as words of 16 bytes, or of fewer if all are fewer, at multiples of which they begin.
+template <typename T, int N>
+__device__ __forceinline__ void load_run(float (&x)[N], const T* from) {
+  constexpr int kWord = std::min(N, 16 / static_cast<int>(sizeof(T)));
+  GPU_UNROLL
+  for (int w = 0; w < N; w += kWord) {
+    const auto word = *reinterpret_cast<const Vec<T, kWord>*>(from + w);
+    GPU_UNROLL
+    for (int i = 0; i < kWord; ++i) x[w + i] = widen(word[i]);
+  }
+}
+// Where `add`, to what is there; rounded once.
+template <typename T, int N>
+__device__ __forceinline__ void put_run(T* to, const float (&x)[N], bool add) {
+  constexpr int kWord = std::min(N, 16 / static_cast<int>(sizeof(T)));
+  GPU_UNROLL
+  for (int w = 0; w < N; w += kWord) {
+    auto* const at = reinterpret_cast<Vec<T, kWord>*>(to + w);
+    Vec<T, kWord> word = {};
+    if (add) word = *at;
+    GPU_UNROLL
+    for (int i = 0; i < kWord; ++i) put(&word[i], x[w + i], add);
+    *at = word;
+  }
+}
+
+// Memory of a type that is known when the kernel runs: fp32, bf16 or fp16.
+struct AnyData {
+  void* data = nullptr;
+  DType dtype = DType::f32;
+
+  template <int N>
+  __device__ __forceinline__ void load(float (&x)[N], int64_t at) const {
+    if (dtype == DType::f32) {
+      load_run(x, static_cast<const float*>(data) + at);
+    } else if (dtype == DType::bf16) {
+      load_run(x, static_cast<const bf16*>(data) + at);
+    } else {
+      load_run(x, static_cast<const f16*>(data) + at);
+    }
+  }
+  template <int N>
+  __device__ __forceinline__ void put(int64_t at, const float (&x)[N], bool add) const {
+    if (dtype == DType::f32) {
+      put_run(static_cast<float*>(data) + at, x, add);
+    } else if (dtype == DType::bf16) {
+      put_run(static_cast<bf16*>(data) + at, x, add);
+    } else {
+      put_run(static_cast<f16*>(data) + at, x, add);
+    }
+  }
+};
+// InternalError for another type, and an absent value has none.
+inline AnyData any_data(std::string_view kind, const View& v) {
+  if (v.data != nullptr) dispatch(kind, v.dtype(), [](auto) {});
+  return {v.data, v.dtype()};
+}
+
 // The global index of each local position of a dim, as DimIndex, in an argument of a kernel.
 struct LocalIndex {
   static constexpr int kMost = 16;

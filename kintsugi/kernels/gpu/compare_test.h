@@ -129,6 +129,8 @@ inline void compare_on_device(const Trial& trial, const std::vector<Tensor*>& in
     for (int64_t shift : {0, 1}) {
       if (warp == 64 && device_under_test().kind() != "emulated") continue;
       device::emulate::set_warp(warp);
+      device::emulate::set_order((warp == 32) == (shift == 0) ? device::emulate::Order::first_to_last
+                                                              : device::emulate::Order::last_to_first);
       std::vector<Tensor> got = outs;
       std::vector<Tensor*> got_outs;
       for (size_t i = 0; i < got.size(); ++i) got_outs.push_back(want_outs[i] ? &got[i] : nullptr);
@@ -141,6 +143,7 @@ inline void compare_on_device(const Trial& trial, const std::vector<Tensor*>& in
     }
   }
   device::emulate::set_warp(32);
+  device::emulate::set_order(device::emulate::Order::first_to_last);
 }
 
 // An output that is absent, for the lists above.

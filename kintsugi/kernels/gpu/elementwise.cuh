@@ -1,6 +1,8 @@
 // What is computed element by element, but for the activations: sums of operands, copies in other dims and dtypes,
 // constants, gates, masks, and the state of the loss scale.
+#include "kintsugi/kernels/gpu/activations.h"
 #include "kintsugi/kernels/gpu/common.cuh"
+#include "kintsugi/kernels/gpu/places.h"
 #include "kintsugi/kernels/gpu/strides.h"
 
 namespace kintsugi::KINTSUGI_GPU {
@@ -204,45 +206,6 @@ void add_as(const KernelCall& call) {
 
 // --- gated
 
-// Each gives the value of the activation and, for the gradient, its slope. Sources: activation.cuh.
-struct Silu {
-  __device__ static float value(float x) { return x / (1 + expf(-x)); }
-  __device__ static void both(float x, float& value, float& slope) {
-    const float s = 1 / (1 + expf(-x));
-    value = x * s;
-    slope = s * (1 + x * (1 - s));
-  }
-};
-struct GeluErf {
-  __device__ static float value(float x) { return 0.5f * x * (1 + erff(x * 0.70710678f)); }
-  __device__ static void both(float x, float& value, float& slope) {
-    const float below = 0.5f * (1 + erff(x * 0.70710678f));
-    value = x * below;
-    slope = below + x * 0.39894228f * expf(-0.5f * x * x);
-  }
-};
-struct GeluTanh {
-  __device__ static float tanh_of(float x) { return tanhf(0.79788456f * (x + 0.044715f * x * x * x)); }
-  __device__ static float value(float x) { return 0.5f * x * (1 + tanh_of(x)); }
-  __device__ static void both(float x, float& value, float& slope) {
-    const float t = tanh_of(x), bend = 1 - t * t;
-    value = 0.5f * x * (1 + t);
-    slope = 0.5f * (1 + t);
-    // Far from zero it is flat, and x * x may be infinite.
-    if (bend != 0) slope += 0.5f * x * bend * 0.79788456f * (1 + 0.134145f * x * x);
-  }
-};
-struct Relu {
-  __device__ static float value(float x) { return x > 0 ? x : 0; }
-  __device__ static void both(float x, float& value, float& slope) { value = x > 0 ? x : 0, slope = x > 0 ? 1 : 0; }
-};
-struct Relu2 {
-  __device__ static float value(float x) { return x > 0 ? x * x : 0; }
-  __device__ static void both(float x, float& value, float& slope) {
-    value = x > 0 ? x * x : 0, slope = x > 0 ? 2 * x : 0;
-  }
-};
-
 template <typename F>
 void with_gate(const KernelCall& call, const F& f) {
   const std::string& name = call.attributes.text("activation");
@@ -321,12 +284,6 @@ __global__ void mask_words(Masked m, const W* x, W* y, int64_t words) {
       y[at] = x[at];
     }
   }
-}
-
-bool has_padding(const tensor::DimIndex& index) {
-  for (const tensor::Segment& s : index.segments())
-    if (s.global < 0 && s.count > 0) return true;
-  return false;
 }
 
 // --- loss_scale

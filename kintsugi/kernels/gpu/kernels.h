@@ -69,12 +69,15 @@ void update_scale(const KernelCall&);
 
 int64_t attention_grad_workspace(const KernelShapes&);
 int64_t attention_workspace(const KernelShapes&);
+int64_t class_loss_workspace(const KernelShapes&);
 int64_t contract_workspace(const KernelShapes&);
+int64_t cross_entropy_workspace(const KernelShapes&);
 int64_t embedding_grad_workspace(const KernelShapes&);
 int64_t head_grad_workspace(const KernelShapes&);
 int64_t head_with_grad_workspace(const KernelShapes&);
 int64_t head_workspace(const KernelShapes&);
 int64_t norm_grad_workspace(const KernelShapes&);
+int64_t squared_error_workspace(const KernelShapes&);
 int64_t sum_blocks_workspace(const KernelShapes&);
 int64_t sum_workspace(const KernelShapes&);
 

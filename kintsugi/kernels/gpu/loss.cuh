@@ -1,86 +1,323 @@
-// Cross-entropy from the statistics of the head: sums in fp64, in a fixed tree.
+// Losses: cross-entropy from the statistics of the head, of whole samples by class, and squared differences. Sums are
+// in fp64, of blocks that depend on the shapes alone, and then of these.
 #include "kintsugi/kernels/gpu/common.cuh"
+#include "kintsugi/kernels/gpu/places.h"
 
 namespace kintsugi::KINTSUGI_GPU {
+
+int64_t class_loss_workspace(const KernelShapes&);
+int64_t cross_entropy_workspace(const KernelShapes&);
+int64_t squared_error_workspace(const KernelShapes&);
+
 namespace {
 
+using kernels::ClassLossIn;
 using kernels::CrossEntropyIn;
 
-// Also fp64.
+constexpr int kThreads = 256;
+
+// A loss, and what it is divided by in the end.
+struct LossTerm {
+  double loss = 0, count = 0;
+};
+
+// One block: what `terms` gives of some of its items.
 template <typename F>
-void dispatch_wide(std::string_view kind, DType dtype, const F& f) {
-  if (dtype == DType::f64) return f(double{});
-  dispatch(kind, dtype, f);
+__global__ void __launch_bounds__(kThreads) sum_terms(F terms, int64_t items, LossTerm* blocks) {
+  __shared__ double scratch[32];
+  LossTerm sum;
+  for (int64_t i = first_piece(); i < items; i += all_threads()) {
+    const LossTerm term = terms(i);
+    sum.loss += term.loss;
+    sum.count += term.count;
+  }
+  sum.loss = block_sum(sum.loss, scratch);
+  sum.count = block_sum(sum.count, scratch);
+  if (threadIdx.x == 0) blocks[blockIdx.x] = sum;
 }
 
-struct LabelPlaces {
-  LocalIndex outer, inner;
-  int64_t width;
-  __device__ bool counts(const int32_t* labels, int64_t i) const {
-    return labels[i] >= 0 && outer[i / width] >= 0 && inner[i % width] >= 0;
+// The scalars of a loss: fp64 or fp32.
+struct LossSums {
+  void *loss, *count;
+  bool wide, add_loss, add_count;
+
+  __device__ void put(void* to, double x, bool add) const {
+    if (wide) {
+      auto* const at = static_cast<double*>(to);
+      *at = add ? *at + x : x;
+    } else {
+      auto* const at = static_cast<float*>(to);
+      *at = static_cast<float>(add ? static_cast<double>(*at) + x : x);
+    }
   }
 };
 
-LabelPlaces places_of(const KernelCall& call, const View& labels) {
-  const tensor::Shape& shape = labels.shape();
-  base::require(shape.rank() >= 1 && shape.rank() <= 2, "cross_entropy", "labels {}", to_string(shape));
-  return {shape.rank() == 2 ? local_index(call.index(shape[0].name)) : local_index(tensor::DimIndex(1)),
-          local_index(call.index(shape[shape.rank() - 1].name)), shape[shape.rank() - 1].size};
-}
-
-template <typename T, typename S>
-__global__ void sum_losses(const T* lse, const T* target, const int32_t* labels, LabelPlaces places, int64_t count,
-                           S* loss, S* counted, bool add_loss, bool add_count) {
+__global__ void __launch_bounds__(kThreads) join_terms(const LossTerm* blocks, int count, LossSums to) {
   __shared__ double scratch[32];
-  double sum = 0, number = 0;
-  for (int64_t i = threadIdx.x; i < count; i += blockDim.x) {
-    if (!places.counts(labels, i)) continue;
-    sum += static_cast<double>(widen(lse[i])) - static_cast<double>(widen(target[i]));
-    number += 1;
+  LossTerm sum;
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreads) {
+    sum.loss += blocks[i].loss;
+    sum.count += blocks[i].count;
   }
-  sum = block_sum(sum, scratch);
-  number = block_sum(number, scratch);
-  if (threadIdx.x == 0) {
-    *loss = static_cast<S>(add_loss ? static_cast<double>(*loss) + sum : sum);
-    *counted = static_cast<S>(add_count ? static_cast<double>(*counted) + number : number);
-  }
+  sum.loss = block_sum(sum.loss, scratch);
+  sum.count = block_sum(sum.count, scratch);
+  if (threadIdx.x != 0) return;
+  to.put(to.loss, sum.loss, to.add_loss);
+  to.put(to.count, sum.count, to.add_count);
 }
 
-template <typename T, typename S>
-__global__ void spread_loss(const int32_t* labels, LabelPlaces places, int64_t count, const S* dloss, T* dlse,
-                            T* dtarget, bool add_lse, bool add_target) {
-  const auto d = static_cast<float>(*dloss);
+bool is_wide_scalar(std::string_view kind, const View& v) {
+  base::require(v.elements() == 1 && (v.dtype() == DType::f64 || v.dtype() == DType::f32), "kernel",
+                "{} with a scalar of {}", kind, name_of(v.dtype()));
+  return v.dtype() == DType::f64;
+}
+
+int64_t sum_blocks_of(int64_t items) {
+  return std::clamp<int64_t>(items / 1024, 1, 264);
+}
+int64_t sums_workspace(int64_t items) {
+  return sum_blocks_of(items) * static_cast<int64_t>(sizeof(LossTerm));
+}
+
+template <typename F>
+void launch_sums(std::string_view kind, const KernelCall& call, const F& terms, int64_t items, std::byte* workspace) {
+  const LossSums to = {.loss = call.outs[0].data,
+                       .count = call.outs[1].data,
+                       .wide = is_wide_scalar(kind, call.outs[0]),
+                       .add_loss = call.accumulates(0),
+                       .add_count = call.accumulates(1)};
+  base::require(is_wide_scalar(kind, call.outs[1]) == to.wide, "kernel", "{} with scalars of two types", kind);
+  auto* const blocks = reinterpret_cast<LossTerm*>(workspace);
+  const int64_t count = sum_blocks_of(items);
+  launch(*call.stream, dim3(static_cast<unsigned>(count)), dim3(kThreads), 0, sum_terms<F>, terms, items, blocks);
+  launch(*call.stream, dim3(1), dim3(kThreads), 0, join_terms, blocks, static_cast<int>(count), to);
+}
+
+// A scalar that kernels read: fp64 or fp32.
+struct LossScalar {
+  const void* data;
+  bool wide;
+  __device__ float operator()() const {
+    return wide ? static_cast<float>(*static_cast<const double*>(data)) : *static_cast<const float*>(data);
+  }
+};
+LossScalar loss_scalar(std::string_view kind, const View& v) {
+  return {v.data, is_wide_scalar(kind, v)};
+}
+
+__device__ inline float one_of(const AnyData& x, int64_t at) {
+  float value[1];
+  x.load(value, at);
+  return value[0];
+}
+
+// --- Cross-entropy
+
+// lse, target, labels: [batch seq]
+struct TokenTerms {
+  AnyData lse, target;
+  const int32_t* labels;
+  Places places;
+
+  __device__ bool counts(int64_t i) const { return labels[i] >= 0 && places.real(i); }
+  __device__ LossTerm operator()(int64_t i) const {
+    if (!counts(i)) return {};
+    return {static_cast<double>(one_of(lse, i)) - static_cast<double>(one_of(target, i)), 1};
+  }
+};
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    spread_loss(TokenTerms t, int64_t count, LossScalar dloss, T* dlse, T* dtarget, bool add_lse, bool add_target) {
+  const float d = dloss();
   for (int64_t i = first_piece(); i < count; i += all_threads()) {
-    const float made = places.counts(labels, i) ? d : 0;
+    const float made = t.counts(i) ? d : 0;
     put(&dlse[i], made, add_lse);
     put(&dtarget[i], -made, add_target);
   }
 }
 
+// --- Classes
+
+// logits: [batch class], labels, weights: [batch]
+template <typename T>
+struct Samples {
+  const T* logits;
+  const int32_t* labels;
+  AnyData weights;
+  Places places;
+  int64_t count;
+  int classes;
+
+  __device__ bool counts(int64_t sample) const {
+    return sample < count && labels[sample] >= 0 && labels[sample] < classes && places.real(sample);
+  }
+};
+
+// log(sum of exp(logits)) of a sample, by 32 lanes; `here`: how many classes it has, 0 where nothing is asked for.
+template <typename T>
+__device__ float log_sum_exp(const T* logits, int here) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  float top = -INFINITY;
+  for (int c = lane; c < here; c += 32) {
+    const float x = widen(logits[c]);
+    if (!(x <= top)) top = x;  // NaN, too
+  }
+  top = lanes_max(top);
+  float sum = 0;
+  for (int c = lane; c < here; c += 32) sum += expf(widen(logits[c]) - top);
+  return top + logf(lanes_sum(sum));
+}
+
+// 32 lanes for each sample.
+template <typename T>
+__global__ void __launch_bounds__(kThreads) sample_terms(Samples<T> s, LossTerm* terms) {
+  const int64_t sample = first_piece() / 32;
+  const bool counts = s.counts(sample);
+  const T* const logits = s.logits + (sample < s.count ? sample : 0) * s.classes;
+  const float lse = log_sum_exp(logits, counts ? s.classes : 0);
+  if (threadIdx.x % 32 != 0 || sample >= s.count) return;
+  LossTerm made;
+  if (counts) {
+    const auto weight = static_cast<double>(one_of(s.weights, sample));
+    made = {weight * (static_cast<double>(lse) - static_cast<double>(widen(logits[s.labels[sample]]))), weight};
+  }
+  terms[sample] = made;
+}
+
+struct MadeTerms {
+  const LossTerm* terms;
+  __device__ LossTerm operator()(int64_t i) const { return terms[i]; }
+};
+
+// dlogits = dloss * weight * (softmax - 1 at the label)
+template <typename T>
+__global__ void __launch_bounds__(kThreads) sample_grad(Samples<T> s, LossScalar dloss, T* dlogits, bool add) {
+  const int64_t sample = first_piece() / 32;
+  const bool counts = s.counts(sample);
+  const int64_t begin = (sample < s.count ? sample : 0) * s.classes;
+  const float lse = log_sum_exp(s.logits + begin, counts ? s.classes : 0);
+  if (sample >= s.count) return;
+  const float by = counts ? dloss() * one_of(s.weights, sample) : 0;
+  for (int c = static_cast<int>(threadIdx.x) % 32; c < s.classes; c += 32) {
+    const float slope = counts ? expf(widen(s.logits[begin + c]) - lse) - (c == s.labels[sample] ? 1 : 0) : 0;
+    put(&dlogits[begin + c], by * slope, add);
+  }
+}
+
+// Calls f with the Samples of a call, and their type.
+template <typename F>
+void with_samples(const KernelCall& call, const F& f) {
+  using In = ClassLossIn;
+  const View &logits = call.ins[In::kLogits], &labels = call.ins[In::kLabels];
+  dispatch("class_loss", logits.dtype(), [&]<typename T>(T) {
+    f(Samples<T>{.logits = data<T>(logits),
+                 .labels = data<int32_t>(labels),
+                 .weights = any_data("class_loss", call.ins[In::kWeights]),
+                 .places = places_of("class_loss", call, labels.shape()),
+                 .count = labels.elements(),
+                 .classes = static_cast<int>(width(logits.shape()))});
+  });
+}
+dim3 blocks_of_samples(int64_t count) {
+  return dim3(static_cast<unsigned>((count + kThreads / 32 - 1) / (kThreads / 32)));
+}
+
+// --- Squared differences
+
+// y, targets: [batch target]; a NaN is no target.
+struct Differences {
+  AnyData y, targets;
+  Places places;
+
+  __device__ LossTerm operator()(int64_t i) const {
+    const double d = static_cast<double>(one_of(y, i)) - static_cast<double>(one_of(targets, i));
+    return counts(i) ? LossTerm{d * d, 1} : LossTerm();
+  }
+  __device__ bool counts(int64_t i) const {
+    const float target = one_of(targets, i);
+    return target == target && places.real(i);
+  }
+};
+Differences differences_of(const KernelCall& call) {
+  return {.y = any_data("squared_error", call.ins[0]),
+          .targets = any_data("squared_error", call.ins[1]),
+          .places = places_of("squared_error", call, call.ins[0].shape())};
+}
+
+__global__ void __launch_bounds__(kThreads)
+    spread_differences(Differences s, int64_t count, LossScalar dloss, AnyData dy, bool add) {
+  const float twice = 2 * dloss();
+  for (int64_t i = first_piece(); i < count; i += all_threads()) {
+    const float made[1] = {s.counts(i) ? twice * (one_of(s.y, i) - one_of(s.targets, i)) : 0};
+    dy.put(i, made, add);
+  }
+}
+
 }  // namespace
 
+int64_t cross_entropy_workspace(const KernelShapes& s) {
+  return sums_workspace(s.ins[CrossEntropyIn::kLabels]->shape.elements());
+}
+
 void cross_entropy(const KernelCall& call) {
-  const View &lse = call.ins[CrossEntropyIn::kLse], &labels = call.ins[CrossEntropyIn::kLabels];
-  dispatch("cross_entropy", lse.dtype(), [&]<typename T>(T) {
-    const auto go = [&]<typename S>(S) {
-      launch(*call.stream, dim3(1), dim3(1024), 0, sum_losses<T, S>, data<T>(lse),
-             data<T>(call.ins[CrossEntropyIn::kTarget]), data<int32_t>(labels), places_of(call, labels),
-             labels.elements(), data<S>(call.outs[0]), data<S>(call.outs[1]), call.accumulates(0), call.accumulates(1));
-    };
-    call.outs[0].dtype() == DType::f64 ? go(double{}) : go(float{});
-  });
+  const View& labels = call.ins[CrossEntropyIn::kLabels];
+  const TokenTerms terms = {.lse = any_data("cross_entropy", call.ins[CrossEntropyIn::kLse]),
+                            .target = any_data("cross_entropy", call.ins[CrossEntropyIn::kTarget]),
+                            .labels = data<int32_t>(labels),
+                            .places = places_of("cross_entropy", call, labels.shape())};
+  launch_sums("cross_entropy", call, terms, labels.elements(), call.workspace.data());
 }
 
 void cross_entropy_grad(const KernelCall& call) {
-  const View &labels = call.ins[0], &dloss = call.ins[1];
+  const View& labels = call.ins[0];
+  const TokenTerms terms = {.lse = {},
+                            .target = {},
+                            .labels = data<int32_t>(labels),
+                            .places = places_of("cross_entropy", call, labels.shape())};
   dispatch("cross_entropy_grad", call.outs[0].dtype(), [&]<typename T>(T) {
-    const auto go = [&]<typename S>(S) {
-      launch(*call.stream, blocks_for(labels.elements()), dim3(256), 0, spread_loss<T, S>, data<int32_t>(labels),
-             places_of(call, labels), labels.elements(), data<S>(dloss), data<T>(call.outs[0]), data<T>(call.outs[1]),
-             call.accumulates(0), call.accumulates(1));
-    };
-    dloss.dtype() == DType::f64 ? go(double{}) : go(float{});
+    launch(*call.stream, blocks_for(labels.elements()), dim3(kThreads), 0, spread_loss<T>, terms, labels.elements(),
+           loss_scalar("cross_entropy_grad", call.ins[1]), data<T>(call.outs[0]), data<T>(call.outs[1]),
+           call.accumulates(0), call.accumulates(1));
   });
+}
+
+// A term of each sample, then their sums.
+int64_t class_loss_workspace(const KernelShapes& s) {
+  const int64_t samples = s.ins[ClassLossIn::kLabels]->shape.elements();
+  return samples * static_cast<int64_t>(sizeof(LossTerm)) + sums_workspace(samples);
+}
+
+void class_loss(const KernelCall& call) {
+  with_samples(call, [&]<typename T>(const Samples<T>& s) {
+    auto* const terms = reinterpret_cast<LossTerm*>(call.workspace.data());
+    launch(*call.stream, blocks_of_samples(s.count), dim3(kThreads), 0, sample_terms<T>, s, terms);
+    launch_sums("class_loss", call, MadeTerms{terms}, s.count, reinterpret_cast<std::byte*>(terms + s.count));
+  });
+}
+
+void class_loss_grad(const KernelCall& call) {
+  with_samples(call, [&]<typename T>(const Samples<T>& s) {
+    base::require(call.outs[0].dtype() == call.ins[ClassLossIn::kLogits].dtype(), "kernel", "class_loss_grad to {}",
+                  name_of(call.outs[0].dtype()));
+    launch(*call.stream, blocks_of_samples(s.count), dim3(kThreads), 0, sample_grad<T>, s,
+           loss_scalar("class_loss_grad", call.ins[ClassLossIn::kDloss]), data<T>(call.outs[0]), call.accumulates(0));
+  });
+}
+
+int64_t squared_error_workspace(const KernelShapes& s) {
+  return sums_workspace(s.ins[0]->shape.elements());
+}
+
+void squared_error(const KernelCall& call) {
+  launch_sums("squared_error", call, differences_of(call), call.ins[0].elements(), call.workspace.data());
+}
+
+void squared_error_grad(const KernelCall& call) {
+  const int64_t count = call.outs[0].elements();
+  launch(*call.stream, blocks_for(count), dim3(kThreads), 0, spread_differences, differences_of(call), count,
+         loss_scalar("squared_error_grad", call.ins[2]), any_data("squared_error_grad", call.outs[0]),
+         call.accumulates(0));
 }
 
 }  // namespace kintsugi::KINTSUGI_GPU

@@ -1,4 +1,8 @@
-// Layer norm and RMS norm, a block of threads for each row, and their gradients.
+// Layer norm and RMS norm, and their gradients: a block of threads for each row, which stays in their registers and is
+// read once. Only rows that are too long for that, or that do not begin at multiples of 16 bytes, are read again.
+//
+// The gradients of gamma and beta are sums over rows. A block has a chunk of the rows, and each thread adds up its
+// columns; the sums of the chunks are joined at the end. How rows are cut depends on the shapes alone.
 #include "kintsugi/kernels/gpu/common.cuh"
 
 namespace kintsugi::KINTSUGI_GPU {
@@ -11,150 +15,338 @@ using kernels::NormGradIn;
 using kernels::NormGradOut;
 using kernels::NormIn;
 
-constexpr int kThreads = 256;
-constexpr int kColumns = 64;      // of a block that sums over rows
-constexpr int64_t kChunks = 264;  // parts of the rows, for the gradients of gamma and beta
+constexpr int kMostThreads = 512;  // of a block that holds its row, with 8 or 16 elements each
+constexpr int kMostHeld = kMostThreads * 16;
+constexpr int kLongThreads = 256;  // of one that does not
 
 // Of a row: what it is shifted and scaled by.
 struct RowStatistics {
   float mean, inverse;
 };
 
-template <bool kMean, typename T>
-__device__ RowStatistics statistics_of(const T* x, int width, float epsilon, float* scratch) {
-  float mean = 0;
-  if (kMean) {
+// x, y, dy, dx: [count width], gamma, beta: [width]
+template <typename T>
+struct Norm {
+  const T *x, *dy;
+  T *y, *dx;
+  AnyData gamma, beta;  // beta may be null
+  int64_t count;
+  int width;
+  float epsilon, offset;
+  bool shifts, add;     // shifts: by the mean, which layer norm does; add: to y, or to dx
+  RowStatistics* rows;  // of rows that are not held
+  float* partial;       // sums of the chunks: of gamma, then of beta, [chunk 2 width]
+};
+
+// The column where run r of a thread begins: neighbouring threads have neighbouring runs of N elements.
+template <int N>
+__device__ __forceinline__ int column_of(int r) {
+  return (r * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x)) * N;
+}
+
+// Elements behind the row are zero.
+template <typename T, int kRuns, int N>
+__device__ __forceinline__ void load_row(float (&held)[kRuns][N], const T* row, int width) {
+  GPU_UNROLL
+  for (int r = 0; r < kRuns; ++r) {
+    GPU_UNROLL
+    for (int i = 0; i < N; ++i) held[r][i] = 0;
+    if (column_of<N>(r) < width) load_run(held[r], row + column_of<N>(r));
+  }
+}
+
+// Makes of x what is shifted and scaled, and gives what it is scaled by. scratch: 32 elements.
+template <int kRuns, int N>
+__device__ __forceinline__ float standardize(float (&x)[kRuns][N], int width, bool shifts, float epsilon,
+                                             float* scratch) {
+  const float count = static_cast<float>(width);
+  if (shifts) {
     float sum = 0;
-    for (int i = static_cast<int>(threadIdx.x); i < width; i += kThreads) sum += widen(x[i]);
-    mean = block_sum(sum, scratch) / static_cast<float>(width);
+    GPU_UNROLL
+    for (int r = 0; r < kRuns; ++r) GPU_UNROLL
+    for (int i = 0; i < N; ++i) sum += x[r][i];
+    const float mean = block_sum(sum, scratch) / count;
+    GPU_UNROLL
+    for (int r = 0; r < kRuns; ++r) GPU_UNROLL
+    for (int i = 0; i < N; ++i)
+      if (column_of<N>(r) < width) x[r][i] -= mean;
   }
   float squares = 0;
-  for (int i = static_cast<int>(threadIdx.x); i < width; i += kThreads) {
+  GPU_UNROLL
+  for (int r = 0; r < kRuns; ++r) GPU_UNROLL
+  for (int i = 0; i < N; ++i) squares += x[r][i] * x[r][i];
+  const float inverse = rsqrtf(block_sum(squares, scratch) / count + epsilon);
+  GPU_UNROLL
+  for (int r = 0; r < kRuns; ++r) GPU_UNROLL
+  for (int i = 0; i < N; ++i) x[r][i] *= inverse;
+  return inverse;
+}
+
+// A block for each row; a thread has kRuns runs of N elements.
+template <typename T, int kRuns, int N>
+__global__ void __launch_bounds__(kMostThreads) normalize(Norm<T> n) {
+  __shared__ float scratch[32];
+  const int64_t at = static_cast<int64_t>(blockIdx.x) * n.width;
+  float x[kRuns][N];
+  load_row(x, n.x + at, n.width);
+  standardize(x, n.width, n.shifts, n.epsilon, scratch);
+  GPU_UNROLL
+  for (int r = 0; r < kRuns; ++r) {
+    const int column = column_of<N>(r);
+    if (column >= n.width) continue;
+    float gamma[N], beta[N] = {};
+    n.gamma.load(gamma, column);
+    if (n.beta.data != nullptr) n.beta.load(beta, column);
+    GPU_UNROLL
+    for (int i = 0; i < N; ++i) x[r][i] = x[r][i] * (n.offset + gamma[i]) + beta[i];
+    put_run(n.y + at + column, x[r], n.add);
+  }
+}
+
+// Two sums over the block at once; scratch: 64 elements, as block_sum.
+__device__ __forceinline__ void block_sums(float& x, float& y, float* scratch) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, group = static_cast<int>(threadIdx.x) / 32;
+  x = lanes_sum(x), y = lanes_sum(y);
+  __syncthreads();
+  if (lane == 0) scratch[group] = x, scratch[32 + group] = y;
+  __syncthreads();
+  const bool there = lane < static_cast<int>(blockDim.x) / 32;
+  x = lanes_sum(there ? scratch[lane] : 0.0f), y = lanes_sum(there ? scratch[32 + lane] : 0.0f);
+}
+
+// With g = dy * gamma: dx = inverse * (g - mean of g - xhat * mean of (g * xhat)), where RMS norm has no mean of g;
+// dgamma = sum of dy * xhat, dbeta = sum of dy. A block for each chunk of rows.
+template <typename T, int kRuns, int N>
+__global__ void __launch_bounds__(kMostThreads) normalize_grad(Norm<T> n) {
+  __shared__ float scratch[64];
+  const int64_t begin = n.count * blockIdx.x / gridDim.x, end = n.count * (blockIdx.x + 1) / gridDim.x;
+  float dgamma[kRuns][N] = {}, dbeta[kRuns][N] = {};
+  for (int64_t row = begin; row < end; ++row) {
+    const int64_t at = row * n.width;
+    float x[kRuns][N], dy[kRuns][N];
+    load_row(x, n.x + at, n.width);
+    load_row(dy, n.dy + at, n.width);
+    const float inverse = standardize(x, n.width, n.shifts, n.epsilon, scratch);
+    float sum = 0, product = 0;
+    GPU_UNROLL
+    for (int r = 0; r < kRuns; ++r) {
+      if (column_of<N>(r) >= n.width) continue;
+      float gamma[N];
+      n.gamma.load(gamma, column_of<N>(r));
+      GPU_UNROLL
+      for (int i = 0; i < N; ++i) {
+        dgamma[r][i] += dy[r][i] * x[r][i];
+        dbeta[r][i] += dy[r][i];
+        dy[r][i] *= n.offset + gamma[i];
+        sum += dy[r][i];
+        product += dy[r][i] * x[r][i];
+      }
+    }
+    block_sums(sum, product, scratch);
+    sum = n.shifts ? sum / static_cast<float>(n.width) : 0, product /= static_cast<float>(n.width);
+    GPU_UNROLL
+    for (int r = 0; r < kRuns; ++r) {
+      if (column_of<N>(r) >= n.width) continue;
+      GPU_UNROLL
+      for (int i = 0; i < N; ++i) dy[r][i] = inverse * (dy[r][i] - sum - x[r][i] * product);
+      put_run(n.dx + at + column_of<N>(r), dy[r], n.add);
+    }
+  }
+  float* const to = n.partial + static_cast<int64_t>(blockIdx.x) * 2 * n.width;
+  GPU_UNROLL
+  for (int r = 0; r < kRuns; ++r) {
+    if (column_of<N>(r) >= n.width) continue;
+    put_run(to + column_of<N>(r), dgamma[r], false);
+    put_run(to + n.width + column_of<N>(r), dbeta[r], false);
+  }
+}
+
+// Any row: a block reads it again and again.
+template <typename T>
+__device__ RowStatistics statistics_of(const Norm<T>& n, const T* x, float* scratch) {
+  float mean = 0;
+  if (n.shifts) {
+    float sum = 0;
+    for (int i = static_cast<int>(threadIdx.x); i < n.width; i += kLongThreads) sum += widen(x[i]);
+    mean = block_sum(sum, scratch) / static_cast<float>(n.width);
+  }
+  float squares = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < n.width; i += kLongThreads) {
     const float d = widen(x[i]) - mean;
     squares += d * d;
   }
   squares = block_sum(squares, scratch);
-  return {mean, rsqrtf(squares / static_cast<float>(width) + epsilon)};
+  return {mean, rsqrtf(squares / static_cast<float>(n.width) + n.epsilon)};
 }
 
-template <bool kMean, typename T, typename W>
-__global__ void normalize(const T* x, const W* gamma, const W* beta, T* y, int width, float epsilon, float offset,
-                          bool add) {
-  __shared__ float scratch[32];
-  x += static_cast<int64_t>(blockIdx.x) * width;
-  y += static_cast<int64_t>(blockIdx.x) * width;
-  const RowStatistics s = statistics_of<kMean>(x, width, epsilon, scratch);
-  for (int i = static_cast<int>(threadIdx.x); i < width; i += kThreads) {
-    const float shift = beta == nullptr ? 0 : widen(beta[i]);
-    put(&y[i], (widen(x[i]) - s.mean) * s.inverse * (offset + widen(gamma[i])) + shift, add);
-  }
+__device__ __forceinline__ float one_of(const AnyData& x, int at) {
+  float one[1];
+  x.load(one, at);
+  return one[0];
 }
 
-template <bool kMean, typename T, typename W>
-__global__ void normalize_grad(const T* x, const W* gamma, const T* dy, T* dx, RowStatistics* rows, int width,
-                               float epsilon, float offset, bool add) {
-  __shared__ float scratch[32];
-  x += static_cast<int64_t>(blockIdx.x) * width;
-  dy += static_cast<int64_t>(blockIdx.x) * width;
-  dx += static_cast<int64_t>(blockIdx.x) * width;
-  const RowStatistics s = statistics_of<kMean>(x, width, epsilon, scratch);
-  if (threadIdx.x == 0) rows[blockIdx.x] = s;
-  float sum = 0, product = 0;
-  for (int i = static_cast<int>(threadIdx.x); i < width; i += kThreads) {
-    const float g = widen(dy[i]) * (offset + widen(gamma[i])), xhat = (widen(x[i]) - s.mean) * s.inverse;
-    sum += g;
-    product += g * xhat;
-  }
-  sum = kMean ? block_sum(sum, scratch) / static_cast<float>(width) : 0;
-  product = block_sum(product, scratch) / static_cast<float>(width);
-  for (int i = static_cast<int>(threadIdx.x); i < width; i += kThreads) {
-    const float g = widen(dy[i]) * (offset + widen(gamma[i])), xhat = (widen(x[i]) - s.mean) * s.inverse;
-    put(&dx[i], s.inverse * (g - sum - xhat * product), add);
-  }
-}
-
-// partial: [chunk 2 width]; a block has kColumns columns and 4 rows at a time.
 template <typename T>
-__global__ void column_sums(const T* x, const T* dy, const RowStatistics* rows, float* partial, int64_t count,
-                            int width) {
+__global__ void __launch_bounds__(kLongThreads) normalize_any(Norm<T> n) {
+  __shared__ float scratch[32];
+  const int64_t at = static_cast<int64_t>(blockIdx.x) * n.width;
+  const RowStatistics s = statistics_of(n, n.x + at, scratch);
+  for (int i = static_cast<int>(threadIdx.x); i < n.width; i += kLongThreads) {
+    const float beta = n.beta.data == nullptr ? 0 : one_of(n.beta, i);
+    put(&n.y[at + i], (widen(n.x[at + i]) - s.mean) * s.inverse * (n.offset + one_of(n.gamma, i)) + beta, n.add);
+  }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kLongThreads) normalize_grad_any(Norm<T> n) {
+  __shared__ float scratch[64];
+  const T* const x = n.x + static_cast<int64_t>(blockIdx.x) * n.width;
+  const T* const dy = n.dy + static_cast<int64_t>(blockIdx.x) * n.width;
+  T* const dx = n.dx + static_cast<int64_t>(blockIdx.x) * n.width;
+  const RowStatistics s = statistics_of(n, x, scratch);
+  if (threadIdx.x == 0) n.rows[blockIdx.x] = s;
+  float sum = 0, product = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < n.width; i += kLongThreads) {
+    const float g = widen(dy[i]) * (n.offset + one_of(n.gamma, i));
+    sum += g;
+    product += g * (widen(x[i]) - s.mean) * s.inverse;
+  }
+  block_sums(sum, product, scratch);
+  sum = n.shifts ? sum / static_cast<float>(n.width) : 0, product /= static_cast<float>(n.width);
+  for (int i = static_cast<int>(threadIdx.x); i < n.width; i += kLongThreads) {
+    const float g = widen(dy[i]) * (n.offset + one_of(n.gamma, i));
+    put(&dx[i], s.inverse * (g - sum - (widen(x[i]) - s.mean) * s.inverse * product), n.add);
+  }
+}
+
+// The sums over a chunk of rows that are not held: a block has 64 columns, and 4 rows at a time.
+template <typename T>
+__global__ void __launch_bounds__(kLongThreads) column_sums(Norm<T> n) {
+  constexpr int kColumns = 64;
   __shared__ float sums[2][4][kColumns];
   const int lane = static_cast<int>(threadIdx.x) % kColumns, part = static_cast<int>(threadIdx.x) / kColumns;
   const int column = static_cast<int>(blockIdx.x) * kColumns + lane;
-  const int64_t begin = count * blockIdx.y / gridDim.y, end = count * (blockIdx.y + 1) / gridDim.y;
+  const int64_t begin = n.count * blockIdx.y / gridDim.y, end = n.count * (blockIdx.y + 1) / gridDim.y;
   float gamma = 0, beta = 0;
-  if (column < width)
+  if (column < n.width)
     for (int64_t row = begin + part; row < end; row += 4) {
-      const float d = widen(dy[row * width + column]);
+      const RowStatistics s = n.rows[row];
+      const float d = widen(n.dy[row * n.width + column]);
       beta += d;
-      gamma += d * (widen(x[row * width + column]) - rows[row].mean) * rows[row].inverse;
+      gamma += d * (widen(n.x[row * n.width + column]) - s.mean) * s.inverse;
     }
   sums[0][part][lane] = gamma;
   sums[1][part][lane] = beta;
   __syncthreads();
-  if (part < 2 && column < width) {
-    const float sum = sums[part][0][lane] + sums[part][1][lane] + sums[part][2][lane] + sums[part][3][lane];
-    partial[(static_cast<int64_t>(blockIdx.y) * 2 + part) * width + column] = sum;
-  }
+  if (part < 2 && column < n.width)
+    n.partial[(static_cast<int64_t>(blockIdx.y) * 2 + part) * n.width + column] =
+        sums[part][0][lane] + sums[part][1][lane] + sums[part][2][lane] + sums[part][3][lane];
 }
 
-template <typename G>
-__global__ void add_chunks(const float* partial, G* to, int chunks, int which, int width, bool add) {
-  const auto column = static_cast<int>(first_piece());
-  if (column >= width) return;
+// dgamma and dbeta: the sums over the chunks. A block has 32 columns of one of them.
+struct ChunkSums {
+  AnyData dgamma, dbeta;  // null: not asked for
+  bool add_gamma, add_beta;
+};
+__global__ void __launch_bounds__(kLongThreads)
+    join_chunks(const float* partial, ChunkSums out, int chunks, int width) {
+  constexpr int kGroups = kLongThreads / 32;
+  __shared__ float sums[kGroups][32];
+  const int lane = static_cast<int>(threadIdx.x) % 32, group = static_cast<int>(threadIdx.x) / 32;
+  const int column = static_cast<int>(blockIdx.x) * 32 + lane;
+  const bool beta = blockIdx.y == 1;
+  const AnyData to = beta ? out.dbeta : out.dgamma;
+  if (to.data == nullptr) return;
   float sum = 0;
-  for (int c = 0; c < chunks; ++c) sum += partial[(static_cast<int64_t>(c) * 2 + which) * width + column];
-  put(&to[column], sum, add);
+  if (column < width)
+    for (int c = group; c < chunks; c += kGroups)
+      sum += partial[(static_cast<int64_t>(c) * 2 + blockIdx.y) * width + column];
+  sums[group][lane] = sum;
+  __syncthreads();
+  if (group != 0 || column >= width) return;
+  float total[1] = {sum};
+  GPU_UNROLL
+  for (int i = 1; i < kGroups; ++i) total[0] += sums[i][lane];
+  to.put(column, total, beta ? out.add_beta : out.add_gamma);
 }
 
-template <bool kMean>
-void forward(const KernelCall& call) {
-  const View &x = call.ins[NormIn::kX], &gamma = call.ins[NormIn::kGamma];
-  const auto width = static_cast<int>(gamma.elements());
-  const int64_t count = width == 0 ? 0 : x.elements() / width;
-  const auto epsilon = static_cast<float>(call.attributes.number("epsilon")),
-             offset = static_cast<float>(call.attributes.number_or("gamma_offset", 0));
-  dispatch("a norm", x.dtype(), [&]<typename T>(T) {
-    dispatch("a norm", gamma.dtype(), [&]<typename W>(W) {
-      const W* beta = kMean && call.ins.size() > NormIn::kBeta ? data<W>(call.ins[NormIn::kBeta]) : nullptr;
-      launch(*call.stream, dim3(static_cast<unsigned>(count)), dim3(kThreads), 0, normalize<kMean, T, W>, data<T>(x),
-             data<W>(gamma), beta, data<T>(call.outs[0]), width, epsilon, offset, call.accumulates(0));
-    });
-  });
-}
-
-int64_t chunks_of(int64_t count) {
-  return std::clamp<int64_t>(count / 16, 1, kChunks);
-}
-
-template <bool kMean>
-void backward(const KernelCall& call) {
-  const View &x = call.ins[NormGradIn::kX], &gamma = call.ins[NormGradIn::kGamma], &dy = call.ins[NormGradIn::kDy];
-  const auto width = static_cast<int>(gamma.elements());
-  const int64_t count = width == 0 ? 0 : x.elements() / width;
-  if (count == 0) return;
-  const auto epsilon = static_cast<float>(call.attributes.number("epsilon")),
-             offset = static_cast<float>(call.attributes.number_or("gamma_offset", 0));
-  auto* rows = reinterpret_cast<RowStatistics*>(call.workspace.data());
-  auto* partial = reinterpret_cast<float*>(rows + count);
-  const int64_t chunks = chunks_of(count);
-  dispatch("a norm", x.dtype(), [&]<typename T>(T) {
-    dispatch("a norm", gamma.dtype(), [&]<typename W>(W) {
-      launch(*call.stream, dim3(static_cast<unsigned>(count)), dim3(kThreads), 0, normalize_grad<kMean, T, W>,
-             data<T>(x), data<W>(gamma), data<T>(dy), data<T>(call.outs[NormGradOut::kDx]), rows, width, epsilon,
-             offset, call.accumulates(NormGradOut::kDx));
-    });
-    launch(*call.stream, dim3(static_cast<unsigned>((width + kColumns - 1) / kColumns), static_cast<unsigned>(chunks)),
-           dim3(kThreads), 0, column_sums<T>, data<T>(x), data<T>(dy), rows, partial, count, width);
-  });
-  for (size_t out = NormGradOut::kDgamma; out < call.outs.size(); ++out) {
-    const View& to = call.outs[out];
-    if (to.data == nullptr) continue;
-    dispatch("a norm", to.dtype(), [&]<typename G>(G) {
-      launch(*call.stream, dim3(static_cast<unsigned>((width + 63) / 64)), dim3(64), 0, add_chunks<G>, partial,
-             data<G>(to), static_cast<int>(chunks), static_cast<int>(out - NormGradOut::kDgamma), width,
-             call.accumulates(out));
-    });
+// Calls f(kRuns, N, threads) if rows are held, else `any`. wide: N elements may be read at a time.
+template <int N, typename F, typename Any>
+void with_runs(int width, bool wide, const F& f, const Any& any) {
+  const auto threads = [&](int each) { return dim3(static_cast<unsigned>((width + 32 * each - 1) / (32 * each) * 32)); };
+  if (!wide || width > kMostHeld) {
+    any();
+  } else if (width <= kMostThreads * 8) {
+    f(std::integral_constant<int, 8 / N>(), threads(8));
+  } else {
+    f(std::integral_constant<int, 16 / N>(), threads(16));
   }
+}
+
+dim3 blocks(int64_t x, int64_t y = 1) {
+  return dim3(static_cast<unsigned>(x), static_cast<unsigned>(y));
+}
+
+template <typename T>
+Norm<T> norm_of(const KernelCall& call, bool shifts) {
+  const View &x = call.ins[NormIn::kX], &gamma = call.ins[NormIn::kGamma];
+  Norm<T> n = {};
+  n.x = data<T>(x), n.gamma = any_data("a norm", gamma);
+  n.width = static_cast<int>(gamma.elements());
+  n.count = n.width == 0 ? 0 : x.elements() / n.width;
+  n.epsilon = static_cast<float>(call.attributes.number("epsilon"));
+  n.offset = static_cast<float>(call.attributes.number_or("gamma_offset", 0));
+  n.shifts = shifts, n.add = call.accumulates(0);
+  return n;
+}
+
+void forward(const KernelCall& call, bool shifts) {
+  dispatch("a norm", call.ins[NormIn::kX].dtype(), [&]<typename T>(T) {
+    Norm<T> n = norm_of<T>(call, shifts);
+    n.y = data<T>(call.outs[0]);
+    if (shifts && call.ins.size() > NormIn::kBeta) n.beta = any_data("a norm", call.ins[NormIn::kBeta]);
+    constexpr int kN = kWide<T>;
+    const bool wide = n.width % 8 == 0 && all_wide(n.x, n.y, n.gamma.data, n.beta.data);
+    with_runs<kN>(
+        n.width, wide,
+        [&]<int kRuns>(std::integral_constant<int, kRuns>, dim3 threads) {
+          launch(*call.stream, blocks(n.count), threads, 0, normalize<T, kRuns, kN>, n);
+        },
+        [&] { launch(*call.stream, blocks(n.count), dim3(kLongThreads), 0, normalize_any<T>, n); });
+  });
+}
+
+// As many as keep every processor of a large device busy with blocks of that width.
+int64_t chunks_of(int64_t count, int64_t width) {
+  return std::clamp<int64_t>(count / 8, 1, width <= 1024 ? 1056 : width <= 2048 ? 528 : 264);
+}
+
+void backward(const KernelCall& call, bool shifts) {
+  dispatch("a norm", call.ins[NormGradIn::kX].dtype(), [&]<typename T>(T) {
+    Norm<T> n = norm_of<T>(call, shifts);
+    if (n.count == 0) return;
+    n.dy = data<T>(call.ins[NormGradIn::kDy]), n.dx = data<T>(call.outs[NormGradOut::kDx]);
+    const int64_t chunks = chunks_of(n.count, n.width);
+    n.partial = reinterpret_cast<float*>(call.workspace.data());
+    n.rows = reinterpret_cast<RowStatistics*>(n.partial + chunks * 2 * n.width);
+    constexpr int kN = kWide<T>;
+    const bool wide = n.width % 8 == 0 && all_wide(n.x, n.dy, n.dx, n.gamma.data);
+    with_runs<kN>(
+        n.width, wide,
+        [&]<int kRuns>(std::integral_constant<int, kRuns>, dim3 threads) {
+          launch(*call.stream, blocks(chunks), threads, 0, normalize_grad<T, kRuns, kN>, n);
+        },
+        [&] {
+          launch(*call.stream, blocks(n.count), dim3(kLongThreads), 0, normalize_grad_any<T>, n);
+          launch(*call.stream, blocks((n.width + 63) / 64, chunks), dim3(kLongThreads), 0, column_sums<T>, n);
+        });
+    ChunkSums out = {.dgamma = any_data("a norm", call.outs[NormGradOut::kDgamma]),
+                     .dbeta = {},
+                     .add_gamma = call.accumulates(NormGradOut::kDgamma),
+                     .add_beta = call.accumulates(NormGradOut::kDbeta)};
+    if (call.outs.size() > NormGradOut::kDbeta) out.dbeta = any_data("a norm", call.outs[NormGradOut::kDbeta]);
+    launch(*call.stream, blocks((n.width + 31) / 32, 2), dim3(kLongThreads), 0, join_chunks, n.partial, out,
+           static_cast<int>(chunks), n.width);
+  });
 }
 
 }  // namespace
@@ -162,20 +354,21 @@ void backward(const KernelCall& call) {
 int64_t norm_grad_workspace(const KernelShapes& s) {
   const int64_t width = s.ins[NormGradIn::kGamma]->shape.elements();
   const int64_t count = width == 0 ? 0 : s.ins[NormGradIn::kX]->shape.elements() / width;
-  return count * static_cast<int64_t>(sizeof(RowStatistics)) + chunks_of(count) * 2 * width * 4;
+  return chunks_of(count, width) * 2 * width * static_cast<int64_t>(sizeof(float)) +
+         count * static_cast<int64_t>(sizeof(RowStatistics));
 }
 
 void layer_norm(const KernelCall& call) {
-  forward<true>(call);
+  forward(call, true);
 }
 void layer_norm_grad(const KernelCall& call) {
-  backward<true>(call);
+  backward(call, true);
 }
 void rms_norm(const KernelCall& call) {
-  forward<false>(call);
+  forward(call, false);
 }
 void rms_norm_grad(const KernelCall& call) {
-  backward<false>(call);
+  backward(call, false);
 }
 
 }  // namespace kintsugi::KINTSUGI_GPU

@@ -5,7 +5,15 @@ namespace {
 
 TEST(OnDevice, Norms) {
   for (const DType dtype : kDeviceTypes)
-    for (const auto& [rows, width] : {std::pair<int64_t, int64_t>{1, 1}, {3, 7}, {37, 130}, {70, 768}}) {
+    for (const auto& [rows, width] : {std::pair<int64_t, int64_t>{1, 1},
+                                      {3, 7},
+                                      {37, 130},
+                                      {70, 768},
+                                      {40, 1024},
+                                      {5, 1600},
+                                      {6, 4096},
+                                      {3, 5001},
+                                      {2, 8200}}) {
       const Shape shape({{"seq", rows}, {"embed", width}}), row({{"embed", width}});
       Tensor x = random_tensor(shape, dtype, 1, -2, 3), dy = random_tensor(shape, dtype, 2);
       Tensor gamma = random_tensor(row, dtype, 3, 0.5, 1.5), beta = random_tensor(row, dtype, 4);

@@ -1,4 +1,5 @@
-// The update: sums of squares of blocks of 1,024 elements in fp64, what gradients are scaled by, AdamW.
+// The update: sums of squares of blocks of 1,024 elements in fp64, what gradients are scaled by, AdamW and SGD, which
+// read and write each state once.
 #include "kintsugi/kernels/gpu/common.cuh"
 
 namespace kintsugi::KINTSUGI_GPU {
@@ -6,6 +7,8 @@ namespace {
 
 using kernels::AdamwIn;
 using kernels::AdamwOut;
+using kernels::SgdIn;
+using kernels::SgdOut;
 using kernels::UpdateScaleIn;
 using kernels::UpdateScaleOut;
 
@@ -81,33 +84,104 @@ __global__ void scale_update(const double* squares, const double* count, const d
   *factor = good ? f : 0;
 }
 
-struct AdamwNumbers {
-  const double *factor, *finite, *updates;
+// What updates share. The states are fp32, and may be in place; a new weight is also stored in another type, if any.
+template <typename G>
+struct Update {
+  const float *w_in, *m_in, *v_in;
+  const G* g;
+  float *w, *m, *v;
+  AnyData weight;
+  const double *factor, *finite;
   const Numbers* later;
-  float beta1, beta2, epsilon, decay;
+  int64_t count;
+  float decay;
+};
+template <typename G>
+struct Adamw {
+  Update<G> u;
+  const double* updates;
+  float beta1, beta2, epsilon;
+};
+template <typename G>
+struct Sgd {
+  Update<G> u;
+  float momentum;
 };
 
-template <typename G, typename O>
-__global__ void adamw_step(float* w, const float* w_in, const G* g, float* m, const float* m_in, float* v,
-                           const float* v_in, O* weight, int64_t count, AdamwNumbers s) {
-  const bool updates = *s.finite != 0;
-  const double t = *s.updates + 1;
-  const auto correction1 = static_cast<float>(1 / (1 - pow(static_cast<double>(s.beta1), t))),
-             correction2 = static_cast<float>(1 / (1 - pow(static_cast<double>(s.beta2), t)));
-  const auto factor = static_cast<float>(*s.factor), rate = static_cast<float>(s.later->learning_rate);
-  for (int64_t i = first_piece(); i < count; i += all_threads()) {
-    float own = w_in[i], mean = m_in[i], square = v_in[i];
-    if (updates) {
-      const float gradient = widen(g[i]) * factor;
-      mean = s.beta1 * mean + (1 - s.beta1) * gradient;
-      square = s.beta2 * square + (1 - s.beta2) * gradient * gradient;
-      own -= rate * (mean * correction1 / (sqrtf(square * correction2) + s.epsilon) + s.decay * own);
-    }
-    w[i] = own;
-    m[i] = mean;
-    v[i] = square;
-    if (weight != nullptr) weight[i] = narrow<O>(own);
+// N elements at a time.
+template <typename G, int N>
+__global__ void __launch_bounds__(256) adamw_step(Adamw<G> a, int64_t begin, int64_t end) {
+  const Update<G>& u = a.u;
+  __shared__ float corrections[2];
+  if (threadIdx.x < 2) {
+    const double t = *a.updates + 1, beta = static_cast<double>(threadIdx.x == 0 ? a.beta1 : a.beta2);
+    corrections[threadIdx.x] = static_cast<float>(1 / (1 - pow(beta, t)));
   }
+  __syncthreads();
+  const bool updates = *u.finite != 0;
+  const auto factor = static_cast<float>(*u.factor), rate = static_cast<float>(u.later->learning_rate);
+  for (int64_t at = begin + first_piece() * N; at < end; at += all_threads() * N) {
+    float w[N], m[N], v[N], g[N];
+    load_run(w, u.w_in + at), load_run(m, u.m_in + at), load_run(v, u.v_in + at), load_run(g, u.g + at);
+    GPU_UNROLL
+    for (int i = 0; i < N; ++i) {
+      if (!updates) continue;
+      const float gradient = g[i] * factor;
+      m[i] = a.beta1 * m[i] + (1 - a.beta1) * gradient;
+      v[i] = a.beta2 * v[i] + (1 - a.beta2) * gradient * gradient;
+      w[i] -= rate * (m[i] * corrections[0] / (sqrtf(v[i] * corrections[1]) + a.epsilon) + u.decay * w[i]);
+    }
+    put_run(u.w + at, w, false), put_run(u.m + at, m, false), put_run(u.v + at, v, false);
+    if (u.weight.data != nullptr) u.weight.put(at, w, false);
+  }
+}
+
+template <typename G, int N>
+__global__ void __launch_bounds__(256) sgd_step(Sgd<G> s, int64_t begin, int64_t end) {
+  const Update<G>& u = s.u;
+  const bool updates = *u.finite != 0;
+  const auto factor = static_cast<float>(*u.factor), rate = static_cast<float>(u.later->learning_rate);
+  for (int64_t at = begin + first_piece() * N; at < end; at += all_threads() * N) {
+    float w[N], m[N], g[N];
+    load_run(w, u.w_in + at), load_run(m, u.m_in + at), load_run(g, u.g + at);
+    GPU_UNROLL
+    for (int i = 0; i < N; ++i) {
+      if (!updates) continue;
+      m[i] = s.momentum * m[i] + (g[i] * factor + u.decay * w[i]);
+      w[i] -= rate * m[i];
+    }
+    put_run(u.w + at, w, false), put_run(u.m + at, m, false);
+    if (u.weight.data != nullptr) u.weight.put(at, w, false);
+  }
+}
+
+constexpr int kUpdated = 4;  // elements of a thread at one time
+
+// Calls f(N, begin, end) for the elements that are read kUpdated at a time, and for those behind them.
+template <typename G, typename F>
+void in_runs(const Update<G>& u, const F& f) {
+  const bool wide = all_wide(u.w_in, u.m_in, u.v_in, u.g, u.w, u.m, u.v, u.weight.data);
+  const int64_t runs = wide ? u.count / kUpdated * kUpdated : 0;
+  if (runs > 0) f(std::integral_constant<int, kUpdated>(), 0, runs);
+  if (runs < u.count) f(std::integral_constant<int, 1>(), runs, u.count);
+}
+
+// The operands that all updates have, at their positions.
+template <typename In, typename Out, typename G>
+Update<G> update_of(std::string_view kind, const KernelCall& call) {
+  for (const size_t i : {In::kW, In::kM})
+    base::require(call.ins[i].dtype() == DType::f32, "kernel", "{} of {} on a device", kind,
+                  name_of(call.ins[i].dtype()));
+  Update<G> u = {};
+  u.w_in = data<float>(call.ins[In::kW]), u.m_in = data<float>(call.ins[In::kM]);
+  u.w = data<float>(call.outs[Out::kW]), u.m = data<float>(call.outs[Out::kM]);
+  u.g = data<G>(call.ins[In::kG]);
+  if (call.outs.size() > Out::kWeight) u.weight = any_data(kind, call.outs[Out::kWeight]);
+  u.factor = data<double>(call.ins[In::kFactor]), u.finite = data<double>(call.ins[In::kFinite]);
+  u.later = call.later;
+  u.count = call.outs[Out::kW].elements();
+  u.decay = static_cast<float>(call.attributes.number("weight_decay"));
+  return u;
 }
 
 }  // namespace
@@ -143,24 +217,27 @@ void update_scale(const KernelCall& call) {
 }
 
 void adamw(const KernelCall& call) {
-  const View &w = call.outs[AdamwOut::kW], &g = call.ins[AdamwIn::kG];
-  for (const size_t i : {AdamwIn::kW, AdamwIn::kM, AdamwIn::kV})
-    base::require(call.ins[i].dtype() == DType::f32, "adamw", "{} on a device", name_of(call.ins[i].dtype()));
-  const AdamwNumbers s{data<double>(call.ins[AdamwIn::kFactor]),
-                       data<double>(call.ins[AdamwIn::kFinite]),
-                       data<double>(call.ins[AdamwIn::kUpdates]),
-                       call.later,
-                       static_cast<float>(call.attributes.number("beta1")),
-                       static_cast<float>(call.attributes.number("beta2")),
-                       static_cast<float>(call.attributes.number("epsilon")),
-                       static_cast<float>(call.attributes.number("weight_decay"))};
-  const View weight = call.outs.size() > AdamwOut::kWeight ? call.outs[AdamwOut::kWeight] : View();
-  dispatch("adamw", g.dtype(), [&]<typename G>(G) {
-    dispatch("adamw", weight.data == nullptr ? DType::f32 : weight.dtype(), [&]<typename O>(O) {
-      launch(*call.stream, blocks_for(w.elements()), dim3(256), 0, adamw_step<G, O>, data<float>(w),
-             data<float>(call.ins[AdamwIn::kW]), data<G>(g), data<float>(call.outs[AdamwOut::kM]),
-             data<float>(call.ins[AdamwIn::kM]), data<float>(call.outs[AdamwOut::kV]),
-             data<float>(call.ins[AdamwIn::kV]), data<O>(weight), w.elements(), s);
+  base::require(call.ins[AdamwIn::kV].dtype() == DType::f32, "kernel", "adamw of {} on a device",
+                name_of(call.ins[AdamwIn::kV].dtype()));
+  dispatch("adamw", call.ins[AdamwIn::kG].dtype(), [&]<typename G>(G) {
+    Adamw<G> a = {.u = update_of<AdamwIn, AdamwOut, G>("adamw", call),
+                  .updates = data<double>(call.ins[AdamwIn::kUpdates]),
+                  .beta1 = static_cast<float>(call.attributes.number("beta1")),
+                  .beta2 = static_cast<float>(call.attributes.number("beta2")),
+                  .epsilon = static_cast<float>(call.attributes.number("epsilon"))};
+    a.u.v_in = data<float>(call.ins[AdamwIn::kV]), a.u.v = data<float>(call.outs[AdamwOut::kV]);
+    in_runs(a.u, [&]<int N>(std::integral_constant<int, N>, int64_t begin, int64_t end) {
+      launch(*call.stream, blocks_for((end - begin) / N), dim3(256), 0, adamw_step<G, N>, a, begin, end);
+    });
+  });
+}
+
+void sgd(const KernelCall& call) {
+  dispatch("sgd", call.ins[SgdIn::kG].dtype(), [&]<typename G>(G) {
+    const Sgd<G> s = {.u = update_of<SgdIn, SgdOut, G>("sgd", call),
+                      .momentum = static_cast<float>(call.attributes.number("momentum"))};
+    in_runs(s.u, [&]<int N>(std::integral_constant<int, N>, int64_t begin, int64_t end) {
+      launch(*call.stream, blocks_for((end - begin) / N), dim3(256), 0, sgd_step<G, N>, s, begin, end);
     });
   });
 }

@@ -45,18 +45,20 @@ TEST(OnDevice, Adamw) {
       }
 }
 
-TEST(OnDevice, CrossEntropy) {
-  const Shape shape({{"batch", 3}, {"seq", 50}});
-  Tensor lse = random_tensor(shape, DType::f32, 1, 1, 9), target = random_tensor(shape, DType::f32, 2, -3, 3),
-         labels = random_integers(shape, 3, -1, 20), dloss = filled({}, DType::f64, 2.5);
-  const Tensor number = filled({}, DType::f64, 10), d = random_tensor(shape, DType::f32, 4);
-  for (const uint32_t accumulate : {0u, 3u}) {
-    compare_on_device({.kind = "cross_entropy", .accumulate = accumulate}, {&lse, &target, &labels}, {number, number},
-                      {1e-12, 1e-12});
-    compare_on_device({.kind = "cross_entropy_grad", .accumulate = accumulate}, {&labels, &dloss}, {d, d});
-  }
-  compare_on_device({.kind = "cross_entropy", .indices = {{"seq", DimIndex({{0, 45}, {-1, 5}}, 45)}}},
-                    {&lse, &target, &labels}, {number, number}, {1e-12, 1e-12});
+TEST(OnDevice, Sgd) {
+  for (const DType gradient : {DType::f32, DType::bf16})
+    for (const double finite : {1.0, 0.0})
+      for (const int64_t size : {1, 777}) {
+        const Shape shape({{"flat", size}});
+        Tensor w = random_tensor(shape, DType::f32, 1), g = random_tensor(shape, gradient, 2),
+               m = random_tensor(shape, DType::f32, 3);
+        Tensor factor = filled({}, DType::f64, 0.3), good = filled({}, DType::f64, finite);
+        const Trial trial = {.kind = "sgd",
+                             .attributes = {{"momentum", 0.9}, {"weight_decay", 0.1}, {"weight", "bf16"}},
+                             .numbers = {.learning_rate = 0.01}};
+        compare_on_device(trial, {&w, &g, &m, &factor, &good}, {w, m, Tensor(shape, DType::bf16)});
+        compare_on_device(trial, {&w, &g, &m, &factor, &good}, {w, m});
+      }
 }
 
 }  // namespace

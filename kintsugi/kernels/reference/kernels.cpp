@@ -80,6 +80,10 @@ class ReferenceKernels : public KernelSet {
 
 }  // namespace
 
+std::span<const Kernel> reference::list() {
+  return kKernels;
+}
+
 std::unique_ptr<KernelSet> reference_kernels() {
   return std::make_unique<ReferenceKernels>();
 }

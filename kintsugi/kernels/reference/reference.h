@@ -6,6 +6,9 @@
 
 namespace kintsugi::kernels::reference {
 
+// All kernels of the set.
+std::span<const Kernel> list();
+
 void accumulate(const KernelCall&);
 void adamw(const KernelCall&);
 void add(const KernelCall&);
