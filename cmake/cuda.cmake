@@ -14,7 +14,7 @@ endif()
 get_filename_component(nvcc_real ${KINTSUGI_NVCC} REALPATH)
 get_filename_component(cuda_root ${nvcc_real}/../.. ABSOLUTE)
 
-set(nvcc_flags -std=c++20 -O3 -DFMT_USE_CONSTEXPR=1 --expt-relaxed-constexpr -lineinfo
+set(nvcc_flags -std=c++20 -O3 -DFMT_USE_CONSTEXPR=1 --expt-relaxed-constexpr -lineinfo -Xptxas=-v
   -Xcompiler=-fPIC,-fvisibility=hidden -I${PROJECT_SOURCE_DIR})
 foreach(generation IN LISTS KINTSUGI_CUDA_ARCHITECTURES)
   list(APPEND nvcc_flags -gencode=arch=compute_${generation},code=sm_${generation})
@@ -26,8 +26,10 @@ file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/cuda)
 foreach(source IN LISTS cuda_sources)
   get_filename_component(name ${source} NAME_WE)
   set(object ${PROJECT_BINARY_DIR}/cuda/${name}.o)
-  add_custom_command(OUTPUT ${object} DEPENDS ${source} DEPFILE ${object}.d VERBATIM COMMENT "nvcc ${name}"
-    COMMAND ${CCACHE} ${KINTSUGI_NVCC} ${nvcc_flags} -MD -MF ${object}.d -MT ${object} -x cu -c ${source} -o ${object})
+  add_custom_command(OUTPUT ${object} BYPRODUCTS ${object}.resources DEPENDS ${source} DEPFILE ${object}.d VERBATIM
+    COMMENT "nvcc ${name}"
+    COMMAND ${PROJECT_SOURCE_DIR}/cmake/nvcc.sh ${object} ${CCACHE} ${KINTSUGI_NVCC} ${nvcc_flags} -MD -MF ${object}.d
+      -MT ${object} -x cu -c ${source} -o ${object})
   list(APPEND cuda_objects ${object})
 endforeach()
 add_library(kintsugi_cuda MODULE ${cuda_objects} kintsugi/kernels/kernel_call.cpp kintsugi/kernels/parts.cpp
@@ -39,3 +41,9 @@ find_library(cudart_static cudart_static HINTS ${cuda_root}/lib64 ${cuda_root}/l
 target_link_libraries(kintsugi_cuda PRIVATE base tensor ${cudart_static} ${CMAKE_DL_LIBS} rt)
 target_link_options(kintsugi_cuda PRIVATE -Wl,--no-undefined)
 add_dependencies(kintsugi_cuda includes)
+
+# The registers and the memory of each kernel, as they were compiled, against the table; by hand, it is written anew.
+if(KINTSUGI_TESTS)
+  add_test(NAME gpu_resources COMMAND ${PROJECT_SOURCE_DIR}/tests/gpu_resources.sh ${PROJECT_BINARY_DIR}/cuda
+    ${PROJECT_SOURCE_DIR}/kintsugi/kernels/gpu/resources.txt)
+endif()

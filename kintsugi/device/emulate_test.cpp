@@ -9,6 +9,7 @@ namespace kintsugi::device::emulate_test {
 namespace {
 
 using namespace gpu_emulated;
+using emulate::Order;
 
 // Runs a kernel at once.
 template <typename... P, typename... A>
@@ -55,7 +56,68 @@ TEST(Emulate, LanesAddInOneTreeWhateverTheWarp) {
   EXPECT_EQ(lanes, other);
   EXPECT_NEAR(all[77], std::accumulate(x.begin(), x.end(), 0.0), 1e-5);
   EXPECT_EQ(all[0], all[255]);
+  for (size_t i = 0; i < 32; ++i) {  // the tree that exchanges make
+    float tree[32];
+    std::copy_n(x.begin(), 32, tree);
+    for (size_t half = 16; half > 0; half /= 2)
+      for (size_t j = 0; j < half; ++j) tree[j] += tree[j + half];
+    EXPECT_EQ(lanes[i], tree[0]);
+  }
   EXPECT_NEAR(lanes[40], std::accumulate(x.begin() + 32, x.begin() + 64, 0.0), 1e-6);
+}
+
+__global__ void equals(const int* x, uint32_t* same) {
+  same[threadIdx.x] = lanes_equal(x[threadIdx.x]);
+}
+
+TEST(Emulate, LanesThatAreEqual) {
+  std::vector<int> x(64);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<int>(i * i % 7);
+  std::vector<uint32_t> same(64);
+  for (const int warp : {32, 64}) {
+    emulate::set_warp(warp);
+    run_now(1, 64, 0, equals, x.data(), same.data());
+    for (size_t i = 0; i < 64; ++i)
+      for (size_t j = 0; j < 32; ++j) EXPECT_EQ(same[i] >> j & 1, x[i / 32 * 32 + j] == x[i]);
+  }
+  emulate::set_warp(32);
+}
+
+// Each thread takes what its neighbour put there; without a barrier, one of the two orders shows it.
+__global__ void without_a_barrier(int* seen, int step) {
+  GPU_DYNAMIC_SHARED(int, all);
+  const int i = static_cast<int>(threadIdx.x), count = static_cast<int>(blockDim.x);
+  all[i] = i;
+  seen[i] = all[(i + step + count) % count];
+}
+__global__ void copied_and_not_waited_for(const int* x, int* seen) {
+  GPU_DYNAMIC_SHARED(int, all);
+  copy_async_16(all + 4 * threadIdx.x, x + 4 * threadIdx.x);
+  copy_async_commit();
+  seen[threadIdx.x] = all[4 * threadIdx.x];
+  copy_async_wait<0>();
+  seen[blockDim.x + threadIdx.x] = all[4 * threadIdx.x];
+}
+
+TEST(Emulate, TwoOrdersShowWhatIsNotWaitedFor) {
+  const auto seen_in = [](Order order, int step) {
+    std::vector<int> seen(64);
+    emulate::set_order(order);
+    run_now(1, 64, 64 * sizeof(int), without_a_barrier, seen.data(), step);
+    return seen[5] == 5 + step;
+  };
+  EXPECT_FALSE(seen_in(Order::first_to_last, 40));
+  EXPECT_TRUE(seen_in(Order::last_to_first, 40));
+  EXPECT_FALSE(seen_in(Order::last_to_first, -1));
+  EXPECT_TRUE(seen_in(Order::first_to_last, -1));
+
+  std::vector<int> x(256), seen(128);
+  std::iota(x.begin(), x.end(), 0);
+  emulate::set_order(Order::last_to_first);
+  run_now(1, 64, 1024, copied_and_not_waited_for, x.data(), seen.data());
+  EXPECT_NE(seen[3], 12);
+  EXPECT_EQ(seen[64 + 3], 12);
+  emulate::set_order(Order::first_to_last);
 }
 
 __global__ void product(const bf16* a, const bf16* b, float* d) {

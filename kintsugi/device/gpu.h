@@ -237,7 +237,8 @@ __device__ inline double widen(double x) {
   return x;
 }
 
-// The sum of 32 lanes, the same in all of them, in a fixed tree.
+// The sum of 32 lanes, the same in all of them, in a fixed tree; and the largest.
+#if KINTSUGI_ON_GPU
 template <typename T>
 __device__ T lanes_sum(T x) {
   for (int mask = 16; mask > 0; mask /= 2) x += shuffle_xor(x, mask);
@@ -251,6 +252,18 @@ __device__ T lanes_max(T x) {
   }
   return x;
 }
+#else
+template <typename T>
+T lanes_sum(T x, Place place = Place::current()) {
+  return device::emulate::fold(
+      x, [](T a, T b) { return a + b; }, place);
+}
+template <typename T>
+T lanes_max(T x, Place place = Place::current()) {
+  return device::emulate::fold(
+      x, [](T a, T b) { return b > a ? b : a; }, place);
+}
+#endif
 // That of a block of at most 1,024 threads, a multiple of 32, in all of them; `scratch`: 32 elements of shared memory,
 // which nothing else uses until all threads have returned.
 template <typename T>

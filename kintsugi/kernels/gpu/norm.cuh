@@ -167,11 +167,11 @@ __device__ RowStatistics statistics_of(const Norm<T>& n, const T* x, float* scra
   float mean = 0;
   if (n.shifts) {
     float sum = 0;
-    for (int i = static_cast<int>(threadIdx.x); i < n.width; i += kLongThreads) sum += widen(x[i]);
+    for (int i = static_cast<int>(threadIdx.x); i < n.width; i += static_cast<int>(blockDim.x)) sum += widen(x[i]);
     mean = block_sum(sum, scratch) / static_cast<float>(n.width);
   }
   float squares = 0;
-  for (int i = static_cast<int>(threadIdx.x); i < n.width; i += kLongThreads) {
+  for (int i = static_cast<int>(threadIdx.x); i < n.width; i += static_cast<int>(blockDim.x)) {
     const float d = widen(x[i]) - mean;
     squares += d * d;
   }
@@ -190,7 +190,7 @@ __global__ void __launch_bounds__(kLongThreads) normalize_any(Norm<T> n) {
   __shared__ float scratch[32];
   const int64_t at = static_cast<int64_t>(blockIdx.x) * n.width;
   const RowStatistics s = statistics_of(n, n.x + at, scratch);
-  for (int i = static_cast<int>(threadIdx.x); i < n.width; i += kLongThreads) {
+  for (int i = static_cast<int>(threadIdx.x); i < n.width; i += static_cast<int>(blockDim.x)) {
     const float beta = n.beta.data == nullptr ? 0 : one_of(n.beta, i);
     put(&n.y[at + i], (widen(n.x[at + i]) - s.mean) * s.inverse * (n.offset + one_of(n.gamma, i)) + beta, n.add);
   }
@@ -205,14 +205,14 @@ __global__ void __launch_bounds__(kLongThreads) normalize_grad_any(Norm<T> n) {
   const RowStatistics s = statistics_of(n, x, scratch);
   if (threadIdx.x == 0) n.rows[blockIdx.x] = s;
   float sum = 0, product = 0;
-  for (int i = static_cast<int>(threadIdx.x); i < n.width; i += kLongThreads) {
+  for (int i = static_cast<int>(threadIdx.x); i < n.width; i += static_cast<int>(blockDim.x)) {
     const float g = widen(dy[i]) * (n.offset + one_of(n.gamma, i));
     sum += g;
     product += g * (widen(x[i]) - s.mean) * s.inverse;
   }
   block_sums(sum, product, scratch);
   sum = n.shifts ? sum / static_cast<float>(n.width) : 0, product /= static_cast<float>(n.width);
-  for (int i = static_cast<int>(threadIdx.x); i < n.width; i += kLongThreads) {
+  for (int i = static_cast<int>(threadIdx.x); i < n.width; i += static_cast<int>(blockDim.x)) {
     const float g = widen(dy[i]) * (n.offset + one_of(n.gamma, i));
     put(&dx[i], s.inverse * (g - sum - (widen(x[i]) - s.mean) * s.inverse * product), n.add);
   }
@@ -272,7 +272,9 @@ __global__ void __launch_bounds__(kLongThreads)
 // Calls f(kRuns, N, threads) if rows are held, else `any`. wide: N elements may be read at a time.
 template <int N, typename F, typename Any>
 void with_runs(int width, bool wide, const F& f, const Any& any) {
-  const auto threads = [&](int each) { return dim3(static_cast<unsigned>((width + 32 * each - 1) / (32 * each) * 32)); };
+  const auto threads = [&](int each) {
+    return dim3(static_cast<unsigned>((width + 32 * each - 1) / (32 * each) * 32));
+  };
   if (!wide || width > kMostHeld) {
     any();
   } else if (width <= kMostThreads * 8) {
@@ -284,6 +286,10 @@ void with_runs(int width, bool wide, const F& f, const Any& any) {
 
 dim3 blocks(int64_t x, int64_t y = 1) {
   return dim3(static_cast<unsigned>(x), static_cast<unsigned>(y));
+}
+
+dim3 long_threads(int width) {
+  return dim3(static_cast<unsigned>(std::clamp((width + 31) / 32 * 32, 32, kLongThreads)));
 }
 
 template <typename T>
@@ -311,7 +317,7 @@ void forward(const KernelCall& call, bool shifts) {
         [&]<int kRuns>(std::integral_constant<int, kRuns>, dim3 threads) {
           launch(*call.stream, blocks(n.count), threads, 0, normalize<T, kRuns, kN>, n);
         },
-        [&] { launch(*call.stream, blocks(n.count), dim3(kLongThreads), 0, normalize_any<T>, n); });
+        [&] { launch(*call.stream, blocks(n.count), long_threads(n.width), 0, normalize_any<T>, n); });
   });
 }
 
@@ -336,7 +342,7 @@ void backward(const KernelCall& call, bool shifts) {
           launch(*call.stream, blocks(chunks), threads, 0, normalize_grad<T, kRuns, kN>, n);
         },
         [&] {
-          launch(*call.stream, blocks(n.count), dim3(kLongThreads), 0, normalize_grad_any<T>, n);
+          launch(*call.stream, blocks(n.count), long_threads(n.width), 0, normalize_grad_any<T>, n);
           launch(*call.stream, blocks((n.width + 63) / 64, chunks), dim3(kLongThreads), 0, column_sums<T>, n);
         });
     ChunkSums out = {.dgamma = any_data("a norm", call.outs[NormGradOut::kDgamma]),
