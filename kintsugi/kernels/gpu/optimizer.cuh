@@ -1,5 +1,5 @@
 // The update: sums of squares of blocks of 1,024 elements in fp64, what gradients are scaled by, AdamW and SGD, which
-// read and write each state once.
+// read and write each state once. Sums of lists are made of pieces that depend on the shapes alone.
 #include "kintsugi/kernels/gpu/common.cuh"
 
 namespace kintsugi::KINTSUGI_GPU {
@@ -12,76 +12,116 @@ using kernels::SgdOut;
 using kernels::UpdateScaleIn;
 using kernels::UpdateScaleOut;
 
+constexpr int kThreads = 256;
+
+// A block of threads for each of 1,024 elements. wide: fours of g begin at multiples of as many bytes as they are.
 template <typename T, typename S>
-__global__ void square_blocks(const T* g, int64_t count, S* blocks, bool add) {
+__global__ void __launch_bounds__(kThreads) square_blocks(const T* g, int64_t count, S* blocks, bool wide, bool add) {
   __shared__ double scratch[32];
-  const int64_t begin = static_cast<int64_t>(blockIdx.x) * 1024;
-  double sum = 0;
-  for (int i = static_cast<int>(threadIdx.x); i < 1024; i += 256) {
-    const double x = begin + i < count ? static_cast<double>(widen(g[begin + i])) : 0;
-    sum += x * x;
+  const int64_t at = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * 4;
+  float x[4] = {};
+  if (wide && at + 4 <= count) {
+    load_run(x, g + at);
+  } else {
+    GPU_UNROLL
+    for (int i = 0; i < 4; ++i)
+      if (at + i < count) x[i] = widen(g[at + i]);
   }
+  double sum = 0;
+  GPU_UNROLL
+  for (int i = 0; i < 4; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
   sum = block_sum(sum, scratch);
   if (threadIdx.x == 0) blocks[blockIdx.x] = static_cast<S>(add ? static_cast<double>(blocks[blockIdx.x]) + sum : sum);
 }
 
-// Lists of numbers, added one list after another.
+// Lists of numbers, each cut into pieces.
+constexpr int64_t kPiece = 8192;
 struct Lists {
   static constexpr int kMost = 100;
   const void* data[kMost];
   int64_t count[kMost];
+  int begin[kMost + 1];  // the first piece of each
   int lists = 0;
 };
 
-// total: where the sum of earlier lists is, or `first`.
+// A block for each piece.
 template <typename S>
-__global__ void sum_lists(Lists lists, double* total, bool first) {
+__global__ void __launch_bounds__(kThreads) sum_pieces(Lists lists, double* sums) {
   __shared__ double scratch[32];
-  double all = first ? 0 : *total;
-  for (int l = 0; l < lists.lists; ++l) {
-    const auto* x = static_cast<const S*>(lists.data[l]);
-    double sum = 0;
-    for (int64_t i = threadIdx.x; i < lists.count[l]; i += blockDim.x) sum += static_cast<double>(x[i]);
-    all += block_sum(sum, scratch);
-  }
-  __syncthreads();
-  if (threadIdx.x == 0) *total = all;
+  const auto piece = static_cast<int>(blockIdx.x);
+  int l = 0;
+  while (lists.begin[l + 1] <= piece) ++l;
+  const auto* const x = static_cast<const S*>(lists.data[l]);
+  const int64_t begin = (piece - lists.begin[l]) * kPiece;
+  const int64_t end = begin + kPiece < lists.count[l] ? begin + kPiece : lists.count[l];
+  double sum = 0;
+  for (int64_t i = begin + threadIdx.x; i < end; i += kThreads) sum += static_cast<double>(x[i]);
+  sum = block_sum(sum, scratch);
+  if (threadIdx.x == 0) sums[piece] = sum;
 }
 
-void sum_all(const KernelCall& call, std::span<const View> blocks, double* total) {
+__device__ inline double sum_of(const double* sums, int64_t count, double* scratch) {
+  double sum = 0;
+  for (int64_t i = threadIdx.x; i < count; i += kThreads) sum += sums[i];
+  return block_sum(sum, scratch);
+}
+
+int64_t pieces_of(int64_t elements) {
+  return (elements + kPiece - 1) / kPiece;
+}
+
+// The sums of all pieces, in the workspace; their number.
+int64_t sum_all(const KernelCall& call, std::span<const View> blocks) {
+  auto* const sums = reinterpret_cast<double*>(call.workspace.data());
+  int64_t done = 0;
   Lists lists;
-  bool first = true;
+  lists.begin[0] = 0;
   const auto flush = [&](DType dtype) {
+    const int pieces = lists.begin[lists.lists];
+    const dim3 grid(static_cast<unsigned>(pieces));
     if (dtype == DType::f64)
-      launch(*call.stream, dim3(1), dim3(1024), 0, sum_lists<double>, lists, total, first);
+      launch(*call.stream, grid, dim3(kThreads), 0, sum_pieces<double>, lists, sums + done);
     else
-      launch(*call.stream, dim3(1), dim3(1024), 0, sum_lists<float>, lists, total, first);
+      launch(*call.stream, grid, dim3(kThreads), 0, sum_pieces<float>, lists, sums + done);
+    done += pieces;
     lists.lists = 0;
-    first = false;
   };
   for (size_t i = 0; i < blocks.size(); ++i) {
-    lists.data[lists.lists] = blocks[i].data;
-    lists.count[lists.lists++] = blocks[i].elements();
-    if (lists.lists == Lists::kMost || i + 1 == blocks.size() || blocks[i + 1].dtype() != blocks[i].dtype())
-      flush(blocks[i].dtype());
+    const View& list = blocks[i];
+    base::require(list.dtype() == DType::f64 || list.dtype() == DType::f32, "kernel", "sums of squares in {}",
+                  name_of(list.dtype()));
+    lists.data[lists.lists] = list.data;
+    lists.count[lists.lists] = list.elements();
+    lists.begin[lists.lists + 1] = lists.begin[lists.lists] + static_cast<int>(pieces_of(list.elements()));
+    ++lists.lists;
+    if (lists.lists == Lists::kMost || i + 1 == blocks.size() || blocks[i + 1].dtype() != list.dtype())
+      flush(list.dtype());
   }
-  if (blocks.empty()) flush(DType::f64);
+  return done;
 }
 
-__global__ void finish_sum(const double* total, double* to, bool add) {
-  *to = add ? *to + *total : *total;
+__global__ void __launch_bounds__(kThreads) finish_sum(const double* sums, int64_t count, double* to, bool add) {
+  __shared__ double scratch[32];
+  const double sum = sum_of(sums, count, scratch);
+  if (threadIdx.x == 0) *to = add ? *to + sum : sum;
 }
 
-__global__ void scale_update(const double* squares, const double* count, const double* loss_scale, double clip,
-                             double* norm, double* factor, double* finite) {
-  const double s = 1 / (*count * *loss_scale);
-  const double n = s * sqrt(*squares);
-  const bool good = n - n == 0 && *count > 0;
-  const double clipped = clip / (n + 1e-6);
-  const double f = clip > 0 ? s * (clipped < 1 ? clipped : 1.0) : s;
-  *norm = n;
-  *finite = good ? 1 : 0;
-  *factor = good ? f : 0;
+struct ScaleUpdate {
+  const double *count, *loss_scale;
+  double clip;
+  double *norm, *factor, *finite;
+};
+__global__ void __launch_bounds__(kThreads) scale_update(const double* sums, int64_t pieces, ScaleUpdate u) {
+  __shared__ double scratch[32];
+  const double squares = sum_of(sums, pieces, scratch);
+  if (threadIdx.x != 0) return;
+  const double s = 1 / (*u.count * *u.loss_scale), n = s * sqrt(squares);
+  const bool good = n - n == 0 && *u.count > 0;
+  const double clipped = u.clip / (n + 1e-6);
+  const double factor = u.clip > 0 ? s * (clipped < 1 ? clipped : 1.0) : s;
+  *u.norm = n;
+  *u.finite = good ? 1 : 0;
+  *u.factor = good ? factor : 0;
 }
 
 // What updates share. The states are fp32, and may be in place; a new weight is also stored in another type, if any.
@@ -110,7 +150,7 @@ struct Sgd {
 
 // N elements at a time.
 template <typename G, int N>
-__global__ void __launch_bounds__(256) adamw_step(Adamw<G> a, int64_t begin, int64_t end) {
+__global__ void __launch_bounds__(kThreads) adamw_step(Adamw<G> a, int64_t begin, int64_t end) {
   const Update<G>& u = a.u;
   __shared__ float corrections[2];
   if (threadIdx.x < 2) {
@@ -137,7 +177,7 @@ __global__ void __launch_bounds__(256) adamw_step(Adamw<G> a, int64_t begin, int
 }
 
 template <typename G, int N>
-__global__ void __launch_bounds__(256) sgd_step(Sgd<G> s, int64_t begin, int64_t end) {
+__global__ void __launch_bounds__(kThreads) sgd_step(Sgd<G> s, int64_t begin, int64_t end) {
   const Update<G>& u = s.u;
   const bool updates = *u.finite != 0;
   const auto factor = static_cast<float>(*u.factor), rate = static_cast<float>(u.later->learning_rate);
@@ -186,34 +226,40 @@ Update<G> update_of(std::string_view kind, const KernelCall& call) {
 
 }  // namespace
 
-int64_t sum_blocks_workspace(const KernelShapes&) {
-  return 64;
+int64_t sum_blocks_workspace(const KernelShapes& s) {
+  int64_t pieces = 1;
+  for (const tensor::Type* type : s.ins)
+    if (type != nullptr) pieces += pieces_of(type->shape.elements());
+  return pieces * static_cast<int64_t>(sizeof(double));
 }
 
 void sum_squares(const KernelCall& call) {
   const View &g = call.ins[0], &blocks = call.outs[0];
   dispatch("sum_squares", g.dtype(), [&]<typename T>(T) {
     const auto go = [&]<typename S>(S) {
-      launch(*call.stream, dim3(static_cast<unsigned>(blocks.elements())), dim3(256), 0, square_blocks<T, S>,
-             data<T>(g), g.elements(), data<S>(blocks), call.accumulates(0));
+      launch(*call.stream, dim3(static_cast<unsigned>(blocks.elements())), dim3(kThreads), 0, square_blocks<T, S>,
+             data<T>(g), g.elements(), data<S>(blocks), all_wide(g.data), call.accumulates(0));
     };
     blocks.dtype() == DType::f64 ? go(double{}) : go(float{});
   });
 }
 
 void sum_blocks(const KernelCall& call) {
-  auto* total = reinterpret_cast<double*>(call.workspace.data());
-  sum_all(call, call.ins, total);
-  launch(*call.stream, dim3(1), dim3(1), 0, finish_sum, total, data<double>(call.outs[0]), call.accumulates(0));
+  const int64_t pieces = sum_all(call, call.ins);
+  launch(*call.stream, dim3(1), dim3(kThreads), 0, finish_sum, reinterpret_cast<double*>(call.workspace.data()), pieces,
+         data<double>(call.outs[0]), call.accumulates(0));
 }
 
 void update_scale(const KernelCall& call) {
-  auto* total = reinterpret_cast<double*>(call.workspace.data());
-  sum_all(call, call.ins.subspan(UpdateScaleIn::kBlocks), total);
-  launch(*call.stream, dim3(1), dim3(1), 0, scale_update, total, data<double>(call.ins[UpdateScaleIn::kCount]),
-         data<double>(call.ins[UpdateScaleIn::kLossScale]), call.attributes.number("clip"),
-         data<double>(call.outs[UpdateScaleOut::kNorm]), data<double>(call.outs[UpdateScaleOut::kFactor]),
-         data<double>(call.outs[UpdateScaleOut::kFinite]));
+  const int64_t pieces = sum_all(call, call.ins.subspan(UpdateScaleIn::kBlocks));
+  const ScaleUpdate u = {.count = data<double>(call.ins[UpdateScaleIn::kCount]),
+                         .loss_scale = data<double>(call.ins[UpdateScaleIn::kLossScale]),
+                         .clip = call.attributes.number("clip"),
+                         .norm = data<double>(call.outs[UpdateScaleOut::kNorm]),
+                         .factor = data<double>(call.outs[UpdateScaleOut::kFactor]),
+                         .finite = data<double>(call.outs[UpdateScaleOut::kFinite])};
+  launch(*call.stream, dim3(1), dim3(kThreads), 0, scale_update, reinterpret_cast<double*>(call.workspace.data()),
+         pieces, u);
 }
 
 void adamw(const KernelCall& call) {
@@ -227,7 +273,7 @@ void adamw(const KernelCall& call) {
                   .epsilon = static_cast<float>(call.attributes.number("epsilon"))};
     a.u.v_in = data<float>(call.ins[AdamwIn::kV]), a.u.v = data<float>(call.outs[AdamwOut::kV]);
     in_runs(a.u, [&]<int N>(std::integral_constant<int, N>, int64_t begin, int64_t end) {
-      launch(*call.stream, blocks_for((end - begin) / N), dim3(256), 0, adamw_step<G, N>, a, begin, end);
+      launch(*call.stream, blocks_for((end - begin) / N), dim3(kThreads), 0, adamw_step<G, N>, a, begin, end);
     });
   });
 }
@@ -237,7 +283,7 @@ void sgd(const KernelCall& call) {
     const Sgd<G> s = {.u = update_of<SgdIn, SgdOut, G>("sgd", call),
                       .momentum = static_cast<float>(call.attributes.number("momentum"))};
     in_runs(s.u, [&]<int N>(std::integral_constant<int, N>, int64_t begin, int64_t end) {
-      launch(*call.stream, blocks_for((end - begin) / N), dim3(256), 0, sgd_step<G, N>, s, begin, end);
+      launch(*call.stream, blocks_for((end - begin) / N), dim3(kThreads), 0, sgd_step<G, N>, s, begin, end);
     });
   });
 }

@@ -28,6 +28,15 @@ TEST(OnDevice, UpdateScale) {
     }
 }
 
+// Of several pieces, and with lists of both types.
+TEST(OnDevice, SumsOfLongLists) {
+  Tensor a = random_tensor({{"block", 20000}}, DType::f64, 1, 0, 2),
+         b = random_tensor({{"block", 8192}}, DType::f32, 2), c = random_tensor({{"block", 5}}, DType::f64, 3);
+  const Tensor out = filled({}, DType::f64, 3);
+  for (const uint32_t accumulate : {0u, 1u})
+    compare_on_device({.kind = "sum_blocks", .accumulate = accumulate}, {&a, &b, &c}, {out}, {1e-13, 1e-13});
+}
+
 TEST(OnDevice, Adamw) {
   for (const DType gradient : {DType::f32, DType::bf16})
     for (const double finite : {1.0, 0.0})
