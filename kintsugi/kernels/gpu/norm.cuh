@@ -242,34 +242,34 @@ __global__ void __launch_bounds__(kLongThreads) column_sums(Norm<T> n) {
         sums[part][0][lane] + sums[part][1][lane] + sums[part][2][lane] + sums[part][3][lane];
 }
 
-// dgamma and dbeta: the sums over the chunks. A block has 32 columns of one of them.
+// dgamma and dbeta: the sums over the chunks. A block has 32 columns of one of them, and as many groups of threads as
+// it takes chunks at a time.
 struct ChunkSums {
   AnyData dgamma, dbeta;  // null: not asked for
   bool add_gamma, add_beta;
 };
-__global__ void __launch_bounds__(kLongThreads)
+constexpr int kMostGroups = 8;
+__global__ void __launch_bounds__(32 * kMostGroups)
     join_chunks(const float* partial, ChunkSums out, int chunks, int width) {
-  constexpr int kGroups = kLongThreads / 32;
-  __shared__ float sums[kGroups][32];
+  __shared__ float sums[kMostGroups][32];
   const int lane = static_cast<int>(threadIdx.x) % 32, group = static_cast<int>(threadIdx.x) / 32;
-  const int column = static_cast<int>(blockIdx.x) * 32 + lane;
+  const int groups = static_cast<int>(blockDim.x) / 32, column = static_cast<int>(blockIdx.x) * 32 + lane;
   const bool beta = blockIdx.y == 1;
   const AnyData to = beta ? out.dbeta : out.dgamma;
   if (to.data == nullptr) return;
   float sum = 0;
   if (column < width)
-    for (int c = group; c < chunks; c += kGroups)
+    for (int c = group; c < chunks; c += groups)
       sum += partial[(static_cast<int64_t>(c) * 2 + blockIdx.y) * width + column];
   sums[group][lane] = sum;
   __syncthreads();
   if (group != 0 || column >= width) return;
   float total[1] = {sum};
-  GPU_UNROLL
-  for (int i = 1; i < kGroups; ++i) total[0] += sums[i][lane];
+  for (int i = 1; i < groups; ++i) total[0] += sums[i][lane];
   to.put(column, total, beta ? out.add_beta : out.add_gamma);
 }
 
-// Calls f(kRuns, N, threads) if rows are held, else `any`. wide: N elements may be read at a time.
+// Calls f(kRuns, threads) if rows are held, else `any`. wide: N elements may be read at a time.
 template <int N, typename F, typename Any>
 void with_runs(int width, bool wide, const F& f, const Any& any) {
   const auto threads = [&](int each) {
@@ -350,7 +350,8 @@ void backward(const KernelCall& call, bool shifts) {
                      .add_gamma = call.accumulates(NormGradOut::kDgamma),
                      .add_beta = call.accumulates(NormGradOut::kDbeta)};
     if (call.outs.size() > NormGradOut::kDbeta) out.dbeta = any_data("a norm", call.outs[NormGradOut::kDbeta]);
-    launch(*call.stream, blocks((n.width + 31) / 32, 2), dim3(kLongThreads), 0, join_chunks, n.partial, out,
+    launch(*call.stream, blocks((n.width + 31) / 32, 2),
+           dim3(static_cast<unsigned>(32 * std::min<int64_t>(chunks, kMostGroups))), 0, join_chunks, n.partial, out,
            static_cast<int>(chunks), n.width);
   });
 }

@@ -44,9 +44,14 @@ struct Lists {
   int lists = 0;
 };
 
+struct PieceSum {
+  double sum;
+  int64_t begins;  // whether it is the first of its list
+};
+
 // A block for each piece.
 template <typename S>
-__global__ void __launch_bounds__(kThreads) sum_pieces(Lists lists, double* sums) {
+__global__ void __launch_bounds__(kThreads) sum_pieces(Lists lists, PieceSum* sums) {
   __shared__ double scratch[32];
   const auto piece = static_cast<int>(blockIdx.x);
   int l = 0;
@@ -57,13 +62,24 @@ __global__ void __launch_bounds__(kThreads) sum_pieces(Lists lists, double* sums
   double sum = 0;
   for (int64_t i = begin + threadIdx.x; i < end; i += kThreads) sum += static_cast<double>(x[i]);
   sum = block_sum(sum, scratch);
-  if (threadIdx.x == 0) sums[piece] = sum;
+  if (threadIdx.x == 0) sums[piece] = {sum, piece == lists.begin[l]};
 }
 
-__device__ inline double sum_of(const double* sums, int64_t count, double* scratch) {
-  double sum = 0;
-  for (int64_t i = threadIdx.x; i < count; i += kThreads) sum += sums[i];
-  return block_sum(sum, scratch);
+// In the first thread: the sums of the lists, added one after another, as stages add theirs to those before them.
+__device__ inline double sum_of(const PieceSum* sums, int64_t count) {
+  __shared__ PieceSum some[kThreads];
+  double total = 0, list = 0;
+  for (int64_t begin = 0; begin < count; begin += kThreads) {
+    __syncthreads();
+    if (begin + threadIdx.x < count) some[threadIdx.x] = sums[begin + threadIdx.x];
+    __syncthreads();
+    if (threadIdx.x != 0) continue;
+    for (int i = 0; i < kThreads && begin + i < count; ++i) {
+      if (some[i].begins) total += list, list = 0;
+      list += some[i].sum;
+    }
+  }
+  return total + list;
 }
 
 int64_t pieces_of(int64_t elements) {
@@ -72,7 +88,7 @@ int64_t pieces_of(int64_t elements) {
 
 // The sums of all pieces, in the workspace; their number.
 int64_t sum_all(const KernelCall& call, std::span<const View> blocks) {
-  auto* const sums = reinterpret_cast<double*>(call.workspace.data());
+  auto* const sums = reinterpret_cast<PieceSum*>(call.workspace.data());
   int64_t done = 0;
   Lists lists;
   lists.begin[0] = 0;
@@ -100,9 +116,8 @@ int64_t sum_all(const KernelCall& call, std::span<const View> blocks) {
   return done;
 }
 
-__global__ void __launch_bounds__(kThreads) finish_sum(const double* sums, int64_t count, double* to, bool add) {
-  __shared__ double scratch[32];
-  const double sum = sum_of(sums, count, scratch);
+__global__ void __launch_bounds__(kThreads) finish_sum(const PieceSum* sums, int64_t count, double* to, bool add) {
+  const double sum = sum_of(sums, count);
   if (threadIdx.x == 0) *to = add ? *to + sum : sum;
 }
 
@@ -111,9 +126,8 @@ struct ScaleUpdate {
   double clip;
   double *norm, *factor, *finite;
 };
-__global__ void __launch_bounds__(kThreads) scale_update(const double* sums, int64_t pieces, ScaleUpdate u) {
-  __shared__ double scratch[32];
-  const double squares = sum_of(sums, pieces, scratch);
+__global__ void __launch_bounds__(kThreads) scale_update(const PieceSum* sums, int64_t pieces, ScaleUpdate u) {
+  const double squares = sum_of(sums, pieces);
   if (threadIdx.x != 0) return;
   const double s = 1 / (*u.count * *u.loss_scale), n = s * sqrt(squares);
   const bool good = n - n == 0 && *u.count > 0;
@@ -230,7 +244,7 @@ int64_t sum_blocks_workspace(const KernelShapes& s) {
   int64_t pieces = 1;
   for (const tensor::Type* type : s.ins)
     if (type != nullptr) pieces += pieces_of(type->shape.elements());
-  return pieces * static_cast<int64_t>(sizeof(double));
+  return pieces * static_cast<int64_t>(sizeof(PieceSum));
 }
 
 void sum_squares(const KernelCall& call) {
@@ -246,8 +260,8 @@ void sum_squares(const KernelCall& call) {
 
 void sum_blocks(const KernelCall& call) {
   const int64_t pieces = sum_all(call, call.ins);
-  launch(*call.stream, dim3(1), dim3(kThreads), 0, finish_sum, reinterpret_cast<double*>(call.workspace.data()), pieces,
-         data<double>(call.outs[0]), call.accumulates(0));
+  launch(*call.stream, dim3(1), dim3(kThreads), 0, finish_sum, reinterpret_cast<PieceSum*>(call.workspace.data()),
+         pieces, data<double>(call.outs[0]), call.accumulates(0));
 }
 
 void update_scale(const KernelCall& call) {
@@ -258,7 +272,7 @@ void update_scale(const KernelCall& call) {
                          .norm = data<double>(call.outs[UpdateScaleOut::kNorm]),
                          .factor = data<double>(call.outs[UpdateScaleOut::kFactor]),
                          .finite = data<double>(call.outs[UpdateScaleOut::kFinite])};
-  launch(*call.stream, dim3(1), dim3(kThreads), 0, scale_update, reinterpret_cast<double*>(call.workspace.data()),
+  launch(*call.stream, dim3(1), dim3(kThreads), 0, scale_update, reinterpret_cast<PieceSum*>(call.workspace.data()),
          pieces, u);
 }
 

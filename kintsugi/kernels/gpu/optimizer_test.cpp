@@ -37,6 +37,24 @@ TEST(OnDevice, SumsOfLongLists) {
     compare_on_device({.kind = "sum_blocks", .accumulate = accumulate}, {&a, &b, &c}, {out}, {1e-13, 1e-13});
 }
 
+// The sum of earlier lists, as one more list, gives the bits of all lists at once: stages add so.
+TEST(OnDevice, SumsOfListsInParts) {
+  std::vector<Tensor> lists;
+  for (uint64_t i = 0; i < 300; ++i)
+    lists.push_back(random_tensor({{"block", 1 + static_cast<int64_t>(i * 37 % 90)}}, DType::f64, i, 0, 1e3));
+  lists[7] = random_tensor({{"block", 9000}}, DType::f64, 7, 0, 1e3);
+  Tensor whole({}, DType::f64), part({}, DType::f64);
+  std::vector<Tensor*> all, rest;
+  for (Tensor& list : lists) all.push_back(&list);
+  run_on_device({.kind = "sum_blocks"}, all, {&whole});
+  run_on_device({.kind = "sum_blocks"}, {all.begin(), all.begin() + 120}, {&part});
+  Tensor before({{"block", 1}}, DType::f64, part.values());
+  rest = {&before};
+  rest.insert(rest.end(), all.begin() + 120, all.end());
+  run_on_device({.kind = "sum_blocks"}, rest, {&part});
+  EXPECT_EQ(part.get(0), whole.get(0));
+}
+
 TEST(OnDevice, Adamw) {
   for (const DType gradient : {DType::f32, DType::bf16})
     for (const double finite : {1.0, 0.0})
