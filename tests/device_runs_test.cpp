@@ -1,0 +1,137 @@
+// Runs on the emulated device as a user starts them: stopped and resumed, on the device and on the processor in turn;
+// evaluated, generating text; and what happens when the device fails.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "kintsugi/base/file.h"
+#include "kintsugi/checkpoint/folder.h"
+#include "tests/process.h"
+#include "tests/small_run.h"
+
+namespace kintsugi::tests::device_runs_test {
+namespace {
+
+class DeviceRuns : public testing::Test {
+ protected:
+  std::vector<std::string> in(const std::string& run, const std::string& device) const {
+    return {"train.folder=" + files.folder(run).string(),
+            "parallel.device=" + device,
+            "train.steps=6",
+            "train.evaluate_every=3",
+            "checkpoint.every=2",
+            "checkpoint.keep=10",
+            "model.dropout=0.1"};
+  }
+  // The command, in the folder of the runs.
+  Ended command(const std::string& arguments, const std::string& before = ":") const {
+    return run_kintsugi(files.file("."), arguments, before);
+  }
+  std::string last_losses(const std::string& run) const {
+    std::string losses;
+    for (const std::string& line : metrics_of(files.folder(run))) losses += line + "\n";
+    return losses;
+  }
+
+  RunFiles files;
+  std::string toml = files.toml();
+};
+
+TEST_F(DeviceRuns, StoppedAndResumedTheyHaveTheSameBits) {
+  EXPECT_TRUE(run_here(toml, in("whole", "emulated")).finished);
+  EXPECT_EQ(run_here(toml, in("parts", "emulated"), false, 3).step, 3);
+  EXPECT_TRUE(run_here(toml, in("parts", "emulated"), true).finished);
+  EXPECT_EQ(metrics_of(files.folder("whole")), metrics_of(files.folder("parts")));
+  const auto tensors = [&](const std::string& run) {
+    return tensors_of(checkpoint::list(files.folder(run)).back().folder);
+  };
+  EXPECT_TRUE(tensors("whole") == tensors("parts"));
+}
+
+// The values of two checkpoints in fp32, within `tolerance` of the largest of each tensor.
+void expect_near(const std::filesystem::path& got, const std::filesystem::path& want, double tolerance) {
+  const auto a = tensors_of(got), b = tensors_of(want);
+  ASSERT_EQ(a.size(), b.size());
+  for (const auto& [name, bytes] : a) {
+    const std::vector<std::byte>& other = b.at(name);
+    ASSERT_EQ(bytes.size(), other.size()) << name;
+    const auto* x = reinterpret_cast<const float*>(bytes.data());
+    const auto* y = reinterpret_cast<const float*>(other.data());
+    double top = 1e-6, apart = 0;
+    for (size_t i = 0; i < bytes.size() / sizeof(float); ++i) {
+      top = std::max(top, std::abs(static_cast<double>(y[i])));
+      apart = std::max(apart, std::abs(static_cast<double>(x[i]) - static_cast<double>(y[i])));
+    }
+    EXPECT_LE(apart, tolerance * top) << name;
+  }
+}
+
+TEST_F(DeviceRuns, ACheckpointGoesFromTheDeviceToTheProcessorAndBack) {
+  EXPECT_TRUE(run_here(toml, in("cpu", "cpu")).finished);
+  const std::filesystem::path want = checkpoint::list(files.folder("cpu")).back().folder;
+  for (const std::string first : {"emulated", "cpu"}) {
+    const std::string second = first == "cpu" ? "emulated" : "cpu";
+    EXPECT_EQ(run_here(toml, in(first + "_first", first), false, 3).step, 3);
+    EXPECT_TRUE(run_here(toml, in(first + "_first", second), true).finished);
+    expect_near(checkpoint::list(files.folder(first + "_first")).back().folder, want, 2e-3);
+  }
+}
+
+TEST_F(DeviceRuns, TextAndLossAreThoseOfTheProcessor) {
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += "a bowl that broke is joined with gold, ";
+  base::write_file_atomically(files.file("text.txt"), text);
+  const auto must = [&](const std::string& arguments) {
+    const Ended e = command(arguments);
+    EXPECT_EQ(e.code, 0) << arguments << "\n" << e.err;
+    return e.out;
+  };
+  must("prepare text.txt --tokenizer bytes --output text");
+  must("train " + toml +
+       " --set model.vocab=257 data.train=text/train data.validation=text/validation train.folder=run train.steps=20");
+  EXPECT_EQ(must("generate run --prompt 'a bowl' --temperature 0 --length 12 --set parallel.device=emulated"),
+            must("generate run --prompt 'a bowl' --temperature 0 --length 12"));
+  const auto loss = [&](const std::string& device) {
+    const std::string said = must("evaluate run --data text/validation --set parallel.device=" + device);
+    const size_t at = said.find("loss ");
+    EXPECT_NE(at, std::string::npos) << said;
+    return std::stod(said.substr(at + 5));
+  };
+  EXPECT_NEAR(loss("emulated"), loss("cpu"), 1e-4);
+}
+
+TEST_F(DeviceRuns, ADeviceThatFailsLosesNoCheckpoint) {
+  std::string sets;
+  for (const std::string& set : in("failed", "emulated")) sets += " " + set;
+  const std::string train = "train " + toml + " --set" + sets;
+  struct Fault {
+    std::string emulate, says;
+  };
+  for (const Fault& fault :
+       {Fault{"memory=100000", "the device gives no more memory"}, Fault{"fails_after=3000", "the device failed"}}) {
+    std::filesystem::remove_all(files.folder("failed"));
+    const Ended e = command(train, "export KINTSUGI_EMULATE=" + fault.emulate);
+    EXPECT_EQ(e.code, 1) << e.out << e.err;
+    EXPECT_NE(e.err.find(fault.says), std::string::npos) << e.err;
+    EXPECT_EQ(std::count(e.err.begin(), e.err.end(), '\n'), 1) << e.err;
+  }
+  // After some steps: what was saved is whole, and the run goes on from it.
+  std::filesystem::remove_all(files.folder("failed"));
+  const Ended whole = command(train);
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  const auto tensors = tensors_of(checkpoint::list(files.folder("failed")).back().folder);
+  std::filesystem::remove_all(files.folder("failed"));
+  int64_t fails_after = 4000;
+  for (Ended e; e.code != 0 || checkpoint::list(files.folder("failed")).empty(); fails_after += 2000) {
+    e = command(train + (checkpoint::list(files.folder("failed")).empty() ? "" : " --resume"),
+                "export KINTSUGI_EMULATE=fails_after=" + std::to_string(fails_after));
+    if (checkpoint::list(files.folder("failed")).empty()) std::filesystem::remove_all(files.folder("failed"));
+    ASSERT_LT(fails_after, 200000);
+  }
+  EXPECT_GT(fails_after, 6000);
+  EXPECT_TRUE(tensors_of(checkpoint::list(files.folder("failed")).back().folder) == tensors);
+}
+
+}  // namespace
+}  // namespace kintsugi::tests::device_runs_test
