@@ -16,7 +16,12 @@ class ProtobufMessage {
   }
   ProtobufMessage& fixed64(int field, uint64_t value) {
     tag(field, 1);
-    for (int byte = 0; byte < 8; ++byte) bytes_.push_back(static_cast<char>(value >> (8 * byte)));
+    little_endian(value, 8);
+    return *this;
+  }
+  ProtobufMessage& fixed32(int field, uint32_t value) {
+    tag(field, 5);
+    little_endian(value, 4);
     return *this;
   }
   ProtobufMessage& text(int field, std::string_view value) {
@@ -31,6 +36,9 @@ class ProtobufMessage {
 
  private:
   void tag(int field, int wire) { varint(static_cast<uint64_t>(field) << 3 | static_cast<uint64_t>(wire)); }
+  void little_endian(uint64_t value, int bytes) {
+    for (int byte = 0; byte < bytes; ++byte) bytes_.push_back(static_cast<char>(value >> (8 * byte)));
+  }
   void varint(uint64_t value) {
     for (; value >= 0x80; value >>= 7) bytes_.push_back(static_cast<char>(value | 0x80));
     bytes_.push_back(static_cast<char>(value));

@@ -221,6 +221,7 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Progress& progress) {
       end.validation_loss = m.validation_loss = validation_loss(rank, progress);
     if (options.folder) options.folder->require_there();
     if (options.metrics) options.metrics->write(m);
+    if (options.events) options.events->write(m.step, report::seconds_since_1970(), to_scalars(m));
     if (options.observer) options.observer->step(m, s.train.steps);
     const bool best = is_best(m.validation_loss, progress.best_validation_loss);
     if (last || stop != Stop::none || best || every_so_often(s.checkpoint.every, progress.step))

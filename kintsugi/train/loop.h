@@ -22,6 +22,7 @@ struct LoopOptions {
   // Of rank 0 alone; null on the others.
   const RunFolder* folder = nullptr;
   MetricsFile* metrics = nullptr;
+  report::EventFile* events = nullptr;
   Observer* observer = nullptr;
 };
 

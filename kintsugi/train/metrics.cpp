@@ -24,6 +24,20 @@ std::string to_json(const Metrics& m) {
   return line.text();
 }
 
+std::vector<report::Scalar> to_scalars(const Metrics& m) {
+  std::vector<report::Scalar> scalars = {{"loss/train", m.loss},
+                                         {"train/learning_rate", m.learning_rate},
+                                         {"train/gradient_norm", m.gradient_norm},
+                                         {"train/tokens", static_cast<double>(m.tokens)},
+                                         {"speed/tokens_per_second", m.tokens_per_second},
+                                         {"speed/flops_per_second", m.flops_per_second},
+                                         {"speed/peak_share", m.peak_share},
+                                         {"speed/seconds", m.seconds},
+                                         {"memory/bytes", static_cast<double>(m.memory_bytes)}};
+  if (m.validation_loss) scalars.push_back({"loss/validation", *m.validation_loss});
+  return scalars;
+}
+
 namespace {
 
 // The step of a line; none if the line is not whole.

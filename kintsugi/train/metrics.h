@@ -1,4 +1,4 @@
-// metrics.jsonl: one JSON object per step.
+// What is measured in each step: metrics.jsonl, with one JSON object per step, and the scalars of TensorBoard.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,9 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include "kintsugi/report/event_file.h"
 
 namespace kintsugi::train {
 
@@ -24,6 +27,8 @@ struct Metrics {
 };
 
 std::string to_json(const Metrics& metrics);
+// The same for TensorBoard.
+std::vector<report::Scalar> to_scalars(const Metrics& metrics);
 
 // Appends to a file, line by line, each flushed.
 class MetricsFile {

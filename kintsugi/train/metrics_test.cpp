@@ -24,4 +24,22 @@ TEST(Metrics, LinesAfterTheCheckpointAreCut) {
   std::filesystem::remove(path);
 }
 
+TEST(Metrics, ScalarsAreNamedInGroups) {
+  Metrics m;
+  m.loss = 2.5;
+  m.tokens = 1000;
+  m.memory_bytes = 7;
+  const auto value = [&](std::string_view tag) -> std::optional<double> {
+    for (const report::Scalar& scalar : to_scalars(m))
+      if (scalar.tag == tag) return scalar.value;
+    return std::nullopt;
+  };
+  EXPECT_EQ(value("loss/train"), 2.5);
+  EXPECT_EQ(value("train/tokens"), 1000);
+  EXPECT_EQ(value("memory/bytes"), 7);
+  EXPECT_EQ(value("loss/validation"), std::nullopt);
+  m.validation_loss = 3.5;
+  EXPECT_EQ(value("loss/validation"), 3.5);
+}
+
 }  // namespace kintsugi::train::metrics_test

@@ -60,9 +60,11 @@ Outcome train_rank(const TrainOptions& options, comm::World& world, bool alone, 
   Rank rank = make_rank(options.config, world, {.alone = alone, .resume = options.resume});
   Progress progress = restore(rank, options.resume, [&](const std::string& line) { leader.note(line); });
   std::optional<MetricsFile> metrics;
+  std::optional<report::EventFile> events;
   if (leader.folder) {
     leader.folder->save_config(rank.config);
     metrics.emplace(leader.folder->metrics(), progress.step);
+    if (progress.step < rank.settings().train.steps) events.emplace(leader.folder->path(), progress.step);
   }
   const int64_t steps = rank.settings().train.steps;
   LoopEnd end;
@@ -72,6 +74,7 @@ Outcome train_rank(const TrainOptions& options, comm::World& world, bool alone, 
                      .peak_flops = options.peak_flops,
                      .folder = leader.folder,
                      .metrics = metrics ? &*metrics : nullptr,
+                     .events = events ? &*events : nullptr,
                      .observer = leader.observer},
                     progress);
   } else {
