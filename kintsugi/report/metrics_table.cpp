@@ -1,0 +1,165 @@
+#include "kintsugi/report/metrics_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/base/json.h"
+
+namespace kintsugi::report {
+namespace {
+
+constexpr double kNotFinite = std::numeric_limits<double>::quiet_NaN();
+
+using Values = std::vector<std::pair<std::string_view, double>>;  // by key; NaN: null
+
+// A line of numbers and nulls as a run writes it, {"step":1,"loss":2.5}. Nothing of any other, which may still be JSON:
+// this is there because a general reader takes a second for 100,000 lines.
+bool read_numbers(std::string_view line, Values& values) {
+  values.clear();
+  const char *at = line.data(), *const end = at + line.size();
+  const auto take = [&](char c) { return at != end && *at == c && (++at, true); };
+  if (!take('{')) return false;
+  do {
+    if (!take('"')) return false;
+    const char* const key = at;
+    while (at != end && *at != '"' && *at != '\\' && *at >= 0x20 && *at < 0x7f) ++at;
+    const std::string_view name(key, static_cast<size_t>(at - key));
+    if (!take('"') || !take(':') || at == end) return false;
+    double value = kNotFinite;
+    if (std::string_view(at, static_cast<size_t>(end - at)).starts_with("null")) {
+      at += 4;
+    } else {
+      const char* const digits = *at == '-' ? at + 1 : at;
+      const auto is_digit = [&](const char* c) { return c < end && *c >= '0' && *c <= '9'; };
+      if (!is_digit(digits) || (*digits == '0' && is_digit(digits + 1))) return false;
+      const auto [after, error] = std::from_chars(at, end, value);
+      if (error != std::errc() || after[-1] == '.') return false;
+      at = after;
+    }
+    values.emplace_back(name, value);
+  } while (take(','));
+  return take('}') && at == end;
+}
+
+// Any object; values that are no numbers are passed over. False if the line is none.
+bool read_any(std::string_view line, Values& values, std::optional<base::Json>& keeps_keys) {
+  values.clear();
+  try {
+    keeps_keys = base::Json::parse("report", "metrics.jsonl", line);
+    for (const base::Json& member : keeps_keys->members())
+      if (member.is_number() || member.is_null())
+        values.emplace_back(member.key(), member.is_null() ? kNotFinite : member.number());
+  } catch (const base::UserError&) {
+    return false;
+  }
+  return true;
+}
+
+std::optional<double> step_of(const Values& values) {
+  constexpr double kMost = 9e15;  // exact as a double
+  for (const auto& [key, value] : values)
+    if (key == "step" && value >= 0 && value <= kMost && value == std::floor(value)) return value;
+  return std::nullopt;
+}
+
+// Lines that were left out for one reason.
+struct LeftOut {
+  int64_t lines = 0, first = 0;
+
+  void add(int64_t line) {
+    if (lines++ == 0) first = line;
+  }
+  void tell(std::string_view what_is_one, std::string_view what_are_several, std::vector<std::string>& to) const {
+    if (lines == 1) to.push_back(fmt::format("line {} {}", base::group_digits(first), what_is_one));
+    if (lines > 1)
+      to.push_back(fmt::format("{} lines {}, the first is line {}", base::group_digits(lines), what_are_several,
+                               base::group_digits(first)));
+  }
+};
+
+class Reader {
+ public:
+  MetricsTable read(std::string_view text) {
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t end = std::min(text.find('\n', begin), text.size());
+      add(text.substr(begin, end - begin));
+      begin = end + 1;
+    }
+    not_whole_.tell("is not whole: it is no object with a step", "are not whole: they are no objects with a step",
+                    table_.left_out);
+    not_after_.tell("has a step that does not follow the one before it",
+                    "have a step that does not follow the one before it", table_.left_out);
+    return std::move(table_);
+  }
+
+ private:
+  void add(std::string_view line) {
+    ++line_;
+    if (line.empty()) return;
+    if (!read_numbers(line, values_) && !read_any(line, values_, json_)) return not_whole_.add(line_);
+    const std::optional<double> step = step_of(values_);
+    if (!step) return not_whole_.add(line_);
+    if (table_.num_steps > 0 && *step <= static_cast<double>(table_.last_step)) return not_after_.add(line_);
+    table_.last_step = static_cast<int64_t>(*step);
+    if (table_.num_steps++ == 0) table_.first_step = table_.last_step;
+    for (size_t i = 0; i < values_.size(); ++i) {
+      const auto& [key, value] = values_[i];
+      if (key == "step") continue;
+      Measure& measure = measure_at(i, key);
+      if (!measure.steps.empty() && measure.steps.back() == *step) continue;  // the key twice in one line
+      measure.steps.push_back(*step);
+      measure.values.push_back(value);
+    }
+  }
+
+  // Lines mostly have the keys of the line before, in its order.
+  Measure& measure_at(size_t i, std::string_view key) {
+    if (i >= known_.size()) known_.resize(i + 1);
+    auto& [known, measure] = known_[i];
+    if (!measure || known != key) {
+      known = key;
+      auto found = table_.measures.find(key);
+      if (found == table_.measures.end()) found = table_.measures.emplace(std::string(key), Measure{}).first;
+      measure = &found->second;
+    }
+    return *measure;
+  }
+
+  MetricsTable table_;
+  LeftOut not_whole_, not_after_;
+  int64_t line_ = 0;
+  Values values_;
+  std::optional<base::Json> json_;
+  std::vector<std::pair<std::string, Measure*>> known_;
+};
+
+}  // namespace
+
+int64_t Measure::num_not_finite() const {
+  return std::ranges::count_if(values, [](double value) { return !std::isfinite(value); });
+}
+
+const Measure& MetricsTable::measure(std::string_view key) const {
+  static const Measure kNone;
+  const auto found = measures.find(key);
+  return found == measures.end() ? kNone : found->second;
+}
+
+MetricsTable parse_metrics(std::string_view text) {
+  return Reader().read(text);
+}
+
+MetricsTable read_metrics(const std::filesystem::path& path) {
+  return parse_metrics(base::read_file(path));
+}
+
+}  // namespace kintsugi::report

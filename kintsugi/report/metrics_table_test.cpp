@@ -1,0 +1,53 @@
+#include "kintsugi/report/metrics_table.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace kintsugi::report::metrics_table_test {
+
+using Numbers = std::vector<double>;
+using Texts = std::vector<std::string>;
+
+TEST(MetricsTable, EachKeyIsAMeasure) {
+  const MetricsTable table = parse_metrics(
+      "{\"step\":1,\"loss\":5.5,\"norm\":-2e-3}\n"
+      "{\"step\":2,\"loss\":5.25,\"validation_loss\":6,\"norm\":null}\n"
+      "{ \"norm\": 1.5, \"kind\": \"a\\nb\", \"sizes\": [1, 2], \"step\": 5, \"loss\": 5 }\n");
+  EXPECT_EQ(table.num_steps, 3);
+  EXPECT_EQ(table.first_step, 1);
+  EXPECT_EQ(table.last_step, 5);
+  EXPECT_EQ(table.left_out, Texts{});
+  EXPECT_EQ(table.measures.size(), 3u);
+  EXPECT_EQ(table.measure("loss").steps, (Numbers{1, 2, 5}));
+  EXPECT_EQ(table.measure("loss").values, (Numbers{5.5, 5.25, 5}));
+  EXPECT_EQ(table.measure("validation_loss").steps, (Numbers{2}));
+  EXPECT_EQ(table.measure("norm").steps, (Numbers{1, 2, 5}));
+  EXPECT_EQ(table.measure("norm").values[0], -2e-3);
+  EXPECT_TRUE(std::isnan(table.measure("norm").values[1]));
+  EXPECT_EQ(table.measure("norm").num_not_finite(), 1);
+  EXPECT_EQ(table.measure("loss").num_not_finite(), 0);
+  EXPECT_TRUE(table.measure("speed").values.empty());
+}
+
+TEST(MetricsTable, WhatCannotBeUsedIsLeftOutAndTold) {
+  EXPECT_EQ(parse_metrics("").num_steps, 0);
+  const std::string whole = "{\"step\":1,\"loss\":5.5}\n";
+  EXPECT_EQ(parse_metrics(whole + "{\"step\":2,\"lo").left_out,
+            Texts{"line 2 is not whole: it is no object with a step"});
+  // A last line without its end is whole if it is an object.
+  EXPECT_EQ(parse_metrics(whole + "{\"step\":2}").num_steps, 2);
+  for (const char* bad :
+       {"{}", "[]", "7", "{\"step\":2.5}", "{\"step\":-1}", "{\"step\":null}", "{\"step\":1e300}", "{\"step\":2,}",
+        "{\"step\":02}", "{\"step\":2,\"loss\":NaN}", "{\"step\":2,\"loss\":nan}", "{\"step\":2,\"loss\":.5}",
+        "{\"step\":2,\"loss\":1e999}", "{\"step\":\"2\"}", "{\"step\":2}}", "{\"step\":2", "{\"loss\":2}", "\xff"}) {
+    const MetricsTable table = parse_metrics(whole + bad + "\n");
+    EXPECT_EQ(table.num_steps, 1) << bad;
+    EXPECT_EQ(table.left_out, Texts{"line 2 is not whole: it is no object with a step"}) << bad;
+  }
+  EXPECT_EQ(parse_metrics(whole + "x\n" + "y\n" + whole + "{\"step\":3}\n").left_out,
+            (Texts{"2 lines are not whole: they are no objects with a step, the first is line 2",
+                   "line 4 has a step that does not follow the one before it"}));
+}
+
+}  // namespace kintsugi::report::metrics_table_test
