@@ -16,12 +16,12 @@
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
-#include "kintsugi/base/processor.h"
 #include "kintsugi/base/write_output.h"
 #include "kintsugi/build/fit.h"
 #include "kintsugi/plan/schedule_picture.h"
 #include "kintsugi/program/describe.h"
 #include "kintsugi/program/memory_table.h"
+#include "kintsugi/program/stage_words.h"
 #include "kintsugi/program/walk.h"
 #include "kintsugi/report/memory_picture.h"
 #include "kintsugi/train/worlds.h"
@@ -38,23 +38,6 @@ struct PlanOptions {
   TimeOptions time;
 };
 
-// A column of the tables. Those without `always` are left out of the text if no stage has any.
-struct Part {
-  std::string_view name;
-  int64_t MemoryTable::*bytes;
-  bool always = true;
-};
-constexpr Part kParts[] = {{"weights", &MemoryTable::weights},
-                           {"gradients", &MemoryTable::gradients},
-                           {"optimizer", &MemoryTable::optimizer},
-                           {"statistics", &MemoryTable::statistics, false},
-                           {"caches", &MemoryTable::caches, false},
-                           {"activations", &MemoryTable::activations},
-                           {"communication", &MemoryTable::communication},
-                           {"workspace", &MemoryTable::workspace},
-                           {"packing", &MemoryTable::packing},
-                           {"other lists", &MemoryTable::others, false}};
-
 struct Stage {
   const Program* program;
   MemoryTable memory;
@@ -64,34 +47,13 @@ struct Stage {
 
 std::vector<Stage> stages_of(const std::vector<Program>& programs) {
   std::vector<Stage> list;
-  for (const Program& p : programs) {
-    list.push_back({&p, program::memory_table(p), program::model_share(p), {}});
-    for (int rank = 0; rank < p.mesh.ranks(); ++rank)
-      if (p.mesh.stage_of(rank) == p.stage) list.back().ranks.push_back(rank);
-  }
+  for (const Program& p : programs)
+    list.push_back({&p, program::memory_table(p), program::model_share(p), program::ranks_of(p)});
   return list;
 }
 
 std::string bytes_in_words(int64_t bytes) {
   return base::format_bytes(static_cast<uint64_t>(bytes));
-}
-
-// "embedding, layers 0-3 8-11, head"
-std::string layers_in_words(const std::vector<int>& layers, int64_t all) {
-  std::vector<std::string> parts, runs;
-  for (size_t i = 0; i < layers.size(); ++i) {
-    if (layers[i] < 0 || layers[i] >= all) continue;
-    size_t end = i;
-    while (end + 1 < layers.size() && layers[end + 1] == layers[end] + 1 && layers[end + 1] < all) ++end;
-    runs.push_back(end == i ? fmt::format("{}", layers[i]) : fmt::format("{}-{}", layers[i], layers[end]));
-    i = end;
-  }
-  if (!layers.empty() && layers.front() < 0) parts.push_back("embedding");
-  if (!runs.empty())
-    parts.push_back(fmt::format("layer{} {}", runs.size() == 1 && runs[0].find('-') == std::string::npos ? "" : "s",
-                                fmt::join(runs, " ")));
-  if (!layers.empty() && layers.back() >= all) parts.push_back("head");
-  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 // What each stage holds; checks again that no layer is lost or held twice.
@@ -105,8 +67,9 @@ std::string print_stages(const std::vector<Stage>& stages, int64_t layers) {
   for (const Stage& s : stages) {
     all.insert(all.end(), s.share.layers.begin(), s.share.layers.end());
     parameters += s.share.parameters;
-    text += fmt::format("  {:<3} ranks {:<{}}  {:>17} parameters  {}\n", s.program->stage, program::list_of(s.ranks),
-                        widest, base::group_digits(s.share.parameters), layers_in_words(s.share.layers, layers));
+    text +=
+        fmt::format("  {:<3} ranks {:<{}}  {:>17} parameters  {}\n", s.program->stage, program::list_of(s.ranks),
+                    widest, base::group_digits(s.share.parameters), program::layers_in_words(s.share.layers, layers));
   }
   std::sort(all.begin(), all.end());
   for (int64_t layer = -1; layer <= layers; ++layer) {
@@ -116,7 +79,7 @@ std::string print_stages(const std::vector<Stage>& stages, int64_t layers) {
                   "layer {} is held by {} stages", layer, num_stages);
   }
   return text + fmt::format("  {:<3}       {:<{}}  {:>17} parameters  {}\n", "all", "", widest,
-                            base::group_digits(parameters), layers_in_words(all, layers));
+                            base::group_digits(parameters), program::layers_in_words(all, layers));
 }
 
 std::string print_memory(const std::vector<Stage>& stages) {
@@ -133,7 +96,7 @@ std::string print_memory(const std::vector<Stage>& stages) {
       rows[2 + 2 * i].push_back(bytes_in_words(bytes));
     }
   };
-  for (const Part& part : kParts)
+  for (const program::MemoryPart& part : program::memory_parts())
     if (part.always ||
         std::any_of(stages.begin(), stages.end(), [&](const Stage& s) { return s.memory.*part.bytes > 0; }))
       column(part.name, [&](const Stage& s) { return s.memory.*part.bytes; });
@@ -178,7 +141,7 @@ std::string print_schedule(const plan::Schedule& schedule, const std::vector<Pro
 
 std::string csv_of(const std::vector<Stage>& stages, int64_t layers) {
   std::string text = "rank,stage,layers,parameters_of_stage";
-  for (const Part& part : kParts) {
+  for (const program::MemoryPart& part : program::memory_parts()) {
     std::string name(part.name);
     std::replace(name.begin(), name.end(), ' ', '_');
     text += "," + name;
@@ -186,9 +149,9 @@ std::string csv_of(const std::vector<Stage>& stages, int64_t layers) {
   text += ",total,states,arena,arena_of_train,lower_bound_of_train\n";
   std::vector<std::pair<int, std::string>> rows;
   for (const Stage& s : stages) {
-    std::string row =
-        fmt::format(",{},\"{}\",{}", s.program->stage, layers_in_words(s.share.layers, layers), s.share.parameters);
-    for (const Part& part : kParts) row += fmt::format(",{}", s.memory.*part.bytes);
+    std::string row = fmt::format(",{},\"{}\",{}", s.program->stage, program::layers_in_words(s.share.layers, layers),
+                                  s.share.parameters);
+    for (const program::MemoryPart& part : program::memory_parts()) row += fmt::format(",{}", s.memory.*part.bytes);
     const program::CallList& list = program::largest_list(*s.program);
     row += fmt::format(",{},{},{},{},{}\n", s.program->bytes(), s.program->state_bytes, s.program->arena_bytes,
                        list.arena_bytes, list.lower_bound_bytes);
@@ -199,9 +162,8 @@ std::string csv_of(const std::vector<Stage>& stages, int64_t layers) {
   return text;
 }
 
-// A plan with more ranks than this machine has cores is meant for other machines: then only memory_per_rank counts.
 void warn(const config::Settings& s, const std::vector<Program>& programs) {
-  if (s.parallel.memory_per_rank.empty() && s.parallel.ranks > base::usable_cores()) return;
+  if (!memory_limit_of(s)) return;
   const auto excess = build::excess(s, programs, train::machine_of(s));
   if (!excess) return;
   fmt::print(stderr, "warning: train would refuse this: {}\n", fmt::join(build::describe(*excess), "\n  "));
@@ -233,7 +195,8 @@ void run(const RunOptions& run_options, const PlanOptions& options) {
     const std::string title = stages.size() == 1
                                   ? "Memory over a step"
                                   : fmt::format("Memory over a step, stage {} of {}", shown.stage, stages.size());
-    base::write_output(options.svg, report::memory_picture(shown, title));
+    const auto limit = memory_limit_of(s);
+    base::write_output(options.svg, report::memory_picture(shown, title, limit ? limit->bytes : 0));
   }
   require_printed();
   warn(s, programs);

@@ -1,7 +1,9 @@
 #include "app/program_of.h"
 
+#include "kintsugi/base/processor.h"
 #include "kintsugi/build/programs.h"
 #include "kintsugi/train/corpus.h"
+#include "kintsugi/train/worlds.h"
 
 namespace kintsugi::app {
 
@@ -11,6 +13,11 @@ void fill_vocab(config::Resolved& resolved) {
 
 std::vector<program::Program> programs_of(const config::Settings& settings, const lower::Dump& dump) {
   return build::checked_programs(settings, *build::kernels_of(settings), dump);
+}
+
+std::optional<build::MemoryLimit> memory_limit_of(const config::Settings& s) {
+  if (s.parallel.memory_per_rank.empty() && s.parallel.ranks > base::usable_cores()) return std::nullopt;
+  return build::memory_limit(s, train::machine_of(s));
 }
 
 }  // namespace kintsugi::app

@@ -1,8 +1,10 @@
 // The programs that a configuration compiles to, for verbs that inspect them and run nothing.
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include "kintsugi/build/fit.h"
 #include "kintsugi/config/origin.h"
 #include "kintsugi/lower/lower.h"
 
@@ -13,5 +15,9 @@ void fill_vocab(config::Resolved& resolved);
 
 // Lowers and verifies the training programs of all stages.
 std::vector<program::Program> programs_of(const config::Settings& settings, const lower::Dump& dump = {});
+
+// What a rank may use of memory. A plan with more ranks than this machine has cores is meant for other machines: then
+// only memory_per_rank counts.
+std::optional<build::MemoryLimit> memory_limit_of(const config::Settings& settings);
 
 }  // namespace kintsugi::app

@@ -3,6 +3,8 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "kintsugi/config/origin.h"
 
@@ -18,5 +20,11 @@ Resolved load_saved(const std::filesystem::path& path, const Catalog& catalog);
 // The same from the text itself.
 Resolved saved_text(const std::string& toml, const Catalog& catalog,
                     const std::string& name = "the configuration of rank 0");
+
+// The origins that to_toml wrote beside the values, "default" or "run.toml:7", by index in keys(); "" where `toml` has
+// none for this value of the settings.
+std::vector<std::string> written_origins(const std::string& toml, const Settings& settings);
+// Whether such an origin says that the user gave the value.
+bool says_given(std::string_view origin);
 
 }  // namespace kintsugi::config

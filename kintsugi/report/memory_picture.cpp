@@ -11,6 +11,7 @@
 #include "kintsugi/base/xml.h"
 #include "kintsugi/program/memory_table.h"
 #include "kintsugi/program/walk.h"
+#include "kintsugi/report/ticks.h"
 
 namespace kintsugi::report {
 
@@ -23,14 +24,6 @@ namespace {
 constexpr double kWidth = 1000, kHeight = 440;  // px
 constexpr double kLeft = 76, kRight = 14, kTop = 76, kBottom = 44;
 constexpr size_t kMost = 4000;
-
-// 1, 2 or 5 times a power of ten, so that there are about `count` of them up to `most`.
-double round_step(double most, double count) {
-  const double raw = most / count, power = std::pow(10.0, std::floor(std::log10(raw)));
-  for (double by : {1.0, 2.0, 5.0})
-    if (raw <= by * power) return by * power;
-  return 10 * power;
-}
 
 // From the bottom upwards; colours that are distinguishable without seeing red and green.
 struct Band {
@@ -53,17 +46,19 @@ std::vector<Band> bands(const MemoryTable& t) {
 
 class Picture {
  public:
-  Picture(const Program& p, const std::string& title)
+  Picture(const Program& p, const std::string& title, int64_t limit)
       : table_(program::memory_table(p)),
         list_(program::largest_list(p)),
         instants_(program::memory_over(p, list_, kMost)),
-        total_(p.bytes()) {
+        total_(p.bytes()),
+        limit_(limit),
+        top_(limit <= 2 * total_ ? std::max(limit, total_) : total_) {
     const size_t instructions = program::num_instructions(p, list_);
     by_instruction_ = instructions == instants_.size();
     all_ = by_instruction_ ? instructions : list_.calls.size();
     frame(title);
     areas();
-    limit();
+    plan_and_limit();
     axes();
     text_ += "</svg>\n";
   }
@@ -81,7 +76,7 @@ class Picture {
     return kLeft + (kWidth - kLeft - kRight) * at / static_cast<double>(std::max<size_t>(all_, 1));
   }
   double y(double bytes) const {
-    return kHeight - kBottom - (kHeight - kTop - kBottom) * bytes / static_cast<double>(std::max<int64_t>(total_, 1));
+    return kHeight - kBottom - (kHeight - kTop - kBottom) * bytes / static_cast<double>(std::max<int64_t>(top_, 1));
   }
 
   void frame(const std::string& title) {
@@ -131,11 +126,21 @@ class Picture {
 
   double begin_of(size_t i) const { return static_cast<double>(by_instruction_ ? i : instants_[i].call); }
 
-  void limit() {
-    add(R"(<path d="M{:.1f} {:.1f}H{:.1f}" stroke="#333333" stroke-dasharray="6 4"/>)", kLeft,
-        y(static_cast<double>(total_)), kWidth - kRight);
+  void plan_and_limit() {
+    level(total_, "#333333");
     add(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="end" fill="#333333">{} bytes in the plan</text>)", kWidth - kRight,
         y(static_cast<double>(total_)) - 5, base::group_digits(total_));
+    if (limit_ <= 0) return;
+    const bool shown = limit_ <= top_;
+    if (shown) level(limit_, "#c0392b");
+    add(R"(<text x="{:.1f}" y="{:.1f}" fill="#c0392b">limit of a rank: {}{}</text>)", kLeft + 6,
+        shown ? y(static_cast<double>(limit_)) - 5 : kTop - 8, base::format_bytes(static_cast<uint64_t>(limit_)),
+        shown ? "" : ", far above");
+  }
+
+  void level(int64_t bytes, std::string_view colour) {
+    add(R"(<path d="M{:.1f} {:.1f}H{:.1f}" stroke="{}" stroke-dasharray="6 4"/>)", kLeft, y(static_cast<double>(bytes)),
+        kWidth - kRight, colour);
   }
 
   void axes() {
@@ -144,8 +149,8 @@ class Picture {
     constexpr std::array<std::string_view, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
     size_t unit = 0;
     double size = 1;
-    while (unit + 1 < kUnits.size() && static_cast<double>(total_) >= 1024 * size) ++unit, size *= 1024;
-    const double most = static_cast<double>(total_) / size, step = round_step(std::max(most, 1e-9), 6);
+    while (unit + 1 < kUnits.size() && static_cast<double>(top_) >= 1024 * size) ++unit, size *= 1024;
+    const double most = static_cast<double>(top_) / size, step = round_step(std::max(most, 1e-9), 6);
     for (int i = 0; i * step <= most; ++i)
       add(R"(<path d="M{0} {1:.1f}h-4" stroke="#333333"/><text x="{2}" y="{3:.1f}" text-anchor="end">{4:g} {5}</text>)",
           kLeft, y(i * step * size), kLeft - 7, y(i * step * size) + 4, i * step, kUnits[unit]);
@@ -162,7 +167,7 @@ class Picture {
   MemoryTable table_;
   const program::CallList& list_;
   std::vector<Instant> instants_;
-  int64_t total_;
+  int64_t total_, limit_, top_;  // top_: of the vertical axis
   bool by_instruction_ = false;
   size_t all_ = 0;  // along the horizontal axis
   std::string text_;
@@ -170,8 +175,8 @@ class Picture {
 
 }  // namespace
 
-std::string memory_picture(const Program& p, const std::string& title) {
-  return Picture(p, title).take();
+std::string memory_picture(const Program& p, const std::string& title, int64_t limit) {
+  return Picture(p, title, limit).take();
 }
 
 }  // namespace kintsugi::report

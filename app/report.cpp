@@ -1,0 +1,67 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <filesystem>
+#include <memory>
+
+#include "app/ranks.h"
+#include "app/report_run.h"
+#include "app/standard_streams.h"
+#include "app/verbs.h"
+#include "app/version.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/base/write_output.h"
+#include "kintsugi/report/run_page.h"
+
+namespace kintsugi::app {
+namespace {
+
+struct ReportOptions {
+  std::vector<std::string> runs;
+  std::filesystem::path output;
+};
+
+std::string kintsugi_and_version() {
+  const std::string text = version_text();
+  return text.substr(0, text.find('\n'));
+}
+
+void run(const ReportOptions& options) {
+  const std::filesystem::path output =
+      options.output.empty() ? std::filesystem::path(options.runs[0]) / "report.html" : options.output;
+  const std::array<base::Output, 1> outputs = {{{"--output", output}}};
+  std::vector<report::ReportRun> runs;
+  int64_t steps = 0;
+  for (const std::string& folder : options.runs) {
+    ReadRun read = read_report_run(folder);
+    base::refuse_inputs("report", outputs, read.files);
+    for (const std::string& warning : report::warnings_of(read.run))
+      fmt::print(stderr, "warning: {}: {}\n", read.run.name, warning);
+    steps += read.run.metrics.num_steps;
+    runs.push_back(std::move(read.run));
+  }
+  const std::string page = report::run_page(runs, kintsugi_and_version());
+  base::write_output(output, page);
+  std::error_code error;
+  if (std::filesystem::is_regular_file(output, error))
+    fmt::print("{}: {} run{}, {} steps, {}\n", output.string(), runs.size(), runs.size() == 1 ? "" : "s",
+               base::group_digits(steps), base::format_bytes(page.size()));
+  require_printed();
+}
+
+}  // namespace
+
+void add_report(Command& kintsugi) {
+  const Verb verb = kintsugi.add_verb(
+      "report", "Writes an HTML page about one run or several: curves, settings, layout, memory, schedule");
+  const auto options = std::make_shared<ReportOptions>();
+  verb.texts("runs", options->runs, "Folders of runs, laid over each other").required();
+  verb.text("-o,--output", options->output, "The file to write, by default report.html in the folder of the first run")
+      .type_name("FILE");
+  verb.run([options] {
+    require_one_process("report");
+    run(*options);
+  });
+}
+
+}  // namespace kintsugi::app

@@ -1,0 +1,109 @@
+#include "app/report_run.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "app/program_of.h"
+#include "app/program_schedule.h"
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/build/programs.h"
+#include "kintsugi/checkpoint/index.h"
+#include "kintsugi/config/keys.h"
+#include "kintsugi/config/resolved_file.h"
+#include "kintsugi/models/models.h"
+#include "kintsugi/plan/plan.h"
+#include "kintsugi/plan/schedule_picture.h"
+#include "kintsugi/train/run_files.h"
+
+namespace kintsugi::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMostTasks = 1500;  // of a picture of a schedule
+
+std::vector<report::Setting> settings_of(const config::Settings& settings, const std::string& toml) {
+  const std::vector<std::string> origins = config::written_origins(toml, settings);
+  std::vector<report::Setting> list;
+  for (size_t i = 0; i < config::keys().size(); ++i) {
+    const config::Key& key = config::keys()[i];
+    list.push_back({.name = key.full_name(),
+                    .value = to_toml(key.get(settings)),
+                    .origin = origins[i],
+                    .given = config::says_given(origins[i])});
+  }
+  return list;
+}
+
+std::string in_words(const build::MemoryLimit& limit) {
+  using Source = build::MemoryLimit::Source;
+  if (limit.source == Source::memory_per_rank) return "as [parallel] memory_per_rank says";
+  const std::string_view whose = limit.source == Source::machine ? "this machine" : "this control group";
+  return limit.ranks == 1 ? fmt::format("the memory of {}", whose)
+                          : fmt::format("the memory of {} over {} ranks", whose, limit.ranks);
+}
+
+// "Each task as long as its flops. The stages idle for 12.00% 11.90% of the time ...".
+std::string schedule_in_words(const plan::Schedule& schedule, const plan::Timeline& timeline) {
+  std::vector<std::string> bubbles;
+  for (int s = 0; s < schedule.stages; ++s) bubbles.push_back(fmt::format("{:.1f}%", 100 * plan::bubble(timeline, s)));
+  return fmt::format(
+      "Each task is as long as its arithmetic, and communication is free. The bubble of each stage, its idle over its "
+      "busy time: {}.",
+      fmt::join(bubbles, ", "));
+}
+
+report::PlannedRun plan_run(const config::Settings& s) {
+  report::PlannedRun planned = {.stages = programs_of(s),
+                                .layers = s.model.layers,
+                                .plan = plan::print(build::plan_of(s)),
+                                .limit_source = {},
+                                .schedule = {},
+                                .schedule_svg = {}};
+  if (const auto limit = memory_limit_of(s)) {
+    planned.limit_bytes = limit->bytes;
+    planned.limit_source = in_words(*limit);
+  }
+  if (planned.stages.size() > 1) {
+    const plan::Schedule schedule = schedule_of(planned.stages, s);
+    const plan::Timeline timeline = plan::timeline(schedule, costs_of(schedule, planned.stages, 1e9));
+    planned.schedule = schedule_in_words(schedule, timeline);
+    planned.schedule_svg = plan::svg_picture(schedule, timeline, "Gflop", kMostTasks);
+  }
+  return planned;
+}
+
+}  // namespace
+
+ReadRun read_report_run(const fs::path& folder) {
+  const fs::path config = folder / checkpoint::kConfigFile, metrics = folder / "metrics.jsonl";
+  std::error_code error;
+  if (!fs::is_directory(folder, error))
+    throw base::UserError("report", "there is no folder \"{}\"; name the folder of a run, [train] folder",
+                          folder.string());
+  if (!fs::exists(config, error))
+    throw base::UserError("report", "\"{}\" is no run: it has no config.toml; name the folder of a run, [train] folder",
+                          folder.string());
+  config::Settings settings = config::load_saved(config, models::catalog()).settings;
+  settings.train.folder = folder.string();  // it may have been moved
+  ReadRun read = {.run = {.name = (folder / "").lexically_normal().parent_path().string(),
+                          .metrics = {},
+                          .steps = settings.train.steps,
+                          .settings = settings_of(settings, base::read_file(config))},
+                  .files = train::files_of(settings)};
+  if (fs::exists(metrics, error)) read.run.metrics = report::read_metrics(metrics);
+  if (read.run.metrics.num_steps == 0)
+    throw base::UserError("report", "\"{}\" has no step: {}; there is nothing to show until the run has done one",
+                          metrics.string(),
+                          read.run.metrics.left_out.empty() ? "it is empty" : read.run.metrics.left_out[0]);
+  try {
+    read.run.planned = plan_run(settings);
+  } catch (const base::UserError& refused) {
+    read.run.not_planned = base::one_line(refused.what());
+  }
+  return read;
+}
+
+}  // namespace kintsugi::app

@@ -1,0 +1,50 @@
+#include "kintsugi/program/stage_words.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace kintsugi::program {
+namespace {
+
+constexpr MemoryPart kMemoryParts[] = {{"weights", &MemoryTable::weights},
+                                       {"gradients", &MemoryTable::gradients},
+                                       {"optimizer", &MemoryTable::optimizer},
+                                       {"statistics", &MemoryTable::statistics, false},
+                                       {"caches", &MemoryTable::caches, false},
+                                       {"activations", &MemoryTable::activations},
+                                       {"communication", &MemoryTable::communication},
+                                       {"workspace", &MemoryTable::workspace},
+                                       {"packing", &MemoryTable::packing},
+                                       {"other lists", &MemoryTable::others, false}};
+
+}  // namespace
+
+std::span<const MemoryPart> memory_parts() {
+  return kMemoryParts;
+}
+
+std::string layers_in_words(const std::vector<int>& layers, int64_t all) {
+  std::vector<std::string> parts, runs;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (layers[i] < 0 || layers[i] >= all) continue;
+    size_t end = i;
+    while (end + 1 < layers.size() && layers[end + 1] == layers[end] + 1 && layers[end + 1] < all) ++end;
+    runs.push_back(end == i ? fmt::format("{}", layers[i]) : fmt::format("{}-{}", layers[i], layers[end]));
+    i = end;
+  }
+  if (!layers.empty() && layers.front() < 0) parts.push_back("embedding");
+  if (!runs.empty())
+    parts.push_back(fmt::format("layer{} {}", runs.size() == 1 && runs[0].find('-') == std::string::npos ? "" : "s",
+                                fmt::join(runs, " ")));
+  if (!layers.empty() && layers.back() >= all) parts.push_back("head");
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::vector<int> ranks_of(const Program& p) {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < p.mesh.ranks(); ++rank)
+    if (p.mesh.stage_of(rank) == p.stage) ranks.push_back(rank);
+  return ranks;
+}
+
+}  // namespace kintsugi::program

@@ -1,0 +1,44 @@
+// A run as a report shows it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kintsugi/program/program.h"
+#include "kintsugi/report/metrics_table.h"
+
+namespace kintsugi::report {
+
+// A key of the configuration.
+struct Setting {
+  std::string name, value;  // "train.steps", "100"
+  std::string origin;       // where the value came from; "" if that is not known
+  bool given = false;       // by the user: it is neither a default nor derived
+};
+
+// What was known before the first step.
+struct PlannedRun {
+  std::vector<program::Program> stages;
+  int64_t layers = 0;                  // of the model
+  std::string plan;                    // in lines
+  int64_t limit_bytes = 0;             // of a rank's memory; 0: not known
+  std::string limit_source;            // "of this machine"
+  std::string schedule, schedule_svg;  // of several stages: in a sentence, and as a picture
+};
+
+struct ReportRun {
+  std::string name;
+  MetricsTable metrics;
+  int64_t steps = 0;                   // that it is meant to do
+  std::vector<Setting> settings = {};  // every key, in the order of the list
+  std::optional<PlannedRun> planned = {};
+  std::string not_planned = {};  // why it is not there
+};
+
+// What a reader of the page must know of what it does not show: "line 7 of metrics.jsonl is not whole ..., and is left
+// out".
+std::vector<std::string> warnings_of(const ReportRun& run);
+
+}  // namespace kintsugi::report

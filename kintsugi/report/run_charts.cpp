@@ -1,0 +1,170 @@
+#include "kintsugi/report/run_charts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <set>
+
+#include "kintsugi/base/format.h"
+#include "kintsugi/report/line_chart.h"
+
+namespace kintsugi::report {
+namespace {
+
+constexpr size_t kBuckets = 600;     // about a column of pixels each
+constexpr size_t kMostNoisy = 100;   // points up to which a curve is shown as it is
+constexpr double kMeanShare = 0.01;  // of the points, over which the mean is taken
+constexpr size_t kMostOthers = 12;   // charts of measures that are not known here
+
+std::string count_text(double value) {
+  return value < 1000 ? fmt::format("{:.6g}", value) : base::format_count(value);
+}
+
+std::string step_text(double value) {
+  return value == std::floor(value) ? base::group_digits(static_cast<int64_t>(value)) : fmt::format("{:g}", value);
+}
+
+// A chart for each measure that is known.
+struct KnownChart {
+  std::string_view key, heading;
+  bool noisy = false;  // shown with its moving mean
+  bool from_zero = false;
+  std::string (*y_text)(double) = nullptr;
+};
+constexpr std::array<KnownChart, 4> kCharts = {{{"loss", "Loss", true},
+                                                {"learning_rate", "Learning rate", false, true},
+                                                {"gradient_norm", "Gradient norm", true},
+                                                {"tokens_per_second", "Speed, tokens/s", true, true, count_text}}};
+// They have a chart of their own, or say the same as one that has.
+constexpr std::array<std::string_view, 5> kNoCharts = {"tokens", "flops_per_second", "peak_share", "memory_bytes",
+                                                       "seconds"};
+constexpr std::string_view kValidation = "validation_loss";  // and "validation_loss.DOMAIN"
+
+size_t half_of_mean(size_t points) {
+  return std::max<size_t>(1, static_cast<size_t>(kMeanShare * static_cast<double>(points) / 2));
+}
+
+Curve curve_of(const std::string& name, size_t colour, std::span<const double> x, std::span<const double> y,
+               bool noisy) {
+  Curve curve = {.name = name, .colour = static_cast<int>(colour), .points = thin(x, y, kBuckets)};
+  if (noisy && y.size() > kMostNoisy) {
+    curve.faint = std::move(curve.points);
+    std::vector<Point> mean = thin(x, moving_mean(y, half_of_mean(y.size())), kBuckets);
+    std::erase_if(mean, [](const Point& point) { return std::isnan(point.y); });  // the faint curve marks what is lost
+    curve.points = std::move(mean);
+  }
+  return curve;
+}
+
+bool any_mean(const Chart& chart) {
+  return std::ranges::any_of(chart.curves, [](const Curve& curve) { return !curve.faint.empty(); });
+}
+
+void add(Chart chart, std::string& html) {
+  if (std::ranges::all_of(chart.curves, [](const Curve& c) { return c.points.empty() && c.faint.empty(); })) return;
+  if (any_mean(chart)) {
+    if (!chart.note.empty()) chart.note += "; ";
+    chart.note += fmt::format("each step, and the mean over {:g}% of them", 100 * kMeanShare);
+  }
+  html += html_chart(chart);
+}
+
+std::string name_in_legend(std::span<const MeasuredRun> runs, size_t run) {
+  return runs.size() == 1 ? "" : runs[run].name;
+}
+
+Chart chart_by_step(std::span<const MeasuredRun> runs, const KnownChart& known) {
+  Chart chart = {.heading = std::string(known.heading),
+                 .curves = {},
+                 .from_zero = known.from_zero,
+                 .x_text = step_text,
+                 .y_text = known.y_text};
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const Measure& measure = runs[i].metrics->measure(known.key);
+    chart.curves.push_back(curve_of(name_in_legend(runs, i), i, measure.steps, measure.values, known.noisy));
+  }
+  std::erase_if(chart.curves, [](const Curve& c) { return c.points.empty() && c.faint.empty(); });
+  return chart;
+}
+
+// The loss of all data, and of each domain that is measured apart.
+Chart validation_chart(std::span<const MeasuredRun> runs) {
+  Chart chart = {.heading = "Validation loss", .curves = {}, .x_text = step_text};
+  std::set<std::string> keys;
+  for (const MeasuredRun& run : runs)
+    for (const auto& [key, measure] : run.metrics->measures)
+      if (key.starts_with(kValidation)) keys.insert(key);
+  size_t colour = 0;
+  for (size_t i = 0; i < runs.size(); ++i)
+    for (const std::string& key : keys) {
+      const Measure& measure = runs[i].metrics->measure(key);
+      std::string name = name_in_legend(runs, i);
+      if (key != kValidation) {
+        if (!name.empty()) name += ", ";
+        name += key.substr(std::min(kValidation.size() + 1, key.size()));
+      } else if (name.empty() && keys.size() > 1) {
+        name = "all";
+      }
+      Curve curve = curve_of(name, keys.size() == 1 ? i : colour, measure.steps, measure.values, false);
+      curve.dots = measure.values.size() <= kMostNoisy;
+      ++colour;
+      if (!curve.points.empty()) chart.curves.push_back(std::move(curve));
+    }
+  return chart;
+}
+
+// Where each step of a run is in tokens, for those of its steps that have a loss.
+std::vector<double> tokens_at(const MetricsTable& metrics, const Measure& loss) {
+  const Measure& tokens = metrics.measure("tokens");
+  return tokens.steps == loss.steps && std::ranges::is_sorted(tokens.values) ? tokens.values : std::vector<double>();
+}
+
+double tokens_per_step(const MetricsTable& metrics) {
+  const Measure& tokens = metrics.measure("tokens");
+  return tokens.values.empty() ? 0 : tokens.values.back() / std::max(1.0, tokens.steps.back());
+}
+
+Chart chart_by_tokens(std::span<const MeasuredRun> runs) {
+  Chart chart = {.heading = "Loss by tokens", .x_name = "tokens", .curves = {}, .x_text = count_text};
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const Measure& loss = runs[i].metrics->measure("loss");
+    const std::vector<double> tokens = tokens_at(*runs[i].metrics, loss);
+    if (!tokens.empty()) chart.curves.push_back(curve_of(name_in_legend(runs, i), i, tokens, loss.values, true));
+  }
+  return chart;
+}
+
+bool steps_differ(std::span<const MeasuredRun> runs) {
+  return std::ranges::any_of(runs, [&](const MeasuredRun& run) {
+    const double first = tokens_per_step(*runs[0].metrics), other = tokens_per_step(*run.metrics);
+    return first > 0 && other > 0 && std::fabs(first - other) > 1e-3 * first;
+  });
+}
+
+bool has_chart(std::string_view key) {
+  return key.starts_with(kValidation) || std::ranges::find(kNoCharts, key) != kNoCharts.end() ||
+         std::ranges::any_of(kCharts, [&](const KnownChart& known) { return known.key == key; });
+}
+
+}  // namespace
+
+std::string html_charts(std::span<const MeasuredRun> runs) {
+  std::string html;
+  for (const KnownChart& known : kCharts) {
+    add(chart_by_step(runs, known), html);
+    if (known.key != "loss") continue;
+    if (steps_differ(runs)) add(chart_by_tokens(runs), html);
+    add(validation_chart(runs), html);
+  }
+  std::set<std::string> others;
+  for (const MeasuredRun& run : runs)
+    for (const auto& [key, measure] : run.metrics->measures)
+      if (!has_chart(key) && others.size() < kMostOthers) others.insert(key);
+  for (const std::string& key : others) add(chart_by_step(runs, {.key = key, .heading = key, .noisy = true}), html);
+  return "<div class=\"charts\">\n" + html + "</div>\n";
+}
+
+}  // namespace kintsugi::report

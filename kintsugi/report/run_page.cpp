@@ -1,0 +1,74 @@
+#include "kintsugi/report/run_page.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "kintsugi/base/format.h"
+#include "kintsugi/report/html.h"
+#include "kintsugi/report/planned_run.h"
+#include "kintsugi/report/run_charts.h"
+#include "kintsugi/report/run_tables.h"
+
+namespace kintsugi::report {
+namespace {
+
+std::string title_of(std::span<const ReportRun> runs) {
+  return runs.size() == 1 ? runs[0].name : fmt::format("{} runs", runs.size());
+}
+
+std::string warnings_list(std::span<const ReportRun> runs) {
+  std::string items;
+  for (const ReportRun& run : runs)
+    for (const std::string& warning : warnings_of(run))
+      items +=
+          fmt::format("<li>{}{}</li>\n", runs.size() == 1 ? "" : escape_html(run.name) + ": ", escape_html(warning));
+  return items.empty() ? "" : "<ul class=\"note\">\n" + items + "</ul>\n";
+}
+
+std::string charts_of(std::span<const ReportRun> runs) {
+  std::vector<MeasuredRun> measured;
+  for (const ReportRun& run : runs) measured.push_back({run.name, &run.metrics});
+  return html_charts(measured);
+}
+
+// Runs that were planned alike share their text.
+std::string plans_of(std::span<const ReportRun> runs) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> plans;  // and the names of their runs
+  for (const ReportRun& run : runs) {
+    std::string html = run.planned ? html_planned(*run.planned)
+                                   : html_paragraph(fmt::format("The plan cannot be shown: {}.", run.not_planned));
+    const auto same = std::ranges::find(plans, html, [](const auto& plan) { return plan.first; });
+    if (same != plans.end())
+      same->second.push_back(run.name);
+    else
+      plans.push_back({std::move(html), {run.name}});
+  }
+  std::string sections;
+  for (const auto& [html, names] : plans)
+    sections += html_section(plans.size() == 1 ? "Plan" : fmt::format("Plan of {}", fmt::join(names, ", ")), html);
+  return sections;
+}
+
+}  // namespace
+
+std::vector<std::string> warnings_of(const ReportRun& run) {
+  std::vector<std::string> warnings;
+  for (const std::string& left_out : run.metrics.left_out)
+    warnings.push_back(fmt::format("metrics.jsonl: {}; left out", left_out));
+  for (const auto& [key, measure] : run.metrics.measures)
+    if (const int64_t lost = measure.num_not_finite(); lost > 0)
+      warnings.push_back(fmt::format("{}: {} of {} values {} not finite; shown as {}", key, base::group_digits(lost),
+                                     base::group_digits(static_cast<int64_t>(measure.values.size())),
+                                     lost == 1 ? "is" : "are", lost == 1 ? "a gap" : "gaps"));
+  if (!run.planned) warnings.push_back(fmt::format("the plan cannot be shown: {}", run.not_planned));
+  return warnings;
+}
+
+std::string run_page(std::span<const ReportRun> runs, std::string_view writer) {
+  const std::string body = warnings_list(runs) + html_summary(runs) + html_section("Curves", charts_of(runs)) +
+                           html_section("Configuration", html_settings(runs)) + plans_of(runs) +
+                           fmt::format("<footer>Written by {}.</footer>\n", escape_html(writer));
+  return html_page(title_of(runs), body);
+}
+
+}  // namespace kintsugi::report

@@ -1,0 +1,16 @@
+// The page that `kintsugi report` writes.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "kintsugi/report/report_run.h"
+
+namespace kintsugi::report {
+
+// One HTML page about one run or several, at least one, which needs nothing but itself. `writer`: the program and its
+// version.
+std::string run_page(std::span<const ReportRun> runs, std::string_view writer);
+
+}  // namespace kintsugi::report
