@@ -62,10 +62,11 @@ report::PlannedRun plan_run(const config::Settings& s) {
                                 .limit_source = {},
                                 .schedule = {},
                                 .schedule_svg = {}};
-  if (const auto limit = memory_limit_of(s)) {
-    planned.limit_bytes = limit->bytes;
-    planned.limit_source = in_words(*limit);
-  }
+  const auto limit = memory_limit_of(s);
+  planned.limit_bytes = limit ? limit->bytes : 0;
+  planned.limit_source = limit ? in_words(*limit)
+                               : "[parallel] memory_per_rank is not set, and there are more ranks than this machine "
+                                 "has cores";
   if (planned.stages.size() > 1) {
     const plan::Schedule schedule = schedule_of(planned.stages, s);
     const plan::Timeline timeline = plan::timeline(schedule, costs_of(schedule, planned.stages, 1e9));

@@ -5,10 +5,10 @@ include(GoogleTest)
 set(KINTSUGI_SHARED "${PROJECT_SOURCE_DIR}/../shared" CACHE PATH "Real inputs for tests, if there are any")
 
 # What every test program has: GoogleTest, the one source that says where this build and its inputs are, regular
-# expressions, and the command as a process. Tests are compiled with less optimization than what they test, since they are run once; g++ 12 then warns
-# of an array that is too small where strings are joined.
+# expressions, a checker of HTML pages, and the command as a process. Tests are compiled with less optimization than what
+# they test, since they are run once; g++ 12 then warns of an array that is too small where strings are joined.
 add_library(test_base STATIC)
-foreach(source paths patterns process)
+foreach(source markup paths patterns process)
   target_sources(test_base PRIVATE ${PROJECT_SOURCE_DIR}/tests/${source}.cpp)
 endforeach()
 set_source_files_properties(${PROJECT_SOURCE_DIR}/tests/paths.cpp PROPERTIES COMPILE_DEFINITIONS

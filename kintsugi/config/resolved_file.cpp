@@ -57,7 +57,8 @@ std::vector<std::string> written_origins(const std::string& toml, const Settings
 }
 
 bool says_given(std::string_view origin) {
-  return !origin.empty() && origin != Origin{}.text() && !origin.starts_with("derived: ");
+  const std::string saved = Origin{.kind = Origin::Kind::saved, .detail = {}}.text();
+  return !origin.empty() && origin != Origin{}.text() && origin != saved && !origin.starts_with("derived: ");
 }
 
 }  // namespace kintsugi::config

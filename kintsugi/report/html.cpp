@@ -60,7 +60,7 @@ std::string escape_html(std::string_view text) {
 }
 
 std::string html_table(const Table& table) {
-  std::string html = "<div class=\"scroll\"><table>\n";
+  std::string html = fmt::format("<div class=\"scroll\"><table{}>\n", table.wide ? " class=\"wide\"" : "");
   if (!table.head.empty()) html += "<thead>" + html_row("th", table.head, table.align, false) + "</thead>\n";
   html += "<tbody>\n";
   for (size_t i = 0; i < table.rows.size(); ++i) {
@@ -83,8 +83,9 @@ std::string html_section(std::string_view heading, std::string_view body) {
   return fmt::format("<section>\n<h2>{}</h2>\n{}</section>\n", escape_html(heading), body);
 }
 
-std::string html_details(std::string_view summary, std::string_view body) {
-  return fmt::format("<details>\n<summary>{}</summary>\n{}</details>\n", escape_html(summary), body);
+std::string html_details(std::string_view summary, std::string_view body, bool open) {
+  return fmt::format("<details{}>\n<summary>{}</summary>\n{}</details>\n", open ? " open=\"\"" : "",
+                     escape_html(summary), body);
 }
 
 std::string html_lines(std::string_view text) {

@@ -16,6 +16,7 @@ struct Table {
   std::vector<std::string> head;  // empty: none
   std::vector<std::vector<std::string>> rows = {};
   std::vector<bool> marked = {};  // by row; empty: none
+  bool wide = false;              // on a narrow screen it is scrolled rather than squeezed
 };
 
 // All that follow return HTML. Their texts are escaped, but `body` is HTML.
@@ -23,8 +24,8 @@ std::string html_table(const Table& table);
 std::string html_paragraph(std::string_view text);
 std::string html_heading(std::string_view text);  // within a section
 std::string html_section(std::string_view heading, std::string_view body);
-// Folded away until it is asked for.
-std::string html_details(std::string_view summary, std::string_view body);
+// Folded away until it is asked for, or `open` until it is folded.
+std::string html_details(std::string_view summary, std::string_view body, bool open = false);
 // Lines as they are, in a fixed width.
 std::string html_lines(std::string_view text);
 // An SVG of our own, fitted to the width of the page; a reader of a narrow one scrolls. It is drawn for white paper,

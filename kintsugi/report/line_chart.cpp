@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <limits>
 
 #include "kintsugi/report/html.h"
 #include "kintsugi/report/style.h"
@@ -16,37 +15,28 @@ namespace kintsugi::report {
 namespace {
 
 constexpr double kAcross = 2000, kDown = 1000;  // the units in which curves are drawn, whatever the size on the page
-constexpr double kNumTicks = 5;
-
-struct Range {
-  double low = std::numeric_limits<double>::infinity(), high = -low;
-
-  void add(double value) {
-    low = std::min(low, value);
-    high = std::max(high, value);
-  }
-  bool empty() const { return low > high; }
-};
+constexpr double kTicksAcross = 5, kTicksDown = 6;
 
 // From values to places on an axis of `length`.
 class Axis {
  public:
-  Axis(Range range, bool log, double length) : range_(range), log_(log), length_(length) {}
+  Axis(Range range, double length, double ticks, bool log = false)
+      : range_(range), length_(length), ticks_(ticks), log_(log) {}
 
   double place(double value) const {
     const double low = at(range_.low), high = at(range_.high);
     return high > low ? length_ * (at(value) - low) / (high - low) : length_ / 2;
   }
   std::vector<double> ticks() const {
-    return log_ ? log_ticks(range_.low, range_.high, kNumTicks) : report::ticks(range_.low, range_.high, kNumTicks);
+    return log_ ? log_ticks(range_.low, range_.high, ticks_) : report::ticks(range_.low, range_.high, ticks_);
   }
 
  private:
   double at(double value) const { return log_ ? std::log(value) : value; }
 
   Range range_;
+  double length_, ticks_;
   bool log_;
-  double length_;
 };
 
 // Whole units, each place relative to the one before it.
@@ -87,6 +77,11 @@ class Path {
   int64_t x_ = 0, y_ = 0;
 };
 
+// Within what can be added and subtracted.
+double within(double value) {
+  return std::clamp(value, -1e300, 1e300);
+}
+
 class Drawing {
  public:
   explicit Drawing(const Chart& chart) : chart_(chart), x_(across(chart)), y_(down(chart)) {}
@@ -106,35 +101,35 @@ class Drawing {
   }
 
   static Axis across(const Chart& chart) {
-    Range range;
+    Range range = chart.x_range;
     each_point(chart, [&](const Point& point) { range.add(point.x); });
-    return {range.empty() ? Range{0, 1} : range, false, kAcross};
+    return {range.empty() ? Range{0, 1} : range, kAcross, kTicksAcross};
   }
 
   static Axis down(const Chart& chart) {
     Range range;
     each_point(chart, [&](const Point& point) {
-      if (std::isfinite(point.y)) range.add(point.y);
+      if (std::isfinite(point.y)) range.add(within(point.y));
     });
-    if (range.empty()) return {{0, 1}, false, kDown};
-    if (!chart.from_zero && range.low > 0 && range.high > 100 * range.low) return {range, true, kDown};
+    if (range.empty()) return {{0, 1}, kDown, kTicksDown};
+    if (!chart.from_zero && range.low > 0 && range.high > 100 * range.low) return {range, kDown, kTicksDown, true};
     if (chart.from_zero && range.low >= 0) range.low = 0;
     if (range.low == range.high)
       range = {range.low - std::fabs(range.low) / 10, range.high + std::fabs(range.high) / 10};
     if (range.low == range.high) range.high = 1;
     const double margin = 0.04 * (range.high - range.low);
-    return {{range.low == 0 ? 0 : range.low - margin, range.high + margin}, false, kDown};
+    return {{range.low == 0 ? 0 : range.low - margin, range.high + margin}, kDown, kTicksDown};
   }
 
-  double y(double value) const { return kDown - y_.place(value); }
+  double y(double value) const { return kDown - y_.place(within(value)); }
 
   std::string legend() const {
     if (chart_.curves.size() == 1 && chart_.curves[0].name.empty()) return "";
     std::string html = "<ul class=\"legend\">\n";
     for (const Curve& curve : chart_.curves)
       html += fmt::format(
-          "<li><svg viewBox=\"0 0 22 10\" class=\"{}\" aria-hidden=\"true\"><path d=\"M0 5h22\"{}/></svg>{}</li>\n",
-          colour(curve), dash(curve), escape_html(curve.name));
+          "<li><svg viewBox=\"0 0 22 10\" aria-hidden=\"true\"><path class=\"{}\" d=\"M0 5h22\"/></svg>{}</li>\n",
+          look(curve), escape_html(curve.name));
     return html + "</ul>\n";
   }
 
@@ -155,49 +150,58 @@ class Drawing {
     html += fmt::format("<path class=\"grid\" d=\"{}\"/>\n<path class=\"axis\" d=\"M0 {:g}h{:g}\"/>\n", grid, kDown,
                         kAcross);
     // What is faint lies behind all that is not.
-    for (const Curve& curve : chart_.curves) html += line(curve, curve.faint, " faint");
-    for (const Curve& curve : chart_.curves) html += line(curve, curve.points, "");
+    for (const Curve& curve : chart_.curves)
+      html += line(curve, curve.faint, fmt::format("class=\"{} faint\"", look(curve)));
+    for (size_t i = 0; i < chart_.curves.size(); ++i) {
+      const Curve& curve = chart_.curves[i];
+      html += line(curve, curve.points, fmt::format("class=\"{}\"{}", look(curve), width(i)));
+      if (curve.dots) html += dots(curve);
+    }
     return html + "</svg>\n" + labels + "</div>\n";
   }
 
-  std::string line(const Curve& curve, const std::vector<Point>& points, std::string_view more) const {
-    Path path, dots, lost;
+  // Without what is not finite, which is a gap, and marked at the top.
+  std::string line(const Curve& curve, const std::vector<Point>& points, const std::string& attributes) const {
+    Path path, lost;
     bool open = false;
     for (const Point& point : points) {
       const double x = x_.place(point.x);
       if (!std::isfinite(point.y)) {
         lost.move(x, 0);
         lost.line(x, kDown / 25);
-        open = false;
-        continue;
-      }
-      if (open)
+      } else if (open) {
         path.line(x, y(point.y));
-      else
+      } else {
         path.move(x, y(point.y));
-      if (curve.dots && more.empty()) dots.dot(x, y(point.y));
-      open = true;
+      }
+      open = std::isfinite(point.y);
     }
-    std::string html =
-        svg_path(fmt::format("{}{}", colour(curve), more), path, more.empty() ? dash(curve) : "", curve.name);
-    html += svg_path(fmt::format("dots {}", colour(curve)), dots, "", "");
-    if (more.empty() || curve.points.empty())
-      html += svg_path("lost", lost, "", curve.name.empty() ? "not finite" : curve.name + ": not finite");
-    return html;
+    return svg_path(attributes, path, curve.name) +
+           svg_path("class=\"lost\"", lost, curve.name.empty() ? "not finite" : curve.name + ": not finite");
   }
 
-  static std::string svg_path(const std::string& classes, const Path& path, std::string_view dash,
-                              const std::string& title) {
+  std::string dots(const Curve& curve) const {
+    Path path;
+    for (const Point& point : curve.points)
+      if (std::isfinite(point.y)) path.dot(x_.place(point.x), y(point.y));
+    return svg_path(fmt::format("class=\"c{} dots\"", curve.colour % kColours), path, "");
+  }
+
+  static std::string svg_path(const std::string& attributes, const Path& path, const std::string& title) {
     if (path.text().empty()) return "";
-    const std::string all = dash.empty() ? classes : classes + " dashed";
     const std::string inner = title.empty() ? "" : fmt::format("<title>{}</title>", escape_html(title));
-    return fmt::format("<path class=\"{}\" d=\"{}\">{}</path>\n", all, path.text(), inner);
+    return fmt::format("<path {} d=\"{}\">{}</path>\n", attributes, path.text(), inner);
   }
 
-  static std::string colour(const Curve& curve) { return fmt::format("c{}", curve.colour % kColours); }
-  // Where the colours begin again.
-  static std::string_view dash(const Curve& curve) {
-    return curve.colour / kColours % 2 == 1 ? " class=\"dashed\"" : "";
+  // Its colour; dashed where the colours begin again.
+  static std::string look(const Curve& curve) {
+    return fmt::format("c{}{}", curve.colour % kColours, curve.colour / kColours % 2 == 1 ? " dashed" : "");
+  }
+
+  // A curve that lies over another of the same values is thinner.
+  std::string width(size_t i) const {
+    const double last = static_cast<double>(chart_.curves.size()) - 1;
+    return last < 1 ? "" : fmt::format(" style=\"stroke-width:{:.2g}\"", 4 - 2.4 * static_cast<double>(i) / last);
   }
 
   static std::string text(const std::function<std::string(double)>& form, double value) {

@@ -2,7 +2,9 @@
 // of the page's.
 #pragma once
 
+#include <algorithm>
 #include <functional>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,10 +21,22 @@ struct Curve {
   std::vector<Point> faint = {};  // drawn behind it, thin
 };
 
+// Empty until a value is added.
+struct Range {
+  double low = std::numeric_limits<double>::infinity(), high = -low;
+
+  void add(double value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  bool empty() const { return low > high; }
+};
+
 struct Chart {
   std::string heading, note = {};
   std::string x_name = "step";
   std::vector<Curve> curves;
+  Range x_range = {};      // in addition to that of the curves
   bool from_zero = false;  // the lower end of the axis is 0, where no value is less
   std::function<std::string(double)> x_text = {}, y_text = {};  // of a tick; the shortest decimals if not given
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "kintsugi/base/format.h"
 #include "kintsugi/program/communication.h"
@@ -23,8 +24,19 @@ std::string bytes_text(double bytes) {
   return base::format_bytes(static_cast<uint64_t>(bytes + 0.5));
 }
 
+// Each axis, with the group of rank 0 as an example.
+std::string mesh_table(const mesh::Mesh& mesh) {
+  Table table = {.align = "lrl", .head = {"axis", "size", "ranks along it, from rank 0"}};
+  for (const mesh::Axis& axis : mesh.axes()) {
+    if (axis.size == 1) continue;
+    const std::vector<mesh::Factor> factors = mesh.expand(std::array{axis.name});
+    table.rows.push_back({axis.name, base::group_digits(axis.size), program::list_of(mesh.group(0, factors))});
+  }
+  return table.rows.empty() ? "" : html_table(table);
+}
+
 std::string stages_table(const PlannedRun& planned) {
-  Table table = {.align = "rlrl", .head = {"stage", "ranks", "parameters", "holds"}};
+  Table table = {.align = "llrl", .head = {"stage", "ranks", "parameters", "holds"}};
   for (const Program& p : planned.stages) {
     const program::ModelShare share = program::model_share(p);
     table.rows.push_back({fmt::format("{}", p.stage), program::list_of(program::ranks_of(p)),
@@ -50,7 +62,6 @@ std::string memory_table(const PlannedRun& planned) {
   add_row("total", [&](size_t i) { return planned.stages[i].bytes(); });
   if (std::ranges::any_of(planned.stages, [](const Program& p) { return p.file_bytes > 0; }))
     add_row("in its file", [&](size_t i) { return planned.stages[i].file_bytes; });
-  table.marked.assign(table.rows.size(), false);
   return html_table(table);
 }
 
@@ -64,36 +75,56 @@ std::string memory_of(const PlannedRun& planned) {
   return memory_table(planned) + html_picture(memory_picture(most, "Memory over a step", planned.limit_bytes), caption);
 }
 
-std::string sent_table(const Program& p) {
-  const std::vector<program::Traffic> all = program::traffic(p, program::Step::train);
-  Table table = {.align = "llllrrrl", .head = {"value", "kind", "over", "when", "a call", "calls", "a step", "why"}};
-  double bytes = 0, bytes_left_out = 0;
-  int64_t calls = 0, calls_left_out = 0;
+// What it receives is what others send, and is not listed.
+std::vector<program::Traffic> sent(const Program& p) {
+  std::vector<program::Traffic> all = program::traffic(p, program::Step::train);
+  std::erase_if(all, [](const program::Traffic& t) { return t.bytes <= 0; });
+  return all;
+}
+
+// The sum of some rows.
+struct Sent {
+  int64_t calls = 0;
+  double bytes = 0;
+
+  void add(const program::Traffic& t) {
+    calls += t.calls;
+    bytes += t.total();
+  }
+};
+
+std::string sent_table(const std::vector<program::Traffic>& all) {
+  Table table = {
+      .align = "llllrrrl", .head = {"value", "kind", "over", "when", "a call", "calls", "a step", "why"}, .wide = true};
+  Sent sum, rest;
   for (size_t i = 0; i < all.size(); ++i) {
     const program::Traffic& t = all[i];
-    bytes += t.total();
-    calls += t.calls;
-    if (i >= kMostSent) {
-      bytes_left_out += t.total();
-      calls_left_out += t.calls;
-      continue;
-    }
-    table.rows.push_back({t.value, std::string(name_of(t.kind)), t.axes, std::string(name_of(t.phase)),
-                          bytes_text(t.bytes), base::group_digits(t.calls), bytes_text(t.total()), t.reason});
+    sum.add(t);
+    if (i >= kMostSent)
+      rest.add(t);
+    else
+      table.rows.push_back({t.value, std::string(name_of(t.kind)), t.axes, std::string(name_of(t.phase)),
+                            bytes_text(t.bytes), base::group_digits(t.calls), bytes_text(t.total()), t.reason});
   }
-  if (all.size() > kMostSent)
-    table.rows.push_back({fmt::format("{} more", all.size() - kMostSent), "", "", "", "",
-                          base::group_digits(calls_left_out), bytes_text(bytes_left_out), ""});
-  table.rows.push_back({"all", "", "", "", "", base::group_digits(calls), bytes_text(bytes), ""});
+  const auto add_sum = [&](std::string name, const Sent& s) {
+    table.rows.push_back({std::move(name), "", "", "", "", base::group_digits(s.calls), bytes_text(s.bytes), ""});
+  };
+  if (rest.calls > 0) add_sum(fmt::format("{} more", all.size() - kMostSent), rest);
+  add_sum("all", sum);
   return html_table(table);
 }
 
+// Of several stages the first is unfolded.
 std::string sent_of(const PlannedRun& planned) {
   std::string html;
   for (const Program& p : planned.stages) {
-    const bool none = program::traffic(p, program::Step::train).empty();
-    if (planned.stages.size() > 1) html += fmt::format("<h4>Stage {}</h4>\n", p.stage);
-    html += none ? html_paragraph("Nothing is sent.") : sent_table(p);
+    const std::vector<program::Traffic> all = sent(p);
+    const std::string table = all.empty() ? html_paragraph("Nothing is sent.") : sent_table(all);
+    Sent sum;
+    for (const program::Traffic& t : all) sum.add(t);
+    const std::string summary =
+        fmt::format("Stage {}: {} in {} calls", p.stage, bytes_text(sum.bytes), base::group_digits(sum.calls));
+    html += planned.stages.size() == 1 ? table : html_details(summary, table, p.stage == 0);
   }
   return html;
 }
@@ -101,8 +132,8 @@ std::string sent_of(const PlannedRun& planned) {
 }  // namespace
 
 std::string html_planned(const PlannedRun& planned) {
-  std::string html = html_heading("Layout") + html_lines(planned.plan) + stages_table(planned) +
-                     html_heading("Memory") + memory_of(planned);
+  std::string html = html_heading("Layout") + html_lines(planned.plan) + mesh_table(planned.stages[0].mesh) +
+                     stages_table(planned) + html_heading("Memory") + memory_of(planned);
   if (planned.stages.size() > 1)
     html += html_heading("Schedule, as planned") + html_picture(planned.schedule_svg, planned.schedule);
   return html + html_heading("What each rank sends in a step") + sent_of(planned);

@@ -24,7 +24,7 @@ struct PlannedRun {
   int64_t layers = 0;                  // of the model
   std::string plan;                    // in lines
   int64_t limit_bytes = 0;             // of a rank's memory; 0: not known
-  std::string limit_source;            // "of this machine"
+  std::string limit_source;            // of which that is, or why it is not known
   std::string schedule, schedule_svg;  // of several stages: in a sentence, and as a picture
 };
 

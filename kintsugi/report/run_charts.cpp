@@ -15,12 +15,17 @@ namespace kintsugi::report {
 namespace {
 
 constexpr size_t kBuckets = 600;     // about a column of pixels each
-constexpr size_t kMostNoisy = 100;   // points up to which a curve is shown as it is
-constexpr double kMeanShare = 0.01;  // of the points, over which the mean is taken
+constexpr size_t kMostNoisy = 40;    // points up to which a curve is shown as it is
+constexpr double kMeanShare = 0.02;  // of the points, over which the mean is taken,
+constexpr size_t kLeastMean = 10;    // but at least so many
 constexpr size_t kMostOthers = 12;   // charts of measures that are not known here
 
+// "250", "2.5 k", "40 k"
 std::string count_text(double value) {
-  return value < 1000 ? fmt::format("{:.6g}", value) : base::format_count(value);
+  constexpr std::array<std::string_view, 5> kUnits = {"", " k", " M", " B", " T"};
+  size_t unit = 0;
+  for (; unit + 1 < kUnits.size() && value >= 1000; ++unit) value /= 1000;
+  return fmt::format("{:.4g}{}", value, kUnits[unit]);
 }
 
 std::string step_text(double value) {
@@ -44,7 +49,7 @@ constexpr std::array<std::string_view, 5> kNoCharts = {"tokens", "flops_per_seco
 constexpr std::string_view kValidation = "validation_loss";  // and "validation_loss.DOMAIN"
 
 size_t half_of_mean(size_t points) {
-  return std::max<size_t>(1, static_cast<size_t>(kMeanShare * static_cast<double>(points) / 2));
+  return std::max(kLeastMean, static_cast<size_t>(kMeanShare * static_cast<double>(points))) / 2;
 }
 
 Curve curve_of(const std::string& name, size_t colour, std::span<const double> x, std::span<const double> y,
@@ -67,7 +72,8 @@ void add(Chart chart, std::string& html) {
   if (std::ranges::all_of(chart.curves, [](const Curve& c) { return c.points.empty() && c.faint.empty(); })) return;
   if (any_mean(chart)) {
     if (!chart.note.empty()) chart.note += "; ";
-    chart.note += fmt::format("each step, and the mean over {:g}% of them", 100 * kMeanShare);
+    chart.note += fmt::format("thin: each step; thick: the mean over {:g}% of the steps, at least {}", 100 * kMeanShare,
+                              kLeastMean);
   }
   html += html_chart(chart);
 }
@@ -76,12 +82,20 @@ std::string name_in_legend(std::span<const MeasuredRun> runs, size_t run) {
   return runs.size() == 1 ? "" : runs[run].name;
 }
 
+// All charts by step begin and end alike.
+Chart empty_chart(std::span<const MeasuredRun> runs, std::string_view heading) {
+  Chart chart = {.heading = std::string(heading), .curves = {}, .x_text = step_text};
+  for (const MeasuredRun& run : runs) {
+    chart.x_range.add(static_cast<double>(run.metrics->first_step));
+    chart.x_range.add(static_cast<double>(run.metrics->last_step));
+  }
+  return chart;
+}
+
 Chart chart_by_step(std::span<const MeasuredRun> runs, const KnownChart& known) {
-  Chart chart = {.heading = std::string(known.heading),
-                 .curves = {},
-                 .from_zero = known.from_zero,
-                 .x_text = step_text,
-                 .y_text = known.y_text};
+  Chart chart = empty_chart(runs, known.heading);
+  chart.from_zero = known.from_zero;
+  chart.y_text = known.y_text;
   for (size_t i = 0; i < runs.size(); ++i) {
     const Measure& measure = runs[i].metrics->measure(known.key);
     chart.curves.push_back(curve_of(name_in_legend(runs, i), i, measure.steps, measure.values, known.noisy));
@@ -90,9 +104,26 @@ Chart chart_by_step(std::span<const MeasuredRun> runs, const KnownChart& known) 
   return chart;
 }
 
+// Where the fall of the first steps is left out, and what is learned later can be seen.
+Chart second_half(std::span<const MeasuredRun> runs) {
+  Chart chart = {.heading = "Loss, second half", .curves = {}, .x_text = step_text};
+  double last = 0;
+  for (const MeasuredRun& run : runs) last = std::max(last, static_cast<double>(run.metrics->last_step));
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const Measure& loss = runs[i].metrics->measure("loss");
+    const auto begin = std::ranges::lower_bound(loss.steps, last / 2) - loss.steps.begin();
+    const auto of_half = [&](const std::vector<double>& all) {
+      return std::span(all).subspan(static_cast<size_t>(begin));
+    };
+    if (of_half(loss.steps).size() > kMostNoisy)
+      chart.curves.push_back(curve_of(name_in_legend(runs, i), i, of_half(loss.steps), of_half(loss.values), true));
+  }
+  return chart;
+}
+
 // The loss of all data, and of each domain that is measured apart.
 Chart validation_chart(std::span<const MeasuredRun> runs) {
-  Chart chart = {.heading = "Validation loss", .curves = {}, .x_text = step_text};
+  Chart chart = empty_chart(runs, "Validation loss");
   std::set<std::string> keys;
   for (const MeasuredRun& run : runs)
     for (const auto& [key, measure] : run.metrics->measures)
@@ -156,6 +187,7 @@ std::string html_charts(std::span<const MeasuredRun> runs) {
   for (const KnownChart& known : kCharts) {
     add(chart_by_step(runs, known), html);
     if (known.key != "loss") continue;
+    add(second_half(runs), html);
     if (steps_differ(runs)) add(chart_by_tokens(runs), html);
     add(validation_chart(runs), html);
   }

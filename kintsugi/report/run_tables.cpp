@@ -186,7 +186,8 @@ std::string html_summary(std::span<const ReportRun> runs) {
 std::string html_settings(std::span<const ReportRun> runs) {
   std::string html;
   if (runs.size() > 1) {
-    const std::string differ = settings_table(runs, [](size_t, bool differs) { return differs; });
+    const std::string differ = settings_table(
+        runs, [&](size_t i, bool differs) { return differs && runs[0].settings[i].name != "train.folder"; });
     html += differ.empty() ? html_paragraph("No setting differs.") : html_heading("What differs") + differ;
   }
   const std::string given = settings_table(runs, [&](size_t i, bool) {

@@ -35,9 +35,10 @@ th, td { padding: 0.22rem 0.7rem 0.22rem 0; text-align: left; vertical-align: to
 th { font-weight: 600; }
 td + td, th + th { padding-left: 0.7rem; }
 .r { text-align: right; white-space: nowrap; }
+.wide td { white-space: nowrap; }
 .marked td { background: var(--mark); }
 details { margin: 0.75rem 0; }
-summary { cursor: pointer; }
+summary { cursor: pointer; font-size: 0.95rem; }
 figure { margin: 0; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); gap: 1.5rem 2rem; }
 .chart h3 { margin: 0 0 0.1rem; }
@@ -69,8 +70,10 @@ figure { margin: 0; }
   main { max-width: none; padding: 0; }
   .scroll { overflow: visible; }
   .picture svg { min-width: 0; }
-  .chart, .picture, tr, h2 + * { break-inside: avoid; }
-  h2, h3 { break-after: avoid; }
+  .chart, .picture, tr { break-inside: avoid; }
+  h2, h3, summary { break-after: avoid; }
+  .wide { font-size: 7.5pt; }
+  .wide td { white-space: normal; overflow-wrap: anywhere; }
   pre { white-space: pre-wrap; }
   .plot { height: 5.2cm; }
   .charts { grid-template-columns: 1fr 1fr; }

@@ -41,8 +41,9 @@ std::vector<Point> thin(std::span<const double> x, std::span<const double> y, si
   for (size_t begin = 0; begin < x.size();) {
     size_t end = begin + 1;
     if (!all) {
-      const double bucket = std::floor((x[begin] - x.front()) / width);
-      while (end < x.size() && x[end] - x.front() < (bucket + 1) * width) ++end;
+      const double next = std::floor((x[begin] - x.front()) / width) + 1;
+      const bool last = next >= static_cast<double>(buckets);
+      while (end < x.size() && (last || x[end] - x.front() < next * width)) ++end;
     }
     keep_of(x, y, begin, end, kept);
     begin = end;
