@@ -94,7 +94,10 @@ ReadRun read_report_run(const fs::path& folder) {
                           .steps = settings.train.steps,
                           .settings = settings_of(settings, base::read_file(config))},
                   .files = train::files_of(settings)};
-  if (fs::exists(metrics, error)) read.run.metrics = report::read_metrics(metrics);
+  if (!fs::exists(metrics, error))
+    throw base::UserError("report", "\"{}\" does not exist; there is nothing to show until the run has done a step",
+                          metrics.string());
+  read.run.metrics = report::read_metrics(metrics);
   if (read.run.metrics.num_steps == 0)
     throw base::UserError("report", "\"{}\" has no step: {}; there is nothing to show until the run has done one",
                           metrics.string(),

@@ -82,6 +82,23 @@ TEST(MemoryPicture, AnInstructionIsAStep) {
   EXPECT_FALSE(has(svg, "<title>gradients</title>"));
 }
 
+TEST(MemoryPicture, TheLimitOfARank) {
+  const auto drawn = [](int64_t limit) { return memory_picture(made(2), "m", limit); };
+  EXPECT_FALSE(has(drawn(0), "limit of a rank"));
+  // Of a height of 320 above the axis at 396, the plan's 8 KiB are half.
+  const std::string above = drawn(16 << 10);
+  EXPECT_TRUE(well_formed(above));
+  EXPECT_TRUE(has(above, R"(<path d="M76.0 76.0H986.0" stroke="#c0392b" stroke-dasharray="6 4"/>)")) << above;
+  EXPECT_TRUE(has(above, R"(<path d="M76.0 236.0H986.0" stroke="#333333" stroke-dasharray="6 4"/>)"));
+  EXPECT_TRUE(has(above, ">limit of a rank: 16.0 KiB</text>"));
+  EXPECT_TRUE(has(above, ">15 KiB</text>"));
+  // A limit that is exceeded is a line in what is drawn.
+  EXPECT_TRUE(has(drawn(4 << 10), R"(<path d="M76.0 236.0H986.0" stroke="#c0392b" stroke-dasharray="6 4"/>)"));
+  const std::string far = drawn(1 << 20);
+  EXPECT_TRUE(has(far, ">limit of a rank: 1.0 MiB, far above</text>"));
+  EXPECT_FALSE(has(far, R"(stroke="#c0392b")"));
+}
+
 TEST(MemoryPicture, OfALongListCallsAreSteps) {
   const std::string svg = memory_picture(made(3000), "long");
   EXPECT_TRUE(well_formed(svg));

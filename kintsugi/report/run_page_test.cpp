@@ -1,0 +1,115 @@
+#include "kintsugi/report/run_page.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <ctime>
+
+#include "tests/markup.h"
+
+namespace kintsugi::report::run_page_test {
+namespace {
+
+bool has(const std::string& page, std::string_view text) {
+  return page.find(text) != std::string::npos;
+}
+
+// As `train` writes it, with noise that is the same each time.
+std::string metrics_of(int64_t steps, int64_t tokens_per_step, const std::string& more = "") {
+  std::string text;
+  uint64_t noise = 1;
+  for (int64_t step = 1; step <= steps; ++step) {
+    noise = noise * 6364136223846793005u + 1442695040888963407u;
+    const double random = static_cast<double>(noise >> 40) / (1 << 24);
+    const bool spike = step % 30'011 == 0;
+    text += fmt::format(
+        R"({{"step":{},"loss":{}{},"learning_rate":{},"gradient_norm":{},"tokens":{},"tokens_per_second":{},)"
+        R"("flops_per_second":30000000000000.0,"peak_share":0.41,"memory_bytes":17179869184,"seconds":0.25{}}})"
+        "\n",
+        step, 2 + 8 / std::sqrt(1 + static_cast<double>(step) / 50) + random / 5,
+        step % 1000 == 0 ? fmt::format(",\"validation_loss\":{}", 2.5 + random) : "", 3e-4 * random,
+        step % 25'000 == 0 ? "null" : fmt::format("{}", spike ? 123.0 : 0.5 + random), step * tokens_per_step,
+        5e5 + 1e4 * random, more);
+  }
+  return text;
+}
+
+ReportRun made(const std::string& name, const std::string& metrics) {
+  return {.name = name,
+          .metrics = parse_metrics(metrics),
+          .steps = 200'000,
+          .settings = {{"train.steps", "200000", "run.toml:3", true},
+                       {"train.folder", "\"" + name + "\"", "run.toml:2", true},
+                       {"train.seed", "1", "default", false}},
+          .not_planned = "\"<x>\" is gone"};
+}
+
+}  // namespace
+
+TEST(RunPage, OfALongRunIsSmallAndSoonWritten) {
+  const std::string one = metrics_of(100'000, 524'288), other = metrics_of(100'000, 262'144) + "{\"step\":1000";
+  const std::clock_t begin = std::clock();
+  const std::vector<ReportRun> runs = {made("runs/<one>", one), made("runs/\"two\"", other)};
+  const std::string page = run_page(runs, "kintsugi & co");
+  const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  EXPECT_EQ(tests::markup_fault(page), "");
+  EXPECT_LT(page.size(), size_t{2} << 20);
+  EXPECT_GT(page.size(), 50'000u);
+  EXPECT_LT(seconds, 2.0);  // of the processor
+  EXPECT_TRUE(has(page, "<title>2 runs</title>"));
+  EXPECT_TRUE(has(page, "<th>runs/&lt;one&gt;</th><th>runs/&quot;two&quot;</th>"));
+  EXPECT_TRUE(has(page, "<tr><td>steps</td><td>100,000 of 200,000</td><td>100,000 of 200,000</td></tr>"));
+  EXPECT_TRUE(has(page, "<tr><td>tokens</td><td>52,428,800,000</td><td>26,214,400,000</td></tr>"));
+  EXPECT_TRUE(has(page, ", at most 123</td>"));
+  EXPECT_TRUE(has(page, "<li>runs/&lt;one&gt;: gradient_norm: 4 of 100,000 values are not finite; shown as gaps</li>"));
+  EXPECT_TRUE(has(page,
+                  "<li>runs/&quot;two&quot;: metrics.jsonl: line 100,001 is not whole: it is no object with a step; "
+                  "left out</li>"));
+  EXPECT_TRUE(has(page, "<li>runs/&lt;one&gt;: the plan cannot be shown: &quot;&lt;x&gt;&quot; is gone</li>"));
+  EXPECT_TRUE(has(page, "<title>runs/&lt;one&gt;: not finite</title>"));
+  for (const char* heading : {"Loss", "Loss, second half", "Loss by tokens", "Validation loss", "Learning rate",
+                              "Gradient norm", "Speed, tokens/s", "What was set"})
+    EXPECT_TRUE(has(page, fmt::format("<h3>{}</h3>", heading))) << heading;
+  EXPECT_TRUE(has(page, "<p>No setting differs.</p>"));  // the folders are the names
+  EXPECT_TRUE(has(page, "<h2>Plan</h2>\n<p>The plan cannot be shown: "));
+  EXPECT_TRUE(has(page, "Written by kintsugi &amp; co."));
+}
+
+TEST(RunPage, OfAShortRun) {
+  std::vector<ReportRun> runs = {made("a", "{\"step\":1,\"loss\":2.5}\n")};
+  runs[0].steps = 1;
+  const std::string page = run_page(runs, "k");
+  EXPECT_EQ(tests::markup_fault(page), "");
+  EXPECT_TRUE(has(page, "<title>a</title>"));
+  EXPECT_TRUE(has(page, "<tr><td>steps</td><td>1</td></tr>\n<tr><td>loss at the end</td><td>2.5000</td></tr>"));
+  EXPECT_TRUE(has(page, "<tr><td>train.steps</td><td>200000</td><td>run.toml:3</td></tr>"));
+  EXPECT_FALSE(has(page, "<h3>Gradient norm</h3>"));
+  EXPECT_FALSE(has(page, "<h3>Loss by tokens</h3>"));
+  EXPECT_FALSE(has(page, "What differs"));
+}
+
+TEST(RunPage, WhatDiffersIsShownAndMarked) {
+  std::vector<ReportRun> runs = {made("a", metrics_of(3, 8)), made("b", metrics_of(3, 8)), made("c", metrics_of(3, 8))};
+  runs[1].settings[2].value = "7";
+  const std::string page = run_page(runs, "k");
+  EXPECT_EQ(tests::markup_fault(page), "");
+  EXPECT_TRUE(has(page,
+                  "<h3>What differs</h3>\n<div class=\"scroll\"><table>\n<thead><tr><th>key</th><th>a</th><th>b</th>"
+                  "<th>c</th></tr>\n</thead>\n<tbody>\n<tr class=\"marked\"><td>train.seed</td><td>1</td><td>7</td>"
+                  "<td>1</td></tr>\n</tbody>"));
+  EXPECT_FALSE(has(page, "<h3>Loss by tokens</h3>"));
+}
+
+TEST(RunPage, EveryMeasureHasItsPlace) {
+  const std::vector<ReportRun> runs = {
+      made("a", metrics_of(1000, 8, ",\"scale\":7.5,\"validation_loss.code\":3.5,\"note\":\"x\""))};
+  const std::string page = run_page(runs, "k");
+  EXPECT_EQ(tests::markup_fault(page), "");
+  EXPECT_TRUE(has(page, "<h3>scale</h3>"));
+  EXPECT_TRUE(has(page, "</svg>all</li>"));
+  EXPECT_TRUE(has(page, "</svg>code</li>"));
+  for (const char* none : {"<h3>note</h3>", "<h3>seconds</h3>", "<h3>tokens</h3>"}) EXPECT_FALSE(has(page, none));
+}
+
+}  // namespace kintsugi::report::run_page_test
