@@ -35,15 +35,16 @@ void run(const ReportOptions& options) {
   for (const std::string& folder : options.runs) {
     ReadRun read = read_report_run(folder);
     base::refuse_inputs("report", outputs, read.files);
-    for (const std::string& warning : report::warnings_of(read.run))
-      fmt::print(stderr, "warning: {}: {}\n", read.run.name, warning);
     steps += read.run.metrics.num_steps;
     runs.push_back(std::move(read.run));
   }
   const std::string page = report::run_page(runs, kintsugi_and_version());
   base::write_output(output, page);
+  for (const report::ReportRun& run : runs)
+    for (const std::string& warning : report::warnings_of(run))
+      fmt::print(stderr, "warning: {}: {}\n", run.name, warning);
   std::error_code error;
-  if (std::filesystem::is_regular_file(output, error))
+  if (!std::filesystem::equivalent(output, "/dev/stdout", error))
     fmt::print("{}: {} run{}, {} steps, {}\n", output.string(), runs.size(), runs.size() == 1 ? "" : "s",
                base::group_digits(steps), base::format_bytes(page.size()));
   require_printed();

@@ -3,19 +3,24 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <thread>
+
 #include "app/program_of.h"
 #include "app/program_schedule.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
+#include "kintsugi/base/processor.h"
 #include "kintsugi/build/programs.h"
 #include "kintsugi/checkpoint/index.h"
 #include "kintsugi/config/keys.h"
+#include "kintsugi/config/resolve.h"
 #include "kintsugi/config/resolved_file.h"
 #include "kintsugi/models/models.h"
 #include "kintsugi/plan/plan.h"
 #include "kintsugi/plan/schedule_picture.h"
 #include "kintsugi/train/run_files.h"
+#include "kintsugi/train/worlds.h"
 
 namespace kintsugi::app {
 namespace {
@@ -55,7 +60,10 @@ std::string schedule_in_words(const plan::Schedule& schedule, const plan::Timeli
       fmt::join(bubbles, ", "));
 }
 
-report::PlannedRun plan_run(const config::Settings& s) {
+// A saved configuration is not checked when it is read, so it is here, as `plan` does.
+report::PlannedRun plan_run(const fs::path& config) {
+  const int64_t cores = train::cores_of_all(base::usable_cores(), std::thread::hardware_concurrency());
+  const config::Settings s = config::load(config, models::catalog(), {}, cores).settings;
   report::PlannedRun planned = {.stages = programs_of(s),
                                 .layers = s.model.layers,
                                 .plan = plan::print(build::plan_of(s)),
@@ -88,12 +96,13 @@ ReadRun read_report_run(const fs::path& folder) {
     throw base::UserError("report", "\"{}\" is no run: it has no config.toml; name the folder of a run, [train] folder",
                           folder.string());
   config::Settings settings = config::load_saved(config, models::catalog()).settings;
-  settings.train.folder = folder.string();  // it may have been moved
   ReadRun read = {.run = {.name = (folder / "").lexically_normal().parent_path().string(),
                           .metrics = {},
                           .steps = settings.train.steps,
                           .settings = settings_of(settings, base::read_file(config))},
-                  .files = train::files_of(settings)};
+                  .files = {}};
+  settings.train.folder = folder.string();  // it may have been moved
+  read.files = train::files_of(settings);
   if (!fs::exists(metrics, error))
     throw base::UserError("report", "\"{}\" does not exist; there is nothing to show until the run has done a step",
                           metrics.string());
@@ -103,7 +112,7 @@ ReadRun read_report_run(const fs::path& folder) {
                           metrics.string(),
                           read.run.metrics.left_out.empty() ? "it is empty" : read.run.metrics.left_out[0]);
   try {
-    read.run.planned = plan_run(settings);
+    read.run.planned = plan_run(config);
   } catch (const base::UserError& refused) {
     read.run.not_planned = base::one_line(refused.what());
   }
