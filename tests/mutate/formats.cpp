@@ -26,6 +26,7 @@
 #include "kintsugi/exchange/open_model.h"
 #include "kintsugi/models/models.h"
 #include "kintsugi/models/step.h"
+#include "kintsugi/report/run_page.h"
 #include "kintsugi/simulate/cluster.h"
 #include "kintsugi/text/pipeline_goldens_test.h"
 #include "kintsugi/text/small_sentencepiece_test.h"
@@ -34,6 +35,7 @@
 #include "kintsugi/train/metrics.h"
 #include "kintsugi/train/trainer.h"
 #include "kintsugi/train/worlds.h"
+#include "tests/markup.h"
 
 namespace kintsugi::tests {
 namespace {
@@ -335,6 +337,10 @@ void read_best() {
 }
 
 void read_metrics() {
+  const std::vector<report::ReportRun> runs = {
+      {.name = "run", .metrics = report::read_metrics("run/metrics.jsonl"), .not_planned = "damaged"}};
+  const std::string fault = markup_fault(report::run_page(runs, "mutate"));
+  base::require(fault.empty(), "report", "{}", fault);
   train::MetricsFile("run/metrics.jsonl", 2);
 }
 
@@ -407,7 +413,7 @@ std::span<const Format> formats() {
   constexpr const char* kResume = "train run.toml --resume";
   static const std::vector<Format> kFormats = {
       {"run.toml", make_config, {{"run.toml", kText}}, read_config, {"check run.toml"}},
-      {"config.toml", make_run, {{"run/config.toml", kText}}, read_saved_config, {kResume}},
+      {"config.toml", make_run, {{"run/config.toml", kText}}, read_saved_config, {kResume, "report run"}},
       {"bpe", make_bpe, {{"tokenizer.json", kText}}, read_tokenizer, {kPrepare}},
       {"character_bpe", make_character_bpe, {{"tokenizer.json", kText}}, read_tokenizer, {kPrepare}},
       {"unigram", make_unigram, {{"tokenizer.json", kText}}, read_tokenizer, {kPrepare}},
@@ -474,7 +480,7 @@ std::span<const Format> formats() {
        read_hugging_face,
        {"import . imported", "evaluate . --data corpus/train --sequence 8"}},
       {"best.json", make_run, {{"run/best.json", kText}}, read_best, {kResume}},
-      {"metrics.jsonl", make_run, {{"run/metrics.jsonl", kText}}, read_metrics, {kResume}},
+      {"metrics.jsonl", make_run, {{"run/metrics.jsonl", kText}}, read_metrics, {kResume, "report run"}},
   };
   return kFormats;
 }
