@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <array>
 #include <thread>
+#include <utility>
 
 #include "app/program_of.h"
 #include "app/program_schedule.h"
@@ -50,7 +52,6 @@ std::string in_words(const build::MemoryLimit& limit) {
                           : fmt::format("the memory of {} over {} ranks", whose, limit.ranks);
 }
 
-// "Each task as long as its flops. The stages idle for 12.00% 11.90% of the time ...".
 std::string schedule_in_words(const plan::Schedule& schedule, const plan::Timeline& timeline) {
   std::vector<std::string> bubbles;
   for (int s = 0; s < schedule.stages; ++s) bubbles.push_back(fmt::format("{:.1f}%", 100 * plan::bubble(timeline, s)));
@@ -58,6 +59,19 @@ std::string schedule_in_words(const plan::Schedule& schedule, const plan::Timeli
       "Each task is as long as its arithmetic, and communication is free. The bubble of each stage, its idle over its "
       "busy time: {}.",
       fmt::join(bubbles, ", "));
+}
+
+// Tasks as long as their arithmetic, in a unit in which the step is no long number.
+void draw_schedule(const config::Settings& s, report::PlannedRun& planned) {
+  constexpr std::array<std::pair<double, std::string_view>, 4> kUnits = {
+      {{1e9, "Gflop"}, {1e12, "Tflop"}, {1e15, "Pflop"}, {1e18, "Eflop"}}};
+  const plan::Schedule schedule = schedule_of(planned.stages, s);
+  const auto in = [&](double unit) { return plan::timeline(schedule, costs_of(schedule, planned.stages, unit)); };
+  size_t unit = 0;
+  while (unit + 1 < kUnits.size() && in(kUnits[unit].first).length >= 1e4) ++unit;
+  const plan::Timeline timeline = in(kUnits[unit].first);
+  planned.schedule = schedule_in_words(schedule, timeline);
+  planned.schedule_svg = plan::svg_picture(schedule, timeline, kUnits[unit].second, kMostTasks);
 }
 
 // A saved configuration is not checked when it is read, so it is here, as `plan` does.
@@ -75,12 +89,7 @@ report::PlannedRun plan_run(const fs::path& config) {
   planned.limit_source = limit ? in_words(*limit)
                                : "[parallel] memory_per_rank is not set, and there are more ranks than this machine "
                                  "has cores";
-  if (planned.stages.size() > 1) {
-    const plan::Schedule schedule = schedule_of(planned.stages, s);
-    const plan::Timeline timeline = plan::timeline(schedule, costs_of(schedule, planned.stages, 1e9));
-    planned.schedule = schedule_in_words(schedule, timeline);
-    planned.schedule_svg = plan::svg_picture(schedule, timeline, "Gflop", kMostTasks);
-  }
+  if (planned.stages.size() > 1) draw_schedule(s, planned);
   return planned;
 }
 
