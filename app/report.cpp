@@ -7,6 +7,7 @@
 #include "app/ranks.h"
 #include "app/report_run.h"
 #include "app/standard_streams.h"
+#include "app/terminal.h"
 #include "app/verbs.h"
 #include "app/version.h"
 #include "kintsugi/base/format.h"
@@ -32,12 +33,16 @@ void run(const ReportOptions& options) {
   const std::array<base::Output, 1> outputs = {{{"--output", output}}};
   std::vector<report::ReportRun> runs;
   int64_t steps = 0;
+  ProgressLine progress;
   for (const std::string& folder : options.runs) {
+    if (progress.terminal())
+      progress.update(fmt::format("reading and planning {} of {}: {}", runs.size() + 1, options.runs.size(), folder));
     ReadRun read = read_report_run(folder);
     base::refuse_inputs("report", outputs, read.files);
     steps += read.run.metrics.num_steps;
     runs.push_back(std::move(read.run));
   }
+  progress.finish();
   const std::string page = report::run_page(runs, kintsugi_and_version());
   base::write_output(output, page);
   for (const report::ReportRun& run : runs)

@@ -16,6 +16,7 @@ namespace {
 
 constexpr double kAcross = 2000, kDown = 1000;  // the units in which curves are drawn, whatever the size on the page
 constexpr double kTicksAcross = 5, kTicksDown = 6;
+constexpr double kFarApart = 20;  // the ratio from which on logarithms are drawn
 
 // From values to places on an axis of `length`.
 class Axis {
@@ -112,7 +113,8 @@ class Drawing {
       if (std::isfinite(point.y)) range.add(within(point.y));
     });
     if (range.empty()) return {{0, 1}, kDown, kTicksDown};
-    if (!chart.from_zero && range.low > 0 && range.high > 100 * range.low) return {range, kDown, kTicksDown, true};
+    if (!chart.from_zero && range.low > 0 && range.high > kFarApart * range.low)
+      return {range, kDown, kTicksDown, true};
     if (chart.from_zero && range.low >= 0) range.low = 0;
     if (range.low == range.high)
       range = {range.low - std::fabs(range.low) / 10, range.high + std::fabs(range.high) / 10};

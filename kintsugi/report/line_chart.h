@@ -41,8 +41,8 @@ struct Chart {
   std::function<std::string(double)> x_text = {}, y_text = {};  // of a tick; the shortest decimals if not given
 };
 
-// Values of more than two powers of ten are drawn on an axis of logarithms, if all are above 0 and it need not begin at
-// 0. A name in the legend for each curve, but for a single one without a name.
+// Values that differ by more than a factor of 20 are drawn on an axis of logarithms, if all are above 0 and it need not
+// begin at 0. A name in the legend for each curve, but for a single one without a name.
 std::string html_chart(const Chart& chart);
 
 }  // namespace kintsugi::report

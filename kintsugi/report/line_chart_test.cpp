@@ -59,7 +59,7 @@ TEST(LineChart, WhatIsNotFiniteIsAGapWithAMark) {
   EXPECT_EQ(count(chart, "class=\"legend\""), 0u);
 }
 
-TEST(LineChart, ManyPowersOfTenAreLogarithms) {
+TEST(LineChart, WhatIsFarApartIsLogarithms) {
   const auto drawn = [](double high, bool from_zero) {
     return html_chart(
         {.heading = "h", .curves = {{.name = "", .points = {{0, 1}, {1, high}}}}, .from_zero = from_zero});
@@ -67,7 +67,9 @@ TEST(LineChart, ManyPowersOfTenAreLogarithms) {
   EXPECT_EQ(count(drawn(1e4, false), ">100</span>"), 1u);
   EXPECT_EQ(count(drawn(1e4, true), ">100</span>"), 0u);
   EXPECT_EQ(count(drawn(1e4, true), ">2000</span>"), 1u);
-  EXPECT_EQ(count(drawn(90, false), ">10</span>"), 0u);
+  EXPECT_EQ(count(drawn(21, false), ">5</span>"), 1u);
+  EXPECT_EQ(count(drawn(21, false), ">15</span>"), 0u);
+  EXPECT_EQ(count(drawn(19, false), ">15</span>"), 1u);
 }
 
 TEST(LineChart, WhateverTheValues) {
