@@ -57,6 +57,8 @@ const std::vector<Figure>& figures() {
        always,
        [](Cluster& c) -> double& { return c.device.memory_bandwidth; }},
       {"device", "memory_share", share, kShare, never, [](Cluster& c) -> double& { return c.device.memory_share; }},
+      {"device", "cache_bandwidth", bytes_per_second, kRate, never,
+       [](Cluster& c) -> double& { return c.device.cache_bandwidth; }},
       {"device", "kernel_start", seconds, kTime, never, [](Cluster& c) -> double& { return c.device.kernel_start; }},
       {"device", "spread", share, {0, 0.2}, never, [](Cluster& c) -> double& { return c.device.spread; }},
       {"device", "watts", watts, {1, 1e5}, never, [](Cluster& c) -> double& { return c.device.watts; }},

@@ -26,6 +26,7 @@ struct Device {
   double memory = 0;            // bytes
   double memory_bandwidth = 0;  // bytes/s
   double memory_share = 0.8;    // of it that kernels attain
+  double cache_bandwidth = 0;   // bytes/s, from the cache that all units share; 0: not known, and no limit
   double kernel_start = 3e-6;   // seconds that the shortest kernel takes
   double spread = 0;            // by which the speeds of equal devices differ: a standard deviation, relative
   double watts = 0;             // 0: not known

@@ -49,31 +49,38 @@ double KernelCosts::bytes(double bytes) const {
   return bytes == 0 ? 0 : d.kernel_start + bytes / (d.memory_bandwidth * d.memory_share);
 }
 
-double KernelCosts::product(const ProductSize& size, DType dtype) const {
+double KernelCosts::product(const ProductSize& size, DType dtype, double units) const {
   const Products& products = cluster_.products;
-  const double by_unit = peak(dtype) * products.share / cluster_.device.units;
+  const Device& d = cluster_.device;
+  const double by_unit = peak(dtype) * products.share / d.units;
+  const auto element = static_cast<double>(tensor::size_of(dtype));
   double best = std::numeric_limits<double>::max();
   for (const Tile& tile : products.tiles) {
     const auto rows = static_cast<double>(tile.rows), columns = static_cast<double>(tile.columns);
     const double tiles = std::ceil(size.rows / rows) * std::ceil(size.columns / columns) * size.times;
-    const double waves = std::ceil(tiles / cluster_.device.units);
-    best = std::min(best, waves * 2 * rows * columns * (size.depth + products.depth) / by_unit);
+    const double waves = std::ceil(tiles / (d.units - units));
+    // A tile reads (rows + columns) elements from the cache for each of its multiplications in depth.
+    const double read = d.cache_bandwidth / d.units * 2 * rows * columns / ((rows + columns) * element);
+    const double rate = d.cache_bandwidth == 0 ? by_unit : std::min(by_unit, read);
+    best = std::min(best, waves * 2 * rows * columns * (size.depth + products.depth) / rate);
   }
   // Operands and result travel at least once.
-  const double moved = size.times * (size.rows * size.depth + size.depth * size.columns + size.rows * size.columns) *
-                       static_cast<double>(tensor::size_of(dtype));
-  const Device& d = cluster_.device;
+  const double moved =
+      size.times * (size.rows * size.depth + size.depth * size.columns + size.rows * size.columns) * element;
   return products.start + std::max(best, moved / (d.memory_bandwidth * d.memory_share));
 }
 
-double KernelCosts::contract(const Program& p, const Instruction& i) const {
+double KernelCosts::contract(const Program& p, const Arranged& arranged) const {
+  const Instruction& i = arranged.first != nullptr ? *arranged.first : *arranged.instruction;
   const tensor::Type &a = p.buffer(i.ins[0]).type, &b = p.buffer(i.ins[1]).type;
-  const Shape& y = p.buffer(i.outs[0]).type.shape;
+  const ProductSize size =
+      arranged.product ? *arranged.product : product_size(a.shape, b.shape, p.buffer(i.outs[0]).type.shape);
   // An addition of its own reads two gradients and writes one, in the type of the weights.
-  const double added = software_.adds_gradients && i.accumulate != 0
-                           ? bytes(3.0 * static_cast<double>(y.elements() * tensor::size_of(a.dtype)))
-                           : 0;
-  return product(product_size(a.shape, b.shape, y), a.dtype) + added;
+  const double added =
+      software_.adds_gradients && i.accumulate != 0
+          ? bytes(3.0 * size.rows * size.columns * size.times * static_cast<double>(tensor::size_of(a.dtype)))
+          : 0;
+  return product(size, a.dtype, arranged.units) + added;
 }
 
 // Where scores go through memory: products of each head, and between them a softmax that reads and writes each score
@@ -118,13 +125,15 @@ double KernelCosts::head(const Program& p, const Instruction& i) const {
   return seconds + bytes(share * passes * elements);
 }
 
-KernelTime KernelCosts::of(const Program& p, const Instruction& i) const {
-  if (i.kernel == "contract") return {Class::product, contract(p, i)};
+KernelTime KernelCosts::of(const Program& p, const Arranged& a) const {
+  const Instruction& i = *a.instruction;
+  if (a.elsewhere) return {};
+  if (i.kernel == "contract" || a.product) return {Class::product, contract(p, a)};
   if (i.kernel == "attention") return {Class::attention, attention(p, i, false)};
   if (i.kernel == "attention_grad") return {Class::attention, attention(p, i, true)};
   if (i.kernel == "head" || i.kernel == "head_grad" || i.kernel == "head_with_grad")
     return {Class::product, head(p, i)};
-  return {Class::other, bytes(i.cost.memory_bytes)};
+  return {Class::other, bytes(i.cost.memory_bytes + a.more_bytes)};
 }
 
 }  // namespace kintsugi::simulate

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "kintsugi/program/program.h"
@@ -34,19 +35,30 @@ struct ProductSize {
 // Sizes of a product by the names of the dims: of both operands and not of the output is the depth.
 ProductSize product_size(const tensor::Shape& a, const tensor::Shape& b, const tensor::Shape& y);
 
+// An instruction as a software runs it.
+struct Arranged {
+  const program::Instruction* instruction = nullptr;
+  std::optional<ProductSize> product = {};       // that it does instead: several as one
+  const program::Instruction* first = nullptr;   // of these products, which has the types of all
+  double more_bytes = 0;                         // of elementwise instructions that it does too
+  bool elsewhere = false;                        // another does it
+  double units = 0;                              // of the device that a transfer beside it occupies
+};
+
 class KernelCosts {
  public:
   // Both outlive it.
   KernelCosts(const Cluster& cluster, const Software& software) : cluster_(cluster), software_(software) {}
 
   // UserError if the cluster has no peak for the type of a product.
-  KernelTime of(const program::Program& p, const program::Instruction& i) const;
+  KernelTime of(const program::Program& p, const Arranged& a) const;
 
-  double product(const ProductSize& size, tensor::DType dtype) const;
+  // units: of the device that it may not use.
+  double product(const ProductSize& size, tensor::DType dtype, double units = 0) const;
   double bytes(double bytes) const;  // read and written by one kernel
 
  private:
-  double contract(const program::Program& p, const program::Instruction& i) const;
+  double contract(const program::Program& p, const Arranged& a) const;
   double attention(const program::Program& p, const program::Instruction& i, bool backward) const;
   double head(const program::Program& p, const program::Instruction& i) const;
   double peak(tensor::DType dtype) const;

@@ -25,7 +25,9 @@ const std::vector<Software>& softwares() {
        .overlaps_messages = false,
        .cuts_messages = true,
        .adds_gradients = true,
-       .repeats_layers = true},
+       .repeats_layers = true,
+       .joins_products = true,
+       .joins_elementwise = true},
       // The same, but products add to gradients, and gathers and sums over `tensor` run beside one of the two products
       // of a gradient.
       {.name = "megatron-2022",
@@ -38,7 +40,9 @@ const std::vector<Software>& softwares() {
        .overlaps_messages = false,
        .cuts_messages = true,
        .starts_early = true,
-       .repeats_layers = true},
+       .repeats_layers = true,
+       .joins_products = true,
+       .joins_elementwise = true},
       // Flash attention of cuDNN, products in pieces that hide gathers and sums over `tensor`, sums of gradients in
       // buckets that run beside all backward passes, and gathers of weights beside forward passes.
       {.name = "megatron-2025",
@@ -48,7 +52,11 @@ const std::vector<Software>& softwares() {
        .gradient_bucket = 40e6,
        .gathers_later = true,
        .cuts_messages = true,
-       .pieces = true},
+       .starts_early = true,
+       .joins_products = true,
+       .joins_elementwise = true,
+       .pieces = true,
+       .sum_units = 16},
   };
   return list;
 }

@@ -23,8 +23,10 @@ struct Software {
   bool adds_gradients = false;    // of weights, in a kernel of its own for each micro-batch after the first
   bool starts_early = false;      // a collective of the backward pass begins up to one product before ours
   bool repeats_layers = false;    // what is computed again of a layer includes its last product, which nobody reads
-  bool pieces = false;  // products hide gathers and sums over `tensor`, as a ring of as many pieces as there are ranks,
-                        // of which one is not hidden
+  bool joins_products = false;     // of one operand in a layer: query, key and value; gate and up
+  bool joins_elementwise = false;  // biases, dropout and residuals added one after another are one kernel
+  bool pieces = false;   // products hide gathers and sums over `tensor`: see Builder::hide
+  double sum_units = 0;  // of the device that a sum over `tensor` beside a product of the forward pass occupies
 };
 
 // The visible list; the first is ours.

@@ -5,6 +5,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/program/queue.h"
+#include "kintsugi/simulate/arrange.h"
 
 namespace kintsugi::simulate {
 
@@ -14,6 +15,9 @@ using program::Kind;
 using program::Program;
 
 namespace {
+
+// In which the product before a sum over `tensor` is done (Transformer Engine, num_splits of a pipeline).
+constexpr double kSumPieces = 4;
 
 class Builder {
  public:
@@ -27,7 +31,7 @@ class Builder {
         bodies.emplace_back();
         if (software_.repeats_layers && recomputes_layers(body)) add_layer_ends(p, body.chunk, bodies.back());
         if (body.does(program::Work::update)) bodies.back().push_back({.kind = Item::Kind::wait_for_all});
-        add(p, body, ordered(p, body), bodies.back());
+        add(p, body, arranged(p, body, software_), bodies.back());
       }
       result_.bodies.push_back(std::move(bodies));
     }
@@ -43,32 +47,6 @@ class Builder {
     throw base::InternalError("simulate", "stage {} has no rank", p.stage);
   }
 
-  using Instructions = std::vector<const Instruction*>;
-
-  // A body's instructions; where the software starts collectives of the backward pass earlier, in that order: behind
-  // the maker of the operand and behind the collective before it, but over no more than one product.
-  Instructions ordered(const Program& p, const program::Body& body) const {
-    Instructions list;
-    for (const Instruction& i : body.instructions) {
-      list.push_back(&i);
-      if (!software_.starts_early || !body.does(program::Work::backward) || !is_collective(i) || is_message(i))
-        continue;
-      size_t at = list.size() - 1;
-      for (int products = 0; at > 0; --at) {
-        const Instruction& before = *list[at - 1];
-        if (is_collective(before) || makes(p, before, i.ins[0])) break;
-        if (before.kind == Kind::compute && before.kernel == "contract" && ++products > 1) break;
-      }
-      list.pop_back();
-      list.insert(list.begin() + static_cast<std::ptrdiff_t>(at), &i);
-    }
-    return list;
-  }
-
-  static bool makes(const Program& p, const Instruction& i, program::BufferId value) {
-    return std::ranges::any_of(i.outs, [&](program::BufferId out) { return p.root(out) == p.root(value); });
-  }
-
   // Layers as a whole, and not the core of attention alone: then norms of the forward pass stand in it.
   static bool recomputes_layers(const program::Body& body) {
     return body.does(program::Work::backward) && std::ranges::any_of(body.instructions, [](const Instruction& i) {
@@ -82,35 +60,61 @@ class Builder {
       return body.does(program::Work::forward) && body.chunk == chunk && body.variant_of < 0;
     });
     base::require(forward != p.bodies.end(), "simulate", "chunk {} has no forward pass", chunk);
-    Instructions ends, layer;
-    for (const Instruction& i : forward->instructions) {
-      if (!layer.empty() && i.layer != layer.back()->layer) layer.clear();
+    std::vector<Arranged> ends, layer;
+    for (const Arranged& a : arranged(p, *forward, software_)) {
+      const Instruction& i = *a.instruction;
+      if (!layer.empty() && i.layer != layer.back().instruction->layer) layer.clear();
       if (i.kernel == "contract") {
         // An earlier product of the layer is no end.
-        while (!ends.empty() && ends.back()->layer == i.layer) ends.pop_back();
-        layer = {&i};
+        while (!ends.empty() && ends.back().instruction->layer == i.layer) ends.pop_back();
+        layer = {a};
       } else if (layer.empty() || is_message(i)) {
         continue;
       } else {
-        layer.push_back(&i);
+        layer.push_back(a);
       }
-      ends.push_back(&i);
+      ends.push_back(a);
     }
     add(p, *forward, ends, items);
   }
 
-  void add(const Program& p, const program::Body& body, const Instructions& instructions, std::vector<Item>& list) {
-    for (const Instruction* i : instructions) {
-      if (i->kind == Kind::compute) {
-        const KernelTime time = kernels_.of(p, *i);
+  void add(const Program& p, const program::Body& body, const std::vector<Arranged>& list, std::vector<Item>& items) {
+    for (size_t at = 0; at < list.size(); ++at) {
+      const Instruction& i = *list[at].instruction;
+      if (i.kind == Kind::compute) {
+        const KernelTime time = kernels_.of(p, list[at]);
         if (time.seconds == 0) continue;
-        if (list.empty() || list.back().kind != Item::Kind::kernels) list.emplace_back();
-        list.back().kernels[static_cast<size_t>(time.of)] += time.seconds;
-      } else if (i->kind == Kind::wait) {
-        list.push_back({.kind = Item::Kind::wait, .event = i->event});
+        if (items.empty() || items.back().kind != Item::Kind::kernels) items.emplace_back();
+        items.back().kernels[static_cast<size_t>(time.of)] += time.seconds;
+      } else if (i.kind == Kind::wait) {
+        items.push_back({.kind = Item::Kind::wait, .event = i.event});
       } else {
-        list.push_back({.kind = Item::Kind::start, .event = i->event, .transfer = transfer(p, body, *i)});
+        items.push_back({.kind = Item::Kind::start, .event = i.event, .transfer = transfer(p, body, i)});
+        if (software_.pieces) hide(p, body, list, at, result_.transfers.back());
       }
+    }
+  }
+
+  // Of products in pieces: a gather arrives beside the pieces of the product that reads it; of a sum, the part of the
+  // last piece is not hidden. Those of the backward pass run beside the product of the other gradient.
+  void hide(const Program& p, const program::Body& body, const std::vector<Arranged>& list, size_t at,
+            TimedTransfer& t) const {
+    const Instruction& i = *list[at].instruction;
+    if (!is_collective(i) || is_message(i) || i.phase == program::Phase::update ||
+        axis_name(p.mesh, i.group) != "tensor")
+      return;
+    if (starts(i, Collective::reduce_scatter) && body.does(program::Work::forward)) {
+      t.time.seconds /= kSumPieces;
+    } else if (starts(i, Collective::all_gather)) {
+      double product = 0;
+      for (size_t next = at + 1; next < list.size() && product == 0; ++next) {
+        const KernelTime time =
+            list[next].instruction->kind == Kind::compute ? kernels_.of(p, list[next]) : KernelTime{};
+        if (time.of == Class::product) product = time.seconds;
+      }
+      const double hidden = product * (1 - 1 / static_cast<double>(p.mesh.count(i.group)));
+      if (t.time.total() <= hidden) t.time.seconds = t.time.latency = 0;
+      else t.time.seconds = std::max(0.0, t.time.seconds - hidden);
     }
   }
 
@@ -138,8 +142,6 @@ class Builder {
           base::require(p.mesh.stage_of(member) == p.stage, "simulate", "a collective of several stages");
         t.channel = channel(p.stage, p.stage, p.mesh.name_of(i.group));
         const bool of_gradients = i.phase == program::Phase::update;
-        if (software_.pieces && !of_gradients && axis_name(p.mesh, i.group) == "tensor")
-          t.time.seconds /= static_cast<double>(members.size());
         t.late = !software_.overlaps_gradients && of_gradients;
         t.last = software_.awaits_gradients_last && of_gradients && body.does(program::Work::backward);
         if (of_gradients) t.time.seconds *= software_.gradient_share;

@@ -1,0 +1,174 @@
+#include "kintsugi/simulate/arrange.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace kintsugi::simulate {
+
+using program::BufferId;
+using program::Instruction;
+using program::Kind;
+using program::Program;
+
+namespace {
+
+bool makes(const Program& p, const Instruction& i, BufferId value) {
+  return std::ranges::any_of(i.outs, [&](BufferId out) { return p.root(out) == p.root(value); });
+}
+
+bool is_product(const Arranged& a) {
+  return a.instruction->kind == Kind::compute && a.instruction->kernel == "contract" && !a.elsewhere;
+}
+
+bool is_added(const Arranged& a) {
+  const Instruction& i = *a.instruction;
+  return i.kind == Kind::compute && (i.kernel == "add" || i.kernel == "dropout") && !a.elsewhere;
+}
+
+class Arranger {
+ public:
+  Arranger(const Program& p, const program::Body& body) : p_(p) {
+    for (const Instruction& i : body.instructions) {
+      list_.push_back({.instruction = &i});
+      for (const BufferId in : i.ins) ++uses_[in];
+    }
+  }
+
+  std::vector<Arranged> take() { return std::move(list_); }
+
+  // Gradients of one value by several products, which are then added, are one product over the depths of all.
+  void join_sums() {
+    for (size_t at = 0; at < list_.size(); ++at) {
+      const Instruction& sum = *list_[at].instruction;
+      if (sum.kernel != "add" || sum.ins.size() < 2) continue;
+      std::vector<size_t> makers;
+      for (const BufferId in : sum.ins)
+        for (size_t m = 0; m < at; ++m)
+          if (is_product(list_[m]) && makes(p_, *list_[m].instruction, in) && uses_[in] == 1)
+            makers.push_back(m);
+      if (makers.size() != sum.ins.size()) continue;
+      std::ranges::sort(makers);
+      ProductSize all = size_of(list_[makers[0]]);
+      const bool alike = std::ranges::all_of(makers, [&](size_t m) {
+        const ProductSize s = size_of(list_[m]);
+        return s.rows == all.rows && s.columns == all.columns && s.times == all.times;
+      });
+      if (!alike) continue;
+      all.depth = 0;
+      for (const size_t m : makers) all.depth += size_of(list_[m]).depth;
+      for (const size_t m : makers) list_[m].elsewhere = true;
+      list_[at].product = all;
+      list_[at].first = list_[makers[0]].instruction;
+      // It is made before the gradients of weights that stand between the products.
+      const size_t to = makers[0];
+      std::rotate(list_.begin() + static_cast<std::ptrdiff_t>(to), list_.begin() + static_cast<std::ptrdiff_t>(at),
+                  list_.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+    }
+  }
+
+  // Products of one operand in a layer are one product with the columns of all, where the first or the last stands.
+  void join_columns() {
+    using Key = std::tuple<BufferId, int, double, double, double, bool>;
+    std::map<Key, size_t> first;
+    for (size_t at = 0; at < list_.size(); ++at) {
+      Arranged& a = list_[at];
+      if (!is_product(a)) continue;
+      const ProductSize s = size_of(a);
+      const Key key = {p_.root(a.instruction->ins[0]), a.instruction->layer, s.rows, s.depth, s.times,
+                       a.instruction->accumulate != 0};
+      const auto [found, is_new] = first.try_emplace(key, at);
+      if (is_new) continue;
+      Arranged& joined = list_[found->second];
+      if (!joined.product) joined.product = size_of(joined);
+      joined.product->columns += s.columns;
+      joined.first = joined.instruction;
+      a.elsewhere = true;
+    }
+  }
+
+  // Biases, dropout and residuals that are added one after another are one kernel: what one makes and only the next
+  // reads stays in registers.
+  void join_elementwise() {
+    size_t last = list_.size();
+    for (size_t at = 0; at < list_.size(); ++at) {
+      const Instruction& i = *list_[at].instruction;
+      if (i.kind != Kind::compute || list_[at].elsewhere) {
+        if (i.kind != Kind::compute) last = list_.size();
+        continue;
+      }
+      if (!is_added(list_[at]) || list_[at].product) {
+        last = list_.size();
+        continue;
+      }
+      if (last < at) {
+        const Instruction& before = *list_[last].instruction;
+        const BufferId value = before.outs[0];
+        if (std::ranges::find(i.ins, value) != i.ins.end() && uses_[value] == 1) {
+          list_[last].elsewhere = true;
+          list_[at].more_bytes = list_[last].more_bytes + before.cost.memory_bytes -
+                                 2 * static_cast<double>(p_.buffer(value).bytes());
+        }
+      }
+      last = at;
+    }
+  }
+
+  // Collectives behind the maker of the operand and behind the collective before them, but over no more than one
+  // product.
+  void start_early() {
+    std::vector<Arranged> list;
+    for (const Arranged& a : list_) {
+      list.push_back(a);
+      const Instruction& i = *a.instruction;
+      if (!is_collective(i) || is_message(i)) continue;
+      size_t at = list.size() - 1;
+      for (int products = 0; at > 0; --at) {
+        const Arranged& before = list[at - 1];
+        if (is_collective(*before.instruction) || makes(p_, *before.instruction, i.ins[0])) break;
+        if ((is_product(before) || before.product) && ++products > 1) break;
+      }
+      list.pop_back();
+      list.insert(list.begin() + static_cast<std::ptrdiff_t>(at), a);
+    }
+    list_ = std::move(list);
+  }
+
+  // Products whose parts are summed over ranks while they are made.
+  void leave_units(double units) {
+    for (size_t at = 0; at < list_.size(); ++at) {
+      const Instruction& i = *list_[at].instruction;
+      if (!starts(i, program::Collective::reduce_scatter)) continue;
+      for (Arranged& a : list_)
+        if (is_product(a) && makes(p_, *a.instruction, i.ins[0])) a.units = units;
+    }
+  }
+
+ private:
+  ProductSize size_of(const Arranged& a) const {
+    if (a.product) return *a.product;
+    const Instruction& i = *a.instruction;
+    return product_size(p_.buffer(i.ins[0]).type.shape, p_.buffer(i.ins[1]).type.shape,
+                        p_.buffer(i.outs[0]).type.shape);
+  }
+
+  const Program& p_;
+  std::vector<Arranged> list_;
+  std::map<BufferId, int> uses_;
+};
+
+}  // namespace
+
+std::vector<Arranged> arranged(const Program& p, const program::Body& body, const Software& software) {
+  Arranger a(p, body);
+  if (software.joins_products) {
+    a.join_sums();
+    a.join_columns();
+  }
+  if (software.joins_elementwise) a.join_elementwise();
+  if (software.sum_units > 0 && body.does(program::Work::forward)) a.leave_units(software.sum_units);
+  if (software.starts_early && body.does(program::Work::backward)) a.start_early();
+  return a.take();
+}
+
+}  // namespace kintsugi::simulate
