@@ -125,7 +125,7 @@ class Arranger {
       size_t at = list.size() - 1;
       for (int products = 0; at > 0; --at) {
         const Arranged& before = list[at - 1];
-        if (is_collective(*before.instruction) || makes(p_, *before.instruction, i.ins[0])) break;
+        if (is_collective(*before.instruction) || makes(p_, *before.instruction, operand(i))) break;
         if ((is_product(before) || before.product) && ++products > 1) break;
       }
       list.pop_back();
@@ -134,17 +134,33 @@ class Arranger {
     list_ = std::move(list);
   }
 
+  // Ranks' parts of a sequence lie one behind another where that is the outermost dim: no copies stack or unstack them.
+  void leave_stacks() {
+    for (Arranged& a : list_)
+      if (a.instruction->kind == Kind::compute &&
+          (a.instruction->kernel == "stack" || a.instruction->kernel == "unstack")) {
+        a.elsewhere = true;
+        if (a.instruction->kernel == "stack") stacked_[a.instruction->outs[0]] = a.instruction->ins[0];
+      }
+  }
+
   // Products whose parts are summed over ranks while they are made.
   void leave_units(double units) {
     for (size_t at = 0; at < list_.size(); ++at) {
       const Instruction& i = *list_[at].instruction;
       if (!starts(i, program::Collective::reduce_scatter)) continue;
       for (Arranged& a : list_)
-        if (is_product(a) && makes(p_, *a.instruction, i.ins[0])) a.units = units;
+        if (is_product(a) && makes(p_, *a.instruction, operand(i))) a.units = units;
     }
   }
 
  private:
+  // Of a collective: what is sent, before it is stacked.
+  BufferId operand(const Instruction& i) const {
+    const auto found = stacked_.find(i.ins[0]);
+    return found == stacked_.end() ? i.ins[0] : found->second;
+  }
+
   ProductSize size_of(const Arranged& a) const {
     if (a.product) return *a.product;
     const Instruction& i = *a.instruction;
@@ -155,12 +171,14 @@ class Arranger {
   const Program& p_;
   std::vector<Arranged> list_;
   std::map<BufferId, int> uses_;
+  std::map<BufferId, BufferId> stacked_;  // by the result of stacking
 };
 
 }  // namespace
 
 std::vector<Arranged> arranged(const Program& p, const program::Body& body, const Software& software) {
   Arranger a(p, body);
+  if (software.sequence_first) a.leave_stacks();
   if (software.joins_products) {
     a.join_sums();
     a.join_columns();

@@ -99,8 +99,11 @@ double KernelCosts::attention(const Program& p, const Instruction& i, bool backw
   const double of_values = product({.rows = rows, .columns = depth, .depth = columns, .times = heads}, q.dtype);
   const bool drops = i.attributes.number_or("dropout", 0) > 0;
   const double dropout = drops ? bytes(scores * (2 * size + 1)) : 0;
-  if (!backward) return of_scores + of_values + bytes(scores * 2 * size) + dropout;
-  return of_scores + 3 * of_values + bytes(scores * 3 * size) + dropout;
+  // Heads and sequence change places in a copy of the result; the gradients of query, key and value are put side by
+  // side in another.
+  const double result = static_cast<double>(q.shape.elements()) * size;
+  if (!backward) return of_scores + of_values + bytes(scores * 2 * size) + dropout + bytes(2 * result);
+  return of_scores + 3 * of_values + bytes(scores * 3 * size) + dropout + bytes(2 * result) + bytes(6 * result);
 }
 
 // The logits are made once or twice, and used for one or two gradients.
@@ -133,7 +136,9 @@ KernelTime KernelCosts::of(const Program& p, const Arranged& a) const {
   if (i.kernel == "attention_grad") return {Class::attention, attention(p, i, true)};
   if (i.kernel == "head" || i.kernel == "head_grad" || i.kernel == "head_with_grad")
     return {Class::product, head(p, i)};
-  return {Class::other, bytes(i.cost.memory_bytes + a.more_bytes)};
+  double more = a.more_bytes;
+  if (i.kernel == "adamw") more += software_.update_bytes * static_cast<double>(p.buffer(i.ins[0]).type.shape.elements());
+  return {Class::other, bytes(i.cost.memory_bytes + more)};
 }
 
 }  // namespace kintsugi::simulate

@@ -27,7 +27,9 @@ const std::vector<Software>& softwares() {
        .adds_gradients = true,
        .repeats_layers = true,
        .joins_products = true,
-       .joins_elementwise = true},
+       .joins_elementwise = true,
+       .sequence_first = true,
+       .update_bytes = 28},
       // The same, but products add to gradients, and gathers and sums over `tensor` run beside one of the two products
       // of a gradient.
       {.name = "megatron-2022",
@@ -42,7 +44,9 @@ const std::vector<Software>& softwares() {
        .starts_early = true,
        .repeats_layers = true,
        .joins_products = true,
-       .joins_elementwise = true},
+       .joins_elementwise = true,
+       .sequence_first = true,
+       .update_bytes = 24},
       // Flash attention of cuDNN, products in pieces that hide gathers and sums over `tensor`, sums of gradients in
       // buckets that run beside all backward passes, and gathers of weights beside forward passes.
       {.name = "megatron-2025",
@@ -55,6 +59,8 @@ const std::vector<Software>& softwares() {
        .starts_early = true,
        .joins_products = true,
        .joins_elementwise = true,
+       .sequence_first = true,
+       .update_bytes = 20,
        .pieces = true,
        .sum_units = 16},
   };

@@ -17,7 +17,8 @@ struct Software {
   double gradient_share = 1;           // bytes of a gradient that is sent, over ours: half where it is in 16 bits
   double gradient_bucket = 0;  // elements that it sums at a time, or 1/40 of that for each rank if that is more;
                                // smaller sums share a start. 0: as in the program
-  bool gathers_later = false;     // weights that ranks share are gathered beside the next step's forward pass
+  bool gathers_later = false;  // weights that ranks share are gathered beside the next step's forward pass, all but the
+                               // first part: a chunk of a stage, or else a layer
   bool overlaps_messages = true;  // false: a message between stages begins when the receiver needs it
   bool cuts_messages = false;     // ranks that hold the same value send a part each, and gather it (2021, section 4.1)
   bool adds_gradients = false;    // of weights, in a kernel of its own for each micro-batch after the first
@@ -25,6 +26,8 @@ struct Software {
   bool repeats_layers = false;    // what is computed again of a layer includes its last product, which nobody reads
   bool joins_products = false;     // of one operand in a layer: query, key and value; gate and up
   bool joins_elementwise = false;  // biases, dropout and residuals added one after another are one kernel
+  bool sequence_first = false;     // the outermost dim is the sequence: its parts need not be stacked
+  double update_bytes = 0;         // of each weight, that kernels around the update read and write beside ours
   bool pieces = false;   // products hide gathers and sums over `tensor`: see Builder::hide
   double sum_units = 0;  // of the device that a sum over `tensor` beside a product of the forward pass occupies
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/program/queue.h"
@@ -150,12 +151,26 @@ class Builder {
           t.time.latency *= std::min(1.0, static_cast<double>(p.buffer(i.ins[0]).type.shape.elements()) / elements);
         }
         if (software_.gathers_later && body.does(program::Work::update) && starts(i, Collective::all_gather) &&
-            p.buffer(p.root(i.outs[0])).region == program::Region::state)
-          t.time.seconds = t.time.latency = 0;
+            p.buffer(p.root(i.outs[0])).region == program::Region::state) {
+          t.time.seconds /= parts_of(p);
+          t.time.latency /= parts_of(p);
+        }
       }
     }
     result_.transfers.push_back(t);
     return static_cast<int>(result_.transfers.size()) - 1;
+  }
+
+  // The parts in which weights are gathered beside the next step: the chunks of a stage, or else its layers.
+  static double parts_of(const Program& p) {
+    std::set<int> chunks, layers;
+    for (const program::Body& body : p.bodies) {
+      if (!body.does(program::Work::forward)) continue;
+      chunks.insert(body.chunk);
+      for (const Instruction& i : body.instructions) layers.insert(i.layer);
+    }
+    const size_t parts = p.mesh.stages() > 1 ? chunks.size() : layers.size();
+    return static_cast<double>(std::max<size_t>(1, parts));
   }
 
   // Of a value that all ranks over `tensor` hold: a part of it, and the gather of the parts.
