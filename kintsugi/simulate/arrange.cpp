@@ -28,9 +28,15 @@ bool is_added(const Arranged& a) {
 
 class Arranger {
  public:
-  Arranger(const Program& p, const program::Body& body) : p_(p) {
+  Arranger(const Program& p, const program::Body& body, const Software& software) : p_(p) {
     for (const Instruction& i : body.instructions) {
       list_.push_back({.instruction = &i});
+      // A mask of a byte for each element; gradients of a norm's weights and of its operand by kernels of their own,
+      // which both read what came in and the gradient of what went out.
+      if (software.keeps_masks && i.kernel == "dropout")
+        list_.back().more_bytes = static_cast<double>(p.buffer(i.outs[0]).type.shape.elements());
+      if (software.keeps_masks && (i.kernel == "layer_norm_grad" || i.kernel == "rms_norm_grad"))
+        list_.back().more_bytes = 2 * static_cast<double>(p.buffer(i.outs[0]).bytes());
       for (const BufferId in : i.ins) ++uses_[in];
     }
   }
@@ -106,7 +112,7 @@ class Arranger {
         const BufferId value = before.outs[0];
         if (std::ranges::find(i.ins, value) != i.ins.end() && uses_[value] == 1) {
           list_[last].elsewhere = true;
-          list_[at].more_bytes = list_[last].more_bytes + before.cost.memory_bytes -
+          list_[at].more_bytes += list_[last].more_bytes + before.cost.memory_bytes -
                                  2 * static_cast<double>(p_.buffer(value).bytes());
         }
       }
@@ -177,7 +183,7 @@ class Arranger {
 }  // namespace
 
 std::vector<Arranged> arranged(const Program& p, const program::Body& body, const Software& software) {
-  Arranger a(p, body);
+  Arranger a(p, body, software);
   if (software.sequence_first) a.leave_stacks();
   if (software.joins_products) {
     a.join_sums();

@@ -28,6 +28,7 @@ const std::vector<Software>& softwares() {
        .repeats_layers = true,
        .joins_products = true,
        .joins_elementwise = true,
+       .keeps_masks = true,
        .sequence_first = true,
        .update_bytes = 28},
       // The same, but products add to gradients, and gathers and sums over `tensor` run beside one of the two products
@@ -37,7 +38,6 @@ const std::vector<Software>& softwares() {
        .fused_attention = false,
        .fused_loss = false,
        .overlaps_gradients = false,
-       .gradient_share = 0.5,
        .gradient_bucket = 40e6,
        .overlaps_messages = false,
        .cuts_messages = true,
@@ -45,6 +45,7 @@ const std::vector<Software>& softwares() {
        .repeats_layers = true,
        .joins_products = true,
        .joins_elementwise = true,
+       .keeps_masks = true,
        .sequence_first = true,
        .update_bytes = 24},
       // Flash attention of cuDNN, products in pieces that hide gathers and sums over `tensor`, sums of gradients in

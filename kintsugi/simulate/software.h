@@ -26,6 +26,7 @@ struct Software {
   bool repeats_layers = false;    // what is computed again of a layer includes its last product, which nobody reads
   bool joins_products = false;     // of one operand in a layer: query, key and value; gate and up
   bool joins_elementwise = false;  // biases, dropout and residuals added one after another are one kernel
+  bool keeps_masks = false;        // of dropout; and norms have two kernels for their gradients
   bool sequence_first = false;     // the outermost dim is the sequence: its parts need not be stacked
   double update_bytes = 0;         // of each weight, that kernels around the update read and write beside ours
   bool pieces = false;   // products hide gathers and sums over `tensor`: see Builder::hide
