@@ -1,147 +1,169 @@
 #!/usr/bin/env python3
-"""Simulated step times beside published measurements.
+"""Simulated step times and planned memory beside published measurements.
 
-    published.py KINTSUGI ROWS.CSV [--trust A] [--only TEXT]
+    published.py KINTSUGI ROWS.CSV [--trust AB] [--only TEXT] [--jobs N]
 
 For each row it writes the run as a run.toml, lets `kintsugi plan --cluster` simulate it, and prints both figures with
-their ratio; then, for each set, the mean, the median and the worst difference. The files in clusters/ describe the
-machines; no figure belongs to a row.
+their difference. Then, for each set of rows with trust A, the mean, the median and the worst difference; for each table
+with trust B whose figures differ by more than 10%, how far ours are in the same order; for each model that was measured
+in several layouts, what our best layout takes over the best measured; and memory that is held between steps. The files
+in clusters/ describe the machines; no figure belongs to a row.
 """
 
 import argparse
+import collections
+import concurrent.futures
 import csv
-import math
 import pathlib
 import statistics
 import subprocess
 import sys
 import tempfile
 
-HERE = pathlib.Path(__file__).resolve().parent
-CLUSTERS = HERE.parent.parent / "clusters"
+from rows import seconds, set_of, settings, toml
 
-# By the beginning of a row's name: the set, its cluster, and what its software does otherwise.
-SETS = [
-    ("meg21-t1", "Megatron 2021, table 1", CLUSTERS / "selene.toml", "megatron-2021"),
-    ("kor22-t5", "Korthikanti 2022, table 5", CLUSTERS / "selene.toml", "megatron-2022"),
-    ("kor22-530B", "Korthikanti 2022, 8 replicas", CLUSTERS / "selene.toml", "megatron-2022"),
-    ("vtrain", "vTrain", HERE / "a100_4nic.toml", "megatron-2022"),
-    ("dgxc", "DGXC H100", CLUSTERS / "dgx_h100.toml", "megatron-2025"),
-]
+# Bytes of a gradient that the software holds, over ours, which is in fp32 (NeMo: grad_reduce_in_fp32 is off).
+GRADIENT_SHARE = {"dgxc": 0.5}
 
 
-def number(row, key, otherwise=1):
-    text = row[key].split()[0] if row[key] else ""
-    return int(text) if text else otherwise
+def plan(kintsugi, row, options):
+    """The first line of the table that `kintsugi plan` writes for one of its options, or an error's text."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, table = pathlib.Path(folder) / "run.toml", pathlib.Path(folder) / "table.csv"
+        path.write_text(toml(settings(row)))
+        command = [kintsugi, "plan", path, *options, table]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            return done.stderr.strip().splitlines()[-1]
+        with open(table, newline="") as file:
+            return list(csv.DictReader(file))
 
 
-def settings(row):
-    """The run of a row as sections of a run.toml; None where this program has no such run."""
-    if row["precision"] not in ("fp16", "bf16", "fp32") or "bloom" in row["id"]:
-        return None
-    tensor, pipe = number(row, "tp"), number(row, "pp")
-    multiple = 128 * tensor  # the vocabulary is padded so that ranks have equal parts
-    model = {
-        "layers": number(row, "layers"),
-        "embed": number(row, "hidden"),
-        "heads": number(row, "heads"),
-        "kv_heads": number(row, "kv_heads"),
-        "ffn": number(row, "ffn"),
-        "vocab": math.ceil(number(row, "vocab") / multiple) * multiple,
-        "family": "gpt",
-    }
-    name = row["id"]
-    if name.startswith("dgxc") and ("-8b-" in name or "-70b-" in name):
-        model["family"] = "llama"
-    elif "n15b" in name or "n340b" in name:  # Nemotron: squared ReLU, rotary positions, no biases, a head of its own
-        model.update(activation="relu2", positions="rotary", bias=False, tied=False)
-    elif name.startswith(("meg21", "kor22", "vtrain")):
-        model["dropout"] = 0.1
-    chunks = number(row, "chunks")
-    recompute = {"none": "none", "full": "full", "selective-attn": "selective", "selective": "selective"}
-    return {
-        "model": model,
-        "train": {
-            "sequence": number(row, "seq"),
-            "global_batch": number(row, "global_batch"),
-            "micro_batch": number(row, "micro_batch"),
-            "dtype": row["precision"],
-        },
-        "parallel": {
-            "data": number(row, "dp"),
-            "tensor": tensor,
-            "pipe": pipe,
-            "context": number(row, "cp"),
-            "chunks": chunks,
-            "schedule": "interleaved" if chunks > 1 else "1f1b",
-            "zero": number(row, "zero", 0),
-            "sequence_parallel": row["sp"] == "1" and tensor > 1,
-            "recompute": recompute[row["recompute"]],
-        },
-    }
+def ranks_of(values):
+    """Positions in the order of size, those of equal values averaged."""
+    order = sorted(values)
+    return [order.index(v) + (order.count(v) - 1) / 2 for v in values]
 
 
-def toml(value):
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return f'"{value}"' if isinstance(value, str) else str(value)
+def rank_correlation(a, b):
+    return statistics.correlation(ranks_of(a), ranks_of(b))
 
 
-def measured(row):
-    """Seconds of a step."""
-    value = float(row["measured"])
-    l, h, s = number(row, "layers"), number(row, "hidden"), number(row, "seq")
-    v, b, n = number(row, "vocab"), number(row, "global_batch"), number(row, "devices")
-    if row["unit"] == "s_per_step":
-        return value
-    # Narayanan et al. 2021, section 5.1: with recomputation.
-    forward = 24 * b * s * l * h * h * (1 + s / (6 * h)) + 2 * b * s * h * v
-    if row["unit"] == "hw_tflops_per_device":
-        return (96 * b * s * l * h * h * (1 + s / (6 * h) + v / (16 * l * h))) / (n * value * 1e12)
-    if row["unit"] == "mfu_percent_of_312":
-        return 3 * forward / (n * value / 100 * 312e12)
-    return None
+def percent(share):
+    return f"{100 * share:+.2f}%"
+
+
+def table_of(row):
+    """Rows of one table of a source: "bloom-0225", "aurora70b-pp8"."""
+    return row["id"].rsplit("-", 1)[0]
+
+
+def print_times(kintsugi, rows, jobs):
+    """[(row, set, measured, simulated)]"""
+    found = []
+    print(f"{'row':42} {'published':>10} {'simulated':>10} {'difference':>10}")
+
+    def simulated(row):
+        return plan(kintsugi, row, ["--cluster", set_of(row)[2], "--software", set_of(row)[3], "--times"])
+
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for row, table in zip(rows, pool.map(simulated, rows)):
+            measured = seconds(row)
+            if isinstance(table, str):
+                print(f"{row['id']:42} {measured:10.3f} {'':>10} {table[:150]}")
+                continue
+            ours = float(table[0]["step"])
+            found.append((row, measured, ours))
+            print(f"{row['id']:42} {measured:10.3f} {ours:10.3f} {percent(ours / measured - 1):>10}", flush=True)
+    return found
+
+
+def print_sets(found):
+    by_set = collections.defaultdict(list)
+    for row, measured, ours in found:
+        if row["trust"] == "A":
+            by_set[set_of(row)[1]].append(ours / measured - 1)
+    for name, differences in by_set.items():
+        sizes = [abs(d) for d in differences]
+        print(
+            f"{name:30} {len(sizes):3} rows: mean {100 * statistics.mean(sizes):5.2f}%, median"
+            f" {100 * statistics.median(sizes):5.2f}%, worst {100 * max(sizes):5.2f}%, mean with its sign"
+            f" {percent(statistics.mean(differences))}"
+        )
+
+
+def print_orders(found):
+    by_table = collections.defaultdict(list)
+    for row, measured, ours in found:
+        if row["trust"] == "B":
+            # In the unit of the source: seconds of a step, or samples a second.
+            samples = float(row["global_batch"]) if row["unit"] == "samples_per_s" else None
+            by_table[table_of(row)].append((samples / measured, samples / ours) if samples else (measured, ours))
+    for name, pairs in by_table.items():
+        measured = [m for m, _ in pairs]
+        if len(pairs) < 3 or max(measured) / min(measured) - 1 <= 0.1:
+            continue
+        spread = max(measured) / min(measured) - 1
+        print(
+            f"{name:30} {len(pairs):3} rows, which differ by {100 * spread:.0f}%: rank correlation"
+            f" {rank_correlation(measured, [o for _, o in pairs]):.2f}"
+        )
+
+
+def print_best(found):
+    by_model = collections.defaultdict(list)
+    for row, measured, ours in found:
+        if row["id"].startswith("vtrain"):
+            by_model[row["model"], row["devices"]].append((ours, measured, row))
+    for (model, devices), layouts in by_model.items():
+        if len(layouts) < 2:
+            continue
+        _, chosen, row = min(layouts, key=lambda x: x[0])
+        best = min(measured for _, measured, _ in layouts)
+        print(
+            f"{model + ' on ' + devices:30} {len(layouts):3} layouts: ours is tensor {row['tp']} pipe {row['pp']} data"
+            f" {row['dp']} micro_batch {row['micro_batch']}, measured {percent(chosen / best - 1)} over the best"
+        )
+
+
+def print_memory(kintsugi, rows):
+    for row in rows:
+        table = plan(kintsugi, row, ["--csv"])
+        if isinstance(table, str):
+            print(f"{row['id']:42} {table[:150]}")
+            continue
+        share = next((s for name, s in GRADIENT_SHARE.items() if row["id"].startswith(name)), 1)
+        # Of the first rank and the last, that which has more.
+        ours = max(
+            float(r["weights"]) + share * float(r["gradients"]) + float(r["optimizer"]) for r in (table[0], table[-1])
+        )
+        measured = float(row["measured"])
+        print(f"{row['id']:42} {measured / 1e9:7.3f} GB {ours / 1e9:7.3f} GB {percent(ours / measured - 1):>10}")
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("kintsugi")
     parser.add_argument("rows")
-    parser.add_argument("--trust", default="A")
+    parser.add_argument("--trust", default="AB")
     parser.add_argument("--only", default="")
+    parser.add_argument("--jobs", type=int, default=2)
     args = parser.parse_args()
-    found = {}
     with open(args.rows, newline="") as file:
-        rows = [r for r in csv.DictReader(file) if r["trust"] == args.trust and args.only in r["id"]]
-    print(f"{'row':36} {'published':>10} {'simulated':>10} {'difference':>10}")
-    for row in rows:
-        kind = next((k for k in SETS if row["id"].startswith(k[0])), None)
-        seconds, run = measured(row), settings(row)
-        if kind is None or seconds is None or run is None:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            path, times = pathlib.Path(folder) / "run.toml", pathlib.Path(folder) / "times.csv"
-            path.write_text(
-                "".join(f"[{s}]\n" + "".join(f"{k} = {toml(v)}\n" for k, v in keys.items()) for s, keys in run.items())
-            )
-            command = [args.kintsugi, "plan", path, "--cluster", kind[2], "--software", kind[3], "--times", times]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                print(f"{row['id']:36} {seconds:10.3f} {'':>10} {done.stderr.strip().splitlines()[-1][:150]}")
-                continue
-            with open(times, newline="") as file:
-                simulated = float(next(csv.DictReader(file))["step"])
-        difference = simulated / seconds - 1
-        found.setdefault(kind[1], []).append(difference)
-        print(f"{row['id']:36} {seconds:10.3f} {simulated:10.3f} {100 * difference:+9.2f}%", flush=True)
-    print()
-    for name, list_ in found.items():
-        sizes = [abs(d) for d in list_]
-        print(
-            f"{name:30} {len(list_):3} rows: mean {100 * statistics.mean(sizes):5.2f}%, median"
-            f" {100 * statistics.median(sizes):5.2f}%, worst {100 * max(sizes):5.2f}%, mean with its sign"
-            f" {100 * statistics.mean(list_):+5.2f}%"
-        )
+        rows = [r for r in csv.DictReader(file) if r["trust"] in list(args.trust) and args.only in r["id"]]
+    rows = [r for r in rows if set_of(r) is not None and settings(r) is not None]
+    # Megatron's tests run in a mode that is slower on purpose: their memory is compared, not their time.
+    times = [r for r in rows if seconds(r) is not None and not r["id"].startswith("mcore")]
+    memory = [r for r in rows if r["unit"] == "bytes_torch_allocated_between_steps"]
+    found = print_times(args.kintsugi, times, args.jobs)
+    print("\ndifferences by set, trust A")
+    print_sets(found)
+    print("\norder, trust B")
+    print_orders(found)
+    print("\nbest layouts")
+    print_best(found)
+    print("\nmemory held between steps")
+    print_memory(args.kintsugi, memory)
     return 0
 
 

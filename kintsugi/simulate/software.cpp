@@ -31,7 +31,24 @@ const std::vector<Software>& softwares() {
        .keeps_masks = true,
        .sequence_first = true,
        .update_bytes = 28},
-      // The same, but products add to gradients, and gathers and sums over `tensor` run beside one of the two products
+      // The same: it was forked before products added to gradients.
+      {.name = "megatron-deepspeed",
+       .source = "Microsoft Megatron-DeepSpeed and forks, 2021 to 2022: Megatron-LM of before release 3.0",
+       .fused_attention = false,
+       .fused_loss = false,
+       .overlaps_gradients = false,
+       .gradient_share = 0.5,
+       .gradient_bucket = 40e6,
+       .overlaps_messages = false,
+       .cuts_messages = true,
+       .adds_gradients = true,
+       .repeats_layers = true,
+       .joins_products = true,
+       .joins_elementwise = true,
+       .keeps_masks = true,
+       .sequence_first = true,
+       .update_bytes = 28},
+      // As megatron-2021, but products add to gradients, and gathers and sums over `tensor` run beside one of the two products
       // of a gradient.
       {.name = "megatron-2022",
        .source = "Korthikanti et al. 2022, section 4.2.2; Megatron-LM, release 3.0",

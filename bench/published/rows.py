@@ -1,0 +1,107 @@
+"""Rows of published measurements as runs of ours: which machine and software, and the run.toml."""
+
+import math
+import pathlib
+
+HERE = pathlib.Path(__file__).resolve().parent
+CLUSTERS = HERE.parent.parent / "clusters"
+
+# By the beginning of a row's name: the set, its cluster, and what its software does otherwise.
+SETS = [
+    ("meg21-t1", "Megatron 2021, table 1", CLUSTERS / "selene.toml", "megatron-2021"),
+    ("kor22-t5", "Korthikanti 2022, table 5", CLUSTERS / "selene.toml", "megatron-2022"),
+    ("kor22-530B", "Korthikanti 2022, 8 replicas", CLUSTERS / "selene.toml", "megatron-2022"),
+    ("vtrain", "vTrain", HERE / "a100_4nic.toml", "megatron-deepspeed"),
+    ("dgxc", "DGXC H100", CLUSTERS / "dgx_h100.toml", "megatron-2025"),
+    ("bloom", "BLOOM", HERE / "a100_4opa.toml", "megatron-deepspeed"),
+    ("aurora70b", "AuroraGPT-70B", CLUSTERS / "aurora.toml", "megatron-deepspeed"),
+    ("mcore-ci", "Megatron's tests", CLUSTERS / "dgx_h100.toml", "megatron-2025"),
+]
+
+
+def set_of(row):
+    return next((s for s in SETS if row["id"].startswith(s[0])), None)
+
+
+def number(row, key, otherwise=1):
+    text = row[key].split()[0] if row[key] else ""
+    return int(text) if text.isdigit() else otherwise
+
+
+def model(row):
+    multiple = 128 * number(row, "tp")  # the vocabulary is padded so that ranks have equal parts
+    keys = {
+        "layers": number(row, "layers"),
+        "embed": number(row, "hidden"),
+        "heads": number(row, "heads"),
+        "kv_heads": number(row, "kv_heads"),
+        "ffn": number(row, "ffn"),
+        "vocab": math.ceil(number(row, "vocab", 32000) / multiple) * multiple,  # AuroraGPT's is that of Llama 2
+        "family": "gpt",
+    }
+    name = row["id"]
+    if (name.startswith("dgxc") and ("-8b-" in name or "-70b-" in name)) or name.startswith("aurora"):
+        keys["family"] = "llama"
+    elif "n15b" in name or "n340b" in name:  # Nemotron: squared ReLU, rotary positions, no biases, a head of its own
+        keys.update(activation="relu2", positions="rotary", bias=False, tied=False)
+    elif name.startswith("mcore"):  # its test has two tables of the vocabulary
+        keys.update(tied=False)
+    elif name.startswith(("meg21", "kor22", "vtrain")):
+        keys["dropout"] = 0.1
+    return keys
+
+
+def settings(row):
+    """The run of a row as sections of a run.toml; None where this program has no such run."""
+    if row["precision"] not in ("fp16", "bf16", "fp32"):
+        return None
+    tensor, chunks = number(row, "tp"), number(row, "chunks")
+    recompute = {"none": "none", "full": "full", "selective-attn": "selective", "selective": "selective"}
+    zero = row["zero"].split()[0][:1] if row["zero"] else "0"  # "3+hpZ(node)" is 3
+    return {
+        "model": model(row),
+        "train": {
+            "sequence": number(row, "seq"),
+            "global_batch": number(row, "global_batch"),
+            "micro_batch": number(row, "micro_batch"),
+            "dtype": row["precision"],
+        },
+        "parallel": {
+            "data": number(row, "dp"),
+            "tensor": tensor,
+            "pipe": number(row, "pp"),
+            "context": number(row, "cp"),
+            "chunks": chunks,
+            "schedule": "interleaved" if chunks > 1 else "1f1b",
+            "zero": int(zero),
+            "sequence_parallel": row["sp"] == "1" and tensor > 1,
+            "recompute": recompute[row["recompute"]],
+        },
+    }
+
+
+def toml(run):
+    def text(value):
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return f'"{value}"' if isinstance(value, str) else str(value)
+
+    return "".join(f"[{s}]\n" + "".join(f"{k} = {text(v)}\n" for k, v in keys.items()) for s, keys in run.items())
+
+
+def seconds(row):
+    """Of a step as it was measured; None where something else was."""
+    value = float(row["measured"])
+    l, h, s = number(row, "layers"), number(row, "hidden"), number(row, "seq")
+    v, b, n = number(row, "vocab"), number(row, "global_batch"), number(row, "devices")
+    if row["unit"] == "s_per_step":
+        return value
+    if row["unit"] == "samples_per_s":
+        return b / value
+    # Narayanan et al. 2021, section 5.1: with recomputation.
+    forward = 24 * b * s * l * h * h * (1 + s / (6 * h)) + 2 * b * s * h * v
+    if row["unit"] == "hw_tflops_per_device":
+        return (96 * b * s * l * h * h * (1 + s / (6 * h) + v / (16 * l * h))) / (n * value * 1e12)
+    if row["unit"] == "mfu_percent_of_312":
+        return 3 * forward / (n * value / 100 * 312e12)
+    return None
