@@ -13,7 +13,7 @@ SETS = [
     ("kor22-530B", "Korthikanti 2022, 8 replicas", CLUSTERS / "selene.toml", "megatron-2022"),
     ("vtrain", "vTrain", HERE / "a100_4nic.toml", "megatron-deepspeed"),
     ("dgxc", "DGXC H100", CLUSTERS / "dgx_h100.toml", "megatron-2025"),
-    ("bloom", "BLOOM", HERE / "a100_4opa.toml", "megatron-deepspeed"),
+    ("bloom", "BLOOM", HERE / "a100_4opa.toml", "bloom-2022"),
     ("aurora70b", "AuroraGPT-70B", CLUSTERS / "aurora.toml", "megatron-deepspeed"),
     ("mcore-ci", "Megatron's tests", CLUSTERS / "dgx_h100.toml", "megatron-2025"),
 ]

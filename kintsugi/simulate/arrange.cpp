@@ -51,8 +51,7 @@ class Arranger {
       std::vector<size_t> makers;
       for (const BufferId in : sum.ins)
         for (size_t m = 0; m < at; ++m)
-          if (is_product(list_[m]) && makes(p_, *list_[m].instruction, in) && uses_[in] == 1)
-            makers.push_back(m);
+          if (is_product(list_[m]) && makes(p_, *list_[m].instruction, in) && uses_[in] == 1) makers.push_back(m);
       if (makers.size() != sum.ins.size()) continue;
       std::ranges::sort(makers);
       ProductSize all = size_of(list_[makers[0]]);
@@ -112,8 +111,8 @@ class Arranger {
         const BufferId value = before.outs[0];
         if (std::ranges::find(i.ins, value) != i.ins.end() && uses_[value] == 1) {
           list_[last].elsewhere = true;
-          list_[at].more_bytes += list_[last].more_bytes + before.cost.memory_bytes -
-                                 2 * static_cast<double>(p_.buffer(value).bytes());
+          list_[at].more_bytes +=
+              list_[last].more_bytes + before.cost.memory_bytes - 2 * static_cast<double>(p_.buffer(value).bytes());
         }
       }
       last = at;

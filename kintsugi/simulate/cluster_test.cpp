@@ -53,9 +53,10 @@ std::string error_of(const std::string& text) {
 }
 
 TEST(Cluster, IsReadFromAFile) {
-  const Cluster c = parse_cluster(kText, "c.toml");
+  const Cluster c = parse_cluster(with(kText, "[peak]", "cache_bandwidth = \"5.4 TB/s\"\n[peak]"), "c.toml");
   EXPECT_EQ(c.devices(), 8);
   EXPECT_EQ(c.device.memory, 80e9);
+  EXPECT_EQ(c.device.cache_bandwidth, 5.4e12);
   EXPECT_EQ(c.network.link.bandwidth, 25e9);
   EXPECT_EQ(c.device.peak.at(tensor::DType::bf16), 312e12);
   EXPECT_EQ(c.products.tiles, (std::vector<Tile>{{256, 128}}));

@@ -43,6 +43,32 @@ TEST(Products, RunInWaves) {
   EXPECT_THROW(costs.product({}, DType::bf16), base::UserError);
 }
 
+// A tile of r x c reads 4 (r + c) bytes for each 2 r c FLOPs, so that a unit with 1 byte/s makes r c / (2 (r + c))
+// FLOP/s.
+TEST(Products, OfSmallTilesWaitForTheCache) {
+  Cluster c = small_cluster();
+  c.device.memory_bandwidth = 1e9;
+  c.device.cache_bandwidth = 10;
+  const auto seconds = [&] {
+    return KernelCosts(c, softwares()[0]).product({.rows = 64, .columns = 64, .depth = 1000}, DType::f32);
+  };
+  c.products.tiles = {{64, 64}};  // 16 FLOP/s, but the unit has 10
+  EXPECT_DOUBLE_EQ(seconds(), 64.0 * 64 * 2 * 1000 / 10);
+  c.products.tiles = {{16, 16}};  // 16 tiles, two waves; 4 FLOP/s
+  EXPECT_DOUBLE_EQ(seconds(), 2 * 16.0 * 16 * 2 * 1000 / 4);
+  c.products.tiles = {{16, 16}, {64, 64}};
+  EXPECT_DOUBLE_EQ(seconds(), 2 * 16.0 * 16 * 2 * 1000 / 4) << "the faster";
+}
+
+TEST(Products, LeaveUnitsToATransfer) {
+  Cluster c = small_cluster();
+  c.device.memory_bandwidth = 1e9;
+  const KernelCosts costs(c, softwares()[0]);
+  const ProductSize size = {.rows = 2, .columns = 20, .depth = 1000};  // 10 tiles
+  EXPECT_DOUBLE_EQ(costs.product(size, DType::f32), 800);
+  EXPECT_DOUBLE_EQ(costs.product(size, DType::f32, 1), 1600);
+}
+
 TEST(Products, AreNoFasterThanTheirBytes) {
   const Cluster c = small_cluster();
   // 1000 + 1000 + 1 elements of 4 bytes, at 10 bytes/s.

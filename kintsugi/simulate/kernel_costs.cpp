@@ -137,7 +137,8 @@ KernelTime KernelCosts::of(const Program& p, const Arranged& a) const {
   if (i.kernel == "head" || i.kernel == "head_grad" || i.kernel == "head_with_grad")
     return {Class::product, head(p, i)};
   double more = a.more_bytes;
-  if (i.kernel == "adamw") more += software_.update_bytes * static_cast<double>(p.buffer(i.ins[0]).type.shape.elements());
+  if (i.kernel == "adamw")
+    more += software_.update_bytes * static_cast<double>(p.buffer(i.ins[0]).type.shape.elements());
   return {Class::other, bytes(i.cost.memory_bytes + more)};
 }
 

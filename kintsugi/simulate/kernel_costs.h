@@ -38,11 +38,11 @@ ProductSize product_size(const tensor::Shape& a, const tensor::Shape& b, const t
 // An instruction as a software runs it.
 struct Arranged {
   const program::Instruction* instruction = nullptr;
-  std::optional<ProductSize> product = {};       // that it does instead: several as one
-  const program::Instruction* first = nullptr;   // of these products, which has the types of all
-  double more_bytes = 0;                         // of elementwise instructions that it does too
-  bool elsewhere = false;                        // another does it
-  double units = 0;                              // of the device that a transfer beside it occupies
+  std::optional<ProductSize> product = {};      // that it does instead: several as one
+  const program::Instruction* first = nullptr;  // of these products, which has the types of all
+  double more_bytes = 0;                        // of elementwise instructions that it does too
+  bool elsewhere = false;                       // another does it
+  double units = 0;                             // of the device that a transfer beside it occupies
 };
 
 class KernelCosts {

@@ -167,6 +167,38 @@ TEST(Simulate, ASlowLinkHoldsGpipeUp) {
     }
 }
 
+// The published bubbles of 1f1b, (p - 1) / m, and of v chunks a stage, (p - 1) / (m v): Narayanan et al. 2021,
+// section 2.2.
+TEST(Simulate, BubblesByHand) {
+  for (const int p : {2, 4, 8})
+    for (const int v : {1, 2, 3}) {
+      const int m = 2 * p;
+      const plan::Schedule schedule = plan::make_schedule(v == 1 ? "1f1b" : "interleaved", p, v, m);
+      const Simulated r = simulate(pipeline(schedule, 2, 0), small_cluster(), softwares()[0]);
+      EXPECT_NEAR(r.seconds, 3.0 * m * v + 3 * (p - 1), 1e-9) << p << " " << v;
+      for (const StageTime& s : r.stages)
+        EXPECT_NEAR(s.bubble / (3 * m * v), (p - 1.0) / (m * v), 1e-12) << p << " " << v;
+    }
+}
+
+// A link ten times slower: messages take 0.5 seconds and not 0.05. In gpipe they are hidden, but for the first to
+// arrive in each direction. In 1f1b, p micro-batches are under way, each for p passes there and back and the messages
+// between them: 2 p + 2 (p - 1) x seconds.
+TEST(Simulate, ASlowLinkMovesTheAnswer) {
+  Cluster slow = small_cluster();
+  slow.node.bandwidth /= 10;
+  const double bytes = 0.05 * small_cluster().node.bandwidth;
+  for (const int p : {2, 4, 8}) {
+    const auto step = [&](std::string_view name, int m, const Cluster& cluster) {
+      return seconds(pipeline(plan::make_schedule(name, p, 1, m), 1, bytes), cluster);
+    };
+    EXPECT_NEAR(step("gpipe", 2 * p, slow) - step("gpipe", 2 * p, small_cluster()), 2 * (p - 1) * 0.45, 1e-9) << p;
+    for (const auto& [cluster, x] : {std::pair(small_cluster(), 0.05), std::pair(slow, 0.5)})
+      EXPECT_NEAR(step("1f1b", 6 * p, cluster) - step("1f1b", 4 * p, cluster), 2 * (2 * p + 2 * (p - 1) * x), 1e-9)
+          << p << " " << x;
+  }
+}
+
 // Two axes of two ranks in a node: collectives over them share its links.
 Program two_axes() {
   Program p;

@@ -12,9 +12,13 @@ namespace kintsugi::simulate {
 const std::vector<Software>& softwares() {
   static const std::vector<Software> list = {
       {.name = "kintsugi", .source = "the program as it is"},
-      // Attention as two batched products with a fused softmax and a dropout between them; gradients in 16 bits are
-      // added by kernels of their own, and summed over `data` after the last backward pass; messages wait for their
-      // receiver; a layer is computed again with all that it has.
+      // Section 4.2: biases with GeLU, and with dropout and the residual, in one kernel; section 4.1: messages in
+      // parts. Of the release: attention as two batched products with a fused softmax and a dropout between them
+      // (model/transformer.py, with the sequence as the outermost dim and one product for query, key and value);
+      // gradients in 16 bits, which autograd adds by kernels of their own, and which are summed over `data` after the
+      // last backward pass; messages wait for their receiver (p2p_communication.py); a layer is computed again with all
+      // that it has. The update reads and writes a weight's gradient 28 bytes more than ours: cast to fp32 (6),
+      // unscaled and checked (8), clipped (8), the weight cast (4), zeroed (2) (optimizer/optimizer.py, clip_grads.py).
       {.name = "megatron-2021",
        .source = "Narayanan et al. 2021, section 4; Megatron-LM, release 2.5",
        .fused_attention = false,
@@ -48,8 +52,29 @@ const std::vector<Software>& softwares() {
        .keeps_masks = true,
        .sequence_first = true,
        .update_bytes = 28},
-      // As megatron-2021, but products add to gradients, and gathers and sums over `tensor` run beside one of the two products
-      // of a gradient.
+      // A fork of that, with CUDA_LAUNCH_BLOCKING=1: the host starts a kernel when the one before has ended. Its time
+      // for each of our kernels, which are about two of PyTorch's, is our own estimate: good for an order, not for a
+      // time.
+      {.name = "bloom-2022",
+       .source = "BigScience, train/tr11-176B-ml/chronicles-prequel.md, February 2022",
+       .fused_attention = false,
+       .fused_loss = false,
+       .overlaps_gradients = false,
+       .gradient_share = 0.5,
+       .gradient_bucket = 40e6,
+       .overlaps_messages = false,
+       .cuts_messages = true,
+       .adds_gradients = true,
+       .repeats_layers = true,
+       .joins_products = true,
+       .joins_elementwise = true,
+       .keeps_masks = true,
+       .sequence_first = true,
+       .update_bytes = 28,
+       .host_time = 100e-6},
+      // As megatron-2021, but products add to gradients in fp32 (tensor_parallel/layers.py, wgrad_gemm_accum_fp32), and
+      // gathers and sums over `tensor` run beside one of the two products of a gradient. The update: unscaled and
+      // checked (8), clipped (8), the weight cast (4), zeroed (4).
       {.name = "megatron-2022",
        .source = "Korthikanti et al. 2022, section 4.2.2; Megatron-LM, release 3.0",
        .fused_attention = false,
@@ -65,12 +90,19 @@ const std::vector<Software>& softwares() {
        .keeps_masks = true,
        .sequence_first = true,
        .update_bytes = 24},
-      // Flash attention of cuDNN, products in pieces that hide gathers and sums over `tensor`, sums of gradients in
-      // buckets that run beside all backward passes, and gathers of weights beside forward passes.
+      // Flash attention of cuDNN. The user guide: sums of gradients in buckets that run beside all backward passes, in
+      // bf16 (grad_reduce_in_fp32 is off); gathers of weights beside forward passes, one part of which is exposed;
+      // gathers and sums over `tensor` beside products. Of these, the configurations for H100
+      // (userbuffers_bf16_h100_*): a ring exchange where a gather's result is multiplied, 4 pieces where a product is
+      // summed in the forward pass, with 16 of the units for the sum (24 for the smaller product of attention), and
+      // bulk, beside the product of the other gradient, elsewhere. The update: cast to fp32 (6), clipped (8), the
+      // weight cast (4), zeroed (2).
       {.name = "megatron-2025",
-       .source = "NeMo user guide, communication overlap; Megatron-LM, distributed data parallel, bucket size",
+       .source = "NeMo user guide, communication overlap; Megatron-LM, distributed data parallel, bucket size; NeMo, "
+                 "tp_overlap_configs/userbuffers.py",
        .fused_loss = false,
        .awaits_gradients_last = true,
+       .gradient_share = 0.5,
        .gradient_bucket = 40e6,
        .gathers_later = true,
        .cuts_messages = true,

@@ -8,8 +8,8 @@
 namespace kintsugi::simulate {
 
 struct Software {
-  std::string_view name;
-  std::string_view source;
+  std::string_view name = {};
+  std::string_view source = {};
   bool fused_attention = true;         // false: scores are written to memory and read back
   bool fused_loss = true;              // false: logits are, in fp32
   bool overlaps_gradients = true;      // false: sums of gradients over ranks wait for the end of the backward pass
@@ -19,17 +19,18 @@ struct Software {
                                // smaller sums share a start. 0: as in the program
   bool gathers_later = false;  // weights that ranks share are gathered beside the next step's forward pass, all but the
                                // first part: a chunk of a stage, or else a layer
-  bool overlaps_messages = true;  // false: a message between stages begins when the receiver needs it
-  bool cuts_messages = false;     // ranks that hold the same value send a part each, and gather it (2021, section 4.1)
-  bool adds_gradients = false;    // of weights, in a kernel of its own for each micro-batch after the first
-  bool starts_early = false;      // a collective of the backward pass begins up to one product before ours
-  bool repeats_layers = false;    // what is computed again of a layer includes its last product, which nobody reads
+  bool overlaps_messages = true;   // false: a message between stages begins when the receiver needs it
+  bool cuts_messages = false;      // ranks that hold the same value send a part each, and gather it (2021, section 4.1)
+  bool adds_gradients = false;     // of weights, in a kernel of its own for each micro-batch after the first
+  bool starts_early = false;       // a collective of the backward pass begins up to one product before ours
+  bool repeats_layers = false;     // what is computed again of a layer includes its last product, which nobody reads
   bool joins_products = false;     // of one operand in a layer: query, key and value; gate and up
   bool joins_elementwise = false;  // biases, dropout and residuals added one after another are one kernel
   bool keeps_masks = false;        // of dropout; and norms have two kernels for their gradients
   bool sequence_first = false;     // the outermost dim is the sequence: its parts need not be stacked
   double update_bytes = 0;         // of each weight, that kernels around the update read and write beside ours
-  bool pieces = false;   // products hide gathers and sums over `tensor`: see Builder::hide
+  double host_time = 0;            // seconds of the host for each kernel, where it waits for one before the next
+  bool pieces = false;             // products hide gathers and sums over `tensor`: see Builder::hide
   double sum_units = 0;  // of the device that a sum over `tensor` beside a product of the forward pass occupies
 };
 

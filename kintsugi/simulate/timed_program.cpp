@@ -86,7 +86,7 @@ class Builder {
         const KernelTime time = kernels_.of(p, list[at]);
         if (time.seconds == 0) continue;
         if (items.empty() || items.back().kind != Item::Kind::kernels) items.emplace_back();
-        items.back().kernels[static_cast<size_t>(time.of)] += time.seconds;
+        items.back().kernels[static_cast<size_t>(time.of)] += time.seconds + software_.host_time;
       } else if (i.kind == Kind::wait) {
         items.push_back({.kind = Item::Kind::wait, .event = i.event});
       } else {
@@ -114,8 +114,10 @@ class Builder {
         if (time.of == Class::product) product = time.seconds;
       }
       const double hidden = product * (1 - 1 / static_cast<double>(p.mesh.count(i.group)));
-      if (t.time.total() <= hidden) t.time.seconds = t.time.latency = 0;
-      else t.time.seconds = std::max(0.0, t.time.seconds - hidden);
+      if (t.time.total() <= hidden)
+        t.time.seconds = t.time.latency = 0;
+      else
+        t.time.seconds = std::max(0.0, t.time.seconds - hidden);
     }
   }
 
@@ -145,7 +147,7 @@ class Builder {
         const bool of_gradients = i.phase == program::Phase::update;
         t.late = !software_.overlaps_gradients && of_gradients;
         t.last = software_.awaits_gradients_last && of_gradients && body.does(program::Work::backward);
-        if (of_gradients) t.time.seconds *= software_.gradient_share;
+        if (of_gradients && !starts(i, Collective::all_gather)) t.time.seconds *= software_.gradient_share;
         if (software_.gradient_bucket > 0 && of_gradients) {
           const double elements = software_.gradient_bucket * std::max(1.0, static_cast<double>(members.size()) / 40);
           t.time.latency *= std::min(1.0, static_cast<double>(p.buffer(i.ins[0]).type.shape.elements()) / elements);
