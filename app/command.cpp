@@ -10,6 +10,7 @@
 #include <system_error>
 #include <vector>
 
+#include "app/fold.h"
 #include "app/standard_streams.h"
 #include "app/version.h"
 #include "kintsugi/base/error.h"
@@ -31,11 +32,14 @@ constexpr std::string_view kPage =
     "  kintsugi train run.toml\n"
     "  kintsugi generate runs/book --prompt \"It was\"\n"
     "\n"
-    "`kintsugi VERB --help` describes a verb; `kintsugi train --help` lists every key of run.toml as well.\n";
+    "`kintsugi VERB --help` describes a verb; `kintsugi train --keys` lists the keys of run.toml.\n";
 
 // The library's page, with our texts not wrapped again: newer versions of the library wrap them.
 class Page : public CLI::Formatter {
  public:
+  std::string make_option_desc(const CLI::Option* option) const override {
+    return fold(CLI::Formatter::make_option_desc(option), kColumns - static_cast<int>(get_column_width()), 0);
+  }
   std::string make_footer(const CLI::App* app) const override {
     const std::string footer = app->get_footer();
     return footer;
@@ -121,6 +125,7 @@ Command::~Command() = default;
 Verb Command::add_verb(const char* name, const std::string& what) {
   CLI::App* verb = app_->add_subcommand(name, what);
   verb->group("Verbs");
+  verb->footer("");  // not that of the command, which it would have otherwise
   return Verb(*verb);
 }
 

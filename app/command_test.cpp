@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <new>
@@ -13,6 +14,7 @@
 #include "app/version.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
+#include "kintsugi/config/keys.h"
 
 namespace kintsugi::app::command_test {
 namespace {
@@ -102,10 +104,47 @@ TEST(Command, Pages) {
   EXPECT_EQ(run({}).out, help.out);
   const Result verb = run({"check", "--help"});
   EXPECT_EQ(verb.code, 0);
-  EXPECT_NE(verb.out.find("\n  learning_rate "), std::string::npos) << verb.out;
+  EXPECT_NE(verb.out.find("--keys"), std::string::npos) << verb.out;
+  EXPECT_LT(std::ranges::count(verb.out, '\n'), 30) << verb.out;
   const Result version = run({"--version"});
   EXPECT_EQ(version.code, 0);
   EXPECT_EQ(version.out, version_text() + "\n");
+}
+
+// All keys, those of a section, and one; every line fits the page.
+TEST(Command, Keys) {
+  const Result all = run({"check", "--keys"});
+  EXPECT_EQ(all.code, 0) << all.err;
+  for (const config::Key& key : config::keys())
+    EXPECT_NE(all.out.find("\n  " + std::string(key.name) + " "), std::string::npos) << key.name;
+  const Result model = run({"check", "run.toml", "--keys", "model"});
+  EXPECT_NE(model.out.find("\n  layers "), std::string::npos);
+  EXPECT_NE(model.out.find("\n  llama "), std::string::npos) << "a family";
+  EXPECT_NE(model.out.find(" gpt2-xl"), std::string::npos) << "a named size";
+  EXPECT_EQ(model.out.find("learning_rate"), std::string::npos);
+  const std::string one = run({"check", "--keys", "train.warmup_steps"}).out;
+  EXPECT_EQ(one,
+            "train.warmup_steps\n"
+            "  what it is            steps over which the learning rate rises from 0\n"
+            "  allowed               an integer from 0 to 1,000,000,000,000\n"
+            "  default               a hundredth of steps, or of decay_steps where that is less\n"
+            "  in a resumed run      is kept, and may not change\n"
+            "  called elsewhere      warmup_iters lr_warmup_iters num_warmup_steps warmup\n"
+            "  in run.toml           [train] warmup_steps = ...\n"
+            "  on the command line   --set train.warmup_steps=...\n"
+            "  more                  docs/configuration.md\n\n");
+  EXPECT_EQ(run({"check", "--keys=warmup_steps"}).out, one);
+  for (const std::string& page : {all.out, model.out, run({"check", "--keys", "train"}).out,
+                                  run({"check", "--keys", "parallel"}).out, run({"check", "--help"}).out}) {
+    std::istringstream lines(page);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
+  }
+  expect_error({"check", "--keys", "warmup"}, 1,
+               "[keys] \"warmup\" is neither a section of run.toml nor a key; did you mean train.warmup_steps?");
+  expect_error({"check", "--keys", "train.lr"}, 1,
+               "[keys] \"train.lr\" is neither a section of run.toml nor a key; did you mean train.learning_rate?");
+  expect_error({"check", "--keys", "qqqqqqqq"}, 1,
+               "[keys] \"qqqqqqqq\" is neither a section of run.toml nor a key; `--keys` alone lists all");
 }
 
 TEST(Version, TellsAll) {

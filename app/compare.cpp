@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 
+#include "app/progress.h"
 #include "app/ranks.h"
 #include "app/run_options.h"
 #include "app/standard_streams.h"
@@ -50,8 +51,15 @@ void run(const CompareOptions& o) {
   const config::Settings& s = resolved.settings;
   const double tolerance = o.tolerance.value_or(train::default_tolerance(s));
   const double loss_tolerance = o.loss_tolerance.value_or(tolerance / 10);
-  const train::Comparison c = train::compare(
-      {.settings = s, .data = *samples, .steps = o.steps, .tolerance = tolerance, .loss_tolerance = loss_tolerance});
+  Progress progress("comparing");
+  const train::Comparison c =
+      train::compare({.settings = s,
+                      .data = *samples,
+                      .steps = o.steps,
+                      .tolerance = tolerance,
+                      .loss_tolerance = loss_tolerance,
+                      .progress = [&](int64_t done, int64_t all) { progress.count(done, all, "parts of steps"); }});
+  progress.finish();
   if (!o.csv.empty()) base::write_output(o.csv, train::print_csv(c));
   fmt::print("{} compared with one rank: {}, {}, tolerance {:g} of gradients, {:g} of the loss\n\n{}", c.mesh,
              s.train.dtype, o.random ? "random tokens" : "the tokens of the run", tolerance, loss_tolerance,

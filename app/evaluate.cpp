@@ -5,7 +5,7 @@
 
 #include "app/evaluate_ids.h"
 #include "app/model_options.h"
-#include "app/terminal.h"
+#include "app/progress.h"
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
@@ -98,7 +98,8 @@ std::string_view counted_by(const config::Model& m) {
   throw base::InternalError("evaluate", "an unknown objective");
 }
 
-void evaluate_on_rank(const EvaluateOptions& o, const config::Parallel& layout, comm::World& world) {
+void evaluate_on_rank(const EvaluateOptions& o, const config::Parallel& layout, comm::World& world,
+                      Progress& progress) {
   evaluate::CheckpointModel model(o.model->model, layout, world);
   Source source;
   evaluate::Rows rows;
@@ -110,17 +111,16 @@ void evaluate_on_rank(const EvaluateOptions& o, const config::Parallel& layout, 
   });
   comm::require_same(model.all(), "evaluate", "data file",
                      fmt::format("{}, {} samples, fingerprint {}", source.path, source.samples, source.fingerprint));
+  if (model.leads()) progress.tell("loading the weights");
   const auto executor = model.load(graphs);
-  if (!model.leads()) {
-    evaluate::mean_loss(*executor, *source.sampler, rows, {});
-    return;
-  }
-  warn_of_repeated(model.repeated(), "a batch");
-  ProgressLine progress;
-  const run::LossSum loss = evaluate::mean_loss(*executor, *source.sampler, rows, [&](int64_t done) {
-    progress.update(fmt::format("{} of {} samples", done, source.samples));
-  });
+  if (model.leads()) warn_of_repeated(model.repeated(), "a batch", progress);
+  const auto goes_on = [&](int64_t done) {
+    if (model.leads()) progress.count(done, source.samples, "samples");
+    return true;
+  };
+  const run::LossSum loss = *evaluate::mean_loss_while(*executor, *source.sampler, rows, goes_on);
   progress.finish();
+  if (!model.leads()) return;
   const config::Model& m = model.settings().model;
   fmt::print("checkpoint {}\ndata       {}, {} {}\nloss       {}\n", model.folder().string(), source.path,
              base::group_digits(static_cast<int64_t>(loss.count)), counted_by(m), base::format_fixed(loss.mean(), 6));
@@ -144,13 +144,15 @@ void add_evaluate(Command& kintsugi) {
   verb.text("--dump", o->given.dump, "With --ids: a safetensors file for loss, logits and gradients");
   verb.text("--dtype", o->given.dtype, "With --ids: fp64, fp32, bf16 or fp16; that of training if not given");
   verb.run([o] {
+    find_best("evaluate", *o->model);
     o->given.model = o->model;
     if (!o->given.ids.empty()) return evaluate_ids(o->given);
     if (!o->given.dump.empty() || !o->given.dtype.empty())
       throw base::UserError("evaluate", "--dump and --dtype need --ids, the file of the ids to evaluate");
+    Progress progress("evaluating");
     on_ranks(
         "evaluate", *o->model, [](const config::Parallel&) {},
-        [&](const config::Parallel& layout, comm::World& world) { evaluate_on_rank(*o, layout, world); });
+        [&](const config::Parallel& layout, comm::World& world) { evaluate_on_rank(*o, layout, world, progress); });
   });
 }
 

@@ -25,7 +25,7 @@ void evaluate_ids(const EvaluateIds& o) {
   require_one_process("evaluate --ids");
   const config::Resolved layout = evaluate::read_layout(
       "evaluate", o.model->sets, train::cores_of_all(base::usable_cores(), std::thread::hardware_concurrency()));
-  for (const std::string& warning : layout.warnings) fmt::print(stderr, "warning: {}\n", warning);
+  print_warnings(layout);
   comm::require_threads(layout.settings.parallel.ranks);
   const std::array<base::Output, 1> outputs = {{{"--dump", o.dump}}};
   const std::array<std::filesystem::path, 1> inputs = {o.ids};

@@ -1,15 +1,17 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 
+#include "app/fold.h"
 #include "app/program_of.h"
 #include "app/program_schedule.h"
+#include "app/progress.h"
 #include "app/ranks.h"
 #include "app/run_options.h"
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
 #include "kintsugi/base/write_output.h"
 #include "kintsugi/build/programs.h"
 #include "kintsugi/build/strategy_costs.h"
@@ -18,20 +20,96 @@
 #include "kintsugi/plan/plan.h"
 #include "kintsugi/plan/schedule_picture.h"
 #include "kintsugi/program/communication.h"
+#include "kintsugi/program/memory_table.h"
 #include "kintsugi/program/print.h"
 
 namespace kintsugi::app {
 namespace {
 
-// In the order in which data flows.
+// A part of what the compiler makes, and what it is.
+struct Pass {
+  std::string_view name, about;
+};
 constexpr std::string_view kProgram = "memory";  // the last pass of lowering
 constexpr std::string_view kTasks = "tasks", kSent = "communication";
-constexpr std::array<std::string_view, 16> kPasses = {
-    "graph", "differentiate", "update",   "evaluate", "states",  "plan",   "partition", "prefetch",
-    "fuse",  "workspace",     "schedule", "overlap",  "offload", kProgram, kTasks,      kSent};
+// In the order in which data flows.
+constexpr Pass kPasses[] = {
+    {"graph", "the forward pass, as the model is written: operations over values with named dims"},
+    {"differentiate", "the micro-batch: forward, backward, and gradients added to their accumulators"},
+    {"update", "the optimizer's step: norm, clipping, new weights"},
+    {"evaluate", "the loss alone"},
+    {"states", "weights, accumulators, moments: what lives from step to step"},
+    {"plan", "the mesh of ranks, and which dim is split over which axis"},
+    {"partition", "the graphs as the instructions of a rank, with what is communicated"},
+    {"prefetch", "gathers of weights moved to where the layer before begins"},
+    {"fuse", "instructions joined with their neighbours"},
+    {"workspace", "scratch memory for kernels"},
+    {"schedule", "which body runs for which micro-batch"},
+    {"overlap", "communication started early and waited for late"},
+    {"offload", "what lies in a file, fetched and stored"},
+    {kProgram, "the finished program: every buffer at its offset, totals of bytes and flops"},
+    {kTasks, "what each stage does and when, as a picture"},
+    {kSent, "every collective of a step, and what other strategies would send and hold"}};
+
+std::string pass_names() {
+  std::string names;
+  for (const Pass& pass : kPasses) names += (names.empty() ? "" : ", ") + std::string(pass.name);
+  return names;
+}
+
+std::string how_many(size_t n, std::string_view what) {
+  return fmt::format("{} {}{}", base::group_digits(static_cast<int64_t>(n)), what, n == 1 ? "" : "s");
+}
+
+// What a stage's program is, in a line.
+std::string stage_in_words(const program::Program& p) {
+  size_t instructions = 0;
+  for (const program::Body& body : p.bodies) instructions += body.instructions.size();
+  double sent = 0;
+  for (const program::Traffic& t : program::traffic(p, program::Step::train)) sent += t.total();
+  std::string text = fmt::format("{} in {}, {} a step, {} of memory", how_many(instructions, "instruction"),
+                                 p.bodies.size() == 1 ? "one body" : fmt::format("{} bodies", p.bodies.size()),
+                                 base::format_rate(p.flops(program::Step::train), "FLOP"),
+                                 base::format_bytes(static_cast<uint64_t>(p.bytes())));
+  if (p.mesh.ranks() > 1)
+    text += fmt::format(", {} sent by each rank", base::format_bytes(static_cast<uint64_t>(sent)));
+  return text;
+}
+
+// What the compiler makes of the run, and where the details are.
+std::string overview(const config::Settings& s, const models::Graphs& graphs, const graph::Graph& forward,
+                     const std::vector<program::Program>& stages) {
+  const auto line = [](std::string_view name, const std::string& text) {
+    return fmt::format("{:<12} {}\n", name, fold(text, kColumns, 13));
+  };
+  int64_t parameters = 0;
+  for (const program::Program& p : stages) parameters += program::model_share(p).parameters;
+  const mesh::Mesh& mesh = stages[0].mesh;
+  std::string text =
+      line("model", fmt::format("{}{}: {}, embed {}, {} parameters", s.model.name.empty() ? "" : s.model.name + ", ",
+                                s.model.family, how_many(static_cast<size_t>(s.model.layers), "layer"), s.model.embed,
+                                base::group_digits(parameters)));
+  text += line(
+      "step", fmt::format("{} of {} tokens, in {} of {}", how_many(static_cast<size_t>(s.train.global_batch), "sample"),
+                          s.train.sequence,
+                          build::micro_batches(s) == 1 ? "one pass" : fmt::format("{} passes", build::micro_batches(s)),
+                          build::samples_of_pass(s)));
+  text += line("ranks", mesh.ranks() == 1 ? "one" : fmt::format("{}: {}", mesh.ranks(), to_string(mesh)));
+  text += line("graphs", fmt::format("forward {}, with its gradients {}, update {}, evaluate {}",
+                                     how_many(forward.ops().size(), "operation"), graphs.micro->ops().size(),
+                                     graphs.update->ops().size(), graphs.evaluate->ops().size()));
+  constexpr size_t kShown = 8;  // stages
+  for (size_t i = 0; i < stages.size() && i < kShown; ++i)
+    text += line(stages.size() == 1 ? "program" : fmt::format("stage {}", i), stage_in_words(stages[i]));
+  if (stages.size() > kShown) text += line("", fmt::format("and {} stages more", stages.size() - kShown));
+  text += "\nDetails, each with `--pass NAME`:\n";
+  for (const Pass& pass : kPasses) text += fmt::format("  {:<15}{}\n", pass.name, pass.about);
+  return text;
+}
 
 // For as many ranks as the plan has; where it has one, for 2, 4 and 8.
 std::string print_strategies(const config::Settings& s) {
+  Progress progress("comparing strategies");
   std::string text;
   const int64_t ranks = s.parallel.ranks;
   for (int64_t n : ranks > 1 ? std::vector<int64_t>{ranks} : std::vector<int64_t>{2, 4, 8})
@@ -50,54 +128,51 @@ std::string print_tasks(const std::vector<program::Program>& stages, const confi
 }
 
 void run(const RunOptions& options, const std::string& pass, const std::string& svg) {
-  if (!pass.empty() && std::find(kPasses.begin(), kPasses.end(), pass) == kPasses.end())
-    throw base::UserError("explain", "there is no pass \"{}\"; there are {}", pass, fmt::join(kPasses, ", "));
-  config::Resolved resolved = read_run(options);
+  if (!pass.empty() && std::ranges::find(kPasses, pass, &Pass::name) == std::end(kPasses))
+    throw base::UserError("explain", "there is no pass \"{}\"; there are {}", pass, pass_names());
+  config::Resolved resolved = read_run(options, RunsOn::any);
   const std::array<base::Output, 1> outputs = {{{"--svg", svg}}};
   refuse_run_files("explain", options, resolved.settings, outputs);
   fill_vocab(resolved);
   const config::Settings& s = resolved.settings;
-  const auto show = [&](std::string_view name, const auto& text) {
-    if (pass.empty()) fmt::print("==== {}\n{}\n", name, text());
-    if (pass == name) fmt::print("{}", text());
+  std::string text;  // printed when all is made, so that it does not mix with the line of the progress
+  const auto show = [&](std::string_view name, const auto& print) {
+    if (pass == name) text += print();
   };
-  {
-    graph::StateTable states;
-    const graph::Graph forward = models::build_forward(s, states);
-    show("graph", [&] { return graph::print(forward); });
-  }
-  {
-    const models::Graphs graphs = models::build_training(s);
-    show("differentiate", [&] { return graph::print(*graphs.micro); });
-    show("update", [&] { return graph::print(*graphs.update); });
-    show("evaluate", [&] { return graph::print(*graphs.evaluate); });
-    show("states", [&] { return graph::print(*graphs.states); });
-  }
+  graph::StateTable states;
+  const graph::Graph forward = models::build_forward(s, states);
+  show("graph", [&] { return graph::print(forward); });
+  const models::Graphs graphs = models::build_training(s);
+  show("differentiate", [&] { return graph::print(*graphs.micro); });
+  show("update", [&] { return graph::print(*graphs.update); });
+  show("evaluate", [&] { return graph::print(*graphs.evaluate); });
+  show("states", [&] { return graph::print(*graphs.states); });
   show("plan", [&] { return plan::print(build::plan_of(s)); });
   const bool staged = s.parallel.pipe > 1;
   const std::vector<program::Program> made = programs_of(s, [&](std::string_view name, const program::Program& p) {
-    // Without --pass the program is shown once, at the end, with the offsets of its buffers.
     const bool all = name == "partition" || !staged;
-    if (pass == name || (pass.empty() && name == kProgram))
-      show(name, [&] { return (all ? "" : fmt::format("stage {}\n", p.stage)) + program::print(p); });
+    show(name, [&] { return (all ? "" : fmt::format("stage {}\n", p.stage)) + program::print(p); });
   });
   show(kTasks, [&] { return print_tasks(made, s, svg); });
-  if (!svg.empty() && !pass.empty() && pass != kTasks) print_tasks(made, s, svg);
+  if (!svg.empty() && pass != kTasks) print_tasks(made, s, svg);
   show(kSent, [&] {
-    std::string text;
+    std::string sent;
     for (const program::Program& p : made)
-      text += (staged ? fmt::format("stage {}\n", p.stage) : "") + program::print_communication(p);
-    return text + print_strategies(s);
+      sent += (staged ? fmt::format("stage {}\n", p.stage) : "") + program::print_communication(p);
+    return sent + print_strategies(s);
   });
+  if (pass.empty()) text = overview(s, graphs, forward, made);
+  fmt::print("{}", text);
 }
 
 }  // namespace
 
 void add_explain(Command& kintsugi) {
-  const Verb verb = kintsugi.add_verb("explain", "Prints the result of each pass of the compiler for a run.toml");
+  const Verb verb =
+      kintsugi.add_verb("explain", "Prints what the compiler makes of a run.toml: an overview, or one pass in full");
   const auto options = add_run_options(verb);
   const auto pass = std::make_shared<std::string>();
-  verb.text("--pass", *pass, fmt::format("Only this one: {}", fmt::join(kPasses, ", ")));
+  verb.text("--pass", *pass, fmt::format("What one pass makes, in full: {}", pass_names()));
   const auto svg = std::make_shared<std::string>();
   verb.text("--svg", *svg, "Draws what the stages do and when, each task as long as its flops, into this file");
   verb.run([options, pass, svg] {

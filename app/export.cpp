@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "app/progress.h"
 #include "app/ranks.h"
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
@@ -25,7 +26,9 @@ int64_t shard_bytes(const std::string& text) {
 }
 
 void run(const exchange::ExportOptions& options) {
+  Progress progress("exporting");
   const exchange::Exported made = exchange::export_folder(options);
+  progress.finish();
   if (!made.note.empty()) fmt::print("note       {}\n", made.note);
   fmt::print("from       {}\nfolder     {}\ntensors    {}, {} in {} file{}\n", made.from.string(),
              options.folder.string(), made.tensors, base::format_bytes(made.bytes), made.files,

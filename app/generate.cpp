@@ -78,7 +78,8 @@ Prompt read_prompt(const GenerateOptions& o, const evaluate::CheckpointModel& mo
   return prompt;
 }
 
-void generate_on_rank(const GenerateOptions& o, const config::Parallel& layout, comm::World& world) {
+void generate_on_rank(const GenerateOptions& o, const config::Parallel& layout, comm::World& world,
+                      Progress& progress) {
   evaluate::CheckpointModel model(o.model->model, layout, world);
   Prompt prompt;
   models::Graphs graphs;
@@ -89,6 +90,7 @@ void generate_on_rank(const GenerateOptions& o, const config::Parallel& layout, 
     graphs = models::build_generation(model.settings(), 1, bucket, cache);
   });
   comm::require_same(model.all(), "generate", "command line", text_of(o, prompt.text));
+  if (model.leads()) progress.tell("loading the weights");
   const auto executor = model.load(graphs);
   evaluate::Generator generator(*executor, &model.all());
   const auto end = model.tokenizer()->end_of_text();
@@ -98,11 +100,15 @@ void generate_on_rank(const GenerateOptions& o, const config::Parallel& layout, 
   evaluate::StopText stop(stops);
   // The first rank writes, and decides where the text ends; a signal to any rank ends it too.
   const bool leads = model.leads();
-  if (leads) warn_of_repeated(model.repeated(), "one text");
+  if (leads) {
+    warn_of_repeated(model.repeated(), "one text", progress);
+    progress.finish();
+  }
   if (leads && o.chat.empty()) print_at_once(prompt.text);
   int64_t made = 0;
   if (o.length > 0)
     generator.generate(prompt.ids, o.sample, [&](int32_t id) {
+      StopSignals::at_once = false;
       if (StopSignals::count != 0 || !leads) return StopSignals::count == 0;
       if (end && id == *end) return false;
       print_at_once(stop.push(decoder.add(id)));
@@ -118,10 +124,12 @@ void run(const GenerateOptions& o) {
   if (o.chat.empty() && !o.system.empty())
     throw base::UserError("generate", "--system needs --chat, the format of the model's chats");
   const StopSignals signals;
+  StopSignals::at_once = true;  // up to the first token
+  Progress progress("opening the model");
   on_ranks(
       "generate", *o.model,
       [](const config::Parallel& layout) { evaluate::require_whole_samples(plan::plan_from(layout), layout); },
-      [&](const config::Parallel& layout, comm::World& world) { generate_on_rank(o, layout, world); });
+      [&](const config::Parallel& layout, comm::World& world) { generate_on_rank(o, layout, world, progress); });
 }
 
 }  // namespace
@@ -146,7 +154,10 @@ void add_generate(Command& kintsugi) {
   verb.integer("--top-k", o->sample.top_k, {0, kMost}, "Draw from the k most likely alone; 0: from all").show_default();
   verb.integer("--seed", o->sample.seed, kSeeds, "Seed of the random choices").show_default();
   verb.texts("--stop", o->stops, "End before this text (may be given several times)");
-  verb.run([o] { run(*o); });
+  verb.run([o] {
+    find_best("generate", *o->model);
+    run(*o);
+  });
 }
 
 }  // namespace kintsugi::app

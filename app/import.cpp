@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
 
+#include "app/progress.h"
 #include "app/ranks.h"
 #include "app/verbs.h"
 #include "kintsugi/exchange/import_folder.h"
@@ -16,7 +18,10 @@ void add_import(Command& kintsugi) {
   verb.flag("--allow-not-finite", options->allow_not_finite, "Take weights that are NaN or infinity as they are");
   verb.run([options] {
     require_one_process("import");
-    fmt::print("checkpoint {}\n", exchange::import_folder(*options).string());
+    Progress progress("importing");
+    const std::filesystem::path made = exchange::import_folder(*options);
+    progress.finish();
+    fmt::print("checkpoint {}\n", made.string());
   });
 }
 

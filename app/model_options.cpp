@@ -4,11 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <optional>
 #include <thread>
 
 #include "app/ranks.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/processor.h"
+#include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/comm/run_ranks.h"
 #include "kintsugi/evaluate/layout.h"
 
@@ -17,6 +20,7 @@ namespace kintsugi::app {
 std::shared_ptr<ModelOptions> add_model_options(const Verb& verb) {
   auto options = std::make_shared<ModelOptions>();
   verb.text("model", options->model, "A checkpoint's folder, or a run's (its newest checkpoint)");
+  verb.flag("--best", options->best, "Of a run's folder, the checkpoint with the best validation loss");
   const auto first = [options](const char* key, int64_t n) {
     options->sets.insert(options->sets.begin(), fmt::format("parallel.{}={}", key, n));
   };
@@ -42,6 +46,22 @@ std::shared_ptr<ModelOptions> add_model_options(const Verb& verb) {
   return options;
 }
 
+void find_best(const std::string& verb, ModelOptions& options) {
+  if (!options.best) return;
+  before_ranks_meet([&] {
+    const std::optional<checkpoint::Best> best = checkpoint::read_best(options.model);
+    const std::filesystem::path folder =
+        best ? checkpoint::step_folder(options.model, best->step) : std::filesystem::path();
+    std::error_code error;
+    if (!best || !std::filesystem::is_directory(folder, error))
+      throw base::UserError(verb,
+                            "--best: \"{}\" holds no best checkpoint, which a run with [data] validation names in "
+                            "best.json; leave --best out for the newest",
+                            options.model);
+    options.model = folder.string();
+  });
+}
+
 void on_ranks(const std::string& verb, const ModelOptions& options, const CheckLayout& check, const OnRank& f) {
   const int64_t cores = train::cores_of_all(base::usable_cores(), std::thread::hardware_concurrency());
   const config::Resolved layout = before_ranks_meet([&] {
@@ -50,8 +70,7 @@ void on_ranks(const std::string& verb, const ModelOptions& options, const CheckL
     return read;
   });
   const auto launched = train::launched();
-  if (!launched || launched->rank == 0)
-    for (const std::string& warning : layout.warnings) fmt::print(stderr, "warning: {}\n", warning);
+  if (!launched || launched->rank == 0) print_warnings(layout);
   config::Settings settings = layout.settings;
   settings.train.folder.clear();  // ranks over MPI write no progress files there
   const auto worlds = before_ranks_meet([&] { return train::make_worlds(settings); });
@@ -65,10 +84,15 @@ void on_ranks(const std::string& verb, const ModelOptions& options, const CheckL
   }
 }
 
-void warn_of_repeated(const std::vector<std::string>& axes, const std::string& what) {
+void print_warnings(const config::Resolved& layout) {
+  for (const auto* warnings : {&layout.warnings, &layout.machine_warnings})
+    for (const std::string& warning : *warnings) fmt::print(stderr, "warning: {}\n", warning);
+}
+
+void warn_of_repeated(const std::vector<std::string>& axes, const std::string& what, Progress& progress) {
   for (const std::string& axis : axes)
-    fmt::print(stderr, "warning: mesh axis \"{}\" splits nothing of {}: its ranks repeat the work of one\n", axis,
-               what);
+    progress.print(
+        fmt::format("warning: mesh axis \"{}\" splits nothing of {}: its ranks repeat the work of one", axis, what));
 }
 
 }  // namespace kintsugi::app

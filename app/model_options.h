@@ -6,19 +6,25 @@
 #include <string>
 #include <vector>
 
+#include "app/progress.h"
 #include "app/verb.h"
 #include "kintsugi/comm/communicator.h"
+#include "kintsugi/config/origin.h"
 #include "kintsugi/config/settings.h"
 
 namespace kintsugi::app {
 
 struct ModelOptions {
   std::string model;
+  bool best = false;              // of a run's folder, the checkpoint with the best validation loss
   std::vector<std::string> sets;  // "parallel.key=value"
 };
 
 // Adds the options to a verb. The result is filled when the command line is parsed; keep it for the verb's run.
 std::shared_ptr<ModelOptions> add_model_options(const Verb& verb);
+
+// Of a run's folder with --best: names the best checkpoint instead. UserError "[verb] ..." if the folder has none.
+void find_best(const std::string& verb, ModelOptions& options);
 
 // Calls f(layout, world) for each rank of this process, on a thread of its own if there are several, after
 // check(layout) on the process. All ranks end together; if one fails, all end with its error. Warnings go to stderr,
@@ -27,7 +33,10 @@ using CheckLayout = std::function<void(const config::Parallel& layout)>;
 using OnRank = std::function<void(const config::Parallel& layout, comm::World& world)>;
 void on_ranks(const std::string& verb, const ModelOptions& options, const CheckLayout& check, const OnRank& f);
 
-// Prints one line on stderr for each axis whose ranks repeat each other's work. `what`: "one text".
-void warn_of_repeated(const std::vector<std::string>& axes, const std::string& what);
+// The warnings of a layout, one line each, on stderr.
+void print_warnings(const config::Resolved& layout);
+
+// Prints one line for each axis whose ranks repeat each other's work. `what`: "one text".
+void warn_of_repeated(const std::vector<std::string>& axes, const std::string& what, Progress& progress);
 
 }  // namespace kintsugi::app

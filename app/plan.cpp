@@ -9,6 +9,7 @@
 #include "app/plan_time.h"
 #include "app/program_of.h"
 #include "app/program_schedule.h"
+#include "app/progress.h"
 #include "app/ranks.h"
 #include "app/run_options.h"
 #include "app/standard_streams.h"
@@ -164,13 +165,16 @@ std::string csv_of(const std::vector<Stage>& stages, int64_t layers) {
 
 void warn(const config::Settings& s, const std::vector<Program>& programs) {
   if (!memory_limit_of(s)) return;
-  const auto excess = build::excess(s, programs, train::machine_of(s));
+  Progress progress("looking for what would fit");
+  const auto excess = build::excess(s, programs, train::machine_of(s), -1,
+                                    [&](int64_t done, int64_t all) { progress.count(done, all, "changes"); });
+  progress.finish();
   if (!excess) return;
   fmt::print(stderr, "warning: train would refuse this: {}\n", fmt::join(build::describe(*excess), "\n  "));
 }
 
 void run(const RunOptions& run_options, const PlanOptions& options) {
-  config::Resolved resolved = read_run(run_options);
+  config::Resolved resolved = read_run(run_options, RunsOn::any);
   const std::array<base::Output, 4> outputs = {{{"--csv", options.csv},
                                                 {"--svg", options.svg},
                                                 {"--times", options.time.times},

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "app/progress.h"
 #include "app/table.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
@@ -103,7 +104,9 @@ std::string print_fit(const Cluster& c, const std::vector<program::Program>& sta
 void plan_time(const config::Settings& s, const std::vector<program::Program>& stages, const TimeOptions& options) {
   const Cluster cluster = simulate::read_cluster(options.cluster);
   const simulate::Software& software = simulate::software_named(options.software);
+  Progress progress("simulating");
   const Simulated r = simulate::simulate(stages, cluster, software, {.spans = !options.trace.empty()});
+  progress.finish();
   const auto devices = static_cast<double>(stages[0].mesh.ranks());
   const double tokens = static_cast<double>(s.train.global_batch * s.train.sequence) / r.seconds;
   const simulate::Work work = simulate::work_of(stages);

@@ -1,14 +1,16 @@
-// A line of what `show` prints.
+// An entry of what `show` prints: a line, or several where it is longer than the page is wide.
 #pragma once
 
 #include <fmt/format.h>
 
 #include <string_view>
 
+#include "app/fold.h"
+
 namespace kintsugi::app {
 
-inline void print_entry(std::string_view name, std::string_view value) {
-  fmt::print("{:<12} {}\n", name, value);
+inline void print_entry(std::string_view name, std::string_view value, FoldAt at = FoldAt::spaces) {
+  fmt::print("{:<12} {}\n", name, fold(value, kColumns, 13, at));
 }
 
 }  // namespace kintsugi::app

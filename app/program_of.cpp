@@ -1,5 +1,8 @@
 #include "app/program_of.h"
 
+#include <fmt/format.h>
+
+#include "app/progress.h"
 #include "kintsugi/base/processor.h"
 #include "kintsugi/build/programs.h"
 #include "kintsugi/train/corpus.h"
@@ -12,7 +15,15 @@ void fill_vocab(config::Resolved& resolved) {
 }
 
 std::vector<program::Program> programs_of(const config::Settings& settings, const lower::Dump& dump) {
-  return build::checked_programs(settings, *build::kernels_of(settings), dump);
+  Progress progress("compiling");
+  const int64_t stages = settings.parallel.pipe;
+  return build::checked_programs(settings, *build::kernels_of(settings),
+                                 [&](std::string_view pass, const program::Program& p) {
+                                   const bool all = stages == 1 || pass == "partition";
+                                   progress.tell(all ? fmt::format("{} is done", pass)
+                                                     : fmt::format("{}, stage {} of {}", pass, p.stage + 1, stages));
+                                   if (dump) dump(pass, p);
+                                 });
 }
 
 std::optional<build::MemoryLimit> memory_limit_of(const config::Settings& s) {

@@ -6,16 +6,16 @@
 #include <filesystem>
 #include <thread>
 
+#include "app/fold.h"
+#include "app/keys_page.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/processor.h"
 #include "kintsugi/checkpoint/index.h"
-#include "kintsugi/config/keys_help.h"
 #include "kintsugi/config/read.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/config/value.h"
 #include "kintsugi/exchange/folder_catalog.h"
 #include "kintsugi/exchange/folder_reader.h"
-#include "kintsugi/models/models.h"
 #include "kintsugi/train/run_files.h"
 #include "kintsugi/train/worlds.h"
 
@@ -31,7 +31,9 @@ std::shared_ptr<RunOptions> add_run_options(const Verb& verb) {
       "--ranks",
       [options](int64_t n) { options->sets.insert(options->sets.begin(), fmt::format("parallel.ranks={}", n)); },
       {1, range_of("parallel.ranks").max}, "Number of ranks: [parallel] ranks");
-  verb.footer("The keys of run.toml:\n\n" + config::keys_page(models::catalog()));
+  verb.page("--keys", keys_page, "Prints the keys of run.toml: all, those of a section, or one (train.steps)");
+  verb.footer("Sections of run.toml, whose keys `--keys NAME` prints:\n  " + fold(sections_in_words(), kColumns, 2) +
+              "\n");
   // `--set a.b=c run.toml`: --set takes all arguments that follow, and the file is the one without "=".
   verb.when_read([options] {
     if (!options->path.empty()) return;
@@ -70,13 +72,15 @@ config::Given read_given(const RunOptions& options) {
 
 }  // namespace
 
-config::Resolved read_run(const RunOptions& options) {
+config::Resolved read_run(const RunOptions& options, RunsOn machine) {
   if (options.path.empty()) throw base::UserError("kintsugi", "no configuration is named; run.toml is missing");
   config::Resolved resolved = config::resolve(
       read_given(options), train::cores_of_all(base::usable_cores(), std::thread::hardware_concurrency()));
   const auto launched = train::launched();
   if (launched && launched->rank > 0) return resolved;  // rank 0 has printed it
   for (const std::string& warning : resolved.warnings) fmt::print(stderr, "warning: {}\n", warning);
+  if (machine == RunsOn::any) return resolved;
+  for (const std::string& warning : resolved.machine_warnings) fmt::print(stderr, "warning: {}\n", warning);
   return resolved;
 }
 

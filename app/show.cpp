@@ -3,6 +3,7 @@
 
 #include "app/ranks.h"
 #include "app/show_checkpoint.h"
+#include "app/show_run.h"
 #include "app/show_tokens.h"
 #include "app/verbs.h"
 #include "kintsugi/data/token_file.h"
@@ -10,14 +11,16 @@
 namespace kintsugi::app {
 
 void add_show(Command& kintsugi) {
-  const Verb verb = kintsugi.add_verb("show", "Prints the contents of a token file or a checkpoint");
+  const Verb verb =
+      kintsugi.add_verb("show", "Prints the contents of a token file or a checkpoint, or what a run.toml says");
   struct Options {
     std::string path;
     bool verify = false;
   };
   const auto options = std::make_shared<Options>();
   verb.text("path", options->path,
-            "A token file (with or without .bin), a checkpoint, a run's folder, or a folder with model.safetensors")
+            "A token file (with or without .bin), a checkpoint, a run's folder, a folder with model.safetensors, or a "
+            "run.toml")
       .required();
   verb.flag("--verify", options->verify, "Check every byte of a checkpoint");
   verb.run([options] {
@@ -25,6 +28,9 @@ void add_show(Command& kintsugi) {
     const std::filesystem::path index = data::with_suffix(data::token_prefix(options->path), ".idx");
     if (!std::filesystem::is_directory(options->path) && std::filesystem::exists(index)) {
       show_tokens(options->path);
+    } else if (std::filesystem::is_regular_file(options->path) &&
+               std::filesystem::path(options->path).extension() == ".toml") {
+      show_run(options->path);
     } else {
       show_checkpoint(options->path, options->verify);
     }

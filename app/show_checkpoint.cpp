@@ -39,6 +39,22 @@ void print_rows(const std::vector<Row>& rows) {
     kind = std::max(kind, row.kind.size());
   }
   fmt::print("\n");
+  // Name and dims stand in columns of their own where that fits the page; else dims follow the name.
+  const size_t rest = 2 + 2 + 6 + 2 + kind + 2 + 10 + 2 + 11, page = kColumns;
+  if (name + 2 + dims + rest > page) {
+    size_t both = 0;
+    for (const Row& row : rows) both = std::max(both, row.name.size() + 2 + row.dims.size());
+    both = std::min(both, page - rest);
+    for (const Row& row : rows) {
+      const std::string what = row.name + "  " + row.dims;
+      const bool fits = what.size() <= both;
+      const std::string line = fmt::format("  {:<{}}  {:<6}  {:<{}}  {:>10}  {}", fits ? what : "  " + row.dims, both,
+                                           row.dtype, row.kind, kind, base::format_bytes(row.bytes), row.pieces);
+      if (!fits) fmt::print("  {}\n", row.name);
+      fmt::print("{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
+    }
+    return;
+  }
   for (const Row& row : rows) {
     std::string line = fmt::format("  {:<{}}  {:<{}}  {:<6}  {:<{}}  {:>10}  {}", row.name, name, row.dims, dims,
                                    row.dtype, row.kind, kind, base::format_bytes(row.bytes), row.pieces);
@@ -51,7 +67,8 @@ void print_rows(const std::vector<Row>& rows) {
 void print_config(const std::string& config, std::string_view only = "") {
   std::string section = "config", keys;
   const auto end_section = [&] {
-    if (!keys.empty() && (only.empty() || only == section)) print_entry(section, base::one_line(keys, 1000));
+    if (!keys.empty() && (only.empty() || only == section))
+      print_entry(section, base::one_line(keys, 1000), FoldAt::commas);
     keys.clear();
   };
   for (size_t at = 0; at < config.size();) {
@@ -73,6 +90,16 @@ void print_config(const std::string& config, std::string_view only = "") {
     }
   }
   end_section();
+}
+
+// JSON with a space behind each comma between names.
+std::string spaced(const std::string& json) {
+  std::string text;
+  for (size_t i = 0; i < json.size(); ++i) {
+    text += json[i];
+    if (json[i] == ',' && i + 1 < json.size() && (json[i + 1] == '"' || json[i + 1] == '{')) text += ' ';
+  }
+  return text;
 }
 
 void print_totals(const checkpoint::Index& index) {
@@ -99,7 +126,7 @@ void show_saved(const checkpoint::CheckpointReader& reader, bool verify) {
   print_entry("checkpoint", reader.folder().string());
   print_entry("step", base::group_digits(reader.step()));
   print_config(reader.config());
-  print_entry("state", base::one_line(reader.state(), 1000));
+  print_entry("state", spaced(base::one_line(reader.state(), 1000)));
   const std::string tokenizer = reader.tokenizer();
   print_entry("tokenizer", tokenizer.empty() ? "none" : base::format_bytes(tokenizer.size()));
   print_totals(reader.index());

@@ -7,19 +7,22 @@
 namespace kintsugi::app {
 
 std::atomic<int> StopSignals::count{0};
+std::atomic<bool> StopSignals::at_once{false};
 
 namespace {
 
-void stop(int) {
+void stop(int signal) {
   StopSignals::count.fetch_add(1);
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
+  if (StopSignals::at_once) std::raise(signal);
 }
 
 }  // namespace
 
 StopSignals::StopSignals() {
   count = 0;
+  at_once = false;
   std::signal(SIGINT, stop);
   std::signal(SIGTERM, stop);
   taker_ = base::start_thread([end = ended_.get_future()] { end.wait(); });

@@ -20,6 +20,7 @@ class StopSignals {
   StopSignals& operator=(const StopSignals&) = delete;
 
   static std::atomic<int> count;
+  static std::atomic<bool> at_once;  // there is nothing to finish yet: the first signal ends the process
 
  private:
   std::promise<void> ended_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <ctime>
 #include <utility>
 
 #include "kintsugi/base/format.h"
@@ -13,11 +14,21 @@
 namespace kintsugi::app {
 namespace {
 
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+// "14:05:09"
+std::string time_of_day() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local = {};
+  ::localtime_r(&now, &local);
+  char text[16] = {};
+  std::strftime(text, sizeof text, "%H:%M:%S", &local);
+  return text;
 }
 
 }  // namespace
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 std::string_view fit_columns(std::string_view text, int columns) {
   size_t end = 0;
@@ -38,6 +49,8 @@ std::string progress_bar(double share, int columns) {
 
 ProgressLine::ProgressLine(ProgressOptions options) : options_(std::move(options)) {
   if (!options_.seconds) options_.seconds = steady_seconds;
+  if (!options_.time) options_.time = time_of_day;
+  begun_ = options_.seconds();
   terminal_ = options_.terminal.value_or(::isatty(::fileno(options_.file)) == 1);
 }
 
@@ -55,11 +68,11 @@ int ProgressLine::width() const {
 void ProgressLine::draw(std::string_view text) {
   if (terminal_) {
     // The last column stays free: some terminals wrap when it is written. ESC [K clears the rest of the previous line.
-    const std::string_view shown = fit_columns(text, std::max(1, width() - 1));
+    const std::string_view shown = fit_columns(text, columns());
     std::fprintf(options_.file, "\r%.*s\x1b[K", static_cast<int>(shown.size()), shown.data());
     open_ = true;
   } else {
-    std::fprintf(options_.file, "%.*s\n", static_cast<int>(text.size()), text.data());
+    std::fprintf(options_.file, "%s %.*s\n", options_.time().c_str(), static_cast<int>(text.size()), text.data());
   }
   std::fflush(options_.file);
   shown_ = true;
@@ -76,6 +89,7 @@ void ProgressLine::update(std::string_view text, bool important) {
   last_ = base::one_line(text, 2000);
   shown_ = false;
   const double now = options_.seconds();
+  if (now - begun_ < options_.quiet_seconds) return;
   if (!important && now - last_time_ < (terminal_ ? options_.refresh_seconds : options_.plain_seconds)) return;
   last_time_ = now;
   draw(last_);
@@ -89,6 +103,13 @@ void ProgressLine::print(std::string_view line) {
   std::fprintf(options_.file, "%.*s\n", static_cast<int>(line.size()), line.data());
   std::fflush(options_.file);
   if (again) draw(last_);
+}
+
+void ProgressLine::clear() {
+  if (open_) std::fputs("\r\x1b[K", options_.file);
+  std::fflush(options_.file);
+  open_ = false;
+  shown_ = true;
 }
 
 void ProgressLine::finish() {

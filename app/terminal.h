@@ -1,6 +1,7 @@
 // Progress on a terminal, or in a log if the output is no terminal.
 #pragma once
 
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <optional>
@@ -11,15 +12,20 @@ namespace kintsugi::app {
 
 struct ProgressOptions {
   std::FILE* file = stderr;
-  std::optional<bool> terminal = {};     // queried from the system if not given
-  std::optional<int> width = {};         // columns; queried for each line if not given
-  double refresh_seconds = 0.1;          // on a terminal, the minimum time between two lines
-  double plain_seconds = 5;              // elsewhere
-  std::function<double()> seconds = {};  // a clock; the steady one if not given
+  double quiet_seconds = 0;                // nothing is shown before
+  std::optional<bool> terminal = {};       // queried from the system if not given
+  std::optional<int> width = {};           // columns; queried for each line if not given
+  double refresh_seconds = 0.1;            // on a terminal, the minimum time between two lines
+  double plain_seconds = 5;                // elsewhere
+  std::function<double()> seconds = {};    // a clock; the steady one if not given
+  std::function<std::string()> time = {};  // of day, before each line elsewhere; the system's if not given
 };
 
-// One line that is overwritten on a terminal and cut to its width. Elsewhere, a plain line from time to time. For one
-// thread.
+// Of the steady clock.
+double steady_seconds();
+
+// One line that is overwritten on a terminal and cut to its width. Elsewhere, a plain line with the time of day from
+// time to time. For one thread.
 class ProgressLine {
  public:
   explicit ProgressLine(ProgressOptions options = {});
@@ -34,8 +40,11 @@ class ProgressLine {
   void print(std::string_view line);
   // Shows the last update, if it was left out, and ends the line. Updates may follow.
   void finish();
+  // Takes the last update away, if it is on a terminal. Updates may follow.
+  void clear();
 
   bool terminal() const { return terminal_; }
+  int columns() const { return std::max(1, width() - 1); }  // that a line may have on the terminal
 
  private:
   void draw(std::string_view text);
@@ -47,7 +56,7 @@ class ProgressLine {
   bool open_ = false;  // the terminal's last line is the progress, without a line break
   bool shown_ = true;  // the last update has been shown
   std::string last_;
-  double last_time_ = -1e300;
+  double last_time_ = -1e300, begun_ = 0;
 };
 
 // "[=====>    ]", `columns` columns wide; `share` from 0 to 1.

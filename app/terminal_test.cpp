@@ -24,7 +24,11 @@ struct Screen {
     return std::string(data, size);
   }
   ProgressOptions options(bool terminal) {
-    return {.file = file, .terminal = terminal, .width = 10, .seconds = [this] { return now; }};
+    return {.file = file,
+            .terminal = terminal,
+            .width = 10,
+            .seconds = [this] { return now; },
+            .time = [this] { return "12:00:0" + std::to_string(static_cast<int>(now) % 10); }};
   }
 };
 
@@ -61,7 +65,8 @@ TEST(ProgressLine, Elsewhere) {
     line.print("note");
   }
   EXPECT_EQ(screen.text(),
-            "step 1 of a long line\nstep 3 of a long line\nstep 6 of a long line\nnote\nstep 8 of a long line\n");
+            "12:00:00 step 1 of a long line\n12:00:04 step 3 of a long line\n12:00:00 step 6 of a long line\nnote\n"
+            "12:00:06 step 8 of a long line\n");
 }
 
 TEST(ProgressLine, NothingToFinish) {

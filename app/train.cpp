@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include "app/progress.h"
 #include "app/ranks.h"
 #include "app/run_options.h"
+#include "app/shell_word.h"
 #include "app/stop_signals.h"
 #include "app/terminal.h"
 #include "app/verbs.h"
@@ -14,32 +16,68 @@
 namespace kintsugi::app {
 namespace {
 
-std::string step_line(const train::Metrics& m, int64_t steps, bool bar) {
-  std::string line = bar ? progress_bar(static_cast<double>(m.step) / static_cast<double>(steps), 16) + " " : "";
-  line += fmt::format("step {}/{}  loss {}", m.step, steps, base::format_fixed(m.loss, 4));
-  if (m.validation_loss) line += "  validation " + base::format_fixed(*m.validation_loss, 4);
-  line += fmt::format("  {:.0f} tokens/s  {}", m.tokens_per_second, base::format_rate(m.flops_per_second, "FLOP/s"));
-  if (m.peak_share > 0) line += fmt::format(" ({:.0f}%)", 100 * m.peak_share);
-  return line + fmt::format("  {}  {} left", base::format_bytes(static_cast<uint64_t>(m.memory_bytes)),
-                            base::format_duration(m.seconds * static_cast<double>(steps - m.step)));
+constexpr int kAnyColumns = 1000;  // of a line that is no terminal's
+
+// On a terminal the parts that fit; those of least use are left out first.
+std::string step_line(const train::Metrics& m, int64_t steps, const Rate& rate, const ProgressLine& line) {
+  const bool bar = line.terminal();
+  const auto left = static_cast<double>(steps - m.step);
+  std::string flops = base::format_rate(m.flops_per_second, "FLOP/s");
+  if (m.peak_share > 0) flops += fmt::format(" ({:.0f}%)", 100 * m.peak_share);
+  return fit_parts({{bar ? progress_bar(static_cast<double>(m.step) / static_cast<double>(steps), 12) : "", 5},
+                    {fmt::format("step {}/{}", m.step, steps), 10},
+                    {"loss " + base::format_fixed(m.loss, 4), 9},
+                    {m.validation_loss ? "validation " + base::format_fixed(*m.validation_loss, 4) : "", 8},
+                    {fmt::format("learning rate {:.2e}", m.learning_rate), 4},
+                    {fmt::format("gradient {:.2f}", m.gradient_norm), 3},
+                    {fmt::format("{:.0f} tokens/s", m.tokens_per_second), 6},
+                    {flops, 1},
+                    {base::format_bytes(static_cast<uint64_t>(m.memory_bytes)) + " memory", 2},
+                    {rate.per_second() ? time_left(rate, left) : base::format_duration(m.seconds * left) + " left", 7}},
+                   bar ? line.columns() : kAnyColumns);
 }
 
 class Terminal : public train::Observer {
  public:
-  void note(const std::string& line) override { progress_.print(line); }
+  void note(const std::string& line) override { starting_ ? starting_->print(line) : progress_.print(line); }
+  void preparing(std::string_view what) override {
+    if (starting_) starting_->tell(std::string(what));
+  }
+  void validating(int64_t done, int64_t samples) override {
+    starting_.reset();
+    const double now = steady_seconds();
+    if (done == 0) validation_ = {};
+    validation_.add(now, static_cast<double>(done));
+    const bool bar = progress_.terminal();
+    const double share = static_cast<double>(done) / static_cast<double>(samples);
+    progress_.update(fit_parts({{"validation", 3},
+                                {bar ? progress_bar(share, 20) : "", 1},
+                                {fmt::format("{}/{} samples", done, samples), 2},
+                                {time_left(validation_, static_cast<double>(samples - done)), 1}},
+                               bar ? progress_.columns() : kAnyColumns));
+  }
   void step(const train::Metrics& m, int64_t steps) override {
-    progress_.update(step_line(m, steps, progress_.terminal()),
+    starting_.reset();
+    rate_.add(steady_seconds(), static_cast<double>(m.step));
+    progress_.update(step_line(m, steps, rate_, progress_),
                      m.validation_loss.has_value() || m.step == 1 || m.step == steps);
   }
-  void finish() { progress_.finish(); }
+  void finish() {
+    starting_.reset();
+    progress_.finish();
+  }
 
  private:
+  std::optional<Progress> starting_ = std::optional<Progress>(std::in_place, "starting");
   ProgressLine progress_;
+  Rate rate_, validation_;  // of steps with all that comes with them, and of the samples of a validation
 };
 
 void run(const RunOptions& options, bool resume) {
-  train::TrainOptions train = {
-      .config = before_ranks_meet([&] { return read_run(options); }), .resume = resume, .stop = &StopSignals::count};
+  train::TrainOptions train = {.config = before_ranks_meet([&] { return read_run(options); }),
+                               .resume = resume,
+                               .stop = &StopSignals::count,
+                               .begin = [] { StopSignals::at_once = false; }};
   {
     base::ThreadTeam team(static_cast<int>(train.config.settings.parallel.threads));
     train.peak_flops = kernels::cpu::measure_peak_flops(team);
@@ -47,6 +85,7 @@ void run(const RunOptions& options, bool resume) {
   const std::string folder = train.config.settings.train.folder;
   const auto worlds = before_ranks_meet([&] { return train::make_worlds(train.config.settings); });
   const StopSignals signals;
+  StopSignals::at_once = true;  // up to the first step
   Terminal terminal;
   const bool leads = worlds[0]->rank() == 0;
   train::Outcome outcome;
@@ -67,9 +106,9 @@ void run(const RunOptions& options, bool resume) {
     fmt::print("done: {} steps, in {}\n", outcome.step, folder);
   } else {
     std::string sets;
-    for (const std::string& set : options.sets) sets += (sets.empty() ? " --set " : " ") + set;
+    for (const std::string& set : options.sets) sets += (sets.empty() ? " --set " : " ") + shell_word(set);
     fmt::print("stopped after step {} ({}); go on with: kintsugi train {} --resume{}\n", outcome.step,
-               name_of(outcome.reason), options.path, sets);
+               name_of(outcome.reason), shell_word(options.path), sets);
   }
 }
 

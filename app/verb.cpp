@@ -127,6 +127,15 @@ void Verb::flag(const char* names, bool& to, const std::string& what) const {
   verb_->add_flag(names, to, what);
 }
 
+void Verb::page(const char* names, std::function<std::string(const std::string&)> text, const std::string& what) const {
+  verb_
+      ->add_option_function<std::string>(
+          names, [text](const std::string& value) { throw CLI::CallForVersion(text(value), 0); }, what)
+      ->expected(0, 1)
+      ->trigger_on_parse()
+      ->type_name("[NAME]");
+}
+
 void Verb::footer(std::string text) const {
   verb_->footer(std::move(text));
 }

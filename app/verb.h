@@ -22,7 +22,8 @@ class Option;
 
 namespace kintsugi::app {
 
-// An option of a verb, or one of its arguments. What is said of it is for the page, but for required(), excludes() and needs().
+// An option of a verb, or one of its arguments. What is said of it is for the page, but for required(), excludes() and
+// needs().
 class Option {
  public:
   Option(CLI::Option* option, std::string value) : option_(option), default_(std::move(value)) {}
@@ -75,6 +76,9 @@ class Verb {
   }
 
   void flag(const char* names, bool& to, const std::string& what) const;
+
+  // An option, with or without a value, that prints text(value), or text(""), and ends.
+  void page(const char* names, std::function<std::string(const std::string&)> text, const std::string& what) const;
 
   // The end of the page.
   void footer(std::string text) const;

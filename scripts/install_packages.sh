@@ -18,8 +18,8 @@ libraries=(
   libxxhash-dev        # checksums
   libgtest-dev         # tests
 )
-# Each gives a transport; the build does without what the system does not have.
-optional=(libopenmpi-dev openmpi-bin libmpich-dev mpich)
+# Each gives a transport, or reads a kind of compressed text; the build does without what the system does not have.
+optional=(libopenmpi-dev openmpi-bin libmpich-dev mpich zlib1g-dev libzstd-dev)
 
 missing=() wanted=()
 for pair in "${programs[@]}"; do
@@ -49,7 +49,7 @@ if ((EUID != 0)); then
   if command -v sudo >/dev/null && { [[ -t 0 ]] || sudo -n true 2>/dev/null; }; then
     as_root=(sudo)
   elif ((${#missing[@]} == 0)); then
-    echo "packages: all there that must be; without ${wanted[*]} the build has no module for that MPI"
+    echo "packages: all there that must be; the build does without ${wanted[*]}"
     exit 0
   else
     echo "error: missing: ${missing[*]}; there is neither root nor sudo here; let someone who may run:" \
@@ -62,7 +62,7 @@ apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock
 "${apt[@]}" update >/dev/null || echo "apt-get update failed; trying with the lists that are there" >&2
 for package in "${wanted[@]}"; do
   "${apt[@]}" install -y --no-install-recommends "$package" >/dev/null 2>&1 ||
-    echo "packages: $package could not be installed; the build has no module for that MPI" >&2
+    echo "packages: $package could not be installed; the build does without it" >&2
 done
 if ((${#missing[@]} > 0)) && ! log=$("${apt[@]}" install -y --no-install-recommends "${missing[@]}" 2>&1); then
   tail -n 20 <<<"$log" >&2

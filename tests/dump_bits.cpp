@@ -57,7 +57,7 @@ std::string evaluated(evaluate::CheckpointModel& m, int64_t batch) {
   const evaluate::Rows rows = {.samples = tests::kSamples,
                                .batch = evaluate::even_batch(batch, tests::kSamples, s.parallel.data)};
   const auto executor = m.load(models::build_evaluation(s, rows.batch, s.train.sequence));
-  const run::LossSum loss = evaluate::mean_loss(*executor, samples, rows, {});
+  const run::LossSum loss = evaluate::mean_loss(*executor, samples, rows);
   return fmt::format("loss {:016x} {:.9g} of {}", bits(loss.sum), loss.mean(), loss.count);
 }
 

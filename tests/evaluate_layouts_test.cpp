@@ -59,7 +59,7 @@ class EvaluateLayouts : public testing::Test {
       const auto executor = m.load(models::build_evaluation(m.settings(), rows.batch, 8));
       EXPECT_EQ(m.repeated(), std::vector<std::string>()) << layout;
       if (m.leads()) ranks = m.all().size();
-      all[static_cast<size_t>(m.all().rank())] = evaluate::mean_loss(*executor, source, rows, {});
+      all[static_cast<size_t>(m.all().rank())] = evaluate::mean_loss(*executor, source, rows);
     });
     all.resize(static_cast<size_t>(ranks));
     return all;

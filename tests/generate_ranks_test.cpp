@@ -33,8 +33,8 @@ class TrainedFolder : public RanksFolder {
 
   // "run/step_00000012 corpus/validation 1,674" and the loss.
   static std::pair<std::string, double> loss_of(const Ended& ended) {
-    const std::vector<std::string> found = groups(
-        ended.out, "checkpoint (\\S+)\ndata       (\\S+), (\\S+) tokens\nloss       (\\S+)\nperplexity .*\n");
+    const std::vector<std::string> found =
+        groups(ended.out, "checkpoint (\\S+)\ndata       (\\S+), (\\S+) tokens\nloss       (\\S+)\nperplexity .*\n");
     if (found.empty()) return {"no loss: " + ended.out + ended.err, 0};
     return {fmt::format("{} {} {}", found[1], found[2], found[3]), std::stod(found[4])};
   }
@@ -78,8 +78,7 @@ TEST_F(GenerateRanks, SayWhatOneRankSays) {
   ASSERT_GT(trained_->text.size(), 30u);
   for (const std::string layout : {"parallel.tensor=2", "parallel.pipe=2", "parallel.pipe=2 parallel.tensor=2",
                                    "parallel.data=2 parallel.zero=3", "parallel.pipe=4 parallel.stages=\"1 1 1 1\""}) {
-    const Ended ended =
-        trained_->say(kGreedy + " --set '" + replaced(layout, " parallel", "' 'parallel") + "'");
+    const Ended ended = trained_->say(kGreedy + " --set '" + replaced(layout, " parallel", "' 'parallel") + "'");
     EXPECT_EQ(ended.code, 0) << layout;
     EXPECT_EQ(ended.out, trained_->text) << layout;
     EXPECT_EQ(TrainedFolder::complaint(ended.err), "") << layout;
@@ -155,9 +154,10 @@ TEST_P(GenerateUnderMpi, EndTogether) {
     EXPECT_NE(ended.code, 0);
     EXPECT_EQ(TrainedFolder::complaint(ended.err), "error: " + line + "\n");
   };
-  expect_failure(trained_->launch(GetParam(), 2, "generate run"),
-                 "[generate] the plan needs 1 rank (one rank), 2 were started; start 1, or change the sizes in "
-                 "[parallel]");
+  expect_failure(
+      trained_->launch(GetParam(), 2, "generate run"),
+      "[generate] the plan is for one rank, 2 were started; start one, or --ranks 2 gives each a part of the "
+      "work ([parallel] has other ways)");
   expect_failure(trained_->launch(GetParam(), 1,
                                   "generate run --ranks 2 --seed 1 : -n 1 " + kintsugi_command() +
                                       " generate run --ranks 2 --seed 2"),

@@ -1,6 +1,7 @@
 #include "tests/process.h"
 
 #include <chrono>
+#include <sstream>
 #include <thread>
 
 #include "kintsugi/base/file.h"
@@ -28,6 +29,7 @@ Process::Process(const fs::path& folder, const std::string& arguments, const std
                               ".err < /dev/null";
   pid_ = ::fork();
   if (pid_ == 0) {
+    ::signal(SIGINT, SIG_DFL);  // a shell may have started the test without it
     ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
     ::_exit(127);
   }
@@ -42,6 +44,11 @@ Process::~Process() {
 bool Process::runs() {
   siginfo_t info = {};
   return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
+}
+
+std::string Process::told() const {
+  const fs::path file = folder_ / (name_ + ".err");
+  return fs::exists(file) ? base::read_file(file) : "";
 }
 
 bool Process::wait_for(const std::function<bool()>& f) {
@@ -61,7 +68,11 @@ Ended Process::wait() {
   if (WIFEXITED(status)) ended.code = WEXITSTATUS(status);
   if (WIFSIGNALED(status)) ended.signal = WTERMSIG(status);
   ended.out = base::read_file(folder_ / (name_ + ".out"));
-  ended.err = base::read_file(folder_ / (name_ + ".err"));
+  std::istringstream lines(base::read_file(folder_ / (name_ + ".err")));
+  for (std::string line; std::getline(lines, line);) {
+    const bool timed = line.size() > 8 && line[2] == ':' && line[5] == ':' && line[8] == ' ';
+    (timed ? ended.progress : ended.err) += line + (lines.eof() ? "" : "\n");
+  }
   return ended;
 }
 

@@ -20,6 +20,7 @@ struct Ended {
   int code = -1;   // -1: by a signal
   int signal = 0;  // 0: by itself
   std::string out, err;
+  std::string progress;  // the lines of stderr that begin with the time of day, which are left out of `err`
 };
 
 // A folder that is removed with all its contents.
@@ -50,6 +51,8 @@ class Process {
   pid_t pid() const { return pid_; }
   void send(int signal) { ::kill(pid_, signal); }
   bool runs();
+  // What it has written to stderr.
+  std::string told() const;
   // Until `f` holds, the process ends, or a minute is over.
   bool wait_for(const std::function<bool()>& f);
   Ended wait();

@@ -32,9 +32,12 @@ std::optional<int64_t> bytes_of(const Settings& s) {
 }
 
 // Each change that is enough alone.
-std::vector<Saving> fitting_alone(const Settings& settings, int64_t bytes, const Machine& machine) {
+std::vector<Saving> fitting_alone(const Settings& settings, int64_t bytes, const Machine& machine,
+                                  const Trying& trying) {
   std::vector<Saving> fitting;
+  int64_t tried = 0;
   for (const plan::Change change : plan::changes()) {
+    if (trying) trying(tried++, std::ssize(plan::changes()));
     const plan::Sets sets = change(settings);
     if (sets.empty()) continue;
     const Settings changed = plan::with(settings, sets);
@@ -46,11 +49,14 @@ std::vector<Saving> fitting_alone(const Settings& settings, int64_t bytes, const
 
 // Adds changes one after another, each of which saves something, until they are enough; nothing if all together are
 // not.
-std::optional<Saving> fitting_together(const Settings& settings, int64_t bytes, const Machine& machine) {
+std::optional<Saving> fitting_together(const Settings& settings, int64_t bytes, const Machine& machine,
+                                       const Trying& trying) {
   Settings all = settings;
   plan::Sets sets;
   int64_t left = bytes;
+  int64_t tried = 0;
   for (const plan::Change change : plan::changes()) {
+    if (trying) trying(tried++, std::ssize(plan::changes()));
     const plan::Sets more = change(all);
     if (more.empty()) continue;
     const Settings changed = plan::with(all, more);
@@ -94,7 +100,8 @@ std::optional<MemoryLimit> memory_limit(const Settings& s, const Machine& machin
                      .ranks = ranks};
 }
 
-std::optional<Excess> excess(const Settings& s, const std::vector<Program>& stages, const Machine& machine, int stage) {
+std::optional<Excess> excess(const Settings& s, const std::vector<Program>& stages, const Machine& machine, int stage,
+                             const Trying& trying) {
   const std::optional<MemoryLimit> limit = memory_limit(s, machine);
   if (!limit) return std::nullopt;
   if (stage < 0) stage = static_cast<int>(std::max_element(stages.begin(), stages.end(), needs_less) - stages.begin());
@@ -107,8 +114,8 @@ std::optional<Excess> excess(const Settings& s, const std::vector<Program>& stag
               .largest = largest_parts(p)};
   while (p.mesh.stage_of(e.rank) != stage) ++e.rank;
   const int64_t most = most_of(stages);
-  e.fitting = fitting_alone(s, most, machine);
-  if (e.fitting.empty()) e.together = fitting_together(s, most, machine);
+  e.fitting = fitting_alone(s, most, machine, trying);
+  if (e.fitting.empty()) e.together = fitting_together(s, most, machine, trying);
   return e;
 }
 

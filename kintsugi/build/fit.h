@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -50,9 +51,11 @@ struct Excess {
   std::optional<Saving> together = {};  // if none is: the first of them that are enough together
 };
 
-// For the stage that needs most, or `stage`, if it is over the limit; the changes are found by compiling with each.
+// For the stage that needs most, or `stage`, if it is over the limit; the changes are found by compiling with each, and
+// `trying` is told before each how many have been tried, of how many.
+using Trying = std::function<void(int64_t done, int64_t all)>;
 std::optional<Excess> excess(const config::Settings& settings, const std::vector<program::Program>& stages,
-                             const Machine& machine, int stage = -1);
+                             const Machine& machine, int stage = -1, const Trying& trying = {});
 
 // "rank 4 (stage 1 of 2) needs ...", and one line for each change; the second form joins them to one line with ";".
 std::vector<std::string> describe(const Excess& excess);

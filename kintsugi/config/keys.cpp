@@ -285,9 +285,9 @@ std::vector<Key> train_keys() {
                                     "lr max_lr base_lr peak_lr"}),
       train<&Train::min_learning_rate>({"min_learning_rate", kNotNegative, fixed, "a tenth of learning_rate",
                                         "learning rate at the end of the decay", "min_lr"}),
-      train<&Train::warmup_steps>({"warmup_steps", Integer{0, kMany}, fixed, "",
-                                   "steps over which the learning rate rises from 0",
-                                   "warmup_iters lr_warmup_iters num_warmup_steps warmup"}),
+      train<&Train::warmup_steps>(
+          {"warmup_steps", Integer{0, kMany}, held, "a hundredth of steps, or of decay_steps where that is less",
+           "steps over which the learning rate rises from 0", "warmup_iters lr_warmup_iters num_warmup_steps warmup"}),
       train<&Train::decay>({"decay", OneOf{{"cosine", "linear", "constant", "inverse_sqrt"}}, fixed, "",
                             "how the learning rate falls after the warm-up",
                             "schedule lr_decay_style scheduler lr_scheduler"}),
@@ -314,11 +314,14 @@ std::vector<Key> train_keys() {
                                    "the batch is cut into this many units, a power of two, whose gradients are added "
                                    "in a fixed order: the same bits for every data size; 0: off",
                                    "deterministic batch_invariant"}),
-      train<&Train::evaluate_every>({"evaluate_every", Integer{0, kMany}, free, "",
-                                     "steps between evaluations; 0: at the end only",
-                                     "eval_interval eval_every eval_steps"}),
-      train<&Train::evaluate_batches>({"evaluate_batches", Integer{0, kMany}, free, "",
-                                       "micro-batches per evaluation; 0: the whole validation split",
+      train<&Train::evaluate_every>(
+          {"evaluate_every", Integer{0, kMany}, free, "a twentieth of steps; 0 of fewer than 20",
+           "steps between evaluations; 0: at the end only", "eval_interval eval_every eval_steps"}),
+      train<&Train::evaluate_batches>({"evaluate_batches", Integer{0, kMany}, free,
+                                       "a quarter of those trained on between two evaluations, at least 4; all if "
+                                       "evaluate_every is 0",
+                                       "micro-batches per evaluation, spread over the validation split, the same each "
+                                       "time; 0: all of it",
                                        "eval_iters eval_batches"}),
       train<&Train::stop_after_minutes>({"stop_after_minutes", kNotNegative, free, "",
                                          "save and stop after this time; 0: no limit",
@@ -432,8 +435,12 @@ std::vector<Key> parallel_keys() {
 std::vector<Key> checkpoint_keys() {
   return {
       checkpoint<&Checkpoint::every>({"every", Integer{0, kMany}, free, "",
-                                      "steps between checkpoints; 0: at the end only",
+                                      "steps between checkpoints; 0: by time, and at the end",
                                       "save_interval save_every interval save_steps"}),
+      checkpoint<&Checkpoint::every_minutes>({"every_minutes", kNotNegative, free, "",
+                                              "a checkpoint is saved when the last one is this old; 0: by steps, and "
+                                              "at the end",
+                                              "save_minutes checkpoint_minutes interval_minutes"}),
       checkpoint<&Checkpoint::keep>({"keep", Integer{1, 1'000'000}, free, "",
                                      "newest checkpoints kept, in addition to the best", "save_total_limit keep_last"}),
   };

@@ -19,6 +19,7 @@ enum class Resume {
   fixed,  // must be as it was saved: another value would be another run
   free,   // may change
   kept,   // may change if it is given; if it is derived, the saved value is kept
+  held,   // if it is given, it must be as it was saved; if it is derived, the saved value is kept
 };
 
 struct Key {

@@ -22,6 +22,7 @@ std::string default_cell(const Key& key) {
 std::string_view resume_word(Resume resume) {
   switch (resume) {
     case Resume::fixed:
+    case Resume::held:
       return "no";
     case Resume::free:
       return "yes";
@@ -31,31 +32,6 @@ std::string_view resume_word(Resume resume) {
 }
 
 }  // namespace
-
-std::string keys_page(const Catalog& catalog) {
-  std::string page;
-  for (const std::string_view section : sections()) {
-    page += fmt::format("{}[{}]  {}\n", page.empty() ? "" : "\n", section, describe_section(section));
-    for (const Key& key : keys()) {
-      if (key.section != section) continue;
-      page += fmt::format("  {:20} {}\n  {:20}   {} (default: {})\n", key.name, key.help, "", describe(key.allowed),
-                          default_text(key));
-    }
-  }
-  page += "\nFamilies, for [model] family:\n";
-  for (const Family& family : catalog.families) page += fmt::format("  {:20} {}\n", family.name, family.about);
-  page += "\nNamed sizes, for [model] name:\n ";
-  size_t width = 1;
-  for (const NamedSize& size : catalog.sizes) {
-    if (width + size.name.size() + 1 > 100) {
-      page += "\n ";
-      width = 1;
-    }
-    page += fmt::format(" {}", size.name);
-    width += size.name.size() + 1;
-  }
-  return page + "\n";
-}
 
 std::string markdown_row(const Key& key) {
   return fmt::format("| `{}` | {} | {} | {} | {} |", key.name, cell(describe(key.allowed)), default_cell(key),

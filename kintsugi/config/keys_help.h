@@ -1,4 +1,4 @@
-// The list of keys in readable form.
+// The list of keys as tables of docs/configuration.md.
 #pragma once
 
 #include <string>
@@ -7,9 +7,6 @@
 #include "kintsugi/config/keys.h"
 
 namespace kintsugi::config {
-
-// A page for a terminal: per section each key with its default, what is allowed, and its help.
-std::string keys_page(const Catalog& catalog);
 
 // The row of a key in the tables of docs/configuration.md, and the whole of these tables.
 std::string markdown_row(const Key& key);

@@ -33,7 +33,8 @@ struct Given {
 
 // The same with every derived value filled in and all of it checked.
 struct Resolved : Given {
-  std::vector<std::string> warnings;  // one line each
+  std::vector<std::string> warnings = {};          // one line each
+  std::vector<std::string> machine_warnings = {};  // those that matter only where the run is on this machine
 };
 
 }  // namespace kintsugi::config

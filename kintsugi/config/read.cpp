@@ -44,7 +44,7 @@ int known_key(std::string_view section, std::string_view name, std::string_view 
   size_t switches = 0;
   for (const Key& key : keys())
     if (key.section == section) key.of_family ? void(++switches) : names.push_back(key.name);
-  const std::string more = switches ? fmt::format(", and {} that --help lists", switches) : "";
+  const std::string more = switches ? fmt::format(", and {} that --keys lists", switches) : "";
   throw base::UserError("config", "{}: unknown key {}.{}; {}", place, section, base::one_line(name, 60),
                         meant.empty() ? fmt::format("[{}] has {}{}", section, fmt::join(names, ", "), more)
                                       : fmt::format("did you mean {}?", meant));

@@ -115,15 +115,16 @@ TEST(Read, UnknownKeys) {
             "[config] run.toml:2: unknown key train.batch_size; did you mean global_batch?");
   EXPECT_EQ(error_in("[train]\nLearning-Rate = 2\n"),
             "[config] run.toml:2: unknown key train.Learning-Rate; did you mean learning_rate?");
-  EXPECT_EQ(error_in("[checkpoint]\nfrequency_of_them = 2\n"),
-            "[config] run.toml:2: unknown key checkpoint.frequency_of_them; [checkpoint] has every, keep");
+  EXPECT_EQ(
+      error_in("[checkpoint]\nfrequency_of_them = 2\n"),
+      "[config] run.toml:2: unknown key checkpoint.frequency_of_them; [checkpoint] has every, every_minutes, keep");
   EXPECT_EQ(error_in("[model]\n\"a\\nb\" = 2\n"),
             "[config] run.toml:2: unknown key model.a\\nb; [model] has family, name, layers, embed, heads, kv_heads, "
-            "head_dim, ffn, vocab, context, dropout, features, outputs, and 40 that --help lists");
+            "head_dim, ffn, vocab, context, dropout, features, outputs, and 40 that --keys lists");
   EXPECT_EQ(
       error_in("[model.attention]\nheads = 2\n"),
       "[config] run.toml:1: unknown key model.attention; [model] has family, name, layers, embed, heads, kv_heads, "
-      "head_dim, ffn, vocab, context, dropout, features, outputs, and 40 that --help lists");
+      "head_dim, ffn, vocab, context, dropout, features, outputs, and 40 that --keys lists");
 }
 
 TEST(Read, UnknownSections) {

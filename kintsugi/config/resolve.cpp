@@ -186,6 +186,26 @@ void check_schedule(Resolved& given) {
                           given.say("train.decay_steps"));
 }
 
+// The warm-up and the evaluations of a run that says nothing of them.
+void derive_pace(Given& given) {
+  constexpr int64_t kEvaluations = 20;
+  constexpr std::string_view kNoData = "there is no data.validation";
+  Settings& s = given.settings;
+  Train& t = s.train;
+  derive<int64_t>(given, "train.warmup_steps", t.warmup_steps, -1, std::min(t.steps, t.decay_steps) / 100);
+  if (s.data.validation.empty()) {
+    if (t.evaluate_every < 0) store<int64_t>(given, "train.evaluate_every", t.evaluate_every, 0, kNoData);
+    if (t.evaluate_batches < 0) store<int64_t>(given, "train.evaluate_batches", t.evaluate_batches, 0, kNoData);
+    return;
+  }
+  derive<int64_t>(given, "train.evaluate_every", t.evaluate_every, -1,
+                  t.steps < kEvaluations ? 0 : (t.steps + kEvaluations - 1) / kEvaluations);
+  // A pass that trains costs three that evaluate, so this is a twelfth of the time of a run.
+  const int64_t passes = t.global_batch / std::max<int64_t>(1, t.micro_batch * s.parallel.data);
+  const int64_t batches = std::max<int64_t>(4, t.evaluate_every * std::max<int64_t>(1, passes) / 4);
+  derive<int64_t>(given, "train.evaluate_batches", t.evaluate_batches, -1, t.evaluate_every > 0 ? batches : 0);
+}
+
 // Keys that have an effect only with certain values of another key.
 void warn_of_idle_keys(Resolved& given) {
   const Settings& s = given.settings;
@@ -196,8 +216,9 @@ void warn_of_idle_keys(Resolved& given) {
   warn_if_idle(given, "train.momentum", s.train.optimizer == "sgd", "train.optimizer");
   warn_if_idle(given, "train.init_new", !s.train.init_from.empty(), "train.init_from");
   warn_if_idle(given, "train.base_batch", s.train.scale_learning_rate != "none", "train.scale_learning_rate");
-  warn_if_idle(given, "train.evaluate_every", !s.data.validation.empty(), "data.validation");
-  warn_if_idle(given, "train.evaluate_batches", !s.data.validation.empty(), "data.validation");
+  const bool validates = !s.data.validation.empty();
+  warn_if_idle(given, "train.evaluate_every", validates || s.train.evaluate_every == 0, "data.validation");
+  warn_if_idle(given, "train.evaluate_batches", validates || s.train.evaluate_batches == 0, "data.validation");
 }
 
 }  // namespace
@@ -214,6 +235,7 @@ Given fill_derived(Given given, int64_t cores) {
   derive_micro_batch(given);
   derive(given, "train.min_learning_rate", s.train.min_learning_rate, -1.0, s.train.learning_rate / 10);
   derive<int64_t>(given, "train.decay_steps", s.train.decay_steps, 0, s.train.steps);
+  derive_pace(given);
   return given;
 }
 

@@ -185,7 +185,7 @@ void warn_of_parallel(Resolved& given, int64_t cores) {
 
   const int64_t threads = p.ranks * p.threads;
   if (p.ranks > 1 && threads > cores)
-    given.warnings.push_back(fmt::format(
+    given.machine_warnings.push_back(fmt::format(
         "{}{} ranks of {} thread{} each on {} core{}: they take turns, and a step takes at least {:.1f} times as long "
         "as on {} cores",
         place(given, with_axes({"parallel.ranks", "parallel.threads"})), p.ranks, p.threads, p.threads == 1 ? "" : "s",

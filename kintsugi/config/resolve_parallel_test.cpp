@@ -227,13 +227,13 @@ TEST(ResolveParallel, ASavedConfigurationIsNotWarnedOf) {
 }
 
 TEST(ResolveParallel, RanksThatShareCores) {
-  EXPECT_EQ(resolved("data = 8\n").warnings,
+  EXPECT_EQ(resolved("data = 8\n").machine_warnings,
             Lines{"run.toml:2: 8 ranks of 1 thread each on 6 cores: they take turns, and a step takes at least 1.3 "
                   "times as long as on 8 cores"});
-  EXPECT_EQ(resolved("data = 4\nthreads = 3\n").warnings,
+  EXPECT_EQ(resolved("data = 4\nthreads = 3\n").machine_warnings,
             Lines{"run.toml:3: 4 ranks of 3 threads each on 6 cores: they take turns, and a step takes at least 2.0 "
                   "times as long as on 12 cores"});
-  EXPECT_TRUE(resolved("data = 2\nthreads = 3\n").warnings.empty());
+  EXPECT_TRUE(resolved("data = 2\nthreads = 3\n").machine_warnings.empty());
 }
 
 TEST(ResolveParallel, ALayoutMayChangeOnResume) {

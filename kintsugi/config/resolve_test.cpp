@@ -147,6 +147,33 @@ TEST(Resolve, Schedules) {
             "maximum"});
 }
 
+// A run that says nothing of them has a short warm-up and about twenty evaluations, which take little of its time.
+TEST(Resolve, Pace) {
+  const auto paced = [](const std::string& train) { return resolved("[data]\nvalidation = \"v\"\n[train]\n" + train); };
+  const Resolved r = paced("");
+  EXPECT_EQ(r.settings.train.warmup_steps, 10);
+  EXPECT_EQ(r.origin("train.warmup_steps").text(),
+            "derived: a hundredth of steps, or of decay_steps where that is less");
+  EXPECT_EQ(r.settings.train.evaluate_every, 50);
+  EXPECT_EQ(r.origin("train.evaluate_every").text(), "derived: a twentieth of steps; 0 of fewer than 20");
+  EXPECT_EQ(r.settings.train.evaluate_batches, 12);
+  EXPECT_EQ(r.settings.checkpoint.every_minutes, 10);
+  EXPECT_EQ(r.origin("checkpoint.every_minutes").text(), "default");
+  EXPECT_EQ(paced("steps = 99\n").settings.train.warmup_steps, 0);
+  EXPECT_EQ(paced("steps = 99\n").settings.train.evaluate_every, 5);
+  EXPECT_EQ(paced("steps = 19\n").settings.train.evaluate_every, 0);
+  EXPECT_EQ(paced("steps = 20\n").settings.train.evaluate_every, 1);
+  EXPECT_EQ(paced("steps = 99\n").settings.train.evaluate_batches, 4);
+  EXPECT_EQ(paced("decay_steps = 20\n").settings.train.warmup_steps, 0);
+  EXPECT_EQ(paced("micro_batch = 2\n").settings.train.evaluate_batches, 50);
+  EXPECT_EQ(paced("evaluate_every = 0\n").settings.train.evaluate_batches, 0);
+  EXPECT_EQ(resolved("").settings.train.evaluate_every, 0);
+  EXPECT_EQ(resolved("").origin("train.evaluate_every").text(), "derived: there is no data.validation");
+  const Resolved given = resolved("[train]\nwarmup_steps = 0\nevaluate_every = 0\nevaluate_batches = 0\n");
+  EXPECT_EQ(given.settings.train.warmup_steps, 0);
+  EXPECT_TRUE(given.warnings.empty());
+}
+
 TEST(Resolve, KeysWithoutEffectAreTold) {
   EXPECT_EQ(resolved("[train]\nmomentum = 0.5\n").warnings,
             Lines{"run.toml:2: train.momentum = 0.5 has no effect with train.optimizer = \"adamw\" (default)"});

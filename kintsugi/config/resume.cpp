@@ -17,8 +17,13 @@ bool left_open(const Key& key, const Resolved& now) {
   return key.full_name() == "model.vocab" && now.settings.model.vocab == 0;
 }
 
+bool is_given(const Key& key, const Resolved& now) {
+  return now.origin(key.full_name()).given();
+}
+
 bool refused(const Key& key, const Resolved& saved, const Resolved& now) {
-  return key.resume == Resume::fixed && !left_open(key, now) && key.get(saved.settings) != key.get(now.settings);
+  const bool bound = key.resume == Resume::fixed || (key.resume == Resume::held && is_given(key, now));
+  return bound && !left_open(key, now) && key.get(saved.settings) != key.get(now.settings);
 }
 
 }  // namespace
@@ -42,7 +47,7 @@ Resolved resume_with(const Resolved& saved, Resolved now) {
             fmt::format("{}{} is {}, was {}", changes.empty() ? "" : "; ", key.full_name(), shown(now), shown(saved));
       if (where.empty() && now.origins[i].given()) where = now.origins[i].text() + ": ";
     }
-    const bool keeps = key.resume == Resume::kept && !now.origins[i].given();
+    const bool keeps = (key.resume == Resume::kept || key.resume == Resume::held) && !is_given(key, now);
     if (keeps || left_open(key, now)) {
       key.set(now.settings, key.get(saved.settings));
       now.origins[i] = {Origin::Kind::saved, ""};

@@ -105,6 +105,15 @@ TEST(Resume, MayChange) {
             1500);
 }
 
+// A warm-up that was derived stays when the run gets more steps; one that is given must be as it was.
+TEST(Resume, TheWarmUpStays) {
+  const Resolved saved = resolved("");
+  const Resolved merged = resume_with(saved, resolved("", {"train.steps=5000"}));
+  EXPECT_EQ(merged.settings.train.warmup_steps, 10);
+  EXPECT_EQ(merged.origin("train.warmup_steps").text(), "saved in the run");
+  EXPECT_EQ(resume_with(saved, resolved("", {"train.warmup_steps=10"})).settings.train.warmup_steps, 10);
+}
+
 TEST(Resume, AgainAndAgain) {
   // A warm-up longer than the first part of the run: each part saves its configuration, and the next reads that.
   Resolved saved = resolved("[train]\nwarmup_steps = 20\n", {"train.steps=10"});

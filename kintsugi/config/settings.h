@@ -105,8 +105,8 @@ struct Train {
   std::string kernels = "cpu";      // cpu | reference
   std::string optimizer = "adamw";  // adamw | sgd
   double learning_rate = 1e-3;
-  double min_learning_rate = -1.0;  // a tenth of learning_rate
-  int64_t warmup_steps = 0;
+  double min_learning_rate = -1.0;           // a tenth of learning_rate
+  int64_t warmup_steps = -1;                 // a hundredth of steps, or of decay_steps where that is less
   std::string decay = "cosine";              // cosine | linear | constant | inverse_sqrt
   int64_t decay_steps = 0;                   // steps
   std::string scale_learning_rate = "none";  // none | linear | sqrt, by global_batch / base_batch
@@ -118,8 +118,8 @@ struct Train {
   double clip = 1.0;  // 0: none
   uint64_t seed = 1;
   int64_t reproducible = 0;           // units of a batch, added in one fixed order; 0: off
-  int64_t evaluate_every = 0;         // steps; 0: at the end only
-  int64_t evaluate_batches = 0;       // micro-batches; 0: the whole validation split
+  int64_t evaluate_every = -1;        // steps, a twentieth of all; 0: at the end only
+  int64_t evaluate_batches = -1;      // micro-batches, a rule of resolve.cpp; 0: the whole validation split
   double stop_after_minutes = 0.0;    // 0: no limit
   std::string init_from;              // a checkpoint, a run's folder, or a Hugging Face folder
   std::vector<std::string> init_new;  // beginnings of names of weights that are not taken from there
@@ -167,8 +167,9 @@ struct Parallel {
 };
 
 struct Checkpoint {
-  int64_t every = 0;  // steps; 0: at the end only
-  int64_t keep = 2;   // newest ones kept, beside the best
+  int64_t every = 0;            // steps; 0: not by steps
+  double every_minutes = 10.0;  // since the last one; 0: not by time
+  int64_t keep = 2;             // newest ones kept, beside the best
 
   bool operator==(const Checkpoint&) const = default;
 };

@@ -66,7 +66,11 @@ std::unique_ptr<text::Tokenizer> learn_bpe(const std::vector<const Corpus*>& cor
     counters[static_cast<size_t>(thread)].add(part.text);
   });
   for (size_t t = 1; t < counters.size(); ++t) counters[0].merge(std::move(counters[t]));
-  return text::train_bpe(counters[0], size, [&](int32_t, int32_t) { throw_if_stopped(pass); });
+  Progress progress(pass.progress, "merging", static_cast<uint64_t>(size), ProgressUnit::merges);
+  return text::train_bpe(counters[0], size, [&](int32_t done, int32_t all) {
+    throw_if_stopped(pass);
+    if (done < all) progress.show(static_cast<uint64_t>(done));
+  });
 }
 
 }  // namespace

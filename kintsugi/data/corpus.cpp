@@ -1,5 +1,6 @@
 #include "kintsugi/data/corpus.h"
 
+#include <fmt/format.h>
 #include <glob.h>
 
 #include <algorithm>
@@ -15,11 +16,38 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kLookAt = 8 << 10;
+constexpr size_t kMeasured = 1 << 20;  // of a compressed text
 
-bool looks_binary(const fs::path& path) {
+// What the beginning of a file says of it.
+struct Look {
+  Compression compression = Compression::none;
+  std::string binary = {};  // why it is no text; empty: it is one
+  uint64_t bytes = 0;       // of its text
+};
+
+Look look_at(const fs::path& path, uint64_t bytes_on_disk) {
   std::string head;
   InputFile({.path = path}).read(kLookAt, head);
-  return head.find('\0') != std::string::npos;
+  Look look = {.compression = compression_of(head), .bytes = bytes_on_disk};
+  if (look.compression != Compression::none) {
+    const auto text = open_text(path, look.compression);
+    head.resize(kMeasured);
+    head.resize(text->read(head));
+    const double share =
+        static_cast<double>(bytes_on_disk) / static_cast<double>(std::max<uint64_t>(1, text->consumed()));
+    look.bytes = head.size() < kMeasured
+                     ? head.size()
+                     : static_cast<uint64_t>(static_cast<double>(head.size()) * std::max(1.0, share));
+    head.resize(std::min(head.size(), kLookAt));
+  }
+  const std::string_view format = known_format(head);
+  const std::string_view of_what = look.compression == Compression::none ? "" : "what it holds ";
+  if (!format.empty()) {
+    look.binary = fmt::format("{}is {}", of_what, format);
+  } else if (const size_t at = head.find('\0'); at != std::string::npos) {
+    look.binary = fmt::format("{}has a NUL at byte {}", of_what, at);
+  }
+  return look;
 }
 
 [[noreturn]] void fail(const fs::path& path, const std::error_code& error) {
@@ -62,7 +90,8 @@ class Listing {
     for (const std::string& path : paths) fs::is_directory(path) ? add_folder(path) : add_file(path);
   }
 
-  void add_file(const fs::path& path) {
+  // A file that is no text is refused where it is `named`, and passed over in a folder.
+  void add_file(const fs::path& path, bool named = true) {
     const bool named_jsonl = is_jsonl_name(path);
     if (named_jsonl && options_.field.empty()) {
       throw base::UserError("prepare",
@@ -83,21 +112,27 @@ class Listing {
     }
     const uint64_t bytes = fs::file_size(path, error);
     if (error) fail(path, error);
-    corpus_.files.push_back({.path = path, .bytes = bytes, .jsonl = !options_.field.empty(), .content = nullptr});
-    corpus_.bytes += bytes;
+    const Look look = look_at(path, bytes);
+    if (!look.binary.empty() && named && corpus_.no_text.empty())
+      corpus_.no_text = fmt::format("\"{}\" is no text: it {}", path.string(), look.binary);
+    if (!look.binary.empty() && !named) {
+      ++corpus_.skipped_binary;
+      return;
+    }
+    corpus_.files.push_back({.path = path,
+                             .bytes = look.bytes,
+                             .jsonl = !options_.field.empty(),
+                             .compression = look.compression,
+                             .content = nullptr});
+    corpus_.bytes += look.bytes;
+    corpus_.bytes_on_disk += bytes;
   }
 
   void add_folder(const fs::path& folder) {
     std::vector<fs::path> paths;
     collect(folder, paths);
     std::sort(paths.begin(), paths.end(), [](const fs::path& a, const fs::path& b) { return a.native() < b.native(); });
-    for (const fs::path& path : paths) {
-      if (looks_binary(path)) {
-        ++corpus_.skipped_binary;
-      } else {
-        add_file(path);
-      }
-    }
+    for (const fs::path& path : paths) add_file(path, false);
   }
 
   void collect(const fs::path& folder, std::vector<fs::path>& paths) {
@@ -129,8 +164,14 @@ class Listing {
 }  // namespace
 
 bool is_jsonl_name(const fs::path& path) {
-  const fs::path extension = path.extension();
+  const fs::path outer = path.extension();
+  const fs::path extension = outer == ".gz" || outer == ".zst" ? path.stem().extension() : outer;
   return extension == ".jsonl" || extension == ".ndjson";
+}
+
+void require_texts(const Corpus& corpus) {
+  if (corpus.no_text.empty()) return;
+  throw base::UserError("prepare", "{}; name text files, compressed by gzip or zstd or not", corpus.no_text);
 }
 
 std::set<std::string> canonical_paths(const Corpus& corpus) {

@@ -20,8 +20,10 @@ struct CorpusOptions {
 
 struct Corpus {
   std::vector<CorpusFile> files;
-  uint64_t bytes = 0;
-  uint64_t skipped_binary = 0;      // files in folders with a NUL in their first 8 KiB
+  uint64_t bytes = 0;               // of text
+  uint64_t bytes_on_disk = 0;       // fewer where files are compressed
+  uint64_t skipped_binary = 0;      // files in folders that are no text: a NUL in the first 8 KiB, or a known format
+  std::string no_text;              // why a file that was named is none: "\"a.zip\" is no text: it is a zip archive"
   uint64_t skipped_hidden = 0;      // files and folders in folders whose name begins with a dot
   uint64_t skipped_duplicates = 0;  // files that an earlier input had named already
   uint64_t skipped_excluded = 0;    // exclude_files
@@ -32,9 +34,12 @@ struct Corpus {
 // their paths. UserError if an input matches nothing, or cannot be read.
 Corpus list_corpus(const CorpusOptions& options);
 
+// UserError if a file that was named is no text.
+void require_texts(const Corpus& corpus);
+
 std::set<std::string> canonical_paths(const Corpus& corpus);
 
-// "*.jsonl" and "*.ndjson"
+// "*.jsonl" and "*.ndjson", and both compressed: "*.jsonl.gz"
 bool is_jsonl_name(const std::filesystem::path& path);
 
 }  // namespace kintsugi::data

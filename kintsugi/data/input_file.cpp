@@ -1,30 +1,16 @@
 #include "kintsugi/data/input_file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-
-#include "kintsugi/base/error.h"
 
 namespace kintsugi::data {
 
-InputFile::InputFile(const CorpusFile& file, uint64_t from) : path_(file.path), content_(file.content), at_(from) {
-  if (content_) return;
-  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor_ < 0) throw base::UserError("prepare", "cannot open \"{}\": {}", path_.string(), std::strerror(errno));
-  if (from > 0 && ::lseek(descriptor_, static_cast<off_t>(from), SEEK_SET) < 0) {
-    const int reason = errno;
-    ::close(descriptor_);
-    throw base::UserError("prepare", "cannot read \"{}\" from byte {} on: {}", path_.string(), from,
-                          std::strerror(reason));
+InputFile::InputFile(const CorpusFile& file, uint64_t from) : content_(file.content) {
+  if (content_) {
+    at_ = from;
+    return;
   }
-}
-
-InputFile::~InputFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+  stream_ = open_text(file.path, file.compression);
+  if (from > 0) stream_->skip(from);
 }
 
 size_t InputFile::read(size_t count, std::string& text) {
@@ -36,14 +22,7 @@ size_t InputFile::read(size_t count, std::string& text) {
   }
   const size_t begin = text.size();
   text.resize(begin + count);
-  size_t done = 0;
-  while (done < count) {
-    const ssize_t n = ::read(descriptor_, text.data() + begin + done, count - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw base::UserError("prepare", "cannot read \"{}\": {}", path_.string(), std::strerror(errno));
-    if (n == 0) break;
-    done += static_cast<size_t>(n);
-  }
+  const size_t done = stream_->read(std::span(text).subspan(begin));
   text.resize(begin + done);
   return done;
 }

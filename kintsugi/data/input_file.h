@@ -6,32 +6,31 @@
 #include <memory>
 #include <string>
 
+#include "kintsugi/data/text_stream.h"
+
 namespace kintsugi::data {
 
 // A file of a corpus. A text in memory can replace the file.
 struct CorpusFile {
   std::filesystem::path path;
-  uint64_t bytes = 0;  // when it was listed
+  uint64_t bytes = 0;  // of its text when it was listed; of a large compressed file, an estimate
   bool jsonl = false;
+  Compression compression = Compression::none;
   std::shared_ptr<const std::string> content = nullptr;  // if set, this is read, and `path` only names it
 };
 
 class InputFile {
  public:
-  // Reads from byte `from` on. UserError if the file cannot be opened.
+  // Reads from byte `from` of the text on. UserError if the file cannot be opened.
   explicit InputFile(const CorpusFile& file, uint64_t from = 0);
-  ~InputFile();
-  InputFile(const InputFile&) = delete;
-  InputFile& operator=(const InputFile&) = delete;
 
   // Appends up to `count` bytes to `text`, fewer only at the end of the file. Returns how many.
   size_t read(size_t count, std::string& text);
 
  private:
-  std::filesystem::path path_;
   std::shared_ptr<const std::string> content_;
-  int descriptor_ = -1;
-  uint64_t at_;  // in content_
+  std::unique_ptr<TextStream> stream_;
+  uint64_t at_ = 0;  // in content_
 };
 
 }  // namespace kintsugi::data

@@ -104,7 +104,7 @@ void add_notes(const Corpus& corpus, std::vector<std::string>& notes) {
   const auto note = [&](uint64_t count, std::string_view what) {
     if (count > 0) notes.push_back(fmt::format("{} {}", base::group_digits(static_cast<int64_t>(count)), what));
   };
-  note(corpus.skipped_binary, "skipped: binary files (a NUL in the first 8 KiB)");
+  note(corpus.skipped_binary, "skipped: binary files (a NUL in the first 8 KiB, or archives)");
   note(corpus.skipped_hidden, "skipped: hidden files and folders");
   note(corpus.skipped_duplicates, "skipped: files named twice");
   note(corpus.skipped_excluded, "left out of the training text: files of the validation text");
@@ -166,10 +166,12 @@ PrepareResult prepare(const PrepareOptions& options) {
                                .exclude = options.output,
                                .exclude_files = canonical_paths(validation_corpus)});
   refuse_texts_as_output(options.output, {&corpus, &validation_corpus});
+  require_texts(corpus);
+  require_texts(validation_corpus);
   OutputFolder folder(options.output, options.force);
   PrepareResult result;
   result.files = corpus.files.size() + validation_corpus.files.size();
-  result.bytes = corpus.bytes + validation_corpus.bytes;
+  result.bytes = corpus.bytes_on_disk + validation_corpus.bytes_on_disk;
   add_notes(corpus, result.notes);
 
   const double share = options.validation.value_or(own_validation ? 0.0 : 0.1);

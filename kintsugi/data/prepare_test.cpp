@@ -102,7 +102,7 @@ TEST(Prepare, AFolderOfDocuments) {
   EXPECT_EQ(result.validation.documents, 2u);
   EXPECT_EQ(result.empty_documents, 1u);
   EXPECT_EQ(result.vocab_size, 257);
-  EXPECT_EQ(result.notes, (std::vector<std::string>{"1 skipped: binary files (a NUL in the first 8 KiB)",
+  EXPECT_EQ(result.notes, (std::vector<std::string>{"1 skipped: binary files (a NUL in the first 8 KiB, or archives)",
                                                     "1 skipped: hidden files and folders"}));
   std::vector<std::string> all = documents_of(folder / "out", "train");
   for (const std::string& document : documents_of(folder / "out", "validation")) all.push_back(document);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "kintsugi/data/batch.h"
 #include "kintsugi/run/evaluate_pass.h"
@@ -19,9 +20,12 @@ struct Rows {
 // The batch that `data` ranks share evenly: at most the number of samples, rounded up.
 int64_t even_batch(int64_t batch, int64_t samples, int64_t data);
 
-// Runs the list `evaluate` over the rows; each rank reads those that it needs, and gets the sum over all. `progress`
-// is called with the number of rows done; empty: not.
-run::LossSum mean_loss(run::Executor& executor, const data::SampleSource& source, const Rows& rows,
-                       const std::function<void(int64_t)>& progress);
+// Runs the list `evaluate` over the rows; each rank reads those that it needs, and gets the sum over all.
+run::LossSum mean_loss(run::Executor& executor, const data::SampleSource& source, const Rows& rows);
+
+// The same. Before each batch goes_on(rows done) is asked, which all ranks answer alike: at the first false it ends,
+// with nothing.
+std::optional<run::LossSum> mean_loss_while(run::Executor& executor, const data::SampleSource& source, const Rows& rows,
+                                            const std::function<bool(int64_t)>& goes_on);
 
 }  // namespace kintsugi::evaluate

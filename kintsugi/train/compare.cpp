@@ -113,17 +113,26 @@ class Comparer {
     compare_weights(0);
     for (int64_t step = 1; step <= o_.steps; ++step) {
       const double rate = learning_rate(s_.train, step - 1);
-      for (LayoutRun* run : {&twin_, &layout_})
+      for (LayoutRun* run : {&twin_, &layout_}) {
         run->step(step - 1, rate, [&](int64_t m, data::BatchMemory& batch) { fill(*run, step - 1, m, batch); });
+        tell();
+      }
       compare_losses(step);
       compare_gradients(step);
+      tell();
       if (twin_.executor(0).number(models::kFinite) != 0.0) allow(step, rate);
       compare_weights(step);
+      tell();
     }
     return std::move(result_);
   }
 
  private:
+  // A part of a step is done: one rank's, the layout's, comparing gradients, comparing weights.
+  void tell() {
+    if (o_.progress) o_.progress(++parts_, 4 * o_.steps);
+  }
+
   void fill(const LayoutRun& run, int64_t step, int64_t m, data::BatchMemory& batch) const {
     const config::Settings one = twin_of(s_);
     const int64_t rows = build::samples_of_pass(&run == &twin_ ? one : s_);
@@ -234,6 +243,7 @@ class Comparer {
   std::vector<StateInfo> gradients_, weights_;         // of the twin
   std::map<std::string, std::vector<float>> allowed_;  // by weight, by element: the limit of its difference
   Comparison result_;
+  int64_t parts_ = 0;
 };
 
 }  // namespace

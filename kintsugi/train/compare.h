@@ -21,6 +21,8 @@ struct CompareOptions {
   double tolerance = 1e-9;       // of gradients, relative to the norm of all, times the number of the step
   double loss_tolerance = 1e-9;  // of losses, relative to themselves, times the number of the step
   std::function<void(program::Program&)> damage = {};  // changes the layout's program before it runs; for tests
+  // Told what is under way: parts of a step, of all steps. By one thread.
+  std::function<void(int64_t done, int64_t all)> progress = {};
 };
 
 // The largest rounding error of a gradient, in the dtype of training or in that in which gradients travel.

@@ -12,14 +12,15 @@ double learning_rate(const config::Train& t, int64_t step) {
   if (t.scale_learning_rate == "sqrt") scale = std::sqrt(scale);
   const double peak = scale * t.learning_rate, least = scale * t.min_learning_rate;
 
-  if (step < t.warmup_steps) return peak * static_cast<double>(step + 1) / static_cast<double>(t.warmup_steps + 1);
+  const int64_t warmup = std::max<int64_t>(t.warmup_steps, 0);  // -1 where nothing was resolved
+  if (step < warmup) return peak * static_cast<double>(step + 1) / static_cast<double>(warmup + 1);
   if (t.decay == "constant") return peak;
   if (t.decay == "inverse_sqrt") {
-    const double origin = static_cast<double>(std::max<int64_t>(t.warmup_steps, 1));
+    const double origin = static_cast<double>(std::max<int64_t>(warmup, 1));
     return std::max(least, peak * std::sqrt(origin / std::max(origin, static_cast<double>(step + 1))));
   }
   if (step >= t.decay_steps) return least;
-  const double done = static_cast<double>(step - t.warmup_steps) / static_cast<double>(t.decay_steps - t.warmup_steps);
+  const double done = static_cast<double>(step - warmup) / static_cast<double>(t.decay_steps - warmup);
   const double share = t.decay == "linear" ? 1.0 - done : 0.5 * (1.0 + std::cos(std::numbers::pi * done));
   return least + share * (peak - least);
 }

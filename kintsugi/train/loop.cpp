@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "kintsugi/train/batches.h"
 #include "kintsugi/train/find_bad.h"
 #include "kintsugi/train/learning_rate.h"
+#include "kintsugi/train/spread_samples.h"
 
 namespace kintsugi::train {
 namespace {
@@ -100,10 +102,12 @@ const data::Loader::Item& next_batch(Inputs& inputs, const Progress& progress) {
 }
 
 // The validation samples, with the errors of training.
-class ValidationSamples : public data::SampleSource {
+class ValidationSamples : public data::FiniteSource {
  public:
-  ValidationSamples(const data::SampleSource& samples, const Progress& progress)
+  ValidationSamples(const data::FiniteSource& samples, const Progress& progress)
       : samples_(samples), progress_(progress) {}
+
+  uint64_t num_samples() const override { return samples_.num_samples(); }
 
   data::RowSizes row() const override { return samples_.row(); }
   void fill(uint64_t sample, const data::BatchView& batch) const override {
@@ -115,7 +119,7 @@ class ValidationSamples : public data::SampleSource {
   }
 
  private:
-  const data::SampleSource& samples_;
+  const data::FiniteSource& samples_;
   const Progress& progress_;
 };
 
@@ -141,31 +145,65 @@ Metrics one_step(Rank& rank, Inputs& inputs, const Progress& progress) {
   return metrics;
 }
 
-double validation_loss(Rank& rank, const Progress& progress) {
-  const config::Train& train = rank.settings().train;
-  const int64_t batch = build::samples_of_pass(rank.settings());
-  auto samples = static_cast<int64_t>(rank.corpus.validation->num_samples());
-  const int64_t batches = (samples + batch - 1) / batch;
-  if (train.evaluate_batches > 0) samples = std::min(samples, std::min(batches, train.evaluate_batches) * batch);
-  const ValidationSamples source(*rank.corpus.validation, progress);
-  return evaluate::mean_loss(*rank.executor, source, {.samples = samples, .batch = batch}, {}).mean();
-}
+// What all ranks do after a step, or within a validation.
+struct Decision {
+  Stop stop = Stop::none;
+  bool save = false;  // the newest checkpoint is too old
+};
 
-// The reason to stop after this step, the same on every rank.
-Stop asked_to_stop(const Rank& rank, const LoopOptions& options, int64_t step, double seconds) {
-  const double minutes = rank.settings().train.stop_after_minutes;
-  Stop mine = Stop::none, any = Stop::none;
-  if (minutes > 0 && seconds >= 60.0 * minutes) mine = Stop::time;
-  if (options.stop && options.stop->load() != 0) mine = Stop::signal;
+// The largest wish of all ranks: the same on each. `when`: "after step 7".
+Decision decide(const Rank& rank, const Decision& wish, std::string_view when) {
+  const std::array<int32_t, 2> mine = {static_cast<int32_t>(wish.stop), wish.save ? 1 : 0};
+  std::array<int32_t, 2> all{};
   try {
-    rank.all->wait(rank.all->all_reduce(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(&any, 1)),
+    rank.all->wait(rank.all->all_reduce(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
                                         tensor::DType::i32, comm::Reduction::max));
   } catch (const comm::Timeout& e) {
     const std::string_view why = std::string_view(e.what()).substr(std::string_view("[comm] ").size());
-    throw comm::Timeout(fmt::format("rank {}: after step {}, whether to stop: {}", rank.world.rank(), step, why),
-                        e.arrived, e.missing);
+    throw comm::Timeout(fmt::format("rank {}: {}, whether to stop: {}", rank.world.rank(), when, why), e.arrived,
+                        e.missing);
   }
-  return any;
+  return {.stop = static_cast<Stop>(all[0]), .save = all[1] != 0};
+}
+
+bool signalled(const LoopOptions& options) {
+  return options.stop && options.stop->load() != 0;
+}
+
+// When the loop began, and when it saved last. Only the clock of rank 0 decides when a checkpoint is due.
+struct Times {
+  Clock::time_point began = Clock::now(), saved = Clock::now();
+};
+
+Decision decide_after_step(const Rank& rank, const LoopOptions& options, const Progress& progress, const Times& times) {
+  const config::Settings& s = rank.settings();
+  const double limit = 60.0 * s.train.stop_after_minutes, every = 60.0 * s.checkpoint.every_minutes;
+  Decision wish;
+  if (limit > 0 && seconds_since(times.began) >= limit) wish.stop = Stop::time;
+  if (signalled(options)) wish.stop = Stop::signal;
+  wish.save = rank.leads() && every > 0 && seconds_since(times.saved) >= every;
+  return decide(rank, wish, fmt::format("after step {}", progress.step));
+}
+
+// Nothing if a signal ended it: one that takes no longer than kGrace after the signal is completed.
+std::optional<double> validation_loss(Rank& rank, const LoopOptions& options, const Progress& progress) {
+  constexpr double kGrace = 0.5;
+  const int64_t batch = build::samples_of_pass(rank.settings());
+  const ValidationSamples source(*rank.corpus.validation, progress);
+  const auto all = static_cast<int64_t>(source.num_samples());
+  const int64_t batches = rank.settings().train.evaluate_batches;
+  const int64_t samples = batches > 0 && batches < (all + batch - 1) / batch ? batches * batch : all;
+  const SpreadSamples spread(source, static_cast<uint64_t>(samples));
+  const std::string when = fmt::format("in the validation after step {}", progress.step);
+  std::optional<Clock::time_point> asked;
+  const auto goes_on = [&](int64_t done) {
+    if (options.observer) options.observer->validating(done, samples);
+    if (signalled(options) && !asked) asked = Clock::now();
+    const bool late = asked && seconds_since(*asked) >= kGrace;
+    return decide(rank, {.stop = late ? Stop::signal : Stop::none}, when).stop == Stop::none;
+  };
+  const auto loss = evaluate::mean_loss_while(*rank.executor, spread, {.samples = samples, .batch = batch}, goes_on);
+  return loss ? std::optional(loss->mean()) : std::nullopt;
 }
 
 // Adds the metrics of a step that took that long, and its progress.
@@ -206,7 +244,7 @@ std::string_view name_of(Stop stop) {
 
 LoopEnd run_steps(Rank& rank, const LoopOptions& options, Progress& progress) {
   const config::Settings& s = rank.settings();
-  const auto began = Clock::now();
+  Times times;
   Inputs inputs = open_inputs(rank, progress.step);
   LoopEnd end;
   while (progress.step < s.train.steps && end.stop == Stop::none) {
@@ -216,18 +254,24 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Progress& progress) {
     count_step(rank, options.peak_flops, m, progress);
 
     const bool last = progress.step >= s.train.steps;
-    const Stop stop = asked_to_stop(rank, options, progress.step, seconds_since(began));
-    if (rank.corpus.validation && (last || every_so_often(s.train.evaluate_every, progress.step)))
-      end.validation_loss = m.validation_loss = validation_loss(rank, progress);
+    Decision decision = decide_after_step(rank, options, progress, times);
+    if (rank.corpus.validation && (last || every_so_often(s.train.evaluate_every, progress.step))) {
+      m.validation_loss = validation_loss(rank, options, progress);
+      if (m.validation_loss) end.validation_loss = m.validation_loss;
+      if (!m.validation_loss) decision.stop = Stop::signal;
+    }
     if (options.folder) options.folder->require_there();
     if (options.metrics) options.metrics->write(m);
     if (options.events) options.events->write(m.step, report::seconds_since_1970(), to_scalars(m));
     if (options.observer) options.observer->step(m, s.train.steps);
     const bool best = is_best(m.validation_loss, progress.best_validation_loss);
-    if (last || stop != Stop::none || best || every_so_often(s.checkpoint.every, progress.step))
+    if (last || decision.stop != Stop::none || decision.save || best ||
+        every_so_often(s.checkpoint.every, progress.step)) {
       save(rank, best ? m.validation_loss : std::nullopt, progress);
+      times.saved = Clock::now();
+    }
     if (options.folder && last) options.folder->require_there();
-    if (!last) end.stop = stop;
+    if (!last) end.stop = decision.stop;
   }
   return end;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "kintsugi/train/metrics.h"
 
@@ -13,7 +14,14 @@ class Observer {
  public:
   virtual ~Observer() = default;
   virtual void note(const std::string& line) = 0;
+  // Before the first step: what is done now.
+  virtual void preparing(std::string_view what) { static_cast<void>(what); }
   virtual void step(const Metrics& metrics, int64_t steps) = 0;
+  // Within a validation, before each of its batches.
+  virtual void validating(int64_t samples_done, int64_t samples) {
+    static_cast<void>(samples_done);
+    static_cast<void>(samples);
+  }
 };
 
 }  // namespace kintsugi::train

@@ -39,10 +39,10 @@ void open_data(Rank& rank) {
 }
 
 // The programs of all stages, after checking that all ranks have the same and enough memory.
-std::vector<Program> agreed_programs(const Rank& rank) {
+std::vector<Program> agreed_programs(const Rank& rank, const RankOptions& options) {
   std::vector<Program> stages;
   comm::together(*rank.all, [&] { stages = build::checked_programs(rank.settings(), *rank.kernels); });
-  require_memory(rank.settings(), stages, machine_of(rank.settings()), *rank.all);
+  require_memory(rank.settings(), stages, machine_of(rank.settings()), *rank.all, options.now);
   run::require_same_programs(*rank.all, "train", stages);
   return stages;
 }
@@ -80,11 +80,17 @@ void bind_threads(const Rank& rank) {
 Rank make_rank(config::Resolved config, comm::World& world, const RankOptions& options) {
   Rank rank = {.world = world, .config = std::move(config)};
   rank.all = comm::group_of_all(world);
-  if (options.resume) open_newest(rank);
+  if (options.resume) {
+    options.now("checking the newest checkpoint");
+    open_newest(rank);
+  }
+  options.now("opening the data");
   open_data(rank);
+  options.now("compiling");
   rank.kernels = build::kernels_to_run(rank.settings());
-  std::vector<Program> stages = agreed_programs(rank);
+  std::vector<Program> stages = agreed_programs(rank, options);
   rank.step_flops = flops_of_step(stages);
+  options.now("allocating memory");
   make_executor(rank, build::program_of_rank(std::move(stages), world.rank()));
   if (!options.alone) bind_threads(rank);
   return rank;

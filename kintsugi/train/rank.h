@@ -2,7 +2,9 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <string_view>
 
 #include "kintsugi/base/thread_team.h"
 #include "kintsugi/checkpoint/reader.h"
@@ -34,6 +36,7 @@ struct Rank {
 struct RankOptions {
   bool alone = true;    // no other rank is in this process
   bool resume = false;  // from the newest complete checkpoint in the run's folder, if there is one
+  std::function<void(std::string_view)> now = [](std::string_view) {};  // told what is done
 };
 
 // Opens the checkpoint and the data, builds the programs, checks that memory suffices, that ranks agree and that a

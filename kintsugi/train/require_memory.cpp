@@ -9,7 +9,8 @@
 namespace kintsugi::train {
 
 void require_memory(const config::Settings& s, const std::vector<program::Program>& stages,
-                    const build::Machine& machine, comm::Communicator& all) {
+                    const build::Machine& machine, comm::Communicator& all,
+                    const std::function<void(std::string_view)>& now) {
   // Machines may differ: the text is that of the rank that exceeds its limit most, the first of several.
   const auto limit = build::memory_limit(s, machine);
   const int stage = stages[0].mesh.stage_of(all.rank());
@@ -19,6 +20,7 @@ void require_memory(const config::Settings& s, const std::vector<program::Progra
   const auto worst = std::max_element(every.begin(), every.end());
   if (*worst <= 0) return;
   const int from = static_cast<int>(worst - every.begin());
+  if (now) now("the memory is too small: looking for changes with which it is enough");
   std::string text;
   if (from == all.rank()) text = one_line(*build::excess(s, stages, machine, stage));
   std::vector<int64_t> size = {static_cast<int64_t>(text.size())};

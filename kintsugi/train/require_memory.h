@@ -1,6 +1,8 @@
 // Checks that every rank of a run has the memory that it needs, before any allocates it.
 #pragma once
 
+#include <functional>
+#include <string_view>
 #include <vector>
 
 #include "kintsugi/build/fit.h"
@@ -8,8 +10,10 @@
 
 namespace kintsugi::train {
 
-// All ranks of `all` call together, each with its own machine. SharedError if one of them has too little memory.
+// All ranks of `all` call together, each with its own machine. SharedError if one of them has too little memory; before
+// that, `now` is told of the search for changes that would fit.
 void require_memory(const config::Settings& settings, const std::vector<program::Program>& stages,
-                    const build::Machine& machine, comm::Communicator& all);
+                    const build::Machine& machine, comm::Communicator& all,
+                    const std::function<void(std::string_view)>& now = {});
 
 }  // namespace kintsugi::train

@@ -54,11 +54,19 @@ struct Leader {
   void note(const std::string& line) const {
     if (observer) observer->note(line);
   }
+  void preparing(std::string_view what) const {
+    if (observer) observer->preparing(what);
+  }
 };
 
 Outcome train_rank(const TrainOptions& options, comm::World& world, bool alone, const Leader& leader) {
-  Rank rank = make_rank(options.config, world, {.alone = alone, .resume = options.resume});
+  Rank rank = make_rank(
+      options.config, world,
+      {.alone = alone, .resume = options.resume, .now = [&](std::string_view what) { leader.preparing(what); }});
+  leader.preparing("setting the initial values");
   Progress progress = restore(rank, options.resume, [&](const std::string& line) { leader.note(line); });
+  leader.preparing("first step");
+  if (options.begin) options.begin();
   std::optional<MetricsFile> metrics;
   std::optional<report::EventFile> events;
   if (leader.folder) {

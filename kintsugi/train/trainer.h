@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,6 +20,7 @@ struct TrainOptions {
   bool resume = false;
   const std::atomic<int>* stop = nullptr;  // not 0: finish the step, save, return
   double peak_flops = 0;                   // of the threads of a rank; 0: not known
+  std::function<void()> begin = {};        // called by each rank before its first step: from then on `stop` is heeded
 };
 
 struct Outcome {

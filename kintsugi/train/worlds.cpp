@@ -48,11 +48,15 @@ std::vector<std::unique_ptr<comm::World>> make_worlds(const config::Settings& s,
 void require_ranks(const comm::World& world, const config::Settings& s, std::string_view where) {
   const mesh::Mesh mesh = plan::plan_from(s.parallel).mesh;
   if (world.size() == mesh.ranks()) return;
-  throw comm::SharedError(where,
-                          "the plan needs {} rank{} ({}), {} {} started; start {}, or change the sizes in "
-                          "[parallel]",
-                          mesh.ranks(), mesh.ranks() == 1 ? "" : "s", to_string(mesh), world.size(),
-                          world.size() == 1 ? "was" : "were", mesh.ranks());
+  if (mesh.ranks() == 1)
+    throw comm::SharedError(
+        where,
+        "the plan is for one rank, {0} were started; start one, or --ranks {0} gives each a part of "
+        "the {1} ([parallel] has other ways)",
+        world.size(), where == "train" ? "batch" : "work");
+  throw comm::SharedError(
+      where, "the plan needs {} ranks ({}), {} {} started; start {}, or change the sizes in [parallel]", mesh.ranks(),
+      to_string(mesh), world.size(), world.size() == 1 ? "was" : "were", mesh.ranks());
 }
 
 void require_order(const comm::World& world, const config::Settings& s) {
