@@ -50,8 +50,8 @@ void run(const ReportOptions& options) {
       fmt::print(stderr, "warning: {}: {}\n", run.name, warning);
   std::error_code error;
   if (!std::filesystem::equivalent(output, "/dev/stdout", error))
-    fmt::print("{}: {} run{}, {} steps, {}\n", output.string(), runs.size(), runs.size() == 1 ? "" : "s",
-               base::group_digits(steps), base::format_bytes(page.size()));
+    fmt::print("{}: {} run{}, {} step{}, {}\n", output.string(), runs.size(), runs.size() == 1 ? "" : "s",
+               base::group_digits(steps), steps == 1 ? "" : "s", base::format_bytes(page.size()));
   require_printed();
 }
 

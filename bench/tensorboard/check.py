@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""check.py RUN...: reads the event files of each run's folder with TensorBoard's own reader, and compares every value with
-metrics.jsonl. A run may have been killed and resumed. Needs: pip install tensorboard."""
+"""check.py RUN...: reads the event files of each run's folder with TensorBoard's own reader, and compares every value
+with metrics.jsonl. A run may have been killed and resumed. Needs: pip install tensorboard."""
 
 import json
 import math

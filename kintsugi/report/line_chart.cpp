@@ -162,21 +162,23 @@ class Drawing {
     return html + "</svg>\n" + labels + "</div>\n";
   }
 
-  // Without what is not finite, which is a gap, and marked at the top.
+  // What is not finite is a gap, and marked at the top; a point between gaps is a dot.
   std::string line(const Curve& curve, const std::vector<Point>& points, const std::string& attributes) const {
     Path path, lost;
-    bool open = false;
-    for (const Point& point : points) {
-      const double x = x_.place(point.x);
-      if (!std::isfinite(point.y)) {
+    for (size_t i = 0; i < points.size(); ++i) {
+      const double x = x_.place(points[i].x);
+      const bool after_one = i > 0 && std::isfinite(points[i - 1].y);
+      const bool before_one = i + 1 < points.size() && std::isfinite(points[i + 1].y);
+      if (!std::isfinite(points[i].y)) {
         lost.move(x, 0);
         lost.line(x, kDown / 25);
-      } else if (open) {
-        path.line(x, y(point.y));
+      } else if (after_one) {
+        path.line(x, y(points[i].y));
+      } else if (before_one) {
+        path.move(x, y(points[i].y));
       } else {
-        path.move(x, y(point.y));
+        path.dot(x, y(points[i].y));
       }
-      open = std::isfinite(point.y);
     }
     return svg_path(attributes, path, curve.name) +
            svg_path("class=\"lost\"", lost, curve.name.empty() ? "not finite" : curve.name + ": not finite");

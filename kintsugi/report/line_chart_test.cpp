@@ -57,6 +57,10 @@ TEST(LineChart, WhatIsNotFiniteIsAGapWithAMark) {
   EXPECT_EQ(count(chart, "<path class=\"c0\" d=\"M0 963l500-926m1000 0l500 926\"></path>"), 1u) << chart;
   EXPECT_EQ(count(chart, "<path class=\"lost\" d=\"M1000 0l0 40\"><title>not finite</title></path>"), 1u) << chart;
   EXPECT_EQ(count(chart, "class=\"legend\""), 0u);
+  // What stands alone is a dot.
+  const std::string dots =
+      html_chart({.heading = "h", .curves = {{.name = "", .points = {{0, 1}, {1, kNan}, {2, 2}, {3, 2}, {4, kNan}}}}});
+  EXPECT_EQ(count(dots, "d=\"M0 963h0m1000-926l500 0\""), 1u) << dots;
 }
 
 TEST(LineChart, WhatIsFarApartIsLogarithms) {

@@ -15,6 +15,7 @@ namespace kintsugi::report {
 namespace {
 
 constexpr size_t kBuckets = 600;     // about a column of pixels each
+constexpr size_t kFewPoints = 12;    // up to so many, each is a dot
 constexpr size_t kMostNoisy = 40;    // points up to which a curve is shown as it is
 constexpr double kMeanShare = 0.02;  // of the points, over which the mean is taken,
 constexpr size_t kLeastMean = 10;    // but at least so many
@@ -54,7 +55,8 @@ size_t half_of_mean(size_t points) {
 
 Curve curve_of(const std::string& name, size_t colour, std::span<const double> x, std::span<const double> y,
                bool noisy) {
-  Curve curve = {.name = name, .colour = static_cast<int>(colour), .points = thin(x, y, kBuckets)};
+  Curve curve = {
+      .name = name, .colour = static_cast<int>(colour), .points = thin(x, y, kBuckets), .dots = y.size() <= kFewPoints};
   if (noisy && y.size() > kMostNoisy) {
     curve.faint = std::move(curve.points);
     std::vector<Point> mean = thin(x, moving_mean(y, half_of_mean(y.size())), kBuckets);

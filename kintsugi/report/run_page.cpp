@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "kintsugi/base/format.h"
 #include "kintsugi/report/html.h"
 #include "kintsugi/report/planned_run.h"
@@ -33,11 +36,12 @@ std::string charts_of(std::span<const ReportRun> runs) {
 
 // Runs that were planned alike share their text.
 std::string plans_of(std::span<const ReportRun> runs) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> plans;  // and the names of their runs
+  using Plan = std::pair<std::string, std::vector<std::string>>;  // and the names of its runs
+  std::vector<Plan> plans;
   for (const ReportRun& run : runs) {
     std::string html = run.planned ? html_planned(*run.planned)
                                    : html_paragraph(fmt::format("The plan cannot be shown: {}.", run.not_planned));
-    const auto same = std::ranges::find(plans, html, [](const auto& plan) { return plan.first; });
+    const auto same = std::ranges::find(plans, html, &Plan::first);
     if (same != plans.end())
       same->second.push_back(run.name);
     else

@@ -53,11 +53,11 @@ figure { margin: 0; }
   font-variant-numeric: tabular-nums; }
 .plot svg { display: block; width: 100%; height: 100%; overflow: visible; }
 .plot path { fill: none; stroke: currentColor; stroke-width: 1.8; stroke-linejoin: round;
-  vector-effect: non-scaling-stroke; }
+  stroke-linecap: round; vector-effect: non-scaling-stroke; }
 .plot .grid { stroke: var(--line); stroke-width: 1; }
 .plot .axis { stroke: var(--soft); stroke-width: 1; }
 .plot .faint { stroke-width: 1; stroke-opacity: 0.4; }
-.plot .dots { stroke-width: 6; stroke-linecap: round; }
+.plot .dots { stroke-width: 6; }
 .plot .dashed { stroke-dasharray: 6 4; }
 .plot .lost { stroke: var(--bad); stroke-width: 1.5; }
 .plot span { position: absolute; white-space: nowrap; line-height: 1; }
