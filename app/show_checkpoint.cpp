@@ -40,7 +40,9 @@ void print_rows(const std::vector<Row>& rows) {
   }
   fmt::print("\n");
   // Name and dims stand in columns of their own where that fits the page; else dims follow the name.
-  const size_t rest = 2 + 2 + 6 + 2 + kind + 2 + 10 + 2 + 11, page = kColumns;
+  size_t pieces = 0;
+  for (const Row& row : rows) pieces = std::max(pieces, row.pieces.size());
+  const size_t rest = 2 + 2 + 6 + 2 + kind + 2 + 10 + (pieces ? 2 + pieces : 0), page = kColumns;
   if (name + 2 + dims + rest > page) {
     size_t both = 0;
     for (const Row& row : rows) both = std::max(both, row.name.size() + 2 + row.dims.size());

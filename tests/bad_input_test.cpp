@@ -262,8 +262,8 @@ TEST_F(BadInput, AFullDisk) {
   EXPECT_EQ(resumed.code, 0);
   EXPECT_EQ(complaints(resumed.err), "");
   EXPECT_NE(resumed.err.find("resumed at step 3 from run/step_00000003\n"), std::string::npos) << resumed.err;
-  expect_error("train run.toml --set train.folder=more train.steps=500 checkpoint.every=0",
-               "error: [metrics] cannot write \"more/metrics.jsonl\": File too large\n", "ulimit -f 16");
+  expect_error("train run.toml --set train.folder=more train.steps=500 checkpoint.every=0 train.evaluate_every=0",
+               "error: [metrics] cannot write \"more/metrics.jsonl\": File too large\n", "ulimit -f 24");
 }
 
 TEST_F(BadInput, AFolderThatCannotBeWritten) {
