@@ -84,7 +84,7 @@ __device__ __forceinline__ float standardize(float (&x)[kRuns][N], int width, bo
 
 // A block for each row; a thread has kRuns runs of N elements.
 template <typename T, int kRuns, int N>
-__global__ void __launch_bounds__(kMostThreads) normalize(Norm<T> n) {
+__global__ void __launch_bounds__(kMostThreads, 2) normalize(Norm<T> n) {
   __shared__ float scratch[32];
   const int64_t at = static_cast<int64_t>(blockIdx.x) * n.width;
   float x[kRuns][N];
