@@ -125,6 +125,7 @@ struct Block {
   std::vector<Group> warps;
   int warp = 32;
   Order order = Order::first_to_last;
+  bool released = false;  // all threads go on from a barrier: again from the first in order
 };
 
 thread_local Block* block_now = nullptr;
@@ -152,6 +153,15 @@ void go(Context& from, Context& to, [[maybe_unused]] bool ends) {
 #endif
 }
 
+// A copy that is under way would write to shared memory that another block may have by then.
+[[noreturn]] void report_copies(const Fiber& f) {
+  std::fprintf(stderr, "[device] kernel: block (%u %u %u): thread (%u %u %u) ended without a wait for %zu copies\n",
+               f.now.block.x, f.now.block.y, f.now.block.z, f.now.thread.x, f.now.thread.y, f.now.thread.z,
+               f.copies.size());
+  std::fflush(stderr);
+  std::abort();
+}
+
 void to_scheduler(bool ends) {
   go(running().context, block_now->scheduler, ends);
 }
@@ -161,6 +171,7 @@ void fiber_main() {
   __sanitizer_finish_switch_fiber(nullptr, &block_now->scheduler.bottom, &block_now->scheduler.size);
 #endif
   (*block_now->body)();
+  if (!running().copies.empty()) report_copies(running());
   running().ended = true;
   to_scheduler(true);
   std::abort();
@@ -253,9 +264,10 @@ bool run_warp(Block& b, const Group& warp) {
   bool any = false;
   for (bool moved = true; moved;) {
     moved = false;
-    for (int i = 0; i < warp.count; ++i)
+    for (int i = 0; i < warp.count && !b.released; ++i)
       moved |= run_thread(b, warp.first + (b.order == Order::first_to_last ? i : warp.count - 1 - i));
     any |= moved;
+    if (b.released) break;
   }
   return any;
 }
@@ -266,7 +278,8 @@ void run_block(Block& b) {
   const size_t warps = b.warps.size();
   for (bool moved = true; moved;) {
     moved = false;
-    for (size_t w = 0; w < warps; ++w)
+    b.released = false;
+    for (size_t w = 0; w < warps && !b.released; ++w)
       moved |= run_warp(b, b.warps[b.order == Order::first_to_last ? w : warps - 1 - w]);
   }
   for (int i = 0; i < b.count; ++i)
@@ -363,6 +376,8 @@ void gather(Gathering what, void* own, Act act) {
   if (act != nullptr) act(g.own.data(), g.count);
   g.here = 0;
   for (int i = 0; i < g.count; ++i) b.fibers[static_cast<size_t>(g.first + i)].waits = false;
+  b.released |= whole;
+  to_scheduler(false);  // all go on in order, this one too
 }
 
 uint32_t lanes_equal(int x, const Place& place) {

@@ -167,6 +167,11 @@ __global__ void half_at_a_barrier() {
 __global__ void a_lane_away(float* x) {
   if (threadIdx.x != 5) x[threadIdx.x] = shuffle_xor(x[threadIdx.x], 1);
 }
+__global__ void a_copy_at_the_end(const int* x) {
+  GPU_DYNAMIC_SHARED(int, all);
+  copy_async_16(all, x);
+  copy_async_commit();
+}
 __global__ void different_meetings(float* x) {
   if (threadIdx.x < 16) {
     warp_barrier();
@@ -185,6 +190,15 @@ TEST(EmulateDeathTest, ThreadsThatDoNotMeetAreNamed) {
                "thread \\(0 0 0\\) waits in a shuffle, which thread \\(5 0 0\\) never reached before its end");
   EXPECT_DEATH(run_now(1, 32, 0, different_meetings, x.data()),
                "waits in a barrier of the warp, which thread \\(16 0 0\\) does not reach: it waits in a shuffle");
+}
+
+TEST(EmulateDeathTest, ACopyThatNobodyWaitsForIsNamed) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const std::vector<int> x(4);
+  emulate::set_order(Order::last_to_first);
+  EXPECT_DEATH(run_now(1, 1, 16, a_copy_at_the_end, x.data()),
+               "block \\(0 0 0\\): thread \\(0 0 0\\) ended without a wait for 1 copies");
+  emulate::set_order(Order::first_to_last);
 }
 
 TEST(EmulatedDevice, NothingIsDoneBeforeSomebodyWaits) {

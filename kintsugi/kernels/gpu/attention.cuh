@@ -48,6 +48,7 @@ __global__ __launch_bounds__(32 * kWarps) void attention_by_units(AttentionCall 
   copy_tile<kHead, kRows, kThreads>(q, a.head_dim, [&](int i) {
     return static_cast<const T*>(a.q) + a.row_of(a.q_at, b, h, std::min(tile * kRows + i, a.rows - 1));
   });
+  copy_async_commit();
   clear_columns<kHead, kThreads>(shared, kRows + 4 * kKeys, a.head_dim);
 
   const AttentionRows rows =
@@ -125,7 +126,7 @@ __global__ __launch_bounds__(32 * kWarps) void attention_by_units(AttentionCall 
     add_values<kHead>(o, p, v + buffer * kKeys * kHead);
     step = next, buffer = 1 - buffer;
   }
-  copy_async_wait<0>();
+  copy_async_wait<0>();  // where no key is seen
 
   GPU_UNROLL
   for (int m = 0; m < kM; ++m) GPU_UNROLL

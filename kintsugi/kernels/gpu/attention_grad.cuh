@@ -120,6 +120,7 @@ __global__ __launch_bounds__(32 * kWarps) void attention_grad_keys(AttentionCall
   copy_tile<kHead, kKeys, kThreads>(v, a.head_dim, [&](int i) {
     return static_cast<const T*>(a.v) + b * a.v_at.batch + h * a.v_at.kv_head + key_of(i) * a.v_at.key;
   });
+  copy_async_commit();
   clear_columns<kHead, kThreads>(shared, 2 * kKeys + 4 * kStep, a.head_dim);
 
   const AttentionKeys keys =
@@ -206,7 +207,7 @@ __global__ __launch_bounds__(32 * kWarps) void attention_grad_keys(AttentionCall
     }
     step = next, buffer = 1 - buffer;
   }
-  copy_async_wait<0>();
+  copy_async_wait<0>();  // where no query sees a key
 
   GPU_UNROLL
   for (int half = 0; half < 2; ++half) {
@@ -331,7 +332,6 @@ __global__ __launch_bounds__(32 * kWarps) void attention_grad_rows(AttentionCall
     add_values<kHead>(dq, left, k + buffer * kStep * kHead);
     step = next, buffer = 1 - buffer;
   }
-  copy_async_wait<0>();
 
   GPU_UNROLL
   for (int half = 0; half < 2; ++half) {

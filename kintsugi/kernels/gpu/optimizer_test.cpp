@@ -53,6 +53,7 @@ TEST(OnDevice, SumsOfListsInParts) {
   rest.insert(rest.end(), all.begin() + 120, all.end());
   run_on_device({.kind = "sum_blocks"}, rest, {&part});
   EXPECT_EQ(part.get(0), whole.get(0));
+  compare_on_device({.kind = "sum_blocks"}, all, {whole}, {1e-13, 1e-13});
 }
 
 TEST(OnDevice, Adamw) {
