@@ -30,7 +30,7 @@ try() {  # PLACE: by which test it is found
   local test
   for test in $(sort -n "$work/times" | cut -d' ' -f2); do
     grep -qx "$1" "$work/$test.places" || continue
-    if ! KINTSUGI_EMULATE_WITHOUT=$1 timeout 300 "$program" --gtest_filter="$test" --gtest_fail_fast >/dev/null 2>&1; then
+    if ! { KINTSUGI_EMULATE_WITHOUT=$1 timeout 300 "$program" --gtest_filter="$test" --gtest_fail_fast >/dev/null; } 2>/dev/null; then
       echo "$1: found by $test"
       return
     fi
