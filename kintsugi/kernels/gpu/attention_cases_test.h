@@ -41,6 +41,7 @@ inline const Case kCases[] = {
     {"decode", 2, 1, 200, 1, 3, 80, {{130, 1}}, {}, 200},
     {"wide heads", 1, 66, 66, 1, 1, 136},
     {"widest", 1, 5, 9, 1, 2, 256},
+    {"keys behind all queries", 1, 40, 70, 1, 1, 16, {{0, 40}}, {{64, 70}}, 200},
 };
 inline const Case kMixed = {"mixed", 1, 70, 140, 2, 2, 16, {}, {}, 0, true};
 inline const Case kZigzag = {"zigzag with padding",           2,  80, 160, 1, 2, 16, {{0, 40}, {240, 30}, {-1, 10}},
