@@ -260,7 +260,7 @@ void attention(const KernelCall& call) {
   dispatch("attention", o.dtype(), [&]<typename T>(T) {
     if constexpr (sizeof(T) == 2) {
       if (attention_is_wide(a) && a.head_dim <= 64) return by_units<T, 64, 2, 4, 64>(call, a);
-      if (attention_is_wide(a) && a.head_dim <= 128) return by_units<T, 128, 2, 4, 64>(call, a);
+      if (attention_is_wide(a) && a.head_dim <= 128) return by_units<T, 128, 2, 4, 32>(call, a);
       if (attention_is_wide(a) && a.head_dim <= 256) return by_units<T, 256, 1, 4, 32>(call, a);
     }
     a.head_dim <= 128 ? plainly<T, 32>(call, a) : plainly<T, 16>(call, a);

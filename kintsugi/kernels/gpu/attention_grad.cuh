@@ -348,7 +348,7 @@ __global__ __launch_bounds__(32 * kWarps) void attention_grad_rows(AttentionCall
 // Any type, head_dim and alignment, in fp32. A block makes kTile keys of dk and dv (kOfKeys) or rows of dq, with 256 /
 // kTile lanes for each, and goes over the others, kTile at a time.
 template <typename T, int kTile, bool kOfKeys>
-__global__ __launch_bounds__(256) void attention_grad_plainly(AttentionCall a) {
+__global__ __launch_bounds__(256, 2) void attention_grad_plainly(AttentionCall a) {
   constexpr int kThreads = 256, kLanes = kThreads / kTile, kEach = kTile / kLanes;
   GPU_DYNAMIC_SHARED(float, shared);
   const int wide = a.head_dim | 1, tile_size = kTile * wide;
@@ -469,7 +469,7 @@ void grad_by_units(const KernelCall& call, const AttentionCall& a) {
     launch_keys<T, 64, 4, 64, kMakeDk | kMakeDv, kMore>(call, a);
     launch_rows<T, 64, 4, 64, kMore>(call, a);
   } else if (a.head_dim <= 128) {
-    launch_keys<T, 128, 4, 64, kMakeDk | kMakeDv, kMore>(call, a);
+    launch_keys<T, 128, 4, 32, kMakeDk | kMakeDv, kMore>(call, a);
     launch_rows<T, 128, 4, 64, kMore>(call, a);
   } else {  // dk and dv together need more registers than there are
     launch_keys<T, 256, 4, 32, kMakeDk, kMore>(call, a);

@@ -79,7 +79,7 @@ constexpr int kMostRowThreads = 1024;
 // One row of logits for each block of threads: lse and target, and the gradients of the logits, 0 at padding; or,
 // without gradients, 0 at the padding of what is kept. N elements at a time. The gradients may be where the logits are.
 template <typename L, typename T, int N>
-__global__ void __launch_bounds__(kMostRowThreads) logits_row(RowOfLogits r, const L* all, T* gradients, L* kept) {
+__global__ void __launch_bounds__(kMostRowThreads, 1) logits_row(RowOfLogits r, const L* all, T* gradients, L* kept) {
   __shared__ float scratch[32];
   const int64_t row = blockIdx.x;
   const L* const logits = all + row * r.width_in;
