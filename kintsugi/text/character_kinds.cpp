@@ -2,6 +2,9 @@
 
 #include <utf8proc.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "kintsugi/text/utf8.h"
 
 namespace kintsugi::text {
@@ -11,6 +14,11 @@ utf8proc_category_t category_of(char32_t code) {
   return utf8proc_category(static_cast<utf8proc_int32_t>(code));
 }
 
+// Categories that Unicode has changed since version 8, by which tokenizers were trained and are run elsewhere: of
+// U+166D in 12, U+1734 in 14, U+1885 and U+1886 in 9, U+0C04 and U+A9BD in between.
+constexpr char32_t kPunctuationThen = 0x166D, kNonspacingThen = 0x1734;
+constexpr char32_t kNonspacingNow[] = {0x0C04, 0x1885, 0x1886, 0xA9BD};
+
 }  // namespace
 
 bool is_punctuation(char32_t code) {
@@ -19,7 +27,7 @@ bool is_punctuation(char32_t code) {
            (code >= '{' && code <= '~');
   }
   const auto category = category_of(code);
-  return category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO;
+  return (category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO) || code == kPunctuationThen;
 }
 
 bool is_number(char32_t code) {
@@ -35,7 +43,9 @@ bool is_mark(char32_t code) {
 }
 
 bool is_nonspacing_mark(char32_t code) {
-  return code >= 0x300 && category_of(code) == UTF8PROC_CATEGORY_MN;
+  if (code < 0x300) return false;
+  if (category_of(code) != UTF8PROC_CATEGORY_MN) return code == kNonspacingThen;
+  return std::find(std::begin(kNonspacingNow), std::end(kNonspacingNow), code) == std::end(kNonspacingNow);
 }
 
 bool is_control(char32_t code) {
