@@ -36,18 +36,15 @@ struct Posted {
 
 // Operation n has the entry n % entries. A member may post to an entry again once it has waited: then all have posted
 // what the entry was for, and it was enqueued.
-struct PostedQueue {
-  std::vector<Posted> entries;
-};
+using PostedQueue = std::vector<Posted>;
 
 // What the members of a group share.
 struct DeviceGroup {
   DeviceGroup(device::Device& device, int members, const GroupOptions& options)
       : stream(device.stream()), reduce(reduction_on(device)) {
     const auto queue = [&](int of, size_t entries) {
-      PostedQueue q;
-      q.entries.resize(entries);
-      for (Posted& p : q.entries) {
+      PostedQueue q(entries);
+      for (Posted& p : q) {
         p.operations.resize(static_cast<size_t>(of));
         p.holds.resize(static_cast<size_t>(of));
         for (int m = 0; m < of; ++m) p.ready.push_back(device.event());
@@ -109,7 +106,7 @@ class DeviceCommunicator : public CheckedCommunicator {
     if (o.kind == Kind::send) return {entry(group_->messages[own * members + other], sent_[other]++), 0};
     return {entry(group_->messages[other * members + own], received_[other]++), 1};
   }
-  static Posted* entry(PostedQueue& queue, uint64_t number) { return &queue.entries[number % queue.entries.size()]; }
+  static Posted* entry(PostedQueue& queue, uint64_t number) { return &queue[number % queue.size()]; }
 
   void start(Posted& p);
   void reduce(std::span<const std::byte* const> ins, std::span<std::byte* const> outs, const Operation& o,
