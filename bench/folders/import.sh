@@ -5,12 +5,12 @@
 #   bench/folders/import.sh [rounds, 5] [bf16 | fp32 | fp16] [layers, 48]
 #
 # Import and cp find their source in the page cache, both write to $TMPDIR (/tmp), and neither ends before all is on the
-# disk. The weights are read, as init_from reads them into fp32, from the disk: their file is taken out of the page cache
-# before, as it is for cat. KINTSUGI and READ_FOLDER name other programs than those of build/. Needs python3, GNU time,
+# disk. The weights are read, as init_from reads them into fp32, from the disk, the ranks dividing the cores: their file
+# is taken out of the page cache before, as it is for cat. KINTSUGI and READ_FOLDER name other programs than those of build/. Needs python3, GNU time,
 # and place for the folder and twice what is imported: 10 GB for bf16.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-rounds=${1:-5} dtype=${2:-bf16} layers=${3:-48}
+cores=$(nproc) rounds=${1:-5} dtype=${2:-bf16} layers=${3:-48}
 kintsugi=${KINTSUGI:-build/app/kintsugi} read_folder=${READ_FOLDER:-build/bench/read_folder}
 for program in "$kintsugi" "$read_folder"; do
   [ -x "$program" ] || { echo "no $program: build first (./scripts/test.sh)" >&2; exit 1; }
@@ -42,7 +42,9 @@ for ((round = 0; round < rounds; ++round)); do
   seconds cat cat "$weights"
   for ranks in 1 2; do
     evict
-    seconds "read$ranks" "$read_folder" "$work/folder" fp32 "$ranks"
+    "$read_folder" "$work/folder" fp32 "$ranks" $((cores / ranks > 0 ? cores / ranks : 1)) >"$work/time"
+    cut -d' ' -f1 "$work/time" >>"$work/touch$ranks"
+    cut -d' ' -f2 "$work/time" >>"$work/read$ranks"
   done
 done
 seconds export "$kintsugi" export "$work/folder" "$work/exported"
@@ -53,6 +55,7 @@ line() { printf '%-44s %s s (%s)\n' "$1" "$(median "$2")" "$(paste -sd' ' "$work
 line "import" import
 line "cp and sync of what it wrote" cp
 line "cat from the disk" cat
+line "first touch of the memory for the weights" touch1
 line "all weights into fp32 from the disk, 1 rank" read1
 line "all weights into fp32 from the disk, 2 ranks" read2
 echo "import / cp and sync: $(ratio import cp); reading / cat: $(ratio read1 cat) on 1 rank, $(ratio read2 cat) on 2"

@@ -1,5 +1,6 @@
 #include "kintsugi/checkpoint/convert.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -12,6 +13,8 @@ namespace kintsugi::checkpoint {
 namespace {
 
 using tensor::DType;
+
+constexpr int64_t kBlock = 512;  // elements, aligned and apart from each other, so that the compiler uses vectors
 
 // Rounds to odd: toward zero, with the last bit set where anything was lost. Rounding the result again, to a type with
 // at least two bits less, gives what rounding x at once gives (Boldo and Melquiond 2008, "Emulation of FMA").
@@ -47,11 +50,13 @@ void convert(DType from, const std::byte* source, DType to, std::byte* target, i
   }
   tensor::dispatch(from, [&]<typename From>(From) {
     tensor::dispatch(to, [&]<typename To>(To) {
-      for (int64_t i = 0; i < count; ++i) {
-        From x;
-        std::memcpy(&x, source + i * static_cast<int64_t>(sizeof(From)), sizeof(From));
-        const To y = rounded<To>(x);
-        std::memcpy(target + i * static_cast<int64_t>(sizeof(To)), &y, sizeof(To));
+      From in[kBlock];
+      To out[kBlock];
+      for (int64_t at = 0; at < count; at += kBlock) {
+        const auto n = static_cast<size_t>(std::min(kBlock, count - at));
+        std::memcpy(in, source + at * static_cast<int64_t>(sizeof(From)), n * sizeof(From));
+        for (size_t i = 0; i < n; ++i) out[i] = rounded<To>(in[i]);
+        std::memcpy(target + at * static_cast<int64_t>(sizeof(To)), out, n * sizeof(To));
       }
     });
   });

@@ -7,6 +7,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/checkpoint/folder.h"
+#include "kintsugi/checkpoint/read_parts.h"
 #include "kintsugi/checkpoint/shards.h"
 #include "kintsugi/comm/agree.h"
 #include "kintsugi/run/state_blocks.h"
@@ -86,26 +87,26 @@ std::vector<const StateInfo*> wanted_states(const Program& p, const TensorSource
   return list;
 }
 
-// Directly to its place if that is in memory and the shard is one run, else through a buffer.
+// Where the elements of the shard lie if they are one run in memory that reads may write to; null if not.
+std::byte* in_place(const Shard& shard, const run::Executor& executor, program::BufferId state) {
+  int64_t spans = 0, begin = 0;
+  for_each_span(shard, [&](int64_t at, int64_t) { spans++ == 0 ? void(begin = at) : void(); });
+  if (spans != 1 || !executor.on_host(state)) return nullptr;
+  return executor.state_view(state).data + begin * size_of(executor.program().buffer(state).type.dtype);
+}
+
+// Through a buffer.
 void read(const TensorSource& source, const std::string& name, const Shard& shard, run::Executor& executor,
           program::BufferId state) {
   const tensor::DType dtype = executor.program().buffer(state).type.dtype;
   const int64_t size = size_of(dtype);
-  const auto fetch = [&](const Range& flat, std::byte* at) {
-    source.read({.name = name, .box = shard.part.box, .flat = flat}, dtype,
-                {at, static_cast<size_t>(flat.size() * size)});
-  };
-  int64_t spans = 0, begin = 0;
-  for_each_span(shard, [&](int64_t at, int64_t) { spans++ == 0 ? void(begin = at) : void(); });
-  if (spans == 1 && executor.on_host(state))
-    return fetch(shard.part.flat, executor.state_view(state).data + begin * size);
   std::vector<std::byte> buffer;
   const Range& all = shard.part.flat;
   for (int64_t from = all.begin; from < all.end; from += kRead) {
     Shard some = shard;
     some.part.flat = {from, std::min(from + kRead, all.end)};
     buffer.resize(static_cast<size_t>(some.part.flat.size() * size));
-    fetch(some.part.flat, buffer.data());
+    source.read({.name = name, .box = some.part.box, .flat = some.part.flat}, dtype, buffer);
     const std::byte* next = buffer.data();
     for_each_span(some, [&](int64_t at, int64_t count) {
       run::write_state(executor, state, at * size, {next, static_cast<size_t>(count * size)});
@@ -115,9 +116,16 @@ void read(const TensorSource& source, const std::string& name, const Shard& shar
 }
 
 void read_all(run::Executor& executor, const TensorSource& source, const std::vector<const StateInfo*>& states) {
+  std::vector<WantedPart> direct;
   for (const StateInfo* s : states)
-    for (const Shard& shard : shards_of(executor.program(), *s, executor.rank()))
-      read(source, stored_name(*s), shard, executor, s->buffer);
+    for (const Shard& shard : shards_of(executor.program(), *s, executor.rank())) {
+      const tensor::DType dtype = executor.program().buffer(s->buffer).type.dtype;
+      if (std::byte* const at = in_place(shard, executor, s->buffer))
+        direct.push_back({stored_name(*s), shard.part, dtype, at});
+      else
+        read(source, stored_name(*s), shard, executor, s->buffer);
+    }
+  read_parts(source, direct, executor.team());
 }
 
 void require_ranks(const run::Executor& executor, const comm::Communicator& all) {
