@@ -1,4 +1,5 @@
-# add_test_program(NAME SOURCE...): a program of tests, each of which ctest runs by itself.
+# add_test_program(NAME [PREFIX TEXT] SOURCE...): a program of tests, each of which ctest runs by itself and calls by its
+# name behind the prefix.
 enable_testing()
 find_package(GTest REQUIRED)
 include(GoogleTest)
@@ -18,11 +19,12 @@ target_link_libraries(test_base PUBLIC GTest::gtest_main base)
 target_precompile_headers(test_base PRIVATE ${KINTSUGI_PRECOMPILED} <gtest/gtest.h>)
 
 function(add_test_program name)
-  add_executable(${name} ${ARGN})
+  cmake_parse_arguments(test "" PREFIX "" ${ARGN})
+  add_executable(${name} ${test_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE test_base)
   target_precompile_headers(${name} REUSE_FROM test_base)
   if(name STREQUAL comm_test)  # ranks that are stopped, against time limits of less than a second: one test at a time
     gtest_discover_tests(${name} TEST_FILTER "OverOneMpi.*" TEST_LIST alone DISCOVERY_TIMEOUT 60 PROPERTIES RUN_SERIAL TRUE)
   endif()
-  gtest_discover_tests(${name} TEST_FILTER "-OverOneMpi.*" DISCOVERY_TIMEOUT 60)
+  gtest_discover_tests(${name} TEST_FILTER "-OverOneMpi.*" TEST_PREFIX "${test_PREFIX}" DISCOVERY_TIMEOUT 60)
 endfunction()

@@ -215,6 +215,7 @@ class EmulatedStream : public Stream {
     }
   }
 
+  void* native() override { return static_cast<Stream*>(this); }
   bool checks() const override { return true; }
   void announce(const Access& access) override {
     const std::lock_guard lock(shared().mutex);

@@ -300,12 +300,17 @@ void own_gemm(const Gemm& g, device::Stream& stream) {
 
 }  // namespace
 
+#if KINTSUGI_ON_GPU
+LibraryGemm library_gemm = cublaslt_gemm;
+#else
+LibraryGemm library_gemm = nullptr;
+#endif
+
 void gemm(const Gemm& g, device::Stream& stream) {
   base::require(g.c_dtype == g.dtype || g.c_dtype == DType::f32, "gemm", "a product of {} in {}", name_of(g.dtype),
                 name_of(g.c_dtype));
   if (g.m == 0 || g.n == 0 || g.products() == 0) return;
-  if constexpr (KINTSUGI_ON_GPU)
-    if (library_gemm(g, stream)) return;
+  if (library_gemm != nullptr && library_gemm(g, stream)) return;
   own_gemm(g, stream);
 }
 

@@ -60,7 +60,11 @@ struct Gemm {
 // The one place that chooses between the two.
 void gemm(const Gemm& g, device::Stream& stream);
 
-// False if there is no library, or none of its algorithms does this. Only in the module of a device.
-bool library_gemm(const Gemm& g, device::Stream& stream);
+// A product by a library: false if the library is not there, or none of its algorithms does this.
+using LibraryGemm = bool (*)(const Gemm& g, device::Stream& stream);
+bool cublaslt_gemm(const Gemm& g, device::Stream& stream);  // cuda/cublaslt.cu
+
+// The library that is asked first. Null: none, as in the emulation, where tests set it.
+extern LibraryGemm library_gemm;
 
 }  // namespace kintsugi::KINTSUGI_GPU

@@ -45,9 +45,9 @@ bool find(void* library, const char* name, F& function) {
   return function != nullptr;
 }
 
-// From the folders of the loader, or from those that KINTSUGI_CUDA_LIBRARIES lists, with colons.
+// From the folders that KINTSUGI_CUDA_LIBRARIES lists, with colons, or else from those of the loader.
 void* open_library() {
-  std::vector<std::string> folders = {""};
+  std::vector<std::string> folders;
   const char* list = std::getenv("KINTSUGI_CUDA_LIBRARIES");
   for (const char* at = list; at != nullptr && *at != '\0';) {
     const char* end = std::strchr(at, ':');
@@ -55,8 +55,9 @@ void* open_library() {
     if (!folder.empty()) folders.push_back(folder + "/");
     at = end == nullptr ? nullptr : end + 1;
   }
-  for (const char* name : {"libcublasLt.so.13", "libcublasLt.so.12"})
-    for (const std::string& folder : folders)
+  folders.push_back("");
+  for (const std::string& folder : folders)
+    for (const char* name : {"libcublasLt.so.13", "libcublasLt.so.12"})
       if (void* opened = dlopen((folder + name).c_str(), RTLD_NOW | RTLD_LOCAL)) return opened;
   return nullptr;
 }
@@ -99,7 +100,7 @@ struct Key {
   bool a_transposed, b_transposed, accumulate, has_bias;
   DType dtype, c_dtype, bias_dtype;
   int64_t batch, a_apart, b_apart, c_apart, bias_apart;
-  int a_alignment, b_alignment, c_alignment;
+  int a_alignment, b_alignment, c_alignment, bias_alignment;
   int64_t workspace;
 
   auto operator<=>(const Key&) const = default;
@@ -208,13 +209,14 @@ const std::byte* offset(const void* data, int64_t elements, DType dtype) {
 
 }  // namespace
 
-bool library_gemm(const Gemm& g, device::Stream& stream) {
+bool cublaslt_gemm(const Gemm& g, device::Stream& stream) {
   constexpr int64_t kMostSize = int64_t{1} << 31;
   if (g.m == 0 || g.n == 0 || g.k == 0 || g.m >= kMostSize || g.n >= kMostSize || g.k >= kMostSize) return false;
   // A bias along the columns, or of one row.
   if (g.bias != nullptr && ((g.n > 1 && g.bias_column != 1) || (g.m > 1 && g.bias_row != 0))) return false;
   // Both are rounded one after the other in 16 bits.
   if (g.bias != nullptr && g.accumulate && g.c_dtype != DType::f32) return false;
+  if (g.bias != nullptr && g.bias_dtype != g.c_dtype) return false;  // the library has no other
   const Library* l = library();
   if (l == nullptr) return false;
 
@@ -226,7 +228,8 @@ bool library_gemm(const Gemm& g, device::Stream& stream) {
   const int64_t calls = g.products() / batch.size;
   if (calls > kMostCalls || batch.size >= kMostSize) return false;
 
-  Key key = {.m = g.m,
+  Key key = {.device = 0,
+             .m = g.m,
              .n = g.n,
              .k = g.k,
              .a_step = g.a.step,
@@ -247,6 +250,7 @@ bool library_gemm(const Gemm& g, device::Stream& stream) {
              .a_alignment = alignment_of(g, g.a.data, &GemmBatch::a, g.dtype),
              .b_alignment = alignment_of(g, g.b.data, &GemmBatch::b, g.dtype),
              .c_alignment = alignment_of(g, g.c, &GemmBatch::c, g.c_dtype),
+             .bias_alignment = g.bias == nullptr ? 0 : alignment_of(g, g.bias, &GemmBatch::bias, g.bias_dtype),
              .workspace = g.workspace_bytes};
   if (cudaGetDevice(&key.device) != cudaSuccess) return false;
   Plans& all = plans();

@@ -1,0 +1,166 @@
+// Products by cuBLASLt on the emulated device, with the stand-in: each call keeps the rules of the library, and what is
+// computed is as without it.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <set>
+
+#include "kintsugi/device/emulate.h"
+#include "kintsugi/kernels/gpu/compare_test.h"
+#include "kintsugi/kernels/gpu/gemm.h"
+#include "kintsugi/train/compare.h"
+#include "kintsugi/train/random_samples.h"
+#include "tests/cublaslt/standin.h"
+#include "tests/layouts.h"
+
+namespace kintsugi::tests::cublaslt_test {
+namespace {
+
+using cublaslt::Call;
+using cublaslt::Standin;
+
+void enqueue(void* stream, void (*work)(void*), void* context) {
+  device::emulate::enqueue(*static_cast<device::Stream*>(stream), [=] { work(context); });
+}
+
+// Multiplications that were asked for, and those that the library did.
+double asked = 0, taken = 0;
+
+bool counted_gemm(const gpu_emulated::Gemm& g, device::Stream& stream) {
+  const bool done = gpu_emulated::cublaslt_gemm(g, stream);
+  const double products = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k) *
+                          static_cast<double>(g.products());
+  asked += products;
+  taken += done ? products : 0;
+  return done;
+}
+
+Standin& standin() {
+  static Standin* const found = [] {
+    ::setenv("KINTSUGI_CUDA_LIBRARIES", KINTSUGI_STANDINS, 1);
+    void* library = ::dlopen(KINTSUGI_STANDINS "/libcublasLt.so.13", RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) throw std::runtime_error(::dlerror());
+    auto* get = reinterpret_cast<Standin* (*)()>(::dlsym(library, "kintsugi_cublaslt_standin"));
+    get()->enqueue = enqueue;
+    return get();
+  }();
+  return *found;
+}
+
+// Around every test of this program, those of the kernels too.
+class WithTheStandin : public testing::EmptyTestEventListener {
+  void OnTestStart(const testing::TestInfo&) override {
+    standin().calls.clear();
+    standin().broken.clear();
+    standin().refuses = nullptr;
+    asked = taken = 0;
+    gpu_emulated::library_gemm = counted_gemm;
+  }
+  void OnTestEnd(const testing::TestInfo& test) override {
+    if (std::string_view(test.test_suite_name()) == "CublasLtStandin") return;
+    EXPECT_EQ(standin().broken, std::vector<std::string>{});
+  }
+};
+
+const bool added = [] {
+  testing::UnitTest::GetInstance()->listeners().Append(new WithTheStandin);
+  return true;
+}();
+
+struct Case {
+  std::string family, dtype, layout;
+  bool refuses = false;
+};
+
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.family << " " << c.dtype << " " << c.layout << (c.refuses ? " without odd sizes" : "");
+}
+
+class CublasLt : public testing::TestWithParam<Case> {};
+
+TEST_P(CublasLt, Trains) {
+  const auto& [family, dtype, layout, refuses] = GetParam();
+  config::Settings s = small_model(family, dtype);
+  s.model.context = s.train.sequence = 8;
+  s.train.global_batch = 8;
+  s.train.micro_batch = 4;
+  s.train.kernels = "cpu";
+  set_layout(s, "device=emulated " + layout);
+  s.model.layers = std::max<int64_t>(2, s.parallel.pipe * s.parallel.chunks);
+  s.train.micro_batch /= s.parallel.data;
+  if (refuses) standin().refuses = [](int64_t m, int64_t n, int64_t k) { return (m | n | k) % 2 == 1; };
+  const train::RandomSamples samples(s);
+  const double tolerance = train::default_tolerance(s);
+  const train::Comparison c = train::compare(
+      {.settings = s, .data = samples, .steps = 4, .tolerance = tolerance, .loss_tolerance = tolerance / 10});
+  EXPECT_EQ(c.first(), nullptr) << train::print(c);
+
+  const std::vector<Call>& calls = standin().calls;
+  EXPECT_GT(calls.size(), 0u);
+  // The library does all of it, but for biases of another type than their result.
+  EXPECT_GT(taken, (refuses ? 0.1 : dtype == "fp32" ? 0.999 : 0.9) * asked);
+  // Of each product an algorithm is chosen once, before half of the steps are done.
+  std::set<uint64_t> first, all;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    if (i < calls.size() / 2) first.insert(calls[i].algorithm);
+    all.insert(calls[i].algorithm);
+    EXPECT_EQ(calls[i].workspace_bytes > 0, calls[i].workspace != nullptr);
+    EXPECT_LE(calls[i].workspace_bytes, static_cast<uint64_t>(gpu_emulated::kGemmWorkspace));
+  }
+  EXPECT_EQ(first.size(), all.size());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, CublasLt,
+    testing::Values(Case{"gpt", "fp32", ""}, Case{"gpt", "bf16", ""}, Case{"gpt", "fp16", ""}, Case{"bert", "fp32", ""},
+                    Case{"llama", "fp32", "recompute=full"}, Case{"gpt", "fp32", "", true},
+                    Case{"llama", "bf16", "", true}, Case{"llama", "bf16", "data=2 zero=3"},
+                    Case{"gpt", "bf16", "tensor=2 sequence_parallel"}, Case{"llama", "fp32", "pipe=2 data=2 tensor=2"},
+                    Case{"gpt", "fp32", "pipe=2 schedule=zero_bubble"}, Case{"llama", "fp32", "context=2"}));
+
+// The same product with biases that are aligned differently: an algorithm that was chosen for one may need what the
+// other has not.
+TEST(CublasLtProducts, OfDifferentlyAlignedBiases) {
+  using kernels::test::device_under_test;
+  constexpr int64_t kSize = 16;
+  const auto memory = device_under_test().allocate(4 * kSize * kSize * 4);
+  const auto stream = device_under_test().stream();
+  const auto at = [&](int64_t matrix, int64_t shift) { return memory->data() + matrix * kSize * kSize * 4 + shift; };
+  for (const int64_t shift : {0, 4, 8}) {
+    const gpu_emulated::Gemm g = {.m = kSize,
+                                  .n = kSize,
+                                  .k = kSize,
+                                  .a = {at(0, 0), kSize},
+                                  .b = {at(1, 0), kSize},
+                                  .c = at(2, 0),
+                                  .c_step = kSize,
+                                  .bias = at(3, shift),
+                                  .bias_column = 1};
+    gpu_emulated::gemm(g, *stream);
+  }
+  stream->synchronize();
+  EXPECT_EQ(standin().calls.size(), 3u);
+}
+
+// That the stand-in sees what it should.
+TEST(CublasLtStandin, SeesABrokenRule) {
+  using kernels::test::device_under_test;
+  const auto memory = device_under_test().allocate(1 << 16);
+  const auto stream = device_under_test().stream();
+  gpu_emulated::Gemm g = {.m = 8,
+                          .n = 8,
+                          .k = 8,
+                          .a = {memory->data(), 8},
+                          .b = {memory->data() + 4096, 7},  // rows that overlap
+                          .c = memory->data() + 8192,
+                          .c_step = 8};
+  EXPECT_TRUE(standin().broken.empty());
+  gpu_emulated::gemm(g, *stream);  // by our own kernel
+  EXPECT_TRUE(standin().calls.empty());
+  ASSERT_EQ(standin().broken.size(), 1u);
+  EXPECT_EQ(standin().broken[0], "request: a leading dimension of 7 for 8 rows");
+}
+
+}  // namespace
+}  // namespace kintsugi::tests::cublaslt_test

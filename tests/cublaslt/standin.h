@@ -1,0 +1,39 @@
+// A stand-in of NVIDIA's cuBLASLt for tests: a shared library with the names that Kintsugi calls. It checks each call
+// against the rules of the real one, keeps what it was asked, and computes products by plain loops, enqueued where the
+// caller's stream is.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kintsugi::tests::cublaslt {
+
+// A product as the library sees it: all matrices by columns.
+struct Call {
+  int64_t m = 0, n = 0, k = 0;
+  int64_t first_step = 0, second_step = 0, result_step = 0;  // leading dimensions
+  bool first_transposed = false, second_transposed = false;
+  int type = 0, result_type = 0;  // cudaDataType
+  int64_t batch = 1;
+  bool bias = false, accumulate = false;
+  const void* result = nullptr;
+  const void* workspace = nullptr;
+  uint64_t workspace_bytes = 0;
+  void* stream = nullptr;
+  uint64_t algorithm = 0;  // of which request for algorithms it came
+};
+
+struct Standin {
+  // Enqueues work(context) in a stream. Must be set before the first product.
+  void (*enqueue)(void* stream, void (*work)(void*), void* context) = nullptr;
+  bool (*refuses)(int64_t m, int64_t n, int64_t k) = nullptr;  // products for which it has no algorithm; null: none
+  std::vector<Call> calls;
+  int64_t requests = 0;             // for algorithms
+  std::vector<std::string> broken;  // rules that were not kept
+};
+
+}  // namespace kintsugi::tests::cublaslt
+
+// The only name that the real library has not.
+extern "C" kintsugi::tests::cublaslt::Standin* kintsugi_cublaslt_standin();
