@@ -33,6 +33,9 @@ struct Backend {
   // with one rounding at the end, so that the bits do not depend on the backend. False: the order is the backend's,
   // and may change with the number of bytes or of ranks.
   bool adds_in_rank_order = false;
+  // True: what a rank enqueues in a group is done in that order, an exchange as a whole, each when the peers have come
+  // to theirs. So two ranks that both send before they receive wait forever: exchange() is for that.
+  bool one_at_a_time = false;
 };
 
 // A handle of an enqueued operation, for wait() of the communicator that made it.

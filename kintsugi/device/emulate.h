@@ -165,8 +165,13 @@ void load_matrices(uint32_t (&r)[4], const void* row, bool transposed);
 // Runs a kernel in this thread and its helpers: `body` once for each thread of each block.
 void run(Size blocks, Size threads, size_t shared, const std::function<void()>& body);
 
+// Thrown by work that cannot be done yet, since a thread has not enqueued what it needs: it is tried again.
+struct NotYet {};
+
 // Enqueues it in a stream of the emulated device.
 void enqueue(Stream& stream, std::function<void()> work);
+// What does all that is enqueued there so far, from within work of another stream.
+std::function<void()> all_until_here(Stream& stream);
 
 template <typename... Parameters, typename... Arguments>
 void launch(Stream& stream, Size grid, Size block, size_t shared, void (*kernel)(Parameters...),

@@ -9,7 +9,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
-#include "kintsugi/comm/device_group.h"
+#include "kintsugi/comm/device_groups.h"
 #include "kintsugi/program/describe.h"
 #include "kintsugi/tensor/dims.h"
 
@@ -85,6 +85,7 @@ Executor::Executor(program::Program program, const kernels::KernelSet& kernels, 
     if (file_)
       throw base::UserError("run", "parallel.device = \"{}\" takes no offload so far", kernels.device()->kind());
     device_ = std::make_unique<DeviceSide>(*kernels.device(), program_.bytes());
+    if (world_) way_ = comm::device_way(*world_, *kernels.device(), place.sums_in_rank_order);
   }
   make_groups();
   for (const program::CallList& list : program_.lists) {
@@ -114,8 +115,9 @@ void Executor::make_groups() {
       std::sort(ranks.begin(), ranks.end());
       options = {.collectives = 0, .messages = 2 * std::max<size_t>(1, open[key])};
     }
-    group = device_ && !by_host() ? comm::device_group(*world_, device_->device(), device_->stream(), ranks, options)
-                                  : world_->group(ranks, options);
+    group = device_ && !by_host()
+                ? comm::group_on_device(way_, *world_, device_->device(), device_->stream(), ranks, options)
+                : world_->group(ranks, options);
   }
 }
 

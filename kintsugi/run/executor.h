@@ -14,6 +14,7 @@
 
 #include "kintsugi/base/thread_team.h"
 #include "kintsugi/comm/communicator.h"
+#include "kintsugi/comm/device_groups.h"
 #include "kintsugi/kernels/kernel_set.h"
 #include "kintsugi/program/program.h"
 #include "kintsugi/run/device_side.h"
@@ -41,6 +42,7 @@ class Arena {
 struct Place {
   comm::World* world = nullptr;               // null: one rank
   std::filesystem::path offload_folder = {};  // folder of the file, if the program has one
+  bool sums_in_rank_order = false;            // of all groups, whatever that costs
 };
 
 class Executor {
@@ -193,7 +195,7 @@ class Executor {
   };
 
   // Whether what is sent and received goes through memory of the host.
-  bool by_host() const { return device_ && world_ && world_->backend().ranks == comm::RankKind::process; }
+  bool by_host() const { return device_ && way_ == comm::DeviceWay::by_host; }
   std::byte* memory() const { return device_ ? device_->arena() : arena_.data(); }
   // The address of a buffer of the arena or of a state, in a call with that slot.
   std::byte* address(program::BufferId id, const program::CallList& list, int slot) const;
@@ -247,6 +249,7 @@ class Executor {
   std::vector<Running> running_;  // by event and micro-batch
   std::vector<Input> inputs_;
   std::unique_ptr<DeviceSide> device_;  // null: the host's
+  comm::DeviceWay way_ = comm::DeviceWay::shared;
   Arena arena_;
   mutable std::vector<std::byte> output_;
   std::unique_ptr<FileStore> file_;  // it must end before the memory is freed

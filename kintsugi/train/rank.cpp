@@ -63,7 +63,9 @@ void make_executor(Rank& rank, Program program) {
   rank.team = std::make_unique<base::ThreadTeam>(static_cast<int>(rank.settings().parallel.threads));
   rank.executor =
       std::make_unique<run::Executor>(std::move(program), *rank.kernels, *rank.team,
-                                      run::Place{.world = &rank.world, .offload_folder = offload_folder(rank)});
+                                      run::Place{.world = &rank.world,
+                                                 .offload_folder = offload_folder(rank),
+                                                 .sums_in_rank_order = rank.settings().train.reproducible > 0});
 }
 
 // Binds each thread of each rank to a core, if this process has as many cores.

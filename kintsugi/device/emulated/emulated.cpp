@@ -3,12 +3,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "kintsugi/base/error.h"
@@ -97,11 +99,29 @@ class HostMemory : public Memory {
   }
 };
 
+constexpr auto kPatience = std::chrono::seconds(60);
+
 // The work of a stream. It outlives the stream where others wait for it.
 struct Queue {
   std::deque<std::function<void()>> waiting;
   uint64_t enqueued = 0, done = 0;
   bool runs = false;
+
+  // By a thread of the host, with the lock held once. What cannot be done yet is tried again while others go on.
+  void finish(uint64_t number) {
+    const auto limit = std::chrono::steady_clock::now() + kPatience;
+    while (true) {
+      try {
+        return run_until(number);
+      } catch (const emulate::NotYet&) {
+        if (std::chrono::steady_clock::now() > limit)
+          throw base::UserError("device", "work waits for what no thread has enqueued");
+      }
+      shared().mutex.unlock();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      shared().mutex.lock();
+    }
+  }
 
   // Requires the lock. Nothing is left to do once the stream has ended.
   void run_until(uint64_t number) {
@@ -109,10 +129,16 @@ struct Queue {
       if (shared().fails_after && --*shared().fails_after < 0)
         throw base::UserError("device", "the device failed: nothing that was enqueued is done any more");
       if (runs) throw base::InternalError("device", "streams wait for each other");
-      const std::function<void()> act = std::move(waiting.front());
+      std::function<void()> act = std::move(waiting.front());
       waiting.pop_front();
       runs = true;
-      act();
+      try {
+        act();
+      } catch (const emulate::NotYet&) {
+        runs = false;
+        waiting.push_front(std::move(act));
+        throw;
+      }
       runs = false;
       ++done;
     }
@@ -129,7 +155,7 @@ class EmulatedEvent : public Event {
   void wait() override {
     const std::lock_guard lock(shared().mutex);
     if (queue == nullptr || !shared().waits_now(host().clock.knows(clock))) return;
-    queue->run_until(number);
+    queue->finish(number);
     host().clock.join(clock);
   }
 
@@ -194,7 +220,7 @@ class EmulatedStream : public Stream {
   }
   void synchronize() override {
     const std::lock_guard lock(shared().mutex);
-    queue_->run_until(queue_->enqueued);
+    queue_->finish(queue_->enqueued);
     host().clock.join(clock_);
   }
 
@@ -228,6 +254,11 @@ class EmulatedStream : public Stream {
     clock_.join(host().clock);
     clock_.tick(id_);
     shared().order.access(id_, clock_, access);
+  }
+
+  std::function<void()> all_until_here() {
+    const std::lock_guard lock(shared().mutex);
+    return [queue = queue_, number = queue_->enqueued] { queue->run_until(number); };
   }
 
   void add(std::function<void()> act) {
@@ -281,6 +312,10 @@ namespace emulate {
 
 void enqueue(Stream& stream, std::function<void()> work) {
   static_cast<EmulatedStream&>(stream).add(std::move(work));
+}
+
+std::function<void()> all_until_here(Stream& stream) {
+  return static_cast<EmulatedStream&>(stream).all_until_here();
 }
 
 Waits waits() {

@@ -5,10 +5,7 @@
 // by columns with that leading dimension. So c = a b is asked for as c^T = b^T a^T: its first operand is our b, its
 // second our a, its m our n, and a bias along its rows is ours along the columns.
 #include <cublasLt.h>
-#include <dlfcn.h>
 
-#include <cstdlib>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -16,6 +13,7 @@
 #include <vector>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/shared_library.h"
 #include "kintsugi/kernels/gpu/gemm.h"
 
 namespace kintsugi::KINTSUGI_GPU {
@@ -39,46 +37,27 @@ struct Library {
   decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic = nullptr;
 };
 
-template <typename F>
-bool find(void* library, const char* name, F& function) {
-  function = reinterpret_cast<F>(dlsym(library, name));
-  return function != nullptr;
-}
-
-// From the folders that KINTSUGI_CUDA_LIBRARIES lists, with colons, or else from those of the loader.
-void* open_library() {
-  std::vector<std::string> folders;
-  const char* list = std::getenv("KINTSUGI_CUDA_LIBRARIES");
-  for (const char* at = list; at != nullptr && *at != '\0';) {
-    const char* end = std::strchr(at, ':');
-    const std::string folder = end == nullptr ? std::string(at) : std::string(at, end);
-    if (!folder.empty()) folders.push_back(folder + "/");
-    at = end == nullptr ? nullptr : end + 1;
-  }
-  folders.push_back("");
-  for (const std::string& folder : folders)
-    for (const char* name : {"libcublasLt.so.13", "libcublasLt.so.12"})
-      if (void* opened = dlopen((folder + name).c_str(), RTLD_NOW | RTLD_LOCAL)) return opened;
-  return nullptr;
-}
-
 // Null if there is none.
 const Library* library() {
   static const std::unique_ptr<Library> found = []() -> std::unique_ptr<Library> {
-    void* opened = open_library();
+    const char* const names[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
+    void* opened = base::open_vendor_library(names);
     if (opened == nullptr) return nullptr;
     auto l = std::make_unique<Library>();
-    const bool all = find(opened, "cublasLtCreate", l->create) && find(opened, "cublasLtMatmul", l->matmul) &&
-                     find(opened, "cublasLtMatmulDescCreate", l->desc_create) &&
-                     find(opened, "cublasLtMatmulDescDestroy", l->desc_destroy) &&
-                     find(opened, "cublasLtMatmulDescSetAttribute", l->desc_set) &&
-                     find(opened, "cublasLtMatrixLayoutCreate", l->layout_create) &&
-                     find(opened, "cublasLtMatrixLayoutDestroy", l->layout_destroy) &&
-                     find(opened, "cublasLtMatrixLayoutSetAttribute", l->layout_set) &&
-                     find(opened, "cublasLtMatmulPreferenceCreate", l->preference_create) &&
-                     find(opened, "cublasLtMatmulPreferenceDestroy", l->preference_destroy) &&
-                     find(opened, "cublasLtMatmulPreferenceSetAttribute", l->preference_set) &&
-                     find(opened, "cublasLtMatmulAlgoGetHeuristic", l->heuristic);
+    bool all = true;
+    const auto find = [&](const char* name, auto*& function) { all &= base::find_function(opened, name, function); };
+    find("cublasLtCreate", l->create);
+    find("cublasLtMatmul", l->matmul);
+    find("cublasLtMatmulDescCreate", l->desc_create);
+    find("cublasLtMatmulDescDestroy", l->desc_destroy);
+    find("cublasLtMatmulDescSetAttribute", l->desc_set);
+    find("cublasLtMatrixLayoutCreate", l->layout_create);
+    find("cublasLtMatrixLayoutDestroy", l->layout_destroy);
+    find("cublasLtMatrixLayoutSetAttribute", l->layout_set);
+    find("cublasLtMatmulPreferenceCreate", l->preference_create);
+    find("cublasLtMatmulPreferenceDestroy", l->preference_destroy);
+    find("cublasLtMatmulPreferenceSetAttribute", l->preference_set);
+    find("cublasLtMatmulAlgoGetHeuristic", l->heuristic);
     return all ? std::move(l) : nullptr;
   }();
   return found.get();

@@ -1,0 +1,85 @@
+// For tests: a world of threads whose groups are those of ranks on the emulated device.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kintsugi/comm/device_groups.h"
+#include "kintsugi/comm/thread_harness.h"
+
+namespace kintsugi::comm {
+
+using Texts = std::vector<std::string>;
+
+// What was waited for is done when the host has waited for the stream too; and the memory of the emulated device is the
+// host's. So every test of the other backends is one of this.
+class Waiting : public Communicator {
+ public:
+  using In = std::span<const std::byte>;
+  using Out = std::span<std::byte>;
+  Waiting(std::unique_ptr<device::Stream> compute, std::unique_ptr<Communicator> inner)
+      : compute_(std::move(compute)), inner_(std::move(inner)) {}
+
+  const Backend& backend() const override { return inner_->backend(); }
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  Event all_reduce(In in, Out out, tensor::DType d, Reduction r) override { return inner_->all_reduce(in, out, d, r); }
+  Event reduce(In in, Out out, tensor::DType d, Reduction r, int root) override {
+    return inner_->reduce(in, out, d, r, root);
+  }
+  Event broadcast(Out data, int root) override { return inner_->broadcast(data, root); }
+  Event all_gather(In in, Out out) override { return inner_->all_gather(in, out); }
+  Event reduce_scatter(In in, Out out, tensor::DType d, Reduction r) override {
+    return inner_->reduce_scatter(in, out, d, r);
+  }
+  Event scatter(In in, Out out, int root) override { return inner_->scatter(in, out, root); }
+  Event gather(In in, Out out, int root) override { return inner_->gather(in, out, root); }
+  Event all_to_all(In in, Out out) override { return inner_->all_to_all(in, out); }
+  Event send(In data, int to) override { return inner_->send(data, to); }
+  Event receive(Out data, int from) override { return inner_->receive(data, from); }
+  Event exchange(std::span<const Message> messages) override { return inner_->exchange(messages); }
+  Event barrier() override { return inner_->barrier(); }
+  void progress() override { inner_->progress(); }
+  void wait(Event event) override {
+    inner_->wait(event);
+    compute_->synchronize();
+  }
+
+ private:
+  std::unique_ptr<device::Stream> compute_;
+  std::unique_ptr<Communicator> inner_;
+};
+
+class DeviceWorld : public World {
+ public:
+  DeviceWorld(World& host, device::Device& device) : host_(host), device_(device) {}
+  const Backend& backend() const override { return host_.backend(); }
+  int rank() const override { return host_.rank(); }
+  int size() const override { return host_.size(); }
+  std::unique_ptr<Communicator> group(std::span<const int> ranks, const GroupOptions& options) override {
+    auto compute = device_.stream();
+    auto inner = group_on_device(device_way(host_, device_, false), host_, device_, *compute, ranks, options);
+    return std::make_unique<Waiting>(std::move(compute), std::move(inner));
+  }
+  void abort(const std::string& reason) override { host_.abort(reason); }
+
+ private:
+  World& host_;
+  device::Device& device_;
+};
+
+inline Texts on_devices(int ranks, const std::function<std::string(World&)>& f, const WorldOptions& options = {}) {
+  const auto device = device::open_device("emulated");
+  return on_ranks(
+      ranks,
+      [&](World& host) {
+        DeviceWorld world(host, *device);
+        return f(world);
+      },
+      options);
+}
+
+}  // namespace kintsugi::comm

@@ -1,0 +1,217 @@
+#include "kintsugi/comm/nccl/group.h"
+
+#include <array>
+#include <exception>
+#include <vector>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/comm/nccl/library.h"
+#include "kintsugi/comm/operation.h"
+
+namespace kintsugi::comm {
+namespace {
+
+using nccl::Library;
+
+void check(const Library& l, int result, std::string_view what) {
+  if (result == nccl::kSuccess || result == nccl::kInProgress) return;
+  throw base::UserError("comm", "NCCL failed in {}: {}; NCCL_DEBUG=WARN in the environment makes it say more", what,
+                        l.error_text(result));
+}
+
+class NcclCommunicator : public CheckedCommunicator {
+ public:
+  NcclCommunicator(const Library& library, device::Device& device, device::Stream& compute,
+                   std::unique_ptr<Communicator> host, const GroupOptions& options)
+      : library_(library),
+        compute_(compute),
+        stream_(device.stream()),
+        host_(std::move(host)),
+        options_(options),
+        backend_({.name = "nccl", .ranks = host_->backend().ranks, .one_at_a_time = true}) {
+    nccl::Id id = {};
+    if (rank() == 0) check(library_, library_.get_unique_id(&id), "making a group");
+    host_->wait(host_->broadcast(std::as_writable_bytes(std::span(&id, 1)), 0));
+    check(library_, library_.init_rank(&handle_, size(), id, rank()), "making a group");
+    open_.resize(std::max<size_t>(1, options.collectives + options.messages));
+    for (Open& open : open_) {
+      open.ready = device.event();
+      open.done = device.event();
+    }
+  }
+  // What was not waited for when something failed is ended: it may never be done.
+  ~NcclCommunicator() override {
+    if (oldest_ <= made_ || std::uncaught_exceptions() > 0)
+      library_.abort(handle_);
+    else
+      library_.destroy(handle_);
+  }
+
+  const Backend& backend() const override { return backend_; }
+  int rank() const override { return host_->rank(); }
+  int size() const override { return host_->size(); }
+  void wait(Event event) override {
+    base::require(event.number <= made_, "comm", "a wait for event {} of {}", event.number, made_);
+    while (oldest_ <= event.number) finish_oldest();
+  }
+  void progress() override {
+    int state = nccl::kSuccess;
+    check(library_, library_.async_error(handle_, &state), "a look at its state");
+    check(library_, state, "an operation");
+    host_->progress();
+  }
+
+ protected:
+  Event enqueue(std::span<const Operation> operations) override;
+
+ private:
+  struct Open {
+    std::unique_ptr<device::Event> ready, done;
+    Event host;
+  };
+
+  void call(const Operation& o);
+  void messages(const Operation& o);
+  void finish_oldest() {
+    const Open& open = open_[oldest_ % open_.size()];
+    host_->wait(open.host);
+    compute_.wait(*open.done);
+    ++oldest_;
+  }
+  void copy_own(const std::byte* from, std::byte* to, size_t bytes) override {
+    if (bytes > 0) compute_.copy(to, from, static_cast<int64_t>(bytes));
+  }
+  void announce(const Operation& o, size_t reads, size_t writes);
+
+  const Library& library_;
+  device::Stream& compute_;
+  const std::unique_ptr<device::Stream> stream_;
+  const std::unique_ptr<Communicator> host_;  // says who has arrived, and ends a wait that takes too long
+  const GroupOptions options_;
+  const Backend backend_;
+  nccl::Handle* handle_ = nullptr;
+  std::vector<Open> open_;  // events oldest_ to made_
+  uint64_t oldest_ = 1, made_ = 0;
+};
+
+// On the host, members meet by a barrier, or by messages without bytes.
+Event NcclCommunicator::enqueue(std::span<const Operation> operations) {
+  check_room(operations, options_);
+  if (made_ - oldest_ + 1 == open_.size()) finish_oldest();
+  Open& open = open_[(made_ + 1) % open_.size()];
+  compute_.record(*open.ready);
+  stream_->wait(*open.ready);
+  std::array<Message, kMaxExchange> empty;
+  if (operations.size() > 1) check(library_, library_.group_start(), "an exchange");
+  for (size_t i = 0; i < operations.size(); ++i) {
+    const Operation& o = operations[i];
+    if (o.bytes > 0) call(o);
+    empty[i] = o.kind == Kind::send ? Message::to(o.root, {}) : Message::from(o.root, {});
+  }
+  if (operations.size() > 1) check(library_, library_.group_end(), "an exchange");
+  stream_->record(*open.done);
+  ++made_;
+  open.host =
+      operations[0].is_message() ? host_->exchange(std::span(empty).first(operations.size())) : host_->barrier();
+  return {made_};
+}
+
+// For a device that checks the order of accesses.
+void NcclCommunicator::announce(const Operation& o, size_t reads, size_t writes) {
+  if (!stream_->checks()) return;
+  const std::span<const std::byte> in(o.in, reads), out(o.out, writes);
+  const size_t has_in = o.in != nullptr && reads > 0, has_out = o.out != nullptr && writes > 0;
+  stream_->announce({.what = name_of(o.kind), .reads = {&in, has_in}, .writes = {&out, has_out}});
+}
+
+void NcclCommunicator::call(const Operation& o) {
+  const auto members = static_cast<size_t>(size());
+  const size_t part = o.has_parts() ? o.bytes / members : o.bytes;
+  const int type = o.reduces() ? nccl::type_of(o.dtype) : nccl::kBytes;
+  const int reduction = o.reduces() ? nccl::reduction_of(o.reduction) : 0;
+  const size_t count = o.bytes / (o.reduces() ? static_cast<size_t>(tensor::size_of(o.dtype)) : 1);
+  void* const stream = stream_->native();
+  const auto run = [&](int result) { check(library_, result, o.text_in_full()); };
+  switch (o.kind) {
+    case Kind::all_reduce:
+      announce(o, o.bytes, o.bytes);
+      return run(library_.all_reduce(o.in, o.out, count, type, reduction, handle_, stream));
+    case Kind::reduce:
+      announce(o, o.bytes, o.bytes);
+      return run(library_.reduce(o.in, o.out, count, type, reduction, o.root, handle_, stream));
+    case Kind::broadcast:
+      announce(o, rank() == o.root ? o.bytes : 0, rank() == o.root ? 0 : o.bytes);
+      return run(library_.broadcast(o.in, o.out, count, type, o.root, handle_, stream));
+    case Kind::all_gather:
+      announce(o, part, o.bytes);
+      return run(library_.all_gather(o.in, o.out, part, type, handle_, stream));
+    case Kind::reduce_scatter:
+      announce(o, o.bytes, part);
+      return run(library_.reduce_scatter(o.in, o.out, count / members, type, reduction, handle_, stream));
+    case Kind::scatter:
+    case Kind::gather:
+    case Kind::all_to_all:
+      return messages(o);
+    case Kind::send:
+      announce(o, o.bytes, 0);
+      return run(library_.send(o.in, o.bytes, type, o.root, handle_, stream));
+    case Kind::receive:
+      announce(o, 0, o.bytes);
+      return run(library_.receive(o.out, o.bytes, type, o.root, handle_, stream));
+    case Kind::barrier:
+      return;
+  }
+}
+
+// What the library has no call for: messages that start together; the own part is a copy.
+void NcclCommunicator::messages(const Operation& o) {
+  const auto members = static_cast<size_t>(size()), own = static_cast<size_t>(rank());
+  const size_t part = o.bytes / members;
+  const bool sends_all = o.kind == Kind::all_to_all || (o.kind == Kind::scatter && rank() == o.root);
+  const bool receives_all = o.kind == Kind::all_to_all || (o.kind == Kind::gather && rank() == o.root);
+  const std::byte* const own_in = o.in == nullptr ? nullptr : o.in + (sends_all ? own * part : 0);
+  std::byte* const own_out = o.out == nullptr ? nullptr : o.out + (receives_all ? own * part : 0);
+  if (own_in != nullptr && own_out != nullptr && own_in != own_out && (o.kind == Kind::all_to_all || rank() == o.root))
+    stream_->copy(own_out, own_in, static_cast<int64_t>(part));
+  announce(o,
+           sends_all                ? o.bytes
+           : o.kind == Kind::gather ? part
+                                    : 0,
+           receives_all              ? o.bytes
+           : o.kind == Kind::scatter ? part
+                                     : 0);
+  void* const stream = stream_->native();
+  check(library_, library_.group_start(), o.text());
+  for (size_t m = 0; m < members; ++m) {
+    if (m == own) continue;
+    const int peer = static_cast<int>(m);
+    if (sends_all || (o.kind == Kind::gather && peer == o.root))
+      check(library_, library_.send(sends_all ? o.in + m * part : o.in, part, nccl::kBytes, peer, handle_, stream),
+            o.text());
+    if (receives_all || (o.kind == Kind::scatter && peer == o.root))
+      check(library_,
+            library_.receive(receives_all ? o.out + m * part : o.out, part, nccl::kBytes, peer, handle_, stream),
+            o.text());
+  }
+  check(library_, library_.group_end(), o.text());
+}
+
+}  // namespace
+
+bool has_nccl() {
+  return nccl::library() != nullptr;
+}
+
+std::unique_ptr<Communicator> nccl_group(World& world, device::Device& device, device::Stream& compute,
+                                         std::span<const int> ranks, const GroupOptions& options) {
+  const Library* library = nccl::library();
+  if (library == nullptr)
+    throw base::UserError("comm",
+                          "NCCL (libnccl.so.2) is not found: install libnccl2, or name its folder in "
+                          "KINTSUGI_CUDA_LIBRARIES (PyPI's nvidia-nccl has it in nvidia/nccl/lib)");
+  GroupOptions of_host = options;
+  of_host.collectives = std::max<size_t>(of_host.collectives, 2);
+  return std::make_unique<NcclCommunicator>(*library, device, compute, world.group(ranks, of_host), options);
+}
+
+}  // namespace kintsugi::comm

@@ -1,0 +1,24 @@
+// Groups of ranks with a device each, which exchange through NVIDIA's NCCL.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "kintsugi/comm/communicator.h"
+#include "kintsugi/device/device.h"
+
+namespace kintsugi::comm {
+
+// Whether the library can be loaded.
+bool has_nccl();
+
+// As World::group, for buffers of `device`, that of this rank. An operation starts when all that this rank had enqueued
+// in `compute` is done; wait() makes what is enqueued in `compute` from then on wait for it, and the host only until
+// all members have enqueued it: one that does not is named, as by the world's own groups. Sums are added in the order
+// of the library, which the number of bytes and of ranks, and the way between the devices, decide.
+// progress() throws a UserError if the library has met an error. Device, stream and world must outlive the
+// communicator.
+std::unique_ptr<Communicator> nccl_group(World& world, device::Device& device, device::Stream& compute,
+                                         std::span<const int> ranks, const GroupOptions& options = {});
+
+}  // namespace kintsugi::comm

@@ -1,0 +1,72 @@
+#include "kintsugi/comm/nccl/library.h"
+
+#include <optional>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/shared_library.h"
+
+namespace kintsugi::comm::nccl {
+
+const Library* library() {
+  static const std::optional<Library> found = []() -> std::optional<Library> {
+    const char* const names[] = {"libnccl.so.2"};
+    void* opened = base::open_vendor_library(names);
+    if (opened == nullptr) return std::nullopt;
+    Library l = {};
+    bool all = true;
+    const auto find = [&](const char* name, auto*& function) { all &= base::find_function(opened, name, function); };
+    find("ncclGetUniqueId", l.get_unique_id);
+    find("ncclCommInitRank", l.init_rank);
+    find("ncclCommDestroy", l.destroy);
+    find("ncclCommAbort", l.abort);
+    find("ncclCommGetAsyncError", l.async_error);
+    find("ncclGetErrorString", l.error_text);
+    find("ncclGroupStart", l.group_start);
+    find("ncclGroupEnd", l.group_end);
+    find("ncclAllReduce", l.all_reduce);
+    find("ncclReduce", l.reduce);
+    find("ncclBroadcast", l.broadcast);
+    find("ncclAllGather", l.all_gather);
+    find("ncclReduceScatter", l.reduce_scatter);
+    find("ncclSend", l.send);
+    find("ncclRecv", l.receive);
+    return all ? std::optional(l) : std::nullopt;
+  }();
+  return found ? &*found : nullptr;
+}
+
+int type_of(tensor::DType dtype) {
+  using tensor::DType;
+  switch (dtype) {
+    case DType::i32:
+      return 2;
+    case DType::i64:
+      return 4;
+    case DType::f16:
+      return 6;
+    case DType::f32:
+      return 7;
+    case DType::f64:
+      return 8;
+    case DType::bf16:
+      return 9;
+    default:
+      throw base::InternalError("comm", "NCCL adds no {}", tensor::name_of(dtype));
+  }
+}
+
+int reduction_of(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::sum:
+      return 0;
+    case Reduction::max:
+      return 2;
+    case Reduction::min:
+      return 3;
+    case Reduction::mean:
+      return 4;
+  }
+  throw base::InternalError("comm", "reduction {}", static_cast<int>(reduction));
+}
+
+}  // namespace kintsugi::comm::nccl

@@ -1,0 +1,148 @@
+// Ranks that exchange by NCCL on the emulated device, with the stand-in: what is computed is as on one rank, and the
+// library is called alike by all members.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "kintsugi/comm/collective_cases.h"
+#include "kintsugi/comm/device_harness.h"
+#include "kintsugi/device/emulate.h"
+#include "kintsugi/train/compare.h"
+#include "kintsugi/train/random_samples.h"
+#include "tests/layouts.h"
+#include "tests/nccl/standin.h"
+
+namespace kintsugi::tests::nccl_test {
+namespace {
+
+using nccl::Standin;
+
+device::Stream& stream_of(void* native) {
+  return *static_cast<device::Stream*>(native);
+}
+
+Standin& standin() {
+  static Standin* const found = [] {
+    ::setenv("KINTSUGI_CUDA_LIBRARIES", KINTSUGI_STANDINS, 1);
+    ::setenv("KINTSUGI_DEVICE_GROUPS", "nccl", 1);
+    void* library = ::dlopen(KINTSUGI_STANDINS "/libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) throw std::runtime_error(::dlerror());
+    auto* get = reinterpret_cast<Standin* (*)()>(::dlsym(library, "kintsugi_nccl_standin"));
+    get()->enqueue = [](void* stream, std::function<void()> work) {
+      device::emulate::enqueue(stream_of(stream), std::move(work));
+    };
+    get()->all_until_here = [](void* stream) { return device::emulate::all_until_here(stream_of(stream)); };
+    get()->not_yet = [] { throw device::emulate::NotYet(); };
+    return get();
+  }();
+  return *found;
+}
+
+// Around every test of this program, those of comm too.
+class WithTheStandin : public testing::EmptyTestEventListener {
+  void OnTestStart(const testing::TestInfo&) override {
+    standin().broken.clear();
+    standin().collectives = standin().messages = standin().groups = standin().aborted = 0;
+    standin().async_error = 0;
+  }
+  void OnTestEnd(const testing::TestInfo& test) override {
+    if (std::string_view(test.test_suite_name()) == "NcclStandin") return;
+    EXPECT_EQ(standin().broken, std::vector<std::string>{});
+    EXPECT_GT(standin().groups, 0);
+  }
+};
+
+const bool added = [] {
+  testing::UnitTest::GetInstance()->listeners().Append(new WithTheStandin);
+  return true;
+}();
+
+struct Case {
+  std::string family, dtype, layout;
+};
+
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.family << " " << c.dtype << " " << c.layout;
+}
+
+class Nccl : public testing::TestWithParam<Case> {};
+
+TEST_P(Nccl, Trains) {
+  const auto& [family, dtype, layout] = GetParam();
+  config::Settings s = small_model(family, dtype);
+  s.model.context = s.train.sequence = 8;
+  s.train.global_batch = 8;
+  s.train.micro_batch = 4;
+  s.train.kernels = "cpu";
+  set_layout(s, "device=emulated " + layout);
+  s.model.layers = std::max<int64_t>(2, s.parallel.pipe * s.parallel.chunks);
+  s.train.micro_batch /= s.parallel.data;
+  const train::RandomSamples samples(s);
+  const double tolerance = train::default_tolerance(s);
+  const train::Comparison c = train::compare(
+      {.settings = s, .data = samples, .steps = 3, .tolerance = tolerance, .loss_tolerance = tolerance / 10});
+  EXPECT_EQ(c.first(), nullptr) << train::print(c);
+  EXPECT_GT(standin().collectives + standin().messages, 0);
+  EXPECT_EQ(standin().aborted, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, Nccl,
+    testing::Values(Case{"gpt", "fp32", "data=2"}, Case{"gpt", "fp32", "data=2 zero=1"},
+                    Case{"llama", "fp32", "data=2 zero=2"}, Case{"llama", "bf16", "data=2 zero=3"},
+                    Case{"gpt", "fp32", "tensor=2"}, Case{"llama", "fp32", "tensor=2 sequence_parallel"},
+                    Case{"gpt", "fp32", "context=2"}, Case{"llama", "fp32", "context=2 method=ring"},
+                    Case{"llama", "fp32", "context=2 method=ulysses"}, Case{"gpt", "fp32", "pipe=2 schedule=gpipe"},
+                    Case{"llama", "fp32", "pipe=2 schedule=1f1b"},
+                    Case{"gpt", "fp32", "pipe=2 schedule=interleaved chunks=2"},
+                    Case{"gpt", "fp32", "pipe=2 schedule=zero_bubble"}, Case{"llama", "fp32", "pipe=2 data=2 tensor=2"},
+                    Case{"gpt", "fp16", "data=2 tensor=2 zero=2"}, Case{"llama", "bf16", "context=2 tensor=2 zero=1"}));
+
+// An error between the devices is seen by whoever looks, and ends the group.
+TEST(NcclErrors, AreSeenInAnyWait) {
+  const auto said = comm::on_devices(2, [](comm::World& world) {
+    const auto group = world.group(comm::cases::all_ranks(2));
+    group->progress();
+    group->wait(group->barrier());
+    standin().async_error = 6;  // ncclRemoteError
+    group->progress();
+    return std::string();
+  });
+  for (const std::string& text : said)
+    EXPECT_EQ(text,
+              "[comm] NCCL failed in an operation: remote process exited or there was a network error; "
+              "NCCL_DEBUG=WARN in the environment makes it say more");
+}
+
+TEST(NcclErrors, WhatWasNotWaitedForIsEnded) {
+  const auto said = comm::on_devices(2,
+                                     [](comm::World& world) {
+                                       const auto group = world.group(comm::cases::all_ranks(2));
+                                       std::vector<std::byte> x(8);
+                                       if (world.rank() == 0)
+                                         group->wait(group->all_reduce(x, x, tensor::DType::f32, comm::Reduction::sum));
+                                       return std::string();
+                                     },
+                                     {.time_limit = std::chrono::milliseconds(300)});
+  EXPECT_NE(said[0].find("rank 1"), std::string::npos) << said[0];
+  EXPECT_EQ(standin().aborted, 1);
+}
+
+// That the stand-in sees what it should.
+TEST(NcclStandin, SeesCallsThatDoNotMatch) {
+  const auto said = comm::on_devices(2, [](comm::World& world) {
+    const auto group = world.group(comm::cases::all_ranks(2));
+    std::vector<std::byte> x(8), y(16);
+    if (world.rank() == 0)
+      group->all_reduce(x, x, tensor::DType::f32, comm::Reduction::sum);
+    else
+      group->all_gather(x, y);
+    return std::string();
+  });
+  ASSERT_EQ(standin().broken.size(), 1u);
+  EXPECT_TRUE(standin().broken[0].ends_with("call different collectives")) << standin().broken[0];
+}
+
+}  // namespace
+}  // namespace kintsugi::tests::nccl_test

@@ -1,0 +1,26 @@
+// A stand-in of NVIDIA's NCCL for tests: a shared library with the names that Kintsugi calls, for ranks that are
+// threads of one process with an emulated device. It checks that members call alike and in the same order, and moves
+// and adds what was asked for, but in another order than that of the ranks, as the real one may.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace kintsugi::tests::nccl {
+
+struct Standin {
+  // Enqueues work in a stream; and makes what does all that is enqueued there so far.
+  void (*enqueue)(void* stream, std::function<void()> work) = nullptr;
+  std::function<void()> (*all_until_here)(void* stream) = nullptr;
+  void (*not_yet)() = nullptr;  // throws, so that the work is tried again
+  int64_t collectives = 0, messages = 0, groups = 0, aborted = 0;
+  int async_error = 0;              // what ncclCommGetAsyncError says
+  std::vector<std::string> broken;  // rules that were not kept
+};
+
+}  // namespace kintsugi::tests::nccl
+
+// The only name that the real library has not.
+extern "C" kintsugi::tests::nccl::Standin* kintsugi_nccl_standin();
