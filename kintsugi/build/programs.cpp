@@ -1,5 +1,7 @@
 #include "kintsugi/build/programs.h"
 
+#include <cstdlib>
+
 #include "kintsugi/base/error.h"
 #include "kintsugi/config/choices.h"
 #include "kintsugi/device/device.h"
@@ -50,6 +52,14 @@ std::vector<Program> lowered(const Settings& s, models::Graphs graphs, const ker
                       dump);
 }
 
+// The place of this process among those of its launch that run on this machine, as Open MPI, MPICH, Slurm and PALS (PBS
+// on Cray) say it; 0 where none does.
+int local_rank() {
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", "PALS_LOCAL_RANKID"})
+    if (const char* text = std::getenv(name)) return std::atoi(text);
+  return 0;
+}
+
 }  // namespace
 
 std::unique_ptr<kernels::KernelSet> kernels_of(const Settings& s) {
@@ -62,7 +72,9 @@ std::unique_ptr<kernels::KernelSet> kernels_to_run(const Settings& s) {
   if (s.train.dtype == "fp64")
     throw base::UserError("config", "parallel.device = \"{}\" computes in fp32, bf16 or fp16: train.dtype is fp64",
                           s.parallel.device);
-  return kernels::device_kernels(device::open_device(s.parallel.device));
+  const int local = s.parallel.transport == "threads" ? 0 : local_rank();
+  return kernels::device_kernels(
+      device::open_device(s.parallel.device, device::device_of_rank(s.parallel.device, local)));
 }
 
 plan::Plan plan_of(const Settings& s) {

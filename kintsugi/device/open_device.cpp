@@ -25,21 +25,46 @@ std::string module_path() {
                         "or use parallel.device = \"cpu\"");
 }
 
-std::unique_ptr<Device> cuda_device(int number) {
+struct CudaModule {
+  void* handle = nullptr;
+  CudaEntry* open = nullptr;
+  CudaCount* count = nullptr;
+};
+
+CudaModule load_module() {
   const std::string path = module_path();
-  static void* const module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // kept: it holds kernels
-  if (module == nullptr) throw base::UserError("device", "the module for CUDA cannot be loaded: {}", dlerror());
-  const auto entry = reinterpret_cast<CudaEntry*>(dlsym(module, kCudaEntry));
-  if (entry == nullptr) throw base::UserError("device", "{} is no module for CUDA of this version", path);
-  return std::unique_ptr<Device>(entry(number, module));
+  CudaModule m = {.handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)};
+  if (m.handle == nullptr) throw base::UserError("device", "the module for CUDA cannot be loaded: {}", dlerror());
+  m.open = reinterpret_cast<CudaEntry*>(dlsym(m.handle, kCudaEntry));
+  m.count = reinterpret_cast<CudaCount*>(dlsym(m.handle, kCudaCount));
+  if (m.open == nullptr || m.count == nullptr)
+    throw base::UserError("device", "{} is no module for CUDA of this version", path);
+  return m;
+}
+
+// Kept: it holds kernels.
+const CudaModule& cuda_module() {
+  static const CudaModule module = load_module();
+  return module;
 }
 
 }  // namespace
 
 std::unique_ptr<Device> open_device(std::string_view kind, int number) {
   if (kind == "emulated") return emulated_device();
-  if (kind == "cuda") return cuda_device(number);
+  if (kind == "cuda") return std::unique_ptr<Device>(cuda_module().open(number, cuda_module().handle));
   throw base::UserError("device", "there is no device \"{}\"; there are emulated, cuda", kind);
+}
+
+int device_of_rank(std::string_view kind, int local_rank) {
+  if (kind != "cuda") return 0;
+  const int count = cuda_module().count();
+  if (count == 1) return 0;  // the only one, or the one that this rank is shown
+  if (local_rank < count) return local_rank;
+  throw base::UserError("device",
+                        "this machine has {} devices, and this is rank {} of those that run on it, counted from 0: "
+                        "start at most {} on each machine",
+                        count, local_rank, count);
 }
 
 }  // namespace kintsugi::device

@@ -115,11 +115,16 @@ class CudaStream : public Stream {
                         cudaGetErrorName(error));
 }
 
+int count_devices() {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess) refuse(error);
+  return count;
+}
+
 class CudaDevice : public Device {
  public:
-  CudaDevice(int number, void* module) : number_(number), module_(module) {
-    const cudaError_t error = cudaGetDeviceCount(&count_);
-    if (error != cudaSuccess) refuse(error);
+  CudaDevice(int number, void* module) : number_(number), count_(count_devices()), module_(module) {
     if (number < 0 || number >= count_)
       throw base::UserError("device", "there is no device {}: this machine has {}", number, count_);
     check(cudaSetDevice(number), "to be opened");
@@ -168,7 +173,7 @@ class CudaDevice : public Device {
   void* symbol(const char* name) override { return dlsym(module_, name); }
 
  private:
-  int number_, count_ = 0;
+  int number_, count_;
   void* module_;
 };
 
@@ -178,4 +183,8 @@ class CudaDevice : public Device {
 extern "C" __attribute__((visibility("default"))) kintsugi::device::Device* kintsugi_cuda_device_3(int number,
                                                                                                    void* module) {
   return new kintsugi::device::CudaDevice(number, module);
+}
+
+extern "C" __attribute__((visibility("default"))) int kintsugi_cuda_count_1() {
+  return kintsugi::device::count_devices();
 }
