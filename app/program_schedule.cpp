@@ -21,6 +21,7 @@ std::optional<plan::Work> work_of(const program::Body& body) {
     case program::Work::reduce:
     case program::Work::update:
     case program::Work::evaluate:
+    case program::Work::sample:
     case program::Work::prefill:
     case program::Work::decode:
       return std::nullopt;

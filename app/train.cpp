@@ -3,6 +3,7 @@
 #include "app/progress.h"
 #include "app/ranks.h"
 #include "app/run_options.h"
+#include "app/sample_lines.h"
 #include "app/shell_word.h"
 #include "app/stop_signals.h"
 #include "app/terminal.h"
@@ -17,6 +18,7 @@ namespace kintsugi::app {
 namespace {
 
 constexpr int kAnyColumns = 1000;  // of a line that is no terminal's
+constexpr size_t kMostSampleLines = 8;
 
 // On a terminal the parts that fit; those of least use are left out first.
 std::string step_line(const train::Metrics& m, int64_t steps, const Rate& rate, const ProgressLine& line) {
@@ -43,24 +45,16 @@ class Terminal : public train::Observer {
   void preparing(std::string_view what) override {
     if (starting_) starting_->tell(std::string(what));
   }
-  void validating(int64_t done, int64_t samples) override {
-    starting_.reset();
-    const double now = steady_seconds();
-    if (done == 0) validation_ = {};
-    validation_.add(now, static_cast<double>(done));
-    const bool bar = progress_.terminal();
-    const double share = static_cast<double>(done) / static_cast<double>(samples);
-    progress_.update(fit_parts({{"validation", 3},
-                                {bar ? progress_bar(share, 20) : "", 1},
-                                {fmt::format("{}/{} samples", done, samples), 2},
-                                {time_left(validation_, static_cast<double>(samples - done)), 1}},
-                               bar ? progress_.columns() : kAnyColumns));
-  }
+  void validating(int64_t done, int64_t samples) override { between_steps("validation", done, samples, "samples"); }
+  void sampling(int64_t done, int64_t tokens) override { between_steps("writing texts", done, tokens, "tokens"); }
   void step(const train::Metrics& m, int64_t steps) override {
     starting_.reset();
     rate_.add(steady_seconds(), static_cast<double>(m.step));
     progress_.update(step_line(m, steps, rate_, progress_),
-                     m.validation_loss.has_value() || m.step == 1 || m.step == steps);
+                     m.validation_loss.has_value() || !m.samples.empty() || m.step == 1 || m.step == steps);
+    for (const train::SampledText& sample : m.samples)
+      for (const std::string& line : sample_lines(sample.prompt, sample.text, columns(), kMostSampleLines))
+        progress_.print(line);
   }
   void finish() {
     starting_.reset();
@@ -68,9 +62,24 @@ class Terminal : public train::Observer {
   }
 
  private:
+  int columns() const { return progress_.terminal() ? progress_.columns() : kAnyColumns; }
+
+  // What is done after a step, which may take a while.
+  void between_steps(std::string_view what, int64_t done, int64_t all, std::string_view unit) {
+    starting_.reset();
+    if (done == 0) between_ = {};
+    between_.add(steady_seconds(), static_cast<double>(done));
+    const double share = static_cast<double>(done) / static_cast<double>(all);
+    progress_.update(fit_parts({{std::string(what), 3},
+                                {progress_.terminal() ? progress_bar(share, 20) : "", 1},
+                                {fmt::format("{}/{} {}", done, all, unit), 2},
+                                {time_left(between_, static_cast<double>(all - done)), 1}},
+                               columns()));
+  }
+
   std::optional<Progress> starting_ = std::optional<Progress>(std::in_place, "starting");
   ProgressLine progress_;
-  Rate rate_, validation_;  // of steps with all that comes with them, and of the samples of a validation
+  Rate rate_, between_;  // of steps with all that comes with them, and of what is done between two
 };
 
 void run(const RunOptions& options, bool resume) {

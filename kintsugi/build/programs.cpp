@@ -44,6 +44,7 @@ std::vector<Program> lowered(const Settings& s, models::Graphs graphs, const ker
                        .micro = &*graphs.micro,
                        .update = &*graphs.update,
                        .evaluate = &*graphs.evaluate,
+                       .sample = pointer_to(graphs.sample),
                        .micro_batches = micro_batches(s)},
                       {.plan = plan,
                        .kernels = kernels,

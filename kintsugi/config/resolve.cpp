@@ -206,6 +206,29 @@ void derive_pace(Given& given) {
   derive<int64_t>(given, "train.evaluate_batches", t.evaluate_batches, -1, t.evaluate_every > 0 ? batches : 0);
 }
 
+// Texts that are written on the way: prompts alone ask for them, and so does sample_every.
+void derive_samples(Given& given) {
+  Train& t = given.settings.train;
+  const bool given_every = given.origin("train.sample_every").kind != Origin::Kind::standard;
+  if (!t.prompts.empty() && !given_every)
+    store(given, "train.sample_every", t.sample_every, t.evaluate_every > 0 ? t.evaluate_every : t.steps);
+  if (t.prompts.empty() && t.sample_every > 0)
+    store<std::vector<std::string>>(given, "train.prompts", t.prompts, {""}, "sample_every");
+}
+
+void check_samples(const Given& given) {
+  constexpr size_t kMostPrompts = 64;
+  const Settings& s = given.settings;
+  if (s.train.sample_every == 0) return;
+  if (objective(s.model) != Objective::next)
+    throw base::UserError("config", "{}{} needs a model that continues texts: objective \"next\", and this is \"{}\"",
+                          place(given, {"train.sample_every", "train.prompts"}), given.say("train.sample_every"),
+                          s.model.objective);
+  if (s.train.prompts.size() > kMostPrompts)
+    throw base::UserError("config", "{}train.prompts has {} texts; there may be {}", place(given, {"train.prompts"}),
+                          s.train.prompts.size(), kMostPrompts);
+}
+
 // Keys that have an effect only with certain values of another key.
 void warn_of_idle_keys(Resolved& given) {
   const Settings& s = given.settings;
@@ -218,6 +241,8 @@ void warn_of_idle_keys(Resolved& given) {
   warn_if_idle(given, "train.base_batch", s.train.scale_learning_rate != "none", "train.scale_learning_rate");
   const bool validates = !s.data.validation.empty();
   warn_if_idle(given, "train.evaluate_every", validates || s.train.evaluate_every == 0, "data.validation");
+  warn_if_idle(given, "train.prompts", s.train.sample_every > 0, "train.sample_every");
+  warn_if_idle(given, "train.sample_length", s.train.sample_every > 0, "train.sample_every");
   warn_if_idle(given, "train.evaluate_batches", validates || s.train.evaluate_batches == 0, "data.validation");
 }
 
@@ -236,6 +261,7 @@ Given fill_derived(Given given, int64_t cores) {
   derive(given, "train.min_learning_rate", s.train.min_learning_rate, -1.0, s.train.learning_rate / 10);
   derive<int64_t>(given, "train.decay_steps", s.train.decay_steps, 0, s.train.steps);
   derive_pace(given);
+  derive_samples(given);
   return given;
 }
 
@@ -246,6 +272,7 @@ Resolved resolve(Given given, int64_t cores) {
   check_lengths(resolved);
   check_batch(resolved);
   check_schedule(resolved);
+  check_samples(resolved);
   warn_of_idle_keys(resolved);
   warn_of_parallel(resolved, cores);
   return resolved;

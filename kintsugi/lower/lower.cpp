@@ -19,7 +19,7 @@
 namespace kintsugi::lower {
 
 const graph::OpTable& Source::operations() const {
-  for (const graph::Graph* g : {micro, update, evaluate, prefill, decode})
+  for (const graph::Graph* g : {micro, update, evaluate, sample, prefill, decode})
     if (g) return g->table();
   throw base::InternalError("lower", "no graph");
 }

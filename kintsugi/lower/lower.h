@@ -20,6 +20,7 @@ struct Source {
   const graph::Graph* micro = nullptr;
   const graph::Graph* update = nullptr;
   const graph::Graph* evaluate = nullptr;
+  const graph::Graph* sample = nullptr;
   const graph::Graph* prefill = nullptr;
   const graph::Graph* decode = nullptr;
   int64_t micro_batches = 1;  // of a step, on this rank

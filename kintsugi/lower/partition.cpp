@@ -15,7 +15,7 @@ namespace {
 
 std::vector<const Graph*> graphs_of(const Source& source) {
   std::vector<const Graph*> list;
-  for (const Graph* g : {source.micro, source.evaluate, source.prefill, source.decode})
+  for (const Graph* g : {source.micro, source.evaluate, source.sample, source.prefill, source.decode})
     if (g) list.push_back(g);
   return list;
 }
@@ -74,6 +74,7 @@ void partition(program::Program& p, const Source& source, const plan::Plan& plan
   using program::Work;
   if (source.update) partitioner.run(update_of_buckets(*source.update, buckets), Work::update);
   if (source.evaluate) partitioner.run(*source.evaluate, Work::evaluate);
+  if (source.sample) partitioner.run(*source.sample, Work::sample);
   if (source.prefill) partitioner.run(*source.prefill, Work::prefill);
   if (source.decode) partitioner.run(*source.decode, Work::decode);
 }

@@ -1,5 +1,7 @@
 #include "kintsugi/models/step.h"
 
+#include <algorithm>
+
 #include "kintsugi/base/error.h"
 #include "kintsugi/graph/differentiate.h"
 #include "kintsugi/models/models.h"
@@ -109,6 +111,13 @@ Graph generation_graph(const config::Settings& s, StateTable& states, const std:
   return g;
 }
 
+Graph sample_graph(const config::Settings& s, StateTable& states) {
+  return generation_graph(s, states, "sample",
+                          {.purpose = Purpose::evaluate,
+                           .batch = static_cast<int64_t>(s.train.prompts.size()),
+                           .sequence = sample_window(s)});
+}
+
 // A state that holds the value after a step, to be looked at.
 void keep(Graph& g, StateTable& states, ValueId value, std::string_view name) {
   g.assign(value, states.add({.name = std::string(name),
@@ -151,6 +160,14 @@ Graph build_forward(const config::Settings& s, StateTable& states, Logits kept) 
   return g;
 }
 
+int64_t sample_window(const config::Settings& s) {
+  const config::Parallel& p = s.parallel;
+  if (p.context > 1 || p.sequence_parallel || !p.rules.empty()) return s.train.sequence;
+  size_t longest = 1;  // in bytes, of which a token has one at least
+  for (const std::string& prompt : s.train.prompts) longest = std::max(longest, prompt.size() + 1);
+  return std::min(s.train.sequence, static_cast<int64_t>(longest) + s.train.sample_length);
+}
+
 Graphs build_training(const config::Settings& s, Logits kept) {
   Graphs graphs;
   graphs.states = std::make_unique<StateTable>();
@@ -177,6 +194,7 @@ Graphs build_training(const config::Settings& s, Logits kept) {
   graphs.micro = std::move(g);
   graphs.update = build_update(s.train, states);
   graphs.evaluate = evaluation_graph(s, states, s.train.micro_batch * s.parallel.data, s.train.sequence);
+  if (s.train.sample_every > 0) graphs.sample = sample_graph(s, states);
   return graphs;
 }
 

@@ -30,6 +30,7 @@ struct Graphs {
   std::optional<Graph> micro;                 // forward and backward of one micro-batch
   std::optional<Graph> update;
   std::optional<Graph> evaluate;
+  std::optional<Graph> sample;
   std::optional<Graph> prefill;
   std::optional<Graph> decode;
 };
@@ -40,7 +41,12 @@ enum class Logits { none, kept };
 // Forward alone is for `explain`: micro without its backward part.
 Graph build_forward(const config::Settings& settings, graph::StateTable& states, Logits logits = Logits::none);
 
-// micro, update, evaluate. Needs resolved settings.
+// Tokens of the texts that `sample` reads: as many as [train] prompts and what continues them may have, or fewer, of
+// which the last are read. train.sequence where ranks may split the tokens of a text.
+int64_t sample_window(const config::Settings& settings);
+
+// micro, update, evaluate; and with [train] sample_every `sample`: all prompts together, read whole each time, without
+// caches, so that it is split as evaluation is. Its output "logits" is [batch vocab]. Needs resolved settings.
 Graphs build_training(const config::Settings& settings, Logits logits = Logits::none);
 
 // evaluate alone, with `batch` samples of `sequence` tokens.

@@ -33,6 +33,8 @@ std::string_view name_of(Work work) {
       return "update";
     case Work::evaluate:
       return "evaluate";
+    case Work::sample:
+      return "sample";
     case Work::prefill:
       return "prefill";
     case Work::decode:
@@ -47,6 +49,8 @@ std::string_view name_of(Step step) {
       return "train";
     case Step::evaluate:
       return "evaluate";
+    case Step::sample:
+      return "sample";
     case Step::prefill:
       return "prefill";
     case Step::decode:

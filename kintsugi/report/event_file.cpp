@@ -27,11 +27,16 @@ namespace fs = std::filesystem;
 // Field numbers of event.proto and summary.proto.
 namespace event_field {
 constexpr int kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5, kSessionLog = 7;
-constexpr int kStatus = 1;                 // of SessionLog
-constexpr int kValue = 1;                  // of Summary
-constexpr int kTag = 1, kSimpleValue = 2;  // of Summary.Value
+constexpr int kStatus = 1;                                             // of SessionLog
+constexpr int kValue = 1;                                              // of Summary
+constexpr int kTag = 1, kSimpleValue = 2, kTensor = 8, kMetadata = 9;  // of Summary.Value
+constexpr int kPluginData = 1, kDataClass = 4;                         // of SummaryMetadata
+constexpr int kPluginName = 1;                                         // of SummaryMetadata.PluginData
+constexpr int kDtype = 1, kShape = 2, kStringValues = 8;  // of TensorProto; a shape without dims is a scalar
 }  // namespace event_field
-constexpr uint64_t kStart = 1;  // of SessionLog.SessionStatus: readers drop the steps from this event's on
+constexpr uint64_t kTensorClass = 2;  // of DataClass
+constexpr uint64_t kString = 7;       // of DataType
+constexpr uint64_t kStart = 1;        // of SessionLog.SessionStatus: readers drop the steps from this event's on
 constexpr std::string_view kVersion = "brain.Event:2";
 constexpr std::string_view kPrefix = "events.out.tfevents.";
 
@@ -50,6 +55,31 @@ ProtobufMessage event(double wall_time, int64_t step) {
   message.fixed64(event_field::kWallTime, std::bit_cast<uint64_t>(wall_time));
   if (step != 0) message.integer(event_field::kStep, static_cast<uint64_t>(step));
   return message;
+}
+
+// TensorBoard takes a text for Markdown, in which four spaces before a line leave it as it is.
+std::string as_lines(std::string_view text) {
+  std::string lines = "    ";
+  for (const char c : text) {
+    lines += c;
+    if (c == '\n') lines += "    ";
+  }
+  return lines;
+}
+
+// A value of the plugin for texts.
+ProtobufMessage value_of(const EventText& text) {
+  const ProtobufMessage plugin = ProtobufMessage().text(event_field::kPluginName, "text");
+  const ProtobufMessage metadata =
+      ProtobufMessage().message(event_field::kPluginData, plugin).integer(event_field::kDataClass, kTensorClass);
+  const ProtobufMessage tensor = ProtobufMessage()
+                                     .integer(event_field::kDtype, kString)
+                                     .message(event_field::kShape, ProtobufMessage())
+                                     .text(event_field::kStringValues, as_lines(text.text));
+  return ProtobufMessage()
+      .text(event_field::kTag, text.tag)
+      .message(event_field::kTensor, tensor)
+      .message(event_field::kMetadata, metadata);
 }
 
 // The number of an event file of ours; 0 of any other.
@@ -80,13 +110,15 @@ EventFile::~EventFile() {
   if (file_) std::fclose(file_);
 }
 
-void EventFile::write(int64_t step, double wall_time, std::span<const Scalar> scalars) {
+void EventFile::write(int64_t step, double wall_time, std::span<const Scalar> scalars,
+                      std::span<const EventText> texts) {
   ProtobufMessage summary;
   for (const Scalar& scalar : scalars)
     summary.message(event_field::kValue,
                     ProtobufMessage()
                         .text(event_field::kTag, scalar.tag)
                         .fixed32(event_field::kSimpleValue, std::bit_cast<uint32_t>(static_cast<float>(scalar.value))));
+  for (const EventText& text : texts) summary.message(event_field::kValue, value_of(text));
   write_record(event(wall_time, step).message(event_field::kSummary, summary).bytes());
 }
 

@@ -16,6 +16,12 @@ struct Scalar {
   double value = 0;      // kept as fp32
 };
 
+// A text; TensorBoard shows it as it is, in lines.
+struct EventText {
+  std::string tag;   // "samples/1"
+  std::string text;  // UTF-8
+};
+
 // One file for each start of a run. A process that is killed leaves at most one incomplete record at the end, which
 // readers leave out.
 class EventFile {
@@ -28,7 +34,7 @@ class EventFile {
   EventFile& operator=(const EventFile&) = delete;
 
   // The values of a step, flushed. `wall_time`: seconds since 1970. UserError if the disk is full.
-  void write(int64_t step, double wall_time, std::span<const Scalar> scalars);
+  void write(int64_t step, double wall_time, std::span<const Scalar> scalars, std::span<const EventText> texts = {});
 
  private:
   void write_record(std::string_view data);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/report/style.h"
@@ -55,6 +57,16 @@ std::string escape_html(std::string_view text) {
           out += text.substr(0, length);
     }
     text.remove_prefix(length == 0 ? 1 : length);
+  }
+  return out;
+}
+
+std::string escape_lines(std::string_view text) {
+  std::string out;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    out += (begin > 0 ? "\n" : "") + escape_html(text.substr(begin, end - begin));
+    begin = end + 1;
   }
   return out;
 }

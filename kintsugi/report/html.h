@@ -11,6 +11,9 @@ namespace kintsugi::report {
 // not UTF-8 question marks.
 std::string escape_html(std::string_view text);
 
+// The same, but line breaks stay.
+std::string escape_lines(std::string_view text);
+
 struct Table {
   std::string align;              // a letter for each column: l or r
   std::vector<std::string> head;  // empty: none

@@ -50,14 +50,21 @@ bool read_numbers(std::string_view line, Values& values) {
   return take('}') && at == end;
 }
 
-// Any object; values that are no numbers are passed over. False if the line is none.
-bool read_any(std::string_view line, Values& values, std::optional<base::Json>& keeps_keys) {
+constexpr std::string_view kTexts = "samples";
+
+// Any object, of which other values than numbers and texts of the model are passed over. False if the line is none.
+bool read_any(std::string_view line, Values& values, std::vector<WrittenText>& texts,
+              std::optional<base::Json>& keeps_keys) {
   values.clear();
   try {
     keeps_keys = base::Json::parse("report", "metrics.jsonl", line);
-    for (const base::Json& member : keeps_keys->members())
+    for (const base::Json& member : keeps_keys->members()) {
       if (member.is_number() || member.is_null())
         values.emplace_back(member.key(), member.is_null() ? kNotFinite : member.number());
+      if (member.key() != kTexts || !member.is_list()) continue;
+      for (const base::Json& text : member.list())
+        texts.push_back({.prompt = std::string(text.at("prompt").text()), .text = std::string(text.at("text").text())});
+    }
   } catch (const base::UserError&) {
     return false;
   }
@@ -86,26 +93,15 @@ struct LeftOut {
   }
 };
 
-class Reader {
- public:
-  MetricsTable read(std::string_view text) {
-    for (size_t begin = 0; begin < text.size();) {
-      const size_t end = std::min(text.find('\n', begin), text.size());
-      add(text.substr(begin, end - begin));
-      begin = end + 1;
-    }
-    not_whole_.tell("is not whole: it is no object with a step", "are not whole: they are no objects with a step",
-                    table_.left_out);
-    not_after_.tell("has a step that does not follow the one before it",
-                    "have a step that does not follow the one before it", table_.left_out);
-    return std::move(table_);
-  }
+}  // namespace
 
- private:
+class MetricsReader::Lines {
+ public:
   void add(std::string_view line) {
     ++line_;
     if (line.empty()) return;
-    if (!read_numbers(line, values_) && !read_any(line, values_, json_)) return not_whole_.add(line_);
+    texts_.clear();
+    if (!read_numbers(line, values_) && !read_any(line, values_, texts_, json_)) return not_whole_.add(line_);
     const std::optional<double> step = step_of(values_);
     if (!step) return not_whole_.add(line_);
     if (table_.num_steps > 0 && *step <= static_cast<double>(table_.last_step)) return not_after_.add(line_);
@@ -119,8 +115,23 @@ class Reader {
       measure.steps.push_back(*step);
       measure.values.push_back(value);
     }
+    for (WrittenText& text : texts_) {
+      text.step = *step;
+      table_.texts.push_back(std::move(text));
+    }
   }
 
+  void finish() {
+    not_whole_.tell("is not whole: it is no object with a step", "are not whole: they are no objects with a step",
+                    table_.left_out);
+    not_after_.tell("has a step that does not follow the one before it",
+                    "have a step that does not follow the one before it", table_.left_out);
+  }
+
+  const MetricsTable& table() const { return table_; }
+  bool went_back() const { return not_after_.lines > 0; }
+
+ private:
   // Lines mostly have the keys of the line before, in its order.
   Measure& measure_at(size_t i, std::string_view key) {
     if (i >= known_.size()) known_.resize(i + 1);
@@ -138,11 +149,46 @@ class Reader {
   LeftOut not_whole_, not_after_;
   int64_t line_ = 0;
   Values values_;
+  std::vector<WrittenText> texts_;  // of a line
   std::optional<base::Json> json_;
   std::vector<std::pair<std::string, Measure*>> known_;
 };
 
-}  // namespace
+MetricsReader::MetricsReader() : lines_(std::make_unique<Lines>()) {}
+
+MetricsReader::~MetricsReader() = default;
+
+void MetricsReader::add(std::string_view text) {
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = text.find('\n', begin);
+    if (end == text.npos) {
+      begun_ += text.substr(begin);
+      return;
+    }
+    const std::string_view line = text.substr(begin, end - begin);
+    if (begun_.empty()) {
+      lines_->add(line);
+    } else {
+      lines_->add(begun_ += line);
+      begun_.clear();
+    }
+    begin = end + 1;
+  }
+}
+
+void MetricsReader::finish() {
+  if (!begun_.empty()) lines_->add(begun_);
+  begun_.clear();
+  lines_->finish();
+}
+
+const MetricsTable& MetricsReader::table() const {
+  return lines_->table();
+}
+
+bool MetricsReader::went_back() const {
+  return lines_->went_back();
+}
 
 int64_t Measure::num_not_finite() const {
   return std::ranges::count_if(values, [](double value) { return !std::isfinite(value); });
@@ -155,7 +201,10 @@ const Measure& MetricsTable::measure(std::string_view key) const {
 }
 
 MetricsTable parse_metrics(std::string_view text) {
-  return Reader().read(text);
+  MetricsReader reader;
+  reader.add(text);
+  reader.finish();
+  return reader.table();
 }
 
 MetricsTable read_metrics(const std::filesystem::path& path) {

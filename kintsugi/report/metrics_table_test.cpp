@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace kintsugi::report::metrics_table_test {
@@ -48,6 +49,40 @@ TEST(MetricsTable, WhatCannotBeUsedIsLeftOutAndTold) {
   EXPECT_EQ(parse_metrics(whole + "x\n" + "y\n" + whole + "{\"step\":3}\n").left_out,
             (Texts{"2 lines are not whole: they are no objects with a step, the first is line 2",
                    "line 4 has a step that does not follow the one before it"}));
+}
+
+TEST(MetricsTable, TextsOfTheModel) {
+  const MetricsTable table = parse_metrics(
+      "{\"step\":1,\"loss\":5.5}\n"
+      "{\"step\":2,\"loss\":5,\"samples\":[{\"prompt\":\"Once\",\"text\":\" "
+      "upon\\na\"},{\"prompt\":\"\",\"text\":\"b\"}]}\n"
+      "{\"step\":3,\"loss\":4,\"samples\":[{\"prompt\":7}]}\n"
+      "{\"step\":4,\"loss\":3,\"samples\":[]}\n");
+  ASSERT_EQ(table.texts.size(), 2u);
+  EXPECT_EQ(table.texts[0].step, 2);
+  EXPECT_EQ(table.texts[0].prompt, "Once");
+  EXPECT_EQ(table.texts[0].text, " upon\na");
+  EXPECT_EQ(table.texts[1].text, "b");
+  EXPECT_EQ(table.measure("loss").values, (Numbers{5.5, 5, 3}));
+  EXPECT_EQ(table.left_out, Texts{"line 3 is not whole: it is no object with a step"});
+}
+
+// However it is cut into pieces, a file is read as it is as a whole.
+TEST(MetricsTable, AFileThatGrows) {
+  const std::string file = "{\"step\":1,\"loss\":5.5}\n{\"step\":2,\"loss\":5}\n{\"step\":4,\"loss\":3}\n";
+  for (size_t first = 0; first <= file.size(); ++first)
+    for (size_t second = first; second <= file.size(); ++second) {
+      MetricsReader reader;
+      reader.add(std::string_view(file).substr(0, first));
+      EXPECT_EQ(reader.table().num_steps, std::count(file.begin(), file.begin() + static_cast<long>(first), '\n'));
+      reader.add(std::string_view(file).substr(first, second - first));
+      reader.add(std::string_view(file).substr(second));
+      EXPECT_EQ(reader.table().measure("loss").values, (Numbers{5.5, 5, 3}));
+      EXPECT_FALSE(reader.went_back());
+    }
+  MetricsReader reader;
+  reader.add(file + "{\"step\":4,\"loss\":2}\n");
+  EXPECT_TRUE(reader.went_back());
 }
 
 }  // namespace kintsugi::report::metrics_table_test

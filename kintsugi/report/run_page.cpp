@@ -11,6 +11,7 @@
 #include "kintsugi/report/planned_run.h"
 #include "kintsugi/report/run_charts.h"
 #include "kintsugi/report/run_tables.h"
+#include "kintsugi/report/run_texts.h"
 
 namespace kintsugi::report {
 namespace {
@@ -70,7 +71,7 @@ std::vector<std::string> warnings_of(const ReportRun& run) {
 
 std::string run_page(std::span<const ReportRun> runs, std::string_view writer) {
   const std::string body = warnings_list(runs) + html_summary(runs) + html_section("Curves", charts_of(runs)) +
-                           html_section("Configuration", html_settings(runs)) + plans_of(runs) +
+                           html_texts(runs) + html_section("Configuration", html_settings(runs)) + plans_of(runs) +
                            fmt::format("<footer>Written by {}.</footer>\n", escape_html(writer));
   return html_page(title_of(runs), body);
 }

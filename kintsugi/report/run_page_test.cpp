@@ -112,4 +112,24 @@ TEST(RunPage, EveryMeasureHasItsPlace) {
   for (const char* none : {"<h3>note</h3>", "<h3>seconds</h3>", "<h3>tokens</h3>"}) EXPECT_FALSE(has(page, none));
 }
 
+TEST(RunPage, TextsOfTheModel) {
+  const auto step = [](int step, const std::string& text) {
+    return fmt::format("{{\"step\":{},\"samples\":[{{\"prompt\":\"Once <\",\"text\":\"{}\"}}]}}\n", step, text);
+  };
+  std::vector<ReportRun> runs = {made("a", step(1, " b\\n  c") + step(7, "d"))};
+  const std::string page = run_page(runs, "k");
+  EXPECT_EQ(tests::markup_fault(page), "");
+  EXPECT_TRUE(has(page, "<h2>Texts written on the way</h2>"));
+  EXPECT_TRUE(has(page, "<details>\n<summary>step 1</summary>\n<p class=\"written\"><b>Once &lt;</b> b\n  c</p>"));
+  EXPECT_TRUE(has(page, "<details open=\"\">\n<summary>step 7</summary>"));
+  std::string many;
+  for (int i = 1; i <= 1000; ++i) many += step(i, std::string(3000, 'x'));
+  runs.push_back(made("b", many));
+  const std::string of_two = run_page(runs, "k");
+  EXPECT_EQ(tests::markup_fault(of_two), "");
+  EXPECT_LT(of_two.size(), 300'000u);
+  EXPECT_TRUE(has(of_two, "40 of the 1,000 steps with texts; all are in metrics.jsonl."));
+  for (const char* kept : {"<summary>step 1<", "<summary>step 1,000<"}) EXPECT_TRUE(has(of_two, kept)) << kept;
+}
+
 }  // namespace kintsugi::report::run_page_test

@@ -46,6 +46,7 @@ td + td, th + th { padding-left: 0.7rem; }
 .marked td { background: var(--mark); }
 details { margin: 0.75rem 0; }
 summary { cursor: pointer; font-size: 0.95rem; }
+.written { white-space: pre-wrap; overflow-wrap: anywhere; background: var(--shade); padding: 0.5rem 0.8rem; }
 figure { margin: 0; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); gap: 1.5rem 2rem; }
 .chart h3 { margin: 0 0 0.1rem; }

@@ -9,6 +9,7 @@
 #include "kintsugi/config/choices.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/data/token_summary.h"
+#include "kintsugi/train/sample_texts.h"
 
 namespace kintsugi::train {
 namespace {
@@ -143,6 +144,7 @@ Corpus make_corpus(config::Resolved& resolved, const DataFiles& opened) {
   Corpus corpus;
   corpus.identity = opened.identity;
   corpus.tokenizer_json = opened.tokenizer_json;
+  require_tokenizer_of_samples(s, opened.tokenizer_json);
   evaluate::reads_numbers(s.model) ? fit_numbers(resolved, opened) : fit_tokens(resolved, opened);
   std::vector<evaluate::DataFile> files;
   for (const Opened& train : opened.train) files.push_back(train.file);

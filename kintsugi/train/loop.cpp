@@ -18,6 +18,7 @@
 #include "kintsugi/train/batches.h"
 #include "kintsugi/train/find_bad.h"
 #include "kintsugi/train/learning_rate.h"
+#include "kintsugi/train/sample_texts.h"
 #include "kintsugi/train/spread_samples.h"
 
 namespace kintsugi::train {
@@ -185,25 +186,50 @@ Decision decide_after_step(const Rank& rank, const LoopOptions& options, const P
   return decide(rank, wish, fmt::format("after step {}", progress.step));
 }
 
-// Nothing if a signal ended it: one that takes no longer than kGrace after the signal is completed.
+// Whether all ranks go on with what is done between two steps: not if it takes longer than half a second after a
+// signal.
+class Goes {
+ public:
+  Goes(const Rank& rank, const LoopOptions& options, std::string when)
+      : rank_(rank), options_(options), when_(std::move(when)) {}
+
+  bool on() {
+    if (signalled(options_) && !asked_) asked_ = Clock::now();
+    const bool late = asked_ && seconds_since(*asked_) >= 0.5;
+    return decide(rank_, {.stop = late ? Stop::signal : Stop::none}, when_).stop == Stop::none;
+  }
+
+ private:
+  const Rank& rank_;
+  const LoopOptions& options_;
+  std::string when_;
+  std::optional<Clock::time_point> asked_;
+};
+
+// Nothing if a signal ended it.
 std::optional<double> validation_loss(Rank& rank, const LoopOptions& options, const Progress& progress) {
-  constexpr double kGrace = 0.5;
   const int64_t batch = build::samples_of_pass(rank.settings());
   const ValidationSamples source(*rank.corpus.validation, progress);
   const auto all = static_cast<int64_t>(source.num_samples());
   const int64_t batches = rank.settings().train.evaluate_batches;
   const int64_t samples = batches > 0 && batches < (all + batch - 1) / batch ? batches * batch : all;
   const SpreadSamples spread(source, static_cast<uint64_t>(samples));
-  const std::string when = fmt::format("in the validation after step {}", progress.step);
-  std::optional<Clock::time_point> asked;
+  Goes goes(rank, options, fmt::format("in the validation after step {}", progress.step));
   const auto goes_on = [&](int64_t done) {
     if (options.observer) options.observer->validating(done, samples);
-    if (signalled(options) && !asked) asked = Clock::now();
-    const bool late = asked && seconds_since(*asked) >= kGrace;
-    return decide(rank, {.stop = late ? Stop::signal : Stop::none}, when).stop == Stop::none;
+    return goes.on();
   };
   const auto loss = evaluate::mean_loss_while(*rank.executor, spread, {.samples = samples, .batch = batch}, goes_on);
   return loss ? std::optional(loss->mean()) : std::nullopt;
+}
+
+// The same.
+std::optional<std::vector<SampledText>> samples_of(Rank& rank, const LoopOptions& options, const Progress& progress) {
+  Goes goes(rank, options, fmt::format("in the texts after step {}", progress.step));
+  return sample_texts(rank, [&](int64_t done, int64_t all) {
+    if (options.observer) options.observer->sampling(done, all);
+    return goes.on();
+  });
 }
 
 // Adds the metrics of a step that took that long, and its progress.
@@ -260,9 +286,14 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Progress& progress) {
       if (m.validation_loss) end.validation_loss = m.validation_loss;
       if (!m.validation_loss) decision.stop = Stop::signal;
     }
+    if (s.train.sample_every > 0 && (last || every_so_often(s.train.sample_every, progress.step))) {
+      auto samples = samples_of(rank, options, progress);
+      if (!samples) decision.stop = Stop::signal;
+      m.samples = std::move(samples).value_or(std::vector<SampledText>());
+    }
     if (options.folder) options.folder->require_there();
     if (options.metrics) options.metrics->write(m);
-    if (options.events) options.events->write(m.step, report::seconds_since_1970(), to_scalars(m));
+    if (options.events) options.events->write(m.step, report::seconds_since_1970(), to_scalars(m), to_event_texts(m));
     if (options.observer) options.observer->step(m, s.train.steps);
     const bool best = is_best(m.validation_loss, progress.best_validation_loss);
     if (last || decision.stop != Stop::none || decision.save || best ||

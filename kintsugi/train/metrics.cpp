@@ -1,5 +1,7 @@
 #include "kintsugi/train/metrics.h"
 
+#include <fmt/format.h>
+
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -20,6 +22,11 @@ std::string to_json(const Metrics& m) {
     line.key("tokens").value(m.tokens).key("tokens_per_second").value(m.tokens_per_second);
     line.key("flops_per_second").value(m.flops_per_second).key("peak_share").value(m.peak_share);
     line.key("memory_bytes").value(m.memory_bytes).key("seconds").value(m.seconds);
+    if (m.samples.empty()) return;
+    line.key("samples").list([&] {
+      for (const SampledText& sample : m.samples)
+        line.object([&] { line.key("prompt").value(sample.prompt).key("text").value(sample.text); });
+    });
   });
   return line.text();
 }
@@ -36,6 +43,13 @@ std::vector<report::Scalar> to_scalars(const Metrics& m) {
                                          {"memory/bytes", static_cast<double>(m.memory_bytes)}};
   if (m.validation_loss) scalars.push_back({"loss/validation", *m.validation_loss});
   return scalars;
+}
+
+std::vector<report::EventText> to_event_texts(const Metrics& m) {
+  std::vector<report::EventText> texts;
+  for (size_t i = 0; i < m.samples.size(); ++i)
+    texts.push_back({fmt::format("samples/{}", i + 1), m.samples[i].prompt + m.samples[i].text});
+  return texts;
 }
 
 namespace {

@@ -12,6 +12,11 @@
 
 namespace kintsugi::train {
 
+// A prompt, and what the model wrote after it; both UTF-8.
+struct SampledText {
+  std::string prompt, text;
+};
+
 struct Metrics {
   int64_t step = 0;  // steps done
   double loss = 0;   // mean over the counted tokens of the step
@@ -20,15 +25,17 @@ struct Metrics {
   double gradient_norm = 0;  // of the mean loss, before clipping
   int64_t tokens = 0;        // since the run began
   double tokens_per_second = 0;
-  double flops_per_second = 0;  // of the program's operations
-  double peak_share = 0;        // of the measured fp32 peak of the threads in use
-  int64_t memory_bytes = 0;     // what the run has allocated for its program
-  double seconds = 0;           // of the step
+  double flops_per_second = 0;            // of the program's operations
+  double peak_share = 0;                  // of the measured fp32 peak of the threads in use
+  int64_t memory_bytes = 0;               // what the run has allocated for its program
+  double seconds = 0;                     // of the step
+  std::vector<SampledText> samples = {};  // written after the step, if any were
 };
 
 std::string to_json(const Metrics& metrics);
 // The same for TensorBoard.
 std::vector<report::Scalar> to_scalars(const Metrics& metrics);
+std::vector<report::EventText> to_event_texts(const Metrics& metrics);
 
 // Appends to a file, line by line, each flushed.
 class MetricsFile {

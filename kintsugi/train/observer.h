@@ -22,6 +22,11 @@ class Observer {
     static_cast<void>(samples_done);
     static_cast<void>(samples);
   }
+  // While texts are written, before each of their tokens.
+  virtual void sampling(int64_t tokens_done, int64_t tokens) {
+    static_cast<void>(tokens_done);
+    static_cast<void>(tokens);
+  }
 };
 
 }  // namespace kintsugi::train

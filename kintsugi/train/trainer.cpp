@@ -72,7 +72,8 @@ Outcome train_rank(const TrainOptions& options, comm::World& world, bool alone, 
   if (leader.folder) {
     leader.folder->save_config(rank.config);
     metrics.emplace(leader.folder->metrics(), progress.step);
-    if (progress.step < rank.settings().train.steps) events.emplace(leader.folder->path(), progress.step);
+    if (rank.settings().train.event_files && progress.step < rank.settings().train.steps)
+      events.emplace(leader.folder->path(), progress.step);
   }
   const int64_t steps = rank.settings().train.steps;
   LoopEnd end;
