@@ -1,0 +1,32 @@
+// The folder of a run, read again and again.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "kintsugi/config/settings.h"
+#include "kintsugi/report/followed_metrics.h"
+#include "kintsugi/report/watch_frame.h"
+
+namespace kintsugi::app {
+
+// Only its files are read, so that the run may be on another machine that shares the file system.
+class WatchedFolder {
+ public:
+  explicit WatchedFolder(std::filesystem::path folder);  // UserError if it is no run's
+
+  // Reads what is new. What is wrong is told in the result.
+  report::WatchedRun look();
+
+ private:
+  void read_settings();
+
+  std::filesystem::path folder_;
+  config::Settings settings_;
+  std::string ranks_;
+  std::filesystem::file_time_type settings_time_;
+  report::FollowedMetrics metrics_;
+  double grew_ = 0;  // steady seconds at which the metrics grew, as far as that is known
+};
+
+}  // namespace kintsugi::app
