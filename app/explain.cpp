@@ -4,6 +4,7 @@
 #include <array>
 
 #include "app/fold.h"
+#include "app/model_in_words.h"
 #include "app/program_of.h"
 #include "app/program_schedule.h"
 #include "app/progress.h"
@@ -122,7 +123,8 @@ std::string print_tasks(const std::vector<program::Program>& stages, const confi
   const plan::Schedule schedule = schedule_of(stages, s);
   const plan::Timeline equal = plan::timeline(schedule),
                        real = plan::timeline(schedule, costs_of(schedule, stages, 1e9));
-  if (!svg.empty()) base::write_output(svg, plan::svg_picture(schedule, real, "Gflop"));
+  if (!svg.empty())
+    base::write_output(svg, plan::svg_picture(schedule, real, "Gflop", 10'000, model_in_words(s.model)));
   return fmt::format("chunks alike    {}\nby their flops  {}\n\n{}", plan::headline(schedule, equal),
                      plan::headline(schedule, real, "Gflop"), plan::text_picture(schedule));
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <thread>
 
+#include "app/model_in_words.h"
 #include "app/plan_time.h"
 #include "app/program_of.h"
 #include "app/program_schedule.h"
@@ -196,9 +197,8 @@ void run(const RunOptions& run_options, const PlanOptions& options) {
     const auto most = std::max_element(programs.begin(), programs.end(),
                                        [](const Program& a, const Program& b) { return a.bytes() < b.bytes(); });
     const Program& shown = options.stage ? programs[static_cast<size_t>(*options.stage)] : *most;
-    const std::string title = stages.size() == 1
-                                  ? "Memory over a step"
-                                  : fmt::format("Memory over a step, stage {} of {}", shown.stage, stages.size());
+    const std::string stage = stages.size() == 1 ? "" : fmt::format(", stage {} of {}", shown.stage, stages.size());
+    const std::string title = fmt::format("{}. Memory over a step{}", model_in_words(s.model), stage);
     const auto limit = memory_limit_of(s);
     base::write_output(options.svg, report::memory_picture(shown, title, limit ? limit->bytes : 0));
   }

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "app/model_in_words.h"
 #include "app/program_of.h"
 #include "app/program_schedule.h"
 #include "kintsugi/base/error.h"
@@ -71,7 +72,8 @@ void draw_schedule(const config::Settings& s, report::PlannedRun& planned) {
   while (unit + 1 < kUnits.size() && in(kUnits[unit].first).length >= 1e4) ++unit;
   const plan::Timeline timeline = in(kUnits[unit].first);
   planned.schedule = schedule_in_words(schedule, timeline);
-  planned.schedule_svg = plan::svg_picture(schedule, timeline, kUnits[unit].second, kMostTasks);
+  planned.schedule_svg =
+      plan::svg_picture(schedule, timeline, kUnits[unit].second, kMostTasks, model_in_words(s.model));
 }
 
 // A saved configuration is not checked when it is read, so it is here, as `plan` does.

@@ -21,7 +21,7 @@ std::string_view piece_of(std::string_view line, int columns) {
 }  // namespace
 
 std::vector<std::string> sample_lines(std::string_view prompt, std::string_view text, int columns, size_t most) {
-  constexpr std::string_view kMargin = "  | ";
+  constexpr std::string_view kFirst = "  > ", kMargin = "  | ";
   const int room = std::max(8, columns - static_cast<int>(kMargin.size()));
   const std::string whole = std::string(prompt) + std::string(text);
   std::vector<std::string> lines;
@@ -31,7 +31,7 @@ std::vector<std::string> sample_lines(std::string_view prompt, std::string_view 
     std::string_view left = shown;
     do {
       const std::string_view piece = piece_of(left, room);
-      lines.push_back(std::string(kMargin) + std::string(piece));
+      lines.push_back(std::string(lines.empty() ? kFirst : kMargin) + std::string(piece));
       left.remove_prefix(piece.size());
     } while (!left.empty());
     begin = end + 1;

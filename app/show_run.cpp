@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "app/model_in_words.h"
 #include "app/print_entry.h"
 #include "app/shell_word.h"
 #include "kintsugi/base/format.h"
@@ -16,11 +17,6 @@
 
 namespace kintsugi::app {
 namespace {
-
-std::string model_in_words(const config::Model& m) {
-  const std::string name = m.name.empty() ? "" : m.name + ", ";
-  return fmt::format("{}{}: {} layer{}, embed {}", name, m.family, m.layers, m.layers == 1 ? "" : "s", m.embed);
-}
 
 std::string data_in_words(const config::Data& d) {
   if (d.train.empty()) return "none";

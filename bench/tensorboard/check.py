@@ -29,9 +29,14 @@ def as_float32(value):
     return None if value is None else struct.unpack("f", struct.pack("f", value))[0]
 
 
+def as_lines(sample):
+    """As an event keeps a text: four spaces before each line."""
+    return "    " + (sample["prompt"] + sample["text"]).replace("\n", "\n    ")
+
+
 def check(run):
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    reader = EventAccumulator(str(run), size_guidance={"scalars": 0})
+    reader = EventAccumulator(str(run), size_guidance={"scalars": 0, "tensors": 0})
     reader.Reload()
     faults = []
     if set(reader.Tags()["scalars"]) - set(TAGS):
@@ -51,6 +56,13 @@ def check(run):
             first = next((i for i, (a, b) in enumerate(zip(found, expected)) if a != b), min(len(found), len(expected)))
             faults.append(f"{tag}: {len(found)} values for {len(expected)}; they differ from number {first} on:"
                           f" {found[first:first + 2]} for {expected[first:first + 2]}")
+        values += len(found)
+    for tag in [tag for tag in reader.Tags()["tensors"] if tag.startswith("samples/")]:
+        number = int(tag.removeprefix("samples/")) - 1
+        expected = [(line["step"], as_lines(line["samples"][number])) for line in lines if number < len(line.get("samples", []))]
+        found = [(event.step, event.tensor_proto.string_val[0].decode()) for event in reader.Tensors(tag)]
+        if found != expected:
+            faults.append(f"{tag}: {len(found)} texts for {len(expected)}, or others")
         values += len(found)
     files = len(list(run.glob("events.out.tfevents.*")))
     print(f"{run}: {files} event files, {len(lines)} steps, {values} values of {len(TAGS)} tags, {len(faults)} faults")

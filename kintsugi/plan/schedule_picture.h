@@ -18,8 +18,9 @@ std::string text_picture(const Schedule& schedule, int width = 120);
 
 // An SVG of 1000 px width: a row for each stage, a rectangle for each task in the colour of its work, darker from
 // chunk to chunk, labelled with its micro-batch if that fits, and with a tooltip that names the task and its time. If
-// there are more than `most` tasks, the earliest are drawn, and a line says so.
+// there are more than `most` tasks, the earliest are drawn, and a line says so. `model`: whose it is, below the
+// heading.
 std::string svg_picture(const Schedule& schedule, const Timeline& timeline, std::string_view unit = "units",
-                        size_t most = 10'000);
+                        size_t most = 10'000, std::string_view model = "");
 
 }  // namespace kintsugi::plan

@@ -143,12 +143,23 @@ TEST(SchedulePicture, SvgShowsWhatIsWhenWhere) {
                   "units</title></rect>\n"
                   "<text x=\"267.86\" y=\"90\" font-size=\"11\" text-anchor=\"middle\">0</text>\n"),
             1u);
+  EXPECT_EQ(count(svg, ">idle</text>"), 1u);
+  EXPECT_EQ(count(svg, ">0 units</text>"), 1u);
+  EXPECT_EQ(count(svg,
+                  "<path d=\"M986.00 100v4\" stroke=\"#555555\"/><text x=\"986.00\" y=\"118\" "
+                  "text-anchor=\"middle\" font-size=\"11\">7</text>"),
+            1u);
   EXPECT_EQ(count(svg, "fill=\"#f0a35e\" fill-opacity"), 4u);
   EXPECT_EQ(count(svg, "fill=\"#8fd19e\" fill-opacity"), 4u);
+  const Schedule s = make_schedule("1f1b", 2, 1, 2);
+  const std::string named = svg_picture(s, timeline(s), "units", 100, "a <model>");
+  EXPECT_EQ(xml_fault(named), "");
+  EXPECT_EQ(count(named, "y=\"46\" fill=\"#555555\">a &lt;model&gt;</text>"), 1u);
   // Numbers of two digits do not fit any more, of one they do.
-  EXPECT_EQ(count(svg_of(make_schedule("1f1b", 1, 1, 10)), "text-anchor=\"middle\""), 20u);
-  EXPECT_EQ(count(svg_of(make_schedule("1f1b", 1, 1, 40)), "text-anchor=\"middle\""), 40u);  // backward alone
-  EXPECT_EQ(count(svg_of(make_schedule("1f1b", 1, 1, 99)), "text-anchor=\"middle\""), 0u);
+  EXPECT_EQ(count(svg_of(make_schedule("1f1b", 1, 1, 10)), "font-size=\"11\" text-anchor=\"middle\""), 20u);
+  EXPECT_EQ(count(svg_of(make_schedule("1f1b", 1, 1, 40)), "font-size=\"11\" text-anchor=\"middle\""),
+            40u);  // backward alone
+  EXPECT_EQ(count(svg_of(make_schedule("1f1b", 1, 1, 99)), "font-size=\"11\" text-anchor=\"middle\""), 0u);
 }
 
 TEST(SchedulePicture, SvgDrawsNoMoreThanItIsAskedFor) {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "kintsugi/base/xml.h"
@@ -11,7 +12,9 @@ namespace kintsugi::plan {
 namespace {
 
 constexpr double kWidth = 1000, kLeft = 72, kRight = 14;  // px
-constexpr double kTop = 44, kRow = 30, kBar = 24;
+constexpr double kTop = 44, kModel = 18, kRow = 30, kBar = 24;
+constexpr double kAxis = 22;  // below the rows
+constexpr std::string_view kIdle = "#eeeeee";
 constexpr double kDigit = 6.2;  // of a number in a bar
 
 // Light enough for dark numbers; distinct without red and green.
@@ -28,6 +31,14 @@ std::string_view full_name(const Schedule& schedule, Work work) {
     default:
       return "weight gradient";
   }
+}
+
+// 1, 2 or 5 times a power of ten, so that there are about ten of them up to `most`.
+double tick_of(double most) {
+  const double power = std::pow(10, std::floor(std::log10(most / 10)));
+  for (const double times : {1.0, 2.0, 5.0})
+    if (most / (times * power) <= 12) return times * power;
+  return 10 * power;
 }
 
 // The time from which on nothing is drawn, so that about `most` tasks are.
@@ -57,7 +68,8 @@ struct Picture {
 
 }  // namespace
 
-std::string svg_picture(const Schedule& schedule, const Timeline& timeline, std::string_view unit, size_t most) {
+std::string svg_picture(const Schedule& schedule, const Timeline& timeline, std::string_view unit, size_t most,
+                        std::string_view model) {
   const double last = last_begin(timeline, most);
   double length = 0;  // of what is drawn
   size_t drawn = 0, all = 0;
@@ -72,8 +84,8 @@ std::string svg_picture(const Schedule& schedule, const Timeline& timeline, std:
   const double scale = length > 0 ? (kWidth - kLeft - kRight) / length : 0;
   // For the longest number, so that either all tasks of one length show theirs or none does.
   const double number_width = kDigit * static_cast<double>(fmt::formatted_size("{}", schedule.micro_batches - 1)) + 2;
-  const double bottom = kTop + kRow * schedule.stages;
-  const double height = bottom + (drawn < all ? 64 : 44);
+  const double top = kTop + (model.empty() ? 0 : kModel), rows = top + kRow * schedule.stages;
+  const double bottom = rows + kAxis, height = bottom + (drawn < all ? 64 : 44);
 
   Picture p;
   p.add(R"(<svg xmlns="http://www.w3.org/2000/svg" width="{0:.0f}" height="{1:.0f}" viewBox="0 0 {0:.0f} {1:.0f}" )"
@@ -83,9 +95,10 @@ std::string svg_picture(const Schedule& schedule, const Timeline& timeline, std:
   p.add("<title>{}</title>", title);
   p.box(0, 0, kWidth, height, "#ffffff");
   p.add(R"(<text x="{:.0f}" y="26" font-size="16">{}</text>)", kLeft, title);
+  if (!model.empty()) p.add(R"(<text x="{:.0f}" y="46" fill="#555555">{}</text>)", kLeft, base::escape_xml(model));
   for (int stage = 0; stage < schedule.stages; ++stage) {
-    const double y = kTop + kRow * stage;
-    p.box(kLeft, y, length * scale, kBar, "#eeeeee");
+    const double y = top + kRow * stage;
+    p.box(kLeft, y, length * scale, kBar, kIdle);
     p.add(R"(<text x="{:.0f}" y="{:.0f}" text-anchor="end">stage {}</text>)", kLeft - 8, y + 16, stage);
     const std::vector<Task>& tasks = schedule.tasks[static_cast<size_t>(stage)];
     const std::vector<Span>& spans = timeline.spans[static_cast<size_t>(stage)];
@@ -104,6 +117,12 @@ std::string svg_picture(const Schedule& schedule, const Timeline& timeline, std:
               tasks[i].micro_batch);
     }
   }
+  const double tick = length > 0 ? tick_of(length) : 1;
+  for (int i = 0; i * tick <= length * (1 + 1e-9); ++i)
+    p.add(R"(<path d="M{0:.2f} {1:.0f}v4" stroke="#555555"/><text x="{0:.2f}" y="{2:.0f}" text-anchor="{3}" )"
+          R"(font-size="11">{4:.6g}{5}</text>)",
+          kLeft + i * tick * scale, rows - kRow + kBar + 2, rows + 14, i == 0 ? "start" : "middle", i * tick,
+          i == 0 ? " " + base::escape_xml(unit) : "");
   double x = kLeft;
   for (Work work : {Work::forward, Work::backward, Work::weight}) {
     if (work == Work::weight && !schedule.split) continue;
@@ -112,6 +131,9 @@ std::string svg_picture(const Schedule& schedule, const Timeline& timeline, std:
     p.add(R"(<text x="{:.0f}" y="{:.0f}">{}</text>)", x + 22, bottom + 24, name);
     x += 50 + 7.0 * static_cast<double>(name.size());
   }
+  p.box(x, bottom + 12, 16, 16, kIdle);
+  p.add(R"(<text x="{:.0f}" y="{:.0f}">idle</text>)", x + 22, bottom + 24);
+  x += 50 + 7.0 * 4;
   if (schedule.chunks > 1)
     p.add(R"(<text x="{:.0f}" y="{:.0f}">darker: a later chunk of the stage</text>)", x, bottom + 24);
   if (drawn < all)

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/xml.h"
 #include "kintsugi/program/memory_table.h"
@@ -21,8 +22,9 @@ using program::Program;
 
 namespace {
 
-constexpr double kWidth = 1000, kHeight = 440;  // px
-constexpr double kLeft = 76, kRight = 14, kTop = 76, kBottom = 44;
+constexpr double kWidth = 1000, kHeight = 506;  // px
+constexpr double kLeft = 76, kRight = 14, kTop = 76, kBottom = 110;
+constexpr double kStrip = 10;  // height of the phases below the axis
 constexpr size_t kMost = 4000;
 
 // From the bottom upwards; colours that are distinguishable without seeing red and green.
@@ -44,10 +46,42 @@ std::vector<Band> bands(const MemoryTable& t) {
           {"activations", "#f0a35e", 0, [](const Instant& i) { return i.live.activations; }}};
 }
 
+// What a step consists of, below the axis: in colours that no band has.
+struct Phase {
+  std::string_view name, colour;
+};
+
+Phase phase_of(program::Work work) {
+  using program::Work;
+  switch (work) {
+    case Work::forward:
+      return {"forward", "#5aa9a3"};
+    case Work::backward:
+      return {"backward", "#a0628d"};
+    case Work::weight:
+      return {"gradients of weights", "#c9a227"};
+    case Work::reduce:
+      return {"sums over ranks", "#b7b7b7"};
+    case Work::update:
+      return {"update", "#555555"};
+    case Work::evaluate:
+    case Work::sample:
+    case Work::prefill:
+    case Work::decode:
+      return {name_of(work), "#b8cfe8"};
+  }
+  throw base::InternalError("report", "no work {}", static_cast<int>(work));
+}
+
+std::string bytes_in_words(int64_t bytes) {
+  return base::format_bytes(static_cast<uint64_t>(std::max<int64_t>(0, bytes)));
+}
+
 class Picture {
  public:
   Picture(const Program& p, const std::string& title, int64_t limit)
-      : table_(program::memory_table(p)),
+      : program_(p),
+        table_(program::memory_table(p)),
         list_(program::largest_list(p)),
         instants_(program::memory_over(p, list_, kMost)),
         total_(p.bytes()),
@@ -60,6 +94,8 @@ class Picture {
     areas();
     plan_and_limit();
     axes();
+    phases();
+    packing();
     text_ += "</svg>\n";
   }
 
@@ -128,14 +164,13 @@ class Picture {
 
   void plan_and_limit() {
     level(total_, "#333333");
-    add(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="end" fill="#333333">{} bytes in the plan</text>)", kWidth - kRight,
-        y(static_cast<double>(total_)) - 5, base::group_digits(total_));
+    add(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="end" fill="#333333">allocated: {} ({} bytes)</text>)",
+        kWidth - kRight, y(static_cast<double>(total_)) - 5, bytes_in_words(total_), base::group_digits(total_));
     if (limit_ <= 0) return;
     const bool shown = limit_ <= top_;
     if (shown) level(limit_, "#c0392b");
     add(R"(<text x="{:.1f}" y="{:.1f}" fill="#c0392b">limit of a rank: {}{}</text>)", kLeft + 6,
-        shown ? y(static_cast<double>(limit_)) - 5 : kTop - 8, base::format_bytes(static_cast<uint64_t>(limit_)),
-        shown ? "" : ", far above");
+        shown ? y(static_cast<double>(limit_)) - 5 : kTop - 8, bytes_in_words(limit_), shown ? "" : ", far above");
   }
 
   void level(int64_t bytes, std::string_view colour) {
@@ -157,13 +192,59 @@ class Picture {
     const double across = std::max(1.0, round_step(static_cast<double>(std::max<size_t>(all_, 1)), 8));
     for (int i = 0; i * across <= static_cast<double>(all_); ++i)
       add(R"(<path d="M{0:.1f} {1}v4" stroke="#333333"/><text x="{0:.1f}" y="{2}" text-anchor="middle">{3}</text>)",
-          x(i * across), bottom, bottom + 17, base::group_digits(static_cast<int64_t>(i * across)));
+          x(i * across), bottom + kStrip + 1, bottom + kStrip + 17,
+          base::group_digits(static_cast<int64_t>(i * across)));
     add(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="middle">{} of a step, in order</text>)",
-        (kLeft + kWidth - kRight) / 2, kHeight - 8, by_instruction_ ? "instructions" : "calls");
-    add(R"svg(<text transform="translate(14 {:.1f}) rotate(-90)" text-anchor="middle">bytes of a rank</text>)svg",
+        (kLeft + kWidth - kRight) / 2, bottom + kStrip + 35, by_instruction_ ? "instructions" : "calls");
+    add(R"svg(<text transform="translate(14 {:.1f}) rotate(-90)" text-anchor="middle">memory of a rank</text>)svg",
         (kTop + bottom) / 2);
   }
 
+  // Neighbouring calls of one kind are one piece.
+  void phases() {
+    const double top = y(0) + 1;
+    std::vector<std::string_view> named;
+    double label = kLeft;
+    size_t begin = 0, end = 0;
+    const program::Walk calls = program::walk(program_, list_);
+    for (size_t i = 0; i < list_.calls.size(); ++i) {
+      const program::Work work = calls[i].body.work;
+      end += by_instruction_ ? calls[i].body.instructions.size() : 1;
+      if (i + 1 < list_.calls.size() && calls[i + 1].body.work == work) continue;
+      const Phase phase = phase_of(work);
+      add(R"(<path d="M{:.1f} {:.1f}H{:.1f}v{}H{:.1f}Z" fill="{}"><title>{}</title></path>)",
+          x(static_cast<double>(begin)), top, x(static_cast<double>(end)), kStrip, x(static_cast<double>(begin)),
+          phase.colour, phase.name);
+      begin = end;
+      if (std::ranges::count(named, phase.name) > 0) continue;
+      named.push_back(phase.name);
+      add(R"(<rect x="{0:.0f}" y="{1:.0f}" width="12" height="12" fill="{2}"/><text x="{3:.0f}" y="{4:.0f}">{5}</text>)",
+          label, y(0) + 56, phase.colour, label + 16, y(0) + 66, phase.name);
+      label += 36 + 7.0 * static_cast<double>(phase.name.size());
+    }
+    add(R"(<text x="{:.0f}" y="{:.0f}" fill="#555555">below the axis</text>)", label, y(0) + 66);
+  }
+
+  // What the dashed line is, and why it is above the highest value.
+  void packing() {
+    const int64_t over = list_.arena_bytes - list_.lower_bound_bytes;
+    const double share =
+        100 * static_cast<double>(over) / static_cast<double>(std::max<int64_t>(1, list_.lower_bound_bytes));
+    const std::string both[] = {
+        fmt::format("Allocated: {} of states and {} for all else. What is white below the dashed line is not in use at "
+                    "that instant.",
+                    bytes_in_words(program_.state_bytes), bytes_in_words(program_.arena_bytes)),
+        fmt::format("Packing: values that are not live at the same time share memory. At most {} are live at once, "
+                    "placed in {}: {:.2f}% more.",
+                    bytes_in_words(list_.lower_bound_bytes), bytes_in_words(list_.arena_bytes), share)};
+    double line = y(0) + 86;
+    for (const std::string& text : both) {
+      add(R"(<text x="{}" y="{:.0f}" fill="#555555">{}</text>)", kLeft, line, base::escape_xml(text));
+      line += 17;
+    }
+  }
+
+  const Program& program_;
   MemoryTable table_;
   const program::CallList& list_;
   std::vector<Instant> instants_;

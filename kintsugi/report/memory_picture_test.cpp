@@ -68,8 +68,8 @@ TEST(MemoryPicture, AnInstructionIsAStep) {
   EXPECT_TRUE(well_formed(svg)) << svg;
   EXPECT_TRUE(has(svg, ">Memory of &lt;a &amp; b&gt;</text>"));
   EXPECT_TRUE(has(svg, ">instructions of a step, in order</text>"));
-  EXPECT_TRUE(has(svg, ">bytes of a rank</text>"));
-  EXPECT_TRUE(has(svg, ">8,192 bytes in the plan</text>"));
+  EXPECT_TRUE(has(svg, ">memory of a rank</text>"));
+  EXPECT_TRUE(has(svg, ">allocated: 8.0 KiB (8,192 bytes)</text>"));
   EXPECT_TRUE(has(svg, ">2 KiB</text>"));
   // The lower half is weights from end to end: half of the height of 320 above the axis at 396.
   EXPECT_TRUE(has(svg, R"(<path d="M76.0 236.0H986.0L986.0 396.0H76.0Z" fill="#4c72b0"><title>weights</title></path>)"))
@@ -80,6 +80,21 @@ TEST(MemoryPicture, AnInstructionIsAStep) {
       R"(<path d="M76.0 196.0H303.5V236.0H531.0V196.0H758.5V236.0H986.0L986.0 236.0H76.0Z" fill="#c9b3de"><title>workspace</title></path>)"))
       << svg;
   EXPECT_FALSE(has(svg, "<title>gradients</title>"));
+}
+
+TEST(MemoryPicture, PhasesAndPackingAreTold) {
+  Program p = made(2);
+  p.bodies.push_back({.name = "update", .instructions = p.bodies[0].instructions, .work = program::Work::update});
+  p.lists[0].calls.push_back({1, -1});
+  p.lists[0].lower_bound_bytes = 3072;
+  const std::string svg = memory_picture(p, "m");
+  EXPECT_TRUE(well_formed(svg)) << svg;
+  // Two calls of two instructions, and one: two thirds, and a third.
+  EXPECT_TRUE(has(svg, R"(<path d="M76.0 397.0H682.7v10H76.0Z" fill="#5aa9a3"><title>forward</title></path>)")) << svg;
+  EXPECT_TRUE(has(svg, R"(<path d="M682.7 397.0H986.0v10H682.7Z" fill="#555555"><title>update</title></path>)"));
+  EXPECT_FALSE(has(svg, ">backward</text>"));
+  EXPECT_TRUE(has(svg, ">Allocated: 4.0 KiB of states and 4.0 KiB for all else. "));
+  EXPECT_TRUE(has(svg, "At most 3.0 KiB are live at once, placed in 4.0 KiB: 33.33% more.</text>"));
 }
 
 TEST(MemoryPicture, TheLimitOfARank) {
