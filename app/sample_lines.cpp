@@ -23,7 +23,8 @@ std::string_view piece_of(std::string_view line, int columns) {
 std::vector<std::string> sample_lines(std::string_view prompt, std::string_view text, int columns, size_t most) {
   constexpr std::string_view kFirst = "  > ", kMargin = "  | ";
   const int room = std::max(8, columns - static_cast<int>(kMargin.size()));
-  const std::string whole = std::string(prompt) + std::string(text);
+  std::string whole = std::string(prompt) + std::string(text);
+  while (whole.ends_with('\n')) whole.pop_back();
   std::vector<std::string> lines;
   for (size_t begin = 0; begin <= whole.size();) {
     const size_t end = std::min(whole.find('\n', begin), whole.size());

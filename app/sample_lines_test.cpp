@@ -7,7 +7,7 @@ namespace kintsugi::app::sample_lines_test {
 using Lines = std::vector<std::string>;
 
 TEST(SampleLines, BreakWhereTheTextDoesAndBetweenWords) {
-  EXPECT_EQ(sample_lines("Once", " upon a time\nthere was", 80, 9), (Lines{"  > Once upon a time", "  | there was"}));
+  EXPECT_EQ(sample_lines("Once", " upon a time\nthere was\n", 80, 9), (Lines{"  > Once upon a time", "  | there was"}));
   EXPECT_EQ(sample_lines("", "one two three four", 14, 9), (Lines{"  > one two ", "  | three four"}));
   EXPECT_EQ(sample_lines("", "abcdefghijklmnop", 14, 9), (Lines{"  > abcdefghij", "  | klmnop"}));
   EXPECT_EQ(sample_lines("", "", 14, 9), (Lines{"  > "}));
