@@ -96,7 +96,18 @@ struct Read {
   std::string version;
   bool start = false;
   std::map<std::string, float> scalars;
+  std::map<std::string, std::string> texts;
 };
+
+// A value of the plugin for texts: a tensor of strings that is one string, and what says that it is one.
+std::string text_of(const Message& value) {
+  const Message tensor = message(only(value, 8)->bytes), metadata = message(only(value, 9)->bytes);
+  EXPECT_EQ(only(tensor, 1)->value, 7u);    // DT_STRING
+  EXPECT_EQ(only(tensor, 2)->bytes, "");    // a shape without dims
+  EXPECT_EQ(only(metadata, 4)->value, 2u);  // DATA_CLASS_TENSOR
+  EXPECT_EQ(only(message(only(metadata, 1)->bytes), 1)->bytes, "text");
+  return only(tensor, 8)->bytes;
+}
 
 // The whole records of a file; `torn`: whether an incomplete one follows them.
 std::vector<Read> events_of(const fs::path& path, bool torn = false) {
@@ -120,6 +131,10 @@ std::vector<Read> events_of(const fs::path& path, bool torn = false) {
       for (const auto& [field, value] : message(summary->bytes)) {
         EXPECT_EQ(field, 1u);
         const Message scalar = message(value.bytes);
+        if (scalar.contains(8)) {
+          read.texts[only(scalar, 1)->bytes] = text_of(scalar);
+          continue;
+        }
         read.scalars[only(scalar, 1)->bytes] = std::bit_cast<float>(static_cast<uint32_t>(only(scalar, 2)->value));
       }
   }
@@ -163,6 +178,20 @@ TEST_F(EventFiles, EveryValueIsReadBack) {
   EXPECT_EQ(read[3].step, int64_t{1} << 40);
   EXPECT_EQ(read[3].scalars, (std::map<std::string, float>{{std::string(300, 'x'), kInfinity}, {"", 0.0f}}));
   EXPECT_TRUE(read[4].scalars.empty());
+}
+
+// TensorBoard takes them for Markdown, in which what is indented by four is left as it is.
+TEST_F(EventFiles, Texts) {
+  {
+    EventFile events(folder, 0);
+    const std::vector<EventText> texts = {{"samples/1", "Once\nupon *a*\n"}, {"samples/2", ""}};
+    events.write(1, 1.0, {{{"loss", 4.0}}}, texts);
+  }
+  const std::vector<Read> read = events_of(file("000001"));
+  ASSERT_EQ(read.size(), 2u);
+  EXPECT_EQ(read[1].scalars, (std::map<std::string, float>{{"loss", 4.0f}}));
+  EXPECT_EQ(read[1].texts,
+            (std::map<std::string, std::string>{{"samples/1", "    Once\n    upon *a*\n    "}, {"samples/2", "    "}}));
 }
 
 TEST_F(EventFiles, AResumedRunBeginsAnother) {

@@ -120,8 +120,10 @@ TEST(RunPage, TextsOfTheModel) {
   const std::string page = run_page(runs, "k");
   EXPECT_EQ(tests::markup_fault(page), "");
   EXPECT_TRUE(has(page, "<h2>Texts written on the way</h2>"));
-  EXPECT_TRUE(has(page, "<details>\n<summary>step 1</summary>\n<p class=\"written\"><b>Once &lt;</b> b\n  c</p>"));
-  EXPECT_TRUE(has(page, "<details open=\"\">\n<summary>step 7</summary>"));
+  EXPECT_TRUE(has(page,
+                  "<summary>Earlier: from step 1 back to step 1</summary>\n<p>After step 1:</p>\n<p "
+                  "class=\"written\"><b>Once &lt;</b> b\n  c</p>"));
+  EXPECT_TRUE(has(page, "<p>After step 7:</p>\n<p class=\"written\"><b>Once &lt;</b>d</p>\n<details>"));
   std::string many;
   for (int i = 1; i <= 1000; ++i) many += step(i, std::string(3000, 'x'));
   runs.push_back(made("b", many));
@@ -129,7 +131,8 @@ TEST(RunPage, TextsOfTheModel) {
   EXPECT_EQ(tests::markup_fault(of_two), "");
   EXPECT_LT(of_two.size(), 300'000u);
   EXPECT_TRUE(has(of_two, "40 of the 1,000 steps with texts; all are in metrics.jsonl."));
-  for (const char* kept : {"<summary>step 1<", "<summary>step 1,000<"}) EXPECT_TRUE(has(of_two, kept)) << kept;
+  for (const char* kept : {"<p>After step 1:<", "<p>After step 1,000:<", "from step 974 back to step 1<"})
+    EXPECT_TRUE(has(of_two, kept)) << kept;
 }
 
 }  // namespace kintsugi::report::run_page_test

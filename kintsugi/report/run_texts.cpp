@@ -53,16 +53,24 @@ std::string lines_of(Written texts) {
   return html;
 }
 
+std::string step_name(Written texts) {
+  return "step " + base::group_digits(std::llround(texts[0].step));
+}
+
+// Those of the last step, and the others folded away together, the last first.
 std::string of_run(const ReportRun& run) {
   const std::vector<Written> all = by_step(run.metrics.texts), shown = spread(all, kMostSteps);
-  std::string html;
-  for (const Written& texts : shown)
-    html += html_details("step " + base::group_digits(std::llround(texts[0].step)), lines_of(texts),
-                         texts.data() == shown.back().data());
+  std::string html = html_paragraph("After " + step_name(shown.back()) + ":") + lines_of(shown.back());
+  if (shown.size() == 1) return html;
+  std::string earlier;
+  for (size_t i = shown.size() - 1; i-- > 0;)
+    earlier += html_paragraph("After " + step_name(shown[i]) + ":") + lines_of(shown[i]);
   if (shown.size() < all.size())
-    html += html_paragraph(fmt::format("{} of the {} steps with texts; all are in metrics.jsonl.", shown.size(),
-                                       base::group_digits(static_cast<int64_t>(all.size()))));
-  return html;
+    earlier += html_paragraph(fmt::format("{} of the {} steps with texts; all are in metrics.jsonl.", shown.size(),
+                                          base::group_digits(static_cast<int64_t>(all.size()))));
+  return html + html_details(fmt::format("Earlier: from {} back to {}", step_name(shown[shown.size() - 2]),
+                                         step_name(shown.front())),
+                             earlier);
 }
 
 }  // namespace

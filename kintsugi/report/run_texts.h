@@ -8,8 +8,8 @@
 
 namespace kintsugi::report {
 
-// The texts of each run by step, folded away but for the last; "" if no run has any. Of many steps as many as a reader
-// may look at, with the first and the last; of long texts the beginning.
+// The texts of the last step of each run, and those of earlier ones, folded away; "" if no run has any. Of many steps
+// as many as a reader may look at, with the first and the last; of long texts the beginning.
 std::string html_texts(std::span<const ReportRun> runs);
 
 }  // namespace kintsugi::report

@@ -27,6 +27,7 @@
 #include "kintsugi/models/models.h"
 #include "kintsugi/models/step.h"
 #include "kintsugi/report/run_page.h"
+#include "kintsugi/report/watch_frame.h"
 #include "kintsugi/simulate/cluster.h"
 #include "kintsugi/text/pipeline_goldens_test.h"
 #include "kintsugi/text/small_sentencepiece_test.h"
@@ -102,11 +103,12 @@ void make_tokens(const std::string& tokenizer, int sample) {
 void make_config(int sample) {
   make_tokens("bytes", sample);
   if (sample == 0)
-    return write(
-        "run.toml",
-        "[model]\nlayers = 1\nembed = 16\nheads = 2\n[data]\ntrain = \"corpus/train\"\nvalidation = "
-        "\"corpus/validation\"\n[train]\nfolder = \"run\"\nsteps = 3\nglobal_batch = 2\nsequence = "
-        "16\nevaluate_batches = 1\nevaluate_every = 1\n[parallel]\nthreads = 1\n[checkpoint]\nevery = 1\nkeep = 9\n");
+    return write("run.toml",
+                 "[model]\nlayers = 1\nembed = 16\nheads = 2\n[data]\ntrain = \"corpus/train\"\nvalidation = "
+                 "\"corpus/validation\"\n[train]\nfolder = \"run\"\nsteps = 3\nglobal_batch = 2\nsequence = "
+                 "16\nevaluate_batches = 1\nevaluate_every = 1\nprompts = [\"a\", \"\"]\nsample_length = "
+                 "3\n[parallel]\nthreads = 1\n"
+                 "[checkpoint]\nevery = 1\nkeep = 9\n");
   write("run.toml",
         "# another run\n[model]\nfamily = 'llama'\nlayers = 2\nembed = 0x20\nheads = 4\nkv_heads = 2\ndropout = 0.1\n"
         "[data]\ntrain = [{path = \"corpus/train\", weight = 2.5}, {path = \"corpus/validation\", weight = 1}]\n"
@@ -341,6 +343,8 @@ void read_metrics() {
       {.name = "run", .metrics = report::read_metrics("run/metrics.jsonl"), .not_planned = "damaged"}};
   const std::string fault = markup_fault(report::run_page(runs, "mutate"));
   base::require(fault.empty(), "report", "{}", fault);
+  report::watch_frame(
+      {.name = "run", .metrics = &runs[0].metrics, .steps = 3, .ranks = {}, .saved_step = {}, .note = {}}, {});
   train::MetricsFile("run/metrics.jsonl", 2);
 }
 
@@ -413,7 +417,7 @@ std::span<const Format> formats() {
   constexpr const char* kResume = "train run.toml --resume";
   static const std::vector<Format> kFormats = {
       {"run.toml", make_config, {{"run.toml", kText}}, read_config, {"check run.toml"}},
-      {"config.toml", make_run, {{"run/config.toml", kText}}, read_saved_config, {kResume, "report run"}},
+      {"config.toml", make_run, {{"run/config.toml", kText}}, read_saved_config, {kResume, "report run", "watch run"}},
       {"bpe", make_bpe, {{"tokenizer.json", kText}}, read_tokenizer, {kPrepare}},
       {"character_bpe", make_character_bpe, {{"tokenizer.json", kText}}, read_tokenizer, {kPrepare}},
       {"unigram", make_unigram, {{"tokenizer.json", kText}}, read_tokenizer, {kPrepare}},
@@ -480,7 +484,7 @@ std::span<const Format> formats() {
        read_hugging_face,
        {"import . imported", "evaluate . --data corpus/train --sequence 8"}},
       {"best.json", make_run, {{"run/best.json", kText}}, read_best, {kResume}},
-      {"metrics.jsonl", make_run, {{"run/metrics.jsonl", kText}}, read_metrics, {kResume, "report run"}},
+      {"metrics.jsonl", make_run, {{"run/metrics.jsonl", kText}}, read_metrics, {kResume, "report run", "watch run"}},
   };
   return kFormats;
 }
