@@ -135,8 +135,10 @@ void draw_chart(TextCanvas& canvas, const TextChart& chart, std::span<const Text
   if (rows < 1 || columns < 4) return;
   Scale y;
   for (const TextCurve& curve : curves)
-    for (const double value : curve.measure->values) y.add(value);
+    for (size_t i = 0; i < curve.measure->values.size(); ++i)
+      if (curve.measure->steps[i] >= chart.scale_from) y.add(curve.measure->values[i]);
   if (!y.known) return;
+  if (chart.from_zero) y.add(0);
   Dots dots(columns, rows, canvas.characters());
   for (const TextCurve& curve : curves) draw_curve(dots, chart, curve, y);
   const int left = chart.column + kMargin, below = chart.row + 1 + rows;

@@ -22,10 +22,12 @@ struct TextChart {
   std::string title;
   bool axis = true;
   double first_step = 0, last_step = 0;  // at the left and the right edge
+  bool from_zero = false;                // the scale begins at 0
+  double scale_from = 0;                 // the step from which on values count for the scale; higher ones are cut off
 };
 
-// The lowest and the highest value stand beside the curves. Values that are not finite are gaps. A place that is too
-// small for a curve has the title alone.
+// The lowest and the highest value of the scale stand beside the curves. Values that are not finite are gaps. A place
+// that is too small for a curve has the title alone.
 void draw_chart(TextCanvas& canvas, const TextChart& chart, std::span<const TextCurve> curves);
 
 }  // namespace kintsugi::report

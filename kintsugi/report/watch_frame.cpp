@@ -9,6 +9,7 @@
 
 #include "kintsugi/base/format.h"
 #include "kintsugi/report/text_chart.h"
+#include "kintsugi/report/thin.h"
 
 namespace kintsugi::report {
 namespace {
@@ -16,9 +17,18 @@ namespace {
 constexpr int kTwoColumns = 68;     // from so many on there is a chart beside the loss
 constexpr int kLeastChart = 6;      // rows
 constexpr int kFewRows = 16;        // below, the head has no more than what matters most
+constexpr size_t kMostNoisy = 200;  // values up to which a curve is shown as it is, and not as its moving mean
+constexpr size_t kMeanPoints = 50;  // of which each is the mean over so many parts of the values
+constexpr double kFall = 0.1;       // of the steps: how high the loss was in them is not shown
 constexpr size_t kRecent = 20;      // steps whose mean time tells how long the rest takes
 constexpr double kLongQuiet = 60;   // seconds without a line after which a run may have ended,
 constexpr double kQuietSteps = 20;  // and steps
+
+// As it is drawn: of many values the moving mean.
+Measure smooth(const Measure& m) {
+  if (m.values.size() <= kMostNoisy) return m;
+  return {m.steps, moving_mean(m.values, m.values.size() / kMeanPoints / 2)};
+}
 
 double last_of(const Measure& m) {
   return m.values.empty() ? NAN : m.values.back();
@@ -204,13 +214,16 @@ class Frame {
     if (rows < 3) return;
     const bool two = look_.columns >= kTwoColumns && rows >= kLeastChart;
     const int wide = two ? (look_.columns - 2) * 3 / 5 : look_.columns;
-    const Measure &loss = m_.measure("loss"), &validation = m_.measure("validation_loss");
-    TextChart chart = {.row = row_,
-                       .rows = rows,
-                       .columns = wide,
-                       .title = validation.values.empty() ? "loss" : "loss, and validation (o)",
-                       .first_step = static_cast<double>(m_.first_step),
-                       .last_step = static_cast<double>(m_.last_step)};
+    const Measure loss = smooth(m_.measure("loss"));
+    const Measure& validation = m_.measure("validation_loss");
+    TextChart chart = {
+        .row = row_,
+        .rows = rows,
+        .columns = wide,
+        .title = validation.values.empty() ? "loss" : "loss, and validation (o)",
+        .first_step = static_cast<double>(m_.first_step),
+        .last_step = static_cast<double>(m_.last_step),
+        .scale_from = static_cast<double>(m_.first_step) + kFall * static_cast<double>(m_.last_step - m_.first_step)};
     const std::array<TextCurve, 2> curves = {
         {{.measure = &loss, .ink = Ink::first}, {.measure = &validation, .ink = Ink::second, .marks = true}}};
     draw_chart(canvas_, chart, curves);
@@ -221,11 +234,14 @@ class Frame {
     chart.column = wide + 2;
     chart.columns = look_.columns - chart.column;
     chart.axis = false;
+    chart.scale_from = chart.first_step;
     for (const auto& [key, title] : others) {
       if (chart.row + 3 > end) return;
       chart.rows = std::min(each, end - chart.row);
       chart.title = title;
-      const std::array<TextCurve, 1> curve = {{{.measure = &m_.measure(key), .ink = Ink::first}}};
+      chart.from_zero = key != "gradient_norm";
+      const Measure measure = smooth(m_.measure(key));
+      const std::array<TextCurve, 1> curve = {{{.measure = &measure, .ink = Ink::first}}};
       draw_chart(canvas_, chart, curve);
       chart.row += each;
     }

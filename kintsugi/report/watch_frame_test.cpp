@@ -64,14 +64,14 @@ learning rate 2.92e-04  gradient norm 0.525  17.2 ktokens/s  41% of the peak
 next checkpoint at step 100 or in 9m55s  newest: step 60, 5.0s ago
 2 ranks: data 2  9.0 MiB on a rank
 loss, and validation (o)                        learning rate
-  8.021 ⡇                                       1.0e-03 ⠉⠉⠉⠉⠉⠑⠒⠒⠒⠢⠤⠤⢄⣀⣀
-        ⢱                                       2.9e-04                ⠉⠉⠙⠒⠒⠤⠤⢄⣀
-        ⢸                                       gradient norm
-         ⡇                                          2.5 ⢣
-         ⠸⡀                                       0.525 ⠘⠦⠤⢤⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀
-          ⠘⠤⣀                                   tokens/s
-            ⠘⠑⠢⠤⡠o⡀⡀                             17.2 k             ⣀⣀⣀⡤⠤⠤⠴⠒⠒⠒⠉⠉
-   2.63           ⠈⠈⠉⠉⠑⠑⠒⠒o⠔⠔⠢⠢⠢⠤⠤⠤⠤o⡠⡠⠤⢄⡤⣀⣀⢄o   16.4 k ⣀⣀⠤⠤⠤⠖⠒⠒⠚⠉⠉⠉
+  3.969 ⠉⠉⠉⠉⢱                                   1.0e-03 ⠉⠉⠉⠉⠉⠉⠓⠒⠒⠒⠒⠢⠤⠤⠤⣄⣀⣀⡀
+            ⠘⢣                                        0                   ⠈⠉⠉⠉⠒⠒
+             ⠈⠱⣀ o                              gradient norm
+               ⠈⠖⣄                                  2.5 ⢣
+                  ⠑⢣⢆⡀    o                       0.525 ⠘⠦⠤⢤⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀
+                    ⠈⠈⠱⢣⢦⣀⢀⢀        o           tokens/s
+                          ⠁⠋⠋⠢⢣⢦⢄⢄⣄⡀⢀⢀       o   17.2 k ⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉
+   2.63                          ⠈⠈⠈⠁⠋⠋⠒⠱⠟⠖⢢⢦⢦        0
         step 1                              80
 written after step 80
   Once upon a time there was a model of 80 steps
@@ -93,21 +93,21 @@ learning rate 2.92e-04  gradient norm 0.525  17.2 ktokens/s  41% of the peak
 next checkpoint at step 100 or in 9m55s  newest: step 60, 5.0s ago
 2 ranks: data 2  9.0 MiB on a rank
 loss, and validation (o)                                    learning rate
-  8.021 ⡇                                                   1.0e-03 ⠉⠉⠉⠉⠉⠒⠒⠒⠢⠤⠤⣄⣀⡀
-        ⡇                                                                        ⠉⠉⠓⠲⠤⢄⣀
-        ⢣                                                                               ⠉⠑⠒⠤⢤⣀⡀
-        ⢸                                                   2.9e-04                           ⠈⠉⠒⠤⢤⣀
-        ⢸                                                   gradient norm
-        ⠘⡄                                                      2.5 ⡇
-         ⢣                                                          ⢸
-         ⠸⡀                                                         ⠈⡆
-          ⢇                                                   0.525  ⠈⠒⠦⠤⠤⠤⠤⠤⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀
-          ⠘⡄                                                tokens/s
-           ⠈⢢                                                17.2 k                         ⢀⣀⡠⠤⠴⠒⠚⠉
-             ⠑⢄⢄                                                                    ⣀⣀⠤⠤⠔⠒⠊⠉⠁
-               ⠈⠑⠢⢄⠤o                                                      ⢀⣀⡠⠤⠔⠒⠒⠉⠉
-                    ⠁⠉⠉⠊⠢⠢⠤⢄⢄⠤⣀⡀o⢀           o               16.4 k ⣀⡤⠤⠖⠒⠊⠉⠁
-   2.63                        ⠈⠁⠁⠉⠉⠊⠑⠑⠒⠒⠢⠔⠔⠒⠔⠔⠢⠢⠤⠤⢄⡠⠤⠤⡠⡠o
+  3.969 ⠉⠉⠉⠉⠉⠱⡀                                             1.0e-03 ⠉⠉⠉⠉⠉⠑⠒⠒⠒⠒⠤⠤⠤⣄⣀⣀
+              ⢇                                                                     ⠉⠉⠑⠒⠲⠤⢤⣀⣀
+              ⠘⡇                                                                            ⠈⠉⠉⠒⠒⠤⠤⢄
+               ⢸⡀                                                 0
+                ⠘⡄  o                                       gradient norm
+                 ⠸⡆                                             2.5 ⡇
+                  ⢸⠾⡀                                               ⢸
+                    ⠛⡄⢀                                             ⠈⡆
+                     ⠈⠙⡴⡀⡀                                    0.525  ⠈⠒⠦⠤⠤⠤⠤⠤⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀
+                       ⠁⠱⠱⡠⡄⡀   o                           tokens/s
+                           ⠸⢣⡜⣄⡀⢀                            17.2 k ⠒⠒⠒⠒⠒⠒⠒⠒⠒⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉
+                            ⠈ ⠁⠘⠞⡼⢆⣀⢀⡄⡀      o
+                                 ⠁⠈ ⠋⢱⢳⠔⢄⢦⢰⣀ ⢀ ⡀         o
+                                        ⠈ ⠃⠋⠉⠊⡶⢣⢦⣀⢆⣦⢠ ⣀⢀ ⡀        0
+   2.63                                        ⠈  ⠘ ⠃⠋⠈⠎⡶⠱
         step 1                                          80
 written after step 80
   Once upon a time there was a model of 80 steps
@@ -128,11 +128,11 @@ loss 2.6436  validation 2.8708
 17.2 ktokens/s  41% of the peak
 next checkpoint at step 100 or in 9m55s
 loss, and validation (o)
-  8.021 |
-        |
-         |
-          !i..
-   2.63      ''o'!!----o--iiiiio.......o
+  3.969 ''''|
+             !.o
+               !-i..
+                 '''!!-oi...   o       o
+   2.63                   '''!!!!!-i-iii
         step 1                        80
 )");
 }
