@@ -150,8 +150,8 @@ TEST_F(PlanVerb, ATableOfAllRanksAndAPicture) {
   }
   EXPECT_EQ(base::read_file(folder / "memory.csv"), expected);
   const std::string svg = base::read_file(folder / "memory.svg");
-  EXPECT_NE(svg.find(">Memory over a step, stage 1 of 2</text>"), std::string::npos);
-  EXPECT_NE(svg.find(">" + base::group_digits(list[1].bytes()) + " bytes in the plan</text>"), std::string::npos);
+  EXPECT_NE(svg.find(". Memory over a step, stage 1 of 2</text>"), std::string::npos);
+  EXPECT_NE(svg.find("(" + base::group_digits(list[1].bytes()) + " bytes)</text>"), std::string::npos);
 }
 
 TEST_F(PlanVerb, BadInput) {
