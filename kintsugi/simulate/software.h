@@ -1,4 +1,4 @@
-// What the software of a measurement does otherwise than ours, so that a published figure can be held against the
+// What the software of a measurement does otherwise than ours, so that a published figure can be compared with the
 // simulation of the same run.
 #pragma once
 
