@@ -15,6 +15,7 @@ void add_explain(Command& kintsugi);
 void add_devices(Command& kintsugi);
 void add_train(Command& kintsugi);
 void add_watch(Command& kintsugi);
+void add_profile(Command& kintsugi);
 void add_report(Command& kintsugi);
 void add_evaluate(Command& kintsugi);
 void add_generate(Command& kintsugi);

@@ -32,6 +32,12 @@ class ProtobufMessage {
   }
   ProtobufMessage& message(int field, const ProtobufMessage& value) { return text(field, value.bytes_); }
 
+  // Fields that were written already.
+  ProtobufMessage& raw(std::string_view fields) {
+    bytes_ += fields;
+    return *this;
+  }
+
   const std::string& bytes() const { return bytes_; }
 
  private:

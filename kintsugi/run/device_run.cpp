@@ -64,12 +64,12 @@ void Executor::enqueue_calls(const List& list, kernels::Numbers& numbers) {
       device_->stream().copy(address(inputs_[staged->input].buffer, *list.calls, call.slot),
                              device_->staged_on_device() + staged->offset, staged->bytes);
     if (numbers.batch_rows > 0) numbers.batch_offset = numbers.batch_rows * std::max<int64_t>(0, call.micro_batch);
-    run_call(list, c, numbers);
+    run_call(list, c, numbers, nullptr);
   }
 }
 
-// Communication of ranks that are processes, through the host: what is sent is copied there once it is made, what was received is copied back. The
-// host waits for the device at each; a device that can send by itself need not.
+// Communication of ranks that are processes, through the host: what is sent is copied there once it is made, what was
+// received is copied back. The host waits for the device at each; a device that can send by itself need not.
 void Executor::reserve_staging(const List& list) {
   const auto reserve = [&](std::unique_ptr<device::Memory>& memory, const std::vector<program::BufferId>& buffers) {
     if (buffers.empty()) return;
@@ -93,11 +93,11 @@ void Executor::announce(const program::Body& body, const program::Instruction& i
   for (const tensor::View& v : b.outs)
     if (v.data != nullptr) writes.push_back(bytes_of(v));
   if (!b.workspace.empty()) writes.push_back(b.workspace);
-  device_->stream().announce({.what = fmt::format("{} of {} ({}{}, rank {})", i.kernel,
-                                                  i.outs.empty() ? "" : program_.buffer(i.outs[0]).name, body.name,
-                                                  i.layer < 0 ? "" : fmt::format(", layer {}", i.layer), rank_),
-                              .reads = reads,
-                              .writes = writes});
+  device_->stream().announce(
+      {.what = fmt::format("{} of {} ({}{}, rank {})", i.kernel, i.outs.empty() ? "" : program_.buffer(i.outs[0]).name,
+                           body.name, i.layer < 0 ? "" : fmt::format(", layer {}", i.layer), rank_),
+       .reads = reads,
+       .writes = writes});
 }
 
 std::span<std::byte> Executor::send_by_host(const Bound& b, Running& r) {

@@ -10,6 +10,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/comm/device_groups.h"
+#include "kintsugi/profile/recorder.h"
 #include "kintsugi/program/describe.h"
 #include "kintsugi/tensor/dims.h"
 
@@ -381,50 +382,62 @@ bool Executor::has_output(program::Step step, std::string_view name) const {
 void Executor::run(program::Step step, kernels::Numbers& numbers, Fill fill, const void* context) {
   List& list = list_of(step);
   if (device_) return run_on_device(list, numbers, fill, context);
+  profile::Recorder* const recording = recorder && recorder->step() == step ? recorder : nullptr;
+  if (recording) recording->begin_list();
   for (size_t c = 0; c < list.bound.size(); ++c) {
     const program::Call& call = list.calls->calls[c];
-    if (list.bound[c].fills) fill(context, Inputs(*this, *list.calls, call));
+    if (list.bound[c].fills) {
+      if (recording) recording->begin_inputs(c);
+      fill(context, Inputs(*this, *list.calls, call));
+      if (recording) recording->end_inputs(c);
+    }
     if (numbers.batch_rows > 0) numbers.batch_offset = numbers.batch_rows * std::max<int64_t>(0, call.micro_batch);
-    run_call(list, c, numbers);
+    run_call(list, c, numbers, recording);
   }
+  if (recording) recording->end_list();
 }
 
-void Executor::run_call(const List& list, size_t number, kernels::Numbers& numbers) {
+void Executor::run_call(const List& list, size_t number, kernels::Numbers& numbers, profile::Recorder* recording) {
   const program::Call& call = list.calls->calls[number];
   const program::Body& body = body_of(call);
   std::vector<Bound>& bound = bound_[list.bound[number].bound];
   for (size_t i = 0; i < bound.size(); ++i) {
     const Instruction& instruction = body.instructions[i];
-    Bound& b = bound[i];
-    switch (instruction.kind) {
-      case Kind::collective:
-        enqueue(instruction, b, running(instruction, call.micro_batch));
-        continue;
-      case Kind::copy:
-        enqueue_copy(instruction, b, running(instruction, call.micro_batch), call.micro_batch);
-        continue;
-      case Kind::wait:
-        wait(body, instruction, b, running(instruction, call.micro_batch));
-        if (watch) watch({*list.calls, call, body, instruction});
-        continue;
-      case Kind::compute:
-        break;
-    }
-    if (b.seq >= 0) b.indices[static_cast<size_t>(b.seq)].index.begin_at(b.seq_begin + numbers.position);
-    if (device_ && device_->stream().checks()) announce(body, instruction, b);
-    b.kernel->run({.ins = b.ins,
-                   .outs = b.outs,
-                   .attributes = instruction.attributes,
-                   .indices = b.indices,
-                   .accumulate = b.accumulate,
-                   .workspace = b.workspace,
-                   .numbers = numbers,
-                   .team = team_,
-                   .stream = device_ ? &device_->stream() : nullptr,
-                   .later = device_ ? device_->numbers() : nullptr});
-    if (watch) watch({*list.calls, call, body, instruction});
-    if (!groups_.empty()) groups_.begin()->second->progress();  // that of all groups
+    if (recording) recording->begin_instruction();
+    run_instruction(call, body, instruction, bound[i], numbers);
+    if (recording) recording->end_instruction();
+    const bool computes = instruction.kind == Kind::compute;
+    if (watch && (computes || instruction.kind == Kind::wait)) watch({*list.calls, call, body, instruction});
+    if (!computes || groups_.empty()) continue;
+    groups_.begin()->second->progress();  // that of all groups
+    if (recording) recording->end_progress();
   }
+}
+
+void Executor::run_instruction(const program::Call& call, const program::Body& body, const Instruction& instruction,
+                               Bound& b, kernels::Numbers& numbers) {
+  switch (instruction.kind) {
+    case Kind::collective:
+      return enqueue(instruction, b, running(instruction, call.micro_batch));
+    case Kind::copy:
+      return enqueue_copy(instruction, b, running(instruction, call.micro_batch), call.micro_batch);
+    case Kind::wait:
+      return wait(body, instruction, b, running(instruction, call.micro_batch));
+    case Kind::compute:
+      break;
+  }
+  if (b.seq >= 0) b.indices[static_cast<size_t>(b.seq)].index.begin_at(b.seq_begin + numbers.position);
+  if (device_ && device_->stream().checks()) announce(body, instruction, b);
+  b.kernel->run({.ins = b.ins,
+                 .outs = b.outs,
+                 .attributes = instruction.attributes,
+                 .indices = b.indices,
+                 .accumulate = b.accumulate,
+                 .workspace = b.workspace,
+                 .numbers = numbers,
+                 .team = team_,
+                 .stream = device_ ? &device_->stream() : nullptr,
+                 .later = device_ ? device_->numbers() : nullptr});
 }
 
 }  // namespace kintsugi::run

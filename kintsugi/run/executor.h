@@ -20,6 +20,10 @@
 #include "kintsugi/run/device_side.h"
 #include "kintsugi/run/file_store.h"
 
+namespace kintsugi::profile {
+class Recorder;
+}
+
 namespace kintsugi::run {
 
 // Memory that is allocated once, aligned to 4096 bytes, and filled with zeros.
@@ -131,6 +135,9 @@ class Executor {
   };
   // Called after each kernel and each wait, for looking at values. Null: none.
   std::function<void(const Watched&)> watch;
+  // Told when each instruction of its list begins and ends, on the host. Null: none. A device works beside the host and
+  // is not measured: nothing is recorded.
+  profile::Recorder* recorder = nullptr;
 
   // The address of a buffer in a call of a list with that slot. InternalError for a buffer in the file.
   tensor::View view(program::BufferId id, const program::CallList& list, int slot) const;
@@ -228,7 +235,9 @@ class Executor {
   Running& running(const program::Instruction& i, int64_t micro_batch) {
     return running_[static_cast<size_t>(i.event * micro_batches_ + std::max<int64_t>(0, micro_batch))];
   }
-  void run_call(const List& list, size_t number, kernels::Numbers& numbers);
+  void run_call(const List& list, size_t number, kernels::Numbers& numbers, profile::Recorder* recording);
+  void run_instruction(const program::Call& call, const program::Body& body, const program::Instruction& instruction,
+                       Bound& b, kernels::Numbers& numbers);
   void enqueue(const program::Instruction& instruction, Bound& b, Running& r);
   void enqueue_copy(const program::Instruction& instruction, const Bound& b, Running& r, int64_t micro_batch);
   void wait(const program::Body& body, const program::Instruction& instruction, Bound& b, Running& r);

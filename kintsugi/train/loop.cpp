@@ -20,6 +20,7 @@
 #include "kintsugi/train/learning_rate.h"
 #include "kintsugi/train/sample_texts.h"
 #include "kintsugi/train/spread_samples.h"
+#include "kintsugi/train/step_traces.h"
 
 namespace kintsugi::train {
 namespace {
@@ -149,13 +150,14 @@ Metrics one_step(Rank& rank, Inputs& inputs, const Progress& progress) {
 // What all ranks do after a step, or within a validation.
 struct Decision {
   Stop stop = Stop::none;
-  bool save = false;  // the newest checkpoint is too old
+  bool save = false;     // the newest checkpoint is too old
+  bool measure = false;  // the next step
 };
 
 // The largest wish of all ranks: the same on each. `when`: "after step 7".
 Decision decide(const Rank& rank, const Decision& wish, std::string_view when) {
-  const std::array<int32_t, 2> mine = {static_cast<int32_t>(wish.stop), wish.save ? 1 : 0};
-  std::array<int32_t, 2> all{};
+  const std::array<int32_t, 3> mine = {static_cast<int32_t>(wish.stop), wish.save ? 1 : 0, wish.measure ? 1 : 0};
+  std::array<int32_t, 3> all{};
   try {
     rank.all->wait(rank.all->all_reduce(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
                                         tensor::DType::i32, comm::Reduction::max));
@@ -164,7 +166,7 @@ Decision decide(const Rank& rank, const Decision& wish, std::string_view when) {
     throw comm::Timeout(fmt::format("rank {}: {}, whether to stop: {}", rank.world.rank(), when, why), e.arrived,
                         e.missing);
   }
-  return {.stop = static_cast<Stop>(all[0]), .save = all[1] != 0};
+  return {.stop = static_cast<Stop>(all[0]), .save = all[1] != 0, .measure = all[2] != 0};
 }
 
 bool signalled(const LoopOptions& options) {
@@ -176,12 +178,14 @@ struct Times {
   Clock::time_point began = Clock::now(), saved = Clock::now();
 };
 
-Decision decide_after_step(const Rank& rank, const LoopOptions& options, const Progress& progress, const Times& times) {
+Decision decide_after_step(const Rank& rank, const LoopOptions& options, const Progress& progress, const Times& times,
+                           bool measure) {
   const config::Settings& s = rank.settings();
   const double limit = 60.0 * s.train.stop_after_minutes, every = 60.0 * s.checkpoint.every_minutes;
   Decision wish;
   if (limit > 0 && seconds_since(times.began) >= limit) wish.stop = Stop::time;
   if (signalled(options)) wish.stop = Stop::signal;
+  wish.measure = rank.leads() && measure;
   wish.save = rank.leads() && every > 0 && seconds_since(times.saved) >= every;
   return decide(rank, wish, fmt::format("after step {}", progress.step));
 }
@@ -272,15 +276,20 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Progress& progress) {
   const config::Settings& s = rank.settings();
   Times times;
   Inputs inputs = open_inputs(rank, progress.step);
+  StepTraces traces(rank, options.folder ? &options.folder->path() : nullptr);
   LoopEnd end;
   while (progress.step < s.train.steps && end.stop == Stop::none) {
+    traces.before_step();
     const auto start = Clock::now();
     Metrics m = one_step(rank, inputs, progress);
     m.seconds = seconds_since(start);
     count_step(rank, options.peak_flops, m, progress);
 
+    if (options.folder) options.folder->require_there();
+    traces.after_step(progress.step);
     const bool last = progress.step >= s.train.steps;
-    Decision decision = decide_after_step(rank, options, progress, times);
+    Decision decision = decide_after_step(rank, options, progress, times, traces.due());
+    if (decision.measure) traces.ask();
     if (rank.corpus.validation && (last || every_so_often(s.train.evaluate_every, progress.step))) {
       m.validation_loss = validation_loss(rank, options, progress);
       if (m.validation_loss) end.validation_loss = m.validation_loss;

@@ -1,0 +1,195 @@
+#include "app/profile_tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "app/table.h"
+#include "kintsugi/base/format.h"
+
+namespace kintsugi::app {
+namespace {
+
+using profile::InstructionTime;
+using profile::OperationTime;
+using profile::Part;
+using profile::RankProfile;
+using profile::TransferTime;
+using train::Limits;
+using train::ProfiledRun;
+
+constexpr size_t kMostRanks = 32, kMostInstructions = 12;  // in a table
+constexpr double kLeastShare = 1e-3;                       // of the step, of an operation that is shown
+
+std::string time_text(double seconds) {
+  return seconds >= 1      ? fmt::format("{:.3f} s", seconds)
+         : seconds >= 1e-3 ? fmt::format("{:.2f} ms", seconds * 1e3)
+                           : fmt::format("{:.1f} us", seconds * 1e6);
+}
+
+std::string percent(double share) {
+  return fmt::format("{:.1f}%", 100 * share);
+}
+
+std::string rate(double amount, double seconds, std::string_view unit) {
+  return amount > 0 && seconds > 0 ? base::format_rate(amount / seconds, unit) : "";
+}
+
+std::string bytes_text(double bytes) {
+  return bytes > 0 ? base::format_bytes(static_cast<uint64_t>(bytes + 0.5)) : "";
+}
+
+// How near it is to what the machine can do: in arithmetic or in memory, whichever it is nearer to.
+std::string of_limit(const Limits& limits, double flops, double bytes, double seconds) {
+  if (seconds <= 0 || (flops <= 0 && bytes <= 0)) return "";
+  const double arithmetic = flops / seconds / limits.flops, memory = bytes / seconds / limits.bytes;
+  return fmt::format("{:.0f}% {}", 100 * std::max(arithmetic, memory), arithmetic >= memory ? "arithmetic" : "memory");
+}
+
+std::string ranks_table(const ProfiledRun& run) {
+  std::vector<std::vector<std::string>> rows = {
+      {"rank", "stage", "step", "compute", "communication", "waiting", "most for", "inputs", "between"}};
+  for (const RankProfile& r : run.profile.of_ranks) {
+    if (rows.size() > kMostRanks) break;
+    const auto most = std::ranges::max_element(r.waits, {}, &profile::WaitedFor::seconds);
+    rows.push_back(
+        {fmt::format("{}", r.rank), fmt::format("{}", r.stage), time_text(r.seconds),
+         percent(r.of(Part::compute) / r.seconds), percent(r.of(Part::communication) / r.seconds),
+         percent(r.of(Part::waiting) / r.seconds),
+         most == r.waits.end() ? "" : fmt::format("rank {} {}", most->rank, percent(most->seconds / r.seconds)),
+         percent(r.inputs / r.seconds), percent(r.between / r.seconds)});
+  }
+  std::string text = "\nwhere the time of a step went\n" + table(rows);
+  if (const size_t all = run.profile.of_ranks.size(); all > kMostRanks)
+    text += fmt::format("  and {} more ranks: --csv has all\n", all - kMostRanks);
+  return text;
+}
+
+// The mean over ranks.
+std::vector<OperationTime> operations_of(const ProfiledRun& run) {
+  std::map<std::tuple<Part, std::string, std::string>, OperationTime> sums;
+  const auto ranks = static_cast<double>(run.profile.of_ranks.size());
+  for (const RankProfile& r : run.profile.of_ranks)
+    for (const OperationTime& o : r.operations) {
+      OperationTime& sum = sums[{o.part, o.operation, o.phase}];
+      sum.operation = o.operation, sum.phase = o.phase, sum.part = o.part;
+      sum.calls += o.calls / ranks, sum.seconds += o.seconds / ranks, sum.flops += o.flops / ranks;
+      sum.memory_bytes += o.memory_bytes / ranks, sum.wire_bytes += o.wire_bytes / ranks;
+    }
+  std::vector<OperationTime> list;
+  for (const auto& [key, sum] : sums) list.push_back(sum);
+  std::ranges::stable_sort(list, std::ranges::greater(), &OperationTime::seconds);
+  std::ranges::stable_sort(list, {}, &OperationTime::part);
+  return list;
+}
+
+double mean_step(const ProfiledRun& run) {
+  double sum = 0;
+  for (const RankProfile& r : run.profile.of_ranks) sum += r.seconds;
+  return sum / static_cast<double>(run.profile.of_ranks.size());
+}
+
+std::string operations_table(const ProfiledRun& run) {
+  const double step = mean_step(run);
+  std::vector<std::vector<std::string>> rows = {
+      {"operation", "phase", "calls", "time", "of the step", "arithmetic", "memory", "of the limit"}};
+  double rest = 0;
+  Part part = Part::compute;
+  for (const OperationTime& o : operations_of(run)) {
+    if (o.seconds < kLeastShare * step) {
+      rest += o.seconds;
+      continue;
+    }
+    if (o.part != part || rows.size() == 1) rows.push_back({std::string(name_of(o.part))});
+    part = o.part;
+    rows.push_back({"  " + o.operation, o.phase, fmt::format("{:.4g}", o.calls), time_text(o.seconds),
+                    percent(o.seconds / step), rate(o.flops, o.seconds, "FLOP/s"),
+                    rate(o.memory_bytes, o.seconds, "B/s"), of_limit(run.limits, o.flops, o.memory_bytes, o.seconds)});
+  }
+  if (rest > 0) rows.push_back({"all else", "", "", time_text(rest), percent(rest / step)});
+  return "\nby operation and phase, the mean of all ranks\n" + table(rows);
+}
+
+std::string instructions_table(const ProfiledRun& run) {
+  struct Row {
+    const RankProfile* rank;
+    const InstructionTime* instruction;
+  };
+  std::vector<Row> all;
+  for (const RankProfile& r : run.profile.of_ranks)
+    for (const InstructionTime& i : r.instructions) all.push_back({&r, &i});
+  const size_t shown = std::min(all.size(), kMostInstructions);
+  std::ranges::partial_sort(all, all.begin() + static_cast<std::ptrdiff_t>(shown), std::ranges::greater(),
+                            [](const Row& row) { return row.instruction->seconds; });
+  std::vector<std::vector<std::string>> rows = {
+      {"instruction", "value", "rank", "calls", "a call", "of its step", "waiting", "of the limit"}};
+  for (size_t n = 0; n < shown; ++n) {
+    const auto& [r, i] = all[n];
+    rows.push_back({fmt::format("{} {}: {}", i->body, i->at, i->operation), base::without_middle(i->value, 28),
+                    fmt::format("{}", r->rank), fmt::format("{:.4g}", i->calls), time_text(i->seconds / i->calls),
+                    percent(i->seconds / r->seconds),
+                    i->communicates ? percent(i->seconds > 0 ? i->waiting / i->seconds : 0) : "",
+                    of_limit(run.limits, i->flops, i->memory_bytes, i->seconds)});
+  }
+  return fmt::format("\nthe heaviest instructions of {}\n", base::group_digits(std::ssize(all))) + table(rows);
+}
+
+std::string transfers_table(const ProfiledRun& run) {
+  std::map<std::pair<std::string, std::string>, TransferTime> sums;
+  std::map<std::pair<std::string, std::string>, double> ranks;
+  for (const RankProfile& r : run.profile.of_ranks)
+    for (const TransferTime& t : r.transfers) {
+      TransferTime& sum = sums[{t.operation, t.over}];
+      sum.calls += t.calls, sum.wire_bytes += t.wire_bytes, sum.seconds += t.seconds, sum.waiting += t.waiting;
+      ranks[{t.operation, t.over}] += 1;
+    }
+  if (sums.empty()) return "";
+  std::vector<std::vector<std::string>> rows = {
+      {"transfer", "over", "ranks", "calls", "sent", "time", "at least", "waiting"}};
+  for (const auto& [key, t] : sums) {
+    const double n = ranks[key];
+    rows.push_back({key.first, key.second, fmt::format("{}", n), fmt::format("{:.4g}", t.calls / n),
+                    bytes_text(t.wire_bytes / n), time_text(t.seconds / n), rate(t.wire_bytes, t.seconds, "B/s"),
+                    time_text(t.waiting / n)});
+  }
+  return "\ntransfers of a rank in a step, from when the last member came\n" + table(rows);
+}
+
+}  // namespace
+
+std::string print_profile(const ProfiledRun& run) {
+  return ranks_table(run) + operations_table(run) + instructions_table(run) + transfers_table(run);
+}
+
+std::string print_bubbles(const std::vector<StageBubble>& bubbles) {
+  std::vector<std::vector<std::string>> rows = {{"stage", "planned", "measured tasks", "as run", "most for"}};
+  for (size_t stage = 0; stage < bubbles.size(); ++stage) {
+    const StageBubble& b = bubbles[stage];
+    rows.push_back({fmt::format("{}", stage), percent(b.planned), percent(b.replayed), percent(b.run),
+                    b.rank < 0 ? "" : fmt::format("rank {} {}", b.rank, percent(b.for_rank))});
+  }
+  return "\nthe bubble, idle over busy time\n" + table(rows);
+}
+
+std::string profile_csv(const ProfiledRun& run) {
+  std::string text =
+      "rank,stage,body,instruction,operation,phase,layer,value,calls,seconds,waiting,flops,memory_bytes,wire_bytes\n";
+  for (const RankProfile& r : run.profile.of_ranks) {
+    double known = 0, progress = 0;
+    for (const InstructionTime& i : r.instructions) {
+      known += i.seconds;
+      text += fmt::format("{},{},{},{},{},{},{},{},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g}\n", r.rank, r.stage,
+                          i.body, i.at, i.operation, i.phase, i.layer, i.value, i.calls, i.seconds, i.waiting, i.flops,
+                          i.memory_bytes, i.wire_bytes);
+    }
+    progress = r.seconds - known - r.inputs - r.between;
+    for (const auto& [name, seconds] : {std::pair{"moving transfers on", progress}, std::pair{"inputs", r.inputs},
+                                        std::pair{"between instructions", r.between}})
+      text += fmt::format("{},{},,,{},,,,,{:.9g},,,,\n", r.rank, r.stage, name, seconds);
+  }
+  return text;
+}
+
+}  // namespace kintsugi::app

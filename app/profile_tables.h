@@ -1,0 +1,19 @@
+// A measured step, as text and as CSV.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/measured_bubble.h"
+#include "kintsugi/train/profile_run.h"
+
+namespace kintsugi::app {
+
+// Where the time of each rank went, by operation, the heaviest instructions, the transfers.
+std::string print_profile(const train::ProfiledRun& run);
+std::string print_bubbles(const std::vector<StageBubble>& bubbles);
+
+// A row for each instruction of each rank, and for what is none.
+std::string profile_csv(const train::ProfiledRun& run);
+
+}  // namespace kintsugi::app

@@ -1,0 +1,94 @@
+#include "kintsugi/profile/blocks.h"
+
+#include <algorithm>
+#include <map>
+
+#include "kintsugi/program/walk.h"
+
+namespace kintsugi::profile {
+
+using program::Instruction;
+using program::Kind;
+using program::Program;
+
+namespace {
+
+constexpr int64_t kParts = 2000;      // of a step: what is shorter is not told apart
+constexpr size_t kMostBlocks = 2000;  // of a queue
+
+bool same_kind(const Block& a, const Block& b) {
+  return a.work == b.work && a.chunk == b.chunk && a.micro_batch == b.micro_batch && a.waited_for == b.waited_for;
+}
+
+// Adds a block, or lengthens the last.
+void append(std::vector<Block>& blocks, const Block& block, double gap) {
+  if (!blocks.empty() && same_kind(blocks.back(), block) && block.begin - blocks.back().end <= gap)
+    blocks.back().end = std::max(blocks.back().end, block.end);
+  else if (blocks.size() < kMostBlocks)
+    blocks.push_back(block);
+}
+
+class Blocks {
+ public:
+  Blocks(const Program& p, const Recorder& recorder)
+      : p_(p), recorder_(recorder), short_(recorder.whole().length() / kParts) {
+    queues_.push_back({.queue = "compute"});
+  }
+
+  void add(const program::VisitedCall& call, const Instruction& i, const InstructionTimes& t, const Wait& wait) {
+    Block work = {.work = std::string(name_of(call.body.work)),
+                  .chunk = call.body.chunk,
+                  .micro_batch = call.call.micro_batch,
+                  .begin = seconds(t.begin),
+                  .end = seconds(t.progressed)};
+    if (wait.waited_for >= 0 && wait.until - t.begin > short_) {
+      append(queues_[0].blocks,
+             {.work = "waiting", .waited_for = wait.waited_for, .begin = work.begin, .end = seconds(wait.until)},
+             gap());
+      work.begin = seconds(wait.until);
+    }
+    append(queues_[0].blocks, work, gap());
+    if (i.kind == Kind::wait)
+      transfers_[program::is_copy(i) ? "file" : p_.mesh.name_of(i.group)].push_back(
+          {.work = std::string(tensor::name_of(i.phase)), .begin = seconds(wait.last_came), .end = seconds(t.end)});
+  }
+
+  std::vector<QueueBlocks> take() {
+    for (auto& [axes, blocks] : transfers_) {
+      std::ranges::stable_sort(blocks, {}, &Block::begin);
+      QueueBlocks& queue = queues_.emplace_back(QueueBlocks{.queue = axes});
+      double end = 0;
+      for (Block& block : blocks) {
+        if (block.end <= end) continue;
+        if (queue.blocks.empty() || !same_kind(queue.blocks.back(), block)) block.begin = std::max(block.begin, end);
+        end = block.end;
+        append(queue.blocks, block, gap());
+      }
+    }
+    return std::move(queues_);
+  }
+
+ private:
+  double seconds(int64_t time) const { return 1e-9 * static_cast<double>(time - recorder_.whole().begin); }
+  double gap() const { return 1e-9 * static_cast<double>(short_); }
+
+  const Program& p_;
+  const Recorder& recorder_;
+  int64_t short_;
+  std::vector<QueueBlocks> queues_;
+  std::map<std::string, std::vector<Block>> transfers_;  // by axes
+};
+
+}  // namespace
+
+std::vector<QueueBlocks> blocks_of(const Program& p, const Recorder& recorder, std::span<const Wait> waits) {
+  Blocks blocks(p, recorder);
+  size_t n = 0;
+  program::for_each_instruction(p, p.list(recorder.step()), [&](const auto& call, size_t, const Instruction& i) {
+    blocks.add(call, i, recorder.instructions()[n], waits[n]);
+    ++n;
+  });
+  return blocks.take();
+}
+
+}  // namespace kintsugi::profile

@@ -1,0 +1,38 @@
+#include "kintsugi/train/step_traces.h"
+
+#include "kintsugi/base/file.h"
+
+namespace kintsugi::train {
+namespace {
+
+constexpr int64_t kFirst = 2;  // steps to warm up
+constexpr std::chrono::seconds kEvery{60};
+
+}  // namespace
+
+StepTraces::StepTraces(Rank& rank, const std::filesystem::path* folder) : rank_(rank), folder_(folder) {}
+
+void StepTraces::before_step() {
+  if (rank_.executor->on_device()) return;
+  if (!next_ && steps_ != kFirst) return;
+  if (!clock_) clock_ = clock_offset(*rank_.all);
+  profiler_.emplace(*rank_.executor, *rank_.all, *clock_, false);
+  profiler_->begin();
+}
+
+void StepTraces::after_step(int64_t steps_done) {
+  ++steps_;
+  if (!profiler_) return;
+  profiler_->end();
+  const std::string json = gather_profile(*rank_.all, profiler_->take(), steps_done, *clock_);
+  if (folder_) base::write_file_atomically(*folder_ / kProfileFile, json);
+  profiler_.reset();
+  next_ = false;
+  last_ = Clock::now();
+}
+
+bool StepTraces::due() const {
+  return Clock::now() - last_ >= kEvery;
+}
+
+}  // namespace kintsugi::train
