@@ -46,18 +46,23 @@ std::vector<StageBubble> stage_bubbles(const std::vector<program::Program>& stag
   for (int stage = 0; stage < schedule.stages; ++stage) {
     StageBubble& b = bubbles.emplace_back(
         StageBubble{.planned = plan::bubble(planned, stage), .replayed = plan::bubble(replayed, stage)});
-    double waiting = 0, seconds = 0;
+    double seconds = 0, tasks = 0, waiting = 0, communication = 0;
     std::map<int, double> by_rank;
     for (const RankProfile& rank : profile.of_ranks) {
       if (rank.stage != stage) continue;
-      waiting += rank.of(profile::Part::waiting);
       seconds += rank.seconds;
+      waiting += rank.of(profile::Part::waiting);
+      for (const profile::TransferTime& transfer : rank.transfers) communication += transfer.seconds;
+      for (const profile::TaskTime& task : rank.tasks) tasks += task.seconds;
       for (const profile::WaitedFor& waited : rank.waits) by_rank[waited.rank] += waited.seconds;
     }
-    if (seconds <= waiting) continue;
-    b.run = waiting / (seconds - waiting);
-    for (const auto& [rank, of_rank] : by_rank)
-      if (of_rank / (seconds - waiting) > b.for_rank) b.rank = rank, b.for_rank = of_rank / (seconds - waiting);
+    if (tasks <= 0) continue;
+    b.run = (seconds - tasks) / tasks;
+    b.waiting = waiting / tasks;
+    b.communication = communication / tasks;
+    b.rest = b.run - b.waiting - b.communication;
+    const auto most = std::ranges::max_element(by_rank, {}, [](const auto& pair) { return pair.second; });
+    if (most != by_rank.end()) b.rank = most->first;
   }
   return bubbles;
 }

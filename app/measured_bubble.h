@@ -14,9 +14,12 @@ namespace kintsugi::app {
 struct StageBubble {
   double planned = 0;   // tasks as long as their arithmetic, communication free
   double replayed = 0;  // the same schedule with tasks as long as they were measured
-  double run = 0;       // as measured: waiting for other ranks over the rest of the step, the mean of its ranks
-  int rank = -1;        // for which its ranks waited longest; -1: none
-  double for_rank = 0;  // the part of `run` for that rank
+  // As measured: the step without its tasks over its tasks, the mean of its ranks. That is the sum of the three below.
+  double run = 0;
+  double waiting = 0;        // for other ranks
+  double communication = 0;  // standing still while a transfer was under way
+  double rest = 0;           // update, sums of gradients, inputs
+  int rank = -1;             // for which its ranks waited longest; -1: none
 };
 
 // By stage. UserError if the profile does not belong to these programs.

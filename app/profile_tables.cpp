@@ -127,7 +127,7 @@ std::string instructions_table(const ProfiledRun& run) {
       {"instruction", "value", "rank", "calls", "a call", "of its step", "waiting", "of the limit"}};
   for (size_t n = 0; n < shown; ++n) {
     const auto& [r, i] = all[n];
-    rows.push_back({fmt::format("{} {}: {}", i->body, i->at, i->operation), base::without_middle(i->value, 28),
+    rows.push_back({fmt::format("{} {}: {}", i->body, i->at, i->operation), base::without_middle(i->value, 20),
                     fmt::format("{}", r->rank), fmt::format("{:.4g}", i->calls), time_text(i->seconds / i->calls),
                     percent(i->seconds / r->seconds),
                     i->communicates ? percent(i->seconds > 0 ? i->waiting / i->seconds : 0) : "",
@@ -143,18 +143,20 @@ std::string transfers_table(const ProfiledRun& run) {
     for (const TransferTime& t : r.transfers) {
       TransferTime& sum = sums[{t.operation, t.over}];
       sum.calls += t.calls, sum.wire_bytes += t.wire_bytes, sum.seconds += t.seconds, sum.waiting += t.waiting;
+      sum.timed += t.timed, sum.timed_seconds += t.timed_seconds, sum.timed_bytes += t.timed_bytes;
       ranks[{t.operation, t.over}] += 1;
     }
   if (sums.empty()) return "";
   std::vector<std::vector<std::string>> rows = {
-      {"transfer", "over", "ranks", "calls", "sent", "time", "at least", "waiting"}};
+      {"transfer", "over", "ranks", "calls", "sent", "stood still", "waiting", "timed", "a call", "rate"}};
   for (const auto& [key, t] : sums) {
     const double n = ranks[key];
     rows.push_back({key.first, key.second, fmt::format("{}", n), fmt::format("{:.4g}", t.calls / n),
-                    bytes_text(t.wire_bytes / n), time_text(t.seconds / n), rate(t.wire_bytes, t.seconds, "B/s"),
-                    time_text(t.waiting / n)});
+                    bytes_text(t.wire_bytes / n), time_text(t.seconds / n), time_text(t.waiting / n),
+                    fmt::format("{:.3g}", t.timed / n), t.timed > 0 ? time_text(t.timed_seconds / t.timed) : "",
+                    rate(t.timed_bytes, t.timed_seconds, "B/s")});
   }
-  return "\ntransfers of a rank in a step, from when the last member came\n" + table(rows);
+  return "\ntransfers of a rank in a step\n" + table(rows);
 }
 
 }  // namespace
@@ -164,13 +166,15 @@ std::string print_profile(const ProfiledRun& run) {
 }
 
 std::string print_bubbles(const std::vector<StageBubble>& bubbles) {
-  std::vector<std::vector<std::string>> rows = {{"stage", "planned", "measured tasks", "as run", "most for"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"stage", "planned", "with measured tasks", "as run", "waiting", "most for", "transfers", "all else"}};
   for (size_t stage = 0; stage < bubbles.size(); ++stage) {
     const StageBubble& b = bubbles[stage];
     rows.push_back({fmt::format("{}", stage), percent(b.planned), percent(b.replayed), percent(b.run),
-                    b.rank < 0 ? "" : fmt::format("rank {} {}", b.rank, percent(b.for_rank))});
+                    percent(b.waiting), b.rank < 0 ? "" : fmt::format("rank {}", b.rank), percent(b.communication),
+                    percent(b.rest)});
   }
-  return "\nthe bubble, idle over busy time\n" + table(rows);
+  return "\nthe bubble, idle over busy time; as run it is waiting, transfers and all else\n" + table(rows);
 }
 
 std::string profile_csv(const ProfiledRun& run) {

@@ -111,6 +111,9 @@ Measure::Measure(const Program& p, program::Step step, int rank, bool with_instr
     : p_(p), step_(step), started_(started_by(p, step, rank)) {
   sum_.rank = rank;
   sum_.stage = p.stage;
+  for (const program::Body& body : p.bodies)
+    for (const Instruction& i : body.instructions)
+      if (i.kind == Kind::collective || i.kind == Kind::copy) wire_bytes_[i.event] = i.cost.wire_bytes;
   if (with_instructions) sum_.instructions = instruction_rows(p, step, first_row_);
 }
 
@@ -135,7 +138,7 @@ void Measure::add(const Recorder& recorder, std::span<const Wait> waits) {
     known += waiting + rest + progress;
     add_operation(i, wait, waiting, rest);
     if (progress > 0) row_of(sum_.operations, kProgress, i, Part::communication).seconds += progress;
-    if (i.kind != Kind::compute) add_transfer(i, recorder, wait, t, waiting);
+    if (i.kind != Kind::compute) add_transfer(i, wait, t, waiting);
     if (is_task(call.body)) {
       TaskTime& task = row_of(sum_.tasks, call.body);
       if (at == 0) task.calls += 1;
@@ -174,16 +177,28 @@ void Measure::add_operation(const Instruction& i, const Wait& wait, double waiti
   seconds_for(sum_.waits, wait.waited_for) += waiting;
 }
 
-void Measure::add_transfer(const Instruction& i, const Recorder& recorder, const Wait& wait, const InstructionTimes& t,
-                           double waiting) {
+void Measure::add_transfer(const Instruction& i, const Wait& wait, const InstructionTimes& t, double waiting) {
   TransferTime& row = row_of(sum_.transfers, p_, i);
   if (i.kind != Kind::wait) {
     row.calls += 1;
     row.wire_bytes += i.cost.wire_bytes;
     return;
   }
-  row.seconds += in_seconds(t.end - std::max(wait.last_came, recorder.instructions()[wait.started].begin));
+  row.seconds += in_seconds(t.end - wait.until);
   row.waiting += waiting;
+  const int64_t under_way = t.end - wait.last_came;
+  if (under_way <= 0 || std::max<int64_t>(0, t.begin - wait.last_came) > under_way / 10) return;
+  row.timed += 1;
+  row.timed_seconds += in_seconds(under_way);
+  row.timed_bytes += moved_bytes(i);
+}
+
+// Of a wait: what the rank sends, or receives if it sends nothing.
+double Measure::moved_bytes(const Instruction& i) const {
+  const auto started = wire_bytes_.find(i.event);
+  const double sent = started == wire_bytes_.end() ? 0 : started->second;
+  if (sent > 0 || i.outs.empty()) return sent;
+  return static_cast<double>(p_.buffer(i.outs[0]).bytes());
 }
 
 RankProfile Measure::take() const {
@@ -194,7 +209,7 @@ RankProfile Measure::take() const {
             &OperationTime::memory_bytes, &OperationTime::wire_bytes);
   scale_all(mean.waits, factor, &WaitedFor::seconds);
   scale_all(mean.transfers, factor, &TransferTime::calls, &TransferTime::wire_bytes, &TransferTime::seconds,
-            &TransferTime::waiting);
+            &TransferTime::waiting, &TransferTime::timed, &TransferTime::timed_seconds, &TransferTime::timed_bytes);
   scale_all(mean.tasks, factor, &TaskTime::calls, &TaskTime::seconds);
   scale_all(mean.instructions, factor, &InstructionTime::calls, &InstructionTime::seconds, &InstructionTime::waiting,
             &InstructionTime::flops, &InstructionTime::memory_bytes, &InstructionTime::wire_bytes);

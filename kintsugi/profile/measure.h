@@ -1,6 +1,7 @@
 // From the times of the instructions of a step to where the time went.
 #pragma once
 
+#include <map>
 #include <span>
 #include <vector>
 
@@ -36,14 +37,15 @@ class Measure {
 
  private:
   void add_operation(const program::Instruction& i, const Wait& wait, double waiting, double rest);
-  void add_transfer(const program::Instruction& i, const Recorder& recorder, const Wait& wait,
-                    const InstructionTimes& t, double waiting);
+  void add_transfer(const program::Instruction& i, const Wait& wait, const InstructionTimes& t, double waiting);
+  double moved_bytes(const program::Instruction& i) const;
 
   const program::Program& p_;
   program::Step step_;
   std::vector<Started> started_;
-  std::vector<size_t> first_row_;  // by body: of its instructions
-  RankProfile sum_;                // of all steps that were added
+  std::map<int, double> wire_bytes_;  // by event
+  std::vector<size_t> first_row_;     // by body: of its instructions
+  RankProfile sum_;                   // of all steps that were added
 };
 
 }  // namespace kintsugi::profile

@@ -54,7 +54,8 @@ void members(auto&& v, OfType<WaitedFor> auto& w) {
 }
 void members(auto&& v, OfType<TransferTime> auto& t) {
   v("operation", t.operation), v("over", t.over), v("calls", t.calls), v("wire_bytes", t.wire_bytes);
-  v("seconds", t.seconds), v("waiting", t.waiting);
+  v("seconds", t.seconds), v("waiting", t.waiting), v("timed", t.timed), v("timed_seconds", t.timed_seconds);
+  v("timed_bytes", t.timed_bytes);
 }
 void members(auto&& v, OfType<TaskTime> auto& t) {
   v("work", t.work), v("chunk", t.chunk), v("calls", t.calls), v("seconds", t.seconds);

@@ -33,9 +33,10 @@ struct TransferTime {
   std::string operation = {}, over = {};  // "all_reduce", "data"
   double calls = 0;
   double wire_bytes = 0;  // that this rank sends
-  // From when the last member came to the end of the wait: one that was done before anybody waited counts until then.
-  double seconds = 0;
-  double waiting = 0;  // for members that had not begun
+  double seconds = 0;     // that it stood still while they were under way
+  double waiting = 0;     // for members that had not begun
+  // Of those that it stood still for from when the last member came to their end: how long they took.
+  double timed = 0, timed_seconds = 0, timed_bytes = 0;
 };
 
 // The work of a chunk of the layers for one micro-batch, without waiting.

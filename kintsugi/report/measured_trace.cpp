@@ -18,6 +18,11 @@ using program::Program;
 namespace {
 
 constexpr uint64_t kTracksOfRank = 1u << 16;
+constexpr int64_t kLeastProgress = 1000;  // nanoseconds: what is shorter is no slice
+
+bool is_receive(const Instruction& i) {
+  return program::is_message(i) && i.collective == program::Collective::receive;
+}
 
 // The same on all members.
 uint64_t flow_of(const profile::TransferKey& key, int64_t step) {
@@ -72,16 +77,14 @@ uint64_t MeasuredTrace::new_thread(const std::string& name) {
   return track;
 }
 
-uint64_t MeasuredTrace::track(const std::string& queue, int64_t begin, int64_t end) {
-  auto known = std::ranges::find(lanes_, queue, &std::pair<std::string, std::vector<Lane>>::first);
-  if (known == lanes_.end()) known = lanes_.insert(lanes_.end(), {queue, {}});
-  for (Lane& lane : known->second)
-    if (lane.end <= begin) {
-      lane.end = end;
-      return lane.track;
-    }
-  known->second.push_back({new_thread(queue), end});
-  return known->second.back().track;
+uint64_t MeasuredTrace::thread_of(const program::Queue& queue) {
+  const auto [at, fresh] = threads_.try_emplace(queue, 0);
+  if (fresh) {
+    const bool file = queue.kind == program::QueueKind::copy;
+    const std::string axes = file ? "file" : p_.mesh.name_of(queue.group);
+    at->second = new_thread(queue.channel.empty() ? axes : axes + ": " + queue.channel);
+  }
+  return at->second;
 }
 
 void MeasuredTrace::add(const MeasuredStep& step) {
@@ -89,15 +92,7 @@ void MeasuredTrace::add(const MeasuredStep& step) {
   out_.begin(compute_, whole.begin + step.offset, fmt::format("step {}", step.number));
   add_calls(step);
   out_.end(compute_, whole.end + step.offset);
-
-  std::vector<Transfer> transfers;
-  size_t n = 0;
-  program::for_each_instruction(p_, p_.list(step.recorder.step()), [&](const auto&, size_t, const Instruction& i) {
-    if (i.kind == Kind::wait) transfers.push_back({step.waits[n].started, n, &i});
-    ++n;
-  });
-  std::ranges::sort(transfers, {}, &Transfer::started);
-  for (const Transfer& transfer : transfers) add_transfer(step, transfer);
+  add_transfers(step);
 }
 
 void MeasuredTrace::add_calls(const MeasuredStep& step) {
@@ -119,34 +114,61 @@ void MeasuredTrace::add_calls(const MeasuredStep& step) {
 void MeasuredTrace::add_instruction(const MeasuredStep& step, size_t n, const Instruction& i) {
   const InstructionTimes& t = step.recorder.instructions()[n];
   const profile::Wait& wait = step.waits[n];
-  out_.begin(compute_, t.begin + step.offset, name_in_trace(i), Flow::none, 0, notes_of(p_, i, t.end - t.begin));
+  const profile::Started& started = step.started[n];
+  TraceNotes notes = notes_of(p_, i, t.end - t.begin);
+  if (!started.members.empty()) notes.add("members", std::ssize(started.members));
+  // A receive may be started before its send: its flow ends where it proceeds.
+  const bool flows = !started.members.empty() && !is_receive(i);
+  out_.begin(compute_, t.begin + step.offset, name_in_trace(i), flows ? Flow::through : Flow::none,
+             flows ? flow_of(started.key, step.number) : 0, notes);
   if (wait.waited_for >= 0) {
     out_.begin(compute_, t.begin + step.offset, fmt::format("waiting for rank {}", wait.waited_for));
     out_.end(compute_, wait.until + step.offset);
   }
   out_.end(compute_, t.end + step.offset);
+  if (t.progressed - t.end < kLeastProgress) return;
+  out_.begin(compute_, t.end + step.offset, "moving transfers on");
+  out_.end(compute_, t.progressed + step.offset);
+}
+
+// A queue does one after another: each is done when a later one is.
+void MeasuredTrace::add_transfers(const MeasuredStep& step) {
+  std::vector<Transfer> transfers;
+  size_t n = 0;
+  program::for_each_instruction(p_, p_.list(step.recorder.step()), [&](const auto&, size_t, const Instruction& i) {
+    if (i.kind == Kind::wait)
+      transfers.push_back({.started = step.waits[n].started,
+                           .waited = n,
+                           .instruction = &i,
+                           .thread = thread_of(program::awaited_queue(i)),
+                           .begin = step.waits[n].last_came + step.offset,
+                           .end = step.recorder.instructions()[n].end + step.offset});
+    ++n;
+  });
+  std::ranges::sort(transfers, {}, &Transfer::started);
+  std::map<uint64_t, int64_t> end;  // by thread
+  for (auto t = transfers.rbegin(); t != transfers.rend(); ++t) {
+    const auto later = end.try_emplace(t->thread, t->end).first;
+    later->second = t->end = std::min(t->end, later->second);
+  }
+  end.clear();
+  for (Transfer& t : transfers) {
+    // A flow ends after it began.
+    t.begin = std::min(std::max(t.begin + (is_receive(*t.instruction) ? 1 : 0), end[t.thread]), t.end);
+    end[t.thread] = t.end;
+    add_transfer(step, t);
+  }
 }
 
 void MeasuredTrace::add_transfer(const MeasuredStep& step, const Transfer& transfer) {
   const Instruction& i = *transfer.instruction;
-  const profile::Started& started = step.started[transfer.started];
-  const int64_t begin = step.recorder.instructions()[transfer.started].begin + step.offset;
-  const int64_t end = step.recorder.instructions()[transfer.waited].end + step.offset;
-  const bool copy = program::is_copy(i);
-  // A receive may be started before its send: the flow ends where it proceeds, which is after the send began.
-  const bool receives = program::is_message(i) && i.collective == program::Collective::receive;
-  const int64_t came = step.waits[transfer.waited].last_came + step.offset + (receives ? 1 : 0);
-  const int64_t all_there = std::clamp(came, begin, end);
-  const uint64_t thread = track(copy ? "file" : p_.mesh.name_of(i.group), begin, end);
-  const uint64_t flow = copy ? 0 : flow_of(started.key, step.number);
   TraceNotes notes;
   if (const program::BufferId value = program::value_of(i); value != program::kNoBuffer)
     notes.add("value", p_.buffer(value).name).add("bytes", p_.buffer(value).bytes());
-  if (!started.members.empty()) notes.add("members", std::ssize(started.members));
-  out_.begin(thread, begin, name_of(i), copy || receives ? Flow::none : Flow::through, flow, notes);
-  out_.begin(thread, all_there, "transfer", receives ? Flow::ends : Flow::none, flow);
-  out_.end(thread, end);
-  out_.end(thread, end);
+  const bool receives = is_receive(i);
+  out_.begin(transfer.thread, transfer.begin, name_of(i), receives ? Flow::ends : Flow::none,
+             receives ? flow_of(step.started[transfer.started].key, step.number) : 0, notes);
+  out_.end(transfer.thread, transfer.end);
 }
 
 }  // namespace kintsugi::report

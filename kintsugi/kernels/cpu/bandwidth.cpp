@@ -3,28 +3,35 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 namespace kintsugi::kernels::cpu {
 
 double measure_memory_bandwidth(base::ThreadTeam& team, int64_t bytes) {
   using Clock = std::chrono::steady_clock;
+  constexpr int64_t kPiece = int64_t{512} << 10;
   std::vector<char> from(static_cast<size_t>(bytes)), to(static_cast<size_t>(bytes));
-  const auto copy = [&](int thread) {
-    const base::Range part = base::share(bytes, thread, team.size(), 4096);
-    std::memcpy(to.data() + part.begin, from.data() + part.begin, static_cast<size_t>(part.size()));
-  };
-  team.run(copy);  // the first touches the pages
-  // The best of some: other programs on the machine disturb the others.
-  double best = 0;
-  const Clock::time_point begin = Clock::now();
-  do {
-    const Clock::time_point start = Clock::now();
-    team.run(copy);
-    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    best = std::max(best, 2 * static_cast<double>(bytes) / seconds);
-  } while (Clock::now() - begin < std::chrono::milliseconds(50));
-  return best;
+  std::vector<double> of_thread(static_cast<size_t>(team.size()), 0.0);
+  team.run([&](int thread) {
+    const base::Range part = base::share(bytes, thread, team.size(), kPiece);
+    std::vector<double> rates;
+    const Clock::time_point begin = Clock::now();
+    // From piece to piece, so that none is in a cache. The first round touches the pages.
+    for (int round = 0; round < 2 || Clock::now() - begin < std::chrono::milliseconds(50); ++round)
+      for (int64_t at = part.begin; at + kPiece <= part.end; at += kPiece) {
+        const Clock::time_point start = Clock::now();
+        std::memcpy(to.data() + at, from.data() + at, static_cast<size_t>(kPiece));
+        const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+        if (round > 0) rates.push_back(2 * static_cast<double>(kPiece) / seconds);
+      }
+    if (rates.empty()) return;
+    // The median: what other programs take from some pieces does not count.
+    const auto middle = rates.begin() + std::ssize(rates) / 2;
+    std::nth_element(rates.begin(), middle, rates.end());
+    of_thread[static_cast<size_t>(thread)] = *middle;
+  });
+  return std::accumulate(of_thread.begin(), of_thread.end(), 0.0);
 }
 
 }  // namespace kintsugi::kernels::cpu
