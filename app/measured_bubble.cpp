@@ -37,15 +37,15 @@ std::vector<plan::Costs> measured_costs(const plan::Schedule& schedule, const St
 
 }  // namespace
 
-std::vector<StageBubble> stage_bubbles(const std::vector<program::Program>& stages, const config::Settings& settings,
-                                       const StepProfile& profile) {
+std::vector<report::StageBubble> stage_bubbles(const std::vector<program::Program>& stages,
+                                               const config::Settings& settings, const StepProfile& profile) {
   const plan::Schedule schedule = schedule_of(stages, settings);
   const plan::Timeline planned = plan::timeline(schedule, costs_of(schedule, stages));
   const plan::Timeline replayed = plan::timeline(schedule, measured_costs(schedule, profile));
-  std::vector<StageBubble> bubbles;
+  std::vector<report::StageBubble> bubbles;
   for (int stage = 0; stage < schedule.stages; ++stage) {
-    StageBubble& b = bubbles.emplace_back(
-        StageBubble{.planned = plan::bubble(planned, stage), .replayed = plan::bubble(replayed, stage)});
+    report::StageBubble& b = bubbles.emplace_back(
+        report::StageBubble{.planned = plan::bubble(planned, stage), .replayed = plan::bubble(replayed, stage)});
     double seconds = 0, tasks = 0, waiting = 0, communication = 0;
     std::map<int, double> by_rank;
     for (const RankProfile& rank : profile.of_ranks) {

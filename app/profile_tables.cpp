@@ -45,7 +45,7 @@ std::string bytes_text(double bytes) {
 std::string of_limit(const Limits& limits, double flops, double bytes, double seconds) {
   if (seconds <= 0 || (flops <= 0 && bytes <= 0)) return "";
   const double arithmetic = flops / seconds / limits.flops, memory = bytes / seconds / limits.bytes;
-  return fmt::format("{:.0f}% {}", 100 * std::max(arithmetic, memory), arithmetic >= memory ? "arithmetic" : "memory");
+  return fmt::format("{:.0f}% {}", 100 * std::max(arithmetic, memory), arithmetic >= memory ? "flops" : "memory");
 }
 
 std::string ranks_table(const ProfiledRun& run) {
@@ -94,7 +94,7 @@ double mean_step(const ProfiledRun& run) {
 std::string operations_table(const ProfiledRun& run) {
   const double step = mean_step(run);
   std::vector<std::vector<std::string>> rows = {
-      {"operation", "phase", "calls", "time", "of the step", "arithmetic", "memory", "of the limit"}};
+      {"operation", "phase", "calls", "time", "of the step", "flops", "memory", "of the limit"}};
   double rest = 0;
   Part part = Part::compute;
   for (const OperationTime& o : operations_of(run)) {
@@ -124,10 +124,10 @@ std::string instructions_table(const ProfiledRun& run) {
   std::ranges::partial_sort(all, all.begin() + static_cast<std::ptrdiff_t>(shown), std::ranges::greater(),
                             [](const Row& row) { return row.instruction->seconds; });
   std::vector<std::vector<std::string>> rows = {
-      {"instruction", "value", "rank", "calls", "a call", "of its step", "waiting", "of the limit"}};
+      {"instruction", "layer", "rank", "calls", "a call", "of its step", "waiting", "of the limit"}};
   for (size_t n = 0; n < shown; ++n) {
     const auto& [r, i] = all[n];
-    rows.push_back({fmt::format("{} {}: {}", i->body, i->at, i->operation), base::without_middle(i->value, 20),
+    rows.push_back({fmt::format("{} {}: {}", i->body, i->at, i->operation), fmt::format("{}", i->layer),
                     fmt::format("{}", r->rank), fmt::format("{:.4g}", i->calls), time_text(i->seconds / i->calls),
                     percent(i->seconds / r->seconds),
                     i->communicates ? percent(i->seconds > 0 ? i->waiting / i->seconds : 0) : "",
@@ -165,11 +165,11 @@ std::string print_profile(const ProfiledRun& run) {
   return ranks_table(run) + operations_table(run) + instructions_table(run) + transfers_table(run);
 }
 
-std::string print_bubbles(const std::vector<StageBubble>& bubbles) {
+std::string print_bubbles(const std::vector<report::StageBubble>& bubbles) {
   std::vector<std::vector<std::string>> rows = {
       {"stage", "planned", "with measured tasks", "as run", "waiting", "most for", "transfers", "all else"}};
   for (size_t stage = 0; stage < bubbles.size(); ++stage) {
-    const StageBubble& b = bubbles[stage];
+    const report::StageBubble& b = bubbles[stage];
     rows.push_back({fmt::format("{}", stage), percent(b.planned), percent(b.replayed), percent(b.run),
                     percent(b.waiting), b.rank < 0 ? "" : fmt::format("rank {}", b.rank), percent(b.communication),
                     percent(b.rest)});

@@ -11,7 +11,7 @@ namespace kintsugi::app {
 
 // Where the time of each rank went, by operation, the heaviest instructions, the transfers.
 std::string print_profile(const train::ProfiledRun& run);
-std::string print_bubbles(const std::vector<StageBubble>& bubbles);
+std::string print_bubbles(const std::vector<report::StageBubble>& bubbles);
 
 // A row for each instruction of each rank, and for what is none.
 std::string profile_csv(const train::ProfiledRun& run);

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "app/measured_bubble.h"
 #include "app/model_in_words.h"
 #include "app/program_of.h"
 #include "app/program_schedule.h"
@@ -23,6 +24,7 @@
 #include "kintsugi/plan/plan.h"
 #include "kintsugi/plan/schedule_picture.h"
 #include "kintsugi/train/run_files.h"
+#include "kintsugi/train/step_traces.h"
 #include "kintsugi/train/worlds.h"
 
 namespace kintsugi::app {
@@ -77,7 +79,7 @@ void draw_schedule(const config::Settings& s, report::PlannedRun& planned) {
 }
 
 // A saved configuration is not checked when it is read, so it is here, as `plan` does.
-report::PlannedRun plan_run(const fs::path& config) {
+void plan_run(const fs::path& config, report::ReportRun& run) {
   const int64_t cores = train::cores_of_all(base::usable_cores(), std::thread::hardware_concurrency());
   const config::Settings s = config::load(config, models::catalog(), {}, cores).settings;
   report::PlannedRun planned = {.stages = programs_of(s),
@@ -92,7 +94,20 @@ report::PlannedRun plan_run(const fs::path& config) {
                                : "[parallel] memory_per_rank is not set, and there are more ranks than this machine "
                                  "has cores";
   if (planned.stages.size() > 1) draw_schedule(s, planned);
-  return planned;
+  run.planned = std::move(planned);
+  if (run.measured && run.planned->stages.size() > 1 && run.measured->profile.ranks == s.parallel.ranks)
+    run.measured->bubbles = stage_bubbles(run.planned->stages, s, run.measured->profile);
+}
+
+// None where the run has not measured a step yet.
+void read_measured(const fs::path& file, report::ReportRun& run) {
+  std::error_code error;
+  if (!fs::exists(file, error)) return;
+  try {
+    run.measured = report::ProfiledStep{.profile = profile::step_profile_of(base::read_file(file), file.string())};
+  } catch (const base::UserError& damaged) {
+    run.not_measured = base::one_line(damaged.what());
+  }
 }
 
 }  // namespace
@@ -122,8 +137,9 @@ ReadRun read_report_run(const fs::path& folder) {
     throw base::UserError("report", "\"{}\" has no step: {}; there is nothing to show until the run has done one",
                           metrics.string(),
                           read.run.metrics.left_out.empty() ? "it is empty" : read.run.metrics.left_out[0]);
+  read_measured(folder / train::kProfileFile, read.run);
   try {
-    read.run.planned = plan_run(config);
+    plan_run(config, read.run);
   } catch (const base::UserError& refused) {
     read.run.not_planned = base::one_line(refused.what());
   }

@@ -47,10 +47,12 @@ class Blocks {
              gap());
       work.begin = seconds(wait.until);
     }
+    const bool waits = i.kind == Kind::wait;
+    if (waits && t.end - wait.until > short_) work.work = "transfer", work.micro_batch = -1, work.chunk = 0;
     append(queues_[0].blocks, work, gap());
-    if (i.kind == Kind::wait)
-      transfers_[program::is_copy(i) ? "file" : p_.mesh.name_of(i.group)].push_back(
-          {.work = std::string(tensor::name_of(i.phase)), .begin = seconds(wait.last_came), .end = seconds(t.end)});
+    if (!waits || (program::is_message(i) && i.collective == program::Collective::send)) return;
+    transfers_[program::is_copy(i) ? "file" : p_.mesh.name_of(i.group)].push_back(
+        {.work = std::string(tensor::name_of(i.phase)), .begin = seconds(wait.last_came), .end = seconds(t.end)});
   }
 
   std::vector<QueueBlocks> take() {

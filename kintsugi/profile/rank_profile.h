@@ -48,7 +48,9 @@ struct TaskTime {
 
 // A stretch of one kind on a queue of a rank, from begin to end in seconds from the beginning of the step.
 struct Block {
-  std::string work = {};  // "forward", "update", ..., or "waiting"; of transfers their phase
+  // "forward", "update", ...; "waiting": for another rank; "transfer": for one that was under way. Of another queue
+  // than "compute" the phase.
+  std::string work = {};
   int chunk = 0;
   int64_t micro_batch = -1;
   int waited_for = -1;  // the rank; of "waiting" alone

@@ -131,10 +131,10 @@ std::string sent_of(const PlannedRun& planned) {
 
 }  // namespace
 
-std::string html_planned(const PlannedRun& planned) {
+std::string html_planned(const PlannedRun& planned, bool with_schedule) {
   std::string html = html_heading("Layout") + html_lines(planned.plan) + mesh_table(planned.stages[0].mesh) +
                      stages_table(planned) + html_heading("Memory") + memory_of(planned);
-  if (planned.stages.size() > 1)
+  if (with_schedule && planned.stages.size() > 1)
     html += html_heading("Schedule, as planned") + html_picture(planned.schedule_svg, planned.schedule);
   return html + html_heading("What each rank sends in a step") + sent_of(planned);
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "kintsugi/profile/rank_profile.h"
 #include "kintsugi/program/program.h"
 #include "kintsugi/report/metrics_table.h"
 
@@ -28,6 +29,24 @@ struct PlannedRun {
   std::string schedule, schedule_svg;  // of several stages: in a sentence, and as a picture
 };
 
+// Of a stage: its idle time over its busy time.
+struct StageBubble {
+  double planned = 0;   // tasks as long as their arithmetic, communication free
+  double replayed = 0;  // the same schedule with tasks as long as they were measured
+  // As measured: the step without its tasks over its tasks, the mean of its ranks. That is the sum of the three below.
+  double run = 0;
+  double waiting = 0;        // for other ranks
+  double communication = 0;  // standing still while a transfer was under way
+  double rest = 0;           // update, sums of gradients, inputs
+  int rank = -1;             // for which its ranks waited longest; -1: none
+};
+
+// A step as it was measured.
+struct ProfiledStep {
+  profile::StepProfile profile;
+  std::vector<StageBubble> bubbles = {};  // by stage; none where it has one stage, or cannot be planned
+};
+
 struct ReportRun {
   std::string name;
   MetricsTable metrics;
@@ -35,6 +54,8 @@ struct ReportRun {
   std::vector<Setting> settings = {};  // every key, in the order of the list
   std::optional<PlannedRun> planned = {};
   std::string not_planned = {};  // why it is not there
+  std::optional<ProfiledStep> measured = {};
+  std::string not_measured = {};  // why there is a file and it is not shown
 };
 
 // What a reader of the page must know of what it does not show: "line 7 of metrics.jsonl is not whole ..., and is left

@@ -9,6 +9,7 @@
 #include "kintsugi/base/format.h"
 #include "kintsugi/report/html.h"
 #include "kintsugi/report/planned_run.h"
+#include "kintsugi/report/profiled_step.h"
 #include "kintsugi/report/run_charts.h"
 #include "kintsugi/report/run_tables.h"
 #include "kintsugi/report/run_texts.h"
@@ -40,7 +41,7 @@ std::string plans_of(std::span<const ReportRun> runs) {
   using Plan = std::pair<std::string, std::vector<std::string>>;  // and the names of its runs
   std::vector<Plan> plans;
   for (const ReportRun& run : runs) {
-    std::string html = run.planned ? html_planned(*run.planned)
+    std::string html = run.planned ? html_planned(*run.planned, !run.measured)
                                    : html_paragraph(fmt::format("The plan cannot be shown: {}.", run.not_planned));
     const auto same = std::ranges::find(plans, html, &Plan::first);
     if (same != plans.end())
@@ -51,6 +52,15 @@ std::string plans_of(std::span<const ReportRun> runs) {
   std::string sections;
   for (const auto& [html, names] : plans)
     sections += html_section(plans.size() == 1 ? "Plan" : fmt::format("Plan of {}", fmt::join(names, ", ")), html);
+  return sections;
+}
+
+std::string measured_of(std::span<const ReportRun> runs) {
+  std::string sections;
+  for (const ReportRun& run : runs)
+    if (run.measured && !run.measured->profile.of_ranks.empty())
+      sections +=
+          html_section("Where the time of a step went" + (runs.size() == 1 ? "" : ": " + run.name), html_measured(run));
   return sections;
 }
 
@@ -66,13 +76,15 @@ std::vector<std::string> warnings_of(const ReportRun& run) {
                                      base::group_digits(static_cast<int64_t>(measure.values.size())),
                                      lost == 1 ? "is" : "are", lost == 1 ? "a gap" : "gaps"));
   if (!run.planned) warnings.push_back(fmt::format("the plan cannot be shown: {}", run.not_planned));
+  if (!run.not_measured.empty())
+    warnings.push_back(fmt::format("the time of a step cannot be shown: {}", run.not_measured));
   return warnings;
 }
 
 std::string run_page(std::span<const ReportRun> runs, std::string_view writer) {
   const std::string body = warnings_list(runs) + html_summary(runs) + html_section("Curves", charts_of(runs)) +
                            html_texts(runs) + html_section("Configuration", html_settings(runs)) + plans_of(runs) +
-                           fmt::format("<footer>Written by {}.</footer>\n", escape_html(writer));
+                           measured_of(runs) + fmt::format("<footer>Written by {}.</footer>\n", escape_html(writer));
   return html_page(title_of(runs), body);
 }
 

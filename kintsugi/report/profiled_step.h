@@ -1,0 +1,14 @@
+// The section of a page about a step that was measured.
+#pragma once
+
+#include <string>
+
+#include "kintsugi/report/report_run.h"
+
+namespace kintsugi::report {
+
+// Where the time of the step went, of each rank and by operation; of several stages the schedule as planned and as run,
+// and the bubble; the transfers. HTML; the run was measured.
+std::string html_measured(const ReportRun& run);
+
+}  // namespace kintsugi::report
