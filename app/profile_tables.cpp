@@ -94,7 +94,7 @@ double mean_step(const ProfiledRun& run) {
 std::string operations_table(const ProfiledRun& run) {
   const double step = mean_step(run);
   std::vector<std::vector<std::string>> rows = {
-      {"operation", "phase", "calls", "time", "of the step", "flops", "memory", "of the limit"}};
+      {"operation", "phase", "calls", "time", "share", "flops", "memory", "of the limit"}};
   double rest = 0;
   Part part = Part::compute;
   for (const OperationTime& o : operations_of(run)) {
@@ -148,7 +148,7 @@ std::string transfers_table(const ProfiledRun& run) {
     }
   if (sums.empty()) return "";
   std::vector<std::vector<std::string>> rows = {
-      {"transfer", "over", "ranks", "calls", "sent", "stood still", "waiting", "timed", "a call", "rate"}};
+      {"transfer", "over", "ranks", "calls", "sent", "exposed", "waiting", "timed", "a call", "rate"}};
   for (const auto& [key, t] : sums) {
     const double n = ranks[key];
     rows.push_back({key.first, key.second, fmt::format("{}", n), fmt::format("{:.4g}", t.calls / n),

@@ -67,12 +67,12 @@ std::vector<Started> started_by(const Program& p, program::Step step, int rank) 
 }
 
 // Of each channel: its hash, the number of transfers, their times.
-std::vector<int64_t> arrivals_of(std::span<const Started> started, const Recorder& recorder, int64_t offset) {
-  std::map<uint64_t, std::vector<int64_t>> times;
+std::vector<int64_t> arrivals_of(std::span<const Started> started, const StepTimes& times, int64_t offset) {
+  std::map<uint64_t, std::vector<int64_t>> by_channel;
   for (size_t i = 0; i < started.size(); ++i)
-    if (!started[i].members.empty()) times[started[i].key.channel].push_back(recorder.instructions()[i].begin + offset);
+    if (!started[i].members.empty()) by_channel[started[i].key.channel].push_back(times.instructions[i].begin + offset);
   std::vector<int64_t> told;
-  for (const auto& [channel, list] : times) {
+  for (const auto& [channel, list] : by_channel) {
     told.push_back(static_cast<int64_t>(channel));
     told.push_back(std::ssize(list));
     told.insert(told.end(), list.begin(), list.end());

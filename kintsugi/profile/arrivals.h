@@ -30,7 +30,7 @@ struct Started {
 std::vector<Started> started_by(const program::Program& p, program::Step step, int rank);
 
 // What a rank tells the others: when it began to start each transfer, by its own clock plus `offset`.
-std::vector<int64_t> arrivals_of(std::span<const Started> started, const Recorder& recorder, int64_t offset);
+std::vector<int64_t> arrivals_of(std::span<const Started> started, const StepTimes& times, int64_t offset);
 
 class Arrivals {
  public:

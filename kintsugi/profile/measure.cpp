@@ -14,13 +14,13 @@ using program::Instruction;
 using program::Kind;
 using program::Program;
 
-std::vector<Wait> waits_of(const Program& p, const Recorder& recorder, std::span<const Started> started,
+std::vector<Wait> waits_of(const Program& p, const StepTimes& times, std::span<const Started> started,
                            const Arrivals& arrivals, int rank, int64_t offset) {
   std::vector<Wait> waits;
   std::map<program::EventKey, size_t> open;
-  program::for_each_instruction(p, p.list(recorder.step()), [&](const auto& call, size_t, const Instruction& i) {
+  program::for_each_instruction(p, p.list(times.step), [&](const auto& call, size_t, const Instruction& i) {
     const size_t n = waits.size();
-    const InstructionTimes& t = recorder.instructions()[n];
+    const InstructionTimes& t = times.instructions[n];
     Wait& wait = waits.emplace_back(Wait{.started = n, .until = t.begin, .last_came = t.begin});
     if (i.kind == Kind::collective || i.kind == Kind::copy) open[program::key_of(i, call.call)] = n;
     if (i.kind != Kind::wait) return;
@@ -28,7 +28,7 @@ std::vector<Wait> waits_of(const Program& p, const Recorder& recorder, std::span
     base::require(at != open.end(), "profile", "a wait for what was not started");
     wait.started = at->second;
     if (started[wait.started].members.empty()) {  // a copy
-      wait.last_came = recorder.instructions()[wait.started].begin;
+      wait.last_came = times.instructions[wait.started].begin;
       return;
     }
     const Arrivals::Last last = arrivals.last(started[wait.started]);
@@ -117,20 +117,20 @@ Measure::Measure(const Program& p, program::Step step, int rank, bool with_instr
   if (with_instructions) sum_.instructions = instruction_rows(p, step, first_row_);
 }
 
-void Measure::add(const Recorder& recorder, std::span<const Wait> waits) {
-  base::require(recorder.recorded() && waits.size() == recorder.instructions().size(), "profile",
+void Measure::add(const StepTimes& times, std::span<const Wait> waits) {
+  base::require(times.whole.length() > 0 && waits.size() == times.instructions.size(), "profile",
                 "a step that was not recorded");
   ++sum_.steps;
-  const double whole = in_seconds(recorder.whole().length());
+  const double whole = in_seconds(times.whole.length());
   sum_.seconds += whole;
   double known = 0;
-  for (const Interval& inputs : recorder.inputs()) {
+  for (const Interval& inputs : times.inputs) {
     sum_.inputs += in_seconds(inputs.length());
     known += in_seconds(inputs.length());
   }
   size_t n = 0;
   program::for_each_instruction(p_, p_.list(step_), [&](const auto& call, size_t at, const Instruction& i) {
-    const InstructionTimes& t = recorder.instructions()[n];
+    const InstructionTimes& t = times.instructions[n];
     const Wait& wait = waits[n];
     ++n;
     const double waiting = in_seconds(wait.until - t.begin), rest = in_seconds(t.end - wait.until);
@@ -154,7 +154,7 @@ void Measure::add(const Recorder& recorder, std::span<const Wait> waits) {
     row.wire_bytes += i.cost.wire_bytes;
   });
   sum_.between += whole - known;
-  sum_.queues = blocks_of(p_, recorder, waits);
+  sum_.queues = blocks_of(p_, times, waits);
 }
 
 void Measure::add_operation(const Instruction& i, const Wait& wait, double waiting, double rest) {

@@ -21,7 +21,7 @@ struct Wait {
 
 // By instruction of all calls; what is no wait is its own start and waits for nothing. Times are of the own clock, to
 // which `offset` was added for `arrivals`.
-std::vector<Wait> waits_of(const program::Program& p, const Recorder& recorder, std::span<const Started> started,
+std::vector<Wait> waits_of(const program::Program& p, const StepTimes& times, std::span<const Started> started,
                            const Arrivals& arrivals, int rank, int64_t offset);
 
 // Adds up the steps of a rank that were measured. The program outlives it.
@@ -31,7 +31,7 @@ class Measure {
   Measure(const program::Program& p, program::Step step, int rank, bool with_instructions);
 
   const std::vector<Started>& started() const { return started_; }
-  void add(const Recorder& recorder, std::span<const Wait> waits);
+  void add(const StepTimes& times, std::span<const Wait> waits);
   // The mean of the steps that were added.
   RankProfile take() const;
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <limits>
 #include <type_traits>
 
@@ -65,7 +66,7 @@ void members(auto&& v, OfType<Block> auto& b) {
   v("begin", b.begin), v("end", b.end);
 }
 void members(auto&& v, OfType<QueueBlocks> auto& q) {
-  v("queue", q.queue), v("blocks", q.blocks);
+  v("queue", q.queue), v("blocks", q.blocks), v("left_out", q.left_out);
 }
 void members(auto&& v, OfType<InstructionTime> auto& i) {
   v("body", i.body), v("at", i.at), v("operation", i.operation), v("phase", i.phase), v("value", i.value);
@@ -110,7 +111,11 @@ class Reader {
  private:
   static void get(const Json& json, std::string& text) { text = json.text(); }
   static void get(const Json& json, Part& part) { part = part_of(json); }
-  static void get(const Json& json, double& number) { number = json.number(); }
+  // What can be drawn: more would be no time, and no count.
+  static void get(const Json& json, double& number) {
+    number = json.number();
+    if (std::abs(number) > 1e24) json.refuse("a number of at most 1e24");
+  }
   static void get(const Json& json, bool& flag) { flag = json.boolean(); }
   template <typename T>
   static void get(const Json& json, T& number) requires std::is_integral_v<T> &&(!std::is_same_v<T, bool>) {

@@ -33,9 +33,9 @@ struct TransferTime {
   std::string operation = {}, over = {};  // "all_reduce", "data"
   double calls = 0;
   double wire_bytes = 0;  // that this rank sends
-  double seconds = 0;     // that it stood still while they were under way
+  double seconds = 0;     // exposed: the rank waited for them while they were under way
   double waiting = 0;     // for members that had not begun
-  // Of those that it stood still for from when the last member came to their end: how long they took.
+  // Those that it waited for from when the last member came to their end: how many, how long they took, their bytes.
   double timed = 0, timed_seconds = 0, timed_bytes = 0;
 };
 
@@ -59,6 +59,7 @@ struct Block {
 struct QueueBlocks {
   std::string queue = {};  // "compute", "data"
   std::vector<Block> blocks = {};
+  int64_t left_out = 0;  // at the end, where there are very many
 };
 
 // An instruction of a body, over all calls of it.

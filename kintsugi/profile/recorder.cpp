@@ -5,6 +5,8 @@
 namespace kintsugi::profile {
 
 Recorder::Recorder(const program::Program& p, program::Step step)
-    : step_(step), inputs_(p.list(step).calls.size()), instructions_(program::num_instructions(p, p.list(step))) {}
+    : times_{.step = step,
+             .inputs = std::vector<Interval>(p.list(step).calls.size()),
+             .instructions = std::vector<InstructionTimes>(program::num_instructions(p, p.list(step)))} {}
 
 }  // namespace kintsugi::profile

@@ -26,40 +26,44 @@ struct InstructionTimes {
   int64_t begin = 0, end = 0, progressed = 0;
 };
 
+// Of a run of a list of calls on one rank.
+struct StepTimes {
+  program::Step step = program::Step::train;
+  Interval whole = {};
+  std::vector<Interval> inputs = {};                // by call: filling its inputs
+  std::vector<InstructionTimes> instructions = {};  // of all calls, in order
+};
+
 // Allocates when it is made, and then nothing: an executor that has one writes the times of each run of the list into
-// it, over those of the last. Functions of the executor are called in the order of the list.
+// it, over those of the last. Functions are called in the order of the list.
 class Recorder {
  public:
   Recorder(const program::Program& p, program::Step step);
 
-  program::Step step() const { return step_; }
-  bool recorded() const { return whole_.end > 0; }
-
-  const Interval& whole() const { return whole_; }                                     // the run of the list
-  const std::vector<Interval>& inputs() const { return inputs_; }                      // by call: filling its inputs
-  const std::vector<InstructionTimes>& instructions() const { return instructions_; }  // of all calls, in order
+  program::Step step() const { return times_.step; }
+  const StepTimes& times() const { return times_; }
 
   // For the executor.
   void begin_list() {
-    whole_ = {now(), 0};
-    next_ = instructions_.data();
+    times_.whole = {now(), 0};
+    next_ = times_.instructions.data();
   }
-  void end_list() { whole_.end = now(); }
-  void begin_inputs(size_t call) { inputs_[call].begin = now(); }
-  void end_inputs(size_t call) { inputs_[call].end = now(); }
-  void begin_instruction() { next_->begin = now(); }
+  void end_list() { times_.whole.end = now(); }
+  void begin_inputs(size_t call) { times_.inputs[call].begin = now(); }
+  void end_inputs(size_t call) { times_.inputs[call].end = now(); }
+  void begin_call() { last_ = now(); }
+  // An instruction begins where the one before it ended: one reading of the clock is enough.
   void end_instruction() {
-    next_->end = next_->progressed = now();
+    next_->begin = last_;
+    last_ = next_->end = next_->progressed = now();
     ++next_;
   }
-  void end_progress() { next_[-1].progressed = now(); }  // of the instruction before
+  void end_progress() { last_ = next_[-1].progressed = now(); }  // of the instruction before
 
  private:
-  program::Step step_;
-  Interval whole_;
-  std::vector<Interval> inputs_;
-  std::vector<InstructionTimes> instructions_;
+  StepTimes times_;
   InstructionTimes* next_ = nullptr;
+  int64_t last_ = 0;  // reading
 };
 
 }  // namespace kintsugi::profile

@@ -31,14 +31,14 @@ constexpr double kShown = 5e-3;  // of a step: in the legend
 constexpr std::array<std::string_view, 7> kOperationColours = {"#4c72b0", "#f0a35e", "#7fb3e6", "#b07aa1",
                                                                "#d9b64c", "#8c6d5a", "#5aa7a7"};
 constexpr std::string_view kOtherColour = "#b5b5b5", kCommunicationColour = "#8fd19e", kWaitingColour = "#eeeeee",
-                           kTransferColour = "#4f9a6a", kStandingColour = "#cfeccf", kInputsColour = "#dcbeb0";
+                           kTransferColour = "#4f9a6a", kExposedColour = "#cfeccf", kInputsColour = "#dcbeb0";
 
 std::string_view colour_of_work(std::string_view work) {
   if (work == "forward") return "#7fb3e6";
   if (work == "backward") return "#f0a35e";
   if (work == "weight") return "#8fd19e";
   if (work == "waiting") return kWaitingColour;
-  if (work == "transfer") return kStandingColour;
+  if (work == "transfer") return kExposedColour;
   return "#c9b3de";  // sums of gradients, the update
 }
 
@@ -202,16 +202,27 @@ std::string step_picture(const StepProfile& profile) {
 
 namespace {
 
-// The time from which on nothing is drawn, so that about kMostDrawn blocks are; and how many there are.
-std::pair<double, size_t> last_drawn(const StepProfile& profile, size_t rows) {
+// Of very many blocks the earliest are drawn: those that begin before `end`.
+struct Drawn {
+  double end = std::numeric_limits<double>::infinity();
+  int64_t blocks = 0, all = 0;
+};
+
+Drawn blocks_to_draw(const StepProfile& profile) {
+  Drawn drawn;
   std::vector<double> begins;
-  for (size_t row = 0; row < rows; ++row)
-    for (const QueueBlocks& queue : profile.of_ranks[row].queues)
+  for (size_t row = 0; row < std::min(profile.of_ranks.size(), kMostRows); ++row)
+    for (const QueueBlocks& queue : profile.of_ranks[row].queues) {
       for (const Block& block : queue.blocks) begins.push_back(block.begin);
-  if (begins.size() <= kMostDrawn) return {std::numeric_limits<double>::infinity(), begins.size()};
-  const auto at = begins.begin() + static_cast<std::ptrdiff_t>(kMostDrawn - 1);
-  std::nth_element(begins.begin(), at, begins.end());
-  return {*at, begins.size()};
+      drawn.all += queue.left_out;
+    }
+  drawn.all += std::ssize(begins);
+  if (begins.size() > kMostDrawn) {
+    std::ranges::nth_element(begins, begins.begin() + kMostDrawn);
+    drawn.end = begins[kMostDrawn];
+  }
+  drawn.blocks = std::ranges::count_if(begins, [&](double begin) { return begin < drawn.end; });
+  return drawn;
 }
 
 bool has_block(const StepProfile& profile, auto&& wanted) {
@@ -225,7 +236,7 @@ bool has_block(const StepProfile& profile, auto&& wanted) {
 std::string tip_of(const Block& block) {
   std::string tip = block.work;
   if (block.work == "waiting") tip += fmt::format(" for rank {}", block.waited_for);
-  if (block.work == "transfer") tip = "standing still for a transfer";
+  if (block.work == "transfer") tip = "exposed transfer";
   if (block.micro_batch >= 0) tip += fmt::format(" of chunk {}", block.chunk);
   if (block.micro_batch >= 0) tip += fmt::format(", micro-batch {}", block.micro_batch);
   return tip;
@@ -249,7 +260,7 @@ std::vector<RankRows::Key> schedule_keys(const StepProfile& profile) {
   if (has_work("weight")) keys.push_back({"weight gradient", colour_of_work("weight")});
   keys.push_back({"sums of gradients, update", colour_of_work("update")});
   if (has_work("waiting")) keys.push_back({"waiting for another rank", kWaitingColour});
-  if (has_work("transfer")) keys.push_back({"standing still for a transfer", kStandingColour});
+  if (has_work("transfer")) keys.push_back({"exposed transfer", kExposedColour});
   if (has_block(profile, [](const QueueBlocks& queue, const Block&) { return queue.queue != "compute"; }))
     keys.push_back({"transfers under way", kTransferColour});
   return keys;
@@ -258,15 +269,16 @@ std::vector<RankRows::Key> schedule_keys(const StepProfile& profile) {
 }  // namespace
 
 std::string run_schedule_picture(const StepProfile& profile) {
-  const auto [last, all] = last_drawn(profile, std::min(profile.of_ranks.size(), kMostRows));
-  RankRows drawing(profile, 36, all > kMostDrawn ? 96 : 76);
+  const Drawn drawn = blocks_to_draw(profile);
+  const bool some = drawn.blocks < drawn.all;
+  RankRows drawing(profile, 36, some ? 96 : 76);
   drawing.names();
   for (size_t row = 0; row < drawing.rows(); ++row) {
     const double y = drawing.y(row);
     drawing.box(drawing.x(0), y, drawing.scale() * profile.of_ranks[row].seconds, 24, "#f8f8f8", "");
     for (const QueueBlocks& queue : profile.of_ranks[row].queues)
       for (const Block& block : queue.blocks) {
-        if (block.begin > last) continue;
+        if (block.begin >= drawn.end) continue;
         const std::string when = fmt::format(": {} to {}", milliseconds(block.begin), milliseconds(block.end));
         if (queue.queue == "compute")
           draw_block(drawing, y, block, tip_of(block) + when);
@@ -277,10 +289,10 @@ std::string run_schedule_picture(const StepProfile& profile) {
   }
   drawing.time_axis();
   drawing.legend(schedule_keys(profile), drawing.end() + 28);
-  if (all > kMostDrawn)
-    drawing.label(kLeftOf, drawing.end() + 84,
-                  fmt::format("the first {} of {} blocks", base::group_digits(kMostDrawn),
-                              base::group_digits(static_cast<int64_t>(all))));
+  if (some)
+    drawing.label(
+        kLeftOf, drawing.end() + 88,
+        fmt::format("the first {} of {} blocks", base::group_digits(drawn.blocks), base::group_digits(drawn.all)));
   return drawing.take();
 }
 

@@ -88,7 +88,7 @@ uint64_t MeasuredTrace::thread_of(const program::Queue& queue) {
 }
 
 void MeasuredTrace::add(const MeasuredStep& step) {
-  const profile::Interval& whole = step.recorder.whole();
+  const profile::Interval& whole = step.times.whole;
   out_.begin(compute_, whole.begin + step.offset, fmt::format("step {}", step.number));
   add_calls(step);
   out_.end(compute_, whole.end + step.offset);
@@ -96,23 +96,23 @@ void MeasuredTrace::add(const MeasuredStep& step) {
 }
 
 void MeasuredTrace::add_calls(const MeasuredStep& step) {
-  const profile::Recorder& recorder = step.recorder;
+  const profile::StepTimes& times = step.times;
   size_t n = 0;
-  for (const auto& [position, call, body] : program::walk(p_, p_.list(recorder.step()))) {
-    if (const profile::Interval& inputs = recorder.inputs()[position]; inputs.end > 0) {
+  for (const auto& [position, call, body] : program::walk(p_, p_.list(times.step))) {
+    if (const profile::Interval& inputs = times.inputs[position]; inputs.end > 0) {
       out_.begin(compute_, inputs.begin + step.offset, "inputs");
       out_.end(compute_, inputs.end + step.offset);
     }
     if (body.instructions.empty()) continue;
     const size_t last = n + body.instructions.size() - 1;
-    out_.begin(compute_, recorder.instructions()[n].begin + step.offset, program::describe(p_, call));
+    out_.begin(compute_, times.instructions[n].begin + step.offset, program::describe(p_, call));
     for (const Instruction& i : body.instructions) add_instruction(step, n++, i);
-    out_.end(compute_, recorder.instructions()[last].progressed + step.offset);
+    out_.end(compute_, times.instructions[last].progressed + step.offset);
   }
 }
 
 void MeasuredTrace::add_instruction(const MeasuredStep& step, size_t n, const Instruction& i) {
-  const InstructionTimes& t = step.recorder.instructions()[n];
+  const InstructionTimes& t = step.times.instructions[n];
   const profile::Wait& wait = step.waits[n];
   const profile::Started& started = step.started[n];
   TraceNotes notes = notes_of(p_, i, t.end - t.begin);
@@ -135,14 +135,14 @@ void MeasuredTrace::add_instruction(const MeasuredStep& step, size_t n, const In
 void MeasuredTrace::add_transfers(const MeasuredStep& step) {
   std::vector<Transfer> transfers;
   size_t n = 0;
-  program::for_each_instruction(p_, p_.list(step.recorder.step()), [&](const auto&, size_t, const Instruction& i) {
+  program::for_each_instruction(p_, p_.list(step.times.step), [&](const auto&, size_t, const Instruction& i) {
     if (i.kind == Kind::wait)
       transfers.push_back({.started = step.waits[n].started,
                            .waited = n,
                            .instruction = &i,
                            .thread = thread_of(program::awaited_queue(i)),
                            .begin = step.waits[n].last_came + step.offset,
-                           .end = step.recorder.instructions()[n].end + step.offset});
+                           .end = step.times.instructions[n].end + step.offset});
     ++n;
   });
   std::ranges::sort(transfers, {}, &Transfer::started);

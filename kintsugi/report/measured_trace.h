@@ -12,10 +12,10 @@
 
 namespace kintsugi::report {
 
-// A step to be drawn. Times of the trace are those of `recorder` plus `offset`.
+// A step to be drawn. Times of the trace are those of `times` plus `offset`.
 struct MeasuredStep {
   int64_t number = 0;  // of those that were measured
-  const profile::Recorder& recorder;
+  const profile::StepTimes& times;
   std::span<const profile::Started> started;
   std::span<const profile::Wait> waits;
   int64_t offset = 0;

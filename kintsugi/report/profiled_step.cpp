@@ -93,7 +93,7 @@ std::string transfers_of_step(const StepProfile& profile) {
   if (sums.empty()) return "";
   Table table = {
       .align = "llrrrrrrr",
-      .head = {"transfer", "over", "ranks", "calls", "bytes sent", "stood still", "waiting", "a call", "bandwidth"},
+      .head = {"transfer", "over", "ranks", "calls", "bytes sent", "exposed", "waiting", "a call", "bandwidth"},
       .wide = true};
   for (const auto& [key, sum] : sums) {
     const auto& [t, ranks] = sum;
@@ -106,9 +106,9 @@ std::string transfers_of_step(const StepProfile& profile) {
   }
   return html_heading("Transfers of a rank") + html_table(table) +
          html_paragraph(
-             "Stood still: the time that the rank did nothing while such a transfer was under way; waiting: before the "
+             "Exposed: the time that the rank waited for such a transfer while it was under way; waiting: before the "
              "other ranks had begun theirs. The time of a call and the bandwidth are of those transfers that the rank "
-             "stood still for from beginning to end.");
+             "waited for from beginning to end.");
 }
 
 std::string bubbles_of_step(const std::vector<StageBubble>& bubbles) {
@@ -128,7 +128,7 @@ std::string bubbles_of_step(const std::vector<StageBubble>& bubbles) {
              "As planned: tasks as long as their arithmetic. With measured tasks: the same order of tasks, each as "
              "long "
              "as it took on average. As run: what of the step is not a task, over the tasks; it is waiting for other "
-             "ranks, standing still for transfers, and all else (sums of gradients, the update, inputs).");
+             "ranks, exposed transfers, and all else (sums of gradients, the update, inputs).");
 }
 
 std::string schedules_of_step(const ReportRun& run) {

@@ -36,7 +36,7 @@ struct StageBubble {
   // As measured: the step without its tasks over its tasks, the mean of its ranks. That is the sum of the three below.
   double run = 0;
   double waiting = 0;        // for other ranks
-  double communication = 0;  // standing still while a transfer was under way
+  double communication = 0;  // exposed: waiting for a transfer that was under way
   double rest = 0;           // update, sums of gradients, inputs
   int rank = -1;             // for which its ranks waited longest; -1: none
 };

@@ -101,6 +101,66 @@ TEST(RunPage, WhatDiffersIsShownAndMarked) {
   EXPECT_FALSE(has(page, "<h3>Loss by tokens</h3>"));
 }
 
+// A pipeline of two stages, of which each has `ranks` ranks and `blocks` blocks.
+profile::StepProfile measured_step(int ranks, int blocks) {
+  using profile::Part;
+  profile::StepProfile step = {.step = 1003, .ranks = 2 * ranks, .clocks = 4e-6};
+  for (int r = 0; r < 2 * ranks; ++r) {
+    profile::RankProfile& rank = step.of_ranks.emplace_back(
+        profile::RankProfile{.rank = r, .stage = r / ranks, .steps = 1, .seconds = 2, .inputs = 0.1, .between = 0.001});
+    rank.operations = {{"contract", "forward", Part::compute, 4, 1.2, 2e9, 1e6, 0},
+                       {"receive", "forward", Part::communication, 4, 0.299, 0, 0, 0},
+                       {"receive", "forward", Part::waiting, 3, 0.4, 0, 0, 0}};
+    rank.waits = {{.rank = (r + ranks) % (2 * ranks), .seconds = 0.4}};
+    rank.transfers = {{"receive", "pipe", 4, 0, 0.25, 0.4, 2, 0.1, 1e6}};
+    rank.queues = {{.queue = "compute"}, {.queue = "pipe"}};
+    for (int b = 0; b < blocks; ++b) {
+      const double at = 2.0 * b / blocks, to = 2.0 * (b + 1) / blocks;
+      const bool waits = b % 3 == 2;
+      rank.queues[0].blocks.push_back({.work = waits        ? "waiting"
+                                               : b % 3 == 0 ? "forward"
+                                                            : "backward",
+                                       .chunk = r / ranks,
+                                       .micro_batch = waits ? -1 : b / 3,
+                                       .waited_for = waits ? 0 : -1,
+                                       .begin = at,
+                                       .end = to});
+      rank.queues[1].blocks.push_back({.work = "forward", .begin = at, .end = to});
+    }
+  }
+  return step;
+}
+
+TEST(RunPage, AStepAsItWasMeasured) {
+  std::vector<ReportRun> runs = {made("a", metrics_of(3, 8)), made("b", metrics_of(3, 8))};
+  runs[0].measured = ProfiledStep{.profile = measured_step(2, 12), .bubbles = {{.planned = 0.375, .run = 0.5}}};
+  runs[1].not_measured = "[profile] \"b/profile.json\":1: it ends within a value";
+  const std::string page = run_page(runs, "k");
+  EXPECT_EQ(tests::markup_fault(page), "");
+  for (const char* text :
+       {"<h2>Where the time of a step went: a</h2>",
+        "Step 1,003, as it was measured; clocks of ranks agree within 4.0 us.",
+        "<title>contract: 1200 ms, 60.0%</title>", "<title>waiting for rank 2: 400 ms, 20.0%</title>",
+        "<h3>Schedule, as run</h3>", "<title>backward of chunk 1, micro-batch 0: 166.7 ms to 333.3 ms</title>",
+        "<title>waiting for rank 0: 333.3 ms to 500 ms</title>", ">waiting for another rank</text>",
+        "<td>receive</td><td>pipe</td>", "37.5%", "<td>rank 2 20.0%</td>", "10.0 MB/s"})
+    EXPECT_TRUE(has(page, text)) << text;
+  EXPECT_TRUE(has(page, "<li>b: the time of a step cannot be shown: [profile] &quot;b/profile.json&quot;:1: it ends"));
+  EXPECT_FALSE(has(page, "went: b"));
+  EXPECT_FALSE(has(page, "of 96 blocks"));
+}
+
+TEST(RunPage, OfManyBlocksTheFirst) {
+  std::vector<ReportRun> runs = {made("a", metrics_of(3, 8))};
+  runs[0].measured = ProfiledStep{.profile = measured_step(32, 512)};
+  runs[0].measured->profile.of_ranks[0].queues[0].left_out = 7;
+  const std::string page = run_page(runs, "k");
+  EXPECT_EQ(tests::markup_fault(page), "");
+  EXPECT_LT(page.size(), size_t{2} << 20);
+  EXPECT_TRUE(has(page, ">the first 2,944")) << page.size();
+  EXPECT_TRUE(has(page, " of 32,775 blocks</text>"));
+}
+
 TEST(RunPage, EveryMeasureHasItsPlace) {
   const std::vector<ReportRun> runs = {
       made("a", metrics_of(1000, 8, ",\"scale\":7.5,\"validation_loss.code\":3.5,\"note\":\"x\""))};

@@ -401,9 +401,9 @@ void Executor::run_call(const List& list, size_t number, kernels::Numbers& numbe
   const program::Call& call = list.calls->calls[number];
   const program::Body& body = body_of(call);
   std::vector<Bound>& bound = bound_[list.bound[number].bound];
+  if (recording) recording->begin_call();
   for (size_t i = 0; i < bound.size(); ++i) {
     const Instruction& instruction = body.instructions[i];
-    if (recording) recording->begin_instruction();
     run_instruction(call, body, instruction, bound[i], numbers);
     if (recording) recording->end_instruction();
     const bool computes = instruction.kind == Kind::compute;

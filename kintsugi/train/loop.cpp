@@ -276,7 +276,7 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Progress& progress) {
   const config::Settings& s = rank.settings();
   Times times;
   Inputs inputs = open_inputs(rank, progress.step);
-  StepTraces traces(rank, options.folder ? &options.folder->path() : nullptr);
+  StepTraces traces(rank, options.folder ? &options.folder->path() : nullptr, options.observer);
   LoopEnd end;
   while (progress.step < s.train.steps && end.stop == Stop::none) {
     traces.before_step();

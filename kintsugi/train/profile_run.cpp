@@ -63,9 +63,9 @@ class ProfiledRank {
       if (number < 0) continue;
       profiler.end();
       if (!trace) continue;
-      if (number == 0) origin = first_of_all(profiler.recorder().whole().begin + clock.offset);
+      if (number == 0) origin = first_of_all(profiler.times().whole.begin + clock.offset);
       trace->add({.number = number,
-                  .recorder = profiler.recorder(),
+                  .times = profiler.times(),
                   .started = profiler.started(),
                   .waits = profiler.waits(),
                   .offset = clock.offset - origin});

@@ -9,7 +9,7 @@
 namespace kintsugi::train {
 namespace {
 
-constexpr int kMostRanks = 64;  // in profile.json
+constexpr int kMostRanks = 32;  // in profile.json
 
 // Ranks that are spread over all, rank 0 among them.
 bool is_shown(int rank, int ranks) {
@@ -48,12 +48,12 @@ void StepProfiler::end() {
   executor_.recorder = nullptr;
   std::vector<std::vector<int64_t>> by_rank;
   for (const std::string& told :
-       comm::texts_of_all(all_, as_text(profile::arrivals_of(measure_.started(), recorder_, clock_.offset))))
+       comm::texts_of_all(all_, as_text(profile::arrivals_of(measure_.started(), times(), clock_.offset))))
     by_rank.push_back(as_numbers(told));
   const profile::Arrivals arrivals(by_rank);
   waits_ =
-      profile::waits_of(executor_.program(), recorder_, measure_.started(), arrivals, executor_.rank(), clock_.offset);
-  measure_.add(recorder_, waits_);
+      profile::waits_of(executor_.program(), times(), measure_.started(), arrivals, executor_.rank(), clock_.offset);
+  measure_.add(times(), waits_);
 }
 
 std::string gather_profile(comm::Communicator& all, const profile::RankProfile& mine, int64_t step,

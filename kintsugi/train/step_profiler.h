@@ -28,7 +28,7 @@ class StepProfiler {
   profile::RankProfile take() const { return measure_.take(); }
 
   // Of the step that was last measured.
-  const profile::Recorder& recorder() const { return recorder_; }
+  const profile::StepTimes& times() const { return recorder_.times(); }
   const std::vector<profile::Started>& started() const { return measure_.started(); }
   const std::vector<profile::Wait>& waits() const { return waits_; }
 

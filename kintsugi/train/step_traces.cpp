@@ -1,5 +1,8 @@
 #include "kintsugi/train/step_traces.h"
 
+#include <fmt/format.h>
+
+#include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
 
 namespace kintsugi::train {
@@ -10,7 +13,8 @@ constexpr std::chrono::seconds kEvery{60};
 
 }  // namespace
 
-StepTraces::StepTraces(Rank& rank, const std::filesystem::path* folder) : rank_(rank), folder_(folder) {}
+StepTraces::StepTraces(Rank& rank, const std::filesystem::path* folder, Observer* observer)
+    : rank_(rank), folder_(folder), observer_(observer) {}
 
 void StepTraces::before_step() {
   if (rank_.executor->on_device()) return;
@@ -25,10 +29,19 @@ void StepTraces::after_step(int64_t steps_done) {
   if (!profiler_) return;
   profiler_->end();
   const std::string json = gather_profile(*rank_.all, profiler_->take(), steps_done, *clock_);
-  if (folder_) base::write_file_atomically(*folder_ / kProfileFile, json);
+  if (folder_) write(json);
   profiler_.reset();
   next_ = false;
   last_ = Clock::now();
+}
+
+// The run needs no such file.
+void StepTraces::write(const std::string& json) const {
+  try {
+    base::write_file_atomically(*folder_ / kProfileFile, json);
+  } catch (const base::UserError& error) {
+    if (observer_) observer_->note(fmt::format("warning: where the time of a step went is not kept: {}", error.what()));
+  }
 }
 
 bool StepTraces::due() const {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "kintsugi/train/observer.h"
 #include "kintsugi/train/rank.h"
 #include "kintsugi/train/step_profiler.h"
 
@@ -19,8 +20,8 @@ inline constexpr const char* kProfileFile = "profile.json";
 // wait. All ranks call together, for the same steps.
 class StepTraces {
  public:
-  // `folder`: of rank 0 alone; null on the others, and where nothing is to be written.
-  StepTraces(Rank& rank, const std::filesystem::path* folder);
+  // `folder`, `observer`: of rank 0 alone; null on the others. A file that cannot be written is told to the observer.
+  StepTraces(Rank& rank, const std::filesystem::path* folder, Observer* observer);
 
   void before_step();
   void after_step(int64_t steps_done);
@@ -31,8 +32,11 @@ class StepTraces {
  private:
   using Clock = std::chrono::steady_clock;
 
+  void write(const std::string& json) const;
+
   Rank& rank_;
   const std::filesystem::path* folder_;
+  Observer* observer_;
   std::optional<ClockOffset> clock_;
   std::optional<StepProfiler> profiler_;  // of a step that is measured
   bool next_ = false;

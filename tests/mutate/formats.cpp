@@ -348,6 +348,17 @@ void read_metrics() {
   train::MetricsFile("run/metrics.jsonl", 2);
 }
 
+void read_profile() {
+  const std::vector<report::ReportRun> runs = {
+      {.name = "run",
+       .metrics = {},
+       .not_planned = "not read",
+       .measured = report::ProfiledStep{
+           .profile = profile::step_profile_of(base::read_file("run/profile.json"), "run/profile.json")}}};
+  const std::string fault = markup_fault(report::run_page(runs, "mutate"));
+  base::require(fault.empty(), "report", "{}", fault);
+}
+
 // --- checksums
 
 // The hexadecimal digits behind a key, if they are there.
@@ -485,6 +496,7 @@ std::span<const Format> formats() {
        {"import . imported", "evaluate . --data corpus/train --sequence 8"}},
       {"best.json", make_run, {{"run/best.json", kText}}, read_best, {kResume}},
       {"metrics.jsonl", make_run, {{"run/metrics.jsonl", kText}}, read_metrics, {kResume, "report run", "watch run"}},
+      {"profile.json", make_run, {{"run/profile.json", kText}}, read_profile, {kResume, "report run"}},
   };
   return kFormats;
 }
