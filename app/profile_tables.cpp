@@ -124,7 +124,7 @@ std::string instructions_table(const ProfiledRun& run) {
   std::ranges::partial_sort(all, all.begin() + static_cast<std::ptrdiff_t>(shown), std::ranges::greater(),
                             [](const Row& row) { return row.instruction->seconds; });
   std::vector<std::vector<std::string>> rows = {
-      {"instruction", "layer", "rank", "calls", "a call", "of its step", "waiting", "of the limit"}};
+      {"instruction", "layer", "rank", "calls", "a call", "share", "waiting", "of the limit"}};
   for (size_t n = 0; n < shown; ++n) {
     const auto& [r, i] = all[n];
     rows.push_back({fmt::format("{} {}: {}", i->body, i->at, i->operation), fmt::format("{}", i->layer),

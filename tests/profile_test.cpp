@@ -118,7 +118,8 @@ TEST_F(ProfileVerb, OfAPipelineWithData) {
     ASSERT_EQ(rows[i].size(), rows[0].size()) << i;
     seconds[rows[i][0]] += std::stod(rows[i][9]);
     if (rows[i][4] == "between instructions") between[rows[i][0]] = std::stod(rows[i][9]);
-    if (!rows[i][10].empty()) EXPECT_LE(std::stod(rows[i][10]), std::stod(rows[i][9]) * 1.000001 + 1e-12);
+    const double waiting = rows[i][10].empty() ? 0 : std::stod(rows[i][10]);
+    EXPECT_LE(waiting, std::stod(rows[i][9]) * 1.000001 + 1e-12);
   }
   EXPECT_EQ(seconds.size(), 4u);
   EXPECT_EQ(between.size(), 4u);

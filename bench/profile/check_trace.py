@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """check_trace.py TRACE...: parses traces of `kintsugi profile --trace` and `kintsugi plan --cluster --trace` with Perfetto's
 own protobuf classes. Each packet must be one that these know entirely; slices of a track must lie within each other; a flow
-must be one send and its receive, in this order, or all members of a collective; and what a measured step holds must add up to
-it within 1%. Needs: pip install perfetto protobuf."""
+must be one send and its receive, in this order, or all members of a collective; and what the measured steps of a rank hold must add
+up to them within 1%. Needs: pip install perfetto protobuf."""
 
 import sys
 from collections import defaultdict
@@ -91,18 +91,21 @@ def check_flows(everything, faults):
     return messages, collectives
 
 
-def check_sums(roots, faults):
-    """Of each measured step: its calls and inputs, and of each call its instructions."""
+def check_sums(described, roots, faults):
+    """Of the measured steps of each rank together: in their calls and inputs, and of calls in their instructions. A step alone
+    may have been interrupted by another program just between two calls."""
     steps, worst = 0, 0.0
-    for track in roots.values():
-        for step in (root for root in track if root.name.startswith("step ")):
-            steps += 1
-            leaves = [child for call in step.children for child in call.children or [call]]
-            known = sum(leaf.end - leaf.begin for leaf in leaves)
-            between = 1 - known / (step.end - step.begin)
-            worst = max(worst, between)
-            if not 0 <= between <= 0.01:
-                faults.append(f"{step.name}: {100 * between:.2f}% of it is in no instruction")
+    for uuid, track in roots.items():
+        measured = [root for root in track if root.name.startswith("step ")]
+        if not measured:
+            continue
+        steps += len(measured)
+        leaves = [child for step in measured for call in step.children for child in call.children or [call]]
+        whole = sum(step.end - step.begin for step in measured)
+        between = 1 - sum(leaf.end - leaf.begin for leaf in leaves) / whole
+        worst = max(worst, between)
+        if not 0 <= between <= 0.01:
+            faults.append(f"rank {described[uuid].thread.pid - 1}: {100 * between:.2f}% of its steps is in no instruction")
     return steps, worst
 
 
@@ -113,7 +116,7 @@ def check(path):
     faults += unknown_fields(trace)[:10]
     described, roots, everything = slices_of(trace, faults)
     messages, collectives = check_flows(everything, faults)
-    steps, between = check_sums(roots, faults)
+    steps, between = check_sums(described, roots, faults)
     print(f"{path}: {len(trace.packet)} packets, {len(described)} tracks, {len(everything)} slices, {messages} messages,"
           f" {collectives} collectives, {steps} steps of ranks (between instructions at most {100 * between:.2f}%),"
           f" {len(faults)} faults")
