@@ -52,7 +52,7 @@ std::vector<report::StageBubble> stage_bubbles(const std::vector<program::Progra
       if (rank.stage != stage) continue;
       seconds += rank.seconds;
       waiting += rank.of(profile::Part::waiting);
-      for (const profile::TransferTime& transfer : rank.transfers) communication += transfer.seconds;
+      communication += rank.of(profile::Part::communication);
       for (const profile::TaskTime& task : rank.tasks) tasks += task.seconds;
       for (const profile::WaitedFor& waited : rank.waits) by_rank[waited.rank] += waited.seconds;
     }

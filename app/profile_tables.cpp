@@ -94,7 +94,7 @@ double mean_step(const ProfiledRun& run) {
 std::string operations_table(const ProfiledRun& run) {
   const double step = mean_step(run);
   std::vector<std::vector<std::string>> rows = {
-      {"operation", "phase", "calls", "time", "share", "flops", "memory", "of the limit"}};
+      {"operation", "phase", "calls", "time", "share", "flops", "memory", "of limit"}};
   double rest = 0;
   Part part = Part::compute;
   for (const OperationTime& o : operations_of(run)) {
@@ -124,7 +124,7 @@ std::string instructions_table(const ProfiledRun& run) {
   std::ranges::partial_sort(all, all.begin() + static_cast<std::ptrdiff_t>(shown), std::ranges::greater(),
                             [](const Row& row) { return row.instruction->seconds; });
   std::vector<std::vector<std::string>> rows = {
-      {"instruction", "layer", "rank", "calls", "a call", "share", "waiting", "of the limit"}};
+      {"instruction", "layer", "rank", "calls", "a call", "share", "waiting", "of limit"}};
   for (size_t n = 0; n < shown; ++n) {
     const auto& [r, i] = all[n];
     rows.push_back({fmt::format("{} {}: {}", i->body, i->at, i->operation), fmt::format("{}", i->layer),
@@ -167,14 +167,14 @@ std::string print_profile(const ProfiledRun& run) {
 
 std::string print_bubbles(const std::vector<report::StageBubble>& bubbles) {
   std::vector<std::vector<std::string>> rows = {
-      {"stage", "planned", "with measured tasks", "as run", "waiting", "most for", "transfers", "all else"}};
+      {"stage", "planned", "with measured tasks", "as run", "waiting", "most for", "communication", "rest"}};
   for (size_t stage = 0; stage < bubbles.size(); ++stage) {
     const report::StageBubble& b = bubbles[stage];
     rows.push_back({fmt::format("{}", stage), percent(b.planned), percent(b.replayed), percent(b.run),
                     percent(b.waiting), b.rank < 0 ? "" : fmt::format("rank {}", b.rank), percent(b.communication),
                     percent(b.rest)});
   }
-  return "\nthe bubble, idle over busy time; as run it is waiting, transfers and all else\n" + table(rows);
+  return "\nthe bubble, idle over busy time; as run it is waiting, communication and the rest\n" + table(rows);
 }
 
 std::string profile_csv(const ProfiledRun& run) {

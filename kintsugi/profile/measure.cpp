@@ -142,7 +142,7 @@ void Measure::add(const StepTimes& times, std::span<const Wait> waits) {
     if (is_task(call.body)) {
       TaskTime& task = row_of(sum_.tasks, call.body);
       if (at == 0) task.calls += 1;
-      if (i.kind != Kind::wait) task.seconds += rest + progress;
+      if (i.kind == Kind::compute) task.seconds += rest;
     }
     if (sum_.instructions.empty()) return;
     InstructionTime& row = sum_.instructions[first_row_[static_cast<size_t>(call.call.body)] + at];

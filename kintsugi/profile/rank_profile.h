@@ -39,7 +39,7 @@ struct TransferTime {
   double timed = 0, timed_seconds = 0, timed_bytes = 0;
 };
 
-// The work of a chunk of the layers for one micro-batch, without waiting.
+// The work of a chunk of the layers: its kernels alone.
 struct TaskTime {
   std::string work = {};  // "forward", "backward", "weight"
   int chunk = 0;

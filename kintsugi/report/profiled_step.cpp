@@ -115,7 +115,7 @@ std::string bubbles_of_step(const std::vector<StageBubble>& bubbles) {
   if (bubbles.empty()) return "";
   Table table = {
       .align = "rrrrrlrr",
-      .head = {"stage", "as planned", "with measured tasks", "as run", "waiting", "most for", "transfers", "all else"},
+      .head = {"stage", "as planned", "with measured tasks", "as run", "waiting", "most for", "communication", "rest"},
       .wide = true};
   for (size_t stage = 0; stage < bubbles.size(); ++stage) {
     const StageBubble& b = bubbles[stage];
@@ -126,9 +126,10 @@ std::string bubbles_of_step(const std::vector<StageBubble>& bubbles) {
   return html_heading("Bubble, idle over busy time") + html_table(table) +
          html_paragraph(
              "As planned: tasks as long as their arithmetic. With measured tasks: the same order of tasks, each as "
-             "long "
-             "as it took on average. As run: what of the step is not a task, over the tasks; it is waiting for other "
-             "ranks, exposed transfers, and all else (sums of gradients, the update, inputs).");
+             "long as "
+             "its kernels took on average. As run: what of the step is not a kernel of a task, over these kernels; it "
+             "is "
+             "waiting for other ranks, communication, and the rest (the update, inputs).");
 }
 
 std::string schedules_of_step(const ReportRun& run) {

@@ -33,11 +33,12 @@ struct PlannedRun {
 struct StageBubble {
   double planned = 0;   // tasks as long as their arithmetic, communication free
   double replayed = 0;  // the same schedule with tasks as long as they were measured
-  // As measured: the step without its tasks over its tasks, the mean of its ranks. That is the sum of the three below.
+  // As measured: the step without the kernels of tasks over these, the mean of its ranks. That is the sum of the three
+  // below.
   double run = 0;
   double waiting = 0;        // for other ranks
-  double communication = 0;  // exposed: waiting for a transfer that was under way
-  double rest = 0;           // update, sums of gradients, inputs
+  double communication = 0;  // starting transfers, moving them on, waiting for them while they were under way
+  double rest = 0;           // the update, inputs
   int rank = -1;             // for which its ranks waited longest; -1: none
 };
 
