@@ -37,6 +37,11 @@ class Blocks {
     queues_.push_back({.queue = "compute"});
   }
 
+  void add_inputs(const Interval& inputs) {
+    if (inputs.length() > short_)
+      append(queues_[0], {.work = "inputs", .begin = seconds(inputs.begin), .end = seconds(inputs.end)}, gap());
+  }
+
   void add(const program::VisitedCall& call, const Instruction& i, const InstructionTimes& t, const Wait& wait) {
     Block work = {.work = std::string(name_of(call.body.work)),
                   .chunk = call.body.chunk,
@@ -88,7 +93,8 @@ class Blocks {
 std::vector<QueueBlocks> blocks_of(const Program& p, const StepTimes& times, std::span<const Wait> waits) {
   Blocks blocks(p, times);
   size_t n = 0;
-  program::for_each_instruction(p, p.list(times.step), [&](const auto& call, size_t, const Instruction& i) {
+  program::for_each_instruction(p, p.list(times.step), [&](const auto& call, size_t at, const Instruction& i) {
+    if (at == 0) blocks.add_inputs(times.inputs[call.position]);
     blocks.add(call, i, times.instructions[n], waits[n]);
     ++n;
   });

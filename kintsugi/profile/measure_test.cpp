@@ -195,6 +195,7 @@ TEST(Measure, TheScheduleAsRun) {
     for (const Block& b : queue.blocks)
       text += fmt::format("{} {} {} {:.0f} {:.0f}\n", queue.queue, b.work, b.waited_for, 1e6 * b.begin, 1e6 * b.end);
   EXPECT_EQ(text,
+            "compute inputs -1 0 20\n"
             "compute forward -1 20 30\n"
             "compute forward -1 40 210\n"
             "compute transfer -1 210 220\n"

@@ -48,8 +48,8 @@ struct TaskTime {
 
 // A stretch of one kind on a queue of a rank, from begin to end in seconds from the beginning of the step.
 struct Block {
-  // "forward", "update", ...; "waiting": for another rank; "transfer": for one that was under way. Of another queue
-  // than "compute" the phase.
+  // "forward", "update", ...; "waiting": for another rank; "transfer": for one that was under way; "inputs". Of another
+  // queue than "compute" the phase.
   std::string work = {};
   int chunk = 0;
   int64_t micro_batch = -1;

@@ -39,6 +39,7 @@ std::string_view colour_of_work(std::string_view work) {
   if (work == "weight") return "#8fd19e";
   if (work == "waiting") return kWaitingColour;
   if (work == "transfer") return kExposedColour;
+  if (work == "inputs") return kInputsColour;
   return "#c9b3de";  // sums of gradients, the update
 }
 
@@ -91,7 +92,7 @@ class RankRows {
       const double at = x(1e-3 * i * step);
       add(R"(<path d="M{:.1f} {:.1f}v4" stroke="#333333"/>)", at, end_);
       const bool last = (i + 1) * step > most;
-      label(at, end_ + 17, fmt::format("{:g}{}", i * step, last ? " ms" : ""), "middle");
+      label(at, end_ + 17, fmt::format("{:g}{}", i * step, last ? " ms" : ""), at > kWide - 40 ? "end" : "middle");
     }
   }
 
@@ -261,6 +262,7 @@ std::vector<RankRows::Key> schedule_keys(const StepProfile& profile) {
   keys.push_back({"sums of gradients, update", colour_of_work("update")});
   if (has_work("waiting")) keys.push_back({"waiting for another rank", kWaitingColour});
   if (has_work("transfer")) keys.push_back({"exposed transfer", kExposedColour});
+  if (has_work("inputs")) keys.push_back({"inputs", kInputsColour});
   if (has_block(profile, [](const QueueBlocks& queue, const Block&) { return queue.queue != "compute"; }))
     keys.push_back({"transfers under way", kTransferColour});
   return keys;
