@@ -13,6 +13,7 @@
 #include <cstring>
 #include <map>
 
+#include "kintsugi/profile/recorder.h"
 #include "kintsugi/program/print.h"
 #include "tests/small_model.h"
 
@@ -142,9 +143,8 @@ std::map<std::string, Count> count(F&& f) {
 // Machine::step reads states by name, which is no part of a step.
 void run_step(Machine& machine, int64_t number) {
   kernels::Numbers numbers = {.seed = 1, .step = number, .learning_rate = 1e-3};
-  machine.executor.run(program::Step::train, numbers, [&](const run::Executor::Inputs& inputs) {
-    machine.fill(number, inputs);
-  });
+  machine.executor.run(program::Step::train, numbers,
+                       [&](const run::Executor::Inputs& inputs) { machine.fill(number, inputs); });
 }
 
 class InAStep : public testing::Test {
@@ -184,6 +184,18 @@ TEST_F(InAStep, NothingIsAllocatedByUs) {
       machine.executor.run(program::Step::evaluate, numbers, fill);
       EXPECT_FALSE(count([&] { machine.executor.run(program::Step::evaluate, numbers, fill); }).contains("ours"));
     }
+}
+
+// Nor where the step is measured.
+TEST_F(InAStep, NothingIsAllocatedForARecorder) {
+  config::Settings s = small_model("gpt", "fp32");
+  s.train.kernels = "cpu";
+  Machine machine(s);
+  run_step(machine, 0);
+  profile::Recorder recorder(machine.executor.program(), program::Step::train);
+  machine.executor.recorder = &recorder;
+  EXPECT_FALSE(count([&] { run_step(machine, 1); }).contains("ours"));
+  EXPECT_GT(recorder.times().whole.length(), 0);
 }
 
 // Nor where states and activations come from a file.
