@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "app/model_in_words.h"
+#include "app/plan_search.h"
 #include "app/plan_time.h"
 #include "app/program_of.h"
 #include "app/program_schedule.h"
@@ -38,6 +39,8 @@ struct PlanOptions {
   std::string csv, svg;
   std::optional<int> stage;
   TimeOptions time;
+  bool search = false;
+  std::optional<int64_t> devices;
 };
 
 struct Stage {
@@ -183,6 +186,11 @@ void run(const RunOptions& run_options, const PlanOptions& options) {
   refuse_run_files("plan", run_options, resolved.settings, outputs);
   fill_vocab(resolved);
   const config::Settings& s = resolved.settings;
+  if (options.search) {
+    plan_search(s, {.cluster = options.time.cluster, .devices = options.devices, .svg = options.svg});
+    require_printed();
+    return;
+  }
   if (options.stage && *options.stage >= s.parallel.pipe)
     throw base::UserError("plan", "--stage {}: there {} {} stage{}, from 0 on", *options.stage,
                           s.parallel.pipe == 1 ? "is" : "are", s.parallel.pipe, s.parallel.pipe == 1 ? "" : "s");
@@ -226,6 +234,12 @@ void add_plan(Command& kintsugi) {
       .needs(cluster);
   verb.text("--trace", options->time.trace, "Writes what each stage does and when, for ui.perfetto.dev")
       .type_name("FILE")
+      .needs(cluster);
+  verb.flag("--search", options->search,
+            "Looks for the fastest layouts on the devices of --cluster; --svg then draws their time and memory");
+  verb.integer("--devices", options->devices, {1, range_of("parallel.ranks").max},
+               "Devices to search for; by default the run's ranks, or all of the cluster")
+      .type_name("N")
       .needs(cluster);
   verb.integer("--stage", options->stage, {0, range_of("parallel.pipe").max},
                "The stage to draw; by default the one that needs most")

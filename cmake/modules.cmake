@@ -1,7 +1,8 @@
 # The modules, lowest first, and what each may include: itself and the modules that are named here, nothing else.
 # `cmake/check_includes.cmake` refuses any other include before anything is compiled. `app/` is above all of them.
 set(KINTSUGI_MODULES
-  base device tensor mesh config comm graph ops kernels models plan program profile lower build simulate report run
+  base device tensor mesh config comm graph ops kernels models plan program profile lower build simulate search report
+  run
   text data checkpoint exchange evaluate train launch)
 
 set(KINTSUGI_MAY_base)
@@ -20,6 +21,7 @@ set(KINTSUGI_MAY_profile base tensor mesh program)
 set(KINTSUGI_MAY_lower base device tensor mesh config graph ops kernels plan program)
 set(KINTSUGI_MAY_build base device tensor mesh config graph ops kernels models plan program lower)
 set(KINTSUGI_MAY_simulate base tensor mesh config plan program)
+set(KINTSUGI_MAY_search base device tensor mesh config graph ops kernels models plan program lower build simulate)
 set(KINTSUGI_MAY_report base tensor mesh program profile simulate)
 set(KINTSUGI_MAY_run base device tensor mesh comm kernels program profile)
 set(KINTSUGI_MAY_text base)

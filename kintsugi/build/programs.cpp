@@ -5,7 +5,9 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/config/choices.h"
 #include "kintsugi/device/device.h"
+#include "kintsugi/lower/join_head.h"
 #include "kintsugi/lower/recompute.h"
+#include "kintsugi/lower/stages.h"
 #include "kintsugi/plan/check_plan.h"
 
 namespace kintsugi::build {
@@ -99,6 +101,13 @@ int64_t micro_batches(const Settings& s) {
 
 int64_t samples_of_pass(const Settings& s) {
   return s.train.micro_batch * s.parallel.data;
+}
+
+std::vector<double> layer_flops(const Settings& s) {
+  const auto layers = static_cast<int>(s.model.layers);
+  const models::Graphs graphs = models::build_training(s);
+  const graph::Graph micro = lower::recompute(*graphs.micro, recompute_of(s.parallel), layers);
+  return lower::layer_flops(lower::join_head(micro, plan_of(s)), layers);
 }
 
 std::vector<Program> build_programs(const Settings& s, const kernels::KernelSet& kernels, const lower::Dump& dump) {

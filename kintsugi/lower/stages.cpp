@@ -20,8 +20,9 @@ int layers_of(std::span<const graph::Graph* const> graphs) {
   return most;  // that of the head
 }
 
-// Of each layer, the embedding's and the head's with the first and the last.
-std::vector<double> costs_of(const graph::Graph& g, int layers) {
+}  // namespace
+
+std::vector<double> layer_flops(const graph::Graph& g, int layers) {
   std::vector<double> costs(static_cast<size_t>(layers), 0);
   for (const graph::Op& op : g.ops()) {
     std::vector<tensor::Type> ins, outs;
@@ -33,8 +34,7 @@ std::vector<double> costs_of(const graph::Graph& g, int layers) {
   return costs;
 }
 
-// The last layer of each of n parts, such that the most expensive part is as cheap as possible: best[k][i] is the cost
-// of the most expensive of k parts of the first i layers.
+// best[k][i] is the cost of the most expensive of k parts of the first i layers.
 std::vector<int> balanced(const std::vector<double>& costs, int n) {
   const size_t layers = costs.size(), parts = static_cast<size_t>(n);
   std::vector<double> sum(layers + 1, 0);
@@ -56,6 +56,8 @@ std::vector<int> balanced(const std::vector<double>& costs, int n) {
   for (size_t k = parts, i = layers; k > 0; i = from[k--][i]) last[k - 1] = static_cast<int>(i) - 1;
   return last;
 }
+
+namespace {
 
 std::vector<int> listed(const std::vector<int64_t>& list, int chunks, int layers) {
   const std::string text = fmt::format("{}", fmt::join(list, " "));
@@ -95,7 +97,7 @@ Stages cut_layers(const plan::Plan& plan, std::span<const graph::Graph* const> g
                           plan.chunks > 1 ? fmt::format(" with chunks = {}", plan.chunks) : "", chunks, layers,
                           layers == 1 ? "" : "s", std::max(1, layers / plan.chunks));
   if (!plan.layers.empty()) return {stages, listed(plan.layers, chunks, layers)};
-  return {stages, balanced(costs_of(*graphs[0], layers), chunks)};
+  return {stages, balanced(layer_flops(*graphs[0], layers), chunks)};
 }
 
 }  // namespace kintsugi::lower

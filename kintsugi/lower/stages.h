@@ -20,6 +20,13 @@ struct Stages {
   int stage(int layer) const { return chunk(layer) % stages; }
 };
 
+// What cut_layers balances: the flops of each of so many layers, the embedding's and the head's with the first and the
+// last.
+std::vector<double> layer_flops(const graph::Graph& graph, int layers);
+
+// The last layer of each of n neighbouring parts, such that the most expensive part is as cheap as possible.
+std::vector<int> balanced(const std::vector<double>& flops, int n);
+
 // As the plan lists them, or so that the most expensive chunk is as cheap as possible, by the flops of the graphs'
 // operations. UserError if there are more chunks than layers, or a list loses or repeats a layer.
 Stages cut_layers(const plan::Plan& plan, std::span<const graph::Graph* const> graphs);

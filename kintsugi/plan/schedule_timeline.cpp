@@ -23,11 +23,9 @@ double cost_of(const Schedule& schedule, Work work, const Costs& costs) {
 
 }  // namespace
 
-Timeline timeline(const Schedule& schedule, const std::vector<Costs>& by_chunk) {
+Timeline timeline(const Schedule& schedule, const TaskCosts& costs) {
   const size_t chunks = static_cast<size_t>(schedule.all_chunks());
   const size_t micro_batches = static_cast<size_t>(schedule.micro_batches);
-  base::require(by_chunk.size() == chunks, "plan", "costs of {} chunks for the {} of schedule \"{}\"", by_chunk.size(),
-                chunks, schedule.name);
   std::vector<double> ends(3 * chunks * micro_batches, 0);
   const auto end = [&](const Task& t) -> double& {
     return ends[(static_cast<size_t>(t.work) * chunks + static_cast<size_t>(t.chunk)) * micro_batches +
@@ -40,17 +38,28 @@ Timeline timeline(const Schedule& schedule, const std::vector<Costs>& by_chunk) 
     const size_t s = static_cast<size_t>(stage);
     const Task& task = schedule.tasks[s][at];
     double begin = at > 0 ? result.spans[s][at - 1].end : 0;
-    for (const Task& before : waits_for(schedule, task)) begin = std::max(begin, end(before));
-    const double cost = cost_of(schedule, task.work, by_chunk[static_cast<size_t>(task.chunk)]);
-    result.spans[s][at] = {begin, end(task) = begin + cost};
-    result.busy[s] += cost;
-    result.length = std::max(result.length, begin + cost);
+    const double alone = costs.alone ? costs.alone(task) : 0;
+    for (const Task& before : waits_for(schedule, task))
+      begin = std::max(begin, end(before) + (before.chunk % schedule.stages == stage ? 0 : costs.message - alone));
+    const double seconds = costs.cost(task);
+    result.spans[s][at] = {begin, end(task) = begin + seconds};
+    result.busy[s] += seconds;
+    result.length = std::max(result.length, begin + seconds);
   });
   for (size_t s = 0; s < done.size(); ++s)
     if (done[s] < schedule.tasks[s].size())
       throw base::InternalError("plan", "schedule \"{}\" waits forever on stage {} at the {}", schedule.name, s,
                                 to_string(schedule.tasks[s][done[s]]));
   return result;
+}
+
+Timeline timeline(const Schedule& schedule, const std::vector<Costs>& by_chunk) {
+  base::require(by_chunk.size() == static_cast<size_t>(schedule.all_chunks()), "plan",
+                "costs of {} chunks for the {} of schedule \"{}\"", by_chunk.size(), schedule.all_chunks(),
+                schedule.name);
+  return timeline(schedule, {.cost = [&](const Task& t) {
+                    return cost_of(schedule, t.work, by_chunk[static_cast<size_t>(t.chunk)]);
+                  }});
 }
 
 Timeline timeline(const Schedule& schedule, const Costs& of_each) {

@@ -1,6 +1,7 @@
 // The times of the tasks of a schedule, with free communication: the length of a step and its bubble.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,14 @@ struct Timeline {
 // wait forever.
 Timeline timeline(const Schedule& schedule, const std::vector<Costs>& by_chunk);
 Timeline timeline(const Schedule& schedule, const Costs& of_each = {});
+
+// What tasks take, task by task.
+struct TaskCosts {
+  std::function<double(const Task&)> cost;
+  std::function<double(const Task&)> alone = {};  // from its beginning until it needs what another stage sends; 0
+  double message = 0;                             // from the end of a task until another stage has its result
+};
+Timeline timeline(const Schedule& schedule, const TaskCosts& costs);
 
 // A stage's idle time divided by its busy time.
 double bubble(const Timeline& timeline, int stage);

@@ -27,6 +27,7 @@ class Builder {
 
   TimedPrograms build(const std::vector<Program>& programs) {
     for (const Program& p : programs) {
+      rank_ = first_rank(p);
       std::vector<std::vector<Item>> bodies;
       for (const program::Body& body : p.bodies) {
         bodies.emplace_back();
@@ -42,7 +43,7 @@ class Builder {
 
  private:
   // The first rank of a stage stands for all.
-  static int rank_of(const Program& p) {
+  static int first_rank(const Program& p) {
     for (int rank = 0; rank < p.mesh.ranks(); ++rank)
       if (p.mesh.stage_of(rank) == p.stage) return rank;
     throw base::InternalError("simulate", "stage {} has no rank", p.stage);
@@ -123,7 +124,7 @@ class Builder {
 
   int transfer(const Program& p, const program::Body& body, const Instruction& i) {
     TimedTransfer t;
-    const int rank = rank_of(p);
+    const int rank = rank_;
     if (i.kind == Kind::copy) {
       t.channel = channel(p.stage, p.stage, "file");
       t.axis = axis("file");
@@ -211,6 +212,7 @@ class Builder {
   const Cluster& cluster_;
   const Software& software_;
   KernelCosts kernels_;
+  int rank_ = 0;  // of the stage that is being added
   TimedPrograms result_;
   std::map<std::tuple<int, int, std::string>, int> channels_;
 };

@@ -1,0 +1,122 @@
+#include "app/plan_search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "app/progress.h"
+#include "app/table.h"
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/base/processor.h"
+#include "kintsugi/base/write_output.h"
+#include "kintsugi/config/memory_size.h"
+#include "kintsugi/report/front_picture.h"
+#include "kintsugi/search/search.h"
+#include "kintsugi/search/why.h"
+
+namespace kintsugi::app {
+namespace {
+
+using search::Found;
+using search::Tried;
+using simulate::Cluster;
+
+constexpr int kFrontPoints = 8;
+
+std::string bytes_text(int64_t bytes) {
+  return base::format_bytes(static_cast<uint64_t>(bytes));
+}
+
+int64_t devices_of(const config::Settings& s, const SearchOptions& options, const Cluster& c) {
+  const int64_t n = options.devices ? *options.devices : s.parallel.ranks > 1 ? s.parallel.ranks : c.devices();
+  if (n > c.devices())
+    throw base::UserError("search", "{} devices, and {} has {}: {} nodes of {}", n, c.path, c.devices(), c.nodes,
+                          c.devices_per_node);
+  return n;
+}
+
+int64_t limit_of(const config::Settings& s, const Cluster& c) {
+  const auto device = static_cast<int64_t>(c.device.memory);
+  if (s.parallel.memory_per_rank.empty()) return device;
+  return std::min(device, *config::memory_size(s.parallel.memory_per_rank));
+}
+
+std::string difference(double a, double b) {
+  return a == b ? "" : fmt::format("{:+.1f}%", 100 * (a / b - 1));
+}
+
+// "+1.2 GiB"
+std::string difference(int64_t a, int64_t b) {
+  return a == b ? "" : (a > b ? "+" : "-") + bytes_text(std::abs(a - b));
+}
+
+double utilization(const Tried& t, const config::Settings& s, const Cluster& c, int64_t devices) {
+  return t.work.model / t.time.seconds / static_cast<double>(devices) /
+         c.device.peak.at(tensor::dtype_from(s.train.dtype));
+}
+
+std::string print_best(const Found& found, const config::Settings& s, const Cluster& c, int64_t devices) {
+  std::vector<std::vector<std::string>> rows = {
+      {"layout", "step", "", "tokens", "each", "utilization", "memory", ""}};
+  const Tried& first = found.best.front();
+  const auto tokens = static_cast<double>(s.train.global_batch * s.train.sequence);
+  for (const Tried& t : found.best) {
+    const double rate = tokens / t.time.seconds;
+    rows.push_back({in_words(t.candidate), search::seconds_text(t.time.seconds),
+                    difference(t.time.seconds, first.time.seconds), base::format_rate(rate, "tokens/s"),
+                    base::format_rate(rate / static_cast<double>(devices), "tokens/s"),
+                    fmt::format("{:.1f}%", 100 * utilization(t, s, c, devices)), bytes_text(t.bytes),
+                    difference(t.bytes, first.bytes)});
+  }
+  return "the fastest, and what the others cost and save against the first\n" + table(rows);
+}
+
+std::string print_front(const Found& found) {
+  if (found.front.size() < 2) return "";
+  std::vector<std::vector<std::string>> rows = {{"layout", "memory", "step", ""}};
+  for (const Tried& t : found.front)
+    rows.push_back({in_words(t.candidate), bytes_text(t.bytes), search::seconds_text(t.time.seconds),
+                    difference(t.time.seconds, found.front.front().time.seconds)});
+  return "the fastest with less memory\n" + table(rows);
+}
+
+std::string picture(const Found& found, const Cluster& c, int64_t devices, int64_t limit) {
+  const auto points = [](const std::vector<Tried>& list) {
+    std::vector<report::TimeAndMemory> points;
+    for (const Tried& t : list) points.push_back({t.time.seconds, t.bytes, in_words(t.candidate)});
+    return points;
+  };
+  return report::front_picture(points(found.front), points(found.best), limit,
+                               fmt::format("Time and memory on {} devices of {}", devices, c.name));
+}
+
+}  // namespace
+
+void plan_search(const config::Settings& s, const SearchOptions& options) {
+  const Cluster c = simulate::read_cluster(options.cluster);
+  const int64_t devices = devices_of(s, options, c), limit = limit_of(s, c);
+  Progress progress("searching");
+  const Found found = search::search(
+      s, c,
+      {.space = {.devices = devices, .offload = c.storage_bandwidth > 0},
+       .limit = limit,
+       .threads = static_cast<int>(base::usable_cores()),
+       .front = kFrontPoints,
+       .progress = [&](const search::Counts& n) {
+         progress.tell(fmt::format("{} of {} layouts simulated", n.simulated, base::group_digits(n.all)));
+       }});
+  progress.finish();
+  if (found.best.empty()) throw base::UserError("search", "{}", search::nothing_fits(found, s, c, devices, limit));
+  const search::Counts& n = found.counts;
+  fmt::print("search on {}: {} of {} {}, {} each\n", c.name, base::group_digits(devices),
+             base::group_digits(c.devices()), c.device.name, bytes_text(limit));
+  fmt::print("  {} layouts: {} need more memory, {} are slower, {} are none of this model; {} were compiled and simulated\n",
+             base::group_digits(n.all), base::group_digits(n.too_large), base::group_digits(n.too_slow),
+             base::group_digits(n.refused), n.simulated);
+  fmt::print("{}{}{}\n{}", print_best(found, s, c, devices), print_front(found),
+             search::why(found.best.front(), found.states, s, c, limit), as_toml(found.best.front().candidate));
+  if (!options.svg.empty()) base::write_output(options.svg, picture(found, c, devices, limit));
+}
+
+}  // namespace kintsugi::app

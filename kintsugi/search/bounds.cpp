@@ -1,0 +1,221 @@
+#include "kintsugi/search/bounds.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/lower/stages.h"
+#include "kintsugi/plan/schedule.h"
+#include "kintsugi/plan/schedule_timeline.h"
+#include "kintsugi/simulate/transfer_costs.h"
+#include "kintsugi/tensor/dtype.h"
+
+namespace kintsugi::search {
+
+using config::Settings;
+using plan::Task;
+using plan::Work;
+using program::Collective;
+using simulate::Cluster;
+
+namespace {
+
+// The part of a state that a rank has at least.
+int64_t states_of(const Candidate& c, const UnitCost& u) {
+  const int64_t shards = c.shards();
+  return u.weights / (c.zero >= 3 ? shards : 1) + u.gradients / (c.zero >= 2 ? shards : 1) +
+         u.optimizer / (c.zero >= 1 ? shards : 1);
+}
+
+// Micro-batches of all chunks of a stage that are in flight at one time, at least.
+int64_t in_flight(const Candidate& c, int stage, int64_t micro_batches) {
+  return std::min<int64_t>(c.pipe - stage, micro_batches);
+}
+
+double backward_of(const UnitCost& u, bool first) {
+  return first ? u.first_backward : u.backward;
+}
+double weight_of(const UnitCost& u, bool first) {
+  return first ? u.first_weight : u.weight;
+}
+
+// Of a ring with nothing else on its links; none is faster.
+double ring_seconds(const Cluster& cluster, int64_t ranks, int64_t stride, double bytes) {
+  std::vector<int> group;
+  for (int64_t i = 0; i < ranks; ++i) group.push_back(static_cast<int>(i * stride));
+  return simulate::transfer_time(cluster, simulate::shape_of(cluster, group), Collective::all_gather, bytes).seconds;
+}
+
+}  // namespace
+
+Bounds::Bounds(const Settings& settings, const Cluster& cluster, int64_t devices)
+    : settings_(settings), cluster_(cluster), devices_(devices) {
+  const tensor::DType dtype = tensor::dtype_from(settings.train.dtype);
+  const auto peak = cluster.device.peak.find(dtype);
+  if (peak == cluster.device.peak.end())
+    throw base::UserError("cluster", "{}: peak.{} is missing, and the run's products are in {}", cluster.path,
+                          name_of(dtype), name_of(dtype));
+  rate_ = peak->second * std::max({cluster.products.share, cluster.attention.forward, cluster.attention.backward});
+  const UnitCosts costs = unit_costs(settings, {}, cluster, 1);
+  for (const UnitCost& u : costs.units) whole_ += u;
+}
+
+Bound Bounds::by_arithmetic(const Candidate& c) const {
+  const double samples = static_cast<double>(settings_.train.global_batch);
+  UnitCost part = whole_;
+  if (c.offload.optimizer) part.optimizer = 0;
+  return {samples * whole_.flops / (rate_ * static_cast<double>(devices_)),
+          states_of(c, part) / (int64_t{c.tensor} * c.pipe)};
+}
+
+std::shared_ptr<const UnitCosts> Bounds::costs_of(const Candidate& c) {
+  const Replica key = replica_of(c);
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto found = costs_.find(key);
+    if (found != costs_.end()) return found->second;
+  }
+  std::shared_ptr<const UnitCosts> costs;
+  try {
+    costs = std::make_shared<const UnitCosts>(unit_costs(settings_, c, cluster_, devices_));
+  } catch (const base::UserError&) {
+    // The model has no such layout.
+  }
+  const std::scoped_lock lock(mutex_);
+  return costs_.try_emplace(key, costs).first->second;
+}
+
+std::vector<UnitCost> Bounds::chunks_of(const Candidate& c, const UnitCosts& costs) {
+  const int n = c.pipe * c.chunks;
+  std::vector<int> last = {static_cast<int>(costs.units.size()) - 1};
+  if (n > 1) {
+    std::vector<double> flops = costs.flops;
+    for (double& f : flops) f *= c.data;
+    const std::scoped_lock lock(mutex_);
+    std::vector<int>& known = cuts_[{flops, n}];
+    if (known.empty()) known = lower::balanced(flops, n);
+    last = known;
+  }
+  std::vector<UnitCost> chunks(last.size());
+  for (size_t layer = 0, chunk = 0; layer < costs.units.size(); ++layer) {
+    while (static_cast<int>(layer) > last[chunk]) ++chunk;
+    chunks[chunk] += costs.units[layer];
+    chunks[chunk].alone = costs.units[layer].alone;  // of its last layer, where it begins
+  }
+  return chunks;
+}
+
+// Ranks that have the same part of the model lie `tensor` apart, those of data alone also `context`.
+double Bounds::data_seconds(const Candidate& c, double bytes) const {
+  if (c.data == 1) return 0;
+  const double sent = bytes * (c.data - 1) / c.data;
+  return std::min(ring_seconds(cluster_, c.data, int64_t{c.tensor} * c.context, sent),
+                  ring_seconds(cluster_, c.shards(), c.tensor, sent));
+}
+
+double Bounds::message_seconds(const Candidate& c, int64_t bytes) const {
+  if (c.pipe == 1) return 0;
+  const int neighbour = static_cast<int>(devices_ / c.pipe);
+  return simulate::transfer_time(cluster_, simulate::shape_of(cluster_, {0, neighbour}), Collective::send,
+                                 static_cast<double>(bytes))
+      .total();
+}
+
+// What is moved in a step, one after another: over the data axis for each micro-batch, where ZeRO splits gradients or
+// weights, and to the file.
+double Bounds::transfers(const Candidate& c, const std::vector<UnitCost>& chunks, int stage) const {
+  const auto micro = static_cast<double>(micro_batches(settings_, c));
+  UnitCost all;
+  for (size_t g = static_cast<size_t>(stage); g < chunks.size(); g += static_cast<size_t>(c.pipe)) all += chunks[g];
+  const double sent = settings_.parallel.wire == "fp32" ? 1 : 0.5;
+  double data = 0;
+  if (c.zero >= 2) data += micro * sent * static_cast<double>(all.gradients);
+  if (c.zero >= 3) data += micro * static_cast<double>(all.weights);  // for the forward pass
+  const double file = micro * all.file_pass + all.file_step / static_cast<double>(c.zero >= 1 ? c.shards() : 1);
+  return std::max(data_seconds(c, data), file == 0 ? 0 : simulate::copy_time(cluster_, devices_, file).seconds);
+}
+
+std::optional<Bound> Bounds::by_layers(const Candidate& c) {
+  const auto costs = costs_of(c);
+  if (!costs) return std::nullopt;
+  const std::vector<UnitCost> chunks = chunks_of(c, *costs);
+  const int64_t micro = micro_batches(settings_, c);
+  const double message = message_seconds(c, costs->stream);
+  const auto shared = static_cast<double>(c.zero >= 1 ? c.shards() : 1);
+  Bound bound;
+  double lead = 0, drain = 0;  // of the stages before
+  for (int stage = 0; stage < c.pipe; ++stage) {
+    double passes = 0, weights = 0, update = 0;  // the second where they are work of their own
+    int64_t bytes = 0, least = chunks[static_cast<size_t>(stage)].carried;
+    for (size_t g = static_cast<size_t>(stage); g < chunks.size(); g += static_cast<size_t>(c.pipe)) {
+      const UnitCost& u = chunks[g];
+      passes += static_cast<double>(micro) * u.forward + static_cast<double>(micro - 1) * u.backward + u.first_backward;
+      weights += static_cast<double>(micro - 1) * u.weight + u.first_weight;
+      update += u.update / shared;
+      bytes += states_of(c, u);
+      least = std::min(least, u.carried);
+    }
+    bytes += in_flight(c, stage, micro) * least * c.chunks;
+    bound.seconds = std::max(
+        {bound.seconds, lead + passes + weights + update, lead + passes + drain, transfers(c, chunks, stage)});
+    bound.bytes = std::max(bound.bytes, bytes);
+    const UnitCost& first = chunks[static_cast<size_t>(stage)];
+    lead += first.forward + message;
+    drain += std::min(first.backward, first.first_backward) + message - first.alone;
+  }
+  return bound;
+}
+
+std::optional<Bound> Bounds::by_schedule(const Candidate& c) {
+  const auto costs = costs_of(c);
+  if (!costs) return std::nullopt;
+  const std::vector<UnitCost> chunks = chunks_of(c, *costs);
+  const int64_t micro = micro_batches(settings_, c);
+  plan::Schedule schedule;
+  try {
+    schedule = plan::make_schedule(c.schedule, c.pipe, c.chunks, micro);
+  } catch (const base::UserError&) {
+    return std::nullopt;
+  }
+  const auto unit = [&](const Task& t) -> const UnitCost& { return chunks[static_cast<size_t>(t.chunk)]; };
+  const auto seconds = [&](const Task& t) {
+    const bool first = t.micro_batch == 0;
+    if (t.work == Work::forward) return unit(t).forward;
+    if (t.work == Work::weight) return weight_of(unit(t), first);
+    return backward_of(unit(t), first) + (schedule.split ? 0 : weight_of(unit(t), first));
+  };
+  const plan::Timeline timeline =
+      plan::timeline(schedule, {.cost = seconds,
+                                .alone = [&](const Task& t) { return t.work == Work::backward ? unit(t).alone : 0; },
+                                .message = message_seconds(c, costs->stream)});
+  const double sent = settings_.parallel.wire == "fp32" ? 1 : 0.5;
+  const auto shared = static_cast<double>(c.zero >= 1 ? c.shards() : 1);
+  Bound bound = {.seconds = timeline.length};
+  for (int stage = 0; stage < c.pipe; ++stage) {
+    const std::vector<Task>& tasks = schedule.tasks[static_cast<size_t>(stage)];
+    const std::vector<plan::Span>& spans = timeline.spans[static_cast<size_t>(stage)];
+    UnitCost all;
+    for (size_t g = static_cast<size_t>(stage); g < chunks.size(); g += static_cast<size_t>(c.pipe)) all += chunks[g];
+    // Sums of gradients begin in the backward pass of the last micro-batch.
+    double summed = spans.back().end;
+    int64_t carried = 0, most = 0;
+    bool summing = false;
+    for (size_t at = 0; at < tasks.size(); ++at) {
+      const Task& t = tasks[at];
+      if (t.work == Work::forward) most = std::max(most, carried += unit(t).carried);
+      if (t.work != Work::backward) continue;
+      carried -= unit(t).carried;
+      if (t.micro_batch != micro - 1 || summing || c.zero > 1) continue;
+      summing = true;
+      const double bytes = sent * static_cast<double>(all.gradients) * (c.zero == 0 ? 2 : 1);
+      summed = std::max(summed, spans[at].begin + data_seconds(c, bytes));
+    }
+    const double gathered = c.zero == 1 || c.zero == 2 ? data_seconds(c, static_cast<double>(all.weights)) : 0;
+    bound.seconds = std::max(
+        {bound.seconds, summed + std::max(all.update / shared, gathered), transfers(c, chunks, stage)});
+    bound.bytes = std::max(bound.bytes, states_of(c, all) + most);
+  }
+  return bound;
+}
+
+}  // namespace kintsugi::search

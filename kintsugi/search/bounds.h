@@ -1,0 +1,65 @@
+// Lower bounds of the time of a step and of the memory of a rank, each from less work than compiling the run.
+//
+// Every bound leaves out what it cannot be sure of: contention, kernels slowed by transfers, scratch memory, padding of
+// buckets. search_test compiles every candidate of small cases and holds each bound against what comes out.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "kintsugi/config/settings.h"
+#include "kintsugi/search/candidate.h"
+#include "kintsugi/search/unit_costs.h"
+#include "kintsugi/simulate/cluster.h"
+
+namespace kintsugi::search {
+
+struct Bound {
+  double seconds = 0;
+  int64_t bytes = 0;  // of the rank that needs most
+};
+
+// Safe to use from several threads.
+class Bounds {
+ public:
+  // All outlive it.
+  Bounds(const config::Settings& settings, const simulate::Cluster& cluster, int64_t devices);
+
+  // Bytes of weights, gradients and optimizer of the whole model.
+  int64_t states() const { return whole_.weights + whole_.gradients + whole_.optimizer; }
+
+  // By arithmetic: the FLOPs of the model at the full rate of products; its weights over the devices that share them.
+  Bound by_arithmetic(const Candidate& candidate) const;
+
+  // By layers: of each stage its work, and that of the stages before it, once before and once behind; what the ranks of
+  // its data axis send at least; its states, and what the micro-batches in flight carry. Nothing if the layout is
+  // refused.
+  std::optional<Bound> by_layers(const Candidate& candidate);
+
+  // The same with the schedule task by task, and messages between stages.
+  std::optional<Bound> by_schedule(const Candidate& candidate);
+
+ private:
+  // A layout refused is an empty pointer.
+  std::shared_ptr<const UnitCosts> costs_of(const Candidate& candidate);
+  std::vector<UnitCost> chunks_of(const Candidate& candidate, const UnitCosts& costs);
+  double data_seconds(const Candidate& candidate, double bytes) const;
+  double message_seconds(const Candidate& candidate, int64_t bytes) const;
+  double transfers(const Candidate& candidate, const std::vector<UnitCost>& chunks, int stage) const;
+
+  const config::Settings& settings_;
+  const simulate::Cluster& cluster_;
+  const int64_t devices_;
+  UnitCost whole_;       // of the model on one device, for one sample
+  double rate_ = 0;      // FLOP/s of a device that nothing exceeds
+  std::mutex mutex_;
+  std::map<Replica, std::shared_ptr<const UnitCosts>> costs_;
+  std::map<std::pair<std::vector<double>, int64_t>, std::vector<int>> cuts_;
+};
+
+}  // namespace kintsugi::search

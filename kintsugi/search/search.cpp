@@ -1,0 +1,250 @@
+#include "kintsugi/search/search.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <queue>
+#include <thread>
+#include <tuple>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/build/programs.h"
+#include "kintsugi/search/bounds.h"
+
+namespace kintsugi::search {
+
+using config::Settings;
+using simulate::Cluster;
+
+namespace {
+
+constexpr int64_t kMostTimes = 64;  // the devices that were asked for
+
+// How closely a candidate is bounded.
+enum class Level : uint8_t { arithmetic, layers, schedule, tried };
+
+struct Entry {
+  double seconds = 0;
+  int64_t bytes = 0;
+  Level level = Level::arithmetic;
+  uint32_t index = 0;
+
+  // The least bound is on top; of equal ones the first.
+  bool operator<(const Entry& other) const {
+    return std::tie(seconds, index) > std::tie(other.seconds, other.index);
+  }
+};
+
+bool is_faster(const Tried& a, const Tried& b) {
+  return a.time.seconds < b.time.seconds;
+}
+
+// Calls f(0) to f(n - 1) on so many threads.
+void for_each_in_parallel(size_t n, int threads, const std::function<void(size_t)>& f) {
+  std::atomic<size_t> next = 0;
+  std::vector<std::exception_ptr> failures(n);
+  const auto work = [&] {
+    for (size_t i = next++; i < n; i = next++) {
+      try {
+        f(i);
+      } catch (...) {
+        failures[i] = std::current_exception();
+      }
+    }
+  };
+  std::vector<std::jthread> team;
+  for (int t = 1; t < std::min(threads, static_cast<int>(n)); ++t) team.emplace_back(work);
+  work();
+  team.clear();
+  for (const std::exception_ptr& failure : failures)
+    if (failure) std::rethrow_exception(failure);
+}
+
+class Searcher {
+ public:
+  Searcher(const Settings& settings, const Cluster& cluster, const Options& options)
+      : settings_(settings),
+        cluster_(cluster),
+        options_(options),
+        bounds_(settings, cluster, options.space.devices),
+        all_(candidates(settings, options.space)),
+        bounded_(all_.size()),
+        tried_(all_.size()) {
+    for (size_t i = 0; i < all_.size(); ++i) {
+      const Bound b = bounds_.by_arithmetic(all_[i]);
+      bounded_[i] = {b.seconds, b.bytes, Level::arithmetic, static_cast<uint32_t>(i)};
+    }
+  }
+
+  Found run() {
+    Found found;
+    found.best = fastest(options_.limit, options_.best);
+    found.counts = counts();
+    found.states = bounds_.states();
+    if (found.best.empty())
+      found.smallest = smallest();
+    else if (options_.front > 0)
+      found.front = front(found.best.front());
+    return found;
+  }
+
+  // Whether the least need of all candidates does.
+  bool fits() {
+    const auto least = smallest();
+    return least && least->bytes <= options_.limit;
+  }
+
+ private:
+  // The first n of those that fit into so many bytes.
+  std::vector<Tried> fastest(int64_t limit, size_t n) {
+    std::priority_queue<Entry> queue;
+    for (const Entry& e : bounded_)
+      if (e.bytes <= limit && !refused(e)) queue.push(e);
+    std::vector<Tried> best;
+    const auto last = [&] { return best.size() < n ? 1e300 : best.back().time.seconds; };
+    while (!queue.empty() && queue.top().seconds <= last()) {
+      std::vector<Entry> next;  // of one level, to be taken together
+      const size_t most = queue.top().level == Level::schedule ? static_cast<size_t>(options_.threads) : 64;
+      while (!queue.empty() && next.size() < most && queue.top().seconds <= last() &&
+             (next.empty() || queue.top().level == next.front().level)) {
+        next.push_back(queue.top());
+        queue.pop();
+      }
+      if (next.front().level == Level::tried) {
+        for (const Entry& e : next) {
+          const auto at = std::ranges::upper_bound(best, *tried_[e.index], is_faster);
+          best.insert(at, *tried_[e.index]);
+          if (best.size() > n) best.pop_back();
+        }
+        continue;
+      }
+      for_each_in_parallel(next.size(), options_.threads, [&](size_t i) { next[i] = closer(next[i], limit); });
+      for (const Entry& e : next) {
+        bounded_[e.index] = e;
+        if (e.bytes <= limit && !refused(e)) queue.push(e);
+      }
+      if (options_.progress) options_.progress(counts());
+    }
+    return best;
+  }
+
+  static bool refused(const Entry& e) { return e.seconds == kRefused; }
+
+  // The next level. What is refused gets a time that nothing takes.
+  Entry closer(Entry e, int64_t limit) {
+    const Candidate& c = all_[e.index];
+    if (e.level == Level::schedule) {
+      tried_[e.index] = try_candidate(settings_, c, cluster_, limit);
+      e.level = Level::tried;
+      if (!tried_[e.index]) {
+        e.seconds = kRefused;
+      } else {
+        e.bytes = tried_[e.index]->bytes;
+        e.seconds = tried_[e.index]->time.seconds;
+      }
+      return e;
+    }
+    const auto bound = e.level == Level::arithmetic ? bounds_.by_layers(c) : bounds_.by_schedule(c);
+    e.level = e.level == Level::arithmetic ? Level::layers : Level::schedule;
+    e.seconds = bound ? std::max(e.seconds, bound->seconds) : kRefused;
+    if (bound) e.bytes = std::max(e.bytes, bound->bytes);
+    return e;
+  }
+
+  Counts counts() const {
+    Counts n = {.all = static_cast<int64_t>(all_.size())};
+    for (const Entry& e : bounded_) {
+      if (refused(e))
+        ++n.refused;
+      else if (e.bytes > options_.limit)
+        ++n.too_large;
+      else if (e.level == Level::tried)
+        ++n.simulated;
+      else
+        ++n.too_slow;
+    }
+    return n;
+  }
+
+  // The least need of all: in the order of their bounds, until no bound is below the least found.
+  std::optional<Tried> smallest() {
+    std::optional<Tried> least;
+    const auto more = [](const Entry& a, const Entry& b) {
+      return std::tie(a.bytes, a.seconds, a.index) > std::tie(b.bytes, b.seconds, b.index);
+    };
+    std::priority_queue<Entry, std::vector<Entry>, decltype(more)> queue(more);
+    for (const Entry& e : bounded_)
+      if (!refused(e)) queue.push(e);
+    int tries = 0;
+    while (!queue.empty() && (!least || (queue.top().bytes < least->bytes && tries < kMostTries))) {
+      Entry e = queue.top();
+      queue.pop();
+      if (e.level == Level::tried) {
+        if (!least || tried_[e.index]->bytes < least->bytes) least = tried_[e.index];
+        continue;
+      }
+      if (e.level == Level::schedule) ++tries;
+      e = closer(e, 0);
+      bounded_[e.index] = e;
+      if (!refused(e)) queue.push(e);
+    }
+    return least;
+  }
+
+  std::vector<Tried> front(const Tried& fastest_of_all) {
+    std::vector<Tried> points = {fastest_of_all};
+    auto limit = static_cast<double>(fastest_of_all.bytes);
+    for (int i = 0; i < options_.front; ++i) {
+      limit = std::min(limit * kLess, static_cast<double>(points.back().bytes - 1));
+      const std::vector<Tried> next = fastest(static_cast<int64_t>(limit), 1);
+      if (next.empty()) break;
+      points.push_back(next.front());
+      limit = static_cast<double>(next.front().bytes);
+    }
+    return points;
+  }
+
+  static constexpr double kRefused = 1e301;
+  static constexpr double kLess = 7.0 / 8;
+  static constexpr int kMostTries = 24;
+
+  const Settings& settings_;
+  const Cluster& cluster_;
+  const Options& options_;
+  Bounds bounds_;
+  const std::vector<Candidate> all_;
+  std::vector<Entry> bounded_;                // by candidate
+  std::vector<std::optional<Tried>> tried_;  // by candidate
+};
+
+}  // namespace
+
+std::optional<Tried> try_candidate(const Settings& settings, const Candidate& candidate, const Cluster& cluster,
+                                   int64_t limit) {
+  const Settings s = settings_of(settings, candidate);
+  std::vector<program::Program> programs;
+  try {
+    programs = build::checked_programs(s, *build::kernels_of(s));
+  } catch (const base::UserError&) {
+    return std::nullopt;
+  }
+  Tried tried;
+  tried.candidate = candidate;
+  for (const program::Program& p : programs) tried.bytes = std::max(tried.bytes, p.bytes());
+  if (tried.bytes > limit) return tried;
+  tried.time = simulate::simulate(programs, cluster, simulate::softwares().front());
+  tried.work = simulate::work_of(programs);
+  return tried;
+}
+
+Found search(const Settings& settings, const Cluster& cluster, const Options& options) {
+  Found found = Searcher(settings, cluster, options).run();
+  for (int64_t n = 2; found.best.empty() && found.smallest && n <= kMostTimes && found.enough_devices == 0; n *= 2) {
+    Options more = options;
+    more.space.devices = n * options.space.devices;
+    if (Searcher(settings, cluster, more).fits()) found.enough_devices = more.space.devices;
+  }
+  return found;
+}
+
+}  // namespace kintsugi::search

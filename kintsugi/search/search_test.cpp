@@ -1,0 +1,139 @@
+// Every candidate of small cases is compiled and simulated: no bound is above what comes out, and the search finds the
+// same ten.
+#include "kintsugi/search/search.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/config/read.h"
+#include "kintsugi/config/resolve.h"
+#include "kintsugi/models/models.h"
+#include "kintsugi/search/bounds.h"
+
+namespace kintsugi::search::search_test {
+namespace {
+
+config::Settings settings_from(const std::string& text) {
+  return config::resolve(config::read_text(text, "run.toml", models::catalog()), 1).settings;
+}
+
+// Nodes of 2 devices, on which small layers take about as long as their transfers.
+simulate::Cluster cluster() {
+  simulate::Cluster c = simulate::parse_cluster(R"([cluster]
+nodes = 64
+devices_per_node = 2
+[device]
+units = 4
+memory = "1 GB"
+memory_bandwidth = "100 GB/s"
+kernel_start = "1 us"
+spread = 0.01
+[peak]
+fp32 = "1 TFLOP/s"
+bf16 = "4 TFLOP/s"
+[products]
+share = 0.8
+depth = 16
+start = "1 us"
+tiles = ["64x64", "32x32"]
+[attention]
+forward = 0.5
+backward = 0.4
+[node]
+bandwidth = "20 GB/s"
+start = "2 us"
+step = "1 us"
+slowdown = 1.1
+[network]
+bandwidth = "2 GB/s"
+start = "4 us"
+step = "2 us"
+slowdown = 1.1
+[storage]
+bandwidth = "4 GB/s"
+)",
+                                                "small.toml");
+  return c;
+}
+
+struct Case {
+  std::string name, text;
+  int64_t devices = 4;
+  bool offload = false;
+};
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> list = {
+      {"gpt", "[model]\nlayers = 4\nembed = 64\nheads = 4\nvocab = 96\n[train]\nsequence = 32\nglobal_batch = 8\n"},
+      {"windows",
+       "[model]\nfamily = \"llama\"\nlayers = 5\nembed = 64\nheads = 4\nkv_heads = 2\nvocab = 160\nwindow = 8\n"
+       "window_layers = [\"window\", \"full\"]\n[train]\nsequence = 32\nglobal_batch = 4\ndtype = \"bf16\"\n",
+       4},
+      {"offload",
+       "[model]\nlayers = 2\nembed = 128\nheads = 4\nvocab = 256\n[train]\nsequence = 64\nglobal_batch = 4\n"
+       "dtype = \"bf16\"\n[parallel]\nwire = \"bf16\"\n",
+       2, true},
+      {"uneven", "[model]\nlayers = 3\nembed = 60\nheads = 3\nvocab = 65\n[train]\nsequence = 30\nglobal_batch = 12\n",
+       6},
+  };
+  return list;
+}
+
+class SmallCases : public testing::TestWithParam<Case> {};
+
+TEST_P(SmallCases, BoundsHoldAndTheTenAreTheSame) {
+  const config::Settings s = settings_from(GetParam().text);
+  const simulate::Cluster c = cluster();
+  const Space space = {.devices = GetParam().devices, .offload = GetParam().offload};
+  const std::vector<Candidate> all = candidates(s, space);
+  Bounds bounds(s, c, space.devices);
+  std::vector<Tried> tried;
+  const auto everything = static_cast<int64_t>(1e18);
+  for (const Candidate& candidate : all) {
+    const auto real = try_candidate(s, candidate, c, everything);
+    const Bound arithmetic = bounds.by_arithmetic(candidate);
+    const auto layers = bounds.by_layers(candidate), schedule = bounds.by_schedule(candidate);
+    const std::string name = in_words(candidate);
+    if (!real) continue;
+    ASSERT_TRUE(layers && schedule) << name;
+    for (const Bound& b : {arithmetic, *layers, *schedule}) {
+      EXPECT_LE(b.seconds, real->time.seconds * (1 + 1e-9)) << name;
+      EXPECT_LE(b.bytes, real->bytes) << name;
+    }
+    tried.push_back(*real);
+  }
+  ASSERT_GT(tried.size(), 20u);
+  // Limits that all, half and a few of the layouts meet.
+  std::vector<int64_t> needs;
+  for (const Tried& t : tried) needs.push_back(t.bytes);
+  std::ranges::sort(needs);
+  for (const int64_t limit : {needs.back(), needs[needs.size() / 2], needs[4]}) {
+    std::vector<double> expected;
+    for (const Tried& t : tried)
+      if (t.bytes <= limit) expected.push_back(t.time.seconds);
+    std::ranges::sort(expected);
+    expected.resize(std::min<size_t>(expected.size(), 10));
+    for (const int threads : {limit == needs[4] ? 1 : 2}) {
+      const Found found = search(s, c, {.space = space, .limit = limit, .threads = threads});
+      std::vector<double> seconds;
+      for (const Tried& t : found.best) {
+        seconds.push_back(t.time.seconds);
+        EXPECT_LE(t.bytes, limit);
+      }
+      EXPECT_EQ(seconds, expected) << limit;
+      const Counts& n = found.counts;
+      EXPECT_EQ(n.all, std::ssize(all));
+      EXPECT_EQ(n.too_large + n.too_slow + n.refused + n.simulated, n.all);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SmallCases, testing::ValuesIn(cases()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace kintsugi::search::search_test

@@ -1,0 +1,53 @@
+// What a layer costs a device in a layout, found by compiling the model with very few layers on one replica and one
+// stage: the kernels and the communication within a replica are those of the whole run.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "kintsugi/config/settings.h"
+#include "kintsugi/search/candidate.h"
+#include "kintsugi/simulate/cluster.h"
+
+namespace kintsugi::search {
+
+// Of one layer, of the embedding or of the head: the least that it takes.
+//
+// Seconds of a pass are those of its kernels, one after another, and of what they wait for within the replica where
+// every link is idle; `first`: where gradients replace what accumulators held;
+// `alone`: of a backward pass, at most until it needs the gradient of the layer behind it. Bytes are those of a rank of the replica;
+// `carried` lives from the forward to the backward pass of a micro-batch.
+struct UnitCost {
+  double forward = 0, backward = 0, alone = 0, weight = 0;
+  double first_backward = 0, first_weight = 0;
+  double update = 0;  // kernels, once a step
+  double flops = 0;  // of the products and the attention of a micro-batch
+  int64_t weights = 0, gradients = 0, optimizer = 0, carried = 0;
+  double file_pass = 0, file_step = 0;  // bytes to and from the rank's file, for each micro-batch and each step
+
+  UnitCost& operator+=(const UnitCost& other);
+};
+
+struct UnitCosts {
+  std::vector<UnitCost> units;  // by layer: the embedding with the first, the head with the last
+  std::vector<double> flops;    // the same, as lower::cut_layers balances them
+  int64_t stream = 0;           // bytes of what a layer hands to the next, of a micro-batch
+};
+
+// What of a candidate they depend on. `split`: gradients of weights are work of their own.
+struct Replica {
+  int32_t tensor = 1, context = 1, micro_batch = 1;
+  bool split = false;
+  config::Recomputed recompute = config::Recomputed::nothing;
+  bool offload_optimizer = false, offload_activations = false;
+
+  auto operator<=>(const Replica&) const = default;
+};
+Replica replica_of(const Candidate& candidate);
+
+// `devices`: of the run, whose slowest all wait for. UserError if the model or the cluster refuses the layout.
+UnitCosts unit_costs(const config::Settings& settings, const Candidate& candidate, const simulate::Cluster& cluster,
+                     int64_t devices);
+
+}  // namespace kintsugi::search
