@@ -41,6 +41,7 @@ struct PlanOptions {
   TimeOptions time;
   bool search = false;
   std::optional<int64_t> devices;
+  double budget = 60;
 };
 
 struct Stage {
@@ -177,6 +178,20 @@ void warn(const config::Settings& s, const std::vector<Program>& programs) {
   fmt::print(stderr, "warning: train would refuse this: {}\n", fmt::join(build::describe(*excess), "\n  "));
 }
 
+// What a search does not do is said, not left out.
+void refuse_beside_search(const PlanOptions& options) {
+  if (options.time.cluster.empty())
+    throw base::UserError("plan", "--search needs --cluster FILE, the machine that it looks for layouts on");
+  const std::array<std::pair<std::string_view, bool>, 5> others = {
+      {{"--csv", !options.csv.empty()},
+       {"--times", !options.time.times.empty()},
+       {"--trace", !options.time.trace.empty()},
+       {"--stage", options.stage.has_value()},
+       {"--software", options.time.software != "kintsugi"}}};
+  for (const auto& [name, given] : others)
+    if (given) throw base::UserError("plan", "--search takes no {}: plan the layout that it finds with {}", name, name);
+}
+
 void run(const RunOptions& run_options, const PlanOptions& options) {
   config::Resolved resolved = read_run(run_options, RunsOn::any);
   const std::array<base::Output, 4> outputs = {{{"--csv", options.csv},
@@ -187,7 +202,10 @@ void run(const RunOptions& run_options, const PlanOptions& options) {
   fill_vocab(resolved);
   const config::Settings& s = resolved.settings;
   if (options.search) {
-    plan_search(s, {.cluster = options.time.cluster, .devices = options.devices, .svg = options.svg});
+    refuse_beside_search(options);
+    plan_search(
+        s,
+        {.cluster = options.time.cluster, .devices = options.devices, .seconds = options.budget, .svg = options.svg});
     require_printed();
     return;
   }
@@ -240,6 +258,12 @@ void add_plan(Command& kintsugi) {
   verb.integer("--devices", options->devices, {1, range_of("parallel.ranks").max},
                "Devices to search for; by default the run's ranks, or all of the cluster")
       .type_name("N")
+      .needs(cluster);
+  verb.number(
+          "--budget", options->budget, {.min = 0, .max = 86400},
+          "Seconds after which a search ends, and says how much faster a layout could be that it has not simulated; "
+          "0: never")
+      .type_name("SECONDS")
       .needs(cluster);
   verb.integer("--stage", options->stage, {0, range_of("parallel.pipe").max},
                "The stage to draw; by default the one that needs most")

@@ -57,8 +57,7 @@ double utilization(const Tried& t, const config::Settings& s, const Cluster& c, 
 }
 
 std::string print_best(const Found& found, const config::Settings& s, const Cluster& c, int64_t devices) {
-  std::vector<std::vector<std::string>> rows = {
-      {"layout", "step", "", "tokens", "each", "utilization", "memory", ""}};
+  std::vector<std::vector<std::string>> rows = {{"layout", "step", "", "tokens", "each", "utilization", "memory", ""}};
   const Tried& first = found.best.front();
   const auto tokens = static_cast<double>(s.train.global_batch * s.train.sequence);
   for (const Tried& t : found.best) {
@@ -79,6 +78,16 @@ std::string print_front(const Found& found) {
     rows.push_back({in_words(t.candidate), bytes_text(t.bytes), search::seconds_text(t.time.seconds),
                     difference(t.time.seconds, found.front.front().time.seconds)});
   return "the fastest with less memory\n" + table(rows);
+}
+
+// What is not known of those that there was no time for.
+std::string print_left(const Found& found, double seconds) {
+  const double first = found.best.front().time.seconds;
+  const std::string least =
+      fmt::format("it ended after {:g} s (--budget): those that were not simulated take at least {}", seconds,
+                  search::seconds_text(found.left));
+  if (found.left >= first) return least + ": none of them is faster than the first";
+  return fmt::format("{}, {:.1f}% less than the first", least, 100 * (1 - found.left / first));
 }
 
 std::string picture(const Found& found, const Cluster& c, int64_t devices, int64_t limit) {
@@ -102,20 +111,22 @@ void plan_search(const config::Settings& s, const SearchOptions& options) {
       {.space = {.devices = devices, .offload = c.storage_bandwidth > 0},
        .limit = limit,
        .threads = static_cast<int>(base::usable_cores()),
-       .front = kFrontPoints,
+       .seconds = options.seconds,
+       .front = options.svg.empty() ? 0 : kFrontPoints,
        .progress = [&](const search::Counts& n) {
          progress.tell(fmt::format("{} of {} layouts simulated", n.simulated, base::group_digits(n.all)));
        }});
   progress.finish();
-  if (found.best.empty()) throw base::UserError("search", "{}", search::nothing_fits(found, s, c, devices, limit));
+  if (found.best.empty()) throw base::UserError("search", "{}", search::nothing_fits(found, c, devices, limit));
   const search::Counts& n = found.counts;
   fmt::print("search on {}: {} of {} {}, {} each\n", c.name, base::group_digits(devices),
              base::group_digits(c.devices()), c.device.name, bytes_text(limit));
-  fmt::print("  {} layouts: {} need more memory, {} are slower, {} are none of this model; {} were compiled and simulated\n",
+  fmt::print("  {} layouts: {} need more memory, {} are {}slower, {} are none of this model; {} were simulated\n",
              base::group_digits(n.all), base::group_digits(n.too_large), base::group_digits(n.too_slow),
-             base::group_digits(n.refused), n.simulated);
+             found.left > 0 ? "not simulated or " : "", base::group_digits(n.refused), n.simulated);
+  if (found.left > 0) fmt::print("  {}\n", print_left(found, options.seconds));
   fmt::print("{}{}{}\n{}", print_best(found, s, c, devices), print_front(found),
-             search::why(found.best.front(), found.states, s, c, limit), as_toml(found.best.front().candidate));
+             search::why(found.best.front(), found.states, c, limit), as_toml(found.best.front().candidate));
   if (!options.svg.empty()) base::write_output(options.svg, picture(found, c, devices, limit));
 }
 

@@ -12,6 +12,7 @@ namespace kintsugi::app {
 struct SearchOptions {
   std::string cluster;
   std::optional<int64_t> devices;  // the run's ranks if it has several; all of the cluster
+  double seconds = 60;             // after which it ends
   std::string svg;
 };
 

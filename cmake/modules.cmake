@@ -2,8 +2,7 @@
 # `cmake/check_includes.cmake` refuses any other include before anything is compiled. `app/` is above all of them.
 set(KINTSUGI_MODULES
   base device tensor mesh config comm graph ops kernels models plan program profile lower build simulate search report
-  run
-  text data checkpoint exchange evaluate train launch)
+  run text data checkpoint exchange evaluate train launch)
 
 set(KINTSUGI_MAY_base)
 set(KINTSUGI_MAY_device base)

@@ -30,8 +30,8 @@ int64_t micro_batches(const config::Settings& settings);
 // Samples of a micro-batch on all ranks together.
 int64_t samples_of_pass(const config::Settings& settings);
 
-// Of each layer of a micro-batch on all ranks together, the embedding's and the head's with the first and the last: what
-// the stages of a pipeline are cut by.
+// Of each layer of a micro-batch on all ranks together, the embedding's and the head's with the first and the last:
+// what the stages of a pipeline are cut by.
 std::vector<double> layer_flops(const config::Settings& settings);
 
 // Training: micro-batch, update and evaluation over one set of states. Needs resolved settings with a vocabulary.

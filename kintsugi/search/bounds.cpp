@@ -1,7 +1,7 @@
 #include "kintsugi/search/bounds.h"
 
 #include <algorithm>
-#include <numeric>
+#include <cmath>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/lower/stages.h"
@@ -25,6 +25,11 @@ int64_t states_of(const Candidate& c, const UnitCost& u) {
   const int64_t shards = c.shards();
   return u.weights / (c.zero >= 3 ? shards : 1) + u.gradients / (c.zero >= 2 ? shards : 1) +
          u.optimizer / (c.zero >= 1 ? shards : 1);
+}
+
+// The ranks that a state of the optimizer is split over.
+int64_t shared_by(const Candidate& c) {
+  return c.zero >= 1 ? c.shards() : 1;
 }
 
 // Micro-batches of all chunks of a stage that are in flight at one time, at least.
@@ -60,12 +65,26 @@ Bounds::Bounds(const Settings& settings, const Cluster& cluster, int64_t devices
   for (const UnitCost& u : costs.units) whole_ += u;
 }
 
+// On p stages, where stage s takes x(s) seconds for each of m micro-batches, a step takes at least x(0) + ... + x(s -
+// 1)
+// + m x(s) for every s, with one chunk a stage and whole backward passes. If all of these are at most T, then x(s) is
+// at most T (1 - 1/m)^s / m, and the sum of all at most T (1 - (1 - 1/m)^p).
 Bound Bounds::by_arithmetic(const Candidate& c) const {
-  const double samples = static_cast<double>(settings_.train.global_batch);
+  const auto micro = static_cast<double>(micro_batches(settings_, c));
+  const double of_micro_batch = whole_.flops * c.micro_batch / (rate_ * c.tensor * c.context);  // of all stages
+  const bool simple = c.chunks == 1 && !plan::schedule_named(c.schedule).split;
+  const double seconds =
+      simple ? of_micro_batch / (1 - std::pow(1 - 1 / micro, c.pipe)) : micro * of_micro_batch / c.pipe;
   UnitCost part = whole_;
-  if (c.offload.optimizer) part.optimizer = 0;
-  return {samples * whole_.flops / (rate_ * static_cast<double>(devices_)),
-          states_of(c, part) / (int64_t{c.tensor} * c.pipe)};
+  double file = 0;
+  if (c.offload.optimizer) {
+    file = simulate::copy_time(cluster_, devices_,
+                               2.0 * static_cast<double>(part.optimizer) / static_cast<double>(shared_by(c)))
+               .seconds /
+           (c.tensor * c.pipe);
+    part.optimizer = 0;
+  }
+  return {std::max(seconds, file), states_of(c, part) / (int64_t{c.tensor} * c.pipe)};
 }
 
 std::shared_ptr<const UnitCosts> Bounds::costs_of(const Candidate& c) {
@@ -85,24 +104,43 @@ std::shared_ptr<const UnitCosts> Bounds::costs_of(const Candidate& c) {
   return costs_.try_emplace(key, costs).first->second;
 }
 
-std::vector<UnitCost> Bounds::chunks_of(const Candidate& c, const UnitCosts& costs) {
+std::vector<int> Bounds::cut(std::vector<double> flops, const Candidate& c) {
   const int n = c.pipe * c.chunks;
-  std::vector<int> last = {static_cast<int>(costs.units.size()) - 1};
-  if (n > 1) {
-    std::vector<double> flops = costs.flops;
-    for (double& f : flops) f *= c.data;
+  if (n == 1) return {static_cast<int>(flops.size()) - 1};
+  for (double& f : flops) f *= c.data;
+  const std::scoped_lock lock(mutex_);
+  std::vector<int>& known = cuts_[{flops, n}];
+  if (known.empty()) known = lower::balanced(flops, n);
+  return known;
+}
+
+std::shared_ptr<const Bounds::Chunks> Bounds::chunks_of(const Candidate& c) {
+  const std::tuple key(replica_of(c), c.data, c.pipe, c.chunks);
+  {
     const std::scoped_lock lock(mutex_);
-    std::vector<int>& known = cuts_[{flops, n}];
-    if (known.empty()) known = lower::balanced(flops, n);
-    last = known;
+    if (const auto found = chunks_.find(key); found != chunks_.end()) return found->second;
   }
-  std::vector<UnitCost> chunks(last.size());
-  for (size_t layer = 0, chunk = 0; layer < costs.units.size(); ++layer) {
-    while (static_cast<int>(layer) > last[chunk]) ++chunk;
-    chunks[chunk] += costs.units[layer];
-    chunks[chunk].alone = costs.units[layer].alone;  // of its last layer, where it begins
+  std::shared_ptr<Chunks> chunks;
+  if (const auto costs = costs_of(c)) {
+    const std::vector<int> last = cut(costs->flops, c);
+    chunks = std::make_shared<Chunks>(last.size());
+    for (size_t layer = 0, chunk = 0; layer < costs->units.size(); ++layer) {
+      while (static_cast<int>(layer) > last[chunk]) ++chunk;
+      UnitCost& all = (*chunks)[chunk];
+      UnitCost u = costs->units[layer];
+      // The two layers whose backward pass follows at once may stay in memory.
+      const bool follows = c.chunks == 1 && (static_cast<int>(chunk) + 1 == c.pipe || micro_batches(settings_, c) == 1);
+      if (follows && static_cast<int>(layer) + 2 > last[chunk]) u.file_pass = 0;
+      const double forward_start = all.forward == 0 ? u.forward_start : all.forward_start;
+      all += u;
+      // Of its first layer, and of its last, where the backward pass begins.
+      all.forward_start = forward_start;
+      all.backward_start = u.backward_start;
+      all.alone = u.alone;
+    }
   }
-  return chunks;
+  const std::scoped_lock lock(mutex_);
+  return chunks_.try_emplace(key, chunks).first->second;
 }
 
 // Ranks that have the same part of the model lie `tensor` apart, those of data alone also `context`.
@@ -113,8 +151,11 @@ double Bounds::data_seconds(const Candidate& c, double bytes) const {
                   ring_seconds(cluster_, c.shards(), c.tensor, sent));
 }
 
-double Bounds::message_seconds(const Candidate& c, int64_t bytes) const {
+double Bounds::message_seconds(const Candidate& c) const {
   if (c.pipe == 1) return 0;
+  const int64_t parts = int64_t{c.context} * c.tensor,
+                size = tensor::size_of(tensor::dtype_from(settings_.train.dtype));
+  const int64_t bytes = c.micro_batch * ((settings_.train.sequence + parts - 1) / parts) * settings_.model.embed * size;
   const int neighbour = static_cast<int>(devices_ / c.pipe);
   return simulate::transfer_time(cluster_, simulate::shape_of(cluster_, {0, neighbour}), Collective::send,
                                  static_cast<double>(bytes))
@@ -123,53 +164,61 @@ double Bounds::message_seconds(const Candidate& c, int64_t bytes) const {
 
 // What is moved in a step, one after another: over the data axis for each micro-batch, where ZeRO splits gradients or
 // weights, and to the file.
-double Bounds::transfers(const Candidate& c, const std::vector<UnitCost>& chunks, int stage) const {
+double Bounds::transfers(const Candidate& c, const Chunks& chunks, int stage) const {
   const auto micro = static_cast<double>(micro_batches(settings_, c));
   UnitCost all;
   for (size_t g = static_cast<size_t>(stage); g < chunks.size(); g += static_cast<size_t>(c.pipe)) all += chunks[g];
   const double sent = settings_.parallel.wire == "fp32" ? 1 : 0.5;
   double data = 0;
   if (c.zero >= 2) data += micro * sent * static_cast<double>(all.gradients);
-  if (c.zero >= 3) data += micro * static_cast<double>(all.weights);  // for the forward pass
-  const double file = micro * all.file_pass + all.file_step / static_cast<double>(c.zero >= 1 ? c.shards() : 1);
+  if (c.zero >= 3) data += micro * static_cast<double>(all.weights + all.read_again);
+  const double file = micro * all.file_pass + all.file_step / static_cast<double>(shared_by(c));
   return std::max(data_seconds(c, data), file == 0 ? 0 : simulate::copy_time(cluster_, devices_, file).seconds);
 }
 
 std::optional<Bound> Bounds::by_layers(const Candidate& c) {
-  const auto costs = costs_of(c);
-  if (!costs) return std::nullopt;
-  const std::vector<UnitCost> chunks = chunks_of(c, *costs);
+  // Of the same layout without recomputation, offload and split backward passes, which is made for many candidates.
+  Candidate plain = c;
+  plain.recompute = config::Recomputed::nothing;
+  plain.offload = {};
+  plain.schedule = "1f1b";
+  plain.zero = 0;
+  const auto found = chunks_of(plain);
+  if (!found) return std::nullopt;
+  const Chunks& chunks = *found;
+  const bool simple = !plan::schedule_named(c.schedule).split && c.recompute != config::Recomputed::layers;
   const int64_t micro = micro_batches(settings_, c);
-  const double message = message_seconds(c, costs->stream);
-  const auto shared = static_cast<double>(c.zero >= 1 ? c.shards() : 1);
+  const double message = message_seconds(c);
+  const auto shared = static_cast<double>(shared_by(c));
+  const bool keeps_all = c.recompute == config::Recomputed::nothing && !c.offload.activations;
   Bound bound;
   double lead = 0, drain = 0;  // of the stages before
   for (int stage = 0; stage < c.pipe; ++stage) {
-    double passes = 0, weights = 0, update = 0;  // the second where they are work of their own
+    double busy = 0, update = 0;
     int64_t bytes = 0, least = chunks[static_cast<size_t>(stage)].carried;
     for (size_t g = static_cast<size_t>(stage); g < chunks.size(); g += static_cast<size_t>(c.pipe)) {
-      const UnitCost& u = chunks[g];
-      passes += static_cast<double>(micro) * u.forward + static_cast<double>(micro - 1) * u.backward + u.first_backward;
-      weights += static_cast<double>(micro - 1) * u.weight + u.first_weight;
+      UnitCost u = chunks[g];
+      if (c.offload.optimizer) u.optimizer = 0;
+      busy += static_cast<double>(micro) * u.forward + static_cast<double>(micro - 1) * u.backward + u.first_backward;
       update += u.update / shared;
       bytes += states_of(c, u);
       least = std::min(least, u.carried);
     }
-    bytes += in_flight(c, stage, micro) * least * c.chunks;
-    bound.seconds = std::max(
-        {bound.seconds, lead + passes + weights + update, lead + passes + drain, transfers(c, chunks, stage)});
+    if (keeps_all) bytes += in_flight(c, stage, micro) * least * c.chunks;
+    bound.seconds = std::max(bound.seconds, lead + busy + std::max(update, simple ? drain : 0));
     bound.bytes = std::max(bound.bytes, bytes);
     const UnitCost& first = chunks[static_cast<size_t>(stage)];
     lead += first.forward + message;
-    drain += std::min(first.backward, first.first_backward) + message - first.alone;
+    drain += std::min(first.backward, first.first_backward) + message;
+    bound.seconds = std::max(bound.seconds, transfers(c, chunks, stage));
   }
   return bound;
 }
 
 std::optional<Bound> Bounds::by_schedule(const Candidate& c) {
-  const auto costs = costs_of(c);
-  if (!costs) return std::nullopt;
-  const std::vector<UnitCost> chunks = chunks_of(c, *costs);
+  const auto found = chunks_of(c);
+  if (!found) return std::nullopt;
+  const Chunks& chunks = *found;
   const int64_t micro = micro_batches(settings_, c);
   plan::Schedule schedule;
   try {
@@ -180,16 +229,16 @@ std::optional<Bound> Bounds::by_schedule(const Candidate& c) {
   const auto unit = [&](const Task& t) -> const UnitCost& { return chunks[static_cast<size_t>(t.chunk)]; };
   const auto seconds = [&](const Task& t) {
     const bool first = t.micro_batch == 0;
-    if (t.work == Work::forward) return unit(t).forward;
+    if (t.work == Work::forward) return unit(t).forward + unit(t).forward_start;
     if (t.work == Work::weight) return weight_of(unit(t), first);
-    return backward_of(unit(t), first) + (schedule.split ? 0 : weight_of(unit(t), first));
+    return unit(t).backward_start + backward_of(unit(t), first) + (schedule.split ? 0 : weight_of(unit(t), first));
   };
   const plan::Timeline timeline =
       plan::timeline(schedule, {.cost = seconds,
                                 .alone = [&](const Task& t) { return t.work == Work::backward ? unit(t).alone : 0; },
-                                .message = message_seconds(c, costs->stream)});
+                                .message = message_seconds(c)});
   const double sent = settings_.parallel.wire == "fp32" ? 1 : 0.5;
-  const auto shared = static_cast<double>(c.zero >= 1 ? c.shards() : 1);
+  const auto shared = static_cast<double>(shared_by(c));
   Bound bound = {.seconds = timeline.length};
   for (int stage = 0; stage < c.pipe; ++stage) {
     const std::vector<Task>& tasks = schedule.tasks[static_cast<size_t>(stage)];
@@ -211,8 +260,11 @@ std::optional<Bound> Bounds::by_schedule(const Candidate& c) {
       summed = std::max(summed, spans[at].begin + data_seconds(c, bytes));
     }
     const double gathered = c.zero == 1 || c.zero == 2 ? data_seconds(c, static_cast<double>(all.weights)) : 0;
+    // Of the optimizer's state, what the update has made is stored.
+    const double stored =
+        all.file_step == 0 ? 0 : simulate::copy_time(cluster_, devices_, all.file_step / 2 / shared).seconds;
     bound.seconds = std::max(
-        {bound.seconds, summed + std::max(all.update / shared, gathered), transfers(c, chunks, stage)});
+        {bound.seconds, summed + std::max({all.update / shared, gathered, stored}), transfers(c, chunks, stage)});
     bound.bytes = std::max(bound.bytes, states_of(c, all) + most);
   }
   return bound;

@@ -45,20 +45,23 @@ class Bounds {
   std::optional<Bound> by_schedule(const Candidate& candidate);
 
  private:
-  // A layout refused is an empty pointer.
   std::shared_ptr<const UnitCosts> costs_of(const Candidate& candidate);
-  std::vector<UnitCost> chunks_of(const Candidate& candidate, const UnitCosts& costs);
+  using Chunks = std::vector<UnitCost>;
+  // Of a layout refused an empty pointer.
+  std::shared_ptr<const Chunks> chunks_of(const Candidate& candidate);
+  std::vector<int> cut(std::vector<double> flops, const Candidate& candidate);
   double data_seconds(const Candidate& candidate, double bytes) const;
-  double message_seconds(const Candidate& candidate, int64_t bytes) const;
-  double transfers(const Candidate& candidate, const std::vector<UnitCost>& chunks, int stage) const;
+  double message_seconds(const Candidate& candidate) const;
+  double transfers(const Candidate& candidate, const Chunks& chunks, int stage) const;
 
   const config::Settings& settings_;
   const simulate::Cluster& cluster_;
   const int64_t devices_;
-  UnitCost whole_;       // of the model on one device, for one sample
-  double rate_ = 0;      // FLOP/s of a device that nothing exceeds
+  UnitCost whole_;   // of the model on one device, for one sample
+  double rate_ = 0;  // FLOP/s of a device that nothing exceeds
   std::mutex mutex_;
   std::map<Replica, std::shared_ptr<const UnitCosts>> costs_;
+  std::map<std::tuple<Replica, int32_t, int32_t, int32_t>, std::shared_ptr<const Chunks>> chunks_;
   std::map<std::pair<std::vector<double>, int64_t>, std::vector<int>> cuts_;
 };
 

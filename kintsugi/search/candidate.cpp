@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "kintsugi/config/axes.h"
 #include "kintsugi/plan/schedule.h"
@@ -60,7 +61,7 @@ std::vector<Timing> timings(const Settings& s, int64_t pipe, int64_t micro_batch
 }
 
 void add_layout(const Settings& s, const Space& space, const Candidate& axes, std::vector<Candidate>& list) {
-  const std::vector<Offloaded> all = {{}, {true, false}, {false, true}, {true, true}};
+  constexpr std::array<Offloaded, kOffloads + 1> all = {{{}, {true, false}, {false, true}, {true, true}}};
   const size_t offloads = space.offload ? all.size() : 1;
   for (const int64_t samples : micro_batch_sizes(s, s.train.global_batch / axes.data))
     for (const Timing& timing : timings(s, axes.pipe, s.train.global_batch / axes.data / samples))
@@ -135,9 +136,9 @@ std::string in_words(const Candidate& c) {
   if (c.context > 1) add(fmt::format("context {}", c.context));
   if (c.pipe > 1)
     add(fmt::format("pipe {}{}", c.pipe,
-                    c.chunks > 1              ? fmt::format(" interleaved x{}", c.chunks)
+                    c.chunks > 1           ? fmt::format(" interleaved x{}", c.chunks)
                     : c.schedule != "1f1b" ? fmt::format(" {}", c.schedule)
-                                              : ""));
+                                           : ""));
   if (text.empty()) add("one device");
   if (c.zero > 0) add(fmt::format("zero {}", c.zero));
   add(fmt::format("micro_batch {}", c.micro_batch));

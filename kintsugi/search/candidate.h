@@ -25,11 +25,11 @@ struct Candidate {
   int64_t shards() const { return int64_t{data} * context; }  // of a state that ZeRO splits
 };
 
-// What is looked at beside the layouts in which everything stays in memory.
 struct Space {
   int64_t devices = 1;
-  bool offload = false;  // to files
+  bool offload = false;  // each layout is followed by the same with offload to files, in kOffloads ways
 };
+constexpr size_t kOffloads = 3;
 
 // Every candidate that the numbers of the settings allow: the axes multiply to the devices; data and micro_batch divide
 // the batch; the schedule allows the micro-batches and has a layer for each chunk. The model may refuse one still.

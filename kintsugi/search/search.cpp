@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <exception>
+#include <map>
+#include <mutex>
 #include <queue>
 #include <thread>
 #include <tuple>
@@ -30,9 +33,7 @@ struct Entry {
   uint32_t index = 0;
 
   // The least bound is on top; of equal ones the first.
-  bool operator<(const Entry& other) const {
-    return std::tie(seconds, index) > std::tie(other.seconds, other.index);
-  }
+  bool operator<(const Entry& other) const { return std::tie(seconds, index) > std::tie(other.seconds, other.index); }
 };
 
 bool is_faster(const Tried& a, const Tried& b) {
@@ -81,6 +82,7 @@ class Searcher {
     found.best = fastest(options_.limit, options_.best);
     found.counts = counts();
     found.states = bounds_.states();
+    found.left = left_ < kRefused ? left_ : 0;
     if (found.best.empty())
       found.smallest = smallest();
     else if (options_.front > 0)
@@ -99,33 +101,86 @@ class Searcher {
   std::vector<Tried> fastest(int64_t limit, size_t n) {
     std::priority_queue<Entry> queue;
     for (const Entry& e : bounded_)
-      if (e.bytes <= limit && !refused(e)) queue.push(e);
+      if (is_open(e, limit)) queue.push(e);
+    std::vector<Entry> ready;  // bounded by their schedules
     std::vector<Tried> best;
-    const auto last = [&] { return best.size() < n ? 1e300 : best.back().time.seconds; };
-    while (!queue.empty() && queue.top().seconds <= last()) {
-      std::vector<Entry> next;  // of one level, to be taken together
-      const size_t most = queue.top().level == Level::schedule ? static_cast<size_t>(options_.threads) : 64;
-      while (!queue.empty() && next.size() < most && queue.top().seconds <= last() &&
-             (next.empty() || queue.top().level == next.front().level)) {
+    const auto last = [&] { return best.size() < n ? kRefused : best.back().time.seconds; };
+    const auto take = [&](const Entry& e) {
+      bounded_[e.index] = e;
+      if (is_too_large(e, limit)) push_offloads(e.index, limit, queue);
+      if (refused(e) || e.bytes > limit) return;
+      if (e.level < Level::schedule) {
+        queue.push(e);
+      } else if (e.level == Level::schedule) {
+        ready.push_back(e);
+      } else {
+        learn(e);
+        best.insert(std::ranges::upper_bound(best, *tried_[e.index], is_faster), *tried_[e.index]);
+        if (best.size() > n) best.pop_back();
+      }
+    };
+    for (;;) {
+      std::vector<Entry> next;
+      while (!queue.empty() && next.size() < kTogether && (best.size() == n || ready.size() < kReady) &&
+             queue.top().seconds <= last()) {
         next.push_back(queue.top());
         queue.pop();
       }
-      if (next.front().level == Level::tried) {
-        for (const Entry& e : next) {
-          const auto at = std::ranges::upper_bound(best, *tried_[e.index], is_faster);
-          best.insert(at, *tried_[e.index]);
-          if (best.size() > n) best.pop_back();
+      std::erase_if(ready, [&](const Entry& e) { return e.seconds > last(); });
+      const bool late = !best.empty() && is_late();
+      if (next.empty() || late) {
+        if (ready.empty() && next.empty()) break;
+        if (late) {
+          for (const Entry& e : next) left_ = std::min(left_, e.seconds);
+          for (const Entry& e : ready) left_ = std::min(left_, e.seconds);
+          if (!queue.empty()) left_ = std::min(left_, queue.top().seconds);
+          break;
         }
-        continue;
+        std::ranges::sort(ready, {}, [&](const Entry& e) { return std::pair(guess(e), e.index); });
+        const size_t taken = std::min(ready.size(), static_cast<size_t>(options_.threads));
+        next.assign(ready.begin(), ready.begin() + static_cast<std::ptrdiff_t>(taken));
+        ready.erase(ready.begin(), ready.begin() + static_cast<std::ptrdiff_t>(taken));
       }
       for_each_in_parallel(next.size(), options_.threads, [&](size_t i) { next[i] = closer(next[i], limit); });
-      for (const Entry& e : next) {
-        bounded_[e.index] = e;
-        if (e.bytes <= limit && !refused(e)) queue.push(e);
-      }
-      if (options_.progress) options_.progress(counts());
+      for (const Entry& e : next) take(e);
+      if (options_.progress && next.front().level == Level::tried) options_.progress(counts());
     }
     return best;
+  }
+
+  // Whether a candidate may be among those that fit: one with offload only if it is not enough without.
+  bool is_open(const Entry& e, int64_t limit) const {
+    const bool needed = !offloads(e.index) || is_too_large(bounded_[without(e.index)], limit);
+    return e.bytes <= limit && !refused(e) && needed;
+  }
+  static bool is_too_large(const Entry& e, int64_t limit) { return !refused(e) && e.bytes > limit; }
+  bool offloads(uint32_t index) const { return all_[index].offload.optimizer || all_[index].offload.activations; }
+  uint32_t without(uint32_t index) const {
+    return options_.space.offload ? index - index % static_cast<uint32_t>(kOffloads + 1) : index;
+  }
+  void push_offloads(uint32_t index, int64_t limit, std::priority_queue<Entry>& queue) const {
+    if (!options_.space.offload || offloads(index)) return;
+    for (uint32_t o = 1; o <= kOffloads; ++o)
+      if (is_open(bounded_[index + o], limit)) queue.push(bounded_[index + o]);
+  }
+
+  // What candidates have in common that are about as far above their bounds.
+  using Likeness = std::tuple<int32_t, bool, bool, bool, bool>;
+  Likeness likeness(uint32_t index) const {
+    const Candidate& c = all_[index];
+    return {c.zero, c.pipe > 1, c.chunks > 1, c.offload.optimizer, c.offload.activations};
+  }
+  void learn(const Entry& e) {
+    if (scheduled_.contains(e.index)) ratios_[likeness(e.index)].push_back(e.seconds / scheduled_.at(e.index));
+  }
+  double guess(const Entry& e) const {
+    const auto known = ratios_.find(likeness(e.index));
+    return known == ratios_.end() ? e.seconds : e.seconds * std::ranges::min(known->second);
+  }
+
+  bool is_late() const {
+    return options_.seconds > 0 &&
+           std::chrono::steady_clock::now() - begun_ > std::chrono::duration<double>(options_.seconds);
   }
 
   static bool refused(const Entry& e) { return e.seconds == kRefused; }
@@ -134,6 +189,7 @@ class Searcher {
   Entry closer(Entry e, int64_t limit) {
     const Candidate& c = all_[e.index];
     if (e.level == Level::schedule) {
+      const double bound = e.seconds;
       tried_[e.index] = try_candidate(settings_, c, cluster_, limit);
       e.level = Level::tried;
       if (!tried_[e.index]) {
@@ -141,6 +197,8 @@ class Searcher {
       } else {
         e.bytes = tried_[e.index]->bytes;
         e.seconds = tried_[e.index]->time.seconds;
+        const std::scoped_lock lock(mutex_);
+        scheduled_[e.index] = bound;
       }
       return e;
     }
@@ -205,6 +263,7 @@ class Searcher {
   }
 
   static constexpr double kRefused = 1e301;
+  static constexpr size_t kTogether = 64, kReady = 256;
   static constexpr double kLess = 7.0 / 8;
   static constexpr int kMostTries = 24;
 
@@ -213,8 +272,13 @@ class Searcher {
   const Options& options_;
   Bounds bounds_;
   const std::vector<Candidate> all_;
-  std::vector<Entry> bounded_;                // by candidate
+  std::vector<Entry> bounded_;               // by candidate
   std::vector<std::optional<Tried>> tried_;  // by candidate
+  std::map<Likeness, std::vector<double>> ratios_;
+  std::mutex mutex_;
+  std::map<uint32_t, double> scheduled_;  // bounds of those that were tried
+  double left_ = kRefused;
+  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace

@@ -1,8 +1,10 @@
 // The fastest layouts of a run on a described cluster.
 //
-// Every candidate waits in a queue under the best known lower bound of its time; the one on top is bounded more closely,
-// then compiled and simulated. When ten that fit have been simulated, and the bound on top is above the slowest of them,
-// no other can be among the ten. A candidate leaves the queue when its memory is known to be more than a device has.
+// Every candidate has a lower bound of its time, which is made closer step by step: by arithmetic, by layers, by its
+// schedule; then it is compiled and simulated. Which one is next is guessed from how far candidates like it were above
+// their bounds. When ten that fit have been simulated, and no bound that is left is below the slowest of them, no other
+// can be among the ten. A candidate is left out when its memory is known to be more than a device has. One with offload
+// is looked at only where the same layout without it is too large.
 #pragma once
 
 #include <cstdint>
@@ -44,6 +46,7 @@ struct Options {
   int64_t limit = 0;  // bytes of a rank
   size_t best = 10;
   int threads = 1;
+  double seconds = 0;  // after which it ends, with a gap left; 0: never
   // The fastest for less memory too: for so many limits, each an eighth less than the one before.
   int front = 0;
   std::function<void(const Counts&)> progress = {};
@@ -53,14 +56,15 @@ struct Found {
   std::vector<Tried> best;   // the fastest first
   std::vector<Tried> front;  // none of them both slower and larger than another; the fastest first
   Counts counts;
-  int64_t states = 0;         // bytes of the weights, gradients and optimizer of the whole model
+  double left = 0;     // the least bound of those that were not simulated for lack of time, in seconds; 0: none
+  int64_t states = 0;  // bytes of the weights, gradients and optimizer of the whole model
   // If none fits: the one with the least need, and the least multiple of the devices on which one would, by a power of
   // two; 0: not known.
   std::optional<Tried> smallest;
   int64_t enough_devices = 0;
 };
 
-// The same for every number of threads.
+// The same for every number of threads, if it does not end for lack of time.
 Found search(const config::Settings& settings, const simulate::Cluster& cluster, const Options& options);
 
 }  // namespace kintsugi::search

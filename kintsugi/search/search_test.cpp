@@ -9,10 +9,12 @@
 #include <set>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
 #include "kintsugi/config/read.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/models/models.h"
 #include "kintsugi/search/bounds.h"
+#include "kintsugi/search/why.h"
 
 namespace kintsugi::search::search_test {
 namespace {
@@ -68,17 +70,18 @@ struct Case {
 
 const std::vector<Case>& cases() {
   static const std::vector<Case> list = {
-      {"gpt", "[model]\nlayers = 4\nembed = 64\nheads = 4\nvocab = 96\n[train]\nsequence = 32\nglobal_batch = 8\n"},
+      {"pipelines",
+       "[model]\nlayers = 4\nembed = 64\nheads = 4\nvocab = 96\n[train]\nsequence = 32\nglobal_batch = 4\n"},
       {"windows",
-       "[model]\nfamily = \"llama\"\nlayers = 5\nembed = 64\nheads = 4\nkv_heads = 2\nvocab = 160\nwindow = 8\n"
+       "[model]\nfamily = \"llama\"\nlayers = 3\nembed = 64\nheads = 4\nkv_heads = 2\nvocab = 160\nwindow = 8\n"
        "window_layers = [\"window\", \"full\"]\n[train]\nsequence = 32\nglobal_batch = 4\ndtype = \"bf16\"\n",
-       4},
+       2},
       {"offload",
-       "[model]\nlayers = 2\nembed = 128\nheads = 4\nvocab = 256\n[train]\nsequence = 64\nglobal_batch = 4\n"
+       "[model]\nlayers = 2\nembed = 128\nheads = 4\nvocab = 256\n[train]\nsequence = 64\nglobal_batch = 2\n"
        "dtype = \"bf16\"\n[parallel]\nwire = \"bf16\"\n",
        2, true},
-      {"uneven", "[model]\nlayers = 3\nembed = 60\nheads = 3\nvocab = 65\n[train]\nsequence = 30\nglobal_batch = 12\n",
-       6},
+      {"uneven", "[model]\nlayers = 3\nembed = 60\nheads = 3\nvocab = 65\n[train]\nsequence = 30\nglobal_batch = 6\n",
+       3},
   };
   return list;
 }
@@ -106,34 +109,80 @@ TEST_P(SmallCases, BoundsHoldAndTheTenAreTheSame) {
     }
     tried.push_back(*real);
   }
-  ASSERT_GT(tried.size(), 20u);
+  ASSERT_GT(tried.size(), 12u);
   // Limits that all, half and a few of the layouts meet.
   std::vector<int64_t> needs;
   for (const Tried& t : tried) needs.push_back(t.bytes);
   std::ranges::sort(needs);
   for (const int64_t limit : {needs.back(), needs[needs.size() / 2], needs[4]}) {
     std::vector<double> expected;
-    for (const Tried& t : tried)
-      if (t.bytes <= limit) expected.push_back(t.time.seconds);
+    for (const Tried& t : tried) {
+      // With offload only where it does not fit without.
+      Candidate without = t.candidate;
+      without.offload = {};
+      const auto fits = [&](const Tried& other) {
+        return in_words(other.candidate) == in_words(without) && other.bytes <= limit;
+      };
+      const bool offloads = t.candidate.offload.optimizer || t.candidate.offload.activations;
+      if (t.bytes <= limit && !(offloads && std::ranges::any_of(tried, fits))) expected.push_back(t.time.seconds);
+    }
     std::ranges::sort(expected);
     expected.resize(std::min<size_t>(expected.size(), 10));
-    for (const int threads : {limit == needs[4] ? 1 : 2}) {
-      const Found found = search(s, c, {.space = space, .limit = limit, .threads = threads});
-      std::vector<double> seconds;
-      for (const Tried& t : found.best) {
-        seconds.push_back(t.time.seconds);
-        EXPECT_LE(t.bytes, limit);
-      }
-      EXPECT_EQ(seconds, expected) << limit;
-      const Counts& n = found.counts;
-      EXPECT_EQ(n.all, std::ssize(all));
-      EXPECT_EQ(n.too_large + n.too_slow + n.refused + n.simulated, n.all);
+    const Found found = search(s, c, {.space = space, .limit = limit, .threads = limit == needs.back() ? 1 : 2});
+    std::vector<double> seconds;
+    for (const Tried& t : found.best) {
+      seconds.push_back(t.time.seconds);
+      EXPECT_LE(t.bytes, limit);
     }
+    EXPECT_EQ(seconds, expected) << limit;
+    EXPECT_EQ(found.left, 0);
+    const Counts& n = found.counts;
+    EXPECT_EQ(n.all, std::ssize(all));
+    EXPECT_EQ(n.too_large + n.too_slow + n.refused + n.simulated, n.all);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SmallCases, testing::ValuesIn(cases()),
-                         [](const auto& info) { return info.param.name; });
+// With one byte less than the smallest layout needs.
+TEST(Search, NothingFits) {
+  const config::Settings s = settings_from(
+      "[model]\nlayers = 2\nembed = 64\nheads = 4\nvocab = 96\n[train]\nsequence = 32\nglobal_batch = 8\n");
+  const simulate::Cluster c = cluster();
+  int64_t least = 0;
+  for (const Candidate& candidate : candidates(s, {.devices = 2})) {
+    const auto real = try_candidate(s, candidate, c, 0);
+    if (real && (least == 0 || real->bytes < least)) least = real->bytes;
+  }
+  const Found found = search(s, c, {.space = {.devices = 2}, .limit = least - 1});
+  ASSERT_TRUE(found.best.empty() && found.smallest);
+  EXPECT_EQ(found.smallest->bytes, least);
+  EXPECT_EQ(found.enough_devices, 4);
+  EXPECT_EQ(
+      nothing_fits(found, c, 2, least - 1),
+      fmt::format("no layout of 2 devices fits into {0}: the least that a rank needs is {0}, with {1}; devices of "
+                  "{0} would do, or 4 devices",
+                  base::format_bytes(static_cast<uint64_t>(least)), in_words(found.smallest->candidate)));
+  const Found one = search(s, c, {.space = {.devices = 2}, .limit = least});
+  ASSERT_EQ(one.best.size(), 1u);
+  EXPECT_EQ(one.best[0].bytes, least);
+}
+
+// What is pasted is what was found.
+TEST(Search, TheSectionToPaste) {
+  const std::string model = "[model]\nlayers = 4\nembed = 64\nheads = 4\nvocab = 96\n";
+  const std::string train = "[train]\nsequence = 32\nglobal_batch = 8\n";
+  const config::Settings s = settings_from(model + train);
+  for (const Candidate& c : candidates(s, {.devices = 4, .offload = true})) {
+    std::string pasted = as_toml(c);
+    pasted.insert(pasted.find('\n') + 1, "sequence = 32\nglobal_batch = 8\n");
+    config::Settings expected = settings_of(s, c);
+    config::Settings again = settings_from(model + pasted);
+    expected.parallel.threads = again.parallel.threads;
+    EXPECT_EQ(again.parallel, expected.parallel) << pasted;
+    EXPECT_EQ(again.train, expected.train) << pasted;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SmallCases, testing::ValuesIn(cases()), [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace kintsugi::search::search_test

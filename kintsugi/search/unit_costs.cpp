@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "kintsugi/build/programs.h"
 #include "kintsugi/config/choices.h"
@@ -27,8 +28,8 @@ using simulate::Cluster;
 
 namespace {
 
-constexpr int kCopiesOfKind = 3;   // a layer at the beginning, one between others and one at the end
-constexpr int kMicroBatches = 3;   // the first, one between others and the last
+constexpr int kCopiesOfKind = 3;  // a layer at the beginning, one between others and one at the end
+constexpr int kMicroBatches = 3;  // the first, one between others and the last
 
 // Layers that differ in what they compute.
 struct LayerKind {
@@ -48,11 +49,16 @@ std::vector<LayerKind> kinds_of(const config::Model& model) {
   return kinds;
 }
 
-// The run on one replica of one stage, of a few layers of each kind.
+bool gathers_weights(const Candidate& c) {
+  return c.zero == 3 && c.data > 1;
+}
+
+// The run on one replica of one stage (two, if they gather each other's weights), of a few layers of each kind.
 Settings small_run(const Settings& settings, const Candidate& c, const std::vector<LayerKind>& kinds) {
   Candidate one = c;
-  one.data = one.pipe = one.chunks = 1;
-  one.zero = 0;
+  one.pipe = one.chunks = 1;
+  one.data = gathers_weights(c) ? 2 : 1;
+  one.zero = gathers_weights(c) ? 3 : 0;
   one.schedule = plan::schedule_named(c.schedule).split ? c.schedule : "1f1b";
   Settings s = settings_of(settings, one);
   const config::Model& model = settings.model;
@@ -61,12 +67,10 @@ Settings small_run(const Settings& settings, const Candidate& c, const std::vect
   if (!model.rotary_layers.empty()) s.model.rotary_layers.clear();
   for (int copy = 0; copy < kCopiesOfKind; ++copy)
     for (const LayerKind& kind : kinds) {
-      if (!model.window_layers.empty())
-        s.model.window_layers.emplace_back(config::kWindowLayers[kind.window ? 1 : 0]);
-      if (!model.rotary_layers.empty())
-        s.model.rotary_layers.emplace_back(config::kRotaryLayers[kind.rotary ? 1 : 0]);
+      if (!model.window_layers.empty()) s.model.window_layers.emplace_back(config::kWindowLayers[kind.window ? 1 : 0]);
+      if (!model.rotary_layers.empty()) s.model.rotary_layers.emplace_back(config::kRotaryLayers[kind.rotary ? 1 : 0]);
     }
-  s.train.global_batch = kMicroBatches * s.train.micro_batch;
+  s.train.global_batch = kMicroBatches * s.train.micro_batch * one.data;
   s.train.reproducible = 0;
   return s;
 }
@@ -74,20 +78,22 @@ Settings small_run(const Settings& settings, const Candidate& c, const std::vect
 // Seconds and bytes by layer, the embedding's at 0 and the head's behind the last layer.
 class Measured {
  public:
-  Measured(const Program& p, const Cluster& cluster, double slowest, bool offloads_activations)
+  Measured(const Program& p, const Cluster& cluster, double slowest, const Candidate& c)
       : p_(p),
         cluster_(cluster),
         slowest_(slowest),
-        offloads_activations_(offloads_activations),
+        candidate_(c),
         costs_(cluster, simulate::softwares().front()),
         layers_(layers_of(p)),
         units_(static_cast<size_t>(layers_ + 2)) {}
 
   std::vector<UnitCost> take() {
-    for (const program::Body& body : p_.bodies) seconds_.push_back(time(body));
+    for (const program::Body& body : p_.bodies)
+      seconds_.push_back(time(simulate::arranged(p_, body, simulate::softwares().front()), false));
     for (const auto& [position, call, body] : program::walk(p_, p_.list(program::Step::train))) add(call, body);
     add_states();
-    if (!offloads_activations_) add_carried();
+    add_read_again();
+    if (!candidate_.offload.activations) add_carried();
     return std::move(units_);
   }
 
@@ -108,30 +114,64 @@ class Measured {
 
   size_t unit(int layer) const { return static_cast<size_t>(std::clamp(layer, -1, layers_) + 1); }
 
-  // Of a body that nothing else disturbs: by layer, the kernels, and what they wait for.
-  std::vector<double> time(const program::Body& body) const {
+  // Alone on its links. What goes over the data axis, over as many ranks as the run has there.
+  double transfer(const Instruction& i, const program::Queue& queue) const {
+    const std::vector<int> members = program::members(p_.mesh, queue, 0);
+    double bytes = i.cost.wire_bytes;
+    std::vector<int> ranks = members;
+    const auto n = static_cast<double>(members.size());
+    if (is_over_data(i)) {
+      const double real = n / 2 * candidate_.data;
+      bytes *= (real - 1) / real / ((n - 1) / n);
+      const int stride = candidate_.tensor * (members.size() == 2 ? candidate_.context : 1);
+      ranks.clear();
+      for (int r = 0; r < static_cast<int>(real); ++r) ranks.push_back(r * stride);
+    }
+    return simulate::transfer_time(cluster_, simulate::shape_of(cluster_, ranks), i.collective, bytes).total();
+  }
+
+  bool is_over_data(const Instruction& i) const {
+    return std::ranges::any_of(i.group, [&](mesh::Factor f) {
+      return p_.mesh.axes()[static_cast<size_t>(p_.mesh.factor(f).axis)].name == "data";
+    });
+  }
+
+  // Of instructions that nothing else disturbs: by layer, the kernels, and what they wait for; of what goes over the
+  // data axis the gathers of weights, or nothing, since other layers hide it.
+  std::vector<double> time(const std::vector<simulate::Arranged>& list, bool gathers) const {
     std::vector<double> by_unit(units_.size(), 0);
     std::map<program::Queue, double> idle;  // when a channel is
     std::map<int, double> ends;             // of events
     double now = 0;
-    for (const simulate::Arranged& a : simulate::arranged(p_, body, simulate::softwares().front())) {
+    for (const simulate::Arranged& a : list) {
       const Instruction& i = *a.instruction;
       const double begin = now;
       if (i.kind == Kind::compute) {
         now += costs_.of(p_, a).seconds * slowest_;
       } else if (i.kind == Kind::collective) {
+        if (is_over_data(i) && !(gathers && starts(i, program::Collective::all_gather))) continue;
         const program::Queue queue = program::queue_of(i);
-        const simulate::GroupShape group = simulate::shape_of(cluster_, program::members(p_.mesh, queue, 0));
+        const auto [known, is_new] = transfers_.try_emplace({queue, i.collective, i.cost.wire_bytes}, 0);
+        if (is_new) known->second = transfer(i, queue);
         double& free = idle[queue];
-        free = std::max(free, now) +
-               simulate::transfer_time(cluster_, group, i.collective, i.cost.wire_bytes).total();
-        ends[i.event] = free;
+        ends[i.event] = free = std::max(free, now) + known->second;
       } else if (i.kind == Kind::wait && ends.contains(i.event)) {
         now = std::max(now, ends[i.event]);
       }
       by_unit[unit(i.layer)] += now - begin;
     }
     return by_unit;
+  }
+
+  // How much longer each layer takes alone, with nothing begun before it.
+  void add_starts(const program::Body& body, double UnitCost::*to, const std::vector<double>& together) {
+    const std::vector<simulate::Arranged> all = simulate::arranged(p_, body, simulate::softwares().front());
+    for (int layer = 0; layer < layers_; ++layer) {
+      std::vector<simulate::Arranged> own;
+      for (const simulate::Arranged& a : all)
+        if (a.instruction->layer == layer) own.push_back(a);
+      units_[unit(layer)].*to = std::max(0.0, time(own, true)[unit(layer)] - together[unit(layer)]);
+    }
   }
 
   void add(const program::Call& call, const program::Body& body) {
@@ -142,6 +182,10 @@ class Measured {
     const bool first = call.micro_batch == 0, middle = call.micro_batch == 1;
     if (middle && body.does(program::Work::forward)) to(&UnitCost::forward);
     if (middle && body.does(program::Work::backward)) to(&UnitCost::backward);
+    if (middle && gathers_weights(candidate_)) {
+      if (body.does(program::Work::forward)) add_starts(body, &UnitCost::forward_start, seconds);
+      if (body.does(program::Work::backward)) add_starts(body, &UnitCost::backward_start, seconds);
+    }
     if (middle && body.does(program::Work::weight)) to(&UnitCost::weight);
     if (first && body.does(program::Work::backward)) to(&UnitCost::first_backward);
     if (first && body.does(program::Work::weight)) to(&UnitCost::first_weight);
@@ -151,8 +195,8 @@ class Measured {
         if (a.instruction->kind == Kind::compute)
           units_[unit(a.instruction->layer)].update += costs_.of(p_, a).seconds * slowest_;
     }
-    const bool pass = body.does(program::Work::forward) || body.does(program::Work::backward) ||
-                      body.does(program::Work::weight);
+    const bool pass =
+        body.does(program::Work::forward) || body.does(program::Work::backward) || body.does(program::Work::weight);
     for (const Instruction& i : body.instructions) {
       if (middle && pass && is_product(i)) units_[unit(i.layer)].flops += i.cost.flops;
       if (i.kind != Kind::copy) continue;
@@ -164,16 +208,30 @@ class Measured {
   }
 
   void add_states() {
+    const int64_t shards = gathers_weights(candidate_) ? int64_t{2} * candidate_.context : 1;
     std::set<BufferId> seen;
     for (const program::StateInfo& s : p_.states) {
       const BufferId root = p_.root(s.buffer);
       if (!seen.insert(root).second || p_.buffer(root).region != program::Region::state) continue;
       UnitCost& u = units_[unit(s.layer)];
-      const int64_t bytes = p_.buffer(root).bytes();
+      const int64_t bytes = p_.buffer(root).bytes() * shards;
       if (s.kind == program::StateKind::weight) u.weights += bytes;
       if (s.kind == program::StateKind::gradient) u.gradients += bytes;
       if (s.kind == program::StateKind::optimizer) u.optimizer += bytes;
     }
+  }
+
+  void add_read_again() {
+    std::map<BufferId, const program::StateInfo*> weights;  // by root
+    for (const program::StateInfo& s : p_.states)
+      if (s.kind == program::StateKind::weight) weights[p_.root(s.buffer)] = &s;
+    std::set<BufferId> seen;
+    for (const program::Body& body : p_.bodies)
+      if (body.does(program::Work::backward) && body.variant_of < 0)
+        for (const Instruction& i : body.instructions)
+          for (const BufferId b : i.ins)
+            if (const auto found = weights.find(p_.root(b)); found != weights.end() && seen.insert(b).second)
+              units_[unit(found->second->layer)].read_again += p_.buffer(b).bytes();
   }
 
   // Values that a forward pass makes and a later pass of the same micro-batch reads.
@@ -197,20 +255,24 @@ class Measured {
   const Program& p_;
   const Cluster& cluster_;
   const double slowest_;
-  const bool offloads_activations_;
+  const Candidate& candidate_;
   simulate::KernelCosts costs_;
   const int layers_;
   std::vector<UnitCost> units_;
+  mutable std::map<std::tuple<program::Queue, program::Collective, double>, double> transfers_;
   std::vector<std::vector<double>> seconds_;  // by body, by unit
 };
 
 template <typename F>
 void for_parts(F&& f) {
-  for (auto part : {&UnitCost::forward, &UnitCost::backward, &UnitCost::alone, &UnitCost::weight, &UnitCost::first_backward,
-                    &UnitCost::first_weight, &UnitCost::update, &UnitCost::flops, &UnitCost::file_pass,
-                    &UnitCost::file_step})
+  for (auto part :
+       {&UnitCost::forward, &UnitCost::backward, &UnitCost::alone, &UnitCost::weight, &UnitCost::first_backward,
+        &UnitCost::first_weight, &UnitCost::forward_start, &UnitCost::backward_start, &UnitCost::update,
+        &UnitCost::flops, &UnitCost::file_pass, &UnitCost::file_step})
     f(part);
-  for (auto part : {&UnitCost::weights, &UnitCost::gradients, &UnitCost::optimizer, &UnitCost::carried}) f(part);
+  for (auto part :
+       {&UnitCost::weights, &UnitCost::gradients, &UnitCost::optimizer, &UnitCost::carried, &UnitCost::read_again})
+    f(part);
 }
 
 void take_less(UnitCost& a, const UnitCost& b) {
@@ -231,7 +293,8 @@ Replica replica_of(const Candidate& c) {
           .split = plan::schedule_named(c.schedule).split,
           .recompute = c.recompute,
           .offload_optimizer = c.offload.optimizer,
-          .offload_activations = c.offload.activations};
+          .offload_activations = c.offload.activations,
+          .data = gathers_weights(c) ? c.data : 1};
 }
 
 UnitCosts unit_costs(const Settings& settings, const Candidate& c, const Cluster& cluster, int64_t devices) {
@@ -242,14 +305,16 @@ UnitCosts unit_costs(const Settings& settings, const Candidate& c, const Cluster
   models::Graphs graphs = models::build_training(s);
   plan::check_plan(plan, build::dims_of(graphs));
   const std::vector<Program> programs = build::build_programs(s, std::move(graphs), *build::kernels_of(s), plan);
-  const std::vector<UnitCost> few = Measured(programs[0], cluster, cluster.slowest_of(devices), c.offload.activations).take();
+  const std::vector<UnitCost> few = Measured(programs[0], cluster, cluster.slowest_of(devices), c).take();
   const std::vector<double> flops = build::layer_flops(s);
   // Of each kind the least of its layers; first and last among them have what the embedding and the head need.
   std::vector<UnitCost> of_kind;
   std::vector<double> flops_of_kind;
   for (size_t k = 0; k < kinds.size(); ++k) {
     UnitCost least = few[1 + k];
+    const double file_pass = least.file_pass;  // what the last layers keep is in memory
     for (size_t copy = 1; copy < kCopiesOfKind; ++copy) take_less(least, few[1 + copy * kinds.size() + k]);
+    least.file_pass = file_pass;
     of_kind.push_back(least);
     flops_of_kind.push_back(flops[1 + kinds.size() + k - 1]);
   }
@@ -265,14 +330,11 @@ UnitCosts unit_costs(const Settings& settings, const Candidate& c, const Cluster
   costs.units.front() += few.front();
   costs.units.back() += few.back();
   // The first of the few is of the first kind; the last is of the last, which the model's last layer need not be.
-  const size_t last = static_cast<size_t>(
-      std::ranges::find(kinds, kind_of(settings.model, settings.model.layers - 1)) - kinds.begin());
+  const size_t last =
+      static_cast<size_t>(std::ranges::find(kinds, kind_of(settings.model, settings.model.layers - 1)) - kinds.begin());
   const double head = flops.back() - flops_of_kind.back(), embedding = flops.front() - flops_of_kind.front();
   costs.flops.front() += embedding;
   costs.flops.back() = flops_of_kind[last] + head;
-  const auto size = static_cast<int64_t>(tensor::size_of(tensor::dtype_from(s.train.dtype)));
-  const int64_t parts = int64_t{c.context} * c.tensor;
-  costs.stream = c.micro_batch * ((s.train.sequence + parts - 1) / parts) * s.model.embed * size;
   return costs;
 }
 

@@ -16,14 +16,17 @@ namespace kintsugi::search {
 //
 // Seconds of a pass are those of its kernels, one after another, and of what they wait for within the replica where
 // every link is idle; `first`: where gradients replace what accumulators held;
-// `alone`: of a backward pass, at most until it needs the gradient of the layer behind it. Bytes are those of a rank of the replica;
-// `carried` lives from the forward to the backward pass of a micro-batch.
+// `alone`: of a backward pass, at most until it needs the gradient of the layer behind it. Bytes are those of a rank of
+// the replica; `carried` lives from the forward to the backward pass of a micro-batch.
 struct UnitCost {
   double forward = 0, backward = 0, alone = 0, weight = 0;
   double first_backward = 0, first_weight = 0;
+  // Where weights are gathered for each pass: how much longer a layer takes if the pass begins with it.
+  double forward_start = 0, backward_start = 0;
   double update = 0;  // kernels, once a step
-  double flops = 0;  // of the products and the attention of a micro-batch
+  double flops = 0;   // of the products and the attention of a micro-batch
   int64_t weights = 0, gradients = 0, optimizer = 0, carried = 0;
+  int64_t read_again = 0;               // of the weights, in a backward pass
   double file_pass = 0, file_step = 0;  // bytes to and from the rank's file, for each micro-batch and each step
 
   UnitCost& operator+=(const UnitCost& other);
@@ -32,7 +35,6 @@ struct UnitCost {
 struct UnitCosts {
   std::vector<UnitCost> units;  // by layer: the embedding with the first, the head with the last
   std::vector<double> flops;    // the same, as lower::cut_layers balances them
-  int64_t stream = 0;           // bytes of what a layer hands to the next, of a micro-batch
 };
 
 // What of a candidate they depend on. `split`: gradients of weights are work of their own.
@@ -41,6 +43,7 @@ struct Replica {
   bool split = false;
   config::Recomputed recompute = config::Recomputed::nothing;
   bool offload_optimizer = false, offload_activations = false;
+  int32_t data = 1;  // if weights are gathered for each pass
 
   auto operator<=>(const Replica&) const = default;
 };

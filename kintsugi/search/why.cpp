@@ -45,11 +45,12 @@ std::string zero_text(const Candidate& c) {
 }  // namespace
 
 std::string seconds_text(double s) {
-  return s >= 1 ? fmt::format("{:.3f} s", s) : s >= 1e-3 ? fmt::format("{:.2f} ms", s * 1e3) : fmt::format("{:.1f} us", s * 1e6);
+  return s >= 1      ? fmt::format("{:.3f} s", s)
+         : s >= 1e-3 ? fmt::format("{:.2f} ms", s * 1e3)
+                     : fmt::format("{:.1f} us", s * 1e6);
 }
 
-std::string why(const Tried& best, int64_t states, const config::Settings&, const simulate::Cluster& cluster,
-                int64_t limit) {
+std::string why(const Tried& best, int64_t states, const simulate::Cluster& cluster, int64_t limit) {
   const Candidate& c = best.candidate;
   const auto all = static_cast<double>(states);
   const double times = all / static_cast<double>(limit);
@@ -62,8 +63,8 @@ std::string why(const Tried& best, int64_t states, const config::Settings&, cons
                                 c.tensor <= cluster.devices_per_node ? "within a node" : "across nodes",
                                 per_cent(exposed(best.time, "tensor"))));
   if (c.context > 1)
-    parts.push_back(
-        fmt::format("context {} splits the tokens of a sample, for {}", c.context, per_cent(exposed(best.time, "context"))));
+    parts.push_back(fmt::format("context {} splits the tokens of a sample, for {}", c.context,
+                                per_cent(exposed(best.time, "context"))));
   if (c.pipe > 1)
     parts.push_back(fmt::format("pipe {} splits the layers, for {} of bubble and {} of messages", c.pipe,
                                 per_cent(bubble(best.time)), per_cent(exposed(best.time, "pipe"))));
@@ -74,26 +75,30 @@ std::string why(const Tried& best, int64_t states, const config::Settings&, cons
   if (c.recompute != config::Recomputed::nothing)
     parts.push_back(fmt::format("{} computed again, as activations would not fit or leave no room for a faster layout",
                                 c.recompute == config::Recomputed::layers ? "layers are" : "attention is"));
+  if (c.data == 1 && c.zero > 0) parts.push_back(fmt::format("these ranks {}", zero_text(c)));
+  if (c.offload.optimizer || c.offload.activations)
+    parts.push_back(fmt::format("{} to files, for {}",
+                                !c.offload.activations ? "the optimizer goes"
+                                : c.offload.optimizer  ? "the optimizer and activations go"
+                                                       : "activations go",
+                                per_cent(exposed(best.time, "file"))));
   if (parts.empty()) parts.push_back("one device holds and computes all of it");
   return text + fmt::format("; {}", fmt::join(parts, "; ")) + ".";
 }
 
-std::string nothing_fits(const Found& found, const config::Settings&, const simulate::Cluster& cluster,
-                         int64_t devices, int64_t limit) {
+std::string nothing_fits(const Found& found, const simulate::Cluster& cluster, int64_t devices, int64_t limit) {
   if (!found.smallest)
-    return fmt::format("none of {} layouts on {} devices is one of this model; global_batch and the sizes of the model "
-                       "must have divisors in common with the devices",
-                       found.counts.all, devices);
-  const auto least = static_cast<double>(found.smallest->bytes);
-  std::string text = fmt::format("no layout of {} devices fits into {}: the least that a rank needs is {}, with {}",
-                                 devices, memory_text(static_cast<double>(limit)), memory_text(least),
-                                 in_words(found.smallest->candidate));
-  const double more = least / static_cast<double>(limit);
-  text += fmt::format("; devices of {} would do", memory_text(least));
-  if (found.enough_devices > 0) text += fmt::format(", or {} devices", found.enough_devices);
-  if (static_cast<double>(devices) * more > static_cast<double>(cluster.devices()) && found.enough_devices > 0 &&
-      found.enough_devices > cluster.devices())
-    text += fmt::format(", of which {} has {}", cluster.name, cluster.devices());
+    return fmt::format(
+        "none of {} layouts of {} devices suits the model and its global_batch: data must divide "
+        "global_batch, pipe is at most the layers, and tensor and context need dims that large",
+        found.counts.all, devices);
+  const std::string least = memory_text(static_cast<double>(found.smallest->bytes));
+  std::string text = fmt::format(
+      "no layout of {} devices fits into {}: the least that a rank needs is {}, with {}; devices of {} would do",
+      devices, memory_text(static_cast<double>(limit)), least, in_words(found.smallest->candidate), least);
+  if (found.enough_devices > 0) text += fmt::format(", or {} devices", base::group_digits(found.enough_devices));
+  if (found.enough_devices > cluster.devices())
+    text += fmt::format(", of which {} has {}", cluster.name, base::group_digits(cluster.devices()));
   return text;
 }
 

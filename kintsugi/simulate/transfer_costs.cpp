@@ -81,7 +81,10 @@ TransferTime transfer_time(const Cluster& c, const GroupShape& g, Collective kin
 TransferTime copy_time(const Cluster& c, int64_t ranks, double bytes) {
   if (c.storage_bandwidth == 0)
     throw base::UserError("cluster", "{}: storage.bandwidth is missing, and the run offloads to files", c.path);
-  return {LinkKind::storage, 0, bytes * static_cast<double>(ranks) / c.storage_bandwidth};
+  // Of several nodes, it is reached over each device's part of the network.
+  const double shared = bytes * static_cast<double>(ranks) / c.storage_bandwidth;
+  const double own = c.nodes > 1 ? bytes / c.network.link.attained() : 0;
+  return {LinkKind::storage, 0, std::max(shared, own)};
 }
 
 }  // namespace kintsugi::simulate

@@ -34,7 +34,7 @@ GroupShape shape_of(const Cluster& cluster, const std::vector<int>& ranks);
 // Of a collective, a message or a copy. `wire_bytes`: what a rank sends.
 TransferTime transfer_time(const Cluster& cluster, const GroupShape& group, program::Collective kind,
                            double wire_bytes);
-// To or from storage, which all ranks of the run share.
+// To or from storage, which all ranks of the run share, and which those of several nodes reach over the network.
 TransferTime copy_time(const Cluster& cluster, int64_t ranks, double bytes);
 
 }  // namespace kintsugi::simulate
