@@ -80,6 +80,18 @@ std::string print_front(const Found& found) {
   return "the fastest with less memory\n" + table(rows);
 }
 
+std::string print_counts(const Found& found) {
+  const search::Counts& n = found.counts;
+  std::string text = base::group_digits(n.all) + " layouts: ";
+  const auto add = [&](int64_t number, std::string_view what) {
+    if (number > 0) text += fmt::format("{} {}, ", base::group_digits(number), what);
+  };
+  add(n.too_large, "need more memory");
+  add(n.too_slow, found.left > 0 ? "are slower or were not simulated" : "are slower");
+  add(n.refused, "do not suit the model");
+  return text + fmt::format("{} were simulated", n.simulated);
+}
+
 // What is not known of those that there was no time for.
 std::string print_left(const Found& found, double seconds) {
   const double first = found.best.front().time.seconds;
@@ -118,12 +130,9 @@ void plan_search(const config::Settings& s, const SearchOptions& options) {
        }});
   progress.finish();
   if (found.best.empty()) throw base::UserError("search", "{}", search::nothing_fits(found, c, devices, limit));
-  const search::Counts& n = found.counts;
   fmt::print("search on {}: {} of {} {}, {} each\n", c.name, base::group_digits(devices),
              base::group_digits(c.devices()), c.device.name, bytes_text(limit));
-  fmt::print("  {} layouts: {} need more memory, {} are {}slower, {} are none of this model; {} were simulated\n",
-             base::group_digits(n.all), base::group_digits(n.too_large), base::group_digits(n.too_slow),
-             found.left > 0 ? "not simulated or " : "", base::group_digits(n.refused), n.simulated);
+  fmt::print("  {}\n", print_counts(found));
   if (found.left > 0) fmt::print("  {}\n", print_left(found, options.seconds));
   fmt::print("{}{}{}\n{}", print_best(found, s, c, devices), print_front(found),
              search::why(found.best.front(), found.states, c, limit), as_toml(found.best.front().candidate));

@@ -21,7 +21,7 @@ using simulate::Cluster;
 
 namespace {
 
-constexpr int64_t kMostTimes = 64;  // the devices that were asked for
+constexpr int64_t kMostTimes = 8;  // the devices that were asked for
 
 // How closely a candidate is bounded.
 enum class Level : uint8_t { arithmetic, layers, schedule, tried };
@@ -84,7 +84,7 @@ class Searcher {
     found.states = bounds_.states();
     found.left = left_ < kRefused ? left_ : 0;
     if (found.best.empty())
-      found.smallest = smallest();
+      found.smallest = smallest(kBoundedForLeast);
     else if (options_.front > 0)
       found.front = front(found.best.front());
     return found;
@@ -92,7 +92,7 @@ class Searcher {
 
   // Whether the least need of all candidates does.
   bool fits() {
-    const auto least = smallest();
+    const auto least = smallest(kBoundedForMore);
     return least && least->bytes <= options_.limit;
   }
 
@@ -224,8 +224,8 @@ class Searcher {
     return n;
   }
 
-  // The least need of all: in the order of their bounds, until no bound is below the least found.
-  std::optional<Tried> smallest() {
+  // The least need: in the order of their bounds, until no bound is below the least found, or so many were made closer.
+  std::optional<Tried> smallest(int bounded) {
     std::optional<Tried> least;
     const auto more = [](const Entry& a, const Entry& b) {
       return std::tie(a.bytes, a.seconds, a.index) > std::tie(b.bytes, b.seconds, b.index);
@@ -241,7 +241,10 @@ class Searcher {
         if (!least || tried_[e.index]->bytes < least->bytes) least = tried_[e.index];
         continue;
       }
-      if (e.level == Level::schedule) ++tries;
+      if (e.level == Level::schedule)
+        ++tries;
+      else if (--bounded < 0)
+        continue;
       e = closer(e, 0);
       bounded_[e.index] = e;
       if (!refused(e)) queue.push(e);
@@ -265,7 +268,7 @@ class Searcher {
   static constexpr double kRefused = 1e301;
   static constexpr size_t kTogether = 64, kReady = 256;
   static constexpr double kLess = 7.0 / 8;
-  static constexpr int kMostTries = 24;
+  static constexpr int kMostTries = 8, kBoundedForLeast = 1000, kBoundedForMore = 100;
 
   const Settings& settings_;
   const Cluster& cluster_;

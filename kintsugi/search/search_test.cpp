@@ -158,7 +158,7 @@ TEST(Search, NothingFits) {
   EXPECT_EQ(found.enough_devices, 4);
   EXPECT_EQ(
       nothing_fits(found, c, 2, least - 1),
-      fmt::format("no layout of 2 devices fits into {0}: the least that a rank needs is {0}, with {1}; devices of "
+      fmt::format("no layout of 2 devices fits into {0}: the least found that a rank needs is {0}, with {1}; devices of "
                   "{0} would do, or 4 devices",
                   base::format_bytes(static_cast<uint64_t>(least)), in_words(found.smallest->candidate)));
   const Found one = search(s, c, {.space = {.devices = 2}, .limit = least});

@@ -94,7 +94,7 @@ std::string nothing_fits(const Found& found, const simulate::Cluster& cluster, i
         found.counts.all, devices);
   const std::string least = memory_text(static_cast<double>(found.smallest->bytes));
   std::string text = fmt::format(
-      "no layout of {} devices fits into {}: the least that a rank needs is {}, with {}; devices of {} would do",
+      "no layout of {} devices fits into {}: the least found that a rank needs is {}, with {}; devices of {} would do",
       devices, memory_text(static_cast<double>(limit)), least, in_words(found.smallest->candidate), least);
   if (found.enough_devices > 0) text += fmt::format(", or {} devices", base::group_digits(found.enough_devices));
   if (found.enough_devices > cluster.devices())
