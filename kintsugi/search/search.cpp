@@ -268,7 +268,7 @@ class Searcher {
   static constexpr double kRefused = 1e301;
   static constexpr size_t kTogether = 64, kReady = 256;
   static constexpr double kLess = 7.0 / 8;
-  static constexpr int kMostTries = 8, kBoundedForLeast = 1000, kBoundedForMore = 100;
+  static constexpr int kMostTries = 24, kBoundedForLeast = 1000, kBoundedForMore = 600;
 
   const Settings& settings_;
   const Cluster& cluster_;
