@@ -30,6 +30,7 @@ namespace {
 struct Saved {
   int64_t tokens = 0;
   std::optional<double> best_validation_loss;  // that of this checkpoint, if it was the best when it was saved
+  bool interrupted = false;                    // as of Progress
 };                                             // and what the run learns from, see data_identity.h
 
 std::string to_json(const Saved& saved, int64_t step, uint64_t seed, const DataIdentity& data) {
@@ -37,6 +38,7 @@ std::string to_json(const Saved& saved, int64_t step, uint64_t seed, const DataI
   state.object([&] {
     state.key("next_step").value(step).key("tokens").value(saved.tokens).key("seed").value(seed);
     if (saved.best_validation_loss) state.key("best_validation_loss").value(*saved.best_validation_loss);
+    if (saved.interrupted) state.key("interrupted").value(true);
     write_data(data, state.key("data"));
   });
   return state.text();
@@ -47,14 +49,8 @@ Saved saved_from(const std::string& json, const std::filesystem::path& index) {
   const auto state = base::Json::parse("checkpoint", "the state in " + index.string(), json);
   if (const auto tokens = state.find("tokens")) saved.tokens = tokens->whole();
   if (const auto best = state.find("best_validation_loss")) saved.best_validation_loss = best->number();
+  if (const auto interrupted = state.find("interrupted")) saved.interrupted = interrupted->boolean();
   return saved;
-}
-
-// The checkpoint of this step is the best so far.
-void set_best(const Rank& rank, double validation_loss, Progress& progress) {
-  progress.best_validation_loss = validation_loss;
-  const checkpoint::Best best = {.step = progress.step, .validation_loss = validation_loss};
-  if (rank.leads() && checkpoint::read_best(rank.folder()) != best) checkpoint::write_best(rank.folder(), best);
 }
 
 // The best of the run so far, as best.json says; where that is damaged, as the checkpoints themselves do: then it is
@@ -97,6 +93,7 @@ void resume_from(Rank& rank, const checkpoint::CheckpointReader& reader, Progres
   progress.step = reader.step();
   progress.tokens = saved.tokens;
   progress.checkpoint = reader.folder();
+  progress.interrupted = saved.interrupted;
   // The run may have been killed after a save and before best.json was written.
   if (saved.best_validation_loss) set_best(rank, *saved.best_validation_loss, progress);
 }
@@ -151,6 +148,12 @@ void settle_replicas(Rank& rank) {
 
 }  // namespace
 
+void set_best(const Rank& rank, double validation_loss, Progress& progress) {
+  progress.best_validation_loss = validation_loss;
+  const checkpoint::Best best = {.step = progress.step, .validation_loss = validation_loss};
+  if (rank.leads() && checkpoint::read_best(rank.folder()) != best) checkpoint::write_best(rank.folder(), best);
+}
+
 Progress restore(Rank& rank, bool resume, const std::function<void(const std::string&)>& note) {
   const config::Train& train = rank.settings().train;
   const std::filesystem::path folder = rank.folder();
@@ -180,7 +183,7 @@ Progress restore(Rank& rank, bool resume, const std::function<void(const std::st
 
 void save(Rank& rank, std::optional<double> best, Progress& progress) {
   const config::Settings& s = rank.settings();
-  const Saved saved = {.tokens = progress.tokens, .best_validation_loss = best};
+  const Saved saved = {.tokens = progress.tokens, .best_validation_loss = best, .interrupted = progress.interrupted};
   const std::string state = to_json(saved, progress.step, s.train.seed, rank.corpus.identity);
   progress.checkpoint = checkpoint::save_states(
       *rank.executor, *rank.all, rank.folder(), progress.step,

@@ -17,6 +17,7 @@ struct Progress {
   int64_t tokens = 0;                               // seen since the run began
   std::filesystem::path checkpoint = {};            // the newest; empty: none yet
   std::optional<double> best_validation_loss = {};  // of all checkpoints
+  bool interrupted = false;                         // what follows the last step, validation and texts, was not done
 };
 
 // Sets the values of weights and optimizer state: from the checkpoint that make_rank has opened to resume from,
@@ -27,5 +28,8 @@ Progress restore(Rank& rank, bool resume, const std::function<void(const std::st
 // Saves the states as they are after `progress.step` steps. `best`: its validation loss, if that is the best so far.
 // All ranks call together.
 void save(Rank& rank, std::optional<double> best, Progress& progress);
+
+// The checkpoint of `progress.step`, which is there already, is the best so far.
+void set_best(const Rank& rank, double validation_loss, Progress& progress);
 
 }  // namespace kintsugi::train

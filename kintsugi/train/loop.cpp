@@ -236,6 +236,33 @@ std::optional<std::vector<SampledText>> samples_of(Rank& rank, const LoopOptions
   });
 }
 
+bool every_so_often(int64_t every, int64_t step) {
+  return every > 0 && step % every == 0;
+}
+
+// What is due after a step: validation and texts. False if a signal ended it.
+bool look(Rank& rank, const LoopOptions& options, const Progress& progress, Metrics& m) {
+  const config::Train& train = rank.settings().train;
+  const auto due = [&](int64_t every) { return progress.step >= train.steps || every_so_often(every, progress.step); };
+  if (rank.corpus.validation && due(train.evaluate_every)) {
+    m.validation_loss = validation_loss(rank, options, progress);
+    if (!m.validation_loss) return false;
+  }
+  if (train.sample_every > 0 && due(train.sample_every)) {
+    auto samples = samples_of(rank, options, progress);
+    if (!samples) return false;
+    m.samples = std::move(*samples);
+  }
+  return true;
+}
+
+void tell(const LoopOptions& options, const Metrics& m, int64_t steps) {
+  if (options.folder) options.folder->require_there();
+  if (options.metrics) options.metrics->write(m);
+  if (options.events) options.events->write(m.step, report::seconds_since_1970(), to_scalars(m), to_event_texts(m));
+  if (options.observer) options.observer->step(m, steps);
+}
+
 // Adds the metrics of a step that took that long, and its progress.
 void count_step(const Rank& rank, double peak_flops, Metrics& m, Progress& progress) {
   const config::Train& train = rank.settings().train;
@@ -250,12 +277,20 @@ void count_step(const Rank& rank, double peak_flops, Metrics& m, Progress& progr
   m.memory_bytes = rank.executor->allocated_bytes();
 }
 
-bool every_so_often(int64_t every, int64_t step) {
-  return every > 0 && step % every == 0;
-}
-
 bool is_best(const std::optional<double>& loss, const std::optional<double>& best) {
   return loss && std::isfinite(*loss) && (!best || *loss < *best);
+}
+
+// What was left undone after the step at which a signal ended the run before this one. The checkpoint is there.
+void make_up(Rank& rank, const LoopOptions& options, Progress& progress, LoopEnd& end) {
+  Metrics m = options.interrupted ? *options.interrupted : Metrics();
+  if (look(rank, options, progress, m))
+    progress.interrupted = false;
+  else
+    end.stop = Stop::signal;
+  end.validation_loss = m.validation_loss;
+  if (options.interrupted) tell(options, m, rank.settings().train.steps);
+  if (is_best(m.validation_loss, progress.best_validation_loss)) set_best(rank, *m.validation_loss, progress);
 }
 
 }  // namespace
@@ -278,6 +313,7 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Progress& progress) {
   Inputs inputs = open_inputs(rank, progress.step);
   StepTraces traces(rank, options.folder ? &options.folder->path() : nullptr, options.observer);
   LoopEnd end;
+  if (progress.interrupted) make_up(rank, options, progress, end);
   while (progress.step < s.train.steps && end.stop == Stop::none) {
     traces.before_step();
     const auto start = Clock::now();
@@ -290,20 +326,10 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Progress& progress) {
     const bool last = progress.step >= s.train.steps;
     Decision decision = decide_after_step(rank, options, progress, times, traces.due());
     if (decision.measure) traces.ask();
-    if (rank.corpus.validation && (last || every_so_often(s.train.evaluate_every, progress.step))) {
-      m.validation_loss = validation_loss(rank, options, progress);
-      if (m.validation_loss) end.validation_loss = m.validation_loss;
-      if (!m.validation_loss) decision.stop = Stop::signal;
-    }
-    if (s.train.sample_every > 0 && (last || every_so_often(s.train.sample_every, progress.step))) {
-      auto samples = samples_of(rank, options, progress);
-      if (!samples) decision.stop = Stop::signal;
-      m.samples = std::move(samples).value_or(std::vector<SampledText>());
-    }
-    if (options.folder) options.folder->require_there();
-    if (options.metrics) options.metrics->write(m);
-    if (options.events) options.events->write(m.step, report::seconds_since_1970(), to_scalars(m), to_event_texts(m));
-    if (options.observer) options.observer->step(m, s.train.steps);
+    progress.interrupted = !look(rank, options, progress, m);
+    if (progress.interrupted) decision.stop = Stop::signal;
+    if (m.validation_loss) end.validation_loss = m.validation_loss;
+    tell(options, m, s.train.steps);
     const bool best = is_best(m.validation_loss, progress.best_validation_loss);
     if (last || decision.stop != Stop::none || decision.save || best ||
         every_so_often(s.checkpoint.every, progress.step)) {

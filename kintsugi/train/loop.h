@@ -23,6 +23,8 @@ struct LoopOptions {
   const RunFolder* folder = nullptr;
   MetricsFile* metrics = nullptr;
   report::EventFile* events = nullptr;
+  // Of an interrupted step, whose line the file has not any more; null: it is not known.
+  const Metrics* interrupted = nullptr;
   Observer* observer = nullptr;
 };
 
@@ -31,7 +33,8 @@ struct LoopEnd {
   std::optional<double> validation_loss;  // of the last evaluation
 };
 
-// The steps from `progress.step` to the last, or until there is a reason to stop. All ranks call together. SharedError
+// What was left undone after the last step if that was interrupted, then the steps from `progress.step` to the last, or
+// until there is a reason to stop. All ranks call together. SharedError
 // if the loss or the gradient is not finite: the step, and the first bad value.
 LoopEnd run_steps(Rank& rank, const LoopOptions& options, Progress& progress);
 

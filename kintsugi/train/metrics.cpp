@@ -63,7 +63,43 @@ std::optional<int64_t> step_of(std::string_view line) {
   }
 }
 
+// None if a number is missing.
+std::optional<Metrics> metrics_of(std::string_view line) {
+  try {
+    const auto json = base::Json::parse("metrics", "metrics.jsonl", line);
+    const auto number = [&](const char* key) { return json.at(key).number(); };
+    Metrics m;
+    m.step = json.at("step").whole();
+    m.loss = number("loss");
+    if (const auto loss = json.find("validation_loss")) m.validation_loss = loss->number();
+    m.learning_rate = number("learning_rate");
+    m.gradient_norm = number("gradient_norm");
+    m.tokens = json.at("tokens").whole();
+    m.tokens_per_second = number("tokens_per_second");
+    m.flops_per_second = number("flops_per_second");
+    m.peak_share = number("peak_share");
+    m.memory_bytes = json.at("memory_bytes").whole();
+    m.seconds = number("seconds");
+    if (const auto samples = json.find("samples"))
+      for (const base::Json& sample : samples->list())
+        m.samples.push_back({std::string(sample.at("prompt").text()), std::string(sample.at("text").text())});
+    return m;
+  } catch (const base::UserError&) {
+    return std::nullopt;
+  }
+}
+
 }  // namespace
+
+std::optional<Metrics> read_step(const std::filesystem::path& path, int64_t step) {
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  const std::string all = base::read_file(path);
+  for (size_t begin = 0, end; (end = all.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    const std::string_view line = std::string_view(all).substr(begin, end - begin);
+    if (step_of(line) == step) return metrics_of(line);
+  }
+  return std::nullopt;
+}
 
 MetricsFile::MetricsFile(const std::filesystem::path& path, int64_t last_step) : path_(path) {
   std::string kept;

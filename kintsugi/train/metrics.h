@@ -37,6 +37,9 @@ std::string to_json(const Metrics& metrics);
 std::vector<report::Scalar> to_scalars(const Metrics& metrics);
 std::vector<report::EventText> to_event_texts(const Metrics& metrics);
 
+// The line of that step in a metrics.jsonl; none if it is not there.
+std::optional<Metrics> read_step(const std::filesystem::path& path, int64_t step);
+
 // Appends to a file, line by line, each flushed.
 class MetricsFile {
  public:

@@ -69,21 +69,24 @@ Outcome train_rank(const TrainOptions& options, comm::World& world, bool alone, 
   if (options.begin) options.begin();
   std::optional<MetricsFile> metrics;
   std::optional<report::EventFile> events;
+  std::optional<Metrics> interrupted;
+  const bool goes_on = progress.step < rank.settings().train.steps || progress.interrupted;
   if (leader.folder) {
     leader.folder->save_config(rank.config);
-    metrics.emplace(leader.folder->metrics(), progress.step);
-    if (rank.settings().train.event_files && progress.step < rank.settings().train.steps)
-      events.emplace(leader.folder->path(), progress.step);
+    if (progress.interrupted) interrupted = read_step(leader.folder->metrics(), progress.step);
+    metrics.emplace(leader.folder->metrics(), progress.step - (interrupted ? 1 : 0));
+    if (rank.settings().train.event_files && goes_on) events.emplace(leader.folder->path(), progress.step);
   }
   const int64_t steps = rank.settings().train.steps;
   LoopEnd end;
-  if (progress.step < steps) {
+  if (goes_on) {
     end = run_steps(rank,
                     {.stop = options.stop,
                      .peak_flops = options.peak_flops,
                      .folder = leader.folder,
                      .metrics = metrics ? &*metrics : nullptr,
                      .events = events ? &*events : nullptr,
+                     .interrupted = interrupted ? &*interrupted : nullptr,
                      .observer = leader.observer},
                     progress);
   } else {
