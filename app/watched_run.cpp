@@ -7,12 +7,14 @@
 
 #include "app/terminal.h"
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/checkpoint/index.h"
 #include "kintsugi/config/axes.h"
 #include "kintsugi/config/resolved_file.h"
 #include "kintsugi/models/models.h"
+#include "kintsugi/train/step_traces.h"
 
 namespace kintsugi::app {
 namespace {
@@ -56,6 +58,23 @@ void WatchedFolder::read_settings() {
   ranks_ = ranks_in_words(settings_.parallel);
 }
 
+// A step that was measured since; none where it cannot be read.
+void WatchedFolder::read_measured() {
+  const fs::path path = folder_ / train::kProfileFile;
+  std::error_code error;
+  const fs::file_time_type time = fs::last_write_time(path, error);
+  if (error) {
+    measured_.reset();
+  } else if (time != measured_time_) {
+    measured_time_ = time;
+    measured_.reset();
+    try {
+      measured_ = profile::step_profile_of(base::read_file(path), path.string());
+    } catch (const base::UserError&) {  // said by report, which shows all of it
+    }
+  }
+}
+
 report::WatchedRun WatchedFolder::look() {
   report::WatchedRun run = {.name = (folder_ / "").lexically_normal().parent_path().string()};
   std::error_code error;
@@ -66,6 +85,7 @@ report::WatchedRun WatchedFolder::look() {
     else if (time != settings_time_)
       read_settings();  // it was resumed, maybe for more steps
     if (metrics_.read()) grew_ = steady_seconds();
+    read_measured();
     const std::vector<checkpoint::SavedStep> saved = checkpoint::list(folder_);
     if (!saved.empty()) {
       const fs::file_time_type when = fs::last_write_time(saved.back().folder, error);
@@ -78,6 +98,7 @@ report::WatchedRun WatchedFolder::look() {
   run.metrics = &metrics_.table();
   run.steps = settings_.train.steps;
   run.ranks = ranks_;
+  run.measured = measured_ ? &*measured_ : nullptr;
   run.quiet_seconds = steady_seconds() - grew_;
   run.begun_seconds = age_of(settings_time_);
   run.save_every = settings_.checkpoint.every;

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "kintsugi/config/settings.h"
+#include "kintsugi/profile/rank_profile.h"
 #include "kintsugi/report/followed_metrics.h"
 #include "kintsugi/report/watch_frame.h"
 
@@ -20,11 +22,13 @@ class WatchedFolder {
 
  private:
   void read_settings();
+  void read_measured();
 
   std::filesystem::path folder_;
   config::Settings settings_;
   std::string ranks_;
-  std::filesystem::file_time_type settings_time_;
+  std::filesystem::file_time_type settings_time_, measured_time_ = {};
+  std::optional<profile::StepProfile> measured_;
   report::FollowedMetrics metrics_;
   double grew_ = 0;  // steady seconds at which the metrics grew, as far as that is known
 };

@@ -1,6 +1,8 @@
 #include "kintsugi/comm/device_groups.h"
 
 #include <cstdlib>
+#include <optional>
+#include <string_view>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/comm/device_group.h"
@@ -8,24 +10,33 @@
 
 namespace kintsugi::comm {
 
+namespace {
+
+// What KINTSUGI_DEVICE_GROUPS asks for, if it is set.
+std::optional<DeviceWay> asked_way() {
+  const char* text = std::getenv("KINTSUGI_DEVICE_GROUPS");
+  const std::string_view word = text == nullptr ? "" : text;
+  if (word.empty()) return std::nullopt;
+  if (word == "shared") return DeviceWay::shared;
+  if (word == "nccl") return DeviceWay::nccl;
+  if (word == "host") return DeviceWay::by_host;
+  throw base::UserError("comm", "KINTSUGI_DEVICE_GROUPS is \"{}\"; there are shared, nccl, host", word);
+}
+
+}  // namespace
+
 DeviceWay device_way(const World& world, const device::Device& device, bool in_rank_order) {
   const bool processes = world.backend().ranks == RankKind::process;
-  const char* text = std::getenv("KINTSUGI_DEVICE_GROUPS");
-  const std::string_view wanted = text == nullptr ? "" : text;
-  if (wanted.empty()) {
-    if (!processes) return DeviceWay::shared;
-    return !in_rank_order && !device.emulated() && has_nccl() ? DeviceWay::nccl : DeviceWay::by_host;
-  }
-  if (wanted == "shared" && processes)
+  const std::optional<DeviceWay> asked = asked_way();
+  if (asked == DeviceWay::shared && processes)
     throw base::UserError("comm", "KINTSUGI_DEVICE_GROUPS=shared is for ranks that are threads; these are processes");
-  if (wanted == "nccl" && in_rank_order)
+  if (asked == DeviceWay::nccl && in_rank_order)
     throw base::UserError("comm",
                           "KINTSUGI_DEVICE_GROUPS=nccl adds in the library's order; train.reproducible needs that of "
                           "the ranks: use host, or leave it out");
-  if (wanted == "shared") return DeviceWay::shared;
-  if (wanted == "nccl") return DeviceWay::nccl;
-  if (wanted == "host") return DeviceWay::by_host;
-  throw base::UserError("comm", "KINTSUGI_DEVICE_GROUPS is \"{}\"; there are shared, nccl, host", wanted);
+  if (asked) return *asked;
+  if (!processes) return DeviceWay::shared;
+  return !in_rank_order && !device.emulated() && has_nccl() ? DeviceWay::nccl : DeviceWay::by_host;
 }
 
 std::unique_ptr<Communicator> group_on_device(DeviceWay way, World& world, device::Device& device,

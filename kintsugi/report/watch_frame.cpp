@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <span>
+#include <tuple>
 
 #include "kintsugi/base/format.h"
 #include "kintsugi/report/text_chart.h"
@@ -23,6 +24,9 @@ constexpr double kFall = 0.1;       // of the steps: how high the loss was in th
 constexpr size_t kRecent = 20;      // steps whose mean time tells how long the rest takes
 constexpr double kLongQuiet = 60;   // seconds without a line after which a run may have ended,
 constexpr double kQuietSteps = 20;  // and steps
+constexpr size_t kMostRanks = 8;    // that are shown one by one
+constexpr int kRankColumns = 38;    // of one
+constexpr int kRankBar = 14;
 
 // As it is drawn: of many values the moving mean.
 Measure smooth(const Measure& m) {
@@ -64,6 +68,27 @@ double step_seconds(const MetricsTable& metrics) {
   for (const double seconds : std::span(all).last(std::min(all.size(), kRecent)))
     if (std::isfinite(seconds)) sum += seconds, ++count;
   return count > 0 ? sum / count : 0;
+}
+
+// How long all others wait for a rank in a step, in seconds.
+double awaited(const profile::StepProfile& measured, int rank) {
+  double sum = 0;
+  for (const profile::RankProfile& r : measured.of_ranks)
+    for (const profile::WaitedFor& w : r.waits)
+      if (w.rank == rank) sum += w.seconds;
+  return sum;
+}
+
+// Those that are shown: all, or those that are waited for most; by number.
+std::vector<const profile::RankProfile*> shown_ranks(const profile::StepProfile& measured) {
+  std::vector<const profile::RankProfile*> ranks;
+  for (const profile::RankProfile& r : measured.of_ranks) ranks.push_back(&r);
+  if (ranks.size() > kMostRanks) {
+    std::ranges::stable_sort(ranks, std::ranges::greater(), [&](const auto* r) { return awaited(measured, r->rank); });
+    ranks.resize(kMostRanks);
+    std::ranges::sort(ranks, {}, &profile::RankProfile::rank);
+  }
+  return ranks;
 }
 
 class Frame {
@@ -203,8 +228,10 @@ class Frame {
     constexpr int kMostText = 3, kSteps = 3;  // rows, but for the heading
     const std::vector<std::string> text = text_lines(kMostText);
     const int room = end - row_ - kLeastChart - 2, wanted = text.empty() ? 0 : 1 + static_cast<int>(text.size());
-    const int sample = room >= wanted ? wanted : 0, steps = room - sample > kSteps ? 1 + kSteps : 0;
-    draw_charts(end - steps - sample);
+    const int sample = room >= wanted ? wanted : 0, of_ranks = rank_rows();
+    const int ranks = room - sample >= of_ranks ? of_ranks : 0, steps = room - sample - ranks > kSteps ? 1 + kSteps : 0;
+    draw_charts(end - steps - sample - ranks);
+    if (ranks > 0) draw_ranks(end - steps - sample - ranks);
     if (sample > 0) draw_text(end - steps - sample, text);
     if (steps > 0) draw_steps(end - steps, steps);
   }
@@ -266,6 +293,53 @@ class Frame {
       begin = end + 1;
     }
     return lines;
+  }
+
+  int ranks_in_row() const { return std::max(1, (look_.columns + 2) / (kRankColumns + 2)); }
+  // 0 where there is nothing to show.
+  int rank_rows() const {
+    if (run_.measured == nullptr || run_.measured->of_ranks.size() < 2) return 0;
+    const auto shown = static_cast<int>(std::min(run_.measured->of_ranks.size(), kMostRanks));
+    return 1 + (shown + ranks_in_row() - 1) / ranks_in_row();
+  }
+
+  // What each rank did in the step that was measured: = computing, + transfers, . waiting for others.
+  void draw_ranks(int row) {
+    const profile::StepProfile& measured = *run_.measured;
+    const auto straggler = std::ranges::max_element(
+        measured.of_ranks, {}, [&](const profile::RankProfile& r) { return awaited(measured, r.rank); });
+    const double lost = awaited(measured, straggler->rank) / (straggler->seconds * static_cast<double>(measured.ranks));
+    canvas_.write(row, 0,
+                  fitting({fmt::format("ranks in step {}: = computing, + transfers, . waiting", digits(measured.step)),
+                           lost >= 0.005 ? fmt::format("most for rank {}: {:.0f}%", straggler->rank, 100 * lost) : ""},
+                          look_.columns),
+                  Ink::strong);
+    const std::vector<const profile::RankProfile*> ranks = shown_ranks(measured);
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      const auto in_row = static_cast<size_t>(ranks_in_row());
+      draw_rank(row + 1 + static_cast<int>(i / in_row), static_cast<int>(i % in_row) * (kRankColumns + 2), *ranks[i]);
+    }
+  }
+
+  void draw_rank(int row, int column, const profile::RankProfile& r) {
+    using profile::Part;
+    canvas_.write(row, column + 1, fmt::format("rank {}", r.rank));
+    const int begin = column + 10;
+    canvas_.write(row, begin - 1, "[");
+    double before = 0;
+    for (const auto& [part, mark, ink] :
+         {std::tuple(Part::compute, '=', Ink::first), std::tuple(Part::communication, '+', Ink::second),
+          std::tuple(Part::waiting, '.', Ink::bad)}) {
+      const auto at = [&](double seconds) { return static_cast<int>(std::lround(kRankBar * seconds / r.seconds)); };
+      const int from = at(before), to = at(before + r.of(part));
+      before += r.of(part);
+      canvas_.write(row, begin + from, std::string(static_cast<size_t>(std::max(0, to - from)), mark), ink);
+    }
+    canvas_.write(row, begin + kRankBar, "]");
+    const double waits = r.of(Part::waiting) / r.seconds;
+    const auto most = std::ranges::max_element(r.waits, {}, &profile::WaitedFor::seconds);
+    if (waits >= 0.005 && most != r.waits.end())
+      canvas_.write(row, begin + kRankBar + 2, fmt::format("{:.0f}% for {}", 100 * waits, most->rank));
   }
 
   void draw_text(int row, const std::vector<std::string>& lines) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "kintsugi/profile/rank_profile.h"
 #include "kintsugi/report/metrics_table.h"
 #include "kintsugi/report/text_canvas.h"
 
@@ -15,8 +16,10 @@ namespace kintsugi::report {
 struct WatchedRun {
   std::string name;  // its folder
   const MetricsTable* metrics = nullptr;
-  int64_t steps = 0;                       // to do
-  std::string ranks = {};                  // "4 ranks: pipe 2, data 2"
+  int64_t steps = 0;       // to do
+  std::string ranks = {};  // "4 ranks: pipe 2, data 2"
+  // The step that was measured last on all of them; null: none was.
+  const profile::StepProfile* measured = nullptr;
   double quiet_seconds = 0;                // since metrics.jsonl grew
   std::optional<int64_t> saved_step = {};  // of the newest checkpoint
   double saved_seconds = 0;                // since then
@@ -34,7 +37,7 @@ struct WatchLook {
 };
 
 // At most `rows` lines of at most `columns` characters. What there is no room for is left out: first the last steps,
-// then the text, then all curves but that of the loss.
+// then the ranks, then the text, then all curves but that of the loss.
 std::vector<std::string> watch_frame(const WatchedRun& run, const WatchLook& look);
 
 }  // namespace kintsugi::report

@@ -84,9 +84,47 @@ q ends
 )");
 }
 
+// Four ranks of a pipeline, of which the others wait for rank 3.
+TEST(WatchFrame, OfRanks) {
+  using profile::Part;
+  profile::StepProfile measured = {.step = 62, .ranks = 4};
+  for (int rank = 0; rank < 4; ++rank) {
+    const double waiting = rank == 3 ? 0 : 0.04 - 0.01 * rank;
+    measured.of_ranks.push_back(
+        {.rank = rank,
+         .stage = rank,
+         .steps = 1,
+         .seconds = 0.1,
+         .operations = {{.operation = "linear", .part = Part::compute, .seconds = 0.09 - waiting},
+                        {.operation = "send", .part = Part::communication, .seconds = 0.01},
+                        {.operation = "receive", .part = Part::waiting, .seconds = waiting}}});
+    if (waiting > 0) measured.of_ranks.back().waits = {{.rank = 1, .seconds = 0.002}, {.rank = 3, .seconds = waiting}};
+  }
+  Case c;
+  c.run.measured = &measured;
+  c.look.characters = Characters::ascii;
+  const std::string frame = c.frame(80, 24);
+  const size_t begin = frame.find("ranks in step");
+  ASSERT_NE(begin, frame.npos) << frame;
+  EXPECT_EQ(frame.substr(begin), R"(ranks in step 62: = computing, + transfers, . waiting  most for rank 3: 22%
+ rank 0  [=======+......] 40% for 3      rank 1  [========++....] 30% for 3
+ rank 2  [==========+...] 20% for 3      rank 3  [=============+]
+written after step 80
+  Once upon a time there was a model of 80 steps
+  that wrote
+     step          loss    validation learning rate      gradient      tokens/s
+       78        2.6299                    3.15e-04         0.526         17164
+       79        2.7171                    3.03e-04         0.525         17174
+       80        2.6436        2.8708      2.92e-04         0.525         17184
+)");
+  EXPECT_NE(c.frame(40, 30).find(" rank 3  [=============+]\n"), std::string::npos);
+  EXPECT_EQ(c.frame(80, 15).find("ranks in step"), std::string::npos);
+}
+
 TEST(WatchFrame, Of100x30) {
   Case c;
-  EXPECT_EQ(c.frame(100, 30), R"(runs/first                                                                                   running
+  EXPECT_EQ(c.frame(100, 30),
+            R"(runs/first                                                                                   running
 [===========================             ]  step 80/120  66%  about 10s left
 loss 2.6436  validation 2.8708  best 2.8708 at step 80
 learning rate 2.92e-04  gradient norm 0.525  17.2 ktokens/s  41% of the peak
