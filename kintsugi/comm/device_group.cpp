@@ -1,7 +1,6 @@
 #include "kintsugi/comm/device_group.h"
 
 #include <algorithm>
-#include <array>
 #include <mutex>
 #include <vector>
 
@@ -129,19 +128,15 @@ class DeviceCommunicator : public CheckedCommunicator {
   uint64_t oldest_ = 1, made_ = 0;
 };
 
-// On the host, members meet by a barrier, or by messages without bytes.
 Event DeviceCommunicator::enqueue(std::span<const Operation> operations) {
   check_room(operations, options_);
   if (made_ - oldest_ + 1 == open_.size()) finish_oldest();
   Open& open = open_[(made_ + 1) % open_.size()];
   open.parts.clear();
-  std::array<Message, kMaxExchange> messages;
-  for (size_t i = 0; i < operations.size(); ++i) {
-    const Operation& o = operations[i];
+  for (const Operation& o : operations) {
     const Part part = next(o);
     while (part.posted->holds[part.member]) finish_oldest();
     open.parts.push_back(part);
-    messages[i] = o.kind == Kind::send ? Message::to(o.root, {}) : Message::from(o.root, {});
   }
   for (size_t i = 0; i < operations.size(); ++i) {
     const auto [posted, member] = open.parts[i];
@@ -152,8 +147,7 @@ Event DeviceCommunicator::enqueue(std::span<const Operation> operations) {
     if (++posted->here == static_cast<int>(posted->operations.size())) start(*posted);
   }
   ++made_;
-  open.host =
-      operations[0].is_message() ? host_->exchange(std::span(messages).first(operations.size())) : host_->barrier();
+  open.host = meet(*host_, operations);
   return {made_};
 }
 

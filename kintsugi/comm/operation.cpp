@@ -214,6 +214,16 @@ Event CheckedCommunicator::barrier() {
   return enqueue({.kind = Kind::barrier});
 }
 
+Event meet(Communicator& host, std::span<const Operation> operations) {
+  if (!operations[0].is_message()) return host.barrier();
+  std::array<Message, kMaxExchange> empty;
+  for (size_t i = 0; i < operations.size(); ++i) {
+    const Operation& o = operations[i];
+    empty[i] = o.kind == Kind::send ? Message::to(o.root, {}) : Message::from(o.root, {});
+  }
+  return host.exchange(std::span(empty).first(operations.size()));
+}
+
 void check_group(std::span<const int> ranks, int rank, int size) {
   std::vector<bool> seen(size);
   for (const int r : ranks) {

@@ -84,6 +84,10 @@ class CheckedCommunicator : public Communicator {
   void check_elements(Kind kind, size_t bytes, tensor::DType dtype) const;
 };
 
+// For operations that members have enqueued on their devices: on the host they meet by a barrier, or by messages
+// without bytes. The event is of `host`.
+Event meet(Communicator& host, std::span<const Operation> operations);
+
 // `ranks` are distinct, of a world of `size`, and include `rank`; else InternalError.
 void check_group(std::span<const int> ranks, int rank, int size);
 // InternalError for more messages than a group may have open, or a collective if it is for messages alone.

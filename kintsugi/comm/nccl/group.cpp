@@ -1,6 +1,5 @@
 #include "kintsugi/comm/nccl/group.h"
 
-#include <array>
 #include <exception>
 #include <vector>
 
@@ -94,25 +93,19 @@ class NcclCommunicator : public CheckedCommunicator {
   uint64_t oldest_ = 1, made_ = 0;
 };
 
-// On the host, members meet by a barrier, or by messages without bytes.
 Event NcclCommunicator::enqueue(std::span<const Operation> operations) {
   check_room(operations, options_);
   if (made_ - oldest_ + 1 == open_.size()) finish_oldest();
   Open& open = open_[(made_ + 1) % open_.size()];
   compute_.record(*open.ready);
   stream_->wait(*open.ready);
-  std::array<Message, kMaxExchange> empty;
   if (operations.size() > 1) check(library_, library_.group_start(), "an exchange");
-  for (size_t i = 0; i < operations.size(); ++i) {
-    const Operation& o = operations[i];
+  for (const Operation& o : operations)
     if (o.bytes > 0) call(o);
-    empty[i] = o.kind == Kind::send ? Message::to(o.root, {}) : Message::from(o.root, {});
-  }
   if (operations.size() > 1) check(library_, library_.group_end(), "an exchange");
   stream_->record(*open.done);
   ++made_;
-  open.host =
-      operations[0].is_message() ? host_->exchange(std::span(empty).first(operations.size())) : host_->barrier();
+  open.host = meet(*host_, operations);
   return {made_};
 }
 
