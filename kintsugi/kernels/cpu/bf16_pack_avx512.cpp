@@ -19,6 +19,7 @@ namespace {
 using tensor::bf16;
 
 constexpr int64_t kSide = 16, kSquare = 2 * kSide * kSide;  // elements
+constexpr int64_t kAhead = 128;                             // elements of a row that are fetched before they are packed
 
 struct Square {
   __m512i lines[kSide];
@@ -27,8 +28,10 @@ struct Square {
 // A line for each of `count` rows of n k.
 KINTSUGI_AVX512 inline void load_rows(const bf16* from, int64_t stride, int64_t count, int64_t n, Square& to) {
   const __mmask32 mask = n >= 2 * kSide ? ~0u : (1u << n) - 1;
-  for (int64_t i = 0; i < kSide; ++i)
+  for (int64_t i = 0; i < kSide; ++i) {
+    _mm_prefetch(reinterpret_cast<const char*>(from + i * stride + kAhead), _MM_HINT_T0);
     to.lines[i] = i < count ? _mm512_maskz_loadu_epi16(mask, from + i * stride) : _mm512_setzero_si512();
+  }
 }
 
 // A line for each pair of the n k, of `count` rows that are side by side.

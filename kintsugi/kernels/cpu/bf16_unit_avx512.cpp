@@ -6,12 +6,14 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace kintsugi::kernels::cpu {
 namespace {
 
-constexpr int64_t kRows = 8;  // of a block of sums in registers, two vectors wide
+constexpr int64_t kRows = 8;         // of a block of sums in registers, two vectors wide
+constexpr int64_t kCachedSteps = 8;  // 16 KiB of each panel
 
 void nothing() {}
 
@@ -21,12 +23,18 @@ __attribute__((target("avx512f,avx512bw,avx512bf16"))) inline __m512bh pair(cons
   return reinterpret_cast<__m512bh>(_mm512_set1_epi32(two));
 }
 
-__attribute__((target("avx512f,avx512bw,avx512bf16"))) void rows(const Bf16Tile& t, int64_t first) {
+// Adds `steps` steps from step s on to kRows rows, whose sums so far are in c, unless these are the first.
+__attribute__((target("avx512f,avx512bw,avx512bf16"))) void rows(const Bf16Tile& t, int64_t first, int64_t s,
+                                                                 int64_t steps) {
   __m512 left[kRows], right[kRows];
+  float* c = t.c + first * t.c_row;
   HWY_UNROLL(8)
-  for (int64_t i = 0; i < kRows; ++i) left[i] = right[i] = _mm512_setzero_ps();
-  for (int64_t s = 0; s < t.steps; ++s) {
-    const tensor::bf16 *a = t.a + first * t.a_row + s * t.a_step, *b = t.b + s * kTile * kStep;
+  for (int64_t i = 0; i < kRows; ++i) {
+    left[i] = s == 0 ? _mm512_setzero_ps() : _mm512_loadu_ps(c + i * t.c_row);
+    right[i] = s == 0 ? _mm512_setzero_ps() : _mm512_loadu_ps(c + i * t.c_row + 16);
+  }
+  const tensor::bf16 *a = t.a + first * t.a_row + s * t.a_step, *b = t.b + s * kTile * kStep;
+  for (int64_t end = s + steps; s < end; ++s, a += t.a_step, b += kTile * kStep)
     for (int64_t p = 0; p < kStep / 2; ++p) {
       const __m512bh b0 = reinterpret_cast<__m512bh>(_mm512_loadu_si512(b + p * kStep));
       const __m512bh b1 = reinterpret_cast<__m512bh>(_mm512_loadu_si512(b + (p + 16) * kStep));
@@ -37,17 +45,21 @@ __attribute__((target("avx512f,avx512bw,avx512bf16"))) void rows(const Bf16Tile&
         right[i] = _mm512_dpbf16_ps(right[i], x, b1);
       }
     }
-  }
   HWY_UNROLL(8)
   for (int64_t i = 0; i < kRows; ++i) {
-    float* c = t.c + (first + i) * t.c_row;
-    _mm512_storeu_ps(c, left[i]);
-    _mm512_storeu_ps(c + 16, right[i]);
+    _mm512_storeu_ps(c + i * t.c_row, left[i]);
+    _mm512_storeu_ps(c + i * t.c_row + 16, right[i]);
   }
 }
 
+// Parts of k whose panels stay in the first level cache while all rows of the tile pass.
 void multiply(const Bf16Tile& t) {
-  for (int64_t first = 0; first < kTile; first += kRows) rows(t, first);
+  int64_t s = 0;
+  do {
+    const int64_t steps = std::min(kCachedSteps, t.steps - s);
+    for (int64_t first = 0; first < kTile; first += kRows) rows(t, first, s, steps);
+    s += steps;
+  } while (s < t.steps);
 }
 
 constexpr Bf16Unit kUnit = {"avx512_bf16", nothing,  nothing,           pack_a_avx512,

@@ -76,6 +76,16 @@ void pack_rows(const Bf16Unit& unit, const Bf16Product& p, int64_t first, Range 
     unit.pack_a(rows_of_a(p, row), to + (row - first) / kTile * panel_size(p.k));
 }
 
+// A tile of c comes to the caches while its sums are made.
+void fetch_tile(const Bf16Product& p, int64_t row, int64_t column, int64_t height, int64_t width) {
+  constexpr int64_t kLine = 64;
+  const int64_t size = tensor::size_of(p.c_dtype);
+  for (int64_t i = row; i < row + height; ++i) {
+    const std::byte* begin = p.c + (i * p.c_row + column) * size;
+    for (int64_t at = 0; at < width * size; at += kLine) __builtin_prefetch(begin + at, 1);
+  }
+}
+
 // A block of c. `a`: the packed panels from row `first` on, or null.
 void multiply_block(const Bf16Unit& unit, const Bf16Product& p, const bf16* a, int64_t first, Range rows, Range columns,
                     const Own& own) {
@@ -106,6 +116,7 @@ void multiply_block(const Bf16Unit& unit, const Bf16Product& p, const bf16* a, i
         t.b = own.b + (j - here.begin) / kTile * panel;
         t.c = in_place ? reinterpret_cast<float*>(p.c) + i * p.c_row + j : own.tile;
         t.c_row = in_place ? p.c_row : kTile;
+        fetch_tile(p, i, j, height, width);
         unit.multiply(t);
         if (!in_place) unit.finish(p, own.tile, i, j, height, width);
       }
