@@ -95,9 +95,16 @@ inline Seen seen(const AttentionSetting& s, const QueryTile& q, int64_t key_tile
   return all ? Seen::all : Seen::some;
 }
 
-// Caps a tile of scores (Gemma Team 2024, "Gemma 2", section 2).
-inline void cap_scores(const AttentionSetting& s, const AttentionScratch& t, int64_t queries, int64_t keys) {
-  const V cap = set(s.softcap), part = set(1.0f / s.softcap);
+inline bool sees_none(const AttentionSetting& s, const QueryTile& q, base::Range key_tiles) {
+  for (int64_t kt = key_tiles.begin; kt < key_tiles.end; ++kt)
+    if (seen(s, q, kt) != Seen::none) return false;
+  return true;
+}
+
+// Caps a tile of scores, times `scale` (Gemma Team 2024, "Gemma 2", section 2).
+inline void cap_scores(const AttentionSetting& s, const AttentionScratch& t, int64_t queries, int64_t keys,
+                       float scale) {
+  const V cap = set(s.softcap), part = set(scale / s.softcap);
   for (int64_t i = 0; i < keys; ++i)
     for (int64_t j = 0; j < queries; j += lanes()) {
       float* score = t.score_t + i * kTileQueries + j;
@@ -224,6 +231,32 @@ class Kept {
   Words words_;
   int32_t block_ = -1;
 };
+
+template <typename T>
+float row_dot(const T* x, const T* y, int64_t n) {
+  V sum = zero();
+  int64_t i = 0;
+  for (; i + lanes() <= n; i += lanes()) sum = hn::MulAdd(load(x + i), load(y + i), sum);
+  if (i < n) sum = hn::MulAdd(load_n(x + i, n - i), load_n(y + i, n - i), sum);
+  return sum_of_lanes(sum);
+}
+
+// For the gradient of a tile: t.top is the log-sum-exp, t.sum the sum of do * o.
+template <typename T>
+void load_row_ends(const KernelCall& call, const AttentionSetting& s, const AttentionScratch& t, const QueryTile& q) {
+  using In = AttentionGradIn;
+  const auto in = [&](size_t i) { return reinterpret_cast<const T*>(call.ins[i].data); };
+  const float* lse = reinterpret_cast<const float*>(call.ins[In::kLse].data);
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  std::fill_n(t.top, kTileQueries, 0.0f);
+  std::fill_n(t.sum, kTileQueries, 0.0f);
+  for (int64_t i = 0; i < q.count; ++i) {
+    const int64_t row = s.row_of(q.batch, q.head, q.begin + i);
+    // A row that sees nothing has no probabilities: exp(x - infinity).
+    t.top[i] = lse[row] == -kInfinity ? kInfinity : lse[row];
+    t.sum[i] = row_dot(in(In::kDo) + row * s.head_dim, in(In::kO) + row * s.head_dim, s.head_dim);
+  }
+}
 
 }  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

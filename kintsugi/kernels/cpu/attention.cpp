@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 
+#include "kintsugi/kernels/cpu/attention_bf16.h"
 #include "kintsugi/kernels/cpu/attention_setting.h"
 #include "kintsugi/kernels/cpu/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
@@ -74,7 +75,7 @@ void attend(const KernelCall& call, const AttentionSetting& s, const AttentionSc
     const int64_t begin = kt * kTileKeys, keys = std::min(kTileKeys, s.key_seq - begin);
     const Tile key_rows = load_keys(s, q, begin, keys, k, false, t.keys);
     multiply_tile(keys, queries, s.head_dim, key_rows, t.q_t, kTileQueries, t.score_t, kTileQueries, false);
-    if (s.softcap > 0) cap_scores(s, t, queries, keys);
+    if (s.softcap > 0) cap_scores(s, t, queries, keys, 1.0f);
     if (s.key_starts && sees == Seen::some) hide_other_documents(s, t, q, queries, begin, keys);
     softmax_tile(s, t, queries, begin, keys, sees == Seen::some);
     if (!first) {
@@ -88,29 +89,26 @@ void attend(const KernelCall& call, const AttentionSetting& s, const AttentionSc
   }
   for (int64_t i = 0; i < q.count; ++i) {
     const int64_t row = s.row_of(b, head, q.begin + i);
-    const float sum = t.sum[i];
-    const bool none = sum == 0.0f || first;
-    if (none) std::fill_n(o + row * s.head_dim, s.head_dim, T());
-    if (s.sinks && t.last[i] >= 0) {
-      const float sink = s.sinks[head * s.group + (q.begin + i) % s.group],
-                  top = none ? sink : std::max(t.top[i], sink);
-      const float part = none ? 0.0f : std::exp(t.top[i] - top), whole = sum * part + std::exp(sink - top);
-      if (!none) map(Times{part / whole}, s.head_dim, o + row * s.head_dim, t.rows + i * wide);
-      lse[row] = top + std::log(whole);
-    } else if (none) {
-      lse[row] = -std::numeric_limits<float>::infinity();
+    const RowEnd end = end_of_row(s, t, head, q.begin, i);
+    lse[row] = end.lse;
+    if (end.factor == 0) {
+      std::fill_n(o + row * s.head_dim, s.head_dim, T());
     } else {
-      map(Times{1.0f / sum}, s.head_dim, o + row * s.head_dim, t.rows + i * wide);
-      lse[row] = t.top[i] + std::log(sum);
+      map(Times{end.factor}, s.head_dim, o + row * s.head_dim, t.rows + i * wide);
     }
   }
 }
 
-void attend_any(const KernelCall& call, const AttentionSetting& s, const AttentionScratch& t, int64_t item) {
-  // The last tiles of a head see the most keys: they come first.
-  const int64_t tiles = s.query_tiles(), tile = tiles - 1 - item % tiles, head = item / tiles;
-  for_type(call.ins[AttentionIn::kQ].dtype(),
-           [&]<typename T>(T) { attend<T>(call, s, t, head / s.kv_heads, head % s.kv_heads, tile); });
+void attend_any(const KernelCall& call, const AttentionSetting& s, AttentionScratch& t, int64_t head, int64_t tile) {
+  const int64_t b = head / s.kv_heads;
+  switch (call.ins[AttentionIn::kQ].dtype()) {
+    case tensor::DType::bf16:
+      return attend_bf16(call, s, t, head, tile);
+    case tensor::DType::f16:
+      return attend<tensor::f16>(call, s, t, b, head % s.kv_heads, tile);
+    default:
+      return attend<float>(call, s, t, b, head % s.kv_heads, tile);
+  }
 }
 
 }  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE
@@ -123,17 +121,23 @@ HWY_EXPORT(attend_any);
 
 int64_t attention_workspace(const KernelShapes& shapes) {
   Scratch scratch;
-  take_attention({Types(shapes.ins), Types(shapes.outs), shapes.attributes}, false, false, shapes.threads, scratch);
+  take_attention({Types(shapes.ins), Types(shapes.outs), shapes.attributes}, false, shapes.threads, scratch);
   return scratch.bytes();
 }
 
 void attention(const KernelCall& call) {
-  const AttentionSetting s = attention_setting(call, false, false);
+  const AttentionSetting s = attention_setting(call, false);
   const auto attend = HWY_DYNAMIC_DISPATCH(attend_any);
-  const int64_t items = s.batch * s.kv_heads * s.query_tiles();
-  std::atomic<int64_t> next{0};  // items are independent: which thread computes one changes no bit
+  // Whole heads for each thread where all get as many, or have enough; else tiles, of which the last come first, since
+  // they see the most keys. Tiles are independent: which thread computes one changes no bit.
+  const int threads = call.team.size();
+  const bool whole = s.heads() % threads == 0 || s.heads() >= 8 * threads;
+  const int64_t tiles = s.query_tiles(), at_once = whole ? tiles : 1;
+  std::atomic<int64_t> next{0};
   call.team.run([&](int thread) {
-    for (int64_t i = next++; i < items; i = next++) attend(call, s, s.threads[thread], i);
+    for (int64_t i = next.fetch_add(at_once); i < s.heads() * tiles; i = next.fetch_add(at_once))
+      for (int64_t tile = i; tile < i + at_once; ++tile)
+        attend(call, s, s.threads[thread], tile / tiles, tiles - 1 - tile % tiles);
   });
 }
 

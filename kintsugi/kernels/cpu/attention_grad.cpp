@@ -1,8 +1,10 @@
-// The gradient of attention from its log-sum-exp (Dao 2023, "FlashAttention-2", algorithm 2). A thread takes a whole
-// head of keys, so that no sum depends on how many threads there are.
+// The gradient of attention from its log-sum-exp (Dao 2023, "FlashAttention-2", algorithm 2). A thread takes a block of
+// keys of a head, and what blocks add to dq is summed in their order, so that no sum depends on how many threads there
+// are.
 #include <atomic>
 #include <cmath>
 
+#include "kintsugi/kernels/cpu/attention_bf16.h"
 #include "kintsugi/kernels/cpu/attention_setting.h"
 #include "kintsugi/kernels/cpu/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
@@ -47,73 +49,69 @@ void grad_tile(const AttentionSetting& s, const AttentionScratch& t, int64_t que
   }
 }
 
+// The rows of a block of keys.
 template <typename T>
-float row_dot(const T* x, const T* y, int64_t n) {
-  V sum = zero();
-  int64_t i = 0;
-  for (; i + lanes() <= n; i += lanes()) sum = hn::MulAdd(load(x + i), load(y + i), sum);
-  if (i < n) sum = hn::MulAdd(load_n(x + i, n - i), load_n(y + i, n - i), sum);
-  return sum_of_lanes(sum);
+void store_keys(const AttentionSetting& s, int64_t b, int64_t head, base::Range keys, const float* from, T* to) {
+  for (int64_t i = keys.begin; i < keys.end; ++i)
+    map(Copy(), s.head_dim, to + s.key_row(b, i, head) * s.head_dim, from + (i - keys.begin) * padded(s.head_dim));
 }
 
+// A tile of dq, [queries head_dim, padded].
 template <typename T>
-void store_keys(const AttentionSetting& s, int64_t b, int64_t head, const float* from, T* to) {
-  for (int64_t i = 0; i < s.key_seq; ++i)
-    map(Copy(), s.head_dim, to + s.key_row(b, i, head) * s.head_dim, from + i * padded(s.head_dim));
+void store_dq(const KernelCall& call, const AttentionSetting& s, int64_t b, int64_t head, int64_t tile,
+              const float* sum) {
+  T* dq = reinterpret_cast<T*>(call.outs[AttentionGradOut::kDq].data);
+  const int64_t begin = tile * kTileQueries, end = std::min(begin + kTileQueries, s.queries());
+  for (int64_t i = begin; i < end; ++i)
+    map(Copy(), s.head_dim, dq + s.row_of(b, head, i) * s.head_dim, sum + (i - begin) * padded(s.head_dim));
 }
 
+// `parts`: where the block's part of dq goes, for each tile [queries head_dim, padded]; null: to dq.
 template <typename T>
-void attend_back(const KernelCall& call, const AttentionSetting& s, const AttentionScratch& t, int64_t b,
-                 int64_t head) {
+void attend_back(const KernelCall& call, const AttentionSetting& s, const AttentionScratch& t, int64_t b, int64_t head,
+                 int64_t block, float* parts) {
   using In = AttentionGradIn;
   using Out = AttentionGradOut;
   const auto in = [&](size_t i) { return reinterpret_cast<const T*>(call.ins[i].data); };
   const auto out = [&](size_t i) { return reinterpret_cast<T*>(call.outs[i].data); };
-  const T *q_in = in(In::kQ), *k = in(In::kK), *v = in(In::kV), *o = in(In::kO), *d_o = in(In::kDo);
-  const float* lse = reinterpret_cast<const float*>(call.ins[In::kLse].data);
-  T* dq = out(Out::kDq);
+  const T *q_in = in(In::kQ), *k = in(In::kK), *v = in(In::kV), *d_o = in(In::kDo);
   const int64_t wide = padded(s.head_dim), columns = whole_vectors(s.head_dim);
-  std::fill_n(t.dk, s.key_seq * wide, 0.0f);
-  std::fill_n(t.dv, s.key_seq * wide, 0.0f);
+  const base::Range block_keys = keys_of_block(s, block), key_tiles = tiles_of_block(s, block);
+  std::fill_n(t.dk, block_keys.size() * wide, 0.0f);
+  std::fill_n(t.dv, block_keys.size() * wide, 0.0f);
   for (int64_t tile = 0; tile < s.query_tiles(); ++tile) {
     const QueryTile q = query_tile(s, t, b, head, tile);
     const int64_t queries = whole_vectors(q.count);
+    float* dq = parts ? parts + tile * kTileQueries * wide : t.grad;
+    std::fill_n(dq, q.count * wide, 0.0f);
+    if (sees_none(s, q, key_tiles)) {
+      if (!parts) store_dq<T>(call, s, b, head, tile, dq);
+      continue;
+    }
     load_queries(s, q, q_in, s.scale, t.q_t, t.rows);
     load_queries(s, q, d_o, 1.0f, t.do_t, t.drows);
-    std::fill_n(t.top, kTileQueries, 0.0f);
-    std::fill_n(t.sum, kTileQueries, 0.0f);
-    for (int64_t i = 0; i < q.count; ++i) {
-      const int64_t row = s.row_of(b, head, q.begin + i);
-      // A row that sees nothing has no probabilities: exp(x - infinity).
-      const float infinity = std::numeric_limits<float>::infinity();
-      t.top[i] = lse[row] == -infinity ? infinity : lse[row];
-      t.sum[i] = row_dot(d_o + row * s.head_dim, o + row * s.head_dim, s.head_dim);
-    }
-    std::fill_n(t.grad, q.count * wide, 0.0f);
-    for (int64_t kt = 0; kt < s.num_key_tiles(); ++kt) {
+    load_row_ends<T>(call, s, t, q);
+    for (int64_t kt = key_tiles.begin; kt < key_tiles.end; ++kt) {
       const Seen sees = seen(s, q, kt);
       if (sees == Seen::none) continue;
-      const int64_t begin = kt * kTileKeys, keys = std::min(kTileKeys, s.key_seq - begin);
+      const int64_t begin = kt * kTileKeys, keys = std::min(kTileKeys, s.key_seq - begin),
+                    at = (begin - block_keys.begin) * wide;
       const Tile key_rows = load_keys(s, q, begin, keys, k, true, t.keys);
       const Tile values = load_keys(s, q, begin, keys, v, false, t.values);
       multiply_tile(keys, queries, s.head_dim, key_rows, t.q_t, kTileQueries, t.score_t, kTileQueries, false);
       multiply_tile(keys, queries, s.head_dim, values, t.do_t, kTileQueries, t.dscore_t, kTileQueries, false);
-      if (s.softcap > 0) cap_scores(s, t, queries, keys);
+      if (s.softcap > 0) cap_scores(s, t, queries, keys, 1.0f);
       if (s.key_starts && sees == Seen::some) hide_other_documents(s, t, q, queries, begin, keys);
       const auto grad = s.softcap > 0 ? grad_tile<true> : grad_tile<false>;
       grad(s, t, queries, begin, keys, sees == Seen::some);
-      multiply_tile(keys, columns, q.count, {t.score_t, kTileQueries, 1}, t.drows, wide, t.dv + begin * wide, wide,
-                    true);
-      multiply_tile(keys, columns, q.count, {t.dscore_t, kTileQueries, 1}, t.rows, wide, t.dk + begin * wide, wide,
-                    true);
-      multiply_tile(q.count, columns, keys, {t.dscore_t, 1, kTileQueries}, key_rows.data, key_rows.row, t.grad, wide,
-                    true);
+      multiply_tile(keys, columns, q.count, {t.score_t, kTileQueries, 1}, t.drows, wide, t.dv + at, wide, true);
+      multiply_tile(keys, columns, q.count, {t.dscore_t, kTileQueries, 1}, t.rows, wide, t.dk + at, wide, true);
+      multiply_tile(q.count, columns, keys, {t.dscore_t, 1, kTileQueries}, key_rows.data, key_rows.row, dq, wide, true);
     }
-    for (int64_t i = 0; i < q.count; ++i)
-      map(Copy(), s.head_dim, dq + s.row_of(b, head, q.begin + i) * s.head_dim, t.grad + i * wide);
+    if (!parts) store_dq<T>(call, s, b, head, tile, dq);
   }
-  store_keys(s, b, head, t.dk, out(Out::kDk));
-  store_keys(s, b, head, t.dv, out(Out::kDv));
+  store_keys(s, b, head, block_keys, t.dk, out(Out::kDk));
+  store_keys(s, b, head, block_keys, t.dv, out(Out::kDv));
 }
 
 // Of the sinks of one head of keys, whose probabilities are those of a key with the value 0.
@@ -145,9 +143,35 @@ void sinks_back_any(const KernelCall& call, const AttentionSetting& s, int64_t h
   for_type(call.ins[AttentionGradIn::kQ].dtype(), [&]<typename T>(T) { sinks_back<T>(call, s, head); });
 }
 
-void attend_back_any(const KernelCall& call, const AttentionSetting& s, const AttentionScratch& t, int64_t head) {
-  for_type(call.ins[AttentionGradIn::kQ].dtype(),
-           [&]<typename T>(T) { attend_back<T>(call, s, t, head / s.kv_heads, head % s.kv_heads); });
+void attend_back_any(const KernelCall& call, const AttentionSetting& s, AttentionScratch& t, int64_t head,
+                     int64_t block, float* parts) {
+  switch (call.ins[AttentionGradIn::kQ].dtype()) {
+    case tensor::DType::bf16:
+      return attend_back_bf16(call, s, t, head, block, parts);
+    case tensor::DType::f16:
+      return attend_back<tensor::f16>(call, s, t, head / s.kv_heads, head % s.kv_heads, block, parts);
+    default:
+      return attend_back<float>(call, s, t, head / s.kv_heads, head % s.kv_heads, block, parts);
+  }
+}
+
+// A tile of dq: the sum of its parts, `stride` floats from block to block, in their order.
+void add_parts(const KernelCall& call, const AttentionSetting& s, AttentionScratch& t, int64_t head, int64_t tile,
+               const float* parts, int64_t stride) {
+  const int64_t n = kTileQueries * padded(s.head_dim);
+  for (int64_t i = 0; i < n; i += lanes()) {
+    V sum = load(parts + i);
+    for (int64_t block = 1; block < s.key_blocks(); ++block) sum = hn::Add(sum, load(parts + block * stride + i));
+    store(sum, t.grad + i);
+  }
+  switch (call.ins[AttentionGradIn::kQ].dtype()) {
+    case tensor::DType::bf16:
+      return store_dq_bf16(call, s, t, head, tile, t.grad);
+    case tensor::DType::f16:
+      return store_dq<tensor::f16>(call, s, head / s.kv_heads, head % s.kv_heads, tile, t.grad);
+    default:
+      return store_dq<float>(call, s, head / s.kv_heads, head % s.kv_heads, tile, t.grad);
+  }
 }
 
 }  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE
@@ -158,20 +182,52 @@ namespace kintsugi::kernels::cpu {
 
 HWY_EXPORT(attend_back_any);
 HWY_EXPORT(sinks_back_any);
+HWY_EXPORT(add_parts);
+
+namespace {
+
+// Some heads at a time: their blocks, which are independent, then the sums of what they add to dq.
+void attend_back_in_parts(const KernelCall& call, const AttentionSetting& s) {
+  const auto attend_back = HWY_DYNAMIC_DISPATCH(attend_back_any);
+  const auto add = HWY_DYNAMIC_DISPATCH(add_parts);
+  const int64_t tiles = s.query_tiles(), blocks = s.key_blocks(), of_block = tiles * kTileQueries * padded(s.head_dim);
+  for (int64_t first = 0; first < s.heads(); first += s.heads_at_once) {
+    const int64_t heads = std::min(s.heads_at_once, s.heads() - first);
+    std::atomic<int64_t> next{0};
+    call.team.run([&](int thread) {
+      for (int64_t i = next++; i < heads * blocks; i = next++)
+        attend_back(call, s, s.threads[thread], first + i / blocks, i % blocks, s.dq_parts + i * of_block);
+    });
+    call.team.for_shares(heads * tiles, 1, [&](base::Range r, int thread) {
+      for (int64_t i = r.begin; i < r.end; ++i) {
+        const int64_t head = i / tiles, tile = i % tiles;
+        add(call, s, s.threads[thread], first + head, tile,
+            s.dq_parts + head * blocks * of_block + tile * kTileQueries * padded(s.head_dim), of_block);
+      }
+    });
+  }
+}
+
+void attend_back_whole(const KernelCall& call, const AttentionSetting& s) {
+  const auto attend_back = HWY_DYNAMIC_DISPATCH(attend_back_any);
+  std::atomic<int64_t> next{0};
+  call.team.run([&](int thread) {
+    for (int64_t head = next++; head < s.heads(); head = next++)
+      attend_back(call, s, s.threads[thread], head, 0, nullptr);
+  });
+}
+
+}  // namespace
 
 int64_t attention_grad_workspace(const KernelShapes& shapes) {
   Scratch scratch;
-  take_attention({Types(shapes.ins), Types(shapes.outs), shapes.attributes}, true, true, shapes.threads, scratch);
+  take_attention({Types(shapes.ins), Types(shapes.outs), shapes.attributes}, true, shapes.threads, scratch);
   return scratch.bytes();
 }
 
 void attention_grad(const KernelCall& call) {
-  const AttentionSetting s = attention_setting(call, true, true);
-  const auto attend_back = HWY_DYNAMIC_DISPATCH(attend_back_any);
-  std::atomic<int64_t> next{0};  // heads are independent: which thread computes one changes no bit
-  call.team.run([&](int thread) {
-    for (int64_t i = next++; i < s.batch * s.kv_heads; i = next++) attend_back(call, s, s.threads[thread], i);
-  });
+  const AttentionSetting s = attention_setting(call, true);
+  s.key_blocks() > 1 ? attend_back_in_parts(call, s) : attend_back_whole(call, s);
   if (!call.outs[AttentionGradOut::kDsinks].data) return;
   const auto sinks_back = HWY_DYNAMIC_DISPATCH(sinks_back_any);
   call.team.for_shares(s.kv_heads, 1, [&](base::Range r, int) {

@@ -1,6 +1,8 @@
 #include "kintsugi/kernels/cpu/attention_setting.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "kintsugi/kernels/cpu/convert.h"
 #include "kintsugi/kernels/random.h"
@@ -8,14 +10,9 @@
 namespace kintsugi::kernels::cpu {
 namespace {
 
-AttentionScratch take_thread(const AttentionSetting& s, bool grad, bool whole_heads, bool documents, Scratch& scratch) {
-  const int64_t wide = padded(s.head_dim);
-  AttentionScratch t = {};
-  t.q_t = scratch.take<float>(s.head_dim * kTileQueries);
+// What both ways need of a tile's queries.
+void take_queries(AttentionScratch& t, bool documents, Scratch& scratch) {
   t.score_t = scratch.take<float>(kTileKeys * kTileQueries);
-  t.rows = scratch.take<float>(kTileQueries * wide);
-  t.keys = scratch.take<float>(kTileKeys * wide);
-  t.values = scratch.take<float>(kTileKeys * wide);
   t.top = scratch.take<float>(kTileQueries);
   t.sum = scratch.take<float>(kTileQueries);
   t.factor = scratch.take<float>(kTileQueries);
@@ -24,17 +21,54 @@ AttentionScratch take_thread(const AttentionSetting& s, bool grad, bool whole_he
   t.block_low = scratch.take<uint32_t>(kTileQueries);
   t.block_high = scratch.take<uint32_t>(kTileQueries);
   t.word = scratch.take<uint32_t>(kTileQueries);
-  if (grad) {
-    t.do_t = scratch.take<float>(s.head_dim * kTileQueries);
-    t.dscore_t = scratch.take<float>(kTileKeys * kTileQueries);
-    t.drows = scratch.take<float>(kTileQueries * wide);
-    t.grad = scratch.take<float>(kTileQueries * wide);
-  }
   if (documents) t.document = scratch.take<int32_t>(kTileQueries);
-  if (whole_heads) {
-    t.dk = scratch.take<float>(s.key_seq * wide);
-    t.dv = scratch.take<float>(s.key_seq * wide);
+}
+
+NarrowScratch take_narrow(const AttentionSetting& s, bool grad, Scratch& scratch) {
+  using tensor::bf16;
+  const int64_t tile = kTileQueries * padded(s.head_dim), square = kTileKeys * kTileQueries;
+  const int64_t tiles = grad ? std::min(kBlockKeys / kTileKeys, s.num_key_tiles()) : s.num_key_tiles();
+  NarrowScratch n = {};
+  n.held = -1;
+  n.q = scratch.take<bf16>(tile);
+  n.q_panels = scratch.take<bf16>(tile);
+  n.p_panels = scratch.take<bf16>(square);
+  n.keys = scratch.take<bf16>(tiles * tile);
+  n.turned = scratch.take<bf16>(tiles * tile);
+  n.sums_t = scratch.take<float>(tile);
+  if (!grad) return n;
+  n.d_o = scratch.take<bf16>(tile);
+  n.do_panels = scratch.take<bf16>(tile);
+  n.q_columns = scratch.take<bf16>(tile);
+  n.do_columns = scratch.take<bf16>(tile);
+  n.p = scratch.take<bf16>(square);
+  n.dscore = scratch.take<bf16>(square);
+  n.values = scratch.take<bf16>(tiles * tile);
+  return n;
+}
+
+AttentionScratch take_thread(const AttentionSetting& s, bool narrow, bool grad, bool documents, Scratch& scratch) {
+  const int64_t wide = padded(s.head_dim);
+  AttentionScratch t = {};
+  take_queries(t, documents, scratch);
+  if (narrow) {
+    t.narrow = take_narrow(s, grad, scratch);
+  } else {
+    t.q_t = scratch.take<float>(s.head_dim * kTileQueries);
+    t.rows = scratch.take<float>(kTileQueries * wide);
+    t.keys = scratch.take<float>(kTileKeys * wide);
+    t.values = scratch.take<float>(kTileKeys * wide);
   }
+  if (!grad) return t;
+  t.dscore_t = scratch.take<float>(kTileKeys * kTileQueries);
+  if (!narrow) {
+    t.do_t = scratch.take<float>(s.head_dim * kTileQueries);
+    t.drows = scratch.take<float>(kTileQueries * wide);
+  }
+  t.grad = scratch.take<float>(kTileQueries * wide);
+  const int64_t keys = std::min(kBlockKeys, (s.key_seq + kTileKeys - 1) / kTileKeys * kTileKeys);
+  t.dk = scratch.take<float>(keys * wide);
+  t.dv = scratch.take<float>(keys * wide);
   return t;
 }
 
@@ -55,7 +89,19 @@ void fill_start_ranges(const AttentionSetting& s) {
 
 }  // namespace
 
-AttentionSetting take_attention(const Operands& o, bool grad, bool whole_heads, int threads, Scratch& scratch) {
+RowEnd end_of_row(const AttentionSetting& s, const AttentionScratch& t, int64_t head, int64_t begin, int64_t i) {
+  const float sum = t.sum[i], top = t.top[i];
+  const bool none = sum == 0.0f;
+  if (s.sinks && t.last[i] >= 0) {
+    const float sink = s.sinks[head * s.group + (begin + i) % s.group], most = none ? sink : std::max(top, sink);
+    const float part = none ? 0.0f : std::exp(top - most), whole = sum * part + std::exp(sink - most);
+    return {part / whole, most + std::log(whole)};
+  }
+  if (none) return {0.0f, -std::numeric_limits<float>::infinity()};
+  return {1.0f / sum, top + std::log(sum)};
+}
+
+AttentionSetting take_attention(const Operands& o, bool grad, int threads, Scratch& scratch) {
   const tensor::Shape &q = o.ins[AttentionIn::kQ].shape, &k = o.ins[AttentionIn::kK].shape;
   AttentionSetting s = {};
   s.batch = q.size("batch"), s.seq = q.size("seq"), s.key_seq = k.size("key_seq");
@@ -74,18 +120,25 @@ AttentionSetting take_attention(const Operands& o, bool grad, bool whole_heads, 
   const bool documents = o.ins.has(AttentionIn::kKeyStarts);
   if (documents) s.start_ranges = scratch.take<StartRange>(s.batch * s.num_key_tiles());
   if (o.ins.has(AttentionIn::kSinks)) s.sinks = scratch.take<float>(s.kv_heads * s.group);
+  if (grad && s.key_blocks() > 1) {
+    // Twice as many blocks as threads, so that none waits long for the last.
+    s.heads_at_once = std::min((2 * threads + s.key_blocks() - 1) / s.key_blocks(), s.heads());
+    s.dq_parts =
+        scratch.take<float>(s.heads_at_once * s.key_blocks() * s.query_tiles() * kTileQueries * padded(s.head_dim));
+  }
+  const bool narrow = o.ins[AttentionIn::kQ].dtype == tensor::DType::bf16;
   s.threads = scratch.take<AttentionScratch>(threads);
   for (int i = 0; i < threads; ++i) {
-    const AttentionScratch t = take_thread(s, grad, whole_heads, documents, scratch);
+    const AttentionScratch t = take_thread(s, narrow, grad, documents, scratch);
     if (s.threads) s.threads[i] = t;
   }
   return s;
 }
 
-AttentionSetting attention_setting(const KernelCall& call, bool grad, bool whole_heads) {
+AttentionSetting attention_setting(const KernelCall& call, bool grad) {
   Scratch scratch(call.workspace);
-  AttentionSetting s = take_attention({Types(call.ins), Types(call.outs), call.attributes}, grad, whole_heads,
-                                      call.team.size(), scratch);
+  AttentionSetting s =
+      take_attention({Types(call.ins), Types(call.outs), call.attributes}, grad, call.team.size(), scratch);
   s.starts = reinterpret_cast<const int32_t*>(call.ins[AttentionIn::kStarts].data);  // or null
   s.key_starts = reinterpret_cast<const int32_t*>(call.ins[AttentionIn::kKeyStarts].data);
   base::require(!s.key_starts || s.starts, "attention", "key_starts without starts");

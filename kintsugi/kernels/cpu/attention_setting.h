@@ -1,6 +1,7 @@
 // Shared by attention and its gradient: sizes, the iteration over queries, visibility, and scratch.
 #pragma once
 
+#include <algorithm>
 #include <array>
 
 #include "kintsugi/kernels/cpu/kernels.h"
@@ -9,6 +10,9 @@ namespace kintsugi::kernels::cpu {
 
 // A tile is up to 64 queries (a position and a head of the group each) against up to 64 keys.
 constexpr int64_t kTileQueries = 64, kTileKeys = 64;
+// Gradients of keys are made for this many at a time, and those of queries are sums over these blocks in their order:
+// threads share a head, and no bit depends on how many there are.
+constexpr int64_t kBlockKeys = 512;
 // Rows of tiles are padded to a multiple of this, which the vector length of every processor divides.
 constexpr int64_t kPad = 32;
 
@@ -27,6 +31,18 @@ struct StartRange {
   int32_t low, high;
 };
 
+// What one thread has for products of bf16, in panels of bf16_unit.h.
+struct NarrowScratch {
+  tensor::bf16 *q, *d_o;                 // rows of a tile, in order and padded: [queries head_dim]
+  tensor::bf16 *q_panels, *do_panels;    // of b, whose columns are queries and k is head_dim
+  tensor::bf16 *q_columns, *do_columns;  // of b, whose columns are head_dim and k is queries
+  tensor::bf16* p_panels;                // probabilities, or gradients of scores: of b, columns queries, k keys
+  tensor::bf16 *p, *dscore;              // [keys queries]
+  tensor::bf16 *keys, *values, *turned;  // of a, for all keys or a block: rows keys, or (turned) head_dim, by tiles
+  float* sums_t;                         // o or dq: [head_dim queries]
+  int64_t held;                          // the head whose keys are packed; -1: none
+};
+
 // Scratch of one thread. Matrices named *_t are transposed: queries are neighbours.
 struct AttentionScratch {
   float *q_t, *do_t;          // [head_dim queries]
@@ -38,7 +54,8 @@ struct AttentionScratch {
   int32_t *start, *last;      // the keys that a query may see, by global index: [queries]
   int32_t* document;          // with key_starts: the start of a query as it is given, [queries]
   uint32_t *block_low, *block_high, *word;
-  float *dk, *dv;  // of a whole head: [key_seq head_dim, padded]
+  float *dk, *dv;  // of a block of keys: [block head_dim, padded]
+  NarrowScratch narrow;
 };
 
 struct AttentionSetting {
@@ -57,12 +74,16 @@ struct AttentionSetting {
   int32_t *batch_place, *kv_head_place, *group_place;
   KeyTile* key_tiles;
   StartRange* start_ranges;  // with key_starts: [batch key tile]
-  float* sinks;              // [kv_heads group]; null if there are none, or the first key of all is not here
+  float* dq_parts;           // of some heads at a time: [heads_at_once key_blocks query_tiles], a tile of queries each
+  int64_t heads_at_once;
+  float* sinks;  // [kv_heads group]; null if there are none, or the first key of all is not here
   AttentionScratch* threads;
 
   int64_t queries() const { return seq * group; }  // of one head of keys
   int64_t query_tiles() const { return (queries() + kTileQueries - 1) / kTileQueries; }
   int64_t num_key_tiles() const { return (key_seq + kTileKeys - 1) / kTileKeys; }
+  int64_t heads() const { return batch * kv_heads; }
+  int64_t key_blocks() const { return std::max<int64_t>((key_seq + kBlockKeys - 1) / kBlockKeys, 1); }
   // The elements before row `query` of a head: q is [batch seq kv_heads group head_dim].
   int64_t row_of(int64_t b, int64_t head, int64_t query) const {
     return ((b * seq + query / group) * kv_heads + head) * group + query % group;
@@ -70,10 +91,25 @@ struct AttentionSetting {
   int64_t key_row(int64_t b, int64_t key, int64_t head) const { return (b * key_seq + key) * kv_heads + head; }
 };
 
-// Cuts the workspace into arrays; only measures if the scratch has no memory. `grad`: also what the gradient needs.
-AttentionSetting take_attention(const Operands& o, bool grad, bool whole_heads, int threads, Scratch& scratch);
+inline base::Range keys_of_block(const AttentionSetting& s, int64_t block) {
+  return {block * kBlockKeys, std::min((block + 1) * kBlockKeys, s.key_seq)};
+}
+inline base::Range tiles_of_block(const AttentionSetting& s, int64_t block) {
+  constexpr int64_t kTiles = kBlockKeys / kTileKeys;
+  return {block * kTiles, std::min((block + 1) * kTiles, s.num_key_tiles())};
+}
+
+// How row i of a tile of queries that begins at `begin` ends: what its sum of values is multiplied by, 0 if it saw no
+// key, and its log-sum-exp.
+struct RowEnd {
+  float factor, lse;
+};
+RowEnd end_of_row(const AttentionSetting& s, const AttentionScratch& t, int64_t head, int64_t begin, int64_t i);
+
+// Cuts the workspace into arrays; only measures if the scratch has no memory. `grad`: what the gradient needs.
+AttentionSetting take_attention(const Operands& o, bool grad, int threads, Scratch& scratch);
 
 // Fills the setting of a call of attention or of its gradient, whose first operands are the same.
-AttentionSetting attention_setting(const KernelCall& call, bool grad, bool whole_heads);
+AttentionSetting attention_setting(const KernelCall& call, bool grad);
 
 }  // namespace kintsugi::kernels::cpu

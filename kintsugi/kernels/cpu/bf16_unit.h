@@ -25,7 +25,7 @@ struct Bf16Panel {
   int64_t count = 0, k = 0;
 };
 
-// c [kTile kTile] = a * b over `steps` steps of k.
+// c [kTile kTile] = a * b over `steps` steps of k, or the sum goes on from what c is.
 struct Bf16Tile {
   int64_t steps = 0;
   const tensor::bf16* a = nullptr;  // row i of step s is 32 elements at a + i * a_row + s * a_step
@@ -33,6 +33,7 @@ struct Bf16Tile {
   const tensor::bf16* b = nullptr;  // a packed panel: [steps 2 16 16 2], the last: columns of the half, k of the pair
   float* c = nullptr;
   int64_t c_row = 0;
+  bool adds = false;
 };
 
 struct Bf16Product;

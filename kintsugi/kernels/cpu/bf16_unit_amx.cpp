@@ -36,10 +36,17 @@ __attribute__((target("amx-tile,amx-bf16"))) void multiply(const Bf16Tile& t) {
   const char *a = reinterpret_cast<const char*>(t.a), *a2 = a + kHalf * a_row;
   const char *b = reinterpret_cast<const char*>(t.b), *b_end = b + steps * 2 * kSquare;
   char *c = reinterpret_cast<char*>(t.c), *c2 = c + kHalf * c_row;
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
+  if (t.adds) {
+    _tile_loadd(0, c, c_row);
+    _tile_loadd(1, c + 64, c_row);
+    _tile_loadd(2, c2, c_row);
+    _tile_loadd(3, c2 + 64, c_row);
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  }
   for (; b != b_end; a += a_step, a2 += a_step, b += 2 * kSquare) {
     _tile_loadd(4, a, a_row);
     _tile_loadd(6, b, 64);

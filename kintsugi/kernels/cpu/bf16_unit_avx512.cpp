@@ -23,15 +23,16 @@ __attribute__((target("avx512f,avx512bw,avx512bf16"))) inline __m512bh pair(cons
   return reinterpret_cast<__m512bh>(_mm512_set1_epi32(two));
 }
 
-// Adds `steps` steps from step s on to kRows rows, whose sums so far are in c, unless these are the first.
+// Adds `steps` steps from step s on to kRows rows, whose sums so far are in c, unless they begin here.
 __attribute__((target("avx512f,avx512bw,avx512bf16"))) void rows(const Bf16Tile& t, int64_t first, int64_t s,
                                                                  int64_t steps) {
   __m512 left[kRows], right[kRows];
+  const bool begins = s == 0 && !t.adds;
   float* c = t.c + first * t.c_row;
   HWY_UNROLL(8)
   for (int64_t i = 0; i < kRows; ++i) {
-    left[i] = s == 0 ? _mm512_setzero_ps() : _mm512_loadu_ps(c + i * t.c_row);
-    right[i] = s == 0 ? _mm512_setzero_ps() : _mm512_loadu_ps(c + i * t.c_row + 16);
+    left[i] = begins ? _mm512_setzero_ps() : _mm512_loadu_ps(c + i * t.c_row);
+    right[i] = begins ? _mm512_setzero_ps() : _mm512_loadu_ps(c + i * t.c_row + 16);
   }
   const tensor::bf16 *a = t.a + first * t.a_row + s * t.a_step, *b = t.b + s * kTile * kStep;
   for (int64_t end = s + steps; s < end; ++s, a += t.a_step, b += kTile * kStep)

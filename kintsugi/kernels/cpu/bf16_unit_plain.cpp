@@ -83,13 +83,13 @@ void multiply_tile(const Bf16Tile& t) {
         const float* a = wide + i * kStep * kGroup;
         float* c = t.c + i * t.c_row + j;
         if (i + kRows <= kTile) {
-          add_steps<kRows>(a, b, b2, steps, c, c + N, t.c_row, s == 0);
+          add_steps<kRows>(a, b, b2, steps, c, c + N, t.c_row, s == 0 && !t.adds);
         } else {
-          add_steps<kTile % kRows>(a, b, b2, steps, c, c + N, t.c_row, s == 0);
+          add_steps<kTile % kRows>(a, b, b2, steps, c, c + N, t.c_row, s == 0 && !t.adds);
         }
       }
   }
-  if (t.steps == 0)
+  if (t.steps == 0 && !t.adds)
     for (int64_t i = 0; i < kTile; ++i) std::fill_n(t.c + i * t.c_row, kTile, 0.0f);
 }
 

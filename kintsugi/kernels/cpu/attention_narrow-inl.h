@@ -1,0 +1,47 @@
+// The steps on tiles of scores whose products are of bf16, once per SIMD target.
+#if defined(KINTSUGI_ATTENTION_NARROW_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef KINTSUGI_ATTENTION_NARROW_INL
+#undef KINTSUGI_ATTENTION_NARROW_INL
+#else
+#define KINTSUGI_ATTENTION_NARROW_INL
+#endif
+
+#include "kintsugi/kernels/cpu/attention-inl.h"
+#include "kintsugi/kernels/cpu/attention_narrow.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
+
+// bf16, nearest, ties to even, in the high half of each lane. Results of arithmetic alone: no NaN with low bits.
+HWY_INLINE VU rounded_bits(V x) {
+  const VU bits = hn::BitCast(DU(), x);
+  return hn::Add(bits, hn::Add(hn::And(hn::ShiftRight<16>(bits), hn::Set(DU(), 1u)), hn::Set(DU(), 0x7FFFu)));
+}
+
+// Two neighbours of k, for a vector of columns.
+HWY_INLINE VU pair_of(V even, V odd) {
+  return hn::Or(hn::ShiftRight<16>(rounded_bits(even)), hn::And(rounded_bits(odd), hn::Set(DU(), 0xFFFF0000u)));
+}
+
+// Where the pair of keys i and i + 1 is for queries j on, in panels of b.
+HWY_INLINE uint32_t* pair_place(tensor::bf16* panels, int64_t i, int64_t j) {
+  tensor::bf16* at = panels + j / kTile * kTilePanel + i / kStep * kSquare + j % kTile / 16 * 512 + i % kStep * 16;
+  return reinterpret_cast<uint32_t*>(at + j % 16 * 2);
+}
+
+// The place of a score in softmax: scale, or 1 where capping has scaled already.
+HWY_INLINE V scale_of_scores(const AttentionSetting& s) {
+  return set(s.softcap > 0 ? 1.0f : s.scale);
+}
+
+// Caps and hides scores of a tile, which are in no scale before.
+inline void finish_scores(const AttentionSetting& s, const AttentionScratch& t, const QueryTile& q, int64_t queries,
+                          int64_t begin, int64_t keys, Seen sees) {
+  if (s.softcap > 0) cap_scores(s, t, queries, keys, s.scale);
+  if (s.key_starts && sees == Seen::some) hide_other_documents(s, t, q, queries, begin, keys);
+}
+
+}  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
