@@ -27,6 +27,11 @@ struct Times {
   HWY_INLINE V operator()(V x) const { return hn::Mul(x, set(by)); }
 };
 
+struct AddTimes {
+  float by;
+  HWY_INLINE V operator()(V x, V sum) const { return hn::MulAdd(x, set(by), sum); }
+};
+
 // Columns that a product of tiles computes for n wanted ones.
 HWY_INLINE int64_t whole_vectors(int64_t n) {
   return (n + 2 * lanes() - 1) / (2 * lanes()) * (2 * lanes());

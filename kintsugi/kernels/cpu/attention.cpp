@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "kintsugi/kernels/cpu/attention_bf16.h"
+#include "kintsugi/kernels/cpu/attention_few.h"
 #include "kintsugi/kernels/cpu/attention_setting.h"
 #include "kintsugi/kernels/cpu/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
@@ -127,6 +128,7 @@ int64_t attention_workspace(const KernelShapes& shapes) {
 
 void attention(const KernelCall& call) {
   const AttentionSetting s = attention_setting(call, false);
+  if (is_few(s)) return attend_few(call, s);
   const auto attend = HWY_DYNAMIC_DISPATCH(attend_any);
   // Whole heads for each thread where all get as many, or have enough; else tiles, of which the last come first, since
   // they see the most keys. Tiles are independent: which thread computes one changes no bit.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kintsugi/kernels/cpu/attention_few.h"
 #include "kintsugi/kernels/cpu/convert.h"
 #include "kintsugi/kernels/random.h"
 
@@ -126,10 +127,13 @@ AttentionSetting take_attention(const Operands& o, bool grad, int threads, Scrat
     s.dq_parts =
         scratch.take<float>(s.heads_at_once * s.key_blocks() * s.query_tiles() * kTileQueries * padded(s.head_dim));
   }
+  const bool few = !grad && is_few(s);
+  if (few) s.few_parts = scratch.take<float>(s.heads() * few_blocks(s) * few_part(s));
   const bool narrow = o.ins[AttentionIn::kQ].dtype == tensor::DType::bf16;
   s.threads = scratch.take<AttentionScratch>(threads);
   for (int i = 0; i < threads; ++i) {
-    const AttentionScratch t = take_thread(s, narrow, grad, documents, scratch);
+    AttentionScratch t = few ? AttentionScratch{} : take_thread(s, narrow, grad, documents, scratch);
+    if (few) take_queries(t, documents, scratch), t.few = scratch.take<float>(padded(s.head_dim) + kFewKeys);
     if (s.threads) s.threads[i] = t;
   }
   return s;

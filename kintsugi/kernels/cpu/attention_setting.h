@@ -56,6 +56,7 @@ struct AttentionScratch {
   uint32_t *block_low, *block_high, *word;
   float *dk, *dv;  // of a block of keys: [block head_dim, padded]
   NarrowScratch narrow;
+  float* few;  // where there are few queries: a row of q or o, and the scores of a block
 };
 
 struct AttentionSetting {
@@ -76,7 +77,8 @@ struct AttentionSetting {
   StartRange* start_ranges;  // with key_starts: [batch key tile]
   float* dq_parts;           // of some heads at a time: [heads_at_once key_blocks query_tiles], a tile of queries each
   int64_t heads_at_once;
-  float* sinks;  // [kv_heads group]; null if there are none, or the first key of all is not here
+  float* few_parts;  // where there are few queries: what the blocks of all heads find
+  float* sinks;      // [kv_heads group]; null if there are none, or the first key of all is not here
   AttentionScratch* threads;
 
   int64_t queries() const { return seq * group; }  // of one head of keys

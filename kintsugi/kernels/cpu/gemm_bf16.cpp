@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "kintsugi/kernels/cpu/bf16_unit.h"
+#include "kintsugi/kernels/cpu/thin_bf16.h"
 
 namespace kintsugi::kernels::cpu {
 namespace {
@@ -55,7 +56,11 @@ int64_t packed_size(int64_t all, int64_t k, int64_t elements) {
   return std::min(round_up(all, kTile) / kTile * panel_size(k), std::max(elements, panel_size(k)));
 }
 int64_t own_size(const Bf16Product& p) {
-  return packed_size(p.n, p.k, kMostB) + panel_size(p.k) + kTile * kTile * 2;
+  const int64_t panels = packed_size(p.n, p.k, kMostB) + panel_size(p.k) + kTile * kTile * 2;
+  return std::max(panels, 2 * thin_scratch(p.k));
+}
+float* thin_scratch_of(const Bf16Scratch& scratch, int thread) {
+  return reinterpret_cast<float*>(scratch.threads + thread * scratch.thread_size);
 }
 Own own_of(const Bf16Product& p, const Bf16Scratch& scratch, int thread) {
   bf16* at = scratch.threads + thread * scratch.thread_size;
@@ -157,6 +162,11 @@ void for_parts(const Bf16Product& p, const F& f) {
 }
 
 void multiply_together(const Bf16Product& p, const Bf16Scratch& scratch, base::ThreadTeam& team) {
+  if (is_thin(p)) {
+    team.for_shares(p.n, kTile,
+                    [&](Range columns, int thread) { multiply_thin(p, columns, thin_scratch_of(scratch, thread)); });
+    return;
+  }
   const Bf16Unit& unit = bf16_unit();
   const bf16* packed = packs_a(p) ? scratch.a : nullptr;
   const int64_t at_once = packed ? fitting(p.m, p.k, kMostA) : std::max<int64_t>(p.m, 1);
@@ -176,6 +186,7 @@ void multiply_together(const Bf16Product& p, const Bf16Scratch& scratch, base::T
 }
 
 void multiply_by_one(const Bf16Product& p, const Bf16Scratch& scratch, int thread) {
+  if (is_thin(p)) return multiply_thin(p, {0, p.n}, thin_scratch_of(scratch, thread));
   const Bf16Unit& unit = bf16_unit();
   bf16* a = packs_a(p) ? scratch.a + thread * scratch.a_size : nullptr;
   const int64_t at_once = a ? fitting(p.m, p.k, kMostA) : std::max<int64_t>(p.m, 1);

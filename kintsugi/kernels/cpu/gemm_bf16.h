@@ -1,5 +1,6 @@
 // Products of bf16 matrices with sums in fp32, on a unit of the processor (bf16_unit.h). The bits of an element depend
-// on the unit and on its row and column alone: not on threads, blocks or caches.
+// on the unit and on its row and column alone: not on threads, blocks or caches. Products with few rows (thin_bf16.h)
+// are added in fp32, in another order.
 #pragma once
 
 #include <cstddef>
