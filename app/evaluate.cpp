@@ -100,7 +100,7 @@ std::string_view counted_by(const config::Model& m) {
 
 void evaluate_on_rank(const EvaluateOptions& o, const config::Parallel& layout, comm::World& world,
                       Progress& progress) {
-  evaluate::CheckpointModel model(o.model->model, layout, world);
+  evaluate::CheckpointModel model(o.model->model, layout, world, o.model->dtype);
   Source source;
   evaluate::Rows rows;
   models::Graphs graphs;
@@ -142,13 +142,12 @@ void add_evaluate(Command& kintsugi) {
       .show_default();
   verb.text("--ids", o->given.ids, "A text of token ids, a sample on each line, instead of a token file");
   verb.text("--dump", o->given.dump, "With --ids: a safetensors file for loss, logits and gradients");
-  verb.text("--dtype", o->given.dtype, "With --ids: fp64, fp32, bf16 or fp16; that of training if not given");
   verb.run([o] {
     find_best("evaluate", *o->model);
     o->given.model = o->model;
     if (!o->given.ids.empty()) return evaluate_ids(o->given);
-    if (!o->given.dump.empty() || !o->given.dtype.empty())
-      throw base::UserError("evaluate", "--dump and --dtype need --ids, the file of the ids to evaluate");
+    if (!o->given.dump.empty())
+      throw base::UserError("evaluate", "--dump needs --ids, the file of the ids to evaluate");
     Progress progress("evaluating");
     on_ranks(
         "evaluate", *o->model, [](const config::Parallel&) {},

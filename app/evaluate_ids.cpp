@@ -33,10 +33,7 @@ void evaluate_ids(const EvaluateIds& o) {
   constexpr base::MostBytes kMost = {int64_t{64} << 20, "token ids"};
   const train::Samples samples = train::parse_samples(o.ids, base::read_file(o.ids, kMost));
   const exchange::SavedModel saved = exchange::open_model(o.model->model, *comm::self_communicator());
-  config::Settings s = evaluate::on_ranks_of(saved.settings(), layout.settings.parallel);
-  if (!o.dtype.empty() && !tensor::is_floating(tensor::dtype_from(o.dtype)))
-    throw base::UserError("evaluate", "--dtype {} is not one of fp64, fp32, bf16, fp16", o.dtype);
-  if (!o.dtype.empty()) s.train.dtype = o.dtype;
+  const config::Settings s = evaluate::settings_now(saved.settings(), layout.settings.parallel, o.model->dtype);
   train::Inspection found = train::inspect(s, samples, [&](run::Executor& executor) {
     checkpoint::load_states(executor, *saved.weights, checkpoint::Load::weights);
   });

@@ -10,9 +10,8 @@ namespace kintsugi::app {
 
 struct EvaluateIds {
   std::shared_ptr<ModelOptions> model;
-  std::string ids;    // a file
-  std::string dump;   // a file for loss, logits and gradients; empty: none
-  std::string dtype;  // of compute; empty: the model's
+  std::string ids;   // a file
+  std::string dump;  // a file for loss, logits and gradients; empty: none
 };
 
 // Prints the loss, and writes the dump. Of a Hugging Face folder, gradients have the names and shapes that its tensors

@@ -80,7 +80,7 @@ Prompt read_prompt(const GenerateOptions& o, const evaluate::CheckpointModel& mo
 
 void generate_on_rank(const GenerateOptions& o, const config::Parallel& layout, comm::World& world,
                       Progress& progress) {
-  evaluate::CheckpointModel model(o.model->model, layout, world);
+  evaluate::CheckpointModel model(o.model->model, layout, world, o.model->dtype);
   Prompt prompt;
   models::Graphs graphs;
   comm::together(model.all(), [&] {
@@ -151,7 +151,8 @@ void add_generate(Command& kintsugi) {
   verb.number("--temperature", o->sample.temperature, {0, std::numeric_limits<double>::infinity()},
               "0: always the most likely token; 1: as the model has it")
       .show_default();
-  verb.integer("--top-k", o->sample.top_k, {0, kMost}, "Sample only from the k most likely tokens; 0: from all").show_default();
+  verb.integer("--top-k", o->sample.top_k, {0, kMost}, "Sample only from the k most likely tokens; 0: from all")
+      .show_default();
   verb.integer("--seed", o->sample.seed, kSeeds, "Random seed").show_default();
   verb.texts("--stop", o->stops, "End before this text (may be given several times)");
   verb.run([o] {

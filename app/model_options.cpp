@@ -33,6 +33,9 @@ std::shared_ptr<ModelOptions> add_model_options(const Verb& verb) {
   verb.integer(
       "--threads", [first](int64_t n) { first("threads", n); }, {1, range_of("parallel.threads").max},
       "Threads of each rank; all cores, over the ranks, if not given");
+  verb.word("--dtype", options->dtype, words_of("train.dtype"),
+            "Of weights and computation: fp32, bf16, fp16 or fp64; that of training if not given")
+      .type_name("DTYPE");
   // `--set a.b=c runs/first`: --set takes all arguments that follow, and the folder is the one without "=".
   verb.when_read([options, verb] {
     const auto folder =
@@ -75,7 +78,9 @@ void on_ranks(const std::string& verb, const ModelOptions& options, const CheckL
   settings.train.folder.clear();  // ranks over MPI write no progress files there
   const auto worlds = before_ranks_meet([&] { return train::make_worlds(settings); });
   try {
-    require_same_start(worlds, verb, fmt::format("{} {}\n--set {}", verb, options.model, fmt::join(options.sets, " ")));
+    require_same_start(
+        worlds, verb,
+        fmt::format("{} {}\n--set {}\n--dtype {}", verb, options.model, fmt::join(options.sets, " "), options.dtype));
     train::require_ranks(*worlds[0], settings, verb);
     comm::run_ranks(worlds, [&](comm::World& world) { f(settings.parallel, world); });
   } catch (const std::exception& e) {

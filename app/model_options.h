@@ -18,6 +18,7 @@ struct ModelOptions {
   std::string model;
   bool best = false;              // of a run's folder, the checkpoint with the best validation loss
   std::vector<std::string> sets;  // "parallel.key=value"
+  std::string dtype;              // of weights and computation; empty: that of training
 };
 
 // Adds the options to a verb. The result is filled when the command line is parsed; keep it for the verb's run.

@@ -1,6 +1,7 @@
 #include "app/verb.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <memory>
 
@@ -97,6 +98,18 @@ Option Verb::texts(const char* names, std::vector<std::string>& to, const std::s
   return {option, ""};
 }
 
+Option Verb::word(const char* names, std::string& to, config::OneOf words, const std::string& what) const {
+  const auto checked = [verb = verb_, &to, words = std::move(words)](const CLI::Option& option,
+                                                                     const std::string& value) {
+    refuse_empty(*verb, option, value);
+    if (!std::ranges::count(words.words, value))
+      throw base::UserError(verb->get_name(), "{} {} is not {}", option.get_name(), base::one_line(value, 60),
+                            config::describe(words));
+    to = value;
+  };
+  return {add(*verb_, names, what, checked), to};
+}
+
 Option Verb::any_text(const char* names, std::string& to, const std::string& what) const {
   return {verb_->add_option(names, to, what), ""};
 }
@@ -152,8 +165,20 @@ void Verb::require(const char* name) const {
   throw CLI::RequiredError(name);
 }
 
+namespace {
+
+const config::Allowed& allowed_of(std::string_view key) {
+  return config::keys()[static_cast<size_t>(config::key_index(key))].allowed;
+}
+
+}  // namespace
+
 config::Integer range_of(std::string_view key) {
-  return std::get<config::Integer>(config::keys()[static_cast<size_t>(config::key_index(key))].allowed);
+  return std::get<config::Integer>(allowed_of(key));
+}
+
+config::OneOf words_of(std::string_view key) {
+  return std::get<config::OneOf>(allowed_of(key));
 }
 
 }  // namespace kintsugi::app

@@ -53,6 +53,9 @@ class Verb {
   Option text(const char* names, std::function<void(const std::string&)> take, const std::string& what) const;
   Option texts(const char* names, std::vector<std::string>& to, const std::string& what) const;
 
+  // One of the words.
+  Option word(const char* names, std::string& to, config::OneOf words, const std::string& what) const;
+
   // Maybe empty.
   Option any_text(const char* names, std::string& to, const std::string& what) const;
   Option any_texts(const char* names, std::vector<std::string>& to, const std::string& what) const;
@@ -107,8 +110,9 @@ class Verb {
   CLI::App* verb_;
 };
 
-// The range of a key of run.toml: range_of("train.steps").
+// The range of a key of run.toml: range_of("train.steps"); and its words: words_of("train.dtype").
 config::Integer range_of(std::string_view key);
+config::OneOf words_of(std::string_view key);
 
 // 0 to the largest seed.
 inline constexpr config::Integer kSeeds = {0, std::numeric_limits<int64_t>::max()};

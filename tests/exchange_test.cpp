@@ -92,6 +92,25 @@ TEST_F(SmallFolder, IsPlannedAndConfigures) {
   EXPECT_NE(of_run.out.find("embedding, layers 0-"), std::string::npos) << of_run.err;
 }
 
+// Of the folder's weights, in any dtype, and of an import of them alike.
+TEST_F(SmallFolder, IsEvaluatedInAnyDtype) {
+  std::ofstream(folder / "ids.txt") << "1 2 3 4 5 6\n7 8 9 1 2 3\n";
+  EXPECT_EQ(run("import small run").code, 0);
+  const auto loss = [&](const std::string& model, const std::string& options) {
+    const Ended ended = run("evaluate " + model + " --ids ids.txt" + options);
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    const size_t at = ended.out.find("loss       ");
+    return at == std::string::npos ? 0 : std::stod(ended.out.substr(at + 11));
+  };
+  const double whole = loss("small", " --dtype fp64");
+  EXPECT_GT(whole, 1);
+  for (const auto& [dtype, tolerance] :
+       std::vector<std::pair<std::string, double>>{{"fp32", 1e-6}, {"fp16", 2e-3}, {"bf16", 2e-2}}) {
+    EXPECT_NEAR(loss("small", " --dtype " + dtype), whole, tolerance * whole) << dtype;
+    EXPECT_EQ(loss("run", " --dtype " + dtype), loss("small", " --dtype " + dtype)) << dtype;
+  }
+}
+
 // As the hub's caches have them.
 TEST_F(SmallFolder, LinksAreFollowed) {
   fs::create_directory(folder / "hub");

@@ -212,6 +212,37 @@ TEST_F(GenerateLayouts, SizesThatDoNotFitTheModel) {
   EXPECT_EQ(load("pipe=8"), "[stages] mesh axis \"pipe\" of size 8 asks for 8 parts of 4 layers; at most pipe = 4");
 }
 
+// Weights and caches have the dtype that is asked for, whatever the checkpoint has.
+TEST_F(GenerateLayouts, StatesFollowTheDtype) {
+  for (const std::string dtype : {"fp64", "fp32", "bf16", "fp16"})
+    for (const std::string layout : {"", "tensor=2", "pipe=2"})
+      on_layout(
+          checkpoint("llama"), layout,
+          [&](evaluate::CheckpointModel& m) {
+            const auto executor = m.load(models::build_generation(m.settings(), 8, 16, 16));
+            for (const program::StateInfo& s : executor->program().states)
+              EXPECT_EQ(name_of(s.whole.dtype), dtype) << s.name;
+          },
+          dtype);
+}
+
+// With them, all memory of a model whose weights are most of it: that of a program, which nothing else is allocated to.
+TEST(GenerateInADtype, TakesItsMemory) {
+  config::Settings s = small_model("llama", "fp32");
+  s.model.layers = 12, s.model.embed = 256, s.model.ffn = 1024, s.model.vocab = 4096, s.model.context = 256;
+  s.train.kernels = "cpu";
+  const auto bytes = [&](const std::string& dtype) {
+    const config::Settings now = evaluate::settings_now(s, {}, dtype);
+    const auto graphs = models::build_generation(now, 1, 16, now.model.context);
+    return static_cast<double>(build::build_program(graphs, *build::kernels_of(now), 1).bytes());
+  };
+  EXPECT_GT(bytes("fp32"), 10 << 20);
+  EXPECT_NEAR(bytes("bf16") / bytes("fp32"), 0.5, 0.02);
+  EXPECT_LT(bytes("fp16") / bytes("fp32"), 0.65);  // its products widen the largest weight
+  EXPECT_NEAR(bytes("fp64") / bytes("fp32"), 2, 0.1);
+  EXPECT_EQ(bytes(""), bytes("fp32"));
+}
+
 // The tokens of a text come one at a time: there is nothing to split.
 TEST(GenerateOnRanks, TokensOfATextAreNotSplit) {
   const auto refused = [](const std::string& layout, const std::vector<std::string>& rules = {}) {

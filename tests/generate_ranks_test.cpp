@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "tests/mpi_launch.h"
 #include "tests/paths.h"
@@ -124,7 +125,42 @@ TEST_F(GenerateRanks, EvaluateAsOneRankDoes) {
     expect_loss(trained_->say("evaluate run --set " + layout), layout);
 }
 
+// The run was trained in fp32: any other dtype is near it, and not the same.
+TEST_F(GenerateRanks, ComputeInTheDtypeThatIsAskedFor) {
+  for (const std::string layout : {"", " --set parallel.tensor=2"}) {
+    EXPECT_EQ(trained_->say(kGreedy + " --dtype fp32" + layout).out, trained_->text);
+    for (const auto& [dtype, tolerance] :
+         std::vector<std::pair<std::string, double>>{{"fp64", 1e-6}, {"fp16", 1e-3}, {"bf16", 1e-2}}) {
+      const auto [what, loss] = TrainedFolder::loss_of(trained_->say("evaluate run --dtype " + dtype + layout));
+      EXPECT_EQ(what, trained_->loss.first) << dtype;
+      EXPECT_NEAR(loss, trained_->loss.second, tolerance * trained_->loss.second) << dtype;
+      EXPECT_EQ(loss != trained_->loss.second, dtype != "fp64") << dtype;
+      const Ended told = trained_->say(kGreedy + " --dtype " + dtype + layout);
+      EXPECT_EQ(told.code, 0) << told.err;
+      EXPECT_EQ(told.out.substr(0, 6), "Line 1") << dtype;
+      EXPECT_GT(told.out.size(), 30u) << dtype;
+    }
+  }
+}
+
+// A run in bf16 keeps its weights in fp32 too: these are what is read, so that fp32 and fp64 agree.
+TEST_F(GenerateRanks, ReadTheMasterWeightsOfANarrowRun) {
+  EXPECT_EQ(trained_->say("train run.toml --set train.folder=narrow train.dtype=bf16").code, 0);
+  const auto loss = [](const std::string& options) {
+    return TrainedFolder::loss_of(trained_->say("evaluate narrow" + options)).second;
+  };
+  const double wide = loss(" --dtype fp32");
+  EXPECT_NEAR(loss(" --dtype fp64"), wide, 1e-6 * wide);
+  EXPECT_EQ(loss(" --dtype bf16"), loss(""));
+  EXPECT_NE(loss(""), wide);
+}
+
 TEST_F(GenerateRanks, SayWhatIsWrongOnce) {
+  std::ofstream(trained_->path() / "ids.txt") << "1 2 3\n";
+  for (const std::string verb : {"generate run", "evaluate run", "evaluate run --ids ids.txt"})
+    expect_error(verb + " --dtype int8",
+                 "[" + verb.substr(0, 8) + "] --dtype int8 is not one of fp32, bf16, fp16, fp64");
+  expect_error("evaluate run --dump d", "[evaluate] --dump needs --ids, the file of the ids to evaluate");
   expect_error("generate run --set parallel.context=2",
                "[generate] parallel.context = 2 splits the tokens of a text, of which generation makes one at a time; "
                "leave it out, and split weights and caches by parallel.tensor or parallel.pipe");
@@ -163,6 +199,13 @@ TEST_P(GenerateUnderMpi, EndTogether) {
                                       " generate run --ranks 2 --seed 2"),
                  "[generate] rank 1 has another command line than rank 0: \"--seed 2\" instead of \"--seed 1\"; start "
                  "all ranks with one");
+  for (const std::string verb : {"generate", "evaluate"})
+    expect_failure(trained_->launch(GetParam(), 1,
+                                    verb + " run --ranks 2 --dtype fp32 : -n 1 " + kintsugi_command() + " " + verb +
+                                        " run --ranks 2 --dtype bf16"),
+                   "[" + verb +
+                       "] rank 1 has another command than rank 0: \"--dtype bf16\" instead of \"--dtype fp32\"; start "
+                       "all ranks with one");
 }
 
 INSTANTIATE_TEST_SUITE_P(Mpi, GenerateUnderMpi, testing::ValuesIn(kMpis), name_of_mpi);

@@ -46,15 +46,15 @@ inline fs::path save_checkpoint(const std::string& name, const fs::path& folder)
                                  {.state = "{}", .config = config::to_toml(config), .tokenizer = ""});
 }
 
-// Calls f(model) on each rank of a layout ("pipe=2 tensor=2").
+// Calls f(model) on each rank of a layout ("pipe=2 tensor=2"), in a dtype; empty: that of the checkpoint.
 inline void on_layout(const fs::path& checkpoint, const std::string& layout,
-                      const std::function<void(evaluate::CheckpointModel&)>& f) {
+                      const std::function<void(evaluate::CheckpointModel&)>& f, const std::string& dtype = "") {
   config::Settings s;
   set_layout(s, layout);
   s.parallel.threads = 1;
   const auto worlds = comm::thread_worlds(static_cast<int>(s.parallel.ranks), {.time_limit = std::chrono::seconds(60)});
   comm::run_ranks(worlds, [&](comm::World& world) {
-    evaluate::CheckpointModel model(checkpoint, s.parallel, world);
+    evaluate::CheckpointModel model(checkpoint, s.parallel, world, dtype);
     f(model);
   });
 }

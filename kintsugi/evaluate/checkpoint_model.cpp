@@ -9,13 +9,14 @@
 
 namespace kintsugi::evaluate {
 
-CheckpointModel::CheckpointModel(const std::filesystem::path& path, const config::Parallel& layout, comm::World& world)
+CheckpointModel::CheckpointModel(const std::filesystem::path& path, const config::Parallel& layout, comm::World& world,
+                                 const std::string& dtype)
     : world_(world),
       all_(comm::group_of_all(world)),
       saved_(exchange::open_model(path, *all_)),
       team_(static_cast<int>(layout.threads)) {
   comm::together(*all_, [&] {
-    settings_ = on_ranks_of(saved_.settings(), layout);
+    settings_ = settings_now(saved_.settings(), layout, dtype);
     kernels_ = build::kernels_to_run(settings_);
     if (!saved_.tokenizer.empty())
       tokenizer_ = text::parse_tokenizer(saved_.tokenizer, (folder() / "tokenizer.json").string());

@@ -23,7 +23,9 @@ namespace kintsugi::evaluate {
 class CheckpointModel {
  public:
   // `path` is a checkpoint's folder, a run's, whose newest complete checkpoint is loaded, or a Hugging Face folder.
-  CheckpointModel(const std::filesystem::path& path, const config::Parallel& layout, comm::World& world);
+  // `dtype`: of weights and computation; empty: that of training.
+  CheckpointModel(const std::filesystem::path& path, const config::Parallel& layout, comm::World& world,
+                  const std::string& dtype = {});
 
   // An executor of this rank's stage for graphs over the checkpoint's weights, with this rank's part of the weights
   // loaded. UserError if the plan does not fit the model.
@@ -32,7 +34,7 @@ class CheckpointModel {
   comm::Communicator& all() { return *all_; }
   bool leads() const { return all_->rank() == 0; }
   const std::filesystem::path& folder() const { return saved_.folder(); }
-  const config::Settings& settings() const { return settings_; }  // the checkpoint's, with [parallel] of the layout
+  const config::Settings& settings() const { return settings_; }         // with [parallel] and dtype as given
   const text::Tokenizer* tokenizer() const { return tokenizer_.get(); }  // null: the checkpoint has none
   bool made_elsewhere() const { return saved_.made_elsewhere; }
   const std::string& tokenizer_json() const { return saved_.tokenizer; }

@@ -40,8 +40,9 @@ config::Resolved read_layout(std::string_view verb, std::span<const std::string>
   return layout;
 }
 
-config::Settings on_ranks_of(config::Settings saved, const config::Parallel& layout) {
+config::Settings settings_now(config::Settings saved, const config::Parallel& layout, const std::string& dtype) {
   saved.parallel = layout;
+  if (!dtype.empty()) saved.train.dtype = dtype;
   return saved;
 }
 

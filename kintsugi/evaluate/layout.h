@@ -1,5 +1,5 @@
-// How ranks share a model for evaluation and generation: [parallel] as given now, whatever layout the model was
-// trained in.
+// How ranks share a model for evaluation and generation: [parallel] and the dtype as given now, whatever layout and
+// dtype the model was trained in.
 #pragma once
 
 #include <span>
@@ -18,8 +18,9 @@ namespace kintsugi::evaluate {
 // come from the checkpoint.
 config::Resolved read_layout(std::string_view verb, std::span<const std::string> sets, int64_t cores);
 
-// The settings of a checkpoint on the ranks of `layout`.
-config::Settings on_ranks_of(config::Settings saved, const config::Parallel& layout);
+// The settings of a checkpoint on the ranks of `layout`, with weights and computation in `dtype`; empty: that of
+// training.
+config::Settings settings_now(config::Settings saved, const config::Parallel& layout, const std::string& dtype);
 
 // UserError if the plan splits the tokens of a sample, since generation makes one at a time.
 void require_whole_samples(const plan::Plan& plan, const config::Parallel& parallel);
