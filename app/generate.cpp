@@ -1,14 +1,18 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 
 #include "app/model_options.h"
+#include "app/prompts.h"
 #include "app/standard_streams.h"
 #include "app/stop_signals.h"
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
-#include "kintsugi/base/file.h"
+#include "kintsugi/base/format.h"
 #include "kintsugi/comm/agree.h"
 #include "kintsugi/comm/same_on_all.h"
 #include "kintsugi/evaluate/checkpoint_model.h"
@@ -21,108 +25,147 @@
 namespace kintsugi::app {
 namespace {
 
-constexpr base::MostBytes kMostOfPrompt = {64 << 20, "a prompt"};
-
 struct GenerateOptions {
   std::shared_ptr<ModelOptions> model;
-  std::string prompt, prompt_file;
-  std::string chat, system;  // the format of a chat; empty: the prompt is plain text
+  PromptOptions prompts;
   std::vector<std::string> stops;
   int64_t length = 200;
   evaluate::SampleOptions sample;
 };
 
 // The options that must be the same on all ranks.
-std::string text_of(const GenerateOptions& o, const std::string& prompt) {
-  return fmt::format("--length {}\n--temperature {}\n--top-k {}\n--seed {}\n--chat {}\n--prompt {}", o.length,
-                     o.sample.temperature, o.sample.top_k, o.sample.seed, o.chat, prompt);
+std::string text_of(const GenerateOptions& o, const std::vector<Prompt>& prompts) {
+  std::string text = fmt::format("--length {}\n--temperature {}\n--top-k {}\n--seed {}\n--chat {}", o.length,
+                                 o.sample.temperature, o.sample.top_k, o.sample.seed, o.prompts.chat);
+  for (const Prompt& prompt : prompts) text += "\n--prompt " + prompt.text;
+  return text;
 }
 
-struct Prompt {
-  std::string text;
-  std::vector<int32_t> ids;
+// What is written of one text: it ends with the model's own end, a stop text, or at the length.
+class Written {
+ public:
+  using Say = std::function<void(std::string_view)>;  // told each part of the text as it is made
+  Written(const GenerateOptions& o, const text::Tokenizer& tokenizer, Say say)
+      : length_(o.length),
+        end_(tokenizer.end_of_text()),
+        decoder_(tokenizer),
+        stop_(stops_of(o)),
+        say_(std::move(say)) {}
+
+  // Whether the text goes on.
+  bool add(int32_t id) {
+    if (end_ && id == *end_) return false;
+    say_(stop_.push(decoder_.add(id)));
+    return ++made_ < length_ && !stop_.found();
+  }
+
+  void finish() {
+    say_(stop_.push(decoder_.flush()));
+    say_(stop_.finish() + "\n");
+  }
+
+  int64_t made() const { return made_; }
+
+ private:
+  static std::vector<std::string> stops_of(const GenerateOptions& o) {
+    std::vector<std::string> stops = o.stops;
+    if (!o.prompts.chat.empty()) stops.emplace_back(text::chat_template(o.prompts.chat).stop);
+    return stops;
+  }
+
+  int64_t length_, made_ = 0;
+  std::optional<int32_t> end_;
+  text::StreamDecoder decoder_;
+  evaluate::StopText stop_;
+  Say say_;
 };
 
-// The prompt as the user's turn, after which the model answers.
-std::string chat_of(const GenerateOptions& o, const std::string& prompt, const text::Tokenizer& tokenizer) {
-  const text::ChatTemplate& chat = text::chat_template(o.chat);
-  if (tokenizer.encode(chat.stop).size() != 1)
-    throw base::UserError("generate", "--chat {}: the tokenizer has no token \"{}\", so the model knows no such chats",
-                          o.chat, chat.stop);
-  std::vector<text::Message> messages;
-  if (!o.system.empty()) messages.push_back({text::Role::system, o.system});
-  messages.push_back({text::Role::user, prompt});
-  return text::format_chat(chat, messages);
+// A line over one text of several.
+std::string heading(size_t index, const Prompt& prompt) {
+  constexpr size_t kMost = 60;
+  return fmt::format("{}==> {}{}{} <==\n", index > 0 ? "\n" : "", index + 1, prompt.given.empty() ? "" : ": ",
+                     base::one_line(prompt.given, kMost));
 }
 
-Prompt read_prompt(const GenerateOptions& o, const evaluate::CheckpointModel& model) {
-  if (!model.tokenizer())
-    throw base::UserError("generate", "\"{}\" has no tokenizer, and text is made of no ids without one",
-                          model.folder().string());
-  Prompt prompt = {.text = o.prompt_file.empty() ? o.prompt : base::read_file(o.prompt_file, kMostOfPrompt), .ids = {}};
-  if (!o.chat.empty()) prompt.text = chat_of(o, prompt.text, *model.tokenizer());
-  prompt.ids = model.tokenizer()->encode(prompt.text);
-  if (model.made_elsewhere()) {
-    const std::vector<int32_t> before = model.tokenizer()->special_tokens().before;
-    prompt.ids.insert(prompt.ids.begin(), before.begin(), before.end());
+// One text is printed as it is made; of several each whole, in their order, when all are made.
+class AllWritten {
+ public:
+  AllWritten(const GenerateOptions& o, const std::vector<Prompt>& prompts, const text::Tokenizer& tokenizer)
+      : prompts_(prompts), length_(o.length), texts_(prompts.size()) {
+    if (prompts.size() > 1) progress_.emplace(fmt::format("generating {} texts", prompts.size()));
+    for (size_t i = 0; i < prompts.size(); ++i) {
+      written_.emplace_back(o, tokenizer, [this, i](std::string_view part) { say(i, part); });
+      if (o.prompts.chat.empty()) say(i, prompts[i].text);
+    }
   }
-  for (const int32_t id : prompt.ids)
-    if (id >= model.settings().model.vocab)
-      throw base::UserError("generate",
-                            "the prompt has the id {}, but the model's table has {} rows: the tokenizer is "
-                            "that of another model",
-                            id, model.settings().model.vocab);
-  // Without a prompt the model starts as at the beginning of a document, or of a line if there are no documents.
-  const auto end = model.tokenizer()->end_of_text();
-  if (prompt.ids.empty()) prompt.ids = end ? std::vector<int32_t>{*end} : model.tokenizer()->encode("\n");
-  return prompt;
+  AllWritten(const AllWritten&) = delete;
+  AllWritten& operator=(const AllWritten&) = delete;
+
+  bool add(size_t text, int32_t id) {
+    const bool goes_on = written_[text].add(id);
+    if (progress_ && written_[text].made() > most_) progress_->count(most_ = written_[text].made(), length_, "tokens");
+    return goes_on;
+  }
+
+  void finish() {
+    if (progress_) progress_->finish();
+    for (Written& w : written_) w.finish();
+    if (prompts_.size() == 1) return;
+    for (size_t i = 0; i < texts_.size(); ++i) print_at_once(heading(i, prompts_[i]) + texts_[i]);
+  }
+
+ private:
+  void say(size_t text, std::string_view part) {
+    prompts_.size() == 1 ? print_at_once(part) : void(texts_[text] += part);
+  }
+
+  const std::vector<Prompt>& prompts_;
+  int64_t length_, most_ = 0;
+  std::vector<std::string> texts_;
+  std::vector<Written> written_;
+  std::optional<Progress> progress_;
+};
+
+models::Graphs graphs_of(const config::Settings& s, const std::vector<Prompt>& prompts) {
+  size_t shortest = SIZE_MAX;
+  for (const Prompt& prompt : prompts) shortest = std::min(shortest, prompt.ids.size());
+  const int64_t cache = s.model.context, bucket = evaluate::prompt_bucket(static_cast<int64_t>(shortest), cache);
+  return models::build_generation(s, std::ssize(prompts), bucket, cache);
 }
 
 void generate_on_rank(const GenerateOptions& o, const config::Parallel& layout, comm::World& world,
                       Progress& progress) {
   evaluate::CheckpointModel model(o.model->model, layout, world, o.model->dtype);
-  Prompt prompt;
+  std::vector<Prompt> prompts;
   models::Graphs graphs;
   comm::together(model.all(), [&] {
-    prompt = read_prompt(o, model);
-    const int64_t cache = model.settings().model.context;
-    const int64_t bucket = evaluate::prompt_bucket(static_cast<int64_t>(prompt.ids.size()), cache);
-    graphs = models::build_generation(model.settings(), 1, bucket, cache);
+    prompts = read_prompts(o.prompts, model);
+    graphs = graphs_of(model.settings(), prompts);
   });
-  comm::require_same(model.all(), "generate", "command line", text_of(o, prompt.text));
+  comm::require_same(model.all(), "generate", "command line", text_of(o, prompts));
   if (model.leads()) progress.tell("loading the weights");
   const auto executor = model.load(graphs);
   evaluate::Generator generator(*executor, &model.all());
-  const auto end = model.tokenizer()->end_of_text();
-  text::StreamDecoder decoder(*model.tokenizer());
-  std::vector<std::string> stops = o.stops;
-  if (!o.chat.empty()) stops.emplace_back(text::chat_template(o.chat).stop);
-  evaluate::StopText stop(stops);
-  // The first rank writes, and decides where the text ends; a signal to any rank ends it too.
-  const bool leads = model.leads();
-  if (leads) {
-    warn_of_repeated(model.repeated(), "one text", progress);
+  // The first rank writes, and decides where a text ends; a signal to any rank ends all.
+  std::optional<AllWritten> written;
+  if (model.leads()) {
+    warn_of_repeated(model.repeated(), prompts.size() == 1 ? "one text" : "the texts", progress);
     progress.finish();
+    written.emplace(o, prompts, *model.tokenizer());
   }
-  if (leads && o.chat.empty()) print_at_once(prompt.text);
-  int64_t made = 0;
+  std::vector<std::vector<int32_t>> ids;
+  for (const Prompt& prompt : prompts) ids.push_back(prompt.ids);
   if (o.length > 0)
-    generator.generate(prompt.ids, o.sample, [&](int32_t id) {
+    generator.generate(ids, o.sample, [&](size_t text, int32_t id) {
       StopSignals::at_once = false;
-      if (StopSignals::count != 0 || !leads) return StopSignals::count == 0;
-      if (end && id == *end) return false;
-      print_at_once(stop.push(decoder.add(id)));
-      return ++made < o.length && !stop.found();
+      if (StopSignals::count != 0 || !written) return StopSignals::count == 0;
+      return written->add(text, id);
     });
-  if (!leads) return;
-  print_at_once(stop.push(decoder.flush()));
-  print_at_once(stop.finish() + "\n");
+  if (written) written->finish();
 }
 
 void run(const GenerateOptions& o) {
-  if (!o.chat.empty()) text::chat_template(o.chat);
-  if (o.chat.empty() && !o.system.empty())
-    throw base::UserError("generate", "--system needs --chat, the format of the model's chats");
+  check_prompt_options(o.prompts);
   const StopSignals signals;
   StopSignals::at_once = true;  // up to the first token
   Progress progress("opening the model");
@@ -139,15 +182,8 @@ void add_generate(Command& kintsugi) {
   const Verb verb = kintsugi.add_verb("generate", "Generates text from a checkpoint");
   const auto o = std::make_shared<GenerateOptions>();
   o->model = add_model_options(verb);
-  const Option prompt = verb.any_text("--prompt", o->prompt, "The text to continue");
-  verb.text("--prompt-file", o->prompt_file, "The same from a file").excludes(prompt);
-  std::string chats;
-  for (const text::ChatTemplate& chat : text::chat_templates())
-    chats += (chats.empty() ? "" : ", ") + std::string(chat.name);
-  verb.text("--chat", o->chat,
-            fmt::format("The prompt is a turn of a chat, in the format {}; prints the answer", chats));
-  verb.any_text("--system", o->system, "With --chat: what the model is told first");
-  verb.integer("--length", o->length, {0, kMost}, "Tokens at most").show_default();
+  add_prompt_options(verb, o->prompts);
+  verb.integer("--length", o->length, {0, kMost}, "Tokens at most, of each text").show_default();
   verb.number("--temperature", o->sample.temperature, {0, std::numeric_limits<double>::infinity()},
               "0: always the most likely token; 1: as the model has it")
       .show_default();

@@ -118,6 +118,13 @@ Option Verb::any_texts(const char* names, std::vector<std::string>& to, const st
   return {verb_->add_option(names, to, what), ""};
 }
 
+Option Verb::any_text_each(const char* names, std::vector<std::string>& to, const std::string& what) const {
+  CLI::Option* option = verb_->add_option_function<std::vector<std::string>>(
+      names, [&to](const std::vector<std::string>& values) { to = values; }, what);
+  option->allow_extra_args(false)->type_name("TEXT");
+  return {option, ""};
+}
+
 Option Verb::add_integer(const char* names, std::function<void(int64_t)> take, std::string value, config::Integer range,
                          const std::string& what) const {
   const auto checked = [verb = verb_, take = std::move(take), range](const CLI::Option& option,

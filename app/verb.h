@@ -59,6 +59,8 @@ class Verb {
   // Maybe empty.
   Option any_text(const char* names, std::string& to, const std::string& what) const;
   Option any_texts(const char* names, std::vector<std::string>& to, const std::string& what) const;
+  // The same, but one for each time that the option is given.
+  Option any_text_each(const char* names, std::vector<std::string>& to, const std::string& what) const;
 
   // In decimal digits, and in the range. T: of integers, or optional.
   template <typename T>

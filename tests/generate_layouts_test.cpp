@@ -167,6 +167,59 @@ TEST_F(GenerateLayouts, TextsThatAreDrawn) {
   EXPECT_NE(one[0].ids, one_rank("llama", 13).ids);
 }
 
+// Shorter than others by more than the prefill program, ended early while others still read, and longer than the
+// caches: each text is that of its prompt alone, on every rank.
+TEST_F(GenerateLayouts, TextsTogetherAreThoseOfEachAlone) {
+  const std::vector<size_t> prompts = {13, 3, 25, 3};
+  const std::vector<size_t> lengths = {kLength, 4, kLength, kLength};
+  std::vector<std::vector<int32_t>> ids;
+  for (const size_t prompt : prompts) ids.push_back(prompt_of(prompt));
+  for (const std::string model : {"gpt", "llama"})
+    for (const std::string layout :
+         {"", "tensor=2", "pipe=2", "pipe=2 tensor=2", "data=2", "data=4", "data=2 zero=3", "pipe=2 data=2"})
+      on_layout(checkpoint(model), layout, [&](evaluate::CheckpointModel& m) {
+        const auto executor = m.load(models::build_generation(m.settings(), 4, 6, 16));
+        EXPECT_EQ(m.repeated(), std::vector<std::string>()) << layout;
+        std::vector<std::vector<int32_t>> made(4);
+        evaluate::Generator(*executor, &m.all()).generate(ids, kGreedy, [&](size_t text, int32_t id) {
+          made[text].push_back(id);
+          return made[text].size() < lengths[text];
+        });
+        for (size_t i = 0; i < 4; ++i) {
+          EXPECT_EQ(made[i].size(), lengths[i]) << layout;
+          const Greedy& alone = one_rank(model, prompts[i]);
+          const Greedy want = {.ids = {alone.ids.begin(), alone.ids.begin() + static_cast<long>(lengths[i])},
+                               .leads = {alone.leads.begin(), alone.leads.begin() + static_cast<long>(lengths[i])}};
+          EXPECT_EQ(difference(want, made[i]), "") << model << ", " << layout << ", text " << i;
+        }
+      });
+}
+
+// A text that is drawn depends on the seed and its place alone, not on the texts beside it; the first is that of its
+// prompt alone.
+TEST_F(GenerateLayouts, TextsThatAreDrawnTogether) {
+  const evaluate::SampleOptions options = {.temperature = 1.0, .top_k = 20, .seed = 4};
+  const auto drawn = [&](const std::vector<size_t>& prompts, const std::string& layout) {
+    std::vector<std::vector<int32_t>> ids, made(prompts.size());
+    for (const size_t prompt : prompts) ids.push_back(prompt_of(prompt));
+    on_layout(checkpoint("llama"), layout, [&](evaluate::CheckpointModel& m) {
+      const auto executor = m.load(models::build_generation(m.settings(), std::ssize(prompts), 6, 16));
+      std::vector<size_t> lengths(prompts.size());
+      evaluate::Generator(*executor, &m.all()).generate(ids, options, [&](size_t text, int32_t id) {
+        if (m.leads()) made[text].push_back(id);
+        return ++lengths[text] < kLength;
+      });
+    });
+    return made;
+  };
+  const auto some = drawn({13, 3, 3}, "");
+  EXPECT_EQ(some[0], texts("llama", "", 13, options)[0].ids);
+  EXPECT_NE(some[1], some[2]);
+  const auto others = drawn({25, 3, 13, 7}, "");
+  EXPECT_EQ(others[1], some[1]);
+  EXPECT_EQ(drawn({13, 3, 3}, "pipe=2 tensor=2"), some);
+}
+
 // Any rank that ends ends all.
 TEST_F(GenerateLayouts, AnyRankEndsTheText) {
   for (const int stops : {0, 1, 3}) {

@@ -125,6 +125,37 @@ TEST_F(GenerateRanks, EvaluateAsOneRankDoes) {
     expect_loss(trained_->say("evaluate run --set " + layout), layout);
 }
 
+// Several prompts are continued at once, and printed one after another.
+TEST_F(GenerateRanks, SayWhatEachPromptSaysAlone) {
+  const std::string greedy = "generate run --temperature 0 --length 40";
+  const std::vector<std::string> prompts = {"Line 1", "A text that is longer than the other ones", "Li"};
+  std::string given, want;
+  std::ofstream lines(trained_->path() / "lines.txt");
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    given += " --prompt '" + prompts[i] + "'";
+    lines << prompts[i] << (i % 2 == 0 ? "\r\n" : "\n");
+    want += fmt::format("{}==> {}: {} <==\n{}", i > 0 ? "\n" : "", i + 1, prompts[i],
+                        trained_->say(greedy + " --prompt '" + prompts[i] + "'").out);
+  }
+  lines.close();
+  for (const std::string layout : {"", " --set parallel.tensor=2", " --set parallel.pipe=2 parallel.tensor=2"})
+    for (const std::string& how : {given, std::string(" --prompts-file lines.txt")}) {
+      const Ended ended = trained_->say(greedy + how + layout);
+      EXPECT_EQ(ended.code, 0) << ended.err;
+      EXPECT_EQ(ended.out, want) << how << layout;
+      EXPECT_EQ(TrainedFolder::complaint(ended.err), "") << layout;
+    }
+  // Each ends where it does alone.
+  const std::string stops = " --seed 3 --top-k 9 --stop e --length 60";
+  const std::string two = trained_->say("generate run --prompt Line --prompt A" + stops).out;
+  const std::string one = trained_->say("generate run --prompt Line" + stops).out;
+  EXPECT_TRUE(two.starts_with("==> 1: Line <==\n" + one + "\n==> 2: A <==\nA")) << two;
+  // Two ranks share two texts.
+  const Ended ranks = trained_->say("generate run --prompt Line --prompt A --ranks 2" + stops);
+  EXPECT_EQ(ranks.out, two);
+  EXPECT_EQ(TrainedFolder::complaint(ranks.err), "");
+}
+
 // The run was trained in fp32: any other dtype is near it, and not the same.
 TEST_F(GenerateRanks, ComputeInTheDtypeThatIsAskedFor) {
   for (const std::string layout : {"", " --set parallel.tensor=2"}) {
@@ -160,6 +191,12 @@ TEST_F(GenerateRanks, SayWhatIsWrongOnce) {
   for (const std::string verb : {"generate run", "evaluate run", "evaluate run --ids ids.txt"})
     expect_error(verb + " --dtype int8",
                  "[" + verb.substr(0, 8) + "] --dtype int8 is not one of fp32, bf16, fp16, fp64");
+  std::ofstream(trained_->path() / "gap.txt") << "Line 1\n\nLine 2\n";
+  std::ofstream(trained_->path() / "none.txt") << "";
+  expect_error("generate run --prompts-file gap.txt",
+               "[generate] \"gap.txt\":2: the line is empty, and each is a prompt");
+  expect_error("generate run --prompts-file none.txt --ranks 2",
+               "[generate] \"none.txt\" is empty; it has a prompt on each line");
   expect_error("evaluate run --dump d", "[evaluate] --dump needs --ids, the file of the ids to evaluate");
   expect_error("generate run --set parallel.context=2",
                "[generate] parallel.context = 2 splits the tokens of a text, of which generation makes one at a time; "

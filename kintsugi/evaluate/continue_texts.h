@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kintsugi/comm/communicator.h"
-#include "kintsugi/evaluate/generator.h"
+#include "kintsugi/evaluate/draw.h"
 #include "kintsugi/run/executor.h"
 
 namespace kintsugi::evaluate {
@@ -16,7 +16,6 @@ namespace kintsugi::evaluate {
 struct Continuation {
   int64_t length = 0;               // tokens at most
   int64_t window = 0;               // tokens that the list reads of each text
-  int64_t vocab = 0;                // ids that the tokenizer has: no other is drawn
   std::optional<int32_t> end = {};  // the id that ends a text
   SampleOptions sample = {};
 };

@@ -42,8 +42,8 @@ std::optional<std::vector<SampledText>> sample_texts(Rank& rank, const std::func
   const auto made = evaluate::continue_texts(*rank.executor, *rank.all, prompts,
                                              {.length = t.sample_length,
                                               .window = models::sample_window(rank.settings()),
-                                              .vocab = tokenizer->vocab_size(),
-                                              .end = end},
+                                              .end = end,
+                                              .sample = {.vocab = tokenizer->vocab_size()}},
                                              goes_on);
   if (!made) return std::nullopt;
   std::vector<SampledText> texts;

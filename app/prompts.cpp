@@ -1,0 +1,98 @@
+#include "app/prompts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
+#include "kintsugi/text/chat_template.h"
+
+namespace kintsugi::app {
+namespace {
+
+constexpr base::MostBytes kMostOfPrompt = {64 << 20, "a prompt"}, kMostOfPrompts = {64 << 20, "a file of prompts"};
+
+std::vector<std::string> lines_of(const std::string& path) {
+  const std::string text = base::read_file(path, kMostOfPrompts);
+  std::vector<std::string> lines;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    std::string& line = lines.emplace_back(text.substr(at, end - at));
+    if (line.ends_with('\r')) line.pop_back();
+    if (line.empty())
+      throw base::UserError("generate", "\"{}\":{}: the line is empty, and each is a prompt", path, lines.size());
+    at = end + 1;
+  }
+  if (lines.empty()) throw base::UserError("generate", "\"{}\" is empty; it has a prompt on each line", path);
+  return lines;
+}
+
+std::vector<std::string> given_texts(const PromptOptions& o) {
+  if (!o.lines_file.empty()) return lines_of(o.lines_file);
+  if (!o.file.empty()) return {base::read_file(o.file, kMostOfPrompt)};
+  return o.given.empty() ? std::vector<std::string>{""} : o.given;
+}
+
+// The prompt as the user's turn, after which the model answers.
+std::string chat_of(const PromptOptions& o, const std::string& prompt, const text::Tokenizer& tokenizer) {
+  const text::ChatTemplate& chat = text::chat_template(o.chat);
+  if (tokenizer.encode(chat.stop).size() != 1)
+    throw base::UserError("generate", "--chat {}: the tokenizer has no token \"{}\", so the model knows no such chats",
+                          o.chat, chat.stop);
+  std::vector<text::Message> messages;
+  if (!o.system.empty()) messages.push_back({text::Role::system, o.system});
+  messages.push_back({text::Role::user, prompt});
+  return text::format_chat(chat, messages);
+}
+
+Prompt read_prompt(const PromptOptions& o, const std::string& given, const evaluate::CheckpointModel& model) {
+  Prompt prompt = {.given = given, .text = given, .ids = {}};
+  if (!o.chat.empty()) prompt.text = chat_of(o, given, *model.tokenizer());
+  prompt.ids = model.tokenizer()->encode(prompt.text);
+  if (model.made_elsewhere()) {
+    const std::vector<int32_t> before = model.tokenizer()->special_tokens().before;
+    prompt.ids.insert(prompt.ids.begin(), before.begin(), before.end());
+  }
+  for (const int32_t id : prompt.ids)
+    if (id >= model.settings().model.vocab)
+      throw base::UserError("generate",
+                            "the prompt has the id {}, but the model's table has {} rows: the tokenizer is "
+                            "that of another model",
+                            id, model.settings().model.vocab);
+  // Without a prompt the model starts as at the beginning of a document, or of a line if there are no documents.
+  const auto end = model.tokenizer()->end_of_text();
+  if (prompt.ids.empty()) prompt.ids = end ? std::vector<int32_t>{*end} : model.tokenizer()->encode("\n");
+  return prompt;
+}
+
+}  // namespace
+
+void add_prompt_options(const Verb& verb, PromptOptions& o) {
+  const Option prompt = verb.any_text_each("--prompt", o.given, "The text to continue (may be given several times)");
+  const Option file = verb.text("--prompt-file", o.file, "The same from a file").excludes(prompt);
+  verb.text("--prompts-file", o.lines_file, "Several from a file, one on each line").excludes(prompt).excludes(file);
+  std::string chats;
+  for (const text::ChatTemplate& chat : text::chat_templates())
+    chats += (chats.empty() ? "" : ", ") + std::string(chat.name);
+  verb.text("--chat", o.chat,
+            fmt::format("The prompt is a turn of a chat, in the format {}; prints the answer", chats));
+  verb.any_text("--system", o.system, "With --chat: what the model is told first");
+}
+
+void check_prompt_options(const PromptOptions& o) {
+  if (!o.chat.empty()) text::chat_template(o.chat);
+  if (o.chat.empty() && !o.system.empty())
+    throw base::UserError("generate", "--system needs --chat, the format of the model's chats");
+}
+
+std::vector<Prompt> read_prompts(const PromptOptions& o, const evaluate::CheckpointModel& model) {
+  if (!model.tokenizer())
+    throw base::UserError("generate", "\"{}\" has no tokenizer, and text is made of no ids without one",
+                          model.folder().string());
+  std::vector<Prompt> prompts;
+  for (const std::string& text : given_texts(o)) prompts.push_back(read_prompt(o, text, model));
+  return prompts;
+}
+
+}  // namespace kintsugi::app

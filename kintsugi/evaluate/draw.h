@@ -1,0 +1,56 @@
+// Which id comes next in a text.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kintsugi/comm/communicator.h"
+#include "kintsugi/run/executor.h"
+
+namespace kintsugi::evaluate {
+
+struct SampleOptions {
+  double temperature = 1.0;  // 0: the most likely token, always
+  int64_t top_k = 0;         // 0: all
+  uint64_t seed = 1;
+  int64_t vocab = 0;  // only ids below it; 0: all
+};
+
+// The most likely id at temperature 0, else one drawn from softmax(logits / temperature) over the top_k. A pure
+// function of (logits, options, number, stream): `number` counts the tokens drawn so far, `stream` is of the text.
+int32_t sample(std::span<const float> logits, const SampleOptions& options, uint64_t number, uint64_t stream = 0);
+
+// A text that is continued, and how far it is.
+struct Text {
+  std::vector<int32_t> ids;
+  size_t prompt = 0;  // ids that were given; what follows was drawn
+  uint64_t stream = 0;
+  bool ended = false;
+
+  // Whether the next id must be drawn once `read` ids of the text are read.
+  bool needs_one(size_t read) const { return !ended && ids.size() == read; }
+};
+
+// Tokens [begin, end) of each text, a row of `columns` for each; what a text does not have is 0.
+void fill_rows(std::span<const Text> texts, size_t begin, size_t end, size_t columns, std::vector<int32_t>& rows);
+
+// Draws from the logits [batch vocab] that a program makes of several texts. They are on the ranks of one stage, the
+// head's; the first of these draws, and all ranks are told.
+class Draws {
+ public:
+  // `all`: all ranks of the program, which construct theirs and draw together; null: one rank. `step`: a list that
+  // makes logits. Both must outlive it.
+  Draws(const run::Executor& executor, program::Step step, comm::Communicator* all);
+
+  // The next id of each text that needs one after `read`; of the others 0.
+  std::vector<int32_t> draw(program::Step step, std::span<const Text> texts, size_t read,
+                            const SampleOptions& options) const;
+
+ private:
+  const run::Executor& executor_;
+  comm::Communicator* all_;
+  int from_ = 0;  // the first rank that has the logits
+};
+
+}  // namespace kintsugi::evaluate
