@@ -155,8 +155,10 @@ void generate_on_rank(const GenerateOptions& o, const config::Parallel& layout, 
   }
   std::vector<std::vector<int32_t>> ids;
   for (const Prompt& prompt : prompts) ids.push_back(prompt.ids);
+  evaluate::SampleOptions sample = o.sample;  // ids that the tokenizer has: the table may have more rows
+  sample.vocab = std::min<int64_t>(model.tokenizer()->vocab_size(), model.settings().model.vocab);
   if (o.length > 0)
-    generator.generate(ids, o.sample, [&](size_t text, int32_t id) {
+    generator.generate(ids, sample, [&](size_t text, int32_t id) {
       StopSignals::at_once = false;
       if (StopSignals::count != 0 || !written) return StopSignals::count == 0;
       return written->add(text, id);

@@ -174,6 +174,13 @@ TEST_F(GenerateRanks, ComputeInTheDtypeThatIsAskedFor) {
   }
 }
 
+// The table of embeddings may have more rows than the tokenizer has ids: none of these is drawn.
+TEST_F(GenerateRanks, DrawIdsOfTheTokenizerAlone) {
+  EXPECT_EQ(trained_->say("train run.toml --set train.folder=wide model.vocab=5000 train.steps=1").code, 0);
+  const Ended ended = trained_->say("generate wide --length 50");
+  EXPECT_EQ(ended.code, 0) << ended.err;
+}
+
 // A run in bf16 keeps its weights in fp32 too: these are what is read, so that fp32 and fp64 agree.
 TEST_F(GenerateRanks, ReadTheMasterWeightsOfANarrowRun) {
   EXPECT_EQ(trained_->say("train run.toml --set train.folder=narrow train.dtype=bf16").code, 0);
