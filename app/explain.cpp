@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "app/explain_bytes.h"
 #include "app/fold.h"
 #include "app/model_in_words.h"
 #include "app/program_of.h"
@@ -129,14 +130,17 @@ std::string print_tasks(const std::vector<program::Program>& stages, const confi
                      plan::headline(schedule, real, "Gflop"), plan::text_picture(schedule));
 }
 
-void run(const RunOptions& options, const std::string& pass, const std::string& svg) {
+void run(const RunOptions& options, const std::string& pass, const std::string& svg, const BytesOptions& bytes) {
   if (!pass.empty() && std::ranges::find(kPasses, pass, &Pass::name) == std::end(kPasses))
     throw base::UserError("explain", "there is no pass \"{}\"; there are {}", pass, pass_names());
-  config::Resolved resolved = read_run(options, RunsOn::any);
-  const std::array<base::Output, 1> outputs = {{{"--svg", svg}}};
+  if (bytes.asked && (!pass.empty() || !svg.empty()))
+    throw base::UserError("explain", "--bytes is a page of its own, without --pass and --svg");
+  config::Resolved resolved = read_run(options, bytes.asked && bytes.steps > 0 ? RunsOn::this_machine : RunsOn::any);
+  const std::array<base::Output, 2> outputs = {{{"--svg", svg}, {"--csv", bytes.csv}}};
   refuse_run_files("explain", options, resolved.settings, outputs);
   fill_vocab(resolved);
   const config::Settings& s = resolved.settings;
+  if (bytes.asked) return fmt::print("{}", explain_bytes(s, programs_of(s), bytes));
   std::string text;  // printed when all is made, so that it does not mix with the line of the progress
   const auto show = [&](std::string_view name, const auto& print) {
     if (pass == name) text += print();
@@ -177,9 +181,17 @@ void add_explain(Command& kintsugi) {
   verb.text("--pass", *pass, fmt::format("What one pass makes, in full: {}", pass_names()));
   const auto svg = std::make_shared<std::string>();
   verb.text("--svg", *svg, "Draws what the stages do and when, each task as long as its flops, into this file");
-  verb.run([options, pass, svg] {
+  const auto bytes = std::make_shared<BytesOptions>();
+  const Option asked = verb.flag("--bytes", bytes->asked,
+                                 "What the instructions of a step move and compute, the least time that this takes on "
+                                 "this machine, and how long it took");
+  verb.integer("--steps", bytes->steps, {0, 1'000'000}, "With --bytes: steps that are measured; 0: none")
+      .needs(asked)
+      .show_default();
+  verb.text("--csv", bytes->csv, "With --bytes: a file for every instruction").needs(asked).type_name("FILE");
+  verb.run([options, pass, svg, bytes] {
     require_one_process("explain");
-    run(*options, *pass, *svg);
+    run(*options, *pass, *svg, *bytes);
   });
 }
 

@@ -42,9 +42,9 @@ std::string bytes_text(double bytes) {
 }
 
 // How near it is to what the machine can do: in arithmetic or in memory, whichever it is nearer to.
-std::string of_limit(const Limits& limits, double flops, double bytes, double seconds) {
+std::string of_limit(const Limits& limits, const std::string& operation, double flops, double bytes, double seconds) {
   if (seconds <= 0 || (flops <= 0 && bytes <= 0)) return "";
-  const double arithmetic = flops / seconds / limits.flops, memory = bytes / seconds / limits.bytes;
+  const double arithmetic = flops / seconds / limits.flops_of(operation), memory = bytes / seconds / limits.bytes;
   return fmt::format("{:.0f}% {}", 100 * std::max(arithmetic, memory), arithmetic >= memory ? "flops" : "memory");
 }
 
@@ -106,7 +106,8 @@ std::string operations_table(const ProfiledRun& run) {
     part = o.part;
     rows.push_back({"  " + o.operation, o.phase, fmt::format("{:.4g}", o.calls), time_text(o.seconds),
                     percent(o.seconds / step), rate(o.flops, o.seconds, "FLOP/s"),
-                    rate(o.memory_bytes, o.seconds, "B/s"), of_limit(run.limits, o.flops, o.memory_bytes, o.seconds)});
+                    rate(o.memory_bytes, o.seconds, "B/s"),
+                    of_limit(run.limits, o.operation, o.flops, o.memory_bytes, o.seconds)});
   }
   if (rest > 0) rows.push_back({"all else", "", "", time_text(rest), percent(rest / step)});
   return "\nby operation and phase, the mean of all ranks\n" + table(rows);
@@ -131,7 +132,7 @@ std::string instructions_table(const ProfiledRun& run) {
                     fmt::format("{}", r->rank), fmt::format("{:.4g}", i->calls), time_text(i->seconds / i->calls),
                     percent(i->seconds / r->seconds),
                     i->communicates ? percent(i->seconds > 0 ? i->waiting / i->seconds : 0) : "",
-                    of_limit(run.limits, i->flops, i->memory_bytes, i->seconds)});
+                    of_limit(run.limits, i->operation, i->flops, i->memory_bytes, i->seconds)});
   }
   return fmt::format("\nthe heaviest instructions of {}\n", base::group_digits(std::ssize(all))) + table(rows);
 }

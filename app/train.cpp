@@ -89,7 +89,7 @@ void run(const RunOptions& options, bool resume) {
                                .begin = [] { StopSignals::at_once = false; }};
   {
     base::ThreadTeam team(static_cast<int>(train.config.settings.parallel.threads));
-    train.peak_flops = kernels::cpu::measure_peak_flops(team);
+    train.peak_flops = kernels::cpu::measure_peak_flops(team, tensor::dtype_from(train.config.settings.train.dtype));
   }
   const std::string folder = train.config.settings.train.folder;
   const auto worlds = before_ranks_meet([&] { return train::make_worlds(train.config.settings); });

@@ -143,8 +143,8 @@ Option Verb::add_number(const char* names, std::function<void(double)> take, std
   return {add(*verb_, names, what, checked)->type_name("FLOAT"), std::move(value)};
 }
 
-void Verb::flag(const char* names, bool& to, const std::string& what) const {
-  verb_->add_flag(names, to, what);
+Option Verb::flag(const char* names, bool& to, const std::string& what) const {
+  return {verb_->add_flag(names, to, what), ""};
 }
 
 void Verb::page(const char* names, std::function<std::string(const std::string&)> text, const std::string& what) const {

@@ -80,7 +80,7 @@ class Verb {
         names, [&to](double value) { to = value; }, shown(to), range, what);
   }
 
-  void flag(const char* names, bool& to, const std::string& what) const;
+  Option flag(const char* names, bool& to, const std::string& what) const;
 
   // An option, with or without a value, that prints text(value), or text(""), and ends.
   void page(const char* names, std::function<std::string(const std::string&)> text, const std::string& what) const;

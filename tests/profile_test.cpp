@@ -130,6 +130,20 @@ TEST_F(ProfileVerb, OfAPipelineWithData) {
   EXPECT_GT(base::read_file(folder / "t.pftrace").size(), 10'000u);
 }
 
+TEST_F(ProfileVerb, ProductsInBf16HaveALimitOfTheirOwn) {
+  const auto second_line = [&](const std::string& dtype) {
+    const Ended ended =
+        run_kintsugi(folder.path(), "profile run.toml --steps 1 --warm-up 1 --set train.dtype=" + dtype);
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    const size_t at = ended.out.find('\n') + 1;
+    return ended.out.substr(at, ended.out.find('\n', at) - at);
+  };
+  const std::string begin = "1 rank, 1 thread each; the limit of a rank: ", rate = "[0-9.]+ [GTMP]?FLOP/s ";
+  EXPECT_TRUE(matches(second_line("fp32"), begin + rate + "\\(fp32\\), [0-9.]+ [GTMP]?B/s of memory"));
+  EXPECT_TRUE(matches(second_line("bf16"),
+                      begin + rate + "\\(fp32\\), " + rate + "\\(products in bf16\\), [0-9.]+ [GTMP]?B/s of memory"));
+}
+
 TEST_F(ProfileVerb, RefusesWhatItCannotDo) {
   const auto error_of = [&](const std::string& arguments) {
     return complaint(run_kintsugi(folder.path(), "profile run.toml " + arguments).err);

@@ -150,24 +150,11 @@ class Trial {
 };
 
 void peak_of_units(base::ThreadTeam& team) {
-  for (const kernels::cpu::Bf16Unit* unit : kernels::cpu::bf16_units()) {
-    constexpr int64_t kSteps = 12;  // 24 KiB of a and of b
-    Memory a, b, c;
-    kernels::cpu::Bf16Tile t = {.steps = kSteps, .a_row = kernels::cpu::kStep, .a_step = 1024, .c_row = 32};
-    t.a = filled<bf16>(a, kSteps * 1024), t.b = filled<bf16>(b, kSteps * 1024), t.c = filled<float>(c, 1024);
-    double best = 0;
-    for (int round = 0; round < 20; ++round) {
-      unit->begin();
-      const double start = seconds_now(1);
-      for (int i = 0; i < 500; ++i) unit->multiply(t);
-      const double seconds = seconds_now(1) - start;
-      unit->end();
-      best = std::max(best, 500.0 * 2 * 1024 * 32 * kSteps / seconds / 1e9);
-    }
-    fmt::print("{}: {:.0f} GFLOP/s of one thread on tiles in the first level cache\n", unit->name, best);
-  }
-  fmt::print("fp32: {:.0f} GFLOP/s in registers, {} threads\n", kernels::cpu::measure_peak_flops(team) / 1e9,
-             team.size());
+  for (const kernels::cpu::Bf16Unit* unit : kernels::cpu::bf16_units())
+    fmt::print("{}: {:.0f} GFLOP/s on tiles in the first level cache, {} threads\n", unit->name,
+               kernels::cpu::measure_peak_flops(team, *unit) / 1e9, team.size());
+  fmt::print("fp32: {:.0f} GFLOP/s in registers, {} threads\n",
+             kernels::cpu::measure_peak_flops(team, DType::f32) / 1e9, team.size());
 }
 
 std::vector<Shape> shapes(int64_t tokens) {

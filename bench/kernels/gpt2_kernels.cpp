@@ -238,7 +238,8 @@ int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   benchmark::AddCustomContext("units", kernels::cpu::simd_target());
   benchmark::AddCustomContext("threads", std::to_string(team().size()));
-  benchmark::AddCustomContext("peak GFLOP/s", std::to_string(kernels::cpu::measure_peak_flops(team()) / 1e9));
+  benchmark::AddCustomContext("peak GFLOP/s",
+                              std::to_string(kernels::cpu::measure_peak_flops(team(), DType::f32) / 1e9));
   for (const DType t : {DType::f32, DType::bf16}) add_all(t);
   benchmark::RunSpecifiedBenchmarks();
 }

@@ -26,7 +26,7 @@ struct Metrics {
   int64_t tokens = 0;        // since the run began
   double tokens_per_second = 0;
   double flops_per_second = 0;            // of the program's operations
-  double peak_share = 0;                  // of the measured fp32 peak of the threads in use
+  double peak_share = 0;                  // of the measured peak of the threads in use, for products of train.dtype
   int64_t memory_bytes = 0;               // what the run has allocated for its program
   double seconds = 0;                     // of the step
   std::vector<SampledText> samples = {};  // written after the step, if any were

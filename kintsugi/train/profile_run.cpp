@@ -12,8 +12,6 @@
 #include "kintsugi/comm/same_on_all.h"
 #include "kintsugi/comm/texts_of_all.h"
 #include "kintsugi/evaluate/batch_inputs.h"
-#include "kintsugi/kernels/cpu/bandwidth.h"
-#include "kintsugi/kernels/cpu/peak.h"
 #include "kintsugi/report/measured_trace.h"
 #include "kintsugi/run/same_programs.h"
 #include "kintsugi/train/batches.h"
@@ -24,8 +22,6 @@
 
 namespace kintsugi::train {
 namespace {
-
-constexpr int64_t kMostCopied = int64_t{256} << 20, kLeastCopied = int64_t{16} << 20;  // for the speed of memory
 
 class ProfiledRank {
  public:
@@ -43,7 +39,7 @@ class ProfiledRank {
 
   ProfiledRun run() {
     tell("measuring what this machine can do");
-    const Limits limits = measure_limits();
+    const Limits limits = limits_of_all();
     tell("setting the initial values");
     run::Executor executor(build::program_of_rank(options_.stages, world_.rank()), *kernels_, team_,
                            {.world = &world_, .offload_folder = offload_folder()});
@@ -83,15 +79,15 @@ class ProfiledRank {
     return folder.empty() ? std::filesystem::temp_directory_path() : std::filesystem::path(folder);
   }
 
-  Limits measure_limits() {
-    all_->wait(all_->barrier());
-    Limits mine = {.flops = kernels::cpu::measure_peak_flops(team_)};
-    all_->wait(all_->barrier());
-    mine.bytes = kernels::cpu::measure_memory_bandwidth(team_, std::max(kLeastCopied, kMostCopied / 2 / local_ranks_));
-    std::array<double, 2> sums = {mine.flops, mine.bytes}, of_all = {};
+  Limits limits_of_all() {
+    const Limits mine =
+        measure_limits(team_, tensor::dtype_from(settings_.train.dtype),
+                       std::max(kLeastCopied, kMostCopied / local_ranks_), [&] { all_->wait(all_->barrier()); });
+    const std::array<double, 3> sums = {mine.flops, mine.product_flops, mine.bytes};
+    std::array<double, 3> of_all = {};
     all_->wait(all_->all_reduce(std::as_bytes(std::span(sums)), std::as_writable_bytes(std::span(of_all)),
                                 tensor::DType::f64, comm::Reduction::mean));
-    return {of_all[0], of_all[1]};
+    return {.flops = of_all[0], .product_flops = of_all[1], .bytes = of_all[2]};
   }
 
   void run_step(run::Executor& executor, data::BatchMemory& batch, int64_t step) {

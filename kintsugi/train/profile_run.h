@@ -12,6 +12,7 @@
 #include "kintsugi/config/settings.h"
 #include "kintsugi/profile/rank_profile.h"
 #include "kintsugi/program/program.h"
+#include "kintsugi/train/limits.h"
 
 namespace kintsugi::train {
 
@@ -24,17 +25,11 @@ struct ProfileOptions {
   std::function<void(int64_t done, int64_t all)> progress = {};  // of steps; on rank 0
 };
 
-// What a rank can do at most, while all ranks of a machine do it at once: the mean over ranks.
-struct Limits {
-  double flops = 0;  // fp32 operations a second
-  double bytes = 0;  // of memory, read and written, a second
-};
-
 // On rank 0; of the others it is empty.
 struct ProfiledRun {
   profile::StepProfile profile;  // of every rank, with instructions
-  Limits limits;
-  std::string trace;  // for Perfetto, if asked for
+  Limits limits;                 // while all ranks of a machine measure them at once: the mean over ranks
+  std::string trace;             // for Perfetto, if asked for
 };
 
 // The states have their initial values and the samples are random: times do not depend on them. UserError for a device

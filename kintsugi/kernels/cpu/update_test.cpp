@@ -161,7 +161,14 @@ TEST(CpuKernels, HaveEveryKind) {
 
 TEST(CpuPeak, IsPlausible) {
   base::ThreadTeam team(2);
-  EXPECT_GT(cpu::measure_peak_flops(team), 1e8);
+  base::ThreadTeam one(1);
+  for (const tensor::DType dtype : {tensor::DType::f32, tensor::DType::bf16}) {
+    const double both = cpu::measure_peak_flops(team, dtype);
+    EXPECT_GT(both, 1e8) << name_of(dtype);
+    EXPECT_LT(cpu::measure_peak_flops(one, dtype), 1.5 * both) << name_of(dtype);
+  }
+  EXPECT_EQ(cpu::measure_peak_flops(one, tensor::DType::f16) > 1e8, true);
+  for (const cpu::Bf16Unit* unit : cpu::bf16_units()) EXPECT_GT(cpu::measure_peak_flops(one, *unit), 1e8) << unit->name;
   EXPECT_FALSE(cpu::simd_target().empty());
 }
 
