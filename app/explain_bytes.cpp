@@ -24,19 +24,19 @@ namespace {
 using program::Instruction;
 using program::Program;
 
-constexpr size_t kMostInstructions = 16, kMostName = 43;  // in a table
-constexpr double kLeastShare = 2e-3;                      // of the whole, of an operation that is shown
-constexpr int64_t kWarmUp = 2;                            // steps before those that are measured
+constexpr size_t kMostFloors = 16, kMostName = 43;  // in a table
+constexpr double kLeastWeight = 2e-3;               // of the whole, of an operation that is shown
+constexpr int64_t kStepsBefore = 2;                 // steps before those that are measured
 
 // What some instructions do in a step of a rank.
-struct Work {
+struct StepWork {
   double calls = 0, bytes = 0, flops = 0;
   double floor = 0;     // seconds, each instruction at the limit that it is nearer to
   double by_flops = 0;  // of these, at that of arithmetic
   double products = 0;  // seconds of the products alone, at the rate of their unit
   double measured = 0;  // seconds
 
-  void add(const Work& w, double times) {
+  void add(const StepWork& w, double times) {
     calls += times * w.calls, bytes += times * w.bytes, flops += times * w.flops, floor += times * w.floor;
     by_flops += times * w.by_flops, products += times * w.products, measured += times * w.measured;
   }
@@ -44,16 +44,16 @@ struct Work {
 };
 
 // A kernel of a body.
-struct Row {
+struct KernelRow {
   const Program* program = nullptr;
   const program::Body* body = nullptr;
   size_t at = 0;
-  Work work;  // of all calls of a step
+  StepWork work;  // of all calls of a step
 
   const Instruction& instruction() const { return body->instructions[at]; }
 };
 
-Work work_of(const Instruction& i, double calls, const train::Limits& limits) {
+StepWork step_work(const Instruction& i, double calls, const train::Limits& limits) {
   const double arithmetic = i.cost.flops / limits.flops_of(i.kernel), memory = i.cost.memory_bytes / limits.bytes;
   return {.calls = calls,
           .bytes = calls * i.cost.memory_bytes,
@@ -64,8 +64,8 @@ Work work_of(const Instruction& i, double calls, const train::Limits& limits) {
 }
 
 // In the order in which the stages run them.
-std::vector<Row> rows_of(const std::vector<Program>& stages, const train::Limits& limits) {
-  std::vector<Row> rows;
+std::vector<KernelRow> rows_of(const std::vector<Program>& stages, const train::Limits& limits) {
+  std::vector<KernelRow> rows;
   for (const Program& p : stages) {
     const program::CallList& list = p.list(program::Step::train);
     const std::vector<int64_t> calls = program::num_calls(p, list);
@@ -74,32 +74,22 @@ std::vector<Row> rows_of(const std::vector<Program>& stages, const train::Limits
         const Instruction& i = first.body.instructions[at];
         if (i.kind != program::Kind::compute) continue;
         const auto times = static_cast<double>(calls[static_cast<size_t>(first.call.body)]);
-        rows.push_back({.program = &p, .body = &first.body, .at = at, .work = work_of(i, times, limits)});
+        rows.push_back({.program = &p, .body = &first.body, .at = at, .work = step_work(i, times, limits)});
       }
   }
   return rows;
 }
 
 // What each took, the mean over the ranks of its stage.
-void add_measured(const train::ProfiledRun& run, std::vector<Row>& rows) {
-  std::map<std::tuple<int, std::string_view, int64_t>, Row*> found;
+void add_measured(const train::ProfiledRun& run, std::vector<KernelRow>& rows) {
+  std::map<std::tuple<int, std::string_view, int64_t>, KernelRow*> found;
   std::map<int, double> ranks;
-  for (Row& row : rows) found[{row.program->stage, row.body->name, static_cast<int64_t>(row.at)}] = &row;
+  for (KernelRow& row : rows) found[{row.program->stage, row.body->name, static_cast<int64_t>(row.at)}] = &row;
   for (const profile::RankProfile& r : run.profile.of_ranks) ranks[r.stage] += 1;
   for (const profile::RankProfile& r : run.profile.of_ranks)
     for (const profile::InstructionTime& i : r.instructions)
       if (const auto row = found.find({r.stage, i.body, i.at}); row != found.end())
         row->second->work.measured += i.seconds / ranks[r.stage];
-}
-
-std::string time_text(double seconds) {
-  return seconds >= 1      ? fmt::format("{:.3f} s", seconds)
-         : seconds >= 1e-3 ? fmt::format("{:.2f} ms", seconds * 1e3)
-                           : fmt::format("{:.1f} us", seconds * 1e6);
-}
-
-std::string bytes_text(double bytes) {
-  return base::format_bytes(static_cast<uint64_t>(bytes + 0.5));
 }
 
 std::string times_text(double part, double of) {
@@ -109,11 +99,11 @@ std::string times_text(double part, double of) {
 using Cells = std::vector<std::string>;
 
 // The columns of `floors`, of all calls or, divided by their number, of one.
-void add_floors(Cells& cells, const Work& w, double divided_by, bool measured) {
-  cells.push_back(time_text(w.floor / divided_by));
+void add_floors(Cells& cells, const StepWork& w, double divided_by, bool measured) {
+  cells.push_back(time_cell(w.floor / divided_by));
   cells.push_back(2 * w.by_flops > w.floor ? "flops" : "memory");
   if (!measured) return;
-  cells.push_back(time_text(w.measured / divided_by));
+  cells.push_back(time_cell(w.measured / divided_by));
   cells.push_back(times_text(w.measured, w.floor));
 }
 
@@ -129,29 +119,30 @@ std::string flops_text(double flops) {
 
 // Sums of the rows with equal keys, the heaviest first.
 template <typename Key>
-std::vector<std::pair<Key, Work>> grouped(const std::vector<Row>& rows, size_t stages,
-                                          const std::function<Key(const Row&)>& key) {
-  std::map<Key, Work> sums;
-  for (const Row& row : rows) sums[key(row)].add(row.work, 1.0 / static_cast<double>(stages));
-  std::vector<std::pair<Key, Work>> list(sums.begin(), sums.end());
+std::vector<std::pair<Key, StepWork>> grouped(const std::vector<KernelRow>& rows, size_t stages,
+                                              const std::function<Key(const KernelRow&)>& key) {
+  std::map<Key, StepWork> sums;
+  for (const KernelRow& row : rows) sums[key(row)].add(row.work, 1.0 / static_cast<double>(stages));
+  std::vector<std::pair<Key, StepWork>> list(sums.begin(), sums.end());
   std::ranges::stable_sort(list, std::ranges::greater(), [](const auto& entry) { return entry.second.weight(); });
   return list;
 }
 
-std::string operations_table(const std::vector<Row>& rows, size_t stages, bool measured) {
+std::string operation_floors(const std::vector<KernelRow>& rows, size_t stages, bool measured) {
   using Key = std::pair<std::string, std::string>;
-  const auto groups = grouped<Key>(
-      rows, stages, [](const Row& row) { return Key(row.instruction().kernel, name_of(row.instruction().phase)); });
-  Work all, rest;
+  const auto groups = grouped<Key>(rows, stages, [](const KernelRow& row) {
+    return Key(row.instruction().kernel, name_of(row.instruction().phase));
+  });
+  StepWork all, rest;
   for (const auto& [key, work] : groups) all.add(work, 1);
   std::vector<Cells> cells = {floors({"operation", "phase", "calls", "bytes", "flops"}, measured)};
-  const auto add = [&](const std::string& name, const std::string& phase, const Work& work) {
+  const auto add = [&](const std::string& name, const std::string& phase, const StepWork& work) {
     Cells& line = cells.emplace_back(
-        Cells{name, phase, fmt::format("{:.4g}", work.calls), bytes_text(work.bytes), flops_text(work.flops)});
+        Cells{name, phase, fmt::format("{:.4g}", work.calls), bytes_cell(work.bytes), flops_text(work.flops)});
     add_floors(line, work, 1, measured);
   };
   for (const auto& [key, work] : groups)
-    work.weight() < kLeastShare* all.weight() ? rest.add(work, 1) : add(key.first, key.second, work);
+    work.weight() < kLeastWeight* all.weight() ? rest.add(work, 1) : add(key.first, key.second, work);
   if (rest.calls > 0) add("all else", "", rest);
   add("all", "", all);
   return fmt::format("\nby operation and phase, in a step of a rank{}\n",
@@ -160,21 +151,21 @@ std::string operations_table(const std::vector<Row>& rows, size_t stages, bool m
 }
 
 // Those that are equal but for their layer are one line.
-std::string instructions_table(const std::vector<Row>& rows, size_t stages, bool measured) {
+std::string instruction_floors(const std::vector<KernelRow>& rows, size_t stages, bool measured) {
   using Key = std::tuple<std::string, std::string, std::string, double, double>;
-  const auto groups = grouped<Key>(rows, stages, [](const Row& row) {
+  const auto groups = grouped<Key>(rows, stages, [](const KernelRow& row) {
     const Instruction& i = row.instruction();
     const tensor::Type& type = row.program->buffer(i.outs.empty() ? program::value_of(i) : i.outs[0]).type;
     return Key(i.kernel, name_of(i.phase), to_string(type.shape), i.cost.memory_bytes, i.cost.flops);
   });
   std::vector<Cells> cells = {floors({"instruction", "calls", "bytes"}, measured)};
-  const size_t shown = std::min(groups.size(), kMostInstructions);
+  const size_t shown = std::min(groups.size(), kMostFloors);
   for (size_t n = 0; n < shown; ++n) {
     const auto& [key, work] = groups[n];
     const auto& [kernel, phase, shape, bytes, flops] = key;
     const std::string name = base::one_line(fmt::format("{} {} {}", kernel, phase, shape), kMostName);
     Cells& line =
-        cells.emplace_back(Cells{name, fmt::format("{:.4g}", work.calls), bytes_text(work.bytes / work.calls)});
+        cells.emplace_back(Cells{name, fmt::format("{:.4g}", work.calls), bytes_cell(work.bytes / work.calls)});
     add_floors(line, work, work.calls, measured);
   }
   return fmt::format("\nthe heaviest of {} instructions, equal ones of all layers together, with what a call takes\n",
@@ -182,32 +173,32 @@ std::string instructions_table(const std::vector<Row>& rows, size_t stages, bool
          table(cells);
 }
 
-std::string floors_table(const std::vector<Row>& rows, const std::vector<Program>& stages,
+std::string floors_table(const std::vector<KernelRow>& rows, const std::vector<Program>& stages,
                          const train::ProfiledRun* run) {
   std::vector<Cells> cells = {{"stage", "bytes", "flops", "floor", "products"}};
   if (run) cells[0].insert(cells[0].end(), {"kernels", "step", "/ floor", "/ products"});
   for (const Program& p : stages) {
-    Work all;
-    for (const Row& row : rows)
+    StepWork all;
+    for (const KernelRow& row : rows)
       if (row.program == &p) all.add(row.work, 1);
     Cells& line =
-        cells.emplace_back(Cells{fmt::format("{}", p.stage), bytes_text(all.bytes),
-                                 base::format_rate(all.flops, "FLOP"), time_text(all.floor), time_text(all.products)});
+        cells.emplace_back(Cells{fmt::format("{}", p.stage), bytes_cell(all.bytes),
+                                 base::format_rate(all.flops, "FLOP"), time_cell(all.floor), time_cell(all.products)});
     if (!run) continue;
     double seconds = 0, ranks = 0;
     for (const profile::RankProfile& r : run->profile.of_ranks)
       if (r.stage == p.stage) seconds += r.seconds, ranks += 1;
-    line.insert(line.end(), {time_text(all.measured), time_text(seconds / ranks),
+    line.insert(line.end(), {time_cell(all.measured), time_cell(seconds / ranks),
                              times_text(seconds / ranks, all.floor), times_text(seconds / ranks, all.products)});
   }
   return "\nthe floor of a step: of each instruction the time of its bytes or of its flops, whichever is longer\n" +
          table(cells);
 }
 
-std::string csv_of(const std::vector<Row>& rows, bool measured) {
+std::string floors_csv(const std::vector<KernelRow>& rows, bool measured) {
   std::string text =
       "stage,body,instruction,operation,phase,layer,value,calls,bytes,flops,floor_seconds,measured_seconds\n";
-  for (const Row& row : rows) {
+  for (const KernelRow& row : rows) {
     const Instruction& i = row.instruction();
     const program::BufferId value = i.outs.empty() ? program::value_of(i) : i.outs[0];
     text += fmt::format("{},{},{},{},{},{},{},{:.9g},{:.9g},{:.9g},{:.9g},{}\n", row.program->stage, row.body->name,
@@ -222,7 +213,7 @@ train::ProfiledRun measured_run(const config::Settings& s, const std::vector<Pro
   Progress progress("measuring");
   return train::profile_run({.settings = s,
                              .stages = stages,
-                             .warm_up = kWarmUp,
+                             .warm_up = kStepsBefore,
                              .steps = steps,
                              .now = [&](std::string_view what) { progress.tell(std::string(what)); },
                              .progress = [&](int64_t done, int64_t all) { progress.count(done, all, "steps"); }},
@@ -247,16 +238,16 @@ std::string explain_bytes(const config::Settings& s, const std::vector<Program>&
     base::ThreadTeam team(static_cast<int>(s.parallel.threads));
     limits = train::measure_limits(team, dtype);
   }
-  std::vector<Row> rows = rows_of(stages, limits);
+  std::vector<KernelRow> rows = rows_of(stages, limits);
   if (run) add_measured(*run, rows);
-  if (!o.csv.empty()) base::write_output(o.csv, csv_of(rows, run.has_value()));
+  if (!o.csv.empty()) base::write_output(o.csv, floors_csv(rows, run.has_value()));
   const std::string how = run ? fmt::format("the mean of {} step{} after {} to warm up, random samples", o.steps,
-                                            o.steps == 1 ? "" : "s", kWarmUp)
+                                            o.steps == 1 ? "" : "s", kStepsBefore)
                               : std::string("no step was measured");
   return fmt::format("{}, {}, {} thread{} a rank\nthe limit of a rank: {}\n", how, s.train.dtype, s.parallel.threads,
                      s.parallel.threads == 1 ? "" : "s", train::print(limits, dtype)) +
-         operations_table(rows, stages.size(), run.has_value()) +
-         instructions_table(rows, stages.size(), run.has_value()) + floors_table(rows, stages, run ? &*run : nullptr);
+         operation_floors(rows, stages.size(), run.has_value()) +
+         instruction_floors(rows, stages.size(), run.has_value()) + floors_table(rows, stages, run ? &*run : nullptr);
 }
 
 }  // namespace kintsugi::app

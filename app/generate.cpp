@@ -81,7 +81,7 @@ class Written {
 };
 
 // A line over one text of several.
-std::string heading(size_t index, const Prompt& prompt) {
+std::string heading_of(size_t index, const Prompt& prompt) {
   constexpr size_t kMost = 60;
   return fmt::format("{}==> {}{}{} <==\n", index > 0 ? "\n" : "", index + 1, prompt.given.empty() ? "" : ": ",
                      base::one_line(prompt.given, kMost));
@@ -111,7 +111,7 @@ class AllWritten {
     if (progress_) progress_->finish();
     for (Written& w : written_) w.finish();
     if (prompts_.size() == 1) return;
-    for (size_t i = 0; i < texts_.size(); ++i) print_at_once(heading(i, prompts_[i]) + texts_[i]);
+    for (size_t i = 0; i < texts_.size(); ++i) print_at_once(heading_of(i, prompts_[i]) + texts_[i]);
   }
 
  private:

@@ -23,22 +23,12 @@ using train::ProfiledRun;
 constexpr size_t kMostRanks = 32, kMostInstructions = 12;  // in a table
 constexpr double kLeastShare = 1e-3;                       // of the step, of an operation that is shown
 
-std::string time_text(double seconds) {
-  return seconds >= 1      ? fmt::format("{:.3f} s", seconds)
-         : seconds >= 1e-3 ? fmt::format("{:.2f} ms", seconds * 1e3)
-                           : fmt::format("{:.1f} us", seconds * 1e6);
-}
-
 std::string percent(double share) {
   return fmt::format("{:.1f}%", 100 * share);
 }
 
 std::string rate(double amount, double seconds, std::string_view unit) {
   return amount > 0 && seconds > 0 ? base::format_rate(amount / seconds, unit) : "";
-}
-
-std::string bytes_text(double bytes) {
-  return bytes > 0 ? base::format_bytes(static_cast<uint64_t>(bytes + 0.5)) : "";
 }
 
 // How near it is to what the machine can do: in arithmetic or in memory, whichever it is nearer to.
@@ -55,7 +45,7 @@ std::string ranks_table(const ProfiledRun& run) {
     if (rows.size() > kMostRanks) break;
     const auto most = std::ranges::max_element(r.waits, {}, &profile::WaitedFor::seconds);
     rows.push_back(
-        {fmt::format("{}", r.rank), fmt::format("{}", r.stage), time_text(r.seconds),
+        {fmt::format("{}", r.rank), fmt::format("{}", r.stage), time_cell(r.seconds),
          percent(r.of(Part::compute) / r.seconds), percent(r.of(Part::communication) / r.seconds),
          percent(r.of(Part::waiting) / r.seconds),
          most == r.waits.end() ? "" : fmt::format("rank {} {}", most->rank, percent(most->seconds / r.seconds)),
@@ -104,12 +94,12 @@ std::string operations_table(const ProfiledRun& run) {
     }
     if (o.part != part || rows.size() == 1) rows.push_back({std::string(name_of(o.part))});
     part = o.part;
-    rows.push_back({"  " + o.operation, o.phase, fmt::format("{:.4g}", o.calls), time_text(o.seconds),
+    rows.push_back({"  " + o.operation, o.phase, fmt::format("{:.4g}", o.calls), time_cell(o.seconds),
                     percent(o.seconds / step), rate(o.flops, o.seconds, "FLOP/s"),
                     rate(o.memory_bytes, o.seconds, "B/s"),
                     of_limit(run.limits, o.operation, o.flops, o.memory_bytes, o.seconds)});
   }
-  if (rest > 0) rows.push_back({"all else", "", "", time_text(rest), percent(rest / step)});
+  if (rest > 0) rows.push_back({"all else", "", "", time_cell(rest), percent(rest / step)});
   return "\nby operation and phase, the mean of all ranks\n" + table(rows);
 }
 
@@ -129,7 +119,7 @@ std::string instructions_table(const ProfiledRun& run) {
   for (size_t n = 0; n < shown; ++n) {
     const auto& [r, i] = all[n];
     rows.push_back({fmt::format("{} {}: {}", i->body, i->at, i->operation), fmt::format("{}", i->layer),
-                    fmt::format("{}", r->rank), fmt::format("{:.4g}", i->calls), time_text(i->seconds / i->calls),
+                    fmt::format("{}", r->rank), fmt::format("{:.4g}", i->calls), time_cell(i->seconds / i->calls),
                     percent(i->seconds / r->seconds),
                     i->communicates ? percent(i->seconds > 0 ? i->waiting / i->seconds : 0) : "",
                     of_limit(run.limits, i->operation, i->flops, i->memory_bytes, i->seconds)});
@@ -153,8 +143,8 @@ std::string transfers_table(const ProfiledRun& run) {
   for (const auto& [key, t] : sums) {
     const double n = ranks[key];
     rows.push_back({key.first, key.second, fmt::format("{}", n), fmt::format("{:.4g}", t.calls / n),
-                    bytes_text(t.wire_bytes / n), time_text(t.seconds / n), time_text(t.waiting / n),
-                    fmt::format("{:.3g}", t.timed / n), t.timed > 0 ? time_text(t.timed_seconds / t.timed) : "",
+                    bytes_cell(t.wire_bytes / n), time_cell(t.seconds / n), time_cell(t.waiting / n),
+                    fmt::format("{:.3g}", t.timed / n), t.timed > 0 ? time_cell(t.timed_seconds / t.timed) : "",
                     rate(t.timed_bytes, t.timed_seconds, "B/s")});
   }
   return "\ntransfers of a rank in a step\n" + table(rows);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "kintsugi/base/format.h"
+
 namespace kintsugi::app {
 
 std::string table(const std::vector<std::vector<std::string>>& rows) {
@@ -20,6 +22,16 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
     text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   return text;
+}
+
+std::string time_cell(double seconds) {
+  return seconds >= 1      ? fmt::format("{:.3f} s", seconds)
+         : seconds >= 1e-3 ? fmt::format("{:.2f} ms", seconds * 1e3)
+                           : fmt::format("{:.1f} us", seconds * 1e6);
+}
+
+std::string bytes_cell(double bytes) {
+  return bytes > 0 ? base::format_bytes(static_cast<uint64_t>(bytes + 0.5)) : "";
 }
 
 }  // namespace kintsugi::app

@@ -53,6 +53,7 @@ TEST(Verb, Numbers) {
                          {{"plan", "r"}, "--stage", to(0, million), true},
                          {{"train", "r"}, "--ranks", to(1, million)},
                          {{"explain", "r"}, "--ranks", to(1, million)},
+                         {{"explain", "r", "--bytes"}, "--steps", to(0, million), true},
                          {{"compare", "r"}, "--ranks", to(1, million)},
                          {{"compare", "r"}, "--steps", to(1, trillion)},
                          {{"compare", "r"}, "--layers", to(1, "10,000")},
@@ -85,6 +86,10 @@ TEST(Verb, EmptyTexts) {
            {{"compare", "r"}, "--dtype"},
            {{"generate", "m"}, "--stop"},
            {{"generate", "m"}, "--prompt-file"},
+           {{"generate", "m"}, "--prompts-file"},
+           {{"generate", "m"}, "--dtype"},
+           {{"evaluate", "m"}, "--dtype"},
+           {{"explain", "r", "--bytes"}, "--csv"},
            {{"evaluate", "m"}, "--data"},
            {{"prepare", "t", "-o", "c"}, "--tokenizer"},
            {{"prepare", "t", "-o", "c"}, "--field"},
@@ -99,6 +104,13 @@ TEST(Verb, EmptyTexts) {
   EXPECT_EQ(error_of({"show", ""}), "error: [show] path is empty; give it a value\n");
   EXPECT_EQ(error_of({"generate", ""}), "error: [generate] model is empty; give it a value, or leave it out\n");
   EXPECT_EQ(error_of({"train", ""}), "error: [train] run.toml is empty; give it a value, or leave it out\n");
+}
+
+TEST(Verb, Words) {
+  for (const std::string verb : {"generate", "evaluate"})
+    for (const std::string dtype : {"int8", "FP32", "fp32 ", "float"})
+      EXPECT_EQ(error_of({verb, "m", "--dtype", dtype}),
+                fmt::format("error: [{}] --dtype {} is not one of fp32, bf16, fp16, fp64\n", verb, dtype));
 }
 
 TEST(Verb, TheEndOfALongErrorStays) {
