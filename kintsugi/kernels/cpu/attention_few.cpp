@@ -32,6 +32,27 @@ void dot_keys(const float* q, const T* keys, int64_t stride, int64_t count, int6
   }
 }
 
+// sums = the values of `count` keys, each times its weight.
+template <typename T>
+void add_values(const float* weights, const T* values, int64_t stride, int64_t count, int64_t head_dim, float* sums) {
+  int64_t d = 0;
+  for (; d + 2 * lanes() <= head_dim; d += 2 * lanes()) {
+    V x = zero(), y = zero();
+    for (int64_t j = 0; j < count; ++j) {
+      const V weight = set(weights[j]);
+      x = hn::MulAdd(weight, load(values + j * stride + d), x);
+      y = hn::MulAdd(weight, load(values + j * stride + d + lanes()), y);
+    }
+    store(x, sums + d), store(y, sums + d + lanes());
+  }
+  for (; d < head_dim; d += lanes()) {
+    const int64_t some = std::min(lanes(), head_dim - d);
+    V x = zero();
+    for (int64_t j = 0; j < count; ++j) x = hn::MulAdd(set(weights[j]), load_n(values + j * stride + d, some), x);
+    store(x, sums + d);  // padded
+  }
+}
+
 // Scores that the query, row i of its tile, does not see become minus infinity.
 void hide(const AttentionSetting& s, const AttentionScratch& t, const QueryTile& q, int64_t i, base::Range keys,
           float* scores) {
@@ -75,10 +96,7 @@ void few_block(const KernelCall& call, const AttentionSetting& s, const Attentio
     for (int64_t j = 0; s.softcap > 0 && j < count; ++j) scores[j] = s.softcap * std::tanh(scores[j] / s.softcap);
     hide(s, t, q, i, keys, scores);
     exponentials(count, scores, part.top + i, part.sum + i);
-    float* sums = part.values + i * wide;
-    std::fill_n(sums, wide, 0.0f);
-    for (int64_t j = 0; j < count; ++j)
-      if (scores[j] != 0) map(AddTimes{scores[j]}, s.head_dim, sums, v + j * stride, sums);
+    add_values(scores, v, stride, count, s.head_dim, part.values + i * wide);
   }
 }
 

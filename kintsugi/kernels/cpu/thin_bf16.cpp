@@ -14,7 +14,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
-constexpr int64_t kRowsOfB = 8;  // whose products are added at a time
+constexpr int64_t kRowsOfB = 8;   // whose products are added at a time
+constexpr int64_t kAhead = 1024;  // elements that are fetched before they are used, where b is read as it lies
 
 // Adds rows of b, `count` of them from row l on, to the sums of columns from `first` on. a is [m k], sums
 // [m kThinColumns].
@@ -62,6 +63,7 @@ void sum_columns(const Bf16Product& p, const float* a, int64_t first, int64_t co
       V s0 = zero(), s1 = zero(), s2 = zero(), s3 = zero();
       int64_t l = 0;
       for (; l + lanes() <= p.k; l += lanes()) {
+        for (int r = 0; r < 4; ++r) __builtin_prefetch(b[r] + l + kAhead);
         const V y = load(x + l);
         s0 = hn::MulAdd(y, load(b[0] + l), s0), s1 = hn::MulAdd(y, load(b[1] + l), s1);
         s2 = hn::MulAdd(y, load(b[2] + l), s2), s3 = hn::MulAdd(y, load(b[3] + l), s3);
