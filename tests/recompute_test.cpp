@@ -1,7 +1,5 @@
 // Recomputation in whole models: what is kept, by name and to the byte; the same bits as without; the memory that it
 // saves, beside Korthikanti et al. 2022, section 4.
-#include "kintsugi/base/error.h"
-#include "kintsugi/build/programs.h"
 #include "kintsugi/lower/recompute.h"
 
 #include <fmt/format.h>
@@ -10,6 +8,8 @@
 #include <set>
 #include <tuple>
 
+#include "kintsugi/base/error.h"
+#include "kintsugi/build/programs.h"
 #include "kintsugi/lower/join_head.h"
 #include "tests/same_bits.h"
 
@@ -21,11 +21,11 @@ using program::BufferId;
 using program::Instruction;
 using program::Program;
 
-constexpr Recompute kNone = {}, kSelective = {.what = Recompute::What::selective},
-                    kFull = {.what = Recompute::What::full};
+constexpr Recompute kNone = {}, kLight = {.what = Recompute::What::light},
+                    kSelective = {.what = Recompute::What::selective}, kFull = {.what = Recompute::What::full};
 
 config::Settings with(config::Settings s, const Recompute& how) {
-  constexpr const char* names[] = {"none", "selective", "full"};
+  constexpr const char* names[] = {"none", "light", "selective", "full"};
   s.parallel.recompute = names[static_cast<size_t>(how.what)];
   s.parallel.recompute_every = how.every;
   return s;
@@ -48,10 +48,12 @@ std::string kept_by_layer(const config::Settings& s, const Recompute& how) {
 // key after their rotation; both products that the activation joins.
 constexpr const char* kGptLayer = " layer_norm add add add attention.0 attention.1 add layer_norm add gelu add\n";
 constexpr const char* kGptSelective = " layer_norm add add add add layer_norm add gelu add\n";
+constexpr const char* kGptLight = " add add add attention.0 attention.1 add add add\n";
 constexpr const char* kGptHead = "2: layer_norm head.0\n";
 constexpr const char* kLlamaLayer =
     " rms_norm contract rotary rotary attention.0 attention.1 add rms_norm contract contract gated add\n";
 constexpr const char* kLlamaSelective = " rms_norm contract rotary rotary add rms_norm contract contract gated add\n";
+constexpr const char* kLlamaLight = " contract rotary rotary attention.0 attention.1 add contract contract add\n";
 constexpr const char* kLlamaHead = "2: rms_norm head.0\n";
 constexpr const char* kInput = "-1: dropout\n";
 
@@ -59,6 +61,7 @@ TEST(Kept, ByNameOfGpt) {
   const config::Settings s = small_model("gpt", "fp32");
   const std::string none = kGptLayer, selective = kGptSelective;
   EXPECT_EQ(kept_by_layer(s, kNone), kInput + ("0:" + none) + "1:" + none + kGptHead);
+  EXPECT_EQ(kept_by_layer(s, kLight), kInput + ("0:" + std::string(kGptLight)) + "1:" + kGptLight + kGptHead);
   EXPECT_EQ(kept_by_layer(s, kSelective), kInput + ("0:" + selective) + "1:" + selective + kGptHead);
   EXPECT_EQ(kept_by_layer(s, kFull), std::string(kInput) + "0: add\n1: add\n" + kGptHead);
   EXPECT_EQ(kept_by_layer(s, {.what = Recompute::What::full, .every = 2}),
@@ -71,6 +74,7 @@ TEST(Kept, ByNameOfLlama) {
   const config::Settings s = small_model("llama", "fp32");
   const std::string none = kLlamaLayer, selective = kLlamaSelective;
   EXPECT_EQ(kept_by_layer(s, kNone), kInput + ("0:" + none) + "1:" + none + kLlamaHead);
+  EXPECT_EQ(kept_by_layer(s, kLight), kInput + ("0:" + std::string(kLlamaLight)) + "1:" + kLlamaLight + kLlamaHead);
   EXPECT_EQ(kept_by_layer(s, kSelective), kInput + ("0:" + selective) + "1:" + selective + kLlamaHead);
   EXPECT_EQ(kept_by_layer(s, kFull), std::string(kInput) + "0: add\n1: add\n" + kLlamaHead);
   EXPECT_EQ(kept_by_layer(s, {.what = Recompute::What::full, .every = 2}),
@@ -134,6 +138,7 @@ TEST(RecomputeMemory, OfALayerBesideThePublishedTerms) {
   const config::Settings s = even_gpt(1, "bf16");
   const int64_t sb = s.train.sequence * s.train.micro_batch, sbh = sb * s.model.embed, a = s.model.heads;
   EXPECT_EQ(per_layer(kNone), 34 * sbh - 2 * sbh + 4 * a * sb);
+  EXPECT_EQ(per_layer(kLight), 34 * sbh - 2 * sbh - 12 * sbh + 4 * a * sb);  // both norms, and the activation
   EXPECT_EQ(per_layer(kSelective), 34 * sbh - 2 * sbh - 2 * sbh);
   EXPECT_EQ(per_layer(kFull), 2 * sbh);
 }
@@ -141,7 +146,7 @@ TEST(RecomputeMemory, OfALayerBesideThePublishedTerms) {
 // The program carries from forward to backward what the graph says, and a layer more costs the arena just that.
 TEST(RecomputeMemory, OfTheProgramIsWhatTheGraphKeeps) {
   for (const char* dtype : {"fp32", "bf16"})
-    for (const Recompute& how : {kNone, kSelective, kFull, Recompute{Recompute::What::full, 2}}) {
+    for (const Recompute& how : {kNone, kLight, kSelective, kFull, Recompute{Recompute::What::full, 2}}) {
       const config::Settings s = even_gpt(4, dtype), deeper = even_gpt(6, dtype);
       const Program p = lowered(s, how), q = lowered(deeper, how);
       EXPECT_EQ(carried_bytes(p), kept_bytes(s, how)) << dtype;
@@ -188,7 +193,7 @@ Bits run(config::Settings s, const std::string& layout, const Recompute& how) {
   return bits_of(with(s, how), 2);
 }
 
-constexpr Recompute kAll[] = {kSelective, kFull, {Recompute::What::full, 2}, {Recompute::What::selective, 2}};
+constexpr Recompute kAll[] = {kLight, kSelective, kFull, {Recompute::What::full, 2}, {Recompute::What::selective, 2}};
 
 class RecomputeBits : public testing::TestWithParam<std::tuple<std::string, std::string, std::string>> {};
 
@@ -226,7 +231,7 @@ TEST_P(RecomputeLayouts, HaveTheBitsOfKeeping) {
   s.train.micro_batch = 4;
   s.train.global_batch = 8;
   const Bits plain = run(s, layout, kNone);
-  for (const Recompute& how : {kSelective, kFull, Recompute{Recompute::What::full, 2}}) {
+  for (const Recompute& how : {kLight, kSelective, kFull, Recompute{Recompute::What::full, 2}}) {
     const Bits again = run(s, layout, how);
     EXPECT_EQ(other_bits(again, plain), "") << static_cast<int>(how.what) << " every " << how.every;
     EXPECT_GT(again.flops, plain.flops);

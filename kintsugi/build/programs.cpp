@@ -22,6 +22,8 @@ lower::Recompute recompute_of(const config::Parallel& p) {
   switch (recomputed(p)) {
     case config::Recomputed::nothing:
       return {What::none, p.recompute_every};
+    case config::Recomputed::light:
+      return {What::light, p.recompute_every};
     case config::Recomputed::attention:
       return {What::selective, p.recompute_every};
     case config::Recomputed::layers:

@@ -25,6 +25,8 @@ std::string_view name_of(Recomputed what) {
   switch (what) {
     case Recomputed::nothing:
       return "none";
+    case Recomputed::light:
+      return "light";
     case Recomputed::attention:
       return "selective";
     case Recomputed::layers:
@@ -34,7 +36,7 @@ std::string_view name_of(Recomputed what) {
 }
 
 Recomputed recomputed(const Parallel& p) {
-  for (Recomputed what : {Recomputed::nothing, Recomputed::attention, Recomputed::layers})
+  for (Recomputed what : {Recomputed::nothing, Recomputed::light, Recomputed::attention, Recomputed::layers})
     if (p.recompute == name_of(what)) return what;
   throw base::InternalError("config", "recompute \"{}\" was not checked", p.recompute);
 }

@@ -10,7 +10,7 @@
 namespace kintsugi::config {
 
 // [parallel] recompute, in the order of what is computed again.
-enum class Recomputed : uint8_t { nothing, attention, layers };
+enum class Recomputed : uint8_t { nothing, light, attention, layers };
 Recomputed recomputed(const Parallel& parallel);
 std::string_view name_of(Recomputed what);  // as the key has it
 

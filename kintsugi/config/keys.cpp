@@ -395,9 +395,9 @@ std::vector<Key> other_parallel_keys() {
       parallel<&Parallel::stages>({"stages", Text{"how many layers each chunk has, in order: \"5 7\""}, free,
                                    "equal in computed cost", "layers of each chunk, from the first layer on",
                                    "split_points layers_per_stage"}),
-      parallel<&Parallel::recompute>({"recompute", OneOf{{"none", "selective", "full"}}, free, "",
-                                      "what the backward pass computes again instead of keeping it: nothing, the core "
-                                      "of attention, or all but the input of a layer",
+      parallel<&Parallel::recompute>({"recompute", OneOf{{"none", "light", "selective", "full"}}, free, "",
+                                      "what the backward pass computes again instead of keeping it: nothing, norms and "
+                                      "activations, the core of attention, or all but the input of a layer",
                                       "activation_checkpointing recompute_granularity gradient_checkpointing"}),
       parallel<&Parallel::recompute_every>({"recompute_every", Integer{1, kWide}, free, "",
                                             "only every n-th layer is recomputed", "recompute_num_layers"}),

@@ -154,7 +154,7 @@ struct Parallel {
   std::string schedule = "1f1b";                  // gpipe | 1f1b | interleaved | zero_bubble
   int64_t chunks = 1;                             // parts of the model on each stage; more with interleaved
   std::string stages = {};                        // layers of each chunk in order, "5 7"; balanced by cost
-  std::string recompute = "none";                 // none | selective | full
+  std::string recompute = "none";                 // none | light | selective | full
   int64_t recompute_every = 1;                    // every n-th layer is recomputed
   std::string offload = "none";                   // none | optimizer | activations | all
   std::string offload_folder = {};                // on a fast disk; that of the run

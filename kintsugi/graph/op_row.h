@@ -128,6 +128,7 @@ struct OpRow {
   bool effect = false;                             // writes a state: kept though nothing reads it
 
   // How passes of the compiler treat it.
+  bool light = false;           // a pass over memory: computed again under light recomputation
   bool selective = false;       // computed again under selective recomputation (Korthikanti et al. 2022, section 5)
   std::string_view bias = {};   // the optional operand that is added to the output, whose last dims it has
   bool converts_dtype = false;  // the same numbers in another dtype

@@ -56,6 +56,7 @@ class Chooser {
   bool may_repeat(const Op& op) const {
     if (op.phase != Phase::forward || op.layer < 0 || op.layer >= layers_ || op.layer % how_.every != 0) return false;
     if (is_state(op) || is_given(op) || op.row->effect || op.row->must_share) return false;
+    if (how_.what == Recompute::What::light && !op.row->light) return false;
     if (how_.what == Recompute::What::selective && !op.row->selective) return false;
     return std::none_of(op.ins.begin(), op.ins.end(),
                         [&](ValueId v) { return is_state(maker(v)) && written_.contains(maker(v).state); });

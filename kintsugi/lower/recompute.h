@@ -10,8 +10,9 @@
 namespace kintsugi::lower {
 
 struct Recompute {
-  // selective: attention and its outputs, from query, key and value. full: everything of a layer but its input.
-  enum class What { none, selective, full };
+  // light: norms and activations, passes over memory. selective: attention and its outputs, from query, key and value.
+  // full: everything of a layer but its input.
+  enum class What { none, light, selective, full };
   What what = What::none;
   int64_t every = 1;  // only layers whose number it divides: 0, every, 2 * every ...
 };
@@ -23,8 +24,8 @@ struct Recompute {
 // recomputed.
 //
 // The repeated operations of a layer are contiguous, in the order of the forward pass: with `full` before the layer's
-// backward pass, so that they do not wait for the gradient that is still being received; with `selective` before the
-// first operation that reads them.
+// backward pass, so that they do not wait for the gradient that is still being received; else before the first
+// operation that reads them.
 graph::Graph recompute(graph::Graph micro, const Recompute& how, int layers);
 
 // Values that are live from the forward to the backward pass: those made by the former and read by the latter, in the

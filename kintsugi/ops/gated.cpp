@@ -14,7 +14,8 @@ OpRow gated() {
           },
           .flops = per_element<6>,
           .flat = true,
-          .keeps_zero = true};
+          .keeps_zero = true,
+          .light = true};
 }
 
 OpRow gated_grad() {

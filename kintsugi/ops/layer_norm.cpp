@@ -21,7 +21,8 @@ OpRow layer_norm() {
           .outs = {"y"},
           .infer = like_first,
           .grad = grad,
-          .flops = per_element<8>};
+          .flops = per_element<8>,
+          .light = true};
 }
 
 OpRow layer_norm_grad() {

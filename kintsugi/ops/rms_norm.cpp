@@ -18,7 +18,8 @@ OpRow rms_norm() {
           .infer = like_first,
           .grad = grad,
           .flops = per_element<5>,
-          .keeps_zero = true};
+          .keeps_zero = true,
+          .light = true};
 }
 
 OpRow rms_norm_grad() {

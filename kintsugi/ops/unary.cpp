@@ -11,7 +11,8 @@ OpRow unary(std::string_view kind, graph::GradRule grad, graph::FlopsRule flops)
           .flops = flops,
           .flat = true,
           .keeps_zero = true,
-          .in_place = {{"y", "x"}}};
+          .in_place = {{"y", "x"}},
+          .light = true};
 }
 
 OpRow unary_grad(std::string_view kind, std::string_view family, graph::FlopsRule flops) {
