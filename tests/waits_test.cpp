@@ -146,8 +146,10 @@ TEST_F(Waits, AFirstStepThatTakesLong) {
 
 // Nothing is cut at 80 columns, and what moves is told: the loss, the rate of learning, the time that is left.
 TEST_F(Waits, ATerminalOf80Columns) {
-  const std::string text =
-      on_a_terminal("train run.toml --set train.steps=20000 train.stop_after_minutes=0.05 train.evaluate_every=40");
+  // Steps slow enough that some time passes between two validations on a fast machine too.
+  const std::string text = on_a_terminal(
+      "train run.toml --set model.embed=128 model.layers=4 train.steps=20000 train.stop_after_minutes=0.05 "
+      "train.evaluate_every=100");
   const std::vector<std::string> lines = drawn(text);
   size_t moving = 0, longest = 0;
   for (const std::string& line : lines) {
