@@ -144,6 +144,16 @@ TEST_P(Bf16Units, MultiplyInSeveralBlocks) {
   check({1100, 33, 4064, true, false, DType::bf16, true}, 2);  // of packed rows of a
 }
 
+// Few rows, more columns than are summed at a time, and k in parts.
+TEST_P(Bf16Units, MultiplyFewRows) {
+  for (const int64_t m : {1, 3, 8, 9})
+    for (const bool transposed : {false, true}) {
+      check({m, 5003, 71, false, transposed, DType::bf16, false, 1}, 2);
+      check({m, 37, 4500, transposed, transposed, DType::f32, true, 1}, 3);
+      if (HasFatalFailure()) return;
+    }
+}
+
 TEST_P(Bf16Units, NoProductsAreTheBiasOrNothing) {
   check({33, 5, 0, false, false, DType::f32, false, 1}, 1);
   check({33, 5, 0, false, false, DType::bf16, true, 0}, 2);
