@@ -14,7 +14,7 @@ namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 HWY_INLINE V next_exponential(const AttentionSetting& s, const float* score, V scale, V top, int64_t begin, int64_t i,
                               int64_t keys, Kept& kept, V& sum) {
   if (i >= keys) return zero();
-  const V p = exp_of(hn::MulSub(load(score + i * kTileQueries), scale, top));
+  const V p = exp_below(hn::MulSub(load(score + i * kTileQueries), scale, top));
   sum = hn::Add(sum, p);
   return s.dropout > 0 ? hn::Mul(p, kept(s.key_place[begin + i])) : p;
 }

@@ -38,7 +38,7 @@ HWY_INLINE V next_gradient(const AttentionSetting& s, const AttentionScratch& t,
     slope = hn::Max(hn::NegMulAdd(part, part, set(1.0f)), zero());  // a hidden score is minus infinity
   }
   if (masked) x = rows.sight(s.key_place[begin + i], x);
-  const V p = exp_of(hn::MulSub(x, rows.of_score, rows.lse));
+  const V p = exp_below(hn::MulSub(x, rows.of_score, rows.lse));
   V dropped = p;
   if (s.dropout > 0) {
     const V factor = rows.kept(s.key_place[begin + i]);
