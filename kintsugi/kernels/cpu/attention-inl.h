@@ -183,6 +183,25 @@ struct Sight {
   }
 };
 
+// The largest scores of a tile for the queries from j on; if `masked`, what they do not see becomes minus infinity
+// before.
+HWY_INLINE V hide_and_find_most(const AttentionSetting& s, const AttentionScratch& t, int64_t j, int64_t begin,
+                                int64_t keys, bool masked) {
+  float* score = t.score_t + j;
+  V most = set(-std::numeric_limits<float>::infinity());
+  if (!masked) {
+    for (int64_t i = 0; i < keys; ++i) most = hn::Max(most, load(score + i * kTileQueries));
+    return most;
+  }
+  const Sight sight(s, t, j);
+  for (int64_t i = 0; i < keys; ++i) {
+    const V x = sight(s.key_place[begin + i], load(score + i * kTileQueries));
+    store(x, score + i * kTileQueries);
+    most = hn::Max(most, x);
+  }
+  return most;
+}
+
 // Dropout's factors of one vector of queries, key after key.
 class Kept {
  public:
@@ -261,6 +280,13 @@ void load_row_ends(const KernelCall& call, const AttentionSetting& s, const Atte
     t.top[i] = lse[row] == -kInfinity ? kInfinity : lse[row];
     t.sum[i] = row_dot(in(In::kDo) + row * s.head_dim, in(In::kO) + row * s.head_dim, s.head_dim);
   }
+}
+
+// The rows of a block of keys, from [block head_dim, padded].
+template <typename T>
+void store_keys(const AttentionSetting& s, int64_t b, int64_t head, base::Range keys, const float* from, T* to) {
+  for (int64_t i = keys.begin; i < keys.end; ++i)
+    map(Copy(), s.head_dim, to + s.key_row(b, i, head) * s.head_dim, from + (i - keys.begin) * padded(s.head_dim));
 }
 
 }  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE

@@ -22,17 +22,7 @@ inline void softmax_tile(const AttentionSetting& s, const AttentionScratch& t, i
   for (int64_t j = 0; j < queries; j += lanes()) {
     float* score = t.score_t + j;
     const V before = load(t.top + j);
-    V top = before;
-    if (masked) {
-      const Sight sight(s, t, j);
-      for (int64_t i = 0; i < keys; ++i) {
-        const V x = sight(s.key_place[begin + i], load(score + i * kTileQueries));
-        store(x, score + i * kTileQueries);
-        top = hn::Max(top, x);
-      }
-    } else {
-      for (int64_t i = 0; i < keys; ++i) top = hn::Max(top, load(score + i * kTileQueries));
-    }
+    const V top = hn::Max(before, hide_and_find_most(s, t, j, begin, keys, masked));
     const V factor = exp_of(hn::Sub(before, top));
     V sum = hn::Mul(load(t.sum + j), factor);
     for (int64_t i = 0; i < keys; ++i) {

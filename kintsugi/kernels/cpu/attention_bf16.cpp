@@ -26,17 +26,7 @@ void softmax_pairs(const AttentionSetting& s, const AttentionScratch& t, int64_t
   for (int64_t j = 0; j < queries; j += lanes()) {
     float* score = t.score_t + j;
     const V before = load(t.top + j);
-    V most = set(-std::numeric_limits<float>::infinity());
-    if (masked) {
-      const Sight sight(s, t, j);
-      for (int64_t i = 0; i < keys; ++i) {
-        const V x = sight(s.key_place[begin + i], load(score + i * kTileQueries));
-        store(x, score + i * kTileQueries);
-        most = hn::Max(most, x);
-      }
-    } else {
-      for (int64_t i = 0; i < keys; ++i) most = hn::Max(most, load(score + i * kTileQueries));
-    }
+    const V most = hide_and_find_most(s, t, j, begin, keys, masked);
     const V top = hn::Max(before, hn::Mul(most, scale));
     const V factor = exp_of(hn::Sub(before, top));
     V sum = hn::Mul(load(t.sum + j), factor);

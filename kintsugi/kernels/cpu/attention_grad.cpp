@@ -49,13 +49,6 @@ void grad_tile(const AttentionSetting& s, const AttentionScratch& t, int64_t que
   }
 }
 
-// The rows of a block of keys.
-template <typename T>
-void store_keys(const AttentionSetting& s, int64_t b, int64_t head, base::Range keys, const float* from, T* to) {
-  for (int64_t i = keys.begin; i < keys.end; ++i)
-    map(Copy(), s.head_dim, to + s.key_row(b, i, head) * s.head_dim, from + (i - keys.begin) * padded(s.head_dim));
-}
-
 // A tile of dq, [queries head_dim, padded].
 template <typename T>
 void store_dq(const KernelCall& call, const AttentionSetting& s, int64_t b, int64_t head, int64_t tile,

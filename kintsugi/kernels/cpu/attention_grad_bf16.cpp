@@ -120,12 +120,6 @@ void store_narrow_dq(const KernelCall& call, const AttentionSetting& s, Attentio
                 reinterpret_cast<tensor::bf16*>(call.outs[AttentionGradOut::kDq].data));
 }
 
-void store_block(const AttentionSetting& s, int64_t b, int64_t head, base::Range keys, const float* from,
-                 tensor::bf16* to) {
-  for (int64_t i = keys.begin; i < keys.end; ++i)
-    map(Copy(), s.head_dim, to + s.key_row(b, i, head) * s.head_dim, from + (i - keys.begin) * padded(s.head_dim));
-}
-
 void attend_back_narrow(const KernelCall& call, const AttentionSetting& s, AttentionScratch& t, int64_t head,
                         int64_t block, float* parts) {
   using In = AttentionGradIn;
@@ -160,8 +154,8 @@ void attend_back_narrow(const KernelCall& call, const AttentionSetting& s, Atten
     if (!parts) store_narrow_dq(call, s, t, head, tile, dq);
   }
   unit.end();
-  store_block(s, b, of_sample, keys, t.dk, out(AttentionGradOut::kDk));
-  store_block(s, b, of_sample, keys, t.dv, out(AttentionGradOut::kDv));
+  store_keys(s, b, of_sample, keys, t.dk, out(AttentionGradOut::kDk));
+  store_keys(s, b, of_sample, keys, t.dv, out(AttentionGradOut::kDv));
 }
 
 }  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE
