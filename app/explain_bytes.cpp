@@ -51,6 +51,11 @@ struct KernelRow {
   StepWork work;  // of all calls of a step
 
   const Instruction& instruction() const { return body->instructions[at]; }
+  // Its first output, or what it is about.
+  const program::Buffer& value() const {
+    const Instruction& i = instruction();
+    return program->buffer(i.outs.empty() ? program::value_of(i) : i.outs[0]);
+  }
 };
 
 StepWork step_work(const Instruction& i, double calls, const train::Limits& limits) {
@@ -155,8 +160,7 @@ std::string instruction_floors(const std::vector<KernelRow>& rows, size_t stages
   using Key = std::tuple<std::string, std::string, std::string, double, double>;
   const auto groups = grouped<Key>(rows, stages, [](const KernelRow& row) {
     const Instruction& i = row.instruction();
-    const tensor::Type& type = row.program->buffer(i.outs.empty() ? program::value_of(i) : i.outs[0]).type;
-    return Key(i.kernel, name_of(i.phase), to_string(type.shape), i.cost.memory_bytes, i.cost.flops);
+    return Key(i.kernel, name_of(i.phase), to_string(row.value().type.shape), i.cost.memory_bytes, i.cost.flops);
   });
   std::vector<Cells> cells = {floors({"instruction", "calls", "bytes"}, measured)};
   const size_t shown = std::min(groups.size(), kMostFloors);
@@ -200,11 +204,9 @@ std::string floors_csv(const std::vector<KernelRow>& rows, bool measured) {
       "stage,body,instruction,operation,phase,layer,value,calls,bytes,flops,floor_seconds,measured_seconds\n";
   for (const KernelRow& row : rows) {
     const Instruction& i = row.instruction();
-    const program::BufferId value = i.outs.empty() ? program::value_of(i) : i.outs[0];
     text += fmt::format("{},{},{},{},{},{},{},{:.9g},{:.9g},{:.9g},{:.9g},{}\n", row.program->stage, row.body->name,
-                        row.at, i.kernel, name_of(i.phase), i.layer, row.program->buffer(value).name, row.work.calls,
-                        row.work.bytes, row.work.flops, row.work.floor,
-                        measured ? fmt::format("{:.9g}", row.work.measured) : "");
+                        row.at, i.kernel, name_of(i.phase), i.layer, row.value().name, row.work.calls, row.work.bytes,
+                        row.work.flops, row.work.floor, measured ? fmt::format("{:.9g}", row.work.measured) : "");
   }
   return text;
 }
