@@ -28,9 +28,10 @@ struct EvaluateOptions {
 };
 
 struct Source {
+  std::string domain;  // empty: it has no name
   std::string path, fingerprint;
   std::unique_ptr<data::FiniteSource> sampler;
-  int64_t samples = 0, sequence = 0;
+  int64_t samples = 0;
 };
 
 void open_tokens(const evaluate::CheckpointModel& model, Source& source, evaluate::DataFile& file) {
@@ -58,15 +59,9 @@ config::Settings settings_of(const evaluate::CheckpointModel& model) {
   return s;
 }
 
-Source open_source(const EvaluateOptions& o, const evaluate::CheckpointModel& model) {
-  const config::Settings s = settings_of(model);
-  const int64_t sequence = o.sequence > 0 ? o.sequence : s.train.sequence;
-  if (sequence > s.model.context)
-    throw base::UserError("evaluate", "--sequence {} is longer than the model's {} positions", sequence,
-                          s.model.context);
-  const std::string path = o.data.empty() ? s.data.validation : o.data;
-  if (path.empty()) throw base::UserError("evaluate", "the run has no validation data; name a token file with --data");
-  Source source = {.path = path, .fingerprint = {}, .sampler = nullptr, .samples = 0, .sequence = sequence};
+Source open_source(const EvaluateOptions& o, const evaluate::CheckpointModel& model, const config::Settings& s,
+                   const config::ValidationFile& from, int64_t sequence) {
+  Source source = {.domain = from.domain, .path = from.path, .fingerprint = {}, .sampler = nullptr, .samples = 0};
   const bool numbers = evaluate::reads_numbers(s.model);
   evaluate::DataFile file;
   if (!numbers) open_tokens(model, source, file);
@@ -74,12 +69,43 @@ Source open_source(const EvaluateOptions& o, const evaluate::CheckpointModel& mo
     const std::string& labels = o.data.empty() && o.labels.empty() ? s.data.validation_labels : o.labels;
     if (!numbers && labels.empty())
       throw base::UserError("evaluate", "the model has a label for each document; name a CSV of them with --labels");
-    file.numbers = std::make_shared<const data::NumberTable>(numbers ? path : labels);
+    file.numbers = std::make_shared<const data::NumberTable>(numbers ? source.path : labels);
     source.fingerprint += file.numbers->fingerprint();
   }
   source.sampler = evaluate::evaluation_samples(s, file, sequence);
   source.samples = static_cast<int64_t>(source.sampler->num_samples());
   return source;
+}
+
+struct Sources {
+  std::vector<Source> list;
+  int64_t sequence = 0, samples = 0, most = 0;  // of all together, and of the largest
+
+  // A line for each, the same on all ranks.
+  std::string lines() const {
+    std::string text;
+    for (const Source& s : list)
+      text += fmt::format("{}, {} samples, fingerprint {}\n", s.path, s.samples, s.fingerprint);
+    return text;
+  }
+};
+
+// That of --data, or the run's validation files.
+Sources open_sources(const EvaluateOptions& o, const evaluate::CheckpointModel& model) {
+  const config::Settings s = settings_of(model);
+  Sources sources = {.list = {}, .sequence = o.sequence > 0 ? o.sequence : s.train.sequence};
+  if (sources.sequence > s.model.context)
+    throw base::UserError("evaluate", "--sequence {} is longer than the model's {} positions", sources.sequence,
+                          s.model.context);
+  std::vector<config::ValidationFile> files = s.data.validation;
+  if (!o.data.empty()) files = {{.domain = {}, .path = o.data}};
+  if (files.empty()) throw base::UserError("evaluate", "the run has no validation data; name a token file with --data");
+  for (const config::ValidationFile& file : files) {
+    const Source& source = sources.list.emplace_back(open_source(o, model, s, file, sources.sequence));
+    sources.samples += source.samples;
+    sources.most = std::max(sources.most, source.samples);
+  }
+  return sources;
 }
 
 // What the loss is a mean over.
@@ -98,34 +124,56 @@ std::string_view counted_by(const config::Model& m) {
   throw base::InternalError("evaluate", "an unknown objective");
 }
 
+// Of each domain, if they have names, and of all together.
+void print(const evaluate::CheckpointModel& model, const std::vector<Source>& sources,
+           const std::vector<run::LossSum>& losses) {
+  const config::Model& m = model.settings().model;
+  const auto count = [&](const run::LossSum& loss) {
+    return fmt::format("{} {}", base::group_digits(static_cast<int64_t>(loss.count)), counted_by(m));
+  };
+  const bool likely = config::objective(m) == config::Objective::next;
+  fmt::print("checkpoint {}\n", model.folder().string());
+  run::LossSum all;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    all.sum += losses[i].sum, all.count += losses[i].count;
+    if (sources[i].domain.empty()) continue;
+    fmt::print("domain     {}: loss {}, {}{}, {}\n", sources[i].domain, base::format_fixed(losses[i].mean(), 6),
+               likely ? fmt::format("perplexity {}, ", base::format_fixed(std::exp(losses[i].mean()), 4)) : "",
+               sources[i].path, count(losses[i]));
+  }
+  const std::string data = sources.size() == 1 ? sources[0].path : fmt::format("{} domains", sources.size());
+  fmt::print("data       {}, {}\nloss       {}\n", data, count(all), base::format_fixed(all.mean(), 6));
+  if (likely) fmt::print("perplexity {}\n", base::format_fixed(std::exp(all.mean()), 4));
+}
+
 void evaluate_on_rank(const EvaluateOptions& o, const config::Parallel& layout, comm::World& world,
                       Progress& progress) {
   evaluate::CheckpointModel model(o.model->model, layout, world, o.model->dtype);
-  Source source;
-  evaluate::Rows rows;
+  Sources sources;
+  int64_t batch = 0;
   models::Graphs graphs;
   comm::together(model.all(), [&] {
-    source = open_source(o, model);
-    rows = {.samples = source.samples, .batch = evaluate::even_batch(o.batch, source.samples, layout.data)};
-    graphs = models::build_evaluation(model.settings(), rows.batch, source.sequence);
+    sources = open_sources(o, model);
+    batch = evaluate::even_batch(o.batch, sources.most, layout.data);
+    graphs = models::build_evaluation(model.settings(), batch, sources.sequence);
   });
-  comm::require_same(model.all(), "evaluate", "data file",
-                     fmt::format("{}, {} samples, fingerprint {}", source.path, source.samples, source.fingerprint));
+  comm::require_same(model.all(), "evaluate", "data file", sources.lines());
   if (model.leads()) progress.tell("loading the weights");
   const auto executor = model.load(graphs);
   if (model.leads()) warn_of_repeated(model.repeated(), "a batch", progress);
-  const auto goes_on = [&](int64_t done) {
-    if (model.leads()) progress.count(done, source.samples, "samples");
-    return true;
-  };
-  const run::LossSum loss = *evaluate::mean_loss_while(*executor, *source.sampler, rows, goes_on);
+  std::vector<run::LossSum> losses;
+  int64_t before = 0;
+  for (const Source& source : sources.list) {
+    const auto goes_on = [&](int64_t done) {
+      if (model.leads()) progress.count(before + done, sources.samples, "samples");
+      return true;
+    };
+    losses.push_back(
+        *evaluate::mean_loss_while(*executor, *source.sampler, {.samples = source.samples, .batch = batch}, goes_on));
+    before += source.samples;
+  }
   progress.finish();
-  if (!model.leads()) return;
-  const config::Model& m = model.settings().model;
-  fmt::print("checkpoint {}\ndata       {}, {} {}\nloss       {}\n", model.folder().string(), source.path,
-             base::group_digits(static_cast<int64_t>(loss.count)), counted_by(m), base::format_fixed(loss.mean(), 6));
-  if (config::objective(m) == config::Objective::next)
-    fmt::print("perplexity {}\n", base::format_fixed(std::exp(loss.mean()), 4));
+  if (model.leads()) print(model, sources.list, losses);
 }
 
 }  // namespace

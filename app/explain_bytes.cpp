@@ -24,7 +24,7 @@ namespace {
 using program::Instruction;
 using program::Program;
 
-constexpr size_t kMostFloors = 16, kMostName = 43;  // in a table
+constexpr size_t kMostFloors = 16, kMostName = 42;  // in a table
 constexpr double kLeastWeight = 2e-3;               // of the whole, of an operation that is shown
 constexpr int64_t kStepsBefore = 2;                 // steps before those that are measured
 
@@ -98,17 +98,17 @@ void add_measured(const train::ProfiledRun& run, std::vector<KernelRow>& rows) {
 }
 
 std::string times_text(double part, double of) {
-  return of > 0 && part > 0 ? fmt::format("{:.2f}x", part / of) : "";
+  return of > 0 && part > 0 ? base::three_digits(part / of) + "x" : "";
 }
 
 using Cells = std::vector<std::string>;
 
 // The columns of `floors`, of all calls or, divided by their number, of one.
 void add_floors(Cells& cells, const StepWork& w, double divided_by, bool measured) {
-  cells.push_back(time_cell(w.floor / divided_by));
+  cells.push_back(base::format_time(w.floor / divided_by));
   cells.push_back(2 * w.by_flops > w.floor ? "flops" : "memory");
   if (!measured) return;
-  cells.push_back(time_cell(w.measured / divided_by));
+  cells.push_back(base::format_time(w.measured / divided_by));
   cells.push_back(times_text(w.measured, w.floor));
 }
 
@@ -142,8 +142,8 @@ std::string operation_floors(const std::vector<KernelRow>& rows, size_t stages, 
   for (const auto& [key, work] : groups) all.add(work, 1);
   std::vector<Cells> cells = {floors({"operation", "phase", "calls", "bytes", "flops"}, measured)};
   const auto add = [&](const std::string& name, const std::string& phase, const StepWork& work) {
-    Cells& line = cells.emplace_back(
-        Cells{name, phase, fmt::format("{:.4g}", work.calls), bytes_cell(work.bytes), flops_text(work.flops)});
+    Cells& line =
+        cells.emplace_back(Cells{name, phase, number_cell(work.calls), bytes_cell(work.bytes), flops_text(work.flops)});
     add_floors(line, work, 1, measured);
   };
   for (const auto& [key, work] : groups)
@@ -168,8 +168,7 @@ std::string instruction_floors(const std::vector<KernelRow>& rows, size_t stages
     const auto& [key, work] = groups[n];
     const auto& [kernel, phase, shape, bytes, flops] = key;
     const std::string name = base::one_line(fmt::format("{} {} {}", kernel, phase, shape), kMostName);
-    Cells& line =
-        cells.emplace_back(Cells{name, fmt::format("{:.4g}", work.calls), bytes_cell(work.bytes / work.calls)});
+    Cells& line = cells.emplace_back(Cells{name, number_cell(work.calls), bytes_cell(work.bytes / work.calls)});
     add_floors(line, work, work.calls, measured);
   }
   return fmt::format("\nthe heaviest of {} instructions, equal ones of all layers together, with what a call takes\n",
@@ -185,14 +184,14 @@ std::string floors_table(const std::vector<KernelRow>& rows, const std::vector<P
     StepWork all;
     for (const KernelRow& row : rows)
       if (row.program == &p) all.add(row.work, 1);
-    Cells& line =
-        cells.emplace_back(Cells{fmt::format("{}", p.stage), bytes_cell(all.bytes),
-                                 base::format_rate(all.flops, "FLOP"), time_cell(all.floor), time_cell(all.products)});
+    Cells& line = cells.emplace_back(Cells{fmt::format("{}", p.stage), bytes_cell(all.bytes),
+                                           base::format_rate(all.flops, "FLOP"), base::format_time(all.floor),
+                                           base::format_time(all.products)});
     if (!run) continue;
     double seconds = 0, ranks = 0;
     for (const profile::RankProfile& r : run->profile.of_ranks)
       if (r.stage == p.stage) seconds += r.seconds, ranks += 1;
-    line.insert(line.end(), {time_cell(all.measured), time_cell(seconds / ranks),
+    line.insert(line.end(), {base::format_time(all.measured), base::format_time(seconds / ranks),
                              times_text(seconds / ranks, all.floor), times_text(seconds / ranks, all.products)});
   }
   return "\nthe floor of a step: of each instruction the time of its bytes or of its flops, whichever is longer\n" +

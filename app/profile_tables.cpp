@@ -20,8 +20,8 @@ using profile::TransferTime;
 using train::Limits;
 using train::ProfiledRun;
 
-constexpr size_t kMostRanks = 32, kMostInstructions = 12;  // in a table
-constexpr double kLeastShare = 1e-3;                       // of the step, of an operation that is shown
+constexpr size_t kMostRanks = 32, kMostInstructions = 12, kMostName = 38;  // in a table
+constexpr double kLeastShare = 1e-3;                                       // of the step, of an operation that is shown
 
 std::string percent(double share) {
   return fmt::format("{:.1f}%", 100 * share);
@@ -45,7 +45,7 @@ std::string ranks_table(const ProfiledRun& run) {
     if (rows.size() > kMostRanks) break;
     const auto most = std::ranges::max_element(r.waits, {}, &profile::WaitedFor::seconds);
     rows.push_back(
-        {fmt::format("{}", r.rank), fmt::format("{}", r.stage), time_cell(r.seconds),
+        {fmt::format("{}", r.rank), fmt::format("{}", r.stage), base::format_time(r.seconds),
          percent(r.of(Part::compute) / r.seconds), percent(r.of(Part::communication) / r.seconds),
          percent(r.of(Part::waiting) / r.seconds),
          most == r.waits.end() ? "" : fmt::format("rank {} {}", most->rank, percent(most->seconds / r.seconds)),
@@ -94,12 +94,12 @@ std::string operations_table(const ProfiledRun& run) {
     }
     if (o.part != part || rows.size() == 1) rows.push_back({std::string(name_of(o.part))});
     part = o.part;
-    rows.push_back({"  " + o.operation, o.phase, fmt::format("{:.4g}", o.calls), time_cell(o.seconds),
+    rows.push_back({"  " + o.operation, o.phase, number_cell(o.calls), base::format_time(o.seconds),
                     percent(o.seconds / step), rate(o.flops, o.seconds, "FLOP/s"),
                     rate(o.memory_bytes, o.seconds, "B/s"),
                     of_limit(run.limits, o.operation, o.flops, o.memory_bytes, o.seconds)});
   }
-  if (rest > 0) rows.push_back({"all else", "", "", time_cell(rest), percent(rest / step)});
+  if (rest > 0) rows.push_back({"all else", "", "", base::format_time(rest), percent(rest / step)});
   return "\nby operation and phase, the mean of all ranks\n" + table(rows);
 }
 
@@ -118,9 +118,9 @@ std::string instructions_table(const ProfiledRun& run) {
       {"instruction", "layer", "rank", "calls", "a call", "share", "waiting", "of limit"}};
   for (size_t n = 0; n < shown; ++n) {
     const auto& [r, i] = all[n];
-    rows.push_back({fmt::format("{} {}: {}", i->body, i->at, i->operation), fmt::format("{}", i->layer),
-                    fmt::format("{}", r->rank), fmt::format("{:.4g}", i->calls), time_cell(i->seconds / i->calls),
-                    percent(i->seconds / r->seconds),
+    const std::string name = fmt::format("{} {}: {}", i->body, i->at, i->operation);
+    rows.push_back({base::without_middle(name, kMostName), fmt::format("{}", i->layer), fmt::format("{}", r->rank),
+                    number_cell(i->calls), base::format_time(i->seconds / i->calls), percent(i->seconds / r->seconds),
                     i->communicates ? percent(i->seconds > 0 ? i->waiting / i->seconds : 0) : "",
                     of_limit(run.limits, i->operation, i->flops, i->memory_bytes, i->seconds)});
   }
@@ -142,9 +142,9 @@ std::string transfers_table(const ProfiledRun& run) {
       {"transfer", "over", "ranks", "calls", "sent", "exposed", "waiting", "timed", "a call", "rate"}};
   for (const auto& [key, t] : sums) {
     const double n = ranks[key];
-    rows.push_back({key.first, key.second, fmt::format("{}", n), fmt::format("{:.4g}", t.calls / n),
-                    bytes_cell(t.wire_bytes / n), time_cell(t.seconds / n), time_cell(t.waiting / n),
-                    fmt::format("{:.3g}", t.timed / n), t.timed > 0 ? time_cell(t.timed_seconds / t.timed) : "",
+    rows.push_back({key.first, key.second, fmt::format("{}", n), number_cell(t.calls / n), bytes_cell(t.wire_bytes / n),
+                    base::format_time(t.seconds / n), base::format_time(t.waiting / n), number_cell(t.timed / n),
+                    t.timed > 0 ? base::format_time(t.timed_seconds / t.timed) : "",
                     rate(t.timed_bytes, t.timed_seconds, "B/s")});
   }
   return "\ntransfers of a rank in a step\n" + table(rows);

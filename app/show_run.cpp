@@ -22,7 +22,10 @@ std::string data_in_words(const config::Data& d) {
   if (d.train.empty()) return "none";
   std::string text = base::one_line(d.train[0].path, 60);
   if (d.train.size() > 1) text += fmt::format(" and {} more", d.train.size() - 1);
-  return text + (d.validation.empty() ? ", no validation" : ", validation " + base::one_line(d.validation, 60));
+  if (d.validation.empty()) return text + ", no validation";
+  text += ", validation " + base::one_line(d.validation[0].path, 60);
+  if (d.validation.size() > 1) text += fmt::format(" and {} more", d.validation.size() - 1);
+  return text;
 }
 
 std::string progress_in_words(const std::filesystem::path& folder) {

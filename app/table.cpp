@@ -24,14 +24,12 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
   return text;
 }
 
-std::string time_cell(double seconds) {
-  return seconds >= 1      ? fmt::format("{:.3f} s", seconds)
-         : seconds >= 1e-3 ? fmt::format("{:.2f} ms", seconds * 1e3)
-                           : fmt::format("{:.1f} us", seconds * 1e6);
-}
-
 std::string bytes_cell(double bytes) {
   return bytes > 0 ? base::format_bytes(static_cast<uint64_t>(bytes + 0.5)) : "";
+}
+
+std::string number_cell(double count) {
+  return count < 9999.5 ? fmt::format("{:.4g}", count) : base::format_count(count);
 }
 
 }  // namespace kintsugi::app

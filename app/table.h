@@ -9,8 +9,8 @@ namespace kintsugi::app {
 // Rows of cells, the first column aligned left and the others right, each column as wide as needed; indented by two.
 std::string table(const std::vector<std::vector<std::string>>& rows);
 
-// Cells: "1.234 s", "1.23 ms", "1.2 us"; and "1.5 MiB", nothing for none.
-std::string time_cell(double seconds);
-std::string bytes_cell(double bytes);
+// Cells of at most 8 letters.
+std::string bytes_cell(double bytes);   // "1.5 MiB", nothing for none
+std::string number_cell(double count);  // "0.5", "1234", "12.3 k"
 
 }  // namespace kintsugi::app

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kintsugi/base/file.h"
+#include "tests/patterns.h"
 #include "tests/process.h"
 
 namespace kintsugi::tests::safe_run_test {
@@ -140,6 +141,57 @@ TEST_F(SafeRun, ValidatesOnTheWholeFile) {
   EXPECT_NEAR(some, all, 0.15 * all);
   EXPECT_NEAR(split, two, 1e-4);
   EXPECT_NE(some, all);
+}
+
+// Each domain by itself, and all tokens together.
+TEST_F(SafeRun, ValidatesEachDomain) {
+  std::ofstream text(folder / "digits.txt");
+  for (int i = 0; i < 300; ++i) text << i * i * i << " " << i * 7919 << "\n";
+  text.close();
+  ASSERT_EQ(run("prepare digits.txt --tokenizer bytes --output digits").code, 0);
+  const std::string sets =
+      " --set train.steps=30 train.learning_rate=0.01 train.evaluate_every=10 train.evaluate_batches=0 "
+      "'data.validation={lines = \"corpus/validation\", digits = \"digits/validation\"}' train.folder=";
+  const auto last = [&](const std::string& name, const std::string& more) {
+    const Ended ended = run("train run.toml" + sets + name + " " + more);
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    return metrics(name).back();
+  };
+  const nlohmann::json one = last("one", ""), split = last("split", "parallel.data=2 parallel.tensor=2");
+  const double lines = one["validation_loss.lines"], digits = one["validation_loss.digits"],
+               all = one["validation_loss"];
+  EXPECT_LT(lines, digits);  // the text that it learns
+  for (const char* key : {"validation_loss", "validation_loss.lines", "validation_loss.digits"})
+    EXPECT_NEAR(split[key].get<double>(), one[key].get<double>(), 1e-4) << key;
+
+  // `evaluate` says the same of each, and weights them by their tokens.
+  const std::string page = run("evaluate one").out;
+  const std::vector<Match> domains =
+      find_all(page, "domain +(\\S+): loss ([0-9.]+), perplexity [0-9.]+, (\\S+), ([0-9,]+) tokens\n");
+  ASSERT_EQ(domains.size(), 2u) << page;
+  EXPECT_EQ(domains[0].groups[1], "lines");
+  EXPECT_EQ(domains[1].groups[3], "digits/validation");
+  EXPECT_NEAR(std::stod(domains[0].groups[2]), lines, 2e-6);
+  EXPECT_NEAR(std::stod(domains[1].groups[2]), digits, 2e-6);
+  std::vector<double> tokens;
+  for (const Match& domain : domains) {
+    std::string count = domain.groups[4];
+    std::erase(count, ',');
+    tokens.push_back(std::stod(count));
+  }
+  EXPECT_NEAR((lines * tokens[0] + digits * tokens[1]) / (tokens[0] + tokens[1]), all, 1e-6);
+  EXPECT_EQ(find_all(page, "\ndata +2 domains, [0-9,]+ tokens\nloss +[0-9.]+\n").size(), 1u) << page;
+
+  // The saved configuration goes on with them; the report and the event files show them.
+  EXPECT_EQ(run("train one/config.toml --resume --set train.steps=32").code, 0);
+  EXPECT_TRUE(metrics("one").back().contains("validation_loss.digits"));
+  EXPECT_EQ(run("report one").code, 0);
+  EXPECT_NE(base::read_file(folder / "one/report.html").find("digits</li>"), std::string::npos);
+  // Another file under a name is another run.
+  EXPECT_NE(run("train one/config.toml --resume --set train.steps=33 "
+                "'data.validation={lines = \"digits/validation\", digits = \"corpus/validation\"}'")
+                .err.find("data.validation is {lines"),
+            std::string::npos);
 }
 
 TEST_F(SafeRun, TheBestCheckpointIsNamed) {

@@ -29,6 +29,11 @@ bool is_control(unsigned char c) {
 
 }  // namespace
 
+std::string three_digits(double value) {
+  const double size = std::fabs(value);
+  return fmt::format("{:.{}f}", value, size < 9.995 ? 2 : size < 99.95 ? 1 : 0);
+}
+
 std::string format_bytes(uint64_t bytes) {
   static constexpr std::array<std::string_view, 7> kUnits = {" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"};
   return scaled(static_cast<double>(bytes), 1024, kUnits);
@@ -60,9 +65,15 @@ std::string format_rate(double value, std::string_view unit) {
     value /= 1000;
     ++prefix;
   }
-  const double size = std::fabs(value);
-  const int decimals = size < 9.995 ? 2 : size < 99.95 ? 1 : 0;
-  return fmt::format("{:.{}f} {}{}", value, decimals, kPrefixes[prefix], unit);
+  return fmt::format("{} {}{}", three_digits(value), kPrefixes[prefix], unit);
+}
+
+std::string format_time(double seconds) {
+  if (!std::isfinite(seconds)) return "? s";
+  const double size = std::fabs(seconds);
+  if (size >= 0.9995) return three_digits(seconds) + " s";
+  if (size >= 0.9995e-3) return three_digits(seconds * 1e3) + " ms";
+  return three_digits(seconds * 1e6) + " us";
 }
 
 std::string format_fixed(double value, int decimals) {

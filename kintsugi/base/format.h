@@ -13,12 +13,14 @@ std::string format_duration(double seconds);  // "0.8s", "12s", "4m10s", "2h05m"
 // Three digits and a decimal prefix: format_rate(1.52e11, "FLOP/s") is "152 GFLOP/s", format_rate(1520, "tokens/s") is
 // "1.52 ktokens/s".
 std::string format_rate(double value, std::string_view unit);
+std::string three_digits(double value);   // "1.23", "12.3", "123"; of larger numbers all before the point
+std::string format_time(double seconds);  // three digits: "1.23 s", "45.6 ms", "0.12 us"; of minutes "1234 s"
 // With so many decimals; "1.23457e+20" where that would be more than 15 digits before them.
 std::string format_fixed(double value, int decimals);
 std::string group_digits(int64_t value);  // "1,234,567"
 
-// `text` with control characters and bytes that are not UTF-8 written as escapes (
-// , \x1b), so that it stays on one line and cannot control a terminal. If longer than `limit` bytes, it is cut between
+// `text` with control characters and bytes that are not UTF-8 written as escapes (\n,
+// \x1b), so that it stays on one line and cannot control a terminal. If longer than `limit` bytes, it is cut between
 // characters and ends in "...".
 std::string one_line(std::string_view text, size_t limit = 200);
 // The same in double quotes: a name or a text from a file, for a message.

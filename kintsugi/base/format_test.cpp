@@ -52,6 +52,16 @@ TEST(Format, Rates) {
   EXPECT_EQ(format_rate(NAN, "B/s"), "? B/s");
 }
 
+TEST(Format, Times) {
+  EXPECT_EQ(format_time(1234.5), "1234 s");
+  EXPECT_EQ(format_time(0.9996), "1.00 s");
+  EXPECT_EQ(format_time(0.0456), "45.6 ms");
+  EXPECT_EQ(format_time(999.6e-6), "1.00 ms");
+  EXPECT_EQ(format_time(1e-6), "1.00 us");
+  EXPECT_EQ(format_time(0), "0.00 us");
+  EXPECT_EQ(format_time(NAN), "? s");
+}
+
 TEST(Format, Fixed) {
   EXPECT_EQ(format_fixed(5.56789, 4), "5.5679");
   EXPECT_EQ(format_fixed(-123456.5, 1), "-123456.5");

@@ -30,6 +30,7 @@ struct Describe {
                        (*this)(n.each).substr(kNumber.size()));
   }
   std::string operator()(const Sources&) const { return "a path, or a table of path = weight"; }
+  std::string operator()(const Domains&) const { return "a path, or a table of domain = path"; }
 };
 
 }  // namespace

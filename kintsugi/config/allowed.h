@@ -50,7 +50,10 @@ struct Numbers {
 // Data sources: a path, a list of paths, a table of path = weight, or a list of tables with path and weight.
 struct Sources {};
 
-using Allowed = std::variant<Boolean, Integer, Number, Text, Texts, OneOf, Name, Numbers, Sources>;
+// Token files to evaluate on: a path, or a table of domain = path.
+struct Domains {};
+
+using Allowed = std::variant<Boolean, Integer, Number, Text, Texts, OneOf, Name, Numbers, Sources, Domains>;
 
 // "an integer from 1 to 100", "a number above 0", "one of cosine, linear, constant": to follow "it must be".
 std::string describe(const Allowed& allowed);

@@ -63,7 +63,7 @@ struct Check {
 
   Value operator()(const Text&) const {
     if (raw.type != Type::text) wrong_type(raw.shown().empty() ? "" : ", in quotes");
-    if (raw.text.find('\0') != std::string::npos) fail(" has a zero byte, which no path may have");
+    require_path(raw.text);
     return raw.text;
   }
 
@@ -136,6 +136,39 @@ struct Check {
     return sources;
   }
 
+  Value operator()(const Domains&) const {
+    std::vector<ValidationFile> files;
+    if (raw.type == Type::text) {
+      require_path(raw.text);
+      if (!raw.text.empty()) files.push_back({"", raw.text});
+      return files;
+    }
+    if (raw.type != Type::table) wrong_type(raw.shown().empty() ? "" : ", in quotes");
+    for (size_t i = 0; i < raw.names.size(); ++i) files.push_back(domain(raw.names[i], raw.items[i]));
+    return files;
+  }
+
+  // The name becomes a part of the names of metrics.
+  ValidationFile domain(const std::string& name, const Raw& item) const {
+    constexpr size_t kLongest = 40;
+    const bool fits = !name.empty() && name.size() <= kLongest && std::ranges::all_of(name, [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+    });
+    const std::string shown = base::one_line(name, 60);
+    if (!fits)
+      fail(fmt::format(": the name of the domain \"{}\" must be 1 to {} letters, digits, _ and -", shown, kLongest));
+    if (item.type != Type::text)
+      fail(fmt::format(": the domain \"{}\" is {}; it must be the path of a token file, in quotes", shown,
+                       item.shown().empty() ? std::string(item.type_name()) : item.shown()));
+    if (item.text.empty()) fail(fmt::format(": the domain \"{}\" has an empty path", shown));
+    require_path(item.text);
+    return {name, item.text};
+  }
+
+  void require_path(const std::string& text) const {
+    if (text.find('\0') != std::string::npos) fail(" has a zero byte, which no path may have");
+  }
+
   // {path = "a", weight = 0.5}, or {"a" = 0.5, "b" = 0.5}.
   void add_table(std::vector<DataSource>& sources, const Raw& table) const {
     const auto path = std::ranges::find(table.names, "path");
@@ -172,7 +205,7 @@ struct Check {
 
   void add(std::vector<DataSource>& sources, const std::string& path, double weight) const {
     if (path.empty()) fail(" holds an empty path");
-    if (path.find('\0') != std::string::npos) fail(" has a zero byte, which no path may have");
+    require_path(path);
     for (const DataSource& other : sources)
       if (other.path == path)
         fail(fmt::format(" holds \"{}\" twice; give it once, with its whole weight", base::one_line(path, 60)));

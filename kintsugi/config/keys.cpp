@@ -240,7 +240,8 @@ std::vector<Key> data_keys() {
       data<&Data::train>({"train", Sources{}, fixed, "",
                           "token files to train on, as `kintsugi prepare` writes them: a path, or path = weight",
                           "path dataset train_path train_data data_path"}),
-      data<&Data::validation>({"validation", Text{"a path"}, fixed, "", "token file to evaluate on; empty: none",
+      data<&Data::validation>({"validation", Domains{}, fixed, "",
+                               "token files to evaluate on: a path, or domain = path; empty: none",
                                "valid val eval validation_path test"}),
       data<&Data::reset_at_document>({"reset_at_document", Boolean{}, fixed, "",
                                       "attention and loss do not cross the documents of a sample",
@@ -317,12 +318,13 @@ std::vector<Key> train_keys() {
       train<&Train::evaluate_every>(
           {"evaluate_every", Integer{0, kMany}, free, "a twentieth of steps; 0 of fewer than 20",
            "steps between evaluations; 0: at the end only", "eval_interval eval_every eval_steps"}),
-      train<&Train::evaluate_batches>({"evaluate_batches", Integer{0, kMany}, free,
-                                       "a quarter of those trained on between two evaluations, at least 4; all if "
-                                       "evaluate_every is 0",
-                                       "micro-batches per evaluation, spread over the validation split, the same each "
-                                       "time; 0: all of it",
-                                       "eval_iters eval_batches"}),
+      train<&Train::evaluate_batches>(
+          {"evaluate_batches", Integer{0, kMany}, free,
+           "a quarter of those trained on between two evaluations, at least 4; all if "
+           "evaluate_every is 0",
+           "micro-batches per evaluation of each validation file, spread over it, the same each "
+           "time; 0: all of it",
+           "eval_iters eval_batches"}),
       train<&Train::sample_every>({"sample_every", Integer{0, kMany}, free,
                                    "evaluate_every if there are prompts, or steps where that is 0; 0 without prompts",
                                    "steps between texts that the model writes as it is then; 0: never",

@@ -92,10 +92,11 @@ Assignment parse_set(const std::string& set) {
   Raw raw;
   const bool is_text = std::holds_alternative<Text>(key.allowed) || std::holds_alternative<OneOf>(key.allowed) ||
                        std::holds_alternative<Name>(key.allowed) || std::holds_alternative<Texts>(key.allowed) ||
-                       std::holds_alternative<Sources>(key.allowed);
+                       std::holds_alternative<Sources>(key.allowed) || std::holds_alternative<Domains>(key.allowed);
   const bool quoted = text.starts_with('"') || text.starts_with('\'');
   const bool composed =
       (std::holds_alternative<Sources>(key.allowed) && (text.starts_with('[') || text.starts_with('{'))) ||
+      (std::holds_alternative<Domains>(key.allowed) && text.starts_with('{')) ||
       (std::holds_alternative<Texts>(key.allowed) && text.starts_with('['));
   bool read = (!is_text || quoted || composed) && read_toml_value(text, raw);
   // betas=0.9,0.95: brackets have a meaning in a shell.

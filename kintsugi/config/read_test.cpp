@@ -71,6 +71,34 @@ TEST(Read, Mixtures) {
   EXPECT_TRUE(sources("[data]\ntrain = \"\"\n").empty());
 }
 
+TEST(Read, Domains) {
+  using Files = std::vector<ValidationFile>;
+  const auto files = [](std::string_view text) { return read_text(text, "run.toml").settings.data.validation; };
+  EXPECT_EQ(files("[data]\nvalidation = \"a/b\"\n"), (Files{{"", "a/b"}}));
+  EXPECT_EQ(files("[data]\nvalidation = \"\"\n"), Files{});
+  const Files two = {{"wiki", "b/x.y"}, {"code-2", "a"}};  // in the order of the text
+  EXPECT_EQ(files("[data]\nvalidation = {wiki = \"b/x.y\", code-2 = \"a\"}\n"), two);
+  EXPECT_EQ(files("[data.validation]\nwiki = \"b/x.y\"\ncode-2 = \"a\"\n"), two);
+  const Given set = read_text("", "run.toml", Sets{"data.validation={wiki = \"b/x.y\", code-2 = \"a\"}"});
+  EXPECT_EQ(set.settings.data.validation, two);
+  EXPECT_EQ(to_toml(Value(two)), "{wiki = \"b/x.y\", code-2 = \"a\"}");
+  EXPECT_EQ(to_toml(Value(Files{{"", "a"}})), "\"a\"");
+  EXPECT_EQ(to_toml(Value(Files{})), "\"\"");
+  EXPECT_EQ(
+      error_in("[data]\nvalidation = {\"a b\" = \"x\"}\n"),
+      "[config] run.toml:2: data.validation: the name of the domain \"a b\" must be 1 to 40 letters, digits, _ and "
+      "-");
+  EXPECT_EQ(error_in("[data]\nvalidation = {a = 0.5}\n"),
+            "[config] run.toml:2: data.validation: the domain \"a\" is 0.5; it must be the path of a token file, in "
+            "quotes");
+  EXPECT_EQ(error_in("[data]\nvalidation = {a = \"\"}\n"),
+            "[config] run.toml:2: data.validation: the domain \"a\" has an empty path");
+  EXPECT_EQ(
+      error_in("[data]\nvalidation = 3\n"),
+      "[config] run.toml:2: data.validation = 3 is an integer; it must be a path, or a table of domain = path, in "
+      "quotes");
+}
+
 TEST(Read, Precedence) {
   const std::string text = "[model]\nname = \"gpt2\"\nlayers = 3\nheads = 6\n";
   const Given given = read_text(text, "run.toml", Sets{"model.heads=8", "model.heads=4"});

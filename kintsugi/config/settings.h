@@ -79,9 +79,16 @@ struct DataSource {
   bool operator==(const DataSource&) const = default;
 };
 
+struct ValidationFile {
+  std::string domain;  // empty: it has no name, and there is no other
+  std::string path;    // prefix of a .bin/.idx pair
+
+  bool operator==(const ValidationFile&) const = default;
+};
+
 struct Data {
-  std::vector<DataSource> train;  // one path, or a table of path = weight
-  std::string validation;         // empty: none
+  std::vector<DataSource> train;           // one path, or a table of path = weight
+  std::vector<ValidationFile> validation;  // none, one path, or a table of domain = path
   bool reset_at_document = false;
   std::string train_labels;       // of the documents of `train`, with objective classes or numbers
   std::string validation_labels;  // of those of `validation`

@@ -49,6 +49,16 @@ std::string list_of_sources(const std::vector<DataSource>& sources) {
   return list + "]";
 }
 
+// One without a name is its path; none is an empty text.
+std::string table_of_domains(const std::vector<ValidationFile>& files) {
+  if (files.empty()) return "\"\"";
+  if (files[0].domain.empty()) return to_toml(std::string_view(files[0].path));
+  std::string table = "{";
+  for (const ValidationFile& file : files)
+    table += fmt::format("{}{} = {}", table.size() > 1 ? ", " : "", file.domain, to_toml(std::string_view(file.path)));
+  return table + "}";
+}
+
 }  // namespace
 
 std::string to_toml(const Value& value) {
@@ -65,8 +75,10 @@ std::string to_toml(const Value& value) {
           return to_toml(std::string_view(v));
         } else if constexpr (std::is_same_v<T, std::vector<std::string>> || std::is_same_v<T, std::vector<double>>) {
           return list_of(v);
-        } else {
+        } else if constexpr (std::is_same_v<T, std::vector<DataSource>>) {
           return list_of_sources(v);
+        } else {
+          return table_of_domains(v);
         }
       },
       value);

@@ -12,7 +12,7 @@
 namespace kintsugi::config {
 
 using Value = std::variant<bool, int64_t, double, std::string, std::vector<std::string>, std::vector<double>,
-                           std::vector<DataSource>>;
+                           std::vector<DataSource>, std::vector<ValidationFile>>;
 
 // TOML that reads back to the same value, to the last bit of a number; one line.
 std::string to_toml(const Value& value);

@@ -94,7 +94,7 @@ void fit_tokens(config::Resolved& resolved, const DataFiles& opened) {
     data::require_vocabulary(*file.file.tokens, file.summary, s.model.vocab);
   };
   for (const Opened& train : opened.train) check(train);
-  if (opened.validation) check(*opened.validation);
+  for (const Opened& validation : opened.validation) check(validation);
 }
 
 // Fills in what the tables of numbers decide.
@@ -109,10 +109,10 @@ void fit_numbers(config::Resolved& resolved, const DataFiles& opened) {
   int64_t outputs = last;
   if (classes) outputs = std::max<int64_t>({train.require_classes(train.columns() - 1, 0), m.outputs, 2});
   config::fill_from_numbers(resolved, train.columns() - last, outputs);
-  if (opened.validation && opened.validation->file.numbers->columns() != train.columns())
-    throw base::UserError("data", "\"{}\" has {} columns, \"{}\" {}; they must be the same", train.path().string(),
-                          train.columns(), opened.validation->file.numbers->path().string(),
-                          opened.validation->file.numbers->columns());
+  for (const Opened& validation : opened.validation)
+    if (const data::NumberTable& table = *validation.file.numbers; table.columns() != train.columns())
+      throw base::UserError("data", "\"{}\" has {} columns, \"{}\" {}; they must be the same", train.path().string(),
+                            train.columns(), table.path().string(), table.columns());
 }
 
 }  // namespace
@@ -127,9 +127,13 @@ DataFiles open_data_files(const config::Resolved& resolved) {
     files.train.back().file.weight = source.weight;
     tokenizer.add(files.train.back());
   }
-  if (!s.data.validation.empty()) {
-    files.validation = open(s, s.data.validation, s.data.validation_labels, DataRole::validation, files.identity);
-    tokenizer.add(*files.validation);
+  if (s.data.validation.size() > 1 && evaluate::has_labels(s.model))
+    throw base::UserError("config",
+                          "data.validation has {} files, and data.validation_labels is that of one; name one file",
+                          s.data.validation.size());
+  for (const config::ValidationFile& file : s.data.validation) {
+    files.validation.push_back(open(s, file.path, s.data.validation_labels, DataRole::validation, files.identity));
+    tokenizer.add(files.validation.back());
   }
   files.tokenizer_json = tokenizer.json();
   files.tokenizer_path = tokenizer.path();
@@ -149,7 +153,9 @@ Corpus make_corpus(config::Resolved& resolved, const DataFiles& opened) {
   std::vector<evaluate::DataFile> files;
   for (const Opened& train : opened.train) files.push_back(train.file);
   corpus.train = evaluate::training_samples(s, files);
-  if (opened.validation) corpus.validation = evaluate::evaluation_samples(s, opened.validation->file, s.train.sequence);
+  for (size_t i = 0; i < opened.validation.size(); ++i)
+    corpus.validation.push_back(
+        {s.data.validation[i].domain, evaluate::evaluation_samples(s, opened.validation[i].file, s.train.sequence)});
   return corpus;
 }
 

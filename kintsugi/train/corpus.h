@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,16 +21,21 @@ struct DataFiles {
     data::TokenSummary summary;  // of tokens
   };
   std::vector<Opened> train;
-  std::optional<Opened> validation;
-  std::string tokenizer_json;  // empty: there is none beside the token files
+  std::vector<Opened> validation;  // as data.validation
+  std::string tokenizer_json;      // empty: there is none beside the token files
   std::filesystem::path tokenizer_path;
   DataIdentity identity;
+};
+
+struct ValidationSamples {
+  std::string domain;  // empty: it has no name, and there is no other
+  std::unique_ptr<data::FiniteSource> samples;
 };
 
 struct Corpus {
   std::string tokenizer_json;  // empty: there is none beside the token files
   std::unique_ptr<data::SampleSource> train;
-  std::unique_ptr<data::FiniteSource> validation;  // null: none
+  std::vector<ValidationSamples> validation;
   DataIdentity identity;
 };
 

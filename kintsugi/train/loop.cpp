@@ -103,11 +103,10 @@ const data::Loader::Item& next_batch(Inputs& inputs, const Progress& progress) {
   }
 }
 
-// The validation samples, with the errors of training.
-class ValidationSamples : public data::FiniteSource {
+// Validation samples, with the errors of training.
+class SamplesWithin : public data::FiniteSource {
  public:
-  ValidationSamples(const data::FiniteSource& samples, const Progress& progress)
-      : samples_(samples), progress_(progress) {}
+  SamplesWithin(const data::FiniteSource& samples, const Progress& progress) : samples_(samples), progress_(progress) {}
 
   uint64_t num_samples() const override { return samples_.num_samples(); }
 
@@ -210,24 +209,44 @@ class Goes {
   std::optional<Clock::time_point> asked_;
 };
 
-// Nothing if a signal ended it.
-std::optional<double> validation_loss(Rank& rank, const LoopOptions& options, const Progress& progress) {
-  const int64_t batch = build::samples_of_pass(rank.settings());
-  const ValidationSamples source(*rank.corpus.validation, progress);
+// How many samples of a validation file are evaluated.
+int64_t evaluated_samples(const config::Settings& s, const data::FiniteSource& source) {
+  const int64_t batch = build::samples_of_pass(s), batches = s.train.evaluate_batches;
   const auto all = static_cast<int64_t>(source.num_samples());
-  const int64_t batches = rank.settings().train.evaluate_batches;
-  const int64_t samples = batches > 0 && batches < (all + batch - 1) / batch ? batches * batch : all;
-  const SpreadSamples spread(source, static_cast<uint64_t>(samples));
-  Goes goes(rank, options, fmt::format("in the validation after step {}", progress.step));
-  const auto goes_on = [&](int64_t done) {
-    if (options.observer) options.observer->validating(done, samples);
-    return goes.on();
-  };
-  const auto loss = evaluate::mean_loss_while(*rank.executor, spread, {.samples = samples, .batch = batch}, goes_on);
-  return loss ? std::optional(loss->mean()) : std::nullopt;
+  return batches > 0 && batches < (all + batch - 1) / batch ? batches * batch : all;
 }
 
-// The same.
+// Fills in the losses. False if a signal ended it: there are none.
+bool validate(Rank& rank, const LoopOptions& options, const Progress& progress, Metrics& m) {
+  const config::Settings& s = rank.settings();
+  m.validation_loss.reset();
+  m.domains.clear();
+  int64_t all = 0, before = 0;
+  for (const ValidationSamples& file : rank.corpus.validation) all += evaluated_samples(s, *file.samples);
+  Goes goes(rank, options, fmt::format("in the validation after step {}", progress.step));
+  run::LossSum sum;
+  std::vector<DomainLoss> domains;
+  for (const ValidationSamples& file : rank.corpus.validation) {
+    const SamplesWithin source(*file.samples, progress);
+    const int64_t samples = evaluated_samples(s, source);
+    const SpreadSamples spread(source, static_cast<uint64_t>(samples));
+    const auto goes_on = [&](int64_t done) {
+      if (options.observer) options.observer->validating(before + done, all);
+      return goes.on();
+    };
+    const auto loss = evaluate::mean_loss_while(*rank.executor, spread,
+                                                {.samples = samples, .batch = build::samples_of_pass(s)}, goes_on);
+    if (!loss) return false;
+    before += samples;
+    sum.sum += loss->sum, sum.count += loss->count;
+    if (!file.domain.empty()) domains.push_back({file.domain, loss->mean()});
+  }
+  m.validation_loss = sum.mean();
+  m.domains = std::move(domains);
+  return true;
+}
+
+// Nothing if a signal ended it.
 std::optional<std::vector<SampledText>> samples_of(Rank& rank, const LoopOptions& options, const Progress& progress) {
   Goes goes(rank, options, fmt::format("in the texts after step {}", progress.step));
   return sample_texts(rank, [&](int64_t done, int64_t all) {
@@ -244,10 +263,8 @@ bool every_so_often(int64_t every, int64_t step) {
 bool look(Rank& rank, const LoopOptions& options, const Progress& progress, Metrics& m) {
   const config::Train& train = rank.settings().train;
   const auto due = [&](int64_t every) { return progress.step >= train.steps || every_so_often(every, progress.step); };
-  if (rank.corpus.validation && due(train.evaluate_every)) {
-    m.validation_loss = validation_loss(rank, options, progress);
-    if (!m.validation_loss) return false;
-  }
+  if (!rank.corpus.validation.empty() && due(train.evaluate_every) && !validate(rank, options, progress, m))
+    return false;
   if (train.sample_every > 0 && due(train.sample_every)) {
     auto samples = samples_of(rank, options, progress);
     if (!samples) return false;

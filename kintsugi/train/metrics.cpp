@@ -18,6 +18,7 @@ std::string to_json(const Metrics& m) {
   line.object([&] {
     line.key("step").value(m.step).key("loss").value(m.loss);
     if (m.validation_loss) line.key("validation_loss").value(*m.validation_loss);
+    for (const DomainLoss& d : m.domains) line.key("validation_loss." + d.domain).value(d.loss);
     line.key("learning_rate").value(m.learning_rate).key("gradient_norm").value(m.gradient_norm);
     line.key("tokens").value(m.tokens).key("tokens_per_second").value(m.tokens_per_second);
     line.key("flops_per_second").value(m.flops_per_second).key("peak_share").value(m.peak_share);
@@ -42,6 +43,7 @@ std::vector<report::Scalar> to_scalars(const Metrics& m) {
                                          {"speed/seconds", m.seconds},
                                          {"memory/bytes", static_cast<double>(m.memory_bytes)}};
   if (m.validation_loss) scalars.push_back({"loss/validation", *m.validation_loss});
+  for (const DomainLoss& d : m.domains) scalars.push_back({"loss/validation_" + d.domain, d.loss});
   return scalars;
 }
 

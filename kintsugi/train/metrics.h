@@ -17,10 +17,16 @@ struct SampledText {
   std::string prompt, text;
 };
 
+struct DomainLoss {
+  std::string domain;
+  double loss = 0;
+};
+
 struct Metrics {
-  int64_t step = 0;  // steps done
-  double loss = 0;   // mean over the counted tokens of the step
-  std::optional<double> validation_loss;
+  int64_t step = 0;                       // steps done
+  double loss = 0;                        // mean over the counted tokens of the step
+  std::optional<double> validation_loss;  // over all validation files
+  std::vector<DomainLoss> domains = {};   // the same of each, if they have names
   double learning_rate = 0;
   double gradient_norm = 0;  // of the mean loss, before clipping
   int64_t tokens = 0;        // since the run began

@@ -35,7 +35,7 @@ void add_run(const fs::path& folder, std::vector<fs::path>& files) {
 std::vector<fs::path> files_of(const config::Settings& settings) {
   std::vector<fs::path> files;
   for (const config::DataSource& source : settings.data.train) add_token_file(source.path, files);
-  if (!settings.data.validation.empty()) add_token_file(settings.data.validation, files);
+  for (const config::ValidationFile& file : settings.data.validation) add_token_file(file.path, files);
   add_run(settings.train.folder, files);
   if (const fs::path from = settings.train.init_from; !from.empty()) {
     files.push_back(from);

@@ -297,8 +297,8 @@ void read_tokens() {
   const train::Corpus corpus = train::open_corpus(resolved);
   data::BatchMemory batch(1, corpus.train->row());
   for (uint64_t sample = 0; sample < 20; ++sample) corpus.train->fill(sample, batch.view());
-  for (uint64_t sample = 0; sample < corpus.validation->num_samples(); ++sample)
-    corpus.validation->fill(sample, batch.view());
+  for (const train::ValidationSamples& file : corpus.validation)
+    for (uint64_t sample = 0; sample < file.samples->num_samples(); ++sample) file.samples->fill(sample, batch.view());
 }
 
 void read_index() {
