@@ -7,6 +7,10 @@
 #include <limits>
 #include <type_traits>
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #include "kintsugi/base/error.h"
 
 namespace kintsugi::checkpoint {
@@ -14,7 +18,9 @@ namespace {
 
 using tensor::DType;
 
-constexpr int64_t kBlock = 512;  // elements, aligned and apart from each other, so that the compiler uses vectors
+// Elements. They are aligned, apart from each other and always so many, so that the compiler uses vectors.
+constexpr int64_t kBlock = 512;
+constexpr int64_t kStreamed = 64 << 10;  // bytes from which on the target is written past the caches
 
 // Rounds to odd: toward zero, with the last bit set where anything was lost. Rounding the result again, to a type with
 // at least two bits less, gives what rounding x at once gives (Boldo and Melquiond 2008, "Emulation of FMA").
@@ -36,6 +42,24 @@ To rounded(From x) {
     return To(static_cast<float>(x));  // every bf16 and f16 is an f32
 }
 
+// Copies past the caches where the processor can: what is written is more than they hold, and not read soon.
+void stream(const std::byte* source, std::byte* target, size_t bytes) {
+  size_t done = 0;
+#ifdef __SSE2__
+  if (reinterpret_cast<uintptr_t>(target) % sizeof(__m128i) == 0)
+    for (; done + sizeof(__m128i) <= bytes; done += sizeof(__m128i))
+      _mm_stream_si128(reinterpret_cast<__m128i*>(target + done),
+                       _mm_loadu_si128(reinterpret_cast<const __m128i*>(source + done)));
+#endif
+  std::memcpy(target + done, source + done, bytes - done);
+}
+
+void end_stream() {
+#ifdef __SSE2__
+  _mm_sfence();
+#endif
+}
+
 }  // namespace
 
 bool converts(DType from, DType to) {
@@ -48,18 +72,22 @@ void convert(DType from, const std::byte* source, DType to, std::byte* target, i
     std::memcpy(target, source, static_cast<size_t>(count * size_of(from)));
     return;
   }
+  const bool streams = count * size_of(to) >= kStreamed;
   tensor::dispatch(from, [&]<typename From>(From) {
     tensor::dispatch(to, [&]<typename To>(To) {
-      From in[kBlock];
+      From in[kBlock] = {};
       To out[kBlock];
       for (int64_t at = 0; at < count; at += kBlock) {
         const auto n = static_cast<size_t>(std::min(kBlock, count - at));
         std::memcpy(in, source + at * static_cast<int64_t>(sizeof(From)), n * sizeof(From));
-        for (size_t i = 0; i < n; ++i) out[i] = rounded<To>(in[i]);
-        std::memcpy(target + at * static_cast<int64_t>(sizeof(To)), out, n * sizeof(To));
+        for (size_t i = 0; i < kBlock; ++i) out[i] = rounded<To>(in[i]);
+        std::byte* const place = target + at * static_cast<int64_t>(sizeof(To));
+        const auto* const made = reinterpret_cast<const std::byte*>(out);
+        streams ? stream(made, place, n * sizeof(To)) : void(std::memcpy(place, made, n * sizeof(To)));
       }
     });
   });
+  if (streams) end_stream();
 }
 
 }  // namespace kintsugi::checkpoint

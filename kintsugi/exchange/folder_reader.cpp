@@ -42,7 +42,7 @@ template <typename Bits>
 int64_t count_not_finite(std::span<const std::byte> bytes, Bits exponent) {
   constexpr uint64_t kOnes = ~uint64_t{0} / std::numeric_limits<Bits>::max();  // 1 in each lane
   constexpr uint64_t kHigh = kOnes << (8 * sizeof(Bits) - 1);
-  constexpr size_t kWords = 64;
+  constexpr size_t kWords = 64, kBlock = kWords * sizeof(uint64_t);
   const uint64_t exponents = kOnes * exponent;
   int64_t count = 0;
   size_t at = 0;
@@ -53,17 +53,18 @@ int64_t count_not_finite(std::span<const std::byte> bytes, Bits exponent) {
       count += (bits & exponent) == exponent;
     }
   };
-  while (at + kWords * sizeof(uint64_t) <= bytes.size()) {
-    uint64_t words[kWords], lanes = 0;
-    std::memcpy(words, bytes.data() + at, sizeof words);
-    for (const uint64_t word : words) {
+  while (at + kBlock <= bytes.size()) {
+    uint64_t lanes = 0;
+    for (size_t i = 0; i < kWords; ++i) {
+      uint64_t word;
+      std::memcpy(&word, bytes.data() + at + i * sizeof word, sizeof word);
       const uint64_t rest = (word & exponents) ^ exponents;
       lanes |= (rest - kOnes) & ~rest;
     }
     if ((lanes & kHigh) != 0)
-      count_each(at + sizeof words);
+      count_each(at + kBlock);
     else
-      at += sizeof words;
+      at += kBlock;
   }
   count_each(bytes.size());
   return count;

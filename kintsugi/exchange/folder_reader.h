@@ -38,7 +38,7 @@ class FolderReader : public checkpoint::TensorSource {
   const std::vector<std::string>& names() const { return names_; }
 
   const tensor::Type& type(std::string_view name) const override;
-  // `out` must be aligned to elements of `dtype`. Holds up to 8 MiB beside it. UserError, naming the tensor, if an
+  // `out` must be aligned to elements of `dtype`. Holds up to 1 MiB beside it. UserError, naming the tensor, if an
   // element of the slice is NaN or infinity.
   void read(const checkpoint::Slice& slice, tensor::DType dtype, std::span<std::byte> out) const override;
   // What is read is checked at that time.

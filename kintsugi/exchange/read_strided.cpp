@@ -9,7 +9,7 @@ namespace {
 
 using checkpoint::TensorInFile;
 
-constexpr int64_t kStagedBytes = int64_t{4} << 20;
+constexpr int64_t kStagedBytes = int64_t{256} << 10;  // they stay in the second level cache
 constexpr int64_t kAhead = 1 << 18;                   // bytes that are read at once where runs are near each other
 constexpr uint64_t kAheadOfUse = uint64_t{16} << 20;  // bytes that the disk reads before they are asked for
 constexpr int64_t kNear = 1 << 12;                    // bytes between the beginnings of two such runs
@@ -71,12 +71,18 @@ class StridedRead {
     ahead_.clear();
     end_ = first + 1;
     for (const CopyDim& d : dims) end_ += (d.size - 1) * d.from;
-    // The disk reads what follows while this part is converted; of far runs it would see no order.
-    const auto from = static_cast<uint64_t>(first * size_);
-    tensor_.read_ahead(from, std::min(static_cast<uint64_t>(end_ * size_) - from + kAheadOfUse, tensor_.bytes - from));
+    read_ahead(static_cast<uint64_t>(first * size_), static_cast<uint64_t>(end_ * size_));
     std::byte* to = out.data();
     go(dims, leaf, 0, first, to);
     if (staging_.see) staging_.see(out);
+  }
+
+  // The disk reads what follows while this part is converted; of far runs it would see no order.
+  void read_ahead(uint64_t begin, uint64_t end) {
+    if (end + kAheadOfUse / 2 <= asked_ || asked_ == tensor_.bytes) return;
+    const uint64_t from = std::max(begin, asked_);
+    asked_ = std::min(end + kAheadOfUse, tensor_.bytes);
+    tensor_.read_ahead(from, asked_ - from);
   }
 
   void go(const std::vector<CopyDim>& dims, size_t leaf, size_t d, int64_t at, std::byte*& to) {
@@ -109,6 +115,7 @@ class StridedRead {
   int64_t run_bytes_ = 0, end_ = 0;
   std::vector<std::byte> ahead_;
   int64_t ahead_at_ = 0;
+  uint64_t asked_ = 0;  // up to where the disk was asked to read
 };
 
 }  // namespace

@@ -29,7 +29,7 @@ struct Staging {
 };
 
 // Reads the part to `out` as `dtype`; the file is read in runs that are as long as they lie together, in ascending
-// order. Takes up to 8 MiB of staging memory.
+// order. Takes up to 1 MiB of staging memory.
 void read_strided(const StridedPart& part, tensor::DType dtype, std::byte* out, Staging& staging);
 
 }  // namespace kintsugi::exchange
