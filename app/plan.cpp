@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "app/model_in_words.h"
+#include "app/plan_scaling.h"
 #include "app/plan_search.h"
 #include "app/plan_time.h"
 #include "app/program_of.h"
@@ -40,7 +41,7 @@ struct PlanOptions {
   std::optional<int> stage;
   TimeOptions time;
   bool search = false;
-  std::optional<int64_t> devices;
+  std::string devices;  // a number, or several
   double budget = 60;
 };
 
@@ -182,14 +183,29 @@ void warn(const config::Settings& s, const std::vector<Program>& programs) {
 void refuse_beside_search(const PlanOptions& options) {
   if (options.time.cluster.empty())
     throw base::UserError("plan", "--search needs --cluster FILE, the machine that it looks for layouts on");
-  const std::array<std::pair<std::string_view, bool>, 5> others = {
+  const std::array<std::pair<std::string_view, bool>, 7> others = {
       {{"--csv", !options.csv.empty()},
        {"--times", !options.time.times.empty()},
        {"--trace", !options.time.trace.empty()},
+       {"--slow-rank", options.time.slow_rank.has_value()},
+       {"--node-failures", options.time.node_failures.has_value()},
        {"--stage", options.stage.has_value()},
        {"--software", options.time.software != "kintsugi"}}};
   for (const auto& [name, given] : others)
     if (given) throw base::UserError("plan", "--search takes no {}: plan the layout that it finds with {}", name, name);
+}
+
+void refuse_beside_scaling(const PlanOptions& options) {
+  const std::array<std::pair<std::string_view, bool>, 5> others = {
+      {{"--csv", !options.csv.empty()},
+       {"--trace", !options.time.trace.empty()},
+       {"--stage", options.stage.has_value()},
+       {"--slow-rank", options.time.slow_rank.has_value()},
+       {"--node-failures", options.time.node_failures.has_value()}}};
+  for (const auto& [name, given] : others)
+    if (given)
+      throw base::UserError("plan", "--devices without --search takes no {}: plan one number of devices with {}", name,
+                            name);
 }
 
 void run(const RunOptions& run_options, const PlanOptions& options) {
@@ -201,13 +217,25 @@ void run(const RunOptions& run_options, const PlanOptions& options) {
   refuse_run_files("plan", run_options, resolved.settings, outputs);
   fill_vocab(resolved);
   const config::Settings& s = resolved.settings;
+  const std::vector<int64_t> devices =
+      options.devices.empty() ? std::vector<int64_t>() : numbers_of_devices(options.devices);
   if (options.search) {
     refuse_beside_search(options);
-    plan_search(
-        s,
-        {.cluster = options.time.cluster, .devices = options.devices, .seconds = options.budget, .svg = options.svg});
-    require_printed();
-    return;
+    if (devices.size() > 1) throw base::UserError("plan", "--search takes one number of --devices");
+    plan_search(s, {.cluster = options.time.cluster,
+                    .devices = devices.empty() ? std::nullopt : std::optional(devices[0]),
+                    .seconds = options.budget,
+                    .svg = options.svg});
+    return require_printed();
+  }
+  if (!devices.empty()) {
+    refuse_beside_scaling(options);
+    plan_scaling(s, {.cluster = options.time.cluster,
+                     .software = options.time.software,
+                     .devices = devices,
+                     .svg = options.svg,
+                     .times = options.time.times});
+    return require_printed();
   }
   if (options.stage && *options.stage >= s.parallel.pipe)
     throw base::UserError("plan", "--stage {}: there {} {} stage{}, from 0 on", *options.stage,
@@ -253,11 +281,29 @@ void add_plan(Command& kintsugi) {
   verb.text("--trace", options->time.trace, "Writes what each stage does and when, for ui.perfetto.dev")
       .type_name("FILE")
       .needs(cluster);
+  verb.integer("--slow-rank", options->time.slow_rank, {0, range_of("parallel.ranks").max - 1},
+               "Prints the time of a step in which the kernels of this rank take longer")
+      .type_name("RANK")
+      .needs(cluster);
+  verb.number("--slower", options->time.slower, {.min = 0, .max = 1e6},
+              "By how many per cent they take longer; 10 if not given")
+      .type_name("PERCENT")
+      .needs(cluster);
+  verb.number("--node-failures", options->time.node_failures, {.min = 1, .max = 1e7},
+              "Mean hours between failures of a node: prints what they leave of the time, and how often to save; by "
+              "default those of the cluster's file")
+      .type_name("HOURS")
+      .needs(cluster);
+  verb.number("--restart", options->time.restart, {.min = 0, .max = 1e5},
+              "Minutes from a failure until training goes on; by default as the cluster's file says, or 10")
+      .type_name("MINUTES")
+      .needs(cluster);
   verb.flag("--search", options->search,
             "Looks for the fastest layouts on the devices of --cluster; --svg then draws their time and memory");
-  verb.integer("--devices", options->devices, {1, range_of("parallel.ranks").max},
-               "Devices to search for; by default the run's ranks, or all of the cluster")
-      .type_name("N")
+  verb.text("--devices", options->devices,
+            "With --search the devices to search for; by default the run's ranks, or all of the cluster. Without it a "
+            "list, as 8,64,512: the time of a step with as many replicas as these hold; --svg draws it")
+      .type_name("N,...")
       .needs(cluster);
   verb.number(
           "--budget", options->budget, {.min = 0, .max = 86400},

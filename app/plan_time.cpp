@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "app/progress.h"
@@ -11,8 +12,11 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/write_output.h"
+#include "kintsugi/program/saved_states.h"
+#include "kintsugi/program/stage_words.h"
 #include "kintsugi/report/trace.h"
 #include "kintsugi/simulate/cluster.h"
+#include "kintsugi/simulate/failures.h"
 #include "kintsugi/simulate/quantity.h"
 #include "kintsugi/simulate/software.h"
 #include "kintsugi/simulate/work.h"
@@ -99,6 +103,61 @@ std::string print_fit(const Cluster& c, const std::vector<program::Program>& sta
   return text + (needed > c.device.memory ? ": it does not fit\n" : "\n");
 }
 
+int64_t nodes_of(const Cluster& c, int64_t ranks) {
+  const auto per_node = static_cast<int64_t>(c.devices_per_node);
+  return (ranks + per_node - 1) / per_node;
+}
+
+// Seconds of a checkpoint that all ranks write together; 0: not known.
+double write_seconds(const Cluster& c, int64_t ranks, double bytes) {
+  if (c.storage_bandwidth == 0) return 0;
+  const double links = static_cast<double>(ranks) * c.network.link.attained();
+  return bytes / (c.nodes > 1 ? std::min(c.storage_bandwidth, links) : c.storage_bandwidth);
+}
+
+// What a checkpoint takes, and what failures leave of the time.
+std::string print_reliability(const Cluster& c, const std::vector<program::Program>& stages, double step,
+                              const TimeOptions& options) {
+  const int64_t ranks = stages[0].mesh.ranks(), nodes = nodes_of(c, ranks);
+  const auto bytes = static_cast<double>(program::checkpoint_bytes(stages));
+  const double write = write_seconds(c, ranks, bytes);
+  std::string text = "  checkpoint    " + base::format_bytes(static_cast<uint64_t>(bytes));
+  if (write > 0) text += fmt::format(", {} to write", base::format_time(write));
+  text += "\n";
+  const double of_node = options.node_failures ? *options.node_failures * 3600 : c.node_failure;
+  if (of_node == 0) return text;
+  if (write == 0)
+    throw base::UserError(
+        "plan", "{}: storage.bandwidth is missing, and with failures it decides how long a checkpoint takes", c.path);
+  const simulate::Failures failures = {.between = of_node / static_cast<double>(nodes),
+                                       .restart = options.restart ? *options.restart * 60 : c.restart,
+                                       .write = write};
+  const double interval = simulate::best_interval(failures), share = simulate::useful_share(failures, interval);
+  text +=
+      fmt::format("  failures      one every {} on {} node{}, {} to restart: ", base::format_duration(failures.between),
+                  base::group_digits(nodes), nodes == 1 ? "" : "s", base::format_duration(failures.restart));
+  if (share < 0.001) return text + "the run gets nowhere\n";
+  return text + fmt::format(
+                    "{:.1f}% of the time trains,\n                with a checkpoint every {} ({} steps): "
+                    "[checkpoint] every_minutes = {:.3g}\n",
+                    100 * share, base::format_duration(interval),
+                    base::group_digits(std::max<int64_t>(1, std::llround(interval / step))), interval / 60);
+}
+
+std::string print_slow_rank(const std::vector<program::Program>& stages, const Cluster& cluster,
+                            const simulate::Software& software, double step, const TimeOptions& options) {
+  const int64_t rank = *options.slow_rank, ranks = stages[0].mesh.ranks();
+  if (rank >= ranks) throw base::UserError("plan", "--slow-rank {}: the ranks are 0 to {}", rank, ranks - 1);
+  const auto stage = std::ranges::find_if(stages, [&](const program::Program& p) {
+    const std::vector<int> list = program::ranks_of(p);
+    return std::ranges::count(list, static_cast<int>(rank)) > 0;
+  });
+  const simulate::Changes changes = {.slow_stage = stage->stage, .slowness = 1 + options.slower / 100};
+  const double slow = simulate::simulate(stages, cluster, software, {.changes = changes}).seconds;
+  return fmt::format("  a slow rank   rank {} (stage {}), kernels {:g}% slower: {} a step, {:.1f}% longer\n", rank,
+                     stage->stage, options.slower, seconds(slow), 100 * (slow / step - 1));
+}
+
 }  // namespace
 
 void plan_time(const config::Settings& s, const std::vector<program::Program>& stages, const TimeOptions& options) {
@@ -129,6 +188,8 @@ void plan_time(const config::Settings& s, const std::vector<program::Program>& s
                cluster.device.watts * devices / tokens * 1e9 / 3.6e6);
   if (cluster.price > 0)
     fmt::print("  cost          {:.4g} a billion tokens\n", cluster.price * devices / tokens * 1e9 / 3600);
+  fmt::print("{}", print_reliability(cluster, stages, r.seconds, options));
+  if (options.slow_rank) fmt::print("{}", print_slow_rank(stages, cluster, software, r.seconds, options));
   fmt::print("{}{}", print_time_of_stages(r), print_why(r));
   if (!options.times.empty()) base::write_output(options.times, times_csv(r));
   if (!options.trace.empty()) base::write_output(options.trace, report::trace(stages, program::Step::train, r));

@@ -1,7 +1,9 @@
 // The step time that `plan` prints for a described cluster, and where it goes.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,10 @@ namespace kintsugi::app {
 struct TimeOptions {
   std::string cluster, software = "kintsugi";
   std::string times, trace;  // files: CSV, and for Perfetto
+  std::optional<int64_t> slow_rank;
+  double slower = 10;                   // per cent that its kernels take longer
+  std::optional<double> node_failures;  // hours between those of a node; by default what the cluster's file says
+  std::optional<double> restart;        // minutes; the same
 };
 
 // Simulates a training step, and prints it; writes the files that are named. UserError as simulate().

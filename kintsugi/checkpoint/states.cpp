@@ -10,6 +10,7 @@
 #include "kintsugi/checkpoint/read_parts.h"
 #include "kintsugi/checkpoint/shards.h"
 #include "kintsugi/comm/agree.h"
+#include "kintsugi/program/saved_states.h"
 #include "kintsugi/run/state_blocks.h"
 
 namespace kintsugi::checkpoint {
@@ -31,20 +32,9 @@ Kind kind_of(const StateInfo& s) {
   return s.kind == StateKind::optimizer ? Kind::optimizer : Kind::statistic;
 }
 
-// The states that are stored: of a weight and its master copy, the master.
-std::vector<const StateInfo*> stored_states(const Program& p) {
-  std::set<std::string_view> with_master;
-  for (const StateInfo& s : p.states)
-    if (s.is_master()) with_master.insert(s.weight);
-  std::vector<const StateInfo*> list;
-  for (const StateInfo& s : p.states)
-    if (s.saved && !s.replica && !with_master.contains(s.name)) list.push_back(&s);
-  return list;
-}
-
 void write(CheckpointWriter& writer, const run::Executor& executor) {
   const Program& p = executor.program();
-  const std::vector<const StateInfo*> states = stored_states(p);
+  const std::vector<const StateInfo*> states = program::saved_states(p);
   for (Share& share : shares_of(p, states, executor.rank())) {
     const StateInfo& s = *states[share.state];
     const int64_t size = size_of(p.buffer(s.buffer).type.dtype);

@@ -116,6 +116,8 @@ const std::vector<Figure>& figures() {
        {1e6, 1e15},
        never,
        [](Cluster& c) -> double& { return c.storage_bandwidth; }},
+      {"reliability", "node", seconds, {3600, 1e10}, never, [](Cluster& c) -> double& { return c.node_failure; }},
+      {"reliability", "restart", seconds, {0, 1e6}, never, [](Cluster& c) -> double& { return c.restart; }},
   };
   return list;
 }

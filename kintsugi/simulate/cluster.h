@@ -77,6 +77,8 @@ struct Cluster {
   Link node = {};
   Network network = {};
   double storage_bandwidth = 0;  // bytes/s of all nodes together; 0: not known
+  double node_failure = 0;       // mean seconds between two failures of a node; 0: not known
+  double restart = 600;          // seconds from a failure until training goes on
 
   // By how much longer than an average device the slowest of so many takes, which all others wait for: the expected
   // largest of as many normal deviations (Blom 1958, chapter 6).

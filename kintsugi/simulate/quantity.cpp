@@ -35,7 +35,8 @@ constexpr std::array<Unit, 8> kRates = {{{"MB/s", 1e6},
                                          {"GiB/s", 0x1p30},
                                          {"TiB/s", 0x1p40}}};
 constexpr std::array<Unit, 4> kFlops = {{{"GFLOP/s", 1e9}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}, {"MFLOP/s", 1e6}}};
-constexpr std::array<Unit, 5> kSeconds = {{{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"h", 3600}}};
+constexpr std::array<Unit, 6> kSeconds = {
+    {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}}};
 constexpr std::array<Unit, 2> kWatts = {{{"W", 1}, {"kW", 1e3}}};
 
 std::span<const Unit> units(Measure measure) {
