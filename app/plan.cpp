@@ -183,10 +183,11 @@ void warn(const config::Settings& s, const std::vector<Program>& programs) {
 void refuse_beside_search(const PlanOptions& options) {
   if (options.time.cluster.empty())
     throw base::UserError("plan", "--search needs --cluster FILE, the machine that it looks for layouts on");
-  const std::array<std::pair<std::string_view, bool>, 7> others = {
+  const std::array<std::pair<std::string_view, bool>, 8> others = {
       {{"--csv", !options.csv.empty()},
        {"--times", !options.time.times.empty()},
        {"--trace", !options.time.trace.empty()},
+       {"--timeline", !options.time.timeline.empty()},
        {"--slow-rank", options.time.slow_rank.has_value()},
        {"--node-failures", options.time.node_failures.has_value()},
        {"--stage", options.stage.has_value()},
@@ -196,10 +197,11 @@ void refuse_beside_search(const PlanOptions& options) {
 }
 
 void refuse_beside_scaling(const PlanOptions& options) {
-  const std::array<std::pair<std::string_view, bool>, 5> others = {
+  const std::array<std::pair<std::string_view, bool>, 6> others = {
       {{"--csv", !options.csv.empty()},
        {"--trace", !options.time.trace.empty()},
        {"--stage", options.stage.has_value()},
+       {"--timeline", !options.time.timeline.empty()},
        {"--slow-rank", options.time.slow_rank.has_value()},
        {"--node-failures", options.time.node_failures.has_value()}}};
   for (const auto& [name, given] : others)
@@ -210,10 +212,11 @@ void refuse_beside_scaling(const PlanOptions& options) {
 
 void run(const RunOptions& run_options, const PlanOptions& options) {
   config::Resolved resolved = read_run(run_options, RunsOn::any);
-  const std::array<base::Output, 4> outputs = {{{"--csv", options.csv},
+  const std::array<base::Output, 5> outputs = {{{"--csv", options.csv},
                                                 {"--svg", options.svg},
                                                 {"--times", options.time.times},
-                                                {"--trace", options.time.trace}}};
+                                                {"--trace", options.time.trace},
+                                                {"--timeline", options.time.timeline}}};
   refuse_run_files("plan", run_options, resolved.settings, outputs);
   fill_vocab(resolved);
   const config::Settings& s = resolved.settings;
@@ -279,6 +282,9 @@ void add_plan(Command& kintsugi) {
       .type_name("FILE")
       .needs(cluster);
   verb.text("--trace", options->time.trace, "Writes what each stage does and when, for ui.perfetto.dev")
+      .type_name("FILE")
+      .needs(cluster);
+  verb.text("--timeline", options->time.timeline, "Draws what each stage does and when, as SVG")
       .type_name("FILE")
       .needs(cluster);
   verb.integer("--slow-rank", options->time.slow_rank, {0, range_of("parallel.ranks").max - 1},

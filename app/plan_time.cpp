@@ -14,6 +14,7 @@
 #include "kintsugi/base/write_output.h"
 #include "kintsugi/program/saved_states.h"
 #include "kintsugi/program/stage_words.h"
+#include "kintsugi/report/timeline.h"
 #include "kintsugi/report/trace.h"
 #include "kintsugi/simulate/cluster.h"
 #include "kintsugi/simulate/failures.h"
@@ -164,7 +165,8 @@ void plan_time(const config::Settings& s, const std::vector<program::Program>& s
   const Cluster cluster = simulate::read_cluster(options.cluster);
   const simulate::Software& software = simulate::software_named(options.software);
   Progress progress("simulating");
-  const Simulated r = simulate::simulate(stages, cluster, software, {.spans = !options.trace.empty()});
+  const Simulated r =
+      simulate::simulate(stages, cluster, software, {.spans = !options.trace.empty() || !options.timeline.empty()});
   progress.finish();
   const auto devices = static_cast<double>(stages[0].mesh.ranks());
   const double tokens = static_cast<double>(s.train.global_batch * s.train.sequence) / r.seconds;
@@ -192,6 +194,8 @@ void plan_time(const config::Settings& s, const std::vector<program::Program>& s
   if (options.slow_rank) fmt::print("{}", print_slow_rank(stages, cluster, software, r.seconds, options));
   fmt::print("{}{}", print_time_of_stages(r), print_why(r));
   if (!options.times.empty()) base::write_output(options.times, times_csv(r));
+  if (!options.timeline.empty())
+    base::write_output(options.timeline, report::timeline(stages, program::Step::train, r));
   if (!options.trace.empty()) base::write_output(options.trace, report::trace(stages, program::Step::train, r));
 }
 

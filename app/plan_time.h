@@ -15,7 +15,7 @@ namespace kintsugi::app {
 
 struct TimeOptions {
   std::string cluster, software = "kintsugi";
-  std::string times, trace;  // files: CSV, and for Perfetto
+  std::string times, trace, timeline;  // files: CSV, for Perfetto, SVG
   std::optional<int64_t> slow_rank;
   double slower = 10;                   // per cent that its kernels take longer
   std::optional<double> node_failures;  // hours between those of a node; by default what the cluster's file says

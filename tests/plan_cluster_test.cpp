@@ -120,6 +120,18 @@ TEST_F(PlanCluster, Failures) {
             "2.778e+06 h\n");
 }
 
+// A block for each call, and for each wait between two.
+TEST_F(PlanCluster, ATimeline) {
+  plan("--timeline t.svg --set parallel.pipe=2 parallel.data=2 train.micro_batch=1");
+  const std::string svg = base::read_file(folder / "t.svg");
+  for (const char* text : {">stage 0<", ">stage 1<", ">waiting for another stage<", "<title>transfers over pipe, "})
+    EXPECT_NE(svg.find(text), std::string::npos) << text;
+  for (const char* work : {"forward", "backward"})
+    for (int m = 0; m < 4; ++m)
+      EXPECT_EQ(find_all(svg, fmt::format("<title>{} of chunk [01], micro-batch {}: ", work, m)).size(), 2u)
+          << work << m;
+}
+
 TEST_F(PlanCluster, MoreDevices) {
   const std::string page = plan("--devices 4,2,16,8 --set parallel.tensor=2 --svg s.svg --times s.csv");
   EXPECT_TRUE(

@@ -80,9 +80,9 @@ class RankRows {
   size_t rows() const { return rows_; }
   double end() const { return end_; }
 
-  void names() {
+  void names(std::string_view row = "rank") {
     for (size_t r = 0; r < rows_; ++r)
-      label(kLeftOf - 8, y(r) + 16, fmt::format("rank {}", profile_.of_ranks[r].rank), "end");
+      label(kLeftOf - 8, y(r) + 16, fmt::format("{} {}", row, profile_.of_ranks[r].rank), "end");
   }
 
   void time_axis() {
@@ -236,7 +236,7 @@ bool has_block(const StepProfile& profile, auto&& wanted) {
 
 std::string tip_of(const Block& block) {
   std::string tip = block.work;
-  if (block.work == "waiting") tip += fmt::format(" for rank {}", block.waited_for);
+  if (block.work == "waiting" && block.waited_for >= 0) tip += fmt::format(" for rank {}", block.waited_for);
   if (block.work == "transfer") tip = "exposed transfer";
   if (block.micro_batch >= 0) tip += fmt::format(" of chunk {}", block.chunk);
   if (block.micro_batch >= 0) tip += fmt::format(", micro-batch {}", block.micro_batch);
@@ -253,14 +253,14 @@ void draw_block(RankRows& drawing, double y, const Block& block, const std::stri
                 number);
 }
 
-std::vector<RankRows::Key> schedule_keys(const StepProfile& profile) {
+std::vector<RankRows::Key> schedule_keys(const StepProfile& profile, std::string_view row) {
   const auto has_work = [&](std::string_view work) {
     return has_block(profile, [&](const QueueBlocks&, const Block& block) { return block.work == work; });
   };
   std::vector<RankRows::Key> keys = {{"forward", colour_of_work("forward")}, {"backward", colour_of_work("backward")}};
   if (has_work("weight")) keys.push_back({"weight gradient", colour_of_work("weight")});
   keys.push_back({"sums of gradients, update", colour_of_work("update")});
-  if (has_work("waiting")) keys.push_back({"waiting for another rank", kWaitingColour});
+  if (has_work("waiting")) keys.push_back({fmt::format("waiting for another {}", row), kWaitingColour});
   if (has_work("transfer")) keys.push_back({"exposed transfer", kExposedColour});
   if (has_work("inputs")) keys.push_back({"inputs", kInputsColour});
   if (has_block(profile, [](const QueueBlocks& queue, const Block&) { return queue.queue != "compute"; }))
@@ -270,11 +270,11 @@ std::vector<RankRows::Key> schedule_keys(const StepProfile& profile) {
 
 }  // namespace
 
-std::string run_schedule_picture(const StepProfile& profile) {
+std::string run_schedule_picture(const StepProfile& profile, std::string_view row_name) {
   const Drawn drawn = blocks_to_draw(profile);
   const bool some = drawn.blocks < drawn.all;
   RankRows drawing(profile, 36, some ? 96 : 76);
-  drawing.names();
+  drawing.names(row_name);
   for (size_t row = 0; row < drawing.rows(); ++row) {
     const double y = drawing.y(row);
     drawing.box(drawing.x(0), y, drawing.scale() * profile.of_ranks[row].seconds, 24, "#f8f8f8", "");
@@ -290,7 +290,7 @@ std::string run_schedule_picture(const StepProfile& profile) {
       }
   }
   drawing.time_axis();
-  drawing.legend(schedule_keys(profile), drawing.end() + 28);
+  drawing.legend(schedule_keys(profile, row_name), drawing.end() + 28);
   if (some)
     drawing.label(
         kLeftOf, drawing.end() + 88,
