@@ -13,7 +13,6 @@
 #include "kintsugi/base/write_output.h"
 #include "kintsugi/build/programs.h"
 #include "kintsugi/report/scaling_picture.h"
-#include "kintsugi/search/why.h"
 #include "kintsugi/simulate/simulate.h"
 
 namespace kintsugi::app {
@@ -89,7 +88,7 @@ std::string print_rows(const Settings& s, const std::vector<Row>& rows, std::opt
     const double tokens = tokens_a_second(s, *step);
     line.insert(
         line.end(),
-        {base::group_digits(step->samples), search::seconds_text(step->seconds), base::format_rate(tokens, "tokens/s"),
+        {base::group_digits(step->samples), base::format_seconds(step->seconds), base::format_rate(tokens, "tokens/s"),
          base::format_rate(tokens / static_cast<double>(row.devices), "tokens/s"), of_ideal(s, rows, row, which)});
   }
   return table(cells);

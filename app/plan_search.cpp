@@ -62,7 +62,7 @@ std::string print_best(const Found& found, const config::Settings& s, const Clus
   const auto tokens = static_cast<double>(s.train.global_batch * s.train.sequence);
   for (const Tried& t : found.best) {
     const double rate = tokens / t.time.seconds;
-    rows.push_back({in_words(t.candidate), search::seconds_text(t.time.seconds),
+    rows.push_back({in_words(t.candidate), base::format_seconds(t.time.seconds),
                     difference(t.time.seconds, first.time.seconds), base::format_rate(rate, "tokens/s"),
                     base::format_rate(rate / static_cast<double>(devices), "tokens/s"),
                     fmt::format("{:.1f}%", 100 * utilization(t, s, c, devices)), bytes_text(t.bytes),
@@ -75,7 +75,7 @@ std::string print_front(const Found& found) {
   if (found.front.size() < 2) return "";
   std::vector<std::vector<std::string>> rows = {{"layout", "memory", "step", ""}};
   for (const Tried& t : found.front)
-    rows.push_back({in_words(t.candidate), bytes_text(t.bytes), search::seconds_text(t.time.seconds),
+    rows.push_back({in_words(t.candidate), bytes_text(t.bytes), base::format_seconds(t.time.seconds),
                     difference(t.time.seconds, found.front.front().time.seconds)});
   return "the fastest with less memory\n" + table(rows);
 }
@@ -97,7 +97,7 @@ std::string print_left(const Found& found, double seconds) {
   const double first = found.best.front().time.seconds;
   const std::string least =
       fmt::format("it ended after {:g} s (--budget): those that were not simulated take at least {}", seconds,
-                  search::seconds_text(found.left));
+                  base::format_seconds(found.left));
   if (found.left >= first) return least + ": none of them is faster than the first";
   return fmt::format("{}, {:.1f}% less than the first", least, 100 * (1 - found.left / first));
 }

@@ -30,12 +30,6 @@ using simulate::Measure;
 using simulate::Simulated;
 using simulate::StageTime;
 
-std::string seconds(double s) {
-  return s >= 1      ? fmt::format("{:.3f} s", s)
-         : s >= 1e-3 ? fmt::format("{:.2f} ms", s * 1e3)
-                     : fmt::format("{:.1f} us", s * 1e6);
-}
-
 // A part of the step: its name, and its seconds on a stage.
 struct TimePart {
   std::string name;
@@ -156,7 +150,7 @@ std::string print_slow_rank(const std::vector<program::Program>& stages, const C
   const simulate::Changes changes = {.slow_stage = stage->stage, .slowness = 1 + options.slower / 100};
   const double slow = simulate::simulate(stages, cluster, software, {.changes = changes}).seconds;
   return fmt::format("  a slow rank   rank {} (stage {}), kernels {:g}% slower: {} a step, {:.1f}% longer\n", rank,
-                     stage->stage, options.slower, seconds(slow), 100 * (slow / step - 1));
+                     stage->stage, options.slower, base::format_seconds(slow), 100 * (slow / step - 1));
 }
 
 }  // namespace
@@ -175,7 +169,7 @@ void plan_time(const config::Settings& s, const std::vector<program::Program>& s
   const auto per_device = [&](double flops) { return flops / r.seconds / devices; };
   fmt::print("a step on {}: {} of {} {}\n", cluster.name, base::group_digits(stages[0].mesh.ranks()),
              base::group_digits(cluster.devices()), cluster.device.name);
-  fmt::print("  step          {}\n", seconds(r.seconds));
+  fmt::print("  step          {}\n", base::format_seconds(r.seconds));
   fmt::print("  tokens        {}, {} each\n", base::format_rate(tokens, "tokens/s"),
              base::format_rate(tokens / devices, "tokens/s"));
   if (peak != cluster.device.peak.end())

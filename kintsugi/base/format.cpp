@@ -68,6 +68,12 @@ std::string format_rate(double value, std::string_view unit) {
   return fmt::format("{} {}{}", three_digits(value), kPrefixes[prefix], unit);
 }
 
+std::string format_seconds(double s) {
+  if (s >= 1) return fmt::format("{:.3f} s", s);
+  if (s >= 1e-3) return fmt::format("{:.2f} ms", s * 1e3);
+  return fmt::format("{:.1f} us", s * 1e6);
+}
+
 std::string format_time(double seconds) {
   if (!std::isfinite(seconds)) return "? s";
   const double size = std::fabs(seconds);

@@ -14,6 +14,7 @@ std::string format_duration(double seconds);  // "0.8s", "12s", "4m10s", "2h05m"
 // "1.52 ktokens/s".
 std::string format_rate(double value, std::string_view unit);
 std::string three_digits(double value);   // "1.23", "12.3", "123"; of larger numbers all before the point
+std::string format_seconds(double s);     // more digits, for times that are compared: "13.100 s", "86.28 ms", "5.1 us"
 std::string format_time(double seconds);  // three digits: "1.23 s", "45.6 ms", "0.12 us"; of minutes "1234 s"
 // With so many decimals; "1.23457e+20" where that would be more than 15 digits before them.
 std::string format_fixed(double value, int decimals);

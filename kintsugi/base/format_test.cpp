@@ -62,6 +62,12 @@ TEST(Format, Times) {
   EXPECT_EQ(format_time(NAN), "? s");
 }
 
+TEST(Format, Seconds) {
+  EXPECT_EQ(format_seconds(13.1), "13.100 s");
+  EXPECT_EQ(format_seconds(0.08628), "86.28 ms");
+  EXPECT_EQ(format_seconds(5.06e-6), "5.1 us");
+}
+
 TEST(Format, Fixed) {
   EXPECT_EQ(format_fixed(5.56789, 4), "5.5679");
   EXPECT_EQ(format_fixed(-123456.5, 1), "-123456.5");

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/xml.h"
+#include "kintsugi/report/svg.h"
 #include "kintsugi/report/ticks.h"
 
 namespace kintsugi::report {
@@ -16,11 +16,11 @@ constexpr double kFrontWidth = 1000, kFrontHeight = 520;  // px
 constexpr double kFrontLeft = 76, kFrontRight = 24, kFrontTop = 48, kFrontBottom = 48;
 constexpr double kGiB = 1 << 30;
 
-class FrontPicture {
+class FrontPicture : public Svg {
  public:
   FrontPicture(const std::vector<TimeAndMemory>& front, const std::vector<TimeAndMemory>& others, int64_t limit,
                const std::string& title)
-      : limit_(static_cast<double>(limit) / kGiB) {
+      : Svg(kFrontWidth, kFrontHeight, kFrontLeft, title), limit_(static_cast<double>(limit) / kGiB) {
     for (const auto* list : {&front, &others})
       for (const TimeAndMemory& p : *list) {
         slowest_ = std::max(slowest_, p.seconds);
@@ -29,10 +29,6 @@ class FrontPicture {
     if (limit_ <= 2 * largest_) largest_ = std::max(largest_, limit_);
     slowest_ *= 1.05;
     largest_ *= 1.05;
-    add(R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0} {1}" width="{0}" height="{1}" font-family="sans-serif" font-size="12">)",
-        kFrontWidth, kFrontHeight);
-    add(R"(<rect width="{}" height="{}" fill="#ffffff"/>)", kFrontWidth, kFrontHeight);
-    add(R"(<text x="{}" y="20" font-size="14">{}</text>)", kFrontLeft, base::escape_xml(title));
     axes();
     if (limit_ <= largest_) {
       add(R"(<path d="M{0:.1f} {1}V{2}" stroke="#c0392b" stroke-dasharray="6 4"/>)", x(limit_), kFrontTop, y(0));
@@ -50,18 +46,9 @@ class FrontPicture {
       add(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>)", x(p) + (at_right ? -8 : 8), y(p.seconds) - 7,
           at_right ? "end" : "start", base::escape_xml(p.name));
     }
-    text_ += "</svg>\n";
   }
-
-  std::string take() { return std::move(text_); }
 
  private:
-  template <typename... Args>
-  void add(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
-    text_ += '\n';
-  }
-
   double x(double gib) const {
     return kFrontLeft + (kFrontWidth - kFrontLeft - kFrontRight) * gib / std::max(largest_, 1e-9);
   }
@@ -93,7 +80,6 @@ class FrontPicture {
   }
 
   double limit_ = 0, slowest_ = 0, largest_ = 0;  // GiB and seconds
-  std::string text_;
 };
 
 }  // namespace

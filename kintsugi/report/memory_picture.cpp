@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <iterator>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/xml.h"
 #include "kintsugi/program/memory_table.h"
 #include "kintsugi/program/walk.h"
+#include "kintsugi/report/svg.h"
 #include "kintsugi/report/ticks.h"
 
 namespace kintsugi::report {
@@ -77,10 +77,11 @@ std::string bytes_in_words(int64_t bytes) {
   return base::format_bytes(static_cast<uint64_t>(std::max<int64_t>(0, bytes)));
 }
 
-class Picture {
+class Picture : public Svg {
  public:
   Picture(const Program& p, const std::string& title, int64_t limit)
-      : program_(p),
+      : Svg(kWidth, kHeight, kLeft, title),
+        program_(p),
         table_(program::memory_table(p)),
         list_(program::largest_list(p)),
         instants_(program::memory_over(p, list_, kMost)),
@@ -90,24 +91,15 @@ class Picture {
     const size_t instructions = program::num_instructions(p, list_);
     by_instruction_ = instructions == instants_.size();
     all_ = by_instruction_ ? instructions : list_.calls.size();
-    frame(title);
+    legend();
     areas();
     plan_and_limit();
     axes();
     phases();
     packing();
-    text_ += "</svg>\n";
   }
-
-  std::string take() { return std::move(text_); }
 
  private:
-  template <typename... Args>
-  void add(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
-    text_ += '\n';
-  }
-
   double x(double at) const {
     return kLeft + (kWidth - kLeft - kRight) * at / static_cast<double>(std::max<size_t>(all_, 1));
   }
@@ -115,11 +107,7 @@ class Picture {
     return kHeight - kBottom - (kHeight - kTop - kBottom) * bytes / static_cast<double>(std::max<int64_t>(top_, 1));
   }
 
-  void frame(const std::string& title) {
-    add(R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0} {1}" width="{0}" height="{1}" font-family="sans-serif" font-size="12">)",
-        kWidth, kHeight);
-    add(R"(<rect width="{}" height="{}" fill="#ffffff"/>)", kWidth, kHeight);
-    add(R"(<text x="{}" y="20" font-size="14">{}</text>)", kLeft, base::escape_xml(title));
+  void legend() {
     double at = kLeft;
     const std::vector<Band> list = bands(table_);
     for (auto band = list.rbegin(); band != list.rend(); ++band) {
@@ -251,7 +239,6 @@ class Picture {
   int64_t total_, limit_, top_;  // top_: of the vertical axis
   bool by_instruction_ = false;
   size_t all_ = 0;  // along the horizontal axis
-  std::string text_;
 };
 
 }  // namespace

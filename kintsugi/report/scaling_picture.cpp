@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <iterator>
 
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/xml.h"
+#include "kintsugi/report/svg.h"
 #include "kintsugi/report/ticks.h"
 
 namespace kintsugi::report {
@@ -18,9 +18,10 @@ constexpr double kScalingWidth = 800, kScalingHeight = 480;  // px
 constexpr double kScalingLeft = 110, kScalingRight = 30, kScalingTop = 70, kScalingBottom = 56;
 constexpr std::array<std::string_view, 4> kInks = {"#4c72b0", "#c44e52", "#55a868", "#8172b3"};
 
-class ScalingPicture {
+class ScalingPicture : public Svg {
  public:
-  ScalingPicture(const std::vector<ScalingCurve>& curves, const std::string& title) {
+  ScalingPicture(const std::vector<ScalingCurve>& curves, const std::string& title)
+      : Svg(kScalingWidth, kScalingHeight, kScalingLeft, title) {
     for (const ScalingCurve& curve : curves)
       for (const Point& p : curve.points) {
         low_ = {std::min(low_.x, p.x), std::min(low_.y, p.y)};
@@ -31,26 +32,13 @@ class ScalingPicture {
       if (!curve.points.empty()) high_.y = std::max(high_.y, ideal(curve).y);
     low_ = {low_.x / 1.2, low_.y / 1.3};
     high_ = {high_.x * 1.2, high_.y * 1.3};
-    add(R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0} {1}" width="{0}" height="{1}" font-family="sans-serif" font-size="12">)",
-        kScalingWidth, kScalingHeight);
-    add(R"(<rect width="{}" height="{}" fill="#ffffff"/>)", kScalingWidth, kScalingHeight);
-    add(R"(<text x="{}" y="20" font-size="14">{}</text>)", kScalingLeft, base::escape_xml(title));
     axes();
     for (size_t i = 0; i < curves.size(); ++i) draw(curves[i], kInks[i % kInks.size()], i);
     add(R"(<path d="M{0} 56h24" stroke="#8c8c8c" stroke-dasharray="5 4"/><text x="{1}" y="60">each device as fast as with the fewest</text>)",
         legend(curves.size()), legend(curves.size()) + 30);
-    text_ += "</svg>\n";
   }
-
-  std::string take() { return std::move(text_); }
 
  private:
-  template <typename... Args>
-  void add(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
-    text_ += '\n';
-  }
-
   static double legend(size_t i) { return kScalingLeft + 190 * static_cast<double>(i); }
   Point ideal(const ScalingCurve& curve) const {
     const Point& first = curve.points.front();
@@ -96,7 +84,6 @@ class ScalingPicture {
   }
 
   Point low_ = {HUGE_VAL, HUGE_VAL}, high_ = {0, 0};
-  std::string text_;
 };
 
 }  // namespace

@@ -44,12 +44,6 @@ std::string zero_text(const Candidate& c) {
 
 }  // namespace
 
-std::string seconds_text(double s) {
-  return s >= 1      ? fmt::format("{:.3f} s", s)
-         : s >= 1e-3 ? fmt::format("{:.2f} ms", s * 1e3)
-                     : fmt::format("{:.1f} us", s * 1e6);
-}
-
 std::string why(const Tried& best, int64_t states, const simulate::Cluster& cluster, int64_t limit) {
   const Candidate& c = best.candidate;
   const auto all = static_cast<double>(states);

@@ -8,9 +8,6 @@
 
 namespace kintsugi::search {
 
-// "12.3 s", "4.56 ms"
-std::string seconds_text(double seconds);
-
 // Which strategy and why: what of the model does not fit on one device, and for each axis in use what it does about
 // that and which part of the step it costs. `states`: bytes of the weights, gradients and optimizer of the whole model.
 std::string why(const Tried& best, int64_t states, const simulate::Cluster& cluster, int64_t limit);
