@@ -39,10 +39,12 @@ def check(run):
     reader = EventAccumulator(str(run), size_guidance={"scalars": 0, "tensors": 0})
     reader.Reload()
     faults = []
-    if set(reader.Tags()["scalars"]) - set(TAGS):
-        faults.append(f"unknown tags {sorted(set(reader.Tags()['scalars']) - set(TAGS))}")
+    domains = {key for line in lines for key in line if key.startswith("validation_loss.")}
+    tags = TAGS | {"loss/" + key.replace("validation_loss.", "validation_"): key for key in sorted(domains)}
+    if set(reader.Tags()["scalars"]) - set(tags):
+        faults.append(f"unknown tags {sorted(set(reader.Tags()['scalars']) - set(tags))}")
     values, last_time = 0, 0.0
-    for tag, key in TAGS.items():
+    for tag, key in tags.items():
         expected = [(line["step"], as_float32(line[key])) for line in lines if key in line]
         found = []
         if tag in reader.Tags()["scalars"]:
@@ -65,7 +67,7 @@ def check(run):
             faults.append(f"{tag}: {len(found)} texts for {len(expected)}, or others")
         values += len(found)
     files = len(list(run.glob("events.out.tfevents.*")))
-    print(f"{run}: {files} event files, {len(lines)} steps, {values} values of {len(TAGS)} tags, {len(faults)} faults")
+    print(f"{run}: {files} event files, {len(lines)} steps, {values} values of {len(tags)} tags, {len(faults)} faults")
     for fault in faults:
         print("  " + fault)
     return not faults

@@ -12,8 +12,8 @@
 namespace kintsugi::report {
 
 struct Scalar {
-  std::string_view tag;  // "loss/train"
-  double value = 0;      // kept as fp32
+  std::string tag;   // "loss/train"
+  double value = 0;  // kept as fp32
 };
 
 // A text; TensorBoard shows it as it is, in lines.

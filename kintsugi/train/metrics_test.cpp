@@ -40,6 +40,9 @@ TEST(Metrics, ScalarsAreNamedInGroups) {
   EXPECT_EQ(value("loss/validation"), std::nullopt);
   m.validation_loss = 3.5;
   EXPECT_EQ(value("loss/validation"), 3.5);
+  m.domains = {{"a_domain_with_a_long_name", 4.5}, {"b", 5.5}};
+  EXPECT_EQ(value("loss/validation_a_domain_with_a_long_name"), 4.5);
+  EXPECT_EQ(value("loss/validation_b"), 5.5);
 }
 
 }  // namespace kintsugi::train::metrics_test
