@@ -58,7 +58,7 @@ void run(const CompareOptions& o) {
                       .steps = o.steps,
                       .tolerance = tolerance,
                       .loss_tolerance = loss_tolerance,
-                      .progress = [&](int64_t done, int64_t all) { progress.count(done, all, "parts of steps"); }});
+                      .progress = [&](int64_t done, int64_t all) { progress.count(done, all, "parts"); }});
   progress.finish();
   if (!o.csv.empty()) base::write_output(o.csv, train::print_csv(c));
   fmt::print("{} compared with one rank: {}, {}, tolerance {:g} of gradients, {:g} of the loss\n\n{}", c.mesh,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
@@ -53,7 +54,13 @@ std::string fit_parts(std::vector<LinePart> parts, int columns) {
   };
   std::string line = joined();
   while (parts.size() > 1 && fit_columns(line, columns).size() < line.size()) {
-    parts.erase(std::ranges::min_element(parts, {}, &LinePart::weight));
+    const auto least = std::ranges::min_element(parts, {}, &LinePart::weight);
+    if (least->brief.empty()) {
+      parts.erase(least);
+    } else {
+      for (LinePart& p : parts)
+        if (!p.brief.empty()) p.text = std::exchange(p.brief, {});
+    }
     line = joined();
   }
   return line;

@@ -26,10 +26,12 @@ class Rate {
   double first_ = 0;
 };
 
-// A part of a line. Of those that do not fit, the ones with the smallest weight are left out.
+// A part of a line. Of those that do not fit, the ones with the smallest weight are left out. Before one with a brief
+// text is, all of them become brief.
 struct LinePart {
   std::string text;
   int weight = 0;
+  std::string brief = {};
 };
 // The parts with two spaces between them, in at most `columns`.
 std::string fit_parts(std::vector<LinePart> parts, int columns);

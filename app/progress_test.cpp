@@ -32,6 +32,11 @@ TEST(FitParts, LeavesOutWhatIsOfLeastUse) {
   EXPECT_EQ(fit_parts(parts, 14), "one  three");
   EXPECT_EQ(fit_parts(parts, 9), "one");
   EXPECT_EQ(fit_parts(parts, 1), "one");  // the terminal's line cuts it
+  const std::vector<LinePart> brief = {{"learning", 3, "l"}, {"gradient", 2, "g"}, {"FLOP/s", 1}};
+  EXPECT_EQ(fit_parts(brief, 26), "learning  gradient  FLOP/s");
+  EXPECT_EQ(fit_parts(brief, 25), "learning  gradient");
+  EXPECT_EQ(fit_parts(brief, 17), "l  g");
+  EXPECT_EQ(fit_parts(brief, 3), "l");
 }
 
 namespace {

@@ -1,5 +1,12 @@
 #include <fmt/format.h>
 
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
 #include "app/progress.h"
 #include "app/ranks.h"
 #include "app/run_options.h"
@@ -8,7 +15,9 @@
 #include "app/stop_signals.h"
 #include "app/terminal.h"
 #include "app/verbs.h"
+#include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
+#include "kintsugi/base/start_thread.h"
 #include "kintsugi/base/thread_team.h"
 #include "kintsugi/kernels/cpu/peak.h"
 #include "kintsugi/train/trainer.h"
@@ -19,74 +28,160 @@ namespace {
 
 constexpr int kAnyColumns = 1000;  // of a line that is no terminal's
 constexpr size_t kMostSampleLines = 8;
+constexpr double kLong = 1.5;  // seconds after which a line says what takes so long
 
-// On a terminal the parts that fit; those of least use are left out first.
-std::string step_line(const train::Metrics& m, int64_t steps, const Rate& rate, const ProgressLine& line) {
-  const bool bar = line.terminal();
-  const auto left = static_cast<double>(steps - m.step);
-  std::string flops = base::format_rate(m.flops_per_second, "FLOP/s");
-  if (m.peak_share > 0) flops += fmt::format(" ({:.0f}%)", 100 * m.peak_share);
-  return fit_parts({{bar ? progress_bar(static_cast<double>(m.step) / static_cast<double>(steps), 12) : "", 5},
-                    {fmt::format("step {}/{}", m.step, steps), 10},
-                    {"loss " + base::format_fixed(m.loss, 4), 9},
-                    {m.validation_loss ? "validation " + base::format_fixed(*m.validation_loss, 4) : "", 8},
-                    {fmt::format("learning rate {:.2e}", m.learning_rate), 4},
-                    {fmt::format("gradient {:.2f}", m.gradient_norm), 3},
-                    {fmt::format("{:.0f} tokens/s", m.tokens_per_second), 6},
-                    {flops, 1},
-                    {base::format_bytes(static_cast<uint64_t>(m.memory_bytes)) + " memory", 2},
-                    {rate.per_second() ? time_left(rate, left) : base::format_duration(m.seconds * left) + " left", 7}},
-                   bar ? line.columns() : kAnyColumns);
+using LineParts = std::vector<LinePart>;
+
+// "1.0e-3"
+std::string short_power(double x) {
+  std::string text = fmt::format("{:.1e}", x);
+  if (const size_t zero = text.find("e-0"); zero != text.npos) text.erase(zero + 2, 1);
+  return text;
 }
 
+// On a terminal the parts that fit; those of least use are left out first.
+LineParts step_parts(const train::Metrics& m, int64_t steps, const Rate& rate, bool bar) {
+  const auto left = static_cast<double>(steps - m.step);
+  const double share = static_cast<double>(m.step) / static_cast<double>(steps);
+  const std::string count = fmt::format("{}/{}", m.step, steps),
+                    validation = m.validation_loss ? base::format_fixed(*m.validation_loss, 4) : "";
+  std::string flops = base::format_rate(m.flops_per_second, "FLOP/s");
+  if (m.peak_share > 0) flops += fmt::format(" ({:.0f}%)", 100 * m.peak_share);
+  return {{bar ? progress_bar(share, 12) : "", 3, bar ? progress_bar(share, 5) : ""},
+          {"step " + count, 10, count},
+          {"loss " + base::format_fixed(m.loss, 4), 9},
+          {validation.empty() ? "" : "validation " + validation, 8, validation.empty() ? "" : "val " + validation},
+          {fmt::format("learning rate {:.2e}", m.learning_rate), 5, "lr " + short_power(m.learning_rate)},
+          {fmt::format("gradient {:.2f}", m.gradient_norm), 4, fmt::format("grad {:.2f}", m.gradient_norm)},
+          {fmt::format("{:.0f} tokens/s", m.tokens_per_second), 6,
+           m.tokens_per_second < 1e4 ? fmt::format("{:.0f} tok/s", m.tokens_per_second)
+                                     : fmt::format("{:.0f}k tok/s", m.tokens_per_second / 1e3)},
+          {flops, 1},
+          {base::format_bytes(static_cast<uint64_t>(m.memory_bytes)) + " memory", 2},
+          {rate.per_second() ? time_left(rate, left) : base::format_duration(m.seconds * left) + " left", 7}};
+}
+
+// What a run tells. While a step, a validation's batch or a checkpoint takes long, a thread says how long.
 class Terminal : public train::Observer {
  public:
-  void note(const std::string& line) override { starting_ ? starting_->print(line) : progress_.print(line); }
+  Terminal() {
+    try {
+      thread_ = base::start_thread([this] { tick(); });
+    } catch (const base::UserError&) {  // the run may still go on, untold
+    }
+  }
+  ~Terminal() override { finish(); }
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+
+  void note(const std::string& line) override {
+    const std::lock_guard lock(mutex_);
+    starting_ ? starting_->print(line) : progress_.print(line);
+  }
   void preparing(std::string_view what) override {
+    const std::lock_guard lock(mutex_);
     if (starting_) starting_->tell(std::string(what));
+  }
+  void begins(std::string_view what) override {
+    const std::lock_guard lock(mutex_);
+    begin(what);
   }
   void validating(int64_t done, int64_t samples) override { between_steps("validation", done, samples, "samples"); }
   void sampling(int64_t done, int64_t tokens) override { between_steps("writing texts", done, tokens, "tokens"); }
   void step(const train::Metrics& m, int64_t steps) override {
+    const std::lock_guard lock(mutex_);
     starting_.reset();
     rate_.add(steady_seconds(), static_cast<double>(m.step));
-    progress_.update(step_line(m, steps, rate_, progress_),
-                     m.validation_loss.has_value() || !m.samples.empty() || m.step == 1 || m.step == steps);
+    parts_ = step_parts(m, steps, rate_, progress_.terminal());
+    stays_ = m.validation_loss.has_value() || !m.samples.empty() || m.step == 1 || m.step == steps;
+    progress_.update(fit_parts(parts_, columns()), stays_);
     for (const train::SampledText& sample : m.samples)
       for (const std::string& line : sample_lines(sample.prompt, sample.text, columns(), kMostSampleLines))
         progress_.print(line);
+    begin("");
   }
   void finish() {
+    {
+      const std::lock_guard lock(mutex_);
+      ended_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable()) thread_.join();
     starting_.reset();
+    if (long_ && stays_) progress_.clear();
+    if (long_ && !stays_) progress_.update(fit_parts(parts_, columns()));
+    long_ = false;
     progress_.finish();
   }
 
  private:
   int columns() const { return progress_.terminal() ? progress_.columns() : kAnyColumns; }
 
+  void begin(std::string_view what) {
+    now_ = what;
+    since_ = steady_seconds();
+    long_ = false;
+  }
+
   // What is done after a step, which may take a while.
   void between_steps(std::string_view what, int64_t done, int64_t all, std::string_view unit) {
+    const std::lock_guard lock(mutex_);
     starting_.reset();
     if (done == 0) between_ = {};
     between_.add(steady_seconds(), static_cast<double>(done));
     const double share = static_cast<double>(done) / static_cast<double>(all);
-    progress_.update(fit_parts({{std::string(what), 3},
-                                {progress_.terminal() ? progress_bar(share, 20) : "", 1},
-                                {fmt::format("{}/{} {}", done, all, unit), 2},
-                                {time_left(between_, static_cast<double>(all - done)), 1}},
-                               columns()));
+    parts_ = {{std::string(what), 3},
+              {progress_.terminal() ? progress_bar(share, 20) : "", 1},
+              {fmt::format("{}/{} {}", done, all, unit), 2},
+              {time_left(between_, static_cast<double>(all - done)), 1}};
+    progress_.update(fit_parts(parts_, columns()));
+    begin(what);
   }
 
+  void tick() {
+    std::unique_lock lock(mutex_);
+    double asked = 0;  // when a signal was seen
+    while (!changed_.wait_for(lock, std::chrono::milliseconds(100), [this] { return ended_; })) {
+      const double now = steady_seconds();
+      if (StopSignals::count != 0 && asked == 0) asked = now;
+      if (starting_ || now_.empty()) continue;
+      if (asked > 0 && now - asked > 0.5 && !told_) {
+        progress_.update("stopping: this step is finished and saved first; Ctrl-C again ends at once", true);
+        told_ = true;
+      }
+      if (now - since_ <= kLong) continue;
+      progress_.update(under_way(now - since_));
+      long_ = true;
+    }
+  }
+
+  std::string under_way(double seconds) {
+    const std::string time = base::format_duration(seconds);
+    LineParts parts = parts_;
+    parts.insert(parts.empty() ? parts.end() : parts.end() - 1,
+                 {fmt::format("{} for {}", now_, time), 11, now_.starts_with("step") ? "+" + time : ""});
+    return fit_parts(std::move(parts), columns());
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
   std::optional<Progress> starting_ = std::optional<Progress>(std::in_place, "starting");
   ProgressLine progress_;
   Rate rate_, between_;  // of steps with all that comes with them, and of what is done between two
+  LineParts parts_;      // last shown
+  std::string now_;      // what is done since then; empty: nothing that takes long
+  double since_ = 0;
+  bool long_ = false;   // a line said how long
+  bool stays_ = false;  // the line of the last step
+  bool told_ = false, ended_ = false;
+  std::thread thread_;
 };
 
 void run(const RunOptions& options, bool resume) {
   train::TrainOptions train = {.config = before_ranks_meet([&] { return read_run(options); }),
                                .resume = resume,
                                .stop = &StopSignals::count,
-                               .begin = [] { StopSignals::at_once = false; }};
+                               .begun = [] { StopSignals::at_once = false; }};
   {
     base::ThreadTeam team(static_cast<int>(train.config.settings.parallel.threads));
     train.peak_flops = kernels::cpu::measure_peak_flops(team, tensor::dtype_from(train.config.settings.train.dtype));
@@ -94,7 +189,7 @@ void run(const RunOptions& options, bool resume) {
   const std::string folder = train.config.settings.train.folder;
   const auto worlds = before_ranks_meet([&] { return train::make_worlds(train.config.settings); });
   const StopSignals signals;
-  StopSignals::at_once = true;  // up to the first step
+  StopSignals::at_once = true;  // before there is a step to save
   Terminal terminal;
   const bool leads = worlds[0]->rank() == 0;
   train::Outcome outcome;

@@ -95,12 +95,15 @@ class Waits : public ::testing::Test {
 };
 
 const std::string kTrained = "train run.toml --set train.steps=1 data.validation= ";
+// A step takes seconds.
+const std::string kSlowSteps =
+    "train run.toml --set train.kernels=reference model.embed=128 train.global_batch=16 train.sequence=128 "
+    "data.validation=";
 
 }  // namespace
 
 TEST_F(Waits, Comparing) {
-  const Ended ended =
-      expect_line("compare run.toml --ranks 2 --steps 1000000", "comparing  [0-9]+/4000000 parts of steps  ");
+  const Ended ended = expect_line("compare run.toml --ranks 2 --steps 1000000", "comparing  [0-9]+/4000000 parts  ");
   EXPECT_EQ(ended.signal, SIGINT);
 }
 
@@ -144,6 +147,29 @@ TEST_F(Waits, AFirstStepThatTakesLong) {
       << process.told();
 }
 
+// There is nothing to save yet.
+TEST_F(Waits, AFirstStepEndsAtOnce) {
+  const Ended ended = expect_line(kSlowSteps, "starting: first step");
+  EXPECT_EQ(ended.signal, SIGINT);
+}
+
+TEST_F(Waits, AStepThatTakesLong) {
+  Process process(folder.path(), kSlowSteps);
+  const std::regex line("\n[0-9:]{8} step [0-9]+/40  loss [^\n]*  step [0-9]+/40 for [0-9.]+s  [^\n]* left\n");
+  EXPECT_TRUE(process.wait_for([&] { return std::regex_search(process.told(), line); })) << process.told();
+}
+
+TEST_F(Waits, AStepThatIsFinishedAfterASignal) {
+  Process process(folder.path(), kSlowSteps);
+  EXPECT_TRUE(process.wait_for([&] { return process.told().find(" step 1/40 ") != std::string::npos; }));
+  process.send(SIGINT);
+  EXPECT_TRUE(process.wait_for([&] { return process.told().find(" stopping: this step") != std::string::npos; }))
+      << process.told();
+  const Ended ended = process.wait();
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_NE(ended.out.find("stopped after step 2 (signal)"), std::string::npos) << ended.out;
+}
+
 // Nothing is cut at 80 columns, and what moves is told: the loss, the rate of learning, the time that is left.
 TEST_F(Waits, ATerminalOf80Columns) {
   // Steps slow enough that some time passes between two validations on a fast machine too.
@@ -157,7 +183,8 @@ TEST_F(Waits, ATerminalOf80Columns) {
     ++moving;
     longest = std::max(longest, line.size());
     EXPECT_LE(line.size(), 79u) << line;
-    for (const char* part : {"  step ", "  loss ", " left"}) EXPECT_NE(line.find(part), std::string::npos) << line;
+    for (const char* part : {"/20000  loss ", "  lr ", "  grad ", " tok/s  ", " left"})
+      EXPECT_NE(line.find(part), std::string::npos) << line;
     EXPECT_TRUE(line.ends_with(" left")) << "cut: " << line;
   }
   EXPECT_GT(moving, 10u);

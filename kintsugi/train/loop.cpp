@@ -273,6 +273,10 @@ bool look(Rank& rank, const LoopOptions& options, const Progress& progress, Metr
   return true;
 }
 
+void tell_begin(const LoopOptions& options, const std::string& what) {
+  if (options.observer) options.observer->begins(what);
+}
+
 void tell(const LoopOptions& options, const Metrics& m, int64_t steps) {
   if (options.folder) options.folder->require_there();
   if (options.metrics) options.metrics->write(m);
@@ -333,9 +337,11 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Progress& progress) {
   if (progress.interrupted) make_up(rank, options, progress, end);
   while (progress.step < s.train.steps && end.stop == Stop::none) {
     traces.before_step();
+    tell_begin(options, fmt::format("step {}/{}", progress.step + 1, s.train.steps));
     const auto start = Clock::now();
     Metrics m = one_step(rank, inputs, progress);
     m.seconds = seconds_since(start);
+    if (options.begun) options.begun();
     count_step(rank, options.peak_flops, m, progress);
 
     if (options.folder) options.folder->require_there();
@@ -350,6 +356,7 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Progress& progress) {
     const bool best = is_best(m.validation_loss, progress.best_validation_loss);
     if (last || decision.stop != Stop::none || decision.save || best ||
         every_so_often(s.checkpoint.every, progress.step)) {
+      tell_begin(options, fmt::format("saving step {}", progress.step));
       save(rank, best ? m.validation_loss : std::nullopt, progress);
       times.saved = Clock::now();
     }

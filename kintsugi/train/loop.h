@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <optional>
 
 #include "kintsugi/train/checkpoints.h"
@@ -19,6 +20,7 @@ std::string_view name_of(Stop stop);  // "signal", "stop_after_minutes"; "" of n
 struct LoopOptions {
   const std::atomic<int>* stop = nullptr;  // not 0: finish the step, save, return
   double peak_flops = 0;                   // of the threads of a rank; 0: not known
+  std::function<void()> begun = {};        // called after each step: there is something to save
   // Of rank 0 alone; null on the others.
   const RunFolder* folder = nullptr;
   MetricsFile* metrics = nullptr;

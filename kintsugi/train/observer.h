@@ -16,6 +16,8 @@ class Observer {
   virtual void note(const std::string& line) = 0;
   // Before the first step: what is done now.
   virtual void preparing(std::string_view what) { static_cast<void>(what); }
+  // What is done from now on, and may take long: a step ("step 4/100"), a checkpoint.
+  virtual void begins(std::string_view what) { static_cast<void>(what); }
   virtual void step(const Metrics& metrics, int64_t steps) = 0;
   // Within a validation, before each of its batches.
   virtual void validating(int64_t samples_done, int64_t samples) {

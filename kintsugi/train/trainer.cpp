@@ -66,7 +66,6 @@ Outcome train_rank(const TrainOptions& options, comm::World& world, bool alone, 
   leader.preparing("setting the initial values");
   Progress progress = restore(rank, options.resume, [&](const std::string& line) { leader.note(line); });
   leader.preparing("first step");
-  if (options.begin) options.begin();
   std::optional<MetricsFile> metrics;
   std::optional<report::EventFile> events;
   std::optional<Metrics> interrupted;
@@ -83,6 +82,7 @@ Outcome train_rank(const TrainOptions& options, comm::World& world, bool alone, 
     end = run_steps(rank,
                     {.stop = options.stop,
                      .peak_flops = options.peak_flops,
+                     .begun = options.begun,
                      .folder = leader.folder,
                      .metrics = metrics ? &*metrics : nullptr,
                      .events = events ? &*events : nullptr,

@@ -20,7 +20,7 @@ struct TrainOptions {
   bool resume = false;
   const std::atomic<int>* stop = nullptr;  // not 0: finish the step, save, return
   double peak_flops = 0;                   // of the threads of a rank; 0: not known
-  std::function<void()> begin = {};        // called by each rank before its first step: from then on `stop` is heeded
+  std::function<void()> begun = {};        // called by each rank after a step: from then on there is something to save
 };
 
 struct Outcome {
