@@ -123,17 +123,18 @@ Chart second_half(std::span<const MeasuredRun> runs) {
   return chart;
 }
 
-// The loss of all data, and of each domain that is measured apart.
+// The loss of all data, in the colour of its run, and of each domain that is measured apart.
 Chart validation_chart(std::span<const MeasuredRun> runs) {
   Chart chart = empty_chart(runs, "Validation loss");
   std::set<std::string> keys;
   for (const MeasuredRun& run : runs)
     for (const auto& [key, measure] : run.metrics->measures)
       if (key.starts_with(kValidation)) keys.insert(key);
-  size_t colour = 0;
+  size_t of_domain = runs.size();
   for (size_t i = 0; i < runs.size(); ++i)
     for (const std::string& key : keys) {
       const Measure& measure = runs[i].metrics->measure(key);
+      if (measure.values.empty()) continue;
       std::string name = name_in_legend(runs, i);
       if (key != kValidation) {
         if (!name.empty()) name += ", ";
@@ -141,9 +142,9 @@ Chart validation_chart(std::span<const MeasuredRun> runs) {
       } else if (name.empty() && keys.size() > 1) {
         name = "all";
       }
-      Curve curve = curve_of(name, keys.size() == 1 ? i : colour, measure.steps, measure.values, false);
+      const size_t colour = key == kValidation ? i : of_domain++;
+      Curve curve = curve_of(name, colour, measure.steps, measure.values, false);
       curve.dots = measure.values.size() <= kMostNoisy;
-      ++colour;
       if (!curve.points.empty()) chart.curves.push_back(std::move(curve));
     }
   return chart;
