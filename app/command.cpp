@@ -21,7 +21,7 @@ namespace kintsugi::app {
 namespace {
 
 constexpr std::string_view kWhat =
-    "Kintsugi trains language models (GPT and Llama families) on your text, and generates text from them.\n";
+    "Kintsugi trains neural networks that are split over many devices, and generates text from them.\n";
 
 constexpr std::string_view kPage =
     "From a text to a sample:\n"

@@ -97,9 +97,10 @@ std::string overview(const config::Settings& s, const models::Graphs& graphs, co
                           build::micro_batches(s) == 1 ? "one pass" : fmt::format("{} passes", build::micro_batches(s)),
                           build::samples_of_pass(s)));
   text += line("ranks", mesh.ranks() == 1 ? "one" : fmt::format("{}: {}", mesh.ranks(), to_string(mesh)));
+  const auto digits = [](size_t count) { return base::group_digits(static_cast<int64_t>(count)); };
   text += line("graphs", fmt::format("forward {}, with its gradients {}, update {}, evaluate {}",
-                                     how_many(forward.ops().size(), "operation"), graphs.micro->ops().size(),
-                                     graphs.update->ops().size(), graphs.evaluate->ops().size()));
+                                     how_many(forward.ops().size(), "operation"), digits(graphs.micro->ops().size()),
+                                     digits(graphs.update->ops().size()), digits(graphs.evaluate->ops().size())));
   constexpr size_t kShown = 8;  // stages
   for (size_t i = 0; i < stages.size() && i < kShown; ++i)
     text += line(stages.size() == 1 ? "program" : fmt::format("stage {}", i), stage_in_words(stages[i]));

@@ -61,8 +61,8 @@ In run.toml:
   train = "FOLDER/train"
   validation = "FOLDER/validation"
 
-Documents: a file is one document; with --field, a line is one. A document ends with the
-tokenizer's end-of-text id (bytes and bpe have one; chars has one where there are several documents).
+Documents: a file is one document; with --field, a line is one. A document ends with the tokenizer's
+end-of-text id (bytes and bpe have one; chars has one where there are several documents).
 A corpus of one document is split by position: its first 90 % of characters are for training.
 
 Examples:
@@ -77,7 +77,7 @@ tokenizer.json. Quotes keep the shell from expanding a pattern that is too long 
 
 void add_prepare(Command& kintsugi) {
   auto options = std::make_shared<data::PrepareOptions>();
-  const Verb verb = kintsugi.add_verb("prepare", "Turn text into token files to train on");
+  const Verb verb = kintsugi.add_verb("prepare", "Turns text into token files to train on");
   verb.texts("inputs", options->inputs,
              "Files, folders (all files in them; hidden and binary ones are skipped) and patterns")
       .type_name("PATH")

@@ -41,11 +41,11 @@ Look look_at(const fs::path& path, uint64_t bytes_on_disk) {
     head.resize(std::min(head.size(), kLookAt));
   }
   const std::string_view format = known_format(head);
-  const std::string_view of_what = look.compression == Compression::none ? "" : "what it holds ";
+  const std::string_view of_what = look.compression == Compression::none ? "it" : "what it holds";
   if (!format.empty()) {
-    look.binary = fmt::format("{}is {}", of_what, format);
+    look.binary = fmt::format("{} is {}", of_what, format);
   } else if (const size_t at = head.find('\0'); at != std::string::npos) {
-    look.binary = fmt::format("{}has a NUL at byte {}", of_what, at);
+    look.binary = fmt::format("{} has a NUL at byte {}", of_what, at);
   }
   return look;
 }
@@ -114,7 +114,7 @@ class Listing {
     if (error) fail(path, error);
     const Look look = look_at(path, bytes);
     if (!look.binary.empty() && named && corpus_.no_text.empty())
-      corpus_.no_text = fmt::format("\"{}\" is no text: it {}", path.string(), look.binary);
+      corpus_.no_text = fmt::format("\"{}\" is no text: {}", path.string(), look.binary);
     if (!look.binary.empty() && !named) {
       ++corpus_.skipped_binary;
       return;

@@ -94,7 +94,7 @@ void Progress::print(uint64_t done, bool last) {
     fmt::print(to_, "\r\x1b[K{}", progress_text(state, true, columns_of(to_) - 1));
     open_ = true;
   } else {
-    fmt::print(to_, "{}{}\n", last ? "" : clock_text(), progress_text(state, false, 0));
+    fmt::print(to_, "{}{}\n", clock_text(), progress_text(state, false, 0));
   }
   std::fflush(to_);
 }

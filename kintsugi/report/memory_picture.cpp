@@ -219,7 +219,7 @@ class Picture : public Svg {
     const double share =
         100 * static_cast<double>(over) / static_cast<double>(std::max<int64_t>(1, list_.lower_bound_bytes));
     const std::string both[] = {
-        fmt::format("Allocated: {} of states and {} for all else. What is white below the dashed line is not in use at "
+        fmt::format("Allocated: {} of states and {} for all else. What is empty below the dashed line is not in use at "
                     "that instant.",
                     bytes_in_words(program_.state_bytes), bytes_in_words(program_.arena_bytes)),
         fmt::format("Packing: values that are not live at the same time share memory. At most {} are live at once, "
