@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <functional>
 
 namespace kintsugi::text {
 namespace {
 
-constexpr uint32_t kNoRank = UINT32_MAX;
 constexpr uint64_t kNoPair = UINT64_MAX;
-constexpr size_t kShortWord = 48;  // from here on a heap is faster than a scan of all pairs
+constexpr size_t kShortWord = 48;  // from here on a tree is faster than a scan of all pairs
 
 uint64_t key_of(int32_t left, int32_t right) {
   return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
@@ -18,6 +16,55 @@ uint64_t key_of(int32_t left, int32_t right) {
 size_t slot_of(uint64_t key, size_t mask) {
   return (key * 0x9E3779B97F4A7C15ULL >> 29) & mask;
 }
+
+// The least of n values of which single ones change: a tree whose nodes hold the least of kWidth children, and which
+// takes no branch that depends on values but to stop early, as a heap does at each of its steps.
+class LeastOf {
+ public:
+  explicit LeastOf(size_t n) {
+    size_t all = 0;
+    for (size_t size = n; all == 0 || size > 1;) {
+      size = (size + kWidth - 1) / kWidth;
+      begins_.push_back(all);
+      all += size * kWidth;
+    }
+    begins_.push_back(all);  // the root
+    values_.resize(all + 1, kNoPair);
+  }
+
+  uint64_t least() const { return values_.back(); }
+
+  // Before build(), which makes all nodes.
+  void put(size_t i, uint64_t value) { values_[i] = value; }
+  void build() {
+    for (size_t level = 0; level + 1 < begins_.size(); ++level)
+      for (size_t i = begins_[level]; i < begins_[level + 1]; i += kWidth)
+        values_[begins_[level + 1] + (i - begins_[level]) / kWidth] = least_of(i);
+  }
+
+  void set(size_t i, uint64_t value) {
+    values_[i] = value;
+    for (size_t level = 0; level + 1 < begins_.size(); ++level) {
+      i /= kWidth;
+      const uint64_t least = least_of(begins_[level] + i * kWidth);
+      uint64_t& node = values_[begins_[level + 1] + i];
+      if (node == least) return;
+      node = least;
+    }
+  }
+
+ private:
+  static constexpr size_t kWidth = 8;  // of least_of()
+
+  uint64_t least_of(size_t first) const {
+    const uint64_t* v = &values_[first];
+    const auto of_two = [&](size_t i) { return std::min(v[i], v[i + 4]); };  // side by side in the processor
+    return std::min(std::min(of_two(0), of_two(1)), std::min(of_two(2), of_two(3)));
+  }
+
+  std::vector<size_t> begins_;  // of each level, the leaves first
+  std::vector<uint64_t> values_;
+};
 
 }  // namespace
 
@@ -82,46 +129,35 @@ void BpeMerger::merge_short(std::span<int32_t> symbols, std::vector<int32_t>& id
   for (size_t i = 0; i < n; i = next[i]) ids.push_back(symbols[i]);
 }
 
+// The same with a tree over the pairs.
 void BpeMerger::merge_long(std::span<const int32_t> symbols, std::vector<int32_t>& ids) const {
   struct Node {
     int32_t symbol;
     int32_t merged;  // of its pair
-    uint32_t rank;   // of its pair; kNoRank: it has none, or was merged into the symbol on its left
     uint32_t previous, next;
   };
   const auto n = static_cast<uint32_t>(symbols.size());
   std::vector<Node> nodes(n);
-  for (uint32_t i = 0; i < n; ++i) nodes[i] = {symbols[i], -1, kNoRank, i - 1, i + 1};
-  // As in merge_short. A pair that is there no more is found out when its turn comes: the rank at its place is another.
-  std::vector<uint64_t> pairs;
-  pairs.reserve(n);
+  for (uint32_t i = 0; i < n; ++i) nodes[i] = {symbols[i], -1, i - 1, i + 1};
+  LeastOf pairs(n);
   const auto look = [&](uint32_t left) {
     Node& node = nodes[left];
     const Pair* pair = node.next < n ? find(node.symbol, nodes[node.next].symbol) : nullptr;
-    node.rank = pair ? pair->rank : kNoRank;
     node.merged = pair ? pair->merged : -1;
-    if (pair) pairs.push_back(uint64_t{pair->rank} << 32 | left);
-    return pair != nullptr;
+    return pair ? uint64_t{pair->rank} << 32 | left : kNoPair;
   };
-  const auto offer = [&](uint32_t left) {
-    if (look(left)) std::push_heap(pairs.begin(), pairs.end(), std::greater<>());
-  };
-  for (uint32_t i = 0; i + 1 < n; ++i) look(i);
-  std::make_heap(pairs.begin(), pairs.end(), std::greater<>());
-  while (!pairs.empty()) {
-    std::pop_heap(pairs.begin(), pairs.end(), std::greater<>());
-    const uint64_t least = pairs.back();
-    pairs.pop_back();
-    const auto at = static_cast<uint32_t>(least);
+  for (uint32_t i = 0; i < n; ++i) pairs.put(i, look(i));
+  pairs.build();
+  while (pairs.least() != kNoPair) {
+    const auto at = static_cast<uint32_t>(pairs.least());
     Node& left = nodes[at];
-    if (left.rank != static_cast<uint32_t>(least >> 32)) continue;
-    Node& right = nodes[left.next];
+    const uint32_t gone = left.next;
     left.symbol = left.merged;
-    left.next = right.next;
-    right.rank = kNoRank;
+    left.next = nodes[gone].next;
     if (left.next < n) nodes[left.next].previous = at;
-    offer(at);
-    if (left.previous < n) offer(left.previous);
+    pairs.set(gone, kNoPair);
+    pairs.set(at, look(at));
+    if (left.previous < n) pairs.set(left.previous, look(left.previous));
   }
   for (uint32_t i = 0; i < n; i = nodes[i].next) ids.push_back(nodes[i].symbol);
 }
