@@ -22,7 +22,7 @@ std::string as_text(const std::vector<int64_t>& numbers) {
 
 std::vector<int64_t> as_numbers(const std::string& text) {
   std::vector<int64_t> numbers(text.size() / sizeof(int64_t));
-  std::memcpy(numbers.data(), text.data(), numbers.size() * sizeof(int64_t));
+  if (!numbers.empty()) std::memcpy(numbers.data(), text.data(), numbers.size() * sizeof(int64_t));
   return numbers;
 }
 
