@@ -33,8 +33,7 @@ void run(const RunOptions& options) {
 }  // namespace
 
 void add_check(Command& kintsugi) {
-  const Verb verb =
-      kintsugi.add_verb("check", "Reads and resolves a run.toml, opens its data, verifies its program; trains nothing");
+  const Verb verb = kintsugi.add_verb("check", "Reads a run.toml and its data, verifies its program; trains nothing");
   const auto options = add_run_options(verb);
   verb.run([options] {
     require_one_process("check");

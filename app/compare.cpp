@@ -71,8 +71,7 @@ void run(const CompareOptions& o) {
 }  // namespace
 
 void add_compare(Command& kintsugi) {
-  const Verb verb = kintsugi.add_verb(
-      "compare", "Compares a few steps with one rank: does the layout change the loss, a gradient, a weight?");
+  const Verb verb = kintsugi.add_verb("compare", "Compares loss, gradients, weights of a few steps with one rank's");
   const auto o = std::make_shared<CompareOptions>();
   o->run = add_run_options(verb);
   // An option that is a key of run.toml.

@@ -175,8 +175,7 @@ void run(const RunOptions& options, const std::string& pass, const std::string& 
 }  // namespace
 
 void add_explain(Command& kintsugi) {
-  const Verb verb =
-      kintsugi.add_verb("explain", "Prints what the compiler makes of a run.toml: an overview, or one pass in full");
+  const Verb verb = kintsugi.add_verb("explain", "Prints what the compiler makes of a run.toml, all or one pass");
   const auto options = add_run_options(verb);
   const auto pass = std::make_shared<std::string>();
   verb.text("--pass", *pass, fmt::format("What one pass makes, in full: {}", pass_names()));

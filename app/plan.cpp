@@ -266,8 +266,7 @@ void run(const RunOptions& run_options, const PlanOptions& options) {
 }  // namespace
 
 void add_plan(Command& kintsugi) {
-  const Verb verb = kintsugi.add_verb(
-      "plan", "Prints the memory that each rank of a run needs, to the byte, and the bubble of its schedule");
+  const Verb verb = kintsugi.add_verb("plan", "Prints the memory of each rank to the byte, bubble and step time");
   const auto run_options = add_run_options(verb);
   const auto options = std::make_shared<PlanOptions>();
   verb.text("--csv", options->csv, "Writes a line for each rank, all numbers in bytes").type_name("FILE");

@@ -86,8 +86,7 @@ void run(const ProfileVerbOptions& o) {
 }  // namespace
 
 void add_profile(Command& kintsugi) {
-  const Verb verb =
-      kintsugi.add_verb("profile", "Measures some steps: the time of each instruction, and who waits for whom");
+  const Verb verb = kintsugi.add_verb("profile", "Measures some steps: times of instructions, and who waits for whom");
   const auto o = std::make_shared<ProfileVerbOptions>();
   o->run = add_run_options(verb);
   constexpr config::Integer kSteps = {1, 1'000'000}, kWarmUp = {0, 1'000'000};

@@ -58,8 +58,7 @@ void run(const ReportOptions& options) {
 }  // namespace
 
 void add_report(Command& kintsugi) {
-  const Verb verb = kintsugi.add_verb(
-      "report", "Writes an HTML page about one run or several: curves, settings, layout, memory, schedule");
+  const Verb verb = kintsugi.add_verb("report", "Writes an HTML page about runs: curves, settings, layout, memory");
   const auto options = std::make_shared<ReportOptions>();
   verb.texts("runs", options->runs, "Folders of runs, laid over each other").required();
   verb.text("-o,--output", options->output, "The file to write, by default report.html in the folder of the first run")

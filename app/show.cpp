@@ -11,8 +11,7 @@
 namespace kintsugi::app {
 
 void add_show(Command& kintsugi) {
-  const Verb verb =
-      kintsugi.add_verb("show", "Prints the contents of a token file or a checkpoint, or what a run.toml says");
+  const Verb verb = kintsugi.add_verb("show", "Prints what a token file, a checkpoint or a run.toml holds");
   struct Options {
     std::string path;
     bool verify = false;

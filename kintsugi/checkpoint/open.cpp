@@ -67,6 +67,9 @@ std::unique_ptr<CheckpointReader> open_checkpoint(const fs::path& path, comm::Co
   comm::together(all, [&] {
     std::error_code error;
     is_checkpoint = fs::exists(path / kIndexFile, error);
+    if (!is_checkpoint && fs::is_regular_file(path, error))
+      throw base::UserError("checkpoint", "{} is a file; a checkpoint or a run's folder is needed",
+                            base::in_quotes(path.string()));
     if (!is_checkpoint && !fs::is_directory(path, error))
       throw base::UserError("checkpoint", "there is no folder {}; a checkpoint or a run's folder is needed",
                             base::in_quotes(path.string()));

@@ -90,7 +90,7 @@ TEST(Open, TheNewestWholeOneOnAllRanks) {
             three("[checkpoint] \"run\" holds no whole checkpoint; a checkpoint or a run's folder is needed"));
   put(scratch / "file", "");
   EXPECT_EQ(open(scratch / "file"),
-            three("[checkpoint] there is no folder \"file\"; a checkpoint or a run's folder is needed"));
+            three("[checkpoint] \"file\" is a file; a checkpoint or a run's folder is needed"));
 }
 
 // A run that saves and removes while others read: there is always a newest checkpoint, and one that is open stays.

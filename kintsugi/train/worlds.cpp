@@ -48,12 +48,19 @@ std::vector<std::unique_ptr<comm::World>> make_worlds(const config::Settings& s,
 void require_ranks(const comm::World& world, const config::Settings& s, std::string_view where) {
   const mesh::Mesh mesh = plan::plan_from(s.parallel).mesh;
   if (world.size() == mesh.ranks()) return;
-  if (mesh.ranks() == 1)
-    throw comm::SharedError(
-        where,
-        "the plan is for one rank, {0} were started; start one, or --ranks {0} gives each a part of "
-        "the {1} ([parallel] has other ways)",
-        world.size(), where == "train" ? "batch" : "work");
+  if (mesh.ranks() == 1) {
+    // Each gets as many samples of the batch.
+    int64_t parts = world.size();
+    while (where == "train" && s.train.global_batch % parts != 0) --parts;
+    const std::string other =
+        parts == 1 ? fmt::format("a batch of {} cannot be divided among {}", s.train.global_batch, world.size())
+                   : fmt::format("{}--ranks {} gives each a part of the {}",
+                                 parts == world.size() ? "" : fmt::format("{} and ", parts), parts,
+                                 where == "train" ? "batch" : "work");
+    throw comm::SharedError(where,
+                            "the plan is for one rank, {} were started; start one{} {} ([parallel] has other ways)",
+                            world.size(), parts == 1 ? ":" : ", or", other);
+  }
   throw comm::SharedError(
       where, "the plan needs {} ranks ({}), {} {} started; start {}, or change the sizes in [parallel]", mesh.ranks(),
       to_string(mesh), world.size(), world.size() == 1 ? "was" : "were", mesh.ranks());
