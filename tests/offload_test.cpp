@@ -418,7 +418,7 @@ TEST(OffloadRun, AFolderThatIsNotThere) {
 TEST(OffloadRun, AModelThatDoesNotFitTrains) {
   const RunFiles files;
   const TemporaryFolder folder;
-  const std::string limit = "ulimit -d 193400";
+  const std::string limit = "ulimit -d 201600";
   const Ended without = run_kintsugi(folder.path(), sets_of(files, "none", "without"), limit);
   EXPECT_EQ(without.code, 1);
   EXPECT_EQ(

@@ -37,7 +37,8 @@ class SafeRun : public ::testing::Test {
   std::vector<nlohmann::json> metrics(const std::string& name = "run") const {
     std::vector<nlohmann::json> lines;
     std::ifstream in(folder / name / "metrics.jsonl");
-    for (std::string line; std::getline(in, line) && in;) lines.push_back(nlohmann::json::parse(line));
+    // A kill leaves the beginning of a line.
+    for (std::string line; std::getline(in, line) && !in.eof();) lines.push_back(nlohmann::json::parse(line));
     return lines;
   }
 

@@ -2,7 +2,9 @@
 
 #include <spdlog/spdlog.h>
 
+#include <chrono>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "kintsugi/base/error.h"
@@ -23,6 +25,17 @@ void require_same_checkpoint(const CheckpointReader& reader, comm::Communicator&
                      fmt::format("{}: checksum {}", reader.folder().string(), checksum_text(reader.checksum())));
 }
 
+// A listing that is made while a run saves and removes may show neither the step that goes nor the one that comes: one
+// without any is made again.
+std::vector<SavedStep> list_but(const fs::path& run_folder, const std::set<int64_t>& skipped) {
+  for (int more = 3;; --more) {
+    std::vector<SavedStep> saved = list(run_folder);
+    std::erase_if(saved, [&](const SavedStep& s) { return skipped.contains(s.step); });
+    if (!saved.empty() || more == 0) return saved;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<CheckpointReader> open_newest_whole(const fs::path& run_folder, comm::Communicator& all) {
@@ -33,8 +46,7 @@ std::unique_ptr<CheckpointReader> open_newest_whole(const fs::path& run_folder, 
   for (;;) {
     comm::together(all, [&] {
       if (all.rank() != 0 || listed) return;
-      saved = list(run_folder);
-      std::erase_if(saved, [&](const SavedStep& s) { return skipped.contains(s.step); });
+      saved = list_but(run_folder, skipped);
       listed = true;
     });
     const int64_t step = comm::of_rank_0(all, saved.empty() ? -1 : saved.back().step);

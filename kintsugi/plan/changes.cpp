@@ -77,6 +77,7 @@ constexpr Change kChanges[] = {
     sequence_parallel,
     make_logits_again,
     half_a_micro_batch,
+    [](const Settings& s) { return recompute(s, Recomputed::light); },
     [](const Settings& s) { return recompute(s, Recomputed::attention); },
     [](const Settings& s) { return zero(s, 2); },
     [](const Settings& s) { return recompute(s, Recomputed::layers); },

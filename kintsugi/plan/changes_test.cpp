@@ -21,17 +21,19 @@ config::Settings on(config::Parallel parallel, int64_t micro_batch = 4) {
 using Texts = std::vector<std::string>;
 
 TEST(Changes, OfOneRank) {
-  EXPECT_EQ(changes_of(on({})), (Texts{"", "", "", "train.micro_batch = 2", "parallel.recompute = \"selective\"", "",
-                                       "parallel.recompute = \"full\"", "", "parallel.tensor = 2, parallel.ranks = 2",
+  EXPECT_EQ(changes_of(on({})), (Texts{"", "", "", "train.micro_batch = 2", "parallel.recompute = \"light\"",
+                                       "parallel.recompute = \"selective\"", "", "parallel.recompute = \"full\"", "",
+                                       "parallel.tensor = 2, parallel.ranks = 2",
                                        "parallel.pipe = 2, parallel.ranks = 2", "parallel.offload = \"optimizer\""}));
 }
 
 TEST(Changes, OfManyRanks) {
   EXPECT_EQ(changes_of(on({.ranks = 8, .data = 4, .tensor = 2})),
             (Texts{"parallel.zero = 1", "parallel.sequence_parallel = true", "parallel.keep_logits = false",
-                   "train.micro_batch = 2", "parallel.recompute = \"selective\"", "parallel.zero = 2",
-                   "parallel.recompute = \"full\"", "parallel.zero = 3", "parallel.tensor = 4, parallel.data = 2",
-                   "parallel.pipe = 2, parallel.data = 2", "parallel.offload = \"optimizer\""}));
+                   "train.micro_batch = 2", "parallel.recompute = \"light\"", "parallel.recompute = \"selective\"",
+                   "parallel.zero = 2", "parallel.recompute = \"full\"", "parallel.zero = 3",
+                   "parallel.tensor = 4, parallel.data = 2", "parallel.pipe = 2, parallel.data = 2",
+                   "parallel.offload = \"optimizer\""}));
 }
 
 TEST(Changes, NoneOfWhatIsSoAlready) {
@@ -47,7 +49,7 @@ TEST(Changes, NoneOfWhatIsSoAlready) {
                            .offload = "activations"},
                           3);
   EXPECT_EQ(changes_of(s),
-            (Texts{"", "", "", "", "parallel.recompute = \"selective\", parallel.recompute_every = 1", "",
+            (Texts{"", "", "", "", "", "parallel.recompute = \"selective\", parallel.recompute_every = 1", "",
                    "parallel.recompute = \"full\", parallel.recompute_every = 1", "parallel.zero = 3",
                    "parallel.tensor = 4, parallel.ranks = 12", "", "parallel.offload = \"all\""}));
   s.train.micro_batch = 4;
@@ -56,7 +58,8 @@ TEST(Changes, NoneOfWhatIsSoAlready) {
   s.parallel.recompute_every = 1;
   s.parallel.zero = 3;
   s.parallel.offload = "optimizer";
-  EXPECT_EQ(changes_of(s), (Texts{"", "", "", "", "", "", "", "", "parallel.tensor = 4, parallel.ranks = 12", "", ""}));
+  EXPECT_EQ(changes_of(s),
+            (Texts{"", "", "", "", "", "", "", "", "", "parallel.tensor = 4, parallel.ranks = 12", "", ""}));
 }
 
 TEST(Changes, AreMade) {
