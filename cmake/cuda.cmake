@@ -14,6 +14,10 @@ endif()
 get_filename_component(nvcc_real ${KINTSUGI_NVCC} REALPATH)
 get_filename_component(cuda_root ${nvcc_real}/../.. ABSOLUTE)
 
+set(nvcc_launcher)
+if(CCACHE)
+  set(nvcc_launcher ${CCACHE})
+endif()
 set(nvcc_flags -std=c++20 -O3 -DFMT_USE_CONSTEXPR=1 --expt-relaxed-constexpr -lineinfo -Xptxas=-v
   -Xcompiler=-fPIC,-fvisibility=hidden -I${PROJECT_SOURCE_DIR})
 # One intermediate code, of the oldest generation, from which the code of each is made: that takes half the time. It is
@@ -32,7 +36,7 @@ foreach(source IN LISTS cuda_sources)
   set(object ${PROJECT_BINARY_DIR}/cuda/${name}.o)
   add_custom_command(OUTPUT ${object} BYPRODUCTS ${object}.resources DEPENDS ${source} DEPFILE ${object}.d VERBATIM
     COMMENT "nvcc ${name}"
-    COMMAND ${PROJECT_SOURCE_DIR}/cmake/nvcc.sh ${object} ${CCACHE} ${KINTSUGI_NVCC} ${nvcc_flags} -MD -MF ${object}.d
+    COMMAND ${PROJECT_SOURCE_DIR}/cmake/nvcc.sh ${object} ${nvcc_launcher} ${KINTSUGI_NVCC} ${nvcc_flags} -MD -MF ${object}.d
       -MT ${object} -x cu -c ${source} -o ${object})
   list(APPEND cuda_objects ${object})
 endforeach()
