@@ -1,4 +1,6 @@
 // The initial value of every state, for each element a function of (seed, name, index in the whole tensor).
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <numbers>
@@ -46,11 +48,12 @@ void Executor::initialize(uint64_t seed, bool drawn) {
       change_runs(*this, s, [&](const program::Run& run, std::byte* data) {
         T* x = reinterpret_cast<T*>(data);
         team_.for_shares(run.count, 1024, [&](base::Range r, int) {
+          if (constant) return static_cast<void>(std::fill(x + r.begin, x + r.end, rounded<T>(s.init.value)));
+          std::array<double, 2> pair = {};
           for (int64_t i = r.begin; i < r.end; ++i) {
             const int64_t at = run.whole + i;
-            const double value =
-                constant ? s.init.value : s.init.value * normal_pair(key, static_cast<uint64_t>(at) / 2)[at % 2];
-            x[i] = rounded<T>(value);
+            if (i == r.begin || at % 2 == 0) pair = normal_pair(key, static_cast<uint64_t>(at) / 2);
+            x[i] = rounded<T>(s.init.value * pair[at % 2]);
           }
         });
       });

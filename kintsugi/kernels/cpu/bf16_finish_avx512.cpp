@@ -29,11 +29,47 @@ KINTSUGI_AVX512 inline void store(__m512 x, std::byte* to, DType dtype, int64_t 
   _mm256_mask_storeu_epi16(to + at * 2, mask, reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x)));
 }
 
+constexpr int64_t kLine = 64;
+
+// Both halves of a row of a whole tile.
+struct Row {
+  __m512 left, right;
+};
+
+KINTSUGI_AVX512 inline void add(const std::byte* from, DType dtype, int64_t at, Row& row) {
+  row.left = _mm512_add_ps(row.left, load(from, dtype, at, 0xFFFF));
+  row.right = _mm512_add_ps(row.right, load(from, dtype, at + kLanes, 0xFFFF));
+}
+
+KINTSUGI_AVX512 inline void store(const Row& row, std::byte* to, DType dtype, bool past_caches) {
+  if (dtype == DType::bf16) {
+    _mm512_storeu_si512(to, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(row.right, row.left)));
+  } else if (past_caches) {
+    _mm512_stream_ps(reinterpret_cast<float*>(to), row.left);
+    _mm512_stream_ps(reinterpret_cast<float*>(to + kLine), row.right);
+  } else {
+    _mm512_storeu_ps(to, row.left);
+    _mm512_storeu_ps(to + kLine, row.right);
+  }
+}
+
+KINTSUGI_AVX512 void finish_whole(const Bf16Product& p, const float* tile, int64_t first, int64_t column) {
+  const bool past_caches = goes_past_caches(p);
+  for (int64_t i = 0; i < kTile; ++i, tile += kTile) {
+    const int64_t at = (first + i) * p.c_row + column;
+    Row row = {_mm512_loadu_ps(tile), _mm512_loadu_ps(tile + kLanes)};
+    if (p.bias.data) add(p.bias.data, p.bias.dtype, (first + i) * p.bias.row + column, row);
+    if (p.accumulate) add(p.c, p.c_dtype, at, row);
+    store(row, p.c + at * tensor::size_of(p.c_dtype), p.c_dtype, past_caches);
+  }
+}
+
 }  // namespace
 
 KINTSUGI_AVX512 void finish_tile_avx512(const Bf16Product& p, const float* tile, int64_t row, int64_t column,
                                         int64_t rows, int64_t columns) {
   if (p.bias.data && p.bias.column != 1) return finish_tile(p, tile, row, column, rows, columns);
+  if (rows == kTile && columns == kTile) return finish_whole(p, tile, row, column);
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < columns; j += kLanes) {
       const __mmask16 mask = static_cast<__mmask16>((1u << std::min(kLanes, columns - j)) - 1);

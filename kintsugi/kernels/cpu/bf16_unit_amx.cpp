@@ -27,6 +27,7 @@ __attribute__((target("amx-tile"))) void begin() {
 
 __attribute__((target("amx-tile"))) void end() {
   _tile_release();
+  _mm_sfence();
 }
 
 // What is read of `t` is read before the first store: a load behind stores of 4 KiB, whose addresses it shares in the

@@ -17,6 +17,10 @@ constexpr int64_t kCachedSteps = 8;  // 16 KiB of each panel
 
 void nothing() {}
 
+void order_stores() {
+  _mm_sfence();
+}
+
 __attribute__((target("avx512f,avx512bw,avx512bf16"))) inline __m512bh pair(const tensor::bf16* a) {
   int32_t two;
   std::memcpy(&two, a, sizeof two);
@@ -63,7 +67,7 @@ void multiply(const Bf16Tile& t) {
   } while (s < t.steps);
 }
 
-constexpr Bf16Unit kUnit = {"avx512_bf16", nothing,  nothing,           pack_a_avx512,
+constexpr Bf16Unit kUnit = {"avx512_bf16", nothing,  order_stores,      pack_a_avx512,
                             pack_b_avx512, multiply, finish_tile_avx512};
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "kintsugi/kernels/cpu/bf16_finish.h"
 #include "kintsugi/kernels/cpu/bf16_unit.h"
 #include "kintsugi/kernels/cpu/thin_bf16.h"
 
@@ -20,6 +21,8 @@ using tensor::DType;
 constexpr int64_t kMostK = 4096;  // in one sum, where c is fp32: panels of more would not stay in the cache
 constexpr int64_t kFar = 8192;    // rows of a further apart, each on pages of its own, are packed
 constexpr int64_t kMostA = 4 << 20, kMostB = 384 << 10;  // elements that are packed at a time
+constexpr int64_t kFarSums = 8 << 20;  // elements of c that no cache holds: fetched before they are added to or written
+constexpr int64_t kPart = 256;         // of k: a panel of a, 16 KiB, stays in the first level cache while b's go by
 
 int64_t round_up(int64_t x, int64_t grain) {
   return (x + grain - 1) / grain * grain;
@@ -45,18 +48,23 @@ int64_t cached_elements() {
   return bytes > 0 ? bytes * 3 / 16 : kMostB;
 }
 
-// What a thread has for itself: a block of b, the last rows of a, a tile of sums.
+// What a thread has for itself: a block of b, some rows of a, and tiles of sums, one for each panel of the block if k
+// has several parts.
 struct Own {
   bf16* b;
   bf16* a;
-  float* tile;
+  float* tiles;
 };
 // Panels that are packed at a time, in elements: enough for any smaller product too.
 int64_t packed_size(int64_t all, int64_t k, int64_t elements) {
   return std::min(round_up(all, kTile) / kTile * panel_size(k), std::max(elements, panel_size(k)));
 }
+// As many as the shortest panels of several parts would be, so that it is enough for a smaller k.
+int64_t tiles_size(const Bf16Product& p) {
+  return kTile * kTile * 2 * (p.k > kPart ? fitting(p.n, kPart + 1, kMostB) / kTile : 1);
+}
 int64_t own_size(const Bf16Product& p) {
-  const int64_t panels = packed_size(p.n, p.k, kMostB) + panel_size(p.k) + kTile * kTile * 2;
+  const int64_t panels = tiles_size(p) + panel_size(p.k) + packed_size(p.n, p.k, kMostB);
   return std::max(panels, 2 * thin_scratch(p.k));
 }
 float* thin_scratch_of(const Bf16Scratch& scratch, int thread) {
@@ -64,8 +72,8 @@ float* thin_scratch_of(const Bf16Scratch& scratch, int thread) {
 }
 Own own_of(const Bf16Product& p, const Bf16Scratch& scratch, int thread) {
   bf16* at = scratch.threads + thread * scratch.thread_size;
-  bf16* b = at + kTile * kTile * 2 + panel_size(p.k);
-  return {b, at + kTile * kTile * 2, reinterpret_cast<float*>(at)};
+  bf16* a = at + tiles_size(p);
+  return {a + panel_size(p.k), a, reinterpret_cast<float*>(at)};
 }
 
 Bf16Panel rows_of_a(const Bf16Product& p, int64_t row) {
@@ -91,14 +99,40 @@ void fetch_tile(const Bf16Product& p, int64_t row, int64_t column, int64_t heigh
   }
 }
 
+// A block of c: kTile rows, or fewer, from `row` on, and `columns`, whose packed panels are own.b. `t`: the rows of a.
+void multiply_rows(const Bf16Unit& unit, const Bf16Product& p, Bf16Tile t, int64_t row, int64_t height, Range columns,
+                   const Own& own) {
+  const bf16* a = t.a;
+  const int64_t panel = panel_size(p.k), steps = panel / (kTile * kStep), most = kPart / kStep;
+  const bool plain = p.c_dtype == DType::f32 && !p.accumulate && !p.bias.data && height == kTile && steps <= most &&
+                     !goes_past_caches(p);
+  const bool far = p.c_dtype == DType::f32 && p.m * p.n > kFarSums && !goes_past_caches(p);
+  int64_t s = 0;
+  do {
+    t.steps = std::min(most, steps - s), t.adds = s > 0, t.a = a + s * t.a_step;
+    const bool last = s + t.steps == steps;
+    for (int64_t j = columns.begin; j < columns.end; j += kTile) {
+      const int64_t width = std::min(kTile, columns.end - j), at = (j - columns.begin) / kTile;
+      const bool in_place = plain && width == kTile;
+      t.b = own.b + at * panel + s * kTile * kStep;
+      t.c = in_place ? reinterpret_cast<float*>(p.c) + row * p.c_row + j
+                     : own.tiles + (steps > most ? at : 0) * kTile * kTile;
+      t.c_row = in_place ? p.c_row : kTile;
+      if (last && far) fetch_tile(p, row, j, height, width);
+      unit.multiply(t);
+      if (last && !in_place) unit.finish(p, t.c, row, j, height, width);
+    }
+    s += t.steps;
+  } while (s < steps);
+}
+
 // A block of c. `a`: the packed panels from row `first` on, or null.
 void multiply_block(const Bf16Unit& unit, const Bf16Product& p, const bf16* a, int64_t first, Range rows, Range columns,
                     const Own& own) {
   if (rows.size() == 0 || columns.size() == 0) return;
-  const int64_t panel = panel_size(p.k), steps = panel / (kTile * kStep);
+  const int64_t panel = panel_size(p.k);
   const int64_t most = fitting(columns.size(), p.k, std::min(kMostB, cached_elements()));
   const int64_t blocks = (columns.size() + most - 1) / most;
-  const bool plain = p.c_dtype == DType::f32 && !p.accumulate && !p.bias.data;
   unit.begin();
   for (int64_t block = 0; block < blocks; ++block) {
     const Range part = base::share(columns.size(), block, blocks, kTile);
@@ -106,8 +140,8 @@ void multiply_block(const Bf16Unit& unit, const Bf16Product& p, const bf16* a, i
     for (int64_t j = here.begin; j < here.end; j += kTile)
       unit.pack_b(columns_of_b(p, j), own.b + (j - here.begin) / kTile * panel);
     for (int64_t i = rows.begin; i < rows.end; i += kTile) {
-      Bf16Tile t = {.steps = steps};
       const int64_t height = std::min(kTile, rows.end - i);
+      Bf16Tile t;
       if (!a && height == kTile) {
         t.a = p.a + i * p.a_row, t.a_row = p.a_row, t.a_step = kStep;
       } else {
@@ -115,16 +149,7 @@ void multiply_block(const Bf16Unit& unit, const Bf16Product& p, const bf16* a, i
         t.a = a ? a + (i - first) / kTile * panel : own.a;
         t.a_row = kStep, t.a_step = kTile * kStep;
       }
-      for (int64_t j = here.begin; j < here.end; j += kTile) {
-        const int64_t width = std::min(kTile, here.end - j);
-        const bool in_place = plain && height == kTile && width == kTile;
-        t.b = own.b + (j - here.begin) / kTile * panel;
-        t.c = in_place ? reinterpret_cast<float*>(p.c) + i * p.c_row + j : own.tile;
-        t.c_row = in_place ? p.c_row : kTile;
-        fetch_tile(p, i, j, height, width);
-        unit.multiply(t);
-        if (!in_place) unit.finish(p, own.tile, i, j, height, width);
-      }
+      multiply_rows(unit, p, t, i, height, here, own);
     }
   }
   unit.end();

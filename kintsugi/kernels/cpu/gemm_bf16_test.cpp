@@ -110,6 +110,18 @@ void check(const Case& c, int threads) {
   }
 }
 
+// Scratch for a product is enough for one with a smaller k, whose panels are shorter but more.
+TEST(Bf16Scratch, IsEnoughForSmallerProducts) {
+  const auto size = [](int64_t m, int64_t n, int64_t k) {
+    Scratch scratch;
+    return take_bf16_scratch({{.m = m, .n = n, .k = k, .a_column = 1, .b_row = 1}}, 2, false, scratch).thread_size;
+  };
+  for (const int64_t n : {1, 300, 5000})
+    for (int64_t k = 32; k <= 4096; k += 32)
+      for (const int64_t less : {k - 31, k / 2, k - 1})
+        EXPECT_LE(size(40, n, less), size(40, n, k)) << n << " " << k << " " << less;
+}
+
 // By name, so that a machine without a unit says so.
 class Bf16Units : public testing::TestWithParam<const char*> {
  protected:
@@ -142,6 +154,12 @@ TEST_P(Bf16Units, MultiplyInSeveralBlocks) {
   }
   check({70, 33, 4500, true, false, DType::f32, true, 1}, 2);  // of k
   check({1100, 33, 4064, true, false, DType::bf16, true}, 2);  // of packed rows of a
+  check({70, 100, 290, false, false, DType::f32}, 2);          // of k, of which one is a step and a bit
+}
+
+// Its lines are whole lines of the cache, since the matrix leaves a gap of three.
+TEST_P(Bf16Units, MultiplyToWhatNoCacheHolds) {
+  check({1030, 1021, 40, true, false, DType::f32}, 2);
 }
 
 // Few rows, more columns than are summed at a time, and k in parts.
