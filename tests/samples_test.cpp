@@ -80,16 +80,28 @@ TEST_F(Samples, AreTheSameInEveryLayout) {
     EXPECT_EQ(texts(fmt::format("run{}", number++), again + "parallel." + layout), one) << layout;
 }
 
-// What `generate` says of the checkpoint, with its own defaults.
+// What `generate` says of the checkpoint to the same prompts, with its own defaults.
 TEST_F(Samples, AreWhatGenerateSays) {
   const Lines all = texts("run", "train.steps=30 train.sample_every=30 train.prompts='[\"Line 1\", \"Line 23 of\"]'");
   ASSERT_EQ(all.size(), 2u);
+  const Ended said = run("generate run --length 20 --prompt 'Line 1' --prompt 'Line 23 of'");
+  EXPECT_EQ(said.code, 0) << said.err;
+  std::string sampled;
   for (const std::string prompt : {"Line 1", "Line 23 of"}) {
-    const Ended said = run("generate run --length 20 --prompt '" + prompt + "'");
-    EXPECT_EQ(said.code, 0) << said.err;
-    const std::string& sampled = all[prompt == "Line 1" ? 0 : 1];
-    EXPECT_EQ("30|" + prompt + "|" + said.out.substr(prompt.size()), sampled + "\n");
+    const bool first = prompt == "Line 1";
+    const std::string begin = "30|" + prompt + "|";
+    ASSERT_TRUE(all[first ? 0 : 1].starts_with(begin)) << all[first ? 0 : 1];
+    sampled += fmt::format("{}==> {}: {} <==\n{}{}\n", first ? "" : "\n", first ? 1 : 2, prompt, prompt,
+                           all[first ? 0 : 1].substr(begin.size()));
   }
+  // What is no UTF-8 is kept as the character that says so.
+  std::string expected;
+  for (const char c : said.out) expected += static_cast<unsigned char>(c) < 0x80 ? std::string(1, c) : "\xef\xbf\xbd";
+  EXPECT_EQ(expected, sampled);
+  // The same prompt twice is two texts.
+  const Lines twice = texts("twice", "train.steps=1 train.prompts='[\"Line\", \"Line\"]'");
+  ASSERT_EQ(twice.size(), 2u);
+  EXPECT_NE(twice[0], twice[1]);
   // A text that is longer than what the model reads goes on from its end.
   EXPECT_EQ(texts("long", "train.sample_length=50 train.prompts='Line 1 of a text that a model'").size(), 2u);
 }

@@ -53,7 +53,7 @@ std::optional<std::vector<std::vector<int32_t>>> continue_texts(run::Executor& e
   size_t shortest = SIZE_MAX, longest = 0;
   for (const std::vector<int32_t>& prompt : prompts) {
     base::require(!prompt.empty(), "sample", "a text without a token");
-    texts.push_back({.ids = prompt, .prompt = prompt.size()});
+    texts.push_back({.ids = prompt, .prompt = prompt.size(), .stream = texts.size()});
     shortest = std::min(shortest, prompt.size());
     longest = std::max(longest, prompt.size());
   }

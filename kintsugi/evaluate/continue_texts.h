@@ -22,7 +22,8 @@ struct Continuation {
 
 // The ids that follow each prompt (none is empty), the end left out, on every rank. One pass makes a token of each
 // text: it reads the last `window` tokens of all, and what one text has more than another at the beginning is read, not
-// drawn. Before each pass goes_on(passes done, passes at most), which all ranks answer alike; nothing if it says no.
+// drawn. Each text draws from a stream of its own, by its place. Before each pass goes_on(passes done, passes at most),
+// which all ranks answer alike; nothing if it says no.
 std::optional<std::vector<std::vector<int32_t>>> continue_texts(run::Executor& executor, comm::Communicator& all,
                                                                 std::span<const std::vector<int32_t>> prompts,
                                                                 const Continuation& how,
