@@ -23,6 +23,7 @@
 #include "kintsugi/models/models.h"
 #include "kintsugi/plan/plan.h"
 #include "kintsugi/plan/schedule_picture.h"
+#include "kintsugi/train/run_end.h"
 #include "kintsugi/train/run_files.h"
 #include "kintsugi/train/step_traces.h"
 #include "kintsugi/train/worlds.h"
@@ -110,6 +111,17 @@ void read_measured(const fs::path& file, report::ReportRun& run) {
   }
 }
 
+// Of people's interest alone: a damaged file says nothing.
+void read_end_of(const fs::path& folder, report::ReportRun& run) {
+  try {
+    const std::optional<train::RunEnd> end = train::read_end(folder);
+    if (!end) return;
+    run.ended = in_words(*end);
+    if (!end->error.empty()) run.ended += ": " + end->error;
+  } catch (const base::UserError&) {
+  }
+}
+
 }  // namespace
 
 ReadRun read_report_run(const fs::path& folder) {
@@ -138,6 +150,7 @@ ReadRun read_report_run(const fs::path& folder) {
                           metrics.string(),
                           read.run.metrics.left_out.empty() ? "it is empty" : read.run.metrics.left_out[0]);
   read_measured(folder / train::kProfileFile, read.run);
+  read_end_of(folder, read.run);
   try {
     plan_run(config, read.run);
   } catch (const base::UserError& refused) {

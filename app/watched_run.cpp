@@ -14,6 +14,7 @@
 #include "kintsugi/config/axes.h"
 #include "kintsugi/config/resolved_file.h"
 #include "kintsugi/models/models.h"
+#include "kintsugi/train/run_end.h"
 #include "kintsugi/train/step_traces.h"
 
 namespace kintsugi::app {
@@ -86,6 +87,10 @@ report::WatchedRun WatchedFolder::look() {
       read_settings();  // it was resumed, maybe for more steps
     if (metrics_.read()) grew_ = steady_seconds();
     read_measured();
+    if (const std::optional<train::RunEnd> end = train::read_end(folder_)) {
+      run.ended = in_words(*end);
+      run.error = end->error;
+    }
     const std::vector<checkpoint::SavedStep> saved = checkpoint::list(folder_);
     if (!saved.empty()) {
       const fs::file_time_type when = fs::last_write_time(saved.back().folder, error);

@@ -180,6 +180,47 @@ TEST_F(Watch, BeforeTheFirstStepAndWhenTheFolderGoes) {
   EXPECT_TRUE(terminal.shows("its folder is gone"));
 }
 
+// What `train` says of its end.
+TEST_F(Watch, WhyARunEnded) {
+  std::ofstream text(folder / "text.txt");
+  for (int i = 0; i < 400; ++i) text << "Line " << i * i % 97 << " of a text that a model can learn.\n";
+  text.close();
+  ASSERT_EQ(run("prepare text.txt --tokenizer bytes --output corpus").code, 0);
+  std::ofstream(folder / "run.toml") << "[model]\nlayers = 1\nembed = 16\nheads = 2\n[data]\ntrain = \"corpus/train\"\n"
+                                        "[train]\nfolder = \"small\"\nsteps = 100000\nglobal_batch = 2\nsequence = "
+                                        "16\n[parallel]\nthreads = 1\n";
+  const auto first_line = [&] {
+    const std::string shown = run("watch small --once").out;
+    return shown.substr(0, shown.find('\n'));
+  };
+  Process process(folder.path(), "train run.toml");
+  ASSERT_TRUE(process.wait_for([&] { return fs::exists(folder / "small/profile.json"); }));
+  EXPECT_TRUE(first_line().ends_with(" running")) << first_line();
+  process.send(SIGTERM);
+  EXPECT_EQ(process.wait().code, 0);
+  EXPECT_TRUE(first_line().ends_with(" stopped by a signal")) << first_line();
+  EXPECT_EQ(run("report small").err, "");
+  EXPECT_NE(base::read_file(folder / "small/report.html").find("<td>stopped by a signal</td>"), std::string::npos);
+
+  EXPECT_EQ(run("train run.toml --resume --set train.stop_after_minutes=1e-9").code, 0);
+  EXPECT_TRUE(first_line().ends_with(" stopped by stop_after_minutes")) << first_line();
+
+  const Ended failed = run("train run.toml --set train.folder=bad train.learning_rate=1e9 train.clip=0");
+  EXPECT_EQ(failed.code, 1);
+  const std::string shown = run("watch bad --once").out;
+  EXPECT_NE(shown.find(" ended with an error\n[train] step "), std::string::npos) << shown;
+  EXPECT_EQ(run("report bad").code, 0);
+  EXPECT_NE(base::read_file(folder / "bad/report.html").find("<td>ended with an error: [train] step "),
+            std::string::npos);
+
+  // One that goes on has not ended, and one that is done is done.
+  std::ofstream(folder / "small/ended.json") << "damaged";
+  EXPECT_NE(first_line().find("ended.json"), std::string::npos) << first_line();
+  EXPECT_EQ(run("train run.toml --set train.folder=done train.steps=2").code, 0);
+  EXPECT_EQ(base::read_file(folder / "done/ended.json"), "{\"step\":2}\n");
+  EXPECT_NE(run("watch done --once").out.find(" done\n"), std::string::npos);
+}
+
 TEST_F(Watch, WhatIsNoRun) {
   EXPECT_EQ(run("watch nothing").err,
             "error: [watch] there is no folder \"nothing\"; name the folder of a run, [train] folder\n");

@@ -52,6 +52,7 @@ struct ReportRun {
   std::string name;
   MetricsTable metrics;
   int64_t steps = 0;                   // that it is meant to do
+  std::string ended = {};              // why before its last step; "" where it did not, or nobody knows
   std::vector<Setting> settings = {};  // every key, in the order of the list
   std::optional<PlannedRun> planned = {};
   std::string not_planned = {};  // why it is not there

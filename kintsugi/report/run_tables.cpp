@@ -120,6 +120,7 @@ struct Fact {
 const std::vector<Fact>& facts() {
   static const std::vector<Fact> kFacts = {
       {"steps", steps_text},
+      {"ended", [](const ReportRun& run) { return run.ended; }},
       {"tokens", tokens_text},
       {"loss at the end", loss_text},
       {"validation loss, best", best_validation_text},

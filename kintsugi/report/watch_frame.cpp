@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <span>
 #include <tuple>
 
@@ -27,6 +28,7 @@ constexpr double kQuietSteps = 20;  // and steps
 constexpr size_t kMostRanks = 8;    // that are shown one by one
 constexpr int kRankColumns = 38;    // of one
 constexpr int kRankBar = 14;
+constexpr size_t kErrorRows = 3;  // of the error that ended a run
 
 // As it is drawn: of many values the moving mean.
 Measure smooth(const Measure& m) {
@@ -47,6 +49,17 @@ std::string fitting(const std::vector<std::string>& parts, int columns) {
     if (columns_of(longer) <= columns) line = longer;
   }
   return line;
+}
+
+// Its beginning, in at most so many lines.
+std::vector<std::string> wrapped(std::string_view text, int columns, size_t most) {
+  std::vector<std::string> lines;
+  while (!text.empty() && lines.size() < most) {
+    const std::string_view part = first_columns(text, std::max(2, columns));
+    lines.emplace_back(part);
+    text.remove_prefix(part.size());
+  }
+  return lines;
 }
 
 std::string digits(int64_t number) {
@@ -113,11 +126,16 @@ class Frame {
 
  private:
   bool done() const { return run_.steps > 0 && m_.last_step >= run_.steps; }
-  bool long_quiet() const { return run_.quiet_seconds > std::max(kLongQuiet, kQuietSteps * step_seconds(m_)); }
+  bool ended() const { return done() || !run_.ended.empty(); }
+  bool long_quiet() const {
+    return !ended() && run_.quiet_seconds > std::max(kLongQuiet, kQuietSteps * step_seconds(m_));
+  }
 
   std::string state() const {
     if (!run_.note.empty()) return run_.note;
+    if (!run_.error.empty()) return run_.ended;
     if (done()) return "done";
+    if (!run_.ended.empty()) return run_.ended;
     if (long_quiet())
       return fmt::format("no line for {}: it may have ended", base::format_duration(run_.quiet_seconds));
     return m_.num_steps == 0 ? "before its first step" : "running";
@@ -130,12 +148,14 @@ class Frame {
 
   void draw_head(bool small) {
     const std::string what = state();
-    const bool bad = !run_.note.empty() || (!done() && long_quiet());
+    const bool bad = !run_.note.empty() || !run_.error.empty() || long_quiet();
     const std::string_view name = run_.name;
     const int room = look_.columns - columns_of(what) - 2;
     canvas_.write(0, 0, columns_of(name) <= room || room < 8 ? std::string(name) : end_of(name, room), Ink::strong);
     canvas_.write_before(0, look_.columns, what, bad ? Ink::bad : Ink::normal);
     row_ = 1;
+    for (const std::string& part : wrapped(run_.error, look_.columns, small ? 1 : kErrorRows))
+      canvas_.write(row_++, 0, part, Ink::bad);
     draw_progress();
     line({named("loss", m_.measure("loss"), fixed), named("validation", m_.measure("validation_loss"), fixed), best()});
     if (!small)
@@ -160,7 +180,7 @@ class Frame {
     const double left = static_cast<double>(run_.steps - m_.last_step) * step_seconds(m_);
     const std::string count = fmt::format("step {}/{}", digits(m_.last_step), digits(run_.steps)),
                       percent = fmt::format("{:.0f}%", std::floor(100 * share)),
-                      time = done() || m_.num_steps == 0 || long_quiet()
+                      time = ended() || m_.num_steps == 0 || long_quiet()
                                  ? ""
                                  : fmt::format("about {} left", base::format_duration(left));
     const std::string text = fitting({count, percent, time}, look_.columns);
@@ -196,6 +216,9 @@ class Frame {
   // When the next checkpoint is due.
   std::string checkpoint() const {
     if (done()) return "";
+    if (ended())
+      return run_.saved_step ? fmt::format("--resume goes on after step {}", digits(*run_.saved_step))
+                             : "--resume begins anew";
     std::vector<std::string> when;
     if (run_.save_every > 0)
       when.push_back("at step " + digits(std::min(run_.steps, (m_.last_step / run_.save_every + 1) * run_.save_every)));
@@ -284,12 +307,9 @@ class Frame {
     for (size_t begin = 0; begin <= whole.size() && lines.size() < most;) {
       const size_t end = std::min(whole.find('\n', begin), whole.size());
       const std::string safe = base::one_line(std::string_view(whole).substr(begin, end - begin), 4000);
-      std::string_view left = safe;
-      do {
-        const std::string_view part = first_columns(left, std::max(2, look_.columns - 2));
-        lines.emplace_back(part);
-        left.remove_prefix(part.size());
-      } while (!left.empty() && lines.size() < most);
+      std::vector<std::string> parts = wrapped(safe, look_.columns - 2, most - lines.size());
+      if (parts.empty()) parts.emplace_back();
+      std::ranges::move(parts, std::back_inserter(lines));
       begin = end + 1;
     }
     return lines;

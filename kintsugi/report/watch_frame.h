@@ -26,6 +26,8 @@ struct WatchedRun {
   double begun_seconds = 0;                // since the run was started, or resumed
   int64_t save_every = 0;                  // steps; 0: not by steps
   double save_every_minutes = 0;           // 0: not by time
+  std::string ended = {};                  // "stopped by a signal"; "" while it is under way, as far as files say
+  std::string error = {};                  // that ended it
   std::string note = {};                   // what else there is to say of its files
 };
 

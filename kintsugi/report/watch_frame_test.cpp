@@ -84,6 +84,35 @@ q ends
 )");
 }
 
+// A run that was stopped says so and how it goes on, and one that failed says why.
+TEST(WatchFrame, OfARunThatEnded) {
+  Case c;
+  c.run.quiet_seconds = 1e5;
+  EXPECT_NE(c.frame(80, 24).find("no line for 1d03h: it may have ended"), std::string::npos) << c.frame(80, 24);
+  c.run.ended = "stopped by a signal";
+  std::string frame = c.frame(80, 24);
+  EXPECT_TRUE(
+      frame.starts_with("runs/first                                                   stopped by a signal\n"
+                        "[===========================             ]  step 80/120  66%\n"))
+      << frame;
+  EXPECT_NE(frame.find("\n--resume goes on after step 60  newest: step 60, 5.0s ago\n"), std::string::npos) << frame;
+  c.run.saved_step = {};
+  EXPECT_NE(c.frame(80, 24).find("\n--resume begins anew  none yet\n"), std::string::npos) << c.frame(80, 24);
+  c.run.ended = "ended with an error";
+  c.run.error =
+      "[train] step 81: the loss is not finite; first bad value: layer 0, forward: attention makes attention.0";
+  frame = c.frame(80, 24);
+  EXPECT_TRUE(
+      frame.starts_with("runs/first                                                   ended with an error\n"
+                        "[train] step 81: the loss is not finite; first bad value: layer 0, forward: atte\n"
+                        "ntion makes attention.0\n[====="))
+      << frame;
+  EXPECT_TRUE(c.frame(80, 12).starts_with(
+      "runs/first                                                   ended with an error\n"
+      "[train] step 81: the loss is not finite; first bad value: layer 0, forward: atte\n[====="))
+      << c.frame(80, 12);
+}
+
 // Four ranks of a pipeline, of which the others wait for rank 3.
 TEST(WatchFrame, OfRanks) {
   using profile::Part;

@@ -316,18 +316,6 @@ void make_up(Rank& rank, const LoopOptions& options, Progress& progress, LoopEnd
 
 }  // namespace
 
-std::string_view name_of(Stop stop) {
-  switch (stop) {
-    case Stop::none:
-      return "";
-    case Stop::time:
-      return "stop_after_minutes";
-    case Stop::signal:
-      return "signal";
-  }
-  return "";
-}
-
 LoopEnd run_steps(Rank& rank, const LoopOptions& options, Progress& progress) {
   const config::Settings& s = rank.settings();
   Times times;

@@ -9,13 +9,10 @@
 #include "kintsugi/train/metrics.h"
 #include "kintsugi/train/observer.h"
 #include "kintsugi/train/rank.h"
+#include "kintsugi/train/run_end.h"
 #include "kintsugi/train/run_folder.h"
 
 namespace kintsugi::train {
-
-// Why a run ended before its last step.
-enum class Stop : int32_t { none, time, signal };
-std::string_view name_of(Stop stop);  // "signal", "stop_after_minutes"; "" of none
 
 struct LoopOptions {
   const std::atomic<int>* stop = nullptr;  // not 0: finish the step, save, return

@@ -4,6 +4,7 @@
 #include "kintsugi/checkpoint/index.h"
 #include "kintsugi/data/token_file.h"
 #include "kintsugi/report/event_file.h"
+#include "kintsugi/train/run_end.h"
 #include "kintsugi/train/step_traces.h"
 
 namespace kintsugi::train {
@@ -24,7 +25,7 @@ void add_contents(const fs::path& folder, std::vector<fs::path>& files) {
 
 // A run's folder may hold other files, which the user put there.
 void add_run(const fs::path& folder, std::vector<fs::path>& files) {
-  for (const char* name : {"config.toml", "metrics.jsonl", "best.json", kProfileFile, ".lock"})
+  for (const char* name : {"config.toml", "metrics.jsonl", "best.json", kProfileFile, kEndFile, ".lock"})
     files.push_back(folder / name);
   for (const fs::path& events : report::event_files(folder)) files.push_back(events);
   for (const checkpoint::SavedStep& saved : checkpoint::list(folder)) add_contents(saved.folder, files);

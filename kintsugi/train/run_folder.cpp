@@ -26,6 +26,7 @@ RunFolder::RunFolder(config::Resolved& resolved, bool resume) : path_(resolved.s
     throw base::UserError("train", "\"{}\" holds a run already; --resume goes on with it, or set another train.folder",
                           path_.string());
   }
+  remove_end(path_);
 }
 
 void RunFolder::require_there() const {
@@ -35,6 +36,11 @@ void RunFolder::require_there() const {
       "\"{}\" was removed or moved while the run used it: its metrics and checkpoints are lost, or lie "
       "where it was moved to; leave a run's folder in place until the run has ended",
       path_.string());
+}
+
+void RunFolder::save_end(const RunEnd& end) const {
+  std::error_code error;
+  if (folder_.is_at(path_) && std::filesystem::exists(path_ / "config.toml", error)) write_end(path_, end);
 }
 
 void RunFolder::save_config(const config::Resolved& resolved) const {

@@ -6,6 +6,7 @@
 
 #include "kintsugi/base/file.h"
 #include "kintsugi/config/origin.h"
+#include "kintsugi/train/run_end.h"
 
 namespace kintsugi::train {
 
@@ -20,6 +21,8 @@ class RunFolder {
   std::filesystem::path metrics() const { return path_ / "metrics.jsonl"; }
   // Writes config.toml.
   void save_config(const config::Resolved& resolved) const;
+  // For those who look at it, once it has a config.toml.
+  void save_end(const RunEnd& end) const;
   // UserError if the folder was removed or moved since: then what is written there is lost, or lies in another.
   void require_there() const;
 

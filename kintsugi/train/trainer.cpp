@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "kintsugi/base/format.h"
 #include "kintsugi/base/read_only_file.h"
 #include "kintsugi/checkpoint/checksum.h"
 #include "kintsugi/comm/run_ranks.h"
@@ -111,11 +112,18 @@ Outcome train(TrainOptions options, std::span<const std::unique_ptr<comm::World>
   const std::unique_ptr<RunFolder> folder =
       one_process ? std::make_unique<RunFolder>(options.config, options.resume) : share_folder(options, *worlds[0]);
   Outcome outcome;
-  comm::run_ranks(worlds, [&](comm::World& world) {
+  const auto run = [&](comm::World& world) {
     const Leader leader = world.rank() == 0 ? Leader{.folder = folder.get(), .observer = &observer} : Leader{};
     const Outcome mine = train_rank(options, world, worlds.size() == 1, leader);
     if (&world == worlds[0].get()) outcome = mine;
-  });
+  };
+  try {
+    comm::run_ranks(worlds, run);
+  } catch (const std::exception& e) {
+    if (folder) folder->save_end({.error = base::one_line(e.what(), 2000)});
+    throw;
+  }
+  if (folder) folder->save_end({.step = outcome.step, .stop = outcome.reason});
   return outcome;
 }
 

@@ -34,6 +34,7 @@
 #include "kintsugi/text/tokenizer.h"
 #include "kintsugi/train/corpus.h"
 #include "kintsugi/train/metrics.h"
+#include "kintsugi/train/run_end.h"
 #include "kintsugi/train/trainer.h"
 #include "kintsugi/train/worlds.h"
 #include "tests/markup.h"
@@ -152,6 +153,12 @@ void make_run(int sample) {
   train::TrainOptions options = {.config = config::load("run.toml", models::catalog(), {}, 1)};
   const auto worlds = train::make_worlds(options.config.settings);
   train::train(std::move(options), worlds, observer);
+}
+
+void make_ended_run(int sample) {
+  make_run(sample);
+  train::write_end("run", sample % 2 == 0 ? train::RunEnd{.step = 3, .stop = train::Stop::signal}
+                                          : train::RunEnd{.error = "[train] step 3: \"it\" failed"});
 }
 
 void make_tokenizer(const std::string& kind, int sample) {
@@ -338,6 +345,12 @@ void read_best() {
   checkpoint::read_best("run");
 }
 
+void read_end() {
+  const std::optional<train::RunEnd> end = train::read_end("run");
+  base::require(end && end->step >= 0, "mutate", "no end");
+  train::write_end("run", *end);
+}
+
 void read_metrics() {
   const std::vector<report::ReportRun> runs = {
       {.name = "run", .metrics = report::read_metrics("run/metrics.jsonl"), .not_planned = "damaged"}};
@@ -496,6 +509,7 @@ std::span<const Format> formats() {
        {"import . imported", "evaluate . --data corpus/train --sequence 8"}},
       {"best.json", make_run, {{"run/best.json", kText}}, read_best, {kResume}},
       {"metrics.jsonl", make_run, {{"run/metrics.jsonl", kText}}, read_metrics, {kResume, "report run", "watch run"}},
+      {"ended.json", make_ended_run, {{"run/ended.json", kText}}, read_end, {kResume, "report run", "watch run"}},
       {"profile.json", make_run, {{"run/profile.json", kText}}, read_profile, {kResume, "report run"}},
   };
   return kFormats;
