@@ -43,7 +43,7 @@ class Page : public CLI::Formatter {
   }
   std::string make_footer(const CLI::App* app) const override {
     const std::string footer = app->get_footer();
-    return footer;
+    return footer.empty() || footer.ends_with('\n') ? footer : footer + "\n";
   }
 };
 

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <fstream>
+#include <sstream>
 
 #include "kintsugi/base/file.h"
 #include "tests/patterns.h"
@@ -60,6 +61,26 @@ TEST_F(OutputFiles, AFullDisk) {
     expect_error(kintsugi(arguments, ":", ">/dev/full"), "[output] cannot write to stdout: No space left on device",
                  arguments);
   EXPECT_TRUE(fs::exists(*folder / "full/step_00000001"));  // the run itself is whole
+}
+
+// Of each verb that the first page lists: whole lines of at most 100 columns.
+TEST_F(OutputFiles, HelpFitsATerminal) {
+  const auto page_of = [&](const std::string& verb) {
+    const Ended ended = run_kintsugi(folder->path(), verb + " --help");
+    EXPECT_EQ(ended.code, 0) << verb;
+    EXPECT_TRUE(ended.out.ends_with('\n')) << verb;
+    std::istringstream lines(ended.out);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << verb << ": " << line;
+    return ended.out;
+  };
+  const std::string first = page_of("");
+  std::istringstream verbs(first.substr(first.find("\nVerbs:\n") + 8));
+  int count = 0;
+  std::string line;
+  std::getline(verbs, line);
+  for (; std::getline(verbs, line) && !line.empty(); ++count)
+    if (line.starts_with("  ") && line[2] != ' ') page_of(line.substr(2, line.find(' ', 2) - 2));
+  EXPECT_GT(count, 12) << first;
 }
 
 TEST_F(OutputFiles, AClosedStdout) {
