@@ -76,7 +76,7 @@ figure { margin: 0; }
 .picture svg { display: block; width: 100%; min-width: 44rem; height: auto; }
 @media (max-width: 40rem) { main { padding: 0.5rem 0.75rem 2rem; } .plot { height: 12rem; }
   .wide { font-size: 0.8rem; }
-  .wide td:first-child { white-space: normal; overflow-wrap: anywhere; min-width: 9rem; } }
+  .wide td:first-child:not(.r) { white-space: normal; overflow-wrap: anywhere; min-width: 9rem; } }
 @media print {
   body { font-size: 10pt; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   main { max-width: none; padding: 0; }
