@@ -38,8 +38,10 @@ std::string heading(const config::Settings& s, const ProfileVerbOptions& o, cons
   std::string text =
       fmt::format("{} after {} to warm up, {}, random samples: {:.2f} ms a step, {}\n", count(o.steps, "step"),
                   o.warm_up, s.train.dtype, 1e3 * seconds, base::format_rate(tokens / seconds, "tokens/s"));
-  text += fmt::format("{}{}, {} each\nthe limit of a rank: {}\n", count(mesh.ranks(), "rank"),
-                      mesh.ranks() == 1 ? "" : " (" + to_string(mesh) + ")", count(s.parallel.threads, "thread"),
+  const bool on_device = s.parallel.device != "cpu";
+  text += fmt::format("{}{}, {}\nthe limit of a rank: {}\n", count(mesh.ranks(), "rank"),
+                      mesh.ranks() == 1 ? "" : " (" + to_string(mesh) + ")",
+                      on_device ? "on device " + s.parallel.device : count(s.parallel.threads, "thread") + " each",
                       train::print(run.limits, tensor::dtype_from(s.train.dtype)));
   if (run.profile.clocks > 0) text += fmt::format("clocks of ranks agree within {:.1f} us\n", 1e6 * run.profile.clocks);
   return text;

@@ -182,7 +182,7 @@ void run(const RunOptions& options, bool resume) {
                                .resume = resume,
                                .stop = &StopSignals::count,
                                .begun = [] { StopSignals::at_once = false; }};
-  {
+  if (train.config.settings.parallel.device == "cpu") {  // what a device can do is not measured here
     base::ThreadTeam team(static_cast<int>(train.config.settings.parallel.threads));
     train.peak_flops = kernels::cpu::measure_peak_flops(team, tensor::dtype_from(train.config.settings.train.dtype));
   }

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <sstream>
 
 #include "kintsugi/base/file.h"
@@ -131,6 +133,34 @@ TEST_F(ProfileVerb, OfAPipelineWithData) {
   EXPECT_GT(base::read_file(folder / "t.pftrace").size(), 10'000u);
 }
 
+// By the device's own clock: the parts are the step there too, and its kernels are what takes the time.
+TEST_F(ProfileVerb, OfADevice) {
+  const std::string small = " --set model.layers=1 train.global_batch=2 parallel.device=emulated parallel.data=2";
+  const Ended ended = run_kintsugi(folder.path(), "profile run.toml --steps 2 --trace t.pftrace --csv t.csv" + small);
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  for (const char* text : {"2 ranks (data=2), on device emulated\n", "\n    contract ", "\n  all_reduce "})
+    EXPECT_TRUE(has(ended.out, text)) << text << "\n" << ended.out;
+  std::map<std::string, double> kernels, all;
+  const auto rows = rows_of(base::read_file(folder / "t.csv"));
+  for (size_t i = 1; i < rows.size(); ++i) {
+    const double seconds = std::stod(rows[i][9]);
+    EXPECT_GT(seconds, -1e-12) << rows[i][4];  // the rest of a sum is rounded
+    all[rows[i][0]] += seconds;
+    if (!rows[i][11].empty() && std::stod(rows[i][11]) > 0) kernels[rows[i][0]] += seconds;
+  }
+  EXPECT_EQ(all.size(), 2u);
+  for (const auto& [rank, sum] : all) EXPECT_GT(kernels[rank], 0.05 * sum) << rank;
+
+  ASSERT_EQ(run_kintsugi(folder.path(),
+                         "train run.toml --set train.folder=device train.steps=3 model.layers=1 "
+                         "train.global_batch=2 parallel.device=emulated")
+                .code,
+            0);
+  const profile::StepProfile step = profile::step_profile_of(base::read_file(folder / "device/profile.json"), "json");
+  EXPECT_EQ(step.step, 3);
+  for (const Sums& sums : sums_of(step)) EXPECT_NEAR(sums.parts, sums.step, 1e-9);
+}
+
 TEST_F(ProfileVerb, ProductsInBf16HaveALimitOfTheirOwn) {
   const auto third_line = [&](const std::string& dtype) {
     const Ended ended =
@@ -149,10 +179,6 @@ TEST_F(ProfileVerb, RefusesWhatItCannotDo) {
   const auto error_of = [&](const std::string& arguments) {
     return complaint(run_kintsugi(folder.path(), "profile run.toml " + arguments).err);
   };
-  EXPECT_EQ(
-      error_of("--set parallel.device=emulated"),
-      "error: [profile] parallel.device = \"emulated\": the time of kernels is measured on the processor alone so "
-      "far; --set parallel.device=cpu\n");
   EXPECT_EQ(error_of("--steps 0"), "error: [profile] --steps 0 is not an integer from 1 to 1,000,000\n");
   EXPECT_EQ(error_of("--csv run.toml"), "error: [profile] --csv \"run.toml\" is a file of this run; name another\n");
   EXPECT_EQ(error_of("--csv x --trace x"), "error: [profile] --trace and --csv are one file, \"x\"; name two\n");
@@ -202,6 +228,28 @@ TEST_F(ProfileVerb, ARunMeasuresItsThirdStep) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Mpi, ProfileUnderMpi, testing::ValuesIn(kMpis), name_of_mpi);
+
+// As on two machines, of which one was started a day before the other: rank 1 runs where the clock is another.
+TEST_P(ProfileUnderMpi, RanksWhoseClocksDiffer) {
+  const std::string other = "unshare --time --monotonic 100000 --fork ";
+  if (std::system((other + "true > /dev/null 2>&1").c_str()) != 0) GTEST_SKIP() << "no time namespaces here";
+  std::ofstream(folder / "clock.sh") << "case ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} in 1) exec " << other
+                                     << "\"$@\" ;; esac\nexec \"$@\"\n";
+  const Ended ended = run_kintsugi(folder.path(), "profile run.toml --steps 2 --csv t.csv --set parallel.pipe=2", ":",
+                                   GetParam().run + " -n 2 sh clock.sh");
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  std::smatch within;
+  ASSERT_TRUE(std::regex_search(ended.out, within, std::regex("clocks of ranks agree within ([0-9.]+) us")))
+      << ended.out;
+  EXPECT_LT(std::stod(within[1]), 1e6);
+  // A pipeline's stages wait for each other; by clocks that were not brought together, one of them never would.
+  std::map<std::string, double> waiting;
+  const auto rows = rows_of(base::read_file(folder / "t.csv"));
+  for (size_t i = 1; i < rows.size(); ++i)
+    if (!rows[i][10].empty()) waiting[rows[i][0]] += std::stod(rows[i][10]);
+  EXPECT_GT(waiting["0"], 0) << ended.out;
+  EXPECT_GT(waiting["1"], 0) << ended.out;
+}
 
 TEST_P(ProfileUnderMpi, RanksThatAreProcesses) {
   const Ended ended = run_kintsugi(folder.path(), "profile run.toml --steps 2 --trace t.pftrace --set parallel.pipe=2",

@@ -58,6 +58,8 @@ class Recorder {
     last_ = next_->end = next_->progressed = now();
     ++next_;
   }
+  // Of a device, whose times are known after the step: all but the beginning of the list.
+  StepTimes& to_fill() { return times_; }
   void end_progress() { last_ = next_[-1].progressed = now(); }  // of the instruction before
 
  private:

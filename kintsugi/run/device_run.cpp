@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/profile/recorder.h"
 #include "kintsugi/run/executor.h"
 
 namespace kintsugi::run {
@@ -37,6 +38,14 @@ std::byte* Executor::input_address(const Input& in, const program::CallList& lis
 }
 
 void Executor::run_on_device(List& list, kernels::Numbers& numbers, Fill fill, const void* context) {
+  profile::Recorder* const recording = recorder_of(list.calls->step);
+  marks_ = recording != nullptr;
+  if (recording) {
+    const profile::StepTimes& times = recording->times();
+    if (!times_) times_ = std::make_unique<DeviceTimes>(*device_, times.inputs.size() + times.instructions.size());
+    times_->begin();
+    recording->begin_list();
+  }
   device_->next_slot();
   for (size_t c = 0; c < list.bound.size(); ++c) {
     if (!list.bound[c].fills) continue;
@@ -45,6 +54,10 @@ void Executor::run_on_device(List& list, kernels::Numbers& numbers, Fill fill, c
     fill(context, Inputs(*this, *list.calls, call));
   }
   device_->send(numbers);
+  if (recording) {
+    enqueue_calls(list, numbers);
+    return take_times(list, recording->to_fill());
+  }
   const bool repeats = list.calls->step == program::Step::train || list.calls->step == program::Step::evaluate;
   // The first time, libraries choose their algorithms.
   if (watch || !repeats || !groups_.empty() || list.runs++ == 0) return enqueue_calls(list, numbers);
@@ -56,16 +69,44 @@ void Executor::run_on_device(List& list, kernels::Numbers& numbers, Fill fill, c
   device_->stream().launch(*list.graph);
 }
 
+// The staged inputs of a call, from `next` on; `next` is then behind them.
+std::span<const Executor::List::Staged> Executor::staged_of(const List& list, size_t call, size_t& next) {
+  const size_t first = next;
+  while (next < list.staged.size() && list.staged[next].call == &list.calls->calls[call]) ++next;
+  return std::span(list.staged).subspan(first, next - first);
+}
+
 void Executor::enqueue_calls(const List& list, kernels::Numbers& numbers) {
-  auto staged = list.staged.begin();
+  size_t next = 0;
   for (size_t c = 0; c < list.bound.size(); ++c) {
     const program::Call& call = list.calls->calls[c];
-    for (; staged != list.staged.end() && staged->call == &call; ++staged)
-      device_->stream().copy(address(inputs_[staged->input].buffer, *list.calls, call.slot),
-                             device_->staged_on_device() + staged->offset, staged->bytes);
+    const auto inputs = staged_of(list, c, next);
+    for (const List::Staged& staged : inputs)
+      device_->stream().copy(address(inputs_[staged.input].buffer, *list.calls, call.slot),
+                             device_->staged_on_device() + staged.offset, staged.bytes);
     if (numbers.batch_rows > 0) numbers.batch_offset = numbers.batch_rows * std::max<int64_t>(0, call.micro_batch);
+    if (marks_ && (c == 0 || !inputs.empty())) times_->mark();
     run_call(list, c, numbers, nullptr);
   }
+}
+
+// There is a point behind the inputs of the first call and of each that has some, and one behind each instruction.
+void Executor::take_times(const List& list, profile::StepTimes& times) {
+  const std::vector<int64_t> points = times_->take();
+  auto point = points.begin();
+  auto instruction = times.instructions.begin();
+  int64_t now = times.whole.begin;
+  size_t next = 0;
+  for (size_t c = 0; c < list.bound.size(); ++c) {
+    times.inputs[c] = {now, now};
+    if (!staged_of(list, c, next).empty() || c == 0) now = times.inputs[c].end = std::max(now, *point++);
+    for (size_t i = 0; i < body_of(list.calls->calls[c]).instructions.size(); ++i, ++instruction) {
+      const int64_t end = std::max(now, *point++);
+      *instruction = {.begin = now, .end = end, .progressed = end};
+      now = end;
+    }
+  }
+  times.whole.end = now;
 }
 
 // Communication of ranks that are processes, through the host: what is sent is copied there once it is made, what was

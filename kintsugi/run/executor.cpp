@@ -379,10 +379,14 @@ bool Executor::has_output(program::Step step, std::string_view name) const {
   return find_output(program_.list(step), name).call != nullptr;
 }
 
+profile::Recorder* Executor::recorder_of(program::Step step) const {
+  return recorder && recorder->step() == step ? recorder : nullptr;
+}
+
 void Executor::run(program::Step step, kernels::Numbers& numbers, Fill fill, const void* context) {
   List& list = list_of(step);
   if (device_) return run_on_device(list, numbers, fill, context);
-  profile::Recorder* const recording = recorder && recorder->step() == step ? recorder : nullptr;
+  profile::Recorder* const recording = recorder_of(step);
   if (recording) recording->begin_list();
   for (size_t c = 0; c < list.bound.size(); ++c) {
     const program::Call& call = list.calls->calls[c];
@@ -406,6 +410,7 @@ void Executor::run_call(const List& list, size_t number, kernels::Numbers& numbe
     const Instruction& instruction = body.instructions[i];
     run_instruction(call, body, instruction, bound[i], numbers);
     if (recording) recording->end_instruction();
+    if (marks_) times_->mark();
     const bool computes = instruction.kind == Kind::compute;
     if (watch && (computes || instruction.kind == Kind::wait)) watch({*list.calls, call, body, instruction});
     if (!computes || groups_.empty()) continue;

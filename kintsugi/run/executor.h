@@ -18,11 +18,13 @@
 #include "kintsugi/kernels/kernel_set.h"
 #include "kintsugi/program/program.h"
 #include "kintsugi/run/device_side.h"
+#include "kintsugi/run/device_times.h"
 #include "kintsugi/run/file_store.h"
 
 namespace kintsugi::profile {
 class Recorder;
-}
+struct StepTimes;
+}  // namespace kintsugi::profile
 
 namespace kintsugi::run {
 
@@ -135,8 +137,8 @@ class Executor {
   };
   // Called after each kernel and each wait, for looking at values. Null: none.
   std::function<void(const Watched&)> watch;
-  // Told when each instruction of its list begins and ends, on the host. Null: none. A device works beside the host and
-  // is not measured: nothing is recorded.
+  // Told when each instruction of its list begins and ends. Null: none. On a device these are its own times, by the
+  // clock of the host; such a step is not launched as a whole, and the host waits for its end.
   profile::Recorder* recorder = nullptr;
 
   // The address of a buffer in a call of a list with that slot. InternalError for a buffer in the file.
@@ -219,6 +221,8 @@ class Executor {
   std::byte* input_address(const Input& in, const program::CallList& list, const program::Call& call) const;
   void run_on_device(List& list, kernels::Numbers& numbers, Fill fill, const void* context);
   void enqueue_calls(const List& list, kernels::Numbers& numbers);
+  static std::span<const List::Staged> staged_of(const List& list, size_t call, size_t& next);
+  void take_times(const List& list, profile::StepTimes& times);
   struct Running;
   void reserve_staging(const List& list);
   std::span<std::byte> send_by_host(const Bound& b, Running& r);
@@ -235,6 +239,7 @@ class Executor {
   Running& running(const program::Instruction& i, int64_t micro_batch) {
     return running_[static_cast<size_t>(i.event * micro_batches_ + std::max<int64_t>(0, micro_batch))];
   }
+  profile::Recorder* recorder_of(program::Step step) const;
   void run_call(const List& list, size_t number, kernels::Numbers& numbers, profile::Recorder* recording);
   void run_instruction(const program::Call& call, const program::Body& body, const program::Instruction& instruction,
                        Bound& b, kernels::Numbers& numbers);
@@ -259,6 +264,8 @@ class Executor {
   std::vector<Input> inputs_;
   std::unique_ptr<DeviceSide> device_;  // null: the host's
   comm::DeviceWay way_ = comm::DeviceWay::shared;
+  std::unique_ptr<DeviceTimes> times_;  // once there was a recorder
+  bool marks_ = false;                  // each instruction has a point in times_
   Arena arena_;
   mutable std::vector<std::byte> output_;
   std::unique_ptr<FileStore> file_;  // it must end before the memory is freed

@@ -15,6 +15,7 @@
 #include "kintsugi/report/measured_trace.h"
 #include "kintsugi/run/same_programs.h"
 #include "kintsugi/train/batches.h"
+#include "kintsugi/train/device_limits.h"
 #include "kintsugi/train/random_samples.h"
 #include "kintsugi/train/require_memory.h"
 #include "kintsugi/train/step_profiler.h"
@@ -80,9 +81,11 @@ class ProfiledRank {
   }
 
   Limits limits_of_all() {
-    const Limits mine =
-        measure_limits(team_, tensor::dtype_from(settings_.train.dtype),
-                       std::max(kLeastCopied, kMostCopied / local_ranks_), [&] { all_->wait(all_->barrier()); });
+    const tensor::DType dtype = tensor::dtype_from(settings_.train.dtype);
+    const auto meet = [&] { all_->wait(all_->barrier()); };
+    const Limits mine = kernels_->device()
+                            ? measure_device_limits(*kernels_, team_, dtype, meet)
+                            : measure_limits(team_, dtype, std::max(kLeastCopied, kMostCopied / local_ranks_), meet);
     const std::array<double, 3> sums = {mine.flops, mine.product_flops, mine.bytes};
     std::array<double, 3> of_all = {};
     all_->wait(all_->all_reduce(std::as_bytes(std::span(sums)), std::as_writable_bytes(std::span(of_all)),
@@ -138,11 +141,6 @@ class ProfiledRank {
 ProfiledRun profile_run(const ProfileOptions& options, std::span<const std::unique_ptr<comm::World>> worlds) {
   require_ranks(*worlds[0], options.settings, "profile");
   require_order(*worlds[0], options.settings);
-  if (options.settings.parallel.device != "cpu")
-    throw comm::SharedError("profile",
-                            "parallel.device = \"{}\": the time of kernels is measured on the processor alone so far; "
-                            "--set parallel.device=cpu",
-                            options.settings.parallel.device);
   const auto launch = launched();
   const size_t local = worlds.size() > 1 || !launch ? worlds.size() : static_cast<size_t>(launch->local);
   ProfiledRun result;

@@ -32,8 +32,8 @@ struct ProfiledRun {
   std::string trace;             // for Perfetto, if asked for
 };
 
-// The states have their initial values and the samples are random: times do not depend on them. UserError for a device
-// whose kernels are not measured, or memory that does not suffice. All ranks call together.
+// The states have their initial values and the samples are random: times do not depend on them. UserError for memory
+// that does not suffice. All ranks call together.
 ProfiledRun profile_run(const ProfileOptions& options, std::span<const std::unique_ptr<comm::World>> worlds);
 
 }  // namespace kintsugi::train

@@ -14,7 +14,7 @@
 namespace kintsugi::train {
 
 // begin(), a step of the executor, end(); then again, and at last take(). All ranks call together, between steps; what
-// is allocated and exchanged is outside of them. The executor is not that of a device.
+// is allocated and exchanged is outside of them.
 class StepProfiler {
  public:
   // `clock`: clock_offset(all).

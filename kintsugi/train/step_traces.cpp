@@ -17,7 +17,6 @@ StepTraces::StepTraces(Rank& rank, const std::filesystem::path* folder, Observer
     : rank_(rank), folder_(folder), observer_(observer) {}
 
 void StepTraces::before_step() {
-  if (rank_.executor->on_device()) return;
   if (!next_ && steps_ != kFirst) return;
   if (!clock_) clock_ = clock_offset(*rank_.all);
   profiler_.emplace(*rank_.executor, *rank_.all, *clock_, false);

@@ -16,8 +16,7 @@ namespace kintsugi::train {
 // pages for people reads it.
 inline constexpr const char* kProfileFile = "profile.json";
 
-// The third step after a start is measured, and then one a minute; none on a device, beside which the host does not
-// wait. All ranks call together, for the same steps.
+// The third step after a start is measured, and then one a minute. All ranks call together, for the same steps.
 class StepTraces {
  public:
   // `folder`, `observer`: of rank 0 alone; null on the others. A file that cannot be written is told to the observer.
