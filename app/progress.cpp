@@ -45,6 +45,16 @@ std::optional<double> Rate::per_second() const {
   return work_ / time_;
 }
 
+std::optional<double> Rate::seconds_left(double seconds, double left) const {
+  const auto speed = per_second();
+  if (!speed) return std::nullopt;
+  const double each = 1 / *speed, late = std::max(0.0, seconds - *seconds_) - each;
+  if (late <= 0 || left < 1) return std::max(0.0, left * each - (late + each));
+  Rate slower = *this;
+  slower.add(*seconds_ + late, *done_);
+  return late + (left - 1) / *slower.per_second();  // it may well take as long again
+}
+
 std::string fit_parts(std::vector<LinePart> parts, int columns) {
   std::erase_if(parts, [](const LinePart& p) { return p.text.empty(); });
   const auto joined = [&] {
@@ -128,13 +138,14 @@ std::string Progress::text() {
   const std::string elapsed = base::format_duration(options_.seconds() - begun_);
   if (all_ <= 0) return fit_parts({{what_ + (now_.empty() ? "" : ": " + now_), 2}, {elapsed, 1}}, columns);
   const double share = static_cast<double>(done_) / static_cast<double>(all_);
-  const auto speed = rate_.per_second();
+  const auto speed = rate_.per_second(),
+             left = rate_.seconds_left(options_.seconds(), static_cast<double>(all_ - done_));
   return fit_parts({{what_, 5},
                     {line_->terminal() ? progress_bar(share, 16) : "", 2},
                     {fmt::format("{}/{} {}", done_, all_, unit_), 6},
                     {speed ? fmt::format("{:.{}f} {}/s", *speed, *speed < 10 ? 1 : 0, unit_) : "", 3},
                     {"after " + elapsed, 1},
-                    {time_left(rate_, static_cast<double>(all_ - done_)), 4}},
+                    {left ? base::format_duration(*left) + " left" : "", 4}},
                    columns);
 }
 

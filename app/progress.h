@@ -19,6 +19,9 @@ class Rate {
  public:
   void add(double seconds, double done);     // of the clock, and of all work so far
   std::optional<double> per_second() const;  // none: nothing is known yet
+  // Until `left` more is done, at a time of the clock: it counts down while the next is under way, and where that takes
+  // longer than those before, so does the rest.
+  std::optional<double> seconds_left(double seconds, double left) const;
 
  private:
   std::optional<double> seconds_, done_;  // last

@@ -25,6 +25,22 @@ TEST(Rate, IsSmooth) {
   EXPECT_NEAR(*rate.per_second(), 2.0, 0.02);
 }
 
+// While the next is under way, what is left becomes less; while it is late, more.
+TEST(Rate, WhatIsLeftWhileNothingIsToldOfIt) {
+  Rate rate;
+  rate.add(0, 0);
+  EXPECT_EQ(rate.seconds_left(1, 5), std::nullopt);
+  rate.add(4, 2);  // 2 seconds for each
+  EXPECT_NEAR(*rate.seconds_left(4, 3), 6, 1e-9);
+  EXPECT_NEAR(*rate.seconds_left(5, 3), 5, 1e-9);
+  EXPECT_NEAR(*rate.seconds_left(6, 3), 4, 1e-9);
+  EXPECT_NEAR(*rate.seconds_left(6.001, 3), 4, 0.01);
+  const double late = *rate.seconds_left(16, 3);
+  EXPECT_GT(late, 14);
+  EXPECT_GT(*rate.seconds_left(106, 3), late);
+  EXPECT_NEAR(*rate.seconds_left(6, 0), 0, 1e-9);
+}
+
 TEST(FitParts, LeavesOutWhatIsOfLeastUse) {
   const std::vector<LinePart> parts = {{"one", 3}, {"", 9}, {"two", 1}, {"three", 2}};
   EXPECT_EQ(fit_parts(parts, 80), "one  two  three");

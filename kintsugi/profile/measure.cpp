@@ -153,7 +153,7 @@ void Measure::add(const StepTimes& times, std::span<const Wait> waits) {
     row.memory_bytes += i.cost.memory_bytes;
     row.wire_bytes += i.cost.wire_bytes;
   });
-  sum_.between += whole - known;
+  sum_.between += std::max(0.0, whole - known);  // not less than nothing by rounding
   sum_.queues = blocks_of(p_, times, waits);
 }
 
