@@ -8,8 +8,8 @@
 namespace kintsugi::train {
 namespace {
 
-constexpr int64_t kFirst = 2;  // steps to warm up
-constexpr std::chrono::seconds kEvery{60};
+constexpr int64_t kFirst = 2;                         // steps to warm up
+constexpr std::chrono::seconds kSoon{5}, kEvery{60};  // after the first that is measured, in which all is new; then
 
 }  // namespace
 
@@ -31,6 +31,7 @@ void StepTraces::after_step(int64_t steps_done) {
   if (folder_) write(json);
   profiler_.reset();
   next_ = false;
+  ++measured_;
   last_ = Clock::now();
 }
 
@@ -44,7 +45,7 @@ void StepTraces::write(const std::string& json) const {
 }
 
 bool StepTraces::due() const {
-  return Clock::now() - last_ >= kEvery;
+  return Clock::now() - last_ >= (measured_ == 1 ? kSoon : kEvery);
 }
 
 }  // namespace kintsugi::train

@@ -16,7 +16,8 @@ namespace kintsugi::train {
 // pages for people reads it.
 inline constexpr const char* kProfileFile = "profile.json";
 
-// The third step after a start is measured, and then one a minute. All ranks call together, for the same steps.
+// The third step after a start is measured, one some seconds later, and then one a minute. All ranks call together, for
+// the same steps.
 class StepTraces {
  public:
   // `folder`, `observer`: of rank 0 alone; null on the others. A file that cannot be written is told to the observer.
@@ -39,7 +40,7 @@ class StepTraces {
   std::optional<ClockOffset> clock_;
   std::optional<StepProfiler> profiler_;  // of a step that is measured
   bool next_ = false;
-  int64_t steps_ = 0;  // since the start
+  int64_t steps_ = 0, measured_ = 0;  // since the start
   Clock::time_point last_ = Clock::now();
 };
 
