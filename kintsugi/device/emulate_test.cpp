@@ -3,6 +3,7 @@
 #include <numeric>
 #include <vector>
 
+#include "kintsugi/device/exchanged.h"
 #include "kintsugi/device/gpu.h"
 
 namespace kintsugi::device::emulate_test {
@@ -120,6 +121,8 @@ TEST(Emulate, TwoOrdersShowWhatIsNotWaitedFor) {
   emulate::set_order(Order::first_to_last);
 }
 
+// By the unit, or by exchanges.
+template <bool kUnit>
 __global__ void product(const bf16* a, const bf16* b, float* d) {
   __shared__ bf16 rows[16 * 16];
   const auto lane = static_cast<int>(threadIdx.x);
@@ -127,7 +130,11 @@ __global__ void product(const bf16* a, const bf16* b, float* d) {
   __syncthreads();
   uint32_t left[4];
   // Matrices: rows 0-7, rows 8-15, both again for the second half of the columns.
-  load_matrices(left, rows + (lane % 16) * 16 + lane / 16 * 8);
+  const bf16* const row = rows + (lane % 16) * 16 + lane / 16 * 8;
+  if constexpr (kUnit)
+    load_matrices(left, row);
+  else
+    load_by_exchanges<false>(left, row, lane);
   const int g = lane / 4, t = lane % 4;
   uint32_t right[2];
   for (int k = 0; k < 2; ++k) {
@@ -135,8 +142,19 @@ __global__ void product(const bf16* a, const bf16* b, float* d) {
     right[k] = at(8 * k + 2 * t) | at(8 * k + 2 * t + 1) << 16;
   }
   float sum[4] = {};
-  mma_16x8x16<bf16>(sum, left, right);
+  if constexpr (kUnit)
+    mma_16x8x16<bf16>(sum, left, right);
+  else
+    mma_by_exchanges<bf16>(sum, left, right, lane);
   for (int i = 0; i < 4; ++i) d[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = sum[i];
+}
+
+__global__ void transposes(const bf16* a, uint32_t* by_unit, uint32_t* by_exchanges) {
+  const auto lane = static_cast<int>(threadIdx.x);
+  uint32_t unit[4], exchanged[4];
+  load_matrices<true>(unit, a + lane * 8);
+  load_by_exchanges<true>(exchanged, a + lane * 8, lane);
+  for (int m = 0; m < 4; ++m) by_unit[lane * 4 + m] = unit[m], by_exchanges[lane * 4 + m] = exchanged[m];
 }
 
 TEST(Emulate, MatrixUnit) {
@@ -144,13 +162,18 @@ TEST(Emulate, MatrixUnit) {
   std::vector<float> d(16 * 8);
   for (size_t i = 0; i < a.size(); ++i) a[i] = narrow<bf16>(static_cast<float>(i % 23) - 11);
   for (size_t i = 0; i < b.size(); ++i) b[i] = narrow<bf16>(static_cast<float>(i % 19) - 9);
-  run_now(1, 32, 0, product, a.data(), b.data(), d.data());
-  for (size_t i = 0; i < 16; ++i)
-    for (size_t j = 0; j < 8; ++j) {
-      float want = 0;
-      for (size_t k = 0; k < 16; ++k) want += widen(a[i * 16 + k]) * widen(b[k * 8 + j]);
-      EXPECT_EQ(d[i * 8 + j], want);
-    }
+  for (const auto multiply : {product<true>, product<false>}) {
+    run_now(1, 32, 0, multiply, a.data(), b.data(), d.data());
+    for (size_t i = 0; i < 16; ++i)
+      for (size_t j = 0; j < 8; ++j) {
+        float want = 0;
+        for (size_t k = 0; k < 16; ++k) want += widen(a[i * 16 + k]) * widen(b[k * 8 + j]);
+        EXPECT_EQ(d[i * 8 + j], want);
+      }
+  }
+  std::vector<uint32_t> by_unit(32 * 4), by_exchanges(32 * 4);
+  run_now(1, 32, 0, transposes, a.data(), by_unit.data(), by_exchanges.data());
+  EXPECT_EQ(by_unit, by_exchanges);
 }
 
 TEST(Emulate, RoundingIsToNearestEven) {

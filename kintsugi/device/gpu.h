@@ -1,5 +1,6 @@
-// The language of our kernels for devices: CUDA's spelling. The same source is compiled by nvcc, or by the compiler of
-// the host for the emulation (device/emulate.h), which runs each thread of a block as a fiber.
+// The language of our kernels for devices: CUDA's spelling. The same source is compiled by nvcc, by clang for AMD's
+// devices (device/hip/language.h), or by the compiler of the host for the emulation (device/emulate.h), which runs each
+// thread of a block as a fiber.
 //
 // What differs from plain CUDA, so that both can compile it:
 //  - a kernel is launched with launch(stream, grid, block, shared bytes, kernel, arguments...);
@@ -31,6 +32,14 @@
   extern __shared__ __align__(16) unsigned char gpu_shared_[]; \
   T* const name = reinterpret_cast<T*>(gpu_shared_)
 #define GPU_UNROLL _Pragma("unroll")
+#elif defined(__HIP__)
+#define KINTSUGI_GPU gpu_hip
+#define KINTSUGI_ON_GPU 1
+#define GPU_DYNAMIC_SHARED(T, name)                                           \
+  extern __shared__ __attribute__((aligned(16))) unsigned char gpu_shared_[]; \
+  T* const name = reinterpret_cast<T*>(gpu_shared_)
+#define GPU_UNROLL _Pragma("unroll")
+#include "kintsugi/device/hip/language.h"
 #else
 #include "kintsugi/device/emulate.h"
 #define KINTSUGI_GPU gpu_emulated
@@ -56,7 +65,7 @@ struct alignas(sizeof(T) * N) Vec {
   __device__ const T& operator[](int i) const { return at[i]; }
 };
 
-#if KINTSUGI_ON_GPU
+#if defined(__CUDACC__)
 __device__ __forceinline__ float widen(bf16 x) {
   return __uint_as_float(static_cast<uint32_t>(x.bits) << 16);
 }
@@ -161,6 +170,25 @@ void launch(device::Stream& stream, dim3 grid, dim3 block, size_t shared, void (
   const cudaError_t error = cudaGetLastError();
   if (error != cudaSuccess)
     throw base::InternalError("device", "a kernel was not launched: {}", cudaGetErrorString(error));
+}
+#elif defined(__HIP__)
+__device__ __forceinline__ float widen(bf16 x) {
+  return __builtin_bit_cast(float, static_cast<uint32_t>(x.bits) << 16);
+}
+__device__ __forceinline__ float widen(f16 x) {
+  return static_cast<float>(__builtin_bit_cast(_Float16, x.bits));
+}
+template <typename T>
+__device__ __forceinline__ T narrow(float x) {
+  if constexpr (__is_same(T, bf16)) {
+    const auto u = __builtin_bit_cast(uint32_t, x);
+    if ((u & 0x7FFFFFFFu) > 0x7F800000u) return {static_cast<uint16_t>((u >> 16) | 0x40u)};  // stays NaN
+    return {static_cast<uint16_t>((u + 0x7FFFu + ((u >> 16) & 1u)) >> 16)};
+  } else if constexpr (__is_same(T, f16)) {
+    return {__builtin_bit_cast(uint16_t, static_cast<_Float16>(x))};
+  } else {
+    return static_cast<T>(x);
+  }
 }
 #else
 inline float widen(bf16 x) {
@@ -278,3 +306,20 @@ __device__ T block_sum(T x, T* scratch) {
 }
 
 }  // namespace kintsugi::KINTSUGI_GPU
+
+#if defined(__HIP__)
+#include "kintsugi/device/exchanged.h"
+
+namespace kintsugi::KINTSUGI_GPU {
+
+template <typename T>
+__device__ __forceinline__ void mma_16x8x16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  mma_by_exchanges<T>(d, a, b, device::hip::own_lane() & 31);
+}
+template <bool Transposed = false>
+__device__ __forceinline__ void load_matrices(uint32_t (&r)[4], const void* row) {
+  load_by_exchanges<Transposed>(r, row, device::hip::own_lane() & 31);
+}
+
+}  // namespace kintsugi::KINTSUGI_GPU
+#endif

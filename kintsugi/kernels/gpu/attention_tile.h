@@ -11,7 +11,7 @@ constexpr float kLog2E = 1.44269504f, kLn2 = 0.69314718f;
 
 // 2^x, to about 2 units in the last place; 0 for what is no normal number.
 __device__ __forceinline__ float fast_exp2(float x) {
-#if KINTSUGI_ON_GPU
+#if defined(__CUDACC__)
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
@@ -22,7 +22,7 @@ __device__ __forceinline__ float fast_exp2(float x) {
 // tanh(x), with an error below 2e-7.
 __device__ __forceinline__ float fast_tanh(float x) {
   const float e = fast_exp2(2 * kLog2E * x) + 1;
-#if KINTSUGI_ON_GPU
+#if defined(__CUDACC__)
   float inverse;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(e));
   return 1 - 2 * inverse;
@@ -34,13 +34,15 @@ __device__ __forceinline__ float fast_tanh(float x) {
 template <int kHead>
 __device__ __forceinline__ int own_thread() {
   int thread = static_cast<int>(threadIdx.x);
+#if !defined(__HIP__)
   if constexpr (kHead > 64) asm volatile("" : "+r"(thread));
+#endif
   return thread;
 }
 // Two elements in a word, the first in the lower half.
 template <typename T>
 __device__ __forceinline__ uint32_t pack(float low, float high) {
-#if KINTSUGI_ON_GPU
+#if defined(__CUDACC__)
   uint32_t word;
   if constexpr (__is_same(T, bf16)) {
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));

@@ -300,7 +300,7 @@ void own_gemm(const Gemm& g, device::Stream& stream) {
 
 }  // namespace
 
-#if KINTSUGI_ON_GPU
+#if defined(__CUDACC__)
 LibraryGemm library_gemm = cublaslt_gemm;
 #else
 LibraryGemm library_gemm = nullptr;
