@@ -224,11 +224,11 @@ train::ProfiledRun measured_run(const config::Settings& s, const std::vector<Pro
 }  // namespace
 
 std::string explain_bytes(const config::Settings& s, const std::vector<Program>& stages, const BytesOptions& o) {
-  if (s.parallel.device != "cpu")
+  if (build::on_a_device(s))
     throw base::UserError("explain",
                           "--bytes: parallel.device = \"{}\": what a machine can do is measured on the processor alone "
                           "so far; --set parallel.device=cpu",
-                          s.parallel.device);
+                          name_of(build::device_of(s)));
   const tensor::DType dtype = tensor::dtype_from(s.train.dtype);
   std::optional<train::ProfiledRun> run;
   train::Limits limits;

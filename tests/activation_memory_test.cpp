@@ -60,7 +60,7 @@ Program lowered(const Case& c, int64_t layers) {
   s.model.dropout = c.dropout;
   s.model.context = s.train.sequence = c.sizes.s;
   s.train.micro_batch = s.train.global_batch = c.sizes.b;
-  s.train.kernels = "cpu";
+  s.parallel.device = "cpu";
   set_layout(s, fmt::format("tensor={} recompute={}{}{}", c.t, c.recompute,
                             c.sequence_parallel ? " sequence_parallel" : "", c.keep_gathered ? " keep_gathered" : ""));
   const auto kernels = build::kernels_of(s);

@@ -168,7 +168,7 @@ TEST_F(InAStep, NothingIsAllocatedByUs) {
   for (const std::string family : {"gpt", "llama"})
     for (const std::string dtype : {"fp32", "bf16", "fp16"}) {
       config::Settings s = small_model(family, dtype);
-      s.train.kernels = "cpu";
+      s.parallel.device = "cpu";
       s.parallel.threads = 2;
       s.data.reset_at_document = true;
       Machine machine(s);
@@ -189,7 +189,7 @@ TEST_F(InAStep, NothingIsAllocatedByUs) {
 // Nor where the step is measured.
 TEST_F(InAStep, NothingIsAllocatedForARecorder) {
   config::Settings s = small_model("gpt", "fp32");
-  s.train.kernels = "cpu";
+  s.parallel.device = "cpu";
   Machine machine(s);
   run_step(machine, 0);
   profile::Recorder recorder(machine.executor.program(), program::Step::train);
@@ -206,7 +206,7 @@ TEST_F(InAStep, NothingIsAllocatedWithOffload) {
   s.model.context = s.train.sequence = 64;
   s.train.micro_batch = 4;
   s.train.global_batch = 8;
-  s.train.kernels = "cpu";
+  s.parallel.device = "cpu";
   s.parallel.threads = 2;
   s.parallel.offload = "all";
   Machine machine(s);
@@ -227,7 +227,7 @@ TEST_F(InAStep, TheArenaIsThePrintedPeak) {
   for (const std::string family : {"gpt", "llama"})
     for (const std::string dtype : {"fp32", "bf16", "fp64"}) {
       config::Settings s = small_model(family, dtype);
-      s.train.kernels = "cpu";
+      s.parallel.device = "cpu";
       const Machine machine(s);
       const program::Program& p = machine.executor.program();
       EXPECT_EQ(machine.executor.allocated_bytes(), p.bytes());

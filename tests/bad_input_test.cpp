@@ -326,7 +326,7 @@ TEST_F(BadInput, ALossThatIsNotFinite) {
                "error: [train] step 2: the loss is not finite; first bad value: weight embedding.table, before the "
                "step; nothing was saved yet: try a smaller learning_rate\n");
   // The weights are finite; their products are not.
-  expect_error("train run.toml --set train.folder=c train.learning_rate=1e25 train.kernels=reference" + kNoValidation,
+  expect_error("train run.toml --set train.folder=c train.learning_rate=1e25 parallel.device=reference" + kNoValidation,
                "error: [train] step 2: the loss is not finite; first bad value: layer 0, forward: contract makes add "
                "of micro-batch 0; the newest checkpoint, "
                "c/step_00000001, is whole: try a smaller learning_rate\n");
@@ -392,9 +392,10 @@ TEST_F(BadInput, ASecondSignalEndsAtOnce) {
   for (const auto& [one, two] : {std::pair{SIGINT, SIGINT}, std::pair{SIGTERM, SIGINT}}) {
     fs::remove_all(folder / "run");
     // A step takes seconds.
-    Process process(folder.path(),
-                    "train run.toml --set train.kernels=reference model.embed=128 model.layers=2 train.global_batch=16 "
-                    "train.sequence=128 train.evaluate_every=0 checkpoint.every=0");
+    Process process(
+        folder.path(),
+        "train run.toml --set parallel.device=reference model.embed=128 model.layers=2 train.global_batch=16 "
+        "train.sequence=128 train.evaluate_every=0 checkpoint.every=0");
     const fs::path metrics = folder / "run/metrics.jsonl";
     ASSERT_TRUE(process.wait_for([&] { return fs::exists(metrics) && fs::file_size(metrics) > 0; }));
     process.send(one);

@@ -17,7 +17,7 @@ struct Bits {
 
 config::Settings model_of(const std::string& family, const std::string& dtype, int64_t micro_batches) {
   config::Settings s = small_model(family, dtype);
-  s.train.kernels = "cpu";
+  s.parallel.device = "cpu";
   s.train.micro_batch = 4;
   s.train.global_batch = 4 * micro_batches;
   return s;
@@ -63,7 +63,7 @@ TEST(BitsOfUnits, EveryNumberOfDataRanksAndEveryStage) {
   for (const char* family : {"gpt", "llama"})
     for (const char* dtype : {"fp32", "bf16"}) {
       config::Settings s = small_model(family, dtype);
-      s.train.kernels = "cpu";
+      s.parallel.device = "cpu";
       s.train.reproducible = 8;
       s.train.global_batch = 16;
       const auto bits = [&](const std::string& parallel) {

@@ -38,7 +38,7 @@ config::Settings model_of(const std::string& family, const std::string& dtype, c
   set_layout(s, layout);
   s.train.micro_batch = 12 / s.parallel.data;
   // Narrow weights as training makes them, from fp32.
-  if (dtype == "bf16" || dtype == "fp16") s.train.kernels = "cpu";
+  if (dtype == "bf16" || dtype == "fp16") s.parallel.device = "cpu";
   return s;
 }
 

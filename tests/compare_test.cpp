@@ -24,7 +24,7 @@ config::Settings model_of(const std::string& family, const std::string& dtype, c
   s.model.context = s.train.sequence = 8;
   s.train.global_batch = 8;
   s.train.micro_batch = 4;
-  s.train.kernels = dtype == "fp64" ? "reference" : "cpu";
+  s.parallel.device = dtype == "fp64" ? "reference" : "cpu";
   s.data.reset_at_document = true;
   set_layout(s, layout);
   s.train.micro_batch /= s.parallel.data;

@@ -16,7 +16,7 @@ config::Settings settings_of(const std::string& layout) {
   s.model.context = s.train.sequence = 8;
   s.train.global_batch = 4;
   s.train.micro_batch = 2;
-  s.train.kernels = "cpu";
+  s.parallel.device = "cpu";
   s.parallel.timeout_seconds = 60;
   set_layout(s, "device=emulated " + layout);
   s.train.micro_batch /= s.parallel.data;

@@ -283,7 +283,7 @@ TEST_F(GenerateLayouts, StatesFollowTheDtype) {
 TEST(GenerateInADtype, TakesItsMemory) {
   config::Settings s = small_model("llama", "fp32");
   s.model.layers = 12, s.model.embed = 256, s.model.ffn = 1024, s.model.vocab = 4096, s.model.context = 256;
-  s.train.kernels = "cpu";
+  s.parallel.device = "cpu";
   const auto bytes = [&](const std::string& dtype) {
     const config::Settings now = evaluate::settings_now(s, {}, dtype);
     const auto graphs = models::build_generation(now, 1, 16, now.model.context);

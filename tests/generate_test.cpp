@@ -29,7 +29,7 @@ struct GenerateCase {
 class Generates : public testing::TestWithParam<GenerateCase> {
  protected:
   Generates() : s(small_model(GetParam().family, GetParam().dtype)) {
-    s.train.kernels = GetParam().kernels;
+    s.parallel.device = GetParam().kernels;
     kernels = build::kernels_of(s);
   }
 

@@ -13,7 +13,7 @@ namespace {
 
 config::Settings settings(const std::string& family, const std::string& dtype, const std::string& kernels) {
   config::Settings s = small_model(family, dtype);
-  s.train.kernels = kernels;
+  s.parallel.device = kernels;
   s.parallel.threads = kernels == "cpu" ? 2 : 1;
   return s;
 }
@@ -132,7 +132,7 @@ TEST(Precision, Bf16AndFp16TrainAsFp32Does) {
 TEST(Precision, AnOverflowSkipsTheUpdateAndHalvesTheScale) {
   for (const std::string kernels : {"cpu", "reference"}) {
     config::Settings s = still("gpt", "fp16");
-    s.train.kernels = kernels;
+    s.parallel.device = kernels;
     Machine calm(s), machine(s);
     const std::vector<double> want = losses(calm, 20);
     machine.executor.set_number(models::kLossScale, 0x1p24);

@@ -23,7 +23,7 @@ inline config::Settings checkpoint_settings(const std::string& name) {
   config::Settings s = small_model(name.substr(0, name.find('-')), "fp32");
   s.model.layers = 4;
   if (name.ends_with("-odd")) s.model.heads = s.model.kv_heads = 3;
-  s.train.kernels = "cpu";
+  s.parallel.device = "cpu";
   s.train.sequence = 8;
   s.data.reset_at_document = true;
   return s;

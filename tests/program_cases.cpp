@@ -40,7 +40,7 @@ void add_lists(Cases& all) {
     for (const auto& [dtype, kernels] : forms)
       for (const ModelLayout& l : layouts) {
         config::Settings s = model(l.model, dtype);
-        s.train.kernels = kernels;
+        s.parallel.device = kernels;
         add(all, fmt::format("{}/{} {} {} {}", of, l.model, l.parallel, dtype, kernels), with(s, l.parallel));
       }
   };
@@ -102,7 +102,7 @@ void add_recompute(Cases& all) {
         for (const char* kernels : {"reference", "cpu"}) {
           config::Settings s = small_model(family, dtype);
           s.model.layers = 3;
-          s.train.kernels = kernels;
+          s.parallel.device = kernels;
           s.data.reset_at_document = family == "llama";
           add(all, fmt::format("recompute/{} {} {} {}", family, dtype, kernels, way), with(s, way));
         }
@@ -112,7 +112,7 @@ void add_recompute(Cases& all) {
             "data=2 tensor=2 zero=2", "data=2 tensor=2 context=2 zero=3 sequence_parallel method=ulysses"}) {
         config::Settings s = small_model(family, "fp32");
         s.model.layers = 3;
-        s.train.kernels = "cpu";
+        s.parallel.device = "cpu";
         s.train.sequence = 8;
         s.train.micro_batch = 4;
         s.train.global_batch = 8;
@@ -129,7 +129,7 @@ void add_units_and_wire(Cases& all) {
                                  "pipe=2 schedule=gpipe", "pipe=2 data=2 zero=1 schedule=zero_bubble",
                                  "pipe=2 data=4 zero=3", "pipe=2 data=2 zero=2 recompute=full"}) {
         config::Settings s = small_model(family, dtype);
-        s.train.kernels = "cpu";
+        s.parallel.device = "cpu";
         s.train.reproducible = 8;
         s.train.global_batch = 16;
         set_layout(s, layout);
@@ -138,7 +138,7 @@ void add_units_and_wire(Cases& all) {
   for (const char* layout : {"data=2", "data=2 zero=2", "data=4 zero=1", "data=4 zero=3", "data=2 tensor=2 zero=2",
                              "pipe=2 data=2 zero=2", "context=2 shard_context zero=3"}) {
     config::Settings s = small_model("gpt", "fp32");
-    s.train.kernels = "cpu";
+    s.parallel.device = "cpu";
     s.train.sequence = 8;
     s.train.micro_batch = 4;
     s.train.global_batch = 8;
@@ -166,7 +166,7 @@ void add_others(Cases& all) {
     s.model.context = s.train.sequence = 8;
     s.train.global_batch = 8;
     s.train.micro_batch = 4;
-    s.train.kernels = std::string(dtype) == "fp64" ? "reference" : "cpu";
+    s.parallel.device = std::string(dtype) == "fp64" ? "reference" : "cpu";
     s.data.reset_at_document = true;
     add(all, fmt::format("compare/{} {} {}", family, dtype, layout), with(s, layout));
   }
@@ -196,7 +196,7 @@ void add_others(Cases& all) {
         s.train.global_batch = 24;
         set_layout(s, layout);
         s.train.micro_batch = 12 / s.parallel.data;
-        if (std::string(dtype) != "fp64") s.train.kernels = "cpu";
+        if (std::string(dtype) != "fp64") s.parallel.device = "cpu";
         add(all, fmt::format("checkpoint/{} {} {}", family, dtype, layout), s);
       }
 }
@@ -230,7 +230,7 @@ void add_settings(Cases& all) {
       for (const char* layout :
            {"", "data=2 tensor=2 zero=3", "pipe=2 tensor=2 sequence_parallel", "data=2 context=2 zero=2 method=ring"}) {
         config::Settings s = small_model(family, "fp32");
-        s.train.kernels = "cpu";
+        s.parallel.device = "cpu";
         s.train.sequence = 8;
         s.train.micro_batch = 4;
         s.train.global_batch = 8;
@@ -285,7 +285,7 @@ void add_large(Cases& all) {
       s.model.vocab = 51200;
       s.model.context = s.train.sequence = 2048;
       s.train.micro_batch = s.train.global_batch = 1;
-      s.train.kernels = "cpu";
+      s.parallel.device = "cpu";
       set_layout(s, fmt::format("{} recompute={}", layout, recompute));
       all.push_back({.name = fmt::format("gpt3_layers/{} {}", layout, recompute), .settings = s, .small = false});
     }

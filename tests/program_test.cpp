@@ -168,7 +168,7 @@ TEST_F(Damaged, TwoOutputsInOnePlace) {
 
 TEST_F(Damaged, AWorkspaceUnderAnOutput) {
   config::Settings s = small_model("llama", "fp32");
-  s.train.kernels = "cpu";
+  s.parallel.device = "cpu";
   p = build::build_program(s, *build::kernels_of(s));
   const Body& b = body("forward.first");
   for (size_t at = 0; at < b.instructions.size(); ++at) {

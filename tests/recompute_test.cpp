@@ -89,7 +89,7 @@ config::Settings even_gpt(int64_t layers, const std::string& dtype) {
   s.model.heads = s.model.kv_heads = 4;
   s.model.ffn = 256;
   s.train.sequence = s.model.context = 32;
-  s.train.kernels = "cpu";
+  s.parallel.device = "cpu";
   return s;
 }
 
@@ -201,7 +201,7 @@ TEST_P(RecomputeBits, AreThoseOfKeeping) {
   const auto& [family, dtype, kernels] = GetParam();
   config::Settings s = small_model(family, dtype);
   s.model.layers = 3;
-  s.train.kernels = kernels;
+  s.parallel.device = kernels;
   s.data.reset_at_document = family == "llama";
   const Bits plain = run(s, "", kNone);
   for (const Recompute& how : kAll) {
@@ -226,7 +226,7 @@ TEST_P(RecomputeLayouts, HaveTheBitsOfKeeping) {
   const auto& [family, layout] = GetParam();
   config::Settings s = small_model(family, "fp32");
   s.model.layers = 3;
-  s.train.kernels = "cpu";
+  s.parallel.device = "cpu";
   s.train.sequence = 8;
   s.train.micro_batch = 4;
   s.train.global_batch = 8;

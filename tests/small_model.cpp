@@ -23,7 +23,7 @@ config::Settings small_model(const std::string& name, const std::string& dtype) 
   s.model.context = 16;
   s.model.dropout = 0.1;
   s.train.dtype = dtype;
-  s.train.kernels = "reference";
+  s.parallel.device = "reference";
   s.train.global_batch = 4;
   s.train.micro_batch = 2;
   s.train.sequence = 7;
@@ -42,7 +42,7 @@ config::Settings offload_model(const std::string& family, const std::string& dty
   s.model.embed = 128;
   s.model.ffn = 192;
   s.model.context = s.train.sequence = 64;
-  s.train.kernels = "cpu";
+  s.parallel.device = "cpu";
   s.train.micro_batch = 4;
   s.train.global_batch = 16;
   return s;

@@ -38,7 +38,7 @@ class Stories : public testing::TestWithParam<StoriesCase> {
     ids = expected.at("ids").get<std::vector<int32_t>>();
     folder = std::make_unique<exchange::FolderReader>(stories_model());
     s.model = folder->config().model;
-    s.train.kernels = GetParam().kernels;
+    s.parallel.device = GetParam().kernels;
     s.train.dtype = GetParam().dtype;
     kernels = build::kernels_of(s);
     team = std::make_unique<base::ThreadTeam>(GetParam().threads);

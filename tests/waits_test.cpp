@@ -97,7 +97,7 @@ class Waits : public ::testing::Test {
 const std::string kTrained = "train run.toml --set train.steps=1 data.validation= ";
 // A step takes seconds.
 const std::string kSlowSteps =
-    "train run.toml --set train.kernels=reference model.embed=128 train.global_batch=16 train.sequence=128 "
+    "train run.toml --set parallel.device=reference model.embed=128 train.global_batch=16 train.sequence=128 "
     "data.validation=";
 
 }  // namespace
@@ -141,7 +141,7 @@ TEST_F(Waits, ValidatingWithinTraining) {
 
 TEST_F(Waits, AFirstStepThatTakesLong) {
   Process process(folder.path(),
-                  "train run.toml --set train.kernels=reference model.embed=128 model.layers=8 "
+                  "train run.toml --set parallel.device=reference model.embed=128 model.layers=8 "
                   "train.global_batch=64 train.sequence=256");
   EXPECT_TRUE(process.wait_for([&] { return process.told().find(" starting: first step") != std::string::npos; }))
       << process.told();

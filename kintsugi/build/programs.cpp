@@ -67,19 +67,33 @@ int local_rank() {
 
 }  // namespace
 
+config::Device device_of(const Settings& s) {
+  const config::Device asked = config::device(s.parallel);
+  if (asked != config::Device::automatic) return asked;
+  const bool suits = tensor::dtype_from(s.train.dtype) != tensor::DType::f64;
+  return suits && device::has_device(name_of(config::Device::cuda)) ? config::Device::cuda : config::Device::cpu;
+}
+
+bool on_a_device(const Settings& s) {
+  const config::Device device = device_of(s);
+  return device != config::Device::cpu && device != config::Device::reference;
+}
+
 std::unique_ptr<kernels::KernelSet> kernels_of(const Settings& s) {
-  if (s.parallel.device != "cpu") return kernels::planned_device_kernels();
-  return kernels::kernels_named(s.train.kernels, tensor::dtype_from(s.train.dtype));
+  if (on_a_device(s)) return kernels::planned_device_kernels();
+  const bool slow =
+      device_of(s) == config::Device::reference || tensor::dtype_from(s.train.dtype) == tensor::DType::f64;
+  return slow ? kernels::reference_kernels() : kernels::cpu_kernels();
 }
 
 std::unique_ptr<kernels::KernelSet> kernels_to_run(const Settings& s) {
-  if (s.parallel.device == "cpu") return kernels_of(s);
-  if (s.train.dtype == "fp64")
+  if (!on_a_device(s)) return kernels_of(s);
+  const std::string_view device = name_of(device_of(s));
+  if (tensor::dtype_from(s.train.dtype) == tensor::DType::f64)
     throw base::UserError("config", "parallel.device = \"{}\" computes in fp32, bf16 or fp16: train.dtype is fp64",
-                          s.parallel.device);
+                          device);
   const int local = s.parallel.transport == "threads" ? 0 : local_rank();
-  return kernels::device_kernels(
-      device::open_device(s.parallel.device, device::device_of_rank(s.parallel.device, local)));
+  return kernels::device_kernels(device::open_device(device, device::device_of_rank(device, local)));
 }
 
 plan::Plan plan_of(const Settings& s) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "kintsugi/config/choices.h"
 #include "kintsugi/config/settings.h"
 #include "kintsugi/kernels/kernel_set.h"
 #include "kintsugi/lower/lower.h"
@@ -13,7 +14,12 @@
 
 namespace kintsugi::build {
 
-// What a program is planned with: [train] kernels, or those of [parallel] device, which need not be there.
+// [parallel] device, where `automatic` is a card that can be used and computes in [train] dtype, or else the processor.
+config::Device device_of(const config::Settings& settings);
+// Whether that has memory and streams of its own.
+bool on_a_device(const config::Settings& settings);
+
+// What a program is planned with: the kernels of the device, which need not be there.
 std::unique_ptr<kernels::KernelSet> kernels_of(const config::Settings& settings);
 // What it is run with, on the device. UserError if the device is not to be had.
 std::unique_ptr<kernels::KernelSet> kernels_to_run(const config::Settings& settings);

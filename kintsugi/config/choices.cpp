@@ -41,6 +41,14 @@ Recomputed recomputed(const Parallel& p) {
   throw base::InternalError("config", "recompute \"{}\" was not checked", p.recompute);
 }
 
+Device device(const Parallel& p) {
+  return choice<Device>(kDevices, p.device);
+}
+
+std::string_view name_of(Device device) {
+  return kDevices[static_cast<size_t>(device)];
+}
+
 std::string_view name_of(Offloaded what) {
   if (what.optimizer) return what.activations ? "all" : "optimizer";
   return what.activations ? "activations" : "none";

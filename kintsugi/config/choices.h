@@ -14,6 +14,12 @@ enum class Recomputed : uint8_t { nothing, light, attention, layers };
 Recomputed recomputed(const Parallel& parallel);
 std::string_view name_of(Recomputed what);  // as the key has it
 
+// [parallel] device, in the order of the values.
+enum class Device : uint8_t { automatic, cpu, reference, emulated, cuda };
+inline constexpr std::array<std::string_view, 5> kDevices = {"auto", "cpu", "reference", "emulated", "cuda"};
+Device device(const Parallel& parallel);
+std::string_view name_of(Device device);  // as the key has it
+
 // [parallel] offload.
 struct Offloaded {
   bool optimizer = false;

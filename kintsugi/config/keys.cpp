@@ -279,8 +279,6 @@ std::vector<Key> train_keys() {
                                "block_size seq_length seq_len sequence_length"}),
       train<&Train::dtype>({"dtype", OneOf{{"fp32", "bf16", "fp16", "fp64"}}, fixed, "",
                             "type of compute; master weights are fp32 (fp64 with fp64)", "precision torch_dtype"}),
-      train<&Train::kernels>({"kernels", OneOf{{"cpu", "reference"}}, free, "",
-                              "set of kernels: fast, or slow and simple", "backend device"}),
       train<&Train::optimizer>({"optimizer", OneOf{{"adamw", "sgd"}}, fixed, "", "update rule", "optim"}),
       train<&Train::learning_rate>({"learning_rate", kPositive, fixed, "", "largest learning rate, after the warm-up",
                                     "lr max_lr base_lr peak_lr"}),
@@ -419,9 +417,11 @@ std::vector<Key> other_parallel_keys() {
           {"timeout_seconds", kPositive, free, "",
            "longest wait for another rank; after it the run ends and names the ranks that did not respond",
            "timeout distributed_timeout_minutes nccl_timeout"}),
-      parallel<&Parallel::device>({"device", OneOf{{"cpu", "emulated", "cuda"}}, free, "",
-                                   "where ranks compute: the processor, a device, or one that the processor emulates",
-                                   "accelerator gpu"}),
+      parallel<&Parallel::device>(
+          {"device", one_of(kDevices), free, "",
+           "where ranks compute: the processor, fast or slow and simple (reference), a card, or "
+           "one that the processor emulates; auto: a card if one can be used, else the processor",
+           "accelerator gpu kernels backend"}),
       parallel<&Parallel::transport>(
           {"transport", OneOf{{"auto", "threads", "mpi"}}, free, "",
            "how ranks communicate: threads of one process, or MPI; auto: mpi if started under it",
@@ -511,6 +511,13 @@ int find_key(std::string_view section, std::string_view name) {
   for (size_t i = 0; i < keys().size(); ++i)
     if (keys()[i].section == section && keys()[i].name == name) return static_cast<int>(i);
   return -1;
+}
+
+const RenamedKey* renamed_key(std::string_view section, std::string_view name) {
+  static constexpr RenamedKey kRenamed[] = {{"train", "kernels", "parallel.device"}};
+  for (const RenamedKey& key : kRenamed)
+    if (key.section == section && key.name == name) return &key;
+  return nullptr;
 }
 
 int key_index(std::string_view full_name) {

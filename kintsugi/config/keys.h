@@ -43,7 +43,13 @@ std::string_view describe_section(std::string_view section);
 
 // The index in keys(), or -1.
 int find_key(std::string_view section, std::string_view name);
-// The same for "train.steps", which must exist.
+// The same for a name that a key had once, which takes the same values.
+struct RenamedKey {
+  std::string_view section, name;
+  std::string_view now;  // full name
+};
+const RenamedKey* renamed_key(std::string_view section, std::string_view name);  // null if there is none
+// The index of "train.steps", which must exist.
 int key_index(std::string_view full_name);
 
 // The value of a key that is not given: TOML, or the rule in words.

@@ -24,7 +24,8 @@ struct Origin {
 struct Given {
   Settings settings;
   std::vector<Origin> origins;
-  const Catalog* catalog = nullptr;  // of the models that it was read with
+  const Catalog* catalog = nullptr;        // of the models that it was read with
+  std::vector<std::string> warnings = {};  // one line each
 
   const Origin& origin(std::string_view full_name) const;
   // "model.heads = 12 (size gpt2)"; the origin is left out if the user gave the value.
@@ -33,7 +34,6 @@ struct Given {
 
 // The same with every derived value filled in and all of it checked.
 struct Resolved : Given {
-  std::vector<std::string> warnings = {};          // one line each
   std::vector<std::string> machine_warnings = {};  // those that matter only where the run is on this machine
 };
 

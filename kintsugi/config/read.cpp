@@ -20,6 +20,7 @@ struct Assignment {
   int key;
   Value value;
   Origin origin;
+  std::string old_name = {};  // by which the key was given, if it has another now
 };
 
 bool is_section(std::string_view name) {
@@ -38,6 +39,7 @@ int known_key(std::string_view section, std::string_view name, std::string_view 
   if (!is_section(section)) unknown_section(section, place);
   const int index = find_key(section, name);
   if (index >= 0) return index;
+  if (const RenamedKey* renamed = renamed_key(section, name)) return key_index(renamed->now);
   const std::string meant = meant_key(section, name);
   // Switches of the network are too many for a line.
   std::vector<std::string_view> names;
@@ -65,6 +67,11 @@ void check_section(const Entry& entry, std::string_view place) {
                                         : fmt::format("did you mean {}?", meant));
   }
   unknown_section(entry.section, place);
+}
+
+// The full name by which a key is called, if it is not its own.
+std::string old_name(int index, std::string_view full_name) {
+  return keys()[static_cast<size_t>(index)].full_name() == full_name ? "" : std::string(full_name);
 }
 
 Assignment parse_set(const std::string& set) {
@@ -106,7 +113,7 @@ Assignment parse_set(const std::string& set) {
     if (raw.type != Raw::Type::too_large) raw.type = Raw::Type::text;
     raw.text = text;
   }
-  return {index, check_value(key, raw, kPlace), {Origin::Kind::set, ""}};
+  return {index, check_value(key, raw, kPlace), {Origin::Kind::set, ""}, old_name(index, name)};
 }
 
 // The last assignment of `key`; null if there is none, or an empty text.
@@ -176,7 +183,10 @@ Given read_text(std::string_view text, std::string_view name, const Catalog& cat
       continue;
     }
     const int index = known_key(entry.section, entry.key, place);
-    assignments.push_back({index, check_value(keys()[index], entry.value, place), {Origin::Kind::file, place}});
+    assignments.push_back({index,
+                           check_value(keys()[index], entry.value, place),
+                           {Origin::Kind::file, place},
+                           old_name(index, fmt::format("{}.{}", entry.section, entry.key))});
   }
   for (const std::string& set : sets) assignments.push_back(parse_set(set));
 
@@ -185,6 +195,9 @@ Given read_text(std::string_view text, std::string_view name, const Catalog& cat
   given.origins.resize(keys().size());
   const bool folder = apply_named_model(given, assignments);
   for (const Assignment& a : assignments) {
+    if (!a.old_name.empty())
+      given.warnings.push_back(
+          fmt::format("{}: {} is called {} now", a.origin.text(), a.old_name, keys()[a.key].full_name()));
     keys()[a.key].set(given.settings, a.value);
     given.origins[a.key] = a.origin;
   }

@@ -44,6 +44,15 @@ TEST(Read, EveryType) {
   EXPECT_EQ(given.origin("train.steps").text(), "default");
 }
 
+TEST(Read, AKeyByTheNameThatItHadOnce) {
+  const Given given = read_text("[train]\nkernels = \"reference\"\n", "run.toml");
+  EXPECT_EQ(given.settings.parallel.device, "reference");
+  EXPECT_EQ(given.warnings, (std::vector<std::string>{"run.toml:2: train.kernels is called parallel.device now"}));
+  EXPECT_EQ(read_text("", "run.toml", Sets{"train.kernels=cpu"}).warnings,
+            (std::vector<std::string>{"--set: train.kernels is called parallel.device now"}));
+  EXPECT_TRUE(read_text("", "run.toml", Sets{"parallel.device=cpu"}).warnings.empty());
+}
+
 TEST(Read, NothingIsTheDefaults) {
   EXPECT_EQ(read_text("", "run.toml").settings, Settings{});
   EXPECT_EQ(read_text("\n# only a remark\n\r\n[model]\n", "run.toml").settings, Settings{});

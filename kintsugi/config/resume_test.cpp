@@ -92,7 +92,7 @@ TEST(Resume, MayChange) {
   const Resolved now =
       resolved("[data]\ntrain = \"x\"\nvalidation = \"y\"\n",
                {"train.steps=2000", "train.evaluate_every=3", "train.evaluate_batches=4", "train.stop_after_minutes=5",
-                "train.folder=moved", "train.micro_batch=2", "train.kernels=reference", "parallel.threads=7",
+                "train.folder=moved", "train.micro_batch=2", "parallel.device=reference", "parallel.threads=7",
                 "checkpoint.every=6", "checkpoint.keep=9"});
   EXPECT_TRUE(compare_for_resume(saved, now).empty());
   const Resolved merged = resume_with(saved, now);

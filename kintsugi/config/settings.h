@@ -109,7 +109,6 @@ struct Train {
       0;  // samples per pass; a unit of `reproducible`, or the largest divisor of global_batch / data up to 8
   int64_t sequence = 256;           // tokens per sample; 256, or model.context where that is given and shorter
   std::string dtype = "fp32";       // fp64 | fp32 | bf16 | fp16
-  std::string kernels = "cpu";      // cpu | reference
   std::string optimizer = "adamw";  // adamw | sgd
   double learning_rate = 1e-3;
   double min_learning_rate = -1.0;           // a tenth of learning_rate
@@ -168,7 +167,7 @@ struct Parallel {
   std::string memory_per_rank = {};               // "16 GiB"; the machine's, over the ranks that share it
   std::string wire = "fp32";                      // fp32 | bf16: in which gradients travel
   double timeout_seconds = 600;
-  std::string device = "cpu";      // cpu | emulated | cuda: where the ranks compute
+  std::string device = "auto";     // auto | cpu | reference | emulated | cuda: where the ranks compute
   std::string transport = "auto";  // auto | threads | mpi
   std::string replicas = "trust";  // trust | check | broadcast: states that several ranks hold, at the start
   bool bind = true;                // threads are bound to cores

@@ -109,6 +109,9 @@ class Device {
 // "emulated" or "cuda", the card with that number. UserError if it is not to be had, with what would help.
 std::unique_ptr<Device> open_device(std::string_view kind, int number = 0);
 
+// Whether there is one that can be used.
+bool has_device(std::string_view kind);
+
 // The number of the device for a rank that is a process, by its place among those of this machine: each has one of its
 // own, or all have the only one. UserError if there are fewer devices than that.
 int device_of_rank(std::string_view kind, int local_rank);

@@ -56,6 +56,18 @@ std::unique_ptr<Device> open_device(std::string_view kind, int number) {
   throw base::UserError("device", "there is no device \"{}\"; there are emulated, cuda", kind);
 }
 
+bool has_device(std::string_view kind) {
+  if (kind != "cuda") return true;
+  static const bool found = [] {
+    try {
+      return cuda_module().count() > 0;
+    } catch (const base::UserError&) {  // `kintsugi devices` says why
+      return false;
+    }
+  }();
+  return found;
+}
+
 int device_of_rank(std::string_view kind, int local_rank) {
   if (kind != "cuda") return 0;
   const int count = cuda_module().count();

@@ -259,7 +259,9 @@ double default_tolerance(const config::Settings& s) {
 config::Settings twin_of(config::Settings s) {
   const bool units = s.train.reproducible > 0;  // each alone in its pass, and the same bits for as many threads
   if (!units) s.train.micro_batch *= s.parallel.data;
-  s.parallel = {.threads = units ? s.parallel.threads : s.parallel.threads * s.parallel.ranks};
+  const config::Device device = build::device_of(s);
+  s.parallel = {.device = std::string(name_of(device == config::Device::reference ? device : config::Device::cpu)),
+                .threads = units ? s.parallel.threads : s.parallel.threads * s.parallel.ranks};
   return s;
 }
 
@@ -286,7 +288,7 @@ double adamw_reach(double beta1, double beta2, int64_t step) {
 }
 
 Comparison compare(const CompareOptions& o) {
-  if (o.settings.parallel.ranks == 1 && o.settings.parallel.device == "cpu")
+  if (o.settings.parallel.ranks == 1 && !build::on_a_device(o.settings))
     throw base::UserError(
         "compare", "the plan has one rank, and would be compared with itself; --ranks N or [parallel] says more");
   plan::check_plan(build::plan_of(o.settings), build::dims_of(models::build_training(o.settings)));

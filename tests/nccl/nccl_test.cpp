@@ -74,7 +74,7 @@ TEST_P(Nccl, Trains) {
   s.model.context = s.train.sequence = 8;
   s.train.global_batch = 8;
   s.train.micro_batch = 4;
-  s.train.kernels = "cpu";
+  s.parallel.device = "cpu";
   set_layout(s, "device=emulated " + layout);
   s.model.layers = std::max<int64_t>(2, s.parallel.pipe * s.parallel.chunks);
   s.train.micro_batch /= s.parallel.data;
