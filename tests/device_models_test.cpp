@@ -49,6 +49,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"gpt", "fp32", "pipe=2 schedule=gpipe"}, Case{"llama", "fp32", "pipe=2 schedule=1f1b"},
                     Case{"gpt", "fp32", "pipe=2 schedule=interleaved chunks=2"},
                     Case{"gpt", "fp32", "pipe=2 schedule=zero_bubble"}, Case{"llama", "fp32", "pipe=2 data=2 tensor=2"},
+                    Case{"gpt", "bf16", "offload=optimizer"}, Case{"llama", "fp32", "data=2 zero=1 offload=all"},
                     Case{"gpt", "fp16", "data=2 tensor=2 zero=2"}, Case{"llama", "bf16", "context=2 tensor=2 zero=1"}));
 
 }  // namespace

@@ -66,7 +66,8 @@ TEST_P(DeviceOrder, AWaitThatIsLeftOutIsSeen) {
 
 INSTANTIATE_TEST_SUITE_P(Layouts, DeviceOrder,
                          testing::Values("data=2", "data=2 zero=3", "tensor=2 sequence_parallel",
-                                         "context=2 method=ring", "pipe=2 schedule=1f1b", "pipe=2 data=2 zero=1"));
+                                         "context=2 method=ring", "offload=optimizer", "pipe=2 schedule=1f1b",
+                                         "pipe=2 data=2 zero=1"));
 
 }  // namespace
 }  // namespace kintsugi::tests::device_order_test

@@ -33,6 +33,7 @@ void set_layout(config::Settings& s, const std::string& text) {
     if (key == "balance") p.context_balance = value;
     if (key == "wire") p.wire = value;
     if (key == "device") p.device = value;
+    if (key == "offload") p.offload = value;
     if (key == "pipe") p.pipe = n;
     if (key == "schedule") p.schedule = value;
     if (key == "chunks") p.chunks = n;

@@ -60,7 +60,7 @@ void Executor::run_on_device(List& list, kernels::Numbers& numbers, Fill fill, c
   }
   const bool repeats = list.calls->step == program::Step::train || list.calls->step == program::Step::evaluate;
   // The first time, libraries choose their algorithms.
-  if (watch || !repeats || !groups_.empty() || list.runs++ == 0) return enqueue_calls(list, numbers);
+  if (watch || !repeats || !groups_.empty() || store_ || list.runs++ == 0) return enqueue_calls(list, numbers);
   if (!list.graph) {
     device_->stream().begin_capture();
     enqueue_calls(list, numbers);

@@ -41,6 +41,12 @@ void DeviceSide::read(const std::byte* from, std::span<std::byte> to) {
   }
 }
 
+void DeviceSide::read(std::span<const std::byte* const> from, std::span<double> to) {
+  for (size_t i = 0; i < from.size(); ++i) stream_->copy(bounce_->data() + i * sizeof(double), from[i], sizeof(double));
+  stream_->synchronize();
+  std::memcpy(to.data(), bounce_->data(), to.size_bytes());
+}
+
 void DeviceSide::write(std::byte* to, std::span<const std::byte> from) {
   for (size_t at = 0; at < from.size(); at += kBounce) {
     const size_t bytes = std::min(from.size() - at, static_cast<size_t>(kBounce));

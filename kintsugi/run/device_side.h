@@ -37,6 +37,7 @@ class DeviceSide {
 
   // Wait until all that was enqueued is done.
   void read(const std::byte* from, std::span<std::byte> to);
+  void read(std::span<const std::byte* const> from, std::span<double> to);  // scalars
   void write(std::byte* to, std::span<const std::byte> from);
 
  private:

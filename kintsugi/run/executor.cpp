@@ -75,7 +75,8 @@ Executor::Executor(program::Program program, const kernels::KernelSet& kernels, 
       arena_(kernels.device() ? 0 : program_.bytes()) {
   const int ranks = world_ ? world_->size() : 1;
   base::require(program_.mesh.ranks() == ranks, "run", "a program for {} ranks on {}", program_.mesh.ranks(), ranks);
-  if (program_.file_bytes > 0) file_ = std::make_unique<FileStore>(place.offload_folder, program_.file_bytes, rank_);
+  if (program_.file_bytes > 0 && !kernels.device())
+    file_ = std::make_unique<FileStore>(place.offload_folder, program_.file_bytes, rank_);
   int events = 0;
   for (const program::Body& body : program_.bodies)
     for (const Instruction& i : body.instructions) events = std::max(events, i.event + 1);
@@ -83,9 +84,9 @@ Executor::Executor(program::Program program, const kernels::KernelSet& kernels, 
     for (const program::Call& call : list.calls) micro_batches_ = std::max(micro_batches_, call.micro_batch + 1);
   running_.resize(static_cast<size_t>(events * micro_batches_));
   if (kernels.device()) {
-    if (file_)
-      throw base::UserError("run", "parallel.device = \"{}\" takes no offload so far", kernels.device()->kind());
     device_ = std::make_unique<DeviceSide>(*kernels.device(), program_.bytes());
+    if (program_.file_bytes > 0)
+      store_ = std::make_unique<DeviceStore>(*kernels.device(), device_->stream(), program_.file_bytes);
     if (world_) way_ = comm::device_way(*world_, *kernels.device(), place.sums_in_rank_order);
   }
   make_groups();
@@ -282,19 +283,25 @@ void Executor::enqueue(const Instruction& i, Bound& b, Running& r) {
 }
 
 void Executor::enqueue_copy(const Instruction& i, const Bound& b, Running& r, int64_t micro_batch) {
+  if (store_ && !r.copy.done) r.copy = store_->make_copy();
   switch (i.copy) {
-    case program::Copy::fetch:
-      r.ticket = file_->read(program_.in_file(i.ins[0], micro_batch, rank_), bytes_of(b.outs[0]));
+    case program::Copy::fetch: {
+      const int64_t from = program_.in_file(i.ins[0], micro_batch, rank_);
+      store_ ? store_->fetch(r.copy, from, bytes_of(b.outs[0]))
+             : void(r.ticket = file_->read(from, bytes_of(b.outs[0])));
       return;
-    case program::Copy::store:
-      r.ticket = file_->write(program_.in_file(i.outs[0], micro_batch, rank_), bytes_of(b.ins[0]));
+    }
+    case program::Copy::store: {
+      const int64_t to = program_.in_file(i.outs[0], micro_batch, rank_);
+      store_ ? store_->store(r.copy, to, bytes_of(b.ins[0])) : void(r.ticket = file_->write(to, bytes_of(b.ins[0])));
       return;
+    }
   }
   throw base::InternalError("run", "no copy {}", static_cast<int>(i.copy));
 }
 
 void Executor::wait(const program::Body& body, const Instruction& i, Bound& b, Running& r) {
-  if (!b.communicator) return file_->wait(r.ticket);
+  if (!b.communicator) return store_ ? store_->wait(r.copy) : file_->wait(r.ticket);
   try {
     b.communicator->wait(r.communication);
     if (by_host()) receive_by_host(b, r);
@@ -328,6 +335,16 @@ double Executor::number(std::string_view name) const {
   return value;
 }
 
+void Executor::numbers(std::span<const std::string_view> names, std::span<double> values) const {
+  if (!device_) {
+    for (size_t i = 0; i < names.size(); ++i) values[i] = number(names[i]);
+    return;
+  }
+  std::vector<const std::byte*> at;
+  for (const std::string_view name : names) at.push_back(state(name).data);
+  device_->read(at, values);
+}
+
 void Executor::set_number(std::string_view name, double value) {
   const View at = state(name);
   if (!device_) {
@@ -335,6 +352,14 @@ void Executor::set_number(std::string_view name, double value) {
     return;
   }
   copy_from_host(at.data, std::as_bytes(std::span(&value, 1)));
+}
+
+void Executor::read_file(int64_t offset, std::span<std::byte> to) const {
+  store_ ? store_->read(offset, to) : file_->wait(file_->read(offset, to));
+}
+
+void Executor::write_file(int64_t offset, std::span<const std::byte> from) const {
+  store_ ? store_->write(offset, from) : file_->wait(file_->write(offset, from));
 }
 
 const Executor::List& Executor::list_of(program::Step step) const {

@@ -18,6 +18,7 @@
 #include "kintsugi/kernels/kernel_set.h"
 #include "kintsugi/program/program.h"
 #include "kintsugi/run/device_side.h"
+#include "kintsugi/run/device_store.h"
 #include "kintsugi/run/device_times.h"
 #include "kintsugi/run/file_store.h"
 
@@ -75,6 +76,8 @@ class Executor {
   bool has_state(std::string_view name) const { return program_.state(name) != nullptr; }
   // A scalar state in fp64.
   double number(std::string_view name) const;
+  // The same of several, for which a device is waited for once.
+  void numbers(std::span<const std::string_view> names, std::span<double> values) const;
   void set_number(std::string_view name, double value);
   // Outputs are read after the last call of the list; of a device, a copy that lasts until the next.
   tensor::View output(program::Step step, std::string_view name) const;
@@ -155,7 +158,10 @@ class Executor {
   bool in_file(program::BufferId id) const {
     return program_.buffer(program_.root(id)).region == program::Region::file;
   }
-  FileStore* file() const { return file_.get(); }  // null if the program has none
+  FileStore* file() const { return file_.get(); }  // null if the program has none, or computes on a device
+  // What lies in the file, or in its place beside a device; once all that was enqueued is done.
+  void read_file(int64_t offset, std::span<std::byte> to) const;
+  void write_file(int64_t offset, std::span<const std::byte> from) const;
 
  private:
   struct Bound {
@@ -233,6 +239,7 @@ class Executor {
   struct Running {
     comm::Event communication;
     FileStore::Ticket ticket = 0;
+    DeviceStore::Copy copy = {};
     // On a device: where the host has what is sent and received.
     std::unique_ptr<device::Memory> sent, received;
   };
@@ -268,7 +275,8 @@ class Executor {
   bool marks_ = false;                  // each instruction has a point in times_
   Arena arena_;
   mutable std::vector<std::byte> output_;
-  std::unique_ptr<FileStore> file_;  // it must end before the memory is freed
+  std::unique_ptr<FileStore> file_;     // it must end before the memory is freed
+  std::unique_ptr<DeviceStore> store_;  // that of a device
   // By factors and channel. Destroyed before the memory.
   std::map<std::pair<std::vector<mesh::Factor>, std::string>, std::unique_ptr<comm::Communicator>> groups_;
   std::vector<std::vector<Bound>> bound_;  // by body and slot

@@ -15,13 +15,11 @@ namespace {
 constexpr int64_t kBlock = int64_t{4} << 20;  // bytes
 
 void wait_for_read(const Executor& e, BufferId id, int64_t begin, std::span<std::byte> to) {
-  FileStore& file = *e.file();
-  file.wait(file.read(e.program().in_file(id, 0, e.rank()) + begin, to));
+  e.read_file(e.program().in_file(id, 0, e.rank()) + begin, to);
 }
 
 void wait_for_write(const Executor& e, BufferId id, int64_t begin, std::span<const std::byte> from) {
-  FileStore& file = *e.file();
-  file.wait(file.write(e.program().in_file(id, 0, e.rank()) + begin, from));
+  e.write_file(e.program().in_file(id, 0, e.rank()) + begin, from);
 }
 
 // A moving window over a state that the host does not reach.

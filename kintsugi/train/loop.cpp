@@ -135,11 +135,15 @@ Metrics one_step(Rank& rank, Inputs& inputs, const Progress& progress) {
     evaluate::set_inputs(to, inputs.batches[m].view(), inputs.share.place(0), inputs.row);
   });
   for (; read < inputs.batches.size(); ++read) next_batch(inputs, progress);
+  std::array<double, 4> made{};
+  executor.numbers(
+      std::array<std::string_view, 4>{models::kLossSum, models::kLossCount, models::kGradientNorm, models::kFinite},
+      made);
   Metrics metrics;
-  metrics.loss = executor.number(models::kLossSum) / executor.number(models::kLossCount);
+  metrics.loss = made[0] / made[1];
   metrics.learning_rate = numbers.learning_rate;
-  metrics.gradient_norm = executor.number(models::kGradientNorm);
-  const bool updated = executor.number(models::kFinite) != 0.0;
+  metrics.gradient_norm = made[2];
+  const bool updated = made[3] != 0.0;
   // With a scaled loss an infinite gradient is expected while the scale is searched, and costs only the step.
   if (!std::isfinite(metrics.loss) || (!updated && s.train.dtype != "fp16"))
     fail_not_finite(rank, inputs, progress, metrics.loss);

@@ -1,0 +1,47 @@
+#include "kintsugi/run/device_store.h"
+
+#include <cstring>
+
+namespace kintsugi::run {
+
+DeviceStore::DeviceStore(device::Device& device, device::Stream& compute, int64_t bytes)
+    : device_(device), compute_(compute), memory_(device.allocate_pinned(bytes)), stream_(device.stream()) {
+  std::memset(memory_->data(), 0, static_cast<size_t>(bytes));
+}
+
+void DeviceStore::begin(Copy& copy) {
+  compute_.record(*copy.ready);
+  stream_->wait(*copy.ready);
+}
+
+void DeviceStore::fetch(Copy& copy, int64_t offset, std::span<std::byte> to) {
+  begin(copy);
+  stream_->copy(to.data(), memory_->data() + offset, static_cast<int64_t>(to.size()));
+  stream_->record(*copy.done);
+}
+
+void DeviceStore::store(Copy& copy, int64_t offset, std::span<const std::byte> from) {
+  begin(copy);
+  stream_->copy(memory_->data() + offset, from.data(), static_cast<int64_t>(from.size()));
+  stream_->record(*copy.done);
+}
+
+// The host's accesses are announced as the stream's, which does nothing meanwhile: the thread that makes them may be
+// another than that of the rank.
+void DeviceStore::read(int64_t offset, std::span<std::byte> to) {
+  compute_.synchronize();
+  stream_->synchronize();
+  const std::span<const std::byte> from(memory_->data() + offset, to.size());
+  stream_->announce({.what = "the host's look at what is offloaded", .reads = {&from, 1}, .writes = {}});
+  std::memcpy(to.data(), from.data(), from.size());
+}
+
+void DeviceStore::write(int64_t offset, std::span<const std::byte> from) {
+  compute_.synchronize();
+  stream_->synchronize();
+  const std::span<const std::byte> to(memory_->data() + offset, from.size());
+  stream_->announce({.what = "the host's change of what is offloaded", .reads = {}, .writes = {&to, 1}});
+  std::memcpy(memory_->data() + offset, from.data(), from.size());
+}
+
+}  // namespace kintsugi::run
