@@ -19,6 +19,7 @@
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/start_thread.h"
 #include "kintsugi/base/thread_team.h"
+#include "kintsugi/build/programs.h"
 #include "kintsugi/kernels/cpu/peak.h"
 #include "kintsugi/train/trainer.h"
 #include "kintsugi/train/worlds.h"
@@ -182,7 +183,7 @@ void run(const RunOptions& options, bool resume) {
                                .resume = resume,
                                .stop = &StopSignals::count,
                                .begun = [] { StopSignals::at_once = false; }};
-  if (train.config.settings.parallel.device == "cpu") {  // what a device can do is not measured here
+  if (!build::on_a_device(train.config.settings)) {  // what a device can do is not measured here
     base::ThreadTeam team(static_cast<int>(train.config.settings.parallel.threads));
     train.peak_flops = kernels::cpu::measure_peak_flops(team, tensor::dtype_from(train.config.settings.train.dtype));
   }

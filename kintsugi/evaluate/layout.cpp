@@ -4,6 +4,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
+#include "kintsugi/config/choices.h"
 #include "kintsugi/config/derive.h"
 #include "kintsugi/config/keys.h"
 #include "kintsugi/config/read.h"
@@ -41,7 +42,11 @@ config::Resolved read_layout(std::string_view verb, std::span<const std::string>
 }
 
 config::Settings settings_now(config::Settings saved, const config::Parallel& layout, const std::string& dtype) {
+  const bool reference = config::device(saved.parallel) == config::Device::reference;
+  std::string device =
+      reference && config::device(layout) == config::Device::automatic ? saved.parallel.device : layout.device;
   saved.parallel = layout;
+  saved.parallel.device = std::move(device);
   if (!dtype.empty()) saved.train.dtype = dtype;
   return saved;
 }
