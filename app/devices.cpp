@@ -13,8 +13,9 @@ namespace kintsugi::app {
 namespace {
 
 std::string memory_of(const device::Properties& p) {
-  return fmt::format("{} of {} free", base::format_bytes(static_cast<uint64_t>(p.free)),
-                     base::format_bytes(static_cast<uint64_t>(p.memory)));
+  const auto bytes = [](int64_t n) { return base::format_bytes(static_cast<uint64_t>(n)); };
+  return fmt::format("{} of {} free{}", bytes(p.free), bytes(p.memory),
+                     p.context == 0 ? "" : fmt::format(", {} taken by being opened", bytes(p.context)));
 }
 
 void print_cuda() {

@@ -34,6 +34,7 @@ void set_layout(config::Settings& s, const std::string& text) {
     if (key == "wire") p.wire = value;
     if (key == "device") p.device = value;
     if (key == "offload") p.offload = value;
+    if (key == "tf32") p.tf32 = true;
     if (key == "pipe") p.pipe = n;
     if (key == "schedule") p.schedule = value;
     if (key == "chunks") p.chunks = n;

@@ -4,6 +4,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/build/programs.h"
+#include "kintsugi/config/choices.h"
 #include "kintsugi/config/memory_size.h"
 #include "kintsugi/program/memory_table.h"
 
@@ -89,6 +90,15 @@ std::optional<MemoryLimit> memory_limit(const Settings& s, const Machine& machin
     base::require(bytes.has_value(), "memory", "\"{}\" was not checked", s.parallel.memory_per_rank);
     return MemoryLimit{.bytes = *bytes, .source = Source::memory_per_rank};
   }
+  if (machine.device > 0) {
+    const int64_t ranks = machine.processes > 0 ? 1 : s.parallel.ranks;
+    return MemoryLimit{.bytes = machine.device_free / ranks,
+                       .source = Source::device,
+                       .shared = machine.device_free,
+                       .ranks = ranks,
+                       .of = machine.device};
+  }
+  if (device_of(s) == config::Device::cuda) return std::nullopt;  // a card that is not here
   const auto& [of_machine, of_group] = machine.memory;
   const bool grouped = of_group > 0 && (of_machine == 0 || of_group < of_machine);
   const int64_t shared = grouped ? of_group : of_machine;

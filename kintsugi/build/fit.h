@@ -20,19 +20,22 @@ namespace kintsugi::build {
 struct Machine {
   base::MachineMemory memory = {};
   int64_t processes = 0;  // of the run on this machine; 0: its ranks are threads of one
+  // Of the device on which the ranks of a process compute: what is free of what it has. 0: they compute on the host.
+  int64_t device_free = 0, device = 0;
 };
 
 // The memory that a rank may use, and where that limit comes from.
 struct MemoryLimit {
-  enum class Source { memory_per_rank, machine, control_group };
+  enum class Source { memory_per_rank, machine, control_group, device };
   int64_t bytes = 0;
   Source source = Source::memory_per_rank;
-  int64_t shared = 0;  // of the machine or the control group
+  int64_t shared = 0;  // of the machine, the control group or the device
   int64_t ranks = 1;   // that share it
+  int64_t of = 0;      // of a device of which others have a part: all of its memory
 };
 
-// [parallel] memory_per_rank, or else the smaller of the machine's memory and the control group's limit, divided by
-// the ranks that share it; none if neither is known.
+// [parallel] memory_per_rank, or else what is free of the device, or the smaller of the machine's memory and the
+// control group's limit, divided by the ranks that share it; none if that is not known, as of a card that is not here.
 std::optional<MemoryLimit> memory_limit(const config::Settings& settings, const Machine& machine);
 
 // A change of the settings with which all ranks fit, and by how many bytes it reduces the largest need of a rank.

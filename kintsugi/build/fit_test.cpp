@@ -31,7 +31,15 @@ TEST(MemoryLimits, WhatIsGivenElseTheSmallerOfMachineAndGroup) {
   EXPECT_EQ(limit("", {.memory = {8 * kGiB, 0}}, 1), "may use 8,589,934,592 bytes (8.0 GiB), this machine's 8.0 GiB");
   EXPECT_EQ(limit("", {.memory = {0, 4 * kGiB}}, 1),
             "may use 4,294,967,296 bytes (4.0 GiB), the control group's 4.0 GiB");
+  EXPECT_EQ(
+      limit("", {.memory = {8 * kGiB, 0}, .device_free = 60 * kGiB, .device = 80 * kGiB}, 4),
+      "may use 16,106,127,360 bytes (15.0 GiB), the 60.0 GiB that are free of the device's 80.0 GiB over 4 ranks");
+  EXPECT_EQ(limit("", {.processes = 4, .device_free = 60 * kGiB, .device = 80 * kGiB}, 4),
+            "may use 64,424,509,440 bytes (60.0 GiB), the 60.0 GiB that are free of the device's 80.0 GiB");
   EXPECT_EQ(limit("", {}, 1), "none");
+  config::Settings on_a_card;
+  on_a_card.parallel.device = "cuda";
+  EXPECT_FALSE(memory_limit(on_a_card, {.memory = {8 * kGiB, 0}}));
 }
 
 TEST(MemoryLimits, TheWholeText) {

@@ -21,9 +21,11 @@ std::string exactly(int64_t bytes) {
 std::string in_words(const MemoryLimit& limit) {
   using Source = MemoryLimit::Source;
   if (limit.source == Source::memory_per_rank) return "[parallel] memory_per_rank";
+  const std::string over = limit.ranks == 1 ? "" : fmt::format(" over {} ranks", limit.ranks);
+  if (limit.source == Source::device)
+    return fmt::format("the {} that are free of the device's {}{}", in_words(limit.shared), in_words(limit.of), over);
   const std::string_view whose = limit.source == Source::machine ? "this machine's" : "the control group's";
-  return fmt::format("{} {}{}", whose, in_words(limit.shared),
-                     limit.ranks == 1 ? "" : fmt::format(" over {} ranks", limit.ranks));
+  return fmt::format("{} {}{}", whose, in_words(limit.shared), over);
 }
 
 std::string in_words(const Saving& saving) {

@@ -93,7 +93,7 @@ std::unique_ptr<kernels::KernelSet> kernels_to_run(const Settings& s) {
     throw base::UserError("config", "parallel.device = \"{}\" computes in fp32, bf16 or fp16: train.dtype is fp64",
                           device);
   const int local = s.parallel.transport == "threads" ? 0 : local_rank();
-  return kernels::device_kernels(device::open_device(device, device::device_of_rank(device, local)));
+  return kernels::device_kernels(device::open_device(device, device::device_of_rank(device, local)), s.parallel.tf32);
 }
 
 plan::Plan plan_of(const Settings& s) {

@@ -15,7 +15,6 @@ kintsugi::comm::DeviceReduce device_reduce;
 }  // namespace kintsugi::gpu_emulated
 
 namespace kintsugi::comm {
-namespace {
 
 DeviceReduce* reduction_on(device::Device& device) {
   if (device.emulated()) return gpu_emulated::device_reduce;
@@ -23,6 +22,8 @@ DeviceReduce* reduction_on(device::Device& device) {
   base::require(found != nullptr, "comm", "the module of {} has no reduction", device.kind());
   return found;
 }
+
+namespace {
 
 // An operation of which members post their parts; the last enqueues it in the stream of the group.
 struct Posted {

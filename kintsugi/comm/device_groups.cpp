@@ -25,18 +25,14 @@ std::optional<DeviceWay> asked_way() {
 
 }  // namespace
 
-DeviceWay device_way(const World& world, const device::Device& device, bool in_rank_order) {
+DeviceWay device_way(const World& world, const device::Device& device) {
   const bool processes = world.backend().ranks == RankKind::process;
   const std::optional<DeviceWay> asked = asked_way();
   if (asked == DeviceWay::shared && processes)
     throw base::UserError("comm", "KINTSUGI_DEVICE_GROUPS=shared is for ranks that are threads; these are processes");
-  if (asked == DeviceWay::nccl && in_rank_order)
-    throw base::UserError("comm",
-                          "KINTSUGI_DEVICE_GROUPS=nccl adds in the library's order; train.reproducible needs that of "
-                          "the ranks: use host, or leave it out");
   if (asked) return *asked;
   if (!processes) return DeviceWay::shared;
-  return !in_rank_order && !device.emulated() && has_nccl() ? DeviceWay::nccl : DeviceWay::by_host;
+  return !device.emulated() && has_nccl() ? DeviceWay::nccl : DeviceWay::by_host;
 }
 
 std::unique_ptr<Communicator> group_on_device(DeviceWay way, World& world, device::Device& device,

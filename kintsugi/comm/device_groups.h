@@ -15,10 +15,10 @@ enum class DeviceWay {
   by_host,  // through memory of the host, by the world's own groups: the caller copies
 };
 
-// Ranks that are threads share a device. Those that are processes use NCCL where the library can be loaded, unless sums
-// must be added in the order of ranks; else the host. KINTSUGI_DEVICE_GROUPS in the environment, "shared", "nccl" or
-// "host", decides otherwise; UserError for another word, or for a way that these ranks do not have.
-DeviceWay device_way(const World& world, const device::Device& device, bool in_rank_order);
+// Ranks that are threads share a device. Those that are processes use NCCL where the library can be loaded; else the
+// host. KINTSUGI_DEVICE_GROUPS in the environment, "shared", "nccl" or "host", decides otherwise; UserError for another
+// word, or for a way that these ranks do not have.
+DeviceWay device_way(const World& world, const device::Device& device);
 
 // A group by that way, which is not by_host.
 std::unique_ptr<Communicator> group_on_device(DeviceWay way, World& world, device::Device& device,

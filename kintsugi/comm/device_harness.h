@@ -55,13 +55,18 @@ class Waiting : public Communicator {
 
 class DeviceWorld : public World {
  public:
-  DeviceWorld(World& host, device::Device& device) : host_(host), device_(device) {}
+  // `in_rank_order`: that of the options of all groups.
+  DeviceWorld(World& host, device::Device& device, bool in_rank_order)
+      : host_(host), device_(device), in_rank_order_(in_rank_order) {}
   const Backend& backend() const override { return host_.backend(); }
   int rank() const override { return host_.rank(); }
   int size() const override { return host_.size(); }
-  std::unique_ptr<Communicator> group(std::span<const int> ranks, const GroupOptions& options) override {
+  std::unique_ptr<Communicator> group(std::span<const int> ranks, const GroupOptions& given) override {
+    GroupOptions options = given;
+    options.in_rank_order = in_rank_order_;
+    if (in_rank_order_) options.reduced_bytes = size_t{1} << 20;
     auto compute = device_.stream();
-    auto inner = group_on_device(device_way(host_, device_, false), host_, device_, *compute, ranks, options);
+    auto inner = group_on_device(device_way(host_, device_), host_, device_, *compute, ranks, options);
     return std::make_unique<Waiting>(std::move(compute), std::move(inner));
   }
   void abort(const std::string& reason) override { host_.abort(reason); }
@@ -69,14 +74,16 @@ class DeviceWorld : public World {
  private:
   World& host_;
   device::Device& device_;
+  bool in_rank_order_;
 };
 
-inline Texts on_devices(int ranks, const std::function<std::string(World&)>& f, const WorldOptions& options = {}) {
+inline Texts on_devices(int ranks, const std::function<std::string(World&)>& f, const WorldOptions& options = {},
+                        bool in_rank_order = false) {
   const auto device = device::open_device("emulated");
   return on_ranks(
       ranks,
       [&](World& host) {
-        DeviceWorld world(host, *device);
+        DeviceWorld world(host, *device, in_rank_order);
         return f(world);
       },
       options);

@@ -422,6 +422,10 @@ std::vector<Key> other_parallel_keys() {
            "where ranks compute: the processor, fast or slow and simple (reference), a card, or "
            "one that the processor emulates; auto: a card if one can be used, else the processor",
            "accelerator gpu kernels backend"}),
+      parallel<&Parallel::tf32>({"tf32", Boolean{}, free, "",
+                                 "products of fp32 on a card take their operands in TF32: 8 times as fast, with 10 "
+                                 "bits of fraction; train.dtype = \"bf16\" is faster still",
+                                 "allow_tf32 matmul_precision float32_matmul_precision"}),
       parallel<&Parallel::transport>(
           {"transport", OneOf{{"auto", "threads", "mpi"}}, free, "",
            "how ranks communicate: threads of one process, or MPI; auto: mpi if started under it",

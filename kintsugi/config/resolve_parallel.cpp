@@ -11,6 +11,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/config/axes.h"
+#include "kintsugi/config/choices.h"
 #include "kintsugi/config/context.h"
 #include "kintsugi/config/derive.h"
 #include "kintsugi/config/memory_size.h"
@@ -178,6 +179,9 @@ void warn_of_parallel(Resolved& given, int64_t cores) {
                p.data > 1 ? "parallel.shard_group" : "parallel.data");
   warn_if_idle(given, "parallel.recompute_every", p.recompute != "none", "parallel.recompute");
   warn_if_idle(given, "parallel.offload_folder", p.offload != "none", "parallel.offload");
+  const bool on_processor = device(p) == Device::cpu || device(p) == Device::reference;
+  warn_if_idle(given, "parallel.tf32", !on_processor, "parallel.device");
+  if (!on_processor) warn_if_idle(given, "parallel.tf32", given.settings.train.dtype == "fp32", "train.dtype");
   warn_if_idle(given, "parallel.keep_logits", p.tensor > 1 || !p.rules.empty(), "parallel.tensor");
   for (const std::string_view name :
        {"parallel.keep_gathered", "parallel.rules", "parallel.mesh_order", "parallel.wire"})

@@ -74,7 +74,7 @@ TEST(ResolveParallel, OutOfRange) {
       "shard_group, shard_context, sequence_parallel, context_method, context_balance, keep_gathered, keep_logits, "
       "rules, "
       "allow_repeat, mesh_order, schedule, chunks, stages, recompute, recompute_every, offload, offload_folder, "
-      "memory_per_rank, wire, timeout_seconds, device, transport, bind, replicas, threads");
+      "memory_per_rank, wire, timeout_seconds, device, tf32, transport, bind, replicas, threads");
   EXPECT_EQ(error_in("tensor_model_parallel_size = 2\n"),
             "[config] run.toml:2: unknown key parallel.tensor_model_parallel_size; did you mean tensor?");
 }
@@ -203,6 +203,8 @@ TEST(ResolveParallel, KeysWithoutEffectAreTold) {
   EXPECT_EQ(warning("wire = \"bf16\"\n"),
             "run.toml:2: parallel.wire = \"bf16\" has no effect with parallel.ranks = 1 (derived: pipe x data x "
             "tensor x context)");
+  EXPECT_EQ(warning("tf32 = true\ndevice = \"cpu\"\n"),
+            "run.toml:2: parallel.tf32 = true has no effect with parallel.device = \"cpu\"");
   EXPECT_EQ(warning("rules = [\"embed -> tensor\"]\n"),
             "run.toml:2: parallel.rules = [\"embed -> tensor\"] has no effect with parallel.ranks = 1 (derived: pipe x "
             "data x "

@@ -168,6 +168,7 @@ struct Parallel {
   std::string wire = "fp32";                      // fp32 | bf16: in which gradients travel
   double timeout_seconds = 600;
   std::string device = "auto";     // auto | cpu | reference | emulated | cuda: where the ranks compute
+  bool tf32 = false;               // products of fp32 on a device round their operands to TF32
   std::string transport = "auto";  // auto | threads | mpi
   std::string replicas = "trust";  // trust | check | broadcast: states that several ranks hold, at the start
   bool bind = true;                // threads are bound to cores

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -46,6 +47,11 @@ class Stream {
   virtual void record(Event& event) = 0;
   virtual void wait(Event& event) = 0;  // what is enqueued from here on waits for it; the host does not
   virtual void synchronize() = 0;       // the host waits for all that was enqueued. UserError if the device failed
+  // The same; `meanwhile` is called now and then, and ends the wait by throwing.
+  virtual void synchronize(const std::function<void()>& meanwhile) {
+    if (meanwhile) meanwhile();
+    synchronize();
+  }
 
   // What is enqueued from begin_capture() on is not done but kept, until end_capture().
   virtual void begin_capture() = 0;
@@ -73,13 +79,23 @@ class Memory {
   int64_t bytes_;
 };
 
+// Names what the host enqueues, for a profiler that looks on.
+class Ranges {
+ public:
+  virtual ~Ranges() = default;
+  virtual void begin(const char* name) = 0;
+  virtual void end() = 0;  // of the one that began last
+};
+
 struct Properties {
-  std::string name;          // "NVIDIA H100 80GB HBM3"
-  int64_t memory = 0;        // bytes, of the whole device
-  int64_t free = 0;          // bytes, now
-  int processors = 0;        // multiprocessors, compute units
-  int warp = 32;             // threads that run in step
-  int major = 0, minor = 0;  // of a vendor's generation: 9, 0 for sm_90
+  std::string name;           // "NVIDIA H100 80GB HBM3"
+  int64_t memory = 0;         // bytes, of the whole device
+  int64_t free = 0;           // bytes, now
+  int processors = 0;         // multiprocessors, compute units
+  int warp = 32;              // threads that run in step
+  int major = 0, minor = 0;   // of a vendor's generation: 9, 0 for sm_90
+  int64_t context = 0;        // bytes that the driver took when it was opened, beside what is allocated; 0: not known
+  std::string identity = {};  // no other device of any machine has it; empty: not known
 };
 
 class Device {
@@ -98,6 +114,7 @@ class Device {
 
   virtual std::unique_ptr<Stream> stream() = 0;
   virtual std::unique_ptr<Event> event() = 0;
+  virtual Ranges* ranges() { return nullptr; }  // null: no profiler looks on
   // What the host itself does with pinned memory, as Stream::announce.
   virtual void announce(const Access&) {}
 

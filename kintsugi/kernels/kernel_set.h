@@ -52,6 +52,7 @@ struct KernelCall {
   // finds seed, step, position, last and learning rate when they run, which is later, and again and again if captured.
   device::Stream* stream = nullptr;
   const Numbers* later = nullptr;
+  bool tf32 = false;  // products of fp32 may round their operands to TF32
 
   const tensor::DimIndex& index(std::string_view dim) const;  // InternalError if there is none
   bool accumulates(size_t output) const { return (accumulate >> output) & 1u; }
@@ -81,6 +82,7 @@ class KernelSet {
   virtual const Kernel& find(std::string_view kind) const = 0;
   // Whose memory the operands are, and in whose streams kernels are enqueued; null: the host's.
   virtual device::Device* device() const { return nullptr; }
+  virtual bool tf32() const { return false; }  // calls are given it
 };
 
 // Slow and obvious, one thread, every floating dtype; sums in fp64.
@@ -89,8 +91,9 @@ std::unique_ptr<KernelSet> reference_kernels();
 // Fast: oneDNN for matrix products, SIMD chosen at run time for the rest. fp64 is left to the reference.
 std::unique_ptr<KernelSet> cpu_kernels();
 
-// Of a device: enqueued in a stream. The kernels of the emulation are in the program, others in the module of the device.
-std::unique_ptr<KernelSet> device_kernels(std::unique_ptr<device::Device> device);
+// Of a device: enqueued in a stream. The kernels of the emulation are in the program, others in the module of the
+// device.
+std::unique_ptr<KernelSet> device_kernels(std::unique_ptr<device::Device> device, bool tf32 = false);
 // The same for planning, without one: what they take, and their workspace. They are not run.
 std::unique_ptr<KernelSet> planned_device_kernels();
 

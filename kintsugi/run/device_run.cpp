@@ -126,6 +126,12 @@ void Executor::reserve_staging(const List& list) {
     }
 }
 
+void Executor::name_for_profiler(const program::Body& body, const program::Instruction& i) const {
+  ranges_->begin(fmt::format("{} of {} ({}{})", i.kernel, i.outs.empty() ? "" : program_.buffer(i.outs[0]).name,
+                             body.name, i.layer < 0 ? "" : fmt::format(", layer {}", i.layer))
+                     .c_str());
+}
+
 // What a kernel is about to do, for a device that checks the order of accesses.
 void Executor::announce(const program::Body& body, const program::Instruction& i, const Bound& b) {
   std::vector<std::span<const std::byte>> reads, writes;

@@ -36,7 +36,7 @@ void DeviceSide::read(const std::byte* from, std::span<std::byte> to) {
   for (size_t at = 0; at < to.size(); at += kBounce) {
     const size_t bytes = std::min(to.size() - at, static_cast<size_t>(kBounce));
     stream_->copy(bounce_->data(), from + at, static_cast<int64_t>(bytes));
-    stream_->synchronize();
+    stream_->synchronize(meanwhile_);
     std::memcpy(to.data() + at, bounce_->data(), bytes);
   }
 }
@@ -52,7 +52,7 @@ void DeviceSide::write(std::byte* to, std::span<const std::byte> from) {
     const size_t bytes = std::min(from.size() - at, static_cast<size_t>(kBounce));
     std::memcpy(bounce_->data(), from.data() + at, bytes);
     stream_->copy(to + at, bounce_->data(), static_cast<int64_t>(bytes));
-    stream_->synchronize();
+    stream_->synchronize(meanwhile_);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -35,6 +36,9 @@ class DeviceSide {
   void send(const kernels::Numbers& numbers);
   const kernels::Numbers* numbers() const { return reinterpret_cast<const kernels::Numbers*>(staged_->data()); }
 
+  // Called now and then while the host waits for the device; it may throw.
+  void set_meanwhile(std::function<void()> meanwhile) { meanwhile_ = std::move(meanwhile); }
+
   // Wait until all that was enqueued is done.
   void read(const std::byte* from, std::span<std::byte> to);
   void read(std::span<const std::byte* const> from, std::span<double> to);  // scalars
@@ -55,6 +59,7 @@ class DeviceSide {
   std::unique_ptr<device::Stream> stream_;
   std::vector<Slot> slots_;
   size_t slot_ = 0;
+  std::function<void()> meanwhile_;
 };
 
 }  // namespace kintsugi::run

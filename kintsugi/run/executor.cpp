@@ -72,6 +72,7 @@ Executor::Executor(program::Program program, const kernels::KernelSet& kernels, 
       team_(team),
       rank_(place.world ? place.world->rank() : 0),
       world_(place.world),
+      tf32_(kernels.tf32()),
       arena_(kernels.device() ? 0 : program_.bytes()) {
   const int ranks = world_ ? world_->size() : 1;
   base::require(program_.mesh.ranks() == ranks, "run", "a program for {} ranks on {}", program_.mesh.ranks(), ranks);
@@ -85,11 +86,16 @@ Executor::Executor(program::Program program, const kernels::KernelSet& kernels, 
   running_.resize(static_cast<size_t>(events * micro_batches_));
   if (kernels.device()) {
     device_ = std::make_unique<DeviceSide>(*kernels.device(), program_.bytes());
+    ranges_ = kernels.device()->ranges();
     if (program_.file_bytes > 0)
       store_ = std::make_unique<DeviceStore>(*kernels.device(), device_->stream(), program_.file_bytes);
-    if (world_) way_ = comm::device_way(*world_, *kernels.device(), place.sums_in_rank_order);
+    if (world_) way_ = comm::device_way(*world_, *kernels.device());
   }
-  make_groups();
+  make_groups(place);
+  if (device_ && way_ == comm::DeviceWay::nccl)
+    device_->set_meanwhile([this] {
+      for (const auto& [key, group] : groups_) group->progress();
+    });
   for (const program::CallList& list : program_.lists) {
     bind_inputs(list);
     bind_list(list, kernels);
@@ -101,7 +107,7 @@ Executor::Executor(program::Program program, const kernels::KernelSet& kernels, 
 }
 
 // All ranks make their groups in the same order, so that none waits for another's.
-void Executor::make_groups() {
+void Executor::make_groups(const Place& place) {
   for (const program::Body& body : program_.bodies)
     for (const Instruction& i : body.instructions)
       if (i.kind == Kind::collective) groups_[{i.group, i.channel}] = nullptr;
@@ -117,10 +123,24 @@ void Executor::make_groups() {
       std::sort(ranks.begin(), ranks.end());
       options = {.collectives = 0, .messages = 2 * std::max<size_t>(1, open[key])};
     }
+    options.in_rank_order = place.sums_in_rank_order;
+    options.reduced_bytes = most_reduced(key);
+    options.time_limit = place.time_limit;
     group = device_ && !by_host()
                 ? comm::group_on_device(way_, *world_, device_->device(), device_->stream(), ranks, options)
                 : world_->group(ranks, options);
   }
+}
+
+// The bytes of the largest reduction of a group.
+size_t Executor::most_reduced(const std::pair<std::vector<mesh::Factor>, std::string>& group) const {
+  int64_t most = 0;
+  for (const program::Body& body : program_.bodies)
+    for (const Instruction& i : body.instructions)
+      if (i.kind == Kind::collective && i.group == group.first && i.channel == group.second &&
+          (i.collective == Collective::all_reduce || i.collective == Collective::reduce_scatter))
+        most = std::max(most, program_.buffer(i.ins[0]).bytes());
+  return static_cast<size_t>(most);
 }
 
 void Executor::bind_list(const program::CallList& list, const kernels::KernelSet& kernels) {
@@ -458,6 +478,7 @@ void Executor::run_instruction(const program::Call& call, const program::Body& b
   }
   if (b.seq >= 0) b.indices[static_cast<size_t>(b.seq)].index.begin_at(b.seq_begin + numbers.position);
   if (device_ && device_->stream().checks()) announce(body, instruction, b);
+  if (ranges_) name_for_profiler(body, instruction);
   b.kernel->run({.ins = b.ins,
                  .outs = b.outs,
                  .attributes = instruction.attributes,
@@ -467,7 +488,9 @@ void Executor::run_instruction(const program::Call& call, const program::Body& b
                  .numbers = numbers,
                  .team = team_,
                  .stream = device_ ? &device_->stream() : nullptr,
-                 .later = device_ ? device_->numbers() : nullptr});
+                 .later = device_ ? device_->numbers() : nullptr,
+                 .tf32 = tf32_});
+  if (ranges_) ranges_->end();
 }
 
 }  // namespace kintsugi::run

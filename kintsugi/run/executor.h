@@ -2,6 +2,7 @@
 // things run.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -47,9 +48,10 @@ class Arena {
 
 // The environment of a program.
 struct Place {
-  comm::World* world = nullptr;               // null: one rank
-  std::filesystem::path offload_folder = {};  // folder of the file, if the program has one
-  bool sums_in_rank_order = false;            // of all groups, whatever that costs
+  comm::World* world = nullptr;                   // null: one rank
+  std::filesystem::path offload_folder = {};      // folder of the file, if the program has one
+  bool sums_in_rank_order = false;                // of all groups, whatever that costs
+  std::chrono::milliseconds time_limit{600'000};  // of a device's work with others
 };
 
 class Executor {
@@ -217,7 +219,9 @@ class Executor {
   const program::Body& body_of(const program::Call& call) const {
     return program_.bodies[static_cast<size_t>(call.body)];
   }
-  void make_groups();
+  void make_groups(const Place& place);
+  size_t most_reduced(const std::pair<std::vector<mesh::Factor>, std::string>& group) const;
+  void name_for_profiler(const program::Body& body, const program::Instruction& i) const;
   void bind_list(const program::CallList& list, const kernels::KernelSet& kernels);
   Bound bind(const Site& site, const program::Instruction& instruction, const kernels::KernelSet& kernels);
   void bind_inputs(const program::CallList& list);
@@ -273,6 +277,8 @@ class Executor {
   comm::DeviceWay way_ = comm::DeviceWay::shared;
   std::unique_ptr<DeviceTimes> times_;  // once there was a recorder
   bool marks_ = false;                  // each instruction has a point in times_
+  bool tf32_ = false;
+  device::Ranges* ranges_ = nullptr;  // of a device, where a profiler looks on
   Arena arena_;
   mutable std::vector<std::byte> output_;
   std::unique_ptr<FileStore> file_;     // it must end before the memory is freed

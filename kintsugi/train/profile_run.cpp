@@ -35,7 +35,8 @@ class ProfiledRank {
         kernels_(build::kernels_to_run(settings_)),
         team_(static_cast<int>(settings_.parallel.threads)) {
     run::require_same_programs(*all_, "profile", options.stages);
-    require_memory(settings_, options.stages, machine_of(settings_), *all_, [&](std::string_view what) { tell(what); });
+    require_memory(settings_, options.stages, machine_of(settings_, kernels_->device()), *all_,
+                   [&](std::string_view what) { tell(what); });
   }
 
   ProfiledRun run() {

@@ -6,6 +6,7 @@
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/checkpoint/open.h"
 #include "kintsugi/comm/agree.h"
+#include "kintsugi/comm/limits.h"
 #include "kintsugi/comm/same_on_all.h"
 #include "kintsugi/run/same_programs.h"
 #include "kintsugi/train/require_memory.h"
@@ -42,7 +43,7 @@ void open_data(Rank& rank) {
 std::vector<Program> agreed_programs(const Rank& rank, const RankOptions& options) {
   std::vector<Program> stages;
   comm::together(*rank.all, [&] { stages = build::checked_programs(rank.settings(), *rank.kernels); });
-  require_memory(rank.settings(), stages, machine_of(rank.settings()), *rank.all, options.now);
+  require_memory(rank.settings(), stages, machine_of(rank.settings(), rank.kernels->device()), *rank.all, options.now);
   run::require_same_programs(*rank.all, "train", stages);
   return stages;
 }
@@ -61,11 +62,12 @@ std::filesystem::path offload_folder(const Rank& rank) {
 
 void make_executor(Rank& rank, Program program) {
   rank.team = std::make_unique<base::ThreadTeam>(static_cast<int>(rank.settings().parallel.threads));
-  rank.executor =
-      std::make_unique<run::Executor>(std::move(program), *rank.kernels, *rank.team,
-                                      run::Place{.world = &rank.world,
-                                                 .offload_folder = offload_folder(rank),
-                                                 .sums_in_rank_order = rank.settings().train.reproducible > 0});
+  rank.executor = std::make_unique<run::Executor>(
+      std::move(program), *rank.kernels, *rank.team,
+      run::Place{.world = &rank.world,
+                 .offload_folder = offload_folder(rank),
+                 .sums_in_rank_order = rank.settings().train.reproducible > 0,
+                 .time_limit = comm::time_limit(rank.settings().parallel.timeout_seconds)});
 }
 
 // Binds each thread of each rank to a core, if this process has as many cores.

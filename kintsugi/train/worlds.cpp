@@ -70,10 +70,14 @@ void require_order(const comm::World& world, const config::Settings& s) {
   if (s.train.reproducible > 0) comm::require_rank_order(world, fmt::format("reproducible = {}", s.train.reproducible));
 }
 
-build::Machine machine_of(const config::Settings& s) {
+build::Machine machine_of(const config::Settings& s, device::Device* device) {
   const std::optional<Launched> l = launched();
   const bool processes = s.parallel.transport != "threads" && l && l->ranks > 1;
-  return {.memory = base::machine_memory(), .processes = processes ? l->local : 0};
+  const device::Properties p = device == nullptr ? device::Properties() : device->properties();
+  return {.memory = base::machine_memory(),
+          .processes = processes ? l->local : 0,
+          .device_free = p.free,
+          .device = p.memory};
 }
 
 }  // namespace kintsugi::train

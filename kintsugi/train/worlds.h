@@ -12,6 +12,7 @@
 #include "kintsugi/comm/communicator.h"
 #include "kintsugi/comm/transports.h"
 #include "kintsugi/config/settings.h"
+#include "kintsugi/device/device.h"
 
 namespace kintsugi::train {
 
@@ -34,7 +35,8 @@ void require_ranks(const comm::World& world, const config::Settings& settings, s
 // Rejects [train] reproducible if sums have no fixed order.
 void require_order(const comm::World& world, const config::Settings& settings);
 
-// This machine as the ranks of a run share it: with as many processes as the launcher says, else in this one.
-build::Machine machine_of(const config::Settings& settings);
+// This machine as the ranks of a run share it: with as many processes as the launcher says, else in this one; and the
+// device that they compute on, if there is one.
+build::Machine machine_of(const config::Settings& settings, device::Device* device = nullptr);
 
 }  // namespace kintsugi::train

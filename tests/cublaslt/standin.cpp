@@ -3,6 +3,7 @@
 #include <cublasLt.h>
 #include <fmt/format.h>
 
+#include <bit>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -32,7 +33,16 @@ struct Product {
   const void* bias = nullptr;
   int bias_type = -1;  // that of the result
   int64_t bias_apart = 0;
+
+  bool tf32() const { return compute == CUBLAS_COMPUTE_32F_FAST_TF32; }
 };
+
+// What the unit takes of an element of fp32: 10 bits of its fraction.
+float as_taken(const Product& p, float x) {
+  if (!p.tf32()) return x;
+  const auto bits = std::bit_cast<uint32_t>(x);
+  return std::bit_cast<float>((bits + 0xFFFu + ((bits >> 13) & 1u)) & ~0x1FFFu);
+}
 
 struct Preference {
   uint64_t workspace = 0;
@@ -101,7 +111,8 @@ std::string rules(const Product& p, const Matrix& a, const Matrix& b, const Matr
   const bool ta = p.first == CUBLAS_OP_T, tb = p.second == CUBLAS_OP_T;
   sizes = {static_cast<int64_t>(ta ? a.columns : a.rows), static_cast<int64_t>(tb ? b.rows : b.columns),
            static_cast<int64_t>(ta ? a.rows : a.columns)};
-  if (p.compute != CUBLAS_COMPUTE_32F || p.scale != CUDA_R_32F) return "sums and factors must be fp32";
+  if ((p.compute != CUBLAS_COMPUTE_32F && !p.tf32()) || p.scale != CUDA_R_32F) return "sums and factors must be fp32";
+  if (p.tf32() && a.type != CUDA_R_32F) return "TF32 of what is not fp32";
   if (!dtype_of(a.type) || a.type != b.type || !(c.type == a.type || c.type == CUDA_R_32F))
     return fmt::format("types {}, {} and {} do not go together", int(a.type), int(b.type), int(c.type));
   if (static_cast<int64_t>(tb ? b.columns : b.rows) != sizes.k) return "the summed sizes differ";
@@ -124,10 +135,10 @@ std::string rules(const Product& p, const Matrix& a, const Matrix& b, const Matr
 }
 
 uint64_t hash(const Product& p, const Matrix& a, const Matrix& b, const Matrix& c) {
-  const std::string all =
-      fmt::format("{} {} {}|{} {} {} {} {} {}|{} {} {} {} {} {}|{} {} {} {} {} {}", int(p.first), int(p.second),
-                  int(p.epilogue), int(a.type), a.rows, a.columns, a.step, a.batch, a.apart, int(b.type), b.rows,
-                  b.columns, b.step, b.batch, b.apart, int(c.type), c.rows, c.columns, c.step, c.batch, c.apart);
+  const std::string all = fmt::format("{} {} {} {}|{} {} {} {} {} {}|{} {} {} {} {} {}|{} {} {} {} {} {}",
+                                      int(p.compute), int(p.first), int(p.second), int(p.epilogue), int(a.type), a.rows,
+                                      a.columns, a.step, a.batch, a.apart, int(b.type), b.rows, b.columns, b.step,
+                                      b.batch, b.apart, int(c.type), c.rows, c.columns, c.step, c.batch, c.apart);
   return std::hash<std::string>()(all);
 }
 
@@ -154,8 +165,10 @@ struct Work {
         for (int64_t row = 0; row < sizes.m; ++row) {
           double sum = 0;
           for (int64_t l = 0; l < sizes.k; ++l)
-            sum += static_cast<double>(static_cast<float>(ta ? x[l + row * a.step] : x[row + l * a.step])) *
-                   static_cast<double>(static_cast<float>(tb ? y[column + l * b.step] : y[l + column * b.step]));
+            sum += static_cast<double>(
+                       as_taken(product, static_cast<float>(ta ? x[l + row * a.step] : x[row + l * a.step]))) *
+                   static_cast<double>(
+                       as_taken(product, static_cast<float>(tb ? y[column + l * b.step] : y[l + column * b.step])));
           Out& out = z[row + column * c.step];
           auto value = static_cast<float>(sum) * alpha;
           if (beta != 0) value += beta * static_cast<float>(out);
@@ -310,6 +323,25 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   return CUBLAS_STATUS_SUCCESS;
 }
 
+size_t cublasLtGetVersion() {
+  return 130100;
+}
+
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t product, cublasLtMatrixLayout_t a,
+                                       cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                       const cublasLtMatmulAlgo_t* algo, cublasLtMatmulHeuristicResult_t* result) {
+  const std::lock_guard lock(mutex());
+  Algorithm algorithm;
+  std::memcpy(&algorithm, algo, sizeof algorithm);
+  if (c != d) return broken("another layout for what is added");
+  if (algorithm.mark != Algorithm::kMark ||
+      algorithm.product != hash(as<Product>(product), as<Matrix>(a), as<Matrix>(b), as<Matrix>(d)))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  *result = {};
+  result->algo = *algo, result->workspaceSize = algorithm.workspace, result->state = CUBLAS_STATUS_SUCCESS;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t product, const void* alpha, const void* a,
                               cublasLtMatrixLayout_t a_layout, const void* b, cublasLtMatrixLayout_t b_layout,
                               const void* beta, const void* c, cublasLtMatrixLayout_t c_layout, void* d,
@@ -354,6 +386,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
                              .batch = work->c.batch,
                              .bias = p.epilogue == CUBLASLT_EPILOGUE_BIAS,
                              .accumulate = work->beta != 0,
+                             .tf32 = p.tf32(),
                              .result = d,
                              .workspace = workspace,
                              .workspace_bytes = workspace_bytes,

@@ -16,7 +16,7 @@ struct Call {
   bool first_transposed = false, second_transposed = false;
   int type = 0, result_type = 0;  // cudaDataType
   int64_t batch = 1;
-  bool bias = false, accumulate = false;
+  bool bias = false, accumulate = false, tf32 = false;
   const void* result = nullptr;
   const void* workspace = nullptr;
   uint64_t workspace_bytes = 0;

@@ -258,6 +258,7 @@ ncclResult_t join(Comm& comm, const Call& call, Launch& launch) {
       if (meeting->joined[r] && !meeting->calls[r].like(call))
         return broken(fmt::format("ranks {} and {} call different collectives", comm.rank, r));
     ++standin().collectives;
+    standin().order[std::this_thread::get_id()].push_back({meeting, meeting->calls.size()});
   }
   meeting->joined[place] = true;
   meeting->calls[place] = call;

@@ -5,10 +5,18 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace kintsugi::tests::nccl {
+
+// A collective that a thread called.
+struct Called {
+  const void* meeting = nullptr;  // the same for all members
+  size_t members = 0;
+};
 
 struct Standin {
   // Enqueues work in a stream; and makes what does all that is enqueued there so far.
@@ -16,8 +24,9 @@ struct Standin {
   std::function<void()> (*all_until_here)(void* stream) = nullptr;
   void (*not_yet)() = nullptr;  // throws, so that the work is tried again
   int64_t collectives = 0, messages = 0, groups = 0, aborted = 0;
-  int async_error = 0;              // what ncclCommGetAsyncError says
-  std::vector<std::string> broken;  // rules that were not kept
+  std::map<std::thread::id, std::vector<Called>> order;  // of all communicators, by thread: by rank
+  int async_error = 0;                                   // what ncclCommGetAsyncError says
+  std::vector<std::string> broken;                       // rules that were not kept
 };
 
 }  // namespace kintsugi::tests::nccl

@@ -22,5 +22,7 @@ struct DeviceTerms {
 // Enqueues it. InternalError for a dtype without a reduction.
 using DeviceReduce = void(device::Stream& stream, const DeviceTerms& terms, tensor::DType dtype, Reduction reduction);
 inline constexpr const char* kDeviceReduce = "kintsugi_device_reduce_1";
+// That of the device's module.
+DeviceReduce* reduction_on(device::Device& device);
 
 }  // namespace kintsugi::comm

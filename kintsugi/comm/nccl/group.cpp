@@ -1,9 +1,16 @@
 #include "kintsugi/comm/nccl/group.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
 #include <exception>
+#include <string>
 #include <vector>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/comm/gpu/reduce_in_order.h"
 #include "kintsugi/comm/nccl/library.h"
 #include "kintsugi/comm/operation.h"
 
@@ -27,7 +34,17 @@ class NcclCommunicator : public CheckedCommunicator {
         stream_(device.stream()),
         host_(std::move(host)),
         options_(options),
-        backend_({.name = "nccl", .ranks = host_->backend().ranks, .one_at_a_time = true}) {
+        backend_({.name = "nccl",
+                  .ranks = host_->backend().ranks,
+                  .adds_in_rank_order = options.in_rank_order,
+                  .one_at_a_time = true}) {
+    require_own_devices(device);
+    if (options.in_rank_order) {
+      base::require(size() <= kMostOnDevice, "comm", "{} ranks add in their order, of {}", size(), kMostOnDevice);
+      reduce_ = reduction_on(device);
+      // A part of each rank, as long as the longest.
+      received_ = device.allocate(static_cast<int64_t>(options.reduced_bytes) + 16 * size());
+    }
     nccl::Id id = {};
     if (rank() == 0) check(library_, library_.get_unique_id(&id), "making a group");
     host_->wait(host_->broadcast(std::as_writable_bytes(std::span(&id, 1)), 0));
@@ -40,7 +57,7 @@ class NcclCommunicator : public CheckedCommunicator {
   }
   // What was not waited for when something failed is ended: it may never be done.
   ~NcclCommunicator() override {
-    if (oldest_ <= made_ || std::uncaught_exceptions() > 0)
+    if (failed_ || oldest_ <= made_ || std::uncaught_exceptions() > 0)
       library_.abort(handle_);
     else
       library_.destroy(handle_);
@@ -54,22 +71,32 @@ class NcclCommunicator : public CheckedCommunicator {
     while (oldest_ <= event.number) finish_oldest();
   }
   void progress() override {
+    failed_ = true;  // unless none of these throws
     int state = nccl::kSuccess;
     check(library_, library_.async_error(handle_, &state), "a look at its state");
     check(library_, state, "an operation");
+    require_moving();
     host_->progress();
+    failed_ = false;
   }
 
  protected:
   Event enqueue(std::span<const Operation> operations) override;
 
  private:
+  using Clock = std::chrono::steady_clock;
   struct Open {
     std::unique_ptr<device::Event> ready, done;
     Event host;
+    Operation first;  // of those that were enqueued together
   };
 
+  void require_own_devices(device::Device& device);
+  void require_moving();
   void call(const Operation& o);
+  void call_in_order(const Operation& o);
+  void announce_own();
+  void announce_sum(const DeviceTerms& terms, size_t bytes);
   void messages(const Operation& o);
   void finish_oldest() {
     const Open& open = open_[oldest_ % open_.size()];
@@ -91,7 +118,46 @@ class NcclCommunicator : public CheckedCommunicator {
   nccl::Handle* handle_ = nullptr;
   std::vector<Open> open_;  // events oldest_ to made_
   uint64_t oldest_ = 1, made_ = 0;
+  uint64_t not_done_ = 1;                   // the oldest event that the device may not have done
+  Clock::time_point moved_ = Clock::now();  // when that was last known to change
+  bool failed_ = false;
+  DeviceReduce* reduce_ = nullptr;            // of sums in the order of ranks
+  std::unique_ptr<device::Memory> received_;  // what others send for them
 };
+
+// The library takes one rank a device, and says so in words that name none.
+void NcclCommunicator::require_own_devices(device::Device& device) {
+  const std::string identity = device.properties().identity;
+  using Identity = std::array<char, 16>;
+  Identity mine = {};
+  std::copy_n(identity.begin(), std::min(identity.size(), mine.size()), mine.begin());
+  std::vector<Identity> every(static_cast<size_t>(size()));
+  host_->wait(host_->all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(every))));
+  for (size_t a = 0; a < every.size(); ++a)
+    for (size_t b = 0; b < a; ++b)
+      if (every[a] != Identity() && every[a] == every[b])
+        throw base::UserError("comm",
+                              "ranks {} and {} of a group have one card, {}, and NCCL takes one rank a card: start as "
+                              "many on each machine as it has cards, or set KINTSUGI_DEVICE_GROUPS=host",
+                              b, a, device.properties().name);
+}
+
+// All members have enqueued what this rank has waited for on the host; if the device still does not do it, something
+// between the devices is broken of which the library knows nothing.
+void NcclCommunicator::require_moving() {
+  const Clock::time_point now = Clock::now();
+  const uint64_t before = not_done_;
+  if (made_ >= open_.size()) not_done_ = std::max(not_done_, made_ - open_.size() + 1);
+  while (not_done_ < oldest_ && open_[not_done_ % open_.size()].done->done()) ++not_done_;
+  if (not_done_ > before || not_done_ >= oldest_) moved_ = now;
+  if (now - moved_ < options_.time_limit) return;
+  throw Timeout(
+      fmt::format("rank {} of a group of {}: the device does not come to the end of {} within {:g} s, which all "
+                  "have enqueued; NCCL_DEBUG=WARN in the environment makes NCCL say more",
+                  rank(), size(), open_[not_done_ % open_.size()].first.text(),
+                  std::chrono::duration<double>(options_.time_limit).count()),
+      {}, {});
+}
 
 Event NcclCommunicator::enqueue(std::span<const Operation> operations) {
   check_room(operations, options_);
@@ -104,6 +170,8 @@ Event NcclCommunicator::enqueue(std::span<const Operation> operations) {
     if (o.bytes > 0) call(o);
   if (operations.size() > 1) check(library_, library_.group_end(), "an exchange");
   stream_->record(*open.done);
+  open.first = operations[0];
+  if (not_done_ > made_) moved_ = Clock::now();
   ++made_;
   open.host = meet(*host_, operations);
   return {made_};
@@ -117,7 +185,69 @@ void NcclCommunicator::announce(const Operation& o, size_t reads, size_t writes)
   stream_->announce({.what = name_of(o.kind), .reads = {&in, has_in}, .writes = {&out, has_out}});
 }
 
+// Sums in the order of ranks: each rank gets its part of all, adds, and sends the sum to those that want it.
+void NcclCommunicator::call_in_order(const Operation& o) {
+  const auto members = static_cast<size_t>(size()), own = static_cast<size_t>(rank()),
+             width = static_cast<size_t>(tensor::size_of(o.dtype)), count = o.bytes / width;
+  base::require(o.bytes <= options_.reduced_bytes, "comm", "{} in a group for {} bytes", o.text(),
+                options_.reduced_bytes);
+  const size_t part = (count + members - 1) / members * width;  // of the last ranks it may be shorter, or nothing
+  const auto begin = [&](size_t m) { return std::min(m * part, o.bytes); };
+  const auto length = [&](size_t m) { return std::min(begin(m) + part, o.bytes) - begin(m); };
+  void* const stream = stream_->native();
+  const auto run = [&](int result) { check(library_, result, o.text_in_full()); };
+  const auto exchange = [&](const auto& sent, const auto& received) {
+    run(library_.group_start());
+    for (size_t m = 0; m < members; ++m) {
+      if (m == own) continue;
+      const int peer = static_cast<int>(m);
+      if (const std::span<const std::byte> s = sent(m); !s.empty())
+        run(library_.send(s.data(), s.size(), nccl::kBytes, peer, handle_, stream));
+      if (const std::span<std::byte> r = received(m); !r.empty())
+        run(library_.receive(r.data(), r.size(), nccl::kBytes, peer, handle_, stream));
+    }
+    run(library_.group_end());
+  };
+  // A place of its own for what each rank sends.
+  const auto from = [&](size_t m) { return received_->data() + m * ((part + 15) / 16 * 16); };
+  announce(o, o.bytes, 0);
+  announce_own();
+  exchange([&](size_t m) { return std::span(o.in + begin(m), length(m)); },
+           [&](size_t m) { return std::span(from(m), length(own)); });
+  const bool scatters = o.kind == Kind::reduce_scatter, gathers = o.kind == Kind::all_reduce;
+  std::byte* const sum = scatters ? o.out : gathers || rank() == o.root ? o.out + begin(own) : from(own);
+  if (length(own) > 0) {
+    DeviceTerms terms = {.ranks = size(), .elements = static_cast<int64_t>(length(own) / width)};
+    for (size_t m = 0; m < members; ++m) terms.ins[m] = m == own ? o.in + begin(own) : from(m);
+    terms.outs[0] = sum;
+    announce_sum(terms, length(own));
+    reduce_(*stream_, terms, o.dtype, o.reduction);
+  }
+  if (scatters) return;
+  const auto wants = [&](size_t m) { return gathers || static_cast<int>(m) == o.root; };
+  if (wants(own)) announce(o, 0, o.bytes);
+  exchange(
+      [&](size_t m) { return wants(m) ? std::span<const std::byte>(sum, length(own)) : std::span<const std::byte>(); },
+      [&](size_t m) { return wants(own) ? std::span(o.out + begin(m), length(m)) : std::span<std::byte>(); });
+}
+
+// For a device that checks the order of accesses: what is received, and the sum.
+void NcclCommunicator::announce_own() {
+  if (!stream_->checks()) return;
+  const std::span<const std::byte> all(received_->data(), static_cast<size_t>(received_->bytes()));
+  stream_->announce({.what = "parts of a sum", .reads = {}, .writes = {&all, 1}});
+}
+
+void NcclCommunicator::announce_sum(const DeviceTerms& terms, size_t bytes) {
+  if (!stream_->checks()) return;
+  std::vector<std::span<const std::byte>> reads;
+  for (int m = 0; m < terms.ranks; ++m) reads.emplace_back(terms.ins[m], bytes);
+  const std::span<const std::byte> written(terms.outs[0], bytes);
+  stream_->announce({.what = "a sum in the order of ranks", .reads = reads, .writes = {&written, 1}});
+}
+
 void NcclCommunicator::call(const Operation& o) {
+  if (o.reduces() && options_.in_rank_order) return call_in_order(o);
   const auto members = static_cast<size_t>(size());
   const size_t part = o.has_parts() ? o.bytes / members : o.bytes;
   const int type = o.reduces() ? nccl::type_of(o.dtype) : nccl::kBytes;

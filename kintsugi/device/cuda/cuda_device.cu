@@ -3,9 +3,18 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <optional>
+#include <thread>
+
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/device/cuda/entry.h"
+#include "kintsugi/device/cuda/failures.h"
+#include "kintsugi/device/cuda/nvml.h"
+#include "kintsugi/device/cuda/nvtx.h"
 
 namespace kintsugi::device {
 namespace {
@@ -13,8 +22,9 @@ namespace {
 // `what` reads on after "the device failed ".
 void check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
-  throw base::UserError("device", "the device failed {}: {} ({})", what, cudaGetErrorString(error),
-                        cudaGetErrorName(error));
+  const std::string_view advice = advice_for(error);
+  throw base::UserError("device", "the device failed {}: {} ({}){}{}", what, cudaGetErrorString(error),
+                        cudaGetErrorName(error), advice.empty() ? "" : "; ", advice);
 }
 
 class CudaMemory : public Memory {
@@ -74,6 +84,17 @@ class CudaStream : public Stream {
     check(cudaStreamWaitEvent(handle_, static_cast<CudaEvent&>(event).handle, 0), "to wait for an event");
   }
   void synchronize() override { check(cudaStreamSynchronize(handle_), "in its work"); }
+  // Looks often at first, since most waits are short.
+  void synchronize(const std::function<void()>& meanwhile) override {
+    if (!meanwhile) return synchronize();
+    constexpr std::chrono::microseconds kMost{1000};
+    for (std::chrono::microseconds pause{1};; pause = std::min(2 * pause, kMost)) {
+      const cudaError_t error = cudaStreamQuery(handle_);
+      if (error != cudaErrorNotReady) return check(error, "in its work");
+      if (pause == kMost) meanwhile();
+      std::this_thread::sleep_for(pause);
+    }
+  }
 
   void begin_capture() override {
     check(cudaStreamBeginCapture(handle_, cudaStreamCaptureModeThreadLocal), "to capture a step");
@@ -127,8 +148,18 @@ class CudaDevice : public Device {
   CudaDevice(int number, void* module) : number_(number), count_(count_devices()), module_(module) {
     if (number < 0 || number >= count_)
       throw base::UserError("device", "there is no device {}: this machine has {}", number, count_);
+    cudaDeviceProp p;
+    check(cudaGetDeviceProperties(&p, number), "to say what it is");
+    if (p.major < kOldestMajor)
+      throw base::UserError("device",
+                            "{} is of generation {}.{}, and bf16 on the card begins with {}.0 (A100): "
+                            "parallel.device = \"cpu\" computes on the processor",
+                            p.name, p.major, p.minor, kOldestMajor);
+    const std::optional<int64_t> before = used();
     check(cudaSetDevice(number), "to be opened");
     check(cudaFree(nullptr), "to be opened");
+    const std::optional<int64_t> after = used();
+    if (before && after) context_ = *after - *before;
   }
 
   std::string_view kind() const override { return "cuda"; }
@@ -144,7 +175,9 @@ class CudaDevice : public Device {
             .processors = p.multiProcessorCount,
             .warp = p.warpSize,
             .major = p.major,
-            .minor = p.minor};
+            .minor = p.minor,
+            .context = context_,
+            .identity = std::string(p.uuid.bytes, sizeof p.uuid.bytes)};
   }
   std::unique_ptr<Memory> allocate(int64_t bytes) override {
     void* data = nullptr;
@@ -170,17 +203,25 @@ class CudaDevice : public Device {
   }
   std::unique_ptr<Stream> stream() override { return std::make_unique<CudaStream>(); }
   std::unique_ptr<Event> event() override { return std::make_unique<CudaEvent>(); }
+  Ranges* ranges() override { return nvtx_ranges(); }
   void* symbol(const char* name) override { return dlsym(module_, name); }
 
  private:
+  // Bytes of the card that are in use, by whatever process, as the driver says.
+  std::optional<int64_t> used() const {
+    char bus[32] = {};
+    return cudaDeviceGetPCIBusId(bus, sizeof bus, number_) == cudaSuccess ? nvml_used(bus) : std::nullopt;
+  }
+
   int number_, count_;
   void* module_;
+  int64_t context_ = 0;
 };
 
 }  // namespace
 }  // namespace kintsugi::device
 
-extern "C" __attribute__((visibility("default"))) kintsugi::device::Device* kintsugi_cuda_device_3(int number,
+extern "C" __attribute__((visibility("default"))) kintsugi::device::Device* kintsugi_cuda_device_4(int number,
                                                                                                    void* module) {
   return new kintsugi::device::CudaDevice(number, module);
 }

@@ -202,7 +202,7 @@ void contract(const KernelCall& call) {
   const auto product = product_of(lists, a.dtype(), b.dtype(), y.dtype());
   if (!product) return contract_slowly(call, lists);
   Gemm g = product->gemm;
-  g.dtype = a.dtype(), g.c_dtype = y.dtype();
+  g.dtype = a.dtype(), g.c_dtype = y.dtype(), g.tf32 = call.tf32;
   g.a.data = (product->swapped ? b : a).data, g.b.data = (product->swapped ? a : b).data;
   g.c = y.data;
   g.accumulate = call.accumulates(0);

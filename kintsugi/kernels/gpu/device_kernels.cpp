@@ -14,7 +14,8 @@ namespace {
 
 class DeviceKernels : public KernelSet {
  public:
-  DeviceKernels(std::unique_ptr<device::Device> device, std::span<const DeviceRow> rows) : device_(std::move(device)) {
+  DeviceKernels(std::unique_ptr<device::Device> device, std::span<const DeviceRow> rows, bool tf32)
+      : device_(std::move(device)), tf32_(tf32) {
     const auto reference = reference_kernels();
     for (const DeviceRow& row : rows) {
       const Kernel& same = reference->find(row.kind);
@@ -23,6 +24,7 @@ class DeviceKernels : public KernelSet {
   }
   std::string_view name() const override { return device_ ? device_->kind() : "device"; }
   device::Device* device() const override { return device_.get(); }
+  bool tf32() const override { return tf32_; }
   const Kernel& find(std::string_view kind) const override {
     for (const Kernel& kernel : kernels_)
       if (kernel.kind == kind) return kernel;
@@ -31,23 +33,24 @@ class DeviceKernels : public KernelSet {
 
  private:
   std::unique_ptr<device::Device> device_;
+  bool tf32_;
   std::vector<Kernel> kernels_;
 };
 
 }  // namespace
 
 std::unique_ptr<KernelSet> planned_device_kernels() {
-  return std::make_unique<DeviceKernels>(nullptr, gpu_emulated::rows());
+  return std::make_unique<DeviceKernels>(nullptr, gpu_emulated::rows(), false);
 }
 
-std::unique_ptr<KernelSet> device_kernels(std::unique_ptr<device::Device> device) {
+std::unique_ptr<KernelSet> device_kernels(std::unique_ptr<device::Device> device, bool tf32) {
   std::span<const DeviceRow> rows = gpu_emulated::rows();
   if (!device->emulated()) {
     const auto list = reinterpret_cast<DeviceRows*>(device->symbol(kDeviceRows));
     base::require(list != nullptr, "kernels", "the module of {} has no kernels", device->kind());
     list(&rows);
   }
-  return std::make_unique<DeviceKernels>(std::move(device), rows);
+  return std::make_unique<DeviceKernels>(std::move(device), rows, tf32);
 }
 
 }  // namespace kintsugi::kernels

@@ -38,6 +38,7 @@ struct Gemm {
   int64_t m = 0, n = 0, k = 0;
   tensor::DType dtype = tensor::DType::f32;    // of a and b: fp32, bf16, fp16
   tensor::DType c_dtype = tensor::DType::f32;  // the same, or fp32
+  bool tf32 = false;                           // operands of fp32 may be rounded to TF32
   GemmOperand a, b;
   void* c = nullptr;
   int64_t c_step = 0;

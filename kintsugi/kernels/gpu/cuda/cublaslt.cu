@@ -5,6 +5,7 @@
 // by columns with that leading dimension. So c = a b is asked for as c^T = b^T a^T: its first operand is our b, its
 // second our a, its m our n, and a bias along its rows is ours along the columns.
 #include <cublasLt.h>
+#include <fmt/format.h>
 
 #include <map>
 #include <memory>
@@ -14,6 +15,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/shared_library.h"
+#include "kintsugi/kernels/gpu/cuda/algorithm_file.h"
 #include "kintsugi/kernels/gpu/gemm.h"
 
 namespace kintsugi::KINTSUGI_GPU {
@@ -35,6 +37,8 @@ struct Library {
   decltype(&cublasLtMatmulPreferenceDestroy) preference_destroy = nullptr;
   decltype(&cublasLtMatmulPreferenceSetAttribute) preference_set = nullptr;
   decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic = nullptr;
+  decltype(&cublasLtMatmulAlgoCheck) check = nullptr;
+  decltype(&cublasLtGetVersion) version = nullptr;
 };
 
 // Null if there is none.
@@ -58,6 +62,8 @@ const Library* library() {
     find("cublasLtMatmulPreferenceDestroy", l->preference_destroy);
     find("cublasLtMatmulPreferenceSetAttribute", l->preference_set);
     find("cublasLtMatmulAlgoGetHeuristic", l->heuristic);
+    find("cublasLtMatmulAlgoCheck", l->check);
+    find("cublasLtGetVersion", l->version);
     return all ? std::move(l) : nullptr;
   }();
   return found.get();
@@ -76,7 +82,7 @@ cudaDataType_t type_of(DType dtype) {
 struct Key {
   int device;
   int64_t m, n, k, a_step, b_step, c_step;
-  bool a_transposed, b_transposed, accumulate, has_bias;
+  bool a_transposed, b_transposed, accumulate, has_bias, tf32;
   DType dtype, c_dtype, bias_dtype;
   int64_t batch, a_apart, b_apart, c_apart, bias_apart;
   int a_alignment, b_alignment, c_alignment, bias_alignment;
@@ -84,6 +90,23 @@ struct Key {
 
   auto operator<=>(const Key&) const = default;
 };
+
+// All that the library knows when it chooses. The file is the same for all devices of a machine.
+std::string text_of(const Library& l, const Key& k) {
+  int major = 0, minor = 0, processors = 0;
+  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, k.device);
+  cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, k.device);
+  cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, k.device);
+  return fmt::format(
+      "cublasLt {} on {}.{} x {}: {} x {} x {}, a {}{} b {}{} c {}{}{}, {} {}{}{}, {} times {} {} {} {}, aligned {} {} "
+      "{} "
+      "{}, {} bytes",
+      l.version(), major, minor, processors, k.m, k.n, k.k, k.a_step, k.a_transposed ? "T" : "", k.b_step,
+      k.b_transposed ? "T" : "", k.c_step, k.accumulate ? "+" : "", k.has_bias ? " bias" : "", name_of(k.dtype),
+      name_of(k.c_dtype), k.has_bias ? fmt::format(" {}", name_of(k.bias_dtype)) : "", k.tf32 ? " tf32" : "", k.batch,
+      k.a_apart, k.b_apart, k.c_apart, k.bias_apart, k.a_alignment, k.b_alignment, k.c_alignment, k.bias_alignment,
+      k.workspace);
+}
 
 // The bytes that the address of an operand is a multiple of in each product, up to 16: more makes no algorithm
 // possible.
@@ -120,9 +143,11 @@ cublasLtMatrixLayout_t layout(const Library& l, DType dtype, int64_t rows, int64
   return made;
 }
 
-Planned plan(const Library& l, cublasLtHandle_t handle, const Key& key, const void* bias) {
+Planned plan(const Library& l, cublasLtHandle_t handle, const Key& key, const void* bias,
+             kernels::AlgorithmFile& file) {
   Planned p;
-  check(l.desc_create(&p.desc, CUBLAS_COMPUTE_32F, CUDA_R_32F), "a product");
+  const cublasComputeType_t compute = key.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  check(l.desc_create(&p.desc, compute, CUDA_R_32F), "a product");
   set(l, p.desc, CUBLASLT_MATMUL_DESC_TRANSA, key.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(l, p.desc, CUBLASLT_MATMUL_DESC_TRANSB, key.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   if (key.has_bias) {
@@ -139,6 +164,14 @@ Planned plan(const Library& l, cublasLtHandle_t handle, const Key& key, const vo
       layout(l, key.dtype, key.a_transposed ? m : k, key.a_transposed ? k : m, key.a_step, key.batch, key.a_apart);
   p.result = layout(l, key.c_dtype, n, m, key.c_step, key.batch, key.c_apart);
 
+  const std::string text = text_of(l, key);
+  if (file.find(text, &p.algorithm, sizeof p.algorithm)) {
+    cublasLtMatmulHeuristicResult_t known = {};
+    p.possible =
+        l.check(handle, p.desc, p.first, p.second, p.result, p.result, &p.algorithm, &known) == CUBLAS_STATUS_SUCCESS &&
+        known.workspaceSize <= static_cast<size_t>(key.workspace);
+    if (p.possible) return p;
+  }
   cublasLtMatmulPreference_t preference = nullptr;
   check(l.preference_create(&preference), "a preference");
   const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t what, const auto& value) {
@@ -163,6 +196,7 @@ Planned plan(const Library& l, cublasLtHandle_t handle, const Key& key, const vo
         p.algorithm = found[i].algo;
         p.possible = true;
       }
+  if (p.possible) file.add(text, &p.algorithm, sizeof p.algorithm);
   return p;
 }
 
@@ -172,6 +206,7 @@ struct Plans {
   std::mutex mutex;
   std::map<int, cublasLtHandle_t> handles;
   std::map<Key, Planned> products;
+  kernels::AlgorithmFile file{kernels::AlgorithmFile::default_path()};
 };
 
 Plans& plans() {
@@ -218,6 +253,7 @@ bool cublaslt_gemm(const Gemm& g, device::Stream& stream) {
              .b_transposed = g.b.transposed,
              .accumulate = g.accumulate,
              .has_bias = g.bias != nullptr,
+             .tf32 = g.tf32 && g.dtype == DType::f32,
              .dtype = g.dtype,
              .c_dtype = g.c_dtype,
              .bias_dtype = g.bias_dtype,
@@ -237,7 +273,7 @@ bool cublaslt_gemm(const Gemm& g, device::Stream& stream) {
   cublasLtHandle_t& handle = all.handles[key.device];
   if (handle == nullptr) check(l->create(&handle), "a handle");
   auto found = all.products.find(key);
-  if (found == all.products.end()) found = all.products.emplace(key, plan(*l, handle, key, g.bias)).first;
+  if (found == all.products.end()) found = all.products.emplace(key, plan(*l, handle, key, g.bias, all.file)).first;
   const Planned& p = found->second;
   if (!p.possible) return false;
   const float one = 1, zero = 0;

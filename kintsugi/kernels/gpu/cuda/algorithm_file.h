@@ -1,0 +1,75 @@
+// Algorithms that a library chose for products, kept from run to run, so that a product has the same bits again
+// whatever the library finds another time. Text, a line for each: what the product is, " = ", and the library's bytes
+// in hexadecimal; the first line of a product counts. Processes append whole lines.
+#pragma once
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+
+namespace kintsugi::kernels {
+
+class AlgorithmFile {
+ public:
+  // An empty path: nothing is kept. What cannot be read is chosen anew.
+  explicit AlgorithmFile(std::filesystem::path path) : path_(std::move(path)) {
+    std::ifstream file(path_);
+    for (std::string line; std::getline(file, line);)
+      if (const size_t at = line.find(" = "); at != line.npos) known_.emplace(line.substr(0, at), line.substr(at + 3));
+  }
+
+  // The file that KINTSUGI_PRODUCTS names, of the user's cache if it is not set; "off": none.
+  static std::filesystem::path default_path() {
+    const auto given = [](const char* name) {
+      const char* value = std::getenv(name);
+      return std::string(value == nullptr ? "" : value);
+    };
+    if (const std::string path = given("KINTSUGI_PRODUCTS"); !path.empty()) return path == "off" ? "" : path;
+    if (const std::string cache = given("XDG_CACHE_HOME"); !cache.empty()) return cache + "/kintsugi/products";
+    const std::string home = given("HOME");
+    return home.empty() ? "" : home + "/.cache/kintsugi/products";
+  }
+
+  // False if it is not known, or is not of that many bytes.
+  bool find(const std::string& product, void* algorithm, size_t bytes) const {
+    const auto at = known_.find(product);
+    if (at == known_.end() || at->second.size() != 2 * bytes) return false;
+    for (size_t i = 0; i < bytes; ++i) {
+      const int high = digit(at->second[2 * i]), low = digit(at->second[2 * i + 1]);
+      if (high < 0 || low < 0) return false;
+      static_cast<unsigned char*>(algorithm)[i] = static_cast<unsigned char>(16 * high + low);
+    }
+    return true;
+  }
+
+  void add(const std::string& product, const void* algorithm, size_t bytes) {
+    std::string text;
+    for (size_t i = 0; i < bytes; ++i) {
+      const auto byte = static_cast<const unsigned char*>(algorithm)[i];
+      text += kDigits[byte / 16];
+      text += kDigits[byte % 16];
+    }
+    if (!known_.emplace(product, text).second || path_.empty()) return;
+    std::error_code ignored;
+    std::filesystem::create_directories(path_.parent_path(), ignored);
+    const int file = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+    if (file < 0) return;  // the run does not need it
+    const std::string line = product + " = " + text + "\n";
+    [[maybe_unused]] const auto written = ::write(file, line.data(), line.size());
+    ::close(file);
+  }
+
+ private:
+  static constexpr char kDigits[] = "0123456789abcdef";
+  static int digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
+
+  std::filesystem::path path_;
+  std::map<std::string, std::string> known_;
+};
+
+}  // namespace kintsugi::kernels
