@@ -1,0 +1,194 @@
+#!/usr/bin/env bash
+# all.sh [--device cuda|emulated] [--output FOLDER] [--minutes 10]: what must hold on one card, measured from an unpacked
+# build (pack.sh) on a machine where nothing can be installed: tests, layouts, losses, speed beside the PyTorch that is
+# there, memory, kernels, decoding. Writes FOLDER/figures.txt (a table: what, required, measured, met), FOLDER/raw.txt
+# (everything that was printed, by command) and FOLDER/kernels.csv. On the emulated device all is tiny, so that every
+# line of this script can be tried without a card; its figures then mean nothing.
+#
+# What no time is left for is said in the table. Exit code 1 if anything was not met.
+set -uo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
+device=cuda output=figures minutes=10
+while (($# > 0)); do
+  case $1 in
+    --device) device=$2 ;;
+    --output) output=$2 ;;
+    --minutes) minutes=$2 ;;
+    *)
+      echo "error: all.sh [--device cuda|emulated] [--output FOLDER] [--minutes 10]" >&2
+      exit 2
+      ;;
+  esac
+  shift 2
+done
+begin=$(date +%s)
+deadline=$((begin + minutes * 60 - 15))
+mkdir -p "$output"
+output=$(cd "$output" && pwd -P)
+raw=$output/raw.txt table=$output/figures.txt
+: >"$raw"
+: >"$table"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+# The programs, with the libraries that were packed (not for PyTorch, whose may be newer) and the system's loader, or
+# where that is too old with the one that was packed.
+export KINTSUGI_CUDA_MODULE=$here/kintsugi_cuda.so
+through=(env "LD_LIBRARY_PATH=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}")
+"${through[@]}" "$here/kintsugi" --version >/dev/null 2>&1 || through=("$here/system/ld-linux-x86-64.so.2" --library-path
+  "$here/lib:$here/system:/usr/lib/x86_64-linux-gnu:/usr/local/nvidia/lib64:/usr/lib64")
+program() { # NAME: as words to be called
+  printf '%s\n' "${through[@]}" "$here/$1"
+}
+mapfile -t kintsugi < <(program kintsugi)
+mapfile -t figures < <(program figures)
+mapfile -t kernel_tests < <(program device_kernels_test)
+
+# NVIDIA's libraries: those of PyTorch's wheels, unless others are named.
+if [[ -z ${KINTSUGI_CUDA_LIBRARIES-} ]]; then
+  KINTSUGI_CUDA_LIBRARIES=$(python3 -c '
+import glob, site, sys
+roots = site.getsitepackages() + [p for p in sys.path if p.endswith("-packages")]
+print(":".join(dict.fromkeys(f for r in roots for f in sorted(glob.glob(r + "/nvidia/*/lib")))))' 2>/dev/null)
+fi
+export KINTSUGI_CUDA_LIBRARIES
+
+left() { echo $((deadline - $(date +%s))); }
+# NAME SECONDS COMMAND...: runs it, keeps what it says in NAME.txt and raw.txt; not beyond the end of the time.
+keep() {
+  local name=$1 seconds=$2 code
+  shift 2
+  (($(left) < seconds)) && seconds=$(left)
+  {
+    echo "== $name: $*"
+    date +%T
+  } >>"$raw"
+  if ((seconds < 5)); then
+    echo "no time left" | tee "$name.txt" >>"$raw"
+    return 124
+  fi
+  timeout -k 5 "$seconds" "$@" >"$name.txt" 2>&1
+  code=$?
+  ((code == 124 || code == 137)) && echo "ended after $seconds s" >>"$name.txt"
+  cat "$name.txt" >>"$raw"
+  echo "exit code $code" >>"$raw"
+  echo "$name: exit code $code, $(($(date +%s) - begin)) s since the start" >&2
+  return "$code"
+}
+row() { # WHAT REQUIRED MEASURED MET
+  printf '%-58s %-22s %-30s %s\n' "$@" | tee -a "$table"
+}
+# NAME FIELD: the number of a line "FIELD: number unit" in NAME.txt, or nothing.
+number() { awk -F': ' -v field="$2" '$1 == field {split($2, word, " "); print word[1]; exit}' "$1.txt"; }
+why() { tail -n 1 "$1.txt" | cut -c1-100; }
+# WHAT LEAST UNIT VALUE WHY: a figure that must be as large.
+at_least() {
+  if [[ -z $4 ]]; then row "$1" "at least $2 $3" "none: $5" no; else
+    row "$1" "at least $2 $3" "$(printf '%.4g' "$4") $3" "$(awk -v a="$4" -v b="$2" 'BEGIN {print (a >= b) ? "yes" : "no"}')"
+  fi
+}
+at_most() {
+  if [[ -z $4 ]]; then row "$1" "at most $2 $3" "none: $5" no; else
+    row "$1" "at most $2 $3" "$(printf '%.4g' "$4") $3" "$(awk -v a="$4" -v b="$2" 'BEGIN {print (a <= b) ? "yes" : "no"}')"
+  fi
+}
+ratio() { awk -v a="${1:-0}" -v b="${2:-0}" 'BEGIN {if (b > 0) printf "%.6g", a / b}'; }
+run_toml() { # NAME LINES...: a configuration without data
+  local name=$1
+  shift
+  printf '%s\n' "$@" >"$name.toml"
+}
+
+on=parallel.device=$device
+if [[ $device == emulated ]]; then
+  small=(model.layers=1 model.embed=32 model.heads=2 model.kv_heads=2 model.ffn=64 model.vocab=64 model.context=16
+    train.sequence=16 train.global_batch=4 train.micro_batch=2)
+  tests='OnDevice.Norms' loss_steps=3 layout_steps=1 least=0
+else
+  small=() tests='*' loss_steps=200 layout_steps=3 least=5e8
+fi
+
+keep machine 20 bash -c 'nvidia-smi; nvidia-smi -q; lscpu; free -g; cat /etc/os-release; python3 --version'
+keep devices 30 "${kintsugi[@]}" devices
+keep limits 60 "${figures[@]}" limits "$on" train.dtype=bf16
+copy=$(number limits copy)
+row "copies within the device's memory" "-" "${copy:-none: $(why limits)} GB/s" -
+row "products in bf16, 8192 cubed" "-" "$(number limits 'products in bf16') TFLOP/s" -
+
+# The main figure first: GPT-2 124M beside PyTorch.
+run_toml gpt2 '[model]' 'name = "gpt2"' '[train]' 'dtype = "bf16"' 'sequence = 1024' 'global_batch = 64' 'micro_batch = 32'
+run_toml xl '[model]' 'name = "gpt2-xl"' '[train]' 'dtype = "bf16"' 'sequence = 1024' 'global_batch = 16' 'micro_batch = 8'
+run_toml llama '[model]' 'name = "llama3-8b"' 'layers = 8' '[train]' 'dtype = "bf16"' 'sequence = 8192' 'global_batch = 1' 'micro_batch = 1'
+steps=20
+[[ $device == emulated ]] && steps=1
+keep gpt2 90 "${figures[@]}" train gpt2.toml "$steps" "$on" ${small[@]+"${small[@]}"}
+ours=$(number gpt2 rate)
+at_least "GPT-2 124M, 64 x 1024, bf16" 480000 tokens/s "$ours" "$(why gpt2)"
+at_most "its first step, from the start of the program" 3 s "$(number gpt2 'the first step was done after')" "$(why gpt2)"
+plan=$(number gpt2 'planned memory') taken=$(number gpt2 'taken when bound, by the driver')
+row "memory: planned and taken, bytes" "equal to 2%" "${plan:-none} ${taken:-none}" \
+  "$(awk -v a="${plan:-0}" -v b="${taken:-0}" 'BEGIN {d = a - b; if (d < 0) d = -d; print (a > 0 && d <= a / 50 + 4194304) ? "yes" : "no"}')"
+
+if python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
+  keep torch 150 python3 "$here/torch_gpt2.py"
+  theirs=$(grep -oE '[0-9,]+ tokens/s' torch.txt | tr -d ', ' | grep -oE '^[0-9]+')
+  at_least "ours over PyTorch's ($theirs tokens/s), same shape" 1.15 times "$(ratio "$ours" "$theirs")" "$(why torch)"
+else
+  row "ours over PyTorch's, same shape" "at least 1.15 times" "none: no PyTorch with a card here" no
+fi
+
+keep xl 120 "${figures[@]}" train xl.toml $(((steps + 3) / 4)) "$on" ${small[@]+"${small[@]}"}
+at_least "GPT-2 1558M, bf16" 50000 tokens/s "$(number xl rate)" "$(why xl)"
+keep llama 90 "${figures[@]}" train llama.toml "$steps" "$on" ${small[@]+"${small[@]}"}
+arithmetic=$(number llama arithmetic)
+at_least "Llama-3 8B's shapes at 8k tokens, of 989 TFLOP/s" 60 % "$(ratio "${arithmetic:+$(ratio "$arithmetic" 0.01)}" 989)" "$(why llama)"
+
+# Kernels that memory bounds, of a step of GPT-2: bytes of each over its time, beside copies.
+keep profile 90 "${kintsugi[@]}" profile gpt2.toml --steps 3 --csv kernels.csv --set "$on" ${small[@]+"${small[@]}"}
+if [[ -s kernels.csv ]]; then
+  cp kernels.csv "$output/"
+  # CSV: operation is the fifth column, seconds the tenth, bytes of memory the thirteenth. Short ones do not count.
+  while read -r operation rate milliseconds; do
+    at_least "$operation: of the bandwidth of copies" 85 % "$(ratio "$(ratio "$rate" 0.01)" "$copy")" ""
+  done < <(awk -F, -v least="$least" 'NR > 1 && $13 > 0 && $5 !~ /contract|attention|head|wait|all_|send|receive/ {s[$5] += $10; b[$5] += $13}
+    END {for (o in s) if (b[o] > least && s[o] > 0) print o, b[o] / s[o] / 1e9, 1e3 * s[o]}' kernels.csv | sort -k3nr)
+else
+  row "kernels that memory bounds" "at least 85 % of copies" "none: $(why profile)" no
+fi
+
+for model in "gpt2-xl 50" "llama3-8b 70"; do
+  name=${model% *}
+  run_toml decode "[model]" "name = \"$name\"" '[train]' 'dtype = "bf16"'
+  context=model.context=1024
+  keep "decode_$name" 90 "${figures[@]}" decode decode.toml 64 "$on" train.sequence=256 "$context" ${small[@]+"${small[@]}"}
+  read_rate=$(number "decode_$name" 'weights read')
+  at_least "decoding one text, $name: of the bandwidth of copies" "${model#* }" % \
+    "$(ratio "${read_rate:+$(ratio "$read_rate" 0.01)}" "$copy")" "$(why "decode_$name")"
+done
+
+keep tests 200 env KINTSUGI_TEST_DEVICE="$device" "${kernel_tests[@]}" --gtest_filter="$tests" --gtest_brief=1
+row "tests of kernels" "all pass" "$(grep -E '^\[  (PASSED|FAILED)' tests.txt | head -n 1 | cut -c1-28)" "$(grep -q '^\[  PASSED' tests.txt && ! grep -q FAILED tests.txt && echo yes || echo no)"
+
+# Four ranks, as threads on the one card, are one rank of the processor.
+run_toml tiny '[model]' 'layers = 4' 'embed = 64' 'heads = 4' 'vocab = 128' '[train]' 'sequence = 32' 'global_batch = 16' 'micro_batch = 2'
+same=0 all=0
+for layout in "data=4" "data=4 zero=1" "data=4 zero=2" "data=4 zero=3" "tensor=4" "tensor=4 sequence_parallel=true" \
+  "data=2 tensor=2" "context=4" "context=2 data=2" "pipe=4" "pipe=2 data=2" "pipe=2 tensor=2"; do
+  all=$((all + 1))
+  sets=()
+  for word in $layout; do sets+=("parallel.$word"); done
+  [[ $device == emulated ]] && sets+=(train.global_batch=4 train.micro_batch=1 train.sequence=8 model.embed=32)
+  keep "layout_$all" 30 "${kintsugi[@]}" compare tiny.toml --random --steps "$layout_steps" --set "$on" parallel.transport=threads "${sets[@]}" && same=$((same + 1))
+done
+row "layouts of four ranks as one of the processor" "12" "$same" "$([[ $same == 12 ]] && echo yes || echo no)"
+
+# In bf16, losses of the card beside those of the processor.
+run_toml loss '[model]' 'layers = 4' 'embed = 256' 'heads = 4' 'vocab = 1024' '[train]' 'dtype = "bf16"' 'sequence = 128' 'global_batch = 8' 'micro_batch = 8' 'learning_rate = 0.0006'
+keep loss 150 "${kintsugi[@]}" compare loss.toml --random --steps "$loss_steps" --tolerance 1e9 --loss-tolerance 1e9 --set "$on" ${small[@]+"${small[@]}"}
+apart=$(awk '$1 ~ /^[0-9]+$/ && $1 > 0 && NF >= 4 && $2 ~ /^[0-9.]+$/ && $3 ~ /^[0-9.]+$/ {d = $2 - $3; if (d < 0) d = -d; if (d > most) most = d; seen = 1} END {if (seen) print most + 0}' loss.txt)
+at_most "loss beside the processor's, $loss_steps steps in bf16" 0.01 "" "$apart" "$(why loss)"
+
+met=$(awk '$NF == "yes"' "$table" | wc -l) missed=$(awk '$NF == "no"' "$table" | wc -l)
+echo "$met met, $missed not, $(($(date +%s) - begin)) s" | tee -a "$table"
+((missed == 0))

@@ -1,0 +1,240 @@
+// Figures of a device, each printed as lines "name: value unit" (all.sh reads them).
+//
+//   figures limits                what the device can do: products, and copies within its memory
+//   figures train RUN.toml [N]    N steps (10) of random samples: tokens/s, memory, and how long the first step took
+//   figures decode RUN.toml [N]   N tokens (64) of one text, weights of zeros: bytes of weights read in a second
+//
+// and for each [section.key=value ...] as the command takes them; parallel.device says which device.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/processor.h"
+#include "kintsugi/build/programs.h"
+#include "kintsugi/config/read.h"
+#include "kintsugi/config/resolve.h"
+#include "kintsugi/evaluate/batch_inputs.h"
+#include "kintsugi/evaluate/generator.h"
+#include "kintsugi/models/models.h"
+#include "kintsugi/train/batches.h"
+#include "kintsugi/train/random_samples.h"
+
+namespace {
+
+using namespace kintsugi;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Since this process was started, to a hundredth of a second.
+double age() {
+  std::ifstream stat("/proc/self/stat");
+  std::string text((std::istreambuf_iterator<char>(stat)), {});
+  text.erase(0, text.rfind(')') + 2);  // the third field is the first here; the 22nd is the start
+  double started = 0;
+  for (int field = 3; field <= 22; ++field) {
+    started = std::strtod(text.c_str(), nullptr);
+    text.erase(0, text.find(' ') + 1);
+  }
+  double up = 0;
+  std::ifstream("/proc/uptime") >> up;
+  return up - started / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+void say(std::string_view name, double value, std::string_view unit) {
+  fmt::print("{}: {:.6g} {}\n", name, value, unit);
+  std::fflush(stdout);
+}
+
+// Bytes of the device that are in use, by its driver.
+int64_t used(device::Device* device) {
+  if (device == nullptr) return 0;
+  const device::Properties p = device->properties();
+  return p.memory - p.free;
+}
+
+// Of one of several that are enqueued together, after one that is not counted.
+double seconds_each(device::Stream& stream, int count, const std::function<void()>& enqueue) {
+  enqueue();
+  stream.synchronize();
+  const auto begin = Clock::now();
+  for (int i = 0; i < count; ++i) enqueue();
+  stream.synchronize();
+  return seconds_since(begin) / count;
+}
+
+// Products [size size] times [size size].
+double product_rate(const kernels::KernelSet& kernels, base::ThreadTeam& team, tensor::DType dtype, int64_t size,
+                    int count) {
+  device::Device& device = *kernels.device();
+  const auto stream = device.stream();
+  const tensor::Type a{{{"batch", size}, {"embed", size}}, dtype}, b{{{"embed", size}, {"ffn", size}}, dtype},
+      c{{{"batch", size}, {"ffn", size}}, dtype};
+  const auto of_a = device.allocate(a.bytes()), of_b = device.allocate(b.bytes()), of_c = device.allocate(c.bytes());
+  const kernels::Kernel& contract = kernels.find("contract");
+  const std::vector<tensor::View> ins = {{of_a->data(), a}, {of_b->data(), b}, {}}, outs = {{of_c->data(), c}};
+  const std::vector<const tensor::Type*> in_types = {&a, &b, nullptr}, out_types = {&c};
+  const tensor::Attributes none;
+  const auto workspace = device.allocate(contract.workspace({.ins = in_types, .outs = out_types, .attributes = none}));
+  const kernels::Numbers numbers;
+  std::vector<kernels::NamedIndex> indices;
+  for (const char* dim : {"batch", "embed", "ffn"}) indices.push_back({dim, tensor::DimIndex(size)});
+  const double seconds = seconds_each(*stream, count, [&] {
+    contract.run({.ins = ins,
+                  .outs = outs,
+                  .attributes = none,
+                  .indices = indices,
+                  .workspace = {workspace->data(), static_cast<size_t>(workspace->bytes())},
+                  .numbers = numbers,
+                  .team = team,
+                  .stream = stream.get(),
+                  .tf32 = kernels.tf32()});
+  });
+  return 2 * std::pow(static_cast<double>(size), 3) / seconds;
+}
+
+void print_limits(const config::Settings& s) {
+  const auto kernels = build::kernels_to_run(s);
+  if (kernels->device() == nullptr) throw base::UserError("figures", "limits: parallel.device=cuda, or emulated");
+  device::Device& device = *kernels->device();
+  base::ThreadTeam team(static_cast<int>(s.parallel.threads));
+  const bool small = device.emulated();
+  const int64_t bytes = int64_t{1} << (small ? 20 : 30), size = small ? 32 : 8192;
+  const auto from = device.allocate(bytes), to = device.allocate(bytes);
+  const auto stream = device.stream();
+  const double seconds = seconds_each(*stream, 20, [&] { stream->copy(to->data(), from->data(), bytes); });
+  say("copy", 2e-9 * static_cast<double>(bytes) / seconds, "GB/s");
+  say("products in fp32", 1e-12 * product_rate(*kernels, team, tensor::DType::f32, size, 3), "TFLOP/s");
+  if (s.train.dtype == "fp32") return;
+  say("products in " + s.train.dtype,
+      1e-12 * product_rate(*kernels, team, tensor::dtype_from(s.train.dtype), size, small ? 3 : 20), "TFLOP/s");
+}
+
+void train_some(const config::Settings& s, int steps) {
+  const auto kernels = build::kernels_to_run(s);
+  const int64_t before = used(kernels->device());
+  base::ThreadTeam team(static_cast<int>(s.parallel.threads));
+  run::Executor executor(build::program_of_rank(build::checked_programs(s, *kernels), 0), *kernels, team);
+  const int64_t bound = used(kernels->device());
+  executor.initialize(s.train.seed);
+  say("ready to begin after", age(), "s");
+  const data::RowSizes row = train::row_of(s);
+  const int64_t rows = build::samples_of_pass(s);
+  data::BatchMemory batch(rows, row);
+  train::RandomSamples(s).fill(0, batch.view());
+  std::vector<double> seconds;
+  double loss = 0;
+  for (int step = 0; step < steps + 3; ++step) {  // the first chooses algorithms, the second captures
+    const auto begin = Clock::now();
+    kernels::Numbers numbers = {
+        .seed = s.train.seed, .step = step, .batch_rows = rows, .learning_rate = s.train.learning_rate};
+    executor.run(program::Step::train, numbers,
+                 [&](const run::Executor::Inputs& inputs) { evaluate::set_inputs(inputs, batch.view(), 0, row); });
+    loss = executor.number(models::kLossSum) / executor.number(models::kLossCount);  // waits for the step
+    if (step == 0) say("the first step was done after", age(), "s");
+    if (step >= 3) seconds.push_back(seconds_since(begin));
+  }
+  double parameters = 0, looked_up = 0;  // the latter are not multiplied with
+  for (const program::StateInfo& state : executor.program().states) {
+    if (state.kind != program::StateKind::weight || state.replica) continue;
+    parameters += static_cast<double>(state.whole.shape.elements());
+    if (state.name == "embedding.table" && !s.model.tied) looked_up = static_cast<double>(state.whole.shape.elements());
+  }
+  const double step = median(seconds), tokens = static_cast<double>(s.train.global_batch * s.train.sequence);
+  const auto attention = static_cast<double>(12 * s.model.layers * s.model.heads * s.model.head_dim * s.train.sequence);
+  say("parameters", parameters, "");
+  say("step", 1e3 * step, "ms");
+  say("rate", tokens / step, "tokens/s");
+  say("arithmetic", 1e-12 * tokens / step * (6 * (parameters - looked_up) + attention), "TFLOP/s");
+  say("loss", loss, "");
+  say("planned memory", static_cast<double>(executor.allocated_bytes()), "bytes");
+  if (kernels->device() == nullptr) return;
+  say("memory of the process before, by the driver", static_cast<double>(before), "bytes");
+  say("taken when bound, by the driver", static_cast<double>(bound - before), "bytes");
+  say("taken after all steps, by the driver", static_cast<double>(used(kernels->device()) - before), "bytes");
+}
+
+void decode_some(const config::Settings& s, int count) {
+  const auto kernels = build::kernels_to_run(s);
+  base::ThreadTeam team(static_cast<int>(s.parallel.threads));
+  const models::Graphs graphs = models::build_generation(s, 1, std::min<int64_t>(16, s.model.context), s.model.context);
+  run::Executor executor(build::program_of_rank(build::checked_programs(graphs, s, *kernels), 0), *kernels, team);
+  executor.initialize(s.train.seed, false);
+  double bytes = 0, table = 0;
+  for (const program::StateInfo& state : executor.program().states) {
+    if (state.kind != program::StateKind::weight || state.replica) continue;
+    const double size = static_cast<double>(state.whole.shape.elements()) *
+                        static_cast<double>(tensor::size_of(executor.program().buffer(state.buffer).type.dtype));
+    bytes += size;
+    if (state.name == "embedding.table") table = size;
+  }
+  if (!s.model.tied) bytes -= table;  // of which a token reads a row
+  std::vector<double> seconds;
+  auto begin = Clock::now();
+  const std::vector<int32_t> prompt(4, 1);
+  evaluate::Generator generator(executor);
+  generator.generate(prompt, {.temperature = 0}, [&](int32_t) {
+    seconds.push_back(seconds_since(begin));
+    begin = Clock::now();
+    return static_cast<int>(seconds.size()) < count;
+  });
+  seconds.erase(seconds.begin(), seconds.begin() + std::min<std::ptrdiff_t>(std::ssize(seconds) - 1, 4));
+  const double each = median(seconds);
+  say("weights", bytes, "bytes");
+  say("token", 1e3 * each, "ms");
+  say("weights read", 1e-9 * bytes / each, "GB/s");
+}
+
+int measure(std::vector<std::string> arguments) {
+  std::vector<std::string> sets;
+  std::erase_if(arguments, [&](const std::string& a) {
+    const bool is_set = a.find('=') != a.npos;
+    if (is_set) sets.push_back(a);
+    return is_set;
+  });
+  const std::string what = arguments.empty() ? "" : arguments[0];
+  const size_t most = what == "limits" ? 1 : 3;
+  if ((what != "limits" && what != "train" && what != "decode") || (what != "limits" && arguments.size() < 2) ||
+      arguments.size() > most)
+    throw base::UserError("figures",
+                          "figures limits | train RUN.toml [STEPS] | decode RUN.toml [TOKENS]; see the source");
+  config::Resolved resolved =
+      what == "limits"
+          ? config::resolve(config::read_text("", "no file", models::catalog(), sets), base::usable_cores())
+          : config::load(arguments[1], models::catalog(), sets, base::usable_cores());
+  const config::Settings& s = resolved.settings;
+  const int count = arguments.size() < 3 ? (what == "train" ? 10 : 64) : std::max(1, std::atoi(arguments[2].c_str()));
+  if (what == "limits") print_limits(s);
+  if (what == "train") train_some(s, count);
+  if (what == "decode") decode_some(s, count);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return measure({argv + 1, argv + argc});
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return 1;
+  }
+}
