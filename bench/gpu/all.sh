@@ -8,7 +8,7 @@
 # What no time is left for is said in the table. Exit code 1 if anything was not met.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
-device=cuda output=figures minutes=10
+device=cuda output=results minutes=10
 while (($# > 0)); do
   case $1 in
     --device) device=$2 ;;
