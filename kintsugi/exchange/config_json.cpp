@@ -31,40 +31,26 @@ using tensor::DType;
 constexpr std::string_view kWhere = "model";
 
 // Keys of any family that say nothing of what is computed here.
-constexpr std::array<std::string_view, 34> kIgnored = {"architectures",
-                                                       "model_type",
-                                                       "transformers_version",
-                                                       "_name_or_path",
-                                                       "_attn_implementation",
-                                                       "_attn_implementation_autoset",
-                                                       "attn_implementation",
-                                                       "auto_map",
-                                                       "bos_token_id",
-                                                       "eos_token_id",
-                                                       "pad_token_id",
-                                                       "unk_token_id",
-                                                       "sep_token_id",
-                                                       "cls_token_id",
-                                                       "mask_token_id",
-                                                       "decoder_start_token_id",
-                                                       "use_cache",
-                                                       "cache_implementation",
-                                                       "initializer_range",
-                                                       "gradient_checkpointing",
-                                                       "output_attentions",
-                                                       "output_hidden_states",
-                                                       "output_router_logits",
-                                                       "return_dict",
-                                                       "torchscript",
-                                                       "problem_type",
-                                                       "id2label",
-                                                       "label2id",
-                                                       "pruned_heads",
-                                                       "chunk_size_feed_forward",
-                                                       "is_encoder_decoder",
-                                                       "task_specific_params",
-                                                       "tokenizer_class",
-                                                       "pretraining_tp"};
+constexpr auto kIgnored = std::to_array<std::string_view>(
+    {"architectures", "model_type", "transformers_version", "_name_or_path", "_attn_implementation",
+     "_attn_implementation_autoset", "attn_implementation", "_experts_implementation", "auto_map", "tokenizer_class",
+     "is_decoder",
+     // ids of tokens
+     "bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id", "sep_token_id", "cls_token_id", "mask_token_id",
+     "decoder_start_token_id", "prefix",
+     // how it was trained, and what a call returns
+     "use_cache", "cache_implementation", "initializer_range", "gradient_checkpointing", "output_attentions",
+     "output_hidden_states", "output_router_logits", "output_past", "return_dict", "keys_to_ignore_at_inference",
+     "torchscript", "use_bfloat16", "chunk_size_feed_forward", "pretraining_tp", "finetuning_task",
+     "task_specific_params", "problem_type", "id2label", "label2id", "num_labels", "_num_labels",
+     // how text is generated, which config.json held before generation_config.json did
+     "max_length", "min_length", "do_sample", "early_stopping", "num_beams", "num_beam_groups", "diversity_penalty",
+     "temperature", "top_k", "top_p", "typical_p", "repetition_penalty", "length_penalty", "no_repeat_ngram_size",
+     "encoder_no_repeat_ngram_size", "bad_words_ids", "num_return_sequences", "output_scores",
+     "return_dict_in_generate", "forced_bos_token_id", "forced_eos_token_id", "remove_invalid_values",
+     "exponential_decay_length_penalty", "suppress_tokens", "begin_suppress_tokens",
+     // of other programs
+     "transformers.js_config"});
 
 constexpr std::array<std::pair<std::string_view, DType>, 4> kDtypes = {
     {{"float32", DType::f32}, {"bfloat16", DType::bf16}, {"float16", DType::f16}, {"float64", DType::f64}}};
@@ -123,8 +109,19 @@ Json parsed(std::string_view value) {
   return Json::parse(kWhere, "default", value);
 }
 
+// The value of a row under either of its names.
+std::optional<Json> take(ConfigReader& config, const ConfigRow& row) {
+  std::optional<Json> given = config.take(row.theirs);
+  if (row.other.empty()) return given;
+  std::optional<Json> other = config.take(row.other);
+  if (given && other && given->compact() != other->compact())
+    other->fail("\"{}\" is {}, and \"{}\", which is the same, {}", row.other, other->shown(), row.theirs,
+                given->shown());
+  return given ? given : other;
+}
+
 void read_row(ConfigReader& config, const ConfigRow& row, ModelText& model) {
-  const std::optional<Json> given = config.take(row.theirs);
+  const std::optional<Json> given = take(config, row);
   switch (row.use) {
     case ConfigRow::Use::ignored:
       return;
@@ -136,7 +133,6 @@ void read_row(ConfigReader& config, const ConfigRow& row, ModelText& model) {
     case ConfigRow::Use::inverse_square_root:
       break;
   }
-  if (!given && row.absent.empty()) config.root().at(row.theirs);  // fails, and says that it is missing
   // null, given or as the default: what the family derives.
   const bool named = config.root().has(row.theirs);
   if (!given && (named || row.absent == "null")) return;

@@ -24,6 +24,8 @@ std::string error_of(const std::string& more, const std::string& type = "llama")
   return "no error";
 }
 
+constexpr const char* kGrouped = "\"num_key_value_heads\": 2";
+
 TEST(ConfigJson, AbsentKeysAreTheFamilys) {
   const FolderConfig llama = read("");
   EXPECT_EQ(llama.dtype, tensor::DType::f32);
@@ -32,8 +34,71 @@ TEST(ConfigJson, AbsentKeysAreTheFamilys) {
   EXPECT_EQ(llama.model.head_dim, 4);
   EXPECT_EQ(llama.model.norm_epsilon, 1e-6);
   EXPECT_FALSE(llama.model.tied);
-  EXPECT_EQ(read("", "qwen3").model.head_dim, 128);
+  EXPECT_EQ(read(kGrouped, "qwen3").model.head_dim, 128);
   EXPECT_EQ(read("\"head_dim\": null").model.head_dim, 4);
+}
+
+// Sizes too; null is what the others derive.
+TEST(ConfigJson, AbsentSizesAreTheFamilys) {
+  const auto alone = [](const std::string& type) {
+    return read_config("config.json", R"({"model_type": ")" + type + "\"}").model;
+  };
+  struct Sizes {
+    const char* type;
+    int64_t vocab, embed, ffn, layers, heads, kv_heads, context;
+    double epsilon;
+    bool tied;
+  };
+  for (const Sizes& s : std::vector<Sizes>{{"llama", 32000, 4096, 11008, 32, 32, 32, 2048, 1e-6, false},
+                                           {"mistral", 32000, 4096, 14336, 32, 32, 8, 131072, 1e-6, false},
+                                           {"qwen2", 151936, 4096, 22016, 32, 32, 32, 32768, 1e-6, false},
+                                           {"qwen3", 151936, 4096, 22016, 32, 32, 32, 32768, 1e-6, false},
+                                           {"olmo2", 50304, 4096, 11008, 32, 32, 32, 2048, 1e-5, false},
+                                           {"olmo3", 50304, 4096, 11008, 32, 32, 32, 2048, 1e-5, false},
+                                           {"smollm3", 128256, 2048, 11008, 36, 16, 4, 32768, 1e-6, true},
+                                           {"phi3", 32064, 3072, 8192, 32, 32, 32, 4096, 1e-5, false},
+                                           {"gemma3_text", 262208, 2304, 9216, 26, 8, 4, 131072, 1e-6, true},
+                                           {"gpt_neox", 50432, 6144, 24576, 44, 64, 64, 2048, 1e-5, false},
+                                           {"gptj", 50400, 4096, 16384, 28, 16, 16, 2048, 1e-5, false},
+                                           {"gpt2", 50257, 768, 3072, 12, 12, 12, 1024, 1e-5, true},
+                                           {"bert", 30522, 768, 3072, 12, 12, 12, 512, 1e-12, true}}) {
+    const config::Model m = alone(s.type);
+    EXPECT_EQ((std::vector{m.vocab, m.embed, m.ffn, m.layers, m.heads, m.kv_heads, m.context}),
+              (std::vector{s.vocab, s.embed, s.ffn, s.layers, s.heads, s.kv_heads, s.context}))
+        << s.type;
+    EXPECT_EQ(m.norm_epsilon, s.epsilon) << s.type;
+    EXPECT_EQ(m.tied, s.tied) << s.type;
+  }
+  EXPECT_EQ(read("\"num_key_value_heads\": null", "mistral").model.kv_heads, 4);
+}
+
+// What published folders hold beside the model.
+TEST(ConfigJson, KeysThatChangeNothing) {
+  const std::string gpt = R"({"model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_layer": 2, "vocab_size": 50, )";
+  EXPECT_EQ(read_config("config.json", gpt + R"("n_special": 0, "predict_special_tokens": true, "output_past": true,
+    "hidden_size": 64, "task_specific_params": {"text-generation": {"do_sample": true}}})")
+                .model.embed,
+            64);
+  EXPECT_EQ(read_config("config.json", R"({"model_type": "gptj", "hidden_size": 64, "num_attention_heads": 4,
+    "num_hidden_layers": 2, "rotary_dim": 16, "vocab_size": 50, "max_position_embeddings": 32})")
+                .model.context,
+            32);
+  try {
+    read_config("config.json", gpt + "\"hidden_size\": 32}");
+    FAIL();
+  } catch (const base::UserError& e) {
+    EXPECT_STREQ(e.what(), "[model] \"config.json\":1: \"hidden_size\" is 32, and \"n_embd\", which is the same, 64");
+  }
+  EXPECT_EQ(error_of("\"is_llama_config\": true, \"max_sequence_length\": 2048, \"max_length\": 20, \"top_k\": 50, "
+                     "\"transformers.js_config\": {\"dtype\": \"q4\"}, \"num_labels\": 2, \"rope_interleaved\": false"),
+            "no error");
+  EXPECT_EQ(error_of("\"directionality\": \"bidi\", \"pooler_type\": \"first_token_transform\"", "bert"), "no error");
+  EXPECT_EQ(error_of("\"full_attn_mod\": 1, \"interpolate_factor\": 1", "phi3"), "no error");
+  EXPECT_EQ(error_of("\"full_attn_mod\": 2", "phi3"),
+            "[model] \"config.json\":2: \"full_attn_mod\" is 2; here there is only 1");
+  EXPECT_EQ(error_of("\"pruned_heads\": {}", "bert"), "no error");
+  EXPECT_EQ(error_of("\"pruned_heads\": {\"0\": [1]}", "bert").substr(0, 45),
+            "[model] \"config.json\":2: \"pruned_heads\" is an");
 }
 
 TEST(ConfigJson, RotaryPositionsOfBothVersions) {
@@ -53,10 +118,11 @@ TEST(ConfigJson, RotaryPositionsOfBothVersions) {
 }
 
 TEST(ConfigJson, Windows) {
-  EXPECT_EQ(read("", "mistral").model.window, 4096);
-  EXPECT_EQ(read("\"sliding_window\": null", "mistral").model.window, 0);
-  EXPECT_EQ(read("\"sliding_window\": 8", "qwen2").model.window, 0);  // not switched on
-  const std::string on = "\"sliding_window\": 8, \"use_sliding_window\": true";
+  const std::string grouped = kGrouped;
+  EXPECT_EQ(read(grouped, "mistral").model.window, 4096);
+  EXPECT_EQ(read(grouped + ", \"sliding_window\": null", "mistral").model.window, 0);
+  EXPECT_EQ(read(grouped + ", \"sliding_window\": 8", "qwen2").model.window, 0);  // not switched on
+  const std::string on = grouped + ", \"sliding_window\": 8, \"use_sliding_window\": true";
   EXPECT_EQ(read(on, "qwen2").model.window, 0);  // from layer 28 on
   const config::Model late = read(on + ", \"max_window_layers\": 3", "qwen2").model;
   EXPECT_EQ(late.window, 8);
@@ -88,6 +154,14 @@ TEST(ConfigJson, Refusals) {
   EXPECT_EQ(error_of("\"num_key_value_heads\": 3"),
             "[config] config.json, as [model]:8: model.heads = 4 is not divisible by model.kv_heads = 3; nearest "
             "kv_heads: 2, 4");
+  EXPECT_EQ(
+      error_of(R"("rope_scaling": {"type": "linear", "factor": 4.0}, "rope_parameters": {"rope_type": "default"})"),
+      "[model] \"config.json\":2: \"rope_scaling\" and \"rope_parameters\" are both there, and differ; keep one");
+  // Where the family has one window for all layers, transformers does not look at it.
+  EXPECT_NE(
+      error_of(R"("layer_types": ["full_attention", "full_attention", "full_attention", "full_attention"])", "phi3")
+          .find("is not known here"),
+      std::string::npos);
   EXPECT_NE(error_of("\"layer_types\": [\"full_attention\"]", "qwen2").find("has 1 items for 4 layers"),
             std::string::npos);
 }

@@ -43,9 +43,15 @@ std::vector<bool> read_rotary(ConfigReader& config, const HuggingFace& family, i
   return turns;
 }
 
+// Whether layers differ; where they do not, layer_types and the like are no keys of the family.
+bool by_layer(const WindowKeys& keys) {
+  return keys.after_max_window_layers || keys.without_rotary || keys.full_every > 0;
+}
+
 // For each layer whether it has the window.
 std::vector<bool> windowed(ConfigReader& config, const WindowKeys& keys, int64_t layers,
                            const std::vector<bool>& rotary) {
+  if (!by_layer(keys)) return std::vector<bool>(static_cast<size_t>(layers), true);
   std::vector<bool> list;
   const std::optional<Json> types = config.take("layer_types"), from = config.take("max_window_layers"),
                             pattern = config.take("sliding_window_pattern"),
@@ -110,9 +116,7 @@ void write_layers(const config::Model& m, const HuggingFace& family, base::JsonW
       m.window == 0 && by_type ? Json::parse("model", "default", family.windows->absent).whole() : m.window;
   window ? out.key("sliding_window").value(window) : out.key("sliding_window").null();
   if (family.windows->switched) out.key("use_sliding_window").value(m.window > 0);
-  const bool by_layer =
-      family.windows->after_max_window_layers || family.windows->without_rotary || family.windows->full_every > 0;
-  if (!by_layer) return;
+  if (!by_layer(*family.windows)) return;
   if (family.windows->after_max_window_layers) out.key("max_window_layers").value(m.layers);
   out.key("layer_types").list([&] {
     for (int64_t i = 0; i < m.layers; ++i) out.value(config::has_window(m, i) ? kSlidingAttention : kFullAttention);

@@ -128,6 +128,8 @@ double fraction(int64_t part, int64_t whole) {
 
 void read_rope(ConfigReader& config, const RopeKeys& keys, int64_t head_dim, ModelText& model) {
   std::optional<Json> object = config.take("rope_parameters"), old = config.take("rope_scaling");
+  if (object && old && object->compact() != old->compact())
+    old->fail("\"rope_scaling\" and \"rope_parameters\" are both there, and differ; keep one");
   if (!object) object = old;
   std::optional<Json> full = object, sliding;
   if (object && (object->has(kFullAttention) || object->has(kSlidingAttention))) {

@@ -24,13 +24,15 @@ struct ConfigRow {
   std::string_view theirs;
   Use use = Use::is;
   std::string_view ours = {};    // "embed"
-  std::string_view absent = {};  // JSON of what an absent key stands for; empty: it must be there. null: derived
+  std::string_view absent = {};  // JSON of what an absent key stands for. null: derived
   // Where the words differ, "theirs:ours theirs:ours", JSON without quotes; the first of each is written.
   std::string_view words = {};
+  std::string_view other = {};  // another name of the same key, which is read
 };
 
-constexpr ConfigRow is(std::string_view theirs, std::string_view ours, std::string_view absent = "") {
-  return {theirs, ConfigRow::Use::is, ours, absent};
+constexpr ConfigRow is(std::string_view theirs, std::string_view ours, std::string_view absent,
+                       std::string_view other = "") {
+  return {theirs, ConfigRow::Use::is, ours, absent, "", other};
 }
 constexpr ConfigRow only(std::string_view theirs, std::string_view value) {
   return {theirs, ConfigRow::Use::only, "", value};
@@ -125,7 +127,11 @@ Family mlp();
 
 // What several families share.
 config::Model llama_defaults();
-std::vector<ConfigRow> llama_config(std::string_view epsilon = "1e-06");
+// What the family's absent keys stand for.
+struct LlamaSizes {
+  std::string_view vocab, embed, ffn, layers, heads, kv_heads, context, epsilon = "1e-06", tied = "false";
+};
+std::vector<ConfigRow> llama_config(const LlamaSizes& sizes);
 std::vector<WeightRow> llama_weights();
 
 }  // namespace kintsugi::models

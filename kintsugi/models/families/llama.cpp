@@ -16,17 +16,17 @@ config::Model llama_defaults() {
   return m;
 }
 
-std::vector<ConfigRow> llama_config(std::string_view epsilon) {
-  return {is("vocab_size", "vocab"),
-          is("hidden_size", "embed"),
-          is("intermediate_size", "ffn"),
-          is("num_hidden_layers", "layers"),
-          is("num_attention_heads", "heads"),
-          is("num_key_value_heads", "kv_heads", "null"),
-          is("max_position_embeddings", "context"),
-          is("rms_norm_eps", "norm_epsilon", epsilon),
+std::vector<ConfigRow> llama_config(const LlamaSizes& sizes) {
+  return {is("vocab_size", "vocab", sizes.vocab),
+          is("hidden_size", "embed", sizes.embed),
+          is("intermediate_size", "ffn", sizes.ffn),
+          is("num_hidden_layers", "layers", sizes.layers),
+          is("num_attention_heads", "heads", sizes.heads),
+          is("num_key_value_heads", "kv_heads", sizes.kv_heads),
+          is("max_position_embeddings", "context", sizes.context),
+          is("rms_norm_eps", "norm_epsilon", sizes.epsilon),
           activation_is("hidden_act", "\"silu\""),
-          is("tie_word_embeddings", "tied", "false"),
+          is("tie_word_embeddings", "tied", sizes.tied),
           ignored("attention_dropout")};
 }
 
@@ -53,11 +53,17 @@ std::vector<WeightRow> llama_weights() {
 }
 
 Family llama() {
-  std::vector<ConfigRow> config = llama_config();
-  config.insert(
-      config.end(),
-      {is("head_dim", "head_dim", "null"), is("attention_bias", "bias_query_key_value", "false"),
-       is("attention_bias", "bias_output", "false"), is("mlp_bias", "bias_ffn", "false"), ignored("pretraining_tp")});
+  std::vector<ConfigRow> config = llama_config({.vocab = "32000",
+                                                .embed = "4096",
+                                                .ffn = "11008",
+                                                .layers = "32",
+                                                .heads = "32",
+                                                .kv_heads = "null",
+                                                .context = "2048"});
+  config.insert(config.end(),
+                {is("head_dim", "head_dim", "null"), is("attention_bias", "bias_query_key_value", "false"),
+                 is("attention_bias", "bias_output", "false"), is("mlp_bias", "bias_ffn", "false"),
+                 ignored("max_sequence_length"), ignored("is_llama_config")});
   return {.config = {.name = "llama",
                      .about = "Llama 1 to 3: rotary positions, RMS norm, gated, grouped heads",
                      .defaults = llama_defaults(),

@@ -7,7 +7,13 @@ namespace kintsugi::models {
 Family mistral() {
   config::Model m = llama_defaults();
   m.window = 4096;
-  std::vector<ConfigRow> config = llama_config();
+  std::vector<ConfigRow> config = llama_config({.vocab = "32000",
+                                                .embed = "4096",
+                                                .ffn = "14336",
+                                                .layers = "32",
+                                                .heads = "32",
+                                                .kv_heads = "8",
+                                                .context = "131072"});
   config.insert(config.end(), {is("head_dim", "head_dim", "null")});
   return {.config = {.name = "mistral",
                      .about = "Mistral: Llama with a window",

@@ -14,7 +14,14 @@ config::Model olmo_defaults() {
 }
 
 std::vector<ConfigRow> config_rows() {
-  std::vector<ConfigRow> rows = llama_config("1e-05");
+  std::vector<ConfigRow> rows = llama_config({.vocab = "50304",
+                                              .embed = "4096",
+                                              .ffn = "11008",
+                                              .layers = "32",
+                                              .heads = "32",
+                                              .kv_heads = "null",
+                                              .context = "2048",
+                                              .epsilon = "1e-05"});
   rows.insert(rows.end(),
               {is("attention_bias", "bias_query_key_value", "false"), is("attention_bias", "bias_output", "false")});
   return rows;

@@ -6,8 +6,16 @@ namespace kintsugi::models {
 
 Family phi3() {
   config::Model m = llama_defaults();
-  std::vector<ConfigRow> config = llama_config("1e-05");
-  config.insert(config.end(), {ignored("resid_pdrop"), ignored("embd_pdrop")});
+  std::vector<ConfigRow> config = llama_config({.vocab = "32064",
+                                                .embed = "3072",
+                                                .ffn = "8192",
+                                                .layers = "32",
+                                                .heads = "32",
+                                                .kv_heads = "null",
+                                                .context = "4096",
+                                                .epsilon = "1e-05"});
+  config.insert(config.end(), {ignored("resid_pdrop"), ignored("embd_pdrop"), only("full_attn_mod", "1"),
+                               only("interpolate_factor", "1")});
   std::vector<WeightRow> weights;
   for (const WeightRow& row : llama_weights())
     if (row.theirs.find("mlp.gate_") == row.theirs.npos && row.theirs.find("mlp.up_") == row.theirs.npos &&

@@ -8,8 +8,13 @@ Family qwen2() {
   config::Model m = llama_defaults();
   m.bias_query_key_value = true;
   m.norm_epsilon = 1e-6;
-  std::vector<ConfigRow> config = llama_config();
-  config.insert(config.end(), {});
+  const std::vector<ConfigRow> config = llama_config({.vocab = "151936",
+                                                      .embed = "4096",
+                                                      .ffn = "22016",
+                                                      .layers = "32",
+                                                      .heads = "32",
+                                                      .kv_heads = "32",
+                                                      .context = "32768"});
   return {.config = {.name = "qwen2",
                      .about = "Qwen2: Llama with biases of queries, keys and values",
                      .defaults = m,

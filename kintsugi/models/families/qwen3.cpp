@@ -8,7 +8,13 @@ Family qwen3() {
   config::Model m = llama_defaults();
   m.query_key_norm = "head";
   m.norm_epsilon = 1e-6;
-  std::vector<ConfigRow> config = llama_config();
+  std::vector<ConfigRow> config = llama_config({.vocab = "151936",
+                                                .embed = "4096",
+                                                .ffn = "22016",
+                                                .layers = "32",
+                                                .heads = "32",
+                                                .kv_heads = "32",
+                                                .context = "32768"});
   config.insert(config.end(), {is("head_dim", "head_dim", "128"), is("attention_bias", "bias_query_key_value", "false"),
                                is("attention_bias", "bias_output", "false")});
   std::vector<WeightRow> weights = llama_weights();
