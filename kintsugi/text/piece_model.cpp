@@ -37,7 +37,7 @@ class UnigramPieces final : public PieceModel {
 
  private:
   static Viterbi make(const SentencePieceFile& file) {
-    float least = std::numeric_limits<float>::max(), most = std::numeric_limits<float>::lowest();
+    float least = std::numeric_limits<float>::max(), most = std::numeric_limits<float>::min();
     for (const auto& piece : file.pieces) {
       if (piece.type != PieceType::kNormal) continue;
       least = std::min(least, piece.score);
@@ -50,6 +50,7 @@ class UnigramPieces final : public PieceModel {
       if (!is_segment(type)) continue;
       words.emplace_back(text, static_cast<int32_t>(id));
       scores[id] = score;
+      // Nearly nothing, so that it is always taken: other scores are negative.
       if (type == PieceType::kUserDefined) scores[id] = static_cast<float>(text.size()) * most - kUserDefinedPenalty;
     }
     return {PrefixTrie(std::move(words)), std::move(scores), static_cast<float>(least - kUnknownPenalty), true};

@@ -108,11 +108,12 @@ class SentencePieceTokenizer final : public Tokenizer {
     }
   }
 
-  // Pieces that the user defined come before all others, and nothing merges with them.
+  // Pieces that the user defined come before all others, and nothing merges with them. In Unigram their scores see to
+  // that, and the sums go on.
   void encode_normal(std::string_view text, std::vector<int32_t>& ids) const {
     thread_local std::vector<PieceSegment> segments;
     segments.clear();
-    if (file_.model == SentencePieceModel::kWord) {
+    if (file_.model == SentencePieceModel::kWord || file_.model == SentencePieceModel::kUnigram) {
       model_->segment(text, segments);
     } else {
       size_t begin = 0;
