@@ -13,6 +13,7 @@ void add_compare(Command& kintsugi);
 void add_plan(Command& kintsugi);
 void add_explain(Command& kintsugi);
 void add_devices(Command& kintsugi);
+void add_bench(Command& kintsugi);
 void add_train(Command& kintsugi);
 void add_watch(Command& kintsugi);
 void add_profile(Command& kintsugi);

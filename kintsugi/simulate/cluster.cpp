@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <functional>
 #include <set>
 #include <utility>
 
@@ -14,127 +13,14 @@
 #include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/config/toml_reader.h"
-#include "kintsugi/simulate/quantity.h"
+#include "kintsugi/simulate/cluster_figures.h"
+#include "kintsugi/simulate/read_measured.h"
 
 namespace kintsugi::simulate {
 namespace {
 
 using base::UserError;
 using config::Raw;
-using tensor::DType;
-
-// When a file must have a figure.
-enum class Needed : uint8_t { always, several_devices, several_nodes, never };
-
-struct Figure {
-  std::string_view section, key;
-  Measure measure;
-  Range range;
-  Needed needed;
-  std::function<double&(Cluster&)> place;
-};
-
-constexpr Range kShare = {0.01, 1}, kTime = {1e-9, 1}, kRate = {1e6, 1e15};
-
-const std::vector<Figure>& figures() {
-  using enum Measure;
-  using enum Needed;
-  static const std::vector<Figure> list = {
-      {"cluster", "nodes", count, {1, 1e6}, always, [](Cluster& c) -> double& { return c.nodes; }},
-      {"cluster",
-       "devices_per_node",
-       count,
-       {1, 1024},
-       always,
-       [](Cluster& c) -> double& { return c.devices_per_node; }},
-      {"cluster", "price_per_device_hour", price, {0, 1e4}, never, [](Cluster& c) -> double& { return c.price; }},
-      {"device", "units", count, {1, 1e5}, always, [](Cluster& c) -> double& { return c.device.units; }},
-      {"device", "memory", bytes, {1e8, 1e14}, always, [](Cluster& c) -> double& { return c.device.memory; }},
-      {"device",
-       "memory_bandwidth",
-       bytes_per_second,
-       {1e9, 1e14},
-       always,
-       [](Cluster& c) -> double& { return c.device.memory_bandwidth; }},
-      {"device", "memory_share", share, kShare, never, [](Cluster& c) -> double& { return c.device.memory_share; }},
-      {"device", "cache_bandwidth", bytes_per_second, kRate, never,
-       [](Cluster& c) -> double& { return c.device.cache_bandwidth; }},
-      {"device", "kernel_start", seconds, kTime, never, [](Cluster& c) -> double& { return c.device.kernel_start; }},
-      {"device", "spread", share, {0, 0.2}, never, [](Cluster& c) -> double& { return c.device.spread; }},
-      {"device", "watts", watts, {1, 1e5}, never, [](Cluster& c) -> double& { return c.device.watts; }},
-      {"peak",
-       "fp64",
-       flops_per_second,
-       {1e9, 1e17},
-       never,
-       [](Cluster& c) -> double& { return c.device.peak[DType::f64]; }},
-      {"peak",
-       "fp32",
-       flops_per_second,
-       {1e9, 1e17},
-       never,
-       [](Cluster& c) -> double& { return c.device.peak[DType::f32]; }},
-      {"peak",
-       "fp16",
-       flops_per_second,
-       {1e9, 1e17},
-       never,
-       [](Cluster& c) -> double& { return c.device.peak[DType::f16]; }},
-      {"peak",
-       "bf16",
-       flops_per_second,
-       {1e9, 1e17},
-       never,
-       [](Cluster& c) -> double& { return c.device.peak[DType::bf16]; }},
-      {"products", "share", share, kShare, always, [](Cluster& c) -> double& { return c.products.share; }},
-      {"products", "depth", count, {0, 1e5}, always, [](Cluster& c) -> double& { return c.products.depth; }},
-      {"products", "start", seconds, kTime, always, [](Cluster& c) -> double& { return c.products.start; }},
-      {"attention", "forward", share, kShare, always, [](Cluster& c) -> double& { return c.attention.forward; }},
-      {"attention", "backward", share, kShare, always, [](Cluster& c) -> double& { return c.attention.backward; }},
-      {"node", "bandwidth", bytes_per_second, kRate, several_devices,
-       [](Cluster& c) -> double& { return c.node.bandwidth; }},
-      {"node", "share", share, kShare, never, [](Cluster& c) -> double& { return c.node.share; }},
-      {"node", "start", seconds, kTime, several_devices, [](Cluster& c) -> double& { return c.node.start; }},
-      {"node", "step", seconds, kTime, several_devices, [](Cluster& c) -> double& { return c.node.step; }},
-      {"node", "slowdown", share, {1, 10}, never, [](Cluster& c) -> double& { return c.node.slowdown; }},
-      {"network", "bandwidth", bytes_per_second, kRate, several_nodes,
-       [](Cluster& c) -> double& { return c.network.link.bandwidth; }},
-      {"network", "share", share, kShare, never, [](Cluster& c) -> double& { return c.network.link.share; }},
-      {"network", "start", seconds, kTime, several_nodes, [](Cluster& c) -> double& { return c.network.link.start; }},
-      {"network", "step", seconds, kTime, several_nodes, [](Cluster& c) -> double& { return c.network.link.step; }},
-      {"network", "slowdown", share, {1, 10}, never, [](Cluster& c) -> double& { return c.network.link.slowdown; }},
-      {"network", "taper", share, kShare, never, [](Cluster& c) -> double& { return c.network.taper; }},
-      {"network",
-       "nodes_per_part",
-       count,
-       {1, 1e6},
-       never,
-       [](Cluster& c) -> double& { return c.network.nodes_per_part; }},
-      {"storage",
-       "bandwidth",
-       bytes_per_second,
-       {1e6, 1e15},
-       never,
-       [](Cluster& c) -> double& { return c.storage_bandwidth; }},
-      {"reliability", "node", seconds, {3600, 1e10}, never, [](Cluster& c) -> double& { return c.node_failure; }},
-      {"reliability", "restart", seconds, {0, 1e6}, never, [](Cluster& c) -> double& { return c.restart; }},
-  };
-  return list;
-}
-
-struct Text {
-  std::string_view section, key;
-  std::function<std::string&(Cluster&)> place;
-};
-
-const std::vector<Text>& texts() {
-  static const std::vector<Text> list = {
-      {"cluster", "name", [](Cluster& c) -> std::string& { return c.name; }},
-      {"device", "name", [](Cluster& c) -> std::string& { return c.device.name; }},
-      {"network", "topology", [](Cluster& c) -> std::string& { return c.network.topology; }},
-  };
-  return list;
-}
 
 constexpr std::string_view kTopologies[] = {"switch", "rail", "fat tree", "dragonfly"};
 
@@ -228,13 +114,14 @@ class Reader {
         seen_.insert({e.section, e.key});
         return;
       }
-    for (const Text& t : texts())
+    for (const ClusterText& t : texts())
       if (t.section == e.section && t.key == e.key) {
         if (e.value.type != Raw::Type::text || e.value.text.empty())
           throw UserError("cluster", "{}: {}.{} is {}; it is a text", at, e.section, e.key, e.value.shown());
         t.place(cluster_) = e.value.text;
         return;
       }
+    if (e.section == "measured") return read_measured(e, name_, cluster_.measured);
     if (e.section == "products" && e.key == "tiles") {
       for (const Raw& item : e.value.items) cluster_.products.tiles.push_back(read_tile(item, at));
       if (cluster_.products.tiles.empty())
@@ -244,7 +131,7 @@ class Reader {
     }
     std::vector<std::string> known = {"products.tiles"};
     for (const Figure& f : figures()) known.push_back(fmt::format("{}.{}", f.section, f.key));
-    for (const Text& t : texts()) known.push_back(fmt::format("{}.{}", t.section, t.key));
+    for (const ClusterText& t : texts()) known.push_back(fmt::format("{}.{}", t.section, t.key));
     const std::string key = fmt::format("{}.{}", e.section, e.key);
     throw UserError("cluster", "{}: unknown key {}; did you mean {}?", at, base::one_line(key),
                     base::nearest(key, known));

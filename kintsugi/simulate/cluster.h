@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kintsugi/simulate/measured.h"
 #include "kintsugi/tensor/dtype.h"
 
 namespace kintsugi::simulate {
@@ -22,6 +23,7 @@ struct Tile {
 
 struct Device {
   std::string name;
+  double threads = 0;           // of a processor, those that a rank has; 0: not known
   double units = 0;             // that compute a tile each: multiprocessors, compute units, cores
   double memory = 0;            // bytes
   double memory_bandwidth = 0;  // bytes/s
@@ -53,6 +55,7 @@ struct Link {
   double start = 0;      // seconds, of each collective or message
   double step = 0;       // seconds, of each step of a ring or tree
   double slowdown = 1;   // of kernels that run beside it
+  double overlap = 1;    // 0: devices move the bytes themselves, and compute nothing meanwhile
 
   double attained() const { return bandwidth * share; }
 };
@@ -76,6 +79,7 @@ struct Cluster {
   Attention attention = {};
   Link node = {};
   Network network = {};
+  Measured measured = {};
   double storage_bandwidth = 0;  // bytes/s of all nodes together; 0: not known
   double node_failure = 0;       // mean seconds between two failures of a node; 0: not known
   double restart = 600;          // seconds from a failure until training goes on

@@ -12,6 +12,7 @@
 
 #include "kintsugi/program/program.h"
 #include "kintsugi/simulate/cluster.h"
+#include "kintsugi/simulate/product_size.h"
 #include "kintsugi/simulate/software.h"
 
 namespace kintsugi::simulate {
@@ -24,16 +25,6 @@ struct KernelTime {
   Class of = Class::other;
   double seconds = 0;
 };
-
-// rows x depth times depth x columns, so many times.
-struct ProductSize {
-  double rows = 1, columns = 1, depth = 1, times = 1;
-
-  double flops() const { return 2 * rows * columns * depth * times; }
-};
-
-// Sizes of a product by the names of the dims: of both operands and not of the output is the depth.
-ProductSize product_size(const tensor::Shape& a, const tensor::Shape& b, const tensor::Shape& y);
 
 // An instruction as a software runs it.
 struct Arranged {
@@ -58,6 +49,7 @@ class KernelCosts {
   double bytes(double bytes) const;  // read and written by one kernel
 
  private:
+  static Class class_of(const Arranged& a);
   double contract(const program::Program& p, const Arranged& a) const;
   double attention(const program::Program& p, const program::Instruction& i, bool backward) const;
   double head(const program::Program& p, const program::Instruction& i) const;

@@ -146,7 +146,8 @@ class Builder {
           base::require(p.mesh.stage_of(member) == p.stage, "simulate", "a collective of several stages");
         t.channel = channel(p.stage, p.stage, p.mesh.name_of(i.group));
         const bool of_gradients = i.phase == program::Phase::update;
-        t.late = !software_.overlaps_gradients && of_gradients;
+        const Link& link = t.time.link == LinkKind::network ? cluster_.network.link : cluster_.node;
+        t.late = (!software_.overlaps_gradients && of_gradients) || link.overlap == 0;
         t.last = software_.awaits_gradients_last && of_gradients && body.does(program::Work::backward);
         if (of_gradients && !starts(i, Collective::all_gather)) t.time.seconds *= software_.gradient_share;
         if (software_.gradient_bucket > 0 && of_gradients) {

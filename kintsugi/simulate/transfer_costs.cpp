@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "kintsugi/base/error.h"
@@ -42,6 +43,17 @@ TransferTime message(const Cluster& c, const GroupShape& g, double bytes) {
   return {LinkKind::network, c.network.link.start + c.network.link.step, bytes / tapered(c, g)};
 }
 
+// As measured in a node. What the least bytes take is no time of the link.
+std::optional<TransferTime> measured_time(const Measured& measured, const GroupShape& g, Collective kind,
+                                          double bytes) {
+  const Collective row = kind == Collective::receive ? Collective::send : kind;
+  const int ranks = row == Collective::send ? 2 : static_cast<int>(g.ranks);
+  const auto seconds = measured.transfer_seconds(row, ranks, bytes);
+  if (!seconds) return std::nullopt;
+  const double least = std::min(*seconds, *measured.transfer_seconds(row, ranks, 0));
+  return TransferTime{LinkKind::node, least, *seconds - least};
+}
+
 }  // namespace
 
 GroupShape shape_of(const Cluster& cluster, const std::vector<int>& ranks) {
@@ -56,6 +68,8 @@ GroupShape shape_of(const Cluster& cluster, const std::vector<int>& ranks) {
 }
 
 TransferTime transfer_time(const Cluster& c, const GroupShape& g, Collective kind, double bytes) {
+  if (g.nodes == 1 && !c.measured.transfers.empty())
+    if (const auto measured = measured_time(c.measured, g, kind, bytes)) return *measured;
   const double turns = rounds(kind);
   if (turns == 0) return message(c, g, bytes);
   const auto n = static_cast<double>(g.ranks), nodes = static_cast<double>(g.nodes);

@@ -1,0 +1,29 @@
+// `kintsugi bench`: what the machine does, measured; and the cluster file that the planner reads.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/run_options.h"
+
+namespace kintsugi::app {
+
+struct BenchOptions {
+  RunOptions run;                // of products
+  std::optional<int64_t> ranks;  // that are measured at once
+  int64_t threads = 1;           // of a rank
+  std::string transport = "auto";
+  std::vector<std::string> sizes;  // of values, as "1 MiB"
+  int64_t steps = 3;
+  std::string into;  // the cluster file; empty: none
+};
+
+// Each prints its tables; with `into`, it writes what the planner reads of it there. bench_machine makes the file, the
+// others add to it.
+void bench_machine(const BenchOptions& options);
+void bench_collectives(const BenchOptions& options);
+void bench_products(const BenchOptions& options);
+
+}  // namespace kintsugi::app

@@ -1,0 +1,28 @@
+#include "app/bench_file.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "app/shell_word.h"
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/write_output.h"
+#include "kintsugi/simulate/write_cluster.h"
+
+namespace kintsugi::app {
+
+simulate::Cluster read_measured_cluster(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error))
+    throw base::UserError("bench", "--into {}: there is no such file; make it first: kintsugi bench machine --into {}",
+                          path, shell_word(path));
+  return simulate::read_cluster(path);
+}
+
+void write_measured_cluster(const std::string& path, const simulate::Cluster& cluster) {
+  base::write_output(path, "# Measured by kintsugi bench.\n" + to_toml(cluster));
+  fmt::print("written to {}: {} kernels and {} transfers\n", path, cluster.measured.kernels.size(),
+             cluster.measured.transfers.size());
+}
+
+}  // namespace kintsugi::app
