@@ -210,8 +210,9 @@ void refuse_beside_scaling(const PlanOptions& options) {
                             name);
 }
 
-void run(const RunOptions& run_options, const PlanOptions& options) {
+void run(const RunOptions& run_options, PlanOptions options) {
   config::Resolved resolved = read_run(run_options, RunsOn::any);
+  if (options.time.cluster.empty()) options.time.cluster = resolved.settings.parallel.cluster;
   const std::array<base::Output, 5> outputs = {{{"--csv", options.csv},
                                                 {"--svg", options.svg},
                                                 {"--times", options.time.times},
@@ -271,9 +272,11 @@ void add_plan(Command& kintsugi) {
   const auto options = std::make_shared<PlanOptions>();
   verb.text("--csv", options->csv, "Writes a line for each rank, all numbers in bytes").type_name("FILE");
   verb.text("--svg", options->svg, "Writes a picture of a rank's memory over a step").type_name("FILE");
-  const auto cluster = verb.text("--cluster", options->time.cluster,
-                                 "Prints the time of a step on the cluster that this file describes, and where it goes")
-                           .type_name("FILE");
+  const auto cluster =
+      verb.text("--cluster", options->time.cluster,
+                "Prints the time of a step on the cluster that this file describes, and where it goes; by "
+                "default [parallel] cluster")
+          .type_name("FILE");
   verb.text("--software", options->time.software, "What the run's software does otherwise than this program")
       .type_name("NAME")
       .needs(cluster);

@@ -33,24 +33,6 @@ struct Row {
   std::optional<Step> strong, weak;  // nothing: the batch cannot be divided so
 };
 
-int64_t devices_of_replica(const Settings& s) {
-  return s.parallel.ranks / s.parallel.data;
-}
-
-// Of so many replicas; nothing if they do not divide the batch.
-std::optional<Settings> with_replicas(Settings s, int64_t data, int64_t samples) {
-  if (samples % data != 0) return std::nullopt;
-  config::Parallel& p = s.parallel;
-  p.ranks = devices_of_replica(s) * data;
-  p.data = data;
-  if (p.shard_group > data) p.shard_group = 0;
-  if (p.ranks > 1) p.threads = 1;  // of a device; on this machine workspaces are for each thread
-  s.train.global_batch = samples;
-  s.train.micro_batch = std::min(s.train.micro_batch, samples / data);
-  if (samples / data % s.train.micro_batch != 0) return std::nullopt;
-  return s;
-}
-
 std::optional<Step> step_of(const std::optional<Settings>& s, const Cluster& cluster,
                             const simulate::Software& software, Progress& progress) {
   if (!s) return std::nullopt;
@@ -129,7 +111,24 @@ void check(const Settings& s, const ScalingOptions& options, const Cluster& c) {
 
 }  // namespace
 
-std::vector<int64_t> numbers_of_devices(const std::string& text) {
+int64_t devices_of_replica(const Settings& s) {
+  return s.parallel.ranks / s.parallel.data;
+}
+
+std::optional<Settings> with_replicas(Settings s, int64_t data, int64_t samples) {
+  if (samples % data != 0) return std::nullopt;
+  config::Parallel& p = s.parallel;
+  p.ranks = devices_of_replica(s) * data;
+  p.data = data;
+  if (p.shard_group > data) p.shard_group = 0;
+  if (p.ranks > 1) p.threads = 1;  // of a device; on this machine workspaces are for each thread
+  s.train.global_batch = samples;
+  s.train.micro_batch = std::min(s.train.micro_batch, samples / data);
+  if (samples / data % s.train.micro_batch != 0) return std::nullopt;
+  return s;
+}
+
+std::vector<int64_t> numbers_of_devices(const std::string& text, std::string_view verb, std::string_view option) {
   std::vector<int64_t> numbers;
   const char *at = text.data(), *const end = at + text.size();
   for (;;) {
@@ -137,7 +136,7 @@ std::vector<int64_t> numbers_of_devices(const std::string& text) {
     const auto [after, error] = std::from_chars(at, end, number);
     const bool whole = error == std::errc{} && (after == end || *after == ',');
     if (!whole || number < 1 || number > 1'000'000 || numbers.size() == kMostNumbers)
-      throw base::UserError("plan", "--devices {}: write numbers of devices from 1 to 1,000,000, as 8 or 8,64,512",
+      throw base::UserError(verb, "{} {}: write numbers of devices from 1 to 1,000,000, as 8 or 8,64,512", option,
                             base::in_quotes(text, 60));
     numbers.push_back(number);
     if (after == end) break;

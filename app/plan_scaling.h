@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kintsugi/config/settings.h"
@@ -20,7 +22,12 @@ struct ScalingOptions {
 // not have.
 void plan_scaling(const config::Settings& settings, const ScalingOptions& options);
 
-// "8,64,512". UserError for another text.
-std::vector<int64_t> numbers_of_devices(const std::string& text);
+// "8,64,512". UserError for another text, with the verb and the option.
+std::vector<int64_t> numbers_of_devices(const std::string& text, std::string_view verb = "plan",
+                                        std::string_view option = "--devices");
+
+int64_t devices_of_replica(const config::Settings& settings);
+// The run with so many replicas and samples a step; nothing if they do not divide the batch.
+std::optional<config::Settings> with_replicas(config::Settings settings, int64_t data, int64_t samples);
 
 }  // namespace kintsugi::app

@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "app/auto_layout.h"
+#include "app/planned_step.h"
 #include "app/progress.h"
 #include "app/ranks.h"
 #include "app/run_options.h"
@@ -27,7 +29,8 @@
 namespace kintsugi::app {
 namespace {
 
-constexpr int kAnyColumns = 1000;  // of a line that is no terminal's
+constexpr std::string_view kFastest = "auto";  // --layout
+constexpr int kAnyColumns = 1000;              // of a line that is no terminal's
 constexpr size_t kMostSampleLines = 8;
 constexpr double kLong = 1.5;  // seconds after which a line says what takes so long
 
@@ -178,11 +181,27 @@ class Terminal : public train::Observer {
   std::thread thread_;
 };
 
-void run(const RunOptions& options, bool resume) {
-  train::TrainOptions train = {.config = before_ranks_meet([&] { return read_run(options); }),
-                               .resume = resume,
-                               .stop = &StopSignals::count,
-                               .begun = [] { StopSignals::at_once = false; }};
+struct TrainVerbOptions {
+  bool resume = false;
+  std::string layout = "given";
+};
+
+config::Resolved read_with_layout(RunOptions& options, bool fastest) {
+  config::Resolved config = read_run(options);
+  if (!fastest) return config;
+  add_fastest_layout(std::move(config), options);
+  return read_run(options);
+}
+
+void run(RunOptions options, const TrainVerbOptions& verb_options) {
+  const bool resume = verb_options.resume;
+  config::Resolved config =
+      before_ranks_meet([&] { return read_with_layout(options, verb_options.layout == kFastest); });
+  const train::PlanStep plan = before_ranks_meet([&] { return plan_step(config.settings); });
+  train::TrainOptions train = {
+      .config = std::move(config), .resume = resume, .stop = &StopSignals::count, .plan = plan, .begun = [] {
+        StopSignals::at_once = false;
+      }};
   if (!build::on_a_device(train.config.settings)) {  // what a device can do is not measured here
     base::ThreadTeam team(static_cast<int>(train.config.settings.parallel.threads));
     train.peak_flops = kernels::cpu::measure_peak_flops(team, tensor::dtype_from(train.config.settings.train.dtype));
@@ -222,9 +241,13 @@ void run(const RunOptions& options, bool resume) {
 void add_train(Command& kintsugi) {
   const Verb verb = kintsugi.add_verb("train", "Trains a model as run.toml says, or resumes a run");
   const auto options = add_run_options(verb);
-  const auto resume = std::make_shared<bool>(false);
-  verb.flag("--resume", *resume, "Resume from the newest complete checkpoint of train.folder");
-  verb.run([options, resume] { run(*options, *resume); });
+  const auto o = std::make_shared<TrainVerbOptions>();
+  verb.flag("--resume", o->resume, "Resume from the newest complete checkpoint of train.folder");
+  verb.word("--layout", o->layout, {{"given", kFastest}},
+            "given: as the run says; auto: the fastest that a search finds for the ranks at hand, on the machine that "
+            "[parallel] cluster describes")
+      .show_default();
+  verb.run([options, o] { run(*options, *o); });
 }
 
 }  // namespace kintsugi::app

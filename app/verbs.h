@@ -14,6 +14,7 @@ void add_plan(Command& kintsugi);
 void add_explain(Command& kintsugi);
 void add_devices(Command& kintsugi);
 void add_bench(Command& kintsugi);
+void add_scale(Command& kintsugi);
 void add_train(Command& kintsugi);
 void add_watch(Command& kintsugi);
 void add_profile(Command& kintsugi);

@@ -417,6 +417,10 @@ std::vector<Key> other_parallel_keys() {
           {"timeout_seconds", kPositive, free, "",
            "longest wait for another rank; after it the run ends and names the ranks that did not respond",
            "timeout distributed_timeout_minutes nccl_timeout"}),
+      parallel<&Parallel::cluster>({"cluster", Text{"a path"}, free, "",
+                                    "file that describes the machine, as kintsugi bench writes it: a run tells the "
+                                    "planned time of a step beside the measured one, and --layout auto goes by it",
+                                    "machine hardware"}),
       parallel<&Parallel::device>(
           {"device", one_of(kDevices), free, "",
            "where ranks compute: the processor, fast or slow and simple (reference), a card, or "

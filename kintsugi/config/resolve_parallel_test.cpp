@@ -74,7 +74,7 @@ TEST(ResolveParallel, OutOfRange) {
       "shard_group, shard_context, sequence_parallel, context_method, context_balance, keep_gathered, keep_logits, "
       "rules, "
       "allow_repeat, mesh_order, schedule, chunks, stages, recompute, recompute_every, offload, offload_folder, "
-      "memory_per_rank, wire, timeout_seconds, device, tf32, transport, bind, replicas, threads");
+      "memory_per_rank, wire, timeout_seconds, cluster, device, tf32, transport, bind, replicas, threads");
   EXPECT_EQ(error_in("tensor_model_parallel_size = 2\n"),
             "[config] run.toml:2: unknown key parallel.tensor_model_parallel_size; did you mean tensor?");
 }

@@ -167,6 +167,7 @@ struct Parallel {
   std::string memory_per_rank = {};               // "16 GiB"; the machine's, over the ranks that share it
   std::string wire = "fp32";                      // fp32 | bf16: in which gradients travel
   double timeout_seconds = 600;
+  std::string cluster = {};        // a file that describes the machine, for the planned time of a step
   std::string device = "auto";     // auto | cpu | reference | emulated | cuda: where the ranks compute
   bool tf32 = false;               // products of fp32 on a device round their operands to TF32
   std::string transport = "auto";  // auto | threads | mpi

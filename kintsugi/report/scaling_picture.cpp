@@ -23,10 +23,11 @@ class ScalingPicture : public Svg {
   ScalingPicture(const std::vector<ScalingCurve>& curves, const std::string& title)
       : Svg(kScalingWidth, kScalingHeight, kScalingLeft, title) {
     for (const ScalingCurve& curve : curves)
-      for (const Point& p : curve.points) {
-        low_ = {std::min(low_.x, p.x), std::min(low_.y, p.y)};
-        high_ = {std::max(high_.x, p.x), std::max(high_.y, p.y)};
-      }
+      for (const auto* points : {&curve.points, &curve.measured})
+        for (const Point& p : *points) {
+          low_ = {std::min(low_.x, p.x), std::min(low_.y, p.y)};
+          high_ = {std::max(high_.x, p.x), std::max(high_.y, p.y)};
+        }
     if (low_.x > high_.x) low_ = high_ = {1, 1};
     for (const ScalingCurve& curve : curves)
       if (!curve.points.empty()) high_.y = std::max(high_.y, ideal(curve).y);
@@ -36,6 +37,9 @@ class ScalingPicture : public Svg {
     for (size_t i = 0; i < curves.size(); ++i) draw(curves[i], kInks[i % kInks.size()], i);
     add(R"(<path d="M{0} 56h24" stroke="#8c8c8c" stroke-dasharray="5 4"/><text x="{1}" y="60">each device as fast as with the fewest</text>)",
         legend(curves.size()), legend(curves.size()) + 30);
+    if (std::ranges::any_of(curves, [](const ScalingCurve& c) { return !c.measured.empty(); }))
+      add(R"(<text x="{}" y="{:.1f}" text-anchor="end">rings: as measured</text>)", kScalingWidth - kScalingRight,
+          kScalingHeight - 14);
   }
 
  private:
@@ -70,6 +74,9 @@ class ScalingPicture : public Svg {
   void draw(const ScalingCurve& curve, std::string_view ink, size_t number) {
     add(R"(<path d="M{0} 56h24" stroke="{1}" stroke-width="2"/><text x="{2}" y="60">{3}</text>)", legend(number), ink,
         legend(number) + 30, base::escape_xml(curve.name));
+    for (const Point& p : curve.measured)
+      add(R"(<circle cx="{:.1f}" cy="{:.1f}" r="7" fill="none" stroke="{}" stroke-width="2"><title>{}, measured: {:g} devices, {}</title></circle>)",
+          x(p.x), y(p.y), ink, base::escape_xml(curve.name), p.x, base::format_rate(p.y, "tokens/s"));
     if (curve.points.empty()) return;
     const Point first = curve.points.front(), end = ideal(curve);
     add(R"(<path d="M{:.1f} {:.1f}L{:.1f} {:.1f}" stroke="#8c8c8c" stroke-dasharray="5 4"/>)", x(first.x), y(first.y),

@@ -50,10 +50,10 @@ double by_rate(std::vector<std::pair<double, double>>& rates, double flops) {
   return flops / std::exp(sum / weights);
 }
 
-// Along a line between the neighbours in logarithms; beyond the smallest its time, beyond the largest its rate.
-double between(std::vector<std::pair<double, double>>& points, double at) {
+// Along a line between the neighbours in logarithms; beyond them at their rate, but no less than `least`.
+double between(std::vector<std::pair<double, double>>& points, double at, double least) {
   std::ranges::sort(points);
-  if (at <= points.front().first) return points.front().second;
+  if (at <= points.front().first) return std::max(least, points.front().second * at / points.front().first);
   if (at >= points.back().first) return points.back().second * at / points.back().first;
   const auto above = std::ranges::upper_bound(points, at, {}, &std::pair<double, double>::first);
   const auto [x0, y0] = *(above - 1);
@@ -82,6 +82,8 @@ const MeasuredKernel* Measured::find(const KernelKey& key) const {
 std::optional<double> Measured::kernel_seconds(const KernelKey& key) const {
   if (const MeasuredKernel* found = find(key)) return found->seconds;
   const bool arithmetic = key.flops > kArithmetic * key.bytes;
+  double least = std::numeric_limits<double>::max();  // of any kernel
+  for (const MeasuredKernel& m : kernels) least = std::min(least, m.seconds);
   std::vector<std::pair<double, double>> like;  // by distance, rates of products; by work, times of others
   for (const MeasuredKernel& m : kernels) {
     if (m.key.kernel != key.kernel || m.key.type != key.type || m.key.size.has_value() != key.size.has_value())
@@ -93,7 +95,7 @@ std::optional<double> Measured::kernel_seconds(const KernelKey& key) const {
     }
   }
   if (like.empty()) return std::nullopt;
-  return key.size ? by_rate(like, key.flops) : between(like, std::max(1.0, work_of(key, arithmetic)));
+  return key.size ? by_rate(like, key.flops) : between(like, std::max(1.0, work_of(key, arithmetic)), least);
 }
 
 std::optional<double> Measured::transfer_seconds(program::Collective collective, int ranks, double bytes) const {
@@ -101,7 +103,9 @@ std::optional<double> Measured::transfer_seconds(program::Collective collective,
   for (const MeasuredTransfer& m : transfers)
     if (m.collective == collective && m.ranks == ranks) points.emplace_back(m.bytes, m.seconds);
   if (points.empty()) return std::nullopt;
-  return between(points, std::max(1.0, bytes));
+  // What the least bytes take is the time to meet.
+  const double least = std::ranges::min_element(points)->second;
+  return between(points, std::max(1.0, bytes), least);
 }
 
 void Measured::add(const MeasuredKernel& kernel) {

@@ -18,6 +18,7 @@
 #include "kintsugi/train/batches.h"
 #include "kintsugi/train/find_bad.h"
 #include "kintsugi/train/learning_rate.h"
+#include "kintsugi/train/planned_step.h"
 #include "kintsugi/train/sample_texts.h"
 #include "kintsugi/train/spread_samples.h"
 #include "kintsugi/train/step_traces.h"
@@ -300,6 +301,7 @@ void count_step(const Rank& rank, double peak_flops, Metrics& m, Progress& progr
   m.flops_per_second = rank.step_flops / m.seconds;
   if (peak_flops > 0) m.peak_share = m.flops_per_second / (peak_flops * rank.world.size());
   m.memory_bytes = rank.executor->allocated_bytes();
+  m.planned_seconds = rank.planned_seconds;
 }
 
 bool is_best(const std::optional<double>& loss, const std::optional<double>& best) {
@@ -325,6 +327,7 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Progress& progress) {
   Times times;
   Inputs inputs = open_inputs(rank, progress.step);
   StepTraces traces(rank, options.folder ? &options.folder->path() : nullptr, options.observer);
+  PlannedStep planned(rank.planned_seconds, s.parallel.cluster);
   LoopEnd end;
   if (progress.interrupted) make_up(rank, options, progress, end);
   while (progress.step < s.train.steps && end.stop == Stop::none) {
@@ -345,6 +348,7 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Progress& progress) {
     if (progress.interrupted) decision.stop = Stop::signal;
     if (m.validation_loss) end.validation_loss = m.validation_loss;
     tell(options, m, s.train.steps);
+    if (const auto line = planned.add(m.seconds); line && options.observer) options.observer->note(*line);
     const bool best = is_best(m.validation_loss, progress.best_validation_loss);
     if (last || decision.stop != Stop::none || decision.save || best ||
         every_so_often(s.checkpoint.every, progress.step)) {

@@ -23,6 +23,7 @@ std::string to_json(const Metrics& m) {
     line.key("tokens").value(m.tokens).key("tokens_per_second").value(m.tokens_per_second);
     line.key("flops_per_second").value(m.flops_per_second).key("peak_share").value(m.peak_share);
     line.key("memory_bytes").value(m.memory_bytes).key("seconds").value(m.seconds);
+    if (m.planned_seconds) line.key("planned_seconds").value(*m.planned_seconds);
     if (m.samples.empty()) return;
     line.key("samples").list([&] {
       for (const SampledText& sample : m.samples)
@@ -42,6 +43,7 @@ std::vector<report::Scalar> to_scalars(const Metrics& m) {
                                          {"speed/peak_share", m.peak_share},
                                          {"speed/seconds", m.seconds},
                                          {"memory/bytes", static_cast<double>(m.memory_bytes)}};
+  if (m.planned_seconds) scalars.push_back({"speed/planned_seconds", *m.planned_seconds});
   if (m.validation_loss) scalars.push_back({"loss/validation", *m.validation_loss});
   for (const DomainLoss& d : m.domains) scalars.push_back({"loss/validation_" + d.domain, d.loss});
   return scalars;
@@ -82,6 +84,7 @@ std::optional<Metrics> metrics_of(std::string_view line) {
     m.peak_share = number("peak_share");
     m.memory_bytes = json.at("memory_bytes").whole();
     m.seconds = number("seconds");
+    if (const auto planned = json.find("planned_seconds")) m.planned_seconds = planned->number();
     if (const auto samples = json.find("samples"))
       for (const base::Json& sample : samples->list())
         m.samples.push_back({std::string(sample.at("prompt").text()), std::string(sample.at("text").text())});

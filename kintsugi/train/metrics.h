@@ -35,6 +35,7 @@ struct Metrics {
   double peak_share = 0;                  // of the measured peak of the threads in use, for products of train.dtype
   int64_t memory_bytes = 0;               // what the run has allocated for its program
   double seconds = 0;                     // of the step
+  std::optional<double> planned_seconds;  // of the same, simulated on [parallel] cluster
   std::vector<SampledText> samples = {};  // written after the step, if any were
 };
 

@@ -94,6 +94,9 @@ Rank make_rank(config::Resolved config, comm::World& world, const RankOptions& o
   rank.kernels = build::kernels_to_run(rank.settings());
   std::vector<Program> stages = agreed_programs(rank, options);
   rank.step_flops = flops_of_step(stages);
+  comm::together(*rank.all, [&] {
+    if (options.plan && rank.leads()) rank.planned_seconds = options.plan(stages);
+  });
   options.now("allocating memory");
   make_executor(rank, build::program_of_rank(std::move(stages), world.rank()));
   if (!options.alone) bind_threads(rank);

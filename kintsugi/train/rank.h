@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "kintsugi/base/thread_team.h"
@@ -26,17 +27,22 @@ struct Rank {
   std::unique_ptr<kernels::KernelSet> kernels = {};
   std::unique_ptr<base::ThreadTeam> team = {};
   std::unique_ptr<run::Executor> executor = {};
-  double step_flops = 0;  // of all ranks
+  double step_flops = 0;                       // of all ranks
+  std::optional<double> planned_seconds = {};  // of a step, on rank 0
 
   const config::Settings& settings() const { return config.settings; }
   std::filesystem::path folder() const { return config.settings.train.folder; }
   bool leads() const { return world.rank() == 0; }
 };
 
+// The seconds that a step of these programs, one for each stage, should take.
+using PlanStep = std::function<double(const std::vector<program::Program>& stages)>;
+
 struct RankOptions {
   bool alone = true;    // no other rank is in this process
   bool resume = false;  // from the newest complete checkpoint in the run's folder, if there is one
   std::function<void(std::string_view)> now = [](std::string_view) {};  // told what is done
+  PlanStep plan = {};                                                   // asked on rank 0
 };
 
 // Opens the checkpoint and the data, builds the programs, checks that memory suffices, that ranks agree and that a

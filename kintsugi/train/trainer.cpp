@@ -61,9 +61,11 @@ struct Leader {
 };
 
 Outcome train_rank(const TrainOptions& options, comm::World& world, bool alone, const Leader& leader) {
-  Rank rank = make_rank(
-      options.config, world,
-      {.alone = alone, .resume = options.resume, .now = [&](std::string_view what) { leader.preparing(what); }});
+  Rank rank = make_rank(options.config, world,
+                        {.alone = alone,
+                         .resume = options.resume,
+                         .now = [&](std::string_view what) { leader.preparing(what); },
+                         .plan = options.plan});
   leader.preparing("setting the initial values");
   Progress progress = restore(rank, options.resume, [&](const std::string& line) { leader.note(line); });
   leader.preparing("first step");

@@ -20,6 +20,7 @@ struct TrainOptions {
   bool resume = false;
   const std::atomic<int>* stop = nullptr;  // not 0: finish the step, save, return
   double peak_flops = 0;                   // of the threads of a rank; 0: not known
+  PlanStep plan = {};                      // if there is one, its result stands beside the measured time of steps
   std::function<void()> begun = {};        // called by each rank after a step: from then on there is something to save
 };
 
