@@ -165,11 +165,11 @@ void require_memory(const KernelOptions& o) {
 }  // namespace
 
 std::vector<simulate::MeasuredKernel> measure_kernels(const KernelOptions& options) {
-  if (options.settings.parallel.device != "cpu")
+  if (build::on_a_device(options.settings))
     throw base::UserError("bench",
                           "parallel.device = \"{}\": the time of kernels is measured on the processor alone so far; "
                           "--set parallel.device=cpu",
-                          options.settings.parallel.device);
+                          name_of(build::device_of(options.settings)));
   require_memory(options);
   return Ranks(options).run();
 }
