@@ -38,6 +38,11 @@ TEST(Metrics, ScalarsAreNamedInGroups) {
   EXPECT_EQ(value("train/tokens"), 1000);
   EXPECT_EQ(value("memory/bytes"), 7);
   EXPECT_EQ(value("loss/validation"), std::nullopt);
+  EXPECT_EQ(value("speed/planned_seconds"), std::nullopt);
+  EXPECT_EQ(to_json(m).find("planned"), std::string::npos);
+  m.planned_seconds = 0.25;
+  EXPECT_EQ(value("speed/planned_seconds"), 0.25);
+  EXPECT_NE(to_json(m).find("\"planned_seconds\":0.25"), std::string::npos) << to_json(m);
   m.validation_loss = 3.5;
   EXPECT_EQ(value("loss/validation"), 3.5);
   m.domains = {{"a_domain_with_a_long_name", 4.5}, {"b", 5.5}};
