@@ -175,10 +175,10 @@ TEST(Compare, TheTwinTakesAllSamplesOfAPass) {
   config::Settings s = model_of("gpt", "fp32", "data=2 tensor=2 zero=3");
   const config::Settings one = train::twin_of(s);
   EXPECT_EQ(one.train.micro_batch, 4);
-  EXPECT_EQ(one.parallel, (config::Parallel{.threads = 4}));
+  EXPECT_EQ(one.parallel, (config::Parallel{.device = "cpu", .threads = 4}));
   s.train.reproducible = 4;
   EXPECT_EQ(train::twin_of(s).train.micro_batch, 2);
-  EXPECT_EQ(train::twin_of(s).parallel, (config::Parallel{.threads = 1}));
+  EXPECT_EQ(train::twin_of(s).parallel, (config::Parallel{.device = "cpu", .threads = 1}));
 }
 
 TEST(Compare, Errors) {

@@ -108,10 +108,14 @@ TEST_P(OldRun, GoesOn) {
   for (const std::string& line : lines(folder.text("expected/" + run + ".files")))
     EXPECT_NE(index.find(line), std::string::npos) << "not as before: " << line;
   EXPECT_EQ(names(index), names(base::read_file(source / "step_00000004" / "index.json")));
-  // Of the configuration nothing has changed but the number of steps, and how much is evaluated where run.toml does not
-  // say it; there may be keys that the old files lack.
+  // Of the configuration nothing has changed but the number of steps, how much is evaluated where run.toml does not say
+  // it, and a key that has a new name; there may be keys that the old files lack.
   std::vector<std::string> before = settings(base::read_file(source / "config.toml"));
   std::erase_if(before, [](const std::string& setting) { return setting.starts_with("evaluate_batches"); });
+  std::erase_if(before, [](const std::string& setting) { return setting.starts_with("device = "); });
+  const std::string renamed = "kernels = \"reference\"";
+  EXPECT_EQ(std::count(before.begin(), before.end(), renamed), 1);
+  std::replace(before.begin(), before.end(), renamed, std::string("device = \"reference\""));
   EXPECT_EQ(std::count(before.begin(), before.end(), "steps = 4"), 1);
   std::replace(before.begin(), before.end(), std::string("steps = 4"), std::string("steps = 6"));
   for (const fs::path& file : {fs::path(run) / "config.toml", saved / "config.toml"}) {

@@ -70,7 +70,7 @@ std::vector<StrategyCosts> strategy_costs(const config::Settings& s, int64_t ran
   std::vector<StrategyCosts> list;
   for (const plan::Strategy& strategy : plan::strategies()) {
     config::Parallel p = plan::parallel_of(strategy, ranks);
-    p.threads = s.parallel.threads;
+    p.threads = s.parallel.threads, p.device = s.parallel.device;
     list.push_back(measure(strategy.name, s, p, samples));
   }
   if (s.parallel.ranks == ranks && ranks > 1) list.push_back(measure("this plan", s, s.parallel, samples));
