@@ -1,6 +1,7 @@
-// Blocks of c's columns, for each of which b is packed into the second level cache; against it go panels of a's rows,
-// and a tile of c is one sum over all of k in registers. a is used where it is if its rows are whole steps of k side by
-// side, else it is packed before, by all threads, some rows at a time.
+// Blocks of c's columns, for each of which b is packed into the second level cache; against it go panels of a's rows, a
+// part of k at a time, which stays in the first level cache; between parts the sums of a row of tiles wait in the
+// thread's scratch. a is used where it is if its rows are whole steps of k side by side, else it is packed before, by
+// all threads, some rows at a time.
 #include "kintsugi/kernels/cpu/gemm_bf16.h"
 
 #include <unistd.h>
@@ -104,9 +105,9 @@ void multiply_rows(const Bf16Unit& unit, const Bf16Product& p, Bf16Tile t, int64
                    const Own& own) {
   const bf16* a = t.a;
   const int64_t panel = panel_size(p.k), steps = panel / (kTile * kStep), most = kPart / kStep;
-  const bool plain = p.c_dtype == DType::f32 && !p.accumulate && !p.bias.data && height == kTile && steps <= most &&
-                     !goes_past_caches(p);
-  const bool far = p.c_dtype == DType::f32 && p.m * p.n > kFarSums && !goes_past_caches(p);
+  const bool wide = p.c_dtype == DType::f32 && !goes_past_caches(p);
+  const bool plain = wide && !p.accumulate && !p.bias.data && height == kTile && steps <= most;
+  const bool far = wide && p.m * p.n > kFarSums;
   int64_t s = 0;
   do {
     t.steps = std::min(most, steps - s), t.adds = s > 0, t.a = a + s * t.a_step;
