@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <memory>
 
 #include "app/progress.h"
@@ -19,9 +18,12 @@ void add_import(Command& kintsugi) {
   verb.run([options] {
     require_one_process("import");
     Progress progress("importing");
-    const std::filesystem::path made = exchange::import_folder(*options);
+    const exchange::Imported made = exchange::import_folder(*options);
     progress.finish();
-    fmt::print("checkpoint {}\n", made.string());
+    if (made.ids > made.vocab)
+      fmt::print(stderr, "warning: the tokenizer has {} ids, but the model's table {} rows: texts with others are refused\n",
+                 made.ids, made.vocab);
+    fmt::print("checkpoint {}\n", made.checkpoint.string());
   });
 }
 

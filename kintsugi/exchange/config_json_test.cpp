@@ -148,6 +148,15 @@ TEST(ConfigJson, Refusals) {
       error_of(R"("rope_scaling": {"rope_type": "dynamic", "factor": 2.0})"),
       "[model] \"config.json\":2: rope_type \"dynamic\" is not known here; there are default, linear, llama3, yarn, "
       "longrope");
+  // A family that turns whole heads, and one that does not.
+  const std::string part = R"("rope_parameters": {"rope_theta": 1e4, "partial_rotary_factor": 0.5})";
+  for (const std::string& text : {part, std::string(R"("partial_rotary_factor": 0.5)")})
+    EXPECT_EQ(error_of(text),
+              "[model] \"config.json\":1: \"partial_rotary_factor\" makes 2 of 4 dims of a head turn; a model of this "
+              "family turns all");
+  EXPECT_EQ(error_of(R"("partial_rotary_factor": 1.0)"), "no error");
+  EXPECT_EQ(read(part, "phi3").model.rotary_dims, 2);
+  EXPECT_EQ(read(part, "gpt_neox").model.rotary_dims, 2);
   EXPECT_EQ(error_of(R"("rope_scaling": {"rope_type": "linear"})"), "[model] \"config.json\":2: \"factor\" is missing");
   EXPECT_EQ(error_of(R"("quantization_config": {"bits": 4})"),
             "[model] \"config.json\":2: \"quantization_config\": quantized weights are not known here");

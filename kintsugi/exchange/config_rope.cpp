@@ -13,6 +13,8 @@ using base::Json;
 using config::RopeScaling;
 using models::RopeKeys;
 
+constexpr std::string_view kPartial = "partial_rotary_factor";
+
 // An object of parameters, of which each is to be asked for.
 class Parameters {
  public:
@@ -145,9 +147,13 @@ void read_rope(ConfigReader& config, const RopeKeys& keys, int64_t head_dim, Mod
   };
   const double theta = outside(keys.theta_key, outside("rope_theta", keys.theta));
   model.set("rope_theta", of_full.number("rope_theta").value_or(theta));
-  const double partial = outside(keys.partial_key, outside("partial_rotary_factor", keys.partial));
+  const double partial = outside(keys.partial_key, outside(kPartial, keys.partial));
   const auto turned =
-      static_cast<int64_t>(static_cast<double>(head_dim) * of_full.number("partial_rotary_factor").value_or(partial));
+      static_cast<int64_t>(static_cast<double>(head_dim) * of_full.number(kPartial).value_or(partial));
+  // transformers passes over the key where a family turns whole heads.
+  if (keys.partial_key.empty() && turned != head_dim)
+    config.root().fail("\"{}\" makes {} of {} dims of a head turn; a model of this family turns all", kPartial, turned,
+                       head_dim);
   model.set("rotary_dims", turned == head_dim ? 0 : turned);
   read_scaling(of_full, config, keys, model);
   of_full.refuse_rest();
@@ -157,7 +163,8 @@ void read_rope(ConfigReader& config, const RopeKeys& keys, int64_t head_dim, Mod
   const std::string type = of_sliding.type();
   if (type != "default")
     of_sliding.object().fail("rope_type \"{}\" of layers with a window is not known here; there is default", type);
-  of_sliding.take("partial_rotary_factor");
+  if (const std::optional<double> windowed = of_sliding.number(kPartial); windowed && *windowed != 1.0)
+    of_sliding.object().fail("\"{}\" of layers with a window is {}; it should be 1", kPartial, *windowed);
   of_sliding.refuse_rest();
 }
 
@@ -165,7 +172,8 @@ void write_rope(const config::Model& m, const RopeKeys& keys, base::JsonWriter& 
   out.key(keys.theta_key).value(m.rope_theta);
   const int64_t head_dim = config::width_of_head(m);
   const int64_t turned = m.rotary_dims ? m.rotary_dims : head_dim;
-  if (turned != head_dim || keys.partial != 1.0) out.key(keys.partial_key).value(fraction(turned, head_dim));
+  if (!keys.partial_key.empty() && (turned != head_dim || keys.partial != 1.0))
+    out.key(keys.partial_key).value(fraction(turned, head_dim));
   if (!keys.window_theta_key.empty()) out.key(keys.window_theta_key).value(m.rope_theta_window);
   const auto original = [&] { out.key("original_max_position_embeddings").value(m.rope_original_context); };
   const auto list = [&](std::string_view key, const std::vector<double>& values) {

@@ -85,6 +85,21 @@ int64_t count_not_finite(std::span<const std::byte> bytes, tensor::DType dtype) 
   }
 }
 
+// Of two tensors in files; both are read, a part at a time.
+bool same_elements(const TensorInFile& a, const TensorInFile& b) {
+  if (a.dtype != b.dtype || !std::ranges::equal(a.shape, b.shape)) return false;
+  if (a.file == b.file && a.begin == b.begin) return true;
+  constexpr uint64_t kPart = 1 << 20;
+  std::vector<std::byte> of_a(std::min(a.bytes, kPart)), of_b(of_a.size());
+  for (uint64_t at = 0; at < a.bytes; at += of_a.size()) {
+    const auto size = std::min<uint64_t>(of_a.size(), a.bytes - at);
+    a.read_at(at, std::span(of_a).first(size));
+    b.read_at(at, std::span(of_b).first(size));
+    if (std::memcmp(of_a.data(), of_b.data(), size) != 0) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 bool is_hugging_face(const fs::path& folder) {
@@ -180,6 +195,23 @@ void FolderReader::find_tensors() {
     stored_.push_back(stored);
   }
   refuse_rest(found);
+  check_tied();
+}
+
+// A folder may hold the head of a model whose head is its embedding; were it another, the model would be one that
+// config.json does not describe.
+void FolderReader::check_tied() const {
+  for (const std::string& name : tied_names(models::family(config_.model.family), config_.model)) {
+    if (!has(name)) continue;
+    const Weight& table = at("embedding.table");
+    const TensorInFile& embedding = stored_[table.tensor];
+    if (!files_.has(name) || !same_elements(files_.at(name), embedding))
+      throw base::UserError("model",
+                            "{}: tensor {} is not {}, which config.json says that it is; where the head has weights of "
+                            "its own, \"tie_word_embeddings\" is false",
+                            base::in_quotes(folder_.string()), base::in_quotes(name),
+                            base::in_quotes(tensors_[table.tensor].name));
+  }
 }
 
 std::vector<std::string_view> FolderReader::rest(const std::set<std::string_view>& found) const {
@@ -222,7 +254,8 @@ void FolderReader::refuse_not_finite(size_t tensor) const {
   const TensorInFile& stored = stored_[tensor];
   int64_t count = 0;
   stored.for_each_block([&](std::span<const std::byte> block) { count += count_not_finite(block, stored.dtype); });
-  throw base::UserError("model", "{}: {} of the {} elements of tensor {} are NaN or infinity",
+  throw base::UserError("model", "{}: {} of the {} elements of tensor {} are NaN or infinity; kintsugi import "
+                        "--allow-not-finite takes them as they are",
                         base::in_quotes(folder_.string()), base::group_digits(count),
                         base::group_digits(tensors_[tensor].elements()), base::in_quotes(tensors_[tensor].name));
 }

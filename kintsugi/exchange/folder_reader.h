@@ -54,6 +54,7 @@ class FolderReader : public checkpoint::TensorSource {
 
   void choose_objective();
   void find_tensors();
+  void check_tied() const;
   bool has(const std::string& name) const;  // of any dtype
   std::string name_in_folder(const std::string& name) const;
   std::vector<std::string_view> rest(const std::set<std::string_view>& found) const;

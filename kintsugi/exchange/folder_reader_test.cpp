@@ -50,9 +50,12 @@ struct File {
     tensors[name] = {name, dtype, std::move(shape)};
     bytes[name].assign(tensors[name].bytes(), std::byte{});
   }
+  void copy(const std::string& from, const std::string& to) {
+    tensors[to] = {to, tensors.at(from).dtype, tensors.at(from).shape};
+    bytes[to] = bytes.at(from);
+  }
   void rename(const std::string& from, const std::string& to) {
-    tensors[to] = {to, tensors[from].dtype, tensors[from].shape};
-    bytes[to] = bytes[from];
+    copy(from, to);
     remove(from);
   }
   void remove(const std::string& name) {
@@ -114,9 +117,31 @@ TEST(FolderReader, APrefixMayBeAbsentAndComputedTensorsAreNoWeights) {
     if (name.starts_with("transformer.")) file.rename(name, name.substr(12));
   file.add("h.0.attn.bias", {4}, DType::u8);
   file.add("transformer.h.1.attn.masked_bias", {});
-  file.add("lm_head.weight", {11, 16});  // of a tied model
+  file.copy("wte.weight", "lm_head.weight");  // of a tied model
   file.write();
   EXPECT_EQ(all_of<float>(FolderReader(folder), "layer1.attention.key.weight", DType::f32), before);
+}
+
+TEST(FolderReader, AHeadOfItsOwnIsNotTakenForTheEmbedding) {
+  ScratchFolder scratch;
+  const auto folder = make_folder(scratch, "gpt");
+  const auto error = [&](const std::function<void(File&)>& add) {
+    File file(folder);
+    const File kept = file;
+    add(file);
+    file.write();
+    const std::string text = error_of([&] { FolderReader reader(folder); }, scratch.path());
+    kept.write();
+    return text;
+  };
+  const std::string differs =
+      "[model] \"folder\": tensor \"lm_head.weight\" is not \"transformer.wte.weight\", which config.json says that it "
+      "is; where the head has weights of its own, \"tie_word_embeddings\" is false";
+  const std::string table = "transformer.wte.weight", head = "lm_head.weight";
+  EXPECT_EQ(error([&](File& f) { f.copy(table, head); }), "");
+  EXPECT_EQ(error([&](File& f) { f.copy(table, head), f.bytes.at(head).back() ^= std::byte{1}; }), differs);
+  EXPECT_EQ(error([&](File& f) { f.copy(table, head), f.tensors.at(head).shape = {16, 11}; }), differs);
+  EXPECT_EQ(error([&](File& f) { f.add(head, {11, 16}, DType::i32); }), differs);
 }
 
 TEST(FolderReader, WhatDoesNotFitIsNamed) {
@@ -170,7 +195,7 @@ TEST(FolderReader, NumbersThatAreNotFiniteAreCounted) {
     file.write();
     const std::string error =
         "[model] \"folder\": 3 of the 480 elements of tensor \"model.layers.1.mlp.down_proj.weight\" are NaN or "
-        "infinity";
+        "infinity; kintsugi import --allow-not-finite takes them as they are";
     const FolderReader reader(folder);
     EXPECT_EQ(error_of([&] { all_of<double>(reader, "layer1.ffn.down.weight", DType::f64); }, scratch.path()), error);
     EXPECT_EQ(error_of([&] { all_of<double>(reader, "layer1.ffn.up.weight", DType::f64); }), "");

@@ -11,6 +11,7 @@
 #include "kintsugi/exchange/new_folder.h"
 #include "kintsugi/exchange/open_model.h"
 #include "kintsugi/exchange/read_strided.h"
+#include "kintsugi/text/tokenizer.h"
 
 namespace kintsugi::exchange {
 namespace {
@@ -102,17 +103,21 @@ void write_weights(const FolderReader& reader, checkpoint::CheckpointWriter& wri
 
 }  // namespace
 
-std::filesystem::path import_folder(const ImportOptions& options) {
+Imported import_folder(const ImportOptions& options) {
   const FolderReader reader(options.folder, options.allow_not_finite);
-  const checkpoint::Contents contents = {
-      .state = std::string(kNoState), .config = config_of(reader), .tokenizer = tokenizer_of(reader)};
+  const auto tokenizer = text::find_tokenizer(reader.folder());
+  const checkpoint::Contents contents = {.state = std::string(kNoState),
+                                         .config = config_of(reader),
+                                         .tokenizer = tokenizer ? tokenizer->to_json() : ""};
   require_empty("import", options.run);
   std::error_code error;
   const bool there = std::filesystem::exists(options.run, error);
   try {
     checkpoint::CheckpointWriter writer(options.run, 0);
     write_weights(reader, writer);
-    return writer.finish(contents);
+    return {.checkpoint = writer.finish(contents),
+            .vocab = reader.config().model.vocab,
+            .ids = tokenizer ? tokenizer->vocab_size() : 0};
   } catch (...) {
     if (!there) std::filesystem::remove_all(options.run, error);
     throw;

@@ -1,6 +1,7 @@
 // A Hugging Face folder becomes a checkpoint of ours.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 
 namespace kintsugi::exchange {
@@ -11,9 +12,16 @@ struct ImportOptions {
   bool allow_not_finite = false;  // weights that are NaN or infinity are no error
 };
 
-// Writes a checkpoint of step 0 into the run's folder, with the weights in their dtypes, config.toml and the tokenizer,
-// and returns its folder. Of the weights, some tens of MiB are in memory at one time. UserError, and then nothing is
+struct Imported {
+  std::filesystem::path checkpoint;  // its folder
+  int64_t vocab = 0;                 // rows of the model's table
+  int64_t ids = 0;                   // of the tokenizer; 0: there is none
+};
+
+// Writes a checkpoint of step 0 into the run's folder, with the weights in their dtypes, config.toml and the tokenizer.
+// Some tokenizers have ids beyond the table, for what the model does not take (images): texts with them are refused
+// where they come up. Of the weights, some tens of MiB are in memory at one time. UserError, and then nothing is
 // written, as FolderReader and CheckpointWriter.
-std::filesystem::path import_folder(const ImportOptions& options);
+Imported import_folder(const ImportOptions& options);
 
 }  // namespace kintsugi::exchange

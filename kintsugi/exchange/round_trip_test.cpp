@@ -43,7 +43,7 @@ TEST(RoundTrip, EveryFamily) {
       const config::Resolved run = small_run(family.config.name);
       const auto saved = save_random(run, scratch / "run", dtype);
       export_folder({.model = saved, .folder = scratch / "folder", .dtype = {}});
-      const auto again = import_folder({.folder = scratch / "folder", .run = scratch / "again"});
+      const auto again = import_folder({.folder = scratch / "folder", .run = scratch / "again"}).checkpoint;
       expect_same_weights(saved, again);
       const config::Model model =
           config::saved_text(checkpoint::CheckpointReader(again).config(), models::catalog()).settings.model;
@@ -70,7 +70,7 @@ TEST(RoundTrip, EveryObjective) {
     const config::Resolved run = small_run("bert", fmt::format("objective = \"{}\"\noutputs = 3\n", objective));
     const auto saved = save_random(run, scratch / "run");
     export_folder({.model = saved, .folder = scratch / "folder", .dtype = {}});
-    const auto again = import_folder({.folder = scratch / "folder", .run = scratch / "again"});
+    const auto again = import_folder({.folder = scratch / "folder", .run = scratch / "again"}).checkpoint;
     expect_same_weights(saved, again);
     EXPECT_EQ(
         config::saved_text(checkpoint::CheckpointReader(again).config(), models::catalog()).settings.model.objective,

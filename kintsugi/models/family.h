@@ -64,9 +64,9 @@ struct WeightRow {
 struct RopeKeys {
   double theta = 10000.0;  // where absent
   std::string_view theta_key = "rope_theta";
-  std::string_view partial_key = "partial_rotary_factor";  // of head_dim that is turned
-  double partial = 1.0;                                    // where absent
-  std::string_view window_theta_key = {};                  // of layers with a window
+  std::string_view partial_key = {};       // of head_dim that is turned; empty: the family turns whole heads
+  double partial = 1.0;                    // where absent
+  std::string_view window_theta_key = {};  // of layers with a window
   double window_theta = 0.0;                               // where absent
   bool scaled_windows = true;                              // scaling applies to layers with a window too
   // original_max_position_embeddings, where absent, of families that have it beside the object; 0: the others.

@@ -39,7 +39,7 @@ Family phi3() {
                            .prefix = "model.",
                            .config = config,
                            .weights = weights,
-                           .rope = RopeKeys{.original_outside = 4096},
+                           .rope = RopeKeys{.partial_key = "partial_rotary_factor", .original_outside = 4096},
                            .windows = WindowKeys{}}};
 }
 
