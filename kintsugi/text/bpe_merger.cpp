@@ -7,7 +7,12 @@ namespace kintsugi::text {
 namespace {
 
 constexpr uint64_t kNoPair = UINT64_MAX;
-constexpr size_t kShortWord = 48;  // from here on a tree is faster than a scan of all pairs
+
+// Up to here a scan of all pairs, each its rank and its place in 31 bits, is faster than a tree.
+constexpr size_t kShortWord = 64;
+constexpr uint32_t kPlaceBits = 6, kRanks = uint32_t{1} << (31 - kPlaceBits);
+static_assert(kShortWord == size_t{1} << kPlaceBits);
+constexpr int32_t kNoShortPair = INT32_MAX;
 
 uint64_t key_of(int32_t left, int32_t right) {
   return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
@@ -15,6 +20,17 @@ uint64_t key_of(int32_t left, int32_t right) {
 
 size_t slot_of(uint64_t key, size_t mask) {
   return (key * 0x9E3779B97F4A7C15ULL >> 29) & mask;
+}
+
+// Of n values; those behind them, up to a multiple of kLanes, are read too.
+constexpr size_t kLanes = 8;
+int32_t least_of(const int32_t* values, size_t n) {
+  int32_t least[kLanes];
+  std::copy(values, values + kLanes, least);
+  for (size_t i = kLanes; i < n; i += kLanes)
+    for (size_t lane = 0; lane < kLanes; ++lane)
+      least[lane] = values[i + lane] < least[lane] ? values[i + lane] : least[lane];
+  return *std::min_element(least, least + kLanes);
 }
 
 // The least of n values of which single ones change: a tree whose nodes hold the least of kWidth children, and which
@@ -71,6 +87,7 @@ class LeastOf {
 BpeMerger::BpeMerger(size_t num_merges) : pairs_(std::bit_ceil(num_merges * 2 + 2)) {}
 
 void BpeMerger::add(int32_t left, int32_t right, int32_t merged, uint32_t rank) {
+  few_ranks_ = few_ranks_ && rank < kRanks - 1;
   const uint64_t key = key_of(left, right);
   const size_t mask = pairs_.size() - 1;
   size_t slot = slot_of(key, mask);
@@ -90,7 +107,7 @@ const BpeMerger::Pair* BpeMerger::find(int32_t left, int32_t right) const {
 }
 
 void BpeMerger::merge(std::span<int32_t> symbols, std::vector<int32_t>& ids) const {
-  if (symbols.size() <= kShortWord) {
+  if (symbols.size() <= kShortWord && few_ranks_) {
     merge_short(symbols, ids);
   } else {
     merge_long(symbols, ids);
@@ -100,27 +117,27 @@ void BpeMerger::merge(std::span<int32_t> symbols, std::vector<int32_t>& ids) con
 // A symbol that was merged into the one on its left keeps its place, and has no pair.
 void BpeMerger::merge_short(std::span<int32_t> symbols, std::vector<int32_t>& ids) const {
   const size_t n = symbols.size();
-  uint64_t pair_at[kShortWord];  // its rank and where it begins: the least is merged next
+  alignas(16) int32_t pair_at[kShortWord];  // its rank and where it begins: the least is merged next
   int32_t merged[kShortWord];
   uint8_t next[kShortWord + 1], previous[kShortWord + 1];
   const auto look = [&](size_t i) {
     const Pair* pair = next[i] < n ? find(symbols[i], symbols[next[i]]) : nullptr;
-    pair_at[i] = pair ? uint64_t{pair->rank} << 32 | i : kNoPair;
+    pair_at[i] = pair ? static_cast<int32_t>(pair->rank << kPlaceBits | i) : kNoShortPair;
     merged[i] = pair ? pair->merged : -1;
   };
+  std::fill_n(pair_at + n, (kShortWord - n) % kLanes, kNoShortPair);
   for (size_t i = 0; i < n; ++i) {
     next[i] = static_cast<uint8_t>(i + 1);
     previous[i + 1] = static_cast<uint8_t>(i);
     look(i);
   }
   while (true) {
-    uint64_t least = kNoPair;
-    for (size_t i = 0; i < n; ++i) least = std::min(least, pair_at[i]);
-    if (least == kNoPair) break;
-    const auto at = static_cast<uint32_t>(least);
+    const int32_t least = least_of(pair_at, n);
+    if (least == kNoShortPair) break;
+    const auto at = static_cast<uint32_t>(least) % kShortWord;
     const size_t gone = next[at];
     symbols[at] = merged[at];
-    pair_at[gone] = kNoPair;
+    pair_at[gone] = kNoShortPair;
     next[at] = next[gone];
     previous[next[at]] = static_cast<uint8_t>(at);
     look(at);

@@ -30,6 +30,7 @@ class BpeMerger {
   void merge_short(std::span<int32_t> symbols, std::vector<int32_t>& ids) const;
   void merge_long(std::span<const int32_t> symbols, std::vector<int32_t>& ids) const;
 
+  bool few_ranks_ = true;    // all fit beside a place in a short word
   std::vector<Pair> pairs_;  // a hash table, a power of two in size, open addressing
 };
 
