@@ -61,7 +61,7 @@ void run(const CompareOptions& o) {
                       .progress = [&](int64_t done, int64_t all) { progress.count(done, all, "parts"); }});
   progress.finish();
   if (!o.csv.empty()) base::write_output(o.csv, train::print_csv(c));
-  fmt::print("{} compared with one rank: {}, {}, tolerance {:g} of gradients, {:g} of the loss\n\n{}", c.mesh,
+  fmt::print("{} compared with one rank: {}, {}\ntolerance {:g} of gradients, {:g} of the loss\n\n{}", c.mesh,
              s.train.dtype, o.random ? "random tokens" : "the tokens of the run", tolerance, loss_tolerance,
              train::print(c));
   require_printed();

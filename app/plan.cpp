@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <optional>
 #include <thread>
 
+#include "app/fold.h"
 #include "app/model_in_words.h"
 #include "app/plan_scaling.h"
 #include "app/plan_search.h"
@@ -65,7 +67,6 @@ std::string bytes_in_words(int64_t bytes) {
 
 // What each stage holds; checks again that no layer is lost or held twice.
 std::string print_stages(const std::vector<Stage>& stages, int64_t layers) {
-  std::vector<std::vector<std::string>> rows = {{"stage", "ranks", "parameters", "holds"}};
   std::vector<int> all;
   int64_t parameters = 0;
   std::string text = "stages\n";
@@ -74,9 +75,9 @@ std::string print_stages(const std::vector<Stage>& stages, int64_t layers) {
   for (const Stage& s : stages) {
     all.insert(all.end(), s.share.layers.begin(), s.share.layers.end());
     parameters += s.share.parameters;
-    text +=
-        fmt::format("  {:<3} ranks {:<{}}  {:>17} parameters  {}\n", s.program->stage, program::list_of(s.ranks),
-                    widest, base::group_digits(s.share.parameters), program::layers_in_words(s.share.layers, layers));
+    const std::string row = fmt::format("  {:<3} ranks {:<{}}  {:>17} parameters  ", s.program->stage,
+                                        program::list_of(s.ranks), widest, base::group_digits(s.share.parameters));
+    text += row + fold(program::layers_in_words(s.share.layers, layers), kColumns, static_cast<int>(row.size())) + "\n";
   }
   std::sort(all.begin(), all.end());
   for (int64_t layer = -1; layer <= layers; ++layer) {
@@ -89,29 +90,47 @@ std::string print_stages(const std::vector<Stage>& stages, int64_t layers) {
                             base::group_digits(parameters), program::layers_in_words(all, layers));
 }
 
-std::string print_memory(const std::vector<Stage>& stages) {
+// A column of a table about stages, in bytes.
+struct BytesOfStages {
+  std::string_view name;
+  std::function<int64_t(const Stage&)> of;
+};
+
+// Of each stage a row in bytes, and one in words.
+std::string table_of(const std::vector<Stage>& stages, const std::vector<BytesOfStages>& columns) {
   std::vector<std::vector<std::string>> rows = {{"stage"}};
+  for (const BytesOfStages& column : columns) rows[0].emplace_back(column.name);
   for (const Stage& s : stages) {
-    rows.push_back({fmt::format("{}", s.program->stage)});
-    rows.push_back({""});
-  }
-  const auto column = [&](std::string_view name, auto&& of) {
-    rows[0].emplace_back(name);
-    for (size_t i = 0; i < stages.size(); ++i) {
-      const int64_t bytes = of(stages[i]);
-      rows[1 + 2 * i].push_back(base::group_digits(bytes));
-      rows[2 + 2 * i].push_back(bytes_in_words(bytes));
+    std::vector<std::string> digits = {fmt::format("{}", s.program->stage)}, words = {""};
+    for (const BytesOfStages& column : columns) {
+      digits.push_back(base::group_digits(column.of(s)));
+      words.push_back(bytes_in_words(column.of(s)));
     }
-  };
+    rows.push_back(std::move(digits));
+    rows.push_back(std::move(words));
+  }
+  return table(rows);
+}
+
+// One table of what persists from step to step, and one of the rest, since all columns fit no terminal.
+std::string print_memory(const std::vector<Stage>& stages) {
+  std::vector<BytesOfStages> states, rest;
   for (const program::MemoryPart& part : program::memory_parts())
     if (part.always ||
         std::any_of(stages.begin(), stages.end(), [&](const Stage& s) { return s.memory.*part.bytes > 0; }))
-      column(part.name, [&](const Stage& s) { return s.memory.*part.bytes; });
-  column("total", [](const Stage& s) { return s.program->bytes(); });
+      (part.state ? states : rest).push_back({part.name, [&](const Stage& s) { return s.memory.*part.bytes; }});
+  states.push_back({"states", [](const Stage& s) {
+                      int64_t sum = 0;
+                      for (const program::MemoryPart& part : program::memory_parts())
+                        if (part.state) sum += s.memory.*part.bytes;
+                      return sum;
+                    }});
   // Bytes that are offloaded, and take no memory.
   if (std::any_of(stages.begin(), stages.end(), [](const Stage& s) { return s.program->file_bytes > 0; }))
-    column("in its file", [](const Stage& s) { return s.program->file_bytes; });
-  return "memory of a rank, in bytes\n" + table(rows);
+    states.push_back({"in its file", [](const Stage& s) { return s.program->file_bytes; }});
+  rest.push_back({"total", [](const Stage& s) { return s.program->bytes(); }});
+  return "memory of a rank, in bytes: states\n" + table_of(stages, states) +
+         "memory of a rank, in bytes: the rest, and the total\n" + table_of(stages, rest);
 }
 
 // The arena compared with the largest sum of bytes live at one time, and when that is.
@@ -137,12 +156,13 @@ std::string print_packing(const std::vector<Stage>& stages) {
 std::string print_schedule(const plan::Schedule& schedule, const std::vector<Program>& programs) {
   const plan::Timeline unit = plan::timeline(schedule), real = plan::timeline(schedule, costs_of(schedule, programs));
   std::string text = fmt::format(
-      "bubble\n  {:.2f}% where forward, input gradient and weight gradient of each chunk cost the same ({:.2f}% as "
-      "published)\n",
+      "bubble\n  {:.2f}% if every forward, input gradient and weight gradient costs the same ({:.2f}% as published)\n",
       100 * plan::bubble(unit, 0), 100 * plan::published_bubble(schedule));
   std::vector<std::string> by_stage;
   for (int s = 0; s < schedule.stages; ++s) by_stage.push_back(fmt::format("{:.2f}%", 100 * plan::bubble(real, s)));
-  text += fmt::format("  {} by the flops of the chunks, stage by stage\n", fmt::join(by_stage, " "));
+  text += "  " +
+          fold(fmt::format("{} by the flops of the chunks, stage by stage", fmt::join(by_stage, " ")), kColumns, 2) +
+          "\n";
   return text + "schedule\n" + plan::text_picture(schedule);
 }
 

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 
+#include "app/fold.h"
 #include "app/progress.h"
 #include "app/table.h"
 #include "kintsugi/base/error.h"
@@ -56,28 +58,41 @@ double utilization(const Tried& t, const config::Settings& s, const Cluster& c, 
          c.device.peak.at(tensor::dtype_from(s.train.dtype));
 }
 
+// Rows of figures, the first of them names of columns, each numbered and with its layout on a line below.
+std::string table_of(const std::vector<Tried>& tried, std::vector<std::vector<std::string>> figures) {
+  for (size_t row = 0; row < figures.size(); ++row)
+    figures[row].insert(figures[row].begin(), row == 0 ? "" : fmt::format("{}", row));
+  std::istringstream lines(table(figures));
+  std::string text, line;
+  std::getline(lines, line);
+  text = line + "\n";
+  for (size_t row = 0; std::getline(lines, line); ++row)
+    text += line + "\n      " + fold(in_words(tried[row].candidate), kColumns, 6, FoldAt::commas) + "\n";
+  return text;
+}
+
 std::string print_best(const Found& found, const config::Settings& s, const Cluster& c, int64_t devices) {
-  std::vector<std::vector<std::string>> rows = {{"layout", "step", "", "tokens", "each", "utilization", "memory", ""}};
+  std::vector<std::vector<std::string>> rows = {{"step", "", "tokens", "each", "utilization", "memory", ""}};
   const Tried& first = found.best.front();
   const auto tokens = static_cast<double>(s.train.global_batch * s.train.sequence);
   for (const Tried& t : found.best) {
     const double rate = tokens / t.time.seconds;
-    rows.push_back({in_words(t.candidate), base::format_seconds(t.time.seconds),
-                    difference(t.time.seconds, first.time.seconds), base::format_rate(rate, "tokens/s"),
+    rows.push_back({base::format_seconds(t.time.seconds), difference(t.time.seconds, first.time.seconds),
+                    base::format_rate(rate, "tokens/s"),
                     base::format_rate(rate / static_cast<double>(devices), "tokens/s"),
                     fmt::format("{:.1f}%", 100 * utilization(t, s, c, devices)), bytes_text(t.bytes),
                     difference(t.bytes, first.bytes)});
   }
-  return "the fastest, and what the others cost and save against the first\n" + table(rows);
+  return "the fastest, and what the others cost and save against the first\n" + table_of(found.best, rows);
 }
 
 std::string print_front(const Found& found) {
   if (found.front.size() < 2) return "";
-  std::vector<std::vector<std::string>> rows = {{"layout", "memory", "step", ""}};
+  std::vector<std::vector<std::string>> rows = {{"memory", "step", ""}};
   for (const Tried& t : found.front)
-    rows.push_back({in_words(t.candidate), bytes_text(t.bytes), base::format_seconds(t.time.seconds),
+    rows.push_back({bytes_text(t.bytes), base::format_seconds(t.time.seconds),
                     difference(t.time.seconds, found.front.front().time.seconds)});
-  return "the fastest with less memory\n" + table(rows);
+  return "the fastest with less memory\n" + table_of(found.front, rows);
 }
 
 std::string print_counts(const Found& found) {
@@ -132,10 +147,11 @@ void plan_search(const config::Settings& s, const SearchOptions& options) {
   if (found.best.empty()) throw base::UserError("search", "{}", search::nothing_fits(found, c, devices, limit));
   fmt::print("search on {}: {} of {} {}, {} each\n", c.name, base::group_digits(devices),
              base::group_digits(c.devices()), c.device.name, bytes_text(limit));
-  fmt::print("  {}\n", print_counts(found));
-  if (found.left > 0) fmt::print("  {}\n", print_left(found, options.seconds));
+  fmt::print("  {}\n", fold(print_counts(found), kColumns, 2));
+  if (found.left > 0) fmt::print("  {}\n", fold(print_left(found, options.seconds), kColumns, 2));
   fmt::print("{}{}{}\n{}", print_best(found, s, c, devices), print_front(found),
-             search::why(found.best.front(), found.states, c, limit), as_toml(found.best.front().candidate));
+             fold(search::why(found.best.front(), found.states, c, limit), kColumns, 5),
+             as_toml(found.best.front().candidate));
   if (!options.svg.empty()) base::write_output(options.svg, picture(found, c, devices, limit));
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 
+#include "app/fold.h"
 #include "app/progress.h"
 #include "app/table.h"
 #include "kintsugi/base/error.h"
@@ -58,7 +59,7 @@ std::string print_time_of_stages(const Simulated& r) {
     for (size_t s = 0; s < r.stages.size(); ++s)
       rows[s + 1].push_back(fmt::format("{:.1f}%", 100 * part.of(r.stages[s]) / r.seconds));
   }
-  return "where the time of a step goes\n" + table(rows);
+  return "where the time of a step goes\n" + table_within(kColumns, rows);
 }
 
 std::string times_csv(const Simulated& r) {
@@ -174,8 +175,8 @@ void plan_time(const config::Settings& s, const std::vector<program::Program>& s
              base::format_rate(tokens / devices, "tokens/s"));
   if (peak != cluster.device.peak.end())
     fmt::print(
-        "  utilization   {:.1f}% of {} ({}): model FLOPs, nothing that is computed twice; {:.1f}% with all pairs of "
-        "attention, {:.1f}% with all that is computed\n",
+        "  utilization   {:.1f}% of {} ({}): model FLOPs, nothing that is computed twice;\n"
+        "                {:.1f}% with all pairs of attention, {:.1f}% with all that is computed\n",
         100 * per_device(work.model) / peak->second, to_string(peak->second, Measure::flops_per_second), s.train.dtype,
         100 * per_device(work.full_attention) / peak->second, 100 * per_device(work.hardware) / peak->second);
   fmt::print("{}", print_fit(cluster, stages));

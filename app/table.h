@@ -9,6 +9,10 @@ namespace kintsugi::app {
 // Rows of cells, the first column aligned left and the others right, each column as wide as needed; indented by two.
 std::string table(const std::vector<std::vector<std::string>>& rows);
 
+// The same, of no more columns of letters than these: columns that have no room follow below, behind the first one
+// again.
+std::string table_within(size_t letters, const std::vector<std::vector<std::string>>& rows);
+
 // Cells of at most 8 letters.
 std::string bytes_cell(double bytes);   // "1.5 MiB", nothing for none
 std::string number_cell(double count);  // "0.5", "1234", "12.3 k"

@@ -216,8 +216,8 @@ TEST_F(CompareCommand, ShrinksAndWritesEveryDifference) {
       "d.csv");
   EXPECT_EQ(ended.code, 0) << ended.err;
   EXPECT_TRUE(
-      ended.out.starts_with("data=2 compared with one rank: fp64, random tokens, tolerance 1e-09 of gradients, 1e-10 "
-                            "of the loss\n\nstep     loss, 2 ranks"))
+      ended.out.starts_with("data=2 compared with one rank: fp64, random tokens\n"
+                            "tolerance 1e-09 of gradients, 1e-10 of the loss\n\nstep     loss, 2 ranks"))
       << ended.out;
   EXPECT_TRUE(ended.out.ends_with("\nthe same: 2 steps, 2 ranks (data=2)\n")) << ended.out;
   EXPECT_EQ(ended.out.find("layer1."), std::string::npos) << ended.out;

@@ -258,7 +258,8 @@ TEST_F(SafeRun, WhatIsShownFitsThePage) {
   for (const std::string arguments :
        {"show run", "show corpus/train", "show run.toml", "show run/step_00000002/rank_00000.safetensors",
         "explain run.toml", "explain run.toml --set parallel.pipe=2 model.layers=2 parallel.data=2", "train --help",
-        "train --keys", "generate --help", "evaluate --help", "plan --help", "explain --help"}) {
+        "train --keys", "generate --help", "evaluate --help", "plan --help", "explain --help", "plan run.toml",
+        "compare run.toml --ranks 2 --steps 1"}) {
     std::istringstream lines(run(arguments).out);
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << arguments << ": " << line;
   }
@@ -267,6 +268,24 @@ TEST_F(SafeRun, WhatIsShownFitsThePage) {
   for (const std::string pass : {"graph", "differentiate", "memory", "communication"})
     EXPECT_NE(overview.find("\n  " + pass + " "), std::string::npos) << overview;
   EXPECT_TRUE(run("explain run.toml --pass graph").out.starts_with("graph micro-batch\n"));
+}
+
+// Layers of GPT-3, whose numbers are long: in 8 stages of 3 chunks, on a cluster, and what a search finds there.
+TEST_F(SafeRun, PlansOfLargeModelsFitThePage) {
+  const std::string sets =
+      " --set model.name=gpt3-175b model.layers=24 train.dtype=bf16 train.global_batch=64 train.micro_batch=1 "
+      "parallel.tensor=8 parallel.pipe=8 parallel.schedule=interleaved parallel.chunks=3";
+  const std::string cluster = " --cluster " + source_folder() + "/clusters/selene.toml";
+  std::ofstream(folder / "gpt3.toml") << "[model]\nvocab = 51200\n";
+  for (const std::string& arguments :
+       {"plan gpt3.toml" + sets + cluster, "plan gpt3.toml" + sets + " parallel.offload=optimizer",
+        "plan gpt3.toml" + sets + cluster + " --search --devices 16 --budget 1"}) {
+    const Ended ended = run(arguments);
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    EXPECT_FALSE(ended.out.empty()) << arguments;
+    std::istringstream lines(ended.out);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << arguments << ": " << line;
+  }
 }
 
 // What a plan says of other machines does not depend on the cores of this one.

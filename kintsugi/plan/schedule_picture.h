@@ -14,7 +14,7 @@ std::string headline(const Schedule& schedule, const Timeline& timeline, std::st
 // With unit costs. A line for each stage, or for each chunk of a stage if it has several; a column of equal width for
 // each unit: the letter of the work and the micro-batch, `=` while it continues, `.` while the stage idles. No line is
 // longer than `width` characters, if at least one column fits: a last line says what is left out at the right.
-std::string text_picture(const Schedule& schedule, int width = 120);
+std::string text_picture(const Schedule& schedule, int width = 100);
 
 // An SVG of 1000 px width: a row for each stage, a rectangle for each task in the colour of its work, darker from
 // chunk to chunk, labelled with its micro-batch if that fits, and with a tooltip that names the task and its time. If

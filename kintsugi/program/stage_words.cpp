@@ -6,16 +6,16 @@
 namespace kintsugi::program {
 namespace {
 
-constexpr MemoryPart kMemoryParts[] = {{"weights", &MemoryTable::weights},
-                                       {"gradients", &MemoryTable::gradients},
-                                       {"optimizer", &MemoryTable::optimizer},
-                                       {"statistics", &MemoryTable::statistics, false},
-                                       {"caches", &MemoryTable::caches, false},
+constexpr MemoryPart kMemoryParts[] = {{"weights", &MemoryTable::weights, true},
+                                       {"gradients", &MemoryTable::gradients, true},
+                                       {"optimizer", &MemoryTable::optimizer, true},
+                                       {"statistics", &MemoryTable::statistics, true, false},
+                                       {"caches", &MemoryTable::caches, true, false},
                                        {"activations", &MemoryTable::activations},
                                        {"communication", &MemoryTable::communication},
                                        {"workspace", &MemoryTable::workspace},
                                        {"packing", &MemoryTable::packing},
-                                       {"other lists", &MemoryTable::others, false}};
+                                       {"other lists", &MemoryTable::others, false, false}};
 
 }  // namespace
 

@@ -11,11 +11,12 @@
 
 namespace kintsugi::program {
 
-// A column of a table of memory. Those without `always` are left out if no stage has any.
+// A column of a table of memory. Those without `always` are left out if no stage has any. States persist from step to
+// step.
 struct MemoryPart {
   std::string_view name;
   int64_t MemoryTable::*bytes;
-  bool always = true;
+  bool state = false, always = true;
 };
 std::span<const MemoryPart> memory_parts();  // together they are the total
 
