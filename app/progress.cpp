@@ -45,14 +45,25 @@ std::optional<double> Rate::per_second() const {
   return work_ / time_;
 }
 
+double Rate::late(double seconds) const {
+  const auto speed = per_second();
+  return speed ? std::max(0.0, seconds - *seconds_) - 1 / *speed : 0;
+}
+
+std::optional<double> Rate::per_second(double seconds) const {
+  const double late_by = late(seconds);
+  if (late_by <= 0) return per_second();
+  Rate slower = *this;
+  slower.add(*seconds_ + late_by, *done_);
+  return slower.per_second();
+}
+
 std::optional<double> Rate::seconds_left(double seconds, double left) const {
   const auto speed = per_second();
   if (!speed) return std::nullopt;
-  const double each = 1 / *speed, late = std::max(0.0, seconds - *seconds_) - each;
-  if (late <= 0 || left < 1) return std::max(0.0, left * each - (late + each));
-  Rate slower = *this;
-  slower.add(*seconds_ + late, *done_);
-  return late + (left - 1) / *slower.per_second();  // it may well take as long again
+  const double each = 1 / *speed, late_by = late(seconds);
+  if (late_by <= 0 || left < 1) return std::max(0.0, left * each - (late_by + each));
+  return late_by + (left - 1) / *per_second(seconds);  // it may well take as long again
 }
 
 std::string fit_parts(std::vector<LinePart> parts, int columns) {
@@ -138,8 +149,8 @@ std::string Progress::text() {
   const std::string elapsed = base::format_duration(options_.seconds() - begun_);
   if (all_ <= 0) return fit_parts({{what_ + (now_.empty() ? "" : ": " + now_), 2}, {elapsed, 1}}, columns);
   const double share = static_cast<double>(done_) / static_cast<double>(all_);
-  const auto speed = rate_.per_second(),
-             left = rate_.seconds_left(options_.seconds(), static_cast<double>(all_ - done_));
+  const double now = options_.seconds();
+  const auto speed = rate_.per_second(now), left = rate_.seconds_left(now, static_cast<double>(all_ - done_));
   return fit_parts({{what_, 5},
                     {line_->terminal() ? progress_bar(share, 16) : "", 2},
                     {fmt::format("{}/{} {}", done_, all_, unit_), 6},

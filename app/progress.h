@@ -19,11 +19,15 @@ class Rate {
  public:
   void add(double seconds, double done);     // of the clock, and of all work so far
   std::optional<double> per_second() const;  // none: nothing is known yet
+  // At a time of the clock: where the next takes longer than those before, it becomes less.
+  std::optional<double> per_second(double seconds) const;
   // Until `left` more is done, at a time of the clock: it counts down while the next is under way, and where that takes
   // longer than those before, so does the rest.
   std::optional<double> seconds_left(double seconds, double left) const;
 
  private:
+  double late(double seconds) const;  // by how much the next is late; not above 0: it is not
+
   std::optional<double> seconds_, done_;  // last
   double time_ = 0, work_ = 0;            // each part less the older it is
   double first_ = 0;

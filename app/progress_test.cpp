@@ -41,6 +41,17 @@ TEST(Rate, WhatIsLeftWhileNothingIsToldOfIt) {
   EXPECT_NEAR(*rate.seconds_left(6, 0), 0, 1e-9);
 }
 
+// A first part that took no time does not make a rate for as long as the second takes.
+TEST(Rate, IsNoMoreThanWhatWasDoneInAllTheTime) {
+  Rate rate;
+  rate.add(0, 0);
+  rate.add(2e-6, 1);
+  EXPECT_NEAR(*rate.per_second(2e-6), 500'000, 1);
+  EXPECT_NEAR(*rate.per_second(10), 0.1, 0.06);
+  rate.add(4, 2);
+  EXPECT_NEAR(*rate.per_second(4), *rate.per_second(), 1e-9);
+}
+
 TEST(FitParts, LeavesOutWhatIsOfLeastUse) {
   const std::vector<LinePart> parts = {{"one", 3}, {"", 9}, {"two", 1}, {"three", 2}};
   EXPECT_EQ(fit_parts(parts, 80), "one  two  three");
