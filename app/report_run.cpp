@@ -89,7 +89,9 @@ void plan_run(const fs::path& config, report::ReportRun& run) {
                                 .limit_source = {},
                                 .schedule = {},
                                 .schedule_svg = {}};
-  const auto limit = memory_limit_of(s);
+  // Ranks of one clock were threads of one machine, however few cores that has.
+  const bool one_machine = run.measured && run.measured->profile.clocks == 0;
+  const auto limit = one_machine ? build::memory_limit(s, train::machine_of(s)) : memory_limit_of(s);
   planned.limit_bytes = limit ? limit->bytes : 0;
   planned.limit_source = limit ? in_words(*limit)
                                : "[parallel] memory_per_rank is not set, and there are more ranks than this machine "

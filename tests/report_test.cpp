@@ -57,6 +57,31 @@ class ReportVerb : public testing::Test, public RanksFolder {
 
 }  // namespace
 
+// More ranks than any machine here has cores: threads share the memory of one machine, processes may have been
+// elsewhere.
+TEST_F(ReportVerb, TheLimitOfManyRanks) {
+  make_run("many", "{\"step\":1,\"loss\":5.5}\n");
+  const Ended check = run_kintsugi(folder.path(), "check run.toml --ranks 512 --set train.global_batch=512");
+  ASSERT_EQ(check.code, 0) << check.err;
+  std::ofstream(folder / "many/config.toml") << check.out.substr(0, check.out.find("\n# the program is valid"));
+  const auto page = [&](const std::string& profile) {
+    if (!profile.empty()) std::ofstream(folder / "many/profile.json") << profile;
+    const Ended ended = report("many");
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    return text_of("many/report.html");
+  };
+  const std::string measured = R"({"step":1,"ranks":512,"clocks":CLOCKS,"of_ranks":[]})";
+  const std::string unknown =
+      "The limit of a rank is not known: [parallel] memory_per_rank is not set, and there are more ranks than this "
+      "machine has cores.";
+  EXPECT_TRUE(has(page(""), unknown));
+  EXPECT_TRUE(has(page(replaced(measured, "CLOCKS", "1e-06")), unknown));
+  const std::string threads = page(replaced(measured, "CLOCKS", "0.0"));
+  EXPECT_FALSE(has(threads, "The limit of a rank is not known"));
+  EXPECT_TRUE(has(threads, " over 512 ranks.")) << threads;
+  EXPECT_TRUE(has(threads, ">limit of a rank: "));
+}
+
 TEST_F(ReportVerb, OfAPipelineThatWasResumed) {
   const std::string layout = "pipe=2 data=2 transport=threads memory_per_rank=1MiB", sets = "train.micro_batch=1";
   ASSERT_EQ(run_kintsugi(folder.path(), arguments("pipe", layout, sets)).code, 0);

@@ -93,6 +93,7 @@ TEST(Read, Domains) {
   EXPECT_EQ(to_toml(Value(two)), "{wiki = \"b/x.y\", code-2 = \"a\"}");
   EXPECT_EQ(to_toml(Value(Files{{"", "a"}})), "\"a\"");
   EXPECT_EQ(to_toml(Value(Files{})), "\"\"");
+  EXPECT_EQ(to_toml(std::string_view("a \"b\"\n\t\\c")), "\"a \\\"b\\\"\\n\\u0009\\\\c\"");
   EXPECT_EQ(
       error_in("[data]\nvalidation = {\"a b\" = \"x\"}\n"),
       "[config] run.toml:2: data.validation: the name of the domain \"a b\" must be 1 to 40 letters, digits, _ and "

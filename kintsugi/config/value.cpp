@@ -20,6 +20,8 @@ std::string to_toml(std::string_view text) {
     if (c == '"' || c == '\\') {
       quoted += '\\';
       quoted += c;
+    } else if (c == '\n') {
+      quoted += "\\n";
     } else if (byte < 0x20 || byte == 0x7f) {
       quoted += fmt::format("\\u{:04x}", byte);
     } else {

@@ -71,7 +71,7 @@ std::string memory_of(const PlannedRun& planned) {
   caption += planned.limit_bytes > 0
                  ? fmt::format("The limit of a rank is {}, {}.", bytes_text(static_cast<double>(planned.limit_bytes)),
                                planned.limit_source)
-                 : "The limit of a rank is not known.";
+                 : fmt::format("The limit of a rank is not known: {}.", planned.limit_source);
   return memory_table(planned) + html_picture(memory_picture(most, "Memory over a step", planned.limit_bytes), caption);
 }
 

@@ -32,10 +32,10 @@ std::string share_text(double share) {
 }
 
 std::string ranks_of_step(const StepProfile& profile) {
-  Table table = {.align = "rrrrrrlrr",
-                 .head = {"rank", "stage", "step", "compute", "communication", "waiting", "for whom", "inputs",
-                          "between instructions"},
-                 .wide = true};
+  Table table = {
+      .align = "rrrrrrlrr",
+      .head = {"rank", "stage", "step", "compute", "communication", "waiting", "for whom", "inputs", "between"},
+      .wide = true};
   for (size_t i = 0; i < std::min(profile.of_ranks.size(), kMostRankRows); ++i) {
     const RankProfile& r = profile.of_ranks[i];
     std::vector<profile::WaitedFor> waits = r.waits;
