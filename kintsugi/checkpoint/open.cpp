@@ -1,9 +1,11 @@
 #include "kintsugi/checkpoint/open.h"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <chrono>
 #include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -23,6 +25,14 @@ namespace fs = std::filesystem;
 void require_same_checkpoint(const CheckpointReader& reader, comm::Communicator& all) {
   comm::require_same(all, "checkpoint", "checkpoint",
                      fmt::format("{}: checksum {}", reader.folder().string(), checksum_text(reader.checksum())));
+}
+
+// Where no checkpoint is whole on all ranks, because they do not see one folder.
+void require_same_list(const fs::path& run_folder, comm::Communicator& all) {
+  std::string steps;
+  for (const SavedStep& saved : list(run_folder)) steps += fmt::format("{} {}", steps.empty() ? "" : ",", saved.step);
+  comm::require_same(all, "checkpoint", "list of checkpoints",
+                     fmt::format("{}: {}", run_folder.string(), steps.empty() ? "none" : "steps" + steps));
 }
 
 // A listing that is made while a run saves and removes may show neither the step that goes nor the one that comes: one
@@ -50,7 +60,10 @@ std::unique_ptr<CheckpointReader> open_newest_whole(const fs::path& run_folder, 
       listed = true;
     });
     const int64_t step = comm::of_rank_0(all, saved.empty() ? -1 : saved.back().step);
-    if (step < 0) return nullptr;
+    if (step < 0) {
+      require_same_list(run_folder, all);
+      return nullptr;
+    }
     std::unique_ptr<CheckpointReader> reader;
     const auto failure = comm::failure_of(all, [&] {
       reader = std::make_unique<CheckpointReader>(step_folder(run_folder, step));
@@ -94,8 +107,8 @@ std::unique_ptr<CheckpointReader> open_checkpoint(const fs::path& path, comm::Co
     reader = open_newest_whole(path, all);
   }
   if (!reader)
-    throw base::UserError("checkpoint", "{} holds no whole checkpoint; a checkpoint or a run's folder is needed",
-                          base::in_quotes(path.string()));
+    throw comm::SharedError("checkpoint", "{} holds no whole checkpoint; a checkpoint or a run's folder is needed",
+                            base::in_quotes(path.string()));
   return reader;
 }
 

@@ -93,6 +93,29 @@ TEST(Open, TheNewestWholeOneOnAllRanks) {
             three("[checkpoint] \"file\" is a file; a checkpoint or a run's folder is needed"));
 }
 
+// Ranks 0 and 1 see another folder than rank 2, as where no file system is shared.
+TEST(Open, RanksThatSeeOtherCheckpointsAreTold) {
+  ScratchFolder scratch;
+  const auto open = [&] {
+    return on_ranks(
+        [&](comm::Communicator& all) {
+          return open_newest_whole(scratch / ("run" + std::to_string(all.rank() / 2)), all);
+        },
+        scratch.path());
+  };
+  save_small(scratch / "run0", 3);
+  save_small(scratch / "run0", 4);
+  save_small(scratch / "run1", 2);
+  EXPECT_EQ(open(),
+            three("[checkpoint] rank 2 has another list of checkpoints than rank 0: \"run1: steps 2\" instead of "
+                  "\"run0: steps 3, 4\"; start all ranks with one"));
+  save_small(scratch / "run1", 3);
+  EXPECT_EQ(open()[0].substr(0, 50), "[checkpoint] rank 2 has another checkpoint than ra");
+  fs::remove_all(scratch / "run0");
+  EXPECT_EQ(open(), three("[checkpoint] rank 2 has another list of checkpoints than rank 0: \"run1: steps 2, 3\" "
+                          "instead of \"run0: none\"; start all ranks with one"));
+}
+
 // A run that saves and removes while others read: there is always a newest checkpoint, and one that is open stays.
 TEST(Open, WhileARunSavesAndRemoves) {
   ScratchFolder scratch;
