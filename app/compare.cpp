@@ -92,7 +92,7 @@ void add_compare(Command& kintsugi) {
   verb.number("--loss-tolerance", o->loss_tolerance, kTolerances,
               "Of the loss, relative to itself; a tenth of --tolerance if not given");
   verb.flag("--random", o->random, "Random tokens, where there is no data");
-  verb.text("--csv", o->csv, "A file for every difference");
+  verb.text("--csv", o->csv, "A file for every difference").type_name("FILE");
   verb.run([o] {
     require_one_process("compare");
     run(*o);

@@ -180,7 +180,8 @@ void add_explain(Command& kintsugi) {
   const auto pass = std::make_shared<std::string>();
   verb.text("--pass", *pass, fmt::format("What one pass makes, in full: {}", pass_names()));
   const auto svg = std::make_shared<std::string>();
-  verb.text("--svg", *svg, "Draws what the stages do and when, each task as long as its flops, into this file");
+  verb.text("--svg", *svg, "Draws what the stages do and when, each task as long as its flops, into this file")
+      .type_name("FILE");
   const auto bytes = std::make_shared<BytesOptions>();
   const Option asked = verb.flag("--bytes", bytes->asked,
                                  "What the instructions of a step move and compute, the least time that this takes on "

@@ -238,7 +238,7 @@ void run(const RunOptions& run_options, PlanOptions options) {
                                                 {"--times", options.time.times},
                                                 {"--trace", options.time.trace},
                                                 {"--timeline", options.time.timeline}}};
-  refuse_run_files("plan", run_options, resolved.settings, outputs);
+  refuse_run_files("plan", run_options, resolved.settings, outputs, options.time.cluster);
   fill_vocab(resolved);
   const config::Settings& s = resolved.settings;
   const std::vector<int64_t> devices =

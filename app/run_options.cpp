@@ -47,10 +47,11 @@ std::shared_ptr<RunOptions> add_run_options(const Verb& verb) {
 }
 
 void refuse_run_files(std::string_view where, const RunOptions& options, const config::Settings& settings,
-                      std::span<const base::Output> outputs) {
+                      std::span<const base::Output> outputs, const std::filesystem::path& cluster) {
   if (std::ranges::all_of(outputs, [](const base::Output& o) { return o.path.empty(); })) return;
   std::vector<std::filesystem::path> files = train::files_of(settings);
   files.insert(files.begin(), options.path);
+  if (!cluster.empty()) files.push_back(cluster);
   base::refuse_inputs(where, outputs, files);
 }
 

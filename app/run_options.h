@@ -1,6 +1,7 @@
 // Options shared by check, explain and train: a run.toml, and --set.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,9 +22,9 @@ struct RunOptions {
 // Adds the options to a verb. The result is filled when the command line is parsed; keep it for the verb's run.
 std::shared_ptr<RunOptions> add_run_options(const Verb& verb);
 
-// UserError "[where] ..." where an output of the user is a file of the run, or two are one.
+// UserError "[where] ..." where an output of the user is a file of the run or its cluster's, or two are one.
 void refuse_run_files(std::string_view where, const RunOptions& options, const config::Settings& settings,
-                      std::span<const base::Output> outputs);
+                      std::span<const base::Output> outputs, const std::filesystem::path& cluster = {});
 
 // Reads and resolves; warnings go to stderr, one line each: of this machine's cores only for a verb whose run is on
 // this machine. UserError for any invalid input.

@@ -139,7 +139,7 @@ void run(const ScaleOptions& o) {
   RunOptions options = *o.run;
   config::Resolved resolved = read_run(options, RunsOn::any);
   refuse_run_files("scale", options, resolved.settings,
-                   std::array<base::Output, 2>{{{"--svg", o.svg}, {"--csv", o.csv}}});
+                   std::array<base::Output, 2>{{{"--svg", o.svg}, {"--csv", o.csv}}}, o.cluster);
   fill_vocab(resolved);
   Settings s = resolved.settings;
   const int64_t replica = devices_of_replica(s);

@@ -105,6 +105,7 @@ TEST_F(OutputFiles, AReaderThatLeaves) {
 TEST_F(OutputFiles, NoInputIsReplaced) {
   fs::create_symlink("run.toml", *folder / "link.csv");
   const std::string toml = text_of("run.toml");
+  std::ofstream(*folder / "machine.toml") << "nodes";
   for (const auto& [arguments, said] : std::vector<std::pair<std::string, std::string>>{
            {"plan run.toml --csv run.toml", "[plan] --csv \"run.toml\" is a file of this run; name another"},
            {"plan run.toml --svg link.csv",
@@ -119,9 +120,16 @@ TEST_F(OutputFiles, NoInputIsReplaced) {
            {"plan run.toml --csv run/step_00000001/rank_00000.safetensors",
             "[plan] --csv \"run/step_00000001/rank_00000.safetensors\" is a file of this run; name another"},
            {"plan run.toml --set train.folder=new train.init_from=run --csv run/config.toml",
-            "[plan] --csv \"run/config.toml\" is a file of this run; name another"}})
+            "[plan] --csv \"run/config.toml\" is a file of this run; name another"},
+           {"plan run.toml --cluster machine.toml --trace machine.toml",
+            "[plan] --trace \"machine.toml\" is a file of this run; name another"},
+           {"plan run.toml --set parallel.cluster=machine.toml --csv machine.toml",
+            "[plan] --csv \"machine.toml\" is a file of this run; name another"},
+           {"scale run.toml --on 1 --cluster machine.toml --svg machine.toml",
+            "[scale] --svg \"machine.toml\" is a file of this run; name another"}})
     expect_error(kintsugi(arguments), said, arguments);
   EXPECT_EQ(text_of("run.toml"), toml);
+  EXPECT_EQ(text_of("machine.toml"), "nodes");
   EXPECT_TRUE(fs::is_symlink(*folder / "link.csv"));
   EXPECT_EQ(kintsugi("plan run.toml --csv run/memory.csv").code, 0);
   EXPECT_EQ(kintsugi("plan run.toml --csv run/memory.csv").code, 0);  // what is no file of the run is replaced

@@ -37,6 +37,7 @@ std::vector<fs::path> files_of(const config::Settings& settings) {
   std::vector<fs::path> files;
   for (const config::DataSource& source : settings.data.train) add_token_file(source.path, files);
   for (const config::ValidationFile& file : settings.data.validation) add_token_file(file.path, files);
+  if (!settings.parallel.cluster.empty()) files.push_back(settings.parallel.cluster);
   add_run(settings.train.folder, files);
   if (const fs::path from = settings.train.init_from; !from.empty()) {
     files.push_back(from);
