@@ -130,7 +130,7 @@ class Mutator {
   }
 
   Verdict read_by_command(std::string_view arguments) const {
-    const Ended ended = run_kintsugi(fs::current_path(), std::string(arguments), "ulimit -t 20");
+    const Ended ended = run_kintsugi(fs::current_path(), std::string(arguments), "ulimit -t 10");
     Verdict verdict = {.outcome = Outcome::accepted, .by_command = true};
     std::string errors;
     size_t count = 0;

@@ -23,8 +23,8 @@ struct Counts {
 using Judge = std::function<Verdict(uint64_t seed)>;
 
 // Judges `count` seeds from `first` on. `start` makes the judge, in the new process. `report` is called in this one for
-// each finding: what the judge found, what it threw, or that it crashed, took more than 10 seconds for a seed, or was
-// killed for its memory (4 GiB, where no sanitizer needs more).
+// each finding: what the judge found, what it threw, or that it crashed, took more than 10 seconds of processor time or
+// two minutes for a seed, or was killed for its memory (4 GiB, where no sanitizer needs more).
 Counts supervise(uint64_t first, uint64_t count, const std::function<Judge()>& start,
                  const std::function<void(uint64_t seed, std::string_view what)>& report);
 
