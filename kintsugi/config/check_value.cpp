@@ -64,6 +64,8 @@ struct Check {
   Value operator()(const Text&) const {
     if (raw.type != Type::text) wrong_type(raw.shown().empty() ? "" : ", in quotes");
     require_path(raw.text);
+    if (raw.text.empty() && Value(raw.text) != key.get(Settings{}))
+      fail(fmt::format(" is empty; it must be {}, or be left out", describe(key.allowed)));
     return raw.text;
   }
 

@@ -190,14 +190,14 @@ TEST(Read, WrongTypes) {
             "[config] run.toml:2: model.layers = \"six\" is a text; it must be an integer from 1 to 10,000");
   EXPECT_EQ(
       error_in("[model]\nlayers = 2.5\n"),
-      "[config] run.toml:2: model.layers = 2.5 is a number with a fraction; it must be an integer from 1 to 10,000");
+      "[config] run.toml:2: model.layers = 2.5 is a floating-point number; it must be an integer from 1 to 10,000");
   EXPECT_EQ(
       error_in("[model]\nlayers = 1e2\n"),
       "[config] run.toml:2: model.layers = 100.0 is a number with a point or exponent; it must be an integer from 1 "
       "to 10,000; write 100");
   EXPECT_EQ(
       error_in("[model]\nlayers = nan\n"),
-      "[config] run.toml:2: model.layers = nan is a number with a fraction; it must be an integer from 1 to 10,000");
+      "[config] run.toml:2: model.layers = nan is a floating-point number; it must be an integer from 1 to 10,000");
   EXPECT_EQ(error_in("[model]\nlayers = [1, 2]\n"),
             "[config] run.toml:2: model.layers is a list; it must be an integer from 1 to 10,000");
   EXPECT_EQ(error_in("[model]\nlayers = 2024-01-01\n"),
@@ -214,8 +214,14 @@ TEST(Read, WrongTypes) {
             "[config] run.toml:2: train.dtype = 32 is an integer; it must be one of fp32, bf16, fp16, fp64, in quotes");
   EXPECT_EQ(
       error_in("[train]\nbetas = 0.9\n"),
-      "[config] run.toml:2: train.betas = 0.9 is a number with a fraction; it must be a list of 2 numbers, each from "
+      "[config] run.toml:2: train.betas = 0.9 is a floating-point number; it must be a list of 2 numbers, each from "
       "0 to below 1");
+}
+
+TEST(Read, EmptyTexts) {
+  EXPECT_EQ(error_in("[train]\nfolder = \"\"\n"),
+            "[config] run.toml:2: train.folder is empty; it must be a path, or be left out");
+  EXPECT_EQ(error_in("[train]\ninit_from = \"\"\n"), "no error");  // it is so by default
 }
 
 TEST(Read, OutOfRange) {

@@ -130,10 +130,12 @@ TEST(ResolveParallel, MeshOrder) {
   EXPECT_EQ(resolved("data = 2\nmesh_order = \"tensor  context data\"\n").settings.parallel.mesh_order,
             "tensor  context data");
   for (const char* order :
-       {"data tensor", "data tensor context data", "data tensor pipe", "pipe data pipe tensor context", ""})
+       {"data tensor", "data tensor context data", "data tensor pipe", "pipe data pipe tensor context", " "})
     EXPECT_EQ(error_in("mesh_order = \"" + std::string(order) + "\"\n"),
               "[config] run.toml:2: parallel.mesh_order = \"" + std::string(order) +
                   "\" must name each of data, context and tensor once, outermost first, and may name pipe");
+  EXPECT_EQ(error_in("mesh_order = \"\"\n"),
+            "[config] run.toml:2: parallel.mesh_order is empty; it must be the axes, outermost first, or be left out");
 }
 
 TEST(ResolveParallel, Stages) {

@@ -126,7 +126,7 @@ std::string_view Raw::type_name() const {
     case Type::integer:
       return "an integer";
     case Type::number:
-      return "a number with a fraction";
+      return "a floating-point number";
     case Type::text:
       return "a text";
     case Type::list:
