@@ -129,6 +129,24 @@ TEST(Resume, TheBestCheckpointIsKnownWhereBestJsonIsDamaged) {
   expect_same(files, "a", "b");
 }
 
+// The run ends as it would, and says what is lost.
+TEST(Resume, ARunWhoseMetricsAreRemovedEndsWithAnError) {
+  const RunFiles files;
+  const std::filesystem::path run = files.folder("run");
+  Child child({"train", files.toml(), "--set", "train.steps=100000", "train.evaluate_every=0"}, files.file("said"));
+  ASSERT_TRUE(wait_for([&] { return lines_of(run / "metrics.jsonl") >= 3; })) << base::read_file(files.file("said"));
+  std::filesystem::remove(run / "metrics.jsonl");
+  child.send(SIGTERM);
+  EXPECT_EQ(WEXITSTATUS(child.wait()), 1);
+  const std::string said = base::read_file(files.file("said"));
+  EXPECT_NE(said.find("error: [metrics] \"" + (run / "metrics.jsonl").string() +
+                      "\" was removed or replaced while the run wrote to it: lines of its steps are lost, the "
+                      "checkpoints are whole; leave a run's files in place until the run has ended\n"),
+            std::string::npos)
+      << said;
+  EXPECT_EQ(checkpoint::list(run).size(), 1u);
+}
+
 // What is written into a folder of the same name is not in the run.
 TEST(Resume, ARunWhoseFolderIsTakenAwayEndsWithAnError) {
   const RunFiles files;

@@ -302,9 +302,9 @@ FolderIdentity::~FolderIdentity() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-bool FolderIdentity::is_at(const std::filesystem::path& path) const {
+bool is_at(int descriptor, const std::filesystem::path& path) {
   struct stat mine = {}, there = {};
-  if (::fstat(descriptor_, &mine) != 0) return errno != ESTALE;
+  if (::fstat(descriptor, &mine) != 0) return errno != ESTALE;
   if (::stat(path.c_str(), &there) != 0) return errno != ENOENT && errno != ENOTDIR && errno != ESTALE;
   return mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
 }

@@ -90,6 +90,9 @@ class FileLock {
   int descriptor_ = -1;
 };
 
+// Whether what is open lies at that path still; true if nobody can tell.
+bool is_at(int descriptor, const std::filesystem::path& path);
+
 // A folder that is kept open, so that another of the same name is told apart from it.
 class FolderIdentity {
  public:
@@ -99,7 +102,7 @@ class FolderIdentity {
   FolderIdentity& operator=(FolderIdentity&& other) noexcept;
   ~FolderIdentity();
 
-  bool is_at(const std::filesystem::path& path) const;  // this folder is what lies there now; true if nobody can tell
+  bool is_at(const std::filesystem::path& path) const { return base::is_at(descriptor_, path); }
 
  private:
   int descriptor_ = -1;

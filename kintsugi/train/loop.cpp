@@ -359,6 +359,7 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Progress& progress) {
     if (options.folder && last) options.folder->require_there();
     if (!last) end.stop = decision.stop;
   }
+  if (options.metrics) options.metrics->require_there();
   return end;
 }
 

@@ -131,4 +131,12 @@ void MetricsFile::write(const Metrics& metrics) {
     throw base::UserError("metrics", "cannot write \"{}\": {}", path_.string(), std::strerror(errno));
 }
 
+void MetricsFile::require_there() const {
+  if (base::is_at(::fileno(file_), path_)) return;
+  throw base::UserError("metrics",
+                        "\"{}\" was removed or replaced while the run wrote to it: lines of its steps are lost, the "
+                        "checkpoints are whole; leave a run's files in place until the run has ended",
+                        path_.string());
+}
+
 }  // namespace kintsugi::train

@@ -57,6 +57,7 @@ class MetricsFile {
   MetricsFile& operator=(const MetricsFile&) = delete;
 
   void write(const Metrics& metrics);  // UserError if the disk is full
+  void require_there() const;          // UserError if the file was removed or replaced: what was written is lost
 
  private:
   std::filesystem::path path_;
