@@ -20,7 +20,7 @@ done
 (($# == 0)) || usage
 
 # name | what is done (train, prepare) | launcher | settings over run.toml, or the tokenizer
-model='train.steps=40 checkpoint.every=3'
+model='train.steps=24 checkpoint.every=3'
 table=(
   "one rank|train||$model"
   "two threads|train||$model parallel.data=2"

@@ -180,7 +180,7 @@ TEST(Resume, AKilledRunGoesOnFromItsLastCheckpoint) {
   const std::string toml = files.toml();
   const auto arguments = [&](const std::string& run) {
     std::vector<std::string> words = {
-        "train", toml, "--set", "train.steps=100", "train.folder=" + files.folder(run).string(), "checkpoint.every=3"};
+        "train", toml, "--set", "train.steps=60", "train.folder=" + files.folder(run).string(), "checkpoint.every=3"};
     if (std::filesystem::exists(files.folder(run) / "config.toml")) words.emplace_back("--resume");
     return words;
   };
@@ -192,7 +192,7 @@ TEST(Resume, AKilledRunGoesOnFromItsLastCheckpoint) {
     const uint32_t word = kernels::random_word(key, 0, i);
     const auto saved = checkpoint::list(files.folder("b"));
     const int64_t begin = saved.empty() ? 0 : saved.back().step;
-    if (begin >= 100) break;
+    if (begin >= 60) break;
     Child child(arguments("b"), files.file("b.txt"));
     if (i % 4 == 0) {
       std::this_thread::sleep_for(std::chrono::milliseconds(word % 200));
