@@ -11,21 +11,13 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
+#include "kintsugi/device/cuda/check.h"
 #include "kintsugi/device/cuda/entry.h"
-#include "kintsugi/device/cuda/failures.h"
 #include "kintsugi/device/cuda/nvml.h"
 #include "kintsugi/device/cuda/nvtx.h"
 
 namespace kintsugi::device {
 namespace {
-
-// `what` reads on after "the device failed ".
-void check(cudaError_t error, const char* what) {
-  if (error == cudaSuccess) return;
-  const std::string_view advice = advice_for(error);
-  throw base::UserError("device", "the device failed {}: {} ({}){}{}", what, cudaGetErrorString(error),
-                        cudaGetErrorName(error), advice.empty() ? "" : "; ", advice);
-}
 
 class CudaMemory : public Memory {
  public:

@@ -4,35 +4,28 @@
 #include <cmath>
 #include <vector>
 
-#include "kintsugi/base/error.h"
+#include "kintsugi/device/cuda/check.h"
 #include "kintsugi/device/timings.h"
 
 namespace kintsugi::device {
 namespace {
 
-// `what` reads on after "the device failed ".
-void check_times(cudaError_t error, const char* what) {
-  if (error == cudaSuccess) return;
-  throw base::UserError("device", "the device failed {}: {} ({})", what, cudaGetErrorString(error),
-                        cudaGetErrorName(error));
-}
-
 class CudaTimings : public Timings {
  public:
   explicit CudaTimings(size_t points) : events_(points) {
-    for (cudaEvent_t& event : events_) check_times(cudaEventCreate(&event), "to make an event");
+    for (cudaEvent_t& event : events_) check(cudaEventCreate(&event), "to make an event");
   }
   ~CudaTimings() override {
     for (const cudaEvent_t event : events_) cudaEventDestroy(event);
   }
 
   void mark(Stream& stream, size_t point) override {
-    check_times(cudaEventRecord(events_.at(point), static_cast<cudaStream_t>(stream.native())), "to record an event");
+    check(cudaEventRecord(events_.at(point), static_cast<cudaStream_t>(stream.native())), "to record an event");
   }
   // Milliseconds in fp32: of a second, 60 ns.
   int64_t between(size_t from, size_t to) override {
     float milliseconds = 0;
-    check_times(cudaEventElapsedTime(&milliseconds, events_.at(from), events_.at(to)), "to say when it was done");
+    check(cudaEventElapsedTime(&milliseconds, events_.at(from), events_.at(to)), "to say when it was done");
     return std::llround(1e6 * static_cast<double>(milliseconds));
   }
 
