@@ -106,7 +106,7 @@ std::vector<Item> items_of(const program::Program& p, const program::CallList& l
   }
   for (const auto& key : outputs) live[key].end = at;
   std::vector<Item> items;
-  for (const auto& [key, interval] : live) items.push_back({program::aligned(p.buffer(key.first).bytes()), {interval}});
+  for (const auto& [key, interval] : live) items.push_back({p.aligned(p.buffer(key.first).bytes()), {interval}});
   return items;
 }
 
@@ -168,7 +168,7 @@ void show_slots(const std::string& name, const program::Program& p) {
     const double ms = 1e3 * std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     int64_t in_holes = 0;
     for (const lower::Segment& s : plan.segments.list)
-      for (BufferId b : s.in_holes) in_holes += program::aligned(p.buffer(b).bytes());
+      for (BufferId b : s.in_holes) in_holes += p.aligned(p.buffer(b).bytes());
     fmt::print("{:64} {:5} {:6} {:8} {:10} {:10.1f} {:10.1f} {:8.2f} {:8.1f}\n", name, p.stage, plan.segments.ticks,
                name_of(plan.placement.method), plan.placement.instances.size(),
                static_cast<double>(in_holes) / (1 << 20), static_cast<double>(list.arena_bytes) / (1 << 20),

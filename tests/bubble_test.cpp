@@ -299,7 +299,7 @@ std::vector<Kept> kept(const Program& p) {
                          c,
                          c,
                          p.offset(root, list, call.slot),
-                         program::aligned(p.buffer(root).bytes())};
+                         p.aligned(p.buffer(root).bytes())};
       const auto [at, fresh] = by_micro_batch.try_emplace(call.micro_batch, made);
       EXPECT_EQ(at->second.at, made.at) << p.buffer(root).name << " moves";
       at->second.last = c;

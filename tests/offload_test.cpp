@@ -113,7 +113,7 @@ int64_t largest_unit(const Program& plain) {
     for (BufferId b : i.outs)
       for (const program::StateInfo& state : plain.states)
         if (state.kind == program::StateKind::optimizer && state.buffer == b && state.first == 0)
-          bytes += program::aligned(plain.buffer(b).bytes());
+          bytes += plain.aligned(plain.buffer(b).bytes());
     most = std::max(most, bytes);
   }
   return most;
@@ -134,7 +134,7 @@ TEST(OffloadMemory, OfStatesToTheByte) {
         }
         int64_t bytes = 0, pages = 0;
         for (BufferId b : buffers) {
-          bytes += program::aligned(less[stage].buffer(b).bytes());
+          bytes += less[stage].aligned(less[stage].buffer(b).bytes());
           pages += program::whole_pages(less[stage].buffer(b).bytes());
         }
         EXPECT_GT(bytes, 0);

@@ -120,7 +120,7 @@ TEST_F(Damaged, AnOffsetOutsideTheRegion) {
             p.buffer(b).name, offset, p.buffer(b).bytes(), p.arena_bytes));
   };
   outside(p.arena_bytes);
-  outside(program::aligned(p.arena_bytes - p.buffer(b).bytes()) + program::kAlignment);
+  outside(p.aligned(p.arena_bytes - p.buffer(b).bytes()) + p.alignment());
   outside(good + 4);  // not a multiple of the alignment
   p.buffer(b).offset = -1;
   EXPECT_EQ(error(), fmt::format("[verify] internal error: buffer #{} \"{}\" has no place", b, p.buffer(b).name));

@@ -78,7 +78,7 @@ TEST_P(States, FollowFigure1) {
     }
     // The region holds nothing else but the numbers of a run, each on a boundary of its own.
     for (const program::StateInfo& state : p.states)
-      if (state.kind == program::StateKind::statistic) aligned += program::kAlignment;
+      if (state.kind == program::StateKind::statistic) aligned += p.alignment();
     EXPECT_EQ(p.state_bytes, all + aligned) << "zero=" << zero;
     fmt::print("{} {} data={} zero={}: {:.0f} bytes of figure 1, {:.0f} of padding ({:.2f}%)\n", model, dtype, n, zero,
                figure, static_cast<double>(all) - figure, 100 * (static_cast<double>(all) / figure - 1));

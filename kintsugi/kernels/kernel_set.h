@@ -45,7 +45,7 @@ struct KernelCall {
   const tensor::Attributes& attributes;
   std::span<const NamedIndex> indices;  // one for each dim of the operands
   uint32_t accumulate = 0;              // bit i: add to the output at position i what would be stored
-  std::span<std::byte> workspace;       // as many bytes as the kernel asked for, aligned to 64
+  std::span<std::byte> workspace;       // as many bytes as the kernel asked for, aligned as the program says
   const Numbers& numbers;
   base::ThreadTeam& team;
   // Of kernels on a device, whose operands and workspace are its memory: where they are enqueued, and where the device
@@ -82,7 +82,8 @@ class KernelSet {
   virtual const Kernel& find(std::string_view kind) const = 0;
   // Whose memory the operands are, and in whose streams kernels are enqueued; null: the host's.
   virtual device::Device* device() const { return nullptr; }
-  virtual bool tf32() const { return false; }  // calls are given it
+  virtual bool on_device() const { return false; }  // true also where it only plans for one
+  virtual bool tf32() const { return false; }       // calls are given it
 };
 
 // Slow and obvious, one thread, every floating dtype; sums in fp64.

@@ -104,8 +104,8 @@ std::vector<int64_t> live_bytes(const Program& p, const std::vector<LiveRange>& 
   std::vector<int64_t> now(length + 2, 0);
   for (size_t b = 0; b < live.size(); ++b) {
     if (live[b].empty()) continue;
-    now[static_cast<size_t>(live[b].begin)] += program::aligned(p.buffers[b].bytes());
-    now[static_cast<size_t>(live[b].end) + 1] -= program::aligned(p.buffers[b].bytes());
+    now[static_cast<size_t>(live[b].begin)] += p.aligned(p.buffers[b].bytes());
+    now[static_cast<size_t>(live[b].end) + 1] -= p.aligned(p.buffers[b].bytes());
   }
   for (size_t i = 1; i < now.size(); ++i) now[i] += now[i - 1];
   return now;

@@ -28,6 +28,7 @@ std::vector<program::Program> lower(const Source& source, const Target& target, 
   const plan::Plan& plan = target.plan;
   const plan::Schedule tasks = plan::make_schedule(plan.schedule, plan.stages(), plan.chunks, source.micro_batches);
   program::Program all;
+  all.on_device = target.kernels.on_device();
   std::optional<graph::Graph> micro;
   Source parts = source;
   if (source.micro) {

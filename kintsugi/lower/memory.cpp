@@ -6,10 +6,10 @@
 #include "kintsugi/lower/live_ranges.h"
 #include "kintsugi/lower/pack.h"
 #include "kintsugi/lower/slots.h"
+#include "kintsugi/program/staging.h"
 
 namespace kintsugi::lower {
 
-using program::aligned;
 using program::BufferId;
 using program::CallList;
 using program::kNoBuffer;
@@ -25,7 +25,7 @@ void plan_states(Program& p) {
       if (s.kind != kind || p.buffer(s.buffer).offset >= 0) continue;  // of a bucket that has one
       if (p.buffer(s.buffer).region == Region::file) continue;
       p.buffer(s.buffer).offset = p.state_bytes;
-      p.state_bytes += aligned(p.buffer(s.buffer).bytes());
+      p.state_bytes += p.aligned(p.buffer(s.buffer).bytes());
     }
 }
 
@@ -47,7 +47,7 @@ void plan_one_by_one(Program& p, CallList& list, const graph::OpTable& operation
   std::vector<program::Buffer*> buffers;  // of each item
   for (size_t b = 0; b < live.size(); ++b) {
     if (live[b].empty()) continue;
-    items.push_back({aligned(p.buffers[b].bytes()), {{live[b].begin, live[b].end}}});
+    items.push_back({p.aligned(p.buffers[b].bytes()), {{live[b].begin, live[b].end}}});
     buffers.push_back(&p.buffers[b]);
   }
   const Packing packing = pack(items);
@@ -69,6 +69,7 @@ void plan_memory(Program& p, const graph::OpTable& operations) {
       plan_one_by_one(p, p.lists[i], operations);
     }
     p.arena_bytes = std::max(p.arena_bytes, p.lists[i].arena_bytes);
+    if (p.on_device) p.staged_bytes = std::max(p.staged_bytes, program::staging(p, p.lists[i]).bytes);
   }
   for (const program::Buffer& b : p.buffers)
     base::require(b.same_as != kNoBuffer || b.offset >= 0 || b.region == Region::arena, "memory",

@@ -43,13 +43,13 @@ void check_packing(const program::Program& p) {
     if (live[a].end < 0) continue;
     const program::Buffer& x = p.buffers[a];
     ASSERT_GE(x.offset, 0);
-    ASSERT_EQ(x.offset % program::kAlignment, 0);
-    top = std::max(top, x.offset + program::aligned(x.bytes()));
+    ASSERT_EQ(x.offset % p.alignment(), 0);
+    top = std::max(top, x.offset + p.aligned(x.bytes()));
     int64_t now = 0;  // at the beginning of a
     for (size_t b = 0; b < live.size(); ++b) {
       const program::Buffer& y = p.buffers[b];
       if (live[b].end < 0) continue;
-      if (live[b].begin <= live[a].begin && live[a].begin <= live[b].end) now += program::aligned(y.bytes());
+      if (live[b].begin <= live[a].begin && live[a].begin <= live[b].end) now += p.aligned(y.bytes());
       const bool together = live[a].begin <= live[b].end && live[b].begin <= live[a].end;
       if (a == b || !together) continue;
       ASSERT_TRUE(x.offset + x.bytes() <= y.offset || y.offset + y.bytes() <= x.offset) << a << " and " << b;

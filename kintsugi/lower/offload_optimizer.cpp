@@ -151,7 +151,7 @@ class OptimizerInFile {
     for (auto& [b, unit] : found) {
       Unit& u = units.try_emplace({unit.first, unit.last}, unit).first->second;
       u.moved.push_back({file_of(b), b});
-      u.bytes += program::aligned(p_.buffer(b).bytes());
+      u.bytes += p_.aligned(p_.buffer(b).bytes());
     }
     units_.clear();
     for (auto& [range, unit] : units) units_.push_back(std::move(unit));

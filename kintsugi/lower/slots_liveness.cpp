@@ -104,7 +104,7 @@ ListLiveness liveness_of(const Program& p, const CallList& list) {
     const auto [at, fresh] = known.try_emplace(touching[b], l.carried.size());
     if (fresh) l.carried.push_back(carried_by(p, list, l, touching[b]));
     l.carried_of[b] = static_cast<int>(at->second);
-    l.carried[at->second].bytes += program::aligned(p.buffers[b].bytes());
+    l.carried[at->second].bytes += p.aligned(p.buffers[b].bytes());
   }
   for (BodyLiveness& body : l.bodies)
     std::stable_sort(body.temporaries.begin(), body.temporaries.end(),

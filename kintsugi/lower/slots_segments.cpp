@@ -9,7 +9,6 @@
 
 namespace kintsugi::lower {
 
-using program::aligned;
 using program::BufferId;
 using program::Program;
 
@@ -53,7 +52,7 @@ void add_carried(const Program& p, const ListLiveness& l, Segments& s) {
                      [&](BufferId a, BufferId b) { return body.live_in_last(a).begin < body.live_in_last(b).begin; });
     for (BufferId b : segment.buffers) {
       s.offsets[static_cast<size_t>(b)] = {static_cast<int>(i), segment.bytes};
-      segment.bytes += aligned(p.buffer(b).bytes());
+      segment.bytes += p.aligned(p.buffer(b).bytes());
     }
   }
 }
@@ -92,7 +91,7 @@ std::vector<SegmentWithHoles> segments_with_holes(const Program& p, const ListLi
     if ((!begins && !ends) || carried.of_step || !carried.in_every_micro_batch) continue;
     list.push_back({i, segment.bytes, {begins ? segment.first_tick : 0, ends ? segment.last_tick : s.ticks - 1}, {}});
     for (BufferId b : segment.buffers)
-      list.back().taken.push_back({s.offsets[static_cast<size_t>(b)].offset, aligned(p.buffer(b).bytes()),
+      list.back().taken.push_back({s.offsets[static_cast<size_t>(b)].offset, p.aligned(p.buffer(b).bytes()),
                                    live_ranges_of_carried(l.bodies[body], b, begins, ends)});
   }
   return list;
@@ -116,7 +115,7 @@ void add_temporaries(const Program& p, const ListLiveness& l, size_t body, Segme
   Segment own = {.body = static_cast<int>(body), .last_tick = s.ticks - 1};
   Blocks taken;  // of it
   for (BufferId b : l.bodies[body].temporaries) {
-    const Temporary t = {aligned(p.buffer(b).bytes()), l.bodies[body].live(b), ticks_of(l.bodies[body], b, s.ticks)};
+    const Temporary t = {p.aligned(p.buffer(b).bytes()), l.bodies[body].live(b), ticks_of(l.bodies[body], b, s.ticks)};
     int64_t offset = -1;
     auto hole = with_holes.begin();
     while (hole != with_holes.end() && (offset = offset_in_hole(*hole, t)) < 0) ++hole;

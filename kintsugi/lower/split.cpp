@@ -18,6 +18,7 @@ class Part {
   Part(const Program& all, int stage) : all_(all), stage_(stage), now_(all.buffers.size(), kNoBuffer) {
     made_.mesh = all.mesh;
     made_.stage = stage;
+    made_.on_device = all.on_device;
   }
 
   Program run() {

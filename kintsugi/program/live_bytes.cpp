@@ -114,7 +114,7 @@ class LiveWalk {
 
   LiveBytes bytes_of(BufferId id, Purpose purpose) const {
     const int64_t bytes = p_.buffer(id).bytes();
-    LiveBytes live = {.aligned = aligned(bytes)};
+    LiveBytes live = {.aligned = p_.aligned(bytes)};
     switch (purpose) {
       case Purpose::activation:
         live.activations = bytes;

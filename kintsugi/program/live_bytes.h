@@ -19,7 +19,7 @@ struct LiveBytes {
   int64_t activations = 0;
   int64_t communication = 0;
   int64_t workspace = 0;
-  int64_t aligned = 0;  // their sum, each up to kAlignment
+  int64_t aligned = 0;  // their sum, each up to the alignment
 
   int64_t sum() const { return activations + communication + workspace; }
 };

@@ -20,7 +20,7 @@ class Made {
   void state(StateKind kind, int64_t bytes, int layer = 0, bool replica = false) {
     const BufferId b = buffer(std::string(name_of(kind)), bytes, Region::state);
     p.buffer(b).offset = p.state_bytes;
-    p.state_bytes += aligned(bytes);
+    p.state_bytes += p.aligned(bytes);
     StateInfo info;
     info.name = name_of(kind);
     info.kind = kind;

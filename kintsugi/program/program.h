@@ -127,8 +127,13 @@ struct Program {
   int64_t state_bytes = 0;
   int64_t arena_bytes = 0;  // the largest of the lists
   int64_t file_bytes = 0;
+  bool on_device = false;    // all of this is memory of a device
+  int64_t staged_bytes = 0;  // of a device: behind the arena, where the numbers and inputs of a step come (staging.h)
 
-  int64_t bytes() const { return state_bytes + arena_bytes; }  // of memory
+  int64_t bytes() const { return state_bytes + arena_bytes + staged_bytes; }  // of memory
+  // Offsets are multiples of this: a line of a processor's cache, or what a device's copies and libraries like best.
+  int64_t alignment() const { return on_device ? 256 : 64; }
+  int64_t aligned(int64_t bytes) const { return (bytes + alignment() - 1) / alignment() * alignment(); }
   const Buffer& buffer(BufferId id) const { return buffers[static_cast<size_t>(id)]; }
   Buffer& buffer(BufferId id) { return buffers[static_cast<size_t>(id)]; }
   const CallList* find(Step step) const;                // or null
@@ -150,12 +155,6 @@ struct Program {
   // The index of a dim of a buffer on a rank.
   tensor::DimIndex index(BufferId id, std::string_view dim, int rank) const;
 };
-
-// Offsets are multiples of this.
-constexpr int64_t kAlignment = 64;
-inline int64_t aligned(int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 // Offsets in the file are multiples of this.
 constexpr int64_t kPage = 4096;

@@ -14,6 +14,7 @@ constexpr MemoryPart kMemoryParts[] = {{"weights", &MemoryTable::weights, true},
                                        {"activations", &MemoryTable::activations},
                                        {"communication", &MemoryTable::communication},
                                        {"workspace", &MemoryTable::workspace},
+                                       {"staging", &MemoryTable::staging, false},
                                        {"packing", &MemoryTable::packing},
                                        {"other lists", &MemoryTable::others, false, false}};
 

@@ -71,7 +71,7 @@ void check_offsets(const Program& p) {
                          : b.region == Region::arena ? p.arena_bytes
                                                      : p.file_bytes;
     const int64_t behind = std::max<int64_t>(0, b.copies - 1) * whole_pages(b.bytes());
-    base::require(b.offset >= 0 && b.offset % kAlignment == 0 && b.offset + behind + b.bytes() <= size, "verify",
+    base::require(b.offset >= 0 && b.offset % p.alignment() == 0 && b.offset + behind + b.bytes() <= size, "verify",
                   "buffer \"{}\" at {}+{} of {} bytes is outside the {} bytes of its region", b.name, name_of(b.region),
                   b.offset, b.bytes(), size);
   }

@@ -2,31 +2,25 @@
 // enqueued, from the third time on by one launch of what was captured at the second.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "kintsugi/base/error.h"
 #include "kintsugi/profile/recorder.h"
+#include "kintsugi/program/staging.h"
 #include "kintsugi/run/executor.h"
 
 namespace kintsugi::run {
 
 // Where the inputs of each list lie in a slot.
 void Executor::stage_inputs() {
-  int64_t most = 0;
-  for (List& list : lists_) {
-    int64_t offset = 0;
-    for (size_t c = 0; c < list.bound.size(); ++c) {
-      if (!list.bound[c].fills) continue;
-      const program::Call& call = list.calls->calls[c];
-      for (size_t i = 0; i < inputs_.size(); ++i) {
-        const Input& in = inputs_[i];
-        if (in.step != list.calls->step || in.body != program_.base(call.body)) continue;
-        const int64_t bytes = program_.buffer(in.buffer).bytes();
-        list.staged.push_back({&call, i, offset, bytes});
-        offset += program::aligned(bytes);
-      }
+  for (List& list : lists_)
+    for (const auto& [call, buffer, offset] : program::staging(program_, *list.calls).inputs) {
+      const auto in = std::find_if(inputs_.begin(), inputs_.end(),
+                                   [&](const Input& i) { return i.step == list.calls->step && i.buffer == buffer; });
+      base::require(in != inputs_.end(), "run", "input \"{}\" is not filled", program_.buffer(buffer).name);
+      list.staged.push_back({&list.calls->calls[call], static_cast<size_t>(in - inputs_.begin()), offset,
+                             program_.buffer(buffer).bytes()});
     }
-    most = std::max(most, offset);
-  }
-  device_->make_slots(most);
 }
 
 // Where the host writes an input of a call.

@@ -3,18 +3,20 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kintsugi/program/staging.h"
+
 namespace kintsugi::run {
 
-DeviceSide::DeviceSide(device::Device& device, int64_t arena)
+static_assert(sizeof(kernels::Numbers) <= program::kStagedNumbers);
+
+DeviceSide::DeviceSide(device::Device& device, int64_t bytes, int64_t staged)
     : device_(device),
-      arena_(device.allocate(arena)),
+      staged_(staged),
+      memory_(device.allocate(bytes)),
       bounce_(device.allocate_pinned(kBounce)),
       stream_(device.stream()),
-      slots_(3) {}
-
-void DeviceSide::make_slots(int64_t staged) {
-  staged_ = device_.allocate(kNumbers + staged);
-  for (Slot& slot : slots_) slot = {device_.allocate_pinned(kNumbers + staged), device_.event()};
+      slots_(3) {
+  for (Slot& slot : slots_) slot = {device_.allocate_pinned(staged), device_.event()};
 }
 
 void DeviceSide::next_slot() {
@@ -28,7 +30,7 @@ void DeviceSide::next_slot() {
 void DeviceSide::send(const kernels::Numbers& numbers) {
   Slot& slot = slots_[slot_];
   std::memcpy(slot.memory->data(), &numbers, sizeof(numbers));
-  stream_->copy(staged_->data(), slot.memory->data(), staged_->bytes());
+  stream_->copy(staged_on_device(), slot.memory->data(), staged_);
   stream_->record(*slot.sent);
 }
 

@@ -17,24 +17,24 @@ namespace kintsugi::run {
 
 class DeviceSide {
  public:
-  DeviceSide(device::Device& device, int64_t arena);
-  // `staged` bytes for the inputs of a step.
-  void make_slots(int64_t staged);
+  // Memory of the device, `bytes` of it; the last `staged` of them are for the numbers and inputs of a step.
+  DeviceSide(device::Device& device, int64_t bytes, int64_t staged);
 
   device::Device& device() { return device_; }
   device::Stream& stream() { return *stream_; }
-  std::byte* arena() const { return arena_->data(); }
-  int64_t arena_bytes() const { return arena_->bytes(); }
+  std::byte* memory() const { return memory_->data(); }
+  int64_t bytes() const { return memory_->bytes(); }
 
   std::unique_ptr<device::Memory> pinned(int64_t bytes) { return device_.allocate_pinned(bytes); }
 
   // Turns to the next slot, once the device has read what was in it.
   void next_slot();
-  std::byte* staged_on_host() const { return slots_[slot_].memory->data() + kNumbers; }
-  std::byte* staged_on_device() const { return staged_->data() + kNumbers; }
+  // Where what is staged begins.
+  std::byte* staged_on_host() const { return slots_[slot_].memory->data(); }
+  std::byte* staged_on_device() const { return memory_->data() + memory_->bytes() - staged_; }
   // Enqueues the copy of the slot, with these numbers, to the device.
   void send(const kernels::Numbers& numbers);
-  const kernels::Numbers* numbers() const { return reinterpret_cast<const kernels::Numbers*>(staged_->data()); }
+  const kernels::Numbers* numbers() const { return reinterpret_cast<const kernels::Numbers*>(staged_on_device()); }
 
   // Called now and then while the host waits for the device; it may throw.
   void set_meanwhile(std::function<void()> meanwhile) { meanwhile_ = std::move(meanwhile); }
@@ -45,8 +45,6 @@ class DeviceSide {
   void write(std::byte* to, std::span<const std::byte> from);
 
  private:
-  static constexpr int64_t kNumbers = 256;  // bytes before the inputs
-  static_assert(sizeof(kernels::Numbers) <= kNumbers);
   static constexpr int64_t kBounce = int64_t{4} << 20;
   struct Slot {
     std::unique_ptr<device::Memory> memory;  // pinned
@@ -54,7 +52,8 @@ class DeviceSide {
   };
 
   device::Device& device_;
-  std::unique_ptr<device::Memory> arena_, staged_;
+  const int64_t staged_;
+  std::unique_ptr<device::Memory> memory_;
   std::unique_ptr<device::Memory> bounce_;  // pinned, for copies of states
   std::unique_ptr<device::Stream> stream_;
   std::vector<Slot> slots_;

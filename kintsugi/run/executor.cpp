@@ -76,6 +76,8 @@ Executor::Executor(program::Program program, const kernels::KernelSet& kernels, 
       arena_(kernels.device() ? 0 : program_.bytes()) {
   const int ranks = world_ ? world_->size() : 1;
   base::require(program_.mesh.ranks() == ranks, "run", "a program for {} ranks on {}", program_.mesh.ranks(), ranks);
+  base::require(program_.on_device == (kernels.device() != nullptr), "run", "a program for {} is run by \"{}\"",
+                program_.on_device ? "a device" : "the host", kernels.name());
   if (program_.file_bytes > 0 && !kernels.device())
     file_ = std::make_unique<FileStore>(place.offload_folder, program_.file_bytes, rank_);
   int events = 0;
@@ -85,7 +87,7 @@ Executor::Executor(program::Program program, const kernels::KernelSet& kernels, 
     for (const program::Call& call : list.calls) micro_batches_ = std::max(micro_batches_, call.micro_batch + 1);
   running_.resize(static_cast<size_t>(events * micro_batches_));
   if (kernels.device()) {
-    device_ = std::make_unique<DeviceSide>(*kernels.device(), program_.bytes());
+    device_ = std::make_unique<DeviceSide>(*kernels.device(), program_.bytes(), program_.staged_bytes);
     ranges_ = kernels.device()->ranges();
     if (program_.file_bytes > 0)
       store_ = std::make_unique<DeviceStore>(*kernels.device(), device_->stream(), program_.file_bytes);

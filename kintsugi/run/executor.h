@@ -57,8 +57,8 @@ struct Place {
 class Executor {
  public:
   // Allocates the states and the arena of the program: program.bytes(), and nothing after that; and its file, on the
-  // disk. `world` has as many ranks as the program's mesh, and outlives the executor. All ranks construct theirs
-  // together.
+  // disk, or in pinned memory beside a device. `world` has as many ranks as the program's mesh, and outlives the
+  // executor. All ranks construct theirs together.
   Executor(program::Program program, const kernels::KernelSet& kernels, base::ThreadTeam& team, const Place& place);
   Executor(program::Program program, const kernels::KernelSet& kernels, base::ThreadTeam& team,
            comm::World* world = nullptr)
@@ -67,7 +67,7 @@ class Executor {
   int rank() const { return rank_; }
   const program::Program& program() const { return program_; }
   base::ThreadTeam& team() { return team_; }
-  int64_t allocated_bytes() const { return device_ ? device_->arena_bytes() : arena_.bytes(); }
+  int64_t allocated_bytes() const { return device_ ? device_->bytes() : arena_.bytes(); }
 
   // Sets every state to its initial values, a function of (seed, name, index). `drawn` false: what would be drawn at
   // random is zero, since it is loaded afterwards.
@@ -213,7 +213,7 @@ class Executor {
 
   // Whether what is sent and received goes through memory of the host.
   bool by_host() const { return device_ && way_ == comm::DeviceWay::by_host; }
-  std::byte* memory() const { return device_ ? device_->arena() : arena_.data(); }
+  std::byte* memory() const { return device_ ? device_->memory() : arena_.data(); }
   // The address of a buffer of the arena or of a state, in a call with that slot.
   std::byte* address(program::BufferId id, const program::CallList& list, int slot) const;
   const program::Body& body_of(const program::Call& call) const {

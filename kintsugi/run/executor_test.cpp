@@ -23,7 +23,7 @@ struct Hand {
   BufferId buffer(const std::string& name, Shape shape, DType dtype, Region region) {
     int64_t& end = region == Region::state ? p.state_bytes : p.arena_bytes;
     p.buffers.push_back({.name = name, .type = {std::move(shape), dtype}, .region = region, .offset = end});
-    end += program::aligned(p.buffers.back().bytes());
+    end += p.aligned(p.buffers.back().bytes());
     return static_cast<BufferId>(p.buffers.size()) - 1;
   }
   BufferId state(const std::string& name, Shape shape, DType dtype, tensor::Init init,

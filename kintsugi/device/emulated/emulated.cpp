@@ -37,7 +37,7 @@ struct Shared {
   AccessOrder order;
   emulate::Waits waits;
   int64_t left_out = -1;
-  int64_t allocated = 0;
+  emulate::Allocated allocated;
   const std::optional<int64_t> memory = fault("memory=");
   std::optional<int64_t> fails_after = fault("fails_after=");
 
@@ -66,37 +66,43 @@ Host& host() {
 
 class HostMemory : public Memory {
  public:
-  explicit HostMemory(int64_t bytes) : Memory(map(bytes), bytes) {
+  // `counted` is its kind in `allocated`.
+  HostMemory(int64_t bytes, int64_t emulate::Allocated::*counted)
+      : Memory(map(bytes, counted), bytes), counted_(counted) {
     if (data_ == nullptr) return;
     const std::lock_guard lock(shared().mutex);
     shared().order.look_at(data_, bytes_);
-    shared().allocated += bytes;
+    shared().allocated.*counted_ += bytes;
   }
   ~HostMemory() override {
     if (data_ == nullptr) return;
     const std::lock_guard lock(shared().mutex);
     shared().order.forget(data_, bytes_);
-    shared().allocated -= bytes_;
+    shared().allocated.*counted_ -= bytes_;
     ::munmap(data_, static_cast<size_t>(bytes_));
   }
 
  private:
-  static std::byte* map(int64_t bytes) {
+  static std::byte* map(int64_t bytes, int64_t emulate::Allocated::*counted) {
     if (bytes == 0) return nullptr;
     const auto refuse = [&] {
       return base::UserError("device", "the device gives no more memory: {} are asked for, and {} are in use",
                              base::format_bytes(static_cast<uint64_t>(bytes)),
-                             base::format_bytes(static_cast<uint64_t>(shared().allocated)));
+                             base::format_bytes(static_cast<uint64_t>(shared().allocated.device)));
     };
     {
       const std::lock_guard lock(shared().mutex);
-      if (shared().allocated + bytes > shared().memory.value_or(INT64_MAX)) throw refuse();
+      if (counted == &emulate::Allocated::device &&
+          shared().allocated.device + bytes > shared().memory.value_or(INT64_MAX))
+        throw refuse();
     }
     void* data =
         ::mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED) throw refuse();
     return static_cast<std::byte*>(data);
   }
+
+  int64_t emulate::Allocated::*const counted_;
 };
 
 constexpr auto kPatience = std::chrono::seconds(60);
@@ -287,8 +293,12 @@ class EmulatedDevice : public Device {
                page = static_cast<int64_t>(::sysconf(_SC_PAGESIZE));
     return {.name = "emulated on the processor", .memory = pages * page, .free = pages * page, .processors = 2};
   }
-  std::unique_ptr<Memory> allocate(int64_t bytes) override { return std::make_unique<HostMemory>(bytes); }
-  std::unique_ptr<Memory> allocate_pinned(int64_t bytes) override { return std::make_unique<HostMemory>(bytes); }
+  std::unique_ptr<Memory> allocate(int64_t bytes) override {
+    return std::make_unique<HostMemory>(bytes, &emulate::Allocated::device);
+  }
+  std::unique_ptr<Memory> allocate_pinned(int64_t bytes) override {
+    return std::make_unique<HostMemory>(bytes, &emulate::Allocated::pinned);
+  }
   std::unique_ptr<Stream> stream() override {
     const std::lock_guard lock(shared().mutex);
     return std::make_unique<EmulatedStream>();
@@ -316,6 +326,11 @@ void enqueue(Stream& stream, std::function<void()> work) {
 
 std::function<void()> all_until_here(Stream& stream) {
   return static_cast<EmulatedStream&>(stream).all_until_here();
+}
+
+Allocated allocated() {
+  const std::lock_guard lock(shared().mutex);
+  return shared().allocated;
 }
 
 Waits waits() {

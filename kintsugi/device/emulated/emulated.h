@@ -4,8 +4,9 @@
 //
 // Streams of several threads may wait for each other. All of them share one lock.
 //
-// KINTSUGI_EMULATE in the environment makes it fail, for tests: "memory=N", no more than N bytes; "fails_after=N", after
-// N pieces of work everything that waits is an error, as of a device that has fallen off the bus.
+// KINTSUGI_EMULATE in the environment makes it fail, for tests: "memory=N", no more than N bytes of its memory;
+// "fails_after=N", after N pieces of work everything that waits is an error, as of a device that has fallen off the
+// bus.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,12 @@ namespace kintsugi::device {
 std::unique_ptr<Device> emulated_device();
 
 namespace emulate {
+
+// For tests: the bytes that all emulated devices of the process gave and were not given back.
+struct Allocated {
+  int64_t device = 0, pinned = 0;
+};
+Allocated allocated();
 
 // For tests: the waits for events, of streams and of the host, since the start; those that waited for nothing that was
 // not known to be done; and the one that is left out, counted from the start (-1: none).

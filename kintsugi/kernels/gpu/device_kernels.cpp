@@ -24,6 +24,7 @@ class DeviceKernels : public KernelSet {
   }
   std::string_view name() const override { return device_ ? device_->kind() : "device"; }
   device::Device* device() const override { return device_.get(); }
+  bool on_device() const override { return true; }
   bool tf32() const override { return tf32_; }
   const Kernel& find(std::string_view kind) const override {
     for (const Kernel& kernel : kernels_)
