@@ -62,6 +62,7 @@ TEST_P(DeviceOrder, AWaitThatIsLeftOutIsSeen) {
               GetParam().c_str(), static_cast<long>(whole.waits), static_cast<long>(idle), static_cast<long>(most),
               static_cast<long>(seen));
   EXPECT_GT(seen, 0);
+  EXPECT_LE(20 * idle, whole.waits);  // streams ask for what is new alone; the host, and a launch, may ask for more
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, DeviceOrder,

@@ -29,6 +29,7 @@ namespace {
 struct Posted {
   std::vector<Operation> operations;                  // by member
   std::vector<std::unique_ptr<device::Event>> ready;  // by member: its compute stream has come to it
+  std::vector<char> awaited;                          // by member: that is to be waited for
   std::vector<char> holds;                            // by member: it has posted, and not waited since
   std::unique_ptr<device::Event> done;
   int here = 0;
@@ -47,6 +48,7 @@ struct DeviceGroup {
       for (Posted& p : q) {
         p.operations.resize(static_cast<size_t>(of));
         p.holds.resize(static_cast<size_t>(of));
+        p.awaited.resize(static_cast<size_t>(of));
         for (int m = 0; m < of; ++m) p.ready.push_back(device.event());
         p.done = device.event();
       }
@@ -81,7 +83,7 @@ class DeviceCommunicator : public CheckedCommunicator {
   int size() const override { return host_->size(); }
   void wait(Event event) override {
     base::require(event.number <= made_, "comm", "a wait for event {} of {}", event.number, made_);
-    while (oldest_ <= event.number) finish_oldest();
+    if (oldest_ <= event.number) finish(event.number);
   }
   void progress() override { host_->progress(); }
 
@@ -117,7 +119,7 @@ class DeviceCommunicator : public CheckedCommunicator {
   void copy_own(const std::byte* from, std::byte* to, size_t bytes) override {
     if (bytes > 0) compute_.copy(to, from, static_cast<int64_t>(bytes));
   }
-  void finish_oldest();
+  void finish(uint64_t number);
 
   device::Stream& compute_;
   const std::unique_ptr<Communicator> host_;  // says who has arrived, and ends a wait that takes too long
@@ -131,18 +133,19 @@ class DeviceCommunicator : public CheckedCommunicator {
 
 Event DeviceCommunicator::enqueue(std::span<const Operation> operations) {
   check_room(operations, options_);
-  if (made_ - oldest_ + 1 == open_.size()) finish_oldest();
+  if (made_ - oldest_ + 1 == open_.size()) finish(oldest_);
   Open& open = open_[(made_ + 1) % open_.size()];
   open.parts.clear();
   for (const Operation& o : operations) {
     const Part part = next(o);
-    while (part.posted->holds[part.member]) finish_oldest();
+    while (part.posted->holds[part.member]) finish(oldest_);
     open.parts.push_back(part);
   }
   for (size_t i = 0; i < operations.size(); ++i) {
     const auto [posted, member] = open.parts[i];
     const std::lock_guard lock(group_->mutex);
-    compute_.record(*posted->ready[member]);
+    posted->awaited[member] = !group_->stream->follows(compute_);
+    if (posted->awaited[member]) compute_.record(*posted->ready[member]);
     posted->operations[member] = operations[i];
     posted->holds[member] = 1;
     if (++posted->here == static_cast<int>(posted->operations.size())) start(*posted);
@@ -152,15 +155,16 @@ Event DeviceCommunicator::enqueue(std::span<const Operation> operations) {
   return {made_};
 }
 
-void DeviceCommunicator::finish_oldest() {
-  Open& open = open_[oldest_ % open_.size()];
-  host_->wait(open.host);
-  ++oldest_;
+// The newest first: in the stream of the group it comes after the others.
+void DeviceCommunicator::finish(uint64_t number) {
+  host_->wait(open_[number % open_.size()].host);
   const std::lock_guard lock(group_->mutex);
-  for (const auto& [posted, member] : open.parts) {
-    compute_.wait(*posted->done);
-    posted->holds[member] = 0;
-  }
+  for (uint64_t n = number; n >= oldest_; --n)
+    for (const auto& [posted, member] : open_[n % open_.size()].parts) {
+      compute_.wait(*posted->done);
+      posted->holds[member] = 0;
+    }
+  oldest_ = number + 1;
 }
 
 void DeviceCommunicator::reduce(std::span<const std::byte* const> ins, std::span<std::byte* const> outs,
@@ -184,8 +188,9 @@ void DeviceCommunicator::start(Posted& p) {
   for (const Operation& o : p.operations)
     base::require(first.is_message() ? o.bytes == first.bytes : o.agrees_with(first), "comm",
                   "a rank of the group calls {}, another {}", first.text_in_full(), o.text_in_full());
-  for (const auto& ready : p.ready) group_->stream->wait(*ready);
   const size_t members = p.operations.size();
+  for (size_t m = 0; m < members; ++m)
+    if (p.awaited[m]) group_->stream->wait(*p.ready[m]);
   std::vector<const std::byte*> ins;
   std::vector<std::byte*> outs;
   for (const Operation& o : p.operations) {

@@ -2,10 +2,12 @@
 // of vendors' runtimes; what is above sees this interface alone.
 //
 // Work is enqueued in a stream and done in the order of the stream; between streams there is no order but that of
-// events. Memory of the device is reached by kernels and copies, never through a pointer that the host follows.
-// One stream is used by one thread at a time; an event may be waited for by another than that which recorded it.
+// events. A stream knows by a clock of its own what it comes after already, and waits only for what is new. Memory of
+// the device is reached by kernels and copies, never through a pointer that the host follows. One stream is used by one
+// thread at a time; an event may be waited for by another than that which recorded it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -14,14 +16,36 @@
 #include <string>
 #include <string_view>
 
+#include "kintsugi/device/vector_clock.h"
+
 namespace kintsugi::device {
 
-// A point in the work of a stream.
+// Work that is being captured: that of the stream in which the capture began, and of those that came to wait for it.
+struct Capture {
+  std::atomic<bool> open = true;
+};
+
+// A point in the work of a stream. One within a capture is for streams alone.
 class Event {
  public:
   virtual ~Event() = default;
-  virtual bool done() = 0;  // all that was enqueued before it was recorded; true if it never was
+  // All that was enqueued before it was recorded; true if it never was, or in a capture.
+  virtual bool done() = 0;
   virtual void wait() = 0;  // the host waits until it is
+  // The same; `meanwhile` is called now and then, and ends the wait by throwing.
+  virtual void wait(const std::function<void()>& meanwhile) {
+    if (meanwhile) meanwhile();
+    wait();
+  }
+
+ protected:
+  bool captured() const { return capture_ != nullptr; }
+
+ private:
+  friend class Stream;
+  bool recorded_ = false;
+  VectorClock known_;                 // to what had been enqueued before it
+  std::shared_ptr<Capture> capture_;  // within which it was recorded
 };
 
 // Work that was captured, and can be launched again and again with the same operands.
@@ -44,27 +68,116 @@ class Stream {
   // copy is done. They do not overlap.
   virtual void copy(void* to, const void* from, int64_t bytes) = 0;
   virtual void zero(void* to, int64_t bytes) = 0;
-  virtual void record(Event& event) = 0;
-  virtual void wait(Event& event) = 0;  // what is enqueued from here on waits for it; the host does not
-  virtual void synchronize() = 0;       // the host waits for all that was enqueued. UserError if the device failed
+  void record(Event& event);
+  // What is enqueued from here on waits for it, unless that follows from what was waited for before; the host does not.
+  void wait(Event& event);
+  // The same for all that is enqueued in another stream, by an event that is recorded there if it is needed.
+  void wait_for(Stream& other, Event& event) {
+    if (follows(other)) return;
+    other.record(event);
+    wait(event);
+  }
+  // Whether what is enqueued from here on comes after all that is enqueued in another stream.
+  bool follows(const Stream& other) const {
+    return within() == other.within() && !other.order().worked && order().known.knows(other.order().known);
+  }
+  virtual void synchronize() = 0;  // the host waits for all that was enqueued. UserError if the device failed
   // The same; `meanwhile` is called now and then, and ends the wait by throwing.
   virtual void synchronize(const std::function<void()>& meanwhile) {
     if (meanwhile) meanwhile();
     synchronize();
   }
 
-  // What is enqueued from begin_capture() on is not done but kept, until end_capture().
-  virtual void begin_capture() = 0;
-  virtual std::unique_ptr<Graph> end_capture() = 0;
-  virtual void launch(Graph& graph) = 0;
+  // What is enqueued from begin_capture() on is not done but kept, until end_capture(); of other streams too, from
+  // where they wait for an event of this capture on. At its end this stream has waited for all of it. No captured
+  // stream waits for what was enqueued before. The thread that begins a capture ends it.
+  void begin_capture();
+  std::unique_ptr<Graph> end_capture();
+  // In the stream in which it was captured: as if all of it stood here.
+  void launch(Graph& graph) {
+    works();
+    start(graph);
+  }
 
   // Of a device that checks the order of accesses: what the kernels that are enqueued next do. Copies and zero() need
   // no word.
   virtual bool checks() const { return false; }
   virtual void announce(const Access&) {}
 
-  virtual void* native() { return nullptr; }  // the vendor's handle, for libraries
+  // The vendor's handle, for libraries: to enqueue something.
+  void* native() {
+    works();
+    return handle();
+  }
+
+ protected:
+  Stream();
+  // To be called where something is enqueued.
+  void works() { order().worked = true; }
+
+  virtual void put(Event& event) = 0;     // record
+  virtual void follow(Event& event) = 0;  // wait
+  virtual void begin() = 0;
+  virtual std::unique_ptr<Graph> end() = 0;
+  virtual void start(Graph& graph) = 0;
+  virtual void* handle() { return nullptr; }
+
+ private:
+  struct Order {
+    VectorClock known;    // what the stream comes after, itself too
+    bool worked = false;  // since the clock ticked
+  };
+
+  // The capture that is under way, if this stream is part of it.
+  const Capture* within() const { return capture_ && capture_->open ? capture_.get() : nullptr; }
+  // Waits within a capture say nothing of what is enqueued outside it.
+  const Order& order() const { return within() ? within_ : outside_; }
+  Order& order() { return within() ? within_ : outside_; }
+
+  const size_t number_;
+  Order outside_, within_;
+  std::shared_ptr<Capture> capture_;  // the last that it was part of
 };
+
+inline Stream::Stream()
+    : number_([] {
+        static std::atomic<size_t> made = 0;
+        return made++;
+      }()) {}
+
+inline void Stream::record(Event& event) {
+  Order& own = order();
+  if (own.worked) own.known.tick(number_);
+  own.worked = false;
+  event.recorded_ = true;
+  event.known_ = own.known;
+  event.capture_ = within() ? capture_ : nullptr;
+  put(event);
+}
+
+inline void Stream::wait(Event& event) {
+  if (!event.recorded_) return;
+  const bool joins = event.capture_.get() != within();
+  if (!joins && order().known.knows(event.known_)) return;
+  if (joins) {
+    capture_ = event.capture_;
+    within_ = {};
+  }
+  order().known.join(event.known_);
+  follow(event);
+}
+
+inline void Stream::begin_capture() {
+  begin();
+  capture_ = std::make_shared<Capture>();
+  within_ = {};
+}
+
+inline std::unique_ptr<Graph> Stream::end_capture() {
+  if (capture_) capture_->open = false;
+  capture_ = nullptr;
+  return end();
+}
 
 // Memory that ends with the object.
 class Memory {

@@ -170,6 +170,8 @@ struct NotYet {};
 
 // Enqueues it in a stream of the emulated device.
 void enqueue(Stream& stream, std::function<void()> work);
+// Calls f with the stream; or, if it is captured, at each launch with the stream that stands in its place.
+void at_each_launch(Stream& stream, const std::function<void(Stream&)>& f);
 // What does all that is enqueued there so far, from within work of another stream.
 std::function<void()> all_until_here(Stream& stream);
 

@@ -10,8 +10,7 @@ DeviceStore::DeviceStore(device::Device& device, device::Stream& compute, int64_
 }
 
 void DeviceStore::begin(Copy& copy) {
-  compute_.record(*copy.ready);
-  stream_->wait(*copy.ready);
+  stream_->wait_for(compute_, *copy.ready);
 }
 
 void DeviceStore::fetch(Copy& copy, int64_t offset, std::span<std::byte> to) {

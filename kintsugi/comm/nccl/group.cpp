@@ -68,7 +68,7 @@ class NcclCommunicator : public CheckedCommunicator {
   int size() const override { return host_->size(); }
   void wait(Event event) override {
     base::require(event.number <= made_, "comm", "a wait for event {} of {}", event.number, made_);
-    while (oldest_ <= event.number) finish_oldest();
+    if (oldest_ <= event.number) finish(event.number);
   }
   void progress() override {
     failed_ = true;  // unless none of these throws
@@ -98,11 +98,11 @@ class NcclCommunicator : public CheckedCommunicator {
   void announce_own();
   void announce_sum(const DeviceTerms& terms, size_t bytes);
   void messages(const Operation& o);
-  void finish_oldest() {
-    const Open& open = open_[oldest_ % open_.size()];
-    host_->wait(open.host);
-    compute_.wait(*open.done);
-    ++oldest_;
+  // The newest first: in the stream of the group it comes after the others.
+  void finish(uint64_t number) {
+    host_->wait(open_[number % open_.size()].host);
+    for (uint64_t n = number; n >= oldest_; --n) compute_.wait(*open_[n % open_.size()].done);
+    oldest_ = number + 1;
   }
   void copy_own(const std::byte* from, std::byte* to, size_t bytes) override {
     if (bytes > 0) compute_.copy(to, from, static_cast<int64_t>(bytes));
@@ -161,10 +161,9 @@ void NcclCommunicator::require_moving() {
 
 Event NcclCommunicator::enqueue(std::span<const Operation> operations) {
   check_room(operations, options_);
-  if (made_ - oldest_ + 1 == open_.size()) finish_oldest();
+  if (made_ - oldest_ + 1 == open_.size()) finish(oldest_);
   Open& open = open_[(made_ + 1) % open_.size()];
-  compute_.record(*open.ready);
-  stream_->wait(*open.ready);
+  stream_->wait_for(compute_, *open.ready);
   if (operations.size() > 1) check(library_, library_.group_start(), "an exchange");
   for (const Operation& o : operations)
     if (o.bytes > 0) call(o);

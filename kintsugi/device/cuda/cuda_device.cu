@@ -31,17 +31,36 @@ class PinnedMemory : public Memory {
   ~PinnedMemory() override { cudaFreeHost(data_); }
 };
 
+// Looks often at first, since most waits are short.
+template <typename Query>
+void wait_until(const Query& query, const std::function<void()>& meanwhile) {
+  constexpr std::chrono::microseconds kMost{1000};
+  for (std::chrono::microseconds pause{1};; pause = std::min(2 * pause, kMost)) {
+    const cudaError_t error = query();
+    if (error != cudaErrorNotReady) return check(error, "in its work");
+    if (pause == kMost) meanwhile();
+    std::this_thread::sleep_for(pause);
+  }
+}
+
 class CudaEvent : public Event {
  public:
   CudaEvent() { check(cudaEventCreateWithFlags(&handle, cudaEventDisableTiming), "to make an event"); }
   ~CudaEvent() override { cudaEventDestroy(handle); }
   bool done() override {
+    if (captured()) return true;
     const cudaError_t error = cudaEventQuery(handle);
     if (error == cudaErrorNotReady) return false;
     check(error, "in its work");
     return true;
   }
-  void wait() override { check(cudaEventSynchronize(handle), "in its work"); }
+  void wait() override {
+    if (!captured()) check(cudaEventSynchronize(handle), "in its work");
+  }
+  void wait(const std::function<void()>& meanwhile) override {
+    if (!meanwhile) return wait();
+    if (!captured()) wait_until([&] { return cudaEventQuery(handle); }, meanwhile);
+  }
 
   cudaEvent_t handle = nullptr;
 };
@@ -64,42 +83,37 @@ class CudaStream : public Stream {
   ~CudaStream() override { cudaStreamDestroy(handle_); }
 
   void copy(void* to, const void* from, int64_t bytes) override {
+    works();
     check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, handle_), "to copy");
   }
   void zero(void* to, int64_t bytes) override {
+    works();
     check(cudaMemsetAsync(to, 0, static_cast<size_t>(bytes), handle_), "to fill memory");
   }
-  void record(Event& event) override {
+  void put(Event& event) override {
     check(cudaEventRecord(static_cast<CudaEvent&>(event).handle, handle_), "to record an event");
   }
-  void wait(Event& event) override {
+  void follow(Event& event) override {
     check(cudaStreamWaitEvent(handle_, static_cast<CudaEvent&>(event).handle, 0), "to wait for an event");
   }
   void synchronize() override { check(cudaStreamSynchronize(handle_), "in its work"); }
-  // Looks often at first, since most waits are short.
   void synchronize(const std::function<void()>& meanwhile) override {
     if (!meanwhile) return synchronize();
-    constexpr std::chrono::microseconds kMost{1000};
-    for (std::chrono::microseconds pause{1};; pause = std::min(2 * pause, kMost)) {
-      const cudaError_t error = cudaStreamQuery(handle_);
-      if (error != cudaErrorNotReady) return check(error, "in its work");
-      if (pause == kMost) meanwhile();
-      std::this_thread::sleep_for(pause);
-    }
+    wait_until([&] { return cudaStreamQuery(handle_); }, meanwhile);
   }
 
-  void begin_capture() override {
+  void begin() override {
     check(cudaStreamBeginCapture(handle_, cudaStreamCaptureModeThreadLocal), "to capture a step");
   }
-  std::unique_ptr<Graph> end_capture() override {
+  std::unique_ptr<Graph> end() override {
     cudaGraph_t graph = nullptr;
     check(cudaStreamEndCapture(handle_, &graph), "to capture a step");
     return std::make_unique<CudaGraph>(graph);
   }
-  void launch(Graph& graph) override {
+  void start(Graph& graph) override {
     check(cudaGraphLaunch(static_cast<CudaGraph&>(graph).handle, handle_), "to start a step");
   }
-  void* native() override { return handle_; }
+  void* handle() override { return handle_; }
 
  private:
   cudaStream_t handle_ = nullptr;
@@ -213,7 +227,7 @@ class CudaDevice : public Device {
 }  // namespace
 }  // namespace kintsugi::device
 
-extern "C" __attribute__((visibility("default"))) kintsugi::device::Device* kintsugi_cuda_device_4(int number,
+extern "C" __attribute__((visibility("default"))) kintsugi::device::Device* kintsugi_cuda_device_5(int number,
                                                                                                    void* module) {
   return new kintsugi::device::CudaDevice(number, module);
 }

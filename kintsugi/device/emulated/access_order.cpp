@@ -6,17 +6,6 @@
 
 namespace kintsugi::device {
 
-void VectorClock::join(const VectorClock& other) {
-  if (ticks_.size() < other.ticks_.size()) ticks_.resize(other.ticks_.size());
-  for (size_t s = 0; s < other.ticks_.size(); ++s) ticks_[s] = std::max(ticks_[s], other.ticks_[s]);
-}
-
-bool VectorClock::knows(const VectorClock& other) const {
-  for (size_t s = 0; s < other.ticks_.size(); ++s)
-    if (of(s) < other.ticks_[s]) return false;
-  return true;
-}
-
 size_t AccessOrder::number_of(std::string_view name) {
   const auto found = numbers_.find(name);
   if (found != numbers_.end()) return found->second;

@@ -1,6 +1,6 @@
-// Whether accesses to memory have an order. Every stream, and every thread of the host, has a vector clock (Lamport
-// 1978; Mattern 1989, section 4): what it knows to be done of each other. Two accesses to overlapping bytes, of which
-// one writes, must be such that one knows of the other.
+// Whether accesses to memory have an order. Every stream, and every thread of the host, has a vector clock: what it
+// knows to be done of each other. Two accesses to overlapping bytes, of which one writes, must be such that one knows
+// of the other.
 #pragma once
 
 #include <cstddef>
@@ -11,23 +11,9 @@
 #include <vector>
 
 #include "kintsugi/device/device.h"
+#include "kintsugi/device/vector_clock.h"
 
 namespace kintsugi::device {
-
-// By stream: how many of its accesses are known to be done.
-class VectorClock {
- public:
-  uint64_t of(size_t stream) const { return stream < ticks_.size() ? ticks_[stream] : 0; }
-  void tick(size_t stream) {
-    if (stream >= ticks_.size()) ticks_.resize(stream + 1);
-    ++ticks_[stream];
-  }
-  void join(const VectorClock& other);
-  bool knows(const VectorClock& other) const;  // joining it would add nothing
-
- private:
-  std::vector<uint64_t> ticks_;
-};
 
 // The last accesses to each byte of the memory that it was told of. Not safe to call from several threads at one time.
 class AccessOrder {

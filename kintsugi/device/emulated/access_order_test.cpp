@@ -117,11 +117,99 @@ TEST_F(Order, AWaitCanBeLeftOut) {
   emulate::leave_out_wait(emulate::waits().all);
   b->wait(*event);
   EXPECT_NE(error_of([&] { read(*b, bytes(0, 8)); }), "");
+  a->zero(other->data(), 8);
+  a->record(*event);
   b->wait(*event);
   read(*b, bytes(0, 8));
-  const int64_t known = emulate::waits().known;
+}
+
+// Waits of streams for events, as the device was given them.
+int64_t waits() {
+  return emulate::waits().all;
+}
+
+TEST_F(Order, OnlyWhatIsNewIsWaitedFor) {
+  const auto c = device->stream();
+  const auto second = device->event(), third = device->event();
+  const int64_t before = waits();
+  b->wait(*event);  // which was never recorded
+  a->record(*event);
+  b->wait(*event);  // of nothing
+  EXPECT_EQ(waits(), before);
+  a->zero(memory->data(), 8);
+  a->record(*event);
+  a->zero(memory->data(), 8);
+  a->record(*second);
+  b->wait(*second);
+  EXPECT_EQ(waits(), before + 1);
+  b->wait(*event);    // which came before
+  a->wait(*second);   // its own
+  b->record(*third);  // nothing of its own, but what it waited for
+  c->wait(*third);
+  EXPECT_EQ(waits(), before + 2);
+  c->wait(*second);
+  EXPECT_EQ(waits(), before + 2);
+  write(*c, bytes(0, 8));
+  EXPECT_TRUE(c->follows(*a));
+  EXPECT_FALSE(a->follows(*c));
+  c->zero(memory->data(), 8);
+  a->wait_for(*c, *event);
+  EXPECT_EQ(waits(), before + 3);
+  a->wait_for(*c, *event);
+  EXPECT_EQ(waits(), before + 3);
+  EXPECT_TRUE(a->follows(*c));
+}
+
+// A capture holds the streams that come to wait for it, in their order, at each launch.
+TEST_F(Order, ACaptureOfTwoStreams) {
+  const auto second = device->event();
+  b->wait_for(*a, *event);
+  a->begin_capture();
+  a->zero(memory->data(), 8);
+  EXPECT_FALSE(b->follows(*a));
+  b->wait_for(*a, *event);
+  b->copy(other->data(), memory->data(), 8);
+  a->wait_for(*b, *second);
+  a->copy(memory->data() + 8, other->data(), 8);
+  const auto graph = a->end_capture();
+  EXPECT_TRUE(event->done());
+  for (int launch = 0; launch < 3; ++launch) {
+    for (const std::byte* x : {memory->data(), other->data(), memory->data() + 8}) {
+      const Bytes all(x, 8);
+      device->announce({.what = "the host", .reads = {}, .writes = {&all, 1}});
+    }
+    memory->data()[0] = memory->data()[8] = other->data()[0] = std::byte{7};
+    a->launch(*graph);
+    EXPECT_EQ(memory->data()[8], std::byte{7});
+    a->synchronize();
+    EXPECT_EQ(memory->data()[8], std::byte{0});
+  }
+}
+
+TEST_F(Order, ACaptureWithoutAWaitIsSeen) {
+  a->begin_capture();
+  a->zero(memory->data(), 8);
+  a->record(*event);
   b->wait(*event);
-  EXPECT_EQ(emulate::waits().known, known + 1);
+  b->zero(memory->data(), 8);
+  const auto second = device->event();
+  b->record(*second);
+  a->zero(memory->data(), 8);  // beside that of b
+  a->wait(*second);
+  const auto graph = a->end_capture();
+  EXPECT_NE(error_of([&] { a->launch(*graph); }).find("nothing orders the two"), std::string::npos);
+}
+
+TEST_F(Order, ACaptureWaitsForItsStreamsAndForNoOther) {
+  a->begin_capture();
+  b->wait_for(*a, *event);
+  b->zero(memory->data(), 8);
+  EXPECT_NE(error_of([&] { a->end_capture(); }).find("before it has waited for all its streams"), std::string::npos);
+  const auto c = device->stream(), d = device->stream();
+  c->zero(memory->data(), 8);
+  d->begin_capture();
+  EXPECT_NE(error_of([&] { d->wait_for(*c, *event); }).find("what is captured waits for what is not"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -151,38 +151,50 @@ struct Queue {
   }
 };
 
+class EmulatedStream;
+
+// A piece of what is captured: of which stream, in the order in which it was enqueued. One of the rest is set.
+struct Kept {
+  struct Announced {
+    std::string what;
+    std::vector<std::span<const std::byte>> reads, writes;
+  };
+  size_t stream = 0;
+  std::optional<Announced> announced = {};
+  std::function<void()> act = {};
+  std::function<void(Stream&)> each = {};             // to be called with the stream in whose place it is launched
+  std::optional<size_t> recorded = {}, awaited = {};  // events of the capture
+};
+
+// What is captured. Stream 0 is that in which it began.
+struct Recording {
+  std::vector<Kept> kept;
+  std::vector<EmulatedStream*> streams;  // null: it has ended
+  std::vector<VectorClock> known;        // by stream: what it comes after
+  std::vector<VectorClock> events;
+};
+
 // Done once its stream has done all that was enqueued before it was recorded.
 class EmulatedEvent : public Event {
  public:
   bool done() override {
     const std::lock_guard lock(shared().mutex);
-    return queue == nullptr || queue->done >= number;
+    return captured() || queue == nullptr || queue->done >= number;
   }
   void wait() override {
     const std::lock_guard lock(shared().mutex);
-    if (queue == nullptr || !shared().waits_now(host().clock.knows(clock))) return;
+    if (captured() || queue == nullptr || !shared().waits_now(host().clock.knows(clock))) return;
     queue->finish(number);
     host().clock.join(clock);
   }
 
+  using Event::wait;
+
   std::shared_ptr<Queue> queue;
   uint64_t number = 0;
   VectorClock clock;
-};
-
-// Accesses that are announced again at each launch, and work.
-struct Work {
-  struct Announced {
-    std::string what;
-    std::vector<std::span<const std::byte>> reads, writes;
-  };
-  std::optional<Announced> announced = {};
-  std::function<void()> act = {};
-};
-
-class EmulatedGraph : public Graph {
- public:
-  std::vector<Work> work;
+  std::shared_ptr<Recording> recording;  // within which it was recorded
+  size_t place = 0;                      // in its events
 };
 
 class EmulatedStream : public Stream {
@@ -191,6 +203,7 @@ class EmulatedStream : public Stream {
   ~EmulatedStream() override {
     const std::lock_guard lock(shared().mutex);
     queue_->waiting.clear();
+    if (recording_) recording_->streams[place_] = nullptr;
   }
 
   void copy(void* to, const void* from, int64_t bytes) override {
@@ -206,19 +219,25 @@ class EmulatedStream : public Stream {
     announce({.what = "a fill with zeros", .reads = {}, .writes = {&written, 1}});
     add([=] { std::memset(to, 0, size); });
   }
-  void record(Event& event) override {
+  void put(Event& event) override {
     const std::lock_guard lock(shared().mutex);
-    base::require(capture_ == nullptr, "device", "an event is recorded in a capture");
     auto& e = static_cast<EmulatedEvent&>(event);
+    e.recording = recording_;
+    if (recording_) {
+      e.place = recording_->events.size();
+      recording_->events.push_back(recording_->known[place_]);
+      keep().recorded = e.place;
+      return;
+    }
     clock_.join(host().clock);
     e.queue = queue_;
     e.number = queue_->enqueued;
     e.clock = clock_;
   }
-  void wait(Event& event) override {
+  void follow(Event& event) override {
     const std::lock_guard lock(shared().mutex);
-    base::require(capture_ == nullptr, "device", "an event is waited for in a capture");
     const auto& e = static_cast<EmulatedEvent&>(event);
+    if (recording_ || e.recording) return follow_within(e);
     if (!shared().waits_now(e.queue == nullptr || clock_.knows(e.clock))) return;
     if (e.queue == nullptr || e.queue == queue_) return;
     clock_.join(e.clock);
@@ -230,31 +249,23 @@ class EmulatedStream : public Stream {
     host().clock.join(clock_);
   }
 
-  void begin_capture() override {
-    base::require(capture_ == nullptr, "device", "a capture begins within another");
-    capture_ = std::make_unique<EmulatedGraph>();
-  }
-  std::unique_ptr<Graph> end_capture() override { return std::move(capture_); }
-  void launch(Graph& graph) override {
+  void begin() override {
     const std::lock_guard lock(shared().mutex);
-    for (const Work& work : static_cast<EmulatedGraph&>(graph).work) {
-      if (work.announced) {
-        const auto& [what, reads, writes] = *work.announced;
-        announce({.what = what, .reads = reads, .writes = writes});
-      } else {
-        add(work.act);
-      }
-    }
+    base::require(recording_ == nullptr, "device", "a capture begins within another");
+    join(std::make_shared<Recording>());
   }
+  std::unique_ptr<Graph> end() override;
+  void start(Graph& graph) override;
 
-  void* native() override { return static_cast<Stream*>(this); }
+  void* handle() override { return static_cast<Stream*>(this); }
   bool checks() const override { return true; }
   void announce(const Access& access) override {
     const std::lock_guard lock(shared().mutex);
-    if (capture_) {
-      capture_->work.push_back({.announced = Work::Announced{std::string(access.what),
-                                                             {access.reads.begin(), access.reads.end()},
-                                                             {access.writes.begin(), access.writes.end()}}});
+    works();
+    if (recording_) {
+      keep_work().announced = Kept::Announced{std::string(access.what),
+                                              {access.reads.begin(), access.reads.end()},
+                                              {access.writes.begin(), access.writes.end()}};
       return;
     }
     clock_.join(host().clock);
@@ -269,20 +280,88 @@ class EmulatedStream : public Stream {
 
   void add(std::function<void()> act) {
     const std::lock_guard lock(shared().mutex);
-    if (capture_) {
-      capture_->work.push_back({.act = std::move(act)});
+    works();
+    if (recording_) {
+      keep_work().act = std::move(act);
       return;
     }
     queue_->waiting.push_back(std::move(act));
     ++queue_->enqueued;
   }
 
+  void at_each_launch(const std::function<void(Stream&)>& f) {
+    const std::lock_guard lock(shared().mutex);
+    works();
+    if (!recording_) return f(*this);
+    keep_work().each = f;
+  }
+
  private:
+  void join(std::shared_ptr<Recording> recording) {
+    recording_ = std::move(recording);
+    place_ = recording_->streams.size();
+    recording_->streams.push_back(this);
+    recording_->known.emplace_back();
+  }
+  Kept& keep() { return recording_->kept.emplace_back(Kept{.stream = place_}); }
+  Kept& keep_work() {
+    recording_->known[place_].tick(place_);
+    return keep();
+  }
+  // As a vendor's runtime, for which each of these is an error.
+  void follow_within(const EmulatedEvent& e) {
+    if (!recording_ && e.recording->streams[0] && e.recording->streams[0]->recording_ == e.recording) join(e.recording);
+    base::require(recording_ != nullptr, "device", "what was captured is waited for outside of its capture");
+    base::require(recording_ == e.recording, "device", "what is captured waits for what is not");
+    keep().awaited = e.place;
+    recording_->known[place_].join(recording_->events[e.place]);
+  }
+
   const size_t id_;
   VectorClock clock_;
   const std::shared_ptr<Queue> queue_ = std::make_shared<Queue>();
-  std::unique_ptr<EmulatedGraph> capture_;
+  std::shared_ptr<Recording> recording_;  // that this stream is part of
+  size_t place_ = 0;                      // in its streams
 };
+
+// Has streams and events of its own, but for stream 0.
+class EmulatedGraph : public Graph {
+ public:
+  std::vector<Kept> kept;
+  std::vector<std::unique_ptr<EmulatedStream>> others;
+  std::vector<EmulatedEvent> events;
+};
+
+std::unique_ptr<Graph> EmulatedStream::end() {
+  const std::lock_guard lock(shared().mutex);
+  base::require(recording_ != nullptr && place_ == 0, "device", "a capture ends where none began");
+  const std::shared_ptr<Recording> all = recording_;
+  for (EmulatedStream* stream : all->streams)
+    if (stream) stream->recording_ = nullptr;
+  for (const VectorClock& known : all->known)
+    base::require(all->known[0].knows(known), "device", "a capture ends before it has waited for all its streams");
+  auto graph = std::make_unique<EmulatedGraph>();
+  graph->kept = std::move(all->kept);
+  for (size_t s = 1; s < all->streams.size(); ++s) graph->others.push_back(std::make_unique<EmulatedStream>());
+  graph->events = std::vector<EmulatedEvent>(all->events.size());
+  return graph;
+}
+
+void EmulatedStream::start(Graph& graph) {
+  const std::lock_guard lock(shared().mutex);
+  auto& g = static_cast<EmulatedGraph&>(graph);
+  for (const Kept& kept : g.kept) {
+    EmulatedStream& in = kept.stream == 0 ? *this : *g.others[kept.stream - 1];
+    if (kept.announced) {
+      const auto& [what, reads, writes] = *kept.announced;
+      in.announce({.what = what, .reads = reads, .writes = writes});
+    }
+    if (kept.act) in.add(kept.act);
+    if (kept.each) kept.each(in);
+    if (kept.recorded) in.put(g.events[*kept.recorded]);
+    if (kept.awaited) in.follow(g.events[*kept.awaited]);
+  }
+}
 
 class EmulatedDevice : public Device {
  public:
@@ -322,6 +401,10 @@ namespace emulate {
 
 void enqueue(Stream& stream, std::function<void()> work) {
   static_cast<EmulatedStream&>(stream).add(std::move(work));
+}
+
+void at_each_launch(Stream& stream, const std::function<void(Stream&)>& f) {
+  static_cast<EmulatedStream&>(stream).at_each_launch(f);
 }
 
 std::function<void()> all_until_here(Stream& stream) {
