@@ -1,7 +1,13 @@
+#include "kintsugi/comm/device_group.h"
+
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <cstring>
 
 #include "kintsugi/comm/collective_cases.h"
 #include "kintsugi/comm/device_harness.h"
+#include "kintsugi/comm/step_capture.h"
 
 namespace kintsugi::comm::device_group_test {
 namespace {
@@ -19,6 +25,57 @@ TEST(OnOneDevice, CallsThatDoNotMatch) {
             std::string::npos)
       << said[0] << "\n"
       << said[1];
+}
+
+// What three ranks enqueue, some of it for each other, is kept by one capture, and done again at each launch.
+TEST(OnOneDevice, ACaptureOfAllRanks) {
+  constexpr int kRanks = 3;
+  const auto device = device::open_device("emulated");
+  const auto memory = device->allocate(256 * kRanks);
+  const Texts said = on_ranks(kRanks, [&](World& world) {
+    const auto compute = device->stream();
+    const auto group = device_group(world, *device, *compute, cases::all_ranks(kRanks));
+    const auto capture = step_capture(DeviceWay::shared, &world, *device, *compute, std::chrono::milliseconds(60'000));
+    const std::span<std::byte> own(memory->data() + 256 * world.rank(), sizeof(float));
+    const auto pinned = device->allocate_pinned(sizeof(float));
+    auto* const given = reinterpret_cast<float*>(pinned->data());
+    const auto enqueue = [&] {
+      compute->copy(own.data(), pinned->data(), sizeof(float));
+      group->wait(group->all_reduce(own, own, tensor::DType::f32, Reduction::sum));
+      group->wait(group->all_reduce(own, own, tensor::DType::f32, Reduction::sum));
+    };
+    enqueue();
+    capture->begin();
+    enqueue();
+    const auto graph = capture->end();
+    std::string wrong = (graph != nullptr) == (world.rank() == 0) ? "" : "another rank has the graph";
+    for (int launch = 0; launch < 3; ++launch) {
+      compute->synchronize();
+      *given = static_cast<float>(world.rank() + launch);
+      capture->launch(graph.get());
+      compute->synchronize();
+      float sum = 0;
+      std::memcpy(&sum, own.data(), sizeof sum);
+      if (sum != static_cast<float>(3 * (3 + 3 * launch))) wrong += fmt::format("{} at launch {}; ", sum, launch);
+    }
+    return wrong;
+  });
+  EXPECT_EQ(said, Texts(kRanks));
+}
+
+TEST(OnOneDevice, ARankThatDoesNotComeToACapturedStepIsNamed) {
+  const auto device = device::open_device("emulated");
+  const Texts said = on_ranks(2,
+                              [&](World& world) {
+                                const auto compute = device->stream();
+                                const auto capture = step_capture(DeviceWay::shared, &world, *device, *compute,
+                                                                  std::chrono::milliseconds(60'000));
+                                if (world.rank() == 0) capture->agree(StepWay::launch);
+                                return std::string();
+                              },
+                              {.time_limit = std::chrono::milliseconds(300)});
+  EXPECT_NE(said[0].find("rank 0: at the beginning of a list of calls: "), std::string::npos) << said[0];
+  EXPECT_NE(said[0].find("rank 1"), std::string::npos) << said[0];
 }
 
 }  // namespace

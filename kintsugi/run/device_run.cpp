@@ -1,5 +1,5 @@
 // How an executor runs a list of calls on a device: all inputs of the step go there in one copy, then all calls are
-// enqueued, from the third time on by one launch of what was captured at the second.
+// enqueued; from the second time on by one launch of what is captured then.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -48,19 +48,30 @@ void Executor::run_on_device(List& list, kernels::Numbers& numbers, Fill fill, c
     fill(context, Inputs(*this, *list.calls, call));
   }
   device_->send(numbers);
-  if (recording) {
-    enqueue_calls(list, numbers);
-    return take_times(list, recording->to_fill());
+  switch (way_of(list)) {
+    case comm::StepWay::enqueue:
+      enqueue_calls(list, numbers);
+      if (recording) take_times(list, recording->to_fill());
+      return;
+    case comm::StepWay::capture:
+      capture_->begin();
+      enqueue_calls(list, numbers);
+      list.graph = capture_->end();
+      list.captured = true;
+      [[fallthrough]];
+    case comm::StepWay::launch:
+      return capture_->launch(list.graph.get());
   }
+}
+
+// The same on all ranks. The first time, libraries choose their algorithms.
+comm::StepWay Executor::way_of(List& list) const {
+  using comm::StepWay;
   const bool repeats = list.calls->step == program::Step::train || list.calls->step == program::Step::evaluate;
-  // The first time, libraries choose their algorithms.
-  if (watch || !repeats || !groups_.empty() || store_ || list.runs++ == 0) return enqueue_calls(list, numbers);
-  if (!list.graph) {
-    device_->stream().begin_capture();
-    enqueue_calls(list, numbers);
-    list.graph = device_->stream().end_capture();
-  }
-  device_->stream().launch(*list.graph);
+  if (!repeats || !capture_) return StepWay::enqueue;
+  const bool looked_at = watch || recorder_of(list.calls->step);
+  const bool again = !looked_at && list.runs++ > 0;
+  return capture_->agree(!again || store_ ? StepWay::enqueue : list.captured ? StepWay::launch : StepWay::capture);
 }
 
 // The staged inputs of a call, from `next` on; `next` is then behind them.

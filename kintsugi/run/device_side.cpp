@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kintsugi/base/error.h"
 #include "kintsugi/program/staging.h"
 
 namespace kintsugi::run {
@@ -15,7 +16,10 @@ DeviceSide::DeviceSide(device::Device& device, int64_t bytes, int64_t staged)
       memory_(device.allocate(bytes)),
       bounce_(device.allocate_pinned(kBounce)),
       stream_(device.stream()),
-      slots_(3) {
+      slots_(3),
+      answers_(device.allocate_pinned(static_cast<int64_t>(kMostAsked * kMostNumbers * sizeof(double)))),
+      questions_(kMostAsked) {
+  for (Question& q : questions_) q.answered = device.event();
   for (Slot& slot : slots_) slot = {device_.allocate_pinned(staged), device_.event()};
 }
 
@@ -32,6 +36,22 @@ void DeviceSide::send(const kernels::Numbers& numbers) {
   std::memcpy(slot.memory->data(), &numbers, sizeof(numbers));
   stream_->copy(staged_on_device(), slot.memory->data(), staged_);
   stream_->record(*slot.sent);
+}
+
+void DeviceSide::ask(std::span<const std::byte* const> from) {
+  base::require(asked_ - answered_ < kMostAsked && from.size() <= kMostNumbers, "run",
+                "{} numbers are asked for while {} questions have no answer", from.size(), asked_ - answered_);
+  for (size_t i = 0; i < from.size(); ++i) stream_->copy(answer_of(asked_) + i, from[i], sizeof(double));
+  Question& q = question(asked_++);
+  q.numbers = from.size();
+  stream_->record(*q.answered);
+}
+
+void DeviceSide::answer(std::span<double> to) {
+  base::require(answered_ < asked_ && to.size() == question(answered_).numbers, "run", "an answer to no question");
+  question(answered_).answered->wait(meanwhile_);
+  std::copy_n(answer_of(answered_), to.size(), to.begin());
+  ++answered_;
 }
 
 void DeviceSide::read(const std::byte* from, std::span<std::byte> to) {

@@ -17,6 +17,8 @@ namespace kintsugi::run {
 
 class DeviceSide {
  public:
+  static constexpr size_t kMostAsked = 4;
+
   // Memory of the device, `bytes` of it; the last `staged` of them are for the numbers and inputs of a step.
   DeviceSide(device::Device& device, int64_t bytes, int64_t staged);
 
@@ -39,6 +41,11 @@ class DeviceSide {
   // Called now and then while the host waits for the device; it may throw.
   void set_meanwhile(std::function<void()> meanwhile) { meanwhile_ = std::move(meanwhile); }
 
+  // Enqueues copies of scalars to the host, which goes on. answer() waits for those of the oldest question that has no
+  // answer yet; at most kMostAsked may have none.
+  void ask(std::span<const std::byte* const> from);
+  void answer(std::span<double> to);
+
   // Wait until all that was enqueued is done.
   void read(const std::byte* from, std::span<std::byte> to);
   void read(std::span<const std::byte* const> from, std::span<double> to);  // scalars
@@ -51,6 +58,16 @@ class DeviceSide {
     std::unique_ptr<device::Event> sent;
   };
 
+  static constexpr size_t kMostNumbers = 16;  // of a question
+  struct Question {
+    std::unique_ptr<device::Event> answered;
+    size_t numbers = 0;
+  };
+  Question& question(uint64_t number) { return questions_[number % questions_.size()]; }
+  double* answer_of(uint64_t number) const {
+    return reinterpret_cast<double*>(answers_->data()) + number % questions_.size() * kMostNumbers;
+  }
+
   device::Device& device_;
   const int64_t staged_;
   std::unique_ptr<device::Memory> memory_;
@@ -58,6 +75,9 @@ class DeviceSide {
   std::unique_ptr<device::Stream> stream_;
   std::vector<Slot> slots_;
   size_t slot_ = 0;
+  std::unique_ptr<device::Memory> answers_;  // pinned
+  std::vector<Question> questions_;
+  uint64_t asked_ = 0, answered_ = 0;
   std::function<void()> meanwhile_;
 };
 

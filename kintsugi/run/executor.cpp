@@ -97,7 +97,10 @@ Executor::Executor(program::Program program, const kernels::KernelSet& kernels, 
   if (device_ && way_ == comm::DeviceWay::nccl)
     device_->set_meanwhile([this] {
       for (const auto& [key, group] : groups_) group->progress();
+      capture_->progress();
     });
+  if (device_ && !by_host())
+    capture_ = comm::step_capture(way_, world_, device_->device(), device_->stream(), place.time_limit);
   for (const program::CallList& list : program_.lists) {
     bind_inputs(list);
     bind_list(list, kernels);
@@ -365,6 +368,23 @@ void Executor::numbers(std::span<const std::string_view> names, std::span<double
   std::vector<const std::byte*> at;
   for (const std::string_view name : names) at.push_back(state(name).data);
   device_->read(at, values);
+}
+
+void Executor::ask(std::span<const std::string_view> names) {
+  if (!device_) {
+    for (const std::string_view name : names) answers_.push_back(number(name));
+    return;
+  }
+  std::vector<const std::byte*> at;
+  for (const std::string_view name : names) at.push_back(state(name).data);
+  device_->ask(at);
+}
+
+void Executor::answer(std::span<double> values) {
+  if (device_) return device_->answer(values);
+  base::require(values.size() <= answers_.size(), "run", "an answer to no question");
+  std::copy_n(answers_.begin(), values.size(), values.begin());
+  answers_.erase(answers_.begin(), answers_.begin() + static_cast<std::ptrdiff_t>(values.size()));
 }
 
 void Executor::set_number(std::string_view name, double value) {

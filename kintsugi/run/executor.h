@@ -16,6 +16,7 @@
 #include "kintsugi/base/thread_team.h"
 #include "kintsugi/comm/communicator.h"
 #include "kintsugi/comm/device_groups.h"
+#include "kintsugi/comm/step_capture.h"
 #include "kintsugi/kernels/kernel_set.h"
 #include "kintsugi/program/program.h"
 #include "kintsugi/run/device_side.h"
@@ -81,6 +82,10 @@ class Executor {
   // The same of several, for which a device is waited for once.
   void numbers(std::span<const std::string_view> names, std::span<double> values) const;
   void set_number(std::string_view name, double value);
+  // Asks for numbers as they are once all that was enqueued is done, and goes on; answer() waits for those of the
+  // oldest question that has no answer yet.
+  void ask(std::span<const std::string_view> names);
+  void answer(std::span<double> values);
   // Outputs are read after the last call of the list; of a device, a copy that lasts until the next.
   tensor::View output(program::Step step, std::string_view name) const;
   bool has_input(program::Step step, std::string_view name) const;
@@ -154,6 +159,8 @@ class Executor {
   // Whether the host can follow a pointer to it; see state_blocks.h otherwise.
   bool on_host(program::BufferId id) const { return device_ == nullptr && !in_file(id); }
   bool on_device() const { return device_ != nullptr; }
+  // Whether a list of calls is launched as it was captured, on a device.
+  bool captured(program::Step step) const { return list_of(step).captured; }
   // Copies memory of a device, whole bytes of a view of this executor, once all that was enqueued is done.
   void copy_to_host(const std::byte* from, std::span<std::byte> to) const { device_->read(from, to); }
   void copy_from_host(std::byte* to, std::span<const std::byte> from) const { device_->write(to, from); }
@@ -194,7 +201,8 @@ class Executor {
     };
     std::vector<Staged> staged;
     int64_t runs = 0;
-    std::unique_ptr<device::Graph> graph;  // captured at the second run
+    bool captured = false;                 // at the second run
+    std::unique_ptr<device::Graph> graph;  // null also if another rank launches it
   };
 
   struct Input {
@@ -230,6 +238,7 @@ class Executor {
   void stage_inputs();
   std::byte* input_address(const Input& in, const program::CallList& list, const program::Call& call) const;
   void run_on_device(List& list, kernels::Numbers& numbers, Fill fill, const void* context);
+  comm::StepWay way_of(List& list) const;
   void enqueue_calls(const List& list, kernels::Numbers& numbers);
   static std::span<const List::Staged> staged_of(const List& list, size_t call, size_t& next);
   void take_times(const List& list, profile::StepTimes& times);
@@ -281,11 +290,13 @@ class Executor {
   device::Ranges* ranges_ = nullptr;  // of a device, where a profiler looks on
   Arena arena_;
   mutable std::vector<std::byte> output_;
+  std::vector<double> answers_;         // of the host
   std::unique_ptr<FileStore> file_;     // it must end before the memory is freed
   std::unique_ptr<DeviceStore> store_;  // that of a device
   // By factors and channel. Destroyed before the memory.
   std::map<std::pair<std::vector<mesh::Factor>, std::string>, std::unique_ptr<comm::Communicator>> groups_;
-  std::vector<std::vector<Bound>> bound_;  // by body and slot
+  std::vector<std::vector<Bound>> bound_;       // by body and slot
+  std::unique_ptr<comm::StepCapture> capture_;  // null: nothing is captured
   std::vector<List> lists_;
 };
 

@@ -10,6 +10,7 @@
 #include "kintsugi/comm/collective_cases.h"
 #include "kintsugi/comm/device_harness.h"
 #include "kintsugi/comm/nccl/group.h"
+#include "kintsugi/comm/step_capture.h"
 #include "kintsugi/device/emulate.h"
 #include "kintsugi/train/compare.h"
 #include "kintsugi/train/random_samples.h"
@@ -32,6 +33,9 @@ Standin& standin() {
     void* library = ::dlopen(KINTSUGI_STANDINS "/libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) throw std::runtime_error(::dlerror());
     auto* get = reinterpret_cast<Standin* (*)()>(::dlsym(library, "kintsugi_nccl_standin"));
+    get()->at_each_launch = [](void* stream, const std::function<void(void*)>& f) {
+      device::emulate::at_each_launch(stream_of(stream), [f](device::Stream& in) { f(&in); });
+    };
     get()->enqueue = [](void* stream, std::function<void()> work) {
       device::emulate::enqueue(stream_of(stream), std::move(work));
     };
@@ -105,7 +109,7 @@ TEST_P(Nccl, Trains) {
   const train::RandomSamples samples(s);
   const double tolerance = train::default_tolerance(s);
   const train::Comparison c = train::compare(
-      {.settings = s, .data = samples, .steps = 3, .tolerance = tolerance, .loss_tolerance = tolerance / 10});
+      {.settings = s, .data = samples, .steps = 4, .tolerance = tolerance, .loss_tolerance = tolerance / 10});
   EXPECT_EQ(c.first(), nullptr) << train::print(c);
   EXPECT_GT(standin().collectives + standin().messages, 0);
   EXPECT_EQ(standin().aborted, 0);
@@ -167,6 +171,40 @@ TEST(NcclErrors, ADeviceThatStandsStillIsNamed) {
                 said[rank].find("rank " + std::to_string(1 - rank)) != std::string::npos)
         << said[rank];
   EXPECT_NE((said[0] + said[1]).find("the device does not come"), std::string::npos);
+}
+
+// Of a step that is launched as one, too.
+TEST(NcclErrors, ACapturedStepThatStandsStillIsNamed) {
+  const auto device = device::open_device("emulated");
+  const auto memory = device->allocate(16);
+  const auto said = comm::on_ranks(2, [&](comm::World& world) {
+    const auto compute = device->stream();
+    const auto group = comm::nccl_group(world, *device, *compute, comm::cases::all_ranks(2));
+    const auto capture =
+        comm::step_capture(comm::DeviceWay::nccl, &world, *device, *compute, std::chrono::milliseconds(20));
+    EXPECT_EQ(capture->agree(comm::StepWay::capture), comm::StepWay::capture);
+    EXPECT_EQ(capture->agree(world.rank() == 0 ? comm::StepWay::launch : comm::StepWay::enqueue),
+              comm::StepWay::enqueue);
+    capture->begin();
+    compute->zero(memory->data() + 8 * world.rank(), 8);
+    const auto graph = capture->end();
+    capture->progress();
+    capture->launch(graph.get());
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    std::string error;
+    try {
+      capture->progress();
+    } catch (const comm::Timeout& e) {
+      error = e.what();
+    }
+    compute->synchronize();
+    capture->progress();
+    return error;
+  });
+  for (size_t rank = 0; rank < 2; ++rank)
+    EXPECT_EQ(said[rank], "[comm] rank " + std::to_string(rank) +
+                              " of 2: the device does not come to the end of a step within 0.02 s, which all have "
+                              "launched; NCCL_DEBUG=WARN in the environment makes NCCL say more");
 }
 
 // An error between the devices is seen by whoever looks, and ends the group.

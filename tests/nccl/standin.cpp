@@ -267,8 +267,8 @@ ncclResult_t join(Comm& comm, const Call& call, Launch& launch) {
   return ncclSuccess;
 }
 
-ncclResult_t launch_all(std::vector<Pending::Item> items) {
-  if (items.empty()) return ncclSuccess;
+// What stands together is enqueued in the stream.
+ncclResult_t launch_once(const std::vector<Pending::Item>& items, void* stream) {
   Launch* launch = nullptr;
   {
     const std::lock_guard lock(mutex());
@@ -276,18 +276,29 @@ ncclResult_t launch_all(std::vector<Pending::Item> items) {
     comm.group->launches.push_back(std::make_unique<Launch>());
     launch = comm.group->launches.back().get();
     launch->rank = comm.rank;
+    for (const Pending::Item& item : items)
+      if (const ncclResult_t result = join(comm, item.call, *launch); result != ncclSuccess) return result;
+  }
+  standin().enqueue(stream, [launch] { enter(*launch); });
+  launch->come_to_it = standin().all_until_here(stream);
+  for (size_t i = 0; i < launch->meetings.size(); ++i) launch->meetings[i]->launches[launch->places[i]] = launch;
+  return ncclSuccess;
+}
+
+ncclResult_t launch_all(std::vector<Pending::Item> items) {
+  if (items.empty()) return ncclSuccess;
+  {
+    const std::lock_guard lock(mutex());
     for (const auto& [c, stream, call] : items) {
-      if (c != &comm || stream != items[0].stream) return broken("a group of calls in several streams");
+      if (c != items[0].comm || stream != items[0].stream) return broken("a group of calls in several streams");
       if (!c->alive) return broken("a call of a communicator that has ended");
       if (stream == nullptr) return broken("the default stream");
       if (call.count == 0) return broken("a call of nothing");
-      if (const ncclResult_t result = join(*c, call, *launch); result != ncclSuccess) return result;
     }
   }
-  standin().enqueue(items[0].stream, [launch] { enter(*launch); });
-  launch->come_to_it = standin().all_until_here(items[0].stream);
-  for (size_t i = 0; i < launch->meetings.size(); ++i) launch->meetings[i]->launches[launch->places[i]] = launch;
-  return ncclSuccess;
+  auto result = std::make_shared<ncclResult_t>(ncclSuccess);
+  standin().at_each_launch(items[0].stream, [items, result](void* stream) { *result = launch_once(items, stream); });
+  return *result;
 }
 
 ncclResult_t add(ncclComm_t comm, cudaStream_t stream, Call call) {

@@ -19,6 +19,8 @@ struct Called {
 };
 
 struct Standin {
+  // Calls f with the stream, or if that is captured, at each launch with the one in its place.
+  void (*at_each_launch)(void* stream, const std::function<void(void*)>& f) = nullptr;
   // Enqueues work in a stream; and makes what does all that is enqueued there so far.
   void (*enqueue)(void* stream, std::function<void()> work) = nullptr;
   std::function<void()> (*all_until_here)(void* stream) = nullptr;

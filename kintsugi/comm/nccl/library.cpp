@@ -1,5 +1,6 @@
 #include "kintsugi/comm/nccl/library.h"
 
+#include <cstdlib>
 #include <optional>
 
 #include "kintsugi/base/error.h"
@@ -9,6 +10,9 @@ namespace kintsugi::comm::nccl {
 
 const Library* library() {
   static const std::optional<Library> found = []() -> std::optional<Library> {
+    // Of several groups, what is captured beside each other is launched in the order in which it was enqueued, which is
+    // the same on all ranks.
+    ::setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
     const char* const names[] = {"libnccl.so.2"};
     void* opened = base::open_vendor_library(names);
     if (opened == nullptr) return std::nullopt;
