@@ -2,6 +2,9 @@
 // which the first is enqueued, the second captured and the rest replayed.
 #include <gtest/gtest.h>
 
+#include <array>
+
+#include "kintsugi/models/step.h"
 #include "kintsugi/train/compare.h"
 #include "kintsugi/train/random_samples.h"
 #include "tests/layouts.h"
@@ -51,6 +54,36 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"gpt", "fp32", "pipe=2 schedule=zero_bubble"}, Case{"llama", "fp32", "pipe=2 data=2 tensor=2"},
                     Case{"gpt", "bf16", "offload=optimizer"}, Case{"llama", "fp32", "data=2 zero=1 offload=all"},
                     Case{"gpt", "fp16", "data=2 tensor=2 zero=2"}, Case{"llama", "bf16", "context=2 tensor=2 zero=1"}));
+
+// The losses of steps, each read when the next has been enqueued, or at once.
+std::vector<double> losses(const config::Settings& s, bool late) {
+  train::LayoutRun run(s);
+  run::Executor& executor = run.executor(0);
+  std::vector<double> read;
+  const auto take = [&] {
+    executor.answer(std::span(&read.emplace_back(), 1));
+    // The memory of the emulated device is the host's: what was enqueued since then has not begun.
+    EXPECT_EQ(read.back(), *reinterpret_cast<const double*>(executor.state(models::kLossSum).data));
+  };
+  for (int64_t step = 0; step < 5; ++step) {
+    run.step(step, 1e-2, [&](int64_t m, data::BatchMemory& batch) { draw_batch(s, step, m, batch); });
+    executor.ask(std::array{models::kLossSum});
+    if (!late || step > 0) take();
+  }
+  if (late) take();
+  return read;
+}
+
+TEST(OnADevice, TheLossOfAStepIsReadWhileTheNextWaits) {
+  for (const std::string layout : {"", "data=2 zero=1"}) {
+    config::Settings s = small_model("gpt", "fp32");
+    set_layout(s, "device=emulated " + layout);
+    s.train.micro_batch /= s.parallel.data;
+    const std::vector<double> read = losses(s, true);
+    EXPECT_EQ(read, losses(s, false));
+    EXPECT_NE(read[3], read[4]);
+  }
+}
 
 }  // namespace
 }  // namespace kintsugi::tests::device_models_test

@@ -49,6 +49,35 @@ TEST_F(DeviceRuns, StoppedAndResumedTheyHaveTheSameBits) {
   EXPECT_TRUE(tensors("whole") == tensors("parts"));
 }
 
+// Where a checkpoint is saved after each step, the metrics of each are read before the next begins.
+TEST_F(DeviceRuns, MetricsThatAreReadAStepLateAreTheSame) {
+  std::vector<std::string> late = in("late", "emulated"), at_once = in("at_once", "emulated");
+  for (auto* sets : {&late, &at_once}) sets->insert(sets->end(), {"train.evaluate_every=6", "checkpoint.every=6"});
+  at_once.emplace_back("checkpoint.every=1");
+  EXPECT_TRUE(run_here(toml, late).finished);
+  EXPECT_TRUE(run_here(toml, at_once).finished);
+  EXPECT_EQ(metrics_of(files.folder("late")).size(), 6u);
+  EXPECT_EQ(metrics_of(files.folder("late")), metrics_of(files.folder("at_once")));
+}
+
+// The step is that whose loss was bad, also if it is seen a step late.
+TEST_F(DeviceRuns, ALossThatIsNotFiniteIsOfItsStep) {
+  const auto line = [&](const std::string& run, const std::string& device) {
+    std::vector<std::string> sets = in(run, device);
+    sets.insert(sets.end(),
+                {"train.learning_rate=1e30", "train.warmup_steps=0", "train.evaluate_every=6", "checkpoint.every=6"});
+    try {
+      run_here(toml, sets);
+    } catch (const base::UserError& e) {
+      const std::string text = e.what();
+      return text.substr(0, text.find("; first bad value"));
+    }
+    return std::string("no error");
+  };
+  EXPECT_NE(line("bad", "emulated").find("is not finite"), std::string::npos) << line("worse", "emulated");
+  EXPECT_EQ(line("bad_late", "emulated"), line("bad_cpu", "cpu"));
+}
+
 // The values of two checkpoints in fp32, within `tolerance` of the largest of each tensor.
 void expect_near(const std::filesystem::path& got, const std::filesystem::path& want, double tolerance) {
   const auto a = tensors_of(got), b = tensors_of(want);

@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <deque>
 #include <vector>
 
 #include "kintsugi/build/programs.h"
@@ -62,26 +63,27 @@ kernels::Numbers numbers_of(const config::Settings& s, int64_t step) {
           .learning_rate = learning_rate(s.train, step)};
 }
 
-[[noreturn]] void fail_not_finite(Rank& rank, const Inputs& inputs, const Progress& progress, double loss) {
+// Of the step after `step` others. On a device another may have been done since.
+[[noreturn]] void fail_not_finite(Rank& rank, const Inputs& inputs, const Progress& progress, int64_t step,
+                                  double loss) {
   const config::Settings& s = rank.settings();
   data::BatchMemory batch(inputs.share.micro_batch, inputs.row);
   const std::string where =
-      find_bad(*rank.executor, *rank.all, numbers_of(s, progress.step), [&](const run::Executor::Inputs& to) {
-        const auto step = static_cast<uint64_t>(progress.step);
-        rank.corpus.train->fill(inputs.share.first_sample(step, to.micro_batch()), batch.view());
+      find_bad(*rank.executor, *rank.all, numbers_of(s, step), [&](const run::Executor::Inputs& to) {
+        rank.corpus.train->fill(inputs.share.first_sample(static_cast<uint64_t>(step), to.micro_batch()), batch.view());
         evaluate::set_inputs(to, batch.view(), inputs.share.place(0), inputs.row);
       });
   const std::string what = std::isfinite(loss) ? "gradient norm" : "loss";
   std::string next = "nothing was saved yet: try a smaller learning_rate";
   if (!progress.checkpoint.empty()) {
     // A value that was bad before the step is in the checkpoint of the previous step.
-    const bool saved = where.ends_with("before the step") &&
-                       progress.checkpoint == checkpoint::step_folder(rank.folder(), progress.step);
+    const bool saved =
+        where.ends_with("before the step") && progress.checkpoint == checkpoint::step_folder(rank.folder(), step);
     next = fmt::format("the newest checkpoint, {}, {}", progress.checkpoint.string(),
                        saved ? "holds it too: go on from an older one, or start over, with a smaller learning_rate"
                              : "is whole: try a smaller learning_rate");
   }
-  throw comm::SharedError("train", "step {}: the {} is not finite; first bad value: {}; {}", progress.step + 1, what,
+  throw comm::SharedError("train", "step {}: the {} is not finite; first bad value: {}; {}", step + 1, what,
                           where.empty() ? "none when run again" : where, next);
 }
 
@@ -125,7 +127,12 @@ class SamplesWithin : public data::FiniteSource {
   const Progress& progress_;
 };
 
-Metrics one_step(Rank& rank, Inputs& inputs, const Progress& progress) {
+// What is read of a step.
+constexpr std::array<std::string_view, 4> kRead = {models::kLossSum, models::kLossCount, models::kGradientNorm,
+                                                   models::kFinite};
+
+// On a device, it is not done when this returns.
+void begin_step(Rank& rank, Inputs& inputs, const Progress& progress) {
   const config::Settings& s = rank.settings();
   run::Executor& executor = *rank.executor;
   kernels::Numbers numbers = numbers_of(s, progress.step);
@@ -136,18 +143,22 @@ Metrics one_step(Rank& rank, Inputs& inputs, const Progress& progress) {
     evaluate::set_inputs(to, inputs.batches[m].view(), inputs.share.place(0), inputs.row);
   });
   for (; read < inputs.batches.size(); ++read) next_batch(inputs, progress);
-  std::array<double, 4> made{};
-  executor.numbers(
-      std::array<std::string_view, 4>{models::kLossSum, models::kLossCount, models::kGradientNorm, models::kFinite},
-      made);
+  executor.ask(kRead);
+}
+
+// Waits for the oldest step that was begun, that after `step` others.
+Metrics end_step(Rank& rank, const Inputs& inputs, const Progress& progress, int64_t step) {
+  const config::Settings& s = rank.settings();
+  std::array<double, kRead.size()> made{};
+  rank.executor->answer(made);
   Metrics metrics;
   metrics.loss = made[0] / made[1];
-  metrics.learning_rate = numbers.learning_rate;
+  metrics.learning_rate = learning_rate(s.train, step);
   metrics.gradient_norm = made[2];
   const bool updated = made[3] != 0.0;
   // With a scaled loss an infinite gradient is expected while the scale is searched, and costs only the step.
   if (!std::isfinite(metrics.loss) || (!updated && s.train.dtype != "fp16"))
-    fail_not_finite(rank, inputs, progress, metrics.loss);
+    fail_not_finite(rank, inputs, progress, step, metrics.loss);
   return metrics;
 }
 
@@ -289,14 +300,13 @@ void tell(const LoopOptions& options, const Metrics& m, int64_t steps) {
   if (options.observer) options.observer->step(m, steps);
 }
 
-// Adds the metrics of a step that took that long, and its progress.
-void count_step(const Rank& rank, double peak_flops, Metrics& m, Progress& progress) {
-  const config::Train& train = rank.settings().train;
-  const int64_t tokens = train.global_batch * train.sequence;
-  progress.tokens += tokens;
-  ++progress.step;
-  m.step = progress.step;
-  m.tokens = progress.tokens;
+int64_t tokens_of_step(const config::Train& train) {
+  return train.global_batch * train.sequence;
+}
+
+// Adds what follows from how long a step took.
+void add_rates(const Rank& rank, double peak_flops, Metrics& m) {
+  const int64_t tokens = tokens_of_step(rank.settings().train);
   m.tokens_per_second = static_cast<double>(tokens) / m.seconds;
   m.flops_per_second = rank.step_flops / m.seconds;
   if (peak_flops > 0) m.peak_share = m.flops_per_second / (peak_flops * rank.world.size());
@@ -320,6 +330,72 @@ void make_up(Rank& rank, const LoopOptions& options, Progress& progress, LoopEnd
   if (is_best(m.validation_loss, progress.best_validation_loss)) set_best(rank, *m.validation_loss, progress);
 }
 
+// Whether the loop does something with the states after a step.
+bool is_due(const config::Settings& s, int64_t step) {
+  return every_so_often(s.train.evaluate_every, step) || every_so_often(s.train.sample_every, step) ||
+         every_so_often(s.checkpoint.every, step);
+}
+
+// Steps that were begun, and what is told of those that have ended. On a device the numbers of a step are read when the
+// next has begun, so that it never waits for the host; on the processor at once.
+class Steps {
+ public:
+  Steps(Rank& rank, Inputs& inputs, const LoopOptions& options) : rank_(rank), inputs_(inputs), options_(options) {}
+
+  void begin(Progress& progress) {
+    const int64_t tokens = progress.tokens + tokens_of_step(rank_.settings().train);
+    begun_.push_back({progress.step + 1, tokens, Clock::now()});
+    begin_step(rank_, inputs_, progress);
+    end_but(rank_.executor->on_device() ? 1 : 0, progress);
+    progress.tokens = tokens;
+    ++progress.step;
+  }
+  void tell_of_ended() {
+    for (const Metrics& m : ended_) tell_of(m);
+    ended_.clear();
+  }
+  // Ends all of them. The metrics of the newest, of which the caller tells.
+  Metrics end_all(const Progress& progress) {
+    end_but(0, progress);
+    Metrics newest = std::move(ended_.back());
+    ended_.pop_back();
+    tell_of_ended();
+    return newest;
+  }
+  void tell_of(const Metrics& m) {
+    tell(options_, m, rank_.settings().train.steps);
+    if (const auto line = planned_.add(m.seconds); line && options_.observer) options_.observer->note(*line);
+  }
+
+ private:
+  struct Begun {
+    int64_t step, tokens;  // it counts
+    Clock::time_point at;
+  };
+
+  // A step takes the time since it began, or since the one before it ended.
+  void end_but(size_t newest, const Progress& progress) {
+    for (; begun_.size() > newest; begun_.pop_front()) {
+      const auto& [step, tokens, at] = begun_.front();
+      Metrics m = end_step(rank_, inputs_, progress, step - 1);
+      m.step = step;
+      m.tokens = tokens;
+      m.seconds = seconds_since(std::max(at, last_end_));
+      last_end_ = Clock::now();
+      add_rates(rank_, options_.peak_flops, m);
+      ended_.push_back(std::move(m));
+    }
+  }
+
+  Rank& rank_;
+  Inputs& inputs_;
+  const LoopOptions& options_;
+  PlannedStep planned_{rank_.planned_seconds, rank_.settings().parallel.cluster};
+  std::deque<Begun> begun_;
+  std::vector<Metrics> ended_;  // not told of
+  Clock::time_point last_end_ = {};
+};
+
 }  // namespace
 
 LoopEnd run_steps(Rank& rank, const LoopOptions& options, Progress& progress) {
@@ -327,28 +403,29 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Progress& progress) {
   Times times;
   Inputs inputs = open_inputs(rank, progress.step);
   StepTraces traces(rank, options.folder ? &options.folder->path() : nullptr, options.observer);
-  PlannedStep planned(rank.planned_seconds, s.parallel.cluster);
+  Steps steps(rank, inputs, options);
   LoopEnd end;
   if (progress.interrupted) make_up(rank, options, progress, end);
   while (progress.step < s.train.steps && end.stop == Stop::none) {
     traces.before_step();
     tell_begin(options, fmt::format("step {}/{}", progress.step + 1, s.train.steps));
-    const auto start = Clock::now();
-    Metrics m = one_step(rank, inputs, progress);
-    m.seconds = seconds_since(start);
+    steps.begin(progress);
     if (options.begun) options.begun();
-    count_step(rank, options.peak_flops, m, progress);
 
     if (options.folder) options.folder->require_there();
     traces.after_step(progress.step);
     const bool last = progress.step >= s.train.steps;
     Decision decision = decide_after_step(rank, options, progress, times, traces.due());
     if (decision.measure) traces.ask();
+    if (!last && decision.stop == Stop::none && !decision.save && !is_due(s, progress.step)) {
+      steps.tell_of_ended();
+      continue;
+    }
+    Metrics m = steps.end_all(progress);
     progress.interrupted = !look(rank, options, progress, m);
     if (progress.interrupted) decision.stop = Stop::signal;
     if (m.validation_loss) end.validation_loss = m.validation_loss;
-    tell(options, m, s.train.steps);
-    if (const auto line = planned.add(m.seconds); line && options.observer) options.observer->note(*line);
+    steps.tell_of(m);
     const bool best = is_best(m.validation_loss, progress.best_validation_loss);
     if (last || decision.stop != Stop::none || decision.save || best ||
         every_so_often(s.checkpoint.every, progress.step)) {
