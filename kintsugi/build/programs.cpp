@@ -42,18 +42,24 @@ const graph::Graph* pointer_to(const std::optional<graph::Graph>& g) {
 }
 
 std::vector<Program> lowered(const Settings& s, models::Graphs graphs, const kernels::KernelSet& kernels,
-                             const plan::Plan& plan, const lower::Dump& dump) {
+                             const plan::Plan& plan, const lower::Dump& dump,
+                             lower::Extent extent = lower::Extent::verified) {
+  if (extent == lower::Extent::timed) {
+    graphs.evaluate.reset();
+    graphs.sample.reset();
+  }
   graphs.micro = lower::recompute(*std::move(graphs.micro), recompute_of(s.parallel), static_cast<int>(s.model.layers));
   return lower::lower({.states = *graphs.states,
                        .micro = &*graphs.micro,
                        .update = &*graphs.update,
-                       .evaluate = &*graphs.evaluate,
+                       .evaluate = pointer_to(graphs.evaluate),
                        .sample = pointer_to(graphs.sample),
                        .micro_batches = micro_batches(s)},
                       {.plan = plan,
                        .kernels = kernels,
                        .threads = static_cast<int>(s.parallel.threads),
-                       .offload = offload_of(s.parallel)},
+                       .offload = offload_of(s.parallel),
+                       .extent = extent},
                       dump);
 }
 
@@ -136,8 +142,8 @@ std::vector<Program> build_programs(const Settings& s, const kernels::KernelSet&
 }
 
 std::vector<Program> build_programs(const Settings& s, models::Graphs training, const kernels::KernelSet& kernels,
-                                    const plan::Plan& plan) {
-  return lowered(s, std::move(training), kernels, plan, {});
+                                    const plan::Plan& plan, lower::Extent extent) {
+  return lowered(s, std::move(training), kernels, plan, {}, extent);
 }
 
 std::vector<Program> build_programs(const models::Graphs& graphs, const plan::Plan& plan,
@@ -155,6 +161,13 @@ std::vector<Program> checked_programs(const Settings& s, const kernels::KernelSe
   models::Graphs graphs = models::build_training(s);
   plan::check_plan(plan, dims_of(graphs));
   return lowered(s, std::move(graphs), kernels, plan, dump);
+}
+
+std::vector<Program> unverified_programs(const Settings& s, const kernels::KernelSet& kernels, lower::Extent extent) {
+  const plan::Plan plan = plan_of(s);
+  models::Graphs graphs = models::build_training(s);
+  plan::check_plan(plan, dims_of(graphs));
+  return lowered(s, std::move(graphs), kernels, plan, {}, extent);
 }
 
 std::vector<Program> checked_programs(const models::Graphs& graphs, const Settings& s,

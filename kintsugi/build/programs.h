@@ -49,7 +49,8 @@ std::vector<program::Program> build_programs(const config::Settings& settings, c
 
 // The same for graphs of a training step.
 std::vector<program::Program> build_programs(const config::Settings& settings, models::Graphs training,
-                                             const kernels::KernelSet& kernels, const plan::Plan& plan);
+                                             const kernels::KernelSet& kernels, const plan::Plan& plan,
+                                             lower::Extent extent = lower::Extent::verified);
 
 // Evaluation or generation, for the given graphs.
 std::vector<program::Program> build_programs(const models::Graphs& graphs, const plan::Plan& plan,
@@ -59,6 +60,9 @@ std::vector<program::Program> build_programs(const models::Graphs& graphs, const
 // fit. For evaluation and generation `settings` are those that the graphs were built from.
 std::vector<program::Program> checked_programs(const config::Settings& settings, const kernels::KernelSet& kernels,
                                                const lower::Dump& dump = {});
+// Of training, not verified. Those that are only timed cannot evaluate.
+std::vector<program::Program> unverified_programs(const config::Settings& settings, const kernels::KernelSet& kernels,
+                                                  lower::Extent extent);
 std::vector<program::Program> checked_programs(const models::Graphs& graphs, const config::Settings& settings,
                                                const kernels::KernelSet& kernels);
 

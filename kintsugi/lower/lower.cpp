@@ -48,11 +48,13 @@ std::vector<program::Program> lower(const Source& source, const Target& target, 
   const graph::OpTable& operations = source.operations();
   pass("prefetch", prefetch, operations);
   pass("fuse", fuse, operations);
-  pass("workspace", [&](program::Program& p) { add_workspaces(p, operations, target.kernels, target.threads); });
+  if (target.extent >= Extent::placed)
+    pass("workspace", [&](program::Program& p) { add_workspaces(p, operations, target.kernels, target.threads); });
   pass("schedule", schedule, tasks);
   pass("overlap", overlap);
   pass("offload", offload, operations, target.offload);
-  pass("memory", plan_memory, operations);
+  if (target.extent >= Extent::placed) pass("memory", plan_memory, operations);
+  if (target.extent < Extent::verified) return stages;
   for (const program::Program& p : stages) program::verify(p);
   program::verify_ranks(stages);
   return stages;

@@ -1,6 +1,7 @@
 // From graphs and a plan to the program of a rank: one function, one line per pass, a dump after each.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -28,18 +29,23 @@ struct Source {
   const graph::OpTable& operations() const;  // that the graphs were made from
 };
 
+// How much is made of a program. timed: what is done, and in which order, for simulation; without workspaces, and no
+// buffer has a place. placed: all of it. verified: and it is proved to be sound, as each program that runs must be.
+enum class Extent : uint8_t { timed, placed, verified };
+
 struct Target {
   const plan::Plan& plan;
   const kernels::KernelSet& kernels;
   int threads = 1;
   Offload offload = {};
+  Extent extent = Extent::verified;
 };
 
 // Called after each pass with its name ("partition", "prefetch", "fuse", "workspace", "schedule", "overlap",
 // "offload", "memory") and the program: of all stages together after "partition", of each stage after the others.
 using Dump = std::function<void(std::string_view pass, const program::Program&)>;
 
-// The programs of all stages, which are verified before they are returned.
+// The programs of all stages.
 std::vector<program::Program> lower(const Source& source, const Target& target, const Dump& dump = {});
 
 }  // namespace kintsugi::lower

@@ -20,6 +20,8 @@ using simulate::Cluster;
 
 namespace {
 
+constexpr size_t kKeptPrograms = 256;  // some 200 KB each
+
 // The part of a state that a rank has at least.
 int64_t states_of(const Candidate& c, const UnitCost& u) {
   const int64_t shards = c.shards();
@@ -37,11 +39,15 @@ int64_t in_flight(const Candidate& c, int stage, int64_t micro_batches) {
   return std::min<int64_t>(c.pipe - stage, micro_batches);
 }
 
-double backward_of(const UnitCost& u, bool first) {
-  return first ? u.first_backward : u.backward;
+enum class Place : uint8_t { first, between, last };  // of a micro-batch in a step
+
+double backward_of(const UnitCost& u, Place place) {
+  if (place == Place::last) return u.last_backward_start + u.last_backward;
+  return u.backward_start + (place == Place::first ? u.first_backward : u.backward);
 }
-double weight_of(const UnitCost& u, bool first) {
-  return first ? u.first_weight : u.weight;
+double weight_of(const UnitCost& u, Place place) {
+  if (place == Place::last) return u.last_weight_start + u.last_weight;
+  return u.weight_start + (place == Place::first ? u.first_weight : u.weight);
 }
 
 // Of a ring with nothing else on its links; none is faster.
@@ -61,7 +67,7 @@ Bounds::Bounds(const Settings& settings, const Cluster& cluster, int64_t devices
     throw base::UserError("cluster", "{}: peak.{} is missing, and the run's products are in {}", cluster.path,
                           name_of(dtype), name_of(dtype));
   rate_ = peak->second * std::max({cluster.products.share, cluster.attention.forward, cluster.attention.backward});
-  const UnitCosts costs = unit_costs(settings, {}, cluster, 1);
+  const UnitCosts costs = unit_costs(settings, few_layers(settings, {}), {}, cluster, 1);
   for (const UnitCost& u : costs.units) whole_ += u;
 }
 
@@ -87,6 +93,25 @@ Bound Bounds::by_arithmetic(const Candidate& c) const {
   return {std::max(seconds, file), states_of(c, part) / (int64_t{c.tensor} * c.pipe)};
 }
 
+std::shared_ptr<const FewLayers> Bounds::few_of(const Candidate& c) {
+  Replica key = replica_of(c);
+  key.data = std::min(key.data, 2);
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto found = few_.find(key);
+    if (found != few_.end()) return found->second;
+  }
+  std::shared_ptr<const FewLayers> few;
+  try {
+    few = std::make_shared<const FewLayers>(few_layers(settings_, c));
+  } catch (const base::UserError&) {
+    // The model has no such layout.
+  }
+  const std::scoped_lock lock(mutex_);
+  if (few_.size() >= kKeptPrograms) few_.clear();
+  return few_.try_emplace(key, few).first->second;
+}
+
 std::shared_ptr<const UnitCosts> Bounds::costs_of(const Candidate& c) {
   const Replica key = replica_of(c);
   {
@@ -96,7 +121,8 @@ std::shared_ptr<const UnitCosts> Bounds::costs_of(const Candidate& c) {
   }
   std::shared_ptr<const UnitCosts> costs;
   try {
-    costs = std::make_shared<const UnitCosts>(unit_costs(settings_, c, cluster_, devices_));
+    if (const auto few = few_of(c))
+      costs = std::make_shared<const UnitCosts>(unit_costs(settings_, *few, c, cluster_, devices_));
   } catch (const base::UserError&) {
     // The model has no such layout.
   }
@@ -104,38 +130,46 @@ std::shared_ptr<const UnitCosts> Bounds::costs_of(const Candidate& c) {
   return costs_.try_emplace(key, costs).first->second;
 }
 
-std::vector<int> Bounds::cut(std::vector<double> flops, const Candidate& c) {
+std::vector<int> Bounds::cut(std::vector<double> flops, const Candidate& c, int64_t replicas) {
   const int n = c.pipe * c.chunks;
   if (n == 1) return {static_cast<int>(flops.size()) - 1};
-  for (double& f : flops) f *= c.data;
+  for (double& f : flops) f *= static_cast<double>(replicas);
   const std::scoped_lock lock(mutex_);
   std::vector<int>& known = cuts_[{flops, n}];
   if (known.empty()) known = lower::balanced(flops, n);
   return known;
 }
 
-std::shared_ptr<const Bounds::Chunks> Bounds::chunks_of(const Candidate& c) {
-  const std::tuple key(replica_of(c), c.data, c.pipe, c.chunks);
+std::shared_ptr<const Bounds::Chunks> Bounds::chunks_of(const Candidate& whole, bool alone) {
+  Candidate c = whole;
+  if (alone) c.data = 1;
+  const int64_t micro = micro_batches(settings_, whole);
+  const std::tuple key(replica_of(c), micro, c.pipe, c.chunks);
   {
     const std::scoped_lock lock(mutex_);
     if (const auto found = chunks_.find(key); found != chunks_.end()) return found->second;
   }
   std::shared_ptr<Chunks> chunks;
   if (const auto costs = costs_of(c)) {
-    const std::vector<int> last = cut(costs->flops, c);
+    const std::vector<int> last = cut(costs->flops, c, whole.data);
     chunks = std::make_shared<Chunks>(last.size());
     for (size_t layer = 0, chunk = 0; layer < costs->units.size(); ++layer) {
       while (static_cast<int>(layer) > last[chunk]) ++chunk;
       UnitCost& all = (*chunks)[chunk];
       UnitCost u = costs->units[layer];
+      const bool only = layer == (chunk == 0 ? 0 : static_cast<size_t>(last[chunk - 1]) + 1) &&
+                        static_cast<int>(layer) == last[chunk];
       // The two layers whose backward pass follows at once may stay in memory.
-      const bool follows = c.chunks == 1 && (static_cast<int>(chunk) + 1 == c.pipe || micro_batches(settings_, c) == 1);
+      const bool follows = c.chunks == 1 && (static_cast<int>(chunk) + 1 == c.pipe || micro == 1);
       if (follows && static_cast<int>(layer) + 2 > last[chunk]) u.file_pass = 0;
       const double forward_start = all.forward == 0 ? u.forward_start : all.forward_start;
       all += u;
       // Of its first layer, and of its last, where the backward pass begins.
-      all.forward_start = forward_start;
-      all.backward_start = u.backward_start;
+      all.forward_start = only ? u.forward_one : forward_start;
+      all.backward_start = only ? u.backward_one : u.backward_start;
+      all.weight_start = only ? u.weight_one : u.weight_start;
+      all.last_backward_start = only ? u.last_backward_one : u.last_backward_start;
+      all.last_weight_start = only ? u.last_weight_one : u.last_weight_start;
       all.alone = u.alone;
     }
   }
@@ -183,7 +217,7 @@ std::optional<Bound> Bounds::by_layers(const Candidate& c) {
   plain.offload = {};
   plain.schedule = "1f1b";
   plain.zero = 0;
-  const auto found = chunks_of(plain);
+  const auto found = chunks_of(plain, true);
   if (!found) return std::nullopt;
   const Chunks& chunks = *found;
   const bool simple = !plan::schedule_named(c.schedule).split && c.recompute != config::Recomputed::layers;
@@ -228,10 +262,10 @@ std::optional<Bound> Bounds::by_schedule(const Candidate& c) {
   }
   const auto unit = [&](const Task& t) -> const UnitCost& { return chunks[static_cast<size_t>(t.chunk)]; };
   const auto seconds = [&](const Task& t) {
-    const bool first = t.micro_batch == 0;
+    const Place place = t.micro_batch == 0 ? Place::first : t.micro_batch == micro - 1 ? Place::last : Place::between;
     if (t.work == Work::forward) return unit(t).forward + unit(t).forward_start;
-    if (t.work == Work::weight) return weight_of(unit(t), first);
-    return unit(t).backward_start + backward_of(unit(t), first) + (schedule.split ? 0 : weight_of(unit(t), first));
+    if (t.work == Work::weight) return weight_of(unit(t), place);
+    return backward_of(unit(t), place) + (schedule.split ? 0 : weight_of(unit(t), place));
   };
   const plan::Timeline timeline =
       plan::timeline(schedule, {.cost = seconds,

@@ -45,11 +45,14 @@ class Bounds {
   std::optional<Bound> by_schedule(const Candidate& candidate);
 
  private:
+  // Of a layout refused, both are empty pointers.
+  std::shared_ptr<const FewLayers> few_of(const Candidate& candidate);
   std::shared_ptr<const UnitCosts> costs_of(const Candidate& candidate);
   using Chunks = std::vector<UnitCost>;
   // Of a layout refused an empty pointer.
-  std::shared_ptr<const Chunks> chunks_of(const Candidate& candidate);
-  std::vector<int> cut(std::vector<double> flops, const Candidate& candidate);
+  // `alone`: of a replica without what goes over the data axis, from the samples of all of them.
+  std::shared_ptr<const Chunks> chunks_of(const Candidate& candidate, bool alone = false);
+  std::vector<int> cut(std::vector<double> flops, const Candidate& candidate, int64_t replicas);
   double data_seconds(const Candidate& candidate, double bytes) const;
   double message_seconds(const Candidate& candidate) const;
   double transfers(const Candidate& candidate, const Chunks& chunks, int stage) const;
@@ -60,8 +63,9 @@ class Bounds {
   UnitCost whole_;   // of the model on one device, for one sample
   double rate_ = 0;  // FLOP/s of a device that nothing exceeds
   std::mutex mutex_;
+  std::map<Replica, std::shared_ptr<const FewLayers>> few_;  // without the size of the data axis
   std::map<Replica, std::shared_ptr<const UnitCosts>> costs_;
-  std::map<std::tuple<Replica, int32_t, int32_t, int32_t>, std::shared_ptr<const Chunks>> chunks_;
+  std::map<std::tuple<Replica, int64_t, int32_t, int32_t>, std::shared_ptr<const Chunks>> chunks_;
   std::map<std::pair<std::vector<double>, int64_t>, std::vector<int>> cuts_;
 };
 

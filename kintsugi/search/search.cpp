@@ -24,7 +24,8 @@ namespace {
 constexpr int64_t kMostTimes = 8;  // the devices that were asked for
 
 // How closely a candidate is bounded.
-enum class Level : uint8_t { arithmetic, layers, schedule, tried };
+// timed: its time is known; tried: its memory too.
+enum class Level : uint8_t { arithmetic, layers, schedule, timed, tried };
 
 struct Entry {
   double seconds = 0;
@@ -109,12 +110,12 @@ class Searcher {
       bounded_[e.index] = e;
       if (is_too_large(e, limit)) push_offloads(e.index, limit, queue);
       if (refused(e) || e.bytes > limit) return;
+      if (e.level >= Level::timed) learn(e);
       if (e.level < Level::schedule) {
         queue.push(e);
-      } else if (e.level == Level::schedule) {
-        ready.push_back(e);
+      } else if (e.level < Level::tried) {
+        if (e.seconds <= last()) ready.push_back(e);
       } else {
-        learn(e);
         best.insert(std::ranges::upper_bound(best, *tried_[e.index], is_faster), *tried_[e.index]);
         if (best.size() > n) best.pop_back();
       }
@@ -141,7 +142,7 @@ class Searcher {
         next.assign(ready.begin(), ready.begin() + static_cast<std::ptrdiff_t>(taken));
         ready.erase(ready.begin(), ready.begin() + static_cast<std::ptrdiff_t>(taken));
       }
-      for_each_in_parallel(next.size(), options_.threads, [&](size_t i) { next[i] = closer(next[i], limit); });
+      for_each_in_parallel(next.size(), options_.threads, [&](size_t i) { next[i] = closer(next[i]); });
       for (const Entry& e : next) take(e);
       if (options_.progress && next.front().level == Level::tried) options_.progress(counts());
     }
@@ -186,20 +187,22 @@ class Searcher {
   static bool refused(const Entry& e) { return e.seconds == kRefused; }
 
   // The next level. What is refused gets a time that nothing takes.
-  Entry closer(Entry e, int64_t limit) {
+  Entry closer(Entry e) {
     const Candidate& c = all_[e.index];
+    std::optional<Tried>& tried = tried_[e.index];
     if (e.level == Level::schedule) {
-      const double bound = e.seconds;
-      tried_[e.index] = try_candidate(settings_, c, cluster_, limit);
-      e.level = Level::tried;
-      if (!tried_[e.index]) {
-        e.seconds = kRefused;
-      } else {
-        e.bytes = tried_[e.index]->bytes;
-        e.seconds = tried_[e.index]->time.seconds;
+      tried = time_candidate(settings_, c, cluster_);
+      e.level = Level::timed;
+      if (tried) {
         const std::scoped_lock lock(mutex_);
-        scheduled_[e.index] = bound;
+        scheduled_[e.index] = e.seconds;
       }
+      e.seconds = tried ? tried->time.seconds : kRefused;
+      return e;
+    }
+    if (e.level == Level::timed) {
+      tried->bytes = e.bytes = bytes_of(settings_, c);
+      e.level = Level::tried;
       return e;
     }
     const auto bound = e.level == Level::arithmetic ? bounds_.by_layers(c) : bounds_.by_schedule(c);
@@ -216,7 +219,7 @@ class Searcher {
         ++n.refused;
       else if (e.bytes > options_.limit)
         ++n.too_large;
-      else if (e.level == Level::tried)
+      else if (e.level >= Level::timed)
         ++n.simulated;
       else
         ++n.too_slow;
@@ -243,9 +246,9 @@ class Searcher {
       }
       if (e.level == Level::schedule)
         ++tries;
-      else if (--bounded < 0)
+      else if (e.level < Level::schedule && --bounded < 0)
         continue;
-      e = closer(e, 0);
+      e = closer(e);
       bounded_[e.index] = e;
       if (!refused(e)) queue.push(e);
     }
@@ -285,6 +288,27 @@ class Searcher {
 };
 
 }  // namespace
+
+std::optional<Tried> time_candidate(const Settings& settings, const Candidate& candidate, const Cluster& cluster) {
+  const Settings s = settings_of(settings, candidate);
+  try {
+    const std::vector<program::Program> programs =
+        build::unverified_programs(s, *build::kernels_of(s), lower::Extent::timed);
+    return Tried{.candidate = candidate,
+                 .time = simulate::simulate(programs, cluster, simulate::softwares().front()),
+                 .work = simulate::work_of(programs)};
+  } catch (const base::UserError&) {
+    return std::nullopt;
+  }
+}
+
+int64_t bytes_of(const Settings& settings, const Candidate& candidate) {
+  const Settings s = settings_of(settings, candidate);
+  int64_t bytes = 0;
+  for (const program::Program& p : build::unverified_programs(s, *build::kernels_of(s), lower::Extent::placed))
+    bytes = std::max(bytes, p.bytes());
+  return bytes;
+}
 
 std::optional<Tried> try_candidate(const Settings& settings, const Candidate& candidate, const Cluster& cluster,
                                    int64_t limit) {

@@ -49,16 +49,12 @@ std::vector<LayerKind> kinds_of(const config::Model& model) {
   return kinds;
 }
 
-bool gathers_weights(const Candidate& c) {
-  return c.zero == 3 && c.data > 1;
-}
-
-// The run on one replica of one stage (two, if they gather each other's weights), of a few layers of each kind.
+// The run on one replica of one stage (two, if the run has more than one), of a few layers of each kind.
 Settings small_run(const Settings& settings, const Candidate& c, const std::vector<LayerKind>& kinds) {
   Candidate one = c;
   one.pipe = one.chunks = 1;
-  one.data = gathers_weights(c) ? 2 : 1;
-  one.zero = gathers_weights(c) ? 3 : 0;
+  one.data = c.data > 1 ? 2 : 1;
+  one.zero = c.data > 1 ? c.zero : 0;
   one.schedule = plan::schedule_named(c.schedule).split ? c.schedule : "1f1b";
   Settings s = settings_of(settings, one);
   const config::Model& model = settings.model;
@@ -75,11 +71,58 @@ Settings small_run(const Settings& settings, const Candidate& c, const std::vect
   return s;
 }
 
+// The seconds of a stage that runs kernels, and of transfers that nothing else disturbs.
+class Clock {
+ public:
+  double now = 0;
+
+  // Kernels are slower while bytes flow.
+  void run(double seconds) {
+    std::erase_if(flows_, [&](const Flow& f) { return f.end <= now; });
+    while (seconds > 0) {
+      double slowdown = 1, until = std::numeric_limits<double>::infinity();
+      for (const Flow& f : flows_) {
+        if (f.end <= now) continue;
+        until = std::min(until, f.begin > now ? f.begin : f.end);
+        if (f.begin <= now) slowdown = std::max(slowdown, f.slowdown);
+      }
+      if (seconds * slowdown <= until - now) {
+        now += seconds * slowdown;
+        return;
+      }
+      seconds -= (until - now) / slowdown;
+      now = until;
+    }
+  }
+
+  // Returns when it is done.
+  double transfer(const program::Queue& queue, const simulate::TransferTime& time, const Cluster& cluster) {
+    double& free = free_[queue];
+    const double begin = std::max(free, now) + time.latency;
+    free = begin + time.seconds;
+    const double slowdown = time.link == simulate::LinkKind::node      ? cluster.node.slowdown
+                            : time.link == simulate::LinkKind::network ? cluster.network.link.slowdown
+                                                                       : 1;
+    flows_.push_back({begin, free, slowdown});
+    return free;
+  }
+
+ private:
+  struct Flow {
+    double begin = 0, end = 0, slowdown = 1;
+  };
+
+  std::vector<Flow> flows_;
+  std::map<program::Queue, double> free_;  // when a channel is
+};
+
 // Seconds and bytes by layer, the embedding's at 0 and the head's behind the last layer.
 class Measured {
  public:
-  Measured(const Program& p, const Cluster& cluster, double slowest, const Candidate& c)
+  // `kinds`: of layers, each of which the program has so often.
+  Measured(const Program& p, size_t kinds, const Cluster& cluster, double slowest, const Candidate& c)
       : p_(p),
+        kinds_(kinds),
         cluster_(cluster),
         slowest_(slowest),
         candidate_(c),
@@ -88,9 +131,12 @@ class Measured {
         units_(static_cast<size_t>(layers_ + 2)) {}
 
   std::vector<UnitCost> take() {
-    for (const program::Body& body : p_.bodies)
-      seconds_.push_back(time(simulate::arranged(p_, body, simulate::softwares().front()), false));
+    for (const program::Body& body : p_.bodies) {
+      arranged_.push_back(simulate::arranged(p_, body, simulate::softwares().front()));
+      seconds_.push_back(by_unit(arranged_.back()));
+    }
     for (const auto& [position, call, body] : program::walk(p_, p_.list(program::Step::train))) add(call, body);
+    if (candidate_.data > 1) add_passes();
     add_states();
     add_read_again();
     if (!candidate_.offload.activations) add_carried();
@@ -115,7 +161,7 @@ class Measured {
   size_t unit(int layer) const { return static_cast<size_t>(std::clamp(layer, -1, layers_) + 1); }
 
   // Alone on its links. What goes over the data axis, over as many ranks as the run has there.
-  double transfer(const Instruction& i, const program::Queue& queue) const {
+  simulate::TransferTime transfer(const Instruction& i, const program::Queue& queue) const {
     const std::vector<int> members = program::members(p_.mesh, queue, 0);
     double bytes = i.cost.wire_bytes;
     std::vector<int> ranks = members;
@@ -127,7 +173,7 @@ class Measured {
       ranks.clear();
       for (int r = 0; r < static_cast<int>(real); ++r) ranks.push_back(r * stride);
     }
-    return simulate::transfer_time(cluster_, simulate::shape_of(cluster_, ranks), i.collective, bytes).total();
+    return simulate::transfer_time(cluster_, simulate::shape_of(cluster_, ranks), i.collective, bytes);
   }
 
   bool is_over_data(const Instruction& i) const {
@@ -136,42 +182,71 @@ class Measured {
     });
   }
 
-  // Of instructions that nothing else disturbs: by layer, the kernels, and what they wait for; of what goes over the
-  // data axis the gathers of weights, or nothing, since other layers hide it.
-  std::vector<double> time(const std::vector<simulate::Arranged>& list, bool gathers) const {
-    std::vector<double> by_unit(units_.size(), 0);
-    std::map<program::Queue, double> idle;  // when a channel is
-    std::map<int, double> ends;             // of events
-    double now = 0;
+  // The instructions of the layers from `first` to `last`, or of others, as one step after another; `over_data`: with
+  // what goes over the data axis. f(instruction, seconds) of each.
+  template <typename F>
+  double run(const std::vector<simulate::Arranged>& list, int first, int last, bool over_data, F&& f) const {
+    Clock clock;
+    std::map<int, double> ends;  // of events
     for (const simulate::Arranged& a : list) {
       const Instruction& i = *a.instruction;
-      const double begin = now;
+      if (i.layer < first || i.layer > last) continue;
+      const double begin = clock.now;
       if (i.kind == Kind::compute) {
-        now += costs_.of(p_, a).seconds * slowest_;
+        clock.run(costs_.of(p_, a).seconds * slowest_);
       } else if (i.kind == Kind::collective) {
-        if (is_over_data(i) && !(gathers && starts(i, program::Collective::all_gather))) continue;
+        if (!over_data && is_over_data(i)) continue;
         const program::Queue queue = program::queue_of(i);
-        const auto [known, is_new] = transfers_.try_emplace({queue, i.collective, i.cost.wire_bytes}, 0);
-        if (is_new) known->second = transfer(i, queue);
-        double& free = idle[queue];
-        ends[i.event] = free = std::max(free, now) + known->second;
+        const std::tuple key(queue, i.collective, i.cost.wire_bytes);
+        auto known = transfers_.find(key);
+        if (known == transfers_.end()) known = transfers_.emplace(key, transfer(i, queue)).first;
+        ends[i.event] = clock.transfer(queue, known->second, cluster_);
       } else if (i.kind == Kind::wait && ends.contains(i.event)) {
-        now = std::max(now, ends[i.event]);
+        clock.now = std::max(clock.now, ends[i.event]);
       }
-      by_unit[unit(i.layer)] += now - begin;
+      f(i, clock.now - begin);
     }
-    return by_unit;
+    return clock.now;
   }
 
-  // How much longer each layer takes alone, with nothing begun before it.
-  void add_starts(const program::Body& body, double UnitCost::*to, const std::vector<double>& together) {
-    const std::vector<simulate::Arranged> all = simulate::arranged(p_, body, simulate::softwares().front());
-    for (int layer = 0; layer < layers_; ++layer) {
-      std::vector<simulate::Arranged> own;
-      for (const simulate::Arranged& a : all)
-        if (a.instruction->layer == layer) own.push_back(a);
-      units_[unit(layer)].*to = std::max(0.0, time(own, true)[unit(layer)] - together[unit(layer)]);
+  // By layer, without the data axis.
+  std::vector<double> by_unit(const std::vector<simulate::Arranged>& list) const {
+    std::vector<double> seconds(units_.size(), 0);
+    run(list, -1, layers_, false, [&](const Instruction& i, double s) { seconds[unit(i.layer)] += s; });
+    return seconds;
+  }
+
+  // Of a pass: each layer, and what is added.
+  struct Parts {
+    double UnitCost::*each;
+    double UnitCost::*start;
+    double UnitCost::*one;
+  };
+
+  // With the data axis. The seconds of a pass grow by no less from layer to layer, as what is awaited at its end is
+  // less and less hidden: with what the third layer adds to two, a pass of more is not too long.
+  void add_pass(size_t body, const Parts& parts) {
+    const std::vector<simulate::Arranged>& list = arranged_[body];
+    const auto seconds = [&](int first, int last) {
+      return run(list, first, last, true, [](const Instruction&, double) {});
+    };
+    if (kinds_ > 1) {
+      // Layers that differ share what is hidden: as if all that goes over the data axis were, but of a pass of one.
+      for (int layer = 0; layer < layers_; ++layer) {
+        UnitCost& u = units_[unit(layer)];
+        u.*parts.one = u.*parts.start = std::max(0.0, seconds(layer, layer) - u.*parts.each);
+      }
+      return;
     }
+    const double one = seconds(1, 1), two = std::min(seconds(0, 1), seconds(1, 2)), three = seconds(0, 2);
+    for (int layer = 0; layer < layers_; ++layer) {
+      UnitCost& u = units_[unit(layer)];
+      u.*parts.each = three - two;
+      u.*parts.start = two - 2 * (three - two);
+      u.*parts.one = one - (three - two);
+    }
+    units_.front().*parts.each = seconds(-1, 0) - seconds(0, 0);
+    units_.back().*parts.each = seconds(layers_ - 1, layers_) - seconds(layers_ - 1, layers_ - 1);
   }
 
   void add(const program::Call& call, const program::Body& body) {
@@ -182,18 +257,19 @@ class Measured {
     const bool first = call.micro_batch == 0, middle = call.micro_batch == 1;
     if (middle && body.does(program::Work::forward)) to(&UnitCost::forward);
     if (middle && body.does(program::Work::backward)) to(&UnitCost::backward);
-    if (middle && gathers_weights(candidate_)) {
-      if (body.does(program::Work::forward)) add_starts(body, &UnitCost::forward_start, seconds);
-      if (body.does(program::Work::backward)) add_starts(body, &UnitCost::backward_start, seconds);
-    }
     if (middle && body.does(program::Work::weight)) to(&UnitCost::weight);
     if (first && body.does(program::Work::backward)) to(&UnitCost::first_backward);
     if (first && body.does(program::Work::weight)) to(&UnitCost::first_weight);
+    if (middle) middle_bodies_.push_back(static_cast<size_t>(call.body));
+    if (call.micro_batch == kMicroBatches - 1) last_bodies_.push_back(static_cast<size_t>(call.body));
+    if (call.micro_batch == kMicroBatches - 1 && body.does(program::Work::backward)) to(&UnitCost::last_backward);
+    if (call.micro_batch == kMicroBatches - 1 && body.does(program::Work::weight)) to(&UnitCost::last_weight);
     if (body.does(program::Work::update)) {
       // The kernels alone: what ranks send to each other then depends on the data axis.
-      for (const simulate::Arranged& a : simulate::arranged(p_, body, simulate::softwares().front()))
+      for (const simulate::Arranged& a : arranged_[static_cast<size_t>(call.body)])
         if (a.instruction->kind == Kind::compute)
-          units_[unit(a.instruction->layer)].update += costs_.of(p_, a).seconds * slowest_;
+          units_[unit(a.instruction->layer)].update +=
+              costs_.of(p_, a).seconds * slowest_ * static_cast<double>(shards());
     }
     const bool pass =
         body.does(program::Work::forward) || body.does(program::Work::backward) || body.does(program::Work::weight);
@@ -207,17 +283,45 @@ class Measured {
     }
   }
 
+  void add_passes() {
+    const std::vector<UnitCost> without = units_;
+    for (const size_t b : middle_bodies_) {
+      const program::Body& body = p_.bodies[b];
+      if (body.does(program::Work::forward))
+        add_pass(b, {&UnitCost::forward, &UnitCost::forward_start, &UnitCost::forward_one});
+      if (body.does(program::Work::backward))
+        add_pass(b, {&UnitCost::backward, &UnitCost::backward_start, &UnitCost::backward_one});
+      if (body.does(program::Work::weight))
+        add_pass(b, {&UnitCost::weight, &UnitCost::weight_start, &UnitCost::weight_one});
+    }
+    for (const size_t b : last_bodies_) {
+      const program::Body& body = p_.bodies[b];
+      if (body.does(program::Work::backward))
+        add_pass(b, {&UnitCost::last_backward, &UnitCost::last_backward_start, &UnitCost::last_backward_one});
+      if (body.does(program::Work::weight))
+        add_pass(b, {&UnitCost::last_weight, &UnitCost::last_weight_start, &UnitCost::last_weight_one});
+    }
+    for (size_t u = 0; u < units_.size(); ++u) {
+      units_[u].first_backward += units_[u].backward - without[u].backward;
+      units_[u].first_weight += units_[u].weight - without[u].weight;
+    }
+  }
+
+  // Ranks of the program among which ZeRO splits states.
+  int64_t shards() const { return candidate_.data > 1 && candidate_.zero > 0 ? int64_t{2} * candidate_.context : 1; }
+
   void add_states() {
-    const int64_t shards = gathers_weights(candidate_) ? int64_t{2} * candidate_.context : 1;
+    const int64_t all = shards();
+    const int64_t of_weights = candidate_.zero >= 3 ? all : 1, of_gradients = candidate_.zero >= 2 ? all : 1;
     std::set<BufferId> seen;
     for (const program::StateInfo& s : p_.states) {
       const BufferId root = p_.root(s.buffer);
       if (!seen.insert(root).second || p_.buffer(root).region != program::Region::state) continue;
       UnitCost& u = units_[unit(s.layer)];
-      const int64_t bytes = p_.buffer(root).bytes() * shards;
-      if (s.kind == program::StateKind::weight) u.weights += bytes;
-      if (s.kind == program::StateKind::gradient) u.gradients += bytes;
-      if (s.kind == program::StateKind::optimizer) u.optimizer += bytes;
+      const int64_t bytes = p_.buffer(root).bytes();
+      if (s.kind == program::StateKind::weight) u.weights += bytes * of_weights;
+      if (s.kind == program::StateKind::gradient) u.gradients += bytes * of_gradients;
+      if (s.kind == program::StateKind::optimizer) u.optimizer += bytes * all;
     }
   }
 
@@ -253,22 +357,43 @@ class Measured {
   }
 
   const Program& p_;
+  const size_t kinds_;
   const Cluster& cluster_;
   const double slowest_;
   const Candidate& candidate_;
   simulate::KernelCosts costs_;
   const int layers_;
   std::vector<UnitCost> units_;
-  mutable std::map<std::tuple<program::Queue, program::Collective, double>, double> transfers_;
-  std::vector<std::vector<double>> seconds_;  // by body, by unit
+  mutable std::map<std::tuple<program::Queue, program::Collective, double>, simulate::TransferTime> transfers_;
+  std::vector<std::vector<simulate::Arranged>> arranged_;  // by body
+  std::vector<std::vector<double>> seconds_;               // by body, by unit
+  std::vector<size_t> middle_bodies_, last_bodies_;        // of a micro-batch between others, and of the last
 };
 
 template <typename F>
 void for_parts(F&& f) {
-  for (auto part :
-       {&UnitCost::forward, &UnitCost::backward, &UnitCost::alone, &UnitCost::weight, &UnitCost::first_backward,
-        &UnitCost::first_weight, &UnitCost::forward_start, &UnitCost::backward_start, &UnitCost::update,
-        &UnitCost::flops, &UnitCost::file_pass, &UnitCost::file_step})
+  for (auto part : {&UnitCost::forward,
+                    &UnitCost::backward,
+                    &UnitCost::alone,
+                    &UnitCost::weight,
+                    &UnitCost::first_backward,
+                    &UnitCost::first_weight,
+                    &UnitCost::forward_start,
+                    &UnitCost::backward_start,
+                    &UnitCost::weight_start,
+                    &UnitCost::last_backward,
+                    &UnitCost::last_weight,
+                    &UnitCost::last_backward_start,
+                    &UnitCost::last_weight_start,
+                    &UnitCost::last_backward_one,
+                    &UnitCost::last_weight_one,
+                    &UnitCost::forward_one,
+                    &UnitCost::backward_one,
+                    &UnitCost::weight_one,
+                    &UnitCost::update,
+                    &UnitCost::flops,
+                    &UnitCost::file_pass,
+                    &UnitCost::file_step})
     f(part);
   for (auto part :
        {&UnitCost::weights, &UnitCost::gradients, &UnitCost::optimizer, &UnitCost::carried, &UnitCost::read_again})
@@ -294,19 +419,29 @@ Replica replica_of(const Candidate& c) {
           .recompute = c.recompute,
           .offload_optimizer = c.offload.optimizer,
           .offload_activations = c.offload.activations,
-          .data = gathers_weights(c) ? c.data : 1};
+          .zero = c.data > 1 ? c.zero : 0,
+          .data = c.data};
 }
 
-UnitCosts unit_costs(const Settings& settings, const Candidate& c, const Cluster& cluster, int64_t devices) {
-  const std::vector<LayerKind> kinds = kinds_of(settings.model);
-  const Settings s = small_run(settings, c, kinds);
+FewLayers few_layers(const Settings& settings, const Candidate& c) {
+  const Settings s = small_run(settings, c, kinds_of(settings.model));
   plan::Plan plan = build::plan_of(s);
   plan.schedule = s.parallel.schedule;  // on one stage too, where it only says whether backward passes are split
   models::Graphs graphs = models::build_training(s);
   plan::check_plan(plan, build::dims_of(graphs));
-  const std::vector<Program> programs = build::build_programs(s, std::move(graphs), *build::kernels_of(s), plan);
-  const std::vector<UnitCost> few = Measured(programs[0], cluster, cluster.slowest_of(devices), c).take();
-  const std::vector<double> flops = build::layer_flops(s);
+  std::vector<Program> programs =
+      build::build_programs(s, std::move(graphs), *build::kernels_of(s), plan, lower::Extent::timed);
+  FewLayers few = {.program = std::move(programs[0]), .flops = build::layer_flops(s)};
+  for (double& f : few.flops) f /= static_cast<double>(s.parallel.data);  // of one replica
+  return few;
+}
+
+UnitCosts unit_costs(const Settings& settings, const FewLayers& compiled, const Candidate& c, const Cluster& cluster,
+                     int64_t devices) {
+  const std::vector<LayerKind> kinds = kinds_of(settings.model);
+  const std::vector<UnitCost> few =
+      Measured(compiled.program, kinds.size(), cluster, cluster.slowest_of(devices), c).take();
+  const std::vector<double>& flops = compiled.flops;
   // Of each kind the least of its layers; first and last among them have what the embedding and the head need.
   std::vector<UnitCost> of_kind;
   std::vector<double> flops_of_kind;
@@ -320,7 +455,7 @@ UnitCosts unit_costs(const Settings& settings, const Candidate& c, const Cluster
   }
   // Layers are computed again before their gradient is there.
   if (c.recompute == config::Recomputed::layers)
-    for (UnitCost& u : of_kind) u.alone = u.forward;
+    for (UnitCost& u : of_kind) u.alone = u.forward + std::max(0.0, u.forward_one);
   UnitCosts costs;
   for (int64_t layer = 0; layer < settings.model.layers; ++layer) {
     const auto kind = static_cast<size_t>(std::ranges::find(kinds, kind_of(settings.model, layer)) - kinds.begin());

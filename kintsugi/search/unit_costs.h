@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kintsugi/config/settings.h"
+#include "kintsugi/program/program.h"
 #include "kintsugi/search/candidate.h"
 #include "kintsugi/simulate/cluster.h"
 
@@ -14,15 +15,20 @@ namespace kintsugi::search {
 
 // Of one layer, of the embedding or of the head: the least that it takes.
 //
-// Seconds of a pass are those of its kernels, one after another, and of what they wait for within the replica where
-// every link is idle; `first`: where gradients replace what accumulators held;
+// Seconds of a pass are those of its kernels, one after another and slower beside a transfer, and of what they wait for
+// where nothing else is on a link; `first`: where gradients replace what accumulators held; `last`: where ranks of the
+// data axis sum them, once a step; `start`: how much longer a
+// pass of several layers takes, since it begins with nothing under way and ends with all done, `one`: a pass of one;
 // `alone`: of a backward pass, at most until it needs the gradient of the layer behind it. Bytes are those of a rank of
 // the replica; `carried` lives from the forward to the backward pass of a micro-batch.
 struct UnitCost {
   double forward = 0, backward = 0, alone = 0, weight = 0;
   double first_backward = 0, first_weight = 0;
-  // Where weights are gathered for each pass: how much longer a layer takes if the pass begins with it.
-  double forward_start = 0, backward_start = 0;
+  double last_backward = 0, last_weight = 0;
+  // Not zero where a pass gathers weights or sums gradients over the data axis.
+  double forward_start = 0, backward_start = 0, weight_start = 0;
+  double last_backward_start = 0, last_weight_start = 0;
+  double forward_one = 0, backward_one = 0, weight_one = 0, last_backward_one = 0, last_weight_one = 0;
   double update = 0;  // kernels, once a step
   double flops = 0;   // of the products and the attention of a micro-batch
   int64_t weights = 0, gradients = 0, optimizer = 0, carried = 0;
@@ -37,20 +43,30 @@ struct UnitCosts {
   std::vector<double> flops;    // the same, as lower::cut_layers balances them
 };
 
-// What of a candidate they depend on. `split`: gradients of weights are work of their own.
+// What of a candidate they depend on. `split`: gradients of weights are work of their own. `data`: of several, unless
+// what goes over the data axis is left out.
 struct Replica {
   int32_t tensor = 1, context = 1, micro_batch = 1;
   bool split = false;
   config::Recomputed recompute = config::Recomputed::nothing;
   bool offload_optimizer = false, offload_activations = false;
-  int32_t data = 1;  // if weights are gathered for each pass
+  int32_t zero = 0, data = 1;
 
   auto operator<=>(const Replica&) const = default;
 };
 Replica replica_of(const Candidate& candidate);
 
-// `devices`: of the run, whose slowest all wait for. UserError if the model or the cluster refuses the layout.
-UnitCosts unit_costs(const config::Settings& settings, const Candidate& candidate, const simulate::Cluster& cluster,
-                     int64_t devices);
+// The compiled run of very few layers, which does not depend on the size of the data axis.
+struct FewLayers {
+  program::Program program;
+  std::vector<double> flops;  // by layer
+};
+// UserError if the model refuses the layout.
+FewLayers few_layers(const config::Settings& settings, const Candidate& candidate);
+
+// `devices`: of the run, whose slowest all wait for. `few`: of a candidate that differs in data at most. UserError if
+// the cluster refuses the layout.
+UnitCosts unit_costs(const config::Settings& settings, const FewLayers& few, const Candidate& candidate,
+                     const simulate::Cluster& cluster, int64_t devices);
 
 }  // namespace kintsugi::search
