@@ -1,11 +1,9 @@
-// search_bounds RUN.TOML CLUSTER.TOML DEVICES COUNT [SEED [SECONDS]]: bounds of layouts of a large run beside what
-// comes out.
+// search_bounds RUN.TOML CLUSTER.TOML DEVICES COUNT [SEED [SECONDS [WORDS]]]: bounds of layouts of a large run beside
+// what comes out.
 //
 // Of layouts drawn at random among those whose bounds are below so many seconds (1.6 times the least bound), each is a
-// line: its time, each bound's part of it, its memory, and the seconds that the bounds and the compiling took. A part
-// above 1 is a mistake, and the exit status is 1.
-#include "kintsugi/search/bounds.h"
-
+// line: its time, each bound's part of it, its memory, and the seconds that the bounds and the compiling took. With
+// WORDS, the layout that these say. A part above 1 is a mistake, and the exit status is 1.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,6 +14,7 @@
 #include "kintsugi/config/read.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/models/models.h"
+#include "kintsugi/search/bounds.h"
 #include "kintsugi/search/search.h"
 
 using namespace kintsugi;
@@ -30,6 +29,8 @@ double processor_seconds(F&& f) {
 }
 
 }  // namespace
+
+constexpr int kMostDrawn = 3000000;
 
 int main(int argc, char** argv) {
   if (argc < 5) return 2;
@@ -53,14 +54,17 @@ int main(int argc, char** argv) {
   fmt::print("{:>9} {:>6} {:>6} {:>6} {:>6} | {:>7} {:>7} {:>7} {:>7} {:>7}  {}\n", "step", "arith", "layers", "sched",
              "memory", "layers", "sched", "timed", "placed", "tried", "layout");
   int drawn = 0;
-  for (int n = 0; n < count && drawn < 1000000; ++drawn) {
+  for (int n = 0; n < count && drawn < kMostDrawn; ++drawn) {
     const size_t i = random() % all.size();
     const search::Candidate& a = all[i];
+    if (argc > 7 && in_words(a) != argv[7]) continue;
     const search::Bound arithmetic = bounds->by_arithmetic(a);
     if (arithmetic.seconds > most || arithmetic.bytes > limit) continue;
     std::optional<search::Bound> layers, schedule;
     const double layers_s = processor_seconds([&] { layers = bounds->by_layers(a); });
     if (!layers || layers->bytes > limit || layers->seconds > most) continue;
+    const std::optional<search::Bound> replica = bounds->by_replica(a);
+    if (!replica || replica->bytes > limit || replica->seconds > most) continue;
     const double schedule_s = processor_seconds([&] { schedule = bounds->by_schedule(a); });
     if (!schedule || schedule->bytes > limit || schedule->seconds > most) continue;
     ++below;
@@ -73,7 +77,8 @@ int main(int argc, char** argv) {
     ++n;
     const double t = tried->time.seconds;
     const bool holds = schedule->seconds <= t * (1 + 1e-9) && layers->seconds <= t * (1 + 1e-9) &&
-                       arithmetic.seconds <= t && timed == t && schedule->bytes <= tried->bytes &&
+                       arithmetic.seconds <= t && replica->seconds <= t * (1 + 1e-9) &&
+                       replica->bytes <= tried->bytes && timed == t && schedule->bytes <= tried->bytes &&
                        layers->bytes <= tried->bytes;
     wrong += holds ? 0 : 1;
     fmt::print("{:9.4f} {:6.3f} {:6.3f} {:6.3f} {:6.3f} | {:7.3f} {:7.3f} {:7.3f} {:7.3f} {:7.3f}  {}{}\n", t,

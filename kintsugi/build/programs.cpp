@@ -126,10 +126,13 @@ int64_t samples_of_pass(const Settings& s) {
 }
 
 std::vector<double> layer_flops(const Settings& s) {
+  return layer_flops(s, *models::build_training(s).micro);
+}
+
+std::vector<double> layer_flops(const Settings& s, const graph::Graph& micro) {
   const auto layers = static_cast<int>(s.model.layers);
-  const models::Graphs graphs = models::build_training(s);
-  const graph::Graph micro = lower::recompute(*graphs.micro, recompute_of(s.parallel), layers);
-  return lower::layer_flops(lower::join_head(micro, plan_of(s)), layers);
+  return lower::layer_flops(lower::join_head(lower::recompute(micro, recompute_of(s.parallel), layers), plan_of(s)),
+                            layers);
 }
 
 std::vector<Program> build_programs(const Settings& s, const kernels::KernelSet& kernels, const lower::Dump& dump) {

@@ -39,6 +39,8 @@ int64_t samples_of_pass(const config::Settings& settings);
 // Of each layer of a micro-batch on all ranks together, the embedding's and the head's with the first and the last:
 // what the stages of a pipeline are cut by.
 std::vector<double> layer_flops(const config::Settings& settings);
+// The same, of the graph of a micro-batch that was made already.
+std::vector<double> layer_flops(const config::Settings& settings, const graph::Graph& micro);
 
 // Training: micro-batch, update and evaluation over one set of states. Needs resolved settings with a vocabulary.
 // `plan`: used instead of that of the settings.

@@ -173,6 +173,11 @@ std::shared_ptr<const Bounds::Chunks> Bounds::chunks_of(const Candidate& whole, 
       all.alone = u.alone;
     }
   }
+  // What a chunk sends to the next is kept there, as what it received is here; the first receives nothing.
+  if (chunks && chunks->size() > 1) {
+    int64_t& carried = chunks->front().carried;
+    carried = std::max<int64_t>(0, carried - message_bytes(c));
+  }
   const std::scoped_lock lock(mutex_);
   return chunks_.try_emplace(key, chunks).first->second;
 }
@@ -185,14 +190,18 @@ double Bounds::data_seconds(const Candidate& c, double bytes) const {
                   ring_seconds(cluster_, c.shards(), c.tensor, sent));
 }
 
-double Bounds::message_seconds(const Candidate& c) const {
-  if (c.pipe == 1) return 0;
+// What a stage sends to the next of a micro-batch.
+int64_t Bounds::message_bytes(const Candidate& c) const {
   const int64_t parts = int64_t{c.context} * c.tensor,
                 size = tensor::size_of(tensor::dtype_from(settings_.train.dtype));
-  const int64_t bytes = c.micro_batch * ((settings_.train.sequence + parts - 1) / parts) * settings_.model.embed * size;
+  return c.micro_batch * ((settings_.train.sequence + parts - 1) / parts) * settings_.model.embed * size;
+}
+
+double Bounds::message_seconds(const Candidate& c) const {
+  if (c.pipe == 1) return 0;
   const int neighbour = static_cast<int>(devices_ / c.pipe);
   return simulate::transfer_time(cluster_, simulate::shape_of(cluster_, {0, neighbour}), Collective::send,
-                                 static_cast<double>(bytes))
+                                 static_cast<double>(message_bytes(c)))
       .total();
 }
 
@@ -211,20 +220,31 @@ double Bounds::transfers(const Candidate& c, const Chunks& chunks, int stage) co
 }
 
 std::optional<Bound> Bounds::by_layers(const Candidate& c) {
-  // Of the same layout without recomputation, offload and split backward passes, which is made for many candidates.
   Candidate plain = c;
   plain.recompute = config::Recomputed::nothing;
   plain.offload = {};
   plain.schedule = "1f1b";
   plain.zero = 0;
-  const auto found = chunks_of(plain, true);
+  return by_chunks(c, plain);
+}
+
+std::optional<Bound> Bounds::by_replica(const Candidate& c) {
+  Candidate plain = c;
+  plain.offload = {};
+  plain.zero = 0;
+  return by_chunks(c, plain);
+}
+
+// With the layers of another candidate, which take no longer, without what goes over the data axis.
+std::optional<Bound> Bounds::by_chunks(const Candidate& c, const Candidate& like) {
+  const auto found = chunks_of(like, true);
   if (!found) return std::nullopt;
   const Chunks& chunks = *found;
   const bool simple = !plan::schedule_named(c.schedule).split && c.recompute != config::Recomputed::layers;
   const int64_t micro = micro_batches(settings_, c);
   const double message = message_seconds(c);
   const auto shared = static_cast<double>(shared_by(c));
-  const bool keeps_all = c.recompute == config::Recomputed::nothing && !c.offload.activations;
+  const bool keeps_all = c.recompute == like.recompute && !c.offload.activations;
   Bound bound;
   double lead = 0, drain = 0;  // of the stages before
   for (int stage = 0; stage < c.pipe; ++stage) {
@@ -233,7 +253,8 @@ std::optional<Bound> Bounds::by_layers(const Candidate& c) {
     for (size_t g = static_cast<size_t>(stage); g < chunks.size(); g += static_cast<size_t>(c.pipe)) {
       UnitCost u = chunks[g];
       if (c.offload.optimizer) u.optimizer = 0;
-      busy += static_cast<double>(micro) * u.forward + static_cast<double>(micro - 1) * u.backward + u.first_backward;
+      busy += static_cast<double>(micro) * u.forward + static_cast<double>(micro - 1) * (u.backward + u.weight) +
+              u.first_backward + u.first_weight;
       update += u.update / shared;
       bytes += states_of(c, u);
       least = std::min(least, u.carried);
@@ -279,20 +300,19 @@ std::optional<Bound> Bounds::by_schedule(const Candidate& c) {
     const std::vector<plan::Span>& spans = timeline.spans[static_cast<size_t>(stage)];
     UnitCost all;
     for (size_t g = static_cast<size_t>(stage); g < chunks.size(); g += static_cast<size_t>(c.pipe)) all += chunks[g];
-    // Sums of gradients begin in the backward pass of the last micro-batch.
-    double summed = spans.back().end;
+    // Sums of gradients begin no earlier than the pass of the last micro-batch that makes them, one after another.
+    double summed = 0;
     int64_t carried = 0, most = 0;
-    bool summing = false;
     for (size_t at = 0; at < tasks.size(); ++at) {
       const Task& t = tasks[at];
       if (t.work == Work::forward) most = std::max(most, carried += unit(t).carried);
       if (t.work != Work::backward) continue;
       carried -= unit(t).carried;
-      if (t.micro_batch != micro - 1 || summing || c.zero > 1) continue;
-      summing = true;
-      const double bytes = sent * static_cast<double>(all.gradients) * (c.zero == 0 ? 2 : 1);
-      summed = std::max(summed, spans[at].begin + data_seconds(c, bytes));
+      if (t.micro_batch != micro - 1 || c.zero > 1) continue;
+      const double bytes = sent * static_cast<double>(unit(t).gradients) * (c.zero == 0 ? 2 : 1);
+      summed = std::max(summed, spans[at].begin) + data_seconds(c, bytes);
     }
+    summed = std::max(summed, spans.back().end);
     const double gathered = c.zero == 1 || c.zero == 2 ? data_seconds(c, static_cast<double>(all.weights)) : 0;
     // Of the optimizer's state, what the update has made is stored.
     const double stored =

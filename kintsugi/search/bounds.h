@@ -1,6 +1,6 @@
 // Lower bounds of the time of a step and of the memory of a rank, each from less work than compiling the run.
 //
-// Every bound leaves out what it cannot be sure of: contention, kernels slowed by transfers, scratch memory, padding of
+// Every bound leaves out what it cannot be sure of: contention, kernels slowed by messages, scratch memory, padding of
 // buckets. search_test compiles every candidate of small cases and holds each bound against what comes out.
 #pragma once
 
@@ -38,8 +38,10 @@ class Bounds {
 
   // By layers: of each stage its work, and that of the stages before it, once before and once behind; what the ranks of
   // its data axis send at least; its states, and what the micro-batches in flight carry. Nothing if the layout is
-  // refused.
+  // refused. First of the same layout without recomputation and split backward passes, which is found for many at once;
+  // `by_replica`: with them.
   std::optional<Bound> by_layers(const Candidate& candidate);
+  std::optional<Bound> by_replica(const Candidate& candidate);
 
   // The same with the schedule task by task, and messages between stages.
   std::optional<Bound> by_schedule(const Candidate& candidate);
@@ -54,6 +56,8 @@ class Bounds {
   std::shared_ptr<const Chunks> chunks_of(const Candidate& candidate, bool alone = false);
   std::vector<int> cut(std::vector<double> flops, const Candidate& candidate, int64_t replicas);
   double data_seconds(const Candidate& candidate, double bytes) const;
+  std::optional<Bound> by_chunks(const Candidate& candidate, const Candidate& like);
+  int64_t message_bytes(const Candidate& candidate) const;
   double message_seconds(const Candidate& candidate) const;
   double transfers(const Candidate& candidate, const Chunks& chunks, int stage) const;
 

@@ -25,7 +25,7 @@ constexpr int64_t kMostTimes = 8;  // the devices that were asked for
 
 // How closely a candidate is bounded.
 // timed: its time is known; tried: its memory too.
-enum class Level : uint8_t { arithmetic, layers, schedule, timed, tried };
+enum class Level : uint8_t { arithmetic, layers, replica, schedule, timed, tried };
 
 struct Entry {
   double seconds = 0;
@@ -122,13 +122,15 @@ class Searcher {
     };
     for (;;) {
       std::vector<Entry> next;
-      while (!queue.empty() && next.size() < kTogether && (best.size() == n || ready.size() < kReady) &&
-             queue.top().seconds <= last()) {
+      // What was bounded by its schedule is compiled when nothing else may be faster, or if time runs out.
+      const double compiled = ready.empty() ? last() : std::ranges::min(ready, {}, &Entry::seconds).seconds;
+      while (!queue.empty() && next.size() < kTogether && queue.top().seconds <= std::min(compiled, last()) &&
+             (ready.empty() || !is_late(kPartForBounds))) {
         next.push_back(queue.top());
         queue.pop();
       }
       std::erase_if(ready, [&](const Entry& e) { return e.seconds > last(); });
-      const bool late = !best.empty() && is_late();
+      const bool late = !best.empty() && is_late(1);
       if (next.empty() || late) {
         if (ready.empty() && next.empty()) break;
         if (late) {
@@ -179,9 +181,9 @@ class Searcher {
     return known == ratios_.end() ? e.seconds : e.seconds * std::ranges::min(known->second);
   }
 
-  bool is_late() const {
+  bool is_late(double part) const {
     return options_.seconds > 0 &&
-           std::chrono::steady_clock::now() - begun_ > std::chrono::duration<double>(options_.seconds);
+           std::chrono::steady_clock::now() - begun_ > std::chrono::duration<double>(part * options_.seconds);
   }
 
   static bool refused(const Entry& e) { return e.seconds == kRefused; }
@@ -205,8 +207,10 @@ class Searcher {
       e.level = Level::tried;
       return e;
     }
-    const auto bound = e.level == Level::arithmetic ? bounds_.by_layers(c) : bounds_.by_schedule(c);
-    e.level = e.level == Level::arithmetic ? Level::layers : Level::schedule;
+    const auto bound = e.level == Level::arithmetic ? bounds_.by_layers(c)
+                       : e.level == Level::layers   ? bounds_.by_replica(c)
+                                                    : bounds_.by_schedule(c);
+    e.level = static_cast<Level>(static_cast<int>(e.level) + 1);
     e.seconds = bound ? std::max(e.seconds, bound->seconds) : kRefused;
     if (bound) e.bytes = std::max(e.bytes, bound->bytes);
     return e;
@@ -269,7 +273,8 @@ class Searcher {
   }
 
   static constexpr double kRefused = 1e301;
-  static constexpr size_t kTogether = 64, kReady = 256;
+  static constexpr size_t kTogether = 64;
+  static constexpr double kPartForBounds = 0.6;  // of the time
   static constexpr double kLess = 7.0 / 8;
   static constexpr int kMostTries = 24, kBoundedForLeast = 1000, kBoundedForMore = 600;
 

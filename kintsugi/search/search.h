@@ -1,10 +1,11 @@
 // The fastest layouts of a run on a described cluster.
 //
 // Every candidate has a lower bound of its time, which is made closer step by step: by arithmetic, by layers, by its
-// schedule; then it is compiled and simulated. Which one is next is guessed from how far candidates like it were above
-// their bounds. When ten that fit have been simulated, and no bound that is left is below the slowest of them, no other
-// can be among the ten. A candidate is left out when its memory is known to be more than a device has. One with offload
-// is looked at only where the same layout without it is too large.
+// schedule; then it is compiled as far as time needs, and simulated; if it is fast enough, its memory is planned. Which
+// one is next is guessed from how far candidates like it were above their bounds. When ten that fit have been
+// simulated, and no bound that is left is below the slowest of them, no other can be among the ten. A candidate is left
+// out when its memory is known to be more than a device has. One with offload is looked at only where the same layout
+// without it is too large.
 #pragma once
 
 #include <cstdint>

@@ -100,7 +100,8 @@ TEST_P(SmallCases, BoundsHoldAndTheTenAreTheSame) {
   for (const Candidate& candidate : all) {
     const auto real = try_candidate(s, candidate, c, everything);
     const Bound arithmetic = bounds.by_arithmetic(candidate);
-    const auto layers = bounds.by_layers(candidate), schedule = bounds.by_schedule(candidate);
+    const auto layers = bounds.by_layers(candidate), replica = bounds.by_replica(candidate),
+               schedule = bounds.by_schedule(candidate);
     const std::string name = in_words(candidate);
     if (!real) continue;
     if (number++ % 7 == 0) {  // without what time or memory does not need, they are the same
@@ -110,8 +111,8 @@ TEST_P(SmallCases, BoundsHoldAndTheTenAreTheSame) {
       EXPECT_EQ(timed->work.model, real->work.model) << name;
       EXPECT_EQ(bytes_of(s, candidate), real->bytes) << name;
     }
-    ASSERT_TRUE(layers && schedule) << name;
-    for (const Bound& b : {arithmetic, *layers, *schedule}) {
+    ASSERT_TRUE(layers && replica && schedule) << name;
+    for (const Bound& b : {arithmetic, *layers, *replica, *schedule}) {
       EXPECT_LE(b.seconds, real->time.seconds * (1 + 1e-9)) << name;
       EXPECT_LE(b.bytes, real->bytes) << name;
     }
@@ -147,6 +148,26 @@ TEST_P(SmallCases, BoundsHoldAndTheTenAreTheSame) {
     const Counts& n = found.counts;
     EXPECT_EQ(n.all, std::ssize(all));
     EXPECT_EQ(n.too_large + n.too_slow + n.refused + n.simulated, n.all);
+  }
+}
+
+// Sums of gradients that take about as long as the layers whose passes hide them, with several chunks on a stage.
+TEST(Search, BoundsHoldWhereSumsAreHidden) {
+  const config::Settings s = settings_from(
+      "[model]\nlayers = 8\nembed = 64\nheads = 4\nvocab = 96\n[train]\nsequence = 32\nglobal_batch = 16\n");
+  for (const double bandwidth : {1e9, 4e9, 16e9, 64e9}) {
+    simulate::Cluster c = cluster();
+    c.network.link.bandwidth = bandwidth;
+    Bounds bounds(s, c, 4);
+    for (const int32_t chunks : {1, 2, 4})
+      for (const int32_t zero : {0, 1, 2, 3}) {
+        Candidate candidate = {.data = 2, .pipe = 2, .zero = zero, .chunks = chunks};
+        if (chunks > 1) candidate.schedule = "interleaved";
+        const auto bound = bounds.by_schedule(candidate);
+        const auto real = time_candidate(s, candidate, c);
+        ASSERT_TRUE(bound && real);
+        EXPECT_LE(bound->seconds, real->time.seconds * (1 + 1e-9)) << in_words(candidate) << ", " << bandwidth;
+      }
   }
 }
 
