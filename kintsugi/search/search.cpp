@@ -121,6 +121,7 @@ class Searcher {
       }
     };
     for (;;) {
+      std::erase_if(ready, [&](const Entry& e) { return e.seconds > last(); });
       std::vector<Entry> next;
       // What was bounded by its schedule is compiled when nothing else may be faster, or if time runs out.
       const double compiled = ready.empty() ? last() : std::ranges::min(ready, {}, &Entry::seconds).seconds;
@@ -129,7 +130,6 @@ class Searcher {
         next.push_back(queue.top());
         queue.pop();
       }
-      std::erase_if(ready, [&](const Entry& e) { return e.seconds > last(); });
       const bool late = !best.empty() && is_late(1);
       if (next.empty() || late) {
         if (ready.empty() && next.empty()) break;
