@@ -75,6 +75,18 @@ std::vector<T> all_of(const checkpoint::TensorSource& source, const std::string&
   return x;
 }
 
+// What reading the changed folder of make_folder() says; the change is undone.
+std::string error_after(const ScratchFolder& scratch, const std::function<void(File&)>& change) {
+  File file(scratch / "folder");
+  const File kept = file;
+  change(file);
+  file.write();
+  const std::string text = error_of([&] { FolderReader reader(scratch / "folder"); }, scratch.path());
+  kept.write();
+  EXPECT_TRUE(checkpoint::is_one_line(text));
+  return text;
+}
+
 }  // namespace
 
 // Boxes, ranges and dtypes of weights that lie in any order, against the checkpoint that the folder was made of.
@@ -124,16 +136,8 @@ TEST(FolderReader, APrefixMayBeAbsentAndComputedTensorsAreNoWeights) {
 
 TEST(FolderReader, AHeadOfItsOwnIsNotTakenForTheEmbedding) {
   ScratchFolder scratch;
-  const auto folder = make_folder(scratch, "gpt");
-  const auto error = [&](const std::function<void(File&)>& add) {
-    File file(folder);
-    const File kept = file;
-    add(file);
-    file.write();
-    const std::string text = error_of([&] { FolderReader reader(folder); }, scratch.path());
-    kept.write();
-    return text;
-  };
+  make_folder(scratch, "gpt");
+  const auto error = [&](const std::function<void(File&)>& change) { return error_after(scratch, change); };
   const std::string differs =
       "[model] \"folder\": tensor \"lm_head.weight\" is not \"transformer.wte.weight\", which config.json says that it "
       "is; where the head has weights of its own, \"tie_word_embeddings\" is false";
@@ -147,16 +151,7 @@ TEST(FolderReader, AHeadOfItsOwnIsNotTakenForTheEmbedding) {
 TEST(FolderReader, WhatDoesNotFitIsNamed) {
   ScratchFolder scratch;
   const auto folder = make_folder(scratch);
-  const auto error = [&](const std::function<void(File&)>& change) {
-    File file(folder);
-    const File kept = file;
-    change(file);
-    file.write();
-    const std::string text = error_of([&] { FolderReader reader(folder); }, scratch.path());
-    kept.write();
-    EXPECT_TRUE(checkpoint::is_one_line(text));
-    return text;
-  };
+  const auto error = [&](const std::function<void(File&)>& change) { return error_after(scratch, change); };
   const std::string norm = "model.layers.0.input_layernorm.weight";
   EXPECT_EQ(error([&](File& f) { f.remove(norm); }),
             "[safetensors] \"folder\" has no tensor \"model.layers.0.input_layernorm.weight\"; the nearest is "
