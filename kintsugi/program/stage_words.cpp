@@ -6,17 +6,18 @@
 namespace kintsugi::program {
 namespace {
 
-constexpr MemoryPart kMemoryParts[] = {{"weights", &MemoryTable::weights, true},
-                                       {"gradients", &MemoryTable::gradients, true},
-                                       {"optimizer", &MemoryTable::optimizer, true},
-                                       {"statistics", &MemoryTable::statistics, true, false},
-                                       {"caches", &MemoryTable::caches, true, false},
-                                       {"activations", &MemoryTable::activations},
-                                       {"communication", &MemoryTable::communication},
-                                       {"workspace", &MemoryTable::workspace},
-                                       {"staging", &MemoryTable::staging, false},
-                                       {"packing", &MemoryTable::packing},
-                                       {"other lists", &MemoryTable::others, false, false}};
+constexpr MemoryPart kMemoryParts[] = {
+    {.name = "weights", .bytes = &MemoryTable::weights, .state = true},
+    {.name = "gradients", .bytes = &MemoryTable::gradients, .state = true},
+    {.name = "optimizer", .bytes = &MemoryTable::optimizer, .state = true},
+    {.name = "statistics", .bytes = &MemoryTable::statistics, .state = true, .always = false},
+    {.name = "caches", .bytes = &MemoryTable::caches, .state = true, .always = false},
+    {.name = "activations", .bytes = &MemoryTable::activations},
+    {.name = "communication", .bytes = &MemoryTable::communication},
+    {.name = "workspace", .bytes = &MemoryTable::workspace},
+    {.name = "staging", .bytes = &MemoryTable::staging, .always = false},
+    {.name = "packing", .bytes = &MemoryTable::packing},
+    {.name = "other lists", .bytes = &MemoryTable::others, .always = false}};
 
 }  // namespace
 
