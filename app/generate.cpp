@@ -45,10 +45,11 @@ std::string text_of(const GenerateOptions& o, const std::vector<Prompt>& prompts
 class Written {
  public:
   using Say = std::function<void(std::string_view)>;  // told each part of the text as it is made
-  Written(const GenerateOptions& o, const text::Tokenizer& tokenizer, Say say)
+  // The answer of a chat stands alone, other texts behind their prompt.
+  Written(const GenerateOptions& o, const Prompt& prompt, const text::Tokenizer& tokenizer, Say say)
       : length_(o.length),
         end_(tokenizer.end_of_text()),
-        decoder_(tokenizer),
+        decoder_(tokenizer, o.prompts.chat.empty() ? prompt.text_ids() : std::span<const int32_t>()),
         stop_(stops_of(o)),
         say_(std::move(say)) {}
 
@@ -94,7 +95,7 @@ class AllWritten {
       : prompts_(prompts), length_(o.length), texts_(prompts.size()) {
     if (prompts.size() > 1) progress_.emplace(fmt::format("generating {} texts", prompts.size()));
     for (size_t i = 0; i < prompts.size(); ++i) {
-      written_.emplace_back(o, tokenizer, [this, i](std::string_view part) { say(i, part); });
+      written_.emplace_back(o, prompts[i], tokenizer, [this, i](std::string_view part) { say(i, part); });
       if (o.prompts.chat.empty()) say(i, prompts[i].text);
     }
   }

@@ -47,9 +47,10 @@ std::string chat_of(const PromptOptions& o, const std::string& prompt, const tex
 }
 
 Prompt read_prompt(const PromptOptions& o, const std::string& given, const evaluate::CheckpointModel& model) {
-  Prompt prompt = {.given = given, .text = given, .ids = {}};
+  Prompt prompt = {.given = given, .text = given, .ids = {}, .ids_of_text = 0};
   if (!o.chat.empty()) prompt.text = chat_of(o, given, *model.tokenizer());
   prompt.ids = model.tokenizer()->encode(prompt.text);
+  prompt.ids_of_text = prompt.ids.size();
   if (model.made_elsewhere()) {
     const std::vector<int32_t> before = model.tokenizer()->special_tokens().before;
     prompt.ids.insert(prompt.ids.begin(), before.begin(), before.end());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct Prompt {
   std::string given;         // as the user wrote it
   std::string text;          // in the format of the chat
   std::vector<int32_t> ids;  // not empty
+  size_t ids_of_text = 0;    // the last so many
+
+  std::span<const int32_t> text_ids() const { return std::span(ids).last(ids_of_text); }
 };
 
 // At least one. UserError if the model cannot continue it.

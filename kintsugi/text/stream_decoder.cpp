@@ -6,6 +6,11 @@
 
 namespace kintsugi::text {
 
+StreamDecoder::StreamDecoder(const Tokenizer& tokenizer, std::span<const int32_t> before) : tokenizer_(&tokenizer) {
+  for (const int32_t id : before) add(id);
+  held_.clear();
+}
+
 // What a token decodes to depends on whether it is the first, and on the one before: so both are decoded. As long as
 // there is no text, all ids are kept.
 std::string StreamDecoder::add(int32_t id) {

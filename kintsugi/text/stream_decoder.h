@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,8 @@ namespace kintsugi::text {
 // become one are returned as they are. The tokenizer must outlive it.
 class StreamDecoder {
  public:
-  explicit StreamDecoder(const Tokenizer& tokenizer) : tokenizer_(&tokenizer) {}
+  // `before`: ids whose text stands before what comes; it decides whether a word begins with a space.
+  explicit StreamDecoder(const Tokenizer& tokenizer, std::span<const int32_t> before = {});
 
   std::string add(int32_t id);
   // The beginning of a character that was not completed, if there is one.

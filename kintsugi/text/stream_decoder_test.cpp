@@ -5,6 +5,8 @@
 #include <random>
 
 #include "kintsugi/text/bytes_tokenizer.h"
+#include "kintsugi/text/sentencepiece_tokenizer.h"
+#include "kintsugi/text/small_sentencepiece_test.h"
 
 namespace kintsugi::text::stream_decoder_test {
 namespace {
@@ -16,6 +18,26 @@ TEST(StreamDecoder, YieldsWholeCharacters) {
   for (const int32_t id : tokenizer->encode("aé😀")) parts.push_back(decoder.add(id));
   EXPECT_EQ(parts, (std::vector<std::string>{"a", "", "é", "", "", "", "😀"}));
   EXPECT_EQ(decoder.flush(), "");
+}
+
+// Of a tokenizer that adds a space before a text, and takes it away again.
+TEST(StreamDecoder, BehindAPromptAWordKeepsItsSpace) {
+  const auto tokenizer = make_sentencepiece_tokenizer(small_sentencepiece(2, true), "x.model");
+  const std::vector<int32_t> ids = tokenizer->encode("low lower");
+  ASSERT_EQ(ids.size(), 3u);
+  const auto rest_after = [&](size_t n) {
+    StreamDecoder decoder(*tokenizer, std::span(ids).first(n));
+    std::string text;
+    for (const int32_t id : std::span(ids).subspan(n)) text += decoder.add(id);
+    return text + decoder.flush();
+  };
+  EXPECT_EQ(rest_after(0), "low lower");
+  EXPECT_EQ(rest_after(1), " lower");
+  EXPECT_EQ(rest_after(2), "er");
+  // What a prompt leaves unfinished was shown with it.
+  const auto bytes = make_bytes_tokenizer();
+  StreamDecoder cut(*bytes, std::vector<int32_t>{'a', 0xE2});
+  EXPECT_EQ(cut.flush(), "");
 }
 
 TEST(StreamDecoder, LosesNoByte) {
