@@ -117,6 +117,7 @@ void MpiProcess::abort(const std::string& why) {
 
 void MpiProcess::throw_end(const TimeoutMessage& own, const Patience& waited) {
   const std::string why = progress->why();
+  if (why.empty()) throw_timeout(own);  // who was to say it was killed before it had
   if (!progress->out_of_time()) throw Timeout(why, {}, {});
   if (why == own.text) throw_timeout(own);
   if (const double seconds = waited.stood_still().count(); seconds >= 0.5)

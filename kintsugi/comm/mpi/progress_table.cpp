@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "kintsugi/base/error.h"
@@ -18,6 +19,7 @@ namespace kintsugi::comm {
 namespace {
 
 constexpr size_t kPage = 4096;
+constexpr std::chrono::seconds kToWrite{5};  // a reason, by a rank that the system may have stopped
 
 uint64_t pack(const Operation& operation) {
   return static_cast<uint64_t>(operation.kind) | static_cast<uint64_t>(operation.dtype) << 8 |
@@ -164,7 +166,13 @@ bool ProgressTable::collective(int local_rank, int row_index, uint32_t generatio
 void ProgressTable::end(const std::string& why, bool out_of_time) {
   Head& head = *reinterpret_cast<Head*>(memory_);
   uint32_t expected = 0;
-  if (!head.ended.compare_exchange_strong(expected, 1)) return;
+  if (!head.ended.compare_exchange_strong(expected, 1)) {
+    // Another rank was first, and may have been stopped by the system before its text was there.
+    const auto give_up = std::chrono::steady_clock::now() + kToWrite;
+    while (!ended() && std::chrono::steady_clock::now() < give_up)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return;
+  }
   const std::string text = base::without_middle(why, kText - 1);
   std::memcpy(head.text, text.c_str(), text.size() + 1);
   head.ended.store(out_of_time ? 3 : 2, std::memory_order_release);

@@ -54,7 +54,8 @@ class ProgressTable {
   // The n-th collective of a generation, without its buffers; false if it is not remembered.
   bool collective(int local_rank, int row, uint32_t generation, uint64_t n, Operation& operation) const;
 
-  // The reason of the first caller is kept, for all to read.
+  // The reason of the first caller is kept, for all to read; it is there when the call of any rank returns, unless that
+  // caller was killed: then why() is empty.
   void end(const std::string& why, bool out_of_time);
   bool ended() const;
   bool out_of_time() const;
@@ -90,7 +91,7 @@ class ProgressTable {
   std::byte* memory_ = nullptr;
   std::vector<bool> taken_;  // [row] of this rank
   bool reported_ = false;
-  int unused_ = 0;           // rows from here on were never taken, and are zero
+  int unused_ = 0;  // rows from here on were never taken, and are zero
 };
 
 }  // namespace kintsugi::comm
