@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/comm/timeout_message.h"
 
 namespace kintsugi::comm {
 namespace {
@@ -50,9 +51,7 @@ class Meeting {
     try {
       group_->wait(event);
     } catch (const Timeout& e) {
-      std::string_view why = e.what();
-      if (why.starts_with("[comm] ")) why.remove_prefix(7);
-      throw Timeout(fmt::format("rank {}: at the beginning of a list of calls: {}", rank_, why), e.arrived, e.missing);
+      throw_timeout_of(rank_, "at the beginning of a list of calls", e);
     }
   }
 

@@ -44,4 +44,11 @@ void throw_timeout(const TimeoutMessage& message) {
   throw Timeout(message.text, message.arrived, message.missing);
 }
 
+void throw_timeout_of(int rank, std::string_view doing, const Timeout& error) {
+  constexpr std::string_view kWhere = "[comm] ";  // which the new error says again
+  std::string_view why = error.what();
+  if (why.starts_with(kWhere)) why.remove_prefix(kWhere.size());
+  throw Timeout(fmt::format("rank {}: {}: {}", rank, doing, why), error.arrived, error.missing);
+}
+
 }  // namespace kintsugi::comm

@@ -4,11 +4,14 @@
 #include <chrono>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kintsugi/comm/operation.h"
 
 namespace kintsugi::comm {
+
+class Timeout;
 
 struct TimeoutMessage {
   std::string text;                   // "all_reduce of 8 bytes among ranks 0 1 did not end within 2 s: ..."
@@ -30,5 +33,7 @@ TimeoutMessage timeout_message(const std::string& what, std::chrono::millisecond
                                std::span<const int> world_ranks, std::span<const int> members,
                                const std::vector<Arrival>& arrivals);
 [[noreturn]] void throw_timeout(const TimeoutMessage& message);
+// The same error, with what a rank of the world was doing: "rank 2: after step 7: all_reduce of ...".
+[[noreturn]] void throw_timeout_of(int rank, std::string_view doing, const Timeout& error);
 
 }  // namespace kintsugi::comm

@@ -10,6 +10,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/comm/device_groups.h"
+#include "kintsugi/comm/timeout_message.h"
 #include "kintsugi/profile/recorder.h"
 #include "kintsugi/program/describe.h"
 #include "kintsugi/tensor/dims.h"
@@ -332,12 +333,11 @@ void Executor::wait(const program::Body& body, const Instruction& i, Bound& b, R
     if (by_host()) receive_by_host(b, r);
   } catch (const comm::Timeout& e) {
     const BufferId value = i.ins.empty() ? i.outs[0] : i.ins[0];
-    std::string_view why = e.what();
-    if (why.starts_with("[comm] ")) why.remove_prefix(7);
-    throw comm::Timeout(fmt::format("rank {}: {} of \"{}\" over {} ({}{}): {}", rank_, name_of(i.collective),
-                                    program_.buffer(value).name, program_.mesh.name_of(i.group), body.name,
-                                    i.layer < 0 ? "" : fmt::format(", layer {}", i.layer), why),
-                        e.arrived, e.missing);
+    comm::throw_timeout_of(
+        rank_,
+        fmt::format("{} of \"{}\" over {} ({}{})", name_of(i.collective), program_.buffer(value).name,
+                    program_.mesh.name_of(i.group), body.name, i.layer < 0 ? "" : fmt::format(", layer {}", i.layer)),
+        e);
   }
 }
 

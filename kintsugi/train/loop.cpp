@@ -12,6 +12,7 @@
 #include "kintsugi/build/programs.h"
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/comm/agree.h"
+#include "kintsugi/comm/timeout_message.h"
 #include "kintsugi/data/loader.h"
 #include "kintsugi/evaluate/batch_inputs.h"
 #include "kintsugi/evaluate/perplexity.h"
@@ -177,9 +178,7 @@ Decision decide(const Rank& rank, const Decision& wish, std::string_view when) {
     rank.all->wait(rank.all->all_reduce(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
                                         tensor::DType::i32, comm::Reduction::max));
   } catch (const comm::Timeout& e) {
-    const std::string_view why = std::string_view(e.what()).substr(std::string_view("[comm] ").size());
-    throw comm::Timeout(fmt::format("rank {}: {}, whether to stop: {}", rank.world.rank(), when, why), e.arrived,
-                        e.missing);
+    comm::throw_timeout_of(rank.world.rank(), fmt::format("{}, whether to stop", when), e);
   }
   return {.stop = static_cast<Stop>(all[0]), .save = all[1] != 0, .measure = all[2] != 0};
 }
