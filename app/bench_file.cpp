@@ -16,6 +16,8 @@ simulate::Cluster read_measured_cluster(const std::string& path) {
   if (!std::filesystem::exists(path, error))
     throw base::UserError("bench", "--into {}: there is no such file; make it first: kintsugi bench machine --into {}",
                           path, shell_word(path));
+  if (!std::filesystem::is_regular_file(path, error))
+    throw base::UserError("bench", "--into {}: it is read and written again, which takes a regular file", path);
   return simulate::read_cluster(path);
 }
 

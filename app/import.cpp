@@ -21,7 +21,8 @@ void add_import(Command& kintsugi) {
     const exchange::Imported made = exchange::import_folder(*options);
     progress.finish();
     if (made.ids > made.vocab)
-      fmt::print(stderr, "warning: the tokenizer has {} ids, but the model's table {} rows: texts with others are refused\n",
+      fmt::print(stderr,
+                 "warning: the tokenizer has {} ids, but the model's table {} rows: texts with others are refused\n",
                  made.ids, made.vocab);
     fmt::print("checkpoint {}\n", made.checkpoint.string());
   });

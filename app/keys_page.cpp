@@ -36,6 +36,8 @@ std::string_view on_resume(config::Resume resume) {
       return "is kept, unless it is given";
     case config::Resume::held:
       return "is kept, and may not change";
+    case config::Resume::moved:
+      return "may have another path, with the same content";
   }
   throw base::InternalError("keys", "an unknown way to resume");
 }

@@ -76,6 +76,20 @@ TEST_F(DataIdentity, AResumedRunHasItsTokenizerAndItsText) {
             changed("the tokenizer \"corpus/tokenizer.json\" of fingerprint # is gone"));
 }
 
+TEST_F(DataIdentity, ACorpusMayMove) {
+  ASSERT_EQ(train("train.steps=2").code, 0);
+  fs::rename(folder / "corpus", folder / "moved");
+  prepare("run.toml text.txt --tokenizer bytes");  // another one where it was
+  const std::string there = "data.train=moved/train data.validation=moved/validation ";
+  const Ended ended = train(there + "train.steps=4 --resume");
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  expect_refused(
+      train("train.steps=6 --resume"),
+      changed("\"corpus/train\" has the fingerprint #, the run began "
+              "with # of \"moved/train\"; \"corpus/validation\" has the fingerprint #, the run began with # of "
+              "\"moved/validation\""));
+}
+
 TEST_F(DataIdentity, OfAnOldCheckpointTheTokenizerIsKnown) {
   ASSERT_EQ(train("train.steps=2").code, 0);
   forget_data("run/step_00000002");

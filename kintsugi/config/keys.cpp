@@ -237,20 +237,20 @@ std::vector<Key> model_keys() {
 
 std::vector<Key> data_keys() {
   return {
-      data<&Data::train>({"train", Sources{}, fixed, "",
+      data<&Data::train>({"train", Sources{}, moved, "",
                           "token files to train on, as `kintsugi prepare` writes them: a path, or path = weight",
                           "path dataset train_path train_data data_path"}),
-      data<&Data::validation>({"validation", Domains{}, fixed, "",
+      data<&Data::validation>({"validation", Domains{}, moved, "",
                                "token files to evaluate on: a path, or domain = path; empty: none",
                                "valid val eval validation_path test"}),
       data<&Data::reset_at_document>({"reset_at_document", Boolean{}, fixed, "",
                                       "attention and loss do not cross the documents of a sample",
                                       "reset_attention_mask reset_position_ids"}),
-      data<&Data::train_labels>({"train_labels", Text{"a path"}, fixed, "",
+      data<&Data::train_labels>({"train_labels", Text{"a path"}, moved, "",
                                  "CSV with the class or the numbers of each document of train, a line each",
                                  "labels train_targets"}),
       data<&Data::validation_labels>(
-          {"validation_labels", Text{"a path"}, fixed, "", "the same of validation", "validation_targets"}),
+          {"validation_labels", Text{"a path"}, moved, "", "the same of validation", "validation_targets"}),
       data<&Data::mask_share>({"mask_share", kFraction, fixed, "",
                                "share of a sample's tokens that are to be predicted, with objective masked",
                                "mlm_probability masked_lm_prob"}),

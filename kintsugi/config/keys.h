@@ -20,6 +20,7 @@ enum class Resume {
   free,   // may change
   kept,   // may change if it is given; if it is derived, the saved value is kept
   held,   // if it is given, it must be as it was saved; if it is derived, the saved value is kept
+  moved,  // names files: their paths may change, their content may not, which the fingerprints of the data tell
 };
 
 struct Key {

@@ -26,6 +26,8 @@ std::string_view resume_word(Resume resume) {
       return "no";
     case Resume::free:
       return "yes";
+    case Resume::moved:
+      return "its path, not its content";
     default:
       return "yes, where given";
   }

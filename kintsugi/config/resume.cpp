@@ -21,9 +21,22 @@ bool is_given(const Key& key, const Resolved& now) {
   return now.origin(key.full_name()).given();
 }
 
+// What a value of paths says beside them: how many there are, their weights, their domains.
+Value without_paths(Value value) {
+  const auto clear_paths = [](auto& files) {
+    for (auto& file : files) file.path.clear();
+  };
+  if (auto* sources = std::get_if<std::vector<DataSource>>(&value)) clear_paths(*sources);
+  if (auto* files = std::get_if<std::vector<ValidationFile>>(&value)) clear_paths(*files);
+  if (auto* path = std::get_if<std::string>(&value)) *path = path->empty() ? "" : "given";
+  return value;
+}
+
 bool refused(const Key& key, const Resolved& saved, const Resolved& now) {
+  const Value before = key.get(saved.settings), after = key.get(now.settings);
+  if (key.resume == Resume::moved) return without_paths(before) != without_paths(after);
   const bool bound = key.resume == Resume::fixed || (key.resume == Resume::held && is_given(key, now));
-  return bound && !left_open(key, now) && key.get(saved.settings) != key.get(now.settings);
+  return bound && !left_open(key, now) && before != after;
 }
 
 }  // namespace

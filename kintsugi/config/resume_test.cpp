@@ -130,7 +130,7 @@ TEST(Resume, MayNotChange) {
   const auto changed = [&](std::string set) { return compare_for_resume(saved, resolved("", {std::move(set)})); };
   EXPECT_EQ(changed("model.layers=5"), Words{"model.layers"});
   EXPECT_EQ(changed("model.dropout=0.1"), Words{"model.dropout"});
-  EXPECT_EQ(changed("data.train=x"), Words{"data.train"});
+  EXPECT_EQ(changed("data.train={x = 1, y = 2}"), Words{"data.train"});
   EXPECT_EQ(changed("data.reset_at_document=true"), Words{"data.reset_at_document"});
   EXPECT_EQ(changed("train.seed=2"), Words{"train.seed"});
   EXPECT_EQ(changed("train.global_batch=16"), Words{"train.global_batch"});
@@ -150,11 +150,34 @@ TEST(Resume, MayNotChange) {
             "them back, or train in another folder");
   EXPECT_EQ(error_of([&] {
               resume_with(saved, resolved("", {"train.seed=2", "model.layers=5", "model.embed=64", "train.clip=0",
-                                               "data.train=x", "train.dtype=bf16"}));
+                                               "data.train={x = 2}", "train.dtype=bf16"}));
             }),
             "[resume] --set: model.layers is 5, was 4; model.embed is 64, was 128; model.head_dim is 16, was 32; "
             "model.ffn is "
             "256, was 512; and 4 more; a resumed run keeps these settings: set them back, or train in another folder");
+}
+
+// Data may lie elsewhere (their content is compared where they are opened), but not be more or fewer, or weigh
+// otherwise.
+TEST(Resume, DataMayMove) {
+  const Resolved saved =
+      resolved("[data.train]\n\"a\" = 1\n\"b\" = 3\n[data.validation]\nfirst = \"x\"\nnext = \"y\"\n");
+  const auto changed = [&](const std::string& train, const std::string& validation) {
+    return compare_for_resume(saved, resolved("", {"data.train=" + train, "data.validation=" + validation}));
+  };
+  EXPECT_EQ(changed("{c = 1, d = 3}", "{first = \"z\", next = \"y\"}"), Words{});
+  EXPECT_EQ(
+      resume_with(saved, resolved("", {"data.train={c = 1, d = 3}", "data.validation={first = \"z\", next = \"y\"}"}))
+          .settings.data.train[1]
+          .path,
+      "d");
+  EXPECT_EQ(changed("{c = 2, d = 3}", "{first = \"x\", next = \"y\"}"), Words{"data.train"});
+  EXPECT_EQ(changed("a", "{first = \"x\", next = \"y\"}"), Words{"data.train"});
+  EXPECT_EQ(changed("{a = 1, b = 3}", "{first = \"x\", other = \"y\"}"), Words{"data.validation"});
+  EXPECT_EQ(changed("{a = 1, b = 3}", "x"), Words{"data.validation"});
+  const Resolved labels = resolved("", {"data.train_labels=labels.csv"});
+  EXPECT_EQ(compare_for_resume(labels, resolved("", {"data.train_labels=moved.csv"})), Words{});
+  EXPECT_EQ(compare_for_resume(labels, resolved("")), Words{"data.train_labels"});
 }
 
 TEST(Resume, TheVocabularyMayComeLater) {
