@@ -235,18 +235,23 @@ TEST_P(ProfileUnderMpi, RanksWhoseClocksDiffer) {
   if (std::system((other + "true > /dev/null 2>&1").c_str()) != 0) GTEST_SKIP() << "no time namespaces here";
   std::ofstream(folder / "clock.sh") << "case ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} in 1) exec " << other
                                      << "\"$@\" ;; esac\nexec \"$@\"\n";
-  const Ended ended = run_kintsugi(folder.path(), "profile run.toml --steps 2 --csv t.csv --set parallel.pipe=2", ":",
-                                   GetParam().run + " -n 2 sh clock.sh");
-  ASSERT_EQ(ended.code, 0) << ended.err;
-  std::smatch within;
-  ASSERT_TRUE(std::regex_search(ended.out, within, std::regex("clocks of ranks agree within ([0-9.]+) us")))
-      << ended.out;
-  EXPECT_LT(std::stod(within[1]), 1e6);
-  // A pipeline's stages wait for each other; by clocks that were not brought together, one of them never would.
+  // A pipeline's stages wait for each other; by clocks that were not brought together, one of them never would. On a
+  // busy machine one of them may be so late that it finds all that it waits for: again, then.
   std::map<std::string, double> waiting;
-  const auto rows = rows_of(base::read_file(folder / "t.csv"));
-  for (size_t i = 1; i < rows.size(); ++i)
-    if (!rows[i][10].empty()) waiting[rows[i][0]] += std::stod(rows[i][10]);
+  Ended ended;
+  for (int i = 0; i < 5 && (waiting["0"] <= 0 || waiting["1"] <= 0); ++i) {
+    ended = run_kintsugi(folder.path(), "profile run.toml --steps 2 --csv t.csv --set parallel.pipe=2", ":",
+                         GetParam().run + " -n 2 sh clock.sh");
+    ASSERT_EQ(ended.code, 0) << ended.err;
+    std::smatch within;
+    ASSERT_TRUE(std::regex_search(ended.out, within, std::regex("clocks of ranks agree within ([0-9.]+) us")))
+        << ended.out;
+    EXPECT_LT(std::stod(within[1]), 1e6);
+    waiting.clear();
+    const auto rows = rows_of(base::read_file(folder / "t.csv"));
+    for (size_t row = 1; row < rows.size(); ++row)
+      if (!rows[row][10].empty()) waiting[rows[row][0]] += std::stod(rows[row][10]);
+  }
   EXPECT_GT(waiting["0"], 0) << ended.out;
   EXPECT_GT(waiting["1"], 0) << ended.out;
 }

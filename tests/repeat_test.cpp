@@ -220,7 +220,8 @@ TEST(Resume, AKilledRunGoesOnFromItsLastCheckpoint) {
 TEST(Resume, ARunThatWasToldToStopGoesOnToTheSameBits) {
   const RunFiles files;
   const std::string toml = files.toml();
-  run_here(toml, in(files, "a", {"train.steps=2000"}), false, 40);
+  // 42 steps: a run that is told to stop may leave out a validation that would be long, as after step 40.
+  run_here(toml, in(files, "a", {"train.steps=2000"}), false, 42);
   const std::vector<std::string> arguments = {"train", toml, "--set", "train.steps=2000",
                                               "train.folder=" + files.folder("b").string()};
   Child child(arguments, files.file("b.txt"));
@@ -230,11 +231,13 @@ TEST(Resume, ARunThatWasToldToStopGoesOnToTheSameBits) {
   const int64_t done = lines_of(files.folder("b") / "metrics.jsonl");
   ASSERT_LT(done, 2000);
   EXPECT_EQ(checkpoint::list(files.folder("b")).back().step, done);
-  if (done < 40) run_here(toml, in(files, "b", {"train.steps=2000"}), true, 40);
-  const auto mine = metrics_of(files.folder("b")), other = metrics_of(files.folder("a"));
-  ASSERT_EQ(other.size(), 40u);
-  ASSERT_GE(mine.size(), other.size());
-  EXPECT_EQ(std::vector(mine.begin(), mine.begin() + 40), other);
+  if (done < 42) run_here(toml, in(files, "b", {"train.steps=2000"}), true, 42);
+  auto mine = metrics_of(files.folder("b")), other = metrics_of(files.folder("a"));
+  ASSERT_EQ(other.size(), 42u);
+  ASSERT_GE(mine.size(), 42u);
+  other.resize(40);
+  mine.resize(40);
+  EXPECT_EQ(mine, other);
 }
 
 }  // namespace kintsugi::tests::repeat_test

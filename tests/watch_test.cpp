@@ -5,6 +5,7 @@
 #include <pty.h>
 #include <sys/ioctl.h>
 #include <termios.h>
+#include <utmp.h>
 
 #include <chrono>
 #include <fstream>
@@ -34,12 +35,17 @@ class InTerminal {
     struct winsize size = {};
     size.ws_row = 24;
     size.ws_col = 80;
-    pid_ = ::forkpty(&terminal_, nullptr, nullptr, &size);
+    int process_end = -1;
+    if (::openpty(&terminal_, &process_end, nullptr, nullptr, &size) != 0) return;
+    ::tcgetattr(terminal_, &before);
+    pid_ = ::fork();
     if (pid_ == 0) {
+      ::close(terminal_);
+      ::login_tty(process_end);
       ::execl("/bin/sh", "sh", "-c", ("cd '" + folder.string() + "' && exec " + command).c_str(), nullptr);
       ::_exit(127);
     }
-    ::tcgetattr(terminal_, &before);
+    ::close(process_end);
   }
   ~InTerminal() {
     if (pid_ > 0) {

@@ -45,7 +45,7 @@ struct Result {
 Result run(const std::string& command) {
   Result result;
   const auto start = std::chrono::steady_clock::now();
-  FILE* pipe = popen(("timeout -k 1 100 " + command + " 2>&1").c_str(), "r");
+  FILE* pipe = popen(("timeout -k 1 300 " + command + " 2>&1").c_str(), "r");
   std::array<char, 4096> line;
   while (fgets(line.data(), line.size(), pipe) != nullptr) {
     result.all += line.data();
@@ -70,7 +70,7 @@ bool is_there(const Mpi& mpi) {
 // Time limits of ranks: the first that is long enough for how busy the machine is.
 const std::vector<std::string> kLimits = {"0.6", "3", "12"};
 
-Result run_ranks(const Mpi& mpi, int ranks, const std::string& name, const std::string& limit = "60") {
+Result run_ranks(const Mpi& mpi, int ranks, const std::string& name, const std::string& limit = "240") {
   return run(mpi.run + " -n " + std::to_string(ranks) + " " + (here() / "comm_rank").string() + " " + name + " " +
              limit);
 }
