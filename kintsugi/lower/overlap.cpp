@@ -142,26 +142,32 @@ class Overlap {
     return at->second;
   }
 
+  // Of the receives of a channel the first is started ahead, each other one when that before it has ended: on a device
+  // it could not start sooner, and would hold back all that follows it, what the peer waits for too (verify_ranks).
   void take_apart(Body& body, Body& receive, Body& sent) {
     std::vector<Instruction> list;
     program::UnderWay under_way(p_);
-    for (Instruction& i : body.instructions) {
-      if (!is_receive(i)) continue;
+    std::map<std::string, int> received;  // by channel: the last that was started
+    const auto begin = [&](Instruction& i) {
       i.event = event_of(i);
-      under_way.add(i);
+      const int number = under_way.add(i);
+      if (is_receive(i)) received[i.channel] = number;
+    };
+    const auto is_ahead = [&](const Instruction& i) { return is_receive(i) && i.event >= 0; };
+    for (Instruction& i : body.instructions) {
+      if (!is_receive(i) || received.contains(i.channel)) continue;
+      begin(i);
       receive.instructions.push_back(i);
     }
     const auto wait_for = [&](int number) { list.push_back(program::wait_for(under_way.remove(number))); };
     for (Instruction& i : body.instructions) {
-      if (is_receive(i)) continue;
+      if (is_ahead(i)) continue;
       for (int number : under_way.near(i)) {
         const Instruction& other = under_way[number];
         if (in_order(p_, i, other) || (i.workspace >= 0 && touches(p_, {i.workspace}, other.outs))) wait_for(number);
       }
-      if (i.kind == Kind::collective) {
-        i.event = event_of(i);
-        under_way.add(i);
-      }
+      if (is_receive(i) && under_way.list().contains(received.at(i.channel))) wait_for(received.at(i.channel));
+      if (i.kind == Kind::collective) begin(i);
       list.push_back(std::move(i));
     }
     for (const auto& [number, i] : under_way.list())
@@ -189,22 +195,39 @@ class Overlap {
     return static_cast<int>(p_.bodies.size()) - 1;
   }
 
-  // The receives of a call are started before the call ahead of it, and its sends are waited for after the next call.
+  // The receives of a call are started before the call ahead of it, unless that still starts some of their channel; its
+  // sends are waited for after the next call.
   void spread(program::CallList& list) const {
     std::vector<program::Call> calls;
+    const auto body_of = [&](size_t call, int Beside::*which) {
+      return call < list.calls.size() ? beside_[static_cast<size_t>(list.calls[call].body)].*which : -1;
+    };
     const auto add = [&](size_t call, int Beside::*which) {
-      if (call >= list.calls.size()) return;
-      const int body = beside_[static_cast<size_t>(list.calls[call].body)].*which;
-      if (body >= 0) calls.push_back({body, list.calls[call].micro_batch});
+      if (const int body = body_of(call, which); body >= 0) calls.push_back({body, list.calls[call].micro_batch});
+    };
+    const auto receives_first = [&](size_t call) {
+      return body_of(call + 1, &Beside::receive) >= 0 &&
+             share_a_channel(p_.bodies[static_cast<size_t>(list.calls[call].body)],
+                             p_.bodies[static_cast<size_t>(body_of(call + 1, &Beside::receive))]);
     };
     add(0, &Beside::receive);
     for (size_t c = 0; c < list.calls.size(); ++c) {
-      add(c + 1, &Beside::receive);
+      const bool ahead = !receives_first(c);
+      if (ahead) add(c + 1, &Beside::receive);
       calls.push_back(list.calls[c]);
+      if (!ahead) add(c + 1, &Beside::receive);
       if (c > 0) add(c - 1, &Beside::sent);
     }
     add(list.calls.size() - 1, &Beside::sent);
     list.calls = std::move(calls);
+  }
+
+  // Whether both start receives of one channel.
+  static bool share_a_channel(const Body& a, const Body& b) {
+    for (const Instruction& i : a.instructions)
+      for (const Instruction& j : b.instructions)
+        if (is_receive(i) && is_receive(j) && i.channel == j.channel) return true;
+    return false;
   }
 
   Program& p_;

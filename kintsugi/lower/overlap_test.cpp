@@ -162,7 +162,8 @@ TEST(Overlap, RandomBodiesHaveNoHazard) {
       }
     }
     std::vector<std::string> before, after;
-    for (const auto& i : m.p.bodies[0].instructions) before.push_back(std::string(name_of(i)) + std::to_string(i.outs[0]));
+    for (const auto& i : m.p.bodies[0].instructions)
+      before.push_back(std::string(name_of(i)) + std::to_string(i.outs[0]));
     overlap(m.p);
     std::map<int, program::Instruction> under_way;
     for (const auto& i : m.p.bodies[0].instructions) {
@@ -315,27 +316,35 @@ TEST(Prefetch, OtherAdditionsStay) {
   EXPECT_EQ(prefetched(m), before);
 }
 
+void message(Maker& m, const std::string& kind, BufferId b, const std::string& channel) {
+  const bool sends = kind == "send";
+  program::Instruction& i =
+      m.collective(program::collective_named(kind), sends ? std::vector<BufferId>{b} : std::vector<BufferId>{},
+                   sends ? std::vector<BufferId>{} : std::vector<BufferId>{b});
+  i.group = {0};
+  i.peer = sends ? 2 : 0;
+  i.channel = channel;
+}
+
+std::string calls_of(const program::Program& p) {
+  std::string calls;
+  for (const program::Call& c : p.lists[0].calls)
+    calls += fmt::format("{}({}) ", p.bodies[static_cast<size_t>(c.body)].name, c.micro_batch);
+  return calls;
+}
+
 // The receives of a call are started before the call ahead; a send starts as soon as its value is made and is waited
 // for after the next call; variants share these bodies.
 TEST(Overlap, MessagesFromCallToCall) {
   Maker m;
   m.p.mesh = mesh::Mesh({{.name = "pipe", .size = 3, .cuts_layers = true}});
   const BufferId got = m.arena("got", kX), y = m.arena("y", kX), z = m.arena("z", kX);
-  const auto message = [&](const std::string& kind, BufferId b, const std::string& channel) {
-    const bool sends = kind == "send";
-    program::Instruction& i =
-        m.collective(program::collective_named(kind), sends ? std::vector<BufferId>{b} : std::vector<BufferId>{},
-                     sends ? std::vector<BufferId>{} : std::vector<BufferId>{b});
-    i.group = {0};
-    i.peer = sends ? 2 : 0;
-    i.channel = channel;
-  };
   m.body("forward");
   m.call("gelu", {y}, {y});
-  message("receive", got, "in");
+  message(m, "receive", got, "in");
   m.call("gelu", {got}, {z});
   m.call("gelu", {y}, {y});
-  message("send", z, "out");
+  message(m, "send", z, "out");
   program::Body first = m.p.bodies[0];
   first.name = "forward.first";
   first.variant_of = 0;
@@ -358,12 +367,38 @@ TEST(Overlap, MessagesFromCallToCall) {
             "  got = receive over pipe()\n"
             "forward.sent:\n"
             "  wait  = send(z)\n");
-  std::string calls;
-  for (const program::Call& c : m.p.lists[0].calls)
-    calls += fmt::format("{}({}) ", m.p.bodies[static_cast<size_t>(c.body)].name, c.micro_batch);
-  EXPECT_EQ(calls,
+  EXPECT_EQ(calls_of(m.p),
             "forward.receive(0) forward.receive(1) forward.first(0) forward.receive(2) forward(1) forward.sent(0) "
             "forward(2) forward.sent(1) forward.sent(2) ");
+}
+
+// Of several in one channel the first is started ahead, another when that before it has ended; and the first of the
+// next call behind all of this one.
+TEST(Overlap, SeveralMessagesOfAChannel) {
+  Maker m;
+  m.p.mesh = mesh::Mesh({{.name = "pipe", .size = 3, .cuts_layers = true}});
+  const BufferId a = m.arena("a", kX), b = m.arena("b", kX), c = m.arena("c", kX), y = m.arena("y", kX);
+  m.body("forward");
+  message(m, "receive", a, "in");
+  message(m, "receive", b, "in");
+  message(m, "receive", c, "other");
+  m.call("gelu", {y}, {y});
+  m.call("add", {b, c}, {y});
+  m.call("gelu", {a}, {a});
+  m.p.lists = {{.step = program::Step::train, .calls = {{0, 0}, {0, 1}}}};
+  EXPECT_EQ(overlapped(m),
+            "forward:\n"
+            "  wait a = receive()\n"
+            "  b = receive over pipe()\n"
+            "  y = gelu(y)\n"
+            "  wait c = receive()\n"
+            "  wait b = receive()\n"
+            "  y = add(b, c)\n"
+            "  a = gelu(a)\n"
+            "forward.receive:\n"
+            "  a = receive over pipe()\n"
+            "  c = receive over pipe()\n");
+  EXPECT_EQ(calls_of(m.p), "forward.receive(0) forward(0) forward.receive(1) forward(1) ");
 }
 
 }  // namespace kintsugi::lower::overlap_test

@@ -151,13 +151,14 @@ void RankRun::arrive(int r) {
 
 void RankRun::post(int r) {
   const Rank& rank = ranks_[static_cast<size_t>(r)];
+  if (!may_post(rank)) return;
   std::vector<MessageEnd>& ends = message_ends(rank, true);
   posted_[{r, key_of(rank)}] = ends.size();
   ends.push_back({operation_of(rank).signature, call_of(rank).micro_batch});
   const int other = peer_of(rank);
   advance(r);
   const Rank& peer = ranks_[static_cast<size_t>(other)];
-  if (!ended(peer) && operation_of(peer).action == Action::match) enqueue(other);
+  if (!ended(peer) && operation_of(peer).action != Action::join) enqueue(other);
 }
 
 void RankRun::join(int r) {
@@ -217,10 +218,15 @@ bool RankRun::is_matched(const Rank& r) {
   return at < other.size() && other[at] == message_ends(r, true)[at];
 }
 
+bool RankRun::may_post(const Rank& r) {
+  const std::vector<MessageEnd>&own = message_ends(r, true), &other = message_ends(r, false);
+  return own.empty() || (own.size() <= other.size() && own.back() == other[own.size() - 1]);
+}
+
 const RankRun::Rank* RankRun::awaited_by(const Rank& r) {
   switch (operation_of(r).action) {
     case Action::post:
-      return nullptr;
+      return may_post(r) ? nullptr : &ranks_[static_cast<size_t>(peer_of(r))];
     case Action::match:
       return is_matched(r) ? nullptr : &ranks_[static_cast<size_t>(peer_of(r))];
     case Action::join:

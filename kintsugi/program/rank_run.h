@@ -33,8 +33,9 @@ class RankRun {
   void check_groups();
 
  private:
-  // join: a collective, which ends when all members of its group have reached it. post: one end of a message is
-  // enqueued. match: the wait for it, which ends when the other end is enqueued too.
+  // join: a collective, which ends when all members of its group have reached it. post: one end of a message starts,
+  // once that before it in its channel has ended. match: the wait for it, which ends when the other end has started
+  // too.
   enum class Action : uint8_t { join, post, match };
   struct Operation {
     int body = 0;
@@ -89,6 +90,7 @@ class RankRun {
   int peer_of(const Rank& r) const;
   std::vector<MessageEnd>& message_ends(const Rank& r, bool own);
   bool is_matched(const Rank& r);
+  bool may_post(const Rank& r);
   const Rank* awaited_by(const Rank& r);  // one that it waits for, or null
   std::string position_text(const Rank& r) const;
   [[noreturn]] void report(std::string_view name);

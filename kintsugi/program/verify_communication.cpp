@@ -51,7 +51,7 @@ class BodyVerifier {
   void run() {
     for (const Instruction& i : body_.instructions) {  // what an earlier call has started
       const auto message = facts_.messages.find(i.event);
-      if (i.kind != Kind::wait || message == facts_.messages.end() || message->second.body == &body_) continue;
+      if (i.kind != Kind::wait || message == facts_.messages.end() || starts(i.event)) continue;
       begin(i.event, message->second);
     }
     for (size_t at = 0; at < body_.instructions.size(); ++at) step(at);
@@ -78,6 +78,11 @@ class BodyVerifier {
     if (i.kind == Kind::wait) return wait(i, at);
     for (int number : under_way_.near(i)) check_conflict(started_.at(under_way_[number].event), i, at);
     if (i.kind == Kind::collective || i.kind == Kind::copy) start(i, at);
+  }
+
+  bool starts(int event) const {
+    return std::any_of(body_.instructions.begin(), body_.instructions.end(),
+                       [&](const Instruction& i) { return i.kind != Kind::wait && i.event == event; });
   }
 
   void begin(int event, Start start) {

@@ -9,14 +9,21 @@
 namespace kintsugi::program {
 
 // One program for each rank of their mesh; ranks of one stage share it. Each is checked by verify_communication. Then
-// every list is run on all ranks: a rank is a sequence of collectives, in the order in which it enqueues them, and
-// proceeds only when the current one is done: when all members of its group have reached the same one (kind, value,
-// bytes, dtype, reduction, members, micro-batch; between ranks with the same buffers the same buffer). A message is
-// enqueued without waiting; the wait for it ends when its peer has enqueued the other end, where the n-th ends of a
-// channel match. This is stricter than any backend: a send waits for its receive, and a device runs the collectives of
-// all its groups one after another. So a program that passes ends under every backend. And each group is made by all
-// its members.
-// groups one after the other. So what passes ends under every backend. And each group is made by all its members.
+// every list is run on all ranks: a rank is a sequence of collectives and messages, in the order in which it enqueues
+// them, and proceeds
+// - past a collective when all members of its group have reached the same one (kind, value, bytes, dtype, reduction,
+//   members, micro-batch; between ranks with the same buffers the same buffer);
+// - past the start of a message when that before it in its channel has ended, which is when the peer has started the
+//   other end; the n-th ends of a channel match;
+// - past the wait for a message when it has ended.
+// And each group is made by all its members.
+//
+// This is stricter than any backend, so what passes ends under each. A device starts the operations of all its
+// communicators in one order, that in which they were enqueued (NCCL_LAUNCH_ORDER_IMPLICIT): one starts when those
+// before it have started, when those of its communicator have ended, and when all that was computed before it is done.
+// So a message that cannot start yet holds back all that follows it, of whatever communicator, and two ranks that hold
+// back what the other waits for would stand still, although each communicator alone is in order. Collectives are taken
+// to hold the device until they end, as where they take all of it.
 //
 // Adjacent operations of different groups on one rank may be exchanged if that makes no cycle of ranks. Each group
 // still sees its operations in one order, each operation has the same operands, so every value is the same. Two of one

@@ -44,7 +44,8 @@ Program whole() {
                {.name = "y", .type = type, .offset = 64},
                {.name = "z", .type = {{{"n", 32}}, DType::f32}, .offset = 128},
                {.name = "w", .type = type, .offset = 256}};
-  const Instruction a = start(Collective::all_reduce, 0, 1, kTensor, 0), b = start(Collective::all_gather, 1, 2, kData, 1),
+  const Instruction a = start(Collective::all_reduce, 0, 1, kTensor, 0),
+                    b = start(Collective::all_gather, 1, 2, kData, 1),
                     c = start(Collective::all_reduce, 0, 3, kTensor, 2);
   p.bodies = {{.name = "forward", .instructions = {a, wait(a), b, wait(b)}},
               {.name = "backward", .instructions = {c, wait(c)}}};
@@ -203,7 +204,8 @@ TEST(VerifyRanks, TheOrderOfOperations) {
 TEST(VerifyRanks, Messages) {
   // Ranks 0 and 1 send x to the ranks of the second data place, where it is received as x.
   std::vector<Program> programs(4, whole());
-  const Instruction send = message(Collective::send, 0, kData, 1, 5), receive = message(Collective::receive, 0, kData, 0, 5);
+  const Instruction send = message(Collective::send, 0, kData, 1, 5),
+                    receive = message(Collective::receive, 0, kData, 0, 5);
   for (size_t rank = 0; rank < 4; ++rank) {
     const Instruction& i = rank < 2 ? send : receive;
     of(programs[rank], 0) = {i, wait(i)};
@@ -286,15 +288,64 @@ TEST(VerifyRanks, MessagesThatCross) {
   }
   EXPECT_EQ(
       error_of(programs),
-      "train: rank 0 at instruction 2 of forward, micro-batch 0 (send of #0 \"x\", 64 bytes of fp32, over data, to "
-      "rank 2) waits for rank 2, which is at instruction 2 of forward, micro-batch 0 (receive of #0 \"x\", 64 "
+      "train: rank 0 at instruction 1 of forward, micro-batch 0 (send of #3 \"w\", 64 bytes of fp32, over data, to "
+      "rank 2) waits for rank 2, which is at instruction 1 of forward, micro-batch 0 (receive of #0 \"x\", 64 "
       "bytes of fp32, over data, from rank 0)");
+}
+
+// A message that cannot start holds back what follows it on the device, of whatever communicator.
+TEST(VerifyRanks, AMessageThatIsHeldBack) {
+  const auto of_channel = [](Instruction i, std::string channel, int event) {
+    i.channel = std::move(channel);
+    i.event = event;
+    return i;
+  };
+  const auto made = [&](Collective kind, int64_t peer) {
+    return std::vector{of_channel(message(kind, 0, kData, peer, 0), "a", 5),
+                       of_channel(message(kind, 3, kData, peer, 0), "a", 6),
+                       of_channel(message(kind, 1, kData, peer, 0), "c", 7)};
+  };
+  std::vector<Program> programs(4, whole());
+  const std::vector<Instruction> sent = made(Collective::send, 1), received = made(Collective::receive, 0);
+  const auto with = [&](const std::vector<Instruction>& first, const std::vector<Instruction>& second) {
+    for (size_t rank = 0; rank < 4; ++rank) {
+      of(programs[rank], 0) = rank < 2 ? first : second;
+      of(programs[rank], 1).clear();
+      for (BufferId b : {0, 1, 3}) programs[rank].buffer(b).input = rank < 2 ? "input" : "";
+    }
+    return error_of(programs);
+  };
+  const auto &a = sent, &b = received;
+  const std::vector<Instruction> ends = {a[0], a[1], a[2], wait(a[0]), wait(a[1]), wait(a[2])};
+  EXPECT_EQ(with(ends, {b[0], b[1], b[2], wait(b[0]), wait(b[1]), wait(b[2])}), "");
+  EXPECT_EQ(with(ends, {b[2], b[0], b[1], wait(b[2]), wait(b[0]), wait(b[1])}), "");
+  // The second message of channel a starts when the first has ended, c after it; the peer wants c first.
+  EXPECT_EQ(with(ends, {b[2], wait(b[2]), b[0], b[1], wait(b[0]), wait(b[1])}),
+            "train: rank 0 at instruction 1 of forward, micro-batch 0 (send of #3 \"w\", 64 bytes of fp32, over data, "
+            "to rank 2) waits for rank 2, which is at instruction 1 of forward, micro-batch 0 (receive of #1 \"y\", 64 "
+            "bytes of fp32, over data, from rank 0)");
+  // So does a collective that the other members have come to.
+  const Instruction sum = start(Collective::all_reduce, 2, 2, kTensor, 8);
+  const std::vector<Instruction> sums = {sum, wait(sum)};
+  const auto joined = [](std::vector<Instruction> x, const std::vector<Instruction>& y) {
+    x.insert(x.end(), y.begin(), y.end());
+    return x;
+  };
+  for (Program& p : programs) p.buffer(2).input = "z";
+  EXPECT_EQ(with(joined({a[0]}, joined(sums, {wait(a[0])})), joined(sums, {b[0], wait(b[0])})), "");
+  EXPECT_EQ(with(joined({a[0], wait(a[0])}, sums), joined(sums, {b[0], wait(b[0])})), "");
+  EXPECT_EQ(with(joined({a[0], a[1]}, joined(sums, {wait(a[0]), wait(a[1]), a[2], wait(a[2])})),
+                 joined({b[2], wait(b[2]), b[0], b[1]}, joined(sums, {wait(b[0]), wait(b[1])}))),
+            "train: rank 0 at instruction 1 of forward, micro-batch 0 (send of #3 \"w\", 64 bytes of fp32, over data, "
+            "to rank 2) waits for rank 2, which is at instruction 1 of forward, micro-batch 0 (receive of #1 \"y\", 64 "
+            "bytes of fp32, over data, from rank 0)");
 }
 
 // A message may be waited for in a later call of its micro-batch, once.
 TEST(VerifyRanks, MessagesFromCallToCall) {
   std::vector<Program> programs(4, whole());
-  const Instruction send = message(Collective::send, 0, kData, 1, 5), receive = message(Collective::receive, 0, kData, 0, 5);
+  const Instruction send = message(Collective::send, 0, kData, 1, 5),
+                    receive = message(Collective::receive, 0, kData, 0, 5);
   for (size_t rank = 0; rank < 4; ++rank) {
     Program& p = programs[rank];
     const Instruction& i = rank < 2 ? send : receive;
@@ -422,8 +473,7 @@ TEST(VerifyCommunication, KindsAndSizes) {
   };
   EXPECT_EQ(error_of_all([&](Program& p) { own_part(p, kData); }), "");
   EXPECT_EQ(error_of_all([&](Program& p) { own_part(p, kTensor); }),
-            "train: rank 0 at instruction 2 of forward (" + kGather +
-                "0 2): on rank 2, its output overlaps its input");
+            "train: rank 0 at instruction 2 of forward (" + kGather + "0 2): on rank 2, its output overlaps its input");
   EXPECT_EQ(error_of_all([](Program& p) {
               p.buffer(1).offset = 0;
               for (size_t i : {0u, 1u}) of(p, 0)[i].collective = Collective::all_to_all;

@@ -258,7 +258,6 @@ ncclResult_t join(Comm& comm, const Call& call, Launch& launch) {
       if (meeting->joined[r] && !meeting->calls[r].like(call))
         return broken(fmt::format("ranks {} and {} call different collectives", comm.rank, r));
     ++standin().collectives;
-    standin().order[std::this_thread::get_id()].push_back({meeting, meeting->calls.size()});
   }
   meeting->joined[place] = true;
   meeting->calls[place] = call;
@@ -278,6 +277,10 @@ ncclResult_t launch_once(const std::vector<Pending::Item>& items, void* stream) 
     launch->rank = comm.rank;
     for (const Pending::Item& item : items)
       if (const ncclResult_t result = join(comm, item.call, *launch); result != ncclSuccess) return result;
+    Launched& launched = standin().order[std::this_thread::get_id()].emplace_back();
+    launched.communicator = &comm;
+    launched.message = items.size() == 1 && items[0].call.is_message();
+    for (const Meeting* m : launch->meetings) launched.parts.push_back({m, m->calls.size()});
   }
   standin().enqueue(stream, [launch] { enter(*launch); });
   launch->come_to_it = standin().all_until_here(stream);

@@ -12,10 +12,15 @@
 
 namespace kintsugi::tests::nccl {
 
-// A collective that a thread called.
-struct Called {
-  const void* meeting = nullptr;  // the same for all members
-  size_t members = 0;
+// What a thread launched at one time: a call, or those of a group.
+struct Launched {
+  struct Part {
+    const void* meeting = nullptr;  // the same for all members
+    size_t members = 0;
+  };
+  const void* communicator = nullptr;
+  std::vector<Part> parts;
+  bool message = false;  // one, alone
 };
 
 struct Standin {
@@ -26,9 +31,9 @@ struct Standin {
   std::function<void()> (*all_until_here)(void* stream) = nullptr;
   void (*not_yet)() = nullptr;  // throws, so that the work is tried again
   int64_t collectives = 0, messages = 0, groups = 0, aborted = 0;
-  std::map<std::thread::id, std::vector<Called>> order;  // of all communicators, by thread: by rank
-  int async_error = 0;                                   // what ncclCommGetAsyncError says
-  std::vector<std::string> broken;                       // rules that were not kept
+  std::map<std::thread::id, std::vector<Launched>> order;  // of all communicators, by thread: by rank
+  int async_error = 0;                                     // what ncclCommGetAsyncError says
+  std::vector<std::string> broken;                         // rules that were not kept
 };
 
 }  // namespace kintsugi::tests::nccl

@@ -1,0 +1,63 @@
+// The layouts in which small models of several ranks train on the emulated device.
+#pragma once
+
+#include <algorithm>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "tests/layouts.h"
+
+namespace kintsugi::tests {
+
+struct DeviceLayout {
+  std::string family, dtype, layout;
+};
+
+inline void PrintTo(const DeviceLayout& l, std::ostream* out) {
+  *out << l.family << " " << l.dtype << " " << l.layout;
+}
+
+inline const std::vector<DeviceLayout>& device_layouts() {
+  static const std::vector<DeviceLayout> list = {
+      {"gpt", "fp32", "data=2"},
+      {"gpt", "fp32", "data=2 zero=1"},
+      {"llama", "fp32", "data=2 zero=2"},
+      {"llama", "bf16", "data=2 zero=3"},
+      {"gpt", "fp32", "tensor=2"},
+      {"llama", "fp32", "tensor=2 sequence_parallel"},
+      {"gpt", "fp32", "context=2"},
+      {"llama", "fp32", "context=2 method=ring"},
+      {"llama", "fp32", "context=2 method=ulysses"},
+      {"gpt", "fp32", "pipe=2 schedule=gpipe"},
+      {"llama", "fp32", "pipe=2 schedule=1f1b"},
+      {"gpt", "fp32", "pipe=2 schedule=interleaved chunks=2"},
+      {"gpt", "fp32", "pipe=2 schedule=zero_bubble"},
+      {"llama", "fp32", "pipe=2 data=2 tensor=2"},
+      {"gpt", "fp16", "data=2 tensor=2 zero=2"},
+      {"llama", "bf16", "context=2 tensor=2 zero=1"},
+      {"gpt", "fp32", "data=4 zero=3 shard_group=2"},
+      {"gpt", "fp32", "data=2 context=2 zero=1"},
+      {"llama", "fp32", "data=2 tensor=2 zero=3 sequence_parallel"},
+      {"gpt", "bf16", "data=2 wire=bf16"},
+      {"llama", "fp32", "pipe=2 tensor=2 zero=1"},
+      {"gpt", "fp32", "data=2 tensor=2 context=2 method=ring"},
+      {"gpt", "fp32", "data=2 reproducible=4"},
+      {"llama", "fp32", "data=2 zero=3 reproducible=2"},
+  };
+  return list;
+}
+
+inline config::Settings settings_of(const DeviceLayout& l) {
+  config::Settings s = small_model(l.family, l.dtype);
+  s.model.context = s.train.sequence = 8;
+  s.train.global_batch = 8;
+  s.train.micro_batch = 4;
+  s.parallel.device = "cpu";
+  set_layout(s, "device=emulated " + l.layout);
+  s.model.layers = std::max<int64_t>(2, s.parallel.pipe * s.parallel.chunks);
+  s.train.micro_batch /= s.parallel.data;
+  return s;
+}
+
+}  // namespace kintsugi::tests
