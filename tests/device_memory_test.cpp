@@ -48,7 +48,8 @@ TEST_P(DeviceMemory, IsThatOfThePlan) {
       EXPECT_EQ(p.bytes(), own.bytes());
       EXPECT_EQ(program::memory_table(p).total(), p.bytes());
       EXPECT_GT(p.staged_bytes, 0);
-      for (const int64_t part : {p.state_bytes, p.arena_bytes, p.staged_bytes}) EXPECT_EQ(part % 256, 0);
+      EXPECT_EQ(p.sums_bytes > 0, s.train.reproducible > 0);
+      for (const int64_t part : {p.state_bytes, p.arena_bytes, p.sums_bytes, p.staged_bytes}) EXPECT_EQ(part % 256, 0);
       bytes += p.bytes();
       // Slots, what is offloaded, copies of states, numbers that are read.
       pinned += 3 * p.staged_bytes + p.file_bytes + (int64_t{4} << 20) + 512;
@@ -72,7 +73,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Case{"gpt", "fp32", ""}, Case{"llama", "bf16", "recompute=full"}, Case{"bert", "fp16", ""},
                     Case{"gpt", "bf16", "data=2 zero=3"}, Case{"llama", "fp32", "tensor=2 sequence_parallel"},
                     Case{"llama", "fp32", "context=2 method=ring"}, Case{"gpt", "fp32", "pipe=2 schedule=1f1b"},
-                    Case{"gpt", "bf16", "pipe=2 schedule=interleaved chunks=2"}, Case{"gpt", "fp32", "offload=all"}));
+                    Case{"gpt", "bf16", "pipe=2 schedule=interleaved chunks=2"}, Case{"gpt", "fp32", "offload=all"},
+                    Case{"gpt", "fp32", "data=2 reproducible=4"}));
 
 }  // namespace
 }  // namespace kintsugi::tests::device_memory_test

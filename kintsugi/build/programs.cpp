@@ -59,6 +59,7 @@ std::vector<Program> lowered(const Settings& s, models::Graphs graphs, const ker
                        .kernels = kernels,
                        .threads = static_cast<int>(s.parallel.threads),
                        .offload = offload_of(s.parallel),
+                       .sums_in_rank_order = s.train.reproducible > 0,
                        .extent = extent},
                       dump);
 }

@@ -61,10 +61,11 @@ inline constexpr size_t kMaxExchange = 64;  // messages
 struct GroupOptions {
   size_t collectives = 256;  // 0: the group is for messages alone
   size_t messages = 64;      // from one rank to another, each until both have waited for it; and of one exchange
-  // Of groups whose work is done on devices (device_groups.h): sums are added in the order of ranks, of at most
-  // `reduced_bytes`; and how long the device may do nothing of what all have enqueued.
+  // Of groups whose work is done on devices (device_groups.h): sums are added in the order of ranks, for which this
+  // memory of the device holds what comes from others (nccl/group.h); and how long the device may do nothing of what
+  // all have enqueued.
   bool in_rank_order = false;
-  size_t reduced_bytes = 0;
+  std::span<std::byte> sums = {};
   std::chrono::milliseconds time_limit{600'000};
 };
 

@@ -20,8 +20,9 @@ class Waiting : public Communicator {
  public:
   using In = std::span<const std::byte>;
   using Out = std::span<std::byte>;
-  Waiting(std::unique_ptr<device::Stream> compute, std::unique_ptr<Communicator> inner)
-      : compute_(std::move(compute)), inner_(std::move(inner)) {}
+  Waiting(std::unique_ptr<device::Memory> sums, std::unique_ptr<device::Stream> compute,
+          std::unique_ptr<Communicator> inner)
+      : sums_(std::move(sums)), compute_(std::move(compute)), inner_(std::move(inner)) {}
 
   const Backend& backend() const override { return inner_->backend(); }
   int rank() const override { return inner_->rank(); }
@@ -49,6 +50,7 @@ class Waiting : public Communicator {
   }
 
  private:
+  std::unique_ptr<device::Memory> sums_;  // of options.sums
   std::unique_ptr<device::Stream> compute_;
   std::unique_ptr<Communicator> inner_;
 };
@@ -64,10 +66,12 @@ class DeviceWorld : public World {
   std::unique_ptr<Communicator> group(std::span<const int> ranks, const GroupOptions& given) override {
     GroupOptions options = given;
     options.in_rank_order = in_rank_order_;
-    if (in_rank_order_) options.reduced_bytes = size_t{1} << 20;
+    std::unique_ptr<device::Memory> sums;
+    if (in_rank_order_) sums = device_.allocate(int64_t{1} << 20);
+    if (sums) options.sums = {sums->data(), static_cast<size_t>(sums->bytes())};
     auto compute = device_.stream();
     auto inner = group_on_device(device_way(host_, device_), host_, device_, *compute, ranks, options);
-    return std::make_unique<Waiting>(std::move(compute), std::move(inner));
+    return std::make_unique<Waiting>(std::move(sums), std::move(compute), std::move(inner));
   }
   void abort(const std::string& reason) override { host_.abort(reason); }
 

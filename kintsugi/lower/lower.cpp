@@ -29,6 +29,7 @@ std::vector<program::Program> lower(const Source& source, const Target& target, 
   const plan::Schedule tasks = plan::make_schedule(plan.schedule, plan.stages(), plan.chunks, source.micro_batches);
   program::Program all;
   all.on_device = target.kernels.on_device();
+  all.sums_in_rank_order = target.sums_in_rank_order;
   std::optional<graph::Graph> micro;
   Source parts = source;
   if (source.micro) {

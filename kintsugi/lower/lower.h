@@ -38,6 +38,7 @@ struct Target {
   const kernels::KernelSet& kernels;
   int threads = 1;
   Offload offload = {};
+  bool sums_in_rank_order = false;  // of all groups
   Extent extent = Extent::verified;
 };
 

@@ -6,6 +6,7 @@
 #include "kintsugi/lower/live_ranges.h"
 #include "kintsugi/lower/pack.h"
 #include "kintsugi/lower/slots.h"
+#include "kintsugi/program/ordered_sums.h"
 #include "kintsugi/program/staging.h"
 
 namespace kintsugi::lower {
@@ -71,6 +72,7 @@ void plan_memory(Program& p, const graph::OpTable& operations) {
     p.arena_bytes = std::max(p.arena_bytes, p.lists[i].arena_bytes);
     if (p.on_device) p.staged_bytes = std::max(p.staged_bytes, program::staging(p, p.lists[i]).bytes);
   }
+  if (p.on_device && p.sums_in_rank_order) p.sums_bytes = program::ordered_sums(p).bytes;
   for (const program::Buffer& b : p.buffers)
     base::require(b.same_as != kNoBuffer || b.offset >= 0 || b.region == Region::arena, "memory",
                   "\"{}\" has no offset", b.name);

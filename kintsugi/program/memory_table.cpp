@@ -55,6 +55,7 @@ MemoryTable memory_table(const Program& p) {
   base::require(live.aligned <= list.arena_bytes && states <= p.state_bytes, "memory",
                 "{} lives at one time in {} of {} bytes, and {} bytes of states in {}", live.aligned,
                 name_of(list.step), list.arena_bytes, states, p.state_bytes);
+  t.sums = p.sums_bytes;
   t.staging = p.staged_bytes;
   t.packing = (p.state_bytes - states) + (list.arena_bytes - live.sum());
   t.others = p.arena_bytes - list.arena_bytes;

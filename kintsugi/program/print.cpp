@@ -126,6 +126,7 @@ std::string print_totals(const Program& p) {
   for (const CallList& l : p.lists)
     text += fmt::format("  {:24} {:>16} bytes, lower bound {}\n", fmt::format("arena of {}", name_of(l.step)),
                         l.arena_bytes, l.lower_bound_bytes);
+  if (p.sums_bytes > 0) text += fmt::format("  {:24} {:>16} bytes\n", "sums in order", p.sums_bytes);
   if (p.staged_bytes > 0) text += fmt::format("  {:24} {:>16} bytes\n", "staging", p.staged_bytes);
   text += fmt::format("  {:24} {:>16} bytes ({})\n", "peak", p.bytes(),
                       base::format_bytes(static_cast<uint64_t>(p.bytes())));

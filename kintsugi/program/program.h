@@ -127,10 +127,13 @@ struct Program {
   int64_t state_bytes = 0;
   int64_t arena_bytes = 0;  // the largest of the lists
   int64_t file_bytes = 0;
-  bool on_device = false;    // all of this is memory of a device
-  int64_t staged_bytes = 0;  // of a device: behind the arena, where the numbers and inputs of a step come (staging.h)
+  bool on_device = false;  // all of this is memory of a device
+  // Of all groups, whatever that costs. Of a device: behind the arena, what that takes (ordered_sums.h).
+  bool sums_in_rank_order = false;
+  int64_t sums_bytes = 0;
+  int64_t staged_bytes = 0;  // of a device: behind that, where the numbers and inputs of a step come (staging.h)
 
-  int64_t bytes() const { return state_bytes + arena_bytes + staged_bytes; }  // of memory
+  int64_t bytes() const { return state_bytes + arena_bytes + sums_bytes + staged_bytes; }  // of memory
   // Offsets are multiples of this: a line of a processor's cache, or what a device's copies and libraries like best.
   int64_t alignment() const { return on_device ? 256 : 64; }
   int64_t aligned(int64_t bytes) const { return (bytes + alignment() - 1) / alignment() * alignment(); }

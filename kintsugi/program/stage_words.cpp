@@ -15,6 +15,7 @@ constexpr MemoryPart kMemoryParts[] = {
     {.name = "activations", .bytes = &MemoryTable::activations},
     {.name = "communication", .bytes = &MemoryTable::communication},
     {.name = "workspace", .bytes = &MemoryTable::workspace},
+    {.name = "sums in order", .bytes = &MemoryTable::sums, .always = false},
     {.name = "staging", .bytes = &MemoryTable::staging, .always = false},
     {.name = "packing", .bytes = &MemoryTable::packing},
     {.name = "other lists", .bytes = &MemoryTable::others, .always = false}};

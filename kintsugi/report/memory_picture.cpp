@@ -40,7 +40,7 @@ std::vector<Band> bands(const MemoryTable& t) {
   return {{"weights", "#4c72b0", t.weights, nullptr},
           {"gradients", "#7fb3e6", t.gradients, nullptr},
           {"optimizer", "#b8cfe8", t.optimizer, nullptr},
-          {"other states", "#8c8c8c", t.statistics + t.caches + t.staging, nullptr},
+          {"other states", "#8c8c8c", t.statistics + t.caches + t.sums + t.staging, nullptr},
           {"workspace", "#c9b3de", 0, [](const Instant& i) { return i.live.workspace; }},
           {"communication", "#8fd19e", 0, [](const Instant& i) { return i.live.communication; }},
           {"activations", "#f0a35e", 0, [](const Instant& i) { return i.live.activations; }}};

@@ -13,6 +13,7 @@
 #include "kintsugi/comm/timeout_message.h"
 #include "kintsugi/profile/recorder.h"
 #include "kintsugi/program/describe.h"
+#include "kintsugi/program/ordered_sums.h"
 #include "kintsugi/tensor/dims.h"
 
 namespace kintsugi::run {
@@ -118,6 +119,7 @@ void Executor::make_groups(const Place& place) {
     for (const Instruction& i : body.instructions)
       if (i.kind == Kind::collective) groups_[{i.group, i.channel}] = nullptr;
   auto open = open_messages(program_);
+  const program::OrderedSums sums = program::ordered_sums(program_);
   for (auto& [key, group] : groups_) {
     const auto& [factors, channel] = key;
     // A message is open until both ranks have waited for it, so that as many of the other rank may be open as of this
@@ -129,24 +131,15 @@ void Executor::make_groups(const Place& place) {
       std::sort(ranks.begin(), ranks.end());
       options = {.collectives = 0, .messages = 2 * std::max<size_t>(1, open[key])};
     }
-    options.in_rank_order = place.sums_in_rank_order;
-    options.reduced_bytes = most_reduced(key);
+    options.in_rank_order = program_.sums_in_rank_order;
+    if (const auto* sum = sums.find(factors); device_ && options.in_rank_order && channel.empty() && sum != nullptr)
+      options.sums = {memory() + program_.state_bytes + program_.arena_bytes + sum->offset,
+                      static_cast<size_t>(sum->bytes)};
     options.time_limit = place.time_limit;
     group = device_ && !by_host()
                 ? comm::group_on_device(way_, *world_, device_->device(), device_->stream(), ranks, options)
                 : world_->group(ranks, options);
   }
-}
-
-// The bytes of the largest reduction of a group.
-size_t Executor::most_reduced(const std::pair<std::vector<mesh::Factor>, std::string>& group) const {
-  int64_t most = 0;
-  for (const program::Body& body : program_.bodies)
-    for (const Instruction& i : body.instructions)
-      if (i.kind == Kind::collective && i.group == group.first && i.channel == group.second &&
-          (i.collective == Collective::all_reduce || i.collective == Collective::reduce_scatter))
-        most = std::max(most, program_.buffer(i.ins[0]).bytes());
-  return static_cast<size_t>(most);
 }
 
 void Executor::bind_list(const program::CallList& list, const kernels::KernelSet& kernels) {

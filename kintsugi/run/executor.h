@@ -51,7 +51,6 @@ class Arena {
 struct Place {
   comm::World* world = nullptr;                   // null: one rank
   std::filesystem::path offload_folder = {};      // folder of the file, if the program has one
-  bool sums_in_rank_order = false;                // of all groups, whatever that costs
   std::chrono::milliseconds time_limit{600'000};  // of a device's work with others
 };
 
@@ -228,7 +227,6 @@ class Executor {
     return program_.bodies[static_cast<size_t>(call.body)];
   }
   void make_groups(const Place& place);
-  size_t most_reduced(const std::pair<std::vector<mesh::Factor>, std::string>& group) const;
   void name_for_profiler(const program::Body& body, const program::Instruction& i) const;
   void bind_list(const program::CallList& list, const kernels::KernelSet& kernels);
   Bound bind(const Site& site, const program::Instruction& instruction, const kernels::KernelSet& kernels);

@@ -36,7 +36,6 @@ LayoutRun::LayoutRun(const config::Settings& settings, std::optional<plan::Plan>
     const run::Place place = {
         .world = &world,
         .offload_folder = folder.empty() ? std::filesystem::temp_directory_path() : std::filesystem::path(folder),
-        .sums_in_rank_order = settings_.train.reproducible > 0,
         .time_limit = comm::time_limit(settings_.parallel.timeout_seconds)};
     executors_[r] = std::make_unique<run::Executor>(program, *kernels_, *teams_[r], place);
     executors_[r]->initialize(settings_.train.seed);

@@ -66,7 +66,6 @@ void make_executor(Rank& rank, Program program) {
       std::move(program), *rank.kernels, *rank.team,
       run::Place{.world = &rank.world,
                  .offload_folder = offload_folder(rank),
-                 .sums_in_rank_order = rank.settings().train.reproducible > 0,
                  .time_limit = comm::time_limit(rank.settings().parallel.timeout_seconds)});
 }
 

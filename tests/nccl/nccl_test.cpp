@@ -12,6 +12,8 @@
 #include "kintsugi/comm/nccl/group.h"
 #include "kintsugi/comm/step_capture.h"
 #include "kintsugi/device/emulate.h"
+#include "kintsugi/device/emulated/emulated.h"
+#include "kintsugi/program/memory_table.h"
 #include "kintsugi/train/compare.h"
 #include "kintsugi/train/random_samples.h"
 #include "tests/device_layouts.h"
@@ -135,6 +137,28 @@ TEST(NcclInRankOrder, ReductionsHaveTheBitsOfOneThread) {
         },
         {}, true);
     EXPECT_EQ(said, comm::Texts(static_cast<size_t>(ranks)));
+  }
+}
+
+// What they take lies where the plan says: nothing else is allocated.
+TEST(NcclInRankOrder, TheMemoryIsThatOfThePlan) {
+  using device::emulate::allocated;
+  for (const DeviceLayout& l : device_layouts()) {
+    const config::Settings s = settings_of(l);
+    if (s.train.reproducible == 0) continue;
+    const int64_t before = allocated().device;
+    train::LayoutRun run(s);
+    int64_t planned = 0;
+    for (int rank = 0; rank < run.ranks(); ++rank) {
+      const program::Program& p = run.executor(rank).program();
+      EXPECT_GT(p.sums_bytes, 0);
+      EXPECT_EQ(program::memory_table(p).total(), p.bytes());
+      planned += p.bytes();
+    }
+    EXPECT_EQ(allocated().device - before, planned);
+    for (int64_t step = 0; step < 3; ++step)
+      run.step(step, 1e-2, [&](int64_t m, data::BatchMemory& batch) { draw_batch(s, step, m, batch); });
+    EXPECT_EQ(allocated().device - before, planned);
   }
 }
 

@@ -42,8 +42,6 @@ class NcclCommunicator : public CheckedCommunicator {
     if (options.in_rank_order) {
       base::require(size() <= kMostOnDevice, "comm", "{} ranks add in their order, of {}", size(), kMostOnDevice);
       reduce_ = reduction_on(device);
-      // A part of each rank, as long as the longest.
-      received_ = device.allocate(static_cast<int64_t>(options.reduced_bytes) + 16 * size());
     }
     nccl::Id id = {};
     if (rank() == 0) check(library_, library_.get_unique_id(&id), "making a group");
@@ -121,8 +119,7 @@ class NcclCommunicator : public CheckedCommunicator {
   uint64_t not_done_ = 1;                   // the oldest event that the device may not have done
   Clock::time_point moved_ = Clock::now();  // when that was last known to change
   bool failed_ = false;
-  DeviceReduce* reduce_ = nullptr;            // of sums in the order of ranks
-  std::unique_ptr<device::Memory> received_;  // what others send for them
+  DeviceReduce* reduce_ = nullptr;  // of sums in the order of ranks; what others send for them is in options_.sums
 };
 
 // The library takes one rank a device, and says so in words that name none.
@@ -188,9 +185,10 @@ void NcclCommunicator::announce(const Operation& o, size_t reads, size_t writes)
 void NcclCommunicator::call_in_order(const Operation& o) {
   const auto members = static_cast<size_t>(size()), own = static_cast<size_t>(rank()),
              width = static_cast<size_t>(tensor::size_of(o.dtype)), count = o.bytes / width;
-  base::require(o.bytes <= options_.reduced_bytes, "comm", "{} in a group for {} bytes", o.text(),
-                options_.reduced_bytes);
   const size_t part = (count + members - 1) / members * width;  // of the last ranks it may be shorter, or nothing
+  const size_t apart = (part + 15) / 16 * 16;                   // a place of its own for what each rank sends
+  base::require(members * apart <= options_.sums.size(), "comm", "{} in a group with {} bytes for sums", o.text(),
+                options_.sums.size());
   const auto begin = [&](size_t m) { return std::min(m * part, o.bytes); };
   const auto length = [&](size_t m) { return std::min(begin(m) + part, o.bytes) - begin(m); };
   void* const stream = stream_->native();
@@ -207,8 +205,7 @@ void NcclCommunicator::call_in_order(const Operation& o) {
     }
     run(library_.group_end());
   };
-  // A place of its own for what each rank sends.
-  const auto from = [&](size_t m) { return received_->data() + m * ((part + 15) / 16 * 16); };
+  const auto from = [&](size_t m) { return options_.sums.data() + m * apart; };
   announce(o, o.bytes, 0);
   announce_own();
   exchange([&](size_t m) { return std::span(o.in + begin(m), length(m)); },
@@ -233,7 +230,7 @@ void NcclCommunicator::call_in_order(const Operation& o) {
 // For a device that checks the order of accesses: what is received, and the sum.
 void NcclCommunicator::announce_own() {
   if (!stream_->checks()) return;
-  const std::span<const std::byte> all(received_->data(), static_cast<size_t>(received_->bytes()));
+  const std::span<const std::byte> all = options_.sums;
   stream_->announce({.what = "parts of a sum", .reads = {}, .writes = {&all, 1}});
 }
 

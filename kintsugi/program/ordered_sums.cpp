@@ -1,0 +1,29 @@
+#include "kintsugi/program/ordered_sums.h"
+
+#include <algorithm>
+#include <map>
+
+namespace kintsugi::program {
+
+const OrderedSums::Place* OrderedSums::find(const std::vector<mesh::Factor>& group) const {
+  const auto at = std::find_if(places.begin(), places.end(), [&](const Place& p) { return p.group == group; });
+  return at == places.end() ? nullptr : &*at;
+}
+
+OrderedSums ordered_sums(const Program& p) {
+  std::map<std::vector<mesh::Factor>, int64_t> most;
+  for (const Body& body : p.bodies)
+    for (const Instruction& i : body.instructions)
+      if (is_collective(i) && reduces(i)) most[i.group] = std::max(most[i.group], p.buffer(i.ins[0]).bytes());
+  OrderedSums sums;
+  for (const auto& [group, bytes] : most) {
+    // A part of each rank, as long as the longest, and each from a multiple of 16 bytes on.
+    constexpr int64_t kMore = 16;
+    const auto ranks = static_cast<int64_t>(p.mesh.group(0, group).size());
+    sums.places.push_back({group, sums.bytes, p.aligned(bytes + kMore * ranks)});
+    sums.bytes += sums.places.back().bytes;
+  }
+  return sums;
+}
+
+}  // namespace kintsugi::program
