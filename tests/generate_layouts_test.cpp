@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -9,6 +10,7 @@
 
 #include "kintsugi/evaluate/generator.h"
 #include "kintsugi/evaluate/layout.h"
+#include "kintsugi/kernels/gpu/gemm.h"
 #include "kintsugi/kernels/random.h"
 #include "tests/greedy.h"
 #include "tests/layout_checkpoint.h"
@@ -118,6 +120,42 @@ INSTANTIATE_TEST_SUITE_P(
         if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
       return name;
     });
+
+// On a device steps are captured once and launched from then on: the text is that of the processor, and the host
+// enqueues no kernel again.
+TEST_F(GenerateLayouts, OnADeviceStepsAreCapturedOnce) {
+  static std::atomic<int> products;
+  gpu_emulated::library_gemm = [](const gpu_emulated::Gemm&, device::Stream& stream) {
+    products += stream.enqueues() ? 1 : 0;
+    return false;
+  };
+  for (const auto& [model, layout] :
+       {std::pair("gpt", "device=emulated"), std::pair("llama", "device=emulated"),
+        std::pair("gpt", "device=emulated tensor=2"), std::pair("llama-odd", "device=emulated tensor=2"),
+        std::pair("llama", "device=emulated pipe=2")}) {
+    for (const size_t prompt : {size_t{3}, size_t{25}}) {
+      std::vector<int32_t> text;
+      std::vector<int> enqueued;  // behind each token
+      products = 0;
+      on_layout(checkpoint(model), layout, [&](evaluate::CheckpointModel& m) {
+        const auto executor = m.load(models::build_generation(m.settings(), 1, 6, 16));
+        evaluate::Generator generator(*executor, &m.all());
+        size_t count = 0;
+        generator.generate(prompt_of(prompt), kGreedy, [&](int32_t id) {
+          if (m.leads()) text.push_back(id), enqueued.push_back(products);
+          return ++count < kLength;
+        });
+        EXPECT_TRUE(executor->captured(program::Step::decode));
+      });
+      EXPECT_EQ(difference(one_rank(model, prompt), text), "") << model << " " << layout << ", prompt of " << prompt;
+      ASSERT_EQ(enqueued.size(), kLength);
+      // The caches are full twice, and are filled again by `prefill`, which is captured by then.
+      EXPECT_GT(enqueued[0], 0);
+      EXPECT_EQ(enqueued[kLength / 2], enqueued[kLength - 1]) << model << " " << layout;
+    }
+  }
+  gpu_emulated::library_gemm = nullptr;
+}
 
 // What is compared above is no short text, and no single token again and again.
 TEST_F(GenerateLayouts, TextsOfOneRankAreLongAndCertain) {

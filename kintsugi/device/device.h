@@ -99,6 +99,8 @@ class Stream {
     start(graph);
   }
 
+  virtual bool enqueues() const { return true; }  // false: what would be enqueued is dropped
+
   // Of a device that checks the order of accesses: what the kernels that are enqueued next do. Copies and zero() need
   // no word.
   virtual bool checks() const { return false; }
@@ -137,6 +139,23 @@ class Stream {
   const size_t number_;
   Order outside_, within_;
   std::shared_ptr<Capture> capture_;  // the last that it was part of
+};
+
+// Nothing is enqueued in it: for kernels that are called for what the host does before.
+class NoStream : public Stream {
+ public:
+  void copy(void*, const void*, int64_t) override {}
+  void zero(void*, int64_t) override {}
+  void synchronize() override {}
+  using Stream::synchronize;
+  bool enqueues() const override { return false; }
+
+ protected:
+  void put(Event&) override {}
+  void follow(Event&) override {}
+  void begin() override {}
+  std::unique_ptr<Graph> end() override { return nullptr; }
+  void start(Graph&) override {}
 };
 
 inline Stream::Stream()

@@ -178,7 +178,7 @@ std::function<void()> all_until_here(Stream& stream);
 template <typename... Parameters, typename... Arguments>
 void launch(Stream& stream, Size grid, Size block, size_t shared, void (*kernel)(Parameters...),
             Arguments&&... arguments) {
-  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || !stream.enqueues()) return;
   enqueue(stream, [=, ... values = static_cast<std::decay_t<Parameters>>(arguments)] {
     run(grid, block, shared, [&] { kernel(values...); });
   });

@@ -166,6 +166,7 @@ void launch(device::Stream& stream, dim3 grid, dim3 block, size_t shared, void (
   if (shared > 48 * 1024) {
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
   }
+  if (!stream.enqueues()) return;
   kernel<<<grid, block, shared, static_cast<cudaStream_t>(stream.native())>>>(static_cast<Parameters>(arguments)...);
   const cudaError_t error = cudaGetLastError();
   if (error != cudaSuccess)

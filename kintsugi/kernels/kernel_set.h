@@ -52,10 +52,12 @@ struct KernelCall {
   // finds seed, step, position, last and learning rate when they run, which is later, and again and again if captured.
   device::Stream* stream = nullptr;
   const Numbers* later = nullptr;
-  bool tf32 = false;  // products of fp32 may round their operands to TF32
+  std::string_view moved = {};  // of generation on a device: the dim whose index begins later->position later
+  bool tf32 = false;            // products of fp32 may round their operands to TF32
 
   const tensor::DimIndex& index(std::string_view dim) const;  // InternalError if there is none
   bool accumulates(size_t output) const { return (accumulate >> output) & 1u; }
+  bool moves(std::string_view dim) const { return !moved.empty() && moved == dim; }
 };
 
 // What is known of a call in advance.
@@ -72,6 +74,9 @@ struct Kernel {
   tensor::OperandList outs;
   void (*run)(const KernelCall&) = nullptr;
   int64_t (*workspace)(const KernelShapes&) = nullptr;  // bytes; null: none
+  // Of a device: each call is first made in a stream in which nothing is enqueued (device::NoStream), when a program is
+  // bound, so that libraries choose their algorithms then.
+  bool prepares = false;
 };
 
 class KernelSet {

@@ -64,11 +64,11 @@ void Executor::run_on_device(List& list, kernels::Numbers& numbers, Fill fill, c
   }
 }
 
-// The same on all ranks. The first time, libraries choose their algorithms.
+// The same on all ranks. The first time nothing is captured: what libraries make when they are first used is not work
+// of the step.
 comm::StepWay Executor::way_of(List& list) const {
   using comm::StepWay;
-  const bool repeats = list.calls->step == program::Step::train || list.calls->step == program::Step::evaluate;
-  if (!repeats || !capture_) return StepWay::enqueue;
+  if (!capture_) return StepWay::enqueue;
   const bool looked_at = watch || recorder_of(list.calls->step);
   const bool again = !looked_at && list.runs++ > 0;
   return capture_->agree(!again || store_ ? StepWay::enqueue : list.captured ? StepWay::launch : StepWay::capture);

@@ -153,6 +153,7 @@ void Executor::bind_list(const program::CallList& list, const kernels::KernelSet
     if (fresh) {
       std::vector<Bound> bound;
       for (const Instruction& i : body.instructions) bound.push_back(bind({list, call, body}, i, kernels));
+      if (device_) prepare(body, bound);
       bound_.push_back(std::move(bound));
     }
     bool inputs = false;
@@ -491,21 +492,37 @@ void Executor::run_instruction(const program::Call& call, const program::Body& b
     case Kind::compute:
       break;
   }
-  if (b.seq >= 0) b.indices[static_cast<size_t>(b.seq)].index.begin_at(b.seq_begin + numbers.position);
+  if (b.seq >= 0 && !device_) b.indices[static_cast<size_t>(b.seq)].index.begin_at(b.seq_begin + numbers.position);
   if (device_ && device_->stream().checks()) announce(body, instruction, b);
   if (ranges_) name_for_profiler(body, instruction);
-  b.kernel->run({.ins = b.ins,
-                 .outs = b.outs,
-                 .attributes = instruction.attributes,
-                 .indices = b.indices,
-                 .accumulate = b.accumulate,
-                 .workspace = b.workspace,
-                 .numbers = numbers,
-                 .team = team_,
-                 .stream = device_ ? &device_->stream() : nullptr,
-                 .later = device_ ? device_->numbers() : nullptr,
-                 .tf32 = tf32_});
+  b.kernel->run(call_of(instruction, b, numbers, device_ ? &device_->stream() : nullptr));
   if (ranges_) ranges_->end();
+}
+
+kernels::KernelCall Executor::call_of(const Instruction& instruction, const Bound& b, const kernels::Numbers& numbers,
+                                      device::Stream* stream) {
+  const bool moves = device_ && b.seq >= 0;
+  return {.ins = b.ins,
+          .outs = b.outs,
+          .attributes = instruction.attributes,
+          .indices = b.indices,
+          .accumulate = b.accumulate,
+          .workspace = b.workspace,
+          .numbers = numbers,
+          .team = team_,
+          .stream = stream,
+          .later = device_ ? device_->numbers() : nullptr,
+          .moved = moves ? std::string_view(b.indices[static_cast<size_t>(b.seq)].dim) : std::string_view(),
+          .tf32 = tf32_};
+}
+
+// Libraries choose their algorithms here, so that no step does.
+void Executor::prepare(const program::Body& body, std::span<const Bound> bound) {
+  device::NoStream nothing;
+  const kernels::Numbers numbers;
+  for (size_t i = 0; i < bound.size(); ++i)
+    if (bound[i].kernel != nullptr && bound[i].kernel->prepares)
+      bound[i].kernel->run(call_of(body.instructions[i], bound[i], numbers, &nothing));
 }
 
 }  // namespace kintsugi::run

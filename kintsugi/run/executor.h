@@ -158,7 +158,7 @@ class Executor {
   // Whether the host can follow a pointer to it; see state_blocks.h otherwise.
   bool on_host(program::BufferId id) const { return device_ == nullptr && !in_file(id); }
   bool on_device() const { return device_ != nullptr; }
-  // Whether a list of calls is launched as it was captured, on a device.
+  // Whether a list of calls is launched as it was captured, on a device; from the third run on.
   bool captured(program::Step step) const { return list_of(step).captured; }
   // Copies memory of a device, whole bytes of a view of this executor, once all that was enqueued is done.
   void copy_to_host(const std::byte* from, std::span<std::byte> to) const { device_->read(from, to); }
@@ -229,6 +229,9 @@ class Executor {
   void make_groups(const Place& place);
   void name_for_profiler(const program::Body& body, const program::Instruction& i) const;
   void bind_list(const program::CallList& list, const kernels::KernelSet& kernels);
+  void prepare(const program::Body& body, std::span<const Bound> bound);
+  kernels::KernelCall call_of(const program::Instruction& instruction, const Bound& b, const kernels::Numbers& numbers,
+                              device::Stream* stream);
   Bound bind(const Site& site, const program::Instruction& instruction, const kernels::KernelSet& kernels);
   void bind_inputs(const program::CallList& list);
   const List& list_of(program::Step step) const;

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <set>
 
 #include "kintsugi/base/file.h"
 #include "kintsugi/device/emulate.h"
@@ -16,7 +15,7 @@
 #include "kintsugi/train/compare.h"
 #include "kintsugi/train/random_samples.h"
 #include "tests/cublaslt/standin.h"
-#include "tests/layouts.h"
+#include "tests/device_layouts.h"
 #include "tests/process.h"
 
 namespace kintsugi::tests::cublaslt_test {
@@ -83,19 +82,20 @@ void PrintTo(const Case& c, std::ostream* out) {
   *out << c.family << " " << c.dtype << " " << c.layout << (c.refuses ? " without odd sizes" : "");
 }
 
+config::Settings settings_of(const Case& c) {
+  return tests::settings_of({c.family, c.dtype, c.layout});
+}
+
+bool odd(int64_t m, int64_t n, int64_t k) {
+  return (m | n | k) % 2 == 1;
+}
+
 class CublasLt : public testing::TestWithParam<Case> {};
 
 TEST_P(CublasLt, Trains) {
   const auto& [family, dtype, layout, refuses] = GetParam();
-  config::Settings s = small_model(family, dtype);
-  s.model.context = s.train.sequence = 8;
-  s.train.global_batch = 8;
-  s.train.micro_batch = 4;
-  s.parallel.device = "cpu";
-  set_layout(s, "device=emulated " + layout);
-  s.model.layers = std::max<int64_t>(2, s.parallel.pipe * s.parallel.chunks);
-  s.train.micro_batch /= s.parallel.data;
-  if (refuses) standin().refuses = [](int64_t m, int64_t n, int64_t k) { return (m | n | k) % 2 == 1; };
+  const config::Settings s = settings_of(GetParam());
+  if (refuses) standin().refuses = odd;
   const train::RandomSamples samples(s);
   const double tolerance = (s.parallel.tf32 ? 2000 : 1) * train::default_tolerance(s);
   const train::Comparison c = train::compare(
@@ -106,16 +106,26 @@ TEST_P(CublasLt, Trains) {
   EXPECT_GT(calls.size(), 0u);
   // The library does all of it, but for biases of another type than their result.
   EXPECT_GT(taken, (refuses ? 0.1 : dtype == "fp32" ? 0.999 : 0.9) * asked);
-  // Of each product an algorithm is chosen once, before half of the steps are done.
-  std::set<uint64_t> first, all;
   for (size_t i = 0; i < calls.size(); ++i) {
-    if (i < calls.size() / 2) first.insert(calls[i].algorithm);
-    all.insert(calls[i].algorithm);
     EXPECT_EQ(calls[i].workspace_bytes > 0, calls[i].workspace != nullptr);
     EXPECT_EQ(calls[i].tf32, s.parallel.tf32);
     EXPECT_LE(calls[i].workspace_bytes, static_cast<uint64_t>(gpu_emulated::kGemmWorkspace));
   }
-  EXPECT_EQ(first.size(), all.size());
+}
+
+// Algorithms are chosen when programs are bound: no step asks for one, nor does evaluation.
+TEST_P(CublasLt, ChoosesAlgorithmsOnceForAll) {
+  const config::Settings s = settings_of(GetParam());
+  if (GetParam().refuses) standin().refuses = odd;
+  const int64_t before = standin().requests;
+  train::LayoutRun run(s);
+  const int64_t bound = standin().requests;
+  EXPECT_TRUE(standin().calls.empty());
+  EXPECT_GE(bound, before);
+  for (int64_t step = 0; step < 3; ++step)
+    run.step(step, 1e-2, [&](int64_t m, data::BatchMemory& batch) { draw_batch(s, step, m, batch); });
+  EXPECT_GT(standin().calls.size(), 0u);
+  EXPECT_EQ(standin().requests, bound);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, CublasLt,

@@ -128,7 +128,7 @@ __device__ __forceinline__ void copy_async_wait() {}
 template <typename... Parameters, typename... Arguments>
 void launch(device::Stream& stream, dim3 grid, dim3 block, size_t shared, void (*kernel)(Parameters...),
             Arguments&&... arguments) {
-  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || !stream.enqueues()) return;
   const auto start = [&](Parameters... values) {
     void* pointers[] = {&values...};
     return hipLaunchKernel(reinterpret_cast<const void*>(kernel), grid, block, pointers, shared, stream.native());

@@ -46,7 +46,7 @@ struct AttentionCall {
   KeyStrides k_at, v_at, dk_at, dv_at, key_starts_at;
   int batch, seq, keys, kv_heads, group, head_dim;
   int rows, row_tiles, key_tiles;  // of one head; tiles of kSightTile
-  bool causal, add[4];             // to each output
+  bool causal, moved, add[4];      // moved: queries begin later->position later; add: to each output
   int window;                      // 0: none
   float scale, softcap;            // 0: no cap
   LocalIndex batches, queries, key_index, heads, groups;
@@ -177,7 +177,8 @@ __global__ void attention_sight(AttentionCall a) {
   AttentionRow row = {INT_MAX, -1, 0, -1};
   if (i < a.rows) {
     const int s = i / a.group;
-    const int64_t place = a.queries[s];
+    int64_t place = a.queries[s];
+    if (a.moved && place >= 0) place += a.later->position;
     if (a.starts != nullptr) row.first = a.starts[b * a.starts_at.batch + s * a.starts_at.seq];
     if (a.key_starts != nullptr) row.document = row.first;
     if (place >= 0 && a.batches[b] >= 0 && a.groups[i % a.group] >= 0) {
@@ -305,6 +306,8 @@ inline AttentionCall attention_call(const KernelCall& call, bool gradient) {
   a.key_starts = integers(In::kKeyStarts), a.key_starts_at = key_strides(call.ins[In::kKeyStarts]);
   base::require(!a.key_starts || a.starts, "attention", "key_starts without starts");
   a.batches = local_index(call.index("batch")), a.queries = local_index(call.index("seq"));
+  a.moved = call.moves("seq");
+  if (a.moved) a.later = call.later;
   a.key_index = local_index(call.index("key_seq"));
   a.heads = local_index(call.index("kv_heads")), a.groups = local_index(call.index("group"));
   base::require(a.key_index.whole < INT_MAX / 2 && a.queries.whole < INT_MAX / 2, "attention",

@@ -62,6 +62,24 @@ class OnDevice {
   std::unique_ptr<device::Memory> memory_;
 };
 
+// Of a kernel that takes the position of generation: the same call with the place where seq begins on the device.
+inline std::string_view move_seq(const Trial& trial, std::vector<NamedIndex>& indices, Numbers& numbers) {
+  const std::string_view kinds[] = {"attention", "cache_write", "position", "rotary"};
+  if (std::find(std::begin(kinds), std::end(kinds), trial.kind) == std::end(kinds)) return "";
+  for (NamedIndex& named : indices) {
+    if (named.dim != "seq" || named.index.segments().empty()) continue;
+    std::vector<tensor::Segment> segments = named.index.segments();
+    numbers.position = segments[0].global;
+    for (const tensor::Segment& s : segments)
+      if (s.global >= 0) numbers.position = std::min(numbers.position, s.global);
+    if (numbers.position <= 0) return "";
+    for (tensor::Segment& s : segments) s.global -= s.global < 0 ? 0 : numbers.position;
+    named.index = DimIndex(segments, named.index.whole());
+    return "seq";
+  }
+  return "";
+}
+
 // As run_kernel, with memory of the device under test. An output that is the same object as an input is in place.
 inline void run_on_device(const Trial& trial, const std::vector<Tensor*>& ins, const std::vector<Tensor*>& outs,
                           int64_t shift = 0) {
@@ -99,7 +117,9 @@ inline void run_on_device(const Trial& trial, const std::vector<Tensor*>& ins, c
   const int64_t bytes = kernel.workspace ? kernel.workspace(shapes) : 0;
   OnDevice workspace(bytes, 0), numbers(sizeof(Numbers), 0);
   workspace.put(*stream, nullptr);
-  numbers.put(*stream, reinterpret_cast<const std::byte*>(&trial.numbers));
+  Numbers known = trial.numbers;
+  const std::string_view moved = shift > 0 ? move_seq(trial, indices, known) : "";
+  numbers.put(*stream, reinterpret_cast<const std::byte*>(&known));
   base::ThreadTeam team(1);
   kernel.run({.ins = in_views,
               .outs = out_views,
@@ -110,7 +130,8 @@ inline void run_on_device(const Trial& trial, const std::vector<Tensor*>& ins, c
               .numbers = trial.numbers,
               .team = team,
               .stream = stream.get(),
-              .later = reinterpret_cast<const Numbers*>(numbers.data())});
+              .later = reinterpret_cast<const Numbers*>(numbers.data()),
+              .moved = moved});
   stream->synchronize();
   workspace.get(*stream, nullptr, trial.kind + ": workspace");
   for (const auto& [x, at] : memory) at->get(*stream, x->view().data, trial.kind);

@@ -61,7 +61,8 @@ struct Gemm {
 // The one place that chooses between the two.
 void gemm(const Gemm& g, device::Stream& stream);
 
-// A product by a library: false if the library is not there, or none of its algorithms does this.
+// A product by a library: false if the library is not there, or none of its algorithms does this. In a stream in which
+// nothing is enqueued it only chooses one.
 using LibraryGemm = bool (*)(const Gemm& g, device::Stream& stream);
 bool cublaslt_gemm(const Gemm& g, device::Stream& stream);  // cuda/cublaslt.cu
 

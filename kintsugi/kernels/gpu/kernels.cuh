@@ -17,7 +17,7 @@ constexpr kernels::DeviceRow kRows[] = {
     {"cast", cast},
     {"class_loss", class_loss, class_loss_workspace},
     {"class_loss_grad", class_loss_grad},
-    {"contract", contract, contract_workspace},
+    {"contract", contract, contract_workspace, true},
     {"cross_entropy", cross_entropy, cross_entropy_workspace},
     {"cross_entropy_grad", cross_entropy_grad},
     {"dropout", dropout},
@@ -30,9 +30,9 @@ constexpr kernels::DeviceRow kRows[] = {
     {"gated_grad", gated_grad},
     {"gelu", gelu},
     {"gelu_grad", gelu_grad},
-    {"head", head, head_workspace},
-    {"head_grad", head_grad, head_grad_workspace},
-    {"head_with_grad", head_with_grad, head_with_grad_workspace},
+    {"head", head, head_workspace, true},
+    {"head_grad", head_grad, head_grad_workspace, true},
+    {"head_with_grad", head_with_grad, head_with_grad_workspace, true},
     {"layer_norm", layer_norm},
     {"layer_norm_grad", layer_norm_grad, norm_grad_workspace},
     {"logsumexp", logsumexp},
@@ -73,7 +73,7 @@ std::span<const kernels::DeviceRow> rows() {
 }  // namespace kintsugi::KINTSUGI_GPU
 
 #if KINTSUGI_ON_GPU
-extern "C" __attribute__((visibility("default"))) void kintsugi_device_rows_1(
+extern "C" __attribute__((visibility("default"))) void kintsugi_device_rows_2(
     std::span<const kintsugi::kernels::DeviceRow>* rows) {
   *rows = kintsugi::KINTSUGI_GPU::rows();
 }

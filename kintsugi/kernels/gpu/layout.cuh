@@ -76,6 +76,16 @@ void cache_write(const KernelCall& call) {
   const Sequence from = sequence_of(x, "seq"), to = sequence_of(y, "key_seq");
   if (y.data != cache.data)
     launch_moves(call, {{.to = y.data, .from = cache.data, .rows = 1, .bytes = y.type.bytes()}});
+  if (call.moves("seq"))
+    return launch_found(call,
+                        {.to = y.data,
+                         .from = x.data,
+                         .bytes = from.below,
+                         .to_above = to.seq * to.below,
+                         .from_above = from.seq * from.below,
+                         .moved = local_index(call.index("seq")),
+                         .other = local_index(call.index("key_seq"))},
+                        from.above, from.seq);
   std::vector<Move> moves;
   for (const Run& run : runs_of(call.index("seq"), call.index("key_seq"))) {
     if (run.b < 0) continue;

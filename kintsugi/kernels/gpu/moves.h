@@ -92,6 +92,42 @@ void launch_moves(const KernelCall& call, std::vector<Move> moves) {
   }
 }
 
+// Rows of `bytes` bytes between the positions of two dims, one of which begins later by Numbers::position: so the
+// kernel finds which are the same.
+struct FoundMove {
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;
+  int64_t bytes = 0;
+  int64_t to_above = 0, from_above = 0;  // bytes from one of `above` to the next, each with all positions
+  LocalIndex moved = {}, other = {};
+  Divisor positions = {};  // of `moved`
+  bool gathers = false;  // to `moved`, with zeros for what `other` has not; else from `moved`, but for what it has not
+  int word = 1;
+};
+
+template <int>  // so that each file may have it
+__global__ void move_found(FoundMove m, const Numbers* later) {
+  const int64_t row = blockIdx.x, above = m.positions.quotient(row), here = row - above * m.positions.by;
+  const int64_t whole = m.moved[here], there = whole < 0 ? -1 : m.other.local_of(whole + later->position);
+  if (!m.gathers && there < 0) return;
+  std::byte* const to = m.to + above * m.to_above + (m.gathers ? here : there) * m.bytes;
+  const std::byte* const from = m.from + above * m.from_above + (m.gathers ? there : here) * m.bytes;
+  const auto move = [&]<typename W>(W) {
+    for (int64_t w = threadIdx.x; w < m.bytes / static_cast<int64_t>(sizeof(W)); w += blockDim.x)
+      reinterpret_cast<W*>(to)[w] = there < 0 ? W{} : reinterpret_cast<const W*>(from)[w];
+  };
+  if (m.word == 16) return move(Word16{});
+  if (m.word % 4 == 0) return move(uint32_t{});
+  m.word == 2 ? move(uint16_t{}) : move(uint8_t{});
+}
+
+inline void launch_found(const KernelCall& call, FoundMove m, int64_t above, int64_t positions) {
+  if (m.bytes == 0) return;
+  m.positions = Divisor(std::max<int64_t>(positions, 1));
+  m.word = word_of({address(m.to), address(m.from), m.bytes, m.to_above, m.from_above});
+  launch(*call.stream, dim3(static_cast<unsigned>(above * positions)), dim3(128), 0, move_found<0>, m, call.later);
+}
+
 // Neighbouring positions of a dim whose whole positions another dim has, too.
 struct Run {
   int64_t a, b, count;  // local positions in both; b is -1 where the other does not have them

@@ -20,7 +20,8 @@ struct Rotary {
   Divisor units;          // of a row, with those of N elements that are copied
   Divisor seq, heads_by;  // the size of seq; heads
   float magnitude, sign;
-  LocalIndex index;          // of seq
+  LocalIndex index;          // of seq, and what it begins later by
+  const Numbers* moved;      // null: nothing
   double turns[kMostPairs];  // of each pair for each position
 };
 
@@ -34,7 +35,9 @@ __global__ void turn(const T* x, T* y, Rotary r) {
   for (int i = static_cast<int>(threadIdx.x); i < here * r.half; i += static_cast<int>(blockDim.x)) {
     const int pair = i % r.half;
     const int64_t position = begin + i / r.half;
-    const auto place = static_cast<double>(r.index[position - r.seq.quotient(position) * r.seq.by]);
+    int64_t whole = r.index[position - r.seq.quotient(position) * r.seq.by];
+    if (r.moved != nullptr) whole += r.moved->position;
+    const auto place = static_cast<double>(whole);
     const double turns = place * r.turns[pair], part = turns - floor(turns + 0.5);
     const auto angle = static_cast<float>(part * 6.283185307179586);
     cosines[i] = r.magnitude * cosf(angle);
@@ -94,6 +97,7 @@ void rotary(const KernelCall& call) {
   r.magnitude = static_cast<float>(frequencies.magnitude());
   r.sign = call.attributes.integer("inverse") != 0 ? -1 : 1;
   r.index = local_index(call.index("seq"));
+  r.moved = call.moves("seq") ? call.later : nullptr;
   // As many positions as give each thread some vectors, but enough blocks, and at most 32 KiB of shared memory.
   const int64_t wanted = std::max<int64_t>(1, 32768 / at_position), spread = std::max<int64_t>(1, r.positions / 1056);
   const int64_t fits = std::max<int64_t>(1, 4096 / std::max(r.half, 1));

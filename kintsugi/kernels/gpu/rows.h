@@ -13,9 +13,10 @@ struct DeviceRow {
   std::string_view kind;
   void (*run)(const KernelCall&);
   int64_t (*workspace)(const KernelShapes&) = nullptr;
+  bool prepares = false;
 };
 
 using DeviceRows = void(std::span<const DeviceRow>* rows);
-inline constexpr const char* kDeviceRows = "kintsugi_device_rows_1";
+inline constexpr const char* kDeviceRows = "kintsugi_device_rows_2";
 
 }  // namespace kintsugi::kernels
