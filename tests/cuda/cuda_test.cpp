@@ -1,0 +1,99 @@
+// Cards that cannot be used, and cards that fail: one line that says what it is and what helps, and exit code 1. The
+// module has a stand-in of NVIDIA's runtime.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/process.h"
+#include "tests/small_run.h"
+
+namespace kintsugi::tests::cuda_test {
+namespace {
+
+class Cuda : public testing::Test {
+ protected:
+  Ended train(const std::string& wrong, const std::string& more = "", const std::string& launcher = "") {
+    return run_kintsugi(
+        files.file("."),
+        "train " + toml + " --set train.folder=" + files.folder("run").string() +
+            " parallel.device=cuda train.steps=4 " + more,
+        "export KINTSUGI_CUDA_MODULE=" KINTSUGI_STANDINS "/kintsugi_cuda.so KINTSUGI_STANDIN_CUDA='" + wrong + "'",
+        launcher);
+  }
+  // The whole of stderr.
+  void expect_line(const std::string& wrong, const std::string& says, const std::string& more = "") {
+    std::filesystem::remove_all(files.folder("run"));
+    const Ended e = train(wrong, more);
+    EXPECT_EQ(e.code, 1) << wrong << ": " << e.out << e.err;
+    EXPECT_EQ(std::count(e.err.begin(), e.err.end(), '\n'), 1) << wrong << ": " << e.err;
+    EXPECT_NE(e.err.find(says), std::string::npos) << wrong << ": " << e.err;
+  }
+
+  RunFiles files;
+  std::string toml = files.toml();
+};
+
+TEST_F(Cuda, NoCardThatCanBeUsed) {
+  expect_line("driver=0", "this machine has no driver for NVIDIA's devices: it needs one for CUDA ");
+  expect_line("driver=11040", "the driver of this machine knows CUDA 11.4, this build needs ");
+  expect_line("devices=0",
+              "this machine shows no NVIDIA device; CUDA_VISIBLE_DEVICES hides those that it does not name");
+  expect_line("major=7", "a card of the stand-in is of generation 7.0, and bf16 on the card begins with 8.0 (A100)");
+  expect_line("opens=46", "cudaErrorDevicesUnavailable); another process has the card for itself");
+}
+
+TEST_F(Cuda, NoModule) {
+  const Ended e = run_kintsugi(files.file("."), "train " + toml + " --set parallel.device=cuda train.folder=run",
+                               "export KINTSUGI_CUDA_MODULE=/nowhere/kintsugi_cuda.so");
+  EXPECT_EQ(e.code, 1);
+  EXPECT_NE(e.err.find("the module for CUDA cannot be loaded: /nowhere/kintsugi_cuda.so"), std::string::npos) << e.err;
+  EXPECT_EQ(std::count(e.err.begin(), e.err.end(), '\n'), 1) << e.err;
+}
+
+// Another process holds the memory: seen before the start. What the driver does not give after all: when a program is
+// bound. No step allocates.
+TEST_F(Cuda, TooLittleMemory) {
+  expect_line("free=1000",
+              "may use 1,000 bytes (1000 B), the 1000 B that are free of the device's 8.0 GiB; most of it is");
+  expect_line("gives=1000", "a card of the stand-in does not give the ");
+}
+
+TEST_F(Cuda, FewerCardsThanRanks) {
+  std::filesystem::remove_all(files.folder("run"));
+  const Ended e = train("devices=2", "parallel.transport=auto", "env SLURM_LOCALID=2");
+  EXPECT_EQ(e.code, 1);
+  EXPECT_NE(e.err.find("this machine has 2 devices, and this is rank 2 of those that run on it, counted from 0: start "
+                       "at most 2 on each machine"),
+            std::string::npos)
+      << e.err;
+  EXPECT_EQ(std::count(e.err.begin(), e.err.end(), '\n'), 1) << e.err;
+}
+
+// The list says why, and is no error.
+TEST_F(Cuda, TheListOfDevices) {
+  const auto said = [&](const std::string& wrong) {
+    const Ended e = run_kintsugi(
+        files.file("."), "devices",
+        "export KINTSUGI_CUDA_MODULE=" KINTSUGI_STANDINS "/kintsugi_cuda.so KINTSUGI_STANDIN_CUDA='" + wrong + "'");
+    EXPECT_EQ(e.code, 0) << e.err;
+    return e.out.substr(e.out.find("cuda"));
+  };
+  EXPECT_NE(said("").find("a card of the stand-in"), std::string::npos) << said("");
+  EXPECT_NE(said("driver=0").find("not available: this machine has no driver"), std::string::npos);
+  EXPECT_NE(said("major=7").find("is of generation 7.0"), std::string::npos) << said("major=7");
+}
+
+// Xid errors, as CUDA tells them, at the beginning and in some wait of a step.
+TEST_F(Cuda, ACardThatFails) {
+  for (const int after : {0, 2, 5}) {
+    const auto fails = [&](int error) { return fmt::format("fails={} after={}", error, after); };
+    expect_line(fails(214), "cudaErrorECCUncorrectable); the card lost bits");
+    expect_line(fails(999),
+                "cudaErrorUnknown); the card does not answer any more, as when it fell off the bus (Xid 79");
+    expect_line(fails(719), "cudaErrorLaunchFailure); Xid lines of `dmesg` say whether it is the card");
+  }
+}
+
+}  // namespace
+}  // namespace kintsugi::tests::cuda_test
