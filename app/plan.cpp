@@ -24,12 +24,14 @@
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/write_output.h"
 #include "kintsugi/build/fit.h"
+#include "kintsugi/checkpoint/snapshot.h"
 #include "kintsugi/plan/schedule_picture.h"
 #include "kintsugi/program/describe.h"
 #include "kintsugi/program/memory_table.h"
 #include "kintsugi/program/stage_words.h"
 #include "kintsugi/program/walk.h"
 #include "kintsugi/report/memory_picture.h"
+#include "kintsugi/run/device_side.h"
 #include "kintsugi/train/worlds.h"
 
 namespace kintsugi::app {
@@ -131,6 +133,26 @@ std::string print_memory(const std::vector<Stage>& stages) {
   rest.push_back({"total", [](const Stage& s) { return s.program->bytes(); }});
   return "memory of a rank, in bytes: states\n" + table_of(stages, states) +
          "memory of a rank, in bytes: the rest, and the total\n" + table_of(stages, rest);
+}
+
+// What a rank beside a device pins of the host's memory; "" on the processor.
+std::string print_pinned(const std::vector<Stage>& stages) {
+  if (std::all_of(stages.begin(), stages.end(), [](const Stage& s) { return s.program->staged_bytes == 0; })) return "";
+  const auto inputs = [](const Stage& s) { return run::DeviceSide::kSlots * s.program->staged_bytes; };
+  const auto offloaded = [](const Stage& s) { return s.program->file_bytes; };
+  const auto copies = [](const Stage&) { return run::DeviceSide::kBounce + run::DeviceSide::kAnswers; };
+  const auto snapshot = [](const Stage& s) {
+    int64_t most = 0;
+    for (const int rank : s.ranks) most = std::max(most, checkpoint::snapshot_places(*s.program, rank).bytes);
+    return most;
+  };
+  return "memory that a rank pins on the host, in bytes\n" +
+         table_of(stages,
+                  {{"inputs", inputs},
+                   {"offloaded", offloaded},
+                   {"copies", copies},
+                   {"checkpoint", snapshot},
+                   {"total", [&](const Stage& s) { return inputs(s) + offloaded(s) + copies(s) + snapshot(s); }}});
 }
 
 // The arena compared with the largest sum of bytes live at one time, and when that is.
@@ -266,7 +288,8 @@ void run(const RunOptions& run_options, PlanOptions options) {
                           s.parallel.pipe == 1 ? "is" : "are", s.parallel.pipe, s.parallel.pipe == 1 ? "" : "s");
   const std::vector<Program> programs = programs_of(s);
   const std::vector<Stage> stages = stages_of(programs);
-  fmt::print("{}{}{}", print_stages(stages, s.model.layers), print_memory(stages), print_packing(stages));
+  fmt::print("{}{}{}", print_stages(stages, s.model.layers), print_memory(stages) + print_pinned(stages),
+             print_packing(stages));
   if (stages.size() > 1) fmt::print("{}", print_schedule(schedule_of(programs, s), programs));
   if (!options.time.cluster.empty()) plan_time(s, programs, options.time);
   if (!options.csv.empty()) base::write_output(options.csv, csv_of(stages, s.model.layers));

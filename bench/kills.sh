@@ -27,6 +27,8 @@ table=(
   "Open MPI|train|mpirun.openmpi --oversubscribe --allow-run-as-root -n 2|$model parallel.data=2"
   "MPICH|train|mpirun.mpich -n 2|$model parallel.data=2"
   "saves|train||train.steps=8 checkpoint.every=1 model.embed=192 model.layers=4 checkpoint.keep=2"
+  "on a device|train||train.steps=6 checkpoint.every=1 parallel.device=emulated"
+  "two on a device|train||train.steps=6 checkpoint.every=1 parallel.device=emulated parallel.data=2 parallel.zero=1"
   "two save|train||train.steps=8 checkpoint.every=1 model.embed=192 model.layers=4 parallel.data=2 parallel.zero=1"
   "prepare|prepare||bytes"
 )

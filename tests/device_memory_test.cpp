@@ -52,7 +52,8 @@ TEST_P(DeviceMemory, IsThatOfThePlan) {
       for (const int64_t part : {p.state_bytes, p.arena_bytes, p.sums_bytes, p.staged_bytes}) EXPECT_EQ(part % 256, 0);
       bytes += p.bytes();
       // Slots, what is offloaded, copies of states, numbers that are read.
-      pinned += 3 * p.staged_bytes + p.file_bytes + (int64_t{4} << 20) + 512;
+      using Side = run::DeviceSide;
+      pinned += Side::kSlots * p.staged_bytes + p.file_bytes + Side::kBounce + Side::kAnswers;
     }
     const auto made = allocated();
     EXPECT_EQ(made.device - before.device, bytes);

@@ -138,7 +138,8 @@ TEST_F(DeviceRuns, ADeviceThatFailsLosesNoCheckpoint) {
     std::string emulate, says;
   };
   for (const Fault& fault :
-       {Fault{"memory=100000", "the device gives no more memory"}, Fault{"fails_after=200", "the device failed"}}) {
+       {Fault{"memory=100000", "the device gives no more memory"}, Fault{"fails_after=200", "the device failed"},
+        Fault{"launches=100", "the device failed at the launch of a kernel"}}) {
     std::filesystem::remove_all(files.folder("failed"));
     const Ended e = command(train, "export KINTSUGI_EMULATE=" + fault.emulate);
     EXPECT_EQ(e.code, 1) << e.out << e.err;

@@ -9,8 +9,8 @@
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/checkpoint/read_parts.h"
 #include "kintsugi/checkpoint/shards.h"
+#include "kintsugi/checkpoint/state_pieces.h"
 #include "kintsugi/comm/agree.h"
-#include "kintsugi/program/saved_states.h"
 #include "kintsugi/run/state_blocks.h"
 
 namespace kintsugi::checkpoint {
@@ -18,44 +18,21 @@ namespace {
 
 using program::Program;
 using program::StateInfo;
-using program::StateKind;
 
-constexpr int64_t kRead = int64_t{1} << 20;  // elements that are in memory at one time during the transfer
-
-// The name under which a state is stored.
-std::string stored_name(const StateInfo& s) {
-  return s.is_master() ? s.weight : s.name;
-}
-
-Kind kind_of(const StateInfo& s) {
-  if (s.kind == StateKind::weight || s.is_master()) return Kind::weight;
-  return s.kind == StateKind::optimizer ? Kind::optimizer : Kind::statistic;
-}
+constexpr int64_t kRead = int64_t{4} << 20;  // bytes that are in memory at one time during the transfer
 
 void write(CheckpointWriter& writer, const run::Executor& executor) {
-  const Program& p = executor.program();
-  const std::vector<const StateInfo*> states = program::saved_states(p);
-  for (Share& share : shares_of(p, states, executor.rank())) {
-    const StateInfo& s = *states[share.state];
-    const int64_t size = size_of(p.buffer(s.buffer).type.dtype);
-    const Piece piece = {.name = stored_name(s),
-                         .type = s.whole,
-                         .kind = kind_of(s),
-                         .box = share.shard.part.box,
-                         .flat = share.shard.part.flat};
-    writer.add(piece, [&executor, size, state = s.buffer, shard = std::move(share.shard)](const Sink& sink) {
-      std::vector<std::byte> block;
-      for_each_span(shard, [&](int64_t at, int64_t count) {
-        if (executor.on_host(state))
-          return sink({executor.state_view(state).data + at * size, static_cast<size_t>(count * size)});
-        for (const int64_t end = at + count; at < end; at += kRead) {
-          block.resize(static_cast<size_t>(std::min(kRead, end - at) * size));
-          run::read_state(executor, state, at * size, block);
-          sink(block);
-        }
-      });
-    });
-  }
+  std::vector<std::byte> block;
+  add_states(writer, executor.program(), executor.rank(),
+             [&](program::BufferId state, int64_t begin, int64_t bytes, const Sink& sink) {
+               if (executor.on_host(state))
+                 return sink({executor.state_view(state).data + begin, static_cast<size_t>(bytes)});
+               for (const int64_t end = begin + bytes; begin < end; begin += kRead) {
+                 block.resize(static_cast<size_t>(std::min(kRead, end - begin)));
+                 run::read_state(executor, state, begin, block);
+                 sink(block);
+               }
+             });
   writer.write();
 }
 
@@ -64,7 +41,7 @@ std::vector<const StateInfo*> wanted_states(const Program& p, const TensorSource
                                             const LeftOut& left_out) {
   std::vector<const StateInfo*> list;
   for (const StateInfo& s : p.states) {
-    if (!s.saved || (what == Load::weights && kind_of(s) != Kind::weight)) continue;
+    if (!s.saved || (what == Load::weights && stored_kind(s) != Kind::weight)) continue;
     const std::string name = stored_name(s);
     if (left_out && left_out(name)) continue;
     const tensor::Shape& stored = source.type(name).shape;
@@ -92,15 +69,16 @@ void read(const TensorSource& source, const std::string& name, const Shard& shar
   const int64_t size = size_of(dtype);
   std::vector<std::byte> buffer;
   const Range& all = shard.part.flat;
-  for (int64_t from = all.begin; from < all.end; from += kRead) {
+  const int64_t count = kRead / size;
+  for (int64_t from = all.begin; from < all.end; from += count) {
     Shard some = shard;
-    some.part.flat = {from, std::min(from + kRead, all.end)};
+    some.part.flat = {from, std::min(from + count, all.end)};
     buffer.resize(static_cast<size_t>(some.part.flat.size() * size));
     source.read({.name = name, .box = some.part.box, .flat = some.part.flat}, dtype, buffer);
     const std::byte* next = buffer.data();
-    for_each_span(some, [&](int64_t at, int64_t count) {
-      run::write_state(executor, state, at * size, {next, static_cast<size_t>(count * size)});
-      next += count * size;
+    for_each_span(some, [&](int64_t at, int64_t elements) {
+      run::write_state(executor, state, at * size, {next, static_cast<size_t>(elements * size)});
+      next += elements * size;
     });
   }
 }

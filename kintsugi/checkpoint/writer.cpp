@@ -103,7 +103,7 @@ std::string CheckpointWriter::free_key(const std::string& name) {
 void CheckpointWriter::write(base::Writing way) {
   saving(index_.step, [&] {
     write_file(way);
-    write_whole(part_list(folder_, rank_), print_index(index_));
+    base::write_file_atomically(part_list(folder_, rank_), print_index(index_));
   });
 }
 
@@ -136,6 +136,13 @@ void CheckpointWriter::write_file(base::Writing way) {
   }
   file.close();
   index_.files[rank_file(rank_)] = {file.size(), checksum_of(file.head())};
+}
+
+bool CheckpointWriter::all_have_written() const {
+  std::error_code error;
+  for (int rank = 0; rank < ranks_; ++rank)
+    if (!fs::exists(part_list(folder_, rank), error)) return false;
+  return true;
 }
 
 fs::path CheckpointWriter::finish(const Contents& contents) {

@@ -62,6 +62,8 @@ class CheckpointWriter {
   // Writes and syncs this rank's file: of a run through the cache, which takes no thread and little memory.
   void write(base::Writing way = base::Writing::through_cache);
 
+  // Of rank 0, while the others may still write.
+  bool all_have_written() const;
   // Joins what all ranks have written and renames it into place; an existing checkpoint of this step is replaced.
   // UserError if a rank's part is missing, or the pieces do not make up their tensors. Returns its folder.
   std::filesystem::path finish(const Contents& contents);

@@ -16,8 +16,8 @@ DeviceSide::DeviceSide(device::Device& device, int64_t bytes, int64_t staged)
       memory_(device.allocate(bytes)),
       bounce_(device.allocate_pinned(kBounce)),
       stream_(device.stream()),
-      slots_(3),
-      answers_(device.allocate_pinned(static_cast<int64_t>(kMostAsked * kMostNumbers * sizeof(double)))),
+      slots_(kSlots),
+      answers_(device.allocate_pinned(kAnswers)),
       questions_(kMostAsked) {
   for (Question& q : questions_) q.answered = device.event();
   for (Slot& slot : slots_) slot = {device_.allocate_pinned(staged), device_.event()};
@@ -67,6 +67,11 @@ void DeviceSide::read(std::span<const std::byte* const> from, std::span<double> 
   for (size_t i = 0; i < from.size(); ++i) stream_->copy(bounce_->data() + i * sizeof(double), from[i], sizeof(double));
   stream_->synchronize();
   std::memcpy(to.data(), bounce_->data(), to.size_bytes());
+}
+
+void DeviceSide::read(std::span<const Copied> copies) {
+  for (const Copied& c : copies) stream_->copy(c.to, c.from, c.bytes);
+  stream_->synchronize(meanwhile_);
 }
 
 void DeviceSide::write(std::byte* to, std::span<const std::byte> from) {

@@ -18,6 +18,10 @@ namespace kintsugi::run {
 class DeviceSide {
  public:
   static constexpr size_t kMostAsked = 4;
+  static constexpr size_t kMostNumbers = 16;                                       // of a question
+  static constexpr int64_t kSlots = 3;                                             // of inputs, pinned
+  static constexpr int64_t kBounce = int64_t{4} << 20;                             // pinned, for copies of states
+  static constexpr int64_t kAnswers = kMostAsked * kMostNumbers * sizeof(double);  // bytes, pinned
 
   // Memory of the device, `bytes` of it; the last `staged` of them are for the numbers and inputs of a step.
   DeviceSide(device::Device& device, int64_t bytes, int64_t staged);
@@ -49,16 +53,20 @@ class DeviceSide {
   // Wait until all that was enqueued is done.
   void read(const std::byte* from, std::span<std::byte> to);
   void read(std::span<const std::byte* const> from, std::span<double> to);  // scalars
+  struct Copied {
+    const std::byte* from;
+    std::byte* to;  // pinned
+    int64_t bytes;
+  };
+  void read(std::span<const Copied> copies);
   void write(std::byte* to, std::span<const std::byte> from);
 
  private:
-  static constexpr int64_t kBounce = int64_t{4} << 20;
   struct Slot {
     std::unique_ptr<device::Memory> memory;  // pinned
     std::unique_ptr<device::Event> sent;
   };
 
-  static constexpr size_t kMostNumbers = 16;  // of a question
   struct Question {
     std::unique_ptr<device::Event> answered;
     size_t numbers = 0;

@@ -163,6 +163,9 @@ class Executor {
   // Copies memory of a device, whole bytes of a view of this executor, once all that was enqueued is done.
   void copy_to_host(const std::byte* from, std::span<std::byte> to) const { device_->read(from, to); }
   void copy_from_host(std::byte* to, std::span<const std::byte> from) const { device_->write(to, from); }
+  // The same to pinned memory, which is to be had where on_device().
+  void copy_to_pinned(std::span<const DeviceSide::Copied> copies) const { device_->read(copies); }
+  std::unique_ptr<device::Memory> pinned(int64_t bytes) const { return device_->pinned(bytes); }
   bool in_file(program::BufferId id) const {
     return program_.buffer(program_.root(id)).region == program::Region::file;
   }

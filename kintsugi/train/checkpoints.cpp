@@ -140,6 +140,10 @@ void require_begun(const Rank& rank) {
                             base::one_line(begin, 60));
 }
 
+void write_best(const Rank& rank, const checkpoint::Best& best) {
+  if (rank.leads() && checkpoint::read_best(rank.folder()) != best) checkpoint::write_best(rank.folder(), best);
+}
+
 void settle_replicas(Rank& rank) {
   const std::string& replicas = rank.settings().parallel.replicas;
   if (replicas == "broadcast") broadcast_replicas(*rank.executor, rank.world);
@@ -150,8 +154,7 @@ void settle_replicas(Rank& rank) {
 
 void set_best(const Rank& rank, double validation_loss, Progress& progress) {
   progress.best_validation_loss = validation_loss;
-  const checkpoint::Best best = {.step = progress.step, .validation_loss = validation_loss};
-  if (rank.leads() && checkpoint::read_best(rank.folder()) != best) checkpoint::write_best(rank.folder(), best);
+  write_best(rank, {.step = progress.step, .validation_loss = validation_loss});
 }
 
 Progress restore(Rank& rank, bool resume, const std::function<void(const std::string&)>& note) {
@@ -181,15 +184,44 @@ Progress restore(Rank& rank, bool resume, const std::function<void(const std::st
   return progress;
 }
 
-void save(Rank& rank, std::optional<double> best, Progress& progress) {
-  const config::Settings& s = rank.settings();
+Saver::Saver(Rank& rank) : rank_(rank) {
+  if (!rank.executor->on_device()) return;
+  const auto failure = comm::failure_of(*rank.all, [&] { save_.emplace(*rank.executor); });
+  if (!failure) return;
+  save_.reset();
+  if (rank.leads()) spdlog::warn("{}: the run waits for each checkpoint until it is written", *failure);
+}
+
+void Saver::save(std::optional<double> best, Progress& progress) {
+  finish(progress);
+  const config::Settings& s = rank_.settings();
   const Saved saved = {.tokens = progress.tokens, .best_validation_loss = best, .interrupted = progress.interrupted};
-  const std::string state = to_json(saved, progress.step, s.train.seed, rank.corpus.identity);
-  progress.checkpoint = checkpoint::save_states(
-      *rank.executor, *rank.all, rank.folder(), progress.step,
-      {.state = state, .config = config::to_toml(rank.config), .tokenizer = rank.corpus.tokenizer_json});
-  if (best) set_best(rank, *best, progress);
-  if (rank.leads()) checkpoint::prune(rank.folder(), s.checkpoint.keep);
+  const checkpoint::Contents contents = {.state = to_json(saved, progress.step, s.train.seed, rank_.corpus.identity),
+                                         .config = config::to_toml(rank_.config),
+                                         .tokenizer = rank_.corpus.tokenizer_json};
+  best_.reset();
+  if (best) best_ = {.step = progress.step, .validation_loss = *best};
+  if (best) progress.best_validation_loss = best;
+  if (save_) return save_->begin(*rank_.all, rank_.folder(), progress.step, contents);
+  this->saved(checkpoint::save_states(*rank_.executor, *rank_.all, rank_.folder(), progress.step, contents), progress);
+}
+
+void Saver::finish(Progress& progress) {
+  if (under_way()) saved(save_->finish(*rank_.all), progress);
+}
+
+void Saver::finish_alone(Progress& progress) noexcept {
+  if (!save_) return;
+  try {
+    if (const auto checkpoint = save_->finish_alone()) saved(*checkpoint, progress);
+  } catch (const std::exception&) {  // the error that ended the run counts
+  }
+}
+
+void Saver::saved(std::filesystem::path checkpoint, Progress& progress) {
+  progress.checkpoint = std::move(checkpoint);
+  if (best_) write_best(rank_, *best_);
+  if (rank_.leads()) checkpoint::prune(rank_.folder(), rank_.settings().checkpoint.keep);
 }
 
 }  // namespace kintsugi::train

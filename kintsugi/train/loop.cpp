@@ -65,8 +65,9 @@ kernels::Numbers numbers_of(const config::Settings& s, int64_t step) {
 }
 
 // Of the step after `step` others. On a device another may have been done since.
-[[noreturn]] void fail_not_finite(Rank& rank, const Inputs& inputs, const Progress& progress, int64_t step,
+[[noreturn]] void fail_not_finite(Rank& rank, const Inputs& inputs, Saver& saver, Progress& progress, int64_t step,
                                   double loss) {
+  saver.finish(progress);
   const config::Settings& s = rank.settings();
   data::BatchMemory batch(inputs.share.micro_batch, inputs.row);
   const std::string where =
@@ -99,10 +100,11 @@ kernels::Numbers numbers_of(const config::Settings& s, int64_t step) {
   throw base::UserError("train", "{}: {}; {}", when, at == what.npos ? what : what.substr(at + 2), next);
 }
 
-const data::Loader::Item& next_batch(Inputs& inputs, const Progress& progress) {
+const data::Loader::Item& next_batch(Inputs& inputs, Saver& saver, Progress& progress) {
   try {
     return inputs.loader.next();
   } catch (const base::UserError& error) {
+    saver.finish_alone(progress);
     fail_data(fmt::format("step {}", progress.step + 1), progress, error);
   }
 }
@@ -133,22 +135,22 @@ constexpr std::array<std::string_view, 4> kRead = {models::kLossSum, models::kLo
                                                    models::kFinite};
 
 // On a device, it is not done when this returns.
-void begin_step(Rank& rank, Inputs& inputs, const Progress& progress) {
+void begin_step(Rank& rank, Inputs& inputs, Saver& saver, Progress& progress) {
   const config::Settings& s = rank.settings();
   run::Executor& executor = *rank.executor;
   kernels::Numbers numbers = numbers_of(s, progress.step);
   size_t read = 0;
   executor.run(program::Step::train, numbers, [&](const run::Executor::Inputs& to) {
     const auto m = static_cast<size_t>(to.micro_batch());
-    for (; read <= m; ++read) inputs.batches[read].copy(next_batch(inputs, progress).batch);
+    for (; read <= m; ++read) inputs.batches[read].copy(next_batch(inputs, saver, progress).batch);
     evaluate::set_inputs(to, inputs.batches[m].view(), inputs.share.place(0), inputs.row);
   });
-  for (; read < inputs.batches.size(); ++read) next_batch(inputs, progress);
+  for (; read < inputs.batches.size(); ++read) next_batch(inputs, saver, progress);
   executor.ask(kRead);
 }
 
 // Waits for the oldest step that was begun, that after `step` others.
-Metrics end_step(Rank& rank, const Inputs& inputs, const Progress& progress, int64_t step) {
+Metrics end_step(Rank& rank, const Inputs& inputs, Saver& saver, Progress& progress, int64_t step) {
   const config::Settings& s = rank.settings();
   std::array<double, kRead.size()> made{};
   rank.executor->answer(made);
@@ -159,7 +161,7 @@ Metrics end_step(Rank& rank, const Inputs& inputs, const Progress& progress, int
   const bool updated = made[3] != 0.0;
   // With a scaled loss an infinite gradient is expected while the scale is searched, and costs only the step.
   if (!std::isfinite(metrics.loss) || (!updated && s.train.dtype != "fp16"))
-    fail_not_finite(rank, inputs, progress, step, metrics.loss);
+    fail_not_finite(rank, inputs, saver, progress, step, metrics.loss);
   return metrics;
 }
 
@@ -168,19 +170,21 @@ struct Decision {
   Stop stop = Stop::none;
   bool save = false;     // the newest checkpoint is too old
   bool measure = false;  // the next step
+  bool writes = false;   // the last checkpoint
 };
 
 // The largest wish of all ranks: the same on each. `when`: "after step 7".
 Decision decide(const Rank& rank, const Decision& wish, std::string_view when) {
-  const std::array<int32_t, 3> mine = {static_cast<int32_t>(wish.stop), wish.save ? 1 : 0, wish.measure ? 1 : 0};
-  std::array<int32_t, 3> all{};
+  const std::array<int32_t, 4> mine = {static_cast<int32_t>(wish.stop), wish.save ? 1 : 0, wish.measure ? 1 : 0,
+                                       wish.writes ? 1 : 0};
+  std::array<int32_t, 4> all{};
   try {
     rank.all->wait(rank.all->all_reduce(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
                                         tensor::DType::i32, comm::Reduction::max));
   } catch (const comm::Timeout& e) {
     comm::throw_timeout_of(rank.world.rank(), fmt::format("{}, whether to stop", when), e);
   }
-  return {.stop = static_cast<Stop>(all[0]), .save = all[1] != 0, .measure = all[2] != 0};
+  return {.stop = static_cast<Stop>(all[0]), .save = all[1] != 0, .measure = all[2] != 0, .writes = all[3] != 0};
 }
 
 bool signalled(const LoopOptions& options) {
@@ -193,13 +197,12 @@ struct Times {
 };
 
 Decision decide_after_step(const Rank& rank, const LoopOptions& options, const Progress& progress, const Times& times,
-                           bool measure) {
+                           Decision wish) {
   const config::Settings& s = rank.settings();
   const double limit = 60.0 * s.train.stop_after_minutes, every = 60.0 * s.checkpoint.every_minutes;
-  Decision wish;
   if (limit > 0 && seconds_since(times.began) >= limit) wish.stop = Stop::time;
   if (signalled(options)) wish.stop = Stop::signal;
-  wish.measure = rank.leads() && measure;
+  wish.measure &= rank.leads();
   wish.save = rank.leads() && every > 0 && seconds_since(times.saved) >= every;
   return decide(rank, wish, fmt::format("after step {}", progress.step));
 }
@@ -339,12 +342,13 @@ bool is_due(const config::Settings& s, int64_t step) {
 // next has begun, so that it never waits for the host; on the processor at once.
 class Steps {
  public:
-  Steps(Rank& rank, Inputs& inputs, const LoopOptions& options) : rank_(rank), inputs_(inputs), options_(options) {}
+  Steps(Rank& rank, Inputs& inputs, Saver& saver, const LoopOptions& options)
+      : rank_(rank), inputs_(inputs), saver_(saver), options_(options) {}
 
   void begin(Progress& progress) {
     const int64_t tokens = progress.tokens + tokens_of_step(rank_.settings().train);
     begun_.push_back({progress.step + 1, tokens, Clock::now()});
-    begin_step(rank_, inputs_, progress);
+    begin_step(rank_, inputs_, saver_, progress);
     end_but(rank_.executor->on_device() ? 1 : 0, progress);
     progress.tokens = tokens;
     ++progress.step;
@@ -354,7 +358,7 @@ class Steps {
     ended_.clear();
   }
   // Ends all of them. The metrics of the newest, of which the caller tells.
-  Metrics end_all(const Progress& progress) {
+  Metrics end_all(Progress& progress) {
     end_but(0, progress);
     Metrics newest = std::move(ended_.back());
     ended_.pop_back();
@@ -373,10 +377,10 @@ class Steps {
   };
 
   // A step takes the time since it began, or since the one before it ended.
-  void end_but(size_t newest, const Progress& progress) {
+  void end_but(size_t newest, Progress& progress) {
     for (; begun_.size() > newest; begun_.pop_front()) {
       const auto& [step, tokens, at] = begun_.front();
-      Metrics m = end_step(rank_, inputs_, progress, step - 1);
+      Metrics m = end_step(rank_, inputs_, saver_, progress, step - 1);
       m.step = step;
       m.tokens = tokens;
       m.seconds = seconds_since(std::max(at, last_end_));
@@ -388,6 +392,7 @@ class Steps {
 
   Rank& rank_;
   Inputs& inputs_;
+  Saver& saver_;
   const LoopOptions& options_;
   PlannedStep planned_{rank_.planned_seconds, rank_.settings().parallel.cluster};
   std::deque<Begun> begun_;
@@ -395,14 +400,12 @@ class Steps {
   Clock::time_point last_end_ = {};
 };
 
-}  // namespace
-
-LoopEnd run_steps(Rank& rank, const LoopOptions& options, Progress& progress) {
+LoopEnd run_steps(Rank& rank, const LoopOptions& options, Saver& saver, Progress& progress) {
   const config::Settings& s = rank.settings();
   Times times;
   Inputs inputs = open_inputs(rank, progress.step);
   StepTraces traces(rank, options.folder ? &options.folder->path() : nullptr, options.observer);
-  Steps steps(rank, inputs, options);
+  Steps steps(rank, inputs, saver, options);
   LoopEnd end;
   if (progress.interrupted) make_up(rank, options, progress, end);
   while (progress.step < s.train.steps && end.stop == Stop::none) {
@@ -414,8 +417,10 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Progress& progress) {
     if (options.folder) options.folder->require_there();
     traces.after_step(progress.step);
     const bool last = progress.step >= s.train.steps;
-    Decision decision = decide_after_step(rank, options, progress, times, traces.due());
+    Decision decision =
+        decide_after_step(rank, options, progress, times, {.measure = traces.due(), .writes = saver.writes()});
     if (decision.measure) traces.ask();
+    if (!decision.writes) saver.finish(progress);
     if (!last && decision.stop == Stop::none && !decision.save && !is_due(s, progress.step)) {
       steps.tell_of_ended();
       continue;
@@ -429,14 +434,27 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Progress& progress) {
     if (last || decision.stop != Stop::none || decision.save || best ||
         every_so_often(s.checkpoint.every, progress.step)) {
       tell_begin(options, fmt::format("saving step {}", progress.step));
-      save(rank, best ? m.validation_loss : std::nullopt, progress);
+      saver.save(best ? m.validation_loss : std::nullopt, progress);
       times.saved = Clock::now();
     }
+    if (last || decision.stop != Stop::none) saver.finish(progress);
     if (options.folder && last) options.folder->require_there();
     if (!last) end.stop = decision.stop;
   }
   if (options.metrics) options.metrics->require_there();
   return end;
+}
+
+}  // namespace
+
+LoopEnd run_steps(Rank& rank, const LoopOptions& options, Progress& progress) {
+  Saver saver(rank);
+  try {
+    return run_steps(rank, options, saver, progress);
+  } catch (...) {  // what was copied is written first: it is a checkpoint too
+    saver.finish_alone(progress);
+    throw;
+  }
 }
 
 }  // namespace kintsugi::train

@@ -203,8 +203,15 @@ class CudaDevice : public Device {
   }
   std::unique_ptr<Memory> allocate_pinned(int64_t bytes) override {
     void* data = nullptr;
-    if (bytes > 0)
-      check(cudaHostAlloc(&data, static_cast<size_t>(bytes), cudaHostAllocPortable), "to pin memory of the host");
+    if (bytes > 0) {
+      const cudaError_t error = cudaHostAlloc(&data, static_cast<size_t>(bytes), cudaHostAllocPortable);
+      if (error == cudaErrorMemoryAllocation) {
+        cudaGetLastError();  // the run may do without it
+        throw base::UserError("device", "the host gives no more memory that can be pinned: {} are asked for",
+                              base::format_bytes(static_cast<uint64_t>(bytes)));
+      }
+      check(error, "to pin memory of the host");
+    }
     return std::make_unique<PinnedMemory>(static_cast<std::byte*>(data), bytes);
   }
   std::unique_ptr<Stream> stream() override { return std::make_unique<CudaStream>(); }

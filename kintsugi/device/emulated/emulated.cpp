@@ -38,8 +38,8 @@ struct Shared {
   emulate::Waits waits;
   int64_t left_out = -1;
   emulate::Allocated allocated;
-  const std::optional<int64_t> memory = fault("memory=");
-  std::optional<int64_t> fails_after = fault("fails_after=");
+  const std::optional<int64_t> memory = fault("memory="), pinned = fault("pinned=");
+  std::optional<int64_t> fails_after = fault("fails_after="), launches = fault("launches=");
 
   // Whether a wait happens.
   bool waits_now(bool known) {
@@ -79,28 +79,45 @@ class HostMemory : public Memory {
     const std::lock_guard lock(shared().mutex);
     shared().order.forget(data_, bytes_);
     shared().allocated.*counted_ -= bytes_;
-    ::munmap(data_, static_cast<size_t>(bytes_));
+    give_back(data_, bytes_);
   }
 
  private:
   static std::byte* map(int64_t bytes, int64_t emulate::Allocated::*counted) {
     if (bytes == 0) return nullptr;
+    const bool on_device = counted == &emulate::Allocated::device;
     const auto refuse = [&] {
-      return base::UserError("device", "the device gives no more memory: {} are asked for, and {} are in use",
-                             base::format_bytes(static_cast<uint64_t>(bytes)),
-                             base::format_bytes(static_cast<uint64_t>(shared().allocated.device)));
+      return base::UserError("device", "{} gives no more memory: {} are asked for, and {} are in use",
+                             on_device ? "the device" : "the host", base::format_bytes(static_cast<uint64_t>(bytes)),
+                             base::format_bytes(static_cast<uint64_t>(shared().allocated.*counted)));
     };
     {
       const std::lock_guard lock(shared().mutex);
-      if (counted == &emulate::Allocated::device &&
-          shared().allocated.device + bytes > shared().memory.value_or(INT64_MAX))
-        throw refuse();
+      const auto& most = on_device ? shared().memory : shared().pinned;
+      if (shared().allocated.*counted + bytes > most.value_or(INT64_MAX)) throw refuse();
     }
+    std::byte* const data = take(bytes);
+    if (data == nullptr) throw refuse();
+    return data;
+  }
+#if defined(__SANITIZE_ADDRESS__)  // which sees what is beside memory of the heap
+  static std::byte* take(int64_t bytes) {
+    void* data = ::aligned_alloc(256, static_cast<size_t>(bytes));
+    return data == nullptr ? nullptr : static_cast<std::byte*>(std::memset(data, 0, static_cast<size_t>(bytes)));
+  }
+  static void give_back(std::byte* data, int64_t) {
+    ::free(data);
+  }
+#else
+  static std::byte* take(int64_t bytes) {
     void* data =
         ::mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (data == MAP_FAILED) throw refuse();
-    return static_cast<std::byte*>(data);
+    return data == MAP_FAILED ? nullptr : static_cast<std::byte*>(data);
   }
+  static void give_back(std::byte* data, int64_t bytes) {
+    ::munmap(data, static_cast<size_t>(bytes));
+  }
+#endif
 
   int64_t emulate::Allocated::*const counted_;
 };
@@ -400,6 +417,11 @@ std::unique_ptr<Device> emulated_device() {
 namespace emulate {
 
 void enqueue(Stream& stream, std::function<void()> work) {
+  {
+    const std::lock_guard lock(shared().mutex);
+    if (shared().launches && --*shared().launches < 0)
+      throw base::UserError("device", "the device failed at the launch of a kernel");
+  }
   static_cast<EmulatedStream&>(stream).add(std::move(work));
 }
 

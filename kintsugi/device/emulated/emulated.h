@@ -5,8 +5,8 @@
 // Streams of several threads may wait for each other. All of them share one lock.
 //
 // KINTSUGI_EMULATE in the environment makes it fail, for tests: "memory=N", no more than N bytes of its memory;
-// "fails_after=N", after N pieces of work everything that waits is an error, as of a device that has fallen off the
-// bus.
+// "pinned=N", of pinned memory of the host; "launches=N", after N kernels none is launched any more; "fails_after=N",
+// after N pieces of work everything that waits is an error, as of a device that has fallen off the bus.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,97 @@
+#include "kintsugi/checkpoint/background_save.h"
+
+#include <chrono>
+#include <utility>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/start_thread.h"
+#include "kintsugi/checkpoint/folder.h"
+#include "kintsugi/checkpoint/state_pieces.h"
+#include "kintsugi/comm/agree.h"
+
+namespace kintsugi::checkpoint {
+
+BackgroundSave::~BackgroundSave() {
+  wait();
+}
+
+void BackgroundSave::begin(comm::Communicator& all, const std::filesystem::path& run_folder, int64_t step,
+                           const Contents& contents) {
+  base::require(!under_way(), "checkpoint", "a save begins while another is under way");
+  const auto begins = [&] {
+    writer_.emplace(run_folder, step, all.rank(), all.size());
+    add_states(*writer_, executor_.program(), executor_.rank(),
+               [this](program::BufferId state, int64_t begin, int64_t bytes, const Sink& sink) {
+                 sink({snapshot_.data(state, begin), static_cast<size_t>(bytes)});
+               });
+  };
+  error_ = nullptr;
+  contents_ = contents;
+  place_ = step_folder(run_folder, step);
+  try {
+    comm::together(all, [&] {
+      if (all.rank() == 0) begins();
+      snapshot_.take();
+    });
+    comm::together(all, [&] {
+      if (all.rank() != 0) begins();
+      written_ = false;
+      thread_ = base::start_thread([this] { write(); });
+    });
+  } catch (...) {
+    wait();
+    writer_.reset();
+    throw;
+  }
+}
+
+void BackgroundSave::write() {
+  try {
+    writer_->write();
+  } catch (...) {
+    error_ = std::current_exception();
+  }
+  written_ = true;
+}
+
+void BackgroundSave::wait() {
+  if (thread_.joinable()) thread_.join();
+  written_ = true;
+}
+
+std::filesystem::path BackgroundSave::finish(comm::Communicator& all) {
+  wait();
+  try {
+    comm::together(all, [&] {
+      if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+    });
+    comm::together(all, [&] {
+      if (all.rank() == 0) writer_->finish(contents_);
+    });
+  } catch (...) {
+    writer_.reset();
+    throw;
+  }
+  writer_.reset();
+  return place_;
+}
+
+std::optional<std::filesystem::path> BackgroundSave::finish_alone() noexcept {
+  if (!under_way()) return std::nullopt;
+  wait();
+  const bool leads = executor_.rank() == 0;
+  bool whole = leads && !error_;
+  try {
+    for (int tries = 0; whole && !writer_->all_have_written(); ++tries) {
+      whole = tries < 20;
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    if (whole) writer_->finish(contents_);
+  } catch (...) {
+    whole = false;
+  }
+  writer_.reset();
+  return whole ? std::optional(place_) : std::nullopt;
+}
+
+}  // namespace kintsugi::checkpoint

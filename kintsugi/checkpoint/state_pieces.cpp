@@ -1,0 +1,39 @@
+#include "kintsugi/checkpoint/state_pieces.h"
+
+#include <utility>
+#include <vector>
+
+#include "kintsugi/checkpoint/shards.h"
+#include "kintsugi/program/saved_states.h"
+
+namespace kintsugi::checkpoint {
+
+using program::StateInfo;
+using program::StateKind;
+
+std::string stored_name(const StateInfo& s) {
+  return s.is_master() ? s.weight : s.name;
+}
+
+Kind stored_kind(const StateInfo& s) {
+  if (s.kind == StateKind::weight || s.is_master()) return Kind::weight;
+  return s.kind == StateKind::optimizer ? Kind::optimizer : Kind::statistic;
+}
+
+void add_states(CheckpointWriter& writer, const program::Program& p, int rank, const StateBytes& read) {
+  const std::vector<const StateInfo*> states = program::saved_states(p);
+  for (Share& share : shares_of(p, states, rank)) {
+    const StateInfo& s = *states[share.state];
+    const int64_t size = size_of(p.buffer(s.buffer).type.dtype);
+    const Piece piece = {.name = stored_name(s),
+                         .type = s.whole,
+                         .kind = stored_kind(s),
+                         .box = share.shard.part.box,
+                         .flat = share.shard.part.flat};
+    writer.add(piece, [read, size, state = s.buffer, shard = std::move(share.shard)](const Sink& sink) {
+      for_each_span(shard, [&](int64_t at, int64_t count) { read(state, at * size, count * size, sink); });
+    });
+  }
+}
+
+}  // namespace kintsugi::checkpoint

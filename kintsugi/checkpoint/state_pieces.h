@@ -1,0 +1,23 @@
+// The pieces of a program's states that a rank writes to a checkpoint.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "kintsugi/checkpoint/writer.h"
+#include "kintsugi/program/program.h"
+
+namespace kintsugi::checkpoint {
+
+// The name and the kind under which a state is stored.
+std::string stored_name(const program::StateInfo& s);
+Kind stored_kind(const program::StateInfo& s);
+
+// Gives the bytes [begin, begin + bytes) of a state's buffer.
+using StateBytes = std::function<void(program::BufferId state, int64_t begin, int64_t bytes, const Sink& sink)>;
+
+// Adds the rank's pieces; `read` is called when they are written.
+void add_states(CheckpointWriter& writer, const program::Program& p, int rank, const StateBytes& read);
+
+}  // namespace kintsugi::checkpoint
