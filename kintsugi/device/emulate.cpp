@@ -1,5 +1,6 @@
 #include "kintsugi/device/emulate.h"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 
 #include <atomic>
@@ -9,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -20,18 +22,59 @@
 #include <ucontext.h>
 #endif
 #if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
-#if defined(__SANITIZE_THREAD__)
+// For the thread sanitizer a fiber is a thread, and a barrier all that orders two of them. This source itself is
+// compiled without it, and says so by this macro (bench/gpu/sanitizers.sh).
+#if defined(KINTSUGI_FIBERS_ARE_THREADS)
 #include <sanitizer/tsan_interface.h>
+extern "C" void __tsan_read_range(const void* begin, size_t bytes);
+extern "C" void __tsan_write_range(void* begin, size_t bytes);
 #endif
 
+// Where the program lies in memory, by the linker.
+extern "C" const char __executable_start;
+
 namespace kintsugi::device::emulate {
+
+#if defined(__SANITIZE_ADDRESS__)
+void forbid(const void* begin, size_t bytes) {
+  __asan_poison_memory_region(begin, bytes);
+}
+void allow(const void* begin, size_t bytes) {
+  __asan_unpoison_memory_region(begin, bytes);
+}
+#else
+void forbid(const void*, size_t) {}
+void allow(const void*, size_t) {}
+#endif
+
 namespace {
 
 constexpr size_t kStack = 128 << 10;  // bytes of a fiber; pages that are not touched take no memory
 constexpr int kMostThreads = 1024;
 constexpr size_t kMostShared = 228 << 10;
+
+#if defined(KINTSUGI_FIBERS_ARE_THREADS)
+void comes_before(void* point) {
+  __tsan_release(point);
+}
+void comes_after(void* point) {
+  __tsan_acquire(point);
+}
+void reads(const void* begin, size_t bytes) {
+  __tsan_read_range(begin, bytes);
+}
+void writes(void* begin, size_t bytes) {
+  __tsan_write_range(begin, bytes);
+}
+#else
+void comes_before(void*) {}
+void comes_after(void*) {}
+void reads(const void*, size_t) {}
+void writes(void*, size_t) {}
+#endif
 
 #if defined(__x86_64__)
 // Saves the registers that a call keeps on the own stack, and goes on where `to` was left.
@@ -74,7 +117,7 @@ struct Context {
   const void* bottom = nullptr;
   size_t size = 0;
 #endif
-#if defined(__SANITIZE_THREAD__)
+#if defined(KINTSUGI_FIBERS_ARE_THREADS)
   void* fiber = nullptr;
 #endif
 };
@@ -102,6 +145,8 @@ struct Group {
   int first = 0, count = 0, here = 0;
   Gathering what = Gathering::barrier;
   std::vector<void*> own;
+  char points[2] = {};  // by which barriers are ordered: each after the last but one, so two are enough
+  int passed = 0;
 };
 
 // All that a thread of the system needs to run blocks.
@@ -112,7 +157,13 @@ struct Block {
     base::require(stacks != MAP_FAILED, "device", "no memory for the stacks of {} threads", kMostThreads);
     for (int i = 0; i < kMostThreads; ++i) fibers[static_cast<size_t>(i)].stack = stacks + kStack * i;
   }
-  ~Block() { ::munmap(stacks, kStack * kMostThreads); }
+  ~Block() {
+#if defined(KINTSUGI_FIBERS_ARE_THREADS)
+    for (const Fiber& f : fibers)
+      if (f.context.fiber != nullptr) __tsan_destroy_fiber(f.context.fiber);
+#endif
+    ::munmap(stacks, kStack * kMostThreads);
+  }
 
   std::byte* stacks = nullptr;
   std::vector<Fiber> fibers;
@@ -120,12 +171,14 @@ struct Block {
   Context scheduler;
   int count = 0;
   int running = 0;
+  const void* kernel = nullptr;
   const std::function<void()>* body = nullptr;
   Group all;
   std::vector<Group> warps;
   int warp = 32;
   Order order = Order::first_to_last;
-  bool released = false;  // all threads go on from a barrier: again from the first in order
+  bool released = false;      // all threads go on from a barrier: again from the first in order
+  char begins = 0, ends = 0;  // of a block, for the order of accesses
 };
 
 thread_local Block* block_now = nullptr;
@@ -140,8 +193,8 @@ void go(Context& from, Context& to, [[maybe_unused]] bool ends) {
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_start_switch_fiber(ends ? nullptr : &from.fake, to.bottom, to.size);
 #endif
-#if defined(__SANITIZE_THREAD__)
-  __tsan_switch_to_fiber(to.fiber, 0);
+#if defined(KINTSUGI_FIBERS_ARE_THREADS)
+  __tsan_switch_to_fiber(to.fiber, __tsan_switch_to_fiber_no_sync);
 #endif
 #if defined(__x86_64__)
   kintsugi_switch_fiber(&from.at, to.at);
@@ -170,7 +223,9 @@ void fiber_main() {
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_finish_switch_fiber(nullptr, &block_now->scheduler.bottom, &block_now->scheduler.size);
 #endif
+  comes_after(&block_now->begins);
   (*block_now->body)();
+  comes_before(&block_now->ends);
   if (!running().copies.empty()) report_copies(running());
   running().ended = true;
   to_scheduler(true);
@@ -182,11 +237,12 @@ void begin(Fiber& f) {
   f.copies.clear();
   f.groups = 0;
 #if defined(__SANITIZE_ADDRESS__)
+  allow(f.stack + kStack / 2, kStack / 2);  // from frames that never returned
   f.context.bottom = f.stack;
   f.context.size = kStack;
 #endif
-#if defined(__SANITIZE_THREAD__)
-  f.context.fiber = __tsan_create_fiber(0);
+#if defined(KINTSUGI_FIBERS_ARE_THREADS)
+  if (f.context.fiber == nullptr) f.context.fiber = __tsan_create_fiber(0);
 #endif
 #if defined(__x86_64__)
   auto** top = reinterpret_cast<void**>(f.stack + kStack - 64);
@@ -253,9 +309,6 @@ bool run_thread(Block& b, int i) {
   if (f.ended || f.waits) return false;
   b.running = i;
   go(b.scheduler, f.context, false);
-#if defined(__SANITIZE_THREAD__)
-  if (f.ended) __tsan_destroy_fiber(f.context.fiber);
-#endif
   return true;
 }
 
@@ -275,6 +328,7 @@ bool run_warp(Block& b, const Group& warp) {
 // Runs all threads of one block.
 void run_block(Block& b) {
   for (int i = 0; i < b.count; ++i) begin(b.fibers[static_cast<size_t>(i)]);
+  comes_before(&b.begins);
   const size_t warps = b.warps.size();
   for (bool moved = true; moved;) {
     moved = false;
@@ -284,6 +338,7 @@ void run_block(Block& b) {
   }
   for (int i = 0; i < b.count; ++i)
     if (!b.fibers[static_cast<size_t>(i)].ended) report_stuck(b);
+  comes_after(&b.ends);
 }
 
 base::ThreadTeam& team() {
@@ -293,7 +348,7 @@ base::ThreadTeam& team() {
 
 Block& own_block() {
   thread_local const std::unique_ptr<Block> own = std::make_unique<Block>();
-#if defined(__SANITIZE_THREAD__)
+#if defined(KINTSUGI_FIBERS_ARE_THREADS)
   own->scheduler.fiber = __tsan_get_current_fiber();
 #endif
   return *own;
@@ -305,39 +360,78 @@ const Now& now() {
   return running().now;
 }
 
+int own_lane() {
+  return block_now->running % 32;
+}
+
 void set_warp(int lanes) {
   warp_lanes = lanes;
+}
+int warp() {
+  return warp_lanes;
 }
 void set_order(Order order) {
   order_now = order;
 }
 
-const bool places_are_watched =
-    std::getenv("KINTSUGI_EMULATE_WITHOUT") != nullptr || std::getenv("KINTSUGI_EMULATE_PLACES") != nullptr;
+namespace {
+
+std::string text_of(const char* name) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? "" : text;
+}
+
+struct Without {
+  std::string place;
+  std::set<uintptr_t> kernels;  // none: all
+};
+// From before there are threads, so that it is no race.
+const std::string list_of_places = text_of("KINTSUGI_EMULATE_PLACES");
+const Without without = [] {
+  Without all;
+  std::istringstream words(text_of("KINTSUGI_EMULATE_WITHOUT"));
+  words >> all.place >> std::hex;
+  for (uintptr_t kernel = 0; words >> kernel;) all.kernels.insert(kernel);
+  return all;
+}();
+
+}  // namespace
+
+const bool places_are_watched = !without.place.empty() || !list_of_places.empty();
 
 bool is_left_out(const Place& place) {
-  static const auto text = [](const char* name) { return std::getenv(name) == nullptr ? "" : std::getenv(name); };
-  static const std::string without = text("KINTSUGI_EMULATE_WITHOUT"), list = text("KINTSUGI_EMULATE_PLACES");
-  static std::mutex mutex;
-  static std::set<std::string> met;
   const char* slash = std::strrchr(place.file_name(), '/');
   const std::string name =
       std::string(slash == nullptr ? place.file_name() : slash + 1) + ":" + std::to_string(place.line());
-  if (!list.empty()) {
+  const uintptr_t kernel =
+      reinterpret_cast<uintptr_t>(block_now->kernel) - reinterpret_cast<uintptr_t>(&__executable_start);
+  if (!list_of_places.empty()) {
+    static std::mutex mutex;
+    static std::set<std::string> met;
     const std::lock_guard lock(mutex);
-    if (met.insert(name).second) {
-      std::FILE* file = std::fopen(list.c_str(), "a");
-      base::require(file != nullptr, "device", "cannot write to {}", list);
-      std::fprintf(file, "%s\n", name.c_str());
+    if (met.insert(fmt::format("{} {:x}", name, kernel)).second) {
+      std::FILE* file = std::fopen(list_of_places.c_str(), "a");
+      base::require(file != nullptr, "device", "cannot write to {}", list_of_places);
+      fmt::print(file, "{} {:x}\n", name, kernel);
       std::fclose(file);
     }
   }
-  return name == without;
+  return name == without.place && (without.kernels.empty() || without.kernels.contains(kernel));
 }
+
+namespace {
+
+void copy_16(void* to, const void* from) {
+  reads(from, 16);
+  writes(to, 16);
+  std::memcpy(to, from, 16);
+}
+
+}  // namespace
 
 void copy_async_16(void* to, const void* from) {
   if (block_now->order == Order::first_to_last) {
-    std::memcpy(to, from, 16);
+    copy_16(to, from);
   } else {
     running().copies.push_back({to, from, running().groups});
   }
@@ -349,7 +443,7 @@ void copy_async_wait(int newest) {
   Fiber& f = running();
   std::erase_if(f.copies, [&](const Copy& c) {
     if (c.group >= f.groups - newest) return false;
-    std::memcpy(c.to, c.from, 16);
+    copy_16(c.to, c.from);
     return true;
   });
 }
@@ -369,15 +463,17 @@ void gather(Gathering what, void* own, Act act) {
   }
   g.what = what;
   g.own[static_cast<size_t>(b.running - g.first)] = own;
-  if (++g.here < g.count) {
-    to_scheduler(false);
-    return;
+  char* const point = what == Gathering::barrier || what == Gathering::warp_barrier ? &g.points[g.passed % 2] : nullptr;
+  if (point != nullptr) comes_before(point);
+  if (++g.here == g.count) {
+    if (act != nullptr) act(g.own.data(), g.count);
+    g.here = 0;
+    if (point != nullptr) ++g.passed;
+    for (int i = 0; i < g.count; ++i) b.fibers[static_cast<size_t>(g.first + i)].waits = false;
+    b.released |= whole;
   }
-  if (act != nullptr) act(g.own.data(), g.count);
-  g.here = 0;
-  for (int i = 0; i < g.count; ++i) b.fibers[static_cast<size_t>(g.first + i)].waits = false;
-  b.released |= whole;
   to_scheduler(false);  // all go on in order, this one too
+  if (point != nullptr) comes_after(point);
 }
 
 uint32_t lanes_equal(int x, const Place& place) {
@@ -402,6 +498,7 @@ void load_matrices(uint32_t (&r)[4], const void* row, bool transposed) {
     const uint16_t* row;
     bool transposed;
   } slot{r, static_cast<const uint16_t*>(row), transposed};
+  reads(row, 16);
   gather(Gathering::load_matrices, &slot, [](void** own, int count) {
     for (int i = 0; i < count; ++i) {
       const auto at = [&](int matrix, int y, int x) {
@@ -415,7 +512,7 @@ void load_matrices(uint32_t (&r)[4], const void* row, bool transposed) {
   });
 }
 
-void run(Size blocks, Size threads, size_t shared, const std::function<void()>& body) {
+void run(Size blocks, Size threads, size_t shared, const void* kernel, const std::function<void()>& body) {
   const auto count = static_cast<int>(threads.x * threads.y * threads.z);
   base::require(count > 0 && count <= kMostThreads, "device", "a block of {} threads", count);
   base::require(shared <= kMostShared, "device", "{} bytes of shared memory", shared);
@@ -424,16 +521,18 @@ void run(Size blocks, Size threads, size_t shared, const std::function<void()>& 
     Block& b = own_block();
     block_now = &b;
     b.count = count;
+    b.kernel = kernel;
     b.body = &body;
     b.warp = warp_lanes;
     b.order = order_now;
-    b.all = {.first = 0, .count = count, .here = 0, .own = std::vector<void*>(static_cast<size_t>(count))};
+    b.all = Group{.first = 0, .count = count, .own = std::vector<void*>(static_cast<size_t>(count))};
     b.warps.clear();
     for (int first = 0; first < count; first += b.warp) {
       const int lanes = std::min(b.warp, count - first);
-      b.warps.push_back(
-          {.first = first, .count = lanes, .here = 0, .own = std::vector<void*>(static_cast<size_t>(lanes))});
+      b.warps.push_back(Group{.first = first, .count = lanes, .own = std::vector<void*>(static_cast<size_t>(lanes))});
     }
+    allow(b.shared.data(), kMostShared);
+    forbid(b.shared.data() + shared, kMostShared - shared);
     for (int64_t i = r.begin; i < r.end; ++i) {
       const auto n = static_cast<uint64_t>(i);
       std::fill(b.shared.begin(), b.shared.begin() + static_cast<int64_t>(shared), std::byte{0xFF});  // NaN

@@ -51,9 +51,11 @@ struct Now {
   std::byte* shared = nullptr;
 };
 const Now& now();
+int own_lane();  // within its group of 32
 
 // The threads of a warp of the kernels that are launched from here on: 32 or 64. For tests.
 void set_warp(int lanes);
+int warp();
 
 // In which order the threads of a block are run, of the kernels that are launched from here on. For tests.
 enum class Order {
@@ -62,9 +64,10 @@ enum class Order {
 };
 void set_order(Order order);
 
-// Where a barrier, an exchange or a wait for copies stands. The environment may leave out those of one place, and ask
-// for a list of all that were met: KINTSUGI_EMULATE_WITHOUT="gemm.cuh:136", KINTSUGI_EMULATE_PLACES="file". For
-// bench/gpu/remove_barriers.sh.
+// Where a barrier, an exchange or a wait for copies stands. The environment may leave out those of one place, in some
+// kernels or in all, and ask for a list of all that were met, with the kernel: KINTSUGI_EMULATE_WITHOUT="gpu.h:301 1c40
+// 2f80", KINTSUGI_EMULATE_PLACES="file". A kernel is the hexadecimal number of its place in the program, which nm
+// names. For bench/gpu/remove_barriers.sh.
 using Place = std::source_location;
 extern const bool places_are_watched;
 bool is_left_out(const Place& place);
@@ -91,19 +94,23 @@ void copy_async_16(void* to, const void* from);
 void copy_async_commit();
 void copy_async_wait(int newest);
 
+// An exchange of lanes is no barrier: what lanes did before it may be seen by others later. So it is nothing by which
+// the thread sanitizer orders accesses, and its own are hidden from it.
+#define KINTSUGI_BY_ALL_LANES __attribute__((no_sanitize("thread")))
+
 // What lane `from(own lane)` gives, both within groups of 32.
 template <typename T, typename F>
 T exchange(T given, const F& from, const Place& place) {
   if (left_out(place)) return given;
   struct Slot {
     T given, taken;
-    const F* from;
-  } slot{given, given, &from};
-  gather(Gathering::exchange, &slot, [](void** own, int count) {
+    int from;
+  } slot{given, given, from(own_lane())};
+  gather(Gathering::exchange, &slot, [](void** own, int count) KINTSUGI_BY_ALL_LANES {
     for (int i = 0; i < count; ++i) {
       auto* s = static_cast<Slot*>(own[i]);
-      const int lane = (*s->from)(i % 32), at = i / 32 * 32 + lane;
-      if (lane >= 0 && lane < 32 && at < count) s->taken = static_cast<Slot*>(own[at])->given;
+      const int at = i / 32 * 32 + s->from;
+      if (s->from >= 0 && s->from < 32 && at < count) s->taken = static_cast<Slot*>(own[at])->given;
     }
   });
   return slot.taken;
@@ -117,7 +124,7 @@ T fold(T x, const F& join, const Place& place) {
     T x;
     const F* join;
   } slot{x, &join};
-  gather(Gathering::exchange, &slot, [](void** own, int count) {
+  gather(Gathering::exchange, &slot, [](void** own, int count) KINTSUGI_BY_ALL_LANES {
     for (int first = 0; first < count; first += 32) {
       const int lanes = count - first < 32 ? count - first : 32;
       for (int mask = 16; mask > 0; mask /= 2) {
@@ -142,7 +149,7 @@ void mma_16x8x16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], 
     float* d;
     const uint32_t *a, *b;
   } slot{d, a, b};
-  gather(Gathering::mma, &slot, [](void** own, int count) {
+  gather(Gathering::mma, &slot, [](void** own, int count) KINTSUGI_BY_ALL_LANES {
     const auto half = [](uint32_t word, int upper) { return Widen{}(static_cast<uint16_t>(word >> (16 * upper))); };
     for (int first = 0; first < count; first += 32) {
       const auto lane = [&](int i) { return static_cast<Slot*>(own[first + i]); };
@@ -162,8 +169,14 @@ void mma_16x8x16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], 
 
 void load_matrices(uint32_t (&r)[4], const void* row, bool transposed);
 
-// Runs a kernel in this thread and its helpers: `body` once for each thread of each block.
-void run(Size blocks, Size threads, size_t shared, const std::function<void()>& body);
+// Runs a kernel in this thread and its helpers: `body` once for each thread of each block. `kernel`: what it is known
+// by.
+void run(Size blocks, Size threads, size_t shared, const void* kernel, const std::function<void()>& body);
+
+// For tests that run under the address sanitizer: an access to these bytes is reported, until they are allowed again.
+// Without it, nothing.
+void forbid(const void* begin, size_t bytes);
+void allow(const void* begin, size_t bytes);
 
 // Thrown by work that cannot be done yet, since a thread has not enqueued what it needs: it is tried again.
 struct NotYet {};
@@ -180,7 +193,7 @@ void launch(Stream& stream, Size grid, Size block, size_t shared, void (*kernel)
             Arguments&&... arguments) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0 || !stream.enqueues()) return;
   enqueue(stream, [=, ... values = static_cast<std::decay_t<Parameters>>(arguments)] {
-    run(grid, block, shared, [&] { kernel(values...); });
+    run(grid, block, shared, reinterpret_cast<const void*>(kernel), [&] { kernel(values...); });
   });
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdlib>
+#include <fstream>
 
 #include "kintsugi/device/device.h"
 #include "kintsugi/device/emulate.h"
@@ -43,8 +44,10 @@ class OnDevice {
     if (from != nullptr) std::memcpy(all.data(), from, static_cast<size_t>(bytes_));
     stream.copy(data(), all.data(), bytes_ + kGuard);
     stream.synchronize();
+    if (device_under_test().emulated()) device::emulate::forbid(data() + bytes_, kGuard);
   }
   void get(device::Stream& stream, std::byte* to, const std::string& what) const {
+    if (device_under_test().emulated()) device::emulate::allow(data() + bytes_, kGuard);
     std::vector<std::byte> all(static_cast<size_t>(bytes_ + kGuard));
     stream.copy(all.data(), data(), bytes_ + kGuard);
     stream.synchronize();
@@ -78,6 +81,13 @@ inline std::string_view move_seq(const Trial& trial, std::vector<NamedIndex>& in
     return "seq";
   }
   return "";
+}
+
+// How often each kind was run, by warp: a line for each run in the file that KINTSUGI_KERNEL_RUNS names. For
+// bench/gpu/sanitizers.sh.
+inline void note_run(const std::string& kind) {
+  const char* file = std::getenv("KINTSUGI_KERNEL_RUNS");
+  if (file != nullptr) std::ofstream(file, std::ios::app) << kind << ' ' << device::emulate::warp() << '\n';
 }
 
 // As run_kernel, with memory of the device under test. An output that is the same object as an input is in place.
@@ -121,6 +131,7 @@ inline void run_on_device(const Trial& trial, const std::vector<Tensor*>& ins, c
   const std::string_view moved = shift > 0 ? move_seq(trial, indices, known) : "";
   numbers.put(*stream, reinterpret_cast<const std::byte*>(&known));
   base::ThreadTeam team(1);
+  note_run(trial.kind);
   kernel.run({.ins = in_views,
               .outs = out_views,
               .attributes = trial.attributes,

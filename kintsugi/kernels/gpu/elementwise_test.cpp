@@ -32,6 +32,7 @@ TEST(OnDevice, FillOfAnyTypes) {
     for (Tensor& y : outs)
       if (y.elements() > 0) y.fill(7);
     for (int64_t shift : {0, 1, 3}) {
+      device::emulate::set_warp(shift == 1 ? 64 : 32);
       std::vector<Tensor> got = outs;
       std::vector<Tensor*> list;
       for (Tensor& y : got) list.push_back(&y);
@@ -40,6 +41,7 @@ TEST(OnDevice, FillOfAnyTypes) {
         EXPECT_EQ(y.values(), std::vector<double>(static_cast<size_t>(y.elements()), value)) << shift;
     }
   }
+  device::emulate::set_warp(32);
 }
 
 TEST(OnDevice, CastAccumulateScaleOfEveryPair) {

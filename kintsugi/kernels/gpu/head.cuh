@@ -63,11 +63,11 @@ struct RowOfLogits {
 // Below every logit, and finite.
 constexpr float kLowest = -1e30f;
 
+// As block_sum; `scratch` was not used before.
 template <typename T>
 __device__ T block_max(T x, T* scratch) {
   const int lane = static_cast<int>(threadIdx.x) % 32, group = static_cast<int>(threadIdx.x) / 32;
   x = lanes_max(x);
-  __syncthreads();
   if (lane == 0) scratch[group] = x;
   __syncthreads();
   x = lane < static_cast<int>(blockDim.x) / 32 ? scratch[lane] : scratch[0];

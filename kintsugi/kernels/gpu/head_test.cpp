@@ -85,5 +85,17 @@ TEST(OnDevice, HeadWithoutWeight) {
   for (int64_t i = 0; i < dtable.elements(); ++i) EXPECT_EQ(dtable.get(i), 0);
 }
 
+// Of which the exponential is infinite.
+TEST(OnDevice, HeadOfLargeLogits) {
+  Tensor x({{"batch", 1}, {"embed", 1}}, DType::f32, {1}), labels({{"batch", 1}}, DType::i32, {137});
+  for (const int64_t at : {0, 5, 137, 299}) {
+    Tensor table({{"vocab", 300}, {"embed", 1}}, DType::f32);
+    table.set(at, 200);
+    const Tensor statistic({{"batch", 1}}, DType::f32);
+    compare_on_device({.kind = "head", .attributes = {{"block_logits", int64_t{1} << 20}}},
+                      {&x, &table, &labels, nullptr}, {statistic, statistic, absent()});
+  }
+}
+
 }  // namespace
 }  // namespace kintsugi::kernels::test::device_head_test
