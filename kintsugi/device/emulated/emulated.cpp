@@ -102,8 +102,9 @@ class HostMemory : public Memory {
   }
 #if defined(__SANITIZE_ADDRESS__)  // which sees what is beside memory of the heap
   static std::byte* take(int64_t bytes) {
-    void* data = ::aligned_alloc(256, static_cast<size_t>(bytes));
-    return data == nullptr ? nullptr : static_cast<std::byte*>(std::memset(data, 0, static_cast<size_t>(bytes)));
+    void* data = nullptr;
+    if (::posix_memalign(&data, 256, static_cast<size_t>(bytes)) != 0) return nullptr;
+    return static_cast<std::byte*>(std::memset(data, 0, static_cast<size_t>(bytes)));
   }
   static void give_back(std::byte* data, int64_t) {
     ::free(data);

@@ -89,7 +89,7 @@ TEST(OnDevice, HeadWithoutWeight) {
 TEST(OnDevice, HeadOfLargeLogits) {
   Tensor x({{"batch", 1}, {"embed", 1}}, DType::f32, {1}), labels({{"batch", 1}}, DType::i32, {137});
   for (const int64_t at : {0, 5, 137, 299}) {
-    Tensor table({{"vocab", 300}, {"embed", 1}}, DType::f32);
+    Tensor table = filled({{"vocab", 300}, {"embed", 1}}, DType::f32, 0);
     table.set(at, 200);
     const Tensor statistic({{"batch", 1}}, DType::f32);
     compare_on_device({.kind = "head", .attributes = {{"block_logits", int64_t{1} << 20}}},
