@@ -3,6 +3,7 @@
 
 #include <tuple>
 
+#include "kintsugi/program/memory_table.h"
 #include "tests/layouts.h"
 
 namespace kintsugi::tests::bits_test {
@@ -61,8 +62,10 @@ INSTANTIATE_TEST_SUITE_P(All, BitsOfZero,
 // Eight units of two samples: one tree, whoever computes them.
 TEST(BitsOfUnits, EveryNumberOfDataRanksAndEveryStage) {
   for (const char* family : {"gpt", "llama"})
-    for (const char* dtype : {"fp32", "bf16"}) {
+    for (const std::string gradients : {"fp32", "bf16 in fp32", "bf16"}) {
+      const std::string dtype = gradients.substr(0, 4);
       config::Settings s = small_model(family, dtype);
+      s.train.gradient_dtype = gradients == "bf16" ? "bf16" : "fp32";
       s.parallel.device = "cpu";
       s.train.reproducible = 8;
       s.train.global_batch = 16;
@@ -83,11 +86,11 @@ TEST(BitsOfUnits, EveryNumberOfDataRanksAndEveryStage) {
       const Bits one = bits("");
       for (const char* data : {"data=2", "data=4", "data=8"})
         for (const char* zero : {"", " zero=1", " zero=2", " zero=3"})
-          EXPECT_EQ(bits(std::string(data) + zero) == one, true) << family << " " << dtype << " " << data << zero;
+          EXPECT_EQ(bits(std::string(data) + zero) == one, true) << family << " " << gradients << " " << data << zero;
       if (std::string(family) != "llama") continue;  // a tied weight adds up on each of its stages
       for (const char* staged : {"pipe=2", "pipe=2 schedule=gpipe", "pipe=2 data=2 zero=1 schedule=zero_bubble",
                                  "pipe=2 data=4 zero=3", "pipe=2 data=2 zero=2 recompute=full"})
-        EXPECT_EQ(bits(staged) == one, true) << family << " " << dtype << " " << staged;
+        EXPECT_EQ(bits(staged) == one, true) << family << " " << gradients << " " << staged;
     }
 }
 
@@ -110,6 +113,25 @@ TEST(Wire, Bf16IsNearAndHalfTheBytes) {
     train::LayoutRun one(wide), other(narrow);
     EXPECT_EQ(difference(record(other, narrow, 1), record(one, wide, 1), 4e-3), "") << parallel;
     EXPECT_LT(sent(other.program()), 0.8 * sent(one.program())) << parallel;
+  }
+}
+
+// Gradients that add up in bf16 over passes and ranks: near to those in fp32, different from them, in half the memory,
+// and a step sends half the bytes.
+TEST(GradientDtype, Bf16IsNearAndHalfTheBytes) {
+  config::Settings s = model_of("gpt", "bf16", 2);
+  const auto of = [](const program::Program& p) { return program::memory_table(p).gradients; };
+  for (const char* parallel : {"", "data=2", "data=2 zero=2", "data=4 zero=1"}) {
+    config::Settings wide = s;
+    set_layout(wide, parallel);
+    wide.train.micro_batch /= wide.parallel.data;
+    config::Settings narrow = wide;
+    narrow.train.gradient_dtype = "bf16";
+    train::LayoutRun one(wide), other(narrow);
+    EXPECT_EQ(2 * of(other.program()), of(one.program())) << parallel;
+    const Record a = record(other, narrow, 1), b = record(one, wide, 1);
+    EXPECT_EQ(difference(a, b, 1e-2), "") << parallel;
+    EXPECT_NE(difference(a, b, 1e-5), "") << parallel;
   }
 }
 

@@ -88,7 +88,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"gpt", "fp32", "data=4 zero=2"}, Case{"gpt", "fp32", "tensor=2 sequence_parallel"},
                     Case{"llama", "fp32", "context=2 method=ring"}, Case{"gpt", "fp32", "data=2 wire=bf16"},
                     Case{"gpt", "bf16", "data=2 tensor=2 zero=1"}, Case{"llama", "bf16", "context=2 method=ulysses"},
-                    Case{"gpt", "fp16", "data=2 tensor=2 zero=2"}));
+                    Case{"gpt", "fp16", "data=2 tensor=2 zero=2"}, Case{"gpt", "bf16", "data=4 gradient_dtype=bf16"},
+                    Case{"llama", "bf16", "data=2 tensor=2 zero=2 sequence_parallel gradient_dtype=bf16"},
+                    Case{"gpt", "bf16", "data=2 context=2 zero=3 shard_context gradient_dtype=bf16"},
+                    Case{"gpt", "bf16", "pipe=2 data=2 zero=1 offload=optimizer gradient_dtype=bf16"},
+                    Case{"llama", "bf16", "pipe=2 schedule=zero_bubble gradient_dtype=bf16"}));
 
 }  // namespace
 

@@ -75,7 +75,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"gpt", "bf16", "data=2 zero=3"}, Case{"llama", "fp32", "tensor=2 sequence_parallel"},
                     Case{"llama", "fp32", "context=2 method=ring"}, Case{"gpt", "fp32", "pipe=2 schedule=1f1b"},
                     Case{"gpt", "bf16", "pipe=2 schedule=interleaved chunks=2"}, Case{"gpt", "fp32", "offload=all"},
-                    Case{"gpt", "fp32", "data=2 reproducible=4"}));
+                    Case{"gpt", "fp32", "data=2 reproducible=4"},
+                    Case{"gpt", "bf16", "data=2 zero=1 gradient_dtype=bf16"}));
 
 }  // namespace
 }  // namespace kintsugi::tests::device_memory_test

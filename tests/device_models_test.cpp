@@ -53,7 +53,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"gpt", "fp32", "pipe=2 schedule=interleaved chunks=2"},
                     Case{"gpt", "fp32", "pipe=2 schedule=zero_bubble"}, Case{"llama", "fp32", "pipe=2 data=2 tensor=2"},
                     Case{"gpt", "bf16", "offload=optimizer"}, Case{"llama", "fp32", "data=2 zero=1 offload=all"},
-                    Case{"gpt", "fp16", "data=2 tensor=2 zero=2"}, Case{"llama", "bf16", "context=2 tensor=2 zero=1"}));
+                    Case{"gpt", "fp16", "data=2 tensor=2 zero=2"},
+                    Case{"gpt", "bf16", "data=2 tensor=2 zero=1 gradient_dtype=bf16"},
+                    Case{"llama", "bf16", "pipe=2 offload=optimizer gradient_dtype=bf16"},
+                    Case{"llama", "bf16", "context=2 tensor=2 zero=1"}));
 
 // The losses of steps, each read when the next has been enqueued, or at once.
 std::vector<double> losses(const config::Settings& s, bool late) {

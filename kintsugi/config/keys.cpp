@@ -279,6 +279,10 @@ std::vector<Key> train_keys() {
                                "block_size seq_length seq_len sequence_length"}),
       train<&Train::dtype>({"dtype", OneOf{{"fp32", "bf16", "fp16", "fp64"}}, fixed, "",
                             "type of compute; master weights are fp32 (fp64 with fp64)", "precision torch_dtype"}),
+      train<&Train::gradient_dtype>({"gradient_dtype", OneOf{{"fp32", "bf16"}}, free, "",
+                                     "type in which gradients add up over passes and ranks (fp64 with fp64); bf16, "
+                                     "with dtype bf16, takes half the memory and half the bytes sent",
+                                     "grad_dtype main_grads_dtype grad_accum_dtype gradient_accumulation_dtype"}),
       train<&Train::optimizer>({"optimizer", OneOf{{"adamw", "sgd"}}, fixed, "", "update rule", "optim"}),
       train<&Train::learning_rate>({"learning_rate", kPositive, fixed, "", "largest learning rate, after the warm-up",
                                     "lr max_lr base_lr peak_lr"}),

@@ -166,6 +166,14 @@ void check_lengths(const Given& given) {
                           given.say("model.context"));
 }
 
+void check_gradient_dtype(const Given& given) {
+  const Train& t = given.settings.train;
+  if (t.gradient_dtype == "bf16" && t.dtype != "bf16")
+    throw base::UserError("config", "{}{} needs train.dtype = \"bf16\", and there is {}; leave it out for {}",
+                          place(given, {"train.gradient_dtype", "train.dtype"}), given.say("train.gradient_dtype"),
+                          given.say("train.dtype"), t.dtype == "fp64" ? "fp64" : "fp32");
+}
+
 void check_schedule(Resolved& given) {
   const Train& t = given.settings.train;
   if (t.min_learning_rate > t.learning_rate)
@@ -272,6 +280,7 @@ Resolved resolve(Given given, int64_t cores) {
   check_model(resolved);
   check_lengths(resolved);
   check_batch(resolved);
+  check_gradient_dtype(resolved);
   check_schedule(resolved);
   check_samples(resolved);
   warn_of_idle_keys(resolved);

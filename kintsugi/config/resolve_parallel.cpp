@@ -186,6 +186,8 @@ void warn_of_parallel(Resolved& given, int64_t cores) {
   for (const std::string_view name :
        {"parallel.keep_gathered", "parallel.rules", "parallel.mesh_order", "parallel.wire"})
     warn_if_idle(given, name, p.ranks > 1, "parallel.ranks");
+  if (p.ranks > 1)
+    warn_if_idle(given, "parallel.wire", given.settings.train.gradient_dtype == "fp32", "train.gradient_dtype");
 
   const int64_t threads = p.ranks * p.threads;
   if (p.ranks > 1 && threads > cores)

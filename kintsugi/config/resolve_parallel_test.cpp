@@ -205,6 +205,8 @@ TEST(ResolveParallel, KeysWithoutEffectAreTold) {
   EXPECT_EQ(warning("wire = \"bf16\"\n"),
             "run.toml:2: parallel.wire = \"bf16\" has no effect with parallel.ranks = 1 (derived: pipe x data x "
             "tensor x context)");
+  EXPECT_EQ(warning("data = 2\nwire = \"bf16\"\n[train]\ndtype = \"bf16\"\ngradient_dtype = \"bf16\"\n"),
+            "run.toml:3: parallel.wire = \"bf16\" has no effect with train.gradient_dtype = \"bf16\"");
   EXPECT_EQ(warning("tf32 = true\ndevice = \"cpu\"\n"),
             "run.toml:2: parallel.tf32 = true has no effect with parallel.device = \"cpu\"");
   EXPECT_EQ(warning("rules = [\"embed -> tensor\"]\n"),

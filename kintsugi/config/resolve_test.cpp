@@ -174,6 +174,18 @@ TEST(Resolve, Pace) {
   EXPECT_TRUE(given.warnings.empty());
 }
 
+TEST(Resolve, GradientsAreAtMostAsNarrowAsTheComputation) {
+  const auto trained = [](const std::string& dtype) {
+    return resolved("[train]\ndtype = \"" + dtype + "\"\ngradient_dtype = \"bf16\"\n");
+  };
+  EXPECT_EQ(trained("bf16").settings.train.gradient_dtype, "bf16");
+  for (const std::string dtype : {"fp32", "fp16", "fp64"})
+    EXPECT_EQ(error_of([&] { trained(dtype); }),
+              "[config] run.toml:3: train.gradient_dtype = \"bf16\" needs train.dtype = \"bf16\", and there is "
+              "train.dtype = \"" +
+                  dtype + "\"; leave it out for " + (dtype == "fp64" ? "fp64" : "fp32"));
+}
+
 TEST(Resolve, KeysWithoutEffectAreTold) {
   EXPECT_EQ(resolved("[train]\nmomentum = 0.5\n").warnings,
             Lines{"run.toml:2: train.momentum = 0.5 has no effect with train.optimizer = \"adamw\" (default)"});

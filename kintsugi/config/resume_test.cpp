@@ -180,6 +180,12 @@ TEST(Resume, DataMayMove) {
   EXPECT_EQ(compare_for_resume(labels, resolved("")), Words{"data.train_labels"});
 }
 
+// Checkpoints hold no gradients.
+TEST(Resume, GradientsMayAddUpInAnotherType) {
+  const Resolved saved = resolved("[train]\ndtype = \"bf16\"\n");
+  EXPECT_EQ(compare_for_resume(saved, resolved("", {"train.dtype=bf16", "train.gradient_dtype=bf16"})), Words{});
+}
+
 TEST(Resume, TheVocabularyMayComeLater) {
   Resolved saved = resolved("");
   fill_from_tokenizer(saved, 65);

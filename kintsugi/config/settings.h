@@ -107,9 +107,10 @@ struct Train {
   int64_t global_batch = 8;  // samples per step
   int64_t micro_batch =
       0;  // samples per pass; a unit of `reproducible`, or the largest divisor of global_batch / data up to 8
-  int64_t sequence = 256;           // tokens per sample; 256, or model.context where that is given and shorter
-  std::string dtype = "fp32";       // fp64 | fp32 | bf16 | fp16
-  std::string optimizer = "adamw";  // adamw | sgd
+  int64_t sequence = 256;               // tokens per sample; 256, or model.context where that is given and shorter
+  std::string dtype = "fp32";           // fp64 | fp32 | bf16 | fp16
+  std::string gradient_dtype = "fp32";  // fp32 (fp64 with fp64) | bf16: in which gradients add up and are sent
+  std::string optimizer = "adamw";      // adamw | sgd
   double learning_rate = 1e-3;
   double min_learning_rate = -1.0;           // a tenth of learning_rate
   int64_t warmup_steps = -1;                 // a hundredth of steps, or of decay_steps where that is less

@@ -22,6 +22,10 @@ bool OpRow::can_accumulate(std::string_view output) const {
   return std::find(accumulates.begin(), accumulates.end(), output) != accumulates.end();
 }
 
+bool OpRow::can_narrow(std::string_view output) const {
+  return std::find(narrows.begin(), narrows.end(), output) != narrows.end();
+}
+
 bool OpRow::may_share(std::string_view output, size_t input) const {
   return std::any_of(in_place.begin(), in_place.end(),
                      [&](const auto& pair) { return pair.first == output && ins.position(pair.second) == input; });
@@ -51,6 +55,7 @@ OpTable::OpTable(std::vector<OpRow> rows) : rows_(std::move(rows)) {
     for (const auto& [output, input] : row.in_place) has(row.outs, output), has(row.ins, input);
     for (const auto& [output, combiner] : row.combine) has(row.outs, output);
     for (std::string_view output : row.accumulates) has(row.outs, output);
+    for (std::string_view output : row.narrows) has(row.outs, output);
     if (!row.bias.empty()) has(row.ins, row.bias);
   }
 }

@@ -125,6 +125,7 @@ struct OpRow {
   bool view = false;                               // the output is the input under other names
   bool must_share = false;                         // the first output is the first input's memory, changed in part
   std::vector<std::string_view> accumulates = {};  // outputs that can be added to what is there
+  std::vector<std::string_view> narrows = {};      // outputs that can be in bf16: computed in fp32, rounded once
   bool effect = false;                             // writes a state: kept though nothing reads it
 
   // How passes of the compiler treat it.
@@ -136,6 +137,7 @@ struct OpRow {
   std::string_view rule_family() const { return family.empty() ? kind : family; }
   Combiner combiner(std::string_view output) const;
   bool can_accumulate(std::string_view output) const;
+  bool can_narrow(std::string_view output) const;
   bool may_share(std::string_view output, size_t input) const;  // the input at that position
 };
 

@@ -87,9 +87,11 @@ class Fuser {
     const auto j =
         static_cast<size_t>(std::find(source->outs.begin(), source->outs.end(), write.ins[0]) - source->outs.begin());
     const BufferId state = write.outs[0];
-    if (p_.buffer(state).type != p_.buffer(write.ins[0]).type) return false;
+    const tensor::Type &to = p_.buffer(state).type, &from = p_.buffer(write.ins[0]).type;
     const graph::OpRow& row = operations_.find(source->kernel);
     const std::string_view output = row.outs.at(j, source->absent.outs).name;
+    const bool narrows = from.dtype == tensor::DType::f32 && to.dtype == tensor::DType::bf16 && row.can_narrow(output);
+    if (to.shape != from.shape || (to.dtype != from.dtype && !narrows)) return false;
     const bool adds = (write.accumulate & 1u) != 0;
     if (adds && !row.can_accumulate(output)) return false;
     for (size_t i = 0; i < source->ins.size(); ++i) {
@@ -99,6 +101,7 @@ class Fuser {
     for (const Instruction* i = source + 1; i < &write; ++i)
       if (!gone_[static_cast<size_t>(i - list.data())] && touches(*i, state)) return false;
     source->outs[j] = state;
+    source->cost.memory_bytes += static_cast<double>(to.bytes() - from.bytes());
     if (adds) source->accumulate |= 1u << j;
     return true;
   }

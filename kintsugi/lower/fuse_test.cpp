@@ -27,7 +27,8 @@ struct Bias : Maker {
 
 // The gradient g of w, from x and dy, to be added to the state "w.g".
 struct Gradient : Maker {
-  BufferId x = arena("x", kX), dy = arena("dy", kY), g = arena("g", kW), state_g = state("w.g", kW, program::StateKind::gradient);
+  BufferId x = arena("x", kX), dy = arena("dy", kY), g = arena("g", kW),
+           state_g = state("w.g", kW, program::StateKind::gradient);
 
   Gradient() { body("backward"); }
   BufferId another() { return arena("h", kW); }
@@ -142,6 +143,18 @@ TEST(Fuse, AGradientIsAddedWhereItIsMade) {
   EXPECT_EQ(fused(m), "backward:\n  +w.g = contract(x, dy)\n");
 }
 
+// A product rounds its sum once, to a state that is narrower; its bytes become fewer.
+TEST(Fuse, AProductIsAddedToANarrowState) {
+  for (const uint32_t adds : {0u, 1u}) {
+    Gradient m;
+    const BufferId narrow = m.state("n.g", kW, program::StateKind::gradient, DType::bf16);
+    m.call("contract", {m.x, m.dy}, {m.g}).cost.memory_bytes = 200;
+    m.call("accumulate", {m.g}, {narrow}, 0, adds);
+    EXPECT_EQ(fused(m), adds ? "backward:\n  +n.g = contract(x, dy)\n" : "backward:\n  n.g = contract(x, dy)\n");
+    EXPECT_EQ(m.p.bodies[0].instructions[0].cost.memory_bytes, 200 - 12 * 2);
+  }
+}
+
 // The second of two outputs; the other is as it was.
 TEST(Fuse, OneOutputOfTwo) {
   Gradient m;
@@ -153,7 +166,8 @@ TEST(Fuse, OneOutputOfTwo) {
   Gradient n;  // dx itself can be assigned, but not added
   n.call("rms_norm_grad", {n.x, n.arena("gamma", {{"embed", 4}}), n.x},
          {n.arena("dx", kX), n.arena("dgamma", {{"embed", 4}})});
-  n.call("accumulate", {n.p.bodies[0].instructions[0].outs[0]}, {n.state("sum", kX, program::StateKind::gradient)}, 0, 1);
+  n.call("accumulate", {n.p.bodies[0].instructions[0].outs[0]}, {n.state("sum", kX, program::StateKind::gradient)}, 0,
+         1);
   EXPECT_EQ(fused(n), "backward:\n  dx, dgamma = rms_norm_grad(x, gamma, x)\n  +sum = accumulate(dx)\n");
 }
 
@@ -204,6 +218,13 @@ TEST(Fuse, AnAdditionStays) {
          m.call("accumulate", {narrow}, {m.state_g}, 0, 1);
        },
        "  n = contract(x, dy)\n  +w.g = accumulate(n)\n"},
+      {"the state is narrower, and the operation cannot round",
+       [](Gradient& m) {
+         const BufferId narrow = m.state("n.g", kW, program::StateKind::gradient, DType::bf16);
+         m.call("embedding_grad", {m.x, m.dy}, {m.g});
+         m.call("accumulate", {m.g}, {narrow}, 0, 1);
+       },
+       "  g = embedding_grad(x, dy)\n  +n.g = accumulate(g)\n"},
       {"it is made from the state",
        [](Gradient& m) {
          m.call("contract", {m.x, m.state_g}, {m.g});
@@ -228,8 +249,8 @@ TEST(Fuse, AnAdditionStays) {
 // Assignment is an `accumulate` that does not add.
 TEST(Fuse, AnAssignmentIsMadeInPlace) {
   Gradient m;
-  const BufferId w = m.state("w", kW), moment = m.state("w.m", kW, program::StateKind::optimizer), w1 = m.arena("w1", kW),
-                 m1 = m.arena("m1", kW);
+  const BufferId w = m.state("w", kW), moment = m.state("w.m", kW, program::StateKind::optimizer),
+                 w1 = m.arena("w1", kW), m1 = m.arena("m1", kW);
   const BufferId one = m.arena("one", {}, DType::f64);
   m.call("sgd", {w, m.state_g, moment, one, one}, {w1, m1});
   m.call("accumulate", {w1}, {w});

@@ -26,6 +26,12 @@ Graph empty(std::string name, const StateTable& states) {
   return Graph(std::move(name), ops::operations(), states);
 }
 
+// Of the sum of a weight's gradients.
+DType accumulator_dtype(const config::Settings& s, DType weight) {
+  const DType wide = graph::wide(weight), asked = tensor::dtype_from(s.train.gradient_dtype);
+  return wide == DType::f32 ? asked : wide;
+}
+
 // x [... embed] times the head, to dims `out`, in the wide dtype.
 ValueId logits(Graph& g, const Trunk& trunk, ValueId x, std::string_view out) {
   const DType wide = graph::wide(g.type(x).dtype);
@@ -184,7 +190,7 @@ Graphs build_training(const config::Settings& s, Logits kept) {
     StateId accumulator = states.gradient_of(found.state);
     if (accumulator == graph::kNone)
       accumulator = states.add({.name = weight.name + ".gradient",
-                                .type = {weight.type.shape, graph::wide(weight.type.dtype)},
+                                .type = {weight.type.shape, accumulator_dtype(s, weight.type.dtype)},
                                 .kind = StateKind::gradient,
                                 .weight = found.state,
                                 .layer = weight.layer,

@@ -43,6 +43,7 @@ OpRow contract() {
           .linear = true,
           .keeps_zero = true,
           .accumulates = {"y"},
+          .narrows = {"y"},
           .bias = "bias"};
 }
 

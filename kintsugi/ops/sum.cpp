@@ -12,7 +12,8 @@ OpRow sum() {
           .flops = [](Types ins, Types, const Attributes&) { return elements(ins); },
           .additive = true,
           .keeps_zero = true,
-          .accumulates = {"y"}};
+          .accumulates = {"y"},
+          .narrows = {"y"}};
 }
 
 }  // namespace kintsugi::ops

@@ -13,12 +13,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
-template <typename T>
+template <typename T, typename G>
 void adamw_as(const KernelCall& call, const AdamStep& s, base::Range r) {
   using In = AdamwIn;
   using Out = AdamwOut;
   const auto out = [&](size_t i) { return reinterpret_cast<float*>(call.outs[i].data); };
   const auto in = [&](size_t i) { return reinterpret_cast<const float*>(call.ins[i].data); };
+  const G* gradient = reinterpret_cast<const G*>(call.ins[In::kG].data);
   const V one = set(1.0f), beta1 = set(s.beta1), beta2 = set(s.beta2), rate = set(s.rate);
   const V rest1 = hn::Sub(one, beta1), rest2 = hn::Sub(one, beta2);
   const auto step = [&](V w, V g, V& m, V& v) HWY_ATTR {
@@ -33,21 +34,23 @@ void adamw_as(const KernelCall& call, const AdamStep& s, base::Range r) {
   int64_t i = r.begin;
   for (; i + lanes() <= r.end; i += lanes()) {
     V m = load(in(In::kM) + i), v = load(in(In::kV) + i);
-    const V w = step(load(in(In::kW) + i), load(in(In::kG) + i), m, v);
+    const V w = step(load(in(In::kW) + i), load(gradient + i), m, v);
     store(w, out(Out::kW) + i), store(m, out(Out::kM) + i), store(v, out(Out::kV) + i);
     if (weight) store(w, weight + i);
   }
   if (i == r.end) return;
   const int64_t n = r.end - i;
   V m = load_n(in(In::kM) + i, n), v = load_n(in(In::kV) + i, n);
-  const V w = step(load_n(in(In::kW) + i, n), load_n(in(In::kG) + i, n), m, v);
+  const V w = step(load_n(in(In::kW) + i, n), load_n(gradient + i, n), m, v);
   store_n(w, out(Out::kW) + i, n), store_n(m, out(Out::kM) + i, n), store_n(v, out(Out::kV) + i, n);
   if (weight) store_n(w, weight + i, n);
 }
 
 void adamw_part(const KernelCall& call, const AdamStep& s, base::Range r) {
   const tensor::View& weight = call.outs[AdamwOut::kWeight];
-  for_type(weight.data ? weight.dtype() : tensor::DType::f32, [&]<typename T>(T) { adamw_as<T>(call, s, r); });
+  const bool narrow = call.ins[AdamwIn::kG].dtype() == tensor::DType::bf16;
+  for_type(weight.data ? weight.dtype() : tensor::DType::f32,
+           [&]<typename T>(T) { narrow ? adamw_as<T, tensor::bf16>(call, s, r) : adamw_as<T, float>(call, s, r); });
 }
 
 }  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE
@@ -79,8 +82,9 @@ void keep_state(const KernelCall& call) {
 }  // namespace
 
 bool adamw_takes(const Operands& o) {
-  for (size_t i : {AdamwIn::kW, AdamwIn::kG, AdamwIn::kM, AdamwIn::kV})
+  for (size_t i : {AdamwIn::kW, AdamwIn::kM, AdamwIn::kV})
     if (o.ins[i].dtype != tensor::DType::f32) return false;
+  if (!is_gradient(o.ins[AdamwIn::kG].dtype)) return false;
   return !o.outs.has(AdamwOut::kWeight) || is_fast(o.outs[AdamwOut::kWeight].dtype);
 }
 

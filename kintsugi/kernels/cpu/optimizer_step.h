@@ -1,7 +1,14 @@
-// The numbers of one optimizer step, the same for all elements.
+// The numbers of one optimizer step, the same for all elements, and what it takes.
 #pragma once
 
+#include "kintsugi/tensor/dtype.h"
+
 namespace kintsugi::kernels::cpu {
+
+// The types of a sum of gradients.
+inline bool is_gradient(tensor::DType dtype) {
+  return dtype == tensor::DType::f32 || dtype == tensor::DType::bf16;
+}
 
 // correction1, correction2: 1 / (1 - beta^t)
 struct AdamStep {

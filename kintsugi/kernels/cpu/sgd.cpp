@@ -28,7 +28,12 @@ void sgd_part(const KernelCall& call, const MomentumStep& step, base::Range r) {
   using Out = SgdOut;
   const auto in = [&](size_t i) { return reinterpret_cast<const float*>(call.ins[i].data) + r.begin; };
   const auto out = [&](size_t i) { return reinterpret_cast<float*>(call.outs[i].data) + r.begin; };
-  map(Momentum{step}, r.size(), out(Out::kM), in(In::kM), in(In::kG), in(In::kW));
+  const tensor::View& g = call.ins[In::kG];
+  const auto momentum = [&]<typename G>(const G* gradient) {
+    map(Momentum{step}, r.size(), out(Out::kM), in(In::kM), gradient + r.begin, in(In::kW));
+  };
+  g.dtype() == tensor::DType::bf16 ? momentum(reinterpret_cast<const tensor::bf16*>(g.data))
+                                   : momentum(reinterpret_cast<const float*>(g.data));
   map(Descent{step.rate}, r.size(), out(Out::kW), in(In::kW), static_cast<const float*>(out(Out::kM)));
 }
 
@@ -45,8 +50,9 @@ constexpr int64_t kPiece = 2048;  // elements
 }
 
 bool sgd_takes(const Operands& o) {
-  for (size_t i : {SgdIn::kW, SgdIn::kG, SgdIn::kM})
+  for (size_t i : {SgdIn::kW, SgdIn::kM})
     if (o.ins[i].dtype != tensor::DType::f32) return false;
+  if (!is_gradient(o.ins[SgdIn::kG].dtype)) return false;
   return !o.outs.has(SgdOut::kWeight) || is_fast(o.outs[SgdOut::kWeight].dtype);
 }
 

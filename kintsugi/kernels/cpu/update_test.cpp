@@ -68,10 +68,14 @@ TEST(CpuUpdate, LossScale) {
 TEST(CpuUpdate, Optimizers) {
   with_each_target([] {
     const Shape shape({{"flat", 5003}});
-    Tensor w = random_tensor(shape, DType::f32, 1), g = random_tensor(shape, DType::f32, 2, -9, 9);
+    Tensor w = random_tensor(shape, DType::f32, 1);
     Tensor m = random_tensor(shape, DType::f32, 3), v = random_tensor(shape, DType::f32, 4, 0, 1);
-    for (const DType dtype : kFastTypes)
+    for (const auto& [dtype, of_gradient] : {std::pair{DType::f32, DType::f32},
+                                             {DType::bf16, DType::f32},
+                                             {DType::f16, DType::f32},
+                                             {DType::bf16, DType::bf16}})
       for (const double is_finite : {0.0, 1.0}) {
+        Tensor g = random_tensor(shape, of_gradient, 2, -9, 9);
         Tensor factor = scalar(0.3), finite = scalar(is_finite), updates = scalar(3);
         const Trial adamw{.kind = "adamw",
                           .attributes = {{"beta1", 0.9}, {"beta2", 0.95}, {"epsilon", 1e-8}, {"weight_decay", 0.1}},
