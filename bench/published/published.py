@@ -22,9 +22,6 @@ import tempfile
 
 from rows import seconds, set_of, settings, toml
 
-# Bytes of a gradient that the software holds, over ours, which is in fp32 (NeMo: grad_reduce_in_fp32 is off).
-GRADIENT_SHARE = {"dgxc": 0.5}
-
 
 def plan(kintsugi, row, options):
     """The first line of the table that `kintsugi plan` writes for one of its options, or an error's text."""
@@ -132,10 +129,9 @@ def print_memory(kintsugi, rows):
         if isinstance(table, str):
             print(f"{row['id']:42} {table[:150]}")
             continue
-        share = next((s for name, s in GRADIENT_SHARE.items() if row["id"].startswith(name)), 1)
         # Of the first rank and the last, that which has more.
         ours = max(
-            float(r["weights"]) + share * float(r["gradients"]) + float(r["optimizer"]) for r in (table[0], table[-1])
+            float(r["weights"]) + float(r["gradients"]) + float(r["optimizer"]) for r in (table[0], table[-1])
         )
         measured = float(row["measured"])
         print(f"{row['id']:42} {measured / 1e9:7.3f} GB {ours / 1e9:7.3f} GB {percent(ours / measured - 1):>10}")

@@ -65,6 +65,8 @@ def settings(row):
             "global_batch": number(row, "global_batch"),
             "micro_batch": number(row, "micro_batch"),
             "dtype": row["precision"],
+            # NeMo: grad_reduce_in_fp32 is off.
+            "gradient_dtype": "bf16" if row["id"].startswith("dgxc") and row["precision"] == "bf16" else "fp32",
         },
         "parallel": {
             "data": number(row, "dp"),

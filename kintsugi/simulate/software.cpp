@@ -53,8 +53,10 @@ const std::vector<Software>& softwares() {
        .sequence_first = true,
        .update_bytes = 28},
       // A fork of that, with CUDA_LAUNCH_BLOCKING=1: the host starts a kernel when the one before has ended. Its time
-      // for each of our kernels, which are about two of PyTorch's, is our own estimate: good for an order, not for a
-      // time.
+      // for each of our kernels, of which a PyTorch that computes a layer again starts several, follows from pairs of
+      // 25 February that differ in micro_batch alone, 4 and 2: without the bubble, which the smaller one makes smaller,
+      // a layer takes some 19 ms more for each further micro-batch (tensor 8, pipe 12 and 4; tensor 4, pipe 12), and it
+      // has some 65 of our kernels. One figure for all rows: good for an order, not for a time.
       {.name = "bloom-2022",
        .source = "BigScience, train/tr11-176B-ml/chronicles-prequel.md, February 2022",
        .fused_attention = false,
@@ -71,7 +73,7 @@ const std::vector<Software>& softwares() {
        .keeps_masks = true,
        .sequence_first = true,
        .update_bytes = 28,
-       .host_time = 100e-6},
+       .host_time = 290e-6},
       // As megatron-2021, but products add to gradients in fp32 (tensor_parallel/layers.py, wgrad_gemm_accum_fp32), and
       // gathers and sums over `tensor` run beside one of the two products of a gradient. The update: unscaled and
       // checked (8), clipped (8), the weight cast (4), zeroed (4).
@@ -95,14 +97,14 @@ const std::vector<Software>& softwares() {
       // gathers and sums over `tensor` beside products. Of these, the configurations for H100
       // (userbuffers_bf16_h100_*): a ring exchange where a gather's result is multiplied, 4 pieces where a product is
       // summed in the forward pass, with 16 of the units for the sum (24 for the smaller product of attention), and
-      // bulk, beside the product of the other gradient, elsewhere. The update: cast to fp32 (6), clipped (8), the
-      // weight cast (4), zeroed (2).
+      // bulk, beside the product of the other gradient, elsewhere. Gradients in bf16 are
+      // train.gradient_dtype. The update: cast to fp32 (6), clipped (8), the weight cast (4), zeroed (2), and read by
+      // norm and optimizer in fp32 (4).
       {.name = "megatron-2025",
        .source = "NeMo user guide, communication overlap; Megatron-LM, distributed data parallel, bucket size; NeMo, "
                  "tp_overlap_configs/userbuffers.py",
        .fused_loss = false,
        .awaits_gradients_last = true,
-       .gradient_share = 0.5,
        .gradient_bucket = 40e6,
        .gathers_later = true,
        .cuts_messages = true,
@@ -110,7 +112,7 @@ const std::vector<Software>& softwares() {
        .joins_products = true,
        .joins_elementwise = true,
        .sequence_first = true,
-       .update_bytes = 20,
+       .update_bytes = 24,
        .pieces = true,
        .sum_units = 16},
   };
