@@ -4,6 +4,8 @@
 // Of layouts drawn at random among those whose bounds are below so many seconds (1.6 times the least bound), each is a
 // line: its time, each bound's part of it, its memory, and the seconds that the bounds and the compiling took. With
 // WORDS, the layout that these say. A part above 1 is a mistake, and the exit status is 1.
+#include "kintsugi/search/bounds.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +16,6 @@
 #include "kintsugi/config/read.h"
 #include "kintsugi/config/resolve.h"
 #include "kintsugi/models/models.h"
-#include "kintsugi/search/bounds.h"
 #include "kintsugi/search/search.h"
 
 using namespace kintsugi;
@@ -60,13 +61,15 @@ int main(int argc, char** argv) {
     if (argc > 7 && in_words(a) != argv[7]) continue;
     const search::Bound arithmetic = bounds->by_arithmetic(a);
     if (arithmetic.seconds > most || arithmetic.bytes > limit) continue;
-    std::optional<search::Bound> layers, schedule;
+    std::optional<search::Bound> layers, schedule, files;
     const double layers_s = processor_seconds([&] { layers = bounds->by_layers(a); });
     if (!layers || layers->bytes > limit || layers->seconds > most) continue;
     const std::optional<search::Bound> replica = bounds->by_replica(a);
     if (!replica || replica->bytes > limit || replica->seconds > most) continue;
     const double schedule_s = processor_seconds([&] { schedule = bounds->by_schedule(a); });
     if (!schedule || schedule->bytes > limit || schedule->seconds > most) continue;
+    const double files_s = processor_seconds([&] { files = bounds->by_files(a); });
+    if (!files) continue;
     ++below;
     std::optional<search::Tried> tried;
     const double tried_s = processor_seconds([&] { tried = search::try_candidate(s, a, c, int64_t{1} << 60); });
@@ -78,13 +81,13 @@ int main(int argc, char** argv) {
     const double t = tried->time.seconds;
     const bool holds = schedule->seconds <= t * (1 + 1e-9) && layers->seconds <= t * (1 + 1e-9) &&
                        arithmetic.seconds <= t && replica->seconds <= t * (1 + 1e-9) &&
-                       replica->bytes <= tried->bytes && timed == t && schedule->bytes <= tried->bytes &&
-                       layers->bytes <= tried->bytes;
+                       files->seconds <= t * (1 + 1e-9) && replica->bytes <= tried->bytes && timed == t &&
+                       schedule->bytes <= tried->bytes && layers->bytes <= tried->bytes && files->bytes <= tried->bytes;
     wrong += holds ? 0 : 1;
     fmt::print("{:9.4f} {:6.3f} {:6.3f} {:6.3f} {:6.3f} | {:7.3f} {:7.3f} {:7.3f} {:7.3f} {:7.3f}  {}{}\n", t,
-               arithmetic.seconds / t, layers->seconds / t, schedule->seconds / t,
-               static_cast<double>(schedule->bytes) / static_cast<double>(tried->bytes), layers_s, schedule_s, timed_s,
-               bytes_s, tried_s, in_words(a), holds ? "" : "  WRONG");
+               arithmetic.seconds / t, layers->seconds / t, files->seconds / t,
+               static_cast<double>(files->bytes) / static_cast<double>(tried->bytes), layers_s, schedule_s + files_s,
+               timed_s, bytes_s, tried_s, in_words(a), holds ? "" : "  WRONG");
     std::fflush(stdout);
   }
   fmt::print("{} of {} drawn\n", below, drawn);

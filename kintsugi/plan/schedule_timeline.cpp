@@ -39,8 +39,11 @@ Timeline timeline(const Schedule& schedule, const TaskCosts& costs) {
     const Task& task = schedule.tasks[s][at];
     double begin = at > 0 ? result.spans[s][at - 1].end : 0;
     const double alone = costs.alone ? costs.alone(task) : 0;
-    for (const Task& before : waits_for(schedule, task))
-      begin = std::max(begin, end(before) + (before.chunk % schedule.stages == stage ? 0 : costs.message - alone));
+    for (const Task& before : waits_for(schedule, task)) {
+      const bool here = before.chunk % schedule.stages == stage;
+      const double rest = here || !costs.rest ? 0 : costs.rest(before);
+      begin = std::max(begin, end(before) - rest + (here ? 0 : costs.message - alone));
+    }
     const double seconds = costs.cost(task);
     result.spans[s][at] = {begin, end(task) = begin + seconds};
     result.busy[s] += seconds;

@@ -40,7 +40,8 @@ Timeline timeline(const Schedule& schedule, const Costs& of_each = {});
 struct TaskCosts {
   std::function<double(const Task&)> cost;
   std::function<double(const Task&)> alone = {};  // from its beginning until it needs what another stage sends; 0
-  double message = 0;                             // from the end of a task until another stage has its result
+  std::function<double(const Task&)> rest = {};   // from its result, which another stage takes up, to its end; 0
+  double message = 0;                             // from its result until another stage has it
 };
 Timeline timeline(const Schedule& schedule, const TaskCosts& costs);
 

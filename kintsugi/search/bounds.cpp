@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/lower/stages.h"
@@ -20,7 +21,8 @@ using simulate::Cluster;
 
 namespace {
 
-constexpr size_t kKeptPrograms = 256;  // some 200 KB each
+constexpr size_t kKeptPrograms = 512;  // some 400 KB each
+constexpr size_t kKeptCosts = 1024;    // some 100 KB each, of several ranks of the data axis
 
 // The part of a state that a rank has at least.
 int64_t states_of(const Candidate& c, const UnitCost& u) {
@@ -42,12 +44,13 @@ int64_t in_flight(const Candidate& c, int stage, int64_t micro_batches) {
 enum class Place : uint8_t { first, between, last };  // of a micro-batch in a step
 
 double backward_of(const UnitCost& u, Place place) {
-  if (place == Place::last) return u.last_backward_start + u.last_backward;
-  return u.backward_start + (place == Place::first ? u.first_backward : u.backward);
+  return place == Place::last ? u.last_backward : place == Place::first ? u.first_backward : u.backward;
+}
+double rest_of(const UnitCost& u, Place place) {
+  return place == Place::last ? u.last_rest : place == Place::first ? u.first_rest : u.rest;
 }
 double weight_of(const UnitCost& u, Place place) {
-  if (place == Place::last) return u.last_weight_start + u.last_weight;
-  return u.weight_start + (place == Place::first ? u.first_weight : u.weight);
+  return place == Place::last ? u.last_weight : place == Place::first ? u.first_weight : u.weight;
 }
 
 // Of a ring with nothing else on its links; none is faster.
@@ -107,6 +110,7 @@ std::shared_ptr<const FewLayers> Bounds::few_of(const Candidate& c) {
   } catch (const base::UserError&) {
     // The model has no such layout.
   }
+  if (c.data == 1) return few;  // asked for once, as its costs are kept
   const std::scoped_lock lock(mutex_);
   if (few_.size() >= kKeptPrograms) few_.clear();
   return few_.try_emplace(key, few).first->second;
@@ -127,6 +131,7 @@ std::shared_ptr<const UnitCosts> Bounds::costs_of(const Candidate& c) {
     // The model has no such layout.
   }
   const std::scoped_lock lock(mutex_);
+  if (costs_.size() >= kKeptCosts) std::erase_if(costs_, [](const auto& kept) { return kept.first.data > 1; });
   return costs_.try_emplace(key, costs).first->second;
 }
 
@@ -153,24 +158,14 @@ std::shared_ptr<const Bounds::Chunks> Bounds::chunks_of(const Candidate& whole, 
   if (const auto costs = costs_of(c)) {
     const std::vector<int> last = cut(costs->flops, c, whole.data);
     chunks = std::make_shared<Chunks>(last.size());
-    for (size_t layer = 0, chunk = 0; layer < costs->units.size(); ++layer) {
-      while (static_cast<int>(layer) > last[chunk]) ++chunk;
-      UnitCost& all = (*chunks)[chunk];
-      UnitCost u = costs->units[layer];
-      const bool only = layer == (chunk == 0 ? 0 : static_cast<size_t>(last[chunk - 1]) + 1) &&
-                        static_cast<int>(layer) == last[chunk];
+    for (size_t chunk = 0; chunk < last.size(); ++chunk) {
+      const size_t first = chunk == 0 ? 0 : static_cast<size_t>(last[chunk - 1]) + 1,
+                   end = static_cast<size_t>(last[chunk]) + 1;
+      (*chunks)[chunk] = chunk_of(*costs, first, end);
       // The two layers whose backward pass follows at once may stay in memory.
       const bool follows = c.chunks == 1 && (static_cast<int>(chunk) + 1 == c.pipe || micro == 1);
-      if (follows && static_cast<int>(layer) + 2 > last[chunk]) u.file_pass = 0;
-      const double forward_start = all.forward == 0 ? u.forward_start : all.forward_start;
-      all += u;
-      // Of its first layer, and of its last, where the backward pass begins.
-      all.forward_start = only ? u.forward_one : forward_start;
-      all.backward_start = only ? u.backward_one : u.backward_start;
-      all.weight_start = only ? u.weight_one : u.weight_start;
-      all.last_backward_start = only ? u.last_backward_one : u.last_backward_start;
-      all.last_weight_start = only ? u.last_weight_one : u.last_weight_start;
-      all.alone = u.alone;
+      for (size_t layer = std::max(first, end - std::min<size_t>(end, 2)); follows && layer < end; ++layer)
+        (*chunks)[chunk].file_pass -= costs->units[layer].file_pass;
     }
   }
   // What a chunk sends to the next is kept there, as what it received is here; the first receives nothing.
@@ -180,6 +175,27 @@ std::shared_ptr<const Bounds::Chunks> Bounds::chunks_of(const Candidate& whole, 
   }
   const std::scoped_lock lock(mutex_);
   return chunks_.try_emplace(key, chunks).first->second;
+}
+
+// Of the layers from `first` until before `end`.
+UnitCost Bounds::chunk_of(const UnitCosts& costs, size_t first, size_t end) const {
+  UnitCost all;
+  PassRange range = {.embedding = first == 0, .head = end == costs.units.size()};
+  all.beside = std::numeric_limits<int64_t>::max();
+  for (size_t layer = first; layer < end; ++layer) {
+    const UnitCost& u = costs.units[layer];
+    all += u;
+    all.alone = u.alone;
+    all.beside = std::min(all.beside, end - first == 1 ? u.beside_of_one : u.beside);
+    range.kinds.push_back(costs.kinds[layer]);
+  }
+  for (const DataPass& pass : costs.passes) {
+    const PassSeconds seconds = pass.times.seconds(cluster_, range);
+    all.*pass.seconds = seconds.all;
+    if (pass.alone != nullptr) all.*pass.alone = std::max(all.*pass.alone, seconds.begin);
+    if (pass.rest != nullptr) all.*pass.rest = seconds.all - seconds.result;
+  }
+  return all;
 }
 
 // Ranks that have the same part of the model lie `tensor` apart, those of data alone also `context`.
@@ -240,7 +256,8 @@ std::optional<Bound> Bounds::by_chunks(const Candidate& c, const Candidate& like
   const auto found = chunks_of(like, true);
   if (!found) return std::nullopt;
   const Chunks& chunks = *found;
-  const bool simple = !plan::schedule_named(c.schedule).split && c.recompute != config::Recomputed::layers;
+  const bool split = plan::schedule_named(c.schedule).split;
+  const bool simple = !split && c.recompute != config::Recomputed::layers;
   const int64_t micro = micro_batches(settings_, c);
   const double message = message_seconds(c);
   const auto shared = static_cast<double>(shared_by(c));
@@ -249,7 +266,8 @@ std::optional<Bound> Bounds::by_chunks(const Candidate& c, const Candidate& like
   double lead = 0, drain = 0;  // of the stages before
   for (int stage = 0; stage < c.pipe; ++stage) {
     double busy = 0, update = 0;
-    int64_t bytes = 0, least = chunks[static_cast<size_t>(stage)].carried;
+    int64_t bytes = 0, least = chunks[static_cast<size_t>(stage)].carried,
+            beside = chunks[static_cast<size_t>(stage)].beside;
     for (size_t g = static_cast<size_t>(stage); g < chunks.size(); g += static_cast<size_t>(c.pipe)) {
       UnitCost u = chunks[g];
       if (c.offload.optimizer) u.optimizer = 0;
@@ -258,8 +276,11 @@ std::optional<Bound> Bounds::by_chunks(const Candidate& c, const Candidate& like
       update += u.update / shared;
       bytes += states_of(c, u);
       least = std::min(least, u.carried);
+      beside = std::min(beside, u.beside);
     }
     if (keeps_all) bytes += in_flight(c, stage, micro) * least * c.chunks;
+    // Of a backward pass that follows where no more is in flight, and adds to accumulators.
+    if (keeps_all && !split && micro > c.pipe - stage) bytes += beside;
     bound.seconds = std::max(bound.seconds, lead + busy + std::max(update, simple ? drain : 0));
     bound.bytes = std::max(bound.bytes, bytes);
     const UnitCost& first = chunks[static_cast<size_t>(stage)];
@@ -271,7 +292,18 @@ std::optional<Bound> Bounds::by_chunks(const Candidate& c, const Candidate& like
 }
 
 std::optional<Bound> Bounds::by_schedule(const Candidate& c) {
-  const auto found = chunks_of(c);
+  Candidate plain = c;
+  plain.offload = {};
+  return by_tasks(c, plain);
+}
+
+std::optional<Bound> Bounds::by_files(const Candidate& c) {
+  return by_tasks(c, c);
+}
+
+// With the chunks of another candidate, which take no longer.
+std::optional<Bound> Bounds::by_tasks(const Candidate& c, const Candidate& like) {
+  const auto found = chunks_of(like);
   if (!found) return std::nullopt;
   const Chunks& chunks = *found;
   const int64_t micro = micro_batches(settings_, c);
@@ -282,17 +314,24 @@ std::optional<Bound> Bounds::by_schedule(const Candidate& c) {
     return std::nullopt;
   }
   const auto unit = [&](const Task& t) -> const UnitCost& { return chunks[static_cast<size_t>(t.chunk)]; };
+  const auto place_of = [&](const Task& t) {
+    return t.micro_batch == 0 ? Place::first : t.micro_batch == micro - 1 ? Place::last : Place::between;
+  };
   const auto seconds = [&](const Task& t) {
-    const Place place = t.micro_batch == 0 ? Place::first : t.micro_batch == micro - 1 ? Place::last : Place::between;
-    if (t.work == Work::forward) return unit(t).forward + unit(t).forward_start;
+    const Place place = place_of(t);
+    if (t.work == Work::forward) return unit(t).forward;
     if (t.work == Work::weight) return weight_of(unit(t), place);
     return backward_of(unit(t), place) + (schedule.split ? 0 : weight_of(unit(t), place));
   };
-  const plan::Timeline timeline =
-      plan::timeline(schedule, {.cost = seconds,
-                                .alone = [&](const Task& t) { return t.work == Work::backward ? unit(t).alone : 0; },
-                                .message = message_seconds(c)});
-  const double sent = settings_.parallel.wire == "fp32" ? 1 : 0.5;
+  const plan::Timeline timeline = plan::timeline(
+      schedule,
+      {.cost = seconds,
+       .alone =
+           [&](const Task& t) {
+             return t.work == Work::forward ? unit(t).forward_alone : t.work == Work::backward ? unit(t).alone : 0;
+           },
+       .rest = [&](const Task& t) { return t.work == Work::backward ? rest_of(unit(t), place_of(t)) : 0; },
+       .message = message_seconds(c)});
   const auto shared = static_cast<double>(shared_by(c));
   Bound bound = {.seconds = timeline.length};
   for (int stage = 0; stage < c.pipe; ++stage) {
@@ -300,25 +339,22 @@ std::optional<Bound> Bounds::by_schedule(const Candidate& c) {
     const std::vector<plan::Span>& spans = timeline.spans[static_cast<size_t>(stage)];
     UnitCost all;
     for (size_t g = static_cast<size_t>(stage); g < chunks.size(); g += static_cast<size_t>(c.pipe)) all += chunks[g];
-    // Sums of gradients begin no earlier than the pass of the last micro-batch that makes them, one after another.
-    double summed = 0;
+    if (c.offload.optimizer) all.optimizer = 0;
     int64_t carried = 0, most = 0;
-    for (size_t at = 0; at < tasks.size(); ++at) {
-      const Task& t = tasks[at];
+    for (const Task& t : tasks) {
+      if (c.offload.activations) break;
       if (t.work == Work::forward) most = std::max(most, carried += unit(t).carried);
       if (t.work != Work::backward) continue;
+      if (t.micro_batch > 0) most = std::max(most, carried + unit(t).beside);  // the first replaces accumulators
       carried -= unit(t).carried;
-      if (t.micro_batch != micro - 1 || c.zero > 1) continue;
-      const double bytes = sent * static_cast<double>(unit(t).gradients) * (c.zero == 0 ? 2 : 1);
-      summed = std::max(summed, spans[at].begin) + data_seconds(c, bytes);
     }
-    summed = std::max(summed, spans.back().end);
     const double gathered = c.zero == 1 || c.zero == 2 ? data_seconds(c, static_cast<double>(all.weights)) : 0;
     // Of the optimizer's state, what the update has made is stored.
     const double stored =
         all.file_step == 0 ? 0 : simulate::copy_time(cluster_, devices_, all.file_step / 2 / shared).seconds;
     bound.seconds = std::max(
-        {bound.seconds, summed + std::max({all.update / shared, gathered, stored}), transfers(c, chunks, stage)});
+        {bound.seconds, spans.back().end + std::max({all.update / shared, all.update_transfers, gathered, stored}),
+         transfers(c, chunks, stage)});
     bound.bytes = std::max(bound.bytes, states_of(c, all) + most);
   }
   return bound;

@@ -43,8 +43,10 @@ class Bounds {
   std::optional<Bound> by_layers(const Candidate& candidate);
   std::optional<Bound> by_replica(const Candidate& candidate);
 
-  // The same with the schedule task by task, and messages between stages.
+  // The same with the schedule task by task, what each pass sends over the data axis, and messages between stages;
+  // first of the same layout without offload, which is found for several at once; `by_files`: with it.
   std::optional<Bound> by_schedule(const Candidate& candidate);
+  std::optional<Bound> by_files(const Candidate& candidate);
 
  private:
   // Of a layout refused, both are empty pointers.
@@ -54,9 +56,11 @@ class Bounds {
   // Of a layout refused an empty pointer.
   // `alone`: of a replica without what goes over the data axis, from the samples of all of them.
   std::shared_ptr<const Chunks> chunks_of(const Candidate& candidate, bool alone = false);
+  UnitCost chunk_of(const UnitCosts& costs, size_t first, size_t end) const;
   std::vector<int> cut(std::vector<double> flops, const Candidate& candidate, int64_t replicas);
   double data_seconds(const Candidate& candidate, double bytes) const;
   std::optional<Bound> by_chunks(const Candidate& candidate, const Candidate& like);
+  std::optional<Bound> by_tasks(const Candidate& candidate, const Candidate& like);
   int64_t message_bytes(const Candidate& candidate) const;
   double message_seconds(const Candidate& candidate) const;
   double transfers(const Candidate& candidate, const Chunks& chunks, int stage) const;

@@ -25,7 +25,7 @@ constexpr int64_t kMostTimes = 8;  // the devices that were asked for
 
 // How closely a candidate is bounded.
 // timed: its time is known; tried: its memory too.
-enum class Level : uint8_t { arithmetic, layers, replica, schedule, timed, tried };
+enum class Level : uint8_t { arithmetic, layers, replica, schedule, files, timed, tried };
 
 struct Entry {
   double seconds = 0;
@@ -70,8 +70,7 @@ class Searcher {
         options_(options),
         bounds_(settings, cluster, options.space.devices),
         all_(candidates(settings, options.space)),
-        bounded_(all_.size()),
-        tried_(all_.size()) {
+        bounded_(all_.size()) {
     for (size_t i = 0; i < all_.size(); ++i) {
       const Bound b = bounds_.by_arithmetic(all_[i]);
       bounded_[i] = {b.seconds, b.bytes, Level::arithmetic, static_cast<uint32_t>(i)};
@@ -103,7 +102,7 @@ class Searcher {
     std::priority_queue<Entry> queue;
     for (const Entry& e : bounded_)
       if (is_open(e, limit)) queue.push(e);
-    std::vector<Entry> ready;  // bounded by their schedules
+    std::vector<Entry> ready;  // bounded as closely as can be
     std::vector<Tried> best;
     const auto last = [&] { return best.size() < n ? kRefused : best.back().time.seconds; };
     const auto take = [&](const Entry& e) {
@@ -111,19 +110,20 @@ class Searcher {
       if (is_too_large(e, limit)) push_offloads(e.index, limit, queue);
       if (refused(e) || e.bytes > limit) return;
       if (e.level >= Level::timed) learn(e);
-      if (e.level < Level::schedule) {
+      if (e.level < Level::files) {
         queue.push(e);
       } else if (e.level < Level::tried) {
         if (e.seconds <= last()) ready.push_back(e);
       } else {
-        best.insert(std::ranges::upper_bound(best, *tried_[e.index], is_faster), *tried_[e.index]);
+        const Tried& tried = tried_.at(e.index);
+        best.insert(std::ranges::upper_bound(best, tried, is_faster), tried);
         if (best.size() > n) best.pop_back();
       }
     };
     for (;;) {
       std::erase_if(ready, [&](const Entry& e) { return e.seconds > last(); });
       std::vector<Entry> next;
-      // What was bounded by its schedule is compiled when nothing else may be faster, or if time runs out.
+      // What was bounded as closely as can be is compiled when nothing else may be faster, or if time runs out.
       const double compiled = ready.empty() ? last() : std::ranges::min(ready, {}, &Entry::seconds).seconds;
       while (!queue.empty() && next.size() < kTogether && queue.top().seconds <= std::min(compiled, last()) &&
              (ready.empty() || !is_late(kPartForBounds))) {
@@ -191,26 +191,30 @@ class Searcher {
   // The next level. What is refused gets a time that nothing takes.
   Entry closer(Entry e) {
     const Candidate& c = all_[e.index];
-    std::optional<Tried>& tried = tried_[e.index];
-    if (e.level == Level::schedule) {
-      tried = time_candidate(settings_, c, cluster_);
+    if (e.level == Level::files) {
+      std::optional<Tried> tried = time_candidate(settings_, c, cluster_);
+      const double bound = e.seconds;
       e.level = Level::timed;
-      if (tried) {
-        const std::scoped_lock lock(mutex_);
-        scheduled_[e.index] = e.seconds;
-      }
       e.seconds = tried ? tried->time.seconds : kRefused;
+      if (!tried) return e;
+      const std::scoped_lock lock(mutex_);
+      scheduled_[e.index] = bound;
+      tried_.emplace(e.index, *std::move(tried));
       return e;
     }
     if (e.level == Level::timed) {
-      tried->bytes = e.bytes = bytes_of(settings_, c);
+      e.bytes = bytes_of(settings_, c);
       e.level = Level::tried;
+      const std::scoped_lock lock(mutex_);
+      tried_.at(e.index).bytes = e.bytes;
       return e;
     }
     const auto bound = e.level == Level::arithmetic ? bounds_.by_layers(c)
                        : e.level == Level::layers   ? bounds_.by_replica(c)
-                                                    : bounds_.by_schedule(c);
+                       : e.level == Level::replica  ? bounds_.by_schedule(c)
+                                                    : bounds_.by_files(c);
     e.level = static_cast<Level>(static_cast<int>(e.level) + 1);
+    if (e.level == Level::schedule && !offloads(e.index)) e.level = Level::files;  // it has none
     e.seconds = bound ? std::max(e.seconds, bound->seconds) : kRefused;
     if (bound) e.bytes = std::max(e.bytes, bound->bytes);
     return e;
@@ -245,12 +249,12 @@ class Searcher {
       Entry e = queue.top();
       queue.pop();
       if (e.level == Level::tried) {
-        if (!least || tried_[e.index]->bytes < least->bytes) least = tried_[e.index];
+        if (!least || e.bytes < least->bytes) least = tried_.at(e.index);
         continue;
       }
-      if (e.level == Level::schedule)
+      if (e.level == Level::files)
         ++tries;
-      else if (e.level < Level::schedule && --bounded < 0)
+      else if (e.level < Level::files && --bounded < 0)
         continue;
       e = closer(e);
       bounded_[e.index] = e;
@@ -283,10 +287,10 @@ class Searcher {
   const Options& options_;
   Bounds bounds_;
   const std::vector<Candidate> all_;
-  std::vector<Entry> bounded_;               // by candidate
-  std::vector<std::optional<Tried>> tried_;  // by candidate
+  std::vector<Entry> bounded_;  // by candidate
   std::map<Likeness, std::vector<double>> ratios_;
-  std::mutex mutex_;
+  std::mutex mutex_;                      // of what follows
+  std::map<uint32_t, Tried> tried_;       // by candidate
   std::map<uint32_t, double> scheduled_;  // bounds of those that were tried
   double left_ = kRefused;
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();

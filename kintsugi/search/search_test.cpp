@@ -101,7 +101,7 @@ TEST_P(SmallCases, BoundsHoldAndTheTenAreTheSame) {
     const auto real = try_candidate(s, candidate, c, everything);
     const Bound arithmetic = bounds.by_arithmetic(candidate);
     const auto layers = bounds.by_layers(candidate), replica = bounds.by_replica(candidate),
-               schedule = bounds.by_schedule(candidate);
+               schedule = bounds.by_schedule(candidate), files = bounds.by_files(candidate);
     const std::string name = in_words(candidate);
     if (!real) continue;
     if (number++ % 7 == 0) {  // without what time or memory does not need, they are the same
@@ -111,8 +111,8 @@ TEST_P(SmallCases, BoundsHoldAndTheTenAreTheSame) {
       EXPECT_EQ(timed->work.model, real->work.model) << name;
       EXPECT_EQ(bytes_of(s, candidate), real->bytes) << name;
     }
-    ASSERT_TRUE(layers && replica && schedule) << name;
-    for (const Bound& b : {arithmetic, *layers, *replica, *schedule}) {
+    ASSERT_TRUE(layers && replica && schedule && files) << name;
+    for (const Bound& b : {arithmetic, *layers, *replica, *schedule, *files}) {
       EXPECT_LE(b.seconds, real->time.seconds * (1 + 1e-9)) << name;
       EXPECT_LE(b.bytes, real->bytes) << name;
     }

@@ -71,51 +71,6 @@ Settings small_run(const Settings& settings, const Candidate& c, const std::vect
   return s;
 }
 
-// The seconds of a stage that runs kernels, and of transfers that nothing else disturbs.
-class Clock {
- public:
-  double now = 0;
-
-  // Kernels are slower while bytes flow.
-  void run(double seconds) {
-    std::erase_if(flows_, [&](const Flow& f) { return f.end <= now; });
-    while (seconds > 0) {
-      double slowdown = 1, until = std::numeric_limits<double>::infinity();
-      for (const Flow& f : flows_) {
-        if (f.end <= now) continue;
-        until = std::min(until, f.begin > now ? f.begin : f.end);
-        if (f.begin <= now) slowdown = std::max(slowdown, f.slowdown);
-      }
-      if (seconds * slowdown <= until - now) {
-        now += seconds * slowdown;
-        return;
-      }
-      seconds -= (until - now) / slowdown;
-      now = until;
-    }
-  }
-
-  // Returns when it is done.
-  double transfer(const program::Queue& queue, const simulate::TransferTime& time, const Cluster& cluster) {
-    double& free = free_[queue];
-    const double begin = std::max(free, now) + time.latency;
-    free = begin + time.seconds;
-    const double slowdown = time.link == simulate::LinkKind::node      ? cluster.node.slowdown
-                            : time.link == simulate::LinkKind::network ? cluster.network.link.slowdown
-                                                                       : 1;
-    flows_.push_back({begin, free, slowdown});
-    return free;
-  }
-
- private:
-  struct Flow {
-    double begin = 0, end = 0, slowdown = 1;
-  };
-
-  std::vector<Flow> flows_;
-  std::map<program::Queue, double> free_;  // when a channel is
-};
-
 // Seconds and bytes by layer, the embedding's at 0 and the head's behind the last layer.
 class Measured {
  public:
@@ -124,24 +79,22 @@ class Measured {
       : p_(p),
         kinds_(kinds),
         cluster_(cluster),
-        slowest_(slowest),
         candidate_(c),
-        costs_(cluster, simulate::softwares().front()),
+        steps_(p, cluster, slowest, c),
         layers_(layers_of(p)),
         units_(static_cast<size_t>(layers_ + 2)) {}
 
   std::vector<UnitCost> take() {
-    for (const program::Body& body : p_.bodies) {
-      arranged_.push_back(simulate::arranged(p_, body, simulate::softwares().front()));
-      seconds_.push_back(by_unit(arranged_.back()));
-    }
     for (const auto& [position, call, body] : program::walk(p_, p_.list(program::Step::train))) add(call, body);
-    if (candidate_.data > 1) add_passes();
     add_states();
     add_read_again();
-    if (!candidate_.offload.activations) add_carried();
+    if (!candidate_.offload.activations) {
+      add_carried();
+      add_beside();
+    }
     return std::move(units_);
   }
+  std::vector<DataPass> take_passes() { return std::move(passes_); }
 
  private:
   static int layers_of(const Program& p) {
@@ -160,118 +113,62 @@ class Measured {
 
   size_t unit(int layer) const { return static_cast<size_t>(std::clamp(layer, -1, layers_) + 1); }
 
-  // Alone on its links. What goes over the data axis, over as many ranks as the run has there.
-  simulate::TransferTime transfer(const Instruction& i, const program::Queue& queue) const {
-    const std::vector<int> members = program::members(p_.mesh, queue, 0);
-    double bytes = i.cost.wire_bytes;
-    std::vector<int> ranks = members;
-    const auto n = static_cast<double>(members.size());
-    if (is_over_data(i)) {
-      const double real = n / 2 * candidate_.data;
-      bytes *= (real - 1) / real / ((n - 1) / n);
-      const int stride = candidate_.tensor * (members.size() == 2 ? candidate_.context : 1);
-      ranks.clear();
-      for (int r = 0; r < static_cast<int>(real); ++r) ranks.push_back(r * stride);
-    }
-    return simulate::transfer_time(cluster_, simulate::shape_of(cluster_, ranks), i.collective, bytes);
-  }
-
-  bool is_over_data(const Instruction& i) const {
-    return std::ranges::any_of(i.group, [&](mesh::Factor f) {
-      return p_.mesh.axes()[static_cast<size_t>(p_.mesh.factor(f).axis)].name == "data";
-    });
-  }
-
-  // The instructions of the layers from `first` to `last`, or of others, as one step after another; `over_data`: with
-  // what goes over the data axis. f(instruction, seconds) of each.
-  template <typename F>
-  double run(const std::vector<simulate::Arranged>& list, int first, int last, bool over_data, F&& f) const {
-    Clock clock;
-    std::map<int, double> ends;  // of events
-    for (const simulate::Arranged& a : list) {
-      const Instruction& i = *a.instruction;
-      if (i.layer < first || i.layer > last) continue;
-      const double begin = clock.now;
-      if (i.kind == Kind::compute) {
-        clock.run(costs_.of(p_, a).seconds * slowest_);
-      } else if (i.kind == Kind::collective) {
-        if (!over_data && is_over_data(i)) continue;
-        const program::Queue queue = program::queue_of(i);
-        const std::tuple key(queue, i.collective, i.cost.wire_bytes);
-        auto known = transfers_.find(key);
-        if (known == transfers_.end()) known = transfers_.emplace(key, transfer(i, queue)).first;
-        const double end = clock.transfer(queue, known->second, cluster_);
-        // Sums of a step may be waited for later than in its last pass.
-        if (candidate_.zero >= 2 || !is_over_data(i)) ends[i.event] = end;
-      } else if (i.kind == Kind::wait && ends.contains(i.event)) {
-        clock.now = std::max(clock.now, ends[i.event]);
-      }
-      f(i, clock.now - begin);
-    }
-    return clock.now;
-  }
-
   // By layer, without the data axis.
-  std::vector<double> by_unit(const std::vector<simulate::Arranged>& list) const {
+  std::vector<double> by_unit(const std::vector<Step>& list) const {
     std::vector<double> seconds(units_.size(), 0);
-    run(list, -1, layers_, false, [&](const Instruction& i, double s) { seconds[unit(i.layer)] += s; });
+    Clock clock(cluster_, steps_.queues());
+    std::map<int, double> ends;  // of events
+    for (const Step& s : list) {
+      if (s.over_data) continue;
+      const double begin = clock.now;
+      if (s.kind == Step::Kind::kernel) {
+        clock.run(s.seconds);
+      } else if (s.kind == Step::Kind::start) {
+        ends[s.event] = clock.transfer(s.queue, s.transfer);
+      } else if (const auto end = ends.find(s.event); end != ends.end()) {
+        clock.now = std::max(clock.now, end->second);
+      }
+      seconds[unit(s.layer)] += clock.now - begin;
+    }
     return seconds;
   }
 
-  // Of a pass: each layer, and what is added.
-  struct Parts {
-    double UnitCost::*each;
-    double UnitCost::*start;
-    double UnitCost::*one;
+  struct Timed {
+    std::vector<Step> steps;
+    std::vector<double> seconds;  // by unit
   };
-
-  // With the data axis. The seconds of a pass grow by no less from layer to layer, as what is awaited at its end is
-  // less and less hidden: with what the third layer adds to two, a pass of more is not too long.
-  void add_pass(size_t body, const Parts& parts) {
-    const std::vector<simulate::Arranged>& list = arranged_[body];
-    const auto seconds = [&](int first, int last) {
-      return run(list, first, last, true, [](const Instruction&, double) {});
-    };
-    if (kinds_ > 1) {
-      // Layers that differ share what is hidden: as if all that goes over the data axis were, but of a pass of one.
-      for (int layer = 0; layer < layers_; ++layer) {
-        UnitCost& u = units_[unit(layer)];
-        u.*parts.one = u.*parts.start = std::max(0.0, seconds(layer, layer) - u.*parts.each);
-      }
-      return;
+  const Timed& timed(int body) {
+    const auto [found, is_new] = timed_.try_emplace(body);
+    if (is_new) {
+      found->second.steps = steps_.of(p_.bodies[static_cast<size_t>(body)]);
+      found->second.seconds = by_unit(found->second.steps);
     }
-    const double one = seconds(1, 1), two = std::min(seconds(0, 1), seconds(1, 2)), three = seconds(0, 2);
-    for (int layer = 0; layer < layers_; ++layer) {
-      UnitCost& u = units_[unit(layer)];
-      u.*parts.each = three - two;
-      u.*parts.start = two - 2 * (three - two);
-      u.*parts.one = one - (three - two);
-    }
-    units_.front().*parts.each = seconds(-1, 0) - seconds(0, 0);
-    units_.back().*parts.each = seconds(layers_ - 1, layers_) - seconds(layers_ - 1, layers_ - 1);
+    return found->second;
   }
 
   void add(const program::Call& call, const program::Body& body) {
-    const std::vector<double>& seconds = seconds_[static_cast<size_t>(call.body)];
-    const auto to = [&](double UnitCost::*part) {
-      for (size_t u = 0; u < units_.size(); ++u) units_[u].*part += seconds[u];
+    const bool first = call.micro_batch == 0, middle = call.micro_batch == 1, last = call.micro_batch == 2;
+    const auto to = [&](program::Work work, bool when, double UnitCost::*part, double UnitCost::*alone = nullptr,
+                        double UnitCost::*rest = nullptr) {
+      if (!when || !body.does(work)) return;
+      const Timed& pass = timed(call.body);
+      for (size_t u = 0; u < units_.size(); ++u) units_[u].*part += pass.seconds[u];
+      if (std::ranges::any_of(pass.steps, &Step::over_data))
+        passes_.push_back({part, alone, rest, PassTimes(pass.steps, static_cast<int>(kinds_), steps_.queues())});
     };
-    const bool first = call.micro_batch == 0, middle = call.micro_batch == 1;
-    if (middle && body.does(program::Work::forward)) to(&UnitCost::forward);
-    if (middle && body.does(program::Work::backward)) to(&UnitCost::backward);
-    if (middle && body.does(program::Work::weight)) to(&UnitCost::weight);
-    if (first && body.does(program::Work::backward)) to(&UnitCost::first_backward);
-    if (first && body.does(program::Work::weight)) to(&UnitCost::first_weight);
-    if (middle) middle_bodies_.push_back(static_cast<size_t>(call.body));
-    if (call.micro_batch == kMicroBatches - 1) last_bodies_.push_back(static_cast<size_t>(call.body));
-    if (call.micro_batch == kMicroBatches - 1 && body.does(program::Work::backward)) to(&UnitCost::last_backward);
-    if (call.micro_batch == kMicroBatches - 1 && body.does(program::Work::weight)) to(&UnitCost::last_weight);
+    to(program::Work::forward, middle, &UnitCost::forward, &UnitCost::forward_alone);
+    to(program::Work::backward, middle, &UnitCost::backward, &UnitCost::alone, &UnitCost::rest);
+    to(program::Work::backward, first, &UnitCost::first_backward, &UnitCost::alone, &UnitCost::first_rest);
+    to(program::Work::backward, last, &UnitCost::last_backward, &UnitCost::alone, &UnitCost::last_rest);
+    to(program::Work::weight, middle, &UnitCost::weight);
+    to(program::Work::weight, first, &UnitCost::first_weight);
+    to(program::Work::weight, last, &UnitCost::last_weight);
     if (body.does(program::Work::update)) {
       // The kernels alone: what ranks send to each other then depends on the data axis.
-      for (const simulate::Arranged& a : arranged_[static_cast<size_t>(call.body)])
+      for (const simulate::Arranged& a : simulate::arranged(p_, body, simulate::softwares().front()))
         if (a.instruction->kind == Kind::compute)
-          units_[unit(a.instruction->layer)].update +=
-              costs_.of(p_, a).seconds * slowest_ * static_cast<double>(shards());
+          units_[unit(a.instruction->layer)].update += steps_.seconds(a) * static_cast<double>(shards());
+      add_update_transfers(body);
     }
     const bool pass =
         body.does(program::Work::forward) || body.does(program::Work::backward) || body.does(program::Work::weight);
@@ -285,28 +182,25 @@ class Measured {
     }
   }
 
-  void add_passes() {
-    const std::vector<UnitCost> without = units_;
-    for (const size_t b : middle_bodies_) {
-      const program::Body& body = p_.bodies[b];
-      if (body.does(program::Work::forward))
-        add_pass(b, {&UnitCost::forward, &UnitCost::forward_start, &UnitCost::forward_one});
-      if (body.does(program::Work::backward))
-        add_pass(b, {&UnitCost::backward, &UnitCost::backward_start, &UnitCost::backward_one});
-      if (body.does(program::Work::weight))
-        add_pass(b, {&UnitCost::weight, &UnitCost::weight_start, &UnitCost::weight_one});
+  // One after another, on the queue that takes longest. What is sent of a layer was made by its kernels.
+  void add_update_transfers(const program::Body& update) {
+    std::map<BufferId, int> layer_of;                         // by what its kernels made
+    std::map<int, std::vector<std::pair<int, double>>> sent;  // by queue: layer and seconds
+    for (const Step& s : steps_.of(update)) {
+      if (s.kind == Step::Kind::kernel)
+        for (const BufferId b : s.instruction->outs) layer_of[p_.root(b)] = s.layer;
+      if (s.kind != Step::Kind::start || !s.over_data) continue;
+      const auto made = layer_of.find(p_.root(s.instruction->ins[0]));
+      sent[s.queue].emplace_back(made == layer_of.end() ? s.layer : made->second, s.transfer.total());
     }
-    for (const size_t b : last_bodies_) {
-      const program::Body& body = p_.bodies[b];
-      if (body.does(program::Work::backward))
-        add_pass(b, {&UnitCost::last_backward, &UnitCost::last_backward_start, &UnitCost::last_backward_one});
-      if (body.does(program::Work::weight))
-        add_pass(b, {&UnitCost::last_weight, &UnitCost::last_weight_start, &UnitCost::last_weight_one});
-    }
-    for (size_t u = 0; u < units_.size(); ++u) {
-      units_[u].first_backward += units_[u].backward - without[u].backward;
-      units_[u].first_weight += units_[u].weight - without[u].weight;
-    }
+    const auto seconds = [](const auto& queue) {
+      double all = 0;
+      for (const auto& [layer, s] : queue.second) all += s;
+      return all;
+    };
+    const auto longest = std::ranges::max_element(sent, {}, seconds);
+    if (longest == sent.end()) return;
+    for (const auto& [layer, s] : longest->second) units_[unit(layer)].update_transfers += s;
   }
 
   // Ranks of the program among which ZeRO splits states.
@@ -358,44 +252,87 @@ class Measured {
         units_[unit(layer)].carried += p_.buffer(b).bytes();
   }
 
+  // A value of the arena that a backward pass has in memory between two of its instructions.
+  struct Life {
+    int layer = 0;
+    bool carried = false;
+    size_t made = 0, used = 0;  // by which instructions
+    int64_t bytes = 0;
+  };
+  std::vector<Life> lives_in(const program::Body& backward) const {
+    std::map<BufferId, Life> lives;
+    const auto make = [&](BufferId b, const Life& life) {
+      const program::Buffer& root = p_.buffer(p_.root(b));
+      if (root.region != program::Region::arena || steps_.is_shard(p_.root(b))) return;
+      lives.try_emplace(p_.root(b), life).first->second.bytes = root.bytes();
+    };
+    const auto use = [&](const Instruction& i, size_t at) {
+      for (const BufferId b : i.ins)
+        if (const auto life = lives.find(p_.root(b)); life != lives.end()) life->second.used = at;
+    };
+    for (const program::Body& body : p_.bodies)
+      if (body.does(program::Work::forward) && body.variant_of < 0)
+        for (const Instruction& i : body.instructions)
+          for (const BufferId b : i.outs) make(b, {.layer = i.layer, .carried = true});
+    const std::vector<Instruction>& list = backward.instructions;
+    for (size_t at = 0; at < list.size(); ++at) {
+      use(list[at], at);
+      for (const BufferId b : list[at].outs) make(b, {.layer = list[at].layer, .made = at});
+    }
+    for (const program::Body& body : p_.bodies)
+      if (body.does(program::Work::weight) && body.variant_of < 0)
+        for (const Instruction& i : body.instructions) use(i, list.size());
+    std::vector<Life> all;
+    for (const auto& [b, life] : lives) all.push_back(life);
+    return all;
+  }
+
+  // While the first layer of a pass is at work, or one behind another, all that the others carry is in memory.
+  void add_beside() {
+    const auto backward = std::ranges::find_if(
+        p_.bodies, [](const program::Body& body) { return body.does(program::Work::backward) && body.variant_of < 0; });
+    if (backward == p_.bodies.end()) return;
+    const std::vector<Life> lives = lives_in(*backward);
+    const int kinds = static_cast<int>(kinds_);
+    for (int kind = 0; kind < kinds; ++kind) {
+      const int layer = kinds + kind, next = layer - 1, before = layer + 1;  // backwards
+      int64_t one = 0, more = 0;
+      for (size_t at = 0; at < backward->instructions.size(); ++at) {
+        if (backward->instructions[at].layer != layer) continue;
+        int64_t own = -units_[unit(layer)].carried, of_next = 0, of_before = -units_[unit(before)].carried;
+        for (const Life& life : lives) {
+          if (life.made > at || life.used <= at) continue;
+          if (life.layer == layer) own += life.bytes;
+          if (life.layer == next && !life.carried) of_next += life.bytes;
+          if (life.layer == before && !life.carried) of_before += life.bytes;
+        }
+        one = std::max(one, own);
+        more = std::max({more, own + of_next, own + of_before});
+      }
+      for (int copy = 0; copy < kCopiesOfKind; ++copy) {
+        units_[unit(copy * kinds + kind)].beside_of_one = one;
+        units_[unit(copy * kinds + kind)].beside = more;
+      }
+    }
+  }
+
   const Program& p_;
   const size_t kinds_;
-  const Cluster& cluster_;
-  const double slowest_;
+  const simulate::Cluster& cluster_;
   const Candidate& candidate_;
-  simulate::KernelCosts costs_;
+  Steps steps_;
   const int layers_;
   std::vector<UnitCost> units_;
-  mutable std::map<std::tuple<program::Queue, program::Collective, double>, simulate::TransferTime> transfers_;
-  std::vector<std::vector<simulate::Arranged>> arranged_;  // by body
-  std::vector<std::vector<double>> seconds_;               // by body, by unit
-  std::vector<size_t> middle_bodies_, last_bodies_;        // of a micro-batch between others, and of the last
+  std::map<int, Timed> timed_;  // by body
+  std::vector<DataPass> passes_;
 };
 
 template <typename F>
 void for_parts(F&& f) {
-  for (auto part : {&UnitCost::forward,
-                    &UnitCost::backward,
-                    &UnitCost::alone,
-                    &UnitCost::weight,
-                    &UnitCost::first_backward,
-                    &UnitCost::first_weight,
-                    &UnitCost::forward_start,
-                    &UnitCost::backward_start,
-                    &UnitCost::weight_start,
-                    &UnitCost::last_backward,
-                    &UnitCost::last_weight,
-                    &UnitCost::last_backward_start,
-                    &UnitCost::last_weight_start,
-                    &UnitCost::last_backward_one,
-                    &UnitCost::last_weight_one,
-                    &UnitCost::forward_one,
-                    &UnitCost::backward_one,
-                    &UnitCost::weight_one,
-                    &UnitCost::update,
-                    &UnitCost::flops,
-                    &UnitCost::file_pass,
-                    &UnitCost::file_step})
+  for (auto part :
+       {&UnitCost::forward, &UnitCost::backward, &UnitCost::alone, &UnitCost::weight, &UnitCost::first_backward,
+        &UnitCost::first_weight, &UnitCost::last_backward, &UnitCost::last_weight, &UnitCost::update,
+        &UnitCost::update_transfers, &UnitCost::flops, &UnitCost::file_pass, &UnitCost::file_step})
     f(part);
   for (auto part :
        {&UnitCost::weights, &UnitCost::gradients, &UnitCost::optimizer, &UnitCost::carried, &UnitCost::read_again})
@@ -404,6 +341,8 @@ void for_parts(F&& f) {
 
 void take_less(UnitCost& a, const UnitCost& b) {
   for_parts([&](auto part) { a.*part = std::min(a.*part, b.*part); });
+  a.beside = std::min(a.beside, b.beside);
+  a.beside_of_one = std::min(a.beside_of_one, b.beside_of_one);
 }
 
 }  // namespace
@@ -441,8 +380,8 @@ FewLayers few_layers(const Settings& settings, const Candidate& c) {
 UnitCosts unit_costs(const Settings& settings, const FewLayers& compiled, const Candidate& c, const Cluster& cluster,
                      int64_t devices) {
   const std::vector<LayerKind> kinds = kinds_of(settings.model);
-  const std::vector<UnitCost> few =
-      Measured(compiled.program, kinds.size(), cluster, cluster.slowest_of(devices), c).take();
+  Measured measured(compiled.program, kinds.size(), cluster, cluster.slowest_of(devices), c);
+  const std::vector<UnitCost> few = measured.take();
   const std::vector<double>& flops = compiled.flops;
   // Of each kind the least of its layers; first and last among them have what the embedding and the head need.
   std::vector<UnitCost> of_kind;
@@ -455,13 +394,19 @@ UnitCosts unit_costs(const Settings& settings, const FewLayers& compiled, const 
     of_kind.push_back(least);
     flops_of_kind.push_back(flops[1 + kinds.size() + k - 1]);
   }
+  UnitCosts costs = {.passes = measured.take_passes()};
   // Layers are computed again before their gradient is there.
   if (c.recompute == config::Recomputed::layers)
-    for (UnitCost& u : of_kind) u.alone = u.forward + std::max(0.0, u.forward_one);
-  UnitCosts costs;
+    for (size_t k = 0; k < kinds.size(); ++k) {
+      of_kind[k].alone = of_kind[k].forward;
+      for (const DataPass& pass : costs.passes)
+        if (pass.seconds == &UnitCost::forward)
+          of_kind[k].alone = pass.times.seconds(cluster, {.kinds = {static_cast<int>(k)}}).all;
+    }
   for (int64_t layer = 0; layer < settings.model.layers; ++layer) {
     const auto kind = static_cast<size_t>(std::ranges::find(kinds, kind_of(settings.model, layer)) - kinds.begin());
     costs.units.push_back(of_kind[kind]);
+    costs.kinds.push_back(static_cast<int>(kind));
     costs.flops.push_back(flops_of_kind[kind]);
   }
   costs.units.front() += few.front();

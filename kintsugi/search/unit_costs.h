@@ -9,6 +9,7 @@
 #include "kintsugi/config/settings.h"
 #include "kintsugi/program/program.h"
 #include "kintsugi/search/candidate.h"
+#include "kintsugi/search/pass_times.h"
 #include "kintsugi/simulate/cluster.h"
 
 namespace kintsugi::search {
@@ -16,31 +17,42 @@ namespace kintsugi::search {
 // Of one layer, of the embedding or of the head: the least that it takes.
 //
 // Seconds of a pass are those of its kernels, one after another and slower beside a transfer, and of what they wait for
-// where nothing else is on a link; `first`: where gradients replace what accumulators held; `last`: where ranks of the
-// data axis sum them, once a step; `start`: how much longer a
-// pass of several layers takes, since it begins with nothing under way and ends with all done, `one`: a pass of one;
-// `alone`: of a backward pass, at most until it needs the gradient of the layer behind it. Bytes are those of a rank of
-// the replica; `carried` lives from the forward to the backward pass of a micro-batch.
+// within the replica where nothing else is on a link; `first`: where gradients replace what accumulators held; `last`:
+// of the last micro-batch; `alone`: at most until it needs what the layer before it sends.
+// Bytes are those of a rank of the replica; `carried` lives from the forward to the backward pass of a micro-batch,
+// `beside` is what a backward pass has in memory at one time beyond what is carried: in a chunk of one layer, or of
+// more.
 struct UnitCost {
-  double forward = 0, backward = 0, alone = 0, weight = 0;
+  double forward = 0, backward = 0, weight = 0;
+  double forward_alone = 0, alone = 0;  // of a forward and of a backward pass
   double first_backward = 0, first_weight = 0;
   double last_backward = 0, last_weight = 0;
-  // Not zero where a pass gathers weights or sums gradients over the data axis.
-  double forward_start = 0, backward_start = 0, weight_start = 0;
-  double last_backward_start = 0, last_weight_start = 0;
-  double forward_one = 0, backward_one = 0, weight_one = 0, last_backward_one = 0, last_weight_one = 0;
-  double update = 0;  // kernels, once a step
-  double flops = 0;   // of the products and the attention of a micro-batch
+  // From its result, which the next stage takes up, until all is done; of a pass in which something goes over the data
+  // axis.
+  double rest = 0, first_rest = 0, last_rest = 0;  // of a backward pass
+  double update = 0, update_transfers = 0;         // once a step: kernels, and what goes over the data axis
+  double flops = 0;                                // of the products and the attention of a micro-batch
   int64_t weights = 0, gradients = 0, optimizer = 0, carried = 0;
-  int64_t read_again = 0;               // of the weights, in a backward pass
-  double file_pass = 0, file_step = 0;  // bytes to and from the rank's file, for each micro-batch and each step
+  int64_t beside = 0, beside_of_one = 0;  // of a sum: of the layer with the least
+  int64_t read_again = 0;                 // of the weights, in a backward pass
+  double file_pass = 0, file_step = 0;    // bytes to and from the rank's file, for each micro-batch and each step
 
   UnitCost& operator+=(const UnitCost& other);
 };
 
+// A pass in which something goes over the data axis.
+struct DataPass {
+  double UnitCost::*seconds = nullptr;  // of which it is the whole
+  double UnitCost::*alone = nullptr;    // or none
+  double UnitCost::*rest = nullptr;     // or none
+  PassTimes times;
+};
+
 struct UnitCosts {
-  std::vector<UnitCost> units;  // by layer: the embedding with the first, the head with the last
-  std::vector<double> flops;    // the same, as lower::cut_layers balances them
+  std::vector<UnitCost> units = {};  // by layer: the embedding with the first, the head with the last
+  std::vector<double> flops = {};    // the same, as lower::cut_layers balances them
+  std::vector<int> kinds = {};       // by layer: which of those that differ in what they compute
+  std::vector<DataPass> passes = {};
 };
 
 // What of a candidate they depend on. `split`: gradients of weights are work of their own. `data`: of several, unless

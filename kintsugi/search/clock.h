@@ -1,0 +1,33 @@
+// The seconds of a stage that runs kernels, and of transfers that nothing else disturbs.
+#pragma once
+
+#include <vector>
+
+#include "kintsugi/simulate/cluster.h"
+#include "kintsugi/simulate/transfer_costs.h"
+
+namespace kintsugi::search {
+
+class Clock {
+ public:
+  Clock(const simulate::Cluster& cluster, int queues)
+      : node_(cluster.node.slowdown), network_(cluster.network.link.slowdown), free_(static_cast<size_t>(queues), 0) {}
+
+  double now = 0;
+
+  // Kernels are slower while bytes flow.
+  void run(double seconds);
+  // Those of a queue run one after another. Returns when it is done.
+  double transfer(int queue, const simulate::TransferTime& time);
+
+ private:
+  struct Flow {
+    double begin = 0, end = 0, slowdown = 1;
+  };
+
+  double node_, network_;
+  std::vector<Flow> flows_;
+  std::vector<double> free_;  // when a queue is
+};
+
+}  // namespace kintsugi::search

@@ -1,0 +1,199 @@
+#include "kintsugi/search/pass_times.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/simulate/arrange.h"
+
+namespace kintsugi::search {
+
+using program::Instruction;
+using program::Program;
+
+Steps::Steps(const Program& p, const simulate::Cluster& cluster, double slowest, const Candidate& candidate)
+    : p_(p),
+      cluster_(cluster),
+      slowest_(slowest),
+      candidate_(candidate),
+      costs_(cluster, simulate::softwares().front()) {}
+
+std::vector<Step> Steps::of(const program::Body& body) {
+  std::vector<Step> steps;
+  const std::set<const Instruction*> handed_on = hands_on(body);
+  for (const simulate::Arranged& a : simulate::arranged(p_, body, simulate::softwares().front())) {
+    const Instruction& i = *a.instruction;
+    Step step = {.hands_on = handed_on.contains(&i), .layer = i.layer, .event = i.event, .instruction = &i};
+    if (i.kind == program::Kind::compute) {
+      step.seconds = seconds(a);
+      if (std::ranges::any_of(i.ins, [&](program::BufferId b) { return is_shard(b); }))
+        step.seconds *= 2.0 / candidate_.data;
+      if (step.seconds == 0) continue;
+    } else if (i.kind == program::Kind::collective) {
+      const program::Queue queue = program::queue_of(i);
+      step.kind = Step::Kind::start;
+      step.over_data = is_over_data(i);
+      step.queue = queues_.try_emplace(queue, static_cast<int>(queues_.size())).first->second;
+      step.transfer = transfer(i, queue);
+    } else if (i.kind == program::Kind::wait && i.awaited == program::Kind::collective) {
+      step.kind = Step::Kind::wait;
+    } else {
+      continue;
+    }
+    steps.push_back(step);
+  }
+  return steps;
+}
+
+// What makes a value that another layer takes up later, or waits for it.
+std::set<const Instruction*> Steps::hands_on(const program::Body& body) const {
+  std::map<program::BufferId, std::vector<const Instruction*>> makers;
+  std::set<const Instruction*> found;
+  for (const Instruction& i : body.instructions) {
+    for (const program::BufferId b : i.ins)
+      if (const auto made = makers.find(p_.root(b)); made != makers.end())
+        for (const Instruction* maker : made->second)
+          if (maker->layer != i.layer) found.insert(maker);
+    for (const program::BufferId b : i.outs) {
+      if (p_.buffer(p_.root(b)).region != program::Region::arena) continue;
+      std::vector<const Instruction*>& made = makers[p_.root(b)];
+      if (i.kind != program::Kind::wait) made.clear();
+      made.push_back(&i);
+    }
+  }
+  return found;
+}
+
+bool Steps::is_data(mesh::Factor f) const {
+  return p_.mesh.axes()[static_cast<size_t>(p_.mesh.factor(f).axis)].name == "data";
+}
+
+bool Steps::is_over_data(const Instruction& i) const {
+  return std::ranges::any_of(i.group, [&](mesh::Factor f) { return is_data(f); });
+}
+
+// The batch grows with the axis, so that a rank has as much of it.
+bool Steps::is_shard(program::BufferId b) const {
+  return std::ranges::any_of(p_.buffer(b).layout.splits(), [&](const mesh::Split& split) {
+    return split.dim != "batch" && std::ranges::any_of(split.factors, [&](mesh::Factor f) { return is_data(f); });
+  });
+}
+
+// Alone on its links. What goes over the data axis, over as many ranks as the run has there.
+simulate::TransferTime Steps::transfer(const Instruction& i, const program::Queue& queue) const {
+  const std::vector<int> members = program::members(p_.mesh, queue, 0);
+  double bytes = i.cost.wire_bytes;
+  std::vector<int> ranks = members;
+  const auto n = static_cast<double>(members.size());
+  if (is_over_data(i)) {
+    const double real = n / 2 * candidate_.data;
+    bytes *= (real - 1) / real / ((n - 1) / n);
+    const int stride = candidate_.tensor * (members.size() == 2 ? candidate_.context : 1);
+    ranks.clear();
+    for (int r = 0; r < static_cast<int>(real); ++r) ranks.push_back(r * stride);
+  }
+  return simulate::transfer_time(cluster_, simulate::shape_of(cluster_, ranks), i.collective, bytes);
+}
+
+PassTimes::PassTimes(const std::vector<Step>& list, int kinds, int queues)
+    : kinds_(kinds), queues_(queues), blocks_(static_cast<size_t>(kinds)) {
+  constexpr size_t kNowhere = static_cast<size_t>(-1);
+  const int layers = 3 * kinds;
+  std::vector<size_t> begins(static_cast<size_t>(layers), kNowhere);  // of the kernels of each layer
+  for (size_t at = 0; at < list.size(); ++at) {
+    const Step& s = list[at];
+    if (s.kind != Step::Kind::kernel || s.layer < 0 || s.layer >= layers) continue;
+    size_t& begin = begins[static_cast<size_t>(s.layer)];
+    begin = std::min(begin, at);
+  }
+  ascending_ = begins.front() < begins.back();
+  if (!ascending_) std::ranges::reverse(begins);
+  base::require(std::ranges::is_sorted(begins) && begins.back() != kNowhere, "search",
+                "the layers of a pass do not follow one another");
+  const auto position = [&](int layer) { return ascending_ ? layer : layers - 1 - layer; };  // in the order of the pass
+  // Of the same collectives of different layers.
+  std::map<std::tuple<int, double, double, int>, int> known;
+  std::map<std::tuple<int, int, double, double>, int> number;  // of such collectives of a layer
+  std::map<int, int> events;
+  const auto event_of = [&](const Step& s) {
+    if (s.kind == Step::Kind::kernel) return -1;
+    if (s.kind == Step::Kind::wait) return events.contains(s.event) ? events.at(s.event) : -1;
+    const int n = number[{s.layer, s.queue, s.transfer.latency, s.transfer.seconds}]++;
+    const auto [found, is_new] =
+        known.try_emplace({s.queue, s.transfer.latency, s.transfer.seconds, n}, static_cast<int>(known.size()));
+    return events[s.event] = found->second;
+  };
+  for (size_t at = 0; at < list.size(); ++at) {
+    const Step& s = list[at];
+    const int event = event_of(s);
+    const int here = static_cast<int>(std::ranges::upper_bound(begins, at) - begins.begin()) - 1;  // position
+    if (s.layer < 0 || s.layer >= layers) {
+      const Piece::Place place = here < 0            ? Piece::Place::front
+                                 : here < layers / 2 ? Piece::Place::first
+                                                     : Piece::Place::last;
+      pieces_.push_back({s, s.layer < 0 ? Piece::Of::embedding : Piece::Of::head, place, event});
+      continue;
+    }
+    if (here < 0 && s.over_data && s.kind == Step::Kind::start && position(s.layer) == 0)
+      pieces_.push_back({s, Piece::Of::first_layer, Piece::Place::front, event});
+    int beside = position(s.layer) - here, block = here;
+    // A gather that was moved to where the layer before begins.
+    if (s.kind == Step::Kind::start && beside == 2) --beside, ++block;
+    if (block < kinds || block >= 2 * kinds || std::abs(beside) > 1) continue;
+    const int kind = position(block) % kinds;
+    blocks_[static_cast<size_t>(kind)].push_back({s, beside, event});
+  }
+  events_ = static_cast<int>(known.size());
+}
+
+PassSeconds PassTimes::seconds(const simulate::Cluster& cluster, const PassRange& range) const {
+  const int layers = static_cast<int>(range.kinds.size());
+  Clock clock(cluster, queues_);
+  // By layer in the order of the pass, between two that stand for the embedding and the head.
+  std::vector<double> ends(static_cast<size_t>((layers + 2) * events_), 0);
+  double last = 0;    // the end of all transfers
+  double begin = -1;  // of the first kernel
+  double result = 0;  // when the last layer has made what another takes up
+  const auto run = [&](const Step& s, int place, int event) {
+    double* end = event < 0 ? nullptr : &ends[static_cast<size_t>((place + 1) * events_ + event)];
+    if (s.kind == Step::Kind::kernel) {
+      if (begin < 0) begin = clock.now;
+      clock.run(s.seconds);
+    } else if (s.kind == Step::Kind::start) {
+      last = std::max(last, *end = clock.transfer(s.queue, s.transfer));
+    } else if (end != nullptr) {
+      clock.now = std::max(clock.now, *end);
+    }
+  };
+  const auto run_piece = [&](const Piece& piece) {
+    if (piece.of == Piece::Of::first_layer || (piece.of == Piece::Of::head ? range.head : range.embedding))
+      run(piece.step, piece.of == Piece::Of::first_layer ? 0 : piece.of == Piece::Of::head ? layers : -1, piece.event);
+  };
+  const auto run_pieces = [&](Piece::Place place, bool starts) {
+    for (const Piece& piece : pieces_)
+      if (piece.place == place && (piece.step.kind == Step::Kind::start) == starts) run_piece(piece);
+  };
+  const auto kind_at = [&](int place) {
+    return range.kinds[static_cast<size_t>(ascending_ ? place : layers - 1 - place)];
+  };
+  for (const Piece& piece : pieces_)
+    if (piece.place == Piece::Place::front) run_piece(piece);
+  for (int place = 0; place < layers; ++place) {
+    if (place == 0) run_pieces(Piece::Place::first, true);
+    if (place == layers - 1) run_pieces(Piece::Place::last, true);
+    for (const Placed& p : blocks_[static_cast<size_t>(kind_at(place))]) {
+      if (place + p.beside < 0 || place + p.beside >= layers) continue;
+      run(p.step, place + p.beside, p.event);
+      if (place == layers - 1 && p.beside == 0 && p.step.hands_on && result == 0) result = clock.now;
+    }
+    if (place == 0) run_pieces(Piece::Place::first, false);
+    if (place == layers - 1) run_pieces(Piece::Place::last, false);
+  }
+  // What follows the last layer where another would.
+  const int next = (kind_at(layers - 1) + (ascending_ ? 1 : kinds_ - 1)) % kinds_;
+  for (const Placed& p : blocks_[static_cast<size_t>(next)])
+    if (p.beside == -1) run(p.step, layers - 1, p.event);
+  return {.all = std::max(clock.now, last), .begin = begin, .result = result};
+}
+
+}  // namespace kintsugi::search
