@@ -53,13 +53,6 @@ double weight_of(const UnitCost& u, Place place) {
   return place == Place::last ? u.last_weight : place == Place::first ? u.first_weight : u.weight;
 }
 
-// Of a ring with nothing else on its links; none is faster.
-double ring_seconds(const Cluster& cluster, int64_t ranks, int64_t stride, double bytes) {
-  std::vector<int> group;
-  for (int64_t i = 0; i < ranks; ++i) group.push_back(static_cast<int>(i * stride));
-  return simulate::transfer_time(cluster, simulate::shape_of(cluster, group), Collective::all_gather, bytes).seconds;
-}
-
 }  // namespace
 
 Bounds::Bounds(const Settings& settings, const Cluster& cluster, int64_t devices)
@@ -198,12 +191,26 @@ UnitCost Bounds::chunk_of(const UnitCosts& costs, size_t first, size_t end) cons
   return all;
 }
 
-// Ranks that have the same part of the model lie `tensor` apart, those of data alone also `context`.
-double Bounds::data_seconds(const Candidate& c, double bytes) const {
-  if (c.data == 1) return 0;
+simulate::GroupShape Bounds::ring_shape(int64_t ranks, int64_t stride) {
+  const std::scoped_lock lock(mutex_);
+  const auto [found, is_new] = rings_.try_emplace({ranks, stride});
+  if (is_new) {
+    std::vector<int> group;
+    for (int64_t i = 0; i < ranks; ++i) group.push_back(static_cast<int>(i * stride));
+    found->second = simulate::shape_of(cluster_, group);
+  }
+  return found->second;
+}
+
+// Of a ring with nothing else on its links; none is faster. Ranks that have the same part of the model lie `tensor`
+// apart, those of data alone also `context`.
+double Bounds::data_seconds(const Candidate& c, double bytes) {
+  if (c.data == 1 || bytes == 0) return 0;
   const double sent = bytes * (c.data - 1) / c.data;
-  return std::min(ring_seconds(cluster_, c.data, int64_t{c.tensor} * c.context, sent),
-                  ring_seconds(cluster_, c.shards(), c.tensor, sent));
+  const auto seconds = [&](int64_t ranks, int64_t stride) {
+    return simulate::transfer_time(cluster_, ring_shape(ranks, stride), Collective::all_gather, sent).seconds;
+  };
+  return std::min(seconds(c.data, int64_t{c.tensor} * c.context), seconds(c.shards(), c.tensor));
 }
 
 // What a stage sends to the next of a micro-batch.
@@ -223,7 +230,7 @@ double Bounds::message_seconds(const Candidate& c) const {
 
 // What is moved in a step, one after another: over the data axis for each micro-batch, where ZeRO splits gradients or
 // weights, and to the file.
-double Bounds::transfers(const Candidate& c, const Chunks& chunks, int stage) const {
+double Bounds::transfers(const Candidate& c, const Chunks& chunks, int stage) {
   const auto micro = static_cast<double>(micro_batches(settings_, c));
   UnitCost all;
   for (size_t g = static_cast<size_t>(stage); g < chunks.size(); g += static_cast<size_t>(c.pipe)) all += chunks[g];

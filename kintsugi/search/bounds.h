@@ -16,6 +16,7 @@
 #include "kintsugi/search/candidate.h"
 #include "kintsugi/search/unit_costs.h"
 #include "kintsugi/simulate/cluster.h"
+#include "kintsugi/simulate/transfer_costs.h"
 
 namespace kintsugi::search {
 
@@ -58,12 +59,13 @@ class Bounds {
   std::shared_ptr<const Chunks> chunks_of(const Candidate& candidate, bool alone = false);
   UnitCost chunk_of(const UnitCosts& costs, size_t first, size_t end) const;
   std::vector<int> cut(std::vector<double> flops, const Candidate& candidate, int64_t replicas);
-  double data_seconds(const Candidate& candidate, double bytes) const;
+  simulate::GroupShape ring_shape(int64_t ranks, int64_t stride);
+  double data_seconds(const Candidate& candidate, double bytes);
   std::optional<Bound> by_chunks(const Candidate& candidate, const Candidate& like);
   std::optional<Bound> by_tasks(const Candidate& candidate, const Candidate& like);
   int64_t message_bytes(const Candidate& candidate) const;
   double message_seconds(const Candidate& candidate) const;
-  double transfers(const Candidate& candidate, const Chunks& chunks, int stage) const;
+  double transfers(const Candidate& candidate, const Chunks& chunks, int stage);
 
   const config::Settings& settings_;
   const simulate::Cluster& cluster_;
@@ -75,6 +77,7 @@ class Bounds {
   std::map<Replica, std::shared_ptr<const UnitCosts>> costs_;
   std::map<std::tuple<Replica, int64_t, int32_t, int32_t>, std::shared_ptr<const Chunks>> chunks_;
   std::map<std::pair<std::vector<double>, int64_t>, std::vector<int>> cuts_;
+  std::map<std::pair<int64_t, int64_t>, simulate::GroupShape> rings_;  // by ranks and stride
 };
 
 }  // namespace kintsugi::search
