@@ -142,6 +142,13 @@ TEST_P(SmallCases, BoundsHoldAndTheTenAreTheSame) {
     for (const Tried& t : found.best) {
       seconds.push_back(t.time.seconds);
       EXPECT_LE(t.bytes, limit);
+      // What was compiled and verified as a run is.
+      const std::string name = in_words(t.candidate);
+      const auto verified =
+          std::ranges::find_if(tried, [&](const Tried& other) { return in_words(other.candidate) == name; });
+      ASSERT_NE(verified, tried.end()) << name;
+      EXPECT_EQ(t.bytes, verified->bytes) << name;
+      EXPECT_EQ(t.time.seconds, verified->time.seconds) << name;
     }
     EXPECT_EQ(seconds, expected) << limit;
     EXPECT_EQ(found.left, 0);
@@ -169,6 +176,74 @@ TEST(Search, BoundsHoldWhereSumsAreHidden) {
         EXPECT_LE(bound->seconds, real->time.seconds * (1 + 1e-9)) << in_words(candidate) << ", " << bandwidth;
       }
   }
+}
+
+// Parts of gradients and weights, gathers and sums of which passes wait for, and several chunks: of more ranks of the
+// data axis than the few layers are compiled for.
+TEST(Search, BoundsHoldWhereManyShareStates) {
+  const config::Settings s = settings_from(
+      "[model]\nlayers = 8\nembed = 64\nheads = 4\nvocab = 96\n[train]\nsequence = 32\nglobal_batch = 32\n");
+  const simulate::Cluster c = cluster();
+  Bounds bounds(s, c, 32);
+  double tightest = 0;
+  for (const int32_t chunks : {1, 2, 4})
+    for (const int32_t zero : {2, 3})
+      for (const config::Recomputed recompute : {config::Recomputed::nothing, config::Recomputed::layers}) {
+        Candidate candidate = {.data = 16, .pipe = 2, .zero = zero, .chunks = chunks, .recompute = recompute};
+        if (chunks > 1) candidate.schedule = "interleaved";
+        const auto bound = bounds.by_schedule(candidate);
+        const auto real = time_candidate(s, candidate, c);
+        ASSERT_TRUE(bound && real);
+        EXPECT_LE(bound->seconds, real->time.seconds * (1 + 1e-9)) << in_words(candidate);
+        EXPECT_LE(bound->bytes, bytes_of(s, candidate)) << in_words(candidate);
+        tightest = std::max(tightest, bound->seconds / real->time.seconds);
+      }
+  EXPECT_GT(tightest, 0.95);
+}
+
+// What the first stage sends on is kept there, and was once counted twice: only there nothing is received.
+TEST(Search, MemoryBoundsHoldInDeepPipelines) {
+  const config::Settings s = settings_from(
+      "[model]\nlayers = 8\nembed = 256\nheads = 2\nvocab = 16\n[train]\nsequence = 128\nglobal_batch = 16\n");
+  const simulate::Cluster c = cluster();
+  Bounds bounds(s, c, 8);
+  for (const config::Recomputed recompute :
+       {config::Recomputed::nothing, config::Recomputed::attention, config::Recomputed::layers})
+    for (const std::string_view schedule : {"1f1b", "interleaved", "zero_bubble"}) {
+      Candidate candidate = {.pipe = schedule == "interleaved" ? 4 : 8, .schedule = schedule, .recompute = recompute};
+      if (schedule == "interleaved") candidate.chunks = candidate.data = 2;
+      const auto replica = bounds.by_replica(candidate), bound = bounds.by_schedule(candidate);
+      ASSERT_TRUE(replica && bound);
+      const int64_t bytes = bytes_of(s, candidate);
+      EXPECT_LE(replica->bytes, bytes) << in_words(candidate);
+      EXPECT_LE(bound->bytes, bytes) << in_words(candidate);
+      if (recompute == config::Recomputed::nothing) {
+        EXPECT_GT(static_cast<double>(bound->bytes), 0.8 * static_cast<double>(bytes)) << in_words(candidate);
+      }
+    }
+}
+
+// One that ends for lack of time has what fits of what it simulated, and says what the others take at least.
+TEST(Search, ABudgetEndsIt) {
+  const config::Settings s = settings_from(
+      "[model]\nlayers = 4\nembed = 64\nheads = 4\nvocab = 96\n[train]\nsequence = 32\nglobal_batch = 8\n");
+  const simulate::Cluster c = cluster();
+  const Options options = {.space = {.devices = 8}, .limit = static_cast<int64_t>(1e18), .best = 40};
+  const Found whole = search(s, c, options);
+  EXPECT_EQ(whole.left, 0);
+  Options short_of_time = options;
+  short_of_time.seconds = 1e-6;
+  const Found found = search(s, c, short_of_time);
+  ASSERT_EQ(found.best.size(), 1u);  // it goes on until one fits
+  EXPECT_GT(found.left, 0);
+  EXPECT_LT(found.counts.simulated, whole.counts.simulated);
+  // No layout that it left is below that.
+  for (const Tried& t : whole.best)
+    if (in_words(t.candidate) != in_words(found.best[0].candidate)) {
+      EXPECT_GE(t.time.seconds, found.left * (1 - 1e-9)) << in_words(t.candidate);
+    }
+  const Counts& n = found.counts;
+  EXPECT_EQ(n.too_large + n.too_slow + n.refused + n.simulated, n.all);
 }
 
 // With one byte less than the smallest layout needs.
