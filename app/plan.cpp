@@ -288,10 +288,15 @@ void run(const RunOptions& run_options, PlanOptions options) {
                           s.parallel.pipe == 1 ? "is" : "are", s.parallel.pipe, s.parallel.pipe == 1 ? "" : "s");
   const std::vector<Program> programs = programs_of(s);
   const std::vector<Stage> stages = stages_of(programs);
+  std::optional<PlannedTime> time;  // before anything is printed, as the cluster may be refused
+  if (!options.time.cluster.empty()) time = plan_time(s, programs, options.time);
   fmt::print("{}{}{}", print_stages(stages, s.model.layers), print_memory(stages) + print_pinned(stages),
              print_packing(stages));
   if (stages.size() > 1) fmt::print("{}", print_schedule(schedule_of(programs, s), programs));
-  if (!options.time.cluster.empty()) plan_time(s, programs, options.time);
+  if (time) {
+    fmt::print("{}", time->text);
+    write_time(*time, programs, options.time);
+  }
   if (!options.csv.empty()) base::write_output(options.csv, csv_of(stages, s.model.layers));
   if (!options.svg.empty()) {
     // Without --stage, the stage that needs most.

@@ -156,38 +156,45 @@ std::string print_slow_rank(const std::vector<program::Program>& stages, const C
 
 }  // namespace
 
-void plan_time(const config::Settings& s, const std::vector<program::Program>& stages, const TimeOptions& options) {
+PlannedTime plan_time(const config::Settings& s, const std::vector<program::Program>& stages,
+                      const TimeOptions& options) {
   const Cluster cluster = simulate::read_cluster(options.cluster);
   const simulate::Software& software = simulate::software_named(options.software);
   Progress progress("simulating");
   const Simulated r =
       simulate::simulate(stages, cluster, software, {.spans = !options.trace.empty() || !options.timeline.empty()});
   progress.finish();
+  std::string text;
   const auto devices = static_cast<double>(stages[0].mesh.ranks());
   const double tokens = static_cast<double>(s.train.global_batch * s.train.sequence) / r.seconds;
   const simulate::Work work = simulate::work_of(stages);
   const auto peak = cluster.device.peak.find(tensor::dtype_from(s.train.dtype));
   const auto per_device = [&](double flops) { return flops / r.seconds / devices; };
-  fmt::print("a step on {}: {} of {} {}\n", cluster.name, base::group_digits(stages[0].mesh.ranks()),
-             base::group_digits(cluster.devices()), cluster.device.name);
-  fmt::print("  step          {}\n", base::format_seconds(r.seconds));
-  fmt::print("  tokens        {}, {} each\n", base::format_rate(tokens, "tokens/s"),
-             base::format_rate(tokens / devices, "tokens/s"));
+  text += fmt::format("a step on {}: {} of {} {}\n", cluster.name, base::group_digits(stages[0].mesh.ranks()),
+                      base::group_digits(cluster.devices()), cluster.device.name);
+  text += fmt::format("  step          {}\n", base::format_seconds(r.seconds));
+  text += fmt::format("  tokens        {}, {} each\n", base::format_rate(tokens, "tokens/s"),
+                      base::format_rate(tokens / devices, "tokens/s"));
   if (peak != cluster.device.peak.end())
-    fmt::print(
+    text += fmt::format(
         "  utilization   {:.1f}% of {} ({}): model FLOPs, nothing that is computed twice;\n"
         "                {:.1f}% with all pairs of attention, {:.1f}% with all that is computed\n",
         100 * per_device(work.model) / peak->second, to_string(peak->second, Measure::flops_per_second), s.train.dtype,
         100 * per_device(work.full_attention) / peak->second, 100 * per_device(work.hardware) / peak->second);
-  fmt::print("{}", print_fit(cluster, stages));
+  text += fmt::format("{}", print_fit(cluster, stages));
   if (cluster.device.watts > 0)
-    fmt::print("  energy        {:.3g} kWh a billion tokens, of the devices alone\n",
-               cluster.device.watts * devices / tokens * 1e9 / 3.6e6);
+    text += fmt::format("  energy        {:.3g} kWh a billion tokens, of the devices alone\n",
+                        cluster.device.watts * devices / tokens * 1e9 / 3.6e6);
   if (cluster.price > 0)
-    fmt::print("  cost          {:.4g} a billion tokens\n", cluster.price * devices / tokens * 1e9 / 3600);
-  fmt::print("{}", print_reliability(cluster, stages, r.seconds, options));
-  if (options.slow_rank) fmt::print("{}", print_slow_rank(stages, cluster, software, r.seconds, options));
-  fmt::print("{}{}", print_time_of_stages(r), print_why(r));
+    text += fmt::format("  cost          {:.4g} a billion tokens\n", cluster.price * devices / tokens * 1e9 / 3600);
+  text += fmt::format("{}", print_reliability(cluster, stages, r.seconds, options));
+  if (options.slow_rank) text += fmt::format("{}", print_slow_rank(stages, cluster, software, r.seconds, options));
+  text += fmt::format("{}{}", print_time_of_stages(r), print_why(r));
+  return {.text = std::move(text), .step = r};
+}
+
+void write_time(const PlannedTime& planned, const std::vector<program::Program>& stages, const TimeOptions& options) {
+  const Simulated& r = planned.step;
   if (!options.times.empty()) base::write_output(options.times, times_csv(r));
   if (!options.timeline.empty())
     base::write_output(options.timeline, report::timeline(stages, program::Step::train, r));

@@ -22,8 +22,16 @@ struct TimeOptions {
   std::optional<double> restart;        // minutes; the same
 };
 
-// Simulates a training step, and prints it; writes the files that are named. UserError as simulate().
-void plan_time(const config::Settings& settings, const std::vector<program::Program>& stages,
-               const TimeOptions& options);
+struct PlannedTime {
+  std::string text;  // to be printed
+  simulate::Simulated step;
+};
+
+// Simulates a training step. UserError for a cluster, a software or an option that does not suit the run.
+PlannedTime plan_time(const config::Settings& settings, const std::vector<program::Program>& stages,
+                      const TimeOptions& options);
+
+// Writes the files that the options name.
+void write_time(const PlannedTime& planned, const std::vector<program::Program>& stages, const TimeOptions& options);
 
 }  // namespace kintsugi::app

@@ -36,8 +36,11 @@ class PlanCluster : public testing::Test, public RanksFolder {
     EXPECT_EQ(ended.code, 0) << ended.err;
     return ended.out;
   }
+  // Nothing is printed before it.
   std::string error_of(const std::string& arguments) const {
-    return complaint(run_kintsugi(folder.path(), "plan run.toml --cluster cluster.toml " + arguments).err);
+    const Ended ended = run_kintsugi(folder.path(), "plan run.toml --cluster cluster.toml " + arguments);
+    EXPECT_EQ(ended.out, "") << arguments;
+    return complaint(ended.err);
   }
 };
 
