@@ -26,6 +26,7 @@
 #include <bit>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/device/cuda/failures.h"
 #define KINTSUGI_GPU gpu_cuda
 #define KINTSUGI_ON_GPU 1
 #define GPU_DYNAMIC_SHARED(T, name)                            \
@@ -169,8 +170,12 @@ void launch(device::Stream& stream, dim3 grid, dim3 block, size_t shared, void (
   if (!stream.enqueues()) return;
   kernel<<<grid, block, shared, static_cast<cudaStream_t>(stream.native())>>>(static_cast<Parameters>(arguments)...);
   const cudaError_t error = cudaGetLastError();
-  if (error != cudaSuccess)
-    throw base::InternalError("device", "a kernel was not launched: {}", cudaGetErrorString(error));
+  if (error == cudaSuccess) return;
+  // What work before it has met, such as a card that does not answer any more, is seen here too.
+  const std::string_view advice = device::advice_for(error);
+  if (advice.empty()) throw base::InternalError("device", "a kernel was not launched: {}", cudaGetErrorString(error));
+  throw base::UserError("device", "the device failed at the launch of a kernel: {} ({}); {}", cudaGetErrorString(error),
+                        cudaGetErrorName(error), advice);
 }
 #elif defined(__HIP__)
 __device__ __forceinline__ float widen(bf16 x) {
