@@ -244,21 +244,29 @@ class Searcher {
     std::priority_queue<Entry, std::vector<Entry>, decltype(more)> queue(more);
     for (const Entry& e : bounded_)
       if (!refused(e)) queue.push(e);
-    int tries = 0;
+    int tries = 0, follows = 0;
     while (!queue.empty() && (!least || (queue.top().bytes < least->bytes && tries < kMostTries))) {
       Entry e = queue.top();
       queue.pop();
-      if (e.level == Level::tried) {
+      const auto keep = [&] {
         if (!least || e.bytes < least->bytes) least = tried_.at(e.index);
+      };
+      if (e.level == Level::tried) {
+        keep();
         continue;
       }
-      if (e.level == Level::files)
-        ++tries;
-      else if (e.level < Level::files && --bounded < 0)
-        continue;
-      e = closer(e);
+      // Once that many have been bounded more closely, the next is followed to its end, so that one is found.
+      const bool follow = e.level < Level::files && --bounded < 0;
+      if (follow && (least || follows++ >= kMostFollowed)) continue;
+      if (e.level == Level::files) ++tries;
+      do e = closer(e);
+      while (follow && !refused(e) && e.level != Level::tried);
       bounded_[e.index] = e;
-      if (!refused(e)) queue.push(e);
+      if (refused(e)) continue;
+      if (follow)
+        keep();
+      else
+        queue.push(e);
     }
     return least;
   }
@@ -280,7 +288,7 @@ class Searcher {
   static constexpr size_t kTogether = 64;
   static constexpr double kPartForBounds = 0.6;  // of the time
   static constexpr double kLess = 7.0 / 8;
-  static constexpr int kMostTries = 24, kBoundedForLeast = 1000, kBoundedForMore = 600;
+  static constexpr int kMostTries = 24, kMostFollowed = 64, kBoundedForLeast = 1000, kBoundedForMore = 600;
 
   const Settings& settings_;
   const Cluster& cluster_;
