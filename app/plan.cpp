@@ -337,14 +337,14 @@ void add_plan(Command& kintsugi) {
   verb.text("--timeline", options->time.timeline, "Draws what each stage does and when, as SVG")
       .type_name("FILE")
       .needs(cluster);
-  verb.integer("--slow-rank", options->time.slow_rank, {0, range_of("parallel.ranks").max - 1},
-               "Prints the time of a step in which the kernels of this rank take longer")
-      .type_name("RANK")
-      .needs(cluster);
+  const auto slow_rank = verb.integer("--slow-rank", options->time.slow_rank, {0, range_of("parallel.ranks").max - 1},
+                                      "Prints the time of a step in which the kernels of this rank take longer")
+                             .type_name("RANK")
+                             .needs(cluster);
   verb.number("--slower", options->time.slower, {.min = 0, .max = 1e6},
               "By how many per cent they take longer; 10 if not given")
       .type_name("PERCENT")
-      .needs(cluster);
+      .needs(slow_rank);
   verb.number("--node-failures", options->time.node_failures, {.min = 1, .max = 1e7},
               "Mean hours between failures of a node: prints what they leave of the time, and how often to save; by "
               "default those of the cluster's file")

@@ -159,6 +159,8 @@ std::string print_slow_rank(const std::vector<program::Program>& stages, const C
 PlannedTime plan_time(const config::Settings& s, const std::vector<program::Program>& stages,
                       const TimeOptions& options) {
   const Cluster cluster = simulate::read_cluster(options.cluster);
+  if (options.restart && !options.node_failures && cluster.node_failure == 0)
+    throw base::UserError("plan", "--restart needs --node-failures, or reliability.node in {}", options.cluster);
   const simulate::Software& software = simulate::software_named(options.software);
   Progress progress("simulating");
   const Simulated r =

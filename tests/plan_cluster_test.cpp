@@ -70,6 +70,8 @@ TEST_F(PlanCluster, ASlowRank) {
   ASSERT_EQ(found.size(), 2u) << staged;
   EXPECT_GT(std::stod(found[1]), 50);
   EXPECT_LT(std::stod(found[1]), 100);
+  EXPECT_EQ(error_of("--slower 50"),
+            "error: [kintsugi plan] --slower requires --slow-rank; see kintsugi plan --help\n");
   EXPECT_EQ(error_of("--slow-rank 4 --set parallel.data=4"), "error: [plan] --slow-rank 4: the ranks are 0 to 3\n");
 }
 
@@ -114,6 +116,8 @@ TEST_F(PlanCluster, Failures) {
 
   write_cluster("", "");
   EXPECT_EQ(plan("").find("failures"), std::string::npos);
+  EXPECT_EQ(error_of("--restart 5"),
+            "error: [plan] --restart needs --node-failures, or reliability.node in cluster.toml\n");
   EXPECT_EQ(error_of("--node-failures 10"),
             "error: [plan] cluster.toml: storage.bandwidth is missing, and with failures it decides how long a "
             "checkpoint takes\n");

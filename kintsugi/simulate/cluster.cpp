@@ -119,6 +119,7 @@ class Reader {
         if (e.value.type != Raw::Type::text || e.value.text.empty())
           throw UserError("cluster", "{}: {}.{} is {}; it is a text", at, e.section, e.key, e.value.shown());
         t.place(cluster_) = e.value.text;
+        check_topology(at);
         return;
       }
     if (e.section == "measured") return read_measured(e, name_, cluster_.measured);
@@ -137,6 +138,12 @@ class Reader {
                     base::nearest(key, known));
   }
 
+  void check_topology(const std::string& at) const {
+    if (std::ranges::find(kTopologies, cluster_.network.topology) == std::end(kTopologies))
+      throw UserError("cluster", "{}: network.topology is {}; it is one of {}", at,
+                      base::in_quotes(cluster_.network.topology), fmt::join(kTopologies, ", "));
+  }
+
   bool needs(Needed needed) const {
     return needed == Needed::always || (needed == Needed::several_devices && cluster_.devices_per_node > 1) ||
            (needed == Needed::several_nodes && cluster_.nodes > 1);
@@ -153,9 +160,6 @@ class Reader {
     if (cluster_.products.tiles.empty())
       throw UserError("cluster", "{}: products.tiles is missing; write it as tiles = [\"256x128\", \"128x128\"]",
                       name_);
-    if (std::ranges::find(kTopologies, cluster_.network.topology) == std::end(kTopologies))
-      throw UserError("cluster", "{}: network.topology is {}; it is one of {}", name_,
-                      base::in_quotes(cluster_.network.topology), fmt::join(kTopologies, ", "));
     if (cluster_.network.taper < 1 && cluster_.network.nodes_per_part == 0)
       throw UserError("cluster", "{}: network.taper needs network.nodes_per_part, the nodes under one switch", name_);
     if (cluster_.device.name.empty()) cluster_.device.name = "device";

@@ -78,7 +78,7 @@ TEST(Cluster, SaysWhatIsWrong) {
       {{"256x128", "256"}, "write it as \"256x128\""},
       {{"bf16 = \"312 TFLOP/s\"", ""}, "[peak] has no figure"},
       {{"step = \"14 us\"", "step = \"14 us\"\ntopology = \"ring\""},
-       "network.topology is \"ring\"; it is one of switch, rail"},
+       "c.toml:27: network.topology is \"ring\"; it is one of switch, rail"},
       {{"step = \"14 us\"", "step = \"14 us\"\ntaper = 0.5"}, "network.taper needs network.nodes_per_part"},
   };
   for (const auto& [change, expected] : cases) {

@@ -84,6 +84,25 @@ TEST(Kernels, TakeTheTimeOfTheirBytes) {
   EXPECT_DOUBLE_EQ(costs.bytes(0), 0);  // a view
 }
 
+// With scores in memory, and heads of bf16 that are no whole 16 bytes: at the peak of fp32.
+TEST(Attention, NeedsWhole16BytesForTensorCores) {
+  Cluster c = small_cluster();
+  c.device.memory_bandwidth = 1e12;
+  c.device.peak[DType::bf16] = 16 * c.device.peak[DType::f32];
+  const auto seconds = [&](int64_t depth, DType dtype) {
+    program::Program p;
+    for (const char* seq : {"seq", "key_seq", "key_seq"})
+      p.buffers.push_back({.type = {{{"batch", 2}, {seq, 8}, {"head_dim", depth}}, dtype}});
+    program::Instruction i;
+    i.kernel = "attention";
+    i.ins = {0, 1, 2};
+    return KernelCosts(c, software_named("bloom-2022")).of(p, {.instruction = &i}).seconds;
+  };
+  EXPECT_NEAR(seconds(108, DType::bf16), seconds(108, DType::f32), 1e-6 * seconds(108, DType::f32));
+  EXPECT_LT(seconds(112, DType::bf16), seconds(108, DType::bf16) / 15);
+  EXPECT_LT(seconds(104, DType::bf16), seconds(112, DType::bf16));
+}
+
 GroupShape group(const Cluster& c, int ranks, int stride = 1) {
   std::vector<int> list;
   for (int i = 0; i < ranks; ++i) list.push_back(i * stride);

@@ -83,8 +83,11 @@ double KernelCosts::attention(const Program& p, const Instruction& i, bool backw
   const auto rows = static_cast<double>(q.shape.size("seq")), columns = static_cast<double>(k.shape.size("key_seq"));
   const double heads = static_cast<double>(q.shape.elements()) / (depth * rows);
   const double scores = heads * rows * columns, size = static_cast<double>(tensor::size_of(q.dtype));
-  const double of_scores = product({.rows = rows, .columns = columns, .depth = depth, .times = heads}, q.dtype);
-  const double of_values = product({.rows = rows, .columns = depth, .depth = columns, .times = heads}, q.dtype);
+  // Where the numbers of a head are no multiple of 16 bytes, cuBLAS goes without tensor cores (NVIDIA, "Matrix
+  // Multiplication Background", 2022, requirements to use Tensor Cores): BLOOM's heads of 108.
+  const DType multiplied = size < 4 && std::fmod(depth * size, 16) != 0 ? DType::f32 : q.dtype;
+  const double of_scores = product({.rows = rows, .columns = columns, .depth = depth, .times = heads}, multiplied);
+  const double of_values = product({.rows = rows, .columns = depth, .depth = columns, .times = heads}, multiplied);
   const bool drops = i.attributes.number_or("dropout", 0) > 0;
   const double dropout = drops ? bytes(scores * (2 * size + 1)) : 0;
   // Heads and sequence change places in a copy of the result; the gradients of query, key and value are put side by
