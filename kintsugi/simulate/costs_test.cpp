@@ -92,7 +92,7 @@ TEST(Attention, NeedsWhole16BytesForTensorCores) {
   const auto seconds = [&](int64_t depth, DType dtype) {
     program::Program p;
     for (const char* seq : {"seq", "key_seq", "key_seq"})
-      p.buffers.push_back({.type = {{{"batch", 2}, {seq, 8}, {"head_dim", depth}}, dtype}});
+      p.buffers.push_back({.name = seq, .type = {{{"batch", 2}, {seq, 8}, {"head_dim", depth}}, dtype}});
     program::Instruction i;
     i.kernel = "attention";
     i.ins = {0, 1, 2};
