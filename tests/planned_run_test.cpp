@@ -70,8 +70,8 @@ TEST_F(PlannedRun, SaysWhatItLacks) {
   EXPECT_EQ(error_of("bench collectives --into none.toml"),
             "error: [bench] --into none.toml: there is no such file; make it first: kintsugi bench machine --into "
             "none.toml\n");
-  EXPECT_EQ(error_of("bench collectives --into /dev/stdout"),
-            "error: [bench] --into /dev/stdout: it is read and written again, which takes a regular file\n");
+  EXPECT_EQ(error_of("bench collectives --into /dev/null"),
+            "error: [bench] --into /dev/null: it is read and written again, which takes a regular file\n");
   EXPECT_EQ(error_of("bench collectives --ranks 1"),
             "error: [bench] a rank alone has nobody to communicate with; --ranks 2\n");
   EXPECT_EQ(error_of("bench collectives --sizes 64K"),

@@ -193,7 +193,7 @@ TEST_F(SafeRun, ValidatesEachDomain) {
   // Another file under a name is another run.
   EXPECT_NE(run("train one/config.toml --resume --set train.steps=33 "
                 "'data.validation={lines = \"digits/validation\", digits = \"corpus/validation\"}'")
-                .err.find("data.validation is {lines"),
+                .err.find("the data have changed: \"digits/validation\" has the fingerprint"),
             std::string::npos);
 }
 
