@@ -270,6 +270,17 @@ TEST(Search, NothingFits) {
   EXPECT_EQ(one.best[0].bytes, least);
 }
 
+// So many layouts that their bounds are not all made closer: one is followed to its end, so that there is a need to
+// tell.
+TEST(Search, ANeedIsFoundAmongManyLayouts) {
+  const config::Settings s = settings_from(
+      "[model]\nlayers = 16\nembed = 64\nheads = 16\nvocab = 96\n[train]\nsequence = 32\nglobal_batch = 512\n");
+  const Found found = search(s, cluster(), {.space = {.devices = 16}, .limit = 1000});
+  EXPECT_GT(found.counts.all, 2000);
+  ASSERT_TRUE(found.best.empty() && found.smallest);
+  EXPECT_EQ(found.smallest->bytes, try_candidate(s, found.smallest->candidate, cluster(), 0)->bytes);
+}
+
 // What is pasted is what was found.
 TEST(Search, TheSectionToPaste) {
   const std::string model = "[model]\nlayers = 4\nembed = 64\nheads = 4\nvocab = 96\n";
