@@ -137,7 +137,7 @@ std::string print_memory(const std::vector<Stage>& stages) {
 
 // What a rank beside a device pins of the host's memory; "" on the processor.
 std::string print_pinned(const std::vector<Stage>& stages) {
-  if (std::all_of(stages.begin(), stages.end(), [](const Stage& s) { return s.program->staged_bytes == 0; })) return "";
+  if (std::all_of(stages.begin(), stages.end(), [](const Stage& s) { return !s.program->on_device; })) return "";
   const auto inputs = [](const Stage& s) { return run::DeviceSide::kSlots * s.program->staged_bytes; };
   const auto offloaded = [](const Stage& s) { return s.program->file_bytes; };
   const auto copies = [](const Stage&) { return run::DeviceSide::kBounce + run::DeviceSide::kAnswers; };

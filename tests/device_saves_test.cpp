@@ -94,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, DeviceSaves,
                          testing::Values("", "data=2 zero=1", "data=2 zero=3", "tensor=2 sequence_parallel",
                                          "pipe=2 schedule=1f1b", "offload=optimizer"));
 
-// Rank 1 has not begun: what rank 0 has written is no checkpoint, and nothing is left of it.
+// As if rank 1 had not come to its end: what rank 0 has written is no checkpoint, and nothing is left of it.
 TEST(DeviceSavesAfterErrors, AreNoCheckpointWithoutThePartOfEachRank) {
   const checkpoint::ScratchFolder folder;
   Ranks ranks("data=2 zero=1");

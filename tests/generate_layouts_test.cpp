@@ -125,6 +125,9 @@ INSTANTIATE_TEST_SUITE_P(
 // enqueues no kernel again.
 TEST_F(GenerateLayouts, OnADeviceStepsAreCapturedOnce) {
   static std::atomic<int> products;
+  const struct NoLibrary {
+    ~NoLibrary() { gpu_emulated::library_gemm = nullptr; }
+  } afterwards;
   gpu_emulated::library_gemm = [](const gpu_emulated::Gemm&, device::Stream& stream) {
     products += stream.enqueues() ? 1 : 0;
     return false;
@@ -154,7 +157,6 @@ TEST_F(GenerateLayouts, OnADeviceStepsAreCapturedOnce) {
       EXPECT_EQ(enqueued[kLength / 2], enqueued[kLength - 1]) << model << " " << layout;
     }
   }
-  gpu_emulated::library_gemm = nullptr;
 }
 
 // What is compared above is no short text, and no single token again and again.

@@ -68,7 +68,7 @@ std::filesystem::path BackgroundSave::finish(comm::Communicator& all) {
     comm::together(all, [&] {
       if (all.rank() == 0) writer_->finish(contents_);
     });
-  } catch (...) {
+  } catch (const comm::SharedError&) {  // of the save itself; if another rank did not come, finish_alone() is left
     writer_.reset();
     throw;
   }

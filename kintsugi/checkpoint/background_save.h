@@ -25,10 +25,11 @@ class BackgroundSave {
 
   // All ranks together, with no save under way. The states may change when it returns. Errors as those of save_states.
   void begin(comm::Communicator& all, const std::filesystem::path& run_folder, int64_t step, const Contents& contents);
-  bool under_way() const { return writer_.has_value(); }  // the same on all ranks
+  bool under_way() const { return writer_.has_value(); }  // the same on all ranks, until finish_alone()
   // This rank has nothing left to write, or could not.
   bool written() const { return written_; }
-  // All ranks together: the checkpoint's folder. Errors as those of save_states; then no save is under way.
+  // All ranks together: the checkpoint's folder. A SharedError as those of save_states, after which no save is under
+  // way; another error if a rank does not come: finish_alone() is left.
   std::filesystem::path finish(comm::Communicator& all);
   // After an error, when other ranks may not come: rank 0 waits a little for what they write. The folder, if the
   // checkpoint is whole; on the other ranks there is none.

@@ -19,8 +19,8 @@ struct MemoryTable {
   Instant peak = {};
 
   int64_t total() const {
-    return weights + gradients + optimizer + statistics + caches + activations + communication + workspace + sums + staging +
-           packing + others;
+    return weights + gradients + optimizer + statistics + caches + activations + communication + workspace + sums +
+           staging + packing + others;
   }
 };
 

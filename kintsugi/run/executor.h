@@ -158,7 +158,7 @@ class Executor {
   // Whether the host can follow a pointer to it; see state_blocks.h otherwise.
   bool on_host(program::BufferId id) const { return device_ == nullptr && !in_file(id); }
   bool on_device() const { return device_ != nullptr; }
-  // Whether a list of calls is launched as it was captured, on a device; from the third run on.
+  // Whether a list of calls is launched as it was captured, on a device; from the second run on.
   bool captured(program::Step step) const { return list_of(step).captured; }
   // Copies memory of a device, whole bytes of a view of this executor, once all that was enqueued is done.
   void copy_to_host(const std::byte* from, std::span<std::byte> to) const { device_->read(from, to); }

@@ -234,7 +234,8 @@ double Bounds::transfers(const Candidate& c, const Chunks& chunks, int stage) {
   const auto micro = static_cast<double>(micro_batches(settings_, c));
   UnitCost all;
   for (size_t g = static_cast<size_t>(stage); g < chunks.size(); g += static_cast<size_t>(c.pipe)) all += chunks[g];
-  const double sent = settings_.parallel.wire == "fp32" ? 1 : 0.5;
+  const bool narrowed = settings_.parallel.wire == "bf16" && settings_.train.gradient_dtype == "fp32";
+  const double sent = narrowed ? 0.5 : 1;
   double data = 0;
   if (c.zero >= 2) data += micro * sent * static_cast<double>(all.gradients);
   if (c.zero >= 3) data += micro * static_cast<double>(all.weights + all.read_again);

@@ -297,7 +297,7 @@ class Searcher {
   const std::vector<Candidate> all_;
   std::vector<Entry> bounded_;  // by candidate
   std::map<Likeness, std::vector<double>> ratios_;
-  std::mutex mutex_;                      // of what follows
+  std::mutex mutex_;                      // of the two that follow
   std::map<uint32_t, Tried> tried_;       // by candidate
   std::map<uint32_t, double> scheduled_;  // bounds of those that were tried
   double left_ = kRefused;

@@ -149,7 +149,8 @@ class Builder {
         const Link& link = t.time.link == LinkKind::network ? cluster_.network.link : cluster_.node;
         t.late = (!software_.overlaps_gradients && of_gradients) || link.overlap == 0;
         t.last = software_.awaits_gradients_last && of_gradients && body.does(program::Work::backward);
-        if (of_gradients && !starts(i, Collective::all_gather)) t.time.seconds *= software_.gradient_share;
+        const bool wide = tensor::size_of(p.buffer(i.ins[0]).type.dtype) > 2;
+        if (of_gradients && wide && !starts(i, Collective::all_gather)) t.time.seconds *= software_.gradient_share;
         if (software_.gradient_bucket > 0 && of_gradients) {
           const double elements = software_.gradient_bucket * std::max(1.0, static_cast<double>(members.size()) / 40);
           t.time.latency *= std::min(1.0, static_cast<double>(p.buffer(i.ins[0]).type.shape.elements()) / elements);

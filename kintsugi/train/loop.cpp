@@ -67,7 +67,10 @@ kernels::Numbers numbers_of(const config::Settings& s, int64_t step) {
 // Of the step after `step` others. On a device another may have been done since.
 [[noreturn]] void fail_not_finite(Rank& rank, const Inputs& inputs, Saver& saver, Progress& progress, int64_t step,
                                   double loss) {
-  saver.finish(progress);
+  try {
+    saver.finish(progress);
+  } catch (const comm::SharedError&) {  // the loss is what the run ends of
+  }
   const config::Settings& s = rank.settings();
   data::BatchMemory batch(inputs.share.micro_batch, inputs.row);
   const std::string where =
@@ -89,23 +92,23 @@ kernels::Numbers numbers_of(const config::Settings& s, int64_t step) {
                           where.empty() ? "none when run again" : where, next);
 }
 
-// The data cannot be read any more: the file has become shorter, the disk fails.
-[[noreturn]] void fail_data(const std::string& when, const Progress& progress, const base::UserError& error) {
+// The data cannot be read any more: the file has become shorter, the disk fails. What there is to go on from is added
+// where the run ends.
+class DataFailure : public base::UserError {
+  using base::UserError::UserError;
+};
+
+[[noreturn]] void fail_data(const std::string& when, const base::UserError& error) {
   const std::string_view what = error.what();
   const size_t at = what.find("] ");  // our own [where] replaces that of the file
-  const std::string next = progress.checkpoint.empty()
-                               ? "nothing was saved yet"
-                               : fmt::format("the newest checkpoint, {}, is whole, and --resume goes on from it",
-                                             progress.checkpoint.string());
-  throw base::UserError("train", "{}: {}; {}", when, at == what.npos ? what : what.substr(at + 2), next);
+  throw DataFailure("train", "{}: {}", when, at == what.npos ? what : what.substr(at + 2));
 }
 
-const data::Loader::Item& next_batch(Inputs& inputs, Saver& saver, Progress& progress) {
+const data::Loader::Item& next_batch(Inputs& inputs, const Progress& progress) {
   try {
     return inputs.loader.next();
   } catch (const base::UserError& error) {
-    saver.finish_alone(progress);
-    fail_data(fmt::format("step {}", progress.step + 1), progress, error);
+    fail_data(fmt::format("step {}", progress.step + 1), error);
   }
 }
 
@@ -121,7 +124,7 @@ class SamplesWithin : public data::FiniteSource {
     try {
       samples_.fill(sample, batch);
     } catch (const base::UserError& error) {
-      fail_data(fmt::format("the validation after step {}", progress_.step), progress_, error);
+      fail_data(fmt::format("the validation after step {}", progress_.step), error);
     }
   }
 
@@ -135,17 +138,17 @@ constexpr std::array<std::string_view, 4> kRead = {models::kLossSum, models::kLo
                                                    models::kFinite};
 
 // On a device, it is not done when this returns.
-void begin_step(Rank& rank, Inputs& inputs, Saver& saver, Progress& progress) {
+void begin_step(Rank& rank, Inputs& inputs, const Progress& progress) {
   const config::Settings& s = rank.settings();
   run::Executor& executor = *rank.executor;
   kernels::Numbers numbers = numbers_of(s, progress.step);
   size_t read = 0;
   executor.run(program::Step::train, numbers, [&](const run::Executor::Inputs& to) {
     const auto m = static_cast<size_t>(to.micro_batch());
-    for (; read <= m; ++read) inputs.batches[read].copy(next_batch(inputs, saver, progress).batch);
+    for (; read <= m; ++read) inputs.batches[read].copy(next_batch(inputs, progress).batch);
     evaluate::set_inputs(to, inputs.batches[m].view(), inputs.share.place(0), inputs.row);
   });
-  for (; read < inputs.batches.size(); ++read) next_batch(inputs, saver, progress);
+  for (; read < inputs.batches.size(); ++read) next_batch(inputs, progress);
   executor.ask(kRead);
 }
 
@@ -348,7 +351,7 @@ class Steps {
   void begin(Progress& progress) {
     const int64_t tokens = progress.tokens + tokens_of_step(rank_.settings().train);
     begun_.push_back({progress.step + 1, tokens, Clock::now()});
-    begin_step(rank_, inputs_, saver_, progress);
+    begin_step(rank_, inputs_, progress);
     end_but(rank_.executor->on_device() ? 1 : 0, progress);
     progress.tokens = tokens;
     ++progress.step;
@@ -451,6 +454,16 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Progress& progress) {
   Saver saver(rank);
   try {
     return run_steps(rank, options, saver, progress);
+  } catch (const DataFailure& failure) {
+    const bool open = saver.under_way() && !rank.leads();  // rank 0 may still finish it
+    saver.finish_alone(progress);
+    const std::string next = open                          ? "--resume goes on from the newest checkpoint"
+                             : progress.checkpoint.empty() ? "nothing was saved yet"
+                                                           : fmt::format(
+                                                                 "the newest checkpoint, {}, is whole, and --resume "
+                                                                 "goes on from it",
+                                                                 progress.checkpoint.string());
+    throw base::UserError("train", "{}; {}", std::string_view(failure.what()).substr(sizeof("[train] ") - 1), next);
   } catch (...) {  // what was copied is written first: it is a checkpoint too
     saver.finish_alone(progress);
     throw;
