@@ -183,15 +183,15 @@ PlannedTime plan_time(const config::Settings& s, const std::vector<program::Prog
         "                {:.1f}% with all pairs of attention, {:.1f}% with all that is computed\n",
         100 * per_device(work.model) / peak->second, to_string(peak->second, Measure::flops_per_second), s.train.dtype,
         100 * per_device(work.full_attention) / peak->second, 100 * per_device(work.hardware) / peak->second);
-  text += fmt::format("{}", print_fit(cluster, stages));
+  text += print_fit(cluster, stages);
   if (cluster.device.watts > 0)
     text += fmt::format("  energy        {:.3g} kWh a billion tokens, of the devices alone\n",
                         cluster.device.watts * devices / tokens * 1e9 / 3.6e6);
   if (cluster.price > 0)
     text += fmt::format("  cost          {:.4g} a billion tokens\n", cluster.price * devices / tokens * 1e9 / 3600);
-  text += fmt::format("{}", print_reliability(cluster, stages, r.seconds, options));
-  if (options.slow_rank) text += fmt::format("{}", print_slow_rank(stages, cluster, software, r.seconds, options));
-  text += fmt::format("{}{}", print_time_of_stages(r), print_why(r));
+  text += print_reliability(cluster, stages, r.seconds, options);
+  if (options.slow_rank) text += print_slow_rank(stages, cluster, software, r.seconds, options);
+  text += print_time_of_stages(r) + print_why(r);
   return {.text = std::move(text), .step = r};
 }
 

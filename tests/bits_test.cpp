@@ -24,10 +24,14 @@ config::Settings model_of(const std::string& family, const std::string& dtype, i
   return s;
 }
 
-Bits run(config::Settings s, const std::string& parallel, int64_t steps = 3) {
+config::Settings in_layout(config::Settings s, const std::string& parallel) {
   set_layout(s, parallel);
   s.train.micro_batch /= s.parallel.data;
-  train::LayoutRun run(s);
+  return s;
+}
+
+Bits run(const config::Settings& s, const std::string& parallel, int64_t steps = 3) {
+  train::LayoutRun run(in_layout(s, parallel));
   Bits bits;
   for (int64_t i = 0; i < steps; ++i) {
     run.step(i, 1e-2, [&](int64_t m, data::BatchMemory& batch) { draw_batch(s, i, m, batch); });
@@ -105,11 +109,9 @@ double sent(const program::Program& p) {
 
 // Gradients travel in bf16: near, and the same bits on every rank.
 TEST(Wire, Bf16IsNearAndHalfTheBytes) {
-  config::Settings s = model_of("gpt", "fp32", 2);
+  const config::Settings s = model_of("gpt", "fp32", 2);
   for (const char* parallel : {"data=2", "data=2 zero=2", "data=4 zero=1"}) {
-    config::Settings wide = s;
-    set_layout(wide, parallel);
-    wide.train.micro_batch /= wide.parallel.data;
+    const config::Settings wide = in_layout(s, parallel);
     config::Settings narrow = wide;
     narrow.parallel.wire = "bf16";
     train::LayoutRun one(wide), other(narrow);
@@ -121,12 +123,10 @@ TEST(Wire, Bf16IsNearAndHalfTheBytes) {
 // Gradients that add up in bf16 over passes and ranks: near to those in fp32, different from them, in half the memory,
 // and a step sends half the bytes.
 TEST(GradientDtype, Bf16IsNearAndHalfTheBytes) {
-  config::Settings s = model_of("gpt", "bf16", 2);
+  const config::Settings s = model_of("gpt", "bf16", 2);
   const auto of = [](const program::Program& p) { return program::memory_table(p).gradients; };
   for (const char* parallel : {"", "data=2", "data=2 zero=2", "data=4 zero=1"}) {
-    config::Settings wide = s;
-    set_layout(wide, parallel);
-    wide.train.micro_batch /= wide.parallel.data;
+    const config::Settings wide = in_layout(s, parallel);
     config::Settings narrow = wide;
     narrow.train.gradient_dtype = "bf16";
     train::LayoutRun one(wide), other(narrow);

@@ -13,6 +13,7 @@
 #include "kintsugi/checkpoint/states.h"
 #include "kintsugi/comm/run_ranks.h"
 #include "kintsugi/device/emulated/emulated.h"
+#include "tests/device_layouts.h"
 #include "tests/layouts.h"
 #include "tests/process.h"
 #include "tests/small_run.h"
@@ -26,14 +27,8 @@ using device::emulate::allocated;
 const checkpoint::Contents kContents = {.state = "{\"seed\":3}", .config = "", .tokenizer = ""};
 
 struct Ranks {
-  explicit Ranks(const std::string& layout) : s(small_model("gpt", "bf16")) {
-    s.model.context = s.train.sequence = 8;
-    s.train.global_batch = 8;
-    s.train.micro_batch = 4;
-    set_layout(s, "device=emulated " + layout);
-    s.train.micro_batch /= s.parallel.data;
-    run = std::make_unique<train::LayoutRun>(s);
-  }
+  explicit Ranks(const std::string& layout)
+      : s(settings_of({"gpt", "bf16", layout})), run(std::make_unique<train::LayoutRun>(s)) {}
   void step(int64_t number) {
     run->step(number, 1e-2, [&](int64_t m, data::BatchMemory& batch) { draw_batch(s, number, m, batch); });
   }

@@ -18,6 +18,7 @@ BackgroundSave::~BackgroundSave() {
 void BackgroundSave::begin(comm::Communicator& all, const std::filesystem::path& run_folder, int64_t step,
                            const Contents& contents) {
   base::require(!under_way(), "checkpoint", "a save begins while another is under way");
+  require_ranks(executor_, all);
   const auto begins = [&] {
     writer_.emplace(run_folder, step, all.rank(), all.size());
     add_states(*writer_, executor_.program(), executor_.rank(),

@@ -1,7 +1,9 @@
 #include "kintsugi/checkpoint/snapshot.h"
 
 #include <algorithm>
+#include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "kintsugi/checkpoint/shards.h"
@@ -9,30 +11,24 @@
 #include "kintsugi/run/state_blocks.h"
 
 namespace kintsugi::checkpoint {
-namespace {
-
-constexpr int64_t kAlignment = 256;  // as that of states on a device
-
-}  // namespace
 
 SnapshotPlaces snapshot_places(const program::Program& p, int rank) {
-  SnapshotPlaces all;
   const std::vector<const program::StateInfo*> states = program::saved_states(p);
+  std::map<program::BufferId, std::pair<int64_t, int64_t>> used;  // from the first byte until behind the last
   for (const Share& share : shares_of(p, states, rank)) {
     const program::BufferId buffer = states[share.state]->buffer;
     const int64_t size = size_of(p.buffer(buffer).type.dtype);
-    auto [place, is_new] = all.of.try_emplace(buffer);
-    SnapshotPlaces::Place& own = place->second;
+    auto& [begin, end] = used.try_emplace(buffer, std::numeric_limits<int64_t>::max(), 0).first->second;
     for_each_span(share.shard, [&](int64_t at, int64_t count) {
-      const int64_t end = std::max(own.begin + own.bytes, (at + count) * size);
-      own.begin = is_new ? at * size : std::min(own.begin, at * size);
-      own.bytes = (is_new ? (at + count) * size : end) - own.begin;
-      is_new = false;
+      begin = std::min(begin, at * size);
+      end = std::max(end, (at + count) * size);
     });
   }
-  for (auto& [buffer, place] : all.of) {
-    place.offset = all.bytes;
-    all.bytes += (place.bytes + kAlignment - 1) / kAlignment * kAlignment;
+  SnapshotPlaces all;
+  for (const auto& [buffer, range] : used) {
+    const auto [begin, end] = range;
+    all.of[buffer] = {.begin = begin, .bytes = end - begin, .offset = all.bytes};
+    all.bytes += p.aligned(end - begin);
   }
   return all;
 }
@@ -59,7 +55,7 @@ void Snapshot::take() {
     if (!joined.empty()) {
       run::DeviceSide::Copied& last = joined.back();
       const int64_t apart = c.from - last.from;
-      if (apart == c.to - last.to && apart >= last.bytes && apart < last.bytes + kAlignment) {
+      if (apart == c.to - last.to && apart >= last.bytes && apart < last.bytes + executor_.program().alignment()) {
         last.bytes = apart + c.bytes;
         continue;
       }

@@ -17,7 +17,7 @@ namespace kintsugi::checkpoint {
 struct SnapshotPlaces {
   struct Place {
     int64_t begin = 0, bytes = 0;  // of the buffer
-    int64_t offset = 0;            // in the snapshot, a multiple of 256
+    int64_t offset = 0;            // in the snapshot, aligned as states are
   };
   std::map<program::BufferId, Place> of;
   int64_t bytes = 0;

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "kintsugi/base/error.h"
 #include "kintsugi/checkpoint/shards.h"
 #include "kintsugi/program/saved_states.h"
 
@@ -18,6 +19,12 @@ std::string stored_name(const StateInfo& s) {
 Kind stored_kind(const StateInfo& s) {
   if (s.kind == StateKind::weight || s.is_master()) return Kind::weight;
   return s.kind == StateKind::optimizer ? Kind::optimizer : Kind::statistic;
+}
+
+void require_ranks(const run::Executor& executor, const comm::Communicator& all) {
+  base::require(all.rank() == executor.rank() && all.size() == executor.program().mesh.ranks(), "checkpoint",
+                "rank {} of {} for the part of rank {} of {}", all.rank(), all.size(), executor.rank(),
+                executor.program().mesh.ranks());
 }
 
 void add_states(CheckpointWriter& writer, const program::Program& p, int rank, const StateBytes& read) {

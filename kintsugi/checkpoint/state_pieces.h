@@ -6,9 +6,14 @@
 #include <string>
 
 #include "kintsugi/checkpoint/writer.h"
+#include "kintsugi/comm/communicator.h"
 #include "kintsugi/program/program.h"
+#include "kintsugi/run/executor.h"
 
 namespace kintsugi::checkpoint {
+
+// That a rank of `all` has the states of the same rank of a program for as many.
+void require_ranks(const run::Executor& executor, const comm::Communicator& all);
 
 // The name and the kind under which a state is stored.
 std::string stored_name(const program::StateInfo& s);

@@ -96,12 +96,6 @@ void read_all(run::Executor& executor, const TensorSource& source, const std::ve
   read_parts(source, direct, executor.team());
 }
 
-void require_ranks(const run::Executor& executor, const comm::Communicator& all) {
-  base::require(all.rank() == executor.rank() && all.size() == executor.program().mesh.ranks(), "checkpoint",
-                "rank {} of {} for the part of rank {} of {}", all.rank(), all.size(), executor.rank(),
-                executor.program().mesh.ranks());
-}
-
 }  // namespace
 
 std::filesystem::path save_states(const run::Executor& executor, comm::Communicator& all,

@@ -350,7 +350,6 @@ std::optional<Bound> Bounds::by_tasks(const Candidate& c, const Candidate& like)
     if (c.offload.optimizer) all.optimizer = 0;
     int64_t carried = 0, most = 0;
     for (const Task& t : tasks) {
-      if (c.offload.activations) break;
       if (t.work == Work::forward) most = std::max(most, carried += unit(t).carried);
       if (t.work != Work::backward) continue;
       if (t.micro_batch > 0) most = std::max(most, carried + unit(t).beside);  // the first replaces accumulators
@@ -363,6 +362,7 @@ std::optional<Bound> Bounds::by_tasks(const Candidate& c, const Candidate& like)
     bound.seconds = std::max(
         {bound.seconds, spans.back().end + std::max({all.update / shared, all.update_transfers, gathered, stored}),
          transfers(c, chunks, stage)});
+    if (c.offload.activations) most = 0;
     bound.bytes = std::max(bound.bytes, states_of(c, all) + most);
   }
   return bound;

@@ -448,6 +448,15 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Saver& saver, Progress
   return end;
 }
 
+// Finishes what is being saved, and says what there is to go on from.
+std::string finish_and_say(const Rank& rank, Saver& saver, Progress& progress) {
+  const bool open = saver.under_way() && !rank.leads();  // rank 0 may still finish it
+  saver.finish_alone(progress);
+  if (open) return "--resume goes on from the newest checkpoint";
+  if (progress.checkpoint.empty()) return "nothing was saved yet";
+  return fmt::format("the newest checkpoint, {}, is whole, and --resume goes on from it", progress.checkpoint.string());
+}
+
 }  // namespace
 
 LoopEnd run_steps(Rank& rank, const LoopOptions& options, Progress& progress) {
@@ -455,15 +464,8 @@ LoopEnd run_steps(Rank& rank, const LoopOptions& options, Progress& progress) {
   try {
     return run_steps(rank, options, saver, progress);
   } catch (const DataFailure& failure) {
-    const bool open = saver.under_way() && !rank.leads();  // rank 0 may still finish it
-    saver.finish_alone(progress);
-    const std::string next = open                          ? "--resume goes on from the newest checkpoint"
-                             : progress.checkpoint.empty() ? "nothing was saved yet"
-                                                           : fmt::format(
-                                                                 "the newest checkpoint, {}, is whole, and --resume "
-                                                                 "goes on from it",
-                                                                 progress.checkpoint.string());
-    throw base::UserError("train", "{}; {}", std::string_view(failure.what()).substr(sizeof("[train] ") - 1), next);
+    throw base::UserError("train", "{}; {}", std::string_view(failure.what()).substr(sizeof("[train] ") - 1),
+                          finish_and_say(rank, saver, progress));
   } catch (...) {  // what was copied is written first: it is a checkpoint too
     saver.finish_alone(progress);
     throw;
