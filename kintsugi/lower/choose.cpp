@@ -201,4 +201,21 @@ Choice choose(const Operation& op, std::span<const std::optional<Layout>> have, 
   return Chooser(op, have, plan).run();
 }
 
+const Choice& Choices::of(const Operation& op, std::span<const std::optional<Layout>> have) {
+  std::array<std::string, 3> texts = {op.attributes.text_or("from", ""), op.attributes.text_or("to", ""),
+                                      op.attributes.text_or("whole", "")};
+  std::deque<Known>& alike = known_[&op.row];
+  for (const Known& k : alike)
+    if (k.ins == op.ins && k.outs == op.outs && std::ranges::equal(k.have, have) && k.absent == op.absent &&
+        k.texts == texts)
+      return k.choice;
+  alike.push_back({.texts = std::move(texts),
+                   .ins = op.ins,
+                   .outs = op.outs,
+                   .absent = op.absent,
+                   .have = {have.begin(), have.end()},
+                   .choice = choose(op, have, plan_)});
+  return alike.back().choice;
+}
+
 }  // namespace kintsugi::lower

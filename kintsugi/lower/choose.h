@@ -2,6 +2,9 @@
 // that.
 #pragma once
 
+#include <array>
+#include <deque>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -45,5 +48,28 @@ struct Choice {
 // applies: an additive operation whose operands are all partial stays partial; a rule of the plan; operands that agree
 // stay as they are; a linear operation passes on the partial sum of one operand; the factor repeats the work.
 Choice choose(const Operation& op, std::span<const std::optional<Layout>> have, const plan::Plan& plan);
+
+// What was chosen, found again: layers have the same operations.
+class Choices {
+ public:
+  // The plan outlives it.
+  explicit Choices(const plan::Plan& plan) : plan_(plan) {}
+
+  // As choose(); valid as long as this is.
+  const Choice& of(const Operation& op, std::span<const std::optional<Layout>> have);
+
+ private:
+  // All that a choice depends on, besides the plan.
+  struct Known {
+    std::array<std::string, 3> texts;  // of the attributes
+    std::vector<Shape> ins, outs;
+    tensor::Absent absent;
+    std::vector<std::optional<Layout>> have;
+    Choice choice;
+  };
+
+  const plan::Plan& plan_;
+  std::map<const graph::OpRow*, std::deque<Known>> known_;
+};
 
 }  // namespace kintsugi::lower

@@ -113,6 +113,7 @@ BufferId Emitter::part(BufferId of, const Layout& layout, std::vector<Factor> fa
 }
 
 Instruction& Emitter::emit(const Site& site) {
+  if (!writes_) return unwritten_ = {};
   std::vector<Instruction>& list = p_.bodies[static_cast<size_t>(site.body)].instructions;
   Instruction i;
   i.layer = site.layer;
@@ -123,6 +124,7 @@ Instruction& Emitter::emit(const Site& site) {
 
 Instruction& Emitter::compute(const Site& site, const graph::OpRow& row, const tensor::Attributes& attributes,
                               std::vector<BufferId> ins, std::vector<BufferId> outs, tensor::Absent absent) {
+  if (!writes_) return emit(site);
   std::vector<Type> in_types, out_types;
   for (BufferId b : ins) in_types.push_back(p_.buffer(b).type);
   for (BufferId b : outs) out_types.push_back(p_.buffer(b).type);
@@ -151,6 +153,7 @@ void Emitter::rearrange(const Site& site, std::string_view kind, BufferId in, Bu
 }
 
 void Emitter::collective(const Site& site, Collective kind, BufferId in, BufferId out, const Step& step) {
+  if (!writes_) return;
   const auto n = static_cast<double>(mesh().count(step.factors));
   const double size = static_cast<double>(std::max(p_.buffer(in).bytes(), p_.buffer(out).bytes()));
   Instruction& i = emit(site);

@@ -29,8 +29,9 @@ struct Site {
 
 class Emitter {
  public:
-  Emitter(program::Program& p, const graph::OpTable& operations, Stages stages = {})
-      : p_(p), operations_(operations), stages_(std::move(stages)) {}
+  // `writes`: false leaves the bodies empty, for a trial that asks for buffers and their layouts alone.
+  Emitter(program::Program& p, const graph::OpTable& operations, Stages stages = {}, bool writes = true)
+      : p_(p), operations_(operations), stages_(std::move(stages)), writes_(writes) {}
 
   program::Program& program() { return p_; }
   const program::Program& program() const { return p_; }
@@ -78,6 +79,8 @@ class Emitter {
   program::Program& p_;
   const graph::OpTable& operations_;
   Stages stages_;
+  bool writes_;
+  program::Instruction unwritten_;
 };
 
 }  // namespace kintsugi::lower

@@ -38,7 +38,7 @@ Uses uses_of(const Source& source, const plan::Plan& plan, const Stages& stages)
   program::Program trial;
   trial.mesh = plan.mesh;
   const Buckets buckets = make_buckets(source.states, uses, plan);
-  Partitioner p(trial, source.micro->table(), plan, buckets, stages);
+  Partitioner p(trial, source.micro->table(), plan, buckets, stages, 1, false);
   p.run(*source.micro);
   uses.arrivals = p.arrivals();
   return uses;

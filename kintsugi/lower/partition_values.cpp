@@ -88,10 +88,13 @@ void Partitioner::locate(Id id, const Layout& goal, const Op& op, BodyId body) {
 
 // Of the pieces that the body may use, the one from which the goal is cheapest: by bytes sent, then by steps.
 Partitioner::Piece Partitioner::choose_source(const Value& v, const Layout& goal, BodyId body) const {
+  const auto suits = [&](const Piece& piece) { return may_use(piece, body) && has_parts(piece.layout, goal); };
+  const auto only = std::ranges::find_if(v.pieces, suits);
+  if (only != v.pieces.end() && std::none_of(only + 1, v.pieces.end(), suits)) return *only;
   const Piece* best = nullptr;
   double least = 0;
   for (const Piece& piece : v.pieces) {
-    if (!may_use(piece, body) || !has_parts(piece.layout, goal)) continue;
+    if (!suits(piece)) continue;
     const std::vector<Step> steps = conversion(piece.layout, goal);
     double sent = 0;
     for (const Step& s : steps) sent += traffic(plan_.mesh, v.type.shape, s);

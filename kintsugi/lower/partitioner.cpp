@@ -100,7 +100,7 @@ void Partitioner::compute(const Op& op, BodyId body) {
     have.push_back(layout_of(v));
   }
   for (Id v : op.outs) o.outs.push_back(value(v).type.shape);
-  const Choice c = choose(o, have, plan_);
+  const Choice& c = choices_.of(o, have);
   for (const auto& [dim, factors] : c.splits) used_.insert(factors.begin(), factors.end());
   if (!c.steps.empty()) return compute_in_steps(op, c, body);
 

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "kintsugi/lower/choose.h"
 #include "kintsugi/lower/storage.h"
 
 namespace kintsugi::lower {
@@ -16,8 +17,12 @@ namespace kintsugi::lower {
 class Partitioner {
  public:
   Partitioner(program::Program& p, const graph::OpTable& operations, const plan::Plan& plan, const Buckets& buckets,
-              const Stages& stages, int64_t micro_batches = 1)
-      : plan_(plan), emit_(p, operations, stages), storage_(emit_, plan, buckets), micro_batches_(micro_batches) {}
+              const Stages& stages, int64_t micro_batches = 1, bool writes = true)
+      : plan_(plan),
+        choices_(plan),
+        emit_(p, operations, stages, writes),
+        storage_(emit_, plan, buckets),
+        micro_batches_(micro_batches) {}
 
   // Writes the operations of a graph to bodies: all to those for `work`, or, for a micro-batch, each to that of its
   // phase.
@@ -94,6 +99,7 @@ class Partitioner {
   void add_in_tree(BufferId from, BufferId to, const Site& site);
 
   const plan::Plan& plan_;
+  Choices choices_;
   Emitter emit_;
   Storage storage_;
   int64_t micro_batches_;

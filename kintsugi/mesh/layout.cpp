@@ -4,42 +4,50 @@
 
 namespace kintsugi::mesh {
 
+const Layout::Lists& Layout::none() {
+  static const Lists lists;
+  return lists;
+}
+
 const std::vector<Factor>& Layout::of(std::string_view dim) const {
   static const std::vector<Factor> none;
-  for (const Split& s : splits_)
+  for (const Split& s : splits())
     if (s.dim == dim) return s.factors;
   return none;
 }
 
 std::string_view Layout::dim_of(Factor f) const {
-  for (const Split& s : splits_)
+  for (const Split& s : splits())
     if (std::find(s.factors.begin(), s.factors.end(), f) != s.factors.end()) return s.dim;
   return {};
 }
 
 const Part* Layout::part(Factor f) const {
-  for (const Part& p : partial_)
+  for (const Part& p : partial())
     if (p.factor == f) return &p;
   return nullptr;
 }
 
 std::vector<Factor> Layout::partial_factors() const {
   std::vector<Factor> list;
-  for (const Part& p : partial_) list.push_back(p.factor);
+  for (const Part& p : partial()) list.push_back(p.factor);
   return list;
 }
 
 void Layout::set(std::string_view dim, std::vector<Factor> factors) {
-  const auto at = std::lower_bound(splits_.begin(), splits_.end(), dim,
+  const auto changed = std::make_shared<Lists>(lists());
+  std::vector<Split>& splits = changed->splits;
+  const auto at = std::lower_bound(splits.begin(), splits.end(), dim,
                                    [](const Split& s, std::string_view d) { return s.dim < d; });
-  const bool there = at != splits_.end() && at->dim == dim;
+  const bool there = at != splits.end() && at->dim == dim;
   if (factors.empty()) {
-    if (there) splits_.erase(at);
+    if (there) splits.erase(at);
   } else if (there) {
     at->factors = std::move(factors);
   } else {
-    splits_.insert(at, {std::string(dim), std::move(factors)});
+    splits.insert(at, {std::string(dim), std::move(factors)});
   }
+  lists_ = changed;
 }
 
 void Layout::add(std::string_view dim, Factor f) {
@@ -49,17 +57,22 @@ void Layout::add(std::string_view dim, Factor f) {
 }
 
 void Layout::set_part(Factor f, Combiner c) {
+  const auto changed = std::make_shared<Lists>(lists());
+  std::vector<Part>& partial = changed->partial;
   const auto at =
-      std::lower_bound(partial_.begin(), partial_.end(), f, [](const Part& p, Factor g) { return p.factor < g; });
-  if (at != partial_.end() && at->factor == f) {
+      std::lower_bound(partial.begin(), partial.end(), f, [](const Part& p, Factor g) { return p.factor < g; });
+  if (at != partial.end() && at->factor == f) {
     at->combiner = c;
   } else {
-    partial_.insert(at, {f, c});
+    partial.insert(at, {f, c});
   }
+  lists_ = changed;
 }
 
 void Layout::remove_part(Factor f) {
-  std::erase_if(partial_, [f](const Part& p) { return p.factor == f; });
+  const auto changed = std::make_shared<Lists>(lists());
+  std::erase_if(changed->partial, [f](const Part& p) { return p.factor == f; });
+  lists_ = changed;
 }
 
 int64_t local_length(const Mesh& mesh, std::string_view dim, int64_t size, std::span<const Factor> factors) {

@@ -1,9 +1,9 @@
 // The layout of a value on the ranks of a mesh.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "kintsugi/mesh/mesh.h"
@@ -29,11 +29,11 @@ struct Part {
 };
 
 // splits: dims that are split, by name. partial: factors over which the ranks hold parts to be combined. Over a factor
-// in neither, the value is replicated.
+// in neither, the value is replicated. Copies share their lists until one of them is changed.
 class Layout {
  public:
-  const std::vector<Split>& splits() const { return splits_; }
-  const std::vector<Part>& partial() const { return partial_; }
+  const std::vector<Split>& splits() const { return lists().splits; }
+  const std::vector<Part>& partial() const { return lists().partial; }
 
   const std::vector<Factor>& of(std::string_view dim) const;  // the factors that split a dim
   std::string_view dim_of(Factor f) const;                    // "" if it splits none
@@ -47,11 +47,19 @@ class Layout {
   void set_part(Factor f, Combiner c);
   void remove_part(Factor f);
 
-  bool operator==(const Layout&) const = default;
+  bool operator==(const Layout& other) const { return lists_ == other.lists_ || lists() == other.lists(); }
 
  private:
-  std::vector<Split> splits_;
-  std::vector<Part> partial_;
+  struct Lists {
+    std::vector<Split> splits;
+    std::vector<Part> partial;
+
+    bool operator==(const Lists&) const = default;
+  };
+  const Lists& lists() const { return lists_ ? *lists_ : none(); }
+  static const Lists& none();
+
+  std::shared_ptr<const Lists> lists_;  // null: none
 };
 
 // The shape of each rank's block, padding included.

@@ -20,6 +20,8 @@ Mesh::Mesh(std::vector<Axis> axes) : axes_(std::move(axes)) {
     f->stride = stride;
     stride *= f->size;
   }
+  for (size_t f = 0; f < factors_.size(); ++f)
+    if (axes_[static_cast<size_t>(factors_[f].axis)].cuts_layers) stage_factors_.push_back(static_cast<Factor>(f));
 }
 
 int64_t Mesh::ranks() const {
@@ -75,13 +77,6 @@ std::vector<int> Mesh::group(int rank, std::span<const Factor> factors) const {
     ranks = std::move(next);
   }
   return ranks;
-}
-
-std::vector<Factor> Mesh::stage_factors() const {
-  std::vector<Factor> list;
-  for (size_t f = 0; f < factors_.size(); ++f)
-    if (axes_[static_cast<size_t>(factors_[f].axis)].cuts_layers) list.push_back(static_cast<Factor>(f));
-  return list;
 }
 
 tensor::Cut Mesh::cut(std::string_view dim, Factor f) const {

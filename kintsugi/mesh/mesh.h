@@ -55,7 +55,7 @@ class Mesh {
   std::vector<int> group(int rank, std::span<const Factor> factors) const;
 
   // The factors of the axis that cuts layers: all ranks of a pipeline stage have the same place along them.
-  std::vector<Factor> stage_factors() const;
+  const std::vector<Factor>& stage_factors() const { return stage_factors_; }
   int stages() const { return static_cast<int>(count(stage_factors())); }
   int stage_of(int rank) const { return static_cast<int>(position(rank, stage_factors())); }
 
@@ -68,6 +68,7 @@ class Mesh {
  private:
   std::vector<Axis> axes_;
   std::vector<FactorInfo> factors_;
+  std::vector<Factor> stage_factors_;
 };
 
 // "data=2 tensor=4", "one rank"
