@@ -151,9 +151,8 @@ BodyId Partitioner::maker_of(const Piece& piece) {
 // A message from another stage, of the piece that is smallest there; reduced before it is sent. A value that both
 // parts of a backward pass need is received in the first.
 void Partitioner::receive(Id id, const Layout& goal, const Op& op, BodyId body) {
-  const BodyId to = emit_.body(body).work == Work::weight
-                        ? emit_.body_for(Work::backward, emit_.body(body).chunk)
-                        : body;
+  const BodyId to =
+      emit_.body(body).work == Work::weight ? emit_.body_for(Work::backward, emit_.body(body).chunk) : body;
   if (!smallest_to_send(id, goal)) {
     base::require(!value(id).pieces.empty(), "partition", "\"{}\" is on no stage", value(id).name);
     Op there = op;

@@ -105,14 +105,14 @@ class Partitioner {
   int64_t micro_batches_;
   std::map<graph::StateId, Layout> arrivals_;
   std::set<Factor> used_;
-  std::set<graph::StateId> joined_;  // accumulators of several stages, added up in the update
+  std::set<graph::StateId> joined_;       // accumulators of several stages, added up in the update
   std::map<BufferId, BufferId> reduced_;  // by accumulator: the gradient that is whole
 
   // Of the graph that is walked.
   const graph::Graph* graph_ = nullptr;
   std::optional<program::Work> work_ = std::nullopt;
-  std::vector<Value> values_;  // of the graph, and behind them partial sums
-  bool split_backward_ = false;  // weight gradients are separate work
+  std::vector<Value> values_;                                             // of the graph, and behind them partial sums
+  bool split_backward_ = false;                                           // weight gradients are separate work
   std::map<std::tuple<graph::StateId, BodyId, int>, BufferId> gathered_;  // by bucket, body, layer
   std::map<std::pair<graph::StateId, int>, size_t> gradients_;  // their number, by the accumulator's bucket and stage
   struct Staged {

@@ -37,8 +37,8 @@ std::vector<Factor> Layout::partial_factors() const {
 void Layout::set(std::string_view dim, std::vector<Factor> factors) {
   const auto changed = std::make_shared<Lists>(lists());
   std::vector<Split>& splits = changed->splits;
-  const auto at = std::lower_bound(splits.begin(), splits.end(), dim,
-                                   [](const Split& s, std::string_view d) { return s.dim < d; });
+  const auto at =
+      std::lower_bound(splits.begin(), splits.end(), dim, [](const Split& s, std::string_view d) { return s.dim < d; });
   const bool there = at != splits.end() && at->dim == dim;
   if (factors.empty()) {
     if (there) splits.erase(at);

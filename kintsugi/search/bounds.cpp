@@ -90,42 +90,32 @@ Bound Bounds::by_arithmetic(const Candidate& c) const {
 }
 
 std::shared_ptr<const FewLayers> Bounds::few_of(const Candidate& c) {
+  if (c.data == 1) return compiled(c);  // asked for once, as its costs are kept
   Replica key = replica_of(c);
-  key.data = std::min(key.data, 2);
-  {
-    const std::scoped_lock lock(mutex_);
-    const auto found = few_.find(key);
-    if (found != few_.end()) return found->second;
-  }
-  std::shared_ptr<const FewLayers> few;
+  key.data = 2;
+  few_.forget(kKeptPrograms, [](const Replica&) { return true; });
+  return few_.get(key, [&] { return compiled(c); });
+}
+
+std::shared_ptr<const FewLayers> Bounds::compiled(const Candidate& c) const {
   try {
-    few = std::make_shared<const FewLayers>(few_layers(settings_, c));
+    return std::make_shared<const FewLayers>(few_layers(settings_, c));
   } catch (const base::UserError&) {
-    // The model has no such layout.
+    return nullptr;  // the model has no such layout
   }
-  if (c.data == 1) return few;  // asked for once, as its costs are kept
-  const std::scoped_lock lock(mutex_);
-  if (few_.size() >= kKeptPrograms) few_.clear();
-  return few_.try_emplace(key, few).first->second;
 }
 
 std::shared_ptr<const UnitCosts> Bounds::costs_of(const Candidate& c) {
-  const Replica key = replica_of(c);
-  {
-    const std::scoped_lock lock(mutex_);
-    const auto found = costs_.find(key);
-    if (found != costs_.end()) return found->second;
-  }
-  std::shared_ptr<const UnitCosts> costs;
-  try {
-    if (const auto few = few_of(c))
-      costs = std::make_shared<const UnitCosts>(unit_costs(settings_, *few, c, cluster_, devices_));
-  } catch (const base::UserError&) {
-    // The model has no such layout.
-  }
-  const std::scoped_lock lock(mutex_);
-  if (costs_.size() >= kKeptCosts) std::erase_if(costs_, [](const auto& kept) { return kept.first.data > 1; });
-  return costs_.try_emplace(key, costs).first->second;
+  costs_.forget(kKeptCosts, [](const Replica& key) { return key.data > 1; });
+  return costs_.get(replica_of(c), [&]() -> std::shared_ptr<const UnitCosts> {
+    const auto few = few_of(c);
+    if (!few) return nullptr;
+    try {
+      return std::make_shared<const UnitCosts>(unit_costs(settings_, *few, c, cluster_, devices_));
+    } catch (const base::UserError&) {
+      return nullptr;  // the cluster has no such layout
+    }
+  });
 }
 
 std::vector<int> Bounds::cut(std::vector<double> flops, const Candidate& c, int64_t replicas) {
@@ -143,13 +133,14 @@ std::shared_ptr<const Bounds::Chunks> Bounds::chunks_of(const Candidate& whole, 
   if (alone) c.data = 1;
   const int64_t micro = micro_batches(settings_, whole);
   const std::tuple key(replica_of(c), micro, c.pipe, c.chunks);
-  {
-    const std::scoped_lock lock(mutex_);
-    if (const auto found = chunks_.find(key); found != chunks_.end()) return found->second;
-  }
+  return chunks_.get(key, [&] { return made_chunks(c, micro, whole.data); });
+}
+
+// `replicas`: of the run, by which the stages are cut.
+std::shared_ptr<const Bounds::Chunks> Bounds::made_chunks(const Candidate& c, int64_t micro, int64_t replicas) {
   std::shared_ptr<Chunks> chunks;
   if (const auto costs = costs_of(c)) {
-    const std::vector<int> last = cut(costs->flops, c, whole.data);
+    const std::vector<int> last = cut(costs->flops, c, replicas);
     chunks = std::make_shared<Chunks>(last.size());
     for (size_t chunk = 0; chunk < last.size(); ++chunk) {
       const size_t first = chunk == 0 ? 0 : static_cast<size_t>(last[chunk - 1]) + 1,
@@ -166,8 +157,7 @@ std::shared_ptr<const Bounds::Chunks> Bounds::chunks_of(const Candidate& whole, 
     int64_t& carried = chunks->front().carried;
     carried = std::max<int64_t>(0, carried - message_bytes(c));
   }
-  const std::scoped_lock lock(mutex_);
-  return chunks_.try_emplace(key, chunks).first->second;
+  return chunks;
 }
 
 // Of the layers from `first` until before `end`.

@@ -14,6 +14,7 @@
 
 #include "kintsugi/config/settings.h"
 #include "kintsugi/search/candidate.h"
+#include "kintsugi/search/once.h"
 #include "kintsugi/search/unit_costs.h"
 #include "kintsugi/simulate/cluster.h"
 #include "kintsugi/simulate/transfer_costs.h"
@@ -52,11 +53,13 @@ class Bounds {
  private:
   // Of a layout refused, both are empty pointers.
   std::shared_ptr<const FewLayers> few_of(const Candidate& candidate);
+  std::shared_ptr<const FewLayers> compiled(const Candidate& candidate) const;
   std::shared_ptr<const UnitCosts> costs_of(const Candidate& candidate);
   using Chunks = std::vector<UnitCost>;
   // Of a layout refused an empty pointer.
   // `alone`: of a replica without what goes over the data axis, from the samples of all of them.
   std::shared_ptr<const Chunks> chunks_of(const Candidate& candidate, bool alone = false);
+  std::shared_ptr<const Chunks> made_chunks(const Candidate& candidate, int64_t micro_batches, int64_t replicas);
   UnitCost chunk_of(const UnitCosts& costs, size_t first, size_t end) const;
   std::vector<int> cut(std::vector<double> flops, const Candidate& candidate, int64_t replicas);
   simulate::GroupShape ring_shape(int64_t ranks, int64_t stride);
@@ -70,12 +73,12 @@ class Bounds {
   const config::Settings& settings_;
   const simulate::Cluster& cluster_;
   const int64_t devices_;
-  UnitCost whole_;   // of the model on one device, for one sample
-  double rate_ = 0;  // FLOP/s of a device that nothing exceeds
-  std::mutex mutex_;
-  std::map<Replica, std::shared_ptr<const FewLayers>> few_;  // without the size of the data axis
-  std::map<Replica, std::shared_ptr<const UnitCosts>> costs_;
-  std::map<std::tuple<Replica, int64_t, int32_t, int32_t>, std::shared_ptr<const Chunks>> chunks_;
+  UnitCost whole_;                // of the model on one device, for one sample
+  double rate_ = 0;               // FLOP/s of a device that nothing exceeds
+  Once<Replica, FewLayers> few_;  // without the size of the data axis
+  Once<Replica, UnitCosts> costs_;
+  Once<std::tuple<Replica, int64_t, int32_t, int32_t>, Chunks> chunks_;
+  std::mutex mutex_;  // of the two that follow
   std::map<std::pair<std::vector<double>, int64_t>, std::vector<int>> cuts_;
   std::map<std::pair<int64_t, int64_t>, simulate::GroupShape> rings_;  // by ranks and stride
 };

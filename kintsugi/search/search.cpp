@@ -7,12 +7,14 @@
 #include <map>
 #include <mutex>
 #include <queue>
+#include <set>
 #include <thread>
 #include <tuple>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/build/programs.h"
 #include "kintsugi/search/bounds.h"
+#include "kintsugi/search/unit_costs.h"
 
 namespace kintsugi::search {
 
@@ -144,11 +146,36 @@ class Searcher {
         next.assign(ready.begin(), ready.begin() + static_cast<std::ptrdiff_t>(taken));
         ready.erase(ready.begin(), ready.begin() + static_cast<std::ptrdiff_t>(taken));
       }
-      for_each_in_parallel(next.size(), options_.threads, [&](size_t i) { next[i] = closer(next[i]); });
+      const std::vector<size_t> order = order_of_work(next);
+      for_each_in_parallel(next.size(), options_.threads, [&](size_t i) { next[order[i]] = closer(next[order[i]]); });
       for (const Entry& e : next) take(e);
       if (options_.progress && next.front().level == Level::tried) options_.progress(counts());
     }
     return best;
+  }
+
+  // First one of those whose bounds need the same few layers compiled, so that threads do not wait for each other.
+  std::vector<size_t> order_of_work(const std::vector<Entry>& entries) const {
+    const auto compiled_for = [&](const Entry& e) {
+      Replica few = replica_of(all_[e.index]);
+      few.data = std::min(few.data, 2);
+      if (e.level < Level::replica) {
+        few.zero = 0;
+        few.data = 1;
+        few.offload_optimizer = few.offload_activations = false;
+      }
+      if (e.level == Level::arithmetic) {
+        few.recompute = config::Recomputed::nothing;
+        few.split = false;
+      }
+      return few;
+    };
+    std::vector<size_t> first, others;
+    std::set<Replica> seen;
+    for (size_t i = 0; i < entries.size(); ++i)
+      (seen.insert(compiled_for(entries[i])).second ? first : others).push_back(i);
+    first.insert(first.end(), others.begin(), others.end());
+    return first;
   }
 
   // Whether a candidate may be among those that fit: one with offload only if it is not enough without.
