@@ -286,7 +286,7 @@ void run(const RunOptions& run_options, PlanOptions options) {
   if (options.stage && *options.stage >= s.parallel.pipe)
     throw base::UserError("plan", "--stage {}: there {} {} stage{}, from 0 on", *options.stage,
                           s.parallel.pipe == 1 ? "is" : "are", s.parallel.pipe, s.parallel.pipe == 1 ? "" : "s");
-  const std::vector<Program> programs = programs_of(s);
+  const std::vector<Program> programs = programs_of(s, simulate::software_named(options.time.software));
   const std::vector<Stage> stages = stages_of(programs);
   std::optional<PlannedTime> time;  // before anything is printed, as the cluster may be refused
   if (!options.time.cluster.empty()) time = plan_time(s, programs, options.time);

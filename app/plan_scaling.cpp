@@ -6,6 +6,7 @@
 #include <charconv>
 #include <optional>
 
+#include "app/program_of.h"
 #include "app/progress.h"
 #include "app/table.h"
 #include "kintsugi/base/error.h"
@@ -37,7 +38,7 @@ std::optional<Step> step_of(const std::optional<Settings>& s, const Cluster& clu
                             const simulate::Software& software, Progress& progress) {
   if (!s) return std::nullopt;
   const std::vector<program::Program> programs =
-      build::checked_programs(*s, *build::kernels_of(*s), [&](std::string_view, const program::Program& p) {
+      build::checked_programs(*s, *kernels_of(*s, software), [&](std::string_view, const program::Program& p) {
         progress.tell(fmt::format("{} devices, compiling stage {} of {}", base::group_digits(s->parallel.ranks),
                                   p.stage + 1, s->parallel.pipe));
       });

@@ -15,15 +15,25 @@ void fill_vocab(config::Resolved& resolved) {
 }
 
 std::vector<program::Program> programs_of(const config::Settings& settings, const lower::Dump& dump) {
+  return programs_of(settings, simulate::softwares().front(), dump);
+}
+
+std::vector<program::Program> programs_of(const config::Settings& settings, const simulate::Software& software,
+                                          const lower::Dump& dump) {
   Progress progress("compiling");
   const int64_t stages = settings.parallel.pipe;
-  return build::checked_programs(settings, *build::kernels_of(settings),
+  return build::checked_programs(settings, *kernels_of(settings, software),
                                  [&](std::string_view pass, const program::Program& p) {
                                    const bool all = stages == 1 || pass == "partition";
                                    progress.tell(all ? fmt::format("{} is done", pass)
                                                      : fmt::format("{}, stage {} of {}", pass, p.stage + 1, stages));
                                    if (dump) dump(pass, p);
                                  });
+}
+
+std::unique_ptr<kernels::KernelSet> kernels_of(const config::Settings& settings, const simulate::Software& software) {
+  std::unique_ptr<kernels::KernelSet> kernels = build::kernels_of(settings);
+  return software.joins_activations ? std::move(kernels) : kernels::without_epilogues(std::move(kernels));
 }
 
 std::optional<build::MemoryLimit> memory_limit_of(const config::Settings& s) {

@@ -1,12 +1,14 @@
 // The programs that a configuration compiles to, for verbs that inspect them and run nothing.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "kintsugi/build/fit.h"
 #include "kintsugi/config/origin.h"
 #include "kintsugi/lower/lower.h"
+#include "kintsugi/simulate/software.h"
 
 namespace kintsugi::app {
 
@@ -15,6 +17,11 @@ void fill_vocab(config::Resolved& resolved);
 
 // Lowers and verifies the training programs of all stages, and tells its progress.
 std::vector<program::Program> programs_of(const config::Settings& settings, const lower::Dump& dump = {});
+
+// The same for a simulation of that software, with kernels that join no more than its own do.
+std::vector<program::Program> programs_of(const config::Settings& settings, const simulate::Software& software,
+                                          const lower::Dump& dump = {});
+std::unique_ptr<kernels::KernelSet> kernels_of(const config::Settings& settings, const simulate::Software& software);
 
 // What a rank may use of memory. A plan with more ranks than this machine has cores is meant for other machines: then
 // only memory_per_rank counts.

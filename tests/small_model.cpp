@@ -62,9 +62,9 @@ void put(const tensor::View& v, const std::vector<double>& x) {
   });
 }
 
-Machine::Machine(const config::Settings& settings)
+Machine::Machine(const config::Settings& settings, std::unique_ptr<kernels::KernelSet> given)
     : s(settings),
-      kernels(build::kernels_of(s)),
+      kernels(given ? std::move(given) : build::kernels_of(s)),
       team(static_cast<int>(s.parallel.threads)),
       executor(build::build_program(s, *kernels), *kernels, team) {
   executor.initialize(s.train.seed);

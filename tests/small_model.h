@@ -35,9 +35,9 @@ std::string error_of(F&& f) {
   return "no error";
 }
 
-// A machine for a model: kernels, threads, program, memory.
+// A machine for a model: kernels, threads, program, memory. The kernels are those of the settings if none are given.
 struct Machine {
-  explicit Machine(const config::Settings& settings);
+  explicit Machine(const config::Settings& settings, std::unique_ptr<kernels::KernelSet> kernels = nullptr);
 
   // Tokens and labels that are a function of the step and the sample.
   void fill(int64_t step, const run::Executor::Inputs& inputs);

@@ -33,6 +33,7 @@
   extern __shared__ __align__(16) unsigned char gpu_shared_[]; \
   T* const name = reinterpret_cast<T*>(gpu_shared_)
 #define GPU_UNROLL _Pragma("unroll")
+#define GPU_ROLL _Pragma("unroll 1")
 #elif defined(__HIP__)
 #define KINTSUGI_GPU gpu_hip
 #define KINTSUGI_ON_GPU 1
@@ -40,12 +41,14 @@
   extern __shared__ __attribute__((aligned(16))) unsigned char gpu_shared_[]; \
   T* const name = reinterpret_cast<T*>(gpu_shared_)
 #define GPU_UNROLL _Pragma("unroll")
+#define GPU_ROLL _Pragma("unroll 1")
 #include "kintsugi/device/hip/language.h"
 #else
 #include "kintsugi/device/emulate.h"
 #define KINTSUGI_GPU gpu_emulated
 #define KINTSUGI_ON_GPU 0
 #define GPU_UNROLL
+#define GPU_ROLL
 #endif
 
 namespace kintsugi::KINTSUGI_GPU {

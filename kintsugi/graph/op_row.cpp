@@ -57,6 +57,7 @@ OpTable::OpTable(std::vector<OpRow> rows) : rows_(std::move(rows)) {
     for (std::string_view output : row.accumulates) has(row.outs, output);
     for (std::string_view output : row.narrows) has(row.outs, output);
     if (!row.bias.empty()) has(row.ins, row.bias);
+    if (!row.activated.empty()) has(row.ins, row.activated), has(row.outs, row.activated);
   }
 }
 

@@ -94,6 +94,10 @@ using FlopsRule = double (*)(Types ins, Types outs, const tensor::Attributes&);
 // it.
 enum class Role : uint8_t { compute, read_state, accumulate, assign, input, output };
 
+// What an operation can be to the product that makes its last operand: y = f(x) of the product x, or dx = f'(x) dy, of
+// the product dy and an operand x. Element by element.
+enum class Epilogue : uint8_t { none, value, slope };
+
 struct OpRow {
   std::string_view kind;
   Role role = Role::compute;
@@ -129,9 +133,12 @@ struct OpRow {
   bool effect = false;                             // writes a state: kept though nothing reads it
 
   // How passes of the compiler treat it.
-  bool light = false;           // a pass over memory: computed again under light recomputation
-  bool selective = false;       // computed again under selective recomputation (Korthikanti et al. 2022, section 5)
-  std::string_view bias = {};   // the optional operand that is added to the output, whose last dims it has
+  bool light = false;          // a pass over memory: computed again under light recomputation
+  bool selective = false;      // computed again under selective recomputation (Korthikanti et al. 2022, section 5)
+  std::string_view bias = {};  // the optional operand that is added to the output, whose last dims it has
+  Epilogue epilogue = Epilogue::none;  // of an operation that a product can do to its result
+  // Of a product that can: the optional operand x of a slope, and the optional output x, of which a value was taken.
+  std::string_view activated = {};
   bool converts_dtype = false;  // the same numbers in another dtype
 
   std::string_view rule_family() const { return family.empty() ? kind : family; }

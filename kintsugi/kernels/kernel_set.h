@@ -77,6 +77,11 @@ struct Kernel {
   // Of a device: each call is first made in a stream in which nothing is enqueued (device::NoStream), when a program is
   // bound, so that libraries choose their algorithms then.
   bool prepares = false;
+  // Of a product: the kinds of operations that it can do to its result, given as the attribute "epilogue" with the
+  // attributes of that operation. The bits are those of both, one after the other, but for libraries of devices.
+  std::span<const std::string_view> epilogues = {};
+
+  bool joins(std::string_view operation) const;
 };
 
 class KernelSet {
@@ -102,6 +107,9 @@ std::unique_ptr<KernelSet> cpu_kernels();
 std::unique_ptr<KernelSet> device_kernels(std::unique_ptr<device::Device> device, bool tf32 = false);
 // The same for planning, without one: what they take, and their workspace. They are not run.
 std::unique_ptr<KernelSet> planned_device_kernels();
+
+// The same kernels, none of which does another operation to its result.
+std::unique_ptr<KernelSet> without_epilogues(std::unique_ptr<KernelSet> set);
 
 // "reference" or "cpu"; a program in fp64 uses the reference entirely.
 std::unique_ptr<KernelSet> kernels_named(std::string_view name, tensor::DType dtype);

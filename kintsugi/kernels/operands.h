@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 
 #include "kintsugi/tensor/operands.h"
 
@@ -11,9 +12,16 @@ namespace kintsugi::kernels {
 using tensor::OperandList;
 
 struct ContractIn {
-  enum : size_t { kA, kB, kBias };
-  static constexpr OperandList kNames = {"a", "b", tensor::optional("bias")};
+  enum : size_t { kA, kB, kBias, kX };
+  static constexpr OperandList kNames = {"a", "b", tensor::optional("bias"), tensor::optional("x")};
 };
+struct ContractOut {
+  enum : size_t { kY, kX };
+  static constexpr OperandList kNames = {"y", tensor::optional("x")};
+};
+// The operations that a product of a set can do to its result, those of the attribute "epilogue".
+inline constexpr std::string_view kActivations[] = {"gelu",      "gelu_grad", "silu",       "silu_grad", "relu",
+                                                    "relu_grad", "relu2",     "relu2_grad", "tanh",      "tanh_grad"};
 
 struct NormIn {  // of layer norm; RMS norm has the first two
   enum : size_t { kX, kGamma, kBeta };

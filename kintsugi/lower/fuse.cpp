@@ -14,7 +14,8 @@ namespace {
 
 class Fuser {
  public:
-  Fuser(Program& p, const graph::OpTable& operations) : p_(p), operations_(operations), uses_(p.buffers.size(), 0) {
+  Fuser(Program& p, const graph::OpTable& operations, const kernels::KernelSet& kernels)
+      : p_(p), operations_(operations), kernels_(kernels), uses_(p.buffers.size(), 0) {
     for (const Body& body : p.bodies)
       for (const Instruction& i : body.instructions)
         for (BufferId b : i.ins) ++uses_[root(b)];
@@ -45,17 +46,32 @@ class Fuser {
     if (list[at].kind != program::Kind::compute) return false;
     const graph::OpRow& row = operations_.find(list[at].kernel);
     if (row.role == graph::Role::accumulate) return write_at_source(list, maker, at);
+    if (row.epilogue != graph::Epilogue::none) return activate(list, maker, at, row);
     return row.variadic && add_bias(list, maker, at);
   }
 
   size_t root(BufferId b) const { return static_cast<size_t>(p_.root(b)); }
 
-  // The instruction that makes `b` for its single use at `user`, in the same layer, or null.
-  Instruction* single_use(std::vector<Instruction>& list, const std::vector<int>& maker, BufferId b, size_t user) {
+  // The instruction that makes `b` for `user`, in the same layer, or null.
+  Instruction* maker_of(std::vector<Instruction>& list, const std::vector<int>& maker, BufferId b, size_t user) {
     const int i = maker[static_cast<size_t>(b)];
-    const bool alone = i >= 0 && p_.buffer(b).region == Region::arena && uses_[root(b)] == 1;
-    if (!alone || list[static_cast<size_t>(i)].layer != list[user].layer) return nullptr;
-    return &list[static_cast<size_t>(i)];
+    if (i < 0 || p_.buffer(b).region != Region::arena) return nullptr;
+    Instruction& made = list[static_cast<size_t>(i)];
+    return made.kind == program::Kind::compute && made.layer == list[user].layer ? &made : nullptr;
+  }
+
+  // Nor is it used by anything else.
+  bool is_used_once(BufferId b) const { return uses_[root(b)] == 1; }
+  Instruction* single_use(std::vector<Instruction>& list, const std::vector<int>& maker, BufferId b, size_t user) {
+    return is_used_once(b) ? maker_of(list, maker, b, user) : nullptr;
+  }
+
+  // Whether an instruction behind `first` and before `last` does this to a buffer.
+  template <typename F>
+  bool any_between(const std::vector<Instruction>& list, const Instruction* first, const Instruction* last, F&& does) {
+    for (const Instruction* i = first + 1; i < last; ++i)
+      if (!gone_[static_cast<size_t>(i - list.data())] && does(*i)) return true;
+    return false;
   }
 
   static bool is_suffix(const tensor::Shape& part, const tensor::Shape& whole) {
@@ -67,11 +83,10 @@ class Fuser {
     if (add.ins.size() != 2 || !is_suffix(p_.buffer(add.ins[1]).type.shape, p_.buffer(add.outs[0]).type.shape))
       return false;
     Instruction* product = single_use(list, maker, add.ins[0], at);
-    if (!product || product->kind != program::Kind::compute) return false;
+    if (!product || has_epilogue(*product)) return false;
     const graph::OpRow& row = operations_.find(product->kernel);
     if (row.bias.empty() || row.ins.place(row.bias, product->absent.ins)) return false;
-    for (const Instruction* i = product; i < &add; ++i)
-      if (!gone_[static_cast<size_t>(i - list.data())] && writes(*i, add.ins[1])) return false;
+    if (any_between(list, product, &add, [&](const Instruction& i) { return writes(i, add.ins[1]); })) return false;
     tensor::insert(product->ins, product->absent.ins, row.ins.position(row.bias), add.ins[1]);
     product->outs[0] = add.outs[0];
     product->cost.flops += add.cost.flops;
@@ -79,11 +94,42 @@ class Fuser {
     return true;
   }
 
+  static bool has_epilogue(const Instruction& i) { return i.attributes.has("epilogue"); }
+
+  // An activation y = f(x), of the product x, or dx = f'(x) dy, of the product dy.
+  bool activate(std::vector<Instruction>& list, std::vector<int>& maker, size_t at, const graph::OpRow& row) {
+    const Instruction& act = list[at];
+    const bool slope = row.epilogue == graph::Epilogue::slope;
+    const BufferId of = act.ins.back(), result = act.outs[0];
+    Instruction* product = maker_of(list, maker, of, at);
+    if (!product || product->outs[0] != of || product->accumulate != 0 || act.accumulate != 0) return false;
+    const graph::OpRow& to = operations_.find(product->kernel);
+    if (to.activated.empty() || has_epilogue(*product) || !kernels_.find(product->kernel).joins(act.kernel))
+      return false;
+    const bool kept = !is_used_once(of);
+    if (kept && slope) return false;
+    for (const BufferId b : act.ins)
+      if (p_.buffer(b).type != p_.buffer(result).type) return false;
+    const BufferId x = act.ins.front();
+    const auto hinders = [&](const Instruction& i) { return touches(i, result) || (slope && writes(i, x)); };
+    if (any_between(list, product, &act, hinders)) return false;
+
+    product->attributes.set("epilogue", act.kernel);
+    for (const auto& [name, value] : act.attributes.list()) product->attributes.set(name, value);
+    product->outs[0] = result;
+    product->cost.flops += act.cost.flops;
+    if (slope) tensor::insert(product->ins, product->absent.ins, to.ins.position(to.activated), x);
+    if (kept) tensor::insert(product->outs, product->absent.outs, to.outs.position(to.activated), of);
+    if (slope || kept) product->cost.memory_bytes += static_cast<double>(p_.buffer(x).type.bytes());
+    maker[static_cast<size_t>(result)] = static_cast<int>(product - list.data());
+    return true;
+  }
+
   // `accumulate` of a value into a state, as addition or (bit 0 not set) as assignment.
   bool write_at_source(std::vector<Instruction>& list, std::vector<int>& maker, size_t at) {
     const Instruction& write = list[at];
     Instruction* source = single_use(list, maker, write.ins[0], at);
-    if (!source || source->kind != program::Kind::compute || write.adds_in_tree) return false;
+    if (!source || write.adds_in_tree) return false;
     const auto j =
         static_cast<size_t>(std::find(source->outs.begin(), source->outs.end(), write.ins[0]) - source->outs.begin());
     const BufferId state = write.outs[0];
@@ -93,13 +139,13 @@ class Fuser {
     const bool narrows = from.dtype == tensor::DType::f32 && to.dtype == tensor::DType::bf16 && row.can_narrow(output);
     if (to.shape != from.shape || (to.dtype != from.dtype && !narrows)) return false;
     const bool adds = (write.accumulate & 1u) != 0;
+    if ((adds || narrows) && has_epilogue(*source)) return false;
     if (adds && !row.can_accumulate(output)) return false;
     for (size_t i = 0; i < source->ins.size(); ++i) {
       const bool in_place = row.may_share(output, tensor::position_of(i, source->absent.ins));
       if (p_.overlap(source->ins[i], state) && (adds || !in_place)) return false;
     }
-    for (const Instruction* i = source + 1; i < &write; ++i)
-      if (!gone_[static_cast<size_t>(i - list.data())] && touches(*i, state)) return false;
+    if (any_between(list, source, &write, [&](const Instruction& i) { return touches(i, state); })) return false;
     source->outs[j] = state;
     source->cost.memory_bytes += static_cast<double>(to.bytes() - from.bytes());
     if (adds) source->accumulate |= 1u << j;
@@ -117,14 +163,15 @@ class Fuser {
 
   Program& p_;
   const graph::OpTable& operations_;
+  const kernels::KernelSet& kernels_;
   std::vector<int> uses_;   // of each buffer, by all bodies
   std::vector<bool> gone_;  // of each instruction of the body: absorbed by another
 };
 
 }  // namespace
 
-void fuse(Program& p, const graph::OpTable& operations) {
-  Fuser fuser(p, operations);
+void fuse(Program& p, const graph::OpTable& operations, const kernels::KernelSet& kernels) {
+  Fuser fuser(p, operations, kernels);
   for (Body& body : p.bodies) fuser.run(body);
 }
 

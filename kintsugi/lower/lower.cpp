@@ -48,7 +48,7 @@ std::vector<program::Program> lower(const Source& source, const Target& target, 
   };
   const graph::OpTable& operations = source.operations();
   pass("prefetch", prefetch, operations);
-  pass("fuse", fuse, operations);
+  pass("fuse", [&](program::Program& p) { fuse(p, operations, target.kernels); });
   if (target.extent >= Extent::placed)
     pass("workspace", [&](program::Program& p) { add_workspaces(p, operations, target.kernels, target.threads); });
   pass("schedule", schedule, tasks);

@@ -1,4 +1,5 @@
-// The product of two values, summed over every dim that the output lacks: all matrix products of a model.
+// The product of two values, summed over every dim that the output lacks: all matrix products of a model. The operand
+// and the output x, and with them the attribute "epilogue", come of lower/fuse.
 #include "kintsugi/base/error.h"
 #include "kintsugi/ops/rows.h"
 
@@ -20,7 +21,7 @@ std::vector<ValueId> grad(Graph& g, const Op& op, std::span<const ValueId> dy) {
   const ValueId a = op.in("a"), b = op.in("b"), bias = op.in("bias");
   return {g.contract(dy[0], b, tensor::names(g.shape(a)), g.gradient_type(a).dtype),
           g.contract(a, dy[0], tensor::names(g.shape(b)), g.gradient_type(b).dtype),
-          bias == kNone ? kNone : g.sum_to(dy[0], g.gradient_type(bias))};
+          bias == kNone ? kNone : g.sum_to(dy[0], g.gradient_type(bias)), kNone};
 }
 
 // 2 per multiplication and addition: over every dim of either operand.
@@ -35,8 +36,8 @@ double flops(Types ins, Types, const Attributes&) {
 
 OpRow contract() {
   return {.kind = "contract",
-          .ins = {"a", "b", optional("bias")},
-          .outs = {"y"},
+          .ins = {"a", "b", optional("bias"), optional("x")},
+          .outs = {"y", optional("x")},
           .infer = infer,
           .grad = grad,
           .flops = flops,
@@ -44,7 +45,8 @@ OpRow contract() {
           .keeps_zero = true,
           .accumulates = {"y"},
           .narrows = {"y"},
-          .bias = "bias"};
+          .bias = "bias",
+          .activated = "x"};
 }
 
 }  // namespace kintsugi::ops

@@ -12,7 +12,8 @@ OpRow unary(std::string_view kind, graph::GradRule grad, graph::FlopsRule flops)
           .flat = true,
           .keeps_zero = true,
           .in_place = {{"y", "x"}},
-          .light = true};
+          .light = true,
+          .epilogue = graph::Epilogue::value};
 }
 
 OpRow unary_grad(std::string_view kind, std::string_view family, graph::FlopsRule flops) {
@@ -24,7 +25,8 @@ OpRow unary_grad(std::string_view kind, std::string_view family, graph::FlopsRul
           .flops = flops,
           .flat = true,
           .keeps_zero = true,
-          .in_place = {{"dx", "dy"}}};
+          .in_place = {{"dx", "dy"}},
+          .epilogue = graph::Epilogue::slope};
 }
 
 }  // namespace kintsugi::ops

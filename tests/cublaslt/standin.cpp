@@ -3,7 +3,9 @@
 #include <cublasLt.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -33,7 +35,13 @@ struct Product {
   const void* bias = nullptr;
   int bias_type = -1;  // that of the result
   int64_t bias_apart = 0;
+  void* aux = nullptr;
+  int64_t aux_step = 0, aux_apart = 0;
 
+  bool has_bias() const { return (epilogue & CUBLASLT_EPILOGUE_BIAS) != 0; }
+  bool has_aux() const { return (epilogue & 128) != 0; }
+  bool gelu() const { return (epilogue & CUBLASLT_EPILOGUE_GELU) != 0; }
+  bool gelu_gradient() const { return epilogue == CUBLASLT_EPILOGUE_DGELU; }
   bool tf32() const { return compute == CUBLAS_COMPUTE_32F_FAST_TF32; }
 };
 
@@ -58,7 +66,7 @@ struct Algorithm {
   uint64_t product;  // of hash()
   uint64_t workspace;
   uint8_t alignment[4];
-  uint32_t bias_alignment;
+  uint16_t bias_alignment, aux_alignment;
 };
 static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
 
@@ -102,6 +110,10 @@ uint32_t alignment_of(const void* at) {
   return static_cast<uint32_t>(bits & (~bits + 1));
 }
 
+uint16_t wanted_alignment(const void* at) {
+  return at == nullptr ? 1 : static_cast<uint16_t>(std::min<uint32_t>(alignment_of(at), 16));
+}
+
 struct Sizes {
   int64_t m = 0, n = 0, k = 0;
 };
@@ -125,11 +137,20 @@ std::string rules(const Product& p, const Matrix& a, const Matrix& b, const Matr
     if (x->batch != a.batch) return "the counts of matrices differ";
   }
   if (c.batch > 1 && c.apart == 0) return "several results in one place";
-  if (p.epilogue == CUBLASLT_EPILOGUE_BIAS) {
+  constexpr cublasLtEpilogue_t kKnown[] = {
+      CUBLASLT_EPILOGUE_DEFAULT,  CUBLASLT_EPILOGUE_BIAS,          CUBLASLT_EPILOGUE_GELU, CUBLASLT_EPILOGUE_GELU_BIAS,
+      CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX_BIAS, CUBLASLT_EPILOGUE_DGELU};
+  if (std::ranges::find(kKnown, p.epilogue) == std::end(kKnown)) return "an epilogue that the stand-in does not know";
+  if (p.has_bias()) {
     if (p.bias == nullptr) return "an epilogue with a bias that is null";
     if (p.bias_type != -1 && p.bias_type != c.type) return "a bias of another type than the result";
-  } else if (p.epilogue != CUBLASLT_EPILOGUE_DEFAULT) {
-    return "an epilogue that the stand-in does not know";
+  }
+  if (p.has_aux()) {
+    if (p.aux == nullptr) return "an epilogue with an operand that is null";
+    if (p.aux_step % 8 != 0 || p.aux_step < sizes.m)
+      return fmt::format("a leading dimension of {} for the {} rows of an epilogue's operand", p.aux_step, sizes.m);
+    if (c.batch > 1 && (p.aux_apart == 0 || p.aux_apart % 8 != 0))
+      return fmt::format("operands of an epilogue that are {} apart", p.aux_apart);
   }
   return "";
 }
@@ -142,7 +163,16 @@ uint64_t hash(const Product& p, const Matrix& a, const Matrix& b, const Matrix& 
   return std::hash<std::string>()(all);
 }
 
-// result[i + j * step] = alpha * sum of first[i, l] * second[l, j] + beta * what stood there + bias[i]
+float gelu(float x) {
+  return 0.5f * x * (1 + std::tanh(0.79788456f * (x + 0.044715f * x * x * x)));
+}
+float gelu_slope(float x) {
+  const float t = std::tanh(0.79788456f * (x + 0.044715f * x * x * x));
+  return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * 0.79788456f * (1 + 0.134145f * x * x);
+}
+
+// result[i + j * step] = alpha * sum of first[i, l] * second[l, j] + beta * what stood there + bias[i]; GELU of that,
+// which is kept in aux if there is one, or that times the slope of GELU at aux.
 struct Work {
   Product product;
   Matrix a, b, c;
@@ -158,9 +188,7 @@ struct Work {
       const In *x = reinterpret_cast<const In*>(first) + i * a.apart,
                *y = reinterpret_cast<const In*>(second) + i * b.apart;
       Out* z = reinterpret_cast<Out*>(result) + i * c.apart;
-      const Out* bias = product.epilogue == CUBLASLT_EPILOGUE_BIAS
-                            ? static_cast<const Out*>(product.bias) + i * product.bias_apart
-                            : nullptr;
+      const Out* bias = product.has_bias() ? static_cast<const Out*>(product.bias) + i * product.bias_apart : nullptr;
       for (int64_t column = 0; column < sizes.n; ++column)
         for (int64_t row = 0; row < sizes.m; ++row) {
           double sum = 0;
@@ -173,6 +201,12 @@ struct Work {
           auto value = static_cast<float>(sum) * alpha;
           if (beta != 0) value += beta * static_cast<float>(out);
           if (bias != nullptr) value += static_cast<float>(bias[row]);
+          Out* const aux = product.has_aux() ? static_cast<Out*>(product.aux) + i * product.aux_apart + row +
+                                                   column * product.aux_step
+                                             : nullptr;
+          if (product.gelu_gradient()) value *= gelu_slope(static_cast<float>(*aux));
+          if (product.gelu() && aux != nullptr) *aux = Out(value);
+          if (product.gelu()) value = gelu(value);
           out = Out(value);
         }
     }
@@ -235,6 +269,15 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t product, cubl
       break;
     case CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE:
       taken = take(p.bias_apart, value, bytes);
+      break;
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+      taken = take(p.aux, value, bytes);
+      break;
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+      taken = take(p.aux_step, value, bytes);
+      break;
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE:
+      taken = take(p.aux_apart, value, bytes);
       break;
     default:
       break;
@@ -311,7 +354,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                          .product = hash(p, as<Matrix>(a), as<Matrix>(b), as<Matrix>(d)),
                          .workspace = std::min<uint64_t>(wanted.workspace, 4096),
                          .alignment = {},
-                         .bias_alignment = p.bias == nullptr ? 1 : std::min<uint32_t>(alignment_of(p.bias), 16)};
+                         .bias_alignment = wanted_alignment(p.bias),
+                         .aux_alignment = wanted_alignment(p.aux)};
   for (int i = 0; i < 4; ++i) algorithm.alignment[i] = static_cast<uint8_t>(wanted.alignment[i]);
   for (int i = 0; i < std::min(most, 2); ++i) {
     results[i] = {};
@@ -364,8 +408,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
     if (operands[i] == nullptr || alignment_of(operands[i]) < algorithm.alignment[i])
       return broken(
           fmt::format("operand {} is not aligned to the {} bytes that were promised", i, algorithm.alignment[i]));
-  if (p.epilogue == CUBLASLT_EPILOGUE_BIAS && alignment_of(p.bias) < algorithm.bias_alignment)
+  if (p.has_bias() && alignment_of(p.bias) < algorithm.bias_alignment)
     return broken("the bias is less aligned than that of the request");
+  if (p.has_aux() && alignment_of(p.aux) < algorithm.aux_alignment)
+    return broken("the operand of the epilogue is less aligned than that of the request");
   if (workspace_bytes < algorithm.workspace) return broken("less workspace than the algorithm needs");
   if (workspace_bytes > 0 && (workspace == nullptr || alignment_of(workspace) < 16))
     return broken("no workspace there");
@@ -384,9 +430,12 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
                              .type = work->a.type,
                              .result_type = work->c.type,
                              .batch = work->c.batch,
-                             .bias = p.epilogue == CUBLASLT_EPILOGUE_BIAS,
+                             .bias = p.has_bias(),
                              .accumulate = work->beta != 0,
                              .tf32 = p.tf32(),
+                             .gelu = p.gelu(),
+                             .gelu_gradient = p.gelu_gradient(),
+                             .aux = p.has_aux() ? p.aux : nullptr,
                              .result = d,
                              .workspace = workspace,
                              .workspace_bytes = workspace_bytes,

@@ -171,7 +171,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t) {
   return cudaSuccess;
 }
 
-__attribute__((visibility("default"))) void kintsugi_device_rows_2(
+__attribute__((visibility("default"))) void kintsugi_device_rows_3(
     std::span<const kintsugi::kernels::DeviceRow>* rows) {
   constexpr auto nothing = [](const kintsugi::kernels::KernelCall&) {};
   static constexpr kintsugi::kernels::DeviceRow kRows[] = {

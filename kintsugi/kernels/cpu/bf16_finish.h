@@ -9,7 +9,7 @@ namespace kintsugi::kernels::cpu {
 // past the caches. The unit's `end` orders them before what follows.
 inline bool goes_past_caches(const Bf16Product& p) {
   constexpr int64_t kMany = 1 << 20, kLine = 64;
-  return p.c_dtype == tensor::DType::f32 && !p.accumulate && p.m * p.n > kMany &&
+  return p.c_dtype == tensor::DType::f32 && !p.accumulate && !p.epilogue && p.m * p.n > kMany &&
          (reinterpret_cast<uintptr_t>(p.c) | static_cast<uintptr_t>(p.c_row * 4)) % kLine == 0;
 }
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kintsugi/kernels/cpu/contract_layout.h"
 #include "kintsugi/kernels/cpu/convert.h"
 #include "kintsugi/kernels/cpu/gemm.h"
@@ -11,14 +13,15 @@ using tensor::DType;
 using tensor::View;
 
 // Operands in fp32: where they are, or widened in the workspace.
+constexpr size_t kWideIns = 3;  // a, b and bias
 struct Wide {
-  const float* ins[ContractIn::kNames.size()] = {};  // null where absent
+  const float* ins[kWideIns] = {};  // null where absent
   float* out = nullptr;
 };
 
 Wide take_wide(const Operands& o, Scratch& scratch) {
   Wide wide;
-  for (size_t i = 0; i < o.ins.size(); ++i)
+  for (size_t i = 0; i < kWideIns; ++i)
     if (o.ins.has(i) && o.ins[i].dtype != DType::f32) wide.ins[i] = scratch.take<float>(o.ins[i].shape.elements());
   if (o.outs[0].dtype != DType::f32) wide.out = scratch.take<float>(o.outs[0].shape.elements());
   return wide;
@@ -27,7 +30,7 @@ Wide take_wide(const Operands& o, Scratch& scratch) {
 Wide widen_operands(const KernelCall& call) {
   Scratch scratch(call.workspace);
   Wide wide = take_wide({Types(call.ins), Types(call.outs), call.attributes}, scratch);
-  for (size_t i = 0; i < call.ins.size(); ++i) {
+  for (size_t i = 0; i < kWideIns; ++i) {
     const View& in = call.ins[i];
     if (!in.data || in.dtype() == DType::f32) {
       wide.ins[i] = reinterpret_cast<const float*>(in.data);
@@ -38,7 +41,7 @@ Wide widen_operands(const KernelCall& call) {
       widen(in.dtype(), in.data + r.begin * tensor::size_of(in.dtype()), to + r.begin, r.size());
     });
   }
-  if (call.outs[0].dtype() == DType::f32) wide.out = reinterpret_cast<float*>(call.outs[0].data);
+  if (call.outs[0].dtype() == DType::f32) wide.out = reinterpret_cast<float*>(epilogue_of(call).product());
   return wide;
 }
 
@@ -55,7 +58,8 @@ BatchDim offsets_at(const ContractLayout& layout, int64_t point) {
 }
 
 // The product at one point of the batch dims.
-Product product_at(const ContractLayout& layout, const Wide& wide, int64_t point, bool accumulate) {
+Product product_at(const ContractLayout& layout, const Wide& wide, int64_t point, bool accumulate,
+                   const Epilogue& epilogue) {
   Product p{.m = layout.m, .n = layout.n, .k = layout.k};
   p.a = wide.ins[layout.swapped ? ContractIn::kB : ContractIn::kA];
   p.b = wide.ins[layout.swapped ? ContractIn::kA : ContractIn::kB];
@@ -69,6 +73,7 @@ Product product_at(const ContractLayout& layout, const Wide& wide, int64_t point
   const BatchDim at = offsets_at(layout, point);
   p.a += at.a, p.b += at.b, p.c += at.y;
   if (p.bias) p.bias += at.bias;
+  if (epilogue) p.epilogue = epilogue.at(at.y);
   return p;
 }
 
@@ -99,13 +104,13 @@ Bf16Product narrow_product(const ContractLayout& layout, DType y) {
 
 Bf16Product narrow_product_at(const ContractLayout& layout, const KernelCall& call, int64_t point) {
   const View &a = call.ins[layout.swapped ? ContractIn::kB : ContractIn::kA],
-             &b = call.ins[layout.swapped ? ContractIn::kA : ContractIn::kB], &bias = call.ins[ContractIn::kBias],
-             &y = call.outs[0];
+             &b = call.ins[layout.swapped ? ContractIn::kA : ContractIn::kB], &bias = call.ins[ContractIn::kBias];
   const BatchDim at = offsets_at(layout, point);
-  Bf16Product p = narrow_product(layout, y.dtype());
+  Bf16Product p = narrow_product(layout, call.outs[0].dtype());
   p.a = reinterpret_cast<const tensor::bf16*>(a.data) + at.a;
   p.b = reinterpret_cast<const tensor::bf16*>(b.data) + at.b;
-  p.c = y.data + at.y * tensor::size_of(y.dtype());
+  p.epilogue = epilogue_of(call).at(at.y);
+  p.c = p.epilogue.product();
   p.accumulate = call.accumulates(0);
   if (bias.data) {
     p.bias = {bias.data + at.bias * tensor::size_of(bias.dtype()), bias.dtype(), layout.bias_row, layout.bias_column};
@@ -157,13 +162,14 @@ void contract(const KernelCall& call) {
   const Wide wide = widen_operands(call);
   const View& y = call.outs[0];
   const bool in_place = y.dtype() == DType::f32, add = in_place && call.accumulates(0);
+  const Epilogue epilogue = epilogue_of(call), of_product = in_place ? epilogue : Epilogue();
   const int64_t products = layout.products();
   const int threads = call.team.size();
   const bool whole = gives_whole_products(layout, threads);
   call.team.run([&](int thread) {
     const base::Range mine = whole ? base::share(products, thread, threads) : base::Range{0, products};
     for (int64_t i = mine.begin; i < mine.end; ++i) {
-      const Product product = product_at(layout, wide, i, add);
+      const Product product = product_at(layout, wide, i, add, of_product);
       if (whole) {
         multiply(product);
       } else {
@@ -172,8 +178,13 @@ void contract(const KernelCall& call) {
     }
   });
   if (in_place) return;
-  call.team.for_shares(y.elements(), 4096, [&](base::Range r, int) {
-    narrow(y.dtype(), wide.out + r.begin, y.data + r.begin * tensor::size_of(y.dtype()), r.size(), call.accumulates(0));
+  constexpr int64_t kSome = 4096;  // elements, which stay in the first level cache
+  call.team.for_shares(y.elements(), kSome, [&](base::Range r, int) {
+    for (int64_t at = r.begin; at < r.end; at += kSome) {
+      const int64_t count = std::min(kSome, r.end - at);
+      narrow(y.dtype(), wide.out + at, epilogue.at(at).product(), count, call.accumulates(0));
+      if (epilogue) apply(epilogue, at, 1, count, count);
+    }
   });
 }
 

@@ -88,10 +88,7 @@ Grid grid_of(int64_t m, int64_t n, int threads) {
   return best;
 }
 
-}  // namespace
-
-void multiply(const Product& p) {
-  if (p.m == 0 || p.n == 0) return;
+void multiply_alone(const Product& p) {
   if (p.bias) start_from_bias(p);
   const bool add = p.accumulate || p.bias;
   if (p.k == 0) {
@@ -114,6 +111,14 @@ void multiply(const Product& p) {
   });
 }
 
+}  // namespace
+
+void multiply(const Product& p) {
+  if (p.m == 0 || p.n == 0) return;
+  multiply_alone(p);
+  if (p.epilogue) apply(p.epilogue, 0, p.m, p.c_row, p.n);
+}
+
 void multiply_share(const Product& p, int thread, int threads) {
   const Grid grid = grid_of(p.m, p.n, threads);
   const base::Range rows = base::share(p.m, thread / grid.columns, grid.rows, kRowGrain);
@@ -125,6 +130,7 @@ void multiply_share(const Product& p, int thread, int threads) {
   mine.a += rows.begin * p.a_row;
   mine.b += columns.begin * p.b_column;
   mine.c += rows.begin * p.c_row + columns.begin;
+  mine.epilogue = p.epilogue.at(rows.begin * p.c_row + columns.begin);
   if (p.bias) mine.bias += rows.begin * p.bias_row + columns.begin * p.bias_column;
   multiply(mine);
 }

@@ -3,10 +3,13 @@
 
 #include <cstdint>
 
+#include "kintsugi/kernels/cpu/epilogue.h"
+
 namespace kintsugi::kernels::cpu {
 
 // c[i, j] (+)= sum over l of a[i, l] * b[l, j], plus bias[i, j]. i < m, j < n, l < k; an element of a matrix is at i *
-// row + j * column. Of a's two strides one is 1 (or its dim has size 1), likewise b's; c's column stride is 1.
+// row + j * column. Then the epilogue, whose product() is c. Of a's two strides one is 1 (or its dim has size 1),
+// likewise b's; c's column stride is 1.
 struct Product {
   int64_t m = 0, n = 0, k = 0;
   const float* a = nullptr;
@@ -18,6 +21,7 @@ struct Product {
   bool accumulate = false;
   const float* bias = nullptr;  // null: none. Strides may be 0
   int64_t bias_row = 0, bias_column = 0;
+  Epilogue epilogue = {};
 };
 
 void multiply(const Product& product);

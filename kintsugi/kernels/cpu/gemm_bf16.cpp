@@ -122,6 +122,7 @@ void multiply_rows(const Bf16Unit& unit, const Bf16Product& p, Bf16Tile t, int64
       if (last && far) fetch_tile(p, row, j, height, width);
       unit.multiply(t);
       if (last && !in_place) unit.finish(p, t.c, row, j, height, width);
+      if (last && p.epilogue) apply(p.epilogue, row * p.c_row + j, height, p.c_row, width);
     }
     s += t.steps;
   } while (s < steps);
@@ -183,6 +184,7 @@ void for_parts(const Bf16Product& p, const F& f) {
     part.k = std::min(kMostK, p.k - at);
     part.a += at * p.a_column, part.b += at * p.b_row;
     if (at > 0) part.accumulate = true, part.bias.data = nullptr;
+    if (at + kMostK < p.k) part.epilogue = {};
     f(part);
   }
 }

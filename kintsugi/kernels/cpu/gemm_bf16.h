@@ -8,6 +8,7 @@
 #include <initializer_list>
 
 #include "kintsugi/base/thread_team.h"
+#include "kintsugi/kernels/cpu/epilogue.h"
 #include "kintsugi/kernels/cpu/kernels.h"
 #include "kintsugi/tensor/dtype.h"
 
@@ -21,8 +22,8 @@ struct Bf16Bias {
 };
 
 // c[i, j] = sum over l of a[i, l] * b[l, j], plus bias[i, j], plus c[i, j] if `accumulate`; in that order, in fp32, and
-// then rounded; where c is fp32, 4,096 of l at a time. Of a's two strides one is 1 (or its dim has size 1), likewise
-// b's; c's column stride is 1.
+// then rounded; where c is fp32, 4,096 of l at a time. Then the epilogue, whose product() is c. Of a's two strides one
+// is 1 (or its dim has size 1), likewise b's; c's column stride is 1.
 struct Bf16Product {
   int64_t m = 0, n = 0, k = 0;
   const tensor::bf16* a = nullptr;
@@ -34,6 +35,7 @@ struct Bf16Product {
   int64_t c_row = 0;
   bool accumulate = false;
   Bf16Bias bias = {};
+  Epilogue epilogue = {};
 };
 
 // Packed panels of a product. Their sizes are the same on every machine.

@@ -17,7 +17,7 @@ constexpr CpuKernel kKernels[] = {
     {"scale", scale, first_is_fast},
     {"sum", sum, sum_takes, sum_workspace},
     {"cast", cast, cast_takes},
-    {"contract", contract, contract_takes, contract_workspace},
+    {"contract", contract, contract_takes, contract_workspace, kActivations},
     {"embedding", embedding, second_is_fast},
     {"embedding_grad", embedding_grad, second_is_fast},
     {"position", position, first_is_fast},
@@ -100,7 +100,12 @@ int64_t workspace(const KernelShapes& shapes) {
 template <size_t I>
 Kernel dispatched() {
   const Kernel& other = reference(kKernels[I].kind);
-  return {other.kind, other.ins, other.outs, run<I>, workspace<I>};
+  return {.kind = other.kind,
+          .ins = other.ins,
+          .outs = other.outs,
+          .run = run<I>,
+          .workspace = workspace<I>,
+          .epilogues = kKernels[I].epilogues};
 }
 template <size_t... I>
 std::array<Kernel, kNumKernels> make_kernels(std::index_sequence<I...>) {

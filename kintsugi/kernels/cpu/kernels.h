@@ -34,6 +34,7 @@ struct CpuKernel {
   void (*run)(const KernelCall&) = nullptr;
   bool (*takes)(const Operands&) = nullptr;
   int64_t (*workspace)(const KernelShapes&) = nullptr;
+  std::span<const std::string_view> epilogues = {};  // that the reference has too
 };
 
 // Cuts a workspace into arrays that are aligned to 64 bytes. Without memory it only measures.

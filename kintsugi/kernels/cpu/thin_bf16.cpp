@@ -88,6 +88,7 @@ void thin_bf16(const Bf16Product& p, base::Range columns, float* scratch) {
       float tile[kThinRows * kTile];
       for (int64_t i = 0; i < p.m; ++i) std::copy_n(sums + i * kThinColumns + j, width, tile + i * kTile);
       finish_tile(p, tile, 0, first + j, p.m, width);
+      if (p.epilogue) apply(p.epilogue, first + j, p.m, p.c_row, width);
     }
   }
 }

@@ -28,58 +28,70 @@ __global__ void map(const T* x, const T* dy, T* y, int64_t count, bool add) {
 }
 
 template <typename F>
-void apply(const KernelCall& call, bool gradient) {
-  dispatch("an activation", call.ins[0].dtype(), [&]<typename T>(T) {
-    const T *x = data<T>(call.ins[0]), *dy = gradient ? data<T>(call.ins[1]) : nullptr;
-    T* y = data<T>(call.outs[0]);
-    const int64_t count = call.outs[0].elements();
-    const bool add = call.accumulates(0);
+void apply(device::Stream& stream, DType dtype, const void* from, const void* dy_from, void* to, int64_t count,
+           bool add) {
+  dispatch("an activation", dtype, [&]<typename T>(T) {
+    const T *x = static_cast<const T*>(from), *dy = static_cast<const T*>(dy_from);
+    T* y = static_cast<T*>(to);
     constexpr int kN = kWide<T>;
     const int64_t wide = all_wide(x, dy, y) ? count / kN * kN : 0;
-    if (wide > 0) launch(*call.stream, blocks_for(wide / kN), dim3(256), 0, map<F, T, kN>, x, dy, y, wide, add);
+    if (wide > 0) launch(stream, blocks_for(wide / kN), dim3(256), 0, map<F, T, kN>, x, dy, y, wide, add);
     if (wide < count)
-      launch(*call.stream, blocks_for(count - wide), dim3(256), 0, map<F, T, 1>, x + wide,
-             dy == nullptr ? dy : dy + wide, y + wide, count - wide, add);
+      launch(stream, blocks_for(count - wide), dim3(256), 0, map<F, T, 1>, x + wide, dy == nullptr ? dy : dy + wide,
+             y + wide, count - wide, add);
   });
 }
 
-bool is_tanh(const KernelCall& call) {
+void apply(const KernelCall& call, GemmFunction function, bool gradient) {
+  const View &x = call.ins[0], &y = call.outs[0];
+  with_function(function, [&]<typename F>(F) {
+    apply<F>(*call.stream, x.dtype(), x.data, gradient ? call.ins[1].data : nullptr, y.data, y.elements(),
+             call.accumulates(0));
+  });
+}
+
+GemmFunction gelu_of(const KernelCall& call) {
   const std::string& form = call.attributes.text("form");
   base::require(form == "tanh" || form == "erf", "gelu", "no form \"{}\"; there are tanh, erf", form);
-  return form == "tanh";
+  return form == "tanh" ? GemmFunction::gelu_tanh : GemmFunction::gelu_erf;
 }
 
 }  // namespace
 
+void activate(const GemmEpilogue& e, DType dtype, int64_t count, device::Stream& stream) {
+  with_function(e.function,
+                [&]<typename F>(F) { apply<F>(stream, dtype, e.x, e.slope ? e.y : nullptr, e.y, count, false); });
+}
+
 void gelu(const KernelCall& call) {
-  is_tanh(call) ? apply<GeluTanh>(call, false) : apply<GeluErf>(call, false);
+  apply(call, gelu_of(call), false);
 }
 void gelu_grad(const KernelCall& call) {
-  is_tanh(call) ? apply<GeluTanh>(call, true) : apply<GeluErf>(call, true);
+  apply(call, gelu_of(call), true);
 }
 void relu(const KernelCall& call) {
-  apply<Relu>(call, false);
+  apply(call, GemmFunction::relu, false);
 }
 void relu_grad(const KernelCall& call) {
-  apply<Relu>(call, true);
+  apply(call, GemmFunction::relu, true);
 }
 void relu2(const KernelCall& call) {
-  apply<Relu2>(call, false);
+  apply(call, GemmFunction::relu2, false);
 }
 void relu2_grad(const KernelCall& call) {
-  apply<Relu2>(call, true);
+  apply(call, GemmFunction::relu2, true);
 }
 void silu(const KernelCall& call) {
-  apply<Silu>(call, false);
+  apply(call, GemmFunction::silu, false);
 }
 void silu_grad(const KernelCall& call) {
-  apply<Silu>(call, true);
+  apply(call, GemmFunction::silu, true);
 }
 void tanh(const KernelCall& call) {
-  apply<Tanh>(call, false);
+  apply(call, GemmFunction::tanh, false);
 }
 void tanh_grad(const KernelCall& call) {
-  apply<Tanh>(call, true);
+  apply(call, GemmFunction::tanh, true);
 }
 
 }  // namespace kintsugi::KINTSUGI_GPU

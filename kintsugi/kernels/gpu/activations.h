@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kintsugi/kernels/gpu/common.cuh"
+#include "kintsugi/kernels/gpu/gemm.h"
 
 namespace kintsugi::KINTSUGI_GPU {
 
@@ -52,5 +53,37 @@ struct Tanh {
     slope = 1 - value * value;
   }
 };
+
+// Calls f with a value of the type of a function, which is not `none`.
+template <typename F>
+constexpr void with_function(GemmFunction function, const F& f) {
+  switch (function) {
+    case GemmFunction::none:
+      return;
+    case GemmFunction::gelu_tanh:
+      return f(GeluTanh());
+    case GemmFunction::gelu_erf:
+      return f(GeluErf());
+    case GemmFunction::silu:
+      return f(Silu());
+    case GemmFunction::relu:
+      return f(Relu());
+    case GemmFunction::relu2:
+      return f(Relu2());
+    case GemmFunction::tanh:
+      return f(Tanh());
+  }
+}
+
+__device__ inline float value_of(GemmFunction function, float x) {
+  float value = 0;
+  with_function(function, [&]<typename A>(A) { value = A::value(x); });
+  return value;
+}
+__device__ inline float slope_of(GemmFunction function, float x) {
+  float value = 0, slope = 0;
+  with_function(function, [&]<typename A>(A) { A::both(x, value, slope); });
+  return slope;
+}
 
 }  // namespace kintsugi::KINTSUGI_GPU

@@ -13,6 +13,7 @@ void ContractDims::add(const ContractDim& dim) {
 namespace {
 
 using kernels::ContractIn;
+using kernels::ContractOut;
 using tensor::Dim;
 using tensor::Shape;
 
@@ -132,7 +133,28 @@ std::optional<ContractProduct> product_of(const ContractLists& lists, DType a, D
   return contract_product(lists);
 }
 
-void contract_slowly(const KernelCall& call, const ContractLists& lists) {
+GemmFunction function_of(std::string_view operation, const tensor::Attributes& attributes) {
+  if (operation.ends_with("_grad")) operation.remove_suffix(5);
+  if (operation == "gelu") return attributes.text("form") == "tanh" ? GemmFunction::gelu_tanh : GemmFunction::gelu_erf;
+  if (operation == "silu") return GemmFunction::silu;
+  if (operation == "relu") return GemmFunction::relu;
+  if (operation == "relu2") return GemmFunction::relu2;
+  if (operation == "tanh") return GemmFunction::tanh;
+  throw base::InternalError("contract", "no epilogue \"{}\"", operation);
+}
+
+// y alone if there is none.
+GemmEpilogue epilogue_of(const KernelCall& call) {
+  const View &y = call.outs[ContractOut::kY], &kept = call.outs[ContractOut::kX], &taken = call.ins[ContractIn::kX];
+  GemmEpilogue e = {.x = y.data, .y = y.data};
+  if (!call.attributes.has("epilogue")) return e;
+  e.function = function_of(call.attributes.text("epilogue"), call.attributes);
+  e.slope = taken.data != nullptr;
+  if (e.slope || kept.data != nullptr) e.x = e.slope ? taken.data : kept.data;
+  return e;
+}
+
+void contract_slowly(const KernelCall& call, const ContractLists& lists, void* to) {
   const View &a = call.ins[ContractIn::kA], &b = call.ins[ContractIn::kB], &y = call.outs[0],
              &bias = call.ins[ContractIn::kBias];
   for (const View* v : {&a, &b, &y})
@@ -146,7 +168,7 @@ void contract_slowly(const KernelCall& call, const ContractLists& lists) {
   const Operands o = {.a = a.data,
                       .b = b.data,
                       .bias = bias.data,
-                      .y = y.data,
+                      .y = to,
                       .a_dtype = a.dtype(),
                       .b_dtype = b.dtype(),
                       .bias_dtype = bias.dtype(),
@@ -200,16 +222,20 @@ void contract(const KernelCall& call) {
              &bias = call.ins[ContractIn::kBias];
   const ContractLists lists = lists_of(a.type, b.type, y.type, bias.data == nullptr ? nullptr : &bias.type);
   const auto product = product_of(lists, a.dtype(), b.dtype(), y.dtype());
-  if (!product) return contract_slowly(call, lists);
+  const GemmEpilogue epilogue = epilogue_of(call);
+  if (!product) {
+    contract_slowly(call, lists, epilogue.product());
+    return activate(epilogue, y.dtype(), y.elements(), *call.stream);
+  }
   Gemm g = product->gemm;
   g.dtype = a.dtype(), g.c_dtype = y.dtype(), g.tf32 = call.tf32;
   g.a.data = (product->swapped ? b : a).data, g.b.data = (product->swapped ? a : b).data;
-  g.c = y.data;
+  g.c = epilogue.product(), g.epilogue = epilogue;
   g.accumulate = call.accumulates(0);
   if (bias.data != nullptr) g.bias = bias.data, g.bias_dtype = bias.dtype();
   g.workspace = call.workspace.data();
   g.workspace_bytes = static_cast<int64_t>(call.workspace.size());
-  gemm(g, *call.stream);
+  if (!gemm(g, *call.stream)) activate(epilogue, y.dtype(), y.elements(), *call.stream);
 }
 
 }  // namespace kintsugi::KINTSUGI_GPU

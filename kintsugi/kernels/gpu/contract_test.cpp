@@ -97,6 +97,60 @@ TEST(OnDevice, Contract) {
             if (!biased || c.bias.rank() > 0) check(c, dtype, to, biased, accumulate);
 }
 
+// What is behind a product: the bits of both operations, one after the other, where no library does it.
+void check_epilogue(const Case& c, DType dtype, DType to, const std::string& kind, const Attributes& of_kind,
+                    int64_t shift = 0) {
+  SCOPED_TRACE(to_string(c.a) + " " + to_string(c.b) + " " + to_string(c.y) + " " + kind + " " +
+               std::string(name_of(to)));
+  const bool emulated = device_under_test().kind() == "emulated";
+  Tensor a = random_tensor(c.a, dtype, 1), b = random_tensor(c.b, dtype, 2), bias = random_tensor(c.bias, dtype, 3),
+         given = random_tensor(c.y, to, 4, -3, 3);
+  const auto same = [&](const Tensor& got, const Tensor& want) {
+    if (emulated) {
+      EXPECT_EQ(got.values(), want.values());
+    } else {
+      expect_close(got, want, 2e-5 + device_unit_of(to), 2e-5);
+    }
+  };
+  Attributes value = of_kind, slope = of_kind;
+  value.set("epilogue", kind), slope.set("epilogue", kind + "_grad");
+  for (Tensor* added : {static_cast<Tensor*>(nullptr), &bias}) {
+    if (added && c.bias.rank() == 0) continue;
+    Tensor x(c.y, to), y(c.y, to), got(c.y, to), beside(c.y, to), kept(c.y, to);
+    run_on_device({.kind = "contract"}, {&a, &b, added}, {&x}, shift);
+    run_on_device({.kind = kind, .attributes = of_kind}, {&x}, {&y}, shift);
+    run_on_device({.kind = "contract", .attributes = value}, {&a, &b, added}, {&got}, shift);
+    run_on_device({.kind = "contract", .attributes = value}, {&a, &b, added}, {&beside, &kept}, shift);
+    same(got, y), same(beside, y), same(kept, x);
+  }
+  Tensor dy(c.y, to), dx(c.y, to), got(c.y, to);
+  run_on_device({.kind = "contract"}, {&a, &b}, {&dy}, shift);
+  run_on_device({.kind = kind + "_grad", .attributes = of_kind}, {&given, &dy}, {&dx}, shift);
+  run_on_device({.kind = "contract", .attributes = slope}, {&a, &b, nullptr, &given}, {&got}, shift);
+  same(got, dx);
+}
+
+TEST(OnDevice, ContractWithAnEpilogue) {
+  const std::pair<std::string, Attributes> functions[] = {{"gelu", {{"form", "tanh"}}},
+                                                          {"gelu", {{"form", "erf"}}},
+                                                          {"silu", {}},
+                                                          {"relu", {}},
+                                                          {"relu2", {}},
+                                                          {"tanh", {}}};
+  size_t next = 0;
+  for (const Case& c : kCases)
+    for (const DType dtype : kDeviceTypes)
+      for (const DType to : std::set<DType>{dtype, DType::f32}) {
+        const auto& [kind, attributes] = functions[next++ % std::size(functions)];
+        check_epilogue(c, dtype, to, kind, attributes, static_cast<int64_t>(next % 2));
+      }
+  const Dim expert = {"expert", 100}, token = {"token", 66}, embed = {"embed", 24}, ffn = {"ffn", 70};
+  for (const auto& [kind, attributes] : functions)
+    check_epilogue({{token, embed}, {embed, ffn}, {token, ffn}, {ffn}}, DType::bf16, DType::bf16, kind, attributes);
+  check_epilogue({{expert, token, embed}, {expert, embed, ffn}, {expert, token, ffn}}, DType::bf16, DType::bf16, "gelu",
+                 {{"form", "tanh"}});
+}
+
 // Blocks of 128 x 128, by many products of one.
 TEST(OnDevice, ContractInLargeBlocks) {
   const Dim expert = {"expert", 100}, token = {"token", 66}, embed = {"embed", 24}, ffn = {"ffn", 70};

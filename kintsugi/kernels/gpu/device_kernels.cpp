@@ -19,7 +19,7 @@ class DeviceKernels : public KernelSet {
     const auto reference = reference_kernels();
     for (const DeviceRow& row : rows) {
       const Kernel& same = reference->find(row.kind);
-      kernels_.push_back({row.kind, same.ins, same.outs, row.run, row.workspace, row.prepares});
+      kernels_.push_back({row.kind, same.ins, same.outs, row.run, row.workspace, row.prepares, row.epilogues});
     }
   }
   std::string_view name() const override { return device_ ? device_->kind() : "device"; }

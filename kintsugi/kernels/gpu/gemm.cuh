@@ -1,5 +1,6 @@
 // Products of matrices by our own kernels: of 16 bits on the matrix unit, of fp32 by multiplications and additions.
 // Blocks of c, one for each block of threads; k in one order, so that results do not depend on the shape of the blocks.
+#include "kintsugi/kernels/gpu/activations.h"
 #include "kintsugi/kernels/gpu/common.cuh"
 #include "kintsugi/kernels/gpu/gemm.h"
 
@@ -95,6 +96,14 @@ __device__ __forceinline__ void put_pair(C* to, float x, float y, bool both, boo
   }
 }
 
+// The epilogue of an element that this thread has stored.
+template <typename C>
+__device__ inline void finish(const GemmEpilogue& e, int64_t at) {
+  C* const y = static_cast<C*>(e.y) + at;
+  const float x = widen(static_cast<const C*>(e.x)[at]);
+  *y = narrow<C>(e.slope ? slope_of(e.function, x) * widen(*y) : value_of(e.function, x));
+}
+
 // kAcrossA: a is stored [k m]; kAcrossB: b is stored [k n].
 template <typename T, bool kAcrossA, bool kAcrossB, int kM, int kN>
 __global__ void __launch_bounds__(Shape16<kM, kN>::kThreads)
@@ -186,6 +195,16 @@ __global__ void __launch_bounds__(Shape16<kM, kN>::kThreads)
       }
     }
   }
+  if (!g.epilogue) return;
+  constexpr int kAcross = S::kWarpN / 8;
+  GPU_ROLL
+  for (int i = 0; i < S::kWarpM / 8 * kAcross * 2; ++i) {
+    const int64_t row = p.row + first_row + i / 2 / kAcross * 8 + lane / 4;
+    const int64_t column = p.column + first_column + i / 2 % kAcross * 8 + lane % 4 * 2 + i % 2;
+    if (row >= g.m || column >= g.n) continue;
+    const int64_t at = p.c + row * g.c_step + column;
+    g.c_dtype == DType::f32 ? finish<float>(g.epilogue, at) : finish<T>(g.epilogue, at);
+  }
 }
 
 // A thread has 8 rows and 4 columns of a block of 64 x 64.
@@ -251,6 +270,12 @@ __global__ void __launch_bounds__(kThreads32) multiply_32(Gemm g) {
     if (r < g.m && c < g.n)
       put(static_cast<float*>(g.c) + p.c + r * g.c_step + c, with_bias(g, p, r, c, sums[i][j]), g.accumulate);
   }
+  if (!g.epilogue) return;
+  GPU_ROLL
+  for (int i = 0; i < 8 * 4; ++i) {
+    const int64_t r = p.row + row + i / 4, c = p.column + column + i % 4;
+    if (r < g.m && c < g.n) finish<float>(g.epilogue, p.c + r * g.c_step + c);
+  }
 }
 
 int64_t blocks_of(const Gemm& g, int rows, int columns) {
@@ -306,12 +331,18 @@ LibraryGemm library_gemm = cublaslt_gemm;
 LibraryGemm library_gemm = nullptr;
 #endif
 
-void gemm(const Gemm& g, device::Stream& stream) {
+bool gemm(const Gemm& g, device::Stream& stream) {
   base::require(g.c_dtype == g.dtype || g.c_dtype == DType::f32, "gemm", "a product of {} in {}", name_of(g.dtype),
                 name_of(g.c_dtype));
-  if (g.m == 0 || g.n == 0 || g.products() == 0) return;
-  if (library_gemm != nullptr && library_gemm(g, stream)) return;
+  if (g.m == 0 || g.n == 0 || g.products() == 0) return true;
+  if (library_gemm != nullptr) {
+    if (library_gemm(g, stream)) return true;
+    Gemm alone = g;
+    alone.epilogue = {};
+    if (g.epilogue && library_gemm(alone, stream)) return false;
+  }
   own_gemm(g, stream);
+  return true;
 }
 
 }  // namespace kintsugi::KINTSUGI_GPU

@@ -33,7 +33,23 @@ struct GemmBatch {
 
 constexpr int kMostGemmBatches = 6;
 
-// c [m n] = a [m k] b [k n] + bias, or c += all that; once for each point of the batch dims.
+enum class GemmFunction : uint8_t { none, gelu_tanh, gelu_erf, silu, relu, relu2, tanh };
+
+// What is done to a product: y = f(x), or y = f'(x) y where `slope`. x and y lie as c does, in its type; they may be
+// one.
+struct GemmEpilogue {
+  GemmFunction function = GemmFunction::none;
+  bool slope = false;
+  void* x = nullptr;
+  void* y = nullptr;
+
+  constexpr explicit operator bool() const { return function != GemmFunction::none; }
+  constexpr void* product() const { return slope ? y : x; }
+  constexpr bool keeps() const { return !slope && x != y; }
+};
+
+// c [m n] = a [m k] b [k n] + bias, or c += all that; once for each point of the batch dims. Then the epilogue, whose
+// product() is c.
 struct Gemm {
   int64_t m = 0, n = 0, k = 0;
   tensor::DType dtype = tensor::DType::f32;    // of a and b: fp32, bf16, fp16
@@ -46,6 +62,7 @@ struct Gemm {
   const void* bias = nullptr;  // null: none. That of (i, j) is at i * bias_row + j * bias_column
   tensor::DType bias_dtype = tensor::DType::f32;
   int64_t bias_row = 0, bias_column = 0;
+  GemmEpilogue epilogue = {};
   std::array<GemmBatch, kMostGemmBatches> batch = {};
   int num_batch = 0;
   void* workspace = nullptr;
@@ -58,11 +75,14 @@ struct Gemm {
   }
 };
 
-// The one place that chooses between the two.
-void gemm(const Gemm& g, device::Stream& stream);
+// The one place that chooses between the two. False: the product is there, and its epilogue is left to `activate`,
+// since the library does the one and not the other.
+bool gemm(const Gemm& g, device::Stream& stream);
+// By a kernel of its own, of `count` elements side by side.
+void activate(const GemmEpilogue& e, tensor::DType dtype, int64_t count, device::Stream& stream);
 
 // A product by a library: false if the library is not there, or none of its algorithms does this. In a stream in which
-// nothing is enqueued it only chooses one.
+// nothing is enqueued it only chooses one. It rounds what it did to fp32 sums, an epilogue too, once.
 using LibraryGemm = bool (*)(const Gemm& g, device::Stream& stream);
 bool cublaslt_gemm(const Gemm& g, device::Stream& stream);  // cuda/cublaslt.cu
 

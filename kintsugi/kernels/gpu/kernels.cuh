@@ -1,6 +1,7 @@
 // The list of the kernels of devices. Operands and outputs of each are those of the reference.
 #include "kintsugi/kernels/gpu/kernels.h"
 #include "kintsugi/kernels/gpu/rows.h"
+#include "kintsugi/kernels/operands.h"
 
 namespace kintsugi::KINTSUGI_GPU {
 namespace {
@@ -17,7 +18,7 @@ constexpr kernels::DeviceRow kRows[] = {
     {"cast", cast},
     {"class_loss", class_loss, class_loss_workspace},
     {"class_loss_grad", class_loss_grad},
-    {"contract", contract, contract_workspace, true},
+    {"contract", contract, contract_workspace, true, kernels::kActivations},
     {"cross_entropy", cross_entropy, cross_entropy_workspace},
     {"cross_entropy_grad", cross_entropy_grad},
     {"dropout", dropout},
@@ -73,7 +74,7 @@ std::span<const kernels::DeviceRow> rows() {
 }  // namespace kintsugi::KINTSUGI_GPU
 
 #if KINTSUGI_ON_GPU
-extern "C" __attribute__((visibility("default"))) void kintsugi_device_rows_2(
+extern "C" __attribute__((visibility("default"))) void kintsugi_device_rows_3(
     std::span<const kintsugi::kernels::DeviceRow>* rows) {
   *rows = kintsugi::KINTSUGI_GPU::rows();
 }

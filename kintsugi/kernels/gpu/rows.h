@@ -14,9 +14,10 @@ struct DeviceRow {
   void (*run)(const KernelCall&);
   int64_t (*workspace)(const KernelShapes&) = nullptr;
   bool prepares = false;
+  std::span<const std::string_view> epilogues = {};
 };
 
 using DeviceRows = void(std::span<const DeviceRow>* rows);
-inline constexpr const char* kDeviceRows = "kintsugi_device_rows_2";
+inline constexpr const char* kDeviceRows = "kintsugi_device_rows_3";
 
 }  // namespace kintsugi::kernels

@@ -79,6 +79,14 @@ const Activation& activation(std::string_view name) {
                             name);
 }
 
+const Activation& activation_of(std::string_view operation, const tensor::Attributes& attributes) {
+  if (operation.ends_with("_grad")) operation.remove_suffix(5);
+  if (operation != "gelu") return activation(operation);
+  const std::string& form = attributes.text("form");
+  base::require(form == "tanh" || form == "erf", "gelu", "no form \"{}\"; there are tanh, erf", form);
+  return activation(form == "tanh" ? "gelu_tanh" : "gelu");
+}
+
 void apply(const Activation& activation, const KernelCall& call) {
   std::vector<double> y = load(call.ins[0]);
   for (double& element : y) element = activation.value(element);

@@ -16,6 +16,9 @@ struct Activation {
 // "gelu" (with the error function), "gelu_tanh", "silu", "relu", "relu2" or "tanh"; InternalError for another.
 const Activation& activation(std::string_view name);
 
+// Of an operation "gelu", "gelu_grad", "silu" ... with these attributes, of which GELU has a "form".
+const Activation& activation_of(std::string_view operation, const tensor::Attributes& attributes);
+
 // y = value(x) and dx = slope(x) * dy, element by element.
 void apply(const Activation& activation, const KernelCall& call);
 void apply_grad(const Activation& activation, const KernelCall& call);

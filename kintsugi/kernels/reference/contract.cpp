@@ -1,8 +1,27 @@
 #include "kintsugi/kernels/operands.h"
+#include "kintsugi/kernels/reference/activation.h"
 #include "kintsugi/kernels/reference/reference.h"
 #include "kintsugi/kernels/reference/values.h"
 
 namespace kintsugi::kernels::reference {
+namespace {
+
+// The product, rounded where it would be stored, then the operation behind it.
+void store_activated(const KernelCall& call, const std::string& operation, const std::vector<double>& product) {
+  const Activation& activation = activation_of(operation, call.attributes);
+  const size_t at = call.outs[ContractOut::kX].data ? ContractOut::kX : ContractOut::kY;
+  store(call, at, product);
+  std::vector<double> y = load(call.outs[at]);
+  if (const View& x_view = call.ins[ContractIn::kX]; x_view.data) {
+    const std::vector<double> x = load(x_view);
+    for (size_t i = 0; i < y.size(); ++i) y[i] *= activation.slope(x[i]);
+  } else {
+    for (double& element : y) element = activation.value(element);
+  }
+  store(call, ContractOut::kY, y);
+}
+
+}  // namespace
 
 // y: the dims of the product that are kept; `summed`: those of a and b that y lacks.
 void contract(const KernelCall& call) {
@@ -31,7 +50,8 @@ void contract(const KernelCall& call) {
     const std::vector<int64_t> at = offsets(kept, bias_view.shape());
     for (size_t i = 0; i < y.size(); ++i) y[i] += bias[static_cast<size_t>(at[i])];
   }
-  store(call, 0, y);
+  const std::string operation = call.attributes.text_or("epilogue", "");
+  operation.empty() ? store(call, ContractOut::kY, y) : store_activated(call, operation, y);
 }
 
 }  // namespace kintsugi::kernels::reference

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -85,8 +86,11 @@ struct Key {
   bool a_transposed, b_transposed, accumulate, has_bias, tf32;
   DType dtype, c_dtype, bias_dtype;
   int64_t batch, a_apart, b_apart, c_apart, bias_apart;
-  int a_alignment, b_alignment, c_alignment, bias_alignment;
+  int a_alignment, b_alignment, c_alignment, bias_alignment, x_alignment;
+  cublasLtEpilogue_t epilogue;
   int64_t workspace;
+
+  bool has_x() const { return (epilogue & CUBLASLT_EPILOGUE_GELU_AUX & ~CUBLASLT_EPILOGUE_GELU) != 0; }
 
   auto operator<=>(const Key&) const = default;
 };
@@ -97,15 +101,30 @@ std::string text_of(const Library& l, const Key& k) {
   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, k.device);
   cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, k.device);
   cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, k.device);
+  const std::string activation =
+      (k.epilogue & ~CUBLASLT_EPILOGUE_BIAS) <= CUBLASLT_EPILOGUE_DEFAULT
+          ? ""
+          : fmt::format(", epilogue {} aligned {}", static_cast<int>(k.epilogue), k.x_alignment);
   return fmt::format(
       "cublasLt {} on {}.{} x {}: {} x {} x {}, a {}{} b {}{} c {}{}{}, {} {}{}{}, {} times {} {} {} {}, aligned {} {} "
       "{} "
-      "{}, {} bytes",
+      "{}{}, {} bytes",
       l.version(), major, minor, processors, k.m, k.n, k.k, k.a_step, k.a_transposed ? "T" : "", k.b_step,
       k.b_transposed ? "T" : "", k.c_step, k.accumulate ? "+" : "", k.has_bias ? " bias" : "", name_of(k.dtype),
       name_of(k.c_dtype), k.has_bias ? fmt::format(" {}", name_of(k.bias_dtype)) : "", k.tf32 ? " tf32" : "", k.batch,
       k.a_apart, k.b_apart, k.c_apart, k.bias_apart, k.a_alignment, k.b_alignment, k.c_alignment, k.bias_alignment,
-      k.workspace);
+      activation, k.workspace);
+}
+
+// The library knows GELU in the form of tanh alone. What it was of, x, goes to an operand of its own, and is read there
+// for the gradient.
+std::optional<cublasLtEpilogue_t> epilogue_of(const Gemm& g) {
+  const bool biased = g.bias != nullptr;
+  if (!g.epilogue) return biased ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+  if (g.epilogue.function != GemmFunction::gelu_tanh || g.accumulate) return std::nullopt;
+  if (g.epilogue.slope) return biased ? std::nullopt : std::optional(CUBLASLT_EPILOGUE_DGELU);
+  if (g.epilogue.keeps()) return biased ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+  return biased ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
 }
 
 // The bytes that the address of an operand is a multiple of in each product, up to 16: more makes no algorithm
@@ -143,15 +162,20 @@ cublasLtMatrixLayout_t layout(const Library& l, DType dtype, int64_t rows, int64
   return made;
 }
 
-Planned plan(const Library& l, cublasLtHandle_t handle, const Key& key, const void* bias,
+Planned plan(const Library& l, cublasLtHandle_t handle, const Key& key, const void* bias, const void* x,
              kernels::AlgorithmFile& file) {
   Planned p;
   const cublasComputeType_t compute = key.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   check(l.desc_create(&p.desc, compute, CUDA_R_32F), "a product");
   set(l, p.desc, CUBLASLT_MATMUL_DESC_TRANSA, key.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(l, p.desc, CUBLASLT_MATMUL_DESC_TRANSB, key.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+  if (key.epilogue != CUBLASLT_EPILOGUE_DEFAULT) set(l, p.desc, CUBLASLT_MATMUL_DESC_EPILOGUE, key.epilogue);
+  if (key.has_x()) {
+    set(l, p.desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, x);
+    set(l, p.desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, key.c_step);
+    if (key.batch > 1) set(l, p.desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, key.c_apart);
+  }
   if (key.has_bias) {
-    set(l, p.desc, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
     set(l, p.desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(key.bias_dtype));
     set(l, p.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
     if (key.batch > 1) set(l, p.desc, CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, key.bias_apart);
@@ -231,6 +255,8 @@ bool cublaslt_gemm(const Gemm& g, device::Stream& stream) {
   // Both are rounded one after the other in 16 bits.
   if (g.bias != nullptr && g.accumulate && g.c_dtype != DType::f32) return false;
   if (g.bias != nullptr && g.bias_dtype != g.c_dtype) return false;  // the library has no other
+  const std::optional<cublasLtEpilogue_t> epilogue = epilogue_of(g);
+  if (!epilogue) return false;
   const Library* l = library();
   if (l == nullptr) return false;
 
@@ -264,16 +290,24 @@ bool cublaslt_gemm(const Gemm& g, device::Stream& stream) {
              .bias_apart = batch.bias,
              .a_alignment = alignment_of(g, g.a.data, &GemmBatch::a, g.dtype),
              .b_alignment = alignment_of(g, g.b.data, &GemmBatch::b, g.dtype),
-             .c_alignment = alignment_of(g, g.c, &GemmBatch::c, g.c_dtype),
+             .c_alignment = alignment_of(g, g.epilogue ? g.epilogue.y : g.c, &GemmBatch::c, g.c_dtype),
              .bias_alignment = g.bias == nullptr ? 0 : alignment_of(g, g.bias, &GemmBatch::bias, g.bias_dtype),
+             .x_alignment = 0,
+             .epilogue = *epilogue,
              .workspace = g.workspace_bytes};
+  constexpr int kRun = 8;  // elements: rows of x begin at multiples
+  if (key.has_x()) {
+    if (key.c_step % kRun != 0 || (key.batch > 1 && key.c_apart % kRun != 0)) return false;
+    key.x_alignment = alignment_of(g, g.epilogue.x, &GemmBatch::c, g.c_dtype);
+  }
   if (cudaGetDevice(&key.device) != cudaSuccess) return false;
   Plans& all = plans();
   const std::lock_guard lock(all.mutex);
   cublasLtHandle_t& handle = all.handles[key.device];
   if (handle == nullptr) check(l->create(&handle), "a handle");
   auto found = all.products.find(key);
-  if (found == all.products.end()) found = all.products.emplace(key, plan(*l, handle, key, g.bias, all.file)).first;
+  if (found == all.products.end())
+    found = all.products.emplace(key, plan(*l, handle, key, g.bias, g.epilogue.x, all.file)).first;
   const Planned& p = found->second;
   if (!p.possible) return false;
   if (!stream.enqueues()) return true;
@@ -289,8 +323,13 @@ bool cublaslt_gemm(const Gemm& g, device::Stream& stream) {
     }
     const void *first = offset(g.b.data, b, g.dtype), *second = offset(g.a.data, a, g.dtype),
                *bias = g.bias == nullptr ? nullptr : offset(g.bias, bias_at, g.bias_dtype);
-    void* result = const_cast<std::byte*>(offset(g.c, c, g.c_dtype));
+    void* const y = g.epilogue ? g.epilogue.y : g.c;
+    void* result = const_cast<std::byte*>(offset(y, c, g.c_dtype));
     if (bias != nullptr) set(*l, p.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    if (key.has_x()) {
+      const void* const x = offset(g.epilogue.x, c, g.c_dtype);
+      set(*l, p.desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, x);
+    }
     check(l->matmul(handle, p.desc, &one, first, p.first, second, p.second, g.accumulate ? &one : &zero, result,
                     p.result, result, p.result, &p.algorithm, g.workspace, static_cast<size_t>(g.workspace_bytes),
                     static_cast<cudaStream_t>(stream.native())),
