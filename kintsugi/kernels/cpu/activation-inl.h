@@ -45,19 +45,25 @@ struct Silu {
   }
 };
 
-// (1 + tanh(u)) / 2 is the sigmoid of 2u, u = sqrt(2 / pi) (x + 0.044715 x^3).
+// (1 + tanh(u)) / 2 is the sigmoid of 2u, u = sqrt(2 / pi) (x + 0.044715 x^3). At -kFar it is 1e-37, and at kFar 1:
+// beyond them x counts as if it were there, so that all is finite. Of NaN, Min and Max give the second operand.
 struct GeluTanh {
-  static HWY_INLINE V twice_u(V x) {
-    const V cubic = hn::MulAdd(hn::Mul(x, x), set(2.0f * 0.7978845608f * 0.044715f), set(2.0f * 0.7978845608f));
-    return hn::Mul(x, cubic);
+  static constexpr float kFar = 9.9f, kTwiceU = 2 * 0.7978845608f, kCubic = kTwiceU * 0.044715f, kLog2E = 1.44269504f;
+
+  static HWY_INLINE V not_below(V x) { return hn::Max(set(-kFar), x); }
+  static HWY_INLINE V not_far(V x) { return hn::Min(set(kFar), not_below(x)); }
+  // Of what is not far; `square`: of it.
+  static HWY_INLINE V sigmoid_of(V x, V square) {
+    return inverse_of_one_plus_power(hn::Mul(x, hn::MulAdd(square, set(-kLog2E * kCubic), set(-kLog2E * kTwiceU))));
   }
-  static HWY_INLINE V value(V x) { return hn::Mul(x, sigmoid(twice_u(x))); }
+  static HWY_INLINE V value(V x) {
+    const V near = not_far(x);
+    return hn::Mul(not_below(x), sigmoid_of(near, hn::Mul(near, near)));
+  }
   static HWY_INLINE V slope(V x) {
-    const V s = sigmoid(twice_u(x));
-    const V du = hn::MulAdd(hn::Mul(x, x), set(6.0f * 0.7978845608f * 0.044715f), set(2.0f * 0.7978845608f));
-    // At infinity s (1 - s) is 0 and the rest is not finite.
-    const V bend = hn::Mul(s, hn::Sub(set(1.0f), s));
-    return hn::MulAdd(hn::IfThenZeroElse(hn::Eq(bend, zero()), hn::Mul(x, du)), bend, s);
+    const V near = not_far(x), square = hn::Mul(near, near), s = sigmoid_of(near, square);
+    const V du = hn::MulAdd(square, set(3 * kCubic), set(kTwiceU));
+    return hn::MulAdd(hn::Mul(near, du), hn::NegMulAdd(s, s, s), s);
   }
 };
 

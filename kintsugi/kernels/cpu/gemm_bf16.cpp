@@ -90,15 +90,39 @@ void pack_rows(const Bf16Unit& unit, const Bf16Product& p, int64_t first, Range 
     unit.pack_a(rows_of_a(p, row), to + (row - first) / kTile * panel_size(p.k));
 }
 
+constexpr int64_t kLine = 64;
+
 // A tile of c comes to the caches while its sums are made.
 void fetch_tile(const Bf16Product& p, int64_t row, int64_t column, int64_t height, int64_t width) {
-  constexpr int64_t kLine = 64;
   const int64_t size = tensor::size_of(p.c_dtype);
   for (int64_t i = row; i < row + height; ++i) {
     const std::byte* begin = p.c + (i * p.c_row + column) * size;
     for (int64_t at = 0; at < width * size; at += kLine) __builtin_prefetch(begin + at, 1);
   }
 }
+
+// What an epilogue is of, of some rows: it comes to the second level cache while the sums of these rows are made, some
+// lines with each tile, since what tiles are made of would wait behind many.
+class EpilogueFetch {
+ public:
+  EpilogueFetch(const Bf16Product& p, int64_t row, int64_t height, Range columns, int64_t tiles) : tiles_(tiles) {
+    if (!p.epilogue) return;
+    const int64_t size = tensor::size_of(p.c_dtype);
+    at_ = p.epilogue.x + (row * p.c_row + columns.begin) * size;
+    row_bytes_ = p.c_row * size;
+    row_lines_ = (columns.size() * size + kLine - 1) / kLine;
+    lines_ = height * row_lines_;
+  }
+  void next() {
+    for (const int64_t end = lines_ * ++tile_ / tiles_; line_ < end; ++line_)
+      __builtin_prefetch(at_ + line_ / row_lines_ * row_bytes_ + line_ % row_lines_ * kLine, 0, 2);
+  }
+
+ private:
+  const std::byte* at_ = nullptr;
+  int64_t row_bytes_ = 0, row_lines_ = 0, lines_ = 0, tiles_;
+  int64_t line_ = 0, tile_ = 0;
+};
 
 // A block of c: kTile rows, or fewer, from `row` on, and `columns`, whose packed panels are own.b. `t`: the rows of a.
 void multiply_rows(const Bf16Unit& unit, const Bf16Product& p, Bf16Tile t, int64_t row, int64_t height, Range columns,
@@ -108,6 +132,8 @@ void multiply_rows(const Bf16Unit& unit, const Bf16Product& p, Bf16Tile t, int64
   const bool wide = p.c_dtype == DType::f32 && !goes_past_caches(p);
   const bool plain = wide && !p.accumulate && !p.bias.data && height == kTile && steps <= most;
   const bool far = wide && p.m * p.n > kFarSums;
+  const int64_t parts = std::max<int64_t>((steps + most - 1) / most, 1);
+  EpilogueFetch fetch(p, row, height, columns, parts * ((columns.size() + kTile - 1) / kTile));
   int64_t s = 0;
   do {
     t.steps = std::min(most, steps - s), t.adds = s > 0, t.a = a + s * t.a_step;
@@ -120,12 +146,13 @@ void multiply_rows(const Bf16Unit& unit, const Bf16Product& p, Bf16Tile t, int64
                      : own.tiles + (steps > most ? at : 0) * kTile * kTile;
       t.c_row = in_place ? p.c_row : kTile;
       if (last && far) fetch_tile(p, row, j, height, width);
+      fetch.next();
       unit.multiply(t);
       if (last && !in_place) unit.finish(p, t.c, row, j, height, width);
-      if (last && p.epilogue) apply(p.epilogue, row * p.c_row + j, height, p.c_row, width);
     }
     s += t.steps;
   } while (s < steps);
+  if (p.epilogue) apply(p.epilogue, row * p.c_row + columns.begin, height, p.c_row, columns.size());
 }
 
 // A block of c. `a`: the packed panels from row `first` on, or null.
