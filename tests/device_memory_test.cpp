@@ -63,7 +63,7 @@ TEST_P(DeviceMemory, IsThatOfThePlan) {
     EXPECT_EQ(allocated().device, made.device);
     EXPECT_EQ(allocated().pinned, made.pinned);
     for (int rank = 0; rank < run.ranks(); ++rank)
-      EXPECT_EQ(run.executor(rank).captured(program::Step::train), s.parallel.offload == "none") << rank;
+      EXPECT_TRUE(run.executor(rank).captured(program::Step::train)) << rank;
   }
   EXPECT_EQ(allocated().device, before.device);
   EXPECT_EQ(allocated().pinned, before.pinned);

@@ -2,9 +2,12 @@
 // which the first is enqueued, the second captured and the rest replayed.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 
+#include "kintsugi/build/programs.h"
 #include "kintsugi/models/step.h"
+#include "kintsugi/program/program.h"
 #include "kintsugi/train/compare.h"
 #include "kintsugi/train/random_samples.h"
 #include "tests/layouts.h"
@@ -87,6 +90,60 @@ TEST(OnADevice, TheLossOfAStepIsReadWhileTheNextWaits) {
     EXPECT_NE(read[3], read[4]);
   }
 }
+
+// Losses, and the states after steps; `looks`: values may be looked at, so that each step is enqueued and each wait is
+// one of its own.
+struct Trained {
+  std::vector<double> losses;
+  Numbers weights, moments;
+};
+
+Trained trained(const config::Settings& s, bool looks) {
+  train::LayoutRun run(s);
+  for (int rank = 0; looks && rank < run.ranks(); ++rank) run.executor(rank).watch = [](const auto&) {};
+  Trained t;
+  for (int64_t step = 0; step < 3; ++step) {
+    run.step(step, 1e-2, [&](int64_t m, data::BatchMemory& batch) { draw_batch(s, step, m, batch); });
+    t.losses.push_back(run.loss());
+  }
+  for (int rank = 0; rank < run.ranks(); ++rank)
+    EXPECT_EQ(run.executor(rank).captured(program::Step::train), s.parallel.device == "emulated" && !looks) << rank;
+  t.weights = run.states(program::StateKind::weight);
+  t.moments = run.states(program::StateKind::optimizer);
+  return t;
+}
+
+bool copies_in(const program::Program& p, program::Work work) {
+  return std::any_of(p.bodies.begin(), p.bodies.end(), [&](const program::Body& body) {
+    return body.does(work) && std::any_of(body.instructions.begin(), body.instructions.end(), program::is_copy);
+  });
+}
+
+class OffloadOnADevice : public testing::TestWithParam<std::string> {};
+
+TEST_P(OffloadOnADevice, IsCapturedAndHasTheBitsOfStepsThatAreEnqueued) {
+  config::Settings s = offload_model("gpt", "fp32");
+  s.train.global_batch = 4;
+  s.train.micro_batch = 2;
+  s.parallel.device = "cpu";
+  const Trained processor = trained(s, false);
+  set_layout(s, "device=emulated offload=all " + GetParam());
+  const std::vector<program::Program> programs = build::build_programs(s, *build::kernels_of(s));
+  EXPECT_TRUE(std::any_of(programs.begin(), programs.end(), [](const program::Program& p) {
+    return copies_in(p, program::Work::forward) && copies_in(p, program::Work::backward);
+  }));
+  EXPECT_TRUE(copies_in(programs[0], program::Work::update));
+  const Trained replayed = trained(s, false), enqueued = trained(s, true);
+  EXPECT_EQ(replayed.losses, enqueued.losses);
+  EXPECT_EQ(replayed.weights, enqueued.weights);
+  EXPECT_EQ(replayed.moments, enqueued.moments);
+  const double tolerance = train::default_tolerance(s);
+  for (size_t step = 0; step < processor.losses.size(); ++step)
+    EXPECT_NEAR(replayed.losses[step], processor.losses[step], tolerance * processor.losses[step]) << step;
+  EXPECT_NE(replayed.losses[1], replayed.losses[2]);
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, OffloadOnADevice, testing::Values("", "data=2 zero=1", "pipe=2 schedule=1f1b"));
 
 }  // namespace
 }  // namespace kintsugi::tests::device_models_test

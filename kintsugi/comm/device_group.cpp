@@ -32,6 +32,7 @@ struct Posted {
   std::vector<char> awaited;                          // by member: that is to be waited for
   std::vector<char> holds;                            // by member: it has posted, and not waited since
   std::unique_ptr<device::Event> done;
+  uint64_t number = 0;  // in the order of the group's stream
   int here = 0;
 };
 
@@ -62,6 +63,7 @@ struct DeviceGroup {
   std::mutex mutex;
   std::unique_ptr<device::Stream> stream;
   DeviceReduce* reduce;
+  uint64_t started = 0;
   PostedQueue collectives;
   std::vector<PostedQueue> messages;  // [from][to]
 };
@@ -128,6 +130,7 @@ class DeviceCommunicator : public CheckedCommunicator {
   uint64_t collectives_ = 0;               // enqueued so far, as the next two
   std::vector<uint64_t> sent_, received_;  // [member]
   std::vector<Open> open_;                 // events oldest_ to made_
+  std::vector<Part> finished_;             // within finish() alone
   uint64_t oldest_ = 1, made_ = 0;
 };
 
@@ -159,11 +162,15 @@ Event DeviceCommunicator::enqueue(std::span<const Operation> operations) {
 void DeviceCommunicator::finish(uint64_t number) {
   host_->wait(open_[number % open_.size()].host);
   const std::lock_guard lock(group_->mutex);
-  for (uint64_t n = number; n >= oldest_; --n)
-    for (const auto& [posted, member] : open_[n % open_.size()].parts) {
-      compute_.wait(*posted->done);
-      posted->holds[member] = 0;
-    }
+  finished_.clear();
+  for (uint64_t n = oldest_; n <= number; ++n)
+    for (const Part& part : open_[n % open_.size()].parts) finished_.push_back(part);
+  std::sort(finished_.begin(), finished_.end(),
+            [](const Part& a, const Part& b) { return a.posted->number > b.posted->number; });
+  for (const auto& [posted, member] : finished_) {
+    compute_.wait(*posted->done);
+    posted->holds[member] = 0;
+  }
   oldest_ = number + 1;
 }
 
@@ -238,6 +245,7 @@ void DeviceCommunicator::start(Posted& p) {
       break;
   }
   group_->stream->record(*p.done);
+  p.number = ++group_->started;
   p.here = 0;
 }
 

@@ -71,7 +71,7 @@ comm::StepWay Executor::way_of(List& list) const {
   if (!capture_) return StepWay::enqueue;
   const bool looked_at = watch || recorder_of(list.calls->step);
   const bool again = !looked_at && list.runs++ > 0;
-  return capture_->agree(!again || store_ ? StepWay::enqueue : list.captured ? StepWay::launch : StepWay::capture);
+  return capture_->agree(!again ? StepWay::enqueue : list.captured ? StepWay::launch : StepWay::capture);
 }
 
 // The staged inputs of a call, from `next` on; `next` is then behind them.
@@ -86,6 +86,7 @@ void Executor::enqueue_calls(const List& list, kernels::Numbers& numbers) {
   for (size_t c = 0; c < list.bound.size(); ++c) {
     const program::Call& call = list.calls->calls[c];
     const auto inputs = staged_of(list, c, next);
+    if (!inputs.empty()) enqueue_waits();
     for (const List::Staged& staged : inputs)
       device_->stream().copy(address(inputs_[staged.input].buffer, *list.calls, call.slot),
                              device_->staged_on_device() + staged.offset, staged.bytes);
@@ -93,6 +94,47 @@ void Executor::enqueue_calls(const List& list, kernels::Numbers& numbers) {
     if (marks_ && (c == 0 || !inputs.empty())) times_->mark();
     run_call(list, c, numbers, nullptr);
   }
+  enqueue_waits();
+  if (store_) store_->join();
+}
+
+// A wait is enqueued before the first instruction that touches memory of what is waited for, or at the end of the list:
+// until then another wait may have made it needless. What is in the same queue as that instruction is in order with it.
+// Where instructions are timed or looked at, each wait is enqueued where it stands.
+void Executor::enqueue_waits_of(const program::Instruction& i, const Bound& b, const Running* started) {
+  const auto overlap = [](const auto& x, const auto& y) {
+    return x.data() < y.data() + y.size() && y.data() < x.data() + x.size();
+  };
+  const auto touch = [&](const std::vector<tensor::View>& these, std::span<const std::byte> bytes) {
+    return std::any_of(these.begin(), these.end(), [&](const tensor::View& v) {
+      return v.data != nullptr && overlap(std::span<const std::byte>(bytes_of(v)), bytes);
+    });
+  };
+  const auto later = [&](const Awaited& a) {
+    const Bound& other = *a.running->what;
+    if (a.running == started) return false;
+    if (i.kind != program::Kind::compute && other.communicator == b.communicator) return true;
+    const auto conflicts = [&](const tensor::View& v, bool written) {
+      const std::span<const std::byte> bytes = bytes_of(v);
+      return touch(b.outs, bytes) || overlap(std::span<const std::byte>(b.workspace), bytes) ||
+             (written && touch(b.ins, bytes));
+    };
+    return std::none_of(other.ins.begin(), other.ins.end(), [&](const auto& v) { return conflicts(v, false); }) &&
+           std::none_of(other.outs.begin(), other.outs.end(), [&](const auto& v) { return conflicts(v, true); });
+  };
+  enqueue_waits(std::stable_partition(awaited_.begin(), awaited_.end(), later));
+}
+
+void Executor::enqueue_waits() {
+  enqueue_waits(awaited_.begin());
+}
+
+// The newest comes first: queues are in order, so what its queue had before it is then known to be done.
+void Executor::enqueue_waits(std::vector<Awaited>::iterator first) {
+  const auto newer = [](const Awaited& a, const Awaited& b) { return a.running->started > b.running->started; };
+  std::sort(first, awaited_.end(), newer);
+  for (auto a = first; a != awaited_.end(); ++a) wait(*a->body, *a->instruction, *a->bound, *a->running);
+  awaited_.erase(first, awaited_.end());
 }
 
 // There is a point behind the inputs of the first call and of each that has some, and one behind each instruction.

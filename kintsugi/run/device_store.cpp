@@ -5,7 +5,11 @@
 namespace kintsugi::run {
 
 DeviceStore::DeviceStore(device::Device& device, device::Stream& compute, int64_t bytes)
-    : device_(device), compute_(compute), memory_(device.allocate_pinned(bytes)), stream_(device.stream()) {
+    : device_(device),
+      compute_(compute),
+      memory_(device.allocate_pinned(bytes)),
+      stream_(device.stream()),
+      joined_(device.event()) {
   std::memset(memory_->data(), 0, static_cast<size_t>(bytes));
 }
 

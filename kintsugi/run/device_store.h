@@ -27,6 +27,8 @@ class DeviceStore {
   void fetch(Copy& copy, int64_t offset, std::span<std::byte> to);
   void store(Copy& copy, int64_t offset, std::span<const std::byte> from);
   void wait(Copy& copy) { compute_.wait(*copy.done); }
+  // The same for all copies so far.
+  void join() { compute_.wait_for(*stream_, *joined_); }
 
   // For the host, which waits for all that was enqueued.
   void read(int64_t offset, std::span<std::byte> to);
@@ -39,6 +41,7 @@ class DeviceStore {
   device::Stream& compute_;
   std::unique_ptr<device::Memory> memory_;  // pinned
   std::unique_ptr<device::Stream> stream_;
+  std::unique_ptr<device::Event> joined_;
 };
 
 }  // namespace kintsugi::run

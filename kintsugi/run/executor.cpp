@@ -482,15 +482,20 @@ void Executor::run_call(const List& list, size_t number, kernels::Numbers& numbe
 
 void Executor::run_instruction(const program::Call& call, const program::Body& body, const Instruction& instruction,
                                Bound& b, kernels::Numbers& numbers) {
-  switch (instruction.kind) {
-    case Kind::collective:
-      return enqueue(instruction, b, running(instruction, call.micro_batch));
-    case Kind::copy:
-      return enqueue_copy(instruction, b, running(instruction, call.micro_batch), call.micro_batch);
-    case Kind::wait:
-      return wait(body, instruction, b, running(instruction, call.micro_batch));
-    case Kind::compute:
-      break;
+  if (instruction.kind == Kind::wait) {
+    Running& r = running(instruction, call.micro_batch);
+    if (!waits_late()) return wait(body, instruction, b, r);
+    return awaited_.push_back({&body, &instruction, &b, &r});
+  }
+  if (instruction.kind == Kind::compute) {
+    if (!awaited_.empty()) enqueue_waits_of(instruction, b, nullptr);
+  } else {
+    Running& r = running(instruction, call.micro_batch);
+    if (!awaited_.empty()) enqueue_waits_of(instruction, b, &r);
+    r.started = started_++;
+    r.what = &b;
+    return instruction.kind == Kind::collective ? enqueue(instruction, b, r)
+                                                : enqueue_copy(instruction, b, r, call.micro_batch);
   }
   if (b.seq >= 0 && !device_) b.indices[static_cast<size_t>(b.seq)].index.begin_at(b.seq_begin + numbers.position);
   if (device_ && device_->stream().checks()) announce(body, instruction, b);

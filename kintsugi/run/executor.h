@@ -257,6 +257,8 @@ class Executor {
     comm::Event communication;
     FileStore::Ticket ticket = 0;
     DeviceStore::Copy copy = {};
+    int64_t started = 0;          // how many were started before it
+    const Bound* what = nullptr;  // that was started
     // On a device: where the host has what is sent and received.
     std::unique_ptr<device::Memory> sent, received;
   };
@@ -267,6 +269,17 @@ class Executor {
   void run_call(const List& list, size_t number, kernels::Numbers& numbers, profile::Recorder* recording);
   void run_instruction(const program::Call& call, const program::Body& body, const program::Instruction& instruction,
                        Bound& b, kernels::Numbers& numbers);
+  // A wait that is not enqueued yet, on a device: see device_run.cpp.
+  struct Awaited {
+    const program::Body* body;
+    const program::Instruction* instruction;
+    Bound* bound;
+    Running* running;
+  };
+  bool waits_late() const { return device_ && !by_host() && !marks_ && !watch; }
+  void enqueue_waits();  // all of them
+  void enqueue_waits_of(const program::Instruction& i, const Bound& b, const Running* started);
+  void enqueue_waits(std::vector<Awaited>::iterator first);  // from there on
   void enqueue(const program::Instruction& instruction, Bound& b, Running& r);
   void enqueue_copy(const program::Instruction& instruction, const Bound& b, Running& r, int64_t micro_batch);
   void wait(const program::Body& body, const program::Instruction& instruction, Bound& b, Running& r);
@@ -285,6 +298,8 @@ class Executor {
   comm::World* world_ = nullptr;
   int64_t micro_batches_ = 1;     // of the longest list
   std::vector<Running> running_;  // by event and micro-batch
+  std::vector<Awaited> awaited_;
+  int64_t started_ = 0;
   std::vector<Input> inputs_;
   std::unique_ptr<DeviceSide> device_;  // null: the host's
   comm::DeviceWay way_ = comm::DeviceWay::shared;
