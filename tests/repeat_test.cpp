@@ -133,7 +133,8 @@ TEST(Resume, TheBestCheckpointIsKnownWhereBestJsonIsDamaged) {
 TEST(Resume, ARunWhoseMetricsAreRemovedEndsWithAnError) {
   const RunFiles files;
   const std::filesystem::path run = files.folder("run");
-  Child child({"train", files.toml(), "--set", "train.steps=100000", "train.evaluate_every=0"}, files.file("said"));
+  Child child({"train", files.toml(), "--set", "train.steps=100000", "train.evaluate_every=0", "checkpoint.every=0"},
+              files.file("said"));
   ASSERT_TRUE(wait_for([&] { return lines_of(run / "metrics.jsonl") >= 3; })) << base::read_file(files.file("said"));
   std::filesystem::remove(run / "metrics.jsonl");
   child.send(SIGTERM);
