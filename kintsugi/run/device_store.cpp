@@ -29,13 +29,13 @@ void DeviceStore::store(Copy& copy, int64_t offset, std::span<const std::byte> f
   stream_->record(*copy.done);
 }
 
-// The host's accesses are announced as the stream's, which does nothing meanwhile: the thread that makes them may be
-// another than that of the rank.
+// The host's accesses are announced as those of `compute`, which does nothing meanwhile, has waited for all copies and is
+// waited for by those that come: the thread that makes them may be another than that of the rank.
 void DeviceStore::read(int64_t offset, std::span<std::byte> to) {
   compute_.synchronize();
   stream_->synchronize();
   const std::span<const std::byte> from(memory_->data() + offset, to.size());
-  stream_->announce({.what = "the host's look at what is offloaded", .reads = {&from, 1}, .writes = {}});
+  compute_.announce({.what = "the host's look at what is offloaded", .reads = {&from, 1}, .writes = {}});
   std::memcpy(to.data(), from.data(), from.size());
 }
 
@@ -43,7 +43,7 @@ void DeviceStore::write(int64_t offset, std::span<const std::byte> from) {
   compute_.synchronize();
   stream_->synchronize();
   const std::span<const std::byte> to(memory_->data() + offset, from.size());
-  stream_->announce({.what = "the host's change of what is offloaded", .reads = {}, .writes = {&to, 1}});
+  compute_.announce({.what = "the host's change of what is offloaded", .reads = {}, .writes = {&to, 1}});
   std::memcpy(memory_->data() + offset, from.data(), from.size());
 }
 
