@@ -116,12 +116,12 @@ Assignment parse_set(const std::string& set) {
   return {index, check_value(key, raw, kPlace), {Origin::Kind::set, ""}, old_name(index, name)};
 }
 
-// The last assignment of `key`; null if there is none, or an empty text.
-const Assignment* last_name(std::string_view key, const std::vector<Assignment>& assignments) {
+// The last assignment of `key`, or null.
+const Assignment* last_of(std::string_view key, const std::vector<Assignment>& assignments) {
   const Assignment* last = nullptr;
   for (const Assignment& a : assignments)
     if (a.key == key_index(key)) last = &a;
-  return last && !std::get<std::string>(last->value).empty() ? last : nullptr;
+  return last;
 }
 
 // The row of the catalog that `assigned` names.
@@ -143,11 +143,12 @@ const Row& row_named(std::span<const Row> rows, std::string_view what, const Ass
 // The model of the named size or folder that model.name gives, as defaults. Returns whether it is a folder.
 bool apply_named_model(Given& given, const std::vector<Assignment>& assignments) {
   const Catalog& catalog = *given.catalog;
-  const Assignment* family = last_name("model.family", assignments);
+  const Assignment* family = last_of("model.family", assignments);
   if (family) row_named(catalog.families, "a family of models", *family);
-  const Assignment* assigned = last_name("model.name", assignments);
+  const Assignment* assigned = last_of("model.name", assignments);
   if (!assigned) return false;
   const auto& name = std::get<std::string>(assigned->value);
+  if (name.empty()) return false;
   std::optional<Model> of_folder;
   if (catalog.model_of_folder && !catalog.size(name)) of_folder = catalog.model_of_folder(name);
   if (!of_folder && name.find('/') != name.npos)

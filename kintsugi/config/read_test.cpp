@@ -279,6 +279,8 @@ TEST(Read, Words) {
       error_in("[model]\nname = \"llama2-7b\"\nfamily = \"gpt\"\n"),
       "[config] run.toml:3: model.family = \"gpt\" is not that of model.name = \"llama2-7b\", which is \"llama\"; "
       "leave one out");
+  EXPECT_TRUE(error_in("[model]\nfamily = \"\"\n")
+                  .starts_with("[config] run.toml:2: model.family = \"\" is not a family of models; there are gpt, "));
 }
 
 TEST(Read, BadMixtures) {
