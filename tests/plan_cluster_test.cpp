@@ -1,4 +1,4 @@
-// What `plan --cluster` says beyond the time of a step: a slow rank, failures, more devices.
+// What `plan --cluster` says beyond the time of a step: memory, a slow rank, failures, more devices.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +8,7 @@
 #include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/simulate/failures.h"
+#include "tests/paths.h"
 #include "tests/patterns.h"
 #include "tests/process.h"
 #include "tests/ranks_folder.h"
@@ -58,6 +59,26 @@ uint64_t bytes_of_tensors(const std::string& file) {
 }
 
 }  // namespace
+
+// Those of Megatron-DeepSpeed's page on long sequences that are next to a bound; bench/published/lengths.py has all.
+TEST_F(PlanCluster, LengthsThatRunOutOfMemory) {
+  std::string cluster = base::read_file(source_folder() + "/clusters/selene.toml");
+  const std::string memory = "memory = \"80 GiB\"";
+  cluster.replace(cluster.find(memory), memory.size(), "memory = \"40 GiB\"");
+  std::ofstream(folder / "cluster.toml") << cluster;
+  const auto fits = [&](int64_t length, const std::string& layout) {
+    std::ofstream(folder / "run.toml") << fmt::format(
+        "[model]\nlayers = 64\nembed = 6144\nheads = 64\nvocab = 50304\ncontext = {0}\n[train]\nsequence = {0}\n"
+        "global_batch = 1\ndtype = \"bf16\"\n[parallel]\ndevice = \"cuda\"\nranks = 32\ntensor = 32\n{1}",
+        length, layout);
+    return plan("").find("does not fit") == std::string::npos;
+  };
+  const std::string old = "recompute = \"none\"\n", split = "recompute = \"full\"\nsequence_parallel = true\n";
+  EXPECT_TRUE(fits(4 << 10, old));
+  EXPECT_FALSE(fits(8 << 10, old));
+  EXPECT_TRUE(fits(256 << 10, split + "rules = [\"position -> tensor\"]\n"));
+  EXPECT_FALSE(fits(256 << 10, split));  // each rank has the whole table of positions
+}
 
 // Of one device all is kernels; of a stage, the others wait.
 TEST_F(PlanCluster, ASlowRank) {
