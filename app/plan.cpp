@@ -252,6 +252,14 @@ void refuse_beside_scaling(const PlanOptions& options) {
                             name);
 }
 
+// A run that leaves the device open is planned for that of the cluster: a card, unless its file says how many threads a
+// rank has. What is here, as on a login node, does not matter.
+void take_device(config::Settings& s, const std::string& cluster) {
+  if (config::device(s.parallel) != config::Device::automatic || s.train.dtype == name_of(tensor::DType::f64)) return;
+  const bool is_card = simulate::read_cluster(cluster).device.threads == 0;
+  s.parallel.device = name_of(is_card ? config::Device::cuda : config::Device::cpu);
+}
+
 void run(const RunOptions& run_options, PlanOptions options) {
   config::Resolved resolved = read_run(run_options, RunsOn::any);
   if (options.time.cluster.empty()) options.time.cluster = resolved.settings.parallel.cluster;
@@ -262,6 +270,7 @@ void run(const RunOptions& run_options, PlanOptions options) {
                                                 {"--timeline", options.time.timeline}}};
   refuse_run_files("plan", run_options, resolved.settings, outputs, options.time.cluster);
   fill_vocab(resolved);
+  if (!options.time.cluster.empty()) take_device(resolved.settings, options.time.cluster);
   const config::Settings& s = resolved.settings;
   const std::vector<int64_t> devices =
       options.devices.empty() ? std::vector<int64_t>() : numbers_of_devices(options.devices);

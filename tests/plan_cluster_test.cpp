@@ -60,6 +60,21 @@ uint64_t bytes_of_tensors(const std::string& file) {
 
 }  // namespace
 
+// A card's, or a processor's: not what is here.
+TEST_F(PlanCluster, AnOpenDeviceIsThatOfTheCluster) {
+  const auto memory = [&](const std::string& device) {
+    const std::string page = plan("--set parallel.device=" + device);
+    return page.substr(page.find("memory of a rank"), page.find("a step on") - page.find("memory of a rank"));
+  };
+  const std::string card = memory("cuda"), processor = memory("cpu");
+  EXPECT_NE(card, processor);
+  EXPECT_EQ(memory("auto"), card);
+  std::string cluster = base::read_file(folder / "cluster.toml");
+  cluster.replace(cluster.find("units = 4"), 0, "threads = 1\n");
+  std::ofstream(folder / "cluster.toml") << cluster;
+  EXPECT_EQ(memory("auto"), processor);
+}
+
 // Those of Megatron-DeepSpeed's page on long sequences that are next to a bound; bench/published/lengths.py has all.
 TEST_F(PlanCluster, LengthsThatRunOutOfMemory) {
   std::string cluster = base::read_file(source_folder() + "/clusters/selene.toml");
