@@ -49,6 +49,7 @@ constexpr Pass kPasses[] = {
     {"schedule", "which body runs for which micro-batch"},
     {"overlap", "communication started early and waited for late"},
     {"offload", "what lies in a file, fetched and stored"},
+    {"move_gradients", "with one micro-batch, accumulators moved from the states to the arena"},
     {kProgram, "the finished program: every buffer at its offset, totals of bytes and flops"},
     {kTasks, "what each stage does and when, as a picture"},
     {kSent, "every collective of a step, and what other strategies would send and hold"}};

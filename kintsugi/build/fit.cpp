@@ -73,9 +73,12 @@ std::optional<Saving> fitting_together(const Settings& settings, int64_t bytes, 
 
 std::vector<std::pair<std::string, int64_t>> largest_parts(const Program& p) {
   const program::MemoryTable t = program::memory_table(p);
-  std::vector<std::pair<std::string, int64_t>> parts = {
-      {"weights", t.weights},         {"gradients", t.gradients},         {"optimizer", t.optimizer},
-      {"activations", t.activations}, {"communication", t.communication}, {"workspace", t.workspace}};
+  std::vector<std::pair<std::string, int64_t>> parts = {{"weights", t.weights},
+                                                        {"gradients", t.gradients + t.live_gradients},
+                                                        {"optimizer", t.optimizer},
+                                                        {"activations", t.activations},
+                                                        {"communication", t.communication},
+                                                        {"workspace", t.workspace}};
   std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   parts.resize(3);
   return parts;

@@ -6,6 +6,7 @@
 #include "kintsugi/lower/fuse.h"
 #include "kintsugi/lower/join_head.h"
 #include "kintsugi/lower/memory.h"
+#include "kintsugi/lower/move_gradients.h"
 #include "kintsugi/lower/offload.h"
 #include "kintsugi/lower/overlap.h"
 #include "kintsugi/lower/partition.h"
@@ -54,6 +55,7 @@ std::vector<program::Program> lower(const Source& source, const Target& target, 
   pass("schedule", schedule, tasks);
   pass("overlap", overlap);
   pass("offload", offload, operations, target.offload);
+  pass("move_gradients", move_gradients, operations);
   if (target.extent >= Extent::placed) pass("memory", plan_memory, operations);
   if (target.extent < Extent::verified) return stages;
   for (const program::Program& p : stages) program::verify(p);

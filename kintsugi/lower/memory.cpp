@@ -24,7 +24,7 @@ void plan_states(Program& p) {
   for (program::StateKind kind : tensor::kStateKinds)
     for (const program::StateInfo& s : p.states) {
       if (s.kind != kind || p.buffer(s.buffer).offset >= 0) continue;  // of a bucket that has one
-      if (p.buffer(s.buffer).region == Region::file) continue;
+      if (p.buffer(s.buffer).region != Region::state) continue;
       p.buffer(s.buffer).offset = p.state_bytes;
       p.state_bytes += p.aligned(p.buffer(s.buffer).bytes());
     }

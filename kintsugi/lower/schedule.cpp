@@ -33,10 +33,10 @@ bool is_of_micro_batch(Work work) {
 }
 
 // A buffer's range in its root: the first addition to each range replaces its old content.
-using Spot = std::pair<BufferId, int64_t>;
+using RootRange = std::pair<BufferId, int64_t>;
 
 // The first addition to each accumulator replaces what it held.
-void replace_first(const Program& p, Body& body, std::set<Spot>& replaced) {
+void replace_first(const Program& p, Body& body, std::set<RootRange>& replaced) {
   for (Instruction& i : body.instructions)
     for (size_t j = 0; j < i.outs.size(); ++j) {
       const BufferId root = p.root(i.outs[j]);
@@ -176,7 +176,7 @@ class Variants {
   Program& p_;
   const plan::Schedule& schedule_;
   bool tree_ = false;
-  std::set<Spot> replaced_;
+  std::set<RootRange> replaced_;
   std::map<std::string, int> made_;
 };
 

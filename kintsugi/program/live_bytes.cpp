@@ -10,10 +10,11 @@
 namespace kintsugi::program {
 namespace {
 
-enum class Purpose : uint8_t { activation, communication, workspace };
+enum class Purpose : uint8_t { activation, gradient, communication, workspace };
 
 void add(LiveBytes& to, const LiveBytes& x, int64_t sign = 1) {
   to.activations += sign * x.activations;
+  to.gradients += sign * x.gradients;
   to.communication += sign * x.communication;
   to.workspace += sign * x.workspace;
   to.aligned += sign * x.aligned;
@@ -29,6 +30,8 @@ class LiveWalk {
   LiveWalk(const Program& p, const CallList& list)
       : p_(p), list_(list), last_(last_micro_batch(list)), uses_(p.bodies.size()), roots_(p.buffers.size()) {
     for (const VisitedCall& call : first_calls(p, list)) read(call);
+    for (const StateInfo& s : p.states)
+      if (s.kind == StateKind::gradient) roots_[static_cast<size_t>(p.root(s.buffer))].gradient = true;
     int kept = 0;
     for (Root& root : roots_)
       if (root.bodies.size() > 1) root.kept = kept++;
@@ -61,10 +64,13 @@ class LiveWalk {
     std::set<int> bodies;  // that touch it, variants counted once
     int kept = -1;         // a position among those that are live from call to call
     bool workspace = false;
+    bool gradient = false;
     bool computed = false, read = false, received = false, sent = false;  // see ArenaUse
 
     bool only_sent() const { return sent && !read; }
     bool only_received() const { return received && !computed; }
+    // While it is not communicated.
+    Purpose purpose() const { return gradient ? Purpose::gradient : Purpose::activation; }
   };
   struct Value {
     int num_calls = 0;     // that touch it
@@ -119,6 +125,9 @@ class LiveWalk {
       case Purpose::activation:
         live.activations = bytes;
         break;
+      case Purpose::gradient:
+        live.gradients = bytes;
+        break;
       case Purpose::communication:
         live.communication = bytes;
         break;
@@ -142,9 +151,9 @@ class LiveWalk {
       for_each_value(c, [&](const ArenaUse& use, const Value& value) {
         const bool in_transit = root(use.root).only_sent() || value.num_messages > 0;
         if (value.num_seen > 1)
-          live(use.root, value.last_call + 1, c, in_transit ? Purpose::communication : Purpose::activation);
+          live(use.root, value.last_call + 1, c, in_transit ? Purpose::communication : root(use.root).purpose());
         if (value.num_seen == value.num_calls && is_result(use.root, list_.calls[c]))
-          live(use.root, c + 1, calls, Purpose::activation);
+          live(use.root, c + 1, calls, root(use.root).purpose());
       });
     for (Value& value : values_) value = {.num_calls = value.num_calls};
   }
@@ -173,11 +182,11 @@ class LiveWalk {
       return live(whole, Purpose::communication);
     int next = whole.begin;
     for (const InstructionRange& range : use.in_transit) {
-      live({next, range.begin - 1}, Purpose::activation);
+      live({next, range.begin - 1}, of.purpose());
       live(range, Purpose::communication);
       next = range.end + 1;
     }
-    live({next, whole.end}, Purpose::activation);
+    live({next, whole.end}, of.purpose());
   }
 
   const Program& p_;

@@ -14,14 +14,16 @@ namespace kintsugi::program {
 //   communication  a value from the start of a collective, message or copy on it to the wait for it; one that only
 //                  communication reads, always; one that only communication writes, until the end of the call that
 //                  waited for it
+//   gradients      an accumulator of a step with one micro-batch, while it is not communicated
 //   activations    every other value
 struct LiveBytes {
   int64_t activations = 0;
+  int64_t gradients = 0;
   int64_t communication = 0;
   int64_t workspace = 0;
   int64_t aligned = 0;  // their sum, each up to the alignment
 
-  int64_t sum() const { return activations + communication + workspace; }
+  int64_t sum() const { return activations + gradients + communication + workspace; }
 };
 
 // While an instruction of a call runs.

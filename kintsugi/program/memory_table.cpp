@@ -49,6 +49,7 @@ MemoryTable memory_table(const Program& p) {
   for (const Instant& i : memory_over(p, list, list.calls.size()))
     if (i.live.aligned > t.peak.live.aligned) t.peak = i;
   const LiveBytes& live = t.peak.live;
+  t.live_gradients = live.gradients;
   t.activations = live.activations;
   t.communication = live.communication;
   t.workspace = live.workspace;

@@ -12,15 +12,15 @@ namespace kintsugi::program {
 // In bytes of a rank; total() is p.bytes().
 struct MemoryTable {
   int64_t weights = 0, gradients = 0, optimizer = 0, statistics = 0, caches = 0;  // states; gradients: accumulators
-  int64_t activations = 0, communication = 0, workspace = 0;                      // at the peak
+  int64_t live_gradients = 0, activations = 0, communication = 0, workspace = 0;  // at the peak
   int64_t sums = 0, staging = 0;                                                  // of a device
   int64_t packing = 0;                                                            // alignment, and gaps between values
   int64_t others = 0;  // arena that only other lists of calls need
   Instant peak = {};
 
   int64_t total() const {
-    return weights + gradients + optimizer + statistics + caches + activations + communication + workspace + sums +
-           staging + packing + others;
+    return weights + gradients + optimizer + statistics + caches + live_gradients + activations + communication +
+           workspace + sums + staging + packing + others;
   }
 };
 

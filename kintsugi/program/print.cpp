@@ -113,12 +113,14 @@ std::string line(const Program& p, const Body& body, size_t number) {
 }  // namespace
 
 std::string print_totals(const Program& p) {
+  const auto where = [](Region region) {
+    return region == Region::file ? ", in the file" : region == Region::arena ? ", in the arena" : "";
+  };
   std::map<std::string, int64_t> by_kind;
   std::set<BufferId> counted;  // states of one bucket share it
   for (const StateInfo& s : p.states)
     if (counted.insert(p.root(s.buffer)).second)
-      by_kind[std::string(name_of(s.kind)) +
-              (p.buffer(p.root(s.buffer)).region == Region::file ? ", in the file" : "")] +=
+      by_kind[std::string(name_of(s.kind)) + where(p.buffer(p.root(s.buffer)).region)] +=
           p.buffer(p.root(s.buffer)).bytes();
   std::string text = "memory\n";
   for (const auto& [kind, bytes] : by_kind) text += fmt::format("  {:24} {:>16} bytes\n", kind, bytes);

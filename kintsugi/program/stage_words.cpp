@@ -8,10 +8,11 @@ namespace {
 
 constexpr MemoryPart kMemoryParts[] = {
     {.name = "weights", .bytes = &MemoryTable::weights, .state = true},
-    {.name = "gradients", .bytes = &MemoryTable::gradients, .state = true},
+    {.name = "gradients", .bytes = &MemoryTable::gradients, .state = true, .always = false},
     {.name = "optimizer", .bytes = &MemoryTable::optimizer, .state = true},
     {.name = "statistics", .bytes = &MemoryTable::statistics, .state = true, .always = false},
     {.name = "caches", .bytes = &MemoryTable::caches, .state = true, .always = false},
+    {.name = "live gradients", .bytes = &MemoryTable::live_gradients, .always = false},
     {.name = "activations", .bytes = &MemoryTable::activations},
     {.name = "communication", .bytes = &MemoryTable::communication},
     {.name = "workspace", .bytes = &MemoryTable::workspace},

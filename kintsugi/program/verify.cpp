@@ -84,12 +84,13 @@ struct Kept {
   Owners& of(Region region) { return region == Region::state ? states : file; }
 };
 
-// At the beginning every state is present.
+// At the beginning every state is present, but for accumulators that live within a step.
 Kept states_of(const Program& p) {
   Kept kept;
   for (const StateInfo& s : p.states) {
     const BufferId root = p.root(s.buffer);
     const Buffer& b = p.buffer(root);
+    if (b.region == Region::arena) continue;
     kept.of(b.region).write(b.offset, b.offset + b.bytes(), root);
   }
   return kept;

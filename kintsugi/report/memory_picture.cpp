@@ -33,14 +33,14 @@ struct Band {
   int64_t constant = 0;
   int64_t (*at)(const Instant&) = nullptr;
 
-  int64_t bytes(const Instant& i) const { return at ? at(i) : constant; }
+  int64_t bytes(const Instant& i) const { return constant + (at ? at(i) : 0); }
 };
 
 std::vector<Band> bands(const MemoryTable& t) {
   return {{"weights", "#4c72b0", t.weights, nullptr},
-          {"gradients", "#7fb3e6", t.gradients, nullptr},
           {"optimizer", "#b8cfe8", t.optimizer, nullptr},
           {"other states", "#8c8c8c", t.statistics + t.caches + t.sums + t.staging, nullptr},
+          {"gradients", "#7fb3e6", t.gradients, [](const Instant& i) { return i.live.gradients; }},
           {"workspace", "#c9b3de", 0, [](const Instant& i) { return i.live.workspace; }},
           {"communication", "#8fd19e", 0, [](const Instant& i) { return i.live.communication; }},
           {"activations", "#f0a35e", 0, [](const Instant& i) { return i.live.activations; }}};

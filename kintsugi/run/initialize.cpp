@@ -37,6 +37,7 @@ T rounded(double x) {
 void Executor::initialize(uint64_t seed, bool drawn) {
   for (const program::StateInfo& s : program_.states) {
     if (s.in_bucket && s.first != 0) continue;
+    if (program_.buffer(s.buffer).region == program::Region::arena) continue;  // each step makes it
     change_blocks(*this, s.buffer, [](std::span<std::byte> block) { std::memset(block.data(), 0, block.size()); });
   }
   for (const program::StateInfo& s : program_.states) {

@@ -24,11 +24,19 @@ namespace {
 constexpr size_t kKeptPrograms = 512;  // some 400 KB each
 constexpr size_t kKeptCosts = 1024;    // some 100 KB each, of several ranks of the data axis
 
-// The part of a state that a rank has at least.
+// The part of states that a rank has at least.
+int64_t gradients_of(const Candidate& c, const UnitCost& u) {
+  return u.gradients / (c.zero >= 2 ? c.shards() : 1);
+}
 int64_t states_of(const Candidate& c, const UnitCost& u) {
   const int64_t shards = c.shards();
-  return u.weights / (c.zero >= 3 ? shards : 1) + u.gradients / (c.zero >= 2 ? shards : 1) +
-         u.optimizer / (c.zero >= 1 ? shards : 1);
+  return u.weights / (c.zero >= 3 ? shards : 1) + gradients_of(c, u) + u.optimizer / (c.zero >= 1 ? shards : 1);
+}
+
+// What states and what is kept between passes need together. The accumulators of a step with one micro-batch take the
+// places of what is kept.
+int64_t together(int64_t states, int64_t gradients, int64_t kept, int64_t micro_batches) {
+  return states + (micro_batches > 1 ? kept : std::max<int64_t>(0, kept - gradients));
 }
 
 // The ranks that a state of the optimizer is split over.
@@ -264,7 +272,7 @@ std::optional<Bound> Bounds::by_chunks(const Candidate& c, const Candidate& like
   double lead = 0, drain = 0;  // of the stages before
   for (int stage = 0; stage < c.pipe; ++stage) {
     double busy = 0, update = 0;
-    int64_t bytes = 0, least = chunks[static_cast<size_t>(stage)].carried,
+    int64_t states = 0, gradients = 0, kept = 0, least = chunks[static_cast<size_t>(stage)].carried,
             beside = chunks[static_cast<size_t>(stage)].beside;
     for (size_t g = static_cast<size_t>(stage); g < chunks.size(); g += static_cast<size_t>(c.pipe)) {
       UnitCost u = chunks[g];
@@ -272,15 +280,16 @@ std::optional<Bound> Bounds::by_chunks(const Candidate& c, const Candidate& like
       busy += static_cast<double>(micro) * u.forward + static_cast<double>(micro - 1) * (u.backward + u.weight) +
               u.first_backward + u.first_weight;
       update += u.update / shared;
-      bytes += states_of(c, u);
+      states += states_of(c, u);
+      gradients += gradients_of(c, u);
       least = std::min(least, u.carried);
       beside = std::min(beside, u.beside);
     }
-    if (keeps_all) bytes += in_flight(c, stage, micro) * least * c.chunks;
+    if (keeps_all) kept = in_flight(c, stage, micro) * least * c.chunks;
     // Of a backward pass that follows where no more is in flight, and adds to accumulators.
-    if (keeps_all && !split && micro > c.pipe - stage) bytes += beside;
+    if (keeps_all && !split && micro > c.pipe - stage) kept += beside;
     bound.seconds = std::max(bound.seconds, lead + busy + std::max(update, simple ? drain : 0));
-    bound.bytes = std::max(bound.bytes, bytes);
+    bound.bytes = std::max(bound.bytes, together(states, gradients, kept, micro));
     const UnitCost& first = chunks[static_cast<size_t>(stage)];
     lead += first.forward + message;
     drain += std::min(first.backward, first.first_backward) + message;
@@ -353,7 +362,7 @@ std::optional<Bound> Bounds::by_tasks(const Candidate& c, const Candidate& like)
         {bound.seconds, spans.back().end + std::max({all.update / shared, all.update_transfers, gathered, stored}),
          transfers(c, chunks, stage)});
     if (c.offload.activations) most = 0;
-    bound.bytes = std::max(bound.bytes, states_of(c, all) + most);
+    bound.bytes = std::max(bound.bytes, together(states_of(c, all), gradients_of(c, all), most, micro));
   }
   return bound;
 }
