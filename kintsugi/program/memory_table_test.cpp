@@ -157,6 +157,29 @@ TEST(MemoryTable, CollectivesWithinACall) {
             "0.7 1100+0+0\n");
 }
 
+// An accumulator of the arena is a gradient, but for while it is communicated.
+TEST(MemoryTable, GradientsOfTheArena) {
+  Made made;
+  const BufferId x = made.buffer("x", 1), g = made.buffer("g", 10), view = made.buffer("view", 10);
+  made.p.buffer(view).same_as = g;
+  made.p.buffer(g).output = "g";
+  made.p.states.push_back({.name = "g", .buffer = g, .kind = StateKind::gradient, .whole = made.p.buffer(g).type});
+  made.body("backward", {kernel({}, {x}), kernel({x}, {view}), moves(Kind::collective, "all_reduce", {g}, {g}, 0),
+                         kernel({}, {x}), moves(Kind::wait, "all_reduce", {g}, {g}, 0), kernel({}, {x})});
+  made.body("update", {kernel({g}, {x}), kernel({x}, {x})});
+  made.p.lists.push_back({.step = Step::train, .calls = {{0, 0}, {1, -1}}, .arena_bytes = 4096});
+  made.p.arena_bytes = 4096;
+  EXPECT_EQ(made.over(), "0.0 1+0+0\n0.1 1+0+0\n0.2 1+10+0\n0.3 1+10+0\n0.4 1+10+0\n0.5 1+0+0\n1.0 1+0+0\n1.1 1+0+0\n");
+  std::vector<int64_t> gradients;
+  for (const Instant& i : memory_over(made.p, made.p.lists[0], 100)) gradients.push_back(i.live.gradients);
+  EXPECT_EQ(gradients, (std::vector<int64_t>{0, 10, 0, 0, 0, 10, 10, 10}));
+  const MemoryTable t = memory_table(made.p);
+  EXPECT_EQ(t.gradients, 0);
+  EXPECT_EQ(t.live_gradients, 10);
+  EXPECT_EQ(t.activations, 1);
+  EXPECT_EQ(t.total(), made.p.bytes());
+}
+
 TEST(MemoryTable, InputsLiveFromTheBeginningAndOutputsUntilTheEnd) {
   Made made;
   const BufferId in = made.buffer("in", 1), out = made.buffer("out", 10), t = made.buffer("t", 100);
