@@ -59,7 +59,8 @@ Program lowered(const Case& c, int64_t layers) {
   s.model.vocab = c.sizes.v;
   s.model.dropout = c.dropout;
   s.model.context = s.train.sequence = c.sizes.s;
-  s.train.micro_batch = s.train.global_batch = c.sizes.b;
+  s.train.micro_batch = c.sizes.b;
+  s.train.global_batch = 2 * c.sizes.b;  // of one micro-batch, accumulators are in the arena too
   s.parallel.device = "cpu";
   set_layout(s, fmt::format("tensor={} recompute={}{}{}", c.t, c.recompute,
                             c.sequence_parallel ? " sequence_parallel" : "", c.keep_gathered ? " keep_gathered" : ""));

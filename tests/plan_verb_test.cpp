@@ -135,17 +135,18 @@ TEST_F(PlanVerb, ATableOfAllRanksAndAPicture) {
       run_kintsugi(folder.path(), "plan run.toml --csv memory.csv --svg memory.svg --stage 1 --set " + sets);
   ASSERT_EQ(e.code, 0) << e.err;
   std::string expected =
-      "rank,stage,layers,parameters_of_stage,weights,gradients,optimizer,statistics,caches,activations,communication,"
-      "workspace,sums_in_order,staging,packing,other_lists,total,states,arena,arena_of_train,lower_bound_of_train\n";
+      "rank,stage,layers,parameters_of_stage,weights,gradients,optimizer,statistics,caches,live_gradients,"
+      "activations,communication,workspace,sums_in_order,staging,packing,other_lists,total,states,arena,arena_of_train,"
+      "lower_bound_of_train\n";
   const auto list = programs(settings());
   for (int rank = 0; rank < 4; ++rank) {
     const program::Program& p = list[static_cast<size_t>(rank / 2)];
     const program::MemoryTable t = program::memory_table(p);
     const program::CallList& l = p.list(program::Step::train);
-    const std::vector<int64_t> numbers = {t.weights,     t.gradients,        t.optimizer, t.statistics,  t.caches,
-                                          t.activations, t.communication,    t.workspace, t.sums,        t.staging,
-                                          t.packing,     t.others,           p.bytes(),   p.state_bytes, p.arena_bytes,
-                                          l.arena_bytes, l.lower_bound_bytes};
+    const std::vector<int64_t> numbers = {
+        t.weights,     t.gradients,     t.optimizer,   t.statistics,  t.caches,      t.live_gradients,
+        t.activations, t.communication, t.workspace,   t.sums,        t.staging,     t.packing,
+        t.others,      p.bytes(),       p.state_bytes, p.arena_bytes, l.arena_bytes, l.lower_bound_bytes};
     expected +=
         fmt::format("{},{},\"{}\",{},{}\n", rank, rank / 2, rank < 2 ? "embedding, layers 0-1" : "layers 2-3, head",
                     program::model_share(p).parameters, fmt::join(numbers, ","));

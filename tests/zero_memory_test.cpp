@@ -63,7 +63,8 @@ TEST_P(States, FollowFigure1) {
   int64_t psi = 0;
   for (const ParameterGroup& g : groups) psi += g.elements();
   for (int64_t zero : {0, 1, 2, 3}) {
-    const Program p = lowered(s, fmt::format("data={} zero={}", n, zero));
+    const std::string layout = fmt::format("data={} zero={}", n, zero);
+    const Program p = lowered(s, layout, 2), of_one = lowered(s, layout, 1);
     const int64_t parts = zero > 0 ? n : 1;
     int64_t stored = 0;
     for (const ParameterGroup& g : groups) stored += g.stored(parts);
@@ -72,7 +73,8 @@ TEST_P(States, FollowFigure1) {
     for (const Cost& c : kCosts) {
       const int64_t bytes = dtype == "fp32" ? c.fp32 : c.bf16, divided = zero >= c.from ? n : 1;
       EXPECT_EQ(stored % divided, 0);
-      EXPECT_EQ(held(p, c.kind), bytes * stored / divided) << name_of(c.kind) << " zero=" << zero;
+      for (const Program* each : {&p, &of_one})
+        EXPECT_EQ(held(*each, c.kind), bytes * stored / divided) << name_of(c.kind) << " zero=" << zero;
       figure += static_cast<double>(bytes * psi) / static_cast<double>(divided);
       all += bytes * stored / divided;
     }
@@ -80,6 +82,8 @@ TEST_P(States, FollowFigure1) {
     for (const program::StateInfo& state : p.states)
       if (state.kind == program::StateKind::statistic) aligned += p.alignment();
     EXPECT_EQ(p.state_bytes, all + aligned) << "zero=" << zero;
+    // Of one micro-batch, gradients persist no more.
+    EXPECT_EQ(of_one.state_bytes, all + aligned - held(p, program::StateKind::gradient)) << "zero=" << zero;
     fmt::print("{} {} data={} zero={}: {:.0f} bytes of figure 1, {:.0f} of padding ({:.2f}%)\n", model, dtype, n, zero,
                figure, static_cast<double>(all) - figure, 100 * (static_cast<double>(all) / figure - 1));
   }
@@ -91,6 +95,28 @@ INSTANTIATE_TEST_SUITE_P(Small, States,
 INSTANTIATE_TEST_SUITE_P(Gpt2, States,
                          testing::Combine(testing::Values("gpt-2"), testing::Values("fp32", "bf16"),
                                           testing::Values(2, 4, 8, 64)));
+
+// The peak of a step of GPT-2 124M, 4 x 256 in bf16: by the end of the backward pass all gradients are there and no
+// activations, and on the way each layer's gradients take the places of its activations. So what is needed beside
+// states and gradients is less than the activations of two layers; it was those of all layers, and the head's
+// workspace.
+TEST(OneMicroBatch, GradientsTakeThePlacesOfActivations) {
+  config::Settings s = gpt2();
+  s.train.dtype = "bf16";
+  s.train.sequence = s.model.context = 256;
+  s.train.micro_batch = 4;
+  const Program p = lowered(s, "");
+  int64_t states = 0;
+  for (const program::StateKind kind : tensor::kStateKinds) states += held(p, kind);
+  fmt::print("{} bytes, {} of them states and gradients\n", p.bytes(), states);
+  constexpr int64_t kLayer = (32 * 768 + 4 * 12) * 256 * 4;  // 32 sbh + 4 asb
+  EXPECT_LT(p.bytes(), states + 2 * kLayer);
+  EXPECT_LT(p.bytes(), 2'300'000'000);
+  const Program passes = lowered(s, "", 2);
+  EXPECT_GT(passes.bytes(), states + 12 * kLayer);
+  for (const char* layout : {"data=2", "data=2 zero=1", "data=2 zero=2", "data=2 zero=3", "recompute=full"})
+    EXPECT_LE(lowered(s, layout).bytes(), lowered(s, layout, 2).bytes()) << layout;
+}
 
 // The instructions of a step as they run, all micro-batches.
 std::vector<const Instruction*> expanded(const Program& p) {
