@@ -107,7 +107,7 @@ std::string overview(const config::Settings& s, const models::Graphs& graphs, co
     text += line(stages.size() == 1 ? "program" : fmt::format("stage {}", i), stage_in_words(stages[i]));
   if (stages.size() > kShown) text += line("", fmt::format("and {} stages more", stages.size() - kShown));
   text += "\nDetails, each with `--pass NAME`:\n";
-  for (const Pass& pass : kPasses) text += fmt::format("  {:<15}{}\n", pass.name, pass.about);
+  for (const Pass& pass : kPasses) text += fmt::format("  {:<16}{}\n", pass.name, pass.about);
   return text;
 }
 
