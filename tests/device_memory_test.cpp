@@ -1,13 +1,26 @@
 // Whole steps on the emulated device take the memory that the plan says, to the byte, from their beginning to their
-// end.
+// end; and so do `plan --cluster` and a search of the device that a cluster's file describes.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <sstream>
 
+#include "kintsugi/base/file.h"
+#include "kintsugi/base/format.h"
 #include "kintsugi/build/programs.h"
+#include "kintsugi/config/read.h"
+#include "kintsugi/config/resolve.h"
 #include "kintsugi/device/emulated/emulated.h"
+#include "kintsugi/models/models.h"
 #include "kintsugi/program/memory_table.h"
+#include "kintsugi/search/search.h"
+#include "kintsugi/simulate/cluster.h"
 #include "tests/layouts.h"
+#include "tests/paths.h"
+#include "tests/process.h"
 
 namespace kintsugi::tests::device_memory_test {
 namespace {
@@ -77,6 +90,115 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"gpt", "bf16", "pipe=2 schedule=interleaved chunks=2"}, Case{"gpt", "fp32", "offload=all"},
                     Case{"gpt", "fp32", "data=2 reproducible=4"},
                     Case{"gpt", "bf16", "data=2 zero=1 gradient_dtype=bf16"}));
+
+// The run of which a cluster's file describes the cards, in one of the layouts that a search tries.
+struct OnCards {
+  std::string name, dtype;
+  search::Candidate layout;
+};
+
+void PrintTo(const OnCards& c, std::ostream* out) {
+  *out << c.name << " " << c.dtype;
+}
+
+constexpr std::string_view kModel =
+    "[model]\nfamily = \"llama\"\nlayers = 4\nembed = 32\nheads = 4\nkv_heads = 2\nffn = 48\nvocab = 66\n";
+
+// The columns of `plan --csv` by name, a value for each rank.
+std::map<std::string, std::vector<std::string>> columns_of(const std::string& csv) {
+  std::istringstream lines(csv);
+  std::vector<std::string> names;
+  std::map<std::string, std::vector<std::string>> columns;
+  for (std::string line; std::getline(lines, line);) {
+    std::vector<std::string> cells = {""};
+    bool quoted = false;
+    for (const char c : line) {
+      if (c == '"')
+        quoted = !quoted;
+      else if (c == ',' && !quoted)
+        cells.emplace_back();
+      else
+        cells.back() += c;
+    }
+    if (names.empty())
+      names = std::move(cells);
+    else
+      for (size_t i = 0; i < names.size(); ++i) columns[names[i]].push_back(cells.at(i));
+  }
+  return columns;
+}
+
+int64_t sum_of(const std::vector<std::string>& column) {
+  int64_t sum = 0;
+  for (const std::string& cell : column) sum += std::stoll(cell);
+  return sum;
+}
+
+class DeviceMemoryOfACluster : public testing::TestWithParam<OnCards> {};
+
+TEST_P(DeviceMemoryOfACluster, IsThatOfThePlanAndTheSearch) {
+  const std::string file = source_folder() + "/clusters/h200_node.toml";
+  const std::vector<std::string> sets = {"train.dtype=" + GetParam().dtype, "parallel.device=cuda",
+                                         "parallel.threads=1", "train.sequence=16", "train.global_batch=8"};
+  const config::Settings given =
+      config::resolve(config::read_text(kModel, "run.toml", models::catalog(), sets), 8).settings;
+  const search::Candidate& layout = GetParam().layout;
+
+  // What is said of cards, by the command and by a search.
+  const TemporaryFolder folder;
+  std::ofstream(folder / "run.toml") << kModel << search::as_toml(layout);
+  const Ended planned = run_kintsugi(
+      folder.path(), fmt::format("plan run.toml --cluster {} --csv plan.csv --set {}", file, fmt::join(sets, " ")));
+  ASSERT_EQ(planned.code, 0) << planned.err;
+  auto columns = columns_of(base::read_file(folder / "plan.csv"));
+  const int64_t bytes = search::bytes_of(given, layout);
+  const auto tried = search::try_candidate(given, layout, simulate::read_cluster(file), INT64_MAX);
+  ASSERT_TRUE(tried);
+  EXPECT_EQ(tried->bytes, bytes);
+  int64_t most = 0;
+  for (const std::string& total : columns["total"]) most = std::max<int64_t>(most, std::stoll(total));
+  EXPECT_EQ(most, bytes);
+  EXPECT_NE(planned.out.find("  memory        " + base::format_bytes(static_cast<uint64_t>(bytes)) + " of 140 GiB on"),
+            std::string::npos)
+      << planned.out;
+
+  // What the same run takes.
+  config::Settings s = search::settings_of(given, layout);
+  s.parallel.device = "emulated";
+  const int64_t before = allocated().device;
+  train::LayoutRun run(s);
+  ASSERT_EQ(columns["total"].size(), static_cast<size_t>(run.ranks()));
+  EXPECT_EQ(allocated().device - before, sum_of(columns["total"]));
+  int64_t largest = 0;
+  for (int rank = 0; rank < run.ranks(); ++rank) {
+    const program::Program& p = run.executor(rank).program();
+    EXPECT_EQ(std::to_string(p.bytes()), columns["total"][static_cast<size_t>(rank)]) << rank;
+    EXPECT_EQ(std::to_string(p.arena_bytes), columns["arena"][static_cast<size_t>(rank)]) << rank;
+    largest = std::max(largest, p.bytes());
+  }
+  EXPECT_EQ(largest, bytes);
+  for (int64_t step = 0; step < 2; ++step)
+    run.step(step, 1e-2, [&](int64_t m, data::BatchMemory& batch) { draw_batch(s, step, m, batch); });
+  EXPECT_EQ(allocated().device - before, sum_of(columns["total"]));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, DeviceMemoryOfACluster,
+    testing::Values(OnCards{"one", "fp32", {.micro_batch = 2}}, OnCards{"data", "bf16", {.data = 2, .micro_batch = 2}},
+                    OnCards{"zero_3", "bf16", {.data = 2, .zero = 3, .micro_batch = 2}},
+                    OnCards{"tensor", "fp32", {.tensor = 2, .micro_batch = 2}},
+                    OnCards{"pipeline", "bf16", {.pipe = 2, .micro_batch = 2}},
+                    OnCards{"recompute", "fp32", {.micro_batch = 4, .recompute = config::Recomputed::layers}},
+                    OnCards{"all",
+                            "bf16",
+                            {.data = 2,
+                             .tensor = 2,
+                             .pipe = 2,
+                             .zero = 1,
+                             .schedule = "interleaved",
+                             .chunks = 2,
+                             .recompute = config::Recomputed::layers}}),
+    [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace kintsugi::tests::device_memory_test
