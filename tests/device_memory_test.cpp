@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <sstream>
 
 #include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
@@ -18,6 +17,7 @@
 #include "kintsugi/program/memory_table.h"
 #include "kintsugi/search/search.h"
 #include "kintsugi/simulate/cluster.h"
+#include "tests/csv_columns.h"
 #include "tests/layouts.h"
 #include "tests/paths.h"
 #include "tests/process.h"
@@ -103,30 +103,6 @@ void PrintTo(const OnCards& c, std::ostream* out) {
 
 constexpr std::string_view kModel =
     "[model]\nfamily = \"llama\"\nlayers = 4\nembed = 32\nheads = 4\nkv_heads = 2\nffn = 48\nvocab = 66\n";
-
-// The columns of `plan --csv` by name, a value for each rank.
-std::map<std::string, std::vector<std::string>> columns_of(const std::string& csv) {
-  std::istringstream lines(csv);
-  std::vector<std::string> names;
-  std::map<std::string, std::vector<std::string>> columns;
-  for (std::string line; std::getline(lines, line);) {
-    std::vector<std::string> cells = {""};
-    bool quoted = false;
-    for (const char c : line) {
-      if (c == '"')
-        quoted = !quoted;
-      else if (c == ',' && !quoted)
-        cells.emplace_back();
-      else
-        cells.back() += c;
-    }
-    if (names.empty())
-      names = std::move(cells);
-    else
-      for (size_t i = 0; i < names.size(); ++i) columns[names[i]].push_back(cells.at(i));
-  }
-  return columns;
-}
 
 int64_t sum_of(const std::vector<std::string>& column) {
   int64_t sum = 0;

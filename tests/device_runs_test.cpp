@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "kintsugi/base/file.h"
+#include "kintsugi/base/format.h"
 #include "kintsugi/checkpoint/folder.h"
+#include "kintsugi/program/stage_words.h"
+#include "tests/csv_columns.h"
 #include "tests/process.h"
 #include "tests/small_run.h"
 
@@ -128,6 +132,39 @@ TEST_F(DeviceRuns, TextAndLossAreThoseOfTheProcessor) {
     return std::stod(said.substr(at + 5));
   };
   EXPECT_NEAR(loss("emulated"), loss("cpu"), 1e-4);
+}
+
+// When programs are bound: what was asked for, what is free, and the parts of the plan, which are those of `plan
+// --csv`.
+TEST_F(DeviceRuns, TooLittleMemoryIsOneLineWithThePlan) {
+  const auto words = [](const std::string& bytes) {
+    return base::format_bytes(static_cast<uint64_t>(std::stoll(bytes)));
+  };
+  for (const std::string& layout : {std::string(), std::string(" parallel.pipe=2")}) {
+    std::filesystem::remove_all(files.folder("failed"));
+    std::string sets = layout;
+    for (const std::string& set : in("failed", "emulated")) sets += " " + set;
+    const Ended plan = command("plan " + toml + " --csv plan.csv --set" + sets);
+    ASSERT_EQ(plan.code, 0) << plan.err;
+    auto columns = columns_of(base::read_file(files.file("plan.csv")));
+    const Ended e = command("train " + toml + " --set" + sets, "export KINTSUGI_EMULATE=memory=100000");
+    EXPECT_EQ(e.code, 1) << e.out << e.err;
+    const size_t rank = e.err.find("; rank 1 (stage 1 of 2) needs ") == std::string::npos ? 0 : 1;
+    std::string parts;
+    for (const program::MemoryPart& part : program::memory_parts()) {
+      std::string name(part.name);
+      std::replace(name.begin(), name.end(), ' ', '_');
+      if (const std::string bytes = columns[name].at(rank); bytes != "0")
+        parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", part.name, words(bytes));
+    }
+    const std::string total = columns["total"].at(rank);
+    const std::string line = fmt::format(
+        "error: [device] the device gives no more memory: {} are asked for, and 97.7 KiB are free; rank {}{} needs {} "
+        "bytes: {}\n",
+        words(total), rank, layout.empty() ? "" : fmt::format(" (stage {} of 2)", rank),
+        base::group_digits(std::stoll(total)), parts);
+    EXPECT_EQ(e.err.substr(std::min(e.err.size(), e.err.find("error: "))), line);  // behind warnings of few cores
+  }
 }
 
 TEST_F(DeviceRuns, ADeviceThatFailsLosesNoCheckpoint) {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "kintsugi/base/format.h"
+
 namespace kintsugi::program {
 namespace {
 
@@ -25,6 +27,14 @@ constexpr MemoryPart kMemoryParts[] = {
 
 std::span<const MemoryPart> memory_parts() {
   return kMemoryParts;
+}
+
+std::string parts_in_words(const MemoryTable& table) {
+  std::vector<std::string> parts;
+  for (const MemoryPart& part : kMemoryParts)
+    if (const int64_t bytes = table.*part.bytes; bytes > 0)
+      parts.push_back(fmt::format("{} {}", part.name, base::format_bytes(static_cast<uint64_t>(bytes))));
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 std::string layers_in_words(const std::vector<int>& layers, int64_t all) {

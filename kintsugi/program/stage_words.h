@@ -19,6 +19,8 @@ struct MemoryPart {
   bool state = false, always = true;
 };
 std::span<const MemoryPart> memory_parts();  // together they are the total
+// "weights 1.2 MiB, gradients ...": those that are not nothing, in one line.
+std::string parts_in_words(const MemoryTable& table);
 
 // "embedding, layers 0-3 8-11, head": of ModelShare, for a model of so many layers.
 std::string layers_in_words(const std::vector<int>& layers, int64_t all);

@@ -11,9 +11,12 @@
 #include "kintsugi/base/format.h"
 #include "kintsugi/comm/device_groups.h"
 #include "kintsugi/comm/timeout_message.h"
+#include "kintsugi/device/no_memory.h"
 #include "kintsugi/profile/recorder.h"
 #include "kintsugi/program/describe.h"
+#include "kintsugi/program/memory_table.h"
 #include "kintsugi/program/ordered_sums.h"
+#include "kintsugi/program/stage_words.h"
 #include "kintsugi/tensor/dims.h"
 
 namespace kintsugi::run {
@@ -66,6 +69,18 @@ std::map<std::pair<std::vector<mesh::Factor>, std::string>, size_t> open_message
   return most;
 }
 
+// What the device says, and what the memory is for.
+base::UserError without_memory(const device::NoMemory& refused, const program::Program& p, int rank) {
+  const int stages = p.mesh.stages();
+  return {"device",
+          "{}; rank {}{} needs {} bytes: {}",
+          refused.said(),
+          rank,
+          stages > 1 ? fmt::format(" (stage {} of {})", p.stage, stages) : "",
+          base::group_digits(p.bytes()),
+          program::parts_in_words(program::memory_table(p))};
+}
+
 }  // namespace
 
 Executor::Executor(program::Program program, const kernels::KernelSet& kernels, base::ThreadTeam& team,
@@ -89,7 +104,11 @@ Executor::Executor(program::Program program, const kernels::KernelSet& kernels, 
     for (const program::Call& call : list.calls) micro_batches_ = std::max(micro_batches_, call.micro_batch + 1);
   running_.resize(static_cast<size_t>(events * micro_batches_));
   if (kernels.device()) {
-    device_ = std::make_unique<DeviceSide>(*kernels.device(), program_.bytes(), program_.staged_bytes);
+    try {
+      device_ = std::make_unique<DeviceSide>(*kernels.device(), program_.bytes(), program_.staged_bytes);
+    } catch (const device::NoMemory& refused) {
+      throw without_memory(refused, program_, rank_);
+    }
     ranges_ = kernels.device()->ranges();
     if (program_.file_bytes > 0)
       store_ = std::make_unique<DeviceStore>(*kernels.device(), device_->stream(), program_.file_bytes);

@@ -171,6 +171,59 @@ TEST(CublasLtProducts, DoGelu) {
   }
 }
 
+// Products of fp64 are the library's, with a bias too, and all of them in fp64: TF32 is not for them. An activation is
+// not asked for; the product alone is.
+TEST(CublasLtProducts, InFp64) {
+  constexpr int kFp64 = 1;  // CUDA_R_64F
+  using kernels::test::device_under_test;
+  constexpr int64_t kM = 5, kN = 9, kK = 40;
+  const auto memory = device_under_test().allocate(1 << 16);
+  const auto stream = device_under_test().stream();
+  const auto at = [&](int64_t matrix) { return reinterpret_cast<double*>(memory->data()) + matrix * 1024; };
+  for (int64_t i = 0; i < kM * kK; ++i) at(0)[i] = 1.0 / static_cast<double>(3 + i);
+  for (int64_t i = 0; i < kK * kN; ++i) at(1)[i] = 1.0 / static_cast<double>(7 + i);
+  for (int64_t i = 0; i < kN; ++i) at(3)[i] = static_cast<double>(i) / 3;
+  for (const bool biased : {false, true})
+    for (const bool accumulate : {false, true})
+      for (const bool activation : {false, true}) {
+        SCOPED_TRACE(fmt::format("{} {} {}", biased, accumulate, activation));
+        standin().calls.clear();
+        std::fill_n(at(2), kM * kN, 0.7);
+        const gpu_emulated::Gemm g = {
+            .m = kM,
+            .n = kN,
+            .k = kK,
+            .dtype = tensor::DType::f64,
+            .c_dtype = tensor::DType::f64,
+            .tf32 = true,
+            .a = {at(0), kK},
+            .b = {at(1), kN},
+            .c = at(2),
+            .c_step = kN,
+            .accumulate = accumulate,
+            .bias = biased ? at(3) : nullptr,
+            .bias_dtype = tensor::DType::f64,
+            .bias_column = 1,
+            .epilogue = {activation ? gpu_emulated::GemmFunction::gelu_tanh : gpu_emulated::GemmFunction::none, false,
+                         at(2), at(4)}};
+        EXPECT_EQ(gpu_emulated::gemm(g, *stream), !activation);
+        stream->synchronize();
+        ASSERT_EQ(standin().calls.size(), 1u);
+        const Call& call = standin().calls[0];
+        EXPECT_EQ(call.type, kFp64);
+        EXPECT_EQ(call.result_type, kFp64);
+        EXPECT_EQ(call.bias, biased);
+        EXPECT_EQ(call.accumulate, accumulate);
+        EXPECT_FALSE(call.tf32 || call.gelu);
+        for (int64_t row = 0; row < kM; ++row)
+          for (int64_t column = 0; column < kN; ++column) {
+            double want = (accumulate ? 0.7 : 0) + (biased ? at(3)[column] : 0);
+            for (int64_t k = 0; k < kK; ++k) want += at(0)[row * kK + k] * at(1)[k * kN + column];
+            EXPECT_NEAR(at(2)[row * kN + column], want, 1e-14);
+          }
+      }
+}
+
 // The same product with biases that are aligned differently: an algorithm that was chosen for one may need what the
 // other has not.
 TEST(CublasLtProducts, OfDifferentlyAlignedBiases) {

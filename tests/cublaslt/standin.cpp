@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <type_traits>
 
 #include "kintsugi/tensor/dtype.h"
 
@@ -43,6 +44,7 @@ struct Product {
   bool gelu() const { return (epilogue & CUBLASLT_EPILOGUE_GELU) != 0; }
   bool gelu_gradient() const { return epilogue == CUBLASLT_EPILOGUE_DGELU; }
   bool tf32() const { return compute == CUBLAS_COMPUTE_32F_FAST_TF32; }
+  bool fp64() const { return compute == CUBLAS_COMPUTE_64F; }
 };
 
 // What the unit takes of an element of fp32: 10 bits of its fraction.
@@ -99,6 +101,7 @@ bool take(T& value, const void* from, size_t bytes) {
 }
 
 std::optional<DType> dtype_of(int type) {
+  if (type == CUDA_R_64F) return DType::f64;
   if (type == CUDA_R_32F) return DType::f32;
   if (type == CUDA_R_16BF) return DType::bf16;
   if (type == CUDA_R_16F) return DType::f16;
@@ -123,9 +126,15 @@ std::string rules(const Product& p, const Matrix& a, const Matrix& b, const Matr
   const bool ta = p.first == CUBLAS_OP_T, tb = p.second == CUBLAS_OP_T;
   sizes = {static_cast<int64_t>(ta ? a.columns : a.rows), static_cast<int64_t>(tb ? b.rows : b.columns),
            static_cast<int64_t>(ta ? a.rows : a.columns)};
-  if ((p.compute != CUBLAS_COMPUTE_32F && !p.tf32()) || p.scale != CUDA_R_32F) return "sums and factors must be fp32";
+  // The library's table of types: of fp64 all is fp64, and of the rest nothing is.
+  if (p.fp64() != (a.type == CUDA_R_64F) || p.fp64() != (p.scale == CUDA_R_64F))
+    return "sums and factors of fp64, and of nothing else, must be fp64";
+  if (!p.fp64() && ((p.compute != CUBLAS_COMPUTE_32F && !p.tf32()) || p.scale != CUDA_R_32F))
+    return "sums and factors must be fp32";
+  if (p.fp64() && (p.epilogue & ~CUBLASLT_EPILOGUE_BIAS) > CUBLASLT_EPILOGUE_DEFAULT)
+    return "an activation behind a product of fp64";
   if (p.tf32() && a.type != CUDA_R_32F) return "TF32 of what is not fp32";
-  if (!dtype_of(a.type) || a.type != b.type || !(c.type == a.type || c.type == CUDA_R_32F))
+  if (!dtype_of(a.type) || a.type != b.type || !(c.type == a.type || (c.type == CUDA_R_32F && !p.fp64())))
     return fmt::format("types {}, {} and {} do not go together", int(a.type), int(b.type), int(c.type));
   if (static_cast<int64_t>(tb ? b.columns : b.rows) != sizes.k) return "the summed sizes differ";
   if (static_cast<int64_t>(c.rows) != sizes.m || static_cast<int64_t>(c.columns) != sizes.n)
@@ -177,12 +186,16 @@ struct Work {
   Product product;
   Matrix a, b, c;
   Sizes sizes;
-  float alpha, beta;
+  double alpha, beta;
   const std::byte *first, *second;
   std::byte* result;
 
   template <typename In, typename Out>
   void run() const {
+    using Sum = std::conditional_t<std::is_same_v<In, double>, double, float>;
+    const auto taken = [&](In x) {
+      return static_cast<double>(sizeof(Sum) == 8 ? static_cast<Sum>(x) : as_taken(product, static_cast<float>(x)));
+    };
     const bool ta = product.first == CUBLAS_OP_T, tb = product.second == CUBLAS_OP_T;
     for (int32_t i = 0; i < c.batch; ++i) {
       const In *x = reinterpret_cast<const In*>(first) + i * a.apart,
@@ -193,20 +206,20 @@ struct Work {
         for (int64_t row = 0; row < sizes.m; ++row) {
           double sum = 0;
           for (int64_t l = 0; l < sizes.k; ++l)
-            sum += static_cast<double>(
-                       as_taken(product, static_cast<float>(ta ? x[l + row * a.step] : x[row + l * a.step]))) *
-                   static_cast<double>(
-                       as_taken(product, static_cast<float>(tb ? y[column + l * b.step] : y[l + column * b.step])));
+            sum += taken(ta ? x[l + row * a.step] : x[row + l * a.step]) *
+                   taken(tb ? y[column + l * b.step] : y[l + column * b.step]);
           Out& out = z[row + column * c.step];
-          auto value = static_cast<float>(sum) * alpha;
-          if (beta != 0) value += beta * static_cast<float>(out);
-          if (bias != nullptr) value += static_cast<float>(bias[row]);
+          auto value = static_cast<Sum>(sum) * static_cast<Sum>(alpha);
+          if (beta != 0) value += static_cast<Sum>(beta) * static_cast<Sum>(out);
+          if (bias != nullptr) value += static_cast<Sum>(bias[row]);
           Out* const aux = product.has_aux() ? static_cast<Out*>(product.aux) + i * product.aux_apart + row +
                                                    column * product.aux_step
                                              : nullptr;
-          if (product.gelu_gradient()) value *= gelu_slope(static_cast<float>(*aux));
-          if (product.gelu() && aux != nullptr) *aux = Out(value);
-          if (product.gelu()) value = gelu(value);
+          if constexpr (sizeof(Sum) == 4) {
+            if (product.gelu_gradient()) value *= gelu_slope(static_cast<float>(*aux));
+            if (product.gelu() && aux != nullptr) *aux = Out(value);
+            if (product.gelu()) value = gelu(value);
+          }
           out = Out(value);
         }
     }
@@ -216,7 +229,11 @@ struct Work {
 void run(void* context) {
   const Work& w = *static_cast<const Work*>(context);
   tensor::dispatch(*dtype_of(w.a.type), [&]<typename In>(In) {
-    if constexpr (sizeof(In) <= 4) w.c.type == CUDA_R_32F ? w.run<In, float>() : w.run<In, In>();
+    if constexpr (std::is_same_v<In, double>) {
+      w.run<In, In>();
+    } else {
+      w.c.type == CUDA_R_32F ? w.run<In, float>() : w.run<In, In>();
+    }
   });
 }
 
@@ -416,7 +433,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
   if (workspace_bytes > 0 && (workspace == nullptr || alignment_of(workspace) < 16))
     return broken("no workspace there");
   if (stream == nullptr) return broken("the default stream");
-  work->alpha = *static_cast<const float*>(alpha), work->beta = *static_cast<const float*>(beta);
+  const auto factor = [&](const void* x) {
+    return p.scale == CUDA_R_64F ? *static_cast<const double*>(x) : double{*static_cast<const float*>(x)};
+  };
+  work->alpha = factor(alpha), work->beta = factor(beta);
   work->first = static_cast<const std::byte*>(a), work->second = static_cast<const std::byte*>(b);
   work->result = static_cast<std::byte*>(d);
   standin().calls.push_back({.m = work->sizes.m,

@@ -57,6 +57,8 @@ TEST_F(Cuda, TooLittleMemory) {
   expect_line("free=1000",
               "may use 1,000 bytes (1000 B), the 1000 B that are free of the device's 8.0 GiB; most of it is");
   expect_line("gives=1000", "a card of the stand-in does not give the ");
+  expect_line("gives=1000", "of 8.0 GiB are free; rank 0 needs ");
+  expect_line("gives=1000", " bytes: weights ");
 }
 
 TEST_F(Cuda, FewerCardsThanRanks) {

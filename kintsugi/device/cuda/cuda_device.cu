@@ -15,6 +15,7 @@
 #include "kintsugi/device/cuda/entry.h"
 #include "kintsugi/device/cuda/nvml.h"
 #include "kintsugi/device/cuda/nvtx.h"
+#include "kintsugi/device/no_memory.h"
 
 namespace kintsugi::device {
 namespace {
@@ -191,10 +192,10 @@ class CudaDevice : public Device {
       if (cudaMalloc(&data, static_cast<size_t>(bytes)) != cudaSuccess) {
         cudaGetLastError();
         const Properties p = properties();
-        throw base::UserError("device", "{} does not give the {} that are needed: {} of {} are free", p.name,
-                              base::format_bytes(static_cast<uint64_t>(bytes)),
-                              base::format_bytes(static_cast<uint64_t>(p.free)),
-                              base::format_bytes(static_cast<uint64_t>(p.memory)));
+        throw NoMemory(fmt::format("{} does not give the {} that are needed: {} of {} are free", p.name,
+                                   base::format_bytes(static_cast<uint64_t>(bytes)),
+                                   base::format_bytes(static_cast<uint64_t>(p.free)),
+                                   base::format_bytes(static_cast<uint64_t>(p.memory))));
       }
       check(cudaMemset(data, 0, static_cast<size_t>(bytes)), "to fill memory");
       check(cudaDeviceSynchronize(), "to fill memory");

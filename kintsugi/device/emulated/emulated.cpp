@@ -1,5 +1,6 @@
 #include "kintsugi/device/emulated/emulated.h"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include "kintsugi/base/format.h"
 #include "kintsugi/device/emulate.h"
 #include "kintsugi/device/emulated/access_order.h"
+#include "kintsugi/device/no_memory.h"
 
 namespace kintsugi::device {
 namespace {
@@ -86,18 +88,21 @@ class HostMemory : public Memory {
   static std::byte* map(int64_t bytes, int64_t emulate::Allocated::*counted) {
     if (bytes == 0) return nullptr;
     const bool on_device = counted == &emulate::Allocated::device;
-    const auto refuse = [&] {
-      return base::UserError("device", "{} gives no more memory: {} are asked for, and {} are in use",
-                             on_device ? "the device" : "the host", base::format_bytes(static_cast<uint64_t>(bytes)),
-                             base::format_bytes(static_cast<uint64_t>(shared().allocated.*counted)));
+    const auto refuse = [&](int64_t free) {
+      const std::string said = fmt::format(
+          "{} gives no more memory: {} are asked for, and {} are free", on_device ? "the device" : "the host",
+          base::format_bytes(static_cast<uint64_t>(bytes)), base::format_bytes(static_cast<uint64_t>(free)));
+      if (on_device) throw NoMemory(said);
+      throw base::UserError("device", "{}", said);
     };
     {
       const std::lock_guard lock(shared().mutex);
       const auto& most = on_device ? shared().memory : shared().pinned;
-      if (shared().allocated.*counted + bytes > most.value_or(INT64_MAX)) throw refuse();
+      const int64_t free = most.value_or(INT64_MAX) - shared().allocated.*counted;
+      if (bytes > free) refuse(free);
     }
     std::byte* const data = take(bytes);
-    if (data == nullptr) throw refuse();
+    if (data == nullptr) refuse(0);
     return data;
   }
 #if defined(__SANITIZE_ADDRESS__)  // which sees what is beside memory of the heap

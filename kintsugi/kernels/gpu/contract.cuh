@@ -85,13 +85,16 @@ struct Operands {
   bool add;
 };
 
-__device__ float load_any(const void* x, DType dtype, int64_t i) {
+template <typename Sum>
+__device__ Sum load_any(const void* x, DType dtype, int64_t i) {
+  if (sizeof(Sum) == 8 && dtype == DType::f64) return static_cast<Sum>(static_cast<const double*>(x)[i]);
   return dtype == DType::f32    ? static_cast<const float*>(x)[i]
          : dtype == DType::bf16 ? widen(static_cast<const bf16*>(x)[i])
                                 : widen(static_cast<const f16*>(x)[i]);
 }
 
-// One thread for each element of y: slow.
+// One thread for each element of y: slow. Sum: double where y is fp64.
+template <typename Sum>
 __global__ void contract_any(Operands o, ContractDims kept, ContractDims summed, int64_t elements, int64_t terms) {
   for (int64_t i = first_piece(); i < elements; i += all_threads()) {
     int64_t a = 0, b = 0, y = 0, bias = 0, left = i;
@@ -101,7 +104,7 @@ __global__ void contract_any(Operands o, ContractDims kept, ContractDims summed,
       left /= dim.size;
       a += at * dim.a, b += at * dim.b, y += at * dim.y, bias += at * dim.bias;
     }
-    float sum = 0;
+    Sum sum = 0;
     for (int64_t j = 0; j < terms; ++j) {
       int64_t from_a = a, from_b = b;
       left = j;
@@ -111,12 +114,17 @@ __global__ void contract_any(Operands o, ContractDims kept, ContractDims summed,
         left /= dim.size;
         from_a += at * dim.a, from_b += at * dim.b;
       }
-      sum += load_any(o.a, o.a_dtype, from_a) * load_any(o.b, o.b_dtype, from_b);
+      sum += load_any<Sum>(o.a, o.a_dtype, from_a) * load_any<Sum>(o.b, o.b_dtype, from_b);
     }
-    if (o.bias != nullptr) sum += load_any(o.bias, o.bias_dtype, bias);
-    o.y_dtype == DType::f32    ? put(static_cast<float*>(o.y) + y, sum, o.add)
-    : o.y_dtype == DType::bf16 ? put(static_cast<bf16*>(o.y) + y, sum, o.add)
-                               : put(static_cast<f16*>(o.y) + y, sum, o.add);
+    if (o.bias != nullptr) sum += load_any<Sum>(o.bias, o.bias_dtype, bias);
+    if constexpr (sizeof(Sum) == 8) {
+      double* const to = static_cast<double*>(o.y) + y;
+      *to = o.add ? *to + sum : sum;
+    } else {
+      o.y_dtype == DType::f32    ? put(static_cast<float*>(o.y) + y, sum, o.add)
+      : o.y_dtype == DType::bf16 ? put(static_cast<bf16*>(o.y) + y, sum, o.add)
+                                 : put(static_cast<f16*>(o.y) + y, sum, o.add);
+    }
   }
 }
 
@@ -129,7 +137,7 @@ ContractLists lists_of(const tensor::Type& a, const tensor::Type& b, const tenso
 }
 
 std::optional<ContractProduct> product_of(const ContractLists& lists, DType a, DType b, DType y) {
-  if (a != b || (y != a && y != DType::f32)) return std::nullopt;
+  if (a != b || (y != a && (y != DType::f32 || a == DType::f64))) return std::nullopt;
   return contract_product(lists);
 }
 
@@ -157,9 +165,11 @@ GemmEpilogue epilogue_of(const KernelCall& call) {
 void contract_slowly(const KernelCall& call, const ContractLists& lists, void* to) {
   const View &a = call.ins[ContractIn::kA], &b = call.ins[ContractIn::kB], &y = call.outs[0],
              &bias = call.ins[ContractIn::kBias];
+  const bool wide = y.dtype() == DType::f64;
   for (const View* v : {&a, &b, &y})
-    base::require(is_stored(v->dtype()), "contract", "{} on a device, which has fp32, bf16 and fp16",
-                  name_of(v->dtype()));
+    base::require(is_stored(v->dtype()) || (wide && v->dtype() == DType::f64), "contract",
+                  "{} in {} on a device, which has fp32, bf16 and fp16, and fp64 in fp64", name_of(v->dtype()),
+                  name_of(y.dtype()));
   ContractDims kept, summed;
   for (const ContractDims* list : {&lists.batch, &lists.rows, &lists.columns})
     for (int i = 0; i < list->count; ++i) kept.add(list->at[static_cast<size_t>(i)]);
@@ -174,8 +184,8 @@ void contract_slowly(const KernelCall& call, const ContractLists& lists, void* t
                       .bias_dtype = bias.dtype(),
                       .y_dtype = y.dtype(),
                       .add = call.accumulates(0)};
-  launch(*call.stream, blocks_for(y.elements()), dim3(256), 0, contract_any, o, kept, summed, y.elements(),
-         summed.size());
+  launch(*call.stream, blocks_for(y.elements()), dim3(256), 0, wide ? contract_any<double> : contract_any<float>, o,
+         kept, summed, y.elements(), summed.size());
 }
 
 }  // namespace

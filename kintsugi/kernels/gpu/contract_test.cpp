@@ -79,14 +79,14 @@ const Case kCases[] = {
     {{{"x", 4}, {"s", 3}, {"t", 5}}, {{"s", 3}, {"z", 6}}, {{"x", 4}, {"z", 6}}},
 };
 
-void check(const Case& c, DType dtype, DType to, bool biased, bool accumulate) {
+void check(const Case& c, DType dtype, DType to, bool biased, bool accumulate, DeviceTolerance tolerance = {}) {
   SCOPED_TRACE(to_string(c.a) + " " + to_string(c.b) + " " + to_string(c.y) + (biased ? " biased" : "") +
                (accumulate ? " accumulates" : "") + " " + std::string(name_of(dtype)));
   Tensor a = random_tensor(c.a, dtype, 1), b = random_tensor(c.b, dtype, 2), bias = random_tensor(c.bias, dtype, 3);
   std::vector<Tensor*> ins = {&a, &b};
   if (biased) ins.push_back(&bias);
   compare_on_device({.kind = "contract", .accumulate = accumulate}, ins,
-                    {accumulate ? random_tensor(c.y, to, 4) : Tensor(c.y, to)});
+                    {accumulate ? random_tensor(c.y, to, 4) : Tensor(c.y, to)}, tolerance);
 }
 
 TEST(OnDevice, Contract) {
@@ -96,6 +96,14 @@ TEST(OnDevice, Contract) {
         for (const bool biased : {false, true})
           for (const bool accumulate : {false, true})
             if (!biased || c.bias.rank() > 0) check(c, dtype, to, biased, accumulate);
+}
+
+// Products, sums and biases are in fp64: none of the digits that fp32 lacks is lost.
+TEST(OnDevice, ContractInFp64) {
+  for (const Case& c : kCases)
+    for (const bool biased : {false, true})
+      for (const bool accumulate : {false, true})
+        if (!biased || c.bias.rank() > 0) check(c, DType::f64, DType::f64, biased, accumulate, {1e-13, 1e-13});
 }
 
 // What is behind a product: the bits of both operations, one after the other. A library rounds once, and so differs by

@@ -1,4 +1,5 @@
-// Products of matrices by our own kernels: of 16 bits on the matrix unit, of fp32 by multiplications and additions.
+// Products of matrices by our own kernels: of 16 bits on the matrix unit, of fp32 and fp64 by multiplications and
+// additions.
 // Blocks of c, one for each block of threads; k in one order, so that results do not depend on the shape of the blocks.
 #include "kintsugi/kernels/gpu/activations.h"
 #include "kintsugi/kernels/gpu/common.cuh"
@@ -278,6 +279,36 @@ __global__ void __launch_bounds__(kThreads32) multiply_32(Gemm g) {
   }
 }
 
+// A thread has one element of a block of 16 x 16: a card multiplies fp64 slowly, and the library is there for more.
+constexpr int kBlock64 = 16;
+
+__global__ void __launch_bounds__(kBlock64* kBlock64) multiply_64(Gemm g) {
+  __shared__ double of_a[kBlock64][kBlock64 + 1], of_b[kBlock64][kBlock64 + 1];  // [m k], [k n]
+  const Place p = place_of(g, kBlock64, kBlock64);
+  const double* const a = static_cast<const double*>(g.a.data) + p.a;
+  const double* const b = static_cast<const double*>(g.b.data) + p.b;
+  const int i = static_cast<int>(threadIdx.x) / kBlock64, j = static_cast<int>(threadIdx.x) % kBlock64;
+  double sum = 0;
+  for (int64_t first = 0; first < g.k; first += kBlock64) {
+    // As stored: neighbours in memory go to neighbours.
+    const int64_t a_row = g.a.transposed ? first + i : p.row + i, a_column = g.a.transposed ? p.row + j : first + j;
+    const int64_t b_row = g.b.transposed ? p.column + i : first + i,
+                  b_column = g.b.transposed ? first + j : p.column + j;
+    const bool in_a = a_row < (g.a.transposed ? g.k : g.m) && a_column < (g.a.transposed ? g.m : g.k);
+    const bool in_b = b_row < (g.b.transposed ? g.n : g.k) && b_column < (g.b.transposed ? g.k : g.n);
+    (g.a.transposed ? of_a[j][i] : of_a[i][j]) = in_a ? a[a_row * g.a.step + a_column] : 0;
+    (g.b.transposed ? of_b[j][i] : of_b[i][j]) = in_b ? b[b_row * g.b.step + b_column] : 0;
+    __syncthreads();
+    for (int k = 0; k < kBlock64; ++k) sum += of_a[i][k] * of_b[k][j];
+    __syncthreads();
+  }
+  const int64_t row = p.row + i, column = p.column + j;
+  if (row >= g.m || column >= g.n) return;
+  if (g.bias != nullptr) sum += static_cast<const double*>(g.bias)[p.bias + row * g.bias_row + column * g.bias_column];
+  double* const c = static_cast<double*>(g.c) + p.c + row * g.c_step + column;
+  *c = g.accumulate ? *c + sum : sum;
+}
+
 int64_t blocks_of(const Gemm& g, int rows, int columns) {
   return (g.m + rows - 1) / rows * ((g.n + columns - 1) / columns) * g.products();
 }
@@ -309,8 +340,15 @@ void choose_16(const Gemm& g, device::Stream& stream) {
 }
 
 void own_gemm(const Gemm& g, device::Stream& stream) {
-  base::require(blocks_of(g, 64, 64) < (int64_t{1} << 31), "gemm", "a product of {} x {}, {} times", g.m, g.n,
+  const int side = g.dtype == DType::f64 ? kBlock64 : kBlock32;  // of the smallest blocks
+  base::require(blocks_of(g, side, side) < (int64_t{1} << 31), "gemm", "a product of {} x {}, {} times", g.m, g.n,
                 g.products());
+  if (g.dtype == DType::f64) {
+    base::require(g.bias == nullptr || g.bias_dtype == DType::f64, "gemm", "a product of fp64 with a bias of {}",
+                  name_of(g.bias_dtype));
+    return launch(stream, dim3(static_cast<unsigned>(blocks_of(g, side, side))), dim3(kBlock64 * kBlock64), 0,
+                  multiply_64, g);
+  }
   dispatch("a product", g.dtype, [&]<typename T>(T) {
     if constexpr (sizeof(T) == 4) {
       launch(stream, dim3(static_cast<unsigned>(blocks_of(g, kBlock32, kBlock32))), dim3(kThreads32), 0, multiply_32,
@@ -332,8 +370,8 @@ LibraryGemm library_gemm = nullptr;
 #endif
 
 bool gemm(const Gemm& g, device::Stream& stream) {
-  base::require(g.c_dtype == g.dtype || g.c_dtype == DType::f32, "gemm", "a product of {} in {}", name_of(g.dtype),
-                name_of(g.c_dtype));
+  base::require(g.c_dtype == g.dtype || (g.c_dtype == DType::f32 && g.dtype != DType::f64), "gemm",
+                "a product of {} in {}", name_of(g.dtype), name_of(g.c_dtype));
   if (g.m == 0 || g.n == 0 || g.products() == 0) return true;
   if (library_gemm != nullptr) {
     if (library_gemm(g, stream)) return true;
@@ -342,7 +380,7 @@ bool gemm(const Gemm& g, device::Stream& stream) {
     if (g.epilogue && library_gemm(alone, stream)) return false;
   }
   own_gemm(g, stream);
-  return true;
+  return !g.epilogue || g.dtype != DType::f64;
 }
 
 }  // namespace kintsugi::KINTSUGI_GPU

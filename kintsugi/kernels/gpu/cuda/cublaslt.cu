@@ -76,7 +76,27 @@ void check(cublasStatus_t status, const char* what) {
 }
 
 cudaDataType_t type_of(DType dtype) {
-  return dtype == DType::f32 ? CUDA_R_32F : dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_16F;
+  switch (dtype) {
+    case DType::f64:
+      return CUDA_R_64F;
+    case DType::f32:
+      return CUDA_R_32F;
+    case DType::bf16:
+      return CUDA_R_16BF;
+    case DType::f16:
+      return CUDA_R_16F;
+    default:
+      throw base::InternalError("gemm", "a product of {}", name_of(dtype));
+  }
+}
+
+// How sums are taken. fp64 has no other way than its own.
+cublasComputeType_t compute_of(DType dtype, bool tf32) {
+  return dtype == DType::f64 ? CUBLAS_COMPUTE_64F : tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+}
+// The type of the factors of the product and of what is added, in memory of the host.
+cudaDataType_t scale_of(DType dtype) {
+  return dtype == DType::f64 ? CUDA_R_64F : CUDA_R_32F;
 }
 
 // What is fixed of a product; what only differs in memory is computed by one algorithm.
@@ -116,12 +136,12 @@ std::string text_of(const Library& l, const Key& k) {
       activation, k.workspace);
 }
 
-// The library knows GELU in the form of tanh alone. What it was of, x, goes to an operand of its own, and is read there
-// for the gradient.
+// The library knows GELU in the form of tanh alone, and of fp64 nothing but a bias. What it was of, x, goes to an
+// operand of its own, and is read there for the gradient.
 std::optional<cublasLtEpilogue_t> epilogue_of(const Gemm& g) {
   const bool biased = g.bias != nullptr;
   if (!g.epilogue) return biased ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
-  if (g.epilogue.function != GemmFunction::gelu_tanh || g.accumulate) return std::nullopt;
+  if (g.epilogue.function != GemmFunction::gelu_tanh || g.accumulate || g.dtype == DType::f64) return std::nullopt;
   if (g.epilogue.slope) return biased ? std::nullopt : std::optional(CUBLASLT_EPILOGUE_DGELU);
   if (g.epilogue.keeps()) return biased ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
   return biased ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
@@ -165,8 +185,7 @@ cublasLtMatrixLayout_t layout(const Library& l, DType dtype, int64_t rows, int64
 Planned plan(const Library& l, cublasLtHandle_t handle, const Key& key, const void* bias, const void* x,
              kernels::AlgorithmFile& file) {
   Planned p;
-  const cublasComputeType_t compute = key.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-  check(l.desc_create(&p.desc, compute, CUDA_R_32F), "a product");
+  check(l.desc_create(&p.desc, compute_of(key.dtype, key.tf32), scale_of(key.dtype)), "a product");
   set(l, p.desc, CUBLASLT_MATMUL_DESC_TRANSA, key.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(l, p.desc, CUBLASLT_MATMUL_DESC_TRANSB, key.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   if (key.epilogue != CUBLASLT_EPILOGUE_DEFAULT) set(l, p.desc, CUBLASLT_MATMUL_DESC_EPILOGUE, key.epilogue);
@@ -206,7 +225,7 @@ Planned plan(const Library& l, cublasLtHandle_t handle, const Key& key, const vo
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<uint32_t>(key.a_alignment));
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<uint32_t>(key.c_alignment));
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<uint32_t>(key.c_alignment));
-  // Where k is split, parts are added in fp32, in one order.
+  // Where k is split, parts are added as sums are, in one order.
   prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   constexpr int kMost = 8;
   cublasLtMatmulHeuristicResult_t found[kMost] = {};
@@ -253,7 +272,7 @@ bool cublaslt_gemm(const Gemm& g, device::Stream& stream) {
   // A bias along the columns, or of one row.
   if (g.bias != nullptr && ((g.n > 1 && g.bias_column != 1) || (g.m > 1 && g.bias_row != 0))) return false;
   // Both are rounded one after the other in 16 bits.
-  if (g.bias != nullptr && g.accumulate && g.c_dtype != DType::f32) return false;
+  if (g.bias != nullptr && g.accumulate && tensor::size_of(g.c_dtype) == 2) return false;
   if (g.bias != nullptr && g.bias_dtype != g.c_dtype) return false;  // the library has no other
   const std::optional<cublasLtEpilogue_t> epilogue = epilogue_of(g);
   if (!epilogue) return false;
@@ -312,6 +331,10 @@ bool cublaslt_gemm(const Gemm& g, device::Stream& stream) {
   if (!p.possible) return false;
   if (!stream.enqueues()) return true;
   const float one = 1, zero = 0;
+  const double wide_one = 1, wide_zero = 0;
+  const bool wide = scale_of(g.dtype) == CUDA_R_64F;
+  const void* const by_one = wide ? static_cast<const void*>(&wide_one) : &one;
+  const void* const by_zero = wide ? static_cast<const void*>(&wide_zero) : &zero;
   for (int64_t call = 0; call < calls; ++call) {
     int64_t a = 0, b = 0, c = 0, bias_at = 0, left = call;
     for (int i = 0; i < g.num_batch; ++i) {
@@ -330,7 +353,7 @@ bool cublaslt_gemm(const Gemm& g, device::Stream& stream) {
       const void* const x = offset(g.epilogue.x, c, g.c_dtype);
       set(*l, p.desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, x);
     }
-    check(l->matmul(handle, p.desc, &one, first, p.first, second, p.second, g.accumulate ? &one : &zero, result,
+    check(l->matmul(handle, p.desc, by_one, first, p.first, second, p.second, g.accumulate ? by_one : by_zero, result,
                     p.result, result, p.result, &p.algorithm, g.workspace, static_cast<size_t>(g.workspace_bytes),
                     static_cast<cudaStream_t>(stream.native())),
           "a product");
