@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -377,15 +378,27 @@ TEST_F(BadInput, OneThreadTakesSignalsAndItDoesNotCompute) {
                   "train run.toml --set train.steps=1000000 checkpoint.every=0 parallel.data=2 parallel.threads=2");
   ASSERT_TRUE(process.wait_for([&] { return fs::exists(folder / "run/metrics.jsonl"); }));
   constexpr uint64_t kSignals = 1ull << (SIGINT - 1) | 1ull << (SIGTERM - 1);
-  size_t threads = 0, taking = 0;
-  for (const auto& task : fs::directory_iterator("/proc/" + std::to_string(process.pid()) + "/task")) {
-    const std::string status = base::read_file(task.path() / "status"), key = "SigBlk:";
-    const uint64_t blocked = std::stoull(status.substr(status.find(key) + key.size()), nullptr, 16);
-    taking += (blocked & kSignals) != kSignals;
-    ++threads;
-  }
-  EXPECT_GE(threads, 3u);
-  EXPECT_EQ(taking, 1u);
+  // Of each thread, whether it takes them.
+  const auto read = [&] {
+    std::map<std::string, bool> takes;
+    for (const auto& task : fs::directory_iterator("/proc/" + std::to_string(process.pid()) + "/task")) {
+      std::ifstream status(task.path() / "status");  // empty if it has just ended
+      for (std::string key; status >> key;)
+        if (key == "SigBlk:" && status >> key)
+          takes[task.path().filename()] = (std::stoull(key, nullptr, 16) & kSignals) != kSignals;
+    }
+    return takes;
+  };
+  // While a thread begins or ends, the list may lack another.
+  std::map<std::string, bool> threads, before;
+  ASSERT_TRUE(process.wait_for([&] {
+    before = std::move(threads);
+    threads = read();
+    return threads == before;
+  }));
+  const auto taking = std::count_if(threads.begin(), threads.end(), [](const auto& t) { return t.second; });
+  EXPECT_GE(threads.size(), 3u);
+  EXPECT_EQ(taking, 1);
 }
 
 TEST_F(BadInput, ASecondSignalEndsAtOnce) {

@@ -43,7 +43,8 @@ struct Target {
 };
 
 // Called after each pass with its name ("partition", "prefetch", "fuse", "workspace", "schedule", "overlap",
-// "offload", "move_gradients", "memory") and the program: of all stages together after "partition", of each stage after the others.
+// "offload", "move_gradients", "memory") and the program: of all stages together after "partition", of each stage after
+// the others.
 using Dump = std::function<void(std::string_view pass, const program::Program&)>;
 
 // The programs of all stages.
