@@ -5,12 +5,14 @@
 #include <array>
 #include <csignal>
 #include <iostream>
+#include <new>
 #include <string>
 #include <vector>
 
 #include "app/command.h"
 #include "app/standard_streams.h"
 #include "app/verbs.h"
+#include "kintsugi/base/memory.h"
 
 namespace {
 
@@ -20,11 +22,8 @@ void log_to_stderr() {
   spdlog::set_pattern("%l: %v");
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   using namespace kintsugi::app;
-  open_missing_streams();
   log_to_stderr();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a write error, not the end of the process
   // The verbs, in the order of the help page.
@@ -34,4 +33,16 @@ int main(int argc, char** argv) {
   Command command(kVerbs);
   const std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);
   return command.run(args, std::cout, std::cerr);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  kintsugi::app::open_missing_streams();
+  try {
+    return run(argc, argv);
+  } catch (const std::bad_alloc&) {  // before the command could run
+    std::cerr << "error: " << kintsugi::base::kNoMemory << std::endl;
+    return 1;
+  }
 }

@@ -9,6 +9,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
+#include "kintsugi/base/memory.h"
 #include "kintsugi/base/start_thread.h"
 #include "kintsugi/train/worlds.h"
 
@@ -141,7 +142,8 @@ void Progress::finish() {
 
 void Progress::tick() {
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, std::chrono::milliseconds(100), [this] { return ended_; })) line_->update(text());
+  while (!changed_.wait_for(lock, std::chrono::milliseconds(100), [this] { return ended_; }))
+    base::if_memory_lasts([this] { line_->update(text()); });
 }
 
 std::string Progress::text() {

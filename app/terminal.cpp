@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "kintsugi/base/format.h"
+#include "kintsugi/base/memory.h"
 
 namespace kintsugi::app {
 namespace {
@@ -55,7 +56,7 @@ ProgressLine::ProgressLine(ProgressOptions options) : options_(std::move(options
 }
 
 ProgressLine::~ProgressLine() {
-  finish();
+  base::if_memory_lasts([this] { finish(); });
 }
 
 int ProgressLine::width() const {

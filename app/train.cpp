@@ -19,6 +19,7 @@
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
+#include "kintsugi/base/memory.h"
 #include "kintsugi/base/start_thread.h"
 #include "kintsugi/base/thread_team.h"
 #include "kintsugi/build/programs.h"
@@ -74,7 +75,9 @@ class Terminal : public train::Observer {
     } catch (const base::UserError&) {  // the run may still go on, untold
     }
   }
-  ~Terminal() override { finish(); }
+  ~Terminal() override {
+    base::if_memory_lasts([this] { finish(); });
+  }
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
@@ -148,15 +151,19 @@ class Terminal : public train::Observer {
     while (!changed_.wait_for(lock, std::chrono::milliseconds(100), [this] { return ended_; })) {
       const double now = steady_seconds();
       if (StopSignals::count != 0 && asked == 0) asked = now;
-      if (starting_ || now_.empty()) continue;
-      if (asked > 0 && now - asked > 0.5 && !told_) {
-        progress_.update("stopping: this step is finished and saved first; Ctrl-C again ends at once", true);
-        told_ = true;
-      }
-      if (now - since_ <= kLong) continue;
-      progress_.update(under_way(now - since_));
-      long_ = true;
+      base::if_memory_lasts([&] { tell(now, asked); });
     }
+  }
+
+  void tell(double now, double asked) {
+    if (starting_ || now_.empty()) return;
+    if (asked > 0 && now - asked > 0.5 && !told_) {
+      progress_.update("stopping: this step is finished and saved first; Ctrl-C again ends at once", true);
+      told_ = true;
+    }
+    if (now - since_ <= kLong) return;
+    progress_.update(under_way(now - since_));
+    long_ = true;
   }
 
   std::string under_way(double seconds) {

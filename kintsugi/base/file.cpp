@@ -20,6 +20,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
+#include "kintsugi/base/memory.h"
 #include "kintsugi/base/start_thread.h"
 
 namespace kintsugi::base {
@@ -131,10 +132,20 @@ void make_folders(const std::filesystem::path& folder) {
   if (error) throw UserError("file", "cannot make folder \"{}\": {}", folder.string(), error.message());
 }
 
+void remove_if_possible(const std::filesystem::path& path) noexcept {
+  if_memory_lasts([&] {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  });
+}
+
 // The thread that writes full buffers while the next is filled.
 class FileWriter::Behind {
  public:
-  explicit Behind(FileWriter& file) : file_(file), thread_(start_thread([this] { run(); })) {}
+  explicit Behind(FileWriter& file) : file_(file) {
+    spare_.reserve(kBuffers);
+    thread_ = start_thread([this] { run(); });
+  }
   ~Behind() {
     {
       const std::lock_guard lock(mutex_);
@@ -185,6 +196,8 @@ class FileWriter::Behind {
       changed_.notify_all();
     }
   }
+
+  static constexpr size_t kBuffers = 2;  // one is queued, one is written; the caller has a third
 
   FileWriter& file_;
   std::mutex mutex_;  // of what follows

@@ -35,6 +35,8 @@ void rename_durably(const std::filesystem::path& from, const std::filesystem::pa
 bool exchange_folders(const std::filesystem::path& from, const std::filesystem::path& to);
 void sync_folder(const std::filesystem::path& folder);
 void make_folders(const std::filesystem::path& folder);
+// A file, or a folder with what is in it; for destructors.
+void remove_if_possible(const std::filesystem::path& path) noexcept;
 
 // How a file is written.
 //   through_cache  it stays in the system's page cache

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <new>
 #include <string_view>
 
 namespace kintsugi::base {
@@ -12,5 +13,15 @@ inline constexpr std::string_view kNoMemory =
 
 // Whether the system would give this process that much more memory now. For libraries that do not check allocations.
 bool can_allocate(size_t bytes);
+
+// For what may be left undone where the system gives no more memory: a line that tells how far work is, what a
+// destructor tidies up.
+template <typename F>
+void if_memory_lasts(F&& f) {
+  try {
+    f();
+  } catch (const std::bad_alloc&) {
+  }
+}
 
 }  // namespace kintsugi::base

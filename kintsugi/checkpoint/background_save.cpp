@@ -82,17 +82,20 @@ std::optional<std::filesystem::path> BackgroundSave::finish_alone() noexcept {
   wait();
   const bool leads = executor_.rank() == 0;
   bool whole = leads && !error_;
+  std::optional<std::filesystem::path> finished;
   try {
     for (int tries = 0; whole && !writer_->all_have_written(); ++tries) {
       whole = tries < 20;
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
-    if (whole) writer_->finish(contents_);
-  } catch (...) {
-    whole = false;
+    if (whole) {
+      writer_->finish(contents_);
+      finished = place_;
+    }
+  } catch (...) {  // the error that ended the run counts
   }
   writer_.reset();
-  return whole ? std::optional(place_) : std::nullopt;
+  return finished;
 }
 
 }  // namespace kintsugi::checkpoint

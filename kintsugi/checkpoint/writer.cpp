@@ -63,8 +63,7 @@ CheckpointWriter::CheckpointWriter(fs::path run_folder, int64_t step, int rank, 
 
 CheckpointWriter::~CheckpointWriter() {
   if (finished_ || rank_ != 0) return;
-  std::error_code ignored;  // the next save tries again
-  fs::remove_all(folder_, ignored);
+  base::remove_if_possible(folder_);  // or the next save tries again
 }
 
 void CheckpointWriter::add(const Piece& piece, std::span<const std::byte> bytes) {

@@ -9,10 +9,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
 #include <utility>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
+#include "kintsugi/base/memory.h"
 
 namespace kintsugi::config {
 namespace {
@@ -141,6 +143,8 @@ std::string_view Raw::type_name() const {
 }
 
 std::vector<Entry> read_toml(std::string_view text, std::string_view name) {
+  // Without memory, the library ends the process.
+  if (!base::can_allocate((1 << 20) + 64 * text.size())) throw std::bad_alloc();
   toml::table root;
   try {
     root = toml::parse(text);

@@ -1,11 +1,14 @@
 #include "kintsugi/data/output_folder.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
+#include "kintsugi/base/memory.h"
 #include "kintsugi/data/link_tree.h"
 
 namespace kintsugi::data {
@@ -99,12 +102,11 @@ OutputFolder::OutputFolder(const fs::path& path, bool force) : path_(path) {
 }
 
 OutputFolder::~OutputFolder() {
-  std::error_code ignored;
-  fs::remove_all(part_, ignored);
-  fs::remove(real_ / kLock, ignored);
+  base::remove_if_possible(part_);
+  base::if_memory_lasts([this] { base::remove_if_possible(real_ / kLock); });
   lock_.reset();
   part_lock_.reset();
-  if (made_) fs::remove(real_, ignored);  // only if it is empty
+  if (made_) ::rmdir(real_.c_str());  // only if it is empty
 }
 
 // We hold the lock.

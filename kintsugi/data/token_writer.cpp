@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
+#include "kintsugi/base/memory.h"
 #include "kintsugi/data/fingerprint.h"
 #include "kintsugi/data/token_file.h"
 #include "kintsugi/data/token_index.h"
@@ -40,10 +42,11 @@ TokenWriter::TokenWriter(const std::filesystem::path& prefix, TokenWriterOptions
 
 TokenWriter::~TokenWriter() {
   XXH3_freeState(hash_);
-  std::error_code ignored;
-  for (const char* suffix : {".bin", ".idx", ".json", ".lengths", ".boundaries"}) {
-    if (!published_) std::filesystem::remove(part(suffix), ignored);
-  }
+  if (published_) return;
+  base::if_memory_lasts([this] {
+    for (const char* suffix : {".bin", ".idx", ".json", ".lengths", ".boundaries"})
+      base::remove_if_possible(part(suffix));
+  });
 }
 
 std::filesystem::path TokenWriter::part(std::string_view suffix) const {

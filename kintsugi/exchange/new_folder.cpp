@@ -39,8 +39,7 @@ NewFolder::NewFolder(std::string_view where, const fs::path& folder) : folder_(n
 }
 
 NewFolder::~NewFolder() {
-  std::error_code ignored;
-  fs::remove_all(part_, ignored);
+  base::remove_if_possible(part_);
 }
 
 void NewFolder::finish() {

@@ -16,6 +16,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
+#include "kintsugi/base/memory.h"
 #include "kintsugi/device/emulate.h"
 #include "kintsugi/device/emulated/access_order.h"
 #include "kintsugi/device/no_memory.h"
@@ -79,7 +80,7 @@ class HostMemory : public Memory {
   ~HostMemory() override {
     if (data_ == nullptr) return;
     const std::lock_guard lock(shared().mutex);
-    shared().order.forget(data_, bytes_);
+    base::if_memory_lasts([this] { shared().order.forget(data_, bytes_); });
     shared().allocated.*counted_ -= bytes_;
     give_back(data_, bytes_);
   }

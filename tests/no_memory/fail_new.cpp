@@ -1,0 +1,120 @@
+// A library to preload: allocations by `new` fail from the N-th of main() on, M of them (KINTSUGI_FAIL_NEW=N:M), and
+// how many there were is written at the end to the file that KINTSUGI_COUNT_NEW names. Those of C, which libraries
+// make, do not fail: some end the process then. For glibc.
+#include <dlfcn.h>
+#include <execinfo.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace {
+
+using Main = int (*)(int, char**, char**);
+
+Main real_main;
+std::atomic<bool> armed{false};
+std::atomic<long> allocations{0};
+long first = 0, end = 0;
+
+// toml++ ends the process without memory, in destructors of its own: kintsugi asks for some before it is called.
+bool is_of_toml() {
+  void* stack[24];
+  const int depth = ::backtrace(stack, 24);
+  for (int i = 0; i < depth; ++i)
+    if (Dl_info info; ::dladdr(stack[i], &info) != 0 && std::strstr(info.dli_fname, "libtomlplusplus") != nullptr)
+      return true;
+  return false;
+}
+
+bool fails() {
+  if (!armed.load(std::memory_order_relaxed)) return false;
+  const long n = allocations.fetch_add(1);
+  return n >= first && n < end && !is_of_toml();
+}
+
+void write_count() {
+  armed = false;
+  const char* path = std::getenv("KINTSUGI_COUNT_NEW");
+  FILE* file = path != nullptr ? std::fopen(path, "w") : nullptr;
+  if (file == nullptr) return;
+  std::fprintf(file, "%ld\n", allocations.load());
+  std::fclose(file);
+}
+
+int armed_main(int argc, char** argv, char** environment) {
+  long failing = 0;
+  if (const char* text = std::getenv("KINTSUGI_FAIL_NEW");
+      text != nullptr && std::sscanf(text, "%ld:%ld", &first, &failing) == 2)
+    end = first + failing;
+  is_of_toml();  // the first time, backtrace() loads a library
+  armed = true;
+  const int code = real_main(argc, argv, environment);
+  write_count();
+  return code;
+}
+
+void* allocate(size_t bytes, size_t alignment) {
+  if (fails()) return nullptr;
+  return alignment == 0 ? std::malloc(bytes == 0 ? 1 : bytes)
+                        : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
+
+void* allocate_or_throw(size_t bytes, size_t alignment) {
+  if (void* data = allocate(bytes, alignment)) return data;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+extern "C" int __libc_start_main(Main main, int argc, char** argv, void (*init)(), void (*fini)(), void (*rtld_fini)(),
+                                 void* stack_end) {
+  real_main = main;
+  const auto real = reinterpret_cast<decltype(&__libc_start_main)>(::dlsym(RTLD_NEXT, "__libc_start_main"));
+  return real(armed_main, argc, argv, init, fini, rtld_fini, stack_end);
+}
+
+void* operator new(size_t bytes) {
+  return allocate_or_throw(bytes, 0);
+}
+void* operator new[](size_t bytes) {
+  return allocate_or_throw(bytes, 0);
+}
+void* operator new(size_t bytes, std::align_val_t a) {
+  return allocate_or_throw(bytes, static_cast<size_t>(a));
+}
+void* operator new[](size_t bytes, std::align_val_t a) {
+  return allocate_or_throw(bytes, static_cast<size_t>(a));
+}
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  return allocate(bytes, 0);
+}
+void* operator new[](size_t bytes, const std::nothrow_t&) noexcept {
+  return allocate(bytes, 0);
+}
+void operator delete(void* data) noexcept {
+  std::free(data);
+}
+void operator delete[](void* data) noexcept {
+  std::free(data);
+}
+void operator delete(void* data, size_t) noexcept {
+  std::free(data);
+}
+void operator delete[](void* data, size_t) noexcept {
+  std::free(data);
+}
+void operator delete(void* data, std::align_val_t) noexcept {
+  std::free(data);
+}
+void operator delete[](void* data, std::align_val_t) noexcept {
+  std::free(data);
+}
+void operator delete(void* data, size_t, std::align_val_t) noexcept {
+  std::free(data);
+}
+void operator delete[](void* data, size_t, std::align_val_t) noexcept {
+  std::free(data);
+}
