@@ -1,6 +1,7 @@
 #include "kintsugi/base/file.h"
 
 #include <fcntl.h>
+#include <ftw.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/file.h>
@@ -20,7 +21,6 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
-#include "kintsugi/base/memory.h"
 #include "kintsugi/base/start_thread.h"
 
 namespace kintsugi::base {
@@ -133,10 +133,13 @@ void make_folders(const std::filesystem::path& folder) {
 }
 
 void remove_if_possible(const std::filesystem::path& path) noexcept {
-  if_memory_lasts([&] {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  });
+  // Not remove_all(): g++ 12's ends the process where it gets no memory.
+  constexpr int kOpenFolders = 16;
+  const auto remove = [](const char* entry, const struct stat*, int, struct FTW*) {
+    ::remove(entry);
+    return 0;
+  };
+  ::nftw(path.c_str(), remove, kOpenFolders, FTW_DEPTH | FTW_PHYS);
 }
 
 // The thread that writes full buffers while the next is filled.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
@@ -113,7 +114,8 @@ Assignment parse_set(const std::string& set) {
     if (raw.type != Raw::Type::too_large) raw.type = Raw::Type::text;
     raw.text = text;
   }
-  return {index, check_value(key, raw, kPlace), {Origin::Kind::set, ""}, old_name(index, name)};
+  std::string old = old_name(index, name);
+  return {index, check_value(key, raw, kPlace), {Origin::Kind::set, ""}, std::move(old)};
 }
 
 // The last assignment of `key`, or null.
@@ -178,16 +180,16 @@ Given read_text(std::string_view text, std::string_view name, const Catalog& cat
   std::vector<Assignment> assignments;
   const std::string file = base::one_line(name);
   for (const Entry& entry : read_toml(text, file)) {
-    const std::string place = fmt::format("{}:{}", file, entry.line);
+    std::string place = fmt::format("{}:{}", file, entry.line);
     if (entry.key.empty()) {
       check_section(entry, place);
       continue;
     }
     const int index = known_key(entry.section, entry.key, place);
-    assignments.push_back({index,
-                           check_value(keys()[index], entry.value, place),
-                           {Origin::Kind::file, place},
-                           old_name(index, fmt::format("{}.{}", entry.section, entry.key))});
+    // One by one: g++ 12 destroys members twice where a later one throws.
+    Value value = check_value(keys()[index], entry.value, place);
+    std::string old = old_name(index, fmt::format("{}.{}", entry.section, entry.key));
+    assignments.push_back({index, std::move(value), {Origin::Kind::file, std::move(place)}, std::move(old)});
   }
   for (const std::string& set : sets) assignments.push_back(parse_set(set));
 

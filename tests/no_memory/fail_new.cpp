@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <execinfo.h>
 
+#include <array>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -19,20 +20,44 @@ std::atomic<bool> armed{false};
 std::atomic<long> allocations{0};
 long first = 0, end = 0;
 
-// toml++ ends the process without memory, in destructors of its own: kintsugi asks for some before it is called.
-bool is_of_toml() {
-  void* stack[24];
-  const int depth = ::backtrace(stack, 24);
-  for (int i = 0; i < depth; ++i)
-    if (Dl_info info; ::dladdr(stack[i], &info) != 0 && std::strstr(info.dli_fname, "libtomlplusplus") != nullptr)
-      return true;
+// Code of the program, from its first byte.
+struct Code {
+  unsigned long begin = 0, bytes = 0;
+};
+std::array<Code, 4096> exempt;  // of KINTSUGI_EXEMPT, as nm -S lists it
+size_t num_exempt = 0;
+
+void read_exempt() {
+  const char* path = std::getenv("KINTSUGI_EXEMPT");
+  FILE* file = path != nullptr ? std::fopen(path, "r") : nullptr;
+  if (file == nullptr) return;
+  for (Code c; num_exempt < exempt.size() && std::fscanf(file, "%lx %lx%*[^\n]", &c.begin, &c.bytes) == 2;)
+    exempt[num_exempt++] = c;
+  std::fclose(file);
+}
+
+// Whether a library asks that ends the process where it gets nothing, in functions that may not throw: toml++ (kintsugi
+// asks for some memory before it is called), folders' entries of libstdc++, and what is exempt.
+bool cannot_fail() {
+  void* stack[32];
+  const int depth = ::backtrace(stack, 32);
+  for (int i = 0; i < depth; ++i) {
+    Dl_info info;
+    if (::dladdr(stack[i], &info) == 0) continue;
+    if (std::strstr(info.dli_fname, "libtomlplusplus") != nullptr) return true;
+    if (info.dli_sname != nullptr && std::strstr(info.dli_sname, "directory_iterator") != nullptr) return true;
+    const auto at = static_cast<unsigned long>(static_cast<char*>(stack[i]) - static_cast<char*>(info.dli_fbase));
+    if (std::strstr(info.dli_fname, "/kintsugi") != nullptr)
+      for (size_t c = 0; c < num_exempt; ++c)
+        if (at >= exempt[c].begin && at < exempt[c].begin + exempt[c].bytes) return true;
+  }
   return false;
 }
 
 bool fails() {
   if (!armed.load(std::memory_order_relaxed)) return false;
   const long n = allocations.fetch_add(1);
-  return n >= first && n < end && !is_of_toml();
+  return n >= first && n < end && !cannot_fail();
 }
 
 void write_count() {
@@ -49,7 +74,8 @@ int armed_main(int argc, char** argv, char** environment) {
   if (const char* text = std::getenv("KINTSUGI_FAIL_NEW");
       text != nullptr && std::sscanf(text, "%ld:%ld", &first, &failing) == 2)
     end = first + failing;
-  is_of_toml();  // the first time, backtrace() loads a library
+  read_exempt();
+  cannot_fail();  // the first time, backtrace() loads a library
   armed = true;
   const int code = real_main(argc, argv, environment);
   write_count();
