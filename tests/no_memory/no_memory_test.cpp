@@ -42,7 +42,7 @@ evaluate_every = 2
 every = 2
 )");
     // The destructor of a value of the JSON library takes memory.
-    const std::string list = fmt::format("nm -S '{}' | grep -E 'nlohmann.*(json_value7destroy|D[012]Ev$)' > '{}'",
+    const std::string list = fmt::format("nm -S '{}' | sed -nE '/nlohmann.*(json_value7destroy|D[012]Ev$)/p' > '{}'",
                                          kintsugi_command(), (folder / "json").string());
     ASSERT_EQ(std::system(list.c_str()), 0);
     for (const char* made : {"prepare text.txt --output data --tokenizer chars", "train run.toml"})
