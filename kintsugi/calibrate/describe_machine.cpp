@@ -81,6 +81,7 @@ Cluster describe_machine(const Devices& d, const std::vector<CoreRates>& cores) 
   c.devices_per_node = d.ranks;
   c.device = {.name = d.threads == 1 ? fmt::format("core of {}", name) : fmt::format("{} cores of {}", d.threads, name),
               .threads = static_cast<double>(d.threads),
+              .turns = std::max(1.0, static_cast<double>(d.ranks) * d.threads / cores.back().cores),
               .units = static_cast<double>(d.threads),
               .memory = static_cast<double>(all) / d.ranks,
               .memory_bandwidth = rates.memory,

@@ -257,6 +257,11 @@ std::optional<Bound> Bounds::by_replica(const Candidate& c) {
   return by_chunks(c, plain);
 }
 
+// At most: where devices take turns on cores, a stage may have those of others.
+double Bounds::faster(const Candidate& c) const {
+  return c.pipe > 1 ? cluster_.device.turns : 1;
+}
+
 // With the layers of another candidate, which take no longer, without what goes over the data axis.
 std::optional<Bound> Bounds::by_chunks(const Candidate& c, const Candidate& like) {
   const auto found = chunks_of(like, true);
@@ -295,6 +300,7 @@ std::optional<Bound> Bounds::by_chunks(const Candidate& c, const Candidate& like
     drain += std::min(first.backward, first.first_backward) + message;
     bound.seconds = std::max(bound.seconds, transfers(c, chunks, stage));
   }
+  bound.seconds /= faster(c);
   return bound;
 }
 
@@ -364,6 +370,7 @@ std::optional<Bound> Bounds::by_tasks(const Candidate& c, const Candidate& like)
     if (c.offload.activations) most = 0;
     bound.bytes = std::max(bound.bytes, together(states_of(c, all), gradients_of(c, all), most, micro));
   }
+  bound.seconds /= faster(c);
   return bound;
 }
 

@@ -55,6 +55,7 @@ class Bounds {
   std::shared_ptr<const FewLayers> few_of(const Candidate& candidate);
   std::shared_ptr<const FewLayers> compiled(const Candidate& candidate) const;
   std::shared_ptr<const UnitCosts> costs_of(const Candidate& candidate);
+  double faster(const Candidate& candidate) const;
   using Chunks = std::vector<UnitCost>;
   // Of a layout refused an empty pointer.
   // `alone`: of a replica without what goes over the data axis, from the samples of all of them.

@@ -66,6 +66,7 @@ struct Case {
   std::string name, text;
   int64_t devices = 4;
   bool offload = false;
+  double turns = 1;
 };
 
 const std::vector<Case>& cases() {
@@ -82,6 +83,8 @@ const std::vector<Case>& cases() {
        2, true},
       {"uneven", "[model]\nlayers = 3\nembed = 60\nheads = 3\nvocab = 65\n[train]\nsequence = 30\nglobal_batch = 6\n",
        3},
+      {"turns", "[model]\nlayers = 4\nembed = 64\nheads = 4\nvocab = 96\n[train]\nsequence = 32\nglobal_batch = 4\n", 4,
+       false, 2},
   };
   return list;
 }
@@ -90,7 +93,8 @@ class SmallCases : public testing::TestWithParam<Case> {};
 
 TEST_P(SmallCases, BoundsHoldAndTheTenAreTheSame) {
   const config::Settings s = settings_from(GetParam().text);
-  const simulate::Cluster c = cluster();
+  simulate::Cluster c = cluster();
+  c.device.turns = GetParam().turns;
   const Space space = {.devices = GetParam().devices, .offload = GetParam().offload};
   const std::vector<Candidate> all = candidates(s, space);
   Bounds bounds(s, c, space.devices);

@@ -24,6 +24,7 @@ struct Tile {
 struct Device {
   std::string name;
   double threads = 0;           // of a processor, those that a rank has; 0: not known
+  double turns = 1;             // that so many devices take on a core: one is as much faster while others do not compute
   double units = 0;             // that compute a tile each: multiprocessors, compute units, cores
   double memory = 0;            // bytes
   double memory_bandwidth = 0;  // bytes/s

@@ -31,6 +31,7 @@ const std::vector<Figure>& figures() {
        always,
        [](Cluster& c) -> double& { return c.device.memory_bandwidth; }},
       {"device", "threads", count, {1, 1e4}, never, [](Cluster& c) -> double& { return c.device.threads; }},
+      {"device", "turns", count, {1, 1e4}, never, [](Cluster& c) -> double& { return c.device.turns; }},
       {"device", "memory_share", share, kShare, never, [](Cluster& c) -> double& { return c.device.memory_share; }},
       {"device", "cache_bandwidth", bytes_per_second, kRate, never,
        [](Cluster& c) -> double& { return c.device.cache_bandwidth; }},

@@ -34,6 +34,7 @@ class Run {
         slowest_(cluster.slowest_of(programs[0].mesh.ranks())),
         timed_(timed(programs, cluster, software)),
         stages_(programs.size()),
+        computing_(static_cast<double>(programs.size())),
         lanes_(programs.size() * kLinks * 2),
         channels_(static_cast<size_t>(timed_.channels)) {
     for (const Program& p : programs) lists_.push_back(&p.list(options.step));
@@ -47,6 +48,7 @@ class Run {
 
   Simulated run() {
     for (size_t s = 0; s < stages_.size(); ++s) advance(static_cast<int>(s));
+    take_turns();
     while (!events_.empty()) {
       const Event e = events_.top();
       events_.pop();
@@ -66,6 +68,7 @@ class Run {
           end_transfer(e.index);
           break;
       }
+      take_turns();
     }
     for (size_t s = 0; s < stages_.size(); ++s)
       base::require(stages_[s].state == Stage::State::ended, "simulate", "stage {} waits forever, in call {}", s,
@@ -101,7 +104,8 @@ class Run {
     size_t call = 0, item = 0;
     double begin = 0;   // of the kernels that it works on
     double since = 0;   // when it began to work at the rate of now, to wait, or ended
-    double left = 0;    // seconds of kernels, alone
+    double alone = 0;   // seconds of the kernels at the described rate
+    double left = 0;    // of them
     double factor = 1;  // by which kernels take longer
     int version = 0;
     EventKey awaited = {};
@@ -134,6 +138,13 @@ class Run {
 
   const TimedTransfer& timed_transfer(const End& end) const {
     return timed_.transfers[static_cast<size_t>(end.transfer)];
+  }
+
+  // What a stage works on.
+  const Item& timed_item(int s) const {
+    const Stage& stage = stages_[static_cast<size_t>(s)];
+    const int body = lists_[static_cast<size_t>(s)]->calls[stage.call].body;
+    return timed_.bodies[static_cast<size_t>(s)][static_cast<size_t>(body)][stage.item];
   }
 
   void push(double time, Event::Kind kind, int index, int version) {
@@ -216,7 +227,7 @@ class Run {
       stage.left += item.kernels[c] * slow;
       time.kernels[c] += item.kernels[c] * slow;
     }
-    time.slowed -= stage.left;
+    stage.alone = stage.left;
     stage.state = Stage::State::working;
     stage.since = now_;
     stage.begin = now_;
@@ -229,12 +240,42 @@ class Run {
     if (stage.flowing[static_cast<size_t>(LinkKind::node)] > 0) factor = std::max(factor, cluster_.node.slowdown);
     if (stage.flowing[static_cast<size_t>(LinkKind::network)] > 0)
       factor = std::max(factor, cluster_.network.link.slowdown);
-    return factor;
+    return factor / std::min(cluster_.device.turns, static_cast<double>(stages_.size()) / computing_);
+  }
+
+  // The kernels that a stage works on go on at the rate of now.
+  void change_rate(int s) {
+    Stage& stage = stages_[static_cast<size_t>(s)];
+    if (stage.state != Stage::State::working) return;
+    const double factor = factor_of(stage);
+    if (factor == stage.factor) return;
+    stage.left = std::max(0.0, stage.left - (now_ - stage.since) / stage.factor);
+    stage.since = now_;
+    stage.factor = factor;
+    push(now_ + stage.left * factor, Event::Kind::kernels, s, ++stage.version);
+  }
+
+  // Where devices share cores, those that compute have what the others do not use.
+  void take_turns() {
+    if (cluster_.device.turns == 1) return;
+    const auto works = [](const Stage& stage) { return stage.state == Stage::State::working; };
+    const auto computing = static_cast<double>(std::ranges::count_if(stages_, works));
+    if (computing == computing_ || computing == 0) return;
+    computing_ = computing;
+    for (size_t s = 0; s < stages_.size(); ++s) change_rate(static_cast<int>(s));
   }
 
   void end_kernels(int s) {
     Stage& stage = stages_[static_cast<size_t>(s)];
-    result_.stages[static_cast<size_t>(s)].slowed += now_ - stage.begin;
+    StageTime& time = result_.stages[static_cast<size_t>(s)];
+    const double took = now_ - stage.begin;
+    if (cluster_.device.turns == 1 || took >= stage.alone) {
+      time.slowed += took - stage.alone;
+    } else {
+      const auto& kernels = timed_item(s).kernels;
+      const double sum = std::accumulate(kernels.begin(), kernels.end(), 0.0);
+      for (size_t c = 0; c < kClasses; ++c) time.kernels[c] -= kernels[c] / sum * (stage.alone - took);
+    }
     if (options_.spans) result_.spans.push_back({.stage = s, .call = stage.call, .begin = stage.begin, .end = now_});
     ++stage.item;
     advance(s);
@@ -304,13 +345,7 @@ class Run {
     for_ends(live, [&](const End& end) {
       Stage& stage = stages_[static_cast<size_t>(end.stage)];
       stage.flowing[static_cast<size_t>(live.link)] += by;
-      if (stage.state != Stage::State::working) return;
-      const double factor = factor_of(stage);
-      if (factor == stage.factor) return;
-      stage.left = std::max(0.0, stage.left - (now_ - stage.since) / stage.factor);
-      stage.since = now_;
-      stage.factor = factor;
-      push(now_ + stage.left * factor, Event::Kind::kernels, end.stage, ++stage.version);
+      change_rate(end.stage);
     });
   }
 
@@ -372,6 +407,7 @@ class Run {
   TimedPrograms timed_;
   std::vector<const CallList*> lists_;
   std::vector<Stage> stages_;
+  double computing_;  // stages
   std::vector<std::vector<int>> lanes_;
   std::vector<Channel> channels_;
   std::vector<Live> live_;

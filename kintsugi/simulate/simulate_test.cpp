@@ -136,6 +136,29 @@ TEST(Simulate, BubblesAreThePublishedOnes) {
       }
 }
 
+// Of stages that all take turns on one core, that is never idle. With a core for two stages, it is where one works
+// alone: at the beginning, and at the end.
+TEST(Simulate, StagesTakeTurns) {
+  for (const std::string_view name : {"gpipe", "1f1b"})
+    for (const int stages : {2, 4, 8}) {
+      const std::vector<Program> p = pipeline(plan::make_schedule(name, stages, 1, 2 * stages), 2, 0);
+      Cluster c = small_cluster();
+      const int work = 3 * 2 * stages;  // of a stage
+      EXPECT_NEAR(seconds(p, c), work + 3 * (stages - 1), 1e-9) << name << stages;
+      c.device.turns = stages;
+      EXPECT_NEAR(seconds(p, c), work, 1e-9) << name << stages;
+      const Simulated r = simulate(p, c, softwares()[0]);
+      for (const StageTime& s : r.stages) EXPECT_EQ(s.slowed, 0);
+    }
+  // Two stages, two micro-batches: one stage works alone for 1 + 1 seconds forward and 2 + 2 backward, which are faster;
+  // both work for 1 + 2 seconds.
+  const std::vector<Program> p = pipeline(plan::make_schedule("gpipe", 2, 1, 2), 2, 0);
+  Cluster c = small_cluster();
+  c.device.turns = 1.5;
+  EXPECT_NEAR(seconds(p, small_cluster()), 9, 1e-9);
+  EXPECT_NEAR(seconds(p, c), 3 + 6 / 1.5, 1e-9);
+}
+
 // A slow stage k of 1f1b works without a pause from when the first micro-batch reaches it; then its last gradient
 // passes the k stages before it.
 TEST(Simulate, ASlowStageHoldsTheOthersUp) {
