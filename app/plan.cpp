@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <map>
 #include <optional>
 #include <thread>
 
@@ -141,11 +142,11 @@ std::string print_pinned(const std::vector<Stage>& stages) {
   const auto inputs = [](const Stage& s) { return run::DeviceSide::kSlots * s.program->staged_bytes; };
   const auto offloaded = [](const Stage& s) { return s.program->file_bytes; };
   const auto copies = [](const Stage&) { return run::DeviceSide::kBounce + run::DeviceSide::kAnswers; };
-  const auto snapshot = [](const Stage& s) {
-    int64_t most = 0;
-    for (const int rank : s.ranks) most = std::max(most, checkpoint::snapshot_places(*s.program, rank).bytes);
-    return most;
-  };
+  std::map<const Stage*, int64_t> snapshots;  // the most of its ranks
+  for (const Stage& s : stages)
+    for (const int rank : s.ranks)
+      snapshots[&s] = std::max(snapshots[&s], checkpoint::snapshot_places(*s.program, rank).bytes);
+  const auto snapshot = [&](const Stage& s) { return snapshots.at(&s); };
   return "memory that a rank pins on the host, in bytes\n" +
          table_of(stages,
                   {{"inputs", inputs},

@@ -1,7 +1,7 @@
 #include "kintsugi/checkpoint/shards.h"
 
 #include <algorithm>
-#include <map>
+#include <utility>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/mesh/layout.h"
@@ -121,28 +121,40 @@ void for_each_span(const Shard& shard, const std::function<void(int64_t, int64_t
 }
 
 std::vector<Share> shares_of(const Program& p, const std::vector<const StateInfo*>& states, int rank) {
-  std::map<std::vector<mesh::Factor>, int64_t> lines;  // bytes
+  // What ranks along the same factors hold alike, as one sequence.
+  struct Line {
+    std::vector<mesh::Factor> replicas;
+    int64_t ranks = 0, place = 0;  // of the replicas, and of this rank among them
+    int64_t bytes = 0, passed = 0;
+  };
+  std::vector<Line> lines;
+  std::vector<size_t> line_of;  // by state
   std::vector<Share> held;
-  for (size_t i = 0; i < states.size(); ++i)
+  for (size_t i = 0; i < states.size(); ++i) {
+    std::vector<mesh::Factor> replicas = replicas_of(p, *states[i]);
+    const auto found = std::ranges::find(lines, replicas, &Line::replicas);
+    line_of.push_back(static_cast<size_t>(found - lines.begin()));
+    if (found == lines.end()) {
+      const int64_t ranks = p.mesh.count(replicas), place = p.mesh.position(rank, replicas);
+      lines.push_back({.replicas = std::move(replicas), .ranks = ranks, .place = place});
+    }
     for (Shard& shard : shards_of(p, *states[i], rank)) {
-      lines[replicas_of(p, *states[i])] += shard.part.flat.size() * size_of(states[i]->whole.dtype);
+      lines[line_of[i]].bytes += shard.part.flat.size() * size_of(states[i]->whole.dtype);
       held.push_back({i, std::move(shard)});
     }
-  std::map<std::vector<mesh::Factor>, int64_t> passed;
+  }
   std::vector<Share> mine;
   for (Share& share : held) {
-    const std::vector<mesh::Factor> replicas = replicas_of(p, *states[share.state]);
-    const int64_t ranks = p.mesh.count(replicas), place = p.mesh.position(rank, replicas);
-    const int64_t size = size_of(states[share.state]->whole.dtype), line = lines[replicas];
-    int64_t& at = passed[replicas];
+    Line& line = lines[line_of[share.state]];
+    const int64_t size = size_of(states[share.state]->whole.dtype);
     Range& flat = share.shard.part.flat;
     // An element belongs to the replica whose stretch of the sequence contains its first byte.
     const auto cut = [&](int64_t k) {
-      const int64_t stretch = line / ranks * k + line % ranks * k / ranks;
-      return flat.begin + std::clamp<int64_t>((stretch - at + size - 1) / size, 0, flat.size());
+      const int64_t stretch = line.bytes / line.ranks * k + line.bytes % line.ranks * k / line.ranks;
+      return flat.begin + std::clamp<int64_t>((stretch - line.passed + size - 1) / size, 0, flat.size());
     };
-    const Range own = {cut(place), cut(place + 1)};
-    at += flat.size() * size;
+    const Range own = {cut(line.place), cut(line.place + 1)};
+    line.passed += flat.size() * size;
     flat = own;
     if (own.size() > 0) mine.push_back(std::move(share));
   }
