@@ -58,7 +58,18 @@ std::string other_unit(std::string_view text, const Figure& f) {
   return "";
 }
 
+// Links are told in bits too, memory never is.
+void refuse_bits(const Figure& f, const Raw& raw, const std::string& at) {
+  const size_t bits = raw.type == Raw::Type::text ? raw.text.find("b/s") : std::string::npos;
+  if (f.section != "device" || bits == std::string::npos) return;
+  std::string bytes = raw.text;
+  bytes[bits] = 'B';
+  throw UserError("cluster", "{}: {}.{} is {}, in bits; did you mean \"{}\"?", at, f.section, f.key, raw.shown(),
+                  bytes);
+}
+
 double read_figure(const Figure& f, const Raw& raw, const std::string& at) {
+  refuse_bits(f, raw, at);
   const bool plain = f.measure == Measure::count || f.measure == Measure::share || f.measure == Measure::price;
   const bool is_number = raw.type == Raw::Type::integer || raw.type == Raw::Type::number;
   const double number = raw.type == Raw::Type::integer ? static_cast<double>(raw.integer) : raw.number;

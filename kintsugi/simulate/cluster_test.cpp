@@ -69,6 +69,8 @@ TEST(Cluster, SaysWhatIsWrong) {
       {{"bandwidth = \"230 GB/s\"", "bandwidth = 230"},
        "node.bandwidth is 230, without a unit; write it as \"200 GB/s\"; did you mean \"230 GB/s\"?"},
       {{"bandwidth = \"230 GB/s\"", "bandwidth = \"230 GB\""}, "did you mean \"230 GB/s\"?"},
+      {{"memory_bandwidth = \"2039 GB/s\"", "memory_bandwidth = \"2039 Gb/s\""},
+       "device.memory_bandwidth is \"2039 Gb/s\", in bits; did you mean \"2039 GB/s\"?"},
       {{"memory = \"80 GB\"", "memory = \"80 GB/s\""}, "did you mean \"80 GB\"?"},
       {{"bandwidth = \"230 GB/s\"\n", ""}, "c.toml: node.bandwidth is missing"},
       {{"share = 0.8", "share = 80"}, "products.share is 80, which no machine has; it is from 0.01 to 1"},
