@@ -106,8 +106,9 @@ std::string table_of(const std::vector<Stage>& stages, const std::vector<BytesOf
   for (const Stage& s : stages) {
     std::vector<std::string> digits = {fmt::format("{}", s.program->stage)}, words = {""};
     for (const BytesOfStages& column : columns) {
-      digits.push_back(base::group_digits(column.of(s)));
-      words.push_back(bytes_in_words(column.of(s)));
+      const int64_t bytes = column.of(s);
+      digits.push_back(base::group_digits(bytes));
+      words.push_back(bytes_in_words(bytes));
     }
     rows.push_back(std::move(digits));
     rows.push_back(std::move(words));

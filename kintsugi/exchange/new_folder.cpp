@@ -33,8 +33,7 @@ void require_empty(std::string_view where, const fs::path& folder) {
 NewFolder::NewFolder(std::string_view where, const fs::path& folder) : folder_(named(folder)) {
   require_empty(where, folder);
   part_ = folder_.parent_path() / (".part-" + folder_.filename().string());
-  std::error_code ignored;  // what cannot be removed is said when it is written
-  fs::remove_all(part_, ignored);
+  base::remove_if_possible(part_);  // what cannot be removed is said when it is written
   base::make_folders(part_);
 }
 
