@@ -26,7 +26,15 @@ list(SORT KINTSUGI_CUDA_ARCHITECTURES COMPARE NATURAL)
 list(GET KINTSUGI_CUDA_ARCHITECTURES 0 oldest)
 list(TRANSFORM KINTSUGI_CUDA_ARCHITECTURES PREPEND ,sm_ OUTPUT_VARIABLE codes)
 string(REPLACE ";" "" codes "${codes}")
-list(APPEND nvcc_flags "-gencode=arch=compute_${oldest},code=[compute_${oldest}${codes}]")
+set(nvcc_codes "-gencode=arch=compute_${oldest},code=[compute_${oldest}${codes}]")
+# What uses the instructions of generation 9.0 alone (kernels/gpu/cuda/four_warps.h) has an intermediate code of its own.
+string(REPLACE ",sm_90" "" others "${codes}")
+set(nvcc_codes_with_90a ${nvcc_codes})
+if(NOT others STREQUAL codes)
+  set(nvcc_codes_with_90a "-gencode=arch=compute_${oldest},code=[compute_${oldest}${others}]"
+    -gencode=arch=compute_90a,code=sm_90a)
+endif()
+set(with_90a attention attention_grad)
 file(GLOB cuda_sources CONFIGURE_DEPENDS 
   kintsugi/*/gpu/*.cuh kintsugi/device/cuda/*.cu kintsugi/kernels/gpu/cuda/*.cu)
 list(REMOVE_ITEM cuda_sources ${PROJECT_SOURCE_DIR}/kintsugi/kernels/gpu/common.cuh)
@@ -34,9 +42,13 @@ file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/cuda)
 foreach(source IN LISTS cuda_sources)
   get_filename_component(name ${source} NAME_WE)
   set(object ${PROJECT_BINARY_DIR}/cuda/${name}.o)
+  set(gencode ${nvcc_codes})
+  if(name IN_LIST with_90a)
+    set(gencode ${nvcc_codes_with_90a})
+  endif()
   add_custom_command(OUTPUT ${object} BYPRODUCTS ${object}.resources DEPENDS ${source} DEPFILE ${object}.d VERBATIM
     COMMENT "nvcc ${name}"
-    COMMAND ${PROJECT_SOURCE_DIR}/cmake/nvcc.sh ${object} ${nvcc_launcher} ${KINTSUGI_NVCC} ${nvcc_flags} -MD -MF ${object}.d
+    COMMAND ${PROJECT_SOURCE_DIR}/cmake/nvcc.sh ${object} ${nvcc_launcher} ${KINTSUGI_NVCC} ${nvcc_flags} ${gencode} -MD -MF ${object}.d
       -MT ${object} -x cu -c ${source} -o ${object})
   list(APPEND cuda_objects ${object})
 endforeach()

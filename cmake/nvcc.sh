@@ -10,7 +10,7 @@ code=0
 grep -vE "^ptxas info|^ *[0-9]+ bytes stack frame" "$object.said" >&2 || true
 if ((code != 0)); then exit "$code"; fi
 awk '
-  /Compiling entry function/ { split($0, part, "\047"); name = part[2]; generation = part[4] }
+  /Compiling entry function/ { split($0, part, "\047"); name = part[2]; generation = part[4]; sub(/a$/, "", generation) }
   /bytes stack frame/ { stack = $1; stored = $5; loaded = $9 }
   /Used [0-9]+ registers/ {
     match($0, /Used [0-9]+/); registers = substr($0, RSTART + 5, RLENGTH - 5)

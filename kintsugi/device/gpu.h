@@ -30,7 +30,7 @@
 #define KINTSUGI_GPU gpu_cuda
 #define KINTSUGI_ON_GPU 1
 #define GPU_DYNAMIC_SHARED(T, name)                            \
-  extern __shared__ __align__(16) unsigned char gpu_shared_[]; \
+  extern __shared__ __align__(1024) unsigned char gpu_shared_[]; \
   T* const name = reinterpret_cast<T*>(gpu_shared_)
 #define GPU_UNROLL _Pragma("unroll")
 #define GPU_ROLL _Pragma("unroll 1")

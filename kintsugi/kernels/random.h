@@ -4,7 +4,9 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstdint>
+#include <numbers>
 #include <string_view>
 
 namespace kintsugi::kernels {
@@ -39,6 +41,19 @@ constexpr std::array<uint32_t, 4> random_block(std::array<uint32_t, 2> key, uint
 
 constexpr uint32_t random_word(std::array<uint32_t, 2> key, uint64_t stream, uint64_t index) {
   return random_block(key, stream, index >> 2)[index & 3];
+}
+
+// The two normal numbers at indices 2 * pair and 2 * pair + 1, from four words (Box, Muller 1958). A template, so that it
+// may be constexpr, which is what compilers for devices take for their own.
+template <typename Real = double>
+constexpr std::array<Real, 2> normal_pair(std::array<uint32_t, 2> key, uint64_t pair) {
+  const std::array<uint32_t, 4> w = random_block(key, 0, pair);
+  std::array<Real, 2> x = {};
+  for (size_t i = 0; i < 2; ++i) {
+    const Real u = (w[2 * i] + 0.5) * 0x1p-32, v = w[2 * i + 1] * 0x1p-32;
+    x[i] = std::sqrt(-2.0 * std::log(u)) * std::cos(2.0 * std::numbers::pi_v<Real> * v);
+  }
+  return x;
 }
 
 // A word is kept by dropout with probability 1 - p where it is at least this.

@@ -158,6 +158,7 @@ class Executor {
   // Whether the host can follow a pointer to it; see state_blocks.h otherwise.
   bool on_host(program::BufferId id) const { return device_ == nullptr && !in_file(id); }
   bool on_device() const { return device_ != nullptr; }
+  bool in_memory_of_device(program::BufferId id) const { return on_device() && !in_file(id); }
   // Whether a list of calls is launched as it was captured, on a device; from the second run on.
   bool captured(program::Step step) const { return list_of(step).captured; }
   // Copies memory of a device, whole bytes of a view of this executor, once all that was enqueued is done.

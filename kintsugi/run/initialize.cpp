@@ -1,27 +1,30 @@
 // The initial value of every state, for each element a function of (seed, name, index in the whole tensor).
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
-#include <numbers>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/kernels/random.h"
+#include "kintsugi/program/state_runs.h"
+#include "kintsugi/run/gpu/draw.h"
 #include "kintsugi/run/state_blocks.h"
 
-namespace kintsugi::run {
-namespace {
+namespace kintsugi::gpu_emulated {
 
-// Two normal numbers from four words (Box, Muller 1958).
-std::array<double, 2> normal_pair(std::array<uint32_t, 2> key, uint64_t pair) {
-  const std::array<uint32_t, 4> w = kernels::random_block(key, 0, pair);
-  std::array<double, 2> x;
-  for (size_t i = 0; i < 2; ++i) {
-    const double u = (w[2 * i] + 0.5) * 0x1p-32, v = w[2 * i + 1] * 0x1p-32;
-    x[i] = std::sqrt(-2.0 * std::log(u)) * std::cos(2.0 * std::numbers::pi * v);
-  }
-  return x;
+kintsugi::run::DeviceDraw device_draw;
+
+}  // namespace kintsugi::gpu_emulated
+
+namespace kintsugi::run {
+
+DeviceDraw* draw_on(device::Device& device) {
+  if (device.emulated()) return gpu_emulated::device_draw;
+  auto* const found = reinterpret_cast<DeviceDraw*>(device.symbol(kDeviceDraw));
+  base::require(found != nullptr, "run", "the module of {} makes no initial values", device.kind());
+  return found;
 }
+
+namespace {
 
 template <typename T>
 T rounded(double x) {
@@ -37,7 +40,12 @@ T rounded(double x) {
 void Executor::initialize(uint64_t seed, bool drawn) {
   for (const program::StateInfo& s : program_.states) {
     if (s.in_bucket && s.first != 0) continue;
-    if (program_.buffer(s.buffer).region == program::Region::arena) continue;  // each step makes it
+    const program::Buffer& buffer = program_.buffer(s.buffer);
+    if (buffer.region == program::Region::arena) continue;  // each step makes it
+    if (in_memory_of_device(s.buffer)) {
+      device_->stream().zero(state_view(s.buffer).data, buffer.bytes());
+      continue;
+    }
     change_blocks(*this, s.buffer, [](std::span<std::byte> block) { std::memset(block.data(), 0, block.size()); });
   }
   for (const program::StateInfo& s : program_.states) {
@@ -45,7 +53,21 @@ void Executor::initialize(uint64_t seed, bool drawn) {
     if (constant ? s.init.value == 0.0 : !drawn) continue;
     // A master gets the same numbers as its weight.
     const auto key = kernels::random_key(seed, s.is_master() ? s.weight : s.name);
-    tensor::dispatch(program_.buffer(s.buffer).type.dtype, [&]<typename T>(T) {
+    const tensor::DType dtype = program_.buffer(s.buffer).type.dtype;
+    if (in_memory_of_device(s.buffer)) {
+      std::byte* const data = state_view(s.buffer).data;
+      program::for_each_run(program_, s, rank(), [&](const program::Run& run) {
+        draw_on(device_->device())(device_->stream(), {.to = data + run.at * tensor::size_of(dtype),
+                                                       .dtype = dtype,
+                                                       .count = run.count,
+                                                       .whole = run.whole,
+                                                       .constant = constant,
+                                                       .scale = s.init.value,
+                                                       .key = key});
+      });
+      continue;
+    }
+    tensor::dispatch(dtype, [&]<typename T>(T) {
       change_runs(*this, s, [&](const program::Run& run, std::byte* data) {
         T* x = reinterpret_cast<T*>(data);
         team_.for_shares(run.count, 1024, [&](base::Range r, int) {
@@ -53,13 +75,14 @@ void Executor::initialize(uint64_t seed, bool drawn) {
           std::array<double, 2> pair = {};
           for (int64_t i = r.begin; i < r.end; ++i) {
             const int64_t at = run.whole + i;
-            if (i == r.begin || at % 2 == 0) pair = normal_pair(key, static_cast<uint64_t>(at) / 2);
+            if (i == r.begin || at % 2 == 0) pair = kernels::normal_pair(key, static_cast<uint64_t>(at) / 2);
             x[i] = rounded<T>(s.init.value * pair[at % 2]);
           }
         });
       });
     });
   }
+  if (device_) device_->stream().synchronize();
 }
 
 }  // namespace kintsugi::run

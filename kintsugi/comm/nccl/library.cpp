@@ -7,12 +7,16 @@
 #include "kintsugi/base/shared_library.h"
 
 namespace kintsugi::comm::nccl {
+namespace {
+
+// Of several groups, what is captured beside each other is launched in the order in which it was enqueued, which is the
+// same on all ranks. Set before main begins: the environment must not change once other threads may read it.
+[[maybe_unused]] const int launches_in_order = ::setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
+
+}  // namespace
 
 const Library* library() {
   static const std::optional<Library> found = []() -> std::optional<Library> {
-    // Of several groups, what is captured beside each other is launched in the order in which it was enqueued, which is
-    // the same on all ranks.
-    ::setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
     const char* const names[] = {"libnccl.so.2"};
     void* opened = base::open_vendor_library(names);
     if (opened == nullptr) return std::nullopt;

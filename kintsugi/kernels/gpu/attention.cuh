@@ -20,11 +20,11 @@ __device__ RowEnd end_row(const AttentionCall& a, float top, float sum, const At
   return {1 / sum, top + logf(sum)};
 }
 
-// A block makes 16 kM kWarps rows of one head, a warp 16 kM of them, kKeys keys at a time. kMore: with capped scores or
-// dropout.
-template <typename T, int kHead, int kM, int kWarps, int kKeys, bool kMore>
-__global__ __launch_bounds__(32 * kWarps) void attention_by_units(AttentionCall a) {
-  constexpr int kRows = 16 * kM * kWarps, kThreads = 32 * kWarps, kN = kKeys / 8, kPer = kSightTile / kKeys;
+// A block makes 16 kWarps rows of one head, a warp 16 of them, kKeys keys at a time. kMore: with capped scores or
+// dropout; kBlocks: that share a processor where units take operands from shared memory.
+template <typename T, int kHead, int kWarps, int kKeys, int kBlocks, bool kMore>
+__global__ __launch_bounds__(32 * kWarps, KINTSUGI_FOUR_WARPS ? kBlocks : 1) void attention_by_units(AttentionCall a) {
+  constexpr int kRows = 16 * kWarps, kThreads = 32 * kWarps, kN = kKeys / 8, kPer = kSightTile / kKeys;
   constexpr int kRowTiles = kRows / kSightTile;
   GPU_DYNAMIC_SHARED(T, shared);
   T *const q = shared, *const k = q + kRows * kHead, *const v = k + 2 * kKeys * kHead;
@@ -49,79 +49,76 @@ __global__ __launch_bounds__(32 * kWarps) void attention_by_units(AttentionCall 
     return static_cast<const T*>(a.q) + a.row_of(a.q_at, b, h, std::min(tile * kRows + i, a.rows - 1));
   });
   copy_async_commit();
-  clear_columns<kHead, kThreads>(shared, kRows + 4 * kKeys, a.head_dim);
+  clear_columns<kHead, kRows, kThreads>(q, a.head_dim);
+  for (int i = 0; i < 4; ++i) clear_columns<kHead, kKeys, kThreads>(k + i * kKeys * kHead, a.head_dim);
 
   const AttentionRows rows =
       unite(a.row_tile + b * a.row_tiles + tile * kRowTiles, std::min(kRowTiles, a.row_tiles - tile * kRowTiles));
   const TileRange range = list_tiles<kThreads>(a.heads[h] < 0 ? 0 : a.key_tiles, seen,
                                                [&](int t) { return seen_by(rows, a.key_tile[b * a.key_tiles + t]); });
-  // Of lane: rows lane / 4 and that + 8 of each 16, columns 2 (lane % 4) and its neighbour of each 8.
-  const int first_row = tile * kRows + warp * 16 * kM + lane / 4, column = lane % 4 * 2;
+  // Of lane: rows lane / 4 and that + 8 of the warp's 16, columns 2 (lane % 4) and its neighbour of each 8.
+  const int first_row = tile * kRows + warp * 16 + lane / 4, column = lane % 4 * 2;
   const float unit = a.scale * kLog2E;  // of the exponent, which is of 2
   const bool capped = kMore && a.softcap > 0;
   const float to_log2 = capped ? kLog2E : unit;
 
-  float o[kM][kHead / 8][4] = {}, top[kM][2], sum[kM][2] = {};
-  GPU_UNROLL
-  for (int m = 0; m < kM; ++m) top[m][0] = top[m][1] = -INFINITY;
+  float o[kHead / 8][4] = {}, top[2] = {-INFINITY, -INFINITY}, sum[2] = {};
   const int end = range.end * kPer;
   int step = range.begin * kPer, buffer = 0;
   if (step < end) copy(step, 0);
   while (step < end) {
-    copy_async_wait<0>();
+    wait_for_tiles();
     __syncthreads();
     const int next = next_step<kPer>(seen, step + 1, end);
     if (next < end) copy(next, 1 - buffer);
 
-    float s[kM][kN][4] = {};
-    add_scores<kHead>(s, q + warp * 16 * kM * kHead, k + buffer * kKeys * kHead);
+    float s[kN][4] = {};
+    add_scores<kHead, kRows>(s, q, k + buffer * kKeys * kHead);
     if (capped) {
       GPU_UNROLL
-      for (int m = 0; m < kM; ++m) GPU_UNROLL
       for (int n = 0; n < kN; ++n) GPU_UNROLL
-      for (int i = 0; i < 4; ++i) s[m][n][i] = a.softcap * fast_tanh(s[m][n][i] * a.scale / a.softcap);
+      for (int i = 0; i < 4; ++i) s[n][i] = a.softcap * fast_tanh(s[n][i] * a.scale / a.softcap);
     }
     if (seen[step / kPer] != kSeenAll) {
       GPU_UNROLL
-      for (int m = 0; m < 2 * kM; ++m) hide(a, b, first_row + m * 8, step, column, s[m / 2], m % 2);
+      for (int half = 0; half < 2; ++half) hide(a, b, first_row + half * 8, step, column, s, half);
     }
 
     GPU_UNROLL
-    for (int m = 0; m < kM; ++m) GPU_UNROLL
     for (int half = 0; half < 2; ++half) {
-      float high = top[m][half];
+      float high = top[half];
       GPU_UNROLL
-      for (int n = 0; n < kN; ++n) high = fmaxf(high, fmaxf(s[m][n][half * 2], s[m][n][half * 2 + 1]));
+      for (int n = 0; n < kN; ++n) high = fmaxf(high, fmaxf(s[n][half * 2], s[n][half * 2 + 1]));
       high = fmaxf(high, shuffle_xor(high, 1));
       high = fmaxf(high, shuffle_xor(high, 2));
       const float zero = high == -INFINITY ? 0 : high * to_log2;  // nothing was seen yet
-      const float shrink = fast_exp2(top[m][half] * to_log2 - zero);
-      top[m][half] = high;
+      const float shrink = fast_exp2(top[half] * to_log2 - zero);
+      top[half] = high;
       float more = 0;
       GPU_UNROLL
       for (int n = 0; n < kN; ++n) GPU_UNROLL
       for (int i = 0; i < 2; ++i) {
-        float& p = s[m][n][half * 2 + i];
+        float& p = s[n][half * 2 + i];
         p = fast_exp2(p * to_log2 - zero);
         more += p;
       }
-      sum[m][half] = sum[m][half] * shrink + more;
+      sum[half] = sum[half] * shrink + more;
       GPU_UNROLL
-      for (int n = 0; n < kHead / 8; ++n) o[m][n][half * 2] *= shrink, o[m][n][half * 2 + 1] *= shrink;
+      for (int n = 0; n < kHead / 8; ++n) o[n][half * 2] *= shrink, o[n][half * 2 + 1] *= shrink;
     }
     if (kMore && a.keep > 0) {
       GPU_UNROLL
-      for (int m = 0; m < 2 * kM; ++m) {
-        const int r = std::min(first_row + m * 8, a.rows - 1);
+      for (int half = 0; half < 2; ++half) {
+        const int r = std::min(first_row + half * 8, a.rows - 1);
         const uint64_t begin = a.random_begin(b, h, r, a.row_info(b, r).place);
         const uint32_t kept = bits_of<2 * kN>([&](int i) {
           return a.kept(begin + static_cast<uint64_t>(a.key_place[step * kKeys + i / 2 * 8 + column + i % 2]));
         });
         GPU_UNROLL
-        for (int i = 0; i < 2 * kN; ++i) s[m / 2][i / 2][m % 2 * 2 + i % 2] *= kept >> i & 1 ? a.keep : 0;
+        for (int i = 0; i < 2 * kN; ++i) s[i / 2][half * 2 + i % 2] *= kept >> i & 1 ? a.keep : 0;
       }
     }
-    uint32_t p[kM][kN / 2][4];
+    uint32_t p[kN / 2][4];
     pack_left<T>(p, s);
     add_values<kHead>(o, p, v + buffer * kKeys * kHead);
     step = next, buffer = 1 - buffer;
@@ -129,21 +126,20 @@ __global__ __launch_bounds__(32 * kWarps) void attention_by_units(AttentionCall 
   copy_async_wait<0>();  // where no key is seen
 
   GPU_UNROLL
-  for (int m = 0; m < kM; ++m) GPU_UNROLL
   for (int half = 0; half < 2; ++half) {
-    float all = sum[m][half];
+    float all = sum[half];
     all += shuffle_xor(all, 1);
     all += shuffle_xor(all, 2);
-    const int r = first_row + m * 16 + half * 8;
+    const int r = first_row + half * 8;
     if (r >= a.rows) continue;
     const float natural = capped ? 1 : a.scale;
-    const RowEnd end = end_row(a, top[m][half] * natural, all, a.row_info(b, r), h, r % a.group);
+    const RowEnd end = end_row(a, top[half] * natural, all, a.row_info(b, r), h, r % a.group);
     if (lane % 4 == 0) put(a.lse + a.row_of(a.lse_at, b, h, r), end.lse, a.add[1]);
     T* const to = static_cast<T*>(a.out) + a.row_of(a.o_at, b, h, r);
     GPU_UNROLL
     for (int n = 0; n < kHead / 8; ++n)
       if (n * 8 < a.head_dim)
-        put_two(to + n * 8 + column, o[m][n][half * 2] * end.factor, o[m][n][half * 2 + 1] * end.factor, a.add[0]);
+        put_two(to + n * 8 + column, o[n][half * 2] * end.factor, o[n][half * 2 + 1] * end.factor, a.add[0]);
   }
 }
 
@@ -224,15 +220,15 @@ __global__ __launch_bounds__(256) void attention_plainly(AttentionCall a) {
   for (int d = lane; d < a.head_dim; d += kLanes) put(to + d, o[own * wide + d] * end.factor, a.add[0]);
 }
 
-template <typename T, int kHead, int kM, int kWarps, int kKeys>
+template <typename T, int kHead, int kWarps, int kKeys, int kBlocks>
 void by_units(const KernelCall& call, const AttentionCall& a) {
-  constexpr int kRows = 16 * kM * kWarps;
+  constexpr int kRows = 16 * kWarps;
   const size_t shared = sizeof(T) * kHead * (kRows + 4 * kKeys) + static_cast<size_t>(a.key_tiles);
   const dim3 blocks(static_cast<unsigned>(a.batch * a.kv_heads * ((a.rows + kRows - 1) / kRows)));
   if (a.softcap > 0 || a.keep > 0) {
-    launch(*call.stream, blocks, dim3(32 * kWarps), shared, attention_by_units<T, kHead, kM, kWarps, kKeys, true>, a);
+    launch(*call.stream, blocks, dim3(32 * kWarps), shared, attention_by_units<T, kHead, kWarps, kKeys, kBlocks, true>, a);
   } else {
-    launch(*call.stream, blocks, dim3(32 * kWarps), shared, attention_by_units<T, kHead, kM, kWarps, kKeys, false>, a);
+    launch(*call.stream, blocks, dim3(32 * kWarps), shared, attention_by_units<T, kHead, kWarps, kKeys, kBlocks, false>, a);
   }
 }
 
@@ -259,9 +255,9 @@ void attention(const KernelCall& call) {
   launch_sight(call, a);
   dispatch("attention", o.dtype(), [&]<typename T>(T) {
     if constexpr (sizeof(T) == 2) {
-      if (attention_is_wide(a) && a.head_dim <= 64) return by_units<T, 64, 2, 4, 64>(call, a);
-      if (attention_is_wide(a) && a.head_dim <= 128) return by_units<T, 128, 2, 4, 32>(call, a);
-      if (attention_is_wide(a) && a.head_dim <= 256) return by_units<T, 256, 1, 4, 32>(call, a);
+      if (attention_is_wide(a) && a.head_dim <= 64) return by_units<T, 64, 4, 64, 4>(call, a);
+      if (attention_is_wide(a) && a.head_dim <= 128) return by_units<T, 128, 4, 64, 2>(call, a);
+      if (attention_is_wide(a) && a.head_dim <= 256) return by_units<T, 256, 4, 32, 1>(call, a);
     }
     a.head_dim <= 128 ? plainly<T, 32>(call, a) : plainly<T, 16>(call, a);
   });

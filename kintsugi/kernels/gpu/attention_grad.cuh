@@ -6,24 +6,25 @@
 namespace kintsugi::KINTSUGI_GPU {
 namespace {
 
-// lse and D of every row, for lanes that take N elements at a time; a block for each tile of rows.
-template <typename T, int N>
+// lse and D of every row, by kLanes lanes that take N elements at a time; a block for each tile of rows.
+template <typename T, int N, int kLanes>
 __global__ __launch_bounds__(256) void attention_delta(AttentionCall a) {
-  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  constexpr int kAtOnce = 256 / kLanes;  // rows
+  const int lane = static_cast<int>(threadIdx.x) % kLanes, group = static_cast<int>(threadIdx.x) / kLanes;
   const int head = static_cast<int>(blockIdx.x) / a.row_tiles, tile = static_cast<int>(blockIdx.x) % a.row_tiles;
   const int b = head / a.kv_heads, h = head % a.kv_heads;
   GPU_UNROLL
-  for (int i = 0; i < kSightTile / 8; ++i) {
-    const int r = tile * kSightTile + i * 8 + warp, inside = std::min(r, a.rows - 1);
+  for (int i = 0; i < kSightTile; i += kAtOnce) {
+    const int r = tile * kSightTile + i + group, inside = std::min(r, a.rows - 1);
     const T* const o = static_cast<const T*>(a.o) + a.row_of(a.o_at, b, h, inside);
     const T* const d_o = static_cast<const T*>(a.d_o) + a.row_of(a.do_at, b, h, inside);
     float sum = 0;
-    for (int d = lane * N; d < a.head_dim; d += 32 * N) {
+    for (int d = lane * N; d < a.head_dim; d += kLanes * N) {
       const auto x = *reinterpret_cast<const Vec<T, N>*>(o + d), y = *reinterpret_cast<const Vec<T, N>*>(d_o + d);
       GPU_UNROLL
       for (int j = 0; j < N; ++j) sum += widen(x[j]) * widen(y[j]);
     }
-    sum = lanes_sum(sum);
+    for (int mask = kLanes / 2; mask > 0; mask /= 2) sum += shuffle_xor(sum, mask);
     if (lane != 0) continue;
     const float lse = r < a.rows ? a.lse[a.row_of(a.lse_at, b, h, r)] : -INFINITY;
     Vec<float, 2>& made = a.lse_delta[static_cast<int64_t>(head) * a.row_tiles * kSightTile + r];
@@ -86,9 +87,11 @@ __device__ __forceinline__ float dscore(const AttentionCall& a, const ScoreOf& s
 enum : int { kMakeDk = 1, kMakeDv = 2 };
 
 // A block makes dk and dv of 16 kWarps keys of one head, a warp of 16 of them; its scores are [keys queries]. kMore:
-// with capped scores or dropout.
-template <typename T, int kHead, int kWarps, int kStep, int kMake, bool kMore>
-__global__ __launch_bounds__(32 * kWarps) void attention_grad_keys(AttentionCall a) {
+// with capped scores or dropout; kBlocks: that share a processor where units take operands from shared memory.
+template <typename T, int kHead, int kWarps, int kMostStep, int kBlocks, int kMake, bool kMore>
+__global__ __launch_bounds__(32 * kWarps, KINTSUGI_FOUR_WARPS ? kBlocks : 1) void attention_grad_keys(AttentionCall a) {
+  // Queries at a time: as many as registers allow, which left operands take too where units do not read them from memory.
+  constexpr int kStep = kHead == 128 && !KINTSUGI_FOUR_WARPS ? 32 : kMostStep;
   constexpr int kKeys = 16 * kWarps, kThreads = 32 * kWarps, kN = kStep / 8, kPer = kSightTile / kStep;
   constexpr int kKeyTiles = kKeys / kSightTile;
   GPU_DYNAMIC_SHARED(T, shared);
@@ -96,8 +99,7 @@ __global__ __launch_bounds__(32 * kWarps) void attention_grad_keys(AttentionCall
   auto* const rows =
       reinterpret_cast<Vec<float, 4>*>(d_o + 2 * kStep * kHead);  // lse and D of two neighbours: [2, kStep / 2]
   unsigned char* const seen = reinterpret_cast<unsigned char*>(rows + kStep);
-  const int tiles = (a.keys + kKeys - 1) / kKeys, lane = static_cast<int>(threadIdx.x) % 32;
-  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int tiles = (a.keys + kKeys - 1) / kKeys;
   const int head = static_cast<int>(blockIdx.x) / tiles, tile = static_cast<int>(blockIdx.x) % tiles;
   const int b = head / a.kv_heads, h = head % a.kv_heads;
 
@@ -121,35 +123,38 @@ __global__ __launch_bounds__(32 * kWarps) void attention_grad_keys(AttentionCall
     return static_cast<const T*>(a.v) + b * a.v_at.batch + h * a.v_at.kv_head + key_of(i) * a.v_at.key;
   });
   copy_async_commit();
-  clear_columns<kHead, kThreads>(shared, 2 * kKeys + 4 * kStep, a.head_dim);
+  clear_columns<kHead, kKeys, kThreads>(k, a.head_dim);
+  clear_columns<kHead, kKeys, kThreads>(v, a.head_dim);
+  for (int i = 0; i < 4; ++i) clear_columns<kHead, kStep, kThreads>(q + i * kStep * kHead, a.head_dim);
 
   const AttentionKeys keys =
       unite(a.key_tile + b * a.key_tiles + tile * kKeyTiles, std::min(kKeyTiles, a.key_tiles - tile * kKeyTiles));
   const TileRange range = list_tiles<kThreads>(a.heads[h] < 0 ? 0 : a.row_tiles, seen,
                                                [&](int t) { return seen_by(a.row_tile[b * a.row_tiles + t], keys); });
-  // Of lane: keys lane / 4 and that + 8 of the warp's 16, queries 2 (lane % 4) and its neighbour of each 8.
-  const int first_key = tile * kKeys + warp * 16 + lane / 4, column = lane % 4 * 2;
+  // Of lane: keys lane / 4 and that + 8 of the warp's 16, queries 2 (lane % 4) and its neighbour of each 8. Made again
+  // where they are needed: registers are short.
+  const auto first_key_of = [&](int thread) { return tile * kKeys + thread / 32 * 16 + thread % 32 / 4; };
   const ScoreOf score = score_of(a, kMore);
-  T *const k_rows = k + warp * 16 * kHead, *const v_rows = v + warp * 16 * kHead;
 
   constexpr bool kDk = (kMake & kMakeDk) != 0, kDv = (kMake & kMakeDv) != 0;
-  float dk[1][kDk ? kHead / 8 : 1][4] = {}, dv[1][kDv ? kHead / 8 : 1][4] = {};
+  float dk[kDk ? kHead / 8 : 1][4] = {}, dv[kDv ? kHead / 8 : 1][4] = {};
   const int end = range.end * kPer;
   int step = range.begin * kPer, buffer = 0;
   if (step < end) copy(step, 0);
   while (step < end) {
-    copy_async_wait<0>();
+    wait_for_tiles();
     __syncthreads();
     const int next = next_step<kPer>(seen, step + 1, end);
     if (next < end) copy(next, 1 - buffer);
 
-    float s[1][kN][4] = {};
-    add_scores<kHead>(s, k_rows, q + buffer * kStep * kHead);
+    float s[kN][4] = {};
+    add_scores<kHead, kKeys>(s, k, q + buffer * kStep * kHead);
     if (kMore && a.softcap > 0) {
       GPU_UNROLL
       for (int n = 0; n < kN; ++n) GPU_UNROLL
-      for (int i = 0; i < 4; ++i) s[0][n][i] = score.capped(s[0][n][i]);
+      for (int i = 0; i < 4; ++i) s[n][i] = score.capped(s[n][i]);
     }
+    const int thread = own_thread<kHead>(), first_key = first_key_of(thread), column = thread % 4 * 2;
     if (seen[step / kPer] != kSeenAll) {
       int place[2], document[2];
       GPU_UNROLL
@@ -164,28 +169,28 @@ __global__ __launch_bounds__(32 * kWarps) void attention_grad_keys(AttentionCall
       const uint32_t bits = bits_of<2 * kN, 2>([&](int i) { return sees(i, 0) | sees(i, 1) << 1; });
       GPU_UNROLL
       for (int i = 0; i < 4 * kN; ++i)
-        if (!(bits >> (i / 4 * 4 + i % 2 * 2 + i / 2 % 2) & 1)) s[0][i / 4][i % 4] = -INFINITY;
+        if (!(bits >> (i / 4 * 4 + i % 2 * 2 + i / 2 % 2) & 1)) s[i / 4][i % 4] = -INFINITY;
     }
     const Vec<float, 4>* const of_rows = rows + buffer * (kStep / 2) + column / 2;
     GPU_UNROLL
     for (int n = 0; n < kN; ++n) {
       const Vec<float, 4> row = of_rows[n * 4];
       GPU_UNROLL
-      for (int i = 0; i < 4; ++i) s[0][n][i] = fast_exp2(s[0][n][i] * score.to_log2 - row[i % 2 * 2]);
+      for (int i = 0; i < 4; ++i) s[n][i] = fast_exp2(s[n][i] * score.to_log2 - row[i % 2 * 2]);
     }
-    uint32_t left[1][kN / 2][4];
+    uint32_t left[kN / 2][4];
     if (kMore && a.keep > 0) {
       const uint32_t bits = bits_of<4 * kN>([&](int i) {
         const int r = std::min(step * kStep + i / 4 * 8 + column + i % 2, a.rows - 1);
         const int key = std::min(first_key + i / 2 % 2 * 8, a.key_tiles * kSightTile - 1);
         return a.kept(a.random_begin(b, h, r, a.row_info(b, r).place) + static_cast<uint64_t>(a.key_place[key]));
       });
-      float kept[1][kN][4];
+      float kept[kN][4];
       GPU_UNROLL
       for (int i = 0; i < 4 * kN; ++i) {
-        float& p = s[0][i / 4][i % 4];
+        float& p = s[i / 4][i % 4];
         if (!(bits >> i & 1)) p = -p;
-        kept[0][i / 4][i % 4] = kept_part(a, p);
+        kept[i / 4][i % 4] = kept_part(a, p);
       }
       pack_left<T>(left, kept);
     } else {
@@ -193,14 +198,14 @@ __global__ __launch_bounds__(32 * kWarps) void attention_grad_keys(AttentionCall
     }
     if constexpr (kDv) add_values<kHead>(dv, left, d_o + buffer * kStep * kHead);
     if constexpr (kDk) {
-      float dp[1][kN][4] = {};
-      add_scores<kHead>(dp, v_rows, d_o + buffer * kStep * kHead);
+      float dp[kN][4] = {};
+      add_scores<kHead, kKeys>(dp, v, d_o + buffer * kStep * kHead);
       GPU_UNROLL
       for (int n = 0; n < kN; ++n) {
         const Vec<float, 4> row = of_rows[n * 4];
         GPU_UNROLL
         for (int i = 0; i < 4; ++i)
-          dp[0][n][i] = dscore<kMore>(a, score, s[0][n][i], dp[0][n][i], row[i % 2 * 2], row[i % 2 * 2 + 1]);
+          dp[n][i] = dscore<kMore>(a, score, s[n][i], dp[n][i], row[i % 2 * 2], row[i % 2 * 2 + 1]);
       }
       pack_left<T>(left, dp);
       add_values<kHead>(dk, left, q + buffer * kStep * kHead);
@@ -209,6 +214,7 @@ __global__ __launch_bounds__(32 * kWarps) void attention_grad_keys(AttentionCall
   }
   copy_async_wait<0>();  // where no query sees a key
 
+  const int thread = own_thread<kHead>(), first_key = first_key_of(thread), column = thread % 4 * 2;
   GPU_UNROLL
   for (int half = 0; half < 2; ++half) {
     const int key = first_key + half * 8;
@@ -219,18 +225,18 @@ __global__ __launch_bounds__(32 * kWarps) void attention_grad_keys(AttentionCall
     for (int n = 0; n < kHead / 8; ++n) {
       if (n * 8 >= a.head_dim) continue;
       if constexpr (kDk)
-        put_two(to_dk + n * 8 + column, dk[0][n][half * 2] * a.scale, dk[0][n][half * 2 + 1] * a.scale, a.add[1]);
-      if constexpr (kDv) put_two(to_dv + n * 8 + column, dv[0][n][half * 2], dv[0][n][half * 2 + 1], a.add[2]);
+        put_two(to_dk + n * 8 + column, dk[n][half * 2] * a.scale, dk[n][half * 2 + 1] * a.scale, a.add[1]);
+      if constexpr (kDv) put_two(to_dv + n * 8 + column, dv[n][half * 2], dv[n][half * 2 + 1], a.add[2]);
     }
   }
 }
 
-// A block makes dq of 16 kWarps rows of one head, a warp of 16 of them.
-template <typename T, int kHead, int kWarps, int kStep, bool kMore>
-__global__ __launch_bounds__(32 * kWarps) void attention_grad_rows(AttentionCall a) {
+// A block makes dq of 16 kWarps rows of one head, a warp of 16 of them. kHeld: q and do stay in registers, and the keys
+// take the place of their tiles.
+template <typename T, int kHead, int kWarps, int kStep, int kBlocks, bool kHeld, bool kMore>
+__global__ __launch_bounds__(32 * kWarps, KINTSUGI_FOUR_WARPS ? kBlocks : 1) void attention_grad_rows(AttentionCall a) {
   constexpr int kRows = 16 * kWarps, kThreads = 32 * kWarps, kN = kStep / 8, kPer = kSightTile / kStep;
   constexpr int kRowTiles = kRows / kSightTile;
-  constexpr bool kHeld = kHead <= 128;  // q and do stay in registers; the keys then take the place of their tiles
   GPU_DYNAMIC_SHARED(T, shared);
   T *const q = shared, *const d_o = q + kRows * kHead;
   T *const k = kHeld ? shared : d_o + kRows * kHead, *const v = k + 2 * kStep * kHead;
@@ -258,19 +264,22 @@ __global__ __launch_bounds__(32 * kWarps) void attention_grad_rows(AttentionCall
   copy_tile<kHead, kRows, kThreads>(
       d_o, a.head_dim, [&](int i) { return static_cast<const T*>(a.d_o) + a.row_of(a.do_at, b, h, row_of(i)); });
   copy_async_commit();
-  clear_columns<kHead, kThreads>(shared, kHeld ? std::max(2 * kRows, 4 * kStep) : 2 * kRows + 4 * kStep, a.head_dim);
+  clear_columns<kHead, kRows, kThreads>(q, a.head_dim);
+  clear_columns<kHead, kRows, kThreads>(d_o, a.head_dim);
+  if (!kHeld)
+    for (int i = 0; i < 4; ++i) clear_columns<kHead, kStep, kThreads>(k + i * kStep * kHead, a.head_dim);
 
   const AttentionRows rows =
       unite(a.row_tile + b * a.row_tiles + tile * kRowTiles, std::min(kRowTiles, a.row_tiles - tile * kRowTiles));
-  copy_async_wait<0>();
+  wait_for_tiles();
   const TileRange range = list_tiles<kThreads>(a.heads[h] < 0 ? 0 : a.key_tiles, seen,
                                                [&](int t) { return seen_by(rows, a.key_tile[b * a.key_tiles + t]); });
-  T *const q_rows = q + warp * 16 * kHead, *const do_rows = d_o + warp * 16 * kHead;
   uint32_t held_q[kHead / 16][4], held_do[kHead / 16][4];
   if constexpr (kHeld) {
-    hold_rows<kHead>(held_q, q_rows);
-    hold_rows<kHead>(held_do, do_rows);
+    hold_rows<kHead, kRows>(held_q, q, warp * 16);
+    hold_rows<kHead, kRows>(held_do, d_o, warp * 16);
     __syncthreads();
+    for (int i = 0; i < 4; ++i) clear_columns<kHead, kStep, kThreads>(k + i * kStep * kHead, a.head_dim);
   }
   // Of lane: rows lane / 4 and that + 8 of the warp's 16, columns 2 (lane % 4) and its neighbour of each 8.
   const int first_row = tile * kRows + warp * 16 + lane / 4, column = lane % 4 * 2;
@@ -281,32 +290,32 @@ __global__ __launch_bounds__(32 * kWarps) void attention_grad_rows(AttentionCall
     lse_delta[half] = a.lse_delta[static_cast<int64_t>(head) * a.row_tiles * kSightTile +
                                   std::min(first_row + half * 8, a.row_tiles * kSightTile - 1)];
 
-  float dq[1][kHead / 8][4] = {};
+  float dq[kHead / 8][4] = {};
   const int end = range.end * kPer;
   int step = range.begin * kPer, buffer = 0;
   if (step < end) copy(step, 0);
   while (step < end) {
-    copy_async_wait<0>();
+    wait_for_tiles();
     __syncthreads();
     const int next = next_step<kPer>(seen, step + 1, end);
     if (next < end) copy(next, 1 - buffer);
 
-    float s[1][kN][4] = {}, dp[1][kN][4] = {};
+    float s[kN][4] = {}, dp[kN][4] = {};
     if constexpr (kHeld) {
       add_scores<kHead, T>(s, held_q, k + buffer * kStep * kHead);
       add_scores<kHead, T>(dp, held_do, v + buffer * kStep * kHead);
     } else {
-      add_scores<kHead>(s, q_rows, k + buffer * kStep * kHead);
-      add_scores<kHead>(dp, do_rows, v + buffer * kStep * kHead);
+      add_scores<kHead, kRows>(s, q, k + buffer * kStep * kHead);
+      add_scores<kHead, kRows>(dp, d_o, v + buffer * kStep * kHead);
     }
     if (kMore && a.softcap > 0) {
       GPU_UNROLL
       for (int n = 0; n < kN; ++n) GPU_UNROLL
-      for (int i = 0; i < 4; ++i) s[0][n][i] = score.capped(s[0][n][i]);
+      for (int i = 0; i < 4; ++i) s[n][i] = score.capped(s[n][i]);
     }
     if (seen[step / kPer] != kSeenAll) {
       GPU_UNROLL
-      for (int half = 0; half < 2; ++half) hide(a, b, first_row + half * 8, step, column, s[0], half);
+      for (int half = 0; half < 2; ++half) hide(a, b, first_row + half * 8, step, column, s, half);
     }
     GPU_UNROLL
     for (int half = 0; half < 2; ++half) {
@@ -321,13 +330,13 @@ __global__ __launch_bounds__(32 * kWarps) void attention_grad_rows(AttentionCall
       GPU_UNROLL
       for (int n = 0; n < kN; ++n) GPU_UNROLL
       for (int i = 0; i < 2; ++i) {
-        float p = fast_exp2(s[0][n][half * 2 + i] * score.to_log2 - lse_delta[half][0]);
+        float p = fast_exp2(s[n][half * 2 + i] * score.to_log2 - lse_delta[half][0]);
         if (kMore && bits >> (2 * n + i) & 1) p = -p;
-        float& made = dp[0][n][half * 2 + i];
+        float& made = dp[n][half * 2 + i];
         made = dscore<kMore>(a, score, p, made, lse_delta[half][0], lse_delta[half][1]);
       }
     }
-    uint32_t left[1][kN / 2][4];
+    uint32_t left[kN / 2][4];
     pack_left<T>(left, dp);
     add_values<kHead>(dq, left, k + buffer * kStep * kHead);
     step = next, buffer = 1 - buffer;
@@ -341,7 +350,7 @@ __global__ __launch_bounds__(32 * kWarps) void attention_grad_rows(AttentionCall
     GPU_UNROLL
     for (int n = 0; n < kHead / 8; ++n)
       if (n * 8 < a.head_dim)
-        put_two(to + n * 8 + column, dq[0][n][half * 2] * a.scale, dq[0][n][half * 2 + 1] * a.scale, a.add[0]);
+        put_two(to + n * 8 + column, dq[n][half * 2] * a.scale, dq[n][half * 2 + 1] * a.scale, a.add[0]);
   }
 }
 
@@ -447,34 +456,34 @@ dim3 blocks_of(const AttentionCall& a, int count, int each) {
   return dim3(static_cast<unsigned>(a.batch * a.kv_heads * ((count + each - 1) / each)));
 }
 
-template <typename T, int kHead, int kWarps, int kStep, int kMake, bool kMore>
+template <typename T, int kHead, int kWarps, int kStep, int kBlocks, int kMake, bool kMore>
 void launch_keys(const KernelCall& call, const AttentionCall& a) {
   constexpr int kKeys = 16 * kWarps;
   const size_t shared =
       sizeof(T) * kHead * (2 * kKeys + 4 * kStep) + sizeof(float) * 4 * kStep + static_cast<size_t>(a.row_tiles);
   launch(*call.stream, blocks_of(a, a.keys, kKeys), dim3(32 * kWarps), shared,
-         attention_grad_keys<T, kHead, kWarps, kStep, kMake, kMore>, a);
+         attention_grad_keys<T, kHead, kWarps, kStep, kBlocks, kMake, kMore>, a);
 }
-template <typename T, int kHead, int kWarps, int kStep, bool kMore>
+template <typename T, int kHead, int kWarps, int kStep, int kBlocks, bool kHeld, bool kMore>
 void launch_rows(const KernelCall& call, const AttentionCall& a) {
   constexpr int kRows = 16 * kWarps;
-  const int tile_rows = kHead <= 128 ? std::max(2 * kRows, 4 * kStep) : 2 * kRows + 4 * kStep;
+  const int tile_rows = kHeld ? std::max(2 * kRows, 4 * kStep) : 2 * kRows + 4 * kStep;
   const size_t shared = sizeof(T) * kHead * static_cast<size_t>(tile_rows) + static_cast<size_t>(a.key_tiles);
   launch(*call.stream, blocks_of(a, a.rows, kRows), dim3(32 * kWarps), shared,
-         attention_grad_rows<T, kHead, kWarps, kStep, kMore>, a);
+         attention_grad_rows<T, kHead, kWarps, kStep, kBlocks, kHeld, kMore>, a);
 }
 template <typename T, bool kMore>
 void grad_by_units(const KernelCall& call, const AttentionCall& a) {
   if (a.head_dim <= 64) {
-    launch_keys<T, 64, 4, 64, kMakeDk | kMakeDv, kMore>(call, a);
-    launch_rows<T, 64, 4, 64, kMore>(call, a);
+    launch_keys<T, 64, 4, 64, 3, kMakeDk | kMakeDv, kMore>(call, a);
+    launch_rows<T, 64, 4, 64, 3, false, kMore>(call, a);
   } else if (a.head_dim <= 128) {
-    launch_keys<T, 128, 4, 32, kMakeDk | kMakeDv, kMore>(call, a);
-    launch_rows<T, 128, 4, 64, kMore>(call, a);
+    launch_keys<T, 128, 8, 64, 1, kMakeDk | kMakeDv, kMore>(call, a);
+    launch_rows<T, 128, 4, 64, 2, true, kMore>(call, a);
   } else {  // dk and dv together need more registers than there are
-    launch_keys<T, 256, 4, 32, kMakeDk, kMore>(call, a);
-    launch_keys<T, 256, 4, 32, kMakeDv, kMore>(call, a);
-    launch_rows<T, 256, 4, 32, kMore>(call, a);
+    launch_keys<T, 256, 4, 32, 1, kMakeDk, kMore>(call, a);
+    launch_keys<T, 256, 4, 32, 1, kMakeDv, kMore>(call, a);
+    launch_rows<T, 256, 4, 32, 1, false, kMore>(call, a);
   }
 }
 template <typename T, int kTile>
@@ -511,10 +520,12 @@ void attention_grad(const KernelCall& call) {
   launch_sight(call, a);
   dispatch("attention", dq.dtype(), [&]<typename T>(T) {
     const dim3 blocks(static_cast<unsigned>(a.batch * a.kv_heads * a.row_tiles));
-    if (attention_is_wide(a)) {
-      launch(*call.stream, blocks, dim3(256), 0, attention_delta<T, 4>, a);
+    if (!attention_is_wide(a)) {
+      launch(*call.stream, blocks, dim3(256), 0, attention_delta<T, 1, 32>, a);
+    } else if (a.head_dim <= 64) {
+      launch(*call.stream, blocks, dim3(256), 0, attention_delta<T, kWide<T>, 8>, a);
     } else {
-      launch(*call.stream, blocks, dim3(256), 0, attention_delta<T, 1>, a);
+      launch(*call.stream, blocks, dim3(256), 0, attention_delta<T, kWide<T>, 16>, a);
     }
     if constexpr (sizeof(T) == 2) {
       if (attention_is_wide(a) && a.head_dim <= 256)

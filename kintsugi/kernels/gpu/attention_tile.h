@@ -1,9 +1,11 @@
 // Tiles of attention on the matrix unit: copies to shared memory, and products of what is there. A tile is [rows kHead]
-// of 16 bits, whose rows are runs of 16 bytes; run c of row r stands at c ^ (r % 8), so that neither the columns nor
-// the rows of 8 x 8 elements share banks.
+// of 16 bits, in panels of 64 columns, whose rows are runs of 16 bytes; run c of row r stands at c ^ (r % 8), so that
+// neither the columns nor the rows of 8 x 8 elements share banks. Panels begin at multiples of 1,024 bytes, as
+// cuda/four_warps.h has them.
 #pragma once
 
 #include "kintsugi/kernels/gpu/attention_common.h"
+#include "kintsugi/kernels/gpu/cuda/four_warps.h"
 
 namespace kintsugi::KINTSUGI_GPU {
 
@@ -35,7 +37,7 @@ template <int kHead>
 __device__ __forceinline__ int own_thread() {
   int thread = static_cast<int>(threadIdx.x);
 #if !defined(__HIP__)
-  if constexpr (kHead > 64) asm volatile("" : "+r"(thread));
+  if constexpr (kHead > 64 || KINTSUGI_FOUR_WARPS) asm volatile("" : "+r"(thread));
 #endif
   return thread;
 }
@@ -55,9 +57,12 @@ __device__ __forceinline__ uint32_t pack(float low, float high) {
 #endif
 }
 
-template <int kHead>
+constexpr int kPanel = 64;  // columns
+
+// In a tile of kRows rows.
+template <int kRows>
 __device__ __forceinline__ int tile_at(int row, int run) {
-  return row * kHead + (run ^ (row & 7)) * 8;
+  return run / 8 * (kRows * kPanel) + row * kPanel + ((run ^ row) & 7) * 8;
 }
 
 // Begins to copy a tile; from(row): where a row begins.
@@ -69,90 +74,129 @@ __device__ __forceinline__ void copy_tile(T* to, int head_dim, const F& from) {
   if (run * 8 >= head_dim) return;
   GPU_UNROLL
   for (int i = 0; i < kRows; i += kThreads / kRuns)
-    copy_async_16(to + tile_at<kHead>(first + i, run), from(first + i) + run * 8);
+    copy_async_16(to + tile_at<kRows>(first + i, run), from(first + i) + run * 8);
+}
+// All that this thread has begun to copy is there, for the units too once all threads have passed a barrier.
+__device__ __forceinline__ void wait_for_tiles() {
+  copy_async_wait<0>();
+#if KINTSUGI_FOUR_WARPS
+  show_to_units();
+#endif
 }
 
-// Zeros in the columns from head_dim on, where copies never write.
-template <int kHead, int kThreads, typename T>
-__device__ void clear_columns(T* tiles, int rows, int head_dim) {
+// Zeros in the columns of a tile from head_dim on, where copies never write.
+template <int kHead, int kRows, int kThreads, typename T>
+__device__ void clear_columns(T* tile, int head_dim) {
   if (head_dim == kHead) return;
-  for (int i = static_cast<int>(threadIdx.x); i < rows * kHead / 8; i += kThreads)
+  for (int i = static_cast<int>(threadIdx.x); i < kRows * kHead / 8; i += kThreads)
     if (const int row = i / (kHead / 8), run = i % (kHead / 8); run * 8 >= head_dim)
-      *reinterpret_cast<Vec<uint32_t, 4>*>(tiles + tile_at<kHead>(row, run)) = {};
+      *reinterpret_cast<Vec<uint32_t, 4>*>(tile + tile_at<kRows>(row, run)) = {};
 }
 
-// The rows [16] of a tile as the left operands of products over kHead.
-template <int kHead, typename T>
-__device__ __forceinline__ void hold_rows(uint32_t (&held)[kHead / 16][4], const T* tile) {
+// Rows `first` to `first` + 15 of a tile as the left operands of products over kHead.
+template <int kHead, int kRows, typename T>
+__device__ __forceinline__ void hold_rows(uint32_t (&held)[kHead / 16][4], const T* tile, int first) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   GPU_UNROLL
-  for (int k = 0; k < kHead / 16; ++k) load_matrices(held[k], tile + tile_at<kHead>(lane % 16, 2 * k + lane / 16));
+  for (int k = 0; k < kHead / 16; ++k)
+    load_matrices(held[k], tile + tile_at<kRows>(first + lane % 16, 2 * k + lane / 16));
 }
 
-// s += a b^T. a: the rows of a tile [16 kM, kHead], b: [8 kN, kHead].
-template <int kHead, typename T, int kM, int kN>
-__device__ __forceinline__ void add_scores(float (&s)[kM][kN][4], const T* a, const T* b) {
-  const int lane = own_thread<kHead>() % 32;
+// s += a b^T. a: a tile [kRows kHead], of which each warp has its 16 rows, b: a tile [8 kN kHead].
+template <int kHead, int kRows, typename T, int kN>
+__device__ __forceinline__ void add_scores(float (&s)[kN][4], const T* a, const T* b) {
+  constexpr int kKeys = 8 * kN;
+#if KINTSUGI_FOUR_WARPS
+  const T* const rows = a + static_cast<int>(threadIdx.x) / 128 * (64 * kPanel);
+  pin<kN>(s);
+  begin_products();
+  GPU_UNROLL
+  for (int k = 0; k < kHead / 16; ++k)
+    add_product<T, kN>(s, matrix_at(rows + k / 4 * (kRows * kPanel) + k % 4 * 16),
+                       matrix_at(b + k / 4 * (kKeys * kPanel) + k % 4 * 16));
+  end_products();
+  pin<kN>(s);
+#else
+  const int thread = own_thread<kHead>(), lane = thread % 32, row = thread / 32 * 16 + lane % 16;
   const int b_row = lane % 8 + lane / 16 * 8, b_run = lane / 8 % 2;
   GPU_UNROLL
   for (int k = 0; k < kHead / 16; ++k) {
-    uint32_t left[kM][4];
-    GPU_UNROLL
-    for (int m = 0; m < kM; ++m)
-      load_matrices(left[m], a + tile_at<kHead>(lane % 16, 2 * k + lane / 16) + m * 16 * kHead);
+    uint32_t left[4];
+    load_matrices(left, a + tile_at<kRows>(row, 2 * k + lane / 16));
     GPU_UNROLL
     for (int n = 0; n < kN; n += 2) {
       uint32_t right[4];
-      load_matrices(right, b + tile_at<kHead>(b_row, 2 * k + b_run) + n * 8 * kHead);
-      GPU_UNROLL
-      for (int m = 0; m < kM; ++m) {
-        mma_16x8x16<T>(s[m][n], left[m], {right[0], right[1]});
-        mma_16x8x16<T>(s[m][n + 1], left[m], {right[2], right[3]});
-      }
+      load_matrices(right, b + tile_at<kKeys>(b_row, 2 * k + b_run) + n * 8 * kPanel);
+      mma_16x8x16<T>(s[n], left, {right[0], right[1]});
+      mma_16x8x16<T>(s[n + 1], left, {right[2], right[3]});
     }
   }
+#endif
 }
-// The same with 16 rows that are held.
+// The same with rows that are held.
 template <int kHead, typename T, int kN>
-__device__ __forceinline__ void add_scores(float (&s)[1][kN][4], const uint32_t (&held)[kHead / 16][4], const T* b) {
+__device__ __forceinline__ void add_scores(float (&s)[kN][4], const uint32_t (&held)[kHead / 16][4], const T* b) {
+  constexpr int kKeys = 8 * kN;
+#if KINTSUGI_FOUR_WARPS
+  pin<kN>(s);
+  pin(held);
+  begin_products();
+  GPU_UNROLL
+  for (int k = 0; k < kHead / 16; ++k)
+    add_product<T, kN>(s, held[k], matrix_at(b + k / 4 * (kKeys * kPanel) + k % 4 * 16));
+  end_products();
+  pin(held);
+  pin<kN>(s);
+#else
   const int lane = own_thread<kHead>() % 32;
   const int b_row = lane % 8 + lane / 16 * 8, b_run = lane / 8 % 2;
   GPU_UNROLL
   for (int k = 0; k < kHead / 16; ++k) GPU_UNROLL
   for (int n = 0; n < kN; n += 2) {
     uint32_t right[4];
-    load_matrices(right, b + tile_at<kHead>(b_row, 2 * k + b_run) + n * 8 * kHead);
-    mma_16x8x16<T>(s[0][n], held[k], {right[0], right[1]});
-    mma_16x8x16<T>(s[0][n + 1], held[k], {right[2], right[3]});
+    load_matrices(right, b + tile_at<kKeys>(b_row, 2 * k + b_run) + n * 8 * kPanel);
+    mma_16x8x16<T>(s[n], held[k], {right[0], right[1]});
+    mma_16x8x16<T>(s[n + 1], held[k], {right[2], right[3]});
   }
+#endif
 }
 
 // A product's result as the left operand of the next one.
-template <typename T, int kM, int kN>
-__device__ __forceinline__ void pack_left(uint32_t (&left)[kM][kN / 2][4], const float (&s)[kM][kN][4]) {
+template <typename T, int kN>
+__device__ __forceinline__ void pack_left(uint32_t (&left)[kN / 2][4], const float (&s)[kN][4]) {
   GPU_UNROLL
-  for (int m = 0; m < kM; ++m) GPU_UNROLL
   for (int n = 0; n < kN; ++n) {
-    left[m][n / 2][n % 2 * 2] = pack<T>(s[m][n][0], s[m][n][1]);
-    left[m][n / 2][n % 2 * 2 + 1] = pack<T>(s[m][n][2], s[m][n][3]);
+    left[n / 2][n % 2 * 2] = pack<T>(s[n][0], s[n][1]);
+    left[n / 2][n % 2 * 2 + 1] = pack<T>(s[n][2], s[n][3]);
   }
 }
 
-// o += p v. p: [16 kM, 16 kK], v: the rows of a tile [16 kK, kHead].
-template <int kHead, typename T, int kM, int kK>
-__device__ __forceinline__ void add_values(float (&o)[kM][kHead / 8][4], const uint32_t (&p)[kM][kK][4], const T* v) {
+// o += p v. p: [16 16 kK] of each warp, v: a tile [16 kK kHead].
+template <int kHead, typename T, int kK>
+__device__ __forceinline__ void add_values(float (&o)[kHead / 8][4], const uint32_t (&p)[kK][4], const T* v) {
+  constexpr int kKeys = 16 * kK;
+#if KINTSUGI_FOUR_WARPS
+  pin<kHead / 8>(o);
+  pin(p);
+  begin_products();
+  GPU_UNROLL
+  for (int k = 0; k < kK; ++k) GPU_UNROLL
+  for (int panel = 0; panel < kHead / kPanel; ++panel)
+    add_rows_product<T>(o + panel * 8, p[k], matrix_at(v + panel * (kKeys * kPanel) + k * (16 * kPanel)));
+  end_products();
+  pin(p);
+  pin<kHead / 8>(o);
+#else
   const int lane = own_thread<kHead>() % 32;
   GPU_UNROLL
   for (int k = 0; k < kK; ++k) GPU_UNROLL
   for (int n = 0; n < kHead / 8; n += 2) {
     uint32_t right[4];
-    load_matrices<true>(right, v + tile_at<kHead>(lane % 16, n + lane / 16) + k * 16 * kHead);
-    GPU_UNROLL
-    for (int m = 0; m < kM; ++m) {
-      mma_16x8x16<T>(o[m][n], p[m][k], {right[0], right[1]});
-      mma_16x8x16<T>(o[m][n + 1], p[m][k], {right[2], right[3]});
-    }
+    load_matrices<true>(right, v + tile_at<kKeys>(lane % 16, n % 8 + lane / 16) + n / 8 * (kKeys * kPanel) + k * 16 * kPanel);
+    mma_16x8x16<T>(o[n], p[k], {right[0], right[1]});
+    mma_16x8x16<T>(o[n + 1], p[k], {right[2], right[3]});
   }
+#endif
 }
 
 // test(i) in bits kBits i and on. Not all unrolled: its loads would take all registers.

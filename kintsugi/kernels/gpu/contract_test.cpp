@@ -79,7 +79,11 @@ const Case kCases[] = {
     {{{"x", 4}, {"s", 3}, {"t", 5}}, {{"s", 3}, {"z", 6}}, {{"x", 4}, {"z", 6}}},
 };
 
+// A library rounds a product to 16 bits before it adds it to 16 bits, which is what two operations would give: products of
+// these cases are below 16.
 void check(const Case& c, DType dtype, DType to, bool biased, bool accumulate, DeviceTolerance tolerance = {}) {
+  if (accumulate && tensor::size_of(to) == 2 && device_under_test().kind() != "emulated")
+    tolerance.absolute += 4 * device_unit_of(to);
   SCOPED_TRACE(to_string(c.a) + " " + to_string(c.b) + " " + to_string(c.y) + (biased ? " biased" : "") +
                (accumulate ? " accumulates" : "") + " " + std::string(name_of(dtype)));
   Tensor a = random_tensor(c.a, dtype, 1), b = random_tensor(c.b, dtype, 2), bias = random_tensor(c.bias, dtype, 3);

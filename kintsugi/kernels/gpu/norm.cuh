@@ -55,6 +55,22 @@ __device__ __forceinline__ void load_row(float (&held)[kRuns][N], const T* row, 
   }
 }
 
+// The same as it is stored, to be widened later.
+template <typename T, int kRuns, int N>
+__device__ __forceinline__ void load_stored(Vec<T, N> (&held)[kRuns], const T* row, int width) {
+  GPU_UNROLL
+  for (int r = 0; r < kRuns; ++r) {
+    held[r] = {};
+    if (column_of<N>(r) < width) held[r] = *reinterpret_cast<const Vec<T, N>*>(row + column_of<N>(r));
+  }
+}
+template <typename T, int kRuns, int N>
+__device__ __forceinline__ void widen_row(float (&x)[kRuns][N], const Vec<T, N> (&held)[kRuns]) {
+  GPU_UNROLL
+  for (int r = 0; r < kRuns; ++r) GPU_UNROLL
+  for (int i = 0; i < N; ++i) x[r][i] = widen(held[r][i]);
+}
+
 // Makes of x what is shifted and scaled, and gives what it is scaled by. scratch: 32 elements.
 template <int kRuns, int N>
 __device__ __forceinline__ float standardize(float (&x)[kRuns][N], int width, bool shifts, float epsilon,
@@ -121,11 +137,23 @@ __global__ void __launch_bounds__(kMostThreads) normalize_grad(Norm<T> n) {
   __shared__ float scratch[64];
   const int64_t begin = n.count * blockIdx.x / gridDim.x, end = n.count * (blockIdx.x + 1) / gridDim.x;
   float dgamma[kRuns][N] = {}, dbeta[kRuns][N] = {};
+  // The row that comes next is on its way while this one is worked on, if there are registers for it.
+  constexpr bool kAhead = kRuns * N <= 8;
+  Vec<T, N> next_x[kRuns], next_dy[kRuns];
+  const auto load = [&](int64_t row) {
+    load_stored(next_x, n.x + row * n.width, n.width);
+    load_stored(next_dy, n.dy + row * n.width, n.width);
+  };
+  if (kAhead && begin < end) load(begin);
   for (int64_t row = begin; row < end; ++row) {
     const int64_t at = row * n.width;
     float x[kRuns][N], dy[kRuns][N];
-    load_row(x, n.x + at, n.width);
-    load_row(dy, n.dy + at, n.width);
+    Vec<T, N> there[kRuns] = {};
+    if (!kAhead) load(row);
+    widen_row(x, next_x);
+    widen_row(dy, next_dy);
+    if (n.add) load_stored(there, n.dx + at, n.width);
+    if (kAhead && row + 1 < end) load(row + 1);
     const float inverse = standardize(x, n.width, n.shifts, n.epsilon, scratch);
     float sum = 0, product = 0;
     GPU_UNROLL
@@ -148,8 +176,9 @@ __global__ void __launch_bounds__(kMostThreads) normalize_grad(Norm<T> n) {
     for (int r = 0; r < kRuns; ++r) {
       if (column_of<N>(r) >= n.width) continue;
       GPU_UNROLL
-      for (int i = 0; i < N; ++i) dy[r][i] = inverse * (dy[r][i] - sum - x[r][i] * product);
-      put_run(n.dx + at + column_of<N>(r), dy[r], n.add);
+      for (int i = 0; i < N; ++i)
+        dy[r][i] = inverse * (dy[r][i] - sum - x[r][i] * product) + widen(there[r][i]);
+      put_run(n.dx + at + column_of<N>(r), dy[r], false);
     }
   }
   float* const to = n.partial + static_cast<int64_t>(blockIdx.x) * 2 * n.width;
@@ -248,7 +277,7 @@ struct ChunkSums {
   AnyData dgamma, dbeta;  // null: not asked for
   bool add_gamma, add_beta;
 };
-constexpr int kMostGroups = 8;
+constexpr int kMostGroups = 32;
 __global__ void __launch_bounds__(32 * kMostGroups)
     join_chunks(const float* partial, ChunkSums out, int chunks, int width) {
   __shared__ float sums[kMostGroups][32];
@@ -259,6 +288,9 @@ __global__ void __launch_bounds__(32 * kMostGroups)
   if (to.data == nullptr) return;
   float sum = 0;
   if (column < width)
+#if KINTSUGI_ON_GPU
+#pragma unroll 8
+#endif
     for (int c = group; c < chunks; c += groups)
       sum += partial[(static_cast<int64_t>(c) * 2 + blockIdx.y) * width + column];
   sums[group][lane] = sum;

@@ -203,16 +203,19 @@ __global__ void sum_long_rows(const X* x, SumOut<A> out, SumPlan s, int64_t wide
 }
 
 // y = the sums of the slices; a block for 32 outputs. partial: [slices outputs]
+constexpr int kJoinGroups = 32;
 template <typename A>
-__global__ void join_slices(const A* partial, SumOut<A> out, int64_t slices, int64_t outputs) {
-  __shared__ A scratch[kThreads];
+__global__ void __launch_bounds__(32 * kJoinGroups)
+    join_slices(const A* partial, SumOut<A> out, int64_t slices, int64_t outputs) {
+  __shared__ A scratch[32 * kJoinGroups];
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, group = thread / 32;
   const int64_t at = static_cast<int64_t>(blockIdx.x) * 32 + lane;
   A sum[1] = {};
   if (at < outputs && group < slices)
-    add_vectors(sum, partial + group * outputs + at, 8 * outputs, (slices - group + 7) / 8);
+    add_vectors(sum, partial + group * outputs + at, kJoinGroups * outputs,
+                (slices - group + kJoinGroups - 1) / kJoinGroups);
   scratch[thread] = sum[0];
-  for (int half = 4; half > 0; half /= 2) {
+  for (int half = kJoinGroups / 2; half > 0; half /= 2) {
     __syncthreads();
     if (group < half) scratch[thread] += scratch[thread + half * 32];
   }
@@ -320,7 +323,7 @@ void sum_as(const KernelCall& call, const SumPlan& plan) {
   }
   if (plan.slices == 1) return;
   const int64_t outputs = plan.above * plan.columns;
-  launch(*call.stream, blocks(quotient_up(outputs, 32)), dim3(kThreads), 0, join_slices<A>, out.partial, out,
+  launch(*call.stream, blocks(quotient_up(outputs, 32)), dim3(32 * kJoinGroups), 0, join_slices<A>, out.partial, out,
          plan.slices, outputs);
 }
 
