@@ -132,7 +132,11 @@ void train_some(const config::Settings& s, int steps) {
   const auto kernels = build::kernels_to_run(s);
   const int64_t before = used(kernels->device());
   base::ThreadTeam team(static_cast<int>(s.parallel.threads));
-  run::Executor executor(build::program_of_rank(build::checked_programs(s, *kernels), 0), *kernels, team);
+  say("device opened after", age(), "s");
+  std::vector<program::Program> programs = build::checked_programs(s, *kernels);
+  say("program made after", age(), "s");
+  run::Executor executor(build::program_of_rank(std::move(programs), 0), *kernels, team);
+  say("bound after", age(), "s");
   const int64_t bound = used(kernels->device());
   executor.initialize(s.train.seed);
   say("ready to begin after", age(), "s");

@@ -80,6 +80,9 @@ struct Kernel {
   // Of a product: the kinds of operations that it can do to its result, given as the attribute "epilogue" with the
   // attributes of that operation. The bits are those of both, one after the other, but for libraries of devices.
   std::span<const std::string_view> epilogues = {};
+  // Outputs, beside those that the operation says, that it can add to what is there, with the bits of an addition
+  // behind it: what would be stored is rounded first.
+  std::span<const std::string_view> also_accumulates = {};
 
   bool joins(std::string_view operation) const;
 };
@@ -94,6 +97,8 @@ class KernelSet {
   virtual device::Device* device() const { return nullptr; }
   virtual bool on_device() const { return false; }  // true also where it only plans for one
   virtual bool tf32() const { return false; }       // calls are given it
+  // Whether values that are only added up are added where the first of them lies, by what makes the others.
+  virtual bool sums_in_place() const { return false; }
 };
 
 // Slow and obvious, one thread, every floating dtype; sums in fp64.
@@ -108,7 +113,7 @@ std::unique_ptr<KernelSet> device_kernels(std::unique_ptr<device::Device> device
 // The same for planning, without one: what they take, and their workspace. They are not run.
 std::unique_ptr<KernelSet> planned_device_kernels();
 
-// The same kernels, none of which does another operation to its result.
+// The same kernels, none of which does another operation to its result, or sums in place.
 std::unique_ptr<KernelSet> without_epilogues(std::unique_ptr<KernelSet> set);
 
 // "reference" or "cpu"; a program in fp64 uses the reference entirely.

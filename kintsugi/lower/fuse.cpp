@@ -27,6 +27,7 @@ class Fuser {
     std::vector<Instruction>& list = body.instructions;
     std::vector<int> maker(p_.buffers.size(), -1);  // the instruction of this body that makes a buffer
     gone_.assign(list.size(), false);
+    summed_.assign(p_.buffers.size(), -1);
     for (size_t i = 0; i < list.size(); ++i) {
       if (is_absorbed(list, maker, i)) {
         gone_[i] = true;
@@ -47,7 +48,7 @@ class Fuser {
     const graph::OpRow& row = operations_.find(list[at].kernel);
     if (row.role == graph::Role::accumulate) return write_at_source(list, maker, at);
     if (row.epilogue != graph::Epilogue::none) return activate(list, maker, at, row);
-    return row.variadic && add_bias(list, maker, at);
+    return row.variadic && (add_bias(list, maker, at) || add_in_place(list, maker, at));
   }
 
   size_t root(BufferId b) const { return static_cast<size_t>(p_.root(b)); }
@@ -92,6 +93,77 @@ class Fuser {
     product->cost.flops += add.cost.flops;
     maker[static_cast<size_t>(add.outs[0])] = static_cast<int>(product - list.data());
     return true;
+  }
+
+  // y = a + b + ... of a device: the first operand that is made becomes y, and the instructions that make the others
+  // add to it. Across layers only where that has the bits of the addition.
+  bool add_in_place(std::vector<Instruction>& list, std::vector<int>& maker, size_t at) {
+    const Instruction& add = list[at];
+    const BufferId y = add.outs[0];
+    if (!kernels_.sums_in_place() || add.accumulate != 0 || p_.root(y) != y || p_.buffer(y).region != Region::arena)
+      return false;
+    struct Term {
+      int made;  // by which instruction, as the last one
+      BufferId buffer;
+    };
+    std::vector<Term> terms;
+    for (const BufferId b : add.ins) {
+      if (p_.buffer(b).type != p_.buffer(y).type || p_.root(b) != b || p_.buffer(b).region != Region::arena)
+        return false;
+      terms.push_back({made_at(maker, b), b});
+    }
+    std::sort(terms.begin(), terms.end(), [](const Term& a, const Term& b) { return a.made < b.made; });
+    const BufferId first = terms[0].buffer;
+    if (terms[0].made < 0 || terms.size() < 2 || !p_.buffer(first).output.empty()) return false;
+    for (size_t t = 1; t < terms.size(); ++t)
+      if (terms[t].buffer == first ||
+          !can_add(list[static_cast<size_t>(terms[t].made)], maker, terms[t].buffer, first, add, terms.size() == 2))
+        return false;
+    // Of the first, everything happens here, and nothing from where it is added to.
+    int mentions = 0;
+    const auto mentioned = [&](const Instruction& i) { return touches(i, first); };
+    for (const Instruction& i : list) {
+      if (gone_[static_cast<size_t>(&i - list.data())] || !mentioned(i)) continue;
+      if (i.kind != program::Kind::compute && reads(i, first)) return false;
+      if (&i > &list[static_cast<size_t>(terms[1].made)] && &i != &add) return false;
+      mentions += static_cast<int>(std::count(i.ins.begin(), i.ins.end(), first));
+    }
+    if (mentions != uses_[root(first)]) return false;
+
+    for (Instruction& i : list)
+      for (std::vector<BufferId>* operands : {&i.ins, &i.outs})
+        std::replace(operands->begin(), operands->end(), first, y);
+    for (size_t t = 1; t < terms.size(); ++t) {
+      Instruction& source = list[static_cast<size_t>(terms[t].made)];
+      const auto j = std::find(source.outs.begin(), source.outs.end(), terms[t].buffer) - source.outs.begin();
+      source.outs[static_cast<size_t>(j)] = y;
+      source.accumulate |= 1u << j;
+      source.cost.memory_bytes += static_cast<double>(p_.buffer(y).type.bytes());
+      source.cost.flops += add.cost.flops / static_cast<double>(terms.size() - 1);
+    }
+    uses_[root(y)] += uses_[root(first)] - 1;
+    maker[static_cast<size_t>(y)] = -1;  // by several
+    summed_[static_cast<size_t>(y)] = terms.back().made;
+    return true;
+  }
+  int made_at(const std::vector<int>& maker, BufferId b) const {
+    return std::max(maker[static_cast<size_t>(b)], summed_[static_cast<size_t>(b)]);
+  }
+  // Whether what makes a term can add it to `to` instead; `alone`: it is the only one that does.
+  bool can_add(const Instruction& source, const std::vector<int>& maker, BufferId term, BufferId to,
+               const Instruction& add, bool alone) const {
+    if (maker[static_cast<size_t>(term)] < 0 || !is_used_once(term) || source.kind != program::Kind::compute)
+      return false;
+    const auto j = static_cast<size_t>(std::find(source.outs.begin(), source.outs.end(), term) - source.outs.begin());
+    if (j == source.outs.size() || ((source.accumulate >> j) & 1u) || has_epilogue(source) || reads(source, to))
+      return false;
+    const graph::OpRow& row = operations_.find(source.kernel);
+    const std::string_view output = row.outs.at(j, source.absent.outs).name;
+    const auto& exact = kernels_.find(source.kernel).also_accumulates;
+    if (std::find(exact.begin(), exact.end(), output) != exact.end()) return alone || source.layer == add.layer;
+    // A library adds no bias to 16 bits that it adds to.
+    return row.can_accumulate(output) && source.layer == add.layer &&
+           (row.bias.empty() || !row.ins.place(row.bias, source.absent.ins));
   }
 
   static bool has_epilogue(const Instruction& i) { return i.attributes.has("epilogue"); }
@@ -156,6 +228,10 @@ class Fuser {
     return std::any_of(i.outs.begin(), i.outs.end(), [&](BufferId b) { return p_.overlap(b, buffer); });
   }
 
+  bool reads(const Instruction& i, BufferId buffer) const {
+    return std::any_of(i.ins.begin(), i.ins.end(), [&](BufferId b) { return p_.overlap(b, buffer); });
+  }
+
   bool touches(const Instruction& i, BufferId state) const {
     const auto same = [&](BufferId b) { return p_.overlap(b, state); };
     return std::any_of(i.ins.begin(), i.ins.end(), same) || std::any_of(i.outs.begin(), i.outs.end(), same);
@@ -164,8 +240,9 @@ class Fuser {
   Program& p_;
   const graph::OpTable& operations_;
   const kernels::KernelSet& kernels_;
-  std::vector<int> uses_;   // of each buffer, by all bodies
-  std::vector<bool> gone_;  // of each instruction of the body: absorbed by another
+  std::vector<int> uses_;    // of each buffer, by all bodies
+  std::vector<bool> gone_;   // of each instruction of the body: absorbed by another
+  std::vector<int> summed_;  // of a buffer that several make: the last of them
 };
 
 }  // namespace

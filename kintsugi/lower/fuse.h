@@ -11,6 +11,7 @@ namespace kintsugi::lower {
 // - contract, then add of a bias: contract with a bias.
 // - contract, then an activation of its result, or the gradient of one: contract with an epilogue, where the product's
 //   kernel has it. What the activation is of becomes a second output if anything else reads it.
+// - where kernels sum in place, a sum of values of which all but the first are only added up here: what makes them adds to the first.
 // - an output that is only accumulated into a state is added to the state by the operation that makes it.
 // - an output that is only assigned to a state is written there.
 void fuse(program::Program& p, const graph::OpTable& operations, const kernels::KernelSet& kernels);

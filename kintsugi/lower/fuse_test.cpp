@@ -442,4 +442,132 @@ TEST(Fuse, AnAssignmentIsMadeInPlace) {
   EXPECT_EQ(fused(k), "backward:\n  w1, m1 = sgd(w, w.g, w.m, one, one)\n  w.m = accumulate(w1)\n");
 }
 
+// --- Sums in place, of devices
+
+namespace {
+
+std::string fused_for_device(Maker& m) {
+  fuse(m.p, ops::operations(), *kernels::planned_device_kernels());
+  return text(m.p);
+}
+
+// The gradients of x by three products, and one that comes from behind.
+struct Sums : Maker {
+  BufferId dy = arena("dy", kY), w = state("w", kW), behind = arena("behind", kX), a = arena("a", kX),
+           b = arena("b", kX), c = arena("c", kX), sum = arena("sum", kX), next = arena("next", kW),
+           gamma = state("gamma", {{"embed", 4}}), dgamma = arena("dgamma", {{"embed", 4}}), out = arena("out", kX);
+
+  Sums() {
+    body("backward");
+    call("scale", {out}, {behind}, 1);
+  }
+  void product(BufferId to, int layer = 0) { call("contract", {dy, w}, {to}, layer); }
+  void norm_grad(BufferId dx, int layer = 0) { call("rms_norm_grad", {out, gamma, behind}, {dx, dgamma}, layer); }
+};
+
+}  // namespace
+
+TEST(Fuse, ASumIsMadeWhereItsFirstTermLies) {
+  Sums m;
+  m.product(m.a), m.product(m.b), m.product(m.c);
+  m.call("add", {m.c, m.a, m.b}, {m.sum});
+  m.call("scale", {m.sum}, {m.out});
+  EXPECT_EQ(fused_for_device(m),
+            "backward:\n  behind = scale(out)\n  sum = contract(dy, w)\n  +sum = contract(dy, w)\n"
+            "  +sum = contract(dy, w)\n  out = scale(sum)\n");
+
+  // What comes from behind is read by others before, and the next sum begins with this one; a norm adds across layers.
+  Sums r;
+  const BufferId dx = r.arena("dx", kX), more = r.arena("more", kX);
+  r.call("contract", {r.behind, r.dy}, {r.next});
+  r.call("rms_norm_grad", {r.out, r.gamma, r.a}, {dx, r.dgamma}, 1);
+  r.call("add", {dx, r.behind}, {r.sum});
+  r.call("contract", {r.sum, r.dy}, {r.next});
+  r.call("rms_norm_grad", {r.out, r.gamma, r.a}, {more, r.dgamma});
+  r.call("add", {more, r.sum}, {r.c});
+  EXPECT_EQ(fused_for_device(r),
+            "backward:\n  c = scale(out)\n  next = contract(c, dy)\n  +c, dgamma = rms_norm_grad(out, gamma, a)\n"
+            "  next = contract(c, dy)\n  +c, dgamma = rms_norm_grad(out, gamma, a)\n");
+}
+
+TEST(Fuse, ASumStays) {
+  struct Case {
+    const char* why;
+    void (*make)(Sums&);
+  };
+  const Case cases[] = {
+      {"the first term is read afterwards",
+       [](Sums& m) {
+         m.product(m.a), m.product(m.b);
+         m.call("add", {m.a, m.b}, {m.sum});
+         m.call("scale", {m.a}, {m.out});
+       }},
+      {"and by another body",
+       [](Sums& m) {
+         m.product(m.a), m.product(m.b);
+         m.call("add", {m.a, m.b}, {m.sum});
+         m.body("update");
+         m.call("scale", {m.a}, {m.out});
+       }},
+      {"the second term is read too",
+       [](Sums& m) {
+         m.product(m.a), m.product(m.b);
+         m.call("scale", {m.b}, {m.out});
+         m.call("add", {m.a, m.b}, {m.sum});
+       }},
+      {"no term is made here but one",
+       [](Sums& m) {
+         m.product(m.a);
+         m.call("add", {m.a, m.out}, {m.sum});
+       }},
+      {"what makes it cannot add",
+       [](Sums& m) {
+         m.product(m.a);
+         m.call("scale", {m.out}, {m.b});
+         m.call("add", {m.a, m.b}, {m.sum});
+       }},
+      {"a norm adds to what it reads",
+       [](Sums& m) {
+         m.norm_grad(m.a);
+         m.call("add", {m.behind, m.a}, {m.sum});
+       }},
+      {"a product of another layer rounds otherwise",
+       [](Sums& m) {
+         m.product(m.a), m.product(m.b, 1);
+         m.call("add", {m.a, m.b}, {m.sum});
+       }},
+      {"a product with a bias",
+       [](Sums& m) {
+         m.product(m.a);
+         m.call("contract", {m.dy, m.w, m.gamma}, {m.b});
+         m.call("add", {m.a, m.b}, {m.sum});
+       }},
+      {"the terms are of another type",
+       [](Sums& m) {
+         const BufferId narrow = m.arena("n", kX, DType::bf16);
+         m.product(m.a);
+         m.call("contract", {m.dy, m.w}, {narrow});
+         m.call("add", {m.a, narrow}, {m.sum});
+       }},
+      {"it is sent while it would be added to",
+       [](Sums& m) {
+         m.product(m.a);
+         m.collective(program::Collective::all_reduce, {m.a}, {m.c});
+         m.product(m.b);
+         m.call("add", {m.a, m.b}, {m.sum});
+       }},
+  };
+  for (const Case& c : cases) {
+    Sums m;
+    c.make(m);
+    const std::string before = text(m.p);
+    EXPECT_EQ(fused_for_device(m), before) << c.why;
+  }
+  Sums host;
+  host.product(host.a), host.product(host.b);
+  host.call("add", {host.a, host.b}, {host.sum});
+  const std::string before = text(host.p);
+  EXPECT_EQ(fused(host), before);
+}
+
 }  // namespace kintsugi::lower::fuse_test

@@ -4,6 +4,30 @@
 #include <vector>
 
 namespace kintsugi::program {
+namespace {
+
+// Joins runs that go on where the last one ended.
+class Joined {
+ public:
+  explicit Joined(const std::function<void(const Run&)>& f) : f_(f) {}
+  void add(const Run& run) {
+    if (run.at == run_.at + run_.count && run.whole == run_.whole + run_.count) {
+      run_.count += run.count;
+    } else {
+      end();
+      run_ = run;
+    }
+  }
+  void end() {
+    if (run_.count > 0) f_(run_);
+  }
+
+ private:
+  const std::function<void(const Run&)>& f_;
+  Run run_;
+};
+
+}  // namespace
 
 void for_each_run(const Program& p, const StateInfo& s, int rank, const std::function<void(const Run&)>& f) {
   const tensor::Shape& whole = s.whole.shape;
@@ -23,6 +47,7 @@ void for_each_run(const Program& p, const StateInfo& s, int rank, const std::fun
   }
   if (begin >= end) return;
   if (index.empty()) return f({shift, 0, 1});
+  Joined joined(f);
   const int64_t row = index.back().local();
   for (int64_t r = begin / row; r * row < end; ++r) {
     int64_t base = 0, left = r, above = block / row;
@@ -39,10 +64,11 @@ void for_each_run(const Program& p, const StateInfo& s, int rank, const std::fun
     for (const tensor::Segment& segment : index.back().segments()) {
       const int64_t from = std::max(at, begin), until = std::min(at + segment.count, end);
       if (segment.global >= 0 && from < until)
-        f({shift + from, base * whole[whole.rank() - 1].size + segment.global + from - at, until - from});
+        joined.add({shift + from, base * whole[whole.rank() - 1].size + segment.global + from - at, until - from});
       at += segment.count;
     }
   }
+  joined.end();
 }
 
 }  // namespace kintsugi::program

@@ -16,7 +16,8 @@ struct Run {
   int64_t count = 0;
 };
 
-// Calls f for each run that the rank has, in the order of the buffer. Padding is left out.
+// Calls f for each run that the rank has, in the order of the buffer; two that touch on both sides are one. Padding is
+// left out.
 void for_each_run(const Program& p, const StateInfo& s, int rank, const std::function<void(const Run&)>& f);
 
 }  // namespace kintsugi::program

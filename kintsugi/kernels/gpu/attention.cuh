@@ -226,9 +226,11 @@ void by_units(const KernelCall& call, const AttentionCall& a) {
   const size_t shared = sizeof(T) * kHead * (kRows + 4 * kKeys) + static_cast<size_t>(a.key_tiles);
   const dim3 blocks(static_cast<unsigned>(a.batch * a.kv_heads * ((a.rows + kRows - 1) / kRows)));
   if (a.softcap > 0 || a.keep > 0) {
-    launch(*call.stream, blocks, dim3(32 * kWarps), shared, attention_by_units<T, kHead, kWarps, kKeys, kBlocks, true>, a);
+    launch(*call.stream, blocks, dim3(32 * kWarps), shared, attention_by_units<T, kHead, kWarps, kKeys, kBlocks, true>,
+           a);
   } else {
-    launch(*call.stream, blocks, dim3(32 * kWarps), shared, attention_by_units<T, kHead, kWarps, kKeys, kBlocks, false>, a);
+    launch(*call.stream, blocks, dim3(32 * kWarps), shared, attention_by_units<T, kHead, kWarps, kKeys, kBlocks, false>,
+           a);
   }
 }
 

@@ -90,7 +90,8 @@ enum : int { kMakeDk = 1, kMakeDv = 2 };
 // with capped scores or dropout; kBlocks: that share a processor where units take operands from shared memory.
 template <typename T, int kHead, int kWarps, int kMostStep, int kBlocks, int kMake, bool kMore>
 __global__ __launch_bounds__(32 * kWarps, KINTSUGI_FOUR_WARPS ? kBlocks : 1) void attention_grad_keys(AttentionCall a) {
-  // Queries at a time: as many as registers allow, which left operands take too where units do not read them from memory.
+  // Queries at a time: as many as registers allow, which left operands take too where units do not read them from
+  // memory.
   constexpr int kStep = kHead == 128 && !KINTSUGI_FOUR_WARPS ? 32 : kMostStep;
   constexpr int kKeys = 16 * kWarps, kThreads = 32 * kWarps, kN = kStep / 8, kPer = kSightTile / kStep;
   constexpr int kKeyTiles = kKeys / kSightTile;
@@ -147,40 +148,49 @@ __global__ __launch_bounds__(32 * kWarps, KINTSUGI_FOUR_WARPS ? kBlocks : 1) voi
     const int next = next_step<kPer>(seen, step + 1, end);
     if (next < end) copy(next, 1 - buffer);
 
-    float s[kN][4] = {};
-    add_scores<kHead, kKeys>(s, k, q + buffer * kStep * kHead);
-    if (kMore && a.softcap > 0) {
-      GPU_UNROLL
-      for (int n = 0; n < kN; ++n) GPU_UNROLL
-      for (int i = 0; i < 4; ++i) s[n][i] = score.capped(s[n][i]);
-    }
-    const int thread = own_thread<kHead>(), first_key = first_key_of(thread), column = thread % 4 * 2;
-    if (seen[step / kPer] != kSeenAll) {
-      int place[2], document[2];
-      GPU_UNROLL
-      for (int half = 0; half < 2; ++half) {
-        const int key = std::min(first_key + half * 8, a.key_tiles * kSightTile - 1);
-        place[half] = a.key_place[key], document[half] = a.document_of_key(b, key);
+    const Vec<float, 4>* const of_rows = rows + buffer * (kStep / 2) + own_thread<kHead>() % 4;
+    float s[kN][4] = {}, dp[kN][4] = {};
+    const auto make_p = [&] {
+      if (kMore && a.softcap > 0) {
+        GPU_UNROLL
+        for (int n = 0; n < kN; ++n) GPU_UNROLL
+        for (int i = 0; i < 4; ++i) s[n][i] = score.capped(s[n][i]);
       }
-      const auto sees = [&](int i, int half) {
-        const AttentionRow row = a.row_info(b, step * kStep + i / 2 * 8 + column + i % 2);
-        return static_cast<uint32_t>(visible(row, place[half], document[half]));
-      };
-      const uint32_t bits = bits_of<2 * kN, 2>([&](int i) { return sees(i, 0) | sees(i, 1) << 1; });
+      const int thread = own_thread<kHead>(), first_key = first_key_of(thread), column = thread % 4 * 2;
+      if (seen[step / kPer] != kSeenAll) {
+        int place[2], document[2];
+        GPU_UNROLL
+        for (int half = 0; half < 2; ++half) {
+          const int key = std::min(first_key + half * 8, a.key_tiles * kSightTile - 1);
+          place[half] = a.key_place[key], document[half] = a.document_of_key(b, key);
+        }
+        const auto sees = [&](int i, int half) {
+          const AttentionRow row = a.row_info(b, step * kStep + i / 2 * 8 + column + i % 2);
+          return static_cast<uint32_t>(visible(row, place[half], document[half]));
+        };
+        const uint32_t bits = bits_of<2 * kN, 2>([&](int i) { return sees(i, 0) | sees(i, 1) << 1; });
+        GPU_UNROLL
+        for (int i = 0; i < 4 * kN; ++i)
+          if (!(bits >> (i / 4 * 4 + i % 2 * 2 + i / 2 % 2) & 1)) s[i / 4][i % 4] = -INFINITY;
+      }
       GPU_UNROLL
-      for (int i = 0; i < 4 * kN; ++i)
-        if (!(bits >> (i / 4 * 4 + i % 2 * 2 + i / 2 % 2) & 1)) s[i / 4][i % 4] = -INFINITY;
-    }
-    const Vec<float, 4>* const of_rows = rows + buffer * (kStep / 2) + column / 2;
-    GPU_UNROLL
-    for (int n = 0; n < kN; ++n) {
-      const Vec<float, 4> row = of_rows[n * 4];
-      GPU_UNROLL
-      for (int i = 0; i < 4; ++i) s[n][i] = fast_exp2(s[n][i] * score.to_log2 - row[i % 2 * 2]);
+      for (int n = 0; n < kN; ++n) {
+        const Vec<float, 4> row = of_rows[n * 4];
+        GPU_UNROLL
+        for (int i = 0; i < 4; ++i) s[n][i] = fast_exp2(s[n][i] * score.to_log2 - row[i % 2 * 2]);
+      }
+    };
+    const T *const step_q = q + buffer * kStep * kHead, *const step_do = d_o + buffer * kStep * kHead;
+    if constexpr (kDk) {
+      add_scores_of_both<kHead, kKeys>(s, k, step_q, dp, v, step_do, make_p);
+    } else {
+      add_scores<kHead, kKeys>(s, k, step_q);
+      make_p();
     }
     uint32_t left[kN / 2][4];
     if (kMore && a.keep > 0) {
       const uint32_t bits = bits_of<4 * kN>([&](int i) {
+        const int thread = own_thread<kHead>(), first_key = first_key_of(thread), column = thread % 4 * 2;
         const int r = std::min(step * kStep + i / 4 * 8 + column + i % 2, a.rows - 1);
         const int key = std::min(first_key + i / 2 % 2 * 8, a.key_tiles * kSightTile - 1);
         return a.kept(a.random_begin(b, h, r, a.row_info(b, r).place) + static_cast<uint64_t>(a.key_place[key]));
@@ -196,10 +206,8 @@ __global__ __launch_bounds__(32 * kWarps, KINTSUGI_FOUR_WARPS ? kBlocks : 1) voi
     } else {
       pack_left<T>(left, s);
     }
-    if constexpr (kDv) add_values<kHead>(dv, left, d_o + buffer * kStep * kHead);
+    if constexpr (kDv) add_values<kHead>(dv, left, step_do);
     if constexpr (kDk) {
-      float dp[kN][4] = {};
-      add_scores<kHead, kKeys>(dp, v, d_o + buffer * kStep * kHead);
       GPU_UNROLL
       for (int n = 0; n < kN; ++n) {
         const Vec<float, 4> row = of_rows[n * 4];
@@ -208,7 +216,7 @@ __global__ __launch_bounds__(32 * kWarps, KINTSUGI_FOUR_WARPS ? kBlocks : 1) voi
           dp[n][i] = dscore<kMore>(a, score, s[n][i], dp[n][i], row[i % 2 * 2], row[i % 2 * 2 + 1]);
       }
       pack_left<T>(left, dp);
-      add_values<kHead>(dk, left, q + buffer * kStep * kHead);
+      add_values<kHead>(dk, left, step_q);
     }
     step = next, buffer = 1 - buffer;
   }
@@ -301,21 +309,29 @@ __global__ __launch_bounds__(32 * kWarps, KINTSUGI_FOUR_WARPS ? kBlocks : 1) voi
     if (next < end) copy(next, 1 - buffer);
 
     float s[kN][4] = {}, dp[kN][4] = {};
-    if constexpr (kHeld) {
-      add_scores<kHead, T>(s, held_q, k + buffer * kStep * kHead);
-      add_scores<kHead, T>(dp, held_do, v + buffer * kStep * kHead);
-    } else {
-      add_scores<kHead, kRows>(s, q, k + buffer * kStep * kHead);
-      add_scores<kHead, kRows>(dp, d_o, v + buffer * kStep * kHead);
-    }
-    if (kMore && a.softcap > 0) {
-      GPU_UNROLL
-      for (int n = 0; n < kN; ++n) GPU_UNROLL
-      for (int i = 0; i < 4; ++i) s[n][i] = score.capped(s[n][i]);
-    }
-    if (seen[step / kPer] != kSeenAll) {
+    const auto cap_and_hide = [&] {
+      if (kMore && a.softcap > 0) {
+        GPU_UNROLL
+        for (int n = 0; n < kN; ++n) GPU_UNROLL
+        for (int i = 0; i < 4; ++i) s[n][i] = score.capped(s[n][i]);
+      }
+      if (seen[step / kPer] == kSeenAll) return;
       GPU_UNROLL
       for (int half = 0; half < 2; ++half) hide(a, b, first_row + half * 8, step, column, s, half);
+    };
+    const auto make_p = [&] {
+      cap_and_hide();
+      GPU_UNROLL
+      for (int n = 0; n < kN; ++n) GPU_UNROLL
+      for (int i = 0; i < 4; ++i) s[n][i] = fast_exp2(s[n][i] * score.to_log2 - lse_delta[i / 2][0]);
+    };
+    const T *const step_k = k + buffer * kStep * kHead, *const step_v = v + buffer * kStep * kHead;
+    if constexpr (kHeld) {
+      add_scores<kHead, T>(s, held_q, step_k);
+      add_scores<kHead, T>(dp, held_do, step_v);
+      make_p();
+    } else {
+      add_scores_of_both<kHead, kRows>(s, q, step_k, dp, d_o, step_v, make_p);
     }
     GPU_UNROLL
     for (int half = 0; half < 2; ++half) {
@@ -330,7 +346,7 @@ __global__ __launch_bounds__(32 * kWarps, KINTSUGI_FOUR_WARPS ? kBlocks : 1) voi
       GPU_UNROLL
       for (int n = 0; n < kN; ++n) GPU_UNROLL
       for (int i = 0; i < 2; ++i) {
-        float p = fast_exp2(s[n][half * 2 + i] * score.to_log2 - lse_delta[half][0]);
+        float p = s[n][half * 2 + i];
         if (kMore && bits >> (2 * n + i) & 1) p = -p;
         float& made = dp[n][half * 2 + i];
         made = dscore<kMore>(a, score, p, made, lse_delta[half][0], lse_delta[half][1]);
@@ -338,7 +354,7 @@ __global__ __launch_bounds__(32 * kWarps, KINTSUGI_FOUR_WARPS ? kBlocks : 1) voi
     }
     uint32_t left[kN / 2][4];
     pack_left<T>(left, dp);
-    add_values<kHead>(dq, left, k + buffer * kStep * kHead);
+    add_values<kHead>(dq, left, step_k);
     step = next, buffer = 1 - buffer;
   }
 

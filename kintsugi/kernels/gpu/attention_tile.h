@@ -102,21 +102,30 @@ __device__ __forceinline__ void hold_rows(uint32_t (&held)[kHead / 16][4], const
     load_matrices(held[k], tile + tile_at<kRows>(first + lane % 16, 2 * k + lane / 16));
 }
 
-// s += a b^T. a: a tile [kRows kHead], of which each warp has its 16 rows, b: a tile [8 kN kHead].
-template <int kHead, int kRows, typename T, int kN>
-__device__ __forceinline__ void add_scores(float (&s)[kN][4], const T* a, const T* b) {
-  constexpr int kKeys = 8 * kN;
 #if KINTSUGI_FOUR_WARPS
+// The products of add_scores, which someone has begun and waits for.
+template <int kHead, int kRows, typename T, int kN>
+__device__ __forceinline__ void enqueue_scores(float (&s)[kN][4], const T* a, const T* b) {
+  constexpr int kKeys = 8 * kN;
   const T* const rows = a + static_cast<int>(threadIdx.x) / 128 * (64 * kPanel);
-  pin<kN>(s);
-  begin_products();
   GPU_UNROLL
   for (int k = 0; k < kHead / 16; ++k)
     add_product<T, kN>(s, matrix_at(rows + k / 4 * (kRows * kPanel) + k % 4 * 16),
                        matrix_at(b + k / 4 * (kKeys * kPanel) + k % 4 * 16));
+}
+#endif
+
+// s += a b^T. a: a tile [kRows kHead], of which each warp has its 16 rows, b: a tile [8 kN kHead].
+template <int kHead, int kRows, typename T, int kN>
+__device__ __forceinline__ void add_scores(float (&s)[kN][4], const T* a, const T* b) {
+#if KINTSUGI_FOUR_WARPS
+  pin<kN>(s);
+  begin_products();
+  enqueue_scores<kHead, kRows>(s, a, b);
   end_products();
   pin<kN>(s);
 #else
+  constexpr int kKeys = 8 * kN;
   const int thread = own_thread<kHead>(), lane = thread % 32, row = thread / 32 * 16 + lane % 16;
   const int b_row = lane % 8 + lane / 16 * 8, b_run = lane / 8 % 2;
   GPU_UNROLL
@@ -161,6 +170,30 @@ __device__ __forceinline__ void add_scores(float (&s)[kN][4], const uint32_t (&h
 #endif
 }
 
+// s += a b^T, then `with(s)`, and dp += c d^T, which the units may do meanwhile.
+template <int kHead, int kRows, typename T, int kN, typename F>
+__device__ __forceinline__ void add_scores_of_both(float (&s)[kN][4], const T* a, const T* b, float (&dp)[kN][4],
+                                                   const T* c, const T* d, const F& with) {
+#if KINTSUGI_FOUR_WARPS
+  pin<kN>(s);
+  pin<kN>(dp);
+  begin_products();
+  enqueue_scores<kHead, kRows>(s, a, b);
+  end_group();
+  enqueue_scores<kHead, kRows>(dp, c, d);
+  end_group();
+  wait_for_groups<1>();
+  pin<kN>(s);
+  with();
+  wait_for_groups<0>();
+  pin<kN>(dp);
+#else
+  add_scores<kHead, kRows>(s, a, b);
+  with();
+  add_scores<kHead, kRows>(dp, c, d);
+#endif
+}
+
 // A product's result as the left operand of the next one.
 template <typename T, int kN>
 __device__ __forceinline__ void pack_left(uint32_t (&left)[kN / 2][4], const float (&s)[kN][4]) {
@@ -192,7 +225,8 @@ __device__ __forceinline__ void add_values(float (&o)[kHead / 8][4], const uint3
   for (int k = 0; k < kK; ++k) GPU_UNROLL
   for (int n = 0; n < kHead / 8; n += 2) {
     uint32_t right[4];
-    load_matrices<true>(right, v + tile_at<kKeys>(lane % 16, n % 8 + lane / 16) + n / 8 * (kKeys * kPanel) + k * 16 * kPanel);
+    load_matrices<true>(right,
+                        v + tile_at<kKeys>(lane % 16, n % 8 + lane / 16) + n / 8 * (kKeys * kPanel) + k * 16 * kPanel);
     mma_16x8x16<T>(o[n], p[k], {right[0], right[1]});
     mma_16x8x16<T>(o[n + 1], p[k], {right[2], right[3]});
   }

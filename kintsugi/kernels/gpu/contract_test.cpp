@@ -79,8 +79,8 @@ const Case kCases[] = {
     {{{"x", 4}, {"s", 3}, {"t", 5}}, {{"s", 3}, {"z", 6}}, {{"x", 4}, {"z", 6}}},
 };
 
-// A library rounds a product to 16 bits before it adds it to 16 bits, which is what two operations would give: products of
-// these cases are below 16.
+// A library rounds a product to 16 bits before it adds it to 16 bits, which is what two operations would give: products
+// of these cases are below 16.
 void check(const Case& c, DType dtype, DType to, bool biased, bool accumulate, DeviceTolerance tolerance = {}) {
   if (accumulate && tensor::size_of(to) == 2 && device_under_test().kind() != "emulated")
     tolerance.absolute += 4 * device_unit_of(to);

@@ -19,13 +19,15 @@ class DeviceKernels : public KernelSet {
     const auto reference = reference_kernels();
     for (const DeviceRow& row : rows) {
       const Kernel& same = reference->find(row.kind);
-      kernels_.push_back({row.kind, same.ins, same.outs, row.run, row.workspace, row.prepares, row.epilogues});
+      kernels_.push_back({row.kind, same.ins, same.outs, row.run, row.workspace, row.prepares, row.epilogues,
+                          row.also_accumulates});
     }
   }
   std::string_view name() const override { return device_ ? device_->kind() : "device"; }
   device::Device* device() const override { return device_.get(); }
   bool on_device() const override { return true; }
   bool tf32() const override { return tf32_; }
+  bool sums_in_place() const override { return true; }
   const Kernel& find(std::string_view kind) const override {
     for (const Kernel& kernel : kernels_)
       if (kernel.kind == kind) return kernel;

@@ -36,7 +36,8 @@ LogitsBlock block_of(const KernelShapes& shapes) {
   const int64_t most = shapes.attributes.integer_or("block_logits", kBlockLogits) / (width * tensor::size_of(x.dtype));
   // Blocks alike: a short one at the end is slow.
   constexpr int64_t kTile = 128;  // of products
-  const int64_t all = std::max<int64_t>(rows(x.shape), 1), blocks = (all + std::max<int64_t>(most, 1) - 1) / std::max<int64_t>(most, 1);
+  const int64_t all = std::max<int64_t>(rows(x.shape), 1),
+                blocks = (all + std::max<int64_t>(most, 1) - 1) / std::max<int64_t>(most, 1);
   const int64_t alike = ((all + blocks - 1) / blocks + kTile - 1) / kTile * kTile;
   const int64_t count = std::clamp<int64_t>(std::min(most, alike), 1, all), embed = x.shape.size("embed");
   LogitsBlock block = {.rows = count, .width = width};

@@ -6,6 +6,8 @@
 namespace kintsugi::KINTSUGI_GPU {
 namespace {
 
+constexpr std::string_view kNormDx[] = {"dx"};
+
 constexpr kernels::DeviceRow kRows[] = {
     {"accumulate", accumulate},
     {"adamw", adamw},
@@ -35,7 +37,7 @@ constexpr kernels::DeviceRow kRows[] = {
     {"head_grad", head_grad, head_grad_workspace, true},
     {"head_with_grad", head_with_grad, head_with_grad_workspace, true},
     {"layer_norm", layer_norm},
-    {"layer_norm_grad", layer_norm_grad, norm_grad_workspace},
+    {"layer_norm_grad", layer_norm_grad, norm_grad_workspace, false, {}, kNormDx},
     {"logsumexp", logsumexp},
     {"loss_scale", loss_scale},
     {"mask", mask},
@@ -46,7 +48,7 @@ constexpr kernels::DeviceRow kRows[] = {
     {"relu2", relu2},
     {"relu2_grad", relu2_grad},
     {"rms_norm", rms_norm},
-    {"rms_norm_grad", rms_norm_grad, norm_grad_workspace},
+    {"rms_norm_grad", rms_norm_grad, norm_grad_workspace, false, {}, kNormDx},
     {"rotary", rotary},
     {"scale", scale},
     {"sgd", sgd},
@@ -74,7 +76,7 @@ std::span<const kernels::DeviceRow> rows() {
 }  // namespace kintsugi::KINTSUGI_GPU
 
 #if KINTSUGI_ON_GPU
-extern "C" __attribute__((visibility("default"))) void kintsugi_device_rows_3(
+extern "C" __attribute__((visibility("default"))) void kintsugi_device_rows_4(
     std::span<const kintsugi::kernels::DeviceRow>* rows) {
   *rows = kintsugi::KINTSUGI_GPU::rows();
 }

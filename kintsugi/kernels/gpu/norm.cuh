@@ -1,5 +1,6 @@
-// Layer norm and RMS norm, and their gradients: a block of threads for each row, which stays in their registers and is
-// read once. Only rows that are too long for that, or that do not begin at multiples of 16 bytes, are read again.
+// Layer norm and RMS norm, and their gradients: a block of threads for each row, or of a gradient 32 lanes, in whose
+// registers it stays, so that it is read once. Only rows that are too long for that, or that do not begin at multiples
+// of 16 bytes, are read again.
 //
 // The gradients of gamma and beta are sums over rows. A block has a chunk of the rows, and each thread adds up its
 // columns; the sums of the chunks are joined at the end. How rows are cut depends on the shapes alone.
@@ -55,22 +56,6 @@ __device__ __forceinline__ void load_row(float (&held)[kRuns][N], const T* row, 
   }
 }
 
-// The same as it is stored, to be widened later.
-template <typename T, int kRuns, int N>
-__device__ __forceinline__ void load_stored(Vec<T, N> (&held)[kRuns], const T* row, int width) {
-  GPU_UNROLL
-  for (int r = 0; r < kRuns; ++r) {
-    held[r] = {};
-    if (column_of<N>(r) < width) held[r] = *reinterpret_cast<const Vec<T, N>*>(row + column_of<N>(r));
-  }
-}
-template <typename T, int kRuns, int N>
-__device__ __forceinline__ void widen_row(float (&x)[kRuns][N], const Vec<T, N> (&held)[kRuns]) {
-  GPU_UNROLL
-  for (int r = 0; r < kRuns; ++r) GPU_UNROLL
-  for (int i = 0; i < N; ++i) x[r][i] = widen(held[r][i]);
-}
-
 // Makes of x what is shifted and scaled, and gives what it is scaled by. scratch: 32 elements.
 template <int kRuns, int N>
 __device__ __forceinline__ float standardize(float (&x)[kRuns][N], int width, bool shifts, float epsilon,
@@ -119,6 +104,15 @@ __global__ void __launch_bounds__(kMostThreads, 2) normalize(Norm<T> n) {
   }
 }
 
+// Where `add`, to what is there, as an operation of its own would: rounded before.
+template <typename T, int N>
+__device__ __forceinline__ void put_behind(T* to, const float (&x)[N], bool add) {
+  float rounded[N];
+  GPU_UNROLL
+  for (int i = 0; i < N; ++i) rounded[i] = add ? widen(narrow<T>(x[i])) : x[i];
+  put_run(to, rounded, add);
+}
+
 // Two sums over the block at once; scratch: 64 elements, as block_sum.
 __device__ __forceinline__ void block_sums(float& x, float& y, float* scratch) {
   const int lane = static_cast<int>(threadIdx.x) % 32, group = static_cast<int>(threadIdx.x) / 32;
@@ -137,23 +131,11 @@ __global__ void __launch_bounds__(kMostThreads) normalize_grad(Norm<T> n) {
   __shared__ float scratch[64];
   const int64_t begin = n.count * blockIdx.x / gridDim.x, end = n.count * (blockIdx.x + 1) / gridDim.x;
   float dgamma[kRuns][N] = {}, dbeta[kRuns][N] = {};
-  // The row that comes next is on its way while this one is worked on, if there are registers for it.
-  constexpr bool kAhead = kRuns * N <= 8;
-  Vec<T, N> next_x[kRuns], next_dy[kRuns];
-  const auto load = [&](int64_t row) {
-    load_stored(next_x, n.x + row * n.width, n.width);
-    load_stored(next_dy, n.dy + row * n.width, n.width);
-  };
-  if (kAhead && begin < end) load(begin);
   for (int64_t row = begin; row < end; ++row) {
     const int64_t at = row * n.width;
     float x[kRuns][N], dy[kRuns][N];
-    Vec<T, N> there[kRuns] = {};
-    if (!kAhead) load(row);
-    widen_row(x, next_x);
-    widen_row(dy, next_dy);
-    if (n.add) load_stored(there, n.dx + at, n.width);
-    if (kAhead && row + 1 < end) load(row + 1);
+    load_row(x, n.x + at, n.width);
+    load_row(dy, n.dy + at, n.width);
     const float inverse = standardize(x, n.width, n.shifts, n.epsilon, scratch);
     float sum = 0, product = 0;
     GPU_UNROLL
@@ -176,9 +158,8 @@ __global__ void __launch_bounds__(kMostThreads) normalize_grad(Norm<T> n) {
     for (int r = 0; r < kRuns; ++r) {
       if (column_of<N>(r) >= n.width) continue;
       GPU_UNROLL
-      for (int i = 0; i < N; ++i)
-        dy[r][i] = inverse * (dy[r][i] - sum - x[r][i] * product) + widen(there[r][i]);
-      put_run(n.dx + at + column_of<N>(r), dy[r], false);
+      for (int i = 0; i < N; ++i) dy[r][i] = inverse * (dy[r][i] - sum - x[r][i] * product);
+      put_behind(n.dx + at + column_of<N>(r), dy[r], n.add);
     }
   }
   float* const to = n.partial + static_cast<int64_t>(blockIdx.x) * 2 * n.width;
@@ -188,6 +169,98 @@ __global__ void __launch_bounds__(kMostThreads) normalize_grad(Norm<T> n) {
     put_run(to + column_of<N>(r), dgamma[r], false);
     put_run(to + n.width + column_of<N>(r), dbeta[r], false);
   }
+}
+
+constexpr int kGradWarps = 4;          // of a block of which each 32 lanes have rows of their own
+constexpr int kMostByLanes = 32 * 32;  // elements of such a row
+
+// The same with 32 lanes for each row: no barrier within a row, and the next row is on its way while one is worked on.
+template <typename T, int kRuns, int N>
+__global__ void __launch_bounds__(32 * kGradWarps, kRuns* N <= 16 ? 3 : 2) normalize_grad_by_lanes(Norm<T> n) {
+  __shared__ float sums[2][kRuns * 32 * N];
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int64_t begin = n.count * blockIdx.x / gridDim.x, end = n.count * (blockIdx.x + 1) / gridDim.x;
+  const float width = static_cast<float>(n.width);
+  const auto column = [&](int r) { return (r * 32 + lane) * N; };
+  const auto load = [&](Vec<T, N>(&held)[kRuns], const T* row) {
+    GPU_UNROLL
+    for (int r = 0; r < kRuns; ++r) {
+      held[r] = {};
+      if (column(r) < n.width) held[r] = *reinterpret_cast<const Vec<T, N>*>(row + column(r));
+    }
+  };
+  constexpr bool kAhead = kRuns * N <= 24;  // more has no registers for it
+  float dgamma[kRuns][N] = {}, dbeta[kRuns][N] = {};
+  Vec<T, N> next_x[kRuns], next_dy[kRuns];
+  const auto load_both = [&](int64_t row) {
+    load(next_x, n.x + row * n.width);
+    load(next_dy, n.dy + row * n.width);
+  };
+  if (kAhead && begin + warp < end) load_both(begin + warp);
+  // As many times for each warp: all take part in each exchange.
+  for (int64_t first = begin; first < end; first += kGradWarps) {
+    const int64_t row = std::min(first + warp, end - 1);
+    const bool own = first + warp < end;
+    if (!kAhead) load_both(row);
+    float x[kRuns][N], dy[kRuns][N];
+    GPU_UNROLL
+    for (int r = 0; r < kRuns; ++r) GPU_UNROLL
+    for (int i = 0; i < N; ++i) x[r][i] = widen(next_x[r][i]), dy[r][i] = own ? widen(next_dy[r][i]) : 0;
+    if (kAhead && row + kGradWarps < end) load_both(row + kGradWarps);
+    float mean = 0, squares = 0;
+    if (n.shifts) {
+      GPU_UNROLL
+      for (int r = 0; r < kRuns; ++r) GPU_UNROLL
+      for (int i = 0; i < N; ++i) mean += x[r][i];
+      mean = lanes_sum(mean) / width;
+    }
+    GPU_UNROLL
+    for (int r = 0; r < kRuns; ++r) GPU_UNROLL
+    for (int i = 0; i < N; ++i) {
+      x[r][i] = column(r) < n.width ? x[r][i] - mean : 0;
+      squares += x[r][i] * x[r][i];
+    }
+    const float inverse = rsqrtf(lanes_sum(squares) / width + n.epsilon);
+    float sum = 0, product = 0;
+    GPU_UNROLL
+    for (int r = 0; r < kRuns; ++r) {
+      if (column(r) >= n.width) continue;
+      float gamma[N];
+      n.gamma.load(gamma, column(r));
+      GPU_UNROLL
+      for (int i = 0; i < N; ++i) {
+        x[r][i] *= inverse;
+        dgamma[r][i] += dy[r][i] * x[r][i];
+        dbeta[r][i] += dy[r][i];
+        dy[r][i] *= n.offset + gamma[i];
+        sum += dy[r][i];
+        product += dy[r][i] * x[r][i];
+      }
+    }
+    sum = n.shifts ? lanes_sum(sum) / width : 0, product = lanes_sum(product) / width;
+    if (!own) continue;
+    GPU_UNROLL
+    for (int r = 0; r < kRuns; ++r) {
+      if (column(r) >= n.width) continue;
+      GPU_UNROLL
+      for (int i = 0; i < N; ++i) dy[r][i] = inverse * (dy[r][i] - sum - x[r][i] * product);
+      put_behind(n.dx + row * n.width + column(r), dy[r], n.add);
+    }
+  }
+  for (int w = 0; w < kGradWarps; ++w) {
+    if (w == warp) {
+      GPU_UNROLL
+      for (int r = 0; r < kRuns; ++r) GPU_UNROLL
+      for (int i = 0; i < N; ++i) {
+        float &gamma = sums[0][column(r) + i], &beta = sums[1][column(r) + i];
+        gamma = (w == 0 ? 0 : gamma) + dgamma[r][i], beta = (w == 0 ? 0 : beta) + dbeta[r][i];
+      }
+    }
+    __syncthreads();
+  }
+  float* const to = n.partial + static_cast<int64_t>(blockIdx.x) * 2 * n.width;
+  for (int i = static_cast<int>(threadIdx.x); i < n.width; i += 32 * kGradWarps)
+    to[i] = sums[0][i], to[n.width + i] = sums[1][i];
 }
 
 // Any row: a block reads it again and again.
@@ -243,7 +316,8 @@ __global__ void __launch_bounds__(kLongThreads) normalize_grad_any(Norm<T> n) {
   sum = n.shifts ? sum / static_cast<float>(n.width) : 0, product /= static_cast<float>(n.width);
   for (int i = static_cast<int>(threadIdx.x); i < n.width; i += static_cast<int>(blockDim.x)) {
     const float g = widen(dy[i]) * (n.offset + one_of(n.gamma, i));
-    put(&dx[i], s.inverse * (g - sum - (widen(x[i]) - s.mean) * s.inverse * product), n.add);
+    const float made[1] = {s.inverse * (g - sum - (widen(x[i]) - s.mean) * s.inverse * product)};
+    put_behind(&dx[i], made, n.add);
   }
 }
 
@@ -355,7 +429,7 @@ void forward(const KernelCall& call, bool shifts) {
 
 // As many as keep every processor of a large device busy with blocks of that width.
 int64_t chunks_of(int64_t count, int64_t width) {
-  return std::clamp<int64_t>(count / 8, 1, width <= 1024 ? 1056 : width <= 2048 ? 528 : 264);
+  return std::clamp<int64_t>(count / 8, 1, width <= kMostByLanes ? 792 : width <= 2048 ? 528 : 264);
 }
 
 void backward(const KernelCall& call, bool shifts) {
@@ -368,9 +442,16 @@ void backward(const KernelCall& call, bool shifts) {
     n.rows = reinterpret_cast<RowStatistics*>(n.partial + chunks * 2 * n.width);
     constexpr int kN = kWide<T>;
     const bool wide = n.width % 8 == 0 && all_wide(n.x, n.dy, n.dx, n.gamma.data);
+    const auto by_lanes = [&]<int kEach>(std::integral_constant<int, kEach>) {
+      launch(*call.stream, blocks(chunks), dim3(32 * kGradWarps), 0, normalize_grad_by_lanes<T, kEach / kN, kN>, n);
+    };
     with_runs<kN>(
         n.width, wide,
         [&]<int kRuns>(std::integral_constant<int, kRuns>, dim3 threads) {
+          if (n.width <= 256) return by_lanes(std::integral_constant<int, 8>());
+          if (n.width <= 512) return by_lanes(std::integral_constant<int, 16>());
+          if (n.width <= 768) return by_lanes(std::integral_constant<int, 24>());
+          if (n.width <= kMostByLanes) return by_lanes(std::integral_constant<int, 32>());
           launch(*call.stream, blocks(chunks), threads, 0, normalize_grad<T, kRuns, kN>, n);
         },
         [&] {

@@ -15,9 +15,10 @@ struct DeviceRow {
   int64_t (*workspace)(const KernelShapes&) = nullptr;
   bool prepares = false;
   std::span<const std::string_view> epilogues = {};
+  std::span<const std::string_view> also_accumulates = {};
 };
 
 using DeviceRows = void(std::span<const DeviceRow>* rows);
-inline constexpr const char* kDeviceRows = "kintsugi_device_rows_3";
+inline constexpr const char* kDeviceRows = "kintsugi_device_rows_4";
 
 }  // namespace kintsugi::kernels

@@ -19,8 +19,8 @@ struct Drawn {
   std::array<uint32_t, 2> key = {};
 };
 
-// Enqueues it. InternalError for what is not fp64, fp32, bf16 or fp16. Of a real device a number may be the neighbour of
-// the one that the host makes, where its logarithm or cosine in fp64 ends in another bit.
+// Enqueues it. InternalError for what is not fp64, fp32, bf16 or fp16. Of a real device a number may be the neighbour
+// of the one that the host makes, where its logarithm or cosine in fp64 ends in another bit.
 using DeviceDraw = void(device::Stream& stream, const Drawn& drawn);
 inline constexpr const char* kDeviceDraw = "kintsugi_device_draw_1";
 // That of the device's module.

@@ -137,12 +137,12 @@ std::string text_of(const Library& l, const Key& k) {
 }
 
 // The library knows GELU in the form of tanh alone, with a tanh of 11 bits (an H100 was 7e-5 off in fp32), which is for
-// operands that have no more; and of fp64 nothing but a bias. What it was of, x, goes to an
+// results that have no more; and of fp64 nothing but a bias. What it was of, x, goes to an
 // operand of its own, and is read there for the gradient.
 std::optional<cublasLtEpilogue_t> epilogue_of(const Gemm& g) {
   const bool biased = g.bias != nullptr;
   if (!g.epilogue) return biased ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
-  const bool exact = g.dtype == DType::f64 || (g.dtype == DType::f32 && !g.tf32);
+  const bool exact = g.dtype == DType::f64 || (g.c_dtype == DType::f32 && !g.tf32);
   if (g.epilogue.function != GemmFunction::gelu_tanh || g.accumulate || exact) return std::nullopt;
   if (g.epilogue.slope) return biased ? std::nullopt : std::optional(CUBLASLT_EPILOGUE_DGELU);
   if (g.epilogue.keeps()) return biased ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;

@@ -22,8 +22,7 @@ __device__ __forceinline__ void show_to_units() {
 template <int kN>
 __device__ __forceinline__ void pin(float (*d)[4]) {
   GPU_UNROLL
-  for (int n = 0; n < kN; ++n)
-    asm volatile("" : "+f"(d[n][0]), "+f"(d[n][1]), "+f"(d[n][2]), "+f"(d[n][3])::"memory");
+  for (int n = 0; n < kN; ++n) asm volatile("" : "+f"(d[n][0]), "+f"(d[n][1]), "+f"(d[n][2]), "+f"(d[n][3])::"memory");
 }
 // Left operands too: the units read them after the instruction that names them.
 template <int kK>
@@ -34,8 +33,17 @@ __device__ __forceinline__ void pin(const uint32_t (&a)[kK][4]) {
 __device__ __forceinline__ void begin_products() {
   asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");
 }
+// Products are in groups, which end in their order.
+__device__ __forceinline__ void end_group() {
+  asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
+}
+template <int kNewest>  // groups that may still be under way
+__device__ __forceinline__ void wait_for_groups() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(kNewest) : "memory");
+}
 __device__ __forceinline__ void end_products() {
-  asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n" ::: "memory");
+  end_group();
+  wait_for_groups<0>();
 }
 
 // A matrix, whose groups of 8 rows are 1,024 bytes apart.
@@ -50,7 +58,7 @@ __device__ __forceinline__ uint64_t matrix_at(const void* shared) {
 #define KINTSUGI_NAMES32 \
   KINTSUGI_NAMES16       \
   ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define KINTSUGI_WGMMA(n, type, d, operands)                                                                      \
+#define KINTSUGI_WGMMA(n, type, d, operands)                                                                    \
   "{\n.reg .pred p;\nsetp.ne.b32 p, 1, 0;\nwgmma.mma_async.sync.aligned.m64n" n "k16.f32." type "." type " {" d \
   "}, " operands ";\n}\n"
 
