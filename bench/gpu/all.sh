@@ -118,8 +118,8 @@ row "products in bf16, 8192 cubed" "-" "$(number limits 'products in bf16') TFLO
 
 # The main figure first: GPT-2 124M beside PyTorch.
 run_toml gpt2 '[model]' 'name = "gpt2"' '[train]' 'dtype = "bf16"' 'sequence = 1024' 'global_batch = 64' 'micro_batch = 32'
-run_toml xl '[model]' 'name = "gpt2-xl"' '[train]' 'dtype = "bf16"' 'sequence = 1024' 'global_batch = 16' 'micro_batch = 8'
-run_toml llama '[model]' 'name = "llama3-8b"' 'layers = 8' '[train]' 'dtype = "bf16"' 'sequence = 8192' 'global_batch = 1' 'micro_batch = 1'
+run_toml xl '[model]' 'name = "gpt2-xl"' '[train]' 'dtype = "bf16"' 'sequence = 1024' 'global_batch = 64' 'micro_batch = 16'
+run_toml llama '[model]' 'name = "llama3-8b"' 'layers = 8' '[train]' 'dtype = "bf16"' 'sequence = 8192' 'global_batch = 4' 'micro_batch = 1'
 steps=20
 [[ $device == emulated ]] && steps=1
 keep gpt2 90 "${figures[@]}" train gpt2.toml "$steps" "$on" ${small[@]+"${small[@]}"}
@@ -139,10 +139,10 @@ else
 fi
 
 keep xl 120 "${figures[@]}" train xl.toml $(((steps + 3) / 4)) "$on" ${small[@]+"${small[@]}"}
-at_least "GPT-2 1558M, bf16" 50000 tokens/s "$(number xl rate)" "$(why xl)"
-keep llama 90 "${figures[@]}" train llama.toml "$steps" "$on" ${small[@]+"${small[@]}"}
+at_least "GPT-2 1558M, 64 x 1024, bf16" 50000 tokens/s "$(number xl rate)" "$(why xl)"
+keep llama 90 "${figures[@]}" train llama.toml $(((steps + 3) / 4)) "$on" ${small[@]+"${small[@]}"}
 arithmetic=$(number llama arithmetic)
-at_least "Llama-3 8B's shapes at 8k tokens, of 989 TFLOP/s" 60 % "$(ratio "${arithmetic:+$(ratio "$arithmetic" 0.01)}" 989)" "$(why llama)"
+at_least "Llama-3 8B's shapes, 4 passes of 8k tokens, of 989 TFLOP/s" 60 % "$(ratio "${arithmetic:+$(ratio "$arithmetic" 0.01)}" 989)" "$(why llama)"
 
 # Kernels that memory bounds, of a step of GPT-2: bytes of each over its time, beside copies.
 keep profile 90 "${kintsugi[@]}" profile gpt2.toml --steps 3 --csv kernels.csv --set "$on" ${small[@]+"${small[@]}"}
@@ -167,8 +167,13 @@ for model in "gpt2-xl 50" "llama3-8b 70"; do
     "$(ratio "${read_rate:+$(ratio "$read_rate" 0.01)}" "$copy")" "$(why "decode_$name")"
 done
 
-keep tests 200 env KINTSUGI_TEST_DEVICE="$device" "${kernel_tests[@]}" --gtest_filter="$tests" --gtest_brief=1
-row "tests of kernels" "all pass" "$(grep -E '^\[  (PASSED|FAILED)' tests.txt | head -n 1 | cut -c1-28)" "$(grep -q '^\[  PASSED' tests.txt && ! grep -q FAILED tests.txt && echo yes || echo no)"
+# Most of their time is the reference's, on the processor: as many at a time as it has cores.
+parts=$(nproc)
+export KINTSUGI_TEST_DEVICE=$device parts
+keep tests 200 bash -c 'for ((i = 0; i < parts; ++i)); do
+  GTEST_TOTAL_SHARDS=$parts GTEST_SHARD_INDEX=$i "$@" --gtest_brief=1 >"part_$i.txt" 2>&1 || echo "part $i failed" >>failed.txt &
+done; wait; cat part_*.txt failed.txt 2>/dev/null; [[ ! -e failed.txt ]]' tests "${kernel_tests[@]}" --gtest_filter="$tests" && passed=yes || passed=no
+row "tests of kernels" "all pass" "$(awk '/^\[  PASSED/ {n += $4} END {print n + 0}' tests.txt) passed" "$passed"
 
 # Four ranks, as threads on the one card, are one rank of the processor.
 run_toml tiny '[model]' 'layers = 4' 'embed = 64' 'heads = 4' 'vocab = 128' '[train]' 'sequence = 32' 'global_batch = 16' 'micro_batch = 2'
@@ -183,9 +188,14 @@ for layout in "data=4" "data=4 zero=1" "data=4 zero=2" "data=4 zero=3" "tensor=4
 done
 row "layouts of four ranks as one of the processor" "12" "$same" "$([[ $same == 12 ]] && echo yes || echo no)"
 
-# In bf16, losses of the card beside those of the processor.
-run_toml loss '[model]' 'layers = 4' 'embed = 256' 'heads = 4' 'vocab = 1024' '[train]' 'dtype = "bf16"' 'sequence = 128' 'global_batch = 8' 'micro_batch = 8' 'learning_rate = 0.0006'
-keep loss 150 "${kintsugi[@]}" compare loss.toml --random --steps "$loss_steps" --tolerance 1e9 --loss-tolerance 1e9 --set "$on" ${small[@]+"${small[@]}"}
+# In bf16, losses of the card beside those of the processor, on text: on random tokens, of which nothing can be learned,
+# two layouts of the processor come to differ by as much as 0.02.
+cat "$here"/text/*.md >text.txt
+keep prepare 60 "${kintsugi[@]}" prepare text.txt --tokenizer bytes --output text
+run_toml loss '[model]' 'layers = 4' 'embed = 256' 'heads = 4' '[data]' 'train = "text/train"' '[train]' 'dtype = "bf16"' 'sequence = 128' 'global_batch = 8' 'micro_batch = 8' 'learning_rate = 0.0006'
+small_text=()
+[[ $device == emulated ]] && small_text=(model.layers=1 model.embed=32 model.heads=2 train.sequence=16 train.global_batch=4 train.micro_batch=2)
+keep loss 150 "${kintsugi[@]}" compare loss.toml --steps "$loss_steps" --tolerance 1e9 --loss-tolerance 1e9 --set "$on" ${small_text[@]+"${small_text[@]}"}
 apart=$(awk '$1 ~ /^[0-9]+$/ && $1 > 0 && NF >= 4 && $2 ~ /^[0-9.]+$/ && $3 ~ /^[0-9.]+$/ {d = $2 - $3; if (d < 0) d = -d; if (d > most) most = d; seen = 1} END {if (seen) print most + 0}' loss.txt)
 at_most "loss beside the processor's, $loss_steps steps in bf16" 0.01 "" "$apart" "$(why loss)"
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # pack.sh BUILD FILE.tar.gz [FOLDER...]: the command, the module for CUDA, the tests of its kernels, the figures of
-# all.sh, and the libraries that they use, for a machine where nothing can be installed; and folders of inputs. Unpack it
+# all.sh with some text, and the libraries that they use, for a machine where nothing can be installed; and folders of inputs. Unpack it
 # anywhere and call ./kintsugi, or ./all.sh, in it. NVIDIA's libraries are not in it: all.sh takes those of PyTorch.
 set -euo pipefail
 build=$1 file=$2
@@ -24,6 +24,8 @@ for program in "${programs[@]}"; do
   done
 done
 cp "$here/all.sh" "$here/torch_gpt2.py" "$folder/"
+mkdir "$folder/text"
+cp "$here"/../../docs/*.md "$folder/text/"
 for input in "$@"; do cp -r "$input" "$folder/"; done
 tar -C "$folder" -czf "$file" .
 bytes=$(stat -c %s "$file")

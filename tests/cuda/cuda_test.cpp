@@ -1,10 +1,16 @@
 // Cards that cannot be used, and cards that fail: one line that says what it is and what helps, and exit code 1. The
 // module has a stand-in of NVIDIA's runtime.
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "kintsugi/comm/gpu/reduce_in_order.h"
+#include "kintsugi/device/cuda/entry.h"
+#include "kintsugi/device/timings.h"
+#include "kintsugi/kernels/gpu/rows.h"
+#include "kintsugi/run/gpu/draw.h"
 #include "tests/process.h"
 #include "tests/small_run.h"
 
@@ -33,6 +39,19 @@ class Cuda : public testing::Test {
   RunFiles files;
   std::string toml = files.toml();
 };
+
+// All that is looked up in the module by a name is in it, by that name.
+TEST_F(Cuda, TheModuleHasWhatIsAskedFor) {
+  for (const char* module : {KINTSUGI_MODULE, KINTSUGI_STANDINS "/kintsugi_cuda.so"}) {
+    void* const opened = ::dlopen(module, RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(opened, nullptr) << ::dlerror();
+    for (const char* name :
+         {device::kCudaEntry, device::kCudaCount, kernels::kDeviceRows, comm::kDeviceReduce, run::kDeviceDraw})
+      EXPECT_NE(::dlsym(opened, name), nullptr) << module << " has no " << name;
+    if (std::string_view(module) == KINTSUGI_MODULE) EXPECT_NE(::dlsym(opened, device::kMakeTimings), nullptr);
+    ::dlclose(opened);
+  }
+}
 
 TEST_F(Cuda, NoCardThatCanBeUsed) {
   expect_line("driver=0", "this machine has no driver for NVIDIA's devices: it needs one for CUDA ");

@@ -13,6 +13,7 @@
 #include "kintsugi/comm/gpu/reduce_in_order.h"
 #include "kintsugi/device/cuda/cuda_device.cu"
 #include "kintsugi/kernels/gpu/rows.h"
+#include "kintsugi/run/gpu/draw.h"
 
 namespace {
 
@@ -171,7 +172,10 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t) {
   return cudaSuccess;
 }
 
-__attribute__((visibility("default"))) void kintsugi_device_rows_3(
+__attribute__((visibility("default"))) void kintsugi_device_draw_1(kintsugi::device::Stream&,
+                                                                   const kintsugi::run::Drawn&) {}
+
+__attribute__((visibility("default"))) void kintsugi_device_rows_4(
     std::span<const kintsugi::kernels::DeviceRow>* rows) {
   constexpr auto nothing = [](const kintsugi::kernels::KernelCall&) {};
   static constexpr kintsugi::kernels::DeviceRow kRows[] = {

@@ -239,12 +239,14 @@ __global__ __launch_bounds__(32 * kWarps, KINTSUGI_FOUR_WARPS ? kBlocks : 1) voi
   }
 }
 
-// A block makes dq of 16 kWarps rows of one head, a warp of 16 of them. kHeld: q and do stay in registers, and the keys
-// take the place of their tiles.
-template <typename T, int kHead, int kWarps, int kStep, int kBlocks, bool kHeld, bool kMore>
+// A block makes dq of 16 kWarps rows of one head, a warp of 16 of them. kMayHold: q and do stay in registers, and the
+// keys take the place of their tiles, but where units read them from memory: those of four warps gave wrong sums with
+// held rows of 64 elements on an H100, for a reason that was not found.
+template <typename T, int kHead, int kWarps, int kStep, int kBlocks, bool kMayHold, bool kMore>
 __global__ __launch_bounds__(32 * kWarps, KINTSUGI_FOUR_WARPS ? kBlocks : 1) void attention_grad_rows(AttentionCall a) {
   constexpr int kRows = 16 * kWarps, kThreads = 32 * kWarps, kN = kStep / 8, kPer = kSightTile / kStep;
   constexpr int kRowTiles = kRows / kSightTile;
+  constexpr bool kHeld = kMayHold && !KINTSUGI_FOUR_WARPS;
   GPU_DYNAMIC_SHARED(T, shared);
   T *const q = shared, *const d_o = q + kRows * kHead;
   T *const k = kHeld ? shared : d_o + kRows * kHead, *const v = k + 2 * kStep * kHead;
@@ -480,19 +482,20 @@ void launch_keys(const KernelCall& call, const AttentionCall& a) {
   launch(*call.stream, blocks_of(a, a.keys, kKeys), dim3(32 * kWarps), shared,
          attention_grad_keys<T, kHead, kWarps, kStep, kBlocks, kMake, kMore>, a);
 }
-template <typename T, int kHead, int kWarps, int kStep, int kBlocks, bool kHeld, bool kMore>
+template <typename T, int kHead, int kWarps, int kStep, int kBlocks, bool kMayHold, bool kMore>
 void launch_rows(const KernelCall& call, const AttentionCall& a) {
   constexpr int kRows = 16 * kWarps;
-  const int tile_rows = kHeld ? std::max(2 * kRows, 4 * kStep) : 2 * kRows + 4 * kStep;
+  const auto kernel = attention_grad_rows<T, kHead, kWarps, kStep, kBlocks, kMayHold, kMore>;
+  const bool held = kMayHold && !by_four_warps(kernel);
+  const int tile_rows = held ? std::max(2 * kRows, 4 * kStep) : 2 * kRows + 4 * kStep;
   const size_t shared = sizeof(T) * kHead * static_cast<size_t>(tile_rows) + static_cast<size_t>(a.key_tiles);
-  launch(*call.stream, blocks_of(a, a.rows, kRows), dim3(32 * kWarps), shared,
-         attention_grad_rows<T, kHead, kWarps, kStep, kBlocks, kHeld, kMore>, a);
+  launch(*call.stream, blocks_of(a, a.rows, kRows), dim3(32 * kWarps), shared, kernel, a);
 }
 template <typename T, bool kMore>
 void grad_by_units(const KernelCall& call, const AttentionCall& a) {
   if (a.head_dim <= 64) {
     launch_keys<T, 64, 4, 64, 3, kMakeDk | kMakeDv, kMore>(call, a);
-    launch_rows<T, 64, 4, 64, 3, false, kMore>(call, a);
+    launch_rows<T, 64, 4, 64, 3, true, kMore>(call, a);
   } else if (a.head_dim <= 128) {
     launch_keys<T, 128, 8, 64, 1, kMakeDk | kMakeDv, kMore>(call, a);
     launch_rows<T, 128, 4, 64, 2, true, kMore>(call, a);

@@ -142,21 +142,10 @@ __device__ __forceinline__ void add_scores(float (&s)[kN][4], const T* a, const 
   }
 #endif
 }
-// The same with rows that are held.
+// The same with rows that are held, by the units of one warp.
 template <int kHead, typename T, int kN>
 __device__ __forceinline__ void add_scores(float (&s)[kN][4], const uint32_t (&held)[kHead / 16][4], const T* b) {
   constexpr int kKeys = 8 * kN;
-#if KINTSUGI_FOUR_WARPS
-  pin<kN>(s);
-  pin(held);
-  begin_products();
-  GPU_UNROLL
-  for (int k = 0; k < kHead / 16; ++k)
-    add_product<T, kN>(s, held[k], matrix_at(b + k / 4 * (kKeys * kPanel) + k % 4 * 16));
-  end_products();
-  pin(held);
-  pin<kN>(s);
-#else
   const int lane = own_thread<kHead>() % 32;
   const int b_row = lane % 8 + lane / 16 * 8, b_run = lane / 8 % 2;
   GPU_UNROLL
@@ -167,7 +156,6 @@ __device__ __forceinline__ void add_scores(float (&s)[kN][4], const uint32_t (&h
     mma_16x8x16<T>(s[n], held[k], {right[0], right[1]});
     mma_16x8x16<T>(s[n + 1], held[k], {right[2], right[3]});
   }
-#endif
 }
 
 // s += a b^T, then `with(s)`, and dp += c d^T, which the units may do meanwhile.

@@ -78,12 +78,12 @@ __device__ T block_max(T x, T* scratch) {
   return lanes_max(x);
 }
 
-constexpr int kMostRowThreads = 1024;
+constexpr int kMostRowThreads = 512;  // several blocks then share a processor, and one works while another waits
 
 // One row of logits for each block of threads: lse and target, and the gradients of the logits, 0 at padding; or,
 // without gradients, 0 at the padding of what is kept. N elements at a time. The gradients may be where the logits are.
 template <typename L, typename T, int N>
-__global__ void __launch_bounds__(kMostRowThreads, 1) logits_row(RowOfLogits r, const L* all, T* gradients, L* kept) {
+__global__ void __launch_bounds__(kMostRowThreads) logits_row(RowOfLogits r, const L* all, T* gradients, L* kept) {
   __shared__ float scratch[32];
   const int64_t row = blockIdx.x;
   const L* const logits = all + row * r.width_in;
@@ -98,16 +98,19 @@ __global__ void __launch_bounds__(kMostRowThreads, 1) logits_row(RowOfLogits r, 
   } else {
     float top = kLowest, sum = 0;
     for (int i = first; i < vocab; i += step) {
-      const auto x = *reinterpret_cast<const Vec<L, N>*>(logits + i);
+      float x[N];
+      load_run(x, logits + i);
+      if (i + N > whole) {  // rare: else no element is asked about
+        GPU_UNROLL
+        for (int j = 0; j < N; ++j)
+          if (!there(i + j)) x[j] = -INFINITY;
+      }
       float high = top;
       GPU_UNROLL
-      for (int j = 0; j < N; ++j)
-        if (const float logit = widen(x[j]); there(i + j) && logit > high) high = logit;
-      sum *= __expf(top - high);
-      top = high;
+      for (int j = 0; j < N; ++j) high = x[j] > high ? x[j] : high;
+      if (high > top) sum *= __expf(top - high), top = high;
       GPU_UNROLL
-      for (int j = 0; j < N; ++j)
-        if (there(i + j)) sum += __expf(widen(x[j]) - top);
+      for (int j = 0; j < N; ++j) sum += __expf(x[j] - top);
     }
     const float highest = block_max(top, scratch);
     sum = block_sum(sum * __expf(top - highest), scratch);
@@ -127,17 +130,23 @@ __global__ void __launch_bounds__(kMostRowThreads, 1) logits_row(RowOfLogits r, 
   const bool none = dlse == 0 && dtarget == 0;
   T* const out = gradients + row * r.width_out;
   for (int i = first; i < static_cast<int>(r.columns); i += step) {
-    Vec<T, N> d = {};
+    float x[N] = {};
     if (!none && i < vocab) {
-      const auto x = *reinterpret_cast<const Vec<L, N>*>(logits + i);
+      load_run(x, logits + i);
       GPU_UNROLL
-      for (int j = 0; j < N; ++j) {
-        float gradient = __expf(widen(x[j]) - lse) * dlse;
-        if (i + j == label) gradient += dtarget;
-        if (there(i + j)) d[j] = narrow<T>(gradient);
+      for (int j = 0; j < N; ++j) x[j] = __expf(x[j] - lse) * dlse;
+      if (label >= i && label < i + N) {
+        GPU_UNROLL
+        for (int j = 0; j < N; ++j)
+          if (i + j == label) x[j] += dtarget;
+      }
+      if (i + N > whole) {
+        GPU_UNROLL
+        for (int j = 0; j < N; ++j)
+          if (!there(i + j)) x[j] = 0;
       }
     }
-    *reinterpret_cast<Vec<T, N>*>(out + i) = d;
+    put_run(out + i, x, false);
   }
 }
 

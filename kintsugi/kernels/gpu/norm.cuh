@@ -104,6 +104,49 @@ __global__ void __launch_bounds__(kMostThreads, 2) normalize(Norm<T> n) {
   }
 }
 
+constexpr int kLaneWarps = 4;          // of a block of which each 32 lanes have rows of their own
+constexpr int kMostByLanes = 32 * 32;  // elements of such a row
+
+// 32 lanes for each row.
+template <typename T, int kRuns, int N>
+__global__ void __launch_bounds__(32 * kLaneWarps) normalize_by_lanes(Norm<T> n) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int64_t own = static_cast<int64_t>(blockIdx.x) * kLaneWarps + warp, row = std::min(own, n.count - 1);
+  const float width = static_cast<float>(n.width);
+  const auto column = [&](int r) { return (r * 32 + lane) * N; };
+  float x[kRuns][N], mean = 0, squares = 0;
+  GPU_UNROLL
+  for (int r = 0; r < kRuns; ++r) {
+    GPU_UNROLL
+    for (int i = 0; i < N; ++i) x[r][i] = 0;
+    if (column(r) < n.width) load_run(x[r], n.x + row * n.width + column(r));
+  }
+  if (n.shifts) {
+    GPU_UNROLL
+    for (int r = 0; r < kRuns; ++r) GPU_UNROLL
+    for (int i = 0; i < N; ++i) mean += x[r][i];
+    mean = lanes_sum(mean) / width;
+  }
+  GPU_UNROLL
+  for (int r = 0; r < kRuns; ++r) GPU_UNROLL
+  for (int i = 0; i < N; ++i) {
+    x[r][i] = column(r) < n.width ? x[r][i] - mean : 0;
+    squares += x[r][i] * x[r][i];
+  }
+  const float inverse = rsqrtf(lanes_sum(squares) / width + n.epsilon);
+  if (own != row) return;
+  GPU_UNROLL
+  for (int r = 0; r < kRuns; ++r) {
+    if (column(r) >= n.width) continue;
+    float gamma[N], beta[N] = {};
+    n.gamma.load(gamma, column(r));
+    if (n.beta.data != nullptr) n.beta.load(beta, column(r));
+    GPU_UNROLL
+    for (int i = 0; i < N; ++i) x[r][i] = x[r][i] * inverse * (n.offset + gamma[i]) + beta[i];
+    put_run(n.y + row * n.width + column(r), x[r], n.add);
+  }
+}
+
 // Where `add`, to what is there, as an operation of its own would: rounded before.
 template <typename T, int N>
 __device__ __forceinline__ void put_behind(T* to, const float (&x)[N], bool add) {
@@ -171,12 +214,9 @@ __global__ void __launch_bounds__(kMostThreads) normalize_grad(Norm<T> n) {
   }
 }
 
-constexpr int kGradWarps = 4;          // of a block of which each 32 lanes have rows of their own
-constexpr int kMostByLanes = 32 * 32;  // elements of such a row
-
 // The same with 32 lanes for each row: no barrier within a row, and the next row is on its way while one is worked on.
 template <typename T, int kRuns, int N>
-__global__ void __launch_bounds__(32 * kGradWarps, kRuns* N <= 16 ? 3 : 2) normalize_grad_by_lanes(Norm<T> n) {
+__global__ void __launch_bounds__(32 * kLaneWarps, kRuns* N <= 16 ? 3 : 2) normalize_grad_by_lanes(Norm<T> n) {
   __shared__ float sums[2][kRuns * 32 * N];
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int64_t begin = n.count * blockIdx.x / gridDim.x, end = n.count * (blockIdx.x + 1) / gridDim.x;
@@ -198,7 +238,7 @@ __global__ void __launch_bounds__(32 * kGradWarps, kRuns* N <= 16 ? 3 : 2) norma
   };
   if (kAhead && begin + warp < end) load_both(begin + warp);
   // As many times for each warp: all take part in each exchange.
-  for (int64_t first = begin; first < end; first += kGradWarps) {
+  for (int64_t first = begin; first < end; first += kLaneWarps) {
     const int64_t row = std::min(first + warp, end - 1);
     const bool own = first + warp < end;
     if (!kAhead) load_both(row);
@@ -206,7 +246,9 @@ __global__ void __launch_bounds__(32 * kGradWarps, kRuns* N <= 16 ? 3 : 2) norma
     GPU_UNROLL
     for (int r = 0; r < kRuns; ++r) GPU_UNROLL
     for (int i = 0; i < N; ++i) x[r][i] = widen(next_x[r][i]), dy[r][i] = own ? widen(next_dy[r][i]) : 0;
-    if (kAhead && row + kGradWarps < end) load_both(row + kGradWarps);
+    if (kAhead && row + kLaneWarps < end) load_both(row + kLaneWarps);
+    Vec<T, N> there[kRuns];
+    if (kAhead && n.add) load(there, n.dx + row * n.width);
     float mean = 0, squares = 0;
     if (n.shifts) {
       GPU_UNROLL
@@ -244,10 +286,14 @@ __global__ void __launch_bounds__(32 * kGradWarps, kRuns* N <= 16 ? 3 : 2) norma
       if (column(r) >= n.width) continue;
       GPU_UNROLL
       for (int i = 0; i < N; ++i) dy[r][i] = inverse * (dy[r][i] - sum - x[r][i] * product);
-      put_behind(n.dx + row * n.width + column(r), dy[r], n.add);
+      if (kAhead && n.add) {
+        GPU_UNROLL
+        for (int i = 0; i < N; ++i) dy[r][i] = widen(narrow<T>(dy[r][i])) + widen(there[r][i]);
+      }
+      put_behind(n.dx + row * n.width + column(r), dy[r], n.add && !kAhead);
     }
   }
-  for (int w = 0; w < kGradWarps; ++w) {
+  for (int w = 0; w < kLaneWarps; ++w) {
     if (w == warp) {
       GPU_UNROLL
       for (int r = 0; r < kRuns; ++r) GPU_UNROLL
@@ -259,7 +305,7 @@ __global__ void __launch_bounds__(32 * kGradWarps, kRuns* N <= 16 ? 3 : 2) norma
     __syncthreads();
   }
   float* const to = n.partial + static_cast<int64_t>(blockIdx.x) * 2 * n.width;
-  for (int i = static_cast<int>(threadIdx.x); i < n.width; i += 32 * kGradWarps)
+  for (int i = static_cast<int>(threadIdx.x); i < n.width; i += 32 * kLaneWarps)
     to[i] = sums[0][i], to[n.width + i] = sums[1][i];
 }
 
@@ -375,19 +421,20 @@ __global__ void __launch_bounds__(32 * kMostGroups)
   to.put(column, total, beta ? out.add_beta : out.add_gamma);
 }
 
-// Calls f(kRuns, threads) if rows are held, else `any`. wide: N elements may be read at a time.
-template <int N, typename F, typename Any>
-void with_runs(int width, bool wide, const F& f, const Any& any) {
+// Calls by_lanes(elements of a lane) for short rows, f(kRuns, threads) if rows are held otherwise, else `any`. wide: N
+// elements may be read at a time.
+template <int N, typename Lanes, typename F, typename Any>
+void with_runs(int width, bool wide, const Lanes& by_lanes, const F& f, const Any& any) {
   const auto threads = [&](int each) {
     return dim3(static_cast<unsigned>((width + 32 * each - 1) / (32 * each) * 32));
   };
-  if (!wide || width > kMostHeld) {
-    any();
-  } else if (width <= kMostThreads * 8) {
-    f(std::integral_constant<int, 8 / N>(), threads(8));
-  } else {
-    f(std::integral_constant<int, 16 / N>(), threads(16));
-  }
+  if (!wide || width > kMostHeld) return any();
+  if (width <= 256) return by_lanes(std::integral_constant<int, 8>());
+  if (width <= 512) return by_lanes(std::integral_constant<int, 16>());
+  if (width <= 768) return by_lanes(std::integral_constant<int, 24>());
+  if (width <= kMostByLanes) return by_lanes(std::integral_constant<int, 32>());
+  if (width <= kMostThreads * 8) return f(std::integral_constant<int, 8 / N>(), threads(8));
+  f(std::integral_constant<int, 16 / N>(), threads(16));
 }
 
 dim3 blocks(int64_t x, int64_t y = 1) {
@@ -420,6 +467,10 @@ void forward(const KernelCall& call, bool shifts) {
     const bool wide = n.width % 8 == 0 && all_wide(n.x, n.y, n.gamma.data, n.beta.data);
     with_runs<kN>(
         n.width, wide,
+        [&]<int kEach>(std::integral_constant<int, kEach>) {
+          launch(*call.stream, blocks((n.count + kLaneWarps - 1) / kLaneWarps), dim3(32 * kLaneWarps), 0,
+                 normalize_by_lanes<T, kEach / kN, kN>, n);
+        },
         [&]<int kRuns>(std::integral_constant<int, kRuns>, dim3 threads) {
           launch(*call.stream, blocks(n.count), threads, 0, normalize<T, kRuns, kN>, n);
         },
@@ -429,7 +480,7 @@ void forward(const KernelCall& call, bool shifts) {
 
 // As many as keep every processor of a large device busy with blocks of that width.
 int64_t chunks_of(int64_t count, int64_t width) {
-  return std::clamp<int64_t>(count / 8, 1, width <= kMostByLanes ? 792 : width <= 2048 ? 528 : 264);
+  return std::clamp<int64_t>(count / 8, 1, width <= kMostByLanes ? 528 : width <= 2048 ? 528 : 264);
 }
 
 void backward(const KernelCall& call, bool shifts) {
@@ -442,16 +493,12 @@ void backward(const KernelCall& call, bool shifts) {
     n.rows = reinterpret_cast<RowStatistics*>(n.partial + chunks * 2 * n.width);
     constexpr int kN = kWide<T>;
     const bool wide = n.width % 8 == 0 && all_wide(n.x, n.dy, n.dx, n.gamma.data);
-    const auto by_lanes = [&]<int kEach>(std::integral_constant<int, kEach>) {
-      launch(*call.stream, blocks(chunks), dim3(32 * kGradWarps), 0, normalize_grad_by_lanes<T, kEach / kN, kN>, n);
-    };
     with_runs<kN>(
         n.width, wide,
+        [&]<int kEach>(std::integral_constant<int, kEach>) {
+          launch(*call.stream, blocks(chunks), dim3(32 * kLaneWarps), 0, normalize_grad_by_lanes<T, kEach / kN, kN>, n);
+        },
         [&]<int kRuns>(std::integral_constant<int, kRuns>, dim3 threads) {
-          if (n.width <= 256) return by_lanes(std::integral_constant<int, 8>());
-          if (n.width <= 512) return by_lanes(std::integral_constant<int, 16>());
-          if (n.width <= 768) return by_lanes(std::integral_constant<int, 24>());
-          if (n.width <= kMostByLanes) return by_lanes(std::integral_constant<int, 32>());
           launch(*call.stream, blocks(chunks), threads, 0, normalize_grad<T, kRuns, kN>, n);
         },
         [&] {

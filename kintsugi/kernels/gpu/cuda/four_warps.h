@@ -8,6 +8,21 @@
 
 #include "kintsugi/device/gpu.h"
 
+namespace kintsugi::KINTSUGI_GPU {
+
+// Whether the code of a kernel that the device has was compiled with KINTSUGI_FOUR_WARPS.
+template <typename F>
+bool by_four_warps([[maybe_unused]] F* kernel) {
+#if defined(__CUDACC__)
+  cudaFuncAttributes a = {};
+  return cudaFuncGetAttributes(&a, kernel) == cudaSuccess && a.ptxVersion == 90;
+#else
+  return false;
+#endif
+}
+
+}  // namespace kintsugi::KINTSUGI_GPU
+
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define KINTSUGI_FOUR_WARPS 1
 
@@ -82,28 +97,6 @@ __device__ __forceinline__ void add_product(float (*d)[4], uint64_t a, uint64_t 
     asm volatile(KINTSUGI_WGMMA("64", "f16", KINTSUGI_NAMES32, "%32, %33, p, 1, 1, 0, 0")
                  : KINTSUGI_D16(0), KINTSUGI_D16(4)
                  : "l"(a), "l"(b));
-  }
-}
-// The same with a in registers.
-template <typename T, int kN>
-__device__ __forceinline__ void add_product(float (*d)[4], const uint32_t (&a)[4], uint64_t b) {
-  static_assert(kN == 4 || kN == 8);
-  if constexpr (kN == 4 && __is_same(T, bf16)) {
-    asm volatile(KINTSUGI_WGMMA("32", "bf16", KINTSUGI_NAMES16, "{%16, %17, %18, %19}, %20, p, 1, 1, 0")
-                 : KINTSUGI_D16(0)
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-  } else if constexpr (kN == 4) {
-    asm volatile(KINTSUGI_WGMMA("32", "f16", KINTSUGI_NAMES16, "{%16, %17, %18, %19}, %20, p, 1, 1, 0")
-                 : KINTSUGI_D16(0)
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-  } else if constexpr (__is_same(T, bf16)) {
-    asm volatile(KINTSUGI_WGMMA("64", "bf16", KINTSUGI_NAMES32, "{%32, %33, %34, %35}, %36, p, 1, 1, 0")
-                 : KINTSUGI_D16(0), KINTSUGI_D16(4)
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-  } else {
-    asm volatile(KINTSUGI_WGMMA("64", "f16", KINTSUGI_NAMES32, "{%32, %33, %34, %35}, %36, p, 1, 1, 0")
-                 : KINTSUGI_D16(0), KINTSUGI_D16(4)
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
   }
 }
 // d += a v, with a in registers and v [16 64]: its rows are those of the matrix.
