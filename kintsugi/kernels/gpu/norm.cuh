@@ -107,20 +107,12 @@ __global__ void __launch_bounds__(kMostThreads, 2) normalize(Norm<T> n) {
 constexpr int kLaneWarps = 4;          // of a block of which each 32 lanes have rows of their own
 constexpr int kMostByLanes = 32 * 32;  // elements of such a row
 
-// 32 lanes for each row.
+// Shifts x, which 32 lanes have in runs, zeros behind the row, and gives what it is scaled by.
 template <typename T, int kRuns, int N>
-__global__ void __launch_bounds__(32 * kLaneWarps) normalize_by_lanes(Norm<T> n) {
-  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-  const int64_t own = static_cast<int64_t>(blockIdx.x) * kLaneWarps + warp, row = std::min(own, n.count - 1);
+__device__ __forceinline__ float center_by_lanes(float (&x)[kRuns][N], const Norm<T>& n) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
   const float width = static_cast<float>(n.width);
-  const auto column = [&](int r) { return (r * 32 + lane) * N; };
-  float x[kRuns][N], mean = 0, squares = 0;
-  GPU_UNROLL
-  for (int r = 0; r < kRuns; ++r) {
-    GPU_UNROLL
-    for (int i = 0; i < N; ++i) x[r][i] = 0;
-    if (column(r) < n.width) load_run(x[r], n.x + row * n.width + column(r));
-  }
+  float mean = 0, squares = 0;
   if (n.shifts) {
     GPU_UNROLL
     for (int r = 0; r < kRuns; ++r) GPU_UNROLL
@@ -130,10 +122,26 @@ __global__ void __launch_bounds__(32 * kLaneWarps) normalize_by_lanes(Norm<T> n)
   GPU_UNROLL
   for (int r = 0; r < kRuns; ++r) GPU_UNROLL
   for (int i = 0; i < N; ++i) {
-    x[r][i] = column(r) < n.width ? x[r][i] - mean : 0;
+    x[r][i] = (r * 32 + lane) * N < n.width ? x[r][i] - mean : 0;
     squares += x[r][i] * x[r][i];
   }
-  const float inverse = rsqrtf(lanes_sum(squares) / width + n.epsilon);
+  return rsqrtf(lanes_sum(squares) / width + n.epsilon);
+}
+
+// 32 lanes for each row.
+template <typename T, int kRuns, int N>
+__global__ void __launch_bounds__(32 * kLaneWarps) normalize_by_lanes(Norm<T> n) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int64_t own = static_cast<int64_t>(blockIdx.x) * kLaneWarps + warp, row = std::min(own, n.count - 1);
+  const auto column = [&](int r) { return (r * 32 + lane) * N; };
+  float x[kRuns][N];
+  GPU_UNROLL
+  for (int r = 0; r < kRuns; ++r) {
+    GPU_UNROLL
+    for (int i = 0; i < N; ++i) x[r][i] = 0;
+    if (column(r) < n.width) load_run(x[r], n.x + row * n.width + column(r));
+  }
+  const float inverse = center_by_lanes(x, n);
   if (own != row) return;
   GPU_UNROLL
   for (int r = 0; r < kRuns; ++r) {
@@ -236,7 +244,7 @@ __global__ void __launch_bounds__(32 * kLaneWarps, kRuns* N <= 16 ? 3 : 2) norma
     load(next_x, n.x + row * n.width);
     load(next_dy, n.dy + row * n.width);
   };
-  if (kAhead && begin + warp < end) load_both(begin + warp);
+  if (kAhead && begin < end) load_both(std::min(begin + warp, end - 1));
   // As many times for each warp: all take part in each exchange.
   for (int64_t first = begin; first < end; first += kLaneWarps) {
     const int64_t row = std::min(first + warp, end - 1);
@@ -248,21 +256,8 @@ __global__ void __launch_bounds__(32 * kLaneWarps, kRuns* N <= 16 ? 3 : 2) norma
     for (int i = 0; i < N; ++i) x[r][i] = widen(next_x[r][i]), dy[r][i] = own ? widen(next_dy[r][i]) : 0;
     if (kAhead && row + kLaneWarps < end) load_both(row + kLaneWarps);
     Vec<T, N> there[kRuns];
-    if (kAhead && n.add) load(there, n.dx + row * n.width);
-    float mean = 0, squares = 0;
-    if (n.shifts) {
-      GPU_UNROLL
-      for (int r = 0; r < kRuns; ++r) GPU_UNROLL
-      for (int i = 0; i < N; ++i) mean += x[r][i];
-      mean = lanes_sum(mean) / width;
-    }
-    GPU_UNROLL
-    for (int r = 0; r < kRuns; ++r) GPU_UNROLL
-    for (int i = 0; i < N; ++i) {
-      x[r][i] = column(r) < n.width ? x[r][i] - mean : 0;
-      squares += x[r][i] * x[r][i];
-    }
-    const float inverse = rsqrtf(lanes_sum(squares) / width + n.epsilon);
+    if (kAhead && n.add && own) load(there, n.dx + row * n.width);
+    const float inverse = center_by_lanes(x, n);
     float sum = 0, product = 0;
     GPU_UNROLL
     for (int r = 0; r < kRuns; ++r) {

@@ -29,7 +29,8 @@ struct NormCase {
 
 TEST(OnDevice, Norms) {
   for (const DType dtype : kDeviceTypes)
-    for (const auto& [rows, width] : {std::pair<int64_t, int64_t>{1, 1}, {3, 7}, {37, 130}, {18, 768}})
+    for (const auto& [rows, width] :
+         {std::pair<int64_t, int64_t>{1, 1}, {3, 7}, {37, 130}, {18, 768}, {2, 768}, {3, 512}, {5, 1024}})
       for (const uint32_t accumulate : {0u, 7u}) NormCase{rows, width, dtype}.check(accumulate);
 }
 
