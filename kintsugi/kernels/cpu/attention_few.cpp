@@ -1,5 +1,6 @@
 #include "kintsugi/kernels/cpu/attention_few.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include "kintsugi/kernels/cpu/simd_targets.h"
@@ -19,12 +20,24 @@ struct FewPart {
       : values(at), top(at + s.queries() * padded(s.head_dim)), sum(top + s.queries()) {}
 };
 
-// The products of one query with `count` keys, `stride` elements from one to the next.
+constexpr int64_t kAhead = 16;  // keys that are fetched before they are used
+
+// A row of a head.
 template <typename T>
-void dot_keys(const float* q, const T* keys, int64_t stride, int64_t count, int64_t head_dim, float* scores) {
+HWY_INLINE void fetch_row(const T* row, int64_t head_dim) {
+  for (int64_t d = 0; d < head_dim; d += 64 / static_cast<int64_t>(sizeof(T))) fetch_second(row + d);
+}
+
+// The products of one query with `count` keys, `stride` elements from one to the next. `values`, which are read next,
+// are fetched too: rows of a head are too far apart for the processor to foresee them.
+template <typename T>
+void dot_keys(const float* q, const T* keys, const T* values, int64_t stride, int64_t count, int64_t head_dim,
+              float* scores) {
   const int64_t whole = head_dim / lanes() * lanes();
   for (int64_t i = 0; i < count; ++i) {
     const T* k = keys + i * stride;
+    fetch_row(keys + std::min(i + kAhead, count - 1) * stride, head_dim);
+    fetch_row(values + i * stride, head_dim);
     V sum = zero();
     for (int64_t d = 0; d < whole; d += lanes()) sum = hn::MulAdd(load(q + d), load(k + d), sum);
     if (whole < head_dim) sum = hn::MulAdd(load(q + whole), load_n(k + whole, head_dim - whole), sum);
@@ -92,7 +105,7 @@ void few_block(const KernelCall& call, const AttentionSetting& s, const Attentio
   for (int64_t i = 0; i < q.count; ++i) {
     std::fill_n(row, wide, 0.0f);
     map(Times{s.scale}, s.head_dim, row, in(AttentionIn::kQ) + s.row_of(q.batch, q.head, q.begin + i) * s.head_dim);
-    dot_keys(row, k, stride, count, s.head_dim, scores);
+    dot_keys(row, k, v, stride, count, s.head_dim, scores);
     for (int64_t j = 0; s.softcap > 0 && j < count; ++j) scores[j] = s.softcap * std::tanh(scores[j] / s.softcap);
     hide(s, t, q, i, keys, scores);
     exponentials(count, scores, part.top + i, part.sum + i);

@@ -1,5 +1,7 @@
 #include "kintsugi/kernels/cpu/thin.h"
 
+#include <algorithm>
+
 #include "kintsugi/kernels/cpu/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kintsugi/kernels/cpu/thin.cpp"
@@ -9,7 +11,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
-constexpr int64_t kAhead = 512;  // elements that are fetched before they are used, where b is read as it lies
+constexpr int64_t kAhead = 16;  // rows of b, or columns, that are fetched before they are used
 
 // One row of c from rows of b: eight rows of b at a time, so that c is read and written seldom.
 void row_times_rows(const Product& p, int64_t i, bool add) {
@@ -20,10 +22,10 @@ void row_times_rows(const Product& p, int64_t i, bool add) {
     const int64_t some = p.k - l < 8 ? p.k - l : 8;
     const bool from_c = add || l > 0;
     const float* b = p.b + l * p.b_row;
-    const int64_t ahead = l + 16 <= p.k ? 8 * p.b_row : 0;  // the next rows are fetched while these are added
+    const int64_t ahead = std::min(kAhead, p.k - l - some) * p.b_row;
     int64_t j = 0;
     for (; j + N <= p.n; j += N) {
-      for (int64_t r = 0; r < 8; ++r) __builtin_prefetch(b + ahead + (r < some ? r * p.b_row : 0) + j);
+      for (int64_t r = 0; r < some; ++r) fetch_second(b + ahead + r * p.b_row + j);
       V sum = from_c ? load(c + j) : zero();
       for (int64_t r = 0; r < some; ++r) sum = hn::MulAdd(set(a[(l + r) * p.a_column]), load(b + r * p.b_row + j), sum);
       store(sum, c + j);
@@ -46,10 +48,11 @@ void row_times_columns(const Product& p, int64_t i, bool add) {
     const float* b0 = p.b + j * p.b_column;
     const float *b1 = b0 + (some > 1 ? p.b_column : 0), *b2 = b0 + (some > 2 ? 2 * p.b_column : 0),
                 *b3 = b0 + (some > 3 ? 3 * p.b_column : 0);
+    const int64_t ahead = std::min(kAhead, p.n - j - some) * p.b_column;
     V s0 = zero(), s1 = zero(), s2 = zero(), s3 = zero();
     int64_t l = 0;
     for (; l + N <= p.k; l += N) {
-      for (const float* row : {b0, b1, b2, b3}) __builtin_prefetch(row + l + kAhead);
+      for (const float* row : {b0, b1, b2, b3}) fetch_second(row + ahead + l);
       const V x = load(a + l);
       s0 = hn::MulAdd(x, load(b0 + l), s0);
       s1 = hn::MulAdd(x, load(b1 + l), s1);

@@ -14,23 +14,24 @@
 HWY_BEFORE_NAMESPACE();
 namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
-constexpr int64_t kRowsOfB = 8;   // whose products are added at a time
-constexpr int64_t kAhead = 1024;  // elements that are fetched before they are used, where b is read as it lies
+constexpr int64_t kRowsOfB = 8;           // whose products are added at a time
+constexpr int64_t kAhead = 2 * kRowsOfB;  // rows that are fetched before they are used
+constexpr int64_t kOfLine = 64 / sizeof(tensor::bf16);
 
 // Adds rows of b, `count` of them from row l on, to the sums of columns from `first` on. a is [m k], sums
 // [m kThinColumns].
 template <int kCount>
 void add_rows(const Bf16Product& p, const float* a, int64_t l, int64_t first, int64_t columns, float* sums) {
   const tensor::bf16* b = p.b + l * p.b_row + first;
-  const int64_t ahead = l + 2 * kCount <= p.k ? kCount * p.b_row : 0;
+  const int64_t ahead = std::min(kAhead, p.k - l - kCount) * p.b_row;
   int64_t j = 0;
   for (; j + lanes() <= columns; j += lanes()) {
     V x[kCount];
+    if (j % kOfLine == 0)
+      HWY_UNROLL(8)
+      for (int r = 0; r < kCount; ++r) fetch_second(b + ahead + r * p.b_row + j);
     HWY_UNROLL(8)
-    for (int r = 0; r < kCount; ++r) {
-      __builtin_prefetch(b + ahead + r * p.b_row + j);
-      x[r] = load(b + r * p.b_row + j);
-    }
+    for (int r = 0; r < kCount; ++r) x[r] = load(b + r * p.b_row + j);
     for (int64_t i = 0; i < p.m; ++i) {
       V sum = l > 0 ? load(sums + i * kThinColumns + j) : zero();
       HWY_UNROLL(8)
@@ -52,26 +53,22 @@ void sum_rows(const Bf16Product& p, const float* a, int64_t first, int64_t colum
   for (; l < p.k; ++l) add_rows<1>(p, a, l, first, columns, sums);
 }
 
-// Columns of b lie side by side over k: dot products, four columns at a time.
+// Columns of b lie side by side over k: dot products, one after the other, so that b is read as it lies in memory.
 void sum_columns(const Bf16Product& p, const float* a, int64_t first, int64_t columns, float* sums) {
-  for (int64_t j = 0; j < columns; j += 4) {
-    const int64_t some = std::min<int64_t>(4, columns - j);
-    const tensor::bf16* b[4];
-    for (int64_t r = 0; r < 4; ++r) b[r] = p.b + (first + j + std::min(r, some - 1)) * p.b_column;
+  constexpr int64_t kSums = 4;  // at a time, since one waits for the one before
+  for (int64_t j = 0; j < columns; ++j) {
+    const tensor::bf16* b = p.b + (first + j) * p.b_column;
     for (int64_t i = 0; i < p.m; ++i) {
       const float* x = a + i * p.k;
-      V s0 = zero(), s1 = zero(), s2 = zero(), s3 = zero();
+      V sum[kSums] = {zero(), zero(), zero(), zero()};
       int64_t l = 0;
-      for (; l + lanes() <= p.k; l += lanes()) {
-        for (int r = 0; r < 4; ++r) __builtin_prefetch(b[r] + l + kAhead);
-        const V y = load(x + l);
-        s0 = hn::MulAdd(y, load(b[0] + l), s0), s1 = hn::MulAdd(y, load(b[1] + l), s1);
-        s2 = hn::MulAdd(y, load(b[2] + l), s2), s3 = hn::MulAdd(y, load(b[3] + l), s3);
-      }
-      float dots[4] = {sum_of_lanes(s0), sum_of_lanes(s1), sum_of_lanes(s2), sum_of_lanes(s3)};
-      for (; l < p.k; ++l)
-        for (int64_t r = 0; r < 4; ++r) dots[r] = std::fma(x[l], static_cast<float>(b[r][l]), dots[r]);
-      std::copy_n(dots, some, sums + i * kThinColumns + j);
+      for (; l + kSums * lanes() <= p.k; l += kSums * lanes())
+        for (int64_t r = 0; r < kSums; ++r)
+          sum[r] = hn::MulAdd(load(x + l + r * lanes()), load(b + l + r * lanes()), sum[r]);
+      for (; l + lanes() <= p.k; l += lanes()) sum[0] = hn::MulAdd(load(x + l), load(b + l), sum[0]);
+      float dot = sum_of_lanes(hn::Add(hn::Add(sum[0], sum[1]), hn::Add(sum[2], sum[3])));
+      for (; l < p.k; ++l) dot = std::fma(x[l], static_cast<float>(b[l]), dot);
+      sums[i * kThinColumns + j] = dot;
     }
   }
 }
