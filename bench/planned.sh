@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# planned.sh KINTSUGI [CLUSTER]: simulated steps beside measured ones on this machine, on 2 ranks in eight layouts. CLUSTER is
-# what `kintsugi bench machine` has written; without it, one is made. The kernels of the first layouts are then measured
-# (`bench products`): those of the others are estimated from them. With RANKS=4, layouts of 4 ranks.
+# planned.sh KINTSUGI [CLUSTER]: simulated steps beside measured ones on this machine, on 2 ranks in eight layouts, in ROUNDS
+# (3). CLUSTER is what `kintsugi bench machine` has written; without it, each round makes one, since the speed of a machine
+# that is shared changes. The kernels of the first layouts are then measured (`bench products`): those of the others are
+# estimated from them. Each round is printed, then the median of each layout. With RANKS=4, layouts of 4 ranks.
 set -euo pipefail
 kintsugi=$(realpath "$1")
 work=$(mktemp -d)
@@ -23,9 +24,6 @@ folder = "$work/run"
 [parallel]
 threads = 1
 END
-cluster=$work/machine.toml
-if (($# > 1)); then cp "$2" "$cluster"; else "$kintsugi" bench machine --ranks "$ranks" --into "$cluster" > /dev/null 2>&1; fi
-
 if ((ranks == 2)); then
   layouts=("data=2" "tensor=2" "context=2" "data=2 zero=1" "data=2 zero=3" "tensor=2 sequence_parallel=true" "pipe=2"
     "pipe=2 schedule=interleaved chunks=2")
@@ -34,21 +32,48 @@ else
     "pipe=2 data=2" "pipe=4")
 fi
 sets() { for word in $1; do case $word in schedule=*) echo "parallel.schedule=\"${word#*=}\"" ;; *) echo "parallel.$word" ;; esac; done; }
-for layout in "${layouts[@]:0:${CALIBRATED:-3}}"; do
-  mapfile -t s < <(sets "$layout")
-  "$kintsugi" bench products "$work/run.toml" --into "$cluster" --set "${s[@]}" > /dev/null 2>&1
-done
-for layout in "${layouts[@]}"; do
-  mapfile -t s < <(sets "$layout")
-  "$kintsugi" plan "$work/run.toml" --cluster "$cluster" --times "$work/times.csv" --set "${s[@]}" > "$work/plan" 2> /dev/null
-  planned=$(awk -F, 'NR == 2 { print $2 }' "$work/times.csv")
-  # The better of two, since other programs on the machine only make it slower.
-  for turn in ${TURNS:-1 2}; do
-    "$kintsugi" profile "$work/run.toml" --steps 5 --warm-up 1 --set "${s[@]}" 2> /dev/null | sed -n 's/.*samples: \([0-9.]*\) ms a step.*/\1/p'
-  done | sort -g | head -n 1 > "$work/measured"
-  echo "$layout,$planned,$(cat "$work/measured")"
-done | tee "${RAW:-/dev/null}" | awk -F, '
-  { e = 100 * ($2 * 1000 / $3 - 1); a[NR] = e < 0 ? -e : e
-    printf "%-40s planned %9.1f ms  measured %9.1f ms  %+6.1f%%\n", $1, $2 * 1000, $3, e }
-  END { for (i = 1; i <= NR; ++i) for (j = i + 1; j <= NR; ++j) if (a[j] < a[i]) { t = a[i]; a[i] = a[j]; a[j] = t }
-        printf "median %.1f%%, worst %.1f%%\n", (a[int((NR + 1) / 2)] + a[int(NR / 2) + 1]) / 2, a[NR] }'
+
+# Lines "layout,planned seconds,measured milliseconds" of all layouts.
+round() {
+  local cluster=$work/machine.toml layout planned measured
+  if (($# > 0)); then cp "$1" "$cluster"; else "$kintsugi" bench machine --ranks "$ranks" --into "$cluster" > /dev/null 2>&1; fi
+  for layout in "${layouts[@]:0:${CALIBRATED:-3}}"; do
+    mapfile -t s < <(sets "$layout")
+    "$kintsugi" bench products "$work/run.toml" --into "$cluster" --set "${s[@]}" > /dev/null 2>&1
+  done
+  for layout in "${layouts[@]}"; do
+    mapfile -t s < <(sets "$layout")
+    "$kintsugi" plan "$work/run.toml" --cluster "$cluster" --times "$work/times.csv" --set "${s[@]}" > "$work/plan" 2> /dev/null
+    planned=$(awk -F, 'NR == 2 { print $2 }' "$work/times.csv")
+    # The better of two, since other programs on the machine only make it slower.
+    measured=$(for turn in ${TURNS:-1 2}; do
+      "$kintsugi" profile "$work/run.toml" --steps 5 --warm-up 1 --set "${s[@]}" 2> /dev/null | sed -n 's/.*samples: \([0-9.]*\) ms a step.*/\1/p'
+    done | sort -g | head -n 1)
+    echo "$layout,$planned,$measured"
+  done
+}
+
+for ((i = 1; i <= ${ROUNDS:-3}; ++i)); do round "${@:2}"; done | tee "${RAW:-/dev/null}" | awk -F, '
+  function row(what, planned, measured) {
+    printf "%-40s planned %9.1f ms  measured %9.1f ms  %+6.1f%%\n", what, planned, measured, 100 * (planned / measured - 1)
+  }
+  function sort(list, n,    i, j, t) {
+    for (i = 1; i <= n; ++i)
+      for (j = i + 1; j <= n; ++j) if (list[j] < list[i]) { t = list[i]; list[i] = list[j]; list[j] = t }
+  }
+  function median(list, n) { sort(list, n); return (list[int((n + 1) / 2)] + list[int(n / 2) + 1]) / 2 }
+  {
+    if (!($1 in count)) names[++layouts] = $1
+    planned[$1, ++count[$1]] = $2 * 1000; measured[$1, count[$1]] = $3
+    row($1, $2 * 1000, $3)
+  }
+  END {
+    print "medians:"
+    for (l = 1; l <= layouts; ++l) {
+      n = count[names[l]]
+      for (i = 1; i <= n; ++i) { p[i] = planned[names[l], i]; m[i] = measured[names[l], i]; e[i] = p[i] / m[i] - 1 }
+      printf "%-40s planned %9.1f ms  measured %9.1f ms  %+6.1f%%\n", names[l], median(p, n), median(m, n), 100 * median(e, n)
+      a[l] = 100 * (e[int((n + 1) / 2)] + e[int(n / 2) + 1]) / 2; if (a[l] < 0) a[l] = -a[l]
+    }
+    printf "median %.1f%%, worst %.1f%%\n", median(a, layouts), a[layouts]
+  }'

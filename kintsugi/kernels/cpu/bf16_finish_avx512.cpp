@@ -36,15 +36,18 @@ struct Row {
   __m512 left, right;
 };
 
-KINTSUGI_AVX512 inline void add(const std::byte* from, DType dtype, int64_t at, Row& row) {
-  row.left = _mm512_add_ps(row.left, load(from, dtype, at, 0xFFFF));
-  row.right = _mm512_add_ps(row.right, load(from, dtype, at + kLanes, 0xFFFF));
+KINTSUGI_AVX512 inline void add(const std::byte* from, DType dtype, Row& row) {
+  row.left = _mm512_add_ps(row.left, load(from, dtype, 0, 0xFFFF));
+  row.right = _mm512_add_ps(row.right, load(from, dtype, kLanes, 0xFFFF));
 }
 
-KINTSUGI_AVX512 inline void store(const Row& row, std::byte* to, DType dtype, bool past_caches) {
-  if (dtype == DType::bf16) {
+enum class Place : uint8_t { narrow, wide, past_caches };  // of c: bf16, fp32, and fp32 past the caches
+
+template <Place place>
+KINTSUGI_AVX512 inline void store(const Row& row, std::byte* to) {
+  if constexpr (place == Place::narrow) {
     _mm512_storeu_si512(to, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(row.right, row.left)));
-  } else if (past_caches) {
+  } else if constexpr (place == Place::past_caches) {
     _mm512_stream_ps(reinterpret_cast<float*>(to), row.left);
     _mm512_stream_ps(reinterpret_cast<float*>(to + kLine), row.right);
   } else {
@@ -53,14 +56,19 @@ KINTSUGI_AVX512 inline void store(const Row& row, std::byte* to, DType dtype, bo
   }
 }
 
-KINTSUGI_AVX512 void finish_whole(const Bf16Product& p, const float* tile, int64_t first, int64_t column) {
-  const bool past_caches = goes_past_caches(p);
-  for (int64_t i = 0; i < kTile; ++i, tile += kTile) {
-    const int64_t at = (first + i) * p.c_row + column;
+// A whole tile. `c`, and `bias` where there is one, are at its first element.
+template <Place place>
+KINTSUGI_AVX512 void finish_whole(const Bf16Product& p, const float* tile, const std::byte* bias, std::byte* c) {
+  constexpr DType kOfC = place == Place::narrow ? DType::bf16 : DType::f32;
+  const int64_t row_bytes = p.c_row * (place == Place::narrow ? 2 : 4),
+                bias_bytes = p.bias.row * tensor::size_of(p.bias.dtype);
+  const DType of_bias = p.bias.dtype;
+  const bool adds = p.accumulate;
+  for (int64_t i = 0; i < kTile; ++i, tile += kTile, c += row_bytes) {
     Row row = {_mm512_loadu_ps(tile), _mm512_loadu_ps(tile + kLanes)};
-    if (p.bias.data) add(p.bias.data, p.bias.dtype, (first + i) * p.bias.row + column, row);
-    if (p.accumulate) add(p.c, p.c_dtype, at, row);
-    store(row, p.c + at * tensor::size_of(p.c_dtype), p.c_dtype, past_caches);
+    if (bias) add(bias + i * bias_bytes, of_bias, row);
+    if (adds) add(c, kOfC, row);
+    store<place>(row, c);
   }
 }
 
@@ -69,7 +77,15 @@ KINTSUGI_AVX512 void finish_whole(const Bf16Product& p, const float* tile, int64
 KINTSUGI_AVX512 void finish_tile_avx512(const Bf16Product& p, const float* tile, int64_t row, int64_t column,
                                         int64_t rows, int64_t columns) {
   if (p.bias.data && p.bias.column != 1) return finish_tile(p, tile, row, column, rows, columns);
-  if (rows == kTile && columns == kTile) return finish_whole(p, tile, row, column);
+  if (rows == kTile && columns == kTile) {
+    const std::byte* bias = p.bias.data;
+    if (bias) bias += (row * p.bias.row + column) * tensor::size_of(p.bias.dtype);
+    std::byte* c = p.c + (row * p.c_row + column) * tensor::size_of(p.c_dtype);
+    const bool narrow = p.c_dtype == DType::bf16;
+    if (narrow) return finish_whole<Place::narrow>(p, tile, bias, c);
+    return goes_past_caches(p) ? finish_whole<Place::past_caches>(p, tile, bias, c)
+                               : finish_whole<Place::wide>(p, tile, bias, c);
+  }
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < columns; j += kLanes) {
       const __mmask16 mask = static_cast<__mmask16>((1u << std::min(kLanes, columns - j)) - 1);

@@ -22,7 +22,7 @@ using tensor::DType;
 constexpr int64_t kMostK = 4096;  // in one sum, where c is fp32: panels of more would not stay in the cache
 constexpr int64_t kFar = 8192;    // rows of a further apart, each on pages of its own, are packed
 constexpr int64_t kMostA = 4 << 20, kMostB = 384 << 10;  // elements that are packed at a time
-constexpr int64_t kFarSums = 8 << 20;  // elements of c that no cache holds: fetched before they are added to or written
+constexpr int64_t kFarSums = 1 << 19;  // elements of c, beyond the second level cache: fetched before they are written
 constexpr int64_t kPart = 256;         // of k: a panel of a, 16 KiB, stays in the first level cache while b's go by
 
 int64_t round_up(int64_t x, int64_t grain) {
@@ -131,7 +131,7 @@ void multiply_rows(const Bf16Unit& unit, const Bf16Product& p, Bf16Tile t, int64
   const int64_t panel = panel_size(p.k), steps = panel / (kTile * kStep), most = kPart / kStep;
   const bool wide = p.c_dtype == DType::f32 && !goes_past_caches(p);
   const bool plain = wide && !p.accumulate && !p.bias.data && height == kTile && steps <= most;
-  const bool far = wide && p.m * p.n > kFarSums;
+  const bool far = !goes_past_caches(p) && p.m * p.n > kFarSums;
   const int64_t parts = std::max<int64_t>((steps + most - 1) / most, 1);
   EpilogueFetch fetch(p, row, height, columns, parts * ((columns.size() + kTile - 1) / kTile));
   int64_t s = 0;

@@ -7,6 +7,7 @@
 #define KINTSUGI_SIMD_INL
 #endif
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -111,6 +112,21 @@ HWY_INLINE void fetch_second(const T* p) {
 // The sum of the lanes, in one order for all processors with vectors of one length.
 HWY_INLINE float sum_of_lanes(V v) {
   return hn::GetLane(hn::SumOfLanes(D(), v));
+}
+
+// The sum of x[i] * y[i]. Some vectors at a time, since a sum waits for the one before.
+template <typename T>
+HWY_INLINE float dot(const float* x, const T* y, int64_t n) {
+  constexpr int64_t kSums = 4;
+  V sum[kSums] = {zero(), zero(), zero(), zero()};
+  int64_t i = 0;
+  for (; i + kSums * lanes() <= n; i += kSums * lanes())
+    for (int64_t s = 0; s < kSums; ++s)
+      sum[s] = hn::MulAdd(load(x + i + s * lanes()), load(y + i + s * lanes()), sum[s]);
+  for (; i + lanes() <= n; i += lanes()) sum[0] = hn::MulAdd(load(x + i), load(y + i), sum[0]);
+  float all = sum_of_lanes(hn::Add(hn::Add(sum[0], sum[1]), hn::Add(sum[2], sum[3])));
+  for (; i < n; ++i) all = std::fma(x[i], static_cast<float>(y[i]), all);
+  return all;
 }
 
 // Calls f with a value of float, bf16 or f16.

@@ -28,7 +28,6 @@ void add_rows(const Bf16Product& p, const float* a, int64_t l, int64_t first, in
   for (; j + lanes() <= columns; j += lanes()) {
     V x[kCount];
     if (j % kOfLine == 0)
-      HWY_UNROLL(8)
       for (int r = 0; r < kCount; ++r) fetch_second(b + ahead + r * p.b_row + j);
     HWY_UNROLL(8)
     for (int r = 0; r < kCount; ++r) x[r] = load(b + r * p.b_row + j);
@@ -55,22 +54,9 @@ void sum_rows(const Bf16Product& p, const float* a, int64_t first, int64_t colum
 
 // Columns of b lie side by side over k: dot products, one after the other, so that b is read as it lies in memory.
 void sum_columns(const Bf16Product& p, const float* a, int64_t first, int64_t columns, float* sums) {
-  constexpr int64_t kSums = 4;  // at a time, since one waits for the one before
-  for (int64_t j = 0; j < columns; ++j) {
-    const tensor::bf16* b = p.b + (first + j) * p.b_column;
-    for (int64_t i = 0; i < p.m; ++i) {
-      const float* x = a + i * p.k;
-      V sum[kSums] = {zero(), zero(), zero(), zero()};
-      int64_t l = 0;
-      for (; l + kSums * lanes() <= p.k; l += kSums * lanes())
-        for (int64_t r = 0; r < kSums; ++r)
-          sum[r] = hn::MulAdd(load(x + l + r * lanes()), load(b + l + r * lanes()), sum[r]);
-      for (; l + lanes() <= p.k; l += lanes()) sum[0] = hn::MulAdd(load(x + l), load(b + l), sum[0]);
-      float dot = sum_of_lanes(hn::Add(hn::Add(sum[0], sum[1]), hn::Add(sum[2], sum[3])));
-      for (; l < p.k; ++l) dot = std::fma(x[l], static_cast<float>(b[l]), dot);
-      sums[i * kThinColumns + j] = dot;
-    }
-  }
+  for (int64_t j = 0; j < columns; ++j)
+    for (int64_t i = 0; i < p.m; ++i)
+      sums[i * kThinColumns + j] = dot(a + i * p.k, p.b + (first + j) * p.b_column, p.k);
 }
 
 void thin_bf16(const Bf16Product& p, base::Range columns, float* scratch) {
