@@ -89,8 +89,7 @@ void attend_narrow(const KernelCall& call, const AttentionSetting& s, AttentionS
     n.held = head;
   }
   const QueryTile q = query_tile(s, t, b, of_sample, tile);
-  gather_queries(s, b, of_sample, tile, in(AttentionIn::kQ), n.q);
-  pack_queries(unit, s.head_dim, n.q, n.q_panels);
+  pack_queries(unit, query_rows(s, b, of_sample, tile, in(AttentionIn::kQ), n.q), n.q_panels);
   std::fill_n(t.top, kTileQueries, -1e30f);  // below every score, and finite
   std::fill_n(t.sum, kTileQueries, 0.0f);
   const int64_t queries = in_tiles(q.count);

@@ -143,12 +143,12 @@ void attend_back_narrow(const KernelCall& call, const AttentionSetting& s, Atten
       if (!parts) store_narrow_dq(call, s, t, head, tile, dq);
       continue;
     }
-    gather_queries(s, b, of_sample, tile, in(In::kQ), n.q);
-    gather_queries(s, b, of_sample, tile, in(In::kDo), n.d_o);
-    pack_queries(unit, s.head_dim, n.q, n.q_panels);
-    pack_queries(unit, s.head_dim, n.d_o, n.do_panels);
-    pack_query_rows(unit, s.head_dim, n.q, n.q_columns);
-    pack_query_rows(unit, s.head_dim, n.d_o, n.do_columns);
+    const QueryRows q_rows = query_rows(s, b, of_sample, tile, in(In::kQ), n.q);
+    const QueryRows do_rows = query_rows(s, b, of_sample, tile, in(In::kDo), n.d_o);
+    pack_queries(unit, q_rows, n.q_panels);
+    pack_queries(unit, do_rows, n.do_panels);
+    pack_query_rows(unit, q_rows, n.q_columns);
+    pack_query_rows(unit, do_rows, n.do_columns);
     load_row_ends<tensor::bf16>(call, s, t, q);
     for (int64_t kt = tiles.begin; kt < tiles.end; ++kt) tile_back(s, t, unit, q, kt, keys.begin, dq);
     if (!parts) store_narrow_dq(call, s, t, head, tile, dq);

@@ -6,26 +6,32 @@ namespace kintsugi::kernels::cpu {
 
 using tensor::bf16;
 
-void gather_queries(const AttentionSetting& s, int64_t b, int64_t head, int64_t tile, const bf16* from, bf16* rows) {
-  const int64_t wide = padded(s.head_dim), begin = tile * kTileQueries;
-  const int64_t count = std::min(kTileQueries, s.queries() - begin);
-  for (int64_t i = 0; i < count; ++i, rows += wide) {
-    std::copy_n(from + s.row_of(b, head, begin + i) * s.head_dim, s.head_dim, rows);
-    std::fill(rows + s.head_dim, rows + wide, bf16());
-  }
-  std::fill_n(rows, (kTileQueries - count) * wide, bf16());
+QueryRows query_rows(const AttentionSetting& s, int64_t b, int64_t head, int64_t tile, const bf16* from, bf16* room) {
+  const int64_t begin = tile * kTileQueries, count = std::min(kTileQueries, s.queries() - begin);
+  const auto row = [&](int64_t i) { return from + s.row_of(b, head, begin + i) * s.head_dim; };
+  if (s.group == 1) return {row(0), s.kv_heads * s.head_dim, count, s.head_dim};
+  for (int64_t i = 0; i < count; ++i) std::copy_n(row(i), s.head_dim, room + i * s.head_dim);
+  return {room, s.head_dim, count, s.head_dim};
 }
 
-void pack_queries(const Bf16Unit& unit, int64_t head_dim, const bf16* rows, bf16* to) {
-  const int64_t wide = padded(head_dim);
-  for (int64_t i = 0; i < kTileQueries; i += kTile)
-    unit.pack_b({.from = rows + i * wide, .stride = wide, .k_stride = 1, .count = kTile, .k = wide}, to + i * wide);
+void pack_queries(const Bf16Unit& unit, const QueryRows& rows, bf16* to) {
+  for (int64_t i = 0; i < rows.count; i += kTile, to += kTile * padded(rows.head_dim))
+    unit.pack_b({.from = rows.from + i * rows.stride,
+                 .stride = rows.stride,
+                 .k_stride = 1,
+                 .count = std::min(kTile, rows.count - i),
+                 .k = rows.head_dim},
+                to);
 }
 
-void pack_query_rows(const Bf16Unit& unit, int64_t head_dim, const bf16* rows, bf16* to) {
-  const int64_t wide = padded(head_dim);
-  for (int64_t d = 0; d < wide; d += kTile, to += kTilePanel)
-    unit.pack_b({.from = rows + d, .stride = 1, .k_stride = wide, .count = kTile, .k = kTileQueries}, to);
+void pack_query_rows(const Bf16Unit& unit, const QueryRows& rows, bf16* to) {
+  for (int64_t d = 0; d < rows.head_dim; d += kTile, to += kTilePanel)
+    unit.pack_b({.from = rows.from + d,
+                 .stride = 1,
+                 .k_stride = rows.stride,
+                 .count = std::min(kTile, rows.head_dim - d),
+                 .k = rows.count},
+                to);
 }
 
 void pack_keys(const Bf16Unit& unit, const AttentionSetting& s, int64_t b, int64_t head, base::Range tiles,
@@ -75,8 +81,9 @@ void store_queries(const Bf16Unit& unit, const AttentionSetting& s, int64_t b, i
                 rows);
     for (int64_t r = 0; r < some; ++r) {
       bf16* row = to + s.row_of(b, head, begin + i + r) * s.head_dim;
-      for (int64_t d = 0; d < s.head_dim; d += kTile)
-        std::copy_n(rows + d * kTile + r * kStep, std::min(kTile, s.head_dim - d), row + d);
+      int64_t d = 0;
+      for (; d + kTile <= s.head_dim; d += kTile) std::copy_n(rows + d * kTile + r * kStep, kTile, row + d);
+      std::copy_n(rows + d * kTile + r * kStep, s.head_dim - d, row + d);
     }
   }
 }

@@ -17,14 +17,18 @@ inline int64_t in_tiles(int64_t n) {
   return (n + kTile - 1) / kTile * kTile;
 }
 
-// Rows of a tile of q, or of an operand like q, side by side: [kTileQueries head_dim, padded], zeros where there is
-// none.
-void gather_queries(const AttentionSetting& s, int64_t b, int64_t head, int64_t tile, const tensor::bf16* from,
-                    tensor::bf16* rows);
-// Such rows as columns of b, over head_dim: [2 head_dim kTile].
-void pack_queries(const Bf16Unit& unit, int64_t head_dim, const tensor::bf16* rows, tensor::bf16* to);
+// Rows of a tile of q, or of an operand like q: `count` of head_dim elements, `stride` from one to the next.
+struct QueryRows {
+  const tensor::bf16* from = nullptr;
+  int64_t stride = 0, count = 0, head_dim = 0;
+};
+// Where they are if they are equally far apart, else side by side in `room`, [kTileQueries head_dim].
+QueryRows query_rows(const AttentionSetting& s, int64_t b, int64_t head, int64_t tile, const tensor::bf16* from,
+                     tensor::bf16* room);
+// As columns of b, over head_dim: [2 head_dim kTile].
+void pack_queries(const Bf16Unit& unit, const QueryRows& rows, tensor::bf16* to);
 // As rows of b, over queries: [head_dim / kTile][kTilePanel].
-void pack_query_rows(const Bf16Unit& unit, int64_t head_dim, const tensor::bf16* rows, tensor::bf16* to);
+void pack_query_rows(const Bf16Unit& unit, const QueryRows& rows, tensor::bf16* to);
 
 // Tiles of keys, or values, as rows of a over head_dim: for each tile [2 head_dim kTile].
 void pack_keys(const Bf16Unit& unit, const AttentionSetting& s, int64_t b, int64_t head, base::Range tiles,

@@ -33,7 +33,7 @@ struct StartRange {
 
 // What one thread has for products of bf16, in panels of bf16_unit.h.
 struct NarrowScratch {
-  tensor::bf16 *q, *d_o;                 // rows of a tile, in order and padded: [queries head_dim]
+  tensor::bf16 *q, *d_o;                 // room for rows of a tile: [queries head_dim, padded]
   tensor::bf16 *q_panels, *do_panels;    // of b, whose columns are queries and k is head_dim
   tensor::bf16 *q_columns, *do_columns;  // of b, whose columns are head_dim and k is queries
   tensor::bf16* p_panels;                // probabilities, or gradients of scores: of b, columns queries, k keys
