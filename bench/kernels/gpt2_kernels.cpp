@@ -174,21 +174,17 @@ void add_products(const std::string& name, int64_t in, int64_t out, DType t) {
   if (t == DType::f32) add_sgemm(name + "/weight_grad", 'T', 'N', in, out, rows);
 }
 
-void add_all(DType t) {
-  const std::string type = std::string(name_of(t)) + "/";
-  add_products(type + "qkv", kEmbed, 3 * kEmbed, t);
-  add_products(type + "attention_out", kEmbed, kEmbed, t);
-  add_products(type + "ffn_in", kEmbed, kFfn, t);
-  add_products(type + "ffn_out", kFfn, kEmbed, t);
-
-  const Shape q = tokens({{"kv_heads", kHeads}, {"group", 1}, {"head_dim", kHeadDim}});
-  const Shape k({{"batch", kBatch}, {"key_seq", kSeq}, {"kv_heads", kHeads}, {"head_dim", kHeadDim}});
-  const Type lse{tokens({{"kv_heads", kHeads}, {"group", 1}}), DType::f32};
+// `of`: behind its name.
+void add_attention(const std::string& type, int64_t batch, int64_t seq, const std::string& of, DType t) {
+  const Shape rows({{"batch", batch}, {"seq", seq}, {"kv_heads", kHeads}, {"group", 1}});
+  const Shape q({{"batch", batch}, {"seq", seq}, {"kv_heads", kHeads}, {"group", 1}, {"head_dim", kHeadDim}});
+  const Shape k({{"batch", batch}, {"key_seq", seq}, {"kv_heads", kHeads}, {"head_dim", kHeadDim}});
+  const Type lse{rows, DType::f32};
   // What causality leaves visible, and two products forward, five backward.
-  const double pairs = static_cast<double>(kBatch * kHeads * kSeq) * (kSeq + 1) / 2 * kHeadDim * 2;
+  const double pairs = static_cast<double>(batch * kHeads * seq) * static_cast<double>(seq + 1) / 2 * kHeadDim * 2;
   for (const double dropout : {0.0, 0.1}) {
     const tensor::Attributes attributes{{"causal", int64_t{1}}, {"scale", 0.125}, {"dropout", dropout}, {"key", "k"}};
-    const std::string with = dropout > 0 ? "_dropout" : "";
+    const std::string with = of + (dropout > 0 ? "_dropout" : "");
     add_flops(type + "attention" + with, 2 * pairs, [=] {
       return Call("attention", attributes, {{q, t}, {k, t}, {k, t}}, {{q, t}, lse});
     });
@@ -197,6 +193,17 @@ void add_all(DType t) {
                   {{q, t}, {k, t}, {k, t}});
     });
   }
+}
+
+void add_all(DType t) {
+  const std::string type = std::string(name_of(t)) + "/";
+  add_products(type + "qkv", kEmbed, 3 * kEmbed, t);
+  add_products(type + "attention_out", kEmbed, kEmbed, t);
+  add_products(type + "ffn_in", kEmbed, kFfn, t);
+  add_products(type + "ffn_out", kFfn, kEmbed, t);
+
+  add_attention(type, kBatch, kSeq, "", t);
+  add_attention(type, 1, 8192, "_8192", t);
   const Type x{tokens({{"embed", kEmbed}}), t}, table{{{"vocab", kVocab}, {"embed", kEmbed}}, t};
   const Type labels{tokens({}), DType::i32}, stats{tokens({}), DType::f32};
   const Type dtable{{{"vocab", kVocab}, {"embed", kEmbed}}, DType::f32};

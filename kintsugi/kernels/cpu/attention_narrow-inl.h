@@ -12,10 +12,10 @@
 HWY_BEFORE_NAMESPACE();
 namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
-// bf16, nearest, ties to even, in the high half of each lane. Results of arithmetic alone: no NaN with low bits.
+// bf16, nearest, in the high half of each lane; what is half way between two, one in 65,536, goes away from zero, which is
+// a fourth of the work of going to the even one. Results of arithmetic alone: no NaN with low bits.
 HWY_INLINE VU rounded_bits(V x) {
-  const VU bits = hn::BitCast(DU(), x);
-  return hn::Add(bits, hn::Add(hn::And(hn::ShiftRight<16>(bits), hn::Set(DU(), 1u)), hn::Set(DU(), 0x7FFFu)));
+  return hn::Add(hn::BitCast(DU(), x), hn::Set(DU(), 0x8000u));
 }
 
 // Two neighbours of k, for a vector of columns.
@@ -30,9 +30,12 @@ HWY_INLINE uint32_t* pair_place(tensor::bf16* panels, int64_t i, int64_t j) {
 }
 
 // e^x for x up to about 0, as 2^n times a polynomial of what is left, to 3e-7 of itself where it is above e^-10: to
-// more than the 8 bits that its products take. Below -87 it is 0; NaN stays NaN.
+// more than the 8 bits that its products take. Far below -87 it is 0; NaN stays NaN.
 HWY_INLINE V exp_below(V x) {
   const V log2_e = set(1.44269504f);
+#if HWY_TARGET == HWY_AVX3
+  x = not_far_below(x);
+#endif
   const V n = hn::Round(hn::Mul(x, log2_e));
   const V f = hn::MulSub(x, log2_e, n);
   V y = set(1.33952e-3f);
@@ -41,10 +44,14 @@ HWY_INLINE V exp_below(V x) {
   y = hn::MulAdd(y, f, set(2.40226462e-1f));
   y = hn::MulAdd(y, f, set(6.93147182e-1f));
   y = hn::MulAdd(y, f, set(1.0f));
+#if HWY_TARGET == HWY_AVX3
+  return V{_mm512_scalef_ps(y.raw, n.raw)};
+#else
   const auto power = hn::ShiftLeft<23>(hn::ConvertTo(DI(), n));
   const V all = hn::BitCast(D(), hn::Add(hn::BitCast(DI(), y), power));
   const V known = hn::IfThenElse(hn::Lt(x, set(-87.0f)), zero(), all);
   return hn::IfThenElse(hn::Eq(x, x), known, x);
+#endif
 }
 
 // The place of a score in softmax: scale, or 1 where capping has scaled already.
