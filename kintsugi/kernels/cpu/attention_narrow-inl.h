@@ -12,8 +12,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
-// bf16, nearest, in the high half of each lane; what is half way between two, one in 65,536, goes away from zero, which is
-// a fourth of the work of going to the even one. Results of arithmetic alone: no NaN with low bits.
+// bf16, nearest, in the high half of each lane. What is half way between two, one in 65,536, goes away from zero: a
+// fourth of the work of going to the even one. Results of arithmetic alone: no NaN with low bits.
 HWY_INLINE VU rounded_bits(V x) {
   return hn::Add(hn::BitCast(DU(), x), hn::Set(DU(), 0x8000u));
 }

@@ -14,7 +14,7 @@ namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
 // e^x; 0 below -104, infinity above 88.7, NaN of NaN.
 #if HWY_TARGET == HWY_AVX3
-// x, but at least -200: its exponential is 0. NaN stays NaN, since of two numbers that do not compare this is the second.
+// x, but at least -200: its exponential is 0. NaN stays NaN: of two numbers that do not compare, this is the second.
 HWY_INLINE V not_far_below(V x) {
   return hn::Max(set(-200.0f), x);
 }
