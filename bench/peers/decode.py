@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Generation with GPT-2 124M, random weights: Kintsugi and transformers in turns, on the same threads, in one run. Prints
 medians of tokens per second after the first token, their ratio, and the share of the bandwidth limit that ours reaches:
-bytes of weights over the measured bandwidth of memory.
+bytes of weights over the bandwidth of memory, which is measured before each start of ours (the median counts too, since it
+changes on a machine that is shared; the best is printed beside it).
 
   bench/peers/decode.py [--rounds 5] [--length 128] [--prompt 16] [--dtypes fp32 bf16] [--prompts 1]
 
@@ -83,19 +84,18 @@ def ours(o, folder, dtype):
 
 
 def bandwidth(o):
-    """Bytes per second that all threads read: of 512 MiB, the best of ten."""
+    """Bytes per second that all threads read, ten times: of 512 MiB each."""
     code = f"""
 import numpy, threading, time
 parts = [numpy.ones(64 << 20, dtype=numpy.int64) for _ in range({o.threads})]
-best = 0
 for _ in range(10):
     start = time.perf_counter()
     threads = [threading.Thread(target=part.max) for part in parts]
     [t.start() for t in threads], [t.join() for t in threads]
-    best = max(best, len(parts) * parts[0].nbytes / (time.perf_counter() - start))
-print(best)
+    print(len(parts) * parts[0].nbytes / (time.perf_counter() - start))
 """
-    return float(subprocess.run([o.python, "-c", code], capture_output=True, text=True, check=True).stdout)
+    done = subprocess.run([o.python, "-c", code], capture_output=True, text=True, check=True)
+    return [float(line) for line in done.stdout.split()]
 
 
 def main(o):
@@ -103,14 +103,15 @@ def main(o):
         folder = Path(work) / "gpt2"
         make_model(folder, o.python)
         (Path(work) / "theirs.py").write_text(THEIRS)
-        limit = bandwidth(o)
-        print(f"GPT-2 124M, {o.prompts} prompts of {o.prompt} tokens, {o.length} tokens more, {o.threads} threads; memory "
-              f"read at {limit / 1e9:.1f} GB/s; medians of {o.rounds} rounds")
+        print(f"GPT-2 124M, {o.prompts} prompts of {o.prompt} tokens, {o.length} tokens more, {o.threads} threads; medians of "
+              f"{o.rounds} rounds")
         for dtype, torch_dtype, size in [("fp32", "float32", 4), ("bf16", "bfloat16", 2)]:
             if dtype not in o.dtypes:
                 continue
             rates = {"kintsugi": [], "transformers": []}
+            reads = []
             for _ in range(o.rounds):
+                reads += bandwidth(o)
                 rates["kintsugi"].append(ours(o, folder, dtype))
                 done = subprocess.run([o.python, str(Path(work) / "theirs.py"), str(folder), torch_dtype, str(o.length),
                                        str(o.prompt), str(o.prompts), str(o.threads)], capture_output=True, text=True)
@@ -118,10 +119,12 @@ def main(o):
                     sys.exit(done.stderr[-800:])
                 rates["transformers"].append(float(done.stdout.split()[-1]))
             a, b = (statistics.median(rates[who]) for who in ("kintsugi", "transformers"))
+            limit = statistics.median(reads)
             weights = size * (12 * 12 * 768 * 768 + 50257 * 768)
             print(f"  {dtype}: kintsugi {a:.1f} tokens/s ({min(rates['kintsugi']):.1f} to {max(rates['kintsugi']):.1f}), "
                   f"transformers {b:.1f} ({min(rates['transformers']):.1f} to {max(rates['transformers']):.1f}): {a / b:.2f}; "
-                  f"{100 * a / o.prompts * weights / limit:.0f}% of the bandwidth limit", flush=True)
+                  f"{100 * a / o.prompts * weights / limit:.0f}% of the bandwidth limit of {limit / 1e9:.1f} GB/s "
+                  f"(best {max(reads) / 1e9:.1f})", flush=True)
 
 
 if __name__ == "__main__":
