@@ -80,10 +80,11 @@ run() {
   if ((after > 0)); then
     sleep "$(seconds "$after")"
     deadline=$(($(now_ms) + 60000))
+    # To look for processes takes longer than a short command where others keep the cores busy.
     victims=()
-    while kill -0 "$job" 2>/dev/null && (($(now_ms) < deadline)); do
+    [[ -n $launcher ]] || victims=("$job")
+    while ((${#victims[@]} == 0)) && kill -0 "$job" 2>/dev/null && (($(now_ms) < deadline)); do
       mapfile -t victims < <(processes)
-      ((${#victims[@]} > 0)) && break
     done
     if ((${#victims[@]} > 0)); then
       draw "${#victims[@]}"
