@@ -54,9 +54,10 @@ round() {
 }
 
 for ((i = 1; i <= ${ROUNDS:-3}; ++i)); do round "${@:2}"; done | tee "${RAW:-/dev/null}" | awk -F, '
-  function row(what, planned, measured) {
-    printf "%-40s planned %9.1f ms  measured %9.1f ms  %+6.1f%%\n", what, planned, measured, 100 * (planned / measured - 1)
+  function row(what, planned, measured, error) {
+    printf "%-40s planned %9.1f ms  measured %9.1f ms  %+6.1f%%\n", what, planned, measured, error
   }
+  function error_of(planned, measured) { return 100 * (planned / measured - 1) }
   function sort(list, n,    i, j, t) {
     for (i = 1; i <= n; ++i)
       for (j = i + 1; j <= n; ++j) if (list[j] < list[i]) { t = list[i]; list[i] = list[j]; list[j] = t }
@@ -65,15 +66,16 @@ for ((i = 1; i <= ${ROUNDS:-3}; ++i)); do round "${@:2}"; done | tee "${RAW:-/de
   {
     if (!($1 in count)) names[++layouts] = $1
     planned[$1, ++count[$1]] = $2 * 1000; measured[$1, count[$1]] = $3
-    row($1, $2 * 1000, $3)
+    row($1, $2 * 1000, $3, error_of($2 * 1000, $3))
   }
   END {
     print "medians:"
     for (l = 1; l <= layouts; ++l) {
       n = count[names[l]]
-      for (i = 1; i <= n; ++i) { p[i] = planned[names[l], i]; m[i] = measured[names[l], i]; e[i] = p[i] / m[i] - 1 }
-      printf "%-40s planned %9.1f ms  measured %9.1f ms  %+6.1f%%\n", names[l], median(p, n), median(m, n), 100 * median(e, n)
-      a[l] = 100 * (e[int((n + 1) / 2)] + e[int(n / 2) + 1]) / 2; if (a[l] < 0) a[l] = -a[l]
+      for (i = 1; i <= n; ++i) { p[i] = planned[names[l], i]; m[i] = measured[names[l], i]; e[i] = error_of(p[i], m[i]) }
+      error = median(e, n)
+      row(names[l], median(p, n), median(m, n), error)
+      a[l] = error < 0 ? -error : error
     }
     printf "median %.1f%%, worst %.1f%%\n", median(a, layouts), a[layouts]
   }'

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kintsugi/kernels/cpu/bf16_unit.h"
 #include "kintsugi/kernels/cpu/convert.h"
 #include "kintsugi/kernels/cpu/gemm.h"
 
@@ -15,7 +16,6 @@ using tensor::View;
 constexpr int64_t kMaxRows = 2048;         // of a block of logits
 constexpr int64_t kBlockLogits = 2 << 20;  // about
 constexpr int64_t kHeldLogits = 18 << 20;  // of whole rows, about: each block of rows adds to the whole dtable
-constexpr int64_t kRows = 32;              // of a tile of products
 constexpr int64_t kWideTable = 8192;       // rows of the table that are widened at a time
 constexpr int64_t kLine = 16;              // fp32 in a cache line
 
@@ -150,8 +150,8 @@ Head take_head(const HeadTypes& types, Makes makes, bool kept, int threads, Scra
     h.table_vocab = std::min(h.vocab, widened ? kWideTable : h.vocab);
     const int64_t most = std::clamp<int64_t>(kHeldLogits / std::max<int64_t>(h.vocab, 1), 1, kMaxRows);
     const int64_t blocks = std::max<int64_t>((h.rows + most - 1) / most, 1);
-    const int64_t tiles = (h.rows + kRows - 1) / kRows;
-    h.block_rows = std::min(h.rows, (tiles + blocks - 1) / blocks * kRows);
+    const int64_t tiles = (h.rows + kTile - 1) / kTile;
+    h.block_rows = std::min(h.rows, (tiles + blocks - 1) / blocks * kTile);
   } else {
     h.block_vocab = std::max<int64_t>(kBlockLogits / std::max<int64_t>(h.block_rows, 1), 256) / 16 * 16;
     if (widened) h.block_vocab = std::min(h.block_vocab, kWideTable);
