@@ -97,6 +97,26 @@ TEST_F(PlanCluster, LengthsThatRunOutOfMemory) {
   EXPECT_FALSE(fits(256 << 10, split));  // each rank has the whole table of positions
 }
 
+// In seconds of one processor, and in at most 2 GiB, libraries included.
+TEST_F(PlanCluster, ThousandsOfDevicesTakeSeconds) {
+  const auto within = [&](int seconds, const std::string& layout, const std::string& model) {
+    std::ofstream(folder / "run.toml")
+        << "[parallel]\ntensor = 8\nzero = 1\nsequence_parallel = true\nrecompute = \"full\"\n" << layout
+        << "[train]\nsequence = 2048\nmicro_batch = 1\ndtype = \"bf16\"\n" << model;
+    const Ended ended =
+        run_kintsugi(folder.path(), fmt::format("plan run.toml --cluster {}/clusters/frontier.toml", source_folder()),
+                     fmt::format("ulimit -t {} && ulimit -v {}", seconds, 2 << 20));
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    return ended.out;
+  };
+  const std::string of_175b = within(5, "data = 16\npipe = 8\nschedule = \"interleaved\"\nchunks = 3\n",
+                                     "global_batch = 1536\n[model]\nname = \"gpt3-175b\"\nvocab = 51200\n");
+  EXPECT_NE(of_175b.find("\na step on Frontier: 1,024 of "), std::string::npos) << of_175b;
+  const std::string of_1t =
+      within(10, "data = 20\npipe = 64\n", "global_batch = 3200\n[model]\nname = \"megatron-1t\"\n");
+  EXPECT_NE(of_1t.find("\na step on Frontier: 10,240 of "), std::string::npos) << of_1t;
+}
+
 // Of one device all is kernels; of a stage, the others wait.
 TEST_F(PlanCluster, ASlowRank) {
   EXPECT_NE(plan("--slow-rank 0 --slower 50").find("a slow rank   rank 0 (stage 0), kernels 50% slower: "),
