@@ -46,18 +46,39 @@ void replace_first(const Program& p, Body& body, std::set<RootRange>& replaced) 
     }
 }
 
+// Takes out the collectives that need the result of another, and what follows them. In a pass they would wait for that
+// at once: for the sum over `data`, behind which there is a sum over `tensor` for what norms have.
+std::vector<Instruction> take_second_sums(const Program& p, std::vector<Instruction>& reduce) {
+  enum class Follows : uint8_t { pass, collective, second };
+  std::vector<Instruction> first, second;
+  std::map<BufferId, std::vector<std::pair<size_t, Follows>>> touching;  // by root: positions, and what follows them
+  for (size_t at = 0; at < reduce.size(); ++at) {
+    const Instruction& r = reduce[at];
+    Follows follows = Follows::pass;
+    for (BufferId root : roots_of(p, r))
+      for (const auto& [other, then] : touching[root])
+        if (then > follows && in_order(p, reduce[other], r)) follows = then;
+    const bool is_second = follows == Follows::second || (follows == Follows::collective && is_collective(r));
+    const Follows then = is_second ? Follows::second : is_collective(r) ? Follows::collective : follows;
+    for (BufferId root : roots_of(p, r)) touching[root].push_back({at, then});
+    (is_second ? second : first).push_back(r);
+  }
+  reduce = std::move(first);
+  return second;
+}
+
 // Puts each instruction of `reduce` into a body, directly after the last that it must follow: a reduction after the
 // last addition to its accumulator.
 class Hoist {
  public:
-  Hoist(const Program& p, Body& body, const Body& reduce) : p_(p), list_(body.instructions) {
-    for (const Instruction& r : reduce.instructions)
+  Hoist(const Program& p, Body& body, const std::vector<Instruction>& reduce) : p_(p), list_(body.instructions) {
+    for (const Instruction& r : reduce)
       for (BufferId root : roots_of(p, r)) touching_[root];
     for (size_t at = 0; at < list_.size(); ++at)
       for (BufferId root : roots_of(p, list_[at]))
         if (const auto known = touching_.find(root); known != touching_.end()) known->second.push_back(at);
     before_.resize(list_.size() + 1);
-    for (const Instruction& r : reduce.instructions) place(r);
+    for (const Instruction& r : reduce) place(r);
     merge();
   }
 
@@ -135,7 +156,8 @@ Body tree_of(const Body& body, int64_t m) {
 // Makes the bodies that differ in the first and the last micro-batch.
 class Variants {
  public:
-  Variants(Program& p, const plan::Schedule& schedule) : p_(p), schedule_(schedule) {
+  Variants(Program& p, const plan::Schedule& schedule)
+      : p_(p), schedule_(schedule), update_(find(p, Work::update, p.stage)) {
     for (const Body& body : p.bodies) tree_ |= is_of_micro_batch(body.work) && adds_in_tree(body);
   }
 
@@ -160,11 +182,26 @@ class Variants {
     if (!fresh) return at->second;
     Body variant = tree_ ? tree_of(body, m) : body;
     if (first && !tree_) replace_first(p_, variant, replaced_);
-    if (reduces) Hoist(p_, variant, p_.bodies[static_cast<size_t>(reduce)]);
+    if (reduces) {
+      std::vector<Instruction> sums = p_.bodies[static_cast<size_t>(reduce)].instructions;
+      if (update_ >= 0) {
+        const std::vector<Instruction> second = take_second_sums(p_, sums);
+        before_update_.insert(before_update_.end(), second.begin(), second.end());
+      }
+      Hoist(p_, variant, sums);
+    }
     variant.name = name;
     variant.variant_of = base;
     p_.bodies.push_back(std::move(variant));
     return at->second = static_cast<int>(p_.bodies.size()) - 1;
+  }
+
+  // The body of the update, with what precedes it; -1: there is none. Asked for behind all others.
+  int update() {
+    if (update_ < 0) return update_;
+    std::vector<Instruction>& list = p_.bodies[static_cast<size_t>(update_)].instructions;
+    list.insert(list.begin(), before_update_.begin(), before_update_.end());
+    return update_;
   }
 
  private:
@@ -175,6 +212,8 @@ class Variants {
 
   Program& p_;
   const plan::Schedule& schedule_;
+  const int update_;
+  std::vector<Instruction> before_update_;
   bool tree_ = false;
   std::set<RootRange> replaced_;
   std::map<std::string, int> made_;
@@ -201,7 +240,7 @@ void schedule(Program& p, const plan::Schedule& schedule) {
     if (const int body = find(p, work_of(task), task.chunk); body >= 0)
       train.calls.push_back({variants.of(body, task.micro_batch), task.micro_batch});
   if (!train.calls.empty()) {
-    if (const int update = find(p, Work::update, p.stage); update >= 0) train.calls.push_back({update, -1});
+    if (const int update = variants.update(); update >= 0) train.calls.push_back({update, -1});
     p.lists.push_back(std::move(train));
   }
   using program::Step;
