@@ -46,39 +46,54 @@ void replace_first(const Program& p, Body& body, std::set<RootRange>& replaced) 
     }
 }
 
-// Takes out the collectives that need the result of another, and what follows them. In a pass they would wait for that
-// at once: for the sum over `data`, behind which there is a sum over `tensor` for what norms have.
-std::vector<Instruction> take_second_sums(const Program& p, std::vector<Instruction>& reduce) {
+// An instruction of the body `reduce` that goes into a pass. late: needs what a collective there makes.
+struct Sum {
+  Instruction instruction;
+  bool late = false;
+};
+
+// What goes into the pass that completes the accumulators, and what precedes the update: collectives that need the
+// result of another, and all that follows these. In a pass they would wait for that at once: for the sum over `data`,
+// behind which there is a sum over `tensor` for what norms have.
+struct Sums {
+  std::vector<Sum> in_pass;
+  std::vector<Instruction> before_update;
+};
+
+Sums sums_of(const Program& p, const Body& reduce, bool has_update) {
   enum class Follows : uint8_t { pass, collective, second };
-  std::vector<Instruction> first, second;
-  std::map<BufferId, std::vector<std::pair<size_t, Follows>>> touching;  // by root: positions, and what follows them
-  for (size_t at = 0; at < reduce.size(); ++at) {
-    const Instruction& r = reduce[at];
+  Sums sums;
+  std::map<BufferId, std::vector<std::pair<const Instruction*, Follows>>> touching;  // by root
+  for (const Instruction& r : reduce.instructions) {
     Follows follows = Follows::pass;
     for (BufferId root : roots_of(p, r))
       for (const auto& [other, then] : touching[root])
-        if (then > follows && in_order(p, reduce[other], r)) follows = then;
-    const bool is_second = follows == Follows::second || (follows == Follows::collective && is_collective(r));
-    const Follows then = is_second ? Follows::second : is_collective(r) ? Follows::collective : follows;
-    for (BufferId root : roots_of(p, r)) touching[root].push_back({at, then});
-    (is_second ? second : first).push_back(r);
+        if (then > follows && in_order(p, *other, r)) follows = then;
+    const bool late = has_update && follows == Follows::collective;
+    if (follows == Follows::second || (late && is_collective(r))) {
+      follows = Follows::second;
+      sums.before_update.push_back(r);
+    } else {
+      sums.in_pass.push_back({r, late});
+      if (is_collective(r)) follows = Follows::collective;
+    }
+    for (BufferId root : roots_of(p, r)) touching[root].push_back({&r, follows});
   }
-  reduce = std::move(first);
-  return second;
+  return sums;
 }
 
-// Puts each instruction of `reduce` into a body, directly after the last that it must follow: a reduction after the
-// last addition to its accumulator.
+// Puts sums into a body, directly after the last instruction that each must follow: a reduction after the last addition
+// to its accumulator. What is late stands ahead of the next layer's first, so that the pass goes on meanwhile.
 class Hoist {
  public:
-  Hoist(const Program& p, Body& body, const std::vector<Instruction>& reduce) : p_(p), list_(body.instructions) {
-    for (const Instruction& r : reduce)
-      for (BufferId root : roots_of(p, r)) touching_[root];
+  Hoist(const Program& p, Body& body, const std::vector<Sum>& sums) : p_(p), list_(body.instructions) {
+    for (const Sum& s : sums)
+      for (BufferId root : roots_of(p, s.instruction)) touching_[root];
     for (size_t at = 0; at < list_.size(); ++at)
       for (BufferId root : roots_of(p, list_[at]))
         if (const auto known = touching_.find(root); known != touching_.end()) known->second.push_back(at);
     before_.resize(list_.size() + 1);
-    for (const Instruction& r : reduce) place(r);
+    for (const Sum& s : sums) place(s);
     merge();
   }
 
@@ -86,38 +101,51 @@ class Hoist {
   // Before which instruction of the list, and how many others that are placed there come first.
   using Position = std::pair<size_t, size_t>;
 
-  void place(const Instruction& r) {
+  void place(const Sum& sum) {
+    const Instruction& r = sum.instruction;
     Position position = {0, 0};
     for (BufferId root : roots_of(p_, r)) {
       const std::vector<size_t>& all = touching_.at(root);
       const auto last = std::find_if(all.rbegin(), all.rend(), [&](size_t at) { return in_order(p_, list_[at], r); });
       if (last != all.rend()) position = std::max(position, Position{*last + 1, 0});
       for (const auto& [at, other] : placed_[root])
-        if (in_order(p_, *other, r)) {
-          const std::vector<const Instruction*>& there = before_[at];
+        if (in_order(p_, other->instruction, r)) {
+          const std::vector<const Sum*>& there = before_[at];
           const auto index = std::find(there.begin(), there.end(), other) - there.begin();
           position = std::max(position, Position{at, static_cast<size_t>(index) + 1});
         }
     }
-    std::vector<const Instruction*>& there = before_[position.first];
-    there.insert(there.begin() + static_cast<std::ptrdiff_t>(position.second), &r);
-    for (BufferId root : roots_of(p_, r)) placed_[root].push_back({position.first, &r});
+    std::vector<const Sum*>& there = before_[position.first];
+    there.insert(there.begin() + static_cast<std::ptrdiff_t>(position.second), &sum);
+    for (BufferId root : roots_of(p_, r)) placed_[root].push_back({position.first, &sum});
   }
 
   void merge() {
     std::vector<Instruction> merged;
+    std::vector<const Instruction*> held;  // of one layer
+    const auto release = [&] {
+      for (const Instruction* late : held) merged.push_back(*late);
+      held.clear();
+    };
     for (size_t at = 0; at <= list_.size(); ++at) {
-      for (const Instruction* r : before_[at]) merged.push_back(*r);
+      for (const Sum* s : before_[at]) {
+        if (!held.empty() && held.back()->layer != s->instruction.layer) release();
+        if (s->late)
+          held.push_back(&s->instruction);
+        else
+          merged.push_back(s->instruction);
+      }
       if (at < list_.size()) merged.push_back(std::move(list_[at]));
     }
+    release();
     list_ = std::move(merged);
   }
 
   const Program& p_;
   std::vector<Instruction>& list_;
-  std::map<BufferId, std::vector<size_t>> touching_;                               // by root: positions in the list
-  std::map<BufferId, std::vector<std::pair<size_t, const Instruction*>>> placed_;  // by root
-  std::vector<std::vector<const Instruction*>> before_;                            // by position
+  std::map<BufferId, std::vector<size_t>> touching_;                       // by root: positions in the list
+  std::map<BufferId, std::vector<std::pair<size_t, const Sum*>>> placed_;  // by root
+  std::vector<std::vector<const Sum*>> before_;                            // by position
 };
 
 bool adds_in_tree(const Body& body) {
@@ -183,12 +211,9 @@ class Variants {
     Body variant = tree_ ? tree_of(body, m) : body;
     if (first && !tree_) replace_first(p_, variant, replaced_);
     if (reduces) {
-      std::vector<Instruction> sums = p_.bodies[static_cast<size_t>(reduce)].instructions;
-      if (update_ >= 0) {
-        const std::vector<Instruction> second = take_second_sums(p_, sums);
-        before_update_.insert(before_update_.end(), second.begin(), second.end());
-      }
-      Hoist(p_, variant, sums);
+      const Sums sums = sums_of(p_, p_.bodies[static_cast<size_t>(reduce)], update_ >= 0);
+      before_update_.insert(before_update_.end(), sums.before_update.begin(), sums.before_update.end());
+      Hoist(p_, variant, sums.in_pass);
     }
     variant.name = name;
     variant.variant_of = base;

@@ -110,8 +110,8 @@ TEST(Schedule, AccumulatorsAreReducedOnceAStep) {
             "  h = all_reduce over data(h)\n  x = gelu(x)\n");
 }
 
-// The backward pass would wait for the first at once, and all that it has not yet computed with it.
-TEST(Schedule, ASumOfASumPrecedesTheUpdate) {
+// Where a sum is made a pass does not wait for it: its cast comes with the next layer's sums, its sum before the update.
+TEST(Schedule, WhatNeedsASumComesLater) {
   Maker m;
   m.p.mesh = mesh::Mesh({{.name = "data", .size = 2}, {.name = "tensor", .size = 2}});
   const BufferId x = m.arena("x", kX), g = m.state("g", kX, program::StateKind::gradient),
@@ -124,18 +124,18 @@ TEST(Schedule, ASumOfASumPrecedesTheUpdate) {
   m.body("update");
   m.call("accumulate", {whole}, {w});
   m.body("reduce");
-  m.collective(program::Collective::reduce_scatter, {g}, {part}, -1).group = {0};
-  m.call("accumulate", {part}, {wide}, -1);  // waits for the first, and makes the operand of the second
-  m.collective(program::Collective::all_reduce, {wide}, {whole}, -1).group = {1};
-  m.call("gelu", {whole}, {whole}, -1);
-  m.collective(program::Collective::all_reduce, {h}, {h}, -1).group = {0};
+  m.collective(program::Collective::reduce_scatter, {g}, {part}, 1).group = {0};
+  m.call("accumulate", {part}, {wide}, 1);
+  m.collective(program::Collective::all_reduce, {wide}, {whole}, 1).group = {1};
+  m.call("gelu", {whole}, {whole}, 1);
+  m.collective(program::Collective::all_reduce, {h}, {h}, 0).group = {0};
   schedule(m.p, plan::make_schedule("1f1b", 1, 1, 2));
   EXPECT_EQ(text(m.p).substr(text(m.p).find("backward.last")),
-            "backward.last:\n  +g = accumulate(x)\n  part = reduce_scatter over data(g)\n  wide = accumulate(part)\n"
-            "  +h = accumulate(x)\n  h = all_reduce over data(h)\n");
-  EXPECT_NE(text(m.p).find("update:\n  whole = all_reduce over tensor(wide)\n  whole = gelu(whole)\n  w = accumulate(whole)"),
-            std::string::npos)
-      << text(m.p);
+            "backward.last:\n  +g = accumulate(x)\n  part = reduce_scatter over data(g)\n  +h = accumulate(x)\n"
+            "  wide = accumulate(part)\n  h = all_reduce over data(h)\n");
+  const std::string update =
+      "update:\n  whole = all_reduce over tensor(wide)\n  whole = gelu(whole)\n  w = accumulate(whole)\n";
+  EXPECT_NE(text(m.p).find(update), std::string::npos) << text(m.p);
 }
 
 // Sums of micro-batches in a binary tree: each waits at its level for another of that level, and the last is the
