@@ -97,6 +97,12 @@ bool is_receive(const Instruction& i) {
   return starts(i, Collective::receive);
 }
 
+// A sum of a step, which nothing before the update needs.
+bool is_sum_of_step(const Body& body, const Instruction& i) {
+  const bool is_pass = body.does(program::Work::backward) || body.does(program::Work::weight);
+  return is_pass && i.phase == program::Phase::update && is_reduction(i);
+}
+
 // A send starts as soon as its value is made.
 void hoist_sends(const Program& p, std::vector<Instruction>& list) {
   for (size_t at = 0; at < list.size(); ++at) {
@@ -111,9 +117,9 @@ void hoist_sends(const Program& p, std::vector<Instruction>& list) {
   }
 }
 
-// For each body: the one that starts its receives, and the one that waits for its sends; -1: none.
+// For each body: the one that starts its receives, and those that wait for its sends and its sums; -1: none.
 struct Beside {
-  int receive = -1, sent = -1;
+  int receive = -1, sent = -1, summed = -1;
 };
 
 class Overlap {
@@ -124,11 +130,12 @@ class Overlap {
     const size_t bodies = p_.bodies.size();
     for (size_t b = 0; b < bodies; ++b) {
       hoist_sends(p_, p_.bodies[b].instructions);
-      Body receive, sent;
-      take_apart(p_.bodies[b], receive, sent);
+      Body receive, sent, summed;
+      take_apart(p_.bodies[b], receive, sent, summed);
       beside_.push_back({});
       beside_[b].receive = add(std::move(receive), b, program::Role::receives, &Beside::receive);
       beside_[b].sent = add(std::move(sent), b, program::Role::waits_for_sent, &Beside::sent);
+      beside_[b].summed = add(std::move(summed), b, program::Role::waits_for_sums, &Beside::summed);
     }
     for (program::CallList& list : p_.lists) spread(list);
   }
@@ -144,7 +151,7 @@ class Overlap {
 
   // Of the receives of a channel the first is started ahead, each other one when that before it has ended: on a device
   // it could not start sooner, and would hold back all that follows it, what the peer waits for too (verify_ranks).
-  void take_apart(Body& body, Body& receive, Body& sent) {
+  void take_apart(Body& body, Body& receive, Body& sent, Body& summed) {
     std::vector<Instruction> list;
     program::UnderWay under_way(p_);
     std::map<std::string, int> received;  // by channel: the last that was started
@@ -171,7 +178,10 @@ class Overlap {
       list.push_back(std::move(i));
     }
     for (const auto& [number, i] : under_way.list())
-      (is_send(i) ? sent.instructions : list).push_back(program::wait_for(i));
+      (is_send(i)                  ? sent.instructions
+       : is_sum_of_step(body, i) ? summed.instructions
+                                   : list)
+          .push_back(program::wait_for(i));
     body.instructions = std::move(list);
   }
 
@@ -185,7 +195,7 @@ class Overlap {
       const std::vector<Instruction>& known = p_.bodies[static_cast<size_t>(base)].instructions;
       if (std::equal(known.begin(), known.end(), made.instructions.begin(), made.instructions.end(), same)) return base;
     }
-    made.name = body.name + (role == program::Role::receives ? ".receive" : ".sent");
+    made.name = body.name + suffix_of(role);
     made.work = body.work;
     made.role = role;
     made.chunk = body.chunk;
@@ -195,8 +205,22 @@ class Overlap {
     return static_cast<int>(p_.bodies.size()) - 1;
   }
 
+  static const char* suffix_of(program::Role role) {
+    switch (role) {
+      case program::Role::work:
+        return "";
+      case program::Role::receives:
+        return ".receive";
+      case program::Role::waits_for_sent:
+        return ".sent";
+      case program::Role::waits_for_sums:
+        return ".summed";
+    }
+    return "";
+  }
+
   // The receives of a call are started before the call ahead of it, unless that still starts some of their channel; its
-  // sends are waited for after the next call.
+  // sends are waited for after the next call, its sums before the update.
   void spread(program::CallList& list) const {
     std::vector<program::Call> calls;
     const auto body_of = [&](size_t call, int Beside::*which) {
@@ -205,6 +229,7 @@ class Overlap {
     const auto add = [&](size_t call, int Beside::*which) {
       if (const int body = body_of(call, which); body >= 0) calls.push_back({body, list.calls[call].micro_batch});
     };
+    std::vector<program::Call> sums;  // that are still under way
     const auto receives_first = [&](size_t call) {
       return body_of(call + 1, &Beside::receive) >= 0 &&
              share_a_channel(p_.bodies[static_cast<size_t>(list.calls[call].body)],
@@ -214,11 +239,16 @@ class Overlap {
     for (size_t c = 0; c < list.calls.size(); ++c) {
       const bool ahead = !receives_first(c);
       if (ahead) add(c + 1, &Beside::receive);
+      const bool updates = p_.bodies[static_cast<size_t>(list.calls[c].body)].does(program::Work::update);
+      if (updates) calls.insert(calls.end(), sums.begin(), sums.end());
+      if (updates) sums.clear();
       calls.push_back(list.calls[c]);
+      if (const int body = body_of(c, &Beside::summed); body >= 0) sums.push_back({body, list.calls[c].micro_batch});
       if (!ahead) add(c + 1, &Beside::receive);
       if (c > 0) add(c - 1, &Beside::sent);
     }
     add(list.calls.size() - 1, &Beside::sent);
+    calls.insert(calls.end(), sums.begin(), sums.end());
     list.calls = std::move(calls);
   }
 

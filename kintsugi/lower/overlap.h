@@ -11,7 +11,7 @@ namespace kintsugi::lower {
 void prefetch(program::Program& p, const graph::OpTable& operations);
 
 // Each collective is enqueued at its position, and waited for only where its result is used or its operand
-// overwritten, or at the end of its body.
+// overwritten, or at the end of its body; sums of gradients that are left there, before the update.
 void overlap(program::Program& p);
 
 }  // namespace kintsugi::lower

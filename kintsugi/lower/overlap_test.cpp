@@ -372,6 +372,41 @@ TEST(Overlap, MessagesFromCallToCall) {
             "forward(2) forward.sent(1) forward.sent(2) ");
 }
 
+// Other passes run beside them. What else is left is waited for at the end of its body.
+TEST(Overlap, SumsOfAStepAreAwaitedBeforeTheUpdate) {
+  Maker m;
+  m.p.mesh = mesh::Mesh({{.name = "data", .size = 2}});
+  const BufferId g = m.state("g", kX, program::StateKind::gradient), w = m.state("w", kX), y = m.arena("y", kX),
+                 z = m.arena("z", kX);
+  const auto sum = [&](BufferId b, program::Phase phase) {
+    program::Instruction& i = m.collective(program::Collective::all_reduce, {b}, {b});
+    i.group = {0};
+    i.phase = phase;
+  };
+  m.body("backward");
+  sum(g, program::Phase::update);
+  m.call("gelu", {y}, {y});
+  sum(z, program::Phase::backward);
+  m.body("forward");
+  m.call("gelu", {y}, {y});
+  m.body("update");
+  m.call("accumulate", {g}, {w});
+  m.p.lists = {{.step = program::Step::train, .calls = {{0, 0}, {1, 1}, {2, -1}}}};
+  EXPECT_EQ(overlapped(m),
+            "backward:\n"
+            "  g = all_reduce over data(g)\n"
+            "  y = gelu(y)\n"
+            "  z = all_reduce over data(z)\n"
+            "  wait z = all_reduce(z)\n"
+            "forward:\n"
+            "  y = gelu(y)\n"
+            "update:\n"
+            "  w = accumulate(g)\n"
+            "backward.summed:\n"
+            "  wait g = all_reduce(g)\n");
+  EXPECT_EQ(calls_of(m.p), "backward(0) forward(1) backward.summed(0) update(-1) ");
+}
+
 // Of several in one channel the first is started ahead, another when that before it has ended; and the first of the
 // next call behind all of this one.
 TEST(Overlap, SeveralMessagesOfAChannel) {

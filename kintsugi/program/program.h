@@ -76,8 +76,8 @@ enum class Work : uint8_t { forward, backward, weight, reduce, update, evaluate,
 std::string_view name_of(Work work);
 
 // work: the work itself. receives: starts the receives of the body that it belongs to. waits_for_sent: waits for its
-// sends.
-enum class Role : uint8_t { work, receives, waits_for_sent };
+// sends. waits_for_sums: for the sums of gradients that it has started.
+enum class Role : uint8_t { work, receives, waits_for_sent, waits_for_sums };
 
 // "forward.3" with the chunk 3 of several, "forward" with all of them.
 struct Body {

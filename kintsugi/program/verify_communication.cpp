@@ -28,19 +28,18 @@ struct Start {
 // Shared by the checks of all bodies.
 struct Facts {
   Facts(const Program& p, int one_rank) : program(p), rank(one_rank), ranges(byte_ranges(p)) {
+    const std::set<int> events = events_between_bodies(p);
     for (const Body& body : p.bodies)
       for (size_t at = 0; at < body.instructions.size(); ++at) {
         const Instruction& i = body.instructions[at];
-        if (i.kind == Kind::collective && is_message(i)) messages.try_emplace(i.event, Start{&body, at});
-        if (i.kind == Kind::wait) awaited.insert(i.event);
+        if (i.kind == Kind::collective && events.contains(i.event)) awaited_later.try_emplace(i.event, Start{&body, at});
       }
   }
 
   const Program& program;
   int rank;
-  std::vector<ByteRange> ranges;  // by buffer
-  std::map<int, Start> messages;  // of all bodies, by event
-  std::set<int> awaited;          // events
+  std::vector<ByteRange> ranges;       // by buffer
+  std::map<int, Start> awaited_later;  // in another body, by event
 };
 
 class BodyVerifier {
@@ -49,14 +48,17 @@ class BodyVerifier {
       : facts_(facts), p_(facts.program), list_(list), body_(body), under_way_(p_) {}
 
   void run() {
+    std::set<int> own;
+    for (const Instruction& i : body_.instructions)
+      if (i.kind != Kind::wait) own.insert(i.event);
     for (const Instruction& i : body_.instructions) {  // what an earlier call has started
-      const auto message = facts_.messages.find(i.event);
-      if (i.kind != Kind::wait || message == facts_.messages.end() || starts(i.event)) continue;
-      begin(i.event, message->second);
+      const auto start = facts_.awaited_later.find(i.event);
+      if (i.kind == Kind::wait && start != facts_.awaited_later.end() && !own.contains(i.event))
+        begin(i.event, start->second);
     }
     for (size_t at = 0; at < body_.instructions.size(); ++at) step(at);
     for (const auto& [number, i] : under_way_.list())
-      if (!is_message(i) || !facts_.awaited.contains(i.event)) refuse(started_.at(i.event).at, " never waits for it");
+      if (!facts_.awaited_later.contains(i.event)) refuse(started_.at(i.event).at, " never waits for it");
   }
 
  private:
@@ -78,11 +80,6 @@ class BodyVerifier {
     if (i.kind == Kind::wait) return wait(i, at);
     for (int number : under_way_.near(i)) check_conflict(started_.at(under_way_[number].event), i, at);
     if (i.kind == Kind::collective || i.kind == Kind::copy) start(i, at);
-  }
-
-  bool starts(int event) const {
-    return std::any_of(body_.instructions.begin(), body_.instructions.end(),
-                       [&](const Instruction& i) { return i.kind != Kind::wait && i.event == event; });
   }
 
   void begin(int event, Start start) {

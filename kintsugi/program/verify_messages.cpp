@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <compare>
+#include <map>
 #include <set>
 
 #include "kintsugi/base/error.h"
@@ -12,9 +13,8 @@
 namespace kintsugi::program {
 namespace {
 
-// A message that is started and not yet waited for.
+// A message that is started and not yet waited for; or a collective that a later call awaits.
 struct UnderWay {
-  EventKey key = {};
   const Instruction* start = nullptr;
   Call call = {};  // that starts it
   size_t at = 0;   // where in its body
@@ -41,43 +41,45 @@ class MessageVerifier {
         ranges_(byte_ranges(p)),
         messages_(p.bodies.size()),
         inputs_(first_inputs(p, list)) {
+    const std::set<int> between = events_between_bodies(p);
     for (size_t b = 0; b < p.bodies.size(); ++b)
-      for (size_t at = 0; at < p.bodies[b].instructions.size(); ++at)
-        if (is_message(p.bodies[b].instructions[at])) messages_[b].push_back(at);
+      for (size_t at = 0; at < p.bodies[b].instructions.size(); ++at) {
+        const Instruction& i = p.bodies[b].instructions[at];
+        if (is_message(i) || between.contains(i.event)) messages_[b].push_back(at);
+      }
   }
 
   void run() {
     for (const VisitedCall& call : walk(p_, list_)) {
       for (size_t at : messages_[static_cast<size_t>(call.call.body)]) {
         const Instruction& i = call.body.instructions[at];
-        const auto message = std::find_if(under_way_.begin(), under_way_.end(),
-                                          [&](const UnderWay& m) { return m.key == key_of(i, call.call); });
+        const auto message = under_way_.find(key_of(i, call.call));
         const bool found = message != under_way_.end();
         if (i.kind == Kind::collective) {
           if (found) refuse(call, at, "is on its way already");
           start(i, call.call, at);
         } else {
           if (!found) refuse(call, at, "waits for what was not started");
-          check(*message, call, at);
+          check(message->second, call, at);
           under_way_.erase(message);
         }
       }
-      for (UnderWay& message : under_way_) {
+      for (auto& [key, message] : under_way_) {
         check(message, call, call.body.instructions.size());
         message.from = 0;
       }
     }
     if (under_way_.empty()) return;
-    const UnderWay& message = *std::min_element(under_way_.begin(), under_way_.end(),
-                                                [](const UnderWay& a, const UnderWay& b) { return a.key < b.key; });
+    const auto& [key, message] = *under_way_.begin();
     throw base::InternalError("verify", "{}: rank {}, micro-batch {}: nothing waits for {}", name_of(list_.step), rank_,
-                              message.key.micro_batch, describe(p_, *message.start, rank_));
+                              key.micro_batch, describe(p_, *message.start, rank_));
   }
 
  private:
   void start(const Instruction& i, const Call& call, size_t at) {
-    UnderWay& message =
-        under_way_.emplace_back(UnderWay{.key = key_of(i, call), .start = &i, .call = call, .at = at, .from = at + 1});
+    const size_t behind = p_.bodies[static_cast<size_t>(call.body)].instructions.size();
+    UnderWay& message = under_way_[key_of(i, call)] = {
+        .start = &i, .call = call, .at = at, .from = is_message(i) ? at + 1 : behind};
     for (BufferId b : i.ins) message.reads.push_back(range(b, call));
     for (BufferId b : i.outs) message.makes.push_back(range(b, call));
   }
@@ -141,7 +143,7 @@ class MessageVerifier {
   std::vector<ByteRange> ranges_;              // by buffer
   std::vector<std::vector<size_t>> messages_;  // by body: starts of messages and waits for them
   std::vector<std::vector<BufferId>> inputs_;  // by call: those that the run fills before it
-  std::vector<UnderWay> under_way_;
+  std::map<EventKey, UnderWay> under_way_;
   std::set<Checked> checked_;  // the same bytes in each call
 };
 

@@ -114,6 +114,35 @@ TEST(VerifyMessages, ABodyBetweenThatWritesWhatIsSent) {
             "at instruction 1 of backward, micro-batch 0 (add) writes #3 \"t\", which " + kSend + " still reads");
 }
 
+// While a sum is under way, no call between reads or writes it.
+TEST(VerifyMessages, ASumThatALaterCallAwaits) {
+  const auto with_sum = [](Program& p) {
+    const Instruction sum = {.kind = Kind::collective, .ins = {y}, .outs = {y}, .group = {0}, .event = 1};
+    of(p, forward)[2] = sum;
+    of(p, waits) = {wait_for(sum)};
+    p.bodies[waits].role = Role::waits_for_sums;
+  };
+  EXPECT_EQ(error_after(with_sum), "");
+  const std::string reads = error_after([&](Program& p) {
+    with_sum(p);
+    of(p, backward)[1].ins = {z, y};
+  });
+  EXPECT_TRUE(reads.starts_with("at instruction 1 of backward, micro-batch 0 (add) reads #1 \"y\", which instruction 2 "
+                                "of forward, micro-batch 0 (all_reduce of #1 \"y\""))
+      << reads;
+  EXPECT_TRUE(reads.ends_with(" still makes")) << reads;
+  EXPECT_NE(error_after([&](Program& p) {
+              with_sum(p);
+              p.lists[0].calls.pop_back();
+            }).find("nothing waits for all_reduce of #1"),
+            std::string::npos);
+  Program p = whole();  // in its own body
+  with_sum(p);
+  EXPECT_EQ(error_of([&] { verify_communication(p, 1); }), "");
+  of(p, forward).push_back(kernel("gelu", {y}, {t}));
+  EXPECT_NE(error_of([&] { verify_communication(p, 1); }).find("of forward (gelu) reads #1 \"y\""), std::string::npos);
+}
+
 // Segments of two calls that share bytes.
 TEST(VerifyMessages, APlaceThatIsTakenTooEarly) {
   EXPECT_EQ(error_after([](Program& p) { p.lists[0].slots[1][1] = 64; }),

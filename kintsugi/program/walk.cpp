@@ -35,6 +35,18 @@ int64_t last_micro_batch(const CallList& list) {
   return last;
 }
 
+std::set<int> events_between_bodies(const Program& p) {
+  std::set<int> events;
+  for (const Body& body : p.bodies) {
+    std::set<int> started;
+    for (const Instruction& i : body.instructions) {
+      if (i.kind == Kind::collective) started.insert(i.event);
+      if (i.kind == Kind::wait && i.awaited == Kind::collective && !started.contains(i.event)) events.insert(i.event);
+    }
+  }
+  return events;
+}
+
 namespace {
 
 // The roots of the inputs that a body reads, in that order.

@@ -3,6 +3,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "kintsugi/program/program.h"
@@ -81,6 +82,9 @@ struct EventKey {
 inline EventKey key_of(const Instruction& i, const Call& call) {
   return {i.event, call.micro_batch};
 }
+
+// The events of collectives that one body starts and another awaits.
+std::set<int> events_between_bodies(const Program& p);
 
 // By call: the roots of the inputs that it is the first of its micro-batch to read, which the run fills before it.
 std::vector<std::vector<BufferId>> first_inputs(const Program& p, const CallList& list);

@@ -185,6 +185,7 @@ UnitCost Bounds::chunk_of(const UnitCosts& costs, size_t first, size_t end) cons
     all.*pass.seconds = seconds.all;
     if (pass.alone != nullptr) all.*pass.alone = std::max(all.*pass.alone, seconds.begin);
     if (pass.rest != nullptr) all.*pass.rest = seconds.all - seconds.result;
+    if (pass.sums != nullptr) all.*pass.sums = seconds.sums;
   }
   return all;
 }
@@ -353,8 +354,12 @@ std::optional<Bound> Bounds::by_tasks(const Candidate& c, const Candidate& like)
     UnitCost all;
     for (size_t g = static_cast<size_t>(stage); g < chunks.size(); g += static_cast<size_t>(c.pipe)) all += chunks[g];
     if (c.offload.optimizer) all.optimizer = 0;
+    double end = spans.back().end;  // of passes, and of the sums that they have started for the step
     int64_t carried = 0, most = 0;
-    for (const Task& t : tasks) {
+    for (size_t at = 0; at < tasks.size(); ++at) {
+      const Task& t = tasks[at];
+      if (t.work == (schedule.split ? Work::weight : Work::backward) && t.micro_batch == micro - 1)
+        end = std::max(end, spans[at].end + unit(t).sums);
       if (t.work == Work::forward) most = std::max(most, carried += unit(t).carried);
       if (t.work != Work::backward) continue;
       if (t.micro_batch > 0) most = std::max(most, carried + unit(t).beside);  // the first replaces accumulators
@@ -365,7 +370,7 @@ std::optional<Bound> Bounds::by_tasks(const Candidate& c, const Candidate& like)
     const double stored =
         all.file_step == 0 ? 0 : simulate::copy_time(cluster_, devices_, all.file_step / 2 / shared).seconds;
     bound.seconds = std::max(
-        {bound.seconds, spans.back().end + std::max({all.update / shared, all.update_transfers, gathered, stored}),
+        {bound.seconds, end + std::max({all.update / shared, all.update_transfers, gathered, stored}),
          transfers(c, chunks, stage)});
     if (c.offload.activations) most = 0;
     bound.bytes = std::max(bound.bytes, together(states_of(c, all), gradients_of(c, all), most, micro));

@@ -21,6 +21,9 @@ Steps::Steps(const Program& p, const simulate::Cluster& cluster, double slowest,
 std::vector<Step> Steps::of(const program::Body& body) {
   std::vector<Step> steps;
   const std::set<const Instruction*> handed_on = hands_on(body);
+  std::set<int> awaited;  // events
+  for (const Instruction& i : body.instructions)
+    if (i.kind == program::Kind::wait) awaited.insert(i.event);
   for (const simulate::Arranged& a : simulate::arranged(p_, body, simulate::softwares().front())) {
     const Instruction& i = *a.instruction;
     Step step = {.hands_on = handed_on.contains(&i), .layer = i.layer, .event = i.event, .instruction = &i};
@@ -33,6 +36,7 @@ std::vector<Step> Steps::of(const program::Body& body) {
       const program::Queue queue = program::queue_of(i);
       step.kind = Step::Kind::start;
       step.over_data = is_over_data(i);
+      step.of_step = !awaited.contains(i.event);
       step.queue = queues_.try_emplace(queue, static_cast<int>(queues_.size())).first->second;
       step.transfer = transfer(i, queue);
     } else if (i.kind == program::Kind::wait && i.awaited == program::Kind::collective) {
@@ -151,7 +155,8 @@ PassSeconds PassTimes::seconds(const simulate::Cluster& cluster, const PassRange
   Clock clock(cluster, queues_);
   // By layer in the order of the pass, between two that stand for the embedding and the head.
   std::vector<double> ends(static_cast<size_t>((layers + 2) * events_), 0);
-  double last = 0;    // the end of all transfers
+  double last = 0;    // the end of all transfers that the pass awaits
+  double sums = 0;    // of the others
   double begin = -1;  // of the first kernel
   double result = 0;  // when the last layer has made what another takes up
   const auto run = [&](const Step& s, int place, int event) {
@@ -160,7 +165,8 @@ PassSeconds PassTimes::seconds(const simulate::Cluster& cluster, const PassRange
       if (begin < 0) begin = clock.now;
       clock.run(s.seconds);
     } else if (s.kind == Step::Kind::start) {
-      last = std::max(last, *end = clock.transfer(s.queue, s.transfer));
+      *end = clock.transfer(s.queue, s.transfer);
+      (s.of_step ? sums : last) = std::max(s.of_step ? sums : last, *end);
     } else if (end != nullptr) {
       clock.now = std::max(clock.now, *end);
     }
@@ -193,7 +199,8 @@ PassSeconds PassTimes::seconds(const simulate::Cluster& cluster, const PassRange
   const int next = (kind_at(layers - 1) + (ascending_ ? 1 : kinds_ - 1)) % kinds_;
   for (const Placed& p : blocks_[static_cast<size_t>(next)])
     if (p.beside == -1) run(p.step, layers - 1, p.event);
-  return {.all = std::max(clock.now, last), .begin = begin, .result = result};
+  const double all = std::max(clock.now, last);
+  return {.all = all, .begin = begin, .result = result, .sums = std::max(0.0, sums - all)};
 }
 
 }  // namespace kintsugi::search

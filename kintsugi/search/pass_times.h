@@ -22,6 +22,7 @@ struct Step {
   enum class Kind : uint8_t { kernel, start, wait };
   Kind kind = Kind::kernel;
   bool over_data = false;  // what goes over the data axis
+  bool of_step = false;    // a start that a later pass or the update awaits
   bool hands_on = false;   // makes what another layer takes up
   int layer = 0;           // the embedding's is -1, the head's is behind the last
   double seconds = 0;      // of a kernel
@@ -67,9 +68,10 @@ struct PassRange {
   bool embedding = false, head = false;
 };
 
-// begin: until its first kernel. result: until the last of the layers has made what the next stage takes up.
+// begin: until its first kernel. result: until the last of the layers has made what the next stage takes up. sums: from
+// its end until that of the sums that it has started for the step.
 struct PassSeconds {
-  double all = 0, begin = 0, result = 0;
+  double all = 0, begin = 0, result = 0, sums = 0;
 };
 
 class PassTimes {

@@ -30,6 +30,7 @@ struct UnitCost {
   // From its result, which the next stage takes up, until all is done; of a pass in which something goes over the data
   // axis.
   double rest = 0, first_rest = 0, last_rest = 0;  // of a backward pass
+  double sums = 0;                                 // from the end of the last pass until that of the step's sums
   double update = 0, update_transfers = 0;         // once a step: kernels, and what goes over the data axis
   double flops = 0;                                // of the products and the attention of a micro-batch
   int64_t weights = 0, gradients = 0, optimizer = 0, carried = 0;
@@ -45,6 +46,7 @@ struct DataPass {
   double UnitCost::*seconds = nullptr;  // of which it is the whole
   double UnitCost::*alone = nullptr;    // or none
   double UnitCost::*rest = nullptr;     // or none
+  double UnitCost::*sums = nullptr;     // or none
   PassTimes times;
 };
 

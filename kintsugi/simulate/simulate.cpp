@@ -109,7 +109,6 @@ class Run {
     double factor = 1;  // by which kernels take longer
     int version = 0;
     EventKey awaited = {};
-    std::vector<EventKey> last = {};       // to be waited for before the update
     std::array<int, kLinks> flowing = {};  // transfers by link
     std::unordered_map<EventKey, Awaited, HashOfKey> awaited_by_key = {};
   };
@@ -185,11 +184,6 @@ class Run {
           const auto found = stage.awaited_by_key.find(key);
           base::require(found != stage.awaited_by_key.end(), "simulate", "stage {} waits for what was not started", s);
           const int transfer = found->second.transfer;
-          if (!found->second.done && timed_.transfers[static_cast<size_t>(transfer)].last) {
-            stage.last.push_back(key);
-            ++stage.item;
-            break;
-          }
           if (!found->second.done) {
             stage.state = Stage::State::waiting;
             stage.since = now_;
@@ -201,19 +195,6 @@ class Run {
           ++stage.item;
           break;
         }
-        case Item::Kind::wait_for_all:
-          while (!stage.last.empty() && stage.awaited_by_key.at(stage.last.back()).done) {
-            stage.awaited_by_key.erase(stage.last.back());
-            stage.last.pop_back();
-          }
-          if (!stage.last.empty()) {
-            stage.state = Stage::State::waiting;
-            stage.since = now_;
-            stage.awaited = stage.last.back();
-            return;
-          }
-          ++stage.item;
-          break;
       }
     }
   }

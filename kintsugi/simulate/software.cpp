@@ -108,7 +108,6 @@ const std::vector<Software>& softwares() {
        .source = "NeMo user guide, communication overlap; Megatron-LM, distributed data parallel, bucket size; NeMo, "
                  "tp_overlap_configs/userbuffers.py",
        .fused_loss = false,
-       .awaits_gradients_last = true,
        .gradient_bucket = 40e6,
        .gathers_later = true,
        .cuts_messages = true,

@@ -12,8 +12,7 @@ struct Software {
   std::string_view source = {};
   bool fused_attention = true;         // false: scores are written to memory and read back
   bool fused_loss = true;              // false: logits are, in fp32
-  bool overlaps_gradients = true;      // false: sums of gradients over ranks wait for the end of the backward pass
-  bool awaits_gradients_last = false;  // they are waited for before the update, not at the end of each backward pass
+  bool overlaps_gradients = true;      // false: sums of gradients over ranks wait for the end of the backward passes
   double gradient_share = 1;           // bytes of a gradient that is sent, over ours in fp32: half in 16 bits
   double gradient_bucket = 0;  // elements that it sums at a time, or 1/40 of that for each rank if that is more;
                                // smaller sums share a start. 0: as in the program

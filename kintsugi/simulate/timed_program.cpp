@@ -32,7 +32,6 @@ class Builder {
       for (const program::Body& body : p.bodies) {
         bodies.emplace_back();
         if (software_.repeats_layers && recomputes_layers(body)) add_layer_ends(p, body.chunk, bodies.back());
-        if (body.does(program::Work::update)) bodies.back().push_back({.kind = Item::Kind::wait_for_all});
         add(p, body, arranged(p, body, software_), bodies.back());
       }
       result_.bodies.push_back(std::move(bodies));
@@ -148,7 +147,6 @@ class Builder {
         const bool of_gradients = i.phase == program::Phase::update;
         const Link& link = t.time.link == LinkKind::network ? cluster_.network.link : cluster_.node;
         t.late = (!software_.overlaps_gradients && of_gradients) || link.overlap == 0;
-        t.last = software_.awaits_gradients_last && of_gradients && body.does(program::Work::backward);
         const bool wide = tensor::size_of(p.buffer(i.ins[0]).type.dtype) > 2;
         if (of_gradients && wide && !starts(i, Collective::all_gather)) t.time.seconds *= software_.gradient_share;
         if (software_.gradient_bucket > 0 && of_gradients) {

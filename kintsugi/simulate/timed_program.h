@@ -16,8 +16,7 @@ namespace kintsugi::simulate {
 
 // Kernels until the next communication, or the start of a transfer, or the wait for one.
 struct Item {
-  // wait_for_all: of what was not waited for where it stood.
-  enum class Kind : uint8_t { kernels, start, wait, wait_for_all };
+  enum class Kind : uint8_t { kernels, start, wait };
   Kind kind = Kind::kernels;
   std::array<double, kClasses> kernels = {};  // seconds
   int event = -1;
@@ -31,7 +30,6 @@ struct TimedTransfer {
   int other = -1;  // of a message: the stage of the other end
   bool receives = false;
   bool late = false;      // begins only when it is waited for, as the software does
-  bool last = false;      // waited for before the update
   bool buffered = false;  // a send that nobody waits for
   int axis = 0;           // a position in TimedPrograms::axes
   TransferTime time = {};
