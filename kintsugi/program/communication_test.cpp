@@ -150,7 +150,7 @@ TEST(Communication, WithoutWaits) {
       "     0 all_gather #0 -> #1 bucket layer0.ffn.weight[flat:4096] fp32 over data  12.0 KiB sent, \"flat split "
       "over data, needed whole, by contract\"\n"
       "body update\n"
-      "     0 wait for nothing: send #8 weight[n:16] fp32\n");
+      "     0 wait for an earlier call: send #8 weight[n:16] fp32\n");
 }
 
 }  // namespace kintsugi::program::communication_test

@@ -75,7 +75,7 @@ std::string wait_line(const Program& p, const Body& body, const Instruction& i) 
   while (start < body.instructions.size() &&
          (body.instructions[start].kind == Kind::wait || body.instructions[start].event != i.event))
     ++start;
-  const std::string of = start < body.instructions.size() ? fmt::format("{}", start) : "nothing";
+  const std::string of = start < body.instructions.size() ? fmt::format("{}", start) : "an earlier call";
   return fmt::format("wait for {}: {} {}", of, name_of(i),
                      i.outs.empty() ? operand(p, i.ins[0]) : "-> " + operand(p, i.outs[0]));
 }
