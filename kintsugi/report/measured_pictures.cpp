@@ -66,8 +66,11 @@ class RankRows {
     fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
     text_ += '\n';
   }
+  static std::string rectangle(double x, double y, double width, double height) {
+    return fmt::format("M{:.2f} {:.1f}h{:.2f}v{:.1f}h{:.2f}z", x, y, width, height, -width);
+  }
   void box(double x, double y, double width, double height, std::string_view fill, const std::string& tip) {
-    add(R"(<path d="M{:.2f} {:.1f}h{:.2f}v{:.1f}h{:.2f}z" fill="{}">{}</path>)", x, y, width, height, -width, fill,
+    add(R"(<path d="{}" fill="{}">{}</path>)", rectangle(x, y, width, height), fill,
         tip.empty() ? "" : fmt::format("<title>{}</title>", base::escape_xml(tip)));
   }
   void label(double x, double y, const std::string& label, std::string_view anchor = "start") {
@@ -203,10 +206,18 @@ std::string step_picture(const StepProfile& profile) {
 
 namespace {
 
-// Of very many blocks the earliest are drawn: those that begin before `end`.
+// Of very many blocks the earliest have tooltips and numbers: those that begin before `end`.
 struct Drawn {
   double end = std::numeric_limits<double>::infinity();
-  int64_t blocks = 0, all = 0;
+  int64_t named = 0, blocks = 0, all = 0;  // all: with those that the profile has left out
+
+  std::string text() const {
+    const auto first = [](int64_t some, int64_t of, std::string_view what) {
+      return fmt::format("the first {} of {} blocks{}", base::group_digits(some), base::group_digits(of), what);
+    };
+    if (blocks < all) return first(blocks, all, "");
+    return named < blocks ? first(named, blocks, " have a tooltip") : "";
+  }
 };
 
 Drawn blocks_to_draw(const StepProfile& profile) {
@@ -217,12 +228,13 @@ Drawn blocks_to_draw(const StepProfile& profile) {
       for (const Block& block : queue.blocks) begins.push_back(block.begin);
       drawn.all += queue.left_out;
     }
-  drawn.all += std::ssize(begins);
+  drawn.blocks = std::ssize(begins);
+  drawn.all += drawn.blocks;
   if (begins.size() > kMostDrawn) {
     std::ranges::nth_element(begins, begins.begin() + kMostDrawn);
     drawn.end = begins[kMostDrawn];
   }
-  drawn.blocks = std::ranges::count_if(begins, [&](double begin) { return begin < drawn.end; });
+  drawn.named = std::ranges::count_if(begins, [&](double begin) { return begin < drawn.end; });
   return drawn;
 }
 
@@ -272,29 +284,34 @@ std::vector<RankRows::Key> schedule_keys(const StepProfile& profile, std::string
 
 std::string run_schedule_picture(const StepProfile& profile, std::string_view row_name) {
   const Drawn drawn = blocks_to_draw(profile);
-  const bool some = drawn.blocks < drawn.all;
-  RankRows drawing(profile, 36, some ? 96 : 76);
+  const std::string some = drawn.text();
+  RankRows drawing(profile, 36, some.empty() ? 76 : 96);
   drawing.names(row_name);
   for (size_t row = 0; row < drawing.rows(); ++row) {
     const double y = drawing.y(row);
     drawing.box(drawing.x(0), y, drawing.scale() * profile.of_ranks[row].seconds, 24, "#f8f8f8", "");
+    std::map<std::string_view, std::string> others;  // by colour: a path
     for (const QueueBlocks& queue : profile.of_ranks[row].queues)
       for (const Block& block : queue.blocks) {
-        if (block.begin >= drawn.end) continue;
+        const bool computes = queue.queue == "compute";
+        const std::string_view colour = computes ? colour_of_work(block.work) : kTransferColour;
+        const double x = drawing.x(block.begin), width = drawing.scale() * (block.end - block.begin);
+        if (block.begin >= drawn.end) {
+          others[colour] += RankRows::rectangle(x, computes ? y : y + 26, width, computes ? 24 : 4);
+          continue;
+        }
         const std::string when = fmt::format(": {} to {}", milliseconds(block.begin), milliseconds(block.end));
-        if (queue.queue == "compute")
+        if (computes)
           draw_block(drawing, y, block, tip_of(block) + when);
         else
-          drawing.box(drawing.x(block.begin), y + 26, drawing.scale() * (block.end - block.begin), 4, kTransferColour,
+          drawing.box(x, y + 26, width, 4, colour,
                       fmt::format("transfers over {}, {}{}", queue.queue, block.work, when));
       }
+    for (const auto& [colour, path] : others) drawing.add(R"(<path d="{}" fill="{}"/>)", path, colour);
   }
   drawing.time_axis();
   drawing.legend(schedule_keys(profile, row_name), drawing.end() + 28);
-  if (some)
-    drawing.label(
-        kLeftOf, drawing.end() + 88,
-        fmt::format("the first {} of {} blocks", base::group_digits(drawn.blocks), base::group_digits(drawn.all)));
+  if (!some.empty()) drawing.label(kLeftOf, drawing.end() + 88, some);
   return drawing.take();
 }
 

@@ -150,15 +150,16 @@ TEST(RunPage, AStepAsItWasMeasured) {
   EXPECT_FALSE(has(page, "of 96 blocks"));
 }
 
-TEST(RunPage, OfManyBlocksTheFirst) {
+TEST(RunPage, OfManyBlocksTheFirstHaveTooltips) {
   std::vector<ReportRun> runs = {made("a", metrics_of(3, 8))};
   runs[0].measured = ProfiledStep{.profile = measured_step(32, 512)};
-  runs[0].measured->profile.of_ranks[0].queues[0].left_out = 7;
   const std::string page = run_page(runs, "k");
   EXPECT_EQ(tests::markup_fault(page), "");
   EXPECT_LT(page.size(), size_t{2} << 20);
-  EXPECT_TRUE(has(page, ">the first 2,944")) << page.size();
-  EXPECT_TRUE(has(page, " of 32,775 blocks</text>"));
+  EXPECT_TRUE(has(page, ">the first 2,944 of 32,768 blocks have a tooltip</text>")) << page.size();
+  EXPECT_TRUE(has(page, "M984.21 "));  // the last are drawn too
+  runs[0].measured->profile.of_ranks[0].queues[0].left_out = 7;
+  EXPECT_TRUE(has(run_page(runs, "k"), ">the first 32,768 of 32,775 blocks</text>"));
 }
 
 TEST(RunPage, EveryMeasureHasItsPlace) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/xml.h"
@@ -25,6 +26,7 @@ class ScalingPicture : public Svg {
     for (const ScalingCurve& curve : curves)
       for (const auto* points : {&curve.points, &curve.measured})
         for (const Point& p : *points) {
+          counts_.insert(p.x);
           low_ = {std::min(low_.x, p.x), std::min(low_.y, p.y)};
           high_ = {std::max(high_.x, p.x), std::max(high_.y, p.y)};
         }
@@ -64,7 +66,7 @@ class ScalingPicture : public Svg {
       add(R"(<path d="M{0} {1:.1f}H{2}" stroke="#e4e4e4"/><text x="{3}" y="{4:.1f}" text-anchor="end">{5}</text>)",
           kScalingLeft, y(tick), kScalingWidth - kScalingRight, kScalingLeft - 6, y(tick) + 4,
           base::format_rate(tick, "tokens/s"));
-    for (const double tick : log_ticks(low_.x, high_.x, 8))
+    for (const double tick : counts_)
       add(R"(<path d="M{0:.1f} {1:.1f}v4" stroke="#333333"/><text x="{0:.1f}" y="{2:.1f}" text-anchor="middle">{3:g}</text>)",
           x(tick), y(low_.y), y(low_.y) + 18, tick);
     add(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="middle">devices</text>)",
@@ -91,6 +93,7 @@ class ScalingPicture : public Svg {
   }
 
   Point low_ = {HUGE_VAL, HUGE_VAL}, high_ = {0, 0};
+  std::set<double> counts_;  // of devices
 };
 
 }  // namespace
