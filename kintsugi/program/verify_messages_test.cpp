@@ -128,13 +128,13 @@ TEST(VerifyMessages, ASumThatALaterCallAwaits) {
     of(p, backward)[1].ins = {z, y};
   });
   EXPECT_TRUE(reads.starts_with("at instruction 1 of backward, micro-batch 0 (add) reads #1 \"y\", which instruction 2 "
-                                "of forward, micro-batch 0 (all_reduce of #1 \"y\""))
+                                "of forward, micro-batch 0 (all_reduce sum of #1 \"y\""))
       << reads;
   EXPECT_TRUE(reads.ends_with(" still makes")) << reads;
   EXPECT_NE(error_after([&](Program& p) {
               with_sum(p);
               p.lists[0].calls.pop_back();
-            }).find("nothing waits for all_reduce of #1"),
+            }).find("nothing waits for all_reduce sum of #1"),
             std::string::npos);
   Program p = whole();  // in its own body
   with_sum(p);
