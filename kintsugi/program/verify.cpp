@@ -169,9 +169,12 @@ class ListVerifier {
     throw base::InternalError("verify", "no region {}", static_cast<int>(p_.buffer(root(b)).region));
   }
 
-  // In a segment, or in a file with several places, each micro-batch has its own value.
+  // In a segment, or in a file with several places, each micro-batch has its own value. Calls of the step go on with the
+  // last one's in the segments.
   Owner owner(BufferId root, int64_t micro_batch) const {
-    if ((p_.buffer(root).segment < 0 && p_.buffer(root).copies == 0) || micro_batch < 0) return root;
+    const Buffer& b = p_.buffer(root);
+    if (micro_batch < 0 && b.segment >= 0) micro_batch = last_;
+    if ((b.segment < 0 && b.copies == 0) || micro_batch < 0) return root;
     return root + (micro_batch + 1) * static_cast<int64_t>(p_.buffers.size());
   }
 
@@ -198,9 +201,7 @@ class ListVerifier {
   bool is_there(BufferId b, const Call& call) {
     const BufferId r = root(b);
     const int64_t at = begin(b, call), end = at + range(b).bytes;
-    if (owners(b).owns(at, end, owner(r, call.micro_batch))) return true;
-    // The values that the last micro-batch leaves for the step.
-    return call.micro_batch < 0 && p_.buffer(r).segment >= 0 && owners(b).owns(at, end, owner(r, last_));
+    return owners(b).owns(at, end, owner(r, call.micro_batch));
   }
 
   const Program& p_;
