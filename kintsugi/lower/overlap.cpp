@@ -239,9 +239,10 @@ class Overlap {
     for (size_t c = 0; c < list.calls.size(); ++c) {
       const bool ahead = !receives_first(c);
       if (ahead) add(c + 1, &Beside::receive);
-      const bool updates = p_.bodies[static_cast<size_t>(list.calls[c].body)].does(program::Work::update);
-      if (updates) calls.insert(calls.end(), sums.begin(), sums.end());
-      if (updates) sums.clear();
+      if (p_.bodies[static_cast<size_t>(list.calls[c].body)].does(program::Work::update)) {
+        calls.insert(calls.end(), sums.begin(), sums.end());
+        sums.clear();
+      }
       calls.push_back(list.calls[c]);
       if (const int body = body_of(c, &Beside::summed); body >= 0) sums.push_back({body, list.calls[c].micro_batch});
       if (!ahead) add(c + 1, &Beside::receive);

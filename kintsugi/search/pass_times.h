@@ -22,7 +22,7 @@ struct Step {
   enum class Kind : uint8_t { kernel, start, wait };
   Kind kind = Kind::kernel;
   bool over_data = false;  // what goes over the data axis
-  bool of_step = false;    // a start that a later pass or the update awaits
+  bool of_step = false;    // a start that another body awaits, before the update
   bool hands_on = false;   // makes what another layer takes up
   int layer = 0;           // the embedding's is -1, the head's is behind the last
   double seconds = 0;      // of a kernel

@@ -152,10 +152,10 @@ class Measured {
                         double UnitCost::*rest = nullptr) {
       if (!when || !body.does(work)) return;
       const Timed& pass = timed(call.body);
-      double UnitCost::*sums = std::ranges::any_of(pass.steps, &Step::of_step) ? &UnitCost::sums : nullptr;
       for (size_t u = 0; u < units_.size(); ++u) units_[u].*part += pass.seconds[u];
-      if (std::ranges::any_of(pass.steps, &Step::over_data))
-        passes_.push_back({part, alone, rest, sums, PassTimes(pass.steps, static_cast<int>(kinds_), steps_.queues())});
+      if (!std::ranges::any_of(pass.steps, &Step::over_data)) return;
+      double UnitCost::*sums = std::ranges::any_of(pass.steps, &Step::of_step) ? &UnitCost::sums : nullptr;
+      passes_.push_back({part, alone, rest, sums, PassTimes(pass.steps, static_cast<int>(kinds_), steps_.queues())});
     };
     to(program::Work::forward, middle, &UnitCost::forward, &UnitCost::forward_alone);
     to(program::Work::backward, middle, &UnitCost::backward, &UnitCost::alone, &UnitCost::rest);
