@@ -13,6 +13,8 @@ SETS = [
     ("kor22-530B", "Korthikanti 2022, 8 replicas", CLUSTERS / "selene.toml", "megatron-2022"),
     ("vtrain", "vTrain", HERE / "a100_4nic.toml", "megatron-deepspeed"),
     ("dgxc", "DGXC H100", CLUSTERS / "dgx_h100.toml", "megatron-2025"),
+    ("bloom-0228", "BLOOM", HERE / "a100_4opa.toml", "bloom-2022-bf16"),
+    ("bloom-production", "BLOOM", HERE / "a100_4opa.toml", "bloom-2022-bf16"),
     ("bloom", "BLOOM", HERE / "a100_4opa.toml", "bloom-2022"),
     ("aurora70b", "AuroraGPT-70B", CLUSTERS / "aurora.toml", "megatron-deepspeed"),
     ("mcore-ci", "Megatron's tests", CLUSTERS / "dgx_h100.toml", "megatron-2025"),
@@ -51,11 +53,28 @@ def model(row):
     return keys
 
 
+def stages(row):
+    """How many layers each chunk has: as many in each as in all others, but for BLOOM (DeepSpeed's partition_method)."""
+    layers, chunks = number(row, "layers"), number(row, "pp") * number(row, "chunks")
+    if not row["id"].startswith("bloom"):
+        return [layers // chunks] * chunks if layers % chunks == 0 else None
+    # Each has as many units as the largest must have, the last what is left. A unit is a layer; from 27 February on the
+    # embedding at the first and that at the last chunk are one each.
+    counted = "embedding counted" in row["note"] or row["id"] == "bloom-production"
+    units = layers + 2 * counted
+    largest = math.ceil(units / chunks)
+    parts = [min(largest, units - largest * i) for i in range(chunks)]
+    parts[0] -= counted
+    parts[-1] -= counted
+    return parts
+
+
 def settings(row):
     """The run of a row as sections of a run.toml; None where this program has no such run."""
     if row["precision"] not in ("fp16", "bf16", "fp32"):
         return None
     tensor, chunks = number(row, "tp"), number(row, "chunks")
+    layers = {"stages": " ".join(map(str, stages(row)))} if stages(row) and number(row, "pp") > 1 else {}
     recompute = {"none": "none", "full": "full", "selective-attn": "selective", "selective": "selective"}
     zero = row["zero"].split()[0][:1] if row["zero"] else "0"  # "3+hpZ(node)" is 3
     return {
@@ -78,6 +97,7 @@ def settings(row):
             "zero": int(zero),
             "sequence_parallel": row["sp"] == "1" and tensor > 1,
             "recompute": recompute[row["recompute"]],
+            **layers,
         },
     }
 

@@ -55,10 +55,9 @@ const std::vector<Software>& softwares() {
        .sequence_first = true,
        .update_bytes = 28},
       // A fork of that, with CUDA_LAUNCH_BLOCKING=1: the host starts a kernel when the one before has ended. Its time
-      // for each of our kernels, of which a PyTorch that computes a layer again starts several, follows from pairs of
-      // 25 February that differ in micro_batch alone, 4 and 2: without the bubble, which the smaller one makes smaller,
-      // a layer takes some 19 ms more for each further micro-batch (tensor 8, pipe 12 and 4; tensor 4, pipe 12), and it
-      // has some 65 of our kernels. One figure for all rows: good for an order, not for a time.
+      // for each of our kernels, of which a PyTorch that computes a layer again starts several, follows from the seven
+      // pairs of runs of 25 February that differ in micro_batch alone: with this, half of them change by more than
+      // simulated, half by less. One figure for all rows: good for an order, not for a time.
       {.name = "bloom-2022",
        .source = "BigScience, train/tr11-176B-ml/chronicles-prequel.md, February 2022",
        .fused_attention = false,
@@ -76,7 +75,25 @@ const std::vector<Software>& softwares() {
        .keeps_masks = true,
        .sequence_first = true,
        .update_bytes = 28,
-       .host_time = 290e-6},
+       .host_time = 170e-6},
+      // The same with bf16, from 28 February on: gradients are accumulated, and so summed, in fp32.
+      {.name = "bloom-2022-bf16",
+       .source = "BigScience, train/tr11-176B-ml/chronicles-prequel.md, \"Rebalancing layers\"",
+       .fused_attention = false,
+       .fused_loss = false,
+       .overlaps_gradients = false,
+       .gradient_bucket = 40e6,
+       .overlaps_messages = false,
+       .cuts_messages = true,
+       .adds_gradients = true,
+       .repeats_layers = true,
+       .joins_products = true,
+       .joins_activations = false,
+       .joins_elementwise = true,
+       .keeps_masks = true,
+       .sequence_first = true,
+       .update_bytes = 28,
+       .host_time = 170e-6},
       // As megatron-2021, but products add to gradients in fp32 (tensor_parallel/layers.py, wgrad_gemm_accum_fp32), and
       // gathers and sums over `tensor` run beside one of the two products of a gradient. The update: unscaled and
       // checked (8), clipped (8), the weight cast (4), zeroed (4).
