@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "kintsugi/base/error.h"
 
 namespace kintsugi::profile::measure_test {
@@ -260,6 +262,12 @@ TEST(RankProfile, DamageIsNamed) {
       "communication or waiting");
   EXPECT_EQ(error_of("{\"step\":1,\"ranks\":0,\"clocks\":0,\"of_ranks\":[]}"),
             "[profile] \"runs/one/profile.json\":1: \"ranks\" is 0; it should be a whole number from 1 to 2147483647");
+  // What is added up: two of these would not fit.
+  RankProfile many;
+  many.queues = {{.queue = "compute", .blocks = {}, .left_out = std::numeric_limits<int64_t>::max()}};
+  EXPECT_EQ(error_of(to_json({.step = 12, .ranks = 1}, {to_json(many)})),
+            "[profile] \"runs/one/profile.json\":2: \"of_ranks[0].queues[0].left_out\" is 9223372036854775807; it "
+            "should be a whole number from -1 to 1000000000000000");
 }
 
 }  // namespace kintsugi::profile::measure_test

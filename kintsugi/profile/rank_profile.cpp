@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -35,6 +36,8 @@ double RankProfile::of(Part part) const {
 }
 
 namespace {
+
+constexpr int64_t kMostCounted = 1'000'000'000'000'000;
 
 Part part_of(const Json& json) {
   for (const Part part : {Part::compute, Part::communication, Part::waiting})
@@ -111,7 +114,7 @@ class Reader {
  private:
   static void get(const Json& json, std::string& text) { text = json.text(); }
   static void get(const Json& json, Part& part) { part = part_of(json); }
-  // What can be drawn: more would be no time, and no count.
+  // What can be drawn and added up: more would be no time, and no count.
   static void get(const Json& json, double& number) {
     number = json.number();
     if (std::abs(number) > 1e24) json.refuse("a number of at most 1e24");
@@ -119,7 +122,7 @@ class Reader {
   static void get(const Json& json, bool& flag) { flag = json.boolean(); }
   template <typename T>
   static void get(const Json& json, T& number) requires std::is_integral_v<T> &&(!std::is_same_v<T, bool>) {
-    number = static_cast<T>(json.whole(-1, std::numeric_limits<T>::max()));
+    number = static_cast<T>(json.whole(-1, std::min<int64_t>(std::numeric_limits<T>::max(), kMostCounted)));
   }
   template <typename T>
   static void get(const Json& json, std::vector<T>& list) {
