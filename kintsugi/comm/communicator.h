@@ -119,6 +119,10 @@ class Communicator {
   // Returns when the event and all older ones of this communicator are done. Timeout if that takes longer than the
   // time limit, or if the world has ended.
   virtual void wait(Event event) = 0;
+  // Of groups whose work is done on devices: whether the next operation must come after what this rank has enqueued
+  // there, as it does if nothing is said. It need not if it touches nothing that the rank has touched since the last
+  // operation that came after it, or only reads what was read.
+  virtual void next_waits(bool) {}
   // Makes progress on what this rank has enqueued, in all of its communicators; never blocks.
   virtual void progress() {}
 };

@@ -87,6 +87,7 @@ class DeviceCommunicator : public CheckedCommunicator {
     base::require(event.number <= made_, "comm", "a wait for event {} of {}", event.number, made_);
     if (oldest_ <= event.number) finish(event.number);
   }
+  void next_waits(bool waits) override { waits_ = waits; }
   void progress() override { host_->progress(); }
 
  protected:
@@ -132,6 +133,7 @@ class DeviceCommunicator : public CheckedCommunicator {
   std::vector<Open> open_;                 // events oldest_ to made_
   std::vector<Part> finished_;             // within finish() alone
   uint64_t oldest_ = 1, made_ = 0;
+  bool waits_ = true;  // the next operation, for this rank
 };
 
 Event DeviceCommunicator::enqueue(std::span<const Operation> operations) {
@@ -147,12 +149,13 @@ Event DeviceCommunicator::enqueue(std::span<const Operation> operations) {
   for (size_t i = 0; i < operations.size(); ++i) {
     const auto [posted, member] = open.parts[i];
     const std::lock_guard lock(group_->mutex);
-    posted->awaited[member] = !group_->stream->follows(compute_);
+    posted->awaited[member] = (waits_ || !group_->stream->beside(compute_)) && !group_->stream->follows(compute_);
     if (posted->awaited[member]) compute_.record(*posted->ready[member]);
     posted->operations[member] = operations[i];
     posted->holds[member] = 1;
     if (++posted->here == static_cast<int>(posted->operations.size())) start(*posted);
   }
+  waits_ = true;
   ++made_;
   open.host = meet(*host_, operations);
   return {made_};

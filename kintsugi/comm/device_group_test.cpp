@@ -8,6 +8,7 @@
 #include "kintsugi/comm/collective_cases.h"
 #include "kintsugi/comm/device_harness.h"
 #include "kintsugi/comm/step_capture.h"
+#include "kintsugi/device/emulated/emulated.h"
 
 namespace kintsugi::comm::device_group_test {
 namespace {
@@ -61,6 +62,30 @@ TEST(OnOneDevice, ACaptureOfAllRanks) {
     return wrong;
   });
   EXPECT_EQ(said, Texts(kRanks));
+}
+
+// Of a rank for itself, so that nobody else waits meanwhile.
+TEST(OnOneDevice, AnOperationWaitsForTheRankUnlessItIsTold) {
+  const auto device = device::open_device("emulated");
+  const auto memory = device->allocate(128);
+  const Texts said = on_ranks(1, [&](World& world) {
+    const auto compute = device->stream();
+    const auto group = device_group(world, *device, *compute, cases::all_ranks(1));
+    const auto waits = [&] {
+      compute->zero(memory->data() + 64, 64);
+      const int64_t before = device::emulate::waits().all;
+      const std::span<std::byte> own(memory->data(), 4);
+      const Event event = group->all_reduce(own, own, tensor::DType::f32, Reduction::sum);
+      const int64_t made = device::emulate::waits().all - before;
+      group->wait(event);
+      return made;
+    };
+    std::string all = fmt::format("{}", waits());
+    group->next_waits(false);
+    all += fmt::format(" {}", waits());
+    return all + fmt::format(" {}", waits());
+  });
+  EXPECT_EQ(said, Texts({"1 0 1"}));
 }
 
 TEST(OnOneDevice, ARankThatDoesNotComeToACapturedStepIsNamed) {

@@ -77,9 +77,11 @@ class Stream {
     other.record(event);
     wait(event);
   }
+  // Whether both are within one capture, or in none.
+  bool beside(const Stream& other) const { return within() == other.within(); }
   // Whether what is enqueued from here on comes after all that is enqueued in another stream.
   bool follows(const Stream& other) const {
-    return within() == other.within() && !other.order().worked && order().known.knows(other.order().known);
+    return beside(other) && !other.order().worked && order().known.knows(other.order().known);
   }
   virtual void synchronize() = 0;  // the host waits for all that was enqueued. UserError if the device failed
   // The same; `meanwhile` is called now and then, and ends the wait by throwing.

@@ -83,13 +83,16 @@ std::span<const Executor::List::Staged> Executor::staged_of(const List& list, si
 
 void Executor::enqueue_calls(const List& list, kernels::Numbers& numbers) {
   size_t next = 0;
+  touched_.begin_list();
   for (size_t c = 0; c < list.bound.size(); ++c) {
     const program::Call& call = list.calls->calls[c];
     const auto inputs = staged_of(list, c, next);
     if (!inputs.empty()) enqueue_waits();
-    for (const List::Staged& staged : inputs)
-      device_->stream().copy(address(inputs_[staged.input].buffer, *list.calls, call.slot),
-                             device_->staged_on_device() + staged.offset, staged.bytes);
+    for (const List::Staged& staged : inputs) {
+      std::byte* const to = address(inputs_[staged.input].buffer, *list.calls, call.slot);
+      device_->stream().copy(to, device_->staged_on_device() + staged.offset, staged.bytes);
+      touched_.add({to, static_cast<size_t>(staged.bytes)}, true);
+    }
     if (numbers.batch_rows > 0) numbers.batch_offset = numbers.batch_rows * std::max<int64_t>(0, call.micro_batch);
     if (marks_ && (c == 0 || !inputs.empty())) times_->mark();
     run_call(list, c, numbers, nullptr);

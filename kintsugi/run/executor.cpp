@@ -294,6 +294,7 @@ void Executor::enqueue(const Instruction& i, Bound& b, Running& r) {
     in = send_by_host(b, r);
     if (!out.empty()) out = {r.received->data(), out.size()};
   }
+  if (waits_late()) c.next_waits(touched_.must_wait(c, b.ins, b.outs));
   switch (i.collective) {
     case Collective::all_reduce:
       r.communication = c.all_reduce(in, out, b.ins[0].dtype(), reduction_of(i));
@@ -340,6 +341,7 @@ void Executor::enqueue_copy(const Instruction& i, const Bound& b, Running& r, in
 }
 
 void Executor::wait(const program::Body& body, const Instruction& i, Bound& b, Running& r) {
+  if (device_) touched_.add(r.what->ins, r.what->outs);
   if (!b.communicator) return store_ ? store_->wait(r.copy) : file_->wait(r.ticket);
   try {
     b.communicator->wait(r.communication);
@@ -517,6 +519,7 @@ void Executor::run_instruction(const program::Call& call, const program::Body& b
                                                 : enqueue_copy(instruction, b, r, call.micro_batch);
   }
   if (b.seq >= 0 && !device_) b.indices[static_cast<size_t>(b.seq)].index.begin_at(b.seq_begin + numbers.position);
+  if (device_) touched_.add(b.ins, b.outs, b.workspace);
   if (device_ && device_->stream().checks()) announce(body, instruction, b);
   if (ranges_) name_for_profiler(body, instruction);
   b.kernel->run(call_of(instruction, b, numbers, device_ ? &device_->stream() : nullptr));

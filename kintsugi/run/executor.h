@@ -23,6 +23,7 @@
 #include "kintsugi/run/device_store.h"
 #include "kintsugi/run/device_times.h"
 #include "kintsugi/run/file_store.h"
+#include "kintsugi/run/touched.h"
 
 namespace kintsugi::profile {
 class Recorder;
@@ -301,6 +302,7 @@ class Executor {
   std::vector<Running> running_;  // by event and micro-batch
   std::vector<Awaited> awaited_;
   int64_t started_ = 0;
+  Touched touched_;  // on a device
   std::vector<Input> inputs_;
   std::unique_ptr<DeviceSide> device_;  // null: the host's
   comm::DeviceWay way_ = comm::DeviceWay::shared;

@@ -68,6 +68,7 @@ class NcclCommunicator : public CheckedCommunicator {
     base::require(event.number <= made_, "comm", "a wait for event {} of {}", event.number, made_);
     if (oldest_ <= event.number) finish(event.number);
   }
+  void next_waits(bool waits) override { waits_ = waits; }
   void progress() override {
     failed_ = true;  // unless none of these throws
     int state = nccl::kSuccess;
@@ -119,6 +120,7 @@ class NcclCommunicator : public CheckedCommunicator {
   uint64_t not_done_ = 1;                   // the oldest event that the device may not have done
   Clock::time_point moved_ = Clock::now();  // when that was last known to change
   bool failed_ = false;
+  bool waits_ = true;  // the next operation, for this rank
   DeviceReduce* reduce_ = nullptr;  // of sums in the order of ranks; what others send for them is in options_.sums
 };
 
@@ -160,7 +162,8 @@ Event NcclCommunicator::enqueue(std::span<const Operation> operations) {
   check_room(operations, options_);
   if (made_ - oldest_ + 1 == open_.size()) finish(oldest_);
   Open& open = open_[(made_ + 1) % open_.size()];
-  stream_->wait_for(compute_, *open.ready);
+  if (waits_ || !stream_->beside(compute_)) stream_->wait_for(compute_, *open.ready);
+  waits_ = true;
   if (operations.size() > 1) check(library_, library_.group_start(), "an exchange");
   for (const Operation& o : operations)
     if (o.bytes > 0) call(o);
