@@ -8,92 +8,73 @@
 #include "kintsugi/base/error.h"
 
 namespace kintsugi::simulate {
+namespace {
+
+// Section 4.2: biases with GeLU, and with dropout and the residual, in one kernel; section 4.1: messages in parts. Of
+// the release: attention as two batched products with a fused softmax and a dropout between them (model/transformer.py,
+// with the sequence as the outermost dim and one product for query, key and value); gradients in 16 bits, which
+// autograd adds by kernels of their own, and which are summed over `data` after the last backward pass; messages wait
+// for their receiver (p2p_communication.py); a layer is computed again with all that it has. The update reads and
+// writes a weight's gradient 28 bytes more than ours: cast to fp32 (6), unscaled and checked (8), clipped (8), the
+// weight cast (4), zeroed (2) (optimizer/optimizer.py, clip_grads.py).
+const Software kMegatron2021 = {
+    .name = "megatron-2021",
+    .source = "Narayanan et al. 2021, section 4; Megatron-LM, release 2.5",
+    .fused_attention = false,
+    .fused_loss = false,
+    .overlaps_gradients = false,
+    .gradient_share = 0.5,
+    .gradient_bucket = 40e6,
+    .overlaps_messages = false,
+    .cuts_messages = true,
+    .adds_gradients = true,
+    .repeats_layers = true,
+    .joins_products = true,
+    .joins_activations = false,
+    .joins_elementwise = true,
+    .keeps_masks = true,
+    .sequence_first = true,
+    .update_bytes = 28,
+};
+
+// The same: it was forked before products added to gradients.
+Software megatron_deepspeed() {
+  Software s = kMegatron2021;
+  s.name = "megatron-deepspeed";
+  s.source = "Microsoft Megatron-DeepSpeed and forks, 2021 to 2022: Megatron-LM of before release 3.0";
+  return s;
+}
+
+// A fork of that, with CUDA_LAUNCH_BLOCKING=1: the host starts a kernel when the one before has ended. Its time for each
+// of our kernels, of which a PyTorch that computes a layer again starts several, follows from the eighteen pairs of runs
+// that differ in micro_batch alone: with this, half of them change by more than simulated, half by less. One figure for
+// all rows: good for an order, not for a time.
+Software bloom() {
+  Software s = megatron_deepspeed();
+  s.name = "bloom-2022";
+  s.source = "BigScience, train/tr11-176B-ml/chronicles-prequel.md, February 2022";
+  s.host_time = 140e-6;
+  return s;
+}
+
+// The same with bf16, from 28 February on: gradients are accumulated, and so summed, in fp32.
+Software bloom_bf16() {
+  Software s = bloom();
+  s.name = "bloom-2022-bf16";
+  s.source = "BigScience, train/tr11-176B-ml/chronicles-prequel.md, \"Rebalancing layers\"";
+  s.gradient_share = 1;
+  return s;
+}
+
+}  // namespace
 
 const std::vector<Software>& softwares() {
   static const std::vector<Software> list = {
       {.name = "kintsugi", .source = "the program as it is"},
-      // Section 4.2: biases with GeLU, and with dropout and the residual, in one kernel; section 4.1: messages in
-      // parts. Of the release: attention as two batched products with a fused softmax and a dropout between them
-      // (model/transformer.py, with the sequence as the outermost dim and one product for query, key and value);
-      // gradients in 16 bits, which autograd adds by kernels of their own, and which are summed over `data` after the
-      // last backward pass; messages wait for their receiver (p2p_communication.py); a layer is computed again with all
-      // that it has. The update reads and writes a weight's gradient 28 bytes more than ours: cast to fp32 (6),
-      // unscaled and checked (8), clipped (8), the weight cast (4), zeroed (2) (optimizer/optimizer.py, clip_grads.py).
-      {.name = "megatron-2021",
-       .source = "Narayanan et al. 2021, section 4; Megatron-LM, release 2.5",
-       .fused_attention = false,
-       .fused_loss = false,
-       .overlaps_gradients = false,
-       .gradient_share = 0.5,
-       .gradient_bucket = 40e6,
-       .overlaps_messages = false,
-       .cuts_messages = true,
-       .adds_gradients = true,
-       .repeats_layers = true,
-       .joins_products = true,
-       .joins_activations = false,
-       .joins_elementwise = true,
-       .keeps_masks = true,
-       .sequence_first = true,
-       .update_bytes = 28},
-      // The same: it was forked before products added to gradients.
-      {.name = "megatron-deepspeed",
-       .source = "Microsoft Megatron-DeepSpeed and forks, 2021 to 2022: Megatron-LM of before release 3.0",
-       .fused_attention = false,
-       .fused_loss = false,
-       .overlaps_gradients = false,
-       .gradient_share = 0.5,
-       .gradient_bucket = 40e6,
-       .overlaps_messages = false,
-       .cuts_messages = true,
-       .adds_gradients = true,
-       .repeats_layers = true,
-       .joins_products = true,
-       .joins_activations = false,
-       .joins_elementwise = true,
-       .keeps_masks = true,
-       .sequence_first = true,
-       .update_bytes = 28},
-      // A fork of that, with CUDA_LAUNCH_BLOCKING=1: the host starts a kernel when the one before has ended. Its time
-      // for each of our kernels, of which a PyTorch that computes a layer again starts several, follows from the
-      // eighteen pairs of runs that differ in micro_batch alone: with this, half of them change by more than simulated,
-      // half by less. One figure for all rows: good for an order, not for a time.
-      {.name = "bloom-2022",
-       .source = "BigScience, train/tr11-176B-ml/chronicles-prequel.md, February 2022",
-       .fused_attention = false,
-       .fused_loss = false,
-       .overlaps_gradients = false,
-       .gradient_share = 0.5,
-       .gradient_bucket = 40e6,
-       .overlaps_messages = false,
-       .cuts_messages = true,
-       .adds_gradients = true,
-       .repeats_layers = true,
-       .joins_products = true,
-       .joins_activations = false,
-       .joins_elementwise = true,
-       .keeps_masks = true,
-       .sequence_first = true,
-       .update_bytes = 28,
-       .host_time = 140e-6},
-      // The same with bf16, from 28 February on: gradients are accumulated, and so summed, in fp32.
-      {.name = "bloom-2022-bf16",
-       .source = "BigScience, train/tr11-176B-ml/chronicles-prequel.md, \"Rebalancing layers\"",
-       .fused_attention = false,
-       .fused_loss = false,
-       .overlaps_gradients = false,
-       .gradient_bucket = 40e6,
-       .overlaps_messages = false,
-       .cuts_messages = true,
-       .adds_gradients = true,
-       .repeats_layers = true,
-       .joins_products = true,
-       .joins_activations = false,
-       .joins_elementwise = true,
-       .keeps_masks = true,
-       .sequence_first = true,
-       .update_bytes = 28,
-       .host_time = 140e-6},
+      kMegatron2021,
+      megatron_deepspeed(),
+      bloom(),
+      bloom_bf16(),
       // As megatron-2021, but products add to gradients in fp32 (tensor_parallel/layers.py, wgrad_gemm_accum_fp32), and
       // gathers and sums over `tensor` run beside one of the two products of a gradient. The update: unscaled and
       // checked (8), clipped (8), the weight cast (4), zeroed (4).
