@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs what the build needs and is not there yet, by apt, as root or by sudo; asks nothing. Debian 12, Ubuntu 24.04
-# and newer. Where nothing is missing it needs neither root nor a network. Fails only if something stays missing.
+# install_packages.sh [PACKAGE...]: installs what the build needs and is not there yet, and these if it can, by apt, as root
+# or by sudo; asks nothing. Debian 12, Ubuntu 24.04 and newer. Where nothing is missing it needs neither root nor a network.
+# Fails only if something stays missing.
 set -euo pipefail
 
 # A program that is found counts as installed, whatever its origin.
@@ -19,7 +20,7 @@ libraries=(
   libgtest-dev         # tests
 )
 # Each gives a transport, or reads a kind of compressed text; the build does without what the system does not have.
-optional=(libopenmpi-dev openmpi-bin libmpich-dev mpich zlib1g-dev libzstd-dev)
+optional=(libopenmpi-dev openmpi-bin libmpich-dev mpich zlib1g-dev libzstd-dev "$@")
 
 missing=() wanted=()
 for pair in "${programs[@]}"; do

@@ -5,6 +5,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 build=$root/build
 
 "$root/scripts/build.sh"
+# A test compiles kernels for AMD's devices, which older clangs cannot.
+command -v clang-{16..22} >/dev/null || "$root/scripts/install_packages.sh" clang-16
 
 results=$build/test_results.xml
 rm -f "$results"

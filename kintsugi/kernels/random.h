@@ -3,8 +3,9 @@
 // the layout, the order or the number of threads.
 #pragma once
 
+#include <math.h>
+
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <numbers>
 #include <string_view>
@@ -44,14 +45,15 @@ constexpr uint32_t random_word(std::array<uint32_t, 2> key, uint64_t stream, uin
 }
 
 // The two normal numbers at indices 2 * pair and 2 * pair + 1, from four words (Box, Muller 1958). A template, so that it
-// may be constexpr, which is what compilers for devices take for their own.
+// may be constexpr, which is what compilers for devices take for their own; and with functions of the global namespace,
+// where they have theirs.
 template <typename Real = double>
 constexpr std::array<Real, 2> normal_pair(std::array<uint32_t, 2> key, uint64_t pair) {
   const std::array<uint32_t, 4> w = random_block(key, 0, pair);
   std::array<Real, 2> x = {};
   for (size_t i = 0; i < 2; ++i) {
     const Real u = (w[2 * i] + 0.5) * 0x1p-32, v = w[2 * i + 1] * 0x1p-32;
-    x[i] = std::sqrt(-2.0 * std::log(u)) * std::cos(2.0 * std::numbers::pi_v<Real> * v);
+    x[i] = ::sqrt(-2.0 * ::log(u)) * ::cos(2.0 * std::numbers::pi_v<Real> * v);
   }
   return x;
 }

@@ -1,5 +1,5 @@
-// Functions of CUDA's language for AMD's devices, without ROCm's library: what the backend of clang knows, and erf and
-// tanh by polynomials.
+// Functions of CUDA's language for AMD's devices, without ROCm's library: what the backend of clang knows, and by
+// polynomials erf and tanh, and in fp64 log and cos.
 #pragma once
 
 #define KINTSUGI_MATH_(T, name, ...)         \
@@ -29,6 +29,32 @@ static __device__ __forceinline__ double pow(double x, double n) {
   for (auto left = static_cast<uint64_t>(n); left > 0; left /= 2, x *= x)
     if (left % 2 == 1) power *= x;
   return power;
+}
+
+// Of normal numbers: x = m 2^e with m from sqrt(1/2) to sqrt(2), and log m = 2 (s + s^3/3 + s^5/5 + ...) with s =
+// (m - 1) / (m + 1), which is at most 0.172; ln 2 is in two parts, of which the first times e has no rounding.
+static __device__ __forceinline__ double log(double x) {
+  const auto bits = __builtin_bit_cast(uint64_t, x) - 0x3FE6A09E667F3BCDull;
+  const double m = __builtin_bit_cast(double, (bits & 0x000FFFFFFFFFFFFFull) + 0x3FE6A09E667F3BCDull);
+  const auto e = static_cast<double>(static_cast<int64_t>(bits) >> 52);
+  const double s = (m - 1) / (m + 1), square = s * s;
+  double r = 0;
+  for (int n = 23; n >= 3; n -= 2) r = __builtin_fma(r, square, 1.0 / n);
+  r = 2 * __builtin_fma(r * square, s, s);
+  return __builtin_fma(e, 0x1.62e42fefa3800p-1, __builtin_fma(e, 0x1.ef35793c76730p-45, r));
+}
+
+// Of less than some turns: what is left of a quarter of a turn by the series of cos and sin.
+static __device__ __forceinline__ double cos(double x) {
+  const double quarters = __builtin_floor(__builtin_fma(x, 0x1.45f306dc9c883p-1, 0.5));
+  const double r = __builtin_fma(-quarters, 0x1.1a62633145c07p-54, __builtin_fma(-quarters, 0x1.921fb54442d18p+0, x));
+  const int quarter = static_cast<int>(quarters) & 3;
+  double term = quarter % 2 == 0 ? 1 : r, sum = term;
+  for (int n = quarter % 2 + 1; n < 20; n += 2) {
+    term *= -r * r / (n * (n + 1));
+    sum += term;
+  }
+  return quarter == 1 || quarter == 2 ? -sum : sum;
 }
 
 // Within 2e-7. Below 1 the power series, 2 / sqrt(pi) times the sum of (-1)^n x^(2n+1) / (n! (2n+1)); above it 1 -
