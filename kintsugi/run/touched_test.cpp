@@ -3,7 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
-
+#include <memory>
+#include <span>
 
 namespace kintsugi::run::touched_test {
 namespace {

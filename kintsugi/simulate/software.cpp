@@ -17,7 +17,7 @@ namespace {
 // for their receiver (p2p_communication.py); a layer is computed again with all that it has. The update reads and
 // writes a weight's gradient 28 bytes more than ours: cast to fp32 (6), unscaled and checked (8), clipped (8), the
 // weight cast (4), zeroed (2) (optimizer/optimizer.py, clip_grads.py).
-const Software kMegatron2021 = {
+constexpr Software kMegatron2021 = {
     .name = "megatron-2021",
     .source = "Narayanan et al. 2021, section 4; Megatron-LM, release 2.5",
     .fused_attention = false,
@@ -66,6 +66,20 @@ Software bloom_bf16() {
   return s;
 }
 
+// As megatron-2021, but products add to gradients in fp32 (tensor_parallel/layers.py, wgrad_gemm_accum_fp32), and gathers
+// and sums over `tensor` run beside one of the two products of a gradient. The update: unscaled and checked (8), clipped
+// (8), the weight cast (4), zeroed (4).
+Software megatron_2022() {
+  Software s = kMegatron2021;
+  s.name = "megatron-2022";
+  s.source = "Korthikanti et al. 2022, section 4.2.2; Megatron-LM, release 3.0";
+  s.gradient_share = 1;
+  s.adds_gradients = false;
+  s.starts_early = true;
+  s.update_bytes = 24;
+  return s;
+}
+
 }  // namespace
 
 const std::vector<Software>& softwares() {
@@ -75,25 +89,7 @@ const std::vector<Software>& softwares() {
       megatron_deepspeed(),
       bloom(),
       bloom_bf16(),
-      // As megatron-2021, but products add to gradients in fp32 (tensor_parallel/layers.py, wgrad_gemm_accum_fp32), and
-      // gathers and sums over `tensor` run beside one of the two products of a gradient. The update: unscaled and
-      // checked (8), clipped (8), the weight cast (4), zeroed (4).
-      {.name = "megatron-2022",
-       .source = "Korthikanti et al. 2022, section 4.2.2; Megatron-LM, release 3.0",
-       .fused_attention = false,
-       .fused_loss = false,
-       .overlaps_gradients = false,
-       .gradient_bucket = 40e6,
-       .overlaps_messages = false,
-       .cuts_messages = true,
-       .starts_early = true,
-       .repeats_layers = true,
-       .joins_products = true,
-       .joins_activations = false,
-       .joins_elementwise = true,
-       .keeps_masks = true,
-       .sequence_first = true,
-       .update_bytes = 24},
+      megatron_2022(),
       // Flash attention of cuDNN. The user guide: sums of gradients in buckets that run beside all backward passes, in
       // bf16 (grad_reduce_in_fp32 is off); gathers of weights beside forward passes, one part of which is exposed;
       // gathers and sums over `tensor` beside products. Of these, the configurations for H100
