@@ -255,7 +255,14 @@ std::optional<Bound> Bounds::by_replica(const Candidate& c) {
   Candidate plain = c;
   plain.offload = {};
   plain.zero = 0;
-  return by_chunks(c, plain);
+  std::optional<Bound> bound = by_chunks(c, plain);
+  if (!bound || !c.offload.activations) return bound;
+  plain.offload.activations = true;
+  const auto moved = chunks_of(plain, true);
+  if (!moved) return std::nullopt;
+  for (int stage = 0; stage < c.pipe; ++stage)
+    bound->seconds = std::max(bound->seconds, transfers(c, *moved, stage) / faster(c));
+  return bound;
 }
 
 // At most: where devices take turns on cores, a stage may have those of others.

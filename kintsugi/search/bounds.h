@@ -41,7 +41,7 @@ class Bounds {
   // By layers: of each stage its work, and that of the stages before it, once before and once behind; what the ranks of
   // its data axis send at least; its states, and what the micro-batches in flight carry. Nothing if the layout is
   // refused. First of the same layout without recomputation and split backward passes, which is found for many at once;
-  // `by_replica`: with them.
+  // `by_replica`: with them, and with the activations that go to the file.
   std::optional<Bound> by_layers(const Candidate& candidate);
   std::optional<Bound> by_replica(const Candidate& candidate);
 

@@ -205,6 +205,40 @@ TEST(Search, BoundsHoldWhereManyShareStates) {
   EXPECT_GT(tightest, 0.95);
 }
 
+// What activations take to the file and back is known from one replica, before ZeRO and the data axis are looked at.
+TEST(Search, BoundsHoldWhereActivationsGoToTheFile) {
+  const config::Settings s = settings_from(
+      "[model]\nlayers = 8\nembed = 256\nheads = 4\nvocab = 96\n[train]\nsequence = 128\nglobal_batch = 32\n");
+  for (const double bandwidth : {4e8, 4e9, 4e10}) {
+    simulate::Cluster c = cluster();
+    c.storage_bandwidth = bandwidth;
+    Bounds bounds(s, c, 8);
+    double tightest = 0;
+    for (const int32_t chunks : {1, 2})
+      for (const int32_t zero : {0, 1, 2, 3})
+        for (const config::Recomputed recompute :
+             {config::Recomputed::nothing, config::Recomputed::attention, config::Recomputed::layers})
+          for (const config::Offloaded offload : {config::Offloaded{false, true}, config::Offloaded{true, true}}) {
+            Candidate candidate = {.data = 4,
+                                   .pipe = 2,
+                                   .zero = zero,
+                                   .chunks = chunks,
+                                   .micro_batch = 2,
+                                   .recompute = recompute,
+                                   .offload = offload};
+            if (chunks > 1) candidate.schedule = "interleaved";
+            const auto bound = bounds.by_replica(candidate);
+            const auto real = time_candidate(s, candidate, c);
+            ASSERT_TRUE(bound && real);
+            EXPECT_LE(bound->seconds, real->time.seconds * (1 + 1e-9)) << in_words(candidate) << ", " << bandwidth;
+            tightest = std::max(tightest, bound->seconds / real->time.seconds);
+          }
+    if (bandwidth < 1e9) {
+      EXPECT_GT(tightest, 0.9);
+    }
+  }
+}
+
 // What the first stage sends on is kept there, and was once counted twice: only there nothing is received.
 TEST(Search, MemoryBoundsHoldInDeepPipelines) {
   const config::Settings s = settings_from(
