@@ -155,9 +155,10 @@ std::shared_ptr<const Bounds::Chunks> Bounds::made_chunks(const Candidate& c, in
                    end = static_cast<size_t>(last[chunk]) + 1;
       (*chunks)[chunk] = chunk_of(*costs, first, end);
       // The two layers whose backward pass follows at once may stay in memory.
-      const bool follows = c.chunks == 1 && (static_cast<int>(chunk) + 1 == c.pipe || micro == 1);
+      const bool follows = chunk + 1 == last.size() || micro == 1;
       for (size_t layer = std::max(first, end - std::min<size_t>(end, 2)); follows && layer < end; ++layer)
-        (*chunks)[chunk].file_pass -= costs->units[layer].file_pass;
+        for (auto bytes : {&UnitCost::file_forward, &UnitCost::file_backward, &UnitCost::file_weight})
+          (*chunks)[chunk].*bytes -= costs->units[layer].*bytes;
     }
   }
   // What a chunk sends to the next is kept there, as what it received is here; the first receives nothing.
@@ -238,7 +239,7 @@ double Bounds::transfers(const Candidate& c, const Chunks& chunks, int stage) {
   double data = 0;
   if (c.zero >= 2) data += micro * sent * static_cast<double>(all.gradients);
   if (c.zero >= 3) data += micro * static_cast<double>(all.weights + all.read_again);
-  const double file = micro * all.file_pass + all.file_step / static_cast<double>(shared_by(c));
+  const double file = micro * all.file_passes() + all.file_step / static_cast<double>(shared_by(c));
   return std::max(data_seconds(c, data), file == 0 ? 0 : simulate::copy_time(cluster_, devices_, file).seconds);
 }
 
@@ -253,16 +254,14 @@ std::optional<Bound> Bounds::by_layers(const Candidate& c) {
 
 std::optional<Bound> Bounds::by_replica(const Candidate& c) {
   Candidate plain = c;
-  plain.offload = {};
+  plain.offload.optimizer = false;
   plain.zero = 0;
-  std::optional<Bound> bound = by_chunks(c, plain);
-  if (!bound || !c.offload.activations) return bound;
-  plain.offload.activations = true;
-  const auto moved = chunks_of(plain, true);
-  if (!moved) return std::nullopt;
-  for (int stage = 0; stage < c.pipe; ++stage)
-    bound->seconds = std::max(bound->seconds, transfers(c, *moved, stage) / faster(c));
-  return bound;
+  return by_chunks(c, plain);
+}
+
+// What a pass takes longer than that, since it waits for all that it stores and fetches.
+double Bounds::file_wait(double bytes, double seconds) const {
+  return bytes == 0 ? 0 : std::max(0.0, simulate::copy_time(cluster_, devices_, bytes).seconds - seconds);
 }
 
 // At most: where devices take turns on cores, a stage may have those of others.
@@ -292,6 +291,10 @@ std::optional<Bound> Bounds::by_chunks(const Candidate& c, const Candidate& like
       if (c.offload.optimizer) u.optimizer = 0;
       busy += static_cast<double>(micro) * u.forward + static_cast<double>(micro - 1) * (u.backward + u.weight) +
               u.first_backward + u.first_weight;
+      busy += static_cast<double>(micro) * file_wait(u.file_forward, u.forward) +
+              static_cast<double>(micro - 1) *
+                  (file_wait(u.file_backward, u.backward) + file_wait(u.file_weight, u.weight)) +
+              file_wait(u.file_backward, u.first_backward) + file_wait(u.file_weight, u.first_weight);
       update += u.update / shared;
       states += states_of(c, u);
       gradients += gradients_of(c, u);
@@ -301,9 +304,10 @@ std::optional<Bound> Bounds::by_chunks(const Candidate& c, const Candidate& like
     if (keeps_all) kept = in_flight(c, stage, micro) * least * c.chunks;
     // Of a backward pass that follows where no more is in flight, and adds to accumulators.
     if (keeps_all && !split && micro > c.pipe - stage) kept += beside;
-    bound.seconds = std::max(bound.seconds, lead + busy + std::max(update, simple ? drain : 0));
-    bound.bytes = std::max(bound.bytes, together(states, gradients, kept, micro));
     const UnitCost& first = chunks[static_cast<size_t>(stage)];
+    const double after = drain - file_wait(first.file_backward, first.backward);  // which may be behind its result
+    bound.seconds = std::max(bound.seconds, lead + busy + std::max(update, simple ? after : 0));
+    bound.bytes = std::max(bound.bytes, together(states, gradients, kept, micro));
     lead += first.forward + message;
     drain += std::min(first.backward, first.first_backward) + message;
     bound.seconds = std::max(bound.seconds, transfers(c, chunks, stage));
@@ -344,14 +348,25 @@ std::optional<Bound> Bounds::by_tasks(const Candidate& c, const Candidate& like)
     if (t.work == Work::weight) return weight_of(unit(t), place);
     return backward_of(unit(t), place) + (schedule.split ? 0 : weight_of(unit(t), place));
   };
+  // Somewhere in the pass, before it needs what another stage sends or after its result.
+  const auto waits = [&](const Task& t) {
+    const UnitCost& u = unit(t);
+    return file_wait(t.work == Work::forward    ? u.file_forward
+                     : t.work == Work::backward ? u.file_backward
+                                                : u.file_weight,
+                     seconds(t));
+  };
   const plan::Timeline timeline = plan::timeline(
       schedule,
-      {.cost = seconds,
+      {.cost = [&](const Task& t) { return seconds(t) + waits(t); },
        .alone =
            [&](const Task& t) {
-             return t.work == Work::forward ? unit(t).forward_alone : t.work == Work::backward ? unit(t).alone : 0;
+             const double kernels = t.work == Work::forward    ? unit(t).forward_alone
+                                    : t.work == Work::backward ? unit(t).alone
+                                                               : 0;
+             return kernels + waits(t);
            },
-       .rest = [&](const Task& t) { return t.work == Work::backward ? rest_of(unit(t), place_of(t)) : 0; },
+       .rest = [&](const Task& t) { return waits(t) + (t.work == Work::backward ? rest_of(unit(t), place_of(t)) : 0); },
        .message = message_seconds(c)});
   const auto shared = static_cast<double>(shared_by(c));
   Bound bound = {.seconds = timeline.length};
@@ -366,7 +381,7 @@ std::optional<Bound> Bounds::by_tasks(const Candidate& c, const Candidate& like)
     for (size_t at = 0; at < tasks.size(); ++at) {
       const Task& t = tasks[at];
       if (t.work == (schedule.split ? Work::weight : Work::backward) && t.micro_batch == micro - 1)
-        end = std::max(end, spans[at].end + unit(t).sums);
+        end = std::max(end, spans[at].end + std::max(0.0, unit(t).sums - waits(t)));
       if (t.work == Work::forward) most = std::max(most, carried += unit(t).carried);
       if (t.work != Work::backward) continue;
       if (t.micro_batch > 0) most = std::max(most, carried + unit(t).beside);  // the first replaces accumulators

@@ -213,7 +213,7 @@ TEST(Search, BoundsHoldWhereActivationsGoToTheFile) {
     simulate::Cluster c = cluster();
     c.storage_bandwidth = bandwidth;
     Bounds bounds(s, c, 8);
-    double tightest = 0;
+    double loosest = 1;
     for (const int32_t chunks : {1, 2})
       for (const int32_t zero : {0, 1, 2, 3})
         for (const config::Recomputed recompute :
@@ -227,15 +227,15 @@ TEST(Search, BoundsHoldWhereActivationsGoToTheFile) {
                                    .recompute = recompute,
                                    .offload = offload};
             if (chunks > 1) candidate.schedule = "interleaved";
-            const auto bound = bounds.by_replica(candidate);
+            const auto bound = bounds.by_replica(candidate), files = bounds.by_files(candidate);
             const auto real = time_candidate(s, candidate, c);
-            ASSERT_TRUE(bound && real);
-            EXPECT_LE(bound->seconds, real->time.seconds * (1 + 1e-9)) << in_words(candidate) << ", " << bandwidth;
-            tightest = std::max(tightest, bound->seconds / real->time.seconds);
+            ASSERT_TRUE(bound && files && real);
+            const double most = real->time.seconds * (1 + 1e-9);
+            EXPECT_LE(bound->seconds, most) << in_words(candidate) << ", " << bandwidth;
+            EXPECT_LE(files->seconds, most) << in_words(candidate) << ", " << bandwidth;
+            if (!offload.optimizer) loosest = std::min(loosest, files->seconds / real->time.seconds);
           }
-    if (bandwidth < 1e9) {
-      EXPECT_GT(tightest, 0.9);
-    }
+    EXPECT_GT(loosest, 0.8) << bandwidth;
   }
 }
 

@@ -179,8 +179,14 @@ class Measured {
       if (call.micro_batch < 0)
         units_[unit(i.layer)].file_step += i.cost.wire_bytes;
       else if (middle)
-        units_[unit(i.layer)].file_pass += i.cost.wire_bytes;
+        units_[unit(i.layer)].*file_bytes_in(body) += i.cost.wire_bytes;
     }
+  }
+
+  static double UnitCost::*file_bytes_in(const program::Body& body) {
+    return body.does(program::Work::forward)    ? &UnitCost::file_forward
+           : body.does(program::Work::backward) ? &UnitCost::file_backward
+                                                : &UnitCost::file_weight;
   }
 
   // One after another, on the queue that takes longest. What is sent of a layer was made by its kernels.
@@ -333,7 +339,8 @@ void for_parts(F&& f) {
   for (auto part :
        {&UnitCost::forward, &UnitCost::backward, &UnitCost::alone, &UnitCost::weight, &UnitCost::first_backward,
         &UnitCost::first_weight, &UnitCost::last_backward, &UnitCost::last_weight, &UnitCost::update,
-        &UnitCost::update_transfers, &UnitCost::flops, &UnitCost::file_pass, &UnitCost::file_step})
+        &UnitCost::update_transfers, &UnitCost::flops, &UnitCost::file_forward, &UnitCost::file_backward,
+        &UnitCost::file_weight, &UnitCost::file_step})
     f(part);
   for (auto part :
        {&UnitCost::weights, &UnitCost::gradients, &UnitCost::optimizer, &UnitCost::carried, &UnitCost::read_again})
@@ -389,9 +396,9 @@ UnitCosts unit_costs(const Settings& settings, const FewLayers& compiled, const 
   std::vector<double> flops_of_kind;
   for (size_t k = 0; k < kinds.size(); ++k) {
     UnitCost least = few[1 + k];
-    const double file_pass = least.file_pass;  // what the last layers keep is in memory
     for (size_t copy = 1; copy < kCopiesOfKind; ++copy) take_less(least, few[1 + copy * kinds.size() + k]);
-    least.file_pass = file_pass;
+    for (auto bytes : {&UnitCost::file_forward, &UnitCost::file_backward, &UnitCost::file_weight})
+      least.*bytes = few[1 + k].*bytes;  // what the last layers keep is in memory
     of_kind.push_back(least);
     flops_of_kind.push_back(flops[1 + kinds.size() + k - 1]);
   }
