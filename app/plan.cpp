@@ -47,7 +47,7 @@ struct PlanOptions {
   TimeOptions time;
   bool search = false;
   std::string devices;  // a number, or several
-  double budget = 60;
+  double budget = 55;
 };
 
 struct Stage {

@@ -28,20 +28,23 @@ struct Ran {
   double loss = 0;
 };
 
-// Runs two steps; the wait with that number in them is left out.
+// Runs a step as it is enqueued, a captured one and one more; of the first two the wait with that number is left out.
 Ran run_without(const config::Settings& s, int64_t wait) {
   train::LayoutRun run(s);
   const int64_t before = emulate::waits().all;
   emulate::leave_out_wait(wait < 0 ? -1 : before + wait);
-  for (int64_t step = 0; step < 2; ++step)
+  int64_t waits = 0;
+  for (int64_t step = 0; step < 3; ++step) {
     run.step(step, 1e-2, [&](int64_t m, data::BatchMemory& batch) { draw_batch(s, step, m, batch); });
+    if (step == 1) waits = emulate::waits().all - before;
+  }
   emulate::leave_out_wait(-1);
-  return {emulate::waits().all - before, run.loss()};
+  return {waits, run.loss()};
 }
 
-// A layout, the waits of two steps of it, and how many of them at most may be left out without being seen: joins of a
-// capture, of the first operation of a group in a list and of the end of a list, which what comes before or later may
-// need; and waits that a later one of the same stream makes needless.
+// A layout, the waits of its first two steps, and how many of them at most may be left out without being seen: those at
+// the beginning and the end of a list of calls, where what comes before or later may need them, and some of a pipeline
+// that a later one of the same stream makes needless.
 struct Case {
   std::string layout;
   int64_t waits = 0, needless = 0;
@@ -68,7 +71,9 @@ TEST_P(DeviceOrder, AWaitThatIsLeftOutIsSeen) {
     } catch (const base::InternalError& e) {
       emulate::leave_out_wait(-1);
       ++seen;
-      EXPECT_NE(std::string(e.what()).find("nothing orders the two"), std::string::npos) << e.what();
+      const std::string said = e.what();
+      const bool named = said.find("nothing orders the two") != said.npos || said.find("captur") != said.npos;
+      EXPECT_TRUE(named) << said;
     }
   }
   std::printf("%s: %ld waits in two steps, %ld of them for what was known to be done; of %ld left out, %ld were seen\n",
@@ -82,10 +87,10 @@ TEST_P(DeviceOrder, AWaitThatIsLeftOutIsSeen) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, DeviceOrder,
-                         testing::Values(Case{"data=2", 44, 4}, Case{"data=2 zero=3", 216, 8},
-                                         Case{"tensor=2 sequence_parallel", 484, 2},
-                                         Case{"context=2 method=ring", 188, 4}, Case{"offload=optimizer", 34, 1},
-                                         Case{"pipe=2 schedule=1f1b", 74, 20}, Case{"pipe=2 data=2 zero=1", 256, 36}));
+                         testing::Values(Case{"data=2", 44, 0}, Case{"data=2 zero=3", 216, 5},
+                                         Case{"tensor=2 sequence_parallel", 484, 0},
+                                         Case{"context=2 method=ring", 188, 0}, Case{"offload=optimizer", 34, 0},
+                                         Case{"pipe=2 schedule=1f1b", 74, 17}, Case{"pipe=2 data=2 zero=1", 256, 38}));
 
 }  // namespace
 }  // namespace kintsugi::tests::device_order_test

@@ -50,6 +50,8 @@ void DeviceSide::ask(std::span<const std::byte* const> from) {
 void DeviceSide::answer(std::span<double> to) {
   base::require(answered_ < asked_ && to.size() == question(answered_).numbers, "run", "an answer to no question");
   question(answered_).answered->wait(meanwhile_);
+  const std::span<const std::byte> read = std::as_bytes(std::span(answer_of(answered_), to.size()));
+  device_.announce({.what = "the host's look at numbers of a step", .reads = {&read, 1}, .writes = {}});
   std::copy_n(answer_of(answered_), to.size(), to.begin());
   ++answered_;
 }

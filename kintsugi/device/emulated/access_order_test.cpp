@@ -111,6 +111,23 @@ TEST_F(Order, FreedMemoryIsForgotten) {
   if (memory->data() == was) write(*b, bytes(0, 1024));
 }
 
+// A launch would lack what it did before it came to the capture; what it did before that began is behind it.
+TEST_F(Order, AStreamThatComesTooLateToACaptureIsSeen) {
+  b->zero(other->data(), 8);
+  a->begin_capture();
+  write(*a, bytes(0, 8));
+  a->record(*event);
+  b->wait(*event);
+  b->record(*event);
+  a->wait(*event);
+  a->end_capture();
+  a->begin_capture();
+  write(*a, bytes(0, 8));
+  a->record(*event);
+  b->zero(other->data(), 8);
+  EXPECT_NE(error_of([&] { b->wait(*event); }).find("after it has worked outside of it"), std::string::npos);
+}
+
 TEST_F(Order, AWaitCanBeLeftOut) {
   write(*a, bytes(0, 8));
   a->record(*event);

@@ -40,6 +40,7 @@ struct Shared {
   AccessOrder order;
   emulate::Waits waits;
   int64_t left_out = -1;
+  uint64_t enqueued = 0;  // outside of captures
   emulate::Allocated allocated;
   const std::optional<int64_t> memory = fault("memory="), pinned = fault("pinned=");
   std::optional<int64_t> fails_after = fault("fails_after="), launches = fault("launches=");
@@ -196,6 +197,7 @@ struct Recording {
   std::vector<EmulatedStream*> streams;  // null: it has ended
   std::vector<VectorClock> known;        // by stream: what it comes after
   std::vector<VectorClock> events;
+  uint64_t before = 0;  // enqueued outside of captures when it began
 };
 
 // Done once its stream has done all that was enqueued before it was recorded.
@@ -261,11 +263,7 @@ class EmulatedStream : public Stream {
   void follow(Event& event) override {
     const std::lock_guard lock(shared().mutex);
     const auto& e = static_cast<EmulatedEvent&>(event);
-    if (recording_ || e.recording) return follow_within(e);
-    if (!shared().waits_now(e.queue == nullptr || clock_.knows(e.clock))) return;
-    if (e.queue == nullptr || e.queue == queue_) return;
-    clock_.join(e.clock);
-    add([queue = e.queue, number = e.number] { queue->run_until(number); });
+    if (shared().waits_now(knows(e))) follow_uncounted(e);
   }
   void synchronize() override {
     const std::lock_guard lock(shared().mutex);
@@ -276,7 +274,9 @@ class EmulatedStream : public Stream {
   void begin() override {
     const std::lock_guard lock(shared().mutex);
     base::require(recording_ == nullptr, "device", "a capture begins within another");
-    join(std::make_shared<Recording>());
+    auto recording = std::make_shared<Recording>();
+    recording->before = shared().enqueued;
+    join(std::move(recording));
   }
   std::unique_ptr<Graph> end() override;
   void start(Graph& graph) override;
@@ -311,6 +311,7 @@ class EmulatedStream : public Stream {
     }
     queue_->waiting.push_back(std::move(act));
     ++queue_->enqueued;
+    last_ = ++shared().enqueued;
   }
 
   void at_each_launch(const std::function<void(Stream&)>& f) {
@@ -322,6 +323,9 @@ class EmulatedStream : public Stream {
 
  private:
   void join(std::shared_ptr<Recording> recording) {
+    // No vendor's runtime says so, but a launch of what is captured would lack that work.
+    base::require(last_ <= recording->before, "device",
+                  "a stream becomes part of a capture after it has worked outside of it meanwhile");
     recording_ = std::move(recording);
     place_ = recording_->streams.size();
     recording_->streams.push_back(this);
@@ -331,6 +335,16 @@ class EmulatedStream : public Stream {
   Kept& keep_work() {
     recording_->known[place_].tick(place_);
     return keep();
+  }
+  bool knows(const EmulatedEvent& e) const {
+    if (!recording_ && !e.recording) return e.queue == nullptr || clock_.knows(e.clock);
+    return recording_ == e.recording && recording_->known[place_].knows(recording_->events[e.place]);
+  }
+  void follow_uncounted(const EmulatedEvent& e) {
+    if (recording_ || e.recording) return follow_within(e);
+    if (e.queue == nullptr || e.queue == queue_) return;
+    clock_.join(e.clock);
+    add([queue = e.queue, number = e.number] { queue->run_until(number); });
   }
   // As a vendor's runtime, for which each of these is an error.
   void follow_within(const EmulatedEvent& e) {
@@ -346,6 +360,7 @@ class EmulatedStream : public Stream {
   const std::shared_ptr<Queue> queue_ = std::make_shared<Queue>();
   std::shared_ptr<Recording> recording_;  // that this stream is part of
   size_t place_ = 0;                      // in its streams
+  uint64_t last_ = 0;                     // of all that is enqueued outside of captures
 };
 
 // Has streams and events of its own, but for stream 0.
@@ -383,7 +398,7 @@ void EmulatedStream::start(Graph& graph) {
     if (kept.act) in.add(kept.act);
     if (kept.each) kept.each(in);
     if (kept.recorded) in.put(g.events[*kept.recorded]);
-    if (kept.awaited) in.follow(g.events[*kept.awaited]);
+    if (kept.awaited) in.follow_uncounted(g.events[*kept.awaited]);
   }
 }
 

@@ -26,8 +26,9 @@ struct Allocated {
 };
 Allocated allocated();
 
-// For tests: the waits for events, of streams and of the host, since the start; those that waited for nothing that was
-// not known to be done; and the one that is left out, counted from the start (-1: none).
+// For tests: the waits for events, of streams and of the host, since the start (of what is captured once, not at each
+// launch); those that waited for nothing that was not known to be done; and the one that is left out, counted from the
+// start (-1: none).
 struct Waits {
   int64_t all = 0, known = 0;
 };
