@@ -34,7 +34,7 @@ void softmax_pairs(const AttentionSetting& s, const AttentionScratch& t, int64_t
     for (int64_t i = 0; i < in_tiles(keys); i += 2) {
       const V even = next_exponential(s, score, scale, top, begin, i, keys, kept, sum);
       const V odd = next_exponential(s, score, scale, top, begin, i + 1, keys, kept, sum);
-      hn::StoreU(pair_of(even, odd), DU(), pair_place(t.narrow.p_panels, i, j));
+      hn::StoreU(pair_of(rounded_bits(even), rounded_bits(odd)), DU(), pair_place(t.narrow.p_panels, i, j));
     }
     store(top, t.top + j);
     store(sum, t.sum + j);

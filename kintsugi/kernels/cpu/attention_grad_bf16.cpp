@@ -25,10 +25,10 @@ struct GradRows {
         kept(s, t, j) {}
 };
 
-// Of key i of a tile: the probability (with dropout) to n.p, the gradient of the score to n.dscore. Where scores are
-// capped they are so already, and their slope follows from them.
+// Of key i of a tile: the probability (with dropout) to n.p, the gradient of the score to n.dscore; the latter's rounded
+// bits too. Where scores are capped they are so already, and their slope follows from them.
 template <bool kCapped>
-HWY_INLINE V next_gradient(const AttentionSetting& s, const AttentionScratch& t, int64_t begin, int64_t i, int64_t j,
+HWY_INLINE VU next_gradient(const AttentionSetting& s, const AttentionScratch& t, int64_t begin, int64_t i, int64_t j,
                            bool masked, GradRows& rows) {
   const int64_t at = i * kTileQueries + j;
   V x = load(t.score_t + at), dp = load(t.dscore_t + at);
@@ -47,9 +47,10 @@ HWY_INLINE V next_gradient(const AttentionSetting& s, const AttentionScratch& t,
   }
   V d = hn::Mul(hn::Mul(p, hn::Sub(dp, rows.delta)), rows.scale);
   if constexpr (kCapped) d = hn::Mul(d, slope);
-  store(dropped, t.narrow.p + at);
-  store(d, t.narrow.dscore + at);
-  return d;
+  const VU bits = rounded_bits(d);
+  store_rounded(rounded_bits(dropped), t.narrow.p + at);
+  store_rounded(bits, t.narrow.dscore + at);
+  return bits;
 }
 
 // From scores and do.v of a tile: probabilities and gradients of scores, these also packed as b, to n.p_panels. t.top
@@ -62,13 +63,13 @@ void grad_pairs(const AttentionSetting& s, const AttentionScratch& t, int64_t qu
     GradRows rows(s, t, j);
     int64_t i = 0;
     for (; i + 2 <= keys; i += 2) {
-      const V even = next_gradient<kCapped>(s, t, begin, i, j, masked, rows);
-      const V odd = next_gradient<kCapped>(s, t, begin, i + 1, j, masked, rows);
+      const VU even = next_gradient<kCapped>(s, t, begin, i, j, masked, rows);
+      const VU odd = next_gradient<kCapped>(s, t, begin, i + 1, j, masked, rows);
       hn::StoreU(pair_of(even, odd), DU(), pair_place(n.p_panels, i, j));
     }
     if (i < keys) {
-      const V even = next_gradient<kCapped>(s, t, begin, i, j, masked, rows);
-      hn::StoreU(pair_of(even, zero()), DU(), pair_place(n.p_panels, i, j));
+      const VU even = next_gradient<kCapped>(s, t, begin, i, j, masked, rows);
+      hn::StoreU(pair_of(even, hn::Zero(DU())), DU(), pair_place(n.p_panels, i, j));
       i += 2;
     }
     for (; i < in_tiles(keys); i += 2) hn::StoreU(hn::Zero(DU()), DU(), pair_place(n.p_panels, i, j));

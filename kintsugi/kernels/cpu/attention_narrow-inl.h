@@ -18,9 +18,15 @@ HWY_INLINE VU rounded_bits(V x) {
   return hn::Add(hn::BitCast(DU(), x), hn::Set(DU(), 0x8000u));
 }
 
-// Two neighbours of k, for a vector of columns.
-HWY_INLINE VU pair_of(V even, V odd) {
-  return hn::Or(hn::ShiftRight<16>(rounded_bits(even)), hn::And(rounded_bits(odd), hn::Set(DU(), 0xFFFF0000u)));
+// Two neighbours of k, for a vector of columns, from rounded bits.
+HWY_INLINE VU pair_of(VU even, VU odd) {
+  return hn::Or(hn::ShiftRight<16>(even), hn::And(odd, hn::Set(DU(), 0xFFFF0000u)));
+}
+
+// From rounded bits.
+HWY_INLINE void store_rounded(VU bits, tensor::bf16* p) {
+  const hn::Rebind<uint16_t, D> d16;
+  hn::StoreU(hn::TruncateTo(d16, hn::ShiftRight<16>(bits)), d16, reinterpret_cast<uint16_t*>(p));
 }
 
 // Where the pair of keys i and i + 1 is for queries j on, in panels of b.

@@ -32,11 +32,12 @@ __attribute__((target("avx512f,avx512bw,avx512bf16"))) void rows(const Bf16Tile&
                                                                  int64_t steps) {
   __m512 left[kRows], right[kRows];
   const bool begins = s == 0 && !t.adds;
-  float* c = t.c + first * t.c_row;
+  const int64_t c_row = t.c_row;  // what is stored may not be it
+  float* c = t.c + first * c_row;
   HWY_UNROLL(8)
   for (int64_t i = 0; i < kRows; ++i) {
-    left[i] = begins ? _mm512_setzero_ps() : _mm512_loadu_ps(c + i * t.c_row);
-    right[i] = begins ? _mm512_setzero_ps() : _mm512_loadu_ps(c + i * t.c_row + 16);
+    left[i] = begins ? _mm512_setzero_ps() : _mm512_loadu_ps(c + i * c_row);
+    right[i] = begins ? _mm512_setzero_ps() : _mm512_loadu_ps(c + i * c_row + 16);
   }
   const tensor::bf16 *a = t.a + first * t.a_row + s * t.a_step, *b = t.b + s * kTile * kStep;
   for (int64_t end = s + steps; s < end; ++s, a += t.a_step, b += kTile * kStep)
@@ -52,8 +53,8 @@ __attribute__((target("avx512f,avx512bw,avx512bf16"))) void rows(const Bf16Tile&
     }
   HWY_UNROLL(8)
   for (int64_t i = 0; i < kRows; ++i) {
-    _mm512_storeu_ps(c + i * t.c_row, left[i]);
-    _mm512_storeu_ps(c + i * t.c_row + 16, right[i]);
+    _mm512_storeu_ps(c + i * c_row, left[i]);
+    _mm512_storeu_ps(c + i * c_row + 16, right[i]);
   }
 }
 
