@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/kernels/cpu/normal.h"
 #include "kintsugi/kernels/random.h"
 #include "kintsugi/program/state_runs.h"
 #include "kintsugi/run/gpu/draw.h"
@@ -32,6 +33,22 @@ T rounded(double x) {
     return static_cast<T>(x);
   } else {
     return T(static_cast<float>(x));
+  }
+}
+
+// x[i] = scale times the normal number at first + i.
+template <typename T>
+void draw(std::array<uint32_t, 2> key, uint64_t first, double scale, std::span<T> x) {
+  if constexpr (sizeof(T) > sizeof(float)) {
+    for (size_t i = 0; i < x.size(); ++i)
+      x[i] = rounded<T>(scale * kernels::normal_pair(key, (first + i) / 2)[(first + i) % 2]);
+  } else {
+    std::array<float, 1024> some;
+    for (size_t at = 0; at < x.size(); at += some.size()) {
+      const std::span<float> drawn = std::span(some).first(std::min(some.size(), x.size() - at));
+      kernels::cpu::draw_normal(key, first + at, scale, drawn);
+      std::ranges::transform(drawn, x.begin() + static_cast<std::ptrdiff_t>(at), [](float v) { return T(v); });
+    }
   }
 }
 
@@ -72,12 +89,8 @@ void Executor::initialize(uint64_t seed, bool drawn) {
         T* x = reinterpret_cast<T*>(data);
         team_.for_shares(run.count, 1024, [&](base::Range r, int) {
           if (constant) return static_cast<void>(std::fill(x + r.begin, x + r.end, rounded<T>(s.init.value)));
-          std::array<double, 2> pair = {};
-          for (int64_t i = r.begin; i < r.end; ++i) {
-            const int64_t at = run.whole + i;
-            if (i == r.begin || at % 2 == 0) pair = kernels::normal_pair(key, static_cast<uint64_t>(at) / 2);
-            x[i] = rounded<T>(s.init.value * pair[at % 2]);
-          }
+          draw(key, static_cast<uint64_t>(run.whole + r.begin), s.init.value,
+               std::span(x + r.begin, static_cast<size_t>(r.size())));
         });
       });
     });

@@ -391,9 +391,9 @@ std::optional<Bound> Bounds::by_tasks(const Candidate& c, const Candidate& like)
     // Of the optimizer's state, what the update has made is stored.
     const double stored =
         all.file_step == 0 ? 0 : simulate::copy_time(cluster_, devices_, all.file_step / 2 / shared).seconds;
-    bound.seconds = std::max(
-        {bound.seconds, end + std::max({all.update / shared, all.update_transfers, gathered, stored}),
-         transfers(c, chunks, stage)});
+    bound.seconds =
+        std::max({bound.seconds, end + std::max({all.update / shared, all.update_transfers, gathered, stored}),
+                  transfers(c, chunks, stage)});
     if (c.offload.activations) most = 0;
     bound.bytes = std::max(bound.bytes, together(states_of(c, all), gradients_of(c, all), most, micro));
   }

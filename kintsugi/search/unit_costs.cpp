@@ -336,11 +336,10 @@ class Measured {
 
 template <typename F>
 void for_parts(F&& f) {
-  for (auto part :
-       {&UnitCost::forward, &UnitCost::backward, &UnitCost::alone, &UnitCost::weight, &UnitCost::first_backward,
-        &UnitCost::first_weight, &UnitCost::last_backward, &UnitCost::last_weight, &UnitCost::update,
-        &UnitCost::update_transfers, &UnitCost::flops, &UnitCost::file_forward, &UnitCost::file_backward,
-        &UnitCost::file_weight, &UnitCost::file_step})
+  for (auto part : {&UnitCost::forward, &UnitCost::backward, &UnitCost::alone, &UnitCost::weight,
+                    &UnitCost::first_backward, &UnitCost::first_weight, &UnitCost::last_backward,
+                    &UnitCost::last_weight, &UnitCost::update, &UnitCost::update_transfers, &UnitCost::flops,
+                    &UnitCost::file_forward, &UnitCost::file_backward, &UnitCost::file_weight, &UnitCost::file_step})
     f(part);
   for (auto part :
        {&UnitCost::weights, &UnitCost::gradients, &UnitCost::optimizer, &UnitCost::carried, &UnitCost::read_again})

@@ -25,11 +25,11 @@ struct GradRows {
         kept(s, t, j) {}
 };
 
-// Of key i of a tile: the probability (with dropout) to n.p, the gradient of the score to n.dscore; the latter's rounded
-// bits too. Where scores are capped they are so already, and their slope follows from them.
+// Of key i of a tile: the probability (with dropout) to n.p, the gradient of the score to n.dscore; the latter's
+// rounded bits too. Where scores are capped they are so already, and their slope follows from them.
 template <bool kCapped>
 HWY_INLINE VU next_gradient(const AttentionSetting& s, const AttentionScratch& t, int64_t begin, int64_t i, int64_t j,
-                           bool masked, GradRows& rows) {
+                            bool masked, GradRows& rows) {
   const int64_t at = i * kTileQueries + j;
   V x = load(t.score_t + at), dp = load(t.dscore_t + at);
   [[maybe_unused]] V slope;
