@@ -126,6 +126,8 @@ Instruction& Emitter::compute(const Site& site, const graph::OpRow& row, const t
                               std::vector<BufferId> ins, std::vector<BufferId> outs, tensor::Absent absent) {
   if (!writes_) return emit(site);
   std::vector<Type> in_types, out_types;
+  in_types.reserve(ins.size());
+  out_types.reserve(outs.size());
   for (BufferId b : ins) in_types.push_back(p_.buffer(b).type);
   for (BufferId b : outs) out_types.push_back(p_.buffer(b).type);
   const graph::Cost c = graph::cost(row, in_types, out_types, attributes, absent);

@@ -94,6 +94,9 @@ void Partitioner::take(const Op& op) {
 void Partitioner::compute(const Op& op, BodyId body) {
   Operation o = {.row = *op.row, .attributes = op.attributes, .ins = {}, .outs = {}, .absent = op.absent};
   std::vector<std::optional<Layout>> have;
+  o.ins.reserve(op.ins.size());
+  o.outs.reserve(op.outs.size());
+  have.reserve(op.ins.size());
   for (Id v : op.ins) {
     show_stored(v, body);
     o.ins.push_back(value(v).type.shape);
@@ -105,6 +108,8 @@ void Partitioner::compute(const Op& op, BodyId body) {
   if (!c.steps.empty()) return compute_in_steps(op, c, body);
 
   std::vector<BufferId> ins, outs;
+  ins.reserve(op.ins.size());
+  outs.reserve(op.outs.size());
   for (size_t i = 0; i < op.ins.size(); ++i) ins.push_back(need(op.ins[i], c.ins[i], op, body));
   const bool shares = op.row->view || op.row->must_share;
   for (size_t i = 0; i < op.outs.size(); ++i) {

@@ -5,19 +5,19 @@
 
 namespace kintsugi::plan {
 
-std::vector<Task> waits_for(const Schedule& schedule, const Task& task) {
+TasksBefore waits_for(const Schedule& schedule, const Task& task) {
   const auto [work, chunk, micro_batch] = task;
-  std::vector<Task> result;
+  TasksBefore result;
   switch (work) {
     case Work::forward:
-      if (chunk > 0) result.push_back({Work::forward, chunk - 1, micro_batch});
+      if (chunk > 0) result.add({Work::forward, chunk - 1, micro_batch});
       break;
     case Work::backward:
-      if (chunk + 1 < schedule.all_chunks()) result.push_back({Work::backward, chunk + 1, micro_batch});
-      result.push_back({Work::forward, chunk, micro_batch});
+      if (chunk + 1 < schedule.all_chunks()) result.add({Work::backward, chunk + 1, micro_batch});
+      result.add({Work::forward, chunk, micro_batch});
       break;
     case Work::weight:
-      result.push_back({Work::backward, chunk, micro_batch});
+      result.add({Work::backward, chunk, micro_batch});
       break;
   }
   return result;
@@ -36,7 +36,7 @@ std::vector<size_t> walk(const Schedule& schedule, const std::function<void(int 
       const std::vector<Task>& tasks = schedule.tasks[stage];
       for (; at[stage] < tasks.size(); ++at[stage], moved = true) {
         const Task& task = tasks[at[stage]];
-        const std::vector<Task> before = waits_for(schedule, task);
+        const TasksBefore before = waits_for(schedule, task);
         if (!std::all_of(before.begin(), before.end(), [&](const Task& b) { return count(b) > b.micro_batch; })) break;
         visit(static_cast<int>(stage), at[stage]);
         ++count(task);

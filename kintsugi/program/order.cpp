@@ -6,6 +6,7 @@ namespace kintsugi::program {
 
 std::vector<BufferId> roots_of(const Program& p, const Instruction& i) {
   std::vector<BufferId> roots;
+  roots.reserve(i.ins.size() + i.outs.size() + 1);
   for (const std::vector<BufferId>* operands : {&i.ins, &i.outs})
     for (BufferId b : *operands) roots.push_back(p.root(b));
   std::sort(roots.begin(), roots.end());

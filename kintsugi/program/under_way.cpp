@@ -32,6 +32,7 @@ Instruction UnderWay::remove(int number) {
 
 std::vector<int> UnderWay::near(const Instruction& i) const {
   std::vector<int> numbers;
+  if (list_.empty()) return numbers;
   for (BufferId root : touched_by(i)) {
     const std::vector<int>& list = by_root_[static_cast<size_t>(root)];
     numbers.insert(numbers.end(), list.begin(), list.end());

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <set>
 
 #include "kintsugi/base/error.h"
 
@@ -57,14 +56,15 @@ std::optional<TransferTime> measured_time(const Measured& measured, const GroupS
 }  // namespace
 
 GroupShape shape_of(const Cluster& cluster, const std::vector<int>& ranks) {
-  std::set<int64_t> nodes, parts;
   const auto per_node = static_cast<int64_t>(cluster.devices_per_node);
   const auto per_part = static_cast<int64_t>(cluster.network.nodes_per_part);
-  for (const int rank : ranks) {
-    nodes.insert(rank / per_node);
-    parts.insert(per_part == 0 ? 0 : rank / per_node / per_part);
-  }
-  return {static_cast<int64_t>(ranks.size()), static_cast<int64_t>(nodes.size()), parts.size() > 1};
+  std::vector<int64_t> nodes;
+  nodes.reserve(ranks.size());
+  for (const int rank : ranks) nodes.push_back(rank / per_node);
+  std::ranges::sort(nodes);
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  const bool leaves_part = per_part > 0 && !nodes.empty() && nodes.front() / per_part != nodes.back() / per_part;
+  return {static_cast<int64_t>(ranks.size()), static_cast<int64_t>(nodes.size()), leaves_part};
 }
 
 TransferTime transfer_time(const Cluster& c, const GroupShape& g, Collective kind, double bytes) {

@@ -10,8 +10,8 @@
 #include "kintsugi/kernels/random.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kintsugi/kernels/cpu/normal.cpp"
-#include "hwy/contrib/math/math-inl.h"
 #include "hwy/foreach_target.h"
+#include "kintsugi/kernels/cpu/math-inl.h"
 #include "kintsugi/kernels/cpu/random-inl.h"
 
 HWY_BEFORE_NAMESPACE();
