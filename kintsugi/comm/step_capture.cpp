@@ -108,6 +108,7 @@ class OnOneDevice : public StepCapture {
 
   StepWay agree(StepWay own) override { return meeting_.agree(own); }
   void begin() override {
+    meeting_.meet();  // until then a rank enqueues what is not of the capture
     if (leads()) {
       compute_.begin_capture();
       compute_.record(*shared_->begun);
