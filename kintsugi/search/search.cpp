@@ -141,8 +141,13 @@ class Searcher {
           if (!queue.empty()) left_ = std::min(left_, queue.top().seconds);
           break;
         }
-        std::ranges::sort(ready, {}, [&](const Entry& e) { return std::pair(guess(e), e.index); });
-        const size_t taken = std::min(ready.size(), static_cast<size_t>(options_.threads));
+        std::ranges::sort(ready, {}, [](const Entry& e) { return std::pair(e.seconds, e.index); });
+        const auto threads = static_cast<size_t>(options_.threads);
+        size_t taken = std::min(certain(best, ready, queue, n), kMostCertain * threads);
+        if (taken <= threads) {
+          std::ranges::sort(ready, {}, [&](const Entry& e) { return std::pair(guess(e), e.index); });
+          taken = std::min(ready.size(), threads);
+        }
         next.assign(ready.begin(), ready.begin() + static_cast<std::ptrdiff_t>(taken));
         ready.erase(ready.begin(), ready.begin() + static_cast<std::ptrdiff_t>(taken));
       }
@@ -152,6 +157,19 @@ class Searcher {
       if (options_.progress && next.front().level == Level::tried) options_.progress(counts());
     }
     return best;
+  }
+
+  // How many of `ready`, in the order of their bounds, are looked at whatever comes out: those up to the n-th of all
+  // times and bounds that are known, since the n-th of all times is not below it.
+  static size_t certain(const std::vector<Tried>& best, const std::vector<Entry>& ready,
+                        const std::priority_queue<Entry>& queue, size_t n) {
+    std::vector<double> known;
+    for (const Tried& t : best) known.push_back(t.time.seconds);
+    for (const Entry& e : ready) known.push_back(e.seconds);
+    std::ranges::sort(known);
+    double least = known.size() < n ? kRefused : known[n - 1];
+    if (!queue.empty()) least = std::min(least, queue.top().seconds);
+    return static_cast<size_t>(std::ranges::count_if(ready, [&](const Entry& e) { return e.seconds <= least; }));
   }
 
   // First one of those whose bounds need the same few layers compiled, so that threads do not wait for each other.
@@ -313,6 +331,7 @@ class Searcher {
 
   static constexpr double kRefused = 1e301;
   static constexpr size_t kTogether = 64;
+  static constexpr size_t kMostCertain = 4;      // at one time, for each thread
   static constexpr double kPartForBounds = 0.6;  // of the time
   static constexpr double kLess = 7.0 / 8;
   static constexpr int kMostTries = 24, kMostFollowed = 64, kBoundedForLeast = 1000, kBoundedForMore = 600;
