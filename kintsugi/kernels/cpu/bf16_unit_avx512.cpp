@@ -32,7 +32,7 @@ __attribute__((target("avx512f,avx512bw,avx512bf16"))) void rows(const Bf16Tile&
                                                                  int64_t steps) {
   __m512 left[kRows], right[kRows];
   const bool begins = s == 0 && !t.adds;
-  const int64_t c_row = t.c_row;  // what is stored may not be it
+  const int64_t c_row = t.c_row;  // else it is read again after each store
   float* c = t.c + first * c_row;
   HWY_UNROLL(8)
   for (int64_t i = 0; i < kRows; ++i) {
