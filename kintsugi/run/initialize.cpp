@@ -40,8 +40,12 @@ T rounded(double x) {
 template <typename T>
 void draw(std::array<uint32_t, 2> key, uint64_t first, double scale, std::span<T> x) {
   if constexpr (sizeof(T) > sizeof(float)) {
-    for (size_t i = 0; i < x.size(); ++i)
-      x[i] = rounded<T>(scale * kernels::normal_pair(key, (first + i) / 2)[(first + i) % 2]);
+    std::array<double, 2> pair = {};
+    for (size_t i = 0; i < x.size(); ++i) {
+      const uint64_t at = first + i;
+      if (i == 0 || at % 2 == 0) pair = kernels::normal_pair(key, at / 2);
+      x[i] = rounded<T>(scale * pair[at % 2]);
+    }
   } else {
     std::array<float, 1024> some;
     for (size_t at = 0; at < x.size(); at += some.size()) {

@@ -73,8 +73,7 @@ int64_t draw_vectors(std::array<uint32_t, 2> key, uint64_t pair, double scale, f
     hn::StoreInterleaved2(even, odd, D(), to + 2 * i);
     if (hn::AllTrue(D(), hn::Eq(hn::Add(even, odd), hn::Add(even, odd)))) continue;
     for (int64_t at = 2 * i; at < 2 * (i + n); ++at)
-      if (std::isnan(to[at]))
-        to[at] = static_cast<float>(scale * normal_pair(key, pair + static_cast<uint64_t>(at / 2))[at % 2]);
+      if (std::isnan(to[at])) to[at] = draw_normal(key, 2 * pair + static_cast<uint64_t>(at), scale);
   }
   return 2 * i;
 }
@@ -89,11 +88,14 @@ namespace kintsugi::kernels::cpu {
 
 HWY_EXPORT(draw_vectors);
 
+float draw_normal(std::array<uint32_t, 2> key, uint64_t index, double scale) {
+  return static_cast<float>(scale * normal_pair(key, index / 2)[index % 2]);
+}
+
 void draw_normal(std::array<uint32_t, 2> key, uint64_t first, double scale, std::span<float> to) {
   const auto count = static_cast<int64_t>(to.size());
   const auto alone = [&](int64_t i) {
-    const uint64_t index = first + static_cast<uint64_t>(i);
-    to[static_cast<size_t>(i)] = static_cast<float>(scale * normal_pair(key, index / 2)[index % 2]);
+    to[static_cast<size_t>(i)] = draw_normal(key, first + static_cast<uint64_t>(i), scale);
   };
   int64_t i = 0;
   if (count > 0 && first % 2 == 1) alone(i++);

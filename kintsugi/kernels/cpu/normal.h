@@ -7,8 +7,9 @@
 
 namespace kintsugi::kernels::cpu {
 
-// to[i] = `scale` times the number at index `first + i` of the key, as kernels/random.h draws it, rounded to fp32: the
-// bits of the one that is drawn alone.
+// `scale` times the number at an index of the key, as kernels/random.h draws it, rounded to fp32.
+float draw_normal(std::array<uint32_t, 2> key, uint64_t index, double scale);
+// The same bits, to[i] at index `first + i`.
 void draw_normal(std::array<uint32_t, 2> key, uint64_t first, double scale, std::span<float> to);
 
 }  // namespace kintsugi::kernels::cpu
