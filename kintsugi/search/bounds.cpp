@@ -184,7 +184,7 @@ UnitCost Bounds::chunk_of(const UnitCosts& costs, size_t first, size_t end) cons
   for (const DataPass& pass : costs.passes) {
     const PassSeconds seconds = pass.times.seconds(cluster_, range);
     all.*pass.seconds = seconds.all;
-    if (pass.alone != nullptr) all.*pass.alone = std::max(all.*pass.alone, seconds.begin);
+    if (pass.alone != nullptr) all.*pass.alone = std::max(all.*pass.alone, seconds.all - seconds.after);
     if (pass.rest != nullptr) all.*pass.rest = seconds.all - seconds.result;
     if (pass.sums != nullptr) all.*pass.sums = seconds.sums;
   }
@@ -205,12 +205,14 @@ simulate::GroupShape Bounds::ring_shape(int64_t ranks, int64_t stride) {
 // Of a ring with nothing else on its links; none is faster. Ranks that have the same part of the model lie `tensor`
 // apart, those of data alone also `context`.
 double Bounds::data_seconds(const Candidate& c, double bytes) {
-  if (c.data == 1 || bytes == 0) return 0;
-  const double sent = bytes * (c.data - 1) / c.data;
+  if (c.shards() == 1 || bytes == 0) return 0;
+  const int64_t least = c.data > 1 ? c.data : c.shards();
+  const double sent = bytes * static_cast<double>(least - 1) / static_cast<double>(least);
   const auto seconds = [&](int64_t ranks, int64_t stride) {
     return simulate::transfer_time(cluster_, ring_shape(ranks, stride), Collective::all_gather, sent).seconds;
   };
-  return std::min(seconds(c.data, int64_t{c.tensor} * c.context), seconds(c.shards(), c.tensor));
+  const double of_all = seconds(c.shards(), c.tensor);
+  return c.data == 1 ? of_all : std::min(of_all, seconds(c.data, int64_t{c.tensor} * c.context));
 }
 
 // What a stage sends to the next of a micro-batch.
@@ -279,8 +281,10 @@ std::optional<Bound> Bounds::by_chunks(const Candidate& c, const Candidate& like
   const int64_t micro = micro_batches(settings_, c);
   const double message = message_seconds(c);
   const auto shared = static_cast<double>(shared_by(c));
-  const bool keeps_all = c.recompute == like.recompute && !c.offload.activations;
+  const bool same_cut = c.recompute == like.recompute;  // else stages may have other layers
+  const bool keeps_all = same_cut && !c.offload.activations;
   Bound bound;
+  int64_t states_of_all = 0;
   double lead = 0, drain = 0;  // of the stages before
   for (int stage = 0; stage < c.pipe; ++stage) {
     double busy = 0, update = 0;
@@ -307,11 +311,13 @@ std::optional<Bound> Bounds::by_chunks(const Candidate& c, const Candidate& like
     const UnitCost& first = chunks[static_cast<size_t>(stage)];
     const double after = drain - file_wait(first.file_backward, first.backward);  // which may be behind its result
     bound.seconds = std::max(bound.seconds, lead + busy + std::max(update, simple ? after : 0));
-    bound.bytes = std::max(bound.bytes, together(states, gradients, kept, micro));
+    states_of_all += states;
+    if (same_cut) bound.bytes = std::max(bound.bytes, together(states, gradients, kept, micro));
     lead += first.forward + message;
     drain += std::min(first.backward, first.first_backward) + message;
     bound.seconds = std::max(bound.seconds, transfers(c, chunks, stage));
   }
+  bound.bytes = std::max(bound.bytes, states_of_all / c.pipe);
   bound.seconds /= faster(c);
   return bound;
 }
@@ -388,12 +394,11 @@ std::optional<Bound> Bounds::by_tasks(const Candidate& c, const Candidate& like)
       carried -= unit(t).carried;
     }
     const double gathered = c.zero == 1 || c.zero == 2 ? data_seconds(c, static_cast<double>(all.weights)) : 0;
-    // Of the optimizer's state, what the update has made is stored.
-    const double stored =
-        all.file_step == 0 ? 0 : simulate::copy_time(cluster_, devices_, all.file_step / 2 / shared).seconds;
-    bound.seconds =
-        std::max({bound.seconds, end + std::max({all.update / shared, all.update_transfers, gathered, stored}),
-                  transfers(c, chunks, stage)});
+    // The update fetches the optimizer's state and stores what it has made of it.
+    const double file =
+        all.file_step == 0 ? 0 : simulate::copy_time(cluster_, devices_, all.file_step / shared).seconds;
+    bound.seconds = std::max({bound.seconds, end + std::max({all.update / shared, all.update_transfers, gathered}),
+                              spans.back().end + file, transfers(c, chunks, stage)});
     if (c.offload.activations) most = 0;
     bound.bytes = std::max(bound.bytes, together(states_of(c, all), gradients_of(c, all), most, micro));
   }

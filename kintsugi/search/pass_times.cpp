@@ -5,6 +5,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/simulate/arrange.h"
+#include "kintsugi/tensor/dims.h"
 
 namespace kintsugi::search {
 
@@ -20,13 +21,17 @@ Steps::Steps(const Program& p, const simulate::Cluster& cluster, double slowest,
 
 std::vector<Step> Steps::of(const program::Body& body) {
   std::vector<Step> steps;
-  const std::set<const Instruction*> handed_on = hands_on(body);
+  const Handed handed = handed_on(body);
   std::set<int> awaited;  // events
   for (const Instruction& i : body.instructions)
     if (i.kind == program::Kind::wait) awaited.insert(i.event);
   for (const simulate::Arranged& a : simulate::arranged(p_, body, simulate::softwares().front())) {
     const Instruction& i = *a.instruction;
-    Step step = {.hands_on = handed_on.contains(&i), .layer = i.layer, .event = i.event, .instruction = &i};
+    Step step = {.hands_on = handed.from.contains(&i),
+                 .takes_up = handed.to.contains(&i),
+                 .layer = i.layer,
+                 .event = i.event,
+                 .instruction = &i};
     if (i.kind == program::Kind::compute) {
       step.seconds = seconds(a);
       if (std::ranges::any_of(i.ins, [&](program::BufferId b) { return is_shard(b); }))
@@ -35,7 +40,7 @@ std::vector<Step> Steps::of(const program::Body& body) {
     } else if (i.kind == program::Kind::collective) {
       const program::Queue queue = program::queue_of(i);
       step.kind = Step::Kind::start;
-      step.over_data = is_over_data(i);
+      step.over_data = is_over_data(i) || is_of_states(i);
       step.of_step = !awaited.contains(i.event);
       step.queue = queues_.try_emplace(queue, static_cast<int>(queues_.size())).first->second;
       step.transfer = transfer(i, queue);
@@ -50,14 +55,16 @@ std::vector<Step> Steps::of(const program::Body& body) {
 }
 
 // What makes a value that another layer takes up later, or waits for it.
-std::set<const Instruction*> Steps::hands_on(const program::Body& body) const {
+Steps::Handed Steps::handed_on(const program::Body& body) const {
   std::map<program::BufferId, std::vector<const Instruction*>> makers;
-  std::set<const Instruction*> found;
+  Handed found;
   for (const Instruction& i : body.instructions) {
     for (const program::BufferId b : i.ins)
       if (const auto made = makers.find(p_.root(b)); made != makers.end())
-        for (const Instruction* maker : made->second)
-          if (maker->layer != i.layer) found.insert(maker);
+        for (const Instruction* maker : made->second) {
+          if (maker->layer != i.layer) found.from.insert(maker);
+          if (std::abs(maker->layer - i.layer) == 1) found.to.insert(&i);
+        }
     for (const program::BufferId b : i.outs) {
       if (p_.buffer(p_.root(b)).region != program::Region::arena) continue;
       std::vector<const Instruction*>& made = makers[p_.root(b)];
@@ -74,6 +81,10 @@ bool Steps::is_data(mesh::Factor f) const {
 
 bool Steps::is_over_data(const Instruction& i) const {
   return std::ranges::any_of(i.group, [&](mesh::Factor f) { return is_data(f); });
+}
+
+bool Steps::is_of_states(const Instruction& i) const {
+  return std::ranges::any_of(i.ins, [&](program::BufferId b) { return p_.buffer(b).type.shape.has(tensor::kFlat); });
 }
 
 // The batch grows with the axis, so that a rank has as much of it.
@@ -151,18 +162,24 @@ PassTimes::PassTimes(const std::vector<Step>& list, int kinds, int queues)
 }
 
 PassSeconds PassTimes::seconds(const simulate::Cluster& cluster, const PassRange& range) const {
+  PassSeconds found = seconds(cluster, range, false);
+  found.after = seconds(cluster, range, true).all;
+  return found;
+}
+
+PassSeconds PassTimes::seconds(const simulate::Cluster& cluster, const PassRange& range, bool late) const {
   const int layers = static_cast<int>(range.kinds.size());
   Clock clock(cluster, queues_);
   // By layer in the order of the pass, between two that stand for the embedding and the head.
   std::vector<double> ends(static_cast<size_t>((layers + 2) * events_), 0);
   double last = 0;    // the end of all transfers that the pass awaits
   double sums = 0;    // of the others
-  double begin = -1;  // of the first kernel
   double result = 0;  // when the last layer has made what another takes up
   const auto run = [&](const Step& s, int place, int event) {
     double* end = event < 0 ? nullptr : &ends[static_cast<size_t>((place + 1) * events_ + event)];
-    if (s.kind == Step::Kind::kernel) {
-      if (begin < 0) begin = clock.now;
+    if (late) {
+      if (end != nullptr) *end = 0;
+    } else if (s.kind == Step::Kind::kernel) {
       clock.run(s.seconds);
     } else if (s.kind == Step::Kind::start) {
       *end = clock.transfer(s.queue, s.transfer);
@@ -189,6 +206,7 @@ PassSeconds PassTimes::seconds(const simulate::Cluster& cluster, const PassRange
     if (place == layers - 1) run_pieces(Piece::Place::last, true);
     for (const Placed& p : blocks_[static_cast<size_t>(kind_at(place))]) {
       if (place + p.beside < 0 || place + p.beside >= layers) continue;
+      if (p.beside == 0 && p.step.takes_up) late = false;
       run(p.step, place + p.beside, p.event);
       if (place == layers - 1 && p.beside == 0 && p.step.hands_on && result == 0) result = clock.now;
     }
@@ -200,7 +218,7 @@ PassSeconds PassTimes::seconds(const simulate::Cluster& cluster, const PassRange
   for (const Placed& p : blocks_[static_cast<size_t>(next)])
     if (p.beside == -1) run(p.step, layers - 1, p.event);
   const double all = std::max(clock.now, last);
-  return {.all = all, .begin = begin, .result = result, .sums = std::max(0.0, sums - all)};
+  return {.all = all, .result = result, .sums = std::max(0.0, sums - all)};
 }
 
 }  // namespace kintsugi::search

@@ -21,9 +21,10 @@ namespace kintsugi::search {
 struct Step {
   enum class Kind : uint8_t { kernel, start, wait };
   Kind kind = Kind::kernel;
-  bool over_data = false;  // what goes over the data axis
+  bool over_data = false;  // what goes over the data axis, or of states over the context axis alone
   bool of_step = false;    // a start that another body awaits, before the update
   bool hands_on = false;   // makes what another layer takes up
+  bool takes_up = false;   // reads what the layer beside it made in the same pass
   int layer = 0;           // the embedding's is -1, the head's is behind the last
   double seconds = 0;      // of a kernel
   simulate::TransferTime transfer = {};
@@ -49,9 +50,14 @@ class Steps {
   bool is_shard(program::BufferId b) const;
 
  private:
-  std::set<const program::Instruction*> hands_on(const program::Body& body) const;
+  // Instructions that make what others take up, and those that do.
+  struct Handed {
+    std::set<const program::Instruction*> from, to;
+  };
+  Handed handed_on(const program::Body& body) const;
   bool is_data(mesh::Factor f) const;
   bool is_over_data(const program::Instruction& i) const;
+  bool is_of_states(const program::Instruction& i) const;
   simulate::TransferTime transfer(const program::Instruction& i, const program::Queue& queue) const;
 
   const program::Program& p_;
@@ -68,10 +74,11 @@ struct PassRange {
   bool embedding = false, head = false;
 };
 
-// begin: until its first kernel. result: until the last of the layers has made what the next stage takes up. sums: from
-// its end until that of the sums that it has started for the step.
+// after: from when it needs what another stage sends, with all done that it does before. result: until the last of the
+// layers has made what the next stage takes up. sums: from its end until that of the sums that it has started for the
+// step.
 struct PassSeconds {
-  double all = 0, begin = 0, result = 0, sums = 0;
+  double all = 0, after = 0, result = 0, sums = 0;
 };
 
 class PassTimes {
@@ -82,6 +89,9 @@ class PassTimes {
   PassSeconds seconds(const simulate::Cluster& cluster, const PassRange& range) const;
 
  private:
+  // `late`: what another stage sends comes when all is done that does not need it.
+  PassSeconds seconds(const simulate::Cluster& cluster, const PassRange& range, bool late) const;
+
   // A step of a layer between others, or of one beside it.
   struct Placed {
     Step step;

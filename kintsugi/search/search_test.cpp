@@ -202,11 +202,41 @@ TEST(Search, BoundsHoldWhereManyShareStates) {
         EXPECT_LE(bound->bytes, bytes_of(s, candidate)) << in_words(candidate);
         tightest = std::max(tightest, bound->seconds / real->time.seconds);
       }
-  EXPECT_GT(tightest, 0.95);
+  EXPECT_GT(tightest, 0.9);
 }
 
-// What activations take to the file and back is known from one replica, before ZeRO and the data axis are looked at.
-TEST(Search, BoundsHoldWhereActivationsGoToTheFile) {
+// States are split over the context axis too, and that may be all that there is.
+TEST(Search, BoundsHoldWhereContextSharesStates) {
+  const config::Settings s = settings_from(
+      "[model]\nlayers = 8\nembed = 256\nheads = 4\nvocab = 96\n[train]\nsequence = 64\nglobal_batch = 16\n");
+  for (const double bandwidth : {1e9, 16e9})
+    for (const int32_t data : {1, 2, 4}) {
+      simulate::Cluster c = cluster();
+      c.network.link.bandwidth = bandwidth;
+      Bounds bounds(s, c, 16);
+      double tightest = 0;
+      for (const int32_t chunks : {1, 2})
+        for (const int32_t zero : {0, 1, 2, 3})
+          for (const config::Recomputed recompute : {config::Recomputed::nothing, config::Recomputed::layers}) {
+            Candidate candidate = {
+                .data = data, .context = 4 / data, .pipe = 4, .zero = zero, .chunks = chunks, .recompute = recompute};
+            if (chunks > 1) candidate.schedule = "interleaved";
+            const std::string name = fmt::format("{}, {}", in_words(candidate), bandwidth);
+            const auto replica = bounds.by_replica(candidate), bound = bounds.by_schedule(candidate);
+            const auto real = time_candidate(s, candidate, c);
+            ASSERT_TRUE(replica && bound && real) << name;
+            EXPECT_LE(replica->seconds, real->time.seconds * (1 + 1e-9)) << name;
+            EXPECT_LE(bound->seconds, real->time.seconds * (1 + 1e-9)) << name;
+            EXPECT_LE(bound->bytes, bytes_of(s, candidate)) << name;
+            tightest = std::max(tightest, bound->seconds / real->time.seconds);
+          }
+      EXPECT_GT(tightest, 0.8) << data << ", " << bandwidth;
+    }
+}
+
+// What activations take to the file and back is known from one replica, before ZeRO and the data axis are looked at;
+// what the optimizer's state does, with the schedule.
+TEST(Search, BoundsHoldWhereStatesOrActivationsGoToTheFile) {
   const config::Settings s = settings_from(
       "[model]\nlayers = 8\nembed = 256\nheads = 4\nvocab = 96\n[train]\nsequence = 128\nglobal_batch = 32\n");
   for (const double bandwidth : {4e8, 4e9, 4e10}) {
@@ -218,7 +248,8 @@ TEST(Search, BoundsHoldWhereActivationsGoToTheFile) {
       for (const int32_t zero : {0, 1, 2, 3})
         for (const config::Recomputed recompute :
              {config::Recomputed::nothing, config::Recomputed::attention, config::Recomputed::layers})
-          for (const config::Offloaded offload : {config::Offloaded{false, true}, config::Offloaded{true, true}}) {
+          for (const config::Offloaded offload :
+               {config::Offloaded{false, true}, config::Offloaded{true, false}, config::Offloaded{true, true}}) {
             Candidate candidate = {.data = 4,
                                    .pipe = 2,
                                    .zero = zero,
@@ -233,7 +264,7 @@ TEST(Search, BoundsHoldWhereActivationsGoToTheFile) {
             const double most = real->time.seconds * (1 + 1e-9);
             EXPECT_LE(bound->seconds, most) << in_words(candidate) << ", " << bandwidth;
             EXPECT_LE(files->seconds, most) << in_words(candidate) << ", " << bandwidth;
-            if (!offload.optimizer) loosest = std::min(loosest, files->seconds / real->time.seconds);
+            loosest = std::min(loosest, files->seconds / real->time.seconds);
           }
     EXPECT_GT(loosest, 0.8) << bandwidth;
   }

@@ -53,8 +53,7 @@ std::vector<LayerKind> kinds_of(const config::Model& model) {
 Settings small_run(const Settings& settings, const Candidate& c, const std::vector<LayerKind>& kinds) {
   Candidate one = c;
   one.pipe = one.chunks = 1;
-  one.data = c.data > 1 ? 2 : 1;
-  one.zero = c.data > 1 ? c.zero : 0;
+  one.data = std::min(c.data, 2);
   one.schedule = plan::schedule_named(c.schedule).split ? c.schedule : "1f1b";
   Settings s = settings_of(settings, one);
   const config::Model& model = settings.model;
@@ -90,7 +89,8 @@ class Measured {
     add_read_again();
     if (!candidate_.offload.activations) {
       add_carried();
-      add_beside();
+      // Gradients that ranks of the context axis alone sum in each pass are there for less long in some runs.
+      if (candidate_.data > 1 || shards() == 1 || candidate_.zero < 2) add_beside();
     }
     return std::move(units_);
   }
@@ -113,7 +113,7 @@ class Measured {
 
   size_t unit(int layer) const { return static_cast<size_t>(std::clamp(layer, -1, layers_) + 1); }
 
-  // By layer, without the data axis.
+  // By layer, without what goes over the data axis, or of states over the context axis.
   std::vector<double> by_unit(const std::vector<Step>& list) const {
     std::vector<double> seconds(units_.size(), 0);
     Clock clock(cluster_, steps_.queues());
@@ -153,7 +153,7 @@ class Measured {
       if (!when || !body.does(work)) return;
       const Timed& pass = timed(call.body);
       for (size_t u = 0; u < units_.size(); ++u) units_[u].*part += pass.seconds[u];
-      if (!std::ranges::any_of(pass.steps, &Step::over_data)) return;
+      if (candidate_.data == 1 || !std::ranges::any_of(pass.steps, &Step::over_data)) return;
       double UnitCost::*sums = std::ranges::any_of(pass.steps, &Step::of_step) ? &UnitCost::sums : nullptr;
       passes_.push_back({part, alone, rest, sums, PassTimes(pass.steps, static_cast<int>(kinds_), steps_.queues())});
     };
@@ -177,7 +177,7 @@ class Measured {
       if (middle && pass && is_product(i)) units_[unit(i.layer)].flops += i.cost.flops;
       if (i.kind != Kind::copy) continue;
       if (call.micro_batch < 0)
-        units_[unit(i.layer)].file_step += i.cost.wire_bytes;
+        units_[unit(i.layer)].file_step += i.cost.wire_bytes * static_cast<double>(shards());
       else if (middle)
         units_[unit(i.layer)].*file_bytes_in(body) += i.cost.wire_bytes;
     }
@@ -211,7 +211,9 @@ class Measured {
   }
 
   // Ranks of the program among which ZeRO splits states.
-  int64_t shards() const { return candidate_.data > 1 && candidate_.zero > 0 ? int64_t{2} * candidate_.context : 1; }
+  int64_t shards() const {
+    return candidate_.zero > 0 ? int64_t{std::min(candidate_.data, 2)} * candidate_.context : 1;
+  }
 
   void add_states() {
     const int64_t all = shards();
@@ -367,7 +369,7 @@ Replica replica_of(const Candidate& c) {
           .recompute = c.recompute,
           .offload_optimizer = c.offload.optimizer,
           .offload_activations = c.offload.activations,
-          .zero = c.data > 1 ? c.zero : 0,
+          .zero = c.shards() > 1 ? c.zero : 0,
           .data = c.data};
 }
 
@@ -404,12 +406,7 @@ UnitCosts unit_costs(const Settings& settings, const FewLayers& compiled, const 
   UnitCosts costs = {.passes = measured.take_passes()};
   // Layers are computed again before their gradient is there.
   if (c.recompute == config::Recomputed::layers)
-    for (size_t k = 0; k < kinds.size(); ++k) {
-      of_kind[k].alone = of_kind[k].forward;
-      for (const DataPass& pass : costs.passes)
-        if (pass.seconds == &UnitCost::forward)
-          of_kind[k].alone = pass.times.seconds(cluster, {.kinds = {static_cast<int>(k)}}).all;
-    }
+    for (UnitCost& u : of_kind) u.alone = u.forward;
   for (int64_t layer = 0; layer < settings.model.layers; ++layer) {
     const auto kind = static_cast<size_t>(std::ranges::find(kinds, kind_of(settings.model, layer)) - kinds.begin());
     costs.units.push_back(of_kind[kind]);

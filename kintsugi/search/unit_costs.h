@@ -36,7 +36,8 @@ struct UnitCost {
   int64_t weights = 0, gradients = 0, optimizer = 0, carried = 0;
   int64_t beside = 0, beside_of_one = 0;  // of a sum: of the layer with the least
   int64_t read_again = 0;                 // of the weights, in a backward pass
-  // Bytes to and from the rank's file: in the passes of each micro-batch, each of which waits for them, and once a step.
+  // Bytes to and from the rank's file: in the passes of each micro-batch, each of which waits for them, and once a
+  // step.
   double file_forward = 0, file_backward = 0, file_weight = 0, file_step = 0;
 
   double file_passes() const { return file_forward + file_backward + file_weight; }
