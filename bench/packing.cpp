@@ -164,12 +164,12 @@ void show_slots(const std::string& name, const program::Program& p) {
     if (!lower::interleaves(list)) continue;
     const lower::ListLiveness liveness = lower::liveness_of(p, list);
     const auto start = std::chrono::steady_clock::now();
-    const lower::SlotPlan plan = lower::best_slot_plan(p, liveness);
+    const lower::SlotPlan plan = lower::best_slot_plan(p, list, liveness);
     const double ms = 1e3 * std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     int64_t in_holes = 0;
     for (const lower::Segment& s : plan.segments.list)
       for (BufferId b : s.in_holes) in_holes += p.aligned(p.buffer(b).bytes());
-    fmt::print("{:64} {:5} {:6} {:8} {:10} {:10.1f} {:10.1f} {:8.2f} {:8.1f}\n", name, p.stage, plan.segments.ticks,
+    fmt::print("{:64} {:5} {:6} {:8} {:10} {:10.1f} {:10.1f} {:8.2f} {:8.1f}\n", name, p.stage, plan.segments.grain.ticks,
                name_of(plan.placement.method), plan.placement.instances.size(),
                static_cast<double>(in_holes) / (1 << 20), static_cast<double>(list.arena_bytes) / (1 << 20),
                above(list.arena_bytes, list.lower_bound_bytes), ms);

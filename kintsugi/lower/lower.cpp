@@ -1,5 +1,6 @@
 #include "kintsugi/lower/lower.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "kintsugi/base/error.h"
@@ -24,6 +25,22 @@ const graph::OpTable& Source::operations() const {
     if (g) return g->table();
   throw base::InternalError("lower", "no graph");
 }
+
+namespace {
+
+// So that the largest of them is as it would be, and no better place is looked for in others. It is mostly the last,
+// which has the head, or the first.
+void place_the_largest(std::vector<program::Program>& stages, const graph::OpTable& operations) {
+  int64_t largest = 0;
+  std::ranges::rotate(stages, stages.end() - 1);
+  for (program::Program& p : stages) {
+    plan_memory(p, operations, largest);
+    largest = std::max(largest, p.bytes());
+  }
+  std::ranges::rotate(stages, stages.begin() + 1);
+}
+
+}  // namespace
 
 std::vector<program::Program> lower(const Source& source, const Target& target, const Dump& dump) {
   const plan::Plan& plan = target.plan;
@@ -56,7 +73,10 @@ std::vector<program::Program> lower(const Source& source, const Target& target, 
   pass("overlap", overlap);
   pass("offload", offload, operations, target.offload);
   pass("move_gradients", move_gradients, operations);
-  if (target.extent >= Extent::placed) pass("memory", plan_memory, operations);
+  if (target.extent == Extent::placed)
+    place_the_largest(stages, operations);
+  else if (target.extent == Extent::verified)
+    pass("memory", plan_memory, operations, 0);
   if (target.extent < Extent::verified) return stages;
   for (const program::Program& p : stages) program::verify(p);
   program::verify_ranks(stages);

@@ -30,7 +30,8 @@ struct Source {
 };
 
 // How much is made of a program. timed: what is done, and in which order, for simulation; without workspaces, and no
-// buffer has a place. placed: all of it. verified: and it is proved to be sound, as each program that runs must be.
+// buffer has a place. placed: all of it, but for stages other than the largest no smaller arena is looked for. verified:
+// and it is proved to be sound, as each program that runs must be.
 enum class Extent : uint8_t { timed, placed, verified };
 
 struct Target {

@@ -60,19 +60,21 @@ void plan_one_by_one(Program& p, CallList& list, const graph::OpTable& operation
 
 }  // namespace
 
-void plan_memory(Program& p, const graph::OpTable& operations) {
+void plan_memory(Program& p, const graph::OpTable& operations, int64_t enough) {
   plan_states(p);
   plan_file(p);
+  if (p.on_device)
+    for (const CallList& list : p.lists) p.staged_bytes = std::max(p.staged_bytes, program::staging(p, list).bytes);
+  if (p.on_device && p.sums_in_rank_order) p.sums_bytes = program::ordered_sums(p).bytes;
+  const int64_t enough_in_arena = enough - p.bytes();  // all but the arena
   for (size_t i = 0; i < p.lists.size(); ++i) {
     if (interleaves(p.lists[i])) {
-      plan_slots(p, i, operations);
+      plan_slots(p, i, operations, enough_in_arena);
     } else {
       plan_one_by_one(p, p.lists[i], operations);
     }
     p.arena_bytes = std::max(p.arena_bytes, p.lists[i].arena_bytes);
-    if (p.on_device) p.staged_bytes = std::max(p.staged_bytes, program::staging(p, p.lists[i]).bytes);
   }
-  if (p.on_device && p.sums_in_rank_order) p.sums_bytes = program::ordered_sums(p).bytes;
   for (const program::Buffer& b : p.buffers)
     base::require(b.same_as != kNoBuffer || b.offset >= 0 || b.region == Region::arena, "memory",
                   "\"{}\" has no offset", b.name);

@@ -13,6 +13,13 @@ using program::Program;
 
 namespace {
 
+// Layers are places of their own where a stage has chunks of several sizes, and where a backward pass takes up one
+// layer's values while it makes another's for the pass of weights, which many ticks show.
+constexpr Grain kGrains[] = {
+    {.ticks = 1}, {.ticks = 1, .by_layer = true}, {.ticks = 24, .by_layer = true}, {.ticks = 8, .by_layer = true}};
+constexpr int64_t kClose = 1000;         // within a thousandth of the lower bound
+constexpr size_t kMostInstances = 6000;  // the time grows with their square
+
 // The calls of one body with temporaries.
 const std::vector<int>& calls_of(const ListLiveness& l, const Segment& temporaries) {
   return l.bodies[static_cast<size_t>(temporaries.body)].calls;
@@ -71,7 +78,8 @@ bool interleaves(const CallList& list) {
 }
 
 ArenaDemand demand_of(const ListLiveness& l, const Segments& segments) {
-  ArenaDemand demand = {.ticks = segments.ticks, .instances = {}, .temporaries = {}};
+  const int ticks_of_call = segments.grain.ticks;
+  ArenaDemand demand = {.ticks = ticks_of_call, .instances = {}, .temporaries = {}};
   for (const Segment& s : segments.list) {
     if (s.carried < 0) {
       demand.temporaries.push_back({s.bytes, calls_of(l, s)});
@@ -79,31 +87,35 @@ ArenaDemand demand_of(const ListLiveness& l, const Segments& segments) {
     }
     for (const std::vector<int>& calls : l.carried[static_cast<size_t>(s.carried)].calls) {
       const int first = calls.front(), last = calls.back();
-      const Interval ticks = {first * segments.ticks + s.first_tick, last * segments.ticks + s.last_tick};
+      const Interval ticks = {first * ticks_of_call + s.first_tick, last * ticks_of_call + s.last_tick};
       demand.instances.push_back({s.bytes, {first, last}, ticks});
     }
   }
   return demand;
 }
 
-SlotPlan best_slot_plan(const Program& p, const ListLiveness& l) {
+SlotPlan best_slot_plan(const Program& p, const CallList& list, const ListLiveness& l, int64_t enough) {
   SlotPlan best;
-  // Few ticks fit better for many micro-batches, many ticks if the live buffers change a lot within a body.
-  for (int ticks : {1, 8, 24}) {
-    Segments segments = make_segments(p, l, ticks);
-    const ArenaDemand demand = demand_of(l, segments);
+  const int64_t least = lower_bound(p, list, l);
+  enough = std::max(enough, least + least / kClose);
+  for (const Grain grain : kGrains) {
+    Segments segments = make_segments(p, l, grain);
+    ArenaDemand demand = demand_of(l, segments);
+    demand.enough = enough;
+    const bool first = best.segments.list.empty();
+    if (!first && demand.instances.size() > kMostInstances) continue;
     Placement placement = place(demand);
-    if (ticks == 1 || placement.bytes < best.placement.bytes) best = {std::move(segments), std::move(placement)};
-    if (demand.instances.size() > kFewInstances) break;
+    if (first || placement.bytes < best.placement.bytes) best = {std::move(segments), std::move(placement)};
+    if (best.placement.bytes <= enough) break;
   }
   return best;
 }
 
-void plan_slots(Program& p, size_t list, const graph::OpTable& operations) {
+void plan_slots(Program& p, size_t list, const graph::OpTable& operations, int64_t enough) {
   CallList& calls = p.lists[list];
   share_between_calls(p, calls, operations);
   const ListLiveness liveness = liveness_of(p, calls);
-  write(p, calls, liveness, best_slot_plan(p, liveness));
+  write(p, calls, liveness, best_slot_plan(p, calls, liveness, enough));
 }
 
 }  // namespace kintsugi::lower

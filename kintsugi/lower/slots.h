@@ -27,14 +27,16 @@ struct SlotPlan {
   Placement placement;  // of the instances, and of temporaries; both in the order of segments
 };
 
-// The placement of such segments in the arena.
+// The placement of such segments in the arena, without its lower bound.
 ArenaDemand demand_of(const ListLiveness& liveness, const Segments& segments);
 
-// The smallest plan over several counts of ticks of a call and ways of placing; of equals the first.
-SlotPlan best_slot_plan(const program::Program& p, const ListLiveness& liveness);
+// The smallest plan over several grains and ways of placing; of equals the first. Others are not tried when one is
+// close to the list's lower bound, or to `enough`.
+SlotPlan best_slot_plan(const program::Program& p, const program::CallList& list, const ListLiveness& liveness,
+                        int64_t enough = 0);
 
 // Fills in the offsets of buffers in their segments, the slots of the list and of its calls, and its bytes and their
 // lower bound.
-void plan_slots(program::Program& p, size_t list, const graph::OpTable& operations);
+void plan_slots(program::Program& p, size_t list, const graph::OpTable& operations, int64_t enough = 0);
 
 }  // namespace kintsugi::lower

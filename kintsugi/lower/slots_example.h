@@ -57,17 +57,18 @@ inline std::string planned(const program::Program& p) {
 // "packed with 8 ticks: stacked 512, packed 448, beside 512": the plan, and the candidates that it was chosen from.
 inline std::string choice(const program::Program& p) {
   const ListLiveness liveness = liveness_of(p, p.lists[0]);
-  const SlotPlan best = best_slot_plan(p, liveness);
+  const SlotPlan best = best_slot_plan(p, p.lists[0], liveness);
   const ArenaDemand demand = demand_of(liveness, best.segments);
-  return fmt::format("{} with {} ticks: stacked {}, packed {}, beside {}", name_of(best.placement.method),
-                     best.segments.ticks, place_stacked(demand).bytes, place_packed(demand).bytes,
-                     place_beside(demand).bytes);
+  const Grain grain = best.segments.grain;
+  return fmt::format("{} with {} ticks{}: stacked {}, packed {}, beside {}", name_of(best.placement.method),
+                     grain.ticks, grain.by_layer ? " by layer" : "", place_stacked(demand).bytes,
+                     place_packed(demand).bytes, place_beside(demand).bytes);
 }
 
 // The temporaries in holes of segments.
 inline std::vector<std::string> in_holes(const program::Program& p) {
   std::vector<std::string> names;
-  for (const Segment& s : best_slot_plan(p, liveness_of(p, p.lists[0])).segments.list)
+  for (const Segment& s : best_slot_plan(p, p.lists[0], liveness_of(p, p.lists[0])).segments.list)
     for (BufferId b : s.in_holes) names.push_back(p.buffer(b).name);
   return names;
 }

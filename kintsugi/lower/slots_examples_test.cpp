@@ -54,12 +54,33 @@ Program two_chunks_of(const std::vector<int64_t>& units, int64_t micro_batches) 
   return m.p;
 }
 
+// The first chunk has layers 0 and 1, the second layer 2: each carries a value of the same size to its backward pass.
+Program uneven_chunks_of(int64_t units, int64_t message, int64_t temporary, int stages, int64_t micro_batches) {
+  Example m;
+  const BufferId a0 = m.make("a0", units), a1 = m.make("a1", units), a2 = m.make("a2", units), x = m.make("x", message),
+                 y = m.make("y", message), t = m.make("t", temporary);
+  m.body_of("forward", 0);
+  m.call("contract", {m.w}, {a0}, 0);
+  m.call("contract", {a0}, {a1}, 1);
+  m.call("contract", {a1}, {x}, 1);
+  m.body_of("forward", stages);
+  m.call("contract", {x}, {a2}, 2);
+  m.body_of("backward", stages);
+  m.call("contract", {a2}, {y}, 2);
+  m.body_of("backward", 0);
+  m.call("contract", {a0, a1, y}, {t}, 1);
+  m.call("accumulate", {t}, {m.g}, 0, 1);
+  m.update();
+  m.plan("interleaved", stages, 2, micro_batches);
+  return m.p;
+}
+
 }  // namespace
 
 // t, u and v lie at 256 in all calls, between what is carried.
 TEST(SlotsExamples, PackedIsTheSmallest) {
   const Program p = split_backward_of({2, 1, 1, 1, 1, 2}, 3, 2);
-  EXPECT_EQ(choice(p), "packed with 8 ticks: stacked 512, packed 448, beside 512");
+  EXPECT_EQ(choice(p), "packed with 24 ticks by layer: stacked 512, packed 448, beside 512");
   EXPECT_EQ(planned(p),
             "a:0+0 b:1+0 c:2+0 t:3+0 u:4+0 v:5+0\n"
             "forward.first(0) 320 192 - 256 - -\n"
@@ -72,23 +93,29 @@ TEST(SlotsExamples, PackedIsTheSmallest) {
             "448 bytes, at least 448\n");
 }
 
-// u is at 640 in two calls and at 64 in the third, v at 320 in the first and at 64 in others.
+// t is at 384 where what is carried lies below it, and at 0, 256 and 128 in other calls.
 TEST(SlotsExamples, BesideIsTheSmallest) {
-  const Program p = split_backward_of({4, 1, 1, 1, 1, 3}, 2, 3);
-  EXPECT_EQ(choice(p), "beside with 8 ticks: stacked 768, packed 832, beside 704");
+  const Program p = split_backward_of({1, 1, 5, 4, 1, 3}, 3, 5);
+  EXPECT_EQ(choice(p), "beside with 24 ticks by layer: stacked 896, packed 896, beside 832");
   EXPECT_EQ(planned(p),
             "a:0+0 b:1+0 c:2+0 t:3+0 u:4+0 v:5+0\n"
-            "forward.first(0) 256 576 - 0 - -\n"
-            "forward(1) 0 512 - 640 - -\n"
-            "backward.first(0) 256 - 256 - 640 -\n"
-            "weight.first(0) - 576 256 - - 320\n"
-            "forward(2) 256 576 - 640 - -\n"
-            "backward(1) 0 - 0 - 640 -\n"
-            "weight(1) - 512 0 - - 64\n"
-            "backward(2) 256 - 0 - 64 -\n"
-            "weight(2) - 576 0 - - 64\n"
+            "forward.first(0) 320 256 - 0 - -\n"
+            "forward(1) 192 128 - 384 - -\n"
+            "forward(2) 64 0 - 384 - -\n"
+            "backward.first(0) 320 - 320 - 640 -\n"
+            "weight.first(0) - 256 320 - - 640\n"
+            "forward(3) 576 512 - 256 - -\n"
+            "backward(1) 192 - 192 - 640 -\n"
+            "weight(1) - 128 192 - - 640\n"
+            "forward(4) 448 384 - 128 - -\n"
+            "backward(2) 64 - 64 - 640 -\n"
+            "weight(2) - 0 64 - - 640\n"
+            "backward(3) 576 - 0 - 320 -\n"
+            "weight(3) - 512 0 - - 576\n"
+            "backward(4) 448 - 0 - 320 -\n"
+            "weight(4) - 384 0 - - 448\n"
             "update(-1) - - - - - -\n"
-            "704 bytes, at least 704\n");
+            "832 bytes, at least 832\n");
 }
 
 // The instances of b, the largest, follow each other at 0 and 320.
@@ -115,6 +142,17 @@ TEST(SlotsExamples, StackedIsTheSmallest) {
             "backward.0(3) 960 - - 0 - - - 64\n"
             "update(-1) - - - - - - - -\n"
             "1152 bytes, at least 1088\n");
+}
+
+// Chunks of two layers and of one leave gaps beside each other, their layers none.
+TEST(SlotsExamples, ByLayerIsTheSmallest) {
+  const Program p = uneven_chunks_of(4, 1, 1, 3, 12);
+  EXPECT_EQ(choice(p), "stacked with 1 ticks by layer: stacked 3904, packed 3904, beside 3904");
+  EXPECT_EQ(p.lists[0].lower_bound_bytes, 3904);
+  EXPECT_EQ(p.lists[0].arena_bytes, 3904);
+  program::verify(p);
+  const ListLiveness liveness = liveness_of(p, p.lists[0]);
+  EXPECT_EQ(place(demand_of(liveness, make_segments(p, liveness, {.ticks = 1}))).bytes, 4096);
 }
 
 }  // namespace kintsugi::lower::slots_examples_test

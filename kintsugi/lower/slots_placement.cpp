@@ -76,12 +76,12 @@ std::string_view name_of(PlacementMethod method) {
 Placement place_stacked(const ArenaDemand& demand) {
   const std::vector<Instance>& all = demand.instances;
   const Order order = sorted(all.size(), [&](size_t a, size_t b) {
-    return std::pair(-all[a].bytes, all[a].calls.begin) < std::pair(-all[b].bytes, all[b].calls.begin);
+    return std::pair(-all[a].bytes, all[a].ticks.begin) < std::pair(-all[b].bytes, all[b].ticks.begin);
   });
   Placement placement = {PlacementMethod::stacked, std::vector<int64_t>(all.size()), {}};
   std::vector<Block<LiveRange>> placed;
   for (size_t i : order) {
-    const LiveRange live = live_range(all[i]);
+    const LiveRange live = {all[i].ticks.begin, all[i].ticks.end};
     placement.instances[i] = lowest_offset(placed, live, all[i].bytes);
     placement.bytes = std::max(placement.bytes, placement.instances[i] + all[i].bytes);
     insert_block(placed, {placement.instances[i], all[i].bytes, live});
@@ -112,7 +112,7 @@ Placement place_beside(const ArenaDemand& demand) {
 
 Placement place(const ArenaDemand& demand) {
   Placement best = place_stacked(demand);
-  if (demand.instances.size() > kFewInstances) return best;
+  if (demand.instances.size() > kFewInstances || best.bytes <= demand.enough) return best;
   for (const auto method : {place_packed, place_beside})
     if (Placement other = method(demand); other.bytes < best.bytes) best = std::move(other);
   return best;

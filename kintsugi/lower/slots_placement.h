@@ -28,6 +28,7 @@ struct ArenaDemand {
   int ticks = 1;  // of a call
   std::vector<Instance> instances;
   std::vector<Temporaries> temporaries;
+  int64_t enough = 0;  // a placement of so many bytes need not be smaller
 };
 
 enum class PlacementMethod { stacked, packed, beside };
@@ -41,8 +42,8 @@ struct Placement {
   int64_t bytes = 0;                              // where the highest ends
 };
 
-// Instances largest first, each as low as possible: those of one size follow each other at the same offsets, and never
-// share a call. Temporaries in each call as low as the instances allow.
+// Instances largest first, tick by tick, each as low as possible: those of one size follow each other at the same
+// offsets. Temporaries in each call as low as the instances allow.
 Placement place_stacked(const ArenaDemand& demand);
 
 // By pack(), instances tick by tick and temporaries together: those of a body have one offset in all calls.
@@ -51,8 +52,8 @@ Placement place_packed(const ArenaDemand& demand);
 // Instances by pack(), tick by tick; then temporaries in each call as low as the instances allow.
 Placement place_beside(const ArenaDemand& demand);
 
-// The smallest of the three; of equals the first. If there are more instances than kFewInstances, `stacked`: as good
-// then, and computed much faster.
+// The smallest of the three; of equals the first. If there are more instances than kFewInstances, or it is small
+// enough, `stacked`: as good then, and computed much faster.
 Placement place(const ArenaDemand& demand);
 constexpr size_t kFewInstances = 600;
 

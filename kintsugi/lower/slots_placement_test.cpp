@@ -49,10 +49,9 @@ TEST(Placement, BesideIsTheSmallest) {
 // One instance ends in the call in which the other begins, but in an earlier tick.
 TEST(Placement, TicksShareACall) {
   const ArenaDemand d = {.ticks = 8, .instances = {{64, {0, 1}, {5, 9}}, {64, {1, 2}, {10, 17}}}, .temporaries = {}};
-  EXPECT_EQ(text(place_stacked(d)), "instances [0, 64] temporaries [] bytes 128");
-  EXPECT_EQ(text(place_packed(d)), "instances [0, 0] temporaries [] bytes 64");
-  EXPECT_EQ(text(place_beside(d)), "instances [0, 0] temporaries [] bytes 64");
-  EXPECT_EQ(place(d).method, PlacementMethod::packed);  // the first of two
+  for (const auto method : {place_stacked, place_packed, place_beside})
+    EXPECT_EQ(text(method(d)), "instances [0, 0] temporaries [] bytes 64");
+  EXPECT_EQ(place(d).method, PlacementMethod::stacked);  // the first of three
 }
 
 TEST(Placement, NothingToPlace) {
@@ -61,15 +60,23 @@ TEST(Placement, NothingToPlace) {
             "instances [] temporaries [[0, 0]] bytes 64");
 }
 
-// Two ticks apart, so that only stacking needs two offsets.
+// What is packed better than stacked, many times.
 TEST(Placement, ManyInstancesAreStacked) {
-  ArenaDemand d = {.ticks = 2, .instances = {}, .temporaries = {}};
-  for (int i = 0; i < static_cast<int>(kFewInstances); ++i) d.instances.push_back({64, {i, i + 1}, {2 * i, 2 * i + 1}});
-  EXPECT_EQ(place(d).method, PlacementMethod::packed);
-  EXPECT_EQ(place(d).bytes, 64);
-  d.instances.push_back(d.instances.back());
+  ArenaDemand d;
+  for (int call = 0; d.instances.size() < kFewInstances; call += 3) {
+    d.instances.push_back(instance(128, call + 1, call + 2));
+    d.instances.push_back(instance(64, call, call + 1));
+    d.instances.push_back(instance(64, call, call + 2));
+    d.temporaries.push_back({128, {call, call + 2}});
+  }
+  EXPECT_EQ(place(d).method, PlacementMethod::beside);
+  EXPECT_EQ(place(d).bytes, 320);
+  d.enough = 384;
   EXPECT_EQ(place(d).method, PlacementMethod::stacked);
-  EXPECT_EQ(place(d).bytes, 192);
+  d.enough = 0;
+  d.instances.push_back(instance(64, 1000000, 1000001));
+  EXPECT_EQ(place(d).method, PlacementMethod::stacked);
+  EXPECT_EQ(place(d).bytes, 384);
 }
 
 }  // namespace kintsugi::lower::slots_placement_test

@@ -31,17 +31,28 @@ Ticks ticks_of(const BodyLiveness& body, BufferId b, int ticks) {
   return found;
 }
 
+// By buffer, the layer that makes it.
+std::vector<int> layers_of(const Program& p, const ListLiveness& l) {
+  std::vector<int> layers(p.buffers.size(), 0);
+  for (const BodyLiveness& body : l.bodies)
+    for (const program::Instruction& i : p.bodies[static_cast<size_t>(body.base)].instructions)
+      for (const BufferId b : i.outs) layers[static_cast<size_t>(p.root(b))] = i.layer;
+  return layers;
+}
+
 // Segments of carried buffers, one buffer after another, in the order in which the first body makes them.
 void add_carried(const Program& p, const ListLiveness& l, Segments& s) {
-  std::map<std::tuple<int, int, int>, size_t> known;
+  std::map<std::tuple<int, int, int, int>, size_t> known;
+  const std::vector<int> layers = s.grain.by_layer ? layers_of(p, l) : std::vector<int>(p.buffers.size(), 0);
   for (size_t b = 0; b < p.buffers.size(); ++b) {
     const auto id = static_cast<BufferId>(b);
     if (l.carried_of[b] < 0) continue;
     const Carried& carried = l.carried[static_cast<size_t>(l.carried_of[b])];
     const size_t first = carried.bodies.front(), last = carried.bodies.back();
-    const int first_tick = ticks_of(l.bodies[first], id, s.ticks).first;
-    const int last_tick = carried.ends_with(last) ? ticks_of(l.bodies[last], id, s.ticks).last : s.ticks - 1;
-    const auto [at, fresh] = known.try_emplace({l.carried_of[b], first_tick, last_tick}, s.list.size());
+    const int first_tick = ticks_of(l.bodies[first], id, s.grain.ticks).first;
+    const int last_tick =
+        carried.ends_with(last) ? ticks_of(l.bodies[last], id, s.grain.ticks).last : s.grain.ticks - 1;
+    const auto [at, fresh] = known.try_emplace({l.carried_of[b], first_tick, last_tick, layers[b]}, s.list.size());
     if (fresh) s.list.push_back({.carried = l.carried_of[b], .first_tick = first_tick, .last_tick = last_tick});
     s.list[at->second].buffers.push_back(id);
   }
@@ -89,7 +100,8 @@ std::vector<SegmentWithHoles> segments_with_holes(const Program& p, const ListLi
     const Carried& carried = l.carried[static_cast<size_t>(segment.carried)];
     const bool begins = carried.begins_with(body), ends = carried.ends_with(body);
     if ((!begins && !ends) || carried.of_step || !carried.in_every_micro_batch) continue;
-    list.push_back({i, segment.bytes, {begins ? segment.first_tick : 0, ends ? segment.last_tick : s.ticks - 1}, {}});
+    list.push_back(
+        {i, segment.bytes, {begins ? segment.first_tick : 0, ends ? segment.last_tick : s.grain.ticks - 1}, {}});
     for (BufferId b : segment.buffers)
       list.back().taken.push_back({s.offsets[static_cast<size_t>(b)].offset, p.aligned(p.buffer(b).bytes()),
                                    live_ranges_of_carried(l.bodies[body], b, begins, ends)});
@@ -112,10 +124,11 @@ int64_t offset_in_hole(const SegmentWithHoles& s, const Temporary& t) {
 
 void add_temporaries(const Program& p, const ListLiveness& l, size_t body, Segments& s) {
   std::vector<SegmentWithHoles> with_holes = segments_with_holes(p, l, body, s);
-  Segment own = {.body = static_cast<int>(body), .last_tick = s.ticks - 1};
+  Segment own = {.body = static_cast<int>(body), .last_tick = s.grain.ticks - 1};
   Blocks taken;  // of it
   for (BufferId b : l.bodies[body].temporaries) {
-    const Temporary t = {p.aligned(p.buffer(b).bytes()), l.bodies[body].live(b), ticks_of(l.bodies[body], b, s.ticks)};
+    const Temporary t = {p.aligned(p.buffer(b).bytes()), l.bodies[body].live(b),
+                         ticks_of(l.bodies[body], b, s.grain.ticks)};
     int64_t offset = -1;
     auto hole = with_holes.begin();
     while (hole != with_holes.end() && (offset = offset_in_hole(*hole, t)) < 0) ++hole;
@@ -136,8 +149,8 @@ void add_temporaries(const Program& p, const ListLiveness& l, size_t body, Segme
 
 }  // namespace
 
-Segments make_segments(const Program& p, const ListLiveness& liveness, int ticks) {
-  Segments s = {.ticks = ticks, .offsets = std::vector<Segments::Offset>(p.buffers.size())};
+Segments make_segments(const Program& p, const ListLiveness& liveness, Grain grain) {
+  Segments s = {.grain = grain, .offsets = std::vector<Segments::Offset>(p.buffers.size())};
   add_carried(p, liveness, s);
   for (size_t body = 0; body < liveness.bodies.size(); ++body) add_temporaries(p, liveness, body, s);
   return s;

@@ -20,12 +20,17 @@ struct Segment {
   int64_t bytes = 0;
 };
 
+struct Grain {
+  int ticks = 1;          // of a call
+  bool by_layer = false;  // what different layers make is in different segments
+};
+
 struct Segments {
   struct Offset {
     int segment = -1;
     int64_t offset = -1;
   };
-  int ticks = 1;  // of a call
+  Grain grain = {};
   std::vector<Segment> list = {};
   std::vector<Offset> offsets = {};  // by buffer; of roots that a body of the list touches
 };
@@ -34,6 +39,6 @@ struct Segments {
 // one after another, in the order in which they are made. A temporary is placed in the first segment that begins or
 // ends with its body and has a hole for it, or in a segment of the temporaries of its body; each at the lowest offset,
 // largest first.
-Segments make_segments(const program::Program& p, const ListLiveness& liveness, int ticks);
+Segments make_segments(const program::Program& p, const ListLiveness& liveness, Grain grain);
 
 }  // namespace kintsugi::lower

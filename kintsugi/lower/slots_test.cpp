@@ -26,25 +26,27 @@ std::string error_of(const Program& p) {
   return "no error";
 }
 
-// Forward makes values that backward takes in the other order, each with a temporary on the way.
+// Forward makes values that backward takes in the other order, each with a temporary on the way; a layer makes
+// two.
 Program stack(const std::vector<int64_t>& kept, const std::vector<int64_t>& temporaries, std::string_view schedule,
               int64_t micro_batches) {
   Maker m;
   const BufferId w = m.state("w", bytes(64)), g = m.state("g", bytes(64), program::StateKind::gradient);
   std::vector<BufferId> values;
+  const auto layer = [](size_t i) { return static_cast<int>(i) / 2; };
   m.body("forward");
   for (size_t i = 0; i < kept.size(); ++i) {
     const BufferId t = m.arena("t", bytes(temporaries[i])), value = m.arena("kept" + std::to_string(i), bytes(kept[i]));
-    m.call("contract", {i == 0 ? w : values.back()}, {t});
-    m.call("contract", {t}, {value});
+    m.call("contract", {i == 0 ? w : values.back()}, {t}, layer(i));
+    m.call("contract", {t}, {value}, layer(i));
     values.push_back(value);
   }
   m.body("backward");
   BufferId d = w;
   for (size_t i = kept.size(); i-- > 0;) {
     const BufferId t = m.arena("t", bytes(temporaries[i])), next = m.arena("d", bytes(kept[i]));
-    m.call("contract", {d, values[i]}, {t});
-    m.call("contract", {t}, {next});
+    m.call("contract", {d, values[i]}, {t}, layer(i));
+    m.call("contract", {t}, {next}, layer(i));
     d = next;
   }
   m.call("accumulate", {d}, {g}, 0, 1);
