@@ -389,9 +389,10 @@ std::optional<Bound> Bounds::by_tasks(const Candidate& c, const Candidate& like)
       if (t.work == (schedule.split ? Work::weight : Work::backward) && t.micro_batch == micro - 1)
         end = std::max(end, spans[at].end + std::max(0.0, unit(t).sums - waits(t)));
       if (t.work == Work::forward) most = std::max(most, carried += unit(t).carried);
+      if (t.work == Work::weight) carried -= unit(t).for_weight;
       if (t.work != Work::backward) continue;
       if (t.micro_batch > 0) most = std::max(most, carried + unit(t).beside);  // the first replaces accumulators
-      carried -= unit(t).carried;
+      most = std::max(most, carried += unit(t).for_weight - unit(t).carried);
     }
     const double gathered = c.zero == 1 || c.zero == 2 ? data_seconds(c, static_cast<double>(all.weights)) : 0;
     // The update fetches the optimizer's state and stores what it has made of it.

@@ -243,22 +243,29 @@ class Measured {
               units_[unit(found->second->layer)].read_again += p_.buffer(b).bytes();
   }
 
-  // Values that a forward pass makes and a later pass of the same micro-batch reads.
+  // Values that a forward pass makes and a later pass of the same micro-batch reads, and those that a pass of weights
+  // does.
   void add_carried() {
+    using program::Work;
+    add_carried({Work::forward}, {Work::backward, Work::weight}, &UnitCost::carried);
+    add_carried({Work::forward, Work::backward}, {Work::weight}, &UnitCost::for_weight);
+  }
+  void add_carried(const std::vector<program::Work>& makers, const std::vector<program::Work>& readers,
+                   int64_t UnitCost::*bytes) {
     std::map<BufferId, int> made;
     std::set<BufferId> carried;
     for (const program::Body& body : p_.bodies) {
-      const bool forward = body.does(program::Work::forward);
+      const auto does = [&](program::Work work) { return body.does(work); };
       for (const Instruction& i : body.instructions) {
-        if (forward)
+        if (std::ranges::any_of(makers, does))
           for (const BufferId b : i.outs) made.try_emplace(p_.root(b), i.layer);
-        else if (body.does(program::Work::backward) || body.does(program::Work::weight))
+        else if (std::ranges::any_of(readers, does))
           for (const BufferId b : i.ins) carried.insert(p_.root(b));
       }
     }
     for (const auto& [b, layer] : made)
       if (carried.contains(b) && p_.buffer(b).region == program::Region::arena)
-        units_[unit(layer)].carried += p_.buffer(b).bytes();
+        units_[unit(layer)].*bytes += p_.buffer(b).bytes();
   }
 
   // A value of the arena that a backward pass has in memory between two of its instructions.
@@ -343,8 +350,8 @@ void for_parts(F&& f) {
                     &UnitCost::last_weight, &UnitCost::update, &UnitCost::update_transfers, &UnitCost::flops,
                     &UnitCost::file_forward, &UnitCost::file_backward, &UnitCost::file_weight, &UnitCost::file_step})
     f(part);
-  for (auto part :
-       {&UnitCost::weights, &UnitCost::gradients, &UnitCost::optimizer, &UnitCost::carried, &UnitCost::read_again})
+  for (auto part : {&UnitCost::weights, &UnitCost::gradients, &UnitCost::optimizer, &UnitCost::carried,
+                    &UnitCost::for_weight, &UnitCost::read_again})
     f(part);
 }
 

@@ -20,7 +20,7 @@ namespace kintsugi::search {
 // within the replica where nothing else is on a link; `first`: where gradients replace what accumulators held; `last`:
 // of the last micro-batch; `alone`: at most until it needs what the layer before it sends.
 // Bytes are those of a rank of the replica; `carried` lives from the forward to the backward pass of a micro-batch,
-// `beside` is what a backward pass has in memory at one time beyond what is carried: in a chunk of one layer, or of
+// `for_weight` from that to the pass of weights, `beside` is what a backward pass has in memory at one time beyond what is carried: in a chunk of one layer, or of
 // more.
 struct UnitCost {
   double forward = 0, backward = 0, weight = 0;
@@ -33,7 +33,7 @@ struct UnitCost {
   double sums = 0;                                 // from the end of the last pass until that of the step's sums
   double update = 0, update_transfers = 0;         // once a step: kernels, and what goes over the data axis
   double flops = 0;                                // of the products and the attention of a micro-batch
-  int64_t weights = 0, gradients = 0, optimizer = 0, carried = 0;
+  int64_t weights = 0, gradients = 0, optimizer = 0, carried = 0, for_weight = 0;
   int64_t beside = 0, beside_of_one = 0;  // of a sum: of the layer with the least
   int64_t read_again = 0;                 // of the weights, in a backward pass
   // Bytes to and from the rank's file: in the passes of each micro-batch, each of which waits for them, and once a
