@@ -169,8 +169,8 @@ void show_slots(const std::string& name, const program::Program& p) {
     int64_t in_holes = 0;
     for (const lower::Segment& s : plan.segments.list)
       for (BufferId b : s.in_holes) in_holes += p.aligned(p.buffer(b).bytes());
-    fmt::print("{:64} {:5} {:6} {:8} {:10} {:10.1f} {:10.1f} {:8.2f} {:8.1f}\n", name, p.stage, plan.segments.grain.ticks,
-               name_of(plan.placement.method), plan.placement.instances.size(),
+    fmt::print("{:64} {:5} {:6} {:8} {:10} {:10.1f} {:10.1f} {:8.2f} {:8.1f}\n", name, p.stage,
+               plan.segments.grain.ticks, name_of(plan.placement.method), plan.placement.instances.size(),
                static_cast<double>(in_holes) / (1 << 20), static_cast<double>(list.arena_bytes) / (1 << 20),
                above(list.arena_bytes, list.lower_bound_bytes), ms);
     std::fflush(stdout);

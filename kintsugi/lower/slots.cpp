@@ -62,7 +62,7 @@ void write(Program& p, CallList& list, const ListLiveness& l, const SlotPlan& pl
     list.calls[c].slot = slot->second;
   }
   list.arena_bytes = plan.placement.bytes;
-  list.lower_bound_bytes = lower_bound(p, list, l);
+  list.lower_bound_bytes = plan.lower_bound;
 }
 
 }  // namespace
@@ -96,8 +96,8 @@ ArenaDemand demand_of(const ListLiveness& l, const Segments& segments) {
 
 SlotPlan best_slot_plan(const Program& p, const CallList& list, const ListLiveness& l, int64_t enough) {
   SlotPlan best;
-  const int64_t least = lower_bound(p, list, l);
-  enough = std::max(enough, least + least / kClose);
+  best.lower_bound = lower_bound(p, list, l);
+  enough = std::max(enough, best.lower_bound + best.lower_bound / kClose);
   for (const Grain grain : kGrains) {
     Segments segments = make_segments(p, l, grain);
     ArenaDemand demand = demand_of(l, segments);
@@ -105,7 +105,10 @@ SlotPlan best_slot_plan(const Program& p, const CallList& list, const ListLivene
     const bool first = best.segments.list.empty();
     if (!first && demand.instances.size() > kMostInstances) continue;
     Placement placement = place(demand);
-    if (first || placement.bytes < best.placement.bytes) best = {std::move(segments), std::move(placement)};
+    if (first || placement.bytes < best.placement.bytes) {
+      best.segments = std::move(segments);
+      best.placement = std::move(placement);
+    }
     if (best.placement.bytes <= enough) break;
   }
   return best;

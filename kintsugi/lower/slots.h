@@ -24,7 +24,8 @@ bool interleaves(const program::CallList& list);
 
 struct SlotPlan {
   Segments segments;
-  Placement placement;  // of the instances, and of temporaries; both in the order of segments
+  Placement placement;      // of the instances, and of temporaries; both in the order of segments
+  int64_t lower_bound = 0;  // of the list: no plan is smaller
 };
 
 // The placement of such segments in the arena, without its lower bound.

@@ -75,8 +75,7 @@ Bounds::Bounds(const Settings& settings, const Cluster& cluster, int64_t devices
   for (const UnitCost& u : costs.units) whole_ += u;
 }
 
-// On p stages, where stage s takes x(s) seconds for each of m micro-batches, a step takes at least x(0) + ... + x(s -
-// 1)
+// On p stages, where stage s takes x(s) seconds for each of m micro-batches, a step takes at least x(0) + ... + x(s-1)
 // + m x(s) for every s, with one chunk a stage and whole backward passes. If all of these are at most T, then x(s) is
 // at most T (1 - 1/m)^s / m, and the sum of all at most T (1 - (1 - 1/m)^p).
 Bound Bounds::by_arithmetic(const Candidate& c) const {
@@ -88,9 +87,7 @@ Bound Bounds::by_arithmetic(const Candidate& c) const {
   UnitCost part = whole_;
   double file = 0;
   if (c.offload.optimizer) {
-    file = simulate::copy_time(cluster_, devices_,
-                               2.0 * static_cast<double>(part.optimizer) / static_cast<double>(shared_by(c)))
-               .seconds /
+    file = file_seconds(2.0 * static_cast<double>(part.optimizer) / static_cast<double>(shared_by(c))) /
            (c.tensor * c.pipe);
     part.optimizer = 0;
   }
@@ -184,7 +181,8 @@ UnitCost Bounds::chunk_of(const UnitCosts& costs, size_t first, size_t end) cons
   for (const DataPass& pass : costs.passes) {
     const PassSeconds seconds = pass.times.seconds(cluster_, range);
     all.*pass.seconds = seconds.all;
-    if (pass.alone != nullptr) all.*pass.alone = std::max(all.*pass.alone, seconds.all - seconds.after);
+    if (pass.alone != nullptr)
+      all.*pass.alone = std::max(all.*pass.alone, seconds.all - pass.times.seconds(cluster_, range, true).all);
     if (pass.rest != nullptr) all.*pass.rest = seconds.all - seconds.result;
     if (pass.sums != nullptr) all.*pass.sums = seconds.sums;
   }
@@ -242,7 +240,7 @@ double Bounds::transfers(const Candidate& c, const Chunks& chunks, int stage) {
   if (c.zero >= 2) data += micro * sent * static_cast<double>(all.gradients);
   if (c.zero >= 3) data += micro * static_cast<double>(all.weights + all.read_again);
   const double file = micro * all.file_passes() + all.file_step / static_cast<double>(shared_by(c));
-  return std::max(data_seconds(c, data), file == 0 ? 0 : simulate::copy_time(cluster_, devices_, file).seconds);
+  return std::max(data_seconds(c, data), file_seconds(file));
 }
 
 std::optional<Bound> Bounds::by_layers(const Candidate& c) {
@@ -261,9 +259,14 @@ std::optional<Bound> Bounds::by_replica(const Candidate& c) {
   return by_chunks(c, plain);
 }
 
+// A cluster need not say how fast its storage is where nothing goes there.
+double Bounds::file_seconds(double bytes) const {
+  return bytes == 0 ? 0 : simulate::copy_time(cluster_, devices_, bytes).seconds;
+}
+
 // What a pass takes longer than that, since it waits for all that it stores and fetches.
 double Bounds::file_wait(double bytes, double seconds) const {
-  return bytes == 0 ? 0 : std::max(0.0, simulate::copy_time(cluster_, devices_, bytes).seconds - seconds);
+  return std::max(0.0, file_seconds(bytes) - seconds);
 }
 
 // At most: where devices take turns on cores, a stage may have those of others.
@@ -396,8 +399,7 @@ std::optional<Bound> Bounds::by_tasks(const Candidate& c, const Candidate& like)
     }
     const double gathered = c.zero == 1 || c.zero == 2 ? data_seconds(c, static_cast<double>(all.weights)) : 0;
     // The update fetches the optimizer's state and stores what it has made of it.
-    const double file =
-        all.file_step == 0 ? 0 : simulate::copy_time(cluster_, devices_, all.file_step / shared).seconds;
+    const double file = file_seconds(all.file_step / shared);
     bound.seconds = std::max({bound.seconds, end + std::max({all.update / shared, all.update_transfers, gathered}),
                               spans.back().end + file, transfers(c, chunks, stage)});
     if (c.offload.activations) most = 0;

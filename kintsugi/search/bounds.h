@@ -69,6 +69,7 @@ class Bounds {
   std::optional<Bound> by_tasks(const Candidate& candidate, const Candidate& like);
   int64_t message_bytes(const Candidate& candidate) const;
   double message_seconds(const Candidate& candidate) const;
+  double file_seconds(double bytes) const;
   double file_wait(double bytes, double seconds) const;
   double transfers(const Candidate& candidate, const Chunks& chunks, int stage);
 

@@ -54,7 +54,7 @@ std::vector<Step> Steps::of(const program::Body& body) {
   return steps;
 }
 
-// What makes a value that another layer takes up later, or waits for it.
+// What makes a value that another layer takes up later, or waits for it, and what takes up that of the layer beside it.
 Steps::Handed Steps::handed_on(const program::Body& body) const {
   std::map<program::BufferId, std::vector<const Instruction*>> makers;
   Handed found;
@@ -159,12 +159,6 @@ PassTimes::PassTimes(const std::vector<Step>& list, int kinds, int queues)
     blocks_[static_cast<size_t>(kind)].push_back({s, beside, event});
   }
   events_ = static_cast<int>(known.size());
-}
-
-PassSeconds PassTimes::seconds(const simulate::Cluster& cluster, const PassRange& range) const {
-  PassSeconds found = seconds(cluster, range, false);
-  found.after = seconds(cluster, range, true).all;
-  return found;
 }
 
 PassSeconds PassTimes::seconds(const simulate::Cluster& cluster, const PassRange& range, bool late) const {

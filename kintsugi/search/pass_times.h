@@ -74,11 +74,10 @@ struct PassRange {
   bool embedding = false, head = false;
 };
 
-// after: from when it needs what another stage sends, with all done that it does before. result: until the last of the
-// layers has made what the next stage takes up. sums: from its end until that of the sums that it has started for the
-// step.
+// result: until the last of the layers has made what the next stage takes up. sums: from its end until that of the sums
+// that it has started for the step.
 struct PassSeconds {
-  double all = 0, after = 0, result = 0, sums = 0;
+  double all = 0, result = 0, sums = 0;
 };
 
 class PassTimes {
@@ -86,12 +85,10 @@ class PassTimes {
   // `list`: the steps of a pass over three layers of each kind, in the order of the kinds, three times.
   PassTimes(const std::vector<Step>& list, int kinds, int queues);
 
-  PassSeconds seconds(const simulate::Cluster& cluster, const PassRange& range) const;
+  // `late`: from when what another stage sends comes, all being done that does not need it.
+  PassSeconds seconds(const simulate::Cluster& cluster, const PassRange& range, bool late = false) const;
 
  private:
-  // `late`: what another stage sends comes when all is done that does not need it.
-  PassSeconds seconds(const simulate::Cluster& cluster, const PassRange& range, bool late) const;
-
   // A step of a layer between others, or of one beside it.
   struct Placed {
     Step step;
