@@ -163,6 +163,16 @@ __device__ __forceinline__ void load_matrices(uint32_t (&r)[4], const void* row)
   }
 }
 
+// Blocks of a kernel without dynamic shared memory that the device runs at one time.
+template <typename... Parameters>
+int64_t blocks_at_one_time(void (*kernel)(Parameters...), int threads) {
+  int device = 0, processors = 0, of_each = 0;
+  const bool known = cudaGetDevice(&device) == cudaSuccess &&
+                     cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) == cudaSuccess &&
+                     cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_each, kernel, threads, 0) == cudaSuccess;
+  return known && of_each > 0 ? static_cast<int64_t>(processors) * of_each : 1024;
+}
+
 template <typename... Parameters, typename... Arguments>
 void launch(device::Stream& stream, dim3 grid, dim3 block, size_t shared, void (*kernel)(Parameters...),
             Arguments&&... arguments) {
@@ -265,6 +275,10 @@ void load_matrices(uint32_t (&r)[4], const void* row) {
   device::emulate::load_matrices(r, row, Transposed);
 }
 using device::emulate::launch;
+template <typename... Parameters>
+int64_t blocks_at_one_time(void (*)(Parameters...), int) {
+  return 1024;
+}
 #endif
 
 __device__ inline float widen(float x) {
@@ -278,7 +292,7 @@ __device__ inline double widen(double x) {
 #if KINTSUGI_ON_GPU
 template <typename T>
 __device__ T lanes_sum(T x) {
-  for (int mask = 16; mask > 0; mask /= 2) x += shuffle_xor(x, mask);
+  for (int mask = 16; mask > 0; mask /= 2) x = x + shuffle_xor(x, mask);
   return x;
 }
 template <typename T>

@@ -7,7 +7,7 @@ namespace {
 
 // y = value(x), or dx = slope(x) dy where there is a dy; N elements at a time.
 template <typename F, typename T, int N>
-__global__ void map(const T* x, const T* dy, T* y, int64_t count, bool add) {
+__global__ void __launch_bounds__(kPieceThreads) map(const T* x, const T* dy, T* y, int64_t count, bool add) {
   for (int64_t at = first_piece() * N; at + N <= count; at += all_threads() * N) {
     const auto in = *reinterpret_cast<const Vec<T, N>*>(x + at);
     Vec<T, N> dy_run = {}, out = {};
@@ -35,10 +35,10 @@ void apply(device::Stream& stream, DType dtype, const void* from, const void* dy
     T* y = static_cast<T*>(to);
     constexpr int kN = kWide<T>;
     const int64_t wide = all_wide(x, dy, y) ? count / kN * kN : 0;
-    if (wide > 0) launch(stream, blocks_for(wide / kN), dim3(256), 0, map<F, T, kN>, x, dy, y, wide, add);
+    if (wide > 0) launch_pieces(stream, wide / kN, map<F, T, kN>, x, dy, y, wide, add);
     if (wide < count)
-      launch(stream, blocks_for(count - wide), dim3(256), 0, map<F, T, 1>, x + wide, dy == nullptr ? dy : dy + wide,
-             y + wide, count - wide, add);
+      launch_pieces(stream, count - wide, map<F, T, 1>, x + wide, dy == nullptr ? dy : dy + wide, y + wide,
+                    count - wide, add);
   });
 }
 

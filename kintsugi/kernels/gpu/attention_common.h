@@ -170,7 +170,7 @@ __device__ __forceinline__ int next_step(const unsigned char* seen, int step, in
 
 // Fills the tables: one block of kSightTile threads for each batch and tile, of rows and of keys.
 template <int kThreads>
-__global__ void attention_sight(AttentionCall a) {
+__global__ void __launch_bounds__(kThreads) attention_sight(AttentionCall a) {
   static_assert(kThreads == kSightTile);
   const int tiles = std::max(a.row_tiles, a.key_tiles), lane = static_cast<int>(threadIdx.x);
   const int b = static_cast<int>(blockIdx.x) / tiles, t = static_cast<int>(blockIdx.x) % tiles, i = t * kThreads + lane;

@@ -20,7 +20,7 @@ struct Join {
 
 // `across` threads for each row, N elements at a time. All of them read lse before one replaces it.
 template <typename T, typename U, int N>
-__global__ void join(Join<T, U> j, int across) {
+__global__ void __launch_bounds__(kPieceThreads) join(Join<T, U> j, int across) {
   const int thread = static_cast<int>(threadIdx.x), lane = thread % across, together = kThreads / across;
   for (int64_t begin = static_cast<int64_t>(blockIdx.x) * together; begin < j.rows;
        begin += static_cast<int64_t>(gridDim.x) * together) {
@@ -78,8 +78,7 @@ void attention_join(const KernelCall& call) {
       const bool wide = j.width % kN == 0 && all_wide(j.o_a, j.o_b, j.o);
       int across = 1;
       while (across < 32 && across * (wide ? kN : 1) < j.width) across *= 2;
-      launch(*call.stream, blocks_for(j.rows * across, kThreads), dim3(kThreads), 0,
-             wide ? join<T, U, kN> : join<T, U, 1>, j, across);
+      launch_pieces(*call.stream, j.rows * across, wide ? join<T, U, kN> : join<T, U, 1>, j, across);
     });
   });
 }

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/kernels/gpu/kernels.h"
@@ -69,6 +72,28 @@ __device__ __forceinline__ void put_run(T* to, const float (&x)[N], bool add) {
     *at = word;
   }
 }
+
+// N neighbours as they are in memory: what waits in registers takes no more of them than its bytes, and loads that
+// stand together are under way together. They begin at a multiple of all these bytes.
+template <typename T, int N>
+struct Packed {
+  static constexpr int kBytes = N * static_cast<int>(sizeof(T));
+  using Word = std::conditional_t<kBytes % 4 == 0, uint32_t, uint16_t>;
+  Vec<Word, kBytes / static_cast<int>(sizeof(Word))> words;
+
+  __device__ __forceinline__ void load(const T* from) { words = *reinterpret_cast<const decltype(words)*>(from); }
+  __device__ __forceinline__ auto operator[](int i) const {
+    if constexpr (sizeof(T) == 8) {
+      return std::bit_cast<double>(words[2 * i] | static_cast<uint64_t>(words[2 * i + 1]) << 32);
+    } else if constexpr (sizeof(T) == 4) {
+      return std::bit_cast<float>(words[i]);
+    } else if constexpr (sizeof(Word) == 2) {
+      return widen(T{words[i]});
+    } else {
+      return widen(T{static_cast<uint16_t>(words[i / 2] >> (i % 2 * 16))});
+    }
+  }
+};
 
 // Memory of a type that is known when the kernel runs: fp32, bf16 or fp16.
 struct AnyData {
@@ -145,10 +170,15 @@ inline int64_t rows(const tensor::Shape& shape) {
   return shape.elements() == 0 ? 0 : shape.elements() / width(shape);
 }
 
-// Blocks of `threads` threads for `work` pieces, but no more than keep every processor busy: for loops with a stride of
-// all threads.
-inline dim3 blocks_for(int64_t work, int threads = 256) {
-  return dim3(static_cast<unsigned>(std::clamp<int64_t>((work + threads - 1) / threads, 1, 132 * 16)));
+// Kernels that are loops over pieces of work with a stride of all threads, of which no result depends on how many there
+// are: as many blocks as the device runs at one time, so that none waits for its turn when others are done.
+constexpr int kPieceThreads = 256;
+template <typename... Parameters, typename... Arguments>
+void launch_pieces(device::Stream& stream, int64_t pieces, void (*kernel)(Parameters...), Arguments&&... arguments) {
+  const int64_t blocks = (pieces + kPieceThreads - 1) / kPieceThreads;
+  const int64_t most = blocks_at_one_time(kernel, kPieceThreads);
+  launch(stream, dim3(static_cast<unsigned>(std::clamp<int64_t>(blocks, 1, most))), dim3(kPieceThreads), 0, kernel,
+         std::forward<Arguments>(arguments)...);
 }
 
 // The first of this thread, and how far to the next, in a loop over pieces of work.

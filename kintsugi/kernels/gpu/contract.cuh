@@ -95,7 +95,8 @@ __device__ Sum load_any(const void* x, DType dtype, int64_t i) {
 
 // One thread for each element of y: slow. Sum: double where y is fp64.
 template <typename Sum>
-__global__ void contract_any(Operands o, ContractDims kept, ContractDims summed, int64_t elements, int64_t terms) {
+__global__ void __launch_bounds__(kPieceThreads)
+    contract_any(Operands o, ContractDims kept, ContractDims summed, int64_t elements, int64_t terms) {
   for (int64_t i = first_piece(); i < elements; i += all_threads()) {
     int64_t a = 0, b = 0, y = 0, bias = 0, left = i;
     for (int d = kept.count; d-- > 0;) {
@@ -184,8 +185,8 @@ void contract_slowly(const KernelCall& call, const ContractLists& lists, void* t
                       .bias_dtype = bias.dtype(),
                       .y_dtype = y.dtype(),
                       .add = call.accumulates(0)};
-  launch(*call.stream, blocks_for(y.elements()), dim3(256), 0, wide ? contract_any<double> : contract_any<float>, o,
-         kept, summed, y.elements(), summed.size());
+  launch_pieces(*call.stream, y.elements(), wide ? contract_any<double> : contract_any<float>, o, kept, summed,
+                y.elements(), summed.size());
 }
 
 }  // namespace

@@ -43,7 +43,8 @@ __device__ __forceinline__ uint32_t pick(uint32_t a, uint32_t b, uint32_t c, uin
 
 // y = x * factor where kept, else 0; pieces of N elements, N = 1 or a multiple of 4.
 template <typename T, int N>
-__global__ void drop(const T* x, T* y, Runs runs, Mask mask, int64_t pieces, const Numbers* later, bool add) {
+__global__ void __launch_bounds__(kPieceThreads)
+    drop(const T* x, T* y, Runs runs, Mask mask, int64_t pieces, const Numbers* later, bool add) {
   const auto step = static_cast<uint64_t>(later->step);
   for (int64_t p = first_piece(); p < pieces; p += all_threads()) {
     const int64_t place = runs.place(p, N);
@@ -126,8 +127,8 @@ void dropout(const KernelCall& call) {
     const bool wide = all_wide(x.data, y.data) && runs_of(call, y.shape(), kN, runs);
     if (!wide) runs_of(call, y.shape(), 1, runs);
     const int64_t pieces = y.elements() / (wide ? kN : 1);
-    launch(*call.stream, blocks_for(pieces), dim3(256), 0, wide ? drop<T, kN> : drop<T, 1>, data<T>(x), data<T>(y),
-           runs, mask, pieces, call.later, call.accumulates(0));
+    launch_pieces(*call.stream, pieces, wide ? drop<T, kN> : drop<T, 1>, data<T>(x), data<T>(y), runs, mask, pieces,
+                  call.later, call.accumulates(0));
   });
 }
 

@@ -41,7 +41,7 @@ __device__ void fill_elements(const Filled& y) {
   fill_words(y.to + head + body, y.bytes - head - body, element);
 }
 
-__global__ void fill_all(FilledList list) {
+__global__ void __launch_bounds__(kPieceThreads) fill_all(FilledList list) {
   const Filled& y = list.at[blockIdx.y];
   switch (y.unit) {
     case 8:
@@ -70,7 +70,7 @@ Word16 pattern_of(DType dtype, double value) {
 
 // y = by * x, N elements at a time.
 template <typename X, typename Y, int N>
-__global__ void convert(const X* x, Y* y, int64_t count, double by, bool add) {
+__global__ void __launch_bounds__(kPieceThreads) convert(const X* x, Y* y, int64_t count, double by, bool add) {
   using A = Sum<X, Y>;
   const A factor = static_cast<A>(by);
   for (int64_t at = first_piece() * N; at + N <= count; at += all_threads() * N) {
@@ -94,10 +94,9 @@ void convert_all(std::string_view kind, const KernelCall& call, double by) {
       const bool add = call.accumulates(0);
       constexpr int kN = std::min(kWide<X>, kWide<Y>);
       const int64_t wide = all_wide(x, y) ? count / kN * kN : 0;
-      if (wide > 0) launch(*call.stream, blocks_for(wide / kN), dim3(256), 0, convert<X, Y, kN>, x, y, wide, by, add);
+      if (wide > 0) launch_pieces(*call.stream, wide / kN, convert<X, Y, kN>, x, y, wide, by, add);
       if (wide < count)
-        launch(*call.stream, blocks_for(count - wide), dim3(256), 0, convert<X, Y, 1>, x + wide, y + wide, count - wide,
-               by, add);
+        launch_pieces(*call.stream, count - wide, convert<X, Y, 1>, x + wide, y + wide, count - wide, by, add);
     });
   });
 }
@@ -118,7 +117,7 @@ struct Summands {
 // y = the sum of the operands from left to right; pieces of N neighbours along the last dim. K operands, or any number
 // where it is 0.
 template <typename X, typename Y, int N, int K>
-__global__ void add_operands(Summands<X> in, Y* y, int64_t pieces, bool add) {
+__global__ void __launch_bounds__(kPieceThreads) add_operands(Summands<X> in, Y* y, int64_t pieces, bool add) {
   using A = Sum<X, Y>;
   const int operands = K == 0 ? in.count : K;
   for (int64_t p = first_piece(); p < pieces; p += all_threads()) {
@@ -153,8 +152,7 @@ __global__ void add_operands(Summands<X> in, Y* y, int64_t pieces, bool add) {
 template <typename X, typename Y, int N, int K>
 void launch_add(const KernelCall& call, const Summands<X>& in) {
   const int64_t pieces = call.outs[0].elements() / N;
-  launch(*call.stream, blocks_for(pieces), dim3(256), 0, add_operands<X, Y, N, K>, in, data<Y>(call.outs[0]), pieces,
-         call.accumulates(0));
+  launch_pieces(*call.stream, pieces, add_operands<X, Y, N, K>, in, data<Y>(call.outs[0]), pieces, call.accumulates(0));
 }
 
 // The operands as the kernel takes them, in pieces of `n`; false if they have no pieces of that size.
@@ -219,7 +217,7 @@ void with_gate(const KernelCall& call, const F& f) {
 
 // y = value(gate) * up
 template <typename F, typename T, int N>
-__global__ void gate_up(const T* gate, const T* up, T* y, int64_t count, bool add) {
+__global__ void __launch_bounds__(kPieceThreads) gate_up(const T* gate, const T* up, T* y, int64_t count, bool add) {
   for (int64_t at = first_piece() * N; at + N <= count; at += all_threads() * N) {
     const auto g = *reinterpret_cast<const Vec<T, N>*>(gate + at);
     const auto u = *reinterpret_cast<const Vec<T, N>*>(up + at);
@@ -239,7 +237,7 @@ struct GateGrad {
 };
 // dgate = dy * up * slope(gate), dup = dy * value(gate)
 template <typename F, typename T, int N>
-__global__ void gate_up_grad(GateGrad<T> p, int64_t begin, int64_t count) {
+__global__ void __launch_bounds__(kPieceThreads) gate_up_grad(GateGrad<T> p, int64_t begin, int64_t count) {
   for (int64_t at = begin + first_piece() * N; at + N <= count; at += all_threads() * N) {
     const auto g = *reinterpret_cast<const Vec<T, N>*>(p.gate + at);
     const auto u = *reinterpret_cast<const Vec<T, N>*>(p.up + at);
@@ -270,7 +268,7 @@ struct Masked {
 
 // y = x, or 0 at padding; in place only padding is written.
 template <typename W>
-__global__ void mask_words(Masked m, const W* x, W* y, int64_t words) {
+__global__ void __launch_bounds__(kPieceThreads) mask_words(Masked m, const W* x, W* y, int64_t words) {
   for (int64_t at = first_piece(); at < words; at += all_threads()) {
     int64_t index[kMostDims];
     m.dims.split(at, index);
@@ -312,9 +310,10 @@ void fill(const KernelCall& call) {
       list.at[i] = {y.data, bytes, pattern_of(y.dtype(), value), static_cast<int>(tensor::size_of(y.dtype()))};
       longest = std::max(longest, bytes);
     }
-    dim3 blocks = blocks_for((longest + 15) / 16);
-    blocks.y = static_cast<unsigned>(count);
-    if (longest > 0) launch(*call.stream, blocks, dim3(256), 0, fill_all, list);
+    constexpr int64_t kMostBlocks = 1024;  // of one value
+    const int64_t blocks = std::min((longest + 16 * kPieceThreads - 1) / (16 * kPieceThreads), kMostBlocks);
+    launch(*call.stream, dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(count)), dim3(kPieceThreads), 0,
+           fill_all, list);
   }
 }
 
@@ -350,11 +349,10 @@ void gated(const KernelCall& call) {
       const bool add = call.accumulates(0);
       constexpr int kN = kWide<T>;
       const int64_t wide = all_wide(gate, up, y) ? count / kN * kN : 0;
-      if (wide > 0)
-        launch(*call.stream, blocks_for(wide / kN), dim3(256), 0, gate_up<F, T, kN>, gate, up, y, wide, add);
+      if (wide > 0) launch_pieces(*call.stream, wide / kN, gate_up<F, T, kN>, gate, up, y, wide, add);
       if (wide < count)
-        launch(*call.stream, blocks_for(count - wide), dim3(256), 0, gate_up<F, T, 1>, gate + wide, up + wide, y + wide,
-               count - wide, add);
+        launch_pieces(*call.stream, count - wide, gate_up<F, T, 1>, gate + wide, up + wide, y + wide, count - wide,
+                      add);
     });
   });
 }
@@ -369,9 +367,8 @@ void gated_grad(const KernelCall& call) {
       const int64_t count = call.outs[0].elements();
       constexpr int kN = kWide<T>;
       const int64_t wide = all_wide(p.gate, p.up, p.dy, p.dgate, p.dup) ? count / kN * kN : 0;
-      if (wide > 0) launch(*call.stream, blocks_for(wide / kN), dim3(256), 0, gate_up_grad<F, T, kN>, p, 0, wide);
-      if (wide < count)
-        launch(*call.stream, blocks_for(count - wide), dim3(256), 0, gate_up_grad<F, T, 1>, p, wide, count);
+      if (wide > 0) launch_pieces(*call.stream, wide / kN, gate_up_grad<F, T, kN>, p, 0, wide);
+      if (wide < count) launch_pieces(*call.stream, count - wide, gate_up_grad<F, T, 1>, p, wide, count);
     });
   });
 }
@@ -407,7 +404,7 @@ void mask(const KernelCall& call) {
   for (size_t d = 0; d < sizes.size(); ++d) m.dims.size[d] = Divisor(sizes[d]);
   with_word(word, [&]<typename W>(W) {
     const int64_t words = bytes / static_cast<int64_t>(sizeof(W));
-    launch(*call.stream, blocks_for(words), dim3(256), 0, mask_words<W>, m, data<W>(x), data<W>(y), words);
+    launch_pieces(*call.stream, words, mask_words<W>, m, data<W>(x), data<W>(y), words);
   });
 }
 

@@ -28,7 +28,7 @@ struct Gather {
 
 // Runs of N elements of y: that of the table, or zeros where it is not here.
 template <typename T, int N>
-__global__ void __launch_bounds__(kThreads) gather(Gather<T> g) {
+__global__ void __launch_bounds__(kPieceThreads) gather(Gather<T> g) {
   for (int64_t run = first_piece(); run < g.runs; run += all_threads()) {
     const int64_t at = g.in_row.quotient(run), row = g.places.real(at) ? g.vocab.local_of(g.tokens[at]) : -1;
     float x[N] = {};
@@ -289,7 +289,7 @@ void embedding(const KernelCall& call) {
     const bool wide = embed % kWide<T> == 0 && all_wide(g.table, g.y);
     const int64_t n = wide ? kWide<T> : 1;
     g.in_row = Divisor(embed / n), g.runs = y.elements() / n;
-    launch(*call.stream, blocks_for(g.runs), dim3(kThreads), 0, wide ? gather<T, kWide<T>> : gather<T, 1>, g);
+    launch_pieces(*call.stream, g.runs, wide ? gather<T, kWide<T>> : gather<T, 1>, g);
   });
 }
 

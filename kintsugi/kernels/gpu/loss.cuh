@@ -276,9 +276,9 @@ void cross_entropy_grad(const KernelCall& call) {
                             .labels = data<int32_t>(labels),
                             .places = places_of("cross_entropy", call, labels.shape())};
   dispatch("cross_entropy_grad", call.outs[0].dtype(), [&]<typename T>(T) {
-    launch(*call.stream, blocks_for(labels.elements()), dim3(kThreads), 0, spread_loss<T>, terms, labels.elements(),
-           loss_scalar("cross_entropy_grad", call.ins[1]), data<T>(call.outs[0]), data<T>(call.outs[1]),
-           call.accumulates(0), call.accumulates(1));
+    launch_pieces(*call.stream, labels.elements(), spread_loss<T>, terms, labels.elements(),
+                  loss_scalar("cross_entropy_grad", call.ins[1]), data<T>(call.outs[0]), data<T>(call.outs[1]),
+                  call.accumulates(0), call.accumulates(1));
   });
 }
 
@@ -315,9 +315,9 @@ void squared_error(const KernelCall& call) {
 
 void squared_error_grad(const KernelCall& call) {
   const int64_t count = call.outs[0].elements();
-  launch(*call.stream, blocks_for(count), dim3(kThreads), 0, spread_differences, differences_of(call), count,
-         loss_scalar("squared_error_grad", call.ins[2]), any_data("squared_error_grad", call.outs[0]),
-         call.accumulates(0));
+  launch_pieces(*call.stream, count, spread_differences, differences_of(call), count,
+                loss_scalar("squared_error_grad", call.ins[2]), any_data("squared_error_grad", call.outs[0]),
+                call.accumulates(0));
 }
 
 }  // namespace kintsugi::KINTSUGI_GPU

@@ -49,7 +49,7 @@ __device__ void move_words(const LaidMove& laid, const std::byte* from) {
 }
 
 template <int>  // so that each file may have it
-__global__ void move_rows(MoveList list, const Numbers* later) {
+__global__ void __launch_bounds__(kMoveThreads) move_rows(MoveList list, const Numbers* later) {
   const LaidMove& laid = list.at[blockIdx.y];
   const std::byte* from = laid.move.from;
   if (laid.move.last_stride != 0) from += later->last * laid.move.last_stride;
@@ -105,8 +105,9 @@ struct FoundMove {
   int word = 1;
 };
 
+constexpr int kFoundThreads = 128;
 template <int>  // so that each file may have it
-__global__ void move_found(FoundMove m, const Numbers* later) {
+__global__ void __launch_bounds__(kFoundThreads) move_found(FoundMove m, const Numbers* later) {
   const int64_t row = blockIdx.x, above = m.positions.quotient(row), here = row - above * m.positions.by;
   const int64_t whole = m.moved[here], there = whole < 0 ? -1 : m.other.local_of(whole + later->position);
   if (!m.gathers && there < 0) return;
@@ -125,7 +126,7 @@ inline void launch_found(const KernelCall& call, FoundMove m, int64_t above, int
   if (m.bytes == 0) return;
   m.positions = Divisor(std::max<int64_t>(positions, 1));
   m.word = word_of({address(m.to), address(m.from), m.bytes, m.to_above, m.from_above});
-  launch(*call.stream, dim3(static_cast<unsigned>(above * positions)), dim3(128), 0, move_found<0>, m, call.later);
+  launch(*call.stream, dim3(static_cast<unsigned>(above * positions)), dim3(kFoundThreads), 0, move_found<0>, m, call.later);
 }
 
 // Neighbouring positions of a dim whose whole positions another dim has, too.

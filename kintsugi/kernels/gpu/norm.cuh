@@ -1,9 +1,14 @@
-// Layer norm and RMS norm, and their gradients: a block of threads for each row, or of a gradient 32 lanes, in whose
-// registers it stays, so that it is read once. Only rows that are too long for that, or that do not begin at multiples
-// of 16 bytes, are read again.
+// Layer norm and RMS norm, and their gradients. A team of threads has a row in its registers, so that it is read once,
+// and the next one on its way: 32 lanes for rows of up to 1,024 elements, else a block. Only rows that are too long for
+// that, or that do not begin at multiples of 16 bytes, are read again.
 //
-// The gradients of gamma and beta are sums over rows. A block has a chunk of the rows, and each thread adds up its
-// columns; the sums of the chunks are joined at the end. How rows are cut depends on the shapes alone.
+// All sums of a row are taken at once, of what is left of it behind a pivot, the mean of its first run of N elements.
+// Of `width` elements with deviation s the mean is at most s sqrt(width / N) from there, so that the variance, as a
+// difference of sums, loses at most the factor width / N of fp32's precision, and next to none where the first run is
+// like the others.
+//
+// The gradients of gamma and beta are sums over rows. Teams take rows in turn, and each thread adds up its columns; the
+// sums of the blocks are joined at the end. Which rows a team has depends on the shapes alone.
 #include "kintsugi/kernels/gpu/common.cuh"
 
 namespace kintsugi::KINTSUGI_GPU {
@@ -18,7 +23,9 @@ using kernels::NormIn;
 
 constexpr int kMostThreads = 512;  // of a block that holds its row, with 8 or 16 elements each
 constexpr int kMostHeld = kMostThreads * 16;
-constexpr int kLongThreads = 256;  // of one that does not
+constexpr int kLongThreads = 256;     // of one that does not
+constexpr int kTeams = 4;             // of a block whose teams are 32 lanes
+constexpr int64_t kProcessors = 132;  // of a large device
 
 // Of a row: what it is shifted and scaled by.
 struct RowStatistics {
@@ -39,269 +46,282 @@ struct Norm {
   float* partial;       // sums of the chunks: of gamma, then of beta, [chunk 2 width]
 };
 
-// The column where run r of a thread begins: neighbouring threads have neighbouring runs of N elements.
-template <int N>
-__device__ __forceinline__ int column_of(int r) {
-  return (r * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x)) * N;
+// Sums that are taken together.
+template <int K>
+struct Sums {
+  float at[K];
+};
+template <int K>
+__device__ __forceinline__ Sums<K> operator+(const Sums<K>& a, const Sums<K>& b) {
+  Sums<K> sum;
+  GPU_UNROLL
+  for (int k = 0; k < K; ++k) sum.at[k] = a.at[k] + b.at[k];
+  return sum;
 }
 
-// Elements behind the row are zero.
-template <typename T, int kRuns, int N>
-__device__ __forceinline__ void load_row(float (&held)[kRuns][N], const T* row, int width) {
+#if KINTSUGI_ON_GPU
+template <int K>
+__device__ __forceinline__ Sums<K> shuffle_xor(const Sums<K>& x, int mask) {
+  Sums<K> other;
   GPU_UNROLL
-  for (int r = 0; r < kRuns; ++r) {
+  for (int k = 0; k < K; ++k) other.at[k] = KINTSUGI_GPU::shuffle_xor(x.at[k], mask);
+  return other;
+}
+#endif
+
+// The threads that have a row, and what each has of it: kRuns runs of N neighbours.
+template <int kRuns, int N, bool kByLanes>
+struct Team {
+  static constexpr int kEach = kRuns * N;
+  static constexpr int kCount = kByLanes ? kTeams : 1;                 // of a block
+  static constexpr int kMost = kByLanes ? 32 * kTeams : kMostThreads;  // threads of a block
+  static constexpr int kWarps = kByLanes ? 1 : kMostThreads / 32;
+
+  __device__ static int number() { return kByLanes ? static_cast<int>(threadIdx.x) / 32 : 0; }
+  __device__ static int place() {
+    return kByLanes ? static_cast<int>(threadIdx.x) % 32 : static_cast<int>(threadIdx.x);
+  }
+  __device__ static int size() { return kByLanes ? 32 : static_cast<int>(blockDim.x); }
+  // Where run r of this thread begins: neighbouring threads have neighbouring runs.
+  __device__ static int column(int r) { return (r * size() + place()) * N; }
+
+  // Over the team, in all of its threads. scratch: two places for all warps, used in turn, so that one barrier is
+  // enough.
+  template <int K>
+  __device__ static Sums<K> sum(Sums<K> x, Sums<K>* scratch, int turn) {
+    x = lanes_sum(x);
+    if constexpr (!kByLanes) {
+      const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+      Sums<K>* const to = scratch + turn % 2 * kWarps;
+      if (lane == 0) to[warp] = x;
+      __syncthreads();
+      x = {};
+      if (lane < static_cast<int>(blockDim.x) / 32) x = to[lane];
+      x = lanes_sum(x);
+    }
+    return x;
+  }
+};
+
+// Of u, a row less its pivot: (u - shift) * inverse is what is asked for.
+struct Spread {
+  float shift, inverse;
+};
+// From the sums of u and of its squares; share: 1 / width.
+__device__ __forceinline__ Spread spread_of(float sum, float squares, bool shifts, float share, float epsilon) {
+  const float shift = shifts ? sum * share : 0, variance = squares * share - shift * shift;
+  return {shift, rsqrtf((variance < 0 ? 0 : variance) + epsilon)};
+}
+
+// A row on its way: the runs of a thread, zeros behind the row, and the first run of all.
+template <typename T, typename Team, int kRuns, int N>
+struct Fetched {
+  Packed<T, N> runs[kRuns];
+
+  __device__ __forceinline__ void load(const T* row, int width) {
     GPU_UNROLL
-    for (int i = 0; i < N; ++i) held[r][i] = 0;
-    if (column_of<N>(r) < width) load_run(held[r], row + column_of<N>(r));
+    for (int r = 0; r < kRuns; ++r) {
+      runs[r] = {};
+      if (Team::column(r) < width) runs[r].load(row + Team::column(r));
+    }
+  }
+};
+
+template <typename T, int N>
+__device__ __forceinline__ float pivot_of(const Packed<T, N>& first, bool shifts) {
+  float sum = 0;
+  GPU_UNROLL
+  for (int i = 0; i < N; ++i) sum += first[i];
+  return shifts ? sum / N : 0;
+}
+
+// To shared memory, with zeros behind it: what is added to `offset`, or nothing.
+__device__ __forceinline__ void fetch_weights(float* to, const AnyData& from, float offset, int width, int across) {
+  for (int i = static_cast<int>(threadIdx.x) * 4; i < across; i += static_cast<int>(blockDim.x) * 4) {
+    float some[4] = {};
+    if (i < width && from.data != nullptr) {
+      from.load(some, i);
+      GPU_UNROLL
+      for (int k = 0; k < 4; ++k) some[k] += offset;
+    }
+    put_run(to + i, some, false);
   }
 }
 
-// Makes of x what is shifted and scaled, and gives what it is scaled by. scratch: 32 elements.
-template <int kRuns, int N>
-__device__ __forceinline__ float standardize(float (&x)[kRuns][N], int width, bool shifts, float epsilon,
-                                             float* scratch) {
-  const float count = static_cast<float>(width);
-  if (shifts) {
-    float sum = 0;
-    GPU_UNROLL
-    for (int r = 0; r < kRuns; ++r) GPU_UNROLL
-    for (int i = 0; i < N; ++i) sum += x[r][i];
-    const float mean = block_sum(sum, scratch) / count;
-    GPU_UNROLL
-    for (int r = 0; r < kRuns; ++r) GPU_UNROLL
-    for (int i = 0; i < N; ++i)
-      if (column_of<N>(r) < width) x[r][i] -= mean;
-  }
-  float squares = 0;
-  GPU_UNROLL
-  for (int r = 0; r < kRuns; ++r) GPU_UNROLL
-  for (int i = 0; i < N; ++i) squares += x[r][i] * x[r][i];
-  const float inverse = rsqrtf(block_sum(squares, scratch) / count + epsilon);
-  GPU_UNROLL
-  for (int r = 0; r < kRuns; ++r) GPU_UNROLL
-  for (int i = 0; i < N; ++i) x[r][i] *= inverse;
-  return inverse;
+// Blocks of a processor, as many as its registers hold, by the bytes that a thread has of a row.
+template <typename Team>
+constexpr int forward_blocks(int bytes) {
+  return Team::kCount == 1 ? 2 : bytes <= 16 ? 10 : bytes <= 48 ? 7 : 4;
+}
+template <typename Team>
+constexpr int backward_blocks(int bytes) {
+  return Team::kCount == 1 ? 1 : bytes <= 32 ? 3 : 2;
 }
 
-// A block for each row; a thread has kRuns runs of N elements.
-template <typename T, int kRuns, int N>
-__global__ void __launch_bounds__(kMostThreads, 2) normalize(Norm<T> n) {
-  __shared__ float scratch[32];
-  const int64_t at = static_cast<int64_t>(blockIdx.x) * n.width;
-  float x[kRuns][N];
-  load_row(x, n.x + at, n.width);
-  standardize(x, n.width, n.shifts, n.epsilon, scratch);
-  GPU_UNROLL
-  for (int r = 0; r < kRuns; ++r) {
-    const int column = column_of<N>(r);
-    if (column >= n.width) continue;
-    float gamma[N], beta[N] = {};
-    n.gamma.load(gamma, column);
-    if (n.beta.data != nullptr) n.beta.load(beta, column);
+// Rows of a team: its own of each `step`. All teams of a block go as often round the loop, since all take part in
+// exchanges.
+template <typename T, int kRuns, int N, bool kByLanes>
+__global__ void __launch_bounds__(Team<kRuns, N, kByLanes>::kMost,
+                                  forward_blocks<Team<kRuns, N, kByLanes>>(kRuns* N * sizeof(T))) normalize(Norm<T> n) {
+  using Own = Team<kRuns, N, kByLanes>;
+  GPU_DYNAMIC_SHARED(float, weights);  // gamma and its offset, then beta
+  __shared__ Sums<2> scratch[2 * Own::kWarps];
+  const int across = Own::kEach * Own::size();
+  const int64_t step = static_cast<int64_t>(gridDim.x) * Own::kCount;
+  const float share = 1.0f / static_cast<float>(n.width);
+  Fetched<T, Own, kRuns, N> next;
+  Packed<T, N> first;
+  const auto fetch = [&](int64_t row) {
+    const T* const at = n.x + (row < n.count ? row : n.count - 1) * n.width;
+    next.load(at, n.width);
+    first.load(at);
+  };
+  const int64_t begin = static_cast<int64_t>(blockIdx.x) * Own::kCount;
+  fetch(begin + Own::number());
+  fetch_weights(weights, n.gamma, n.offset, n.width, across);
+  fetch_weights(weights + across, n.beta, 0, n.width, across);
+  __syncthreads();
+  int turn = 0;
+  for (int64_t top = begin; top < n.count; top += step, ++turn) {
+    const int64_t row = top + Own::number();
+    const float pivot = pivot_of(first, n.shifts);
+    const Fetched<T, Own, kRuns, N> x = next;
+    Sums<2> sums = {};
     GPU_UNROLL
-    for (int i = 0; i < N; ++i) x[r][i] = x[r][i] * (n.offset + gamma[i]) + beta[i];
-    put_run(n.y + at + column, x[r], n.add);
-  }
-}
-
-constexpr int kLaneWarps = 4;          // of a block of which each 32 lanes have rows of their own
-constexpr int kMostByLanes = 32 * 32;  // elements of such a row
-
-// Shifts x, which 32 lanes have in runs, zeros behind the row, and gives what it is scaled by.
-template <typename T, int kRuns, int N>
-__device__ __forceinline__ float center_by_lanes(float (&x)[kRuns][N], const Norm<T>& n) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const float width = static_cast<float>(n.width);
-  float mean = 0, squares = 0;
-  if (n.shifts) {
+    for (int r = 0; r < kRuns; ++r) {
+      const float less = Own::column(r) < n.width ? pivot : 0;
+      GPU_UNROLL
+      for (int i = 0; i < N; ++i) {
+        const float u = x.runs[r][i] - less;
+        sums.at[0] += u;
+        sums.at[1] += u * u;
+      }
+    }
+    if (top + step < n.count) fetch(row + step);
+    sums = Own::sum(sums, scratch, turn);
+    const Spread s = spread_of(sums.at[0], sums.at[1], n.shifts, share, n.epsilon);
+    if (row >= n.count) continue;
     GPU_UNROLL
-    for (int r = 0; r < kRuns; ++r) GPU_UNROLL
-    for (int i = 0; i < N; ++i) mean += x[r][i];
-    mean = lanes_sum(mean) / width;
-  }
-  GPU_UNROLL
-  for (int r = 0; r < kRuns; ++r) GPU_UNROLL
-  for (int i = 0; i < N; ++i) {
-    x[r][i] = (r * 32 + lane) * N < n.width ? x[r][i] - mean : 0;
-    squares += x[r][i] * x[r][i];
-  }
-  return rsqrtf(lanes_sum(squares) / width + n.epsilon);
-}
-
-// 32 lanes for each row.
-template <typename T, int kRuns, int N>
-__global__ void __launch_bounds__(32 * kLaneWarps) normalize_by_lanes(Norm<T> n) {
-  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-  const int64_t own = static_cast<int64_t>(blockIdx.x) * kLaneWarps + warp, row = std::min(own, n.count - 1);
-  const auto column = [&](int r) { return (r * 32 + lane) * N; };
-  float x[kRuns][N];
-  GPU_UNROLL
-  for (int r = 0; r < kRuns; ++r) {
-    GPU_UNROLL
-    for (int i = 0; i < N; ++i) x[r][i] = 0;
-    if (column(r) < n.width) load_run(x[r], n.x + row * n.width + column(r));
-  }
-  const float inverse = center_by_lanes(x, n);
-  if (own != row) return;
-  GPU_UNROLL
-  for (int r = 0; r < kRuns; ++r) {
-    if (column(r) >= n.width) continue;
-    float gamma[N], beta[N] = {};
-    n.gamma.load(gamma, column(r));
-    if (n.beta.data != nullptr) n.beta.load(beta, column(r));
-    GPU_UNROLL
-    for (int i = 0; i < N; ++i) x[r][i] = x[r][i] * inverse * (n.offset + gamma[i]) + beta[i];
-    put_run(n.y + row * n.width + column(r), x[r], n.add);
+    for (int r = 0; r < kRuns; ++r) {
+      const int column = Own::column(r);
+      if (column >= n.width) continue;
+      float gamma[N], beta[N], y[N];
+      load_run(gamma, weights + column), load_run(beta, weights + across + column);
+      GPU_UNROLL
+      for (int i = 0; i < N; ++i) y[i] = (x.runs[r][i] - pivot - s.shift) * s.inverse * gamma[i] + beta[i];
+      put_run(n.y + row * n.width + column, y, n.add);
+    }
   }
 }
 
 // Where `add`, to what is there, as an operation of its own would: rounded before.
-template <typename T, int N>
-__device__ __forceinline__ void put_behind(T* to, const float (&x)[N], bool add) {
-  float rounded[N];
-  GPU_UNROLL
-  for (int i = 0; i < N; ++i) rounded[i] = add ? widen(narrow<T>(x[i])) : x[i];
-  put_run(to, rounded, add);
+template <typename T>
+__device__ __forceinline__ float rounded_before(float x, bool add) {
+  return add ? widen(narrow<T>(x)) : x;
 }
 
-// Two sums over the block at once; scratch: 64 elements, as block_sum.
-__device__ __forceinline__ void block_sums(float& x, float& y, float* scratch) {
-  const int lane = static_cast<int>(threadIdx.x) % 32, group = static_cast<int>(threadIdx.x) / 32;
-  x = lanes_sum(x), y = lanes_sum(y);
+// With xhat what a row is normalized to and g = dy * gamma: dx = inverse * (g - mean of g - xhat * mean of (g * xhat)),
+// where RMS norm has no mean of g; dgamma = sum of dy * xhat, dbeta = sum of dy. Rows as above.
+template <typename T, int kRuns, int N, bool kByLanes>
+__global__ void __launch_bounds__(Team<kRuns, N, kByLanes>::kMost,
+                                  backward_blocks<Team<kRuns, N, kByLanes>>(kRuns* N * sizeof(T)))
+    normalize_grad(Norm<T> n) {
+  using Own = Team<kRuns, N, kByLanes>;
+  GPU_DYNAMIC_SHARED(float, weights);  // gamma and its offset, then sums of the block
+  __shared__ Sums<4> scratch[2 * Own::kWarps];
+  const int across = Own::kEach * Own::size();
+  const int64_t step = static_cast<int64_t>(gridDim.x) * Own::kCount;
+  const float share = 1.0f / static_cast<float>(n.width);
+  Fetched<T, Own, kRuns, N> next_x, next_dy;
+  Packed<T, N> first;
+  const auto fetch = [&](int64_t row) {
+    const int64_t at = (row < n.count ? row : n.count - 1) * n.width;
+    next_x.load(n.x + at, n.width), next_dy.load(n.dy + at, n.width);
+    first.load(n.x + at);
+  };
+  // What registers have no place for is fetched when it is needed.
+  constexpr int kBytes = Own::kEach * static_cast<int>(sizeof(T));
+  constexpr bool kAhead = kByLanes || kBytes < 64, kThereAhead = kByLanes || kBytes <= 16;
+  const int64_t begin = static_cast<int64_t>(blockIdx.x) * Own::kCount;
+  if (kAhead) fetch(begin + Own::number());
+  fetch_weights(weights, n.gamma, n.offset, n.width, across);
   __syncthreads();
-  if (lane == 0) scratch[group] = x, scratch[32 + group] = y;
-  __syncthreads();
-  const bool there = lane < static_cast<int>(blockDim.x) / 32;
-  x = lanes_sum(there ? scratch[lane] : 0.0f), y = lanes_sum(there ? scratch[32 + lane] : 0.0f);
-}
-
-// With g = dy * gamma: dx = inverse * (g - mean of g - xhat * mean of (g * xhat)), where RMS norm has no mean of g;
-// dgamma = sum of dy * xhat, dbeta = sum of dy. A block for each chunk of rows.
-template <typename T, int kRuns, int N>
-__global__ void __launch_bounds__(kMostThreads) normalize_grad(Norm<T> n) {
-  __shared__ float scratch[64];
-  const int64_t begin = n.count * blockIdx.x / gridDim.x, end = n.count * (blockIdx.x + 1) / gridDim.x;
   float dgamma[kRuns][N] = {}, dbeta[kRuns][N] = {};
-  for (int64_t row = begin; row < end; ++row) {
-    const int64_t at = row * n.width;
-    float x[kRuns][N], dy[kRuns][N];
-    load_row(x, n.x + at, n.width);
-    load_row(dy, n.dy + at, n.width);
-    const float inverse = standardize(x, n.width, n.shifts, n.epsilon, scratch);
-    float sum = 0, product = 0;
+  int turn = 0;
+  for (int64_t top = begin; top < n.count; top += step, ++turn) {
+    const int64_t row = top + Own::number();
+    const bool own = row < n.count;
+    if (!kAhead) fetch(row);
+    const float pivot = pivot_of(first, n.shifts);
+    const Fetched<T, Own, kRuns, N> x = next_x;
+    Fetched<T, Own, kRuns, N> dy = next_dy;
+    if (!own) dy = {};
+    Sums<4> sums = {};
     GPU_UNROLL
     for (int r = 0; r < kRuns; ++r) {
-      if (column_of<N>(r) >= n.width) continue;
+      const float less = Own::column(r) < n.width ? pivot : 0;
       float gamma[N];
-      n.gamma.load(gamma, column_of<N>(r));
+      load_run(gamma, weights + Own::column(r));
       GPU_UNROLL
       for (int i = 0; i < N; ++i) {
-        dgamma[r][i] += dy[r][i] * x[r][i];
-        dbeta[r][i] += dy[r][i];
-        dy[r][i] *= n.offset + gamma[i];
-        sum += dy[r][i];
-        product += dy[r][i] * x[r][i];
+        const float u = x.runs[r][i] - less, g = dy.runs[r][i] * gamma[i];
+        dbeta[r][i] += dy.runs[r][i];
+        sums.at[0] += u;
+        sums.at[1] += u * u;
+        sums.at[2] += g;
+        sums.at[3] += g * u;
       }
     }
-    block_sums(sum, product, scratch);
-    sum = n.shifts ? sum / static_cast<float>(n.width) : 0, product /= static_cast<float>(n.width);
+    if (kAhead && top + step < n.count) fetch(row + step);
+    Fetched<T, Own, kRuns, N> there = {};
+    if (kThereAhead && n.add && own) there.load(n.dx + row * n.width, n.width);
+    sums = Own::sum(sums, scratch, turn);
+    const Spread s = spread_of(sums.at[0], sums.at[1], n.shifts, share, n.epsilon);
+    const float shift = -s.shift * s.inverse;                           // xhat = u * inverse + shift
+    const float of_g = n.shifts ? -sums.at[2] * share * s.inverse : 0;  // dx = g * inverse + of_g
+    const float of_xhat = -(sums.at[3] - s.shift * sums.at[2]) * share * s.inverse * s.inverse;  //   + xhat * of_xhat
     GPU_UNROLL
     for (int r = 0; r < kRuns; ++r) {
-      if (column_of<N>(r) >= n.width) continue;
+      const int column = Own::column(r);
+      float gamma[N], dx[N];
+      load_run(gamma, weights + column);
       GPU_UNROLL
-      for (int i = 0; i < N; ++i) dy[r][i] = inverse * (dy[r][i] - sum - x[r][i] * product);
-      put_behind(n.dx + at + column_of<N>(r), dy[r], n.add);
+      for (int i = 0; i < N; ++i) {
+        const float xhat = (x.runs[r][i] - pivot) * s.inverse + shift;
+        dgamma[r][i] += dy.runs[r][i] * xhat;
+        dx[i] = rounded_before<T>(dy.runs[r][i] * gamma[i] * s.inverse + of_g + xhat * of_xhat, n.add);
+        if (kThereAhead && n.add) dx[i] += there.runs[r][i];
+      }
+      if (own && column < n.width) put_run(n.dx + row * n.width + column, dx, n.add && !kThereAhead);
     }
   }
+
   float* const to = n.partial + static_cast<int64_t>(blockIdx.x) * 2 * n.width;
-  GPU_UNROLL
-  for (int r = 0; r < kRuns; ++r) {
-    if (column_of<N>(r) >= n.width) continue;
-    put_run(to + column_of<N>(r), dgamma[r], false);
-    put_run(to + n.width + column_of<N>(r), dbeta[r], false);
-  }
-}
-
-// The same with 32 lanes for each row: no barrier within a row, and the next row is on its way while one is worked on.
-template <typename T, int kRuns, int N>
-__global__ void __launch_bounds__(32 * kLaneWarps, kRuns* N <= 16 ? 3 : 2) normalize_grad_by_lanes(Norm<T> n) {
-  __shared__ float sums[2][kRuns * 32 * N];
-  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-  const int64_t begin = n.count * blockIdx.x / gridDim.x, end = n.count * (blockIdx.x + 1) / gridDim.x;
-  const float width = static_cast<float>(n.width);
-  const auto column = [&](int r) { return (r * 32 + lane) * N; };
-  const auto load = [&](Vec<T, N>(&held)[kRuns], const T* row) {
-    GPU_UNROLL
-    for (int r = 0; r < kRuns; ++r) {
-      held[r] = {};
-      if (column(r) < n.width) held[r] = *reinterpret_cast<const Vec<T, N>*>(row + column(r));
-    }
-  };
-  constexpr bool kAhead = kRuns * N <= 24;  // more has no registers for it
-  float dgamma[kRuns][N] = {}, dbeta[kRuns][N] = {};
-  Vec<T, N> next_x[kRuns], next_dy[kRuns];
-  const auto load_both = [&](int64_t row) {
-    load(next_x, n.x + row * n.width);
-    load(next_dy, n.dy + row * n.width);
-  };
-  if (kAhead && begin < end) load_both(std::min(begin + warp, end - 1));
-  // As many times for each warp: all take part in each exchange.
-  for (int64_t first = begin; first < end; first += kLaneWarps) {
-    const int64_t row = std::min(first + warp, end - 1);
-    const bool own = first + warp < end;
-    if (!kAhead) load_both(row);
-    float x[kRuns][N], dy[kRuns][N];
-    GPU_UNROLL
-    for (int r = 0; r < kRuns; ++r) GPU_UNROLL
-    for (int i = 0; i < N; ++i) x[r][i] = widen(next_x[r][i]), dy[r][i] = own ? widen(next_dy[r][i]) : 0;
-    if (kAhead && row + kLaneWarps < end) load_both(row + kLaneWarps);
-    Vec<T, N> there[kRuns];
-    if (kAhead && n.add && own) load(there, n.dx + row * n.width);
-    const float inverse = center_by_lanes(x, n);
-    float sum = 0, product = 0;
-    GPU_UNROLL
-    for (int r = 0; r < kRuns; ++r) {
-      if (column(r) >= n.width) continue;
-      float gamma[N];
-      n.gamma.load(gamma, column(r));
-      GPU_UNROLL
-      for (int i = 0; i < N; ++i) {
-        x[r][i] *= inverse;
-        dgamma[r][i] += dy[r][i] * x[r][i];
-        dbeta[r][i] += dy[r][i];
-        dy[r][i] *= n.offset + gamma[i];
-        sum += dy[r][i];
-        product += dy[r][i] * x[r][i];
-      }
-    }
-    sum = n.shifts ? lanes_sum(sum) / width : 0, product = lanes_sum(product) / width;
-    if (!own) continue;
-    GPU_UNROLL
-    for (int r = 0; r < kRuns; ++r) {
-      if (column(r) >= n.width) continue;
-      GPU_UNROLL
-      for (int i = 0; i < N; ++i) dy[r][i] = inverse * (dy[r][i] - sum - x[r][i] * product);
-      if (kAhead && n.add) {
+  if constexpr (kByLanes) {
+    float* const of_block = weights + across;
+    for (int team = 0; team < Own::kCount; ++team) {
+      if (team == Own::number()) {
         GPU_UNROLL
-        for (int i = 0; i < N; ++i) dy[r][i] = widen(narrow<T>(dy[r][i])) + widen(there[r][i]);
+        for (int r = 0; r < kRuns; ++r) {
+          put_run(of_block + Own::column(r), dgamma[r], team > 0);
+          put_run(of_block + across + Own::column(r), dbeta[r], team > 0);
+        }
       }
-      put_behind(n.dx + row * n.width + column(r), dy[r], n.add && !kAhead);
+      __syncthreads();
+    }
+    for (int i = static_cast<int>(threadIdx.x) * 4; i < n.width; i += static_cast<int>(blockDim.x) * 4) {
+      *reinterpret_cast<Vec<float, 4>*>(to + i) = *reinterpret_cast<const Vec<float, 4>*>(of_block + i);
+      *reinterpret_cast<Vec<float, 4>*>(to + n.width + i) =
+          *reinterpret_cast<const Vec<float, 4>*>(of_block + across + i);
+    }
+  } else {
+    GPU_UNROLL
+    for (int r = 0; r < kRuns; ++r) {
+      if (Own::column(r) >= n.width) continue;
+      put_run(to + Own::column(r), dgamma[r], false);
+      put_run(to + n.width + Own::column(r), dbeta[r], false);
     }
   }
-  for (int w = 0; w < kLaneWarps; ++w) {
-    if (w == warp) {
-      GPU_UNROLL
-      for (int r = 0; r < kRuns; ++r) GPU_UNROLL
-      for (int i = 0; i < N; ++i) {
-        float &gamma = sums[0][column(r) + i], &beta = sums[1][column(r) + i];
-        gamma = (w == 0 ? 0 : gamma) + dgamma[r][i], beta = (w == 0 ? 0 : beta) + dbeta[r][i];
-      }
-    }
-    __syncthreads();
-  }
-  float* const to = n.partial + static_cast<int64_t>(blockIdx.x) * 2 * n.width;
-  for (int i = static_cast<int>(threadIdx.x); i < n.width; i += 32 * kLaneWarps)
-    to[i] = sums[0][i], to[n.width + i] = sums[1][i];
 }
 
 // Any row: a block reads it again and again.
@@ -339,6 +359,17 @@ __global__ void __launch_bounds__(kLongThreads) normalize_any(Norm<T> n) {
   }
 }
 
+// Two sums over the block at once; scratch: 64 elements, as block_sum.
+__device__ __forceinline__ void block_sums(float& x, float& y, float* scratch) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, group = static_cast<int>(threadIdx.x) / 32;
+  x = lanes_sum(x), y = lanes_sum(y);
+  __syncthreads();
+  if (lane == 0) scratch[group] = x, scratch[32 + group] = y;
+  __syncthreads();
+  const bool there = lane < static_cast<int>(blockDim.x) / 32;
+  x = lanes_sum(there ? scratch[lane] : 0.0f), y = lanes_sum(there ? scratch[32 + lane] : 0.0f);
+}
+
 template <typename T>
 __global__ void __launch_bounds__(kLongThreads) normalize_grad_any(Norm<T> n) {
   __shared__ float scratch[64];
@@ -357,8 +388,8 @@ __global__ void __launch_bounds__(kLongThreads) normalize_grad_any(Norm<T> n) {
   sum = n.shifts ? sum / static_cast<float>(n.width) : 0, product /= static_cast<float>(n.width);
   for (int i = static_cast<int>(threadIdx.x); i < n.width; i += static_cast<int>(blockDim.x)) {
     const float g = widen(dy[i]) * (n.offset + one_of(n.gamma, i));
-    const float made[1] = {s.inverse * (g - sum - (widen(x[i]) - s.mean) * s.inverse * product)};
-    put_behind(&dx[i], made, n.add);
+    const float made = s.inverse * (g - sum - (widen(x[i]) - s.mean) * s.inverse * product);
+    put(&dx[i], rounded_before<T>(made, n.add), n.add);
   }
 }
 
@@ -416,20 +447,33 @@ __global__ void __launch_bounds__(32 * kMostGroups)
   to.put(column, total, beta ? out.add_beta : out.add_gamma);
 }
 
-// Calls by_lanes(elements of a lane) for short rows, f(kRuns, threads) if rows are held otherwise, else `any`. wide: N
-// elements may be read at a time.
-template <int N, typename Lanes, typename F, typename Any>
-void with_runs(int width, bool wide, const Lanes& by_lanes, const F& f, const Any& any) {
-  const auto threads = [&](int each) {
-    return dim3(static_cast<unsigned>((width + 32 * each - 1) / (32 * each) * 32));
-  };
+// Which team holds rows of a width: its threads, and the elements of each; none: rows are too long.
+struct TeamSize {
+  bool by_lanes = false;
+  int each = 0, threads = 0;
+};
+TeamSize team_size(int64_t width, DType dtype) {
+  const bool narrow = tensor::size_of(dtype) == 2;  // with twice as many elements in a register
+  for (const int each : {8, 16, 24, 32})
+    if (width <= 32 * each && (narrow || each < 32)) return {true, each, 32};
+  const int each = width <= (narrow ? 2048 : 4096) ? 8 : 16;
+  return {false, each, static_cast<int>((width + 32 * each - 1) / (32 * each) * 32)};
+}
+
+// Calls f with the team that holds a row and its threads, else `any`. wide: N elements may be read at a time.
+template <int N, typename F, typename Any>
+void with_team(int width, DType dtype, bool wide, const F& f, const Any& any) {
   if (!wide || width > kMostHeld) return any();
-  if (width <= 256) return by_lanes(std::integral_constant<int, 8>());
-  if (width <= 512) return by_lanes(std::integral_constant<int, 16>());
-  if (width <= 768) return by_lanes(std::integral_constant<int, 24>());
-  if (width <= kMostByLanes) return by_lanes(std::integral_constant<int, 32>());
-  if (width <= kMostThreads * 8) return f(std::integral_constant<int, 8 / N>(), threads(8));
-  f(std::integral_constant<int, 16 / N>(), threads(16));
+  const TeamSize size = team_size(width, dtype);
+  const auto with = [&]<int kEach>(std::integral_constant<int, kEach>) {
+    if (size.each != kEach) return;
+    if (size.by_lanes) return f(Team<kEach / N, N, true>(), size.threads);
+    if constexpr (kEach <= 16) f(Team<kEach / N, N, false>(), size.threads);
+  };
+  with(std::integral_constant<int, 8>());
+  with(std::integral_constant<int, 16>());
+  with(std::integral_constant<int, 24>());
+  if constexpr (N > 4) with(std::integral_constant<int, 32>());
 }
 
 dim3 blocks(int64_t x, int64_t y = 1) {
@@ -460,22 +504,25 @@ void forward(const KernelCall& call, bool shifts) {
     if (shifts && call.ins.size() > NormIn::kBeta) n.beta = any_data("a norm", call.ins[NormIn::kBeta]);
     constexpr int kN = kWide<T>;
     const bool wide = n.width % 8 == 0 && all_wide(n.x, n.y, n.gamma.data, n.beta.data);
-    with_runs<kN>(
-        n.width, wide,
-        [&]<int kEach>(std::integral_constant<int, kEach>) {
-          launch(*call.stream, blocks((n.count + kLaneWarps - 1) / kLaneWarps), dim3(32 * kLaneWarps), 0,
-                 normalize_by_lanes<T, kEach / kN, kN>, n);
-        },
-        [&]<int kRuns>(std::integral_constant<int, kRuns>, dim3 threads) {
-          launch(*call.stream, blocks(n.count), threads, 0, normalize<T, kRuns, kN>, n);
+    with_team<kN>(
+        n.width, call.ins[NormIn::kX].dtype(), wide,
+        [&]<int kRuns, bool kByLanes>(Team<kRuns, kN, kByLanes>, int threads) {
+          using Own = Team<kRuns, kN, kByLanes>;
+          const int64_t most = kProcessors * (kByLanes ? forward_blocks<Own>(Own::kEach * sizeof(T)) : 1024 / threads);
+          launch(*call.stream, blocks(std::min((n.count + Own::kCount - 1) / Own::kCount, most)),
+                 dim3(static_cast<unsigned>(threads * Own::kCount)),
+                 Own::kEach * sizeof(float[2]) * static_cast<size_t>(threads), normalize<T, kRuns, kN, kByLanes>, n);
         },
         [&] { launch(*call.stream, blocks(n.count), long_threads(n.width), 0, normalize_any<T>, n); });
   });
 }
 
-// As many as keep every processor of a large device busy with blocks of that width.
-int64_t chunks_of(int64_t count, int64_t width) {
-  return std::clamp<int64_t>(count / 8, 1, width <= kMostByLanes ? 528 : width <= 2048 ? 528 : 264);
+// As many blocks as a large device runs at one time, where rows are held, but not for few rows.
+int64_t chunks_of(int64_t count, int64_t width, DType dtype) {
+  const TeamSize size = team_size(width, dtype);
+  const int64_t of_processor = size.by_lanes ? (size.each * tensor::size_of(dtype) <= 32 ? 3 : 2)
+                                             : std::max(1, (size.each == 8 ? 672 : 512) / size.threads);
+  return std::clamp<int64_t>(count / 8, 1, kProcessors * of_processor);
 }
 
 void backward(const KernelCall& call, bool shifts) {
@@ -483,18 +530,18 @@ void backward(const KernelCall& call, bool shifts) {
     Norm<T> n = norm_of<T>(call, shifts);
     if (n.count == 0) return;
     n.dy = data<T>(call.ins[NormGradIn::kDy]), n.dx = data<T>(call.outs[NormGradOut::kDx]);
-    const int64_t chunks = chunks_of(n.count, n.width);
+    const int64_t chunks = chunks_of(n.count, n.width, call.ins[NormGradIn::kX].dtype());
     n.partial = reinterpret_cast<float*>(call.workspace.data());
     n.rows = reinterpret_cast<RowStatistics*>(n.partial + chunks * 2 * n.width);
     constexpr int kN = kWide<T>;
     const bool wide = n.width % 8 == 0 && all_wide(n.x, n.dy, n.dx, n.gamma.data);
-    with_runs<kN>(
-        n.width, wide,
-        [&]<int kEach>(std::integral_constant<int, kEach>) {
-          launch(*call.stream, blocks(chunks), dim3(32 * kLaneWarps), 0, normalize_grad_by_lanes<T, kEach / kN, kN>, n);
-        },
-        [&]<int kRuns>(std::integral_constant<int, kRuns>, dim3 threads) {
-          launch(*call.stream, blocks(chunks), threads, 0, normalize_grad<T, kRuns, kN>, n);
+    with_team<kN>(
+        n.width, call.ins[NormGradIn::kX].dtype(), wide,
+        [&]<int kRuns, bool kByLanes>(Team<kRuns, kN, kByLanes>, int threads) {
+          using Own = Team<kRuns, kN, kByLanes>;
+          launch(*call.stream, blocks(chunks), dim3(static_cast<unsigned>(threads * Own::kCount)),
+                 Own::kEach * sizeof(float[kByLanes ? 3 : 1]) * static_cast<size_t>(threads),
+                 normalize_grad<T, kRuns, kN, kByLanes>, n);
         },
         [&] {
           launch(*call.stream, blocks(n.count), long_threads(n.width), 0, normalize_grad_any<T>, n);
@@ -516,7 +563,7 @@ void backward(const KernelCall& call, bool shifts) {
 int64_t norm_grad_workspace(const KernelShapes& s) {
   const int64_t width = s.ins[NormGradIn::kGamma]->shape.elements();
   const int64_t count = width == 0 ? 0 : s.ins[NormGradIn::kX]->shape.elements() / width;
-  return chunks_of(count, width) * 2 * width * static_cast<int64_t>(sizeof(float)) +
+  return chunks_of(count, width, s.ins[NormGradIn::kX]->dtype) * 2 * width * static_cast<int64_t>(sizeof(float)) +
          count * static_cast<int64_t>(sizeof(RowStatistics));
 }
 

@@ -46,6 +46,20 @@ TEST(OnDevice, NormsOfManyRows) {
   NormCase{700, 40, DType::bf16}.check(0);
 }
 
+// The mean is far from zero, and the first elements, which the sums are taken about, are far from the mean.
+TEST(OnDevice, NormsOfRowsWithOutliers) {
+  for (const int64_t width : {768, 1600, 8192}) {
+    const Shape shape({{"seq", 3}, {"embed", width}}), row({{"embed", width}});
+    Tensor x = random_tensor(shape, DType::f32, 1, 300, 301), dy = random_tensor(shape, DType::f32, 2),
+           gamma = random_tensor(row, DType::f32, 3, 0.5, 1.5), beta = random_tensor(row, DType::f32, 4);
+    for (int64_t i = 0; i < 3; ++i) reinterpret_cast<float*>(x.view().data)[i * width + i] = 250;
+    const Tensor y = random_tensor(shape, DType::f32, 5), sum = random_tensor(row, DType::f32, 6);
+    const Attributes plain = {{"epsilon", 1e-5}};
+    compare_on_device({.kind = "layer_norm", .attributes = plain}, {&x, &gamma, &beta}, {y}, {1e-4, 1e-4});
+    compare_on_device({.kind = "layer_norm_grad", .attributes = plain}, {&x, &gamma, &dy}, {y, sum, sum}, {1e-4, 1e-4});
+  }
+}
+
 // Weights of another type than the rows.
 TEST(OnDevice, NormsWithWeightsInFp32) {
   const Shape shape({{"seq", 5}, {"embed", 48}}), row({{"embed", 48}});

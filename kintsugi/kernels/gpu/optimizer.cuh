@@ -14,24 +14,27 @@ using kernels::UpdateScaleOut;
 
 constexpr int kThreads = 256;
 
-// A block of threads for each of 1,024 elements. wide: fours of g begin at multiples of as many bytes as they are.
+// 32 lanes for each block of 1,024 elements. wide: fours of g begin at multiples of as many bytes as they are.
 template <typename T, typename S>
-__global__ void __launch_bounds__(kThreads) square_blocks(const T* g, int64_t count, S* blocks, bool wide, bool add) {
-  __shared__ double scratch[32];
-  const int64_t at = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * 4;
-  float x[4] = {};
-  if (wide && at + 4 <= count) {
-    load_run(x, g + at);
-  } else {
-    GPU_UNROLL
-    for (int i = 0; i < 4; ++i)
-      if (at + i < count) x[i] = widen(g[at + i]);
-  }
+__global__ void __launch_bounds__(kThreads)
+    square_blocks(const T* g, int64_t count, S* sums, int64_t blocks, bool wide, bool add) {
+  constexpr int kRun = 4, kRuns = 1024 / (32 * kRun);
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int64_t block = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / 32, begin = block * 1024;
   double sum = 0;
-  GPU_UNROLL
-  for (int i = 0; i < 4; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
-  sum = block_sum(sum, scratch);
-  if (threadIdx.x == 0) blocks[blockIdx.x] = static_cast<S>(add ? static_cast<double>(blocks[blockIdx.x]) + sum : sum);
+  if (wide && begin + 1024 <= count) {
+    Packed<T, kRun> some[kRuns];
+    GPU_UNROLL
+    for (int r = 0; r < kRuns; ++r) some[r].load(g + begin + (r * 32 + lane) * kRun);
+    GPU_UNROLL
+    for (int r = 0; r < kRuns; ++r) GPU_UNROLL
+    for (int i = 0; i < kRun; ++i) sum += static_cast<double>(some[r][i]) * static_cast<double>(some[r][i]);
+  } else {
+    for (int64_t i = begin + lane; i < begin + 1024 && i < count; i += 32)
+      sum += static_cast<double>(widen(g[i])) * static_cast<double>(widen(g[i]));
+  }
+  sum = lanes_sum(sum);
+  if (block < blocks && lane == 0) sums[block] = static_cast<S>(add ? static_cast<double>(sums[block]) + sum : sum);
 }
 
 // Lists of numbers, each cut into pieces.
@@ -164,7 +167,7 @@ struct Sgd {
 
 // N elements at a time.
 template <typename G, int N>
-__global__ void __launch_bounds__(kThreads) adamw_step(Adamw<G> a, int64_t begin, int64_t end) {
+__global__ void __launch_bounds__(kPieceThreads) adamw_step(Adamw<G> a, int64_t begin, int64_t end) {
   const Update<G>& u = a.u;
   __shared__ float corrections[2];
   if (threadIdx.x < 2) {
@@ -191,7 +194,7 @@ __global__ void __launch_bounds__(kThreads) adamw_step(Adamw<G> a, int64_t begin
 }
 
 template <typename G, int N>
-__global__ void __launch_bounds__(kThreads) sgd_step(Sgd<G> s, int64_t begin, int64_t end) {
+__global__ void __launch_bounds__(kPieceThreads) sgd_step(Sgd<G> s, int64_t begin, int64_t end) {
   const Update<G>& u = s.u;
   const bool updates = *u.finite != 0;
   const auto factor = static_cast<float>(*u.factor), rate = static_cast<float>(u.later->learning_rate);
@@ -251,8 +254,10 @@ void sum_squares(const KernelCall& call) {
   const View &g = call.ins[0], &blocks = call.outs[0];
   dispatch("sum_squares", g.dtype(), [&]<typename T>(T) {
     const auto go = [&]<typename S>(S) {
-      launch(*call.stream, dim3(static_cast<unsigned>(blocks.elements())), dim3(kThreads), 0, square_blocks<T, S>,
-             data<T>(g), g.elements(), data<S>(blocks), all_wide(g.data), call.accumulates(0));
+      const int64_t count = blocks.elements(), of_each = kThreads / 32;
+      launch(*call.stream, dim3(static_cast<unsigned>((count + of_each - 1) / of_each)), dim3(kThreads), 0,
+             square_blocks<T, S>, data<T>(g), g.elements(), data<S>(blocks), count, all_wide(g.data),
+             call.accumulates(0));
     };
     blocks.dtype() == DType::f64 ? go(double{}) : go(float{});
   });
@@ -287,7 +292,7 @@ void adamw(const KernelCall& call) {
                   .epsilon = static_cast<float>(call.attributes.number("epsilon"))};
     a.u.v_in = data<float>(call.ins[AdamwIn::kV]), a.u.v = data<float>(call.outs[AdamwOut::kV]);
     in_runs(a.u, [&]<int N>(std::integral_constant<int, N>, int64_t begin, int64_t end) {
-      launch(*call.stream, blocks_for((end - begin) / N), dim3(kThreads), 0, adamw_step<G, N>, a, begin, end);
+      launch_pieces(*call.stream, (end - begin) / N, adamw_step<G, N>, a, begin, end);
     });
   });
 }
@@ -297,7 +302,7 @@ void sgd(const KernelCall& call) {
     const Sgd<G> s = {.u = update_of<SgdIn, SgdOut, G>("sgd", call),
                       .momentum = static_cast<float>(call.attributes.number("momentum"))};
     in_runs(s.u, [&]<int N>(std::integral_constant<int, N>, int64_t begin, int64_t end) {
-      launch(*call.stream, blocks_for((end - begin) / N), dim3(kThreads), 0, sgd_step<G, N>, s, begin, end);
+      launch_pieces(*call.stream, (end - begin) / N, sgd_step<G, N>, s, begin, end);
     });
   });
 }

@@ -18,7 +18,7 @@ struct PositionGrad {
 
 // Each row of the table adds the rows of dy at its position in order, if any; pieces of N elements.
 template <typename T, typename G, int N>
-__global__ void gather_rows(PositionGrad<T, G> s) {
+__global__ void __launch_bounds__(kPieceThreads) gather_rows(PositionGrad<T, G> s) {
   for (int64_t p = first_piece(); p < s.pieces; p += all_threads()) {
     const int64_t row = s.in_row.quotient(p), piece = p - row * s.in_row.by, wanted = s.position[row];
     float sum[N] = {};
@@ -85,7 +85,7 @@ void position_grad(const KernelCall& call) {
       const int64_t n = wide ? kN : 1;
       s.pieces = dtable.elements() / n;
       s.in_row = Divisor(embed / n);
-      launch(*call.stream, blocks_for(s.pieces), dim3(256), 0, wide ? gather_rows<T, G, kN> : gather_rows<T, G, 1>, s);
+      launch_pieces(*call.stream, s.pieces, wide ? gather_rows<T, G, kN> : gather_rows<T, G, 1>, s);
     });
   });
 }

@@ -9,7 +9,7 @@
 namespace kintsugi::KINTSUGI_GPU {
 namespace {
 
-constexpr int kMostPairs = 256;
+constexpr int kThreads = 256, kMostPairs = 256;
 
 struct Rotary {
   int64_t positions;  // [batch seq], each with `heads` rows of head_dim
@@ -27,7 +27,7 @@ struct Rotary {
 
 // Pairs are neighbours in a row where interleaved, else the first is in the first half and the other in the second.
 template <typename T, int N, bool kInterleaved>
-__global__ void turn(const T* x, T* y, Rotary r) {
+__global__ void __launch_bounds__(kThreads, 4) turn(const T* x, T* y, Rotary r) {
   GPU_DYNAMIC_SHARED(float, cosines);  // [together half], then sines
   float* const sines = cosines + r.together * r.half;
   const int64_t begin = static_cast<int64_t>(blockIdx.x) * r.together;
@@ -114,7 +114,7 @@ void rotary(const KernelCall& call) {
     const auto kernel =
         interleaved ? (wide ? turn<T, kN, true> : turn<T, 1, true>) : (wide ? turn<T, kN, false> : turn<T, 1, false>);
     const int64_t blocks = (r.positions + r.together - 1) / r.together;
-    launch(*call.stream, dim3(static_cast<unsigned>(blocks)), dim3(256),
+    launch(*call.stream, dim3(static_cast<unsigned>(blocks)), dim3(kThreads),
            static_cast<size_t>(r.together) * static_cast<size_t>(r.half) * 2 * sizeof(float), kernel, data<T>(x),
            data<T>(y), r);
   });

@@ -103,29 +103,27 @@ struct SumOut {
   }
 };
 
-template <typename A, typename X, int N>
-__device__ __forceinline__ void add_vector(A (&sum)[N], const Vec<X, N>& x) {
-  GPU_UNROLL
-  for (int i = 0; i < N; ++i) sum[i] += static_cast<A>(widen(x[i]));
-}
-
 // Adds vectors at `at`, at + stride, ... : `count` of them, four loads at a time.
 template <typename A, typename X, int N>
 __device__ __forceinline__ void add_vectors(A (&sum)[N], const X* at, int64_t stride, int64_t count) {
-  int64_t i = 0;
-  for (; i + 4 <= count; i += 4, at += 4 * stride) {
-    Vec<X, N> some[4];
+  constexpr int kTogether = 4;
+  for (int64_t i = 0; i < count; i += kTogether, at += kTogether * stride) {
+    Packed<X, N> some[kTogether];
     GPU_UNROLL
-    for (int k = 0; k < 4; ++k) some[k] = *reinterpret_cast<const Vec<X, N>*>(at + k * stride);
+    for (int k = 0; k < kTogether; ++k) {
+      some[k] = {};
+      if (i + k < count) some[k].load(at + k * stride);
+    }
     GPU_UNROLL
-    for (int k = 0; k < 4; ++k) add_vector(sum, some[k]);
+    for (int k = 0; k < kTogether; ++k) GPU_UNROLL
+    for (int j = 0; j < N; ++j) sum[j] += static_cast<A>(some[k][j]);
   }
-  for (; i < count; ++i, at += stride) add_vector(sum, *reinterpret_cast<const Vec<X, N>*>(at));
 }
 
 // A thread for N outputs.
 template <typename X, typename Y, int N>
-__global__ void sum_few_rows(const X* x, Y* y, Divisor vectors, int64_t rows, int64_t pieces, bool add) {
+__global__ void __launch_bounds__(kPieceThreads)
+    sum_few_rows(const X* x, Y* y, Divisor vectors, int64_t rows, int64_t pieces, bool add) {
   using A = Sum<X, Y>;
   for (int64_t p = first_piece(); p < pieces; p += all_threads()) {
     const int64_t above = vectors.quotient(p), columns = vectors.by * N;
@@ -139,15 +137,16 @@ __global__ void sum_few_rows(const X* x, Y* y, Divisor vectors, int64_t rows, in
   }
 }
 
-// A block for some columns of one slice: threads side by side have N columns each, and those behind them other rows.
+// A block for some columns of one slice, `wide` of them for all: threads side by side have N columns each, and those
+// behind them other rows.
 template <typename X, typename A, int N>
-__global__ void sum_columns(const X* x, SumOut<A> out, SumPlan s, int across) {
+__global__ void __launch_bounds__(kThreads, 4) sum_columns(const X* x, SumOut<A> out, SumPlan s, int across, int wide) {
   __shared__ A scratch[kThreads * N];
   const int thread = static_cast<int>(threadIdx.x), lane = thread % across, group = thread / across;
   const int groups = kThreads / across;
-  const int64_t vectors = s.columns / N, wide = (vectors + across - 1) / across;  // blocks side by side
-  const auto block = static_cast<int64_t>(blockIdx.x);
-  const int64_t v = block % wide * across + lane, slice = block / wide % s.slices, above = block / wide / s.slices;
+  const int64_t vectors = s.columns / N;
+  const auto block = static_cast<int>(blockIdx.x);
+  const int64_t v = block % wide * across + lane, slice = blockIdx.y, above = block / wide;
   const int64_t begin = slice * s.slice, end = begin + s.slice < s.rows ? begin + s.slice : s.rows;
   A sum[N] = {};
   if (v < vectors && begin + group < end)
@@ -170,7 +169,7 @@ __global__ void sum_columns(const X* x, SumOut<A> out, SumPlan s, int across) {
 
 // 32 lanes for each row.
 template <typename X, typename A>
-__global__ void sum_short_rows(const X* x, SumOut<A> out, int64_t rows, int64_t width) {
+__global__ void __launch_bounds__(kThreads) sum_short_rows(const X* x, SumOut<A> out, int64_t rows, int64_t width) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int64_t row = first_piece() / 32;
   A sum = 0;
@@ -182,7 +181,7 @@ __global__ void sum_short_rows(const X* x, SumOut<A> out, int64_t rows, int64_t 
 
 // A block for a slice of one row. `wide`: the elements of a row that are read as vectors, the others are behind them.
 template <typename X, typename A, int N>
-__global__ void sum_long_rows(const X* x, SumOut<A> out, SumPlan s, int64_t wide) {
+__global__ void __launch_bounds__(kThreads) sum_long_rows(const X* x, SumOut<A> out, SumPlan s, int64_t wide) {
   __shared__ A scratch[32];
   const int thread = static_cast<int>(threadIdx.x);
   const auto block = static_cast<int64_t>(blockIdx.x);
@@ -239,7 +238,8 @@ __device__ __forceinline__ int64_t place_of(const Dims& dims, const int64_t (&st
 
 // 32 lanes for each output.
 template <typename X, typename A>
-__global__ void sum_any(const X* x, SumOut<A> out, AnyDims dims, int64_t outputs, int64_t count) {
+__global__ void __launch_bounds__(kThreads)
+    sum_any(const X* x, SumOut<A> out, AnyDims dims, int64_t outputs, int64_t count) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int64_t at = first_piece() / 32;
   A sum = 0;
@@ -283,8 +283,8 @@ void launch_few_rows(const KernelCall& call, const SumPlan& plan) {
   constexpr int kN = std::min(kWide<X>, kWide<Y>);
   const bool wide = plan.columns % kN == 0 && all_wide(x, y);
   const int64_t n = wide ? kN : 1, pieces = plan.above * plan.columns / n;
-  launch(*call.stream, blocks_for(pieces), dim3(256), 0, wide ? sum_few_rows<X, Y, kN> : sum_few_rows<X, Y, 1>, x, y,
-         Divisor(plan.columns / n), plan.rows, pieces, call.accumulates(0));
+  launch_pieces(*call.stream, pieces, wide ? sum_few_rows<X, Y, kN> : sum_few_rows<X, Y, 1>, x, y,
+                Divisor(plan.columns / n), plan.rows, pieces, call.accumulates(0));
 }
 
 template <typename X, typename A>
@@ -302,9 +302,10 @@ void sum_as(const KernelCall& call, const SumPlan& plan) {
     case SumPath::columns: {
       const bool wide = plan.columns % kN == 0 && all_wide(from);
       const int n = wide ? kN : 1, across = threads_across(plan.columns, n);
-      launch(*call.stream,
-             blocks(plan.above * plan.slices * quotient_up(plan.columns, static_cast<int64_t>(across) * n)),
-             dim3(kThreads), 0, wide ? sum_columns<X, A, kN> : sum_columns<X, A, 1>, from, out, plan, across);
+      const int64_t side_by_side = quotient_up(plan.columns, static_cast<int64_t>(across) * n);
+      launch(*call.stream, dim3(static_cast<unsigned>(plan.above * side_by_side), static_cast<unsigned>(plan.slices)),
+             dim3(kThreads), 0, wide ? sum_columns<X, A, kN> : sum_columns<X, A, 1>, from, out, plan, across,
+             static_cast<int>(side_by_side));
       break;
     }
     case SumPath::short_rows:
@@ -330,7 +331,8 @@ void sum_as(const KernelCall& call, const SumPlan& plan) {
 // y = log(sum of exp(x)) over the parts. x: [parts columns], y: [columns]. A NaN stays one; nothing but -infinity gives
 // -infinity.
 template <typename T>
-__global__ void logsumexp_parts(const T* x, T* y, int64_t parts, int64_t columns, bool add) {
+__global__ void __launch_bounds__(kPieceThreads)
+    logsumexp_parts(const T* x, T* y, int64_t parts, int64_t columns, bool add) {
   for (int64_t i = first_piece(); i < columns; i += all_threads()) {
     float top = widen(x[i]);
     for (int64_t p = 1; p < parts; ++p) {
@@ -375,8 +377,8 @@ void logsumexp(const KernelCall& call) {
                 name_of(y.dtype()));
   if (y.elements() == 0) return;
   dispatch("logsumexp", x.dtype(), [&]<typename T>(T) {
-    launch(*call.stream, blocks_for(y.elements()), dim3(256), 0, logsumexp_parts<T>, data<T>(x), data<T>(y),
-           x.shape()[0].size, y.elements(), call.accumulates(0));
+    launch_pieces(*call.stream, y.elements(), logsumexp_parts<T>, data<T>(x), data<T>(y), x.shape()[0].size,
+                  y.elements(), call.accumulates(0));
   });
 }
 
