@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 
 #include "kintsugi/base/file.h"
 #include "kintsugi/device/emulate.h"
@@ -14,6 +15,7 @@
 #include "kintsugi/kernels/gpu/gemm.h"
 #include "kintsugi/train/compare.h"
 #include "kintsugi/train/random_samples.h"
+#include "tests/cublaslt/measuring.h"
 #include "tests/cublaslt/standin.h"
 #include "tests/device_layouts.h"
 #include "tests/process.h"
@@ -48,6 +50,7 @@ Standin& standin() {
     if (library == nullptr) throw std::runtime_error(::dlerror());
     auto* get = reinterpret_cast<Standin* (*)()>(::dlsym(library, "kintsugi_cublaslt_standin"));
     get()->enqueue = enqueue;
+    get()->measuring = &cublaslt::measuring_stream;
     return get();
   }();
   return *found;
@@ -57,6 +60,7 @@ Standin& standin() {
 class WithTheStandin : public testing::EmptyTestEventListener {
   void OnTestStart(const testing::TestInfo&) override {
     standin().calls.clear();
+    standin().measured.clear();
     standin().broken.clear();
     standin().refuses = nullptr;
     asked = taken = 0;
@@ -125,6 +129,7 @@ TEST_P(CublasLt, ChoosesAlgorithmsOnceForAll) {
   train::LayoutRun run(s);
   const int64_t bound = standin().requests;
   EXPECT_TRUE(standin().calls.empty());
+  EXPECT_TRUE(standin().measured.empty());  // where no file keeps them, the library's first is taken
   EXPECT_GE(bound, before);
   for (int64_t step = 0; step < 3; ++step)
     run.step(step, 1e-2, [&](int64_t m, data::BatchMemory& batch) { draw_batch(s, step, m, batch); });
@@ -248,12 +253,56 @@ TEST(CublasLtProducts, OfDifferentlyAlignedBiases) {
   EXPECT_EQ(standin().calls.size(), 3u);
 }
 
+// A program with the file. What was measured when a product was bound is taken from then on; what a product that was
+// not bound takes is the library's first, and is not kept.
+TEST(CublasLtAlgorithms, AreMeasured) {
+  using kernels::test::device_under_test;
+  const auto ranks = [](const std::vector<Call>& calls) {
+    std::vector<int> found;
+    for (const Call& call : calls) found.push_back(call.rank);
+    return found;
+  };
+  if (std::getenv("KINTSUGI_TEST_PRODUCT") != nullptr) {  // the program below
+    const std::string_view what = std::getenv("KINTSUGI_TEST_PRODUCT");
+    const auto memory = device_under_test().allocate(1 << 16);
+    const auto stream = device_under_test().stream();
+    device::NoStream nothing;
+    const gpu_emulated::Gemm g = {.m = 8,
+                                  .n = 8,
+                                  .k = 8,
+                                  .a = {memory->data(), 8},
+                                  .b = {memory->data() + 4096, 8},
+                                  .c = memory->data() + 8192,
+                                  .c_step = 8};
+    if (what != "unbound") gpu_emulated::gemm(g, nothing);
+    std::set<int> measured;
+    for (const Call& call : standin().measured) measured.insert(call.rank);
+    EXPECT_EQ(measured, what == "bound" ? std::set<int>({1, 2, 3}) : std::set<int>());
+    gpu_emulated::gemm(g, *stream);
+    stream->synchronize();
+    EXPECT_EQ(ranks(standin().calls), std::vector<int>{what == "unbound" ? 1 : 2});
+    return;
+  }
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "products";
+  for (const std::string what : {"unbound", "bound", "known"}) {
+    EXPECT_EQ(std::system(fmt::format("KINTSUGI_PRODUCTS={} KINTSUGI_TEST_PRODUCT={} {} "
+                                      "--gtest_filter=CublasLtAlgorithms.AreMeasured >/dev/null",
+                                      file.string(), what, std::filesystem::read_symlink("/proc/self/exe").string())
+                              .c_str()),
+              0)
+        << what;
+    EXPECT_EQ(std::filesystem::exists(file), what != "unbound");
+  }
+}
+
 // A program with the file, which says how many algorithms it asked for.
 TEST(CublasLtAlgorithms, AreKeptInAFile) {
   using kernels::test::device_under_test;
   if (std::getenv("KINTSUGI_TEST_REQUESTS") != nullptr) {  // the program below
     const auto memory = device_under_test().allocate(1 << 16);
     const auto stream = device_under_test().stream();
+    device::NoStream nothing;
     for (const int64_t size : {8, 16, 8}) {
       const gpu_emulated::Gemm g = {.m = size,
                                     .n = size,
@@ -262,6 +311,7 @@ TEST(CublasLtAlgorithms, AreKeptInAFile) {
                                     .b = {memory->data() + 4096, size},
                                     .c = memory->data() + 8192,
                                     .c_step = size};
+      gpu_emulated::gemm(g, nothing);
       gpu_emulated::gemm(g, *stream);
     }
     stream->synchronize();
@@ -317,3 +367,8 @@ TEST(CublasLtStandin, SeesABrokenRule) {
 
 }  // namespace
 }  // namespace kintsugi::tests::cublaslt_test
+
+// The third that the library names is the fastest, the second and the fourth take as long.
+float kintsugi::tests::cublaslt::measured_milliseconds() {
+  return cublaslt_test::standin().measured.back().rank == 2 ? 0.01f : 0.02f;
+}

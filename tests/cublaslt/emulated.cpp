@@ -12,6 +12,7 @@
 #undef __restrict__
 
 #include "kintsugi/kernels/gpu/cuda/cublaslt.cu"
+#include "tests/cublaslt/measuring.h"
 
 extern "C" cudaError_t cudaGetDevice(int* device) {
   *device = 0;
@@ -19,5 +20,30 @@ extern "C" cudaError_t cudaGetDevice(int* device) {
 }
 extern "C" cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
   *value = 9;
+  return cudaSuccess;
+}
+// A stream and a clock for measurements. Nothing is computed in this stream: the stand-in knows it.
+extern "C" cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  *stream = reinterpret_cast<cudaStream_t>(&kintsugi::tests::cublaslt::measuring_stream);
+  return cudaSuccess;
+}
+extern "C" cudaError_t cudaStreamDestroy(cudaStream_t) {
+  return cudaSuccess;
+}
+extern "C" cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  *event = reinterpret_cast<cudaEvent_t>(event);
+  return cudaSuccess;
+}
+extern "C" cudaError_t cudaEventDestroy(cudaEvent_t) {
+  return cudaSuccess;
+}
+extern "C" cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) {
+  return cudaSuccess;
+}
+extern "C" cudaError_t cudaEventSynchronize(cudaEvent_t) {
+  return cudaSuccess;
+}
+extern "C" cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t, cudaEvent_t) {
+  *milliseconds = kintsugi::tests::cublaslt::measured_milliseconds();
   return cudaSuccess;
 }

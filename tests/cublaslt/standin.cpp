@@ -69,6 +69,7 @@ struct Algorithm {
   uint64_t workspace;
   uint8_t alignment[4];
   uint16_t bias_alignment, aux_alignment;
+  int rank;
 };
 static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
 
@@ -347,7 +348,7 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
   return taken ? CUBLAS_STATUS_SUCCESS : broken(fmt::format("preference {}, in {} bytes", int(what), bytes));
 }
 
-// Two algorithms, of which the first is not possible after all.
+// Four algorithms, of which the first is not possible after all.
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t product, cublasLtMatrixLayout_t a,
                                               cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
                                               cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t preference, int most,
@@ -372,10 +373,12 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                          .workspace = std::min<uint64_t>(wanted.workspace, 4096),
                          .alignment = {},
                          .bias_alignment = wanted_alignment(p.bias),
-                         .aux_alignment = wanted_alignment(p.aux)};
+                         .aux_alignment = wanted_alignment(p.aux),
+                         .rank = 0};
   for (int i = 0; i < 4; ++i) algorithm.alignment[i] = static_cast<uint8_t>(wanted.alignment[i]);
-  for (int i = 0; i < std::min(most, 2); ++i) {
+  for (int i = 0; i < std::min(most, 4); ++i) {
     results[i] = {};
+    algorithm.rank = i;
     std::memcpy(&results[i].algo, &algorithm, sizeof algorithm);
     results[i].workspaceSize = algorithm.workspace;
     results[i].state = i == 0 ? CUBLAS_STATUS_NOT_SUPPORTED : CUBLAS_STATUS_SUCCESS;
@@ -439,28 +442,32 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
   work->alpha = factor(alpha), work->beta = factor(beta);
   work->first = static_cast<const std::byte*>(a), work->second = static_cast<const std::byte*>(b);
   work->result = static_cast<std::byte*>(d);
-  standin().calls.push_back({.m = work->sizes.m,
-                             .n = work->sizes.n,
-                             .k = work->sizes.k,
-                             .first_step = work->a.step,
-                             .second_step = work->b.step,
-                             .result_step = work->c.step,
-                             .first_transposed = p.first == CUBLAS_OP_T,
-                             .second_transposed = p.second == CUBLAS_OP_T,
-                             .type = work->a.type,
-                             .result_type = work->c.type,
-                             .batch = work->c.batch,
-                             .bias = p.has_bias(),
-                             .accumulate = work->beta != 0,
-                             .tf32 = p.tf32(),
-                             .gelu = p.gelu(),
-                             .gelu_gradient = p.gelu_gradient(),
-                             .aux = p.has_aux() ? p.aux : nullptr,
-                             .result = d,
-                             .workspace = workspace,
-                             .workspace_bytes = workspace_bytes,
-                             .stream = stream,
-                             .algorithm = algorithm.request});
+  const bool measures = stream == standin().measuring;
+  (measures ? standin().measured : standin().calls)
+      .push_back({.m = work->sizes.m,
+                  .n = work->sizes.n,
+                  .k = work->sizes.k,
+                  .first_step = work->a.step,
+                  .second_step = work->b.step,
+                  .result_step = work->c.step,
+                  .first_transposed = p.first == CUBLAS_OP_T,
+                  .second_transposed = p.second == CUBLAS_OP_T,
+                  .type = work->a.type,
+                  .result_type = work->c.type,
+                  .batch = work->c.batch,
+                  .bias = p.has_bias(),
+                  .accumulate = work->beta != 0,
+                  .tf32 = p.tf32(),
+                  .gelu = p.gelu(),
+                  .gelu_gradient = p.gelu_gradient(),
+                  .aux = p.has_aux() ? p.aux : nullptr,
+                  .result = d,
+                  .workspace = workspace,
+                  .workspace_bytes = workspace_bytes,
+                  .stream = stream,
+                  .algorithm = algorithm.request,
+                  .rank = algorithm.rank});
+  if (measures) return CUBLAS_STATUS_SUCCESS;
   // Kept to the end: a captured call is done again and again.
   standin().enqueue(stream, run, work.release());
   return CUBLAS_STATUS_SUCCESS;

@@ -24,13 +24,15 @@ struct Call {
   uint64_t workspace_bytes = 0;
   void* stream = nullptr;
   uint64_t algorithm = 0;  // of which request for algorithms it came
+  int rank = 0;            // among those that answered it
 };
 
 struct Standin {
   // Enqueues work(context) in a stream. Must be set before the first product.
   void (*enqueue)(void* stream, void (*work)(void*), void* context) = nullptr;
   bool (*refuses)(int64_t m, int64_t n, int64_t k) = nullptr;  // products for which it has no algorithm; null: none
-  std::vector<Call> calls;
+  const void* measuring = nullptr;                             // a stream in which nothing is computed
+  std::vector<Call> calls, measured;
   int64_t requests = 0;             // for algorithms
   std::vector<std::string> broken;  // rules that were not kept
 };

@@ -35,6 +35,8 @@ class AlgorithmFile {
     return home.empty() ? "" : home + "/.cache/kintsugi/products";
   }
 
+  bool keeps() const { return !path_.empty(); }
+
   // False if it is not known, or is not of that many bytes.
   bool find(const std::string& product, void* algorithm, size_t bytes) const {
     const auto at = known_.find(product);

@@ -7,10 +7,14 @@
 #include <cublasLt.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -166,6 +170,82 @@ struct Planned {
   cublasLtMatmulAlgo_t algorithm = {};
 };
 
+// What is in memory of a product as the library sees it, for one call.
+struct Operands {
+  const void *first = nullptr, *second = nullptr;
+  void* result = nullptr;
+  void* workspace = nullptr;
+};
+
+cublasStatus_t multiply(const Library& l, cublasLtHandle_t handle, const Key& key, const Planned& p,
+                        const cublasLtMatmulAlgo_t& algorithm, const Operands& o, cudaStream_t stream) {
+  static constexpr float kOne = 1, kZero = 0;
+  static constexpr double kWideOne = 1, kWideZero = 0;
+  const bool wide = scale_of(key.dtype) == CUDA_R_64F;
+  const void* const by_one = wide ? static_cast<const void*>(&kWideOne) : &kOne;
+  const void* const by_zero = wide ? static_cast<const void*>(&kWideZero) : &kZero;
+  return l.matmul(handle, p.desc, by_one, o.first, p.first, o.second, p.second, key.accumulate ? by_one : by_zero,
+                  o.result, p.result, o.result, p.result, &algorithm, o.workspace, static_cast<size_t>(key.workspace),
+                  stream);
+}
+
+// A stream of its own with a clock.
+class Clock {
+ public:
+  Clock() {
+    good_ = cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking) == cudaSuccess &&
+            cudaEventCreate(&begin_) == cudaSuccess && cudaEventCreate(&end_) == cudaSuccess;
+  }
+  ~Clock() {
+    if (begin_ != nullptr) cudaEventDestroy(begin_);
+    if (end_ != nullptr) cudaEventDestroy(end_);
+    if (stream_ != nullptr) cudaStreamDestroy(stream_);
+  }
+  Clock(const Clock&) = delete;
+  Clock& operator=(const Clock&) = delete;
+
+  // Of one call of several that are enqueued together; infinity if one fails.
+  template <typename F>
+  double seconds(int times, const F& enqueue) {
+    float milliseconds = 0;
+    bool good = good_ && cudaEventRecord(begin_, stream_) == cudaSuccess;
+    for (int i = 0; i < times && good; ++i) good = enqueue(stream_) == CUBLAS_STATUS_SUCCESS;
+    good = good && cudaEventRecord(end_, stream_) == cudaSuccess && cudaEventSynchronize(end_) == cudaSuccess &&
+           cudaEventElapsedTime(&milliseconds, begin_, end_) == cudaSuccess;
+    return good ? 1e-3 * static_cast<double>(milliseconds) / times : std::numeric_limits<double>::infinity();
+  }
+
+ private:
+  bool good_ = false;
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t begin_ = nullptr, end_ = nullptr;
+};
+
+// The fastest of the algorithms by the device's clock, with the operands where they will be: what stands in the result
+// is lost. The first round warms up. Of those that take as long, the one that the library named first.
+size_t fastest(const Library& l, cublasLtHandle_t handle, const Key& key, const Planned& p,
+               std::span<const cublasLtMatmulHeuristicResult_t> found, const Operands& operands) {
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  constexpr double kSome = 3e-4;  // seconds of one measurement
+  constexpr double kAsLong = 1.01;
+  Clock clock;
+  std::vector<double> best(found.size(), kNever);
+  int times = 1;
+  for (int round = 0; round < 3; ++round) {
+    double shortest = kNever;
+    for (size_t i = 0; i < found.size(); ++i) {
+      const double seconds = clock.seconds(
+          times, [&](cudaStream_t stream) { return multiply(l, handle, key, p, found[i].algo, operands, stream); });
+      shortest = std::min(shortest, seconds);
+      if (round > 0) best[i] = std::min(best[i], seconds);
+    }
+    times = static_cast<int>(std::clamp(kSome / shortest, 1.0, 10.0));
+  }
+  const double most = kAsLong * *std::min_element(best.begin(), best.end());
+  return static_cast<size_t>(std::find_if(best.begin(), best.end(), [&](double s) { return s <= most; }) -
+                             best.begin());
+}
+
 template <typename T>
 void set(const Library& l, cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t what, const T& value) {
   check(l.desc_set(desc, what, &value, sizeof(value)), "a setting of a product");
@@ -184,8 +264,9 @@ cublasLtMatrixLayout_t layout(const Library& l, DType dtype, int64_t rows, int64
   return made;
 }
 
+// `measured`: where the operands are, if what stands in the result may be lost.
 Planned plan(const Library& l, cublasLtHandle_t handle, const Key& key, const void* bias, const void* x,
-             kernels::AlgorithmFile& file) {
+             const Operands* measured, kernels::AlgorithmFile& file) {
   Planned p;
   check(l.desc_create(&p.desc, compute_of(key.dtype, key.tf32), scale_of(key.dtype)), "a product");
   set(l, p.desc, CUBLASLT_MATMUL_DESC_TRANSA, key.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
@@ -235,13 +316,15 @@ Planned plan(const Library& l, cublasLtHandle_t handle, const Key& key, const vo
   const cublasStatus_t status =
       l.heuristic(handle, p.desc, p.first, p.second, p.result, p.result, preference, kMost, found, &count);
   l.preference_destroy(preference);
-  if (status == CUBLAS_STATUS_SUCCESS)
-    for (int i = 0; i < count && !p.possible; ++i)
-      if (found[i].state == CUBLAS_STATUS_SUCCESS && found[i].workspaceSize <= static_cast<size_t>(key.workspace)) {
-        p.algorithm = found[i].algo;
-        p.possible = true;
-      }
-  if (p.possible) file.add(text, &p.algorithm, sizeof p.algorithm);
+  if (status != CUBLAS_STATUS_SUCCESS) return p;
+  const auto end = std::remove_if(found, found + count, [&](const cublasLtMatmulHeuristicResult_t& f) {
+    return f.state != CUBLAS_STATUS_SUCCESS || f.workspaceSize > static_cast<size_t>(key.workspace);
+  });
+  p.possible = end != found;
+  if (!p.possible) return p;
+  const bool measures = measured != nullptr && file.keeps();
+  p.algorithm = found[measures ? fastest(l, handle, key, p, {found, end}, *measured) : 0].algo;
+  if (measures) file.add(text, &p.algorithm, sizeof p.algorithm);
   return p;
 }
 
@@ -326,17 +409,19 @@ bool cublaslt_gemm(const Gemm& g, device::Stream& stream) {
   const std::lock_guard lock(all.mutex);
   cublasLtHandle_t& handle = all.handles[key.device];
   if (handle == nullptr) check(l->create(&handle), "a handle");
+  const auto result_at = [&](int64_t elements) {
+    const void* const y = g.epilogue ? g.epilogue.y : g.c;
+    return const_cast<std::byte*>(offset(y, elements, g.c_dtype));
+  };
+  const Operands begin = {g.b.data, g.a.data, result_at(0), g.workspace};
   auto found = all.products.find(key);
-  if (found == all.products.end())
-    found = all.products.emplace(key, plan(*l, handle, key, g.bias, g.epilogue.x, all.file)).first;
+  if (found == all.products.end()) {
+    const Operands* const measured = stream.enqueues() ? nullptr : &begin;
+    found = all.products.emplace(key, plan(*l, handle, key, g.bias, g.epilogue.x, measured, all.file)).first;
+  }
   const Planned& p = found->second;
   if (!p.possible) return false;
   if (!stream.enqueues()) return true;
-  const float one = 1, zero = 0;
-  const double wide_one = 1, wide_zero = 0;
-  const bool wide = scale_of(g.dtype) == CUDA_R_64F;
-  const void* const by_one = wide ? static_cast<const void*>(&wide_one) : &one;
-  const void* const by_zero = wide ? static_cast<const void*>(&wide_zero) : &zero;
   for (int64_t call = 0; call < calls; ++call) {
     int64_t a = 0, b = 0, c = 0, bias_at = 0, left = call;
     for (int i = 0; i < g.num_batch; ++i) {
@@ -346,19 +431,10 @@ bool cublaslt_gemm(const Gemm& g, device::Stream& stream) {
       left /= d.size;
       a += at * d.a, b += at * d.b, c += at * d.c, bias_at += at * d.bias;
     }
-    const void *first = offset(g.b.data, b, g.dtype), *second = offset(g.a.data, a, g.dtype),
-               *bias = g.bias == nullptr ? nullptr : offset(g.bias, bias_at, g.bias_dtype);
-    void* const y = g.epilogue ? g.epilogue.y : g.c;
-    void* result = const_cast<std::byte*>(offset(y, c, g.c_dtype));
-    if (bias != nullptr) set(*l, p.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
-    if (key.has_x()) {
-      const void* const x = offset(g.epilogue.x, c, g.c_dtype);
-      set(*l, p.desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, x);
-    }
-    check(l->matmul(handle, p.desc, by_one, first, p.first, second, p.second, g.accumulate ? by_one : by_zero, result,
-                    p.result, result, p.result, &p.algorithm, g.workspace, static_cast<size_t>(g.workspace_bytes),
-                    static_cast<cudaStream_t>(stream.native())),
-          "a product");
+    if (g.bias != nullptr) set(*l, p.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, offset(g.bias, bias_at, g.bias_dtype));
+    if (key.has_x()) set(*l, p.desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, offset(g.epilogue.x, c, g.c_dtype));
+    const Operands operands = {offset(g.b.data, b, g.dtype), offset(g.a.data, a, g.dtype), result_at(c), g.workspace};
+    check(multiply(*l, handle, key, p, p.algorithm, operands, static_cast<cudaStream_t>(stream.native())), "a product");
   }
   return true;
 }
