@@ -33,7 +33,8 @@ std::vector<program::Program> programs_of(const config::Settings& settings, cons
 
 std::unique_ptr<kernels::KernelSet> kernels_of(const config::Settings& settings, const simulate::Software& software) {
   std::unique_ptr<kernels::KernelSet> kernels = build::kernels_of(settings);
-  return software.joins_activations ? std::move(kernels) : kernels::without_epilogues(std::move(kernels));
+  if (!software.joins_activations) return kernels::without_epilogues(std::move(kernels));
+  return software.joins_sums ? std::move(kernels) : kernels::without_sums(std::move(kernels));
 }
 
 std::optional<build::MemoryLimit> memory_limit_of(const config::Settings& s) {

@@ -139,6 +139,8 @@ struct OpRow {
   Epilogue epilogue = Epilogue::none;  // of an operation that a product can do to its result
   // Of a product that can: the optional operand x of a slope, and the optional output x, of which a value was taken.
   std::string_view activated = {};
+  // Of a product that can: the optional output that is the sum of operand b over the dims that the result lacks.
+  std::string_view sums = {};
   bool converts_dtype = false;  // the same numbers in another dtype
 
   std::string_view rule_family() const { return family.empty() ? kind : family; }

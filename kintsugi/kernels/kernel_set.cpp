@@ -11,30 +11,40 @@ bool Kernel::joins(std::string_view operation) const {
 
 namespace {
 
-class WithoutEpilogues : public KernelSet {
+// Kernels that do less than those of another set.
+class Lesser : public KernelSet {
  public:
-  explicit WithoutEpilogues(std::unique_ptr<KernelSet> set) : set_(std::move(set)) {}
+  Lesser(std::unique_ptr<KernelSet> set, bool epilogues) : set_(std::move(set)), epilogues_(epilogues) {}
   std::string_view name() const override { return set_->name(); }
   device::Device* device() const override { return set_->device(); }
   bool on_device() const override { return set_->on_device(); }
   bool tf32() const override { return set_->tf32(); }
   const Kernel& find(std::string_view kind) const override {
     const Kernel& kernel = set_->find(kind);
-    if (kernel.epilogues.empty()) return kernel;
-    const auto [found, is_new] = without_.try_emplace(kernel.kind, kernel);
-    if (is_new) found->second.epilogues = {};
+    if (!kernel.also_sums && (epilogues_ || kernel.epilogues.empty())) return kernel;
+    const auto [found, is_new] = lesser_.try_emplace(kernel.kind, kernel);
+    if (is_new) {
+      found->second.also_sums = false;
+      if (!epilogues_) found->second.epilogues = {};
+    }
     return found->second;
   }
+  bool sums_in_place() const override { return epilogues_ && set_->sums_in_place(); }
 
  private:
   std::unique_ptr<KernelSet> set_;
-  mutable std::map<std::string_view, Kernel> without_;
+  bool epilogues_;
+  mutable std::map<std::string_view, Kernel> lesser_;
 };
 
 }  // namespace
 
 std::unique_ptr<KernelSet> without_epilogues(std::unique_ptr<KernelSet> set) {
-  return std::make_unique<WithoutEpilogues>(std::move(set));
+  return std::make_unique<Lesser>(std::move(set), false);
+}
+
+std::unique_ptr<KernelSet> without_sums(std::unique_ptr<KernelSet> set) {
+  return std::make_unique<Lesser>(std::move(set), true);
 }
 
 std::unique_ptr<KernelSet> kernels_named(std::string_view name, tensor::DType dtype) {

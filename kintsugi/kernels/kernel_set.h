@@ -83,6 +83,8 @@ struct Kernel {
   // Outputs, beside those that the operation says, that it can add to what is there, with the bits of an addition
   // behind it: what would be stored is rounded first.
   std::span<const std::string_view> also_accumulates = {};
+  // Of a product: it also sums its second operand over the dims that y lacks, for the output "sums".
+  bool also_sums = false;
 
   bool joins(std::string_view operation) const;
 };
@@ -115,6 +117,9 @@ std::unique_ptr<KernelSet> planned_device_kernels();
 
 // The same kernels, none of which does another operation to its result, or sums in place.
 std::unique_ptr<KernelSet> without_epilogues(std::unique_ptr<KernelSet> set);
+
+// The same kernels, of which no product also sums its operand.
+std::unique_ptr<KernelSet> without_sums(std::unique_ptr<KernelSet> set);
 
 // "reference" or "cpu"; a program in fp64 uses the reference entirely.
 std::unique_ptr<KernelSet> kernels_named(std::string_view name, tensor::DType dtype);

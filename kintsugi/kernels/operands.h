@@ -16,8 +16,8 @@ struct ContractIn {
   static constexpr OperandList kNames = {"a", "b", tensor::optional("bias"), tensor::optional("x")};
 };
 struct ContractOut {
-  enum : size_t { kY, kX };
-  static constexpr OperandList kNames = {"y", tensor::optional("x")};
+  enum : size_t { kY, kX, kSums };
+  static constexpr OperandList kNames = {"y", tensor::optional("x"), tensor::optional("sums")};
 };
 // The operations that a product of a set can do to its result, those of the attribute "epilogue".
 inline constexpr std::string_view kActivations[] = {"gelu",      "gelu_grad", "silu",       "silu_grad", "relu",

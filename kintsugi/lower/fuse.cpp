@@ -35,6 +35,7 @@ class Fuser {
       }
       for (BufferId b : list[i].outs) maker[static_cast<size_t>(b)] = static_cast<int>(i);
     }
+    join_sums(list);
     std::vector<Instruction> left;
     for (size_t i = 0; i < list.size(); ++i)
       if (!gone_[i]) left.push_back(std::move(list[i]));
@@ -221,6 +222,42 @@ class Fuser {
     source->outs[j] = state;
     source->cost.memory_bytes += static_cast<double>(to.bytes() - from.bytes());
     if (adds) source->accumulate |= 1u << j;
+    return true;
+  }
+
+  void join_sums(std::vector<Instruction>& list) {
+    for (size_t at = 0; at < list.size(); ++at) {
+      if (gone_[at] || list[at].kind != program::Kind::compute || list[at].kernel != "sum") continue;
+      for (size_t to = 0; to < list.size() && !gone_[at]; ++to) gone_[at] = !gone_[to] && sums_too(list, at, list[to]);
+    }
+  }
+  // Whether a product does the work of the sum from now on.
+  bool sums_too(const std::vector<Instruction>& list, size_t at, Instruction& product) {
+    const Instruction& sum = list[at];
+    if (product.kind != program::Kind::compute || product.layer != sum.layer || sum.adds_in_tree) return false;
+    const graph::OpRow& row = operations_.find(product.kernel);
+    if (row.sums.empty() || !kernels_.find(product.kernel).also_sums) return false;
+    if (row.outs.place(row.sums, product.absent.outs) || has_epilogue(product)) return false;
+    const BufferId of = sum.ins[0], result = sum.outs[0];
+    if (product.ins[1] != of || product.ins[0] == of) return false;
+    const tensor::Shape &a = p_.buffer(product.ins[0]).type.shape, &y = p_.buffer(product.outs[0]).type.shape;
+    std::vector<tensor::Dim> kept;
+    for (const tensor::Dim& dim : p_.buffer(of).type.shape) {
+      if (!y.has(dim.name)) continue;
+      if (a.has(dim.name)) return false;
+      kept.push_back(dim);
+    }
+    if (tensor::Shape(kept) != p_.buffer(result).type.shape) return false;
+    if (std::any_of(product.ins.begin(), product.ins.end(), [&](BufferId b) { return p_.overlap(b, result); }) ||
+        writes(product, result))
+      return false;
+    const auto [first, last] = std::minmax({&sum, static_cast<const Instruction*>(&product)});
+    if (any_between(list, first, last, [&](const Instruction& i) { return touches(i, result) || writes(i, of); }))
+      return false;
+    tensor::insert(product.outs, product.absent.outs, row.outs.position(row.sums), result);
+    if (sum.accumulate != 0) product.accumulate |= 1u << (product.outs.size() - 1);
+    product.cost.flops += sum.cost.flops;
+    product.cost.memory_bytes += sum.cost.memory_bytes - static_cast<double>(p_.buffer(of).bytes());
     return true;
   }
 

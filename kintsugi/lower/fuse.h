@@ -14,6 +14,8 @@ namespace kintsugi::lower {
 // - where kernels sum in place, a sum of values of which all but the first are only added up here: what makes them adds to the first.
 // - an output that is only accumulated into a state is added to the state by the operation that makes it.
 // - an output that is only assigned to a state is written there.
+// - the sum of a value over dims over which a product sums it too, as of the gradient of a bias and of its weight: made
+//   by the product, where its kernel can.
 void fuse(program::Program& p, const graph::OpTable& operations, const kernels::KernelSet& kernels);
 
 }  // namespace kintsugi::lower

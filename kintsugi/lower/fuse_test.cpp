@@ -148,7 +148,7 @@ TEST(Fuse, AnActivationGoesIntoTheProduct) {
     EXPECT_EQ(fused(m), "forward:\n  a = contract(x, w, b)\n");
     const program::Instruction& product = m.p.bodies[0].instructions[0];
     EXPECT_EQ(to_string(product.attributes), std::string("epilogue=") + kind + " form=tanh");
-    EXPECT_EQ(product.absent, (tensor::Absent{.ins = 8, .outs = 2}));
+    EXPECT_EQ(product.absent, (tensor::Absent{.ins = 8, .outs = 6}));
     EXPECT_EQ(product.cost.flops, 114);
     EXPECT_EQ(product.cost.memory_bytes, 100);
   }
@@ -184,7 +184,7 @@ TEST(Fuse, WhatAnActivationIsOfIsKept) {
     c.make(m);
     EXPECT_EQ(fused(m), std::string("forward:\n  z, y = contract(x, w)\n") + c.after) << c.why;
     EXPECT_EQ(m.p.bodies[0].instructions[0].cost.memory_bytes, 124) << c.why;
-    EXPECT_EQ(m.p.bodies[0].instructions[0].absent, (tensor::Absent{.ins = 12})) << c.why;
+    EXPECT_EQ(m.p.bodies[0].instructions[0].absent, (tensor::Absent{.ins = 12, .outs = 4})) << c.why;
   }
 }
 
@@ -197,7 +197,7 @@ TEST(Fuse, TheGradientOfAnActivationGoesIntoTheProduct) {
   EXPECT_EQ(fused(m), "forward:\n  dx = contract(x, w, a)\n");
   const program::Instruction& product = m.p.bodies[0].instructions[0];
   EXPECT_EQ(to_string(product.attributes), "epilogue=gelu_grad");
-  EXPECT_EQ(product.absent, (tensor::Absent{.ins = 4, .outs = 2}));
+  EXPECT_EQ(product.absent, (tensor::Absent{.ins = 4, .outs = 6}));
   EXPECT_EQ(product.cost.flops, 144);
   EXPECT_EQ(product.cost.memory_bytes, 124);
 }
@@ -442,7 +442,7 @@ TEST(Fuse, AnAssignmentIsMadeInPlace) {
   EXPECT_EQ(fused(k), "backward:\n  w1, m1 = sgd(w, w.g, w.m, one, one)\n  w.m = accumulate(w1)\n");
 }
 
-// --- Sums in place, of devices
+// --- Sums of what products read, of devices
 
 namespace {
 
@@ -450,6 +450,82 @@ std::string fused_for_device(Maker& m) {
   fuse(m.p, ops::operations(), *kernels::planned_device_kernels());
   return text(m.p);
 }
+
+// The gradients of a weight and of its bias.
+struct Sum : Gradient {
+  BufferId db = arena("db", kB), state_db = state("b.g", kB, program::StateKind::gradient);
+};
+
+}  // namespace
+
+TEST(Fuse, AProductAlsoSumsWhatItSums) {
+  Sum m;
+  m.call("sum", {m.dy}, {m.db}).cost = {6, 100};
+  m.call("scale", {m.x}, {m.another()});
+  m.call("contract", {m.x, m.dy}, {m.g}).cost = {48, 1000};
+  EXPECT_EQ(fused_for_device(m), "backward:\n  h = scale(x)\n  g, db = contract(x, dy)\n");
+  const program::Cost& cost = m.p.bodies[0].instructions[1].cost;
+  EXPECT_EQ(cost.flops, 54);
+  EXPECT_EQ(cost.memory_bytes, 1000 + 100 - static_cast<double>(m.p.buffer(m.dy).bytes()));
+
+  Sum states;  // both are added to states
+  states.call("contract", {states.x, states.dy}, {states.g});
+  states.call("accumulate", {states.g}, {states.state_g}).accumulate = 1;
+  states.call("sum", {states.dy}, {states.db});
+  states.call("accumulate", {states.db}, {states.state_db}).accumulate = 1;
+  EXPECT_EQ(fused_for_device(states), "backward:\n  +w.g, +b.g = contract(x, dy)\n");
+  EXPECT_EQ(states.p.bodies[0].instructions[0].accumulate, 3u);
+}
+
+TEST(Fuse, ASumStaysBesideTheProduct) {
+  struct Case {
+    const char* why;
+    void (*make)(Sum&);
+    const char* after;
+  };
+  const Case cases[] = {
+      {"it is read before",
+       [](Sum& m) {
+         m.call("sum", {m.dy}, {m.db});
+         m.call("scale", {m.db}, {m.arena("a", kB)});
+         m.call("contract", {m.x, m.dy}, {m.g});
+       },
+       "  db = sum(dy)\n  a = scale(db)\n  g = contract(x, dy)\n"},
+      {"the product sums other dims",
+       [](Sum& m) {
+         m.call("sum", {m.dy}, {m.db});
+         m.call("contract", {m.state("w", kW), m.dy}, {m.arena("dx", kX)});
+       },
+       "  db = sum(dy)\n  dx = contract(w, dy)\n"},
+      {"the product is of another layer",
+       [](Sum& m) {
+         m.call("sum", {m.dy}, {m.db});
+         m.call("contract", {m.x, m.dy}, {m.g}, 1);
+       },
+       "  db = sum(dy)\n  g = contract(x, dy)\n"},
+      {"what is summed changes in between",
+       [](Sum& m) {
+         m.call("sum", {m.dy}, {m.db});
+         m.call("scale", {m.x}, {m.dy});
+         m.call("contract", {m.x, m.dy}, {m.g});
+       },
+       "  db = sum(dy)\n  dy = scale(x)\n  g = contract(x, dy)\n"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.why);
+    Sum m;
+    c.make(m);
+    EXPECT_EQ(fused_for_device(m), std::string("backward:\n") + c.after);
+  }
+  Sum processor;
+  processor.call("sum", {processor.dy}, {processor.db});
+  processor.call("contract", {processor.x, processor.dy}, {processor.g});
+  EXPECT_EQ(fused(processor), "backward:\n  db = sum(dy)\n  g = contract(x, dy)\n");
+}
+
+// --- Sums in place, of devices
+
+namespace {
 
 // The gradients of x by three products, and one that comes from behind.
 struct Sums : Maker {

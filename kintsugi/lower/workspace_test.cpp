@@ -20,7 +20,7 @@ class Askers : public kernels::KernelSet {
     };
     static const kernels::Kernel list[] = {{"contract",
                                             {"a", "b", tensor::optional("bias"), tensor::optional("x")},
-                                            {"y", tensor::optional("x")},
+                                            {"y", tensor::optional("x"), tensor::optional("sums")},
                                             nullptr,
                                             bytes},
                                            {"gelu", {"x"}, {"y"}},

@@ -1,5 +1,5 @@
 // The product of two values, summed over every dim that the output lacks: all matrix products of a model. The operand
-// and the output x, and with them the attribute "epilogue", come of lower/fuse.
+// and the output x, and with them the attribute "epilogue", come of lower/fuse, and so does the output sums.
 #include "kintsugi/base/error.h"
 #include "kintsugi/ops/rows.h"
 
@@ -37,16 +37,17 @@ double flops(Types ins, Types, const Attributes&) {
 OpRow contract() {
   return {.kind = "contract",
           .ins = {"a", "b", optional("bias"), optional("x")},
-          .outs = {"y", optional("x")},
+          .outs = {"y", optional("x"), optional("sums")},
           .infer = infer,
           .grad = grad,
           .flops = flops,
           .linear = true,
           .keeps_zero = true,
-          .accumulates = {"y"},
+          .accumulates = {"y", "sums"},
           .narrows = {"y"},
           .bias = "bias",
-          .activated = "x"};
+          .activated = "x",
+          .sums = "sums"};
 }
 
 }  // namespace kintsugi::ops

@@ -84,7 +84,7 @@ Software megatron_2022() {
 
 const std::vector<Software>& softwares() {
   static const std::vector<Software> list = {
-      {.name = "kintsugi", .source = "the program as it is"},
+      {.name = "kintsugi", .source = "the program as it is", .joins_sums = true},
       kMegatron2021,
       megatron_deepspeed(),
       bloom(),

@@ -189,6 +189,44 @@ void contract_slowly(const KernelCall& call, const ContractLists& lists, void* t
                 y.elements(), summed.size());
 }
 
+// Where the sums of the second operand go in a call of a library, behind what products work in: it adds to nothing.
+int64_t sums_bytes(const KernelShapes& shapes) {
+  const tensor::Type* const sums = shapes.outs.size() > ContractOut::kSums ? shapes.outs[ContractOut::kSums] : nullptr;
+  return sums == nullptr ? 0 : (sums->bytes() + 255) / 256 * 256;
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kPieceThreads) add_sums(const T* from, T* to, int64_t count) {
+  for (int64_t i = first_piece(); i < count; i += all_threads()) put(to + i, widen(from[i]), true);
+}
+
+// The product and the sums by one call of a library; false if there is none.
+bool contract_with_sums(const KernelCall& call, const ContractLists& lists, const ContractProduct& product, Gemm g) {
+  const View& sums = call.outs[ContractOut::kSums];
+  if (g.num_batch > 0 || lists.columns.count > 1 || sums.dtype() != g.c_dtype || sums.dtype() == DType::f64)
+    return false;
+  std::byte* const made = call.workspace.data() + g.workspace_bytes;
+  const bool adds = call.accumulates(ContractOut::kSums);
+  g.sums = adds ? made : sums.data;
+  g.sums_of_a = product.swapped;
+  if (!gemm_with_sums(g, *call.stream)) return false;
+  if (adds)
+    dispatch("contract", sums.dtype(), [&]<typename T>(T) {
+      launch_pieces(*call.stream, sums.elements(), add_sums<T>, reinterpret_cast<const T*>(made), data<T>(sums),
+                    sums.elements());
+    });
+  return true;
+}
+
+// By a kernel of their own.
+void sum_second(const KernelCall& call) {
+  const View ins[] = {call.ins[ContractIn::kB]}, outs[] = {call.outs[ContractOut::kSums]};
+  KernelCall of_sums = call;
+  of_sums.ins = ins, of_sums.outs = outs;
+  of_sums.accumulate = call.accumulates(ContractOut::kSums);
+  sum(of_sums);
+}
+
 }  // namespace
 
 ContractLists contract_lists(const Shape& a, const Shape& b, const Shape& y, const Shape* bias) {
@@ -225,7 +263,12 @@ std::optional<ContractProduct> contract_product(const ContractLists& lists) {
 int64_t contract_workspace(const KernelShapes& shapes) {
   const tensor::Type &a = *shapes.ins[ContractIn::kA], &b = *shapes.ins[ContractIn::kB], &y = *shapes.outs[0];
   const bool fits = product_of(lists_of(a, b, y, shapes.ins[ContractIn::kBias]), a.dtype, b.dtype, y.dtype).has_value();
-  return fits ? gemm_workspace(y.shape.elements()) : 0;
+  const int64_t product = fits ? gemm_workspace(y.shape.elements()) : 0, behind = sums_bytes(shapes);
+  if (behind == 0) return product;
+  const tensor::Type* const ins[] = {&b};
+  return std::max(
+      product + behind,
+      sum_workspace({.ins = ins, .outs = shapes.outs.subspan(ContractOut::kSums, 1), .attributes = shapes.attributes}));
 }
 
 void contract(const KernelCall& call) {
@@ -234,7 +277,9 @@ void contract(const KernelCall& call) {
   const ContractLists lists = lists_of(a.type, b.type, y.type, bias.data == nullptr ? nullptr : &bias.type);
   const auto product = product_of(lists, a.dtype(), b.dtype(), y.dtype());
   const GemmEpilogue epilogue = epilogue_of(call);
+  const bool sums = call.outs.size() > ContractOut::kSums && call.outs[ContractOut::kSums].data != nullptr;
   if (!product) {
+    if (sums) sum_second(call);
     contract_slowly(call, lists, epilogue.product());
     return activate(epilogue, y.dtype(), y.elements(), *call.stream);
   }
@@ -245,7 +290,9 @@ void contract(const KernelCall& call) {
   g.accumulate = call.accumulates(0);
   if (bias.data != nullptr) g.bias = bias.data, g.bias_dtype = bias.dtype();
   g.workspace = call.workspace.data();
-  g.workspace_bytes = static_cast<int64_t>(call.workspace.size());
+  g.workspace_bytes = std::min(static_cast<int64_t>(call.workspace.size()), gemm_workspace(y.elements()));
+  if (sums && contract_with_sums(call, lists, *product, g)) return;
+  if (sums) sum_second(call);
   if (!gemm(g, *call.stream)) activate(epilogue, y.dtype(), y.elements(), *call.stream);
 }
 

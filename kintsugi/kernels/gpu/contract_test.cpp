@@ -102,6 +102,44 @@ TEST(OnDevice, Contract) {
             if (!biased || c.bias.rank() > 0) check(c, dtype, to, biased, accumulate);
 }
 
+// The sums of the second operand over what the product sums: in its type or another, added to what is there or not.
+void check_sums(const Case& c, DType dtype, DType to, uint32_t accumulate) {
+  SCOPED_TRACE(to_string(c.a) + " " + to_string(c.b) + " " + to_string(c.y) + " " + std::string(name_of(dtype)) + " " +
+               std::string(name_of(to)) + " " + std::to_string(accumulate));
+  std::vector<Dim> kept;
+  for (const Dim& dim : c.b)
+    if (c.y.has(dim.name)) kept.push_back(dim);
+  Tensor a = random_tensor(c.a, dtype, 1), b = random_tensor(c.b, dtype, 2);
+  // Products and sums of these cases are below 16; a library rounds them before they are added to 16 bits.
+  DeviceTolerance tolerance;
+  if (accumulate != 0 && tensor::size_of(to) == 2) tolerance.absolute += 8 * device_unit_of(to);
+  compare_on_device({.kind = "contract", .accumulate = accumulate}, {&a, &b},
+                    {random_tensor(c.y, to, 4), absent(), random_tensor(Shape(kept), to, 5)}, tolerance);
+}
+
+TEST(OnDevice, ContractWithSums) {
+  const Case cases[] = {
+      {{{"batch", 3}, {"seq", 7}, {"embed", 19}},
+       {{"batch", 3}, {"seq", 7}, {"ffn", 37}},
+       {{"embed", 19}, {"ffn", 37}}},
+      {{{"batch", 3}, {"seq", 7}, {"embed", 19}},
+       {{"batch", 3}, {"seq", 7}, {"ffn", 37}},
+       {{"ffn", 37}, {"embed", 19}}},
+      {{{"batch", 4}, {"seq", 24}, {"embed", 72}},
+       {{"batch", 4}, {"seq", 24}, {"kv_heads", 2}, {"head_dim", 40}},
+       {{"embed", 72}, {"kv_heads", 2}, {"head_dim", 40}}},
+      // What is kept does not merge; summed dims do not, so that it is no product of matrices.
+      {{{"batch", 2}, {"seq", 5}, {"embed", 12}},
+       {{"batch", 2}, {"seq", 5}, {"kv_heads", 3}, {"head_dim", 8}},
+       {{"kv_heads", 3}, {"embed", 12}, {"head_dim", 8}}},
+      {{{"seq", 5}, {"batch", 3}, {"embed", 12}}, {{"batch", 3}, {"seq", 5}, {"ffn", 8}}, {{"embed", 12}, {"ffn", 8}}},
+  };
+  for (const Case& c : cases)
+    for (const DType dtype : kDeviceTypes)
+      for (const DType to : std::set<DType>{dtype, DType::f32})
+        for (const uint32_t accumulate : {0u, 1u, 4u, 5u}) check_sums(c, dtype, to, accumulate);
+}
+
 // Products, sums and biases are in fp64: none of the digits that fp32 lacks is lost.
 TEST(OnDevice, ContractInFp64) {
   for (const Case& c : kCases)

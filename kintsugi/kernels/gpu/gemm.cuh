@@ -369,6 +369,10 @@ LibraryGemm library_gemm = cublaslt_gemm;
 LibraryGemm library_gemm = nullptr;
 #endif
 
+bool gemm_with_sums(const Gemm& g, device::Stream& stream) {
+  return library_gemm != nullptr && g.m > 0 && g.n > 0 && !g.epilogue && library_gemm(g, stream);
+}
+
 bool gemm(const Gemm& g, device::Stream& stream) {
   base::require(g.c_dtype == g.dtype || (g.c_dtype == DType::f32 && g.dtype != DType::f64), "gemm",
                 "a product of {} in {}", name_of(g.dtype), name_of(g.c_dtype));

@@ -63,6 +63,9 @@ struct Gemm {
   tensor::DType bias_dtype = tensor::DType::f32;
   int64_t bias_row = 0, bias_column = 0;
   GemmEpilogue epilogue = {};
+  // The sums over k of b, n of them, or of a, m of them; side by side, in the type of c. By a library alone.
+  void* sums = nullptr;
+  bool sums_of_a = false;
   std::array<GemmBatch, kMostGemmBatches> batch = {};
   int num_batch = 0;
   void* workspace = nullptr;
@@ -85,6 +88,9 @@ void activate(const GemmEpilogue& e, tensor::DType dtype, int64_t count, device:
 // nothing is enqueued it only chooses one. It rounds what it did to fp32 sums, an epilogue too, once.
 using LibraryGemm = bool (*)(const Gemm& g, device::Stream& stream);
 bool cublaslt_gemm(const Gemm& g, device::Stream& stream);  // cuda/cublaslt.cu
+
+// A product with its sums. False, and nothing is done: no library does both at once, or not in less time.
+bool gemm_with_sums(const Gemm& g, device::Stream& stream);
 
 // The library that is asked first. Null: none, as in the emulation, where tests set it.
 extern LibraryGemm library_gemm;

@@ -16,9 +16,10 @@ struct DeviceRow {
   bool prepares = false;
   std::span<const std::string_view> epilogues = {};
   std::span<const std::string_view> also_accumulates = {};
+  bool also_sums = false;
 };
 
 using DeviceRows = void(std::span<const DeviceRow>* rows);
-inline constexpr const char* kDeviceRows = "kintsugi_device_rows_4";
+inline constexpr const char* kDeviceRows = "kintsugi_device_rows_5";
 
 }  // namespace kintsugi::kernels

@@ -37,6 +37,8 @@ class AlgorithmFile {
 
   bool keeps() const { return !path_.empty(); }
 
+  bool knows(const std::string& product) const { return known_.contains(product); }
+
   // False if it is not known, or is not of that many bytes.
   bool find(const std::string& product, void* algorithm, size_t bytes) const {
     const auto at = known_.find(product);
@@ -49,6 +51,7 @@ class AlgorithmFile {
     return true;
   }
 
+  // 0 bytes: it is known that there is no good one.
   void add(const std::string& product, const void* algorithm, size_t bytes) {
     std::string text;
     for (size_t i = 0; i < bytes; ++i) {

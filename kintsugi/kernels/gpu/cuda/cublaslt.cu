@@ -115,6 +115,7 @@ struct Key {
   int64_t workspace;
 
   bool has_x() const { return (epilogue & CUBLASLT_EPILOGUE_GELU_AUX & ~CUBLASLT_EPILOGUE_GELU) != 0; }
+  bool has_sums() const { return epilogue == CUBLASLT_EPILOGUE_BGRADA || epilogue == CUBLASLT_EPILOGUE_BGRADB; }
 
   auto operator<=>(const Key&) const = default;
 };
@@ -145,6 +146,10 @@ std::string text_of(const Library& l, const Key& k) {
 // operand of its own, and is read there for the gradient.
 std::optional<cublasLtEpilogue_t> epilogue_of(const Gemm& g) {
   const bool biased = g.bias != nullptr;
+  if (g.sums != nullptr) {
+    if (biased || g.epilogue || g.dtype == DType::f64) return std::nullopt;
+    return g.sums_of_a ? CUBLASLT_EPILOGUE_BGRADB : CUBLASLT_EPILOGUE_BGRADA;
+  }
   if (!g.epilogue) return biased ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
   const bool exact = g.dtype == DType::f64 || (g.c_dtype == DType::f32 && !g.tf32);
   if (g.epilogue.function != GemmFunction::gelu_tanh || g.accumulate || exact) return std::nullopt;
@@ -168,14 +173,27 @@ struct Planned {
   cublasLtMatmulDesc_t desc = nullptr;
   cublasLtMatrixLayout_t first = nullptr, second = nullptr, result = nullptr;
   cublasLtMatmulAlgo_t algorithm = {};
+  double seconds = 0;  // if it was measured
 };
 
 // What is in memory of a product as the library sees it, for one call.
 struct Operands {
   const void *first = nullptr, *second = nullptr;
-  void* result = nullptr;
-  void* workspace = nullptr;
+  void *result = nullptr, *workspace = nullptr;
+  const void* vector = nullptr;  // the bias, or where sums go
+  const void* x = nullptr;       // of the epilogue
 };
+
+template <typename T>
+void set(const Library& l, cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t what, const T& value) {
+  check(l.desc_set(desc, what, &value, sizeof(value)), "a setting of a product");
+}
+
+// The addresses that are part of a description.
+void point(const Library& l, const Key& key, const Planned& p, const Operands& o) {
+  if (key.has_bias || key.has_sums()) set(l, p.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, o.vector);
+  if (key.has_x()) set(l, p.desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, o.x);
+}
 
 cublasStatus_t multiply(const Library& l, cublasLtHandle_t handle, const Key& key, const Planned& p,
                         const cublasLtMatmulAlgo_t& algorithm, const Operands& o, cudaStream_t stream) {
@@ -184,6 +202,7 @@ cublasStatus_t multiply(const Library& l, cublasLtHandle_t handle, const Key& ke
   const bool wide = scale_of(key.dtype) == CUDA_R_64F;
   const void* const by_one = wide ? static_cast<const void*>(&kWideOne) : &kOne;
   const void* const by_zero = wide ? static_cast<const void*>(&kWideZero) : &kZero;
+  point(l, key, p, o);
   return l.matmul(handle, p.desc, by_one, o.first, p.first, o.second, p.second, key.accumulate ? by_one : by_zero,
                   o.result, p.result, o.result, p.result, &algorithm, o.workspace, static_cast<size_t>(key.workspace),
                   stream);
@@ -223,32 +242,30 @@ class Clock {
 
 // The fastest of the algorithms by the device's clock, with the operands where they will be: what stands in the result
 // is lost. The first round warms up. Of those that take as long, the one that the library named first.
-size_t fastest(const Library& l, cublasLtHandle_t handle, const Key& key, const Planned& p,
-               std::span<const cublasLtMatmulHeuristicResult_t> found, const Operands& operands) {
-  constexpr double kNever = std::numeric_limits<double>::infinity();
+struct Fastest {
+  size_t place = 0;
+  double seconds = std::numeric_limits<double>::infinity();
+};
+Fastest fastest(const Library& l, cublasLtHandle_t handle, const Key& key, const Planned& p,
+                std::span<const cublasLtMatmulAlgo_t* const> algorithms, const Operands& operands) {
   constexpr double kSome = 3e-4;  // seconds of one measurement
   constexpr double kAsLong = 1.01;
   Clock clock;
-  std::vector<double> best(found.size(), kNever);
+  std::vector<double> best(algorithms.size(), Fastest().seconds);
   int times = 1;
   for (int round = 0; round < 3; ++round) {
-    double shortest = kNever;
-    for (size_t i = 0; i < found.size(); ++i) {
+    double shortest = Fastest().seconds;
+    for (size_t i = 0; i < algorithms.size(); ++i) {
       const double seconds = clock.seconds(
-          times, [&](cudaStream_t stream) { return multiply(l, handle, key, p, found[i].algo, operands, stream); });
+          times, [&](cudaStream_t stream) { return multiply(l, handle, key, p, *algorithms[i], operands, stream); });
       shortest = std::min(shortest, seconds);
       if (round > 0) best[i] = std::min(best[i], seconds);
     }
     times = static_cast<int>(std::clamp(kSome / shortest, 1.0, 10.0));
   }
   const double most = kAsLong * *std::min_element(best.begin(), best.end());
-  return static_cast<size_t>(std::find_if(best.begin(), best.end(), [&](double s) { return s <= most; }) -
-                             best.begin());
-}
-
-template <typename T>
-void set(const Library& l, cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t what, const T& value) {
-  check(l.desc_set(desc, what, &value, sizeof(value)), "a setting of a product");
+  const auto found = std::find_if(best.begin(), best.end(), [&](double s) { return s <= most; });
+  return {static_cast<size_t>(found - best.begin()), *found};
 }
 
 cublasLtMatrixLayout_t layout(const Library& l, DType dtype, int64_t rows, int64_t columns, int64_t step, int64_t batch,
@@ -264,24 +281,24 @@ cublasLtMatrixLayout_t layout(const Library& l, DType dtype, int64_t rows, int64
   return made;
 }
 
-// `measured`: where the operands are, if what stands in the result may be lost.
-Planned plan(const Library& l, cublasLtHandle_t handle, const Key& key, const void* bias, const void* x,
-             const Operands* measured, kernels::AlgorithmFile& file) {
+// `measures`: what stands in the result may be lost.
+Planned plan(const Library& l, cublasLtHandle_t handle, const Key& key, const Operands& operands, bool measures,
+             kernels::AlgorithmFile& file) {
   Planned p;
   check(l.desc_create(&p.desc, compute_of(key.dtype, key.tf32), scale_of(key.dtype)), "a product");
   set(l, p.desc, CUBLASLT_MATMUL_DESC_TRANSA, key.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(l, p.desc, CUBLASLT_MATMUL_DESC_TRANSB, key.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   if (key.epilogue != CUBLASLT_EPILOGUE_DEFAULT) set(l, p.desc, CUBLASLT_MATMUL_DESC_EPILOGUE, key.epilogue);
   if (key.has_x()) {
-    set(l, p.desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, x);
     set(l, p.desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, key.c_step);
     if (key.batch > 1) set(l, p.desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, key.c_apart);
   }
+  if (key.has_sums()) set(l, p.desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(key.c_dtype));
   if (key.has_bias) {
     set(l, p.desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(key.bias_dtype));
-    set(l, p.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
     if (key.batch > 1) set(l, p.desc, CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, key.bias_apart);
   }
+  point(l, key, p, operands);
   // As stored: b [k n] by rows is [n k] by columns, b^T's [n k] is [k n]; so for a.
   const int64_t m = key.m, n = key.n, k = key.k;
   p.first =
@@ -290,8 +307,7 @@ Planned plan(const Library& l, cublasLtHandle_t handle, const Key& key, const vo
       layout(l, key.dtype, key.a_transposed ? m : k, key.a_transposed ? k : m, key.a_step, key.batch, key.a_apart);
   p.result = layout(l, key.c_dtype, n, m, key.c_step, key.batch, key.c_apart);
 
-  const std::string text = text_of(l, key);
-  if (file.find(text, &p.algorithm, sizeof p.algorithm)) {
+  if (file.find(text_of(l, key), &p.algorithm, sizeof p.algorithm)) {
     cublasLtMatmulHeuristicResult_t known = {};
     p.possible =
         l.check(handle, p.desc, p.first, p.second, p.result, p.result, &p.algorithm, &known) == CUBLAS_STATUS_SUCCESS &&
@@ -316,15 +332,16 @@ Planned plan(const Library& l, cublasLtHandle_t handle, const Key& key, const vo
   const cublasStatus_t status =
       l.heuristic(handle, p.desc, p.first, p.second, p.result, p.result, preference, kMost, found, &count);
   l.preference_destroy(preference);
-  if (status != CUBLAS_STATUS_SUCCESS) return p;
-  const auto end = std::remove_if(found, found + count, [&](const cublasLtMatmulHeuristicResult_t& f) {
-    return f.state != CUBLAS_STATUS_SUCCESS || f.workspaceSize > static_cast<size_t>(key.workspace);
-  });
-  p.possible = end != found;
+  std::vector<const cublasLtMatmulAlgo_t*> possible;
+  if (status == CUBLAS_STATUS_SUCCESS)
+    for (int i = 0; i < count; ++i)
+      if (found[i].state == CUBLAS_STATUS_SUCCESS && found[i].workspaceSize <= static_cast<size_t>(key.workspace))
+        possible.push_back(&found[i].algo);
+  p.possible = !possible.empty();
   if (!p.possible) return p;
-  const bool measures = measured != nullptr && file.keeps();
-  p.algorithm = found[measures ? fastest(l, handle, key, p, {found, end}, *measured) : 0].algo;
-  if (measures) file.add(text, &p.algorithm, sizeof p.algorithm);
+  const Fastest best = measures ? fastest(l, handle, key, p, possible, operands) : Fastest();
+  p.algorithm = *possible[best.place];
+  p.seconds = best.seconds;
   return p;
 }
 
@@ -349,29 +366,18 @@ const std::byte* offset(const void* data, int64_t elements, DType dtype) {
   return static_cast<const std::byte*>(data) + elements * tensor::size_of(dtype);
 }
 
-}  // namespace
-
-bool cublaslt_gemm(const Gemm& g, device::Stream& stream) {
+// What the library is asked for, its longest loop included; none: it does not take it.
+std::optional<Key> key_of(const Gemm& g, const GemmBatch& batch) {
   constexpr int64_t kMostSize = int64_t{1} << 31;
-  if (g.m == 0 || g.n == 0 || g.k == 0 || g.m >= kMostSize || g.n >= kMostSize || g.k >= kMostSize) return false;
+  if (g.m == 0 || g.n == 0 || g.k == 0 || g.m >= kMostSize || g.n >= kMostSize || g.k >= kMostSize) return std::nullopt;
+  if (batch.size >= kMostSize) return std::nullopt;
   // A bias along the columns, or of one row.
-  if (g.bias != nullptr && ((g.n > 1 && g.bias_column != 1) || (g.m > 1 && g.bias_row != 0))) return false;
+  if (g.bias != nullptr && ((g.n > 1 && g.bias_column != 1) || (g.m > 1 && g.bias_row != 0))) return std::nullopt;
   // Both are rounded one after the other in 16 bits.
-  if (g.bias != nullptr && g.accumulate && tensor::size_of(g.c_dtype) == 2) return false;
-  if (g.bias != nullptr && g.bias_dtype != g.c_dtype) return false;  // the library has no other
+  if (g.bias != nullptr && g.accumulate && tensor::size_of(g.c_dtype) == 2) return std::nullopt;
+  if (g.bias != nullptr && g.bias_dtype != g.c_dtype) return std::nullopt;  // the library has no other
   const std::optional<cublasLtEpilogue_t> epilogue = epilogue_of(g);
-  if (!epilogue) return false;
-  const Library* l = library();
-  if (l == nullptr) return false;
-
-  // The longest dim is the library's, the others are loops.
-  int inner = -1;
-  for (int i = 0; i < g.num_batch; ++i)
-    if (inner < 0 || g.batch[static_cast<size_t>(i)].size > g.batch[static_cast<size_t>(inner)].size) inner = i;
-  const GemmBatch batch = inner < 0 ? GemmBatch() : g.batch[static_cast<size_t>(inner)];
-  const int64_t calls = g.products() / batch.size;
-  if (calls > kMostCalls || batch.size >= kMostSize) return false;
-
+  if (!epilogue) return std::nullopt;
   Key key = {.device = 0,
              .m = g.m,
              .n = g.n,
@@ -401,40 +407,92 @@ bool cublaslt_gemm(const Gemm& g, device::Stream& stream) {
              .workspace = g.workspace_bytes};
   constexpr int kRun = 8;  // elements: rows of x begin at multiples
   if (key.has_x()) {
-    if (key.c_step % kRun != 0 || (key.batch > 1 && key.c_apart % kRun != 0)) return false;
+    if (key.c_step % kRun != 0 || (key.batch > 1 && key.c_apart % kRun != 0)) return std::nullopt;
     key.x_alignment = alignment_of(g, g.epilogue.x, &GemmBatch::c, g.c_dtype);
   }
-  if (cudaGetDevice(&key.device) != cudaSuccess) return false;
+  if (key.has_sums()) key.x_alignment = alignment_of(g, g.sums, &GemmBatch::bias, g.c_dtype);
+  if (cudaGetDevice(&key.device) != cudaSuccess) return std::nullopt;
+  return key;
+}
+
+// A product with its sums is taken only if that was measured, and takes no longer than both alone: sums take about as
+// long as so many more rows, or columns, of the product, by which they are not divided.
+constexpr double kRowsOfSums = 128;
+
+const Planned& planned(Plans& all, const Library& l, cublasLtHandle_t handle, const Gemm& g, const Key& key,
+                       const Operands& operands, bool measures) {
+  if (const auto found = all.products.find(key); found != all.products.end()) return found->second;
+  const std::string text = text_of(l, key);
+  if (!key.has_sums()) {
+    const Planned& p = all.products.emplace(key, plan(l, handle, key, operands, measures, all.file)).first->second;
+    if (p.possible && measures) all.file.add(text, &p.algorithm, sizeof p.algorithm);
+    return p;
+  }
+  Planned p;
+  cublasLtMatmulAlgo_t kept;
+  const bool known = all.file.knows(text);
+  if (known ? all.file.find(text, &kept, sizeof kept) : measures) p = plan(l, handle, key, operands, !known, all.file);
+  if (!known && measures) {
+    Gemm without = g;
+    without.sums = nullptr;
+    const Key alone_key = *key_of(without, {});
+    const Planned& alone = planned(all, l, handle, without, alone_key, operands, measures);
+    const cublasLtMatmulAlgo_t* const algorithm[] = {&alone.algorithm};
+    const double seconds =
+        alone.possible ? fastest(l, handle, alone_key, alone, algorithm, operands).seconds : Fastest().seconds;
+    const double share = kRowsOfSums / static_cast<double>(g.sums_of_a ? g.n : g.m);
+    p.possible = p.possible && p.seconds <= seconds * (1 + share);
+    all.file.add(text, &p.algorithm, p.possible ? sizeof p.algorithm : 0);
+  }
+  return all.products.emplace(key, p).first->second;
+}
+
+}  // namespace
+
+bool cublaslt_gemm(const Gemm& g, device::Stream& stream) {
+  const Library* l = library();
+  if (l == nullptr) return false;
+  // The longest dim is the library's, the others are loops.
+  int inner = -1;
+  for (int i = 0; i < g.num_batch; ++i)
+    if (inner < 0 || g.batch[static_cast<size_t>(i)].size > g.batch[static_cast<size_t>(inner)].size) inner = i;
+  const GemmBatch batch = inner < 0 ? GemmBatch() : g.batch[static_cast<size_t>(inner)];
+  const std::optional<Key> key = key_of(g, batch);
+  const int64_t calls = g.products() / batch.size;
+  if (!key || calls > kMostCalls || (key->has_sums() && g.num_batch > 0)) return false;
+
   Plans& all = plans();
   const std::lock_guard lock(all.mutex);
-  cublasLtHandle_t& handle = all.handles[key.device];
+  cublasLtHandle_t& handle = all.handles[key->device];
   if (handle == nullptr) check(l->create(&handle), "a handle");
-  const auto result_at = [&](int64_t elements) {
+  // The operands of a call, `c` elements of the result and so on behind the first.
+  const auto operands = [&](int64_t a, int64_t b, int64_t c, int64_t bias) -> Operands {
     const void* const y = g.epilogue ? g.epilogue.y : g.c;
-    return const_cast<std::byte*>(offset(y, elements, g.c_dtype));
+    return {.first = offset(g.b.data, b, g.dtype),
+            .second = offset(g.a.data, a, g.dtype),
+            .result = const_cast<std::byte*>(offset(y, c, g.c_dtype)),
+            .workspace = g.workspace,
+            .vector = key->has_sums()     ? g.sums
+                      : g.bias == nullptr ? nullptr
+                                          : offset(g.bias, bias, g.bias_dtype),
+            .x = key->has_x() ? offset(g.epilogue.x, c, g.c_dtype) : nullptr};
   };
-  const Operands begin = {g.b.data, g.a.data, result_at(0), g.workspace};
-  auto found = all.products.find(key);
-  if (found == all.products.end()) {
-    const Operands* const measured = stream.enqueues() ? nullptr : &begin;
-    found = all.products.emplace(key, plan(*l, handle, key, g.bias, g.epilogue.x, measured, all.file)).first;
-  }
-  const Planned& p = found->second;
+  const bool measures = !stream.enqueues() && all.file.keeps();
+  const Planned& p = planned(all, *l, handle, g, *key, operands(0, 0, 0, 0), measures);
   if (!p.possible) return false;
   if (!stream.enqueues()) return true;
   for (int64_t call = 0; call < calls; ++call) {
-    int64_t a = 0, b = 0, c = 0, bias_at = 0, left = call;
+    int64_t a = 0, b = 0, c = 0, bias = 0, left = call;
     for (int i = 0; i < g.num_batch; ++i) {
       if (i == inner) continue;
       const GemmBatch& d = g.batch[static_cast<size_t>(i)];
       const int64_t at = left % d.size;
       left /= d.size;
-      a += at * d.a, b += at * d.b, c += at * d.c, bias_at += at * d.bias;
+      a += at * d.a, b += at * d.b, c += at * d.c, bias += at * d.bias;
     }
-    if (g.bias != nullptr) set(*l, p.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, offset(g.bias, bias_at, g.bias_dtype));
-    if (key.has_x()) set(*l, p.desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, offset(g.epilogue.x, c, g.c_dtype));
-    const Operands operands = {offset(g.b.data, b, g.dtype), offset(g.a.data, a, g.dtype), result_at(c), g.workspace};
-    check(multiply(*l, handle, key, p, p.algorithm, operands, static_cast<cudaStream_t>(stream.native())), "a product");
+    check(
+        multiply(*l, handle, *key, p, p.algorithm, operands(a, b, c, bias), static_cast<cudaStream_t>(stream.native())),
+        "a product");
   }
   return true;
 }
