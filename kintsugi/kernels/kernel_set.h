@@ -83,6 +83,9 @@ struct Kernel {
   // Outputs, beside those that the operation says, that it can add to what is there, with the bits of an addition
   // behind it: what would be stored is rounded first.
   std::span<const std::string_view> also_accumulates = {};
+  // Of a product: with at most so many rows it adds a bias, and then to what is there, and rounds once. With more, it
+  // may be a library that does not.
+  int64_t thin_rows = 0;
   // Of a product: it also sums its second operand over the dims that y lacks, for the output "sums".
   bool also_sums = false;
 

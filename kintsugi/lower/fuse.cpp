@@ -162,9 +162,17 @@ class Fuser {
     const std::string_view output = row.outs.at(j, source.absent.outs).name;
     const auto& exact = kernels_.find(source.kernel).also_accumulates;
     if (std::find(exact.begin(), exact.end(), output) != exact.end()) return alone || source.layer == add.layer;
-    // A library adds no bias to 16 bits that it adds to.
     return row.can_accumulate(output) && source.layer == add.layer &&
-           (row.bias.empty() || !row.ins.place(row.bias, source.absent.ins));
+           (row.bias.empty() || !row.ins.place(row.bias, source.absent.ins) || is_thin(source));
+  }
+
+  // Whether a product has so few rows, of its first operand, that it adds a bias to what it adds to.
+  bool is_thin(const Instruction& product) const {
+    const tensor::Shape &b = p_.buffer(product.ins[1]).type.shape, &y = p_.buffer(product.outs[0]).type.shape;
+    int64_t rows = 1;
+    for (const tensor::Dim& dim : y)
+      if (!b.has(dim.name)) rows *= dim.size;
+    return rows <= kernels_.find(product.kernel).thin_rows;
   }
 
   static bool has_epilogue(const Instruction& i) { return i.attributes.has("epilogue"); }

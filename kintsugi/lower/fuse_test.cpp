@@ -543,6 +543,16 @@ struct Sums : Maker {
 
 }  // namespace
 
+// As of a residual, when a text is generated.
+TEST(Fuse, AThinProductAddsItsBiasToASum) {
+  Sums m;
+  m.call("scale", {m.out}, {m.a});
+  m.call("contract", {m.dy, m.w, m.gamma}, {m.b});
+  m.call("add", {m.a, m.b}, {m.sum});
+  EXPECT_EQ(fused_for_device(m),
+            "backward:\n  behind = scale(out)\n  sum = scale(out)\n  +sum = contract(dy, w, gamma)\n");
+}
+
 TEST(Fuse, ASumIsMadeWhereItsFirstTermLies) {
   Sums m;
   m.product(m.a), m.product(m.b), m.product(m.c);
@@ -612,11 +622,13 @@ TEST(Fuse, ASumStays) {
          m.product(m.a), m.product(m.b, 1);
          m.call("add", {m.a, m.b}, {m.sum});
        }},
-      {"a product with a bias",
+      {"a product with a bias, of more rows than those that are thin",
        [](Sums& m) {
-         m.product(m.a);
-         m.call("contract", {m.dy, m.w, m.gamma}, {m.b});
-         m.call("add", {m.a, m.b}, {m.sum});
+         const Shape x = {{"batch", 5}, {"embed", 4}}, y = {{"batch", 5}, {"ffn", 3}};
+         const BufferId dy5 = m.arena("dy5", y), a5 = m.arena("a5", x), b5 = m.arena("b5", x);
+         m.call("contract", {dy5, m.w}, {a5});
+         m.call("contract", {dy5, m.w, m.gamma}, {b5});
+         m.call("add", {a5, b5}, {m.arena("sum5", x)});
        }},
       {"the terms are of another type",
        [](Sums& m) {

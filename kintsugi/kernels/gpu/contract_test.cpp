@@ -102,6 +102,29 @@ TEST(OnDevice, Contract) {
             if (!biased || c.bias.rank() > 0) check(c, dtype, to, biased, accumulate);
 }
 
+// Few rows, as when texts are generated: a block has 4 or 8 runs of 16 bytes side by side, and more or fewer threads.
+TEST(OnDevice, ContractOfFewRows) {
+  for (const int64_t rows : {1, 2, 3, 4, 5})
+    for (const auto& [embed, ffn] :
+         {std::pair<int64_t, int64_t>{40, 24}, {1, 8}, {264, 136}, {24, 8640}, {16, 17408}}) {
+      const Case columns = {{{"batch", rows}, {"embed", embed}},
+                            {{"embed", embed}, {"ffn", ffn}},
+                            {{"batch", rows}, {"ffn", ffn}},
+                            {{"ffn", ffn}}};
+      const Case by_rows = {{{"batch", rows}, {"ffn", ffn}},
+                            {{"embed", embed}, {"ffn", ffn}},
+                            {{"batch", rows}, {"embed", embed}},
+                            {{"embed", embed}}};
+      for (const DType dtype : kDeviceTypes) {
+        if (ffn > 1000 && (dtype != DType::bf16 || rows > 1)) continue;
+        for (const Case& c : {columns, by_rows}) {
+          check(c, dtype, dtype, true, false, {1e-4, 1e-4});
+          check(c, dtype, DType::f32, false, true, {1e-4, 1e-4});
+        }
+      }
+    }
+}
+
 // The sums of the second operand over what the product sums: in its type or another, added to what is there or not.
 void check_sums(const Case& c, DType dtype, DType to, uint32_t accumulate) {
   SCOPED_TRACE(to_string(c.a) + " " + to_string(c.b) + " " + to_string(c.y) + " " + std::string(name_of(dtype)) + " " +

@@ -1,18 +1,12 @@
 // Products of matrices by our own kernels: of 16 bits on the matrix unit, of fp32 and fp64 by multiplications and
 // additions.
 // Blocks of c, one for each block of threads; k in one order, so that results do not depend on the shape of the blocks.
-#include "kintsugi/kernels/gpu/activations.h"
 #include "kintsugi/kernels/gpu/common.cuh"
 #include "kintsugi/kernels/gpu/gemm.h"
+#include "kintsugi/kernels/gpu/gemm_result.h"
 
 namespace kintsugi::KINTSUGI_GPU {
 namespace {
-
-__device__ inline float element_of(const void* x, DType dtype, int64_t i) {
-  return dtype == DType::f32    ? static_cast<const float*>(x)[i]
-         : dtype == DType::bf16 ? widen(static_cast<const bf16*>(x)[i])
-                                : widen(static_cast<const f16*>(x)[i]);
-}
 
 // The block of c of a block of threads: its first row and column, and the product that it belongs to.
 struct Place {
@@ -95,14 +89,6 @@ __device__ __forceinline__ void put_pair(C* to, float x, float y, bool both, boo
     put(to, x, add);
     if (both) put(to + 1, y, add);
   }
-}
-
-// The epilogue of an element that this thread has stored.
-template <typename C>
-__device__ inline void finish(const GemmEpilogue& e, int64_t at) {
-  C* const y = static_cast<C*>(e.y) + at;
-  const float x = widen(static_cast<const C*>(e.x)[at]);
-  *y = narrow<C>(e.slope ? slope_of(e.function, x) * widen(*y) : value_of(e.function, x));
 }
 
 // kAcrossA: a is stored [k m]; kAcrossB: b is stored [k n].
@@ -377,6 +363,7 @@ bool gemm(const Gemm& g, device::Stream& stream) {
   base::require(g.c_dtype == g.dtype || (g.c_dtype == DType::f32 && g.dtype != DType::f64), "gemm",
                 "a product of {} in {}", name_of(g.dtype), name_of(g.c_dtype));
   if (g.m == 0 || g.n == 0 || g.products() == 0) return true;
+  if (thin_gemm(g, stream)) return true;
   if (library_gemm != nullptr) {
     if (library_gemm(g, stream)) return true;
     Gemm alone = g;

@@ -1,5 +1,6 @@
-// Products of matrices on a device, by a library where there is one (cuda/cublaslt.cu) and by our own kernels else
-// (gemm.cuh). All sums are in fp32.
+// Products of matrices on a device: with few rows, as when texts are generated, by kernels of their own (thin.cuh); else
+// by a library where there is one (cuda/cublaslt.cu) and by our own kernels where not (gemm.cuh). Sums are in fp32, of
+// fp64 in fp64.
 #pragma once
 
 #include <array>
@@ -81,6 +82,10 @@ struct Gemm {
 // The one place that chooses between the two. False: the product is there, and its epilogue is left to `activate`,
 // since the library does the one and not the other.
 bool gemm(const Gemm& g, device::Stream& stream);
+// A product of at most kThinRows rows whose b can be read 16 bytes at a time, with all that is behind it: false if it is
+// another. It takes as long as reading b.
+constexpr int64_t kThinRows = 4;
+bool thin_gemm(const Gemm& g, device::Stream& stream);
 // By a kernel of its own, of `count` elements side by side.
 void activate(const GemmEpilogue& e, tensor::DType dtype, int64_t count, device::Stream& stream);
 

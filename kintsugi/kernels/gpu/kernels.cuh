@@ -1,4 +1,5 @@
 // The list of the kernels of devices. Operands and outputs of each are those of the reference.
+#include "kintsugi/kernels/gpu/gemm.h"
 #include "kintsugi/kernels/gpu/kernels.h"
 #include "kintsugi/kernels/gpu/rows.h"
 #include "kintsugi/kernels/operands.h"
@@ -20,7 +21,7 @@ constexpr kernels::DeviceRow kRows[] = {
     {"cast", cast},
     {"class_loss", class_loss, class_loss_workspace},
     {"class_loss_grad", class_loss_grad},
-    {"contract", contract, contract_workspace, true, kernels::kActivations, {}, true},
+    {"contract", contract, contract_workspace, true, kernels::kActivations, {}, kThinRows, true},
     {"cross_entropy", cross_entropy, cross_entropy_workspace},
     {"cross_entropy_grad", cross_entropy_grad},
     {"dropout", dropout},

@@ -46,29 +46,6 @@ struct Norm {
   float* partial;       // sums of the chunks: of gamma, then of beta, [chunk 2 width]
 };
 
-// Sums that are taken together.
-template <int K>
-struct Sums {
-  float at[K];
-};
-template <int K>
-__device__ __forceinline__ Sums<K> operator+(const Sums<K>& a, const Sums<K>& b) {
-  Sums<K> sum;
-  GPU_UNROLL
-  for (int k = 0; k < K; ++k) sum.at[k] = a.at[k] + b.at[k];
-  return sum;
-}
-
-#if KINTSUGI_ON_GPU
-template <int K>
-__device__ __forceinline__ Sums<K> shuffle_xor(const Sums<K>& x, int mask) {
-  Sums<K> other;
-  GPU_UNROLL
-  for (int k = 0; k < K; ++k) other.at[k] = KINTSUGI_GPU::shuffle_xor(x.at[k], mask);
-  return other;
-}
-#endif
-
 // The threads that have a row, and what each has of it: kRuns runs of N neighbours.
 template <int kRuns, int N, bool kByLanes>
 struct Team {

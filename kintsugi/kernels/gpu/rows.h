@@ -16,6 +16,7 @@ struct DeviceRow {
   bool prepares = false;
   std::span<const std::string_view> epilogues = {};
   std::span<const std::string_view> also_accumulates = {};
+  int64_t thin_rows = 0;
   bool also_sums = false;
 };
 
