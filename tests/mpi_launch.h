@@ -8,9 +8,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <ostream>
 #include <string>
 
+#include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
 #include "tests/paths.h"
 #include "tests/process.h"
@@ -48,6 +50,15 @@ inline std::string name_of_mpi(const testing::TestParamInfo<Mpi>& info) {
   return info.param.name;
 }
 
+// What the system says of a process; nothing if it has ended, which it may at any time.
+inline std::optional<std::string> told_of(pid_t pid, const std::string& what) {
+  try {
+    return base::read_file("/proc/" + std::to_string(pid) + "/" + what);
+  } catch (const base::UserError&) {
+    return std::nullopt;
+  }
+}
+
 // The processes that a launcher started as ranks in `folder`, by rank.
 inline std::map<int, pid_t> ranks_in(const fs::path& folder) {
   std::map<int, pid_t> found;
@@ -57,7 +68,7 @@ inline std::map<int, pid_t> ranks_in(const fs::path& folder) {
     if (pid == 0 || fs::read_symlink(entry.path() / "exe", error) != fs::canonical(kintsugi_command()) ||
         fs::read_symlink(entry.path() / "cwd", error) != fs::canonical(folder))
       continue;
-    const std::string environment = '\0' + base::read_file(entry.path() / "environ");
+    const std::string environment = '\0' + told_of(pid, "environ").value_or("");
     for (const std::string name : {"OMPI_COMM_WORLD_RANK=", "PMI_RANK="}) {
       const size_t at = environment.find('\0' + name);
       if (at != std::string::npos) found[std::atoi(environment.c_str() + at + 1 + name.size())] = pid;
@@ -68,15 +79,8 @@ inline std::map<int, pid_t> ranks_in(const fs::path& folder) {
 
 // True if the process is gone, or is a zombie.
 inline bool has_ended(pid_t pid) {
-  std::error_code error;
-  const fs::path stat = "/proc/" + std::to_string(pid) + "/stat";
-  if (!fs::exists(stat, error)) return true;
-  try {
-    const std::string text = base::read_file(stat);
-    return text.find(") Z ") != std::string::npos;
-  } catch (const std::exception&) {
-    return true;
-  }
+  const std::optional<std::string> stat = told_of(pid, "stat");
+  return !stat || stat->find(") Z ") != std::string::npos;
 }
 
 }  // namespace kintsugi::tests
