@@ -102,6 +102,8 @@ class Stream {
   }
 
   virtual bool enqueues() const { return true; }  // false: what would be enqueued is dropped
+  // Where nothing is enqueued: memory holds nothing yet, and a kernel may measure there how long it takes.
+  virtual bool measures() const { return false; }
 
   // Of a device that checks the order of accesses: what the kernels that are enqueued next do. Copies and zero() need
   // no word.
@@ -146,11 +148,13 @@ class Stream {
 // Nothing is enqueued in it: for kernels that are called for what the host does before.
 class NoStream : public Stream {
  public:
+  explicit NoStream(bool measures = false) : measures_(measures) {}
   void copy(void*, const void*, int64_t) override {}
   void zero(void*, int64_t) override {}
   void synchronize() override {}
   using Stream::synchronize;
   bool enqueues() const override { return false; }
+  bool measures() const override { return measures_; }
 
  protected:
   void put(Event&) override {}
@@ -158,6 +162,9 @@ class NoStream : public Stream {
   void begin() override {}
   std::unique_ptr<Graph> end() override { return nullptr; }
   void start(Graph&) override {}
+
+ private:
+  bool measures_;
 };
 
 inline Stream::Stream()

@@ -543,9 +543,10 @@ kernels::KernelCall Executor::call_of(const Instruction& instruction, const Boun
           .tf32 = tf32_};
 }
 
-// Libraries choose their algorithms here, so that no step does.
+// Libraries choose their algorithms here, so that no step does. What is measured differs from rank to rank, and is not
+// asked for where all are to have the same bits.
 void Executor::prepare(const program::Body& body, std::span<const Bound> bound) {
-  device::NoStream nothing;
+  device::NoStream nothing(!program_.sums_in_rank_order);
   const kernels::Numbers numbers;
   for (size_t i = 0; i < bound.size(); ++i)
     if (bound[i].kernel != nullptr && bound[i].kernel->prepares)

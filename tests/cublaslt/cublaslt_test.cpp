@@ -12,6 +12,7 @@
 #include "kintsugi/base/file.h"
 #include "kintsugi/device/emulate.h"
 #include "kintsugi/kernels/gpu/compare_test.h"
+#include "kintsugi/kernels/gpu/cuda/algorithm_file.h"
 #include "kintsugi/kernels/gpu/gemm.h"
 #include "kintsugi/train/compare.h"
 #include "kintsugi/train/random_samples.h"
@@ -257,6 +258,23 @@ TEST(CublasLtProducts, OfDifferentlyAlignedBiases) {
   EXPECT_EQ(standin().calls.size(), 3u);
 }
 
+// Of two processes that choose at one time, both take what stands first in the file.
+TEST(CublasLtAlgorithms, AreThoseOfTheFirst) {
+  const TemporaryFolder folder;
+  kernels::AlgorithmFile one(folder.path() / "products"), other(folder.path() / "products");
+  one.add("8 x 8", "first", 5);
+  other.add("8 x 8", "other", 5);
+  other.add("8 x 16", "", 0);
+  one.add("8 x 16", "again", 5);
+  for (const kernels::AlgorithmFile* file : {&one, &other}) {
+    char found[6] = {};
+    EXPECT_TRUE(file->find("8 x 8", found, 5));
+    EXPECT_STREQ(found, "first");
+    EXPECT_TRUE(file->knows("8 x 16"));
+    EXPECT_FALSE(file->find("8 x 16", found, 5));
+  }
+}
+
 // A program with the file. What was measured when a product was bound is taken from then on; what a product that was
 // not bound takes is the library's first, and is not kept.
 TEST(CublasLtAlgorithms, AreMeasured) {
@@ -270,7 +288,7 @@ TEST(CublasLtAlgorithms, AreMeasured) {
     const std::string_view what = std::getenv("KINTSUGI_TEST_PRODUCT");
     const auto memory = device_under_test().allocate(1 << 16);
     const auto stream = device_under_test().stream();
-    device::NoStream nothing;
+    device::NoStream nothing(true);
     const gpu_emulated::Gemm g = {.m = 8,
                                   .n = 8,
                                   .k = 8,
@@ -346,7 +364,7 @@ TEST(CublasLtAlgorithms, AreKeptInAFile) {
   if (std::getenv("KINTSUGI_TEST_REQUESTS") != nullptr) {  // the program below
     const auto memory = device_under_test().allocate(1 << 16);
     const auto stream = device_under_test().stream();
-    device::NoStream nothing;
+    device::NoStream nothing(true);
     for (const int64_t size : {8, 16, 8}) {
       const gpu_emulated::Gemm g = {.m = size,
                                     .n = size,

@@ -1,6 +1,6 @@
 // Layer norm and RMS norm, and their gradients. A team of threads has a row in its registers, so that it is read once,
-// and the next one on its way: 32 lanes for rows of up to 1,024 elements, else a block. Only rows that are too long for
-// that, or that do not begin at multiples of 16 bytes, are read again.
+// and the next one on its way: 32 lanes for rows of up to 1,024 elements, in fp32 768, else a block. Only rows that are
+// too long for that, or that do not begin at multiples of 16 bytes, are read again.
 //
 // All sums of a row are taken at once, of what is left of it behind a pivot, the mean of its first run of N elements.
 // Of `width` elements with deviation s the mean is at most s sqrt(width / N) from there, so that the variance, as a
@@ -23,9 +23,8 @@ using kernels::NormIn;
 
 constexpr int kMostThreads = 512;  // of a block that holds its row, with 8 or 16 elements each
 constexpr int kMostHeld = kMostThreads * 16;
-constexpr int kLongThreads = 256;     // of one that does not
-constexpr int kTeams = 4;             // of a block whose teams are 32 lanes
-constexpr int64_t kProcessors = 132;  // of a large device
+constexpr int kLongThreads = 256;  // of one that does not
+constexpr int kTeams = 4;          // of a block whose teams are 32 lanes
 
 // Of a row: what it is shifted and scaled by.
 struct RowStatistics {
@@ -90,8 +89,8 @@ __device__ __forceinline__ Spread spread_of(float sum, float squares, bool shift
   return {shift, rsqrtf((variance < 0 ? 0 : variance) + epsilon)};
 }
 
-// A row on its way: the runs of a thread, zeros behind the row, and the first run of all.
-template <typename T, typename Team, int kRuns, int N>
+// A row on its way: the runs of a thread, zeros behind the row.
+template <typename T, typename Own, int kRuns, int N>
 struct Fetched {
   Packed<T, N> runs[kRuns];
 
@@ -99,7 +98,7 @@ struct Fetched {
     GPU_UNROLL
     for (int r = 0; r < kRuns; ++r) {
       runs[r] = {};
-      if (Team::column(r) < width) runs[r].load(row + Team::column(r));
+      if (Own::column(r) < width) runs[r].load(row + Own::column(r));
     }
   }
 };

@@ -11,7 +11,7 @@ namespace kintsugi::KINTSUGI_GPU {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int64_t kBlocks = 132 * 8;  // enough for every processor of a large device
+constexpr int64_t kBlocks = kProcessors * 8;
 
 enum class SumPath { few_rows, columns, short_rows, long_rows, any };
 

@@ -127,7 +127,6 @@ void launch_columns(const Gemm& g, int threads, device::Stream& stream) {
 
 template <typename T, int kM>
 bool launch_thin(const Gemm& g, device::Stream& stream) {
-  constexpr int64_t kProcessors = 132;
   if (!g.b.transposed) {
     if (g.n % kWide<T> != 0 || !reads_wide<T>(g.b)) return false;
     const int64_t runs = (g.n + kWide<T> - 1) / kWide<T>;  // of 16 bytes, in a row of b

@@ -1,6 +1,6 @@
 // Algorithms that a library chose for products, kept from run to run, so that a product has the same bits again
 // whatever the library finds another time. Text, a line for each: what the product is, " = ", and the library's bytes
-// in hexadecimal; the first line of a product counts. Processes append whole lines.
+// in hexadecimal, none where it has no good one; the first line of a product counts. Processes append whole lines.
 #pragma once
 
 #include <fcntl.h>
@@ -51,7 +51,8 @@ class AlgorithmFile {
     return true;
   }
 
-  // 0 bytes: it is known that there is no good one.
+  // Of several processes that choose at one time, the first in the file is known from then on, to all of them. 0 bytes:
+  // there is no good one.
   void add(const std::string& product, const void* algorithm, size_t bytes) {
     std::string text;
     for (size_t i = 0; i < bytes; ++i) {
@@ -67,6 +68,12 @@ class AlgorithmFile {
     const std::string line = product + " = " + text + "\n";
     [[maybe_unused]] const auto written = ::write(file, line.data(), line.size());
     ::close(file);
+    std::ifstream whole(path_);
+    for (std::string first; std::getline(whole, first);) {
+      if (!first.starts_with(product + " = ")) continue;
+      known_[product] = first.substr(product.size() + 3);
+      return;
+    }
   }
 
  private:

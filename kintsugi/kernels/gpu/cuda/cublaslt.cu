@@ -423,16 +423,12 @@ const Planned& planned(Plans& all, const Library& l, cublasLtHandle_t handle, co
                        const Operands& operands, bool measures) {
   if (const auto found = all.products.find(key); found != all.products.end()) return found->second;
   const std::string text = text_of(l, key);
-  if (!key.has_sums()) {
-    const Planned& p = all.products.emplace(key, plan(l, handle, key, operands, measures, all.file)).first->second;
-    if (p.possible && measures) all.file.add(text, &p.algorithm, sizeof p.algorithm);
-    return p;
-  }
-  Planned p;
-  cublasLtMatmulAlgo_t kept;
   const bool known = all.file.knows(text);
-  if (known ? all.file.find(text, &kept, sizeof kept) : measures) p = plan(l, handle, key, operands, !known, all.file);
-  if (!known && measures) {
+  cublasLtMatmulAlgo_t kept;
+  Planned p;
+  if (!key.has_sums() || (known ? all.file.find(text, &kept, sizeof kept) : measures))
+    p = plan(l, handle, key, operands, measures && !known, all.file);
+  if (key.has_sums() && !known && measures) {
     Gemm without = g;
     without.sums = nullptr;
     const Key alone_key = *key_of(without, {});
@@ -442,7 +438,10 @@ const Planned& planned(Plans& all, const Library& l, cublasLtHandle_t handle, co
         alone.possible ? fastest(l, handle, alone_key, alone, algorithm, operands).seconds : Fastest().seconds;
     const double share = kRowsOfSums / static_cast<double>(g.sums_of_a ? g.n : g.m);
     p.possible = p.possible && p.seconds <= seconds * (1 + share);
+  }
+  if (!known && measures && (p.possible || key.has_sums())) {
     all.file.add(text, &p.algorithm, p.possible ? sizeof p.algorithm : 0);
+    p.possible = p.desc != nullptr && all.file.find(text, &p.algorithm, sizeof p.algorithm);  // of the first to choose
   }
   return all.products.emplace(key, p).first->second;
 }
@@ -477,7 +476,7 @@ bool cublaslt_gemm(const Gemm& g, device::Stream& stream) {
                                           : offset(g.bias, bias, g.bias_dtype),
             .x = key->has_x() ? offset(g.epilogue.x, c, g.c_dtype) : nullptr};
   };
-  const bool measures = !stream.enqueues() && all.file.keeps();
+  const bool measures = stream.measures() && all.file.keeps();
   const Planned& p = planned(all, *l, handle, g, *key, operands(0, 0, 0, 0), measures);
   if (!p.possible) return false;
   if (!stream.enqueues()) return true;
