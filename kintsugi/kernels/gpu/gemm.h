@@ -82,8 +82,8 @@ struct Gemm {
 // The one place that chooses between the two. False: the product is there, and its epilogue is left to `activate`,
 // since the library does the one and not the other.
 bool gemm(const Gemm& g, device::Stream& stream);
-// A product of at most kThinRows rows whose b can be read 16 bytes at a time, with all that is behind it: false if it is
-// another. It takes as long as reading b.
+// A product of at most kThinRows rows whose b can be read 16 bytes at a time and is not too long for it, with all that
+// is behind it: false if it is another. It takes as long as reading b.
 constexpr int64_t kThinRows = 4;
 bool thin_gemm(const Gemm& g, device::Stream& stream);
 // By a kernel of its own, of `count` elements side by side.

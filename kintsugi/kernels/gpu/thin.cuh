@@ -8,9 +8,10 @@
 namespace kintsugi::KINTSUGI_GPU {
 namespace {
 
-constexpr int kTogether = 8;  // loads of b that a thread has under way
+constexpr int kTogether = 8;     // loads of b that a thread has under way
+constexpr int kMostLoads = 256;  // of b by a thread: more are better done by a library, which cuts k
 
-template <typename T, typename C>
+template <typename C>
 __device__ __forceinline__ void put_result(const Gemm& g, int64_t row, int64_t column, float sum) {
   if (g.bias != nullptr) sum += element_of(g.bias, g.bias_dtype, row * g.bias_row + column * g.bias_column);
   const int64_t at = row * g.c_step + column;
@@ -19,7 +20,7 @@ __device__ __forceinline__ void put_result(const Gemm& g, int64_t row, int64_t c
 }
 template <typename T>
 __device__ __forceinline__ void put_any_result(const Gemm& g, int64_t row, int64_t column, float sum) {
-  g.c_dtype == DType::f32 ? put_result<T, float>(g, row, column, sum) : put_result<T, T>(g, row, column, sum);
+  g.c_dtype == DType::f32 ? put_result<float>(g, row, column, sum) : put_result<T>(g, row, column, sum);
 }
 
 template <typename T>
@@ -27,8 +28,7 @@ __device__ __forceinline__ float of_a(const Gemm& g, int64_t row, int64_t k) {
   return widen(static_cast<const T*>(g.a.data)[row * g.a.step + k]);
 }
 
-// b is stored [k n]. Of a block, kAcross threads side by side have N columns each, and those behind them other rows of
-// b.
+// b is stored [k n]. Of a block, kAcross threads side by side have N columns each, those behind them other rows of b.
 template <int kM>
 constexpr int kMostThin = kM == 1   ? 1024
                           : kM == 2 ? 512
@@ -116,13 +116,16 @@ bool reads_wide(const GemmOperand& x) {
 }
 
 // As many threads as keep the memory of a large device busy with so few blocks, but no more than there is work for.
+// False if there are too few.
 template <typename T, int kM, int kAcross>
-void launch_columns(const Gemm& g, int threads, device::Stream& stream) {
+bool launch_columns(const Gemm& g, int threads, device::Stream& stream) {
   constexpr int kColumns = kAcross * kWide<T>;
   threads = std::min(threads, kMostThin<kM>);
   while (threads > 64 && threads / kAcross >= 2 * g.k) threads /= 2;
+  if (g.k * kAcross > int64_t{kMostLoads} * threads) return false;
   launch(stream, dim3(static_cast<unsigned>((g.n + kColumns - 1) / kColumns)), dim3(static_cast<unsigned>(threads)), 0,
          thin_columns<T, kM, kAcross>, g);
+  return true;
 }
 
 template <typename T, int kM>
@@ -130,15 +133,11 @@ bool launch_thin(const Gemm& g, device::Stream& stream) {
   if (!g.b.transposed) {
     if (g.n % kWide<T> != 0 || !reads_wide<T>(g.b)) return false;
     const int64_t runs = (g.n + kWide<T> - 1) / kWide<T>;  // of 16 bytes, in a row of b
-    if (runs <= 4 * kProcessors) {
-      launch_columns<T, kM, 4>(g, 1024, stream);
-    } else if (runs <= 8 * kProcessors) {
-      launch_columns<T, kM, 4>(g, 512, stream);
-    } else {  // whole lines of memory
-      launch_columns<T, kM, 8>(g, runs <= 16 * kProcessors ? 512 : 256, stream);
-    }
-    return true;
+    if (runs <= 4 * kProcessors) return launch_columns<T, kM, 4>(g, 1024, stream);
+    if (runs <= 8 * kProcessors) return launch_columns<T, kM, 4>(g, 512, stream);
+    return launch_columns<T, kM, 8>(g, runs <= 16 * kProcessors ? 512 : 256, stream);  // whole lines of memory
   }
+  if (g.k > int64_t{kMostLoads} * 32 * kWide<T>) return false;
   if (g.k % kWide<T> != 0 || !reads_wide<T>(g.b) || !(reads_wide<T>(g.a) || (g.m == 1 && all_wide(g.a.data))))
     return false;
   const int64_t columns = kThreads / 32;
