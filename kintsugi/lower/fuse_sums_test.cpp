@@ -1,0 +1,200 @@
+// Sums of what products read, made by them, and sums in place; of devices.
+#include "kintsugi/lower/fuse_test.h"
+
+namespace kintsugi::lower::fuse_test {
+namespace {
+
+// The gradients of a weight and of its bias.
+struct Sum : Gradient {
+  BufferId db = arena("db", kB), state_db = state("b.g", kB, program::StateKind::gradient);
+};
+
+}  // namespace
+
+TEST(Fuse, AProductAlsoSumsWhatItSums) {
+  Sum m;
+  m.call("sum", {m.dy}, {m.db}).cost = {6, 100};
+  m.call("scale", {m.x}, {m.another()});
+  m.call("contract", {m.x, m.dy}, {m.g}).cost = {48, 1000};
+  EXPECT_EQ(fused_for_device(m), "backward:\n  h = scale(x)\n  g, db = contract(x, dy)\n");
+  const program::Cost& cost = m.p.bodies[0].instructions[1].cost;
+  EXPECT_EQ(cost.flops, 54);
+  EXPECT_EQ(cost.memory_bytes, 1000 + 100 - static_cast<double>(m.p.buffer(m.dy).bytes()));
+
+  Sum states;  // both are added to states
+  states.call("contract", {states.x, states.dy}, {states.g});
+  states.call("accumulate", {states.g}, {states.state_g}).accumulate = 1;
+  states.call("sum", {states.dy}, {states.db});
+  states.call("accumulate", {states.db}, {states.state_db}).accumulate = 1;
+  EXPECT_EQ(fused_for_device(states), "backward:\n  +w.g, +b.g = contract(x, dy)\n");
+  EXPECT_EQ(states.p.bodies[0].instructions[0].accumulate, 3u);
+}
+
+TEST(Fuse, ASumStaysBesideTheProduct) {
+  const Case<Sum> cases[] = {
+      {"it is read before",
+       [](Sum& m) {
+         m.call("sum", {m.dy}, {m.db});
+         m.call("scale", {m.db}, {m.arena("a", kB)});
+         m.call("contract", {m.x, m.dy}, {m.g});
+       },
+       "  db = sum(dy)\n  a = scale(db)\n  g = contract(x, dy)\n"},
+      {"the product sums other dims",
+       [](Sum& m) {
+         m.call("sum", {m.dy}, {m.db});
+         m.call("contract", {m.state("w", kW), m.dy}, {m.arena("dx", kX)});
+       },
+       "  db = sum(dy)\n  dx = contract(w, dy)\n"},
+      {"the product is of another layer",
+       [](Sum& m) {
+         m.call("sum", {m.dy}, {m.db});
+         m.call("contract", {m.x, m.dy}, {m.g}, 1);
+       },
+       "  db = sum(dy)\n  g = contract(x, dy)\n"},
+      {"what is summed changes in between",
+       [](Sum& m) {
+         m.call("sum", {m.dy}, {m.db});
+         m.call("scale", {m.x}, {m.dy});
+         m.call("contract", {m.x, m.dy}, {m.g});
+       },
+       "  db = sum(dy)\n  dy = scale(x)\n  g = contract(x, dy)\n"},
+  };
+  expect_fused<Sum>(cases, fused_for_device, "backward:\n");
+  Sum processor;
+  processor.call("sum", {processor.dy}, {processor.db});
+  processor.call("contract", {processor.x, processor.dy}, {processor.g});
+  EXPECT_EQ(fused(processor), "backward:\n  db = sum(dy)\n  g = contract(x, dy)\n");
+}
+
+// --- Sums in place, of devices
+
+namespace {
+
+// The gradients of x by three products, and one that comes from behind.
+struct Sums : Maker {
+  BufferId dy = arena("dy", kY), w = state("w", kW), behind = arena("behind", kX), a = arena("a", kX),
+           b = arena("b", kX), c = arena("c", kX), sum = arena("sum", kX), next = arena("next", kW),
+           gamma = state("gamma", {{"embed", 4}}), dgamma = arena("dgamma", {{"embed", 4}}), out = arena("out", kX);
+
+  Sums() {
+    body("backward");
+    call("scale", {out}, {behind}, 1);
+  }
+  void product(BufferId to, int layer = 0) { call("contract", {dy, w}, {to}, layer); }
+  void norm_grad(BufferId dx, int layer = 0) { call("rms_norm_grad", {out, gamma, behind}, {dx, dgamma}, layer); }
+};
+
+}  // namespace
+
+// As of a residual, when a text is generated.
+TEST(Fuse, AThinProductAddsItsBiasToASum) {
+  Sums m;
+  m.call("scale", {m.out}, {m.a});
+  m.call("contract", {m.dy, m.w, m.gamma}, {m.b});
+  m.call("add", {m.a, m.b}, {m.sum});
+  EXPECT_EQ(fused_for_device(m),
+            "backward:\n  behind = scale(out)\n  sum = scale(out)\n  +sum = contract(dy, w, gamma)\n");
+}
+
+TEST(Fuse, ASumIsMadeWhereItsFirstTermLies) {
+  Sums m;
+  m.product(m.a), m.product(m.b), m.product(m.c);
+  m.call("add", {m.c, m.a, m.b}, {m.sum});
+  m.call("scale", {m.sum}, {m.out});
+  EXPECT_EQ(fused_for_device(m),
+            "backward:\n  behind = scale(out)\n  sum = contract(dy, w)\n  +sum = contract(dy, w)\n"
+            "  +sum = contract(dy, w)\n  out = scale(sum)\n");
+
+  // What comes from behind is read by others before, and the next sum begins with this one; a norm adds across layers.
+  Sums r;
+  const BufferId dx = r.arena("dx", kX), more = r.arena("more", kX);
+  r.call("contract", {r.behind, r.dy}, {r.next});
+  r.call("rms_norm_grad", {r.out, r.gamma, r.a}, {dx, r.dgamma}, 1);
+  r.call("add", {dx, r.behind}, {r.sum});
+  r.call("contract", {r.sum, r.dy}, {r.next});
+  r.call("rms_norm_grad", {r.out, r.gamma, r.a}, {more, r.dgamma});
+  r.call("add", {more, r.sum}, {r.c});
+  EXPECT_EQ(fused_for_device(r),
+            "backward:\n  c = scale(out)\n  next = contract(c, dy)\n  +c, dgamma = rms_norm_grad(out, gamma, a)\n"
+            "  next = contract(c, dy)\n  +c, dgamma = rms_norm_grad(out, gamma, a)\n");
+}
+
+TEST(Fuse, ASumStays) {
+  const Case<Sums> cases[] = {
+      {"the first term is read afterwards",
+       [](Sums& m) {
+         m.product(m.a), m.product(m.b);
+         m.call("add", {m.a, m.b}, {m.sum});
+         m.call("scale", {m.a}, {m.out});
+       }},
+      {"and by another body",
+       [](Sums& m) {
+         m.product(m.a), m.product(m.b);
+         m.call("add", {m.a, m.b}, {m.sum});
+         m.body("update");
+         m.call("scale", {m.a}, {m.out});
+       }},
+      {"the second term is read too",
+       [](Sums& m) {
+         m.product(m.a), m.product(m.b);
+         m.call("scale", {m.b}, {m.out});
+         m.call("add", {m.a, m.b}, {m.sum});
+       }},
+      {"no term is made here but one",
+       [](Sums& m) {
+         m.product(m.a);
+         m.call("add", {m.a, m.out}, {m.sum});
+       }},
+      {"what makes it cannot add",
+       [](Sums& m) {
+         m.product(m.a);
+         m.call("scale", {m.out}, {m.b});
+         m.call("add", {m.a, m.b}, {m.sum});
+       }},
+      {"a norm adds to what it reads",
+       [](Sums& m) {
+         m.norm_grad(m.a);
+         m.call("add", {m.behind, m.a}, {m.sum});
+       }},
+      {"a product of another layer rounds otherwise",
+       [](Sums& m) {
+         m.product(m.a), m.product(m.b, 1);
+         m.call("add", {m.a, m.b}, {m.sum});
+       }},
+      {"a product with a bias, of more rows than those that are thin",
+       [](Sums& m) {
+         const Shape x = {{"batch", 5}, {"embed", 4}}, y = {{"batch", 5}, {"ffn", 3}};
+         const BufferId dy5 = m.arena("dy5", y), a5 = m.arena("a5", x), b5 = m.arena("b5", x);
+         m.call("contract", {dy5, m.w}, {a5});
+         m.call("contract", {dy5, m.w, m.gamma}, {b5});
+         m.call("add", {a5, b5}, {m.arena("sum5", x)});
+       }},
+      {"the terms are of another type",
+       [](Sums& m) {
+         const BufferId narrow = m.arena("n", kX, DType::bf16);
+         m.product(m.a);
+         m.call("contract", {m.dy, m.w}, {narrow});
+         m.call("add", {m.a, narrow}, {m.sum});
+       }},
+      {"it is sent while it would be added to",
+       [](Sums& m) {
+         m.product(m.a);
+         m.collective(program::Collective::all_reduce, {m.a}, {m.c});
+         m.product(m.b);
+         m.call("add", {m.a, m.b}, {m.sum});
+       }},
+  };
+  for (const Case<Sums>& c : cases) {
+    Sums m;
+    c.make(m);
+    const std::string before = text(m.p);
+    EXPECT_EQ(fused_for_device(m), before) << c.why;
+  }
+  Sums host;
+  host.product(host.a), host.product(host.b);
+  host.call("add", {host.a, host.b}, {host.sum});
+  const std::string before = text(host.p);
+  EXPECT_EQ(fused(host), before);
+}
+
+}  // namespace kintsugi::lower::fuse_test
