@@ -195,9 +195,12 @@ int64_t sums_bytes(const KernelShapes& shapes) {
   return sums == nullptr ? 0 : (sums->bytes() + 255) / 256 * 256;
 }
 
-template <typename T>
-__global__ void __launch_bounds__(kPieceThreads) add_sums(const T* from, T* to, int64_t count) {
-  for (int64_t i = first_piece(); i < count; i += all_threads()) put(to + i, widen(from[i]), true);
+// Another operation, with the output `sums`.
+void make_sums(const KernelCall& call, void (*kernel)(const KernelCall&), const View& in, bool adds) {
+  const View ins[] = {in}, outs[] = {call.outs[ContractOut::kSums]};
+  KernelCall of_sums = call;
+  of_sums.ins = ins, of_sums.outs = outs, of_sums.accumulate = adds;
+  kernel(of_sums);
 }
 
 // The product and the sums by one call of a library; false if there is none.
@@ -210,21 +213,13 @@ bool contract_with_sums(const KernelCall& call, const ContractLists& lists, cons
   g.sums = adds ? made : sums.data;
   g.sums_of_a = product.swapped;
   if (!gemm_with_sums(g, *call.stream)) return false;
-  if (adds)
-    dispatch("contract", sums.dtype(), [&]<typename T>(T) {
-      launch_pieces(*call.stream, sums.elements(), add_sums<T>, reinterpret_cast<const T*>(made), data<T>(sums),
-                    sums.elements());
-    });
+  if (adds) make_sums(call, accumulate, {made, sums.type}, true);
   return true;
 }
 
 // By a kernel of their own.
 void sum_second(const KernelCall& call) {
-  const View ins[] = {call.ins[ContractIn::kB]}, outs[] = {call.outs[ContractOut::kSums]};
-  KernelCall of_sums = call;
-  of_sums.ins = ins, of_sums.outs = outs;
-  of_sums.accumulate = call.accumulates(ContractOut::kSums);
-  sum(of_sums);
+  make_sums(call, sum, call.ins[ContractIn::kB], call.accumulates(ContractOut::kSums));
 }
 
 }  // namespace

@@ -299,14 +299,6 @@ int64_t blocks_of(const Gemm& g, int rows, int columns) {
   return (g.m + rows - 1) / rows * ((g.n + columns - 1) / columns) * g.products();
 }
 
-// Whether rows, in each product, begin at multiples of so many elements.
-bool begins_at(const Gemm& g, const void* data, int64_t bytes, int64_t step, int64_t GemmBatch::*apart,
-               int64_t elements) {
-  bool fits = reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(bytes) == 0 && step % elements == 0;
-  for (int i = 0; i < g.num_batch; ++i) fits &= g.batch[static_cast<size_t>(i)].*apart % elements == 0;
-  return fits;
-}
-
 template <typename T, bool kAcrossA, bool kAcrossB, int kM, int kN>
 void launch_16(const Gemm& g, device::Stream& stream) {
   using S = Shape16<kM, kN>;

@@ -1,4 +1,4 @@
-// What kernels of products do with their sums.
+// What kernels of products share: how rows lie in memory, and what is done with sums.
 #pragma once
 
 #include "kintsugi/kernels/gpu/activations.h"
@@ -6,6 +6,14 @@
 #include "kintsugi/kernels/gpu/gemm.h"
 
 namespace kintsugi::KINTSUGI_GPU {
+
+// Whether rows, in each product, begin at multiples of so many elements.
+inline bool begins_at(const Gemm& g, const void* data, int64_t bytes, int64_t step, int64_t GemmBatch::*apart,
+                      int64_t elements) {
+  bool fits = reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(bytes) == 0 && step % elements == 0;
+  for (int i = 0; i < g.num_batch; ++i) fits &= g.batch[static_cast<size_t>(i)].*apart % elements == 0;
+  return fits;
+}
 
 __device__ inline float element_of(const void* x, DType dtype, int64_t i) {
   return dtype == DType::f32    ? static_cast<const float*>(x)[i]

@@ -109,12 +109,6 @@ __global__ void __launch_bounds__(kThreads, 4) thin_rows(Gemm g) {
     if (lane == r && r < g.m) put_any_result<T>(g, r, column, sums.at[r]);
 }
 
-// Whether rows begin at multiples of 16 bytes.
-template <typename T>
-bool reads_wide(const GemmOperand& x) {
-  return all_wide(x.data) && x.step % kWide<T> == 0;
-}
-
 // As many threads as keep the memory of a large device busy with so few blocks, but no more than there is work for.
 // False if there are too few.
 template <typename T, int kM, int kAcross>
@@ -130,16 +124,17 @@ bool launch_columns(const Gemm& g, int threads, device::Stream& stream) {
 
 template <typename T, int kM>
 bool launch_thin(const Gemm& g, device::Stream& stream) {
+  const bool wide_b = begins_at(g, g.b.data, 16, g.b.step, &GemmBatch::b, kWide<T>);
   if (!g.b.transposed) {
-    if (g.n % kWide<T> != 0 || !reads_wide<T>(g.b)) return false;
+    if (g.n % kWide<T> != 0 || !wide_b) return false;
     const int64_t runs = (g.n + kWide<T> - 1) / kWide<T>;  // of 16 bytes, in a row of b
     if (runs <= 4 * kProcessors) return launch_columns<T, kM, 4>(g, 1024, stream);
     if (runs <= 8 * kProcessors) return launch_columns<T, kM, 4>(g, 512, stream);
     return launch_columns<T, kM, 8>(g, runs <= 16 * kProcessors ? 512 : 256, stream);  // whole lines of memory
   }
   if (g.k > int64_t{kMostLoads} * 32 * kWide<T>) return false;
-  if (g.k % kWide<T> != 0 || !reads_wide<T>(g.b) || !(reads_wide<T>(g.a) || (g.m == 1 && all_wide(g.a.data))))
-    return false;
+  const bool wide_a = begins_at(g, g.a.data, 16, g.m == 1 ? 0 : g.a.step, &GemmBatch::a, kWide<T>);
+  if (g.k % kWide<T> != 0 || !wide_a || !wide_b) return false;
   const int64_t columns = kThreads / 32;
   launch(stream, dim3(static_cast<unsigned>((g.n + columns - 1) / columns)), dim3(kThreads), 0, thin_rows<T, kM>, g);
   return true;
