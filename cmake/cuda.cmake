@@ -20,6 +20,25 @@ if(CCACHE)
 endif()
 set(nvcc_flags -std=c++20 -O3 -DFMT_USE_CONSTEXPR=1 --expt-relaxed-constexpr -lineinfo -Xptxas=-v
   -Xcompiler=-fPIC,-fvisibility=hidden -I${PROJECT_SOURCE_DIR})
+# Attention by cuDNN, where its headers and those of its frontend are: of a package, or of NVIDIA's wheels for Python.
+set(KINTSUGI_CUDNN "" CACHE STRING "Folders with cudnn.h and cudnn_frontend.h, where they are not found by themselves")
+set(cudnn_folders ${KINTSUGI_CUDNN} ${cuda_root}/include)
+find_program(python3 python3)
+if(python3)
+  execute_process(COMMAND ${python3} -c "import site; print(';'.join(f + e for f in site.getsitepackages()
+    + [site.getusersitepackages()] for e in ('/include', '/nvidia/cudnn/include')))"
+    OUTPUT_VARIABLE wheel_folders OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  list(APPEND cudnn_folders ${wheel_folders})
+endif()
+find_path(cudnn_headers cudnn_graph.h HINTS ${cudnn_folders})
+find_path(cudnn_frontend_headers cudnn_frontend.h HINTS ${cudnn_folders})
+set(cudnn_sources)
+if(cudnn_headers AND cudnn_frontend_headers)
+  set(cudnn_sources kintsugi/kernels/gpu/cuda/cudnn.cpp)
+  list(APPEND nvcc_flags -DKINTSUGI_CUDNN)
+else()
+  message(STATUS "No headers of cuDNN and its frontend: attention on NVIDIA's devices is by our own kernels alone")
+endif()
 # One intermediate code, of the oldest generation, from which the code of each is made: that takes half the time. It is
 # kept too, for generations to come.
 list(SORT KINTSUGI_CUDA_ARCHITECTURES COMPARE NATURAL)
@@ -53,7 +72,11 @@ foreach(source IN LISTS cuda_sources)
   list(APPEND cuda_objects ${object})
 endforeach()
 add_library(kintsugi_cuda MODULE ${cuda_objects} kintsugi/kernels/kernel_call.cpp kintsugi/kernels/parts.cpp
-  kintsugi/kernels/rotary_frequencies.cpp)
+  kintsugi/kernels/rotary_frequencies.cpp ${cudnn_sources})
+if(cudnn_sources)
+  set_source_files_properties(${cudnn_sources} PROPERTIES COMPILE_OPTIONS "-w;-O1" INCLUDE_DIRECTORIES
+    "${cudnn_frontend_headers};${cudnn_headers};${cuda_root}/include")
+endif()
 set_source_files_properties(${cuda_objects} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
 set_target_properties(kintsugi_cuda PROPERTIES PREFIX "" CXX_VISIBILITY_PRESET hidden LINKER_LANGUAGE CXX
   LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR} UNITY_BUILD OFF POSITION_INDEPENDENT_CODE ON)

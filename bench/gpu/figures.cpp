@@ -2,6 +2,7 @@
 //
 //   figures limits                what the device can do: products, and copies within its memory
 //   figures train RUN.toml [N]    N steps (10) of random samples: tokens/s, memory, and how long the first step took
+//   figures attention RUN.toml    attention and its gradient, of one layer and one pass
 //   figures decode RUN.toml [N]   N tokens (64) of one text, weights of zeros: bytes of weights read in a second
 //
 // and for each [section.key=value ...] as the command takes them; parallel.device says which device.
@@ -9,12 +10,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <map>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -109,6 +112,81 @@ double product_rate(const kernels::KernelSet& kernels, base::ThreadTeam& team, t
                   .tf32 = kernels.tf32()});
   });
   return 2 * std::pow(static_cast<double>(size), 3) / seconds;
+}
+
+// Memory of the device with random numbers in bf16 from -2 to 2.
+std::unique_ptr<device::Memory> random_memory(device::Device& device, device::Stream& stream, int64_t elements) {
+  auto made = device.allocate(2 * elements);
+  const auto host = device.allocate_pinned(2 * elements);
+  std::mt19937 random(1);
+  auto* const to = reinterpret_cast<uint16_t*>(host->data());
+  for (int64_t i = 0; i < elements; ++i)
+    to[i] = static_cast<uint16_t>(std::bit_cast<uint32_t>(4 * static_cast<float>(random() >> 8) / (1 << 24) - 2) >> 16);
+  stream.copy(made->data(), host->data(), 2 * elements);
+  stream.synchronize();
+  return made;
+}
+
+void print_attention(const config::Settings& s) {
+  const auto kernels = build::kernels_to_run(s);
+  if (kernels->device() == nullptr) throw base::UserError("figures", "attention: parallel.device=cuda, or emulated");
+  device::Device& device = *kernels->device();
+  base::ThreadTeam team(static_cast<int>(s.parallel.threads));
+  const auto stream = device.stream();
+  const int64_t batch = s.train.micro_batch, seq = s.train.sequence, heads = s.model.heads,
+                group = heads / s.model.kv_heads;
+  const tensor::Type q{{{"batch", batch},
+                        {"seq", seq},
+                        {"kv_heads", s.model.kv_heads},
+                        {"group", group},
+                        {"head_dim", s.model.head_dim}},
+                       tensor::DType::bf16};
+  const tensor::Type k{
+      {{"batch", batch}, {"key_seq", seq}, {"kv_heads", s.model.kv_heads}, {"head_dim", s.model.head_dim}},
+      tensor::DType::bf16};
+  const tensor::Type lse{{{"batch", batch}, {"seq", seq}, {"kv_heads", s.model.kv_heads}, {"group", group}},
+                         tensor::DType::f32};
+  std::vector<std::unique_ptr<device::Memory>> memory;
+  const auto make = [&](const tensor::Type& type, bool random) -> tensor::View {
+    memory.push_back(random ? random_memory(device, *stream, type.shape.elements()) : device.allocate(type.bytes()));
+    return {memory.back()->data(), type};
+  };
+  const tensor::View of_q = make(q, true), of_k = make(k, true), of_v = make(k, true), o = make(q, false),
+                     of_lse = make(lse, false), d_o = make(q, true), dq = make(q, false), dk = make(k, false),
+                     dv = make(k, false);
+  tensor::Attributes attributes;
+  attributes.set("causal", int64_t{1});
+  attributes.set("scale", 1 / std::sqrt(static_cast<double>(s.model.head_dim)));
+  std::vector<kernels::NamedIndex> indices;
+  for (const auto& [dim, size] : std::initializer_list<std::pair<const char*, int64_t>>{{"batch", batch},
+                                                                                        {"seq", seq},
+                                                                                        {"key_seq", seq},
+                                                                                        {"kv_heads", s.model.kv_heads},
+                                                                                        {"group", group},
+                                                                                        {"head_dim", s.model.head_dim}})
+    indices.push_back({dim, tensor::DimIndex(size)});
+  const kernels::Numbers numbers;
+  const auto time = [&](const char* kind, const std::vector<tensor::View>& ins, const std::vector<tensor::View>& outs) {
+    const kernels::Kernel& kernel = kernels->find(kind);
+    std::vector<const tensor::Type*> in_types, out_types;
+    for (const tensor::View& x : ins) in_types.push_back(x.data == nullptr ? nullptr : &x.type);
+    for (const tensor::View& x : outs) out_types.push_back(x.data == nullptr ? nullptr : &x.type);
+    const auto workspace =
+        device.allocate(kernel.workspace({.ins = in_types, .outs = out_types, .attributes = attributes}));
+    const double seconds = seconds_each(*stream, device.emulated() ? 1 : 20, [&] {
+      kernel.run({.ins = ins,
+                  .outs = outs,
+                  .attributes = attributes,
+                  .indices = indices,
+                  .workspace = {workspace->data(), static_cast<size_t>(workspace->bytes())},
+                  .numbers = numbers,
+                  .team = team,
+                  .stream = stream.get()});
+    });
+    say(kind, 1e6 * seconds, "us");
+  };
+  time("attention", {of_q, of_k, of_v, {}, {}, {}}, {o, of_lse});
+  time("attention_grad", {of_q, of_k, of_v, {}, {}, {}, o, of_lse, d_o}, {dq, dk, dv, {}});
 }
 
 void print_limits(const config::Settings& s) {
@@ -215,11 +293,11 @@ int measure(std::vector<std::string> arguments) {
     return is_set;
   });
   const std::string what = arguments.empty() ? "" : arguments[0];
-  const size_t most = what == "limits" ? 1 : 3;
-  if ((what != "limits" && what != "train" && what != "decode") || (what != "limits" && arguments.size() < 2) ||
-      arguments.size() > most)
-    throw base::UserError("figures",
-                          "figures limits | train RUN.toml [STEPS] | decode RUN.toml [TOKENS]; see the source");
+  const bool known = what == "limits" || what == "train" || what == "attention" || what == "decode";
+  if (!known || (what != "limits" && arguments.size() < 2) || arguments.size() > (what == "limits" ? 1 : 3))
+    throw base::UserError(
+        "figures",
+        "figures limits | train RUN.toml [STEPS] | attention RUN.toml | decode RUN.toml [TOKENS]; see the source");
   config::Resolved resolved =
       what == "limits"
           ? config::resolve(config::read_text("", "no file", models::catalog(), sets), base::usable_cores())
@@ -228,6 +306,7 @@ int measure(std::vector<std::string> arguments) {
   const int count = arguments.size() < 3 ? (what == "train" ? 10 : 64) : std::max(1, std::atoi(arguments[2].c_str()));
   if (what == "limits") print_limits(s);
   if (what == "train") train_some(s, count);
+  if (what == "attention") print_attention(s);
   if (what == "decode") decode_some(s, count);
   return 0;
 }

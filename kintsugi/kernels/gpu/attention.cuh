@@ -244,6 +244,12 @@ void plainly(const KernelCall& call, const AttentionCall& a) {
 
 }  // namespace
 
+#if defined(__CUDACC__) && defined(KINTSUGI_CUDNN)
+kernels::AttentionByLibrary attention_by_library = kernels::cudnn_attention;
+#else
+kernels::AttentionByLibrary attention_by_library = nullptr;
+#endif
+
 int64_t attention_workspace(const KernelShapes& shapes) {
   return attention_bytes(shapes, false);
 }
@@ -254,6 +260,7 @@ void attention(const KernelCall& call) {
   const View &o = call.outs[Out::kO], &lse = call.outs[Out::kLse];
   base::require(lse.dtype() == DType::f32, "attention", "lse is fp32 on a device, not {}", name_of(lse.dtype()));
   a.out = o.data, a.o_at = row_strides(o), a.lse = data<float>(lse), a.lse_at = row_strides(lse);
+  if (const auto asked = of_library(call, a, false); asked && attention_by_library(*asked, *call.stream)) return;
   launch_sight(call, a);
   dispatch("attention", o.dtype(), [&]<typename T>(T) {
     if constexpr (sizeof(T) == 2) {

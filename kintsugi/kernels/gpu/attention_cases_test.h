@@ -37,6 +37,8 @@ inline const Case kCases[] = {
     {"odd", 2, 37, 37, 1, 1, 3},
     {"several tiles", 1, 140, 140, 1, 1, 64},
     {"grouped, whole tiles", 1, 32, 128, 2, 4, 128},
+    {"as libraries know it", 2, 200, 200, 3, 1, 64},
+    {"and grouped", 2, 136, 136, 2, 3, 128},
     {"starts", 1, 90, 90, 1, 2, 24, {}, {}, 0, true, true},
     {"decode", 2, 1, 200, 1, 3, 80, {{130, 1}}, {}, 200},
     {"wide heads", 1, 66, 66, 1, 1, 136},

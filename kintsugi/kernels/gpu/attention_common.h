@@ -5,7 +5,9 @@
 #pragma once
 
 #include <climits>
+#include <optional>
 
+#include "kintsugi/kernels/gpu/attention_library.h"
 #include "kintsugi/kernels/gpu/common.cuh"
 
 namespace kintsugi::KINTSUGI_GPU {
@@ -264,11 +266,24 @@ inline void attention_sizes(AttentionCall& a, const tensor::Shape& q, const tens
   a.row_tiles = (a.rows + kSightTile - 1) / kSightTile, a.key_tiles = (a.keys + kSightTile - 1) / kSightTile;
 }
 
+// Whether a library may be asked for a call with these operands: what it knows, and what makes no difference to it.
+inline bool library_may(const KernelShapes& shapes, const AttentionCall& a) {
+  using In = kernels::AttentionIn;
+  const auto has = [&](size_t i) { return i < shapes.ins.size() && shapes.ins[i] != nullptr; };
+  const DType dtype = shapes.ins[In::kQ]->dtype;
+  return (dtype == DType::bf16 || dtype == DType::f16) && a.seq == a.keys && a.seq > 1 && a.head_dim % 8 == 0 &&
+         a.head_dim <= 128 && !has(In::kStarts) && !has(In::kKeyStarts) && !has(In::kSinks) &&
+         shapes.attributes.integer_or("window", 0) == 0 && shapes.attributes.number_or("softcap", 0.0) == 0 &&
+         shapes.attributes.number_or("dropout", 0.0) == 0;
+}
+
 inline int64_t attention_bytes(const KernelShapes& shapes, bool gradient) {
   AttentionCall a = {};
   using In = kernels::AttentionIn;
   attention_sizes(a, shapes.ins[In::kQ]->shape, shapes.ins[In::kK]->shape);
-  return attention_tables(a, nullptr, gradient);
+  const int64_t tables = attention_tables(a, nullptr, gradient);
+  if (!library_may(shapes, a)) return tables;
+  return std::max(tables, kernels::library_attention_bytes(a.batch, int64_t{a.kv_heads} * a.group, a.seq, gradient));
 }
 
 inline int64_t stride_of(const tensor::Shape& shape, std::string_view dim) {
@@ -332,14 +347,65 @@ inline AttentionCall attention_call(const KernelCall& call, bool gradient) {
   return a;
 }
 
-inline void launch_sight(const KernelCall& call, const AttentionCall& a) {
-  launch(*call.stream, dim3(static_cast<unsigned>(a.batch * std::max(a.row_tiles, a.key_tiles))), dim3(kSightTile), 0,
-         attention_sight<kSightTile>, a);
-}
-
 // Whether the matrix unit's kernels can read and write these: 16 bytes at a time.
 inline bool attention_is_wide(const AttentionCall& a) {
   return a.head_dim % 8 == 0 && a.scale > 0 && all_wide(a.q, a.k, a.v, a.o, a.d_o, a.out, a.dq, a.dk, a.dv);
+}
+
+// The library that is asked first. Null: none, as in the emulation, where tests set it.
+extern kernels::AttentionByLibrary attention_by_library;
+
+// What a library is asked for; none: it is for our own kernels.
+inline std::optional<kernels::LibraryAttention> of_library(const KernelCall& call, const AttentionCall& a,
+                                                           bool gradient) {
+  const auto all = [](const LocalIndex& i, int64_t size) {
+    return i.count == 1 && i.global[0] >= 0 && i.begin[1] == size;
+  };
+  const auto heads = [&](const RowStrides& at) { return a.kv_heads == 1 || at.kv_head == a.group * at.group; };
+  const bool adds = std::ranges::any_of(a.add, [](bool add) { return add; });
+  const int64_t bytes = kernels::library_attention_bytes(a.batch, int64_t{a.kv_heads} * a.group, a.seq, gradient);
+  if (attention_by_library == nullptr || bytes == 0 || bytes > static_cast<int64_t>(call.workspace.size()) || adds ||
+      a.moved || a.seq != a.keys || a.starts != nullptr || a.key_starts != nullptr || a.sinks != nullptr ||
+      a.window > 0 || a.softcap > 0 || a.keep > 0 || a.head_dim > 128 || !attention_is_wide(a) ||
+      tensor::size_of(call.ins[kernels::AttentionIn::kQ].dtype()) != 2)
+    return std::nullopt;
+  if (!all(a.batches, a.batch) || !all(a.queries, a.seq) || !all(a.key_index, a.keys) || !all(a.heads, a.kv_heads) ||
+      !all(a.groups, a.group) || a.queries.global[0] != a.key_index.global[0])
+    return std::nullopt;
+  for (const RowStrides* at : {&a.q_at, &a.o_at, &a.do_at, &a.dq_at, &a.lse_at})
+    if (!heads(*at)) return std::nullopt;
+  const auto rows = [&](const void* data, const RowStrides& at) {
+    return kernels::AttentionOperand{data, {at.batch, a.group > 1 ? at.group : at.kv_head, at.seq}};
+  };
+  const auto keys = [](const void* data, const KeyStrides& at) {
+    return kernels::AttentionOperand{data, {at.batch, at.kv_head, at.key}};
+  };
+  kernels::LibraryAttention made = {.batch = a.batch,
+                                    .heads = int64_t{a.kv_heads} * a.group,
+                                    .kv_heads = a.kv_heads,
+                                    .seq = a.seq,
+                                    .head_dim = a.head_dim,
+                                    .dtype = call.ins[kernels::AttentionIn::kQ].dtype(),
+                                    .causal = a.causal,
+                                    .gradient = gradient,
+                                    .scale = a.scale,
+                                    .q = rows(a.q, a.q_at),
+                                    .k = keys(a.k, a.k_at),
+                                    .v = keys(a.v, a.v_at),
+                                    .o = rows(gradient ? a.o : a.out, a.o_at),
+                                    .lse = rows(a.lse, a.lse_at),
+                                    .workspace = call.workspace.data(),
+                                    .workspace_bytes = bytes};
+  if (gradient) {
+    made.d_o = rows(a.d_o, a.do_at), made.dq = rows(a.dq, a.dq_at);
+    made.dk = keys(a.dk, a.dk_at), made.dv = keys(a.dv, a.dv_at);
+  }
+  return made;
+}
+
+inline void launch_sight(const KernelCall& call, const AttentionCall& a) {
+  launch(*call.stream, dim3(static_cast<unsigned>(a.batch * std::max(a.row_tiles, a.key_tiles))), dim3(kSightTile), 0,
+         attention_sight<kSightTile>, a);
 }
 
 }  // namespace kintsugi::KINTSUGI_GPU

@@ -36,6 +36,15 @@ __global__ __launch_bounds__(256) void attention_delta(AttentionCall a) {
   }
 }
 
+// lse as libraries have it, [batch heads seq].
+__global__ void __launch_bounds__(kPieceThreads) pack_lse(AttentionCall a, float* to, int64_t count) {
+  for (int64_t i = first_piece(); i < count; i += all_threads()) {
+    const int s = static_cast<int>(i % a.seq), head = static_cast<int>(i / a.seq % (a.kv_heads * a.group));
+    const int b = static_cast<int>(i / a.seq / (a.kv_heads * a.group));
+    to[i] = a.lse[a.row_of(a.lse_at, b, head / a.group, s * a.group + head % a.group)];
+  }
+}
+
 // A block for each sink. dsinks: [kv_heads group]
 template <typename T>
 __global__ __launch_bounds__(256) void attention_grad_sinks(AttentionCall a, T* dsinks, bool add) {
@@ -516,6 +525,20 @@ void grad_plainly(const KernelCall& call, const AttentionCall& a) {
          attention_grad_plainly<T, kTile, false>, a);
 }
 
+// By a library; false, and nothing is done: it is for our own kernels.
+bool grad_by_library(const KernelCall& call, const AttentionCall& a) {
+  std::optional<kernels::LibraryAttention> asked = of_library(call, a, true);
+  if (!asked) return false;
+  const int64_t heads = asked->heads, count = a.batch * heads * a.seq;
+  asked->workspace_bytes -= (count * 4 + 255) / 256 * 256;
+  float* const lse = reinterpret_cast<float*>(call.workspace.data() + asked->workspace_bytes);
+  asked->lse = {lse, {heads * a.seq, a.seq, 1}};
+  device::NoStream nothing;
+  if (!attention_by_library(*asked, nothing)) return false;
+  launch_pieces(*call.stream, count, pack_lse, a, lse, count);
+  return attention_by_library(*asked, *call.stream);
+}
+
 }  // namespace
 
 int64_t attention_grad_workspace(const KernelShapes& shapes) {
@@ -536,6 +559,7 @@ void attention_grad(const KernelCall& call) {
   a.lse = data<float>(lse), a.lse_at = row_strides(lse);
   a.dq = dq.data, a.dq_at = row_strides(dq);
   a.dk = dk.data, a.dk_at = key_strides(dk), a.dv = dv.data, a.dv_at = key_strides(dv);
+  if (grad_by_library(call, a)) return;
   launch_sight(call, a);
   dispatch("attention", dq.dtype(), [&]<typename T>(T) {
     const dim3 blocks(static_cast<unsigned>(a.batch * a.kv_heads * a.row_tiles));
