@@ -32,11 +32,12 @@ if(python3)
 endif()
 find_path(cudnn_headers cudnn_graph.h HINTS ${cudnn_folders})
 find_path(cudnn_frontend_headers cudnn_frontend.h HINTS ${cudnn_folders})
-set(cudnn_sources)
 if(cudnn_headers AND cudnn_frontend_headers)
-  set(cudnn_sources kintsugi/kernels/gpu/cuda/cudnn.cpp)
-  list(APPEND nvcc_flags -DKINTSUGI_CUDNN)
+  set(cudnn_source kintsugi/kernels/gpu/cuda/cudnn.cpp)
+  set_source_files_properties(${cudnn_source} PROPERTIES COMPILE_OPTIONS "-w;-O1" INCLUDE_DIRECTORIES
+    "${cudnn_frontend_headers};${cudnn_headers};${cuda_root}/include")
 else()
+  set(cudnn_source kintsugi/kernels/gpu/cuda/no_cudnn.cpp)
   message(STATUS "No headers of cuDNN and its frontend: attention on NVIDIA's devices is by our own kernels alone")
 endif()
 # One intermediate code, of the oldest generation, from which the code of each is made: that takes half the time. It is
@@ -72,11 +73,7 @@ foreach(source IN LISTS cuda_sources)
   list(APPEND cuda_objects ${object})
 endforeach()
 add_library(kintsugi_cuda MODULE ${cuda_objects} kintsugi/kernels/kernel_call.cpp kintsugi/kernels/parts.cpp
-  kintsugi/kernels/rotary_frequencies.cpp ${cudnn_sources})
-if(cudnn_sources)
-  set_source_files_properties(${cudnn_sources} PROPERTIES COMPILE_OPTIONS "-w;-O1" INCLUDE_DIRECTORIES
-    "${cudnn_frontend_headers};${cudnn_headers};${cuda_root}/include")
-endif()
+  kintsugi/kernels/rotary_frequencies.cpp ${cudnn_source})
 set_source_files_properties(${cuda_objects} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
 set_target_properties(kintsugi_cuda PROPERTIES PREFIX "" CXX_VISIBILITY_PRESET hidden LINKER_LANGUAGE CXX
   LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR} UNITY_BUILD OFF POSITION_INDEPENDENT_CODE ON)

@@ -244,7 +244,7 @@ void plainly(const KernelCall& call, const AttentionCall& a) {
 
 }  // namespace
 
-#if defined(__CUDACC__) && defined(KINTSUGI_CUDNN)
+#if defined(__CUDACC__)
 kernels::AttentionByLibrary attention_by_library = kernels::cudnn_attention;
 #else
 kernels::AttentionByLibrary attention_by_library = nullptr;

@@ -190,10 +190,7 @@ std::unique_ptr<Graph> graph_of(const Key& key, cudnnHandle_t handle) {
     out(o, kO, key.o), out(lse, kLse, key.lse);
   }
   int64_t needs = 0;
-  auto e = graph->build(handle, {fe::HeurMode_t::A});
-  if (getenv("KDBG")) fprintf(stderr, "cudnn %d %ld %ld %ld %ld: %s\n", key.gradient, key.batch, key.heads, key.seq, key.head_dim, e.is_good() ? "good" : e.get_message().c_str());
-  const bool good = e.is_good() && graph->get_workspace_size(needs).is_good();
-  if (getenv("KDBG")) fprintf(stderr, "  needs %ld of %ld\n", needs, key.workspace);
+  const bool good = graph->build(handle, {fe::HeurMode_t::A}).is_good() && graph->get_workspace_size(needs).is_good();
   return good && needs <= key.workspace ? std::move(graph) : nullptr;
 }
 
