@@ -165,23 +165,30 @@ struct Sgd {
   float momentum;
 };
 
-// N elements at a time.
+// N elements at a time; the first are on their way while the corrections are computed.
 template <typename G, int N>
-__global__ void __launch_bounds__(kPieceThreads) adamw_step(Adamw<G> a, int64_t begin, int64_t end) {
+__global__ void __launch_bounds__(kPieceThreads, 5) adamw_step(Adamw<G> a, int64_t begin, int64_t end) {
   const Update<G>& u = a.u;
   __shared__ float corrections[2];
+  Packed<float, N> w_in, m_in, v_in;
+  Packed<G, N> g;
+  int64_t at = begin + first_piece() * N;
+  const auto fetch = [&] {
+    if (at < end) w_in.load(u.w_in + at), m_in.load(u.m_in + at), v_in.load(u.v_in + at), g.load(u.g + at);
+  };
+  fetch();
+  const bool updates = *u.finite != 0;
+  const auto factor = static_cast<float>(*u.factor), rate = static_cast<float>(u.later->learning_rate);
   if (threadIdx.x < 2) {
     const double t = *a.updates + 1, beta = static_cast<double>(threadIdx.x == 0 ? a.beta1 : a.beta2);
     corrections[threadIdx.x] = static_cast<float>(1 / (1 - pow(beta, t)));
   }
   __syncthreads();
-  const bool updates = *u.finite != 0;
-  const auto factor = static_cast<float>(*u.factor), rate = static_cast<float>(u.later->learning_rate);
-  for (int64_t at = begin + first_piece() * N; at < end; at += all_threads() * N) {
-    float w[N], m[N], v[N], g[N];
-    load_run(w, u.w_in + at), load_run(m, u.m_in + at), load_run(v, u.v_in + at), load_run(g, u.g + at);
+  while (at < end) {
+    float w[N], m[N], v[N];
     GPU_UNROLL
     for (int i = 0; i < N; ++i) {
+      w[i] = w_in[i], m[i] = m_in[i], v[i] = v_in[i];
       if (!updates) continue;
       const float gradient = g[i] * factor;
       m[i] = a.beta1 * m[i] + (1 - a.beta1) * gradient;
@@ -190,6 +197,8 @@ __global__ void __launch_bounds__(kPieceThreads) adamw_step(Adamw<G> a, int64_t 
     }
     put_run(u.w + at, w, false), put_run(u.m + at, m, false), put_run(u.v + at, v, false);
     if (u.weight.data != nullptr) u.weight.put(at, w, false);
+    at += all_threads() * N;
+    fetch();
   }
 }
 
