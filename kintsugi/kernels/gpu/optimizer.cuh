@@ -14,13 +14,34 @@ using kernels::UpdateScaleOut;
 
 constexpr int kThreads = 256;
 
-// 32 lanes for each block of 1,024 elements. wide: fours of g begin at multiples of as many bytes as they are.
+// Lists whose squares are summed, and the first thread block of each. wide: fours of g begin at multiples of as many
+// bytes as they are.
+struct Squared {
+  const void* g;
+  void* sums;
+  int64_t count;
+  int begin;
+  bool wide, add;
+};
+struct SquaredLists {
+  static constexpr int kMost = 32;
+  Squared at[kMost];
+  int lists = 0;
+};
+
+// 32 lanes for each block of 1,024 elements.
 template <typename T, typename S>
-__global__ void __launch_bounds__(kThreads)
-    square_blocks(const T* g, int64_t count, S* sums, int64_t blocks, bool wide, bool add) {
+__global__ void __launch_bounds__(kThreads) square_blocks(SquaredLists lists) {
   constexpr int kRun = 4, kRuns = 1024 / (32 * kRun);
+  int l = 0;
+  while (l + 1 < lists.lists && lists.at[l + 1].begin <= static_cast<int>(blockIdx.x)) ++l;
+  const auto* const g = static_cast<const T*>(lists.at[l].g);
+  auto* const sums = static_cast<S*>(lists.at[l].sums);
+  const int64_t count = lists.at[l].count, blocks = (count + 1023) / 1024;
+  const bool wide = lists.at[l].wide, add = lists.at[l].add;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int64_t block = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / 32, begin = block * 1024;
+  const int64_t own = static_cast<int64_t>(blockIdx.x) - lists.at[l].begin;
+  const int64_t block = (own * kThreads + threadIdx.x) / 32, begin = block * 1024;
   double sum = 0;
   if (wide && begin + 1024 <= count) {
     Packed<T, kRun> some[kRuns];
@@ -260,16 +281,29 @@ int64_t sum_blocks_workspace(const KernelShapes& s) {
 }
 
 void sum_squares(const KernelCall& call) {
-  const View &g = call.ins[0], &blocks = call.outs[0];
-  dispatch("sum_squares", g.dtype(), [&]<typename T>(T) {
-    const auto go = [&]<typename S>(S) {
-      const int64_t count = blocks.elements(), of_each = kThreads / 32;
-      launch(*call.stream, dim3(static_cast<unsigned>((count + of_each - 1) / of_each)), dim3(kThreads), 0,
-             square_blocks<T, S>, data<T>(g), g.elements(), data<S>(blocks), count, all_wide(g.data),
-             call.accumulates(0));
-    };
-    blocks.dtype() == DType::f64 ? go(double{}) : go(float{});
-  });
+  base::require(call.ins.size() <= SquaredLists::kMost, "kernel", "squares of {} lists on a device", call.ins.size());
+  SquaredLists lists;
+  int begin = 0;
+  const auto flush = [&](DType of, DType to) {
+    dispatch("sum_squares", of, [&]<typename T>(T) {
+      launch(*call.stream, dim3(static_cast<unsigned>(begin)), dim3(kThreads), 0,
+             to == DType::f64 ? square_blocks<T, double> : square_blocks<T, float>, lists);
+    });
+    lists.lists = 0, begin = 0;
+  };
+  for (size_t i = 0; i < call.ins.size(); ++i) {
+    const View &g = call.ins[i], &blocks = call.outs[i];
+    lists.at[lists.lists++] = {.g = g.data,
+                               .sums = blocks.data,
+                               .count = g.elements(),
+                               .begin = begin,
+                               .wide = all_wide(g.data),
+                               .add = call.accumulates(i)};
+    constexpr int64_t kOfEach = kThreads / 32;
+    begin += static_cast<int>((blocks.elements() + kOfEach - 1) / kOfEach);
+    if (i + 1 == call.ins.size() || call.ins[i + 1].dtype() != g.dtype() || call.outs[i + 1].dtype() != blocks.dtype())
+      flush(g.dtype(), blocks.dtype());
+  }
 }
 
 void sum_blocks(const KernelCall& call) {
