@@ -188,7 +188,7 @@ struct Sgd {
 
 // N elements at a time; the first are on their way while the corrections are computed.
 template <typename G, int N>
-__global__ void __launch_bounds__(kPieceThreads, 5) adamw_step(Adamw<G> a, int64_t begin, int64_t end) {
+__global__ void __launch_bounds__(kPieceThreads, 4) adamw_step(Adamw<G> a, int64_t begin, int64_t end) {
   const Update<G>& u = a.u;
   __shared__ float corrections[2];
   Packed<float, N> w_in, m_in, v_in;
@@ -201,8 +201,11 @@ __global__ void __launch_bounds__(kPieceThreads, 5) adamw_step(Adamw<G> a, int64
   const bool updates = *u.finite != 0;
   const auto factor = static_cast<float>(*u.factor), rate = static_cast<float>(u.later->learning_rate);
   if (threadIdx.x < 2) {
-    const double t = *a.updates + 1, beta = static_cast<double>(threadIdx.x == 0 ? a.beta1 : a.beta2);
-    corrections[threadIdx.x] = static_cast<float>(1 / (1 - pow(beta, t)));
+    double beta = static_cast<double>(threadIdx.x == 0 ? a.beta1 : a.beta2), power = 1;
+    // Its power of the updates, without a call of pow, which takes registers.
+    for (auto t = static_cast<int64_t>(*a.updates) + 1; t > 0; t /= 2, beta *= beta)
+      if (t % 2 == 1) power *= beta;
+    corrections[threadIdx.x] = 1 / static_cast<float>(1 - power);
   }
   __syncthreads();
   while (at < end) {
