@@ -50,6 +50,7 @@ constexpr Pass kPasses[] = {
     {"overlap", "communication started early and waited for late"},
     {"offload", "what lies in a file, fetched and stored"},
     {"move_gradients", "with one micro-batch, accumulators moved from the states to the arena"},
+    {"join_lists", "on a device, neighbouring sums of squares as one instruction"},
     {kProgram, "the finished program: every buffer at its offset, totals of bytes and flops"},
     {kTasks, "what each stage does and when, as a picture"},
     {kSent, "every collective of a step, and what other strategies would send and hold"}};

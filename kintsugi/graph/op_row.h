@@ -117,6 +117,7 @@ struct OpRow {
   bool linear = false;                                              // linear in each operand while the others are held
   bool variadic = false;  // a sum of any number of operands: may be made in groups
   bool chained = false;   // adds its operands in their order: f(a, b, c) = f(f(a, b), c)
+  bool listed = false;    // makes an output of each operand: f(a, b) is f(a) and f(b)
   bool flat = false;      // elementwise: may work on any flat piece of its operands' local blocks
   bool free = false;      // costs nothing in any layout: made where and how it is needed
   // Where the inputs are zero at padding, so are the outputs, and dims that an output lacks get nothing from padding;

@@ -6,6 +6,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/lower/fuse.h"
 #include "kintsugi/lower/join_head.h"
+#include "kintsugi/lower/join_lists.h"
 #include "kintsugi/lower/memory.h"
 #include "kintsugi/lower/move_gradients.h"
 #include "kintsugi/lower/offload.h"
@@ -73,6 +74,7 @@ std::vector<program::Program> lower(const Source& source, const Target& target, 
   pass("overlap", overlap);
   pass("offload", offload, operations, target.offload);
   pass("move_gradients", move_gradients, operations);
+  pass("join_lists", join_lists, operations);
   if (target.extent == Extent::placed)
     place_the_largest(stages, operations);
   else if (target.extent == Extent::verified)

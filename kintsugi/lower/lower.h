@@ -44,7 +44,7 @@ struct Target {
 };
 
 // Called after each pass with its name ("partition", "prefetch", "fuse", "workspace", "schedule", "overlap",
-// "offload", "move_gradients", "memory") and the program: of all stages together after "partition", of each stage after
+// "offload", "move_gradients", "join_lists", "memory") and the program: of all stages together after "partition", of each stage after
 // the others.
 using Dump = std::function<void(std::string_view pass, const program::Program&)>;
 

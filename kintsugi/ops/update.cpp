@@ -9,14 +9,18 @@ namespace {
 constexpr int64_t kBlock = 1024;  // elements whose squares are summed separately, in every layout
 
 // Of a bucket [shard flat], the blocks of each shard; of anything else, those of all its elements in order.
-OutTypes blocks_of(Types ins, const Attributes&) {
-  const Shape& g = ins[0].shape;
+Shape blocks_of(const Shape& g) {
   if (g.rank() == 2 && g[0].name == tensor::kShard && g[1].name == tensor::kFlat) {
     if (g[1].size % kBlock != 0)
       throw base::InternalError("sum_squares", "{} is not made of blocks of {}", to_string(g), kBlock);
-    return {{Shape{{"shard", g[0].size}, {"block", g[1].size / kBlock}}, DType::f64}};
+    return {{"shard", g[0].size}, {"block", g[1].size / kBlock}};
   }
-  return {{Shape{{"block", (g.elements() + kBlock - 1) / kBlock}}, DType::f64}};
+  return {{"block", (g.elements() + kBlock - 1) / kBlock}};
+}
+OutTypes blocks_of_each(Types ins, const Attributes&) {
+  OutTypes outs;
+  for (const Type& g : ins) outs.add({blocks_of(g.shape), DType::f64});
+  return outs;
 }
 
 // One per element of all operands.
@@ -30,12 +34,13 @@ double all_elements(Types ins, Types, const Attributes&) {
 
 OpRow sum_squares() {
   return {.kind = "sum_squares",
-          .ins = {"g"},
-          .outs = {"blocks"},
+          .ins = {rest("g")},
+          .outs = {rest("blocks")},
           .family = "optimizer",
-          .infer = blocks_of,
+          .infer = blocks_of_each,
           .flops = [](Types ins, Types, const Attributes&) { return 2.0 * elements(ins); },
           .whole = {"block"},
+          .listed = true,
           .flat = true,
           .keeps_zero = true,
           .alias = {{"block", "flat"}}};

@@ -38,11 +38,11 @@ inline double squares_of(const float* x, int64_t n) {
   return sum;
 }
 
-void sum_squares_part(const KernelCall& call, base::Range r) {
-  const int64_t n = call.ins[0].elements();
-  double* blocks = reinterpret_cast<double*>(call.outs[0].data);
-  for_type(call.ins[0].dtype(), [&]<typename T>(T) {
-    const T* x = reinterpret_cast<const T*>(call.ins[0].data);
+void sum_squares_part(const tensor::View& g, const tensor::View& to, base::Range r) {
+  const int64_t n = g.elements();
+  double* blocks = reinterpret_cast<double*>(to.data);
+  for_type(g.dtype(), [&]<typename T>(T) {
+    const T* x = reinterpret_cast<const T*>(g.data);
     HWY_ALIGN float some[kBlock];
     for (int64_t i = r.begin; i < r.end; ++i) {
       const T* from = x + i * kBlock;
@@ -67,7 +67,8 @@ HWY_EXPORT(sum_squares_part);
 
 void sum_squares(const KernelCall& call) {
   const auto part = HWY_DYNAMIC_DISPATCH(sum_squares_part);
-  call.team.for_shares(call.outs[0].elements(), 4, [&](base::Range r, int) { part(call, r); });
+  for (size_t i = 0; i < call.ins.size(); ++i)
+    call.team.for_shares(call.outs[i].elements(), 4, [&](base::Range r, int) { part(call.ins[i], call.outs[i], r); });
 }
 
 }  // namespace kintsugi::kernels::cpu

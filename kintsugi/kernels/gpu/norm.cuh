@@ -1,6 +1,6 @@
 // Layer norm and RMS norm, and their gradients. A team of threads has a row in its registers, so that it is read once,
-// and the next one on its way: 32 lanes for rows of up to 1,024 elements, in fp32 768, else a block. Only rows that are
-// too long for that, or that do not begin at multiples of 16 bytes, are read again.
+// and the next ones on their way to shared memory: 32 lanes for rows of up to 1,024 elements, in fp32 768, else a
+// block. Only rows that are too long for that, or that do not begin at multiples of 16 bytes, are read again.
 //
 // All sums of a row are taken at once, of what is left of it behind a pivot, the mean of its first run of N elements.
 // Of `width` elements with deviation s the mean is at most s sqrt(width / N) from there, so that the variance, as a
@@ -89,17 +89,60 @@ __device__ __forceinline__ Spread spread_of(float sum, float squares, bool shift
   return {shift, rsqrtf((variance < 0 ? 0 : variance) + epsilon)};
 }
 
-// A row on its way: the runs of a thread, zeros behind the row.
-template <typename T, typename Own, int kRuns, int N>
-struct Fetched {
-  Packed<T, N> runs[kRuns];
+// Rows of kValues values, kSlots of them on their way to shared memory, which takes no registers. A thread takes what
+// it has fetched itself, so that only it waits. Without slots a row is fetched when it is taken.
+template <typename T, typename Own, int kRuns, int N, int kValues, int kSlots>
+struct RowsAhead {
+  using Row = Packed<T, N>[kValues][kRuns];
+  static constexpr int kAhead = kSlots;
 
-  __device__ __forceinline__ void load(const T* row, int width) {
+  const T* from[kValues];  // null: zeros
+  int64_t count;
+  int width;
+  Packed<T, N>* shared;
+  int slot = 0;
+
+  __device__ __forceinline__ Packed<T, N>* place(int at, int value, int r) const {
+    return shared + ((at * kValues + value) * kRuns + r) * static_cast<int>(blockDim.x) + threadIdx.x;
+  }
+  // Calls f(value, r, from) for what this thread has of a row.
+  template <typename F>
+  __device__ __forceinline__ void each(int64_t row, const F& f) const {
+    if (row >= count) return;
     GPU_UNROLL
-    for (int r = 0; r < kRuns; ++r) {
-      runs[r] = {};
-      if (Own::column(r) < width) runs[r].load(row + Own::column(r));
+    for (int v = 0; v < kValues; ++v) GPU_UNROLL
+    for (int r = 0; r < kRuns; ++r)
+      if (from[v] != nullptr && Own::column(r) < width) f(v, r, from[v] + row * width + Own::column(r));
+  }
+  __device__ __forceinline__ void fetch(int64_t row, int at) const {
+    if constexpr (kSlots > 0) {
+      each(row, [&](int v, int r, const T* x) { copy_async_16(place(at, v, r), x); });
+      copy_async_commit();
     }
+  }
+  // The first rows: that of the first slot, and others a `step` apart.
+  __device__ __forceinline__ void begin(int64_t row, int64_t step) const {
+    GPU_UNROLL
+    for (int s = 0; s < kSlots; ++s) fetch(row + s * step, s);
+  }
+  // The next row, with zeros behind it and behind the last.
+  __device__ __forceinline__ void take(Row& to, int64_t row) const {
+    if constexpr (kSlots > 0) copy_async_wait<kSlots - 1>();
+    GPU_UNROLL
+    for (int v = 0; v < kValues; ++v) GPU_UNROLL
+    for (int r = 0; r < kRuns; ++r) to[v][r] = {};
+    each(row, [&](int v, int r, const T* x) {
+      if constexpr (kSlots > 0) {
+        to[v][r] = *place(slot, v, r);
+      } else {
+        to[v][r].load(x);
+      }
+    });
+  }
+  // To the place of the row that was taken, once that was used: the row kSlots behind it.
+  __device__ __forceinline__ void refill(int64_t row) {
+    fetch(row, slot);
+    if (++slot >= kSlots) slot = 0;
   }
 };
 
@@ -124,14 +167,23 @@ __device__ __forceinline__ void fetch_weights(float* to, const AnyData& from, fl
   }
 }
 
-// Blocks of a processor, as many as its registers hold, by the bytes that a thread has of a row.
+// By the bytes that a thread has of a row: the blocks of a processor, as many as its registers hold; and the rows that
+// are under way, so that a processor has some 64 KiB of them, and a block no more than every device has.
 template <typename Team>
 constexpr int forward_blocks(int bytes) {
   return Team::kCount == 1 ? 2 : bytes <= 16 ? 10 : bytes <= 48 ? 7 : 4;
 }
 template <typename Team>
+constexpr int forward_slots(int bytes) {
+  return Team::kCount == 1 ? 64 / bytes : std::min(96 / bytes, 4);
+}
+template <typename Team>
 constexpr int backward_blocks(int bytes) {
-  return Team::kCount == 1 ? 1 : bytes <= 32 ? 3 : 2;
+  return Team::kCount == 1 ? 1 : bytes <= 48 ? 3 : 2;
+}
+template <typename Team>
+constexpr int backward_slots(int bytes) {
+  return Team::kCount == 1 ? 32 / bytes : bytes <= 64 ? 2 : 1;
 }
 
 // Rows of a team: its own of each `step`. All teams of a block go as often round the loop, since all take part in
@@ -145,35 +197,38 @@ __global__ void __launch_bounds__(Team<kRuns, N, kByLanes>::kMost,
   const int across = Own::kEach * Own::size();
   const int64_t step = static_cast<int64_t>(gridDim.x) * Own::kCount;
   const float share = 1.0f / static_cast<float>(n.width);
-  Fetched<T, Own, kRuns, N> next;
-  Packed<T, N> first;
-  const auto fetch = [&](int64_t row) {
-    const T* const at = n.x + (row < n.count ? row : n.count - 1) * n.width;
-    next.load(at, n.width);
-    first.load(at);
-  };
+  using Rows = RowsAhead<T, Own, kRuns, N, 1, forward_slots<Own>(kRuns * N * sizeof(T))>;
+  Rows rows = {.from = {n.x},
+               .count = n.count,
+               .width = n.width,
+               .shared = reinterpret_cast<Packed<T, N>*>(weights + 2 * across)};
+  Packed<T, N> first = {};
   const int64_t begin = static_cast<int64_t>(blockIdx.x) * Own::kCount;
-  fetch(begin + Own::number());
+  rows.begin(begin + Own::number(), step);
+  if (begin + Own::number() < n.count) first.load(n.x + (begin + Own::number()) * n.width);
   fetch_weights(weights, n.gamma, n.offset, n.width, across);
   fetch_weights(weights + across, n.beta, 0, n.width, across);
   __syncthreads();
   int turn = 0;
   for (int64_t top = begin; top < n.count; top += step, ++turn) {
     const int64_t row = top + Own::number();
+    typename Rows::Row taken;
+    rows.take(taken, row);
+    const auto& x = taken[0];
     const float pivot = pivot_of(first, n.shifts);
-    const Fetched<T, Own, kRuns, N> x = next;
     Sums<2> sums = {};
     GPU_UNROLL
     for (int r = 0; r < kRuns; ++r) {
       const float less = Own::column(r) < n.width ? pivot : 0;
       GPU_UNROLL
       for (int i = 0; i < N; ++i) {
-        const float u = x.runs[r][i] - less;
+        const float u = x[r][i] - less;
         sums.at[0] += u;
         sums.at[1] += u * u;
       }
     }
-    if (top + step < n.count) fetch(row + step);
+    rows.refill(row + Rows::kAhead * step);
+    if (row + step < n.count) first.load(n.x + (row + step) * n.width);
     sums = Own::sum(sums, scratch, turn);
     const Spread s = spread_of(sums.at[0], sums.at[1], n.shifts, share, n.epsilon);
     if (row >= n.count) continue;
@@ -184,7 +239,7 @@ __global__ void __launch_bounds__(Team<kRuns, N, kByLanes>::kMost,
       float gamma[N], beta[N], y[N];
       load_run(gamma, weights + column), load_run(beta, weights + across + column);
       GPU_UNROLL
-      for (int i = 0; i < N; ++i) y[i] = (x.runs[r][i] - pivot - s.shift) * s.inverse * gamma[i] + beta[i];
+      for (int i = 0; i < N; ++i) y[i] = (x[r][i] - pivot - s.shift) * s.inverse * gamma[i] + beta[i];
       put_run(n.y + row * n.width + column, y, n.add);
     }
   }
@@ -208,30 +263,25 @@ __global__ void __launch_bounds__(Team<kRuns, N, kByLanes>::kMost,
   const int across = Own::kEach * Own::size();
   const int64_t step = static_cast<int64_t>(gridDim.x) * Own::kCount;
   const float share = 1.0f / static_cast<float>(n.width);
-  Fetched<T, Own, kRuns, N> next_x, next_dy;
-  Packed<T, N> first;
-  const auto fetch = [&](int64_t row) {
-    const int64_t at = (row < n.count ? row : n.count - 1) * n.width;
-    next_x.load(n.x + at, n.width), next_dy.load(n.dy + at, n.width);
-    first.load(n.x + at);
-  };
-  // What registers have no place for is fetched when it is needed.
-  constexpr int kBytes = Own::kEach * static_cast<int>(sizeof(T));
-  constexpr bool kAhead = kByLanes || kBytes < 64, kThereAhead = kByLanes || kBytes <= 16;
+  using Rows = RowsAhead<T, Own, kRuns, N, 3, backward_slots<Own>(kRuns * N * sizeof(T))>;
+  Rows rows = {.from = {n.x, n.dy, n.add ? n.dx : nullptr},
+               .count = n.count,
+               .width = n.width,
+               .shared = reinterpret_cast<Packed<T, N>*>(weights + across)};
+  Packed<T, N> first = {};
   const int64_t begin = static_cast<int64_t>(blockIdx.x) * Own::kCount;
-  if (kAhead) fetch(begin + Own::number());
+  rows.begin(begin + Own::number(), step);
+  if (begin + Own::number() < n.count) first.load(n.x + (begin + Own::number()) * n.width);
   fetch_weights(weights, n.gamma, n.offset, n.width, across);
   __syncthreads();
   float dgamma[kRuns][N] = {}, dbeta[kRuns][N] = {};
   int turn = 0;
   for (int64_t top = begin; top < n.count; top += step, ++turn) {
     const int64_t row = top + Own::number();
-    const bool own = row < n.count;
-    if (!kAhead) fetch(row);
+    typename Rows::Row taken;
+    rows.take(taken, row);
+    const auto &x = taken[0], &dy = taken[1], &there = taken[2];
     const float pivot = pivot_of(first, n.shifts);
-    const Fetched<T, Own, kRuns, N> x = next_x;
-    Fetched<T, Own, kRuns, N> dy = next_dy;
-    if (!own) dy = {};
     Sums<4> sums = {};
     GPU_UNROLL
     for (int r = 0; r < kRuns; ++r) {
@@ -240,22 +290,22 @@ __global__ void __launch_bounds__(Team<kRuns, N, kByLanes>::kMost,
       load_run(gamma, weights + Own::column(r));
       GPU_UNROLL
       for (int i = 0; i < N; ++i) {
-        const float u = x.runs[r][i] - less, g = dy.runs[r][i] * gamma[i];
-        dbeta[r][i] += dy.runs[r][i];
+        const float u = x[r][i] - less, g = dy[r][i] * gamma[i];
+        dbeta[r][i] += dy[r][i];
         sums.at[0] += u;
         sums.at[1] += u * u;
         sums.at[2] += g;
         sums.at[3] += g * u;
       }
     }
-    if (kAhead && top + step < n.count) fetch(row + step);
-    Fetched<T, Own, kRuns, N> there = {};
-    if (kThereAhead && n.add && own) there.load(n.dx + row * n.width, n.width);
+    rows.refill(row + Rows::kAhead * step);
+    if (row + step < n.count) first.load(n.x + (row + step) * n.width);
     sums = Own::sum(sums, scratch, turn);
     const Spread s = spread_of(sums.at[0], sums.at[1], n.shifts, share, n.epsilon);
     const float shift = -s.shift * s.inverse;                           // xhat = u * inverse + shift
     const float of_g = n.shifts ? -sums.at[2] * share * s.inverse : 0;  // dx = g * inverse + of_g
     const float of_xhat = -(sums.at[3] - s.shift * sums.at[2]) * share * s.inverse * s.inverse;  //   + xhat * of_xhat
+    if (row >= n.count) continue;
     GPU_UNROLL
     for (int r = 0; r < kRuns; ++r) {
       const int column = Own::column(r);
@@ -263,32 +313,38 @@ __global__ void __launch_bounds__(Team<kRuns, N, kByLanes>::kMost,
       load_run(gamma, weights + column);
       GPU_UNROLL
       for (int i = 0; i < N; ++i) {
-        const float xhat = (x.runs[r][i] - pivot) * s.inverse + shift;
-        dgamma[r][i] += dy.runs[r][i] * xhat;
-        dx[i] = rounded_before<T>(dy.runs[r][i] * gamma[i] * s.inverse + of_g + xhat * of_xhat, n.add);
-        if (kThereAhead && n.add) dx[i] += there.runs[r][i];
+        const float xhat = (x[r][i] - pivot) * s.inverse + shift;
+        dgamma[r][i] += dy[r][i] * xhat;
+        dx[i] = rounded_before<T>(dy[r][i] * gamma[i] * s.inverse + of_g + xhat * of_xhat, n.add) + there[r][i];
       }
-      if (own && column < n.width) put_run(n.dx + row * n.width + column, dx, n.add && !kThereAhead);
+      if (column < n.width) put_run(n.dx + row * n.width + column, dx, false);
     }
   }
 
   float* const to = n.partial + static_cast<int64_t>(blockIdx.x) * 2 * n.width;
   if constexpr (kByLanes) {
-    float* const of_block = weights + across;
-    for (int team = 0; team < Own::kCount; ++team) {
-      if (team == Own::number()) {
-        GPU_UNROLL
-        for (int r = 0; r < kRuns; ++r) {
-          put_run(of_block + Own::column(r), dgamma[r], team > 0);
-          put_run(of_block + across + Own::column(r), dbeta[r], team > 0);
-        }
-      }
-      __syncthreads();
+    // What the teams have, where rows were: of each its sums of gamma, then of beta.
+    static_assert(Rows::kAhead * sizeof(typename Rows::Row) >= 2 * Own::kEach * sizeof(float));
+    float* const of_teams = weights + across;
+    __syncthreads();
+    GPU_UNROLL
+    for (int r = 0; r < kRuns; ++r) {
+      put_run(of_teams + Own::number() * 2 * across + Own::column(r), dgamma[r], false);
+      put_run(of_teams + Own::number() * 2 * across + across + Own::column(r), dbeta[r], false);
     }
-    for (int i = static_cast<int>(threadIdx.x) * 4; i < n.width; i += static_cast<int>(blockDim.x) * 4) {
-      *reinterpret_cast<Vec<float, 4>*>(to + i) = *reinterpret_cast<const Vec<float, 4>*>(of_block + i);
-      *reinterpret_cast<Vec<float, 4>*>(to + n.width + i) =
-          *reinterpret_cast<const Vec<float, 4>*>(of_block + across + i);
+    __syncthreads();
+    for (int i = static_cast<int>(threadIdx.x) * 4; i < 2 * across; i += static_cast<int>(blockDim.x) * 4) {
+      const int column = i < across ? i : i - across;
+      if (column >= n.width) continue;
+      float sum[4] = {};
+      GPU_UNROLL
+      for (int team = 0; team < Own::kCount; ++team) {
+        float more[4];
+        load_run(more, of_teams + team * 2 * across + i);
+        GPU_UNROLL
+        for (int k = 0; k < 4; ++k) sum[k] += more[k];
+      }
+      put_run(to + (i < across ? 0 : n.width) + column, sum, false);
     }
   } else {
     GPU_UNROLL
@@ -408,13 +464,19 @@ __global__ void __launch_bounds__(32 * kMostGroups)
   const bool beta = blockIdx.y == 1;
   const AnyData to = beta ? out.dbeta : out.dgamma;
   if (to.data == nullptr) return;
+  constexpr int kTogether = 8;  // loads under way
   float sum = 0;
   if (column < width)
-#if KINTSUGI_ON_GPU
-#pragma unroll 8
-#endif
-    for (int c = group; c < chunks; c += groups)
-      sum += partial[(static_cast<int64_t>(c) * 2 + blockIdx.y) * width + column];
+    for (int first = group; first < chunks; first += kTogether * groups) {
+      float some[kTogether];
+      GPU_UNROLL
+      for (int k = 0; k < kTogether; ++k) {
+        const int c = first + k * groups;
+        some[k] = c < chunks ? partial[(static_cast<int64_t>(c) * 2 + blockIdx.y) * width + column] : 0;
+      }
+      GPU_UNROLL
+      for (int k = 0; k < kTogether; ++k) sum += some[k];
+    }
   sums[group][lane] = sum;
   __syncthreads();
   if (group != 0 || column >= width) return;
@@ -473,6 +535,12 @@ Norm<T> norm_of(const KernelCall& call, bool shifts) {
   return n;
 }
 
+// Bytes of shared memory of a block: so many weights of each column, then what each thread has of rows on their way.
+template <typename Team>
+size_t shared_of(int threads, int weights, int rows) {
+  return static_cast<size_t>(threads) * (Team::kEach * sizeof(float) * weights + Team::kCount * rows);
+}
+
 void forward(const KernelCall& call, bool shifts) {
   dispatch("a norm", call.ins[NormIn::kX].dtype(), [&]<typename T>(T) {
     Norm<T> n = norm_of<T>(call, shifts);
@@ -484,10 +552,11 @@ void forward(const KernelCall& call, bool shifts) {
         n.width, call.ins[NormIn::kX].dtype(), wide,
         [&]<int kRuns, bool kByLanes>(Team<kRuns, kN, kByLanes>, int threads) {
           using Own = Team<kRuns, kN, kByLanes>;
-          const int64_t most = kProcessors * (kByLanes ? forward_blocks<Own>(Own::kEach * sizeof(T)) : 1024 / threads);
+          constexpr int kBytes = Own::kEach * sizeof(T);
+          const int64_t most = kProcessors * (kByLanes ? forward_blocks<Own>(kBytes) : 1024 / threads);
           launch(*call.stream, blocks(std::min((n.count + Own::kCount - 1) / Own::kCount, most)),
                  dim3(static_cast<unsigned>(threads * Own::kCount)),
-                 Own::kEach * sizeof(float[2]) * static_cast<size_t>(threads), normalize<T, kRuns, kN, kByLanes>, n);
+                 shared_of<Own>(threads, 2, forward_slots<Own>(kBytes) * kBytes), normalize<T, kRuns, kN, kByLanes>, n);
         },
         [&] { launch(*call.stream, blocks(n.count), long_threads(n.width), 0, normalize_any<T>, n); });
   });
@@ -496,7 +565,7 @@ void forward(const KernelCall& call, bool shifts) {
 // As many blocks as a large device runs at one time, where rows are held, but not for few rows.
 int64_t chunks_of(int64_t count, int64_t width, DType dtype) {
   const TeamSize size = team_size(width, dtype);
-  const int64_t of_processor = size.by_lanes ? (size.each * tensor::size_of(dtype) <= 32 ? 3 : 2)
+  const int64_t of_processor = size.by_lanes ? (size.each * tensor::size_of(dtype) <= 48 ? 3 : 2)
                                              : std::max(1, (size.each == 8 ? 672 : 512) / size.threads);
   return std::clamp<int64_t>(count / 8, 1, kProcessors * of_processor);
 }
@@ -515,8 +584,9 @@ void backward(const KernelCall& call, bool shifts) {
         n.width, call.ins[NormGradIn::kX].dtype(), wide,
         [&]<int kRuns, bool kByLanes>(Team<kRuns, kN, kByLanes>, int threads) {
           using Own = Team<kRuns, kN, kByLanes>;
+          constexpr int kBytes = Own::kEach * sizeof(T);
           launch(*call.stream, blocks(chunks), dim3(static_cast<unsigned>(threads * Own::kCount)),
-                 Own::kEach * sizeof(float[kByLanes ? 3 : 1]) * static_cast<size_t>(threads),
+                 shared_of<Own>(threads, 1, backward_slots<Own>(kBytes) * 3 * kBytes),
                  normalize_grad<T, kRuns, kN, kByLanes>, n);
         },
         [&] {

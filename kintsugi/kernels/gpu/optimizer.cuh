@@ -14,13 +14,34 @@ using kernels::UpdateScaleOut;
 
 constexpr int kThreads = 256;
 
-// 32 lanes for each block of 1,024 elements. wide: fours of g begin at multiples of as many bytes as they are.
+// Lists whose squares are summed, and the first thread block of each. wide: fours of g begin at multiples of as many
+// bytes as they are.
+struct Squared {
+  const void* g;
+  void* sums;
+  int64_t count;
+  int begin;
+  bool wide, add;
+};
+struct SquaredLists {
+  static constexpr int kMost = 32;
+  Squared at[kMost];
+  int lists = 0;
+};
+
+// 32 lanes for each block of 1,024 elements.
 template <typename T, typename S>
-__global__ void __launch_bounds__(kThreads)
-    square_blocks(const T* g, int64_t count, S* sums, int64_t blocks, bool wide, bool add) {
+__global__ void __launch_bounds__(kThreads) square_blocks(SquaredLists lists) {
   constexpr int kRun = 4, kRuns = 1024 / (32 * kRun);
+  int l = 0;
+  while (l + 1 < lists.lists && lists.at[l + 1].begin <= static_cast<int>(blockIdx.x)) ++l;
+  const auto* const g = static_cast<const T*>(lists.at[l].g);
+  auto* const sums = static_cast<S*>(lists.at[l].sums);
+  const int64_t count = lists.at[l].count, blocks = (count + 1023) / 1024;
+  const bool wide = lists.at[l].wide, add = lists.at[l].add;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int64_t block = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / 32, begin = block * 1024;
+  const int64_t own = static_cast<int64_t>(blockIdx.x) - lists.at[l].begin;
+  const int64_t block = (own * kThreads + threadIdx.x) / 32, begin = block * 1024;
   double sum = 0;
   if (wide && begin + 1024 <= count) {
     Packed<T, kRun> some[kRuns];
@@ -165,23 +186,33 @@ struct Sgd {
   float momentum;
 };
 
-// N elements at a time.
+// N elements at a time; the first are on their way while the corrections are computed.
 template <typename G, int N>
-__global__ void __launch_bounds__(kPieceThreads) adamw_step(Adamw<G> a, int64_t begin, int64_t end) {
+__global__ void __launch_bounds__(kPieceThreads, 4) adamw_step(Adamw<G> a, int64_t begin, int64_t end) {
   const Update<G>& u = a.u;
   __shared__ float corrections[2];
-  if (threadIdx.x < 2) {
-    const double t = *a.updates + 1, beta = static_cast<double>(threadIdx.x == 0 ? a.beta1 : a.beta2);
-    corrections[threadIdx.x] = static_cast<float>(1 / (1 - pow(beta, t)));
-  }
-  __syncthreads();
+  Packed<float, N> w_in, m_in, v_in;
+  Packed<G, N> g;
+  int64_t at = begin + first_piece() * N;
+  const auto fetch = [&] {
+    if (at < end) w_in.load(u.w_in + at), m_in.load(u.m_in + at), v_in.load(u.v_in + at), g.load(u.g + at);
+  };
+  fetch();
   const bool updates = *u.finite != 0;
   const auto factor = static_cast<float>(*u.factor), rate = static_cast<float>(u.later->learning_rate);
-  for (int64_t at = begin + first_piece() * N; at < end; at += all_threads() * N) {
-    float w[N], m[N], v[N], g[N];
-    load_run(w, u.w_in + at), load_run(m, u.m_in + at), load_run(v, u.v_in + at), load_run(g, u.g + at);
+  if (threadIdx.x < 2) {
+    double beta = static_cast<double>(threadIdx.x == 0 ? a.beta1 : a.beta2), power = 1;
+    // Its power of the updates, without a call of pow, which takes registers.
+    for (auto t = static_cast<int64_t>(*a.updates) + 1; t > 0; t /= 2, beta *= beta)
+      if (t % 2 == 1) power *= beta;
+    corrections[threadIdx.x] = 1 / static_cast<float>(1 - power);
+  }
+  __syncthreads();
+  while (at < end) {
+    float w[N], m[N], v[N];
     GPU_UNROLL
     for (int i = 0; i < N; ++i) {
+      w[i] = w_in[i], m[i] = m_in[i], v[i] = v_in[i];
       if (!updates) continue;
       const float gradient = g[i] * factor;
       m[i] = a.beta1 * m[i] + (1 - a.beta1) * gradient;
@@ -190,6 +221,8 @@ __global__ void __launch_bounds__(kPieceThreads) adamw_step(Adamw<G> a, int64_t 
     }
     put_run(u.w + at, w, false), put_run(u.m + at, m, false), put_run(u.v + at, v, false);
     if (u.weight.data != nullptr) u.weight.put(at, w, false);
+    at += all_threads() * N;
+    fetch();
   }
 }
 
@@ -251,16 +284,29 @@ int64_t sum_blocks_workspace(const KernelShapes& s) {
 }
 
 void sum_squares(const KernelCall& call) {
-  const View &g = call.ins[0], &blocks = call.outs[0];
-  dispatch("sum_squares", g.dtype(), [&]<typename T>(T) {
-    const auto go = [&]<typename S>(S) {
-      const int64_t count = blocks.elements(), of_each = kThreads / 32;
-      launch(*call.stream, dim3(static_cast<unsigned>((count + of_each - 1) / of_each)), dim3(kThreads), 0,
-             square_blocks<T, S>, data<T>(g), g.elements(), data<S>(blocks), count, all_wide(g.data),
-             call.accumulates(0));
-    };
-    blocks.dtype() == DType::f64 ? go(double{}) : go(float{});
-  });
+  base::require(call.ins.size() <= SquaredLists::kMost, "kernel", "squares of {} lists on a device", call.ins.size());
+  SquaredLists lists;
+  int begin = 0;
+  const auto flush = [&](DType of, DType to) {
+    dispatch("sum_squares", of, [&]<typename T>(T) {
+      launch(*call.stream, dim3(static_cast<unsigned>(begin)), dim3(kThreads), 0,
+             to == DType::f64 ? square_blocks<T, double> : square_blocks<T, float>, lists);
+    });
+    lists.lists = 0, begin = 0;
+  };
+  for (size_t i = 0; i < call.ins.size(); ++i) {
+    const View &g = call.ins[i], &blocks = call.outs[i];
+    lists.at[lists.lists++] = {.g = g.data,
+                               .sums = blocks.data,
+                               .count = g.elements(),
+                               .begin = begin,
+                               .wide = all_wide(g.data),
+                               .add = call.accumulates(i)};
+    constexpr int64_t kOfEach = kThreads / 32;
+    begin += static_cast<int>((blocks.elements() + kOfEach - 1) / kOfEach);
+    if (i + 1 == call.ins.size() || call.ins[i + 1].dtype() != g.dtype() || call.outs[i + 1].dtype() != blocks.dtype())
+      flush(g.dtype(), blocks.dtype());
+  }
 }
 
 void sum_blocks(const KernelCall& call) {

@@ -29,6 +29,20 @@ TEST(OnDevice, UpdateScale) {
     }
 }
 
+// Several lists at once, of two types.
+TEST(OnDevice, SumsOfSquaresOfLists) {
+  std::vector<Tensor> lists, blocks;
+  for (int64_t i = 0; i < 32; ++i) {
+    const int64_t size = 1 + i * 977 % 3000;
+    lists.push_back(random_tensor({{"list" + std::to_string(i), size}}, i < 20 ? DType::f32 : DType::bf16,
+                                  static_cast<uint64_t>(i)));
+    blocks.push_back(Tensor({{"block", (size + 1023) / 1024}}, DType::f64));
+  }
+  std::vector<Tensor*> ins;
+  for (Tensor& list : lists) ins.push_back(&list);
+  compare_on_device({.kind = "sum_squares"}, ins, blocks);
+}
+
 // Of several pieces, and with lists of both types.
 TEST(OnDevice, SumsOfLongLists) {
   Tensor a = random_tensor({{"block", 20000}}, DType::f64, 1, 0, 2),

@@ -62,7 +62,7 @@ constexpr Kernel kKernels[] = {
     {"squared_error_grad", {"y", "targets", "dloss"}, {"dy"}, reference::squared_error_grad},
     {"stack", {"x"}, {"y"}, reference::stack},
     {"sum", {"x"}, {"y"}, reference::sum},
-    {"sum_squares", {"g"}, {"blocks"}, reference::sum_squares},
+    {"sum_squares", {rest("g")}, {rest("blocks")}, reference::sum_squares},
     {"take", {"x"}, {"y"}, reference::take},
     {"tanh", {"x"}, {"y"}, reference::tanh},
     {"tanh_grad", {"x", "dy"}, {"dx"}, reference::tanh_grad},

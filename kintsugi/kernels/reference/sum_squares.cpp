@@ -5,10 +5,12 @@ namespace kintsugi::kernels::reference {
 
 void sum_squares(const KernelCall& call) {
   constexpr size_t kBlock = 1024;
-  const std::vector<double> g = load(call.ins[0]);
-  std::vector<double> blocks((g.size() + kBlock - 1) / kBlock, 0.0);
-  for (size_t i = 0; i < g.size(); ++i) blocks[i / kBlock] += g[i] * g[i];
-  store(call, 0, blocks);
+  for (size_t list = 0; list < call.ins.size(); ++list) {
+    const std::vector<double> g = load(call.ins[list]);
+    std::vector<double> blocks((g.size() + kBlock - 1) / kBlock, 0.0);
+    for (size_t i = 0; i < g.size(); ++i) blocks[i / kBlock] += g[i] * g[i];
+    store(call, list, blocks);
+  }
 }
 
 }  // namespace kintsugi::kernels::reference
