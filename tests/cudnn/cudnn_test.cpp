@@ -1,0 +1,151 @@
+// Attention by cuDNN on the emulated device, with the stand-in: each graph keeps the rules of the library, and what is
+// computed is as without it.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+
+#include "kintsugi/device/emulate.h"
+#include "kintsugi/kernels/gpu/attention_library.h"
+#include "kintsugi/train/compare.h"
+#include "kintsugi/train/random_samples.h"
+#include "tests/cudnn/standin.h"
+#include "tests/device_layouts.h"
+
+namespace kintsugi::gpu_emulated {
+extern kernels::AttentionByLibrary attention_by_library;
+}
+
+namespace kintsugi::tests::cudnn_test {
+namespace {
+
+using cudnn::Call;
+using cudnn::Standin;
+
+void enqueue(void* stream, void (*work)(void*), void* context) {
+  device::emulate::enqueue(*static_cast<device::Stream*>(stream), [=] { work(context); });
+}
+
+Standin& standin() {
+  static Standin* const found = [] {
+    ::setenv("KINTSUGI_CUDA_LIBRARIES", KINTSUGI_STANDINS, 1);
+    void* library = ::dlopen(KINTSUGI_STANDINS "/libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) throw std::runtime_error(::dlerror());
+    auto* get = reinterpret_cast<Standin* (*)()>(::dlsym(library, "kintsugi_cudnn_standin"));
+    get()->enqueue = enqueue;
+    return get();
+  }();
+  return *found;
+}
+
+// Calls that were asked for, and those that the library did.
+int64_t asked = 0, taken = 0;
+
+bool counted(const kernels::LibraryAttention& a, device::Stream& stream) {
+  const bool done = kernels::cudnn_attention(a, stream);
+  asked += stream.enqueues(), taken += done && stream.enqueues();
+  return done;
+}
+
+// Around every test of this program, those of the kernels too.
+class WithTheStandin : public testing::EmptyTestEventListener {
+  void OnTestStart(const testing::TestInfo&) override {
+    standin().calls.clear();
+    standin().broken.clear();
+    asked = taken = 0;
+    gpu_emulated::attention_by_library = counted;
+  }
+  void OnTestEnd(const testing::TestInfo& test) override {
+    EXPECT_EQ(standin().broken, std::vector<std::string>{});
+    if (std::string_view(test.test_suite_name()) == "OnDevice" &&
+        std::string_view(test.name()).find("Extras") == std::string_view::npos)
+      EXPECT_GT(standin().calls.size(), 0u);
+  }
+};
+
+const bool added = [] {
+  testing::UnitTest::GetInstance()->listeners().Append(new WithTheStandin);
+  return true;
+}();
+
+struct Case {
+  std::string family, dtype, layout;
+};
+
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.family << " " << c.dtype << " " << c.layout;
+}
+
+config::Settings settings_of(const Case& c) {
+  config::Settings s = tests::settings_of({c.family, c.dtype, c.layout});
+  s.model.head_dim = 8;  // the library has multiples of 8 alone
+  return s;
+}
+
+class Cudnn : public testing::TestWithParam<Case> {};
+
+TEST_P(Cudnn, Trains) {
+  const config::Settings s = settings_of(GetParam());
+  const train::RandomSamples samples(s);
+  const double tolerance = train::default_tolerance(s);
+  const train::Comparison c = train::compare(
+      {.settings = s, .data = samples, .steps = 3, .tolerance = tolerance, .loss_tolerance = tolerance / 10});
+  EXPECT_EQ(c.first(), nullptr) << train::print(c);
+  EXPECT_GT(taken, 0);
+  EXPECT_EQ(taken, asked);
+  for (const Call& call : standin().calls) {
+    EXPECT_NE(call.stream, nullptr);
+    EXPECT_NE(call.workspace, nullptr);
+    EXPECT_EQ(call.products, call.tensors.size() == 5 ? 2 : 5);
+    // Heads lie side by side, positions behind them; what is kept of rows is in fp32.
+    for (const cudnn::Tensor& tensor : call.tensors)
+      EXPECT_TRUE(tensor.sizes[3] == 1 || tensor.strides[3] == 1) << tensor.name;
+  }
+}
+
+// Graphs are made when programs are bound: no step makes one.
+TEST_P(Cudnn, PlansOnceForAll) {
+  const config::Settings s = settings_of(GetParam());
+  train::LayoutRun run(s);
+  const int64_t bound = standin().plans;
+  EXPECT_TRUE(standin().calls.empty());
+  for (int64_t step = 0; step < 2; ++step)
+    run.step(step, 1e-2, [&](int64_t m, data::BatchMemory& batch) { draw_batch(s, step, m, batch); });
+  EXPECT_GT(standin().calls.size(), 0u);
+  EXPECT_EQ(standin().plans, bound);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Cudnn,
+                         testing::Values(Case{"gpt", "bf16", ""}, Case{"gpt", "fp16", ""}, Case{"bert", "bf16", ""},
+                                         Case{"llama", "bf16", "recompute=full"},
+                                         Case{"llama", "bf16", "data=2 zero=3"},
+                                         Case{"gpt", "bf16", "tensor=2 sequence_parallel"},
+                                         Case{"llama", "bf16", "pipe=2 data=2"},
+                                         Case{"gpt", "bf16", "pipe=2 schedule=zero_bubble"}));
+
+// What a library has no way for, or that would need more memory than it is given, is done by our own kernels.
+TEST(CudnnRefuses, AndOurOwnTrain) {
+  const config::Settings s = settings_of({"gpt", "bf16", ""});
+  const train::RandomSamples samples(s);
+  const double tolerance = train::default_tolerance(s);
+  for (const bool memory : {false, true}) {
+    standin().refuses = !memory;
+    standin().needs = memory ? int64_t{1} << 40 : 0;
+    config::Settings other = s;
+    other.train.sequence -= memory ? 1 : 2;  // graphs that are not known yet
+    const train::Comparison c = train::compare({.settings = other,
+                                                .data = train::RandomSamples(other),
+                                                .steps = 2,
+                                                .tolerance = tolerance,
+                                                .loss_tolerance = tolerance / 10});
+    standin().refuses = false, standin().needs = 0;
+    EXPECT_EQ(c.first(), nullptr) << train::print(c);
+    EXPECT_EQ(taken, 0);
+    EXPECT_GT(asked, 0);
+    EXPECT_TRUE(standin().calls.empty());
+  }
+}
+
+}  // namespace
+}  // namespace kintsugi::tests::cudnn_test

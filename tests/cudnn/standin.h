@@ -1,0 +1,40 @@
+// A stand-in of NVIDIA's cuDNN for tests: a shared library with the names that Kintsugi calls. It keeps the descriptors
+// that it is given, checks graphs against the rules of the real one, and computes them operation by operation in fp64,
+// enqueued where the caller's stream is.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kintsugi::tests::cudnn {
+
+// What a graph is given and what it makes: of [batch heads seq width].
+struct Tensor {
+  int64_t name = 0;
+  std::vector<int64_t> sizes, strides;
+  int type = -1;  // cudnnDataType_t
+  void* data = nullptr;
+};
+
+struct Call {
+  std::vector<Tensor> tensors;  // those that have memory of the device, in the order of their names
+  int64_t products = 0;         // of matrices
+  void* stream = nullptr;
+  void* workspace = nullptr;
+};
+
+struct Standin {
+  // Enqueues work(context) in a stream. Must be set before the first call.
+  void (*enqueue)(void* stream, void (*work)(void*), void* context) = nullptr;
+  bool refuses = false;  // it has no way for any graph
+  int64_t needs = 0;     // bytes that a graph works in, beside what it needs itself
+  int64_t plans = 0;     // that were made
+  std::vector<Call> calls;
+  std::vector<std::string> broken;  // rules that were not kept
+};
+
+}  // namespace kintsugi::tests::cudnn
+
+// The only name that the real library has not.
+extern "C" kintsugi::tests::cudnn::Standin* kintsugi_cudnn_standin();
