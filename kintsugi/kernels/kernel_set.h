@@ -68,6 +68,8 @@ struct KernelShapes {
   int threads = 1;
 };
 
+inline constexpr size_t kMostTogether = 4;
+
 struct Kernel {
   std::string_view kind;  // that of the operation
   tensor::OperandList ins;
@@ -88,6 +90,9 @@ struct Kernel {
   int64_t thin_rows = 0;
   // Of a product: it also sums its second operand over the dims that y lacks, for the output "sums".
   bool also_sums = false;
+  // Of a device: at most kMostTogether calls that follow each other, none of which touches what another writes; by one
+  // launch where it can, and with the same bits as by `run`. Null: it cannot.
+  void (*together)(std::span<const KernelCall>) = nullptr;
 
   bool joins(std::string_view operation) const;
 };

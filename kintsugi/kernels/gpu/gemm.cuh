@@ -355,7 +355,7 @@ bool gemm(const Gemm& g, device::Stream& stream) {
   base::require(g.c_dtype == g.dtype || (g.c_dtype == DType::f32 && g.dtype != DType::f64), "gemm",
                 "a product of {} in {}", name_of(g.dtype), name_of(g.c_dtype));
   if (g.m == 0 || g.n == 0 || g.products() == 0) return true;
-  if (thin_gemm(g, stream)) return true;
+  if (thin_gemms({&g, 1}, stream)) return true;
   if (library_gemm != nullptr) {
     if (library_gemm(g, stream)) return true;
     Gemm alone = g;

@@ -6,8 +6,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "kintsugi/device/gpu.h"
+#include "kintsugi/kernels/kernel_set.h"
 #include "kintsugi/tensor/dtype.h"
 
 namespace kintsugi::KINTSUGI_GPU {
@@ -19,6 +21,8 @@ inline int64_t gemm_workspace(int64_t elements) {
   constexpr int64_t kSums = 64;
   return elements >= kGemmWorkspace / (4 * kSums) ? kGemmWorkspace : (elements * 4 * kSums + 255) / 256 * 256;
 }
+
+using kernels::kMostTogether;
 
 // A matrix in memory, row by row, `step` elements apart; `transposed`: what is multiplied is its transpose.
 struct GemmOperand {
@@ -85,7 +89,8 @@ bool gemm(const Gemm& g, device::Stream& stream);
 // A product of at most kThinRows rows whose b can be read 16 bytes at a time and is not too long for it, with all that
 // is behind it: false if it is another. It takes as long as reading b.
 constexpr int64_t kThinRows = 4;
-bool thin_gemm(const Gemm& g, device::Stream& stream);
+// Some that are independent, at most kMostTogether: all by one launch, or none. The bits are those of each alone.
+bool thin_gemms(std::span<const Gemm> all, device::Stream& stream);
 // By a kernel of its own, of `count` elements side by side.
 void activate(const GemmEpilogue& e, tensor::DType dtype, int64_t count, device::Stream& stream);
 

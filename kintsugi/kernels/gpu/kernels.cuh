@@ -17,11 +17,12 @@ constexpr kernels::DeviceRow kRows[] = {
     {"attention_grad", attention_grad, attention_grad_workspace},
     {"attention_join", attention_join},
     {"broadcast", broadcast},
-    {"cache_write", cache_write},
+    {"cache_write", cache_write, nullptr, false, {}, {}, 0, false, cache_write_together},
     {"cast", cast},
     {"class_loss", class_loss, class_loss_workspace},
     {"class_loss_grad", class_loss_grad},
-    {"contract", contract, contract_workspace, true, kernels::kActivations, {}, kThinRows, true},
+    {"contract", contract, contract_workspace, true, kernels::kActivations, {}, kThinRows, true,
+     contract_together},
     {"cross_entropy", cross_entropy, cross_entropy_workspace},
     {"cross_entropy_grad", cross_entropy_grad},
     {"dropout", dropout},
@@ -77,7 +78,7 @@ std::span<const kernels::DeviceRow> rows() {
 }  // namespace kintsugi::KINTSUGI_GPU
 
 #if KINTSUGI_ON_GPU
-extern "C" __attribute__((visibility("default"))) void kintsugi_device_rows_5(
+extern "C" __attribute__((visibility("default"))) void kintsugi_device_rows_6(
     std::span<const kintsugi::kernels::DeviceRow>* rows) {
   *rows = kintsugi::KINTSUGI_GPU::rows();
 }

@@ -10,6 +10,7 @@
 // The gradients of gamma and beta are sums over rows. Teams take rows in turn, and each thread adds up its columns; the
 // sums of the blocks are joined at the end. Which rows a team has depends on the shapes alone.
 #include "kintsugi/kernels/gpu/common.cuh"
+#include "kintsugi/kernels/gpu/gemm.h"
 
 namespace kintsugi::KINTSUGI_GPU {
 
@@ -41,6 +42,7 @@ struct Norm {
   int width;
   float epsilon, offset;
   bool shifts, add;     // shifts: by the mean, which layer norm does; add: to y, or to dx
+  bool early;           // gamma and beta may be read before the kernel before has ended
   RowStatistics* rows;  // of rows that are not held
   float* partial;       // sums of the chunks: of gamma, then of beta, [chunk 2 width]
 };
@@ -153,9 +155,17 @@ __global__ void __launch_bounds__(Team<kRuns, N, kByLanes>::kMost,
     first.load(at);
   };
   const int64_t begin = static_cast<int64_t>(blockIdx.x) * Own::kCount;
-  fetch(begin + Own::number());
+  if (!n.early) {
+    wait_for_kernels_before();
+    fetch(begin + Own::number());
+  }
   fetch_weights(weights, n.gamma, n.offset, n.width, across);
   fetch_weights(weights + across, n.beta, 0, n.width, across);
+  if (n.early) {
+    wait_for_kernels_before();
+    fetch(begin + Own::number());
+  }
+  let_next_begin();
   __syncthreads();
   int turn = 0;
   for (int64_t top = begin; top < n.count; top += step, ++turn) {
@@ -477,7 +487,11 @@ void forward(const KernelCall& call, bool shifts) {
   dispatch("a norm", call.ins[NormIn::kX].dtype(), [&]<typename T>(T) {
     Norm<T> n = norm_of<T>(call, shifts);
     n.y = data<T>(call.outs[0]);
-    if (shifts && call.ins.size() > NormIn::kBeta) n.beta = any_data("a norm", call.ins[NormIn::kBeta]);
+    device::Stream::Bytes bytes_of_beta;
+    if (shifts && call.ins.size() > NormIn::kBeta) {
+      n.beta = any_data("a norm", call.ins[NormIn::kBeta]);
+      bytes_of_beta = bytes_of(call.ins[NormIn::kBeta]);
+    }
     constexpr int kN = kWide<T>;
     const bool wide = n.width % 8 == 0 && all_wide(n.x, n.y, n.gamma.data, n.beta.data);
     with_team<kN>(
@@ -485,9 +499,13 @@ void forward(const KernelCall& call, bool shifts) {
         [&]<int kRuns, bool kByLanes>(Team<kRuns, kN, kByLanes>, int threads) {
           using Own = Team<kRuns, kN, kByLanes>;
           const int64_t most = kProcessors * (kByLanes ? forward_blocks<Own>(Own::kEach * sizeof(T)) : 1024 / threads);
-          launch(*call.stream, blocks(std::min((n.count + Own::kCount - 1) / Own::kCount, most)),
-                 dim3(static_cast<unsigned>(threads * Own::kCount)),
-                 Own::kEach * sizeof(float[2]) * static_cast<size_t>(threads), normalize<T, kRuns, kN, kByLanes>, n);
+          const dim3 of_rows = blocks(std::min((n.count + Own::kCount - 1) / Own::kCount, most)),
+                     of_block(static_cast<unsigned>(threads * Own::kCount));
+          const size_t shared = Own::kEach * sizeof(float[2]) * static_cast<size_t>(threads);
+          const auto kernel = normalize<T, kRuns, kN, kByLanes>;
+          if (n.count > kThinRows) return launch(*call.stream, of_rows, of_block, shared, kernel, n);
+          n.early = unwritten(*call.stream, {bytes_of(call.ins[NormIn::kGamma]), bytes_of_beta});
+          launch_overlapping(*call.stream, of_rows, of_block, shared, {bytes_of(call.outs[0])}, kernel, n);
         },
         [&] { launch(*call.stream, blocks(n.count), long_threads(n.width), 0, normalize_any<T>, n); });
   });

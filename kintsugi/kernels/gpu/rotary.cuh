@@ -29,6 +29,8 @@ struct Rotary {
 template <typename T, int N, bool kInterleaved>
 __global__ void __launch_bounds__(kThreads, 4) turn(const T* x, T* y, Rotary r) {
   GPU_DYNAMIC_SHARED(float, cosines);  // [together half], then sines
+  wait_for_kernels_before();
+  let_next_begin();
   float* const sines = cosines + r.together * r.half;
   const int64_t begin = static_cast<int64_t>(blockIdx.x) * r.together;
   const auto here = static_cast<int>(r.positions - begin < r.together ? r.positions - begin : r.together);
@@ -114,9 +116,9 @@ void rotary(const KernelCall& call) {
     const auto kernel =
         interleaved ? (wide ? turn<T, kN, true> : turn<T, 1, true>) : (wide ? turn<T, kN, false> : turn<T, 1, false>);
     const int64_t blocks = (r.positions + r.together - 1) / r.together;
-    launch(*call.stream, dim3(static_cast<unsigned>(blocks)), dim3(kThreads),
-           static_cast<size_t>(r.together) * static_cast<size_t>(r.half) * 2 * sizeof(float), kernel, data<T>(x),
-           data<T>(y), r);
+    launch_overlapping(*call.stream, dim3(static_cast<unsigned>(blocks)), dim3(kThreads),
+                       static_cast<size_t>(r.together) * static_cast<size_t>(r.half) * 2 * sizeof(float), {bytes_of(y)},
+                       kernel, data<T>(x), data<T>(y), r);
   });
 }
 
