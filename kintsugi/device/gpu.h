@@ -57,6 +57,15 @@
 
 namespace kintsugi::KINTSUGI_GPU {
 
+// Besides launch() there is launch_overlapping(), of a kernel that may begin while the one before it runs, if that is
+// one of these too: on NVIDIA's devices from generation 9.0 on, where a launch takes longer than many a kernel of a
+// step of generation. For that
+//  - each of its threads calls wait_for_kernels_before(), whatever else it does, and then all that stands before it in
+//    the stream is done, and seen;
+//  - before that it reads what is `unwritten`, and no other memory of the device, and writes none;
+//  - it calls let_next_begin() after that, so that at most two kernels are under way, this one and the next;
+//  - `writes` is all that it writes.
+
 // Storage of 16 bits.
 struct bf16 {
   uint16_t bits;
@@ -167,7 +176,6 @@ __device__ __forceinline__ void load_matrices(uint32_t (&r)[4], const void* row)
   }
 }
 
-// See launch_overlapping, below.
 __device__ __forceinline__ void wait_for_kernels_before() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;\n" ::: "memory");
@@ -330,8 +338,9 @@ void load_matrices(uint32_t (&r)[4], const void* row) {
   device::emulate::load_matrices(r, row, Transposed);
 }
 using device::emulate::launch;
-inline void wait_for_kernels_before() {}
-inline void let_next_begin() {}
+using device::emulate::launch_overlapping;
+using device::emulate::let_next_begin;
+using device::emulate::wait_for_kernels_before;
 inline void prefetch_line(const void*) {}
 template <typename... Parameters>
 int64_t blocks_at_one_time(void (*)(Parameters...), int) {
@@ -339,24 +348,7 @@ int64_t blocks_at_one_time(void (*)(Parameters...), int) {
 }
 #endif
 
-// As launch, of a kernel that may begin while the one before it runs, if that is one of these too: on NVIDIA's devices
-// from generation 9.0 on, where a launch takes longer than many a kernel of a step of generation. For that
-//  - each of its threads calls wait_for_kernels_before(), whatever else it does, before it reads or writes memory of the
-//    device. Then all that stands before it in the stream is done, and seen;
-//  - but what is `unwritten` may be read earlier;
-//  - it calls let_next_begin() after that, so that at most two kernels are under way, this one and the next;
-//  - `writes` is all that it writes.
-#if !defined(__CUDACC__)
-template <typename... Parameters, typename... Arguments>
-void launch_overlapping(device::Stream& stream, dim3 grid, dim3 block, size_t shared,
-                        std::vector<device::Stream::Bytes> writes, void (*kernel)(Parameters...),
-                        Arguments&&... arguments) {
-  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || !stream.enqueues()) return;
-  launch(stream, grid, block, shared, kernel, arguments...);
-  stream.native_overlapping(std::move(writes));
-}
-#endif
-// Whether the kernel that may be under way when the next one of launch_overlapping begins writes none of it.
+// Whether the kernel that may be under way when the next one of launch_overlapping begins writes nothing of these.
 inline bool unwritten(const device::Stream& stream, std::initializer_list<device::Stream::Bytes> all) {
   const std::vector<device::Stream::Bytes>* const before = stream.written_before();
   if (before == nullptr) return false;

@@ -187,7 +187,8 @@ class Executor {
     int64_t seq_begin = 0;
     std::span<std::byte> workspace;
     comm::Communicator* communicator = nullptr;  // null: the file's
-    size_t together = 1;  // so many from here on are given to the kernel at once, on a device
+    // On a device: so many, from this one on, are given to the kernel at once.
+    size_t together = 1;
   };
 
   // The calls of a list, bound to the memory of their slots.

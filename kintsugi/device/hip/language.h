@@ -148,4 +148,11 @@ void launch(device::Stream& stream, dim3 grid, dim3 block, size_t shared, void (
     throw base::InternalError("device", "a kernel was not launched: error {} of HIP", error);
 }
 
+template <typename... Parameters, typename... Arguments>
+void launch_overlapping(device::Stream& stream, dim3 grid, dim3 block, size_t shared,
+                        const std::vector<device::Stream::Bytes>&, void (*kernel)(Parameters...),
+                        Arguments&&... arguments) {
+  launch(stream, grid, block, shared, kernel, arguments...);
+}
+
 }  // namespace kintsugi::gpu_hip

@@ -358,8 +358,8 @@ inline void launch_sight(const KernelCall& call, const AttentionCall& a) {
          attention_sight<kSightTile>, a);
 }
 
-// Attention of so few rows that each is a block's work, as of a token that is generated: attention_few.cuh. False: it is
-// not, and nothing is enqueued.
+// Attention of so few rows that each is a block's work, as of a token that is generated: attention_few.cuh. False: it
+// is not, and nothing is enqueued.
 bool attention_of_few(const KernelCall& call, const AttentionCall& a);
 
 // Whether the matrix unit's kernels can read and write these: 16 bytes at a time.

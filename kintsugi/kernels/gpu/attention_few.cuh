@@ -1,6 +1,6 @@
 // Attention of few rows, as of a token that is generated: a block for each row, which reads the keys that the row sees
-// and their values once. Some lanes side by side have a key, and each some columns of it; the softmax runs over the keys
-// of these lanes, and is joined in the block at the end.
+// and their values once. Some lanes side by side have a key, and each some columns of it; the softmax runs over the
+// keys of these lanes, and is joined in the block at the end.
 #include "kintsugi/kernels/gpu/attention_common.h"
 
 namespace kintsugi::KINTSUGI_GPU {
@@ -21,7 +21,7 @@ struct Running {
   }
 };
 
-// kLanes have a key, N columns each.
+// kLanes have a key, N columns each. early: what the row sees is known before the kernel before has ended.
 template <typename T, int kLanes>
 __global__ void __launch_bounds__(kFewThreads) attention_by_rows(AttentionCall a, bool early) {
   constexpr int N = kWide<T>, kGroups = kFewThreads / kLanes, kWarps = kFewThreads / 32;
@@ -43,19 +43,22 @@ __global__ void __launch_bounds__(kFewThreads) attention_by_rows(AttentionCall a
       if (begin < end) f(static_cast<int>(begin), static_cast<int>(end));
     }
   };
+  AttentionRow row = {};
+  if (early) row = sight_of(a, b, r);
   if (early && r == 0) {
     constexpr int kLine = 128 / static_cast<int>(sizeof(T));
-    over_seen(sight_of(a, b, r), [&](int begin, int end) {
+    over_seen(row, [&](int begin, int end) {
       for (int key = begin + group; key < end; key += kGroups)
-        if (there && column % kLine == 0) prefetch_line(keys + key * a.k_at.key), prefetch_line(values + key * a.v_at.key);
+        if (there && column % kLine == 0)
+          prefetch_line(keys + key * a.k_at.key), prefetch_line(values + key * a.v_at.key);
     });
   }
   wait_for_kernels_before();
   let_next_begin();
 
-  const AttentionRow row = sight_of(a, b, r);
   Packed<T, N> q = {};
   if (there) q.load(static_cast<const T*>(a.q) + a.row_of(a.q_at, b, h, r) + column);
+  if (!early) row = sight_of(a, b, r);
   Running<N> all;
   over_seen(row, [&](int begin, int end) {
     for (int first = begin; first < end; first += kGroups * kTogether) {

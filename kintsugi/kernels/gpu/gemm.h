@@ -1,6 +1,6 @@
-// Products of matrices on a device: with few rows, as when texts are generated, by kernels of their own (thin.cuh); else
-// by a library where there is one (cuda/cublaslt.cu) and by our own kernels where not (gemm.cuh). Sums are in fp32, of
-// fp64 in fp64.
+// Products of matrices on a device: with few rows, as when texts are generated, by kernels of their own (thin.cuh);
+// else by a library where there is one (cuda/cublaslt.cu) and by our own kernels where not (gemm.cuh). Sums are in
+// fp32, of fp64 in fp64.
 #pragma once
 
 #include <array>

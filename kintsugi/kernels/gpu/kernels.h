@@ -69,6 +69,7 @@ void update_scale(const KernelCall&);
 
 void cache_write_together(std::span<const KernelCall>);
 void contract_together(std::span<const KernelCall>);
+void rotary_together(std::span<const KernelCall>);
 
 int64_t attention_grad_workspace(const KernelShapes&);
 int64_t attention_workspace(const KernelShapes&);

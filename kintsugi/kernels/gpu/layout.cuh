@@ -111,8 +111,8 @@ void cache_write(const KernelCall& call) {
 void cache_write_together(std::span<const KernelCall> calls) {
   std::vector<FoundMove> moves;
   const auto finds = [](const KernelCall& call) {
-    return call.moves("seq") && call.outs[0].data == call.ins[0].data &&
-           call.ins[0].dtype() == call.outs[0].dtype() && call.ins[1].dtype() == call.outs[0].dtype();
+    return call.moves("seq") && call.outs[0].data == call.ins[0].data && call.ins[0].dtype() == call.outs[0].dtype() &&
+           call.ins[1].dtype() == call.outs[0].dtype();
   };
   if (calls.size() > FoundMoves::kMost || !std::all_of(calls.begin(), calls.end(), finds)) {
     for (const KernelCall& call : calls) cache_write(call);

@@ -113,7 +113,7 @@ struct FoundMoves {
   FoundMove at[kMost];
 };
 
-constexpr int kFoundThreads = 128;
+constexpr int kFoundThreads = 256;
 template <int>  // so that each file may have it
 __global__ void __launch_bounds__(kFoundThreads) move_found(FoundMoves all, const Numbers* later) {
   const FoundMove& m = all.at[blockIdx.y];
@@ -121,13 +121,23 @@ __global__ void __launch_bounds__(kFoundThreads) move_found(FoundMoves all, cons
   let_next_begin();
   if (blockIdx.x >= m.rows) return;
   const int64_t row = blockIdx.x, above = m.positions.quotient(row), here = row - above * m.positions.by;
-  const int64_t whole = m.moved[here], there = whole < 0 ? -1 : m.other.local_of(whole + later->position);
-  if (!m.gathers && there < 0) return;
-  std::byte* const to = m.to + above * m.to_above + (m.gathers ? here : there) * m.bytes;
-  const std::byte* const from = m.from + above * m.from_above + (m.gathers ? there : here) * m.bytes;
+  std::byte* const to = m.to + above * m.to_above;
+  const std::byte* const from = m.from + above * m.from_above;
+  const auto there = [&] {
+    const int64_t whole = m.moved[here];
+    return whole < 0 ? -1 : m.other.local_of(whole + later->position);
+  };
   const auto move = [&]<typename W>(W) {
-    for (int64_t w = threadIdx.x; w < m.bytes / static_cast<int64_t>(sizeof(W)); w += blockDim.x)
-      reinterpret_cast<W*>(to)[w] = there < 0 ? W{} : reinterpret_cast<const W*>(from)[w];
+    const int64_t words = m.bytes / static_cast<int64_t>(sizeof(W));
+    const W* source = reinterpret_cast<const W*>(from + (m.gathers ? 0 : here * m.bytes));
+    W first = {};  // not after the position is known, on which it does not depend
+    if (!m.gathers && threadIdx.x < words) first = source[threadIdx.x];
+    const int64_t other = there();
+    if (!m.gathers && other < 0) return;
+    if (m.gathers && other >= 0) source = reinterpret_cast<const W*>(from + other * m.bytes);
+    W* const target = reinterpret_cast<W*>(to + (m.gathers ? here : other) * m.bytes);
+    for (int64_t w = threadIdx.x; w < words; w += blockDim.x)
+      target[w] = other < 0 ? W{} : !m.gathers && w == threadIdx.x ? first : source[w];
   };
   if (m.word == 16) return move(Word16{});
   if (m.word % 4 == 0) return move(uint32_t{});

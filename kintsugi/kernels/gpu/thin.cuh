@@ -14,10 +14,10 @@
 namespace kintsugi::KINTSUGI_GPU {
 namespace {
 
-constexpr int kTogether = 8;             // loads of b that a thread has under way
-constexpr int kMostLoads = 256;          // of b by a thread: more are better done by a library, which cuts k
-constexpr int64_t kAhead = 8 << 20;      // bytes of b that move while the kernel before runs, beside those loads
-constexpr int kMostAcross = 8;           // threads of a block that are side by side
+constexpr int kTogether = 8;         // loads of b that a thread has under way
+constexpr int kMostLoads = 256;      // of b by a thread: more are better done by a library, which cuts k
+constexpr int64_t kAhead = 8 << 20;  // bytes of b that move while the kernel before runs, beside those loads
+constexpr int kMostAcross = 8;       // threads of a block that are side by side
 
 // An element as it is in memory, 0 without any: nothing waits for it before it is widened.
 __device__ __forceinline__ uint32_t bits_at(const void* x, DType dtype, int64_t i) {
@@ -122,8 +122,7 @@ __global__ void __launch_bounds__(kMostThin<kM>, kM == 1 ? 2 : 1) thin_columns(P
     GPU_UNROLL
     for (int t = 0; t < kTogether; ++t) GPU_UNROLL
     for (int r = 0; r < kM; ++r) GPU_UNROLL
-    for (int i = 0; i < N; ++i)
-      sums.at[r * N + i] += (k + t * groups < depth ? x[t][r][0] : 0) * some[t][i];
+    for (int i = 0; i < N; ++i) sums.at[r * N + i] += (k + t * groups < depth ? x[t][r][0] : 0) * some[t][i];
     k += kTogether * groups;
     if (k >= depth) break;
     load(k);
@@ -203,13 +202,13 @@ device::Stream::Bytes bytes_of_bias(const Gemm& g) {
 }
 void add_written(const Gemm& g, std::vector<device::Stream::Bytes>& written) {
   const int64_t bytes = ((g.m - 1) * g.c_step + g.n) * tensor::size_of(g.c_dtype);
-  for (const void* at : {static_cast<const void*>(g.c), static_cast<const void*>(g.epilogue.x),
-                         static_cast<const void*>(g.epilogue.y)})
+  for (const void* at :
+       {static_cast<const void*>(g.c), static_cast<const void*>(g.epilogue.x), static_cast<const void*>(g.epilogue.y)})
     if (at != nullptr) written.push_back(bytes_at(at, bytes));
 }
 
-// The threads of a block, and those side by side: the shorter the rows of b, the fewer, so that there are blocks for all
-// processors of a large device, but whole sectors of memory. None if a thread had too many loads.
+// The threads of a block, and those side by side: the shorter the rows of b, the fewer, so that there are blocks for
+// all processors of a large device, but whole sectors of memory. None if a thread had too many loads.
 struct Block {
   int threads, across;
 };
