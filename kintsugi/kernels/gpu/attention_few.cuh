@@ -23,7 +23,7 @@ struct Running {
 
 // kLanes have a key, N columns each. early: what the row sees is known before the kernel before has ended.
 template <typename T, int kLanes>
-__global__ void __launch_bounds__(kFewThreads) attention_by_rows(AttentionCall a, bool early) {
+__global__ void __launch_bounds__(kFewThreads, 2) attention_by_rows(AttentionCall a, bool early) {
   constexpr int N = kWide<T>, kGroups = kFewThreads / kLanes, kWarps = kFewThreads / 32;
   constexpr int kTogether = 4;  // keys of a lane under way, with their values
   __shared__ float tops[kWarps], sums[kWarps], parts[kWarps][kLanes * N];
