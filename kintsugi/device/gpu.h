@@ -201,12 +201,15 @@ int64_t blocks_at_one_time(void (*kernel)(Parameters...), int threads) {
   return known && of_each > 0 ? static_cast<int64_t>(processors) * of_each : 1024;
 }
 
-// Whether the code of a kernel that this device runs has wait_for_kernels_before() in it.
+// Whether the code of a kernel that this device runs has wait_for_kernels_before() in it, and the driver can capture
+// kernels that overlap.
 template <typename... Parameters>
 bool waits_by_itself(void (*kernel)(Parameters...)) {
 #if CUDART_VERSION >= 12030
+  int driver = 0;
   cudaFuncAttributes attributes;
-  return cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess && attributes.ptxVersion >= 90;
+  return cudaDriverGetVersion(&driver) == cudaSuccess && driver >= 12030 &&
+         cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess && attributes.ptxVersion >= 90;
 #else
   return false;
 #endif
