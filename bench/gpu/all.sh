@@ -114,6 +114,7 @@ keep devices 30 "${kintsugi[@]}" devices
 keep limits 60 "${figures[@]}" limits "$on" train.dtype=bf16
 copy=$(number limits copy)
 row "copies within the device's memory" "-" "${copy:-none: $(why limits)} GB/s" -
+row "copies of 48 MiB, of which a norm makes one" "-" "$(number limits 'copy of 48 MiB') GB/s" -
 row "products in bf16, 8192 cubed" "-" "$(number limits 'products in bf16') TFLOP/s" -
 
 # The main figure first: GPT-2 124M beside PyTorch.

@@ -198,8 +198,12 @@ void print_limits(const config::Settings& s) {
   const int64_t bytes = int64_t{1} << (small ? 20 : 30), size = small ? 32 : 8192;
   const auto from = device.allocate(bytes), to = device.allocate(bytes);
   const auto stream = device.stream();
-  const double seconds = seconds_each(*stream, 20, [&] { stream->copy(to->data(), from->data(), bytes); });
-  say("copy", 2e-9 * static_cast<double>(bytes) / seconds, "GB/s");
+  const auto copy = [&](const char* name, int64_t size_of_one) {
+    const double seconds = seconds_each(*stream, 20, [&] { stream->copy(to->data(), from->data(), size_of_one); });
+    say(name, 2e-9 * static_cast<double>(size_of_one) / seconds, "GB/s");
+  };
+  copy("copy", bytes);
+  copy("copy of 48 MiB", std::max<int64_t>(bytes / 1024 * 48, 1));
   say("products in fp32", 1e-12 * product_rate(*kernels, team, tensor::DType::f32, size, 3), "TFLOP/s");
   if (s.train.dtype == "fp32") return;
   say("products in " + s.train.dtype,

@@ -15,6 +15,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "kintsugi/device/vector_clock.h"
 
@@ -101,6 +103,19 @@ class Stream {
     start(graph);
   }
 
+  // A kernel may begin before the one that stands before it has ended, where both are made for it (device/gpu.h,
+  // launch_overlapping). What that one writes; null where the last that was enqueued is not such a kernel, or something
+  // else than kernels stands behind it.
+  using Bytes = std::span<const std::byte>;
+  const std::vector<Bytes>* written_before() const { return overlaps_ ? &written_ : nullptr; }
+  // For kernels that begin so. `writes` is all that they write.
+  void* native_overlapping(std::vector<Bytes> writes) {
+    works();
+    written_ = std::move(writes);
+    overlaps_ = true;
+    return handle();
+  }
+
   virtual bool enqueues() const { return true; }  // false: what would be enqueued is dropped
   // Where nothing is enqueued: memory holds nothing yet, and a kernel may measure there how long it takes.
   virtual bool measures() const { return false; }
@@ -119,7 +134,10 @@ class Stream {
  protected:
   Stream();
   // To be called where something is enqueued.
-  void works() { order().worked = true; }
+  void works() {
+    order().worked = true;
+    overlaps_ = false;
+  }
 
   virtual void put(Event& event) = 0;     // record
   virtual void follow(Event& event) = 0;  // wait
@@ -143,6 +161,8 @@ class Stream {
   const size_t number_;
   Order outside_, within_;
   std::shared_ptr<Capture> capture_;  // the last that it was part of
+  bool overlaps_ = false;             // the last that was enqueued lets a kernel begin before it has ended
+  std::vector<Bytes> written_;        // by it
 };
 
 // Nothing is enqueued in it: for kernels that are called for what the host does before.
@@ -174,6 +194,7 @@ inline Stream::Stream()
       }()) {}
 
 inline void Stream::record(Event& event) {
+  overlaps_ = false;
   Order& own = order();
   if (own.worked) own.known.tick(number_);
   own.worked = false;
@@ -184,6 +205,7 @@ inline void Stream::record(Event& event) {
 }
 
 inline void Stream::wait(Event& event) {
+  overlaps_ = false;
   if (!event.recorded_) return;
   const bool joins = event.capture_.get() != within();
   if (!joins && order().known.knows(event.known_)) return;
@@ -196,12 +218,14 @@ inline void Stream::wait(Event& event) {
 }
 
 inline void Stream::begin_capture() {
+  overlaps_ = false;
   begin();
   capture_ = std::make_shared<Capture>();
   within_ = {};
 }
 
 inline std::unique_ptr<Graph> Stream::end_capture() {
+  overlaps_ = false;
   if (capture_) capture_->open = false;
   capture_ = nullptr;
   return end();

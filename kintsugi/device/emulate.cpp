@@ -138,6 +138,7 @@ struct Fiber {
   Gathering what = Gathering::barrier;
   std::vector<Copy> copies;  // that are not done yet
   int groups = 0;            // of copies, that are complete
+  bool waited = false;       // for the kernels before
 };
 
 // A group of threads that meet: the block, or a warp of it.
@@ -215,6 +216,15 @@ void go(Context& from, Context& to, [[maybe_unused]] bool ends) {
   std::abort();
 }
 
+// On a device it would run beside kernels that make what it reads.
+[[noreturn]] void report_overlap(const Fiber& f, const char* what) {
+  std::fprintf(stderr,
+               "[device] kernel: block (%u %u %u): thread (%u %u %u) %s and has not waited for the kernels before\n",
+               f.now.block.x, f.now.block.y, f.now.block.z, f.now.thread.x, f.now.thread.y, f.now.thread.z, what);
+  std::fflush(stderr);
+  std::abort();
+}
+
 void to_scheduler(bool ends) {
   go(running().context, block_now->scheduler, ends);
 }
@@ -233,7 +243,7 @@ void fiber_main() {
 }
 
 void begin(Fiber& f) {
-  f.ended = f.waits = false;
+  f.ended = f.waits = f.waited = false;
   f.copies.clear();
   f.groups = 0;
 #if defined(__SANITIZE_ADDRESS__)
@@ -358,6 +368,16 @@ Block& own_block() {
 
 const Now& now() {
   return running().now;
+}
+
+void wait_for_kernels_before() {
+  running().waited = true;
+}
+void let_next_begin() {
+  if (!running().waited) report_overlap(running(), "lets the next kernel begin");
+}
+void require_wait() {
+  if (!running().waited) report_overlap(running(), "ended");
 }
 
 int own_lane() {

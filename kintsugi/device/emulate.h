@@ -18,6 +18,7 @@
 #include <source_location>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "kintsugi/device/device.h"
 
@@ -169,6 +170,12 @@ void mma_16x8x16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], 
 
 void load_matrices(uint32_t (&r)[4], const void* row, bool transposed);
 
+// Of kernels that are launched by launch_overlapping. No kernel begins before the one before it has ended, but each
+// thread must have waited when it lets the next begin, and when it ends.
+void wait_for_kernels_before();
+void let_next_begin();
+void require_wait();
+
 // Runs a kernel in this thread and its helpers: `body` once for each thread of each block. `kernel`: what it is known
 // by.
 void run(Size blocks, Size threads, size_t shared, const void* kernel, const std::function<void()>& body);
@@ -195,6 +202,19 @@ void launch(Stream& stream, Size grid, Size block, size_t shared, void (*kernel)
   enqueue(stream, [=, ... values = static_cast<std::decay_t<Parameters>>(arguments)] {
     run(grid, block, shared, reinterpret_cast<const void*>(kernel), [&] { kernel(values...); });
   });
+}
+
+template <typename... Parameters, typename... Arguments>
+void launch_overlapping(Stream& stream, Size grid, Size block, size_t shared, std::vector<Stream::Bytes> writes,
+                        void (*kernel)(Parameters...), Arguments&&... arguments) {
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || !stream.enqueues()) return;
+  enqueue(stream, [=, ... values = static_cast<std::decay_t<Parameters>>(arguments)] {
+    run(grid, block, shared, reinterpret_cast<const void*>(kernel), [&] {
+      kernel(values...);
+      require_wait();
+    });
+  });
+  stream.native_overlapping(std::move(writes));
 }
 
 }  // namespace kintsugi::device::emulate

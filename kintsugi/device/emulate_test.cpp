@@ -224,6 +224,66 @@ TEST(EmulateDeathTest, ACopyThatNobodyWaitsForIsNamed) {
   emulate::set_order(Order::first_to_last);
 }
 
+__global__ void a_good_neighbour(int* x, bool waits, bool early) {
+  if (early) let_next_begin();
+  if (waits || threadIdx.x == 0) wait_for_kernels_before();
+  if (waits) let_next_begin();
+  x[threadIdx.x] = 1;
+}
+
+TEST(EmulateDeathTest, AKernelThatBeginsEarlyWaits) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto run = [](bool waits, bool early) {
+    const auto device = open_device("emulated");
+    const auto stream = device->stream();
+    std::vector<int> x(64);
+    launch_overlapping(*stream, 1, 64, 0, {}, a_good_neighbour, x.data(), waits, early);
+    stream->synchronize();
+    EXPECT_EQ(x[63], 1);
+  };
+  run(true, false);
+  EXPECT_DEATH(run(false, false), "thread \\(1 0 0\\) ended and has not waited for the kernels before");
+  EXPECT_DEATH(run(true, true),
+               "thread \\(0 0 0\\) lets the next kernel begin and has not waited for the kernels before");
+}
+
+// What is known to be unwritten when a kernel begins early: nothing, unless one that says what it writes stands before
+// it.
+TEST(EmulatedDevice, WhatAKernelMayReadEarly) {
+  const auto device = open_device("emulated");
+  const auto memory = device->allocate(1024);
+  const auto stream = device->stream(), other = device->stream();
+  const auto event = device->event();
+  auto* const x = reinterpret_cast<int*>(memory->data());
+  const auto bytes = [&](int64_t begin, int64_t count) { return bytes_at(x + begin, count * 4); };
+  const auto enqueue = [&] { launch_overlapping(*stream, 1, 64, 0, {bytes(0, 64)}, a_good_neighbour, x, true, false); };
+  EXPECT_FALSE(unwritten(*stream, {bytes(64, 64)}));
+  enqueue();
+  EXPECT_TRUE(unwritten(*stream, {bytes(64, 64), bytes_at(nullptr, 64)}));
+  EXPECT_FALSE(unwritten(*stream, {bytes(64, 64), bytes(63, 1)}));
+  const std::function<void()> others[] = {
+      [&] { stream->copy(x, x + 128, 4); },
+      [&] { stream->zero(x, 4); },
+      [&] { stream->native(); },
+      [&] { stream->record(*event); },
+      [&] {
+        other->zero(x + 192, 4);
+        other->record(*event);
+        stream->wait(*event);
+      },
+      [&] { launch(*stream, 1, 64, 0, a_good_neighbour, x, true, false); },
+      [&] { stream->begin_capture(); },
+      [&] { stream->launch(*stream->end_capture()); },
+  };
+  for (const auto& act : others) {
+    enqueue();
+    EXPECT_TRUE(unwritten(*stream, {bytes(64, 64)}));
+    act();
+    EXPECT_FALSE(unwritten(*stream, {bytes(64, 64)}));
+  }
+  stream->synchronize();
+}
+
 TEST(EmulatedDevice, NothingIsDoneBeforeSomebodyWaits) {
   const auto device = open_device("emulated");
   const auto memory = device->allocate(8);

@@ -9,12 +9,16 @@
 //    lanes_equal, and sums in one fixed tree, so that a warp of 64 adds as one of 32. All threads of a block take part
 //    in each exchange and each barrier;
 //  - bf16 and f16 are for storage: widen() and narrow<T>() convert them;
-//  - mma_16x8x16 multiplies with the matrix unit, copy_async_16 copies to shared memory beside the arithmetic.
+//  - mma_16x8x16 multiplies with the matrix unit, copy_async_16 copies to shared memory beside the arithmetic;
+//  - a kernel that is launched with launch_overlapping may begin before the one before it has ended.
 // Code of kernels stands in the namespace KINTSUGI_GPU, which is another one for each compiler.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <utility>
+#include <vector>
 
 #include "kintsugi/device/device.h"
 
@@ -52,6 +56,15 @@
 #endif
 
 namespace kintsugi::KINTSUGI_GPU {
+
+// Besides launch() there is launch_overlapping(), of a kernel that may begin while the one before it runs, if that is
+// one of these too: on NVIDIA's devices from generation 9.0 on, where a launch takes longer than many a kernel of a
+// step of generation. For that
+//  - each of its threads calls wait_for_kernels_before(), whatever else it does, and then all that stands before it in
+//    the stream is done, and seen;
+//  - before that it reads what is `unwritten`, and no other memory of the device, and writes none;
+//  - it calls let_next_begin() after that, so that at most two kernels are under way, this one and the next;
+//  - `writes` is all that it writes.
 
 // Storage of 16 bits.
 struct bf16 {
@@ -163,6 +176,21 @@ __device__ __forceinline__ void load_matrices(uint32_t (&r)[4], const void* row)
   }
 }
 
+__device__ __forceinline__ void wait_for_kernels_before() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;\n" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void let_next_begin() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;\n" ::: "memory");
+#endif
+}
+// The line of 128 bytes begins to move towards the processors. Nothing is read, so that it may be written meanwhile.
+__device__ __forceinline__ void prefetch_line(const void* at) {
+  asm volatile("prefetch.global.L2 [%0];\n" ::"l"(at));
+}
+
 // Blocks of a kernel without dynamic shared memory that the device runs at one time.
 template <typename... Parameters>
 int64_t blocks_at_one_time(void (*kernel)(Parameters...), int threads) {
@@ -173,22 +201,61 @@ int64_t blocks_at_one_time(void (*kernel)(Parameters...), int threads) {
   return known && of_each > 0 ? static_cast<int64_t>(processors) * of_each : 1024;
 }
 
-template <typename... Parameters, typename... Arguments>
-void launch(device::Stream& stream, dim3 grid, dim3 block, size_t shared, void (*kernel)(Parameters...),
-            Arguments&&... arguments) {
-  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
-  if (shared > 48 * 1024) {
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
-  }
-  if (!stream.enqueues()) return;
-  kernel<<<grid, block, shared, static_cast<cudaStream_t>(stream.native())>>>(static_cast<Parameters>(arguments)...);
-  const cudaError_t error = cudaGetLastError();
+// Whether the code of a kernel that this device runs has wait_for_kernels_before() in it, and the driver can capture
+// kernels that overlap.
+template <typename... Parameters>
+bool waits_by_itself(void (*kernel)(Parameters...)) {
+#if CUDART_VERSION >= 12030
+  int driver = 0;
+  cudaFuncAttributes attributes;
+  return cudaDriverGetVersion(&driver) == cudaSuccess && driver >= 12030 &&
+         cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess && attributes.ptxVersion >= 90;
+#else
+  return false;
+#endif
+}
+
+inline void check_launch(cudaError_t error) {
   if (error == cudaSuccess) return;
+  cudaGetLastError();
   // What work before it has met, such as a card that does not answer any more, is seen here too.
   const std::string_view advice = device::advice_for(error);
   if (advice.empty()) throw base::InternalError("device", "a kernel was not launched: {}", cudaGetErrorString(error));
   throw base::UserError("device", "the device failed at the launch of a kernel: {} ({}); {}", cudaGetErrorString(error),
                         cudaGetErrorName(error), advice);
+}
+
+template <typename... Parameters>
+bool can_launch(device::Stream& stream, dim3 grid, size_t shared, void (*kernel)(Parameters...)) {
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return false;
+  constexpr size_t kWithoutAsking = 48 * 1024, kOfItsOwn = 16 * 1024;  // the latter a kernel's own, in its code
+  if (shared > kWithoutAsking - kOfItsOwn)
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
+  return stream.enqueues();
+}
+
+template <typename... Parameters, typename... Arguments>
+void launch(device::Stream& stream, dim3 grid, dim3 block, size_t shared, void (*kernel)(Parameters...),
+            Arguments&&... arguments) {
+  if (!can_launch(stream, grid, shared, kernel)) return;
+  kernel<<<grid, block, shared, static_cast<cudaStream_t>(stream.native())>>>(static_cast<Parameters>(arguments)...);
+  check_launch(cudaGetLastError());
+}
+
+template <typename... Parameters, typename... Arguments>
+void launch_overlapping(device::Stream& stream, dim3 grid, dim3 block, size_t shared,
+                        std::vector<device::Stream::Bytes> writes, void (*kernel)(Parameters...),
+                        Arguments&&... arguments) {
+  if (!waits_by_itself(kernel)) return launch(stream, grid, block, shared, kernel, arguments...);
+  if (!can_launch(stream, grid, shared, kernel)) return;
+  cudaLaunchAttribute overlaps = {};
+  overlaps.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlaps.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid, config.blockDim = block, config.dynamicSmemBytes = shared;
+  config.attrs = &overlaps, config.numAttrs = stream.written_before() != nullptr ? 1 : 0;
+  config.stream = static_cast<cudaStream_t>(stream.native_overlapping(std::move(writes)));
+  check_launch(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
 }
 #elif defined(__HIP__)
 __device__ __forceinline__ float widen(bf16 x) {
@@ -275,11 +342,28 @@ void load_matrices(uint32_t (&r)[4], const void* row) {
   device::emulate::load_matrices(r, row, Transposed);
 }
 using device::emulate::launch;
+using device::emulate::launch_overlapping;
+using device::emulate::let_next_begin;
+using device::emulate::wait_for_kernels_before;
+inline void prefetch_line(const void*) {}
 template <typename... Parameters>
 int64_t blocks_at_one_time(void (*)(Parameters...), int) {
   return 1024;
 }
 #endif
+
+// Whether the kernel that may be under way when the next one of launch_overlapping begins writes nothing of these.
+inline bool unwritten(const device::Stream& stream, std::initializer_list<device::Stream::Bytes> all) {
+  const std::vector<device::Stream::Bytes>* const before = stream.written_before();
+  if (before == nullptr) return false;
+  for (const auto& written : *before)
+    for (const auto& read : all)
+      if (read.data() < written.data() + written.size() && written.data() < read.data() + read.size()) return false;
+  return true;
+}
+inline device::Stream::Bytes bytes_at(const void* at, int64_t bytes) {
+  return {static_cast<const std::byte*>(at), at == nullptr ? 0 : static_cast<size_t>(bytes)};
+}
 
 __device__ inline float widen(float x) {
   return x;

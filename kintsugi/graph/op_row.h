@@ -142,6 +142,8 @@ struct OpRow {
   std::string_view activated = {};
   // Of a product that can: the optional output that is the sum of operand b over the dims that the result lacks.
   std::string_view sums = {};
+  // And the optional operand that it adds to its result, which has its type.
+  std::string_view added = {};
   bool converts_dtype = false;  // the same numbers in another dtype
 
   std::string_view rule_family() const { return family.empty() ? kind : family; }

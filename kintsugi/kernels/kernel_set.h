@@ -68,6 +68,8 @@ struct KernelShapes {
   int threads = 1;
 };
 
+inline constexpr size_t kMostTogether = 4;
+
 struct Kernel {
   std::string_view kind;  // that of the operation
   tensor::OperandList ins;
@@ -88,6 +90,11 @@ struct Kernel {
   int64_t thin_rows = 0;
   // Of a product: it also sums its second operand over the dims that y lacks, for the output "sums".
   bool also_sums = false;
+  // And it adds the operand "added" to its result, with the bits of an addition behind it or rounded once.
+  bool also_adds = false;
+  // Of a device: at most kMostTogether calls that follow each other, none of which touches what another writes; by one
+  // launch where it can, and with the same bits as by `run`. Null: it cannot.
+  void (*together)(std::span<const KernelCall>) = nullptr;
 
   bool joins(std::string_view operation) const;
 };
@@ -121,7 +128,7 @@ std::unique_ptr<KernelSet> planned_device_kernels();
 // The same kernels, none of which does another operation to its result, or sums in place.
 std::unique_ptr<KernelSet> without_epilogues(std::unique_ptr<KernelSet> set);
 
-// The same kernels, of which no product also sums its operand.
+// The same kernels, of which no product also sums its operand, or adds another to its result.
 std::unique_ptr<KernelSet> without_sums(std::unique_ptr<KernelSet> set);
 
 // "reference" or "cpu"; a program in fp64 uses the reference entirely.

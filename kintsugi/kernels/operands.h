@@ -12,8 +12,9 @@ namespace kintsugi::kernels {
 using tensor::OperandList;
 
 struct ContractIn {
-  enum : size_t { kA, kB, kBias, kX };
-  static constexpr OperandList kNames = {"a", "b", tensor::optional("bias"), tensor::optional("x")};
+  enum : size_t { kA, kB, kBias, kX, kAdded };
+  static constexpr OperandList kNames = {"a", "b", tensor::optional("bias"), tensor::optional("x"),
+                                         tensor::optional("added")};
 };
 struct ContractOut {
   enum : size_t { kY, kX, kSums };

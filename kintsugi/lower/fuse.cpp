@@ -49,7 +49,7 @@ class Fuser {
     const graph::OpRow& row = operations_.find(list[at].kernel);
     if (row.role == graph::Role::accumulate) return write_at_source(list, maker, at);
     if (row.epilogue != graph::Epilogue::none) return activate(list, maker, at, row);
-    return row.variadic && (add_bias(list, maker, at) || add_in_place(list, maker, at));
+    return row.variadic && (add_bias(list, maker, at) || add_in_place(list, maker, at) || add_behind(list, maker, at));
   }
 
   size_t root(BufferId b) const { return static_cast<size_t>(p_.root(b)); }
@@ -164,6 +164,32 @@ class Fuser {
     if (std::find(exact.begin(), exact.end(), output) != exact.end()) return alone || source.layer == add.layer;
     return row.can_accumulate(output) && source.layer == add.layer &&
            (row.bias.empty() || !row.ins.place(row.bias, source.absent.ins) || is_thin(source));
+  }
+
+  // y = product + r, or r + product, of a device whose products can add another value to their result.
+  bool add_behind(std::vector<Instruction>& list, std::vector<int>& maker, size_t at) {
+    const Instruction& add = list[at];
+    if (add.ins.size() != 2 || add.accumulate != 0) return false;
+    return add_behind(list, maker, at, add.ins[0], add.ins[1]) || add_behind(list, maker, at, add.ins[1], add.ins[0]);
+  }
+  bool add_behind(std::vector<Instruction>& list, std::vector<int>& maker, size_t at, BufferId made, BufferId other) {
+    const Instruction& add = list[at];
+    const BufferId y = add.outs[0];
+    Instruction* product = single_use(list, maker, made, at);
+    if (!product || product->outs[0] != made || product->accumulate != 0 || has_epilogue(*product)) return false;
+    const graph::OpRow& row = operations_.find(product->kernel);
+    if (row.added.empty() || !kernels_.find(product->kernel).also_adds || is_thin(*product)) return false;
+    if (row.ins.place(row.added, product->absent.ins) || !p_.buffer(made).output.empty()) return false;
+    for (const BufferId b : {made, other})
+      if (p_.buffer(b).type != p_.buffer(y).type) return false;
+    const auto hinders = [&](const Instruction& i) { return touches(i, y) || writes(i, other); };
+    if (p_.overlap(y, other) || reads(*product, y) || any_between(list, product, &add, hinders)) return false;
+    tensor::insert(product->ins, product->absent.ins, row.ins.position(row.added), other);
+    product->outs[0] = y;
+    product->cost.flops += add.cost.flops;
+    product->cost.memory_bytes += static_cast<double>(p_.buffer(other).bytes());
+    maker[static_cast<size_t>(y)] = static_cast<int>(product - list.data());
+    return true;
   }
 
   // Whether a product has so few rows, of its first operand, that it adds a bias to what it adds to.

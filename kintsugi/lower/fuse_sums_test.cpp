@@ -161,14 +161,6 @@ TEST(Fuse, ASumStays) {
          m.product(m.a), m.product(m.b, 1);
          m.call("add", {m.a, m.b}, {m.sum});
        }},
-      {"a product with a bias, of more rows than those that are thin",
-       [](Sums& m) {
-         const Shape x = {{"batch", 5}, {"embed", 4}}, y = {{"batch", 5}, {"ffn", 3}};
-         const BufferId dy5 = m.arena("dy5", y), a5 = m.arena("a5", x), b5 = m.arena("b5", x);
-         m.call("contract", {dy5, m.w}, {a5});
-         m.call("contract", {dy5, m.w, m.gamma}, {b5});
-         m.call("add", {a5, b5}, {m.arena("sum5", x)});
-       }},
       {"the terms are of another type",
        [](Sums& m) {
          const BufferId narrow = m.arena("n", kX, DType::bf16);
@@ -195,6 +187,89 @@ TEST(Fuse, ASumStays) {
   host.call("add", {host.a, host.b}, {host.sum});
   const std::string before = text(host.p);
   EXPECT_EQ(fused(host), before);
+}
+
+// --- Another value that a product adds to its result, of devices
+
+namespace {
+
+// y = x w + bias, of more rows than those that are thin, and r beside it, which is read later.
+struct Residual : Maker {
+  Shape of_x = {{"batch", 5}, {"embed", 4}}, of_y = {{"batch", 5}, {"ffn", 3}};
+  BufferId x = arena("x", of_x), w = state("w", kW), bias = state("bias", kB), y = arena("y", of_y),
+           r = arena("r", of_y), s = arena("s", of_y), out = arena("out", of_y);
+
+  Residual() {
+    body("forward");
+    call("scale", {out}, {r});
+  }
+  void product() { call("contract", {x, w, bias}, {y}); }
+  void read_r() { call("scale", {r}, {out}); }
+};
+
+}  // namespace
+
+TEST(Fuse, AProductAddsWhatIsBeside) {
+  for (const bool first : {false, true}) {
+    Residual m;
+    m.product();
+    first ? m.call("add", {m.y, m.r}, {m.s}) : m.call("add", {m.r, m.y}, {m.s});
+    m.read_r();
+    EXPECT_EQ(fused_for_device(m), "forward:\n  r = scale(out)\n  s = contract(x, w, bias, -, r)\n  out = scale(r)\n");
+  }
+  Residual processor;
+  processor.product();
+  processor.call("add", {processor.r, processor.y}, {processor.s});
+  processor.read_r();
+  const std::string before = text(processor.p);
+  EXPECT_EQ(fused(processor), before);
+}
+
+TEST(Fuse, AnAdditionStays) {
+  const Case<Residual> cases[] = {
+      {"the product is read too",
+       [](Residual& m) {
+         m.product();
+         m.call("add", {m.r, m.y}, {m.s});
+         m.call("scale", {m.y}, {m.out});
+         m.read_r();
+       }},
+      {"what is added is made behind the product",
+       [](Residual& m) {
+         m.product();
+         m.call("scale", {m.out}, {m.r});
+         m.call("add", {m.r, m.y}, {m.s});
+         m.read_r();
+       }},
+      {"the place of the sum is read behind the product",
+       [](Residual& m) {
+         m.product();
+         m.call("scale", {m.s}, {m.out});
+         m.call("add", {m.r, m.y}, {m.s});
+         m.read_r();
+       }},
+      {"the product is of another layer",
+       [](Residual& m) {
+         m.call("contract", {m.x, m.w, m.bias}, {m.y}, 1);
+         m.call("add", {m.r, m.y}, {m.s});
+         m.read_r();
+       }},
+      {"what is added is of another type",
+       [](Residual& m) {
+         const BufferId narrow = m.arena("narrow", m.of_y, DType::bf16);
+         m.call("scale", {m.out}, {narrow});
+         m.product();
+         m.call("add", {narrow, m.y}, {m.s});
+         m.call("scale", {narrow}, {m.out});
+         m.read_r();
+       }},
+  };
+  for (const Case<Residual>& c : cases) {
+    Residual m;
+    c.make(m);
+    const std::string before = text(m.p);
+    EXPECT_EQ(fused_for_device(m), before) << c.why;
+  }
 }
 
 }  // namespace kintsugi::lower::fuse_test

@@ -1,5 +1,6 @@
 // The product of two values, summed over every dim that the output lacks: all matrix products of a model. The operand
-// and the output x, and with them the attribute "epilogue", come of lower/fuse, and so does the output sums.
+// and the output x, and with them the attribute "epilogue", come of lower/fuse, and so do the operand added and the
+// output sums.
 #include "kintsugi/base/error.h"
 #include "kintsugi/ops/rows.h"
 
@@ -21,7 +22,7 @@ std::vector<ValueId> grad(Graph& g, const Op& op, std::span<const ValueId> dy) {
   const ValueId a = op.in("a"), b = op.in("b"), bias = op.in("bias");
   return {g.contract(dy[0], b, tensor::names(g.shape(a)), g.gradient_type(a).dtype),
           g.contract(a, dy[0], tensor::names(g.shape(b)), g.gradient_type(b).dtype),
-          bias == kNone ? kNone : g.sum_to(dy[0], g.gradient_type(bias)), kNone};
+          bias == kNone ? kNone : g.sum_to(dy[0], g.gradient_type(bias)), kNone, kNone};
 }
 
 // 2 per multiplication and addition: over every dim of either operand.
@@ -36,7 +37,7 @@ double flops(Types ins, Types, const Attributes&) {
 
 OpRow contract() {
   return {.kind = "contract",
-          .ins = {"a", "b", optional("bias"), optional("x")},
+          .ins = {"a", "b", optional("bias"), optional("x"), optional("added")},
           .outs = {"y", optional("x"), optional("sums")},
           .infer = infer,
           .grad = grad,
@@ -47,7 +48,8 @@ OpRow contract() {
           .narrows = {"y"},
           .bias = "bias",
           .activated = "x",
-          .sums = "sums"};
+          .sums = "sums",
+          .added = "added"};
 }
 
 }  // namespace kintsugi::ops

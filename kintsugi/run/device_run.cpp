@@ -101,6 +101,52 @@ void Executor::enqueue_calls(const List& list, kernels::Numbers& numbers) {
   if (store_) store_->join();
 }
 
+// Instructions of one kernel that may be given to it at once.
+void Executor::find_together(const program::Body& body, std::span<Bound> bound) {
+  const auto touch = [](const std::vector<tensor::View>& these, const std::vector<tensor::View>& those) {
+    for (const tensor::View& x : these)
+      for (const tensor::View& y : those)
+        if (x.data != nullptr && y.data != nullptr && x.data < y.data + y.type.bytes() &&
+            y.data < x.data + x.type.bytes())
+          return true;
+    return false;
+  };
+  const auto independent = [&](const Bound& x, const Bound& y) {
+    return !touch(x.outs, y.outs) && !touch(x.outs, y.ins) && !touch(x.ins, y.outs);
+  };
+  for (size_t first = 0; first < bound.size(); first += bound[first].together) {
+    Bound& b = bound[first];
+    const auto joins = [&](size_t i) {
+      for (size_t before = first; before < i; ++before)
+        if (!independent(bound[before], bound[i])) return false;
+      return body.instructions[i].kind == program::Kind::compute && bound[i].kernel == b.kernel;
+    };
+    if (b.kernel == nullptr || b.kernel->together == nullptr) continue;
+    while (b.together < kernels::kMostTogether && first + b.together < bound.size() && joins(first + b.together))
+      ++b.together;
+  }
+}
+
+// Before an instruction that computes is enqueued.
+void Executor::prepare_to_run(const program::Body& body, const program::Instruction& i, Bound& b) {
+  if (!awaited_.empty()) enqueue_waits_of(i, b, nullptr);
+  if (!device_) return;
+  touched_.add(b.ins, b.outs, b.workspace);
+  if (device_->stream().checks()) announce(body, i, b);
+}
+
+void Executor::run_together(const program::Body& body, size_t first, std::span<Bound> bound,
+                            const kernels::Numbers& numbers) {
+  std::vector<kernels::KernelCall> calls;
+  for (size_t i = first; i < first + bound[first].together; ++i) {
+    prepare_to_run(body, body.instructions[i], bound[i]);
+    calls.push_back(call_of(body.instructions[i], bound[i], numbers, &device_->stream()));
+  }
+  if (ranges_) name_for_profiler(body, body.instructions[first]);
+  bound[first].kernel->together(calls);
+  if (ranges_) ranges_->end();
+}
+
 // A wait is enqueued before the first instruction that touches memory of what is waited for, or at the end of the list:
 // until then another wait may have made it needless. What is in the same queue as that instruction is in order with it.
 // Where instructions are timed or looked at, each wait is enqueued where it stands.

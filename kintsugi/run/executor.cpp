@@ -173,6 +173,7 @@ void Executor::bind_list(const program::CallList& list, const kernels::KernelSet
       std::vector<Bound> bound;
       for (const Instruction& i : body.instructions) bound.push_back(bind({list, call, body}, i, kernels));
       if (device_) prepare(body, bound);
+      if (device_) find_together(body, bound);
       bound_.push_back(std::move(bound));
     }
     bool inputs = false;
@@ -488,9 +489,15 @@ void Executor::run_call(const List& list, size_t number, kernels::Numbers& numbe
   const program::Body& body = body_of(call);
   std::vector<Bound>& bound = bound_[list.bound[number].bound];
   if (recording) recording->begin_call();
+  const bool together = !recording && !marks_ && !watch;
   for (size_t i = 0; i < bound.size(); ++i) {
     const Instruction& instruction = body.instructions[i];
-    run_instruction(call, body, instruction, bound[i], numbers);
+    if (together && bound[i].together > 1) {
+      run_together(body, i, bound, numbers);
+      i += bound[i].together - 1;
+    } else {
+      run_instruction(call, body, instruction, bound[i], numbers);
+    }
     if (recording) recording->end_instruction();
     if (marks_) times_->mark();
     const bool computes = instruction.kind == Kind::compute;
@@ -508,9 +515,7 @@ void Executor::run_instruction(const program::Call& call, const program::Body& b
     if (!waits_late()) return wait(body, instruction, b, r);
     return awaited_.push_back({&body, &instruction, &b, &r});
   }
-  if (instruction.kind == Kind::compute) {
-    if (!awaited_.empty()) enqueue_waits_of(instruction, b, nullptr);
-  } else {
+  if (instruction.kind != Kind::compute) {
     Running& r = running(instruction, call.micro_batch);
     if (!awaited_.empty()) enqueue_waits_of(instruction, b, &r);
     r.started = started_++;
@@ -518,9 +523,8 @@ void Executor::run_instruction(const program::Call& call, const program::Body& b
     return instruction.kind == Kind::collective ? enqueue(instruction, b, r)
                                                 : enqueue_copy(instruction, b, r, call.micro_batch);
   }
+  prepare_to_run(body, instruction, b);
   if (b.seq >= 0 && !device_) b.indices[static_cast<size_t>(b.seq)].index.begin_at(b.seq_begin + numbers.position);
-  if (device_) touched_.add(b.ins, b.outs, b.workspace);
-  if (device_ && device_->stream().checks()) announce(body, instruction, b);
   if (ranges_) name_for_profiler(body, instruction);
   b.kernel->run(call_of(instruction, b, numbers, device_ ? &device_->stream() : nullptr));
   if (ranges_) ranges_->end();

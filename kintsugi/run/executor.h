@@ -187,6 +187,8 @@ class Executor {
     int64_t seq_begin = 0;
     std::span<std::byte> workspace;
     comm::Communicator* communicator = nullptr;  // null: the file's
+    // On a device: so many, from this one on, are given to the kernel at once.
+    size_t together = 1;
   };
 
   // The calls of a list, bound to the memory of their slots.
@@ -235,6 +237,7 @@ class Executor {
   void name_for_profiler(const program::Body& body, const program::Instruction& i) const;
   void bind_list(const program::CallList& list, const kernels::KernelSet& kernels);
   void prepare(const program::Body& body, std::span<const Bound> bound);
+  static void find_together(const program::Body& body, std::span<Bound> bound);
   kernels::KernelCall call_of(const program::Instruction& instruction, const Bound& b, const kernels::Numbers& numbers,
                               device::Stream* stream);
   Bound bind(const Site& site, const program::Instruction& instruction, const kernels::KernelSet& kernels);
@@ -271,6 +274,8 @@ class Executor {
   void run_call(const List& list, size_t number, kernels::Numbers& numbers, profile::Recorder* recording);
   void run_instruction(const program::Call& call, const program::Body& body, const program::Instruction& instruction,
                        Bound& b, kernels::Numbers& numbers);
+  void prepare_to_run(const program::Body& body, const program::Instruction& instruction, Bound& b);
+  void run_together(const program::Body& body, size_t first, std::span<Bound> bound, const kernels::Numbers& numbers);
   // A wait that is not enqueued yet, on a device: see device_run.cpp.
   struct Awaited {
     const program::Body* body;

@@ -186,8 +186,8 @@ float gelu_slope(float x) {
   return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * 0.79788456f * (1 + 0.134145f * x * x);
 }
 
-// result[i + j * step] = alpha * sum of first[i, l] * second[l, j] + beta * what stood there + bias[i]; GELU of that,
-// which is kept in aux if there is one, or that times the slope of GELU at aux.
+// result[i + j * step] = alpha * sum of first[i, l] * second[l, j] + beta * added[i + j * step] + bias[i]; GELU of
+// that, which is kept in aux if there is one, or that times the slope of GELU at aux.
 struct Work {
   Product product;
   Matrix a, b, c;
@@ -195,6 +195,7 @@ struct Work {
   double alpha, beta;
   const std::byte *first, *second;
   std::byte* result;
+  const std::byte* added;
 
   template <typename In, typename Out>
   void run() const {
@@ -207,6 +208,7 @@ struct Work {
       const In *x = reinterpret_cast<const In*>(first) + i * a.apart,
                *y = reinterpret_cast<const In*>(second) + i * b.apart;
       Out* z = reinterpret_cast<Out*>(result) + i * c.apart;
+      const Out* more = reinterpret_cast<const Out*>(added) + i * c.apart;
       if (product.sums()) {
         const bool first_sums = product.first_sums();
         for (int64_t at = 0; at < (first_sums ? sizes.m : sizes.n); ++at) {
@@ -226,7 +228,7 @@ struct Work {
                    taken(tb ? y[column + l * b.step] : y[l + column * b.step]);
           Out& out = z[row + column * c.step];
           auto value = static_cast<Sum>(sum) * static_cast<Sum>(alpha);
-          if (beta != 0) value += static_cast<Sum>(beta) * static_cast<Sum>(out);
+          if (beta != 0) value += static_cast<Sum>(beta) * static_cast<Sum>(more[row + column * c.step]);
           if (bias != nullptr) value += static_cast<Sum>(bias[row]);
           Out* const aux = product.has_aux() ? static_cast<Out*>(product.aux) + i * product.aux_apart + row +
                                                    column * product.aux_step
@@ -433,7 +435,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
   work->a = as<Matrix>(a_layout), work->b = as<Matrix>(b_layout), work->c = as<Matrix>(d_layout);
   const Product& p = work->product;
   if (const std::string rule = rules(p, work->a, work->b, work->c, work->sizes); !rule.empty()) return broken(rule);
-  if (c_layout != d_layout || c != d) return broken("what is added is not what is written");
+  if (c_layout != d_layout) return broken("what is added lies otherwise than what is written");
   Algorithm algorithm;
   std::memcpy(&algorithm, algo, sizeof algorithm);
   if (algorithm.mark != Algorithm::kMark) return broken("an algorithm that was not given");
@@ -456,7 +458,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
   };
   work->alpha = factor(alpha), work->beta = factor(beta);
   work->first = static_cast<const std::byte*>(a), work->second = static_cast<const std::byte*>(b);
-  work->result = static_cast<std::byte*>(d);
+  work->result = static_cast<std::byte*>(d), work->added = static_cast<const std::byte*>(c);
   const bool measures = stream == standin().measuring;
   (measures ? standin().measured : standin().calls)
       .push_back({.m = work->sizes.m,
@@ -471,7 +473,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
                   .result_type = work->c.type,
                   .batch = work->c.batch,
                   .bias = p.has_bias(),
-                  .accumulate = work->beta != 0,
+                  .accumulate = work->beta != 0 && c == d,
+                  .adds_other = work->beta != 0 && c != d,
                   .tf32 = p.tf32(),
                   .gelu = p.gelu(),
                   .gelu_gradient = p.gelu_gradient(),

@@ -16,9 +16,9 @@ struct Call {
   bool first_transposed = false, second_transposed = false;
   int type = 0, result_type = 0;  // cudaDataType
   int64_t batch = 1;
-  bool bias = false, accumulate = false, tf32 = false;
-  bool gelu = false, gelu_gradient = false;  // of the product and its bias; times the product
-  const void* aux = nullptr;                 // what GELU was of, written or read
+  bool bias = false, accumulate = false, adds_other = false, tf32 = false;
+  bool gelu = false, gelu_gradient = false;      // of the product and its bias; times the product
+  const void* aux = nullptr;                     // what GELU was of, written or read
   bool first_sums = false, second_sums = false;  // over k, to `sums`
   const void* sums = nullptr;
   const void* result = nullptr;

@@ -235,7 +235,7 @@ class CudaDevice : public Device {
 }  // namespace
 }  // namespace kintsugi::device
 
-extern "C" __attribute__((visibility("default"))) kintsugi::device::Device* kintsugi_cuda_device_5(int number,
+extern "C" __attribute__((visibility("default"))) kintsugi::device::Device* kintsugi_cuda_device_6(int number,
                                                                                                    void* module) {
   return new kintsugi::device::CudaDevice(number, module);
 }

@@ -125,6 +125,11 @@ __device__ __forceinline__ void copy_async_commit() {}
 template <int kNewest>
 __device__ __forceinline__ void copy_async_wait() {}
 
+// No kernel begins before the one before it has ended.
+__device__ __forceinline__ void wait_for_kernels_before() {}
+__device__ __forceinline__ void let_next_begin() {}
+__device__ __forceinline__ void prefetch_line(const void*) {}
+
 // Of those that take the most registers, on an MI200.
 template <typename... Parameters>
 int64_t blocks_at_one_time(void (*)(Parameters...), int) {
@@ -141,6 +146,13 @@ void launch(device::Stream& stream, dim3 grid, dim3 block, size_t shared, void (
   };
   if (const int error = start(static_cast<Parameters>(arguments)...); error != 0)
     throw base::InternalError("device", "a kernel was not launched: error {} of HIP", error);
+}
+
+template <typename... Parameters, typename... Arguments>
+void launch_overlapping(device::Stream& stream, dim3 grid, dim3 block, size_t shared,
+                        const std::vector<device::Stream::Bytes>&, void (*kernel)(Parameters...),
+                        Arguments&&... arguments) {
+  launch(stream, grid, block, shared, kernel, arguments...);
 }
 
 }  // namespace kintsugi::gpu_hip

@@ -4,22 +4,6 @@
 namespace kintsugi::KINTSUGI_GPU {
 namespace {
 
-// The end of a row: its sum of exponentials `sum`, relative to `top`, with the sink; what o is multiplied by.
-struct RowEnd {
-  float factor, lse;
-};
-__device__ RowEnd end_row(const AttentionCall& a, float top, float sum, const AttentionRow& row, int h, int g) {
-  if (a.sinks != nullptr && row.place >= 0 && a.heads[h] >= 0) {
-    const float sink = a.sink(h, g), both = fmaxf(top, sink);
-    if (both == -INFINITY) return {0, -INFINITY};
-    const float factor = expf(top - both);
-    sum = sum * factor + expf(sink - both);
-    return {factor / sum, both + logf(sum)};
-  }
-  if (sum == 0) return {0, -INFINITY};
-  return {1 / sum, top + logf(sum)};
-}
-
 // A block makes 16 kWarps rows of one head, a warp 16 of them, kKeys keys at a time. kMore: with capped scores or
 // dropout; kBlocks: that share a processor where units take operands from shared memory.
 template <typename T, int kHead, int kWarps, int kKeys, int kBlocks, bool kMore>
@@ -260,6 +244,7 @@ void attention(const KernelCall& call) {
   const View &o = call.outs[Out::kO], &lse = call.outs[Out::kLse];
   base::require(lse.dtype() == DType::f32, "attention", "lse is fp32 on a device, not {}", name_of(lse.dtype()));
   a.out = o.data, a.o_at = row_strides(o), a.lse = data<float>(lse), a.lse_at = row_strides(lse);
+  if (attention_of_few(call, a)) return;
   if (const auto asked = of_library(call, a, false); asked && attention_by_library(*asked, *call.stream)) return;
   launch_sight(call, a);
   dispatch("attention", o.dtype(), [&]<typename T>(T) {

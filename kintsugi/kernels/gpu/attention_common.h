@@ -101,6 +101,22 @@ __device__ inline bool visible(const AttentionRow& row, int place, int document)
   return place >= row.first && place <= row.last && document == row.document;
 }
 
+// The end of a row: its sum of exponentials `sum`, relative to `top`, with the sink; what o is multiplied by.
+struct RowEnd {
+  float factor, lse;
+};
+__device__ inline RowEnd end_row(const AttentionCall& a, float top, float sum, const AttentionRow& row, int h, int g) {
+  if (a.sinks != nullptr && row.place >= 0 && a.heads[h] >= 0) {
+    const float sink = a.sink(h, g), both = fmaxf(top, sink);
+    if (both == -INFINITY) return {0, -INFINITY};
+    const float factor = expf(top - both);
+    sum = sum * factor + expf(sink - both);
+    return {factor / sum, both + logf(sum)};
+  }
+  if (sum == 0) return {0, -INFINITY};
+  return {1 / sum, top + logf(sum)};
+}
+
 constexpr unsigned char kSeenNone = 0, kSeenSome = 1, kSeenAll = 2;
 
 __device__ inline unsigned char seen_by(const AttentionRows& r, const AttentionKeys& k) {
@@ -170,30 +186,35 @@ __device__ __forceinline__ int next_step(const unsigned char* seen, int step, in
   return step;
 }
 
+// What row i of the heads of a sequence of the batch sees, padding behind the last.
+__device__ inline AttentionRow sight_of(const AttentionCall& a, int b, int i) {
+  AttentionRow row = {INT_MAX, -1, 0, -1};
+  if (i >= a.rows) return row;
+  const int s = i / a.group;
+  int64_t place = a.queries[s];
+  if (a.moved && place >= 0) place += a.later->position;
+  if (a.starts != nullptr) row.first = a.starts[b * a.starts_at.batch + s * a.starts_at.seq];
+  if (a.key_starts != nullptr) row.document = row.first;
+  if (place >= 0 && a.batches[b] >= 0 && a.groups[i % a.group] >= 0) {
+    int64_t first = a.starts == nullptr || row.first < 0 ? 0 : row.first, last = a.causal ? place : INT_MAX - 1;
+    if (a.window > 0) {
+      if (place - a.window + 1 > first) first = place - a.window + 1;
+      if (place + a.window - 1 < last) last = place + a.window - 1;
+    }
+    row.first = static_cast<int>(first), row.last = static_cast<int>(last), row.place = static_cast<int>(place);
+  } else {
+    row.first = INT_MAX;  // padding sees nothing
+  }
+  return row;
+}
+
 // Fills the tables: one block of kSightTile threads for each batch and tile, of rows and of keys.
 template <int kThreads>
 __global__ void __launch_bounds__(kThreads) attention_sight(AttentionCall a) {
   static_assert(kThreads == kSightTile);
   const int tiles = std::max(a.row_tiles, a.key_tiles), lane = static_cast<int>(threadIdx.x);
   const int b = static_cast<int>(blockIdx.x) / tiles, t = static_cast<int>(blockIdx.x) % tiles, i = t * kThreads + lane;
-  AttentionRow row = {INT_MAX, -1, 0, -1};
-  if (i < a.rows) {
-    const int s = i / a.group;
-    int64_t place = a.queries[s];
-    if (a.moved && place >= 0) place += a.later->position;
-    if (a.starts != nullptr) row.first = a.starts[b * a.starts_at.batch + s * a.starts_at.seq];
-    if (a.key_starts != nullptr) row.document = row.first;
-    if (place >= 0 && a.batches[b] >= 0 && a.groups[i % a.group] >= 0) {
-      int64_t first = a.starts == nullptr || row.first < 0 ? 0 : row.first, last = a.causal ? place : INT_MAX - 1;
-      if (a.window > 0) {
-        if (place - a.window + 1 > first) first = place - a.window + 1;
-        if (place + a.window - 1 < last) last = place + a.window - 1;
-      }
-      row.first = static_cast<int>(first), row.last = static_cast<int>(last), row.place = static_cast<int>(place);
-    } else {
-      row.first = INT_MAX;  // padding sees nothing
-    }
-  }
+  const AttentionRow row = sight_of(a, b, i);
   if (t < a.row_tiles) a.row[static_cast<int64_t>(b) * a.row_tiles * kThreads + i] = row;
   const int64_t key = i < a.keys ? a.key_index[i] : -1;
   if (b == 0 && t < a.key_tiles) a.key_place[i] = static_cast<int>(key);
@@ -346,6 +367,10 @@ inline AttentionCall attention_call(const KernelCall& call, bool gradient) {
                 call.workspace.size(), bytes);
   return a;
 }
+
+// Attention of so few rows that each is a block's work, as of a token that is generated: attention_few.cuh. False: it
+// is not, and nothing is enqueued.
+bool attention_of_few(const KernelCall& call, const AttentionCall& a);
 
 // Whether the matrix unit's kernels can read and write these: 16 bytes at a time.
 inline bool attention_is_wide(const AttentionCall& a) {

@@ -24,5 +24,27 @@ TEST(OnDevice, AttentionWithExtras) {
   check_forward(kZigzag, DType::f16, false, kExtras[6]);
 }
 
+// So few rows that each is a block's work: of a token that is generated, and with all that a call may have.
+TEST(OnDevice, AttentionOfFewRows) {
+  const Case cases[] = {
+      {"one query", 1, 1, 300, 3, 1, 64, {{170, 1}}, {}, 300},
+      {"grouped", 2, 1, 150, 2, 4, 128, {{149, 1}}, {}, 150},
+      {"a head that no word divides", 1, 2, 20, 1, 2, 20, {{10, 2}}, {}, 20},
+      {"heads first, with starts", 2, 3, 70, 2, 1, 40, {{60, 3}}, {}, 70, true, true},
+      {"widest", 1, 3, 40, 1, 2, 256, {{30, 3}}, {}, 40},
+      {"runs with padding", 1, 4, 90, 1, 2, 24, {{30, 3}, {-1, 1}}, {{0, 20}, {24, 50}, {-1, 20}}, 100, true},
+  };
+  bool causal = false;
+  for (const Case& c : cases)
+    for (const DType dtype : kDeviceTypes) {
+      causal = !causal;
+      check_forward(c, dtype, true, {});
+      check_forward(c, dtype, causal, kExtras[1]);
+    }
+  for (const Extra& extra : kExtras)
+    for (const DType dtype : {DType::f32, DType::bf16})
+      for (const Case& c : {cases[1], cases[5]}) check_forward(c, dtype, causal = !causal, extra);
+}
+
 }  // namespace
 }  // namespace kintsugi::kernels::test

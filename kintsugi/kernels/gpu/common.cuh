@@ -41,6 +41,11 @@ T* data(const View& v) {
   return reinterpret_cast<T*>(v.data);
 }
 
+// For launch_overlapping; none if it is absent.
+inline device::Stream::Bytes bytes_of(const View& v) {
+  return bytes_at(v.data, v.data == nullptr ? 0 : v.type.bytes());
+}
+
 // Where `add`, to what is there; rounded once.
 template <typename T>
 __device__ __forceinline__ void put(T* to, float value, bool add) {
@@ -196,11 +201,15 @@ inline int64_t rows(const tensor::Shape& shape) {
 // Kernels that are loops over pieces of work with a stride of all threads, of which no result depends on how many there
 // are: as many blocks as the device runs at one time, so that none waits for its turn when others are done.
 constexpr int kPieceThreads = 256;
-template <typename... Parameters, typename... Arguments>
-void launch_pieces(device::Stream& stream, int64_t pieces, void (*kernel)(Parameters...), Arguments&&... arguments) {
+template <typename... Parameters>
+dim3 blocks_of_pieces(int64_t pieces, void (*kernel)(Parameters...)) {
   const int64_t blocks = (pieces + kPieceThreads - 1) / kPieceThreads;
   const int64_t most = blocks_at_one_time(kernel, kPieceThreads);
-  launch(stream, dim3(static_cast<unsigned>(std::clamp<int64_t>(blocks, 1, most))), dim3(kPieceThreads), 0, kernel,
+  return dim3(static_cast<unsigned>(std::clamp<int64_t>(blocks, 1, most)));
+}
+template <typename... Parameters, typename... Arguments>
+void launch_pieces(device::Stream& stream, int64_t pieces, void (*kernel)(Parameters...), Arguments&&... arguments) {
+  launch(stream, blocks_of_pieces(pieces, kernel), dim3(kPieceThreads), 0, kernel,
          std::forward<Arguments>(arguments)...);
 }
 

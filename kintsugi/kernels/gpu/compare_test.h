@@ -90,62 +90,116 @@ inline void note_run(const std::string& kind) {
   if (file != nullptr) std::ofstream(file, std::ios::app) << kind << ' ' << device::emulate::warp() << '\n';
 }
 
-// As run_kernel, with memory of the device under test. An output that is the same object as an input is in place.
-inline void run_on_device(const Trial& trial, const std::vector<Tensor*>& ins, const std::vector<Tensor*>& outs,
-                          int64_t shift = 0) {
-  const Kernel& kernel = kernels_under_test().find(trial.kind);
-  const auto stream = device_under_test().stream();
-  std::vector<std::pair<Tensor*, std::unique_ptr<OnDevice>>> memory;
-  std::vector<View> in_views, out_views;
-  std::vector<const Type*> in_types, out_types;
-  std::vector<NamedIndex> indices = trial.indices;
-  const auto place = [&](Tensor* x) {
-    for (const auto& [other, at] : memory)
+// A call with its operands in memory of the device under test. An output that is the same object as an input is in
+// place. Operands begin `shift` elements behind a multiple of 16 bytes.
+class DeviceCall {
+ public:
+  DeviceCall(const Trial& trial, const std::vector<Tensor*>& ins, const std::vector<Tensor*>& outs,
+             device::Stream& stream, int64_t shift)
+      : trial_(trial), stream_(stream), indices_(trial.indices) {
+    const Kernel& kernel = kernels_under_test().find(trial.kind);
+    std::vector<const Type*> in_types, out_types;
+    for (Tensor* x : ins) add(x, shift, in_views_, in_types);
+    for (Tensor* x : outs) add(x, shift, out_views_, out_types);
+    const auto fill = [](const tensor::OperandList& names, std::vector<View>& views, std::vector<const Type*>& types) {
+      while (views.size() < names.size() && names[views.size()].optional)
+        views.emplace_back(), types.push_back(nullptr);
+    };
+    fill(kernel.ins, in_views_, in_types);
+    fill(kernel.outs, out_views_, out_types);
+    const KernelShapes shapes{in_types, out_types, trial.attributes, 1};
+    bytes_ = kernel.workspace ? kernel.workspace(shapes) : 0;
+    workspace_ = std::make_unique<OnDevice>(bytes_, 0);
+    workspace_->put(stream, nullptr);
+    Numbers known = trial.numbers;
+    moved_ = shift > 0 ? move_seq(trial, indices_, known) : "";
+    numbers_ = std::make_unique<OnDevice>(sizeof(Numbers), 0);
+    numbers_->put(stream, reinterpret_cast<const std::byte*>(&known));
+    note_run(trial.kind);
+  }
+  DeviceCall(const DeviceCall&) = delete;
+
+  KernelCall call() {
+    return {.ins = in_views_,
+            .outs = out_views_,
+            .attributes = trial_.attributes,
+            .indices = indices_,
+            .accumulate = trial_.accumulate,
+            .workspace = {workspace_->data(), static_cast<size_t>(bytes_)},
+            .numbers = trial_.numbers,
+            .team = team_,
+            .stream = &stream_,
+            .later = reinterpret_cast<const Numbers*>(numbers_->data()),
+            .moved = moved_};
+  }
+  // What the device has made, once the stream is done.
+  void take() {
+    workspace_->get(stream_, nullptr, trial_.kind + ": workspace");
+    for (const auto& [x, at] : memory_) at->get(stream_, x->view().data, trial_.kind);
+  }
+
+ private:
+  std::byte* place(Tensor* x, int64_t shift) {
+    for (const auto& [other, at] : memory_)
       if (other == x) return at->data();
-    memory.emplace_back(x, std::make_unique<OnDevice>(x->type().bytes(), shift * tensor::size_of(x->type().dtype)));
-    memory.back().second->put(*stream, x->view().data);
-    return memory.back().second->data();
-  };
-  const auto add = [&](Tensor* x, std::vector<View>& views, std::vector<const Type*>& types) {
-    views.push_back(x ? View{place(x), x->type()} : View());
+    memory_.emplace_back(x, std::make_unique<OnDevice>(x->type().bytes(), shift * tensor::size_of(x->type().dtype)));
+    memory_.back().second->put(stream_, x->view().data);
+    return memory_.back().second->data();
+  }
+  void add(Tensor* x, int64_t shift, std::vector<View>& views, std::vector<const Type*>& types) {
+    views.push_back(x ? View{place(x, shift), x->type()} : View());
     types.push_back(x ? &x->type() : nullptr);
     for (const tensor::Dim& dim : views.back().shape()) {
       bool known = false;
-      for (const NamedIndex& named : indices) known |= named.dim == dim.name;
-      if (!known) indices.push_back({dim.name, DimIndex(dim.size)});
+      for (const NamedIndex& named : indices_) known |= named.dim == dim.name;
+      if (!known) indices_.push_back({dim.name, DimIndex(dim.size)});
     }
-  };
-  for (Tensor* x : ins) add(x, in_views, in_types);
-  for (Tensor* x : outs) add(x, out_views, out_types);
-  const auto fill = [](const tensor::OperandList& names, std::vector<View>& views, std::vector<const Type*>& types) {
-    while (views.size() < names.size() && names[views.size()].optional) views.emplace_back(), types.push_back(nullptr);
-  };
-  fill(kernel.ins, in_views, in_types);
-  fill(kernel.outs, out_views, out_types);
+  }
 
-  const KernelShapes shapes{in_types, out_types, trial.attributes, 1};
-  const int64_t bytes = kernel.workspace ? kernel.workspace(shapes) : 0;
-  OnDevice workspace(bytes, 0), numbers(sizeof(Numbers), 0);
-  workspace.put(*stream, nullptr);
-  Numbers known = trial.numbers;
-  const std::string_view moved = shift > 0 ? move_seq(trial, indices, known) : "";
-  numbers.put(*stream, reinterpret_cast<const std::byte*>(&known));
-  base::ThreadTeam team(1);
-  note_run(trial.kind);
-  kernel.run({.ins = in_views,
-              .outs = out_views,
-              .attributes = trial.attributes,
-              .indices = indices,
-              .accumulate = trial.accumulate,
-              .workspace = {workspace.data(), static_cast<size_t>(bytes)},
-              .numbers = trial.numbers,
-              .team = team,
-              .stream = stream.get(),
-              .later = reinterpret_cast<const Numbers*>(numbers.data()),
-              .moved = moved});
+  const Trial& trial_;
+  device::Stream& stream_;
+  std::vector<NamedIndex> indices_;
+  std::vector<std::pair<Tensor*, std::unique_ptr<OnDevice>>> memory_;
+  std::vector<View> in_views_, out_views_;
+  std::unique_ptr<OnDevice> workspace_, numbers_;
+  int64_t bytes_ = 0;
+  std::string_view moved_;
+  base::ThreadTeam team_{1};
+};
+
+// As run_kernel, with memory of the device under test.
+inline void run_on_device(const Trial& trial, const std::vector<Tensor*>& ins, const std::vector<Tensor*>& outs,
+                          int64_t shift = 0) {
+  const auto stream = device_under_test().stream();
+  DeviceCall one(trial, ins, outs, *stream, shift);
+  kernels_under_test().find(trial.kind).run(one.call());
   stream->synchronize();
-  workspace.get(*stream, nullptr, trial.kind + ": workspace");
-  for (const auto& [x, at] : memory) at->get(*stream, x->view().data, trial.kind);
+  one.take();
+}
+
+// Calls of one kernel that are given to it at once make the bits that each makes alone. `ins` and `outs`: of each.
+inline void compare_together(const Trial& trial, const std::vector<std::vector<Tensor*>>& ins,
+                             const std::vector<std::vector<Tensor>>& outs, int64_t shift = 0) {
+  std::vector<std::vector<Tensor>> alone = outs, together = outs;
+  const auto pointers = [](std::vector<Tensor>& list) {
+    std::vector<Tensor*> all;
+    for (Tensor& x : list) all.push_back(&x);
+    return all;
+  };
+  const auto stream = device_under_test().stream();
+  std::vector<std::unique_ptr<DeviceCall>> made;
+  std::vector<KernelCall> calls;
+  for (size_t i = 0; i < outs.size(); ++i) {
+    run_on_device(trial, ins[i], pointers(alone[i]), shift);
+    made.push_back(std::make_unique<DeviceCall>(trial, ins[i], pointers(together[i]), *stream, shift));
+    calls.push_back(made.back()->call());
+  }
+  kernels_under_test().find(trial.kind).together(calls);
+  stream->synchronize();
+  for (size_t i = 0; i < outs.size(); ++i) {
+    made[i]->take();
+    for (size_t o = 0; o < outs[i].size(); ++o) EXPECT_EQ(together[i][o].values(), alone[i][o].values());
+  }
 }
 
 // Runs the trial on the device and by the reference; outputs begin as copies of `outs`. With warps of 32 and 64 where

@@ -195,12 +195,41 @@ int64_t sums_bytes(const KernelShapes& shapes) {
   return sums == nullptr ? 0 : (sums->bytes() + 255) / 256 * 256;
 }
 
-// Another operation, with the output `sums`.
-void make_sums(const KernelCall& call, void (*kernel)(const KernelCall&), const View& in, bool adds) {
-  const View ins[] = {in}, outs[] = {call.outs[ContractOut::kSums]};
-  KernelCall of_sums = call;
-  of_sums.ins = ins, of_sums.outs = outs, of_sums.accumulate = adds;
-  kernel(of_sums);
+// Another operation of one operand, to the output `out`.
+void make(const KernelCall& call, void (*kernel)(const KernelCall&), const View& in, size_t out, bool adds) {
+  const View ins[] = {in}, outs[] = {call.outs[out]};
+  KernelCall other = call;
+  other.ins = ins, other.outs = outs, other.accumulate = adds;
+  kernel(other);
+}
+
+Gemm gemm_of(const KernelCall& call, const ContractProduct& product) {
+  const View &a = call.ins[ContractIn::kA], &b = call.ins[ContractIn::kB], &y = call.outs[0],
+             &bias = call.ins[ContractIn::kBias];
+  Gemm g = product.gemm;
+  g.dtype = a.dtype(), g.c_dtype = y.dtype(), g.tf32 = call.tf32;
+  g.a.data = (product.swapped ? b : a).data, g.b.data = (product.swapped ? a : b).data;
+  g.epilogue = epilogue_of(call);
+  g.c = g.epilogue.product();
+  g.accumulate = call.accumulates(0);
+  if (bias.data != nullptr) g.bias = bias.data, g.bias_dtype = bias.dtype();
+  g.workspace = call.workspace.data();
+  g.workspace_bytes = std::min(static_cast<int64_t>(call.workspace.size()), gemm_workspace(y.elements()));
+  return g;
+}
+
+View added_of(const KernelCall& call) {
+  return call.ins.size() > ContractIn::kAdded ? call.ins[ContractIn::kAdded] : View();
+}
+
+bool has_sums(const KernelCall& call) {
+  return call.outs.size() > ContractOut::kSums && call.outs[ContractOut::kSums].data != nullptr;
+}
+
+ContractLists lists_of(const KernelCall& call) {
+  const View& bias = call.ins[ContractIn::kBias];
+  return lists_of(call.ins[ContractIn::kA].type, call.ins[ContractIn::kB].type, call.outs[0].type,
+                  bias.data == nullptr ? nullptr : &bias.type);
 }
 
 // The product and the sums by one call of a library; false if there is none.
@@ -213,13 +242,13 @@ bool contract_with_sums(const KernelCall& call, const ContractLists& lists, cons
   g.sums = adds ? made : sums.data;
   g.sums_of_a = product.swapped;
   if (!gemm_with_sums(g, *call.stream)) return false;
-  if (adds) make_sums(call, accumulate, {made, sums.type}, true);
+  if (adds) make(call, accumulate, {made, sums.type}, ContractOut::kSums, true);
   return true;
 }
 
 // By a kernel of their own.
 void sum_second(const KernelCall& call) {
-  make_sums(call, sum, call.ins[ContractIn::kB], call.accumulates(ContractOut::kSums));
+  make(call, sum, call.ins[ContractIn::kB], ContractOut::kSums, call.accumulates(ContractOut::kSums));
 }
 
 }  // namespace
@@ -267,28 +296,38 @@ int64_t contract_workspace(const KernelShapes& shapes) {
 }
 
 void contract(const KernelCall& call) {
-  const View &a = call.ins[ContractIn::kA], &b = call.ins[ContractIn::kB], &y = call.outs[0],
-             &bias = call.ins[ContractIn::kBias];
-  const ContractLists lists = lists_of(a.type, b.type, y.type, bias.data == nullptr ? nullptr : &bias.type);
+  const View &a = call.ins[ContractIn::kA], &b = call.ins[ContractIn::kB], &y = call.outs[0];
+  const ContractLists lists = lists_of(call);
   const auto product = product_of(lists, a.dtype(), b.dtype(), y.dtype());
-  const GemmEpilogue epilogue = epilogue_of(call);
-  const bool sums = call.outs.size() > ContractOut::kSums && call.outs[ContractOut::kSums].data != nullptr;
+  const bool sums = has_sums(call);
+  const View added = added_of(call);
   if (!product) {
+    const GemmEpilogue epilogue = epilogue_of(call);
     if (sums) sum_second(call);
     contract_slowly(call, lists, epilogue.product());
-    return activate(epilogue, y.dtype(), y.elements(), *call.stream);
+    activate(epilogue, y.dtype(), y.elements(), *call.stream);
+  } else {
+    const Gemm g = gemm_of(call, *product);
+    if (sums && contract_with_sums(call, lists, *product, g)) return;
+    if (sums) sum_second(call);
+    if (added.data != nullptr && gemm_with(g, added.data, *call.stream)) return;
+    if (!gemm(g, *call.stream)) activate(g.epilogue, y.dtype(), y.elements(), *call.stream);
   }
-  Gemm g = product->gemm;
-  g.dtype = a.dtype(), g.c_dtype = y.dtype(), g.tf32 = call.tf32;
-  g.a.data = (product->swapped ? b : a).data, g.b.data = (product->swapped ? a : b).data;
-  g.c = epilogue.product(), g.epilogue = epilogue;
-  g.accumulate = call.accumulates(0);
-  if (bias.data != nullptr) g.bias = bias.data, g.bias_dtype = bias.dtype();
-  g.workspace = call.workspace.data();
-  g.workspace_bytes = std::min(static_cast<int64_t>(call.workspace.size()), gemm_workspace(y.elements()));
-  if (sums && contract_with_sums(call, lists, *product, g)) return;
-  if (sums) sum_second(call);
-  if (!gemm(g, *call.stream)) activate(epilogue, y.dtype(), y.elements(), *call.stream);
+  if (added.data != nullptr) make(call, accumulate, added, ContractOut::kY, true);
+}
+
+// Those of few rows, as the projections of a token.
+void contract_together(std::span<const KernelCall> calls) {
+  std::vector<Gemm> all;
+  for (const KernelCall& call : calls) {
+    const auto product = product_of(lists_of(call), call.ins[ContractIn::kA].dtype(), call.ins[ContractIn::kB].dtype(),
+                                    call.outs[0].dtype());
+    if (!product || has_sums(call) || added_of(call).data != nullptr || product->gemm.m == 0 || product->gemm.n == 0)
+      break;
+    all.push_back(gemm_of(call, *product));
+  }
+  if (all.size() == calls.size() && thin_gemms(all, *calls[0].stream)) return;
+  for (const KernelCall& call : calls) contract(call);
 }
 
 }  // namespace kintsugi::KINTSUGI_GPU

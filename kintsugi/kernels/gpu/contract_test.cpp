@@ -79,10 +79,10 @@ const Case kCases[] = {
     {{{"x", 4}, {"s", 3}, {"t", 5}}, {{"s", 3}, {"z", 6}}, {{"x", 4}, {"z", 6}}},
 };
 
-// A library rounds a product to 16 bits before it adds it to 16 bits, which is what two operations would give: products
-// of these cases are below 16.
+// A library rounds a product to 16 bits before it adds it to 16 bits, or a bias of 16 bits to it, which is what two
+// operations would give: products of these cases are below 16.
 void check(const Case& c, DType dtype, DType to, bool biased, bool accumulate, DeviceTolerance tolerance = {}) {
-  if (accumulate && tensor::size_of(to) == 2 && device_under_test().kind() != "emulated")
+  if ((accumulate || biased) && tensor::size_of(to) == 2 && device_under_test().kind() != "emulated")
     tolerance.absolute += 4 * device_unit_of(to);
   SCOPED_TRACE(to_string(c.a) + " " + to_string(c.b) + " " + to_string(c.y) + (biased ? " biased" : "") +
                (accumulate ? " accumulates" : "") + " " + std::string(name_of(dtype)));
@@ -123,6 +123,28 @@ TEST(OnDevice, ContractOfFewRows) {
         }
       }
     }
+}
+
+// Products of one row of a, as queries, keys and values are: of several widths, and what cannot be done at once.
+TEST(OnDevice, ContractTogether) {
+  for (const int64_t rows : {1, 2, 3, 5})
+    for (const DType dtype : kDeviceTypes)
+      for (const int64_t shift : {0, 1})
+        for (const bool accumulate : {false, true}) {
+          const Shape x = {{"batch", rows}, {"embed", 264}};
+          Tensor a = random_tensor(x, dtype, 1);
+          std::vector<Tensor> weights, biases;
+          std::vector<std::vector<Tensor*>> ins;
+          std::vector<std::vector<Tensor>> outs;
+          for (const int64_t ffn : {136, 24, 2200}) {
+            weights.push_back(random_tensor(Shape{{"embed", 264}, {"ffn", ffn}}, dtype, 2));
+            biases.push_back(random_tensor(Shape{{"ffn", ffn}}, dtype, 3));
+            outs.push_back({random_tensor(Shape{{"batch", rows}, {"ffn", ffn}}, dtype, 4)});
+          }
+          for (size_t i = 0; i < outs.size(); ++i) ins.push_back({&a, &weights[i], &biases[i]});
+          SCOPED_TRACE(std::to_string(rows) + " rows " + std::string(name_of(dtype)));
+          compare_together({.kind = "contract", .accumulate = accumulate}, ins, outs, shift);
+        }
 }
 
 // The sums of the second operand over what the product sums: in its type or another, added to what is there or not.
@@ -239,6 +261,24 @@ TEST(OnDevice, ContractOfSeveralTypes) {
   compare_on_device({.kind = "contract"}, {&a, &b}, {Tensor(y, DType::f16)});
   Tensor c = random_tensor(w, DType::f32, 2);
   compare_on_device({.kind = "contract"}, {&a, &c}, {Tensor(y, DType::bf16)});
+}
+
+// Another value is added: by a library where it has that, else by a kernel behind the product.
+TEST(OnDevice, ContractThatAdds) {
+  for (const Case& c : kCases)
+    for (const DType dtype : kDeviceTypes)
+      for (const bool biased : {false, true}) {
+        if (biased && c.bias.rank() == 0) continue;
+        SCOPED_TRACE(to_string(c.a) + " " + to_string(c.b) + " " + to_string(c.y) + (biased ? " biased " : " ") +
+                     std::string(name_of(dtype)));
+        Tensor a = random_tensor(c.a, dtype, 1), b = random_tensor(c.b, dtype, 2),
+               bias = random_tensor(c.bias, dtype, 3), added = random_tensor(c.y, dtype, 4);
+        // What is stored before it is added is below 16.
+        DeviceTolerance tolerance;
+        if (tensor::size_of(dtype) == 2) tolerance.absolute += 8 * device_unit_of(dtype);
+        compare_on_device({.kind = "contract"}, {&a, &b, biased ? &bias : nullptr, nullptr, &added},
+                          {Tensor(c.y, dtype)}, tolerance);
+      }
 }
 
 }  // namespace

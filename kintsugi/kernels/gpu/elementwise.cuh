@@ -218,6 +218,8 @@ void with_gate(const KernelCall& call, const F& f) {
 // y = value(gate) * up
 template <typename F, typename T, int N>
 __global__ void __launch_bounds__(kPieceThreads) gate_up(const T* gate, const T* up, T* y, int64_t count, bool add) {
+  wait_for_kernels_before();
+  let_next_begin();
   for (int64_t at = first_piece() * N; at + N <= count; at += all_threads() * N) {
     const auto g = *reinterpret_cast<const Vec<T, N>*>(gate + at);
     const auto u = *reinterpret_cast<const Vec<T, N>*>(up + at);
@@ -349,10 +351,12 @@ void gated(const KernelCall& call) {
       const bool add = call.accumulates(0);
       constexpr int kN = kWide<T>;
       const int64_t wide = all_wide(gate, up, y) ? count / kN * kN : 0;
-      if (wide > 0) launch_pieces(*call.stream, wide / kN, gate_up<F, T, kN>, gate, up, y, wide, add);
-      if (wide < count)
-        launch_pieces(*call.stream, count - wide, gate_up<F, T, 1>, gate + wide, up + wide, y + wide, count - wide,
-                      add);
+      const auto launch_of = [&](int64_t pieces, auto kernel, int64_t from, int64_t elements) {
+        launch_overlapping(*call.stream, blocks_of_pieces(pieces, kernel), dim3(kPieceThreads), 0,
+                           {bytes_of(call.outs[0])}, kernel, gate + from, up + from, y + from, elements, add);
+      };
+      if (wide > 0) launch_of(wide / kN, gate_up<F, T, kN>, 0, wide);
+      if (wide < count) launch_of(count - wide, gate_up<F, T, 1>, wide, count - wide);
     });
   });
 }

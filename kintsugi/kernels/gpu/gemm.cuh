@@ -351,11 +351,16 @@ bool gemm_with_sums(const Gemm& g, device::Stream& stream) {
   return library_gemm != nullptr && g.m > 0 && g.n > 0 && !g.epilogue && library_gemm(g, stream);
 }
 
+bool gemm_with(Gemm g, const void* added, device::Stream& stream) {
+  g.added = added;
+  return library_gemm != nullptr && g.m > 0 && g.n > 0 && !g.accumulate && !g.epilogue && library_gemm(g, stream);
+}
+
 bool gemm(const Gemm& g, device::Stream& stream) {
   base::require(g.c_dtype == g.dtype || (g.c_dtype == DType::f32 && g.dtype != DType::f64), "gemm",
                 "a product of {} in {}", name_of(g.dtype), name_of(g.c_dtype));
   if (g.m == 0 || g.n == 0 || g.products() == 0) return true;
-  if (thin_gemm(g, stream)) return true;
+  if (thin_gemms({&g, 1}, stream)) return true;
   if (library_gemm != nullptr) {
     if (library_gemm(g, stream)) return true;
     Gemm alone = g;

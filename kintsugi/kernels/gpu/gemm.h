@@ -1,13 +1,15 @@
-// Products of matrices on a device: with few rows, as when texts are generated, by kernels of their own (thin.cuh); else
-// by a library where there is one (cuda/cublaslt.cu) and by our own kernels where not (gemm.cuh). Sums are in fp32, of
-// fp64 in fp64.
+// Products of matrices on a device: with few rows, as when texts are generated, by kernels of their own (thin.cuh);
+// else by a library where there is one (cuda/cublaslt.cu) and by our own kernels where not (gemm.cuh). Sums are in
+// fp32, of fp64 in fp64.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "kintsugi/device/gpu.h"
+#include "kintsugi/kernels/kernel_set.h"
 #include "kintsugi/tensor/dtype.h"
 
 namespace kintsugi::KINTSUGI_GPU {
@@ -19,6 +21,8 @@ inline int64_t gemm_workspace(int64_t elements) {
   constexpr int64_t kSums = 64;
   return elements >= kGemmWorkspace / (4 * kSums) ? kGemmWorkspace : (elements * 4 * kSums + 255) / 256 * 256;
 }
+
+using kernels::kMostTogether;
 
 // A matrix in memory, row by row, `step` elements apart; `transposed`: what is multiplied is its transpose.
 struct GemmOperand {
@@ -64,6 +68,7 @@ struct Gemm {
   tensor::DType bias_dtype = tensor::DType::f32;
   int64_t bias_row = 0, bias_column = 0;
   GemmEpilogue epilogue = {};
+  const void* added = nullptr;  // null: none. It lies as c does, in its type. By a library alone
   // The sums over k of b, n of them, or of a, m of them; side by side, in the type of c. By a library alone.
   void* sums = nullptr;
   bool sums_of_a = false;
@@ -85,7 +90,8 @@ bool gemm(const Gemm& g, device::Stream& stream);
 // A product of at most kThinRows rows whose b can be read 16 bytes at a time and is not too long for it, with all that
 // is behind it: false if it is another. It takes as long as reading b.
 constexpr int64_t kThinRows = 4;
-bool thin_gemm(const Gemm& g, device::Stream& stream);
+// Some that are independent, at most kMostTogether: all by one launch, or none. The bits are those of each alone.
+bool thin_gemms(std::span<const Gemm> all, device::Stream& stream);
 // By a kernel of its own, of `count` elements side by side.
 void activate(const GemmEpilogue& e, tensor::DType dtype, int64_t count, device::Stream& stream);
 
@@ -96,6 +102,9 @@ bool cublaslt_gemm(const Gemm& g, device::Stream& stream);  // cuda/cublaslt.cu
 
 // A product with its sums. False, and nothing is done: no library does both at once, or not in less time.
 bool gemm_with_sums(const Gemm& g, device::Stream& stream);
+
+// A product with something that is added to it. False, and nothing is done: no library does both at once.
+bool gemm_with(Gemm g, const void* added, device::Stream& stream);
 
 // The library that is asked first. Null: none, as in the emulation, where tests set it.
 extern LibraryGemm library_gemm;

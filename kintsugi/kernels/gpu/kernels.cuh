@@ -17,11 +17,11 @@ constexpr kernels::DeviceRow kRows[] = {
     {"attention_grad", attention_grad, attention_grad_workspace, true},
     {"attention_join", attention_join},
     {"broadcast", broadcast},
-    {"cache_write", cache_write},
+    {"cache_write", cache_write, nullptr, false, {}, {}, 0, false, cache_write_together},
     {"cast", cast},
     {"class_loss", class_loss, class_loss_workspace},
     {"class_loss_grad", class_loss_grad},
-    {"contract", contract, contract_workspace, true, kernels::kActivations, {}, kThinRows, true},
+    {"contract", contract, contract_workspace, true, kernels::kActivations, {}, kThinRows, true, contract_together, true},
     {"cross_entropy", cross_entropy, cross_entropy_workspace},
     {"cross_entropy_grad", cross_entropy_grad},
     {"dropout", dropout},
@@ -50,7 +50,7 @@ constexpr kernels::DeviceRow kRows[] = {
     {"relu2_grad", relu2_grad},
     {"rms_norm", rms_norm},
     {"rms_norm_grad", rms_norm_grad, norm_grad_workspace, false, {}, kNormDx},
-    {"rotary", rotary},
+    {"rotary", rotary, nullptr, false, {}, {}, 0, false, rotary_together},
     {"scale", scale},
     {"sgd", sgd},
     {"silu", silu},
@@ -77,7 +77,7 @@ std::span<const kernels::DeviceRow> rows() {
 }  // namespace kintsugi::KINTSUGI_GPU
 
 #if KINTSUGI_ON_GPU
-extern "C" __attribute__((visibility("default"))) void kintsugi_device_rows_5(
+extern "C" __attribute__((visibility("default"))) void kintsugi_device_rows_6(
     std::span<const kintsugi::kernels::DeviceRow>* rows) {
   *rows = kintsugi::KINTSUGI_GPU::rows();
 }

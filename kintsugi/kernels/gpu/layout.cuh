@@ -45,6 +45,20 @@ int64_t first_of(const KernelCall& call) {
   return runs_of(tensor::DimIndex(1), call.index("seq"))[0].b;
 }
 
+// For a text of which later->position tokens are in the cache.
+FoundMove cache_move(const KernelCall& call) {
+  const View &x = call.ins[1], &y = call.outs[0];
+  const Sequence from = sequence_of(x, "seq"), to = sequence_of(y, "key_seq");
+  return complete({.to = y.data,
+                   .from = x.data,
+                   .bytes = from.below,
+                   .to_above = to.seq * to.below,
+                   .from_above = from.seq * from.below,
+                   .moved = local_index(call.index("seq")),
+                   .other = local_index(call.index("key_seq"))},
+                  from.above, from.seq);
+}
+
 }  // namespace
 
 void stack(const KernelCall& call) {
@@ -76,16 +90,10 @@ void cache_write(const KernelCall& call) {
   const Sequence from = sequence_of(x, "seq"), to = sequence_of(y, "key_seq");
   if (y.data != cache.data)
     launch_moves(call, {{.to = y.data, .from = cache.data, .rows = 1, .bytes = y.type.bytes()}});
-  if (call.moves("seq"))
-    return launch_found(call,
-                        {.to = y.data,
-                         .from = x.data,
-                         .bytes = from.below,
-                         .to_above = to.seq * to.below,
-                         .from_above = from.seq * from.below,
-                         .moved = local_index(call.index("seq")),
-                         .other = local_index(call.index("key_seq"))},
-                        from.above, from.seq);
+  if (call.moves("seq")) {
+    const FoundMove move = cache_move(call);
+    return launch_found({&call, 1}, {&move, 1});
+  }
   std::vector<Move> moves;
   for (const Run& run : runs_of(call.index("seq"), call.index("key_seq"))) {
     if (run.b < 0) continue;
@@ -97,6 +105,21 @@ void cache_write(const KernelCall& call) {
                      .from_stride = from.seq * from.below});
   }
   launch_moves(call, moves);
+}
+
+// Keys and values.
+void cache_write_together(std::span<const KernelCall> calls) {
+  std::vector<FoundMove> moves;
+  const auto finds = [](const KernelCall& call) {
+    return call.moves("seq") && call.outs[0].data == call.ins[0].data && call.ins[0].dtype() == call.outs[0].dtype() &&
+           call.ins[1].dtype() == call.outs[0].dtype();
+  };
+  if (calls.size() > FoundMoves::kMost || !std::all_of(calls.begin(), calls.end(), finds)) {
+    for (const KernelCall& call : calls) cache_write(call);
+    return;
+  }
+  for (const KernelCall& call : calls) moves.push_back(cache_move(call));
+  launch_found(calls, moves);
 }
 
 // x: [batch seq embed], y: [batch embed]

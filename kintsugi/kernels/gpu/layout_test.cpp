@@ -87,6 +87,34 @@ TEST(OnDevice, CacheWriteDropsWhatIsOutside) {
     }
 }
 
+// Keys and values, of which values have another width.
+TEST(OnDevice, CacheWriteTogether) {
+  const Trial trial{.kind = "cache_write", .indices = {{"seq", DimIndex({{7, 2}}, 12)}}};
+  for (const int64_t shift : {0, 1}) {
+    std::vector<Tensor> alone, caches, added;
+    for (const int64_t head_dim : {16, 5}) {
+      caches.push_back(random_tensor({{"batch", 2}, {"key_seq", 12}, {"head_dim", head_dim}}, DType::bf16, 1));
+      added.push_back(random_tensor({{"batch", 2}, {"seq", 2}, {"head_dim", head_dim}}, DType::bf16, 2));
+    }
+    alone = caches;
+    const auto stream = device_under_test().stream();
+    std::vector<std::unique_ptr<DeviceCall>> made;
+    std::vector<KernelCall> calls;
+    for (size_t i = 0; i < 2; ++i) {
+      run_on_device(trial, {&alone[i], &added[i]}, {&alone[i]}, shift);
+      made.push_back(std::make_unique<DeviceCall>(trial, std::vector{&caches[i], &added[i]}, std::vector{&caches[i]},
+                                                  *stream, shift));
+      calls.push_back(made.back()->call());
+    }
+    kernels_under_test().find("cache_write").together(calls);
+    stream->synchronize();
+    for (size_t i = 0; i < 2; ++i) {
+      made[i]->take();
+      EXPECT_EQ(caches[i].values(), alone[i].values());
+    }
+  }
+}
+
 TEST(OnDevice, FirstPosition) {
   for (const DType dtype : kDeviceTypes)
     for (const int64_t embed : {7, 64})

@@ -1,6 +1,7 @@
 // Values that are moved and not computed with: rows of bytes that are copied, or set to zero, many rows at a time.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "kintsugi/kernels/gpu/strides.h"
@@ -100,33 +101,68 @@ struct FoundMove {
   int64_t bytes = 0;
   int64_t to_above = 0, from_above = 0;  // bytes from one of `above` to the next, each with all positions
   LocalIndex moved = {}, other = {};
+  int64_t rows = 0;
   Divisor positions = {};  // of `moved`
   bool gathers = false;  // to `moved`, with zeros for what `other` has not; else from `moved`, but for what it has not
   int word = 1;
 };
 
-constexpr int kFoundThreads = 128;
+// Some that are independent, of one launch.
+struct FoundMoves {
+  static constexpr size_t kMost = 2;
+  FoundMove at[kMost];
+};
+
+constexpr int kFoundThreads = 256;
 template <int>  // so that each file may have it
-__global__ void __launch_bounds__(kFoundThreads) move_found(FoundMove m, const Numbers* later) {
+__global__ void __launch_bounds__(kFoundThreads) move_found(FoundMoves all, const Numbers* later) {
+  const FoundMove& m = all.at[blockIdx.y];
+  wait_for_kernels_before();
+  let_next_begin();
+  if (blockIdx.x >= m.rows) return;
   const int64_t row = blockIdx.x, above = m.positions.quotient(row), here = row - above * m.positions.by;
-  const int64_t whole = m.moved[here], there = whole < 0 ? -1 : m.other.local_of(whole + later->position);
-  if (!m.gathers && there < 0) return;
-  std::byte* const to = m.to + above * m.to_above + (m.gathers ? here : there) * m.bytes;
-  const std::byte* const from = m.from + above * m.from_above + (m.gathers ? there : here) * m.bytes;
+  std::byte* const to = m.to + above * m.to_above;
+  const std::byte* const from = m.from + above * m.from_above;
+  const auto there = [&] {
+    const int64_t whole = m.moved[here];
+    return whole < 0 ? -1 : m.other.local_of(whole + later->position);
+  };
   const auto move = [&]<typename W>(W) {
-    for (int64_t w = threadIdx.x; w < m.bytes / static_cast<int64_t>(sizeof(W)); w += blockDim.x)
-      reinterpret_cast<W*>(to)[w] = there < 0 ? W{} : reinterpret_cast<const W*>(from)[w];
+    const int64_t words = m.bytes / static_cast<int64_t>(sizeof(W));
+    const W* source = reinterpret_cast<const W*>(from + (m.gathers ? 0 : here * m.bytes));
+    W first = {};  // not after the position is known, on which it does not depend
+    if (!m.gathers && threadIdx.x < words) first = source[threadIdx.x];
+    const int64_t other = there();
+    if (!m.gathers && other < 0) return;
+    if (m.gathers && other >= 0) source = reinterpret_cast<const W*>(from + other * m.bytes);
+    W* const target = reinterpret_cast<W*>(to + (m.gathers ? here : other) * m.bytes);
+    for (int64_t w = threadIdx.x; w < words; w += blockDim.x)
+      target[w] = other < 0 ? W{} : !m.gathers && w == threadIdx.x ? first : source[w];
   };
   if (m.word == 16) return move(Word16{});
   if (m.word % 4 == 0) return move(uint32_t{});
   m.word == 2 ? move(uint16_t{}) : move(uint8_t{});
 }
 
-inline void launch_found(const KernelCall& call, FoundMove m, int64_t above, int64_t positions) {
-  if (m.bytes == 0) return;
+inline FoundMove complete(FoundMove m, int64_t above, int64_t positions) {
+  m.rows = m.bytes == 0 ? 0 : above * positions;
   m.positions = Divisor(std::max<int64_t>(positions, 1));
   m.word = word_of({address(m.to), address(m.from), m.bytes, m.to_above, m.from_above});
-  launch(*call.stream, dim3(static_cast<unsigned>(above * positions)), dim3(kFoundThreads), 0, move_found<0>, m, call.later);
+  return m;
+}
+
+// One for each call; all that it writes is the first output of its call.
+inline void launch_found(std::span<const KernelCall> calls, std::span<const FoundMove> moves) {
+  FoundMoves all;
+  int64_t rows = 0;
+  std::vector<device::Stream::Bytes> written;
+  for (size_t i = 0; i < moves.size(); ++i) {
+    all.at[i] = moves[i];
+    rows = std::max(rows, moves[i].rows);
+    written.push_back(bytes_of(calls[i].outs[0]));
+  }
+  launch_overlapping(*calls[0].stream, dim3(static_cast<unsigned>(rows), static_cast<unsigned>(moves.size())),
+                     dim3(kFoundThreads), 0, std::move(written), move_found<0>, all, calls[0].later);
 }
 
 // Neighbouring positions of a dim whose whole positions another dim has, too.

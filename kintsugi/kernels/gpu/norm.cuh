@@ -10,6 +10,7 @@
 // The gradients of gamma and beta are sums over rows. Teams take rows in turn, and each thread adds up its columns; the
 // sums of the blocks are joined at the end. Which rows a team has depends on the shapes alone.
 #include "kintsugi/kernels/gpu/common.cuh"
+#include "kintsugi/kernels/gpu/gemm.h"
 
 namespace kintsugi::KINTSUGI_GPU {
 
@@ -41,6 +42,7 @@ struct Norm {
   int width;
   float epsilon, offset;
   bool shifts, add;     // shifts: by the mean, which layer norm does; add: to y, or to dx
+  bool early;           // gamma and beta may be read before the kernel before has ended
   RowStatistics* rows;  // of rows that are not held
   float* partial;       // sums of the chunks: of gamma, then of beta, [chunk 2 width]
 };
@@ -173,9 +175,14 @@ template <typename Team>
 constexpr int forward_blocks(int bytes) {
   return Team::kCount == 1 ? 2 : bytes <= 16 ? 10 : bytes <= 48 ? 7 : 4;
 }
+#if defined(__HIP__)
+constexpr bool kLongRowsAhead = false;  // blocks have 64 KiB of shared memory, which the weights of a long row fill
+#else
+constexpr bool kLongRowsAhead = true;
+#endif
 template <typename Team>
 constexpr int forward_slots(int bytes) {
-  return Team::kCount == 1 ? 64 / bytes : std::min(96 / bytes, 4);
+  return Team::kCount > 1 ? std::min(96 / bytes, 4) : kLongRowsAhead ? 64 / bytes : 0;
 }
 template <typename Team>
 constexpr int backward_blocks(int bytes) {
@@ -183,7 +190,7 @@ constexpr int backward_blocks(int bytes) {
 }
 template <typename Team>
 constexpr int backward_slots(int bytes) {
-  return Team::kCount == 1 ? 32 / bytes : bytes <= 64 ? 2 : 1;
+  return Team::kCount > 1 ? (bytes <= 64 ? 2 : 1) : kLongRowsAhead ? 32 / bytes : 0;
 }
 
 // Rows of a team: its own of each `step`. All teams of a block go as often round the loop, since all take part in
@@ -204,10 +211,16 @@ __global__ void __launch_bounds__(Team<kRuns, N, kByLanes>::kMost,
                .shared = reinterpret_cast<Packed<T, N>*>(weights + 2 * across)};
   Packed<T, N> first = {};
   const int64_t begin = static_cast<int64_t>(blockIdx.x) * Own::kCount;
-  rows.begin(begin + Own::number(), step);
-  if (begin + Own::number() < n.count) first.load(n.x + (begin + Own::number()) * n.width);
+  const auto begin_rows = [&] {
+    wait_for_kernels_before();
+    rows.begin(begin + Own::number(), step);
+    if (begin + Own::number() < n.count) first.load(n.x + (begin + Own::number()) * n.width);
+  };
+  if (!n.early) begin_rows();
   fetch_weights(weights, n.gamma, n.offset, n.width, across);
   fetch_weights(weights + across, n.beta, 0, n.width, across);
+  if (n.early) begin_rows();
+  let_next_begin();
   __syncthreads();
   int turn = 0;
   for (int64_t top = begin; top < n.count; top += step, ++turn) {
@@ -545,7 +558,11 @@ void forward(const KernelCall& call, bool shifts) {
   dispatch("a norm", call.ins[NormIn::kX].dtype(), [&]<typename T>(T) {
     Norm<T> n = norm_of<T>(call, shifts);
     n.y = data<T>(call.outs[0]);
-    if (shifts && call.ins.size() > NormIn::kBeta) n.beta = any_data("a norm", call.ins[NormIn::kBeta]);
+    device::Stream::Bytes bytes_of_beta;
+    if (shifts && call.ins.size() > NormIn::kBeta) {
+      n.beta = any_data("a norm", call.ins[NormIn::kBeta]);
+      bytes_of_beta = bytes_of(call.ins[NormIn::kBeta]);
+    }
     constexpr int kN = kWide<T>;
     const bool wide = n.width % 8 == 0 && all_wide(n.x, n.y, n.gamma.data, n.beta.data);
     with_team<kN>(
@@ -554,9 +571,13 @@ void forward(const KernelCall& call, bool shifts) {
           using Own = Team<kRuns, kN, kByLanes>;
           constexpr int kBytes = Own::kEach * sizeof(T);
           const int64_t most = kProcessors * (kByLanes ? forward_blocks<Own>(kBytes) : 1024 / threads);
-          launch(*call.stream, blocks(std::min((n.count + Own::kCount - 1) / Own::kCount, most)),
-                 dim3(static_cast<unsigned>(threads * Own::kCount)),
-                 shared_of<Own>(threads, 2, forward_slots<Own>(kBytes) * kBytes), normalize<T, kRuns, kN, kByLanes>, n);
+          const dim3 of_rows = blocks(std::min((n.count + Own::kCount - 1) / Own::kCount, most)),
+                     of_block(static_cast<unsigned>(threads * Own::kCount));
+          const size_t shared = shared_of<Own>(threads, 2, forward_slots<Own>(kBytes) * kBytes);
+          const auto kernel = normalize<T, kRuns, kN, kByLanes>;
+          if (n.count > kThinRows) return launch(*call.stream, of_rows, of_block, shared, kernel, n);
+          n.early = unwritten(*call.stream, {bytes_of(call.ins[NormIn::kGamma]), bytes_of_beta});
+          launch_overlapping(*call.stream, of_rows, of_block, shared, {bytes_of(call.outs[0])}, kernel, n);
         },
         [&] { launch(*call.stream, blocks(n.count), long_threads(n.width), 0, normalize_any<T>, n); });
   });

@@ -48,15 +48,16 @@ void position(const KernelCall& call) {
   const View &table = call.ins[0], &y = call.outs[0];
   require_same_dtype("position", table, y);
   const int64_t bytes = table.size("embed") * tensor::size_of(table.dtype());
-  if (call.moves("seq"))
-    return launch_found(call,
-                        {.to = y.data,
-                         .from = table.data,
-                         .bytes = bytes,
-                         .moved = local_index(call.index("seq")),
-                         .other = local_index(call.index("position")),
-                         .gathers = true},
-                        1, y.size("seq"));
+  if (call.moves("seq")) {
+    const FoundMove move = complete({.to = y.data,
+                                     .from = table.data,
+                                     .bytes = bytes,
+                                     .moved = local_index(call.index("seq")),
+                                     .other = local_index(call.index("position")),
+                                     .gathers = true},
+                                    1, y.size("seq"));
+    return launch_found({&call, 1}, {&move, 1});
+  }
   std::vector<Move> moves;
   for (const Run& run : runs_of(call.index("seq"), call.index("position")))
     moves.push_back({.to = y.data + run.a * bytes,

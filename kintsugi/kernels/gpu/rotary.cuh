@@ -1,6 +1,8 @@
 // Rotary position embedding. A block turns all heads of some neighbouring positions, with cosines and sines that it
 // makes once for them in shared memory.
 #include <numbers>
+#include <span>
+#include <vector>
 
 #include "kintsugi/kernels/gpu/common.cuh"
 #include "kintsugi/kernels/gpu/strides.h"
@@ -11,14 +13,25 @@ namespace {
 
 constexpr int kThreads = 256, kMostPairs = 256;
 
+// A value that is turned: at each position `heads` rows of head_dim.
+struct Turned {
+  const void* x;
+  void* y;
+  int64_t heads;
+  Divisor heads_by;  // heads
+};
+
+// Values of the same positions by one launch, as queries and keys.
 struct Rotary {
-  int64_t positions;  // [batch seq], each with `heads` rows of head_dim
-  int64_t heads, head_dim;
-  int half;               // pairs of a row that are turned
-  int together;           // positions of a block
-  int64_t turned;         // units of a row: N pairs each
-  Divisor units;          // of a row, with those of N elements that are copied
-  Divisor seq, heads_by;  // the size of seq; heads
+  static constexpr size_t kMost = 2;
+  Turned at[kMost];
+  int64_t positions;  // [batch seq]
+  int64_t head_dim;
+  int half;        // pairs of a row that are turned
+  int together;    // positions of a block
+  int64_t turned;  // units of a row: N pairs each
+  Divisor units;   // of a row, with those of N elements that are copied
+  Divisor seq;     // its size
   float magnitude, sign;
   LocalIndex index;          // of seq, and what it begins later by
   const Numbers* moved;      // null: nothing
@@ -27,8 +40,13 @@ struct Rotary {
 
 // Pairs are neighbours in a row where interleaved, else the first is in the first half and the other in the second.
 template <typename T, int N, bool kInterleaved>
-__global__ void __launch_bounds__(kThreads, 4) turn(const T* x, T* y, Rotary r) {
+__global__ void __launch_bounds__(kThreads, 4) turn(Rotary r) {
   GPU_DYNAMIC_SHARED(float, cosines);  // [together half], then sines
+  const Turned& of = r.at[blockIdx.y];
+  const T* const x = static_cast<const T*>(of.x);
+  T* const y = static_cast<T*>(of.y);
+  wait_for_kernels_before();
+  let_next_begin();
   float* const sines = cosines + r.together * r.half;
   const int64_t begin = static_cast<int64_t>(blockIdx.x) * r.together;
   const auto here = static_cast<int>(r.positions - begin < r.together ? r.positions - begin : r.together);
@@ -44,10 +62,10 @@ __global__ void __launch_bounds__(kThreads, 4) turn(const T* x, T* y, Rotary r) 
     sines[i] = r.magnitude * r.sign * sinf(angle);
   }
   __syncthreads();
-  const int64_t count = here * r.heads * r.units.by;
+  const int64_t count = here * of.heads * r.units.by;
   for (int64_t unit = threadIdx.x; unit < count; unit += blockDim.x) {
     const int64_t row = r.units.quotient(unit), i = unit - row * r.units.by;
-    const int64_t first_of_row = (begin * r.heads + row) * r.head_dim;
+    const int64_t first_of_row = (begin * of.heads + row) * r.head_dim;
     if (i >= r.turned) {  // behind the pairs
       const int64_t at = first_of_row + 2 * r.half + (i - r.turned) * N;
       if (x != y) *reinterpret_cast<Vec<T, N>*>(y + at) = *reinterpret_cast<const Vec<T, N>*>(x + at);
@@ -55,7 +73,7 @@ __global__ void __launch_bounds__(kThreads, 4) turn(const T* x, T* y, Rotary r) 
     }
     const int64_t at = first_of_row + (kInterleaved ? 2 : 1) * i * N, other = at + (kInterleaved ? N : r.half);
     auto a = *reinterpret_cast<const Vec<T, N>*>(x + at), b = *reinterpret_cast<const Vec<T, N>*>(x + other);
-    const int64_t table = r.heads_by.quotient(row) * r.half + i * N;
+    const int64_t table = of.heads_by.quotient(row) * r.half + i * N;
     constexpr int kFloats = std::min(N, 4);  // 16 bytes
     Vec<float, kFloats> cosine[N / kFloats], sine[N / kFloats];
     GPU_UNROLL
@@ -77,18 +95,17 @@ __global__ void __launch_bounds__(kThreads, 4) turn(const T* x, T* y, Rotary r) 
   }
 }
 
-}  // namespace
+// Heads of head_dim at each position of x.
+int64_t heads_of(const View& x) {
+  return x.shape().stride(static_cast<size_t>(x.shape().find("seq"))) / x.size("head_dim");
+}
 
-// x: [batch seq ... head_dim]
-void rotary(const KernelCall& call) {
-  const View &x = call.ins[0], &y = call.outs[0];
-  base::require(x.dtype() == y.dtype() && !call.accumulates(0), "kernel", "rotary of {} to {} on a device",
-                name_of(x.dtype()), name_of(y.dtype()));
-  if (y.elements() == 0) return;
-  Rotary r;
+// Those of the first call, which are those of all.
+Rotary rotary_of(const KernelCall& call) {
+  const View& x = call.ins[0];
+  Rotary r = {};
   r.head_dim = x.size("head_dim"), r.seq = Divisor(x.size("seq"));
-  const int64_t at_position = x.shape().stride(static_cast<size_t>(x.shape().find("seq")));
-  r.heads = at_position / r.head_dim, r.positions = x.elements() / at_position;
+  r.positions = x.elements() / (heads_of(x) * r.head_dim);
   const kernels::RotaryFrequencies frequencies(call.attributes, r.head_dim);
   base::require(frequencies.dims() <= 2 * kMostPairs, "kernel", "rotary of {} dims of a head on a device: at most {}",
                 frequencies.dims(), 2 * kMostPairs);
@@ -98,26 +115,66 @@ void rotary(const KernelCall& call) {
   r.sign = call.attributes.integer("inverse") != 0 ? -1 : 1;
   r.index = local_index(call.index("seq"));
   r.moved = call.moves("seq") ? call.later : nullptr;
+  return r;
+}
+
+void turn_all(std::span<const KernelCall> calls) {
+  const KernelCall& call = calls[0];
+  Rotary r = rotary_of(call);
+  bool wide = true;
+  int64_t at_position = 0;
+  std::vector<device::Stream::Bytes> written;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const View &x = calls[i].ins[0], &y = calls[i].outs[0];
+    r.at[i] = {x.data, y.data, heads_of(x), Divisor(heads_of(x))};
+    at_position = std::max(at_position, heads_of(x) * r.head_dim);
+    wide &= all_wide(x.data, y.data);
+    written.push_back(bytes_of(y));
+  }
   // As many positions as give each thread some vectors, but enough blocks, and at most 32 KiB of shared memory.
   const int64_t wanted = std::max<int64_t>(1, 32768 / at_position), spread = std::max<int64_t>(1, r.positions / 1056);
   const int64_t fits = std::max<int64_t>(1, 4096 / std::max(r.half, 1));
   r.together = static_cast<int>(std::min({wanted, spread, fits}));
-  r.heads_by = Divisor(r.heads);
   const bool interleaved = call.attributes.integer("interleaved") != 0;
-  dispatch("rotary", x.dtype(), [&]<typename T>(T) {
+  dispatch("rotary", call.ins[0].dtype(), [&]<typename T>(T) {
     constexpr int kN = kWide<T>;
     const int64_t rest = r.head_dim - 2 * r.half;
-    const bool wide = all_wide(x.data, y.data) && r.half % kN == 0 && rest % kN == 0;
+    wide &= r.half % kN == 0 && rest % kN == 0;
     const int64_t n = wide ? kN : 1;
     r.turned = r.half / n;
     r.units = Divisor(r.turned + rest / n);
     const auto kernel =
         interleaved ? (wide ? turn<T, kN, true> : turn<T, 1, true>) : (wide ? turn<T, kN, false> : turn<T, 1, false>);
     const int64_t blocks = (r.positions + r.together - 1) / r.together;
-    launch(*call.stream, dim3(static_cast<unsigned>(blocks)), dim3(kThreads),
-           static_cast<size_t>(r.together) * static_cast<size_t>(r.half) * 2 * sizeof(float), kernel, data<T>(x),
-           data<T>(y), r);
+    launch_overlapping(*call.stream, dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(calls.size())),
+                       dim3(kThreads),
+                       static_cast<size_t>(r.together) * static_cast<size_t>(r.half) * 2 * sizeof(float),
+                       std::move(written), kernel, r);
   });
+}
+
+}  // namespace
+
+// x: [batch seq ... head_dim]
+void rotary(const KernelCall& call) {
+  const View &x = call.ins[0], &y = call.outs[0];
+  base::require(x.dtype() == y.dtype() && !call.accumulates(0), "kernel", "rotary of {} to {} on a device",
+                name_of(x.dtype()), name_of(y.dtype()));
+  if (y.elements() > 0) turn_all({&call, 1});
+}
+
+// Queries and keys.
+void rotary_together(std::span<const KernelCall> calls) {
+  const View& x = calls[0].ins[0];
+  const auto same = [&](const KernelCall& call) {
+    const View& other = call.ins[0];
+    return call.attributes == calls[0].attributes && other.dtype() == x.dtype() && call.outs[0].dtype() == x.dtype() &&
+           other.elements() > 0 && !call.accumulates(0) && other.size("seq") == x.size("seq") &&
+           other.size("head_dim") == x.size("head_dim") &&
+           other.elements() / heads_of(other) == x.elements() / heads_of(x) && call.moved == calls[0].moved;
+  };
+  if (calls.size() <= Rotary::kMost && std::all_of(calls.begin(), calls.end(), same)) return turn_all(calls);
+  for (const KernelCall& call : calls) rotary(call);
 }
 
 }  // namespace kintsugi::KINTSUGI_GPU

@@ -53,6 +53,21 @@ TEST(OnDevice, RotaryOfSomeDimsAndScaledFrequencies) {
         }
 }
 
+// Queries and keys, and what is not of the same heads.
+TEST(OnDevice, RotaryTogether) {
+  for (const DType dtype : kDeviceTypes)
+    for (const int64_t head_dim : {16, 12}) {
+      const auto of = [&](int64_t kv_heads, int64_t width) {
+        return random_tensor({{"batch", 2}, {"seq", 3}, {"kv_heads", kv_heads}, {"head_dim", width}}, dtype, 1);
+      };
+      Tensor q = of(6, 16), k = of(2, head_dim);
+      const Trial trial{.kind = "rotary",
+                        .attributes = {{"theta", 10000.0}, {"inverse", int64_t{0}}, {"interleaved", int64_t{0}}},
+                        .indices = {{"seq", DimIndex({{5, 3}}, 8)}}};
+      for (const int64_t shift : {0, 1}) compare_together(trial, {{&q}, {&k}}, {{q}, {k}}, shift);
+    }
+}
+
 // Several positions for a block, and the last block with fewer.
 TEST(OnDevice, RotaryOfManyPositions) {
   Tensor x = random_tensor({{"batch", 3}, {"seq", 1111}, {"head_dim", 16}}, DType::bf16, 1);

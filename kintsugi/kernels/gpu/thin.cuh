@@ -1,6 +1,12 @@
 // Products of few rows, c [m n] = a [m k] b, which take as long as reading b: every element of b is read once, 16 bytes
 // at a time and many loads at once, and multiplied with all rows of a. A block has some columns of c and all of k, so
 // that nothing is joined between blocks; sums are taken in an order that depends on the sizes alone.
+//
+// Weights are read before the kernel that makes a has ended (device/gpu.h, launch_overlapping).
+#include <optional>
+#include <span>
+#include <vector>
+
 #include "kintsugi/kernels/gpu/common.cuh"
 #include "kintsugi/kernels/gpu/gemm.h"
 #include "kintsugi/kernels/gpu/gemm_result.h"
@@ -8,147 +14,272 @@
 namespace kintsugi::KINTSUGI_GPU {
 namespace {
 
-constexpr int kTogether = 8;     // loads of b that a thread has under way
-constexpr int kMostLoads = 256;  // of b by a thread: more are better done by a library, which cuts k
+constexpr int kTogether = 8;         // loads of b that a thread has under way
+constexpr int kMostLoads = 256;      // of b by a thread: more are better done by a library, which cuts k
+constexpr int64_t kAhead = 8 << 20;  // bytes of b that move while the kernel before runs, beside those loads
+constexpr int kMostAcross = 8;       // threads of a block that are side by side
+
+// An element as it is in memory, 0 without any: nothing waits for it before it is widened.
+__device__ __forceinline__ uint32_t bits_at(const void* x, DType dtype, int64_t i) {
+  if (x == nullptr) return 0;
+  return dtype == DType::f32 ? static_cast<const uint32_t*>(x)[i] : static_cast<const uint16_t*>(x)[i];
+}
+__device__ __forceinline__ float widen_bits(uint32_t bits, DType dtype) {
+  const auto half = static_cast<uint16_t>(bits);
+  return dtype == DType::f32 ? std::bit_cast<float>(bits) : dtype == DType::bf16 ? widen(bf16{half}) : widen(f16{half});
+}
+// What is added to a sum: its bias, and what c holds where it is kept.
+struct Added {
+  uint32_t bias, kept;
+};
+__device__ __forceinline__ uint32_t bias_at(const Gemm& g, int64_t row, int64_t column) {
+  return bits_at(g.bias, g.bias_dtype, row * g.bias_row + column * g.bias_column);
+}
+__device__ __forceinline__ uint32_t kept_at(const Gemm& g, int64_t row, int64_t column) {
+  return bits_at(g.accumulate ? g.c : nullptr, g.c_dtype, row * g.c_step + column);
+}
 
 template <typename C>
-__device__ __forceinline__ void put_result(const Gemm& g, int64_t row, int64_t column, float sum) {
-  if (g.bias != nullptr) sum += element_of(g.bias, g.bias_dtype, row * g.bias_row + column * g.bias_column);
-  const int64_t at = row * g.c_step + column;
-  put(static_cast<C*>(g.c) + at, sum, g.accumulate);
+__device__ __forceinline__ void put_result(const Gemm& g, int64_t at, float sum) {
+  static_cast<C*>(g.c)[at] = narrow<C>(sum);
   if (g.epilogue) finish<C>(g.epilogue, at);
 }
 template <typename T>
-__device__ __forceinline__ void put_any_result(const Gemm& g, int64_t row, int64_t column, float sum) {
-  g.c_dtype == DType::f32 ? put_result<float>(g, row, column, sum) : put_result<T>(g, row, column, sum);
+__device__ __forceinline__ void put_any_result(const Gemm& g, int64_t row, int64_t column, float sum, Added added) {
+  const int64_t at = row * g.c_step + column;
+  sum = sum + widen_bits(added.bias, g.bias_dtype) + widen_bits(added.kept, g.c_dtype);
+  g.c_dtype == DType::f32 ? put_result<float>(g, at, sum) : put_result<T>(g, at, sum);
 }
 
-template <typename T>
-__device__ __forceinline__ float of_a(const Gemm& g, int64_t row, int64_t k) {
-  return widen(static_cast<const T*>(g.a.data)[row * g.a.step + k]);
-}
+// Products that read the same a, of m, k and types that are the same. Each has blocks of its own.
+struct Products {
+  Gemm at[kMostTogether];
+  unsigned end[kMostTogether];  // blocks of it and of those before it
+  int across[kMostTogether];
+  bool early;  // b and the biases may be read before the kernel before has ended
+};
 
-// b is stored [k n]. Of a block, kAcross threads side by side have N columns each, those behind them other rows of b.
+// b is stored [k n]. Of a block, `across` threads side by side have N columns each, those behind them other rows of b.
 template <int kM>
-constexpr int kMostThin = kM == 1   ? 1024
-                          : kM == 2 ? 512
-                                    : 256;
-template <typename T, int kM, int kAcross>
-__global__ void __launch_bounds__(kMostThin<kM>, 1) thin_columns(Gemm g) {
-  constexpr int N = kWide<T>, kColumns = kAcross * N;
-  __shared__ float parts[kMostThin<kM> / 32][kM][kColumns];
+constexpr int kMostThin = kM <= 2 ? 512 : 256;
+template <typename T, int kM>
+__global__ void __launch_bounds__(kMostThin<kM>, kM == 1 ? 2 : 1) thin_columns(Products p) {
+  constexpr int N = kWide<T>, kWarps = kMostThin<kM> / 32;
+  __shared__ float parts[kWarps][kM][kMostAcross * N];
+  int product = 0;
+  unsigned before = 0;
+  GPU_UNROLL
+  for (int i = 0; i + 1 < static_cast<int>(kMostTogether); ++i)
+    if (blockIdx.x >= p.end[i]) product = i + 1, before = p.end[i];
+  const Gemm& g = p.at[product];
+  const int across = p.across[product], columns = across * N;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
-  const int64_t begin = static_cast<int64_t>(blockIdx.x) * kColumns, column = begin + thread % kAcross * N;
-  const int groups = static_cast<int>(blockDim.x) / kAcross, group = thread / kAcross;
-  const T* const b = static_cast<const T*>(g.b.data) + column;
-  const bool there = column < g.n;
-  Sums<kM* N> sums = {};
-  for (int64_t k = group; k < g.k; k += static_cast<int64_t>(groups) * kTogether) {
-    Packed<T, N> some[kTogether];
-    float x[kTogether][kM];
+  const int64_t begin = static_cast<int64_t>(blockIdx.x - before) * columns, column = begin + thread % across * N;
+  const int groups = static_cast<int>(blockDim.x) / across, depth = static_cast<int>(g.k);
+  // Of b, where this thread reads next.
+  const T* from = static_cast<const T*>(g.b.data) + thread / across * g.b.step + column;
+  const int64_t stride = groups * g.b.step;
+  const int own_depth = column < g.n ? depth : 0;
+  Packed<T, N> some[kTogether];
+  const auto load = [&](int k) {
     GPU_UNROLL
-    for (int t = 0; t < kTogether; ++t) {
-      const int64_t at = k + static_cast<int64_t>(t) * groups;
+    for (int t = 0; t < kTogether; ++t, from += stride) {
       some[t] = {};
-      if (there && at < g.k) some[t].load(b + at * g.b.step);
-      GPU_UNROLL
-      for (int r = 0; r < kM; ++r) x[t][r] = at < g.k && r < g.m ? of_a<T>(g, r, at) : 0;
+      if (k + t * groups < own_depth) some[t].load(from);
     }
+  };
+
+  if (!p.early) wait_for_kernels_before();
+  int k = thread / across;
+  load(k);
+  const int own_row = thread / columns;  // of c, where this thread puts a sum
+  const int64_t own_column = begin + thread % columns;
+  const bool owns = own_row < kM && own_row < g.m && own_column < g.n;
+  Added added = {};
+  if (owns) added.bias = bias_at(g, own_row, own_column);
+  if (p.early) {
+    if (g.b.step == g.n) {
+      constexpr int kLine = 128 / static_cast<int>(sizeof(T));
+      const int64_t first = int64_t{kTogether} * groups * g.n, ahead = first + kAhead / static_cast<int>(sizeof(T));
+      const int64_t step = static_cast<int64_t>(p.end[product] - before) * blockDim.x * kLine;
+      for (int64_t at = first + (static_cast<int64_t>(blockIdx.x - before) * blockDim.x + thread) * kLine;
+           at < ahead && at < depth * g.n; at += step)
+        prefetch_line(static_cast<const T*>(g.b.data) + at);
+    }
+    wait_for_kernels_before();
+  }
+  let_next_begin();
+  if (owns) added.kept = kept_at(g, own_row, own_column);
+
+  Sums<kM* N> sums = {};
+  while (true) {
+    Packed<T, 1> x[kTogether][kM];
+    GPU_UNROLL
+    for (int t = 0; t < kTogether; ++t) GPU_UNROLL
+    for (int r = 0; r < kM; ++r)
+      x[t][r].load(static_cast<const T*>(g.a.data) + std::min<int64_t>(r, g.m - 1) * g.a.step +
+                   std::min(k + t * groups, depth - 1));
     GPU_UNROLL
     for (int t = 0; t < kTogether; ++t) GPU_UNROLL
     for (int r = 0; r < kM; ++r) GPU_UNROLL
-    for (int i = 0; i < N; ++i) sums.at[r * N + i] += x[t][r] * some[t][i];
+    for (int i = 0; i < N; ++i) sums.at[r * N + i] += (k + t * groups < depth ? x[t][r][0] : 0) * some[t][i];
+    k += kTogether * groups;
+    if (k >= depth) break;
+    load(k);
   }
-  for (int mask = kAcross; mask < 32; mask *= 2) sums = sums + shuffle_xor(sums, mask);
-  if (lane < kAcross) {
+  for (int mask = across; mask < 32; mask *= 2) sums = sums + shuffle_xor(sums, mask);
+  if (lane < across) {
     GPU_UNROLL
     for (int r = 0; r < kM; ++r) GPU_UNROLL
     for (int i = 0; i < N; ++i) parts[warp][r][lane * N + i] = sums.at[r * N + i];
   }
   __syncthreads();
   const int warps = static_cast<int>(blockDim.x) / 32;
-  for (int at = thread; at < kM * kColumns; at += static_cast<int>(blockDim.x)) {
-    const int row = at / kColumns, c = at % kColumns;
+  for (int at = thread; at < kM * columns; at += static_cast<int>(blockDim.x)) {
+    const int row = at / columns, c = at % columns;
     if (row >= g.m || begin + c >= g.n) continue;
     float sum = 0;
-    for (int w = 0; w < warps; ++w) sum += parts[w][row][c];
-    put_any_result<T>(g, row, begin + c, sum);
+    GPU_UNROLL
+    for (int w = 0; w < kWarps; ++w)
+      if (w < warps) sum += parts[w][row][c];
+    if (at != thread) added = {bias_at(g, row, begin + c), kept_at(g, row, begin + c)};
+    put_any_result<T>(g, row, begin + c, sum, added);
   }
 }
 
 // b is stored [n k]: 32 lanes for each column of c.
 constexpr int kThreads = 256;
 template <typename T, int kM>
-__global__ void __launch_bounds__(kThreads, 4) thin_rows(Gemm g) {
+__global__ void __launch_bounds__(kThreads, kM == 2 ? 3 : 4) thin_rows(Gemm g, bool early) {
   constexpr int N = kWide<T>, kBatch = kM <= 2 ? kTogether / 2 : kTogether / 4;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int64_t column = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / 32;
   const T* const b = static_cast<const T*>(g.b.data) + column * g.b.step;
   const T* const a = static_cast<const T*>(g.a.data);
-  Sums<kM> sums = {};
-  for (int64_t k = lane * N; k < g.k; k += 32 * N * kBatch) {
-    Packed<T, N> some[kBatch];
+  const int depth = static_cast<int>(g.k);
+  Packed<T, N> some[kBatch];
+  const auto load = [&](int k) {
     GPU_UNROLL
     for (int t = 0; t < kBatch; ++t) {
       some[t] = {};
-      if (column < g.n && k + t * 32 * N < g.k) some[t].load(b + k + t * 32 * N);
+      if (column < g.n && k + t * 32 * N < depth) some[t].load(b + k + t * 32 * N);
     }
+  };
+  if (!early) wait_for_kernels_before();
+  int k = lane * N;
+  load(k);
+  if (early) wait_for_kernels_before();
+  let_next_begin();
+  Sums<kM> sums = {};
+  while (true) {
     GPU_UNROLL
     for (int t = 0; t < kBatch; ++t) GPU_UNROLL
     for (int r = 0; r < kM; ++r) {
       Packed<T, N> x = {};
-      if (r < g.m && k + t * 32 * N < g.k) x.load(a + r * g.a.step + k + t * 32 * N);
+      if (r < g.m && k + t * 32 * N < depth) x.load(a + r * g.a.step + k + t * 32 * N);
       GPU_UNROLL
       for (int i = 0; i < N; ++i) sums.at[r] += x[i] * some[t][i];
     }
+    k += 32 * N * kBatch;
+    if (k >= depth) break;
+    load(k);
   }
   sums = lanes_sum(sums);
   if (column >= g.n) return;
   GPU_UNROLL
   for (int r = 0; r < kM; ++r)
-    if (lane == r && r < g.m) put_any_result<T>(g, r, column, sums.at[r]);
+    if (lane == r && r < g.m)
+      put_any_result<T>(g, r, column, sums.at[r], {bias_at(g, r, column), kept_at(g, r, column)});
 }
 
-// As many threads as keep the memory of a large device busy with so few blocks, but no more than there is work for.
-// False if there are too few.
-template <typename T, int kM, int kAcross>
-bool launch_columns(const Gemm& g, int threads, device::Stream& stream) {
-  constexpr int kColumns = kAcross * kWide<T>;
-  threads = std::min(threads, kMostThin<kM>);
-  while (threads > 64 && threads / kAcross >= 2 * g.k) threads /= 2;
-  if (g.k * kAcross > int64_t{kMostLoads} * threads) return false;
-  launch(stream, dim3(static_cast<unsigned>((g.n + kColumns - 1) / kColumns)), dim3(static_cast<unsigned>(threads)), 0,
-         thin_columns<T, kM, kAcross>, g);
+// What a product reads that the kernel before it seldom makes, and all that it writes.
+device::Stream::Bytes bytes_of_b(const Gemm& g) {
+  const int64_t rows = g.b.transposed ? g.n : g.k, columns = g.b.transposed ? g.k : g.n;
+  return bytes_at(g.b.data, ((rows - 1) * g.b.step + columns) * tensor::size_of(g.dtype));
+}
+device::Stream::Bytes bytes_of_bias(const Gemm& g) {
+  return bytes_at(g.bias, ((g.m - 1) * g.bias_row + (g.n - 1) * g.bias_column + 1) * tensor::size_of(g.bias_dtype));
+}
+void add_written(const Gemm& g, std::vector<device::Stream::Bytes>& written) {
+  const int64_t bytes = ((g.m - 1) * g.c_step + g.n) * tensor::size_of(g.c_dtype);
+  for (const void* at :
+       {static_cast<const void*>(g.c), static_cast<const void*>(g.epilogue.x), static_cast<const void*>(g.epilogue.y)})
+    if (at != nullptr) written.push_back(bytes_at(at, bytes));
+}
+
+// The threads of a block, and those side by side: the shorter the rows of b, the fewer, so that there are blocks for
+// all processors of a large device, but whole sectors of memory. None if a thread had too many loads.
+struct Block {
+  int threads, across;
+};
+template <int kM>
+std::optional<Block> block_of(const Gemm& g, int64_t wide) {
+  const int64_t runs = g.n / wide;  // of 16 bytes, in a row of b
+  Block b = {std::min(g.k >= 4096 ? 512 : 256, kMostThin<kM>), 8};
+  if (runs <= 8 * kProcessors) b.across = 4;
+  if (runs <= 2 * kProcessors) b.across = 2;
+  while (b.threads > 64 && b.threads / 8 >= 2 * g.k) b.threads /= 2;
+  if (g.k * b.across > int64_t{kMostLoads} * b.threads) return std::nullopt;
+  return b;
+}
+
+template <typename T, int kM>
+bool launch_columns(std::span<const Gemm> all, device::Stream& stream) {
+  Products p = {};
+  unsigned blocks = 0, threads = 0;
+  std::vector<device::Stream::Bytes> written;
+  p.early = true;
+  for (size_t i = 0; i < kMostTogether; ++i) {
+    p.end[i] = ~0u;
+    if (i >= all.size()) continue;
+    const Gemm& g = all[i];
+    if (g.n % kWide<T> != 0 || !begins_at(g, g.b.data, 16, g.b.step, &GemmBatch::b, kWide<T>)) return false;
+    const std::optional<Block> b = block_of<kM>(g, kWide<T>);
+    if (!b) return false;
+    const int64_t columns = b->across * kWide<T>;
+    blocks += static_cast<unsigned>((g.n + columns - 1) / columns), threads = static_cast<unsigned>(b->threads);
+    p.at[i] = g, p.end[i] = blocks, p.across[i] = b->across;
+    p.early &= unwritten(stream, {bytes_of_b(g), bytes_of_bias(g)});
+    add_written(g, written);
+  }
+  launch_overlapping(stream, dim3(blocks), dim3(threads), 0, std::move(written), thin_columns<T, kM>, p);
   return true;
 }
 
 template <typename T, int kM>
-bool launch_thin(const Gemm& g, device::Stream& stream) {
-  const bool wide_b = begins_at(g, g.b.data, 16, g.b.step, &GemmBatch::b, kWide<T>);
-  if (!g.b.transposed) {
-    if (g.n % kWide<T> != 0 || !wide_b) return false;
-    const int64_t runs = (g.n + kWide<T> - 1) / kWide<T>;  // of 16 bytes, in a row of b
-    if (runs <= 4 * kProcessors) return launch_columns<T, kM, 4>(g, 1024, stream);
-    if (runs <= 8 * kProcessors) return launch_columns<T, kM, 4>(g, 512, stream);
-    return launch_columns<T, kM, 8>(g, runs <= 16 * kProcessors ? 512 : 256, stream);  // whole lines of memory
-  }
-  if (g.k > int64_t{kMostLoads} * 32 * kWide<T>) return false;
-  const bool wide_a = begins_at(g, g.a.data, 16, g.m == 1 ? 0 : g.a.step, &GemmBatch::a, kWide<T>);
-  if (g.k % kWide<T> != 0 || !wide_a || !wide_b) return false;
+bool launch_rows(const Gemm& g, device::Stream& stream) {
+  if (g.k > int64_t{kMostLoads} * 32 * kWide<T> || g.k % kWide<T> != 0) return false;
+  if (!begins_at(g, g.a.data, 16, g.m == 1 ? 0 : g.a.step, &GemmBatch::a, kWide<T>) ||
+      !begins_at(g, g.b.data, 16, g.b.step, &GemmBatch::b, kWide<T>))
+    return false;
+  std::vector<device::Stream::Bytes> written;
+  add_written(g, written);
   const int64_t columns = kThreads / 32;
-  launch(stream, dim3(static_cast<unsigned>((g.n + columns - 1) / columns)), dim3(kThreads), 0, thin_rows<T, kM>, g);
+  launch_overlapping(stream, dim3(static_cast<unsigned>((g.n + columns - 1) / columns)), dim3(kThreads), 0,
+                     std::move(written), thin_rows<T, kM>, g, unwritten(stream, {bytes_of_b(g)}));
   return true;
+}
+
+bool is_thin(const Gemm& g) {
+  return g.m <= kThinRows && g.k > 0 && g.num_batch == 0 && !g.a.transposed && g.dtype != DType::f64;
 }
 
 }  // namespace
 
-bool thin_gemm(const Gemm& g, device::Stream& stream) {
-  if (g.m > kThinRows || g.k == 0 || g.num_batch > 0 || g.a.transposed || g.dtype == DType::f64) return false;
+bool thin_gemms(std::span<const Gemm> all, device::Stream& stream) {
+  const Gemm& g = all.front();
+  for (const Gemm& one : all) {
+    if (!is_thin(one)) return false;
+    if (all.size() > 1 && (one.b.transposed || one.m != g.m || one.k != g.k || one.dtype != g.dtype)) return false;
+  }
   bool done = false;
   dispatch("a product", g.dtype, [&]<typename T>(T) {
-    done = g.m == 1   ? launch_thin<T, 1>(g, stream)
-           : g.m == 2 ? launch_thin<T, 2>(g, stream)
-                      : launch_thin<T, 4>(g, stream);
+    const auto launch = [&]<int kM>(std::integral_constant<int, kM>) {
+      done = g.b.transposed ? launch_rows<T, kM>(g, stream) : launch_columns<T, kM>(all, stream);
+    };
+    g.m == 1   ? launch(std::integral_constant<int, 1>())
+    : g.m == 2 ? launch(std::integral_constant<int, 2>())
+               : launch(std::integral_constant<int, 4>());
   });
   return done;
 }

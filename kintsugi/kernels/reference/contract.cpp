@@ -50,6 +50,10 @@ void contract(const KernelCall& call) {
     const std::vector<int64_t> at = offsets(kept, bias_view.shape());
     for (size_t i = 0; i < y.size(); ++i) y[i] += bias[static_cast<size_t>(at[i])];
   }
+  if (call.ins.size() > ContractIn::kAdded && call.ins[ContractIn::kAdded].data) {
+    const std::vector<double> added = load(call.ins[ContractIn::kAdded]);
+    for (size_t i = 0; i < y.size(); ++i) y[i] += added[i];
+  }
   if (const View& sums = call.outs[ContractOut::kSums]; sums.data) {
     std::vector<double> total(static_cast<size_t>(sums.elements()), 0.0);
     const std::vector<int64_t> at = offsets(b_view.shape(), sums.shape());

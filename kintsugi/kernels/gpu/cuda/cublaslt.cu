@@ -107,10 +107,10 @@ cudaDataType_t scale_of(DType dtype) {
 struct Key {
   int device;
   int64_t m, n, k, a_step, b_step, c_step;
-  bool a_transposed, b_transposed, accumulate, has_bias, tf32;
+  bool a_transposed, b_transposed, accumulate, has_bias, has_added, tf32;
   DType dtype, c_dtype, bias_dtype;
   int64_t batch, a_apart, b_apart, c_apart, bias_apart;
-  int a_alignment, b_alignment, c_alignment, bias_alignment, x_alignment;
+  int a_alignment, b_alignment, c_alignment, bias_alignment, x_alignment, added_alignment;
   cublasLtEpilogue_t epilogue;
   int64_t workspace;
 
@@ -133,12 +133,12 @@ std::string text_of(const Library& l, const Key& k) {
   return fmt::format(
       "cublasLt {} on {}.{} x {}: {} x {} x {}, a {}{} b {}{} c {}{}{}, {} {}{}{}, {} times {} {} {} {}, aligned {} {} "
       "{} "
-      "{}{}, {} bytes",
+      "{}{}{}, {} bytes",
       l.version(), major, minor, processors, k.m, k.n, k.k, k.a_step, k.a_transposed ? "T" : "", k.b_step,
       k.b_transposed ? "T" : "", k.c_step, k.accumulate ? "+" : "", k.has_bias ? " bias" : "", name_of(k.dtype),
       name_of(k.c_dtype), k.has_bias ? fmt::format(" {}", name_of(k.bias_dtype)) : "", k.tf32 ? " tf32" : "", k.batch,
       k.a_apart, k.b_apart, k.c_apart, k.bias_apart, k.a_alignment, k.b_alignment, k.c_alignment, k.bias_alignment,
-      activation, k.workspace);
+      activation, k.has_added ? fmt::format(", added aligned {}", k.added_alignment) : "", k.workspace);
 }
 
 // The library knows GELU in the form of tanh alone, with a tanh of 11 bits (an H100 was 7e-5 off in fp32), which is for
@@ -182,6 +182,7 @@ struct Operands {
   void *result = nullptr, *workspace = nullptr;
   const void* vector = nullptr;  // the bias, or where sums go
   const void* x = nullptr;       // of the epilogue
+  const void* added = nullptr;   // null: what is in the result
 };
 
 template <typename T>
@@ -203,9 +204,9 @@ cublasStatus_t multiply(const Library& l, cublasLtHandle_t handle, const Key& ke
   const void* const by_one = wide ? static_cast<const void*>(&kWideOne) : &kOne;
   const void* const by_zero = wide ? static_cast<const void*>(&kWideZero) : &kZero;
   point(l, key, p, o);
-  return l.matmul(handle, p.desc, by_one, o.first, p.first, o.second, p.second, key.accumulate ? by_one : by_zero,
-                  o.result, p.result, o.result, p.result, &algorithm, o.workspace, static_cast<size_t>(key.workspace),
-                  stream);
+  return l.matmul(handle, p.desc, by_one, o.first, p.first, o.second, p.second,
+                  key.accumulate || key.has_added ? by_one : by_zero, o.added != nullptr ? o.added : o.result, p.result,
+                  o.result, p.result, &algorithm, o.workspace, static_cast<size_t>(key.workspace), stream);
 }
 
 // A stream of its own with a clock.
@@ -322,7 +323,8 @@ Planned plan(const Library& l, cublasLtHandle_t handle, const Key& key, const Op
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(key.workspace));
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, static_cast<uint32_t>(key.b_alignment));
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<uint32_t>(key.a_alignment));
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<uint32_t>(key.c_alignment));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+         static_cast<uint32_t>(key.has_added ? key.added_alignment : key.c_alignment));
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<uint32_t>(key.c_alignment));
   // Where k is split, parts are added as sums are, in one order.
   prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
@@ -389,6 +391,7 @@ std::optional<Key> key_of(const Gemm& g, const GemmBatch& batch) {
              .b_transposed = g.b.transposed,
              .accumulate = g.accumulate,
              .has_bias = g.bias != nullptr,
+             .has_added = g.added != nullptr,
              .tf32 = g.tf32 && g.dtype == DType::f32,
              .dtype = g.dtype,
              .c_dtype = g.c_dtype,
@@ -403,6 +406,7 @@ std::optional<Key> key_of(const Gemm& g, const GemmBatch& batch) {
              .c_alignment = alignment_of(g, g.epilogue ? g.epilogue.y : g.c, &GemmBatch::c, g.c_dtype),
              .bias_alignment = g.bias == nullptr ? 0 : alignment_of(g, g.bias, &GemmBatch::bias, g.bias_dtype),
              .x_alignment = 0,
+             .added_alignment = g.added == nullptr ? 0 : alignment_of(g, g.added, &GemmBatch::c, g.c_dtype),
              .epilogue = *epilogue,
              .workspace = g.workspace_bytes};
   constexpr int kRun = 8;  // elements: rows of x begin at multiples
@@ -474,7 +478,8 @@ bool cublaslt_gemm(const Gemm& g, device::Stream& stream) {
             .vector = key->has_sums()     ? g.sums
                       : g.bias == nullptr ? nullptr
                                           : offset(g.bias, bias, g.bias_dtype),
-            .x = key->has_x() ? offset(g.epilogue.x, c, g.c_dtype) : nullptr};
+            .x = key->has_x() ? offset(g.epilogue.x, c, g.c_dtype) : nullptr,
+            .added = g.added == nullptr ? nullptr : offset(g.added, c, g.c_dtype)};
   };
   const bool measures = stream.measures() && all.file.keeps();
   const Planned& p = planned(all, *l, handle, g, *key, operands(0, 0, 0, 0), measures);
