@@ -21,7 +21,7 @@ endif()
 set(nvcc_flags -std=c++20 -O3 -DFMT_USE_CONSTEXPR=1 --expt-relaxed-constexpr -lineinfo -Xptxas=-v
   -Xcompiler=-fPIC,-fvisibility=hidden -I${PROJECT_SOURCE_DIR})
 # Attention by cuDNN, where its headers and those of its frontend are: of a package, or of NVIDIA's wheels for Python.
-set(KINTSUGI_CUDNN "" CACHE STRING "Folders with cudnn.h and cudnn_frontend.h, where they are not found by themselves")
+set(KINTSUGI_CUDNN "$ENV{KINTSUGI_CUDNN}" CACHE STRING "Folders with cudnn.h and cudnn_frontend.h, where they are not found by themselves")
 set(cudnn_folders ${KINTSUGI_CUDNN} ${cuda_root}/include)
 find_program(python3 python3)
 if(python3)
@@ -69,7 +69,7 @@ foreach(list before_90 from_90)
     list(APPEND nvcc_codes_with_90 "-gencode=arch=compute_${first},code=[compute_${first}${${list}}]")
   endif()
 endforeach()
-set(with_90 attention_few elementwise layout norm position rotary thin)
+set(with_90 attention_few elementwise layout norm position rotary sums thin)
 file(GLOB cuda_sources CONFIGURE_DEPENDS 
   kintsugi/*/gpu/*.cuh kintsugi/device/cuda/*.cu kintsugi/kernels/gpu/cuda/*.cu)
 list(REMOVE_ITEM cuda_sources ${PROJECT_SOURCE_DIR}/kintsugi/kernels/gpu/common.cuh)

@@ -215,7 +215,7 @@ TEST(Fuse, AProductAddsWhatIsBeside) {
     m.product();
     first ? m.call("add", {m.y, m.r}, {m.s}) : m.call("add", {m.r, m.y}, {m.s});
     m.read_r();
-    EXPECT_EQ(fused_for_device(m), "forward:\n  r = scale(out)\n  s = contract(x, w, bias, -, r)\n  out = scale(r)\n");
+    EXPECT_EQ(fused_for_device(m), "forward:\n  r = scale(out)\n  s = contract(x, w, bias, r)\n  out = scale(r)\n");
   }
   Residual processor;
   processor.product();
@@ -225,7 +225,7 @@ TEST(Fuse, AProductAddsWhatIsBeside) {
   EXPECT_EQ(fused(processor), before);
 }
 
-TEST(Fuse, AnAdditionStays) {
+TEST(Fuse, WhatIsBesideStays) {
   const Case<Residual> cases[] = {
       {"the product is read too",
        [](Residual& m) {

@@ -18,13 +18,14 @@ class Askers : public kernels::KernelSet {
       const int64_t bias = s.ins[2] ? s.ins[2]->shape.elements() : 0;
       return s.outs[0]->shape.rank() > 0 ? s.threads * (s.ins[0]->shape.elements() + bias) : 0;
     };
-    static const kernels::Kernel list[] = {{"contract",
-                                            {"a", "b", tensor::optional("bias"), tensor::optional("x")},
-                                            {"y", tensor::optional("x"), tensor::optional("sums")},
-                                            nullptr,
-                                            bytes},
-                                           {"gelu", {"x"}, {"y"}},
-                                           {"silu", {"x", "dy"}, {"y"}}};
+    static const kernels::Kernel list[] = {
+        {"contract",
+         {"a", "b", tensor::optional("bias"), tensor::optional("x"), tensor::optional("added")},
+         {"y", tensor::optional("x"), tensor::optional("sums")},
+         nullptr,
+         bytes},
+        {"gelu", {"x"}, {"y"}},
+        {"silu", {"x", "dy"}, {"y"}}};
     for (const kernels::Kernel& k : list)
       if (k.kind == kind) return k;
     return list[0];
@@ -73,7 +74,8 @@ TEST(Workspace, AKernelTakesWhatItsOperationHas) {
             "[workspace] internal error: silu: the operation's operands are x, its kernel's are x, dy");
   EXPECT_EQ(error("gelu", 2, 1), "[workspace] internal error: gelu with 2 operands: it has x");
   EXPECT_EQ(error("contract", 2, 1), "");
-  EXPECT_EQ(error("contract", 1, 1), "[workspace] internal error: contract with 1 operands: it has a, b, [bias], [x]");
+  EXPECT_EQ(error("contract", 1, 1),
+            "[workspace] internal error: contract with 1 operands: it has a, b, [bias], [x], [added]");
   EXPECT_EQ(error("gelu", 1, 0), "[workspace] internal error: gelu with 0 outputs: it has y");
 }
 

@@ -10,6 +10,11 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   *value = attribute == cudaDevAttrComputeCapabilityMajor ? 9 : attribute == cudaDevAttrMultiProcessorCount ? 132 : 0;
   return cudaSuccess;
 }
+// For the driver's current context, which is not needed: it does without.
+cudaError_t cudaGetDriverEntryPointByVersion(const char*, void**, unsigned, unsigned long long,
+                                             cudaDriverEntryPointQueryResult*) {
+  return cudaErrorSymbolNotFound;
+}
 const char* cudaGetErrorString(cudaError_t) {
   return "there is no runtime here";
 }

@@ -114,24 +114,27 @@ void store_number(void* data, tensor::DType dtype, int64_t at, double x) {
   if (dtype == tensor::DType::f16) static_cast<tensor::f16*>(data)[at] = tensor::f16(narrow);
 }
 
-// Every operation has one result, and up to four operands: the names of their attributes.
+// The attributes that are operands of an operation, and its results; all but attention as a whole have one.
 struct Operands {
-  std::vector<int> ins;
-  int out;
+  std::vector<int> ins, outs;
 };
 std::optional<Operands> operands_of(const Descriptor& operation) {
   switch (operation.kind) {
     case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
       return Operands{{CUDNN_ATTR_OPERATION_MATMUL_ADESC, CUDNN_ATTR_OPERATION_MATMUL_BDESC},
-                      CUDNN_ATTR_OPERATION_MATMUL_CDESC};
+                      {CUDNN_ATTR_OPERATION_MATMUL_CDESC}};
     case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
       return Operands{{CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
                        CUDNN_ATTR_OPERATION_POINTWISE_TDESC},
-                      CUDNN_ATTR_OPERATION_POINTWISE_YDESC};
+                      {CUDNN_ATTR_OPERATION_POINTWISE_YDESC}};
     case CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR:
-      return Operands{{CUDNN_ATTR_OPERATION_REDUCTION_XDESC}, CUDNN_ATTR_OPERATION_REDUCTION_YDESC};
+      return Operands{{CUDNN_ATTR_OPERATION_REDUCTION_XDESC}, {CUDNN_ATTR_OPERATION_REDUCTION_YDESC}};
     case CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR:
-      return Operands{{CUDNN_ATTR_OPERATION_RESHAPE_XDESC}, CUDNN_ATTR_OPERATION_RESHAPE_YDESC};
+      return Operands{{CUDNN_ATTR_OPERATION_RESHAPE_XDESC}, {CUDNN_ATTR_OPERATION_RESHAPE_YDESC}};
+    case CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR:
+      return Operands{{CUDNN_ATTR_OPERATION_SDPA_FWD_QDESC, CUDNN_ATTR_OPERATION_SDPA_FWD_KDESC,
+                       CUDNN_ATTR_OPERATION_SDPA_FWD_VDESC, CUDNN_ATTR_OPERATION_SDPA_FWD_SCALEDESC},
+                      {CUDNN_ATTR_OPERATION_SDPA_FWD_ODESC, CUDNN_ATTR_OPERATION_SDPA_FWD_STATSDESC}};
     default:
       return std::nullopt;
   }
@@ -281,6 +284,24 @@ Values reshape(const Values& x, const std::vector<int64_t>& from, const std::vec
   return y;
 }
 
+// Attention without a mask, as one operation: o, and the logarithms of the sums.
+std::pair<Values, Values> attend(const Values& q, const Values& k, const Values& v, double scale) {
+  const std::vector<int64_t> of_scores = {q.sizes[0], q.sizes[1], q.sizes[2], k.sizes[2]};
+  Values turned = {{k.sizes[0], k.sizes[1], k.sizes[3], k.sizes[2]}, {}};
+  each(turned.sizes, [&](const std::vector<int64_t>& at, int64_t) {
+    turned.at.push_back(read(k, {at[0], at[1], at[3], at[2]}, k.sizes));
+  });
+  Values p = multiply(q, turned, of_scores), sums = {{q.sizes[0], q.sizes[1], q.sizes[2], 1}, {}};
+  const auto keys = static_cast<size_t>(k.sizes[2]);
+  for (size_t row = 0; row < p.at.size(); row += keys) {
+    double sum = 0;
+    for (size_t i = row; i < row + keys; ++i) sum += std::exp(scale * p.at[i]);
+    for (size_t i = row; i < row + keys; ++i) p.at[i] = std::exp(scale * p.at[i]) / sum;
+    sums.at.push_back(std::log(sum));
+  }
+  return {multiply(p, v, q.sizes), sums};
+}
+
 void compute(const Work& work) {
   std::map<int64_t, Values> known;
   for (const Descriptor* operation : *work.operations) {
@@ -296,7 +317,12 @@ void compute(const Work& work) {
       if (found == known.end()) found = known.emplace(name_of(*tensor), load(work, *tensor)).first;
       ins.push_back(&found->second);
     }
-    const Descriptor& out = *operation->part(names.out);
+    const Descriptor& out = *operation->part(names.outs[0]);
+    if (operation->kind == CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR) {
+      const auto [o, sums] = attend(*ins[0], *ins[1], *ins[2], ins[3]->at[0]);
+      store(work, out, o), store(work, *operation->part(names.outs[1]), sums);
+      continue;
+    }
     const std::vector<int64_t> sizes = sizes_of(out);
     Values made;
     if (operation->kind == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR) {
@@ -332,23 +358,22 @@ std::string broken_rule(const Descriptor& graph) {
     if (!names) return fmt::format("an operation of kind {}", static_cast<int>(operation->kind));
     if (!operation->finished) return "an operation that is not finished";
     std::vector<int> all = names->ins;
-    all.push_back(names->out);
+    all.insert(all.end(), names->outs.begin(), names->outs.end());
     for (const int name : all) {
       const Descriptor* tensor = operation->part(name);
-      if (tensor == nullptr) continue;
+      if (tensor == nullptr || on_host(*tensor)) continue;
       const auto sizes = sizes_of(*tensor), strides = strides_of(*tensor);
       if (sizes.size() != 4 || strides.size() != 4) return "a tensor without four dims";
-      if (name == names->out) {
+      if (std::find(names->outs.begin(), names->outs.end(), name) != names->outs.end()) {
         if (is_made[name_of(*tensor)]) return fmt::format("tensor {} is made twice", name_of(*tensor));
         is_made[name_of(*tensor)] = true;
       } else if (is_virtual(*tensor) && !is_made[name_of(*tensor)]) {
         return fmt::format("tensor {} is read and not made", name_of(*tensor));
       }
-      if (is_virtual(*tensor) || on_host(*tensor)) continue;
+      if (is_virtual(*tensor)) continue;
       if (!dtype_of(type_of(*tensor))) return fmt::format("a tensor of type {}", type_of(*tensor));
-      if (type_of(*tensor) != CUDNN_DATA_FLOAT && (sizes[3] % 8 != 0 || std::min(strides[1], strides[3]) != 1) &&
-          std::min({strides[2], strides[3]}) != 1)
-        return fmt::format("heads of {} elements {} apart", sizes[3], strides[3]);
+      if (type_of(*tensor) != CUDNN_DATA_FLOAT && std::min(strides[2], strides[3]) != 1)
+        return fmt::format("elements of a head are {} and {} apart", strides[2], strides[3]);
     }
   }
   return "";
@@ -393,8 +418,9 @@ cudnnStatus_t execute(Handle& handle, const Descriptor& plan, const Descriptor& 
   std::map<int64_t, Tensor> tensors;
   for (const Descriptor* operation : *work->operations) {
     call.products += operation->kind == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR;
+    call.products += 2 * (operation->kind == CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR);
     Operands operands = *operands_of(*operation);
-    operands.ins.push_back(operands.out);
+    operands.ins.insert(operands.ins.end(), operands.outs.begin(), operands.outs.end());
     for (const int name : operands.ins) {
       const Descriptor* tensor = operation->part(name);
       if (tensor == nullptr || is_virtual(*tensor)) continue;
@@ -413,13 +439,9 @@ cudnnStatus_t execute(Handle& handle, const Descriptor& plan, const Descriptor& 
   }
   for (auto& [name, tensor] : tensors) call.tensors.push_back(std::move(tensor));
   standin().calls.push_back(std::move(call));
+  // A captured step does the same work again and again: it is kept to the end.
   standin().enqueue(
-      handle.stream,
-      [](void* context) {
-        const std::unique_ptr<Work> mine(static_cast<Work*>(context));
-        compute(*mine);
-      },
-      work.release());
+      handle.stream, [](void* context) { compute(*static_cast<const Work*>(context)); }, work.release());
   return CUDNN_STATUS_SUCCESS;
 }
 

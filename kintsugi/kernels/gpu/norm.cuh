@@ -283,6 +283,8 @@ __global__ void __launch_bounds__(Team<kRuns, N, kByLanes>::kMost,
                .shared = reinterpret_cast<Packed<T, N>*>(weights + across)};
   Packed<T, N> first = {};
   const int64_t begin = static_cast<int64_t>(blockIdx.x) * Own::kCount;
+  wait_for_kernels_before();
+  let_next_begin();
   rows.begin(begin + Own::number(), step);
   if (begin + Own::number() < n.count) first.load(n.x + (begin + Own::number()) * n.width);
   fetch_weights(weights, n.gamma, n.offset, n.width, across);
@@ -476,6 +478,8 @@ __global__ void __launch_bounds__(32 * kMostGroups)
   const int groups = static_cast<int>(blockDim.x) / 32, column = static_cast<int>(blockIdx.x) * 32 + lane;
   const bool beta = blockIdx.y == 1;
   const AnyData to = beta ? out.dbeta : out.dgamma;
+  wait_for_kernels_before();
+  let_next_begin();
   if (to.data == nullptr) return;
   constexpr int kTogether = 8;  // loads under way
   float sum = 0;
@@ -606,9 +610,10 @@ void backward(const KernelCall& call, bool shifts) {
         [&]<int kRuns, bool kByLanes>(Team<kRuns, kN, kByLanes>, int threads) {
           using Own = Team<kRuns, kN, kByLanes>;
           constexpr int kBytes = Own::kEach * sizeof(T);
-          launch(*call.stream, blocks(chunks), dim3(static_cast<unsigned>(threads * Own::kCount)),
-                 shared_of<Own>(threads, 1, backward_slots<Own>(kBytes) * 3 * kBytes),
-                 normalize_grad<T, kRuns, kN, kByLanes>, n);
+          launch_overlapping(*call.stream, blocks(chunks), dim3(static_cast<unsigned>(threads * Own::kCount)),
+                             shared_of<Own>(threads, 1, backward_slots<Own>(kBytes) * 3 * kBytes),
+                             {bytes_at(n.partial, chunks * 2 * n.width * 4), bytes_of(call.outs[NormGradOut::kDx])},
+                             normalize_grad<T, kRuns, kN, kByLanes>, n);
         },
         [&] {
           launch(*call.stream, blocks(n.count), long_threads(n.width), 0, normalize_grad_any<T>, n);
@@ -619,9 +624,11 @@ void backward(const KernelCall& call, bool shifts) {
                      .add_gamma = call.accumulates(NormGradOut::kDgamma),
                      .add_beta = call.accumulates(NormGradOut::kDbeta)};
     if (call.outs.size() > NormGradOut::kDbeta) out.dbeta = any_data("a norm", call.outs[NormGradOut::kDbeta]);
-    launch(*call.stream, blocks((n.width + 31) / 32, 2),
-           dim3(static_cast<unsigned>(32 * std::min<int64_t>(chunks, kMostGroups))), 0, join_chunks, n.partial, out,
-           static_cast<int>(chunks), n.width);
+    std::vector<device::Stream::Bytes> sums;
+    for (size_t i = NormGradOut::kDgamma; i < call.outs.size(); ++i) sums.push_back(bytes_of(call.outs[i]));
+    launch_overlapping(*call.stream, blocks((n.width + 31) / 32, 2),
+                       dim3(static_cast<unsigned>(32 * std::min<int64_t>(chunks, kMostGroups))), 0, std::move(sums),
+                       join_chunks, n.partial, out, static_cast<int>(chunks), n.width);
   });
 }
 

@@ -11,7 +11,7 @@ namespace kintsugi::KINTSUGI_GPU {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int64_t kBlocks = kProcessors * 8;
+constexpr int64_t kBlocks = kProcessors * 4;  // as many as a large device runs at one time
 
 enum class SumPath { few_rows, columns, short_rows, long_rows, any };
 
@@ -142,6 +142,8 @@ __global__ void __launch_bounds__(kPieceThreads)
 template <typename X, typename A, int N>
 __global__ void __launch_bounds__(kThreads, 4) sum_columns(const X* x, SumOut<A> out, SumPlan s, int across, int wide) {
   __shared__ A scratch[kThreads * N];
+  wait_for_kernels_before();
+  let_next_begin();
   const int thread = static_cast<int>(threadIdx.x), lane = thread % across, group = thread / across;
   const int groups = kThreads / across;
   const int64_t vectors = s.columns / N;
@@ -183,6 +185,8 @@ __global__ void __launch_bounds__(kThreads) sum_short_rows(const X* x, SumOut<A>
 template <typename X, typename A, int N>
 __global__ void __launch_bounds__(kThreads) sum_long_rows(const X* x, SumOut<A> out, SumPlan s, int64_t wide) {
   __shared__ A scratch[32];
+  wait_for_kernels_before();
+  let_next_begin();
   const int thread = static_cast<int>(threadIdx.x);
   const auto block = static_cast<int64_t>(blockIdx.x);
   const int64_t slice = block % s.slices, row = block / s.slices;
@@ -207,6 +211,8 @@ template <typename A>
 __global__ void __launch_bounds__(32 * kJoinGroups)
     join_slices(const A* partial, SumOut<A> out, int64_t slices, int64_t outputs) {
   __shared__ A scratch[32 * kJoinGroups];
+  wait_for_kernels_before();
+  let_next_begin();
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, group = thread / 32;
   const int64_t at = static_cast<int64_t>(blockIdx.x) * 32 + lane;
   A sum[1] = {};
@@ -295,6 +301,13 @@ void sum_as(const KernelCall& call, const SumPlan& plan) {
   if (plan.slices > 1) out.partial = reinterpret_cast<A*>(call.workspace.data());
   const auto blocks = [](int64_t count) { return dim3(static_cast<unsigned>(count)); };
   constexpr int kN = kWide<X>;
+  // Slices are joined by a kernel that may begin meanwhile.
+  const int64_t outputs = plan.above * plan.columns;
+  const auto begin = [&](dim3 grid, auto kernel, auto... arguments) {
+    if (plan.slices == 1) return launch(*call.stream, grid, dim3(kThreads), 0, kernel, arguments...);
+    const auto bytes = bytes_at(out.partial, plan.slices * outputs * static_cast<int64_t>(sizeof(A)));
+    launch_overlapping(*call.stream, grid, dim3(kThreads), 0, {bytes}, kernel, arguments...);
+  };
   switch (plan.path) {
     case SumPath::few_rows:
       dispatch_wide("sum", y.dtype(), [&]<typename Y>(Y) { launch_few_rows<X, Y>(call, plan); });
@@ -303,9 +316,9 @@ void sum_as(const KernelCall& call, const SumPlan& plan) {
       const bool wide = plan.columns % kN == 0 && all_wide(from);
       const int n = wide ? kN : 1, across = threads_across(plan.columns, n);
       const int64_t side_by_side = quotient_up(plan.columns, static_cast<int64_t>(across) * n);
-      launch(*call.stream, dim3(static_cast<unsigned>(plan.above * side_by_side), static_cast<unsigned>(plan.slices)),
-             dim3(kThreads), 0, wide ? sum_columns<X, A, kN> : sum_columns<X, A, 1>, from, out, plan, across,
-             static_cast<int>(side_by_side));
+      begin(dim3(static_cast<unsigned>(plan.above * side_by_side), static_cast<unsigned>(plan.slices)),
+            wide ? sum_columns<X, A, kN> : sum_columns<X, A, 1>, from, out, plan, across,
+            static_cast<int>(side_by_side));
       break;
     }
     case SumPath::short_rows:
@@ -314,18 +327,16 @@ void sum_as(const KernelCall& call, const SumPlan& plan) {
       break;
     case SumPath::long_rows: {
       const bool wide = all_wide(from) && (plan.above == 1 || plan.rows % kN == 0);
-      launch(*call.stream, blocks(plan.above * plan.slices), dim3(kThreads), 0,
-             wide ? sum_long_rows<X, A, kN> : sum_long_rows<X, A, 1>, from, out, plan,
-             wide ? plan.rows / kN * kN : plan.rows);
+      begin(blocks(plan.above * plan.slices), wide ? sum_long_rows<X, A, kN> : sum_long_rows<X, A, 1>, from, out, plan,
+            wide ? plan.rows / kN * kN : plan.rows);
       break;
     }
     case SumPath::any:
       launch_any<X, A>(call, out);
   }
   if (plan.slices == 1) return;
-  const int64_t outputs = plan.above * plan.columns;
-  launch(*call.stream, blocks(quotient_up(outputs, 32)), dim3(32 * kJoinGroups), 0, join_slices<A>, out.partial, out,
-         plan.slices, outputs);
+  launch_overlapping(*call.stream, blocks(quotient_up(outputs, 32)), dim3(32 * kJoinGroups), 0, {bytes_of(y)},
+                     join_slices<A>, out.partial, out, plan.slices, outputs);
 }
 
 // y = log(sum of exp(x)) over the parts. x: [parts columns], y: [columns]. A NaN stays one; nothing but -infinity gives

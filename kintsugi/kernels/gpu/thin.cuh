@@ -14,10 +14,9 @@
 namespace kintsugi::KINTSUGI_GPU {
 namespace {
 
-constexpr int kTogether = 8;         // loads of b that a thread has under way
-constexpr int kMostLoads = 256;      // of b by a thread: more are better done by a library, which cuts k
-constexpr int64_t kAhead = 8 << 20;  // bytes of b that move while the kernel before runs, beside those loads
-constexpr int kMostAcross = 8;       // threads of a block that are side by side
+constexpr int kTogether = 8;     // loads of b that a thread has under way
+constexpr int kMostLoads = 256;  // of b by a thread: more are better done by a library, which cuts k
+constexpr int kMostAcross = 8;   // threads of a block that are side by side
 
 // An element as it is in memory, 0 without any: nothing waits for it before it is widened.
 __device__ __forceinline__ uint32_t bits_at(const void* x, DType dtype, int64_t i) {
@@ -97,17 +96,7 @@ __global__ void __launch_bounds__(kMostThin<kM>, kM == 1 ? 2 : 1) thin_columns(P
   const bool owns = own_row < kM && own_row < g.m && own_column < g.n;
   Added added = {};
   if (owns) added.bias = bias_at(g, own_row, own_column);
-  if (p.early) {
-    if (g.b.step == g.n) {
-      constexpr int kLine = 128 / static_cast<int>(sizeof(T));
-      const int64_t first = int64_t{kTogether} * groups * g.n, ahead = first + kAhead / static_cast<int>(sizeof(T));
-      const int64_t step = static_cast<int64_t>(p.end[product] - before) * blockDim.x * kLine;
-      for (int64_t at = first + (static_cast<int64_t>(blockIdx.x - before) * blockDim.x + thread) * kLine;
-           at < ahead && at < depth * g.n; at += step)
-        prefetch_line(static_cast<const T*>(g.b.data) + at);
-    }
-    wait_for_kernels_before();
-  }
+  if (p.early) wait_for_kernels_before();
   let_next_begin();
   if (owns) added.kept = kept_at(g, own_row, own_column);
 

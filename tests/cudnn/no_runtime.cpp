@@ -1,8 +1,8 @@
-/* Names of CUDA's runtime that the frontend of cuDNN has in it, and does not call for attention. */
-#include <stdlib.h>
-#define NOT_HERE(name) \
-  int name(void) {     \
-    abort();           \
+// Names of CUDA's runtime that the frontend of cuDNN has in it, and does not call for attention.
+#include <cstdlib>
+#define NOT_HERE(name)    \
+  extern "C" int name() { \
+    std::abort();         \
   }
 NOT_HERE(cudaDeviceSynchronize)
 NOT_HERE(cudaEventCreate)
@@ -10,7 +10,6 @@ NOT_HERE(cudaEventDestroy)
 NOT_HERE(cudaEventElapsedTime)
 NOT_HERE(cudaEventRecord)
 NOT_HERE(cudaEventSynchronize)
-NOT_HERE(cudaGetDriverEntryPointByVersion)
 NOT_HERE(cudaGetLastError)
 NOT_HERE(cudaGraphRetainUserObject)
 NOT_HERE(cudaKernelSetAttributeForDevice)
