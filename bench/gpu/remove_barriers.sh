@@ -95,7 +95,7 @@ if [[ -n $all && $# == 0 ]]; then  # what stands in the sources and no test meet
   while IFS=: read -r file line _; do
     grep -q "^${file##*/}:$line " "$work/results" || { echo "${file##*/}:$line: no test meets it"; failures=$((failures + 1)); }
   done < <(cd "$root" && grep -nE '__syncthreads\(\)|shuffle[a-z_]*\(|warp_barrier\(\)|lanes_(equal|sum|max)\(|copy_async_wait<' \
-    kintsugi/kernels/gpu/*.cuh kintsugi/kernels/gpu/attention_*.h | grep -vE '__device__|^[^:]*_test\.h|:[0-9]+: *//')
+    kintsugi/kernels/gpu/*.cuh kintsugi/kernels/gpu/{attention,norm}_*.h | grep -vE '__device__|^[^:]*_test\.h|:[0-9]+: *//')
 fi
 echo "by kernel: places, of these found"
 awk '{ kernel = $2; sub(/:$/, "", kernel); all[kernel]++; if (!/NOT FOUND/) found[kernel]++ }
