@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "kintsugi/base/overlap.h"
 #include "kintsugi/device/device.h"
 
 #if defined(__CUDACC__)
@@ -358,7 +359,7 @@ inline bool unwritten(const device::Stream& stream, std::initializer_list<device
   if (before == nullptr) return false;
   for (const auto& written : *before)
     for (const auto& read : all)
-      if (read.data() < written.data() + written.size() && written.data() < read.data() + read.size()) return false;
+      if (base::overlap(read, written)) return false;
   return true;
 }
 inline device::Stream::Bytes bytes_at(const void* at, int64_t bytes) {

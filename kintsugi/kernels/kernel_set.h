@@ -54,6 +54,7 @@ struct KernelCall {
   const Numbers* later = nullptr;
   std::string_view moved = {};  // of generation on a device: the dim whose index begins later->position later
   bool tf32 = false;            // products of fp32 may round their operands to TF32
+  std::string_view kind = {};   // of the operation
 
   const tensor::DimIndex& index(std::string_view dim) const;  // InternalError if there is none
   bool accumulates(size_t output) const { return (accumulate >> output) & 1u; }
@@ -68,7 +69,7 @@ struct KernelShapes {
   int threads = 1;
 };
 
-inline constexpr size_t kMostTogether = 4;
+inline constexpr size_t kMostTogether = 4, kMostBefore = 4;
 
 struct Kernel {
   std::string_view kind;  // that of the operation
@@ -92,9 +93,12 @@ struct Kernel {
   bool also_sums = false;
   // And it adds the operand "added" to its result, with the bits of an addition behind it or rounded once.
   bool also_adds = false;
-  // Of a device: at most kMostTogether calls that follow each other, none of which touches what another writes; by one
-  // launch where it can, and with the same bits as by `run`. Null: it cannot.
-  void (*together)(std::span<const KernelCall>) = nullptr;
+  // Of a device: at most kMostTogether calls that follow each other, none of which touches what another writes, by one
+  // launch and with the same bits as by `run`. Before them may stand calls of the kinds `begins_with`, at most
+  // kMostBefore, which make what they read, and do not write what they write. Of those only states are made. False, and
+  // nothing is done: it does not do these at once. Null: none.
+  bool (*together)(std::span<const KernelCall>) = nullptr;
+  std::span<const std::string_view> begins_with = {};
 
   bool joins(std::string_view operation) const;
 };

@@ -64,6 +64,18 @@ bool is_read_between(const Program& p, const Instructions& list, BufferId root, 
   return false;
 }
 
+// Where a value of one position is written to a cache, the first instruction that reads the cache behind it: a kernel may
+// do both at once (kernels::Kernel::begins_with). None for others.
+std::optional<size_t> reads_cache(const Program& p, const Instructions& list, size_t at) {
+  const Instruction& write = *list[at];
+  if (write.kernel != "cache_write" || p.buffer(write.ins[1]).type.shape.size("seq") != 1) return std::nullopt;
+  const BufferId cache = p.root(write.outs[0]);
+  for (size_t later = at + 1; later < list.size(); ++later)
+    for (const BufferId b : list[later]->ins)
+      if (p.root(b) == cache) return later;
+  return std::nullopt;
+}
+
 }  // namespace
 
 Instructions instructions_of(const Program& p, const std::vector<int>& bodies) {
@@ -96,6 +108,7 @@ std::vector<LiveRange> live_ranges(const Program& p, const Instructions& list) {
     for (BufferId b : list[at]->ins) touch(b, static_cast<int>(at));
     for (BufferId b : list[at]->outs) touch(b, static_cast<int>(at));
     touch(list[at]->workspace, static_cast<int>(at));
+    if (const auto reader = reads_cache(p, list, at)) touch(list[at]->ins[1], static_cast<int>(*reader));
   }
   return live;
 }

@@ -28,7 +28,8 @@ Instructions instructions_of(const program::Program& p, const std::vector<int>& 
 // order of their calls.
 std::vector<int> bodies_of_last_micro_batch(const program::CallList& list);
 
-// By buffer, of roots alone. An input is live from the beginning, an output until after the last instruction.
+// By buffer, of roots alone. An input is live from the beginning, an output until after the last instruction; what one
+// position adds to a cache, until the cache is read.
 std::vector<LiveRange> live_ranges(const program::Program& p, const Instructions& list);
 
 // The sum of bytes that are live at each instruction: no packing is smaller than the largest.

@@ -103,6 +103,23 @@ TEST(Memory, AnOutputTakesTheMemoryOfAnInputThatDies) {
   EXPECT_EQ(p.lists[0].lower_bound_bytes, 128);
 }
 
+// So that one kernel can do both; but what a prompt adds, which is large, does not.
+TEST(Memory, WhatAPositionAddsToACacheStaysUntilTheCacheIsRead) {
+  for (const int64_t seq : {1, 3}) {
+    Maker m;
+    const BufferId cache = m.state("keys", {{"key_seq", 8}, {"head_dim", 4}}, program::StateKind::cache);
+    const BufferId x = m.arena("x", {{"seq", seq}, {"head_dim", 4}}), y = m.arena("y", kX), z = m.arena("z", kX);
+    m.body("decode");
+    m.call("fill", {}, {x});
+    m.call("cache_write", {cache, x}, {cache});
+    m.call("fill", {}, {y});
+    m.call("add", {y, cache}, {z});
+    const std::vector<LiveRange> live = live_ranges(m.p, instructions_of(m.p, {0}));
+    EXPECT_EQ(live[static_cast<size_t>(x)].end, seq == 1 ? 3 : 1);
+    EXPECT_EQ(live[static_cast<size_t>(y)].end, 3);
+  }
+}
+
 TEST(Memory, AnOutputHasItsOwn) {
   struct Case {
     const char* why;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/overlap.h"
 #include "kintsugi/profile/recorder.h"
 #include "kintsugi/program/staging.h"
 #include "kintsugi/run/executor.h"
@@ -101,30 +102,66 @@ void Executor::enqueue_calls(const List& list, kernels::Numbers& numbers) {
   if (store_) store_->join();
 }
 
-// Instructions of one kernel that may be given to it at once.
-void Executor::find_together(const program::Body& body, std::span<Bound> bound) {
-  const auto touch = [](const std::vector<tensor::View>& these, const std::vector<tensor::View>& those) {
-    for (const tensor::View& x : these)
-      for (const tensor::View& y : those)
-        if (x.data != nullptr && y.data != nullptr && x.data < y.data + y.type.bytes() &&
-            y.data < x.data + x.type.bytes())
-          return true;
-    return false;
+bool Executor::touch(std::span<const tensor::View> views, std::span<const std::byte> bytes) {
+  return std::ranges::any_of(views, [&](const tensor::View& v) { return base::overlap(bytes_of(v), bytes); });
+}
+bool Executor::touch(std::span<const tensor::View> these, std::span<const tensor::View> those) {
+  return std::ranges::any_of(those, [&](const tensor::View& v) { return touch(these, bytes_of(v)); });
+}
+
+// Whether a value that one of `before` instructions makes is read by others than these `count`.
+bool Executor::read_elsewhere(const program::Body& body, size_t first, size_t before, size_t count) const {
+  const std::span<const program::Instruction> group = std::span(body.instructions).subspan(first, count);
+  const auto reads = [&](std::span<const program::Instruction> list, program::BufferId value) {
+    int64_t all = 0;
+    for (const program::Instruction& i : list)
+      for (const program::BufferId b : i.ins) all += program_.root(b) == value;
+    return all;
   };
-  const auto independent = [&](const Bound& x, const Bound& y) {
-    return !touch(x.outs, y.outs) && !touch(x.outs, y.ins) && !touch(x.ins, y.outs);
+  for (const program::Instruction& i : group.first(before))
+    for (const program::BufferId out : i.outs) {
+      const program::BufferId value = program_.root(out);
+      if (program_.buffer(value).region != program::Region::arena) continue;
+      int64_t all = program_.buffer(value).output.empty() ? 0 : 1;
+      for (const program::Body& other : program_.bodies) all += reads(other.instructions, value);
+      if (all != reads(group, value)) return true;
+    }
+  return false;
+}
+
+// How many instructions from `first` on one kernel does at once: its own, behind others that it does too.
+size_t Executor::together_from(const program::Body& body, std::span<const Bound> bound, size_t first) {
+  const auto kernel_at = [&](size_t i) {
+    const bool computes = i < bound.size() && body.instructions[i].kind == program::Kind::compute;
+    return computes ? bound[i].kernel : nullptr;
   };
-  for (size_t first = 0; first < bound.size(); first += bound[first].together) {
-    Bound& b = bound[first];
-    const auto joins = [&](size_t i) {
-      for (size_t before = first; before < i; ++before)
-        if (!independent(bound[before], bound[i])) return false;
-      return body.instructions[i].kind == program::Kind::compute && bound[i].kernel == b.kernel;
+  const auto begins = [&](const kernels::Kernel& own, size_t i) {
+    const auto& kinds = own.begins_with;
+    return kernel_at(i) != nullptr && std::find(kinds.begin(), kinds.end(), kernel_at(i)->kind) != kinds.end();
+  };
+  device::NoStream nothing;
+  const kernels::Numbers numbers;
+  for (size_t before = kernels::kMostBefore + 1; before-- > 0;) {
+    const kernels::Kernel* own = kernel_at(first + before);
+    if (own == nullptr || own->together == nullptr) continue;
+    bool fits = true;
+    std::vector<kernels::KernelCall> calls;
+    const auto add = [&](size_t i) {
+      for (size_t other = first; other < i; ++other) {
+        const bool reads = touch(bound[i].ins, bound[other].outs) && other >= first + before;
+        if (reads || touch(bound[i].outs, bound[other].outs) || touch(bound[i].outs, bound[other].ins)) return false;
+      }
+      calls.push_back(call_of(body.instructions[i], bound[i], numbers, &nothing));
+      return true;
     };
-    if (b.kernel == nullptr || b.kernel->together == nullptr) continue;
-    while (b.together < kernels::kMostTogether && first + b.together < bound.size() && joins(first + b.together))
-      ++b.together;
+    for (size_t i = first; i < first + before; ++i) fits = fits && begins(*own, i) && add(i);
+    if (!fits) continue;
+    for (size_t i = first + before; calls.size() < before + kernels::kMostTogether && kernel_at(i) == own; ++i)
+      if (!add(i)) break;
+    for (; calls.size() > std::max<size_t>(before, 1); calls.pop_back())
+      if (!read_elsewhere(body, first, before, calls.size()) && own->together(calls)) return calls.size();
   }
+  return 1;
 }
 
 // Before an instruction that computes is enqueued.
@@ -143,7 +180,9 @@ void Executor::run_together(const program::Body& body, size_t first, std::span<B
     calls.push_back(call_of(body.instructions[i], bound[i], numbers, &device_->stream()));
   }
   if (ranges_) name_for_profiler(body, body.instructions[first]);
-  bound[first].kernel->together(calls);
+  const bool done = bound[first + calls.size() - 1].kernel->together(calls);
+  base::require(done, "run", "{} instructions from {} of {} are not done at once any more", calls.size(), first,
+                body.name);
   if (ranges_) ranges_->end();
 }
 
@@ -151,22 +190,13 @@ void Executor::run_together(const program::Body& body, size_t first, std::span<B
 // until then another wait may have made it needless. What is in the same queue as that instruction is in order with it.
 // Where instructions are timed or looked at, each wait is enqueued where it stands.
 void Executor::enqueue_waits_of(const program::Instruction& i, const Bound& b, const Running* started) {
-  const auto overlap = [](const auto& x, const auto& y) {
-    return x.data() < y.data() + y.size() && y.data() < x.data() + x.size();
-  };
-  const auto touch = [&](const std::vector<tensor::View>& these, std::span<const std::byte> bytes) {
-    return std::any_of(these.begin(), these.end(), [&](const tensor::View& v) {
-      return v.data != nullptr && overlap(std::span<const std::byte>(bytes_of(v)), bytes);
-    });
-  };
   const auto later = [&](const Awaited& a) {
     const Bound& other = *a.running->what;
     if (a.running == started) return false;
     if (i.kind != program::Kind::compute && other.communicator == b.communicator) return true;
     const auto conflicts = [&](const tensor::View& v, bool written) {
       const std::span<const std::byte> bytes = bytes_of(v);
-      return touch(b.outs, bytes) || overlap(std::span<const std::byte>(b.workspace), bytes) ||
-             (written && touch(b.ins, bytes));
+      return touch(b.outs, bytes) || base::overlap(b.workspace, bytes) || (written && touch(b.ins, bytes));
     };
     return std::none_of(other.ins.begin(), other.ins.end(), [&](const auto& v) { return conflicts(v, false); }) &&
            std::none_of(other.outs.begin(), other.outs.end(), [&](const auto& v) { return conflicts(v, true); });

@@ -173,7 +173,6 @@ void Executor::bind_list(const program::CallList& list, const kernels::KernelSet
       std::vector<Bound> bound;
       for (const Instruction& i : body.instructions) bound.push_back(bind({list, call, body}, i, kernels));
       if (device_) prepare(body, bound);
-      if (device_) find_together(body, bound);
       bound_.push_back(std::move(bound));
     }
     bool inputs = false;
@@ -544,17 +543,19 @@ kernels::KernelCall Executor::call_of(const Instruction& instruction, const Boun
           .stream = stream,
           .later = device_ ? device_->numbers() : nullptr,
           .moved = moves ? std::string_view(b.indices[static_cast<size_t>(b.seq)].dim) : std::string_view(),
-          .tf32 = tf32_};
+          .tf32 = tf32_,
+          .kind = b.kernel->kind};
 }
 
 // Libraries choose their algorithms here, so that no step does. What is measured differs from rank to rank, and is not
 // asked for where all are to have the same bits.
-void Executor::prepare(const program::Body& body, std::span<const Bound> bound) {
+void Executor::prepare(const program::Body& body, std::span<Bound> bound) {
   device::NoStream nothing(!program_.sums_in_rank_order);
   const kernels::Numbers numbers;
   for (size_t i = 0; i < bound.size(); ++i)
     if (bound[i].kernel != nullptr && bound[i].kernel->prepares)
       bound[i].kernel->run(call_of(body.instructions[i], bound[i], numbers, &nothing));
+  for (size_t i = 0; i < bound.size(); i += bound[i].together) bound[i].together = together_from(body, bound, i);
 }
 
 }  // namespace kintsugi::run

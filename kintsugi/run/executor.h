@@ -187,7 +187,7 @@ class Executor {
     int64_t seq_begin = 0;
     std::span<std::byte> workspace;
     comm::Communicator* communicator = nullptr;  // null: the file's
-    // On a device: so many, from this one on, are given to the kernel at once.
+    // On a device: so many, from this one on, are given at once to the kernel of the last.
     size_t together = 1;
   };
 
@@ -236,8 +236,11 @@ class Executor {
   void make_groups(const Place& place);
   void name_for_profiler(const program::Body& body, const program::Instruction& i) const;
   void bind_list(const program::CallList& list, const kernels::KernelSet& kernels);
-  void prepare(const program::Body& body, std::span<const Bound> bound);
-  static void find_together(const program::Body& body, std::span<Bound> bound);
+  void prepare(const program::Body& body, std::span<Bound> bound);
+  static bool touch(std::span<const tensor::View> views, std::span<const std::byte> bytes);
+  static bool touch(std::span<const tensor::View> these, std::span<const tensor::View> those);
+  bool read_elsewhere(const program::Body& body, size_t first, size_t before, size_t count) const;
+  size_t together_from(const program::Body& body, std::span<const Bound> bound, size_t first);
   kernels::KernelCall call_of(const program::Instruction& instruction, const Bound& b, const kernels::Numbers& numbers,
                               device::Stream* stream);
   Bound bind(const Site& site, const program::Instruction& instruction, const kernels::KernelSet& kernels);
@@ -290,7 +293,9 @@ class Executor {
   void enqueue(const program::Instruction& instruction, Bound& b, Running& r);
   void enqueue_copy(const program::Instruction& instruction, const Bound& b, Running& r, int64_t micro_batch);
   void wait(const program::Body& body, const program::Instruction& instruction, Bound& b, Running& r);
-  static std::span<std::byte> bytes_of(const tensor::View& v) { return {v.data, static_cast<size_t>(v.type.bytes())}; }
+  static std::span<std::byte> bytes_of(const tensor::View& v) {
+    return {v.data, v.data == nullptr ? 0 : static_cast<size_t>(v.type.bytes())};
+  }
   // A buffer of the arena or a state, in the call that reads it first or writes it last; kNoBuffer: there is none.
   struct Found {
     program::BufferId buffer = program::kNoBuffer;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kintsugi/base/overlap.h"
+
 namespace kintsugi::run {
 namespace {
 
@@ -12,7 +14,7 @@ std::span<const std::byte> bytes_of(const tensor::View& v) {
 }  // namespace
 
 void Touched::add(std::span<const std::byte> bytes, bool written) {
-  if (!bytes.empty()) all_.push_back({bytes.data(), bytes.data() + bytes.size(), written});
+  if (!bytes.empty()) all_.push_back({bytes, written});
 }
 
 void Touched::add(std::span<const tensor::View> reads, std::span<const tensor::View> writes,
@@ -31,9 +33,8 @@ bool Touched::must_wait(const comm::Communicator& group, std::span<const tensor:
   }
   const auto touched = [&](const tensor::View& v, bool written) {
     const std::span<const std::byte> bytes = bytes_of(v);
-    return std::any_of(all_.begin() + static_cast<std::ptrdiff_t>(known->second), all_.end(), [&](const Touch& t) {
-      return (written || t.written) && t.begin < bytes.data() + bytes.size() && bytes.data() < t.end;
-    });
+    return std::any_of(all_.begin() + static_cast<std::ptrdiff_t>(known->second), all_.end(),
+                       [&](const Touch& t) { return (written || t.written) && base::overlap(t.bytes, bytes); });
   };
   if (std::ranges::none_of(reads, [&](const auto& v) { return touched(v, false); }) &&
       std::ranges::none_of(writes, [&](const auto& v) { return touched(v, true); }))

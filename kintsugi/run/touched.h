@@ -29,7 +29,7 @@ class Touched {
 
  private:
   struct Touch {
-    const std::byte *begin, *end;
+    std::span<const std::byte> bytes;
     bool written;
   };
 

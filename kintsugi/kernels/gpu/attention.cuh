@@ -239,11 +239,8 @@ int64_t attention_workspace(const KernelShapes& shapes) {
 }
 
 void attention(const KernelCall& call) {
-  using Out = kernels::AttentionOut;
-  AttentionCall a = attention_call(call, false);
-  const View &o = call.outs[Out::kO], &lse = call.outs[Out::kLse];
-  base::require(lse.dtype() == DType::f32, "attention", "lse is fp32 on a device, not {}", name_of(lse.dtype()));
-  a.out = o.data, a.o_at = row_strides(o), a.lse = data<float>(lse), a.lse_at = row_strides(lse);
+  const AttentionCall a = forward_call(call);
+  const View& o = call.outs[kernels::AttentionOut::kO];
   if (attention_of_few(call, a)) return;
   if (const auto asked = of_library(call, a, false); asked && attention_by_library(*asked, *call.stream)) return;
   launch_sight(call, a);

@@ -287,23 +287,25 @@ inline void attention_sizes(AttentionCall& a, const tensor::Shape& q, const tens
   a.row_tiles = (a.rows + kSightTile - 1) / kSightTile, a.key_tiles = (a.keys + kSightTile - 1) / kSightTile;
 }
 
-// Whether a library may be asked for a call with these operands: what it knows, and what makes no difference to it.
-inline bool library_may(const KernelShapes& shapes, const AttentionCall& a) {
-  using In = kernels::AttentionIn;
-  const auto has = [&](size_t i) { return i < shapes.ins.size() && shapes.ins[i] != nullptr; };
-  const DType dtype = shapes.ins[In::kQ]->dtype;
-  return (dtype == DType::bf16 || dtype == DType::f16) && a.seq == a.keys && a.seq > 1 && a.head_dim % 8 == 0 &&
-         a.head_dim <= 128 && !has(In::kStarts) && !has(In::kKeyStarts) && !has(In::kSinks) &&
-         shapes.attributes.integer_or("window", 0) == 0 && shapes.attributes.number_or("softcap", 0.0) == 0 &&
-         shapes.attributes.number_or("dropout", 0.0) == 0;
+// Whether a library knows attention of these sizes and attributes; what else a call has may still hinder it.
+inline bool library_knows(const AttentionCall& sizes, DType dtype, bool masked, const tensor::Attributes& attributes) {
+  return tensor::size_of(dtype) == 2 && sizes.seq == sizes.keys && sizes.seq > 1 && sizes.head_dim % 8 == 0 &&
+         sizes.head_dim <= 128 && !masked && attributes.integer_or("window", 0) == 0 &&
+         attributes.number_or("softcap", 0.0) == 0 && attributes.number_or("dropout", 0.0) == 0;
 }
+// The operands by which `masked` is meant: what a row sees differs from row to row, or is more than keys.
+constexpr size_t kAttentionMasks[] = {kernels::AttentionIn::kStarts, kernels::AttentionIn::kKeyStarts,
+                                      kernels::AttentionIn::kSinks};
 
 inline int64_t attention_bytes(const KernelShapes& shapes, bool gradient) {
   AttentionCall a = {};
   using In = kernels::AttentionIn;
-  attention_sizes(a, shapes.ins[In::kQ]->shape, shapes.ins[In::kK]->shape);
+  const tensor::Type& q = *shapes.ins[In::kQ];
+  attention_sizes(a, q.shape, shapes.ins[In::kK]->shape);
   const int64_t tables = attention_tables(a, nullptr, gradient);
-  if (!library_may(shapes, a)) return tables;
+  const bool masked =
+      std::ranges::any_of(kAttentionMasks, [&](size_t i) { return i < shapes.ins.size() && shapes.ins[i] != nullptr; });
+  if (!library_knows(a, q.dtype, masked, shapes.attributes)) return tables;
   return std::max(tables, kernels::library_attention_bytes(a.batch, int64_t{a.kv_heads} * a.group, a.seq, gradient));
 }
 
@@ -368,6 +370,14 @@ inline AttentionCall attention_call(const KernelCall& call, bool gradient) {
   return a;
 }
 
+inline AttentionCall forward_call(const KernelCall& call) {
+  AttentionCall a = attention_call(call, false);
+  const View &o = call.outs[kernels::AttentionOut::kO], &lse = call.outs[kernels::AttentionOut::kLse];
+  base::require(lse.dtype() == DType::f32, "attention", "lse is fp32 on a device, not {}", name_of(lse.dtype()));
+  a.out = o.data, a.o_at = row_strides(o), a.lse = data<float>(lse), a.lse_at = row_strides(lse);
+  return a;
+}
+
 // Attention of so few rows that each is a block's work, as of a token that is generated: attention_few.cuh. False: it
 // is not, and nothing is enqueued.
 bool attention_of_few(const KernelCall& call, const AttentionCall& a);
@@ -389,10 +399,10 @@ inline std::optional<kernels::LibraryAttention> of_library(const KernelCall& cal
   const auto heads = [&](const RowStrides& at) { return a.kv_heads == 1 || at.kv_head == a.group * at.group; };
   const bool adds = std::ranges::any_of(a.add, [](bool add) { return add; });
   const int64_t bytes = kernels::library_attention_bytes(a.batch, int64_t{a.kv_heads} * a.group, a.seq, gradient);
+  const DType dtype = call.ins[kernels::AttentionIn::kQ].dtype();
+  const bool masked = std::ranges::any_of(kAttentionMasks, [&](size_t i) { return call.ins[i].data != nullptr; });
   if (attention_by_library == nullptr || bytes == 0 || bytes > static_cast<int64_t>(call.workspace.size()) || adds ||
-      a.moved || a.seq != a.keys || a.starts != nullptr || a.key_starts != nullptr || a.sinks != nullptr ||
-      a.window > 0 || a.softcap > 0 || a.keep > 0 || a.head_dim > 128 || !attention_is_wide(a) ||
-      tensor::size_of(call.ins[kernels::AttentionIn::kQ].dtype()) != 2)
+      a.moved || !attention_is_wide(a) || !library_knows(a, dtype, masked, call.attributes))
     return std::nullopt;
   if (!all(a.batches, a.batch) || !all(a.queries, a.seq) || !all(a.key_index, a.keys) || !all(a.heads, a.kv_heads) ||
       !all(a.groups, a.group) || a.queries.global[0] != a.key_index.global[0])
@@ -410,7 +420,7 @@ inline std::optional<kernels::LibraryAttention> of_library(const KernelCall& cal
                                     .kv_heads = a.kv_heads,
                                     .seq = a.seq,
                                     .head_dim = a.head_dim,
-                                    .dtype = call.ins[kernels::AttentionIn::kQ].dtype(),
+                                    .dtype = dtype,
                                     .causal = a.causal,
                                     .gradient = gradient,
                                     .scale = a.scale,

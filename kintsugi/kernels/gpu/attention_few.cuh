@@ -1,7 +1,9 @@
 // Attention of few rows, as of a token that is generated: a block for each row, which reads the keys that the row sees
 // and their values once. Some lanes side by side have a key, and each some columns of it; the softmax runs over the
-// keys of these lanes, and is joined in the block at the end.
+// keys of these lanes, and is joined in the block at the end. A token's own key and value may be appended to those that
+// are there by the same kernel, turned by their position before.
 #include "kintsugi/kernels/gpu/attention_common.h"
+#include "kintsugi/kernels/gpu/rotary_turns.h"
 
 namespace kintsugi::KINTSUGI_GPU {
 namespace {
@@ -21,9 +23,48 @@ struct Running {
   }
 };
 
+// What is appended to keys and values where there is one position: rows [batch kv_heads head_dim].
+struct Appended {
+  const void *k = nullptr, *v = nullptr;
+  KeyStrides k_at = {}, v_at = {};
+  void *keys = nullptr, *values = nullptr;  // to which, as a.k and a.v
+  RotaryTurns<128> turns = {};              // of q and k; no pairs: they are not turned
+  bool interleaved = false;
+};
+static_assert(sizeof(AttentionCall) + sizeof(Appended) + 16 <= 4096);  // arguments of a kernel
+
+// The N elements from `column` on of a row, turned. Pairs are neighbours where interleaved, else the first is in the
+// first half and the other in the second.
+template <typename T, int N>
+__device__ __forceinline__ Packed<T, N> turned(const T* row, int column, int half, bool interleaved,
+                                               const float* cosines, const float* sines) {
+  Packed<T, N> whole;
+  whole.load(row + column);
+  if (column >= 2 * half) return whole;
+  auto own = std::bit_cast<Vec<T, N>>(whole.words);
+  if (interleaved) {
+    GPU_UNROLL
+    for (int i = 0; i < N; i += 2) turn_pair(own[i], own[i + 1], cosines[(column + i) / 2], sines[(column + i) / 2]);
+  } else {
+    const bool second = column >= half;
+    const int pair = second ? column - half : column;
+    Packed<T, N> other;
+    other.load(row + (second ? pair : column + half));
+    const auto of_pair = std::bit_cast<Vec<T, N>>(other.words);
+    GPU_UNROLL
+    for (int i = 0; i < N; ++i) {
+      T p = second ? of_pair[i] : own[i], q = second ? own[i] : of_pair[i];
+      turn_pair(p, q, cosines[pair + i], sines[pair + i]);
+      own[i] = second ? q : p;
+    }
+  }
+  whole.words = std::bit_cast<decltype(whole.words)>(own);
+  return whole;
+}
+
 // kLanes have a key, N columns each. early: what the row sees is known before the kernel before has ended.
-template <typename T, int kLanes>
-__global__ void __launch_bounds__(kFewThreads, 2) attention_by_rows(AttentionCall a, bool early) {
+template <typename T, int kLanes, bool kAppends>
+__global__ void __launch_bounds__(kFewThreads, 2) attention_by_rows(AttentionCall a, Appended n, bool early) {
   constexpr int N = kWide<T>, kGroups = kFewThreads / kLanes, kWarps = kFewThreads / 32;
   constexpr int kTogether = 4;  // keys of a lane under way, with their values
   __shared__ float tops[kWarps], sums[kWarps], parts[kWarps][kLanes * N];
@@ -44,7 +85,17 @@ __global__ void __launch_bounds__(kFewThreads, 2) attention_by_rows(AttentionCal
     }
   };
   AttentionRow row = {};
-  if (early) row = sight_of(a, b, r);
+  __shared__ float cosines[kAppends ? 128 : 1], sines[kAppends ? 128 : 1];
+  int new_key = -1;  // where the key that is appended comes to be
+  const auto see = [&] {
+    row = sight_of(a, b, r);
+    if constexpr (kAppends) {
+      const int64_t place = a.queries[0] + (a.moved ? a.later->position : 0);
+      new_key = static_cast<int>(a.key_index.local_of(place));
+      for (int i = thread; i < n.turns.half; i += kFewThreads) n.turns.angle(i, place, cosines[i], sines[i]);
+    }
+  };
+  if (early) see();
   if (early && r == 0) {
     constexpr int kLine = 128 / static_cast<int>(sizeof(T));
     over_seen(row, [&](int begin, int end) {
@@ -56,9 +107,27 @@ __global__ void __launch_bounds__(kFewThreads, 2) attention_by_rows(AttentionCal
   wait_for_kernels_before();
   let_next_begin();
 
-  Packed<T, N> q = {};
-  if (there) q.load(static_cast<const T*>(a.q) + a.row_of(a.q_at, b, h, r) + column);
-  if (!early) row = sight_of(a, b, r);
+  if (!early) see();
+  Packed<T, N> q = {}, k_here = {}, v_here = {};
+  const T* const q_row = static_cast<const T*>(a.q) + a.row_of(a.q_at, b, h, r);
+  if constexpr (kAppends) {
+    __syncthreads();
+    const T* const k_row = static_cast<const T*>(n.k) + b * n.k_at.batch + h * n.k_at.kv_head;
+    if (there) {
+      q = turned<T, N>(q_row, column, n.turns.half, n.interleaved, cosines, sines);
+      k_here = turned<T, N>(k_row, column, n.turns.half, n.interleaved, cosines, sines);
+      v_here.load(static_cast<const T*>(n.v) + b * n.v_at.batch + h * n.v_at.kv_head + column);
+    }
+    if (r == 0 && group == 0 && there && new_key >= 0) {
+      const auto append = [&](void* to, const KeyStrides& at, const Packed<T, N>& x) {
+        T* const place = static_cast<T*>(to) + b * at.batch + h * at.kv_head + new_key * at.key + column;
+        *reinterpret_cast<decltype(x.words)*>(place) = x.words;
+      };
+      append(n.keys, a.k_at, k_here), append(n.values, a.v_at, v_here);
+    }
+  } else {
+    if (there) q.load(q_row + column);
+  }
   Running<N> all;
   over_seen(row, [&](int begin, int end) {
     for (int first = begin; first < end; first += kGroups * kTogether) {
@@ -66,8 +135,9 @@ __global__ void __launch_bounds__(kFewThreads, 2) attention_by_rows(AttentionCal
       GPU_UNROLL
       for (int t = 0; t < kTogether; ++t) {
         const int key = std::min(first + t * kGroups + group, end - 1);
-        k[t] = {}, v[t] = {};
-        if (there) k[t].load(keys + key * a.k_at.key), v[t].load(values + key * a.v_at.key);
+        k[t] = k_here, v[t] = v_here;
+        if (there && !(kAppends && key == new_key))
+          k[t].load(keys + key * a.k_at.key), v[t].load(values + key * a.v_at.key);
       }
       Sums<kTogether> s = {};
       GPU_UNROLL
@@ -126,31 +196,88 @@ __global__ void __launch_bounds__(kFewThreads, 2) attention_by_rows(AttentionCal
   }
 }
 
-}  // namespace
-
-bool attention_of_few(const KernelCall& call, const AttentionCall& a) {
+// A launch of what fits, with what the kernel appends. False: it does not fit, and nothing is done.
+bool launch_few(const KernelCall& call, const AttentionCall& a, const Appended* appended) {
   using In = kernels::AttentionIn;
   const View &q = call.ins[In::kQ], &o = call.outs[kernels::AttentionOut::kO],
              &lse = call.outs[kernels::AttentionOut::kLse];
   if (a.rows > kFewRows || a.keep > 0 || o.dtype() != q.dtype()) return false;
+  const Appended n = appended == nullptr ? Appended() : *appended;
   bool done = false;
   dispatch("attention", q.dtype(), [&]<typename T>(T) {
     constexpr int N = kWide<T>;
-    if (a.head_dim % N != 0 || a.head_dim > 32 * N || !all_wide(a.q, a.k, a.v)) return;
+    if (a.head_dim % N != 0 || a.head_dim > 32 * N || !all_wide(a.q, a.k, a.v, n.k, n.v)) return;
     for (const int64_t apart : {a.q_at.batch, a.q_at.seq, a.q_at.kv_head, a.q_at.group, a.k_at.batch, a.k_at.key,
-                                a.k_at.kv_head, a.v_at.batch, a.v_at.key, a.v_at.kv_head})
+                                a.k_at.kv_head, a.v_at.batch, a.v_at.key, a.v_at.kv_head, n.k_at.batch, n.k_at.kv_head,
+                                n.v_at.batch, n.v_at.kv_head, int64_t{n.turns.half}})
       if (apart % N != 0) return;
     done = true;
     const bool early = a.starts == nullptr && unwritten(*call.stream, {bytes_at(call.later, sizeof(Numbers))});
+    std::vector<device::Stream::Bytes> written = {bytes_of(o), bytes_of(lse)};
+    if (appended != nullptr)
+      for (const size_t cache : {In::kK, In::kV}) written.push_back(bytes_of(call.ins[cache]));
     const auto of = [&]<int kLanes>(std::integral_constant<int, kLanes>) {
       launch_overlapping(*call.stream, dim3(static_cast<unsigned>(a.batch * a.kv_heads * a.rows)), dim3(kFewThreads), 0,
-                         {bytes_of(o), bytes_of(lse)}, attention_by_rows<T, kLanes>, a, early);
+                         std::move(written),
+                         appended == nullptr ? attention_by_rows<T, kLanes, false> : attention_by_rows<T, kLanes, true>,
+                         a, n, early);
     };
     a.head_dim <= 8 * N    ? of(std::integral_constant<int, 8>())
     : a.head_dim <= 16 * N ? of(std::integral_constant<int, 16>())
                            : of(std::integral_constant<int, 32>());
   });
   return done;
+}
+
+// The call among some of a kind that makes what lies at `data`; null: none.
+const KernelCall* maker_of(std::span<const KernelCall> calls, std::string_view kind, const void* data) {
+  for (const KernelCall& call : calls)
+    if (call.kind == kind && call.outs[0].data == data) return &call;
+  return nullptr;
+}
+
+}  // namespace
+
+bool attention_of_few(const KernelCall& call, const AttentionCall& a) {
+  return launch_few(call, a, nullptr);
+}
+
+// Behind the rotations of q and of the key, where there are any, and the writes of key and value to their caches.
+bool attention_together(std::span<const KernelCall> calls) {
+  using In = kernels::AttentionIn;
+  const KernelCall& own = calls.back();
+  const std::span<const KernelCall> before = calls.first(calls.size() - 1);
+  const View &q = own.ins[In::kQ], &keys = own.ins[In::kK], &values = own.ins[In::kV];
+  const KernelCall *const k_write = maker_of(before, "cache_write", keys.data), *const v_write = maker_of(
+                                                                                    before, "cache_write", values.data);
+  if (k_write == nullptr || v_write == nullptr || k_write == v_write || q.size("seq") != 1) return false;
+  AttentionCall a = forward_call(own);
+  Appended n;
+  View x = k_write->ins[1];
+  const KernelCall *const k_turn = maker_of(before, "rotary", x.data), *const q_turn =
+                                                                           maker_of(before, "rotary", q.data);
+  if (k_turn != nullptr || q_turn != nullptr) {
+    if (k_turn == nullptr || q_turn == nullptr || k_turn == q_turn || !(k_turn->attributes == q_turn->attributes) ||
+        !fill_turns(n.turns, *k_turn) || !(q_turn->ins[0].type == q.type) || !(k_turn->ins[0].type == x.type) ||
+        k_turn->accumulates(0) || q_turn->accumulates(0))
+      return false;
+    n.interleaved = k_turn->attributes.integer("interleaved") != 0;
+    a.q = q_turn->ins[0].data, x = k_turn->ins[0];
+  }
+  if (before.size() != (k_turn == nullptr ? 2 : 4)) return false;
+  const auto same = [&](const KernelCall& call) {
+    return call.moved == own.moved && call.index("seq").segments() == own.index("seq").segments();
+  };
+  for (const KernelCall& call : before)
+    if (!same(call) || call.index("seq").segments()[0].global < 0) return false;
+  for (const KernelCall* write : {k_write, v_write})
+    if (write->ins[0].data != write->outs[0].data || write->ins[0].dtype() != q.dtype() ||
+        write->ins[1].dtype() != q.dtype() || !(write->ins[0].type == write->outs[0].type))
+      return false;
+  const View& v = v_write->ins[1];
+  n.k = x.data, n.v = v.data, n.k_at = key_strides(x), n.v_at = key_strides(v);
+  n.keys = keys.data, n.values = values.data;
+  return launch_few(own, a, &n);
 }
 
 }  // namespace kintsugi::KINTSUGI_GPU

@@ -130,7 +130,8 @@ class DeviceCall {
             .team = team_,
             .stream = &stream_,
             .later = reinterpret_cast<const Numbers*>(numbers_->data()),
-            .moved = moved_};
+            .moved = moved_,
+            .kind = trial_.kind};
   }
   // What the device has made, once the stream is done.
   void take() {
@@ -194,13 +195,58 @@ inline void compare_together(const Trial& trial, const std::vector<std::vector<T
     made.push_back(std::make_unique<DeviceCall>(trial, ins[i], pointers(together[i]), *stream, shift));
     calls.push_back(made.back()->call());
   }
-  kernels_under_test().find(trial.kind).together(calls);
+  const Kernel& kernel = kernels_under_test().find(trial.kind);
+  if (!kernel.together(calls))
+    for (const KernelCall& call : calls) kernel.run(call);
   stream->synchronize();
   for (size_t i = 0; i < outs.size(); ++i) {
     made[i]->take();
     for (size_t o = 0; o < outs[i].size(); ++o) EXPECT_EQ(together[i][o].values(), alone[i][o].values());
   }
 }
+
+// Calls of several kernels, one behind the other, of which some read what others make.
+class CallsInARow {
+ public:
+  explicit CallsInARow(int64_t shift) : shift_(shift), stream_(device_under_test().stream()) {}
+  size_t add(Trial trial, const std::vector<Tensor*>& ins, const std::vector<Tensor*>& outs) {
+    One& one = *all_.emplace_back(std::make_unique<One>());
+    one.trial = std::move(trial);
+    one.call = std::make_unique<DeviceCall>(one.trial, ins, outs, *stream_, shift_);
+    const KernelCall call = one.call->call();
+    one.ins.assign(call.ins.begin(), call.ins.end());
+    return all_.size() - 1;
+  }
+  // The operand of a call is the output of another; its own memory is left as it is.
+  void read(size_t call, size_t operand, size_t maker, size_t output = 0) {
+    all_[call]->ins[operand].data = all_[maker]->call->call().outs[output].data;
+  }
+  // All at once by the kernel of the last, or each by its own. False: they are not done at once.
+  bool run(bool at_once) {
+    std::vector<KernelCall> calls;
+    for (const auto& one : all_) {
+      calls.push_back(one->call->call());
+      calls.back().ins = one->ins;
+    }
+    const KernelSet& set = kernels_under_test();
+    if (at_once && !set.find(calls.back().kind).together(calls)) return false;
+    if (!at_once)
+      for (const KernelCall& call : calls) set.find(call.kind).run(call);
+    stream_->synchronize();
+    for (const auto& one : all_) one->call->take();
+    return true;
+  }
+
+ private:
+  struct One {
+    Trial trial;
+    std::unique_ptr<DeviceCall> call;
+    std::vector<View> ins;
+  };
+  int64_t shift_;
+  std::unique_ptr<device::Stream> stream_;
+  std::vector<std::unique_ptr<One>> all_;
+};
 
 // Runs the trial on the device and by the reference; outputs begin as copies of `outs`. With warps of 32 and 64 where
 // it is emulated, with aligned operands and others.

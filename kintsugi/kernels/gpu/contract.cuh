@@ -2,6 +2,7 @@
 // is no product of matrices.
 #include "kintsugi/kernels/gpu/common.cuh"
 #include "kintsugi/kernels/gpu/contract_layout.h"
+#include "kintsugi/kernels/gpu/norm_within.h"
 
 namespace kintsugi::KINTSUGI_GPU {
 
@@ -316,18 +317,27 @@ void contract(const KernelCall& call) {
   if (added.data != nullptr) make(call, accumulate, added, ContractOut::kY, true);
 }
 
-// Those of few rows, as the projections of a token.
-void contract_together(std::span<const KernelCall> calls) {
+// Those of few rows, as the projections of a token, by themselves or with the norm of what they read.
+bool contract_together(std::span<const KernelCall> calls) {
+  std::optional<NormWithin> norm;
+  const void* const made = calls[0].outs[0].data;
+  if (calls[0].kind != "contract") {
+    norm = norm_within(calls[0], kThinRows);
+    if (!norm) return false;
+    calls = calls.subspan(1);
+  }
   std::vector<Gemm> all;
   for (const KernelCall& call : calls) {
-    const auto product = product_of(lists_of(call), call.ins[ContractIn::kA].dtype(), call.ins[ContractIn::kB].dtype(),
-                                    call.outs[0].dtype());
+    const View& a = call.ins[ContractIn::kA];
+    const auto product = product_of(lists_of(call), a.dtype(), call.ins[ContractIn::kB].dtype(), call.outs[0].dtype());
     if (!product || has_sums(call) || added_of(call).data != nullptr || product->gemm.m == 0 || product->gemm.n == 0)
-      break;
+      return false;
     all.push_back(gemm_of(call, *product));
+    const Gemm& g = all.back();
+    if (norm && (g.a.data != made || g.m != norm->count || g.k != norm->width || (g.m > 1 && g.a.step != g.k)))
+      return false;
   }
-  if (all.size() == calls.size() && thin_gemms(all, *calls[0].stream)) return;
-  for (const KernelCall& call : calls) contract(call);
+  return thin_gemms(all, *calls[0].stream, norm ? &*norm : nullptr);
 }
 
 }  // namespace kintsugi::KINTSUGI_GPU

@@ -2,6 +2,7 @@
 
 #include "kintsugi/kernels/gpu/compare_test.h"
 #include "kintsugi/kernels/gpu/gemm.h"
+#include "kintsugi/kernels/operands.h"
 
 namespace kintsugi::kernels::test::device_contract_test {
 namespace {
@@ -145,6 +146,50 @@ TEST(OnDevice, ContractTogether) {
           SCOPED_TRACE(std::to_string(rows) + " rows " + std::string(name_of(dtype)));
           compare_together({.kind = "contract", .accumulate = accumulate}, ins, outs, shift);
         }
+}
+
+// What products of the output of a norm make, each by itself or all at once; nothing if they are not done at once.
+std::vector<std::vector<double>> behind_norm(const std::string& norm, const Shape& shape, DType dtype, DType of_gamma,
+                                             int64_t shift, bool at_once) {
+  const int64_t width = shape[1].size;
+  Tensor x = random_tensor(shape, dtype, 1), y(shape, dtype), unread(shape, dtype);
+  Tensor gamma = random_tensor(Shape{{"embed", width}}, of_gamma, 2);
+  Tensor beta = random_tensor(Shape{{"embed", width}}, of_gamma, 3);
+  CallsInARow calls(shift);
+  std::vector<Tensor*> operands = {&x, &gamma};
+  if (norm == "layer_norm") operands.push_back(&beta);
+  calls.add({.kind = norm, .attributes = {{"epsilon", 1e-5}, {"gamma_offset", 0.5}}}, operands, {&y});
+  const std::vector<int64_t> widths = {136, 24, 520};
+  std::vector<Tensor> weights, biases, made;
+  for (const int64_t ffn : widths) {
+    weights.push_back(random_tensor(Shape{{"embed", width}, {"ffn", ffn}}, dtype, 4));
+    biases.push_back(random_tensor(Shape{{"ffn", ffn}}, dtype, 5));
+    made.push_back(random_tensor(Shape{shape[0], {"ffn", ffn}}, dtype, 6));
+  }
+  for (size_t i = 0; i < widths.size(); ++i)
+    calls.read(calls.add({.kind = "contract"}, {&unread, &weights[i], &biases[i]}, {&made[i]}), ContractIn::kA, 0);
+  if (!calls.run(at_once)) return {};
+  std::vector<std::vector<double>> all;
+  for (const Tensor& m : made) all.push_back(m.values());
+  return all;
+}
+
+// A norm is made by the products behind it, of widths that 32 lanes have, or a block with one or several runs each.
+TEST(OnDevice, ContractBehindNorm) {
+  for (const std::string norm : {"layer_norm", "rms_norm"})
+    for (const int64_t rows : {1, 2, 3, 4, 5})
+      for (const int64_t width : {264, 1032, 2080})
+        for (const DType dtype : kDeviceTypes)
+          for (const DType of_gamma : {dtype, DType::f32})
+            for (const int64_t shift : {0, 1}) {
+              SCOPED_TRACE(fmt::format("{} of {} x {} in {}", norm, rows, width, name_of(dtype)));
+              const Shape x = {{"batch", rows}, {"embed", width}};
+              const auto at_once = behind_norm(norm, x, dtype, of_gamma, shift, true);
+              const bool fits = rows <= 4 && shift == 0 && (dtype != DType::f32 || width < 2048);
+              EXPECT_EQ(at_once.empty(), !fits);
+              if (!fits) continue;
+              EXPECT_EQ(at_once, behind_norm(norm, x, dtype, of_gamma, shift, false));
+            }
 }
 
 // The sums of the second operand over what the product sums: in its type or another, added to what is there or not.

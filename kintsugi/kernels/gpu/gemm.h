@@ -91,7 +91,9 @@ bool gemm(const Gemm& g, device::Stream& stream);
 // is behind it: false if it is another. It takes as long as reading b.
 constexpr int64_t kThinRows = 4;
 // Some that are independent, at most kMostTogether: all by one launch, or none. The bits are those of each alone.
-bool thin_gemms(std::span<const Gemm> all, device::Stream& stream);
+// `norm`: what makes a of all of them, which does not have to be there yet.
+struct NormWithin;
+bool thin_gemms(std::span<const Gemm> all, device::Stream& stream, const NormWithin* norm = nullptr);
 // By a kernel of its own, of `count` elements side by side.
 void activate(const GemmEpilogue& e, tensor::DType dtype, int64_t count, device::Stream& stream);
 

@@ -8,12 +8,14 @@ namespace kintsugi::KINTSUGI_GPU {
 namespace {
 
 constexpr std::string_view kNormDx[] = {"dx"};
+constexpr std::string_view kOfToken[] = {"rotary", "cache_write"};
+constexpr std::string_view kNorms[] = {"layer_norm", "rms_norm"};
 
 constexpr kernels::DeviceRow kRows[] = {
     {"accumulate", accumulate},
     {"adamw", adamw},
     {"add", add},
-    {"attention", attention, attention_workspace, true},
+    {"attention", attention, attention_workspace, true, {}, {}, 0, false, attention_together, false, kOfToken},
     {"attention_grad", attention_grad, attention_grad_workspace, true},
     {"attention_join", attention_join},
     {"broadcast", broadcast},
@@ -21,7 +23,17 @@ constexpr kernels::DeviceRow kRows[] = {
     {"cast", cast},
     {"class_loss", class_loss, class_loss_workspace},
     {"class_loss_grad", class_loss_grad},
-    {"contract", contract, contract_workspace, true, kernels::kActivations, {}, kThinRows, true, contract_together, true},
+    {"contract",
+     contract,
+     contract_workspace,
+     true,
+     kernels::kActivations,
+     {},
+     kThinRows,
+     true,
+     contract_together,
+     true,
+     kNorms},
     {"cross_entropy", cross_entropy, cross_entropy_workspace},
     {"cross_entropy_grad", cross_entropy_grad},
     {"dropout", dropout},
@@ -77,7 +89,7 @@ std::span<const kernels::DeviceRow> rows() {
 }  // namespace kintsugi::KINTSUGI_GPU
 
 #if KINTSUGI_ON_GPU
-extern "C" __attribute__((visibility("default"))) void kintsugi_device_rows_6(
+extern "C" __attribute__((visibility("default"))) void kintsugi_device_rows_7(
     std::span<const kintsugi::kernels::DeviceRow>* rows) {
   *rows = kintsugi::KINTSUGI_GPU::rows();
 }

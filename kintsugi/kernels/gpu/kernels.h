@@ -67,9 +67,10 @@ void tanh_grad(const KernelCall&);
 void unstack(const KernelCall&);
 void update_scale(const KernelCall&);
 
-void cache_write_together(std::span<const KernelCall>);
-void contract_together(std::span<const KernelCall>);
-void rotary_together(std::span<const KernelCall>);
+bool attention_together(std::span<const KernelCall>);
+bool cache_write_together(std::span<const KernelCall>);
+bool contract_together(std::span<const KernelCall>);
+bool rotary_together(std::span<const KernelCall>);
 
 int64_t attention_grad_workspace(const KernelShapes&);
 int64_t attention_workspace(const KernelShapes&);

@@ -108,18 +108,16 @@ void cache_write(const KernelCall& call) {
 }
 
 // Keys and values.
-void cache_write_together(std::span<const KernelCall> calls) {
+bool cache_write_together(std::span<const KernelCall> calls) {
   std::vector<FoundMove> moves;
   const auto finds = [](const KernelCall& call) {
     return call.moves("seq") && call.outs[0].data == call.ins[0].data && call.ins[0].dtype() == call.outs[0].dtype() &&
            call.ins[1].dtype() == call.outs[0].dtype();
   };
-  if (calls.size() > FoundMoves::kMost || !std::all_of(calls.begin(), calls.end(), finds)) {
-    for (const KernelCall& call : calls) cache_write(call);
-    return;
-  }
+  if (calls.size() > FoundMoves::kMost || !std::all_of(calls.begin(), calls.end(), finds)) return false;
   for (const KernelCall& call : calls) moves.push_back(cache_move(call));
   launch_found(calls, moves);
+  return true;
 }
 
 // x: [batch seq embed], y: [batch embed]

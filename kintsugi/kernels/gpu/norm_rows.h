@@ -126,4 +126,48 @@ constexpr int backward_slots(int bytes) {
   return Team::kCount > 1 ? (bytes <= 64 ? 2 : 1) : kLongRowsAhead ? 32 / bytes : 0;
 }
 
+// Of u, a row less its pivot: (u - shift) * inverse is what is asked for.
+struct Spread {
+  float shift, inverse;
+};
+// From the sums of u and of its squares; share: 1 / width.
+__device__ __forceinline__ Spread spread_of(float sum, float squares, bool shifts, float share, float epsilon) {
+  const float shift = shifts ? sum * share : 0, variance = squares * share - shift * shift;
+  return {shift, rsqrtf((variance < 0 ? 0 : variance) + epsilon)};
+}
+
+template <typename T, int N>
+__device__ __forceinline__ float pivot_of(const Packed<T, N>& first, bool shifts) {
+  float sum = 0;
+  GPU_UNROLL
+  for (int i = 0; i < N; ++i) sum += first[i];
+  return shifts ? sum / N : 0;
+}
+
+// To shared memory, with zeros behind it: what is added to `offset`, or nothing.
+__device__ __forceinline__ void fetch_weights(float* to, const AnyData& from, float offset, int width, int across) {
+  for (int i = static_cast<int>(threadIdx.x) * 4; i < across; i += static_cast<int>(blockDim.x) * 4) {
+    float some[4] = {};
+    if (i < width && from.data != nullptr) {
+      from.load(some, i);
+      GPU_UNROLL
+      for (int k = 0; k < 4; ++k) some[k] += offset;
+    }
+    put_run(to + i, some, false);
+  }
+}
+
+// Which team holds rows of a width: its threads, and the elements of each; none: rows are too long.
+struct TeamSize {
+  bool by_lanes = false;
+  int each = 0, threads = 0;
+};
+inline TeamSize team_size(int64_t width, DType dtype) {
+  const bool narrow = tensor::size_of(dtype) == 2;  // with twice as many elements in a register
+  for (const int each : {8, 16, 24, 32})
+    if (width <= 32 * each && (narrow || each < 32)) return {true, each, 32};
+  const int each = width <= (narrow ? 2048 : 4096) ? 8 : 16;
+  return {false, each, static_cast<int>((width + 32 * each - 1) / (32 * each) * 32)};
+}
+
 }  // namespace kintsugi::KINTSUGI_GPU

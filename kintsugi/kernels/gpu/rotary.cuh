@@ -1,12 +1,11 @@
 // Rotary position embedding. A block turns all heads of some neighbouring positions, with cosines and sines that it
 // makes once for them in shared memory.
-#include <numbers>
 #include <span>
 #include <vector>
 
 #include "kintsugi/kernels/gpu/common.cuh"
+#include "kintsugi/kernels/gpu/rotary_turns.h"
 #include "kintsugi/kernels/gpu/strides.h"
-#include "kintsugi/kernels/rotary_frequencies.h"
 
 namespace kintsugi::KINTSUGI_GPU {
 namespace {
@@ -27,15 +26,13 @@ struct Rotary {
   Turned at[kMost];
   int64_t positions;  // [batch seq]
   int64_t head_dim;
-  int half;        // pairs of a row that are turned
-  int together;    // positions of a block
-  int64_t turned;  // units of a row: N pairs each
-  Divisor units;   // of a row, with those of N elements that are copied
-  Divisor seq;     // its size
-  float magnitude, sign;
-  LocalIndex index;          // of seq, and what it begins later by
-  const Numbers* moved;      // null: nothing
-  double turns[kMostPairs];  // of each pair for each position
+  int together;          // positions of a block
+  int64_t turned;        // units of a row: N pairs each
+  Divisor units;         // of a row, with those of N elements that are copied
+  Divisor seq;           // its size
+  LocalIndex index;      // of seq, and what it begins later by
+  const Numbers* moved;  // null: nothing
+  RotaryTurns<kMostPairs> turns;
 };
 
 // Pairs are neighbours in a row where interleaved, else the first is in the first half and the other in the second.
@@ -47,19 +44,15 @@ __global__ void __launch_bounds__(kThreads, 4) turn(Rotary r) {
   T* const y = static_cast<T*>(of.y);
   wait_for_kernels_before();
   let_next_begin();
-  float* const sines = cosines + r.together * r.half;
+  const int half = r.turns.half;
+  float* const sines = cosines + r.together * half;
   const int64_t begin = static_cast<int64_t>(blockIdx.x) * r.together;
   const auto here = static_cast<int>(r.positions - begin < r.together ? r.positions - begin : r.together);
-  for (int i = static_cast<int>(threadIdx.x); i < here * r.half; i += static_cast<int>(blockDim.x)) {
-    const int pair = i % r.half;
-    const int64_t position = begin + i / r.half;
+  for (int i = static_cast<int>(threadIdx.x); i < here * half; i += static_cast<int>(blockDim.x)) {
+    const int64_t position = begin + i / half;
     int64_t whole = r.index[position - r.seq.quotient(position) * r.seq.by];
     if (r.moved != nullptr) whole += r.moved->position;
-    const auto place = static_cast<double>(whole);
-    const double turns = place * r.turns[pair], part = turns - floor(turns + 0.5);
-    const auto angle = static_cast<float>(part * 6.283185307179586);
-    cosines[i] = r.magnitude * cosf(angle);
-    sines[i] = r.magnitude * r.sign * sinf(angle);
+    r.turns.angle(i % half, whole, cosines[i], sines[i]);
   }
   __syncthreads();
   const int64_t count = here * of.heads * r.units.by;
@@ -67,13 +60,13 @@ __global__ void __launch_bounds__(kThreads, 4) turn(Rotary r) {
     const int64_t row = r.units.quotient(unit), i = unit - row * r.units.by;
     const int64_t first_of_row = (begin * of.heads + row) * r.head_dim;
     if (i >= r.turned) {  // behind the pairs
-      const int64_t at = first_of_row + 2 * r.half + (i - r.turned) * N;
+      const int64_t at = first_of_row + 2 * half + (i - r.turned) * N;
       if (x != y) *reinterpret_cast<Vec<T, N>*>(y + at) = *reinterpret_cast<const Vec<T, N>*>(x + at);
       continue;
     }
-    const int64_t at = first_of_row + (kInterleaved ? 2 : 1) * i * N, other = at + (kInterleaved ? N : r.half);
+    const int64_t at = first_of_row + (kInterleaved ? 2 : 1) * i * N, other = at + (kInterleaved ? N : half);
     auto a = *reinterpret_cast<const Vec<T, N>*>(x + at), b = *reinterpret_cast<const Vec<T, N>*>(x + other);
-    const int64_t table = of.heads_by.quotient(row) * r.half + i * N;
+    const int64_t table = of.heads_by.quotient(row) * half + i * N;
     constexpr int kFloats = std::min(N, 4);  // 16 bytes
     Vec<float, kFloats> cosine[N / kFloats], sine[N / kFloats];
     GPU_UNROLL
@@ -86,9 +79,7 @@ __global__ void __launch_bounds__(kThreads, 4) turn(Rotary r) {
       const float c = cosine[k / kFloats][k % kFloats], s = sine[k / kFloats][k % kFloats];
       T& p = !kInterleaved ? a[k] : 2 * k < N ? a[2 * k % N] : b[2 * k % N];
       T& q = !kInterleaved ? b[k] : 2 * k + 1 < N ? a[(2 * k + 1) % N] : b[(2 * k + 1) % N];
-      const float u = widen(p), v = widen(q);
-      p = narrow<T>(u * c - v * s);
-      q = narrow<T>(u * s + v * c);
+      turn_pair(p, q, c, s);
     }
     *reinterpret_cast<Vec<T, N>*>(y + at) = a;
     *reinterpret_cast<Vec<T, N>*>(y + other) = b;
@@ -106,13 +97,8 @@ Rotary rotary_of(const KernelCall& call) {
   Rotary r = {};
   r.head_dim = x.size("head_dim"), r.seq = Divisor(x.size("seq"));
   r.positions = x.elements() / (heads_of(x) * r.head_dim);
-  const kernels::RotaryFrequencies frequencies(call.attributes, r.head_dim);
-  base::require(frequencies.dims() <= 2 * kMostPairs, "kernel", "rotary of {} dims of a head on a device: at most {}",
-                frequencies.dims(), 2 * kMostPairs);
-  r.half = static_cast<int>(frequencies.dims() / 2);
-  for (int i = 0; i < r.half; ++i) r.turns[i] = frequencies[i] / (2 * std::numbers::pi);
-  r.magnitude = static_cast<float>(frequencies.magnitude());
-  r.sign = call.attributes.integer("inverse") != 0 ? -1 : 1;
+  base::require(fill_turns(r.turns, call), "kernel", "rotary of heads of {} on a device: at most {} are turned",
+                r.head_dim, 2 * kMostPairs);
   r.index = local_index(call.index("seq"));
   r.moved = call.moves("seq") ? call.later : nullptr;
   return r;
@@ -133,22 +119,22 @@ void turn_all(std::span<const KernelCall> calls) {
   }
   // As many positions as give each thread some vectors, but enough blocks, and at most 32 KiB of shared memory.
   const int64_t wanted = std::max<int64_t>(1, 32768 / at_position), spread = std::max<int64_t>(1, r.positions / 1056);
-  const int64_t fits = std::max<int64_t>(1, 4096 / std::max(r.half, 1));
+  const int half = r.turns.half;
+  const int64_t fits = std::max<int64_t>(1, 4096 / std::max(half, 1));
   r.together = static_cast<int>(std::min({wanted, spread, fits}));
   const bool interleaved = call.attributes.integer("interleaved") != 0;
   dispatch("rotary", call.ins[0].dtype(), [&]<typename T>(T) {
     constexpr int kN = kWide<T>;
-    const int64_t rest = r.head_dim - 2 * r.half;
-    wide &= r.half % kN == 0 && rest % kN == 0;
+    const int64_t rest = r.head_dim - 2 * half;
+    wide &= half % kN == 0 && rest % kN == 0;
     const int64_t n = wide ? kN : 1;
-    r.turned = r.half / n;
+    r.turned = half / n;
     r.units = Divisor(r.turned + rest / n);
     const auto kernel =
         interleaved ? (wide ? turn<T, kN, true> : turn<T, 1, true>) : (wide ? turn<T, kN, false> : turn<T, 1, false>);
     const int64_t blocks = (r.positions + r.together - 1) / r.together;
     launch_overlapping(*call.stream, dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(calls.size())),
-                       dim3(kThreads),
-                       static_cast<size_t>(r.together) * static_cast<size_t>(r.half) * 2 * sizeof(float),
+                       dim3(kThreads), static_cast<size_t>(r.together) * static_cast<size_t>(half) * 2 * sizeof(float),
                        std::move(written), kernel, r);
   });
 }
@@ -164,7 +150,7 @@ void rotary(const KernelCall& call) {
 }
 
 // Queries and keys.
-void rotary_together(std::span<const KernelCall> calls) {
+bool rotary_together(std::span<const KernelCall> calls) {
   const View& x = calls[0].ins[0];
   const auto same = [&](const KernelCall& call) {
     const View& other = call.ins[0];
@@ -173,8 +159,9 @@ void rotary_together(std::span<const KernelCall> calls) {
            other.size("head_dim") == x.size("head_dim") &&
            other.elements() / heads_of(other) == x.elements() / heads_of(x) && call.moved == calls[0].moved;
   };
-  if (calls.size() <= Rotary::kMost && std::all_of(calls.begin(), calls.end(), same)) return turn_all(calls);
-  for (const KernelCall& call : calls) rotary(call);
+  if (calls.size() > Rotary::kMost || !std::all_of(calls.begin(), calls.end(), same)) return false;
+  turn_all(calls);
+  return true;
 }
 
 }  // namespace kintsugi::KINTSUGI_GPU

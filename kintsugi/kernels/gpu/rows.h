@@ -18,11 +18,12 @@ struct DeviceRow {
   std::span<const std::string_view> also_accumulates = {};
   int64_t thin_rows = 0;
   bool also_sums = false;
-  void (*together)(std::span<const KernelCall>) = nullptr;
+  bool (*together)(std::span<const KernelCall>) = nullptr;
   bool also_adds = false;
+  std::span<const std::string_view> begins_with = {};
 };
 
 using DeviceRows = void(std::span<const DeviceRow>* rows);
-inline constexpr const char* kDeviceRows = "kintsugi_device_rows_6";
+inline constexpr const char* kDeviceRows = "kintsugi_device_rows_7";
 
 }  // namespace kintsugi::kernels

@@ -10,6 +10,7 @@
 #include "kintsugi/kernels/gpu/common.cuh"
 #include "kintsugi/kernels/gpu/gemm.h"
 #include "kintsugi/kernels/gpu/gemm_result.h"
+#include "kintsugi/kernels/gpu/norm_within.h"
 
 namespace kintsugi::KINTSUGI_GPU {
 namespace {
@@ -55,15 +56,18 @@ struct Products {
   Gemm at[kMostTogether];
   unsigned end[kMostTogether];  // blocks of it and of those before it
   int across[kMostTogether];
-  bool early;  // b and the biases may be read before the kernel before has ended
+  bool early;       // b and the biases may be read before the kernel before has ended
+  NormWithin norm;  // which makes a, where the kernel has one
 };
 
 // b is stored [k n]. Of a block, `across` threads side by side have N columns each, those behind them other rows of b.
 template <int kM>
 constexpr int kMostThin = kM <= 2 ? 512 : 256;
-template <typename T, int kM>
-__global__ void __launch_bounds__(kMostThin<kM>, kM == 1 ? 2 : 1) thin_columns(Products p) {
+template <typename T, int kM, bool kNorm>
+__global__ void __launch_bounds__(kMostThin<kM>, kM == 1 && !(kNorm && sizeof(T) == 4) ? 2 : 1)
+    thin_columns(Products p) {
   constexpr int N = kWide<T>, kWarps = kMostThin<kM> / 32;
+  GPU_DYNAMIC_SHARED(T, made);  // by the norm: a, and then its weights
   __shared__ float parts[kWarps][kM][kMostAcross * N];
   int product = 0;
   unsigned before = 0;
@@ -91,6 +95,8 @@ __global__ void __launch_bounds__(kMostThin<kM>, kM == 1 ? 2 : 1) thin_columns(P
   if (!p.early) wait_for_kernels_before();
   int k = thread / across;
   load(k);
+  float* const weights = reinterpret_cast<float*>(made + kM * p.norm.width);
+  if constexpr (kNorm) p.norm.fetch_weights_to(weights);
   const int own_row = thread / columns;  // of c, where this thread puts a sum
   const int64_t own_column = begin + thread % columns;
   const bool owns = own_row < kM && own_row < g.m && own_column < g.n;
@@ -99,6 +105,9 @@ __global__ void __launch_bounds__(kMostThin<kM>, kM == 1 ? 2 : 1) thin_columns(P
   if (p.early) wait_for_kernels_before();
   let_next_begin();
   if (owns) added.kept = kept_at(g, own_row, own_column);
+  if constexpr (kNorm) normalize_within<T, kM>(p.norm, made, weights);
+  const T* const a = kNorm ? made : static_cast<const T*>(g.a.data);
+  const int64_t a_step = kNorm ? p.norm.width : g.a.step;
 
   Sums<kM* N> sums = {};
   while (true) {
@@ -106,8 +115,7 @@ __global__ void __launch_bounds__(kMostThin<kM>, kM == 1 ? 2 : 1) thin_columns(P
     GPU_UNROLL
     for (int t = 0; t < kTogether; ++t) GPU_UNROLL
     for (int r = 0; r < kM; ++r)
-      x[t][r].load(static_cast<const T*>(g.a.data) + std::min<int64_t>(r, g.m - 1) * g.a.step +
-                   std::min(k + t * groups, depth - 1));
+      x[t][r].load(a + std::min<int64_t>(r, g.m - 1) * a_step + std::min(k + t * groups, depth - 1));
     GPU_UNROLL
     for (int t = 0; t < kTogether; ++t) GPU_UNROLL
     for (int r = 0; r < kM; ++r) GPU_UNROLL
@@ -189,6 +197,9 @@ device::Stream::Bytes bytes_of_b(const Gemm& g) {
 device::Stream::Bytes bytes_of_bias(const Gemm& g) {
   return bytes_at(g.bias, ((g.m - 1) * g.bias_row + (g.n - 1) * g.bias_column + 1) * tensor::size_of(g.bias_dtype));
 }
+device::Stream::Bytes bytes_of_weights(const AnyData& x, int64_t count) {
+  return bytes_at(x.data, x.data == nullptr ? 0 : count * tensor::size_of(x.dtype));
+}
 void add_written(const Gemm& g, std::vector<device::Stream::Bytes>& written) {
   const int64_t bytes = ((g.m - 1) * g.c_step + g.n) * tensor::size_of(g.c_dtype);
   for (const void* at :
@@ -213,25 +224,35 @@ std::optional<Block> block_of(const Gemm& g, int64_t wide) {
 }
 
 template <typename T, int kM>
-bool launch_columns(std::span<const Gemm> all, device::Stream& stream) {
+bool launch_columns(std::span<const Gemm> all, const NormWithin* norm, device::Stream& stream) {
+  constexpr size_t kMostShared = 48 * 1024;
   Products p = {};
   unsigned blocks = 0, threads = 0;
   std::vector<device::Stream::Bytes> written;
   p.early = true;
+  size_t shared = 0;
+  if (norm != nullptr) {
+    p.norm = *norm;
+    shared = NormWithin::shared_bytes(kM, norm->width, sizeof(T));
+    if (shared > kMostShared) return false;
+    p.early =
+        unwritten(stream, {bytes_of_weights(norm->gamma, norm->width), bytes_of_weights(norm->beta, norm->width)});
+  }
   for (size_t i = 0; i < kMostTogether; ++i) {
     p.end[i] = ~0u;
     if (i >= all.size()) continue;
     const Gemm& g = all[i];
     if (g.n % kWide<T> != 0 || !begins_at(g, g.b.data, 16, g.b.step, &GemmBatch::b, kWide<T>)) return false;
     const std::optional<Block> b = block_of<kM>(g, kWide<T>);
-    if (!b) return false;
+    if (!b || (norm != nullptr && !norm->team.by_lanes && norm->team.threads > b->threads)) return false;
     const int64_t columns = b->across * kWide<T>;
     blocks += static_cast<unsigned>((g.n + columns - 1) / columns), threads = static_cast<unsigned>(b->threads);
     p.at[i] = g, p.end[i] = blocks, p.across[i] = b->across;
     p.early &= unwritten(stream, {bytes_of_b(g), bytes_of_bias(g)});
     add_written(g, written);
   }
-  launch_overlapping(stream, dim3(blocks), dim3(threads), 0, std::move(written), thin_columns<T, kM>, p);
+  launch_overlapping(stream, dim3(blocks), dim3(threads), shared, std::move(written),
+                     norm == nullptr ? thin_columns<T, kM, false> : thin_columns<T, kM, true>, p);
   return true;
 }
 
@@ -255,16 +276,18 @@ bool is_thin(const Gemm& g) {
 
 }  // namespace
 
-bool thin_gemms(std::span<const Gemm> all, device::Stream& stream) {
+bool thin_gemms(std::span<const Gemm> all, device::Stream& stream, const NormWithin* norm) {
   const Gemm& g = all.front();
   for (const Gemm& one : all) {
     if (!is_thin(one)) return false;
-    if (all.size() > 1 && (one.b.transposed || one.m != g.m || one.k != g.k || one.dtype != g.dtype)) return false;
+    if ((all.size() > 1 || norm != nullptr) &&
+        (one.b.transposed || one.m != g.m || one.k != g.k || one.dtype != g.dtype))
+      return false;
   }
   bool done = false;
   dispatch("a product", g.dtype, [&]<typename T>(T) {
     const auto launch = [&]<int kM>(std::integral_constant<int, kM>) {
-      done = g.b.transposed ? launch_rows<T, kM>(g, stream) : launch_columns<T, kM>(all, stream);
+      done = g.b.transposed ? launch_rows<T, kM>(g, stream) : launch_columns<T, kM>(all, norm, stream);
     };
     g.m == 1   ? launch(std::integral_constant<int, 1>())
     : g.m == 2 ? launch(std::integral_constant<int, 2>())
