@@ -221,8 +221,11 @@ class CallsInARow {
   void read(size_t call, size_t operand, size_t maker, size_t output = 0) {
     all_[call]->ins[operand].data = all_[maker]->call->call().outs[output].data;
   }
-  // All at once by the kernel of the last, or each by its own. False: they are not done at once.
-  bool run(bool at_once) {
+  // All at once by the kernel of the last, with warps of so many where it is emulated, and copies that arrive late; or
+  // each by its own. False: they are not done at once.
+  bool run(bool at_once, int warp) {
+    device::emulate::set_warp(at_once ? warp : 32);
+    device::emulate::set_order(at_once ? device::emulate::Order::last_to_first : device::emulate::Order::first_to_last);
     std::vector<KernelCall> calls;
     for (const auto& one : all_) {
       calls.push_back(one->call->call());

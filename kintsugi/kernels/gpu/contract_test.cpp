@@ -168,7 +168,7 @@ std::vector<std::vector<double>> behind_norm(const std::string& norm, const Shap
   }
   for (size_t i = 0; i < widths.size(); ++i)
     calls.read(calls.add({.kind = "contract"}, {&unread, &weights[i], &biases[i]}, {&made[i]}), ContractIn::kA, 0);
-  if (!calls.run(at_once)) return {};
+  if (!calls.run(at_once, shape[0].size % 2 == 1 ? 32 : 64)) return {};
   std::vector<std::vector<double>> all;
   for (const Tensor& m : made) all.push_back(m.values());
   return all;
