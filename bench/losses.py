@@ -27,15 +27,19 @@ def losses(o, dtype, folder):
     return {line["step"]: line["loss"] for line in lines if "loss" in line}
 
 
+def difference(wide, narrow, name):
+    """In words, of the losses of the same steps in fp32 and in another dtype."""
+    apart = [n - w for w, n in zip(wide, narrow, strict=True)]
+    means = [sum(apart[i:i + 20]) / len(apart[i:i + 20]) for i in range(0, len(apart), 20)]
+    return (f"{len(wide)} steps, loss {wide[0]:.4f} to {wide[-1]:.4f} in fp32, {narrow[-1]:.4f} in {name}\n"
+            f"apart: at most {max(map(abs, apart)):.4f} in one step, {max(map(abs, means)):.4f} over 20 steps, "
+            f"{sum(apart) / len(apart):+.5f} on average")
+
+
 def main(o):
     with tempfile.TemporaryDirectory() as work:
         wide, narrow = (losses(o, dtype, f"{work}/{dtype}") for dtype in ("fp32", "bf16"))
-    steps = sorted(wide)
-    apart = [narrow[step] - wide[step] for step in steps]
-    means = [sum(apart[i:i + 20]) / len(apart[i:i + 20]) for i in range(0, len(apart), 20)]
-    print(f"{len(steps)} steps, loss {wide[steps[0]]:.4f} to {wide[steps[-1]]:.4f} in fp32, {narrow[steps[-1]]:.4f} in bf16")
-    print(f"apart: at most {max(map(abs, apart)):.4f} in one step, {max(map(abs, means)):.4f} over 20 steps, "
-          f"{sum(apart) / len(apart):+.5f} on average")
+    print(difference([wide[step] for step in sorted(wide)], [narrow[step] for step in sorted(wide)], "bf16"))
 
 
 if __name__ == "__main__":

@@ -123,8 +123,13 @@ TEST_F(DeviceRuns, TextAndLossAreThoseOfTheProcessor) {
   must("prepare text.txt --tokenizer bytes --output text");
   must("train " + toml +
        " --set model.vocab=257 data.train=text/train data.validation=text/validation train.folder=run train.steps=20");
-  EXPECT_EQ(must("generate run --prompt 'a bowl' --temperature 0 --length 12 --set parallel.device=emulated"),
-            must("generate run --prompt 'a bowl' --temperature 0 --length 12"));
+  const std::string text_of_cpu = must("generate run --prompt 'a bowl' --temperature 0 --length 12");
+  for (const char* launches : {"joined", "each"}) {
+    setenv("KINTSUGI_LAUNCHES", launches, 1);
+    EXPECT_EQ(must("generate run --prompt 'a bowl' --temperature 0 --length 12 --set parallel.device=emulated"),
+              text_of_cpu);
+  }
+  unsetenv("KINTSUGI_LAUNCHES");
   const auto loss = [&](const std::string& device) {
     const std::string said = must("evaluate run --data text/validation --set parallel.device=" + device);
     const size_t at = said.find("loss ");

@@ -169,6 +169,8 @@ for model in "gpt2-xl 50" "llama3-8b 70"; do
   read_rate=$(number "decode_$name" 'weights read')
   at_least "decoding one text, $name: of the bandwidth of copies" "${model#* }" % \
     "$(ratio "${read_rate:+$(ratio "$read_rate" 0.01)}" "$copy")" "$(why "decode_$name")"
+  KINTSUGI_LAUNCHES=each keep "decode_each_$name" 90 "${figures[@]}" decode decode.toml 64 "$on" train.sequence=256 "$context" ${small[@]+"${small[@]}"}
+  row "the same with a launch for each instruction" - "$(number "decode_each_$name" 'weights read') GB/s, ${read_rate:-none} before" -
 done
 
 # Most of their time is the reference's, on the processor: as many at a time as it has cores.

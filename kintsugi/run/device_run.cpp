@@ -159,7 +159,7 @@ size_t Executor::together_from(const program::Body& body, std::span<const Bound>
     for (size_t i = first + before; calls.size() < before + kernels::kMostTogether && kernel_at(i) == own; ++i)
       if (!add(i)) break;
     for (; calls.size() > std::max<size_t>(before, 1); calls.pop_back())
-      if (!read_elsewhere(body, first, before, calls.size()) && own->together(calls)) return calls.size();
+      if (own->together(calls) && !read_elsewhere(body, first, before, calls.size())) return calls.size();
   }
   return 1;
 }

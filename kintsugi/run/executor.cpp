@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <set>
 
 #include "kintsugi/base/error.h"
@@ -555,6 +556,8 @@ void Executor::prepare(const program::Body& body, std::span<Bound> bound) {
   for (size_t i = 0; i < bound.size(); ++i)
     if (bound[i].kernel != nullptr && bound[i].kernel->prepares)
       bound[i].kernel->run(call_of(body.instructions[i], bound[i], numbers, &nothing));
+  const char* const launches = std::getenv("KINTSUGI_LAUNCHES");  // "each": of each instruction one
+  if (launches != nullptr && std::string_view(launches) == "each") return;
   for (size_t i = 0; i < bound.size(); i += bound[i].together) bound[i].together = together_from(body, bound, i);
 }
 
