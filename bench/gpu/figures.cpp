@@ -84,33 +84,47 @@ double seconds_each(device::Stream& stream, int count, const std::function<void(
   return seconds_since(begin) / count;
 }
 
+// Of one of `count` calls of a kernel of the device, all dims of whose operands are whole.
+double seconds_of(const kernels::KernelSet& kernels, std::string_view kind, device::Stream& stream,
+                  const std::vector<tensor::View>& ins, const std::vector<tensor::View>& outs,
+                  const tensor::Attributes& attributes, int count) {
+  const kernels::Kernel& kernel = kernels.find(kind);
+  std::vector<const tensor::Type*> in_types, out_types;
+  std::map<std::string, int64_t> dims;
+  const auto add = [&](const tensor::View& x, std::vector<const tensor::Type*>& types) {
+    types.push_back(x.data == nullptr ? nullptr : &x.type);
+    for (const tensor::Dim& dim : x.type.shape) dims[dim.name] = dim.size;
+  };
+  for (const tensor::View& x : ins) add(x, in_types);
+  for (const tensor::View& x : outs) add(x, out_types);
+  std::vector<kernels::NamedIndex> indices;
+  for (const auto& [dim, size] : dims) indices.push_back({dim, tensor::DimIndex(size)});
+  const auto workspace =
+      kernels.device()->allocate(kernel.workspace({.ins = in_types, .outs = out_types, .attributes = attributes}));
+  const kernels::Numbers numbers;
+  base::ThreadTeam team(1);
+  return seconds_each(stream, count, [&] {
+    kernel.run({.ins = ins,
+                .outs = outs,
+                .attributes = attributes,
+                .indices = indices,
+                .workspace = {workspace->data(), static_cast<size_t>(workspace->bytes())},
+                .numbers = numbers,
+                .team = team,
+                .stream = &stream,
+                .tf32 = kernels.tf32()});
+  });
+}
+
 // Products [size size] times [size size].
-double product_rate(const kernels::KernelSet& kernels, base::ThreadTeam& team, tensor::DType dtype, int64_t size,
-                    int count) {
+double product_rate(const kernels::KernelSet& kernels, tensor::DType dtype, int64_t size, int count) {
   device::Device& device = *kernels.device();
   const auto stream = device.stream();
   const tensor::Type a{{{"batch", size}, {"embed", size}}, dtype}, b{{{"embed", size}, {"ffn", size}}, dtype},
       c{{{"batch", size}, {"ffn", size}}, dtype};
   const auto of_a = device.allocate(a.bytes()), of_b = device.allocate(b.bytes()), of_c = device.allocate(c.bytes());
-  const kernels::Kernel& contract = kernels.find("contract");
-  const std::vector<tensor::View> ins = {{of_a->data(), a}, {of_b->data(), b}, {}}, outs = {{of_c->data(), c}};
-  const std::vector<const tensor::Type*> in_types = {&a, &b, nullptr}, out_types = {&c};
-  const tensor::Attributes none;
-  const auto workspace = device.allocate(contract.workspace({.ins = in_types, .outs = out_types, .attributes = none}));
-  const kernels::Numbers numbers;
-  std::vector<kernels::NamedIndex> indices;
-  for (const char* dim : {"batch", "embed", "ffn"}) indices.push_back({dim, tensor::DimIndex(size)});
-  const double seconds = seconds_each(*stream, count, [&] {
-    contract.run({.ins = ins,
-                  .outs = outs,
-                  .attributes = none,
-                  .indices = indices,
-                  .workspace = {workspace->data(), static_cast<size_t>(workspace->bytes())},
-                  .numbers = numbers,
-                  .team = team,
-                  .stream = stream.get(),
-                  .tf32 = kernels.tf32()});
-  });
+  const double seconds = seconds_of(kernels, "contract", *stream, {{of_a->data(), a}, {of_b->data(), b}, {}},
+                                    {{of_c->data(), c}}, {}, count);
   return 2 * std::pow(static_cast<double>(size), 3) / seconds;
 }
 
@@ -131,7 +145,6 @@ void print_attention(const config::Settings& s) {
   const auto kernels = build::kernels_to_run(s);
   if (kernels->device() == nullptr) throw base::UserError("figures", "attention: parallel.device=cuda, or emulated");
   device::Device& device = *kernels->device();
-  base::ThreadTeam team(static_cast<int>(s.parallel.threads));
   const auto stream = device.stream();
   const int64_t batch = s.train.micro_batch, seq = s.train.sequence, heads = s.model.heads,
                 group = heads / s.model.kv_heads;
@@ -157,33 +170,8 @@ void print_attention(const config::Settings& s) {
   tensor::Attributes attributes;
   attributes.set("causal", int64_t{1});
   attributes.set("scale", 1 / std::sqrt(static_cast<double>(s.model.head_dim)));
-  std::vector<kernels::NamedIndex> indices;
-  for (const auto& [dim, size] : std::initializer_list<std::pair<const char*, int64_t>>{{"batch", batch},
-                                                                                        {"seq", seq},
-                                                                                        {"key_seq", seq},
-                                                                                        {"kv_heads", s.model.kv_heads},
-                                                                                        {"group", group},
-                                                                                        {"head_dim", s.model.head_dim}})
-    indices.push_back({dim, tensor::DimIndex(size)});
-  const kernels::Numbers numbers;
   const auto time = [&](const char* kind, const std::vector<tensor::View>& ins, const std::vector<tensor::View>& outs) {
-    const kernels::Kernel& kernel = kernels->find(kind);
-    std::vector<const tensor::Type*> in_types, out_types;
-    for (const tensor::View& x : ins) in_types.push_back(x.data == nullptr ? nullptr : &x.type);
-    for (const tensor::View& x : outs) out_types.push_back(x.data == nullptr ? nullptr : &x.type);
-    const auto workspace =
-        device.allocate(kernel.workspace({.ins = in_types, .outs = out_types, .attributes = attributes}));
-    const double seconds = seconds_each(*stream, device.emulated() ? 1 : 20, [&] {
-      kernel.run({.ins = ins,
-                  .outs = outs,
-                  .attributes = attributes,
-                  .indices = indices,
-                  .workspace = {workspace->data(), static_cast<size_t>(workspace->bytes())},
-                  .numbers = numbers,
-                  .team = team,
-                  .stream = stream.get()});
-    });
-    say(kind, 1e6 * seconds, "us");
+    say(kind, 1e6 * seconds_of(*kernels, kind, *stream, ins, outs, attributes, device.emulated() ? 1 : 20), "us");
   };
   time("attention", {of_q, of_k, of_v, {}, {}, {}}, {o, of_lse});
   time("attention_grad", {of_q, of_k, of_v, {}, {}, {}, o, of_lse, d_o}, {dq, dk, dv, {}});
@@ -193,7 +181,6 @@ void print_limits(const config::Settings& s) {
   const auto kernels = build::kernels_to_run(s);
   if (kernels->device() == nullptr) throw base::UserError("figures", "limits: parallel.device=cuda, or emulated");
   device::Device& device = *kernels->device();
-  base::ThreadTeam team(static_cast<int>(s.parallel.threads));
   const bool small = device.emulated();
   const int64_t bytes = int64_t{1} << (small ? 20 : 30), size = small ? 32 : 8192;
   const auto from = device.allocate(bytes), to = device.allocate(bytes);
@@ -204,10 +191,10 @@ void print_limits(const config::Settings& s) {
   };
   copy("copy", bytes);
   copy("copy of 48 MiB", std::max<int64_t>(bytes / 1024 * 48, 1));
-  say("products in fp32", 1e-12 * product_rate(*kernels, team, tensor::DType::f32, size, 3), "TFLOP/s");
+  say("products in fp32", 1e-12 * product_rate(*kernels, tensor::DType::f32, size, 3), "TFLOP/s");
   if (s.train.dtype == "fp32") return;
   say("products in " + s.train.dtype,
-      1e-12 * product_rate(*kernels, team, tensor::dtype_from(s.train.dtype), size, small ? 3 : 20), "TFLOP/s");
+      1e-12 * product_rate(*kernels, tensor::dtype_from(s.train.dtype), size, small ? 3 : 20), "TFLOP/s");
 }
 
 void train_some(const config::Settings& s, int steps) {

@@ -10,12 +10,24 @@ namespace kintsugi::base {
 // them, or else from those of the loader; null if there is none. It stays loaded.
 void* open_vendor_library(std::span<const char* const> names);
 
-// The function of that name; false, and null, if the library has none.
+// Null if the library has none of that name.
 void* find_function(void* library, const char* name);
-template <typename F>
-bool find_function(void* library, const char* name, F*& function) {
-  function = reinterpret_cast<F*>(find_function(library, name));
-  return function != nullptr;
-}
+
+// The functions of one of these files.
+class VendorLibrary {
+ public:
+  explicit VendorLibrary(std::span<const char* const> names) : opened_(open_vendor_library(names)) {}
+  explicit operator bool() const { return opened_ != nullptr; }
+  template <typename F>
+  void find(const char* name, F*& function) {
+    function = reinterpret_cast<F*>(find_function(opened_, name));
+    found_all_ &= function != nullptr;
+  }
+  bool found_all() const { return found_all_; }
+
+ private:
+  void* opened_;
+  bool found_all_ = true;
+};
 
 }  // namespace kintsugi::base

@@ -18,27 +18,25 @@ namespace {
 const Library* library() {
   static const std::optional<Library> found = []() -> std::optional<Library> {
     const char* const names[] = {"libnccl.so.2"};
-    void* opened = base::open_vendor_library(names);
-    if (opened == nullptr) return std::nullopt;
+    base::VendorLibrary opened(names);
+    if (!opened) return std::nullopt;
     Library l = {};
-    bool all = true;
-    const auto find = [&](const char* name, auto*& function) { all &= base::find_function(opened, name, function); };
-    find("ncclGetUniqueId", l.get_unique_id);
-    find("ncclCommInitRank", l.init_rank);
-    find("ncclCommDestroy", l.destroy);
-    find("ncclCommAbort", l.abort);
-    find("ncclCommGetAsyncError", l.async_error);
-    find("ncclGetErrorString", l.error_text);
-    find("ncclGroupStart", l.group_start);
-    find("ncclGroupEnd", l.group_end);
-    find("ncclAllReduce", l.all_reduce);
-    find("ncclReduce", l.reduce);
-    find("ncclBroadcast", l.broadcast);
-    find("ncclAllGather", l.all_gather);
-    find("ncclReduceScatter", l.reduce_scatter);
-    find("ncclSend", l.send);
-    find("ncclRecv", l.receive);
-    return all ? std::optional(l) : std::nullopt;
+    opened.find("ncclGetUniqueId", l.get_unique_id);
+    opened.find("ncclCommInitRank", l.init_rank);
+    opened.find("ncclCommDestroy", l.destroy);
+    opened.find("ncclCommAbort", l.abort);
+    opened.find("ncclCommGetAsyncError", l.async_error);
+    opened.find("ncclGetErrorString", l.error_text);
+    opened.find("ncclGroupStart", l.group_start);
+    opened.find("ncclGroupEnd", l.group_end);
+    opened.find("ncclAllReduce", l.all_reduce);
+    opened.find("ncclReduce", l.reduce);
+    opened.find("ncclBroadcast", l.broadcast);
+    opened.find("ncclAllGather", l.all_gather);
+    opened.find("ncclReduceScatter", l.reduce_scatter);
+    opened.find("ncclSend", l.send);
+    opened.find("ncclRecv", l.receive);
+    return opened.found_all() ? std::optional(l) : std::nullopt;
   }();
   return found ? &*found : nullptr;
 }

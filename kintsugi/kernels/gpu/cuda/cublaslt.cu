@@ -50,26 +50,24 @@ struct Library {
 const Library* library() {
   static const std::unique_ptr<Library> found = []() -> std::unique_ptr<Library> {
     const char* const names[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
-    void* opened = base::open_vendor_library(names);
-    if (opened == nullptr) return nullptr;
+    base::VendorLibrary opened(names);
+    if (!opened) return nullptr;
     auto l = std::make_unique<Library>();
-    bool all = true;
-    const auto find = [&](const char* name, auto*& function) { all &= base::find_function(opened, name, function); };
-    find("cublasLtCreate", l->create);
-    find("cublasLtMatmul", l->matmul);
-    find("cublasLtMatmulDescCreate", l->desc_create);
-    find("cublasLtMatmulDescDestroy", l->desc_destroy);
-    find("cublasLtMatmulDescSetAttribute", l->desc_set);
-    find("cublasLtMatrixLayoutCreate", l->layout_create);
-    find("cublasLtMatrixLayoutDestroy", l->layout_destroy);
-    find("cublasLtMatrixLayoutSetAttribute", l->layout_set);
-    find("cublasLtMatmulPreferenceCreate", l->preference_create);
-    find("cublasLtMatmulPreferenceDestroy", l->preference_destroy);
-    find("cublasLtMatmulPreferenceSetAttribute", l->preference_set);
-    find("cublasLtMatmulAlgoGetHeuristic", l->heuristic);
-    find("cublasLtMatmulAlgoCheck", l->check);
-    find("cublasLtGetVersion", l->version);
-    return all ? std::move(l) : nullptr;
+    opened.find("cublasLtCreate", l->create);
+    opened.find("cublasLtMatmul", l->matmul);
+    opened.find("cublasLtMatmulDescCreate", l->desc_create);
+    opened.find("cublasLtMatmulDescDestroy", l->desc_destroy);
+    opened.find("cublasLtMatmulDescSetAttribute", l->desc_set);
+    opened.find("cublasLtMatrixLayoutCreate", l->layout_create);
+    opened.find("cublasLtMatrixLayoutDestroy", l->layout_destroy);
+    opened.find("cublasLtMatrixLayoutSetAttribute", l->layout_set);
+    opened.find("cublasLtMatmulPreferenceCreate", l->preference_create);
+    opened.find("cublasLtMatmulPreferenceDestroy", l->preference_destroy);
+    opened.find("cublasLtMatmulPreferenceSetAttribute", l->preference_set);
+    opened.find("cublasLtMatmulAlgoGetHeuristic", l->heuristic);
+    opened.find("cublasLtMatmulAlgoCheck", l->check);
+    opened.find("cublasLtGetVersion", l->version);
+    return opened.found_all() ? std::move(l) : nullptr;
   }();
   return found.get();
 }
