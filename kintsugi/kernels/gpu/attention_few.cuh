@@ -248,14 +248,14 @@ bool attention_together(std::span<const KernelCall> calls) {
   const KernelCall& own = calls.back();
   const std::span<const KernelCall> before = calls.first(calls.size() - 1);
   const View &q = own.ins[In::kQ], &keys = own.ins[In::kK], &values = own.ins[In::kV];
-  const KernelCall *const k_write = maker_of(before, "cache_write", keys.data), *const v_write = maker_of(
-                                                                                    before, "cache_write", values.data);
+  const KernelCall* const k_write = maker_of(before, "cache_write", keys.data);
+  const KernelCall* const v_write = maker_of(before, "cache_write", values.data);
   if (k_write == nullptr || v_write == nullptr || k_write == v_write || q.size("seq") != 1) return false;
   AttentionCall a = forward_call(own);
   Appended n;
   View x = k_write->ins[1];
-  const KernelCall *const k_turn = maker_of(before, "rotary", x.data), *const q_turn =
-                                                                           maker_of(before, "rotary", q.data);
+  const KernelCall* const k_turn = maker_of(before, "rotary", x.data);
+  const KernelCall* const q_turn = maker_of(before, "rotary", q.data);
   if (k_turn != nullptr || q_turn != nullptr) {
     if (k_turn == nullptr || q_turn == nullptr || k_turn == q_turn || !(k_turn->attributes == q_turn->attributes) ||
         !fill_turns(n.turns, *k_turn) || !(q_turn->ins[0].type == q.type) || !(k_turn->ins[0].type == x.type) ||
