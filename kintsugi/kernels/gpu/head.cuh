@@ -2,6 +2,7 @@
 // in the workspace, one block of threads for each row makes of them what is asked for, and two products go back.
 // x: [rows embed], table: [vocab embed], bias: [vocab], labels, lse, target, dlse, dtarget: [rows]
 #include "kintsugi/kernels/gpu/common.cuh"
+#include "kintsugi/kernels/gpu/fast_math.h"
 #include "kintsugi/kernels/gpu/gemm.h"
 
 namespace kintsugi::KINTSUGI_GPU {
@@ -56,6 +57,7 @@ struct RowOfLogits {
   int64_t width_in, width_out;  // elements from row to row
   int64_t vocab, columns;       // beyond the vocabulary, gradients are 0
   int64_t whole;                // the elements before it are no padding
+  int held;                     // so many of a row are fetched to shared memory, where they are read twice
   bool runs;                    // others are tokens too, by the index
   LocalIndex index;
   const int32_t* labels;
@@ -78,13 +80,22 @@ __device__ T block_max(T x, T* scratch) {
   return lanes_max(x);
 }
 
-constexpr int kMostRowThreads = 512;  // several blocks then share a processor, and one works while another waits
+constexpr int kMostRowThreads = 1024;
+
+// The first bytes of a row are fetched to shared memory at once and read again there, the others in memory: as many as
+// every device of NVIDIA gives a block, of which two then share a processor, so that one works while the other waits.
+#if defined(__HIP__)
+constexpr int64_t kHeldBytes = 0;
+#else
+constexpr int64_t kHeldBytes = 96 * 1024;
+#endif
 
 // One row of logits for each block of threads: lse and target, and the gradients of the logits, 0 at padding; or,
 // without gradients, 0 at the padding of what is kept. N elements at a time. The gradients may be where the logits are.
 template <typename L, typename T, int N>
 __global__ void __launch_bounds__(kMostRowThreads) logits_row(RowOfLogits r, const L* all, T* gradients, L* kept) {
   __shared__ float scratch[32];
+  GPU_DYNAMIC_SHARED(L, held);
   const int64_t row = blockIdx.x;
   const L* const logits = all + row * r.width_in;
   const int vocab = static_cast<int>(r.vocab), whole = static_cast<int>(r.whole);
@@ -92,14 +103,22 @@ __global__ void __launch_bounds__(kMostRowThreads) logits_row(RowOfLogits r, con
   const auto there = [&](int i) { return i < whole || (r.runs && i < vocab && r.index[i] >= 0); };
   const int label = static_cast<int>(r.index.local_of(r.labels[row]));  // -1 if it is not here
 
+  // In two parts, so that a thread works on the first while the second is on its way.
+  const int part = (r.held + 2 * step - 1) / (2 * step) * step;
   float lse = 0;
   if (r.known_lse != nullptr) {
     lse = r.known_lse[row];
   } else {
+    for (int begin = first; begin < first + 2 * part; begin += part) {
+      for (int i = begin; i < begin + part && i < r.held; i += step) copy_async_16(held + i, logits + i);
+      copy_async_commit();
+    }
     float top = kLowest, sum = 0;
     for (int i = first; i < vocab; i += step) {
+      if (i == first) copy_async_wait<1>();
+      if (i == first + part) copy_async_wait<0>();
       float x[N];
-      load_run(x, logits + i);
+      load_run(x, i < r.held ? held + i : logits + i);
       if (i + N > whole) {  // rare: else no element is asked about
         GPU_UNROLL
         for (int j = 0; j < N; ++j)
@@ -108,12 +127,13 @@ __global__ void __launch_bounds__(kMostRowThreads) logits_row(RowOfLogits r, con
       float high = top;
       GPU_UNROLL
       for (int j = 0; j < N; ++j) high = x[j] > high ? x[j] : high;
-      if (high > top) sum *= __expf(top - high), top = high;
+      if (high > top) sum *= fast_exp2((top - high) * kLog2E), top = high;
+      const float less = -top * kLog2E;
       GPU_UNROLL
-      for (int j = 0; j < N; ++j) sum += __expf(x[j] - top);
+      for (int j = 0; j < N; ++j) sum += fast_exp2(fmaf(x[j], kLog2E, less));
     }
     const float highest = block_max(top, scratch);
-    sum = block_sum(sum * __expf(top - highest), scratch);
+    sum = block_sum(sum * fast_exp2((top - highest) * kLog2E), scratch);
     lse = sum == 0 ? -INFINITY : highest + logf(sum);
   }
   if (threadIdx.x == 0) {
@@ -128,13 +148,15 @@ __global__ void __launch_bounds__(kMostRowThreads) logits_row(RowOfLogits r, con
   __syncthreads();  // the label's logit has been read
   const float dlse = r.dlse[row], dtarget = r.dtarget[row];
   const bool none = dlse == 0 && dtarget == 0;
+  const int again = r.known_lse == nullptr ? r.held : 0;
   T* const out = gradients + row * r.width_out;
+  const float less = -lse * kLog2E;
   for (int i = first; i < static_cast<int>(r.columns); i += step) {
     float x[N] = {};
     if (!none && i < vocab) {
-      load_run(x, logits + i);
+      load_run(x, i < again ? held + i : logits + i);
       GPU_UNROLL
-      for (int j = 0; j < N; ++j) x[j] = __expf(x[j] - lse) * dlse;
+      for (int j = 0; j < N; ++j) x[j] = fast_exp2(fmaf(x[j], kLog2E, less)) * dlse;
       if (label >= i && label < i + N) {
         GPU_UNROLL
         for (int j = 0; j < N; ++j)
@@ -274,8 +296,12 @@ void launch_rows(const Head& h, const RowOfLogits& r, int64_t count, const Logit
   const bool wide = from.width % kN == 0 && all_wide(logits, gradients);
   // Not by `wide`, so that sums do not depend on it.
   const auto threads = static_cast<unsigned>(std::clamp<int64_t>((h.vocab + 511) / 512 * 64, 64, kMostRowThreads));
-  launch(*h.call.stream, dim3(static_cast<unsigned>(count)), dim3(threads), 0,
-         wide ? logits_row<L, T, kN> : logits_row<L, T, 1>, r, logits, gradients, kept);
+  const int64_t step = int64_t{threads} * kN, most = kHeldBytes / static_cast<int64_t>(sizeof(L)) / step * step;
+  RowOfLogits of = r;
+  if (wide && kN == kWide<L> && gradients != nullptr && r.known_lse == nullptr)
+    of.held = static_cast<int>(std::min(most, h.vocab / kN * kN));
+  launch(*h.call.stream, dim3(static_cast<unsigned>(count)), dim3(threads), static_cast<size_t>(of.held) * sizeof(L),
+         wide ? logits_row<L, T, kN> : logits_row<L, T, 1>, of, logits, gradients, kept);
 }
 
 void make_rows(const Head& h, const Makes& makes, int64_t row, int64_t count, const Logits& from) {
@@ -285,6 +311,7 @@ void make_rows(const Head& h, const Makes& makes, int64_t row, int64_t count, co
                    .vocab = h.vocab,
                    .columns = h.block.columns,
                    .whole = 0,
+                   .held = 0,
                    .runs = false,
                    .index = local_index(index),
                    .labels = data<int32_t>(h.labels) + row,

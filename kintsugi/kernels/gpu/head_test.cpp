@@ -70,6 +70,21 @@ TEST(OnDevice, Head) {
       for (const bool biased : {false, true}) check(c, dtype, biased);
 }
 
+// Rows of logits that shared memory has no room for, whose end is read again where it lies.
+TEST(OnDevice, HeadOfLongRows) {
+  for (const auto& [dtype, vocab] : {std::pair(DType::bf16, 49'700), std::pair(DType::f32, 25'001)}) {
+    SCOPED_TRACE(name_of(dtype));
+    Tensor x = random_tensor({{"batch", 2}, {"embed", 8}}, dtype, 1),
+           table = random_tensor({{"vocab", vocab}, {"embed", 8}}, dtype, 2);
+    Tensor labels({{"batch", 2}}, DType::i32, {5, static_cast<double>(vocab - 3)});
+    Tensor dlse({{"batch", 2}}, DType::f32, {3000, -2000}), dtarget({{"batch", 2}}, DType::f32, {-1, 1});
+    const Tensor statistic({{"batch", 2}}, DType::f32);
+    compare_on_device({.kind = "head_with_grad"}, {&x, &table, &labels, nullptr, &dlse, &dtarget},
+                      {statistic, statistic, Tensor(x.type()), Tensor(table.type().shape, DType::f32), absent()},
+                      of_gradients(dtype));
+  }
+}
+
 // A row whose position counts for nothing gives nothing, whatever its logits.
 TEST(OnDevice, HeadWithoutWeight) {
   Tensor x = random_tensor({{"batch", 3}, {"embed", 4}}, DType::f32, 1),

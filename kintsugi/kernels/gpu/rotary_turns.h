@@ -25,8 +25,8 @@ struct RotaryTurns {
 template <typename T>
 __device__ __forceinline__ void turn_pair(T& p, T& q, float cosine, float sine) {
   const float u = widen(p), v = widen(q);
-  p = narrow<T>(u * cosine - v * sine);
-  q = narrow<T>(u * sine + v * cosine);
+  p = narrow<T>(fmaf(u, cosine, -(v * sine)));  // said, so that compilers do not choose which product is rounded
+  q = narrow<T>(fmaf(u, sine, v * cosine));
 }
 
 // False: of more pairs than that.

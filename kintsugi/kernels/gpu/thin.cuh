@@ -208,16 +208,17 @@ void add_written(const Gemm& g, std::vector<device::Stream::Bytes>& written) {
 }
 
 // The threads of a block, and those side by side: the shorter the rows of b, the fewer, so that there are blocks for
-// all processors of a large device, but whole sectors of memory. None if a thread had too many loads.
+// most processors of a large device, but runs of 64 bytes, as memory has them, unless there would be very few. None if
+// a thread had too many loads.
 struct Block {
   int threads, across;
 };
 template <int kM>
 std::optional<Block> block_of(const Gemm& g, int64_t wide) {
   const int64_t runs = g.n / wide;  // of 16 bytes, in a row of b
-  Block b = {std::min(g.k >= 4096 ? 512 : 256, kMostThin<kM>), 8};
+  Block b = {std::min(g.k >= 1024 ? 512 : 256, kMostThin<kM>), 8};
   if (runs <= 8 * kProcessors) b.across = 4;
-  if (runs <= 2 * kProcessors) b.across = 2;
+  if (runs <= kProcessors) b.across = 2;
   while (b.threads > 64 && b.threads / 8 >= 2 * g.k) b.threads /= 2;
   if (g.k * b.across > int64_t{kMostLoads} * b.threads) return std::nullopt;
   return b;
