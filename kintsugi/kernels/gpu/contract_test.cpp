@@ -174,7 +174,8 @@ std::vector<std::vector<double>> behind_norm(const std::string& norm, const Shap
   return all;
 }
 
-// A norm is made by the products behind it, of widths that 32 lanes have, or a block with one or several runs each.
+// A norm is made by the products behind it, of widths that 32 lanes have, or a block with one or several runs each; not
+// where a row takes more threads than products of so many rows have.
 TEST(OnDevice, ContractBehindNorm) {
   for (const std::string norm : {"layer_norm", "rms_norm"})
     for (const int64_t rows : {1, 2, 3, 4, 5})
@@ -185,7 +186,7 @@ TEST(OnDevice, ContractBehindNorm) {
               SCOPED_TRACE(fmt::format("{} of {} x {} in {}", norm, rows, width, name_of(dtype)));
               const Shape x = {{"batch", rows}, {"embed", width}};
               const auto at_once = behind_norm(norm, x, dtype, of_gamma, shift, true);
-              const bool fits = rows <= 4 && shift == 0 && (dtype != DType::f32 || width < 2048);
+              const bool fits = rows <= 4 && shift == 0 && (dtype != DType::f32 || width < 2048 || rows <= 2);
               EXPECT_EQ(at_once.empty(), !fits);
               if (!fits) continue;
               EXPECT_EQ(at_once, behind_norm(norm, x, dtype, of_gamma, shift, false));
