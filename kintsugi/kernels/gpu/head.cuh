@@ -57,7 +57,7 @@ struct RowOfLogits {
   int64_t width_in, width_out;  // elements from row to row
   int64_t vocab, columns;       // beyond the vocabulary, gradients are 0
   int64_t whole;                // the elements before it are no padding
-  int held;                     // so many of a row are fetched to shared memory, where they are read twice
+  int held;                     // so many of a row are fetched to shared memory, to be read twice; 0 with known_lse
   bool runs;                    // others are tokens too, by the index
   LocalIndex index;
   const int32_t* labels;
@@ -148,13 +148,12 @@ __global__ void __launch_bounds__(kMostRowThreads) logits_row(RowOfLogits r, con
   __syncthreads();  // the label's logit has been read
   const float dlse = r.dlse[row], dtarget = r.dtarget[row];
   const bool none = dlse == 0 && dtarget == 0;
-  const int again = r.known_lse == nullptr ? r.held : 0;
   T* const out = gradients + row * r.width_out;
   const float less = -lse * kLog2E;
   for (int i = first; i < static_cast<int>(r.columns); i += step) {
     float x[N] = {};
     if (!none && i < vocab) {
-      load_run(x, i < again ? held + i : logits + i);
+      load_run(x, i < r.held ? held + i : logits + i);
       GPU_UNROLL
       for (int j = 0; j < N; ++j) x[j] = fast_exp2(fmaf(x[j], kLog2E, less)) * dlse;
       if (label >= i && label < i + N) {
@@ -289,7 +288,7 @@ const float* statistic(const View* v, int64_t row) {
 }
 
 template <typename L, typename T>
-void launch_rows(const Head& h, const RowOfLogits& r, int64_t count, const Logits& from, T* gradients, bool keep) {
+void launch_rows(const Head& h, RowOfLogits r, int64_t count, const Logits& from, T* gradients, bool keep) {
   const L* logits = reinterpret_cast<const L*>(from.data);
   L* kept = keep ? reinterpret_cast<L*>(from.data) : nullptr;
   constexpr int kN = std::min(kWide<L>, kWide<T>);
@@ -297,11 +296,10 @@ void launch_rows(const Head& h, const RowOfLogits& r, int64_t count, const Logit
   // Not by `wide`, so that sums do not depend on it.
   const auto threads = static_cast<unsigned>(std::clamp<int64_t>((h.vocab + 511) / 512 * 64, 64, kMostRowThreads));
   const int64_t step = int64_t{threads} * kN, most = kHeldBytes / static_cast<int64_t>(sizeof(L)) / step * step;
-  RowOfLogits of = r;
   if (wide && kN == kWide<L> && gradients != nullptr && r.known_lse == nullptr)
-    of.held = static_cast<int>(std::min(most, h.vocab / kN * kN));
-  launch(*h.call.stream, dim3(static_cast<unsigned>(count)), dim3(threads), static_cast<size_t>(of.held) * sizeof(L),
-         wide ? logits_row<L, T, kN> : logits_row<L, T, 1>, of, logits, gradients, kept);
+    r.held = static_cast<int>(std::min(most, h.vocab / kN * kN));
+  launch(*h.call.stream, dim3(static_cast<unsigned>(count)), dim3(threads), static_cast<size_t>(r.held) * sizeof(L),
+         wide ? logits_row<L, T, kN> : logits_row<L, T, 1>, r, logits, gradients, kept);
 }
 
 void make_rows(const Head& h, const Makes& makes, int64_t row, int64_t count, const Logits& from) {
