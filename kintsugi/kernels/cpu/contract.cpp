@@ -12,24 +12,44 @@ namespace {
 using tensor::DType;
 using tensor::View;
 
+// Whole products for each thread where there are enough of them, else a block of every product.
+bool gives_whole_products(const ContractLayout& layout, int threads) {
+  return layout.products() % threads == 0 || layout.products() >= 4 * threads;
+}
+
+// Without memory.
+Product wide_product(const ContractLayout& layout) {
+  return {.m = layout.m,
+          .n = layout.n,
+          .k = layout.k,
+          .a_row = layout.a_row,
+          .a_column = layout.a_column,
+          .b_row = layout.b_row,
+          .b_column = layout.b_column,
+          .c_row = layout.y_row};
+}
+
 // Operands in fp32: where they are, or widened in the workspace.
 constexpr size_t kWideIns = 3;  // a, b and bias
 struct Wide {
   const float* ins[kWideIns] = {};  // null where absent
   float* out = nullptr;
+  float* sums = nullptr;  // with which all threads multiply together; null: by shares
 };
 
-Wide take_wide(const Operands& o, Scratch& scratch) {
+Wide take_wide(const Operands& o, const ContractLayout& layout, int threads, Scratch& scratch) {
   Wide wide;
   for (size_t i = 0; i < kWideIns; ++i)
     if (o.ins.has(i) && o.ins[i].dtype != DType::f32) wide.ins[i] = scratch.take<float>(o.ins[i].shape.elements());
   if (o.outs[0].dtype != DType::f32) wide.out = scratch.take<float>(o.outs[0].shape.elements());
+  const int64_t sums = gives_whole_products(layout, threads) ? 0 : together_scratch(wide_product(layout), threads);
+  if (sums > 0) wide.sums = scratch.take<float>(sums);
   return wide;
 }
 
-Wide widen_operands(const KernelCall& call) {
+Wide widen_operands(const KernelCall& call, const ContractLayout& layout) {
   Scratch scratch(call.workspace);
-  Wide wide = take_wide({Types(call.ins), Types(call.outs), call.attributes}, scratch);
+  Wide wide = take_wide({Types(call.ins), Types(call.outs), call.attributes}, layout, call.team.size(), scratch);
   for (size_t i = 0; i < kWideIns; ++i) {
     const View& in = call.ins[i];
     if (!in.data || in.dtype() == DType::f32) {
@@ -60,14 +80,11 @@ BatchDim offsets_at(const ContractLayout& layout, int64_t point) {
 // The product at one point of the batch dims.
 Product product_at(const ContractLayout& layout, const Wide& wide, int64_t point, bool accumulate,
                    const Epilogue& epilogue) {
-  Product p{.m = layout.m, .n = layout.n, .k = layout.k};
+  Product p = wide_product(layout);
   p.a = wide.ins[layout.swapped ? ContractIn::kB : ContractIn::kA];
   p.b = wide.ins[layout.swapped ? ContractIn::kA : ContractIn::kB];
   p.c = wide.out;
   p.bias = wide.ins[ContractIn::kBias];
-  p.a_row = layout.a_row, p.a_column = layout.a_column;
-  p.b_row = layout.b_row, p.b_column = layout.b_column;
-  p.c_row = layout.y_row;
   p.bias_row = layout.bias_row, p.bias_column = layout.bias_column;
   p.accumulate = accumulate;
   const BatchDim at = offsets_at(layout, point);
@@ -75,11 +92,6 @@ Product product_at(const ContractLayout& layout, const Wide& wide, int64_t point
   if (p.bias) p.bias += at.bias;
   if (epilogue) p.epilogue = epilogue.at(at.y);
   return p;
-}
-
-// Whole products for each thread where there are enough of them, else a block of every product.
-bool gives_whole_products(const ContractLayout& layout, int threads) {
-  return layout.products() % threads == 0 || layout.products() >= 4 * threads;
 }
 
 // Products of bf16 are not widened.
@@ -134,6 +146,29 @@ void contract_narrow(const KernelCall& call, const ContractLayout& layout) {
   });
 }
 
+void multiply_wide(const ContractLayout& layout, const Wide& wide, bool add, const Epilogue& epilogue,
+                   base::ThreadTeam& team) {
+  const int64_t products = layout.products();
+  if (wide.sums) {
+    for (int64_t i = 0; i < products; ++i)
+      multiply_together(product_at(layout, wide, i, add, epilogue), wide.sums, team);
+    return;
+  }
+  const int threads = team.size();
+  const bool whole = gives_whole_products(layout, threads);
+  team.run([&](int thread) {
+    const base::Range mine = whole ? base::share(products, thread, threads) : base::Range{0, products};
+    for (int64_t i = mine.begin; i < mine.end; ++i) {
+      const Product product = product_at(layout, wide, i, add, epilogue);
+      if (whole) {
+        multiply(product);
+      } else {
+        multiply_share(product, thread, threads);
+      }
+    }
+  });
+}
+
 }  // namespace
 
 bool contract_takes(const Operands& o) {
@@ -145,12 +180,12 @@ bool contract_takes(const Operands& o) {
 int64_t contract_workspace(const KernelShapes& shapes) {
   Scratch scratch;
   const Operands o{Types(shapes.ins), Types(shapes.outs), shapes.attributes};
+  const ContractLayout layout = *contract_layout(o);
   if (stays_narrow(o)) {
-    const ContractLayout layout = *contract_layout(o);
     take_bf16_scratch({narrow_product(layout, shapes.outs[0]->dtype)}, shapes.threads,
                       gives_whole_products(layout, shapes.threads), scratch);
   } else {
-    take_wide(o, scratch);
+    take_wide(o, layout, shapes.threads, scratch);
   }
   return scratch.bytes();
 }
@@ -159,24 +194,11 @@ void contract(const KernelCall& call) {
   const Operands o{Types(call.ins), Types(call.outs), call.attributes};
   const ContractLayout layout = *contract_layout(o);
   if (stays_narrow(o)) return contract_narrow(call, layout);
-  const Wide wide = widen_operands(call);
+  const Wide wide = widen_operands(call, layout);
   const View& y = call.outs[0];
   const bool in_place = y.dtype() == DType::f32, add = in_place && call.accumulates(0);
   const Epilogue epilogue = epilogue_of(call), of_product = in_place ? epilogue : Epilogue();
-  const int64_t products = layout.products();
-  const int threads = call.team.size();
-  const bool whole = gives_whole_products(layout, threads);
-  call.team.run([&](int thread) {
-    const base::Range mine = whole ? base::share(products, thread, threads) : base::Range{0, products};
-    for (int64_t i = mine.begin; i < mine.end; ++i) {
-      const Product product = product_at(layout, wide, i, add, of_product);
-      if (whole) {
-        multiply(product);
-      } else {
-        multiply_share(product, thread, threads);
-      }
-    }
-  });
+  multiply_wide(layout, wide, add, of_product, call.team);
   if (in_place) return;
   constexpr int64_t kSome = 4096;  // elements, which stay in the first level cache
   call.team.for_shares(y.elements(), kSome, [&](base::Range r, int) {

@@ -50,6 +50,16 @@ const Case kCases[] = {
     {{{"batch", 2}, {"seq", 1}, {"ffn", 131}},
      {{"embed", 45}, {"ffn", 131}},
      {{"batch", 2}, {"seq", 1}, {"embed", 45}}},
+    // The same, with a sum in several slices; of one row and of experts.
+    {{{"batch", 2}, {"seq", 1}, {"embed", 645}},
+     {{"embed", 645}, {"ffn", 131}},
+     {{"batch", 2}, {"seq", 1}, {"ffn", 131}},
+     {{"ffn", 131}}},
+    {{{"ffn", 300}}, {{"ffn", 300}, {"embed", 70}}, {{"embed", 70}}, {{"embed", 70}}},
+    {{{"expert", 5}, {"token", 2}, {"ffn", 300}},
+     {{"expert", 5}, {"ffn", 300}, {"embed", 70}},
+     {{"expert", 5}, {"token", 2}, {"embed", 70}},
+     {{"expert", 5}, {"embed", 70}}},
     // Dots, outer products, a sum of products over everything.
     {{{"a", 40}}, {{"a", 40}}, {}},
     {{{"a", 40}}, {{"b", 30}}, {{"a", 40}, {"b", 30}}},
@@ -87,6 +97,23 @@ TEST(CpuContract, AgreesWithTheReference) {
       }
     }
   });
+}
+
+TEST(CpuContract, FewRowsHaveTheSameBitsForAnyThreads) {
+  const auto kernels = cpu_kernels();
+  for (const Case& c : kCases) {
+    if (!c.a.has("seq") || c.a.size("seq") != 1) continue;
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      Tensor a = random_tensor(c.a, dtype, 1), b = random_tensor(c.b, dtype, 2), one(c.y, DType::f32);
+      run_kernel(*kernels, {.kind = "contract", .threads = 1}, {&a, &b}, {&one});
+      for (const int threads : {2, 3, 4}) {
+        Tensor several(c.y, DType::f32);
+        run_kernel(*kernels, {.kind = "contract", .threads = threads}, {&a, &b}, {&several});
+        for (int64_t i = 0; i < one.elements(); ++i)
+          ASSERT_EQ(one.get(i), several.get(i)) << to_string(c.a) << " " << threads;
+      }
+    }
+  }
 }
 
 TEST(CpuContract, KnowsProductsOfMatrices) {

@@ -135,4 +135,13 @@ void multiply_share(const Product& p, int thread, int threads) {
   multiply(mine);
 }
 
+int64_t together_scratch(const Product& p, int threads) {
+  return threads > 1 && is_thin(p) && p.b_column == 1 ? thin_sums(p.m, p.n, p.k) : 0;
+}
+
+void multiply_together(const Product& p, float* scratch, base::ThreadTeam& team) {
+  if (p.bias) start_from_bias(p);
+  multiply_thin(p, p.accumulate || p.bias, scratch, team);
+}
+
 }  // namespace kintsugi::kernels::cpu

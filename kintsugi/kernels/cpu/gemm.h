@@ -1,8 +1,9 @@
-// Products of fp32 matrices through oneDNN, on the calling thread alone.
+// Products of fp32 matrices through oneDNN, on the calling thread alone, and with few rows (thin.h).
 #pragma once
 
 #include <cstdint>
 
+#include "kintsugi/base/thread_team.h"
 #include "kintsugi/kernels/cpu/epilogue.h"
 
 namespace kintsugi::kernels::cpu {
@@ -28,5 +29,10 @@ void multiply(const Product& product);
 
 // The share of one thread: a block of c. The shares of all threads together are the product.
 void multiply_share(const Product& product, int thread, int threads);
+
+// The floats of scratch with which all threads together multiply faster than by shares, with the same bits; 0: they do
+// not. Only sizes and strides count.
+int64_t together_scratch(const Product& product, int threads);
+void multiply_together(const Product& product, float* scratch, base::ThreadTeam& team);
 
 }  // namespace kintsugi::kernels::cpu

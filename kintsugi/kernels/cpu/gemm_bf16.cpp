@@ -68,9 +68,6 @@ int64_t own_size(const Bf16Product& p) {
   const int64_t panels = tiles_size(p) + panel_size(p.k) + packed_size(p.n, p.k, kMostB);
   return std::max(panels, 2 * thin_scratch(p.k));
 }
-float* thin_scratch_of(const Bf16Scratch& scratch, int thread) {
-  return reinterpret_cast<float*>(scratch.threads + thread * scratch.thread_size);
-}
 Own own_of(const Bf16Product& p, const Bf16Scratch& scratch, int thread) {
   bf16* at = scratch.threads + thread * scratch.thread_size;
   bf16* a = at + tiles_size(p);
@@ -217,11 +214,7 @@ void for_parts(const Bf16Product& p, const F& f) {
 }
 
 void multiply_together(const Bf16Product& p, const Bf16Scratch& scratch, base::ThreadTeam& team) {
-  if (is_thin(p)) {
-    team.for_shares(p.n, kTile,
-                    [&](Range columns, int thread) { multiply_thin(p, columns, thin_scratch_of(scratch, thread)); });
-    return;
-  }
+  if (is_thin(p)) return multiply_thin(p, scratch, team);
   const Bf16Unit& unit = bf16_unit();
   const bf16* packed = packs_a(p) ? scratch.a : nullptr;
   const int64_t at_once = packed ? fitting(p.m, p.k, kMostA) : std::max<int64_t>(p.m, 1);
@@ -261,9 +254,11 @@ Bf16Scratch take_bf16_scratch(std::initializer_list<Bf16Product> products, int t
     if (p.c_dtype == DType::f32) p.k = std::min(p.k, kMostK);
     if (packs) taken.a_size = std::max(taken.a_size, packed_size(p.m, p.k, kMostA));
     taken.thread_size = std::max(taken.thread_size, own_size(p));
+    if (threads > 1 && !alone) taken.sums_size = std::max(taken.sums_size, thin_sums(p));
   }
   taken.a = scratch.take<bf16>(taken.a_size * (alone ? threads : 1));
   taken.threads = scratch.take<bf16>(taken.thread_size * threads);
+  taken.sums = scratch.take<float>(taken.sums_size);
   return taken;
 }
 

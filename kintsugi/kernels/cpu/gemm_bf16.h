@@ -38,12 +38,14 @@ struct Bf16Product {
   Epilogue epilogue = {};
 };
 
-// Packed panels of a product. Their sizes are the same on every machine.
+// Packed panels of a product, and sums of one with few rows. Their sizes are the same on every machine.
 struct Bf16Scratch {
   tensor::bf16* a = nullptr;
   int64_t a_size = 0;  // elements for one product
   tensor::bf16* threads = nullptr;
   int64_t thread_size = 0;  // elements for each thread
+  float* sums = nullptr;
+  int64_t sums_size = 0;  // elements, for all threads together
 };
 
 // Enough for each of these products, and for any that is no larger and packs a no more than they: one at a time by all

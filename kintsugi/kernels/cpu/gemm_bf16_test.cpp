@@ -162,11 +162,12 @@ TEST_P(Bf16Units, MultiplyToWhatNoCacheHolds) {
   check({1030, 1021, 40, true, false, DType::f32}, 2);
 }
 
-// Few rows, more columns than are summed at a time, and k in parts.
+// Few rows, more columns than are summed at a time, and k in parts and in slices.
 TEST_P(Bf16Units, MultiplyFewRows) {
   for (const int64_t m : {1, 3, 8, 9})
     for (const bool transposed : {false, true}) {
       check({m, 5003, 71, false, transposed, DType::bf16, false, 1}, 2);
+      check({m, 301, 901, false, transposed, DType::bf16, true, 1}, 2);
       check({m, 37, 4500, transposed, transposed, DType::f32, true, 1}, 3);
       if (HasFatalFailure()) return;
     }
@@ -178,39 +179,41 @@ TEST_P(Bf16Units, NoProductsAreTheBiasOrNothing) {
   check({33, 5, 0, true, false, DType::f32}, 1);
 }
 
-// The bits of an element do not depend on threads, nor on which rows and columns are computed with it.
+// The bits of c do not depend on threads, nor on which rows and columns are computed together: those of `part` are
+// computed alone too.
+void check_bits(const Case& c, base::Range rows, base::Range columns) {
+  SCOPED_TRACE(testing::Message() << c.m << " x " << c.n << " x " << c.k << " transposed " << c.a_transposed
+                                  << c.b_transposed);
+  Operands whole(c), alone(c), part(c);
+  run(whole.product, 1);
+  for (const int threads : {2, 3}) {
+    Operands other(c);
+    run(other.product, threads);
+    for (int64_t i = 0; i < c.m; ++i)
+      for (int64_t j = 0; j < c.n; ++j) ASSERT_EQ(whole.y.get(i, j), other.y.get(i, j)) << threads;
+  }
+  run(alone.product, 3, true);
+  Bf16Product& p = part.product;
+  p.m = rows.size(), p.n = columns.size();
+  p.a += rows.begin * p.a_row, p.b += columns.begin * p.b_column;
+  p.c += (rows.begin * p.c_row + columns.begin) * 4;
+  p.bias.data += columns.begin * 2;
+  run(p, 2);
+  for (int64_t i = 0; i < c.m; ++i)
+    for (int64_t j = 0; j < c.n; ++j) {
+      ASSERT_EQ(whole.y.get(i, j), alone.y.get(i, j));
+      if (i < rows.begin || i >= rows.end || j < columns.begin || j >= columns.end) continue;
+      ASSERT_EQ(whole.y.get(i, j), part.y.get(i, j)) << i << " " << j;
+    }
+}
+
 TEST_P(Bf16Units, BitsDoNotDependOnTheRest) {
-  for (const bool a_transposed : {false, true})
-    for (const bool b_transposed : {false, true})
-      for (const int64_t k : {160, 161}) {
-        const Case c = {100, 150, k, a_transposed, b_transposed, DType::f32, true, 1};
-        Operands whole(c);
-        run(whole.product, 1);
-        for (const int threads : {2, 3}) {
-          Operands other(c);
-          run(other.product, threads);
-          for (int64_t i = 0; i < c.m; ++i)
-            for (int64_t j = 0; j < c.n; ++j) ASSERT_EQ(whole.y.get(i, j), other.y.get(i, j)) << threads;
-        }
-        Operands alone(c);
-        run(alone.product, 3, true);
-        Operands part(c);
-        constexpr int64_t kRow = 13, kColumn = 21;
-        Bf16Product& p = part.product;
-        p.m = 50, p.n = 77;
-        p.a += kRow * p.a_row, p.b += kColumn * p.b_column;
-        p.c += (kRow * p.c_row + kColumn) * 4;
-        p.bias.data += kColumn * 2;
-        run(p, 2);
-        for (int64_t i = 0; i < c.m; ++i)
-          for (int64_t j = 0; j < c.n; ++j) {
-            ASSERT_EQ(whole.y.get(i, j), alone.y.get(i, j));
-            const bool in_part = i >= kRow && i < kRow + 50 && j >= kColumn && j < kColumn + 77;
-            if (in_part) {
-              ASSERT_EQ(whole.y.get(i, j), part.y.get(i, j)) << i << " " << j;
-            }
-          }
-      }
+  for (const bool a : {false, true})
+    for (const bool b : {false, true}) {
+      for (const int64_t k : {160, 161}) check_bits({100, 150, k, a, b, DType::f32, true, 1}, {13, 63}, {21, 98});
+      for (const int64_t k : {160, 700, 2500}) check_bits({7, 150, k, a, b, DType::f32, true, 1}, {2, 5}, {21, 98});
+      if (HasFatalFailure()) return;
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(, Bf16Units, testing::Values("amx", "avx512_bf16", "plain"),

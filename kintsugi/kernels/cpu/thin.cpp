@@ -6,41 +6,38 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kintsugi/kernels/cpu/thin.cpp"
 #include "hwy/foreach_target.h"
-#include "kintsugi/kernels/cpu/simd-inl.h"
+#include "kintsugi/kernels/cpu/thin-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
-constexpr int64_t kRowsOfB = 8;           // whose products are added at a time, so that c is read and written seldom
-constexpr int64_t kAhead = 2 * kRowsOfB;  // rows that are fetched before they are used
+constexpr int64_t kRowsOfC = 4;
 
-// Rows of c from rows of b.
-void add_rows(const Product& p, bool add) {
-  for (int64_t l = 0; l < p.k; l += kRowsOfB) {
-    const int64_t some = std::min(kRowsOfB, p.k - l), ahead = std::min(kAhead, p.k - l - some) * p.b_row;
-    const bool from_c = add || l > 0;
-    const float *a = p.a + l * p.a_column, *b = p.b + l * p.b_row;
-    int64_t j = 0;
-    for (; j + lanes() <= p.n; j += lanes()) {
-      for (int64_t r = 0; r < some; ++r) fetch_second(b + ahead + r * p.b_row + j);
-      for (int64_t i = 0; i < p.m; ++i) {
-        V sum = from_c ? load(p.c + i * p.c_row + j) : zero();
-        for (int64_t r = 0; r < some; ++r)
-          sum = hn::MulAdd(set(a[i * p.a_row + r * p.a_column]), load(b + r * p.b_row + j), sum);
-        store(sum, p.c + i * p.c_row + j);
-      }
+Thin<float> thin_of(const Product& p) {
+  return {p.m, p.n, p.k, p.b, p.b_row};
+}
+
+ThinRows rows_of_a(const Product& p, int64_t l) {
+  return {p.a + l * p.a_column, p.a_row, p.a_column};
+}
+
+void sum_rows(const Product& p, bool add) {
+  float more[kRowsOfC * kThinColumns];
+  for (int64_t first = 0; first < p.n; first += kThinColumns) {
+    const base::Range columns = {first, std::min(first + kThinColumns, p.n)};
+    for (int64_t l = 0; l < p.k; l += thin_slice(p.k)) {
+      const base::Range rows = {l, std::min(l + thin_slice(p.k), p.k)};
+      const bool adds = add || l > 0;
+      sum_slice(thin_of(p), rows, columns, rows_of_a(p, l),
+                adds ? ThinSums{more, kThinColumns} : ThinSums{p.c + first, p.c_row});
+      for (int64_t i = 0; adds && i < p.m; ++i)
+        add_sums(more + i * kThinColumns, columns.size(), p.c + i * p.c_row + first);
     }
-    for (; j < p.n; ++j)
-      for (int64_t i = 0; i < p.m; ++i) {
-        float sum = from_c ? p.c[i * p.c_row + j] : 0.0f;
-        for (int64_t r = 0; r < some; ++r) sum += a[i * p.a_row + r * p.a_column] * b[r * p.b_row + j];
-        p.c[i * p.c_row + j] = sum;
-      }
   }
 }
 
-// The same, where columns of b lie side by side over k: dot products.
-void add_columns(const Product& p, bool add) {
+// Columns of b lie side by side over k: dot products.
+void sum_columns(const Product& p, bool add) {
   for (int64_t j = 0; j < p.n; ++j)
     for (int64_t i = 0; i < p.m; ++i) {
       const float sum = dot(p.a + i * p.a_row, p.b + j * p.b_column, p.k);
@@ -49,7 +46,26 @@ void add_columns(const Product& p, bool add) {
 }
 
 void thin(const Product& p, bool add) {
-  (p.b_column == 1 ? add_rows : add_columns)(p, add);
+  (p.b_column == 1 ? sum_rows : sum_columns)(p, add);
+}
+
+void thin_parts(const Product& p, base::Range parts, float* sums) {
+  sum_slices(
+      thin_of(p), parts, [&](base::Range rows) { return rows_of_a(p, rows.begin); }, sums);
+}
+
+void thin_join(const Product& p, base::Range columns, bool add, const float* sums) {
+  for (int64_t s = 0; s < thin_slices(p.k); ++s)
+    for (int64_t i = 0; i < p.m; ++i) {
+      const float* from = sums + (s * p.m + i) * p.n + columns.begin;
+      float* c = p.c + i * p.c_row + columns.begin;
+      if (add || s > 0) {
+        add_sums(from, columns.size(), c);
+      } else {
+        std::copy_n(from, columns.size(), c);
+      }
+    }
+  if (p.epilogue) apply(p.epilogue, columns.begin, p.m, p.c_row, columns.size());
 }
 
 }  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE
@@ -59,6 +75,8 @@ HWY_AFTER_NAMESPACE();
 namespace kintsugi::kernels::cpu {
 
 HWY_EXPORT(thin);
+HWY_EXPORT(thin_parts);
+HWY_EXPORT(thin_join);
 
 bool is_thin(const Product& p) {
   return p.m <= 4 && (p.b_column == 1 || (p.b_row == 1 && (p.a_column == 1 || p.k == 1)));
@@ -66,6 +84,15 @@ bool is_thin(const Product& p) {
 
 void multiply_thin(const Product& p, bool add) {
   HWY_DYNAMIC_DISPATCH(thin)(p, add);
+}
+
+void multiply_thin(const Product& p, bool add, float* sums, base::ThreadTeam& team) {
+  team.for_shares(thin_slices(p.k) * thin_parts_of_slice(p.n), 1, [&](base::Range parts, int) {
+    HWY_DYNAMIC_DISPATCH(thin_parts)(p, parts, sums);
+  });
+  team.for_shares(p.n, kThinGrain, [&](base::Range columns, int) {
+    HWY_DYNAMIC_DISPATCH(thin_join)(p, columns, add, sums);
+  });
 }
 
 }  // namespace kintsugi::kernels::cpu

@@ -1,20 +1,28 @@
-// Products of bf16 with few rows, as in generation: limited by the bandwidth for b, which is read once, where it is.
+// Products of bf16 with few rows, as those of fp32 (thin.h).
 #pragma once
 
 #include "kintsugi/base/thread_team.h"
 #include "kintsugi/kernels/cpu/gemm_bf16.h"
+#include "kintsugi/kernels/cpu/thin.h"
 
 namespace kintsugi::kernels::cpu {
 
-constexpr int64_t kThinRows = 8;        // of c, at most
-constexpr int64_t kThinColumns = 2048;  // whose sums are made at a time
+constexpr int64_t kThinRows = 8;  // of c, at most
 
 bool is_thin(const Bf16Product& p);
 
-// The floats of scratch that any thin product with this k needs.
+// The floats of scratch that a thread needs for any thin product with this k.
 int64_t thin_scratch(int64_t k);
+float* thin_scratch_of(const Bf16Scratch& scratch, int thread);
+
+// The floats of scratch.sums with which threads share rows of b; 0: they share columns.
+int64_t thin_sums(const Bf16Product& p);
 
 // Columns of c, by the calling thread.
 void multiply_thin(const Bf16Product& p, base::Range columns, float* scratch);
+
+// By all threads, with the same bits. They share columns too where the scratch was taken for another product and its
+// sums are too few.
+void multiply_thin(const Bf16Product& p, const Bf16Scratch& scratch, base::ThreadTeam& team);
 
 }  // namespace kintsugi::kernels::cpu

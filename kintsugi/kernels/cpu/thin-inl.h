@@ -1,0 +1,99 @@
+// Products with few rows, by slices of k, once per SIMD target: of fp32 (thin.cpp) and of bf16 (thin_bf16.cpp).
+#if defined(KINTSUGI_THIN_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef KINTSUGI_THIN_INL
+#undef KINTSUGI_THIN_INL
+#else
+#define KINTSUGI_THIN_INL
+#endif
+
+#include <algorithm>
+#include <cmath>
+
+#include "kintsugi/kernels/cpu/simd-inl.h"
+#include "kintsugi/kernels/cpu/thin.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
+
+constexpr int64_t kRowsOfB = 8;           // whose products are added at a time
+constexpr int64_t kAhead = 4 * kRowsOfB;  // rows that are fetched before they are used
+
+// b is [k n], its columns side by side; m rows of a, in fp32, are multiplied by it.
+template <typename T>
+struct Thin {
+  int64_t m, n, k;
+  const T* b;
+  int64_t b_row;
+};
+
+// Rows of a, from the first column of a slice on.
+struct ThinRows {
+  const float* a;
+  int64_t row, column;
+};
+
+// The sums over a slice of k, [m columns].
+struct ThinSums {
+  float* sums;
+  int64_t row;
+};
+
+// Adds `kCount` rows of b from row l of the slice on.
+template <int kCount, typename T>
+void add_rows(const Thin<T>& p, base::Range rows, base::Range columns, const ThinRows& a, const ThinSums& to,
+              int64_t l) {
+  constexpr int64_t kOfLine = 64 / sizeof(T);
+  const T* b = p.b + (rows.begin + l) * p.b_row + columns.begin;
+  const int64_t ahead = std::min(kAhead, p.k - rows.begin - l - kCount) * p.b_row;
+  int64_t j = 0;
+  for (; j + lanes() <= columns.size(); j += lanes()) {
+    V x[kCount];
+    if (j % kOfLine == 0)
+      for (int r = 0; r < kCount; ++r) fetch_second(b + ahead + r * p.b_row + j);
+    HWY_UNROLL(8)
+    for (int r = 0; r < kCount; ++r) x[r] = load(b + r * p.b_row + j);
+    for (int64_t i = 0; i < p.m; ++i) {
+      V sum = l > 0 ? load(to.sums + i * to.row + j) : zero();
+      HWY_UNROLL(8)
+      for (int r = 0; r < kCount; ++r) sum = hn::MulAdd(set(a.a[i * a.row + (l + r) * a.column]), x[r], sum);
+      store(sum, to.sums + i * to.row + j);
+    }
+  }
+  for (; j < columns.size(); ++j)
+    for (int64_t i = 0; i < p.m; ++i) {
+      float sum = l > 0 ? to.sums[i * to.row + j] : 0.0f;
+      for (int r = 0; r < kCount; ++r)
+        sum = std::fma(a.a[i * a.row + (l + r) * a.column], static_cast<float>(b[r * p.b_row + j]), sum);
+      to.sums[i * to.row + j] = sum;
+    }
+}
+
+template <typename T>
+void sum_slice(const Thin<T>& p, base::Range rows, base::Range columns, const ThinRows& a, const ThinSums& to) {
+  int64_t l = 0;
+  for (; l + kRowsOfB <= rows.size(); l += kRowsOfB) add_rows<kRowsOfB>(p, rows, columns, a, to, l);
+  for (; l < rows.size(); ++l) add_rows<1>(p, rows, columns, a, to, l);
+}
+
+HWY_INLINE void add_sums(const float* x, int64_t n, float* sum) {
+  map([](V a, V b) { return hn::Add(a, b); }, n, sum, sum, x);
+}
+
+// Parts of [slice, kThinGrain columns], one after the other, so that b is read as it lies in memory. sums is [slice m
+// n]; a_of(rows) gives a's rows.
+template <typename T, typename F>
+void sum_slices(const Thin<T>& p, base::Range parts, const F& a_of, float* sums) {
+  const int64_t slice = thin_slice(p.k), of_slice = thin_parts_of_slice(p.n);
+  for (int64_t at = parts.begin; at < parts.end;) {
+    const int64_t s = at / of_slice, end = std::min(parts.end, (s + 1) * of_slice);
+    const base::Range rows = {s * slice, std::min((s + 1) * slice, p.k)};
+    const base::Range columns = {(at - s * of_slice) * kThinGrain, std::min((end - s * of_slice) * kThinGrain, p.n)};
+    sum_slice(p, rows, columns, a_of(rows), {sums + s * p.m * p.n + columns.begin, p.n});
+    at = end;
+  }
+}
+
+}  // namespace kintsugi::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
