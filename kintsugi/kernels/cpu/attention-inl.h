@@ -49,10 +49,9 @@ inline QueryTile query_tile(const AttentionSetting& s, const AttentionScratch& t
                             int64_t tile) {
   QueryTile q{b, head, tile * kTileQueries, 0, INT32_MAX, 0, INT32_MAX, -1, INT32_MAX, INT32_MIN};
   q.count = std::min(kTileQueries, s.queries() - q.begin);
-  for (int64_t i = 0; i < kTileQueries; ++i) {
-    t.start[i] = INT32_MAX, t.last[i] = -1;
-    t.block_low[i] = t.block_high[i] = t.word[i] = 0;
-    if (i >= q.count) continue;
+  std::fill_n(t.start, kTileQueries, INT32_MAX), std::fill_n(t.last, kTileQueries, -1);
+  for (uint32_t* word : {t.block_low, t.block_high, t.word}) std::fill_n(word, kTileQueries, 0);
+  for (int64_t i = 0; i < q.count; ++i) {
     const int64_t at = (q.begin + i) / s.group, g = (q.begin + i) % s.group;
     if (s.query_place[at] < 0 || s.batch_place[b] < 0 || s.kv_head_place[head] < 0 || s.group_place[g] < 0) {
       q.start_high = INT32_MAX;  // padding sees nothing

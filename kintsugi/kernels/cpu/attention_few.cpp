@@ -45,45 +45,60 @@ void dot_keys(const float* q, const T* keys, const T* values, int64_t stride, in
   }
 }
 
-// sums = the values of `count` keys, each times its weight.
-template <typename T>
-void add_values(const float* weights, const T* values, int64_t stride, int64_t count, int64_t head_dim, float* sums) {
-  int64_t d = 0;
-  for (; d + 2 * lanes() <= head_dim; d += 2 * lanes()) {
-    V x = zero(), y = zero();
+// sums = the values of `count` keys, each times its weight; kSome vectors of a head at a time, as many sums.
+template <int kSome, typename T>
+int64_t add_values_from(int64_t d, const float* weights, const T* values, int64_t stride, int64_t count,
+                        int64_t head_dim, float* sums) {
+  for (; d + kSome * lanes() <= head_dim; d += kSome * lanes()) {
+    V sum[kSome];
+    for (int v = 0; v < kSome; ++v) sum[v] = zero();
     for (int64_t j = 0; j < count; ++j) {
       const V weight = set(weights[j]);
-      x = hn::MulAdd(weight, load(values + j * stride + d), x);
-      y = hn::MulAdd(weight, load(values + j * stride + d + lanes()), y);
+      for (int v = 0; v < kSome; ++v) sum[v] = hn::MulAdd(weight, load(values + j * stride + d + v * lanes()), sum[v]);
     }
-    store(x, sums + d), store(y, sums + d + lanes());
+    for (int v = 0; v < kSome; ++v) store(sum[v], sums + d + v * lanes());
   }
-  for (; d < head_dim; d += lanes()) {
-    const int64_t some = std::min(lanes(), head_dim - d);
-    V x = zero();
-    for (int64_t j = 0; j < count; ++j) x = hn::MulAdd(set(weights[j]), load_n(values + j * stride + d, some), x);
-    store(x, sums + d);  // padded
-  }
+  return d;
+}
+
+template <typename T>
+void add_values(const float* weights, const T* values, int64_t stride, int64_t count, int64_t head_dim, float* sums) {
+  int64_t d = add_values_from<4>(0, weights, values, stride, count, head_dim, sums);
+  d = add_values_from<1>(d, weights, values, stride, count, head_dim, sums);
+  if (d == head_dim) return;
+  V x = zero();
+  for (int64_t j = 0; j < count; ++j) x = hn::MulAdd(set(weights[j]), load_n(values + j * stride + d, head_dim - d), x);
+  store(x, sums + d);  // padded
 }
 
 // Scores that the query, row i of its tile, does not see become minus infinity.
 void hide(const AttentionSetting& s, const AttentionScratch& t, const QueryTile& q, int64_t i, base::Range keys,
           float* scores) {
-  for (int64_t k = keys.begin; k < keys.end; ++k) {
-    const int32_t place = s.key_place[k];
-    const bool document = s.key_starts && s.key_starts[q.batch * s.key_seq + k] != t.document[i];
-    if (place < t.start[i] || place > t.last[i] || document)
-      scores[k - keys.begin] = -std::numeric_limits<float>::infinity();
+  const float none = -std::numeric_limits<float>::infinity();
+  const int32_t* places = s.key_place + keys.begin;
+  const int32_t* starts = s.key_starts ? s.key_starts + q.batch * s.key_seq + keys.begin : nullptr;
+  const auto start = hn::Set(DI(), t.start[i]), last = hn::Set(DI(), t.last[i]);
+  const auto document = hn::Set(DI(), starts ? t.document[i] : 0);
+  int64_t k = 0;
+  for (; k + lanes() <= keys.size(); k += lanes()) {
+    const auto place = hn::LoadU(DI(), places + k);
+    auto hidden = hn::Or(hn::Lt(place, start), hn::Lt(last, place));
+    if (starts) hidden = hn::Or(hidden, hn::Ne(hn::LoadU(DI(), starts + k), document));
+    store(hn::IfThenElse(hn::RebindMask(D(), hidden), set(none), load(scores + k)), scores + k);
   }
+  for (; k < keys.size(); ++k)
+    if (places[k] < t.start[i] || places[k] > t.last[i] || (starts && starts[k] != t.document[i])) scores[k] = none;
 }
 
 // Scores to exponentials below their maximum.
 void exponentials(int64_t count, float* scores, float* top, float* sum) {
-  float most = -1e30f;  // below every score, and finite
-  for (int64_t i = 0; i < count; ++i) most = std::max(most, scores[i]);
-  V total = zero();
+  V tops = set(-1e30f);  // below every score, and finite
   int64_t i = 0;
-  for (; i + lanes() <= count; i += lanes()) {
+  for (; i + lanes() <= count; i += lanes()) tops = hn::Max(tops, load(scores + i));
+  float most = hn::GetLane(hn::MaxOfLanes(D(), tops));
+  for (; i < count; ++i) most = std::max(most, scores[i]);
+  V total = zero();
+  for (i = 0; i + lanes() <= count; i += lanes()) {
     const V p = exp_of(hn::Sub(load(scores + i), set(most)));
     store(p, scores + i);
     total = hn::Add(total, p);
