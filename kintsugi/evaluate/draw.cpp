@@ -2,36 +2,70 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <limits>
+#include <ranges>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/kernels/random.h"
 
 namespace kintsugi::evaluate {
 
-int32_t sample(std::span<const float> logits, const SampleOptions& options, uint64_t number, uint64_t stream) {
-  if (options.temperature <= 0.0)
-    return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
-  std::vector<int32_t> ids(logits.size());
-  std::iota(ids.begin(), ids.end(), 0);
+namespace {
+
+// The first of the largest. Some at a time, whose largest are found side by side.
+template <typename T>
+int32_t most_likely(std::span<const T> logits) {
+  constexpr size_t kSome = 256, kLanes = 8;
+  float most = -std::numeric_limits<float>::infinity();
+  size_t found = 0;
+  for (size_t begin = 0; begin < logits.size(); begin += kSome) {
+    const std::span some = logits.subspan(begin, std::min(kSome, logits.size() - begin));
+    float lanes[kLanes];
+    std::fill_n(lanes, kLanes, most);
+    for (size_t i = 0; i + kLanes <= some.size(); i += kLanes)
+      for (size_t lane = 0; lane < kLanes; ++lane) {
+        const auto x = static_cast<float>(some[i + lane]);
+        lanes[lane] = x > lanes[lane] ? x : lanes[lane];
+      }
+    float here = *std::max_element(lanes, lanes + kLanes);
+    for (size_t i = some.size() / kLanes * kLanes; i < some.size(); ++i)
+      here = std::max(here, static_cast<float>(some[i]));
+    if (here > most) most = here, found = begin;
+  }
+  for (size_t i = found; i < logits.size(); ++i)
+    if (static_cast<float>(logits[i]) == most) return static_cast<int32_t>(i);
+  return 0;  // none is a number
+}
+
+// The ids of the k largest, the largest first, and of equal ones the first.
+std::vector<int32_t> largest(std::span<const float> logits, size_t k) {
   const auto above = [&](int32_t a, int32_t b) {
     const float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
     return x != y ? x > y : a < b;
   };
-  if (options.top_k > 0 && options.top_k < static_cast<int64_t>(ids.size())) {
-    std::nth_element(ids.begin(), ids.begin() + options.top_k - 1, ids.end(), above);
-    ids.resize(static_cast<size_t>(options.top_k));
-  }
-  std::sort(ids.begin(), ids.end(), above);
-  const double top = logits[static_cast<size_t>(ids[0])];
-  std::vector<double> weight;
+  const auto all = std::views::iota(0, static_cast<int32_t>(logits.size()));
+  std::vector<int32_t> ids(k);
+  std::partial_sort_copy(all.begin(), all.end(), ids.begin(), ids.end(), above);
+  return ids;
+}
+
+}  // namespace
+
+int32_t sample(std::span<const float> logits, const SampleOptions& options, uint64_t number, uint64_t stream) {
+  const int32_t first = most_likely(logits);
+  if (options.temperature <= 0.0) return first;
+  const bool some = options.top_k > 0 && options.top_k < static_cast<int64_t>(logits.size());
+  const std::vector<int32_t> ids = some ? largest(logits, static_cast<size_t>(options.top_k)) : std::vector<int32_t>();
+  const auto id_of = [&](size_t i) { return some ? ids[i] : static_cast<int32_t>(i); };
+  const float top = logits[static_cast<size_t>(first)], scale = static_cast<float>(1 / options.temperature);
+  std::vector<double> below(some ? ids.size() : logits.size());  // the sums of weights up to each
   double total = 0;
-  for (int32_t id : ids)
-    weight.push_back(total += std::exp((logits[static_cast<size_t>(id)] - top) / options.temperature));
+  for (size_t i = 0; i < below.size(); ++i)
+    below[i] = total += std::exp((logits[static_cast<size_t>(id_of(i))] - top) * scale);
   const double draw =
       kernels::random_word(kernels::random_key(options.seed, "generate"), stream, number) * 0x1p-32 * total;
-  const auto at = std::upper_bound(weight.begin(), weight.end(), draw) - weight.begin();
-  return ids[std::min(static_cast<size_t>(at), ids.size() - 1)];
+  const auto at = static_cast<size_t>(std::upper_bound(below.begin(), below.end(), draw) - below.begin());
+  return id_of(std::min(at, below.size() - 1));
 }
 
 void fill_rows(std::span<const Text> texts, size_t begin, size_t end, size_t columns, std::vector<int32_t>& rows) {
@@ -64,13 +98,18 @@ std::vector<int32_t> Draws::draw(program::Step step, std::span<const Text> texts
                ids = options.vocab > 0 ? static_cast<size_t>(options.vocab) : columns;
     base::require(rows == texts.size() && ids <= columns, "draw", "{} texts of {} ids have logits {}", texts.size(),
                   ids, to_string(out.shape()));
-    std::vector<float> logits(ids);
     tensor::dispatch(out.dtype(), [&]<typename T>(T) {
+      std::vector<float> wide;
       for (size_t i = 0; i < rows; ++i) {
         if (!texts[i].needs_one(read)) continue;
-        std::ranges::transform(out.as<T>().subspan(i * columns, ids), logits.begin(),
-                               [](T x) { return static_cast<float>(x); });
-        next[i] = sample(logits, options, read - texts[i].prompt, texts[i].stream);
+        const std::span<const T> logits = out.as<T>().subspan(i * columns, ids);
+        if (options.temperature <= 0.0) {
+          next[i] = most_likely(logits);
+          continue;
+        }
+        wide.resize(ids);
+        std::ranges::transform(logits, wide.begin(), [](T x) { return static_cast<float>(x); });
+        next[i] = sample(wide, options, read - texts[i].prompt, texts[i].stream);
       }
     });
   }

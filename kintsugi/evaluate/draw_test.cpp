@@ -1,0 +1,84 @@
+#include "kintsugi/evaluate/draw.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <set>
+#include <vector>
+
+#include "kintsugi/kernels/random.h"
+
+namespace kintsugi::evaluate::draw_test {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
+
+// Of few values, so that many are equal.
+std::vector<float> random_logits(size_t n, uint64_t seed) {
+  std::vector<float> logits(n);
+  for (size_t i = 0; i < n; ++i)
+    logits[i] = static_cast<float>(kernels::random_word(kernels::random_key(seed, "logits"), 0, i) % 50) / 10;
+  return logits;
+}
+
+TEST(Sample, WithoutTemperatureIsTheFirstOfTheLargest) {
+  for (const size_t n : {1, 2, 7, 8, 9, 255, 256, 257, 263, 1000})
+    for (const uint64_t seed : {1, 2, 3}) {
+      const std::vector<float> logits = random_logits(n, seed);
+      const auto wanted = std::max_element(logits.begin(), logits.end()) - logits.begin();
+      EXPECT_EQ(sample(logits, {.temperature = 0}, 5), wanted) << n;
+      EXPECT_EQ(sample(logits, {.temperature = 1, .top_k = 1}, 5), wanted) << n;
+    }
+  for (size_t at = 0; at < 300; ++at) {
+    std::vector<float> logits(300, -3.0f);
+    logits[at] = -2.0f;
+    EXPECT_EQ(sample(logits, {.temperature = 0}, 0), at);
+  }
+}
+
+TEST(Sample, WithoutTemperatureBearsWhatIsNoNumber) {
+  std::vector<float> logits(300, kNan);
+  EXPECT_EQ(sample(logits, {.temperature = 0}, 0), 0);
+  logits[270] = 1;
+  EXPECT_EQ(sample(logits, {.temperature = 0}, 0), 270);
+  EXPECT_EQ(sample(std::vector<float>(300, -kInfinity), {.temperature = 0}, 0), 0);
+}
+
+TEST(Sample, DrawsAmongTheLargest) {
+  const std::vector<float> logits = random_logits(400, 4);
+  std::vector<int32_t> ids(logits.size());
+  std::iota(ids.begin(), ids.end(), 0);
+  std::ranges::stable_sort(ids, [&](int32_t a, int32_t b) { return logits[a] > logits[b]; });
+  for (const int k : {2, 7, 399}) {
+    std::set<int32_t> drawn;
+    for (uint64_t number = 0; number < 20000; ++number)
+      drawn.insert(sample(logits, {.temperature = 5, .top_k = k}, number));
+    EXPECT_EQ(drawn, std::set<int32_t>(ids.begin(), ids.begin() + k));
+  }
+}
+
+// Counts of 40,000 draws lie within five deviations of what softmax says.
+TEST(Sample, FollowsTheProbabilities) {
+  const std::vector<float> logits = {0.5f, -1.0f, 2.0f, -kInfinity, 1.0f};
+  for (const int top_k : {0, 3})
+    for (const double temperature : {0.7, 1.0, 3.0}) {
+      std::vector<double> wanted(logits.size()), counts(logits.size());
+      for (size_t i = 0; i < logits.size(); ++i)
+        wanted[i] = top_k == 3 && i == 1 ? 0 : std::exp(logits[i] / temperature);
+      const double total = std::accumulate(wanted.begin(), wanted.end(), 0.0);
+      constexpr int kDraws = 40000;
+      for (int i = 0; i < kDraws; ++i)
+        ++counts[static_cast<size_t>(
+            sample(logits, {.temperature = temperature, .top_k = top_k, .seed = 3}, static_cast<uint64_t>(i), 2))];
+      for (size_t i = 0; i < logits.size(); ++i) {
+        const double p = wanted[i] / total;
+        EXPECT_NEAR(counts[i], p * kDraws, 5 * std::sqrt(p * kDraws)) << i << " at " << temperature;
+      }
+    }
+}
+
+}  // namespace
+}  // namespace kintsugi::evaluate::draw_test
