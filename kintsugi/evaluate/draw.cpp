@@ -1,8 +1,10 @@
 #include "kintsugi/evaluate/draw.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <ranges>
 
 #include "kintsugi/base/error.h"
@@ -37,16 +39,61 @@ int32_t most_likely(std::span<const T> logits) {
   return 0;  // none is a number
 }
 
-// The ids of the k largest, the largest first, and of equal ones the first.
-std::vector<int32_t> largest(std::span<const float> logits, size_t k) {
-  const auto above = [&](int32_t a, int32_t b) {
+// The larger logit comes first, and of equal ones the lower id.
+struct Above {
+  std::span<const float> logits;
+
+  bool operator()(int32_t a, int32_t b) const {
     const float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
     return x != y ? x > y : a < b;
-  };
+  }
+};
+
+// The ids of the k largest, in that order.
+std::vector<int32_t> largest(std::span<const float> logits, size_t k) {
   const auto all = std::views::iota(0, static_cast<int32_t>(logits.size()));
   std::vector<int32_t> ids(k);
-  std::partial_sort_copy(all.begin(), all.end(), ids.begin(), ids.end(), above);
+  std::partial_sort_copy(all.begin(), all.end(), ids.begin(), ids.end(), Above{logits});
   return ids;
+}
+
+// The first of `ids`, the largest logit first, up to which weights sum to more than `draw`; the last if none does.
+int32_t first_beyond(double draw, std::span<const int32_t> ids, std::span<const float> logits, float top,
+                     double temperature) {
+  double sum = 0;
+  for (const int32_t id : ids) {
+    sum += std::exp((static_cast<double>(logits[static_cast<size_t>(id)]) - top) / temperature);
+    if (sum > draw) return id;
+  }
+  return ids.back();
+}
+
+// Those of all ids, without sorting them: they are counted in bins by their distance from the largest, and only the bin
+// in which the draw falls is sorted.
+int32_t draw_of_all(std::span<const float> logits, float top, double temperature, double random) {
+  constexpr size_t kBins = 1024;
+  const auto scale = static_cast<float>(std::min(1 / temperature, 1e30));
+  float lowest = top;
+  for (const float x : logits) lowest = x < lowest ? x : lowest;
+  const float most = std::min((top - lowest) * scale, 40.0f);  // what is further below weighs e^-40 at most
+  const float bins_of_one = most > 0 ? (kBins - 1) / most : 0;
+  std::vector<uint16_t> bin(logits.size());
+  std::array<double, kBins> weight = {};
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const float below = (top - logits[i]) * scale;
+    bin[i] = static_cast<uint16_t>((below < most ? below : most) * bins_of_one);
+    weight[bin[i]] += std::exp(-below);
+  }
+  double draw = random * std::accumulate(weight.begin(), weight.end(), 0.0);
+  size_t found = 0, last = 0;
+  for (; found < kBins && !(weight[found] > draw); ++found)
+    if (weight[found] > 0) draw -= weight[found], last = found;
+  if (found == kBins) found = last;  // by rounding
+  std::vector<int32_t> ids;
+  for (size_t i = 0; i < bin.size(); ++i)
+    if (bin[i] == found) ids.push_back(static_cast<int32_t>(i));
+  std::ranges::sort(ids, Above{logits});
+  return first_beyond(draw, ids, logits, top, temperature);
 }
 
 }  // namespace
@@ -54,18 +101,15 @@ std::vector<int32_t> largest(std::span<const float> logits, size_t k) {
 int32_t sample(std::span<const float> logits, const SampleOptions& options, uint64_t number, uint64_t stream) {
   const int32_t first = most_likely(logits);
   if (options.temperature <= 0.0) return first;
-  const bool some = options.top_k > 0 && options.top_k < static_cast<int64_t>(logits.size());
-  const std::vector<int32_t> ids = some ? largest(logits, static_cast<size_t>(options.top_k)) : std::vector<int32_t>();
-  const auto id_of = [&](size_t i) { return some ? ids[i] : static_cast<int32_t>(i); };
-  const float top = logits[static_cast<size_t>(first)], scale = static_cast<float>(1 / options.temperature);
-  std::vector<double> below(some ? ids.size() : logits.size());  // the sums of weights up to each
+  const float top = logits[static_cast<size_t>(first)];
+  const double random = kernels::random_word(kernels::random_key(options.seed, "generate"), stream, number) * 0x1p-32;
+  if (options.top_k <= 0 || options.top_k >= static_cast<int64_t>(logits.size()))
+    return draw_of_all(logits, top, options.temperature, random);
+  const std::vector<int32_t> ids = largest(logits, static_cast<size_t>(options.top_k));
   double total = 0;
-  for (size_t i = 0; i < below.size(); ++i)
-    below[i] = total += std::exp((logits[static_cast<size_t>(id_of(i))] - top) * scale);
-  const double draw =
-      kernels::random_word(kernels::random_key(options.seed, "generate"), stream, number) * 0x1p-32 * total;
-  const auto at = static_cast<size_t>(std::upper_bound(below.begin(), below.end(), draw) - below.begin());
-  return id_of(std::min(at, below.size() - 1));
+  for (const int32_t id : ids)
+    total += std::exp((static_cast<double>(logits[static_cast<size_t>(id)]) - top) / options.temperature);
+  return first_beyond(random * total, ids, logits, top, options.temperature);
 }
 
 void fill_rows(std::span<const Text> texts, size_t begin, size_t end, size_t columns, std::vector<int32_t>& rows) {

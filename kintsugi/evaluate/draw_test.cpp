@@ -60,6 +60,39 @@ TEST(Sample, DrawsAmongTheLargest) {
   }
 }
 
+// What sorting all ids, and summing their weights in that order, draws.
+TEST(Sample, DrawsInTheOrderOfProbabilities) {
+  for (const double temperature : {0.01, 0.3, 1.0, 50.0}) {
+    std::vector<float> logits = random_logits(3000, 5);
+    for (size_t i = 0; i < 1000; ++i) logits[i * 3] += static_cast<float>(i) * 1e-4f;
+    logits[17] = -kInfinity;
+    std::vector<int32_t> ids(logits.size());
+    std::iota(ids.begin(), ids.end(), 0);
+    std::ranges::stable_sort(ids, [&](int32_t a, int32_t b) { return logits[a] > logits[b]; });
+    std::vector<double> sums;
+    for (const int32_t id : ids)
+      sums.push_back((sums.empty() ? 0 : sums.back()) + std::exp((logits[id] - logits[ids[0]]) / temperature));
+    for (uint64_t number = 0; number < 300; ++number) {
+      const double draw = kernels::random_word(kernels::random_key(7, "generate"), 3, number) * 0x1p-32 * sums.back();
+      const auto at = std::upper_bound(sums.begin(), sums.end(), draw) - sums.begin();
+      EXPECT_EQ(sample(logits, {.temperature = temperature, .seed = 7}, number, 3), ids[static_cast<size_t>(at)]);
+    }
+  }
+}
+
+TEST(Sample, BearsEveryTemperature) {
+  const std::vector<float> logits = random_logits(600, 6), equal(600, 1.5f);
+  const int32_t first = sample(logits, {.temperature = 0}, 0);
+  for (const double temperature : {1e-300, 1e-40, 1e-3, 1e10, 1e300})
+    for (uint64_t number = 0; number < 50; ++number) {
+      const int32_t drawn = sample(logits, {.temperature = temperature}, number);
+      if (temperature < 1e-2) {
+        EXPECT_EQ(logits[static_cast<size_t>(drawn)], logits[static_cast<size_t>(first)]);
+      }
+      EXPECT_LT(sample(equal, {.temperature = temperature}, number), 600);
+    }
+}
+
 // Counts of 40,000 draws lie within five deviations of what softmax says.
 TEST(Sample, FollowsTheProbabilities) {
   const std::vector<float> logits = {0.5f, -1.0f, 2.0f, -kInfinity, 1.0f};
