@@ -114,19 +114,29 @@ HWY_INLINE float sum_of_lanes(V v) {
   return hn::GetLane(hn::SumOfLanes(D(), v));
 }
 
-// The sum of x[i] * y[i]. Some vectors at a time, since a sum waits for the one before.
-template <typename T>
-HWY_INLINE float dot(const float* x, const T* y, int64_t n) {
-  constexpr int64_t kSums = 4;
-  V sum[kSums] = {zero(), zero(), zero(), zero()};
+// The sums of x[i] * y[i] for `kRows` rows of x, one `row` elements behind the other, to `sums`. Some vectors at a
+// time, since a sum waits for the one before; the bits of a sum do not depend on kRows.
+template <int kRows, typename T>
+HWY_INLINE void dots(const float* x, int64_t row, const T* y, int64_t n, float* sums) {
+  constexpr int kSums = 4;
+  V sum[kRows][kSums];
+  for (int r = 0; r < kRows; ++r)
+    for (int s = 0; s < kSums; ++s) sum[r][s] = zero();
   int64_t i = 0;
-  for (; i + kSums * lanes() <= n; i += kSums * lanes())
-    for (int64_t s = 0; s < kSums; ++s)
-      sum[s] = hn::MulAdd(load(x + i + s * lanes()), load(y + i + s * lanes()), sum[s]);
-  for (; i + lanes() <= n; i += lanes()) sum[0] = hn::MulAdd(load(x + i), load(y + i), sum[0]);
-  float all = sum_of_lanes(hn::Add(hn::Add(sum[0], sum[1]), hn::Add(sum[2], sum[3])));
-  for (; i < n; ++i) all = std::fma(x[i], static_cast<float>(y[i]), all);
-  return all;
+  for (; i + kSums * lanes() <= n; i += kSums * lanes()) {
+    HWY_UNROLL(4)
+    for (int s = 0; s < kSums; ++s) {
+      const V some = load(y + i + s * lanes());
+      HWY_UNROLL(4)
+      for (int r = 0; r < kRows; ++r) sum[r][s] = hn::MulAdd(load(x + r * row + i + s * lanes()), some, sum[r][s]);
+    }
+  }
+  for (; i + lanes() <= n; i += lanes())
+    for (int r = 0; r < kRows; ++r) sum[r][0] = hn::MulAdd(load(x + r * row + i), load(y + i), sum[r][0]);
+  for (int r = 0; r < kRows; ++r) {
+    sums[r] = sum_of_lanes(hn::Add(hn::Add(sum[r][0], sum[r][1]), hn::Add(sum[r][2], sum[r][3])));
+    for (int64_t j = i; j < n; ++j) sums[r] = std::fma(x[r * row + j], static_cast<float>(y[j]), sums[r]);
+  }
 }
 
 // Calls f with a value of float, bf16 or f16.

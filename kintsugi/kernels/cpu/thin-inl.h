@@ -43,28 +43,32 @@ template <int kCount, typename T>
 void add_rows(const Thin<T>& p, base::Range rows, base::Range columns, const ThinRows& a, const ThinSums& to,
               int64_t l) {
   constexpr int64_t kOfLine = 64 / sizeof(T);
-  const T* b = p.b + (rows.begin + l) * p.b_row + columns.begin;
-  const int64_t ahead = std::min(kAhead, p.k - rows.begin - l - kCount) * p.b_row;
+  const int64_t m = p.m, n = columns.size(), b_row = p.b_row, to_row = to.row;
+  const T* b = p.b + (rows.begin + l) * b_row + columns.begin;
+  const int64_t ahead = std::min(kAhead, p.k - rows.begin - l - kCount) * b_row;
+  float* const sums = to.sums;
+  float by[kThinRows][kCount];
+  for (int64_t i = 0; i < m; ++i)
+    for (int r = 0; r < kCount; ++r) by[i][r] = a.a[i * a.row + (l + r) * a.column];
   int64_t j = 0;
-  for (; j + lanes() <= columns.size(); j += lanes()) {
+  for (; j + lanes() <= n; j += lanes()) {
     V x[kCount];
     if (j % kOfLine == 0)
-      for (int r = 0; r < kCount; ++r) fetch_second(b + ahead + r * p.b_row + j);
+      for (int r = 0; r < kCount; ++r) fetch_second(b + ahead + r * b_row + j);
     HWY_UNROLL(8)
-    for (int r = 0; r < kCount; ++r) x[r] = load(b + r * p.b_row + j);
-    for (int64_t i = 0; i < p.m; ++i) {
-      V sum = l > 0 ? load(to.sums + i * to.row + j) : zero();
+    for (int r = 0; r < kCount; ++r) x[r] = load(b + r * b_row + j);
+    for (int64_t i = 0; i < m; ++i) {
+      V sum = l > 0 ? load(sums + i * to_row + j) : zero();
       HWY_UNROLL(8)
-      for (int r = 0; r < kCount; ++r) sum = hn::MulAdd(set(a.a[i * a.row + (l + r) * a.column]), x[r], sum);
-      store(sum, to.sums + i * to.row + j);
+      for (int r = 0; r < kCount; ++r) sum = hn::MulAdd(set(by[i][r]), x[r], sum);
+      store(sum, sums + i * to_row + j);
     }
   }
-  for (; j < columns.size(); ++j)
-    for (int64_t i = 0; i < p.m; ++i) {
-      float sum = l > 0 ? to.sums[i * to.row + j] : 0.0f;
-      for (int r = 0; r < kCount; ++r)
-        sum = std::fma(a.a[i * a.row + (l + r) * a.column], static_cast<float>(b[r * p.b_row + j]), sum);
-      to.sums[i * to.row + j] = sum;
+  for (; j < n; ++j)
+    for (int64_t i = 0; i < m; ++i) {
+      float sum = l > 0 ? sums[i * to_row + j] : 0.0f;
+      for (int r = 0; r < kCount; ++r) sum = std::fma(by[i][r], static_cast<float>(b[r * b_row + j]), sum);
+      sums[i * to_row + j] = sum;
     }
 }
 
@@ -73,6 +77,15 @@ void sum_slice(const Thin<T>& p, base::Range rows, base::Range columns, const Th
   int64_t l = 0;
   for (; l + kRowsOfB <= rows.size(); l += kRowsOfB) add_rows<kRowsOfB>(p, rows, columns, a, to, l);
   for (; l < rows.size(); ++l) add_rows<1>(p, rows, columns, a, to, l);
+}
+
+// The dot products of m rows of a with one column of b, whose elements lie side by side over k.
+template <typename T>
+void sum_column(int64_t m, const float* a, int64_t a_row, const T* column, int64_t k, float* sums) {
+  constexpr int kRows = HWY_MAX_BYTES >= 64 ? 4 : 2;  // for which it is loaded once, by the registers
+  int64_t i = 0;
+  for (; i + kRows <= m; i += kRows) dots<kRows>(a + i * a_row, a_row, column, k, sums + i);
+  for (; i < m; ++i) dots<1>(a + i * a_row, a_row, column, k, sums + i);
 }
 
 HWY_INLINE void add_sums(const float* x, int64_t n, float* sum) {

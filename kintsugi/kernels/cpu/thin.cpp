@@ -11,8 +11,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace kintsugi::kernels::cpu::HWY_NAMESPACE {
 
-constexpr int64_t kRowsOfC = 4;
-
 Thin<float> thin_of(const Product& p) {
   return {p.m, p.n, p.k, p.b, p.b_row};
 }
@@ -22,7 +20,7 @@ ThinRows rows_of_a(const Product& p, int64_t l) {
 }
 
 void sum_rows(const Product& p, bool add) {
-  float more[kRowsOfC * kThinColumns];
+  float more[kThinRows * kThinColumns];
   for (int64_t first = 0; first < p.n; first += kThinColumns) {
     const base::Range columns = {first, std::min(first + kThinColumns, p.n)};
     for (int64_t l = 0; l < p.k; l += thin_slice(p.k)) {
@@ -36,13 +34,15 @@ void sum_rows(const Product& p, bool add) {
   }
 }
 
-// Columns of b lie side by side over k: dot products.
 void sum_columns(const Product& p, bool add) {
-  for (int64_t j = 0; j < p.n; ++j)
+  float sums[kThinRows];
+  for (int64_t j = 0; j < p.n; ++j) {
+    sum_column(p.m, p.a, p.a_row, p.b + j * p.b_column, p.k, sums);
     for (int64_t i = 0; i < p.m; ++i) {
-      const float sum = dot(p.a + i * p.a_row, p.b + j * p.b_column, p.k);
-      p.c[i * p.c_row + j] = add ? p.c[i * p.c_row + j] + sum : sum;
+      float& c = p.c[i * p.c_row + j];
+      c = add ? c + sums[i] : sums[i];
     }
+  }
 }
 
 void thin(const Product& p, bool add) {
@@ -79,7 +79,7 @@ HWY_EXPORT(thin_parts);
 HWY_EXPORT(thin_join);
 
 bool is_thin(const Product& p) {
-  return p.m <= 4 && (p.b_column == 1 || (p.b_row == 1 && (p.a_column == 1 || p.k == 1)));
+  return p.m <= kThinRows && (p.b_column == 1 || (p.b_row == 1 && (p.a_column == 1 || p.k == 1)));
 }
 
 void multiply_thin(const Product& p, bool add) {

@@ -11,6 +11,7 @@
 
 namespace kintsugi::kernels::cpu {
 
+constexpr int64_t kThinRows = 8;             // of c, at most
 constexpr int64_t kThinColumns = 2048;       // whose sums are made at a time
 constexpr int64_t kMostThinColumns = 16384;  // of which slices are shared: rows of more columns are long enough
 constexpr int64_t kThinGrain = 32;           // columns that a thread sums at least
@@ -30,7 +31,7 @@ constexpr int64_t thin_sums(int64_t m, int64_t n, int64_t k) {
   return n <= kMostThinColumns && thin_slices(k) > 1 ? thin_slices(k) * m * n : 0;
 }
 
-// At most four rows of c, and b row-major or its transpose.
+// At most kThinRows of c, and b row-major or its transpose.
 bool is_thin(const Product& product);
 
 // By the calling thread. Computes without the bias; adds to c if `add`.

@@ -18,11 +18,12 @@ Thin<tensor::bf16> thin_of(const Bf16Product& p) {
   return {p.m, p.n, p.k, p.b, p.b_row};
 }
 
-// Columns of b lie side by side over k: dot products, one after the other, so that b is read as it lies in memory.
-void sum_columns(const Bf16Product& p, const float* a, base::Range columns, float* sums) {
-  for (int64_t j = columns.begin; j < columns.end; ++j)
-    for (int64_t i = 0; i < p.m; ++i)
-      sums[i * kThinColumns + j - columns.begin] = dot(a + i * p.k, p.b + j * p.b_column, p.k);
+void sum_columns(const Bf16Product& p, const float* a, base::Range columns, float* to) {
+  float sums[kThinRows];
+  for (int64_t j = columns.begin; j < columns.end; ++j) {
+    sum_column(p.m, a, p.k, p.b + j * p.b_column, p.k, sums);
+    for (int64_t i = 0; i < p.m; ++i) to[i * kThinColumns + j - columns.begin] = sums[i];
+  }
 }
 
 void widen_a(const Bf16Product& p, base::Range rows, float* a) {

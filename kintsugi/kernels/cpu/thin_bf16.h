@@ -7,8 +7,6 @@
 
 namespace kintsugi::kernels::cpu {
 
-constexpr int64_t kThinRows = 8;  // of c, at most
-
 bool is_thin(const Bf16Product& p);
 
 // The floats of scratch that a thread needs for any thin product with this k.
