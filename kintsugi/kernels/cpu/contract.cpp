@@ -17,16 +17,15 @@ bool gives_whole_products(const ContractLayout& layout, int threads) {
   return layout.products() % threads == 0 || layout.products() >= 4 * threads;
 }
 
-// Without memory.
-Product wide_product(const ContractLayout& layout) {
-  return {.m = layout.m,
-          .n = layout.n,
-          .k = layout.k,
-          .a_row = layout.a_row,
-          .a_column = layout.a_column,
-          .b_row = layout.b_row,
-          .b_column = layout.b_column,
-          .c_row = layout.y_row};
+// A Product or Bf16Product without memory.
+template <typename P>
+P product_of(const ContractLayout& layout) {
+  P p;
+  p.m = layout.m, p.n = layout.n, p.k = layout.k;
+  p.a_row = layout.a_row, p.a_column = layout.a_column;
+  p.b_row = layout.b_row, p.b_column = layout.b_column;
+  p.c_row = layout.y_row;
+  return p;
 }
 
 // Operands in fp32: where they are, or widened in the workspace.
@@ -42,7 +41,8 @@ Wide take_wide(const Operands& o, const ContractLayout& layout, int threads, Scr
   for (size_t i = 0; i < kWideIns; ++i)
     if (o.ins.has(i) && o.ins[i].dtype != DType::f32) wide.ins[i] = scratch.take<float>(o.ins[i].shape.elements());
   if (o.outs[0].dtype != DType::f32) wide.out = scratch.take<float>(o.outs[0].shape.elements());
-  const int64_t sums = gives_whole_products(layout, threads) ? 0 : together_scratch(wide_product(layout), threads);
+  const int64_t sums =
+      gives_whole_products(layout, threads) ? 0 : together_scratch(product_of<Product>(layout), threads);
   if (sums > 0) wide.sums = scratch.take<float>(sums);
   return wide;
 }
@@ -80,7 +80,7 @@ BatchDim offsets_at(const ContractLayout& layout, int64_t point) {
 // The product at one point of the batch dims.
 Product product_at(const ContractLayout& layout, const Wide& wide, int64_t point, bool accumulate,
                    const Epilogue& epilogue) {
-  Product p = wide_product(layout);
+  Product p = product_of<Product>(layout);
   p.a = wide.ins[layout.swapped ? ContractIn::kB : ContractIn::kA];
   p.b = wide.ins[layout.swapped ? ContractIn::kA : ContractIn::kB];
   p.c = wide.out;
@@ -101,17 +101,10 @@ bool stays_narrow(const Operands& o) {
          (!o.ins.has(ContractIn::kBias) || fits(o.ins[ContractIn::kBias].dtype)) && fits(o.outs[0].dtype);
 }
 
-// Without memory.
 Bf16Product narrow_product(const ContractLayout& layout, DType y) {
-  return {.m = layout.m,
-          .n = layout.n,
-          .k = layout.k,
-          .a_row = layout.a_row,
-          .a_column = layout.a_column,
-          .b_row = layout.b_row,
-          .b_column = layout.b_column,
-          .c_dtype = y,
-          .c_row = layout.y_row};
+  Bf16Product p = product_of<Bf16Product>(layout);
+  p.c_dtype = y;
+  return p;
 }
 
 Bf16Product narrow_product_at(const ContractLayout& layout, const KernelCall& call, int64_t point) {
