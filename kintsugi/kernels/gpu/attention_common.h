@@ -297,12 +297,25 @@ inline bool library_knows(const AttentionCall& sizes, DType dtype, bool masked, 
 constexpr size_t kAttentionMasks[] = {kernels::AttentionIn::kStarts, kernels::AttentionIn::kKeyStarts,
                                       kernels::AttentionIn::kSinks};
 
+// Where a call has so few rows, each is a block's work; of more than twice kFewKeys keys it is the work of several, for
+// kFewKeys each, and what they find is joined behind them (Dao et al. 2023, "Flash-Decoding for long-context
+// inference").
+constexpr int kFewRows = 8, kFewKeys = 1024;
+inline int few_cuts(const AttentionCall& a) {
+  return a.rows > kFewRows || a.keys <= 2 * kFewKeys ? 1 : (a.keys + kFewKeys - 1) / kFewKeys;
+}
+// What a block finds: sums of values, the largest score and the sum of exponentials, in fp32.
+inline int64_t few_bytes(const AttentionCall& a) {
+  const int cuts = few_cuts(a);
+  return cuts == 1 ? 0 : int64_t{4} * a.batch * a.kv_heads * a.rows * cuts * (a.head_dim + 2);
+}
+
 inline int64_t attention_bytes(const KernelShapes& shapes, bool gradient) {
   AttentionCall a = {};
   using In = kernels::AttentionIn;
   const tensor::Type& q = *shapes.ins[In::kQ];
   attention_sizes(a, q.shape, shapes.ins[In::kK]->shape);
-  const int64_t tables = attention_tables(a, nullptr, gradient);
+  const int64_t tables = std::max(attention_tables(a, nullptr, gradient), gradient ? 0 : few_bytes(a));
   const bool masked =
       std::ranges::any_of(kAttentionMasks, [&](size_t i) { return i < shapes.ins.size() && shapes.ins[i] != nullptr; });
   if (!library_knows(a, q.dtype, masked, shapes.attributes)) return tables;

@@ -1,14 +1,15 @@
 // Attention of few rows, as of a token that is generated: a block for each row, which reads the keys that the row sees
 // and their values once. Some lanes side by side have a key, and each some columns of it; the softmax runs over the
-// keys of these lanes, and is joined in the block at the end. A token's own key and value may be appended to those that
-// are there by the same kernel, turned by their position before.
+// keys of these lanes, and is joined in the block at the end; of very many keys several blocks have some each. A
+// token's own key and value may be appended to those that are there by the same kernel, turned by their position
+// before.
 #include "kintsugi/kernels/gpu/attention_common.h"
 #include "kintsugi/kernels/gpu/rotary_turns.h"
 
 namespace kintsugi::KINTSUGI_GPU {
 namespace {
 
-constexpr int kFewThreads = 256, kFewRows = 8;
+constexpr int kFewThreads = 256, kJoinThreads = 128;
 
 // A softmax that runs: the largest score, the sum of exponentials relative to it, and the same for values.
 template <int N>
@@ -31,7 +32,13 @@ struct Appended {
   RotaryTurns<128> turns = {};              // of q and k; no pairs: they are not turned
   bool interleaved = false;
 };
-static_assert(sizeof(AttentionCall) + sizeof(Appended) + 16 <= 4096);  // arguments of a kernel
+
+// Blocks of a row, one behind the other, and what each finds.
+struct FewCuts {
+  int count = 1, keys = 0;  // of each
+  float* parts = nullptr;   // [batch kv_heads rows count, head_dim + 2]
+};
+static_assert(sizeof(AttentionCall) + sizeof(Appended) + sizeof(FewCuts) + 16 <= 4096);  // arguments of a kernel
 
 // The N elements from `column` on of a row, turned. Pairs are neighbours where interleaved, else the first is in the
 // first half and the other in the second.
@@ -63,13 +70,17 @@ __device__ __forceinline__ Packed<T, N> turned(const T* row, int column, int hal
 }
 
 // kLanes have a key, N columns each. early: what the row sees is known before the kernel before has ended.
-template <typename T, int kLanes, bool kAppends>
-__global__ void __launch_bounds__(kFewThreads, 2) attention_by_rows(AttentionCall a, Appended n, bool early) {
+// kCut: a block has some keys of a row.
+template <typename T, int kLanes, bool kAppends, bool kCut>
+__global__ void __launch_bounds__(kFewThreads, 2)
+    attention_by_rows(AttentionCall a, Appended n, FewCuts cuts, bool early) {
   constexpr int N = kWide<T>, kGroups = kFewThreads / kLanes, kWarps = kFewThreads / 32;
   constexpr int kTogether = 4;  // keys of a lane under way, with their values
   __shared__ float tops[kWarps], sums[kWarps], parts[kWarps][kLanes * N];
   const int thread = static_cast<int>(threadIdx.x), lane = thread % kLanes, group = thread / kLanes;
-  const int head = static_cast<int>(blockIdx.x) / a.rows, r = static_cast<int>(blockIdx.x) % a.rows;
+  const int all_rows = static_cast<int>(blockIdx.x) / (kCut ? cuts.count : 1);
+  const int cut = kCut ? static_cast<int>(blockIdx.x) % cuts.count : 0;
+  const int head = all_rows / a.rows, r = all_rows % a.rows;
   const int b = head / a.kv_heads, h = head % a.kv_heads, column = lane * N;
   const T* const keys = static_cast<const T*>(a.k) + b * a.k_at.batch + h * a.k_at.kv_head + column;
   const T* const values = static_cast<const T*>(a.v) + b * a.v_at.batch + h * a.v_at.kv_head + column;
@@ -79,8 +90,12 @@ __global__ void __launch_bounds__(kFewThreads, 2) attention_by_rows(AttentionCal
     for (int i = 0; i < a.key_index.count && a.heads[h] >= 0; ++i) {
       if (a.key_index.global[i] < 0) continue;
       const int64_t from = a.key_index.begin[i] - a.key_index.global[i];
-      const int64_t begin = std::max(a.key_index.begin[i], row.first + from),
-                    end = std::min(a.key_index.begin[i + 1], row.last + 1 + from);
+      int64_t begin = std::max(a.key_index.begin[i], row.first + from),
+              end = std::min(a.key_index.begin[i + 1], row.last + 1 + from);
+      if constexpr (kCut) {
+        begin = std::max<int64_t>(begin, cut * cuts.keys);
+        end = std::min<int64_t>(end, (cut + 1) * cuts.keys);
+      }
       if (begin < end) f(static_cast<int>(begin), static_cast<int>(end));
     }
   };
@@ -118,7 +133,7 @@ __global__ void __launch_bounds__(kFewThreads, 2) attention_by_rows(AttentionCal
       k_here = turned<T, N>(k_row, column, n.turns.half, n.interleaved, cosines, sines);
       v_here.load(static_cast<const T*>(n.v) + b * n.v_at.batch + h * n.v_at.kv_head + column);
     }
-    if (r == 0 && group == 0 && there && new_key >= 0) {
+    if (r == 0 && group == 0 && there && new_key >= 0 && (!kCut || new_key / cuts.keys == cut)) {
       const auto append = [&](void* to, const KeyStrides& at, const Packed<T, N>& x) {
         T* const place = static_cast<T*>(to) + b * at.batch + h * at.kv_head + new_key * at.key + column;
         *reinterpret_cast<decltype(x.words)*>(place) = x.words;
@@ -185,6 +200,17 @@ __global__ void __launch_bounds__(kFewThreads, 2) attention_by_rows(AttentionCal
     shrink[w] = tops[w] == -INFINITY ? 0 : expf(tops[w] - top);
     sum += sums[w] * shrink[w];
   }
+  if constexpr (kCut) {
+    float* const part = cuts.parts + static_cast<int64_t>(blockIdx.x) * (a.head_dim + 2);
+    if (thread == 0) part[a.head_dim] = top, part[a.head_dim + 1] = sum;
+    for (int d = thread; d < a.head_dim; d += kFewThreads) {
+      float o = 0;
+      GPU_UNROLL
+      for (int w = 0; w < kWarps; ++w) o += parts[w][d] * shrink[w];
+      part[d] = o;
+    }
+    return;
+  }
   const RowEnd end = end_row(a, top, sum, row, h, r % a.group);
   if (thread == 0) put(a.lse + a.row_of(a.lse_at, b, h, r), end.lse, a.add[1]);
   T* const to = static_cast<T*>(a.out) + a.row_of(a.o_at, b, h, r);
@@ -192,6 +218,31 @@ __global__ void __launch_bounds__(kFewThreads, 2) attention_by_rows(AttentionCal
     float o = 0;
     GPU_UNROLL
     for (int w = 0; w < kWarps; ++w) o += parts[w][d] * shrink[w];
+    put(to + d, o * end.factor, a.add[0]);
+  }
+}
+
+// A row from what its blocks found.
+template <typename T>
+__global__ void __launch_bounds__(kJoinThreads) attention_join_cuts(AttentionCall a, FewCuts cuts) {
+  const int head = static_cast<int>(blockIdx.x) / a.rows, r = static_cast<int>(blockIdx.x) % a.rows;
+  const int b = head / a.kv_heads, h = head % a.kv_heads, step = a.head_dim + 2, thread = static_cast<int>(threadIdx.x);
+  const float* const parts = cuts.parts + static_cast<int64_t>(blockIdx.x) * cuts.count * step;
+  wait_for_kernels_before();
+  let_next_begin();
+  float top = -INFINITY, sum = 0;
+  for (int cut = 0; cut < cuts.count; ++cut) top = fmaxf(top, parts[cut * step + a.head_dim]);
+  const auto shrink = [&](int cut) {
+    const float own = parts[cut * step + a.head_dim];
+    return own == -INFINITY ? 0 : expf(own - top);
+  };
+  for (int cut = 0; cut < cuts.count; ++cut) sum += parts[cut * step + a.head_dim + 1] * shrink(cut);
+  const RowEnd end = end_row(a, top, sum, sight_of(a, b, r), h, r % a.group);
+  if (thread == 0) put(a.lse + a.row_of(a.lse_at, b, h, r), end.lse, a.add[1]);
+  T* const to = static_cast<T*>(a.out) + a.row_of(a.o_at, b, h, r);
+  for (int d = thread; d < a.head_dim; d += kJoinThreads) {
+    float o = 0;
+    for (int cut = 0; cut < cuts.count; ++cut) o += parts[cut * step + d] * shrink(cut);
     put(to + d, o * end.factor, a.add[0]);
   }
 }
@@ -213,18 +264,25 @@ bool launch_few(const KernelCall& call, const AttentionCall& a, const Appended* 
       if (apart % N != 0) return;
     done = true;
     const bool early = a.starts == nullptr && unwritten(*call.stream, {bytes_at(call.later, sizeof(Numbers))});
-    std::vector<device::Stream::Bytes> written = {bytes_of(o), bytes_of(lse)};
+    const FewCuts cuts = {few_cuts(a), kFewKeys, reinterpret_cast<float*>(call.workspace.data())};
+    const bool cut = cuts.count > 1;
+    const std::vector<device::Stream::Bytes> made = {bytes_of(o), bytes_of(lse)};
+    std::vector<device::Stream::Bytes> written = cut ? std::vector{bytes_at(cuts.parts, few_bytes(a))} : made;
     if (appended != nullptr)
       for (const size_t cache : {In::kK, In::kV}) written.push_back(bytes_of(call.ins[cache]));
+    const auto rows = static_cast<unsigned>(a.batch * a.kv_heads * a.rows);
     const auto of = [&]<int kLanes>(std::integral_constant<int, kLanes>) {
-      launch_overlapping(*call.stream, dim3(static_cast<unsigned>(a.batch * a.kv_heads * a.rows)), dim3(kFewThreads), 0,
-                         std::move(written),
-                         appended == nullptr ? attention_by_rows<T, kLanes, false> : attention_by_rows<T, kLanes, true>,
-                         a, n, early);
+      launch_overlapping(
+          *call.stream, dim3(rows * static_cast<unsigned>(cuts.count)), dim3(kFewThreads), 0, std::move(written),
+          appended == nullptr
+              ? (cut ? attention_by_rows<T, kLanes, false, true> : attention_by_rows<T, kLanes, false, false>)
+              : (cut ? attention_by_rows<T, kLanes, true, true> : attention_by_rows<T, kLanes, true, false>),
+          a, n, cuts, early);
     };
     a.head_dim <= 8 * N    ? of(std::integral_constant<int, 8>())
     : a.head_dim <= 16 * N ? of(std::integral_constant<int, 16>())
                            : of(std::integral_constant<int, 32>());
+    if (cut) launch_overlapping(*call.stream, dim3(rows), dim3(kJoinThreads), 0, made, attention_join_cuts<T>, a, cuts);
   });
   return done;
 }

@@ -46,5 +46,23 @@ TEST(OnDevice, AttentionOfFewRows) {
       for (const Case& c : {cases[1], cases[5]}) check_forward(c, dtype, causal = !causal, extra);
 }
 
+// So many keys that several blocks share them: in the last, in the first and in one in the middle are those that a row
+// sees, or begin there.
+TEST(OnDevice, AttentionOfFewRowsAndManyKeys) {
+  const Case cases[] = {
+      {"one query", 1, 1, 2500, 2, 1, 16, {{2300, 1}}, {}, 2500},
+      {"early", 1, 1, 2500, 1, 2, 16, {{3, 1}}, {}, 2500},
+      {"at a cut", 2, 2, 3100, 1, 2, 24, {{2047, 2}}, {}, 3100, true},
+      {"heads first, with starts", 2, 1, 2100, 2, 1, 16, {{2090, 1}}, {}, 2100, true, true},
+  };
+  bool causal = false;
+  for (const Case& c : cases)
+    for (const DType dtype : kDeviceTypes) {
+      check_forward(c, dtype, true, {});
+      check_forward(c, dtype, causal = !causal, kExtras[1]);
+    }
+  for (const Extra& extra : kExtras) check_forward(cases[2], DType::bf16, causal = !causal, extra);
+}
+
 }  // namespace
 }  // namespace kintsugi::kernels::test

@@ -62,6 +62,10 @@ TEST(OnDevice, AttentionOfATokenAppendsItsKey) {
       {.batch = 2, .head_dim = 256, .place = 0, .turned = 256},
       {.batch = 2, .place = 33, .turned = 16, .key_index = {{40, 20}, {20, 20}}},
       {.place = 53, .key_index = {{0, 40}}},
+      // Shared by blocks, whose cuts the key is before, at and behind.
+      {.group = 2, .keys = 2600, .place = 2100, .turned = 16},
+      {.keys = 2600, .place = 1016, .turned = 16},
+      {.keys = 2600, .place = 1024, .window = 30},
   };
   for (const Case& c : cases)
     for (const DType dtype : kDeviceTypes)
