@@ -11,7 +11,6 @@
 #include "kintsugi/kernels/random.h"
 
 namespace kintsugi::evaluate {
-
 namespace {
 
 // The first of the largest. Some at a time, whose largest are found side by side.
@@ -57,12 +56,17 @@ std::vector<int32_t> largest(std::span<const float> logits, size_t k) {
   return ids;
 }
 
+// Relative to the largest logit, `top`.
+double weight_of(float logit, float top, double temperature) {
+  return std::exp((static_cast<double>(logit) - top) / temperature);
+}
+
 // The first of `ids`, the largest logit first, up to which weights sum to more than `draw`; the last if none does.
 int32_t first_beyond(double draw, std::span<const int32_t> ids, std::span<const float> logits, float top,
                      double temperature) {
   double sum = 0;
   for (const int32_t id : ids) {
-    sum += std::exp((static_cast<double>(logits[static_cast<size_t>(id)]) - top) / temperature);
+    sum += weight_of(logits[static_cast<size_t>(id)], top, temperature);
     if (sum > draw) return id;
   }
   return ids.back();
@@ -107,8 +111,7 @@ int32_t sample(std::span<const float> logits, const SampleOptions& options, uint
     return draw_of_all(logits, top, options.temperature, random);
   const std::vector<int32_t> ids = largest(logits, static_cast<size_t>(options.top_k));
   double total = 0;
-  for (const int32_t id : ids)
-    total += std::exp((static_cast<double>(logits[static_cast<size_t>(id)]) - top) / options.temperature);
+  for (const int32_t id : ids) total += weight_of(logits[static_cast<size_t>(id)], top, options.temperature);
   return first_beyond(random * total, ids, logits, top, options.temperature);
 }
 
