@@ -126,6 +126,27 @@ TEST(Compare, SgdIsComparedThroughItsMomentum) {
   EXPECT_GT(twice, 2 * find(c, 1, train::Compared::weight, "layer0.ffn.up.weight").scale);
 }
 
+// The scale of the loss begins where fp16 cannot hold these gradients, and is halved until it can.
+TEST(Compare, AStepWhoseGradientsOverflowIsLeftOut) {
+  config::Settings s = model_of("olmo2", "fp16", "tensor=2");
+  s.model.context = s.train.sequence = 64;
+  s.train.global_batch = s.train.micro_batch = 16;
+  const train::Comparison c = compare(s, 12);
+  EXPECT_EQ(c.first(), nullptr) << print(c);
+  const auto compared = [&](int64_t step) {
+    return std::ranges::any_of(c.differences, [&](const train::Difference& d) {
+      return d.step == step && d.what == train::Compared::gradient;
+    });
+  };
+  EXPECT_FALSE(compared(1)) << print(c);
+  EXPECT_TRUE(compared(12)) << print(c);
+  EXPECT_NE(print(c).find("overflow"), std::string::npos);
+  EXPECT_EQ(
+      error_of([&] { compare(s, 1); }),
+      "[compare] the gradients of one rank overflow in every step of 1, so that none was compared; each halves the "
+      "scale of the loss: try more --steps, or another dtype");
+}
+
 TEST(Compare, FindsAGradientThatIsNotReduced) {
   const train::Comparison c = compare(model_of("gpt", "fp64", "data=2"), 2, [](Program& p) {
     drop_reduction(p, "bucket layer0.attention.query.weight+5.gradient");

@@ -28,6 +28,7 @@ inline const std::vector<DeviceLayout>& device_layouts() {
       {"llama", "fp32", "tensor=2 sequence_parallel"},
       {"gpt", "fp32", "context=2"},
       {"llama", "fp32", "context=2 method=ring"},
+      {"gpt", "bf16", "context=4 method=ring"},
       {"llama", "fp32", "context=2 method=ulysses"},
       {"gpt", "fp32", "pipe=2 schedule=gpipe"},
       {"llama", "fp32", "pipe=2 schedule=1f1b"},

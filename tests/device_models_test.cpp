@@ -44,22 +44,22 @@ TEST_P(OnADevice, IsAsOnTheProcessor) {
 
 INSTANTIATE_TEST_SUITE_P(
     Models, OnADevice,
-    testing::Values(Case{"gpt", "fp32", ""}, Case{"gpt", "bf16", ""}, Case{"gpt", "fp16", ""},
-                    Case{"llama", "fp32", ""}, Case{"llama", "bf16", "recompute=full"}, Case{"bert", "fp32", ""},
-                    Case{"gpt", "fp32", "data=2"}, Case{"gpt", "fp32", "data=2 zero=1"},
-                    Case{"llama", "fp32", "data=2 zero=2"}, Case{"gpt", "fp32", "data=2 zero=3"},
-                    Case{"llama", "bf16", "data=2 zero=3"}, Case{"gpt", "fp32", "tensor=2"},
-                    Case{"llama", "fp32", "tensor=2 sequence_parallel"},
-                    Case{"gpt", "bf16", "tensor=2 sequence_parallel"}, Case{"gpt", "fp32", "context=2"},
-                    Case{"llama", "fp32", "context=2 method=ring"}, Case{"llama", "fp32", "context=2 method=ulysses"},
-                    Case{"gpt", "fp32", "pipe=2 schedule=gpipe"}, Case{"llama", "fp32", "pipe=2 schedule=1f1b"},
-                    Case{"gpt", "fp32", "pipe=2 schedule=interleaved chunks=2"},
-                    Case{"gpt", "fp32", "pipe=2 schedule=zero_bubble"}, Case{"llama", "fp32", "pipe=2 data=2 tensor=2"},
-                    Case{"gpt", "bf16", "offload=optimizer"}, Case{"llama", "fp32", "data=2 zero=1 offload=all"},
-                    Case{"gpt", "fp16", "data=2 tensor=2 zero=2"},
-                    Case{"gpt", "bf16", "data=2 tensor=2 zero=1 gradient_dtype=bf16"},
-                    Case{"llama", "bf16", "pipe=2 offload=optimizer gradient_dtype=bf16"},
-                    Case{"llama", "bf16", "context=2 tensor=2 zero=1"}));
+    testing::Values(
+        Case{"gpt", "fp32", ""}, Case{"gpt", "bf16", ""}, Case{"gpt", "fp16", ""}, Case{"llama", "fp32", ""},
+        Case{"llama", "bf16", "recompute=full"}, Case{"bert", "fp32", ""}, Case{"gpt", "fp32", "data=2"},
+        Case{"gpt", "fp32", "data=2 zero=1"}, Case{"llama", "fp32", "data=2 zero=2"},
+        Case{"gpt", "fp32", "data=2 zero=3"}, Case{"llama", "bf16", "data=2 zero=3"}, Case{"gpt", "fp32", "tensor=2"},
+        Case{"llama", "fp32", "tensor=2 sequence_parallel"}, Case{"gpt", "bf16", "tensor=2 sequence_parallel"},
+        Case{"gpt", "fp32", "context=2"}, Case{"llama", "fp32", "context=2 method=ring"},
+        Case{"llama", "fp32", "context=2 method=ulysses"}, Case{"gpt", "fp32", "context=4 method=ring"},
+        Case{"llama", "bf16", "context=4 method=ring"}, Case{"gpt", "fp32", "data=2 context=4 method=ring"},
+        Case{"gpt", "fp32", "pipe=2 schedule=gpipe"}, Case{"llama", "fp32", "pipe=2 schedule=1f1b"},
+        Case{"gpt", "fp32", "pipe=2 schedule=interleaved chunks=2"}, Case{"gpt", "fp32", "pipe=2 schedule=zero_bubble"},
+        Case{"llama", "fp32", "pipe=2 data=2 tensor=2"}, Case{"gpt", "bf16", "offload=optimizer"},
+        Case{"llama", "fp32", "data=2 zero=1 offload=all"}, Case{"gpt", "fp16", "data=2 tensor=2 zero=2"},
+        Case{"gpt", "bf16", "data=2 tensor=2 zero=1 gradient_dtype=bf16"},
+        Case{"llama", "bf16", "pipe=2 offload=optimizer gradient_dtype=bf16"},
+        Case{"llama", "bf16", "context=2 tensor=2 zero=1"}));
 
 // The losses of steps, each read when the next has been enqueued, or at once.
 std::vector<double> losses(const config::Settings& s, bool late) {

@@ -7,6 +7,7 @@
 #include "kintsugi/comm/run_ranks.h"
 #include "kintsugi/program/verify.h"
 #include "kintsugi/program/verify_ranks.h"
+#include "tests/layouts.h"
 #include "tests/small_model.h"
 
 namespace kintsugi::tests::messages_test {
@@ -25,9 +26,8 @@ Program end_of(int rank, int times) {
   p.state_bytes = 64;
   p.bodies = {{.name = "forward", .instructions = {}}};
   for (int i = 0; i < times; ++i) {
-    Instruction message = {
-        .kind = Kind::collective,
-        .collective = rank == 0 ? program::Collective::send : program::Collective::receive};
+    Instruction message = {.kind = Kind::collective,
+                           .collective = rank == 0 ? program::Collective::send : program::Collective::receive};
     (rank == 0 ? message.ins : message.outs) = {0};
     message.kind = Kind::collective;
     message.group = {0};
@@ -64,6 +64,31 @@ TEST(Messages, ArriveWhereTheProgramsSaySo) {
   for (const Program* p : {&first, &second}) program::verify(*p);
   program::verify_ranks(std::vector<const Program*>{&first, &second});
   EXPECT_EQ(run(first, second), std::vector<double>(16, 2.5));
+}
+
+// Of the gradient behind a norm that follows the residual's sum, one part is whole and the other is reduced first. They
+// are added before they are sent.
+TEST(Messages, ASumOfAnotherStageIsSentOnce) {
+  for (const char* layout :
+       {"pipe=2 tensor=2", "pipe=2 tensor=2 sequence_parallel", "pipe=2 tensor=2 schedule=interleaved chunks=2"}) {
+    config::Settings s = small_model("gpt", "fp32");
+    s.model.norm_place = "after";
+    s.model.layers = 4;
+    s.train.global_batch = 8;
+    set_layout(s, layout);
+    const train::LayoutRun run(s);
+    int64_t calls = 0, received = 0;
+    const Program& p = run.program();
+    for (const program::Call& call : p.list(program::Step::train).calls) {
+      const program::Body& body = p.bodies[static_cast<size_t>(call.body)];
+      if (!body.name.starts_with("backward")) continue;
+      calls += body.role == program::Role::work;
+      for (const Instruction& i : body.instructions)
+        received += i.kind == Kind::collective && i.collective == program::Collective::receive;
+    }
+    EXPECT_EQ(calls, 4 * s.parallel.chunks) << layout;
+    EXPECT_EQ(received, calls) << layout;
+  }
 }
 
 TEST(Messages, WhatIsNotSentIsRefusedAndEndsInTime) {

@@ -34,7 +34,7 @@ struct Backend {
   // and may change with the number of bytes or of ranks.
   bool adds_in_rank_order = false;
   // True: what a rank enqueues in a group is done in that order, an exchange as a whole, each when the peers have come
-  // to theirs. So two ranks that both send before they receive wait forever: exchange() is for that.
+  // to theirs. So two ranks that both send before they receive may wait forever: exchange() is for that.
   bool one_at_a_time = false;
 };
 

@@ -68,7 +68,8 @@ struct DeviceGroup {
   std::vector<PostedQueue> messages;  // [from][to]
 };
 
-constexpr Backend kOnDevice = {.name = "device threads", .ranks = RankKind::thread, .adds_in_rank_order = true};
+constexpr Backend kOnDevice = {
+    .name = "device threads", .ranks = RankKind::thread, .adds_in_rank_order = true, .one_at_a_time = true};
 
 class DeviceCommunicator : public CheckedCommunicator {
  public:
@@ -113,6 +114,7 @@ class DeviceCommunicator : public CheckedCommunicator {
   }
   static Posted* entry(PostedQueue& queue, uint64_t number) { return &queue[number % queue.size()]; }
 
+  void keep_order(std::span<const Operation> operations);
   void start(Posted& p);
   void reduce(std::span<const std::byte* const> ins, std::span<std::byte* const> outs, const Operation& o,
               int64_t bytes);
@@ -136,8 +138,17 @@ class DeviceCommunicator : public CheckedCommunicator {
   bool waits_ = true;  // the next operation, for this rank
 };
 
+// An operation starts when its members have posted it. A collective, or a message between the only two, so comes after
+// all that each of them posted before. Another message would overtake what this rank posted and a third has not, and
+// pass on what is still to be received; so the host waits until that has started.
+void DeviceCommunicator::keep_order(std::span<const Operation> operations) {
+  const bool overtakes = size() > 2 && std::ranges::any_of(operations, &Operation::is_message);
+  if (overtakes && oldest_ <= made_) host_->wait(open_[made_ % open_.size()].host);
+}
+
 Event DeviceCommunicator::enqueue(std::span<const Operation> operations) {
   check_room(operations, options_);
+  keep_order(operations);
   if (made_ - oldest_ + 1 == open_.size()) finish(oldest_);
   Open& open = open_[(made_ + 1) % open_.size()];
   open.parts.clear();

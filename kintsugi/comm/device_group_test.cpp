@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "kintsugi/comm/collective_cases.h"
 #include "kintsugi/comm/device_harness.h"
@@ -62,6 +65,32 @@ TEST(OnOneDevice, ACaptureOfAllRanks) {
     return wrong;
   });
   EXPECT_EQ(said, Texts(kRanks));
+}
+
+// Round a ring each rank passes on what it has just asked for, or been given by a sum of all, while one of them is
+// late.
+TEST(OnOneDevice, WhatIsPassedOnHasBeenReceived) {
+  constexpr int kRanks = 4;
+  for (const bool after_sum : {false, true}) {
+    const Texts said = on_devices(kRanks, [&](World& world) {
+      const auto group = world.group(cases::all_ranks(kRanks));
+      const int me = world.rank(), left = (me + kRanks - 1) % kRanks, right = (me + 1) % kRanks;
+      float own = static_cast<float>(me), passed = -1, got = -1;
+      const auto bytes = [](float& x) { return std::as_writable_bytes(std::span(&x, 1)); };
+      if (me == 2) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      if (after_sum) {
+        group->all_reduce(bytes(own), bytes(passed), tensor::DType::f32, Reduction::sum);
+      } else {
+        group->exchange(std::array{Message::from(right, bytes(passed)), Message::to(left, bytes(own))});
+      }
+      const Event last =
+          group->exchange(std::array{Message::from(right, bytes(got)), Message::to(left, bytes(passed))});
+      group->wait(last);
+      const float want = after_sum ? 6 : static_cast<float>((me + 2) % kRanks);
+      return got == want ? "" : fmt::format("rank {} has {} and not {}", me, got, want);
+    });
+    EXPECT_EQ(said, Texts(kRanks));
+  }
 }
 
 // Of a rank for itself, so that nobody else waits meanwhile.

@@ -126,6 +126,7 @@ class Fuser {
     for (const Instruction& i : list) {
       if (gone_[static_cast<size_t>(&i - list.data())] || !mentioned(i)) continue;
       if (i.kind != program::Kind::compute && reads(i, first)) return false;
+      if (is_message(i) && p_.buffer(first).name != p_.buffer(y).name) return false;  // its sender knows it by that
       if (&i > &list[static_cast<size_t>(terms[1].made)] && &i != &add) return false;
       mentions += static_cast<int>(std::count(i.ins.begin(), i.ins.end(), first));
     }

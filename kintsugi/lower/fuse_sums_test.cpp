@@ -175,6 +175,12 @@ TEST(Fuse, ASumStays) {
          m.product(m.b);
          m.call("add", {m.a, m.b}, {m.sum});
        }},
+      {"it comes from another stage, which calls it otherwise",
+       [](Sums& m) {
+         m.collective(program::Collective::receive, {}, {m.a});
+         m.product(m.b);
+         m.call("add", {m.a, m.b}, {m.sum});
+       }},
   };
   for (const Case<Sums>& c : cases) {
     Sums m;

@@ -42,18 +42,17 @@ std::vector<Op> Partitioner::in_groups(const Op& op, BodyId body) {
     if (g == groups.end()) g = groups.insert(groups.end(), {partial, stage, {}});
     g->members.push_back(v);
   }
-  if (groups.size() == 1) {
-    Op one = op;
-    // If all are on another stage they are added there, and only the result is sent.
-    const int of = layer_of(op.ins[0]);
-    if (op.ins.size() > 1 && groups[0].stage != here && emit_.stages().stage(of) == groups[0].stage) one.layer = of;
-    return {one};
-  }
-  std::vector<Op> parts;
   Op rest = op;
+  // If all are on another stage they are added there, and only the result is sent.
+  const int layer = layer_of(op.ins[0]), there = emit_.stages().stage(layer);
+  if (op.ins.size() > 1 && there != here &&
+      std::ranges::all_of(groups, [&](const Group& g) { return g.stage == there; }))
+    rest.layer = layer;
+  if (groups.size() == 1) return {rest};
+  std::vector<Op> parts;
   rest.ins.clear();
   for (auto& [partial, stage, members] : groups) {
-    if ((partial.empty() && stage == here) || members.size() == 1) {
+    if ((partial.empty() && stage == emit_.stages().stage(rest.layer)) || members.size() == 1) {
       rest.ins.insert(rest.ins.end(), members.begin(), members.end());
       continue;
     }

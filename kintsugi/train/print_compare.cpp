@@ -47,7 +47,10 @@ std::string by_step(const Comparison& c) {
     }
     text += fmt::format("{:4}  {:>16}  {:>16}  {:>10}  {:>10}  {:>10}\n", step,
                         loss ? fmt::format("{:.12g}", loss->value) : "", loss ? fmt::format("{:.12g}", loss->twin) : "",
-                        loss ? small(relative(*loss)) : "", gradient ? small(relative(*gradient)) : "",
+                        loss ? small(relative(*loss)) : "",
+                        gradient   ? small(relative(*gradient))
+                        : step > 0 ? "overflow"
+                                   : "",
                         weight ? small(share(*weight)) : "");
   }
   return text;

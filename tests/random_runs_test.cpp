@@ -1,0 +1,161 @@
+// Runs as users may write them, drawn at random: the switches of [model], the layouts of [parallel], on the processor
+// and on the emulated device, each compared with one rank. KINTSUGI_RANDOM_RUNS=200 ctest -R RandomRuns draws so many
+// for each of the tests, and KINTSUGI_RANDOM_SEED others.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "kintsugi/config/read.h"
+#include "kintsugi/config/resolve.h"
+#include "kintsugi/exchange/folder_catalog.h"
+#include "kintsugi/train/compare.h"
+#include "kintsugi/train/random_samples.h"
+
+namespace kintsugi::tests::random_runs_test {
+namespace {
+
+using Sets = std::vector<std::string>;
+
+class Drawn {
+ public:
+  explicit Drawn(uint64_t seed) : random_(seed) {}
+
+  Sets sets(std::string_view device) {
+    set("parallel.device", std::string(device));
+    draw_model();
+    draw_training(device);
+    draw_layout();
+    return std::move(sets_);
+  }
+
+ private:
+  template <typename T>
+  T one_of(std::initializer_list<T> list) {
+    return *(list.begin() + static_cast<std::ptrdiff_t>(random_() % list.size()));
+  }
+  bool chance(uint64_t percent) { return random_() % 100 < percent; }
+  template <typename T>
+  void set(std::string_view key, const T& value) {
+    sets_.push_back(fmt::format("{}={}", key, value));
+  }
+  template <typename T>
+  void maybe(uint64_t percent, std::string_view key, std::initializer_list<T> list) {
+    if (chance(percent)) set(key, one_of(list));
+  }
+
+  void draw_model() {
+    set("model.family", one_of({"gpt", "llama", "bert", "mistral", "qwen2", "qwen3", "gemma3", "phi3", "gptneox",
+                                "gptj", "olmo2", "smollm3"}));
+    const int heads = one_of({2, 4, 4, 8}), head_dim = one_of({4, 8, 16, 24});
+    set("model.heads", heads), set("model.head_dim", head_dim);
+    set("model.kv_heads", one_of({heads, heads, heads / 2, 1}));
+    set("model.embed", one_of({heads * head_dim, 40, 48, 64}));
+    set("model.rotary_dims", one_of({0, 4}));
+    set("model.layers", layers_ = one_of({2, 2, 3, 4}));
+    set("model.vocab", one_of({64, 97, 131}));
+    maybe(50, "model.ffn", {56, 72, 96});
+    maybe(20, "model.dropout", {0.1, 0.5});
+    maybe(20, "model.tied", {true, false});
+    maybe(25, "model.norm_place", {"before", "after", "output", "both"});
+    maybe(15, "model.query_key_norm", {"none", "head", "all"});
+    maybe(10, "model.residual", {"sequential", "parallel", "parallel_one_norm"});
+    maybe(15, "model.activation", {"gelu", "gelu_tanh", "silu"});
+    maybe(15, "model.gated", {true, false});
+    maybe(15, "model.bias", {true, false});
+    maybe(20, "model.window", {3, 5, 8});
+    maybe(10, "model.attention_softcap", {20});
+    maybe(10, "model.positions", {"learned", "rotary", "none"});
+  }
+
+  void draw_training(std::string_view device) {
+    set("train.sequence", one_of({8, 16, 24, 30}));
+    set("train.global_batch", 8);
+    set("train.dtype", device == "cpu" ? one_of({"fp32", "fp64", "bf16"}) : one_of({"fp32", "fp32", "bf16"}));
+    maybe(20, "train.optimizer", {"sgd"});
+    maybe(50, "train.micro_batch", {1, 2});
+    set("train.seed", random_() % 1000);
+  }
+
+  void draw_layout() {
+    int data = 1, tensor = 1, context = 1, pipe = 1;
+    for (int left = one_of({1, 2, 2, 3}); left > 0; --left) *one_of({&data, &tensor, &context, &pipe}) *= 2;
+    if (pipe > layers_) data *= pipe / 2, pipe = 2;
+    set("parallel.data", data), set("parallel.tensor", tensor);
+    set("parallel.context", context), set("parallel.pipe", pipe);
+    if (data > 1) set("parallel.zero", one_of({0, 1, 2, 3}));
+    if (tensor > 1 && chance(50)) set("parallel.sequence_parallel", true);
+    if (context > 1) set("parallel.context_method", one_of({"gathered", "ring", "ulysses"}));
+    if (pipe > 1) {
+      const bool apart = 2 * pipe <= layers_ && chance(40);
+      set("parallel.schedule", apart ? "interleaved" : one_of({"gpipe", "1f1b", "zero_bubble"}));
+      if (apart) set("parallel.chunks", 2);
+    }
+    maybe(60, "parallel.recompute", {"light", "selective", "full"});
+    maybe(20, "parallel.keep_gathered", {true});
+  }
+
+  std::mt19937_64 random_;
+  Sets sets_;
+  int layers_ = 1;
+};
+
+// "": the same; else what differs. Null where the keys do not go together.
+std::optional<std::string> difference(const Sets& sets) {
+  config::Resolved resolved;
+  try {
+    resolved = config::resolve(
+        config::read_text("[train]\nsteps = 10\n", "run.toml", exchange::catalog_with_folders(), sets), 2);
+    const config::Settings& s = resolved.settings;
+    const train::RandomSamples samples(s);
+    const double tolerance = train::default_tolerance(s);
+    const train::Comparison c = train::compare(
+        {.settings = s, .data = samples, .steps = 2, .tolerance = tolerance, .loss_tolerance = tolerance / 10});
+    return c.first() == nullptr ? "" : train::print(c);
+  } catch (const base::UserError&) {
+    return std::nullopt;
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+}
+
+uint64_t number_or(const char* name, uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+struct Case {
+  std::string device;
+  uint64_t which;
+};
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.device << " " << c.which;
+}
+
+class RandomRuns : public testing::TestWithParam<Case> {};
+
+TEST_P(RandomRuns, AreTheSameOnOneRank) {
+  const auto& [device, which] = GetParam();
+  const uint64_t runs = number_or("KINTSUGI_RANDOM_RUNS", 12), first = number_or("KINTSUGI_RANDOM_SEED", 1) * 1'000'000;
+  uint64_t done = 0;
+  for (uint64_t i = 0; i < runs; ++i) {
+    const Sets sets = Drawn(first + which * 100'000 + i).sets(device);
+    const auto found = difference(sets);
+    done += found.has_value();
+    EXPECT_EQ(found.value_or(""), "") << "kintsugi compare run.toml --random --steps 2 --set "
+                                      << fmt::format("{}", fmt::join(sets, " "));
+  }
+  std::printf("%lu of %lu runs compared, the others refused\n", done, runs);
+  EXPECT_GE(2 * done, runs);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, RandomRuns,
+                         testing::Values(Case{"cpu", 0}, Case{"cpu", 1}, Case{"emulated", 2}, Case{"emulated", 3},
+                                         Case{"emulated", 4}, Case{"emulated", 5}));
+
+}  // namespace
+}  // namespace kintsugi::tests::random_runs_test
