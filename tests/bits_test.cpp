@@ -107,6 +107,26 @@ double sent(const program::Program& p) {
 }
 
 // Gradients travel in bf16: near, and the same bits on every rank.
+// Nothing is joined across the cut that is joined where there is none: wherever a block has its norms, with biases and
+// without, the gradients of a stage travel as those of a layer do.
+TEST(BitsOfStages, ACutBetweenLayersChangesNone) {
+  for (const std::string device : {"cpu", "emulated"})
+    for (const std::string place : {"before", "after", "output", "both"})
+      for (const bool bias : {true, false})
+        for (const std::string mesh : {"", " tensor=2"}) {
+          if (device == "emulated" && !mesh.empty() && bias) continue;  // it is slow
+          config::Settings s = model_of("gpt", "bf16", 2);
+          s.model.norm_place = place;
+          s.model.tied = false;  // on two stages its gradients are added up in another order
+          s.model.bias_query_key_value = s.model.bias_output = s.model.bias_ffn = bias;
+          s.parallel.device = device;
+          const Bits whole = run(s, mesh, 2);
+          for (const char* schedule : {"1f1b", "zero_bubble"})
+            EXPECT_EQ(run(s, "pipe=2 schedule=" + std::string(schedule) + mesh, 2).weights == whole.weights, true)
+                << device << " " << place << " " << bias << mesh << " " << schedule;
+        }
+}
+
 TEST(Wire, Bf16IsNearAndHalfTheBytes) {
   const config::Settings s = model_of("gpt", "fp32", 2);
   for (const char* parallel : {"data=2", "data=2 zero=2", "data=4 zero=1"}) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <regex>
 
 #include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
@@ -62,6 +63,24 @@ TEST_F(DeviceRuns, MetricsThatAreReadAStepLateAreTheSame) {
   EXPECT_TRUE(run_here(toml, at_once).finished);
   EXPECT_EQ(metrics_of(files.folder("late")).size(), 6u);
   EXPECT_EQ(metrics_of(files.folder("late")), metrics_of(files.folder("at_once")));
+}
+
+// Passes of an evaluation are captured too, and copy nothing to the host meanwhile.
+TEST_F(DeviceRuns, WhatIsOffloadedChangesNoLoss) {
+  const auto sets = [&](const std::string& offload) {
+    std::vector<std::string> all = in(offload, "emulated");
+    all.insert(all.end(), {"parallel.offload=" + offload, "train.evaluate_every=2", "train.evaluate_batches=3"});
+    return all;
+  };
+  const auto metrics = [&](const std::string& offload) {
+    EXPECT_TRUE(run_here(toml, sets(offload)).finished) << offload;
+    std::string all;
+    for (const std::string& line : metrics_of(files.folder(offload)))
+      all += std::regex_replace(line, std::regex("\"memory_bytes\":[0-9]+,"), "") + "\n";
+    return all;
+  };
+  const std::string want = metrics("none");
+  for (const char* offload : {"optimizer", "activations", "all"}) EXPECT_EQ(metrics(offload), want) << offload;
 }
 
 // The step is that whose loss was bad, also if it is seen a step late.

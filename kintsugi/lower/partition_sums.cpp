@@ -42,12 +42,16 @@ std::vector<Op> Partitioner::in_groups(const Op& op, BodyId body) {
     if (g == groups.end()) g = groups.insert(groups.end(), {partial, stage, {}});
     g->members.push_back(v);
   }
+  // Values of one layer are added there, and those of another stage on that, from where only the sum is sent: the bits
+  // are then the same wherever stages are cut.
+  const auto add_there = [&](Op& sum, const std::vector<Id>& of, int stage) {
+    const int layer = layer_of(of[0]);
+    const bool of_layer = std::ranges::all_of(of, [&](Id v) { return layer_of(v) == layer; });
+    if (of.size() > 1 && emit_.stages().stage(layer) == stage && (of_layer || stage != here)) sum.layer = layer;
+  };
   Op rest = op;
-  // If all are on another stage they are added there, and only the result is sent.
-  const int layer = layer_of(op.ins[0]), there = emit_.stages().stage(layer);
-  if (op.ins.size() > 1 && there != here &&
-      std::ranges::all_of(groups, [&](const Group& g) { return g.stage == there; }))
-    rest.layer = layer;
+  if (std::ranges::all_of(groups, [&](const Group& g) { return g.stage == groups[0].stage; }))
+    add_there(rest, op.ins, groups[0].stage);
   if (groups.size() == 1) return {rest};
   std::vector<Op> parts;
   rest.ins.clear();
@@ -60,7 +64,7 @@ std::vector<Op> Partitioner::in_groups(const Op& op, BodyId body) {
     std::stable_sort(members.begin(), members.end(),
                      [&](Id a, Id b) { return value(a).type.shape.rank() > value(b).type.shape.rank(); });
     Op part = op;
-    if (stage != here) part.layer = layer_of(members[0]);
+    add_there(part, members, stage);
     part.ins = members;
     const tensor::Type type = value(members[0]).type;
     part.outs = {add_partial_sum(op, type)};

@@ -27,8 +27,10 @@ class DeviceStore {
   void fetch(Copy& copy, int64_t offset, std::span<std::byte> to);
   void store(Copy& copy, int64_t offset, std::span<const std::byte> from);
   void wait(Copy& copy) { compute_.wait(*copy.done); }
-  // The same for all copies so far.
-  void join() { compute_.wait_for(*stream_, *joined_); }
+  // The same for all copies so far. A list that is captured and has none leaves their stream alone.
+  void join() {
+    if (compute_.beside(*stream_)) compute_.wait_for(*stream_, *joined_);
+  }
 
   // For the host, which waits for all that was enqueued.
   void read(int64_t offset, std::span<std::byte> to);
