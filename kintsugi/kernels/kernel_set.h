@@ -69,7 +69,7 @@ struct KernelShapes {
   int threads = 1;
 };
 
-inline constexpr size_t kMostTogether = 4, kMostBefore = 4;
+inline constexpr size_t kMostTogether = 32, kMostBefore = 4;
 
 struct Kernel {
   std::string_view kind;  // that of the operation

@@ -221,6 +221,10 @@ class CallsInARow {
   void read(size_t call, size_t operand, size_t maker, size_t output = 0) {
     all_[call]->ins[operand].data = all_[maker]->call->call().outs[output].data;
   }
+  // It is the same operand of another call.
+  void read_operand_of(size_t call, size_t operand, size_t other) {
+    all_[call]->ins[operand].data = all_[other]->ins[operand].data;
+  }
   // All at once by the kernel of the last, with warps of so many where it is emulated, and copies that arrive late; or
   // each by its own. False: they are not done at once.
   bool run(bool at_once, int warp) {

@@ -22,7 +22,8 @@ inline int64_t gemm_workspace(int64_t elements) {
   return elements >= kGemmWorkspace / (4 * kSums) ? kGemmWorkspace : (elements * 4 * kSums + 255) / 256 * 256;
 }
 
-using kernels::kMostTogether;
+
+constexpr size_t kMostProducts = 4;  // of few rows, by one launch
 
 // A matrix in memory, row by row, `step` elements apart; `transposed`: what is multiplied is its transpose.
 struct GemmOperand {
@@ -90,7 +91,7 @@ bool gemm(const Gemm& g, device::Stream& stream);
 // A product of at most kThinRows rows whose b can be read 16 bytes at a time and is not too long for it, with all that
 // is behind it: false if it is another. It takes as long as reading b.
 constexpr int64_t kThinRows = 4;
-// Some that are independent, at most kMostTogether: all by one launch, or none. The bits are those of each alone.
+// Some that are independent, at most kMostProducts: all by one launch, or none. The bits are those of each alone.
 // `norm`: what makes a of all of them, which does not have to be there yet.
 struct NormWithin;
 bool thin_gemms(std::span<const Gemm> all, device::Stream& stream, const NormWithin* norm = nullptr);

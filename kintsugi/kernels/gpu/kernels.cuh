@@ -13,7 +13,7 @@ constexpr std::string_view kNorms[] = {"layer_norm", "rms_norm"};
 
 constexpr kernels::DeviceRow kRows[] = {
     {"accumulate", accumulate},
-    {"adamw", adamw},
+    {"adamw", adamw, nullptr, false, {}, {}, 0, false, adamw_together},
     {"add", add},
     {"attention", attention, attention_workspace, true, {}, {}, 0, false, attention_together, false, kOfToken},
     {"attention_grad", attention_grad, attention_grad_workspace, true},

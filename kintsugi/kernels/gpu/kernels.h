@@ -67,6 +67,7 @@ void tanh_grad(const KernelCall&);
 void unstack(const KernelCall&);
 void update_scale(const KernelCall&);
 
+bool adamw_together(std::span<const KernelCall>);
 bool attention_together(std::span<const KernelCall>);
 bool cache_write_together(std::span<const KernelCall>);
 bool contract_together(std::span<const KernelCall>);

@@ -1,5 +1,6 @@
 // The update: sums of squares of blocks of 1,024 elements in fp64, what gradients are scaled by, AdamW and SGD, which
-// read and write each state once. Sums of lists are made of pieces that depend on the shapes alone.
+// read and write each state once, AdamW those of many parameters by one launch. Sums of lists are made of pieces that
+// depend on the shapes alone.
 #include "kintsugi/kernels/gpu/common.cuh"
 
 namespace kintsugi::KINTSUGI_GPU {
@@ -174,9 +175,15 @@ struct Update {
   int64_t count;
   float decay;
 };
+// Of several parameters or buckets, all with the same betas: what is updated N elements at a time, and how many such
+// pieces end with each.
 template <typename G>
 struct Adamw {
-  Update<G> u;
+  static constexpr int kMost = 32;
+  Update<G> at[kMost];
+  int64_t end[kMost];  // pieces of it and of those before it
+  int lists;
+  int64_t begin;  // the first element that is updated, of each
   const double* updates;
   float beta1, beta2, epsilon;
 };
@@ -188,18 +195,24 @@ struct Sgd {
 
 // N elements at a time; the first are on their way while the corrections are computed.
 template <typename G, int N>
-__global__ void __launch_bounds__(kPieceThreads, 4) adamw_step(Adamw<G> a, int64_t begin, int64_t end) {
-  const Update<G>& u = a.u;
+__global__ void __launch_bounds__(kPieceThreads, 4) adamw_step(Adamw<G> a) {
   __shared__ float corrections[2];
-  Packed<float, N> w_in, m_in, v_in;
-  Packed<G, N> g;
-  int64_t at = begin + first_piece() * N;
+  Packed<float, N> w_in = {}, m_in = {}, v_in = {};
+  Packed<G, N> g = {};
+  const int64_t pieces = a.end[a.lists - 1];
+  int64_t piece = first_piece(), at = 0;
+  int list = 0;
   const auto fetch = [&] {
-    if (at < end) w_in.load(u.w_in + at), m_in.load(u.m_in + at), v_in.load(u.v_in + at), g.load(u.g + at);
+    if (piece >= pieces) return;
+    while (piece >= a.end[list]) ++list;
+    const Update<G>& u = a.at[list];
+    at = a.begin + (piece - (list == 0 ? 0 : a.end[list - 1])) * N;
+    w_in.load(u.w_in + at), m_in.load(u.m_in + at), v_in.load(u.v_in + at), g.load(u.g + at);
   };
   fetch();
-  const bool updates = *u.finite != 0;
-  const auto factor = static_cast<float>(*u.factor), rate = static_cast<float>(u.later->learning_rate);
+  const Update<G>& all = a.at[0];
+  const bool updates = *all.finite != 0;
+  const auto factor = static_cast<float>(*all.factor), rate = static_cast<float>(all.later->learning_rate);
   if (threadIdx.x < 2) {
     double beta = static_cast<double>(threadIdx.x == 0 ? a.beta1 : a.beta2), power = 1;
     // Its power of the updates, without a call of pow, which takes registers.
@@ -208,7 +221,8 @@ __global__ void __launch_bounds__(kPieceThreads, 4) adamw_step(Adamw<G> a, int64
     corrections[threadIdx.x] = 1 / static_cast<float>(1 - power);
   }
   __syncthreads();
-  while (at < end) {
+  for (; piece < pieces; fetch()) {
+    const Update<G>& u = a.at[list];
     float w[N], m[N], v[N];
     GPU_UNROLL
     for (int i = 0; i < N; ++i) {
@@ -221,8 +235,7 @@ __global__ void __launch_bounds__(kPieceThreads, 4) adamw_step(Adamw<G> a, int64
     }
     put_run(u.w + at, w, false), put_run(u.m + at, m, false), put_run(u.v + at, v, false);
     if (u.weight.data != nullptr) u.weight.put(at, w, false);
-    at += all_threads() * N;
-    fetch();
+    piece += all_threads();
   }
 }
 
@@ -247,11 +260,14 @@ __global__ void __launch_bounds__(kPieceThreads) sgd_step(Sgd<G> s, int64_t begi
 
 constexpr int kUpdated = 4;  // elements of a thread at one time
 
+template <typename G>
+bool is_wide(const Update<G>& u) {
+  return all_wide(u.w_in, u.m_in, u.v_in, u.g, u.w, u.m, u.v, u.weight.data);
+}
 // Calls f(N, begin, end) for the elements that are read kUpdated at a time, and for those behind them.
 template <typename G, typename F>
 void in_runs(const Update<G>& u, const F& f) {
-  const bool wide = all_wide(u.w_in, u.m_in, u.v_in, u.g, u.w, u.m, u.v, u.weight.data);
-  const int64_t runs = wide ? u.count / kUpdated * kUpdated : 0;
+  const int64_t runs = is_wide(u) ? u.count / kUpdated * kUpdated : 0;
   if (runs > 0) f(std::integral_constant<int, kUpdated>(), 0, runs);
   if (runs < u.count) f(std::integral_constant<int, 1>(), runs, u.count);
 }
@@ -327,20 +343,75 @@ void update_scale(const KernelCall& call) {
          pieces, u);
 }
 
-void adamw(const KernelCall& call) {
+namespace {
+
+template <typename G>
+Update<G> adamw_of(const KernelCall& call) {
   base::require(call.ins[AdamwIn::kV].dtype() == DType::f32, "kernel", "adamw of {} on a device",
                 name_of(call.ins[AdamwIn::kV].dtype()));
+  Update<G> u = update_of<AdamwIn, AdamwOut, G>("adamw", call);
+  u.v_in = data<float>(call.ins[AdamwIn::kV]), u.v = data<float>(call.outs[AdamwOut::kV]);
+  return u;
+}
+
+// Without lists.
+template <typename G>
+Adamw<G> adamw_like(const KernelCall& call, int64_t begin = 0) {
+  Adamw<G> a;
+  static_assert(sizeof a <= 4096);  // of what a launch takes
+  a.lists = 0, a.begin = begin;
+  a.updates = data<double>(call.ins[AdamwIn::kUpdates]);
+  a.beta1 = static_cast<float>(call.attributes.number("beta1"));
+  a.beta2 = static_cast<float>(call.attributes.number("beta2"));
+  a.epsilon = static_cast<float>(call.attributes.number("epsilon"));
+  return a;
+}
+
+template <typename G>
+void add_list(Adamw<G>& a, const Update<G>& u, int64_t pieces) {
+  a.at[a.lists] = u;
+  a.end[a.lists] = pieces + (a.lists == 0 ? 0 : a.end[a.lists - 1]);
+  ++a.lists;
+}
+
+}  // namespace
+
+void adamw(const KernelCall& call) {
   dispatch("adamw", call.ins[AdamwIn::kG].dtype(), [&]<typename G>(G) {
-    Adamw<G> a = {.u = update_of<AdamwIn, AdamwOut, G>("adamw", call),
-                  .updates = data<double>(call.ins[AdamwIn::kUpdates]),
-                  .beta1 = static_cast<float>(call.attributes.number("beta1")),
-                  .beta2 = static_cast<float>(call.attributes.number("beta2")),
-                  .epsilon = static_cast<float>(call.attributes.number("epsilon"))};
-    a.u.v_in = data<float>(call.ins[AdamwIn::kV]), a.u.v = data<float>(call.outs[AdamwOut::kV]);
-    in_runs(a.u, [&]<int N>(std::integral_constant<int, N>, int64_t begin, int64_t end) {
-      launch_pieces(*call.stream, (end - begin) / N, adamw_step<G, N>, a, begin, end);
+    const Update<G> u = adamw_of<G>(call);
+    in_runs(u, [&]<int N>(std::integral_constant<int, N>, int64_t begin, int64_t end) {
+      Adamw<G> a = adamw_like<G>(call, begin);
+      add_list(a, u, (end - begin) / N);
+      launch_pieces(*call.stream, a.end[0], adamw_step<G, N>, a);
     });
   });
+}
+
+// Those of a step: small ones would each take as long as a launch.
+bool adamw_together(std::span<const KernelCall> calls) {
+  const KernelCall& first = calls.front();
+  const auto same = [&](const KernelCall& call) {
+    const auto is = [&](size_t operand) { return call.ins[operand].data == first.ins[operand].data; };
+    const auto as = [&](std::string_view name) {
+      return call.attributes.number(name) == first.attributes.number(name);
+    };
+    return call.ins[AdamwIn::kG].dtype() == first.ins[AdamwIn::kG].dtype() && is(AdamwIn::kFactor) &&
+           is(AdamwIn::kFinite) && is(AdamwIn::kUpdates) && as("beta1") && as("beta2") && as("epsilon");
+  };
+  if (!std::ranges::all_of(calls, same)) return false;
+  bool done = false;
+  dispatch("adamw", first.ins[AdamwIn::kG].dtype(), [&]<typename G>(G) {
+    if (calls.size() > Adamw<G>::kMost) return;
+    Adamw<G> a = adamw_like<G>(first);
+    for (const KernelCall& call : calls) {
+      const Update<G> u = adamw_of<G>(call);
+      if (!is_wide(u) || u.count % kUpdated != 0) return;
+      add_list(a, u, u.count / kUpdated);
+    }
+    launch_pieces(*first.stream, a.end[a.lists - 1], adamw_step<G, kUpdated>, a);
+    done = true;
+  });
+  return done;
 }
 
 void sgd(const KernelCall& call) {

@@ -88,6 +88,43 @@ TEST(OnDevice, Adamw) {
       }
 }
 
+// Of several lists, and of one whose elements are not read four at a time, which is no work for one launch.
+TEST(OnDevice, AdamwOfLists) {
+  for (const DType gradient : {DType::f32, DType::bf16})
+    for (const bool odd : {false, true}) {
+      constexpr size_t kLists = 5;
+      const Attributes attributes = {
+          {"beta1", 0.9}, {"beta2", 0.95}, {"epsilon", 1e-8}, {"weight_decay", 0.1}, {"weight", "bf16"}};
+      Tensor factor = filled({}, DType::f64, 0.3), good = filled({}, DType::f64, 1),
+             updates = filled({}, DType::f64, 4);
+      std::vector<std::vector<Tensor>> made[2];
+      for (const bool at_once : {false, true}) {
+        CallsInARow calls(0);
+        std::vector<std::vector<Tensor>> ins, &outs = made[at_once];
+        for (size_t i = 0; i < kLists; ++i) {
+          const Shape shape({{"flat", odd && i == 3 ? 1022 : int64_t{1024} << i % 3}});
+          const auto random = [&](DType dtype, uint64_t seed) {
+            return random_tensor(shape, dtype, 10 * i + seed, 0, 1);
+          };
+          ins.push_back({random(DType::f32, 1), random(gradient, 2), random(DType::f32, 3), random(DType::f32, 4)});
+          outs.push_back({ins[i][0], ins[i][2], ins[i][3], Tensor(shape, DType::bf16)});
+        }
+        for (size_t i = 0; i < kLists; ++i) {
+          Trial trial = {.kind = "adamw", .attributes = attributes, .numbers = {.learning_rate = 0.01}};
+          if (i % 2 == 1) trial.attributes.set("weight_decay", 0.0);
+          std::vector<Tensor*> of_call = {&ins[i][0], &ins[i][1], &ins[i][2], &ins[i][3], &factor, &good, &updates};
+          calls.add(trial, of_call, {&outs[i][0], &outs[i][1], &outs[i][2], &outs[i][3]});
+          for (const size_t shared : {4, 5, 6})
+            if (i > 0) calls.read_operand_of(i, shared, 0);
+        }
+        EXPECT_EQ(calls.run(at_once, 64), !at_once || !odd);
+      }
+      if (odd) continue;
+      for (size_t i = 0; i < kLists; ++i)
+        for (size_t o = 0; o < 4; ++o) EXPECT_EQ(made[0][i][o].values(), made[1][i][o].values()) << i << " " << o;
+    }
+}
+
 TEST(OnDevice, Sgd) {
   for (const DType gradient : {DType::f32, DType::bf16})
     for (const double finite : {1.0, 0.0})

@@ -53,9 +53,9 @@ __device__ __forceinline__ void put_any_result(const Gemm& g, int64_t row, int64
 
 // Products that read the same a, of m, k and types that are the same. Each has blocks of its own.
 struct Products {
-  Gemm at[kMostTogether];
-  unsigned end[kMostTogether];  // blocks of it and of those before it
-  int across[kMostTogether];
+  Gemm at[kMostProducts];
+  unsigned end[kMostProducts];  // blocks of it and of those before it
+  int across[kMostProducts];
   bool early;       // b and the biases may be read before the kernel before has ended
   NormWithin norm;  // which makes a, where the kernel has one
 };
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(kMostThin<kM>, kM == 1 && !(kNorm && sizeof(T)
   int product = 0;
   unsigned before = 0;
   GPU_UNROLL
-  for (int i = 0; i + 1 < static_cast<int>(kMostTogether); ++i)
+  for (int i = 0; i + 1 < static_cast<int>(kMostProducts); ++i)
     if (blockIdx.x >= p.end[i]) product = i + 1, before = p.end[i];
   const Gemm& g = p.at[product];
   const int across = p.across[product], columns = across * N;
@@ -239,7 +239,7 @@ bool launch_columns(std::span<const Gemm> all, const NormWithin* norm, device::S
     p.early =
         unwritten(stream, {bytes_of_weights(norm->gamma, norm->width), bytes_of_weights(norm->beta, norm->width)});
   }
-  for (size_t i = 0; i < kMostTogether; ++i) {
+  for (size_t i = 0; i < kMostProducts; ++i) {
     p.end[i] = ~0u;
     if (i >= all.size()) continue;
     const Gemm& g = all[i];
@@ -279,6 +279,7 @@ bool is_thin(const Gemm& g) {
 
 bool thin_gemms(std::span<const Gemm> all, device::Stream& stream, const NormWithin* norm) {
   const Gemm& g = all.front();
+  if (all.size() > kMostProducts) return false;
   for (const Gemm& one : all) {
     if (!is_thin(one)) return false;
     if ((all.size() > 1 || norm != nullptr) &&
