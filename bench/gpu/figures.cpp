@@ -3,6 +3,7 @@
 //   figures limits                what the device can do: products, and copies within its memory
 //   figures train RUN.toml [N]    N steps (10) of random samples: tokens/s, memory, and how long the first step took
 //   figures attention RUN.toml    attention and its gradient, of one layer and one pass
+//   figures bound RUN.toml        kernels that memory bounds, as a step calls them: bytes read and written in a second
 //   figures decode RUN.toml [N]   N tokens (64) of one text, weights of zeros: bytes of weights read in a second
 //
 // and for each [section.key=value ...] as the command takes them; parallel.device says which device.
@@ -87,7 +88,7 @@ double seconds_each(device::Stream& stream, int count, const std::function<void(
 // Of one of `count` calls of a kernel of the device, all dims of whose operands are whole.
 double seconds_of(const kernels::KernelSet& kernels, std::string_view kind, device::Stream& stream,
                   const std::vector<tensor::View>& ins, const std::vector<tensor::View>& outs,
-                  const tensor::Attributes& attributes, int count) {
+                  const tensor::Attributes& attributes, int count, uint32_t accumulate = 0) {
   const kernels::Kernel& kernel = kernels.find(kind);
   std::vector<const tensor::Type*> in_types, out_types;
   std::map<std::string, int64_t> dims;
@@ -99,19 +100,22 @@ double seconds_of(const kernels::KernelSet& kernels, std::string_view kind, devi
   for (const tensor::View& x : outs) add(x, out_types);
   std::vector<kernels::NamedIndex> indices;
   for (const auto& [dim, size] : dims) indices.push_back({dim, tensor::DimIndex(size)});
-  const auto workspace =
-      kernels.device()->allocate(kernel.workspace({.ins = in_types, .outs = out_types, .attributes = attributes}));
+  const kernels::KernelShapes shapes = {.ins = in_types, .outs = out_types, .attributes = attributes};
+  const auto workspace = kernels.device()->allocate(kernel.workspace == nullptr ? 0 : kernel.workspace(shapes));
   const kernels::Numbers numbers;
+  const auto later = kernels.device()->allocate(sizeof numbers);
   base::ThreadTeam team(1);
   return seconds_each(stream, count, [&] {
     kernel.run({.ins = ins,
                 .outs = outs,
                 .attributes = attributes,
                 .indices = indices,
+                .accumulate = accumulate,
                 .workspace = {workspace->data(), static_cast<size_t>(workspace->bytes())},
                 .numbers = numbers,
                 .team = team,
                 .stream = &stream,
+                .later = reinterpret_cast<const kernels::Numbers*>(later->data()),
                 .tf32 = kernels.tf32()});
   });
 }
@@ -175,6 +179,50 @@ void print_attention(const config::Settings& s) {
   };
   time("attention", {of_q, of_k, of_v, {}, {}, {}}, {o, of_lse});
   time("attention_grad", {of_q, of_k, of_v, {}, {}, {}, o, of_lse, d_o}, {dq, dk, dv, {}});
+}
+
+// Norms of a pass, and the update of all parameters; in place where a step does it so.
+void print_bound(const config::Settings& s) {
+  const auto kernels = build::kernels_to_run(s);
+  if (kernels->device() == nullptr) throw base::UserError("figures", "bound: parallel.device=cuda, or emulated");
+  device::Device& device = *kernels->device();
+  const auto stream = device.stream();
+  std::vector<std::unique_ptr<device::Memory>> memory;
+  const auto make = [&](const tensor::Shape& shape, tensor::DType dtype) -> tensor::View {
+    const tensor::Type type{shape, dtype};
+    memory.push_back(device.allocate(type.bytes()));
+    return {memory.back()->data(), type};
+  };
+  const auto time = [&](const char* kind, const std::vector<tensor::View>& ins, const std::vector<tensor::View>& outs,
+                        const tensor::Attributes& attributes, double bytes, uint32_t accumulate = 0) {
+    const double seconds =
+        seconds_of(*kernels, kind, *stream, ins, outs, attributes, device.emulated() ? 1 : 20, accumulate);
+    say(kind, 1e-9 * bytes / seconds, "GB/s");
+  };
+  const tensor::DType f32 = tensor::DType::f32, f64 = tensor::DType::f64, dtype = tensor::dtype_from(s.train.dtype);
+  const tensor::Shape rows({{"batch", s.train.micro_batch}, {"seq", s.train.sequence}, {"embed", s.model.embed}}),
+      row({{"embed", s.model.embed}});
+  const tensor::View x = make(rows, dtype), y = make(rows, dtype), dy = make(rows, dtype), gamma = make(row, dtype),
+                     beta = make(row, dtype), dgamma = make(row, f32), dbeta = make(row, f32);
+  tensor::Attributes norm;
+  norm.set("epsilon", 1e-5);
+  norm.set("whole", "embed");
+  const auto bytes = static_cast<double>(x.type.bytes());
+  time("layer_norm", {x, gamma, beta}, {y}, norm, 2 * bytes);
+  time("layer_norm_grad", {x, gamma, dy}, {y, dgamma, dbeta}, norm, 4 * bytes, 1);
+  const auto kept = s.model.layers * 12 * s.model.embed * s.model.embed + s.model.vocab * s.model.embed;
+  const int64_t count = (kept + 1023) / 1024 * 1024;
+  const tensor::Shape flat({{"flat", count}});
+  const tensor::View w = make(flat, f32), g = make(flat, f32), m = make(flat, f32), v = make(flat, f32),
+                     weight = make(flat, dtype), factor = make({}, f64), finite = make({}, f64),
+                     updates = make({}, f64);
+  time("sum_squares", {g}, {make({{"block", count / 1024}}, f64)}, {}, 4.0 * static_cast<double>(count));
+  tensor::Attributes adamw;
+  for (const auto& [name, value] : std::initializer_list<std::pair<const char*, double>>{
+           {"beta1", 0.9}, {"beta2", 0.95}, {"epsilon", 1e-8}, {"weight_decay", 0.1}})
+    adamw.set(name, value);
+  time("adamw", {w, g, m, v, factor, finite, updates}, {w, m, v, weight}, adamw,
+       static_cast<double>(count) * (7.0 * 4 + static_cast<double>(tensor::size_of(dtype))));
 }
 
 void print_limits(const config::Settings& s) {
@@ -284,11 +332,11 @@ int measure(std::vector<std::string> arguments) {
     return is_set;
   });
   const std::string what = arguments.empty() ? "" : arguments[0];
-  const bool known = what == "limits" || what == "train" || what == "attention" || what == "decode";
+  const bool known = what == "limits" || what == "train" || what == "attention" || what == "bound" || what == "decode";
   if (!known || (what != "limits" && arguments.size() < 2) || arguments.size() > (what == "limits" ? 1 : 3))
-    throw base::UserError(
-        "figures",
-        "figures limits | train RUN.toml [STEPS] | attention RUN.toml | decode RUN.toml [TOKENS]; see the source");
+    throw base::UserError("figures",
+                          "figures limits | train RUN.toml [STEPS] | attention RUN.toml | bound RUN.toml | decode "
+                          "RUN.toml [TOKENS]; see the source");
   config::Resolved resolved =
       what == "limits"
           ? config::resolve(config::read_text("", "no file", models::catalog(), sets), base::usable_cores())
@@ -298,6 +346,7 @@ int measure(std::vector<std::string> arguments) {
   if (what == "limits") print_limits(s);
   if (what == "train") train_some(s, count);
   if (what == "attention") print_attention(s);
+  if (what == "bound") print_bound(s);
   if (what == "decode") decode_some(s, count);
   return 0;
 }
