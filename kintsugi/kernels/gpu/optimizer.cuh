@@ -193,26 +193,12 @@ struct Sgd {
   float momentum;
 };
 
-// N elements at a time; the first are on their way while the corrections are computed.
+// N elements at a time. No function within it refers to `a`, which compilers for AMD's devices would copy then.
 template <typename G, int N>
 __global__ void __launch_bounds__(kPieceThreads, 4) adamw_step(Adamw<G> a) {
   __shared__ float corrections[2];
-  Packed<float, N> w_in = {}, m_in = {}, v_in = {};
-  Packed<G, N> g = {};
-  const int64_t pieces = a.end[a.lists - 1];
-  int64_t piece = first_piece(), at = 0;
-  int list = 0;
-  const auto fetch = [&] {
-    if (piece >= pieces) return;
-    while (piece >= a.end[list]) ++list;
-    const Update<G>& u = a.at[list];
-    at = a.begin + (piece - (list == 0 ? 0 : a.end[list - 1])) * N;
-    w_in.load(u.w_in + at), m_in.load(u.m_in + at), v_in.load(u.v_in + at), g.load(u.g + at);
-  };
-  fetch();
-  const Update<G>& all = a.at[0];
-  const bool updates = *all.finite != 0;
-  const auto factor = static_cast<float>(*all.factor), rate = static_cast<float>(all.later->learning_rate);
+  const bool updates = *a.at[0].finite != 0;
+  const auto factor = static_cast<float>(*a.at[0].factor), rate = static_cast<float>(a.at[0].later->learning_rate);
   if (threadIdx.x < 2) {
     double beta = static_cast<double>(threadIdx.x == 0 ? a.beta1 : a.beta2), power = 1;
     // Its power of the updates, without a call of pow, which takes registers.
@@ -221,8 +207,16 @@ __global__ void __launch_bounds__(kPieceThreads, 4) adamw_step(Adamw<G> a) {
     corrections[threadIdx.x] = 1 / static_cast<float>(1 - power);
   }
   __syncthreads();
-  for (; piece < pieces; fetch()) {
+  const int64_t pieces = a.end[a.lists - 1];
+  int64_t before = 0;  // pieces of the lists before this one
+  int list = 0;
+  for (int64_t piece = first_piece(); piece < pieces; piece += all_threads()) {
+    for (; piece >= a.end[list]; ++list) before = a.end[list];
     const Update<G>& u = a.at[list];
+    const int64_t at = a.begin + (piece - before) * N;
+    Packed<float, N> w_in, m_in, v_in;
+    Packed<G, N> g;
+    w_in.load(u.w_in + at), m_in.load(u.m_in + at), v_in.load(u.v_in + at), g.load(u.g + at);
     float w[N], m[N], v[N];
     GPU_UNROLL
     for (int i = 0; i < N; ++i) {
@@ -235,7 +229,6 @@ __global__ void __launch_bounds__(kPieceThreads, 4) adamw_step(Adamw<G> a) {
     }
     put_run(u.w + at, w, false), put_run(u.m + at, m, false), put_run(u.v + at, v, false);
     if (u.weight.data != nullptr) u.weight.put(at, w, false);
-    piece += all_threads();
   }
 }
 
