@@ -252,20 +252,23 @@ class Measured {
   }
   void add_carried(const std::vector<program::Work>& makers, const std::vector<program::Work>& readers,
                    int64_t UnitCost::*bytes) {
-    std::map<BufferId, int> made;
-    std::set<BufferId> carried;
+    std::map<BufferId, const Instruction*> made, read;  // the first that do, by root
     for (const program::Body& body : p_.bodies) {
       const auto does = [&](program::Work work) { return body.does(work); };
       for (const Instruction& i : body.instructions) {
         if (std::ranges::any_of(makers, does))
-          for (const BufferId b : i.outs) made.try_emplace(p_.root(b), i.layer);
+          for (const BufferId b : i.outs) made.try_emplace(p_.root(b), &i);
         else if (std::ranges::any_of(readers, does))
-          for (const BufferId b : i.ins) carried.insert(p_.root(b));
+          for (const BufferId b : i.ins) read.try_emplace(p_.root(b), &i);
       }
     }
-    for (const auto& [b, layer] : made)
-      if (carried.contains(b) && p_.buffer(b).region == program::Region::arena)
-        units_[unit(layer)].*bytes += p_.buffer(b).bytes();
+    // A gradient that the layer behind has made is kept for the weights of this one, also where that is of another
+    // stage.
+    for (const auto& [b, maker] : made) {
+      if (!read.contains(b) || p_.buffer(b).region != program::Region::arena) continue;
+      const Instruction& keeper = maker->phase == program::Phase::forward ? *maker : *read.at(b);
+      units_[unit(keeper.layer)].*bytes += p_.buffer(b).bytes();
+    }
   }
 
   // A value of the arena that a backward pass has in memory between two of its instructions.
