@@ -106,9 +106,8 @@ class Drawn {
 
 // "": the same; else what differs. Null where the keys do not go together.
 std::optional<std::string> difference(const Sets& sets) {
-  config::Resolved resolved;
   try {
-    resolved = config::resolve(
+    const config::Resolved resolved = config::resolve(
         config::read_text("[train]\nsteps = 10\n", "run.toml", exchange::catalog_with_folders(), sets), 2);
     const config::Settings& s = resolved.settings;
     const train::RandomSamples samples(s);

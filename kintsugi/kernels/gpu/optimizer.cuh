@@ -179,9 +179,8 @@ struct Update {
 // pieces end with each.
 template <typename G>
 struct Adamw {
-  static constexpr int kMost = 32;
-  Update<G> at[kMost];
-  int64_t end[kMost];  // pieces of it and of those before it
+  Update<G> at[kernels::kMostTogether];
+  int64_t end[kernels::kMostTogether];  // pieces of it and of those before it
   int lists;
   int64_t begin;  // the first element that is updated, of each
   const double* updates;
@@ -394,7 +393,7 @@ bool adamw_together(std::span<const KernelCall> calls) {
   if (!std::ranges::all_of(calls, same)) return false;
   bool done = false;
   dispatch("adamw", first.ins[AdamwIn::kG].dtype(), [&]<typename G>(G) {
-    if (calls.size() > Adamw<G>::kMost) return;
+    if (calls.size() > kernels::kMostTogether) return;
     Adamw<G> a = adamw_like<G>(first);
     for (const KernelCall& call : calls) {
       const Update<G> u = adamw_of<G>(call);
