@@ -59,7 +59,41 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"llama", "fp32", "data=2 zero=1 offload=all"}, Case{"gpt", "fp16", "data=2 tensor=2 zero=2"},
         Case{"gpt", "bf16", "data=2 tensor=2 zero=1 gradient_dtype=bf16"},
         Case{"llama", "bf16", "pipe=2 offload=optimizer gradient_dtype=bf16"},
-        Case{"llama", "bf16", "context=2 tensor=2 zero=1"}));
+        Case{"llama", "bf16", "context=2 tensor=2 zero=1"}, Case{"gpt", "fp32", "sequence=32"},
+        Case{"gpt", "bf16", "sequence=32 pipe=2 schedule=zero_bubble"},
+        Case{"bert", "fp32", "sequence=32 data=2 zero=3"},
+        Case{"gpt", "fp16", "sequence=32 tensor=2 sequence_parallel"}));
+
+// How often the gradients of query, key and value are made side by side: in each layer, where there are more positions
+// than that costs; not where they turn with the position, or where ranks exchange those of keys.
+TEST(OnADevice, MakesGradientsSideBySide) {
+  struct Expected {
+    std::string family, layout;
+    int64_t layers;
+  };
+  for (const Expected& e : {Expected{"gpt", "device=emulated sequence=32", 2},
+                            {"gpt", "device=emulated sequence=32 pipe=2 schedule=zero_bubble", 2},
+                            {"gpt", "device=emulated sequence=32 tensor=2 sequence_parallel", 2},
+                            {"bert", "device=emulated sequence=32 data=2 zero=3", 2},
+                            {"gpt", "device=emulated sequence=4", 0},
+                            {"gpt", "device=emulated sequence=32 context=2", 0},
+                            {"llama", "device=emulated sequence=32", 0},
+                            {"gpt", "device=cpu sequence=32", 0}}) {
+    config::Settings s = small_model(e.family, "fp32");
+    s.train.global_batch = 8, s.train.micro_batch = 4;
+    set_layout(s, e.layout);
+    s.model.layers = 2;
+    s.train.micro_batch /= s.parallel.data;
+    int64_t joined = 0;
+    for (const program::Program& p : build::build_programs(s, *build::kernels_of(s)))
+      for (const program::Body& body : p.bodies)
+        joined += body.variant_of >= 0
+                      ? 0
+                      : std::count_if(body.instructions.begin(), body.instructions.end(),
+                                      [](const program::Instruction& i) { return i.kernel == "join_columns"; });
+    EXPECT_EQ(joined, e.layers) << e.family << " " << e.layout;
+  }
+}
 
 // The losses of steps, each read when the next has been enqueued, or at once.
 std::vector<double> losses(const config::Settings& s, bool late) {

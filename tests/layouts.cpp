@@ -41,6 +41,7 @@ void set_layout(config::Settings& s, const std::string& text) {
     if (key == "stages") p.stages = value;  // "1,3"
     if (key == "recompute") p.recompute = value;
     if (key == "every") p.recompute_every = n;
+    if (key == "sequence") s.model.context = s.train.sequence = n;
     if (key == "gradient_dtype") s.train.gradient_dtype = value;
     if (key == "reproducible") s.train.reproducible = n;
   }

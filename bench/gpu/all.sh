@@ -159,6 +159,11 @@ keep bound 60 "${figures[@]}" bound gpt2.toml "$on" ${small[@]+"${small[@]}"}
 for operation in layer_norm layer_norm_grad sum_squares adamw; do
   at_least "$operation: of the bandwidth of copies" 85 % "$(ratio "$(ratio "$(number bound $operation)" 0.01)" "$copy")" "$(why bound)"
 done
+# Attention, and the products behind its gradient: one for each of query, key and value, or one for all.
+keep attention 60 "${figures[@]}" attention gpt2.toml "$on" ${small[@]+"${small[@]}"}
+row "attention and its gradient, a layer and pass" - "$(number attention attention) and $(number attention attention_grad) us" -
+row "a product for each of its gradients, or one for all" - \
+  "$(number attention 'a product for each') us, or $(number attention 'weights side by side') + $(number attention 'a product for all')" -
 # And where a step spends its time, each kernel by itself, with what it takes to time it.
 keep profile 90 "${kintsugi[@]}" profile gpt2.toml --steps 3 --csv kernels.csv --set "$on" ${small[@]+"${small[@]}"}
 if [[ -s kernels.csv ]]; then cp kernels.csv "$output/"; fi

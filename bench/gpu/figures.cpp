@@ -2,7 +2,9 @@
 //
 //   figures limits                what the device can do: products, and copies within its memory
 //   figures train RUN.toml [N]    N steps (10) of random samples: tokens/s, memory, and how long the first step took
-//   figures attention RUN.toml    attention and its gradient, of one layer and one pass
+//   figures attention RUN.toml    attention and its gradient, of one layer and one pass, and what the gradients of
+//   query,
+//                                 key and value give their operand: by a product for each, and by one for all
 //   figures bound RUN.toml        kernels that memory bounds, as a step calls them: bytes read and written in a second
 //   figures decode RUN.toml [N]   N tokens (64) of one text, weights of zeros: bytes of weights read in a second
 //
@@ -174,11 +176,37 @@ void print_attention(const config::Settings& s) {
   tensor::Attributes attributes;
   attributes.set("causal", int64_t{1});
   attributes.set("scale", 1 / std::sqrt(static_cast<double>(s.model.head_dim)));
-  const auto time = [&](const char* kind, const std::vector<tensor::View>& ins, const std::vector<tensor::View>& outs) {
-    say(kind, 1e6 * seconds_of(*kernels, kind, *stream, ins, outs, attributes, device.emulated() ? 1 : 20), "us");
+  const auto time = [&](const char* kind, const std::vector<tensor::View>& ins, const std::vector<tensor::View>& outs,
+                        uint32_t accumulate = 0) {
+    const int count = device.emulated() ? 1 : 20;
+    return 1e6 * seconds_of(*kernels, kind, *stream, ins, outs, attributes, count, accumulate);
   };
-  time("attention", {of_q, of_k, of_v, {}, {}, {}}, {o, of_lse});
-  time("attention_grad", {of_q, of_k, of_v, {}, {}, {}, o, of_lse, d_o}, {dq, dk, dv, {}});
+  say("attention", time("attention", {of_q, of_k, of_v, {}, {}, {}}, {o, of_lse}), "us");
+  const std::vector<tensor::View> of_grad = {of_q, of_k, of_v, {}, {}, {}, o, of_lse, d_o};
+  say("attention_grad", time("attention_grad", of_grad, {dq, dk, dv, {}, {}}), "us");
+
+  const int64_t of_heads = heads * s.model.head_dim, of_keys = s.model.kv_heads * s.model.head_dim,
+                embed = s.model.embed;
+  const auto rows = [&](int64_t columns) {
+    return tensor::Type{{{"batch", batch}, {"seq", seq}, {"columns", columns}}, tensor::DType::bf16};
+  };
+  const auto weight = [&](int64_t columns) {
+    return tensor::Type{{{"embed", embed}, {"columns", columns}}, tensor::DType::bf16};
+  };
+  const tensor::View dx = make({{{"batch", batch}, {"seq", seq}, {"embed", embed}}, tensor::DType::bf16}, false);
+  const int64_t all = of_heads + 2 * of_keys;
+  const tensor::View dqkv = make(rows(all), true), of_all = make(weight(all), true);
+  say("attention_grad, side by side", time("attention_grad", of_grad, {{}, {}, {}, {}, dqkv}), "us");
+  double each = 0;
+  std::vector<tensor::View> weights;
+  for (const int64_t columns : {of_heads, of_keys, of_keys}) {
+    weights.push_back(make(weight(columns), true));
+    each += time("contract", {make(rows(columns), true), weights.back(), {}, {}, {}}, {dx, {}, {}},
+                 weights.size() > 1 ? 1 : 0);
+  }
+  say("a product for each", each, "us");
+  say("weights side by side", time("join_columns", weights, {of_all}), "us");
+  say("a product for all", time("contract", {dqkv, of_all, {}, {}, {}}, {dx, {}, {}}), "us");
 }
 
 // Norms of a pass, and the update of all parameters; in place where a step does it so.

@@ -144,6 +144,9 @@ struct OpRow {
   std::string_view sums = {};
   // And the optional operand that it adds to its result, which has its type.
   std::string_view added = {};
+  // The optional output that has others, in their order, as columns side by side; they are absent then.
+  std::string_view columns = {};
+  std::vector<std::string_view> of_columns = {};
   bool converts_dtype = false;  // the same numbers in another dtype
 
   std::string_view rule_family() const { return family.empty() ? kind : family; }

@@ -21,10 +21,11 @@ class Lesser : public KernelSet {
   bool tf32() const override { return set_->tf32(); }
   const Kernel& find(std::string_view kind) const override {
     const Kernel& kernel = set_->find(kind);
-    if (!kernel.also_sums && !kernel.also_adds && (epilogues_ || kernel.epilogues.empty())) return kernel;
+    if (!kernel.also_sums && !kernel.also_adds && !kernel.columns && (epilogues_ || kernel.epilogues.empty()))
+      return kernel;
     const auto [found, is_new] = lesser_.try_emplace(kernel.kind, kernel);
     if (is_new) {
-      found->second.also_sums = found->second.also_adds = false;
+      found->second.also_sums = found->second.also_adds = found->second.columns = false;
       if (!epilogues_) found->second.epilogues = {};
     }
     return found->second;

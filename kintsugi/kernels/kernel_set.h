@@ -93,6 +93,9 @@ struct Kernel {
   bool also_sums = false;
   // And it adds the operand "added" to its result, with the bits of an addition behind it or rounded once.
   bool also_adds = false;
+  // It makes values side by side (OpRow::columns), or takes columns of a wider value, from the attribute "first" on: of a
+  // product, its operand b.
+  bool columns = false;
   // Of a device: at most kMostTogether calls that follow each other, none of which touches what another writes, by one
   // launch and with the same bits as by `run`. Before them may stand calls of the kinds `begins_with`, at most
   // kMostBefore, which make what they read, and do not write what they write. Of those only states are made. False, and
@@ -129,10 +132,10 @@ std::unique_ptr<KernelSet> device_kernels(std::unique_ptr<device::Device> device
 // The same for planning, without one: what they take, and their workspace. They are not run.
 std::unique_ptr<KernelSet> planned_device_kernels();
 
-// The same kernels, none of which does another operation to its result, or sums in place.
+// The same kernels, none of which does another operation to its result, or sums in place, or takes columns.
 std::unique_ptr<KernelSet> without_epilogues(std::unique_ptr<KernelSet> set);
 
-// The same kernels, of which no product also sums its operand, or adds another to its result.
+// The same kernels, of which no product also sums its operand, adds another to its result, or takes columns.
 std::unique_ptr<KernelSet> without_sums(std::unique_ptr<KernelSet> set);
 
 // "reference" or "cpu"; a program in fp64 uses the reference entirely.

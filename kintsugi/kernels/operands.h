@@ -59,8 +59,9 @@ struct AttentionGradIn {
       "o", "lse", "do"};
 };
 struct AttentionGradOut {
-  enum : size_t { kDq, kDk, kDv, kDsinks };
-  static constexpr OperandList kNames = {"dq", "dk", "dv", tensor::optional("dsinks")};
+  enum : size_t { kDq, kDk, kDv, kDsinks, kDqkv };
+  static constexpr OperandList kNames = {tensor::optional("dq"), tensor::optional("dk"), tensor::optional("dv"),
+                                         tensor::optional("dsinks"), tensor::optional("dqkv")};
 };
 struct AttentionJoinIn {
   enum : size_t { kOA, kLseA, kOB, kLseB };

@@ -5,6 +5,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/lower/fuse.h"
+#include "kintsugi/lower/join_columns.h"
 #include "kintsugi/lower/join_head.h"
 #include "kintsugi/lower/join_lists.h"
 #include "kintsugi/lower/memory.h"
@@ -68,6 +69,7 @@ std::vector<program::Program> lower(const Source& source, const Target& target, 
   const graph::OpTable& operations = source.operations();
   pass("prefetch", prefetch, operations);
   pass("fuse", [&](program::Program& p) { fuse(p, operations, target.kernels); });
+  pass("join_columns", join_columns, operations, target.kernels);
   if (target.extent >= Extent::placed)
     pass("workspace", [&](program::Program& p) { add_workspaces(p, operations, target.kernels, target.threads); });
   pass("schedule", schedule, tasks);

@@ -30,8 +30,8 @@ struct Source {
 };
 
 // How much is made of a program. timed: what is done, and in which order, for simulation; without workspaces, and no
-// buffer has a place. placed: all of it, but for stages other than the largest no smaller arena is looked for. verified:
-// and it is proved to be sound, as each program that runs must be.
+// buffer has a place. placed: all of it, but for stages other than the largest no smaller arena is looked for.
+// verified: and it is proved to be sound, as each program that runs must be.
 enum class Extent : uint8_t { timed, placed, verified };
 
 struct Target {
@@ -43,9 +43,9 @@ struct Target {
   Extent extent = Extent::verified;
 };
 
-// Called after each pass with its name ("partition", "prefetch", "fuse", "workspace", "schedule", "overlap",
-// "offload", "move_gradients", "join_lists", "memory") and the program: of all stages together after "partition", of each stage after
-// the others.
+// Called after each pass with its name ("partition", "prefetch", "fuse", "join_columns", "workspace", "schedule",
+// "overlap", "offload", "move_gradients", "join_lists", "memory") and the program: of all stages together after
+// "partition", of each stage after the others.
 using Dump = std::function<void(std::string_view pass, const program::Program&)>;
 
 // The programs of all stages.

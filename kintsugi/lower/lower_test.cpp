@@ -109,7 +109,9 @@ TEST(Lower, APassAfterTheOther) {
                                                        names += std::string(name) + " ";
                                                        if (name == "fuse") fused = text(now);
                                                      });
-  EXPECT_EQ(names, "partition prefetch fuse workspace schedule overlap offload move_gradients join_lists memory ");
+  EXPECT_EQ(names,
+            "partition prefetch fuse join_columns workspace schedule overlap offload move_gradients join_lists "
+            "memory ");
   EXPECT_EQ(fused,
             "forward:\n"
             "  gelu, add = contract(x, w, b)\n"

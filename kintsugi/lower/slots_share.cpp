@@ -25,9 +25,9 @@ struct Spot {
 };
 
 // By root: which instructions make it, and which touch it, in their order.
-class Uses {
+class LastUses {
  public:
-  explicit Uses(const Program& p) : makers_(p.buffers.size()), touches_(p.buffers.size()) {
+  explicit LastUses(const Program& p) : makers_(p.buffers.size()), touches_(p.buffers.size()) {
     for (size_t body = 0; body < p.bodies.size(); ++body)
       for (size_t at = 0; at < p.bodies[body].instructions.size(); ++at) {
         const Instruction& i = p.bodies[body].instructions[at];
@@ -76,7 +76,7 @@ class Uses {
 void share_between_calls(Program& p, const program::CallList& list, const graph::OpTable& operations) {
   const std::vector<int> bodies = bodies_of_last_micro_batch(list);
   const std::vector<std::vector<size_t>> touching = bodies_touching(p, bodies);
-  Uses uses(p);
+  LastUses uses(p);
   const auto waits = [&](size_t at) {
     return p.bodies[static_cast<size_t>(bodies[at])].role == program::Role::waits_for_sent;
   };

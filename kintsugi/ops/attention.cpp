@@ -1,7 +1,8 @@
 // Scaled dot-product attention in one operation (Vaswani et al. 2017, section 3.2.1), computed by tiles with a running
 // softmax (Dao et al. 2022, algorithm 1). q: [batch seq kv_heads group head_dim], k, v: [batch key_seq kv_heads
 // head_dim], starts: [batch seq], key_starts: [batch key_seq], sinks: [kv_heads group], o: as q, lse: [batch seq
-// kv_heads group].
+// kv_heads group]. Of the gradient, dqkv: [batch seq columns], dq, dk and dv side by side and in their place, comes of
+// lower/join_columns.
 #include <algorithm>
 
 #include "kintsugi/ops/rows.h"
@@ -57,13 +58,15 @@ OpRow attention() {
 OpRow attention_grad() {
   return {.kind = "attention_grad",
           .ins = {"q", "k", "v", optional("starts"), optional("key_starts"), optional("sinks"), "o", "lse", "do"},
-          .outs = {"dq", "dk", "dv", optional("dsinks")},
+          .outs = {optional("dq"), optional("dk"), optional("dv"), optional("dsinks"), optional("dqkv")},
           .family = "attention",
           .flops = [](Types ins, Types, const Attributes& a) { return 10.0 * pairs(ins["q"], ins["k"], a); },
           .whole = {"key_seq", "head_dim"},
           .steps = {"key_seq"},
           .keeps_zero = true,
-          .accumulates = {"dsinks"}};
+          .accumulates = {"dsinks"},
+          .columns = "dqkv",
+          .of_columns = {"dq", "dk", "dv"}};
 }
 
 }  // namespace kintsugi::ops

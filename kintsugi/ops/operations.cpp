@@ -55,6 +55,7 @@ const graph::OpTable& operations() {
                              loss_scale(),
                              cache_write(),
                              take(),
+                             join_columns(),
                              stack(),
                              unstack(),
                              mask(),

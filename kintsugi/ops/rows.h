@@ -73,6 +73,7 @@ OpRow sgd();
 OpRow loss_scale();
 OpRow cache_write();
 OpRow take();
+OpRow join_columns();
 OpRow stack();
 OpRow unstack();
 OpRow mask();

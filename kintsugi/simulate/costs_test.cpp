@@ -21,6 +21,8 @@ TEST(ProductSize, IsFoundByNames) {
   EXPECT_EQ(s.depth, 5);
   EXPECT_EQ(s.times, 4);
   EXPECT_EQ(s.flops(), 2 * 6 * 7 * 5 * 4);
+  const Shape x({{"seq", 6}, {"embed", 5}}), wide({{"seq", 6}, {"columns", 12}}), dw({{"embed", 5}, {"columns", 4}});
+  EXPECT_EQ(product_size(x, wide, dw), (ProductSize{.rows = 5, .columns = 4, .depth = 6}));
 }
 
 // 10 units of 10 FLOP/s; a tile of 2 x 2 with depth 1000 takes 8000 FLOPs, 800 s.

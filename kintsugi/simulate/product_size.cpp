@@ -12,7 +12,7 @@ ProductSize product_size(const Shape& a, const Shape& b, const Shape& y) {
     (in_b ? (in_y ? size.times : size.depth) : size.rows) *= n;
   }
   for (const tensor::Dim& d : b)
-    if (!a.has(d.name)) size.columns *= static_cast<double>(d.size);
+    if (!a.has(d.name)) size.columns *= static_cast<double>(y.has(d.name) ? y.size(d.name) : d.size);
   return size;
 }
 

@@ -15,7 +15,8 @@ struct ProductSize {
   bool operator==(const ProductSize&) const = default;
 };
 
-// Sizes of a product by the names of the dims: of both operands and not of the output is the depth.
+// Sizes of a product by the names of the dims: of both operands and not of the output is the depth. Of b, the output
+// may have some columns alone.
 ProductSize product_size(const tensor::Shape& a, const tensor::Shape& b, const tensor::Shape& y);
 
 // How the operands lie in memory: "n" where neighbours are along the depth of the first and the columns of the second,

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <set>
@@ -34,8 +35,8 @@ void enqueue(void* stream, void (*work)(void*), void* context) {
 // Products with sums take ten times as long as others.
 bool sums_are_slow = false;
 
-// Multiplications that were asked for, and those that the library did.
-double asked = 0, taken = 0;
+// Multiplications that were asked for, and those that the library did, by all ranks, which are threads.
+std::atomic<double> asked = 0, taken = 0;
 
 bool counted_gemm(const gpu_emulated::Gemm& g, device::Stream& stream) {
   const bool done = gpu_emulated::cublaslt_gemm(g, stream);
@@ -151,7 +152,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"gpt", "fp32", "pipe=2 schedule=zero_bubble"}, Case{"llama", "fp32", "context=2"},
                     Case{"llama", "fp32", "tf32"}, Case{"gpt", "fp32", "", false, 40},
                     Case{"gpt", "bf16", "", false, 40}, Case{"gpt", "bf16", "data=2 zero=1", false, 40},
-                    Case{"gpt", "fp32", "tensor=2", false, 80}, Case{"gpt", "fp32", "recompute=full", false, 40}));
+                    Case{"gpt", "fp32", "tensor=2", false, 80}, Case{"gpt", "fp32", "recompute=full", false, 40},
+                    Case{"gpt", "bf16", "sequence=32"}, Case{"gpt", "fp32", "sequence=32 data=2 zero=2"}));
 
 // GELU is the library's where it has the form, and where the rows of what it is of begin at multiples of 8 elements.
 TEST(CublasLtProducts, DoGelu) {

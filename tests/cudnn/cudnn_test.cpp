@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <map>
 
@@ -39,8 +40,8 @@ Standin& standin() {
   return *found;
 }
 
-// Calls that were asked for, and those that the library did.
-int64_t asked = 0, taken = 0;
+// Calls that were asked for, and those that the library did, by all ranks, which are threads.
+std::atomic<int64_t> asked = 0, taken = 0;
 
 bool counted(const kernels::LibraryAttention& a, device::Stream& stream) {
   const bool done = kernels::cudnn_attention(a, stream);
@@ -120,11 +121,23 @@ TEST_P(Cudnn, PlansOnceForAll) {
   EXPECT_EQ(standin().plans, bound);
 }
 
+// Gradients that are made side by side: from each row of one to the next are all three.
+TEST(CudnnStrides, OfGradientsSideBySide) {
+  const config::Settings s = settings_of({"gpt", "bf16", "sequence=32"});
+  train::LayoutRun run(s);
+  run.step(0, 1e-2, [&](int64_t m, data::BatchMemory& batch) { draw_batch(s, 0, m, batch); });
+  int64_t wide = 0;
+  for (const cudnn::Tensor& tensor : standin().calls.back().tensors)
+    wide += tensor.strides[2] == (s.model.heads + 2 * s.model.kv_heads) * s.model.head_dim;
+  EXPECT_EQ(wide, 3);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Models, Cudnn,
     testing::Values(Case{"gpt", "bf16", ""}, Case{"gpt", "fp16", ""}, Case{"llama", "bf16", "recompute=full"},
                     Case{"llama", "bf16", "data=2 zero=3"}, Case{"gpt", "bf16", "tensor=2 sequence_parallel"},
-                    Case{"llama", "bf16", "pipe=2 data=2"}, Case{"gpt", "bf16", "pipe=2 schedule=zero_bubble"}));
+                    Case{"llama", "bf16", "pipe=2 data=2"}, Case{"gpt", "bf16", "pipe=2 schedule=zero_bubble"},
+                    Case{"gpt", "bf16", "sequence=32"}, Case{"gpt", "fp16", "sequence=32 tensor=2"}));
 
 // What a library has no way for, or that would need more memory than it is given, is done by our own kernels.
 TEST(CudnnRefuses, AndOurOwnTrain) {

@@ -62,6 +62,7 @@ constexpr CpuKernel kKernels[] = {
     {"loss_scale", loss_scale, scalars_take},
     {"cache_write", cache_write, first_is_fast},
     {"take", take, first_is_fast},
+    {"join_columns", nullptr, nothing_is_fast},
     {"stack", stack, stack_takes},
     {"unstack", unstack, stack_takes},
     {"mask", mask, mask_takes},
@@ -127,6 +128,9 @@ class CpuKernels : public KernelSet {
 
 bool is_fast(tensor::DType dtype) {
   return dtype == tensor::DType::f32 || dtype == tensor::DType::bf16 || dtype == tensor::DType::f16;
+}
+bool nothing_is_fast(const Operands&) {
+  return false;
 }
 bool first_is_fast(const Operands& o) {
   return is_fast(o.ins[0].dtype);

@@ -59,9 +59,10 @@ class Scratch {
 
 // fp32, bf16 or fp16.
 bool is_fast(tensor::DType dtype);
-bool first_is_fast(const Operands& o);   // the first input
-bool second_is_fast(const Operands& o);  // the second input
-bool one_number(const Operands& o);      // all are fp64, and the first output is a scalar of the run
+bool nothing_is_fast(const Operands& o);  // left to the reference
+bool first_is_fast(const Operands& o);    // the first input
+bool second_is_fast(const Operands& o);   // the second input
+bool one_number(const Operands& o);       // all are fp64, and the first output is a scalar of the run
 
 void fill(const KernelCall& call);
 bool fill_takes(const Operands& o);

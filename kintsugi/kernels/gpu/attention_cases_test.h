@@ -137,4 +137,18 @@ inline void check_gradient(const Case& c, DType dtype, bool causal, const Extra&
   compare_on_device(x.trial, x.ins, outs, tolerance_of(dtype, 2));
 }
 
+// All three side by side.
+inline void check_gradient_in_columns(const Case& c, DType dtype, bool causal, const Extra& e) {
+  Operands x(c, dtype, causal, e);
+  SCOPED_TRACE(x.what);
+  run_kernel(*reference_kernels(), x.trial, x.ins, {&x.o, &x.lse});
+  x.ins.insert(x.ins.end(), {&x.o, &x.lse, &x.d_o});
+  x.trial.kind = "attention_grad";
+  const int64_t batch = x.q_shape.size("batch"), seq = x.q_shape.size("seq");
+  const int64_t columns = (x.q_shape.elements() + 2 * x.k_shape.elements()) / std::max<int64_t>(batch * seq, 1);
+  const Tensor all = random_tensor({{"batch", batch}, {"seq", seq}, {"columns", columns}}, dtype, 10),
+               dsinks = e.sinks ? random_tensor(x.sinks_shape, DType::f32, 13) : absent();
+  compare_on_device(x.trial, x.ins, {absent(), absent(), absent(), dsinks, all}, tolerance_of(dtype, 2));
+}
+
 }  // namespace kintsugi::kernels::test::attention_cases

@@ -525,6 +525,19 @@ void grad_plainly(const KernelCall& call, const AttentionCall& a) {
          attention_grad_plainly<T, kTile, false>, a);
 }
 
+// dq, dk and dv, side by side in the rows of `all`: [batch seq columns].
+void place_in_columns(AttentionCall& a, const View& all) {
+  const int64_t row = all.size("columns"), batch = all.size("seq") * row, head_dim = a.head_dim,
+                keys = a.kv_heads * head_dim, queries = a.group * keys;
+  base::require(row == queries + 2 * keys && a.seq == a.keys, "attention", "{} for {} and twice {} columns",
+                to_string(all.shape()), queries, keys);
+  std::byte* const at = all.data;
+  const int64_t size = tensor::size_of(all.dtype());
+  a.dq = at, a.dk = at + queries * size, a.dv = at + (queries + keys) * size;
+  a.dq_at = {batch, row, a.group * head_dim, head_dim};
+  a.dk_at = a.dv_at = {batch, row, head_dim};
+}
+
 // By a library; false, and nothing is done: it is for our own kernels.
 bool grad_by_library(const KernelCall& call, const AttentionCall& a) {
   std::optional<kernels::LibraryAttention> asked = of_library(call, a, true);
@@ -550,18 +563,21 @@ void attention_grad(const KernelCall& call) {
   using Out = kernels::AttentionGradOut;
   AttentionCall a = attention_call(call, true);
   const View &o = call.ins[In::kO], &lse = call.ins[In::kLse], &d_o = call.ins[In::kDo], &dq = call.outs[Out::kDq],
-             &dk = call.outs[Out::kDk], &dv = call.outs[Out::kDv], &dsinks = call.outs[Out::kDsinks];
+             &dk = call.outs[Out::kDk], &dv = call.outs[Out::kDv], &dsinks = call.outs[Out::kDsinks],
+             &dqkv = call.outs[Out::kDqkv];
+  const DType dtype = call.ins[In::kQ].dtype();
   base::require(lse.dtype() == DType::f32, "attention", "lse is fp32 on a device, not {}", name_of(lse.dtype()));
-  for (const View* x : {&o, &d_o, &dq, &dk, &dv})
-    base::require(x->dtype() == call.ins[In::kQ].dtype(), "attention", "{} of {} beside q of {}", to_string(x->shape()),
-                  name_of(x->dtype()), name_of(call.ins[In::kQ].dtype()));
+  for (const View* x : {&o, &d_o, &dq, &dk, &dv, &dqkv})
+    base::require(x->data == nullptr || x->dtype() == dtype, "attention", "{} of {} beside q of {}",
+                  to_string(x->shape()), name_of(x->dtype()), name_of(dtype));
   a.o = o.data, a.o_at = row_strides(o), a.d_o = d_o.data, a.do_at = row_strides(d_o);
   a.lse = data<float>(lse), a.lse_at = row_strides(lse);
   a.dq = dq.data, a.dq_at = row_strides(dq);
   a.dk = dk.data, a.dk_at = key_strides(dk), a.dv = dv.data, a.dv_at = key_strides(dv);
+  if (dqkv.data != nullptr) place_in_columns(a, dqkv);
   if (grad_by_library(call, a)) return;
   launch_sight(call, a);
-  dispatch("attention", dq.dtype(), [&]<typename T>(T) {
+  dispatch("attention", dtype, [&]<typename T>(T) {
     const dim3 blocks(static_cast<unsigned>(a.batch * a.kv_heads * a.row_tiles));
     if (!attention_is_wide(a)) {
       launch(*call.stream, blocks, dim3(256), 0, attention_delta<T, 1, 32>, a);

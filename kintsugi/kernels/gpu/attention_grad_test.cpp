@@ -24,5 +24,23 @@ TEST(OnDevice, AttentionGradientWithExtras) {
   check_gradient(kZigzag, DType::f16, false, kExtras[6]);
 }
 
+TEST(OnDevice, AttentionGradientInColumns) {
+  for (const Case& c : kCases) {
+    if (c.seq != c.key_seq || c.heads_first) continue;
+    check_gradient_in_columns(c, DType::bf16, true, {});
+    check_gradient_in_columns(c, DType::f32, false, {});
+  }
+  check_gradient_in_columns(kCases[1], DType::f16, true, {});
+}
+
+TEST(OnDevice, AttentionGradientInColumnsWithExtras) {
+  const Case several = {"several heads", 2, 70, 70, 2, 2, 16, {}, {}, 0, true};
+  for (Extra extra : kExtras) {
+    extra.accumulate = false;
+    check_gradient_in_columns(several, DType::bf16, true, extra);
+    check_gradient_in_columns(several, DType::f32, false, extra);
+  }
+}
+
 }  // namespace
 }  // namespace kintsugi::kernels::test

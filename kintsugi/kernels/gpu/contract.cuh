@@ -153,6 +153,13 @@ GemmFunction function_of(std::string_view operation, const tensor::Attributes& a
   throw base::InternalError("contract", "no epilogue \"{}\"", operation);
 }
 
+// The second operand, from the first of its columns that y has: it may have more than y.
+View second_of(const KernelCall& call) {
+  View b = call.ins[ContractIn::kB];
+  b.data += call.attributes.integer_or("first", 0) * tensor::size_of(b.dtype());
+  return b;
+}
+
 // y alone if there is none.
 GemmEpilogue epilogue_of(const KernelCall& call) {
   const View &y = call.outs[ContractOut::kY], &kept = call.outs[ContractOut::kX], &taken = call.ins[ContractIn::kX];
@@ -165,8 +172,7 @@ GemmEpilogue epilogue_of(const KernelCall& call) {
 }
 
 void contract_slowly(const KernelCall& call, const ContractLists& lists, void* to) {
-  const View &a = call.ins[ContractIn::kA], &b = call.ins[ContractIn::kB], &y = call.outs[0],
-             &bias = call.ins[ContractIn::kBias];
+  const View &a = call.ins[ContractIn::kA], b = second_of(call), &y = call.outs[0], &bias = call.ins[ContractIn::kBias];
   const bool wide = y.dtype() == DType::f64;
   for (const View* v : {&a, &b, &y})
     base::require(is_stored(v->dtype()) || (wide && v->dtype() == DType::f64), "contract",
@@ -205,8 +211,7 @@ void make(const KernelCall& call, void (*kernel)(const KernelCall&), const View&
 }
 
 Gemm gemm_of(const KernelCall& call, const ContractProduct& product) {
-  const View &a = call.ins[ContractIn::kA], &b = call.ins[ContractIn::kB], &y = call.outs[0],
-             &bias = call.ins[ContractIn::kBias];
+  const View &a = call.ins[ContractIn::kA], b = second_of(call), &y = call.outs[0], &bias = call.ins[ContractIn::kBias];
   Gemm g = product.gemm;
   g.dtype = a.dtype(), g.c_dtype = y.dtype(), g.tf32 = call.tf32;
   g.a.data = (product.swapped ? b : a).data, g.b.data = (product.swapped ? a : b).data;

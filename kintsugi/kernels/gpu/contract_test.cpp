@@ -231,6 +231,36 @@ TEST(OnDevice, ContractWithSums) {
         for (const uint32_t accumulate : {0u, 1u, 4u, 5u}) check_sums(c, dtype, to, accumulate);
 }
 
+// Of some columns of a wider operand, as of the gradients of query, key and value side by side.
+TEST(OnDevice, ContractOfColumns) {
+  struct Columns {
+    int64_t rows, embed, all, first, count;
+  };
+  for (const Columns& c : {Columns{21, 19, 37, 5, 9},
+                           {96, 72, 120, 40, 40},
+                           {96, 72, 120, 0, 80},
+                           {96, 72, 120, 80, 40},
+                           {33, 8, 48, 16, 32},
+                           {4, 16, 24, 8, 1},
+                           {1, 1, 3, 1, 1}})
+    for (const DType dtype : kDeviceTypes)
+      for (const DType to : std::set<DType>{dtype, DType::f32})
+        for (const uint32_t accumulate : {0u, 5u}) {
+          SCOPED_TRACE(fmt::format("{} of {} columns, {} to {}", c.count, c.all, name_of(dtype), name_of(to)));
+          Tensor a = random_tensor({{"seq", c.rows}, {"embed", c.embed}}, dtype, 1),
+                 b = random_tensor({{"seq", c.rows}, {"columns", c.all}}, dtype, 2);
+          const Tensor y = random_tensor({{"embed", c.embed}, {"columns", c.count}}, to, 4),
+                       sums = random_tensor({{"columns", c.count}}, to, 5);
+          const Trial trial = {.kind = "contract", .attributes = {{"first", c.first}}, .accumulate = accumulate};
+          DeviceTolerance tolerance = {4e-5, 4e-5};
+          if (accumulate != 0 && tensor::size_of(to) == 2) tolerance.absolute += 32 * device_unit_of(to);
+          compare_on_device(trial, {&a, &b}, {y, absent(), sums}, tolerance);
+          Trial alone = trial;
+          alone.accumulate &= 1u;
+          compare_on_device(alone, {&a, &b}, {y}, tolerance);
+        }
+}
+
 // Products, sums and biases are in fp64: none of the digits that fp32 lacks is lost.
 TEST(OnDevice, ContractInFp64) {
   for (const Case& c : kCases)

@@ -20,7 +20,7 @@ class DeviceKernels : public KernelSet {
     for (const DeviceRow& row : rows) {
       const Kernel& same = reference->find(row.kind);
       kernels_.push_back({row.kind, same.ins, same.outs, row.run, row.workspace, row.prepares, row.epilogues,
-                          row.also_accumulates, row.thin_rows, row.also_sums, row.also_adds, row.together,
+                          row.also_accumulates, row.thin_rows, row.also_sums, row.also_adds, row.columns, row.together,
                           row.begins_with});
     }
   }

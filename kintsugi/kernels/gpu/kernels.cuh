@@ -16,7 +16,11 @@ constexpr kernels::DeviceRow kRows[] = {
     {"adamw", adamw, nullptr, false, {}, {}, 0, false, adamw_together},
     {"add", add},
     {"attention", attention, attention_workspace, true, {}, {}, 0, false, attention_together, false, kOfToken},
-    {"attention_grad", attention_grad, attention_grad_workspace, true},
+    {.kind = "attention_grad",
+     .run = attention_grad,
+     .workspace = attention_grad_workspace,
+     .prepares = true,
+     .columns = true},
     {"attention_join", attention_join},
     {"broadcast", broadcast},
     {"cache_write", cache_write, nullptr, false, {}, {}, 0, false, cache_write_together},
@@ -33,7 +37,8 @@ constexpr kernels::DeviceRow kRows[] = {
      true,
      contract_together,
      true,
-     kNorms},
+     kNorms,
+     true},
     {"cross_entropy", cross_entropy, cross_entropy_workspace},
     {"cross_entropy_grad", cross_entropy_grad},
     {"dropout", dropout},
@@ -49,6 +54,7 @@ constexpr kernels::DeviceRow kRows[] = {
     {"head", head, head_workspace, true},
     {"head_grad", head_grad, head_grad_workspace, true},
     {"head_with_grad", head_with_grad, head_with_grad_workspace, true},
+    {"join_columns", join_columns},
     {"layer_norm", layer_norm},
     {"layer_norm_grad", layer_norm_grad, norm_grad_workspace, false, {}, kNormDx},
     {"logsumexp", logsumexp},
@@ -70,7 +76,7 @@ constexpr kernels::DeviceRow kRows[] = {
     {"squared_error", squared_error, squared_error_workspace},
     {"squared_error_grad", squared_error_grad},
     {"stack", stack},
-    {"sum", sum, sum_workspace},
+    {.kind = "sum", .run = sum, .workspace = sum_workspace, .columns = true},
     {"sum_blocks", sum_blocks, sum_blocks_workspace},
     {"sum_squares", sum_squares},
     {"take", take},
@@ -89,7 +95,7 @@ std::span<const kernels::DeviceRow> rows() {
 }  // namespace kintsugi::KINTSUGI_GPU
 
 #if KINTSUGI_ON_GPU
-extern "C" __attribute__((visibility("default"))) void kintsugi_device_rows_7(
+extern "C" __attribute__((visibility("default"))) void kintsugi_device_rows_8(
     std::span<const kintsugi::kernels::DeviceRow>* rows) {
   *rows = kintsugi::KINTSUGI_GPU::rows();
 }

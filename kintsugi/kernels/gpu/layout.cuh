@@ -68,6 +68,22 @@ void unstack(const KernelCall& call) {
   launch_moves(call, moves_of(call, call.outs[0], call.ins[0], false));
 }
 
+// y: [above columns], each x: as many rows of fewer
+void join_columns(const KernelCall& call) {
+  const View& y = call.outs[0];
+  const int64_t row = y.shape()[y.shape().rank() - 1].size * tensor::size_of(y.dtype()),
+                above = row == 0 ? 0 : y.type.bytes() / row;
+  std::vector<Move> moves;
+  std::byte* to = y.data;
+  for (const View& x : call.ins) {
+    require_same_dtype("join_columns", x, y);
+    const int64_t bytes = above == 0 ? 0 : x.type.bytes() / above;
+    moves.push_back({.to = to, .from = x.data, .rows = above, .bytes = bytes, .to_stride = row, .from_stride = bytes});
+    to += bytes;
+  }
+  launch_moves(call, moves);
+}
+
 // x: [batch seq embed], y: [batch embed]
 void take(const KernelCall& call) {
   const View &x = call.ins[0], &y = call.outs[0];

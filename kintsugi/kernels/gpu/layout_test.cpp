@@ -54,6 +54,22 @@ TEST(OnDevice, StackAndBack) {
     }
 }
 
+TEST(OnDevice, JoinColumns) {
+  for (const DType dtype : {DType::f64, DType::f32, DType::bf16})
+    for (const auto& [above, of] : std::initializer_list<std::pair<int64_t, std::vector<int64_t>>>{
+             {7, {8, 8, 8}}, {64, {1, 2}}, {3, {5}}, {700, {64, 16, 16}}, {2, {3000, 1}}}) {
+      std::vector<Tensor> parts;
+      int64_t all = 0;
+      for (const int64_t count : of) {
+        parts.push_back(counting({{"embed", above}, {"columns", 2 * count}}, dtype));
+        all += 2 * count;
+      }
+      std::vector<Tensor*> ins;
+      for (Tensor& part : parts) ins.push_back(&part);
+      compare_on_device({.kind = "join_columns"}, ins, {Tensor({{"embed", above}, {"columns", all}}, dtype)}, {0, 0});
+    }
+}
+
 TEST(OnDevice, TakeFollowsWhatTheDeviceReads) {
   for (const DType dtype : kDeviceTypes)
     for (const int64_t embed : {7, 64})

@@ -21,9 +21,10 @@ struct DeviceRow {
   bool (*together)(std::span<const KernelCall>) = nullptr;
   bool also_adds = false;
   std::span<const std::string_view> begins_with = {};
+  bool columns = false;
 };
 
 using DeviceRows = void(std::span<const DeviceRow>* rows);
-inline constexpr const char* kDeviceRows = "kintsugi_device_rows_7";
+inline constexpr const char* kDeviceRows = "kintsugi_device_rows_8";
 
 }  // namespace kintsugi::kernels

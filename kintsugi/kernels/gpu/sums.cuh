@@ -18,6 +18,7 @@ enum class SumPath { few_rows, columns, short_rows, long_rows, any };
 struct SumPlan {
   SumPath path = SumPath::any;
   int64_t above = 1, rows = 1, columns = 1;
+  int64_t step = 1;               // elements from a row to the next: as many as columns, or those of a wider x
   int64_t slices = 1, slice = 1;  // of the rows, and the rows of one
 };
 
@@ -32,8 +33,18 @@ int threads_across(int64_t columns, int n) {
   return across;
 }
 
-SumPlan plan_of(const tensor::Type& x, const tensor::Type& y) {
-  const std::vector<Walked> dims = walk(x.shape, {y.shape});
+// Where y has some columns of x alone (the attribute "first"), x with those.
+tensor::Shape narrow(const tensor::Shape& x, const tensor::Shape& y, const tensor::Attributes& attributes) {
+  if (!attributes.has("first")) return x;
+  std::vector<tensor::Dim> dims = x.dims();
+  dims.back().size = y.size(dims.back().name);
+  return tensor::Shape(dims);
+}
+
+SumPlan plan_of(const tensor::Type& x, const tensor::Type& y, const tensor::Attributes& attributes) {
+  const std::vector<Walked> dims = walk(narrow(x.shape, y.shape, attributes), {y.shape});
+  const bool wider = attributes.has("first");
+  base::require(!wider || y.shape.rank() == 1, "sum", "columns of {} to {}", to_string(x.shape), to_string(y.shape));
   SumPlan plan;
   // Each dim is kept (it has a stride in y) or summed.
   const auto kept = [&](size_t d) { return dims[d].strides[0] != 0; };
@@ -52,11 +63,12 @@ SumPlan plan_of(const tensor::Type& x, const tensor::Type& y) {
   } else {
     return plan;
   }
+  plan.step = wider ? x.shape[x.shape.rank() - 1].size : plan.columns;
   int64_t most = 1, want = 1;  // slices
   const int wide = static_cast<int>(16 / tensor::size_of(x.dtype));
-  if (plan.columns == 1 && plan.rows <= 1024) {
+  if (plan.columns == 1 && !wider && plan.rows <= 1024) {
     plan.path = SumPath::short_rows;
-  } else if (plan.columns == 1) {
+  } else if (plan.columns == 1 && !wider) {
     plan.path = SumPath::long_rows;
     want = quotient_up(kBlocks, plan.above), most = std::min<int64_t>(1024, plan.rows / 4096);
   } else if (plan.rows <= 32) {
@@ -123,12 +135,12 @@ __device__ __forceinline__ void add_vectors(A (&sum)[N], const X* at, int64_t st
 // A thread for N outputs.
 template <typename X, typename Y, int N>
 __global__ void __launch_bounds__(kPieceThreads)
-    sum_few_rows(const X* x, Y* y, Divisor vectors, int64_t rows, int64_t pieces, bool add) {
+    sum_few_rows(const X* x, Y* y, Divisor vectors, int64_t rows, int64_t step, int64_t pieces, bool add) {
   using A = Sum<X, Y>;
   for (int64_t p = first_piece(); p < pieces; p += all_threads()) {
-    const int64_t above = vectors.quotient(p), columns = vectors.by * N;
+    const int64_t above = vectors.quotient(p);
     A sum[N] = {};
-    add_vectors(sum, x + (above * rows * columns + (p - above * vectors.by) * N), columns, rows);
+    add_vectors(sum, x + (above * rows * step + (p - above * vectors.by) * N), step, rows);
     Vec<Y, N> out = {};
     if (add) out = *reinterpret_cast<const Vec<Y, N>*>(y + p * N);
     GPU_UNROLL
@@ -152,7 +164,7 @@ __global__ void __launch_bounds__(kThreads, 4) sum_columns(const X* x, SumOut<A>
   const int64_t begin = slice * s.slice, end = begin + s.slice < s.rows ? begin + s.slice : s.rows;
   A sum[N] = {};
   if (v < vectors && begin + group < end)
-    add_vectors(sum, x + ((above * s.rows + begin + group) * s.columns + v * N), groups * s.columns,
+    add_vectors(sum, x + ((above * s.rows + begin + group) * s.step + v * N), groups * s.step,
                 (end - begin - group + groups - 1) / groups);
   GPU_UNROLL
   for (int i = 0; i < N; ++i) scratch[i * kThreads + thread] = sum[i];
@@ -283,20 +295,19 @@ void launch_any(const KernelCall& call, const SumOut<A>& out) {
 }
 
 template <typename X, typename Y>
-void launch_few_rows(const KernelCall& call, const SumPlan& plan) {
-  const X* x = data<X>(call.ins[0]);
+void launch_few_rows(const KernelCall& call, const SumPlan& plan, const X* x) {
   Y* y = data<Y>(call.outs[0]);
   constexpr int kN = std::min(kWide<X>, kWide<Y>);
-  const bool wide = plan.columns % kN == 0 && all_wide(x, y);
+  const bool wide = plan.columns % kN == 0 && plan.step % kN == 0 && all_wide(x, y);
   const int64_t n = wide ? kN : 1, pieces = plan.above * plan.columns / n;
   launch_pieces(*call.stream, pieces, wide ? sum_few_rows<X, Y, kN> : sum_few_rows<X, Y, 1>, x, y,
-                Divisor(plan.columns / n), plan.rows, pieces, call.accumulates(0));
+                Divisor(plan.columns / n), plan.rows, plan.step, pieces, call.accumulates(0));
 }
 
 template <typename X, typename A>
 void sum_as(const KernelCall& call, const SumPlan& plan) {
   const View &x = call.ins[0], &y = call.outs[0];
-  const X* from = data<X>(x);
+  const X* const from = data<X>(x) + call.attributes.integer_or("first", 0);
   SumOut<A> out{.y = y.data, .dtype = y.dtype(), .add = call.accumulates(0)};
   if (plan.slices > 1) out.partial = reinterpret_cast<A*>(call.workspace.data());
   const auto blocks = [](int64_t count) { return dim3(static_cast<unsigned>(count)); };
@@ -310,10 +321,10 @@ void sum_as(const KernelCall& call, const SumPlan& plan) {
   };
   switch (plan.path) {
     case SumPath::few_rows:
-      dispatch_wide("sum", y.dtype(), [&]<typename Y>(Y) { launch_few_rows<X, Y>(call, plan); });
+      dispatch_wide("sum", y.dtype(), [&]<typename Y>(Y) { launch_few_rows<X, Y>(call, plan, from); });
       break;
     case SumPath::columns: {
-      const bool wide = plan.columns % kN == 0 && all_wide(from);
+      const bool wide = plan.columns % kN == 0 && plan.step % kN == 0 && all_wide(from);
       const int n = wide ? kN : 1, across = threads_across(plan.columns, n);
       const int64_t side_by_side = quotient_up(plan.columns, static_cast<int64_t>(across) * n);
       begin(dim3(static_cast<unsigned>(plan.above * side_by_side), static_cast<unsigned>(plan.slices)),
@@ -364,7 +375,7 @@ __global__ void __launch_bounds__(kPieceThreads)
 
 int64_t sum_workspace(const KernelShapes& shapes) {
   const tensor::Type &x = *shapes.ins[0], &y = *shapes.outs[0];
-  const SumPlan plan = plan_of(x, y);
+  const SumPlan plan = plan_of(x, y, shapes.attributes);
   const bool wide = x.dtype == DType::f64 || y.dtype == DType::f64;
   return plan.slices == 1 ? 0 : plan.slices * y.shape.elements() * (wide ? 8 : 4);
 }
@@ -372,7 +383,7 @@ int64_t sum_workspace(const KernelShapes& shapes) {
 void sum(const KernelCall& call) {
   const View &x = call.ins[0], &y = call.outs[0];
   if (y.elements() == 0) return;
-  const SumPlan plan = plan_of(x.type, y.type);
+  const SumPlan plan = plan_of(x.type, y.type, call.attributes);
   dispatch_wide("sum", x.dtype(), [&]<typename X>(X) {
     if (std::is_same_v<X, double> || y.dtype() == DType::f64) {
       sum_as<X, double>(call, plan);

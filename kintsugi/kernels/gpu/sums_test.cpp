@@ -54,6 +54,25 @@ TEST(OnDevice, SumOfManyRowsAndLongRows) {
     }
 }
 
+// Some columns of a wider value.
+TEST(OnDevice, SumOfColumns) {
+  for (const DType dtype : {DType::f64, DType::f32, DType::bf16})
+    for (const auto& [rows, all, first, count] : std::initializer_list<std::array<int64_t, 4>>{{1500, 24, 8, 8},
+                                                                                               {1500, 25, 8, 8},
+                                                                                               {1500, 24, 3, 8},
+                                                                                               {260, 900, 300, 600},
+                                                                                               {9001, 3, 2, 1},
+                                                                                               {32, 65, 0, 64},
+                                                                                               {5, 24, 16, 8},
+                                                                                               {5, 3, 1, 1},
+                                                                                               {0, 4, 1, 2}})
+      for (const uint32_t accumulate : {0u, 1u}) {
+        Tensor x = random_tensor({{"seq", rows}, {"columns", all}}, dtype, 1);
+        compare_on_device({.kind = "sum", .attributes = {{"first", first}}, .accumulate = accumulate}, {&x},
+                          {random_tensor({{"columns", count}}, DType::f32, 2)}, {1e-5, 1e-4});
+      }
+}
+
 TEST(OnDevice, LogSumExpOfParts) {
   for (const int64_t parts : {1, 2, 7})
     for (const int64_t n : {1, 3, 300, 3000}) {

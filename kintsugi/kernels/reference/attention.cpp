@@ -189,9 +189,18 @@ void attention_grad(const KernelCall& call) {
       }
     }
   }
-  store(call, Out::kDq, dq);
-  store(call, Out::kDk, dk);
-  store(call, Out::kDv, dv);
+  if (call.outs.size() > Out::kDqkv && call.outs[Out::kDqkv].data) {  // side by side, batch and seq first in all
+    std::vector<double> all;
+    const auto count = static_cast<size_t>(s.q_shape.size("batch") * s.q_shape.size("seq"));
+    for (size_t row = 0; row < count; ++row)
+      for (const std::vector<double>* part : {&dq, &dk, &dv})
+        for (size_t i = 0; i < part->size() / count; ++i) all.push_back((*part)[row * (part->size() / count) + i]);
+    store(call, Out::kDqkv, all);
+  } else {
+    store(call, Out::kDq, dq);
+    store(call, Out::kDk, dk);
+    store(call, Out::kDv, dv);
+  }
   if (call.outs[Out::kDsinks].data) store(call, Out::kDsinks, dsinks);
 }
 

@@ -25,21 +25,21 @@ void store_activated(const KernelCall& call, const std::string& operation, const
 
 // y: the dims of the product that are kept; `summed`: those of a and b that y lacks.
 void contract(const KernelCall& call) {
-  const View &a_view = call.ins[ContractIn::kA], &b_view = call.ins[ContractIn::kB],
-             &bias_view = call.ins[ContractIn::kBias];
+  const View &a_view = call.ins[ContractIn::kA], &bias_view = call.ins[ContractIn::kBias];
   const Shape& kept = call.outs[0].shape();
+  const auto [b_shape, b] = load_columns(call, call.ins[ContractIn::kB], kept);
   std::vector<tensor::Dim> lacking;
   for (const tensor::Dim& dim : a_view.shape()) {
     if (!kept.has(dim.name)) lacking.push_back(dim);
   }
-  for (const tensor::Dim& dim : b_view.shape()) {
+  for (const tensor::Dim& dim : b_shape) {
     if (!kept.has(dim.name) && !a_view.shape().has(dim.name)) lacking.push_back(dim);
   }
   const Shape summed(lacking);
 
-  const std::vector<double> a = load(a_view), b = load(b_view);
-  const std::vector<int64_t> a_begin = offsets(kept, a_view.shape()), b_begin = offsets(kept, b_view.shape());
-  const std::vector<int64_t> a_step = offsets(summed, a_view.shape()), b_step = offsets(summed, b_view.shape());
+  const std::vector<double> a = load(a_view);
+  const std::vector<int64_t> a_begin = offsets(kept, a_view.shape()), b_begin = offsets(kept, b_shape);
+  const std::vector<int64_t> a_step = offsets(summed, a_view.shape()), b_step = offsets(summed, b_shape);
   std::vector<double> y(a_begin.size(), 0.0);
   for (size_t i = 0; i < y.size(); ++i) {
     const double *a_row = a.data() + a_begin[i], *b_row = b.data() + b_begin[i];
@@ -56,7 +56,7 @@ void contract(const KernelCall& call) {
   }
   if (const View& sums = call.outs[ContractOut::kSums]; sums.data) {
     std::vector<double> total(static_cast<size_t>(sums.elements()), 0.0);
-    const std::vector<int64_t> at = offsets(b_view.shape(), sums.shape());
+    const std::vector<int64_t> at = offsets(b_shape, sums.shape());
     for (size_t i = 0; i < b.size(); ++i) total[static_cast<size_t>(at[i])] += b[i];
     store(call, ContractOut::kSums, total);
   }

@@ -40,6 +40,7 @@ constexpr Kernel kKernels[] = {
     {"head", HeadIn::kNames, HeadOut::kNames, reference::head},
     {"head_grad", HeadGradIn::kNames, HeadGradOut::kNames, reference::head_grad},
     {"head_with_grad", HeadWithGradIn::kNames, HeadWithGradOut::kNames, reference::head_with_grad},
+    {"join_columns", {rest("x")}, {"y"}, reference::join_columns},
     {"layer_norm", NormIn::kNames, {"y"}, reference::layer_norm},
     {"layer_norm_grad", NormGradIn::kNames, NormGradOut::kNames, reference::layer_norm_grad},
     {"logsumexp", {"x"}, {"y"}, reference::logsumexp},

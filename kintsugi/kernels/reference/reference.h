@@ -36,6 +36,7 @@ void gelu_grad(const KernelCall&);
 void head(const KernelCall&);
 void head_grad(const KernelCall&);
 void head_with_grad(const KernelCall&);
+void join_columns(const KernelCall&);
 void layer_norm(const KernelCall&);
 void layer_norm_grad(const KernelCall&);
 void logsumexp(const KernelCall&);

@@ -4,9 +4,9 @@
 namespace kintsugi::kernels::reference {
 
 void sum(const KernelCall& call) {
-  const std::vector<double> x = load(call.ins[0]);
+  const auto [shape, x] = load_columns(call, call.ins[0], call.outs[0].shape());
   std::vector<double> y(static_cast<size_t>(call.outs[0].elements()), 0.0);
-  const std::vector<int64_t> at = offsets(call.ins[0].shape(), call.outs[0].shape());
+  const std::vector<int64_t> at = offsets(shape, call.outs[0].shape());
   for (size_t i = 0; i < x.size(); ++i) y[static_cast<size_t>(at[i])] += x[i];
   store(call, 0, y);
 }

@@ -57,6 +57,19 @@ double load_scalar(const View& x) {
   return load(x)[0];
 }
 
+Loaded load_columns(const KernelCall& call, const View& x, const Shape& y) {
+  if (!call.attributes.has("first")) return {x.shape(), load(x)};
+  std::vector<tensor::Dim> dims = x.shape().dims();
+  const int64_t first = call.attributes.integer("first"), all = dims.back().size, count = y.size(dims.back().name);
+  base::require(first >= 0 && first + count <= all, "reference", "{} columns from {} on of {}", count, first, all);
+  dims.back().size = count;
+  const std::vector<double> whole = load(x);
+  std::vector<double> elements;
+  for (int64_t row = 0; row < rows(x.shape()); ++row)
+    elements.insert(elements.end(), whole.begin() + row * all + first, whole.begin() + row * all + first + count);
+  return {Shape(dims), std::move(elements)};
+}
+
 void store(const KernelCall& call, size_t output, std::span<const double> values) {
   const View& y = call.outs[output];
   base::require(static_cast<int64_t>(values.size()) == y.elements(), "kernel", "{} values for output {} of {}",

@@ -23,6 +23,14 @@ std::vector<int64_t> load_integers(const View& x);
 // The only element of a floating scalar.
 double load_scalar(const View& x);
 
+// An operand, or where the call has the attribute "first", those of its columns (its last dim) that `y` has, from that
+// one on.
+struct Loaded {
+  Shape shape;
+  std::vector<double> elements;
+};
+Loaded load_columns(const KernelCall& call, const View& x, const Shape& y);
+
 // Stores `values` in an output, or adds them to it if the call accumulates, rounding once to its dtype.
 void store(const KernelCall& call, size_t output, std::span<const double> values);
 

@@ -1,0 +1,239 @@
+#include "kintsugi/lower/join_columns.h"
+
+#include <gtest/gtest.h>
+
+#include "kintsugi/lower/pass_test.h"
+
+namespace kintsugi::lower::join_columns_test {
+namespace {
+
+// The gradient of attention with its three products, as `fuse` leaves them: 64 positions, twice as many columns of
+// queries as of keys.
+struct Layer : Maker {
+  Shape q_shape = {{"batch", 2}, {"seq", 32}, {"kv_heads", 2}, {"group", 2}, {"head_dim", 4}},
+        k_shape = {{"batch", 2}, {"key_seq", 32}, {"kv_heads", 2}, {"head_dim", 4}};
+  BufferId q = arena("q", q_shape), k = arena("k", k_shape), v = arena("v", k_shape), o = arena("o", q_shape),
+           lse = arena("lse", {{"batch", 2}, {"seq", 32}, {"kv_heads", 2}, {"group", 2}}), d_o = arena("do", q_shape),
+           dq = arena("dq", q_shape), dk = arena("dk", k_shape), dv = arena("dv", k_shape), dk_seq = in_seq("dk", dk),
+           dv_seq = in_seq("dv", dv), wq = weight("wq", {{"kv_heads", 2}, {"group", 2}, {"head_dim", 4}}),
+           wk = weight("wk", {{"kv_heads", 2}, {"head_dim", 4}}), wv = weight("wv", {{"kv_heads", 2}, {"head_dim", 4}}),
+           x = arena("x", {{"batch", 2}, {"seq", 32}, {"embed", 16}}),
+           dx = arena("dx", {{"batch", 2}, {"seq", 32}, {"embed", 16}});
+
+  Layer() {
+    p.on_device = true;
+    body("backward");
+    program::Instruction& grad = call("attention_grad", {q, k, v, o, lse, d_o}, {dq, dk, dv});
+    grad.absent.ins = 0b111000;
+  }
+  BufferId in_seq(const std::string& name, BufferId of) {
+    const BufferId b = view(name, of);
+    p.buffer(b).type.shape = {{"batch", 2}, {"seq", 32}, {"kv_heads", 2}, {"head_dim", 4}};
+    return b;
+  }
+  BufferId weight(const std::string& name, std::vector<tensor::Dim> dims) {
+    dims.insert(dims.begin(), {"embed", 16});
+    return state(name, Shape(dims));
+  }
+  // To a weight's gradient, and to that of a bias.
+  void gradients(const std::string& name, BufferId of, BufferId w) {
+    const BufferId dw = state(name + ".g", p.buffer(w).type.shape, program::StateKind::gradient);
+    std::vector<tensor::Dim> dims(p.buffer(w).type.shape.begin() + 1, p.buffer(w).type.shape.end());
+    const BufferId db = state(name + ".bias.g", Shape(dims), program::StateKind::gradient);
+    program::Instruction& made = call("contract", {x, of}, {dw, db}, 0, 3);
+    made.absent.outs = 0b010;
+    made.attributes = {{"dims", tensor::names(p.buffer(w).type.shape)}};
+  }
+  void term(BufferId of, BufferId w, bool adds) { call("contract", {of, w}, {dx}, 0, adds ? 1 : 0); }
+  void all() {
+    term(dv_seq, wv, false), gradients("wv", dv_seq, wv);
+    term(dk_seq, wk, true), gradients("wk", dk_seq, wk);
+    term(dq, wq, true), gradients("wq", dq, wq);
+  }
+  std::string joined() {
+    join_columns(p, ops::operations(), *kernels::planned_device_kernels());
+    return text(p);
+  }
+};
+
+}  // namespace
+
+TEST(JoinColumns, OneProductAndColumnsOfItsOperand) {
+  Layer m;
+  m.all();
+  EXPECT_EQ(m.joined(),
+            "backward:\n"
+            "  dv.columns = attention_grad(q, k, v, o, lse, do)\n"
+            "  wv.columns = join_columns(wq, wk, wv)\n"
+            "  dx = contract(dv.columns, wv.columns)\n"
+            "  +wv.g, +wv.bias.g = contract(x, dv.columns)\n"
+            "  +wk.g, +wk.bias.g = contract(x, dv.columns)\n"
+            "  +wq.g, +wq.bias.g = contract(x, dv.columns)\n");
+  const std::vector<program::Instruction>& list = m.p.bodies[0].instructions;
+  const auto shape = [&](BufferId b) { return to_string(m.p.buffer(b).type.shape); };
+  EXPECT_EQ(shape(list[0].outs[0]), "[batch:2 seq:32 columns:32]");
+  EXPECT_EQ(list[0].absent.outs, 0b01111u);
+  EXPECT_EQ(shape(list[1].outs[0]), "[embed:16 columns:32]");
+  EXPECT_EQ(shape(list[1].ins[0]), "[embed:16 columns:16]");
+  for (const auto& [at, first, count] : {std::tuple{3, 24, 8}, {4, 16, 8}, {5, 0, 16}}) {
+    const program::Instruction& i = list[static_cast<size_t>(at)];
+    EXPECT_EQ(i.attributes.integer("first"), first);
+    EXPECT_EQ(i.attributes.text("dims"), "embed columns");
+    EXPECT_EQ(shape(i.outs[0]), fmt::format("[embed:16 columns:{}]", count));
+    EXPECT_EQ(shape(i.outs[1]), fmt::format("[columns:{}]", count));
+    EXPECT_EQ(i.accumulate, 3u);
+  }
+  // 64 rows, 32 columns and 16 results: once read and written, where it had been three times.
+  EXPECT_EQ(list[2].cost.flops, 2. * 64 * 32 * 16);
+  EXPECT_EQ(list[2].cost.memory_bytes, 4. * (64 * 32 + 32 * 16 + 64 * 16));
+}
+
+TEST(JoinColumns, SumsOfRows) {
+  Layer m;
+  m.term(m.dv_seq, m.wv, false), m.term(m.dk_seq, m.wk, true), m.term(m.dq, m.wq, true);
+  m.call("sum", {m.dk_seq}, {m.arena("db", {{"kv_heads", 2}, {"head_dim", 4}})});
+  EXPECT_TRUE(m.joined().ends_with("  db = sum(dv.columns)\n")) << text(m.p);
+  EXPECT_EQ(m.p.bodies[0].instructions.back().attributes.integer("first"), 16);
+}
+
+// Where the sum begins with something else, as a residual behind which no norm stands.
+TEST(JoinColumns, AddedToWhatIsThere) {
+  Layer m;
+  m.call("gelu", {m.arena("y", {{"batch", 2}, {"seq", 32}, {"embed", 16}})}, {m.dx});
+  m.term(m.dq, m.wq, true), m.term(m.dk_seq, m.wk, true), m.term(m.dv_seq, m.wv, true);
+  EXPECT_EQ(m.joined(),
+            "backward:\n"
+            "  dq.columns = attention_grad(q, k, v, o, lse, do)\n"
+            "  dx = gelu(y)\n"
+            "  wq.columns = join_columns(wq, wk, wv)\n"
+            "  +dx = contract(dq.columns, wq.columns)\n");
+}
+
+// Where a schedule makes the gradients of weights later.
+TEST(JoinColumns, ColumnsInAnotherBody) {
+  Layer m;
+  m.term(m.dq, m.wq, false), m.term(m.dk_seq, m.wk, true), m.term(m.dv_seq, m.wv, true);
+  m.body("weight");
+  m.gradients("wk", m.dk_seq, m.wk);
+  EXPECT_EQ(m.joined(),
+            "backward:\n"
+            "  dq.columns = attention_grad(q, k, v, o, lse, do)\n"
+            "  wq.columns = join_columns(wq, wk, wv)\n"
+            "  dx = contract(dq.columns, wq.columns)\n"
+            "weight:\n"
+            "  +wk.g, +wk.bias.g = contract(x, dq.columns)\n");
+}
+
+// What else may be there: the gradient of sinks, which is kept, and added to.
+TEST(JoinColumns, WithAnotherOutput) {
+  Layer m;
+  const BufferId sinks = m.state("sinks.g", {{"kv_heads", 2}, {"group", 2}}, program::StateKind::gradient);
+  program::Instruction& grad = m.p.bodies[0].instructions[0];
+  grad.outs.push_back(sinks), grad.accumulate = 8, grad.absent.outs = 0b10000;
+  m.all();
+  EXPECT_TRUE(m.joined().starts_with("backward:\n  +sinks.g, dv.columns = attention_grad(")) << text(m.p);
+}
+
+TEST(JoinColumns, NotWhereItWouldBeWrongOrSlower) {
+  struct Case {
+    const char* why;
+    void (*make)(Layer&);
+  };
+  const Case cases[] = {
+      {"of the processor",
+       [](Layer& m) {
+         m.p.on_device = false;
+         m.all();
+       }},
+      {"something else reads one",
+       [](Layer& m) {
+         m.all();
+         m.call("gelu", {m.dq}, {m.arena("y", m.q_shape)});
+       }},
+      {"another body does",
+       [](Layer& m) {
+         m.all();
+         m.body("weight");
+         m.call("gelu", {m.dq}, {m.arena("y", m.q_shape)});
+       }},
+      {"a message has it",
+       [](Layer& m) {
+         m.collective(program::Collective::all_reduce, {m.dk}, {m.dk});
+         m.all();
+       }},
+      {"it is read after the step",
+       [](Layer& m) {
+         m.p.buffer(m.dq).output = "dq";
+         m.all();
+       }},
+      {"a term is missing",
+       [](Layer& m) {
+         m.term(m.dv_seq, m.wv, false);
+         m.term(m.dk_seq, m.wk, true);
+         m.gradients("wq", m.dq, m.wq);
+       }},
+      {"a term goes elsewhere",
+       [](Layer& m) {
+         m.term(m.dv_seq, m.wv, false);
+         m.term(m.dk_seq, m.wk, true);
+         m.call("contract", {m.dq, m.wq}, {m.arena("other", {{"batch", 2}, {"seq", 32}, {"embed", 16}})});
+       }},
+      {"the last replaces what was added up",
+       [](Layer& m) {
+         m.term(m.dv_seq, m.wv, false);
+         m.term(m.dk_seq, m.wk, true);
+         m.term(m.dq, m.wq, false);
+       }},
+      {"another layer's",
+       [](Layer& m) {
+         m.all();
+         m.p.bodies[0].instructions.back().layer = 1;
+       }},
+      {"an activation follows",
+       [](Layer& m) {
+         m.all();
+         m.p.bodies[0].instructions[1].attributes.set("epilogue", "gelu");
+       }},
+      {"the sum is read before it is whole",
+       [](Layer& m) {
+         m.term(m.dv_seq, m.wv, false);
+         m.term(m.dk_seq, m.wk, true);
+         m.call("gelu", {m.dx}, {m.arena("y", {{"batch", 2}, {"seq", 32}, {"embed", 16}})});
+         m.term(m.dq, m.wq, true);
+       }},
+      {"a sum keeps positions",
+       [](Layer& m) {
+         m.all();
+         m.call("sum", {m.dk_seq}, {m.arena("y", {{"seq", 32}, {"kv_heads", 2}, {"head_dim", 4}})});
+       }},
+      {"a weight comes between",
+       [](Layer& m) {
+         m.term(m.dv_seq, m.wv, false);
+         m.term(m.dk_seq, m.wk, true);
+         m.collective(program::Collective::all_gather, {m.wq}, {m.wq});
+         m.term(m.dq, m.wq, true);
+       }},
+      {"a weight has its columns first",
+       [](Layer& m) {
+         m.p.buffer(m.wk).type.shape = {{"kv_heads", 2}, {"head_dim", 4}, {"embed", 16}};
+         m.all();
+       }},
+      {"few positions: the weights are larger than what is saved",
+       [](Layer& m) {
+         for (const BufferId b : {m.q, m.dq, m.dk, m.dv, m.dk_seq, m.dv_seq, m.x, m.dx}) {
+           std::vector<tensor::Dim> dims = m.p.buffer(b).type.shape.dims();
+           dims[0].size = 1, dims[1].size = 16;
+           m.p.buffer(b).type.shape = Shape(dims);
+         }
+         m.all();
+       }},
+  };
+  for (const Case& c : cases) {
+    Layer m;
+    c.make(m);
+    const std::string before = text(m.p);
+    EXPECT_EQ(m.joined(), before) << c.why;
+  }
+}
+
+}  // namespace kintsugi::lower::join_columns_test

@@ -1,0 +1,16 @@
+// Values side by side: x, of any number, each [above ... below ...], where `above` are the dims that y has before
+// `columns`, become y [above ... columns]. It comes of lower/join_columns.
+#include "kintsugi/ops/rows.h"
+
+namespace kintsugi::ops {
+
+OpRow join_columns() {
+  return {.kind = "join_columns",
+          .ins = {rest("x")},
+          .outs = {"y"},
+          .flops = [](Types, Types, const Attributes&) { return 0.0; },
+          .whole = {"columns"},
+          .keeps_zero = true};
+}
+
+}  // namespace kintsugi::ops
