@@ -8,6 +8,7 @@
 #include <map>
 
 #include "kintsugi/device/emulate.h"
+#include "kintsugi/kernels/gpu/attention_cases_test.h"
 #include "kintsugi/kernels/gpu/attention_library.h"
 #include "kintsugi/train/compare.h"
 #include "kintsugi/train/random_samples.h"
@@ -119,6 +120,37 @@ TEST_P(Cudnn, PlansOnceForAll) {
     run.step(step, 1e-2, [&](int64_t m, data::BatchMemory& batch) { draw_batch(s, step, m, batch); });
   EXPECT_GT(standin().calls.size(), 0u);
   EXPECT_EQ(standin().plans, bound);
+}
+
+// A gradient whose scores do not fit at once is made by several calls, of samples or heads.
+TEST(CudnnShares, OfSamplesAndHeads) {
+  using namespace kernels::test::attention_cases;
+  const kernels::test::attention_cases::Case c = {"several", 4, 136, 136, 3, 2, 16};
+  const int64_t head = kernels::library_scores(2, 136), whole = kernels::most_library_scores;
+  struct Expected {
+    int64_t most, calls;
+  };
+  for (const auto& [most, calls] : {Expected{12 * head, 1},
+                                    {11 * head, 2},
+                                    {6 * head, 2},
+                                    {5 * head, 4},
+                                    {3 * head, 4},
+                                    {2 * head, 8},
+                                    {head, 12},
+                                    {head - 1, 0}}) {
+    kernels::most_library_scores = most;
+    for (const bool columns : {false, true}) {
+      standin().calls.clear();
+      if (columns) {
+        check_gradient_in_columns(c, tensor::DType::bf16, true, {});
+      } else {
+        check_gradient(c, tensor::DType::bf16, true, {});
+      }
+      // With warps of 32 and 64; operands that do not begin at multiples of 16 bytes are for our own kernels.
+      EXPECT_EQ(standin().calls.size(), static_cast<size_t>(2 * calls)) << most;
+    }
+  }
+  kernels::most_library_scores = whole;
 }
 
 // Gradients that are made side by side: from each row of one to the next are all three.

@@ -319,7 +319,7 @@ inline int64_t attention_bytes(const KernelShapes& shapes, bool gradient) {
   const bool masked =
       std::ranges::any_of(kAttentionMasks, [&](size_t i) { return i < shapes.ins.size() && shapes.ins[i] != nullptr; });
   if (!library_knows(a, q.dtype, masked, shapes.attributes)) return tables;
-  return std::max(tables, kernels::library_attention_bytes(a.batch, int64_t{a.kv_heads} * a.group, a.seq, gradient));
+  return std::max(tables, kernels::library_attention_bytes(a.batch, a.kv_heads, a.group, a.seq, gradient));
 }
 
 inline int64_t stride_of(const tensor::Shape& shape, std::string_view dim) {
@@ -411,7 +411,7 @@ inline std::optional<kernels::LibraryAttention> of_library(const KernelCall& cal
   };
   const auto heads = [&](const RowStrides& at) { return a.kv_heads == 1 || at.kv_head == a.group * at.group; };
   const bool adds = std::ranges::any_of(a.add, [](bool add) { return add; });
-  const int64_t bytes = kernels::library_attention_bytes(a.batch, int64_t{a.kv_heads} * a.group, a.seq, gradient);
+  const int64_t bytes = kernels::library_attention_bytes(a.batch, a.kv_heads, a.group, a.seq, gradient);
   const DType dtype = call.ins[kernels::AttentionIn::kQ].dtype();
   const bool masked = std::ranges::any_of(kAttentionMasks, [&](size_t i) { return call.ins[i].data != nullptr; });
   if (attention_by_library == nullptr || bytes == 0 || bytes > static_cast<int64_t>(call.workspace.size()) || adds ||

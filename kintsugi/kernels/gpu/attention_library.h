@@ -3,6 +3,7 @@
 // (attention.cuh, attention_grad.cuh).
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 
@@ -34,19 +35,42 @@ struct LibraryAttention {
   int64_t workspace_bytes = 0;
 };
 
-// What a library is given to work in. A gradient that is the same in each run keeps those of all scores once, in 16
-// bits, from where that of q is made; 0: too much, and the library is not asked.
-constexpr int64_t kMostLibraryBytes = int64_t{1} << 30;
-inline int64_t library_attention_bytes(int64_t batch, int64_t heads, int64_t seq, bool gradient) {
-  if (!gradient) return 1 << 20;
+// A gradient that is the same in each run keeps those of all scores once, in 16 bits, from where that of q is made. A
+// call has no more of them than so many bytes: some samples, or some heads of one, that call after call share the
+// memory. Tests set less.
+inline int64_t most_library_scores = int64_t{1} << 30;
+
+// As many samples, and heads of keys, as a call has; none: not even one head fits, and the library is not asked.
+struct LibraryShare {
+  int64_t batch = 0, kv_heads = 0;
+};
+inline LibraryShare library_share(int64_t batch, int64_t kv_heads, int64_t scores_of_head) {
+  // As few calls as can be, of about the same size.
+  const auto share = [](int64_t all, int64_t most) {
+    const int64_t calls = (all + most - 1) / most;
+    return (all + calls - 1) / calls;
+  };
+  const int64_t heads = most_library_scores / std::max<int64_t>(scores_of_head, 1);
+  if (heads >= kv_heads) return {share(batch, heads / kv_heads), kv_heads};
+  return heads > 0 ? LibraryShare{1, share(kv_heads, heads)} : LibraryShare();
+}
+// Bytes of a head of keys: of all queries that see it.
+inline int64_t library_scores(int64_t group, int64_t seq) {
   const auto round = [](int64_t x, int64_t to) { return (x + to - 1) / to * to; };
-  const int64_t scores = batch * heads * round(seq, 64) * round(seq, 128) * 2, rows = batch * heads * seq * 16;
-  const int64_t bytes = round(scores + rows, 256) + (1 << 20);
-  return bytes > kMostLibraryBytes ? 0 : bytes;
+  return group * round(seq, 64) * round(seq, 128) * 2;
 }
 
-// False, and nothing is done: the library is not there, or has no way for this. In a stream in which nothing is enqueued
-// it only looks for one.
+// What a library is given to work in; 0: it is not asked.
+inline int64_t library_attention_bytes(int64_t batch, int64_t kv_heads, int64_t group, int64_t seq, bool gradient) {
+  if (!gradient) return 1 << 20;
+  const int64_t of_head = library_scores(group, seq);
+  const LibraryShare share = library_share(batch, kv_heads, of_head);
+  const int64_t scores = share.batch * share.kv_heads * of_head, rows = batch * kv_heads * group * seq * 16;
+  return share.batch == 0 ? 0 : (scores + rows + 255) / 256 * 256 + (1 << 20);
+}
+
+// False, and nothing is done: the library is not there, or has no way for this. In a stream in which nothing is
+// enqueued it only looks for one.
 using AttentionByLibrary = bool (*)(const LibraryAttention& a, device::Stream& stream);
 bool cudnn_attention(const LibraryAttention& a, device::Stream& stream);  // cuda/cudnn.cpp
 
