@@ -1,6 +1,6 @@
 // The product of two values, summed over every dim that the output lacks: all matrix products of a model. The operand
 // and the output x, and with them the attribute "epilogue", come of lower/fuse, and so do the operand added and the
-// output sums.
+// output sums; the attribute "first" comes of lower/join_columns.
 #include "kintsugi/base/error.h"
 #include "kintsugi/ops/rows.h"
 
