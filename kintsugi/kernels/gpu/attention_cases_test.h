@@ -124,12 +124,17 @@ inline void check_forward(const Case& c, DType dtype, bool causal, const Extra& 
   compare_on_device(x.trial, x.ins, {x.o, x.lse}, tolerance_of(dtype, 0.3));
 }
 
-inline void check_gradient(const Case& c, DType dtype, bool causal, const Extra& e) {
-  Operands x(c, dtype, causal, e);
-  SCOPED_TRACE(x.what);
+// What the gradient takes beside: what the reference makes of the operands, and a gradient of it.
+inline void take_gradient(Operands& x) {
   run_kernel(*reference_kernels(), x.trial, x.ins, {&x.o, &x.lse});
   x.ins.insert(x.ins.end(), {&x.o, &x.lse, &x.d_o});
   x.trial.kind = "attention_grad";
+}
+
+inline void check_gradient(const Case& c, DType dtype, bool causal, const Extra& e) {
+  Operands x(c, dtype, causal, e);
+  SCOPED_TRACE(x.what);
+  take_gradient(x);
   std::vector<Tensor> outs = {random_tensor(x.q_shape, dtype, 10), random_tensor(x.k_shape, dtype, 11),
                               random_tensor(x.k_shape, dtype, 12)};
   if (e.sinks) outs.push_back(random_tensor(x.sinks_shape, DType::f32, 13));
@@ -140,14 +145,11 @@ inline void check_gradient(const Case& c, DType dtype, bool causal, const Extra&
 // All three side by side.
 inline void check_gradient_in_columns(const Case& c, DType dtype, bool causal, const Extra& e) {
   Operands x(c, dtype, causal, e);
-  SCOPED_TRACE(x.what);
-  run_kernel(*reference_kernels(), x.trial, x.ins, {&x.o, &x.lse});
-  x.ins.insert(x.ins.end(), {&x.o, &x.lse, &x.d_o});
-  x.trial.kind = "attention_grad";
-  const int64_t batch = x.q_shape.size("batch"), seq = x.q_shape.size("seq");
-  const int64_t columns = (x.q_shape.elements() + 2 * x.k_shape.elements()) / std::max<int64_t>(batch * seq, 1);
-  const Tensor all = random_tensor({{"batch", batch}, {"seq", seq}, {"columns", columns}}, dtype, 10),
+  take_gradient(x);
+  const int64_t columns = (c.group + 2) * c.kv_heads * c.head_dim;
+  const Tensor all = random_tensor({{"batch", c.batch}, {"seq", c.seq}, {"columns", columns}}, dtype, 10),
                dsinks = e.sinks ? random_tensor(x.sinks_shape, DType::f32, 13) : absent();
+  SCOPED_TRACE(x.what + " side by side");
   compare_on_device(x.trial, x.ins, {absent(), absent(), absent(), dsinks, all}, tolerance_of(dtype, 2));
 }
 
