@@ -22,6 +22,13 @@ namespace {
 
 using Sets = std::vector<std::string>;
 
+// With attention that a library has: in 16 bits, of heads of 8 or 16, of which nothing is hidden but what comes later.
+#ifdef KINTSUGI_RANDOM_PLAIN
+constexpr bool kPlain = true;
+#else
+constexpr bool kPlain = false;
+#endif
+
 class Drawn {
  public:
   explicit Drawn(uint64_t seed) : random_(seed) {}
@@ -52,7 +59,7 @@ class Drawn {
   void draw_model() {
     set("model.family", one_of({"gpt", "llama", "bert", "mistral", "qwen2", "qwen3", "gemma3", "phi3", "gptneox",
                                 "gptj", "olmo2", "smollm3"}));
-    const int heads = one_of({2, 4, 4, 8}), head_dim = one_of({4, 8, 16, 24});
+    const int heads = one_of({2, 4, 4, 8}), head_dim = kPlain ? one_of({8, 16}) : one_of({4, 8, 16, 24});
     set("model.heads", heads), set("model.head_dim", head_dim);
     set("model.kv_heads", one_of({heads, heads, heads / 2, 1}));
     set("model.embed", one_of({heads * head_dim, 40, 48, 64}));
@@ -60,7 +67,7 @@ class Drawn {
     set("model.layers", layers_ = one_of({2, 2, 3, 4}));
     set("model.vocab", one_of({64, 97, 131}));
     maybe(50, "model.ffn", {56, 72, 96});
-    maybe(20, "model.dropout", {0.1, 0.5});
+    if (!kPlain) maybe(20, "model.dropout", {0.1, 0.5});
     maybe(20, "model.tied", {true, false});
     maybe(25, "model.norm_place", {"before", "after", "output", "both"});
     maybe(15, "model.query_key_norm", {"none", "head", "all"});
@@ -68,15 +75,19 @@ class Drawn {
     maybe(15, "model.activation", {"gelu", "gelu_tanh", "silu"});
     maybe(15, "model.gated", {true, false});
     maybe(15, "model.bias", {true, false});
-    maybe(20, "model.window", {3, 5, 8});
-    maybe(10, "model.attention_softcap", {20});
+    if (!kPlain) {
+      maybe(20, "model.window", {3, 5, 8});
+      maybe(10, "model.attention_softcap", {20});
+    }
     maybe(10, "model.positions", {"learned", "rotary", "none"});
   }
 
   void draw_training(std::string_view device) {
     set("train.sequence", one_of({8, 16, 24, 30}));
     set("train.global_batch", 8);
-    set("train.dtype", device == "cpu" ? one_of({"fp32", "fp64", "bf16"}) : one_of({"fp32", "fp32", "bf16"}));
+    set("train.dtype", kPlain            ? "bf16"
+                       : device == "cpu" ? one_of({"fp32", "fp64", "bf16"})
+                                         : one_of({"fp32", "fp32", "bf16"}));
     maybe(20, "train.optimizer", {"sgd"});
     maybe(50, "train.micro_batch", {1, 2});
     set("train.seed", random_() % 1000);
