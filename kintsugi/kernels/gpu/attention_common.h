@@ -395,6 +395,11 @@ inline AttentionCall forward_call(const KernelCall& call) {
 // is not, and nothing is enqueued.
 bool attention_of_few(const KernelCall& call, const AttentionCall& a);
 
+// A block for each `each` of the `count` keys or rows of every head.
+inline dim3 blocks_of(const AttentionCall& a, int count, int each) {
+  return dim3(static_cast<unsigned>(a.batch * a.kv_heads * ((count + each - 1) / each)));
+}
+
 // Whether the matrix unit's kernels can read and write these: 16 bytes at a time.
 inline bool attention_is_wide(const AttentionCall& a) {
   return a.head_dim % 8 == 0 && a.scale > 0 && all_wide(a.q, a.k, a.v, a.o, a.d_o, a.out, a.dq, a.dk, a.dv);
