@@ -6,6 +6,8 @@
 #include <optional>
 #include <set>
 
+#include "kintsugi/lower/cost.h"
+
 namespace kintsugi::lower {
 
 using program::Body;
@@ -202,10 +204,10 @@ class ColumnJoiner {
       }
       begin += part.count();
     }
-    set_cost(join);
+    join.cost = cost_of(p_, operations_, join);
     before_.emplace(first.term, std::move(join));
     product.ins = {joined, weights};
-    set_cost(product);
+    product.cost = cost_of(p_, operations_, product);
 
     Instruction& maker = at(place);
     for (const std::string_view name : row.of_columns) {
@@ -237,13 +239,6 @@ class ColumnJoiner {
     made.whole = made.type.shape;
     p_.buffers.push_back(std::move(made));
     return static_cast<BufferId>(p_.buffers.size() - 1);
-  }
-  void set_cost(Instruction& i) const {
-    std::vector<Type> ins, outs;
-    for (const BufferId b : i.ins) ins.push_back(type(b));
-    for (const BufferId b : i.outs) outs.push_back(type(b));
-    const graph::Cost cost = graph::cost(operations_.find(i.kernel), ins, outs, i.attributes, i.absent);
-    i.cost = {.flops = cost.flops, .memory_bytes = cost.memory_bytes};
   }
 
   Program& p_;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kintsugi/lower/copies.h"
+#include "kintsugi/lower/cost.h"
 #include "kintsugi/program/walk.h"
 #include "kintsugi/tensor/dtype.h"
 
@@ -85,10 +86,7 @@ Instruction zeros(const Program& p, const graph::OpTable& operations, std::vecto
                       .attributes = {{"value", 0.0}},
                       .layer = before.layer,
                       .phase = before.phase};
-  std::vector<tensor::Type> types;
-  for (const BufferId b : fill.outs) types.push_back(p.buffer(b).type);
-  const graph::Cost cost = graph::cost(operations.find(fill.kernel), {}, types, fill.attributes);
-  fill.cost = {.flops = cost.flops, .memory_bytes = cost.memory_bytes};
+  fill.cost = cost_of(p, operations, fill);
   return fill;
 }
 

@@ -208,7 +208,7 @@ template <typename T, int kHead, int kWarps, int kKeys, int kBlocks>
 void by_units(const KernelCall& call, const AttentionCall& a) {
   constexpr int kRows = 16 * kWarps;
   const size_t shared = sizeof(T) * kHead * (kRows + 4 * kKeys) + static_cast<size_t>(a.key_tiles);
-  const dim3 blocks(static_cast<unsigned>(a.batch * a.kv_heads * ((a.rows + kRows - 1) / kRows)));
+  const dim3 blocks = blocks_of(a, a.rows, kRows);
   if (a.softcap > 0 || a.keep > 0) {
     launch(*call.stream, blocks, dim3(32 * kWarps), shared, attention_by_units<T, kHead, kWarps, kKeys, kBlocks, true>,
            a);
@@ -222,8 +222,7 @@ template <typename T, int kTile>
 void plainly(const KernelCall& call, const AttentionCall& a) {
   const size_t shared =
       sizeof(float) * kTile * static_cast<size_t>(4 * (a.head_dim | 1) + kTile + 1) + static_cast<size_t>(a.key_tiles);
-  const dim3 blocks(static_cast<unsigned>(a.batch * a.kv_heads * ((a.rows + kTile - 1) / kTile)));
-  launch(*call.stream, blocks, dim3(256), shared, attention_plainly<T, kTile>, a);
+  launch(*call.stream, blocks_of(a, a.rows, kTile), dim3(256), shared, attention_plainly<T, kTile>, a);
 }
 
 }  // namespace
