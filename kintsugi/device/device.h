@@ -27,6 +27,14 @@ struct Capture {
   std::atomic<bool> open = true;
 };
 
+// The blocks of a kernel, and how many of them side by side in x are a cluster, of which there are whole ones (gpu.h).
+template <typename Size>
+struct Grid {
+  Grid(Size blocks_, unsigned cluster_ = 1) : blocks(blocks_), cluster(cluster_) {}
+  Size blocks;
+  unsigned cluster;
+};
+
 // A point in the work of a stream. One within a capture is for streams alone.
 class Event {
  public:

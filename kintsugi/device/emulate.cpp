@@ -178,11 +178,21 @@ struct Block {
   std::vector<Group> warps;
   int warp = 32;
   Order order = Order::first_to_last;
-  bool released = false;      // all threads go on from a barrier: again from the first in order
+  bool released = false;  // all threads go on from a barrier: again from the first in order
+  bool begun = false;
   char begins = 0, ends = 0;  // of a block, for the order of accesses
 };
 
+// Blocks that run in turns, each from one barrier of all to the next.
+struct Cluster {
+  std::vector<std::unique_ptr<Block>> blocks;  // more than there are, it may be
+  size_t count = 0;
+  char points[2] = {};
+  int passed = 0;
+};
+
 thread_local Block* block_now = nullptr;
+thread_local Cluster* cluster_now = nullptr;
 std::atomic<int> warp_lanes{32};
 std::atomic<Order> order_now{Order::first_to_last};
 
@@ -269,10 +279,17 @@ void begin(Fiber& f) {
 #endif
 }
 
+// Whether all threads of a block meet.
+bool of_block(Gathering what) {
+  return what == Gathering::barrier || what == Gathering::cluster_barrier;
+}
+
 const char* name_of(Gathering what) {
   switch (what) {
     case Gathering::barrier:
       return "__syncthreads";
+    case Gathering::cluster_barrier:
+      return "a barrier of the cluster";
     case Gathering::warp_barrier:
       return "a barrier of the warp";
     case Gathering::exchange:
@@ -298,12 +315,19 @@ const char* name_of(Gathering what) {
   std::abort();
 }
 
+[[noreturn]] void report_cluster(const Now& one, const char* what, const Now& other, const char* why) {
+  std::fprintf(stderr, "[device] kernel: block (%u %u %u) %s block (%u %u %u) of its cluster, which %s\n", one.block.x,
+               one.block.y, one.block.z, what, other.block.x, other.block.y, other.block.z, why);
+  std::fflush(stderr);
+  std::abort();
+}
+
 // No thread can go on: the first that waits, and one whose group it is in that waits for something else or has ended.
 [[noreturn]] void report_stuck(const Block& b) {
   for (int i = 0; i < b.count; ++i) {
     const Fiber& f = b.fibers[static_cast<size_t>(i)];
     if (f.ended) continue;
-    const bool whole = f.what == Gathering::barrier;
+    const bool whole = of_block(f.what);
     const int first = whole ? 0 : i / b.warp * b.warp, last = whole ? b.count : std::min(b.count, first + b.warp);
     for (int j = first; j < last; ++j) {
       const Fiber& other = b.fibers[static_cast<size_t>(j)];
@@ -335,10 +359,15 @@ bool run_warp(Block& b, const Group& warp) {
   return any;
 }
 
-// Runs all threads of one block.
-void run_block(Block& b) {
-  for (int i = 0; i < b.count; ++i) begin(b.fibers[static_cast<size_t>(i)]);
-  comes_before(&b.begins);
+// Runs all threads of one block until they have ended, or wait for other blocks; false: they wait.
+bool run_block(Block& b, const std::byte* end) {
+  block_now = &b;
+  if (!b.begun) {
+    b.begun = true;
+    std::fill(b.shared.data(), b.shared.data() + (end - b.shared.data()), std::byte{0xFF});  // NaN
+    for (int i = 0; i < b.count; ++i) begin(b.fibers[static_cast<size_t>(i)]);
+    comes_before(&b.begins);
+  }
   const size_t warps = b.warps.size();
   for (bool moved = true; moved;) {
     moved = false;
@@ -346,9 +375,33 @@ void run_block(Block& b) {
     for (size_t w = 0; w < warps && !b.released; ++w)
       moved |= run_warp(b, b.warps[b.order == Order::first_to_last ? w : warps - 1 - w]);
   }
-  for (int i = 0; i < b.count; ++i)
-    if (!b.fibers[static_cast<size_t>(i)].ended) report_stuck(b);
-  comes_after(&b.ends);
+  int ended = 0, waiting = 0;
+  for (int i = 0; i < b.count; ++i) {
+    const Fiber& f = b.fibers[static_cast<size_t>(i)];
+    ended += f.ended, waiting += !f.ended && f.what == Gathering::cluster_barrier;
+  }
+  if (ended != b.count && waiting != b.count) report_stuck(b);
+  if (ended == b.count) comes_after(&b.ends);
+  return ended == b.count;
+}
+
+void run_cluster(Cluster& c, size_t shared) {
+  cluster_now = &c;
+  const auto block = [&](size_t i) -> Block& {
+    return *c.blocks[c.blocks[0]->order == Order::first_to_last ? i : c.count - 1 - i];
+  };
+  while (true) {
+    std::vector<const Block*> ended, waiting;
+    for (size_t i = 0; i < c.count; ++i)
+      (run_block(block(i), block(i).shared.data() + shared) ? ended : waiting).push_back(&block(i));
+    block_now = nullptr;
+    if (waiting.empty()) return;
+    if (!ended.empty())
+      report_cluster(waiting[0]->fibers[0].now, "waits in a barrier for", ended[0]->fibers[0].now, "has ended");
+    ++c.passed;
+    for (size_t i = 0; i < c.count; ++i)
+      for (int t = 0; t < block(i).count; ++t) block(i).fibers[static_cast<size_t>(t)].waits = false;
+  }
 }
 
 base::ThreadTeam& team() {
@@ -356,12 +409,14 @@ base::ThreadTeam& team() {
   return team;
 }
 
-Block& own_block() {
-  thread_local const std::unique_ptr<Block> own = std::make_unique<Block>();
+Cluster& own_cluster(size_t blocks) {
+  thread_local Cluster own;
+  while (own.blocks.size() < blocks) own.blocks.push_back(std::make_unique<Block>());
+  own.count = blocks;
 #if defined(KINTSUGI_FIBERS_ARE_THREADS)
-  own->scheduler.fiber = __tsan_get_current_fiber();
+  for (const auto& block : own.blocks) block->scheduler.fiber = __tsan_get_current_fiber();
 #endif
-  return *own;
+  return own;
 }
 
 }  // namespace
@@ -471,7 +526,7 @@ void copy_async_wait(int newest) {
 void gather(Gathering what, void* own, Act act) {
   Block& b = *block_now;
   Fiber& f = running();
-  const bool whole = what == Gathering::barrier;
+  const bool whole = of_block(what);
   Group& g = whole ? b.all : b.warps[static_cast<size_t>(b.running / b.warp)];
   f.what = what;
   f.waits = true;
@@ -494,6 +549,26 @@ void gather(Gathering what, void* own, Act act) {
   }
   to_scheduler(false);  // all go on in order, this one too
   if (point != nullptr) comes_after(point);
+}
+
+void wait_for_cluster() {
+  char* const point = &cluster_now->points[cluster_now->passed % 2];
+  Fiber& f = running();
+  f.what = Gathering::cluster_barrier;
+  f.waits = true;
+  comes_before(point);
+  to_scheduler(false);
+  comes_after(point);
+}
+
+void* of_block_in_cluster(void* own, unsigned block) {
+  const Now& n = now();
+  base::require(block < cluster_now->count, "device", "block {} of a cluster of {}", block, cluster_now->count);
+  Block& b = *cluster_now->blocks[block];
+  const Fiber& first = b.fibers[0];
+  if (!b.begun || first.ended)
+    report_cluster(n, "wants the memory of", first.now, b.begun ? "has ended" : "has not begun");
+  return b.shared.data() + (static_cast<std::byte*>(own) - n.shared);
 }
 
 uint32_t lanes_equal(int x, const Place& place) {
@@ -532,14 +607,15 @@ void load_matrices(uint32_t (&r)[4], const void* row, bool transposed) {
   });
 }
 
-void run(Size blocks, Size threads, size_t shared, const void* kernel, const std::function<void()>& body) {
+void run(Grid<Size> grid, Size threads, size_t shared, const void* kernel, const std::function<void()>& body) {
   const auto count = static_cast<int>(threads.x * threads.y * threads.z);
+  const Size blocks = grid.blocks;
   base::require(count > 0 && count <= kMostThreads, "device", "a block of {} threads", count);
   base::require(shared <= kMostShared, "device", "{} bytes of shared memory", shared);
-  const int64_t all = static_cast<int64_t>(blocks.x) * blocks.y * blocks.z;
-  const auto run_blocks = [&](base::Range r, int) {
-    Block& b = own_block();
-    block_now = &b;
+  base::require(grid.cluster > 0 && grid.cluster <= 8 && blocks.x % grid.cluster == 0, "device",
+                "{} blocks in clusters of {}", blocks.x, grid.cluster);
+  const int64_t clusters = static_cast<int64_t>(blocks.x) * blocks.y * blocks.z / grid.cluster;
+  const auto prepare = [&](Block& b) {
     b.count = count;
     b.kernel = kernel;
     b.body = &body;
@@ -553,28 +629,34 @@ void run(Size blocks, Size threads, size_t shared, const void* kernel, const std
     }
     allow(b.shared.data(), kMostShared);
     forbid(b.shared.data() + shared, kMostShared - shared);
-    for (int64_t i = r.begin; i < r.end; ++i) {
-      const auto n = static_cast<uint64_t>(i);
-      std::fill(b.shared.begin(), b.shared.begin() + static_cast<int64_t>(shared), std::byte{0xFF});  // NaN
-      for (int t = 0; t < count; ++t) {
-        const auto u = static_cast<unsigned>(t);
-        b.fibers[static_cast<size_t>(t)].now = {
-            .thread = {u % threads.x, u / threads.x % threads.y, u / threads.x / threads.y},
-            .block = {static_cast<unsigned>(n % blocks.x), static_cast<unsigned>(n / blocks.x % blocks.y),
-                      static_cast<unsigned>(n / blocks.x / blocks.y)},
-            .threads = threads,
-            .blocks = blocks,
-            .shared = b.shared.data()};
-      }
-      run_block(b);
-    }
-    block_now = nullptr;
   };
-  constexpr int64_t kFew = 4;  // blocks for which it does not pay to wake another thread
-  if (all < kFew) return run_blocks({0, all}, 0);
+  const auto set_block = [&](Block& b, uint64_t n) {
+    b.begun = false;
+    for (int t = 0; t < count; ++t) {
+      const auto u = static_cast<unsigned>(t);
+      b.fibers[static_cast<size_t>(t)].now = {
+          .thread = {u % threads.x, u / threads.x % threads.y, u / threads.x / threads.y},
+          .block = {static_cast<unsigned>(n % blocks.x), static_cast<unsigned>(n / blocks.x % blocks.y),
+                    static_cast<unsigned>(n / blocks.x / blocks.y)},
+          .threads = threads,
+          .blocks = blocks,
+          .shared = b.shared.data()};
+    }
+  };
+  const auto run_clusters = [&](base::Range r, int) {
+    Cluster& c = own_cluster(grid.cluster);
+    for (size_t rank = 0; rank < c.count; ++rank) prepare(*c.blocks[rank]);
+    for (int64_t i = r.begin; i < r.end; ++i) {
+      for (size_t rank = 0; rank < c.count; ++rank)
+        set_block(*c.blocks[rank], static_cast<uint64_t>(i) * grid.cluster + rank);
+      run_cluster(c, shared);
+    }
+  };
+  constexpr int64_t kFew = 4;  // clusters for which it does not pay to wake another thread
+  if (clusters < kFew) return run_clusters({0, clusters}, 0);
   static std::mutex one;  // several ranks in one process share the threads
   const std::lock_guard lock(one);
-  team().for_shares(all, 1, run_blocks);
+  team().for_shares(clusters, 1, run_clusters);
 }
 
 }  // namespace kintsugi::device::emulate

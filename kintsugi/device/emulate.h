@@ -76,9 +76,9 @@ inline bool left_out(const Place& place) {
   return places_are_watched && is_left_out(place);
 }
 
-enum class Gathering { barrier, warp_barrier, exchange, mma, load_matrices };
+enum class Gathering { barrier, cluster_barrier, warp_barrier, exchange, mma, load_matrices };
 
-// Waits until all threads of the block (of the warp, for all others than `barrier`) are there; then the last of them
+// Waits until all threads of the block (of the warp, for all others than barriers) are there; then the last of them
 // calls `act` with the `own` pointers of all, by position, and `count`, and all go on.
 using Act = void (*)(void** own, int count);
 void gather(Gathering what, void* own, Act act);
@@ -89,6 +89,15 @@ inline void block_barrier(const Place& place) {
 inline void warp_barrier(const Place& place) {
   if (!left_out(place)) gather(Gathering::warp_barrier, nullptr, nullptr);
 }
+
+// Of all blocks of a cluster. Each of them runs alone from one such barrier to the next; what it has in shared memory
+// of a size that is known when it is compiled is lost there.
+void wait_for_cluster();
+inline void cluster_barrier(const Place& place) {
+  if (!left_out(place)) wait_for_cluster();
+}
+// The same place of dynamic shared memory in a block of the cluster, which has begun and has not ended.
+void* of_block_in_cluster(void* own, unsigned block);
 
 // Copies of 16 bytes beside the arithmetic, in groups; waits until at most `newest` groups are under way.
 void copy_async_16(void* to, const void* from);
@@ -178,7 +187,7 @@ void require_wait();
 
 // Runs a kernel in this thread and its helpers: `body` once for each thread of each block. `kernel`: what it is known
 // by.
-void run(Size blocks, Size threads, size_t shared, const void* kernel, const std::function<void()>& body);
+void run(Grid<Size> grid, Size threads, size_t shared, const void* kernel, const std::function<void()>& body);
 
 // For tests that run under the address sanitizer: an access to these bytes is reported, until they are allowed again.
 // Without it, nothing.
@@ -205,9 +214,9 @@ void launch(Stream& stream, Size grid, Size block, size_t shared, void (*kernel)
 }
 
 template <typename... Parameters, typename... Arguments>
-void launch_overlapping(Stream& stream, Size grid, Size block, size_t shared, std::vector<Stream::Bytes> writes,
+void launch_overlapping(Stream& stream, Grid<Size> grid, Size block, size_t shared, std::vector<Stream::Bytes> writes,
                         void (*kernel)(Parameters...), Arguments&&... arguments) {
-  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || !stream.enqueues()) return;
+  if (grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0 || !stream.enqueues()) return;
   enqueue(stream, [=, ... values = static_cast<std::decay_t<Parameters>>(arguments)] {
     run(grid, block, shared, reinterpret_cast<const void*>(kernel), [&] {
       kernel(values...);

@@ -3,6 +3,7 @@
 #include <numeric>
 #include <vector>
 
+#include "kintsugi/base/error.h"
 #include "kintsugi/device/exchanged.h"
 #include "kintsugi/device/gpu.h"
 
@@ -121,6 +122,60 @@ TEST(Emulate, TwoOrdersShowWhatIsNotWaitedFor) {
   emulate::set_order(Order::first_to_last);
 }
 
+// Each thread gives its element to the one of its number in the next block of the cluster.
+struct Round {
+  bool begins = true, meets = true, all = true;
+  unsigned leaves = ~0u;  // a block
+};
+__global__ void around(const int* x, int* y, unsigned cluster, Round round) {
+  GPU_DYNAMIC_SHARED(int, own);
+  wait_for_kernels_before();
+  if (blockIdx.x == round.leaves) return;
+  const unsigned rank = blockIdx.x % cluster, at = blockIdx.x * blockDim.x + threadIdx.x;
+  if (round.begins) cluster_begins();
+  of_block_in_cluster(own, (rank + 1) % cluster)[threadIdx.x] = x[at];
+  if (round.meets && (round.all || threadIdx.x < 32)) cluster_barrier();
+  y[at] = own[threadIdx.x];
+}
+std::vector<int> seen_around(unsigned blocks, unsigned cluster, Round round = {}, Order order = Order::first_to_last) {
+  const unsigned threads = 64;
+  std::vector<int> x(blocks * threads), y(x.size());
+  std::iota(x.begin(), x.end(), 0);
+  const auto device = open_device("emulated");
+  const auto stream = device->stream();
+  emulate::set_order(order);
+  launch_overlapping(*stream, {dim3(blocks), cluster}, threads, threads * sizeof(int), {}, around, x.data(), y.data(),
+                     cluster, round);
+  stream->synchronize();
+  emulate::set_order(Order::first_to_last);
+  return y;
+}
+
+TEST(Emulate, BlocksOfAClusterReachEachOther) {
+  for (const unsigned cluster : {1u, 2u, 8u})
+    for (const Order order : {Order::first_to_last, Order::last_to_first}) {
+      const std::vector<int> y = seen_around(48, cluster, {}, order);
+      for (unsigned b = 0; b < 48; ++b)
+        for (unsigned i = 0; i < 64; ++i) {
+          const unsigned from = b / cluster * cluster + (b + cluster - 1) % cluster;
+          ASSERT_EQ(y[b * 64 + i], static_cast<int>(from * 64 + i));
+        }
+    }
+  EXPECT_THROW(seen_around(3, 2), base::InternalError);
+}
+
+TEST(EmulateDeathTest, BlocksOfAClusterThatDoNotMeetAreNamed) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(seen_around(2, 2, {.begins = false}),
+               "block \\(0 0 0\\) wants the memory of block \\(1 0 0\\) of its cluster, which has not begun");
+  EXPECT_DEATH(seen_around(2, 2, {.meets = false}),
+               "block \\(1 0 0\\) wants the memory of block \\(0 0 0\\) of its cluster, which has ended");
+  EXPECT_DEATH(seen_around(4, 4, {.leaves = 2}),
+               "block \\(0 0 0\\) waits in a barrier for block \\(2 0 0\\) of its cluster, which has ended");
+  EXPECT_DEATH(seen_around(2, 2, {.all = false}),
+               "thread \\(0 0 0\\) waits in a barrier of the cluster, which thread \\(32 0 0\\) never reached");
+}
+
 // By the unit, or by exchanges.
 template <bool kUnit>
 __global__ void product(const bf16* a, const bf16* b, float* d) {
@@ -237,7 +292,7 @@ TEST(EmulateDeathTest, AKernelThatBeginsEarlyWaits) {
     const auto device = open_device("emulated");
     const auto stream = device->stream();
     std::vector<int> x(64);
-    launch_overlapping(*stream, 1, 64, 0, {}, a_good_neighbour, x.data(), waits, early);
+    launch_overlapping(*stream, dim3(1), 64, 0, {}, a_good_neighbour, x.data(), waits, early);
     stream->synchronize();
     EXPECT_EQ(x[63], 1);
   };
@@ -256,7 +311,9 @@ TEST(EmulatedDevice, WhatAKernelMayReadEarly) {
   const auto event = device->event();
   auto* const x = reinterpret_cast<int*>(memory->data());
   const auto bytes = [&](int64_t begin, int64_t count) { return bytes_at(x + begin, count * 4); };
-  const auto enqueue = [&] { launch_overlapping(*stream, 1, 64, 0, {bytes(0, 64)}, a_good_neighbour, x, true, false); };
+  const auto enqueue = [&] {
+    launch_overlapping(*stream, dim3(1), 64, 0, {bytes(0, 64)}, a_good_neighbour, x, true, false);
+  };
   EXPECT_FALSE(unwritten(*stream, {bytes(64, 64)}));
   enqueue();
   EXPECT_TRUE(unwritten(*stream, {bytes(64, 64), bytes_at(nullptr, 64)}));

@@ -10,7 +10,8 @@
 //    in each exchange and each barrier;
 //  - bf16 and f16 are for storage: widen() and narrow<T>() convert them;
 //  - mma_16x8x16 multiplies with the matrix unit, copy_async_16 copies to shared memory beside the arithmetic;
-//  - a kernel that is launched with launch_overlapping may begin before the one before it has ended.
+//  - a kernel that is launched with launch_overlapping may begin before the one before it has ended, and some blocks of
+//    it side by side may be a cluster, which has_clusters() of some devices.
 // Code of kernels stands in the namespace KINTSUGI_GPU, which is another one for each compiler.
 #pragma once
 
@@ -34,7 +35,7 @@
 #include "kintsugi/device/cuda/failures.h"
 #define KINTSUGI_GPU gpu_cuda
 #define KINTSUGI_ON_GPU 1
-#define GPU_DYNAMIC_SHARED(T, name)                            \
+#define GPU_DYNAMIC_SHARED(T, name)                              \
   extern __shared__ __align__(1024) unsigned char gpu_shared_[]; \
   T* const name = reinterpret_cast<T*>(gpu_shared_)
 #define GPU_UNROLL _Pragma("unroll")
@@ -66,6 +67,11 @@ namespace kintsugi::KINTSUGI_GPU {
 //  - before that it reads what is `unwritten`, and no other memory of the device, and writes none;
 //  - it calls let_next_begin() after that, so that at most two kernels are under way, this one and the next;
 //  - `writes` is all that it writes.
+//
+// The blocks of a cluster run at one time, on NVIDIA's devices from generation 9.0 on, and may write to each other's
+// dynamic shared memory: after cluster_begins(), and where another one reads, a cluster_barrier() stands between. All
+// threads of all blocks of the cluster take part in both. What a kernel has in shared memory of a size known when it is
+// compiled does not outlast them.
 
 // Storage of 16 bits.
 struct bf16 {
@@ -129,6 +135,7 @@ __device__ __forceinline__ int atomic_add(int* to, int by) {
   return atomicAdd(to, by);
 }
 // A multiple of 16 bytes on both sides.
+constexpr bool kCopiesBeside = true;  // false: copies are done when they begin
 __device__ __forceinline__ void copy_async_16(void* shared, const void* global) {
   const auto to = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(to), "l"(global) : "memory");
@@ -187,9 +194,33 @@ __device__ __forceinline__ void let_next_begin() {
   asm volatile("griddepcontrol.launch_dependents;\n" ::: "memory");
 #endif
 }
-// The line of 128 bytes begins to move towards the processors. Nothing is read, so that it may be written meanwhile.
-__device__ __forceinline__ void prefetch_line(const void* at) {
-  asm volatile("prefetch.global.L2 [%0];\n" ::"l"(at));
+// All blocks of the cluster have begun.
+__device__ __forceinline__ void cluster_begins() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;\n" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void cluster_barrier() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n" ::: "memory");
+#endif
+}
+// The same place of dynamic shared memory in a block of the cluster.
+template <typename T>
+__device__ __forceinline__ T* of_block_in_cluster(T* own, unsigned block) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  return static_cast<T*>(__cluster_map_shared_rank(own, block));
+#else
+  return own;
+#endif
+}
+
+// Bytes of shared memory that a block may have, if it asks for them.
+inline size_t most_shared() {
+  int device = 0, bytes = 0;
+  const bool known = cudaGetDevice(&device) == cudaSuccess &&
+                     cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) == cudaSuccess;
+  return known ? static_cast<size_t>(bytes) : 48 * 1024;
 }
 
 // Blocks of a kernel without dynamic shared memory that the device runs at one time.
@@ -230,8 +261,11 @@ template <typename... Parameters>
 bool can_launch(device::Stream& stream, dim3 grid, size_t shared, void (*kernel)(Parameters...)) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return false;
   constexpr size_t kWithoutAsking = 48 * 1024, kOfItsOwn = 16 * 1024;  // the latter a kernel's own, in its code
-  if (shared > kWithoutAsking - kOfItsOwn)
+  if (shared > kWithoutAsking - kOfItsOwn) {
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
+    // Kernels that want other shares of a processor's memory do not run on it at one time.
+    cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
+  }
   return stream.enqueues();
 }
 
@@ -243,18 +277,30 @@ void launch(device::Stream& stream, dim3 grid, dim3 block, size_t shared, void (
   check_launch(cudaGetLastError());
 }
 
+template <typename... Parameters>
+bool has_clusters(void (*kernel)(Parameters...)) {
+  return waits_by_itself(kernel);
+}
+
 template <typename... Parameters, typename... Arguments>
-void launch_overlapping(device::Stream& stream, dim3 grid, dim3 block, size_t shared,
+void launch_overlapping(device::Stream& stream, device::Grid<dim3> grid, dim3 block, size_t shared,
                         std::vector<device::Stream::Bytes> writes, void (*kernel)(Parameters...),
                         Arguments&&... arguments) {
-  if (!waits_by_itself(kernel)) return launch(stream, grid, block, shared, kernel, arguments...);
-  if (!can_launch(stream, grid, shared, kernel)) return;
-  cudaLaunchAttribute overlaps = {};
-  overlaps.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  overlaps.val.programmaticStreamSerializationAllowed = 1;
+  if (!waits_by_itself(kernel)) return launch(stream, grid.blocks, block, shared, kernel, arguments...);
+  if (!can_launch(stream, grid.blocks, shared, kernel)) return;
+  cudaLaunchAttribute attributes[2] = {};
   cudaLaunchConfig_t config = {};
-  config.gridDim = grid, config.blockDim = block, config.dynamicSmemBytes = shared;
-  config.attrs = &overlaps, config.numAttrs = stream.written_before() != nullptr ? 1 : 0;
+  config.gridDim = grid.blocks, config.blockDim = block, config.dynamicSmemBytes = shared, config.attrs = attributes;
+  if (stream.written_before() != nullptr) {
+    cudaLaunchAttribute& overlaps = attributes[config.numAttrs++];
+    overlaps.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    overlaps.val.programmaticStreamSerializationAllowed = 1;
+  }
+  if (grid.cluster > 1) {
+    cudaLaunchAttribute& cluster = attributes[config.numAttrs++];
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim = {grid.cluster, 1, 1};
+  }
   config.stream = static_cast<cudaStream_t>(stream.native_overlapping(std::move(writes)));
   check_launch(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
 }
@@ -324,6 +370,7 @@ inline void warp_barrier(Place place = Place::current()) {
 inline int atomic_add(int* to, int by) {
   return std::atomic_ref<int>(*to).fetch_add(by, std::memory_order_relaxed);
 }
+constexpr bool kCopiesBeside = true;
 inline void copy_async_16(void* shared, const void* global) {
   device::emulate::copy_async_16(shared, global);
 }
@@ -342,11 +389,27 @@ template <bool Transposed = false>
 void load_matrices(uint32_t (&r)[4], const void* row) {
   device::emulate::load_matrices(r, row, Transposed);
 }
+inline void cluster_begins(Place place = Place::current()) {
+  device::emulate::cluster_barrier(place);
+}
+inline void cluster_barrier(Place place = Place::current()) {
+  device::emulate::cluster_barrier(place);
+}
+template <typename T>
+T* of_block_in_cluster(T* own, unsigned block) {
+  return static_cast<T*>(device::emulate::of_block_in_cluster(own, block));
+}
+template <typename... Parameters>
+bool has_clusters(void (*)(Parameters...)) {
+  return true;
+}
+inline size_t most_shared() {
+  return 227 * 1024;
+}
 using device::emulate::launch;
 using device::emulate::launch_overlapping;
 using device::emulate::let_next_begin;
 using device::emulate::wait_for_kernels_before;
-inline void prefetch_line(const void*) {}
 template <typename... Parameters>
 int64_t blocks_at_one_time(void (*)(Parameters...), int) {
   return 1024;

@@ -118,6 +118,7 @@ __device__ __forceinline__ int atomic_add(int* to, int by) {
   return __atomic_fetch_add(to, by, __ATOMIC_RELAXED);
 }
 // There is no copy beside the arithmetic: it is done when it begins.
+constexpr bool kCopiesBeside = false;
 __device__ __forceinline__ void copy_async_16(void* shared, const void* global) {
   __builtin_memcpy(__builtin_assume_aligned(shared, 16), __builtin_assume_aligned(global, 16), 16);
 }
@@ -128,8 +129,22 @@ __device__ __forceinline__ void copy_async_wait() {}
 // No kernel begins before the one before it has ended.
 __device__ __forceinline__ void wait_for_kernels_before() {}
 __device__ __forceinline__ void let_next_begin() {}
-__device__ __forceinline__ void prefetch_line(const void*) {}
 
+// There are no clusters.
+template <typename... Parameters>
+bool has_clusters(void (*)(Parameters...)) {
+  return false;
+}
+__device__ __forceinline__ void cluster_begins() {}
+__device__ __forceinline__ void cluster_barrier() {}
+template <typename T>
+__device__ __forceinline__ T* of_block_in_cluster(T* own, unsigned) {
+  return own;
+}
+
+inline size_t most_shared() {
+  return 64 * 1024;
+}
 // Of those that take the most registers, on an MI200.
 template <typename... Parameters>
 int64_t blocks_at_one_time(void (*)(Parameters...), int) {
@@ -149,10 +164,10 @@ void launch(device::Stream& stream, dim3 grid, dim3 block, size_t shared, void (
 }
 
 template <typename... Parameters, typename... Arguments>
-void launch_overlapping(device::Stream& stream, dim3 grid, dim3 block, size_t shared,
+void launch_overlapping(device::Stream& stream, device::Grid<dim3> grid, dim3 block, size_t shared,
                         const std::vector<device::Stream::Bytes>&, void (*kernel)(Parameters...),
                         Arguments&&... arguments) {
-  launch(stream, grid, block, shared, kernel, arguments...);
+  launch(stream, grid.blocks, block, shared, kernel, arguments...);
 }
 
 }  // namespace kintsugi::gpu_hip

@@ -2,7 +2,8 @@
 // and their values once. Some lanes side by side have a key, and each some columns of it; the softmax runs over the
 // keys of these lanes, and is joined in the block at the end; of very many keys several blocks have some each. A
 // token's own key and value may be appended to those that are there by the same kernel, turned by their position
-// before.
+// before. A thread copies what it reads to places of its own in shared memory, kFewAhead rounds ahead, and the first
+// ones before the kernel that makes the query has ended.
 #include "kintsugi/kernels/gpu/attention_common.h"
 #include "kintsugi/kernels/gpu/rotary_turns.h"
 
@@ -10,6 +11,9 @@ namespace kintsugi::KINTSUGI_GPU {
 namespace {
 
 constexpr int kFewThreads = 256, kJoinThreads = 128;
+constexpr int kFewTogether = 4;                   // keys of a lane in a round, with their values
+constexpr int kFewAhead = kCopiesBeside ? 2 : 1;  // rounds
+constexpr size_t kFewShared = size_t{16} * kFewThreads * kFewAhead * kFewTogether * 2;
 
 // A softmax that runs: the largest score, the sum of exponentials relative to it, and the same for values.
 template <int N>
@@ -69,13 +73,20 @@ __device__ __forceinline__ Packed<T, N> turned(const T* row, int column, int hal
   return whole;
 }
 
-// kLanes have a key, N columns each. early: what the row sees is known before the kernel before has ended.
-// kCut: a block has some keys of a row.
+// Where a block is among the local keys of a row, run by run of neighbours: at kGroups * kFewTogether keys from
+// `first`.
+struct FewPlace {
+  int run = -1, first = 0, end = 0;
+};
+
+// kLanes have a key, N columns each. early: what the row sees is known before the kernel before has ended; early_keys:
+// and so are the keys that are there, and their values. kCut: a block has some keys of a row.
 template <typename T, int kLanes, bool kAppends, bool kCut>
 __global__ void __launch_bounds__(kFewThreads, 2)
-    attention_by_rows(AttentionCall a, Appended n, FewCuts cuts, bool early) {
+    attention_by_rows(AttentionCall a, Appended n, FewCuts cuts, bool early, bool early_keys) {
   constexpr int N = kWide<T>, kGroups = kFewThreads / kLanes, kWarps = kFewThreads / 32;
-  constexpr int kTogether = 4;  // keys of a lane under way, with their values
+  constexpr int kRound = kGroups * kFewTogether;
+  GPU_DYNAMIC_SHARED(unsigned char, shared);
   __shared__ float tops[kWarps], sums[kWarps], parts[kWarps][kLanes * N];
   const int thread = static_cast<int>(threadIdx.x), lane = thread % kLanes, group = thread / kLanes;
   const int all_rows = static_cast<int>(blockIdx.x) / (kCut ? cuts.count : 1);
@@ -85,20 +96,6 @@ __global__ void __launch_bounds__(kFewThreads, 2)
   const T* const keys = static_cast<const T*>(a.k) + b * a.k_at.batch + h * a.k_at.kv_head + column;
   const T* const values = static_cast<const T*>(a.v) + b * a.v_at.batch + h * a.v_at.kv_head + column;
   const bool there = column < a.head_dim;
-  // Calls f(begin, end) with the local keys, run by run, among which are all that a row sees.
-  const auto over_seen = [&](const AttentionRow& row, const auto& f) {
-    for (int i = 0; i < a.key_index.count && a.heads[h] >= 0; ++i) {
-      if (a.key_index.global[i] < 0) continue;
-      const int64_t from = a.key_index.begin[i] - a.key_index.global[i];
-      int64_t begin = std::max(a.key_index.begin[i], row.first + from),
-              end = std::min(a.key_index.begin[i + 1], row.last + 1 + from);
-      if constexpr (kCut) {
-        begin = std::max<int64_t>(begin, cut * cuts.keys);
-        end = std::min<int64_t>(end, (cut + 1) * cuts.keys);
-      }
-      if (begin < end) f(static_cast<int>(begin), static_cast<int>(end));
-    }
-  };
   AttentionRow row = {};
   __shared__ float cosines[kAppends ? 128 : 1], sines[kAppends ? 128 : 1];
   int new_key = -1;  // where the key that is appended comes to be
@@ -110,19 +107,50 @@ __global__ void __launch_bounds__(kFewThreads, 2)
       for (int i = thread; i < n.turns.half; i += kFewThreads) n.turns.angle(i, place, cosines[i], sines[i]);
     }
   };
+  // Among all that the row sees; the end has as many runs as there are.
+  const auto move = [&](FewPlace& at) {
+    at.first += kRound;
+    while (at.first >= at.end && at.run < a.key_index.count) {
+      if (++at.run == a.key_index.count || a.heads[h] < 0 || a.key_index.global[at.run] < 0) continue;
+      const int64_t from = a.key_index.begin[at.run] - a.key_index.global[at.run];
+      int64_t begin = std::max(a.key_index.begin[at.run], row.first + from),
+              end = std::min(a.key_index.begin[at.run + 1], row.last + 1 + from);
+      if constexpr (kCut) {
+        begin = std::max<int64_t>(begin, cut * cuts.keys);
+        end = std::min<int64_t>(end, (cut + 1) * cuts.keys);
+      }
+      at.first = static_cast<int>(begin), at.end = static_cast<int>(end);
+    }
+  };
+  FewPlace ahead;
+  int place = 0;  // of a round in shared memory
+  const auto slot = [&](int t) { return shared + 16 * (thread + kFewThreads * 2 * (t + kFewTogether * place)); };
+  const auto key_of = [&](const FewPlace& at, int t) { return std::min(at.first + t * kGroups + group, at.end - 1); };
+  const auto load = [&] {
+    GPU_UNROLL
+    for (int t = 0; t < kFewTogether; ++t) {
+      const int key = key_of(ahead, t);
+      if (ahead.run == a.key_index.count || !there || (kAppends && key == new_key)) continue;
+      copy_async_16(slot(t), keys + key * a.k_at.key);
+      copy_async_16(slot(t) + 16 * kFewThreads, values + key * a.v_at.key);
+    }
+    copy_async_commit();
+    move(ahead);
+    place = (place + 1) % kFewAhead;
+  };
+  const auto begin = [&] {
+    move(ahead);
+    GPU_UNROLL
+    for (int i = 0; i < kFewAhead; ++i) load();
+  };
   if (early) see();
-  if (early && r == 0) {
-    constexpr int kLine = 128 / static_cast<int>(sizeof(T));
-    over_seen(row, [&](int begin, int end) {
-      for (int key = begin + group; key < end; key += kGroups)
-        if (there && column % kLine == 0)
-          prefetch_line(keys + key * a.k_at.key), prefetch_line(values + key * a.v_at.key);
-    });
-  }
+  FewPlace now;
+  if (early) move(now);
+  if (early_keys) begin();
   wait_for_kernels_before();
   let_next_begin();
 
-  if (!early) see();
+  if (!early) see(), move(now);
   Packed<T, N> q = {}, k_here = {}, v_here = {};
   const T* const q_row = static_cast<const T*>(a.q) + a.row_of(a.q_at, b, h, r);
   if constexpr (kAppends) {
@@ -143,40 +171,42 @@ __global__ void __launch_bounds__(kFewThreads, 2)
   } else {
     if (there) q.load(q_row + column);
   }
+  if (!early_keys) begin();
   Running<N> all;
-  over_seen(row, [&](int begin, int end) {
-    for (int first = begin; first < end; first += kGroups * kTogether) {
-      Packed<T, N> k[kTogether], v[kTogether];
+  for (; now.run < a.key_index.count; move(now)) {
+    copy_async_wait<kFewAhead - 1>();
+    const auto get = [&](int t, int offset, const Packed<T, N>& here) {
+      Packed<T, N> x = here;
+      if (there && !(kAppends && key_of(now, t) == new_key)) x.load(reinterpret_cast<const T*>(slot(t) + offset));
+      return x;
+    };
+    Sums<kFewTogether> s = {};
+    GPU_UNROLL
+    for (int t = 0; t < kFewTogether; ++t) {
+      const Packed<T, N> k = get(t, 0, k_here);
       GPU_UNROLL
-      for (int t = 0; t < kTogether; ++t) {
-        const int key = std::min(first + t * kGroups + group, end - 1);
-        k[t] = k_here, v[t] = v_here;
-        if (there && !(kAppends && key == new_key))
-          k[t].load(keys + key * a.k_at.key), v[t].load(values + key * a.v_at.key);
-      }
-      Sums<kTogether> s = {};
-      GPU_UNROLL
-      for (int t = 0; t < kTogether; ++t) GPU_UNROLL
-      for (int i = 0; i < N; ++i) s.at[t] += q[i] * k[t][i];
-      for (int mask = 1; mask < kLanes; mask *= 2) s = s + shuffle_xor(s, mask);
-      float high = all.top;
-      GPU_UNROLL
-      for (int t = 0; t < kTogether; ++t) {
-        const int key = first + t * kGroups + group;
-        s.at[t] = a.softcap > 0 ? a.softcap * tanhf(s.at[t] * a.scale / a.softcap) : s.at[t] * a.scale;
-        if (key >= end || a.document_of_key(b, key) != row.document) s.at[t] = -INFINITY;
-        high = fmaxf(high, s.at[t]);
-      }
-      all.rise_to(high);
-      GPU_UNROLL
-      for (int t = 0; t < kTogether; ++t) {
-        const float p = s.at[t] == -INFINITY ? 0 : expf(s.at[t] - high);
-        all.sum += p;
-        GPU_UNROLL
-        for (int i = 0; i < N; ++i) all.o[i] += p * v[t][i];
-      }
+      for (int i = 0; i < N; ++i) s.at[t] += q[i] * k[i];
     }
-  });
+    for (int mask = 1; mask < kLanes; mask *= 2) s = s + shuffle_xor(s, mask);
+    float high = all.top;
+    GPU_UNROLL
+    for (int t = 0; t < kFewTogether; ++t) {
+      const int key = now.first + t * kGroups + group;
+      s.at[t] = a.softcap > 0 ? a.softcap * tanhf(s.at[t] * a.scale / a.softcap) : s.at[t] * a.scale;
+      if (key >= now.end || a.document_of_key(b, key) != row.document) s.at[t] = -INFINITY;
+      high = fmaxf(high, s.at[t]);
+    }
+    all.rise_to(high);
+    GPU_UNROLL
+    for (int t = 0; t < kFewTogether; ++t) {
+      const float p = s.at[t] == -INFINITY ? 0 : expf(s.at[t] - high);
+      all.sum += p;
+      const Packed<T, N> v = get(t, 16 * kFewThreads, v_here);
+      GPU_UNROLL
+      for (int i = 0; i < N; ++i) all.o[i] += p * v[i];
+    }
+    load();
+  }
 
   for (int mask = kLanes; mask < 32; mask *= 2) {
     const float other = shuffle_xor(all.top, mask);
@@ -264,6 +294,7 @@ bool launch_few(const KernelCall& call, const AttentionCall& a, const Appended* 
       if (apart % N != 0) return;
     done = true;
     const bool early = a.starts == nullptr && unwritten(*call.stream, {bytes_at(call.later, sizeof(Numbers))});
+    const bool early_keys = early && unwritten(*call.stream, {bytes_of(call.ins[In::kK]), bytes_of(call.ins[In::kV])});
     const FewCuts cuts = {few_cuts(a), kFewKeys, reinterpret_cast<float*>(call.workspace.data())};
     const bool cut = cuts.count > 1;
     const std::vector<device::Stream::Bytes> made = {bytes_of(o), bytes_of(lse)};
@@ -273,11 +304,12 @@ bool launch_few(const KernelCall& call, const AttentionCall& a, const Appended* 
     const auto rows = static_cast<unsigned>(a.batch * a.kv_heads * a.rows);
     const auto of = [&]<int kLanes>(std::integral_constant<int, kLanes>) {
       launch_overlapping(
-          *call.stream, dim3(rows * static_cast<unsigned>(cuts.count)), dim3(kFewThreads), 0, std::move(written),
+          *call.stream, dim3(rows * static_cast<unsigned>(cuts.count)), dim3(kFewThreads), kFewShared,
+          std::move(written),
           appended == nullptr
               ? (cut ? attention_by_rows<T, kLanes, false, true> : attention_by_rows<T, kLanes, false, false>)
               : (cut ? attention_by_rows<T, kLanes, true, true> : attention_by_rows<T, kLanes, true, false>),
-          a, n, cuts, early);
+          a, n, cuts, early, early_keys);
     };
     a.head_dim <= 8 * N    ? of(std::integral_constant<int, 8>())
     : a.head_dim <= 16 * N ? of(std::integral_constant<int, 16>())

@@ -216,6 +216,10 @@ void launch_pieces(device::Stream& stream, int64_t pieces, void (*kernel)(Parame
 // Of a large device. How work is cut where that decides in which order sums are taken follows it, on every device.
 constexpr int64_t kProcessors = 132;
 
+inline int64_t quotient_up(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
 // The first of this thread, and how far to the next, in a loop over pieces of work.
 __device__ __forceinline__ int64_t first_piece() {
   return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;

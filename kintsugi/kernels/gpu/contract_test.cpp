@@ -103,11 +103,20 @@ TEST(OnDevice, Contract) {
             if (!biased || c.bias.rank() > 0) check(c, dtype, to, biased, accumulate);
 }
 
-// Few rows, as when texts are generated: a block has 4 or 8 runs of 16 bytes side by side, and more or fewer threads.
+// Few rows, as when texts are generated: a block has 2, 4 or 8 runs of 16 bytes side by side, more or fewer threads,
+// and all of k or, in a cluster of 2, 4 or 8, a part.
 TEST(OnDevice, ContractOfFewRows) {
   for (const int64_t rows : {1, 2, 3, 4, 5})
-    for (const auto& [embed, ffn] :
-         {std::pair<int64_t, int64_t>{40, 24}, {1, 8}, {264, 136}, {24, 8640}, {16, 17408}, {70000, 8}}) {
+    for (const auto& [embed, ffn] : {std::pair<int64_t, int64_t>{40, 24},
+                                     {1, 8},
+                                     {264, 136},
+                                     {24, 8640},
+                                     {16, 17408},
+                                     {70000, 8},
+                                     {4300, 8},
+                                     {9001, 24},
+                                     {20000, 16},
+                                     {2100, 1104}}) {
       const Case columns = {{{"batch", rows}, {"embed", embed}},
                             {{"embed", embed}, {"ffn", ffn}},
                             {{"batch", rows}, {"ffn", ffn}},
@@ -150,7 +159,7 @@ TEST(OnDevice, ContractTogether) {
 
 // What products of the output of a norm make, each by itself or all at once; nothing if they are not done at once.
 std::vector<std::vector<double>> behind_norm(const std::string& norm, const Shape& shape, DType dtype, DType of_gamma,
-                                             int64_t shift, bool at_once) {
+                                             int64_t shift, bool at_once, int64_t last = 520) {
   const int64_t width = shape[1].size;
   Tensor x = random_tensor(shape, dtype, 1), y(shape, dtype), unread(shape, dtype);
   Tensor gamma = random_tensor(Shape{{"embed", width}}, of_gamma, 2);
@@ -159,7 +168,7 @@ std::vector<std::vector<double>> behind_norm(const std::string& norm, const Shap
   std::vector<Tensor*> operands = {&x, &gamma};
   if (norm == "layer_norm") operands.push_back(&beta);
   calls.add({.kind = norm, .attributes = {{"epsilon", 1e-5}, {"gamma_offset", 0.5}}}, operands, {&y});
-  const std::vector<int64_t> widths = {136, 24, 520};
+  const std::vector<int64_t> widths = {136, 24, last};
   std::vector<Tensor> weights, biases, made;
   for (const int64_t ffn : widths) {
     weights.push_back(random_tensor(Shape{{"embed", width}, {"ffn", ffn}}, dtype, 4));
@@ -191,6 +200,13 @@ TEST(OnDevice, ContractBehindNorm) {
               if (!fits) continue;
               EXPECT_EQ(at_once, behind_norm(norm, x, dtype, of_gamma, shift, false));
             }
+  // Two and four blocks share columns.
+  const Shape wide = {{"batch", 1}, {"embed", 4616}};
+  const auto clusters = [&](bool at_once) {
+    return behind_norm("layer_norm", wide, DType::bf16, DType::f32, 0, at_once, 1080);
+  };
+  ASSERT_FALSE(clusters(true).empty());
+  EXPECT_EQ(clusters(true), clusters(false));
 }
 
 // The sums of the second operand over what the product sums: in its type or another, added to what is there or not.

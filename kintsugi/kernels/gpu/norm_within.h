@@ -43,8 +43,10 @@ __device__ __forceinline__ void normalize_within(const NormWithin& n, T* rows, c
   const T* const x = static_cast<const T*>(n.x);
   GPU_UNROLL
   for (int row = 0; row < kM; ++row)
-    each(row, [&](int column) { copy_async_16(rows + row * n.width + column, x + row * n.width + column); });
-  copy_async_commit();
+    each(row, [&](int column) {
+      const auto from = reinterpret_cast<const Vec<T, N>*>(x + row * n.width + column);
+      *reinterpret_cast<Vec<T, N>*>(rows + row * n.width + column) = *from;
+    });
   float pivot[kM];
   GPU_UNROLL
   for (int row = 0; row < kM; ++row) {
@@ -52,7 +54,6 @@ __device__ __forceinline__ void normalize_within(const NormWithin& n, T* rows, c
     if (row < n.count) first.load(x + row * n.width);
     pivot[row] = pivot_of(first, n.shifts);
   }
-  copy_async_wait<0>();
 
   Sums<2 * kM> sums = {};
   GPU_UNROLL

@@ -22,10 +22,6 @@ struct SumPlan {
   int64_t slices = 1, slice = 1;  // of the rows, and the rows of one
 };
 
-int64_t quotient_up(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
 // Threads of a block that stand side by side along the columns, each with n of them.
 int threads_across(int64_t columns, int n) {
   int across = 1;

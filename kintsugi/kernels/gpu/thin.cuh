@@ -1,8 +1,10 @@
 // Products of few rows, c [m n] = a [m k] b, which take as long as reading b: every element of b is read once, 16 bytes
-// at a time and many loads at once, and multiplied with all rows of a. A block has some columns of c and all of k, so
-// that nothing is joined between blocks; sums are taken in an order that depends on the sizes alone.
+// at a time and many loads at once, and multiplied with all rows of a. A block has some columns of c and all of k.
+// Where there would be few blocks with much to read, the blocks of a cluster have a part of k each, and the first adds
+// up. Sums are taken in an order that depends on the sizes alone, and on whether the device has clusters.
 //
 // Weights are read before the kernel that makes a has ended (device/gpu.h, launch_overlapping).
+#include <bit>
 #include <optional>
 #include <span>
 #include <vector>
@@ -15,9 +17,10 @@
 namespace kintsugi::KINTSUGI_GPU {
 namespace {
 
-constexpr int kTogether = 8;     // loads of b that a thread has under way
-constexpr int kMostLoads = 256;  // of b by a thread: more are better done by a library, which cuts k
-constexpr int kMostAcross = 8;   // threads of a block that are side by side
+constexpr int kTogether = 4;       // loads of b that a thread has under way
+constexpr int kMostLoads = 256;    // of b by a thread: more are better done by a library, which cuts k
+constexpr int kMostAcross = 8;     // threads of a block that are side by side
+constexpr unsigned kMostCuts = 8;  // of k: blocks of a cluster
 
 // An element as it is in memory, 0 without any: nothing waits for it before it is widened.
 __device__ __forceinline__ uint32_t bits_at(const void* x, DType dtype, int64_t i) {
@@ -55,92 +58,123 @@ __device__ __forceinline__ void put_any_result(const Gemm& g, int64_t row, int64
 struct Products {
   Gemm at[kMostProducts];
   unsigned end[kMostProducts];  // blocks of it and of those before it
-  int across[kMostProducts];
-  bool early;       // b and the biases may be read before the kernel before has ended
-  NormWithin norm;  // which makes a, where the kernel has one
+  // As powers of two: threads of a block that are side by side, and blocks of a cluster that share columns.
+  int across[kMostProducts], cuts[kMostProducts];
+  unsigned cluster;             // blocks of it; 1: there are none
+  unsigned norm_at, slices_at;  // in shared memory, in bytes
+  bool early;                   // b and the biases may be read before the kernel before has ended
+  NormWithin norm;              // which makes a, where the kernel has one
 };
 
 // b is stored [k n]. Of a block, `across` threads side by side have N columns each, those behind them other rows of b.
+// A thread copies what it reads to places of its own in shared memory, kAhead loads ahead of where it multiplies.
+constexpr int kAhead = kCopiesBeside ? 8 : 2;
 template <int kM>
 constexpr int kMostThin = kM <= 2 ? 512 : 256;
 template <typename T, int kM, bool kNorm>
-__global__ void __launch_bounds__(kMostThin<kM>, kM == 1 && !(kNorm && sizeof(T) == 4) ? 2 : 1)
-    thin_columns(Products p) {
+__global__ void __launch_bounds__(kMostThin<kM>, kM == 1 ? 2 : 1) thin_columns(Products p) {
   constexpr int N = kWide<T>, kWarps = kMostThin<kM> / 32;
-  GPU_DYNAMIC_SHARED(T, made);  // by the norm: a, and then its weights
-  __shared__ float parts[kWarps][kM][kMostAcross * N];
+  GPU_DYNAMIC_SHARED(unsigned char, shared);
+  __shared__ float parts[kWarps][kM * kMostAcross * N];
   int product = 0;
   unsigned before = 0;
   GPU_UNROLL
   for (int i = 0; i + 1 < static_cast<int>(kMostProducts); ++i)
     if (blockIdx.x >= p.end[i]) product = i + 1, before = p.end[i];
-  const Gemm& g = p.at[product];
-  const int across = p.across[product], columns = across * N;
-  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
-  const int64_t begin = static_cast<int64_t>(blockIdx.x - before) * columns, column = begin + thread % across * N;
-  const int groups = static_cast<int>(blockDim.x) / across, depth = static_cast<int>(g.k);
-  // Of b, where this thread reads next.
-  const T* from = static_cast<const T*>(g.b.data) + thread / across * g.b.step + column;
+  const Gemm& g = p.at[product];  // to which no function within this one refers: compilers for AMD would copy it
+  const int side = p.across[product], across = 1 << side, columns = across * N, shared_by = p.cuts[product];
+  const int threads = static_cast<int>(blockDim.x), thread = static_cast<int>(threadIdx.x);
+  const int block = static_cast<int>(blockIdx.x - before), cuts = 1 << shared_by, cut = block & (cuts - 1);
+  const int width = static_cast<int>(g.n), begin = (block >> shared_by) * columns;
+  const int column = begin + (thread & (across - 1)) * N, row = thread >> side, groups = threads >> side;
+  const int of_cut = (static_cast<int>(g.k) + cuts - 1) >> shared_by;
+  // Of k, where what this thread has ends; nothing, where b has no columns for it.
+  const int depth = column < width ? std::min(static_cast<int>(g.k), (cut + 1) * of_cut) : 0;
+  int k = cut * of_cut + row;  // that this thread multiplies next
+  const T* from = static_cast<const T*>(g.b.data) + k * g.b.step + column;
   const int64_t stride = groups * g.b.step;
-  const int own_depth = column < g.n ? depth : 0;
-  Packed<T, N> some[kTogether];
-  const auto load = [&](int k) {
-    GPU_UNROLL
-    for (int t = 0; t < kTogether; ++t, from += stride) {
-      some[t] = {};
-      if (k + t * groups < own_depth) some[t].load(from);
-    }
+  unsigned char* const ring = shared + 16 * thread;
+  const auto load = [&](int t, int of) {
+    if (of < depth) copy_async_16(ring + 16 * t * threads, from);
+    copy_async_commit();
+    from += stride;
   };
 
   if (!p.early) wait_for_kernels_before();
-  int k = thread / across;
-  load(k);
+  GPU_UNROLL
+  for (int t = 0; t < kAhead; ++t) load(t, k + t * groups);
+  T* const made = reinterpret_cast<T*>(shared + p.norm_at);
   float* const weights = reinterpret_cast<float*>(made + kM * p.norm.width);
   if constexpr (kNorm) p.norm.fetch_weights_to(weights);
-  const int own_row = thread / columns;  // of c, where this thread puts a sum
-  const int64_t own_column = begin + thread % columns;
-  const bool owns = own_row < kM && own_row < g.m && own_column < g.n;
+  // Of c, where this thread puts a sum.
+  const int own_row = (thread / N) >> side, own_column = begin + (thread & (columns - 1));
+  const bool owns = cut == 0 && own_row < kM && own_row < g.m && own_column < width;
   Added added = {};
   if (owns) added.bias = bias_at(g, own_row, own_column);
+  if (p.cluster > 1) cluster_begins();
   if (p.early) wait_for_kernels_before();
   let_next_begin();
   if (owns) added.kept = kept_at(g, own_row, own_column);
   if constexpr (kNorm) normalize_within<T, kM>(p.norm, made, weights);
-  const T* const a = kNorm ? made : static_cast<const T*>(g.a.data);
-  const int64_t a_step = kNorm ? p.norm.width : g.a.step;
+  const T* x_from = (kNorm ? made : static_cast<const T*>(g.a.data)) + k;
+  const int x_step = kNorm ? p.norm.width : static_cast<int>(g.a.step), rows = static_cast<int>(g.m);
 
   Sums<kM* N> sums = {};
-  while (true) {
-    Packed<T, 1> x[kTogether][kM];
+  T x[kAhead][kM] = {};
+  const auto load_x = [&](int t, int of) {
     GPU_UNROLL
-    for (int t = 0; t < kTogether; ++t) GPU_UNROLL
     for (int r = 0; r < kM; ++r)
-      x[t][r].load(a + std::min<int64_t>(r, g.m - 1) * a_step + std::min(k + t * groups, depth - 1));
+      if (of < depth && r < rows) x[t][r] = x_from[r * x_step];
+    x_from += groups;
+  };
+  GPU_UNROLL
+  for (int t = 0; t < kAhead; ++t) load_x(t, k + t * groups);
+  while (k < depth) {
     GPU_UNROLL
-    for (int t = 0; t < kTogether; ++t) GPU_UNROLL
-    for (int r = 0; r < kM; ++r) GPU_UNROLL
-    for (int i = 0; i < N; ++i) sums.at[r * N + i] += (k + t * groups < depth ? x[t][r][0] : 0) * some[t][i];
-    k += kTogether * groups;
-    if (k >= depth) break;
-    load(k);
+    for (int t = 0; t < kAhead; ++t) {
+      copy_async_wait<kAhead - 1>();
+      if (k < depth) {
+        Packed<T, N> some;
+        some.load(reinterpret_cast<const T*>(ring + 16 * t * threads));
+        GPU_UNROLL
+        for (int r = 0; r < kM; ++r) GPU_UNROLL
+        for (int i = 0; i < N; ++i) sums.at[r * N + i] += widen(x[t][r]) * some[i];
+      }
+      const int next = k + kAhead * groups;
+      load(t, next), load_x(t, next);
+      k += groups;
+    }
   }
   for (int mask = across; mask < 32; mask *= 2) sums = sums + shuffle_xor(sums, mask);
-  if (lane < across) {
+  if (thread % 32 < across) {
     GPU_UNROLL
     for (int r = 0; r < kM; ++r) GPU_UNROLL
-    for (int i = 0; i < N; ++i) parts[warp][r][lane * N + i] = sums.at[r * N + i];
+    for (int i = 0; i < N; ++i) parts[thread / 32][r * columns + thread % 32 * N + i] = sums.at[r * N + i];
   }
   __syncthreads();
-  const int warps = static_cast<int>(blockDim.x) / 32;
-  for (int at = thread; at < kM * columns; at += static_cast<int>(blockDim.x)) {
-    const int row = at / columns, c = at % columns;
-    if (row >= g.m || begin + c >= g.n) continue;
+  const int warps = threads / 32, count = kM * columns;
+  float* slices = nullptr;  // [cuts count], in the first block of them
+  if (p.cluster > 1) slices = reinterpret_cast<float*>(shared + p.slices_at);
+  for (int at = thread; at < count; at += threads) {
     float sum = 0;
     GPU_UNROLL
-    for (int w = 0; w < kWarps; ++w)
-      if (w < warps) sum += parts[w][row][c];
-    if (at != thread) added = {bias_at(g, row, begin + c), kept_at(g, row, begin + c)};
-    put_any_result<T>(g, row, begin + c, sum, added);
+    for (int w = 0; w < kWarps; ++w) sum += w < warps ? parts[w][at] : 0;
+    parts[0][at] = sum;
+    if (p.cluster > 1)
+      of_block_in_cluster(slices, (blockIdx.x & (p.cluster - 1)) - static_cast<unsigned>(cut))[cut * count + at] = sum;
+  }
+  if (p.cluster > 1) {
+    cluster_barrier();
+    if (cut > 0) return;
+  }
+  for (int at = thread; at < count; at += threads) {
+    const int row = at == thread ? own_row : at / columns, to = at == thread ? own_column : begin + at % columns;
+    if (row >= g.m || to >= width) continue;
+    float sum = p.cluster > 1 ? 0 : parts[0][at];
+    if (p.cluster > 1)
+      for (int c = 0; c < cuts; ++c) sum += slices[c * count + at];
+    if (at != thread) added = {bias_at(g, row, to), kept_at(g, row, to)};
+    put_any_result<T>(g, row, to, sum, added);
   }
 }
 
@@ -148,7 +182,7 @@ __global__ void __launch_bounds__(kMostThin<kM>, kM == 1 && !(kNorm && sizeof(T)
 constexpr int kThreads = 256;
 template <typename T, int kM>
 __global__ void __launch_bounds__(kThreads, kM == 2 ? 3 : 4) thin_rows(Gemm g, bool early) {
-  constexpr int N = kWide<T>, kBatch = kM <= 2 ? kTogether / 2 : kTogether / 4;
+  constexpr int N = kWide<T>, kBatch = kM <= 2 ? kTogether : kTogether / 2;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int64_t column = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / 32;
   const T* const b = static_cast<const T*>(g.b.data) + column * g.b.step;
@@ -207,53 +241,73 @@ void add_written(const Gemm& g, std::vector<device::Stream::Bytes>& written) {
     if (at != nullptr) written.push_back(bytes_at(at, bytes));
 }
 
-// The threads of a block, and those side by side: the shorter the rows of b, the fewer, so that there are blocks for
-// most processors of a large device, but runs of 64 bytes, as memory has them, unless there would be very few. None if
-// a thread had too many loads.
+// The threads of a block, those side by side, and the blocks that share columns: the shorter the rows of b, the fewer
+// are side by side, so that there are blocks for most processors of a large device, but runs of 64 bytes, as memory has
+// them, unless there would be very few. Blocks share where they are few and have much to read. None if a thread had too
+// many loads.
 struct Block {
-  int threads, across;
+  int threads;
+  unsigned across, cuts;
 };
 template <int kM>
-std::optional<Block> block_of(const Gemm& g, int64_t wide) {
-  const int64_t runs = g.n / wide;  // of 16 bytes, in a row of b
-  Block b = {std::min(g.k >= 1024 ? 512 : 256, kMostThin<kM>), 8};
-  if (runs <= 8 * kProcessors) b.across = 4;
+std::optional<Block> block_of(const Gemm& g, int64_t wide, bool clusters) {
+  constexpr int64_t kEnough = kProcessors * 3 / 4;  // blocks
+  constexpr int64_t kMuch = 16;                     // loads of a thread
+  const int64_t runs = g.n / wide;                  // of 16 bytes, in a row of b
+  Block b = {std::min(g.k >= 1024 ? 512 : 256, kMostThin<kM>), 8, 1};
+  if (runs < 8 * kEnough) b.across = 4;
   if (runs <= kProcessors) b.across = 2;
   while (b.threads > 64 && b.threads / 8 >= 2 * g.k) b.threads /= 2;
-  if (g.k * b.across > int64_t{kMostLoads} * b.threads) return std::nullopt;
+  const int64_t loads = (g.k * b.across + b.threads - 1) / b.threads;
+  if (loads > kMostLoads) return std::nullopt;
+  if (clusters)
+    while (b.cuts < kMostCuts && runs * b.cuts < b.across * kEnough && loads > kMuch * b.cuts) b.cuts *= 2;
   return b;
 }
 
 template <typename T, int kM>
 bool launch_columns(std::span<const Gemm> all, const NormWithin* norm, device::Stream& stream) {
-  constexpr size_t kMostShared = 48 * 1024;
+  constexpr size_t kOfTwo = 112 * 1024, kOfItsOwn = 16 * 1024;  // where a processor has two blocks; in the code
+  const auto kernel = norm == nullptr ? thin_columns<T, kM, false> : thin_columns<T, kM, true>;
   Products p = {};
-  unsigned blocks = 0, threads = 0;
-  std::vector<device::Stream::Bytes> written;
   p.early = true;
-  size_t shared = 0;
   if (norm != nullptr) {
     p.norm = *norm;
-    shared = NormWithin::shared_bytes(kM, norm->width, sizeof(T));
-    if (shared > kMostShared) return false;
     p.early =
         unwritten(stream, {bytes_of_weights(norm->gamma, norm->width), bytes_of_weights(norm->beta, norm->width)});
   }
+  p.cluster = 1;
+  int threads = 0, most_columns = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Gemm& g = all[i];
+    if (g.n % kWide<T> != 0 || !begins_at(g, g.b.data, 16, g.b.step, &GemmBatch::b, kWide<T>)) return false;
+    const std::optional<Block> b = block_of<kM>(g, kWide<T>, has_clusters(kernel));
+    if (!b || (norm != nullptr && !norm->team.by_lanes && norm->team.threads > b->threads)) return false;
+    p.at[i] = g, p.across[i] = std::countr_zero(b->across), p.cuts[i] = std::countr_zero(b->cuts);
+    p.cluster = std::max(p.cluster, b->cuts);
+    threads = b->threads, most_columns = std::max(most_columns, static_cast<int>(b->across) * kWide<T>);
+  }
+  unsigned blocks = 0;
+  std::vector<device::Stream::Bytes> written;
   for (size_t i = 0; i < kMostProducts; ++i) {
     p.end[i] = ~0u;
     if (i >= all.size()) continue;
     const Gemm& g = all[i];
-    if (g.n % kWide<T> != 0 || !begins_at(g, g.b.data, 16, g.b.step, &GemmBatch::b, kWide<T>)) return false;
-    const std::optional<Block> b = block_of<kM>(g, kWide<T>);
-    if (!b || (norm != nullptr && !norm->team.by_lanes && norm->team.threads > b->threads)) return false;
-    const int64_t columns = b->across * kWide<T>;
-    blocks += static_cast<unsigned>((g.n + columns - 1) / columns), threads = static_cast<unsigned>(b->threads);
-    p.at[i] = g, p.end[i] = blocks, p.across[i] = b->across;
+    // Whole clusters: the last blocks may have no columns.
+    const int64_t columns = int64_t{kWide<T>} << p.across[i], own = quotient_up(g.n, columns) << p.cuts[i];
+    blocks += static_cast<unsigned>(quotient_up(own, p.cluster)) * p.cluster, p.end[i] = blocks;
     p.early &= unwritten(stream, {bytes_of_b(g), bytes_of_bias(g)});
     add_written(g, written);
   }
-  launch_overlapping(stream, dim3(blocks), dim3(threads), shared, std::move(written),
-                     norm == nullptr ? thin_columns<T, kM, false> : thin_columns<T, kM, true>, p);
+  p.norm_at = static_cast<unsigned>(kAhead * 16 * threads);
+  size_t shared = p.norm_at;
+  if (norm != nullptr) shared += static_cast<size_t>(NormWithin::shared_bytes(kM, norm->width, sizeof(T)));
+  shared = static_cast<size_t>(quotient_up(static_cast<int64_t>(shared), 16)) * 16;
+  p.slices_at = static_cast<unsigned>(shared);
+  if (p.cluster > 1) shared += p.cluster * sizeof(float) * static_cast<size_t>(kM * most_columns);
+  if (shared > std::min(kOfTwo, most_shared() - kOfItsOwn)) return false;
+  launch_overlapping(stream, {dim3(blocks), p.cluster}, dim3(static_cast<unsigned>(threads)), shared,
+                     std::move(written), kernel, p);
   return true;
 }
 
