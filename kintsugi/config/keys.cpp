@@ -325,7 +325,7 @@ std::vector<Key> train_keys() {
            "a quarter of those trained on between two evaluations, at least 4; all if "
            "evaluate_every is 0",
            "micro-batches per evaluation of each validation file, spread over it, the same each "
-           "time; 0: all of it",
+           "time and for every number of ranks; 0: all of it",
            "eval_iters eval_batches"}),
       train<&Train::sample_every>({"sample_every", Integer{0, kMany}, free,
                                    "evaluate_every if there are prompts, or steps where that is 0; 0 without prompts",
