@@ -107,11 +107,12 @@ __global__ void __launch_bounds__(kFewThreads, 2)
       for (int i = thread; i < n.turns.half; i += kFewThreads) n.turns.angle(i, place, cosines[i], sines[i]);
     }
   };
-  // Among all that the row sees; the end has as many runs as there are.
+  // Among all that the row sees; behind it no run is left.
   const auto move = [&](FewPlace& at) {
     at.first += kRound;
-    while (at.first >= at.end && at.run < a.key_index.count) {
-      if (++at.run == a.key_index.count || a.heads[h] < 0 || a.key_index.global[at.run] < 0) continue;
+    while (at.first >= at.end && ++at.run < a.key_index.count) {
+      at.first = at.end = 0;
+      if (a.heads[h] < 0 || a.key_index.global[at.run] < 0) continue;
       const int64_t from = a.key_index.begin[at.run] - a.key_index.global[at.run];
       int64_t begin = std::max(a.key_index.begin[at.run], row.first + from),
               end = std::min(a.key_index.begin[at.run + 1], row.last + 1 + from);
@@ -119,7 +120,7 @@ __global__ void __launch_bounds__(kFewThreads, 2)
         begin = std::max<int64_t>(begin, cut * cuts.keys);
         end = std::min<int64_t>(end, (cut + 1) * cuts.keys);
       }
-      at.first = static_cast<int>(begin), at.end = static_cast<int>(end);
+      if (begin < end) at.first = static_cast<int>(begin), at.end = static_cast<int>(end);
     }
   };
   FewPlace ahead;
@@ -130,7 +131,7 @@ __global__ void __launch_bounds__(kFewThreads, 2)
     GPU_UNROLL
     for (int t = 0; t < kFewTogether; ++t) {
       const int key = key_of(ahead, t);
-      if (ahead.run == a.key_index.count || !there || (kAppends && key == new_key)) continue;
+      if (ahead.run >= a.key_index.count || !there || (kAppends && key == new_key)) continue;
       copy_async_16(slot(t), keys + key * a.k_at.key);
       copy_async_16(slot(t) + 16 * kFewThreads, values + key * a.v_at.key);
     }
