@@ -180,15 +180,14 @@ struct Block {
   Order order = Order::first_to_last;
   bool released = false;  // all threads go on from a barrier: again from the first in order
   bool begun = false;
-  char begins = 0, ends = 0;  // of a block, for the order of accesses
+  char begins = 0, ends = 0;  // of a turn, for the order of accesses
 };
 
-// Blocks that run in turns, each from one barrier of all to the next.
+// Blocks that run in turns, each from one barrier of all to the next. A turn is ordered behind the one before, since
+// blocks have their memory of known size from it.
 struct Cluster {
   std::vector<std::unique_ptr<Block>> blocks;  // more than there are, it may be
   size_t count = 0;
-  char points[2] = {};
-  int passed = 0;
 };
 
 thread_local Block* block_now = nullptr;
@@ -366,8 +365,8 @@ bool run_block(Block& b, const std::byte* end) {
     b.begun = true;
     std::fill(b.shared.data(), b.shared.data() + (end - b.shared.data()), std::byte{0xFF});  // NaN
     for (int i = 0; i < b.count; ++i) begin(b.fibers[static_cast<size_t>(i)]);
-    comes_before(&b.begins);
   }
+  comes_before(&b.begins);
   const size_t warps = b.warps.size();
   for (bool moved = true; moved;) {
     moved = false;
@@ -381,7 +380,7 @@ bool run_block(Block& b, const std::byte* end) {
     ended += f.ended, waiting += !f.ended && f.what == Gathering::cluster_barrier;
   }
   if (ended != b.count && waiting != b.count) report_stuck(b);
-  if (ended == b.count) comes_after(&b.ends);
+  comes_after(&b.ends);
   return ended == b.count;
 }
 
@@ -398,7 +397,6 @@ void run_cluster(Cluster& c, size_t shared) {
     if (waiting.empty()) return;
     if (!ended.empty())
       report_cluster(waiting[0]->fibers[0].now, "waits in a barrier for", ended[0]->fibers[0].now, "has ended");
-    ++c.passed;
     for (size_t i = 0; i < c.count; ++i)
       for (int t = 0; t < block(i).count; ++t) block(i).fibers[static_cast<size_t>(t)].waits = false;
   }
@@ -526,7 +524,7 @@ void copy_async_wait(int newest) {
 void gather(Gathering what, void* own, Act act) {
   Block& b = *block_now;
   Fiber& f = running();
-  const bool whole = of_block(what);
+  const bool whole = what == Gathering::barrier;
   Group& g = whole ? b.all : b.warps[static_cast<size_t>(b.running / b.warp)];
   f.what = what;
   f.waits = true;
@@ -552,13 +550,12 @@ void gather(Gathering what, void* own, Act act) {
 }
 
 void wait_for_cluster() {
-  char* const point = &cluster_now->points[cluster_now->passed % 2];
   Fiber& f = running();
   f.what = Gathering::cluster_barrier;
   f.waits = true;
-  comes_before(point);
+  comes_before(&block_now->ends);
   to_scheduler(false);
-  comes_after(point);
+  comes_after(&block_now->begins);
 }
 
 void* of_block_in_cluster(void* own, unsigned block) {

@@ -16,13 +16,14 @@ struct NormWithin {
   bool shifts = false;
   TeamSize team;  // of a row
 
-  // All that a block needs in shared memory: rows of T, then gamma with its offset, and beta.
-  static size_t shared_bytes(int64_t rows, int64_t width, int64_t element) {
-    return static_cast<size_t>(width * (rows * element + 2 * static_cast<int64_t>(sizeof(float))));
+  // All that a block needs in shared memory: rows of elements, then gamma with its offset, and beta if there is one.
+  size_t shared_bytes(int64_t rows, int64_t element) const {
+    const int64_t weights = beta.data == nullptr ? 1 : 2;
+    return static_cast<size_t>(width * (rows * element + weights * static_cast<int64_t>(sizeof(float))));
   }
   __device__ __forceinline__ void fetch_weights_to(float* weights) const {
     fetch_weights(weights, gamma, offset, width, width);
-    fetch_weights(weights + width, beta, 0, width, width);
+    if (beta.data != nullptr) fetch_weights(weights + width, beta, 0, width, width);
   }
 };
 
@@ -83,8 +84,9 @@ __device__ __forceinline__ void normalize_within(const NormWithin& n, T* rows, c
     each(row, [&](int column) {
       Packed<T, N> some;
       some.load(rows + row * n.width + column);
-      float gamma[N], beta[N], y[N];
-      load_run(gamma, weights + column), load_run(beta, weights + n.width + column);
+      float gamma[N], beta[N] = {}, y[N];
+      load_run(gamma, weights + column);
+      if (n.beta.data != nullptr) load_run(beta, weights + n.width + column);
       GPU_UNROLL
       for (int i = 0; i < N; ++i) y[i] = (some[i] - pivot[row] - s.shift) * s.inverse * gamma[i] + beta[i];
       put_run(rows + row * n.width + column, y, false);

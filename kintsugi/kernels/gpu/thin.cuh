@@ -67,8 +67,10 @@ struct Products {
 };
 
 // b is stored [k n]. Of a block, `across` threads side by side have N columns each, those behind them other rows of b.
-// A thread copies what it reads to places of its own in shared memory, kAhead loads ahead of where it multiplies.
-constexpr int kAhead = kCopiesBeside ? 8 : 2;
+// A thread copies what it reads to places of its own in shared memory, kAhead loads ahead of where it multiplies. The
+// next kernel begins when all has been asked for: what it asks for then is on its way while this one ends and that one
+// waits.
+constexpr int kAhead = kCopiesBeside ? 10 : 2;
 template <int kM>
 constexpr int kMostThin = kM <= 2 ? 512 : 256;
 template <typename T, int kM, bool kNorm>
@@ -113,7 +115,7 @@ __global__ void __launch_bounds__(kMostThin<kM>, kM == 1 ? 2 : 1) thin_columns(P
   if (owns) added.bias = bias_at(g, own_row, own_column);
   if (p.cluster > 1) cluster_begins();
   if (p.early) wait_for_kernels_before();
-  let_next_begin();
+  if (k + kAhead * groups >= depth) let_next_begin();
   if (owns) added.kept = kept_at(g, own_row, own_column);
   if constexpr (kNorm) normalize_within<T, kM>(p.norm, made, weights);
   const T* x_from = (kNorm ? made : static_cast<const T*>(g.a.data)) + k;
@@ -142,6 +144,7 @@ __global__ void __launch_bounds__(kMostThin<kM>, kM == 1 ? 2 : 1) thin_columns(P
       }
       const int next = k + kAhead * groups;
       load(t, next), load_x(t, next);
+      if (next + groups >= depth) let_next_begin();
       k += groups;
     }
   }
@@ -267,7 +270,7 @@ std::optional<Block> block_of(const Gemm& g, int64_t wide, bool clusters) {
 
 template <typename T, int kM>
 bool launch_columns(std::span<const Gemm> all, const NormWithin* norm, device::Stream& stream) {
-  constexpr size_t kOfTwo = 112 * 1024, kOfItsOwn = 16 * 1024;  // where a processor has two blocks; in the code
+  constexpr size_t kOfItsOwn = 10 * 1024;  // shared memory of a size known when it is compiled
   const auto kernel = norm == nullptr ? thin_columns<T, kM, false> : thin_columns<T, kM, true>;
   Products p = {};
   p.early = true;
@@ -301,11 +304,11 @@ bool launch_columns(std::span<const Gemm> all, const NormWithin* norm, device::S
   }
   p.norm_at = static_cast<unsigned>(kAhead * 16 * threads);
   size_t shared = p.norm_at;
-  if (norm != nullptr) shared += static_cast<size_t>(NormWithin::shared_bytes(kM, norm->width, sizeof(T)));
+  if (norm != nullptr) shared += norm->shared_bytes(kM, sizeof(T));
   shared = static_cast<size_t>(quotient_up(static_cast<int64_t>(shared), 16)) * 16;
   p.slices_at = static_cast<unsigned>(shared);
   if (p.cluster > 1) shared += p.cluster * sizeof(float) * static_cast<size_t>(kM * most_columns);
-  if (shared > std::min(kOfTwo, most_shared() - kOfItsOwn)) return false;
+  if (shared > most_shared() - kOfItsOwn) return false;
   launch_overlapping(stream, {dim3(blocks), p.cluster}, dim3(static_cast<unsigned>(threads)), shared,
                      std::move(written), kernel, p);
   return true;
