@@ -225,6 +225,16 @@ void go(Context& from, Context& to, [[maybe_unused]] bool ends) {
   std::abort();
 }
 
+[[noreturn]] void report_copy(const Fiber& f, const void* to, const void* from) {
+  std::fprintf(
+      stderr,
+      "[device] kernel: block (%u %u %u): thread (%u %u %u) copies 16 bytes from %p to %p, of which one does not "
+      "begin at a multiple of 16\n",
+      f.now.block.x, f.now.block.y, f.now.block.z, f.now.thread.x, f.now.thread.y, f.now.thread.z, from, to);
+  std::fflush(stderr);
+  std::abort();
+}
+
 // On a device it would run beside kernels that make what it reads.
 [[noreturn]] void report_overlap(const Fiber& f, const char* what) {
   std::fprintf(stderr,
@@ -503,6 +513,8 @@ void copy_16(void* to, const void* from) {
 }  // namespace
 
 void copy_async_16(void* to, const void* from) {
+  if (reinterpret_cast<uintptr_t>(to) % 16 != 0 || reinterpret_cast<uintptr_t>(from) % 16 != 0)
+    report_copy(running(), to, from);
   if (block_now->order == Order::first_to_last) {
     copy_16(to, from);
   } else {

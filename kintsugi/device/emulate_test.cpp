@@ -279,6 +279,21 @@ TEST(EmulateDeathTest, ACopyThatNobodyWaitsForIsNamed) {
   emulate::set_order(Order::first_to_last);
 }
 
+__global__ void a_copy_from(const int* x) {
+  GPU_DYNAMIC_SHARED(int, all);
+  copy_async_16(all, x);
+  copy_async_commit();
+  copy_async_wait<0>();
+}
+
+TEST(EmulateDeathTest, ACopyFromBetweenIsNamed) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  alignas(16) const int x[8] = {};
+  run_now(1, 1, 16, a_copy_from, x + 4);
+  EXPECT_DEATH(run_now(1, 1, 16, a_copy_from, x + 1),
+               "thread \\(0 0 0\\) copies 16 bytes from 0x[0-9a-f]+4 to 0x[0-9a-f]+0, of which one does not begin");
+}
+
 __global__ void a_good_neighbour(int* x, bool waits, bool early) {
   if (early) let_next_begin();
   if (waits || threadIdx.x == 0) wait_for_kernels_before();
