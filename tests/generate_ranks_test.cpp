@@ -103,7 +103,7 @@ TEST_F(GenerateRanks, EndAtOneStopText) {
 }
 
 TEST_F(GenerateRanks, EndAtASignal) {
-  Process process(trained_->path(), "generate run --length 100000000 --set parallel.pipe=2");
+  Process process(trained_->path(), "generate run --temperature 0 --length 100000000 --set parallel.pipe=2");
   const auto is_long = [](const fs::directory_entry& file) {
     return file.path().extension() == ".out" && file.file_size() > 4000;
   };

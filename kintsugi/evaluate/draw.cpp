@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
-#include <numeric>
+#include <numbers>
 #include <ranges>
 
 #include "kintsugi/base/error.h"
@@ -38,81 +39,62 @@ int32_t most_likely(std::span<const T> logits) {
   return 0;  // none is a number
 }
 
-// The larger logit comes first, and of equal ones the lower id.
-struct Above {
-  std::span<const float> logits;
-
-  bool operator()(int32_t a, int32_t b) const {
-    const float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
-    return x != y ? x > y : a < b;
-  }
-};
-
-// The ids of the k largest, in that order.
+// The k largest logits have these ids; of equal ones those with the lower id.
 std::vector<int32_t> largest(std::span<const float> logits, size_t k) {
   const auto all = std::views::iota(0, static_cast<int32_t>(logits.size()));
   std::vector<int32_t> ids(k);
-  std::partial_sort_copy(all.begin(), all.end(), ids.begin(), ids.end(), Above{logits});
+  std::partial_sort_copy(all.begin(), all.end(), ids.begin(), ids.end(), [&](int32_t a, int32_t b) {
+    const float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
+    return x != y ? x > y : a < b;
+  });
   return ids;
 }
 
-// Relative to the largest logit, `top`.
-double weight_of(float logit, float top, double temperature) {
-  return std::exp((static_cast<double>(logit) - top) / temperature);
-}
+// The one of some ids whose score is the largest: its logit over the temperature and a number of its own, which is
+// drawn from Gumbel's distribution (Maddison, Tarlow, Minka 2014, "A* sampling", section 2).
+class Winner {
+ public:
+  Winner(std::span<const float> logits, int32_t first, double temperature)
+      : logits_(logits),
+        top_(logits[static_cast<size_t>(first)]),
+        scale_(std::min(1 / temperature, 1e300)),
+        found_(first) {}
 
-// The first of `ids`, the largest logit first, up to which weights sum to more than `draw`; the last if none does.
-int32_t first_beyond(double draw, std::span<const int32_t> ids, std::span<const float> logits, float top,
-                     double temperature) {
-  double sum = 0;
-  for (const int32_t id : ids) {
-    sum += weight_of(logits[static_cast<size_t>(id)], top, temperature);
-    if (sum > draw) return id;
+  // `word`: random, of this id.
+  void consider(size_t id, uint32_t word) {
+    const double logit = (logits_[id] - top_) * scale_;
+    // With u = (word + 1/2) / 2^32 the number is -log(-log u), and at most -log(1 - u).
+    if (!(logit + std::numbers::ln2 * (1 + std::countl_zero(~word)) > best_)) return;
+    const double score = logit - std::log(-std::log((word + 0.5) * 0x1p-32));
+    if (score > best_) best_ = score, found_ = static_cast<int32_t>(id);
   }
-  return ids.back();
-}
+  int32_t id() const { return found_; }
 
-// Those of all ids, without sorting them: they are counted in bins by their distance from the largest, and only the bin
-// in which the draw falls is sorted.
-int32_t draw_of_all(std::span<const float> logits, float top, double temperature, double random) {
-  constexpr size_t kBins = 1024;
-  const auto scale = static_cast<float>(std::min(1 / temperature, 1e30));
-  float lowest = top;
-  for (const float x : logits) lowest = x < lowest ? x : lowest;
-  const float most = std::min((top - lowest) * scale, 40.0f);  // what is further below weighs e^-40 at most
-  const float bins_of_one = most > 0 ? (kBins - 1) / most : 0;
-  std::vector<uint16_t> bin(logits.size());
-  std::array<double, kBins> weight = {};
-  for (size_t i = 0; i < logits.size(); ++i) {
-    const float below = (top - logits[i]) * scale;
-    bin[i] = static_cast<uint16_t>((below < most ? below : most) * bins_of_one);
-    weight[bin[i]] += std::exp(-below);
-  }
-  double draw = random * std::accumulate(weight.begin(), weight.end(), 0.0);
-  size_t found = 0, last = 0;
-  for (; found < kBins && !(weight[found] > draw); ++found)
-    if (weight[found] > 0) draw -= weight[found], last = found;
-  if (found == kBins) found = last;  // by rounding
-  std::vector<int32_t> ids;
-  for (size_t i = 0; i < bin.size(); ++i)
-    if (bin[i] == found) ids.push_back(static_cast<int32_t>(i));
-  std::ranges::sort(ids, Above{logits});
-  return first_beyond(draw, ids, logits, top, temperature);
-}
+ private:
+  std::span<const float> logits_;
+  double top_, scale_, best_ = -std::numeric_limits<double>::infinity();
+  int32_t found_;
+};
 
 }  // namespace
 
 int32_t sample(std::span<const float> logits, const SampleOptions& options, uint64_t number, uint64_t stream) {
   const int32_t first = most_likely(logits);
   if (options.temperature <= 0.0) return first;
-  const float top = logits[static_cast<size_t>(first)];
-  const double random = kernels::random_word(kernels::random_key(options.seed, "generate"), stream, number) * 0x1p-32;
-  if (options.top_k <= 0 || options.top_k >= static_cast<int64_t>(logits.size()))
-    return draw_of_all(logits, top, options.temperature, random);
-  const std::vector<int32_t> ids = largest(logits, static_cast<size_t>(options.top_k));
-  double total = 0;
-  for (const int32_t id : ids) total += weight_of(logits[static_cast<size_t>(id)], top, options.temperature);
-  return first_beyond(random * total, ids, logits, top, options.temperature);
+  const std::array<uint32_t, 2> key = kernels::random_key(options.seed, "generate");
+  const uint64_t begin = number << 30;  // of four words each
+  Winner winner(logits, first, options.temperature);
+  if (options.top_k > 0 && options.top_k < static_cast<int64_t>(logits.size())) {
+    for (const int32_t id : largest(logits, static_cast<size_t>(options.top_k)))
+      winner.consider(static_cast<size_t>(id),
+                      kernels::random_word(key, stream, 4 * begin + static_cast<uint64_t>(id)));
+    return winner.id();
+  }
+  for (size_t id = 0; id < logits.size(); id += 4) {
+    const std::array<uint32_t, 4> words = kernels::random_block(key, stream, begin + id / 4);
+    for (size_t i = 0; i < std::min<size_t>(4, logits.size() - id); ++i) winner.consider(id + i, words[i]);
+  }
+  return winner.id();
 }
 
 void fill_rows(std::span<const Text> texts, size_t begin, size_t end, size_t columns, std::vector<int32_t>& rows) {

@@ -18,7 +18,9 @@ struct SampleOptions {
 };
 
 // The most likely id at temperature 0, else one drawn from softmax(logits / temperature) over the top_k. A pure
-// function of (logits, options, number, stream): `number` counts the tokens drawn so far, `stream` is of the text.
+// function of (logits, options, number, stream): `number` counts the tokens drawn so far, `stream` is of the text. What
+// rounding changes in the logits, as another layout does, hardly ever changes the id: each id has a random number of its
+// own, and two would have to be as good as equal.
 int32_t sample(std::span<const float> logits, const SampleOptions& options, uint64_t number, uint64_t stream = 0);
 
 // A text that is continued, and how far it is.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kintsugi/kernels/random.h"
+#include "kintsugi/tensor/dtype.h"
 
 namespace kintsugi::evaluate::draw_test {
 namespace {
@@ -60,24 +61,42 @@ TEST(Sample, DrawsAmongTheLargest) {
   }
 }
 
-// What sorting all ids, and summing their weights in that order, draws.
-TEST(Sample, DrawsInTheOrderOfProbabilities) {
-  for (const double temperature : {0.01, 0.3, 1.0, 50.0}) {
-    std::vector<float> logits = random_logits(3000, 5);
-    for (size_t i = 0; i < 1000; ++i) logits[i * 3] += static_cast<float>(i) * 1e-4f;
-    logits[17] = -kInfinity;
-    std::vector<int32_t> ids(logits.size());
-    std::iota(ids.begin(), ids.end(), 0);
-    std::ranges::stable_sort(ids, [&](int32_t a, int32_t b) { return logits[a] > logits[b]; });
-    std::vector<double> sums;
-    for (const int32_t id : ids)
-      sums.push_back((sums.empty() ? 0 : sums.back()) + std::exp((logits[id] - logits[ids[0]]) / temperature));
-    for (uint64_t number = 0; number < 300; ++number) {
-      const double draw = kernels::random_word(kernels::random_key(7, "generate"), 3, number) * 0x1p-32 * sums.back();
-      const auto at = std::upper_bound(sums.begin(), sums.end(), draw) - sums.begin();
-      EXPECT_EQ(sample(logits, {.temperature = temperature, .seed = 7}, number, 3), ids[static_cast<size_t>(at)]);
+// What the scores of all ids give, each worked out in full.
+TEST(Sample, DrawsTheLargestScore) {
+  for (const double temperature : {0.01, 0.3, 1.0, 50.0})
+    for (const int64_t top_k : {0, 50, 2999}) {
+      std::vector<float> logits = random_logits(3000, 5);
+      for (size_t i = 0; i < 1000; ++i) logits[i * 3] += static_cast<float>(i) * 1e-4f;
+      logits[17] = -kInfinity;
+      std::vector<int32_t> ids(logits.size());
+      std::iota(ids.begin(), ids.end(), 0);
+      std::ranges::stable_sort(ids, [&](int32_t a, int32_t b) { return logits[a] > logits[b]; });
+      if (top_k > 0) ids.resize(static_cast<size_t>(top_k));
+      const auto key = kernels::random_key(7, "generate");
+      for (uint64_t number = 0; number < 100; ++number) {
+        const auto score = [&](int32_t id) {
+          const double u = (kernels::random_word(key, 3, (number << 32) + static_cast<uint64_t>(id)) + 0.5) * 0x1p-32;
+          return logits[id] / temperature - std::log(-std::log(u));
+        };
+        const int32_t drawn = sample(logits, {.temperature = temperature, .top_k = top_k, .seed = 7}, number, 3);
+        EXPECT_EQ(std::ranges::count(ids, drawn), 1);
+        for (const int32_t id : ids)
+          EXPECT_LE(score(id), score(drawn) + 1e-9 / temperature) << id << " instead of " << drawn;
+      }
     }
+}
+
+// Logits that are rounded to bf16 give nearly always the same id: one in a hundred may differ, not half of them.
+TEST(Sample, HardlyDependsOnRounding) {
+  std::vector<float> exact(50000), rounded(exact.size());
+  for (size_t i = 0; i < exact.size(); ++i) {
+    exact[i] = 4 * static_cast<float>(kernels::normal_pair(kernels::random_key(8, "logits"), i)[0]);
+    rounded[i] = static_cast<float>(tensor::bf16(exact[i]));
   }
+  int others = 0;
+  for (uint64_t number = 0; number < 300; ++number) others += sample(exact, {}, number) != sample(rounded, {}, number);
+  EXPECT_GT(others, 0);
+  EXPECT_LT(others, 9);
 }
 
 TEST(Sample, BearsEveryTemperature) {
