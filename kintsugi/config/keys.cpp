@@ -324,8 +324,8 @@ std::vector<Key> train_keys() {
           {"evaluate_batches", Integer{0, kMany}, free,
            "a quarter of those trained on between two evaluations, at least 4; all if "
            "evaluate_every is 0",
-           "micro-batches per evaluation of each validation file, spread over it, the same each "
-           "time and for every number of ranks; 0: all of it",
+           "batches of global_batch samples per evaluation of each validation file, spread over it, the same "
+           "each time and in every layout; 0: all of it",
            "eval_iters eval_batches"}),
       train<&Train::sample_every>({"sample_every", Integer{0, kMany}, free,
                                    "evaluate_every if there are prompts, or steps where that is 0; 0 without prompts",

@@ -209,9 +209,7 @@ void derive_pace(Given& given) {
   derive<int64_t>(given, "train.evaluate_every", t.evaluate_every, -1,
                   t.steps < kEvaluations ? 0 : (t.steps + kEvaluations - 1) / kEvaluations);
   // What trains costs three times as much as what evaluates, so this is a twelfth of the time of a run.
-  const int64_t of_step = std::max<int64_t>(1, t.global_batch / std::max<int64_t>(1, t.micro_batch));
-  const int64_t files = std::ssize(s.data.validation);
-  const int64_t batches = std::max<int64_t>(4, t.evaluate_every * of_step / (4 * files));
+  const int64_t batches = std::max<int64_t>(4, t.evaluate_every / (4 * std::ssize(s.data.validation)));
   derive<int64_t>(given, "train.evaluate_batches", t.evaluate_batches, -1, t.evaluate_every > 0 ? batches : 0);
 }
 

@@ -165,7 +165,7 @@ TEST(Resolve, Pace) {
   EXPECT_EQ(paced("steps = 20\n").settings.train.evaluate_every, 1);
   EXPECT_EQ(paced("steps = 99\n").settings.train.evaluate_batches, 4);
   EXPECT_EQ(paced("decay_steps = 20\n").settings.train.warmup_steps, 0);
-  EXPECT_EQ(paced("micro_batch = 2\n").settings.train.evaluate_batches, 50);
+  EXPECT_EQ(paced("micro_batch = 2\n").settings.train.evaluate_batches, 12);
   EXPECT_EQ(paced("evaluate_every = 0\n").settings.train.evaluate_batches, 0);
   EXPECT_EQ(resolved("").settings.train.evaluate_every, 0);
   EXPECT_EQ(resolved("").origin("train.evaluate_every").text(), "derived: there is no data.validation");

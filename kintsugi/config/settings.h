@@ -126,7 +126,7 @@ struct Train {
   uint64_t seed = 1;
   int64_t reproducible = 0;           // units of a batch, added in one fixed order; 0: off
   int64_t evaluate_every = -1;        // steps, a twentieth of all; 0: at the end only
-  int64_t evaluate_batches = -1;      // micro-batches, a rule of resolve.cpp; 0: the whole validation split
+  int64_t evaluate_batches = -1;      // of global_batch, a rule of resolve.cpp; 0: the whole validation split
   int64_t sample_every = 0;           // steps; 0: never, unless there are prompts: evaluate_every, or else steps
   std::vector<std::string> prompts;   // texts that are continued; empty: one without a text, if sample_every is above 0
   int64_t sample_length = 50;         // tokens that each is continued by

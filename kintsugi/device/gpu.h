@@ -261,11 +261,8 @@ template <typename... Parameters>
 bool can_launch(device::Stream& stream, dim3 grid, size_t shared, void (*kernel)(Parameters...)) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return false;
   constexpr size_t kWithoutAsking = 48 * 1024, kOfItsOwn = 16 * 1024;  // the latter a kernel's own, in its code
-  if (shared > kWithoutAsking - kOfItsOwn) {
+  if (shared > kWithoutAsking - kOfItsOwn)
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
-    // Kernels that want other shares of a processor's memory do not run on it at one time.
-    cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
-  }
   return stream.enqueues();
 }
 
@@ -288,6 +285,10 @@ void launch_overlapping(device::Stream& stream, device::Grid<dim3> grid, dim3 bl
                         Arguments&&... arguments) {
   if (!waits_by_itself(kernel)) return launch(stream, grid.blocks, block, shared, kernel, arguments...);
   if (!can_launch(stream, grid.blocks, shared, kernel)) return;
+  // Kernels that want other shares of a processor's memory do not run on it at one time.
+  constexpr size_t kMuch = 32 * 1024;
+  if (shared > kMuch)
+    cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
   cudaLaunchAttribute attributes[2] = {};
   cudaLaunchConfig_t config = {};
   config.gridDim = grid.blocks, config.blockDim = block, config.dynamicSmemBytes = shared, config.attrs = attributes;

@@ -230,10 +230,9 @@ class Goes {
   std::optional<Clock::time_point> asked_;
 };
 
-// How many samples of a validation file are evaluated: those of so many micro-batches of one rank, however many ranks
-// share them.
+// How many samples of a validation file are evaluated, in whatever layout.
 int64_t evaluated_samples(const config::Settings& s, const data::FiniteSource& source) {
-  const int64_t batch = s.train.micro_batch, batches = s.train.evaluate_batches;
+  const int64_t batch = s.train.global_batch, batches = s.train.evaluate_batches;
   const auto all = static_cast<int64_t>(source.num_samples());
   return batches > 0 && batches < (all + batch - 1) / batch ? batches * batch : all;
 }
