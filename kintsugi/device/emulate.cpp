@@ -9,8 +9,6 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <set>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -32,9 +30,6 @@
 extern "C" void __tsan_read_range(const void* begin, size_t bytes);
 extern "C" void __tsan_write_range(void* begin, size_t bytes);
 #endif
-
-// Where the program lies in memory, by the linker.
-extern "C" const char __executable_start;
 
 namespace kintsugi::device::emulate {
 
@@ -216,30 +211,10 @@ void go(Context& from, Context& to, [[maybe_unused]] bool ends) {
 #endif
 }
 
-// A copy that is under way would write to shared memory that another block may have by then.
-[[noreturn]] void report_copies(const Fiber& f) {
-  std::fprintf(stderr, "[device] kernel: block (%u %u %u): thread (%u %u %u) ended without a wait for %zu copies\n",
-               f.now.block.x, f.now.block.y, f.now.block.z, f.now.thread.x, f.now.thread.y, f.now.thread.z,
-               f.copies.size());
-  std::fflush(stderr);
-  std::abort();
-}
-
-[[noreturn]] void report_copy(const Fiber& f, const void* to, const void* from) {
-  std::fprintf(
-      stderr,
-      "[device] kernel: block (%u %u %u): thread (%u %u %u) copies 16 bytes from %p to %p, of which one does not "
-      "begin at a multiple of 16\n",
-      f.now.block.x, f.now.block.y, f.now.block.z, f.now.thread.x, f.now.thread.y, f.now.thread.z, from, to);
-  std::fflush(stderr);
-  std::abort();
-}
-
-// On a device it would run beside kernels that make what it reads.
-[[noreturn]] void report_overlap(const Fiber& f, const char* what) {
-  std::fprintf(stderr,
-               "[device] kernel: block (%u %u %u): thread (%u %u %u) %s and has not waited for the kernels before\n",
-               f.now.block.x, f.now.block.y, f.now.block.z, f.now.thread.x, f.now.thread.y, f.now.thread.z, what);
+// Ends the program, and says which thread did what.
+[[noreturn]] void report(const Now& n, const std::string& what) {
+  fmt::print(stderr, "[device] kernel: block ({} {} {}): thread ({} {} {}) {}\n", n.block.x, n.block.y, n.block.z,
+             n.thread.x, n.thread.y, n.thread.z, what);
   std::fflush(stderr);
   std::abort();
 }
@@ -255,7 +230,9 @@ void fiber_main() {
   comes_after(&block_now->begins);
   (*block_now->body)();
   comes_before(&block_now->ends);
-  if (!running().copies.empty()) report_copies(running());
+  // They would write to shared memory that another block may have by then.
+  if (const size_t copies = running().copies.size(); copies > 0)
+    report(running().now, fmt::format("ended without a wait for {} copies", copies));
   running().ended = true;
   to_scheduler(true);
   std::abort();
@@ -312,23 +289,17 @@ const char* name_of(Gathering what) {
 }
 
 [[noreturn]] void diverged(const Fiber& waiting, const Fiber& other) {
-  const auto& w = waiting.now;
-  const auto& o = other.now;
-  std::fprintf(stderr,
-               "[device] kernel: block (%u %u %u): thread (%u %u %u) waits in %s, which thread (%u %u %u) %s%s; all "
-               "threads must reach it\n",
-               w.block.x, w.block.y, w.block.z, w.thread.x, w.thread.y, w.thread.z, name_of(waiting.what), o.thread.x,
-               o.thread.y, o.thread.z, other.ended ? "never reached before its end" : "does not reach: it waits in ",
-               other.ended ? "" : name_of(other.what));
-  std::fflush(stderr);
-  std::abort();
+  const Index& o = other.now.thread;
+  report(waiting.now, fmt::format("waits in {}, which thread ({} {} {}) {}; all threads must reach it",
+                                  name_of(waiting.what), o.x, o.y, o.z,
+                                  other.ended ? "never reached before its end"
+                                              : fmt::format("does not reach: it waits in {}", name_of(other.what))));
 }
 
-[[noreturn]] void report_cluster(const Now& one, const char* what, const Now& other, const char* why) {
-  std::fprintf(stderr, "[device] kernel: block (%u %u %u) %s block (%u %u %u) of its cluster, which %s\n", one.block.x,
-               one.block.y, one.block.z, what, other.block.x, other.block.y, other.block.z, why);
-  std::fflush(stderr);
-  std::abort();
+[[noreturn]] void report_cluster(const Now& one, std::string_view what, const Block& other) {
+  const Index& o = other.fibers[0].now.block;
+  report(one, fmt::format("{} block ({} {} {}) of its cluster, which {}", what, o.x, o.y, o.z,
+                          other.begun ? "has ended" : "has not begun"));
 }
 
 // No thread can go on: the first that waits, and one whose group it is in that waits for something else or has ended.
@@ -405,8 +376,7 @@ void run_cluster(Cluster& c, size_t shared) {
       (run_block(block(i), block(i).shared.data() + shared) ? ended : waiting).push_back(&block(i));
     block_now = nullptr;
     if (waiting.empty()) return;
-    if (!ended.empty())
-      report_cluster(waiting[0]->fibers[0].now, "waits in a barrier for", ended[0]->fibers[0].now, "has ended");
+    if (!ended.empty()) report_cluster(waiting[0]->fibers[0].now, "waits in a barrier for", *ended[0]);
     for (size_t i = 0; i < c.count; ++i)
       for (int t = 0; t < block(i).count; ++t) block(i).fibers[static_cast<size_t>(t)].waits = false;
   }
@@ -436,11 +406,12 @@ const Now& now() {
 void wait_for_kernels_before() {
   running().waited = true;
 }
+// On a device it would run beside kernels that make what it reads.
 void let_next_begin() {
-  if (!running().waited) report_overlap(running(), "lets the next kernel begin");
+  if (!running().waited) report(running().now, "lets the next kernel begin and has not waited for the kernels before");
 }
 void require_wait() {
-  if (!running().waited) report_overlap(running(), "ended");
+  if (!running().waited) report(running().now, "ended and has not waited for the kernels before");
 }
 
 int own_lane() {
@@ -457,49 +428,8 @@ void set_order(Order order) {
   order_now = order;
 }
 
-namespace {
-
-std::string text_of(const char* name) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? "" : text;
-}
-
-struct Without {
-  std::string place;
-  std::set<uintptr_t> kernels;  // none: all
-};
-// From before there are threads, so that it is no race.
-const std::string list_of_places = text_of("KINTSUGI_EMULATE_PLACES");
-const Without without = [] {
-  Without all;
-  std::istringstream words(text_of("KINTSUGI_EMULATE_WITHOUT"));
-  words >> all.place >> std::hex;
-  for (uintptr_t kernel = 0; words >> kernel;) all.kernels.insert(kernel);
-  return all;
-}();
-
-}  // namespace
-
-const bool places_are_watched = !without.place.empty() || !list_of_places.empty();
-
-bool is_left_out(const Place& place) {
-  const char* slash = std::strrchr(place.file_name(), '/');
-  const std::string name =
-      std::string(slash == nullptr ? place.file_name() : slash + 1) + ":" + std::to_string(place.line());
-  const uintptr_t kernel =
-      reinterpret_cast<uintptr_t>(block_now->kernel) - reinterpret_cast<uintptr_t>(&__executable_start);
-  if (!list_of_places.empty()) {
-    static std::mutex mutex;
-    static std::set<std::string> met;
-    const std::lock_guard lock(mutex);
-    if (met.insert(fmt::format("{} {:x}", name, kernel)).second) {
-      std::FILE* file = std::fopen(list_of_places.c_str(), "a");
-      base::require(file != nullptr, "device", "cannot write to {}", list_of_places);
-      fmt::print(file, "{} {:x}\n", name, kernel);
-      std::fclose(file);
-    }
-  }
-  return name == without.place && (without.kernels.empty() || without.kernels.contains(kernel));
+const void* kernel_now() {
+  return block_now->kernel;
 }
 
 namespace {
@@ -514,7 +444,8 @@ void copy_16(void* to, const void* from) {
 
 void copy_async_16(void* to, const void* from) {
   if (reinterpret_cast<uintptr_t>(to) % 16 != 0 || reinterpret_cast<uintptr_t>(from) % 16 != 0)
-    report_copy(running(), to, from);
+    report(running().now, fmt::format("copies 16 bytes from {} to {}, of which one does not begin at a multiple of 16",
+                                      fmt::ptr(from), fmt::ptr(to)));
   if (block_now->order == Order::first_to_last) {
     copy_16(to, from);
   } else {
@@ -574,9 +505,7 @@ void* of_block_in_cluster(void* own, unsigned block) {
   const Now& n = now();
   base::require(block < cluster_now->count, "device", "block {} of a cluster of {}", block, cluster_now->count);
   Block& b = *cluster_now->blocks[block];
-  const Fiber& first = b.fibers[0];
-  if (!b.begun || first.ended)
-    report_cluster(n, "wants the memory of", first.now, b.begun ? "has ended" : "has not begun");
+  if (!b.begun || b.fibers[0].ended) report_cluster(n, "wants the memory of", b);
   return b.shared.data() + (static_cast<std::byte*>(own) - n.shared);
 }
 

@@ -52,7 +52,8 @@ struct Now {
   std::byte* shared = nullptr;
 };
 const Now& now();
-int own_lane();  // within its group of 32
+const void* kernel_now();  // what it is known by
+int own_lane();            // within its group of 32
 
 // The threads of a warp of the kernels that are launched from here on: 32 or 64. For tests.
 void set_warp(int lanes);

@@ -167,11 +167,14 @@ TEST(Emulate, BlocksOfAClusterReachEachOther) {
 TEST(EmulateDeathTest, BlocksOfAClusterThatDoNotMeetAreNamed) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(seen_around(2, 2, {.begins = false}),
-               "block \\(0 0 0\\) wants the memory of block \\(1 0 0\\) of its cluster, which has not begun");
-  EXPECT_DEATH(seen_around(2, 2, {.meets = false}),
-               "block \\(1 0 0\\) wants the memory of block \\(0 0 0\\) of its cluster, which has ended");
-  EXPECT_DEATH(seen_around(4, 4, {.leaves = 2}),
-               "block \\(0 0 0\\) waits in a barrier for block \\(2 0 0\\) of its cluster, which has ended");
+               "block \\(0 0 0\\): thread \\(. 0 0\\) wants the memory of block \\(1 0 0\\) of its cluster, which has "
+               "not begun");
+  EXPECT_DEATH(
+      seen_around(2, 2, {.meets = false}),
+      "block \\(1 0 0\\): thread \\(. 0 0\\) wants the memory of block \\(0 0 0\\) of its cluster, which has ended");
+  EXPECT_DEATH(
+      seen_around(4, 4, {.leaves = 2}),
+      "block \\(0 0 0\\): thread \\(0 0 0\\) waits in a barrier for block \\(2 0 0\\) of its cluster, which has ended");
   EXPECT_DEATH(seen_around(2, 2, {.all = false}),
                "thread \\(0 0 0\\) waits in a barrier of the cluster, which thread \\(32 0 0\\) never reached");
 }
