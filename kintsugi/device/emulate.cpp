@@ -339,12 +339,13 @@ bool run_warp(Block& b, const Group& warp) {
   return any;
 }
 
-// Runs all threads of one block until they have ended, or wait for other blocks; false: they wait.
-bool run_block(Block& b, const std::byte* end) {
+// Runs all threads of one block, which has so many bytes of dynamic shared memory, until they have ended, or wait for
+// other blocks; false: they wait.
+bool run_block(Block& b, size_t shared) {
   block_now = &b;
   if (!b.begun) {
     b.begun = true;
-    std::fill(b.shared.data(), b.shared.data() + (end - b.shared.data()), std::byte{0xFF});  // NaN
+    std::fill_n(b.shared.begin(), shared, std::byte{0xFF});  // NaN
     for (int i = 0; i < b.count; ++i) begin(b.fibers[static_cast<size_t>(i)]);
   }
   comes_before(&b.begins);
@@ -372,8 +373,7 @@ void run_cluster(Cluster& c, size_t shared) {
   };
   while (true) {
     std::vector<const Block*> ended, waiting;
-    for (size_t i = 0; i < c.count; ++i)
-      (run_block(block(i), block(i).shared.data() + shared) ? ended : waiting).push_back(&block(i));
+    for (size_t i = 0; i < c.count; ++i) (run_block(block(i), shared) ? ended : waiting).push_back(&block(i));
     block_now = nullptr;
     if (waiting.empty()) return;
     if (!ended.empty()) report_cluster(waiting[0]->fibers[0].now, "waits in a barrier for", *ended[0]);
