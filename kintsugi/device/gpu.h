@@ -402,7 +402,7 @@ T* of_block_in_cluster(T* own, unsigned block) {
 }
 template <typename... Parameters>
 bool has_clusters(void (*)(Parameters...)) {
-  return true;
+  return device::emulate::warp() == 32;  // as on NVIDIA's devices
 }
 inline size_t most_shared() {
   return 227 * 1024;

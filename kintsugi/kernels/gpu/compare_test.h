@@ -178,9 +178,11 @@ inline void run_on_device(const Trial& trial, const std::vector<Tensor*>& ins, c
   one.take();
 }
 
-// Calls of one kernel that are given to it at once make the bits that each makes alone. `ins` and `outs`: of each.
+// Calls of one kernel that are given to it at once make the bits that each makes alone, or, with a tolerance, close to
+// that. `ins` and `outs`: of each.
 inline void compare_together(const Trial& trial, const std::vector<std::vector<Tensor*>>& ins,
-                             const std::vector<std::vector<Tensor>>& outs, int64_t shift = 0) {
+                             const std::vector<std::vector<Tensor>>& outs, int64_t shift = 0,
+                             const DeviceTolerance& tolerance = {0, 0}) {
   std::vector<std::vector<Tensor>> alone = outs, together = outs;
   const auto pointers = [](std::vector<Tensor>& list) {
     std::vector<Tensor*> all;
@@ -201,7 +203,8 @@ inline void compare_together(const Trial& trial, const std::vector<std::vector<T
   stream->synchronize();
   for (size_t i = 0; i < outs.size(); ++i) {
     made[i]->take();
-    for (size_t o = 0; o < outs[i].size(); ++o) EXPECT_EQ(together[i][o].values(), alone[i][o].values());
+    for (size_t o = 0; o < outs[i].size(); ++o)
+      expect_close(together[i][o], alone[i][o], tolerance.relative, tolerance.absolute);
   }
 }
 

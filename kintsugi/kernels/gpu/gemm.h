@@ -91,7 +91,8 @@ bool gemm(const Gemm& g, device::Stream& stream);
 // A product of at most kThinRows rows whose b can be read 16 bytes at a time and is not too long for it, with all that
 // is behind it: false if it is another. It takes as long as reading b.
 constexpr int64_t kThinRows = 4;
-// Some that are independent, at most kMostProducts: all by one launch, or none. The bits are those of each alone.
+// Some that are independent, at most kMostProducts: all by one launch, or none. Sums may be taken in another order than
+// by each alone.
 // `norm`: what makes a of all of them, which does not have to be there yet.
 struct NormWithin;
 bool thin_gemms(std::span<const Gemm> all, device::Stream& stream, const NormWithin* norm = nullptr);

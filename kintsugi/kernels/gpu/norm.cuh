@@ -1,6 +1,7 @@
-// Layer norm and RMS norm, and their gradients. A team of threads has a row in its registers, so that it is read once,
-// and the next ones on their way to shared memory: 32 lanes for rows of up to 1,024 elements, in fp32 768, else a
-// block. Only rows that are too long for that, or that do not begin at multiples of 16 bytes, are read again.
+// Layer norm and RMS norm, and their gradients. A team of threads has a row in its registers, so that it is read once:
+// 32 lanes for rows of up to 1,024 elements, in fp32 768, else a block. Lanes normalize one row and end; other teams
+// have the next ones in their registers, or on their way to shared memory. Only rows that are too long for that, or
+// that do not begin at multiples of 16 bytes, are read again.
 //
 // All sums of a row are taken at once, of what is left of it behind a pivot, the mean of its first run of N elements.
 // Of `width` elements with deviation s the mean is at most s sqrt(width / N) from there, so that the variance, as a
@@ -45,28 +46,65 @@ struct Norm {
   float* partial;       // sums of the chunks: of gamma, then of beta, [chunk 2 width]
 };
 
-// Rows of a team: its own of each `step`. All teams of a block go as often round the loop, since all take part in
-// exchanges.
-template <typename T, int kRuns, int N, bool kByLanes>
-__global__ void __launch_bounds__(Team<kRuns, N, kByLanes>::kMost,
-                                  forward_blocks<Team<kRuns, N, kByLanes>>(kRuns* N * sizeof(T))) normalize(Norm<T> n) {
-  using Own = Team<kRuns, N, kByLanes>;
+// A row for each 32 lanes.
+template <typename T, int kRuns, int N>
+__global__ void __launch_bounds__(32 * kTeams) normalize_by_lanes(Norm<T> n) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, first = lane * N;
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * kTeams + threadIdx.x / 32;
+  wait_for_kernels_before();
+  let_next_begin();
+  const int width = row < n.count ? n.width : 0;
+  Packed<T, N> x[kRuns] = {};
+  GPU_UNROLL
+  for (int r = 0; r < kRuns; ++r)
+    if (first + r * 32 * N < width) x[r].load(n.x + row * n.width + first + r * 32 * N);
+  const float pivot = shuffle(pivot_of(x[0], n.shifts), 0);
+  Sums<2> sums = {};
+  GPU_UNROLL
+  for (int r = 0; r < kRuns; ++r) {
+    const float less = first + r * 32 * N < width ? pivot : 0;
+    GPU_UNROLL
+    for (int i = 0; i < N; ++i) {
+      const float u = x[r][i] - less;
+      sums.at[0] += u;
+      sums.at[1] += u * u;
+    }
+  }
+  sums = lanes_sum(sums);
+  const Spread s = spread_of(sums.at[0], sums.at[1], n.shifts, 1.0f / static_cast<float>(n.width), n.epsilon);
+  GPU_UNROLL
+  for (int r = 0; r < kRuns; ++r) {
+    const int column = first + r * 32 * N;
+    if (column >= width) continue;
+    float gamma[N], beta[N] = {}, y[N];
+    n.gamma.load(gamma, column);
+    if (n.beta.data != nullptr) n.beta.load(beta, column);
+    GPU_UNROLL
+    for (int i = 0; i < N; ++i) y[i] = (x[r][i] - pivot - s.shift) * s.inverse * (gamma[i] + n.offset) + beta[i];
+    put_run(n.y + row * n.width + column, y, n.add);
+  }
+}
+
+// Rows of a block: its own of each round of all blocks.
+template <typename T, int kRuns, int N>
+__global__ void __launch_bounds__(kMostThreads, 2) normalize_by_blocks(Norm<T> n) {
+  using Own = Team<kRuns, N, false>;
   GPU_DYNAMIC_SHARED(float, weights);  // gamma and its offset, then beta
   __shared__ Sums<2> scratch[2 * Own::kWarps];
   const int across = Own::kEach * Own::size();
-  const int64_t step = static_cast<int64_t>(gridDim.x) * Own::kCount;
+  const int64_t step = gridDim.x;
   const float share = 1.0f / static_cast<float>(n.width);
-  using Rows = RowsAhead<T, Own, kRuns, N, 1, forward_slots<Own>(kRuns * N * sizeof(T))>;
+  using Rows = RowsAhead<T, Own, kRuns, N, 1, forward_slots(kRuns * N * sizeof(T))>;
   Rows rows = {.from = {n.x},
                .count = n.count,
                .width = n.width,
                .shared = reinterpret_cast<Packed<T, N>*>(weights + 2 * across)};
   Packed<T, N> first = {};
-  const int64_t begin = static_cast<int64_t>(blockIdx.x) * Own::kCount;
+  int64_t row = blockIdx.x;
   const auto begin_rows = [&] {
     wait_for_kernels_before();
-    rows.begin(begin + Own::number(), step);
-    if (begin + Own::number() < n.count) first.load(n.x + (begin + Own::number()) * n.width);
+    rows.begin(row, step);
+    if (row < n.count) first.load(n.x + row * n.width);
   };
   if (!n.early) begin_rows();
   fetch_weights(weights, n.gamma, n.offset, n.width, across);
@@ -74,9 +112,7 @@ __global__ void __launch_bounds__(Team<kRuns, N, kByLanes>::kMost,
   if (n.early) begin_rows();
   let_next_begin();
   __syncthreads();
-  int turn = 0;
-  for (int64_t top = begin; top < n.count; top += step, ++turn) {
-    const int64_t row = top + Own::number();
+  for (int turn = 0; row < n.count; row += step, ++turn) {
     typename Rows::Row taken;
     rows.take(taken, row);
     const auto& x = taken[0];
@@ -96,7 +132,6 @@ __global__ void __launch_bounds__(Team<kRuns, N, kByLanes>::kMost,
     if (row + step < n.count) first.load(n.x + (row + step) * n.width);
     sums = Own::sum(sums, scratch, turn);
     const Spread s = spread_of(sums.at[0], sums.at[1], n.shifts, share, n.epsilon);
-    if (row >= n.count) continue;
     GPU_UNROLL
     for (int r = 0; r < kRuns; ++r) {
       const int column = Own::column(r);
@@ -411,16 +446,18 @@ void forward(const KernelCall& call, bool shifts) {
     with_team<kN>(
         n.width, call.ins[NormIn::kX].dtype(), wide,
         [&]<int kRuns, bool kByLanes>(Team<kRuns, kN, kByLanes>, int threads) {
-          using Own = Team<kRuns, kN, kByLanes>;
-          constexpr int kBytes = Own::kEach * sizeof(T);
-          const int64_t most = kProcessors * (kByLanes ? forward_blocks<Own>(kBytes) : 1024 / threads);
-          const dim3 of_rows = blocks(std::min((n.count + Own::kCount - 1) / Own::kCount, most)),
-                     of_block(static_cast<unsigned>(threads * Own::kCount));
-          const size_t shared = shared_of<Own>(threads, 2, forward_slots<Own>(kBytes) * kBytes);
-          const auto kernel = normalize<T, kRuns, kN, kByLanes>;
-          if (n.count > kThinRows) return launch(*call.stream, of_rows, of_block, shared, kernel, n);
-          n.early = unwritten(*call.stream, {bytes_of(call.ins[NormIn::kGamma]), bytes_of_beta});
-          launch_overlapping(*call.stream, of_rows, of_block, shared, {bytes_of(call.outs[0])}, kernel, n);
+          const std::vector<device::Stream::Bytes> written = {bytes_of(call.outs[0])};
+          if constexpr (kByLanes) {
+            launch_overlapping(*call.stream, blocks(quotient_up(n.count, kTeams)), dim3(32 * kTeams), 0, written,
+                               normalize_by_lanes<T, kRuns, kN>, n);
+          } else {
+            constexpr int kBytes = kRuns * 16;
+            n.early = unwritten(*call.stream, {bytes_of(call.ins[NormIn::kGamma]), bytes_of_beta});
+            launch_overlapping(*call.stream, blocks(std::min(n.count, kProcessors * (1024 / threads))),
+                               dim3(static_cast<unsigned>(threads)),
+                               shared_of<Team<kRuns, kN, false>>(threads, 2, forward_slots(kBytes) * kBytes), written,
+                               normalize_by_blocks<T, kRuns, kN>, n);
+          }
         },
         [&] { launch(*call.stream, blocks(n.count), long_threads(n.width), 0, normalize_any<T>, n); });
   });

@@ -102,20 +102,16 @@ struct RowsAhead {
   }
 };
 
-// By the bytes that a thread has of a row: the blocks of a processor, as many as its registers hold; and the rows that
-// are under way, so that a processor has some 64 KiB of them, and a block no more than every device has.
-template <typename Team>
-constexpr int forward_blocks(int bytes) {
-  return Team::kCount == 1 ? 2 : bytes <= 16 ? 10 : bytes <= 48 ? 7 : 4;
-}
+// By the bytes that a thread has of a row: the rows that are under way, so that a processor has some 64 KiB of them,
+// and a block no more than every device has; and, of gradients, the blocks of a processor, as many as its registers
+// hold.
 #if defined(__HIP__)
 constexpr bool kLongRowsAhead = false;  // blocks have 64 KiB of shared memory, which the weights of a long row fill
 #else
 constexpr bool kLongRowsAhead = true;
 #endif
-template <typename Team>
 constexpr int forward_slots(int bytes) {
-  return Team::kCount > 1 ? std::min(96 / bytes, 4) : kLongRowsAhead ? 64 / bytes : 0;
+  return kLongRowsAhead ? 64 / bytes : 0;
 }
 template <typename Team>
 constexpr int backward_blocks(int bytes) {

@@ -175,12 +175,11 @@ struct Update {
   int64_t count;
   float decay;
 };
-// Of several parameters or buckets, all with the same betas: what is updated N elements at a time, and how many such
-// pieces end with each.
+// Of several parameters or buckets, all with the same betas: how many blocks of threads end with each.
 template <typename G>
 struct Adamw {
   Update<G> at[kernels::kMostTogether];
-  int64_t end[kernels::kMostTogether];  // pieces of it and of those before it
+  int64_t end[kernels::kMostTogether];
   int lists;
   int64_t begin;  // the first element that is updated, of each
   const double* updates;
@@ -192,12 +191,22 @@ struct Sgd {
   float momentum;
 };
 
-// N elements at a time. No function within it refers to `a`, which compilers for AMD's devices would copy then.
+// N elements of each thread, once: blocks that end make room for others, which read while these write. No function
+// within it refers to `a`, which compilers for AMD's devices would copy then.
 template <typename G, int N>
 __global__ void __launch_bounds__(kPieceThreads, 4) adamw_step(Adamw<G> a) {
   __shared__ float corrections[2];
-  const bool updates = *a.at[0].finite != 0;
-  const auto factor = static_cast<float>(*a.at[0].factor), rate = static_cast<float>(a.at[0].later->learning_rate);
+  int list = 0;
+  while (blockIdx.x >= a.end[list]) ++list;
+  const Update<G>& u = a.at[list];
+  const int64_t block = static_cast<int64_t>(blockIdx.x) - (list == 0 ? 0 : a.end[list - 1]);
+  const int64_t at = a.begin + (block * kPieceThreads + threadIdx.x) * N;
+  const bool there = at + N <= u.count;
+  Packed<float, N> w_in = {}, m_in = {}, v_in = {};
+  Packed<G, N> g = {};
+  if (there) w_in.load(u.w_in + at), m_in.load(u.m_in + at), v_in.load(u.v_in + at), g.load(u.g + at);
+  const bool updates = *u.finite != 0;
+  const auto factor = static_cast<float>(*u.factor), rate = static_cast<float>(u.later->learning_rate);
   if (threadIdx.x < 2) {
     double beta = static_cast<double>(threadIdx.x == 0 ? a.beta1 : a.beta2), power = 1;
     // Its power of the updates, without a call of pow, which takes registers.
@@ -206,29 +215,19 @@ __global__ void __launch_bounds__(kPieceThreads, 4) adamw_step(Adamw<G> a) {
     corrections[threadIdx.x] = 1 / static_cast<float>(1 - power);
   }
   __syncthreads();
-  const int64_t pieces = a.end[a.lists - 1];
-  int64_t before = 0;  // pieces of the lists before this one
-  int list = 0;
-  for (int64_t piece = first_piece(); piece < pieces; piece += all_threads()) {
-    for (; piece >= a.end[list]; ++list) before = a.end[list];
-    const Update<G>& u = a.at[list];
-    const int64_t at = a.begin + (piece - before) * N;
-    Packed<float, N> w_in, m_in, v_in;
-    Packed<G, N> g;
-    w_in.load(u.w_in + at), m_in.load(u.m_in + at), v_in.load(u.v_in + at), g.load(u.g + at);
-    float w[N], m[N], v[N];
-    GPU_UNROLL
-    for (int i = 0; i < N; ++i) {
-      w[i] = w_in[i], m[i] = m_in[i], v[i] = v_in[i];
-      if (!updates) continue;
-      const float gradient = g[i] * factor;
-      m[i] = a.beta1 * m[i] + (1 - a.beta1) * gradient;
-      v[i] = a.beta2 * v[i] + (1 - a.beta2) * gradient * gradient;
-      w[i] -= rate * (m[i] * corrections[0] / (sqrtf(v[i] * corrections[1]) + a.epsilon) + u.decay * w[i]);
-    }
-    put_run(u.w + at, w, false), put_run(u.m + at, m, false), put_run(u.v + at, v, false);
-    if (u.weight.data != nullptr) u.weight.put(at, w, false);
+  if (!there) return;
+  float w[N], m[N], v[N];
+  GPU_UNROLL
+  for (int i = 0; i < N; ++i) {
+    w[i] = w_in[i], m[i] = m_in[i], v[i] = v_in[i];
+    if (!updates) continue;
+    const float gradient = g[i] * factor;
+    m[i] = a.beta1 * m[i] + (1 - a.beta1) * gradient;
+    v[i] = a.beta2 * v[i] + (1 - a.beta2) * gradient * gradient;
+    w[i] -= rate * (m[i] * corrections[0] / (sqrtf(v[i] * corrections[1]) + a.epsilon) + u.decay * w[i]);
   }
+  put_run(u.w + at, w, false), put_run(u.m + at, m, false), put_run(u.v + at, v, false);
+  if (u.weight.data != nullptr) u.weight.put(at, w, false);
 }
 
 template <typename G, int N>
@@ -359,11 +358,16 @@ Adamw<G> adamw_like(const KernelCall& call, int64_t begin = 0) {
   return a;
 }
 
-template <typename G>
-void add_list(Adamw<G>& a, const Update<G>& u, int64_t pieces) {
+// Of which `elements` are updated, N of each thread.
+template <int N, typename G>
+void add_list(Adamw<G>& a, const Update<G>& u, int64_t elements) {
   a.at[a.lists] = u;
-  a.end[a.lists] = pieces + (a.lists == 0 ? 0 : a.end[a.lists - 1]);
+  a.end[a.lists] = quotient_up(elements, int64_t{kPieceThreads} * N) + (a.lists == 0 ? 0 : a.end[a.lists - 1]);
   ++a.lists;
+}
+template <int N, typename G>
+void launch_adamw(device::Stream& stream, const Adamw<G>& a) {
+  launch(stream, dim3(static_cast<unsigned>(a.end[a.lists - 1])), dim3(kPieceThreads), 0, adamw_step<G, N>, a);
 }
 
 }  // namespace
@@ -373,8 +377,8 @@ void adamw(const KernelCall& call) {
     const Update<G> u = adamw_of<G>(call);
     in_runs(u, [&]<int N>(std::integral_constant<int, N>, int64_t begin, int64_t end) {
       Adamw<G> a = adamw_like<G>(call, begin);
-      add_list(a, u, (end - begin) / N);
-      launch_pieces(*call.stream, a.end[0], adamw_step<G, N>, a);
+      add_list<N>(a, u, end - begin);
+      launch_adamw<N>(*call.stream, a);
     });
   });
 }
@@ -398,9 +402,9 @@ bool adamw_together(std::span<const KernelCall> calls) {
     for (const KernelCall& call : calls) {
       const Update<G> u = adamw_of<G>(call);
       if (!is_wide(u) || u.count % kUpdated != 0) return;
-      add_list(a, u, u.count / kUpdated);
+      add_list<kUpdated>(a, u, u.count);
     }
-    launch_pieces(*first.stream, a.end[a.lists - 1], adamw_step<G, kUpdated>, a);
+    launch_adamw<kUpdated>(*first.stream, a);
     done = true;
   });
   return done;
