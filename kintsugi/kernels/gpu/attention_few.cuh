@@ -5,6 +5,7 @@
 // before. A thread copies what it reads to places of its own in shared memory, kFewAhead rounds ahead, and the first
 // ones before the kernel that makes the query has ended.
 #include "kintsugi/kernels/gpu/attention_common.h"
+#include "kintsugi/kernels/gpu/fast_math.h"
 #include "kintsugi/kernels/gpu/rotary_turns.h"
 
 namespace kintsugi::KINTSUGI_GPU {
@@ -15,13 +16,26 @@ constexpr int kFewTogether = 4;                   // keys of a lane in a round, 
 constexpr int kFewAhead = kCopiesBeside ? 2 : 1;  // rounds
 constexpr size_t kFewShared = size_t{16} * kFewThreads * kFewAhead * kFewTogether * 2;
 
+// An address that is worked out here, and not only where it is used, behind a wait.
+template <typename T>
+__device__ __forceinline__ T* worked_out(T* at) {
+#if defined(__CUDACC__)
+  asm volatile("" : "+l"(at));
+#endif
+  return at;
+}
+
+__device__ __forceinline__ float natural_exp(float x) {
+  return fast_exp2(kLog2E * x);
+}
+
 // A softmax that runs: the largest score, the sum of exponentials relative to it, and the same for values.
 template <int N>
 struct Running {
   float top = -INFINITY, sum = 0, o[N] = {};
 
   __device__ __forceinline__ void rise_to(float high) {
-    const float shrink = high == -INFINITY ? 1 : expf(top - high);
+    const float shrink = high == -INFINITY ? 1 : natural_exp(top - high);
     top = high, sum *= shrink;
     GPU_UNROLL
     for (int i = 0; i < N; ++i) o[i] *= shrink;
@@ -73,12 +87,6 @@ __device__ __forceinline__ Packed<T, N> turned(const T* row, int column, int hal
   return whole;
 }
 
-// Where a block is among the local keys of a row, run by run of neighbours: at kGroups * kFewTogether keys from
-// `first`.
-struct FewPlace {
-  int run = -1, first = 0, end = 0;
-};
-
 // kLanes have a key, N columns each. early: what the row sees is known before the kernel before has ended; early_keys:
 // and so are the keys that are there, and their values. kCut: a block has some keys of a row.
 template <typename T, int kLanes, bool kAppends, bool kCut>
@@ -99,6 +107,11 @@ __global__ void __launch_bounds__(kFewThreads, 2)
   AttentionRow row = {};
   __shared__ float cosines[kAppends ? 128 : 1], sines[kAppends ? 128 : 1];
   int new_key = -1;  // where the key that is appended comes to be
+  int new_at = -1;   // and which it is of those below, if it is one
+  // Of the local keys that the row sees, of this block: all; the runs of neighbours that they are; where the first
+  // begins. Of several, where each begins, and how many keys there are up to its end.
+  int all_keys = 0, runs = 0, first = 0;
+  __shared__ int run_begins[LocalIndex::kMost], run_ends[LocalIndex::kMost];
   const auto see = [&] {
     row = sight_of(a, b, r);
     if constexpr (kAppends) {
@@ -106,62 +119,128 @@ __global__ void __launch_bounds__(kFewThreads, 2)
       new_key = static_cast<int>(a.key_index.local_of(place));
       for (int i = thread; i < n.turns.half; i += kFewThreads) n.turns.angle(i, place, cosines[i], sines[i]);
     }
-  };
-  // Among all that the row sees; behind it no run is left.
-  const auto move = [&](FewPlace& at) {
-    at.first += kRound;
-    while (at.first >= at.end && ++at.run < a.key_index.count) {
-      at.first = at.end = 0;
-      if (a.heads[h] < 0 || a.key_index.global[at.run] < 0) continue;
-      const int64_t from = a.key_index.begin[at.run] - a.key_index.global[at.run];
-      int64_t begin = std::max(a.key_index.begin[at.run], row.first + from),
-              end = std::min(a.key_index.begin[at.run + 1], row.last + 1 + from);
+    const bool is_head = a.heads[h] >= 0;
+    GPU_ROLL
+    for (int i = 0; i < a.key_index.count; ++i) {
+      const int64_t global = a.key_index.global[i], from = a.key_index.begin[i] - global;
+      int64_t begin = std::max(a.key_index.begin[i], row.first + from),
+              end = std::min(a.key_index.begin[i + 1], row.last + 1 + from);
       if constexpr (kCut) {
         begin = std::max<int64_t>(begin, cut * cuts.keys);
         end = std::min<int64_t>(end, (cut + 1) * cuts.keys);
       }
-      if (begin < end) at.first = static_cast<int>(begin), at.end = static_cast<int>(end);
+      if (begin >= end || global < 0 || !is_head) continue;
+      if (runs == 0) first = static_cast<int>(begin);
+      if (new_key >= begin && new_key < end) new_at = all_keys + new_key - static_cast<int>(begin);
+      all_keys += static_cast<int>(end - begin);
+      if (thread == 0) run_begins[runs] = static_cast<int>(begin), run_ends[runs] = all_keys;
+      ++runs;
     }
+    if (runs > 1 || (kAppends && n.turns.half > 0)) __syncthreads();
   };
-  FewPlace ahead;
-  int place = 0;  // of a round in shared memory
+  // Which key this thread has, after `done` keys; the last one behind it.
+  const auto own_at = [&](int done, int t) { return std::min(done + t * kGroups + group, all_keys - 1); };
+  const auto key_at = [&](int i) {
+    if (runs == 1) return first + i;
+    int run = 0;
+    while (i >= run_ends[run]) ++run;
+    return run_begins[run] + i - (run == 0 ? 0 : run_ends[run - 1]);
+  };
+  int asked = 0, place = 0;  // keys that were asked for; of a round in shared memory
   const auto slot = [&](int t) { return shared + 16 * (thread + kFewThreads * 2 * (t + kFewTogether * place)); };
-  const auto key_of = [&](const FewPlace& at, int t) { return std::min(at.first + t * kGroups + group, at.end - 1); };
   const auto load = [&] {
-    GPU_UNROLL
-    for (int t = 0; t < kFewTogether; ++t) {
-      const int key = key_of(ahead, t);
-      if (ahead.run >= a.key_index.count || !there || (kAppends && key == new_key)) continue;
-      copy_async_16(slot(t), keys + key * a.k_at.key);
-      copy_async_16(slot(t) + 16 * kFewThreads, values + key * a.v_at.key);
+    if (asked < all_keys && there) {
+      GPU_UNROLL
+      for (int t = 0; t < kFewTogether; ++t) {
+        const int at = own_at(asked, t), key = key_at(at);
+        if (kAppends && at == new_at) continue;
+        copy_async_16(slot(t), keys + key * a.k_at.key);
+        copy_async_16(slot(t) + 16 * kFewThreads, values + key * a.v_at.key);
+      }
     }
     copy_async_commit();
-    move(ahead);
+    asked += kRound;
     place = (place + 1) % kFewAhead;
   };
-  const auto begin = [&] {
-    move(ahead);
-    GPU_UNROLL
-    for (int i = 0; i < kFewAhead; ++i) load();
-  };
-  if (early) see();
-  FewPlace now;
-  if (early) move(now);
-  if (early_keys) begin();
+  const T* const q_row = worked_out(static_cast<const T*>(a.q) + a.row_of(a.q_at, b, h, r));
+  T* const o_row = worked_out(static_cast<T*>(a.out) + a.row_of(a.o_at, b, h, r));
+  float* const lse = worked_out(a.lse + a.row_of(a.lse_at, b, h, r));
+  const T *k_row = nullptr, *v_row = nullptr;
+  if constexpr (kAppends) {
+    k_row = worked_out(static_cast<const T*>(n.k) + b * n.k_at.batch + h * n.k_at.kv_head);
+    v_row = worked_out(static_cast<const T*>(n.v) + b * n.v_at.batch + h * n.v_at.kv_head + column);
+  }
+  if (!early) wait_for_kernels_before();
+  see();
+  if (!early_keys) wait_for_kernels_before();
+  GPU_ROLL
+  for (int i = 0; i < kFewAhead; ++i) load();
   wait_for_kernels_before();
   let_next_begin();
 
-  if (!early) see(), move(now);
   Packed<T, N> q = {}, k_here = {}, v_here = {};
-  const T* const q_row = static_cast<const T*>(a.q) + a.row_of(a.q_at, b, h, r);
   if constexpr (kAppends) {
-    __syncthreads();
-    const T* const k_row = static_cast<const T*>(n.k) + b * n.k_at.batch + h * n.k_at.kv_head;
     if (there) {
+      v_here.load(v_row);
       q = turned<T, N>(q_row, column, n.turns.half, n.interleaved, cosines, sines);
       k_here = turned<T, N>(k_row, column, n.turns.half, n.interleaved, cosines, sines);
-      v_here.load(static_cast<const T*>(n.v) + b * n.v_at.batch + h * n.v_at.kv_head + column);
     }
+  } else {
+    if (there) q.load(q_row + column);
+  }
+  Running<N> all;
+  for (int done = 0; done < all_keys; done += kRound) {
+    copy_async_wait<kFewAhead - 1>();
+    if (kAppends && there && new_at >= done) {
+      GPU_UNROLL
+      for (int t = 0; t < kFewTogether; ++t) {
+        if (own_at(done, t) != new_at) continue;
+        *reinterpret_cast<decltype(k_here.words)*>(slot(t)) = k_here.words;
+        *reinterpret_cast<decltype(v_here.words)*>(slot(t) + 16 * kFewThreads) = v_here.words;
+      }
+    }
+    const auto get = [&](int t, int offset) {
+      Packed<T, N> x = {};
+      if (there) x.load(reinterpret_cast<const T*>(slot(t) + offset));
+      return x;
+    };
+    Sums<kFewTogether> s = {};
+    GPU_UNROLL
+    for (int t = 0; t < kFewTogether; ++t) {
+      const Packed<T, N> k = get(t, 0);
+      GPU_UNROLL
+      for (int i = 0; i < N; ++i) s.at[t] += q[i] * k[i];
+    }
+    for (int mask = 1; mask < kLanes; mask *= 2) s = s + shuffle_xor(s, mask);
+    GPU_UNROLL
+    for (int t = 0; t < kFewTogether; ++t) s.at[t] *= a.scale;
+    if (a.softcap > 0) {
+      GPU_UNROLL
+      for (int t = 0; t < kFewTogether; ++t) s.at[t] = a.softcap * fast_tanh(s.at[t] / a.softcap);
+    }
+    if (a.key_starts != nullptr) {
+      GPU_UNROLL
+      for (int t = 0; t < kFewTogether; ++t)
+        if (a.document_of_key(b, key_at(own_at(done, t))) != row.document) s.at[t] = -INFINITY;
+    }
+    float high = all.top;
+    GPU_UNROLL
+    for (int t = 0; t < kFewTogether; ++t) {
+      if (done + t * kGroups + group >= all_keys) s.at[t] = -INFINITY;
+      high = fmaxf(high, s.at[t]);
+    }
+    all.rise_to(high);
+    GPU_UNROLL
+    for (int t = 0; t < kFewTogether; ++t) {
+      const float p = s.at[t] == -INFINITY ? 0 : natural_exp(s.at[t] - high);
+      all.sum += p;
+      const Packed<T, N> v = get(t, 16 * kFewThreads);
+      GPU_UNROLL
+      for (int i = 0; i < N; ++i) all.o[i] += p * v[i];
+    }
+    load();
+  }
+  if constexpr (kAppends) {
     if (r == 0 && group == 0 && there && new_key >= 0 && (!kCut || new_key / cuts.keys == cut)) {
       const auto append = [&](void* to, const KeyStrides& at, const Packed<T, N>& x) {
         T* const place = static_cast<T*>(to) + b * at.batch + h * at.kv_head + new_key * at.key + column;
@@ -169,44 +248,6 @@ __global__ void __launch_bounds__(kFewThreads, 2)
       };
       append(n.keys, a.k_at, k_here), append(n.values, a.v_at, v_here);
     }
-  } else {
-    if (there) q.load(q_row + column);
-  }
-  if (!early_keys) begin();
-  Running<N> all;
-  for (; now.run < a.key_index.count; move(now)) {
-    copy_async_wait<kFewAhead - 1>();
-    const auto get = [&](int t, int offset, const Packed<T, N>& here) {
-      Packed<T, N> x = here;
-      if (there && !(kAppends && key_of(now, t) == new_key)) x.load(reinterpret_cast<const T*>(slot(t) + offset));
-      return x;
-    };
-    Sums<kFewTogether> s = {};
-    GPU_UNROLL
-    for (int t = 0; t < kFewTogether; ++t) {
-      const Packed<T, N> k = get(t, 0, k_here);
-      GPU_UNROLL
-      for (int i = 0; i < N; ++i) s.at[t] += q[i] * k[i];
-    }
-    for (int mask = 1; mask < kLanes; mask *= 2) s = s + shuffle_xor(s, mask);
-    float high = all.top;
-    GPU_UNROLL
-    for (int t = 0; t < kFewTogether; ++t) {
-      const int key = now.first + t * kGroups + group;
-      s.at[t] = a.softcap > 0 ? a.softcap * tanhf(s.at[t] * a.scale / a.softcap) : s.at[t] * a.scale;
-      if (key >= now.end || a.document_of_key(b, key) != row.document) s.at[t] = -INFINITY;
-      high = fmaxf(high, s.at[t]);
-    }
-    all.rise_to(high);
-    GPU_UNROLL
-    for (int t = 0; t < kFewTogether; ++t) {
-      const float p = s.at[t] == -INFINITY ? 0 : expf(s.at[t] - high);
-      all.sum += p;
-      const Packed<T, N> v = get(t, 16 * kFewThreads, v_here);
-      GPU_UNROLL
-      for (int i = 0; i < N; ++i) all.o[i] += p * v[i];
-    }
-    load();
   }
 
   for (int mask = kLanes; mask < 32; mask *= 2) {
@@ -223,12 +264,13 @@ __global__ void __launch_bounds__(kFewThreads, 2)
     for (int i = 0; i < N; ++i) parts[warp][column + i] = all.o[i];
   }
   __syncthreads();
+  if (thread >= a.head_dim) return;
   float top = -INFINITY, sum = 0, shrink[kWarps];
   GPU_UNROLL
   for (int w = 0; w < kWarps; ++w) top = fmaxf(top, tops[w]);
   GPU_UNROLL
   for (int w = 0; w < kWarps; ++w) {
-    shrink[w] = tops[w] == -INFINITY ? 0 : expf(tops[w] - top);
+    shrink[w] = tops[w] == -INFINITY ? 0 : natural_exp(tops[w] - top);
     sum += sums[w] * shrink[w];
   }
   if constexpr (kCut) {
@@ -243,13 +285,12 @@ __global__ void __launch_bounds__(kFewThreads, 2)
     return;
   }
   const RowEnd end = end_row(a, top, sum, row, h, r % a.group);
-  if (thread == 0) put(a.lse + a.row_of(a.lse_at, b, h, r), end.lse, a.add[1]);
-  T* const to = static_cast<T*>(a.out) + a.row_of(a.o_at, b, h, r);
+  if (thread == 0) put(lse, end.lse, a.add[1]);
   for (int d = thread; d < a.head_dim; d += kFewThreads) {
     float o = 0;
     GPU_UNROLL
     for (int w = 0; w < kWarps; ++w) o += parts[w][d] * shrink[w];
-    put(to + d, o * end.factor, a.add[0]);
+    put(o_row + d, o * end.factor, a.add[0]);
   }
 }
 
@@ -265,7 +306,7 @@ __global__ void __launch_bounds__(kJoinThreads) attention_join_cuts(AttentionCal
   for (int cut = 0; cut < cuts.count; ++cut) top = fmaxf(top, parts[cut * step + a.head_dim]);
   const auto shrink = [&](int cut) {
     const float own = parts[cut * step + a.head_dim];
-    return own == -INFINITY ? 0 : expf(own - top);
+    return own == -INFINITY ? 0 : natural_exp(own - top);
   };
   for (int cut = 0; cut < cuts.count; ++cut) sum += parts[cut * step + a.head_dim + 1] * shrink(cut);
   const RowEnd end = end_row(a, top, sum, sight_of(a, b, r), h, r % a.group);

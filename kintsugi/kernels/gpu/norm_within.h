@@ -8,6 +8,10 @@
 
 namespace kintsugi::KINTSUGI_GPU {
 
+// Runs of N elements of a row that a thread has, at most (team_size).
+template <int N>
+constexpr int kRunsWithin = N == 8 ? 4 : 6;
+
 struct NormWithin {
   const void* x = nullptr;
   AnyData gamma, beta;  // beta may be null
@@ -16,79 +20,98 @@ struct NormWithin {
   bool shifts = false;
   TeamSize team;  // of a row
 
-  // All that a block needs in shared memory: rows of elements, then gamma with its offset, and beta if there is one.
+  // All that a block needs in shared memory: rows of elements, then gamma and beta as they are, once for each row if
+  // each has 32 lanes of its own.
   size_t shared_bytes(int64_t rows, int64_t element) const {
-    const int64_t weights = beta.data == nullptr ? 1 : 2;
-    return static_cast<size_t>(width * (rows * element + weights * static_cast<int64_t>(sizeof(float))));
+    const int64_t copies = team.by_lanes ? rows : 1;
+    return static_cast<size_t>(width * (rows * element + copies * 2 * static_cast<int64_t>(sizeof(float))));
   }
-  __device__ __forceinline__ void fetch_weights_to(float* weights) const {
-    fetch_weights(weights, gamma, offset, width, width);
-    if (beta.data != nullptr) fetch_weights(weights + width, beta, 0, width, width);
+  // Calls f(r, column) for the runs of N elements that this thread has of a row; a team of 32 lanes has every `warps`th
+  // row.
+  template <int N, typename F>
+  __device__ __forceinline__ void each_run(int row, const F& f) const {
+    const int thread = static_cast<int>(threadIdx.x), warps = static_cast<int>(blockDim.x) / 32;
+    const int place = team.by_lanes ? thread % 32 : thread;
+    if (row >= count || place >= team.threads || (team.by_lanes && row % warps != thread / 32)) return;
+    GPU_UNROLL
+    for (int r = 0; r < kRunsWithin<N>; ++r)
+      if (const int column = (place + r * team.threads) * N; column < width) f(r, column);
+  }
+  // Where gamma and beta of a row are.
+  __device__ __forceinline__ AnyData weights_at(unsigned char* weights, int row, int of_beta) const {
+    return {weights + ((team.by_lanes ? row : 0) * 2 + of_beta) * width * static_cast<int>(sizeof(float)),
+            (of_beta == 1 ? beta : gamma).dtype};
+  }
+  // Begins to copy what this thread needs of gamma and beta.
+  template <typename T, int kM>
+  __device__ __forceinline__ void ask_for_weights(unsigned char* weights) const {
+    constexpr int N = kWide<T>;
+    GPU_UNROLL
+    for (int row = 0; row < kM; ++row)
+      if (team.by_lanes || row == 0)
+        each_run<N>(row, [&](int, int column) {
+          for (int i = 0; i < 2; ++i) {
+            const AnyData &from = i == 1 ? beta : gamma, to = weights_at(weights, row, i);
+            if (from.data == nullptr) continue;
+            const int size = from.dtype == DType::f32 ? 4 : 2;
+            for (int at = column * size; at < (column + N) * size; at += 16)
+              copy_async_16(static_cast<unsigned char*>(to.data) + at,
+                            static_cast<const unsigned char*>(from.data) + at);
+          }
+        });
+    copy_async_commit();
   }
 };
 
-// By all threads of a block, to `rows` [kM width], where those behind `count` stay as they are. Barriers stand before
-// and behind the rest of it.
-template <typename T, int kM>
-__device__ __forceinline__ void normalize_within(const NormWithin& n, T* rows, const float* weights) {
+// By all threads of a block, to `rows` [kM width], where those behind `count` stay as they are. A barrier stands behind
+// it. kSince: the groups of copies that this thread has begun since it asked for weights.
+template <typename T, int kM, int kSince>
+__device__ __forceinline__ void normalize_within(const NormWithin& n, T* rows, unsigned char* weights) {
   constexpr int N = kWide<T>;
   __shared__ Sums<2 * kM> scratch[kMostThreads / 32];
-  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
-  const int warps = static_cast<int>(blockDim.x) / 32, size = n.team.threads;
-  const int place = n.team.by_lanes ? lane : thread;
-  // Calls f(column) for what this thread has of a row: a team of 32 lanes has every `warps`th row.
-  const auto each = [&](int row, const auto& f) {
-    if (row >= n.count || place >= size || (n.team.by_lanes && row % warps != warp)) return;
-    for (int column = place * N; column < n.width; column += size * N) f(column);
-  };
-  const T* const x = static_cast<const T*>(n.x);
-  GPU_UNROLL
-  for (int row = 0; row < kM; ++row)
-    each(row, [&](int column) {
-      const auto from = reinterpret_cast<const Vec<T, N>*>(x + row * n.width + column);
-      *reinterpret_cast<Vec<T, N>*>(rows + row * n.width + column) = *from;
-    });
-  float pivot[kM];
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
+  const int warps = static_cast<int>(blockDim.x) / 32;
+  Packed<T, N> x[kM][kRunsWithin<N>] = {}, first[kM] = {};
   GPU_UNROLL
   for (int row = 0; row < kM; ++row) {
-    Packed<T, N> first = {};
-    if (row < n.count) first.load(x + row * n.width);
-    pivot[row] = pivot_of(first, n.shifts);
+    const T* const from = static_cast<const T*>(n.x) + row * n.width;
+    if (row < n.count) first[row].load(from);
+    n.each_run<N>(row, [&](int r, int column) { x[row][r].load(from + column); });
   }
-
+  float pivot[kM];
   Sums<2 * kM> sums = {};
   GPU_UNROLL
-  for (int row = 0; row < kM; ++row)
-    each(row, [&](int column) {
-      Packed<T, N> some;
-      some.load(rows + row * n.width + column);
+  for (int row = 0; row < kM; ++row) {
+    pivot[row] = pivot_of(first[row], n.shifts);
+    n.each_run<N>(row, [&](int r, int) {
       GPU_UNROLL
       for (int i = 0; i < N; ++i) {
-        const float u = some[i] - pivot[row];
+        const float u = x[row][r][i] - pivot[row];
         sums.at[2 * row] += u;
         sums.at[2 * row + 1] += u * u;
       }
     });
+  }
   sums = lanes_sum(sums);
-  if (lane == 0) scratch[warp] = sums;
-  __syncthreads();  // weights are there too
   if (!n.team.by_lanes) {
+    if (lane == 0) scratch[thread / 32] = sums;
+    __syncthreads();
     sums = {};
     if (lane < warps) sums = scratch[lane];
     sums = lanes_sum(sums);
   }
+  copy_async_wait<kSince>();
   const float share = 1.0f / static_cast<float>(n.width);
   GPU_UNROLL
   for (int row = 0; row < kM; ++row) {
     const Spread s = spread_of(sums.at[2 * row], sums.at[2 * row + 1], n.shifts, share, n.epsilon);
-    each(row, [&](int column) {
-      Packed<T, N> some;
-      some.load(rows + row * n.width + column);
+    n.each_run<N>(row, [&](int r, int column) {
       float gamma[N], beta[N] = {}, y[N];
-      load_run(gamma, weights + column);
-      if (n.beta.data != nullptr) load_run(beta, weights + n.width + column);
+      n.weights_at(weights, row, 0).load(gamma, column);
+      if (n.beta.data != nullptr) n.weights_at(weights, row, 1).load(beta, column);
       GPU_UNROLL
-      for (int i = 0; i < N; ++i) y[i] = (some[i] - pivot[row] - s.shift) * s.inverse * gamma[i] + beta[i];
+      for (int i = 0; i < N; ++i)
+        y[i] = (x[row][r][i] - pivot[row] - s.shift) * s.inverse * (gamma[i] + n.offset) + beta[i];
       put_run(rows + row * n.width + column, y, false);
     });
   }

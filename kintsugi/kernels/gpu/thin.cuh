@@ -128,7 +128,8 @@ bool launch_tiles(std::span<const Gemm> all, const NormWithin* norm, device::Str
       norm == nullptr ? static_cast<size_t>(kM * p.of_cut) * sizeof(T) : norm->shared_bytes(kM, sizeof(T));
   p.slices_at = up(static_cast<int64_t>(p.a_at + of_a), 16);
   const size_t slices = cuts == 1 ? 0 : static_cast<size_t>(cuts * kM * kTileColumns) * sizeof(float);
-  return launch_products(p, all, norm, stream, static_cast<unsigned>(cuts), kTileThreads, p.slices_at + slices,
+  const size_t shared = std::max(p.slices_at + slices, kOfOneBlock);
+  return launch_products(p, all, norm, stream, static_cast<unsigned>(cuts), kTileThreads, shared,
                          norm == nullptr ? thin_tiles<T, kM, false> : thin_tiles<T, kM, true>,
                          [&](size_t i) { return static_cast<unsigned>(tiles(all[i])) << p.cuts; });
 }

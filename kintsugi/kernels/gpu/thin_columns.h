@@ -34,12 +34,12 @@ __global__ void __launch_bounds__(kMostThin<kM>, kM == 1 ? 2 : 1) thin_columns(P
     from += stride;
   };
 
+  T* const made = reinterpret_cast<T*>(shared + p.a_at);
+  auto* const weights = reinterpret_cast<unsigned char*>(made + kM * p.norm.width);
   if (!p.early) wait_for_kernels_before();
+  if constexpr (kNorm) p.norm.ask_for_weights<T, kM>(weights);
   GPU_UNROLL
   for (int t = 0; t < kAhead; ++t) load(t, k + t * groups);
-  T* const made = reinterpret_cast<T*>(shared + p.a_at);
-  float* const weights = reinterpret_cast<float*>(made + kM * p.norm.width);
-  if constexpr (kNorm) p.norm.fetch_weights_to(weights);
   // Of c, where this thread puts a sum.
   const int own_row = (thread / N) >> side, own_column = begin + (thread & (columns - 1));
   const bool owns = own_row < kM && own_row < g.m && own_column < width;
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(kMostThin<kM>, kM == 1 ? 2 : 1) thin_columns(P
   if (p.early) wait_for_kernels_before();
   if (k + kAhead * groups >= depth) let_next_begin();
   if (owns) added.kept = kept_at(g, own_row, own_column);
-  if constexpr (kNorm) normalize_within<T, kM>(p.norm, made, weights);
+  if constexpr (kNorm) normalize_within<T, kM, kAhead>(p.norm, made, weights);
   const T* x_from = (kNorm ? made : static_cast<const T*>(g.a.data)) + k;
   const int x_step = kNorm ? p.norm.width : static_cast<int>(g.a.step), rows = static_cast<int>(g.m);
 

@@ -57,10 +57,20 @@ __device__ __forceinline__ uint32_t kept_at(const Gemm& g, int64_t row, int64_t 
   return bits_at(g.accumulate ? g.c : nullptr, g.c_dtype, row * g.c_step + column);
 }
 
+// As c, and the epilogue of what was stored there, which is not read back.
 template <typename C>
 __device__ __forceinline__ void put_result(const Gemm& g, int64_t at, float sum) {
-  static_cast<C*>(g.c)[at] = narrow<C>(sum);
-  if (g.epilogue) finish<C>(g.epilogue, at);
+  const C made = narrow<C>(sum);
+  const GemmEpilogue& e = g.epilogue;
+  if (!e) {
+    static_cast<C*>(g.c)[at] = made;
+  } else if (e.slope) {
+    const float x = widen(static_cast<const C*>(e.x)[at]);
+    static_cast<C*>(e.y)[at] = narrow<C>(slope_of(e.function, x) * widen(made));
+  } else {
+    if (e.keeps()) static_cast<C*>(e.x)[at] = made;
+    static_cast<C*>(e.y)[at] = narrow<C>(value_of(e.function, widen(made)));
+  }
 }
 template <typename T>
 __device__ __forceinline__ void put_any_result(const Gemm& g, int64_t row, int64_t column, float sum, Added added) {

@@ -15,6 +15,9 @@ namespace kintsugi::KINTSUGI_GPU {
 constexpr int kTileColumns = 64, kTileRows = 16, kTileWarps = 8, kTileThreads = 32 * kTileWarps;
 constexpr int kTilesAhead = 6;
 constexpr int kTileBytes = kTileRows * kTileColumns * 2;
+// Of shared memory a block asks for so much that a processor has room for one: where two were on one, and others had
+// none, this took a fifteenth longer.
+constexpr size_t kOfOneBlock = 116 * 1024;
 constexpr int kTileRing = kTileWarps * kTilesAhead * kTileBytes;
 
 // Rows of a to shared memory, from `begin` on, with zeros behind them to a whole run.
@@ -77,12 +80,12 @@ __global__ void __launch_bounds__(kTileThreads, 2) thin_tiles(Products p) {
   };
   int at = warp * kTileRows;  // where the tile begins that this warp multiplies next
 
+  T* const a = reinterpret_cast<T*>(shared + p.a_at);
+  auto* const weights = reinterpret_cast<unsigned char*>(a + kM * p.norm.width);
   if (!p.early) wait_for_kernels_before();
+  if constexpr (kNorm) p.norm.ask_for_weights<T, kM>(weights);
   GPU_UNROLL
   for (int t = 0; t < kTilesAhead; ++t) load(t, at + t * kTurn);
-  T* const a = reinterpret_cast<T*>(shared + p.a_at);
-  float* const weights = reinterpret_cast<float*>(a + kM * p.norm.width);
-  if constexpr (kNorm) p.norm.fetch_weights_to(weights);
   const int own_row = thread / kTileColumns, own_column = begin + thread % kTileColumns;
   const bool owns = cut == 0 && own_row < kM && own_row < rows && own_column < width;
   Added added = {};
@@ -93,7 +96,7 @@ __global__ void __launch_bounds__(kTileThreads, 2) thin_tiles(Products p) {
   if (owns) added.kept = kept_at(g, own_row, own_column);
   const int step = kNorm ? p.norm.width : p.of_cut;
   if constexpr (kNorm)
-    normalize_within<T, kM>(p.norm, a, weights);
+    normalize_within<T, kM, kTilesAhead>(p.norm, a, weights);
   else
     stage_rows<T, kM>(a, step, g, top, depth, p.wide_a);
   // The word of a that this lane has of the first 16 rows of b, if any.
