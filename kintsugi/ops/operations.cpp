@@ -56,6 +56,7 @@ const graph::OpTable& operations() {
                              cache_write(),
                              take(),
                              join_columns(),
+                             split_columns(),
                              stack(),
                              unstack(),
                              mask(),

@@ -74,6 +74,7 @@ OpRow loss_scale();
 OpRow cache_write();
 OpRow take();
 OpRow join_columns();
+OpRow split_columns();
 OpRow stack();
 OpRow unstack();
 OpRow mask();

@@ -225,6 +225,7 @@ __attribute__((visibility("default"))) void kintsugi_device_rows_8(
       {"sgd", nothing},
       {"silu", nothing},
       {"silu_grad", nothing},
+      {"split_columns", nothing},
       {"squared_error", nothing},
       {"squared_error_grad", nothing},
       {"stack", nothing},

@@ -63,6 +63,7 @@ constexpr CpuKernel kKernels[] = {
     {"cache_write", cache_write, first_is_fast},
     {"take", take, first_is_fast},
     {"join_columns", nullptr, nothing_is_fast},
+    {"split_columns", nullptr, nothing_is_fast},
     {"stack", stack, stack_takes},
     {"unstack", unstack, stack_takes},
     {"mask", mask, mask_takes},

@@ -73,6 +73,7 @@ constexpr kernels::DeviceRow kRows[] = {
     {"sgd", sgd},
     {"silu", silu},
     {"silu_grad", silu_grad},
+    {"split_columns", split_columns},
     {"squared_error", squared_error, squared_error_workspace},
     {"squared_error_grad", squared_error_grad},
     {"stack", stack},

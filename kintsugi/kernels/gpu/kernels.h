@@ -56,6 +56,7 @@ void scale(const KernelCall&);
 void sgd(const KernelCall&);
 void silu(const KernelCall&);
 void silu_grad(const KernelCall&);
+void split_columns(const KernelCall&);
 void squared_error(const KernelCall&);
 void squared_error_grad(const KernelCall&);
 void stack(const KernelCall&);

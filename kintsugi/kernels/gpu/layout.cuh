@@ -1,4 +1,5 @@
-// What only moves positions of a dim: parts that are stacked, one position that is taken, rows written to a cache.
+// What only moves positions of a dim: parts that are stacked, columns side by side, one position that is taken, rows
+// written to a cache.
 #include "kintsugi/kernels/gpu/common.cuh"
 #include "kintsugi/kernels/gpu/moves.h"
 #include "kintsugi/kernels/parts.h"
@@ -59,6 +60,39 @@ FoundMove cache_move(const KernelCall& call) {
                   from.above, from.seq);
 }
 
+// Columns of x, from `begin` on, that become all of y: stored, or added to what is there.
+struct Columns {
+  AnyData x, y;
+  int64_t step = 0;            // elements of x from row to row
+  int64_t begin = 0, end = 0;  // in a row of x
+  bool add = false;
+  int wide = 1;  // elements of a piece
+  int64_t pieces = 0;
+  Divisor pieces_of_row = {};
+};
+struct ColumnsList {
+  static constexpr size_t kMost = 24;
+  Columns at[kMost];
+};
+
+constexpr int kColumnsWide = 4;  // 16 bytes of fp32
+
+template <int N>
+__device__ void split_pieces(const Columns& c) {
+  for (int64_t p = first_piece(); p < c.pieces; p += all_threads()) {
+    const int64_t row = c.pieces_of_row.quotient(p), at = p - row * c.pieces_of_row.by;
+    float some[N];
+    c.x.load(some, row * c.step + c.begin + at * N);
+    c.y.put(p * N, some, c.add);
+  }
+}
+
+// A row of blocks for each y.
+__global__ void __launch_bounds__(kPieceThreads) split_all(ColumnsList list) {
+  const Columns& c = list.at[blockIdx.y];
+  c.wide == 1 ? split_pieces<1>(c) : split_pieces<kColumnsWide>(c);
+}
+
 }  // namespace
 
 void stack(const KernelCall& call) {
@@ -82,6 +116,36 @@ void join_columns(const KernelCall& call) {
     to += bytes;
   }
   launch_moves(call, moves);
+}
+
+// x: [above columns], each y: as many rows of fewer
+void split_columns(const KernelCall& call) {
+  const size_t parts = call.outs.size() / call.ins.size();
+  base::require(call.outs.size() == parts * call.ins.size() && call.outs.size() <= ColumnsList::kMost, "kernel",
+                "split_columns of {} values to {} on a device", call.ins.size(), call.outs.size());
+  ColumnsList list;
+  int64_t most = 0;
+  for (size_t output = 0; output < call.outs.size(); ++output) {
+    const View &x = call.ins[output / parts], &y = call.outs[output];
+    Columns& c = list.at[output];
+    const int64_t above = rows(x.shape()), columns = above == 0 ? 0 : y.elements() / above;
+    const int64_t begin = output % parts == 0 ? 0 : list.at[output - 1].end;
+    c = {.x = any_data("split_columns", x),
+         .y = any_data("split_columns", y),
+         .step = width(x.shape()),
+         .begin = begin,
+         .end = begin + columns,
+         .add = call.accumulates(output)};
+    if (all_wide(x.data, y.data) && c.step % kColumnsWide == 0 && begin % kColumnsWide == 0 &&
+        columns % kColumnsWide == 0)
+      c.wide = kColumnsWide;
+    c.pieces = above * columns / c.wide;
+    c.pieces_of_row = Divisor(std::max<int64_t>(columns / c.wide, 1));
+    most = std::max(most, c.pieces);
+  }
+  dim3 blocks = blocks_of_pieces(most, split_all);
+  blocks.y = static_cast<unsigned>(call.outs.size());
+  if (most > 0) launch(*call.stream, blocks, dim3(kPieceThreads), 0, split_all, list);
 }
 
 // x: [batch seq embed], y: [batch embed]

@@ -70,6 +70,34 @@ TEST(OnDevice, JoinColumns) {
     }
 }
 
+// Stored and added, and of two values at once.
+TEST(OnDevice, SplitColumns) {
+  for (const DType dtype : kDeviceTypes)
+    for (const DType to : kDeviceTypes)
+      for (const auto& [above, of] : std::initializer_list<std::pair<int64_t, std::vector<int64_t>>>{{7, {8, 8, 8}},
+                                                                                                     {64, {1, 2}},
+                                                                                                     {3, {5}},
+                                                                                                     {70, {64, 16, 12}},
+                                                                                                     {2, {3000, 1}},
+                                                                                                     {5, {6, 3, 7}},
+                                                                                                     {0, {4, 8}}}) {
+        int64_t all = 0;
+        std::vector<Tensor> outs;
+        for (const int64_t count : of) {
+          all += count;
+          outs.push_back(random_tensor({{"embed", above}, {"columns", count}}, to, 3));
+        }
+        for (const int64_t count : of) outs.push_back(random_tensor({{"columns", count}}, to, 4));
+        Tensor x = random_tensor({{"embed", above}, {"columns", all}}, dtype, 1),
+               sums = random_tensor({{"columns", all}}, dtype, 2);
+        for (const uint32_t accumulate : {0u, 0b101010u, 0b111111u}) {
+          const Trial trial{.kind = "split_columns", .accumulate = accumulate};
+          compare_on_device(trial, {&x, &sums}, outs, {0, 0});
+          compare_on_device(trial, {&x}, std::vector<Tensor>(outs.begin(), outs.begin() + std::ssize(of)), {0, 0});
+        }
+      }
+}
+
 TEST(OnDevice, TakeFollowsWhatTheDeviceReads) {
   for (const DType dtype : kDeviceTypes)
     for (const int64_t embed : {7, 64})

@@ -59,6 +59,7 @@ constexpr Kernel kKernels[] = {
     {"sgd", SgdIn::kNames, SgdOut::kNames, reference::sgd},
     {"silu", {"x"}, {"y"}, reference::silu},
     {"silu_grad", {"x", "dy"}, {"dx"}, reference::silu_grad},
+    {"split_columns", {rest("x")}, {rest("y")}, reference::split_columns},
     {"squared_error", {"y", "targets"}, {"loss", "count"}, reference::squared_error},
     {"squared_error_grad", {"y", "targets", "dloss"}, {"dy"}, reference::squared_error_grad},
     {"stack", {"x"}, {"y"}, reference::stack},
