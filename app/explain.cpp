@@ -45,7 +45,7 @@ constexpr Pass kPasses[] = {
     {"partition", "the graphs as the instructions of a rank, with what is communicated"},
     {"prefetch", "gathers of weights moved to where the layer before begins"},
     {"fuse", "instructions joined with their neighbours"},
-    {"join_columns", "on a device, products that are only added up as one, of operands side by side"},
+    {"join_columns", "on a device, several products as one, of operands side by side"},
     {"workspace", "scratch memory for kernels"},
     {"schedule", "which body runs for which micro-batch"},
     {"overlap", "communication started early and waited for late"},

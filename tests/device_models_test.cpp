@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "kintsugi/build/programs.h"
 #include "kintsugi/models/step.h"
@@ -65,7 +66,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"gpt", "fp16", "sequence=32 tensor=2 sequence_parallel"}));
 
 // How often the gradients of query, key and value are made side by side: in each layer, where there are more positions
-// than that costs; not where they turn with the position, or where ranks exchange those of keys.
+// than that costs; not where they turn with the position, or where ranks exchange those of keys. One product makes the
+// gradients of their weights then.
 TEST(OnADevice, MakesGradientsSideBySide) {
   struct Expected {
     std::string family, layout;
@@ -84,14 +86,14 @@ TEST(OnADevice, MakesGradientsSideBySide) {
     set_layout(s, e.layout);
     s.model.layers = 2;
     s.train.micro_batch /= s.parallel.data;
-    int64_t joined = 0;
+    std::map<std::string, int64_t> count;  // of kernels, and of products that take some of the columns
     for (const program::Program& p : build::build_programs(s, *build::kernels_of(s)))
       for (const program::Body& body : p.bodies)
-        joined += body.variant_of >= 0
-                      ? 0
-                      : std::count_if(body.instructions.begin(), body.instructions.end(),
-                                      [](const program::Instruction& i) { return i.kernel == "join_columns"; });
-    EXPECT_EQ(joined, e.layers) << e.family << " " << e.layout;
+        for (const program::Instruction& i : body.instructions)
+          if (body.variant_of < 0) ++count[i.attributes.has("first") ? "first" : i.kernel];
+    EXPECT_EQ(count["join_columns"], e.layers) << e.family << " " << e.layout;
+    EXPECT_EQ(count["split_columns"], e.layers) << e.family << " " << e.layout;
+    EXPECT_EQ(count["first"], 0) << e.family << " " << e.layout;
   }
 }
 

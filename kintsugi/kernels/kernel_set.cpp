@@ -19,6 +19,7 @@ class Lesser : public KernelSet {
   device::Device* device() const override { return set_->device(); }
   bool on_device() const override { return set_->on_device(); }
   bool tf32() const override { return set_->tf32(); }
+  bool has(std::string_view kind) const override { return set_->has(kind); }
   const Kernel& find(std::string_view kind) const override {
     const Kernel& kernel = set_->find(kind);
     if (!kernel.also_sums && !kernel.also_adds && !kernel.columns && (epilogues_ || kernel.epilogues.empty()))

@@ -93,8 +93,8 @@ struct Kernel {
   bool also_sums = false;
   // And it adds the operand "added" to its result, with the bits of an addition behind it or rounded once.
   bool also_adds = false;
-  // It makes values side by side (OpRow::columns), or takes columns of a wider value, from the attribute "first" on: of a
-  // product, its operand b.
+  // It makes values side by side (OpRow::columns), or takes columns of a wider value, from the attribute "first" on: of
+  // a product, its operand b.
   bool columns = false;
   // Of a device: at most kMostTogether calls that follow each other, none of which touches what another writes, by one
   // launch and with the same bits as by `run`. Before them may stand calls of the kinds `begins_with`, at most
@@ -112,6 +112,8 @@ class KernelSet {
   virtual std::string_view name() const = 0;
   // InternalError if the set has no such kernel.
   virtual const Kernel& find(std::string_view kind) const = 0;
+  // False where only a device lacks it, whose list may be shorter.
+  virtual bool has(std::string_view) const { return true; }
   // Whose memory the operands are, and in whose streams kernels are enqueued; null: the host's.
   virtual device::Device* device() const { return nullptr; }
   virtual bool on_device() const { return false; }  // true also where it only plans for one

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "kintsugi/lower/cost.h"
+#include "kintsugi/lower/join_gradients.h"
 
 namespace kintsugi::lower {
 
@@ -253,7 +254,9 @@ class ColumnJoiner {
 }  // namespace
 
 void join_columns(Program& p, const graph::OpTable& operations, const kernels::KernelSet& kernels) {
-  if (p.on_device) ColumnJoiner(p, operations, kernels).run();
+  if (!p.on_device) return;
+  ColumnJoiner(p, operations, kernels).run();
+  join_gradients(p, operations, kernels);
 }
 
 }  // namespace kintsugi::lower

@@ -1,65 +1,9 @@
-#include "kintsugi/lower/join_columns.h"
-
-#include <gtest/gtest.h>
-
-#include "kintsugi/lower/pass_test.h"
+#include "kintsugi/lower/join_columns_test.h"
 
 namespace kintsugi::lower::join_columns_test {
-namespace {
-
-// The gradient of attention with its three products, as `fuse` leaves them: 64 positions, twice as many columns of
-// queries as of keys.
-struct Layer : Maker {
-  Shape q_shape = {{"batch", 2}, {"seq", 32}, {"kv_heads", 2}, {"group", 2}, {"head_dim", 4}},
-        k_shape = {{"batch", 2}, {"key_seq", 32}, {"kv_heads", 2}, {"head_dim", 4}};
-  BufferId q = arena("q", q_shape), k = arena("k", k_shape), v = arena("v", k_shape), o = arena("o", q_shape),
-           lse = arena("lse", {{"batch", 2}, {"seq", 32}, {"kv_heads", 2}, {"group", 2}}), d_o = arena("do", q_shape),
-           dq = arena("dq", q_shape), dk = arena("dk", k_shape), dv = arena("dv", k_shape), dk_seq = in_seq("dk", dk),
-           dv_seq = in_seq("dv", dv), wq = weight("wq", {{"kv_heads", 2}, {"group", 2}, {"head_dim", 4}}),
-           wk = weight("wk", {{"kv_heads", 2}, {"head_dim", 4}}), wv = weight("wv", {{"kv_heads", 2}, {"head_dim", 4}}),
-           x = arena("x", {{"batch", 2}, {"seq", 32}, {"embed", 16}}),
-           dx = arena("dx", {{"batch", 2}, {"seq", 32}, {"embed", 16}});
-
-  Layer() {
-    p.on_device = true;
-    body("backward");
-    program::Instruction& grad = call("attention_grad", {q, k, v, o, lse, d_o}, {dq, dk, dv});
-    grad.absent.ins = 0b111000;
-  }
-  BufferId in_seq(const std::string& name, BufferId of) {
-    const BufferId b = view(name, of);
-    p.buffer(b).type.shape = {{"batch", 2}, {"seq", 32}, {"kv_heads", 2}, {"head_dim", 4}};
-    return b;
-  }
-  BufferId weight(const std::string& name, std::vector<tensor::Dim> dims) {
-    dims.insert(dims.begin(), {"embed", 16});
-    return state(name, Shape(dims));
-  }
-  // To a weight's gradient, and to that of a bias.
-  void gradients(const std::string& name, BufferId of, BufferId w) {
-    const BufferId dw = state(name + ".g", p.buffer(w).type.shape, program::StateKind::gradient);
-    std::vector<tensor::Dim> dims(p.buffer(w).type.shape.begin() + 1, p.buffer(w).type.shape.end());
-    const BufferId db = state(name + ".bias.g", Shape(dims), program::StateKind::gradient);
-    program::Instruction& made = call("contract", {x, of}, {dw, db}, 0, 3);
-    made.absent.outs = 0b010;
-    made.attributes = {{"dims", tensor::names(p.buffer(w).type.shape)}};
-  }
-  void term(BufferId of, BufferId w, bool adds) { call("contract", {of, w}, {dx}, 0, adds ? 1 : 0); }
-  void all() {
-    term(dv_seq, wv, false), gradients("wv", dv_seq, wv);
-    term(dk_seq, wk, true), gradients("wk", dk_seq, wk);
-    term(dq, wq, true), gradients("wq", dq, wq);
-  }
-  std::string joined() {
-    join_columns(p, ops::operations(), *kernels::planned_device_kernels());
-    return text(p);
-  }
-};
-
-}  // namespace
 
 TEST(JoinColumns, OneProductAndColumnsOfItsOperand) {
-  Layer m;
+  Layer m(kManyTiles);
   m.all();
   EXPECT_EQ(m.joined(),
             "backward:\n"
@@ -73,19 +17,19 @@ TEST(JoinColumns, OneProductAndColumnsOfItsOperand) {
   const auto shape = [&](BufferId b) { return to_string(m.p.buffer(b).type.shape); };
   EXPECT_EQ(shape(list[0].outs[0]), "[batch:2 seq:32 columns:32]");
   EXPECT_EQ(list[0].absent.outs, 0b01111u);
-  EXPECT_EQ(shape(list[1].outs[0]), "[embed:16 columns:32]");
-  EXPECT_EQ(shape(list[1].ins[0]), "[embed:16 columns:16]");
+  EXPECT_EQ(shape(list[1].outs[0]), "[embed:8448 columns:32]");
+  EXPECT_EQ(shape(list[1].ins[0]), "[embed:8448 columns:16]");
   for (const auto& [at, first, count] : {std::tuple{3, 24, 8}, {4, 16, 8}, {5, 0, 16}}) {
     const program::Instruction& i = list[static_cast<size_t>(at)];
     EXPECT_EQ(i.attributes.integer("first"), first);
     EXPECT_EQ(i.attributes.text("dims"), "embed columns");
-    EXPECT_EQ(shape(i.outs[0]), fmt::format("[embed:16 columns:{}]", count));
+    EXPECT_EQ(shape(i.outs[0]), fmt::format("[embed:8448 columns:{}]", count));
     EXPECT_EQ(shape(i.outs[1]), fmt::format("[columns:{}]", count));
     EXPECT_EQ(i.accumulate, 3u);
   }
-  // 64 rows, 32 columns and 16 results: once read and written, where it had been three times.
-  EXPECT_EQ(list[2].cost.flops, 2. * 64 * 32 * 16);
-  EXPECT_EQ(list[2].cost.memory_bytes, 4. * (64 * 32 + 32 * 16 + 64 * 16));
+  // 64 rows, 32 columns and 8448 results: once read and written, where it had been three times.
+  EXPECT_EQ(list[2].cost.flops, 2. * 64 * 32 * kManyTiles);
+  EXPECT_EQ(list[2].cost.memory_bytes, 4. * (64 * 32 + 32 * kManyTiles + 64 * kManyTiles));
 }
 
 TEST(JoinColumns, SumsOfRows) {
@@ -99,7 +43,7 @@ TEST(JoinColumns, SumsOfRows) {
 // Where the sum begins with something else, as a residual behind which no norm stands.
 TEST(JoinColumns, AddedToWhatIsThere) {
   Layer m;
-  m.call("gelu", {m.arena("y", {{"batch", 2}, {"seq", 32}, {"embed", 16}})}, {m.dx});
+  m.call("gelu", {m.arena("y", {{"batch", 2}, {"seq", 32}, {"embed", m.embed}})}, {m.dx});
   m.term(m.dq, m.wq, true), m.term(m.dk_seq, m.wk, true), m.term(m.dv_seq, m.wv, true);
   EXPECT_EQ(m.joined(),
             "backward:\n"
@@ -176,7 +120,7 @@ TEST(JoinColumns, NotWhereItWouldBeWrongOrSlower) {
        [](Layer& m) {
          m.term(m.dv_seq, m.wv, false);
          m.term(m.dk_seq, m.wk, true);
-         m.call("contract", {m.dq, m.wq}, {m.arena("other", {{"batch", 2}, {"seq", 32}, {"embed", 16}})});
+         m.call("contract", {m.dq, m.wq}, {m.arena("other", {{"batch", 2}, {"seq", 32}, {"embed", m.embed}})});
        }},
       {"the last replaces what was added up",
        [](Layer& m) {
@@ -198,7 +142,7 @@ TEST(JoinColumns, NotWhereItWouldBeWrongOrSlower) {
        [](Layer& m) {
          m.term(m.dv_seq, m.wv, false);
          m.term(m.dk_seq, m.wk, true);
-         m.call("gelu", {m.dx}, {m.arena("y", {{"batch", 2}, {"seq", 32}, {"embed", 16}})});
+         m.call("gelu", {m.dx}, {m.arena("y", {{"batch", 2}, {"seq", 32}, {"embed", m.embed}})});
          m.term(m.dq, m.wq, true);
        }},
       {"a sum keeps positions",
@@ -215,7 +159,7 @@ TEST(JoinColumns, NotWhereItWouldBeWrongOrSlower) {
        }},
       {"a weight has its columns first",
        [](Layer& m) {
-         m.p.buffer(m.wk).type.shape = {{"kv_heads", 2}, {"head_dim", 4}, {"embed", 16}};
+         m.p.buffer(m.wk).type.shape = {{"kv_heads", 2}, {"head_dim", 4}, {"embed", m.embed}};
          m.all();
        }},
       {"few positions: the weights are larger than what is saved",

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <vector>
 
 #include "kintsugi/base/error.h"
@@ -29,6 +30,9 @@ class DeviceKernels : public KernelSet {
   bool on_device() const override { return true; }
   bool tf32() const override { return tf32_; }
   bool sums_in_place() const override { return true; }
+  bool has(std::string_view kind) const override {
+    return std::ranges::find(kernels_, kind, &Kernel::kind) != kernels_.end();
+  }
   const Kernel& find(std::string_view kind) const override {
     for (const Kernel& kernel : kernels_)
       if (kernel.kind == kind) return kernel;
