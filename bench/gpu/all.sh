@@ -164,6 +164,8 @@ keep attention 60 "${figures[@]}" attention gpt2.toml "$on" ${small[@]+"${small[
 row "attention and its gradient, a layer and pass" - "$(number attention attention) and $(number attention attention_grad) us" -
 row "a product for each of its gradients, or one for all" - \
   "$(number attention 'a product for each') us, or $(number attention 'weights side by side') + $(number attention 'a product for all')" -
+row "a gradient for each of their weights, or one for all" - \
+  "$(number attention 'a gradient for each') us, or $(number attention 'a gradient for all') + $(number attention 'its columns')" -
 # And where a step spends its time, each kernel by itself, with what it takes to time it.
 keep profile 90 "${kintsugi[@]}" profile gpt2.toml --steps 3 --csv kernels.csv --set "$on" ${small[@]+"${small[@]}"}
 if [[ -s kernels.csv ]]; then cp kernels.csv "$output/"; fi

@@ -3,8 +3,8 @@
 //   figures limits                what the device can do: products, and copies within its memory
 //   figures train RUN.toml [N]    N steps (10) of random samples: tokens/s, memory, and how long the first step took
 //   figures attention RUN.toml    attention and its gradient, of one layer and one pass, and what the gradients of
-//   query,
-//                                 key and value give their operand: by a product for each, and by one for all
+//                                 query, key and value give their operand and their weights: by a product for each,
+//                                 and by one for all
 //   figures bound RUN.toml        kernels that memory bounds, as a step calls them: bytes read and written in a second
 //   figures decode RUN.toml [N]   N tokens (64) of one text, weights of zeros: bytes of weights read in a second
 //
@@ -207,6 +207,27 @@ void print_attention(const config::Settings& s) {
   say("a product for each", each, "us");
   say("weights side by side", time("join_columns", weights, {of_all}), "us");
   say("a product for all", time("contract", {dqkv, of_all, {}, {}, {}}, {dx, {}, {}}), "us");
+
+  // Of weights and their biases.
+  const tensor::View x = make(rows(embed), true);
+  std::vector<tensor::View> gradients, of_biases;
+  double alone = 0;
+  const auto gradient = [&](int64_t columns) -> tensor::View {
+    return make({{{"embed", embed}, {"columns", columns}}, tensor::DType::f32}, false);
+  };
+  const auto of_bias = [&](int64_t columns) -> tensor::View {
+    return make({{{"columns", columns}}, tensor::DType::f32}, false);
+  };
+  for (const int64_t columns : {of_heads, of_keys, of_keys}) {
+    gradients.push_back(gradient(columns)), of_biases.push_back(of_bias(columns));
+    alone +=
+        time("contract", {x, make(rows(columns), true), {}, {}, {}}, {gradients.back(), {}, of_biases.back()}, 0b101);
+  }
+  const tensor::View of_weights = gradient(all), sums = of_bias(all);
+  gradients.insert(gradients.end(), of_biases.begin(), of_biases.end());
+  say("a gradient for each", alone, "us");
+  say("a gradient for all", time("contract", {x, dqkv, {}, {}, {}}, {of_weights, {}, sums}), "us");
+  say("its columns", time("split_columns", {of_weights, sums}, gradients, 0b111111), "us");
 }
 
 // Norms of a pass, and the update of all parameters; in place where a step does it so.
