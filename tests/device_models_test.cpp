@@ -90,10 +90,10 @@ TEST(OnADevice, MakesGradientsSideBySide) {
     for (const program::Program& p : build::build_programs(s, *build::kernels_of(s)))
       for (const program::Body& body : p.bodies)
         for (const program::Instruction& i : body.instructions)
-          if (body.variant_of < 0) ++count[i.attributes.has("first") ? "first" : i.kernel];
+          if (body.variant_of < 0) ++count[i.attributes.has("first") ? "of columns" : i.kernel];
     EXPECT_EQ(count["join_columns"], e.layers) << e.family << " " << e.layout;
     EXPECT_EQ(count["split_columns"], e.layers) << e.family << " " << e.layout;
-    EXPECT_EQ(count["first"], 0) << e.family << " " << e.layout;
+    EXPECT_EQ(count["of columns"], 0) << e.family << " " << e.layout;
   }
 }
 

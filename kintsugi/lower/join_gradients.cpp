@@ -1,6 +1,7 @@
 #include "kintsugi/lower/join_gradients.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <tuple>
 
@@ -44,17 +45,15 @@ Attributes of_all_columns(const Attributes& attributes) {
 
 class GradientJoiner {
  public:
-  GradientJoiner(Program& p, const graph::OpTable& operations) : p_(p), operations_(operations) {}
+  GradientJoiner(Program& p, const graph::OpTable& operations)
+      : p_(p), operations_(operations), product_(operations.find("contract")) {}
 
   void run(Body& body) {
     list_ = std::move(body.instructions);
     gone_.assign(list_.size(), false);
     std::map<size_t, Instruction> splits;  // each behind an instruction
     for (const Parts& parts : groups())
-      if (are_all(parts) && pay(parts) && are_apart(parts)) {
-        const size_t last = *std::ranges::max_element(parts);
-        splits.emplace(last, join(parts, last));
-      }
+      if (are_all(parts) && pay(parts) && can_be_first(parts)) splits.emplace(first_of(parts), join(parts));
     body.instructions.clear();
     for (size_t at = 0; at < list_.size(); ++at) {
       if (!gone_[at]) body.instructions.push_back(std::move(list_[at]));
@@ -64,89 +63,132 @@ class GradientJoiner {
   }
 
  private:
-  using Parts = std::vector<size_t>;  // products, in the order of their columns
+  struct Made {
+    size_t at = 0, output = 0;  // of which instruction
+  };
+  // By some columns: what their product makes and, where some products make them too, the sums of their rows.
+  using Part = std::vector<Made>;
+  using Parts = std::vector<Part>;  // in the order of their columns
 
   const Type& type(BufferId b) const { return p_.buffer(b).type; }
+  BufferId buffer(Made made) const { return list_[made.at].outs[made.output]; }
+
+  static int64_t first_column(const Instruction& i) { return i.attributes.integer("first"); }
+  static bool takes_columns(const Instruction& i, std::string_view kernel) {
+    return i.kind == program::Kind::compute && i.kernel == kernel && i.attributes.has("first");
+  }
 
   // The products with columns of one value that have the same first operand.
   std::vector<Parts> groups() const {
     std::map<std::tuple<BufferId, BufferId, int, tensor::Phase>, Parts> by_operands;
     for (size_t at = 0; at < list_.size(); ++at) {
       const Instruction& i = list_[at];
-      if (i.kind == program::Kind::compute && i.kernel == "contract" && i.ins.size() == 2 &&
-          i.attributes.has("first") && !i.attributes.has("epilogue"))
-        by_operands[{i.ins[0], i.ins[1], i.layer, i.phase}].push_back(at);
+      if (!takes_columns(i, "contract") || i.ins.size() != 2 || i.attributes.has("epilogue")) continue;
+      Part part = {{at, 0}};
+      if (const auto sums = product_.outs.place(product_.sums, i.absent.outs)) part.push_back({at, *sums});
+      by_operands[{i.ins[0], i.ins[1], i.layer, i.phase}].push_back(std::move(part));
     }
     std::vector<Parts> all;
     for (auto& [operands, parts] : by_operands) {
-      std::ranges::sort(parts, {}, [&](size_t at) { return list_[at].attributes.integer("first"); });
+      std::ranges::sort(parts, {}, [&](const Part& part) { return first_column(list_[part[0].at]); });
+      if (std::ranges::any_of(parts, [](const Part& part) { return part.size() > 1; }))
+        for (Part& part : parts) add_sum(part);
       all.push_back(std::move(parts));
     }
     return all;
   }
 
+  // Where an instruction of its own sums the rows.
+  void add_sum(Part& part) const {
+    const Instruction& product = list_[part[0].at];
+    const Dim& columns = *std::prev(type(product.outs[0]).shape.end());
+    for (size_t at = 0; at < list_.size() && part.size() == 1; ++at) {
+      const Instruction& i = list_[at];
+      if (takes_columns(i, "sum") && i.ins[0] == product.ins[1] && i.layer == product.layer &&
+          i.phase == product.phase && first_column(i) == first_column(product) &&
+          type(i.outs[0]).shape == Shape({columns}))
+        part.push_back({at, 0});
+    }
+  }
+
   // Whether they are of one kind, and each column of the value is of one of them.
   bool are_all(const Parts& parts) const {
-    const Instruction& one = list_[parts[0]];
+    const Instruction& one = list_[parts[0][0].at];
     int64_t columns = 0;
-    for (const size_t at : parts) {
-      const Instruction& i = list_[at];
-      if (i.attributes.integer("first") != columns || i.absent != one.absent ||
+    for (const Part& part : parts) {
+      const Instruction& i = list_[part[0].at];
+      if (first_column(i) != columns || part.size() != parts[0].size() ||
           of_all_columns(i.attributes) != of_all_columns(one.attributes))
         return false;
-      for (size_t j = 0; j < i.outs.size(); ++j)
-        if (type(i.outs[j]).dtype != type(one.outs[j]).dtype || above(type(i.outs[j])) != above(type(one.outs[j])))
-          return false;
+      for (size_t j = 0; j < part.size(); ++j) {
+        const Type &made = type(buffer(part[j])), &other = type(buffer(parts[0][j]));
+        if (made.dtype != other.dtype || above(made) != above(other)) return false;
+      }
       columns += columns_of(type(i.outs[0]));
     }
     return parts.size() > 1 && columns == columns_of(type(one.ins[1]));
   }
 
   bool pay(const Parts& parts) const {
-    return std::ranges::all_of(parts, [&](size_t at) { return 2 * tiles(type(list_[at].outs[0])) < kProcessors; });
+    return std::ranges::all_of(parts, [&](const Part& part) { return 2 * tiles(type(buffer(part[0]))) < kProcessors; });
   }
 
-  // Whether from the first to the last nothing touches what another of them makes, or writes what they read.
-  bool are_apart(const Parts& parts) const {
-    const auto [first, last] = std::ranges::minmax(parts);
-    const std::vector<BufferId>& read = list_[first].ins;
-    const auto any_overlaps = [&](const std::vector<BufferId>& some, const std::vector<BufferId>& others) {
-      return std::ranges::any_of(
-          some, [&](BufferId a) { return std::ranges::any_of(others, [&](BufferId b) { return p_.overlap(a, b); }); });
+  static size_t first_of(const Parts& parts) {
+    size_t first = parts[0][0].at;
+    for (const Part& part : parts)
+      for (const Made made : part) first = std::min(first, made.at);
+    return first;
+  }
+
+  // Whether all can be made where the first of them is: until each is made, nothing touches it or writes what it reads.
+  bool can_be_first(const Parts& parts) const {
+    const size_t first = first_of(parts);
+    const std::vector<BufferId>& read = list_[parts[0][0].at].ins;
+    const auto overlaps = [&](const std::vector<BufferId>& some, BufferId b) {
+      return std::ranges::any_of(some, [&](BufferId a) { return p_.overlap(a, b); });
     };
-    for (size_t at = first; at <= last; ++at) {
-      const Instruction& i = list_[at];
-      if (any_overlaps(i.outs, read)) return false;
-      for (const size_t part : parts) {
-        const std::vector<BufferId>& made = list_[part].outs;
-        if (part != at && (any_overlaps(i.ins, made) || any_overlaps(i.outs, made))) return false;
+    for (const Part& part : parts)
+      for (const Made made : part) {
+        if (overlaps(read, buffer(made))) return false;
+        for (size_t at = first; at < made.at; ++at) {
+          const Instruction& i = list_[at];
+          if (overlaps(i.ins, buffer(made)) || overlaps(i.outs, buffer(made))) return false;
+          for (const BufferId b : read)
+            if (overlaps(i.outs, b)) return false;
+        }
       }
-    }
     return true;
   }
 
-  // The product takes the place of the last; returns what follows it.
-  Instruction join(const Parts& parts, size_t last) {
-    Instruction product = list_[last];
+  // The product takes the place of the first; returns what follows it.
+  Instruction join(const Parts& parts) {
+    Instruction product = list_[parts[0][0].at];
     Instruction split = {.kernel = "split_columns", .layer = product.layer, .phase = product.phase};
-    for (size_t j = 0; j < product.outs.size(); ++j) {
-      for (const size_t at : parts) {
-        if ((list_[at].accumulate >> j) & 1u) split.accumulate |= 1u << split.outs.size();
-        split.outs.push_back(list_[at].outs[j]);
+    for (size_t j = 0; j < parts[0].size(); ++j) {
+      for (const Part& part : parts) {
+        if ((list_[part[j].at].accumulate >> part[j].output) & 1u) split.accumulate |= 1u << split.outs.size();
+        split.outs.push_back(buffer(part[j]));
       }
-      product.outs[j] = add_joined(product.outs[j], columns_of(type(product.ins[1])));
-      split.ins.push_back(product.outs[j]);
+      split.ins.push_back(add_joined(buffer(parts[0][j]), columns_of(type(product.ins[1]))));
     }
     split.cost = cost_of(p_, operations_, split);
+
+    product.outs = {split.ins[0]};
+    product.absent.outs = product_.outs.absent_behind(1);
+    if (split.ins.size() > 1)
+      tensor::insert(product.outs, product.absent.outs, product_.outs.position(product_.sums), split.ins[1]);
     product.accumulate = 0;
     product.attributes = of_all_columns(product.attributes);
     product.cost = cost_of(p_, operations_, product);
     product.cost.flops = 0;  // with those of sums
-    for (const size_t at : parts) {
-      product.cost.flops += list_[at].cost.flops;
-      gone_[at] = at != last;
-    }
-    list_[last] = std::move(product);
+    for (const Part& part : parts)
+      for (const Made made : part) {
+        if (!gone_[made.at]) product.cost.flops += list_[made.at].cost.flops;
+        gone_[made.at] = true;
+      }
+    const size_t first = first_of(parts);
+    gone_[first] = false;
+    list_[first] = std::move(product);
     return split;
   }
 
@@ -162,6 +204,7 @@ class GradientJoiner {
 
   Program& p_;
   const graph::OpTable& operations_;
+  const graph::OpRow& product_;
   std::vector<Instruction> list_;  // of the body
   std::vector<bool> gone_;         // of each: another does it
 };

@@ -8,10 +8,10 @@
 namespace kintsugi::lower {
 
 // What `join_columns` does last. The products of a value x with the columns of one value, as those that make the
-// gradients of the weights of query, key and value, become one product with the whole of it, where the last of them
-// stands. `split_columns` behind it stores what each has made, or adds it, sums of rows too. All columns must be among
-// them, in one body and one layer, and from the first to the last nothing else may touch what they make. They are not
-// rounded twice: the product is in fp32 where gradients are narrower.
+// gradients of the weights of query, key and value, become one product with the whole of it, where the first of them
+// stands. `split_columns` behind it stores what each has made, or adds it, and so the sums of rows, if products make
+// them. All columns must be among them, in one body and one layer, and nothing may touch what one of them makes from
+// the first to that one. They are not rounded twice: the product is in fp32 where gradients are narrower.
 //
 // What it makes is written and read once more. So it is done only where each product alone leaves more than half of a
 // large device idle: it has fewer tiles of 128 x 256 than half of the processors.

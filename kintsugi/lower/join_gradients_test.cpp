@@ -21,13 +21,15 @@ void terms(Layer& m) {
 void all_gradients(Layer& m) {
   m.gradients("wv", m.dv_seq, m.wv), m.gradients("wk", m.dk_seq, m.wk), m.gradients("wq", m.dq, m.wq);
 }
-// Between the second and the last.
+// Between the second and the last, that of queries.
 template <typename F>
 void with_between(Layer& m, F&& between) {
   terms(m);
-  m.gradients("wv", m.dv_seq, m.wv), m.gradients("wk", m.dk_seq, m.wk);
+  all_gradients(m);
+  program::Instruction last = std::move(m.p.bodies[0].instructions.back());
+  m.p.bodies[0].instructions.pop_back();
   between();
-  m.gradients("wq", m.dq, m.wq);
+  m.add(std::move(last));
 }
 void read(Layer& m, BufferId b) {
   m.call("gelu", {b}, {m.arena("y", m.p.buffer(b).type.shape)});
@@ -98,17 +100,42 @@ TEST(JoinGradients, InABodyOfTheirOwn) {
                             "split_columns(wq.g.columns, wq.bias.g.columns)\n");
 }
 
-// What does not concern them may stand between; it comes first.
-TEST(JoinGradients, AtThePlaceOfTheLast) {
+// What reads those that are made before it may stand between, and finds them.
+TEST(JoinGradients, AtThePlaceOfTheFirst) {
   Layer m;
-  with_between(m, [&] { read(m, m.x); });
-  m.call("gelu", {m.view("after", 0)}, {m.arena("z", m.q_shape)});
+  with_between(m, [&] {
+    const BufferId g = m.p.state("wv.g")->buffer;
+    m.collective(program::Collective::all_reduce, {g}, {g});
+    read(m, m.x);
+  });
   EXPECT_EQ(m.joined(), std::string(kBegin) +
-                            "  y = gelu(x)\n"
                             "  wq.g.columns, wq.bias.g.columns = contract(x, dv.columns)\n"
                             "  +wq.g, +wk.g, +wv.g, +wq.bias.g, +wk.bias.g, +wv.bias.g = "
                             "split_columns(wq.g.columns, wq.bias.g.columns)\n"
-                            "  z = gelu(after)\n");
+                            "  wv.g = all_reduce over (wv.g)\n"
+                            "  y = gelu(x)\n");
+}
+
+// Where biases are in a bucket that is summed over ranks when the last of them is made: that is ahead of its product,
+// which then does not make it too.
+TEST(JoinGradients, WithASumBesideItsProduct) {
+  Layer m;
+  BufferId bias = program::kNoBuffer;
+  with_between(m, [&] {
+    bias = m.state("wq.b", {{"kv_heads", 2}, {"group", 2}, {"head_dim", 4}}, program::StateKind::gradient);
+    m.call("sum", {m.dq}, {bias}).cost.flops = 5;
+    m.collective(program::Collective::all_reduce, {bias}, {bias});
+  });
+  program::Instruction& last = m.p.bodies[0].instructions.back();
+  last.outs.pop_back(), last.absent.outs = 0b110, last.accumulate = 1;
+  EXPECT_EQ(m.joined(), std::string(kBegin) +
+                            "  wq.g.columns, wq.b.columns = contract(x, dv.columns)\n"
+                            "  +wq.g, +wk.g, +wv.g, wq.b, +wk.bias.g, +wv.bias.g = "
+                            "split_columns(wq.g.columns, wq.b.columns)\n"
+                            "  wq.b = all_reduce over (wq.b)\n");
+  const program::Instruction& product = m.p.bodies[0].instructions[3];
+  EXPECT_EQ(product.cost.flops, 5);
+  EXPECT_EQ(product.absent.outs, 0b010u);
 }
 
 // As long as each of them alone has few tiles of 128 x 256.
@@ -164,19 +191,24 @@ TEST(JoinGradients, NotWhereTheyAreNotAllOrNotAlike) {
          m.all();
          m.p.bodies[0].instructions.back().phase = tensor::Phase::update;
        }},
-      {"one gradient is read before the last is made",
-       [](Layer& m) { with_between(m, [&] { read(m, m.p.state("wv.g")->buffer); }); }},
-      {"and that of a bias", [](Layer& m) { with_between(m, [&] { read(m, m.p.state("wk.bias.g")->buffer); }); }},
+      {"one is read before it is made", [](Layer& m) { with_between(m, [&] { read(m, m.p.state("wq.g")->buffer); }); }},
+      {"and a bias", [](Layer& m) { with_between(m, [&] { read(m, m.p.state("wq.bias.g")->buffer); }); }},
       {"one is written",
        [](Layer& m) {
-         with_between(m, [&] { m.call("fill", {}, {m.p.state("wv.g")->buffer}).attributes = {{"value", 0.0}}; });
+         with_between(m, [&] { m.call("fill", {}, {m.p.state("wq.g")->buffer}).attributes = {{"value", 0.0}}; });
        }},
       {"a message has one",
        [](Layer& m) {
          with_between(m, [&] {
-           const BufferId g = m.p.state("wv.g")->buffer;
+           const BufferId g = m.p.state("wq.g")->buffer;
            m.collective(program::Collective::all_reduce, {g}, {g});
          });
+       }},
+      {"one has no bias, but another has two",
+       [](Layer& m) {
+         with_between(m, [&] { m.call("sum", {m.dk_seq}, {m.p.state("wk.bias.g")->buffer}); });
+         program::Instruction& last = m.p.bodies[0].instructions.back();
+         last.outs.pop_back(), last.absent.outs = 0b110, last.accumulate = 1;
        }},
       {"what they read is written",
        [](Layer& m) { with_between(m, [&] { m.call("gelu", {m.arena("y", m.p.buffer(m.x).type.shape)}, {m.x}); }); }},
