@@ -164,6 +164,8 @@ keep attention 60 "${figures[@]}" attention gpt2.toml "$on" ${small[@]+"${small[
 row "attention and its gradient, a layer and pass" - "$(number attention attention) and $(number attention attention_grad) us" -
 row "a product for each of its gradients, or one for all" - \
   "$(number attention 'a product for each') us, or $(number attention 'weights side by side') + $(number attention 'a product for all')" -
+row "and for each of its weights' gradients, or one for all" - \
+  "$(number attention 'a gradient for each') us, or $(number attention 'a gradient for all') + $(number attention 'its columns')" -
 row "a gradient for each of their weights, or one for all" - \
   "$(number attention 'a gradient for each') us, or $(number attention 'a gradient for all') + $(number attention 'its columns')" -
 # And where a step spends its time, each kernel by itself, with what it takes to time it.

@@ -208,26 +208,21 @@ void print_attention(const config::Settings& s) {
   say("weights side by side", time("join_columns", weights, {of_all}), "us");
   say("a product for all", time("contract", {dqkv, of_all, {}, {}, {}}, {dx, {}, {}}), "us");
 
-  // Of weights and their biases.
+  // Of weights, added to what is there.
   const tensor::View x = make(rows(embed), true);
-  std::vector<tensor::View> gradients, of_biases;
+  std::vector<tensor::View> gradients;
   double alone = 0;
   const auto gradient = [&](int64_t columns) -> tensor::View {
     return make({{{"embed", embed}, {"columns", columns}}, tensor::DType::f32}, false);
   };
-  const auto of_bias = [&](int64_t columns) -> tensor::View {
-    return make({{{"columns", columns}}, tensor::DType::f32}, false);
-  };
   for (const int64_t columns : {of_heads, of_keys, of_keys}) {
-    gradients.push_back(gradient(columns)), of_biases.push_back(of_bias(columns));
-    alone +=
-        time("contract", {x, make(rows(columns), true), {}, {}, {}}, {gradients.back(), {}, of_biases.back()}, 0b101);
+    gradients.push_back(gradient(columns));
+    alone += time("contract", {x, make(rows(columns), true), {}, {}, {}}, {gradients.back(), {}, {}}, 1);
   }
-  const tensor::View of_weights = gradient(all), sums = of_bias(all);
-  gradients.insert(gradients.end(), of_biases.begin(), of_biases.end());
+  const tensor::View of_weights = gradient(all);
   say("a gradient for each", alone, "us");
-  say("a gradient for all", time("contract", {x, dqkv, {}, {}, {}}, {of_weights, {}, sums}), "us");
-  say("its columns", time("split_columns", {of_weights, sums}, gradients, 0b111111), "us");
+  say("a gradient for all", time("contract", {x, dqkv, {}, {}, {}}, {of_weights, {}, {}}), "us");
+  say("its columns", time("split_columns", {of_weights}, gradients, 0b111), "us");
 }
 
 // Norms of a pass, and the update of all parameters; in place where a step does it so.
@@ -288,6 +283,7 @@ void print_limits(const config::Settings& s) {
   };
   copy("copy", bytes);
   copy("copy of 48 MiB", std::max<int64_t>(bytes / 1024 * 48, 1));
+  copy("copy of 96 MiB", std::max<int64_t>(bytes / 1024 * 96, 1));
   say("products in fp32", 1e-12 * product_rate(*kernels, tensor::DType::f32, size, 3), "TFLOP/s");
   if (s.train.dtype == "fp32") return;
   say("products in " + s.train.dtype,

@@ -46,8 +46,8 @@ struct Norm {
   float* partial;       // sums of the chunks: of gamma, then of beta, [chunk 2 width]
 };
 
-// A row for each 32 lanes.
-template <typename T, int kRuns, int N>
+// A row for each 32 lanes. W: the type of gamma and beta, which are on their way while the row is added up.
+template <typename T, typename W, int kRuns, int N>
 __global__ void __launch_bounds__(32 * kTeams) normalize_by_lanes(Norm<T> n) {
   const int lane = static_cast<int>(threadIdx.x) % 32, first = lane * N;
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kTeams + threadIdx.x / 32;
@@ -58,6 +58,14 @@ __global__ void __launch_bounds__(32 * kTeams) normalize_by_lanes(Norm<T> n) {
   GPU_UNROLL
   for (int r = 0; r < kRuns; ++r)
     if (first + r * 32 * N < width) x[r].load(n.x + row * n.width + first + r * 32 * N);
+  Packed<W, N> gamma[kRuns] = {}, beta[kRuns] = {};
+  const auto *const of_gamma = static_cast<const W*>(n.gamma.data), *const of_beta = static_cast<const W*>(n.beta.data);
+  GPU_UNROLL
+  for (int r = 0; r < kRuns; ++r) {
+    const int column = first + r * 32 * N;
+    if (column < width) gamma[r].load(of_gamma + column);
+    if (column < width && of_beta != nullptr) beta[r].load(of_beta + column);
+  }
   const float pivot = shuffle(pivot_of(x[0], n.shifts), 0);
   Sums<2> sums = {};
   GPU_UNROLL
@@ -76,11 +84,9 @@ __global__ void __launch_bounds__(32 * kTeams) normalize_by_lanes(Norm<T> n) {
   for (int r = 0; r < kRuns; ++r) {
     const int column = first + r * 32 * N;
     if (column >= width) continue;
-    float gamma[N], beta[N] = {}, y[N];
-    n.gamma.load(gamma, column);
-    if (n.beta.data != nullptr) n.beta.load(beta, column);
+    float y[N];
     GPU_UNROLL
-    for (int i = 0; i < N; ++i) y[i] = (x[r][i] - pivot - s.shift) * s.inverse * (gamma[i] + n.offset) + beta[i];
+    for (int i = 0; i < N; ++i) y[i] = (x[r][i] - pivot - s.shift) * s.inverse * (gamma[r][i] + n.offset) + beta[r][i];
     put_run(n.y + row * n.width + column, y, n.add);
   }
 }
@@ -442,14 +448,19 @@ void forward(const KernelCall& call, bool shifts) {
       bytes_of_beta = bytes_of(call.ins[NormIn::kBeta]);
     }
     constexpr int kN = kWide<T>;
-    const bool wide = n.width % 8 == 0 && all_wide(n.x, n.y, n.gamma.data, n.beta.data);
+    const bool known = n.gamma.dtype == DType::f32 || n.gamma.dtype == call.ins[NormIn::kX].dtype();
+    const bool alike = n.beta.data == nullptr || n.beta.dtype == n.gamma.dtype;
+    const bool wide = n.width % 8 == 0 && known && alike && all_wide(n.x, n.y, n.gamma.data, n.beta.data);
     with_team<kN>(
         n.width, call.ins[NormIn::kX].dtype(), wide,
         [&]<int kRuns, bool kByLanes>(Team<kRuns, kN, kByLanes>, int threads) {
           const std::vector<device::Stream::Bytes> written = {bytes_of(call.outs[0])};
           if constexpr (kByLanes) {
-            launch_overlapping(*call.stream, blocks(quotient_up(n.count, kTeams)), dim3(32 * kTeams), 0, written,
-                               normalize_by_lanes<T, kRuns, kN>, n);
+            const auto by = [&]<typename W>(W) {
+              launch_overlapping(*call.stream, blocks(quotient_up(n.count, kTeams)), dim3(32 * kTeams), 0, written,
+                                 normalize_by_lanes<T, W, kRuns, kN>, n);
+            };
+            n.gamma.dtype == DType::f32 ? by(float()) : by(T());
           } else {
             constexpr int kBytes = kRuns * 16;
             n.early = unwritten(*call.stream, {bytes_of(call.ins[NormIn::kGamma]), bytes_of_beta});
