@@ -21,6 +21,10 @@ while (($# > 0)); do
   esac
   shift 2
 done
+if ! [[ $minutes =~ ^[1-9][0-9]*$ ]]; then
+  echo "error: --minutes $minutes: a whole number of minutes" >&2
+  exit 2
+fi
 begin=$(date +%s)
 deadline=$((begin + minutes * 60 - 15))
 mkdir -p "$output"
@@ -115,7 +119,8 @@ keep devices 30 "${kintsugi[@]}" devices
 keep limits 60 "${figures[@]}" limits "$on" train.dtype=bf16
 copy=$(number limits copy)
 row "copies within the device's memory" "-" "${copy:-none: $(why limits)} GB/s" -
-row "copies of 48 MiB, of which a norm makes one" "-" "$(number limits 'copy of 48 MiB') GB/s" -
+row "copies of 48 and of 96 MiB, as a norm and its gradient move" - \
+  "$(number limits 'copy of 48 MiB') and $(number limits 'copy of 96 MiB') GB/s" -
 row "products in bf16, 8192 cubed" "-" "$(number limits 'products in bf16') TFLOP/s" -
 
 # The main figure first: GPT-2 124M beside PyTorch, the better of one pass and two of each.
@@ -164,8 +169,6 @@ keep attention 60 "${figures[@]}" attention gpt2.toml "$on" ${small[@]+"${small[
 row "attention and its gradient, a layer and pass" - "$(number attention attention) and $(number attention attention_grad) us" -
 row "a product for each of its gradients, or one for all" - \
   "$(number attention 'a product for each') us, or $(number attention 'weights side by side') + $(number attention 'a product for all')" -
-row "and for each of its weights' gradients, or one for all" - \
-  "$(number attention 'a gradient for each') us, or $(number attention 'a gradient for all') + $(number attention 'its columns')" -
 row "a gradient for each of their weights, or one for all" - \
   "$(number attention 'a gradient for each') us, or $(number attention 'a gradient for all') + $(number attention 'its columns')" -
 # And where a step spends its time, each kernel by itself, with what it takes to time it.

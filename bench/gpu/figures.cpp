@@ -209,7 +209,7 @@ void print_attention(const config::Settings& s) {
   say("a product for all", time("contract", {dqkv, of_all, {}, {}, {}}, {dx, {}, {}}), "us");
 
   // Of weights, added to what is there.
-  const tensor::View x = make(rows(embed), true);
+  const tensor::View x = make({{{"batch", batch}, {"seq", seq}, {"embed", embed}}, tensor::DType::bf16}, true);
   std::vector<tensor::View> gradients;
   double alone = 0;
   const auto gradient = [&](int64_t columns) -> tensor::View {

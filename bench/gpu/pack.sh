@@ -1,7 +1,8 @@
 #!/bin/bash
-# pack.sh BUILD FILE.tar.gz [FOLDER...]: the command, the module for CUDA, the tests of its kernels, the figures of
-# all.sh with some text, and the libraries that they use, for a machine where nothing can be installed; and folders of inputs. Unpack it
-# anywhere and call ./kintsugi, or ./all.sh, in it. NVIDIA's libraries are not in it: all.sh takes those of PyTorch.
+# pack.sh BUILD FILE.tar.xz [FOLDER...]: the command, the module for CUDA, the tests of its kernels, the figures of
+# all.sh with some text, and the libraries that they use, for a machine where nothing can be installed; and folders of
+# inputs. The name of the file says how it is compressed. Unpack it anywhere and call ./kintsugi, or ./all.sh, in it.
+# NVIDIA's libraries are not in it: all.sh takes those of PyTorch.
 set -euo pipefail
 build=$1 file=$2
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
@@ -27,7 +28,7 @@ cp "$here/all.sh" "$here/torch_gpt2.py" "$folder/"
 mkdir "$folder/text"
 cp "$here"/../../docs/*.md "$folder/text/"
 for input in "$@"; do cp -r "$input" "$folder/"; done
-tar -C "$folder" -czf "$file" .
+XZ_OPT="-3 -T0" tar -C "$folder" -caf "$file" .
 bytes=$(stat -c %s "$file")
 echo "$file: $((bytes / 1048576)) MiB"
 if ((bytes > 60 * 1048576)); then
