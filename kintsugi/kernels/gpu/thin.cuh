@@ -60,8 +60,8 @@ __global__ void __launch_bounds__(kThreads, kM == 2 ? 3 : 4) thin_rows(Gemm g, b
       put_any_result<T>(g, r, column, sums.at[r], {bias_at(g, r, column), kept_at(g, r, column)});
 }
 
-// A launch of some products by a kernel: false if a thread had too many loads, or a block too much shared memory.
-// `of_each`: the blocks of a product.
+// A launch of some products by a kernel: false if a block had too much shared memory. `of_each`: the blocks of a
+// product.
 template <typename F>
 bool launch_products(Products& p, std::span<const Gemm> all, const NormWithin* norm, device::Stream& stream,
                      unsigned cluster, int threads, size_t shared, void (*kernel)(Products), const F& of_each) {
@@ -121,7 +121,7 @@ bool launch_tiles(std::span<const Gemm> all, const NormWithin* norm, device::Str
   Products p = {};
   p.cuts = std::countr_zero(static_cast<unsigned>(cuts));
   p.of_cut = static_cast<int>(up(quotient_up(g.k, cuts), kTileRows));
-  if (p.of_cut > kMostLoads * kTileWarps * kTileRows / 4 || !fits(norm, kTileThreads)) return false;
+  if (!fits(norm, kTileThreads)) return false;
   p.wide_a = begins_at(g, g.a.data, 16, g.m == 1 ? 0 : g.a.step, &GemmBatch::a, kWide<T>);
   p.a_at = kTileRing;
   const size_t of_a =
