@@ -117,7 +117,6 @@ __global__ void __launch_bounds__(kMostThreads, 2) normalize_by_blocks(Norm<T> n
   fetch_weights(weights + across, n.beta, 0, n.width, across);
   if (n.early) begin_rows();
   let_next_begin();
-  __syncthreads();
   for (int turn = 0; row < n.count; row += step, ++turn) {
     typename Rows::Row taken;
     rows.take(taken, row);
@@ -136,7 +135,7 @@ __global__ void __launch_bounds__(kMostThreads, 2) normalize_by_blocks(Norm<T> n
     }
     rows.refill(row + Rows::kAhead * step);
     if (row + step < n.count) first.load(n.x + (row + step) * n.width);
-    sums = Own::sum(sums, scratch, turn);
+    sums = Own::sum(sums, scratch, turn);  // behind its barrier the weights are there too
     const Spread s = spread_of(sums.at[0], sums.at[1], n.shifts, share, n.epsilon);
     GPU_UNROLL
     for (int r = 0; r < kRuns; ++r) {
