@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(kTileThreads, 2) thin_tiles(Products p) {
   float sums[kTileColumns / 16][4] = {};
   for (int slot = 0; at < depth; at += kTurn) {
     copy_async_wait<kTilesAhead - 1>();
-    warp_barrier();
+    warp_barrier();  // the unit's instructions gather the lanes, but say nothing of what others have copied
     uint32_t right[2] = {};
     if (lane / 4 < kM && lane / 4 < rows) {
       right[0] = *reinterpret_cast<const uint32_t*>(of_a + at);
@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(kTileThreads, 2) thin_tiles(Products p) {
       load_matrices<true>(left, ring + slot * kTileBytes + place(lane % 8 + lane / 16 * 8, 2 * j + lane / 8 % 2));
       mma_16x8x16<T>(sums[j], left, right);
     }
-    warp_barrier();
+    warp_barrier();  // nor that others have read
     const int next = at + kTilesAhead * kTurn;
     load(slot, next);
     if (next + kTurn >= depth) let_next_begin();
