@@ -109,8 +109,8 @@ __global__ void __launch_bounds__(kFewThreads, 2)
   int new_key = -1;  // where the key that is appended comes to be
   int new_at = -1;   // and which it is of those below, if it is one
   // Of the local keys that the row sees, of this block: all; the runs of neighbours that they are; where the first
-  // begins. Of several, where each begins, and how many keys there are up to its end.
-  int all_keys = 0, runs = 0, first = 0;
+  // begins, and its keys. Of those behind it, where each begins, and how many keys there are up to its end.
+  int all_keys = 0, runs = 0, first = 0, in_first = 0;
   __shared__ int run_begins[LocalIndex::kMost], run_ends[LocalIndex::kMost];
   const auto see = [&] {
     row = sight_of(a, b, r);
@@ -130,10 +130,12 @@ __global__ void __launch_bounds__(kFewThreads, 2)
         end = std::min<int64_t>(end, (cut + 1) * cuts.keys);
       }
       if (begin >= end || global < 0 || !is_head) continue;
-      if (runs == 0) first = static_cast<int>(begin);
       if (new_key >= begin && new_key < end) new_at = all_keys + new_key - static_cast<int>(begin);
       all_keys += static_cast<int>(end - begin);
-      if (thread == 0) run_begins[runs] = static_cast<int>(begin), run_ends[runs] = all_keys;
+      if (runs == 0)
+        first = static_cast<int>(begin), in_first = all_keys;
+      else if (thread == 0)
+        run_begins[runs] = static_cast<int>(begin), run_ends[runs] = all_keys;
       ++runs;
     }
     if (runs > 1 || (kAppends && n.turns.half > 0)) __syncthreads();
@@ -141,10 +143,10 @@ __global__ void __launch_bounds__(kFewThreads, 2)
   // Which key this thread has, after `done` keys; the last one behind it.
   const auto own_at = [&](int done, int t) { return std::min(done + t * kGroups + group, all_keys - 1); };
   const auto key_at = [&](int i) {
-    if (runs == 1) return first + i;
-    int run = 0;
+    if (i < in_first) return first + i;
+    int run = 1;
     while (i >= run_ends[run]) ++run;
-    return run_begins[run] + i - (run == 0 ? 0 : run_ends[run - 1]);
+    return run_begins[run] + i - (run == 1 ? in_first : run_ends[run - 1]);
   };
   int asked = 0, place = 0;  // keys that were asked for; of a round in shared memory
   const auto slot = [&](int t) { return shared + 16 * (thread + kFewThreads * 2 * (t + kFewTogether * place)); };
