@@ -1,7 +1,7 @@
 // Layer norm and RMS norm, and their gradients. A team of threads has a row in its registers, so that it is read once:
-// 32 lanes for rows of up to 1,024 elements, in fp32 768, else a block. Lanes normalize one row and end; other teams
-// have the next ones in their registers, or on their way to shared memory. Only rows that are too long for that, or
-// that do not begin at multiples of 16 bytes, are read again.
+// 32 lanes for rows of up to 1,024 elements, in fp32 768, else a block. Lanes normalize one row and end; blocks, and
+// gradients, have the next rows on their way to shared memory. Only rows that are too long for that, or that do not
+// begin at multiples of 16 bytes, are read again.
 //
 // All sums of a row are taken at once, of what is left of it behind a pivot, the mean of its first run of N elements.
 // Of `width` elements with deviation s the mean is at most s sqrt(width / N) from there, so that the variance, as a
