@@ -25,6 +25,7 @@ using kernels::NormGradOut;
 using kernels::NormIn;
 
 constexpr int kLongThreads = 256;  // of a block that does not hold its row
+constexpr int kRowsOfBlock = 4;    // where 32 lanes have a row and end
 
 // Of a row: what it is shifted and scaled by.
 struct RowStatistics {
@@ -48,9 +49,9 @@ struct Norm {
 
 // A row for each 32 lanes. W: the type of gamma and beta, which are on their way while the row is added up.
 template <typename T, typename W, int kRuns, int N>
-__global__ void __launch_bounds__(32 * kTeams) normalize_by_lanes(Norm<T> n) {
+__global__ void __launch_bounds__(32 * kRowsOfBlock) normalize_by_lanes(Norm<T> n) {
   const int lane = static_cast<int>(threadIdx.x) % 32, first = lane * N;
-  const int64_t row = static_cast<int64_t>(blockIdx.x) * kTeams + threadIdx.x / 32;
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * kRowsOfBlock + threadIdx.x / 32;
   wait_for_kernels_before();
   let_next_begin();
   const int width = row < n.count ? n.width : 0;
@@ -69,15 +70,7 @@ __global__ void __launch_bounds__(32 * kTeams) normalize_by_lanes(Norm<T> n) {
   const float pivot = shuffle(pivot_of(x[0], n.shifts), 0);
   Sums<2> sums = {};
   GPU_UNROLL
-  for (int r = 0; r < kRuns; ++r) {
-    const float less = first + r * 32 * N < width ? pivot : 0;
-    GPU_UNROLL
-    for (int i = 0; i < N; ++i) {
-      const float u = x[r][i] - less;
-      sums.at[0] += u;
-      sums.at[1] += u * u;
-    }
-  }
+  for (int r = 0; r < kRuns; ++r) add_behind(first + r * 32 * N < width ? pivot : 0, x[r], sums.at[0], sums.at[1]);
   sums = lanes_sum(sums);
   const Spread s = spread_of(sums.at[0], sums.at[1], n.shifts, 1.0f / static_cast<float>(n.width), n.epsilon);
   GPU_UNROLL
@@ -102,39 +95,33 @@ __global__ void __launch_bounds__(kMostThreads, 2) normalize_by_blocks(Norm<T> n
   const float share = 1.0f / static_cast<float>(n.width);
   using Rows = RowsAhead<T, Own, kRuns, N, 1, forward_slots(kRuns * N * sizeof(T))>;
   Rows rows = {.from = {n.x},
+               .last = true,
+               .row = blockIdx.x,
+               .step = step,
                .count = n.count,
                .width = n.width,
                .shared = reinterpret_cast<Packed<T, N>*>(weights + 2 * across)};
   Packed<T, N> first = {};
-  int64_t row = blockIdx.x;
   const auto begin_rows = [&] {
     wait_for_kernels_before();
-    rows.begin(row, step);
-    if (row < n.count) first.load(n.x + row * n.width);
+    rows.begin();
+    if (rows.row < n.count) first.load(n.x + rows.row * n.width);
   };
   if (!n.early) begin_rows();
   fetch_weights(weights, n.gamma, n.offset, n.width, across);
   fetch_weights(weights + across, n.beta, 0, n.width, across);
   if (n.early) begin_rows();
   let_next_begin();
-  for (int turn = 0; row < n.count; row += step, ++turn) {
+  for (int turn = 0; rows.row < n.count; rows.advance(), ++turn) {
     typename Rows::Row taken;
-    rows.take(taken, row);
+    rows.take(taken);
     const auto& x = taken[0];
     const float pivot = pivot_of(first, n.shifts);
     Sums<2> sums = {};
     GPU_UNROLL
-    for (int r = 0; r < kRuns; ++r) {
-      const float less = Own::column(r) < n.width ? pivot : 0;
-      GPU_UNROLL
-      for (int i = 0; i < N; ++i) {
-        const float u = x[r][i] - less;
-        sums.at[0] += u;
-        sums.at[1] += u * u;
-      }
-    }
-    rows.refill(row + Rows::kAhead * step);
-    if (row + step < n.count) first.load(n.x + (row + step) * n.width);
+    for (int r = 0; r < kRuns; ++r) add_behind(Own::column(r) < n.width ? pivot : 0, x[r], sums.at[0], sums.at[1]);
+    rows.refill();
+    if (rows.row + step < n.count) first.load(n.x + (rows.row + step) * n.width);
     sums = Own::sum(sums, scratch, turn);  // behind its barrier the weights are there too
     const Spread s = spread_of(sums.at[0], sums.at[1], n.shifts, share, n.epsilon);
     GPU_UNROLL
@@ -145,7 +132,7 @@ __global__ void __launch_bounds__(kMostThreads, 2) normalize_by_blocks(Norm<T> n
       load_run(gamma, weights + column), load_run(beta, weights + across + column);
       GPU_UNROLL
       for (int i = 0; i < N; ++i) y[i] = (x[r][i] - pivot - s.shift) * s.inverse * gamma[i] + beta[i];
-      put_run(n.y + row * n.width + column, y, n.add);
+      put_run(n.y + rows.at + r * Own::size() * N, y, n.add);
     }
   }
 }
@@ -159,8 +146,7 @@ __device__ __forceinline__ float rounded_before(float x, bool add) {
 // With xhat what a row is normalized to and g = dy * gamma: dx = inverse * (g - mean of g - xhat * mean of (g * xhat)),
 // where RMS norm has no mean of g; dgamma = sum of dy * xhat, dbeta = sum of dy. Rows as above.
 template <typename T, int kRuns, int N, bool kByLanes>
-__global__ void __launch_bounds__(Team<kRuns, N, kByLanes>::kMost,
-                                  backward_blocks<Team<kRuns, N, kByLanes>>(kRuns* N * sizeof(T)))
+__global__ void __launch_bounds__(Team<kRuns, N, kByLanes>::kMost, backward_blocks<Team<kRuns, N, kByLanes>>())
     normalize_grad(Norm<T> n) {
   using Own = Team<kRuns, N, kByLanes>;
   GPU_DYNAMIC_SHARED(float, weights);  // gamma and its offset, then sums of the block
@@ -169,26 +155,32 @@ __global__ void __launch_bounds__(Team<kRuns, N, kByLanes>::kMost,
   const int64_t step = static_cast<int64_t>(gridDim.x) * Own::kCount;
   const float share = 1.0f / static_cast<float>(n.width);
   using Rows = RowsAhead<T, Own, kRuns, N, 3, backward_slots<Own>(kRuns * N * sizeof(T))>;
-  Rows rows = {.from = {n.x, n.dy, n.add ? n.dx : nullptr},
+  int64_t top = static_cast<int64_t>(blockIdx.x) * Own::kCount;
+  Rows rows = {.from = {n.x, n.dy, n.dx},
+               .last = n.add,
+               .row = top + Own::number(),
+               .step = step,
                .count = n.count,
                .width = n.width,
                .shared = reinterpret_cast<Packed<T, N>*>(weights + across)};
   Packed<T, N> first = {};
-  const int64_t begin = static_cast<int64_t>(blockIdx.x) * Own::kCount;
   wait_for_kernels_before();
   let_next_begin();
-  rows.begin(begin + Own::number(), step);
-  if (begin + Own::number() < n.count) first.load(n.x + (begin + Own::number()) * n.width);
+  rows.begin();
+  if (!kByLanes && top < n.count) first.load(n.x + top * n.width);
   fetch_weights(weights, n.gamma, n.offset, n.width, across);
   __syncthreads();
   float dgamma[kRuns][N] = {}, dbeta[kRuns][N] = {};
-  int turn = 0;
-  for (int64_t top = begin; top < n.count; top += step, ++turn) {
-    const int64_t row = top + Own::number();
+  for (int turn = 0; top < n.count; top += step, rows.advance(), ++turn) {
     typename Rows::Row taken;
-    rows.take(taken, row);
+    rows.take(taken);
     const auto &x = taken[0], &dy = taken[1], &there = taken[2];
-    const float pivot = pivot_of(first, n.shifts);
+    float pivot;
+    if constexpr (kByLanes) {
+      pivot = shuffle(pivot_of(x[0], n.shifts), 0);
+    } else {
+      pivot = pivot_of(first, n.shifts);
+    }
     Sums<4> sums = {};
     GPU_UNROLL
     for (int r = 0; r < kRuns; ++r) {
@@ -205,14 +197,14 @@ __global__ void __launch_bounds__(Team<kRuns, N, kByLanes>::kMost,
         sums.at[3] += g * u;
       }
     }
-    rows.refill(row + Rows::kAhead * step);
-    if (row + step < n.count) first.load(n.x + (row + step) * n.width);
+    rows.refill();
+    if (!kByLanes && top + step < n.count) first.load(n.x + (top + step) * n.width);
     sums = Own::sum(sums, scratch, turn);
     const Spread s = spread_of(sums.at[0], sums.at[1], n.shifts, share, n.epsilon);
     const float shift = -s.shift * s.inverse;                           // xhat = u * inverse + shift
     const float of_g = n.shifts ? -sums.at[2] * share * s.inverse : 0;  // dx = g * inverse + of_g
     const float of_xhat = -(sums.at[3] - s.shift * sums.at[2]) * share * s.inverse * s.inverse;  //   + xhat * of_xhat
-    if (row >= n.count) continue;
+    if (rows.row >= n.count) continue;
     GPU_UNROLL
     for (int r = 0; r < kRuns; ++r) {
       const int column = Own::column(r);
@@ -224,14 +216,15 @@ __global__ void __launch_bounds__(Team<kRuns, N, kByLanes>::kMost,
         dgamma[r][i] += dy[r][i] * xhat;
         dx[i] = rounded_before<T>(dy[r][i] * gamma[i] * s.inverse + of_g + xhat * of_xhat, n.add) + there[r][i];
       }
-      if (column < n.width) put_run(n.dx + row * n.width + column, dx, false);
+      if (column < n.width) put_run(n.dx + rows.at + r * Own::size() * N, dx, false);
     }
   }
 
   float* const to = n.partial + static_cast<int64_t>(blockIdx.x) * 2 * n.width;
   if constexpr (kByLanes) {
     // What the teams have, where rows were: of each its sums of gamma, then of beta.
-    static_assert(Rows::kAhead * sizeof(typename Rows::Row) >= 2 * Own::kEach * sizeof(float));
+    static_assert(backward_slots<Own>(kRuns * N * sizeof(T)) * sizeof(typename Rows::Row) >=
+                  2 * Own::kEach * sizeof(float));
     float* const of_teams = weights + across;
     __syncthreads();
     GPU_UNROLL
@@ -365,33 +358,33 @@ struct ChunkSums {
 constexpr int kMostGroups = 32;
 __global__ void __launch_bounds__(32 * kMostGroups)
     join_chunks(const float* partial, ChunkSums out, int chunks, int width) {
-  __shared__ float sums[kMostGroups][32];
+  __shared__ float sums[kMostGroups][33];  // a column of it is in as many banks as it has rows
   const int lane = static_cast<int>(threadIdx.x) % 32, group = static_cast<int>(threadIdx.x) / 32;
-  const int groups = static_cast<int>(blockDim.x) / 32, column = static_cast<int>(blockIdx.x) * 32 + lane;
+  const int groups = static_cast<int>(blockDim.x) / 32, first_column = static_cast<int>(blockIdx.x) * 32;
   const bool beta = blockIdx.y == 1;
   const AnyData to = beta ? out.dbeta : out.dgamma;
   wait_for_kernels_before();
   let_next_begin();
   if (to.data == nullptr) return;
-  constexpr int kTogether = 8;  // loads under way
+  constexpr int kTogether = 13;  // loads under way: all, of as many chunks as three times the processors
   float sum = 0;
-  if (column < width)
+  if (first_column + lane < width)
     for (int first = group; first < chunks; first += kTogether * groups) {
       float some[kTogether];
       GPU_UNROLL
       for (int k = 0; k < kTogether; ++k) {
         const int c = first + k * groups;
-        some[k] = c < chunks ? partial[(static_cast<int64_t>(c) * 2 + blockIdx.y) * width + column] : 0;
+        some[k] = c < chunks ? partial[(static_cast<int64_t>(c) * 2 + blockIdx.y) * width + first_column + lane] : 0;
       }
       GPU_UNROLL
       for (int k = 0; k < kTogether; ++k) sum += some[k];
     }
   sums[group][lane] = sum;
   __syncthreads();
-  if (group != 0 || column >= width) return;
-  float total[1] = {sum};
-  for (int i = 1; i < groups; ++i) total[0] += sums[i][lane];
-  to.put(column, total, beta ? out.add_beta : out.add_gamma);
+  for (int i = group; i < 32; i += groups) {
+    const float total[1] = {lanes_sum(lane < groups ? sums[lane][i] : 0.0f)};
+    if (lane == 0 && first_column + i < width) to.put(first_column + i, total, beta ? out.add_beta : out.add_gamma);
+  }
 }
 
 // Calls f with the team that holds a row and its threads, else `any`. wide: N elements may be read at a time.
@@ -456,8 +449,8 @@ void forward(const KernelCall& call, bool shifts) {
           const std::vector<device::Stream::Bytes> written = {bytes_of(call.outs[0])};
           if constexpr (kByLanes) {
             const auto by = [&]<typename W>(W) {
-              launch_overlapping(*call.stream, blocks(quotient_up(n.count, kTeams)), dim3(32 * kTeams), 0, written,
-                                 normalize_by_lanes<T, W, kRuns, kN>, n);
+              launch_overlapping(*call.stream, blocks(quotient_up(n.count, kRowsOfBlock)), dim3(32 * kRowsOfBlock), 0,
+                                 written, normalize_by_lanes<T, W, kRuns, kN>, n);
             };
             n.gamma.dtype == DType::f32 ? by(float()) : by(T());
           } else {
@@ -476,8 +469,7 @@ void forward(const KernelCall& call, bool shifts) {
 // As many blocks as a large device runs at one time, where rows are held, but not for few rows.
 int64_t chunks_of(int64_t count, int64_t width, DType dtype) {
   const TeamSize size = team_size(width, dtype);
-  const int64_t of_processor = size.by_lanes ? (size.each * tensor::size_of(dtype) <= 48 ? 3 : 2)
-                                             : std::max(1, (size.each == 8 ? 672 : 512) / size.threads);
+  const int64_t of_processor = size.by_lanes ? 2 : std::max(1, threads_of_processor(size.each) / size.threads);
   return std::clamp<int64_t>(count / 8, 1, kProcessors * of_processor);
 }
 

@@ -9,16 +9,26 @@ namespace kintsugi::KINTSUGI_GPU {
 
 constexpr int kMostThreads = 512;  // of a block that holds its row, with 8 or 16 elements each
 constexpr int kMostHeld = kMostThreads * 16;
-constexpr int kTeams = 4;  // of a block whose teams are 32 lanes
+// Of a block whose teams are 32 lanes, in gradients: with what is on its way it takes no more shared memory than every
+// device has. bytes: that a thread has of a row.
+constexpr int teams_of(int bytes) {
+  return bytes <= 48 ? 6 : 4;
+}
+
+// Of a processor, in gradients by blocks: by the elements of a thread, as many as its registers hold.
+constexpr int threads_of_processor(int each) {
+  return each == 8 ? 672 : 512;
+}
 
 // The threads that have a row, and what each has of it: kRuns runs of N neighbours.
 template <int kRuns, int N, bool kByLanes>
 struct Team {
   static constexpr int kEach = kRuns * N;
-  static constexpr int kCount = kByLanes ? kTeams : 1;                 // of a block
-  static constexpr int kMost = kByLanes ? 32 * kTeams : kMostThreads;  // threads of a block
+  static constexpr int kCount = kByLanes ? teams_of(kRuns * 16) : 1;                  // of a block
+  static constexpr int kMost = kByLanes ? 32 * kCount : threads_of_processor(kEach);  // no block has more threads
   static constexpr int kWarps = kByLanes ? 1 : kMostThreads / 32;
 
+  __device__ static int threads() { return kByLanes ? kMost : static_cast<int>(blockDim.x); }  // of a block
   __device__ static int number() { return kByLanes ? static_cast<int>(threadIdx.x) / 32 : 0; }
   __device__ static int place() {
     return kByLanes ? static_cast<int>(threadIdx.x) % 32 : static_cast<int>(threadIdx.x);
@@ -45,66 +55,82 @@ struct Team {
   }
 };
 
-// Rows of kValues values, kSlots of them on their way to shared memory, which takes no registers. A thread takes what
-// it has fetched itself, so that only it waits. Without slots a row is fetched when it is taken.
+// The rows of a team, each `step` behind the one before, of kValues values; kSlots rows are on their way to shared
+// memory, which takes no registers. A thread takes what it has fetched itself, so that only it waits. Without slots a
+// row is fetched when it is taken.
 template <typename T, typename Own, int kRuns, int N, int kValues, int kSlots>
 struct RowsAhead {
   using Row = Packed<T, N>[kValues][kRuns];
-  static constexpr int kAhead = kSlots;
 
-  const T* from[kValues];  // null: zeros
-  int64_t count;
+  const T* from[kValues];
+  bool last;  // false: there is nothing of the last value, which is zeros
+  int64_t row, step, count;
   int width;
   Packed<T, N>* shared;
+  int64_t at = row * width + Own::column(0);  // where this thread's first run of the row is
   int slot = 0;
 
-  __device__ __forceinline__ Packed<T, N>* place(int at, int value, int r) const {
-    return shared + ((at * kValues + value) * kRuns + r) * static_cast<int>(blockDim.x) + threadIdx.x;
+  __device__ __forceinline__ Packed<T, N>* place(int s, int value, int r) const {
+    return shared + ((s * kValues + value) * kRuns + r) * Own::threads() + threadIdx.x;
   }
-  // Calls f(value, r, from) for what this thread has of a row.
-  template <typename F>
-  __device__ __forceinline__ void each(int64_t row, const F& f) const {
-    if (row >= count) return;
-    GPU_UNROLL
-    for (int v = 0; v < kValues; ++v) GPU_UNROLL
-    for (int r = 0; r < kRuns; ++r)
-      if (from[v] != nullptr && Own::column(r) < width) f(v, r, from[v] + row * width + Own::column(r));
+  // Of any row.
+  __device__ __forceinline__ bool has(int value, int r) const {
+    return (value + 1 < kValues || last) && Own::column(r) < width;
   }
-  __device__ __forceinline__ void fetch(int64_t row, int at) const {
+  // Begins to copy the row that is so many behind this one, if it is there.
+  __device__ __forceinline__ void fetch(int s, int behind) const {
     if constexpr (kSlots > 0) {
-      each(row, [&](int v, int r, const T* x) { copy_async_16(place(at, v, r), x); });
+      if (row + behind * step < count) {
+        const int64_t begin = at + behind * step * width;
+        GPU_UNROLL
+        for (int r = 0; r < kRuns; ++r) {
+          if (Own::column(r) >= width) break;
+          GPU_UNROLL
+          for (int v = 0; v < kValues; ++v)
+            if (has(v, r)) copy_async_16(place(s, v, r), from[v] + begin + r * Own::size() * N);
+        }
+      }
       copy_async_commit();
     }
   }
-  // The first rows: that of the first slot, and others a `step` apart.
-  __device__ __forceinline__ void begin(int64_t row, int64_t step) const {
+  // The first rows. What is never fetched is zeros.
+  __device__ __forceinline__ void begin() const {
     GPU_UNROLL
-    for (int s = 0; s < kSlots; ++s) fetch(row + s * step, s);
+    for (int s = 0; s < kSlots; ++s) {
+      GPU_UNROLL
+      for (int v = 0; v < kValues; ++v) GPU_UNROLL
+      for (int r = 0; r < kRuns; ++r)
+        if (!has(v, r)) *place(s, v, r) = {};
+      fetch(s, s);
+    }
   }
-  // The next row, with zeros behind it and behind the last.
-  __device__ __forceinline__ void take(Row& to, int64_t row) const {
+  // Zeros if there is no row.
+  __device__ __forceinline__ void take(Row& to) const {
     if constexpr (kSlots > 0) copy_async_wait<kSlots - 1>();
     GPU_UNROLL
     for (int v = 0; v < kValues; ++v) GPU_UNROLL
     for (int r = 0; r < kRuns; ++r) to[v][r] = {};
-    each(row, [&](int v, int r, const T* x) {
+    if (row >= count) return;
+    GPU_UNROLL
+    for (int v = 0; v < kValues; ++v) GPU_UNROLL
+    for (int r = 0; r < kRuns; ++r) {
       if constexpr (kSlots > 0) {
         to[v][r] = *place(slot, v, r);
       } else {
-        to[v][r].load(x);
+        if (has(v, r)) to[v][r].load(from[v] + at + r * Own::size() * N);
       }
-    });
+    }
   }
-  // To the place of the row that was taken, once that was used: the row kSlots behind it.
-  __device__ __forceinline__ void refill(int64_t row) {
-    fetch(row, slot);
+  // To the place of what was taken, once that was used.
+  __device__ __forceinline__ void refill() {
+    fetch(slot, kSlots);
     if (++slot >= kSlots) slot = 0;
   }
+  __device__ __forceinline__ void advance() { row += step, at += step * width; }
 };
 
-// By the bytes that a thread has of a row: the rows that are under way, so that a processor has some 64 KiB of them,
-// and a block no more than every device has; and, of gradients, the blocks of a processor, as many as its registers
-// hold.
+// By the bytes that a thread has of a row: the rows that are under way, so that a processor has some 64 KiB of them;
+// and, of gradients, the blocks of a processor, as many as its registers hold.
 #if defined(__HIP__)
 constexpr bool kLongRowsAhead = false;  // blocks have 64 KiB of shared memory, which the weights of a long row fill
 #else
@@ -114,8 +140,8 @@ constexpr int forward_slots(int bytes) {
   return kLongRowsAhead ? 64 / bytes : 0;
 }
 template <typename Team>
-constexpr int backward_blocks(int bytes) {
-  return Team::kCount == 1 ? 1 : bytes <= 48 ? 3 : 2;
+constexpr int backward_blocks() {
+  return Team::kCount == 1 ? 1 : 2;
 }
 template <typename Team>
 constexpr int backward_slots(int bytes) {
@@ -138,6 +164,17 @@ __device__ __forceinline__ float pivot_of(const Packed<T, N>& first, bool shifts
   GPU_UNROLL
   for (int i = 0; i < N; ++i) sum += first[i];
   return shifts ? sum / N : 0;
+}
+
+// Adds what is left of a run behind the pivot, and its squares.
+template <typename T, int N>
+__device__ __forceinline__ void add_behind(float pivot, const Packed<T, N>& x, float& sum, float& squares) {
+  GPU_UNROLL
+  for (int i = 0; i < N; ++i) {
+    const float u = x[i] - pivot;
+    sum += u;
+    squares += u * u;
+  }
 }
 
 // To shared memory, with zeros behind it: what is added to `offset`, or nothing.

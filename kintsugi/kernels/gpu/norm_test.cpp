@@ -41,9 +41,13 @@ TEST(OnDevice, NormsOfWideRows) {
       NormCase{rows, width, dtype}.check(dtype == DType::bf16 ? 7 : 0);
 }
 
-// Many rows, whose sums are joined from several chunks.
+// Many rows, whose sums are joined from several chunks; of a block's teams some have fewer rows than others, or none.
 TEST(OnDevice, NormsOfManyRows) {
-  NormCase{700, 40, DType::bf16}.check(0);
+  for (const int64_t rows : {700, 19, 16}) NormCase{rows, 40, DType::bf16}.check(0);
+}
+// So many chunks that a thread has more of them than it loads at a time.
+TEST(OnDevice, NormsOfMoreChunks) {
+  NormCase{3400, 776, DType::f32}.check(0);
 }
 
 // The mean is far from zero, and the first elements, which the sums are taken about, are far from the mean.

@@ -83,14 +83,7 @@ __device__ __forceinline__ void normalize_within(const NormWithin& n, T* rows, u
   GPU_UNROLL
   for (int row = 0; row < kM; ++row) {
     pivot[row] = pivot_of(first[row], n.shifts);
-    n.each_run<N>(row, [&](int r, int) {
-      GPU_UNROLL
-      for (int i = 0; i < N; ++i) {
-        const float u = x[row][r][i] - pivot[row];
-        sums.at[2 * row] += u;
-        sums.at[2 * row + 1] += u * u;
-      }
-    });
+    n.each_run<N>(row, [&](int r, int) { add_behind(pivot[row], x[row][r], sums.at[2 * row], sums.at[2 * row + 1]); });
   }
   sums = lanes_sum(sums);
   if (!n.team.by_lanes) {
