@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <random>
 #include <string>
@@ -62,7 +63,8 @@ class Drawn {
     const int heads = one_of({2, 4, 4, 8}), head_dim = kPlain ? one_of({8, 16}) : one_of({4, 8, 16, 24});
     set("model.heads", heads), set("model.head_dim", head_dim);
     set("model.kv_heads", one_of({heads, heads, heads / 2, 1}));
-    set("model.embed", one_of({heads * head_dim, 40, 48, 64}));
+    set("model.embed",
+        one_of({std::max(heads * head_dim, 16), 40, 48, 64}));  // rounding to bf16 changes a norm of 8 much
     set("model.rotary_dims", one_of({0, 4}));
     set("model.layers", layers_ = one_of({2, 2, 3, 4}));
     set("model.vocab", one_of({64, 97, 131}));
@@ -116,11 +118,15 @@ class Drawn {
   int layers_ = 1;
 };
 
+// With the usual epsilon of AdamW a weight whose gradient is zero but for rounding takes a whole step, in a direction
+// that rounding decides, and the gradients of the second step may then differ by more than rounding.
+constexpr std::string_view kRun = "[train]\nsteps = 10\nepsilon = 1e-5\n";
+
 // "": the same; else what differs. Null where the keys do not go together.
 std::optional<std::string> difference(const Sets& sets) {
   try {
-    const config::Resolved resolved = config::resolve(
-        config::read_text("[train]\nsteps = 10\n", "run.toml", exchange::catalog_with_folders(), sets), 2);
+    const config::Resolved resolved =
+        config::resolve(config::read_text(kRun, "run.toml", exchange::catalog_with_folders(), sets), 2);
     const config::Settings& s = resolved.settings;
     const train::RandomSamples samples(s);
     const double tolerance = train::default_tolerance(s);
@@ -157,7 +163,7 @@ TEST_P(RandomRuns, AreTheSameOnOneRank) {
     const Sets sets = Drawn(first + which * 100'000 + i).sets(device);
     const auto found = difference(sets);
     done += found.has_value();
-    EXPECT_EQ(found.value_or(""), "") << "kintsugi compare run.toml --random --steps 2 --set "
+    EXPECT_EQ(found.value_or(""), "") << "kintsugi compare run.toml --random --steps 2 --set train.epsilon=1e-5 "
                                       << fmt::format("{}", fmt::join(sets, " "));
   }
   std::printf("%lu of %lu runs compared, the others refused\n", done, runs);

@@ -1,7 +1,8 @@
 // Products of few rows, c [m n] = a [m k] b [k n], which take as long as reading b: every element of b is read once, 16
 // bytes at a time and many loads at once, and multiplied with all rows of a. Of 16 bits the matrix unit multiplies
-// (thin_tiles.h), on devices that have clusters, else the other arithmetic (thin_columns.h). Sums are taken in an order
-// that depends on the sizes of the products of a launch alone, and on which of the two it is.
+// (thin_tiles.h), on devices that have clusters and much shared memory, else the other arithmetic (thin_columns.h).
+// Sums are taken in an order that depends on the sizes of the products of a launch alone, and on which of the two it
+// is.
 //
 // Weights are read before the kernel that makes a has ended (device/gpu.h, launch_overlapping).
 #include <span>
@@ -60,12 +61,13 @@ __global__ void __launch_bounds__(kThreads, kM == 2 ? 3 : 4) thin_rows(Gemm g, b
       put_any_result<T>(g, r, column, sums.at[r], {bias_at(g, r, column), kept_at(g, r, column)});
 }
 
+constexpr size_t kOfItsOwn = 10 * 1024;  // shared memory of a size known when a kernel is compiled
+
 // A launch of some products by a kernel: false if a block had too much shared memory. `of_each`: the blocks of a
 // product.
 template <typename F>
 bool launch_products(Products& p, std::span<const Gemm> all, const NormWithin* norm, device::Stream& stream,
                      unsigned cluster, int threads, size_t shared, void (*kernel)(Products), const F& of_each) {
-  constexpr size_t kOfItsOwn = 10 * 1024;  // shared memory of a size known when it is compiled
   if (shared > most_shared() - kOfItsOwn) return false;
   p.early = true;
   if (norm != nullptr) {
@@ -140,7 +142,9 @@ bool launch_across(std::span<const Gemm> all, const NormWithin* norm, device::St
   for (const Gemm& g : all)
     if (g.n % kWide<T> != 0 || !begins_at(g, g.b.data, 16, g.b.step, &GemmBatch::b, kWide<T>)) return false;
   if constexpr (sizeof(T) == 2 && kCopiesBeside) {  // only such devices have clusters
-    if (has_clusters(thin_tiles<T, kM, false>)) return launch_tiles<T, kM>(all, norm, stream);
+    // Those of generation 12.0 have clusters, and too little shared memory.
+    if (has_clusters(thin_tiles<T, kM, false>) && kOfOneBlock + kOfItsOwn <= most_shared())
+      return launch_tiles<T, kM>(all, norm, stream);
   }
   return launch_columns<T, kM>(all, norm, stream);
 }
