@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kintsugi/comm/communicator.h"
+#include "kintsugi/kernels/cpu/likely.h"
 #include "kintsugi/run/executor.h"
 
 namespace kintsugi::evaluate {
@@ -17,11 +18,17 @@ struct SampleOptions {
   int64_t vocab = 0;  // only ids below it; 0: all
 };
 
+using kernels::cpu::Logits;
+
 // The most likely id at temperature 0, else one drawn from softmax(logits / temperature) over the top_k. A pure
 // function of (logits, options, number, stream): `number` counts the tokens drawn so far, `stream` is of the text. What
-// rounding changes in the logits, as another layout does, hardly ever changes the id: each id has a random number of its
-// own, and two would have to be as good as equal.
-int32_t sample(std::span<const float> logits, const SampleOptions& options, uint64_t number, uint64_t stream = 0);
+// rounding changes in the logits, as another layout does, hardly ever changes the id: each id has a random number of
+// its own, and two would have to be as good as equal.
+int32_t sample(const Logits& logits, const SampleOptions& options, uint64_t number, uint64_t stream = 0);
+inline int32_t sample(std::span<const float> logits, const SampleOptions& options, uint64_t number,
+                      uint64_t stream = 0) {
+  return sample(Logits{logits.data(), std::ssize(logits), tensor::DType::f32}, options, number, stream);
+}
 
 // A text that is continued, and how far it is.
 struct Text {
