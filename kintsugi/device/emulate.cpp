@@ -188,6 +188,7 @@ struct Cluster {
 thread_local Block* block_now = nullptr;
 thread_local Cluster* cluster_now = nullptr;
 std::atomic<int> warp_lanes{32};
+std::atomic<size_t> shared_set{0};
 std::atomic<Order> order_now{Order::first_to_last};
 
 Fiber& running() {
@@ -424,6 +425,17 @@ void set_warp(int lanes) {
 int warp() {
   return warp_lanes;
 }
+void set_most_shared(size_t bytes) {
+  shared_set = bytes;
+}
+size_t most_shared() {
+  const size_t set = shared_set;
+  return set > 0 ? set : warp_lanes == 64 ? 64 << 10 : 227 << 10;
+}
+void require_shared(size_t bytes) {
+  base::require(bytes <= most_shared(), "device", "a block asks for {} bytes of shared memory, and may have {}", bytes,
+                most_shared());
+}
 void set_order(Order order) {
   order_now = order;
 }
@@ -549,7 +561,6 @@ void run(Grid<Size> grid, Size threads, size_t shared, const void* kernel, const
   const auto count = static_cast<int>(threads.x * threads.y * threads.z);
   const Size blocks = grid.blocks;
   base::require(count > 0 && count <= kMostThreads, "device", "a block of {} threads", count);
-  base::require(shared <= kMostShared, "device", "{} bytes of shared memory", shared);
   base::require(grid.cluster > 0 && grid.cluster <= 8 && blocks.x % grid.cluster == 0, "device",
                 "{} blocks in clusters of {}", blocks.x, grid.cluster);
   const int64_t clusters = static_cast<int64_t>(blocks.x) * blocks.y * blocks.z / grid.cluster;

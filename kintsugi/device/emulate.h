@@ -58,6 +58,11 @@ int own_lane();            // within its group of 32
 // The threads of a warp of the kernels that are launched from here on: 32 or 64. For tests.
 void set_warp(int lanes);
 int warp();
+// Bytes of dynamic shared memory that a block may ask for: what was set, or (0) 64 KiB with warps of 64, as on AMD's
+// devices, and 227 KiB with others, as on NVIDIA's generation 9.0. For tests.
+void set_most_shared(size_t bytes);
+size_t most_shared();
+void require_shared(size_t bytes);  // InternalError if it is more
 
 // In which order the threads of a block are run, of the kernels that are launched from here on. For tests.
 enum class Order {
@@ -209,6 +214,7 @@ template <typename... Parameters, typename... Arguments>
 void launch(Stream& stream, Size grid, Size block, size_t shared, void (*kernel)(Parameters...),
             Arguments&&... arguments) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0 || !stream.enqueues()) return;
+  require_shared(shared);
   enqueue(stream, [=, ... values = static_cast<std::decay_t<Parameters>>(arguments)] {
     run(grid, block, shared, reinterpret_cast<const void*>(kernel), [&] { kernel(values...); });
   });
@@ -218,6 +224,7 @@ template <typename... Parameters, typename... Arguments>
 void launch_overlapping(Stream& stream, Grid<Size> grid, Size block, size_t shared, std::vector<Stream::Bytes> writes,
                         void (*kernel)(Parameters...), Arguments&&... arguments) {
   if (grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0 || !stream.enqueues()) return;
+  require_shared(shared);
   enqueue(stream, [=, ... values = static_cast<std::decay_t<Parameters>>(arguments)] {
     run(grid, block, shared, reinterpret_cast<const void*>(kernel), [&] {
       kernel(values...);

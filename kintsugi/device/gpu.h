@@ -215,7 +215,9 @@ __device__ __forceinline__ T* of_block_in_cluster(T* own, unsigned block) {
 #endif
 }
 
-// Bytes of shared memory that a block may have, if it asks for them.
+// Bytes of shared memory that a block may have, if it asks for them; and on the devices with the least
+// (generations 8.6, 8.9, 12.0) and the most.
+constexpr size_t kLeastShared = 99 * 1024, kMostShared = 227 * 1024;
 inline size_t most_shared() {
   int device = 0, bytes = 0;
   const bool known = cudaGetDevice(&device) == cudaSuccess &&
@@ -404,18 +406,24 @@ template <typename... Parameters>
 bool has_clusters(void (*)(Parameters...)) {
   return device::emulate::warp() == 32;  // as on NVIDIA's devices
 }
-inline size_t most_shared() {
-  return 227 * 1024;
-}
+constexpr size_t kLeastShared = 64 * 1024, kMostShared = 227 * 1024;
 using device::emulate::launch;
 using device::emulate::launch_overlapping;
 using device::emulate::let_next_begin;
+using device::emulate::most_shared;
 using device::emulate::wait_for_kernels_before;
 template <typename... Parameters>
 int64_t blocks_at_one_time(void (*)(Parameters...), int) {
   return 1024;
 }
 #endif
+
+// Whether a block may have so many bytes of dynamic shared memory, beside the little that most kernels have in their
+// code.
+inline bool has_shared(size_t bytes) {
+  constexpr size_t kOfItsOwn = 1024;
+  return bytes + kOfItsOwn <= most_shared();
+}
 
 // Whether the kernel that may be under way when the next one of launch_overlapping begins writes nothing of these.
 inline bool unwritten(const device::Stream& stream, std::initializer_list<device::Stream::Bytes> all) {

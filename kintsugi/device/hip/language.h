@@ -142,8 +142,9 @@ __device__ __forceinline__ T* of_block_in_cluster(T* own, unsigned) {
   return own;
 }
 
-inline size_t most_shared() {
-  return 64 * 1024;
+constexpr size_t kLeastShared = 64 * 1024, kMostShared = kLeastShared;
+constexpr size_t most_shared() {
+  return kMostShared;
 }
 // Of those that take the most registers, on an MI200.
 template <typename... Parameters>

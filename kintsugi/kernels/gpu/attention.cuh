@@ -127,10 +127,10 @@ __global__ __launch_bounds__(32 * kWarps, KINTSUGI_FOUR_WARPS ? kBlocks : 1) voi
   }
 }
 
-// Any type, head_dim and alignment, in fp32: a block makes kTile rows, with 256 / kTile lanes for each.
+// Any type, head_dim and alignment, in fp32: a block makes kTile rows, with as many lanes for each as the others have.
 template <typename T, int kTile>
-__global__ __launch_bounds__(256) void attention_plainly(AttentionCall a) {
-  constexpr int kThreads = 256, kLanes = kThreads / kTile, kEach = kTile / kLanes;
+__global__ __launch_bounds__(kPlainThreads<kTile>) void attention_plainly(AttentionCall a) {
+  constexpr int kThreads = kPlainThreads<kTile>, kLanes = kThreads / kTile, kEach = kTile / kLanes;
   GPU_DYNAMIC_SHARED(float, shared);
   const int wide = a.head_dim | 1;
   float *const q = shared, *const k = q + kTile * wide, *const v = k + kTile * wide, *const o = v + kTile * wide;
@@ -204,11 +204,12 @@ __global__ __launch_bounds__(256) void attention_plainly(AttentionCall a) {
   for (int d = lane; d < a.head_dim; d += kLanes) put(to + d, o[own * wide + d] * end.factor, a.add[0]);
 }
 
+template <int kHead, int kWarps, int kKeys>
+constexpr size_t kUnitsBytes = size_t{2} * kHead*(16 * kWarps + 4 * kKeys);  // of shared memory, but for the list
+
 template <typename T, int kHead, int kWarps, int kKeys, int kBlocks>
-void by_units(const KernelCall& call, const AttentionCall& a) {
-  constexpr int kRows = 16 * kWarps;
-  const size_t shared = sizeof(T) * kHead * (kRows + 4 * kKeys) + static_cast<size_t>(a.key_tiles);
-  const dim3 blocks = blocks_of(a, a.rows, kRows);
+void launch_units(const KernelCall& call, const AttentionCall& a, size_t shared) {
+  const dim3 blocks = blocks_of(a, a.rows, 16 * kWarps);
   if (a.softcap > 0 || a.keep > 0) {
     launch(*call.stream, blocks, dim3(32 * kWarps), shared, attention_by_units<T, kHead, kWarps, kKeys, kBlocks, true>,
            a);
@@ -218,11 +219,41 @@ void by_units(const KernelCall& call, const AttentionCall& a) {
   }
 }
 
+// False: blocks have too little shared memory for it.
+template <typename T, int kHead, int kWarps, int kKeys, int kBlocks>
+bool by_units(const KernelCall& call, const AttentionCall& a) {
+  if constexpr (kUnitsBytes<kHead, kWarps, kKeys> <= kMostShared) {
+    const size_t shared = kUnitsBytes<kHead, kWarps, kKeys> + static_cast<size_t>(a.key_tiles);
+    if (!has_shared(shared)) return false;
+    launch_units<T, kHead, kWarps, kKeys, kBlocks>(call, a, shared);
+    return true;
+  }
+  return false;
+}
+template <typename T>
+bool by_units(const KernelCall& call, const AttentionCall& a) {
+  if (!attention_is_wide(a)) return false;
+  if (a.head_dim <= 64) return by_units<T, 64, 4, 64, 4>(call, a);
+  if (a.head_dim > 128) return a.head_dim <= 256 && by_units<T, 256, 4, 32, 1>(call, a);
+  if (by_units<T, 128, 4, 64, 2>(call, a)) return true;
+  if constexpr (kUnitsBytes < 128, 4, 64 >> kLeastShared) return by_units<T, 128, 4, 32, 2>(call, a);
+  return false;
+}
+
 template <typename T, int kTile>
-void plainly(const KernelCall& call, const AttentionCall& a) {
+bool plainly(const KernelCall& call, const AttentionCall& a) {
   const size_t shared =
       sizeof(float) * kTile * static_cast<size_t>(4 * (a.head_dim | 1) + kTile + 1) + static_cast<size_t>(a.key_tiles);
-  launch(*call.stream, blocks_of(a, a.rows, kTile), dim3(256), shared, attention_plainly<T, kTile>, a);
+  if (!has_shared(shared)) return false;
+  launch(*call.stream, blocks_of(a, a.rows, kTile), dim3(kPlainThreads<kTile>), shared, attention_plainly<T, kTile>, a);
+  return true;
+}
+
+template <typename T>
+bool plainly(const KernelCall& call, const AttentionCall& a) {
+  if ((a.head_dim <= 128 && plainly<T, 32>(call, a)) || plainly<T, 16>(call, a)) return true;
+  if constexpr (kLeastShared <= 64 * 1024) return plainly<T, 8>(call, a);
+  return false;
 }
 
 }  // namespace
@@ -245,11 +276,9 @@ void attention(const KernelCall& call) {
   launch_sight(call, a);
   dispatch("attention", o.dtype(), [&]<typename T>(T) {
     if constexpr (sizeof(T) == 2) {
-      if (attention_is_wide(a) && a.head_dim <= 64) return by_units<T, 64, 4, 64, 4>(call, a);
-      if (attention_is_wide(a) && a.head_dim <= 128) return by_units<T, 128, 4, 64, 2>(call, a);
-      if (attention_is_wide(a) && a.head_dim <= 256) return by_units<T, 256, 4, 32, 1>(call, a);
+      if (by_units<T>(call, a)) return;
     }
-    a.head_dim <= 128 ? plainly<T, 32>(call, a) : plainly<T, 16>(call, a);
+    if (!plainly<T>(call, a)) refuse_head(a);
   });
 }
 

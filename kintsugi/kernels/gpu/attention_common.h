@@ -258,7 +258,17 @@ __device__ void copy_widened(float* to, int wide, int head_dim, const T* from, c
   }
 }
 
+// Of a block of the kernels that do without the matrix unit: for each of kTile rows, as many lanes as there are others
+// at a time, or fewer.
+template <int kTile>
+constexpr int kPlainThreads = std::min(256, kTile* kTile);
+
 // The host's side.
+
+[[noreturn]] inline void refuse_head(const AttentionCall& a) {
+  throw base::UserError("attention", "a block of this device has {} KiB of shared memory, too little for heads of {}",
+                        most_shared() / 1024, a.head_dim);
+}
 
 // Cuts the workspace into arrays; null: only measures.
 inline int64_t attention_tables(AttentionCall& a, std::byte* memory, bool gradient) {

@@ -106,10 +106,11 @@ void attention_grad(const KernelCall& call) {
       launch(*call.stream, blocks, dim3(256), 0, attention_delta<T, kWide<T>, 16>, a);
     }
     if constexpr (sizeof(T) == 2) {
-      if (attention_is_wide(a) && a.head_dim <= 256)
-        return a.softcap > 0 || a.keep > 0 ? grad_by_units<T, true>(call, a) : grad_by_units<T, false>(call, a);
+      const bool more = a.softcap > 0 || a.keep > 0;
+      if (attention_is_wide(a) && (more ? grad_by_units<T, true>(call, a) : grad_by_units<T, false>(call, a))) return;
     }
-    a.head_dim <= 128 ? grad_plainly<T, 32>(call, a) : grad_plainly<T, 16>(call, a);
+    if (a.head_dim <= 128 && grad_plainly<T, 32>(call, a)) return;
+    if (!grad_plainly<T, 16>(call, a) && !grad_plainly<T, 8>(call, a)) refuse_head(a);
   });
   if (dsinks.data)
     dispatch("attention", dsinks.dtype(), [&]<typename T>(T) {

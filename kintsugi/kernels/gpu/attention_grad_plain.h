@@ -7,11 +7,11 @@
 namespace kintsugi::KINTSUGI_GPU {
 namespace {
 
-// Any type, head_dim and alignment, in fp32. A block makes kTile keys of dk and dv (kOfKeys) or rows of dq, with 256 /
-// kTile lanes for each, and goes over the others, kTile at a time.
+// Any type, head_dim and alignment, in fp32. A block makes kTile keys of dk and dv (kOfKeys) or rows of dq, and goes
+// over the others, kTile at a time.
 template <typename T, int kTile, bool kOfKeys>
-__global__ __launch_bounds__(256, 2) void attention_grad_plainly(AttentionCall a) {
-  constexpr int kThreads = 256, kLanes = kThreads / kTile, kEach = kTile / kLanes;
+__global__ __launch_bounds__(kPlainThreads<kTile>, 2) void attention_grad_plainly(AttentionCall a) {
+  constexpr int kThreads = kPlainThreads<kTile>, kLanes = kThreads / kTile, kEach = kTile / kLanes;
   GPU_DYNAMIC_SHARED(float, shared);
   const int wide = a.head_dim | 1, tile_size = kTile * wide;
   float *const q = shared, *const d_o = q + tile_size, *const k = d_o + tile_size, *const v = k + tile_size;
@@ -105,15 +105,20 @@ __global__ __launch_bounds__(256, 2) void attention_grad_plainly(AttentionCall a
   }
 }
 
+// False: blocks have too little shared memory for it.
 template <typename T, int kTile>
-void grad_plainly(const KernelCall& call, const AttentionCall& a) {
-  const auto shared = [&](int tiles) {
-    return sizeof(float) * kTile * static_cast<size_t>(tiles * (a.head_dim | 1) + 2 * (kTile + 1));
+bool grad_plainly(const KernelCall& call, const AttentionCall& a) {
+  const auto shared = [&](int tiles, int list) {
+    return sizeof(float) * kTile * static_cast<size_t>(tiles * (a.head_dim | 1) + 2 * (kTile + 1)) +
+           static_cast<size_t>(list);
   };
-  launch(*call.stream, blocks_of(a, a.keys, kTile), dim3(256), shared(6) + static_cast<size_t>(a.row_tiles),
-         attention_grad_plainly<T, kTile, true>, a);
-  launch(*call.stream, blocks_of(a, a.rows, kTile), dim3(256), shared(5) + static_cast<size_t>(a.key_tiles),
-         attention_grad_plainly<T, kTile, false>, a);
+  const size_t of_keys = shared(6, a.row_tiles), of_rows = shared(5, a.key_tiles);
+  if (!has_shared(std::max(of_keys, of_rows))) return false;
+  constexpr int kThreads = kPlainThreads<kTile>;
+  launch(*call.stream, blocks_of(a, a.keys, kTile), dim3(kThreads), of_keys, attention_grad_plainly<T, kTile, true>, a);
+  launch(*call.stream, blocks_of(a, a.rows, kTile), dim3(kThreads), of_rows, attention_grad_plainly<T, kTile, false>,
+         a);
+  return true;
 }
 
 }  // namespace

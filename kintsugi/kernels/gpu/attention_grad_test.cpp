@@ -24,6 +24,18 @@ TEST(OnDevice, AttentionGradientWithExtras) {
   check_gradient(kZigzag, DType::f16, false, kExtras[6]);
 }
 
+// What wide heads take by the usual kernels is more than these devices have.
+TEST(OnDevice, AttentionWithLittleSharedMemory) {
+  const SharedMemory little(kLittleShared);
+  for (const Case& c : kCases) {
+    if (c.head_dim <= 64) continue;
+    for (const DType dtype : {DType::bf16, DType::f32}) {
+      check_forward(c, dtype, true, {});
+      check_gradient(c, dtype, true, {});
+    }
+  }
+}
+
 TEST(OnDevice, AttentionGradientInColumns) {
   for (const Case& c : kCases) {
     if (c.seq != c.key_seq || c.heads_first) continue;

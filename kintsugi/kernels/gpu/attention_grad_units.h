@@ -36,13 +36,16 @@ __device__ __forceinline__ float dscore(const AttentionCall& a, const ScoreOf& s
 
 enum : int { kMakeDk = 1, kMakeDv = 2 };
 
+// Queries at a time: as many as registers allow, which left operands take too where units do not read them from memory.
+constexpr int step_of_keys(int head, int most, bool by_four) {
+  return head == 128 && !by_four ? std::min(32, most) : most;
+}
+
 // A block makes dk and dv of 16 kWarps keys of one head, a warp of 16 of them; its scores are [keys queries]. kMore:
 // with capped scores or dropout; kBlocks: that share a processor where units take operands from shared memory.
 template <typename T, int kHead, int kWarps, int kMostStep, int kBlocks, int kMake, bool kMore>
 __global__ __launch_bounds__(32 * kWarps, KINTSUGI_FOUR_WARPS ? kBlocks : 1) void attention_grad_keys(AttentionCall a) {
-  // Queries at a time: as many as registers allow, which left operands take too where units do not read them from
-  // memory.
-  constexpr int kStep = kHead == 128 && !KINTSUGI_FOUR_WARPS ? 32 : kMostStep;
+  constexpr int kStep = step_of_keys(kHead, kMostStep, KINTSUGI_FOUR_WARPS);
   constexpr int kKeys = 16 * kWarps, kThreads = 32 * kWarps, kN = kStep / 8, kPer = kSightTile / kStep;
   constexpr int kKeyTiles = kKeys / kSightTile;
   GPU_DYNAMIC_SHARED(T, shared);
@@ -322,36 +325,67 @@ __global__ __launch_bounds__(32 * kWarps, KINTSUGI_FOUR_WARPS ? kBlocks : 1) voi
   }
 }
 
-template <typename T, int kHead, int kWarps, int kStep, int kBlocks, int kMake, bool kMore>
-void launch_keys(const KernelCall& call, const AttentionCall& a) {
-  constexpr int kKeys = 16 * kWarps;
-  const size_t shared =
-      sizeof(T) * kHead * (2 * kKeys + 4 * kStep) + sizeof(float) * 4 * kStep + static_cast<size_t>(a.row_tiles);
-  launch(*call.stream, blocks_of(a, a.keys, kKeys), dim3(32 * kWarps), shared,
-         attention_grad_keys<T, kHead, kWarps, kStep, kBlocks, kMake, kMore>, a);
-}
-template <typename T, int kHead, int kWarps, int kStep, int kBlocks, bool kMayHold, bool kMore>
-void launch_rows(const KernelCall& call, const AttentionCall& a) {
-  constexpr int kRows = 16 * kWarps;
-  const auto kernel = attention_grad_rows<T, kHead, kWarps, kStep, kBlocks, kMayHold, kMore>;
-  const bool held = kMayHold && !by_four_warps(kernel);
-  const int tile_rows = held ? std::max(2 * kRows, 4 * kStep) : 2 * kRows + 4 * kStep;
-  const size_t shared = sizeof(T) * kHead * static_cast<size_t>(tile_rows) + static_cast<size_t>(a.key_tiles);
-  launch(*call.stream, blocks_of(a, a.rows, kRows), dim3(32 * kWarps), shared, kernel, a);
+// How the two kernels go over heads of up to kHead, and bytes of their shared memory but for the lists; `by_four`: by
+// units of four warps.
+template <int kHead, int kWarps, int kMostStep, int kBlocks>
+struct KeysOf {
+  static constexpr size_t bytes(bool by_four) {
+    const int step = step_of_keys(kHead, kMostStep, by_four);
+    return size_t{2} * kHead * (2 * 16 * kWarps + 4 * step) + sizeof(float) * 4 * step;
+  }
+  template <typename T, int kMake, bool kMore>
+  static void start(const KernelCall& call, const AttentionCall& a, size_t shared) {
+    launch(*call.stream, blocks_of(a, a.keys, 16 * kWarps), dim3(32 * kWarps), shared,
+           attention_grad_keys<T, kHead, kWarps, kMostStep, kBlocks, kMake, kMore>, a);
+  }
+  // dk and dv together need more registers of wide heads than there are.
+  template <typename T, bool kMore>
+  static void start_all(const KernelCall& call, const AttentionCall& a, size_t shared) {
+    if constexpr (kHead <= 128) {
+      start<T, kMakeDk | kMakeDv, kMore>(call, a, shared);
+    } else {
+      start<T, kMakeDk, kMore>(call, a, shared);
+      start<T, kMakeDv, kMore>(call, a, shared);
+    }
+  }
+};
+template <int kHead, int kWarps, int kStep, int kBlocks, bool kMayHold>
+struct RowsOf {
+  static constexpr size_t bytes(bool by_four) {
+    const int own = 2 * 16 * kWarps, others = 4 * kStep;
+    return size_t{2} * kHead * (kMayHold && !by_four ? std::max(own, others) : own + others);
+  }
+  template <typename T, bool kMore>
+  static constexpr auto* kKernel = attention_grad_rows<T, kHead, kWarps, kStep, kBlocks, kMayHold, kMore>;
+  template <typename T, bool kMore>
+  static void start(const KernelCall& call, const AttentionCall& a, size_t shared) {
+    launch(*call.stream, blocks_of(a, a.rows, 16 * kWarps), dim3(32 * kWarps), shared, kKernel<T, kMore>, a);
+  }
+};
+
+// False: blocks have too little shared memory for it.
+template <typename T, bool kMore, typename Keys, typename Rows>
+bool grad_by(const KernelCall& call, const AttentionCall& a) {
+  if constexpr (std::max(Keys::bytes(false), Rows::bytes(false)) <= kMostShared) {
+    const bool by_four = by_four_warps(Rows::template kKernel<T, kMore>);
+    const size_t of_keys = Keys::bytes(by_four) + static_cast<size_t>(a.row_tiles),
+                 of_rows = Rows::bytes(by_four) + static_cast<size_t>(a.key_tiles);
+    if (!has_shared(std::max(of_keys, of_rows))) return false;
+    Keys::template start_all<T, kMore>(call, a, of_keys);
+    Rows::template start<T, kMore>(call, a, of_rows);
+    return true;
+  }
+  return false;
 }
 template <typename T, bool kMore>
-void grad_by_units(const KernelCall& call, const AttentionCall& a) {
-  if (a.head_dim <= 64) {
-    launch_keys<T, 64, 4, 64, 3, kMakeDk | kMakeDv, kMore>(call, a);
-    launch_rows<T, 64, 4, 64, 3, true, kMore>(call, a);
-  } else if (a.head_dim <= 128) {
-    launch_keys<T, 128, 8, 64, 1, kMakeDk | kMakeDv, kMore>(call, a);
-    launch_rows<T, 128, 4, 64, 2, true, kMore>(call, a);
-  } else {  // dk and dv together need more registers than there are
-    launch_keys<T, 256, 4, 32, 1, kMakeDk, kMore>(call, a);
-    launch_keys<T, 256, 4, 32, 1, kMakeDv, kMore>(call, a);
-    launch_rows<T, 256, 4, 32, 1, false, kMore>(call, a);
-  }
+bool grad_by_units(const KernelCall& call, const AttentionCall& a) {
+  if (a.head_dim <= 64) return grad_by<T, kMore, KeysOf<64, 4, 64, 3>, RowsOf<64, 4, 64, 3, true>>(call, a);
+  if (a.head_dim > 128)
+    return a.head_dim <= 256 && grad_by<T, kMore, KeysOf<256, 4, 32, 1>, RowsOf<256, 4, 32, 1, false>>(call, a);
+  if (grad_by<T, kMore, KeysOf<128, 8, 64, 1>, RowsOf<128, 4, 64, 2, true>>(call, a)) return true;
+  if constexpr (KeysOf<128, 8, 64, 1>::bytes(false) > kLeastShared)
+    return grad_by<T, kMore, KeysOf<128, 4, 16, 1>, RowsOf<128, 4, 32, 2, true>>(call, a);
+  return false;
 }
 
 }  // namespace

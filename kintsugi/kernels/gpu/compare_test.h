@@ -291,6 +291,16 @@ inline void compare_on_device(const Trial& trial, const std::vector<Tensor*>& in
   device::emulate::set_order(device::emulate::Order::first_to_last);
 }
 
+// As long as it lives, blocks of the emulated device have so much shared memory.
+struct SharedMemory {
+  explicit SharedMemory(size_t bytes) { device::emulate::set_most_shared(bytes); }
+  ~SharedMemory() { device::emulate::set_most_shared(0); }
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+};
+// NVIDIA's generations 8.6, 8.9 and 12.0; 9.0.
+constexpr size_t kLittleShared = 99 * 1024, kMuchShared = 227 * 1024;
+
 // An output that is absent, for the lists above.
 inline Tensor absent() {
   return Tensor(Shape({{"none", 0}}), DType::f64);

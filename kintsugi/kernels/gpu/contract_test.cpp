@@ -195,6 +195,7 @@ void compare_behind_norm(const std::vector<Tensor>& got, const std::vector<Tenso
 // A norm is made by the products behind it, of widths that 32 lanes have, or a block with one or several runs each; not
 // where a row takes more threads than products of so many rows have.
 TEST(OnDevice, ContractBehindNorm) {
+  const SharedMemory much(kMuchShared);  // with warps of 64 too
   for (const std::string norm : {"layer_norm", "rms_norm"})
     for (const int64_t rows : {1, 2, 3, 4, 5})
       for (const int64_t width : {264, 1032, 2080})
@@ -209,6 +210,17 @@ TEST(OnDevice, ContractBehindNorm) {
               if (!fits) continue;
               compare_behind_norm(at_once, behind_norm(norm, x, dtype, of_gamma, shift, false), dtype);
             }
+}
+
+// The device has clusters, but not the memory of the kernel that uses them.
+TEST(OnDevice, ContractOfFewRowsWithLittleSharedMemory) {
+  const SharedMemory little(kLittleShared);
+  for (const int64_t rows : {1, 3}) {
+    SCOPED_TRACE(rows);
+    const Shape x = {{"batch", rows}, {"embed", 264}};
+    const auto at_once = behind_norm("layer_norm", x, DType::bf16, DType::f32, 0, true);
+    compare_behind_norm(at_once, behind_norm("layer_norm", x, DType::bf16, DType::f32, 0, false), DType::bf16);
+  }
 }
 
 // The sums of the second operand over what the product sums: in its type or another, added to what is there or not.

@@ -70,7 +70,7 @@ constexpr int kDepth = 32;  // of k, at one time
 
 template <int kM, int kN>
 struct Shape16 {
-  static constexpr int kWarpsM = 2, kWarpsN = kN / 32, kThreads = 32 * kWarpsM * kWarpsN, kStages = 4;
+  static constexpr int kWarpsM = 2, kWarpsN = kN / 32, kThreads = 32 * kWarpsM * kWarpsN;
   static constexpr int kWarpM = kM / kWarpsM, kWarpN = kN / kWarpsN;
 };
 // Elements of shared memory of a part of a, or b, [kSize kDepth], stored as it is or transposed.
@@ -92,11 +92,11 @@ __device__ __forceinline__ void put_pair(C* to, float x, float y, bool both, boo
 }
 
 // kAcrossA: a is stored [k m]; kAcrossB: b is stored [k n].
-template <typename T, bool kAcrossA, bool kAcrossB, int kM, int kN>
+template <typename T, bool kAcrossA, bool kAcrossB, int kM, int kN, int kStages>
 __global__ void __launch_bounds__(Shape16<kM, kN>::kThreads)
     multiply_16(Gemm g, bool wide_a, bool wide_b, bool wide_c) {
   using S = Shape16<kM, kN>;
-  constexpr int kStages = S::kStages, kPartA = kPart<kAcrossA, kM>, kPartB = kPart<kAcrossB, kN>;
+  constexpr int kPartA = kPart<kAcrossA, kM>, kPartB = kPart<kAcrossB, kN>;
   GPU_DYNAMIC_SHARED(T, parts);  // kStages of a, then of b
   const Place p = place_of(g, kM, kN);
   const T* const a = static_cast<const T*>(g.a.data) + p.a + (kAcrossA ? p.row : p.row * g.a.step);
@@ -299,13 +299,13 @@ int64_t blocks_of(const Gemm& g, int rows, int columns) {
   return (g.m + rows - 1) / rows * ((g.n + columns - 1) / columns) * g.products();
 }
 
-template <typename T, bool kAcrossA, bool kAcrossB, int kM, int kN>
+template <typename T, bool kAcrossA, bool kAcrossB, int kM, int kN, int kStages>
 void launch_16(const Gemm& g, device::Stream& stream) {
   using S = Shape16<kM, kN>;
-  constexpr size_t kBytes = sizeof(T) * S::kStages * (kPart<kAcrossA, kM> + kPart<kAcrossB, kN>);
+  constexpr size_t kBytes = sizeof(T) * kStages * (kPart<kAcrossA, kM> + kPart<kAcrossB, kN>);
   const int64_t blocks = blocks_of(g, kM, kN), c_bytes = 2 * tensor::size_of(g.c_dtype);
   launch(stream, dim3(static_cast<unsigned>(blocks)), dim3(S::kThreads), kBytes,
-         multiply_16<T, kAcrossA, kAcrossB, kM, kN>, g, begins_at(g, g.a.data, 16, g.a.step, &GemmBatch::a, 8),
+         multiply_16<T, kAcrossA, kAcrossB, kM, kN, kStages>, g, begins_at(g, g.a.data, 16, g.a.step, &GemmBatch::a, 8),
          begins_at(g, g.b.data, 16, g.b.step, &GemmBatch::b, 8),
          begins_at(g, g.c, c_bytes, g.c_step, &GemmBatch::c, 2));
 }
@@ -313,8 +313,12 @@ void launch_16(const Gemm& g, device::Stream& stream) {
 template <typename T, bool kAcrossA, bool kAcrossB>
 void choose_16(const Gemm& g, device::Stream& stream) {
   constexpr int64_t kProcessors = 100;  // about: with fewer blocks, smaller ones keep more processors busy
-  if (blocks_of(g, 128, 128) >= kProcessors) return launch_16<T, kAcrossA, kAcrossB, 128, 128>(g, stream);
-  launch_16<T, kAcrossA, kAcrossB, 64, 64>(g, stream);
+  constexpr int kStages = 4;
+  constexpr size_t kBytes = sizeof(T) * kStages * (kPart<kAcrossA, 128> + kPart<kAcrossB, 128>);
+  if (blocks_of(g, 128, 128) < kProcessors) return launch_16<T, kAcrossA, kAcrossB, 64, 64, kStages>(g, stream);
+  if constexpr (kBytes <= kMostShared)
+    if (has_shared(kBytes)) return launch_16<T, kAcrossA, kAcrossB, 128, 128, kStages>(g, stream);
+  if constexpr (kBytes > kLeastShared) launch_16<T, kAcrossA, kAcrossB, 128, 128, kStages - 1>(g, stream);
 }
 
 void own_gemm(const Gemm& g, device::Stream& stream) {

@@ -83,12 +83,9 @@ __device__ T block_max(T x, T* scratch) {
 constexpr int kMostRowThreads = 1024;
 
 // The first bytes of a row are fetched to shared memory at once and read again there, the others in memory: as many as
-// every device of NVIDIA gives a block, of which two then share a processor, so that one works while the other waits.
-#if defined(__HIP__)
-constexpr int64_t kHeldBytes = 0;
-#else
+// every device of NVIDIA gives a block (AMD's give less, and all is read again in memory), of which two then share a
+// processor, so that one works while the other waits.
 constexpr int64_t kHeldBytes = 96 * 1024;
-#endif
 
 // One row of logits for each block of threads: lse and target, and the gradients of the logits, 0 at padding; or,
 // without gradients, 0 at the padding of what is kept. N elements at a time. The gradients may be where the logits are.
@@ -296,7 +293,7 @@ void launch_rows(const Head& h, RowOfLogits r, int64_t count, const Logits& from
   // Not by `wide`, so that sums do not depend on it.
   const auto threads = static_cast<unsigned>(std::clamp<int64_t>((h.vocab + 511) / 512 * 64, 64, kMostRowThreads));
   const int64_t step = int64_t{threads} * kN, most = kHeldBytes / static_cast<int64_t>(sizeof(L)) / step * step;
-  if (wide && kN == kWide<L> && gradients != nullptr && r.known_lse == nullptr)
+  if (has_shared(kHeldBytes) && wide && kN == kWide<L> && gradients != nullptr && r.known_lse == nullptr)
     r.held = static_cast<int>(std::min(most, h.vocab / kN * kN));
   launch(*h.call.stream, dim3(static_cast<unsigned>(count)), dim3(threads), static_cast<size_t>(r.held) * sizeof(L),
          wide ? logits_row<L, T, kN> : logits_row<L, T, 1>, r, logits, gradients, kept);

@@ -443,6 +443,7 @@ void forward(const KernelCall& call, bool shifts) {
     const bool known = n.gamma.dtype == DType::f32 || n.gamma.dtype == call.ins[NormIn::kX].dtype();
     const bool alike = n.beta.data == nullptr || n.beta.dtype == n.gamma.dtype;
     const bool wide = n.width % 8 == 0 && known && alike && all_wide(n.x, n.y, n.gamma.data, n.beta.data);
+    const auto any = [&] { launch(*call.stream, blocks(n.count), long_threads(n.width), 0, normalize_any<T>, n); };
     with_team<kN>(
         n.width, call.ins[NormIn::kX].dtype(), wide,
         [&]<int kRuns, bool kByLanes>(Team<kRuns, kN, kByLanes>, int threads) {
@@ -455,14 +456,15 @@ void forward(const KernelCall& call, bool shifts) {
             n.gamma.dtype == DType::f32 ? by(float()) : by(T());
           } else {
             constexpr int kBytes = kRuns * 16;
+            const size_t shared = shared_of<Team<kRuns, kN, false>>(threads, 2, forward_slots(kBytes) * kBytes);
+            if (!has_shared(shared)) return any();
             n.early = unwritten(*call.stream, {bytes_of(call.ins[NormIn::kGamma]), bytes_of_beta});
             launch_overlapping(*call.stream, blocks(std::min(n.count, kProcessors * (1024 / threads))),
-                               dim3(static_cast<unsigned>(threads)),
-                               shared_of<Team<kRuns, kN, false>>(threads, 2, forward_slots(kBytes) * kBytes), written,
-                               normalize_by_blocks<T, kRuns, kN>, n);
+                               dim3(static_cast<unsigned>(threads)), shared, written, normalize_by_blocks<T, kRuns, kN>,
+                               n);
           }
         },
-        [&] { launch(*call.stream, blocks(n.count), long_threads(n.width), 0, normalize_any<T>, n); });
+        any);
   });
 }
 
@@ -483,20 +485,22 @@ void backward(const KernelCall& call, bool shifts) {
     n.rows = reinterpret_cast<RowStatistics*>(n.partial + chunks * 2 * n.width);
     constexpr int kN = kWide<T>;
     const bool wide = n.width % 8 == 0 && all_wide(n.x, n.dy, n.dx, n.gamma.data);
+    const auto any = [&] {
+      launch(*call.stream, blocks(n.count), long_threads(n.width), 0, normalize_grad_any<T>, n);
+      launch(*call.stream, blocks((n.width + 63) / 64, chunks), dim3(kLongThreads), 0, column_sums<T>, n);
+    };
     with_team<kN>(
         n.width, call.ins[NormGradIn::kX].dtype(), wide,
         [&]<int kRuns, bool kByLanes>(Team<kRuns, kN, kByLanes>, int threads) {
           using Own = Team<kRuns, kN, kByLanes>;
           constexpr int kBytes = Own::kEach * sizeof(T);
-          launch_overlapping(*call.stream, blocks(chunks), dim3(static_cast<unsigned>(threads * Own::kCount)),
-                             shared_of<Own>(threads, 1, backward_slots<Own>(kBytes) * 3 * kBytes),
+          const size_t shared = shared_of<Own>(threads, 1, backward_slots<Own>(kBytes) * 3 * kBytes);
+          if (!has_shared(shared)) return any();
+          launch_overlapping(*call.stream, blocks(chunks), dim3(static_cast<unsigned>(threads * Own::kCount)), shared,
                              {bytes_at(n.partial, chunks * 2 * n.width * 4), bytes_of(call.outs[NormGradOut::kDx])},
                              normalize_grad<T, kRuns, kN, kByLanes>, n);
         },
-        [&] {
-          launch(*call.stream, blocks(n.count), long_threads(n.width), 0, normalize_grad_any<T>, n);
-          launch(*call.stream, blocks((n.width + 63) / 64, chunks), dim3(kLongThreads), 0, column_sums<T>, n);
-        });
+        any);
     ChunkSums out = {.dgamma = any_data("a norm", call.outs[NormGradOut::kDgamma]),
                      .dbeta = {},
                      .add_gamma = call.accumulates(NormGradOut::kDgamma),
