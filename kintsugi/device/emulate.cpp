@@ -561,6 +561,9 @@ void run(Grid<Size> grid, Size threads, size_t shared, const void* kernel, const
   const auto count = static_cast<int>(threads.x * threads.y * threads.z);
   const Size blocks = grid.blocks;
   base::require(count > 0 && count <= kMostThreads, "device", "a block of {} threads", count);
+  constexpr unsigned kMostAcross = INT32_MAX, kMostBeside = 65535;  // blocks, by x, and by y and z: as devices have
+  base::require(blocks.x <= kMostAcross && blocks.y <= kMostBeside && blocks.z <= kMostBeside, "device",
+                "a grid of {} x {} x {} blocks", blocks.x, blocks.y, blocks.z);
   base::require(grid.cluster > 0 && grid.cluster <= 8 && blocks.x % grid.cluster == 0, "device",
                 "{} blocks in clusters of {}", blocks.x, grid.cluster);
   const int64_t clusters = static_cast<int64_t>(blocks.x) * blocks.y * blocks.z / grid.cluster;

@@ -85,6 +85,27 @@ TEST(Emulate, LanesThatAreEqual) {
   emulate::set_warp(32);
 }
 
+__global__ void nothing() {}
+
+// What a device would refuse.
+TEST(Emulate, LaunchesThatAreTooLarge) {
+  const size_t kilobytes = 1024;
+  for (const int warp : {32, 64}) {
+    emulate::set_warp(warp);
+    const size_t most = (warp == 32 ? 227 : 64) * kilobytes;
+    EXPECT_EQ(emulate::most_shared(), most);
+    run_now(1, 32, most, nothing);
+    EXPECT_THROW(run_now(1, 32, most + 1, nothing), base::InternalError);
+  }
+  emulate::set_warp(32);
+  emulate::set_most_shared(99 * kilobytes);
+  EXPECT_THROW(run_now(1, 32, 100 * kilobytes, nothing), base::InternalError);
+  emulate::set_most_shared(0);
+  run_now({1, 65535, 1}, 1, 0, nothing);
+  EXPECT_THROW(run_now({1, 65536, 1}, 1, 0, nothing), base::InternalError);
+  EXPECT_THROW(run_now(1, 1025, 0, nothing), base::InternalError);
+}
+
 // Each thread takes what its neighbour put there; without a barrier, one of the two orders shows it.
 __global__ void without_a_barrier(int* seen, int step) {
   GPU_DYNAMIC_SHARED(int, all);

@@ -127,7 +127,7 @@ __global__ __launch_bounds__(32 * kWarps, KINTSUGI_FOUR_WARPS ? kBlocks : 1) voi
   }
 }
 
-// Any type, head_dim and alignment, in fp32: a block makes kTile rows, with as many lanes for each as the others have.
+// Any type, head_dim and alignment, in fp32: a block makes kTile rows, with kPlainThreads / kTile lanes for each.
 template <typename T, int kTile>
 __global__ __launch_bounds__(kPlainThreads<kTile>) void attention_plainly(AttentionCall a) {
   constexpr int kThreads = kPlainThreads<kTile>, kLanes = kThreads / kTile, kEach = kTile / kLanes;
@@ -204,8 +204,10 @@ __global__ __launch_bounds__(kPlainThreads<kTile>) void attention_plainly(Attent
   for (int d = lane; d < a.head_dim; d += kLanes) put(to + d, o[own * wide + d] * end.factor, a.add[0]);
 }
 
-template <int kHead, int kWarps, int kKeys>
-constexpr size_t kUnitsBytes = size_t{2} * kHead*(16 * kWarps + 4 * kKeys);  // of shared memory, but for the list
+// Bytes of its shared memory, but for the list.
+constexpr size_t units_bytes(int head, int warps, int keys) {
+  return size_t{2} * head * (16 * warps + 4 * keys);
+}
 
 template <typename T, int kHead, int kWarps, int kKeys, int kBlocks>
 void launch_units(const KernelCall& call, const AttentionCall& a, size_t shared) {
@@ -222,8 +224,9 @@ void launch_units(const KernelCall& call, const AttentionCall& a, size_t shared)
 // False: blocks have too little shared memory for it.
 template <typename T, int kHead, int kWarps, int kKeys, int kBlocks>
 bool by_units(const KernelCall& call, const AttentionCall& a) {
-  if constexpr (kUnitsBytes<kHead, kWarps, kKeys> <= kMostShared) {
-    const size_t shared = kUnitsBytes<kHead, kWarps, kKeys> + static_cast<size_t>(a.key_tiles);
+  constexpr size_t kBytes = units_bytes(kHead, kWarps, kKeys);
+  if constexpr (kBytes <= kMostShared) {
+    const size_t shared = kBytes + static_cast<size_t>(a.key_tiles);
     if (!has_shared(shared)) return false;
     launch_units<T, kHead, kWarps, kKeys, kBlocks>(call, a, shared);
     return true;
@@ -236,7 +239,7 @@ bool by_units(const KernelCall& call, const AttentionCall& a) {
   if (a.head_dim <= 64) return by_units<T, 64, 4, 64, 4>(call, a);
   if (a.head_dim > 128) return a.head_dim <= 256 && by_units<T, 256, 4, 32, 1>(call, a);
   if (by_units<T, 128, 4, 64, 2>(call, a)) return true;
-  if constexpr (kUnitsBytes < 128, 4, 64 >> kLeastShared) return by_units<T, 128, 4, 32, 2>(call, a);
+  if constexpr (units_bytes(128, 4, 64) > kLeastShared) return by_units<T, 128, 4, 32, 2>(call, a);
   return false;
 }
 
