@@ -28,7 +28,7 @@ while (($# > 0)); do
   shift 2
 done
 cd "$root"
-host=(kintsugi/device/{emulate_places,open_device,timings}.cpp kintsugi/device/emulated/*.cpp kintsugi/base/*.cpp)  # compiled as one
+host=(kintsugi/device/{emulate_limits,emulate_places,open_device,timings}.cpp kintsugi/device/emulated/*.cpp kintsugi/base/*.cpp)  # compiled as one
 kernels=(kintsugi/kernels/gpu/*.cpp)
 for source in kintsugi/kernels/gpu/*.cuh; do [[ $source == */common.cuh ]] || kernels+=("$source"); done
 

@@ -48,7 +48,6 @@ void allow(const void*, size_t) {}
 namespace {
 
 constexpr size_t kStack = 128 << 10;  // bytes of a fiber; pages that are not touched take no memory
-constexpr int kMostThreads = 1024;
 constexpr size_t kMostShared = 228 << 10;
 
 #if defined(KINTSUGI_FIBERS_ARE_THREADS)
@@ -151,7 +150,7 @@ struct Block {
     stacks = static_cast<std::byte*>(::mmap(nullptr, kStack * kMostThreads, PROT_READ | PROT_WRITE,
                                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
     base::require(stacks != MAP_FAILED, "device", "no memory for the stacks of {} threads", kMostThreads);
-    for (int i = 0; i < kMostThreads; ++i) fibers[static_cast<size_t>(i)].stack = stacks + kStack * i;
+    for (size_t i = 0; i < kMostThreads; ++i) fibers[i].stack = stacks + kStack * i;
   }
   ~Block() {
 #if defined(KINTSUGI_FIBERS_ARE_THREADS)
@@ -187,9 +186,6 @@ struct Cluster {
 
 thread_local Block* block_now = nullptr;
 thread_local Cluster* cluster_now = nullptr;
-std::atomic<int> warp_lanes{32};
-std::atomic<size_t> shared_set{0};
-std::atomic<Order> order_now{Order::first_to_last};
 
 Fiber& running() {
   return block_now->fibers[static_cast<size_t>(block_now->running)];
@@ -419,27 +415,6 @@ int own_lane() {
   return block_now->running % 32;
 }
 
-void set_warp(int lanes) {
-  warp_lanes = lanes;
-}
-int warp() {
-  return warp_lanes;
-}
-void set_most_shared(size_t bytes) {
-  shared_set = bytes;
-}
-size_t most_shared() {
-  const size_t set = shared_set;
-  return set > 0 ? set : warp_lanes == 64 ? 64 << 10 : 227 << 10;
-}
-void require_shared(size_t bytes) {
-  base::require(bytes <= most_shared(), "device", "a block asks for {} bytes of shared memory, and may have {}", bytes,
-                most_shared());
-}
-void set_order(Order order) {
-  order_now = order;
-}
-
 const void* kernel_now() {
   return block_now->kernel;
 }
@@ -560,19 +535,13 @@ void load_matrices(uint32_t (&r)[4], const void* row, bool transposed) {
 void run(Grid<Size> grid, Size threads, size_t shared, const void* kernel, const std::function<void()>& body) {
   const auto count = static_cast<int>(threads.x * threads.y * threads.z);
   const Size blocks = grid.blocks;
-  base::require(count > 0 && count <= kMostThreads, "device", "a block of {} threads", count);
-  constexpr unsigned kMostAcross = INT32_MAX, kMostBeside = 65535;  // blocks, by x, and by y and z: as devices have
-  base::require(blocks.x <= kMostAcross && blocks.y <= kMostBeside && blocks.z <= kMostBeside, "device",
-                "a grid of {} x {} x {} blocks", blocks.x, blocks.y, blocks.z);
-  base::require(grid.cluster > 0 && grid.cluster <= 8 && blocks.x % grid.cluster == 0, "device",
-                "{} blocks in clusters of {}", blocks.x, grid.cluster);
   const int64_t clusters = static_cast<int64_t>(blocks.x) * blocks.y * blocks.z / grid.cluster;
   const auto prepare = [&](Block& b) {
     b.count = count;
     b.kernel = kernel;
     b.body = &body;
-    b.warp = warp_lanes;
-    b.order = order_now;
+    b.warp = warp();
+    b.order = order();
     b.all = Group{.first = 0, .count = count, .own = std::vector<void*>(static_cast<size_t>(count))};
     b.warps.clear();
     for (int first = 0; first < count; first += b.warp) {

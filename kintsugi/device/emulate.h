@@ -62,7 +62,6 @@ int warp();
 // devices, and 227 KiB with others, as on NVIDIA's generation 9.0. For tests.
 void set_most_shared(size_t bytes);
 size_t most_shared();
-void require_shared(size_t bytes);  // InternalError if it is more
 
 // In which order the threads of a block are run, of the kernels that are launched from here on. For tests.
 enum class Order {
@@ -70,6 +69,7 @@ enum class Order {
   last_to_first,  // and it is done when it is waited for
 };
 void set_order(Order order);
+Order order();
 
 // Where a barrier, an exchange or a wait for copies stands. The environment may leave out those of one place, in some
 // kernels or in all, and ask for a list of all that were met, with the kernel: KINTSUGI_EMULATE_WITHOUT="gpu.h:301 1c40
@@ -191,6 +191,10 @@ void wait_for_kernels_before();
 void let_next_begin();
 void require_wait();
 
+// InternalError for a launch that a device would refuse.
+void require_possible(const Grid<Size>& grid, Size threads, size_t shared);
+constexpr unsigned kMostThreads = 1024;  // of a block
+
 // Runs a kernel in this thread and its helpers: `body` once for each thread of each block. `kernel`: what it is known
 // by.
 void run(Grid<Size> grid, Size threads, size_t shared, const void* kernel, const std::function<void()>& body);
@@ -214,7 +218,7 @@ template <typename... Parameters, typename... Arguments>
 void launch(Stream& stream, Size grid, Size block, size_t shared, void (*kernel)(Parameters...),
             Arguments&&... arguments) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0 || !stream.enqueues()) return;
-  require_shared(shared);
+  require_possible(grid, block, shared);
   enqueue(stream, [=, ... values = static_cast<std::decay_t<Parameters>>(arguments)] {
     run(grid, block, shared, reinterpret_cast<const void*>(kernel), [&] { kernel(values...); });
   });
@@ -224,7 +228,7 @@ template <typename... Parameters, typename... Arguments>
 void launch_overlapping(Stream& stream, Grid<Size> grid, Size block, size_t shared, std::vector<Stream::Bytes> writes,
                         void (*kernel)(Parameters...), Arguments&&... arguments) {
   if (grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0 || !stream.enqueues()) return;
-  require_shared(shared);
+  require_possible(grid, block, shared);
   enqueue(stream, [=, ... values = static_cast<std::decay_t<Parameters>>(arguments)] {
     run(grid, block, shared, reinterpret_cast<const void*>(kernel), [&] {
       kernel(values...);
