@@ -32,9 +32,10 @@ struct NormGradIn {
   enum : size_t { kX, kGamma, kDy };
   static constexpr OperandList kNames = {"x", "gamma", "dy"};
 };
+// sums: of dx as it is stored, over the dims that gamma lacks.
 struct NormGradOut {  // of layer norm; RMS norm has the first two
-  enum : size_t { kDx, kDgamma, kDbeta };
-  static constexpr OperandList kNames = {"dx", "dgamma", tensor::optional("dbeta")};
+  enum : size_t { kDx, kDgamma, kDbeta, kSums };
+  static constexpr OperandList kNames = {"dx", "dgamma", tensor::optional("dbeta"), tensor::optional("sums")};
 };
 
 struct GatedGradIn {

@@ -1,6 +1,7 @@
 #include "kintsugi/lower/fuse.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace kintsugi::lower {
 
@@ -266,34 +267,39 @@ class Fuser {
       for (size_t to = 0; to < list.size() && !gone_[at]; ++to) gone_[at] = !gone_[to] && sums_too(list, at, list[to]);
     }
   }
-  // Whether a product does the work of the sum from now on.
-  bool sums_too(const std::vector<Instruction>& list, size_t at, Instruction& product) {
+  // Whether another instruction does the work of the sum from now on: a product of the same layer that reads what is
+  // summed, or what wrote it last, in any layer, since a sum that is left alone on the other side of a cut has its
+  // bits.
+  bool sums_too(const std::vector<Instruction>& list, size_t at, Instruction& other) {
     const Instruction& sum = list[at];
-    if (product.kind != program::Kind::compute || product.layer != sum.layer || sum.adds_in_tree) return false;
-    const graph::OpRow& row = operations_.find(product.kernel);
-    if (row.sums.empty() || !kernels_.find(product.kernel).also_sums) return false;
-    if (row.outs.place(row.sums, product.absent.outs) || has_epilogue(product)) return false;
+    if (other.kind != program::Kind::compute || sum.adds_in_tree) return false;
+    const graph::OpRow& row = operations_.find(other.kernel);
+    if (row.sums.empty() || !kernels_.find(other.kernel).also_sums) return false;
+    if (row.outs.place(row.sums, other.absent.outs) || has_epilogue(other)) return false;
     const BufferId of = sum.ins[0], result = sum.outs[0];
-    if (product.ins[1] != of || product.ins[0] == of) return false;
-    const tensor::Shape &a = p_.buffer(product.ins[0]).type.shape, &y = p_.buffer(product.outs[0]).type.shape;
-    std::vector<tensor::Dim> kept;
-    for (const tensor::Dim& dim : p_.buffer(of).type.shape) {
-      if (!y.has(dim.name)) continue;
-      if (a.has(dim.name)) return false;
-      kept.push_back(dim);
-    }
-    if (tensor::Shape(kept) != p_.buffer(result).type.shape) return false;
-    if (std::any_of(product.ins.begin(), product.ins.end(), [&](BufferId b) { return p_.overlap(b, result); }) ||
-        writes(product, result))
-      return false;
-    const auto [first, last] = std::minmax({&sum, static_cast<const Instruction*>(&product)});
+    const bool fits = row.sums_result ? &other < &sum && other.outs[0] == of
+                                      : other.layer == sum.layer && other.ins[1] == of && other.ins[0] != of;
+    if (!fits || summed_shape(other, row) != p_.buffer(result).type.shape || touches(other, result)) return false;
+    const auto [first, last] = std::minmax({&sum, static_cast<const Instruction*>(&other)});
     if (any_between(list, first, last, [&](const Instruction& i) { return touches(i, result) || writes(i, of); }))
       return false;
-    tensor::insert(product.outs, product.absent.outs, row.outs.position(row.sums), result);
-    if (sum.accumulate != 0) product.accumulate |= 1u << (product.outs.size() - 1);
-    product.cost.flops += sum.cost.flops;
-    product.cost.memory_bytes += sum.cost.memory_bytes - static_cast<double>(p_.buffer(of).bytes());
+    tensor::insert(other.outs, other.absent.outs, row.outs.position(row.sums), result);
+    if (sum.accumulate != 0) other.accumulate |= 1u << (other.outs.size() - 1);
+    other.cost.flops += sum.cost.flops;
+    other.cost.memory_bytes += sum.cost.memory_bytes - static_cast<double>(p_.buffer(of).bytes());
     return true;
+  }
+  // Of the output `sums` of such an instruction; none: it sums no such operand.
+  std::optional<tensor::Shape> summed_shape(const Instruction& i, const graph::OpRow& row) const {
+    const tensor::Shape &first = p_.buffer(i.ins[0]).type.shape, &second = p_.buffer(i.ins[1]).type.shape;
+    if (row.sums_result) return second;
+    std::vector<tensor::Dim> kept;
+    for (const tensor::Dim& dim : second) {
+      if (!p_.buffer(i.outs[0]).type.shape.has(dim.name)) continue;
+      if (first.has(dim.name)) return std::nullopt;
+      kept.push_back(dim);
+    }
+    return tensor::Shape(kept);
   }
 
   bool writes(const Instruction& i, BufferId buffer) const {

@@ -66,6 +66,77 @@ TEST(Fuse, ASumStaysBesideTheProduct) {
   EXPECT_EQ(fused(processor), "backward:\n  db = sum(dy)\n  g = contract(x, dy)\n");
 }
 
+namespace {
+
+// The gradient of a norm, to which a product's operand leads, and the gradients of that product's weight and bias.
+struct NormSum : Maker {
+  BufferId out = arena("out", kX), dy = arena("dy", kX), dx = arena("dx", kX), gamma = state("gamma", {{"embed", 4}}),
+           dgamma = arena("dgamma", {{"embed", 4}}), dbeta = arena("dbeta", {{"embed", 4}}),
+           db = arena("db", {{"embed", 4}}), x = arena("x", kY), g = arena("g", {{"ffn", 3}, {"embed", 4}});
+
+  NormSum() { body("backward"); }
+  void norm(int layer = 0) { call("layer_norm_grad", {out, gamma, dy}, {dx, dgamma, dbeta}, layer); }
+  void sum() { call("sum", {dx}, {db}); }
+  void product() { call("contract", {x, dx}, {g}); }
+};
+
+}  // namespace
+
+// Whatever its layer, rather than by the product that reads it.
+TEST(Fuse, AGradientOfANormIsAlsoSummed) {
+  for (const int layer : {0, 1}) {
+    NormSum m;
+    m.norm(layer), m.product(), m.sum();
+    EXPECT_EQ(fused_for_device(m),
+              "backward:\n  dx, dgamma, dbeta, db = layer_norm_grad(out, gamma, dy)\n  g = contract(x, dx)\n");
+  }
+  NormSum state;  // added to one
+  const BufferId to = state.state("b.g", {{"embed", 4}}, program::StateKind::gradient);
+  state.norm(), state.sum();
+  state.call("accumulate", {state.db}, {to}).accumulate = 1;
+  EXPECT_EQ(fused_for_device(state), "backward:\n  dx, dgamma, dbeta, +b.g = layer_norm_grad(out, gamma, dy)\n");
+  EXPECT_EQ(state.p.bodies[0].instructions[0].accumulate, 8u);
+  NormSum plain;  // without beta
+  plain.call("layer_norm_grad", {plain.out, plain.gamma, plain.dy}, {plain.dx, plain.dgamma});
+  plain.sum();
+  EXPECT_EQ(fused_for_device(plain), "backward:\n  dx, dgamma, db = layer_norm_grad(out, gamma, dy)\n");
+  EXPECT_EQ(plain.p.bodies[0].instructions[0].absent.outs, 4u);
+}
+
+TEST(Fuse, ASumStaysBesideTheGradientOfANorm) {
+  const Case<NormSum> cases[] = {
+      {"something else is summed",
+       [](NormSum& m) {
+         m.norm();
+         m.call("sum", {m.dy}, {m.db});
+       },
+       "  dx, dgamma, dbeta = layer_norm_grad(out, gamma, dy)\n  db = sum(dy)\n"},
+      {"something is added to it in between",
+       [](NormSum& m) {
+         m.norm();
+         m.call("scale", {m.out}, {m.dx});
+         m.sum();
+       },
+       "  dx, dgamma, dbeta = layer_norm_grad(out, gamma, dy)\n  dx = scale(out)\n  db = sum(dx)\n"},
+      {"it is summed before",
+       [](NormSum& m) {
+         m.sum();
+         m.norm();
+       },
+       "  db = sum(dx)\n  dx, dgamma, dbeta = layer_norm_grad(out, gamma, dy)\n"},
+      {"over other dims",
+       [](NormSum& m) {
+         m.norm();
+         m.call("sum", {m.dx}, {m.arena("rows", {{"batch", 2}})});
+       },
+       "  dx, dgamma, dbeta = layer_norm_grad(out, gamma, dy)\n  rows = sum(dx)\n"},
+  };
+  expect_fused<NormSum>(cases, fused_for_device, "backward:\n");
+  NormSum processor;
+  processor.norm(), processor.sum();
+  EXPECT_EQ(fused(processor), "backward:\n  dx, dgamma, dbeta = layer_norm_grad(out, gamma, dy)\n  db = sum(dx)\n");
+}
+
 // --- Sums in place, of devices
 
 namespace {

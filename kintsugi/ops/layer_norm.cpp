@@ -28,11 +28,13 @@ OpRow layer_norm() {
 OpRow layer_norm_grad() {
   return {.kind = "layer_norm_grad",
           .ins = {"x", "gamma", "dy"},
-          .outs = {"dx", "dgamma", optional("dbeta")},
+          .outs = {"dx", "dgamma", optional("dbeta"), optional("sums")},
           .family = "layer_norm",
           .flops = per_element<16>,
           .keeps_zero = true,
-          .accumulates = {"dgamma", "dbeta"}};
+          .accumulates = {"dgamma", "dbeta", "sums"},
+          .sums = "sums",
+          .sums_result = true};
 }
 
 }  // namespace kintsugi::ops

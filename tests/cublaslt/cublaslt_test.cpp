@@ -32,9 +32,6 @@ void enqueue(void* stream, void (*work)(void*), void* context) {
   device::emulate::enqueue(*static_cast<device::Stream*>(stream), [=] { work(context); });
 }
 
-// Products with sums take ten times as long as others.
-bool sums_are_slow = false;
-
 // Multiplications that were asked for, and those that the library did, by all ranks, which are threads.
 std::atomic<double> asked = 0, taken = 0;
 
@@ -42,8 +39,8 @@ bool counted_gemm(const gpu_emulated::Gemm& g, device::Stream& stream) {
   const bool done = gpu_emulated::cublaslt_gemm(g, stream);
   const double products = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k) *
                           static_cast<double>(g.products());
-  // Without the epilogue, or the sums, it is asked for again.
-  asked += done || (!g.epilogue && g.sums == nullptr) ? products : 0;
+  // Without the epilogue it is asked for again.
+  asked += done || !g.epilogue ? products : 0;
   taken += done ? products : 0;
   return done;
 }
@@ -323,46 +320,6 @@ TEST(CublasLtAlgorithms, AreMeasured) {
   }
 }
 
-// Gradients of biases are made with those of weights where that was measured and takes no longer; a program with the
-// file trains as one rank of the processor, and from the file in the same way again. `slow`: it takes longer.
-TEST(CublasLtProducts, MakeSums) {
-  if (const char* slow = std::getenv("KINTSUGI_TEST_SLOW_SUMS"); slow != nullptr) {  // the program below
-    sums_are_slow = std::string_view(slow) == "yes";
-    for (const char* dtype : {"fp32", "bf16"}) {
-      SCOPED_TRACE(dtype);
-      standin().calls.clear();
-      const config::Settings s = settings_of({"gpt", dtype, "", false, 40});
-      const train::RandomSamples samples(s);
-      const double tolerance = train::default_tolerance(s);
-      const train::Comparison c = train::compare(
-          {.settings = s, .data = samples, .steps = 2, .tolerance = tolerance, .loss_tolerance = tolerance / 10});
-      EXPECT_EQ(c.first(), nullptr) << train::print(c);
-      int64_t sums = 0;
-      for (const Call& call : standin().calls) {
-        sums += call.first_sums + call.second_sums;
-        EXPECT_EQ(call.sums != nullptr, call.first_sums || call.second_sums);
-      }
-      EXPECT_EQ(sums > 0, !sums_are_slow);
-      const int64_t passes = s.model.layers * (s.train.global_batch / s.train.micro_batch) * 2;
-      EXPECT_EQ(sums % passes, 0) << sums;
-    }
-    EXPECT_EQ(standin().broken, std::vector<std::string>{});
-    EXPECT_EQ(standin().measured.empty(), std::getenv("KINTSUGI_TEST_KNOWN") != nullptr);
-    return;
-  }
-  for (const char* slow : {"no", "yes"}) {
-    const TemporaryFolder folder;
-    for (const char* known : {"", "KINTSUGI_TEST_KNOWN=1"})
-      EXPECT_EQ(std::system(fmt::format("{} KINTSUGI_PRODUCTS={} KINTSUGI_TEST_SLOW_SUMS={} {} "
-                                        "--gtest_filter=CublasLtProducts.MakeSums",
-                                        known, (folder.path() / "products").string(), slow,
-                                        std::filesystem::read_symlink("/proc/self/exe").string())
-                                .c_str()),
-                0)
-          << slow << known;
-  }
-}
-
 // A program with the file, which says how many algorithms it asked for.
 TEST(CublasLtAlgorithms, AreKeptInAFile) {
   using kernels::test::device_under_test;
@@ -437,7 +394,5 @@ TEST(CublasLtStandin, SeesABrokenRule) {
 
 // The third that the library names is the fastest, the second and the fourth take as long.
 float kintsugi::tests::cublaslt::measured_milliseconds() {
-  const Call& call = cublaslt_test::standin().measured.back();
-  const bool slow = cublaslt_test::sums_are_slow && (call.first_sums || call.second_sums);
-  return (slow ? 10.0f : 1.0f) * (call.rank == 2 ? 0.01f : 0.02f);
+  return cublaslt_test::standin().measured.back().rank == 2 ? 0.01f : 0.02f;
 }

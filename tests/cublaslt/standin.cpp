@@ -43,9 +43,6 @@ struct Product {
   bool has_aux() const { return (epilogue & 128) != 0; }
   bool gelu() const { return (epilogue & CUBLASLT_EPILOGUE_GELU) != 0; }
   bool gelu_gradient() const { return epilogue == CUBLASLT_EPILOGUE_DGELU; }
-  bool first_sums() const { return epilogue == CUBLASLT_EPILOGUE_BGRADA; }
-  bool second_sums() const { return epilogue == CUBLASLT_EPILOGUE_BGRADB; }
-  bool sums() const { return first_sums() || second_sums(); }
   bool tf32() const { return compute == CUBLAS_COMPUTE_32F_FAST_TF32; }
   bool fp64() const { return compute == CUBLAS_COMPUTE_64F; }
 };
@@ -151,12 +148,10 @@ std::string rules(const Product& p, const Matrix& a, const Matrix& b, const Matr
   }
   if (c.batch > 1 && c.apart == 0) return "several results in one place";
   constexpr cublasLtEpilogue_t kKnown[] = {
-      CUBLASLT_EPILOGUE_DEFAULT,   CUBLASLT_EPILOGUE_BIAS,     CUBLASLT_EPILOGUE_GELU,
-      CUBLASLT_EPILOGUE_GELU_BIAS, CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
-      CUBLASLT_EPILOGUE_DGELU,     CUBLASLT_EPILOGUE_BGRADA,   CUBLASLT_EPILOGUE_BGRADB};
+      CUBLASLT_EPILOGUE_DEFAULT,  CUBLASLT_EPILOGUE_BIAS,          CUBLASLT_EPILOGUE_GELU, CUBLASLT_EPILOGUE_GELU_BIAS,
+      CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX_BIAS, CUBLASLT_EPILOGUE_DGELU};
   if (std::ranges::find(kKnown, p.epilogue) == std::end(kKnown)) return "an epilogue that the stand-in does not know";
-  if (p.sums() && c.batch > 1) return "sums of several products";
-  if (p.has_bias() || p.sums()) {
+  if (p.has_bias()) {
     if (p.bias == nullptr) return "an epilogue with a bias that is null";
     if (p.bias_type != -1 && p.bias_type != c.type) return "a bias of another type than the result";
   }
@@ -209,16 +204,6 @@ struct Work {
                *y = reinterpret_cast<const In*>(second) + i * b.apart;
       Out* z = reinterpret_cast<Out*>(result) + i * c.apart;
       const Out* more = reinterpret_cast<const Out*>(added) + i * c.apart;
-      if (product.sums()) {
-        const bool first_sums = product.first_sums();
-        for (int64_t at = 0; at < (first_sums ? sizes.m : sizes.n); ++at) {
-          double sum = 0;
-          for (int64_t l = 0; l < sizes.k; ++l)
-            sum += static_cast<Sum>(first_sums ? (ta ? x[l + at * a.step] : x[at + l * a.step])
-                                               : (tb ? y[at + l * b.step] : y[l + at * b.step]));
-          static_cast<Out*>(const_cast<void*>(product.bias))[at] = Out(static_cast<Sum>(sum));
-        }
-      }
       const Out* bias = product.has_bias() ? static_cast<const Out*>(product.bias) + i * product.bias_apart : nullptr;
       for (int64_t column = 0; column < sizes.n; ++column)
         for (int64_t row = 0; row < sizes.m; ++row) {
@@ -445,7 +430,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
     if (operands[i] == nullptr || alignment_of(operands[i]) < algorithm.alignment[i])
       return broken(
           fmt::format("operand {} is not aligned to the {} bytes that were promised", i, algorithm.alignment[i]));
-  if ((p.has_bias() || p.sums()) && alignment_of(p.bias) < algorithm.bias_alignment)
+  if (p.has_bias() && alignment_of(p.bias) < algorithm.bias_alignment)
     return broken("the bias is less aligned than that of the request");
   if (p.has_aux() && alignment_of(p.aux) < algorithm.aux_alignment)
     return broken("the operand of the epilogue is less aligned than that of the request");
@@ -479,9 +464,6 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
                   .gelu = p.gelu(),
                   .gelu_gradient = p.gelu_gradient(),
                   .aux = p.has_aux() ? p.aux : nullptr,
-                  .first_sums = p.first_sums(),
-                  .second_sums = p.second_sums(),
-                  .sums = p.sums() ? p.bias : nullptr,
                   .result = d,
                   .workspace = workspace,
                   .workspace_bytes = workspace_bytes,

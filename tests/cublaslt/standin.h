@@ -19,8 +19,6 @@ struct Call {
   bool bias = false, accumulate = false, adds_other = false, tf32 = false;
   bool gelu = false, gelu_gradient = false;      // of the product and its bias; times the product
   const void* aux = nullptr;                     // what GELU was of, written or read
-  bool first_sums = false, second_sums = false;  // over k, to `sums`
-  const void* sums = nullptr;
   const void* result = nullptr;
   const void* workspace = nullptr;
   uint64_t workspace_bytes = 0;

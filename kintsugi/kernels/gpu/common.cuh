@@ -216,6 +216,18 @@ void launch_pieces(device::Stream& stream, int64_t pieces, void (*kernel)(Parame
 // Of a large device. How work is cut where that decides in which order sums are taken follows it, on every device.
 constexpr int64_t kProcessors = 132;
 
+// Another operation of one operand, to the output `out`.
+inline void make_also(const KernelCall& call, void (*kernel)(const KernelCall&), const View& in, size_t out,
+                      bool adds) {
+  const View ins[] = {in}, outs[] = {call.outs[out]};
+  KernelCall other = call;
+  other.ins = ins, other.outs = outs, other.accumulate = adds;
+  kernel(other);
+}
+inline void make_also(const KernelCall& call, void (*kernel)(const KernelCall&), const View& in, size_t out) {
+  make_also(call, kernel, in, out, call.accumulates(out));
+}
+
 inline int64_t quotient_up(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }

@@ -196,20 +196,6 @@ void contract_slowly(const KernelCall& call, const ContractLists& lists, void* t
                 y.elements(), summed.size());
 }
 
-// Where the sums of the second operand go in a call of a library, behind what products work in: it adds to nothing.
-int64_t sums_bytes(const KernelShapes& shapes) {
-  const tensor::Type* const sums = shapes.outs.size() > ContractOut::kSums ? shapes.outs[ContractOut::kSums] : nullptr;
-  return sums == nullptr ? 0 : (sums->bytes() + 255) / 256 * 256;
-}
-
-// Another operation of one operand, to the output `out`.
-void make(const KernelCall& call, void (*kernel)(const KernelCall&), const View& in, size_t out, bool adds) {
-  const View ins[] = {in}, outs[] = {call.outs[out]};
-  KernelCall other = call;
-  other.ins = ins, other.outs = outs, other.accumulate = adds;
-  kernel(other);
-}
-
 Gemm gemm_of(const KernelCall& call, const ContractProduct& product) {
   const View &a = call.ins[ContractIn::kA], b = second_of(call), &y = call.outs[0], &bias = call.ins[ContractIn::kBias];
   Gemm g = product.gemm;
@@ -236,25 +222,6 @@ ContractLists lists_of(const KernelCall& call) {
   const View& bias = call.ins[ContractIn::kBias];
   return lists_of(call.ins[ContractIn::kA].type, call.ins[ContractIn::kB].type, call.outs[0].type,
                   bias.data == nullptr ? nullptr : &bias.type);
-}
-
-// The product and the sums by one call of a library; false if there is none.
-bool contract_with_sums(const KernelCall& call, const ContractLists& lists, const ContractProduct& product, Gemm g) {
-  const View& sums = call.outs[ContractOut::kSums];
-  if (g.num_batch > 0 || lists.columns.count > 1 || sums.dtype() != g.c_dtype || sums.dtype() == DType::f64)
-    return false;
-  std::byte* const made = call.workspace.data() + g.workspace_bytes;
-  const bool adds = call.accumulates(ContractOut::kSums);
-  g.sums = adds ? made : sums.data;
-  g.sums_of_a = product.swapped;
-  if (!gemm_with_sums(g, *call.stream)) return false;
-  if (adds) make(call, accumulate, {made, sums.type}, ContractOut::kSums, true);
-  return true;
-}
-
-// By a kernel of their own.
-void sum_second(const KernelCall& call) {
-  make(call, sum, call.ins[ContractIn::kB], ContractOut::kSums, call.accumulates(ContractOut::kSums));
 }
 
 }  // namespace
@@ -293,11 +260,11 @@ std::optional<ContractProduct> contract_product(const ContractLists& lists) {
 int64_t contract_workspace(const KernelShapes& shapes) {
   const tensor::Type &a = *shapes.ins[ContractIn::kA], &b = *shapes.ins[ContractIn::kB], &y = *shapes.outs[0];
   const bool fits = product_of(lists_of(a, b, y, shapes.ins[ContractIn::kBias]), a.dtype, b.dtype, y.dtype).has_value();
-  const int64_t product = fits ? gemm_workspace(y.shape.elements()) : 0, behind = sums_bytes(shapes);
-  if (behind == 0) return product;
+  const int64_t product = fits ? gemm_workspace(y.shape.elements()) : 0;
+  if (shapes.outs.size() <= ContractOut::kSums || shapes.outs[ContractOut::kSums] == nullptr) return product;
   const tensor::Type* const ins[] = {&b};
   return std::max(
-      product + behind,
+      product,
       sum_workspace({.ins = ins, .outs = shapes.outs.subspan(ContractOut::kSums, 1), .attributes = shapes.attributes}));
 }
 
@@ -305,21 +272,18 @@ void contract(const KernelCall& call) {
   const View &a = call.ins[ContractIn::kA], &b = call.ins[ContractIn::kB], &y = call.outs[0];
   const ContractLists lists = lists_of(call);
   const auto product = product_of(lists, a.dtype(), b.dtype(), y.dtype());
-  const bool sums = has_sums(call);
   const View added = added_of(call);
+  if (has_sums(call)) make_also(call, sum, b, ContractOut::kSums);
   if (!product) {
     const GemmEpilogue epilogue = epilogue_of(call);
-    if (sums) sum_second(call);
     contract_slowly(call, lists, epilogue.product());
     activate(epilogue, y.dtype(), y.elements(), *call.stream);
   } else {
     const Gemm g = gemm_of(call, *product);
-    if (sums && contract_with_sums(call, lists, *product, g)) return;
-    if (sums) sum_second(call);
     if (added.data != nullptr && gemm_with(g, added.data, *call.stream)) return;
     if (!gemm(g, *call.stream)) activate(g.epilogue, y.dtype(), y.elements(), *call.stream);
   }
-  if (added.data != nullptr) make(call, accumulate, added, ContractOut::kY, true);
+  if (added.data != nullptr) make_also(call, accumulate, added, ContractOut::kY, true);
 }
 
 // Those of few rows, as the projections of a token, by themselves or with the norm of what they read.

@@ -351,10 +351,6 @@ LibraryGemm library_gemm = cublaslt_gemm;
 LibraryGemm library_gemm = nullptr;
 #endif
 
-bool gemm_with_sums(const Gemm& g, device::Stream& stream) {
-  return library_gemm != nullptr && g.m > 0 && g.n > 0 && !g.epilogue && library_gemm(g, stream);
-}
-
 bool gemm_with(Gemm g, const void* added, device::Stream& stream) {
   g.added = added;
   return library_gemm != nullptr && g.m > 0 && g.n > 0 && !g.accumulate && !g.epilogue && library_gemm(g, stream);

@@ -22,7 +22,6 @@ inline int64_t gemm_workspace(int64_t elements) {
   return elements >= kGemmWorkspace / (4 * kSums) ? kGemmWorkspace : (elements * 4 * kSums + 255) / 256 * 256;
 }
 
-
 constexpr size_t kMostProducts = 4;  // of few rows, by one launch
 
 // A matrix in memory, row by row, `step` elements apart; `transposed`: what is multiplied is its transpose.
@@ -70,9 +69,6 @@ struct Gemm {
   int64_t bias_row = 0, bias_column = 0;
   GemmEpilogue epilogue = {};
   const void* added = nullptr;  // null: none. It lies as c does, in its type. By a library alone
-  // The sums over k of b, n of them, or of a, m of them; side by side, in the type of c. By a library alone.
-  void* sums = nullptr;
-  bool sums_of_a = false;
   std::array<GemmBatch, kMostGemmBatches> batch = {};
   int num_batch = 0;
   void* workspace = nullptr;
@@ -103,9 +99,6 @@ void activate(const GemmEpilogue& e, tensor::DType dtype, int64_t count, device:
 // nothing is enqueued it only chooses one. It rounds what it did to fp32 sums, an epilogue too, once.
 using LibraryGemm = bool (*)(const Gemm& g, device::Stream& stream);
 bool cublaslt_gemm(const Gemm& g, device::Stream& stream);  // cuda/cublaslt.cu
-
-// A product with its sums. False, and nothing is done: no library does both at once, or not in less time.
-bool gemm_with_sums(const Gemm& g, device::Stream& stream);
 
 // A product with something that is added to it. False, and nothing is done: no library does both at once.
 bool gemm_with(Gemm g, const void* added, device::Stream& stream);

@@ -56,7 +56,7 @@ constexpr kernels::DeviceRow kRows[] = {
     {"head_with_grad", head_with_grad, head_with_grad_workspace, true},
     {"join_columns", join_columns},
     {"layer_norm", layer_norm},
-    {"layer_norm_grad", layer_norm_grad, norm_grad_workspace, false, {}, kNormDx},
+    {"layer_norm_grad", layer_norm_grad, norm_grad_workspace, false, {}, kNormDx, 0, true},
     {"logsumexp", logsumexp},
     {"loss_scale", loss_scale},
     {"mask", mask},

@@ -12,7 +12,7 @@
 // sums of the blocks are joined at the end. Which rows a team has depends on the shapes alone.
 #include "kintsugi/kernels/gpu/common.cuh"
 #include "kintsugi/kernels/gpu/gemm.h"
-#include "kintsugi/kernels/gpu/norm_rows.h"
+#include "kintsugi/kernels/gpu/row_teams.h"
 
 namespace kintsugi::KINTSUGI_GPU {
 
@@ -44,7 +44,7 @@ struct Norm {
   bool shifts, add;     // shifts: by the mean, which layer norm does; add: to y, or to dx
   bool early;           // gamma and beta may be read before the kernel before has ended
   RowStatistics* rows;  // of rows that are not held
-  float* partial;       // sums of the chunks: of gamma, then of beta, [chunk 2 width]
+  float* partial;       // sums of the chunks: of gamma, of beta and with kSums of dx, [chunk 2 or 3, width]
 };
 
 // A row for each 32 lanes. W: the type of gamma and beta, which are on their way while the row is added up.
@@ -144,10 +144,11 @@ __device__ __forceinline__ float rounded_before(float x, bool add) {
 }
 
 // With xhat what a row is normalized to and g = dy * gamma: dx = inverse * (g - mean of g - xhat * mean of (g * xhat)),
-// where RMS norm has no mean of g; dgamma = sum of dy * xhat, dbeta = sum of dy. Rows as above.
-template <typename T, int kRuns, int N, bool kByLanes>
-__global__ void __launch_bounds__(Team<kRuns, N, kByLanes>::kMost, backward_blocks<Team<kRuns, N, kByLanes>>())
-    normalize_grad(Norm<T> n) {
+// where RMS norm has no mean of g; dgamma = sum of dy * xhat, dbeta = sum of dy, and with kSums sum of dx as it is
+// stored. Rows as above.
+template <typename T, int kRuns, int N, bool kByLanes, bool kSums>
+__global__ void __launch_bounds__(backward_threads<Team<kRuns, N, kByLanes>, kSums>(),
+                                  backward_blocks<Team<kRuns, N, kByLanes>>()) normalize_grad(Norm<T> n) {
   using Own = Team<kRuns, N, kByLanes>;
   GPU_DYNAMIC_SHARED(float, weights);  // gamma and its offset, then sums of the block
   __shared__ Sums<4> scratch[2 * Own::kWarps];
@@ -170,7 +171,9 @@ __global__ void __launch_bounds__(Team<kRuns, N, kByLanes>::kMost, backward_bloc
   if (!kByLanes && top < n.count) first.load(n.x + top * n.width);
   fetch_weights(weights, n.gamma, n.offset, n.width, across);
   __syncthreads();
-  float dgamma[kRuns][N] = {}, dbeta[kRuns][N] = {};
+  constexpr int kParts = kSums ? 3 : 2;
+  float parts[kParts][kRuns][N] = {};
+  auto &dgamma = parts[0], &dbeta = parts[1];
   for (int turn = 0; top < n.count; top += step, rows.advance(), ++turn) {
     typename Rows::Row taken;
     rows.take(taken);
@@ -217,42 +220,39 @@ __global__ void __launch_bounds__(Team<kRuns, N, kByLanes>::kMost, backward_bloc
         dx[i] = rounded_before<T>(dy[r][i] * gamma[i] * s.inverse + of_g + xhat * of_xhat, n.add) + there[r][i];
       }
       if (column < n.width) put_run(n.dx + rows.at + r * Own::size() * N, dx, false);
+      if constexpr (kSums) GPU_UNROLL
+      for (int i = 0; i < N; ++i) parts[2][r][i] += column < n.width ? widen(narrow<T>(dx[i])) : 0;
     }
   }
 
-  float* const to = n.partial + static_cast<int64_t>(blockIdx.x) * 2 * n.width;
+  float* const to = n.partial + static_cast<int64_t>(blockIdx.x) * kParts * n.width;
   if constexpr (kByLanes) {
-    // What the teams have, where rows were: of each its sums of gamma, then of beta.
-    static_assert(backward_slots<Own>(kRuns * N * sizeof(T)) * sizeof(typename Rows::Row) >=
-                  2 * Own::kEach * sizeof(float));
+    // What the teams have, where rows were: of each the parts one behind the other.
     float* const of_teams = weights + across;
     __syncthreads();
     GPU_UNROLL
-    for (int r = 0; r < kRuns; ++r) {
-      put_run(of_teams + Own::number() * 2 * across + Own::column(r), dgamma[r], false);
-      put_run(of_teams + Own::number() * 2 * across + across + Own::column(r), dbeta[r], false);
-    }
+    for (int p = 0; p < kParts; ++p) GPU_UNROLL
+    for (int r = 0; r < kRuns; ++r)
+      put_run(of_teams + (Own::number() * kParts + p) * across + Own::column(r), parts[p][r], false);
     __syncthreads();
-    for (int i = static_cast<int>(threadIdx.x) * 4; i < 2 * across; i += static_cast<int>(blockDim.x) * 4) {
-      const int column = i < across ? i : i - across;
+    for (int i = static_cast<int>(threadIdx.x) * 4; i < kParts * across; i += static_cast<int>(blockDim.x) * 4) {
+      const int part = i / across, column = i - part * across;
       if (column >= n.width) continue;
       float sum[4] = {};
       GPU_UNROLL
       for (int team = 0; team < Own::kCount; ++team) {
         float more[4];
-        load_run(more, of_teams + team * 2 * across + i);
+        load_run(more, of_teams + team * kParts * across + i);
         GPU_UNROLL
         for (int k = 0; k < 4; ++k) sum[k] += more[k];
       }
-      put_run(to + (i < across ? 0 : n.width) + column, sum, false);
+      put_run(to + part * n.width + column, sum, false);
     }
   } else {
     GPU_UNROLL
-    for (int r = 0; r < kRuns; ++r) {
-      if (Own::column(r) >= n.width) continue;
-      put_run(to + Own::column(r), dgamma[r], false);
-      put_run(to + n.width + Own::column(r), dbeta[r], false);
-    }
+    for (int p = 0; p < kParts; ++p) GPU_UNROLL
+    for (int r = 0; r < kRuns; ++r)
+      if (Own::column(r) < n.width) put_run(to + p * n.width + Own::column(r), parts[p][r], false);
   }
 }
 
@@ -349,42 +349,27 @@ __global__ void __launch_bounds__(kLongThreads) column_sums(Norm<T> n) {
         sums[part][0][lane] + sums[part][1][lane] + sums[part][2][lane] + sums[part][3][lane];
 }
 
-// dgamma and dbeta: the sums over the chunks. A block has 32 columns of one of them, and as many groups of threads as
-// it takes chunks at a time.
-struct ChunkSums {
-  AnyData dgamma, dbeta;  // null: not asked for
-  bool add_gamma, add_beta;
+// The sums over the chunks. A block has 32 columns of one of them.
+struct ChunkParts {
+  struct Part {
+    AnyData to;  // null: not asked for
+    bool add = false;
+  };
+  Part gamma, beta, dx;
 };
-constexpr int kMostGroups = 32;
 __global__ void __launch_bounds__(32 * kMostGroups)
-    join_chunks(const float* partial, ChunkSums out, int chunks, int width) {
-  __shared__ float sums[kMostGroups][33];  // a column of it is in as many banks as it has rows
-  const int lane = static_cast<int>(threadIdx.x) % 32, group = static_cast<int>(threadIdx.x) / 32;
-  const int groups = static_cast<int>(blockDim.x) / 32, first_column = static_cast<int>(blockIdx.x) * 32;
-  const bool beta = blockIdx.y == 1;
-  const AnyData to = beta ? out.dbeta : out.dgamma;
+    join_chunks(const float* partial, ChunkParts parts, int chunks, int width) {
+  __shared__ ChunkSums sums;
+  const int first = static_cast<int>(blockIdx.x) * 32, part = static_cast<int>(blockIdx.y);
+  const ChunkParts::Part out = part == 0 ? parts.gamma : part == 1 ? parts.beta : parts.dx;
   wait_for_kernels_before();
   let_next_begin();
-  if (to.data == nullptr) return;
-  constexpr int kTogether = 13;  // loads under way: all, of as many chunks as three times the processors
-  float sum = 0;
-  if (first_column + lane < width)
-    for (int first = group; first < chunks; first += kTogether * groups) {
-      float some[kTogether];
-      GPU_UNROLL
-      for (int k = 0; k < kTogether; ++k) {
-        const int c = first + k * groups;
-        some[k] = c < chunks ? partial[(static_cast<int64_t>(c) * 2 + blockIdx.y) * width + first_column + lane] : 0;
-      }
-      GPU_UNROLL
-      for (int k = 0; k < kTogether; ++k) sum += some[k];
-    }
-  sums[group][lane] = sum;
-  __syncthreads();
-  for (int i = group; i < 32; i += groups) {
-    const float total[1] = {lanes_sum(lane < groups ? sums[lane][i] : 0.0f)};
-    if (lane == 0 && first_column + i < width) to.put(first_column + i, total, beta ? out.add_beta : out.add_gamma);
-  }
+  if (out.to.data == nullptr) return;
+  join_columns_of_chunks(partial + part * width + first, chunks, static_cast<int64_t>(gridDim.y) * width, width - first,
+                         sums, [&](int i, float sum) {
+                           const float one[1] = {sum};
+                           out.to.put(first + i, one, out.add);
+                         });
 }
 
 // Calls f with the team that holds a row and its threads, else `any`. wide: N elements may be read at a time.
@@ -468,19 +453,19 @@ void forward(const KernelCall& call, bool shifts) {
   });
 }
 
-// As many blocks as a large device runs at one time, where rows are held, but not for few rows.
-int64_t chunks_of(int64_t count, int64_t width, DType dtype) {
-  const TeamSize size = team_size(width, dtype);
-  const int64_t of_processor = size.by_lanes ? 2 : std::max(1, threads_of_processor(size.each) / size.threads);
-  return std::clamp<int64_t>(count / 8, 1, kProcessors * of_processor);
-}
-
 void backward(const KernelCall& call, bool shifts) {
   dispatch("a norm", call.ins[NormGradIn::kX].dtype(), [&]<typename T>(T) {
     Norm<T> n = norm_of<T>(call, shifts);
     if (n.count == 0) return;
     n.dy = data<T>(call.ins[NormGradIn::kDy]), n.dx = data<T>(call.outs[NormGradOut::kDx]);
-    const int64_t chunks = chunks_of(n.count, n.width, call.ins[NormGradIn::kX].dtype());
+    const int64_t chunks = row_turns(n.count, n.width, call.ins[NormGradIn::kX].dtype()).chunks;
+    const auto part = [&](size_t out) -> ChunkParts::Part {
+      if (out >= call.outs.size()) return {};
+      return {any_data("a norm", call.outs[out]), call.accumulates(out)};
+    };
+    const ChunkParts out = {part(NormGradOut::kDgamma), part(NormGradOut::kDbeta), part(NormGradOut::kSums)};
+    const bool sums = out.dx.to.data != nullptr;
+    int parts = 2;
     n.partial = reinterpret_cast<float*>(call.workspace.data());
     n.rows = reinterpret_cast<RowStatistics*>(n.partial + chunks * 2 * n.width);
     constexpr int kN = kWide<T>;
@@ -494,23 +479,29 @@ void backward(const KernelCall& call, bool shifts) {
         [&]<int kRuns, bool kByLanes>(Team<kRuns, kN, kByLanes>, int threads) {
           using Own = Team<kRuns, kN, kByLanes>;
           constexpr int kBytes = Own::kEach * sizeof(T);
-          const size_t shared = shared_of<Own>(threads, 1, backward_slots<Own>(kBytes) * 3 * kBytes);
-          if (!has_shared(shared)) return any();
-          launch_overlapping(*call.stream, blocks(chunks), dim3(static_cast<unsigned>(threads * Own::kCount)), shared,
-                             {bytes_at(n.partial, chunks * 2 * n.width * 4), bytes_of(call.outs[NormGradOut::kDx])},
-                             normalize_grad<T, kRuns, kN, kByLanes>, n);
+          const auto launch_with = [&]<bool kSums>(std::bool_constant<kSums>) {
+            constexpr int kParts = kSums ? 3 : 2;
+            constexpr int kSummed = kByLanes ? kParts * Own::kEach * static_cast<int>(sizeof(float)) : 0;
+            constexpr int kAhead = backward_slots<Own>(kBytes) * 3 * kBytes;
+            const size_t shared = shared_of<Own>(threads, 1, std::max(kAhead, kSummed));
+            if (!has_shared(shared)) return any();
+            parts = kParts;
+            launch_overlapping(
+                *call.stream, blocks(chunks), dim3(static_cast<unsigned>(threads * Own::kCount)), shared,
+                {bytes_at(n.partial, chunks * parts * n.width * 4), bytes_of(call.outs[NormGradOut::kDx])},
+                normalize_grad<T, kRuns, kN, kByLanes, kSums>, n);
+          };
+          if constexpr (kBackwardSums<Own>)
+            if (sums) return launch_with(std::true_type());
+          launch_with(std::false_type());
         },
         any);
-    ChunkSums out = {.dgamma = any_data("a norm", call.outs[NormGradOut::kDgamma]),
-                     .dbeta = {},
-                     .add_gamma = call.accumulates(NormGradOut::kDgamma),
-                     .add_beta = call.accumulates(NormGradOut::kDbeta)};
-    if (call.outs.size() > NormGradOut::kDbeta) out.dbeta = any_data("a norm", call.outs[NormGradOut::kDbeta]);
-    std::vector<device::Stream::Bytes> sums;
-    for (size_t i = NormGradOut::kDgamma; i < call.outs.size(); ++i) sums.push_back(bytes_of(call.outs[i]));
-    launch_overlapping(*call.stream, blocks((n.width + 31) / 32, 2),
-                       dim3(static_cast<unsigned>(32 * std::min<int64_t>(chunks, kMostGroups))), 0, std::move(sums),
+    std::vector<device::Stream::Bytes> written;
+    for (size_t i = NormGradOut::kDgamma; i < call.outs.size(); ++i) written.push_back(bytes_of(call.outs[i]));
+    launch_overlapping(*call.stream, blocks((n.width + 31) / 32, parts),
+                       dim3(static_cast<unsigned>(32 * std::min<int64_t>(chunks, kMostGroups))), 0, std::move(written),
                        join_chunks, n.partial, out, static_cast<int>(chunks), n.width);
+    if (sums && parts == 2) make_also(call, sum, call.outs[NormGradOut::kDx], NormGradOut::kSums);
   });
 }
 
@@ -519,8 +510,14 @@ void backward(const KernelCall& call, bool shifts) {
 int64_t norm_grad_workspace(const KernelShapes& s) {
   const int64_t width = s.ins[NormGradIn::kGamma]->shape.elements();
   const int64_t count = width == 0 ? 0 : s.ins[NormGradIn::kX]->shape.elements() / width;
-  return chunks_of(count, width, s.ins[NormGradIn::kX]->dtype) * 2 * width * static_cast<int64_t>(sizeof(float)) +
-         count * static_cast<int64_t>(sizeof(RowStatistics));
+  const bool sums = s.outs.size() > NormGradOut::kSums && s.outs[NormGradOut::kSums] != nullptr;
+  const int64_t of_chunk = width * static_cast<int64_t>(sizeof(float));
+  const int64_t chunks = row_turns(count, width, s.ins[NormGradIn::kX]->dtype).chunks;
+  const int64_t own = chunks * 2 * of_chunk +
+                      std::max(sums ? chunks * of_chunk : 0, count * static_cast<int64_t>(sizeof(RowStatistics)));
+  if (!sums) return own;
+  const tensor::Type* const ins[] = {s.outs[NormGradOut::kDx]};
+  return std::max(own, sum_workspace({.ins = ins, .outs = s.outs.subspan(NormGradOut::kSums, 1), .attributes = {}}));
 }
 
 void layer_norm(const KernelCall& call) {

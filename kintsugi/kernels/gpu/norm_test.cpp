@@ -50,6 +50,45 @@ TEST(OnDevice, NormsOfMoreChunks) {
   NormCase{3400, 776, DType::f32}.check(0);
 }
 
+// The sums of what a norm's gradient stores have the bits of a sum by itself, wherever it is: of one chunk and of many,
+// of rows that teams hold, in lanes and in blocks, and of others.
+TEST(OnDevice, GradientsOfNormsAlsoSum) {
+  const auto stream = device_under_test().stream();
+  for (const DType dtype : kDeviceTypes)
+    for (const auto& [rows, width] : std::initializer_list<std::pair<int64_t, int64_t>>{
+             {1, 8}, {37, 130}, {19, 768}, {700, 40}, {100, 1024}, {9, 1600}, {17, 4096}, {3, 8200}})
+      for (const uint32_t accumulate : {0u, 15u})
+        for (const int warp : {32, 64})
+          for (const int64_t shift : {0, 1}) {
+            if (warp == 64 && device_under_test().kind() != "emulated") continue;
+            device::emulate::set_warp(warp);
+            const Shape shape({{"seq", rows}, {"embed", width}}), row({{"embed", width}});
+            Tensor x = random_tensor(shape, dtype, 1, -2, 3), dy = random_tensor(shape, dtype, 2),
+                   gamma = random_tensor(row, dtype, 3, 0.5, 1.5), dx = random_tensor(shape, dtype, 5),
+                   dgamma = random_tensor(row, DType::f32, 6), dbeta = dgamma, sums = dgamma, alone = dgamma;
+            Tensor plain_dx = dx, plain_dgamma = dgamma, plain_dbeta = dbeta;
+            const Attributes attributes = {{"epsilon", 1e-5}};
+            run_on_device({.kind = "layer_norm_grad", .attributes = attributes, .accumulate = accumulate},
+                          {&x, &gamma, &dy}, {&dx, &dgamma, &dbeta, &sums}, shift);
+            run_on_device({.kind = "layer_norm_grad", .attributes = attributes, .accumulate = accumulate & 7},
+                          {&x, &gamma, &dy}, {&plain_dx, &plain_dgamma, &plain_dbeta}, shift);
+            run_on_device({.kind = "sum", .accumulate = accumulate & 1}, {&dx}, {&alone}, shift);
+            const std::string what = std::to_string(rows) + " x " + std::to_string(width);
+            expect_close(sums, alone, 0, 0, what + " sums");
+            expect_close(dx, plain_dx, 0, 0, what + " dx");
+            expect_close(dgamma, plain_dgamma, 0, 0, what + " dgamma");
+            expect_close(dbeta, plain_dbeta, 0, 0, what + " dbeta");
+            if (rows > 1) continue;  // without beta, in another type
+            Tensor narrow = random_tensor(row, dtype, 6), narrow_alone = narrow;
+            dx = random_tensor(shape, dtype, 5);
+            run_on_device({.kind = "layer_norm_grad", .attributes = attributes}, {&x, &gamma, &dy},
+                          {&dx, &dgamma, nullptr, &narrow}, shift);
+            run_on_device({.kind = "sum"}, {&dx}, {&narrow_alone}, shift);
+            expect_close(narrow, narrow_alone, 0, 0, what + " without beta");
+          }
+  device::emulate::set_warp(32);
+}
+
 // The mean is far from zero, and the first elements, which the sums are taken about, are far from the mean.
 TEST(OnDevice, NormsOfRowsWithOutliers) {
   for (const int64_t width : {768, 1600, 8192}) {

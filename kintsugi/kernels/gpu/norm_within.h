@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "kintsugi/kernels/gpu/norm_rows.h"
+#include "kintsugi/kernels/gpu/row_teams.h"
 
 namespace kintsugi::KINTSUGI_GPU {
 

@@ -1,10 +1,12 @@
 // Sums over any dims, and the logarithm of a sum of exponentials over parts.
 //
 // Where what is kept stands around what is summed, x is [above rows columns] and y [above columns]: few rows are added
-// by a thread for each output, many by blocks that each have a slice of the rows and leave fp32 (fp64) sums in the
-// workspace, which a second kernel joins. How rows are cut depends on the shapes alone, so that sums do not depend on
-// the device.
+// by a thread for each output, many by blocks that each have some of the rows and leave fp32 (fp64) sums in the
+// workspace, which a second kernel joins. Where nothing is above, as of the gradient of a bias, rows are taken in turn,
+// as a norm's gradient does, with its bits (RowTurns); else each block has a slice of them. Which rows are whose
+// depends on the shapes alone, so that sums do not depend on the device.
 #include "kintsugi/kernels/gpu/common.cuh"
+#include "kintsugi/kernels/gpu/row_teams.h"
 #include "kintsugi/kernels/gpu/strides.h"
 
 namespace kintsugi::KINTSUGI_GPU {
@@ -13,13 +15,14 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int64_t kBlocks = kProcessors * 4;  // as many as a large device runs at one time
 
-enum class SumPath { few_rows, columns, short_rows, long_rows, any };
+enum class SumPath { few_rows, in_turn, columns, short_rows, long_rows, any };
 
 struct SumPlan {
   SumPath path = SumPath::any;
   int64_t above = 1, rows = 1, columns = 1;
   int64_t step = 1;               // elements from a row to the next: as many as columns, or those of a wider x
   int64_t slices = 1, slice = 1;  // of the rows, and the rows of one
+  int teams = 1;                  // of a slice, in_turn
 };
 
 // Threads of a block that stand side by side along the columns, each with n of them.
@@ -60,6 +63,12 @@ SumPlan plan_of(const tensor::Type& x, const tensor::Type& y, const tensor::Attr
     return plan;
   }
   plan.step = wider ? x.shape[x.shape.rank() - 1].size : plan.columns;
+  if (plan.above == 1 && plan.columns > 1 && plan.columns <= kMostHeld && !wider && x.dtype != DType::f64 &&
+      y.dtype != DType::f64) {
+    const RowTurns turns = row_turns(plan.rows, plan.columns, x.dtype);
+    plan.path = SumPath::in_turn, plan.slices = turns.chunks, plan.teams = turns.teams;
+    return plan;
+  }
   int64_t most = 1, want = 1;  // slices
   const int wide = static_cast<int>(16 / tensor::size_of(x.dtype));
   if (plan.columns == 1 && !wider && plan.rows <= 1024) {
@@ -72,7 +81,7 @@ SumPlan plan_of(const tensor::Type& x, const tensor::Type& y, const tensor::Attr
   } else {
     plan.path = SumPath::columns;
     const int across = threads_across(plan.columns, wide);
-    want = quotient_up(kBlocks, plan.above * quotient_up(plan.columns, static_cast<int64_t>(across) * wide));
+    want = kBlocks / (plan.above * quotient_up(plan.columns, static_cast<int64_t>(across) * wide));
     most = std::min<int64_t>(512, plan.rows / (kThreads / across * 8));
   }
   plan.slices = std::clamp<int64_t>(want, 1, std::max<int64_t>(most, 1));
@@ -143,6 +152,75 @@ __global__ void __launch_bounds__(kPieceThreads)
     for (int i = 0; i < N; ++i) store(&out[i], sum[i], add);
     *reinterpret_cast<Vec<Y, N>*>(y + p * N) = out;
   }
+}
+
+// A block for some columns of one chunk, 32 lanes with N columns each for a team, so that its teams are side by side.
+// Rows are on their way to shared memory where they can be read 16 bytes at a time.
+template <int N, int kTeams>
+struct TeamsOfBlock {
+  static constexpr int kMost = kTeams > 1 ? 32 * kTeams : 256;  // threads
+  __device__ static int thread() { return static_cast<int>(threadIdx.x); }
+  __device__ static int threads() { return kMost; }
+  __device__ static int size() { return 32; }
+  __device__ static int team() { return thread() / 32 % kTeams; }
+  __device__ static int column(int) {
+    const int across = static_cast<int>(blockDim.x) / (32 * kTeams);
+    return ((static_cast<int>(blockIdx.x) * across + thread() / (32 * kTeams)) * 32 + thread() % 32) * N;
+  }
+};
+template <typename X, int N, int kTeams>
+__global__ void __launch_bounds__(TeamsOfBlock<N, kTeams>::kMost)
+    sum_in_turn(const X* x, SumOut<float> out, SumPlan s) {
+  using Own = TeamsOfBlock<N, kTeams>;
+  constexpr int kSlots = N > 1 ? 8 : 0;
+  using Rows = RowsAhead<X, Own, 1, N, 1, kSlots>;
+  __shared__ Packed<X, N> on_their_way[std::max(kSlots, 1) * Own::kMost];
+  const int64_t chunk = blockIdx.y;
+  const int column = Own::column(0);
+  Rows rows = {.from = {x},
+               .last = true,
+               .row = chunk * kTeams + Own::team(),
+               .step = s.slices * kTeams,
+               .count = column < s.columns ? s.rows : 0,
+               .width = static_cast<int>(s.columns),
+               .shared = on_their_way};
+  wait_for_kernels_before();
+  let_next_begin();
+  rows.begin();
+  float sum[N] = {};
+  for (; rows.row < rows.count; rows.advance()) {
+    typename Rows::Row taken;
+    rows.take(taken);
+    GPU_UNROLL
+    for (int i = 0; i < N; ++i) sum[i] += taken[0][0][i];
+    rows.refill();
+  }
+  if constexpr (kTeams > 1) {
+    __shared__ float scratch[Own::kMost * N];
+    GPU_UNROLL
+    for (int i = 0; i < N; ++i) scratch[i * Own::kMost + Own::thread()] = sum[i];
+    __syncthreads();
+    if (Own::team() != 0) return;
+    GPU_UNROLL
+    for (int i = 0; i < N; ++i) {
+      sum[i] = 0;
+      GPU_UNROLL
+      for (int team = 0; team < kTeams; ++team) sum[i] += scratch[i * Own::kMost + Own::thread() + team * 32];
+    }
+  }
+  if (column >= s.columns) return;
+  GPU_UNROLL
+  for (int i = 0; i < N; ++i) out.write_slice(chunk, s.columns, column + i, sum[i]);
+}
+
+__global__ void __launch_bounds__(32 * kMostGroups)
+    join_turns(const float* partial, SumOut<float> out, int chunks, int columns) {
+  __shared__ ChunkSums sums;
+  const int first = static_cast<int>(blockIdx.x) * 32;
+  wait_for_kernels_before();
+  let_next_begin();
+  join_columns_of_chunks(partial + first, chunks, columns, columns - first, sums,
+                         [&](int i, float sum) { out.write(first + i, sum); });
 }
 
 // A block for some columns of one slice, `wide` of them for all: threads side by side have N columns each, and those
@@ -300,6 +378,35 @@ void launch_few_rows(const KernelCall& call, const SumPlan& plan, const X* x) {
                 Divisor(plan.columns / n), plan.rows, plan.step, pieces, call.accumulates(0));
 }
 
+template <typename X>
+void sum_rows_in_turn(const KernelCall& call, const SumPlan& plan) {
+  const View& y = call.outs[0];
+  const X* const x = data<X>(call.ins[0]);
+  SumOut<float> out{.y = y.data, .dtype = y.dtype(), .add = call.accumulates(0)};
+  if (plan.slices > 1) out.partial = reinterpret_cast<float*>(call.workspace.data());
+  const auto sum = [&]<int N, int kTeams>(std::integral_constant<int, N>, std::integral_constant<int, kTeams>) {
+    const int64_t tiles = quotient_up(plan.columns, 32 * N), most = TeamsOfBlock<N, kTeams>::kMost / (32 * kTeams),
+                  across = quotient_up(tiles, quotient_up(tiles, most));
+    const auto written = plan.slices > 1 ? bytes_at(out.partial, plan.slices * plan.columns * 4) : bytes_of(y);
+    launch_overlapping(
+        *call.stream, dim3(static_cast<unsigned>(quotient_up(tiles, across)), static_cast<unsigned>(plan.slices)),
+        dim3(static_cast<unsigned>(32 * kTeams * across)), 0, {written}, sum_in_turn<X, N, kTeams>, x, out, plan);
+  };
+  const auto with = [&]<int kTeams>(std::integral_constant<int, kTeams> teams) {
+    if (plan.teams != kTeams) return;
+    constexpr int kN = kWide<X>;
+    if (plan.columns % kN == 0 && all_wide(x)) return sum(std::integral_constant<int, kN>(), teams);
+    sum(std::integral_constant<int, 1>(), teams);
+  };
+  with(std::integral_constant<int, 1>());
+  with(std::integral_constant<int, 4>());
+  with(std::integral_constant<int, 6>());
+  if (plan.slices == 1) return;
+  launch_overlapping(*call.stream, dim3(static_cast<unsigned>(quotient_up(plan.columns, 32))),
+                     dim3(static_cast<unsigned>(32 * std::min<int64_t>(plan.slices, kMostGroups))), 0, {bytes_of(y)},
+                     join_turns, out.partial, out, static_cast<int>(plan.slices), static_cast<int>(plan.columns));
+}
+
 template <typename X, typename A>
 void sum_as(const KernelCall& call, const SumPlan& plan) {
   const View &x = call.ins[0], &y = call.outs[0];
@@ -338,6 +445,7 @@ void sum_as(const KernelCall& call, const SumPlan& plan) {
             wide ? plan.rows / kN * kN : plan.rows);
       break;
     }
+    case SumPath::in_turn:  // by itself
     case SumPath::any:
       launch_any<X, A>(call, out);
   }
@@ -380,6 +488,8 @@ void sum(const KernelCall& call) {
   const View &x = call.ins[0], &y = call.outs[0];
   if (y.elements() == 0) return;
   const SumPlan plan = plan_of(x.type, y.type, call.attributes);
+  if (plan.path == SumPath::in_turn)
+    return dispatch("sum", x.dtype(), [&]<typename X>(X) { sum_rows_in_turn<X>(call, plan); });
   dispatch_wide("sum", x.dtype(), [&]<typename X>(X) {
     if (std::is_same_v<X, double> || y.dtype() == DType::f64) {
       sum_as<X, double>(call, plan);

@@ -71,6 +71,11 @@ void layer_norm_grad(const KernelCall& call) {
   store(call, Out::kDx, dx);
   store(call, Out::kDgamma, dgamma);
   if (call.outs[Out::kDbeta].data) store(call, Out::kDbeta, dbeta);
+  if (!call.outs[Out::kSums].data) return;
+  const std::vector<double> stored = load(call.outs[Out::kDx]);
+  std::vector<double> sums(gamma.size(), 0.0);
+  for (size_t i = 0; i < stored.size(); ++i) sums[i % gamma.size()] += stored[i];
+  store(call, Out::kSums, sums);
 }
 
 }  // namespace kintsugi::kernels::reference

@@ -50,5 +50,15 @@ TEST(ReferenceLayerNorm, GradientsOfWeightsAccumulateInFp32BesideBf16) {
   expect_close(dbeta, as_it_was, 0, 0);
 }
 
+TEST(ReferenceLayerNorm, TheGradientIsAlsoSummedAsItIsStored) {
+  Tensor x = random_tensor(kX, DType::bf16, 1), gamma = random_tensor(kEmbed, DType::bf16, 2);
+  Tensor dy = random_tensor(kX, DType::bf16, 3), dx = random_tensor(kX, DType::bf16, 4);
+  Tensor dgamma(kEmbed, DType::f32), sums(kEmbed, DType::f32), alone(kEmbed, DType::f32);
+  run_reference({.kind = "layer_norm_grad", .attributes = {{"epsilon", 1e-5}}, .accumulate = 1}, {&x, &gamma, &dy},
+                {&dx, &dgamma, nullptr, &sums});
+  run_reference({.kind = "sum"}, {&dx}, {&alone});
+  expect_close(sums, alone, 0, 0);
+}
+
 }  // namespace
 }  // namespace kintsugi::kernels::reference::layer_norm_test

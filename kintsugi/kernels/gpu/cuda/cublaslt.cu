@@ -113,7 +113,6 @@ struct Key {
   int64_t workspace;
 
   bool has_x() const { return (epilogue & CUBLASLT_EPILOGUE_GELU_AUX & ~CUBLASLT_EPILOGUE_GELU) != 0; }
-  bool has_sums() const { return epilogue == CUBLASLT_EPILOGUE_BGRADA || epilogue == CUBLASLT_EPILOGUE_BGRADB; }
 
   auto operator<=>(const Key&) const = default;
 };
@@ -144,10 +143,6 @@ std::string text_of(const Library& l, const Key& k) {
 // operand of its own, and is read there for the gradient.
 std::optional<cublasLtEpilogue_t> epilogue_of(const Gemm& g) {
   const bool biased = g.bias != nullptr;
-  if (g.sums != nullptr) {
-    if (biased || g.epilogue || g.dtype == DType::f64) return std::nullopt;
-    return g.sums_of_a ? CUBLASLT_EPILOGUE_BGRADB : CUBLASLT_EPILOGUE_BGRADA;
-  }
   if (!g.epilogue) return biased ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
   const bool exact = g.dtype == DType::f64 || (g.c_dtype == DType::f32 && !g.tf32);
   if (g.epilogue.function != GemmFunction::gelu_tanh || g.accumulate || exact) return std::nullopt;
@@ -171,16 +166,15 @@ struct Planned {
   cublasLtMatmulDesc_t desc = nullptr;
   cublasLtMatrixLayout_t first = nullptr, second = nullptr, result = nullptr;
   cublasLtMatmulAlgo_t algorithm = {};
-  double seconds = 0;  // if it was measured
 };
 
 // What is in memory of a product as the library sees it, for one call.
 struct Operands {
   const void *first = nullptr, *second = nullptr;
   void *result = nullptr, *workspace = nullptr;
-  const void* vector = nullptr;  // the bias, or where sums go
-  const void* x = nullptr;       // of the epilogue
-  const void* added = nullptr;   // null: what is in the result
+  const void* bias = nullptr;
+  const void* x = nullptr;      // of the epilogue
+  const void* added = nullptr;  // null: what is in the result
 };
 
 template <typename T>
@@ -190,7 +184,7 @@ void set(const Library& l, cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttribut
 
 // The addresses that are part of a description.
 void point(const Library& l, const Key& key, const Planned& p, const Operands& o) {
-  if (key.has_bias || key.has_sums()) set(l, p.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, o.vector);
+  if (key.has_bias) set(l, p.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, o.bias);
   if (key.has_x()) set(l, p.desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, o.x);
 }
 
@@ -241,19 +235,16 @@ class Clock {
 
 // The fastest of the algorithms by the device's clock, with the operands where they will be: what stands in the result
 // is lost. The first round warms up. Of those that take as long, the one that the library named first.
-struct Fastest {
-  size_t place = 0;
-  double seconds = std::numeric_limits<double>::infinity();
-};
-Fastest fastest(const Library& l, cublasLtHandle_t handle, const Key& key, const Planned& p,
-                std::span<const cublasLtMatmulAlgo_t* const> algorithms, const Operands& operands) {
+size_t fastest(const Library& l, cublasLtHandle_t handle, const Key& key, const Planned& p,
+               std::span<const cublasLtMatmulAlgo_t* const> algorithms, const Operands& operands) {
   constexpr double kSome = 3e-4;  // seconds of one measurement
   constexpr double kAsLong = 1.01;
   Clock clock;
-  std::vector<double> best(algorithms.size(), Fastest().seconds);
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  std::vector<double> best(algorithms.size(), kNever);
   int times = 1;
   for (int round = 0; round < 3; ++round) {
-    double shortest = Fastest().seconds;
+    double shortest = kNever;
     for (size_t i = 0; i < algorithms.size(); ++i) {
       const double seconds = clock.seconds(
           times, [&](cudaStream_t stream) { return multiply(l, handle, key, p, *algorithms[i], operands, stream); });
@@ -264,7 +255,7 @@ Fastest fastest(const Library& l, cublasLtHandle_t handle, const Key& key, const
   }
   const double most = kAsLong * *std::min_element(best.begin(), best.end());
   const auto found = std::find_if(best.begin(), best.end(), [&](double s) { return s <= most; });
-  return {static_cast<size_t>(found - best.begin()), *found};
+  return static_cast<size_t>(found - best.begin());
 }
 
 cublasLtMatrixLayout_t layout(const Library& l, DType dtype, int64_t rows, int64_t columns, int64_t step, int64_t batch,
@@ -292,7 +283,6 @@ Planned plan(const Library& l, cublasLtHandle_t handle, const Key& key, const Op
     set(l, p.desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, key.c_step);
     if (key.batch > 1) set(l, p.desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, key.c_apart);
   }
-  if (key.has_sums()) set(l, p.desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(key.c_dtype));
   if (key.has_bias) {
     set(l, p.desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(key.bias_dtype));
     if (key.batch > 1) set(l, p.desc, CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, key.bias_apart);
@@ -339,9 +329,7 @@ Planned plan(const Library& l, cublasLtHandle_t handle, const Key& key, const Op
         possible.push_back(&found[i].algo);
   p.possible = !possible.empty();
   if (!p.possible) return p;
-  const Fastest best = measures ? fastest(l, handle, key, p, possible, operands) : Fastest();
-  p.algorithm = *possible[best.place];
-  p.seconds = best.seconds;
+  p.algorithm = *possible[measures ? fastest(l, handle, key, p, possible, operands) : 0];
   return p;
 }
 
@@ -412,38 +400,19 @@ std::optional<Key> key_of(const Gemm& g, const GemmBatch& batch) {
     if (key.c_step % kRun != 0 || (key.batch > 1 && key.c_apart % kRun != 0)) return std::nullopt;
     key.x_alignment = alignment_of(g, g.epilogue.x, &GemmBatch::c, g.c_dtype);
   }
-  if (key.has_sums()) key.x_alignment = alignment_of(g, g.sums, &GemmBatch::bias, g.c_dtype);
   if (cudaGetDevice(&key.device) != cudaSuccess) return std::nullopt;
   return key;
 }
 
-// A product with its sums is taken only if that was measured, and takes no longer than both alone: sums take about as
-// long as so many more rows, or columns, of the product, by which they are not divided.
-constexpr double kRowsOfSums = 128;
-
-const Planned& planned(Plans& all, const Library& l, cublasLtHandle_t handle, const Gemm& g, const Key& key,
-                       const Operands& operands, bool measures) {
+const Planned& planned(Plans& all, const Library& l, cublasLtHandle_t handle, const Key& key, const Operands& operands,
+                       bool measures) {
   if (const auto found = all.products.find(key); found != all.products.end()) return found->second;
   const std::string text = text_of(l, key);
   const bool known = all.file.knows(text);
-  cublasLtMatmulAlgo_t kept;
-  Planned p;
-  if (!key.has_sums() || (known ? all.file.find(text, &kept, sizeof kept) : measures))
-    p = plan(l, handle, key, operands, measures && !known, all.file);
-  if (key.has_sums() && !known && measures) {
-    Gemm without = g;
-    without.sums = nullptr;
-    const Key alone_key = *key_of(without, {});
-    const Planned& alone = planned(all, l, handle, without, alone_key, operands, measures);
-    const cublasLtMatmulAlgo_t* const algorithm[] = {&alone.algorithm};
-    const double seconds =
-        alone.possible ? fastest(l, handle, alone_key, alone, algorithm, operands).seconds : Fastest().seconds;
-    const double share = kRowsOfSums / static_cast<double>(g.sums_of_a ? g.n : g.m);
-    p.possible = p.possible && p.seconds <= seconds * (1 + share);
-  }
-  if (!known && measures && (p.possible || key.has_sums())) {
-    all.file.add(text, &p.algorithm, p.possible ? sizeof p.algorithm : 0);
-    p.possible = p.desc != nullptr && all.file.find(text, &p.algorithm, sizeof p.algorithm);  // of the first to choose
+  Planned p = plan(l, handle, key, operands, measures && !known, all.file);
+  if (!known && measures && p.possible) {
+    all.file.add(text, &p.algorithm, sizeof p.algorithm);
+    p.possible = all.file.find(text, &p.algorithm, sizeof p.algorithm);  // of the first to choose
   }
   return all.products.emplace(key, p).first->second;
 }
@@ -460,7 +429,7 @@ bool cublaslt_gemm(const Gemm& g, device::Stream& stream) {
   const GemmBatch batch = inner < 0 ? GemmBatch() : g.batch[static_cast<size_t>(inner)];
   const std::optional<Key> key = key_of(g, batch);
   const int64_t calls = g.products() / batch.size;
-  if (!key || calls > kMostCalls || (key->has_sums() && g.num_batch > 0)) return false;
+  if (!key || calls > kMostCalls) return false;
 
   Plans& all = plans();
   const std::lock_guard lock(all.mutex);
@@ -473,14 +442,12 @@ bool cublaslt_gemm(const Gemm& g, device::Stream& stream) {
             .second = offset(g.a.data, a, g.dtype),
             .result = const_cast<std::byte*>(offset(y, c, g.c_dtype)),
             .workspace = g.workspace,
-            .vector = key->has_sums()     ? g.sums
-                      : g.bias == nullptr ? nullptr
-                                          : offset(g.bias, bias, g.bias_dtype),
+            .bias = g.bias == nullptr ? nullptr : offset(g.bias, bias, g.bias_dtype),
             .x = key->has_x() ? offset(g.epilogue.x, c, g.c_dtype) : nullptr,
             .added = g.added == nullptr ? nullptr : offset(g.added, c, g.c_dtype)};
   };
   const bool measures = stream.measures() && all.file.keeps();
-  const Planned& p = planned(all, *l, handle, g, *key, operands(0, 0, 0, 0), measures);
+  const Planned& p = planned(all, *l, handle, *key, operands(0, 0, 0, 0), measures);
   if (!p.possible) return false;
   if (!stream.enqueues()) return true;
   for (int64_t call = 0; call < calls; ++call) {

@@ -1,4 +1,5 @@
-// What kernels of norms share: the teams of threads that have a row each, and rows on their way to shared memory.
+// What kernels that go through rows share, of norms and of sums: the teams of threads that have a row each, rows on
+// their way to shared memory, and the order in which sums over all rows are taken.
 #pragma once
 
 #include <algorithm>
@@ -28,6 +29,7 @@ struct Team {
   static constexpr int kMost = kByLanes ? 32 * kCount : threads_of_processor(kEach);  // no block has more threads
   static constexpr int kWarps = kByLanes ? 1 : kMostThreads / 32;
 
+  __device__ static int thread() { return static_cast<int>(threadIdx.x); }
   __device__ static int threads() { return kByLanes ? kMost : static_cast<int>(blockDim.x); }  // of a block
   __device__ static int number() { return kByLanes ? static_cast<int>(threadIdx.x) / 32 : 0; }
   __device__ static int place() {
@@ -71,7 +73,7 @@ struct RowsAhead {
   int slot = 0;
 
   __device__ __forceinline__ Packed<T, N>* place(int s, int value, int r) const {
-    return shared + ((s * kValues + value) * kRuns + r) * Own::threads() + threadIdx.x;
+    return shared + ((s * kValues + value) * kRuns + r) * Own::threads() + Own::thread();
   }
   // Of any row.
   __device__ __forceinline__ bool has(int value, int r) const {
@@ -143,9 +145,17 @@ template <typename Team>
 constexpr int backward_blocks() {
   return Team::kCount == 1 ? 1 : 2;
 }
+// With the sums of what is stored, blocks with 16 elements each would have too few registers. Those with 8 may have a
+// few more, of which the same blocks fit on a processor.
+template <typename Team>
+constexpr bool kBackwardSums = Team::kCount > 1 || Team::kEach == 8;
+template <typename Team, bool kSums>
+constexpr int backward_threads() {
+  return kSums && Team::kCount == 1 ? 640 : Team::kMost;
+}
 template <typename Team>
 constexpr int backward_slots(int bytes) {
-  return Team::kCount > 1 ? (bytes <= 64 ? 2 : 1) : kLongRowsAhead ? 32 / bytes : 0;
+  return Team::kCount > 1 ? 1 : kLongRowsAhead ? 32 / bytes : 0;
 }
 
 // Of u, a row less its pivot: (u - shift) * inverse is what is asked for.
@@ -201,6 +211,51 @@ inline TeamSize team_size(int64_t width, DType dtype) {
     if (width <= 32 * each && (narrow || each < 32)) return {true, each, 32};
   const int each = width <= (narrow ? 2048 : 4096) ? 8 : 16;
   return {false, each, static_cast<int>((width + 32 * each - 1) / (32 * each) * 32)};
+}
+
+// In which order a sum over all rows is taken, which depends on the shape alone: the teams of all chunks take rows in
+// turn and each adds up its own, then a chunk adds up its teams', then chunks are joined. Gradients of norms and sums
+// of columns have the same bits so.
+struct RowTurns {
+  int64_t chunks = 1;
+  int teams = 1;  // of a chunk
+};
+// As many chunks as a large device runs of gradients of norms at one time, where rows are held, but not for few rows.
+inline RowTurns row_turns(int64_t count, int64_t width, DType dtype) {
+  const TeamSize size = team_size(width, dtype);
+  const int64_t of_processor = size.by_lanes ? 2 : std::max(1, threads_of_processor(size.each) / size.threads);
+  return {.chunks = std::clamp<int64_t>(count / 8, 1, kProcessors * of_processor),
+          .teams = size.by_lanes ? teams_of(size.each * static_cast<int>(tensor::size_of(dtype))) : 1};
+}
+
+// By a block of 32 lanes for each group of chunks, of which a group takes its own in turn: the sums of 32 columns over
+// all chunks, which are `apart` elements from one to the next. put(column, sum), of `columns` at most.
+constexpr int kMostGroups = 32;
+using ChunkSums = float[kMostGroups][33];  // a column of it is in as many banks as it has rows
+template <typename Put>
+__device__ __forceinline__ void join_columns_of_chunks(const float* partial, int chunks, int64_t apart, int columns,
+                                                       ChunkSums& sums, const Put& put) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, group = static_cast<int>(threadIdx.x) / 32;
+  const int groups = static_cast<int>(blockDim.x) / 32;
+  constexpr int kTogether = 13;  // loads under way: all, of as many chunks as three times the processors
+  float sum = 0;
+  if (lane < columns)
+    for (int first = group; first < chunks; first += kTogether * groups) {
+      float some[kTogether];
+      GPU_UNROLL
+      for (int k = 0; k < kTogether; ++k) {
+        const int c = first + k * groups;
+        some[k] = c < chunks ? partial[c * apart + lane] : 0;
+      }
+      GPU_UNROLL
+      for (int k = 0; k < kTogether; ++k) sum += some[k];
+    }
+  sums[group][lane] = sum;
+  __syncthreads();
+  for (int i = group; i < 32; i += groups) {
+    const float total = lanes_sum(lane < groups ? sums[lane][i] : 0.0f);
+    if (lane == 0 && i < columns) put(i, total);
+  }
 }
 
 }  // namespace kintsugi::KINTSUGI_GPU
