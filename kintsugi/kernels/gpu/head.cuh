@@ -15,8 +15,8 @@ using kernels::HeadOut;
 using kernels::HeadWithGradIn;
 using kernels::HeadWithGradOut;
 
-// Bytes of logits at one time. More does not make products faster, and the passes over dtable get few.
-constexpr int64_t kBlockLogits = int64_t{1} << 30;
+// Bytes of logits at one time: dtable is read and written once for each block. More than that gains nothing.
+constexpr int64_t kBlockLogits = int64_t{2} << 30;
 constexpr int64_t kRowLine = 64;  // rows of logits in the workspace are multiples of so many elements apart
 
 // The workspace: what products work in, in bytes, the block of logits, and copies of the table and the bias that end
