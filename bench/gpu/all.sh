@@ -164,6 +164,9 @@ keep bound 60 "${figures[@]}" bound gpt2.toml "$on" ${small[@]+"${small[@]}"}
 for operation in layer_norm layer_norm_grad sum_squares adamw; do
   at_least "$operation: of the bandwidth of copies" 85 % "$(ratio "$(ratio "$(number bound $operation)" 0.01)" "$copy")" "$(why bound)"
 done
+row "layer_norm_grad that also makes a bias's gradient" - "$(number bound 'layer_norm_grad with sums') GB/s" -
+row "sums of 32,768 rows of 768, 2304 and 3072 columns" - \
+  "$(for n in 1 3 4; do number bound "sum of $n times the columns"; done | paste -sd' ') GB/s" -
 # Attention, and the products behind its gradient: one for each of query, key and value, or one for all.
 keep attention 60 "${figures[@]}" attention gpt2.toml "$on" ${small[@]+"${small[@]}"}
 row "attention and its gradient, a layer and pass" - "$(number attention attention) and $(number attention attention_grad) us" -

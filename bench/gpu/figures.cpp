@@ -238,10 +238,11 @@ void print_bound(const config::Settings& s) {
     return {memory.back()->data(), type};
   };
   const auto time = [&](const char* kind, const std::vector<tensor::View>& ins, const std::vector<tensor::View>& outs,
-                        const tensor::Attributes& attributes, double bytes, uint32_t accumulate = 0) {
+                        const tensor::Attributes& attributes, double bytes, uint32_t accumulate = 0,
+                        std::string_view more = "") {
     const double seconds =
         seconds_of(*kernels, kind, *stream, ins, outs, attributes, device.emulated() ? 1 : 20, accumulate);
-    say(kind, 1e-9 * bytes / seconds, "GB/s");
+    say(fmt::format("{}{}", kind, more), 1e-9 * bytes / seconds, "GB/s");
   };
   const tensor::DType f32 = tensor::DType::f32, f64 = tensor::DType::f64, dtype = tensor::dtype_from(s.train.dtype);
   const tensor::Shape rows({{"batch", s.train.micro_batch}, {"seq", s.train.sequence}, {"embed", s.model.embed}}),
@@ -254,6 +255,14 @@ void print_bound(const config::Settings& s) {
   const auto bytes = static_cast<double>(x.type.bytes());
   time("layer_norm", {x, gamma, beta}, {y}, norm, 2 * bytes);
   time("layer_norm_grad", {x, gamma, dy}, {y, dgamma, dbeta}, norm, 4 * bytes, 1);
+  // Gradients of biases: of what the gradient of a norm writes, and of wider values.
+  time("layer_norm_grad", {x, gamma, dy}, {y, dgamma, dbeta, make(row, f32)}, norm, 4 * bytes, 9, " with sums");
+  for (const int64_t times : {1, 3, 4}) {
+    const tensor::Dim columns = {"columns", times * s.model.embed};
+    const tensor::View wide = make({{{"batch", s.train.micro_batch}, {"seq", s.train.sequence}, columns}}, dtype);
+    time("sum", {wide}, {make({{columns}}, f32)}, {}, static_cast<double>(times) * bytes, 1,
+         fmt::format(" of {} times the columns", times));
+  }
   const auto kept = s.model.layers * 12 * s.model.embed * s.model.embed + s.model.vocab * s.model.embed;
   const int64_t count = (kept + 1023) / 1024 * 1024;
   const tensor::Shape flat({{"flat", count}});
