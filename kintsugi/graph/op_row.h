@@ -144,7 +144,7 @@ struct OpRow {
   // `sums_result`: of the first output, as it is stored, over the dims that the second operand lacks.
   std::string_view sums = {};
   bool sums_result = false;
-  // And the optional operand that it adds to its result, which has its type.
+  // Of a product that can: the optional operand that it adds to its result, which has its type.
   std::string_view added = {};
   // The optional output that has others, in their order, as columns side by side; they are absent then.
   std::string_view columns = {};

@@ -91,7 +91,7 @@ struct Kernel {
   int64_t thin_rows = 0;
   // It also makes the output "sums" (OpRow::sums), with the bits of the operation "sum".
   bool also_sums = false;
-  // And it adds the operand "added" to its result, with the bits of an addition behind it or rounded once.
+  // Of a product: it adds the operand "added" to its result, with the bits of an addition behind it or rounded once.
   bool also_adds = false;
   // It makes values side by side (OpRow::columns), or takes columns of a wider value, from the attribute "first" on: of
   // a product, its operand b.
@@ -137,7 +137,7 @@ std::unique_ptr<KernelSet> planned_device_kernels();
 // The same kernels, none of which does another operation to its result, or sums in place, or takes columns.
 std::unique_ptr<KernelSet> without_epilogues(std::unique_ptr<KernelSet> set);
 
-// The same kernels, of which no product also sums its operand, adds another to its result, or takes columns.
+// The same kernels, none of which also makes sums, adds another value to its result, or takes columns.
 std::unique_ptr<KernelSet> without_sums(std::unique_ptr<KernelSet> set);
 
 // "reference" or "cpu"; a program in fp64 uses the reference entirely.

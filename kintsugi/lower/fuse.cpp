@@ -286,7 +286,8 @@ class Fuser {
     tensor::insert(other.outs, other.absent.outs, row.outs.position(row.sums), result);
     if (sum.accumulate != 0) other.accumulate |= 1u << (other.outs.size() - 1);
     other.cost.flops += sum.cost.flops;
-    other.cost.memory_bytes += sum.cost.memory_bytes - static_cast<double>(p_.buffer(of).bytes());
+    other.cost.memory_bytes += sum.cost.memory_bytes;
+    if (row.sums_result) other.cost.memory_bytes -= static_cast<double>(p_.buffer(of).bytes());  // it has them
     return true;
   }
   // Of the output `sums` of such an instruction; none: it sums no such operand.

@@ -1,5 +1,5 @@
-// Joins instructions so that fewer bytes are moved. Runs after partition, and never across a layer boundary, so that a
-// cut between layers changes no bit.
+// Joins instructions so that fewer bytes are moved. Runs after partition, and across a layer boundary only where that
+// has the bits of what is joined, so that a cut between layers changes none.
 #pragma once
 
 #include "kintsugi/graph/op_row.h"
@@ -14,8 +14,8 @@ namespace kintsugi::lower {
 // - where kernels sum in place, a sum of values of which all but the first are only added up here: what makes them adds to the first.
 // - an output that is only accumulated into a state is added to the state by the operation that makes it.
 // - an output that is only assigned to a state is written there.
-// - the sum of a value over dims over which a product sums it too, as of the gradient of a bias and of its weight: made
-//   by the product, where its kernel can.
+// - the sum over rows of what the gradient of a norm wrote last, as of the gradient of a bias: made by it, where its
+//   kernel can; else the sum of a value over dims over which a product sums it too: made by the product.
 void fuse(program::Program& p, const graph::OpTable& operations, const kernels::KernelSet& kernels);
 
 }  // namespace kintsugi::lower

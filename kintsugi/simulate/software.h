@@ -25,7 +25,7 @@ struct Software {
   bool repeats_layers = false;     // what is computed again of a layer includes its last product, which nobody reads
   bool joins_products = false;     // of one operand in a layer: query, key and value; gate and up
   bool joins_activations = true;   // false: they are kernels of their own, not done by the products
-  bool joins_sums = false;         // gradients of biases are made by the products that make those of weights
+  bool joins_sums = false;         // gradients of biases are made with those of norms or of weights
   bool joins_elementwise = false;  // biases, dropout and residuals added one after another are one kernel
   bool keeps_masks = false;        // of dropout; and norms have two kernels for their gradients
   bool sequence_first = false;     // the outermost dim is the sequence: its parts need not be stacked

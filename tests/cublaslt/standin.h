@@ -17,8 +17,8 @@ struct Call {
   int type = 0, result_type = 0;  // cudaDataType
   int64_t batch = 1;
   bool bias = false, accumulate = false, adds_other = false, tf32 = false;
-  bool gelu = false, gelu_gradient = false;      // of the product and its bias; times the product
-  const void* aux = nullptr;                     // what GELU was of, written or read
+  bool gelu = false, gelu_gradient = false;  // of the product and its bias; times the product
+  const void* aux = nullptr;                 // what GELU was of, written or read
   const void* result = nullptr;
   const void* workspace = nullptr;
   uint64_t workspace_bytes = 0;

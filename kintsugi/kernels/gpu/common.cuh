@@ -216,7 +216,7 @@ void launch_pieces(device::Stream& stream, int64_t pieces, void (*kernel)(Parame
 // Of a large device. How work is cut where that decides in which order sums are taken follows it, on every device.
 constexpr int64_t kProcessors = 132;
 
-// Another operation of one operand, to the output `out`.
+// Runs another kernel on `in` as part of a call, in its stream and workspace, to its output `out`.
 inline void make_also(const KernelCall& call, void (*kernel)(const KernelCall&), const View& in, size_t out,
                       bool adds) {
   const View ins[] = {in}, outs[] = {call.outs[out]};

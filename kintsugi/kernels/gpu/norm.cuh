@@ -44,7 +44,7 @@ struct Norm {
   bool shifts, add;     // shifts: by the mean, which layer norm does; add: to y, or to dx
   bool early;           // gamma and beta may be read before the kernel before has ended
   RowStatistics* rows;  // of rows that are not held
-  float* partial;       // sums of the chunks: of gamma, of beta and with kSums of dx, [chunk 2 or 3, width]
+  float* partial;       // sums of the chunks, [chunks parts width]: of gamma, of beta and, with kSums, of dx
 };
 
 // A row for each 32 lanes. W: the type of gamma and beta, which are on their way while the row is added up.
@@ -145,10 +145,10 @@ __device__ __forceinline__ float rounded_before(float x, bool add) {
 
 // With xhat what a row is normalized to and g = dy * gamma: dx = inverse * (g - mean of g - xhat * mean of (g * xhat)),
 // where RMS norm has no mean of g; dgamma = sum of dy * xhat, dbeta = sum of dy, and with kSums sum of dx as it is
-// stored. Rows as above.
+// stored (of lanes alone: blocks would have too few registers). Rows as above.
 template <typename T, int kRuns, int N, bool kByLanes, bool kSums>
-__global__ void __launch_bounds__(backward_threads<Team<kRuns, N, kByLanes>, kSums>(),
-                                  backward_blocks<Team<kRuns, N, kByLanes>>()) normalize_grad(Norm<T> n) {
+__global__ void __launch_bounds__(Team<kRuns, N, kByLanes>::kMost, backward_blocks<Team<kRuns, N, kByLanes>>())
+    normalize_grad(Norm<T> n) {
   using Own = Team<kRuns, N, kByLanes>;
   GPU_DYNAMIC_SHARED(float, weights);  // gamma and its offset, then sums of the block
   __shared__ Sums<4> scratch[2 * Own::kWarps];
@@ -465,7 +465,7 @@ void backward(const KernelCall& call, bool shifts) {
     };
     const ChunkParts out = {part(NormGradOut::kDgamma), part(NormGradOut::kDbeta), part(NormGradOut::kSums)};
     const bool sums = out.dx.to.data != nullptr;
-    int parts = 2;
+    bool summed = false;
     n.partial = reinterpret_cast<float*>(call.workspace.data());
     n.rows = reinterpret_cast<RowStatistics*>(n.partial + chunks * 2 * n.width);
     constexpr int kN = kWide<T>;
@@ -479,29 +479,28 @@ void backward(const KernelCall& call, bool shifts) {
         [&]<int kRuns, bool kByLanes>(Team<kRuns, kN, kByLanes>, int threads) {
           using Own = Team<kRuns, kN, kByLanes>;
           constexpr int kBytes = Own::kEach * sizeof(T);
-          const auto launch_with = [&]<bool kSums>(std::bool_constant<kSums>) {
-            constexpr int kParts = kSums ? 3 : 2;
+          // False, and nothing is done: the device has too little shared memory.
+          const auto launch_with = [&]<int kParts>(std::integral_constant<int, kParts>) {
             constexpr int kSummed = kByLanes ? kParts * Own::kEach * static_cast<int>(sizeof(float)) : 0;
             constexpr int kAhead = backward_slots<Own>(kBytes) * 3 * kBytes;
             const size_t shared = shared_of<Own>(threads, 1, std::max(kAhead, kSummed));
-            if (!has_shared(shared)) return any();
-            parts = kParts;
+            if (!has_shared(shared)) return false;
             launch_overlapping(
                 *call.stream, blocks(chunks), dim3(static_cast<unsigned>(threads * Own::kCount)), shared,
-                {bytes_at(n.partial, chunks * parts * n.width * 4), bytes_of(call.outs[NormGradOut::kDx])},
-                normalize_grad<T, kRuns, kN, kByLanes, kSums>, n);
+                {bytes_at(n.partial, chunks * kParts * n.width * 4), bytes_of(call.outs[NormGradOut::kDx])},
+                normalize_grad<T, kRuns, kN, kByLanes, kParts == 3>, n);
+            return true;
           };
-          if constexpr (kBackwardSums<Own>)
-            if (sums) return launch_with(std::true_type());
-          launch_with(std::false_type());
+          if constexpr (kByLanes) summed = sums && launch_with(std::integral_constant<int, 3>());
+          if (!summed && !launch_with(std::integral_constant<int, 2>())) any();
         },
         any);
     std::vector<device::Stream::Bytes> written;
     for (size_t i = NormGradOut::kDgamma; i < call.outs.size(); ++i) written.push_back(bytes_of(call.outs[i]));
-    launch_overlapping(*call.stream, blocks((n.width + 31) / 32, parts),
+    launch_overlapping(*call.stream, blocks((n.width + 31) / 32, summed ? 3 : 2),
                        dim3(static_cast<unsigned>(32 * std::min<int64_t>(chunks, kMostGroups))), 0, std::move(written),
                        join_chunks, n.partial, out, static_cast<int>(chunks), n.width);
-    if (sums && parts == 2) make_also(call, sum, call.outs[NormGradOut::kDx], NormGradOut::kSums);
+    if (sums && !summed) make_also(call, sum, call.outs[NormGradOut::kDx], NormGradOut::kSums);
   });
 }
 

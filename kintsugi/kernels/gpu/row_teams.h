@@ -10,8 +10,8 @@ namespace kintsugi::KINTSUGI_GPU {
 
 constexpr int kMostThreads = 512;  // of a block that holds its row, with 8 or 16 elements each
 constexpr int kMostHeld = kMostThreads * 16;
-// Of a block whose teams are 32 lanes, in gradients: with what is on its way it takes no more shared memory than every
-// device has. bytes: that a thread has of a row.
+// Of a block whose teams are 32 lanes, in gradients and sums: with what is on its way, and with the teams' sums, it
+// takes no more shared memory than every device has. bytes: that a thread has of a row.
 constexpr int teams_of(int bytes) {
   return bytes <= 48 ? 6 : 4;
 }
@@ -131,8 +131,8 @@ struct RowsAhead {
   __device__ __forceinline__ void advance() { row += step, at += step * width; }
 };
 
-// By the bytes that a thread has of a row: the rows that are under way, so that a processor has some 64 KiB of them;
-// and, of gradients, the blocks of a processor, as many as its registers hold.
+// By the bytes that a thread has of a row: the rows that are under way, so that a processor has some 64 KiB of them of
+// blocks that have a row each; and, of gradients, the blocks of a processor, as many as its registers hold.
 #if defined(__HIP__)
 constexpr bool kLongRowsAhead = false;  // blocks have 64 KiB of shared memory, which the weights of a long row fill
 #else
@@ -145,17 +145,11 @@ template <typename Team>
 constexpr int backward_blocks() {
   return Team::kCount == 1 ? 1 : 2;
 }
-// With the sums of what is stored, blocks with 16 elements each would have too few registers. Those with 8 may have a
-// few more, of which the same blocks fit on a processor.
-template <typename Team>
-constexpr bool kBackwardSums = Team::kCount > 1 || Team::kEach == 8;
-template <typename Team, bool kSums>
-constexpr int backward_threads() {
-  return kSums && Team::kCount == 1 ? 640 : Team::kMost;
-}
+// Of lanes, whose rows are all on their way at one time, as few as keep a processor's memory busy: at the end what is
+// on its way is computed with nothing left to read.
 template <typename Team>
 constexpr int backward_slots(int bytes) {
-  return Team::kCount > 1 ? 1 : kLongRowsAhead ? 32 / bytes : 0;
+  return Team::kCount > 1 ? (bytes <= 32 ? 2 : 1) : kLongRowsAhead ? 32 / bytes : 0;
 }
 
 // Of u, a row less its pivot: (u - shift) * inverse is what is asked for.

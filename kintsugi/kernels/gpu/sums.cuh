@@ -1,10 +1,10 @@
 // Sums over any dims, and the logarithm of a sum of exponentials over parts.
 //
-// Where what is kept stands around what is summed, x is [above rows columns] and y [above columns]: few rows are added
-// by a thread for each output, many by blocks that each have some of the rows and leave fp32 (fp64) sums in the
-// workspace, which a second kernel joins. Where nothing is above, as of the gradient of a bias, rows are taken in turn,
-// as a norm's gradient does, with its bits (RowTurns); else each block has a slice of them. Which rows are whose
-// depends on the shapes alone, so that sums do not depend on the device.
+// Where what is kept stands around what is summed, x is [above rows columns] and y [above columns]. Where nothing is
+// above, as of the gradient of a bias, rows are taken in turn, as a norm's gradient does, with its bits (RowTurns; not
+// of fp64, of columns of a wider x, or of so many that no norm holds a row). Else few rows are added by a thread for
+// each output, many by blocks that each have a slice of them. Blocks leave fp32 (fp64) sums in the workspace, which a
+// second kernel joins. Which rows are whose depends on the shapes alone, so that sums do not depend on the device.
 #include "kintsugi/kernels/gpu/common.cuh"
 #include "kintsugi/kernels/gpu/row_teams.h"
 #include "kintsugi/kernels/gpu/strides.h"
@@ -445,7 +445,8 @@ void sum_as(const KernelCall& call, const SumPlan& plan) {
             wide ? plan.rows / kN * kN : plan.rows);
       break;
     }
-    case SumPath::in_turn:  // by itself
+    case SumPath::in_turn:
+      throw base::InternalError("sum", "rows in turn have a kernel of their own");
     case SumPath::any:
       launch_any<X, A>(call, out);
   }

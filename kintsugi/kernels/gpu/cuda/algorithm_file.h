@@ -1,6 +1,6 @@
 // Algorithms that a library chose for products, kept from run to run, so that a product has the same bits again
 // whatever the library finds another time. Text, a line for each: what the product is, " = ", and the library's bytes
-// in hexadecimal, none where it has no good one; the first line of a product counts. Processes append whole lines.
+// in hexadecimal; the first line of a product counts. Processes append whole lines.
 #pragma once
 
 #include <fcntl.h>
@@ -51,8 +51,7 @@ class AlgorithmFile {
     return true;
   }
 
-  // Of several processes that choose at one time, the first in the file is known from then on, to all of them. 0 bytes:
-  // there is no good one.
+  // Of several processes that choose at one time, the first in the file is known from then on, to all of them.
   void add(const std::string& product, const void* algorithm, size_t bytes) {
     std::string text;
     for (size_t i = 0; i < bytes; ++i) {
