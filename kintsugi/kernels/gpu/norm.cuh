@@ -216,7 +216,7 @@ __global__ void __launch_bounds__(Team<kRuns, N, kByLanes>::kMost, backward_bloc
       GPU_UNROLL
       for (int i = 0; i < N; ++i) {
         const float xhat = (x[r][i] - pivot) * s.inverse + shift;
-        dgamma[r][i] += dy[r][i] * xhat;
+        dgamma[r][i] = fmaf(dy[r][i], xhat, dgamma[r][i]);  // said, since not each form of this kernel would be made so
         dx[i] = rounded_before<T>(dy[r][i] * gamma[i] * s.inverse + of_g + xhat * of_xhat, n.add) + there[r][i];
       }
       if (column < n.width) put_run(n.dx + rows.at + r * Own::size() * N, dx, false);
