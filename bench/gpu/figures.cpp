@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <chrono>
 #include <cmath>
@@ -315,25 +316,36 @@ void train_some(const config::Settings& s, int steps) {
   const int64_t rows = build::samples_of_pass(s);
   data::BatchMemory batch(rows, row);
   train::RandomSamples(s).fill(0, batch.view());
-  std::vector<double> seconds;
+  // As a run does: each step is enqueued while the one before is on its way, and its loss is read one step later.
+  constexpr std::array<std::string_view, 2> kLoss = {models::kLossSum, models::kLossCount};
   double loss = 0;
-  for (int step = 0; step < steps + 3; ++step) {  // the first chooses algorithms, the second captures
-    const auto begin = Clock::now();
+  const auto read = [&] {
+    std::array<double, 2> sums = {};
+    executor.answer(sums);
+    loss = sums[0] / sums[1];
+  };
+  constexpr int kBefore = 3;  // the first chooses algorithms, the second captures
+  Clock::time_point begin;
+  for (int step = 0; step < steps + kBefore; ++step) {
     kernels::Numbers numbers = {
         .seed = s.train.seed, .step = step, .batch_rows = rows, .learning_rate = s.train.learning_rate};
     executor.run(program::Step::train, numbers,
                  [&](const run::Executor::Inputs& inputs) { evaluate::set_inputs(inputs, batch.view(), 0, row); });
-    loss = executor.number(models::kLossSum) / executor.number(models::kLossCount);  // waits for the step
+    executor.ask(kLoss);
+    if (step > kBefore) read();  // of the step before
+    if (step < kBefore) read();
     if (step == 0) say("the first step was done after", age(), "s");
-    if (step >= 3) seconds.push_back(seconds_since(begin));
+    if (step + 1 == kBefore) begin = Clock::now();
   }
+  read();
+  const double step = seconds_since(begin) / steps;
   double parameters = 0, looked_up = 0;  // the latter are not multiplied with
   for (const program::StateInfo& state : executor.program().states) {
     if (state.kind != program::StateKind::weight || state.replica) continue;
     parameters += static_cast<double>(state.whole.shape.elements());
     if (state.name == "embedding.table" && !s.model.tied) looked_up = static_cast<double>(state.whole.shape.elements());
   }
-  const double step = median(seconds), tokens = static_cast<double>(s.train.global_batch * s.train.sequence);
+  const double tokens = static_cast<double>(s.train.global_batch * s.train.sequence);
   const auto attention = static_cast<double>(12 * s.model.layers * s.model.heads * s.model.head_dim * s.train.sequence);
   say("parameters", parameters, "");
   say("step", 1e3 * step, "ms");
