@@ -146,10 +146,13 @@ row "memory: planned and taken, bytes" "equal to 2%" "${plan:-none} ${taken:-non
 if python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
   keep torch 100 python3 "$here/torch_gpt2.py"
   keep torch_whole 100 python3 "$here/torch_gpt2.py" --micro 64
+  keep torch_flash 100 python3 "$here/torch_gpt2.py" --micro 64 --flash
   tokens_of() { grep -oE '[0-9,]+ tokens/s' "$1.txt" | tr -d ', ' | grep -oE '^[0-9]+'; }
   row "PyTorch's in two passes; in one" - "$(tokens_of torch); $(tokens_of torch_whole) tokens/s" -
   theirs=$(larger "$(tokens_of torch)" "$(tokens_of torch_whole)")
   at_least "ours over PyTorch's ($theirs tokens/s), same shape" 1.15 times "$(ratio "$ours" "$theirs")" "$(why torch)"
+  theirs=$(tokens_of torch_flash)
+  at_least "the same where it is told to take flash attention ($theirs)" 1.15 times "$(ratio "$ours" "$theirs")" "$(why torch_flash)"
 else
   row "ours over PyTorch's, same shape" "at least 1.15 times" "none: no PyTorch with a card here" no
 fi

@@ -97,9 +97,9 @@ struct Kernel {
   // a product, its operand b.
   bool columns = false;
   // Of a device: at most kMostTogether calls that follow each other, none of which touches what another writes, by one
-  // launch and with the same bits as by `run`. Before them may stand calls of the kinds `begins_with`, at most
-  // kMostBefore, which make what they read, and do not write what they write. Of those only states are made. False, and
-  // nothing is done: it does not do these at once. Null: none.
+  // launch; with the same bits as by `run`, but for products, whose sums may be taken in another order. Before them may
+  // stand calls of the kinds `begins_with`, at most kMostBefore, which make what they read, and do not write what they
+  // write. Of those only states are made. False, and nothing is done: it does not do these at once. Null: none.
   bool (*together)(std::span<const KernelCall>) = nullptr;
   std::span<const std::string_view> begins_with = {};
 
