@@ -140,10 +140,9 @@ struct OpRow {
   Epilogue epilogue = Epilogue::none;  // of an operation that a product can do to its result
   // Of a product that can: the optional operand x of a slope, and the optional output x, of which a value was taken.
   std::string_view activated = {};
-  // Of a product that can: the optional output that is the sum of operand b over the dims that the result lacks. Where
-  // `sums_result`: of the first output, as it is stored, over the dims that the second operand lacks.
+  // Of the gradient of a norm that can: the optional output that is the sum of the first output, as it is stored, over
+  // the dims that the second operand lacks.
   std::string_view sums = {};
-  bool sums_result = false;
   // Of a product that can: the optional operand that it adds to its result, which has its type.
   std::string_view added = {};
   // The optional output that has others, in their order, as columns side by side; they are absent then.

@@ -89,7 +89,7 @@ struct Kernel {
   // Of a product: with at most so many rows it adds a bias, and then to what is there, and rounds once. With more, it
   // may be a library that does not.
   int64_t thin_rows = 0;
-  // It also makes the output "sums" (OpRow::sums), with the bits of the operation "sum".
+  // Of the gradient of a norm: it also makes the output "sums" (OpRow::sums), with the bits of the operation "sum".
   bool also_sums = false;
   // Of a product: it adds the operand "added" to its result, with the bits of an addition behind it or rounded once.
   bool also_adds = false;

@@ -17,8 +17,8 @@ struct ContractIn {
                                          tensor::optional("added")};
 };
 struct ContractOut {
-  enum : size_t { kY, kX, kSums };
-  static constexpr OperandList kNames = {"y", tensor::optional("x"), tensor::optional("sums")};
+  enum : size_t { kY, kX };
+  static constexpr OperandList kNames = {"y", tensor::optional("x")};
 };
 // The operations that a product of a set can do to its result, those of the attribute "epilogue".
 inline constexpr std::string_view kActivations[] = {"gelu",      "gelu_grad", "silu",       "silu_grad", "relu",

@@ -267,40 +267,23 @@ class Fuser {
       for (size_t to = 0; to < list.size() && !gone_[at]; ++to) gone_[at] = !gone_[to] && sums_too(list, at, list[to]);
     }
   }
-  // Whether another instruction does the work of the sum from now on: a product of the same layer that reads what is
-  // summed, or what wrote it last, in any layer, since a sum that is left alone on the other side of a cut has its
-  // bits.
+  // Whether another instruction, which wrote what is summed last, does the work of the sum from now on: in any layer,
+  // since a sum that is left alone on the other side of a cut has its bits.
   bool sums_too(const std::vector<Instruction>& list, size_t at, Instruction& other) {
     const Instruction& sum = list[at];
-    if (other.kind != program::Kind::compute || sum.adds_in_tree) return false;
+    if (&other > &sum || other.kind != program::Kind::compute || sum.adds_in_tree) return false;
     const graph::OpRow& row = operations_.find(other.kernel);
     if (row.sums.empty() || !kernels_.find(other.kernel).also_sums) return false;
-    if (row.outs.place(row.sums, other.absent.outs) || has_epilogue(other)) return false;
     const BufferId of = sum.ins[0], result = sum.outs[0];
-    const bool fits = row.sums_result ? &other < &sum && other.outs[0] == of
-                                      : other.layer == sum.layer && other.ins[1] == of && other.ins[0] != of;
-    if (!fits || summed_shape(other, row) != p_.buffer(result).type.shape || touches(other, result)) return false;
-    const auto [first, last] = std::minmax({&sum, static_cast<const Instruction*>(&other)});
-    if (any_between(list, first, last, [&](const Instruction& i) { return touches(i, result) || writes(i, of); }))
+    if (row.outs.place(row.sums, other.absent.outs) || other.outs[0] != of || touches(other, result)) return false;
+    if (p_.buffer(other.ins[1]).type.shape != p_.buffer(result).type.shape) return false;
+    if (any_between(list, &other, &sum, [&](const Instruction& i) { return touches(i, result) || writes(i, of); }))
       return false;
     tensor::insert(other.outs, other.absent.outs, row.outs.position(row.sums), result);
     if (sum.accumulate != 0) other.accumulate |= 1u << (other.outs.size() - 1);
     other.cost.flops += sum.cost.flops;
-    other.cost.memory_bytes += sum.cost.memory_bytes;
-    if (row.sums_result) other.cost.memory_bytes -= static_cast<double>(p_.buffer(of).bytes());  // it has them
+    other.cost.memory_bytes += sum.cost.memory_bytes - static_cast<double>(p_.buffer(of).bytes());  // it has them
     return true;
-  }
-  // Of the output `sums` of such an instruction; none: it sums no such operand.
-  std::optional<tensor::Shape> summed_shape(const Instruction& i, const graph::OpRow& row) const {
-    const tensor::Shape &first = p_.buffer(i.ins[0]).type.shape, &second = p_.buffer(i.ins[1]).type.shape;
-    if (row.sums_result) return second;
-    std::vector<tensor::Dim> kept;
-    for (const tensor::Dim& dim : second) {
-      if (!p_.buffer(i.outs[0]).type.shape.has(dim.name)) continue;
-      if (first.has(dim.name)) return std::nullopt;
-      kept.push_back(dim);
-    }
-    return tensor::Shape(kept);
   }
 
   bool writes(const Instruction& i, BufferId buffer) const {

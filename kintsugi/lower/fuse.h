@@ -15,7 +15,7 @@ namespace kintsugi::lower {
 // - an output that is only accumulated into a state is added to the state by the operation that makes it.
 // - an output that is only assigned to a state is written there.
 // - the sum over rows of what the gradient of a norm wrote last, as of the gradient of a bias: made by it, where its
-//   kernel can; else the sum of a value over dims over which a product sums it too: made by the product.
+//   kernel can.
 void fuse(program::Program& p, const graph::OpTable& operations, const kernels::KernelSet& kernels);
 
 }  // namespace kintsugi::lower

@@ -1,71 +1,7 @@
-// Sums of what products read and of what gradients of norms write, made by them, and sums in place; of devices.
+// Sums of what gradients of norms write, made by them, and sums in place; of devices.
 #include "kintsugi/lower/fuse_test.h"
 
 namespace kintsugi::lower::fuse_test {
-namespace {
-
-// The gradients of a weight and of its bias.
-struct Sum : Gradient {
-  BufferId db = arena("db", kB), state_db = state("b.g", kB, program::StateKind::gradient);
-};
-
-}  // namespace
-
-TEST(Fuse, AProductAlsoSumsWhatItSums) {
-  Sum m;
-  m.call("sum", {m.dy}, {m.db}).cost = {6, 100};
-  m.call("scale", {m.x}, {m.another()});
-  m.call("contract", {m.x, m.dy}, {m.g}).cost = {48, 1000};
-  EXPECT_EQ(fused_for_device(m), "backward:\n  h = scale(x)\n  g, db = contract(x, dy)\n");
-  const program::Cost& cost = m.p.bodies[0].instructions[1].cost;
-  EXPECT_EQ(cost.flops, 54);
-  EXPECT_EQ(cost.memory_bytes, 1000 + 100);
-
-  Sum states;  // both are added to states
-  states.call("contract", {states.x, states.dy}, {states.g});
-  states.call("accumulate", {states.g}, {states.state_g}).accumulate = 1;
-  states.call("sum", {states.dy}, {states.db});
-  states.call("accumulate", {states.db}, {states.state_db}).accumulate = 1;
-  EXPECT_EQ(fused_for_device(states), "backward:\n  +w.g, +b.g = contract(x, dy)\n");
-  EXPECT_EQ(states.p.bodies[0].instructions[0].accumulate, 3u);
-}
-
-TEST(Fuse, ASumStaysBesideTheProduct) {
-  const Case<Sum> cases[] = {
-      {"it is read before",
-       [](Sum& m) {
-         m.call("sum", {m.dy}, {m.db});
-         m.call("scale", {m.db}, {m.arena("a", kB)});
-         m.call("contract", {m.x, m.dy}, {m.g});
-       },
-       "  db = sum(dy)\n  a = scale(db)\n  g = contract(x, dy)\n"},
-      {"the product sums other dims",
-       [](Sum& m) {
-         m.call("sum", {m.dy}, {m.db});
-         m.call("contract", {m.state("w", kW), m.dy}, {m.arena("dx", kX)});
-       },
-       "  db = sum(dy)\n  dx = contract(w, dy)\n"},
-      {"the product is of another layer",
-       [](Sum& m) {
-         m.call("sum", {m.dy}, {m.db});
-         m.call("contract", {m.x, m.dy}, {m.g}, 1);
-       },
-       "  db = sum(dy)\n  g = contract(x, dy)\n"},
-      {"what is summed changes in between",
-       [](Sum& m) {
-         m.call("sum", {m.dy}, {m.db});
-         m.call("scale", {m.x}, {m.dy});
-         m.call("contract", {m.x, m.dy}, {m.g});
-       },
-       "  db = sum(dy)\n  dy = scale(x)\n  g = contract(x, dy)\n"},
-  };
-  expect_fused<Sum>(cases, fused_for_device, "backward:\n");
-  Sum processor;
-  processor.call("sum", {processor.dy}, {processor.db});
-  processor.call("contract", {processor.x, processor.dy}, {processor.g});
-  EXPECT_EQ(fused(processor), "backward:\n  db = sum(dy)\n  g = contract(x, dy)\n");
-}
-
 namespace {
 
 // The gradient of a norm, to which a product's operand leads, and the gradients of that product's weight and bias.
@@ -82,7 +18,7 @@ struct NormSum : Maker {
 
 }  // namespace
 
-// Whatever its layer, rather than by the product that reads it.
+// Whatever its layer.
 TEST(Fuse, AGradientOfANormIsAlsoSummed) {
   for (const int layer : {0, 1}) {
     NormSum m;

@@ -47,9 +47,8 @@ struct Layer : Maker {
     const BufferId dw = state(name + ".g", p.buffer(w).type.shape, program::StateKind::gradient);
     std::vector<tensor::Dim> dims(p.buffer(w).type.shape.begin() + 1, p.buffer(w).type.shape.end());
     const BufferId db = state(name + ".bias.g", Shape(dims), program::StateKind::gradient);
-    program::Instruction& made = call("contract", {x, of}, {dw, db}, 0, 3);
-    made.absent.outs = 0b010;
-    made.attributes = {{"dims", tensor::names(p.buffer(w).type.shape)}};
+    call("contract", {x, of}, {dw}, 0, 1).attributes = {{"dims", tensor::names(p.buffer(w).type.shape)}};
+    call("sum", {of}, {db}, 0, 1);
   }
   void term(BufferId of, BufferId w, bool adds) { call("contract", {of, w}, {dx}, 0, adds ? 1 : 0); }
   void all() {

@@ -45,33 +45,29 @@ Attributes of_all_columns(const Attributes& attributes) {
 
 class GradientJoiner {
  public:
-  GradientJoiner(Program& p, const graph::OpTable& operations)
-      : p_(p), operations_(operations), product_(operations.find("contract")) {}
+  GradientJoiner(Program& p, const graph::OpTable& operations) : p_(p), operations_(operations) {}
 
   void run(Body& body) {
     list_ = std::move(body.instructions);
     gone_.assign(list_.size(), false);
-    std::map<size_t, Instruction> splits;  // each behind an instruction
+    std::map<size_t, std::vector<Instruction>> joined;  // each in the place of an instruction
     for (const Parts& parts : groups())
-      if (are_all(parts) && pay(parts) && can_be_first(parts)) splits.emplace(first_of(parts), join(parts));
+      if (are_all(parts) && pay(parts) && can_be_first(parts)) joined.emplace(first_of(parts), join(parts));
     body.instructions.clear();
     for (size_t at = 0; at < list_.size(); ++at) {
       if (!gone_[at]) body.instructions.push_back(std::move(list_[at]));
-      if (const auto split = splits.find(at); split != splits.end())
-        body.instructions.push_back(std::move(split->second));
+      if (const auto made = joined.find(at); made != joined.end())
+        for (Instruction& i : made->second) body.instructions.push_back(std::move(i));
     }
   }
 
  private:
-  struct Made {
-    size_t at = 0, output = 0;  // of which instruction
-  };
-  // By some columns: what their product makes and, where some products make them too, the sums of their rows.
-  using Part = std::vector<Made>;
+  // Of some columns: their product and, where there is one, the sum of their rows.
+  using Part = std::vector<size_t>;
   using Parts = std::vector<Part>;  // in the order of their columns
 
   const Type& type(BufferId b) const { return p_.buffer(b).type; }
-  BufferId buffer(Made made) const { return list_[made.at].outs[made.output]; }
+  BufferId result(size_t at) const { return list_[at].outs[0]; }
 
   static int64_t first_column(const Instruction& i) { return i.attributes.integer("first"); }
   static bool takes_columns(const Instruction& i, std::string_view kernel) {
@@ -84,44 +80,41 @@ class GradientJoiner {
     for (size_t at = 0; at < list_.size(); ++at) {
       const Instruction& i = list_[at];
       if (!takes_columns(i, "contract") || i.ins.size() != 2 || i.attributes.has("epilogue")) continue;
-      Part part = {{at, 0}};
-      if (const auto sums = product_.outs.place(product_.sums, i.absent.outs)) part.push_back({at, *sums});
+      Part part = {at};
+      add_sum(part);
       by_operands[{i.ins[0], i.ins[1], i.layer, i.phase}].push_back(std::move(part));
     }
     std::vector<Parts> all;
     for (auto& [operands, parts] : by_operands) {
-      std::ranges::sort(parts, {}, [&](const Part& part) { return first_column(list_[part[0].at]); });
-      if (std::ranges::any_of(parts, [](const Part& part) { return part.size() > 1; }))
-        for (Part& part : parts) add_sum(part);
+      std::ranges::sort(parts, {}, [&](const Part& part) { return first_column(list_[part[0]]); });
       all.push_back(std::move(parts));
     }
     return all;
   }
 
-  // Where an instruction of its own sums the rows.
   void add_sum(Part& part) const {
-    const Instruction& product = list_[part[0].at];
+    const Instruction& product = list_[part[0]];
     const Dim& columns = *std::prev(type(product.outs[0]).shape.end());
     for (size_t at = 0; at < list_.size() && part.size() == 1; ++at) {
       const Instruction& i = list_[at];
       if (takes_columns(i, "sum") && i.ins[0] == product.ins[1] && i.layer == product.layer &&
           i.phase == product.phase && first_column(i) == first_column(product) &&
           type(i.outs[0]).shape == Shape({columns}))
-        part.push_back({at, 0});
+        part.push_back(at);
     }
   }
 
   // Whether they are of one kind, and each column of the value is of one of them.
   bool are_all(const Parts& parts) const {
-    const Instruction& one = list_[parts[0][0].at];
+    const Instruction& one = list_[parts[0][0]];
     int64_t columns = 0;
     for (const Part& part : parts) {
-      const Instruction& i = list_[part[0].at];
+      const Instruction& i = list_[part[0]];
       if (first_column(i) != columns || part.size() != parts[0].size() ||
           of_all_columns(i.attributes) != of_all_columns(one.attributes))
         return false;
       for (size_t j = 0; j < part.size(); ++j) {
-        const Type &made = type(buffer(part[j])), &other = type(buffer(parts[0][j]));
+        const Type &made = type(result(part[j])), &other = type(result(parts[0][j]));
         if (made.dtype != other.dtype || above(made) != above(other)) return false;
       }
       columns += columns_of(type(i.outs[0]));
@@ -130,29 +123,28 @@ class GradientJoiner {
   }
 
   bool pay(const Parts& parts) const {
-    return std::ranges::all_of(parts, [&](const Part& part) { return 2 * tiles(type(buffer(part[0]))) < kProcessors; });
+    return std::ranges::all_of(parts, [&](const Part& part) { return 2 * tiles(type(result(part[0]))) < kProcessors; });
   }
 
   static size_t first_of(const Parts& parts) {
-    size_t first = parts[0][0].at;
-    for (const Part& part : parts)
-      for (const Made made : part) first = std::min(first, made.at);
+    size_t first = parts[0][0];
+    for (const Part& part : parts) first = std::min(first, *std::ranges::min_element(part));
     return first;
   }
 
   // Whether all can be made where the first of them is: until each is made, nothing touches it or writes what it reads.
   bool can_be_first(const Parts& parts) const {
     const size_t first = first_of(parts);
-    const std::vector<BufferId>& read = list_[parts[0][0].at].ins;
+    const std::vector<BufferId>& read = list_[parts[0][0]].ins;
     const auto overlaps = [&](const std::vector<BufferId>& some, BufferId b) {
       return std::ranges::any_of(some, [&](BufferId a) { return p_.overlap(a, b); });
     };
     for (const Part& part : parts)
-      for (const Made made : part) {
-        if (overlaps(read, buffer(made))) return false;
-        for (size_t at = first; at < made.at; ++at) {
+      for (const size_t made : part) {
+        if (overlaps(read, result(made))) return false;
+        for (size_t at = first; at < made; ++at) {
           const Instruction& i = list_[at];
-          if (overlaps(i.ins, buffer(made)) || overlaps(i.outs, buffer(made))) return false;
+          if (overlaps(i.ins, result(made)) || overlaps(i.outs, result(made))) return false;
           for (const BufferId b : read)
             if (overlaps(i.outs, b)) return false;
         }
@@ -160,36 +152,31 @@ class GradientJoiner {
     return true;
   }
 
-  // The product takes the place of the first; returns what follows it.
-  Instruction join(const Parts& parts) {
-    Instruction product = list_[parts[0][0].at];
-    Instruction split = {.kernel = "split_columns", .layer = product.layer, .phase = product.phase};
+  // What takes the place of the first: the product, the sum and what splits both.
+  std::vector<Instruction> join(const Parts& parts) {
+    std::vector<Instruction> made;
+    const Instruction& one = list_[parts[0][0]];
+    Instruction split = {.kernel = "split_columns", .layer = one.layer, .phase = one.phase};
     for (size_t j = 0; j < parts[0].size(); ++j) {
+      Instruction i = list_[parts[0][j]];
+      i.outs = {add_joined(result(parts[0][j]), columns_of(type(one.ins[1])))};
+      i.accumulate = 0;
+      i.attributes = of_all_columns(i.attributes);
+      i.cost = cost_of(p_, operations_, i);
+      i.cost.flops = 0;  // those of all
+      split.ins.push_back(i.outs[0]);
       for (const Part& part : parts) {
-        if ((list_[part[j].at].accumulate >> part[j].output) & 1u) split.accumulate |= 1u << split.outs.size();
-        split.outs.push_back(buffer(part[j]));
+        const Instruction& before = list_[part[j]];
+        i.cost.flops += before.cost.flops;
+        if ((before.accumulate & 1u) != 0) split.accumulate |= 1u << split.outs.size();
+        split.outs.push_back(result(part[j]));
+        gone_[part[j]] = true;
       }
-      split.ins.push_back(add_joined(buffer(parts[0][j]), columns_of(type(product.ins[1]))));
+      made.push_back(std::move(i));
     }
     split.cost = cost_of(p_, operations_, split);
-
-    product.outs = {split.ins[0]};
-    product.absent.outs = product_.outs.absent_behind(1);
-    if (split.ins.size() > 1)
-      tensor::insert(product.outs, product.absent.outs, product_.outs.position(product_.sums), split.ins[1]);
-    product.accumulate = 0;
-    product.attributes = of_all_columns(product.attributes);
-    product.cost = cost_of(p_, operations_, product);
-    product.cost.flops = 0;  // with those of sums
-    for (const Part& part : parts)
-      for (const Made made : part) {
-        if (!gone_[made.at]) product.cost.flops += list_[made.at].cost.flops;
-        gone_[made.at] = true;
-      }
-    const size_t first = first_of(parts);
-    gone_[first] = false;
-    list_[first] = std::move(product);
-    return split;
+    made.push_back(std::move(split));
+    return made;
   }
 
   // A value like `of`, with so many columns.
@@ -204,7 +191,6 @@ class GradientJoiner {
 
   Program& p_;
   const graph::OpTable& operations_;
-  const graph::OpRow& product_;
   std::vector<Instruction> list_;  // of the body
   std::vector<bool> gone_;         // of each: another does it
 };

@@ -26,10 +26,11 @@ template <typename F>
 void with_between(Layer& m, F&& between) {
   terms(m);
   all_gradients(m);
-  program::Instruction last = std::move(m.p.bodies[0].instructions.back());
-  m.p.bodies[0].instructions.pop_back();
+  std::vector<program::Instruction>& list = m.p.bodies[0].instructions;
+  std::vector<program::Instruction> last(list.end() - 2, list.end());
+  list.resize(list.size() - 2);
   between();
-  m.add(std::move(last));
+  for (program::Instruction& i : last) m.add(std::move(i));
 }
 void read(Layer& m, BufferId b) {
   m.call("gelu", {b}, {m.arena("y", m.p.buffer(b).type.shape)});
@@ -41,26 +42,29 @@ TEST(JoinGradients, OneProductForAllColumns) {
   Layer m;
   m.all();
   EXPECT_EQ(m.joined(), std::string(kBegin) +
-                            "  wq.g.columns, wq.bias.g.columns = contract(x, dv.columns)\n"
+                            "  wq.g.columns = contract(x, dv.columns)\n"
+                            "  wq.bias.g.columns = sum(dv.columns)\n"
                             "  +wq.g, +wk.g, +wv.g, +wq.bias.g, +wk.bias.g, +wv.bias.g = "
                             "split_columns(wq.g.columns, wq.bias.g.columns)\n");
-  const program::Instruction &product = m.p.bodies[0].instructions[3], &split = m.p.bodies[0].instructions[4];
+  const std::vector<program::Instruction>& list = m.p.bodies[0].instructions;
+  const program::Instruction &product = list[3], &sum = list[4], &split = list[5];
   const auto type = [&](BufferId b) {
     return fmt::format("{} {}", to_string(m.p.buffer(b).type.shape), name_of(m.p.buffer(b).type.dtype));
   };
   EXPECT_EQ(type(product.outs[0]), "[embed:16 columns:32] fp32");
-  EXPECT_EQ(type(product.outs[1]), "[columns:32] fp32");
+  EXPECT_EQ(type(sum.outs[0]), "[columns:32] fp32");
   EXPECT_EQ(m.p.buffer(product.outs[0]).region, program::Region::arena);
   EXPECT_EQ(to_string(product.attributes), "dims=\"embed columns\"");
-  EXPECT_EQ(product.absent.outs, 0b010u);
-  EXPECT_EQ(product.cost.memory_bytes, 4. * (64 * 16 + 64 * 32 + 16 * 32 + 32));
+  EXPECT_FALSE(sum.attributes.has("first"));
+  EXPECT_EQ(product.cost.memory_bytes, 4. * (64 * 16 + 64 * 32 + 16 * 32));
+  EXPECT_EQ(sum.cost.memory_bytes, 4. * (64 * 32 + 32));
   EXPECT_EQ(type(split.outs[0]), "[embed:16 columns:16] fp32");
   EXPECT_EQ(type(split.outs[5]), "[columns:8] fp32");
   EXPECT_EQ(split.cost.memory_bytes, 2 * 4. * (16 * 32 + 32));
   EXPECT_EQ(split.cost.flops, 0);
 }
 
-// As many as the three had, with those of the sums.
+// As many as the three had.
 TEST(JoinGradients, ItsFlops) {
   Layer apart(kManyTiles), together;
   for (Layer* m : {&apart, &together}) {
@@ -69,6 +73,7 @@ TEST(JoinGradients, ItsFlops) {
     m->joined();
   }
   EXPECT_EQ(together.p.bodies[0].instructions[3].cost.flops, 30);
+  EXPECT_EQ(together.p.bodies[0].instructions[4].cost.flops, 30);
   EXPECT_EQ(apart.p.bodies[0].instructions[3].cost.flops, 10);
 }
 
@@ -77,9 +82,11 @@ TEST(JoinGradients, StoredOrAddedAsBefore) {
   Layer m;
   terms(m);
   all_gradients(m);
-  for (program::Instruction& i : m.p.bodies[0].instructions)
+  std::vector<program::Instruction>& list = m.p.bodies[0].instructions;
+  std::erase_if(list, [](const program::Instruction& i) { return i.kernel == "sum"; });
+  for (program::Instruction& i : list)
     if (i.ins[0] == m.x) {
-      i.outs.pop_back(), i.absent.outs = 0b110, i.accumulate = i.ins[1] == m.dk_seq ? 1 : 0;
+      i.accumulate = i.ins[1] == m.dk_seq ? 1 : 0;
       m.p.buffer(i.outs[0]).type.dtype = DType::bf16;
     }
   EXPECT_EQ(m.joined(), std::string(kBegin) +
@@ -95,7 +102,8 @@ TEST(JoinGradients, InABodyOfTheirOwn) {
   all_gradients(m);
   EXPECT_EQ(m.joined(), std::string(kBegin) +
                             "weight:\n"
-                            "  wq.g.columns, wq.bias.g.columns = contract(x, dv.columns)\n"
+                            "  wq.g.columns = contract(x, dv.columns)\n"
+                            "  wq.bias.g.columns = sum(dv.columns)\n"
                             "  +wq.g, +wk.g, +wv.g, +wq.bias.g, +wk.bias.g, +wv.bias.g = "
                             "split_columns(wq.g.columns, wq.bias.g.columns)\n");
 }
@@ -109,16 +117,16 @@ TEST(JoinGradients, AtThePlaceOfTheFirst) {
     read(m, m.x);
   });
   EXPECT_EQ(m.joined(), std::string(kBegin) +
-                            "  wq.g.columns, wq.bias.g.columns = contract(x, dv.columns)\n"
+                            "  wq.g.columns = contract(x, dv.columns)\n"
+                            "  wq.bias.g.columns = sum(dv.columns)\n"
                             "  +wq.g, +wk.g, +wv.g, +wq.bias.g, +wk.bias.g, +wv.bias.g = "
                             "split_columns(wq.g.columns, wq.bias.g.columns)\n"
                             "  wv.g = all_reduce over (wv.g)\n"
                             "  y = gelu(x)\n");
 }
 
-// Where biases are in a bucket that is summed over ranks when the last of them is made: that is ahead of its product,
-// which then does not make it too.
-TEST(JoinGradients, WithASumBesideItsProduct) {
+// Where biases are in a bucket that is summed over ranks when the last of them is made: that is ahead of its product.
+TEST(JoinGradients, WithASumAheadOfItsProduct) {
   Layer m;
   BufferId bias = program::kNoBuffer;
   with_between(m, [&] {
@@ -126,16 +134,14 @@ TEST(JoinGradients, WithASumBesideItsProduct) {
     m.call("sum", {m.dq}, {bias}).cost.flops = 5;
     m.collective(program::Collective::all_reduce, {bias}, {bias});
   });
-  program::Instruction& last = m.p.bodies[0].instructions.back();
-  last.outs.pop_back(), last.absent.outs = 0b110, last.accumulate = 1;
+  m.p.bodies[0].instructions.pop_back();
   EXPECT_EQ(m.joined(), std::string(kBegin) +
-                            "  wq.g.columns, wq.b.columns = contract(x, dv.columns)\n"
+                            "  wq.g.columns = contract(x, dv.columns)\n"
+                            "  wq.b.columns = sum(dv.columns)\n"
                             "  +wq.g, +wk.g, +wv.g, wq.b, +wk.bias.g, +wv.bias.g = "
                             "split_columns(wq.g.columns, wq.b.columns)\n"
                             "  wq.b = all_reduce over (wq.b)\n");
-  const program::Instruction& product = m.p.bodies[0].instructions[3];
-  EXPECT_EQ(product.cost.flops, 5);
-  EXPECT_EQ(product.absent.outs, 0b010u);
+  EXPECT_EQ(m.p.bodies[0].instructions[4].cost.flops, 5);
 }
 
 // As long as each of them alone has few tiles of 128 x 256.
@@ -173,23 +179,22 @@ TEST(JoinGradients, NotWhereTheyAreNotAllOrNotAlike) {
       {"of another value",
        [](Layer& m) {
          m.all();
-         m.p.bodies[0].instructions.back().ins[0] = m.arena("other", m.p.buffer(m.x).type.shape);
+         (m.p.bodies[0].instructions.end() - 2)->ins[0] = m.arena("other", m.p.buffer(m.x).type.shape);
        }},
       {"of another dtype",
        [](Layer& m) {
          m.all();
-         m.p.buffer(m.p.bodies[0].instructions.back().outs[0]).type.dtype = DType::bf16;
+         m.p.buffer((m.p.bodies[0].instructions.end() - 2)->outs[0]).type.dtype = DType::bf16;
        }},
       {"one has no bias",
        [](Layer& m) {
          m.all();
-         program::Instruction& last = m.p.bodies[0].instructions.back();
-         last.outs.pop_back(), last.absent.outs = 0b110, last.accumulate = 1;
+         m.p.bodies[0].instructions.pop_back();
        }},
       {"of another phase",
        [](Layer& m) {
          m.all();
-         m.p.bodies[0].instructions.back().phase = tensor::Phase::update;
+         (m.p.bodies[0].instructions.end() - 2)->phase = tensor::Phase::update;
        }},
       {"one is read before it is made", [](Layer& m) { with_between(m, [&] { read(m, m.p.state("wq.g")->buffer); }); }},
       {"and a bias", [](Layer& m) { with_between(m, [&] { read(m, m.p.state("wq.bias.g")->buffer); }); }},
@@ -207,8 +212,7 @@ TEST(JoinGradients, NotWhereTheyAreNotAllOrNotAlike) {
       {"one has no bias, but another has two",
        [](Layer& m) {
          with_between(m, [&] { m.call("sum", {m.dk_seq}, {m.p.state("wk.bias.g")->buffer}); });
-         program::Instruction& last = m.p.bodies[0].instructions.back();
-         last.outs.pop_back(), last.absent.outs = 0b110, last.accumulate = 1;
+         m.p.bodies[0].instructions.pop_back();
        }},
       {"what they read is written",
        [](Layer& m) { with_between(m, [&] { m.call("gelu", {m.arena("y", m.p.buffer(m.x).type.shape)}, {m.x}); }); }},
@@ -216,7 +220,7 @@ TEST(JoinGradients, NotWhereTheyAreNotAllOrNotAlike) {
        [](Layer& m) {
          m.all();
          std::vector<program::Instruction>& list = m.p.bodies[0].instructions;
-         list[list.size() - 3].outs[1] = list[list.size() - 5].outs[1];
+         list[list.size() - 4].outs[0] = list[list.size() - 7].outs[0];
        }},
   };
   for (const Case& c : cases) {
@@ -246,7 +250,7 @@ TEST(JoinGradients, NotWithoutItsKernel) {
   Layer m;
   m.all();
   join_columns(m.p, ops::operations(), Lacks());
-  EXPECT_TRUE(text(m.p).ends_with("  +wq.g, +wq.bias.g = contract(x, dv.columns)\n")) << text(m.p);
+  EXPECT_TRUE(text(m.p).ends_with("  +wq.g = contract(x, dv.columns)\n  +wq.bias.g = sum(dv.columns)\n")) << text(m.p);
 }
 
 }  // namespace kintsugi::lower::join_gradients_test

@@ -18,7 +18,8 @@ struct Update : Maker {
     body("update");
     for (size_t i = 0; i < sizes.size(); ++i) {
       const Shape shape = {{"shard", 1}, {"flat", sizes[i]}};
-      const BufferId w = state(fmt::format("w{}", i), shape), g = state(fmt::format("g{}", i), shape, program::StateKind::gradient);
+      const BufferId w = state(fmt::format("w{}", i), shape),
+                     g = state(fmt::format("g{}", i), shape, program::StateKind::gradient);
       const BufferId m = state(fmt::format("m{}", i), shape, program::StateKind::optimizer);
       call("sgd", {w, g, m, factor, factor}, {w, m}, static_cast<int>(i));
     }

@@ -26,8 +26,8 @@ TEST(Schedule, TheFirstMicroBatchReplacesAndTheOthersAdd) {
   Maker m;
   const BufferId x = m.arena("x", kX), loss = m.state("loss", {}, program::StateKind::statistic),
                  count = m.state("count", {}, program::StateKind::statistic);
-  const BufferId table = m.state("table.g", kX, program::StateKind::gradient), w = m.state("w.g", kX, program::StateKind::gradient),
-                 weight = m.state("w", kX);
+  const BufferId table = m.state("table.g", kX, program::StateKind::gradient),
+                 w = m.state("w.g", kX, program::StateKind::gradient), weight = m.state("w", kX);
   m.body("forward");
   m.call("cross_entropy", {x}, {loss, count}, 0, 0b11);
   m.body("backward");
@@ -74,8 +74,8 @@ TEST(Schedule, AccumulatorsAreReducedOnceAStep) {
   const auto make = [](int64_t micro_batches) {
     Maker m;
     m.p.mesh = mesh::Mesh({{.name = "data", .size = 2}});
-    const BufferId x = m.arena("x", kX), g = m.state("g", kX, program::StateKind::gradient), h = m.state("h", kX, program::StateKind::gradient),
-                   part = m.arena("part", {{"embed", 2}});
+    const BufferId x = m.arena("x", kX), g = m.state("g", kX, program::StateKind::gradient),
+                   h = m.state("h", kX, program::StateKind::gradient), part = m.arena("part", {{"embed", 2}});
     m.body("forward");
     m.call("gelu", {x}, {x});
     m.body("backward");
@@ -110,7 +110,8 @@ TEST(Schedule, AccumulatorsAreReducedOnceAStep) {
             "  h = all_reduce over data(h)\n  x = gelu(x)\n");
 }
 
-// Where a sum is made a pass does not wait for it: its cast comes with the next layer's sums, its sum before the update.
+// Where a sum is made a pass does not wait for it: its cast comes with the next layer's sums, its sum before the
+// update.
 TEST(Schedule, WhatNeedsASumComesLater) {
   Maker m;
   m.p.mesh = mesh::Mesh({{.name = "data", .size = 2}, {.name = "tensor", .size = 2}});
@@ -142,8 +143,8 @@ TEST(Schedule, WhatNeedsASumComesLater) {
 // whole.
 TEST(Schedule, ABinaryTree) {
   Maker m;
-  const BufferId x = m.arena("x", kX), g = m.state("g", kX, program::StateKind::gradient), g0 = m.state("g.0", kX, program::StateKind::level),
-                 g1 = m.state("g.1", kX, program::StateKind::level);
+  const BufferId x = m.arena("x", kX), g = m.state("g", kX, program::StateKind::gradient),
+                 g0 = m.state("g.0", kX, program::StateKind::level), g1 = m.state("g.1", kX, program::StateKind::level);
   m.body("forward");
   m.call("gelu", {x}, {x});
   m.body("backward");

@@ -21,7 +21,7 @@ class Askers : public kernels::KernelSet {
     static const kernels::Kernel list[] = {
         {"contract",
          {"a", "b", tensor::optional("bias"), tensor::optional("x"), tensor::optional("added")},
-         {"y", tensor::optional("x"), tensor::optional("sums")},
+         {"y", tensor::optional("x")},
          nullptr,
          bytes},
         {"gelu", {"x"}, {"y"}},

@@ -1,6 +1,6 @@
 // The product of two values, summed over every dim that the output lacks: all matrix products of a model. The operand
-// and the output x, and with them the attribute "epilogue", come of lower/fuse, and so do the operand added and the
-// output sums; the attribute "first" comes of lower/join_columns.
+// and the output x, and with them the attribute "epilogue", come of lower/fuse, and so does the operand added; the
+// attribute "first" comes of lower/join_columns.
 #include "kintsugi/base/error.h"
 #include "kintsugi/ops/rows.h"
 
@@ -38,17 +38,16 @@ double flops(Types ins, Types, const Attributes&) {
 OpRow contract() {
   return {.kind = "contract",
           .ins = {"a", "b", optional("bias"), optional("x"), optional("added")},
-          .outs = {"y", optional("x"), optional("sums")},
+          .outs = {"y", optional("x")},
           .infer = infer,
           .grad = grad,
           .flops = flops,
           .linear = true,
           .keeps_zero = true,
-          .accumulates = {"y", "sums"},
+          .accumulates = {"y"},
           .narrows = {"y"},
           .bias = "bias",
           .activated = "x",
-          .sums = "sums",
           .added = "added"};
 }
 

@@ -33,8 +33,7 @@ OpRow layer_norm_grad() {
           .flops = per_element<16>,
           .keeps_zero = true,
           .accumulates = {"dgamma", "dbeta", "sums"},
-          .sums = "sums",
-          .sums_result = true};
+          .sums = "sums"};
 }
 
 }  // namespace kintsugi::ops

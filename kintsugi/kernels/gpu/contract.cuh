@@ -214,10 +214,6 @@ View added_of(const KernelCall& call) {
   return call.ins.size() > ContractIn::kAdded ? call.ins[ContractIn::kAdded] : View();
 }
 
-bool has_sums(const KernelCall& call) {
-  return call.outs.size() > ContractOut::kSums && call.outs[ContractOut::kSums].data != nullptr;
-}
-
 ContractLists lists_of(const KernelCall& call) {
   const View& bias = call.ins[ContractIn::kBias];
   return lists_of(call.ins[ContractIn::kA].type, call.ins[ContractIn::kB].type, call.outs[0].type,
@@ -260,12 +256,7 @@ std::optional<ContractProduct> contract_product(const ContractLists& lists) {
 int64_t contract_workspace(const KernelShapes& shapes) {
   const tensor::Type &a = *shapes.ins[ContractIn::kA], &b = *shapes.ins[ContractIn::kB], &y = *shapes.outs[0];
   const bool fits = product_of(lists_of(a, b, y, shapes.ins[ContractIn::kBias]), a.dtype, b.dtype, y.dtype).has_value();
-  const int64_t product = fits ? gemm_workspace(y.shape.elements()) : 0;
-  if (shapes.outs.size() <= ContractOut::kSums || shapes.outs[ContractOut::kSums] == nullptr) return product;
-  const tensor::Type* const ins[] = {&b};
-  return std::max(
-      product,
-      sum_workspace({.ins = ins, .outs = shapes.outs.subspan(ContractOut::kSums, 1), .attributes = shapes.attributes}));
+  return fits ? gemm_workspace(y.shape.elements()) : 0;
 }
 
 void contract(const KernelCall& call) {
@@ -273,7 +264,6 @@ void contract(const KernelCall& call) {
   const ContractLists lists = lists_of(call);
   const auto product = product_of(lists, a.dtype(), b.dtype(), y.dtype());
   const View added = added_of(call);
-  if (has_sums(call)) make_also(call, sum, b, ContractOut::kSums);
   if (!product) {
     const GemmEpilogue epilogue = epilogue_of(call);
     contract_slowly(call, lists, epilogue.product());
@@ -299,8 +289,7 @@ bool contract_together(std::span<const KernelCall> calls) {
   for (const KernelCall& call : calls) {
     const View& a = call.ins[ContractIn::kA];
     const auto product = product_of(lists_of(call), a.dtype(), call.ins[ContractIn::kB].dtype(), call.outs[0].dtype());
-    if (!product || has_sums(call) || added_of(call).data != nullptr || product->gemm.m == 0 || product->gemm.n == 0)
-      return false;
+    if (!product || added_of(call).data != nullptr || product->gemm.m == 0 || product->gemm.n == 0) return false;
     all.push_back(gemm_of(call, *product));
     const Gemm& g = all.back();
     if (norm && (g.a.data != made || g.m != norm->count || g.k != norm->width || (g.m > 1 && g.a.step != g.k)))

@@ -27,18 +27,16 @@ constexpr kernels::DeviceRow kRows[] = {
     {"cast", cast},
     {"class_loss", class_loss, class_loss_workspace},
     {"class_loss_grad", class_loss_grad},
-    {"contract",
-     contract,
-     contract_workspace,
-     true,
-     kernels::kActivations,
-     {},
-     kThinRows,
-     true,
-     contract_together,
-     true,
-     kNorms,
-     true},
+    {.kind = "contract",
+     .run = contract,
+     .workspace = contract_workspace,
+     .prepares = true,
+     .epilogues = kernels::kActivations,
+     .thin_rows = kThinRows,
+     .together = contract_together,
+     .also_adds = true,
+     .begins_with = kNorms,
+     .columns = true},
     {"cross_entropy", cross_entropy, cross_entropy_workspace},
     {"cross_entropy_grad", cross_entropy_grad},
     {"dropout", dropout},
@@ -100,7 +98,7 @@ std::span<const kernels::DeviceRow> rows() {
 }  // namespace kintsugi::KINTSUGI_GPU
 
 #if KINTSUGI_ON_GPU
-extern "C" __attribute__((visibility("default"))) void kintsugi_device_rows_8(
+extern "C" __attribute__((visibility("default"))) void kintsugi_device_rows_9(
     std::span<const kintsugi::kernels::DeviceRow>* rows) {
   *rows = kintsugi::KINTSUGI_GPU::rows();
 }

@@ -25,6 +25,6 @@ struct DeviceRow {
 };
 
 using DeviceRows = void(std::span<const DeviceRow>* rows);
-inline constexpr const char* kDeviceRows = "kintsugi_device_rows_8";
+inline constexpr const char* kDeviceRows = "kintsugi_device_rows_9";
 
 }  // namespace kintsugi::kernels

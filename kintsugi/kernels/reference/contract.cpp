@@ -54,12 +54,6 @@ void contract(const KernelCall& call) {
     const std::vector<double> added = load(call.ins[ContractIn::kAdded]);
     for (size_t i = 0; i < y.size(); ++i) y[i] += added[i];
   }
-  if (const View& sums = call.outs[ContractOut::kSums]; sums.data) {
-    std::vector<double> total(static_cast<size_t>(sums.elements()), 0.0);
-    const std::vector<int64_t> at = offsets(b_shape, sums.shape());
-    for (size_t i = 0; i < b.size(); ++i) total[static_cast<size_t>(at[i])] += b[i];
-    store(call, ContractOut::kSums, total);
-  }
   const std::string operation = call.attributes.text_or("epilogue", "");
   operation.empty() ? store(call, ContractOut::kY, y) : store_activated(call, operation, y);
 }
