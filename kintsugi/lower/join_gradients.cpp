@@ -52,7 +52,8 @@ class GradientJoiner {
     gone_.assign(list_.size(), false);
     std::map<size_t, std::vector<Instruction>> joined;  // each in the place of an instruction
     for (const Parts& parts : groups())
-      if (are_all(parts) && pay(parts) && can_be_first(parts)) joined.emplace(first_of(parts), join(parts));
+      if (are_all(parts) && pay(parts) && can_be_at(place_of(parts), parts))
+        joined.emplace(place_of(parts), join(parts));
     body.instructions.clear();
     for (size_t at = 0; at < list_.size(); ++at) {
       if (!gone_[at]) body.instructions.push_back(std::move(list_[at]));
@@ -126,15 +127,16 @@ class GradientJoiner {
     return std::ranges::all_of(parts, [&](const Part& part) { return 2 * tiles(type(result(part[0]))) < kProcessors; });
   }
 
-  static size_t first_of(const Parts& parts) {
-    size_t first = parts[0][0];
-    for (const Part& part : parts) first = std::min(first, *std::ranges::min_element(part));
-    return first;
+  // Where what is made of all stands: with the first product, or the first sum if that is later.
+  static size_t place_of(const Parts& parts) {
+    size_t place = 0;
+    for (size_t j = 0; j < parts[0].size(); ++j)
+      place = std::max(place, std::ranges::min(parts, {}, [&](const Part& part) { return part[j]; })[j]);
+    return place;
   }
 
-  // Whether all can be made where the first of them is: until each is made, nothing touches it or writes what it reads.
-  bool can_be_first(const Parts& parts) const {
-    const size_t first = first_of(parts);
+  // Whether all can be made there: until each is made, or from then on, nothing touches it or writes what it reads.
+  bool can_be_at(size_t place, const Parts& parts) const {
     const std::vector<BufferId>& read = list_[parts[0][0]].ins;
     const auto overlaps = [&](const std::vector<BufferId>& some, BufferId b) {
       return std::ranges::any_of(some, [&](BufferId a) { return p_.overlap(a, b); });
@@ -142,17 +144,19 @@ class GradientJoiner {
     for (const Part& part : parts)
       for (const size_t made : part) {
         if (overlaps(read, result(made))) return false;
-        for (size_t at = first; at < made; ++at) {
+        const size_t first = std::min(place, made + 1), last = std::max(place + 1, made);
+        for (size_t at = first; at < last; ++at) {
           const Instruction& i = list_[at];
+          if (at == made) continue;
           if (overlaps(i.ins, result(made)) || overlaps(i.outs, result(made))) return false;
-          for (const BufferId b : read)
+          for (const BufferId b : list_[made].ins)
             if (overlaps(i.outs, b)) return false;
         }
       }
     return true;
   }
 
-  // What takes the place of the first: the product, the sum and what splits both.
+  // What stands in their place: the product, the sum and what splits both.
   std::vector<Instruction> join(const Parts& parts) {
     std::vector<Instruction> made;
     const Instruction& one = list_[parts[0][0]];

@@ -144,6 +144,39 @@ TEST(JoinGradients, WithASumAheadOfItsProduct) {
   EXPECT_EQ(m.p.bodies[0].instructions[4].cost.flops, 5);
 }
 
+// Where the other operand of the products is only made behind the first sum, as ranks that split rows gather it.
+TEST(JoinGradients, BehindTheFirstSum) {
+  Layer m;
+  terms(m);
+  all_gradients(m);
+  std::vector<program::Instruction> products, sums;
+  std::vector<program::Instruction>& list = m.p.bodies[0].instructions;
+  for (program::Instruction& i : list)
+    if (i.kernel == "sum" || i.ins[0] == m.x) (i.kernel == "sum" ? sums : products).push_back(i);
+  std::erase_if(list, [&](const program::Instruction& i) { return i.kernel == "sum" || i.ins[0] == m.x; });
+  m.add(sums[0]);
+  m.call("gelu", {m.arena("y", m.p.buffer(m.x).type.shape)}, {m.x});
+  for (const auto* some : {&products[0], &sums[1], &products[1], &products[2], &sums[2]}) m.add(*some);
+  EXPECT_EQ(m.joined(), std::string(kBegin) +
+                            "  x = gelu(y)\n"
+                            "  wq.g.columns = contract(x, dv.columns)\n"
+                            "  wq.bias.g.columns = sum(dv.columns)\n"
+                            "  +wq.g, +wk.g, +wv.g, +wq.bias.g, +wk.bias.g, +wv.bias.g = "
+                            "split_columns(wq.g.columns, wq.bias.g.columns)\n");
+
+  Layer read_before;  // a bias
+  terms(read_before);
+  all_gradients(read_before);
+  std::vector<program::Instruction>& all = read_before.p.bodies[0].instructions;
+  std::swap(*(all.end() - 6), *(all.end() - 5));  // the first product and its sum
+  const BufferId bias = (all.end() - 6)->outs[0];
+  const std::vector<program::Instruction> behind(all.end() - 5, all.end());
+  all.resize(all.size() - 5);
+  read(read_before, bias);
+  for (const program::Instruction& i : behind) read_before.add(i);
+  EXPECT_EQ(read_before.joined().find("split_columns"), std::string::npos);
+}
+
 // As long as each of them alone has few tiles of 128 x 256.
 TEST(JoinGradients, OnlySmallOnes) {
   for (const auto& [embed, splits] : {std::pair<int64_t, bool>{65 * 128, true}, {65 * 128 + 1, false}}) {
