@@ -332,8 +332,7 @@ void train_some(const config::Settings& s, int steps) {
     executor.run(program::Step::train, numbers,
                  [&](const run::Executor::Inputs& inputs) { evaluate::set_inputs(inputs, batch.view(), 0, row); });
     executor.ask(kLoss);
-    if (step > kBefore) read();  // of the step before
-    if (step < kBefore) read();
+    if (step != kBefore) read();  // of this step, and from there on of the one before
     if (step == 0) say("the first step was done after", age(), "s");
     if (step + 1 == kBefore) begin = Clock::now();
   }

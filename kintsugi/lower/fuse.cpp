@@ -1,7 +1,6 @@
 #include "kintsugi/lower/fuse.h"
 
 #include <algorithm>
-#include <optional>
 
 namespace kintsugi::lower {
 

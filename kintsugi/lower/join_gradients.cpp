@@ -51,9 +51,11 @@ class GradientJoiner {
     list_ = std::move(body.instructions);
     gone_.assign(list_.size(), false);
     std::map<size_t, std::vector<Instruction>> joined;  // each in the place of an instruction
-    for (const Parts& parts : groups())
-      if (are_all(parts) && pay(parts) && can_be_at(place_of(parts), parts))
-        joined.emplace(place_of(parts), join(parts));
+    for (const Parts& parts : groups()) {
+      if (!are_all(parts) || !pay(parts)) continue;
+      const size_t place = place_of(parts);
+      if (can_be_at(place, parts)) joined.emplace(place, join(parts));
+    }
     body.instructions.clear();
     for (size_t at = 0; at < list_.size(); ++at) {
       if (!gone_[at]) body.instructions.push_back(std::move(list_[at]));
