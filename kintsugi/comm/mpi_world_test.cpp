@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "kintsugi/base/error.h"
-#include "kintsugi/comm/patience.h"
 #include "tests/patterns.h"
 
 namespace kintsugi::comm::mpi_world_test {
@@ -266,18 +265,6 @@ TEST_F(OverOneMpi, GroupsThatAreNotMade) {
   // The second one may learn of it through the end of the first.
   for (const auto& line : result.lines) EXPECT_TRUE(line.ends_with(disagreement)) << result.all;
   EXPECT_EQ(result.lines.size(), 3u) << result.all;
-}
-
-// Time in which a process stands still is not time that it waits.
-TEST(Patience, WaitsOnlyWhileItRuns) {
-  Patience patience(std::chrono::milliseconds(800));
-  std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // it should be asked more often
-  EXPECT_FALSE(patience.is_over());
-  EXPECT_GT(patience.stood_still().count(), 0.9);
-  const auto start = Patience::Clock::now();
-  while (!patience.is_over()) std::this_thread::sleep_until(patience.slice_end());
-  EXPECT_LT(Patience::Clock::now() - start, std::chrono::seconds(10));
-  EXPECT_TRUE(patience.is_long());
 }
 
 INSTANTIATE_TEST_SUITE_P(Mpi, OverMpi, ::testing::ValuesIn(kMpis), [](const auto& p) { return p.param.name; });

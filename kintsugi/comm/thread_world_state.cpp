@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/patience.h"
 #include "kintsugi/base/processor.h"
-#include "kintsugi/comm/patience.h"
 
 namespace kintsugi::comm {
 
@@ -111,7 +111,7 @@ std::shared_ptr<ThreadWorldState::PendingGroup> ThreadWorldState::join(int rank,
 
 std::shared_ptr<ThreadGroup> ThreadWorldState::make_group(int rank, std::span<const int> ranks,
                                                           const GroupOptions& options) {
-  Patience patience(time_limit_);
+  base::Patience patience(time_limit_);
   std::unique_lock lock(mutex_);
   const auto pending = join(rank, ranks, options);
   waits_in_[rank] = pending;

@@ -6,10 +6,10 @@
 #include <numeric>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/patience.h"
 #include "kintsugi/comm/communicator.h"
 #include "kintsugi/comm/limits.h"
 #include "kintsugi/comm/operation.h"
-#include "kintsugi/comm/patience.h"
 #include "kintsugi/comm/thread_world_state.h"
 
 namespace kintsugi::comm {
@@ -193,7 +193,7 @@ TimeoutMessage ThreadCommunicator::timeout_of(const Open& o) {
 
 template <typename Over>
 void ThreadCommunicator::wait_until(const Open& awaited, Over&& over) {
-  Patience patience(world_.time_limit());
+  base::Patience patience(world_.time_limit());
   Notifier& notifier = world_.notifier(self_->rank);
   for (;;) {
     const uint64_t seen = notifier.count();

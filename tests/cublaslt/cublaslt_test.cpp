@@ -273,6 +273,17 @@ TEST(CublasLtAlgorithms, AreThoseOfTheFirst) {
   }
 }
 
+// A product of square matrices in 64 KiB.
+gpu_emulated::Gemm square(int64_t size, std::byte* memory) {
+  return {.m = size,
+          .n = size,
+          .k = size,
+          .a = {memory, size},
+          .b = {memory + 4096, size},
+          .c = memory + 8192,
+          .c_step = size};
+}
+
 // A program with the file. What was measured when a product was bound is taken from then on; what a product that was
 // not bound takes is the library's first, and is not kept.
 TEST(CublasLtAlgorithms, AreMeasured) {
@@ -287,13 +298,7 @@ TEST(CublasLtAlgorithms, AreMeasured) {
     const auto memory = device_under_test().allocate(1 << 16);
     const auto stream = device_under_test().stream();
     device::NoStream nothing(true);
-    const gpu_emulated::Gemm g = {.m = 8,
-                                  .n = 8,
-                                  .k = 8,
-                                  .a = {memory->data(), 8},
-                                  .b = {memory->data() + 4096, 8},
-                                  .c = memory->data() + 8192,
-                                  .c_step = 8};
+    const gpu_emulated::Gemm g = square(8, memory->data());
     if (what != "unbound") gpu_emulated::gemm(g, nothing);
     std::set<int> measured;
     for (const Call& call : standin().measured) measured.insert(call.rank);
@@ -316,6 +321,25 @@ TEST(CublasLtAlgorithms, AreMeasured) {
   }
 }
 
+// A kernel that hangs does not take the run with it in silence.
+TEST(CublasLtAlgorithms, ThatHang) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const TemporaryFolder folder;
+  ::setenv("KINTSUGI_PRODUCTS", (folder / "products").c_str(), 1);
+  const auto memory = kernels::test::device_under_test().allocate(1 << 16);
+  device::NoStream nothing(true);
+  EXPECT_EXIT(
+      {
+        standin();
+        cublaslt::hang_when_measured();
+        gpu_emulated::cublaslt_gemm(square(8, memory->data()), nothing);
+      },
+      testing::KilledBySignal(SIGTERM),
+      "\\[gemm\\] rank 0: measuring algorithm 1 of 3 of cublasLt .*: 8 x 8 x 8, .* did not end within 0.2 s; with "
+      "KINTSUGI_PRODUCTS=off nothing is measured");
+  ::setenv("KINTSUGI_PRODUCTS", "off", 1);
+}
+
 // A program with the file, which says how many algorithms it asked for.
 TEST(CublasLtAlgorithms, AreKeptInAFile) {
   using kernels::test::device_under_test;
@@ -324,13 +348,7 @@ TEST(CublasLtAlgorithms, AreKeptInAFile) {
     const auto stream = device_under_test().stream();
     device::NoStream nothing(true);
     for (const int64_t size : {8, 16, 8}) {
-      const gpu_emulated::Gemm g = {.m = size,
-                                    .n = size,
-                                    .k = size,
-                                    .a = {memory->data(), size},
-                                    .b = {memory->data() + 4096, size},
-                                    .c = memory->data() + 8192,
-                                    .c_step = size};
+      const gpu_emulated::Gemm g = square(size, memory->data());
       gpu_emulated::gemm(g, nothing);
       gpu_emulated::gemm(g, *stream);
     }

@@ -11,8 +11,21 @@
 #undef __shared__
 #undef __restrict__
 
+#include <thread>
+
 #include "kintsugi/kernels/gpu/cuda/cublaslt.cu"
 #include "tests/cublaslt/measuring.h"
+
+namespace {
+
+bool hangs = false;
+
+}  // namespace
+
+void kintsugi::tests::cublaslt::hang_when_measured() {
+  gpu_emulated::patience = std::chrono::milliseconds(200);
+  hangs = true;
+}
 
 extern "C" cudaError_t cudaGetDevice(int* device) {
   *device = 0;
@@ -41,6 +54,7 @@ extern "C" cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) {
   return cudaSuccess;
 }
 extern "C" cudaError_t cudaEventSynchronize(cudaEvent_t) {
+  while (hangs) std::this_thread::sleep_for(std::chrono::seconds(1));
   return cudaSuccess;
 }
 extern "C" cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t, cudaEvent_t) {

@@ -1,7 +1,7 @@
 #include "kintsugi/comm/mpi/group_comms.h"
 
+#include "kintsugi/base/watchdog.h"
 #include "kintsugi/comm/mpi/check.h"
-#include "kintsugi/comm/mpi/watchdog.h"
 #include "kintsugi/comm/timeout_message.h"
 
 namespace kintsugi::comm {
@@ -39,7 +39,7 @@ MPI_Comm GroupComms::take(const std::vector<int>& ranks, int block, std::chrono:
   if (block > most) throw base::UserError("comm", "more than {} groups of the same ranks at one time", most + 1);
   Shared& shared = shared_[ranks];
   if (shared.comm == MPI_COMM_NULL) {
-    const Watchdog watchdog("making a communicator of " + list_ranks(ranks), "", time_limit);
+    const base::Watchdog watchdog("comm", "making a communicator of " + list_ranks(ranks), "", time_limit);
     shared.comm = comm_of(ranks);
   }
   shared.blocks.insert(block);

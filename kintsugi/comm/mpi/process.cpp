@@ -12,8 +12,8 @@
 #include <random>
 #include <thread>
 
+#include "kintsugi/base/watchdog.h"
 #include "kintsugi/comm/mpi/check.h"
-#include "kintsugi/comm/mpi/watchdog.h"
 
 namespace kintsugi::comm {
 namespace {
@@ -45,7 +45,8 @@ Arrival arrival_in(const std::string& text, const std::string& key, uint64_t num
 MpiProcess::MpiProcess(const WorldOptions& options)
     : time_limit(options.time_limit), folder_(options.folder), exceptions_(std::uncaught_exceptions()) {
   int is_there = 0, level = 0;
-  const Watchdog watchdog("the start of MPI", "; did all ranks start, and with the same verb?", time_limit);
+  const base::Watchdog watchdog("comm", "the start of MPI", "; did all ranks start, and with the same verb?",
+                                time_limit);
   check_mpi(MPI_Initialized(&is_there));
   base::require(is_there == 0, "comm", "a second MPI world in one process");
   check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level));
@@ -92,7 +93,7 @@ MpiProcess::~MpiProcess() {
                                                         : "after another: " + progress->why());
     abort("it left the run early");
   }
-  const Watchdog watchdog("the end of MPI", "; did another rank not come to its end?", time_limit);
+  const base::Watchdog watchdog("comm", "the end of MPI", "; did another rank not come to its end?", time_limit);
   comms.free_all();
   MPI_Comm_free(&agreement);
   MPI_Finalize();
@@ -115,7 +116,7 @@ void MpiProcess::abort(const std::string& why) {
   std::_Exit(1);
 }
 
-void MpiProcess::throw_end(const TimeoutMessage& own, const Patience& waited) {
+void MpiProcess::throw_end(const TimeoutMessage& own, const base::Patience& waited) {
   const std::string why = progress->why();
   if (why.empty()) throw_timeout(own);  // who was to say it was killed before it had
   if (!progress->out_of_time()) throw Timeout(why, {}, {});

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "kintsugi/base/patience.h"
 #include "kintsugi/comm/mpi/group_comms.h"
 #include "kintsugi/comm/mpi/progress_table.h"
-#include "kintsugi/comm/patience.h"
 #include "kintsugi/comm/timeout_message.h"
 
 namespace kintsugi::comm {
@@ -29,7 +29,7 @@ class MpiProcess {
   [[noreturn]] void abort(const std::string& why);
   // After the end of the run: throws its reason as a Timeout. If that is a time limit, this rank has waited about as
   // long, and a member is also missing from its own operation, throws `own` instead, which names that operation.
-  [[noreturn]] void throw_end(const TimeoutMessage& own, const Patience& waited);
+  [[noreturn]] void throw_end(const TimeoutMessage& own, const base::Patience& waited);
   // Ranks of other nodes write their progress to files after waiting too long. Writes this rank's file, waits a little
   // for those of `world_ranks`, and reads them; then it is known whether each has enqueued a collective of its row, or
   // a message to or from `member`.
@@ -67,13 +67,13 @@ class Backoff {
     begin_ = Clock::now();
     waited_.is_over();
   }
-  const Patience& waited() const { return waited_; }
+  const base::Patience& waited() const { return waited_; }
 
  private:
   using Clock = std::chrono::steady_clock;
 
   Clock::time_point begin_;
-  Patience waited_;
+  base::Patience waited_;
 };
 
 }  // namespace kintsugi::comm

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -20,6 +21,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/shared_library.h"
+#include "kintsugi/base/watchdog.h"
 #include "kintsugi/kernels/gpu/cuda/algorithm_file.h"
 #include "kintsugi/kernels/gpu/gemm.h"
 
@@ -233,6 +235,18 @@ class Clock {
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
 };
 
+// How long a measurement may take, whatever the product; a kernel that hangs would end the run without a word. Tests
+// have less patience.
+std::chrono::milliseconds patience{60'000};
+
+// With what a card takes that computes next to nothing else.
+std::chrono::milliseconds time_limit(const Key& key, int times) {
+  constexpr double kMultiplications = 1e7;  // in a millisecond
+  const double of_one = static_cast<double>(key.m) * static_cast<double>(key.n) * static_cast<double>(key.k) *
+                        static_cast<double>(key.batch) / kMultiplications;
+  return patience + std::chrono::milliseconds(static_cast<int64_t>(times * of_one));
+}
+
 // The fastest of the algorithms by the device's clock, with the operands where they will be: what stands in the result
 // is lost. The first round warms up. Of those that take as long, the one that the library named first.
 size_t fastest(const Library& l, cublasLtHandle_t handle, const Key& key, const Planned& p,
@@ -246,6 +260,10 @@ size_t fastest(const Library& l, cublasLtHandle_t handle, const Key& key, const 
   for (int round = 0; round < 3; ++round) {
     double shortest = kNever;
     for (size_t i = 0; i < algorithms.size(); ++i) {
+      const base::Watchdog watchdog(
+          "gemm", fmt::format("measuring algorithm {} of {} of {}", i + 1, algorithms.size(), text_of(l, key)),
+          "; with KINTSUGI_PRODUCTS=off nothing is measured, and each product takes the library's first choice",
+          time_limit(key, times));
       const double seconds = clock.seconds(
           times, [&](cudaStream_t stream) { return multiply(l, handle, key, p, *algorithms[i], operands, stream); });
       shortest = std::min(shortest, seconds);

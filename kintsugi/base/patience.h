@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
-namespace kintsugi::comm {
+namespace kintsugi::base {
 
 // Time in which this process itself stood still (SIGSTOP, a suspended job) does not count: the others may have stood
 // still with it. So a wait calls is_over() at least once in kSlice.
@@ -34,4 +34,4 @@ class Patience {
   Clock::time_point last_;
 };
 
-}  // namespace kintsugi::comm
+}  // namespace kintsugi::base

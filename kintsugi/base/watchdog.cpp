@@ -1,4 +1,4 @@
-#include "kintsugi/comm/mpi/watchdog.h"
+#include "kintsugi/base/watchdog.h"
 
 #include <fmt/format.h>
 
@@ -7,26 +7,26 @@
 #include <cstdlib>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/base/patience.h"
 #include "kintsugi/base/start_thread.h"
-#include "kintsugi/comm/patience.h"
 
-namespace kintsugi::comm {
+namespace kintsugi::base {
 namespace {
 
-// As the launcher says it: MPI may not have got so far.
+// As the launcher says it.
 std::string rank_of_this_process() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"})
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", "PALS_RANKID"})
     if (const char* rank = std::getenv(name)) return rank;
   return "0";
 }
 
 }  // namespace
 
-Watchdog::Watchdog(std::string what, std::string why, std::chrono::milliseconds limit)
-    : what_(std::move(what)), why_(std::move(why)), limit_(limit) {
+Watchdog::Watchdog(std::string module, std::string what, std::string why, std::chrono::milliseconds limit)
+    : module_(std::move(module)), what_(std::move(what)), why_(std::move(why)), limit_(limit) {
   try {
-    thread_ = base::start_thread([this] { watch(); });
-  } catch (const base::UserError&) {  // MPI may wait then for as long as it likes
+    thread_ = start_thread([this] { watch(); });
+  } catch (const UserError&) {  // it may take as long as it likes then
   }
 }
 
@@ -50,7 +50,7 @@ void Watchdog::watch() {
 
 // By a signal: then every launcher ends the other processes too.
 void Watchdog::end_process() const {
-  fmt::print(stderr, "error: [comm] rank {}: {} did not end within {:g} s{}\n", rank_of_this_process(), what_,
+  fmt::print(stderr, "error: [{}] rank {}: {} did not end within {:g} s{}\n", module_, rank_of_this_process(), what_,
              std::chrono::duration<double>(limit_).count(), why_);
   std::fflush(nullptr);
   std::signal(SIGTERM, SIG_DFL);
@@ -58,4 +58,4 @@ void Watchdog::end_process() const {
   std::_Exit(1);
 }
 
-}  // namespace kintsugi::comm
+}  // namespace kintsugi::base

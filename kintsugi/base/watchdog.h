@@ -1,0 +1,34 @@
+// Ends this process where a library does not come back within a time limit, and cannot be told to give up: MPI waits
+// for all ranks as it starts, as it makes a communicator and as it ends, and for a kernel that never ends whoever frees
+// memory of its device waits too.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace kintsugi::base {
+
+class Watchdog {
+ public:
+  // Says "[module] rank 0: what did not end within 3 s" and `why`.
+  Watchdog(std::string module, std::string what, std::string why, std::chrono::milliseconds limit);
+  ~Watchdog();  // it ended in time
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+ private:
+  void watch();
+  [[noreturn]] void end_process() const;
+
+  const std::string module_, what_, why_;
+  const std::chrono::milliseconds limit_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::thread thread_;
+};
+
+}  // namespace kintsugi::base
