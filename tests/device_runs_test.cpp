@@ -224,5 +224,22 @@ TEST_F(DeviceRuns, ADeviceThatFailsLosesNoCheckpoint) {
   EXPECT_TRUE(tensors_of(checkpoint::list(files.folder("failed")).back().folder) == tensors);
 }
 
+// A kernel that never ends: within a step, or while states are read.
+TEST_F(DeviceRuns, ADeviceThatHangsEndsTheRunWithALine) {
+  std::string sets = " parallel.timeout_seconds=1";
+  for (const std::string& set : in("hung", "emulated")) sets += " " + set;
+  for (const char* const after : {"10", "200", "2000"}) {
+    std::filesystem::remove_all(files.folder("hung"));
+    const Ended e =
+        command("train " + toml + " --set" + sets, std::string("export KINTSUGI_EMULATE=hangs_after=") + after);
+    EXPECT_EQ(e.code, 128 + SIGTERM) << after << e.out << e.err;
+    EXPECT_EQ(
+        e.err,
+        "error: [device] rank 0: what the device was given did not end within 1.1 s (parallel.timeout_seconds and "
+        "a tenth); Xid lines of `dmesg` say whether it is the card\n")
+        << after;
+  }
+}
+
 }  // namespace
 }  // namespace kintsugi::tests::device_runs_test

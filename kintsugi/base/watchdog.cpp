@@ -40,11 +40,13 @@ Watchdog::~Watchdog() {
 }
 
 void Watchdog::watch() {
-  Patience patience(limit_);
   std::unique_lock lock(mutex_);
-  while (!over_) {
+  uint64_t seen = 1;
+  for (Patience patience(limit_); !over_; changed_.wait_until(lock, patience.slice_end())) {
+    const uint64_t turns = turns_;
+    if (turns != seen || turns % 2 == 0) patience = Patience(limit_);
+    seen = turns;
     if (patience.is_over()) end_process();
-    changed_.wait_until(lock, patience.slice_end());
   }
 }
 

@@ -3,8 +3,10 @@
 // memory of its device waits too.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -13,11 +15,15 @@ namespace kintsugi::base {
 
 class Watchdog {
  public:
-  // Says "[module] rank 0: what did not end within 3 s" and `why`.
+  // Watches from here on. Says "[module] rank 0: what did not end within 3 s" and `why`.
   Watchdog(std::string module, std::string what, std::string why, std::chrono::milliseconds limit);
   ~Watchdog();  // it ended in time
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
+
+  // Watches nothing until start(), from which on the limit counts anew. By one thread at a time; next to free.
+  void rest() { turns_ = (turns_ + 1) & ~uint64_t{1}; }
+  void start() { turns_ = (turns_ + 1) | 1; }
 
  private:
   void watch();
@@ -28,6 +34,7 @@ class Watchdog {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool over_ = false;
+  std::atomic<uint64_t> turns_{1};  // starts and rests; odd: it watches
   std::thread thread_;
 };
 

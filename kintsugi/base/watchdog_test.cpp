@@ -22,19 +22,39 @@ TEST(Patience, WaitsOnlyWhileItRuns) {
   EXPECT_TRUE(patience.is_long());
 }
 
+// Longer than the limit in all, but never at once.
 TEST(Watchdog, LetsEndWhatIsInTime) {
-  const Watchdog watchdog("base", "nothing", "", std::chrono::minutes(1));
+  Watchdog watchdog("base", "nothing", "", std::chrono::milliseconds(1500));
+  for (int turn = 0; turn < 3; ++turn) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    watchdog.rest();
+    watchdog.start();
+  }
+  watchdog.rest();
+  std::this_thread::sleep_for(std::chrono::milliseconds(2000));
+  watchdog.start();
 }
 
 TEST(Watchdog, EndsTheProcess) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto limit = std::chrono::milliseconds(200);
+  const testing::KilledBySignal killed(SIGTERM);
+  const char* const said = "error: \\[base\\] rank 0: a long sleep did not end within 0.2 s; is it night\\?";
   EXPECT_EXIT(
       {
-        const Watchdog watchdog("base", "a long sleep", "; is it night?", std::chrono::milliseconds(200));
+        const Watchdog watchdog("base", "a long sleep", "; is it night?", limit);
         std::this_thread::sleep_for(std::chrono::seconds(30));
       },
-      testing::KilledBySignal(SIGTERM),
-      "error: \\[base\\] rank 0: a long sleep did not end within 0.2 s; is it night\\?");
+      killed, said);
+  EXPECT_EXIT(
+      {
+        Watchdog watchdog("base", "a long sleep", "; is it night?", limit);
+        watchdog.rest();
+        std::this_thread::sleep_for(std::chrono::milliseconds(400));
+        watchdog.start();
+        std::this_thread::sleep_for(std::chrono::seconds(30));
+      },
+      killed, said);
 }
 
 }  // namespace

@@ -417,10 +417,10 @@ std::vector<Key> other_parallel_keys() {
       parallel<&Parallel::wire>({"wire", OneOf{{"fp32", "bf16"}}, free, "",
                                  "type in which gradients are sent; fp32 leaves them as they are",
                                  "grad_reduce_dtype reduce_dtype mixed_precision_reduce"}),
-      parallel<&Parallel::timeout_seconds>(
-          {"timeout_seconds", kPositive, free, "",
-           "longest wait for another rank; after it the run ends and names the ranks that did not respond",
-           "timeout distributed_timeout_minutes nccl_timeout"}),
+      parallel<&Parallel::timeout_seconds>({"timeout_seconds", kPositive, free, "",
+                                            "longest wait for another rank or for a card; after it the run ends, and "
+                                            "names the ranks that did not respond",
+                                            "timeout distributed_timeout_minutes nccl_timeout"}),
       parallel<&Parallel::cluster>({"cluster", Text{"a path"}, free, "",
                                     "file that describes the machine, as kintsugi bench writes it: a run tells the "
                                     "planned time of a step beside the measured one, and --layout auto goes by it",

@@ -43,10 +43,7 @@ class Event {
   virtual bool done() = 0;
   virtual void wait() = 0;  // the host waits until it is
   // The same; `meanwhile` is called now and then, and ends the wait by throwing.
-  virtual void wait(const std::function<void()>& meanwhile) {
-    if (meanwhile) meanwhile();
-    wait();
-  }
+  virtual void wait(const std::function<void()>& meanwhile) = 0;
 
  protected:
   bool captured() const { return capture_ != nullptr; }

@@ -3,6 +3,7 @@
 #include "kintsugi/build/programs.h"
 #include "kintsugi/checkpoint/states.h"
 #include "kintsugi/comm/agree.h"
+#include "kintsugi/comm/limits.h"
 #include "kintsugi/comm/same_on_all.h"
 #include "kintsugi/evaluate/layout.h"
 #include "kintsugi/run/same_programs.h"
@@ -28,8 +29,9 @@ std::unique_ptr<run::Executor> CheckpointModel::load(const models::Graphs& graph
   comm::together(*all_, [&] { stages = build::checked_programs(graphs, settings_, *kernels_); });
   run::require_same_programs(*all_, "evaluate", stages);
   repeated_ = repeated_axes(stages);
-  auto executor = std::make_unique<run::Executor>(build::program_of_rank(std::move(stages), world_.rank()), *kernels_,
-                                                  team_, &world_);
+  auto executor = std::make_unique<run::Executor>(
+      build::program_of_rank(std::move(stages), world_.rank()), *kernels_, team_,
+      run::Place{.world = &world_, .time_limit = comm::time_limit(settings_.parallel.timeout_seconds)});
   checkpoint::load_states(*executor, *all_, *saved_.weights, checkpoint::Load::weights);
   return executor;
 }

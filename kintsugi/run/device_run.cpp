@@ -277,7 +277,7 @@ std::span<std::byte> Executor::send_by_host(const Bound& b, Running& r) {
   if (b.ins.empty()) return {};
   const std::span<std::byte> here(r.sent->data(), static_cast<size_t>(b.ins[0].type.bytes()));
   device_->stream().copy(here.data(), b.ins[0].data, b.ins[0].type.bytes());
-  device_->stream().synchronize();
+  device_->synchronize();
   return here;
 }
 

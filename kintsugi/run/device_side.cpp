@@ -10,8 +10,11 @@ namespace kintsugi::run {
 
 static_assert(sizeof(kernels::Numbers) <= program::kStagedNumbers);
 
-DeviceSide::DeviceSide(device::Device& device, int64_t bytes, int64_t staged)
-    : device_(device),
+DeviceSide::DeviceSide(device::Device& device, int64_t bytes, int64_t staged, std::chrono::milliseconds time_limit)
+    : watchdog_("device", "what the device was given",
+                " (parallel.timeout_seconds and a tenth); Xid lines of `dmesg` say whether it is the card",
+                time_limit + time_limit / 10),
+      device_(device),
       staged_(staged),
       memory_(device.allocate(bytes)),
       bounce_(device.allocate_pinned(kBounce)),
@@ -21,11 +24,15 @@ DeviceSide::DeviceSide(device::Device& device, int64_t bytes, int64_t staged)
       questions_(kMostAsked) {
   for (Question& q : questions_) q.answered = device.event();
   for (Slot& slot : slots_) slot = {device_.allocate_pinned(staged), device_.event()};
+  watchdog_.rest();
 }
 
 void DeviceSide::next_slot() {
   slot_ = (slot_ + 1) % slots_.size();
-  slots_[slot_].sent->wait();
+  {
+    const Wait wait(*this);
+    slots_[slot_].sent->wait();
+  }
   const Slot& slot = slots_[slot_];
   const std::span<const std::byte> written(slot.memory->data(), static_cast<size_t>(slot.memory->bytes()));
   device_.announce({.what = "the host's inputs of a step", .reads = {}, .writes = {&written, 1}});
@@ -49,7 +56,10 @@ void DeviceSide::ask(std::span<const std::byte* const> from) {
 
 void DeviceSide::answer(std::span<double> to) {
   base::require(answered_ < asked_ && to.size() == question(answered_).numbers, "run", "an answer to no question");
-  question(answered_).answered->wait(meanwhile_);
+  {
+    const Wait wait(*this);
+    question(answered_).answered->wait(meanwhile_);
+  }
   const std::span<const std::byte> read = std::as_bytes(std::span(answer_of(answered_), to.size()));
   device_.announce({.what = "the host's look at numbers of a step", .reads = {&read, 1}, .writes = {}});
   std::copy_n(answer_of(answered_), to.size(), to.begin());
@@ -60,20 +70,20 @@ void DeviceSide::read(const std::byte* from, std::span<std::byte> to) {
   for (size_t at = 0; at < to.size(); at += kBounce) {
     const size_t bytes = std::min(to.size() - at, static_cast<size_t>(kBounce));
     stream_->copy(bounce_->data(), from + at, static_cast<int64_t>(bytes));
-    stream_->synchronize(meanwhile_);
+    synchronize();
     std::memcpy(to.data() + at, bounce_->data(), bytes);
   }
 }
 
 void DeviceSide::read(std::span<const std::byte* const> from, std::span<double> to) {
   for (size_t i = 0; i < from.size(); ++i) stream_->copy(bounce_->data() + i * sizeof(double), from[i], sizeof(double));
-  stream_->synchronize();
+  synchronize();
   std::memcpy(to.data(), bounce_->data(), to.size_bytes());
 }
 
 void DeviceSide::read(std::span<const Copied> copies) {
   for (const Copied& c : copies) stream_->copy(c.to, c.from, c.bytes);
-  stream_->synchronize(meanwhile_);
+  synchronize();
 }
 
 void DeviceSide::write(std::byte* to, std::span<const std::byte> from) {
@@ -81,8 +91,13 @@ void DeviceSide::write(std::byte* to, std::span<const std::byte> from) {
     const size_t bytes = std::min(from.size() - at, static_cast<size_t>(kBounce));
     std::memcpy(bounce_->data(), from.data() + at, bytes);
     stream_->copy(to + at, bounce_->data(), static_cast<int64_t>(bytes));
-    stream_->synchronize(meanwhile_);
+    synchronize();
   }
+}
+
+void DeviceSide::synchronize() {
+  const Wait wait(*this);
+  stream_->synchronize(meanwhile_);
 }
 
 }  // namespace kintsugi::run

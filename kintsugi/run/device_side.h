@@ -1,8 +1,10 @@
 // What an executor has on a device: its memory, its stream, and the way of inputs and numbers to it. The host fills one
 // of a few slots of pinned memory while the device still works on the steps before; it waits only for the step that had
-// the same slot.
+// the same slot. Where the device does not come to an end, the process ends with a line, since freeing its memory waits
+// for it too.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -10,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "kintsugi/base/watchdog.h"
 #include "kintsugi/device/device.h"
 #include "kintsugi/kernels/kernel_set.h"
 
@@ -23,8 +26,12 @@ class DeviceSide {
   static constexpr int64_t kBounce = int64_t{4} << 20;                             // pinned, for copies of states
   static constexpr int64_t kAnswers = kMostAsked * kMostNumbers * sizeof(double);  // bytes, pinned
 
-  // Memory of the device, `bytes` of it; the last `staged` of them are for the numbers and inputs of a step.
-  DeviceSide(device::Device& device, int64_t bytes, int64_t staged);
+  // Memory of the device, `bytes` of it; the last `staged` of them are for the numbers and inputs of a step. A wait, or
+  // the end of this, takes `time_limit` at most and a tenth of it: others that wait for a device may say more by then.
+  DeviceSide(device::Device& device, int64_t bytes, int64_t staged, std::chrono::milliseconds time_limit);
+  ~DeviceSide() { end(); }
+  DeviceSide(const DeviceSide&) = delete;
+  DeviceSide& operator=(const DeviceSide&) = delete;
 
   device::Device& device() { return device_; }
   device::Stream& stream() { return *stream_; }
@@ -60,6 +67,10 @@ class DeviceSide {
   };
   void read(std::span<const Copied> copies);
   void write(std::byte* to, std::span<const std::byte> from);
+  void synchronize();
+
+  // Whatever belongs to the device is freed from here on.
+  void end() { watchdog_.start(); }
 
  private:
   struct Slot {
@@ -76,6 +87,19 @@ class DeviceSide {
     return reinterpret_cast<double*>(answers_->data()) + number % questions_.size() * kMostNumbers;
   }
 
+  // The part of a scope that the watchdog watches.
+  class Wait {
+   public:
+    explicit Wait(DeviceSide& side) : side_(side) { side_.watchdog_.start(); }
+    ~Wait() { side_.watchdog_.rest(); }
+    Wait(const Wait&) = delete;
+    Wait& operator=(const Wait&) = delete;
+
+   private:
+    DeviceSide& side_;
+  };
+
+  base::Watchdog watchdog_;  // to the end of all that follows
   device::Device& device_;
   const int64_t staged_;
   std::unique_ptr<device::Memory> memory_;

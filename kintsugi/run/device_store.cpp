@@ -4,12 +4,12 @@
 
 namespace kintsugi::run {
 
-DeviceStore::DeviceStore(device::Device& device, device::Stream& compute, int64_t bytes)
-    : device_(device),
-      compute_(compute),
-      memory_(device.allocate_pinned(bytes)),
-      stream_(device.stream()),
-      joined_(device.event()) {
+DeviceStore::DeviceStore(DeviceSide& side, int64_t bytes)
+    : side_(side),
+      compute_(side.stream()),
+      memory_(side.pinned(bytes)),
+      stream_(side.device().stream()),
+      joined_(side.device().event()) {
   std::memset(memory_->data(), 0, static_cast<size_t>(bytes));
 }
 
@@ -32,7 +32,7 @@ void DeviceStore::store(Copy& copy, int64_t offset, std::span<const std::byte> f
 // The host's accesses are announced as those of `compute`, which does nothing meanwhile, has waited for all copies and
 // is waited for by those that come: the thread that makes them may be another than that of the rank.
 void DeviceStore::read(int64_t offset, std::span<std::byte> to) {
-  compute_.synchronize();
+  side_.synchronize();
   stream_->synchronize();
   const std::span<const std::byte> from(memory_->data() + offset, to.size());
   compute_.announce({.what = "the host's look at what is offloaded", .reads = {&from, 1}, .writes = {}});
@@ -40,7 +40,7 @@ void DeviceStore::read(int64_t offset, std::span<std::byte> to) {
 }
 
 void DeviceStore::write(int64_t offset, std::span<const std::byte> from) {
-  compute_.synchronize();
+  side_.synchronize();
   stream_->synchronize();
   const std::span<const std::byte> to(memory_->data() + offset, from.size());
   compute_.announce({.what = "the host's change of what is offloaded", .reads = {}, .writes = {&to, 1}});

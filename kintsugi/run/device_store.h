@@ -8,19 +8,20 @@
 #include <span>
 
 #include "kintsugi/device/device.h"
+#include "kintsugi/run/device_side.h"
 
 namespace kintsugi::run {
 
 class DeviceStore {
  public:
   // All of it is zero. UserError if the host does not give that much memory.
-  DeviceStore(device::Device& device, device::Stream& compute, int64_t bytes);
+  DeviceStore(DeviceSide& side, int64_t bytes);
 
   // The events of a copy that may be under way.
   struct Copy {
     std::unique_ptr<device::Event> ready, done;
   };
-  Copy make_copy() { return {device_.event(), device_.event()}; }
+  Copy make_copy() { return {side_.device().event(), side_.device().event()}; }
 
   // Enqueue a copy to or from memory of the device, once all that `compute` had enqueued is done; copies are done in
   // their order. What `compute` enqueues after wait() finds it done.
@@ -39,7 +40,7 @@ class DeviceStore {
  private:
   void begin(Copy& copy);
 
-  device::Device& device_;
+  DeviceSide& side_;
   device::Stream& compute_;
   std::unique_ptr<device::Memory> memory_;  // pinned
   std::unique_ptr<device::Stream> stream_;

@@ -12,12 +12,12 @@ DeviceTimes::DeviceTimes(DeviceSide& device, size_t points)
 
 // A point that an idle stream passes between two readings of the clock was passed halfway, but for half of that.
 void DeviceTimes::begin() {
-  device_.stream().synchronize();
+  device_.synchronize();
   int64_t least = std::numeric_limits<int64_t>::max();
   for (size_t round = 0; round < kRounds; ++round) {
     const int64_t before = profile::now();
     timings_->mark(device_.stream(), round);
-    device_.stream().synchronize();
+    device_.synchronize();
     const int64_t took = profile::now() - before;
     if (took >= least) continue;
     least = took;
@@ -32,7 +32,7 @@ void DeviceTimes::mark() {
 }
 
 std::vector<int64_t> DeviceTimes::take() {
-  device_.stream().synchronize();
+  device_.synchronize();
   std::vector<int64_t> times;
   for (size_t point = kRounds; point < next_; ++point) {
     const int64_t time = time_ + timings_->between(known_, point);

@@ -106,13 +106,13 @@ Executor::Executor(program::Program program, const kernels::KernelSet& kernels, 
   running_.resize(static_cast<size_t>(events * micro_batches_));
   if (kernels.device()) {
     try {
-      device_ = std::make_unique<DeviceSide>(*kernels.device(), program_.bytes(), program_.staged_bytes);
+      device_ =
+          std::make_unique<DeviceSide>(*kernels.device(), program_.bytes(), program_.staged_bytes, place.time_limit);
     } catch (const device::NoMemory& refused) {
       throw without_memory(refused, program_, rank_);
     }
     ranges_ = kernels.device()->ranges();
-    if (program_.file_bytes > 0)
-      store_ = std::make_unique<DeviceStore>(*kernels.device(), device_->stream(), program_.file_bytes);
+    if (program_.file_bytes > 0) store_ = std::make_unique<DeviceStore>(*device_, program_.file_bytes);
     if (world_) way_ = comm::device_way(*world_, *kernels.device());
   }
   make_groups(place);
@@ -131,6 +131,10 @@ Executor::Executor(program::Program program, const kernels::KernelSet& kernels, 
   stage_inputs();
   if (by_host())
     for (const List& list : lists_) reserve_staging(list);
+}
+
+Executor::~Executor() {
+  if (device_) device_->end();
 }
 
 // All ranks make their groups in the same order, so that none waits for another's.

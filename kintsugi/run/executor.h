@@ -52,7 +52,7 @@ class Arena {
 struct Place {
   comm::World* world = nullptr;                   // null: one rank
   std::filesystem::path offload_folder = {};      // folder of the file, if the program has one
-  std::chrono::milliseconds time_limit{600'000};  // of a device's work with others
+  std::chrono::milliseconds time_limit{600'000};  // of what a device is given
 };
 
 class Executor {
@@ -64,6 +64,8 @@ class Executor {
   Executor(program::Program program, const kernels::KernelSet& kernels, base::ThreadTeam& team,
            comm::World* world = nullptr)
       : Executor(std::move(program), kernels, team, Place{.world = world}) {}
+
+  ~Executor();
 
   int rank() const { return rank_; }
   const program::Program& program() const { return program_; }

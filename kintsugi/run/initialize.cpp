@@ -99,7 +99,7 @@ void Executor::initialize(uint64_t seed, bool drawn) {
       });
     });
   }
-  if (device_) device_->stream().synchronize();
+  if (device_) device_->synchronize();
 }
 
 }  // namespace kintsugi::run

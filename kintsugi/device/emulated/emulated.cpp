@@ -43,8 +43,14 @@ struct Shared {
   uint64_t enqueued = 0;  // outside of captures
   emulate::Allocated allocated;
   const std::optional<int64_t> memory = fault("memory="), pinned = fault("pinned=");
-  std::optional<int64_t> fails_after = fault("fails_after="), launches = fault("launches=");
+  std::optional<int64_t> fails_after = fault("fails_after="), launches = fault("launches="),
+                         hangs_after = fault("hangs_after=");
 
+  // Nothing is done any more.
+  bool hangs() {
+    const std::lock_guard lock(mutex);
+    return hangs_after && *hangs_after < 0;
+  }
   // Whether a wait happens.
   bool waits_now(bool known) {
     if (known) ++waits.known;
@@ -56,6 +62,14 @@ Shared& shared() {
   static auto* all = new Shared();  // to the end: memory may be freed by static values
   return *all;
 }
+
+// Around what is done without the lock, by who has it once.
+struct Unlocked {
+  Unlocked() { shared().mutex.unlock(); }
+  ~Unlocked() { shared().mutex.lock(); }
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+};
 
 // What this thread of the host knows to be done.
 struct Host {
@@ -80,6 +94,7 @@ class HostMemory : public Memory {
   }
   ~HostMemory() override {
     if (data_ == nullptr) return;
+    while (shared().hangs()) std::this_thread::sleep_for(std::chrono::seconds(1));  // as vendors' runtimes do
     const std::lock_guard lock(shared().mutex);
     base::if_memory_lasts([this] { shared().order.forget(data_, bytes_); });
     shared().allocated.*counted_ -= bytes_;
@@ -139,18 +154,18 @@ struct Queue {
   bool runs = false;
 
   // By a thread of the host, with the lock held once. What cannot be done yet is tried again while others go on.
-  void finish(uint64_t number) {
+  void finish(uint64_t number, const std::function<void()>& meanwhile = {}) {
     const auto limit = std::chrono::steady_clock::now() + kPatience;
     while (true) {
       try {
         return run_until(number);
       } catch (const emulate::NotYet&) {
-        if (std::chrono::steady_clock::now() > limit)
+        if (std::chrono::steady_clock::now() > limit && !shared().hangs())
           throw base::UserError("device", "work waits for what no thread has enqueued");
       }
-      shared().mutex.unlock();
+      const Unlocked others_go_on;
+      if (meanwhile) meanwhile();
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      shared().mutex.lock();
     }
   }
 
@@ -159,6 +174,7 @@ struct Queue {
     while (done < number && !waiting.empty()) {
       if (shared().fails_after && --*shared().fails_after < 0)
         throw base::UserError("device", "the device failed: nothing that was enqueued is done any more");
+      if (shared().hangs_after && --*shared().hangs_after < 0) throw emulate::NotYet();
       if (runs) throw base::InternalError("device", "streams wait for each other");
       std::function<void()> act = std::move(waiting.front());
       waiting.pop_front();
@@ -207,14 +223,14 @@ class EmulatedEvent : public Event {
     const std::lock_guard lock(shared().mutex);
     return captured() || queue == nullptr || queue->done >= number;
   }
-  void wait() override {
+  void wait() override { wait({}); }
+  void wait(const std::function<void()>& meanwhile) override {
+    if (meanwhile) meanwhile();
     const std::lock_guard lock(shared().mutex);
     if (captured() || queue == nullptr || !shared().waits_now(host().clock.knows(clock))) return;
-    queue->finish(number);
+    queue->finish(number, meanwhile);
     host().clock.join(clock);
   }
-
-  using Event::wait;
 
   std::shared_ptr<Queue> queue;
   uint64_t number = 0;
@@ -265,9 +281,11 @@ class EmulatedStream : public Stream {
     const auto& e = static_cast<EmulatedEvent&>(event);
     if (shared().waits_now(knows(e))) follow_uncounted(e);
   }
-  void synchronize() override {
+  void synchronize() override { synchronize({}); }
+  void synchronize(const std::function<void()>& meanwhile) override {
+    if (meanwhile) meanwhile();
     const std::lock_guard lock(shared().mutex);
-    queue_->finish(queue_->enqueued);
+    queue_->finish(queue_->enqueued, meanwhile);
     host().clock.join(clock_);
   }
 

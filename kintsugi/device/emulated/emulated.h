@@ -6,7 +6,8 @@
 //
 // KINTSUGI_EMULATE in the environment makes it fail, for tests: "memory=N", no more than N bytes of its memory;
 // "pinned=N", of pinned memory of the host; "launches=N", after N kernels none is launched any more; "fails_after=N",
-// after N pieces of work everything that waits is an error, as of a device that has fallen off the bus.
+// after N pieces of work everything that waits is an error, as of a device that has fallen off the bus; "hangs_after=N",
+// after N nothing is done any more, and nobody told, as of a kernel that never ends.
 #pragma once
 
 #include <cstdint>
