@@ -232,7 +232,7 @@ TEST_F(DeviceRuns, ADeviceThatHangsEndsTheRunWithALine) {
     std::filesystem::remove_all(files.folder("hung"));
     const Ended e =
         command("train " + toml + " --set" + sets, std::string("export KINTSUGI_EMULATE=hangs_after=") + after);
-    EXPECT_EQ(e.code, 128 + SIGTERM) << after << e.out << e.err;
+    EXPECT_EQ(e.signal, SIGTERM) << after << e.out << e.err;
     EXPECT_EQ(
         e.err,
         "error: [device] rank 0: what the device was given did not end within 1.1 s (parallel.timeout_seconds and "

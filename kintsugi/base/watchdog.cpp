@@ -50,12 +50,16 @@ void Watchdog::watch() {
   }
 }
 
-// By a signal: then every launcher ends the other processes too.
+// By a signal, also where this thread was told to leave it to others: then every launcher ends the other processes too.
 void Watchdog::end_process() const {
   fmt::print(stderr, "error: [{}] rank {}: {} did not end within {:g} s{}\n", module_, rank_of_this_process(), what_,
              std::chrono::duration<double>(limit_).count(), why_);
   std::fflush(nullptr);
   std::signal(SIGTERM, SIG_DFL);
+  sigset_t own;
+  sigemptyset(&own);
+  sigaddset(&own, SIGTERM);
+  ::pthread_sigmask(SIG_UNBLOCK, &own, nullptr);
   std::raise(SIGTERM);
   std::_Exit(1);
 }
