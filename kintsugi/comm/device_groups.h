@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 
 #include "kintsugi/comm/communicator.h"
 #include "kintsugi/device/device.h"
@@ -15,10 +16,22 @@ enum class DeviceWay {
   by_host,  // through memory of the host, by the world's own groups: the caller copies
 };
 
-// Ranks that are threads share a device. Those that are processes use NCCL where the library can be loaded; else the
-// host. KINTSUGI_DEVICE_GROUPS in the environment, "shared", "nccl" or "host", decides otherwise; UserError for another
-// word, or for a way that these ranks do not have.
-DeviceWay device_way(const World& world, const device::Device& device);
+// How the ranks of a run exchange, the same on all of them.
+struct Exchange {
+  DeviceWay way = DeviceWay::shared;
+  bool captured = true;   // steps may be captured and launched as one
+  std::string said = {};  // of processes, for the user: "through NCCL 2.28.9"
+};
+
+// Ranks that are threads share a device. Those that are processes use NCCL where the library starts what several groups
+// enqueue in that order, as program::verify_ranks takes it; else the host. `messages`: ranks also send to each other.
+// KINTSUGI_DEVICE_GROUPS in the environment, "shared", "nccl" or "host", decides otherwise; UserError for another word,
+// or for a way that these ranks do not have. All ranks of the world together.
+Exchange exchange_of(World& world, device::Device& device, bool messages);
+
+// The choice between NCCL and the host, for the least versions of all ranks: of the library (0: it is not found), and
+// of CUDA that the driver knows.
+Exchange nccl_or_host(int library, int driver, bool messages);
 
 // A group by that way, which is not by_host.
 std::unique_ptr<Communicator> group_on_device(DeviceWay way, World& world, device::Device& device,

@@ -70,7 +70,7 @@ class DeviceWorld : public World {
     if (in_rank_order_) sums = device_.allocate(int64_t{1} << 20);
     if (sums) options.sums = {sums->data(), static_cast<size_t>(sums->bytes())};
     auto compute = device_.stream();
-    auto inner = group_on_device(device_way(host_, device_), host_, device_, *compute, ranks, options);
+    auto inner = group_on_device(exchange_of(host_, device_, true).way, host_, device_, *compute, ranks, options);
     return std::make_unique<Waiting>(std::move(sums), std::move(compute), std::move(inner));
   }
   void abort(const std::string& reason) override { host_.abort(reason); }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -19,6 +20,13 @@ class Alone : public StepCapture {
   StepWay agree(StepWay own) override { return own; }
   void begin() override { compute_.begin_capture(); }
   std::unique_ptr<device::Graph> end() override { return compute_.end_capture(); }
+  // An open capture would hold the communicators that are part of it.
+  void drop() override {
+    try {
+      compute_.end_capture();
+    } catch (const std::exception&) {  // it was not whole
+    }
+  }
   void launch(device::Graph* graph) override { compute_.launch(*graph); }
 
  protected:

@@ -28,6 +28,7 @@ class StepCapture {
   // What is enqueued in between, in `compute` and by the groups of the way, is kept.
   virtual void begin() = 0;
   virtual std::unique_ptr<device::Graph> end() = 0;  // null: another rank launches it
+  virtual void drop() {}                             // in place of end(), after an error: of this rank alone
   virtual void launch(device::Graph* graph) = 0;     // what end() gave
   virtual void progress() {}                         // Timeout if the device does not come to the end of a launch
 };

@@ -84,6 +84,7 @@ class Stream {
     other.record(event);
     wait(event);
   }
+  bool captured() const { return within() != nullptr; }
   // Whether both are within one capture, or in none.
   bool beside(const Stream& other) const { return within() == other.within(); }
   // Whether what is enqueued from here on comes after all that is enqueued in another stream.
@@ -265,6 +266,7 @@ struct Properties {
   int warp = 32;              // threads that run in step
   int major = 0, minor = 0;   // of a vendor's generation: 9, 0 for sm_90
   int64_t context = 0;        // bytes that the driver took when it was opened, beside what is allocated; 0: not known
+  int driver = 0;             // the version of CUDA that the driver knows, 13000 for 13.0; 0: it is none of NVIDIA's
   std::string identity = {};  // no other device of any machine has it; empty: not known
 };
 

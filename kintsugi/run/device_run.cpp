@@ -56,7 +56,12 @@ void Executor::run_on_device(List& list, kernels::Numbers& numbers, Fill fill, c
       return;
     case comm::StepWay::capture:
       capture_->begin();
-      enqueue_calls(list, numbers);
+      try {
+        enqueue_calls(list, numbers);
+      } catch (...) {
+        capture_->drop();
+        throw;
+      }
       list.graph = capture_->end();
       list.captured = true;
       [[fallthrough]];

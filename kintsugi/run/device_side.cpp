@@ -30,7 +30,7 @@ DeviceSide::DeviceSide(device::Device& device, int64_t bytes, int64_t staged, st
 void DeviceSide::next_slot() {
   slot_ = (slot_ + 1) % slots_.size();
   {
-    const Wait wait(*this);
+    const Watched wait(*this);
     slots_[slot_].sent->wait();
   }
   const Slot& slot = slots_[slot_];
@@ -57,7 +57,7 @@ void DeviceSide::ask(std::span<const std::byte* const> from) {
 void DeviceSide::answer(std::span<double> to) {
   base::require(answered_ < asked_ && to.size() == question(answered_).numbers, "run", "an answer to no question");
   {
-    const Wait wait(*this);
+    const Watched wait(*this);
     question(answered_).answered->wait(meanwhile_);
   }
   const std::span<const std::byte> read = std::as_bytes(std::span(answer_of(answered_), to.size()));
@@ -96,7 +96,7 @@ void DeviceSide::write(std::byte* to, std::span<const std::byte> from) {
 }
 
 void DeviceSide::synchronize() {
-  const Wait wait(*this);
+  const Watched wait(*this);
   stream_->synchronize(meanwhile_);
 }
 

@@ -69,6 +69,18 @@ class DeviceSide {
   void write(std::byte* to, std::span<const std::byte> from);
   void synchronize();
 
+  // Within its scope a wait may be: for the device, or for a library.
+  class Watched {
+   public:
+    explicit Watched(DeviceSide& side) : side_(side) { side_.watchdog_.start(); }
+    ~Watched() { side_.watchdog_.rest(); }
+    Watched(const Watched&) = delete;
+    Watched& operator=(const Watched&) = delete;
+
+   private:
+    DeviceSide& side_;
+  };
+
   // Whatever belongs to the device is freed from here on.
   void end() { watchdog_.start(); }
 
@@ -86,18 +98,6 @@ class DeviceSide {
   double* answer_of(uint64_t number) const {
     return reinterpret_cast<double*>(answers_->data()) + number % questions_.size() * kMostNumbers;
   }
-
-  // The part of a scope that the watchdog watches.
-  class Wait {
-   public:
-    explicit Wait(DeviceSide& side) : side_(side) { side_.watchdog_.start(); }
-    ~Wait() { side_.watchdog_.rest(); }
-    Wait(const Wait&) = delete;
-    Wait& operator=(const Wait&) = delete;
-
-   private:
-    DeviceSide& side_;
-  };
 
   base::Watchdog watchdog_;  // to the end of all that follows
   device::Device& device_;

@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <optional>
 #include <set>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/comm/device_groups.h"
+#include "kintsugi/comm/nccl/group.h"
 #include "kintsugi/comm/timeout_message.h"
 #include "kintsugi/device/no_memory.h"
 #include "kintsugi/profile/recorder.h"
@@ -113,16 +115,17 @@ Executor::Executor(program::Program program, const kernels::KernelSet& kernels, 
     }
     ranges_ = kernels.device()->ranges();
     if (program_.file_bytes > 0) store_ = std::make_unique<DeviceStore>(*device_, program_.file_bytes);
-    if (world_) way_ = comm::device_way(*world_, *kernels.device());
+    if (world_ && world_->size() > 1)
+      exchange_ = comm::exchange_of(*world_, *kernels.device(), program_.mesh.stages() > 1);
   }
   make_groups(place);
-  if (device_ && way_ == comm::DeviceWay::nccl)
+  if (device_ && exchange_.way == comm::DeviceWay::nccl)
     device_->set_meanwhile([this] {
       for (const auto& [key, group] : groups_) group->progress();
-      capture_->progress();
+      if (capture_) capture_->progress();
     });
-  if (device_ && !by_host())
-    capture_ = comm::step_capture(way_, world_, device_->device(), device_->stream(), place.time_limit);
+  if (device_ && exchange_.captured && !by_host())
+    capture_ = comm::step_capture(exchange_.way, world_, device_->device(), device_->stream(), place.time_limit);
   for (const program::CallList& list : program_.lists) {
     bind_inputs(list);
     bind_list(list, kernels);
@@ -134,7 +137,12 @@ Executor::Executor(program::Program program, const kernels::KernelSet& kernels, 
 }
 
 Executor::~Executor() {
-  if (device_) device_->end();
+  if (!device_) return;
+  device_->end();
+  lists_.clear();  // what is captured holds the groups
+  std::vector<comm::Communicator*> groups;
+  for (const auto& [key, group] : groups_) groups.push_back(group.get());
+  comm::end_nccl_groups(groups);
 }
 
 // All ranks make their groups in the same order, so that none waits for another's.
@@ -160,8 +168,10 @@ void Executor::make_groups(const Place& place) {
       options.sums = {memory() + program_.state_bytes + program_.arena_bytes + sum->offset,
                       static_cast<size_t>(sum->bytes)};
     options.time_limit = place.time_limit;
+    std::optional<DeviceSide::Watched> watched;  // the library waits for other ranks
+    if (exchange_.way == comm::DeviceWay::nccl) watched.emplace(*device_);
     group = device_ && !by_host()
-                ? comm::group_on_device(way_, *world_, device_->device(), device_->stream(), ranks, options)
+                ? comm::group_on_device(exchange_.way, *world_, device_->device(), device_->stream(), ranks, options)
                 : world_->group(ranks, options);
   }
 }
@@ -299,6 +309,8 @@ void Executor::enqueue(const Instruction& i, Bound& b, Running& r) {
     in = send_by_host(b, r);
     if (!out.empty()) out = {r.received->data(), out.size()};
   }
+  std::optional<DeviceSide::Watched> watched;  // the library may wait for other ranks
+  if (exchange_.way == comm::DeviceWay::nccl) watched.emplace(*device_);
   if (waits_late()) c.next_waits(touched_.must_wait(c, b.ins, b.outs));
   switch (i.collective) {
     case Collective::all_reduce:

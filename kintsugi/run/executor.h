@@ -70,6 +70,8 @@ class Executor {
   int rank() const { return rank_; }
   const program::Program& program() const { return program_; }
   base::ThreadTeam& team() { return team_; }
+  // How ranks with a device exchange, for the user; "" where they do not.
+  const std::string& exchange() const { return exchange_.said; }
   int64_t allocated_bytes() const { return device_ ? device_->bytes() : arena_.bytes(); }
 
   // Sets every state to its initial values, a function of (seed, name, index). `drawn` false: what would be drawn at
@@ -228,7 +230,7 @@ class Executor {
   };
 
   // Whether what is sent and received goes through memory of the host.
-  bool by_host() const { return device_ && way_ == comm::DeviceWay::by_host; }
+  bool by_host() const { return device_ && exchange_.way == comm::DeviceWay::by_host; }
   std::byte* memory() const { return device_ ? device_->memory() : arena_.data(); }
   // The address of a buffer of the arena or of a state, in a call with that slot.
   std::byte* address(program::BufferId id, const program::CallList& list, int slot) const;
@@ -317,7 +319,7 @@ class Executor {
   Touched touched_;  // on a device
   std::vector<Input> inputs_;
   std::unique_ptr<DeviceSide> device_;  // null: the host's
-  comm::DeviceWay way_ = comm::DeviceWay::shared;
+  comm::Exchange exchange_;
   std::unique_ptr<DeviceTimes> times_;  // once there was a recorder
   bool marks_ = false;                  // each instruction has a point in times_
   bool tf32_ = false;

@@ -90,7 +90,7 @@ Rank make_rank(config::Resolved config, comm::World& world, const RankOptions& o
   options.now("opening the data");
   open_data(rank);
   options.now("compiling");
-  rank.kernels = build::kernels_to_run(rank.settings());
+  comm::together(*rank.all, [&] { rank.kernels = build::kernels_to_run(rank.settings()); });
   std::vector<Program> stages = agreed_programs(rank, options);
   rank.step_flops = flops_of_step(stages);
   comm::together(*rank.all, [&] {

@@ -9,6 +9,7 @@
 #include "kintsugi/comm/same_on_all.h"
 #include "kintsugi/config/keys.h"
 #include "kintsugi/config/resolved_file.h"
+#include "kintsugi/device/device.h"
 #include "kintsugi/models/models.h"
 #include "kintsugi/train/run_folder.h"
 #include "kintsugi/train/worlds.h"
@@ -66,6 +67,11 @@ Outcome train_rank(const TrainOptions& options, comm::World& world, bool alone, 
                          .resume = options.resume,
                          .now = [&](std::string_view what) { leader.preparing(what); },
                          .plan = options.plan});
+  if (device::Device* device = rank.kernels->device()) {
+    const std::string& exchange = rank.executor->exchange();
+    leader.note(fmt::format("device: {}{}", device->properties().name,
+                            exchange.empty() ? "" : "; ranks exchange " + exchange));
+  }
   leader.preparing("setting the initial values");
   Progress progress = restore(rank, options.resume, [&](const std::string& line) { leader.note(line); });
   leader.preparing("first step");

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
@@ -15,6 +16,7 @@
 #include "kintsugi/device/emulated/emulated.h"
 #include "kintsugi/program/memory_table.h"
 #include "kintsugi/train/compare.h"
+#include "kintsugi/train/layout_run.h"
 #include "kintsugi/train/random_samples.h"
 #include "tests/device_layouts.h"
 #include "tests/nccl/standin.h"
@@ -89,12 +91,12 @@ class WithTheStandin : public testing::EmptyTestEventListener {
   void OnTestStart(const testing::TestInfo&) override {
     standin().broken.clear();
     standin().order.clear();
-    standin().collectives = standin().messages = standin().groups = standin().aborted = 0;
+    standin().collectives = standin().messages = standin().groups = standin().aborted = standin().aborted_at_once = 0;
     standin().async_error = 0;
   }
   void OnTestEnd(const testing::TestInfo& test) override {
     const std::string_view suite = test.test_suite_name();
-    if (suite == "NcclStandin") return;
+    if (suite == "NcclStandin" || suite == "NcclVersions") return;
     if (suite == "Devices/RandomRuns") {
       EXPECT_EQ(never_launched(), 0u);
     }
@@ -120,6 +122,25 @@ TEST_P(Nccl, Trains) {
   EXPECT_GT(standin().collectives + standin().messages, 0);
   EXPECT_EQ(standin().aborted, 0);
   EXPECT_EQ(never_launched(), 0u);
+}
+
+// The first step is enqueued, the second captured, and the third launched as it was; a value that is looked at is of
+// steps that are enqueued, all of them.
+TEST_P(Nccl, StepsThatAreCapturedHaveTheSameBits) {
+  const config::Settings s = settings_of(GetParam());
+  const auto losses = [&](bool looks) {
+    train::LayoutRun run(s);
+    for (int rank = 0; looks && rank < run.ranks(); ++rank) run.executor(rank).watch = [](const auto&) {};
+    std::vector<double> all;
+    for (int64_t step = 0; step < 4; ++step) {
+      run.step(step, 1e-2, [&](int64_t m, data::BatchMemory& batch) { draw_batch(s, step, m, batch); });
+      all.push_back(run.loss());
+    }
+    for (int rank = 0; rank < run.ranks(); ++rank)
+      EXPECT_EQ(run.executor(rank).captured(program::Step::train), !looks) << rank;
+    return all;
+  };
+  EXPECT_EQ(losses(false), losses(true));
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Nccl, testing::ValuesIn(device_layouts()));
@@ -221,6 +242,33 @@ TEST(NcclErrors, ACapturedStepThatStandsStillIsNamed) {
                               "launched; NCCL_DEBUG=WARN in the environment makes NCCL say more");
 }
 
+// By the library's version and that of CUDA which the driver knows: whether it starts operations of several groups as
+// they were enqueued, which messages between stages need.
+TEST(NcclVersions, DecideHowRanksExchange) {
+  using comm::DeviceWay;
+  using comm::nccl_or_host;
+  struct Case {
+    int library, driver;
+    bool messages;
+    DeviceWay way;
+    bool captured;
+    std::string_view says;
+  };
+  for (const Case& c :
+       {Case{22809, 13000, true, DeviceWay::nccl, true, "through NCCL 2.28.9"},
+        {22809, 12080, true, DeviceWay::nccl, false, "CUDA 12.8; a step of several stages is launched"},
+        {22602, 13000, true, DeviceWay::nccl, false, "through NCCL 2.26.2, with a driver for CUDA 13.0"},
+        {22602, 12000, true, DeviceWay::by_host, false, "with a driver for CUDA 12.0, NCCL 2.26.2 ends"},
+        {22602, 12000, false, DeviceWay::nccl, true, "through NCCL 2.26.2"},
+        {21805, 13000, false, DeviceWay::by_host, false, "NCCL 2.18.5 starts several groups in no order"},
+        {0, 13000, false, DeviceWay::by_host, false, "NCCL (libnccl.so.2) is not found"}}) {
+    const comm::Exchange e = nccl_or_host(c.library, c.driver, c.messages);
+    EXPECT_EQ(e.way, c.way) << c.says;
+    EXPECT_EQ(e.captured, c.captured) << c.says;
+    EXPECT_NE(e.said.find(c.says), std::string::npos) << e.said;
+  }
+}
+
 // An error between the devices is seen by whoever looks, and ends the group.
 TEST(NcclErrors, AreSeenInAnyWait) {
   const auto said = comm::on_devices(2, [](comm::World& world) {
@@ -249,6 +297,26 @@ TEST(NcclErrors, WhatWasNotWaitedForIsEnded) {
                                      {.time_limit = std::chrono::milliseconds(300)});
   EXPECT_NE(said[0].find("rank 1"), std::string::npos) << said[0];
   EXPECT_EQ(standin().aborted, 1);
+}
+
+// Of several groups none is ended before the others: the device may be busy with any of them.
+TEST(NcclErrors, AllGroupsAreEndedAtOnce) {
+  const auto device = device::open_device("emulated");
+  const auto said = comm::on_ranks(2, [&](comm::World& world) {
+    const auto compute = device->stream();
+    const auto all = comm::cases::all_ranks(2);
+    const auto a = comm::nccl_group(world, *device, *compute, all), b = comm::nccl_group(world, *device, *compute, all);
+    const std::array<comm::Communicator*, 2> groups = {a.get(), b.get()};
+    comm::end_nccl_groups(groups);  // none has failed
+    a->wait(a->barrier());
+    standin().async_error = 6;
+    EXPECT_THROW(a->progress(), base::UserError);
+    comm::end_nccl_groups(groups);
+    return std::string();
+  });
+  EXPECT_EQ(said, comm::Texts(2));
+  EXPECT_EQ(standin().aborted, 4);
+  EXPECT_EQ(standin().aborted_at_once, 4);
 }
 
 TEST(NcclStandin, SeesTwoOrdersOfTwoGroups) {

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 
 #include "kintsugi/tensor/dtype.h"
 
@@ -59,8 +60,9 @@ struct Group {
   int ranks = 0, joined = 0;
   std::deque<std::unique_ptr<Meeting>> collectives;
   std::map<std::pair<int, int>, std::deque<std::unique_ptr<Meeting>>> messages;  // by from and to
-  std::vector<size_t> next;                                                      // collective, by rank
-  std::map<std::pair<int, int>, std::pair<size_t, size_t>> next_message;         // sent, received
+  std::set<std::pair<int, int>> called;  // ranks, by who sent to or asked for a message of whom
+  std::vector<size_t> next;              // collective, by rank
+  std::map<std::pair<int, int>, std::pair<size_t, size_t>> next_message;  // sent, received
   std::deque<std::unique_ptr<Launch>> launches;
 };
 
@@ -266,6 +268,21 @@ ncclResult_t join(Comm& comm, const Call& call, Launch& launch) {
   return ncclSuccess;
 }
 
+// The first message between two ranks: both are connected by then, so the call returns when the other has called too.
+ncclResult_t connect(const std::vector<Pending::Item>& items) {
+  std::unique_lock lock(mutex());
+  for (const auto& [comm, stream, call] : items)
+    if (call.is_message()) comm->group->called.insert({comm->rank, call.root});
+  joined().notify_all();
+  for (const auto& [comm, stream, call] : items)
+    if (call.is_message() && !joined().wait_for(lock, std::chrono::seconds(5), [&] {
+          return comm->group->called.contains({call.root, comm->rank});
+        }))
+      return broken(
+          fmt::format("rank {} has no message for rank {}, which waits for its first", call.root, comm->rank));
+  return ncclSuccess;
+}
+
 // What stands together is enqueued in the stream.
 ncclResult_t launch_once(const std::vector<Pending::Item>& items, void* stream) {
   Launch* launch = nullptr;
@@ -299,6 +316,7 @@ ncclResult_t launch_all(std::vector<Pending::Item> items) {
       if (call.count == 0) return broken("a call of nothing");
     }
   }
+  if (const ncclResult_t connected = connect(items); connected != ncclSuccess) return connected;
   auto result = std::make_shared<ncclResult_t>(ncclSuccess);
   standin().at_each_launch(items[0].stream, [items, result](void* stream) { *result = launch_once(items, stream); });
   return *result;
@@ -326,6 +344,11 @@ extern "C" {
 
 Standin* kintsugi_nccl_standin() {
   return &standin();
+}
+
+ncclResult_t ncclGetVersion(int* version) {
+  *version = 22809;
+  return ncclSuccess;
 }
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
@@ -366,6 +389,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   const std::lock_guard lock(mutex());
   ++standin().aborted;
+  if (pending.depth > 0) ++standin().aborted_at_once;
   reinterpret_cast<Comm*>(comm)->alive = false;
   return ncclSuccess;
 }

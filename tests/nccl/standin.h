@@ -30,7 +30,7 @@ struct Standin {
   void (*enqueue)(void* stream, std::function<void()> work) = nullptr;
   std::function<void()> (*all_until_here)(void* stream) = nullptr;
   void (*not_yet)() = nullptr;  // throws, so that the work is tried again
-  int64_t collectives = 0, messages = 0, groups = 0, aborted = 0;
+  int64_t collectives = 0, messages = 0, groups = 0, aborted = 0, aborted_at_once = 0;
   std::map<std::thread::id, std::vector<Launched>> order;  // of all communicators, by thread: by rank
   int async_error = 0;                                     // what ncclCommGetAsyncError says
   std::vector<std::string> broken;                         // rules that were not kept

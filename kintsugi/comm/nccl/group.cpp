@@ -7,6 +7,7 @@
 #include <chrono>
 #include <exception>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kintsugi/base/error.h"
@@ -52,13 +53,18 @@ class NcclCommunicator : public CheckedCommunicator {
       open.ready = device.event();
       open.done = device.event();
     }
+    if (options.collectives == 0) connect(device);
   }
   // What was not waited for when something failed is ended: it may never be done.
   ~NcclCommunicator() override {
-    if (failed_ || oldest_ <= made_ || std::uncaught_exceptions() > 0)
-      library_.abort(handle_);
-    else
+    if (is_broken())
+      abort();
+    else if (handle_ != nullptr)
       library_.destroy(handle_);
+  }
+  bool is_broken() const { return failed_ || oldest_ <= made_ || std::uncaught_exceptions() > 0; }
+  void abort() {
+    if (handle_ != nullptr) library_.abort(std::exchange(handle_, nullptr));
   }
 
   const Backend& backend() const override { return backend_; }
@@ -74,7 +80,7 @@ class NcclCommunicator : public CheckedCommunicator {
     int state = nccl::kSuccess;
     check(library_, library_.async_error(handle_, &state), "a look at its state");
     check(library_, state, "an operation");
-    require_moving();
+    if (!compute_.captured()) require_moving();  // a thread that captures may not look at events
     host_->progress();
     failed_ = false;
   }
@@ -90,6 +96,7 @@ class NcclCommunicator : public CheckedCommunicator {
     Operation first;  // of those that were enqueued together
   };
 
+  void connect(device::Device& device);
   void require_own_devices(device::Device& device);
   void require_moving();
   void call(const Operation& o);
@@ -120,9 +127,26 @@ class NcclCommunicator : public CheckedCommunicator {
   uint64_t not_done_ = 1;                   // the oldest event that the device may not have done
   Clock::time_point moved_ = Clock::now();  // when that was last known to change
   bool failed_ = false;
-  bool waits_ = true;  // the next operation, for this rank
+  bool waits_ = true;               // the next operation, for this rank
   DeviceReduce* reduce_ = nullptr;  // of sums in the order of ranks; what others send for them is in options_.sums
 };
+
+// Two ranks are connected when they first exchange a message, and whoever comes first waits in its call for the other
+// (the library's source, src/transport.cc, ncclTransportP2pSetup). Of several groups each might wait in another: so it
+// is done here, where all ranks make their groups in one order.
+void NcclCommunicator::connect(device::Device& device) {
+  const auto memory = device.allocate(2 * size());  // a byte to each and of each
+  void* const stream = stream_->native();
+  const auto run = [&](int result) { check(library_, result, "a first message"); };
+  run(library_.group_start());
+  for (int m = 0; m < size(); ++m) {
+    if (m == rank()) continue;
+    run(library_.send(memory->data() + m, 1, nccl::kBytes, m, handle_, stream));
+    run(library_.receive(memory->data() + size() + m, 1, nccl::kBytes, m, handle_, stream));
+  }
+  run(library_.group_end());
+  stream_->synchronize();
+}
 
 // The library takes one rank a device, and says so in words that name none.
 void NcclCommunicator::require_own_devices(device::Device& device) {
@@ -320,8 +344,15 @@ void NcclCommunicator::messages(const Operation& o) {
 
 }  // namespace
 
-bool has_nccl() {
-  return nccl::library() != nullptr;
+void end_nccl_groups(std::span<Communicator* const> groups) {
+  std::vector<NcclCommunicator*> all;
+  for (Communicator* group : groups)
+    if (auto* const one = dynamic_cast<NcclCommunicator*>(group)) all.push_back(one);
+  if (std::ranges::none_of(all, &NcclCommunicator::is_broken)) return;
+  const Library& l = *nccl::library();
+  l.group_start();
+  for (NcclCommunicator* one : all) one->abort();
+  l.group_end();
 }
 
 std::unique_ptr<Communicator> nccl_group(World& world, device::Device& device, device::Stream& compute,

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <optional>
+#include <string_view>
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/shared_library.h"
@@ -9,9 +10,10 @@
 namespace kintsugi::comm::nccl {
 namespace {
 
-// Of several groups, what is captured beside each other is launched in the order in which it was enqueued, which is the
-// same on all ranks. Set before main begins: the environment must not change once other threads may read it.
-[[maybe_unused]] const int launches_in_order = ::setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
+// Of several groups, what is enqueued is started in that order, which is the same on all ranks; and calls return when
+// they are done. Set before main begins: the environment must not change once other threads may read it.
+[[maybe_unused]] const int starts_in_order = ::setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0),
+                           blocks = ::setenv("NCCL_COMM_BLOCKING", "1", 1);
 
 }  // namespace
 
@@ -21,6 +23,7 @@ const Library* library() {
     base::VendorLibrary opened(names);
     if (!opened) return std::nullopt;
     Library l = {};
+    opened.find("ncclGetVersion", l.get_version);
     opened.find("ncclGetUniqueId", l.get_unique_id);
     opened.find("ncclCommInitRank", l.init_rank);
     opened.find("ncclCommDestroy", l.destroy);
@@ -36,9 +39,21 @@ const Library* library() {
     opened.find("ncclReduceScatter", l.reduce_scatter);
     opened.find("ncclSend", l.send);
     opened.find("ncclRecv", l.receive);
-    return opened.found_all() ? std::optional(l) : std::nullopt;
+    if (!opened.found_all() || l.get_version(&l.version) != kSuccess) return std::nullopt;
+    return l;
   }();
   return found ? &*found : nullptr;
+}
+
+bool starts_in_order() {
+  const char* const text = std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT");
+  return text != nullptr && std::string_view(text) != "0";
+}
+
+Order order_of(int version, int driver, bool captured) {
+  if (version < 22600) return Order::none;
+  const bool starts = captured ? version >= 22700 && driver >= 12090 : driver >= 12030;
+  return starts ? Order::as_enqueued : Order::one_by_one;
 }
 
 int type_of(tensor::DType dtype) {

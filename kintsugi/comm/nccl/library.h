@@ -1,5 +1,5 @@
-// NVIDIA's NCCL, by those functions of its C interface that are used (its manual, "NCCL API"; 2.14 and newer). It is
-// loaded when it is asked for, and neither its header nor its library is needed to build.
+// NVIDIA's NCCL, by those functions of its C interface that are used (its manual, "NCCL API"). It is loaded when it is
+// asked for, and neither its header nor its library is needed to build.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +18,8 @@ struct Id {  // ncclUniqueId
 inline constexpr int kSuccess = 0, kInProgress = 7;  // of ncclResult_t
 
 struct Library {
+  int version = 0;  // 22809: 2.28.9
+  int (*get_version)(int* version);
   int (*get_unique_id)(Id* id);
   int (*init_rank)(Handle** made, int ranks, Id id, int rank);
   int (*destroy)(Handle* comm);
@@ -37,6 +39,17 @@ struct Library {
 
 // Null if it cannot be loaded.
 const Library* library();
+
+// How what several communicators of a device enqueue is started, where NCCL_LAUNCH_ORDER_IMPLICIT is set.
+enum class Order {
+  none,         // by nobody
+  one_by_one,   // each when that before it has ended
+  as_enqueued,  // each when that before it has started
+};
+// By the versions of the library and of CUDA that the driver knows (13000: 13.0). The library's source, src/enqueue.cc,
+// getImplicitOrder, of 2.26 to 2.28; it was built with CUDA 12.3 or newer, as NVIDIA's packages are.
+Order order_of(int version, int driver, bool captured);
+bool starts_in_order();  // false: the environment says otherwise
 
 // ncclDataType_t and ncclRedOp_t. InternalError for a type that is not added.
 int type_of(tensor::DType dtype);

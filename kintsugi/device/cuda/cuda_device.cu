@@ -176,6 +176,8 @@ class CudaDevice : public Device {
     check(cudaGetDeviceProperties(&p, number_), "to say what it is");
     size_t free = 0, total = 0;
     check(cudaMemGetInfo(&free, &total), "to say how much memory it has");
+    int driver = 0;
+    check(cudaDriverGetVersion(&driver), "to say what its driver knows");
     return {.name = p.name,
             .memory = static_cast<int64_t>(total),
             .free = static_cast<int64_t>(free),
@@ -184,6 +186,7 @@ class CudaDevice : public Device {
             .major = p.major,
             .minor = p.minor,
             .context = context_,
+            .driver = driver,
             .identity = std::string(p.uuid.bytes, sizeof p.uuid.bytes)};
   }
   std::unique_ptr<Memory> allocate(int64_t bytes) override {
@@ -235,7 +238,7 @@ class CudaDevice : public Device {
 }  // namespace
 }  // namespace kintsugi::device
 
-extern "C" __attribute__((visibility("default"))) kintsugi::device::Device* kintsugi_cuda_device_6(int number,
+extern "C" __attribute__((visibility("default"))) kintsugi::device::Device* kintsugi_cuda_device_7(int number,
                                                                                                    void* module) {
   return new kintsugi::device::CudaDevice(number, module);
 }

@@ -1,4 +1,4 @@
-// The entry functions of the module for CUDA. The number changes with Device and Stream.
+// The entry functions of the module for CUDA. The number changes with Device, Stream and Properties.
 #pragma once
 
 #include "kintsugi/device/device.h"
@@ -6,11 +6,11 @@
 namespace kintsugi::device {
 
 using CudaEntry = Device*(int number, void* module);  // throws; the caller owns the device
-inline constexpr const char* kCudaEntry = "kintsugi_cuda_device_6";
+inline constexpr const char* kCudaEntry = "kintsugi_cuda_device_7";
 using CudaCount = int();  // the devices of this machine; throws if there are none. Opens none of them
 inline constexpr const char* kCudaCount = "kintsugi_cuda_count_1";
 
 }  // namespace kintsugi::device
 
-extern "C" kintsugi::device::Device* kintsugi_cuda_device_6(int number, void* module);
+extern "C" kintsugi::device::Device* kintsugi_cuda_device_7(int number, void* module);
 extern "C" int kintsugi_cuda_count_1();

@@ -75,11 +75,17 @@ struct Unlocked {
 struct Host {
   size_t stream = 0;
   VectorClock clock;
+  bool captures = false;
 };
 
 Host& host() {
   thread_local Host own = {.stream = shared().order.add_stream(), .clock = {}};
   return own;
+}
+
+// CUDA fails, and ends the capture, where the thread that captures looks at what was enqueued before.
+void require_no_capture() {
+  if (host().captures) throw base::UserError("device", "a thread that captures looks at what was enqueued before");
 }
 
 class HostMemory : public Memory {
@@ -220,14 +226,18 @@ struct Recording {
 class EmulatedEvent : public Event {
  public:
   bool done() override {
+    if (captured()) return true;
+    require_no_capture();
     const std::lock_guard lock(shared().mutex);
-    return captured() || queue == nullptr || queue->done >= number;
+    return queue == nullptr || queue->done >= number;
   }
   void wait() override { wait({}); }
   void wait(const std::function<void()>& meanwhile) override {
+    if (captured()) return;
+    require_no_capture();
     if (meanwhile) meanwhile();
     const std::lock_guard lock(shared().mutex);
-    if (captured() || queue == nullptr || !shared().waits_now(host().clock.knows(clock))) return;
+    if (queue == nullptr || !shared().waits_now(host().clock.knows(clock))) return;
     queue->finish(number, meanwhile);
     host().clock.join(clock);
   }
@@ -283,6 +293,7 @@ class EmulatedStream : public Stream {
   }
   void synchronize() override { synchronize({}); }
   void synchronize(const std::function<void()>& meanwhile) override {
+    require_no_capture();
     if (meanwhile) meanwhile();
     const std::lock_guard lock(shared().mutex);
     queue_->finish(queue_->enqueued, meanwhile);
@@ -294,6 +305,7 @@ class EmulatedStream : public Stream {
     base::require(recording_ == nullptr, "device", "a capture begins within another");
     auto recording = std::make_shared<Recording>();
     recording->before = shared().enqueued;
+    host().captures = true;
     join(std::move(recording));
   }
   std::unique_ptr<Graph> end() override;
@@ -392,6 +404,7 @@ class EmulatedGraph : public Graph {
 std::unique_ptr<Graph> EmulatedStream::end() {
   const std::lock_guard lock(shared().mutex);
   base::require(recording_ != nullptr && place_ == 0, "device", "a capture ends where none began");
+  host().captures = false;
   const std::shared_ptr<Recording> all = recording_;
   for (EmulatedStream* stream : all->streams)
     if (stream) stream->recording_ = nullptr;
