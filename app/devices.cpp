@@ -39,8 +39,9 @@ void add_devices(Command& kintsugi) {
   const Verb verb =
       kintsugi.add_verb("devices", "Lists where ranks can compute here, and why something cannot be used");
   verb.footer(
-      "[parallel] device of run.toml says which one a run takes: cpu, cuda, or emulated, which runs the\n"
-      "kernels of devices thread by thread on the processor: for tests, and slow.");
+      "[parallel] device of run.toml says which one a run takes: cpu, cuda, or auto, a card if one can be\n"
+      "used. For tests there are reference, the processor with kernels that are slow and obvious, and\n"
+      "emulated, which runs the kernels of cards thread by thread on the processor.");
   verb.run([] {
     require_one_process("devices");
     const base::Processor processor = base::this_processor();

@@ -11,6 +11,7 @@
 #include "app/ranks.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/processor.h"
+#include "kintsugi/build/programs.h"
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/comm/run_ranks.h"
 #include "kintsugi/evaluate/layout.h"
@@ -92,6 +93,8 @@ void on_ranks(const std::string& verb, const ModelOptions& options, const CheckL
 void print_warnings(const config::Resolved& layout) {
   for (const auto* warnings : {&layout.warnings, &layout.machine_warnings})
     for (const std::string& warning : *warnings) fmt::print(stderr, "warning: {}\n", warning);
+  if (const std::string warning = build::passed_over(layout.settings); !warning.empty())
+    fmt::print(stderr, "warning: {}\n", warning);
 }
 
 void warn_of_repeated(const std::vector<std::string>& axes, const std::string& what, Progress& progress) {

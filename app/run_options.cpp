@@ -10,6 +10,7 @@
 #include "app/keys_page.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/processor.h"
+#include "kintsugi/build/programs.h"
 #include "kintsugi/checkpoint/index.h"
 #include "kintsugi/config/read.h"
 #include "kintsugi/config/resolve.h"
@@ -81,6 +82,8 @@ config::Resolved read_run(const RunOptions& options, RunsOn machine) {
   if (launched && launched->rank > 0) return resolved;  // rank 0 has printed it
   for (const std::string& warning : resolved.warnings) fmt::print(stderr, "warning: {}\n", warning);
   if (machine == RunsOn::any) return resolved;
+  if (const std::string warning = build::passed_over(resolved.settings); !warning.empty())
+    resolved.machine_warnings.push_back(warning);
   for (const std::string& warning : resolved.machine_warnings) fmt::print(stderr, "warning: {}\n", warning);
   return resolved;
 }

@@ -224,6 +224,22 @@ TEST_F(DeviceRuns, ADeviceThatFailsLosesNoCheckpoint) {
   EXPECT_TRUE(tensors_of(checkpoint::list(files.folder("failed")).back().folder) == tensors);
 }
 
+TEST_F(DeviceRuns, WordsOfTheEnvironment) {
+  std::string sets;
+  for (const std::string& set : in("words", "emulated")) sets += " " + set;
+  for (const auto& [variable, says] :
+       {std::pair<std::string, std::string>{"KINTSUGI_EMULATE=memroy=1000",
+                                            "KINTSUGI_EMULATE: \"memroy=1000\" is none of memory=N, "},
+        {"KINTSUGI_EMULATE=memory=-5", "KINTSUGI_EMULATE: \"memory=-5\" is none of"},
+        {"KINTSUGI_LAUNCHES=all", "KINTSUGI_LAUNCHES is \"all\"; there are each, joined"},
+        {"KINTSUGI_DEVICE_GROUPS=mpi", "KINTSUGI_DEVICE_GROUPS is \"mpi\"; there are shared, nccl, host"}}) {
+    std::filesystem::remove_all(files.folder("words"));
+    const Ended e = command("train " + toml + " --set parallel.data=2" + sets, "export " + variable);
+    EXPECT_EQ(e.code, 1) << variable;
+    EXPECT_NE(e.err.find(says), std::string::npos) << e.err;
+  }
+}
+
 // A kernel that never ends: within a step, or while states are read.
 TEST_F(DeviceRuns, ADeviceThatHangsEndsTheRunWithALine) {
   std::string sets = " parallel.timeout_seconds=1";

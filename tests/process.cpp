@@ -71,7 +71,7 @@ Ended Process::wait() {
   std::istringstream lines(base::read_file(folder_ / (name_ + ".err")));
   for (std::string line; std::getline(lines, line);) {
     const bool timed = line.size() > 8 && line[2] == ':' && line[5] == ':' && line[8] == ' ';
-    (timed ? ended.progress : ended.err) += line + (lines.eof() ? "" : "\n");
+    (timed || line.starts_with("device: ") ? ended.progress : ended.err) += line + (lines.eof() ? "" : "\n");
   }
   return ended;
 }

@@ -20,7 +20,7 @@ struct Ended {
   int code = -1;   // -1: by a signal
   int signal = 0;  // 0: by itself
   std::string out, err;
-  std::string progress;  // the lines of stderr that begin with the time of day, which are left out of `err`
+  std::string progress;  // lines of stderr that are left out of `err`: of the time of day, and of the device
 };
 
 // A folder that is removed with all its contents.

@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <vector>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
 
 namespace kintsugi::base {
 
@@ -15,6 +19,9 @@ void* open_vendor_library(std::span<const char* const> names) {
   std::string_view rest = list == nullptr ? "" : list;
   while (!rest.empty()) {
     const std::string_view folder = rest.substr(0, rest.find(':'));
+    std::error_code ignored;
+    if (!folder.empty() && !std::filesystem::is_directory(folder, ignored))
+      throw UserError("device", "KINTSUGI_CUDA_LIBRARIES lists \"{}\", which is no folder", one_line(folder, 200));
     if (!folder.empty()) folders.push_back(std::string(folder) + "/");
     rest.remove_prefix(std::min(rest.size(), folder.size() + 1));
   }

@@ -5,6 +5,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/config/choices.h"
 #include "kintsugi/device/device.h"
+#include "kintsugi/kernels/gpu/cuda/algorithm_file.h"
 #include "kintsugi/lower/join_head.h"
 #include "kintsugi/lower/recompute.h"
 #include "kintsugi/lower/stages.h"
@@ -78,7 +79,18 @@ config::Device device_of(const Settings& s) {
   const config::Device asked = config::device(s.parallel);
   if (asked != config::Device::automatic) return asked;
   const bool suits = tensor::dtype_from(s.train.dtype) != tensor::DType::f64;
-  return suits && device::has_device(name_of(config::Device::cuda)) ? config::Device::cuda : config::Device::cpu;
+  return suits && device::find_device(name_of(config::Device::cuda)).usable ? config::Device::cuda
+                                                                            : config::Device::cpu;
+}
+
+bool takes_tf32(const Settings& s) {
+  return s.parallel.tf32 && s.train.dtype == "fp32" && device_of(s) == config::Device::cuda;
+}
+
+std::string passed_over(const Settings& s) {
+  if (config::device(s.parallel) != config::Device::automatic || device_of(s) != config::Device::cpu) return "";
+  const std::string& why = device::find_device(name_of(config::Device::cuda)).why_not;
+  return why.empty() ? "" : fmt::format("parallel.device = \"auto\" takes the processor: {}", why);
 }
 
 bool on_a_device(const Settings& s) {
@@ -97,10 +109,16 @@ std::unique_ptr<kernels::KernelSet> kernels_to_run(const Settings& s) {
   if (!on_a_device(s)) return kernels_of(s);
   const std::string_view device = name_of(device_of(s));
   if (tensor::dtype_from(s.train.dtype) == tensor::DType::f64)
-    throw base::UserError("config", "parallel.device = \"{}\" computes in fp32, bf16 or fp16: train.dtype is fp64",
-                          device);
+    throw base::UserError("config", "parallel.device = \"{}\" computes in fp32, bf16 or fp16, and not in fp64", device);
+  if (const std::string why = products_not_kept(s); !why.empty() && kernels::AlgorithmFile::is_given())
+    throw base::UserError("device", "KINTSUGI_PRODUCTS: {}", why);
   const int local = s.parallel.transport == "threads" ? 0 : local_rank();
   return kernels::device_kernels(device::open_device(device, device::device_of_rank(device, local)), s.parallel.tf32);
+}
+
+std::string products_not_kept(const Settings& s) {
+  if (device_of(s) != config::Device::cuda || s.train.reproducible > 0) return "";
+  return kernels::AlgorithmFile::why_not(kernels::AlgorithmFile::default_path());
 }
 
 plan::Plan plan_of(const Settings& s) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "kintsugi/config/choices.h"
@@ -16,6 +17,10 @@ namespace kintsugi::build {
 
 // [parallel] device, where `automatic` is a card that can be used and computes in [train] dtype, or else the processor.
 config::Device device_of(const config::Settings& settings);
+// Whether products of fp32 take their operands in TF32, as a card's do where [parallel] tf32 is set.
+bool takes_tf32(const config::Settings& settings);
+// Where a card is there that `automatic` does not take: a line that says why. Else "".
+std::string passed_over(const config::Settings& settings);
 // Whether that has memory and streams of its own.
 bool on_a_device(const config::Settings& settings);
 
@@ -23,6 +28,9 @@ bool on_a_device(const config::Settings& settings);
 std::unique_ptr<kernels::KernelSet> kernels_of(const config::Settings& settings);
 // What it is run with, on the device. UserError if the device is not to be had.
 std::unique_ptr<kernels::KernelSet> kernels_to_run(const config::Settings& settings);
+
+// Why the algorithms that are chosen for products on a card would not be kept for later runs; "" if they are.
+std::string products_not_kept(const config::Settings& settings);
 
 // The plan of [parallel] and [train] reproducible.
 plan::Plan plan_of(const config::Settings& settings);

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstdlib>
 #include <optional>
 #include <string_view>
 
+#include "kintsugi/base/environment.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/comm/device_group.h"
 #include "kintsugi/comm/nccl/group.h"
@@ -18,14 +18,14 @@ namespace kintsugi::comm {
 namespace {
 
 // What KINTSUGI_DEVICE_GROUPS asks for, if it is set.
-std::optional<DeviceWay> asked_way() {
-  const char* text = std::getenv("KINTSUGI_DEVICE_GROUPS");
-  const std::string_view word = text == nullptr ? "" : text;
+std::optional<DeviceWay> asked_way(bool processes) {
+  const std::string_view word = base::environment_word("comm", "KINTSUGI_DEVICE_GROUPS", {"shared", "nccl", "host"});
   if (word.empty()) return std::nullopt;
+  if (word == "shared" && processes)
+    throw base::UserError("comm", "KINTSUGI_DEVICE_GROUPS=shared is for ranks that are threads; these are processes");
   if (word == "shared") return DeviceWay::shared;
   if (word == "nccl") return DeviceWay::nccl;
-  if (word == "host") return DeviceWay::by_host;
-  throw base::UserError("comm", "KINTSUGI_DEVICE_GROUPS is \"{}\"; there are shared, nccl, host", word);
+  return DeviceWay::by_host;
 }
 
 }  // namespace
@@ -56,11 +56,13 @@ Exchange nccl_or_host(int library, int driver, bool messages) {
                                           knows))};
 }
 
+void require_known_way(const World& world) {
+  asked_way(world.backend().ranks == RankKind::process);
+}
+
 Exchange exchange_of(World& world, device::Device& device, bool messages) {
   const bool processes = world.backend().ranks == RankKind::process;
-  const std::optional<DeviceWay> asked = asked_way();
-  if (asked == DeviceWay::shared && processes)
-    throw base::UserError("comm", "KINTSUGI_DEVICE_GROUPS=shared is for ranks that are threads; these are processes");
+  const std::optional<DeviceWay> asked = asked_way(processes);
   if (asked == DeviceWay::by_host || (!asked && processes && device.emulated()))
     return {.way = DeviceWay::by_host, .captured = false, .said = "through memory of the host"};
   if (asked != DeviceWay::nccl && !processes) return {};

@@ -29,6 +29,9 @@ struct Exchange {
 // or for a way that these ranks do not have. All ranks of the world together.
 Exchange exchange_of(World& world, device::Device& device, bool messages);
 
+// UserError as above, of this rank alone.
+void require_known_way(const World& world);
+
 // The choice between NCCL and the host, for the least versions of all ranks: of the library (0: it is not found), and
 // of CUDA that the driver knows.
 Exchange nccl_or_host(int library, int driver, bool messages);

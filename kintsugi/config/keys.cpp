@@ -405,8 +405,10 @@ std::vector<Key> other_parallel_keys() {
                                       "activation_checkpointing recompute_granularity gradient_checkpointing"}),
       parallel<&Parallel::recompute_every>({"recompute_every", Integer{1, kWide}, free, "",
                                             "only every n-th layer is recomputed", "recompute_num_layers"}),
-      parallel<&Parallel::offload>({"offload", OneOf{{"none", "optimizer", "activations", "all"}}, free, "",
-                                    "what is stored in a file while it is not used", "cpu_offload nvme_offload"}),
+      parallel<&Parallel::offload>(
+          {"offload", OneOf{{"none", "optimizer", "activations", "all"}}, free, "",
+           "what is stored in a file while it is not used, or in the host's memory where ranks compute on a card",
+           "cpu_offload nvme_offload"}),
       parallel<&Parallel::offload_folder>({"offload_folder", Text{"a path"}, free, "the run's folder",
                                            "folder of that file, on a fast disk of the node",
                                            "nvme_path offload_path"}),
@@ -549,6 +551,7 @@ std::string default_text(const Key& key) {
 std::string meant_word(std::string_view word, const std::vector<std::string_view>& words) {
   if (word.empty()) return "";
   const std::string small = lower(word);
+  if (small == "gpu" && std::ranges::count(words, "cuda") > 0) return "cuda";
   const std::string best = base::nearest(small, words);
   return near(small, best) ? best : "";
 }

@@ -126,6 +126,14 @@ const Assignment* last_of(std::string_view key, const std::vector<Assignment>& a
   return last;
 }
 
+// Two names of one key in one place would leave it to their order which of them counts.
+void require_one_name(const Assignment& old, const std::vector<Assignment>& assignments) {
+  for (const Assignment& a : assignments)
+    if (a.key == old.key && a.old_name.empty() && a.origin.kind == old.origin.kind)
+      throw base::UserError("config", "{}: {} is called {} now, which is given too ({}); leave one out",
+                            old.origin.text(), old.old_name, keys()[old.key].full_name(), a.origin.text());
+}
+
 // The row of the catalog that `assigned` names.
 template <typename Row>
 const Row& row_named(std::span<const Row> rows, std::string_view what, const Assignment& assigned) {
@@ -198,6 +206,7 @@ Given read_text(std::string_view text, std::string_view name, const Catalog& cat
   given.origins.resize(keys().size());
   const bool folder = apply_named_model(given, assignments);
   for (const Assignment& a : assignments) {
+    if (!a.old_name.empty()) require_one_name(a, assignments);
     if (!a.old_name.empty())
       given.warnings.push_back(
           fmt::format("{}: {} is called {} now", a.origin.text(), a.old_name, keys()[a.key].full_name()));

@@ -51,6 +51,15 @@ TEST(Read, AKeyByTheNameThatItHadOnce) {
   EXPECT_EQ(read_text("", "run.toml", Sets{"train.kernels=cpu"}).warnings,
             (std::vector<std::string>{"--set: train.kernels is called parallel.device now"}));
   EXPECT_TRUE(read_text("", "run.toml", Sets{"parallel.device=cpu"}).warnings.empty());
+  for (const std::string text : {"[parallel]\ndevice = \"cpu\"\n[train]\nkernels = \"reference\"\n",
+                                 "[train]\nkernels = \"reference\"\n[parallel]\ndevice = \"cpu\"\n"}) {
+    const std::string error = error_in(text);
+    EXPECT_NE(error.find("train.kernels is called parallel.device now, which is given too (run.toml:"), error.npos)
+        << error;
+  }
+  EXPECT_EQ(
+      read_text("[parallel]\ndevice = \"cpu\"\n", "run.toml", Sets{"train.kernels=reference"}).settings.parallel.device,
+      "reference");
 }
 
 TEST(Read, NothingIsTheDefaults) {

@@ -142,6 +142,11 @@ void check_parallel(const Given& given) {
                           "{}{} is not a size of memory; write a number and its unit (B, kB, MB, GB, TB, KiB, MiB, "
                           "GiB, TiB), as \"16 GiB\"",
                           place(given, {"parallel.memory_per_rank"}), given.say("parallel.memory_per_rank"));
+  const Device on = device(p);
+  if ((on == Device::cuda || on == Device::emulated) && given.settings.train.dtype == "fp64")
+    throw base::UserError("config", "{}{} computes in fp32, bf16 or fp16, and {}; the processor computes in fp64",
+                          place(given, {"parallel.device", "train.dtype"}), given.say("parallel.device"),
+                          given.say("train.dtype"));
   for (const Axis& axis : axes())
     if (axis.check) axis.check(given);
 }
@@ -179,9 +184,9 @@ void warn_of_parallel(Resolved& given, int64_t cores) {
                p.data > 1 ? "parallel.shard_group" : "parallel.data");
   warn_if_idle(given, "parallel.recompute_every", p.recompute != "none", "parallel.recompute");
   warn_if_idle(given, "parallel.offload_folder", p.offload != "none", "parallel.offload");
-  const bool on_processor = device(p) == Device::cpu || device(p) == Device::reference;
-  warn_if_idle(given, "parallel.tf32", !on_processor, "parallel.device");
-  if (!on_processor) warn_if_idle(given, "parallel.tf32", given.settings.train.dtype == "fp32", "train.dtype");
+  const bool on_card = device(p) == Device::cuda || device(p) == Device::automatic;
+  warn_if_idle(given, "parallel.tf32", on_card, "parallel.device");
+  if (on_card) warn_if_idle(given, "parallel.tf32", given.settings.train.dtype == "fp32", "train.dtype");
   warn_if_idle(given, "parallel.keep_logits", p.tensor > 1 || !p.rules.empty(), "parallel.tensor");
   for (const std::string_view name :
        {"parallel.keep_gathered", "parallel.rules", "parallel.mesh_order", "parallel.wire"})

@@ -47,6 +47,17 @@ TEST(ResolveParallel, Ranks) {
   EXPECT_EQ(resolved("", {"parallel.ranks=2"}).settings.parallel.data, 2);
 }
 
+TEST(ResolveParallel, Devices) {
+  EXPECT_EQ(
+      error_in("device = \"cuda\"\n[train]\ndtype = \"fp64\"\n"),
+      "[config] run.toml:2: parallel.device = \"cuda\" computes in fp32, bf16 or fp16, and train.dtype = \"fp64\"; "
+      "the processor computes in fp64");
+  EXPECT_EQ(
+      error_in("device = \"gpu\"\n"),
+      "[config] run.toml:2: parallel.device = \"gpu\" is not one of auto, cpu, reference, emulated, cuda; did you "
+      "mean \"cuda\"?");
+}
+
 TEST(ResolveParallel, AProductThatIsNotTheRanks) {
   EXPECT_EQ(error_in("ranks = 8\ntensor = 2\ncontext = 2\n"),
             "[config] run.toml:2: parallel.ranks = 8 is not data 1 x tensor 2 x context 2 = 4; leave ranks out, or set "
@@ -209,6 +220,8 @@ TEST(ResolveParallel, KeysWithoutEffectAreTold) {
             "run.toml:3: parallel.wire = \"bf16\" has no effect with train.gradient_dtype = \"bf16\"");
   EXPECT_EQ(warning("tf32 = true\ndevice = \"cpu\"\n"),
             "run.toml:2: parallel.tf32 = true has no effect with parallel.device = \"cpu\"");
+  EXPECT_EQ(warning("tf32 = true\ndevice = \"emulated\"\n"),
+            "run.toml:2: parallel.tf32 = true has no effect with parallel.device = \"emulated\"");
   EXPECT_EQ(warning("rules = [\"embed -> tensor\"]\n"),
             "run.toml:2: parallel.rules = [\"embed -> tensor\"] has no effect with parallel.ranks = 1 (derived: pipe x "
             "data x "

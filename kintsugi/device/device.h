@@ -298,8 +298,12 @@ class Device {
 // "emulated" or "cuda", the card with that number. UserError if it is not to be had, with what would help.
 std::unique_ptr<Device> open_device(std::string_view kind, int number = 0);
 
-// Whether there is one that can be used.
-bool has_device(std::string_view kind);
+// Whether there is one that can be used, for a run that may choose; and if there is one that cannot, why.
+struct Found {
+  bool usable = false;
+  std::string why_not = {};
+};
+const Found& find_device(std::string_view kind);
 
 // The number of the device for a rank that is a process, by its place among those of this machine: each has one of its
 // own, or all have the only one. UserError if there are fewer devices than that.

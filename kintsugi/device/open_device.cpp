@@ -7,6 +7,7 @@
 #include "kintsugi/device/cuda/entry.h"
 #include "kintsugi/device/device.h"
 #include "kintsugi/device/emulated/emulated.h"
+#include "kintsugi/device/no_device.h"
 
 namespace kintsugi::device {
 namespace {
@@ -20,24 +21,32 @@ std::string module_path() {
   const auto here = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
   for (const auto& folder : {here, here.parent_path()})
     if (std::filesystem::exists(folder / kModule, ignored)) return (folder / kModule).string();
-  throw base::UserError("device",
-                        "this build has no module for CUDA: install CUDA's compiler, nvcc, and build again, "
-                        "or use parallel.device = \"cpu\"");
+  throw NoDevice(
+      "device",
+      "there is no {} beside the program ({}) or one folder above, which a build makes where it finds CUDA's "
+      "compiler, nvcc; KINTSUGI_CUDA_MODULE names one that is elsewhere, parallel.device = \"cpu\" does without",
+      kModule, here.string());
 }
 
 struct CudaModule {
   void* handle = nullptr;
   CudaEntry* open = nullptr;
   CudaCount* count = nullptr;
+  CudaSuits* suits = nullptr;
 };
 
 CudaModule load_module() {
   const std::string path = module_path();
   CudaModule m = {.handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)};
-  if (m.handle == nullptr) throw base::UserError("device", "the module for CUDA cannot be loaded: {}", dlerror());
+  if (m.handle == nullptr) {
+    const bool given = std::getenv("KINTSUGI_CUDA_MODULE") != nullptr;
+    throw base::UserError("device", "the module for CUDA{} cannot be loaded: {}",
+                          given ? ", which KINTSUGI_CUDA_MODULE names," : "", dlerror());
+  }
   m.open = reinterpret_cast<CudaEntry*>(dlsym(m.handle, kCudaEntry));
   m.count = reinterpret_cast<CudaCount*>(dlsym(m.handle, kCudaCount));
-  if (m.open == nullptr || m.count == nullptr)
+  m.suits = reinterpret_cast<CudaSuits*>(dlsym(m.handle, kCudaSuits));
+  if (m.open == nullptr || m.count == nullptr || m.suits == nullptr)
     throw base::UserError("device", "{} is no module for CUDA of this version", path);
   return m;
 }
@@ -56,13 +65,18 @@ std::unique_ptr<Device> open_device(std::string_view kind, int number) {
   throw base::UserError("device", "there is no device \"{}\"; there are emulated, cuda", kind);
 }
 
-bool has_device(std::string_view kind) {
-  if (kind != "cuda") return true;
-  static const bool found = [] {
+const Found& find_device(std::string_view kind) {
+  static const Found always = {.usable = true};
+  if (kind != "cuda") return always;
+  static const Found found = []() -> Found {
     try {
-      return cuda_module().count() > 0;
-    } catch (const base::UserError&) {  // `kintsugi devices` says why
-      return false;
+      if (cuda_module().count() == 0) return {};
+      cuda_module().suits(0);
+      return {.usable = true};
+    } catch (const NoDevice&) {  // `kintsugi devices` says why
+      return {};
+    } catch (const base::UserError& error) {
+      return {.why_not = error.what()};
     }
   }();
   return found;

@@ -19,11 +19,11 @@ namespace kintsugi::program {
 // And each group is made by all its members.
 //
 // This is stricter than any backend, so what passes ends under each. A device starts the operations of all its
-// communicators in one order, that in which they were enqueued (NCCL_LAUNCH_ORDER_IMPLICIT): one starts when those
-// before it have started, when those of its communicator have ended, and when all that was computed before it is done.
-// So a message that cannot start yet holds back all that follows it, of whatever communicator, and two ranks that hold
-// back what the other waits for would stand still, although each communicator alone is in order. Collectives are taken
-// to hold the device until they end, as where they take all of it.
+// communicators in one order, that in which they were enqueued (comm/device_groups takes no other): one starts when
+// those before it have started, when those of its communicator have ended, and when all that was computed before it is
+// done. So a message that cannot start yet holds back all that follows it, of whatever communicator, and two ranks that
+// hold back what the other waits for would stand still, although each communicator alone is in order. Collectives are
+// taken to hold the device until they end, as where they take all of it.
 //
 // Adjacent operations of different groups on one rank may be exchanged if that makes no cycle of ranks. Each group
 // still sees its operations in one order, each operation has the same operands, so every value is the same. Two of one

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "kintsugi/base/environment.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/comm/device_groups.h"
@@ -572,8 +573,8 @@ void Executor::prepare(const program::Body& body, std::span<Bound> bound) {
   for (size_t i = 0; i < bound.size(); ++i)
     if (bound[i].kernel != nullptr && bound[i].kernel->prepares)
       bound[i].kernel->run(call_of(body.instructions[i], bound[i], numbers, &nothing));
-  const char* const launches = std::getenv("KINTSUGI_LAUNCHES");  // "each": of each instruction one
-  if (launches != nullptr && std::string_view(launches) == "each") return;
+  // "each": of each instruction one.
+  if (base::environment_word("run", "KINTSUGI_LAUNCHES", {"each", "joined"}) == "each") return;
   for (size_t i = 0; i < bound.size(); i += bound[i].together) bound[i].together = together_from(body, bound, i);
 }
 

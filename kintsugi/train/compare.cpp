@@ -261,8 +261,9 @@ double default_tolerance(const config::Settings& s) {
   const auto of = [](const std::string& dtype) {
     return dtype == "fp64" ? 1e-9 : dtype == "fp32" ? 1e-5 : dtype == "fp16" ? 2e-3 : 1e-2;
   };
-  // fp32 on the wire means gradients as they are.
-  return std::max(of(s.train.dtype), s.parallel.wire == "bf16" && s.parallel.ranks > 1 ? 2e-3 : 0.0);
+  // TF32 has the fraction of fp16; fp32 on the wire means gradients as they are.
+  return std::max(of(build::takes_tf32(s) ? "fp16" : s.train.dtype),
+                  s.parallel.wire == "bf16" && s.parallel.ranks > 1 ? 2e-3 : 0.0);
 }
 
 config::Settings twin_of(config::Settings s) {

@@ -8,6 +8,10 @@
 namespace kintsugi::train {
 namespace {
 
+std::string ranks_of(const Comparison& c) {
+  return fmt::format("{} rank{}", c.ranks, c.ranks == 1 ? "" : "s");
+}
+
 // 0, 3.1e-17
 std::string small(double x) {
   return x == 0 ? "0" : fmt::format("{:.2g}", x);
@@ -26,9 +30,8 @@ void keep_largest(const Difference*& kept, const Difference& d) {
 }
 
 std::string by_step(const Comparison& c) {
-  std::string text =
-      fmt::format("step  {:>16}  {:>16}  {:>10}  {:>10}  {:>10}\n", fmt::format("loss, {} ranks", c.ranks), "one rank",
-                  "difference", "gradients", "weights");
+  std::string text = fmt::format("step  {:>16}  {:>16}  {:>10}  {:>10}  {:>10}\n", "loss, " + ranks_of(c), "one rank",
+                                 "difference", "gradients", "weights");
   for (int64_t step = 0; step <= c.steps; ++step) {
     const Difference *loss = nullptr, *gradient = nullptr, *weight = nullptr;
     for (const Difference& d : c.differences) {
@@ -99,8 +102,8 @@ std::string verdict(const Comparison& c) {
     of_all = fmt::format("; {} of {} {}s differ there", alike(false), alike(true), name_of(d->what));
   return fmt::format("first difference: {}, {}: {:.9g} on {}, {:.9g} on one rank; limit {:.2g}{}\n",
                      d->step == 0 ? "before the first step" : fmt::format("step {}", d->step), what_of(*d), d->value,
-                     d->what == Compared::loss ? fmt::format("{} ranks", c.ranks) : fmt::format("rank {}", d->rank),
-                     d->twin, d->limit, of_all);
+                     d->what == Compared::loss ? ranks_of(c) : fmt::format("rank {}", d->rank), d->twin, d->limit,
+                     of_all);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/checkpoint/open.h"
 #include "kintsugi/comm/agree.h"
+#include "kintsugi/comm/device_groups.h"
 #include "kintsugi/comm/limits.h"
 #include "kintsugi/comm/same_on_all.h"
 #include "kintsugi/run/same_programs.h"
@@ -90,7 +91,10 @@ Rank make_rank(config::Resolved config, comm::World& world, const RankOptions& o
   options.now("opening the data");
   open_data(rank);
   options.now("compiling");
-  comm::together(*rank.all, [&] { rank.kernels = build::kernels_to_run(rank.settings()); });
+  comm::together(*rank.all, [&] {
+    rank.kernels = build::kernels_to_run(rank.settings());
+    if (rank.kernels->device()) comm::require_known_way(world);
+  });
   std::vector<Program> stages = agreed_programs(rank, options);
   rank.step_flops = flops_of_step(stages);
   comm::together(*rank.all, [&] {

@@ -4,6 +4,7 @@
 
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/read_only_file.h"
+#include "kintsugi/build/programs.h"
 #include "kintsugi/checkpoint/checksum.h"
 #include "kintsugi/comm/run_ranks.h"
 #include "kintsugi/comm/same_on_all.h"
@@ -69,8 +70,13 @@ Outcome train_rank(const TrainOptions& options, comm::World& world, bool alone, 
                          .plan = options.plan});
   if (device::Device* device = rank.kernels->device()) {
     const std::string& exchange = rank.executor->exchange();
-    leader.note(fmt::format("device: {}{}", device->properties().name,
-                            exchange.empty() ? "" : "; ranks exchange " + exchange));
+    leader.note(
+        fmt::format("device: {}{}", device->properties().name, exchange.empty() ? "" : "; ranks exchange " + exchange));
+    if (const std::string why = build::products_not_kept(rank.settings()); !why.empty())
+      leader.note(
+          fmt::format("warning: what is measured of products is not kept for later runs, whose bits may differ: "
+                      "{}; KINTSUGI_PRODUCTS names another file",
+                      why));
   }
   leader.preparing("setting the initial values");
   Progress progress = restore(rank, options.resume, [&](const std::string& line) { leader.note(line); });

@@ -44,8 +44,8 @@ class Cuda : public testing::Test {
 TEST_F(Cuda, TheModuleHasWhatIsAskedFor) {
   void* const module = ::dlopen(KINTSUGI_MODULE, RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(module, nullptr) << ::dlerror();
-  for (const char* name : {device::kCudaEntry, device::kCudaCount, device::kMakeTimings, kernels::kDeviceRows,
-                           comm::kDeviceReduce, run::kDeviceDraw})
+  for (const char* name : {device::kCudaEntry, device::kCudaCount, device::kCudaSuits, device::kMakeTimings,
+                           kernels::kDeviceRows, comm::kDeviceReduce, run::kDeviceDraw})
     EXPECT_NE(::dlsym(module, name), nullptr) << name;
   ::dlclose(module);
 }
@@ -55,7 +55,7 @@ TEST_F(Cuda, NoCardThatCanBeUsed) {
   expect_line("driver=11040", "the driver of this machine knows CUDA 11.4, this build needs ");
   expect_line("devices=0",
               "this machine shows no NVIDIA device; CUDA_VISIBLE_DEVICES hides those that it does not name");
-  expect_line("major=7", "a card of the stand-in is of generation 7.0, and bf16 on the card begins with 8.0 (A100)");
+  expect_line("major=7", "a card of the stand-in is of generation 7.0, and cards are computed on from 8.0 on (A100)");
   expect_line("opens=46", "cudaErrorDevicesUnavailable); another process has the card for itself");
 }
 
@@ -63,8 +63,40 @@ TEST_F(Cuda, NoModule) {
   const Ended e = run_kintsugi(files.file("."), "train " + toml + " --set parallel.device=cuda train.folder=run",
                                "export KINTSUGI_CUDA_MODULE=/nowhere/kintsugi_cuda.so");
   EXPECT_EQ(e.code, 1);
-  EXPECT_NE(e.err.find("the module for CUDA cannot be loaded: /nowhere/kintsugi_cuda.so"), std::string::npos) << e.err;
+  EXPECT_NE(e.err.find("the module for CUDA, which KINTSUGI_CUDA_MODULE names, cannot be loaded: /nowhere/"),
+            std::string::npos)
+      << e.err;
   EXPECT_EQ(std::count(e.err.begin(), e.err.end(), '\n'), 1) << e.err;
+}
+
+// A run that may choose takes the processor. Where a card is there, it says why.
+TEST_F(Cuda, ARunThatMayChoose) {
+  const auto said = [&](const std::string& wrong) {
+    std::filesystem::remove_all(files.folder("run"));
+    const Ended e = train(wrong, "parallel.device=auto");
+    EXPECT_EQ(e.code, 0) << wrong << ": " << e.err;
+    return e.err;
+  };
+  EXPECT_EQ(said("driver=0"), "");
+  EXPECT_EQ(said("devices=0"), "");
+  for (const std::string& err : {said("major=7"), said("driver=11040")}) {
+    EXPECT_TRUE(err.starts_with("warning: parallel.device = \"auto\" takes the processor: [device] ")) << err;
+    EXPECT_EQ(std::count(err.begin(), err.end(), '\n'), 1) << err;
+  }
+}
+
+// What is measured of products is kept in a file, or the run does not begin.
+TEST_F(Cuda, NoFileForProducts) {
+  const std::string folder = files.file(".").string();
+  for (const auto& [path, says] : {std::pair<std::string, std::string>{folder, " is no file"},
+                                   {"/dev/null", "/dev/null is no file"},
+                                   {"/proc/self/kintsugi/products", "/proc/self/kintsugi/products: No such file"}}) {
+    std::filesystem::remove_all(files.folder("run"));
+    setenv("KINTSUGI_PRODUCTS", path.c_str(), 1);
+    expect_line("", "[device] KINTSUGI_PRODUCTS: ");
+    expect_line("", says);
+    unsetenv("KINTSUGI_PRODUCTS");
+  }
 }
 
 // Another process holds the memory: seen before the start. What the driver does not give after all: when a program is

@@ -15,6 +15,7 @@
 #include "kintsugi/device/cuda/entry.h"
 #include "kintsugi/device/cuda/nvml.h"
 #include "kintsugi/device/cuda/nvtx.h"
+#include "kintsugi/device/no_device.h"
 #include "kintsugi/device/no_memory.h"
 
 namespace kintsugi::device {
@@ -126,19 +127,19 @@ class CudaStream : public Stream {
   cudaDriverGetVersion(&driver);
   const auto version = [](int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); };
   if (driver == 0)
-    throw base::UserError("device",
-                          "this machine has no driver for NVIDIA's devices: it needs one for CUDA {} or newer, "
-                          "from the distribution (nvidia-driver) or from NVIDIA",
-                          version(CUDART_VERSION));
+    throw NoDevice("device",
+                   "this machine has no driver for NVIDIA's devices: it needs one for CUDA {} or newer, "
+                   "from the distribution (nvidia-driver) or from NVIDIA",
+                   version(CUDART_VERSION));
   if (error == cudaErrorInsufficientDriver)
     throw base::UserError("device",
                           "the driver of this machine knows CUDA {}, this build needs {}: a newer driver, or a "
                           "build with an older nvcc",
                           version(driver), version(CUDART_VERSION));
   if (error == cudaErrorNoDevice)
-    throw base::UserError("device",
-                          "this machine shows no NVIDIA device; CUDA_VISIBLE_DEVICES hides those that it does "
-                          "not name");
+    throw NoDevice("device",
+                   "this machine shows no NVIDIA device; CUDA_VISIBLE_DEVICES hides those that it does "
+                   "not name");
   throw base::UserError("device", "no NVIDIA device can be used: {} ({})", cudaGetErrorString(error),
                         cudaGetErrorName(error));
 }
@@ -150,18 +151,22 @@ int count_devices() {
   return count;
 }
 
+void require_generation(int number) {
+  cudaDeviceProp p;
+  check(cudaGetDeviceProperties(&p, number), "to say what it is");
+  if (p.major < kOldestMajor)
+    throw base::UserError("device",
+                          "{} is of generation {}.{}, and cards are computed on from {}.0 on (A100): parallel.device = "
+                          "\"cpu\" computes on the processor",
+                          p.name, p.major, p.minor, kOldestMajor);
+}
+
 class CudaDevice : public Device {
  public:
   CudaDevice(int number, void* module) : number_(number), count_(count_devices()), module_(module) {
     if (number < 0 || number >= count_)
       throw base::UserError("device", "there is no device {}: this machine has {}", number, count_);
-    cudaDeviceProp p;
-    check(cudaGetDeviceProperties(&p, number), "to say what it is");
-    if (p.major < kOldestMajor)
-      throw base::UserError("device",
-                            "{} is of generation {}.{}, and bf16 on the card begins with {}.0 (A100): "
-                            "parallel.device = \"cpu\" computes on the processor",
-                            p.name, p.major, p.minor, kOldestMajor);
+    require_generation(number);
     const std::optional<int64_t> before = used();
     check(cudaSetDevice(number), "to be opened");
     check(cudaFree(nullptr), "to be opened");
@@ -245,4 +250,8 @@ extern "C" __attribute__((visibility("default"))) kintsugi::device::Device* kint
 
 extern "C" __attribute__((visibility("default"))) int kintsugi_cuda_count_1() {
   return kintsugi::device::count_devices();
+}
+
+extern "C" __attribute__((visibility("default"))) void kintsugi_cuda_suits_1(int number) {
+  kintsugi::device::require_generation(number);
 }

@@ -9,8 +9,11 @@ using CudaEntry = Device*(int number, void* module);  // throws; the caller owns
 inline constexpr const char* kCudaEntry = "kintsugi_cuda_device_7";
 using CudaCount = int();  // the devices of this machine; throws if there are none. Opens none of them
 inline constexpr const char* kCudaCount = "kintsugi_cuda_count_1";
+using CudaSuits = void(int number);  // throws unless its generation is one that is computed on. Opens nothing
+inline constexpr const char* kCudaSuits = "kintsugi_cuda_suits_1";
 
 }  // namespace kintsugi::device
 
 extern "C" kintsugi::device::Device* kintsugi_cuda_device_7(int number, void* module);
 extern "C" int kintsugi_cuda_count_1();
+extern "C" void kintsugi_cuda_suits_1(int number);

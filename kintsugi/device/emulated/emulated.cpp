@@ -1,16 +1,21 @@
 #include "kintsugi/device/emulated/emulated.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
+#include <sstream>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -24,13 +29,30 @@
 namespace kintsugi::device {
 namespace {
 
-// The number after `name` in KINTSUGI_EMULATE.
-std::optional<int64_t> fault(std::string_view name) {
-  const char* text = std::getenv("KINTSUGI_EMULATE");
-  const std::string_view all = text == nullptr ? "" : text;
-  const size_t at = all.find(name);
-  if (at == all.npos) return std::nullopt;
-  return std::strtoll(all.data() + at + name.size(), nullptr, 10);
+// KINTSUGI_EMULATE: faults and their numbers, with blanks between.
+std::map<std::string, int64_t> read_faults() {
+  constexpr std::array<std::string_view, 5> kNames = {"memory", "pinned", "launches", "fails_after", "hangs_after"};
+  const char* const text = std::getenv("KINTSUGI_EMULATE");
+  std::istringstream words(text == nullptr ? "" : text);
+  std::map<std::string, int64_t> faults;
+  for (std::string word; words >> word;) {
+    const size_t equals = std::min(word.find('='), word.size());
+    const std::string name = word.substr(0, equals), number = word.substr(std::min(equals + 1, word.size()));
+    const bool is_number =
+        !number.empty() && number.size() < 19 && number.find_first_not_of("0123456789") == number.npos;
+    if (!is_number || std::ranges::count(kNames, name) == 0)
+      throw base::UserError("device", "KINTSUGI_EMULATE: \"{}\" is none of {}=N", base::one_line(word, 60),
+                            fmt::join(kNames, "=N, "));
+    faults[name] = std::stoll(number);
+  }
+  return faults;
+}
+
+// The number of a fault.
+std::optional<int64_t> fault(const std::string& name) {
+  static const std::map<std::string, int64_t> all = read_faults();
+  const auto found = all.find(name);
+  return found == all.end() ? std::nullopt : std::optional(found->second);
 }
 
 // What all emulated devices of the process share. A thread that waits does the work of any stream, so the lock is held
@@ -42,9 +64,9 @@ struct Shared {
   int64_t left_out = -1;
   uint64_t enqueued = 0;  // outside of captures
   emulate::Allocated allocated;
-  const std::optional<int64_t> memory = fault("memory="), pinned = fault("pinned=");
-  std::optional<int64_t> fails_after = fault("fails_after="), launches = fault("launches="),
-                         hangs_after = fault("hangs_after=");
+  const std::optional<int64_t> memory = fault("memory"), pinned = fault("pinned");
+  std::optional<int64_t> fails_after = fault("fails_after"), launches = fault("launches"),
+                         hangs_after = fault("hangs_after");
 
   // Nothing is done any more.
   bool hangs() {

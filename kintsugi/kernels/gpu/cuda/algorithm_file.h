@@ -6,11 +6,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
+#include <system_error>
 
 namespace kintsugi::kernels {
 
@@ -18,6 +20,8 @@ class AlgorithmFile {
  public:
   // An empty path: nothing is kept. What cannot be read is chosen anew.
   explicit AlgorithmFile(std::filesystem::path path) : path_(std::move(path)) {
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(path_, ignored)) return;  // others may never end
     std::ifstream file(path_);
     for (std::string line; std::getline(file, line);)
       if (const size_t at = line.find(" = "); at != line.npos) known_.emplace(line.substr(0, at), line.substr(at + 3));
@@ -25,15 +29,26 @@ class AlgorithmFile {
 
   // The file that KINTSUGI_PRODUCTS names, of the user's cache if it is not set; "off": none.
   static std::filesystem::path default_path() {
-    const auto given = [](const char* name) {
-      const char* value = std::getenv(name);
-      return std::string(value == nullptr ? "" : value);
-    };
     if (const std::string path = given("KINTSUGI_PRODUCTS"); !path.empty()) return path == "off" ? "" : path;
     if (const std::string cache = given("XDG_CACHE_HOME"); !cache.empty()) return cache + "/kintsugi/products";
     const std::string home = given("HOME");
     return home.empty() ? "" : home + "/.cache/kintsugi/products";
   }
+
+  // Why what is chosen would not be kept there; "" if it is, or is not to be.
+  static std::string why_not(const std::filesystem::path& path) {
+    if (path.empty()) return given("KINTSUGI_PRODUCTS") == "off" ? "" : "HOME is not set";
+    std::error_code ignored;
+    std::filesystem::create_directories(path.parent_path(), ignored);
+    if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored))
+      return path.string() + " is no file";
+    const int file = open_to_add(path);
+    if (file < 0) return path.string() + ": " + std::generic_category().message(errno);
+    ::close(file);
+    return "";
+  }
+  // Whether the environment names the file.
+  static bool is_given() { return !given("KINTSUGI_PRODUCTS").empty(); }
 
   bool keeps() const { return !path_.empty(); }
 
@@ -62,7 +77,7 @@ class AlgorithmFile {
     if (!known_.emplace(product, text).second || path_.empty()) return;
     std::error_code ignored;
     std::filesystem::create_directories(path_.parent_path(), ignored);
-    const int file = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+    const int file = open_to_add(path_);
     if (file < 0) return;  // the run does not need it
     const std::string line = product + " = " + text + "\n";
     [[maybe_unused]] const auto written = ::write(file, line.data(), line.size());
@@ -76,6 +91,14 @@ class AlgorithmFile {
   }
 
  private:
+  static std::string given(const char* name) {
+    const char* value = std::getenv(name);
+    return value == nullptr ? "" : value;
+  }
+  static int open_to_add(const std::filesystem::path& path) {
+    return ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
+  }
+
   static constexpr char kDigits[] = "0123456789abcdef";
   static int digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
 

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "kintsugi/base/environment.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/shared_library.h"
 #include "kintsugi/device/device.h"
@@ -36,8 +37,8 @@ struct Library {
 // Null if there is none, or it is older than the oldest that this was tried with.
 const Library* library() {
   static const std::unique_ptr<Library> found = []() -> std::unique_ptr<Library> {
-    const char* const asked = std::getenv("KINTSUGI_ATTENTION");  // "own": by our own kernels
-    if (asked != nullptr && std::string_view(asked) == "own") return nullptr;
+    // "own": by our own kernels.
+    if (kintsugi::base::environment_word("device", "KINTSUGI_ATTENTION", {"own"}) == "own") return nullptr;
     constexpr size_t kOldest = 91900;
     const char* const names[] = {"libcudnn.so.9"};
     kintsugi::base::VendorLibrary opened(names);

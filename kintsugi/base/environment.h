@@ -1,0 +1,13 @@
+// Variables of the environment that choose among a few words.
+#pragma once
+
+#include <initializer_list>
+#include <string_view>
+
+namespace kintsugi::base {
+
+// "" if it is not set. UserError "[where] NAME is ..." for a word that is none of these.
+std::string_view environment_word(std::string_view where, const char* name,
+                                  std::initializer_list<std::string_view> words);
+
+}  // namespace kintsugi::base
