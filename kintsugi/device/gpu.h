@@ -265,7 +265,10 @@ bool can_launch(device::Stream& stream, dim3 grid, size_t shared, void (*kernel)
   constexpr size_t kWithoutAsking = 48 * 1024, kOfItsOwn = 16 * 1024;  // the latter a kernel's own, in its code
   if (shared > kWithoutAsking - kOfItsOwn)
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
-  return stream.enqueues();
+  if (stream.enqueues()) return true;
+  cudaFuncAttributes loaded;  // CUDA loads a kernel when it is first asked for (its guide, "Lazy Loading")
+  cudaFuncGetAttributes(&loaded, kernel);
+  return false;
 }
 
 template <typename... Parameters, typename... Arguments>

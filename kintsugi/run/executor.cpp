@@ -570,8 +570,11 @@ kernels::KernelCall Executor::call_of(const Instruction& instruction, const Boun
 void Executor::prepare(const program::Body& body, std::span<Bound> bound) {
   device::NoStream nothing(!program_.sums_in_rank_order);
   const kernels::Numbers numbers;
+  // Loading a kernel may wait for all that the device does, and so for a message that is waited for there: where stages
+  // send to each other, all are loaded before.
+  const bool loads = exchange_.way == comm::DeviceWay::nccl && program_.mesh.stages() > 1;
   for (size_t i = 0; i < bound.size(); ++i)
-    if (bound[i].kernel != nullptr && bound[i].kernel->prepares)
+    if (bound[i].kernel != nullptr && (loads || bound[i].kernel->prepares))
       bound[i].kernel->run(call_of(body.instructions[i], bound[i], numbers, &nothing));
   // "each": of each instruction one.
   if (base::environment_word("run", "KINTSUGI_LAUNCHES", {"each", "joined"}) == "each") return;
