@@ -252,7 +252,7 @@ TEST_F(DeviceRuns, ADeviceThatHangsEndsTheRunWithALine) {
     EXPECT_EQ(
         e.err,
         "error: [device] rank 0: what the device was given did not end within 1.1 s (parallel.timeout_seconds and "
-        "a tenth); Xid lines of `dmesg` say whether it is the card\n")
+        "a tenth); a step that takes longer needs more, else Xid lines of `dmesg` say whether it is the card\n")
         << after;
   }
 }

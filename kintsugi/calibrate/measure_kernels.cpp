@@ -12,6 +12,7 @@
 #include "kintsugi/base/processor.h"
 #include "kintsugi/build/programs.h"
 #include "kintsugi/calibrate/silent_world.h"
+#include "kintsugi/comm/limits.h"
 #include "kintsugi/comm/run_ranks.h"
 #include "kintsugi/evaluate/batch_inputs.h"
 #include "kintsugi/profile/recorder.h"
@@ -87,7 +88,8 @@ class Ranks {
     run::Executor executor(
         build::program_of_rank(o_.stages, rank), *kernels, team,
         {.world = &world,
-         .offload_folder = folder.empty() ? std::filesystem::temp_directory_path() : std::filesystem::path(folder)});
+         .offload_folder = folder.empty() ? std::filesystem::temp_directory_path() : std::filesystem::path(folder),
+         .time_limit = comm::time_limit(s.parallel.timeout_seconds)});
     executor.initialize(s.train.seed);
     const data::Share share = train::share_of(executor, s);
     const data::RowSizes row = train::row_of(s);

@@ -30,30 +30,29 @@ std::optional<DeviceWay> asked_way(bool processes) {
 
 }  // namespace
 
-Exchange nccl_or_host(int library, int driver, bool messages) {
+Exchange nccl_or_host(const nccl::Versions& least, bool messages) {
   using nccl::Order;
   const auto by_host = [](const std::string& why) {
     return Exchange{.way = DeviceWay::by_host, .captured = false, .said = "through memory of the host: " + why};
   };
-  if (library == 0) return by_host("NCCL (libnccl.so.2) is not found");
-  const std::string name = fmt::format("NCCL {}.{}.{}", library / 10000, library / 100 % 100, library % 100),
-                    knows = fmt::format("a driver for CUDA {}.{}", driver / 1000, driver % 1000 / 10);
-  if (!nccl::starts_in_order()) return by_host("NCCL_LAUNCH_ORDER_IMPLICIT is 0");
-  const Order order = nccl::order_of(library, driver, false), captured = nccl::order_of(library, driver, true);
+  if (least.library == 0) return by_host("NCCL (libnccl.so.2) is not found");
+  const auto cuda = [](int version) { return fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10); };
+  const std::string name = fmt::format("NCCL {}.{}.{}", least.library / 10000, least.library / 100 % 100,
+                                       least.library % 100),
+                    built = fmt::format("{}, built with {}, and a driver for {}", name,
+                                        least.built == 0 ? "an unknown CUDA" : cuda(least.built), cuda(least.driver));
+  const Order order = nccl::order_of(least, false), captured = nccl::order_of(least, true);
   if (order == Order::none) return by_host(name + " starts several groups in no order; 2.26 and newer do");
   if (messages && order != Order::as_enqueued)
-    return by_host(
-        fmt::format("with {}, {} ends each operation before the next, and stages wait for each other; one "
-                    "for CUDA 12.3 is needed",
-                    knows, name));
+    return by_host(built +
+                   ", ends each operation before the next, while stages wait for each other; both from CUDA "
+                   "12.3 on are needed");
   const bool captures = !messages || captured == Order::as_enqueued;
   return {.way = DeviceWay::nccl,
           .captured = captures,
-          .said = "through " + name +
-                  (captures ? ""
-                            : fmt::format(", with {}; a step of several stages is launched as one from NCCL 2.27 and a "
-                                          "driver for CUDA 12.9 on",
-                                          knows))};
+          .said = "through " + (captures ? name
+                                         : built + "; a step of several stages is launched as one from NCCL 2.27 and a "
+                                                   "driver for CUDA 12.9 on")};
 }
 
 void require_known_way(const World& world) {
@@ -63,17 +62,27 @@ void require_known_way(const World& world) {
 Exchange exchange_of(World& world, device::Device& device, bool messages) {
   const bool processes = world.backend().ranks == RankKind::process;
   const std::optional<DeviceWay> asked = asked_way(processes);
-  if (asked == DeviceWay::by_host || (!asked && processes && device.emulated()))
-    return {.way = DeviceWay::by_host, .captured = false, .said = "through memory of the host"};
-  if (asked != DeviceWay::nccl && !processes) return {};
-  if (device.emulated()) return {.way = DeviceWay::nccl};
+  const Exchange host = {.way = DeviceWay::by_host, .captured = false, .said = "through memory of the host"};
+  if (!processes || device.emulated()) {
+    if (asked == DeviceWay::by_host || (!asked && processes)) return host;
+    return {.way = asked.value_or(DeviceWay::shared)};
+  }
+  // Each rank has an environment of its own.
   const nccl::Library* const library = nccl::library();
-  std::array<int32_t, 2> least = {library == nullptr ? 0 : library->version, device.properties().driver};
+  std::array<int32_t, 6> least = {library == nullptr ? 0 : library->version, device.properties().driver,
+                                  library == nullptr ? 0 : library->cuda,    nccl::starts_in_order() ? 1 : 0,
+                                  asked == DeviceWay::by_host ? 0 : 1,       asked == DeviceWay::nccl ? 1 : 0};
   const std::unique_ptr<Communicator> all = group_of_all(world);
   all->wait(all->all_reduce(std::as_bytes(std::span(least)), std::as_writable_bytes(std::span(least)),
                             tensor::DType::i32, Reduction::min));
-  Exchange found = nccl_or_host(least[0], least[1], messages);
-  if (asked == DeviceWay::nccl && found.way == DeviceWay::by_host) found = {.way = DeviceWay::nccl, .captured = false};
+  const auto [version, driver, built, in_order, not_host, all_nccl] = least;
+  if (not_host == 0) return host;
+  Exchange found = nccl_or_host({.library = version, .driver = driver, .built = built}, messages);
+  if (all_nccl == 1 && found.way == DeviceWay::by_host) return {.way = DeviceWay::nccl, .captured = false};
+  if (in_order == 0 && found.way == DeviceWay::nccl) {
+    found = host;
+    found.said += ": NCCL_LAUNCH_ORDER_IMPLICIT is 0";
+  }
   return found;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kintsugi/comm/communicator.h"
+#include "kintsugi/comm/nccl/library.h"
 #include "kintsugi/device/device.h"
 
 namespace kintsugi::comm {
@@ -32,9 +33,8 @@ Exchange exchange_of(World& world, device::Device& device, bool messages);
 // UserError as above, of this rank alone.
 void require_known_way(const World& world);
 
-// The choice between NCCL and the host, for the least versions of all ranks: of the library (0: it is not found), and
-// of CUDA that the driver knows.
-Exchange nccl_or_host(int library, int driver, bool messages);
+// The choice between NCCL and the host, for the least versions of all ranks.
+Exchange nccl_or_host(const nccl::Versions& least, bool messages);
 
 // A group by that way, which is not by_host.
 std::unique_ptr<Communicator> group_on_device(DeviceWay way, World& world, device::Device& device,

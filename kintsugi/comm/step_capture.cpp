@@ -13,6 +13,14 @@
 namespace kintsugi::comm {
 namespace {
 
+// An open capture would hold what is part of it.
+void drop_capture(device::Stream& compute) {
+  try {
+    compute.end_capture();
+  } catch (const std::exception&) {  // it was not whole
+  }
+}
+
 class Alone : public StepCapture {
  public:
   explicit Alone(device::Stream& compute) : compute_(compute) {}
@@ -20,13 +28,7 @@ class Alone : public StepCapture {
   StepWay agree(StepWay own) override { return own; }
   void begin() override { compute_.begin_capture(); }
   std::unique_ptr<device::Graph> end() override { return compute_.end_capture(); }
-  // An open capture would hold the communicators that are part of it.
-  void drop() override {
-    try {
-      compute_.end_capture();
-    } catch (const std::exception&) {  // it was not whole
-    }
-  }
+  void drop() override { drop_capture(compute_); }
   void launch(device::Graph* graph) override { compute_.launch(*graph); }
 
  protected:
@@ -130,6 +132,9 @@ class OnOneDevice : public StepCapture {
     if (leads()) graph = compute_.end_capture();
     meeting_.meet();
     return graph;
+  }
+  void drop() override {
+    if (leads()) drop_capture(compute_);
   }
   void launch(device::Graph* graph) override {
     gather();

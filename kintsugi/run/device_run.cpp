@@ -88,6 +88,7 @@ std::span<const Executor::List::Staged> Executor::staged_of(const List& list, si
 }
 
 void Executor::enqueue_calls(const List& list, kernels::Numbers& numbers) {
+  const DeviceSide::Watched watched(*device_);
   size_t next = 0;
   touched_.begin_list();
   for (size_t c = 0; c < list.bound.size(); ++c) {

@@ -11,9 +11,11 @@ namespace kintsugi::run {
 static_assert(sizeof(kernels::Numbers) <= program::kStagedNumbers);
 
 DeviceSide::DeviceSide(device::Device& device, int64_t bytes, int64_t staged, std::chrono::milliseconds time_limit)
-    : watchdog_("device", "what the device was given",
-                " (parallel.timeout_seconds and a tenth); Xid lines of `dmesg` say whether it is the card",
-                time_limit + time_limit / 10),
+    : watchdog_(
+          "device", "what the device was given",
+          " (parallel.timeout_seconds and a tenth); a step that takes longer needs more, else Xid lines of `dmesg` "
+          "say whether it is the card",
+          time_limit + time_limit / 10),
       device_(device),
       staged_(staged),
       memory_(device.allocate(bytes)),

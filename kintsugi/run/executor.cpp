@@ -509,6 +509,7 @@ void Executor::run_call(const List& list, size_t number, kernels::Numbers& numbe
   const bool together = !recording && !marks_ && !watch;
   for (size_t i = 0; i < bound.size(); ++i) {
     const Instruction& instruction = body.instructions[i];
+    if (device_) device_->watch_anew();
     if (together && bound[i].together > 1) {
       run_together(body, i, bound, numbers);
       i += bound[i].together - 1;
@@ -576,6 +577,10 @@ void Executor::prepare(const program::Body& body, std::span<Bound> bound) {
   for (size_t i = 0; i < bound.size(); ++i)
     if (bound[i].kernel != nullptr && (loads || bound[i].kernel->prepares))
       bound[i].kernel->run(call_of(body.instructions[i], bound[i], numbers, &nothing));
+  for (size_t i = 0; i < bound.size() && loads; ++i)  // and those of libraries, which load theirs when they run
+    if (bound[i].kernel != nullptr && bound[i].kernel->prepares)
+      bound[i].kernel->run(call_of(body.instructions[i], bound[i], numbers, &device_->stream()));
+  if (loads) device_->synchronize();
   // "each": of each instruction one.
   if (base::environment_word("run", "KINTSUGI_LAUNCHES", {"each", "joined"}) == "each") return;
   for (size_t i = 0; i < bound.size(); i += bound[i].together) bound[i].together = together_from(body, bound, i);

@@ -8,6 +8,7 @@
 
 #include "kintsugi/build/programs.h"
 #include "kintsugi/comm/agree.h"
+#include "kintsugi/comm/limits.h"
 #include "kintsugi/comm/run_ranks.h"
 #include "kintsugi/comm/same_on_all.h"
 #include "kintsugi/comm/texts_of_all.h"
@@ -44,7 +45,9 @@ class ProfiledRank {
     const Limits limits = limits_of_all();
     tell("setting the initial values");
     run::Executor executor(build::program_of_rank(options_.stages, world_.rank()), *kernels_, team_,
-                           {.world = &world_, .offload_folder = offload_folder()});
+                           {.world = &world_,
+                            .offload_folder = offload_folder(),
+                            .time_limit = comm::time_limit(settings_.parallel.timeout_seconds)});
     executor.initialize(settings_.train.seed);
     data::BatchMemory batch(share_of(executor, settings_).micro_batch, row_of(settings_));
     RandomSamples(settings_).fill(share_of(executor, settings_).first_sample(0, 0), batch.view());

@@ -11,6 +11,7 @@
 #include "kintsugi/comm/collective_cases.h"
 #include "kintsugi/comm/device_harness.h"
 #include "kintsugi/comm/nccl/group.h"
+#include "kintsugi/comm/nccl/library.h"
 #include "kintsugi/comm/step_capture.h"
 #include "kintsugi/device/emulate.h"
 #include "kintsugi/device/emulated/emulated.h"
@@ -248,25 +249,42 @@ TEST(NcclVersions, DecideHowRanksExchange) {
   using comm::DeviceWay;
   using comm::nccl_or_host;
   struct Case {
-    int library, driver;
+    comm::nccl::Versions least;
     bool messages;
     DeviceWay way;
     bool captured;
     std::string_view says;
   };
-  for (const Case& c :
-       {Case{22809, 13000, true, DeviceWay::nccl, true, "through NCCL 2.28.9"},
-        {22809, 12080, true, DeviceWay::nccl, false, "CUDA 12.8; a step of several stages is launched"},
-        {22602, 13000, true, DeviceWay::nccl, false, "through NCCL 2.26.2, with a driver for CUDA 13.0"},
-        {22602, 12000, true, DeviceWay::by_host, false, "with a driver for CUDA 12.0, NCCL 2.26.2 ends"},
-        {22602, 12000, false, DeviceWay::nccl, true, "through NCCL 2.26.2"},
-        {21805, 13000, false, DeviceWay::by_host, false, "NCCL 2.18.5 starts several groups in no order"},
-        {0, 13000, false, DeviceWay::by_host, false, "NCCL (libnccl.so.2) is not found"}}) {
-    const comm::Exchange e = nccl_or_host(c.library, c.driver, c.messages);
+  const Case cases[] = {
+      {{22809, 13000, 13000}, true, DeviceWay::nccl, true, "through NCCL 2.28.9"},
+      {{22809, 13000, 12040}, true, DeviceWay::nccl, true, "through NCCL 2.28.9"},
+      {{22809, 12080, 12080}, true, DeviceWay::nccl, false, "CUDA 12.8; a step of several stages is launched"},
+      {{22602, 13000, 12040}, true, DeviceWay::nccl, false, "2.26.2, built with CUDA 12.4, and a driver for CUDA 13.0"},
+      {{22602, 13000, 12020},
+       true,
+       DeviceWay::by_host,
+       false,
+       "built with CUDA 12.2, and a driver for CUDA 13.0, ends"},
+      {{22602, 13000, 0}, true, DeviceWay::by_host, false, "NCCL 2.26.2, built with an unknown CUDA, "},
+      {{22602, 12000, 12040}, true, DeviceWay::by_host, false, "and a driver for CUDA 12.0, ends each operation"},
+      {{22602, 12000, 12020}, false, DeviceWay::nccl, true, "through NCCL 2.26.2"},
+      {{21805, 13000, 12020}, false, DeviceWay::by_host, false, "NCCL 2.18.5 starts several groups in no order"},
+      {{0, 13000, 0}, false, DeviceWay::by_host, false, "NCCL (libnccl.so.2) is not found"}};
+  for (const Case& c : cases) {
+    const comm::Exchange e = nccl_or_host(c.least, c.messages);
     EXPECT_EQ(e.way, c.way) << c.says;
     EXPECT_EQ(e.captured, c.captured) << c.says;
     EXPECT_NE(e.said.find(c.says), std::string::npos) << e.said;
   }
+}
+
+// The library says with which CUDA it was built in a text that no function gives.
+TEST(NcclVersions, OfTheStandin) {
+  standin();
+  const comm::nccl::Library* const library = comm::nccl::library();
+  ASSERT_NE(library, nullptr);
+  EXPECT_EQ(library->version, 22809);
+  EXPECT_EQ(library->cuda, 12090);
 }
 
 // An error between the devices is seen by whoever looks, and ends the group.

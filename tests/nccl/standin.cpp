@@ -346,6 +346,8 @@ Standin* kintsugi_nccl_standin() {
   return &standin();
 }
 
+[[gnu::used]] static const char build_text[] = "NCCL version 2.28.9+cuda12.9";
+
 ncclResult_t ncclGetVersion(int* version) {
   *version = 22809;
   return ncclSuccess;

@@ -63,8 +63,14 @@ class NcclCommunicator : public CheckedCommunicator {
       library_.destroy(handle_);
   }
   bool is_broken() const { return failed_ || oldest_ <= made_ || std::uncaught_exceptions() > 0; }
+  // What the device does for the group is told to quit, at once. What is freed behind that waits for the other
+  // processes of the machine, which do not abort by themselves (the library's source, src/proxy.cc): as part of a group
+  // that does not end it is left to the end of the process.
   void abort() {
-    if (handle_ != nullptr) library_.abort(std::exchange(handle_, nullptr));
+    if (handle_ == nullptr) return;
+    library_.group_start();
+    library_.abort(std::exchange(handle_, nullptr));
+    if (backend_.ranks != RankKind::process) library_.group_end();
   }
 
   const Backend& backend() const override { return backend_; }
@@ -137,7 +143,10 @@ class NcclCommunicator : public CheckedCommunicator {
 void NcclCommunicator::connect(device::Device& device) {
   const auto memory = device.allocate(2 * size());  // a byte to each and of each
   void* const stream = stream_->native();
-  const auto run = [&](int result) { check(library_, result, "a first message"); };
+  const auto run = [&](int result) {
+    if (result != nccl::kSuccess) abort();
+    check(library_, result, "a first message");
+  };
   run(library_.group_start());
   for (int m = 0; m < size(); ++m) {
     if (m == rank()) continue;
@@ -352,7 +361,7 @@ void end_nccl_groups(std::span<Communicator* const> groups) {
   const Library& l = *nccl::library();
   l.group_start();
   for (NcclCommunicator* one : all) one->abort();
-  l.group_end();
+  if (all[0]->backend().ranks != RankKind::process) l.group_end();
 }
 
 std::unique_ptr<Communicator> nccl_group(World& world, device::Device& device, device::Stream& compute,

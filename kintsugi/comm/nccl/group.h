@@ -21,7 +21,7 @@ std::unique_ptr<Communicator> nccl_group(World& world, device::Device& device, d
                                          std::span<const int> ranks, const GroupOptions& options = {});
 
 // Where one of these groups failed, or was not waited for: ends all of them at once. One after the other would wait for
-// what the device does of the next. Of other groups than NCCL's it does nothing.
+// what the device does of the next. Of other groups than NCCL's it does nothing. A process can only end after it.
 void end_nccl_groups(std::span<Communicator* const> groups);
 
 }  // namespace kintsugi::comm

@@ -1,7 +1,14 @@
 #include "kintsugi/comm/nccl/library.h"
 
+#include <dlfcn.h>
+#include <link.h>
+
+#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "kintsugi/base/error.h"
@@ -14,6 +21,39 @@ namespace {
 // they are done. Set before main begins: the environment must not change once other threads may read it.
 [[maybe_unused]] const int starts_in_order = ::setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0),
                            blocks = ::setenv("NCCL_COMM_BLOCKING", "1", 1);
+
+// What stands in the library behind "NCCL version 2.28.9", "+cuda13.0", as 13000; 0 if that is not found. It is part of
+// no function.
+int cuda_of(const void* in_library) {
+  Dl_info of = {};
+  if (dladdr(in_library, &of) == 0) return 0;
+  struct Search {
+    const void* base;
+    int found = 0;
+  } search = {.base = of.dli_fbase};
+  dl_iterate_phdr(
+      [](dl_phdr_info* object, size_t, void* context) {
+        auto& s = *static_cast<Search*>(context);
+        if (reinterpret_cast<const void*>(object->dlpi_addr) != s.base) return 0;
+        for (const ElfW(Phdr) & part : std::span(object->dlpi_phdr, object->dlpi_phnum)) {
+          if (part.p_type != PT_LOAD || (part.p_flags & PF_R) == 0) continue;
+          const std::string_view bytes(reinterpret_cast<const char*>(object->dlpi_addr + part.p_vaddr), part.p_filesz);
+          constexpr std::string_view kName = "NCCL version ", kBuilt = "+cuda";
+          for (size_t at = bytes.find(kName); at != bytes.npos; at = bytes.find(kName, at + 1)) {
+            const std::string text(bytes.substr(at + kName.size(), 40));
+            const size_t built = text.find(kBuilt);
+            int major = 0, minor = 0;
+            if (built == text.npos || std::sscanf(text.c_str() + built + kBuilt.size(), "%d.%d", &major, &minor) != 2)
+              continue;
+            s.found = 1000 * major + 10 * minor;
+            return 1;
+          }
+        }
+        return 1;
+      },
+      &search);
+  return search.found;
+}
 
 }  // namespace
 
@@ -40,6 +80,7 @@ const Library* library() {
     opened.find("ncclSend", l.send);
     opened.find("ncclRecv", l.receive);
     if (!opened.found_all() || l.get_version(&l.version) != kSuccess) return std::nullopt;
+    l.cuda = cuda_of(reinterpret_cast<const void*>(l.get_version));
     return l;
   }();
   return found ? &*found : nullptr;
@@ -47,12 +88,12 @@ const Library* library() {
 
 bool starts_in_order() {
   const char* const text = std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT");
-  return text != nullptr && std::string_view(text) != "0";
+  return text != nullptr && std::strtoll(text, nullptr, 0) != 0;  // as the library reads it
 }
 
-Order order_of(int version, int driver, bool captured) {
-  if (version < 22600) return Order::none;
-  const bool starts = captured ? version >= 22700 && driver >= 12090 : driver >= 12030;
+Order order_of(const Versions& v, bool captured) {
+  if (v.library < 22600) return Order::none;
+  const bool starts = std::min(v.driver, v.built) >= 12030 && (!captured || (v.library >= 22700 && v.driver >= 12090));
   return starts ? Order::as_enqueued : Order::one_by_one;
 }
 

@@ -18,7 +18,7 @@ struct Id {  // ncclUniqueId
 inline constexpr int kSuccess = 0, kInProgress = 7;  // of ncclResult_t
 
 struct Library {
-  int version = 0;  // 22809: 2.28.9
+  int version = 0, cuda = 0;  // 22809: 2.28.9; that of CUDA which it was built with, 0: not known
   int (*get_version)(int* version);
   int (*get_unique_id)(Id* id);
   int (*init_rank)(Handle** made, int ranks, Id id, int rank);
@@ -46,9 +46,14 @@ enum class Order {
   one_by_one,   // each when that before it has ended
   as_enqueued,  // each when that before it has started
 };
-// By the versions of the library and of CUDA that the driver knows (13000: 13.0). The library's source, src/enqueue.cc,
-// getImplicitOrder, of 2.26 to 2.28; it was built with CUDA 12.3 or newer, as NVIDIA's packages are.
-Order order_of(int version, int driver, bool captured);
+// By these versions, the last two of CUDA (13000: 13.0). The library's source, src/enqueue.cc, getImplicitOrder,
+// of 2.26 to 2.28.
+struct Versions {
+  int library = 0;  // 0: it is not found
+  int driver = 0;   // that the driver knows
+  int built = 0;    // that the library was built with; 0: not known
+};
+Order order_of(const Versions& v, bool captured);
 bool starts_in_order();  // false: the environment says otherwise
 
 // ncclDataType_t and ncclRedOp_t. InternalError for a type that is not added.

@@ -43,6 +43,7 @@ class AlgorithmFile {
     if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored))
       return path.string() + " is no file";
     const int file = open_to_add(path);
+    if (file < 0 && ::access(path.c_str(), R_OK) == 0) return "";  // others keep it
     if (file < 0) return path.string() + ": " + std::generic_category().message(errno);
     ::close(file);
     return "";
