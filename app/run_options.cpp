@@ -82,9 +82,9 @@ config::Resolved read_run(const RunOptions& options, RunsOn machine) {
   if (launched && launched->rank > 0) return resolved;  // rank 0 has printed it
   for (const std::string& warning : resolved.warnings) fmt::print(stderr, "warning: {}\n", warning);
   if (machine == RunsOn::any) return resolved;
-  if (const std::string warning = build::passed_over(resolved.settings); !warning.empty())
-    resolved.machine_warnings.push_back(warning);
   for (const std::string& warning : resolved.machine_warnings) fmt::print(stderr, "warning: {}\n", warning);
+  if (const std::string warning = build::passed_over(resolved.settings); !warning.empty())
+    fmt::print(stderr, "warning: {}\n", warning);
   return resolved;
 }
 

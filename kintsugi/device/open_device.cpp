@@ -14,9 +14,15 @@ namespace {
 
 constexpr const char* kModule = "kintsugi_cuda.so";
 
+// By the environment; "" if it names none.
+std::string named_module() {
+  const char* const path = std::getenv("KINTSUGI_CUDA_MODULE");
+  return path == nullptr ? "" : path;
+}
+
 // Beside the program, or one folder above it.
 std::string module_path() {
-  if (const char* path = std::getenv("KINTSUGI_CUDA_MODULE"); path != nullptr && *path != '\0') return path;
+  if (const std::string path = named_module(); !path.empty()) return path;
   std::error_code ignored;
   const auto here = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
   for (const auto& folder : {here, here.parent_path()})
@@ -38,11 +44,9 @@ struct CudaModule {
 CudaModule load_module() {
   const std::string path = module_path();
   CudaModule m = {.handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)};
-  if (m.handle == nullptr) {
-    const bool given = std::getenv("KINTSUGI_CUDA_MODULE") != nullptr;
+  if (m.handle == nullptr)
     throw base::UserError("device", "the module for CUDA{} cannot be loaded: {}",
-                          given ? ", which KINTSUGI_CUDA_MODULE names," : "", dlerror());
-  }
+                          named_module().empty() ? "" : ", which KINTSUGI_CUDA_MODULE names,", dlerror());
   m.open = reinterpret_cast<CudaEntry*>(dlsym(m.handle, kCudaEntry));
   m.count = reinterpret_cast<CudaCount*>(dlsym(m.handle, kCudaCount));
   m.suits = reinterpret_cast<CudaSuits*>(dlsym(m.handle, kCudaSuits));

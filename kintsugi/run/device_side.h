@@ -81,7 +81,8 @@ class DeviceSide {
     DeviceSide& side_;
   };
 
-  // What follows may wait too, as a launch does where many are before it; until the next wait has ended.
+  // What follows may wait too, as a launch does where many are before it, and a library for other ranks; until the next
+  // wait has ended.
   void watch_anew() { watchdog_.start(); }
   // Whatever belongs to the device is freed from here on.
   void end() { watchdog_.start(); }

@@ -310,8 +310,6 @@ void Executor::enqueue(const Instruction& i, Bound& b, Running& r) {
     in = send_by_host(b, r);
     if (!out.empty()) out = {r.received->data(), out.size()};
   }
-  std::optional<DeviceSide::Watched> watched;  // the library may wait for other ranks
-  if (exchange_.way == comm::DeviceWay::nccl) watched.emplace(*device_);
   if (waits_late()) c.next_waits(touched_.must_wait(c, b.ins, b.outs));
   switch (i.collective) {
     case Collective::all_reduce:
