@@ -18,6 +18,10 @@ Combiner OpRow::combiner(std::string_view output) const {
   return Combiner::sum;
 }
 
+bool OpRow::is_windowed(std::string_view name) const {
+  return std::find(windowed.begin(), windowed.end(), name) != windowed.end();
+}
+
 bool OpRow::can_accumulate(std::string_view output) const {
   return std::find(accumulates.begin(), accumulates.end(), output) != accumulates.end();
 }
@@ -56,6 +60,8 @@ OpTable::OpTable(std::vector<OpRow> rows) : rows_(std::move(rows)) {
     for (const auto& [output, combiner] : row.combine) has(row.outs, output);
     for (std::string_view output : row.accumulates) has(row.outs, output);
     for (std::string_view output : row.narrows) has(row.outs, output);
+    for (std::string_view name : row.windowed)
+      if (!row.ins.has(name)) has(row.outs, name);
     if (!row.bias.empty()) has(row.ins, row.bias);
     if (!row.activated.empty()) has(row.ins, row.activated), has(row.outs, row.activated);
   }

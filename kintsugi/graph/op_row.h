@@ -4,6 +4,15 @@
 // Because no value holds a dim name twice, a row needs little: every dim of every operand may be split unless `whole`
 // names it. An operand or output that has the dim is split along it, an operand that lacks it is whole, and an output
 // that lacks it is partial, with the combiner in `combine`.
+//
+// A window operation (convolution, pooling) relates two sizes of one dim. Its `windowed` operands and outputs are
+// indexed by input position, all others by output position; both use the same dim name ("height"), so that one rule
+// splits the dim at every size. The attributes give the windowed dims and their kernel, stride, padding and dilation
+// (tensor/window.h). The kernel's own dims have other names ("kernel_height") and are never split. If a windowed dim is
+// split, each rank owns a range of output positions and holds every input position that their windows reach: a halo
+// exchange fetches those of a windowed operand; a windowed output is a partial sum where ranks overlap, which a reverse
+// halo exchange adds up. So a windowed output must be additive over output positions, as a convolution's input
+// gradient is.
 #pragma once
 
 #include <cstdint>
@@ -125,6 +134,8 @@ struct OpRow {
   bool keeps_zero = false;
   std::vector<std::pair<std::string_view, std::string_view>> alias = {};  // (output dim, input dim) split alike
 
+  std::vector<std::string_view> windowed = {};  // operands and outputs that are indexed by input position
+
   // Memory.
   std::vector<std::pair<std::string_view, std::string_view>> in_place = {};  // (output, input) that may share memory
   bool view = false;                               // the output is the input under other names
@@ -152,6 +163,7 @@ struct OpRow {
 
   std::string_view rule_family() const { return family.empty() ? kind : family; }
   Combiner combiner(std::string_view output) const;
+  bool is_windowed(std::string_view operand_or_output) const;
   bool can_accumulate(std::string_view output) const;
   bool can_narrow(std::string_view output) const;
   bool may_share(std::string_view output, size_t input) const;  // the input at that position

@@ -36,6 +36,7 @@ struct Numbers {
 struct NamedIndex {
   std::string dim;
   tensor::DimIndex index;
+  bool windowed = false;  // of operands that are indexed by input position
 };
 
 // One call of one kernel. Everything it points to outlives the call.
@@ -57,6 +58,11 @@ struct KernelCall {
   std::string_view kind = {};   // of the operation
 
   const tensor::DimIndex& index(std::string_view dim) const;  // InternalError if there is none
+  // The index of a windowed dim of the operands and outputs that are indexed by input position (OpRow::windowed).
+  // Positions with index -1 are absent, like positions outside of the block: zero in a convolution, not counted in
+  // pooling. Local window o begins at local position o * stride - low, with the call's attributes: of a split dim, low
+  // and high are 0 and the block includes the padding. Without such an index every position of the block is present.
+  const tensor::DimIndex& window_index(std::string_view dim) const;
   bool accumulates(size_t output) const { return (accumulate >> output) & 1u; }
   bool moves(std::string_view dim) const { return !moved.empty() && moved == dim; }
 };
