@@ -55,6 +55,8 @@ struct Link {
   double share = 1;      // of it that is attained
   double start = 0;      // seconds, of each collective or message
   double step = 0;       // seconds, of each step of a ring or tree
+  double ll128_step = 0;  // seconds, of a step of a ring in NCCL's protocol LL128; 0: the library lacks it
+  double ll_step = 0;     // the same in its protocol LL
   double slowdown = 1;   // of kernels that run beside it
   double overlap = 1;    // 0: devices move the bytes themselves, and compute nothing meanwhile
 

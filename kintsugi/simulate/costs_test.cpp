@@ -150,6 +150,25 @@ TEST(Transfers, BetweenNodes) {
   EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 4, 8), Collective::all_reduce, 920).total(), 2 * 3 + 920);
 }
 
+TEST(Transfers, TakeTheFastestProtocolBetweenNodes) {
+  Cluster c = small_cluster();
+  c.node.step = 1;
+  c.network.link.step = 10;
+  c.network.link.ll128_step = 2;
+  // The step within a node has no such protocol: unchanged.
+  EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 16), Collective::all_gather, 10).latency, 10 + 14);
+  // One rank per node needs no step within a node.
+  EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 4, 8), Collective::all_gather, 9.2).total(), 3 * 2 + 10);
+  c.node.ll128_step = 0.5;
+  EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 16), Collective::all_gather, 9.2).total(), 2 + 14 * 0.5 + 2);
+  // Many bytes: the whole bandwidth saves more than the steps cost.
+  EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 16), Collective::all_gather, 1000).total(), 24 + 200);
+  // Few bytes: LL.
+  c.node.ll_step = c.network.link.ll_step = 0.1;
+  EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 16), Collective::all_gather, 5).total(), 15 * 0.1 + 2);
+  EXPECT_DOUBLE_EQ(transfer_time(c, group(c, 16), Collective::all_reduce, 5).total(), 2 * 15 * 0.1 + 2);
+}
+
 TEST(Transfers, OfAllRanksShareStorage) {
   Cluster c = small_cluster();
   EXPECT_THROW(copy_time(c, 4, 1), base::UserError);

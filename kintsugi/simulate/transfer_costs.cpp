@@ -15,6 +15,10 @@ namespace {
 // The part of a ring's bandwidth that a tree reaches (NCCL, src/graph/tuning.cc, trees over several nodes).
 constexpr double kTree = 0.92;
 
+// Shares of the bandwidth that NCCL's low-latency protocols reach, since they send flags with the data, and the most
+// bytes/s of LL between nodes (tuning.cc, llMaxBws, more than two nodes).
+constexpr double kLl128 = 0.92, kLl = 0.5, kMostLl = 20.4e9;
+
 // How often the data goes round the ring.
 double rounds(Collective kind) {
   switch (kind) {
@@ -40,6 +44,25 @@ double tapered(const Cluster& c, const GroupShape& g) {
 TransferTime message(const Cluster& c, const GroupShape& g, double bytes) {
   if (g.nodes == 1) return {LinkKind::node, c.node.start + c.node.step, bytes / c.node.attained()};
   return {LinkKind::network, c.network.link.start + c.network.link.step, bytes / tapered(c, g)};
+}
+
+// A ring over several nodes takes `turns` x (nodes - 1) steps between nodes and `turns` x (ranks - nodes) within them.
+// The library picks the protocol that takes least: Simple has the whole bandwidth, LL128 and LL have shorter steps (NCCL,
+// src/graph/tuning.cc, NCCL_ALGO_RING).
+TransferTime fastest_ring(const Cluster& c, const GroupShape& g, double turns, double bytes, double bandwidth) {
+  const Link &node = c.node, &network = c.network.link;
+  const double between = turns * static_cast<double>(g.nodes - 1), within = turns * static_cast<double>(g.ranks - g.nodes);
+  const auto ring = [&](double network_step, double node_step, double rate) {
+    return TransferTime{LinkKind::network, network.start + between * network_step + within * node_step, bytes / rate};
+  };
+  TransferTime best = ring(network.step, node.step, bandwidth);
+  const auto try_protocol = [&](double network_step, double node_step, double rate) {
+    if (network_step == 0 || (within > 0 && node_step == 0)) return;
+    if (const TransferTime t = ring(network_step, node_step, rate); t.total() < best.total()) best = t;
+  };
+  try_protocol(network.ll128_step, node.ll128_step, kLl128 * bandwidth);
+  try_protocol(network.ll_step, node.ll_step, std::min(kLl * bandwidth, kMostLl));
+  return best;
 }
 
 // As measured in a node. What the least bytes take is no time of the link.
@@ -83,8 +106,7 @@ TransferTime transfer_time(const Cluster& c, const GroupShape& g, Collective kin
   }
   // A ring enters and leaves each node once, with as many rings as the group has devices there.
   const double bandwidth = std::min(c.node.attained(), g.per_node() * tapered(c, g));
-  const TransferTime ring = {LinkKind::network, start + turns * ((nodes - 1) * hop + (n - nodes) * c.node.step),
-                             bytes / bandwidth};
+  const TransferTime ring = fastest_ring(c, g, turns, bytes, bandwidth);
   if (kind != Collective::all_reduce) return ring;
   const TransferTime tree = {LinkKind::network,
                              start + 2 * (std::ceil(std::log2(nodes)) * hop + (g.per_node() - 1) * c.node.step),
