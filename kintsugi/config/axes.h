@@ -19,9 +19,8 @@ struct Axis {
   // The default of mesh_order has the axis of greatest nearness innermost. An axis that mesh_order leaves out is
   // placed just outside those that are nearer.
   int nearness = 0;
-  // Its ranks are the stages of a pipeline, which hold different layers. Such an axis is in the mesh if its size is
-  // more than 1, and mesh_order may leave it out.
-  bool cuts_layers = false;
+  bool optional = false;     // in the mesh only if its size is more than 1; mesh_order may leave it out
+  bool cuts_layers = false;  // its ranks are the stages of a pipeline, which hold different layers
   std::vector<std::string_view> divides = {};  // the keys that must be multiples of the size: "train.global_batch"
   std::vector<std::string_view> keys = {};     // keys that have no effect if the size is 1
   void (*check)(const Given&) = nullptr;       // further conditions on the settings: UserError if they do not hold
@@ -37,7 +36,7 @@ const std::vector<Axis>& axes();
 std::vector<const Axis*> axes_of_product();
 // Outermost first.
 std::vector<const Axis*> axes_by_nearness();
-const std::string& default_mesh_order();  // their names: "pipe data context tensor"
+const std::string& default_mesh_order();  // their names: "pipe data context space tensor"
 
 // The product of all sizes, up to 10^12.
 int64_t ranks_of(const Parallel& parallel);

@@ -373,6 +373,10 @@ std::vector<Key> other_parallel_keys() {
       parallel<&Parallel::context_balance>(
           {"context_balance", OneOf{words(context_balances())}, free, "zigzag; contiguous with ulysses",
            "tokens of a rank: one early and one late chunk, or contiguous tokens", "balance"}),
+      parallel<&Parallel::space_dims>({"space_dims", Text{"names of dims"}, free, "",
+                                       "the dims that the space axis may split: each of its factors splits the first "
+                                       "that is long enough",
+                                       "spatial_dims"}),
       parallel<&Parallel::keep_gathered>(
           {"keep_gathered", Boolean{}, free, "",
            "gathered activations are kept for the backward pass instead of being gathered again",

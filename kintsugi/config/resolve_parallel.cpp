@@ -28,11 +28,11 @@ std::vector<std::string> with_axes(std::vector<std::string> names) {
   return names;
 }
 
-// "data 2 x tensor 1 x context 1", with pipe where there is one.
+// "data 2 x tensor 1 x context 1", with pipe and the like where there is one.
 std::string factors(const Parallel& p) {
   std::string text;
   for (const Axis* axis : axes_of_product())
-    if (!axis->cuts_layers || axis->size(p) > 1)
+    if (!axis->optional || axis->size(p) > 1)
       text += fmt::format("{}{} {}", text.empty() ? "" : " x ", axis->name, axis->size(p));
   return text;
 }
@@ -56,7 +56,7 @@ std::string in_words(const std::vector<std::string>& names) {
   return fmt::format("{} and {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
 }
 
-// Each axis once; those that cut layers may be left out.
+// Each axis once; optional ones may be left out.
 void check_mesh_order(const Given& given) {
   const std::vector<std::string> names = tensor::words(given.settings.parallel.mesh_order);
   std::vector<std::string> once, may;
@@ -64,8 +64,8 @@ void check_mesh_order(const Given& given) {
   size_t known = 0;
   for (const Axis* axis : axes_by_nearness()) {
     const auto count = static_cast<size_t>(std::ranges::count(names, axis->name));
-    (axis->cuts_layers ? may : once).emplace_back(axis->name);
-    fits = fits && (count == 1 || (count == 0 && axis->cuts_layers));
+    (axis->optional ? may : once).emplace_back(axis->name);
+    fits = fits && (count == 1 || (count == 0 && axis->optional));
     known += count;
   }
   if (!fits || known != names.size())

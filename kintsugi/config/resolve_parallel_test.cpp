@@ -36,7 +36,7 @@ TEST(ResolveParallel, Ranks) {
   const Resolved product = resolved("data = 2\ntensor = 3\n");
   EXPECT_EQ(product.settings.parallel.ranks, 6);
   EXPECT_EQ(product.settings.parallel.threads, 1);
-  EXPECT_EQ(product.origin("parallel.ranks").text(), "derived: pipe x data x tensor x context");
+  EXPECT_EQ(product.origin("parallel.ranks").text(), "derived: pipe x data x tensor x context x space");
   EXPECT_EQ(resolved("ranks = 0\ncontext = 2\n").settings.parallel.ranks, 2);
   EXPECT_EQ(resolved("ranks = 4\ndata = 2\ncontext = 2\n").settings.parallel.data, 2);
 
@@ -79,13 +79,14 @@ TEST(ResolveParallel, OutOfRange) {
   EXPECT_EQ(error_in("context_method = \"rings\"\n"),
             "[config] run.toml:2: parallel.context_method = \"rings\" is not one of gathered, ring, ulysses; did you "
             "mean \"ring\"?");
-  EXPECT_EQ(
-      error_in("expert = 2\n"),
-      "[config] run.toml:2: unknown key parallel.expert; [parallel] has ranks, data, tensor, context, pipe, zero, "
-      "shard_group, shard_context, sequence_parallel, context_method, context_balance, keep_gathered, keep_logits, "
-      "rules, "
-      "allow_repeat, mesh_order, schedule, chunks, stages, recompute, recompute_every, offload, offload_folder, "
-      "memory_per_rank, wire, timeout_seconds, cluster, device, tf32, transport, bind, replicas, threads");
+  EXPECT_EQ(error_in("expert = 2\n"),
+            "[config] run.toml:2: unknown key parallel.expert; [parallel] has ranks, data, tensor, context, space, "
+            "pipe, zero, "
+            "shard_group, shard_context, sequence_parallel, context_method, context_balance, space_dims, "
+            "keep_gathered, keep_logits, "
+            "rules, "
+            "allow_repeat, mesh_order, schedule, chunks, stages, recompute, recompute_every, offload, offload_folder, "
+            "memory_per_rank, wire, timeout_seconds, cluster, device, tf32, transport, bind, replicas, threads");
   EXPECT_EQ(error_in("tensor_model_parallel_size = 2\n"),
             "[config] run.toml:2: unknown key parallel.tensor_model_parallel_size; did you mean tensor?");
 }
@@ -144,7 +145,7 @@ TEST(ResolveParallel, MeshOrder) {
        {"data tensor", "data tensor context data", "data tensor pipe", "pipe data pipe tensor context", " "})
     EXPECT_EQ(error_in("mesh_order = \"" + std::string(order) + "\"\n"),
               "[config] run.toml:2: parallel.mesh_order = \"" + std::string(order) +
-                  "\" must name each of data, context and tensor once, outermost first, and may name pipe");
+                  "\" must name each of data, context and tensor once, outermost first, and may name pipe and space");
   EXPECT_EQ(error_in("mesh_order = \"\"\n"),
             "[config] run.toml:2: parallel.mesh_order is empty; it must be the axes, outermost first, or be left out");
 }
@@ -159,9 +160,8 @@ TEST(ResolveParallel, Stages) {
   EXPECT_EQ(error_in("pipe = 2\nstages = \"1-2 3\"\n"),
             "[config] run.toml:3: parallel.stages = \"1-2 3\": \"1-2\" is no number of layers; write how many layers "
             "each chunk has: \"5 7\"");
-  EXPECT_EQ(
-      error_in("pipe = 2\nranks = 3\n"),
-      "[config] run.toml:3: parallel.ranks = 3 is not pipe 2 x data 1 x tensor 1 x context 1 = 2; leave ranks out");
+  EXPECT_EQ(error_in("pipe = 2\nranks = 3\n"),
+            "[config] run.toml:3: parallel.ranks = 3 is not pipe 2 x data 1 x tensor 1 x context 1 = 2; leave ranks out");
 }
 
 TEST(ResolveParallel, BalanceFollowsTheMethod) {
@@ -215,7 +215,7 @@ TEST(ResolveParallel, KeysWithoutEffectAreTold) {
             "run.toml:3: parallel.zero = 3 has no effect with parallel.shard_group = 1");
   EXPECT_EQ(warning("wire = \"bf16\"\n"),
             "run.toml:2: parallel.wire = \"bf16\" has no effect with parallel.ranks = 1 (derived: pipe x data x "
-            "tensor x context)");
+            "tensor x context x space)");
   EXPECT_EQ(warning("data = 2\nwire = \"bf16\"\n[train]\ndtype = \"bf16\"\ngradient_dtype = \"bf16\"\n"),
             "run.toml:3: parallel.wire = \"bf16\" has no effect with train.gradient_dtype = \"bf16\"");
   EXPECT_EQ(warning("tf32 = true\ndevice = \"cpu\"\n"),
@@ -225,7 +225,7 @@ TEST(ResolveParallel, KeysWithoutEffectAreTold) {
   EXPECT_EQ(warning("rules = [\"embed -> tensor\"]\n"),
             "run.toml:2: parallel.rules = [\"embed -> tensor\"] has no effect with parallel.ranks = 1 (derived: pipe x "
             "data x "
-            "tensor x context)");
+            "tensor x context x space)");
   EXPECT_EQ(warning("context = 2\nzero = 1\nshard_context = true\n"), "0 warnings");
   EXPECT_EQ(warning("tensor = 2\nsequence_parallel = true\nkeep_gathered = true\nwire = \"bf16\"\n"), "0 warnings");
 }

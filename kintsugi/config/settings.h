@@ -145,6 +145,7 @@ struct Parallel {
   int64_t data = 1;
   int64_t tensor = 1;
   int64_t context = 1;
+  int64_t space = 1;
   int64_t pipe = 1;
 
   int64_t zero = 0;                         // 0 .. 3
@@ -153,6 +154,7 @@ struct Parallel {
   bool sequence_parallel = false;           // seq of the residual stream over tensor
   std::string context_method = "gathered";  // gathered | ring | ulysses; context.h
   std::string context_balance = {};         // zigzag | contiguous; zigzag, contiguous with ulysses
+  std::string space_dims = "height width depth";  // that the space axis may split, in order of preference
   bool keep_gathered = false;               // a gathered activation is kept from forward to backward
   bool keep_logits = true;                  // of a split vocabulary, from the loss to its gradient
   std::vector<std::string> rules = {};      // the user's, before those of the numbers: "embed in contract -> tensor"

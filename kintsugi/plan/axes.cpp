@@ -4,6 +4,7 @@
 
 #include "kintsugi/base/error.h"
 #include "kintsugi/config/context.h"
+#include "kintsugi/tensor/shape.h"
 
 namespace kintsugi::plan {
 namespace {
@@ -74,6 +75,13 @@ Rules context_rules(const Parallel& p) {
   return rules;
 }
 
+Rules space_rules(const Parallel& p) {
+  Rules rules;
+  for (const std::string& dim : tensor::words(p.space_dims))
+    rules.push_back({.dim = dim, .axes = {"space"}, .pad = true});
+  return rules;
+}
+
 Names context_shards(const Parallel& p, const Mesh&) {
   return p.shard_context ? Names{"context"} : Names{};
 }
@@ -89,6 +97,7 @@ const std::vector<AxisRow>& axis_rows() {
       {.axis = named("data"), .rules = data_rules, .shards = data_shards},
       {.axis = named("tensor"), .rules = tensor_rules, .further = sequence_parallel_rules},
       {.axis = named("context"), .rules = context_rules, .shards = context_shards, .zigzag = context_zigzag},
+      {.axis = named("space"), .rules = space_rules},
       {.axis = named("pipe")},  // layers are cut by Plan::layers, not by rules
   };
   return kRows;

@@ -18,15 +18,15 @@ TEST(Axes, Order) {
   const auto order = [](int nearness, const std::string& mesh_order) {
     std::vector<AxisRow> rows = axis_rows();
     rows.push_back(
-        {.axis = {.name = "space", .size = [](const config::Parallel&) { return int64_t{3}; }, .nearness = nearness}});
+        {.axis = {.name = "rows", .size = [](const config::Parallel&) { return int64_t{3}; }, .nearness = nearness}});
     return to_string(plan_from({.data = 2, .tensor = 2, .context = 2, .pipe = 2, .mesh_order = mesh_order}, rows).mesh);
   };
   const std::string all = "pipe data context tensor";
-  EXPECT_EQ(order(0, all), "pipe=2 space=3 data=2 context=2 tensor=2");
-  EXPECT_EQ(order(25, all), "pipe=2 data=2 context=2 space=3 tensor=2");
-  EXPECT_EQ(order(40, all), "pipe=2 data=2 context=2 tensor=2 space=3");
-  EXPECT_EQ(order(10, "tensor space data context"), "pipe=2 tensor=2 space=3 data=2 context=2");
-  EXPECT_EQ(order(10, "tensor data context"), "pipe=2 space=3 tensor=2 data=2 context=2");
+  EXPECT_EQ(order(0, all), "pipe=2 rows=3 data=2 context=2 tensor=2");
+  EXPECT_EQ(order(25, all), "pipe=2 data=2 context=2 rows=3 tensor=2");
+  EXPECT_EQ(order(40, all), "pipe=2 data=2 context=2 tensor=2 rows=3");
+  EXPECT_EQ(order(10, "tensor rows data context"), "pipe=2 tensor=2 rows=3 data=2 context=2");
+  EXPECT_EQ(order(10, "tensor data context"), "pipe=2 rows=3 tensor=2 data=2 context=2");
 }
 
 }  // namespace kintsugi::plan::axes_test

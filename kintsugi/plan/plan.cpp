@@ -34,7 +34,7 @@ Mesh mesh_of(const Parallel& p, Rows rows) {
   std::vector<mesh::Axis> axes;
   for (const AxisRow* row : in_order(p, rows)) {
     const int64_t size = row->axis.size(p);
-    if (size == 1 && row->axis.cuts_layers) continue;
+    if (size == 1 && row->axis.optional) continue;
     axes.push_back({.name = std::string(row->axis.name), .size = size, .cuts_layers = row->axis.cuts_layers});
     if (size > 1 && row->zigzag) axes.back().zigzag = row->zigzag(p);
   }
