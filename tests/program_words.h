@@ -23,7 +23,9 @@ inline std::string phase_word(const program::Instruction& i) {
 inline std::string reduction_word(const program::Instruction& i) {
   using program::Collective;
   const program::Kind started = i.kind == program::Kind::wait ? i.awaited : i.kind;
-  if (started != program::Kind::collective || i.collective == Collective::shift || is_message(i)) return "";
+  if (started != program::Kind::collective || i.collective == Collective::shift || i.collective == Collective::halo ||
+      is_message(i))
+    return "";
   return std::string(name_of(i.reduction));
 }
 

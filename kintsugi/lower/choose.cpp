@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kintsugi/tensor/window.h"
+
 namespace kintsugi::lower {
 
 using mesh::Combiner;
@@ -25,14 +27,18 @@ class Chooser {
       alias_[op.attributes.text("to")] = op.attributes.text("from");
     std::vector<std::string> whole(op.row.whole.begin(), op.row.whole.end());
     for (const std::string& d : tensor::words(op.attributes.text_or("whole", ""))) whole.push_back(d);
-    for (const auto* list : {&op.ins, &op.outs})
-      for (const Shape& shape : *list)
-        for (const Dim& d : shape) {
-          const std::string_view name = of(d.name);
-          const bool known = std::any_of(dims_.begin(), dims_.end(), [&](const Dim& e) { return e.name == name; });
-          if (!known && name == d.name && std::find(whole.begin(), whole.end(), d.name) == whole.end())
-            dims_.push_back(d);
-        }
+    if (!op.row.windowed.empty()) find_windows(whole);
+    const auto add = [&](const Shape& shape, bool windowed) {
+      for (const Dim& d : shape) {
+        const std::string_view name = of(d.name);
+        const bool known = std::any_of(dims_.begin(), dims_.end(), [&](const Dim& e) { return e.name == name; });
+        if (!known && name == d.name && !(windowed && window(d.name)) &&
+            std::find(whole.begin(), whole.end(), d.name) == whole.end())
+          dims_.push_back(d);
+      }
+    };
+    for (size_t i = 0; i < op.ins.size(); ++i) add(op.ins[i], windowed_in(i));
+    for (size_t i = 0; i < op.outs.size(); ++i) add(op.outs[i], windowed_out(i));
   }
 
   Choice run() {
@@ -46,12 +52,14 @@ class Chooser {
     find_steps();
     for (size_t i = 0; i < op_.ins.size(); ++i) {
       Layout l = layout(op_.ins[i]);
+      if (windowed_in(i)) add_halos(l, op_.ins[i], false);
       for (const auto& [f, operands] : passed_)
         if (has_operand(operands, i)) l.set_part(f, Combiner::sum);
       c.ins.push_back(std::move(l));
     }
     for (size_t i = 0; i < op_.outs.size(); ++i) {
       Layout l = layout(op_.outs[i]);
+      if (windowed_out(i)) add_halos(l, op_.outs[i], true);
       const Combiner combiner = op_.row.combiner(op_.row.outs.at(i, op_.absent.outs).name);
       for (const auto& [dim, factors] : splits_)
         for (Factor f : factors)
@@ -67,6 +75,38 @@ class Chooser {
  private:
   static bool has_operand(const std::vector<size_t>& list, size_t i) {
     return std::find(list.begin(), list.end(), i) != list.end();
+  }
+
+  bool windowed_in(size_t i) const { return op_.row.is_windowed(op_.row.ins.at(i, op_.absent.ins).name); }
+  bool windowed_out(size_t i) const { return op_.row.is_windowed(op_.row.outs.at(i, op_.absent.outs).name); }
+
+  const tensor::Window* window(std::string_view dim) const {
+    for (const tensor::DimWindow& w : windows_)
+      if (w.dim == dim) return &w.window;
+    return nullptr;
+  }
+
+  // The kernel's own dims stay whole, and so do windowed dims that an axis cuts into several ranges.
+  void find_windows(std::vector<std::string>& whole) {
+    windows_ = tensor::windows_of(op_.attributes);
+    for (const tensor::DimWindow& w : windows_) {
+      whole.push_back(tensor::kernel_dim(w.dim));
+      for (Factor f = 0; f < static_cast<Factor>(mesh_.factors().size()); ++f)
+        if (mesh_.cut(w.dim, f).zigzag) whole.push_back(w.dim);
+    }
+  }
+
+  // What is indexed by input position has what the windows of its rank's output positions reach.
+  void add_halos(Layout& l, const Shape& shape, bool adds) const {
+    for (const Dim& d : shape) {
+      const tensor::Window* w = window(d.name);
+      const auto split = splits_.find(d.name);
+      if (!w || split == splits_.end()) continue;
+      const auto outputs = std::ranges::find(dims_, d.name, &Dim::name);
+      l.set(d.name, split->second,
+            mesh::Halo{
+                .outputs = outputs->size, .stride = w->stride, .extent = w->extent(), .low = w->low, .adds = adds});
+    }
   }
 
   std::string_view of(std::string_view dim) const {
@@ -179,7 +219,8 @@ class Chooser {
   const Plan& plan_;
   const Mesh& mesh_;
   std::map<std::string, std::string, std::less<>> alias_;  // dim -> the dim that it is split as
-  std::vector<Dim> dims_;                                  // that may be split
+  std::vector<tensor::DimWindow> windows_;
+  std::vector<Dim> dims_;  // that may be split; windowed ones by their output positions
   std::vector<Factor> taken_;
   std::map<Factor, std::vector<size_t>> passed_;  // factor -> the operands that stay partial over it
   Splits splits_, steps_;
@@ -202,8 +243,9 @@ Choice choose(const Operation& op, std::span<const std::optional<Layout>> have, 
 }
 
 const Choice& Choices::of(const Operation& op, std::span<const std::optional<Layout>> have) {
-  std::array<std::string, 3> texts = {op.attributes.text_or("from", ""), op.attributes.text_or("to", ""),
-                                      op.attributes.text_or("whole", "")};
+  std::array<std::string, 4> texts = {op.attributes.text_or("from", ""), op.attributes.text_or("to", ""),
+                                      op.attributes.text_or("whole", ""),
+                                      op.row.windowed.empty() ? "" : to_string(op.attributes)};
   std::deque<Known>& alike = known_[&op.row];
   for (const Known& k : alike)
     if (k.ins == op.ins && k.outs == op.outs && std::ranges::equal(k.have, have) && k.absent == op.absent &&

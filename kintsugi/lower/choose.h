@@ -61,7 +61,7 @@ class Choices {
  private:
   // All that a choice depends on, besides the plan.
   struct Known {
-    std::array<std::string, 3> texts;  // of the attributes
+    std::array<std::string, 4> texts;  // of the attributes
     std::vector<Shape> ins, outs;
     tensor::Absent absent;
     std::vector<std::optional<Layout>> have;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/program/halo.h"
 
 namespace kintsugi::lower {
 
@@ -89,10 +90,88 @@ Step next_step(const Layout& now, const Layout& goal) {
   return s;
 }
 
+// The halo that both have alike stays.
+bool same_halo(const Layout& a, const Layout& b, std::string_view dim) {
+  return a.halo(dim) && b.halo(dim) && *a.halo(dim) == *b.halo(dim) && a.of(dim) == b.of(dim);
+}
+
+Step halo_step(Move move, const Layout& now, const mesh::Split& split) {
+  Step s = {.move = move,
+            .combiner = Combiner::sum,
+            .factors = split.factors,
+            .from = {},
+            .to = {},
+            .before = now,
+            .after = now};
+  (move == Move::halo ? s.to : s.from) = split.dim;
+  if (move == Move::halo) {
+    s.after.set(split.dim, split.factors, split.halo);
+  } else {
+    s.after.set(split.dim, split.factors);
+  }
+  return s;
+}
+
+std::vector<Step> conversion_of_halos(const Layout& now, const Layout& goal, bool one_by_one) {
+  base::require(halos_allow(now, goal), "partition", "no way from one halo to another");
+  std::vector<Step> steps;
+  Layout at = now, plain = goal;
+  for (const mesh::Split& s : now.splits()) {
+    if (!s.halo || same_halo(now, goal, s.dim)) continue;
+    steps.push_back(halo_step(Move::halo_sum, at, s));
+    at = steps.back().after;
+  }
+  // A whole dim is cut with its halo in one step, which sends nothing.
+  const auto is_whole = [&](const mesh::Split& s) {
+    return at.of(s.dim).empty() &&
+           std::ranges::none_of(s.factors, [&](Factor f) { return at.is_split(f) || at.part(f); });
+  };
+  for (const mesh::Split& s : goal.splits()) {
+    if (!s.halo) continue;
+    if (is_whole(s)) {
+      plain.set(s.dim, {});
+    } else {
+      plain.set(s.dim, s.factors);
+    }
+  }
+  // Halos that stay are hidden from the steps between, none of which is about their dims.
+  Layout hidden = at;
+  for (const mesh::Split& s : at.splits())
+    if (s.halo) hidden.set(s.dim, s.factors);
+  for (Step& step : conversion(hidden, plain, one_by_one)) {
+    for (const mesh::Split& s : at.splits())
+      if (s.halo) step.before.set(s.dim, s.factors, s.halo), step.after.set(s.dim, s.factors, s.halo);
+    steps.push_back(std::move(step));
+  }
+  Layout last = steps.empty() ? at : steps.back().after;
+  for (const mesh::Split& s : goal.splits()) {
+    if (!s.halo || same_halo(now, goal, s.dim)) continue;
+    steps.push_back(halo_step(Move::halo, last, s));
+    last = steps.back().after;
+  }
+  return steps;
+}
+
 }  // namespace
 
+bool halos_allow(const Layout& now, const Layout& goal) {
+  return std::ranges::all_of(
+      now.splits(), [&](const mesh::Split& s) { return !s.halo || s.halo->adds || same_halo(now, goal, s.dim); });
+}
+
+program::Cuts halo_cuts(const tensor::Shape& whole, const Step& s) {
+  const std::string& dim = s.move == Move::halo ? s.to : s.from;
+  const mesh::Halo* halo = (s.move == Move::halo ? s.after : s.before).halo(dim);
+  return {.dim = dim,
+          .length = whole.size(dim),
+          .factors = s.factors,
+          .halo = *halo,
+          .exchanges = !s.before.of(dim).empty()};
+}
+
 std::string_view name_of(Move move) {
-  constexpr std::string_view names[] = {"slice", "reduce_scatter", "all_reduce", "all_to_all", "all_gather"};
+  constexpr std::string_view names[] = {"slice",      "reduce_scatter", "all_reduce", "all_to_all",
+                                        "all_gather", "halo",           "halo_sum"};
   return names[static_cast<size_t>(move)];
 }
 
@@ -102,6 +181,7 @@ std::vector<Step> conversion(const Layout& now, const Layout& goal, bool one_by_
                   "a whole value is needed as parts");
   std::vector<Step> steps;
   if (now == goal) return steps;
+  if (now.has_halos() || goal.has_halos()) return conversion_of_halos(now, goal, one_by_one);
   for (Layout at = now; !(at == goal);) {
     Step s = next_step(at, goal);
     at = s.after;
@@ -125,6 +205,13 @@ std::vector<Step> conversion(const Layout& now, const Layout& goal, bool one_by_
 double traffic(const mesh::Mesh& mesh, const tensor::Shape& whole, const Step& s) {
   const auto n = static_cast<double>(mesh.count(s.factors));
   if (s.move == Move::slice) return 0;
+  if (s.move == Move::halo || s.move == Move::halo_sum) {
+    const tensor::Shape block = mesh::local_shape(mesh, whole, s.before);
+    const program::Cuts cuts = halo_cuts(whole, s);
+    if (!cuts.exchanges) return 0;
+    const int64_t rows = program::halo_sizes(mesh, cuts).sent;
+    return static_cast<double>(program::packed_shape(block, cuts.dim, rows).elements());
+  }
   const Layout& held = s.move == Move::all_gather ? s.after : s.before;
   const auto elements = static_cast<double>(mesh::local_shape(mesh, whole, held).elements());
   return elements * (n - 1) / n * (s.move == Move::all_reduce ? 2 : 1);

@@ -274,4 +274,58 @@ TEST(Conversion, RandomPairs) {
     EXPECT_GT(moves[m], 20) << name_of(m);
 }
 
+TEST(Conversion, Halos) {
+  const Mesh mesh({{.name = "data", .size = 2}, {.name = "space", .size = 4}});
+  const Factor data = 0, first = 1, second = 2;
+  const mesh::Halo three = {.outputs = 16, .extent = 3, .low = 1},
+                   pool = {.outputs = 8, .stride = 2, .extent = 3, .low = 1};
+  mesh::Halo adds = three;
+  adds.adds = true;
+  const auto split = [](std::vector<Factor> height, std::optional<mesh::Halo> halo = std::nullopt) {
+    Layout l;
+    l.set("height", std::move(height), halo);
+    return l;
+  };
+  const auto steps = [&](const Layout& now, const Layout& goal) { return text(mesh, conversion(now, goal)); };
+  const Layout plain = split({first, second}), with = split({first, second}, three),
+               partial = split({first, second}, adds), other = split({first, second}, pool), whole;
+  EXPECT_EQ(steps(plain, with), "halo over space to height");
+  EXPECT_EQ(steps(whole, with), "halo over space to height");
+  EXPECT_EQ(steps(partial, plain), "halo_sum over space from height");
+  EXPECT_EQ(steps(partial, whole), "halo_sum over space from height; all_gather over space from height");
+  EXPECT_EQ(steps(partial, other), "halo_sum over space from height; halo over space to height");
+  EXPECT_EQ(steps(split({first}), with), "slice over space.1 to height; halo over space to height");
+  Layout sum = plain;
+  sum.set_part(data, Combiner::sum);
+  EXPECT_EQ(steps(sum, with), "all_reduce over data; halo over space to height");
+  Layout of_sum = partial, batch = plain;
+  of_sum.set_part(data, Combiner::sum);
+  batch.set("batch", {data});
+  EXPECT_EQ(steps(of_sum, batch), "halo_sum over space from height; reduce_scatter over data to batch");
+  // What stays as it is does not hinder the rest.
+  Layout both = with;
+  both.set("batch", {data});
+  EXPECT_EQ(steps(both, with), "all_gather over data from batch");
+  EXPECT_EQ(steps(with, both), "slice over data to batch");
+  // The second of two dims fetches the corners of the first.
+  Layout tiles, tiles_with;
+  tiles.set("height", {first});
+  tiles.set("width", {second});
+  tiles_with.set("height", {first}, three);
+  tiles_with.set("width", {second}, three);
+  const std::vector<Step> two = conversion(tiles, tiles_with);
+  EXPECT_EQ(text(mesh, two), "halo over space.0 to height; halo over space.1 to width");
+  const Shape image = {{"height", 16}, {"width", 16}};
+  EXPECT_EQ(traffic(mesh, image, two[0]), 8);   // a row of 8
+  EXPECT_EQ(traffic(mesh, image, two[1]), 10);  // a column of 8 + 2
+  EXPECT_EQ(traffic(mesh, image, conversion(plain, with)[0]), 2 * 16);
+  EXPECT_EQ(traffic(mesh, image, conversion(whole, with)[0]), 0);
+  EXPECT_EQ(traffic(mesh, image, conversion(partial, plain)[0]), 2 * 16);
+  EXPECT_TRUE(halos_allow(plain, with));
+  EXPECT_TRUE(halos_allow(partial, with));
+  EXPECT_TRUE(halos_allow(with, with));
+  EXPECT_FALSE(halos_allow(with, plain));
+  EXPECT_FALSE(halos_allow(with, other));
+}
+
 }  // namespace kintsugi::lower::conversion_test

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/program/halo.h"
 #include "kintsugi/tensor/dims.h"
 
 namespace kintsugi::lower {
@@ -40,6 +41,10 @@ std::string why(const mesh::Mesh& mesh, const Step& s) {
     case Move::slice:
     case Move::all_gather:
       return fmt::format("{} split over {}, needed whole", s.from, over);
+    case Move::halo:
+      return fmt::format("{} split over {}, needed with halo", s.to, over);
+    case Move::halo_sum:
+      return fmt::format("{} split over {} and partial in its halo", s.from, over);
   }
   throw base::InternalError("partition", "no move {}", static_cast<int>(s.move));
 }
@@ -136,6 +141,12 @@ Instruction& Emitter::compute(const Site& site, const graph::OpRow& row, const t
   i.ins = std::move(ins);
   i.outs = std::move(outs);
   i.absent = absent;
+  if (!row.windowed.empty()) {
+    for (size_t k = 0; k < i.ins.size(); ++k)
+      i.windowed.ins |= static_cast<uint32_t>(row.is_windowed(row.ins.at(k, absent.ins).name)) << k;
+    for (size_t k = 0; k < i.outs.size(); ++k)
+      i.windowed.outs |= static_cast<uint32_t>(row.is_windowed(row.outs.at(k, absent.outs).name)) << k;
+  }
   i.attributes = attributes;
   i.cost = {.flops = c.flops, .memory_bytes = c.memory_bytes};
   return i;
@@ -256,8 +267,57 @@ BufferId Emitter::move(BufferId from, const Step& s, const Site& site, bool dest
       if (!joined) rearrange(site, "unstack", pieces, to, cuts(s.from, after));
       return to;
     }
+    case Move::halo:
+    case Move::halo_sum:
+      return exchange_halo(from, s, site);
   }
   throw base::InternalError("partition", "no such move");
+}
+
+// Rows are packed, exchanged, and placed in a new block together with those that the rank has.
+BufferId Emitter::exchange_halo(BufferId from, const Step& s, const Site& site) {
+  const Buffer source = p_.buffer(from);
+  const Type whole = {source.whole, source.type.dtype};
+  const Cuts cuts = halo_cuts(source.whole, s);
+  if (!cuts.exchanges) {  // from a whole dim
+    const BufferId to = block(source.name, whole, s.after);
+    rearrange(site, "stack", from, to, cuts);
+    return to;
+  }
+  if (program::is_plain(mesh(), cuts)) return view(from, source.name, whole, s.after, 0);
+  const auto packed = [&](int64_t rows) {
+    return add({.name = source.name + ".halo",
+                .type = {program::packed_shape(source.type.shape, cuts.dim, rows), source.type.dtype}});
+  };
+  std::vector<BufferId> ins = {from};
+  const program::HaloSizes sizes = program::halo_sizes(mesh(), cuts);
+  if (sizes.messages > program::kMostHaloMessages)
+    throw base::UserError("partition",
+                          "windows along \"{}\" of size {} reach the rows of {} other ranks on both sides together; at "
+                          "most {} are possible: split {} over fewer than {} ranks",
+                          cuts.dim, cuts.length, sizes.messages / 2, program::kMostHaloMessages / 2, cuts.dim,
+                          mesh().count(cuts.factors));
+  if (sizes.sent > 0) {
+    const BufferId sent = packed(sizes.sent), received = packed(sizes.received);
+    compute(site, row("halo_pack"), {{"dim", cuts.dim}}, {from}, {sent}).cuts = cuts;
+    if (writes_) {
+      Instruction& i = emit(site);
+      i.kind = Kind::collective;
+      i.collective = Collective::halo;
+      i.ins = {sent};
+      i.outs = {received};
+      i.group = cuts.factors;
+      i.cuts = cuts;
+      i.reason = fmt::format("{}, by {}", why(mesh(), s), site.by);
+      i.cost.wire_bytes = static_cast<double>(p_.buffer(sent).bytes());
+    }
+    ins.push_back(received);
+  }
+  const BufferId to = block(source.name, whole, s.after);
+  const tensor::Absent absent = {.ins = ins.size() == 1 ? 0b10u : 0u};  // `received`
+  compute(site, row(s.move == Move::halo ? "halo_place" : "halo_add"), {{"dim", cuts.dim}}, ins, {to}, absent).cuts =
+      cuts;
+  return to;
 }
 
 void Emitter::gather_in_place(BufferId mine, BufferId to, const Step& s, const Site& site) {

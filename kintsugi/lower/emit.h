@@ -75,6 +75,7 @@ class Emitter {
   void collective(const Site& site, program::Collective kind, BufferId in, BufferId out, const Step& step);
   void rearrange(const Site& site, std::string_view kind, BufferId in, BufferId out, program::Cuts cuts);
   BufferId stacked(BufferId like, const tensor::Shape& block, int64_t parts);
+  BufferId exchange_halo(BufferId from, const Step& step, const Site& site);
 
   program::Program& p_;
   const graph::OpTable& operations_;

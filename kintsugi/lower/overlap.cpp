@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "kintsugi/program/halo.h"
 #include "kintsugi/program/order.h"
 #include "kintsugi/program/under_way.h"
 
@@ -117,6 +118,18 @@ void hoist_sends(const Program& p, std::vector<Instruction>& list) {
   }
 }
 
+// Rows of a halo are packed and sent as soon as their block is made, so that they travel while the rest of the gradient
+// is computed.
+void hoist_halos(const Program& p, std::vector<Instruction>& list) {
+  for (size_t at = 0; at < list.size(); ++at) {
+    if (!starts(list[at], Collective::halo) && !program::packs_halo(p, list[at])) continue;
+    size_t to = at;
+    while (to > 0 && !in_order(p, list[to - 1], list[at])) --to;
+    std::rotate(list.begin() + static_cast<std::ptrdiff_t>(to), list.begin() + static_cast<std::ptrdiff_t>(at),
+                list.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+  }
+}
+
 // For each body: the one that starts its receives, and those that wait for its sends and its sums; -1: none.
 struct Beside {
   int receive = -1, sent = -1, summed = -1;
@@ -130,6 +143,7 @@ class Overlap {
     const size_t bodies = p_.bodies.size();
     for (size_t b = 0; b < bodies; ++b) {
       hoist_sends(p_, p_.bodies[b].instructions);
+      hoist_halos(p_, p_.bodies[b].instructions);
       Body receive, sent, summed;
       take_apart(p_.bodies[b], receive, sent, summed);
       beside_.push_back({});

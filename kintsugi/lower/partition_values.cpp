@@ -1,6 +1,7 @@
 // How an operation gets its operands. A value is one or several pieces: the same numbers in other layouts, or on other
 // stages. Invariants:
-// - every piece of a value can be converted to every layout that is partial over no more factors than it;
+// - every piece of a value can be converted to every layout that is partial over no more factors than it; a piece with
+//   a halo that was fetched only to its own layout, and of each value there is another piece;
 // - a body uses only pieces of its stage that every body may use, or that are its own;
 // - of an accumulator that was reduced in place, the overwritten piece is removed.
 #include <algorithm>
@@ -88,7 +89,9 @@ void Partitioner::locate(Id id, const Layout& goal, const Op& op, BodyId body) {
 
 // Of the pieces that the body may use, the one from which the goal is cheapest: by bytes sent, then by steps.
 Partitioner::Piece Partitioner::choose_source(const Value& v, const Layout& goal, BodyId body) const {
-  const auto suits = [&](const Piece& piece) { return may_use(piece, body) && has_parts(piece.layout, goal); };
+  const auto suits = [&](const Piece& piece) {
+    return may_use(piece, body) && has_parts(piece.layout, goal) && halos_allow(piece.layout, goal);
+  };
   const auto only = std::ranges::find_if(v.pieces, suits);
   if (only != v.pieces.end() && std::none_of(only + 1, v.pieces.end(), suits)) return *only;
   const Piece* best = nullptr;
@@ -137,7 +140,7 @@ BufferId Partitioner::convert(Id id, Piece piece, const Layout& goal, const Op& 
 const Partitioner::Piece* Partitioner::smallest_to_send(Id id, const Layout& goal) const {
   const Piece* best = nullptr;
   for (const Piece& p : value(id).pieces) {
-    if (p.only_body != kNoBody || !has_parts(goal, p.layout)) continue;
+    if (p.only_body != kNoBody || !has_parts(goal, p.layout) || p.layout.has_halos()) continue;
     if (!best || buffer(p.buffer).bytes() < buffer(best->buffer).bytes()) best = &p;
   }
   return best;
@@ -204,7 +207,7 @@ BufferId Partitioner::make_free(Id id, const Layout& goal, const Op& op, BodyId 
   for (Id in : maker.ins) {
     Layout l;
     for (const mesh::Split& s : goal.splits())
-      if (value(in).type.shape.has(s.dim)) l.set(s.dim, s.factors);
+      if (value(in).type.shape.has(s.dim)) l.set(s.dim, s.factors, s.halo);
     ins.push_back(need(in, l, op, body));
   }
   const BufferId b = emit_.block(value(id).name, value(id).type, goal);

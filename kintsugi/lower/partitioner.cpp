@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/tensor/window.h"
 
 namespace kintsugi::lower {
 
@@ -117,11 +118,22 @@ void Partitioner::compute(const Op& op, BodyId body) {
     outs.push_back(shares ? emit_.view(ins[0], v.name, v.type, c.outs[i], 0) : emit_.block(v.name, v.type, c.outs[i]));
   }
   if (!op.row->view) {
-    emit_.compute(site(op, body), *op.row, op.attributes, ins, outs, op.absent);
+    emit_.compute(site(op, body), *op.row, local_attributes(op, c.splits), ins, outs, op.absent);
     for (BufferId b : outs) clear_padding(op, b, body);
   }
   for (size_t i = 0; i < op.outs.size(); ++i)
     value(op.outs[i]).pieces = {{outs[i], c.outs[i], kNoBody, emit_.stage(body), body}};
+}
+
+// A block that is split along a windowed dim includes the padding, so that its windows have none.
+tensor::Attributes Partitioner::local_attributes(const Op& op, const Splits& splits) const {
+  if (op.row->windowed.empty()) return op.attributes;
+  std::vector<tensor::DimWindow> windows = tensor::windows_of(op.attributes);
+  for (auto& [dim, window] : windows)
+    if (splits.contains(dim)) window.low = window.high = 0;
+  tensor::Attributes local = op.attributes;
+  set_windows(local, windows);
+  return local;
 }
 
 // Padding is zero in every value, by selection: a kernel may have left anything there.
@@ -129,7 +141,8 @@ void Partitioner::clear_padding(const Op& op, BufferId b, BodyId body) {
   const program::Buffer& made = buffer(b);
   bool padded = false;
   for (const tensor::Dim& d : made.whole) {
-    if (!mesh::is_padded(plan_.mesh, d.name, d.size, made.layout.of(d.name))) continue;
+    const mesh::Halo* halo = made.layout.halo(d.name);
+    if (halo ? halo->adds : !mesh::is_padded(plan_.mesh, d.name, d.size, made.layout.of(d.name))) continue;
     const bool lacks =
         std::any_of(op.ins.begin(), op.ins.end(), [&](Id v) { return !value(v).type.shape.has(d.name); });
     padded |= !op.row->keeps_zero || (op.row->variadic && lacks);

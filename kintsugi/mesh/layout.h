@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,9 +15,21 @@ namespace kintsugi::mesh {
 
 using tensor::Combiner;
 
+// How a dim lies if it is split by the output positions of a window operation: the `outputs` positions are cut over the
+// factors as any dim is, and each rank holds the input positions that its windows reach, `extent` positions from
+// o * stride - low on for output o. Blocks have equal lengths and overlap, or leave gaps; positions outside of the
+// value are padding.
+struct Halo {
+  int64_t outputs = 0, stride = 1, extent = 1, low = 0;
+  bool adds = false;  // the value is the sum of the blocks where they overlap; else overlapping blocks hold the same
+
+  bool operator==(const Halo&) const = default;
+};
+
 struct Split {
   std::string dim;
   std::vector<Factor> factors;  // in the order of cutting
+  std::optional<Halo> halo = std::nullopt;
 
   bool operator==(const Split&) const = default;
 };
@@ -37,12 +50,15 @@ class Layout {
 
   const std::vector<Factor>& of(std::string_view dim) const;  // the factors that split a dim
   std::string_view dim_of(Factor f) const;                    // "" if it splits none
+  const Halo* halo(std::string_view dim) const;               // or null
+  bool has_halos() const;
   bool is_split(Factor f) const { return !dim_of(f).empty(); }
   const Part* part(Factor f) const;  // or null
   bool sums(Factor f) const { return part(f) && part(f)->combiner == Combiner::sum; }
   std::vector<Factor> partial_factors() const;
 
-  void set(std::string_view dim, std::vector<Factor> factors);  // none: the dim is whole
+  // No factors: the dim is whole.
+  void set(std::string_view dim, std::vector<Factor> factors, std::optional<Halo> halo = std::nullopt);
   void add(std::string_view dim, Factor f);
   void set_part(Factor f, Combiner c);
   void remove_part(Factor f);
@@ -64,13 +80,14 @@ class Layout {
 
 // The shape of each rank's block, padding included.
 tensor::Shape local_shape(const Mesh& mesh, const tensor::Shape& whole, const Layout& layout);
-int64_t local_length(const Mesh& mesh, std::string_view dim, int64_t size, std::span<const Factor> factors);
+int64_t local_length(const Mesh& mesh, std::string_view dim, int64_t size, std::span<const Factor> factors,
+                     const Halo* halo = nullptr);
 // The global index of each local position of a dim on a rank.
 tensor::DimIndex local_index(const Mesh& mesh, std::string_view dim, int64_t size, std::span<const Factor> factors,
-                             int rank);
+                             int rank, const Halo* halo = nullptr);
 bool is_padded(const Mesh& mesh, std::string_view dim, int64_t size, std::span<const Factor> factors);
 
-// "batch/data, sum over tensor", "whole"
+// "batch/data, sum over tensor", "height/space with halo 3 stride 1", "whole"
 std::string to_string(const Mesh& mesh, const Layout& layout);
 
 }  // namespace kintsugi::mesh

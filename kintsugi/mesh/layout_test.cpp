@@ -123,4 +123,40 @@ TEST(Layout, GatheringTheLastFactorGivesTheLayoutWithoutIt) {
       }
 }
 
+// A block with halo has what the windows of the rank's outputs reach, and padding elsewhere.
+TEST(Layout, Halo) {
+  const auto segments = [](int64_t size, const Factors& factors, int rank, const Halo& halo) {
+    const tensor::DimIndex index = local_index(kMesh, "height", size, factors, rank, &halo);
+    EXPECT_EQ(index.whole(), size);
+    EXPECT_EQ(index.local(), local_length(kMesh, "height", size, factors, &halo));
+    return index.segments();
+  };
+  const Halo three = {.outputs = 10, .extent = 3, .low = 1};
+  EXPECT_EQ(segments(10, {kTensor}, 0, three), (Segments{{-1, 1}, {0, 6}}));
+  EXPECT_EQ(segments(10, {kTensor}, 2, three), (Segments{{4, 6}, {-1, 1}}));
+  // Kernel 2, stride 2: nothing of the neighbours.
+  const Halo pool = {.outputs = 5, .stride = 2, .extent = 2};
+  EXPECT_EQ(segments(10, {kTensor}, 0, pool), (Segments{{0, 6}}));
+  EXPECT_EQ(segments(10, {kTensor}, 2, pool), (Segments{{6, 4}, {-1, 2}}));  // its third output is padding
+  // Stride 3 with kernel 2 leaves a position out; the last rank has no output at all.
+  const Halo sparse = {.outputs = 5, .stride = 3, .extent = 2};
+  EXPECT_EQ(segments(14, {kData0, kTensor}, 0, sparse), (Segments{{0, 5}}));
+  EXPECT_EQ(segments(14, {kData0, kTensor}, 8, sparse), (Segments{{9, 5}}));
+  EXPECT_EQ(segments(14, {kData0, kTensor}, 10, sparse), (Segments{{-1, 5}}));
+  // A kernel that is wider than what a rank has.
+  const Halo wide = {.outputs = 4, .extent = 7, .low = 3};
+  EXPECT_EQ(segments(4, {kData0, kTensor}, 0, wide), (Segments{{-1, 3}, {0, 4}}));
+  EXPECT_EQ(segments(4, {kData0, kTensor}, 10, wide), (Segments{{0, 4}, {-1, 3}}));
+
+  Layout l;
+  l.set("height", {kTensor}, three);
+  EXPECT_EQ(to_string(kMesh, l), "height/tensor with halo 3 stride 1");
+  EXPECT_EQ(local_shape(kMesh, {{"batch", 2}, {"height", 10}}, l), (Shape{{"batch", 2}, {"height", 7}}));
+  EXPECT_TRUE(l.has_halos());
+  EXPECT_EQ(*l.halo("height"), three);
+  EXPECT_EQ(l.halo("width"), nullptr);
+  l.set("height", {kTensor});
+  EXPECT_FALSE(l.has_halos());
+}
+
 }  // namespace kintsugi::mesh::layout_test

@@ -59,6 +59,9 @@ const graph::OpTable& operations() {
                              split_columns(),
                              stack(),
                              unstack(),
+                             halo_pack(),
+                             halo_place(),
+                             halo_add(),
                              mask(),
                              logsumexp(),
                              attention_join()})

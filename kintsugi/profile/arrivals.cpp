@@ -7,6 +7,7 @@
 #include <string>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/program/halo.h"
 #include "kintsugi/program/queue.h"
 #include "kintsugi/program/walk.h"
 
@@ -39,8 +40,15 @@ std::string common_text(const Instruction& i, const std::vector<int>& channel, i
   return text + fmt::format(" from {}", sends ? rank : other);
 }
 
-// A shift is between neighbours alone.
-std::vector<int> awaited_members(const Instruction& i, const std::vector<int>& channel, int rank) {
+// A shift is between neighbours alone, and so is a halo mostly.
+std::vector<int> awaited_members(const Program& p, const Instruction& i, const std::vector<int>& channel, int rank) {
+  if (i.collective == Collective::halo) {
+    std::vector<int> near = {rank};
+    const program::HaloRows rows = program::halo_rows(p.mesh, i.cuts, rank);
+    for (const program::HaloMessage& m : rows.received) near.push_back(channel[static_cast<size_t>(m.place)]);
+    std::ranges::sort(near);
+    return near;
+  }
   if (i.collective != Collective::shift) return channel;
   const size_t n = channel.size();
   const auto at = static_cast<size_t>(std::ranges::find(channel, rank) - channel.begin());
@@ -61,7 +69,7 @@ std::vector<Started> started_by(const Program& p, program::Step step, int rank) 
     const std::vector<int> channel = channel_of(p, i, rank);
     started.key.channel = hash_of(common_text(i, channel, rank));
     started.key.number = numbers[started.key.channel]++;
-    started.members = awaited_members(i, channel, rank);
+    started.members = awaited_members(p, i, channel, rank);
   });
   return all;
 }

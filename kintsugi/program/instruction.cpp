@@ -16,6 +16,8 @@ std::string_view name_of(Collective collective) {
       return "all_to_all";
     case Collective::shift:
       return "shift";
+    case Collective::halo:
+      return "halo";
     case Collective::send:
       return "send";
     case Collective::receive:

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "kintsugi/mesh/layout.h"
 #include "kintsugi/mesh/mesh.h"
 #include "kintsugi/tensor/attributes.h"
 #include "kintsugi/tensor/operands.h"
@@ -23,8 +25,9 @@ using tensor::Phase;
 enum class Kind : uint8_t { compute, collective, copy, wait };
 
 // shift: the block of each rank goes to the rank one position back in the ring of its group. send (one input), receive
-// (one output): a message between a rank and its peer.
-enum class Collective : uint8_t { all_reduce, all_gather, reduce_scatter, all_to_all, shift, send, receive };
+// (one output): a message between a rank and its peer. halo: each rank sends others of its group the rows that they
+// need (halo.h); blocks of several rows, packed one after another.
+enum class Collective : uint8_t { all_reduce, all_gather, reduce_scatter, all_to_all, shift, halo, send, receive };
 std::string_view name_of(Collective collective);
 
 // fetch: from the file to the arena. store: from the arena to the file.
@@ -41,13 +44,22 @@ struct Cost {
   double wire_bytes = 0;
 };
 
-// Along which dim blocks are stacked or unstacked, over which factors: a part of `length` for each of their ranks.
+// Along which dim blocks are stacked or unstacked, over which factors: a part of `length` for each of their ranks, with
+// a halo if one is given. `exchanges`: of halo_pack, halo_place, halo_add and the collective between them, which lead
+// from the normal split of `length` to the one with halo or, if its blocks add, back (halo.h).
 struct Cuts {
   std::string dim;
   int64_t length = 0;
   std::vector<mesh::Factor> factors = {};
+  std::optional<mesh::Halo> halo = std::nullopt;
+  bool exchanges = false;
 
   bool operator==(const Cuts&) const = default;
+};
+
+// Of a window operation: bit i: operand or output i of those present is indexed by input position.
+struct Windowed {
+  uint32_t ins = 0, outs = 0;
 };
 
 struct Instruction {
@@ -60,6 +72,7 @@ struct Instruction {
   std::vector<BufferId> outs = {};
   tensor::Absent absent = {};  // of compute: which of the operation's are absent
   tensor::Attributes attributes = {};
+  Windowed windowed = {};
   uint32_t accumulate = 0;  // bit i: adds to output i
   // The sum of a micro-batch, which is added to those before it in a binary tree: outputs are the accumulator, and the
   // levels at which sums wait. `schedule` replaces it by the additions of each micro-batch.
@@ -68,7 +81,7 @@ struct Instruction {
   int layer = 0;
   Phase phase = Phase::forward;
   Cost cost = {};
-  Cuts cuts = {};
+  Cuts cuts = {};                        // of stack, unstack, and all that exchanges halos
   std::vector<mesh::Factor> group = {};  // of a collective: the ranks along these factors
   int64_t peer = -1;                     // of a message: the position of the other rank in the group
   std::string channel = {};              // of a message: messages of one channel keep their order

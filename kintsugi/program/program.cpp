@@ -126,7 +126,7 @@ tensor::DimIndex Program::index(BufferId id, std::string_view dim, int rank) con
     if (!along.empty() && std::find(b.ring.begin(), b.ring.end(), along.front()) != b.ring.end())
       rank = group[static_cast<size_t>(place) % group.size()];
   }
-  return mesh::local_index(mesh, dim, b.whole[static_cast<size_t>(i)].size, b.layout.of(dim), rank);
+  return mesh::local_index(mesh, dim, b.whole[static_cast<size_t>(i)].size, b.layout.of(dim), rank, b.layout.halo(dim));
 }
 
 double Program::flops(Step step) const {

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/program/halo.h"
+#include "kintsugi/tensor/dims.h"
 
 namespace kintsugi::program {
 namespace {
@@ -33,7 +35,11 @@ class OperandVerifier {
     const int64_t n = p_.mesh.count(i_.group);
     require(is_message(i_) ? i_.peer >= 0 && i_.peer < n : i_.peer == -1, "it has peer {} of {} places", i_.peer, n);
     if (!sends || !receives) return;
-    check_sizes(n);
+    if (i_.collective == Collective::halo) {
+      check_halo();
+    } else {
+      check_sizes(n);
+    }
     if (ranges[static_cast<size_t>(i_.ins[0])].overlaps(ranges[static_cast<size_t>(i_.outs[0])])) check_in_place();
   }
 
@@ -61,6 +67,18 @@ class OperandVerifier {
     require(to == expected, "{} elements become {} instead of {}", from, to, expected);
   }
 
+  // As many rows as the ranks that send most and that receive most have, and the rest of a row alike.
+  void check_halo() const {
+    require(i_.cuts.halo && i_.cuts.exchanges && i_.cuts.factors == i_.group, "it has no halo of its group");
+    require(in().type.dtype == out().type.dtype, "{} becomes {}", name_of(in().type.dtype), name_of(out().type.dtype));
+    const HaloSizes sizes = halo_sizes(p_.mesh, i_.cuts);
+    const tensor::Shape &from = in().type.shape, &to = out().type.shape;
+    require(from.rank() > 0 && from[0] == tensor::Dim{std::string(tensor::kHalo), sizes.sent} &&
+                to == packed_shape(from, tensor::kHalo, sizes.received),
+            "{} becomes {}, of {} rows sent and {} received", to_string(from), to_string(to), sizes.sent,
+            sizes.received);
+  }
+
   // The number of elements that `from` elements become in a group of n.
   int64_t output_elements(int64_t from, int64_t n) const {
     switch (i_.collective) {
@@ -71,6 +89,7 @@ class OperandVerifier {
       case Collective::all_reduce:
       case Collective::all_to_all:
       case Collective::shift:
+      case Collective::halo:
       case Collective::send:
       case Collective::receive:
         return from;

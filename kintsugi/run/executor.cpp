@@ -18,10 +18,12 @@
 #include "kintsugi/device/no_memory.h"
 #include "kintsugi/profile/recorder.h"
 #include "kintsugi/program/describe.h"
+#include "kintsugi/program/halo.h"
 #include "kintsugi/program/memory_table.h"
 #include "kintsugi/program/ordered_sums.h"
 #include "kintsugi/program/stage_words.h"
 #include "kintsugi/tensor/dims.h"
+#include "kintsugi/tensor/window.h"
 
 namespace kintsugi::run {
 
@@ -250,6 +252,7 @@ Executor::Bound Executor::bind(const Site& site, const Instruction& i, const ker
   if (program::is_copy(i)) return b;
   if (i.kind != Kind::compute) {
     b.communicator = &group_of(i);
+    if (starts(i, Collective::halo)) bind_parts(i, b);
     return b;
   }
   b.kernel = &kernels.find(i.kernel);
@@ -267,25 +270,51 @@ Executor::Bound Executor::bind(const Site& site, const Instruction& i, const ker
 }
 
 void Executor::bind_indices(const program::Body& body, const Instruction& i, Bound& b) const {
+  if (i.cuts.exchanges) {
+    const program::HaloRows rows = program::halo_rows(program_.mesh, i.cuts, rank_);
+    const bool packs = b.outs[0].shape().has(tensor::kHalo);
+    b.indices.push_back({i.cuts.dim, packs ? rows.packed : rows.placed});
+    return;
+  }
   if (!i.cuts.dim.empty()) {  // stack, unstack: the positions of each part, or of the own one
     const mesh::Mesh& mesh = program_.mesh;
     const bool all = b.outs[0].shape().has(tensor::kPart) || b.ins[0].shape().has(tensor::kPart);
     for (int rank : all ? mesh.group(rank_, i.cuts.factors) : std::vector<int>{rank_})
-      b.indices.push_back({i.cuts.dim, mesh::local_index(mesh, i.cuts.dim, i.cuts.length, i.cuts.factors, rank)});
+      b.indices.push_back({i.cuts.dim, mesh::local_index(mesh, i.cuts.dim, i.cuts.length, i.cuts.factors, rank,
+                                                         i.cuts.halo ? &*i.cuts.halo : nullptr)});
     return;
   }
-  for (const auto* list : {&i.ins, &i.outs})
-    for (BufferId id : *list)
-      for (const tensor::Dim& d : program_.buffer(id).type.shape) {
-        bool known = false;
-        for (const kernels::NamedIndex& n : b.indices) known |= n.dim == d.name;
-        if (!known) b.indices.push_back({d.name, program_.index(id, d.name, rank_)});
-      }
+  const std::vector<tensor::DimWindow> windows = tensor::windows_of(i.attributes);
+  const auto add = [&](BufferId id, bool windowed) {
+    for (const tensor::Dim& d : program_.buffer(id).type.shape) {
+      const bool by_input = windowed && std::ranges::find(windows, d.name, &tensor::DimWindow::dim) != windows.end();
+      bool known = false;
+      for (const kernels::NamedIndex& n : b.indices) known |= n.dim == d.name && n.windowed == by_input;
+      if (!known) b.indices.push_back({d.name, program_.index(id, d.name, rank_), by_input});
+    }
+  };
+  for (size_t k = 0; k < i.ins.size(); ++k) add(i.ins[k], (i.windowed.ins >> k) & 1u);
+  for (size_t k = 0; k < i.outs.size(); ++k) add(i.outs[k], (i.windowed.outs >> k) & 1u);
   for (size_t d = 0; d < b.indices.size(); ++d)
     if (!body.position_dim.empty() && b.indices[d].dim == body.position_dim) {
       b.seq = static_cast<int>(d);
       b.seq_begin = b.indices[d].index.segments().front().global;
     }
+}
+
+void Executor::bind_parts(const Instruction& i, Bound& b) const {
+  static_assert(program::kMostHaloMessages <= static_cast<int64_t>(comm::kMaxExchange));
+  const auto row_bytes = [](const View& v) {
+    return v.shape()[0].size == 0 ? 0 : static_cast<size_t>(v.type.bytes() / v.shape()[0].size);
+  };
+  const program::HaloRows rows = program::halo_rows(program_.mesh, i.cuts, rank_);
+  const auto add = [&](const std::vector<program::HaloMessage>& messages, bool receives) {
+    const size_t row = row_bytes(receives ? b.outs[0] : b.ins[0]);
+    for (const program::HaloMessage& m : messages)
+      b.parts.push_back({m.place, receives, static_cast<size_t>(m.first) * row, static_cast<size_t>(m.rows) * row});
+  };
+  add(rows.received, true);
+  add(rows.sent, false);
 }
 
 namespace {
@@ -334,6 +363,16 @@ void Executor::enqueue(const Instruction& i, Bound& b, Running& r) {
       r.communication = c.exchange(std::array{comm::Message::from((c.rank() + 1) % c.size(), out),
                                               comm::Message::to((c.rank() + c.size() - 1) % c.size(), in)});
       return;
+    case Collective::halo: {
+      std::array<comm::Message, comm::kMaxExchange> messages;
+      for (size_t m = 0; m < b.parts.size(); ++m) {
+        const Bound::Part& part = b.parts[m];
+        messages[m] = part.receives ? comm::Message::from(part.rank, out.subspan(part.begin, part.bytes))
+                                    : comm::Message::to(part.rank, in.subspan(part.begin, part.bytes));
+      }
+      r.communication = c.exchange({messages.data(), b.parts.size()});
+      return;
+    }
   }
   throw base::InternalError("run", "no collective {}", static_cast<int>(i.collective));
 }

@@ -191,6 +191,13 @@ class Executor {
     int64_t seq_begin = 0;
     std::span<std::byte> workspace;
     comm::Communicator* communicator = nullptr;  // null: the file's
+    // Of an exchange of halos: bytes of its input that are sent to a rank of the group, or of its output.
+    struct Part {
+      int rank = 0;
+      bool receives = false;
+      size_t begin = 0, bytes = 0;
+    };
+    std::vector<Part> parts = {};
     // On a device: so many, from this one on, are given at once to the kernel of the last.
     size_t together = 1;
   };
@@ -264,6 +271,7 @@ class Executor {
   void receive_by_host(const Bound& b, Running& r);
   void announce(const program::Body& body, const program::Instruction& i, const Bound& b);
   comm::Communicator& group_of(const program::Instruction& i);
+  void bind_parts(const program::Instruction& instruction, Bound& b) const;
   void bind_indices(const program::Body& body, const program::Instruction& instruction, Bound& b) const;
   struct Running {
     comm::Event communication;

@@ -29,6 +29,7 @@ double rounds(Collective kind) {
     case Collective::all_to_all:
       return 1;
     case Collective::shift:
+    case Collective::halo:
     case Collective::send:
     case Collective::receive:
       return 0;
@@ -68,7 +69,9 @@ TransferTime fastest_ring(const Cluster& c, const GroupShape& g, double turns, d
 // As measured in a node. What the least bytes take is no time of the link.
 std::optional<TransferTime> measured_time(const Measured& measured, const GroupShape& g, Collective kind,
                                           double bytes) {
-  const Collective row = kind == Collective::receive ? Collective::send : kind;
+  const Collective row = kind == Collective::receive ? Collective::send
+                         : kind == Collective::halo  ? Collective::shift  // to neighbours too
+                                                     : kind;
   const int ranks = row == Collective::send ? 2 : static_cast<int>(g.ranks);
   const auto seconds = measured.transfer_seconds(row, ranks, bytes);
   if (!seconds) return std::nullopt;

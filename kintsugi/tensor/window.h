@@ -13,8 +13,8 @@
 
 namespace kintsugi::tensor {
 
-// Output position o reads the input positions o * stride - low + k * dilation, k = 0 .. kernel - 1. Positions outside of
-// the input are absent: zero, or not counted.
+// Output position o reads the input positions o * stride - low + k * dilation, k = 0 .. kernel - 1. Positions outside
+// of the input are absent: zero, or not counted.
 struct Window {
   int64_t kernel = 1, stride = 1, dilation = 1;
   int64_t low = 0, high = 0;  // padding before the first and after the last position

@@ -91,6 +91,50 @@ TEST(Stack, OnePartGoesToItsPlaceAndTheRestStays) {
   }
 }
 
+// Rows of `seq` of a block [3 8 5], to and from packed rows, said element by element.
+TEST(Halo, RowsArePackedPlacedAndAdded) {
+  const Shape block({{"batch", 3}, {"seq", 8}, {"embed", 5}}), longer({{"batch", 3}, {"seq", 11}, {"embed", 5}});
+  const auto in_block = [](int64_t rows, int64_t b, int64_t row, int64_t e) { return (b * rows + row) * 5 + e; };
+  const auto in_packed = [](int64_t b, int64_t row, int64_t e) { return (row * 3 + b) * 5 + e; };
+  const DimIndex packed({{6, 2}, {0, 1}}, 8), placed({{-1, 1}, {9, 1}, {0, 8}, {8, 1}}, 10),
+      added({{-1, 1}, {0, 8}, {-1, 2}, {7, 1}, {7, 1}}, 8);
+  for (const DType dtype : {DType::f64, DType::f32, DType::bf16})
+    for (const int threads : {1, 3}) {
+      Tensor x = counting(block, dtype), received = counting({{"halo", 2}, {"batch", 3}, {"embed", 5}}, dtype),
+             wide = counting(longer, dtype);
+      for (const KernelSet* set : both()) {
+        SCOPED_TRACE(std::string(set->name()) + " " + std::string(name_of(dtype)));
+        Trial trial{.kind = "halo_pack", .attributes = {{"dim", "seq"}}, .threads = threads};
+        Tensor rows({{"halo", 3}, {"batch", 3}, {"embed", 5}}, dtype), y(longer, dtype), sums(block, dtype);
+        trial.indices = {{"seq", packed}};
+        run_kernel(*set, trial, {&x}, {&rows});
+        trial.kind = "halo_place";
+        trial.indices = {{"seq", placed}};
+        run_kernel(*set, trial, {&x, &received}, {&y});
+        trial.kind = "halo_add";
+        trial.indices = {{"seq", added}};
+        run_kernel(*set, trial, {&wide, &received}, {&sums});
+        for (int64_t b = 0; b < 3; ++b)
+          for (int64_t e = 0; e < 5; ++e) {
+            for (int64_t row = 0; row < 3; ++row)
+              EXPECT_EQ(rows.get(in_packed(b, row, e)), x.get(in_block(8, b, packed[row], e)));
+            for (int64_t row = 0; row < 11; ++row) {
+              const int64_t from = placed[row];
+              const double want = from < 0   ? 0
+                                  : from < 8 ? x.get(in_block(8, b, from, e))
+                                             : received.get(in_packed(b, from - 8, e));
+              EXPECT_EQ(y.get(in_block(11, b, row, e)), want);
+            }
+            for (int64_t row = 0; row < 7; ++row)
+              EXPECT_EQ(sums.get(in_block(8, b, row, e)), wide.get(in_block(11, b, row + 1, e)));
+            const double last =
+                wide.get(in_block(11, b, 8, e)) + received.get(in_packed(b, 0, e)) + received.get(in_packed(b, 1, e));
+            EXPECT_NEAR(sums.get(in_block(8, b, 7, e)), last, dtype == DType::bf16 ? 2.0 : 0.0);
+          }
+      }
+    }
+}
+
 std::string error_of(const Trial& trial, Tensor& x, Tensor& y) {
   std::string text;
   for (const KernelSet* set : both()) {

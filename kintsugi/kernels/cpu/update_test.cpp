@@ -155,6 +155,9 @@ TEST(CpuKernels, HaveEveryKind) {
                            "take",
                            "stack",
                            "unstack",
+                           "halo_pack",
+                           "halo_place",
+                           "halo_add",
                            "mask",
                            "logsumexp",
                            "attention_join"}) {

@@ -2,6 +2,7 @@
 // written to a cache.
 #include "kintsugi/kernels/gpu/common.cuh"
 #include "kintsugi/kernels/gpu/moves.h"
+#include "kintsugi/kernels/halo.h"
 #include "kintsugi/kernels/parts.h"
 
 namespace kintsugi::KINTSUGI_GPU {
@@ -75,6 +76,34 @@ struct ColumnsList {
   Columns at[kMost];
 };
 
+// Rows of x and of `received` that are added to rows of y, in the order of the index.
+struct HaloSums {
+  AnyData x, received, y;
+  LocalIndex targets;                              // of each row of [x, received]: the row of y, or -1
+  int64_t above = 1, from = 0, to = 0, below = 0;  // rows of x and y; elements of the rest of a row
+};
+
+__global__ void __launch_bounds__(kPieceThreads) add_halos(HaloSums h) {
+  const int64_t elements = h.above * h.to * h.below;
+  for (int64_t at = first_piece(); at < elements; at += all_threads()) {
+    const int64_t i = at % h.below, row = at / h.below % h.to, a = at / h.below / h.to;
+    float sum[1] = {0};
+    for (int s = 0; s < h.targets.count; ++s) {
+      const int64_t first = h.targets.global[s], begin = h.targets.begin[s], end = h.targets.begin[s + 1];
+      if (first < 0 || row < first || row >= first + end - begin) continue;
+      const int64_t source = begin + row - first;
+      float some[1];
+      if (source < h.from) {
+        h.x.load(some, (a * h.from + source) * h.below + i);
+      } else {
+        h.received.load(some, ((source - h.from) * h.above + a) * h.below + i);
+      }
+      sum[0] += some[0];
+    }
+    h.y.put(at, sum, false);
+  }
+}
+
 constexpr int kColumnsWide = 4;  // 16 bytes of fp32
 
 template <int N>
@@ -100,6 +129,64 @@ void stack(const KernelCall& call) {
 }
 void unstack(const KernelCall& call) {
   launch_moves(call, moves_of(call, call.outs[0], call.ins[0], false));
+}
+
+void halo_pack(const KernelCall& call) {
+  const View &x = call.ins[0], &packed = call.outs[0];
+  const kernels::HaloRows s = kernels::halo_rows_of(call, x);
+  const tensor::DimIndex& index = call.index(call.attributes.text("dim"));
+  std::vector<Move> moves;
+  for (int64_t row = 0; row < index.local(); ++row)
+    moves.push_back({.to = packed.data + s.in_packed(row, 0),
+                     .from = x.data + s.in_block(index[row], 0),
+                     .rows = s.above,
+                     .bytes = s.below,
+                     .to_stride = s.below,
+                     .from_stride = s.rows * s.below});
+  launch_moves(call, moves);
+}
+
+void halo_place(const KernelCall& call) {
+  const View &x = call.ins[0], &received = call.ins[1], &y = call.outs[0];
+  const kernels::HaloRows from = kernels::halo_rows_of(call, x), to = kernels::halo_rows_of(call, y);
+  std::vector<Move> moves;
+  int64_t row = 0;
+  for (const tensor::Segment& s : call.index(call.attributes.text("dim")).segments()) {
+    // Rows that lie one after another in x too; received ones are moved one by one.
+    const bool own = s.global >= 0 && s.global < from.rows;
+    const int64_t most = own ? from.rows - s.global : s.global < 0 ? s.count : 0;
+    const int64_t together = std::min(s.count, most);
+    if (together > 0)
+      moves.push_back({.to = y.data + to.in_block(row, 0),
+                       .from = own ? x.data + from.in_block(s.global, 0) : nullptr,
+                       .rows = to.above,
+                       .bytes = together * to.below,
+                       .to_stride = to.rows * to.below,
+                       .from_stride = own ? from.rows * from.below : 0});
+    for (int64_t i = together; i < s.count; ++i)
+      moves.push_back({.to = y.data + to.in_block(row + i, 0),
+                       .from = received.data + from.in_packed(s.global + i - from.rows, 0),
+                       .rows = to.above,
+                       .bytes = to.below,
+                       .to_stride = to.rows * to.below,
+                       .from_stride = to.below});
+    row += s.count;
+  }
+  launch_moves(call, moves);
+}
+
+void halo_add(const KernelCall& call) {
+  const View &x = call.ins[0], &received = call.ins[1], &y = call.outs[0];
+  const kernels::HaloRows from = kernels::halo_rows_of(call, x), to = kernels::halo_rows_of(call, y);
+  const HaloSums sums = {.x = any_data("halo_add", x),
+                         .received = any_data("halo_add", received),
+                         .y = any_data("halo_add", y),
+                         .targets = local_index(call.index(call.attributes.text("dim"))),
+                         .above = to.above,
+                         .from = from.rows,
+                         .to = to.rows,
+                         .below = to.below / tensor::size_of(y.dtype())};
+  launch_pieces(*call.stream, y.type.shape.elements(), add_halos, sums);
 }
 
 // y: [above columns], each x: as many rows of fewer

@@ -54,6 +54,29 @@ TEST(OnDevice, StackAndBack) {
     }
 }
 
+TEST(OnDevice, HalosPackedPlacedAndAdded) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
+    for (const int64_t embed : {5, 16, 300}) {
+      const Shape block({{"batch", 3}, {"seq", 8}, {"embed", embed}}),
+          longer({{"batch", 3}, {"seq", 11}, {"embed", embed}}), two({{"halo", 2}, {"batch", 3}, {"embed", embed}}),
+          three({{"halo", 3}, {"batch", 3}, {"embed", embed}});
+      Tensor x = counting(block, dtype), received = counting(two, dtype), wide = counting(longer, dtype);
+      Trial trial{.kind = "halo_pack", .attributes = {{"dim", "seq"}}};
+      trial.indices = {{"seq", DimIndex({{6, 2}, {0, 1}}, 8)}};
+      compare_on_device(trial, {&x}, {Tensor(three, dtype)}, {0, 0});
+      trial.kind = "halo_place";
+      trial.indices = {{"seq", DimIndex({{-1, 1}, {9, 1}, {0, 8}, {8, 1}}, 10)}};
+      compare_on_device(trial, {&x, &received}, {Tensor(longer, dtype)}, {0, 0});
+      trial.indices = {{"seq", DimIndex({{-1, 2}, {0, 8}, {-1, 1}}, 8)}};
+      compare_on_device(trial, {&x}, {Tensor(longer, dtype)}, {0, 0});
+      trial.kind = "halo_add";
+      trial.indices = {{"seq", DimIndex({{-1, 1}, {0, 8}, {-1, 2}, {7, 1}, {7, 1}}, 8)}};
+      compare_on_device(trial, {&wide, &received}, {Tensor(block, dtype)}, {0, 0});
+      trial.indices = {{"seq", DimIndex({{-1, 1}, {0, 8}, {-1, 2}}, 8)}};
+      compare_on_device(trial, {&wide}, {Tensor(block, dtype)}, {0, 0});
+    }
+}
+
 TEST(OnDevice, JoinColumns) {
   for (const DType dtype : {DType::f64, DType::f32, DType::bf16})
     for (const auto& [above, of] : std::initializer_list<std::pair<int64_t, std::vector<int64_t>>>{

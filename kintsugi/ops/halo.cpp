@@ -1,0 +1,33 @@
+// What is done before and after an exchange of halos between ranks (kintsugi/program/halo.h). Attribute "dim"; the call
+// says which rows.
+#include "kintsugi/ops/rows.h"
+
+namespace kintsugi::ops {
+namespace {
+
+double no_flops(Types, Types, const Attributes&) {
+  return 0.0;
+}
+
+}  // namespace
+
+// x [... dim ...] -> packed [halo ...], the dims of x but for `dim`
+OpRow halo_pack() {
+  return {.kind = "halo_pack", .ins = {"x"}, .outs = {"packed"}, .flops = no_flops, .keeps_zero = true};
+}
+
+// x [... dim ...], received [halo ...] -> y [... dim ...], with more or other positions
+OpRow halo_place() {
+  return {.kind = "halo_place",
+          .ins = {"x", tensor::optional("received")},
+          .outs = {"y"},
+          .flops = no_flops,
+          .keeps_zero = true};
+}
+
+// As halo_place, with additions: positions of x and received are added to those of y.
+OpRow halo_add() {
+  return {.kind = "halo_add", .ins = {"x", tensor::optional("received")}, .outs = {"y"}, .keeps_zero = true};
+}
+
+}  // namespace kintsugi::ops
