@@ -23,6 +23,7 @@ std::optional<plan::Work> work_of(const program::Body& body) {
     case program::Work::evaluate:
     case program::Work::sample:
     case program::Work::prefill:
+    case program::Work::score:
     case program::Work::decode:
       return std::nullopt;
   }

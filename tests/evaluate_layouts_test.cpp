@@ -1,18 +1,21 @@
 // Evaluation on several ranks: the mean loss and the count of one rank in every layout, on every rank.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 
 #include "kintsugi/data/evaluation_sampler.h"
 #include "kintsugi/data/token_writer.h"
 #include "kintsugi/evaluate/layout.h"
 #include "kintsugi/evaluate/perplexity.h"
+#include "kintsugi/evaluate/scorer.h"
 #include "kintsugi/kernels/random.h"
 #include "tests/layout_checkpoint.h"
 
 namespace kintsugi::tests::evaluate_layouts_test {
 namespace {
 
+constexpr int32_t kVocab = 65;
 constexpr int64_t kTokens = 150;  // 19 samples of 8, the last of them short
 
 // Returns how many tokens follow another of their document, which are those that are predicted.
@@ -65,6 +68,44 @@ class EvaluateLayouts : public testing::Test {
     return all;
   }
 
+  // The scores that each rank gets: of texts of various lengths, and of one prefix with each token of the vocabulary.
+  static std::vector<std::vector<evaluate::Score>> scores(const std::string& model, const std::string& layout) {
+    std::vector<std::vector<int32_t>> texts;
+    std::vector<int64_t> scored;
+    for (uint64_t i = 0; i < 9; ++i) {
+      for (uint64_t j = 0; j < 1 + std::max<uint64_t>(i, 1); ++j) {
+        if (j == 0) texts.emplace_back();
+        texts.back().push_back(
+            static_cast<int32_t>(kernels::random_word(kernels::random_key(4, "texts"), i, j) % kVocab));
+      }
+      scored.push_back(static_cast<int64_t>(1 + i / 2));
+    }
+    for (int32_t last = 0; last < kVocab; ++last) {
+      texts.push_back({3, 1, 4, 1, 5, last});
+      scored.push_back(1);
+    }
+    std::vector<std::vector<evaluate::Score>> all(16);
+    int ranks = 0;
+    on_layout(checkpoints_.at(model), layout, [&](evaluate::CheckpointModel& m) {
+      const int64_t batch = evaluate::even_batch(4, std::ssize(texts), m.settings().parallel.data);
+      const auto executor = m.load(models::build_scoring(m.settings(), batch, 8));
+      EXPECT_EQ(m.repeated(), std::vector<std::string>()) << layout;
+      evaluate::Scorer scorer(*executor, m.all());
+      EXPECT_EQ(scorer.sequence(), 8);
+      if (m.leads()) ranks = m.all().size();
+      std::vector<evaluate::Score>& mine = all[static_cast<size_t>(m.all().rank())];
+      for (size_t first = 0; first < texts.size(); first += static_cast<size_t>(batch)) {
+        std::vector<evaluate::ScoredText> some;
+        for (size_t i = first; i < std::min(texts.size(), first + static_cast<size_t>(batch)); ++i)
+          some.push_back({texts[i], scored[i]});
+        const std::vector<evaluate::Score> found = scorer.score(some);
+        mine.insert(mine.end(), found.begin(), found.end());
+      }
+    });
+    all.resize(static_cast<size_t>(ranks));
+    return all;
+  }
+
   static const run::LossSum& one_rank(const std::string& model) {
     run::LossSum& loss = losses_[model];
     if (loss.count == 0) loss = losses(model, "", 4)[0];
@@ -102,6 +143,27 @@ TEST_P(EvaluateLayout, TheLossOfOneRank) {
       EXPECT_EQ(got.count, want.count) << "batch of " << batch;
       EXPECT_NEAR(got.mean(), want.mean(), 1e-6 * want.mean()) << "batch of " << batch;
     }
+}
+
+TEST_P(EvaluateLayout, TheScoresOfOneRank) {
+  const auto& [model, layout] = GetParam();
+  const std::vector<evaluate::Score> want = scores(model, "")[0];
+  double probability = 0;
+  int64_t greedy = 0;
+  for (size_t i = want.size() - kVocab; i < want.size(); ++i) {
+    probability += std::exp(want[i].log_likelihood);
+    greedy += want[i].greedy ? 1 : 0;
+  }
+  EXPECT_NEAR(probability, 1, 1e-5);
+  EXPECT_EQ(greedy, 1);
+  for (const std::vector<evaluate::Score>& got : scores(model, layout)) {
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      EXPECT_NEAR(got[i].log_likelihood, want[i].log_likelihood, 1e-5 * (1 + std::abs(want[i].log_likelihood))) << i;
+      EXPECT_EQ(got[i].count, i < 9 ? static_cast<int64_t>(1 + i / 2) : 1) << i;
+      EXPECT_EQ(got[i].greedy, want[i].greedy) << i;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EvaluateLayout,

@@ -16,9 +16,10 @@ const RowTrials& trials() {
   return all;
 }
 
-// The log-sum-exp of a row that sees nothing, as padding does, or of no vocabulary at all.
+// The log-sum-exp of a row that sees nothing, as padding does, or of no vocabulary at all; and its largest logit.
 bool may_be_minus_infinity(const RowTrial& t, size_t output) {
   const bool attention = (t.row.kind == "attention" || t.row.kind == "attention_join") && output == 1;
+  if (t.row.kind == "head" && t.row.outs.at(output, t.absent.outs).name == "top") return true;
   return attention || ((t.row.kind == "head" || t.row.kind == "head_with_grad") && output == 0);
 }
 

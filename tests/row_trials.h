@@ -104,6 +104,9 @@ class RowTrials {
       return ins;
     };
     g.apply("head", head);
+    g.make("head", head, {statistic, statistic, graph::kAbsent, statistic});  // with the largest logit
+    g.apply("sample_scores",
+            {g.input("lse", statistic), g.input("target", statistic), head[2], g.input("top", statistic)});
     g.make("head_grad", with(head, 3), {x_type, table, bias});
     g.make("head_with_grad", with(head, 2), {statistic, statistic, x_type, table, bias});
     g.apply("loss_scale", {one, one, one}, {{"growth_interval", int64_t{2000}}});

@@ -173,6 +173,7 @@ std::vector<Program> build_programs(const models::Graphs& graphs, const plan::Pl
   return lower::lower({.states = *graphs.states,
                        .evaluate = pointer_to(graphs.evaluate),
                        .prefill = pointer_to(graphs.prefill),
+                       .score = pointer_to(graphs.score),
                        .decode = pointer_to(graphs.decode),
                        .micro_batches = plan.stages()},  // no schedule of training takes fewer
                       {.plan = plan, .kernels = kernels, .threads = threads});

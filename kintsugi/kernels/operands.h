@@ -75,8 +75,8 @@ struct HeadIn {
   static constexpr OperandList kNames = {"x", "table", "labels", tensor::optional("bias")};
 };
 struct HeadOut {
-  enum : size_t { kLse, kTarget, kLogits };
-  static constexpr OperandList kNames = {"lse", "target", tensor::optional("logits")};
+  enum : size_t { kLse, kTarget, kLogits, kTop };
+  static constexpr OperandList kNames = {"lse", "target", tensor::optional("logits"), tensor::optional("top")};
 };
 struct HeadGradIn {
   enum : size_t { kX, kTable, kLabels, kBias, kLse, kDlse, kDtarget, kLogits };
@@ -98,6 +98,14 @@ struct HeadWithGradOut {
 struct CrossEntropyIn {
   enum : size_t { kLse, kTarget, kLabels };
   static constexpr OperandList kNames = {"lse", "target", "labels"};
+};
+struct SampleScoresIn {
+  enum : size_t { kLse, kTarget, kLabels, kTop };
+  static constexpr OperandList kNames = {"lse", "target", "labels", "top"};
+};
+struct SampleScoresOut {
+  enum : size_t { kLogLikelihood, kCount, kMisses };
+  static constexpr OperandList kNames = {"log_likelihood", "count", "misses"};
 };
 
 struct ClassLossIn {  // the loss has the first three

@@ -23,7 +23,7 @@
 namespace kintsugi::lower {
 
 const graph::OpTable& Source::operations() const {
-  for (const graph::Graph* g : {micro, update, evaluate, sample, prefill, decode})
+  for (const graph::Graph* g : {micro, update, evaluate, sample, prefill, score, decode})
     if (g) return g->table();
   throw base::InternalError("lower", "no graph");
 }

@@ -23,6 +23,7 @@ struct Source {
   const graph::Graph* evaluate = nullptr;
   const graph::Graph* sample = nullptr;
   const graph::Graph* prefill = nullptr;
+  const graph::Graph* score = nullptr;
   const graph::Graph* decode = nullptr;
   int64_t micro_batches = 1;  // of a step, on this rank
 

@@ -15,7 +15,7 @@ namespace {
 
 std::vector<const Graph*> graphs_of(const Source& source) {
   std::vector<const Graph*> list;
-  for (const Graph* g : {source.micro, source.evaluate, source.sample, source.prefill, source.decode})
+  for (const Graph* g : {source.micro, source.evaluate, source.sample, source.prefill, source.score, source.decode})
     if (g) list.push_back(g);
   return list;
 }
@@ -76,6 +76,7 @@ void partition(program::Program& p, const Source& source, const plan::Plan& plan
   if (source.evaluate) partitioner.run(*source.evaluate, Work::evaluate);
   if (source.sample) partitioner.run(*source.sample, Work::sample);
   if (source.prefill) partitioner.run(*source.prefill, Work::prefill);
+  if (source.score) partitioner.run(*source.score, Work::score);
   if (source.decode) partitioner.run(*source.decode, Work::decode);
 }
 

@@ -270,7 +270,8 @@ void schedule(Program& p, const plan::Schedule& schedule) {
   }
   using program::Step;
   for (const auto& [step, work] : {std::pair(Step::evaluate, Work::evaluate), std::pair(Step::sample, Work::sample),
-                                   std::pair(Step::prefill, Work::prefill), std::pair(Step::decode, Work::decode)}) {
+                                   std::pair(Step::prefill, Work::prefill), std::pair(Step::score, Work::score),
+                                   std::pair(Step::decode, Work::decode)}) {
     program::CallList list = {.step = step, .calls = {}};
     for (int chunk = p.stage; chunk < schedule.stages * schedule.chunks; chunk += schedule.stages)
       if (const int body = find(p, work, chunk); body >= 0) list.calls.push_back({body, 0});

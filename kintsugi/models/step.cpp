@@ -97,14 +97,34 @@ ValueId add_loss(Builder& b, const Trunk& trunk, StateId sum, StateId count) {
   return loss.sum;
 }
 
+Pass evaluation_pass(const config::Settings& s, int64_t batch, int64_t sequence) {
+  return {
+      .purpose = Purpose::evaluate, .batch = batch, .sequence = sequence, .documents = config::separates_documents(s)};
+}
+
 Graph evaluation_graph(const config::Settings& s, StateTable& states, int64_t batch, int64_t sequence) {
   Graph g = empty("evaluate", states);
-  const Pass pass = {
-      .purpose = Purpose::evaluate, .batch = batch, .sequence = sequence, .documents = config::separates_documents(s)};
-  Builder b(g, states, s.model, pass, dtype_of(s));
+  Builder b(g, states, s.model, evaluation_pass(s, batch, sequence), dtype_of(s));
   const Trunk trunk = family(s.model.family).build(b);
   add_loss(b, trunk, number(states, std::string(kEvaluateSum), 0.0, g.layer, false),
            number(states, std::string(kEvaluateCount), 0.0, g.layer, false));
+  return g;
+}
+
+Graph scoring_graph(const config::Settings& s, StateTable& states, int64_t batch, int64_t sequence) {
+  Graph g = empty("evaluate", states);
+  Pass pass = evaluation_pass(s, batch, sequence);
+  pass.documents = false;  // a sample is one text
+  Builder b(g, states, s.model, pass, dtype_of(s));
+  const Trunk trunk = family(s.model.family).build(b);
+  const ValueId labels = b.input("labels");
+  const tensor::Type statistic = {g.shape(labels), graph::wide(g.type(trunk.x).dtype)};
+  const std::vector<ValueId> statistics =
+      g.make("head", {trunk.x, trunk.head, labels, trunk.bias}, {statistic, statistic, graph::kAbsent, statistic});
+  const std::vector<ValueId> scores =
+      g.apply("sample_scores", {statistics[0], statistics[1], labels, statistics[2]}, {}, "scores");
+  const std::string_view names[] = {kSampleLogLikelihood, kSampleCount, kSampleMisses};
+  for (size_t i = 0; i < scores.size(); ++i) g.make("output", {scores[i]}, {}, {{"name", std::string(names[i])}});
   return g;
 }
 
@@ -211,6 +231,17 @@ Graphs build_evaluation(const config::Settings& s, int64_t batch, int64_t sequen
   return graphs;
 }
 
+Graphs build_scoring(const config::Settings& s, int64_t batch, int64_t sequence) {
+  if (config::objective(s.model) != config::Objective::next)
+    throw base::UserError("evaluate",
+                          "a {} model with the objective \"{}\" does not score continuations; \"next\" does",
+                          s.model.family, s.model.objective);
+  Graphs graphs;
+  graphs.states = std::make_unique<StateTable>();
+  graphs.evaluate = scoring_graph(s, *graphs.states, batch, sequence);
+  return graphs;
+}
+
 Graphs build_generation(const config::Settings& s, int64_t batch, int64_t prompt, int64_t cache) {
   if (config::objective(s.model) != config::Objective::next)
     throw base::UserError("generate", "a {} model with the objective \"{}\" does not continue texts; \"next\" does",
@@ -221,6 +252,17 @@ Graphs build_generation(const config::Settings& s, int64_t batch, int64_t prompt
                                     {.purpose = Purpose::prefill, .batch = batch, .sequence = prompt, .cache = cache});
   graphs.decode = generation_graph(s, *graphs.states, "decode",
                                    {.purpose = Purpose::decode, .batch = batch, .sequence = 1, .cache = cache});
+  return graphs;
+}
+
+Graphs build_serving(const config::Settings& s, int64_t prompt, int64_t cache) {
+  Graphs graphs = build_generation(s, 1, prompt, cache);
+  Graph g = empty("score", *graphs.states);
+  const Pass pass = {.purpose = Purpose::prefill, .batch = 1, .sequence = prompt, .cache = cache};
+  Builder b(g, *graphs.states, s.model, pass, dtype_of(s));
+  const Trunk trunk = family(s.model.family).build(b);
+  g.make("output", {logits(g, trunk, trunk.x, "batch seq vocab")}, {}, {{"name", "logits"}});
+  graphs.score = std::move(g);
   return graphs;
 }
 

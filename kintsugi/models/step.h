@@ -32,6 +32,7 @@ struct Graphs {
   std::optional<Graph> evaluate;
   std::optional<Graph> sample;
   std::optional<Graph> prefill;
+  std::optional<Graph> score;
   std::optional<Graph> decode;
 };
 
@@ -52,8 +53,20 @@ Graphs build_training(const config::Settings& settings, Logits logits = Logits::
 // evaluate alone, with `batch` samples of `sequence` tokens.
 Graphs build_evaluation(const config::Settings& settings, int64_t batch, int64_t sequence);
 
+// evaluate alone with outputs per sample instead of sums, each [batch] fp64: the sum of the log-probabilities of its
+// labels, their number, and how many of them are not the most likely token. UserError for a model that does not predict
+// the next token.
+constexpr std::string_view kSampleLogLikelihood = "sample.log_likelihood";
+constexpr std::string_view kSampleCount = "sample.count";
+constexpr std::string_view kSampleMisses = "sample.misses";
+Graphs build_scoring(const config::Settings& settings, int64_t batch, int64_t sequence);
+
 // prefill (prompts of up to `prompt` tokens, padded) and decode (one token), with caches of `cache` positions. Their
 // output "logits" is [batch vocab]. UserError for a model that does not predict the next token.
 Graphs build_generation(const config::Settings& settings, int64_t batch, int64_t prompt, int64_t cache);
+
+// The same for one text with a third list, score: as prefill, but its output "logits" is [batch seq vocab], of all
+// positions.
+Graphs build_serving(const config::Settings& settings, int64_t prompt, int64_t cache);
 
 }  // namespace kintsugi::models

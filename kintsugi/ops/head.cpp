@@ -1,8 +1,8 @@
 // The vocabulary's loss as two operations, statistics and gradient, or as one. The gradient needs the statistics of
 // the whole vocabulary. One operation suffices if one rank has the whole vocabulary, and makes the logits once, in
 // blocks. Two make them twice, in blocks too, or keep them: the output `logits` of `head`, which is an operand of
-// `head_grad`.
-// x: [batch seq embed], table: [vocab embed], bias: [vocab], labels, lse, target: [batch seq], logits: [batch seq
+// `head_grad`. The output `top`, the largest logit, is for evaluation: whether the label is the most likely token.
+// x: [batch seq embed], table: [vocab embed], bias: [vocab], labels, lse, target, top: [batch seq], logits: [batch seq
 // vocab]
 #include "kintsugi/ops/rows.h"
 
@@ -35,12 +35,12 @@ double product(Types ins) {
 OpRow head() {
   return {.kind = "head",
           .ins = {"x", "table", "labels", optional("bias")},
-          .outs = {"lse", "target", optional("logits")},
+          .outs = {"lse", "target", optional("logits"), optional("top")},
           .infer = infer,
           .grad = grad,
           .flops = [](Types ins, Types, const Attributes&) { return product(ins); },
           .whole = {"embed"},
-          .combine = {{"lse", graph::Combiner::logsumexp}}};
+          .combine = {{"lse", graph::Combiner::logsumexp}, {"top", graph::Combiner::max}}};
 }
 
 OpRow head_grad() {

@@ -41,6 +41,7 @@ const graph::OpTable& operations() {
                              head_with_grad(),
                              cross_entropy(),
                              cross_entropy_grad(),
+                             sample_scores(),
                              class_loss(),
                              class_loss_grad(),
                              squared_error(),

@@ -59,6 +59,7 @@ OpRow head_grad();
 OpRow head_with_grad();
 OpRow cross_entropy();
 OpRow cross_entropy_grad();
+OpRow sample_scores();
 OpRow class_loss();
 OpRow class_loss_grad();
 OpRow squared_error();

@@ -37,6 +37,8 @@ std::string_view name_of(Work work) {
       return "sample";
     case Work::prefill:
       return "prefill";
+    case Work::score:
+      return "score";
     case Work::decode:
       return "decode";
   }
@@ -53,6 +55,8 @@ std::string_view name_of(Step step) {
       return "sample";
     case Step::prefill:
       return "prefill";
+    case Step::score:
+      return "score";
     case Step::decode:
       return "decode";
   }

@@ -72,7 +72,7 @@ struct StateInfo {
 
 // What a stage does with its chunk of the layers. weight: the gradients of weights, if a schedule separates them.
 // reduce: the sums of accumulators over ranks, once a step. The last four are calls of their own lists.
-enum class Work : uint8_t { forward, backward, weight, reduce, update, evaluate, sample, prefill, decode };
+enum class Work : uint8_t { forward, backward, weight, reduce, update, evaluate, sample, prefill, score, decode };
 std::string_view name_of(Work work);
 
 // work: the work itself. receives: starts the receives of the body that it belongs to. waits_for_sent: waits for its
@@ -100,7 +100,7 @@ struct Call {
 };
 
 // The step that a list of calls performs. sample: texts are read whole, for the logits of one position, without caches.
-enum class Step : uint8_t { train, evaluate, sample, prefill, decode };
+enum class Step : uint8_t { train, evaluate, sample, prefill, score, decode };
 std::string_view name_of(Step step);
 
 // The calls of one step.

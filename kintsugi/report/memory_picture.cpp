@@ -67,6 +67,7 @@ Phase phase_of(program::Work work) {
     case Work::evaluate:
     case Work::sample:
     case Work::prefill:
+    case Work::score:
     case Work::decode:
       return {name_of(work), "#b8cfe8"};
   }

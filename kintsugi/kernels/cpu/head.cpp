@@ -242,6 +242,8 @@ void head(const KernelCall& call) {
     }
   }
   for (int64_t i = 0; i < h.rows; ++i) lse[i] = lse_of(h.top[i], h.sum[i]);
+  if (float* top = data<float>(call.outs[Out::kTop]))
+    for (int64_t i = 0; i < h.rows; ++i) top[i] = h.sum[i] == 0 ? -std::numeric_limits<float>::infinity() : h.top[i];
 }
 
 void head_grad(const KernelCall& call) {

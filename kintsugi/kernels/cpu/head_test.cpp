@@ -39,6 +39,8 @@ void check(const Case& c, const Operands& given, int threads, bool biased) {
   if (c.whole) trial.indices.push_back({"vocab", DimIndex(c.segments, c.whole)});
   compare(trial, {&x, &table, &labels, bias}, {statistic(), statistic()});
   compare(trial, {&x, &table, &labels, bias}, {statistic(), statistic(), Tensor(logits_shape, DType::f32)});
+  compare(trial, {&x, &table, &labels, bias},
+          {statistic(), statistic(), Tensor(logits_shape, DType::f32), statistic()});
 
   Tensor lse = statistic(), target = statistic(), logits(logits_shape, DType::f32);
   run_kernel(*reference_kernels(), trial, {&x, &table, &labels, bias}, {&lse, &target, &logits});

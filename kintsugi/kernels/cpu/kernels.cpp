@@ -47,6 +47,7 @@ constexpr CpuKernel kKernels[] = {
     {"head_with_grad", head_with_grad, first_is_fast, head_with_grad_workspace},
     {"cross_entropy", cross_entropy, cross_entropy_takes},
     {"cross_entropy_grad", cross_entropy_grad, cross_entropy_grad_takes},
+    {"sample_scores", sample_scores, sample_scores_takes},
     {"class_loss", class_loss, sample_loss_takes},
     {"class_loss_grad", class_loss_grad, sample_loss_takes},
     {"squared_error", squared_error, sample_loss_takes},

@@ -126,6 +126,8 @@ int64_t head_with_grad_workspace(const KernelShapes& shapes);
 void cross_entropy(const KernelCall& call);
 bool cross_entropy_takes(const Operands& o);
 void cross_entropy_grad(const KernelCall& call);
+void sample_scores(const KernelCall& call);
+bool sample_scores_takes(const Operands& o);
 void class_loss(const KernelCall& call);
 void class_loss_grad(const KernelCall& call);
 void squared_error(const KernelCall& call);

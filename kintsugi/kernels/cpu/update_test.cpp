@@ -21,6 +21,18 @@ TEST(CpuCrossEntropy, AgreesWithTheReference) {
   compare(trial, {&labels, &dloss}, {Tensor(shape, DType::f32), Tensor(shape, DType::f32)}, {0, 0});
 }
 
+TEST(CpuUpdate, SampleScores) {
+  const Shape shape({{"batch", 3}, {"seq", 9}}), samples({{"batch", 3}});
+  Tensor lse = random_tensor(shape, DType::f32, 1, 2, 5), target = random_tensor(shape, DType::f32, 2, -1, 1),
+         top = random_tensor(shape, DType::f32, 4, -1, 1), labels = random_integers(shape, 3, -2, 10);
+  top.set(0, target.get(0)), labels.set(0, 4);
+  const std::vector<Tensor> outs(3, Tensor(samples, DType::f64));
+  for (const std::vector<NamedIndex>& indices : {std::vector<NamedIndex>{},
+                                                 {{"seq", DimIndex({{0, 7}, {-1, 2}}, 7)}},
+                                                 {{"batch", DimIndex({{-1, 1}, {0, 2}}, 2)}}})
+    compare({.kind = "sample_scores", .indices = indices}, {&lse, &target, &labels, &top}, outs, {1e-12, 0});
+}
+
 TEST(CpuUpdate, NormAndScale) {
   with_each_target([] {
     for (const DType dtype : kFastTypes)
@@ -139,6 +151,7 @@ TEST(CpuKernels, HaveEveryKind) {
                            "head_with_grad",
                            "cross_entropy",
                            "cross_entropy_grad",
+                           "sample_scores",
                            "class_loss",
                            "class_loss_grad",
                            "squared_error",

@@ -63,7 +63,7 @@ struct RowOfLogits {
   const int32_t* labels;
   const float* known_lse;  // null: made here
   const float *dlse, *dtarget;
-  float *lse, *target;  // to store
+  float *lse, *target, *top;  // to store
 };
 
 // Below every logit, and finite.
@@ -132,6 +132,7 @@ __global__ void __launch_bounds__(kMostRowThreads) logits_row(RowOfLogits r, con
     const float highest = block_max(top, scratch);
     sum = block_sum(sum * fast_exp2((top - highest) * kLog2E), scratch);
     lse = sum == 0 ? -INFINITY : highest + logf(sum);
+    if (threadIdx.x == 0 && r.top != nullptr) r.top[row] = sum == 0 ? -INFINITY : highest;
   }
   if (threadIdx.x == 0) {
     if (r.lse != nullptr) r.lse[row] = lse;
@@ -271,7 +272,7 @@ void make_logits(const Head& h, int64_t row, int64_t count, const Logits& to) {
 
 // The statistics of all rows, or their gradients, or both.
 struct Makes {
-  const View *lse = nullptr, *target = nullptr;              // to store
+  const View *lse = nullptr, *target = nullptr, *top = nullptr;  // to store
   const View *known_lse = nullptr, *known_logits = nullptr;  // of a call before
   const View* keep = nullptr;                                // the logits
   const View *dlse = nullptr, *dtarget = nullptr;
@@ -314,7 +315,8 @@ void make_rows(const Head& h, const Makes& makes, int64_t row, int64_t count, co
                    .dlse = statistic(makes.dlse, row),
                    .dtarget = statistic(makes.dtarget, row),
                    .lse = const_cast<float*>(statistic(makes.lse, row)),
-                   .target = const_cast<float*>(statistic(makes.target, row))};
+                   .target = const_cast<float*>(statistic(makes.target, row)),
+                   .top = const_cast<float*>(statistic(makes.top, row))};
   for (const tensor::Segment& s : index.segments()) {
     const bool first = &s == index.segments().data();
     if (s.global >= 0) first ? r.whole = s.count : r.runs = true;
@@ -414,6 +416,7 @@ int64_t head_with_grad_workspace(const KernelShapes& shapes) {
 void head(const KernelCall& call) {
   make(call, {.lse = &call.outs[HeadOut::kLse],
               .target = &call.outs[HeadOut::kTarget],
+              .top = given(call.outs[HeadOut::kTop]),
               .keep = given(call.outs[HeadOut::kLogits])});
 }
 

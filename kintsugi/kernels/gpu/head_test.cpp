@@ -41,6 +41,8 @@ void check(const Case& c, DType dtype, bool biased) {
   if (c.whole) trial.indices.push_back({"vocab", DimIndex(c.segments, c.whole)});
   compare_on_device(trial, {&x, &table, &labels, bias}, {statistic(), statistic(), absent()}, of_logits(dtype));
   compare_on_device(trial, {&x, &table, &labels, bias}, {statistic(), statistic(), Tensor(logits_shape, DType::f32)});
+  compare_on_device(trial, {&x, &table, &labels, bias}, {statistic(), statistic(), absent(), statistic()},
+                    of_logits(dtype));
 
   Tensor lse = statistic(), target = statistic(), logits(logits_shape, DType::f32);
   run_kernel(*reference_kernels(), trial, {&x, &table, &labels, bias}, {&lse, &target, &logits});

@@ -74,6 +74,7 @@ constexpr kernels::DeviceRow kRows[] = {
     {"rms_norm", rms_norm},
     {"rms_norm_grad", rms_norm_grad, norm_grad_workspace, false, {}, kNormDx},
     {"rotary", rotary, nullptr, false, {}, {}, 0, false, rotary_together},
+    {"sample_scores", sample_scores},
     {"scale", scale},
     {"sgd", sgd},
     {"silu", silu},

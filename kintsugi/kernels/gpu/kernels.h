@@ -55,6 +55,7 @@ void relu2_grad(const KernelCall&);
 void rms_norm(const KernelCall&);
 void rms_norm_grad(const KernelCall&);
 void rotary(const KernelCall&);
+void sample_scores(const KernelCall&);
 void scale(const KernelCall&);
 void sgd(const KernelCall&);
 void silu(const KernelCall&);

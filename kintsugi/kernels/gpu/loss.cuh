@@ -1,4 +1,5 @@
-// Losses: cross-entropy from the statistics of the head, of whole samples by class, and squared differences. Sums are
+// Losses: cross-entropy from the statistics of the head, of whole samples by class, and squared differences; scores of
+// each sample. Sums are
 // in fp64, of blocks that depend on the shapes alone, and then of these.
 #include "kintsugi/kernels/gpu/common.cuh"
 #include "kintsugi/kernels/gpu/places.h"
@@ -13,6 +14,8 @@ namespace {
 
 using kernels::ClassLossIn;
 using kernels::CrossEntropyIn;
+using kernels::SampleScoresIn;
+using kernels::SampleScoresOut;
 
 constexpr int kThreads = 256;
 
@@ -135,6 +138,35 @@ __global__ void __launch_bounds__(kThreads)
     put(&dlse[i], made, add_lse);
     put(&dtarget[i], -made, add_target);
   }
+}
+
+// --- Scores
+
+struct SampleScores {
+  double *log_likelihood, *count, *misses;  // [batch]
+};
+
+// A block for each sample.
+__global__ void __launch_bounds__(kThreads)
+    sample_rows(TokenTerms t, const float* top, int64_t columns, SampleScores to) {
+  __shared__ double scratch[32];
+  const int64_t sample = blockIdx.x;
+  double likelihood = 0, count = 0, misses = 0;
+  for (int64_t s = threadIdx.x; s < columns; s += kThreads) {
+    const int64_t i = sample * columns + s;
+    const LossTerm term = t(i);
+    if (term.count == 0) continue;
+    likelihood -= term.loss;
+    count += 1;
+    misses += one_of(t.target, i) >= top[i] ? 0 : 1;
+  }
+  likelihood = block_sum(likelihood, scratch);
+  count = block_sum(count, scratch);
+  misses = block_sum(misses, scratch);
+  if (threadIdx.x != 0) return;
+  to.log_likelihood[sample] = likelihood;
+  to.count[sample] = count;
+  to.misses[sample] = misses;
 }
 
 // --- Classes
@@ -280,6 +312,24 @@ void cross_entropy_grad(const KernelCall& call) {
                   loss_scalar("cross_entropy_grad", call.ins[1]), data<T>(call.outs[0]), data<T>(call.outs[1]),
                   call.accumulates(0), call.accumulates(1));
   });
+}
+
+void sample_scores(const KernelCall& call) {
+  using In = SampleScoresIn;
+  using Out = SampleScoresOut;
+  const View &labels = call.ins[In::kLabels], &top = call.ins[In::kTop];
+  base::require(top.dtype() == DType::f32, "kernel", "sample_scores of {}", name_of(top.dtype()));
+  const TokenTerms terms = {.lse = any_data("sample_scores", call.ins[In::kLse]),
+                            .target = any_data("sample_scores", call.ins[In::kTarget]),
+                            .labels = data<int32_t>(labels),
+                            .places = places_of("sample_scores", call, labels.shape())};
+  const int64_t samples = labels.size("batch");
+  if (samples == 0) return;
+  launch(*call.stream, dim3(static_cast<unsigned>(samples)), dim3(kThreads), 0, sample_rows, terms, data<float>(top),
+         labels.size("seq"),
+         SampleScores{.log_likelihood = data<double>(call.outs[Out::kLogLikelihood]),
+                      .count = data<double>(call.outs[Out::kCount]),
+                      .misses = data<double>(call.outs[Out::kMisses])});
 }
 
 // A term of each sample, then their sums.

@@ -28,6 +28,21 @@ TEST(OnDevice, CrossEntropyOfManyTokens) {
   compare_on_device({.kind = "cross_entropy"}, {&lse, &target, &labels}, {single, single}, {1e-6, 1e-6});
 }
 
+TEST(OnDevice, SampleScores) {
+  for (const int64_t columns : {1, 50, 700}) {
+    const Shape shape({{"batch", 3}, {"seq", columns}});
+    Tensor lse = random_tensor(shape, DType::f32, 1, 1, 9), target = random_tensor(shape, DType::f32, 2, -3, 3),
+           top = random_tensor(shape, DType::f32, 4, -3, 3), labels = random_integers(shape, 3, -2, 20);
+    top.set(0, target.get(0)), labels.set(0, 4);
+    const std::vector<Tensor> outs(3, Tensor({{"batch", 3}}, DType::f64));
+    compare_on_device({.kind = "sample_scores"}, {&lse, &target, &labels, &top}, outs, {1e-12, 1e-12});
+    if (columns < 5) continue;
+    const std::vector<NamedIndex> padded = {{"seq", DimIndex({{0, columns - 5}, {-1, 5}}, columns - 5)}};
+    compare_on_device({.kind = "sample_scores", .indices = padded}, {&lse, &target, &labels, &top}, outs,
+                      {1e-12, 1e-12});
+  }
+}
+
 TEST(OnDevice, ClassLoss) {
   for (const DType dtype : kDeviceTypes)
     for (const auto& [samples, classes] : {std::pair<int64_t, int64_t>{1, 1}, {5, 3}, {70, 45}, {3, 1000}}) {

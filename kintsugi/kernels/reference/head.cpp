@@ -42,12 +42,12 @@ struct Setting {
 };
 
 struct Statistics {
-  std::vector<double> lse, target;  // [batch seq]
-  std::vector<double> logits;       // [batch seq vocab], 0 where the row is padding
+  std::vector<double> lse, target, top;  // [batch seq]
+  std::vector<double> logits;            // [batch seq vocab], 0 where the row is padding
 };
 
 Statistics statistics_of(const Setting& s) {
-  std::vector<double> lse, target, all;
+  std::vector<double> lse, target, tops, all;
   for (size_t position = 0; position < s.labels.size(); ++position) {
     const std::vector<double> logits = s.logits(position);
     for (double logit : logits) all.push_back(logit == -kInfinity ? 0 : logit);
@@ -62,8 +62,9 @@ Statistics statistics_of(const Setting& s) {
     }
     lse.push_back(top == -kInfinity ? -kInfinity : top + std::log(sum));
     target.push_back(mine);
+    tops.push_back(top);
   }
-  return {lse, target, all};
+  return {lse, target, tops, all};
 }
 
 struct Gradients {
@@ -98,10 +99,11 @@ Gradients gradients_of(const Setting& s, const std::vector<double>& all, const s
 }  // namespace
 
 void head(const KernelCall& call) {
-  const auto [lse, target, logits] = statistics_of(Setting(call));
+  const auto [lse, target, top, logits] = statistics_of(Setting(call));
   store(call, HeadOut::kLse, lse);
   store(call, HeadOut::kTarget, target);
   if (call.outs[HeadOut::kLogits].data) store(call, HeadOut::kLogits, logits);
+  if (call.outs[HeadOut::kTop].data) store(call, HeadOut::kTop, top);
 }
 
 void head_grad(const KernelCall& call) {
@@ -119,10 +121,11 @@ void head_with_grad(const KernelCall& call) {
   using In = HeadWithGradIn;
   using Out = HeadWithGradOut;
   const Setting s(call);
-  const auto [lse, target, logits] = statistics_of(s);
-  const Gradients d = gradients_of(s, logits, lse, load(call.ins[In::kDlse]), load(call.ins[In::kDtarget]));
-  store(call, Out::kLse, lse);
-  store(call, Out::kTarget, target);
+  const Statistics made = statistics_of(s);
+  const Gradients d =
+      gradients_of(s, made.logits, made.lse, load(call.ins[In::kDlse]), load(call.ins[In::kDtarget]));
+  store(call, Out::kLse, made.lse);
+  store(call, Out::kTarget, made.target);
   store(call, Out::kDx, d.x);
   store(call, Out::kDtable, d.table);
   if (call.outs[Out::kDbias].data) store(call, Out::kDbias, d.bias);

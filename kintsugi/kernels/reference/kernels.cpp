@@ -58,6 +58,7 @@ constexpr Kernel kKernels[] = {
     {"rms_norm", {"x", "gamma"}, {"y"}, reference::rms_norm},
     {"rms_norm_grad", NormGradIn::kNames, {"dx", "dgamma"}, reference::rms_norm_grad},
     {"rotary", {"x"}, {"y"}, reference::rotary},
+    {"sample_scores", SampleScoresIn::kNames, SampleScoresOut::kNames, reference::sample_scores},
     {"scale", {"x"}, {"y"}, reference::scale},
     {"sgd", SgdIn::kNames, SgdOut::kNames, reference::sgd},
     {"silu", {"x"}, {"y"}, reference::silu},

@@ -18,6 +18,7 @@ void attention_join(const KernelCall&);
 void broadcast(const KernelCall&);
 void cache_write(const KernelCall&);
 void cast(const KernelCall&);
+void sample_scores(const KernelCall&);
 void class_loss(const KernelCall&);
 void class_loss_grad(const KernelCall&);
 void contract(const KernelCall&);
