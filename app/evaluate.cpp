@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "app/evaluate_ids.h"
+#include "app/evaluate_tasks.h"
 #include "app/model_options.h"
 #include "app/progress.h"
 #include "app/verbs.h"
@@ -25,6 +26,8 @@ struct EvaluateOptions {
   std::string data, labels;
   int64_t sequence = 0, batch = 8;
   EvaluateIds given;  // ids instead of data
+  std::string task;
+  bool begin = false;
 };
 
 struct Source {
@@ -182,20 +185,36 @@ void add_evaluate(Command& kintsugi) {
   const Verb verb = kintsugi.add_verb("evaluate", "The loss and perplexity of a checkpoint over a token file");
   const auto o = std::make_shared<EvaluateOptions>();
   o->model = add_model_options(verb);
-  verb.text("--data", o->data, "A token file; the run's validation split if not given");
+  verb.text("--data", o->data,
+            "A token file; the run's validation split if not given; with --task the task's file or folder");
   verb.text("--labels", o->labels, "A CSV with the labels of its documents, of a model that has them");
   verb.integer("--sequence", o->sequence, range_of("train.sequence"),
                "Tokens per sample; that of training if not given");
   verb.integer("--batch", o->batch, range_of("train.global_batch"), "Samples at a time, of all ranks together")
       .show_default();
   verb.text("--ids", o->given.ids, "A text of token ids, a sample on each line, instead of a token file");
-  verb.text("--dump", o->given.dump, "With --ids: a safetensors file for loss, logits and gradients");
+  verb.text("--dump", o->given.dump,
+            "With --ids: a safetensors file for loss, logits and gradients; with --task: a file of JSON lines for the "
+            "log-likelihoods of each document");
+  verb.text("--task", o->task, "An evaluation task, such as arc_easy, or the file of one (docs/tasks.md)");
+  verb.flag("--begin", o->begin, "With --task: the tokenizer's first special token (<s>) stands before each request");
   verb.run([o] {
     find_best("evaluate", *o->model);
     o->given.model = o->model;
+    if (!o->given.ids.empty() && !o->task.empty())
+      throw base::UserError("evaluate", "--ids and --task are different evaluations; leave one out");
     if (!o->given.ids.empty()) return evaluate_ids(o->given);
+    if (!o->task.empty())
+      return evaluate_tasks({.model = o->model,
+                             .task = o->task,
+                             .data = o->data,
+                             .dump = o->given.dump,
+                             .sequence = o->sequence,
+                             .batch = o->batch,
+                             .begin = o->begin});
     if (!o->given.dump.empty())
-      throw base::UserError("evaluate", "--dump needs --ids, the file of the ids to evaluate");
+      throw base::UserError("evaluate", "--dump needs --ids, the file of the ids to evaluate, or --task");
+    if (o->begin) throw base::UserError("evaluate", "--begin needs --task");
     Progress progress("evaluating");
     on_ranks(
         "evaluate", *o->model, [](const config::Parallel&) {},

@@ -2,7 +2,7 @@
 # `cmake/check_includes.cmake` refuses any other include before anything is compiled. `app/` is above all of them.
 set(KINTSUGI_MODULES
   base device tensor mesh config comm graph ops kernels models plan program profile lower build simulate search report
-  run text data checkpoint exchange evaluate train calibrate launch)
+  run text data checkpoint exchange evaluate tasks serve train calibrate launch)
 
 set(KINTSUGI_MAY_base)
 set(KINTSUGI_MAY_device base)
@@ -28,6 +28,8 @@ set(KINTSUGI_MAY_data base tensor text)
 set(KINTSUGI_MAY_checkpoint base device tensor mesh comm kernels program run)
 set(KINTSUGI_MAY_exchange base device tensor mesh config comm graph ops kernels models program run text checkpoint)
 set(KINTSUGI_MAY_evaluate base device tensor mesh config comm graph ops kernels models plan program lower build run text data checkpoint exchange)
+set(KINTSUGI_MAY_tasks base device tensor mesh config comm graph ops kernels models plan program lower build run text data checkpoint exchange evaluate)
+set(KINTSUGI_MAY_serve base device tensor mesh config comm graph ops kernels models plan program lower build run text data checkpoint exchange evaluate)
 set(KINTSUGI_MAY_train base device tensor mesh config comm graph ops kernels models plan program profile lower build report run text data checkpoint exchange evaluate)
 set(KINTSUGI_MAY_calibrate base device tensor mesh config comm graph ops kernels models plan program profile lower build simulate report run text data checkpoint exchange evaluate train)
 set(KINTSUGI_MAY_launch base tensor mesh config comm plan)

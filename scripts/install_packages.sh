@@ -19,8 +19,9 @@ libraries=(
   libxxhash-dev        # checksums
   libgtest-dev         # tests
 )
-# Each gives a transport, or reads a kind of compressed text; the build does without what the system does not have.
-optional=(libopenmpi-dev openmpi-bin libmpich-dev mpich zlib1g-dev libzstd-dev "$@")
+# Each gives a transport, reads a kind of compressed text, or serves HTTP; the build does without what the system does not
+# have.
+optional=(libopenmpi-dev openmpi-bin libmpich-dev mpich zlib1g-dev libzstd-dev libcpp-httplib-dev "$@")
 
 missing=() wanted=()
 for pair in "${programs[@]}"; do

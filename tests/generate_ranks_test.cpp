@@ -204,7 +204,7 @@ TEST_F(GenerateRanks, SayWhatIsWrongOnce) {
                "[generate] \"gap.txt\":2: the line is empty, and each is a prompt");
   expect_error("generate run --prompts-file none.txt --ranks 2",
                "[generate] \"none.txt\" is empty; it has a prompt on each line");
-  expect_error("evaluate run --dump d", "[evaluate] --dump needs --ids, the file of the ids to evaluate");
+  expect_error("evaluate run --dump d", "[evaluate] --dump needs --ids, the file of the ids to evaluate, or --task");
   expect_error("generate run --set parallel.context=2",
                "[generate] parallel.context = 2 splits the tokens of a text, of which generation makes one at a time; "
                "leave it out, and split weights and caches by parallel.tensor or parallel.pipe");

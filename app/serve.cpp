@@ -1,0 +1,177 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include "app/model_options.h"
+#include "app/standard_streams.h"
+#include "app/stop_signals.h"
+#include "app/verbs.h"
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
+#include "kintsugi/base/start_thread.h"
+#include "kintsugi/comm/agree.h"
+#include "kintsugi/evaluate/checkpoint_model.h"
+#include "kintsugi/evaluate/layout.h"
+#include "kintsugi/serve/engine.h"
+#include "kintsugi/serve/service.h"
+#include "kintsugi/text/chat_template.h"
+
+namespace kintsugi::app {
+namespace {
+
+struct ServeOptions {
+  std::shared_ptr<ModelOptions> model;
+  std::string host = "127.0.0.1", name, chat, key_file;
+  int64_t port = 8000, queue = 256, body = 4 << 20, connections = 64, context = 0, time_limit = 600, client = 10;
+};
+
+constexpr int64_t kChunk = 64;  // tokens of a prompt that are read at a time
+
+std::string read_key(const std::string& path) {
+  if (path.empty()) return "";
+  constexpr base::MostBytes kMost = {4096, "a key"};
+  std::string key = base::read_file(path, kMost);
+  while (key.ends_with('\n') || key.ends_with('\r')) key.pop_back();
+  if (key.empty()) throw base::UserError("serve", "\"{}\" holds no key", path);
+  return key;
+}
+
+std::string served_name(const ServeOptions& o) {
+  if (!o.name.empty()) return o.name;
+  std::filesystem::path path = std::filesystem::path(o.model->model).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  return path.filename().string();
+}
+
+// Listens in a thread of its own while the model's ranks work.
+class Listening {
+ public:
+  Listening(const ServeOptions& o, serve::Service& service) {
+    server_ = serve::open_http(
+        o.host, static_cast<int>(o.port),
+        {.body_bytes = static_cast<size_t>(o.body),
+         .connections = static_cast<int>(o.connections),
+         .header_seconds = static_cast<int>(o.client)},
+        [&service](const serve::HttpRequest& request) { return service.answer(request); }, serve::Service::refusal);
+    thread_ = base::start_thread([this] { server_->run(); });
+  }
+  ~Listening() {
+    server_->stop();
+    thread_.join();
+  }
+  Listening(const Listening&) = delete;
+  Listening& operator=(const Listening&) = delete;
+
+  int port() const { return server_->port(); }
+
+ private:
+  std::unique_ptr<serve::HttpServer> server_;
+  std::thread thread_;
+};
+
+// Closes the queue at the first signal.
+class EndAtSignal {
+ public:
+  explicit EndAtSignal(serve::JobQueue& queue) : queue_(queue) {
+    thread_ = base::start_thread([this] {
+      while (!ended_ && StopSignals::count == 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      queue_.close();
+    });
+  }
+  ~EndAtSignal() {
+    ended_ = true;
+    thread_.join();
+  }
+  EndAtSignal(const EndAtSignal&) = delete;
+  EndAtSignal& operator=(const EndAtSignal&) = delete;
+
+ private:
+  serve::JobQueue& queue_;
+  std::atomic<bool> ended_ = false;
+  std::thread thread_;
+};
+
+void serve_on_rank(const ServeOptions& o, const config::Parallel& layout, comm::World& world, Progress& progress) {
+  evaluate::CheckpointModel model(o.model->model, layout, world, o.model->dtype);
+  models::Graphs graphs;
+  const int64_t context = o.context > 0 ? o.context : model.settings().model.context;
+  comm::together(model.all(), [&] {
+    if (!model.tokenizer())
+      throw base::UserError("serve", "\"{}\" has no tokenizer, and text is made of no ids without one",
+                            model.folder().string());
+    if (context > model.settings().model.context)
+      throw base::UserError("serve", "--context {} is more than the model's {} positions", context,
+                            model.settings().model.context);
+    graphs = models::build_serving(model.settings(), std::min(kChunk, context), context);
+  });
+  if (model.leads()) progress.tell("loading the weights");
+  const auto executor = model.load(graphs);
+  serve::Engine engine(*executor, model.all());
+  if (!model.leads()) return engine.run(nullptr);
+  warn_of_repeated(model.repeated(), "one text", progress);
+  progress.finish();
+  serve::JobQueue queue(static_cast<size_t>(o.queue));
+  serve::Service service({.name = served_name(o),
+                          .context = context,
+                          .vocab = std::min<int64_t>(model.tokenizer()->vocab_size(), model.settings().model.vocab),
+                          .begins = model.made_elsewhere(),
+                          .chat = o.chat,
+                          .key = read_key(o.key_file),
+                          .time_limit = std::chrono::seconds(o.time_limit)},
+                         *model.tokenizer(), queue);
+  const Listening listening(o, service);
+  const EndAtSignal end(queue);
+  StopSignals::at_once = false;
+  print_at_once(fmt::format("serving {} on http://{}:{}\n", served_name(o), o.host, listening.port()));
+  try {
+    engine.run(&queue);
+  } catch (...) {
+    queue.close();
+    throw;
+  }
+}
+
+void serve_model(const ServeOptions& o) {
+  if (!o.chat.empty()) text::chat_template(o.chat);
+  const StopSignals signals;
+  StopSignals::at_once = true;  // until it listens
+  Progress progress("opening the model");
+  on_ranks(
+      "serve", *o.model,
+      [](const config::Parallel& layout) { evaluate::require_whole_samples(plan::plan_from(layout), layout); },
+      [&](const config::Parallel& layout, comm::World& world) { serve_on_rank(o, layout, world, progress); });
+}
+
+}  // namespace
+
+void add_serve(Command& kintsugi) {
+  constexpr int64_t kMost = 1'000'000'000;
+  const Verb verb = kintsugi.add_verb("serve", "Answers requests over HTTP in the form of the OpenAI API");
+  const auto o = std::make_shared<ServeOptions>();
+  o->model = add_model_options(verb);
+  verb.text("--host", o->host, "The address to listen on").show_default();
+  verb.integer("--port", o->port, {0, 65535}, "The port; 0: any that is free").show_default();
+  verb.text("--name", o->name, "The model's name in requests; that of its folder if not given");
+  std::string chats;
+  for (const text::ChatTemplate& chat : text::chat_templates())
+    chats += (chats.empty() ? "" : ", ") + std::string(chat.name);
+  verb.text("--chat", o->chat, fmt::format("The format of the model's chats: {}", chats));
+  verb.text("--key-file", o->key_file, "A file with the key that clients must give; none if not given");
+  verb.integer("--context", o->context, {1, kMost},
+               "Tokens of a text, its prompt included; the model's positions if not given");
+  verb.integer("--queue", o->queue, {1, kMost}, "Texts that may wait; more are refused with status 429").show_default();
+  verb.integer("--max-body", o->body, {1, kMost}, "Bytes of a request's body").show_default();
+  verb.integer("--connections", o->connections, {1, 4096}, "Connections that are served at one time").show_default();
+  verb.integer("--client-limit", o->client, {1, 3600},
+               "Seconds for a client to send a part of a request, or to take one")
+      .show_default();
+  verb.integer("--time-limit", o->time_limit, {1, kMost}, "Seconds for a request").show_default();
+  verb.run([o] {
+    find_best("serve", *o->model);
+    serve_model(*o);
+  });
+}
+
+}  // namespace kintsugi::app

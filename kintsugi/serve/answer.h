@@ -1,0 +1,38 @@
+// Answers of the API, as JSON or as a stream of events, from the texts that the model makes.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kintsugi/serve/choice.h"
+#include "kintsugi/serve/http.h"
+
+namespace kintsugi::serve {
+
+// What an answer consists of.
+struct AnswerParts {
+  bool chat = false;
+  std::string id, model;
+  int64_t created = 0;  // seconds since 1970
+  std::vector<std::shared_ptr<Choice>> choices;
+  std::vector<std::string> echoes;  // the text of the prompt of each choice, if it is part of the answer
+  bool log_probabilities = false;
+  bool streams = false, includes_usage = false;
+  int64_t prompt_tokens = 0;
+  std::chrono::steady_clock::time_point deadline;
+};
+
+// How an answer ended, for statistics.
+struct AnswerEnd {
+  enum Way { whole, cancelled, failed } way = whole;
+  int64_t tokens = 0;  // that were made
+};
+
+// The body of an answer. `ended` is called once. The tokenizer must outlive it.
+std::shared_ptr<BodySource> make_answer(AnswerParts parts, const text::Tokenizer& tokenizer,
+                                        std::function<void(const AnswerEnd&)> ended);
+
+}  // namespace kintsugi::serve

@@ -1,0 +1,61 @@
+// Requests of the API, read from JSON. What is not supported is refused, never ignored.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "kintsugi/base/json.h"
+
+namespace kintsugi::serve {
+
+// How tokens are chosen and how long the text becomes; the same for all kinds of requests.
+struct Sampling {
+  std::optional<int64_t> max_tokens;
+  double temperature = 1;
+  int64_t top_k = 0;  // 0: all
+  std::optional<uint64_t> seed;
+  std::vector<std::string> stops;
+  int64_t choices = 1;  // texts of each prompt
+  int64_t top = -1;     // log-probabilities, with so many alternatives; -1: none
+  bool streams = false, includes_usage = false;
+};
+
+using Ids = std::vector<int32_t>;
+
+struct CompletionRequest {
+  std::string model;
+  std::vector<std::variant<std::string, Ids>> prompts;  // at least one
+  bool echo = false;
+  Sampling sampling;
+};
+
+struct ChatMessage {
+  std::string role, content;
+};
+struct ChatRequest {
+  std::string model;
+  std::vector<ChatMessage> messages;
+  Sampling sampling;
+};
+
+struct ApiLimits {
+  int64_t choices = 128;  // of a request, over all prompts
+  int64_t top = 20;       // alternatives of each token
+  size_t stops = 16;
+};
+
+// ApiError with status 400 that names the member which is wrong.
+CompletionRequest parse_completion(std::string_view body, const ApiLimits& limits);
+ChatRequest parse_chat(std::string_view body, const ApiLimits& limits);
+
+// A body that must be a JSON object; ApiError otherwise.
+base::Json parse_object(std::string_view body);
+// Token ids; ApiError where it is something else.
+Ids parse_ids(const base::Json& list, std::string_view param);
+
+}  // namespace kintsugi::serve

@@ -1,0 +1,67 @@
+// A text of an answer while the model makes it.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kintsugi/evaluate/stop_text.h"
+#include "kintsugi/serve/job.h"
+#include "kintsugi/text/stream_decoder.h"
+
+namespace kintsugi::serve {
+
+// How a text ended.
+enum class Finish : uint8_t {
+  none,    // it has not, or the model's side failed
+  stop,    // at the model's end of a text, or a stop text
+  length,  // at the most tokens that were asked for
+};
+
+class Choice : public Job {
+ public:
+  struct Ends {
+    std::vector<std::string> stops = {};  // texts before which it ends
+    std::optional<int32_t> token = {};    // the id that ends a text
+  };
+  // `before`: ids whose text the new text follows. The tokenizer must outlive it.
+  Choice(const text::Tokenizer& tokenizer, Generation generation, std::span<const int32_t> before, Ends ends);
+
+  // By the thread of the client.
+  struct Part {
+    std::vector<TokenScore> prompt;  // once, with the first part
+    std::string text;                // that follows what was taken before
+    std::vector<TokenScore> tokens;
+    bool ended = false;
+    Finish finish = Finish::none;
+  };
+  // What has come since; waits for it at most so long.
+  Part take(std::chrono::milliseconds within);
+  void cancel() { cancelled_ = true; }
+
+  // By the model's.
+  const Generation& generation() const override { return generation_; }
+  bool cancelled() const override { return cancelled_; }
+  void prompt_read(std::vector<TokenScore> scores) override;
+  bool add(TokenScore token) override;
+  void end() override;
+
+ private:
+  const Generation generation_;
+  const std::optional<int32_t> end_;
+  std::atomic<bool> cancelled_ = false;
+  text::StreamDecoder decoder_;
+  evaluate::StopText stop_;
+  int64_t made_ = 0;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Part part_;
+};
+
+}  // namespace kintsugi::serve

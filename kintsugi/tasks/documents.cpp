@@ -1,0 +1,170 @@
+#include "kintsugi/tasks/documents.h"
+
+#include <algorithm>
+#include <charconv>
+#include <span>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/data/text_stream.h"
+
+namespace kintsugi::tasks {
+namespace {
+
+namespace fs = std::filesystem;
+using base::Json;
+
+constexpr size_t kMostBytes = size_t{2} << 30;  // of the text of a file
+
+std::string read_text(const fs::path& path) {
+  const std::string raw = base::read_file(path, {kMostBytes, "the data of a task"});
+  const data::Compression compression = data::compression_of(raw);
+  if (compression == data::Compression::none) return raw;
+  const auto stream = data::open_text(path, compression);
+  std::string text;
+  for (std::string part(1 << 20, '\0');;) {
+    const size_t count = stream->read(part);
+    text.append(part, 0, count);
+    if (text.size() > kMostBytes)
+      throw base::UserError("tasks", "\"{}\" has more than 2 GiB of text; the data of a task has less", path.string());
+    if (count < part.size()) return text;
+  }
+}
+
+// The lines of a text, without those that are empty at its end.
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    lines.push_back(line);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  while (!lines.empty() && lines.back().empty()) lines.pop_back();
+  return lines;
+}
+
+fs::path file_of(const Task& task, const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return path;
+  std::string names;
+  for (const std::string& name : task.files) {
+    for (const char* end : {"", ".gz", ".zst"})
+      if (fs::is_regular_file(path / (name + end), error)) return path / (name + end);
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  throw base::UserError("tasks", "the folder \"{}\" holds none of {}; name the file of the task {}", path.string(),
+                        names.empty() ? "the task's files" : names, task.name);
+}
+
+std::vector<Json> records_of(const std::string& text, const std::string& name) {
+  std::vector<Json> records;
+  if (without_leading_space(text).starts_with('[')) {
+    for (const Json& record : Json::parse("tasks", name, text).list()) records.push_back(record);
+  } else {
+    int64_t number = 0;
+    for (const std::string_view line : lines_of(text)) {
+      ++number;
+      if (line.empty())
+        throw base::UserError("tasks", "\"{}\":{}: the line is empty; each has a JSON object", name, number);
+      records.push_back(Json::parse("tasks", name, line, number));
+    }
+  }
+  if (records.empty()) throw base::UserError("tasks", "\"{}\" has no documents", name);
+  return records;
+}
+
+const Form& form_of(const Task& task, const Json& record) {
+  for (const Form& form : task.forms)
+    if (std::ranges::all_of(form.needs, [&](const std::string& path) { return has_value_at(record, path); }))
+      return form;
+  for (const std::string& path : task.forms[0].needs) {
+    if (has_value_at(record, path)) continue;
+    record.fail("there is no \"{}\", which a record of the task {} has", path, task.name);
+  }
+  throw base::InternalError("tasks", "no form of {} fits", task.name);
+}
+
+// A position among `count` choices, written as a number.
+size_t choice_at(std::string_view text, int64_t first, size_t count, const Json& record) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const int64_t last = first + static_cast<int64_t>(count) - 1;
+  if (error != std::errc() || end != text.data() + text.size() || number < first || number > last)
+    record.fail("the label {} is not a number from {} to {}", base::in_quotes(text, 40), first, last);
+  return static_cast<size_t>(number - first);
+}
+
+size_t gold_of(const Label& label, const Json& record, size_t count, std::string_view line) {
+  if (label.fixed) {
+    if (*label.fixed >= static_cast<int64_t>(count)) record.fail("there are {} choices", count);
+    return static_cast<size_t>(*label.fixed);
+  }
+  if (!label.lines.empty()) return choice_at(line, label.first, count, record);
+  if (label.position) return choice_at(label.position->render(record), label.first, count, record);
+  const std::string key = label.key->render(record);
+  const std::vector<std::string> keys = label.keys.render(record);
+  if (keys.size() != count) record.fail("there are {} choices and {} labels", count, keys.size());
+  for (size_t i = 0; i < keys.size(); ++i)
+    if (keys[i] == key) return i;
+  record.fail("the label {} is that of no choice", base::in_quotes(key, 40));
+}
+
+Document read_document(const Form& form, const Json& record, std::string_view line) {
+  Document document;
+  if (!form.id.empty() && has_value_at(record, form.id)) {
+    const Json id = value_at(record, form.id);
+    document.id = id.is_text() ? std::string(id.text()) : id.compact();
+  }
+  const std::vector<std::string> contexts = form.contexts.render(record), choices = form.choices.render(record);
+  if (choices.empty()) record.fail("there are no choices");
+  if (contexts.size() != 1 && contexts.size() != choices.size())
+    record.fail("there are {} contexts for {} choices", contexts.size(), choices.size());
+  for (size_t i = 0; i < choices.size(); ++i) {
+    if (choices[i].empty()) record.fail("choice {} is empty", i + 1);
+    document.requests.push_back({.context = contexts[contexts.size() == 1 ? 0 : i],
+                                 .continuation = form.before_choice + choices[i],
+                                 .characters = num_characters(choices[i])});
+  }
+  document.gold = gold_of(form.label, record, choices.size(), line);
+  return document;
+}
+
+// NAME.jsonl -> NAME + suffix, beside it.
+fs::path beside(const fs::path& path, const std::string& suffix) {
+  fs::path stem = path.filename();
+  if (stem.extension() == ".gz" || stem.extension() == ".zst") stem = stem.stem();
+  return path.parent_path() / (stem.stem().string() + suffix);
+}
+
+}  // namespace
+
+int64_t num_characters(std::string_view text) {
+  return std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+}
+
+std::vector<Document> read_documents(const Task& task, const fs::path& path) {
+  const fs::path file = file_of(task, path);
+  const std::vector<Json> records = records_of(read_text(file), file.string());
+  const Form& form = form_of(task, records[0]);
+  std::string label_text;
+  std::vector<std::string_view> labels(records.size());
+  if (!form.label.lines.empty()) {
+    const fs::path label_file = beside(file, form.label.lines);
+    label_text = read_text(label_file);
+    labels = lines_of(label_text);
+    if (labels.size() != records.size())
+      throw base::UserError("tasks", "\"{}\" has {} labels and \"{}\" {} documents", label_file.string(), labels.size(),
+                            file.string(), records.size());
+  }
+  std::vector<Document> documents;
+  for (size_t i = 0; i < records.size(); ++i) {
+    if (!records[i].is_object()) records[i].refuse("an object");
+    documents.push_back(read_document(form, records[i], labels[i]));
+  }
+  return documents;
+}
+
+}  // namespace kintsugi::tasks

@@ -1,0 +1,84 @@
+#include "kintsugi/tasks/encode.h"
+
+#include <optional>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
+
+namespace kintsugi::tasks {
+namespace {
+
+std::optional<int32_t> first_special(const text::Tokenizer& tokenizer) {
+  const std::vector<int32_t> before = tokenizer.special_tokens().before;
+  return before.empty() ? std::nullopt : std::optional(before.front());
+}
+
+class Encoder {
+ public:
+  Encoder(const text::Tokenizer& tokenizer, const EncodeOptions& options)
+      : tokenizer_(tokenizer), options_(options), first_(first_special(tokenizer)) {
+    if (options.begin && !first_)
+      throw base::UserError("tasks", "the tokenizer has no special token that begins a text; leave --begin out");
+  }
+
+  EncodedRequest encode(const Request& request) const {
+    const std::string_view context = without_trailing_space(request.context);
+    EncodedRequest encoded;
+    size_t before = 0;  // tokens of the context
+    if (request.context.empty()) {
+      const std::optional<int32_t> start = first_ ? first_ : tokenizer_.end_of_text();
+      encoded.ids = tokenizer_.encode(request.continuation);
+      before = 1;
+      if (start && (encoded.ids.empty() || encoded.ids[0] != *start)) encoded.ids.insert(encoded.ids.begin(), *start);
+      if (!start)
+        throw base::UserError("tasks",
+                              "the context is empty, and the tokenizer has no token that begins or ends a text");
+    } else {
+      if (options_.begin) encoded.ids.push_back(*first_);
+      encoded.ids.reserve(encoded.ids.size() + request.context.size() / 2);
+      before = encoded.ids.size() + tokenizer_.encode(context).size();
+      tokenizer_.encode(request.context + request.continuation, encoded.ids);
+    }
+    if (encoded.ids.size() <= before || before == 0)
+      throw base::UserError("tasks", "the tokenizer makes no tokens of the {} {}",
+                            before == 0 ? "context" : "continuation",
+                            base::in_quotes(before == 0 ? request.context : request.continuation, 80));
+    encoded.scored = static_cast<int64_t>(encoded.ids.size() - before);
+    if (encoded.scored > options_.context)
+      throw base::UserError("tasks", "the continuation has {} tokens, and the model reads {}", encoded.scored,
+                            options_.context);
+    for (const int32_t id : encoded.ids)
+      if (id >= options_.vocab)
+        throw base::UserError("tasks", "the tokenizer makes the id {}, but the model's table has {} rows", id,
+                              options_.vocab);
+    const auto most = static_cast<size_t>(options_.context) + 1;
+    encoded.cut = encoded.ids.size() > most;
+    if (encoded.cut) encoded.ids.erase(encoded.ids.begin(), encoded.ids.end() - static_cast<std::ptrdiff_t>(most));
+    return encoded;
+  }
+
+ private:
+  const text::Tokenizer& tokenizer_;
+  const EncodeOptions& options_;
+  std::optional<int32_t> first_;
+};
+
+}  // namespace
+
+std::vector<EncodedRequest> encode_requests(const text::Tokenizer& tokenizer, std::span<const Document> documents,
+                                            const EncodeOptions& options) {
+  const Encoder encoder(tokenizer, options);
+  std::vector<EncodedRequest> encoded;
+  for (size_t d = 0; d < documents.size(); ++d)
+    for (size_t r = 0; r < documents[d].requests.size(); ++r) {
+      try {
+        encoded.push_back(encoder.encode(documents[d].requests[r]));
+      } catch (const base::UserError& e) {
+        throw base::UserError("tasks", "document {}, request {}: {}", d + 1, r + 1,
+                              std::string_view(e.what()).substr(std::string_view(e.what()).find("] ") + 2));
+      }
+    }
+  return encoded;
+}
+
+}  // namespace kintsugi::tasks

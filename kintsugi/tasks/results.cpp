@@ -1,0 +1,108 @@
+#include "kintsugi/tasks/results.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/json_writer.h"
+
+namespace kintsugi::tasks {
+namespace {
+
+using evaluate::Score;
+
+template <typename F>
+size_t argmax(size_t count, const F& value) {
+  size_t best = 0;
+  for (size_t i = 1; i < count; ++i)
+    if (value(i) > value(best)) best = i;
+  return best;
+}
+
+struct Mean {
+  double value = 0;
+  std::optional<double> standard_error = {};
+};
+
+Mean mean_of(std::span<const double> values) {
+  const auto n = static_cast<double>(values.size());
+  Mean mean;
+  for (const double v : values) mean.value += v / n;
+  if (values.size() < 2) return mean;
+  double squares = 0;
+  for (const double v : values) squares += (v - mean.value) * (v - mean.value);
+  mean.standard_error = std::sqrt(squares / (n - 1)) / std::sqrt(n);
+  return mean;
+}
+
+double value_of(Metric metric, const Task& task, const Document& document, const DocumentResult& result) {
+  switch (metric) {
+    case Metric::accuracy:
+      if (task.kind == Kind::continuation) return result.scores[0].greedy ? 1 : 0;
+      return result.choice == document.gold ? 1 : 0;
+    case Metric::normalized_accuracy:
+      return result.normalized_choice == document.gold ? 1 : 0;
+    case Metric::perplexity:
+      return result.scores[0].log_likelihood;
+  }
+  throw base::InternalError("tasks", "an unknown metric");
+}
+
+MetricValue value_over(Metric metric, const Task& task, std::span<const Document> documents,
+                       std::span<const DocumentResult> results) {
+  std::vector<double> values;
+  for (size_t i = 0; i < documents.size(); ++i) values.push_back(value_of(metric, task, documents[i], results[i]));
+  Mean mean = mean_of(values);
+  if (metric == Metric::perplexity) {
+    mean.value = std::exp(-mean.value);
+    if (mean.standard_error) *mean.standard_error *= mean.value;
+  }
+  return {.metric = metric, .value = mean.value, .standard_error = mean.standard_error};
+}
+
+}  // namespace
+
+TaskResult evaluate_scores(const Task& task, std::span<const Document> documents, std::span<const Score> scores) {
+  TaskResult result;
+  for (const Document& document : documents) {
+    const size_t count = document.requests.size();
+    base::require(scores.size() >= count, "tasks", "{} scores for {} requests", scores.size(), count);
+    DocumentResult one;
+    one.scores.assign(scores.begin(), scores.begin() + static_cast<std::ptrdiff_t>(count));
+    scores = scores.subspan(count);
+    one.choice = argmax(count, [&](size_t i) { return one.scores[i].log_likelihood; });
+    one.normalized_choice = argmax(count, [&](size_t i) {
+      return one.scores[i].log_likelihood / static_cast<double>(document.requests[i].characters);
+    });
+    result.documents.push_back(std::move(one));
+  }
+  for (const Metric metric : task.metrics)
+    result.metrics.push_back(value_over(metric, task, documents, result.documents));
+  return result;
+}
+
+std::string describe_documents(std::span<const Document> documents, const TaskResult& result) {
+  std::string text;
+  for (size_t i = 0; i < documents.size(); ++i) {
+    const DocumentResult& one = result.documents[i];
+    base::JsonWriter out;
+    const auto each = [&](std::string_view key, const auto& value) {
+      out.key(key).list([&] {
+        for (const Score& s : one.scores) out.value(value(s));
+      });
+    };
+    out.object([&] {
+      out.key("document").value(i);
+      if (!documents[i].id.empty()) out.key("id").value(documents[i].id);
+      out.key("label").value(documents[i].gold);
+      out.key("choice").value(one.choice).key("normalized_choice").value(one.normalized_choice);
+      each("log_likelihoods", [](const Score& s) { return s.log_likelihood; });
+      each("tokens", [](const Score& s) { return s.count; });
+      each("greedy", [](const Score& s) { return s.greedy; });
+    });
+    text += out.text() + "\n";
+  }
+  return text;
+}
+
+}  // namespace kintsugi::tasks

@@ -1,0 +1,40 @@
+// From the scores of requests to the metrics of a task.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kintsugi/evaluate/scorer.h"
+#include "kintsugi/tasks/documents.h"
+
+namespace kintsugi::tasks {
+
+struct DocumentResult {
+  std::vector<evaluate::Score> scores;  // of its requests
+  size_t choice = 0;                    // the most likely, the first of several
+  size_t normalized_choice = 0;         // the most likely by log-likelihood per character
+};
+
+struct MetricValue {
+  Metric metric = Metric::accuracy;
+  double value = 0;
+  // The sample's standard deviation over the root of their number; of a perplexity, to first order. Nothing for one
+  // document.
+  std::optional<double> standard_error = {};
+};
+
+struct TaskResult {
+  std::vector<DocumentResult> documents;
+  std::vector<MetricValue> metrics;
+};
+
+// `scores`: one for each request of each document, in order.
+TaskResult evaluate_scores(const Task& task, std::span<const Document> documents,
+                           std::span<const evaluate::Score> scores);
+
+// JSON lines, one for each document: what it is, the log-likelihood of each request, and what was chosen.
+std::string describe_documents(std::span<const Document> documents, const TaskResult& result);
+
+}  // namespace kintsugi::tasks

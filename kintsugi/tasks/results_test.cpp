@@ -1,0 +1,109 @@
+#include "kintsugi/tasks/results.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/tasks/encode.h"
+
+namespace kintsugi::tasks::results_test {
+namespace {
+
+using evaluate::Score;
+
+Document document(std::vector<int64_t> characters, size_t gold) {
+  Document d = {.id = "", .requests = {}, .gold = gold};
+  for (const int64_t n : characters) d.requests.push_back({.context = "c", .continuation = " x", .characters = n});
+  return d;
+}
+
+TEST(TaskResults, AccuraciesAndTheirErrors) {
+  Task task = {.name = "t", .metrics = {Metric::accuracy, Metric::normalized_accuracy}, .files = {}, .forms = {}};
+  const std::vector<Document> documents = {document({2, 8}, 0), document({4, 4}, 1), document({4, 4}, 1)};
+  const std::vector<Score> scores = {{-2, 1, false}, {-4, 1, false}, {-1, 1, false},
+                                     {-2, 1, false}, {-3, 1, false}, {-3, 1, false}};  // a tie: the first
+  const TaskResult result = evaluate_scores(task, documents, scores);
+  EXPECT_EQ(result.documents[0].choice, 0u);
+  EXPECT_EQ(result.documents[0].normalized_choice, 1u);  // -4 / 8 > -2 / 2
+  EXPECT_EQ(result.documents[2].choice, 0u);
+  ASSERT_EQ(result.metrics.size(), 2u);
+  EXPECT_DOUBLE_EQ(result.metrics[0].value, 1.0 / 3);
+  EXPECT_DOUBLE_EQ(*result.metrics[0].standard_error, std::sqrt(2.0 / 3 / 2) / std::sqrt(3.0));
+  EXPECT_EQ(result.metrics[1].value, 0);
+  EXPECT_EQ(describe_documents(std::span(documents).first(1), result),
+            "{\"document\":0,\"label\":0,\"choice\":0,\"normalized_choice\":1,\"log_likelihoods\":[-2.0,-4.0],"
+            "\"tokens\":[1,1],\"greedy\":[false,false]}\n");
+}
+
+TEST(TaskResults, ContinuationsArePredictedOrNot) {
+  Task task = {.name = "t",
+               .kind = Kind::continuation,
+               .metrics = {Metric::accuracy, Metric::perplexity},
+               .files = {},
+               .forms = {}};
+  const std::vector<Document> documents = {document({2}, 0), document({2}, 0)};
+  const TaskResult result = evaluate_scores(task, documents, std::vector<Score>{{-1, 1, true}, {-3, 2, false}});
+  EXPECT_EQ(result.metrics[0].value, 0.5);
+  EXPECT_DOUBLE_EQ(result.metrics[1].value, std::exp(2.0));
+  EXPECT_DOUBLE_EQ(*result.metrics[1].standard_error, std::exp(2.0));
+}
+
+// A token for each byte; "ab" is one, so that a context's end depends on what follows.
+class Pairs : public text::Tokenizer {
+ public:
+  void encode(std::string_view text, std::vector<int32_t>& ids) const override {
+    for (size_t i = 0; i < text.size(); ++i) {
+      const bool pair = text.substr(i, 2) == "ab";
+      ids.push_back(pair ? 256 : static_cast<unsigned char>(text[i]));
+      i += pair ? 1 : 0;
+    }
+  }
+  std::string decode(std::span<const int32_t>) const override { return ""; }
+  int32_t vocab_size() const override { return 258; }
+  std::optional<int32_t> end_of_text() const override { return 257; }
+  std::string kind() const override { return "pairs"; }
+  std::string to_json() const override { return ""; }
+};
+
+EncodedRequest encode(const std::string& context, const std::string& continuation, int64_t most = 100) {
+  const Document d = {.id = "", .requests = {{.context = context, .continuation = continuation}}};
+  return encode_requests(Pairs(), std::span(&d, 1), {.context = most, .vocab = 258})[0];
+}
+
+TEST(EncodeRequests, TogetherAndCut) {
+  EXPECT_EQ(encode("x", " y").ids, (std::vector<int32_t>{'x', ' ', 'y'}));
+  EXPECT_EQ(encode("x", " y").scored, 2);
+  EXPECT_EQ(encode("x  ", "y").scored, 3);  // white space goes to the continuation
+  EXPECT_EQ(encode("x \xC2\xA0", "y").scored, 4);
+  // One token holds the end of the context and the beginning of the continuation: what follows as many tokens as the
+  // context has is the continuation.
+  EXPECT_EQ(encode("xa", "by").ids, (std::vector<int32_t>{'x', 256, 'y'}));
+  EXPECT_EQ(encode("xa", "by").scored, 1);
+  EXPECT_EQ(encode("", "yz").ids, (std::vector<int32_t>{257, 'y', 'z'}));
+  EXPECT_EQ(encode("", "yz").scored, 2);
+  const EncodedRequest cut = encode("0123456789", " y", 4);
+  EXPECT_EQ(cut.ids, (std::vector<int32_t>{'7', '8', '9', ' ', 'y'}));
+  EXPECT_EQ(cut.scored, 2);
+  EXPECT_TRUE(cut.cut);
+  EXPECT_FALSE(encode("012", " y", 4).cut);
+}
+
+TEST(EncodeRequests, RequestsThatCannotBeScored) {
+  const auto error = [](const std::string& context, const std::string& continuation, int64_t most) -> std::string {
+    try {
+      encode(context, continuation, most);
+      return "";
+    } catch (const base::UserError& e) {
+      return e.what();
+    }
+  };
+  EXPECT_EQ(error("x", "12345", 4),
+            "[tasks] document 1, request 1: the continuation has 5 tokens, and the model reads 4");
+  EXPECT_EQ(error("a", "b", 4),
+            "[tasks] document 1, request 1: the tokenizer makes no tokens of the continuation \"b\"");
+  EXPECT_EQ(error(" ", "b", 4), "[tasks] document 1, request 1: the tokenizer makes no tokens of the context \" \"");
+}
+
+}  // namespace
+}  // namespace kintsugi::tasks::results_test

@@ -1,0 +1,150 @@
+#include "kintsugi/tasks/task.h"
+
+#include <algorithm>
+#include <array>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/tasks/builtin_tasks.h"
+
+namespace kintsugi::tasks {
+namespace {
+
+using base::Json;
+
+struct MetricName {
+  Metric metric;
+  std::string_view name;
+};
+constexpr std::array<MetricName, 3> kMetricNames = {
+    {{Metric::accuracy, "acc"}, {Metric::normalized_accuracy, "acc_norm"}, {Metric::perplexity, "perplexity"}}};
+
+// UserError for a member of another name.
+void require_members(const Json& object, std::initializer_list<std::string_view> names) {
+  for (const Json& member : object.members())
+    if (std::ranges::find(names, member.key()) == names.end())
+      object.fail("unknown member \"{}\"; did you mean \"{}\"?", member.key(), base::nearest(member.key(), names));
+}
+
+Texts read_texts(const Json& source) {
+  Texts texts;
+  if (source.is_text()) {
+    texts.templates.emplace_back(source);
+  } else if (source.is_list()) {
+    for (const Json& one : source.list()) texts.templates.emplace_back(one);
+    if (texts.templates.empty()) source.refuse("a template, or a list of them");
+  } else {
+    require_members(source, {"each", "text", "filter"});
+    if (const auto each = source.find("each")) texts.each = std::string(each->text());
+    texts.templates.emplace_back(source.at("text"));
+    if (const auto filter = source.find("filter")) texts.filter = parse_filter(*filter, filter->text());
+  }
+  return texts;
+}
+
+Label read_label(const Json& source) {
+  Label label;
+  require_members(source, {"fixed", "position", "key", "keys", "lines", "first"});
+  if (const auto fixed = source.find("fixed")) label.fixed = fixed->whole();
+  if (const auto position = source.find("position")) label.position = Template(*position);
+  if (const auto key = source.find("key")) {
+    label.key = Template(*key);
+    label.keys = read_texts(source.at("keys"));
+  }
+  if (const auto lines = source.find("lines")) label.lines = lines->text();
+  if (const auto first = source.find("first")) label.first = first->whole();
+  const int given = int{label.fixed.has_value()} + int{label.position.has_value()} + int{label.key.has_value()} +
+                    int{!label.lines.empty()};
+  if (given != 1) source.fail("a label is one of \"fixed\", \"position\", \"key\" with \"keys\", and \"lines\"");
+  return label;
+}
+
+Form read_form(const Json& source, Kind kind) {
+  Form form;
+  require_members(source, {"needs", "id", "context", "choices", "continuation", "before_choice", "label"});
+  for (const Json& path : source.at("needs").list()) form.needs.emplace_back(path.text());
+  if (const auto id = source.find("id")) form.id = id->text();
+  form.contexts = read_texts(source.at("context"));
+  if (const auto between = source.find("before_choice")) form.before_choice = between->text();
+  if (kind == Kind::choices) {
+    form.choices = read_texts(source.at("choices"));
+    form.label = read_label(source.at("label"));
+  } else {
+    form.choices = read_texts(source.at("continuation"));
+    form.label.fixed = 0;
+    if (form.choices.each || form.choices.templates.size() != 1) source.at("continuation").refuse("one template");
+  }
+  return form;
+}
+
+Kind read_kind(const Json& source) {
+  if (source.text() == "choices") return Kind::choices;
+  if (source.text() == "continuation") return Kind::continuation;
+  source.refuse("\"choices\" or \"continuation\"");
+}
+
+Metric read_metric(const Json& source, Kind kind) {
+  const auto row = std::ranges::find(kMetricNames, source.text(), &MetricName::name);
+  if (row == kMetricNames.end()) source.refuse("\"acc\", \"acc_norm\" or \"perplexity\"");
+  if ((kind == Kind::choices && row->metric == Metric::perplexity) ||
+      (kind == Kind::continuation && row->metric == Metric::normalized_accuracy))
+    source.fail("the metric \"{}\" is not one of {}", row->name, kind == Kind::choices ? "choices" : "a continuation");
+  return row->metric;
+}
+
+}  // namespace
+
+std::string_view name_of(Metric metric) {
+  return std::ranges::find(kMetricNames, metric, &MetricName::metric)->name;
+}
+
+std::vector<std::string> Texts::render(const Json& record) const {
+  std::vector<std::string> texts;
+  if (each) {
+    for (const Json& one : value_at(record, *each).list()) texts.push_back(templates[0].render(one));
+  } else {
+    for (const Template& one : templates) texts.push_back(one.render(record));
+  }
+  if (filter)
+    for (std::string& text : texts) text = filtered(*filter, text);
+  return texts;
+}
+
+std::vector<std::string> task_names() {
+  std::vector<std::string> names;
+  for (const BuiltinTask& task : builtin_tasks()) names.emplace_back(task.name);
+  return names;
+}
+
+Task parse_task(std::string_view content, std::string_view name) {
+  const Json source = Json::parse("tasks", name, content);
+  require_members(source, {"name", "source", "kind", "metrics", "files", "forms"});
+  Task task;
+  task.name = source.at("name").text();
+  task.kind = read_kind(source.at("kind"));
+  for (const Json& metric : source.at("metrics").list()) task.metrics.push_back(read_metric(metric, task.kind));
+  if (task.metrics.empty()) source.at("metrics").refuse("a list of metrics");
+  if (const auto files = source.find("files"))
+    for (const Json& file : files->list()) task.files.emplace_back(file.text());
+  for (const Json& form : source.at("forms").list()) task.forms.push_back(read_form(form, task.kind));
+  if (task.forms.empty()) source.at("forms").refuse("a list of forms");
+  return task;
+}
+
+Task load_task(const std::string& name_or_path) {
+  for (const BuiltinTask& task : builtin_tasks())
+    if (task.name == name_or_path) return parse_task(task.content, fmt::format("tasks/{}.json", task.name));
+  if (name_or_path.ends_with(".json")) {
+    constexpr base::MostBytes kMost = {1 << 20, "a task"};
+    return parse_task(base::read_file(name_or_path, kMost), name_or_path);
+  }
+  std::string known;
+  const std::vector<std::string> names = task_names();
+  for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
+  throw base::UserError(
+      "tasks", "there is no task {}; did you mean \"{}\"? There are {}; a task of your own is a file NAME.json",
+      base::in_quotes(name_or_path), base::nearest(name_or_path, names), known);
+}
+
+}  // namespace kintsugi::tasks
