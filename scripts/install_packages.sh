@@ -15,6 +15,7 @@ libraries=(
   libspdlog-dev        # log lines
   libfmt-dev           # formatting
   libpcre2-dev         # the patterns of tokenizers
+  libonig-dev          # their patterns in full
   libutf8proc-dev      # Unicode normalization
   libxxhash-dev        # checksums
   libgtest-dev         # tests

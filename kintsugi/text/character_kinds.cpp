@@ -2,57 +2,84 @@
 
 #include <utf8proc.h>
 
-#include <algorithm>
-#include <iterator>
+#include <array>
+#include <string_view>
+#include <vector>
 
+#include "kintsugi/base/error.h"
+#include "kintsugi/text/code_set.h"
 #include "kintsugi/text/utf8.h"
 
 namespace kintsugi::text {
 namespace {
 
-utf8proc_category_t category_of(char32_t code) {
-  return utf8proc_category(static_cast<utf8proc_int32_t>(code));
+enum Kind : uint8_t { kPunctuation, kNumber, kMark, kNonspacing, kControl, kNotWord, kUnnormalized };
+constexpr std::string_view kSets[] = {"+punctuation", "+number",  "+mark",        "+nonspacing",
+                                      "+control",     "+notword", "+unnormalized"};
+constexpr char32_t kAllCodes = 0x110000;
+
+// [code], a bit for each kind.
+std::vector<uint8_t> read_kinds() {
+  std::vector<uint8_t> kinds(kAllCodes);
+  for (size_t i = 0; i < std::size(kSets); ++i) {
+    const auto set = find_unicode_set(kSets[i]);
+    base::require(set.has_value(), "tokenizer", "the tables lack {}", kSets[i]);
+    for (const auto& [first, last] : set->ranges())
+      for (char32_t c = first; c <= last; ++c) kinds[c] |= static_cast<uint8_t>(1U << i);
+  }
+  kinds[0] |= 1U << kControl | 1U << kNotWord;
+  return kinds;
 }
 
-// Categories that Unicode has changed since version 8, by which tokenizers were trained and are run elsewhere: of
-// U+166D in 12, U+1734 in 14, U+1885 and U+1886 in 9, U+0C04 and U+A9BD in between.
-constexpr char32_t kPunctuationThen = 0x166D, kNonspacingThen = 0x1734;
-constexpr char32_t kNonspacingNow[] = {0x0C04, 0x1885, 0x1886, 0xA9BD};
+bool is_kind(char32_t code, Kind kind) {
+  static const std::vector<uint8_t> kinds = read_kinds();
+  return code < kAllCodes && (kinds[code] >> kind & 1) != 0;
+}
+
+// Small letters that are newer than Unicode 14, up to version 17.
+struct NewCase {
+  char32_t first, last, lower;
+};
+constexpr NewCase kNewCases[] = {{0x1C89, 0x1C89, 0x1C8A},   {0xA7CB, 0xA7CB, 0x0264}, {0xA7CC, 0xA7CC, 0xA7CD},
+                                 {0xA7CE, 0xA7CE, 0xA7CF},   {0xA7D2, 0xA7D2, 0xA7D3}, {0xA7D4, 0xA7D4, 0xA7D5},
+                                 {0xA7DA, 0xA7DA, 0xA7DB},   {0xA7DC, 0xA7DC, 0x019B}, {0x10D50, 0x10D65, 0x10D70},
+                                 {0x16EA0, 0x16EB8, 0x16EBB}};
+
+char32_t lower_of(char32_t code) {
+  if (code >= kNewCases[0].first)
+    for (const NewCase& c : kNewCases)
+      if (code >= c.first && code <= c.last) return code - c.first + c.lower;
+  return static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code)));
+}
 
 }  // namespace
 
 bool is_punctuation(char32_t code) {
-  if (code < 0x80) {
-    return (code >= '!' && code <= '/') || (code >= ':' && code <= '@') || (code >= '[' && code <= '`') ||
-           (code >= '{' && code <= '~');
-  }
-  const auto category = category_of(code);
-  return (category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO) || code == kPunctuationThen;
+  return is_kind(code, kPunctuation);
 }
 
 bool is_number(char32_t code) {
-  if (code < 0x80) return code >= '0' && code <= '9';
-  const auto category = category_of(code);
-  return category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO;
+  return is_kind(code, kNumber);
 }
 
 bool is_mark(char32_t code) {
-  if (code < 0x300) return false;
-  const auto category = category_of(code);
-  return category >= UTF8PROC_CATEGORY_MN && category <= UTF8PROC_CATEGORY_ME;
+  return is_kind(code, kMark);
 }
 
 bool is_nonspacing_mark(char32_t code) {
-  if (code < 0x300) return false;
-  if (category_of(code) != UTF8PROC_CATEGORY_MN) return code == kNonspacingThen;
-  return std::find(std::begin(kNonspacingNow), std::end(kNonspacingNow), code) == std::end(kNonspacingNow);
+  return is_kind(code, kNonspacing);
 }
 
 bool is_control(char32_t code) {
-  if (code == '\t' || code == '\n' || code == '\r') return false;
-  if (code < 0x80) return code < 0x20 || code == 0x7F;
-  const auto category = category_of(code);
-  return category == UTF8PROC_CATEGORY_CC || category == UTF8PROC_CATEGORY_CF || category == UTF8PROC_CATEGORY_CO;
+  return is_kind(code, kControl);
+}
+
+bool is_word(char32_t code) {
+  return code < kAllCodes && !is_kind(code, kNotWord);
+}
+
+bool is_newer_than_forms(char32_t code) {
+  return is_kind(code, kUnnormalized);
 }
 
 bool is_chinese(char32_t code) {
@@ -70,7 +97,7 @@ void append_lowercase(char32_t code, std::string& text) {
   } else if (code == 0x130) {
     text += "i\u0307";
   } else {
-    append_character(static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code))), text);
+    append_character(lower_of(code), text);
   }
 }
 

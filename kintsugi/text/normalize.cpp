@@ -9,6 +9,7 @@
 #include <new>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/text/character_kinds.h"
 #include "kintsugi/text/utf8.h"
 
 namespace kintsugi::text {
@@ -58,10 +59,25 @@ void append_valid(std::string_view valid, utf8proc_option_t options, std::string
   out.append(reinterpret_cast<const char*>(result), static_cast<size_t>(size));
 }
 
+// Characters that are newer than the tables of tokenizers are left out of it, whatever version utf8proc knows.
+void append_known(std::string_view valid, utf8proc_option_t options, std::string& out) {
+  size_t begin = 0;
+  for (size_t at = 0; at < valid.size();) {
+    const Character c = read_valid_character(valid.substr(at));
+    if (is_newer_than_forms(c.code)) {
+      if (at > begin) append_valid(valid.substr(begin, at - begin), options, out);
+      out += valid.substr(at, c.size);
+      begin = at + c.size;
+    }
+    at += c.size;
+  }
+  if (begin < valid.size()) append_valid(valid.substr(begin), options, out);
+}
+
 void append_normalized(std::string_view text, utf8proc_option_t options, std::string& out) {
   while (!text.empty()) {
     const size_t valid = count_valid(text);
-    if (valid > 0) append_valid(text.substr(0, valid), options, out);
+    if (valid > 0) append_known(text.substr(0, valid), options, out);
     text.remove_prefix(valid);
     const size_t invalid = count_invalid(text);
     out += text.substr(0, invalid);

@@ -54,14 +54,49 @@ TEST(PreTokenizer, AppliesPatternsInTurn) {
   EXPECT_EQ(split(spaces, "a\u180Eb]\u2028"), (Words{"a\u180Eb", "]", "\u2028"}));
 }
 
-TEST(PreTokenizer, SaysWhatIsWrongWithAPattern) {
-  try {
-    SplitPattern("a(b", false, "x.json");
-    FAIL();
-  } catch (const base::UserError& error) {
-    EXPECT_STREQ(error.what(),
-                 "[tokenizer] x.json: the pattern \"a(b\" is wrong before \"\": missing closing parenthesis");
+Words cut_by(std::string_view pattern, std::string_view text) {
+  return split(PreTokenizer({SplitPattern(pattern, false, "t")}), text);
+}
+
+// Expected: what Hugging Face's tokenizers gives.
+TEST(PreTokenizer, ReadsPatternsAsOnigurumaDoes) {
+  EXPECT_EQ(cut_by(R"([\p{L}&&[^c]]+)", "abcab"), (Words{"ab", "c", "ab"}));
+  EXPECT_EQ(cut_by(" ?[^(\\s|[.,!?…。，、।۔،])]+", "ab, (ab)"), (Words{"ab", ", (", "ab", ")"}));
+  EXPECT_EQ(cut_by("(?<=[a-z])(?=[A-Z])", "aBc"), (Words{"a", "Bc"}));
+  EXPECT_EQ(cut_by(R"(^\w)", "ab\nab"), (Words{"a", "b\n", "a", "b"}));
+  EXPECT_EQ(cut_by(R"(\h)", "abg"), (Words{"a", "b", "g"}));
+  EXPECT_EQ(cut_by("[a[0-9]]+", "a1b2"), (Words{"a1", "b", "2"}));
+  EXPECT_EQ(cut_by(R"((?=(\d{3})+(?!\d)))", "1234567"), (Words{"1", "234", "567"}));
+  EXPECT_EQ(cut_by("a{,2}b", "aaab"), (Words{"a", "aab"}));
+  EXPECT_EQ(cut_by(R"(a$)", "a\na"), (Words{"a", "\n", "a"}));
+  EXPECT_EQ(cut_by(R"(\w\b)", "a² b"), (Words{"a", "²", " ", "b"}));
+  EXPECT_EQ(cut_by("(?i)ss", "aß"), (Words{"a", "ß"}));
+}
+
+// Letters and digits of Unicode 15 and 16, in the engine for the common subset and in the other one.
+TEST(PreTokenizer, KnowsCharactersOfUnicode16) {
+  const std::string letters = "a\U00031350\U000105C0", digits = "1\U00010D40\U0001E4F0";
+  for (const char* pattern : {R"(\p{L}+|\p{N}+)", R"([^\P{L}]+|^\d+|\d+)"}) {
+    EXPECT_EQ(cut_by(pattern, letters + digits), (Words{letters, digits})) << pattern;
   }
+  EXPECT_EQ(cut_by(R"((?i)\x{10d50}+)", "\U00010D50\U00010D70-"), (Words{"\U00010D50\U00010D70", "-"}));
+  EXPECT_EQ(cut_by(R"([^\s\p{L}]+)", "-\U00031350"), (Words{"-", "\U00031350"}));
+}
+
+TEST(PreTokenizer, SaysWhatIsWrongWithAPattern) {
+  const auto error_of = [](std::string_view pattern) -> std::string {
+    try {
+      SplitPattern(pattern, false, "x.json");
+    } catch (const base::UserError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(error_of("a(b"),
+            "[tokenizer] x.json: the pattern \"a(b\" is wrong: end pattern with unmatched parenthesis");
+  EXPECT_EQ(error_of("\\p{Klingon}"),
+            "[tokenizer] x.json: the pattern \"\\p{Klingon}\" names the property \"Klingon\", which Unicode 16.0 does "
+            "not have");
 }
 
 }  // namespace

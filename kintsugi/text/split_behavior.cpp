@@ -14,10 +14,10 @@ SplitBehavior read_behavior(const base::Json& value) {
 void PieceJoiner::flush() {
   if (!held_.empty()) word_(held_, place_of(held_, text_, place_));
   held_ = {};
+  holds_ = false;
 }
 
 void PieceJoiner::add(std::string_view piece, bool is_delimiter) {
-  if (piece.empty()) return;
   bool joins = false;
   switch (behavior_) {
     case SplitBehavior::kRemoved:
@@ -38,9 +38,10 @@ void PieceJoiner::add(std::string_view piece, bool is_delimiter) {
       break;
   }
   previous_ = is_delimiter;
-  if (joins && !held_.empty()) return extend(piece);
+  if (joins && holds_) return extend(piece);
   flush();
   held_ = piece;
+  holds_ = true;
 }
 
 }  // namespace kintsugi::text

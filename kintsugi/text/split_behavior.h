@@ -14,7 +14,8 @@ enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWith
 SplitBehavior read_behavior(const base::Json& value);
 
 // Takes the pieces of a text in order, delimiters and what lies between, and calls `word` for what the behavior makes
-// of them. All pieces have been taken when it is destroyed, or `finish` is called.
+// of them. An empty delimiter, as of a pattern that matches nothing, is one like any other; no word is empty. All
+// pieces have been taken when it is destroyed, or `finish` is called.
 class PieceJoiner {
  public:
   PieceJoiner(SplitBehavior behavior, std::string_view text, Place place, const WordSink& word)
@@ -32,6 +33,7 @@ class PieceJoiner {
   Place place_;
   const WordSink& word_;
   std::string_view held_;  // a piece that later ones may join
+  bool holds_ = false;     // there is one, which may be empty
   bool previous_ = false;  // the last piece was a delimiter
 };
 

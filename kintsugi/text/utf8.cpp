@@ -124,14 +124,4 @@ bool is_space(char32_t code) {
   return category == UTF8PROC_CATEGORY_ZS || category == UTF8PROC_CATEGORY_ZL || category == UTF8PROC_CATEGORY_ZP;
 }
 
-bool is_word(char32_t code) {
-  // Letters in circles and squares are symbols by category, yet alphabetic.
-  if ((code >= 0x24B6 && code <= 0x24E9) || (code >= 0x1F130 && code <= 0x1F149) ||
-      (code >= 0x1F150 && code <= 0x1F169) || (code >= 0x1F170 && code <= 0x1F189))
-    return true;
-  const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(code));
-  return (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_NL) || category == UTF8PROC_CATEGORY_PC ||
-         code == 0x200C || code == 0x200D;
-}
-
 }  // namespace kintsugi::text

@@ -20,11 +20,11 @@ class Punctuation final : public WordSplitter {
     each_character(text, [&](char32_t code, std::string_view bytes) {
       if (!is_punctuation(code)) return;
       const auto at = static_cast<size_t>(bytes.data() - text.data());
-      joiner.add(text.substr(begin, at - begin), false);
+      if (at > begin) joiner.add(text.substr(begin, at - begin), false);
       joiner.add(bytes, true);
       begin = at + bytes.size();
     });
-    joiner.add(text.substr(begin), false);
+    if (begin < text.size()) joiner.add(text.substr(begin), false);
     joiner.finish();
   }
 
