@@ -131,6 +131,28 @@ TEST_P(RanksUnderOneMpi, HaveOneCorpusAndOneModel) {
                  changing);
 }
 
+// Each rank with a copy of a Hugging Face folder, of which one weight of one has other bytes.
+TEST_P(RanksUnderOneMpi, HaveOneFolderOfWeights) {
+  const std::string train = arguments("one", "", "train.steps=1 train.warmup_steps=0 train.evaluate_every=0");
+  ASSERT_EQ(run_kintsugi(folder.path(), train).code, 0);
+  const Ended exported = run_kintsugi(folder.path(), "export one --output hf");
+  ASSERT_EQ(exported.code, 0) << exported.err;
+  fs::create_directory(folder / "other");
+  fs::copy(folder / "hf", folder / "other/hf");
+  const std::string generate = "generate hf --ranks 2 --prompt a --length 2", there = "env -C other";
+  const Ended same = launch_two(generate, generate, there);
+  EXPECT_EQ(same.code, 0) << same.err;
+  {
+    std::fstream file(folder / "other/hf/model.safetensors", std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-4, std::ios::end);
+    file.write("\0\0\0\0", 4);
+  }
+  expect_failure(launch_two(generate, generate, there),
+                 "error: [model] rank 1 has another Hugging Face folder than rank 0: \"model.safetensors: checksum #\" "
+                 "instead of \"model.safetensors: checksum #\"; start all ranks with one\n",
+                 "[0-9a-f]{16}");
+}
+
 // What is compared before a rank does anything by what it was told.
 TEST_P(RanksUnderOneMpi, AreStartedByOneCommand) {
   const std::string other = "; start all ranks with one\n";

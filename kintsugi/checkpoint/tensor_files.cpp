@@ -3,10 +3,17 @@
 //   index := { "weight_map": { tensor: file, ... }, ... }       a file is a name in the same folder
 #include "kintsugi/checkpoint/tensor_files.h"
 
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/json.h"
+#include "kintsugi/base/read_only_file.h"
 #include "kintsugi/checkpoint/checksum.h"
 #include "kintsugi/checkpoint/where.h"
 
@@ -25,10 +32,10 @@ TensorFiles::TensorFiles(const fs::path& path) : path_(path) {
   std::error_code error;
   if (!fs::is_directory(path, error))
     take_all(path);
+  else if (fs::exists(path / kSingle, error))  // as transformers does, whatever an index says
+    take_all(path / kSingle);
   else if (fs::exists(path / kIndex, error))
     take_indexed(path / kIndex);
-  else if (fs::exists(path / kSingle, error))
-    take_all(path / kSingle);
   else
     refuse();
 }
@@ -46,6 +53,7 @@ void TensorFiles::refuse() const {
 }
 
 void TensorFiles::take_all(const fs::path& file) {
+  paths_.push_back(file);
   files_.push_back(std::make_unique<SafetensorsFile>(file));
   for (const auto& [name, entry] : files_.back()->header().tensors) tensors_.emplace(name, files_.back()->at(name));
   foreign_ = files_.back()->header().foreign;
@@ -64,7 +72,8 @@ void TensorFiles::take_indexed(const fs::path& index) {
       std::error_code error;
       if (!fs::exists(index.parent_path() / file, error))
         value.fail("{} is in {}, which is not in the folder", base::in_quotes(name), base::in_quotes(file));
-      files_.push_back(std::make_unique<SafetensorsFile>(index.parent_path() / file));
+      paths_.push_back(index.parent_path() / file);
+      files_.push_back(std::make_unique<SafetensorsFile>(paths_.back()));
       place->second = files_.back().get();
     }
     // A tensor in an unsupported dtype is an error only when it is requested.
@@ -85,6 +94,26 @@ const TensorInFile& TensorFiles::at(std::string_view name) const {
   throw base::UserError(kWhereSafetensors, "{} has no tensor {}{}", base::in_quotes(path_.string()),
                         base::in_quotes(name),
                         names.empty() ? "" : "; the nearest is " + base::in_quotes(base::nearest(name, names)));
+}
+
+std::string TensorFiles::places() const {
+  std::string lines;
+  for (const fs::path& path : paths_) {
+    struct stat status = {};
+    if (::stat(path.c_str(), &status) != 0)
+      throw base::UserError(kWhereSafetensors, "{}: {}", base::in_quotes(path.string()), std::strerror(errno));
+    lines += fmt::format("{}: {} bytes, inode {}, of {}.{:09}\n", path.filename().string(), status.st_size,
+                         status.st_ino, status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
+  }
+  return lines;
+}
+
+std::string TensorFiles::contents() const {
+  std::string lines;
+  for (const fs::path& path : paths_)
+    lines += fmt::format("{}: checksum {}\n", path.filename().string(),
+                         checksum_text(base::checksum_of(base::ReadOnlyFile(path))));
+  return lines;
 }
 
 uint64_t TensorFiles::checksum() const {

@@ -12,7 +12,7 @@
 
 namespace kintsugi::checkpoint {
 
-// Opens a *.safetensors file, or a folder with model.safetensors or model.safetensors.index.json, and checks that
+// Opens a *.safetensors file, or a folder with model.safetensors, or else model.safetensors.index.json, and checks that
 // every tensor in the index exists. UserError if not, or if the tensors are in PyTorch's own format. The tensors are
 // valid as long as this object.
 class TensorFiles {
@@ -25,6 +25,10 @@ class TensorFiles {
   bool has(std::string_view name) const { return tensors_.find(name) != tensors_.end(); }
   const TensorInFile& at(std::string_view name) const;  // UserError, with the nearest name, if there is none
   uint64_t checksum() const;                            // of the headers
+  // A line for each file: which one it is of those that lie on a file system, without reading it.
+  std::string places() const;
+  // A line for each file, with the checksum of all its bytes, which are read for it.
+  std::string contents() const;
 
  private:
   void take_all(const std::filesystem::path& file);
@@ -32,6 +36,7 @@ class TensorFiles {
   [[noreturn]] void refuse() const;  // a folder without safetensors
 
   std::filesystem::path path_;
+  std::vector<std::filesystem::path> paths_;  // of the files
   std::vector<std::unique_ptr<SafetensorsFile>> files_;
   std::map<std::string, TensorInFile, std::less<>> tensors_;
   std::map<std::string, std::string, std::less<>> foreign_;

@@ -57,6 +57,13 @@ TEST(TensorFiles, ShardsUnderAnIndex) {
       open(),
       "[safetensors] \"model.safetensors.index.json\":1: \"weight_map.aaaa\" is \"/etc/passwd\"; it should be the "
       "name of a file in the same folder");
+  // A whole file is taken, as transformers takes it, whatever index lies beside it.
+  write(scratch / "model.safetensors", "cccc");
+  EXPECT_TRUE(TensorFiles(scratch.path()).has("cccc"));
+  put(index, R"({"weight_map":{"aaaa":"a.safetensors","bbbb":"b.safetensors"}})");
+  EXPECT_FALSE(TensorFiles(scratch.path()).has("aaaa"));
+  std::filesystem::remove(scratch / "model.safetensors");
+  EXPECT_TRUE(TensorFiles(scratch.path()).has("aaaa"));
   std::filesystem::remove(index);
   put(scratch / "pytorch_model.bin", "PK");
   EXPECT_EQ(error_of([&] { TensorFiles files(scratch.path()); }),

@@ -70,6 +70,14 @@ int64_t of_rank_0(Communicator& all, int64_t value) {
   return data[0];
 }
 
+bool on_any(Communicator& all, bool mine) {
+  const std::vector<int32_t> flag = {mine ? 1 : 0};
+  std::vector<int32_t> most = {0};
+  all.wait(all.all_reduce(std::as_bytes(std::span(flag)), std::as_writable_bytes(std::span(most)), tensor::DType::i32,
+                          Reduction::max));
+  return most[0] != 0;
+}
+
 void require_rank_order(const World& world, std::string_view what) {
   if (world.backend().adds_in_rank_order) return;
   throw SharedError(

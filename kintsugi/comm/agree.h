@@ -28,6 +28,9 @@ void together(Communicator& all, const std::function<void()>& f);
 // The value of rank 0, on every rank.
 int64_t of_rank_0(Communicator& all, int64_t value);
 
+// Whether it is so on any rank, on every rank.
+bool on_any(Communicator& all, bool mine);
+
 // SharedError "[comm] WHAT needs sums in the order of ranks, ..." unless the backend guarantees that order.
 void require_rank_order(const World& world, std::string_view what);
 

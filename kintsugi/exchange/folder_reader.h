@@ -34,6 +34,7 @@ class FolderReader : public checkpoint::TensorSource {
   const std::filesystem::path& folder() const override { return folder_; }
   const FolderConfig& config() const { return config_; }
   uint64_t checksum() const { return checksum_; }  // of config.json and the headers
+  const checkpoint::TensorFiles& files() const { return files_; }
   // In the order of the tensors.
   const std::vector<std::string>& names() const { return names_; }
 

@@ -19,8 +19,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Ranks whose files are the same ones on a file system that they share read the same bytes. Others, with copies of
+// their own, read all of theirs once more to compare them.
+void require_same_weights(const FolderReader& reader, comm::Communicator& all) {
+  std::string places, contents;
+  comm::together(all, [&] { places = reader.files().places(); });
+  const bool elsewhere = comm::text_of_rank_0(all, places) != places;
+  if (!comm::on_any(all, elsewhere)) return;
+  comm::together(all, [&] { contents = reader.files().contents(); });
+  comm::require_same(all, "model", "Hugging Face folder", contents);
+}
+
 SavedModel open_folder(const fs::path& path, comm::Communicator& all) {
   SavedModel model;
+  const FolderReader* opened = nullptr;
   std::string identity;
   comm::together(all, [&] {
     auto reader = std::make_unique<FolderReader>(path);
@@ -29,10 +41,12 @@ SavedModel open_folder(const fs::path& path, comm::Communicator& all) {
     identity = fmt::format("{}: checksum {}, of the tokenizer {}", path.string(),
                            checkpoint::checksum_text(reader->checksum()),
                            checkpoint::checksum_text(checkpoint::checksum_of(model.tokenizer)));
+    opened = reader.get();
     model.weights = std::move(reader);
     model.made_elsewhere = true;
   });
   comm::require_same(all, "model", "Hugging Face folder", identity);
+  require_same_weights(*opened, all);
   return model;
 }
 
