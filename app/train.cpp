@@ -44,6 +44,18 @@ std::string short_power(double x) {
   return text;
 }
 
+// A gradient that overflowed has no norm.
+std::string gradient_part(const train::Metrics& m, std::string_view name) {
+  return m.scaling && m.scaling->skips ? fmt::format("{} overflow", name)
+                                       : fmt::format("{} {:.2f}", name, m.gradient_norm);
+}
+
+std::string scaling_part(const train::Metrics& m) {
+  if (!m.scaling) return "";
+  return fmt::format("scale {}{}", m.scaling->scale,
+                     m.scaling->skipped > 0 ? fmt::format(" ({} skipped)", m.scaling->skipped) : "");
+}
+
 // On a terminal the parts that fit; those of least use are left out first.
 LineParts step_parts(const train::Metrics& m, int64_t steps, const Rate& rate, bool bar) {
   const auto left = static_cast<double>(steps - m.step);
@@ -57,7 +69,8 @@ LineParts step_parts(const train::Metrics& m, int64_t steps, const Rate& rate, b
           {"loss " + base::format_fixed(m.loss, 4), 9},
           {validation.empty() ? "" : "validation " + validation, 8, validation.empty() ? "" : "val " + validation},
           {fmt::format("learning rate {:.2e}", m.learning_rate), 5, "lr " + short_power(m.learning_rate)},
-          {fmt::format("gradient {:.2f}", m.gradient_norm), 4, fmt::format("grad {:.2f}", m.gradient_norm)},
+          {gradient_part(m, "gradient"), 4, gradient_part(m, "grad")},
+          {scaling_part(m), 4},
           {fmt::format("{:.0f} tokens/s", m.tokens_per_second), 6,
            m.tokens_per_second < 1e4 ? fmt::format("{:.0f} tok/s", m.tokens_per_second)
                                      : fmt::format("{:.0f}k tok/s", m.tokens_per_second / 1e3)},

@@ -133,9 +133,17 @@ class SamplesWithin : public data::FiniteSource {
   const Progress& progress_;
 };
 
-// What is read of a step.
-constexpr std::array<std::string_view, 4> kRead = {models::kLossSum, models::kLossCount, models::kGradientNorm,
-                                                   models::kFinite};
+// What is read of a step; the last only where the loss is scaled.
+constexpr std::array<std::string_view, 6> kRead = {models::kLossSum, models::kLossCount, models::kGradientNorm,
+                                                   models::kFinite,  models::kUpdates,   models::kLossScale};
+
+bool scales_loss(const config::Settings& s) {
+  return s.train.dtype == "fp16";
+}
+
+std::span<const std::string_view> read_of(const config::Settings& s) {
+  return std::span(kRead).first(scales_loss(s) ? kRead.size() : kRead.size() - 1);
+}
 
 // On a device, it is not done when this returns.
 void begin_step(Rank& rank, Inputs& inputs, const Progress& progress) {
@@ -149,23 +157,41 @@ void begin_step(Rank& rank, Inputs& inputs, const Progress& progress) {
     evaluate::set_inputs(to, inputs.batches[m].view(), inputs.share.place(0), inputs.row);
   });
   for (; read < inputs.batches.size(); ++read) next_batch(inputs, progress);
-  executor.ask(kRead);
+  executor.ask(read_of(s));
 }
 
 // Waits for the oldest step that was begun, that after `step` others.
 Metrics end_step(Rank& rank, const Inputs& inputs, Saver& saver, Progress& progress, int64_t step) {
   const config::Settings& s = rank.settings();
   std::array<double, kRead.size()> made{};
-  rank.executor->answer(made);
+  rank.executor->answer(std::span(made).first(read_of(s).size()));
   Metrics metrics;
   metrics.loss = made[0] / made[1];
   metrics.learning_rate = learning_rate(s.train, step);
   metrics.gradient_norm = made[2];
   const bool updated = made[3] != 0.0;
   // With a scaled loss an infinite gradient is expected while the scale is searched, and costs only the step.
-  if (!std::isfinite(metrics.loss) || (!updated && s.train.dtype != "fp16"))
+  if (!std::isfinite(metrics.loss) || (!updated && !scales_loss(s)))
     fail_not_finite(rank, inputs, saver, progress, step, metrics.loss);
+  if (scales_loss(s))
+    metrics.scaling = {{.scale = made[5], .skipped = step + 1 - std::llround(made[4]), .skips = !updated}};
   return metrics;
+}
+
+// Gradients that overflow fp16 with the smallest loss scale too will do so in the next step, and no update is ever
+// made.
+[[noreturn]] void fail_skipped(const Metrics& m, int64_t in_a_row, Saver& saver, Progress& progress) {
+  try {
+    saver.finish(progress);
+  } catch (const comm::SharedError&) {  // what the run ends of comes first
+  }
+  throw comm::SharedError(
+      "train",
+      "step {}: the gradients overflow fp16, and the last {} been skipped, with a loss scale of {}; {}: "
+      "train with dtype = \"bf16\" or \"fp32\", or a smaller learning_rate",
+      m.step, in_a_row == 1 ? "update has" : fmt::format("{} updates have", in_a_row), m.scaling->scale,
+      progress.checkpoint.empty() ? "nothing was saved yet"
+                                  : fmt::format("the newest checkpoint is {}", progress.checkpoint.string()));
 }
 
 // What all ranks do after a step, or within a validation.
@@ -386,6 +412,9 @@ class Steps {
       Metrics m = end_step(rank_, inputs_, saver_, progress, step - 1);
       m.step = step;
       m.tokens = tokens;
+      skipped_ = m.scaling && m.scaling->skips ? skipped_ + 1 : 0;
+      const bool none_made = step == rank_.settings().train.steps && m.scaling && m.scaling->skipped == step;
+      if (skipped_ >= kMostSkipped || none_made) fail_skipped(m, skipped_, saver_, progress);
       m.seconds = seconds_since(std::max(at, last_end_));
       last_end_ = Clock::now();
       add_rates(rank_, options_.peak_flops, m);
@@ -400,6 +429,7 @@ class Steps {
   PlannedStep planned_{rank_.planned_seconds, rank_.settings().parallel.cluster};
   std::deque<Begun> begun_;
   std::vector<Metrics> ended_;  // not told of
+  int64_t skipped_ = 0;         // updates in a row
   Clock::time_point last_end_ = {};
 };
 

@@ -14,6 +14,9 @@
 
 namespace kintsugi::train {
 
+// The scale falls from 64 to 1, its least, within six.
+constexpr int64_t kMostSkipped = 20;
+
 struct LoopOptions {
   const std::atomic<int>* stop = nullptr;  // not 0: finish the step, save, return
   double peak_flops = 0;                   // of the threads of a rank; 0: not known
@@ -34,7 +37,9 @@ struct LoopEnd {
 
 // What was left undone after the last step if that was interrupted, then the steps from `progress.step` to the last, or
 // until there is a reason to stop. All ranks call together. SharedError
-// if the loss or the gradient is not finite: the step, and the first bad value.
+// if the loss or the gradient is not finite: the step, and the first bad value. Where the loss is scaled (fp16), a
+// gradient that overflows skips the update; SharedError after kMostSkipped of them in a row, or if the last step is
+// reached without a single update.
 LoopEnd run_steps(Rank& rank, const LoopOptions& options, Progress& progress);
 
 }  // namespace kintsugi::train

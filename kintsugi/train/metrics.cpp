@@ -24,6 +24,7 @@ std::string to_json(const Metrics& m) {
     line.key("flops_per_second").value(m.flops_per_second).key("peak_share").value(m.peak_share);
     line.key("memory_bytes").value(m.memory_bytes).key("seconds").value(m.seconds);
     if (m.planned_seconds) line.key("planned_seconds").value(*m.planned_seconds);
+    if (m.scaling) line.key("loss_scale").value(m.scaling->scale).key("skipped_steps").value(m.scaling->skipped);
     if (m.samples.empty()) return;
     line.key("samples").list([&] {
       for (const SampledText& sample : m.samples)
@@ -44,6 +45,10 @@ std::vector<report::Scalar> to_scalars(const Metrics& m) {
                                          {"speed/seconds", m.seconds},
                                          {"memory/bytes", static_cast<double>(m.memory_bytes)}};
   if (m.planned_seconds) scalars.push_back({"speed/planned_seconds", *m.planned_seconds});
+  if (m.scaling) {
+    scalars.push_back({"train/loss_scale", m.scaling->scale});
+    scalars.push_back({"train/skipped_steps", static_cast<double>(m.scaling->skipped)});
+  }
   if (m.validation_loss) scalars.push_back({"loss/validation", *m.validation_loss});
   for (const DomainLoss& d : m.domains) scalars.push_back({"loss/validation_" + d.domain, d.loss});
   return scalars;

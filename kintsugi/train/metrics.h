@@ -22,6 +22,13 @@ struct DomainLoss {
   double loss = 0;
 };
 
+// Where the loss is scaled, since its gradients are in fp16.
+struct Scaling {
+  double scale = 1;     // of the next step
+  int64_t skipped = 0;  // updates that were not made since the run began, because a gradient overflowed
+  bool skips = false;   // this step's update is one
+};
+
 struct Metrics {
   int64_t step = 0;                       // steps done
   double loss = 0;                        // mean over the counted tokens of the step
@@ -36,6 +43,7 @@ struct Metrics {
   int64_t memory_bytes = 0;               // what the run has allocated for its program
   double seconds = 0;                     // of the step
   std::optional<double> planned_seconds;  // of the same, simulated on [parallel] cluster
+  std::optional<Scaling> scaling = {};
   std::vector<SampledText> samples = {};  // written after the step, if any were
 };
 

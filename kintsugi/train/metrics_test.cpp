@@ -43,6 +43,10 @@ TEST(Metrics, ScalarsAreNamedInGroups) {
   m.planned_seconds = 0.25;
   EXPECT_EQ(value("speed/planned_seconds"), 0.25);
   EXPECT_NE(to_json(m).find("\"planned_seconds\":0.25"), std::string::npos) << to_json(m);
+  EXPECT_EQ(to_json(m).find("loss_scale"), std::string::npos);
+  m.scaling = {{.scale = 32, .skipped = 3, .skips = true}};
+  EXPECT_NE(to_json(m).find("\"loss_scale\":32.0,\"skipped_steps\":3"), std::string::npos) << to_json(m);
+  EXPECT_EQ(value("train/skipped_steps"), 3);
   m.validation_loss = 3.5;
   EXPECT_EQ(value("loss/validation"), 3.5);
   m.domains = {{"a_domain_with_a_long_name", 4.5}, {"b", 5.5}};
