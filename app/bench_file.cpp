@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <filesystem>
 
+#include "app/outputs.h"
 #include "app/shell_word.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/write_output.h"
@@ -12,6 +14,7 @@
 namespace kintsugi::app {
 
 simulate::Cluster read_measured_cluster(const std::string& path) {
+  require_into(path);
   std::error_code error;
   if (!std::filesystem::exists(path, error))
     throw base::UserError("bench", "--into {}: there is no such file; make it first: kintsugi bench machine --into {}",
@@ -19,6 +22,11 @@ simulate::Cluster read_measured_cluster(const std::string& path) {
   if (!std::filesystem::is_regular_file(path, error))
     throw base::UserError("bench", "--into {}: it is read and written again, which takes a regular file", path);
   return simulate::read_cluster(path);
+}
+
+void require_into(const std::string& path) {
+  const std::array<base::Output, 1> outputs = {{{"--into", path}}};
+  require_outputs("bench", outputs);
 }
 
 void write_measured_cluster(const std::string& path, const simulate::Cluster& cluster) {

@@ -7,6 +7,8 @@
 
 namespace kintsugi::app {
 
+// UserError where --into names a file that must not be replaced (outputs.h); before anything is measured.
+void require_into(const std::string& path);
 // What `bench machine` has written. UserError, with that command, if there is none.
 simulate::Cluster read_measured_cluster(const std::string& path);
 // Writes it, and says so.

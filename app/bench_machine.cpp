@@ -72,6 +72,7 @@ void bench_machine(const BenchOptions& o) {
   if (!o.run.path.empty())
     throw base::UserError("bench", "machine takes no run; for the kernels of one: kintsugi bench products {}",
                           o.run.path);
+  require_into(o.into);
   const int64_t cores = base::usable_cores();
   const calibrate::Devices devices = {
       .ranks = static_cast<int>(o.ranks ? *o.ranks : std::max<int64_t>(1, cores / o.threads)),

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <thread>
 
+#include "app/outputs.h"
 #include "app/ranks.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/file.h"
@@ -29,7 +30,7 @@ void evaluate_ids(const EvaluateIds& o) {
   comm::require_threads(layout.settings.parallel.ranks);
   const std::array<base::Output, 1> outputs = {{{"--dump", o.dump}}};
   const std::array<std::filesystem::path, 1> inputs = {o.ids};
-  base::refuse_inputs("evaluate", outputs, inputs);
+  require_outputs("evaluate", outputs, inputs);
   constexpr base::MostBytes kMost = {int64_t{64} << 20, "token ids"};
   const train::Samples samples = train::parse_samples(o.ids, base::read_file(o.ids, kMost));
   const exchange::SavedModel saved = exchange::open_model(o.model->model, *comm::self_communicator());

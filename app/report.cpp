@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "app/outputs.h"
 #include "app/ranks.h"
 #include "app/report_run.h"
 #include "app/standard_streams.h"
@@ -38,7 +39,7 @@ void run(const ReportOptions& options) {
     if (progress.terminal())
       progress.update(fmt::format("reading and planning {} of {}: {}", runs.size() + 1, options.runs.size(), folder));
     ReadRun read = read_report_run(folder);
-    base::refuse_inputs("report", outputs, read.files);
+    require_outputs("report", outputs, read.files);
     steps += read.run.metrics.num_steps;
     runs.push_back(std::move(read.run));
   }

@@ -8,6 +8,7 @@
 
 #include "app/fold.h"
 #include "app/keys_page.h"
+#include "app/outputs.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/processor.h"
 #include "kintsugi/build/programs.h"
@@ -53,7 +54,7 @@ void refuse_run_files(std::string_view where, const RunOptions& options, const c
   std::vector<std::filesystem::path> files = train::files_of(settings);
   files.insert(files.begin(), options.path);
   if (!cluster.empty()) files.push_back(cluster);
-  base::refuse_inputs(where, outputs, files);
+  require_outputs(where, outputs, files);
 }
 
 namespace {

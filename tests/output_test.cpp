@@ -107,6 +107,8 @@ TEST_F(OutputFiles, NoInputIsReplaced) {
   fs::create_symlink("run.toml", *folder / "link.csv");
   const std::string toml = text_of("run.toml");
   std::ofstream(*folder / "machine.toml") << "nodes";
+  std::ofstream(*folder / "ids") << "1 2 3\n";
+  fs::copy_file(*folder / "run.toml", *folder / "other.toml");
   for (const auto& [arguments, said] : std::vector<std::pair<std::string, std::string>>{
            {"plan run.toml --csv run.toml", "[plan] --csv \"run.toml\" is a file of this run; name another"},
            {"plan run.toml --svg link.csv",
@@ -127,9 +129,23 @@ TEST_F(OutputFiles, NoInputIsReplaced) {
            {"plan run.toml --set parallel.cluster=machine.toml --csv machine.toml",
             "[plan] --csv \"machine.toml\" is a file of this run; name another"},
            {"scale run.toml --on 1 --cluster machine.toml --svg machine.toml",
-            "[scale] --svg \"machine.toml\" is a file of this run; name another"}})
+            "[scale] --svg \"machine.toml\" is a file of this run; name another"},
+           // Of other runs, and what is like them.
+           {"plan run.toml --csv other.toml",
+            "[plan] --csv \"other.toml\" would replace the configuration of a run; name another file"},
+           {"plan run.toml --set train.folder=new --csv run/metrics.jsonl",
+            "[plan] --csv \"run/metrics.jsonl\" would replace a file of a run; name another file"},
+           {"plan run.toml --set train.folder=new --svg run/step_00000001/rank_00000.safetensors",
+            "[plan] --svg \"run/step_00000001/rank_00000.safetensors\" would replace a file of a checkpoint; name "
+            "another file"},
+           {"evaluate run --ids ids --dump run/step_00000001/rank_00000.safetensors",
+            "[evaluate] --dump \"run/step_00000001/rank_00000.safetensors\" would replace a file of a checkpoint; name "
+            "another file"},
+           {"bench machine --into other.toml",
+            "[bench] --into \"other.toml\" would replace the configuration of a run; name another file"}})
     expect_error(kintsugi(arguments), said, arguments);
   EXPECT_EQ(text_of("run.toml"), toml);
+  EXPECT_EQ(text_of("other.toml"), toml);
   EXPECT_EQ(text_of("machine.toml"), "nodes");
   EXPECT_TRUE(fs::is_symlink(*folder / "link.csv"));
   EXPECT_EQ(kintsugi("plan run.toml --csv run/memory.csv").code, 0);
