@@ -12,9 +12,9 @@
 #include "kintsugi/config/keys.h"
 #include "kintsugi/config/memory_size.h"
 #include "kintsugi/config/value.h"
+#include "kintsugi/launch/process.h"
 #include "kintsugi/search/search.h"
 #include "kintsugi/search/why.h"
-#include "kintsugi/train/worlds.h"
 
 namespace kintsugi::app {
 namespace {
@@ -23,7 +23,7 @@ constexpr double kMostSeconds = 60;
 
 // Those that a launcher has started, or that the run names, or all of the machine.
 int64_t ranks_at_hand(const config::Settings& s, const simulate::Cluster& c) {
-  const auto launched = train::launched();
+  const auto launched = launch::launched();
   const int64_t ranks = launched && launched->ranks > 1 ? launched->ranks
                         : s.parallel.ranks > 1          ? s.parallel.ranks
                                                         : c.devices();
@@ -71,7 +71,7 @@ void add_fastest_layout(config::Resolved config, RunOptions& options) {
        }});
   progress.finish();
   if (found.best.empty()) throw base::UserError("search", "{}", search::nothing_fits(found, cluster, ranks, limit));
-  const auto launched = train::launched();
+  const auto launched = launch::launched();
   const bool several = launched && launched->ranks > 1;
   // Of a search that ends for lack of time, processes could find different layouts.
   if (several && found.left > 0)

@@ -19,7 +19,7 @@
 #include "kintsugi/comm/transports.h"
 #include "kintsugi/config/memory_size.h"
 #include "kintsugi/kernels/cpu/bandwidth.h"
-#include "kintsugi/train/worlds.h"
+#include "kintsugi/launch/process.h"
 
 namespace kintsugi::app {
 namespace {
@@ -39,7 +39,7 @@ std::vector<int64_t> sizes_of(const BenchOptions& o) {
   return sizes;
 }
 
-int ranks_of(const BenchOptions& o, const std::optional<train::Launched>& launched) {
+int ranks_of(const BenchOptions& o, const std::optional<launch::Launched>& launched) {
   const int started = launched && o.transport != "threads" ? launched->ranks : 1;
   if (o.ranks && started > 1 && *o.ranks != started)
     throw base::UserError("bench", "--ranks {}, and {} processes were started", *o.ranks, started);
@@ -63,7 +63,7 @@ double memory_of_all(comm::World& world) {
 }  // namespace
 
 void bench_collectives(const BenchOptions& o) {
-  const auto launched = train::launched();
+  const auto launched = launch::launched();
   simulate::Cluster cluster;
   const auto worlds = before_ranks_meet([&] {
     if (!o.run.path.empty())

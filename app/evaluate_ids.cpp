@@ -20,6 +20,7 @@
 #include "kintsugi/evaluate/layout.h"
 #include "kintsugi/exchange/open_model.h"
 #include "kintsugi/train/inspect.h"
+#include "kintsugi/train/worlds.h"
 
 namespace kintsugi::app {
 void evaluate_ids(const EvaluateIds& o) {

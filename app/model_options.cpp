@@ -15,6 +15,8 @@
 #include "kintsugi/checkpoint/folder.h"
 #include "kintsugi/comm/run_ranks.h"
 #include "kintsugi/evaluate/layout.h"
+#include "kintsugi/launch/process.h"
+#include "kintsugi/train/worlds.h"
 
 namespace kintsugi::app {
 
@@ -73,7 +75,7 @@ void on_ranks(const std::string& verb, const ModelOptions& options, const CheckL
     check(read.settings.parallel);
     return read;
   });
-  const auto launched = train::launched();
+  const auto launched = launch::launched();
   if (!launched || launched->rank == 0) print_warnings(layout);
   config::Settings settings = layout.settings;
   settings.train.folder.clear();  // ranks over MPI write no progress files there

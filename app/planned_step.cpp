@@ -4,8 +4,8 @@
 
 #include <memory>
 
+#include "kintsugi/launch/process.h"
 #include "kintsugi/simulate/simulate.h"
-#include "kintsugi/train/worlds.h"
 
 namespace kintsugi::app {
 
@@ -13,7 +13,7 @@ train::PlanStep plan_step(const config::Settings& s) {
   if (s.parallel.cluster.empty()) return {};
   const auto cluster = std::make_shared<simulate::Cluster>(simulate::read_cluster(s.parallel.cluster));
   const double threads = static_cast<double>(s.parallel.threads);
-  const auto launched = train::launched();
+  const auto launched = launch::launched();
   const bool leads = !launched || launched->rank == 0;
   if (leads && cluster->device.threads > 0 && cluster->device.threads != threads)
     fmt::print(stderr, "warning: ranks have {} thread{}, and a device of {} has {}: steps take another time\n", threads,

@@ -11,7 +11,7 @@
 #include "kintsugi/base/format.h"
 #include "kintsugi/base/memory.h"
 #include "kintsugi/base/start_thread.h"
-#include "kintsugi/train/worlds.h"
+#include "kintsugi/launch/process.h"
 
 namespace kintsugi::app {
 namespace {
@@ -19,7 +19,7 @@ namespace {
 constexpr int kUnlimited = 1000;  // columns of a line that is no terminal's
 
 bool is_first_process() {
-  const auto launched = train::launched();
+  const auto launched = launch::launched();
   return !launched || launched->rank == 0;
 }
 

@@ -38,22 +38,21 @@ void end_all(std::span<const std::unique_ptr<comm::World>> worlds, const std::ex
   worlds[0]->abort(error.what());
 }
 
-void end_before_ranks_meet(const train::Launched& launched, const std::exception& error) {
-  if (launched.rank > 0) std::this_thread::sleep_for(kForRank0ToStart);
-  fmt::print(stderr, "error: {}{}\n", launched.rank == 0 ? "" : fmt::format("rank {}: ", launched.rank),
-             describe(error).text);
+void end_before_ranks_meet(int rank, const std::exception& error) {
+  if (rank > 0) std::this_thread::sleep_for(kForRank0ToStart);
+  if (rank == 0 || dynamic_cast<const comm::SharedError*>(&error) == nullptr)
+    fmt::print(stderr, "error: {}{}\n", rank == 0 ? "" : fmt::format("rank {}: ", rank), describe(error).text);
   std::fflush(nullptr);
   std::signal(SIGTERM, SIG_DFL);
   std::raise(SIGTERM);
 }
 
 void require_one_process(const std::string& verb) {
-  before_ranks_meet([&] {
-    const auto launched = train::launched();
-    if (launched && launched->ranks > 1)
-      throw base::UserError(verb, "it runs in one process, and {} were started; start it without mpirun or srun",
-                            launched->ranks);
-  });
+  const launch::Process& process = launch::this_process();
+  if (process.size == 1) return;
+  if (process.rank > 0) std::this_thread::sleep_for(kForRank0ToStart);  // usually its launcher ends this one
+  throw base::UserError(verb, "it runs in one process, and {} were started; start it without mpirun or srun",
+                        process.size);
 }
 
 void require_same_start(std::span<const std::unique_ptr<comm::World>> worlds, const std::string& verb,

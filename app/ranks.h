@@ -8,7 +8,7 @@
 
 #include "app/command.h"
 #include "kintsugi/comm/communicator.h"
-#include "kintsugi/train/worlds.h"
+#include "kintsugi/launch/process.h"
 
 namespace kintsugi::app {
 
@@ -18,10 +18,10 @@ void end_all(std::span<const std::unique_ptr<comm::World>> worlds, const std::ex
 
 // Prints an error of a process that cannot communicate yet, and ends the process by a signal: then every launcher ends
 // the other processes, which may be waiting for this one. Rank 0 prints the error; if rank 0 has none, the rank that
-// has it prints it after a short delay.
-void end_before_ranks_meet(const train::Launched& launched, const std::exception& error);
+// has it prints it after a short delay. An error that all processes have is printed by rank 0 alone.
+void end_before_ranks_meet(int rank, const std::exception& error);
 
-// For a verb that knows no ranks: ends a process that a launcher started as one of several, as above.
+// For a verb that runs in one process: UserError if a launcher started several, after a delay on all but rank 0.
 void require_one_process(const std::string& verb);
 
 // The first that ranks that are processes do together, in every verb: SharedError unless `command` is the same on all.
@@ -31,12 +31,12 @@ void require_same_start(std::span<const std::unique_ptr<comm::World>> worlds, co
 // Runs f(), for code that runs before ranks that are processes can communicate.
 template <typename F>
 auto before_ranks_meet(F&& f) {
-  const auto launched = train::launched();
-  if (!launched || launched->ranks == 1) return f();
+  const launch::Process& process = launch::this_process();
+  if (process.size == 1) return f();
   try {
     return f();
   } catch (const std::exception& e) {
-    end_before_ranks_meet(*launched, e);
+    end_before_ranks_meet(process.rank, e);
     throw;
   }
 }

@@ -18,6 +18,7 @@
 #include "kintsugi/config/value.h"
 #include "kintsugi/exchange/folder_catalog.h"
 #include "kintsugi/exchange/folder_reader.h"
+#include "kintsugi/launch/process.h"
 #include "kintsugi/train/run_files.h"
 #include "kintsugi/train/worlds.h"
 
@@ -79,7 +80,7 @@ config::Resolved read_run(const RunOptions& options, RunsOn machine) {
   if (options.path.empty()) throw base::UserError("kintsugi", "no configuration is named; run.toml is missing");
   config::Resolved resolved = config::resolve(
       read_given(options), train::cores_of_all(base::usable_cores(), std::thread::hardware_concurrency()));
-  const auto launched = train::launched();
+  const auto launched = launch::launched();
   if (launched && launched->rank > 0) return resolved;  // rank 0 has printed it
   for (const std::string& warning : resolved.warnings) fmt::print(stderr, "warning: {}\n", warning);
   if (machine == RunsOn::any) return resolved;

@@ -11,19 +11,8 @@
 #include "kintsugi/base/start_thread.h"
 
 namespace kintsugi::base {
-namespace {
-
-// As the launcher says it.
-std::string rank_of_this_process() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", "PALS_RANKID"})
-    if (const char* rank = std::getenv(name)) return rank;
-  return "0";
-}
-
-}  // namespace
-
-Watchdog::Watchdog(std::string module, std::string what, std::string why, std::chrono::milliseconds limit)
-    : module_(std::move(module)), what_(std::move(what)), why_(std::move(why)), limit_(limit) {
+Watchdog::Watchdog(std::string module, int rank, std::string what, std::string why, std::chrono::milliseconds limit)
+    : module_(std::move(module)), rank_(rank), what_(std::move(what)), why_(std::move(why)), limit_(limit) {
   try {
     thread_ = start_thread([this] { watch(); });
   } catch (const UserError&) {  // it may take as long as it likes then
@@ -52,7 +41,7 @@ void Watchdog::watch() {
 
 // By a signal, also where this thread was told to leave it to others: then every launcher ends the other processes too.
 void Watchdog::end_process() const {
-  fmt::print(stderr, "error: [{}] rank {}: {} did not end within {:g} s{}\n", module_, rank_of_this_process(), what_,
+  fmt::print(stderr, "error: [{}] rank {}: {} did not end within {:g} s{}\n", module_, rank_, what_,
              std::chrono::duration<double>(limit_).count(), why_);
   std::fflush(nullptr);
   std::signal(SIGTERM, SIG_DFL);

@@ -16,7 +16,7 @@ namespace kintsugi::base {
 class Watchdog {
  public:
   // Watches from here on. Says "[module] rank 0: what did not end within 3 s" and `why`.
-  Watchdog(std::string module, std::string what, std::string why, std::chrono::milliseconds limit);
+  Watchdog(std::string module, int rank, std::string what, std::string why, std::chrono::milliseconds limit);
   ~Watchdog();  // it ended in time
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
@@ -29,7 +29,9 @@ class Watchdog {
   void watch();
   [[noreturn]] void end_process() const;
 
-  const std::string module_, what_, why_;
+  const std::string module_;
+  const int rank_;
+  const std::string what_, why_;
   const std::chrono::milliseconds limit_;
   std::mutex mutex_;
   std::condition_variable changed_;

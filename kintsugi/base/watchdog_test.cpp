@@ -24,7 +24,7 @@ TEST(Patience, WaitsOnlyWhileItRuns) {
 
 // Longer than the limit in all, but never at once.
 TEST(Watchdog, LetsEndWhatIsInTime) {
-  Watchdog watchdog("base", "nothing", "", std::chrono::milliseconds(1500));
+  Watchdog watchdog("base", 0, "nothing", "", std::chrono::milliseconds(1500));
   for (int turn = 0; turn < 3; ++turn) {
     std::this_thread::sleep_for(std::chrono::milliseconds(600));
     watchdog.rest();
@@ -39,16 +39,16 @@ TEST(Watchdog, EndsTheProcess) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto limit = std::chrono::milliseconds(200);
   const testing::KilledBySignal killed(SIGTERM);
-  const char* const said = "error: \\[base\\] rank 0: a long sleep did not end within 0.2 s; is it night\\?";
+  const char* const said = "error: \\[base\\] rank 3: a long sleep did not end within 0.2 s; is it night\\?";
   EXPECT_EXIT(
       {
-        const Watchdog watchdog("base", "a long sleep", "; is it night?", limit);
+        const Watchdog watchdog("base", 3, "a long sleep", "; is it night?", limit);
         std::this_thread::sleep_for(std::chrono::seconds(30));
       },
       killed, said);
   EXPECT_EXIT(
       {
-        Watchdog watchdog("base", "a long sleep", "; is it night?", limit);
+        Watchdog watchdog("base", 3, "a long sleep", "; is it night?", limit);
         watchdog.rest();
         std::this_thread::sleep_for(std::chrono::milliseconds(400));
         watchdog.start();

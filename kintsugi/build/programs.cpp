@@ -1,11 +1,10 @@
 #include "kintsugi/build/programs.h"
 
-#include <cstdlib>
-
 #include "kintsugi/base/error.h"
 #include "kintsugi/config/choices.h"
 #include "kintsugi/device/device.h"
 #include "kintsugi/kernels/gpu/cuda/algorithm_file.h"
+#include "kintsugi/launch/process.h"
 #include "kintsugi/lower/join_head.h"
 #include "kintsugi/lower/recompute.h"
 #include "kintsugi/lower/stages.h"
@@ -65,14 +64,6 @@ std::vector<Program> lowered(const Settings& s, models::Graphs graphs, const ker
                       dump);
 }
 
-// The place of this process among those of its launch that run on this machine, as Open MPI, MPICH, Slurm and PALS (PBS
-// on Cray) say it; 0 where none does.
-int local_rank() {
-  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", "PALS_LOCAL_RANKID"})
-    if (const char* text = std::getenv(name)) return std::atoi(text);
-  return 0;
-}
-
 }  // namespace
 
 config::Device device_of(const Settings& s) {
@@ -112,7 +103,7 @@ std::unique_ptr<kernels::KernelSet> kernels_to_run(const Settings& s) {
     throw base::UserError("config", "parallel.device = \"{}\" computes in fp32, bf16 or fp16, and not in fp64", device);
   if (const std::string why = products_not_kept(s); !why.empty() && kernels::AlgorithmFile::is_given())
     throw base::UserError("device", "KINTSUGI_PRODUCTS: {}", why);
-  const int local = s.parallel.transport == "threads" ? 0 : local_rank();
+  const int local = s.parallel.transport == "threads" ? 0 : launch::this_process().local_rank;
   return kernels::device_kernels(device::open_device(device, device::device_of_rank(device, local)), s.parallel.tf32);
 }
 

@@ -11,6 +11,7 @@
 #include "kintsugi/base/error.h"
 #include "kintsugi/comm/mpi/entry.h"
 #include "kintsugi/comm/operation.h"
+#include "kintsugi/launch/process.h"
 
 namespace kintsugi::comm {
 namespace {
@@ -21,14 +22,15 @@ struct Mpi {
 constexpr std::array kMpis = {Mpi{"Open MPI", "kintsugi_mpi_openmpi.so", "libopenmpi-dev"},
                               Mpi{"MPICH", "kintsugi_mpi_mpich.so", "libmpich-dev"}};
 
-bool has(const char* variable) {
-  return std::getenv(variable) != nullptr;
-}
-
-// Variables that the launcher sets in the environment.
 const Mpi* started_by() {
-  if (has("OMPI_COMM_WORLD_SIZE") || has("PMIX_RANK")) return &kMpis[0];
-  if (has("PMI_SIZE") || has("PMI_RANK") || has("MPI_LOCALRANKID")) return &kMpis[1];
+  switch (launch::this_process().mpi) {
+    case launch::Mpi::none:
+      return nullptr;
+    case launch::Mpi::open_mpi:
+      return &kMpis[0];
+    case launch::Mpi::mpich:
+      return &kMpis[1];
+  }
   return nullptr;
 }
 

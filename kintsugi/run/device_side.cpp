@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kintsugi/base/error.h"
+#include "kintsugi/launch/process.h"
 #include "kintsugi/program/staging.h"
 
 namespace kintsugi::run {
@@ -12,7 +13,7 @@ static_assert(sizeof(kernels::Numbers) <= program::kStagedNumbers);
 
 DeviceSide::DeviceSide(device::Device& device, int64_t bytes, int64_t staged, std::chrono::milliseconds time_limit)
     : watchdog_(
-          "device", "what the device was given",
+          "device", launch::this_process().rank, "what the device was given",
           " (parallel.timeout_seconds and a tenth); a step that takes longer needs more, else Xid lines of `dmesg` "
           "say whether it is the card",
           time_limit + time_limit / 10),

@@ -13,6 +13,7 @@
 #include "kintsugi/comm/same_on_all.h"
 #include "kintsugi/comm/texts_of_all.h"
 #include "kintsugi/evaluate/batch_inputs.h"
+#include "kintsugi/launch/process.h"
 #include "kintsugi/report/measured_trace.h"
 #include "kintsugi/run/same_programs.h"
 #include "kintsugi/train/batches.h"
@@ -145,8 +146,8 @@ class ProfiledRank {
 ProfiledRun profile_run(const ProfileOptions& options, std::span<const std::unique_ptr<comm::World>> worlds) {
   require_ranks(*worlds[0], options.settings, "profile");
   require_order(*worlds[0], options.settings);
-  const auto launch = launched();
-  const size_t local = worlds.size() > 1 || !launch ? worlds.size() : static_cast<size_t>(launch->local);
+  const auto launched = launch::launched();
+  const size_t local = worlds.size() > 1 || !launched ? worlds.size() : static_cast<size_t>(launched->local);
   ProfiledRun result;
   comm::run_ranks(worlds, [&](comm::World& world) {
     ProfiledRun mine = ProfiledRank(options, world, local).run();

@@ -1,36 +1,15 @@
 #include "kintsugi/train/worlds.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "kintsugi/comm/agree.h"
 #include "kintsugi/comm/limits.h"
+#include "kintsugi/launch/process.h"
 #include "kintsugi/plan/plan.h"
 
 namespace kintsugi::train {
-namespace {
-
-int number(const char* name) {
-  const char* text = std::getenv(name);
-  return text ? std::atoi(text) : 0;
-}
-
-}  // namespace
-
-std::optional<Launched> launched() {
-  struct Names {
-    const char *rank, *ranks, *local;
-  };
-  for (const Names& n : {Names{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
-                         Names{"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
-                         Names{"PMIX_RANK", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE"}})
-    if (std::getenv(n.rank) && number(n.ranks) > 0)
-      return Launched{number(n.rank), number(n.ranks), std::max(1, number(n.local))};
-  return std::nullopt;
-}
-
 int64_t cores_of_all(int64_t usable, int64_t of_machine) {
-  const std::optional<Launched> l = launched();
+  const std::optional<launch::Launched> l = launch::launched();
   if (!l) return usable;
   const bool bound = usable < of_machine;
   return l->ranks * (bound ? usable : std::max<int64_t>(1, usable / l->local));
@@ -41,8 +20,16 @@ std::vector<std::unique_ptr<comm::World>> make_worlds(const config::Settings& s,
   const auto needed = static_cast<int>(plan::plan_from(s.parallel).mesh.ranks());
   const comm::WorldOptions options = {.time_limit = comm::time_limit(s.parallel.timeout_seconds),
                                       .folder = s.train.folder};
-  const std::optional<Launched> l = launched();
-  return comm::choose(transports, s.parallel.transport, l && l->ranks > 1).make(needed, options);
+  const std::optional<launch::Launched> l = launch::launched();
+  const comm::Transport& transport = comm::choose(transports, s.parallel.transport, l && l->ranks > 1);
+  const launch::Process& process = launch::this_process();
+  const auto require_all = [&](int size) {
+    if (const std::string why = fell_apart(process, size); !why.empty()) throw comm::SharedError("launch", "{}", why);
+  };
+  if (s.parallel.transport == "auto" && process.wireup == launch::Wireup::none) require_all(1);
+  auto worlds = transport.make(needed, options);
+  if (transport.launched) require_all(worlds[0]->size());
+  return worlds;
 }
 
 void require_ranks(const comm::World& world, const config::Settings& s, std::string_view where) {
@@ -71,7 +58,7 @@ void require_order(const comm::World& world, const config::Settings& s) {
 }
 
 build::Machine machine_of(const config::Settings& s, device::Device* device) {
-  const std::optional<Launched> l = launched();
+  const std::optional<launch::Launched> l = launch::launched();
   const bool processes = s.parallel.transport != "threads" && l && l->ranks > 1;
   const device::Properties p = device == nullptr ? device::Properties() : device->properties();
   return {.memory = base::machine_memory(),

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,14 +14,6 @@
 #include "kintsugi/device/device.h"
 
 namespace kintsugi::train {
-
-// The launcher's (mpirun, srun) description of this process in the environment.
-struct Launched {
-  int rank = 0;
-  int ranks = 1;  // all processes
-  int local = 1;  // those on this machine
-};
-std::optional<Launched> launched();
 
 // The cores that all ranks may use together: `usable` are those of this process.
 int64_t cores_of_all(int64_t usable, int64_t of_machine);

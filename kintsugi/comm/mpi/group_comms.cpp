@@ -3,6 +3,7 @@
 #include "kintsugi/base/watchdog.h"
 #include "kintsugi/comm/mpi/check.h"
 #include "kintsugi/comm/timeout_message.h"
+#include "kintsugi/launch/process.h"
 
 namespace kintsugi::comm {
 namespace {
@@ -39,7 +40,7 @@ MPI_Comm GroupComms::take(const std::vector<int>& ranks, int block, std::chrono:
   if (block > most) throw base::UserError("comm", "more than {} groups of the same ranks at one time", most + 1);
   Shared& shared = shared_[ranks];
   if (shared.comm == MPI_COMM_NULL) {
-    const base::Watchdog watchdog("comm", "making a communicator of " + list_ranks(ranks), "", time_limit);
+    const base::Watchdog watchdog("comm", launch::this_process().rank, "making a communicator of " + list_ranks(ranks), "", time_limit);
     shared.comm = comm_of(ranks);
   }
   shared.blocks.insert(block);

@@ -14,6 +14,7 @@
 
 #include "kintsugi/base/watchdog.h"
 #include "kintsugi/comm/mpi/check.h"
+#include "kintsugi/launch/process.h"
 
 namespace kintsugi::comm {
 namespace {
@@ -45,7 +46,7 @@ Arrival arrival_in(const std::string& text, const std::string& key, uint64_t num
 MpiProcess::MpiProcess(const WorldOptions& options)
     : time_limit(options.time_limit), folder_(options.folder), exceptions_(std::uncaught_exceptions()) {
   int is_there = 0, level = 0;
-  const base::Watchdog watchdog("comm", "the start of MPI", "; did all ranks start, and with the same verb?",
+  const base::Watchdog watchdog("comm", launch::this_process().rank, "the start of MPI", "; did all ranks start, and with the same verb?",
                                 time_limit);
   check_mpi(MPI_Initialized(&is_there));
   base::require(is_there == 0, "comm", "a second MPI world in one process");
@@ -93,7 +94,7 @@ MpiProcess::~MpiProcess() {
                                                         : "after another: " + progress->why());
     abort("it left the run early");
   }
-  const base::Watchdog watchdog("comm", "the end of MPI", "; did another rank not come to its end?", time_limit);
+  const base::Watchdog watchdog("comm", rank, "the end of MPI", "; did another rank not come to its end?", time_limit);
   comms.free_all();
   MPI_Comm_free(&agreement);
   MPI_Finalize();
