@@ -13,6 +13,10 @@ namespace {
 
 void stop(int signal) {
   StopSignals::count.fetch_add(1);
+  if (signal == SIGUSR1) {  // a launcher may pass it on more than once
+    if (!StopSignals::at_once) return;
+    std::signal(SIGUSR1, SIG_DFL);
+  }
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
   if (StopSignals::at_once) std::raise(signal);
@@ -25,11 +29,13 @@ StopSignals::StopSignals() {
   at_once = false;
   std::signal(SIGINT, stop);
   std::signal(SIGTERM, stop);
+  std::signal(SIGUSR1, stop);
   taker_ = base::start_thread([end = ended_.get_future()] { end.wait(); });
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGUSR1);
   ::pthread_sigmask(SIG_BLOCK, &signals, &before_);
 }
 
@@ -39,6 +45,7 @@ StopSignals::~StopSignals() {
   ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
+  std::signal(SIGUSR1, SIG_DFL);
 }
 
 }  // namespace kintsugi::app

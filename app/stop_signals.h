@@ -1,4 +1,4 @@
-// Ctrl-C and SIGTERM, for verbs that finish the current step before they end.
+// Ctrl-C, SIGTERM and SIGUSR1, for verbs that finish the current step before they end.
 #pragma once
 
 #include <signal.h>
@@ -9,9 +9,10 @@
 
 namespace kintsugi::app {
 
-// While this object exists, the first SIGINT or SIGTERM increments `count`; a second one ends the process at once. Its
-// thread takes them, and no thread that is started after it, nor the one that made it: oneDNN's kernels keep addresses
-// of data in the stack's register, where the frame of a handler would be written.
+// While this object exists, the first SIGINT, SIGTERM or SIGUSR1 increments `count`; a second SIGINT or SIGTERM ends
+// the process at once, and a second SIGUSR1, which schedulers send ahead of a time limit, is passed over. Its thread
+// takes them, and no thread that is started after it, nor the one that made it: oneDNN's kernels keep addresses of data
+// in the stack's register, where the frame of a handler would be written.
 class StopSignals {
  public:
   StopSignals();

@@ -16,6 +16,7 @@
 #include "app/shell_word.h"
 #include "app/stop_signals.h"
 #include "app/terminal.h"
+#include "app/train_run.h"
 #include "app/verbs.h"
 #include "kintsugi/base/error.h"
 #include "kintsugi/base/format.h"
@@ -30,8 +31,7 @@
 namespace kintsugi::app {
 namespace {
 
-constexpr std::string_view kFastest = "auto";  // --layout
-constexpr int kAnyColumns = 1000;              // of a line that is no terminal's
+constexpr int kAnyColumns = 1000;  // of a line that is no terminal's
 constexpr size_t kMostSampleLines = 8;
 constexpr double kLong = 1.5;  // seconds after which a line says what takes so long
 
@@ -201,11 +201,6 @@ class Terminal : public train::Observer {
   std::thread thread_;
 };
 
-struct TrainVerbOptions {
-  bool resume = false;
-  std::string layout = "given";
-};
-
 config::Resolved read_with_layout(RunOptions& options, bool fastest) {
   config::Resolved config = read_run(options);
   if (!fastest) return config;
@@ -213,15 +208,30 @@ config::Resolved read_with_layout(RunOptions& options, bool fastest) {
   return read_run(options);
 }
 
-void run(RunOptions options, const TrainVerbOptions& verb_options) {
-  const bool resume = verb_options.resume;
+// As the command line has it, for ranks to compare.
+std::string start_in_words(train::Resume resume) {
+  switch (resume) {
+    case train::Resume::no:
+      return "train";
+    case train::Resume::yes:
+      return "train --resume";
+    case train::Resume::if_any:
+      return "train --resume auto";
+  }
+  throw base::InternalError("train", "a way to start that is none");
+}
+
+}  // namespace
+
+void train_run(RunOptions options, const TrainRunOptions& train_options) {
   config::Resolved config =
-      before_ranks_meet([&] { return read_with_layout(options, verb_options.layout == kFastest); });
+      before_ranks_meet([&] { return read_with_layout(options, train_options.layout == kFastestLayout); });
   const train::PlanStep plan = before_ranks_meet([&] { return plan_step(config.settings); });
-  train::TrainOptions train = {
-      .config = std::move(config), .resume = resume, .stop = &StopSignals::count, .plan = plan, .begun = [] {
-        StopSignals::at_once = false;
-      }};
+  train::TrainOptions train = {.config = std::move(config),
+                               .resume = train_options.resume,
+                               .stop = &StopSignals::count,
+                               .plan = plan,
+                               .begun = [] { StopSignals::at_once = false; }};
   if (!build::on_a_device(train.config.settings)) {  // what a device can do is not measured here
     base::ThreadTeam team(static_cast<int>(train.config.settings.parallel.threads));
     train.peak_flops = kernels::cpu::measure_peak_flops(team, tensor::dtype_from(train.config.settings.train.dtype));
@@ -234,7 +244,7 @@ void run(RunOptions options, const TrainVerbOptions& verb_options) {
   const bool leads = worlds[0]->rank() == 0;
   train::Outcome outcome;
   try {
-    require_same_start(worlds, "train", resume ? "train --resume" : "train");
+    require_same_start(worlds, "train", start_in_words(train_options.resume));
     outcome = train::train(std::move(train), worlds, terminal);
   } catch (const std::exception& e) {
     terminal.finish();
@@ -256,18 +266,33 @@ void run(RunOptions options, const TrainVerbOptions& verb_options) {
   }
 }
 
-}  // namespace
-
 void add_train(Command& kintsugi) {
   const Verb verb = kintsugi.add_verb("train", "Trains a model as run.toml says, or resumes a run");
   const auto options = add_run_options(verb);
-  const auto o = std::make_shared<TrainVerbOptions>();
-  verb.flag("--resume", o->resume, "Resume from the newest complete checkpoint of train.folder");
-  verb.word("--layout", o->layout, {{"given", kFastest}},
+  const auto o = std::make_shared<TrainRunOptions>();
+  // `--resume run.toml`: a word that is not auto is the configuration.
+  const auto resumed = std::make_shared<std::string>();
+  verb.flag_or_text(
+      "--resume",
+      [o, resumed](const std::string& word) {
+        o->resume = word == "auto" ? train::Resume::if_any : train::Resume::yes;
+        if (word != "auto") *resumed = word;
+      },
+      "[auto]", "Resume from the newest complete checkpoint of train.folder; auto: if there is a run, else begin it");
+  verb.word("--layout", o->layout, {{"given", kFastestLayout}},
             "given: as the run says; auto: the fastest that a search finds for the ranks at hand, on the machine that "
             "[parallel] cluster describes")
       .show_default();
-  verb.run([options, o] { run(*options, *o); });
+  verb.run([options, o, resumed] {
+    RunOptions read = *options;
+    if (!resumed->empty()) {
+      if (!read.path.empty())
+        throw base::UserError("train", "--resume {} is not auto; see kintsugi train --help",
+                              base::one_line(*resumed, 60));
+      read.path = *resumed;
+    }
+    train_run(std::move(read), *o);
+  });
 }
 
 }  // namespace kintsugi::app

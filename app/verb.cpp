@@ -156,6 +156,11 @@ void Verb::page(const char* names, std::function<std::string(const std::string&)
       ->type_name("[NAME]");
 }
 
+void Verb::flag_or_text(const char* names, std::function<void(const std::string&)> take, const char* value,
+                        const std::string& what) const {
+  verb_->add_option_function<std::string>(names, std::move(take), what)->expected(0, 1)->type_name(value);
+}
+
 void Verb::footer(std::string text) const {
   verb_->footer(std::move(text));
 }

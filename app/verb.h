@@ -82,6 +82,10 @@ class Verb {
 
   Option flag(const char* names, bool& to, const std::string& what) const;
 
+  // An option with or without a text, which is "" then. `value`: how the page calls it, "[auto]".
+  void flag_or_text(const char* names, std::function<void(const std::string&)> take, const char* value,
+                    const std::string& what) const;
+
   // An option, with or without a value, that prints text(value), or text(""), and ends.
   void page(const char* names, std::function<std::string(const std::string&)> text, const std::string& what) const;
 

@@ -347,7 +347,7 @@ TEST_F(BadInput, TwoRunsInOneFolder) {
 }
 
 TEST_F(BadInput, SignalsFinishTheStepAndSave) {
-  for (const int signal : {SIGINT, SIGTERM}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) {
     fs::remove_all(folder / "run");
     Process process(folder.path(), "train run.toml --set train.steps=1000000 checkpoint.every=0");
     const auto lines = [&] {

@@ -57,7 +57,7 @@ class Interrupted : public testing::Test {
                                            "data.train=" + (folder / "corpus/train").string(),
                                            "data.validation=" + (folder / "corpus/validation").string()};
     return train_here({.config = config::load((folder / "run.toml").string(), models::catalog(), sets, 2),
-                       .resume = resume,
+                       .resume = resume ? train::Resume::yes : train::Resume::no,
                        .stop = &watcher.stop},
                       watcher);
   }

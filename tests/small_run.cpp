@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -93,8 +94,10 @@ train::Outcome train_here(train::TrainOptions options, train::Observer& observer
 train::Outcome run_here(const std::string& toml, const std::vector<std::string>& sets, bool resume, int64_t stop_after,
                         std::vector<std::string>* notes) {
   Watcher watcher(stop_after);
-  const train::Outcome outcome =
-      train_here({.config = config::load(toml, models::catalog(), sets, 2), .resume = resume, .stop = &watcher.stop}, watcher);
+  const train::Outcome outcome = train_here({.config = config::load(toml, models::catalog(), sets, 2),
+                                             .resume = resume ? train::Resume::yes : train::Resume::no,
+                                             .stop = &watcher.stop},
+                                            watcher);
   if (notes) *notes = watcher.notes;
   return outcome;
 }

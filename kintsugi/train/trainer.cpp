@@ -6,6 +6,7 @@
 #include "kintsugi/base/read_only_file.h"
 #include "kintsugi/build/programs.h"
 #include "kintsugi/checkpoint/checksum.h"
+#include "kintsugi/comm/agree.h"
 #include "kintsugi/comm/run_ranks.h"
 #include "kintsugi/comm/same_on_all.h"
 #include "kintsugi/config/keys.h"
@@ -35,14 +36,22 @@ void require_same_options(const TrainOptions& options, comm::World& world) {
   const std::unique_ptr<comm::Communicator> all = comm::group_of_all(world);
   comm::require_same(*all, "train", "binary", this_binary());
   comm::require_same(*all, "train", "configuration", values_of(options.config.settings));
-  comm::require_same(*all, "train", "start", options.resume ? "a resumed run" : "a new run");
+  comm::require_same(*all, "train", "start", options.resume == Resume::no ? "a new run" : "a resumed run");
+}
+
+// Whether a run is resumed that may be. On rank 0.
+bool resumes(const TrainOptions& options) {
+  if (options.resume != Resume::if_any) return options.resume == Resume::yes;
+  std::error_code error;
+  return std::filesystem::exists(std::filesystem::path(options.config.settings.train.folder) / "config.toml", error);
 }
 
 // For ranks that are processes: rank 0 locks the run's folder, and all continue with the configuration found there.
 std::unique_ptr<RunFolder> share_folder(TrainOptions& options, comm::World& world) {
   const std::unique_ptr<comm::Communicator> all = comm::group_of_all(world);
+  options.resume = comm::of_rank_0(*all, resumes(options) ? 1 : 0) != 0 ? Resume::yes : Resume::no;
   std::unique_ptr<RunFolder> folder;
-  if (world.rank() == 0) folder = std::make_unique<RunFolder>(options.config, options.resume);
+  if (world.rank() == 0) folder = std::make_unique<RunFolder>(options.config, options.resume == Resume::yes);
   const std::string text = comm::text_of_rank_0(*all, config::to_toml(options.config));
   if (values_of(options.config.settings) != values_of(config::saved_text(text, models::catalog()).settings))
     options.config = config::saved_text(text, models::catalog());
@@ -65,7 +74,7 @@ struct Leader {
 Outcome train_rank(const TrainOptions& options, comm::World& world, bool alone, const Leader& leader) {
   Rank rank = make_rank(options.config, world,
                         {.alone = alone,
-                         .resume = options.resume,
+                         .resume = options.resume == Resume::yes,
                          .now = [&](std::string_view what) { leader.preparing(what); },
                          .plan = options.plan});
   if (device::Device* device = rank.kernels->device()) {
@@ -79,7 +88,7 @@ Outcome train_rank(const TrainOptions& options, comm::World& world, bool alone, 
                       why));
   }
   leader.preparing("setting the initial values");
-  Progress progress = restore(rank, options.resume, [&](const std::string& line) { leader.note(line); });
+  Progress progress = restore(rank, options.resume == Resume::yes, [&](const std::string& line) { leader.note(line); });
   leader.preparing("first step");
   std::optional<MetricsFile> metrics;
   std::optional<report::EventFile> events;
@@ -123,8 +132,10 @@ Outcome train(TrainOptions options, std::span<const std::unique_ptr<comm::World>
   if (!one_process) require_same_options(options, *worlds[0]);
   require_ranks(*worlds[0], options.config.settings);
   require_order(*worlds[0], options.config.settings);
+  if (one_process) options.resume = resumes(options) ? Resume::yes : Resume::no;
   const std::unique_ptr<RunFolder> folder =
-      one_process ? std::make_unique<RunFolder>(options.config, options.resume) : share_folder(options, *worlds[0]);
+      one_process ? std::make_unique<RunFolder>(options.config, options.resume == Resume::yes)
+                  : share_folder(options, *worlds[0]);
   Outcome outcome;
   const auto run = [&](comm::World& world) {
     const Leader leader = world.rank() == 0 ? Leader{.folder = folder.get(), .observer = &observer} : Leader{};

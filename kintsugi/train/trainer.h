@@ -15,9 +15,12 @@
 
 namespace kintsugi::train {
 
+// if_any: where the run's folder holds a run, else from the beginning. Rank 0 decides.
+enum class Resume { no, yes, if_any };
+
 struct TrainOptions {
   config::Resolved config;
-  bool resume = false;
+  Resume resume = Resume::no;
   const std::atomic<int>* stop = nullptr;  // not 0: finish the step, save, return
   double peak_flops = 0;                   // of the threads of a rank; 0: not known
   PlanStep plan = {};                      // if there is one, its result stands beside the measured time of steps

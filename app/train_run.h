@@ -1,0 +1,20 @@
+// A run from its options to its last line, as `train` and `launch` do it.
+#pragma once
+
+#include <string>
+
+#include "app/run_options.h"
+#include "kintsugi/train/trainer.h"
+
+namespace kintsugi::app {
+
+inline constexpr std::string_view kFastestLayout = "auto";  // --layout
+
+struct TrainRunOptions {
+  train::Resume resume = train::Resume::no;
+  std::string layout = "given";
+};
+
+void train_run(RunOptions options, const TrainRunOptions& train_options);
+
+}  // namespace kintsugi::app
