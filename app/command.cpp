@@ -131,6 +131,7 @@ Verb Command::add_verb(const char* name, const std::string& what) {
 }
 
 Failure describe(const std::exception& error) {
+  if (const auto* ended = dynamic_cast<const EndedWith*>(&error)) return {line_of(error.what()), ended->code()};
   if (dynamic_cast<const base::UserError*>(&error)) return {line_of(error.what())};
   if (dynamic_cast<const std::bad_alloc*>(&error)) return {std::string(base::kNoMemory)};
   if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&error))

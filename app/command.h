@@ -7,6 +7,7 @@
 #include <string>
 
 #include "app/verb.h"
+#include "kintsugi/base/error.h"
 
 namespace kintsugi::app {
 
@@ -30,6 +31,19 @@ class Command {
   void parse(std::span<const std::string> args, std::ostream& out, std::ostream& err);
 
   std::unique_ptr<CLI::App> app_;
+};
+
+// An error with an exit code of its own, by which scripts tell it from others.
+class EndedWith : public base::UserError {
+ public:
+  template <typename... Args>
+  EndedWith(int code, std::string where, fmt::format_string<Args...> format, Args&&... args)
+      : base::UserError(std::move(where), format, std::forward<Args>(args)...), code_(code) {}
+
+  int code() const { return code_; }
+
+ private:
+  int code_;
 };
 
 // The text printed for an error, "[where] what" in one line, and the exit code: 1 for an error of the input or the

@@ -1,7 +1,7 @@
 # The modules, lowest first, and what each may include: itself and the modules that are named here, nothing else.
 # `cmake/check_includes.cmake` refuses any other include before anything is compiled. `app/` is above all of them.
 set(KINTSUGI_MODULES
-  base launch device tensor mesh config comm graph ops kernels models plan program profile lower build simulate search report
+  base launch device tensor mesh config jobs comm graph ops kernels models plan program profile lower build simulate search report
   run text data checkpoint exchange evaluate tasks serve train calibrate)
 
 set(KINTSUGI_MAY_base)
@@ -10,6 +10,7 @@ set(KINTSUGI_MAY_device base)
 set(KINTSUGI_MAY_tensor base)
 set(KINTSUGI_MAY_mesh base tensor)
 set(KINTSUGI_MAY_config base tensor)
+set(KINTSUGI_MAY_jobs base launch config)
 set(KINTSUGI_MAY_comm base launch device tensor)
 set(KINTSUGI_MAY_graph base tensor)
 set(KINTSUGI_MAY_ops base tensor graph)

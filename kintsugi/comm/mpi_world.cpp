@@ -65,6 +65,12 @@ std::string module_path() {
 
 }  // namespace
 
+std::string_view mpi_built() {
+  for (const Mpi& mpi : kMpis)
+    if (find(mpi)) return mpi.name;
+  return "";
+}
+
 std::unique_ptr<World> mpi_world(const WorldOptions& options) {
   check_options(options);
   const std::string path = module_path();

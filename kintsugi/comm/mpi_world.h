@@ -6,10 +6,14 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "kintsugi/comm/communicator.h"
 
 namespace kintsugi::comm {
+
+// The MPI whose module this build has, "Open MPI" where it has both; "" where it has none.
+std::string_view mpi_built();
 
 // At most once in a process, and used only by the thread that called it. UserError if this build has no MPI, or not
 // the one that started the run. In a process that no launcher started: a world of one.

@@ -1,0 +1,111 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+
+#include "app/standard_streams.h"
+#include "app/verbs.h"
+#include "app/watched_run.h"
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/format.h"
+#include "kintsugi/jobs/attempts.h"
+#include "kintsugi/report/metrics_table.h"
+
+namespace kintsugi::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kLongQuiet = 60;  // seconds without a step after which a run may not run any more
+
+std::string clock_text(double seconds_since_1970) {
+  const auto time = static_cast<std::time_t>(seconds_since_1970);
+  std::tm local = {};
+  ::localtime_r(&time, &local);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", &local)};
+}
+
+// The mean of the last values of a measure; 0 without any.
+double recent_mean(const report::Measure& m) {
+  constexpr size_t kMost = 50;
+  const size_t n = std::min(kMost, m.values.size());
+  double sum = 0;
+  for (size_t i = m.values.size() - n; i < m.values.size(); ++i) sum += m.values[i];
+  return n == 0 ? 0 : sum / static_cast<double>(n);
+}
+
+double sum_of(const report::Measure& m) {
+  double sum = 0;
+  for (const double value : m.values) sum += value;
+  return sum;
+}
+
+void print_status(const fs::path& path) {
+  WatchedFolder folder(path);
+  const report::WatchedRun run = folder.look();
+  const std::vector<jobs::Attempt> attempts = jobs::read_attempts(path);
+  const int64_t done = run.metrics->last_step;
+  const double step = recent_mean(run.metrics->measure("seconds"));
+  const double tokens = recent_mean(run.metrics->measure("tokens_per_second"));
+  std::string text = fmt::format("run         {}, {}\n", run.name, run.ranks);
+  const auto add = [&](std::string_view name, const std::string& value) {
+    text += fmt::format("{:<11} {}\n", name, value);
+  };
+  const bool over = !run.ended.empty() || done >= run.steps;
+  const bool quiet = run.quiet_seconds > std::max(kLongQuiet, 10 * step);
+  const std::string job = attempts.empty() || attempts.back().job.empty() ? "" : ", job " + attempts.back().job;
+  add("state", !run.ended.empty()  ? run.ended
+               : done >= run.steps ? "finished"
+               : quiet ? fmt::format("no step for {}: waiting, or killed", base::format_duration(run.quiet_seconds))
+                       : "under way" + job);
+  if (!run.error.empty()) add("error", base::one_line(run.error, 200));
+  const auto& loss = run.metrics->measure("loss");
+  add("step", fmt::format("{} of {}{}", done, run.steps,
+                          loss.values.empty() ? "" : ", loss " + base::format_fixed(loss.values.back(), 4)));
+  if (step > 0) add("speed", fmt::format("{} a step, {:.0f} tokens/s", base::format_duration(step), tokens));
+  add("checkpoint", run.saved_step
+                        ? fmt::format("step {}, {} ago", *run.saved_step, base::format_duration(run.saved_seconds))
+                        : "none yet");
+  if (!attempts.empty()) {
+    const jobs::Attempt& last = attempts.back();
+    std::string line = fmt::format("{}", attempts.size());
+    for (const jobs::Outcome o : {jobs::Outcome::stopped, jobs::Outcome::failed})
+      if (const auto n = std::ranges::count(attempts, o, &jobs::Attempt::outcome); n > 0)
+        line += fmt::format(", {} {}", n, jobs::name_of(o));
+    if (!last.why.empty()) line += "; the last: " + base::one_line(last.why, 120);
+    add("attempts", line);
+    // Of the time since the first attempt began, the part in steps that count.
+    const double all = static_cast<double>(std::max<int64_t>(
+        1, (over && last.ended > 0
+                ? last.ended
+                : std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
+                      .count()) -
+               attempts.front().began));
+    add("goodput",
+        fmt::format("{:.0f}% of {} went into steps that count",
+                    std::min(100.0, 100 * sum_of(run.metrics->measure("seconds")) / all), base::format_duration(all)));
+  }
+  if (!over && !quiet && step > 0) {
+    const double left = step * static_cast<double>(run.steps - done);
+    const double end =
+        std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count() + left;
+    add("end", fmt::format("in {}, {}, if nothing interrupts it", base::format_duration(left), clock_text(end)));
+  }
+  if (!run.note.empty()) add("note", run.note);
+  print_at_once(text);
+}
+
+}  // namespace
+
+void add_status(Command& kintsugi) {
+  const Verb verb = kintsugi.add_verb("status", "Prints how far a run has come, from its folder");
+  const auto folder = std::make_shared<fs::path>();
+  verb.text("run", *folder, "The folder of a run, [train] folder").required();
+  verb.run([folder] { print_status(*folder); });
+}
+
+}  // namespace kintsugi::app

@@ -1,0 +1,126 @@
+#include "kintsugi/jobs/attempts.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/base/file.h"
+#include "kintsugi/base/json.h"
+#include "kintsugi/base/json_writer.h"
+
+namespace kintsugi::jobs {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<Outcome, 4> kOutcomes = {Outcome::unknown, Outcome::finished, Outcome::stopped, Outcome::failed};
+
+// One write, so that a line is there as a whole or not at all, unless the disk is full.
+void append(const fs::path& folder, const std::string& line) {
+  const fs::path path = folder / kAttemptsFile;
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  const std::string text = line + "\n";
+  const bool written = file >= 0 && ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const int error = errno;
+  if (file >= 0) ::close(file);
+  if (!written) throw base::UserError("launch", "\"{}\" cannot be written: {}", path.string(), std::strerror(error));
+}
+
+}  // namespace
+
+std::string_view name_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::unknown:
+      return "unknown";
+    case Outcome::finished:
+      return "finished";
+    case Outcome::stopped:
+      return "stopped";
+    case Outcome::failed:
+      return "failed";
+  }
+  return "";
+}
+
+std::vector<Attempt> read_attempts(const fs::path& folder) {
+  constexpr base::MostBytes kMost = {size_t{64} << 20, "a list of attempts"};
+  const fs::path path = folder / kAttemptsFile;
+  std::error_code error;
+  std::vector<Attempt> attempts;
+  if (!fs::exists(path, error)) return attempts;
+  const std::string text = base::read_file(path, kMost);
+  int64_t line = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = text.find('\n', at);
+    if (end == std::string::npos) break;  // of a write that was cut short
+    ++line;
+    const auto json = base::Json::parse("launch", path.string(), text.substr(at, end - at), line);
+    at = end + 1;
+    const int64_t number = json.at("attempt").whole();
+    if (const auto began = json.find("began")) {
+      Attempt& attempt = attempts.emplace_back();
+      attempt.number = number;
+      attempt.began = began->whole();
+      attempt.from = json.at("from").whole();
+      if (const auto job = json.find("job")) attempt.job = job->text();
+      continue;
+    }
+    if (attempts.empty() || attempts.back().number != number)
+      throw base::UserError("launch", "{}:{}: attempt {} ends and did not begin", path.string(), line, number);
+    Attempt& attempt = attempts.back();
+    attempt.ended = json.at("ended").whole();
+    attempt.to = json.at("to").whole();
+    const std::string outcome(json.at("outcome").text());
+    for (const Outcome each : kOutcomes)
+      if (name_of(each) == outcome) attempt.outcome = each;
+    if (const auto why = json.find("why")) attempt.why = why->text();
+    if (const auto given_up = json.find("given_up")) attempt.given_up = given_up->boolean();
+  }
+  return attempts;
+}
+
+void add_begin(const fs::path& folder, const Attempt& a) {
+  base::make_folders(folder);
+  base::JsonWriter json;
+  json.object([&] {
+    json.key("attempt").value(a.number);
+    json.key("began").value(a.began);
+    json.key("from").value(a.from);
+    if (!a.job.empty()) json.key("job").value(a.job);
+  });
+  append(folder, json.text());
+}
+
+void add_end(const fs::path& folder, const Attempt& a) {
+  base::JsonWriter json;
+  json.object([&] {
+    json.key("attempt").value(a.number);
+    json.key("ended").value(a.ended);
+    json.key("to").value(a.to);
+    json.key("outcome").value(name_of(a.outcome));
+    if (!a.why.empty()) json.key("why").value(a.why);
+    if (a.given_up) json.key("given_up").value(true);
+  });
+  append(folder, json.text());
+}
+
+std::optional<Refusal> refusal(const std::vector<Attempt>& attempts, int64_t step, int64_t max_restarts) {
+  size_t first = attempts.size();
+  while (first > 0 && !attempts[first - 1].given_up && attempts[first - 1].outcome != Outcome::finished) --first;
+  const size_t count = attempts.size() - first;
+  // The last attempt's end may not have been written: then the newest checkpoint says how far it came.
+  if (count >= 2 && attempts[attempts.size() - 2].from == step && attempts.back().from == step)
+    return Refusal{true, fmt::format("two attempts in a row ended without a new checkpoint, at step {}{}", step,
+                                     attempts.back().why.empty() ? "" : "; the last: " + attempts.back().why)};
+  if (static_cast<int64_t>(count) > max_restarts)
+    return Refusal{false, fmt::format("{} restart{} were made; --max-restarts allows more", max_restarts,
+                                      max_restarts == 1 ? "" : "s")};
+  return std::nullopt;
+}
+
+}  // namespace kintsugi::jobs

@@ -1,0 +1,23 @@
+#!/bin/bash
+# Perlmutter (NERSC): written by `kintsugi job run.toml --site perlmutter`.
+#SBATCH --job-name=kintsugi-first
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=4
+#SBATCH --time=01:00:00
+#SBATCH --constraint=gpu
+#SBATCH --qos=regular
+# 120 s before the limit the script alone (B:) is sent USR1, and passes it on: the run ends its step and saves.
+#SBATCH --signal=B:USR1@120
+#SBATCH --requeue
+# A job that goes on writes behind what its log has already.
+#SBATCH --open-mode=append
+#SBATCH --output="/home/me/my work/runs/first/job_%j.log"
+set -euo pipefail
+cd '/home/me/my work'
+# the cards are attached to the cores in reverse order
+export CUDA_VISIBLE_DEVICES=3,2,1,0
+# It starts the ranks, passes signals on to them, and decides what follows when they have ended.
+exec /opt/kintsugi/kintsugi launch run.toml --set 'train.prompts=["it'\''s"]' \
+  --with "srun --ntasks=8 --ntasks-per-node=4 --cpus-per-task=32 --cpu-bind=cores --kill-on-bad-exit=1 --gpus-per-node=4" \
+  --again "scontrol requeue $SLURM_JOB_ID" \
+  --max-restarts 100

@@ -1,0 +1,24 @@
+#!/bin/bash
+# Polaris (ALCF): written by `kintsugi job run.toml --site polaris`.
+#PBS -N kintsugi-first
+#PBS -l walltime=01:00:00
+#PBS -q prod
+#PBS -l select=10:system=polaris
+#PBS -l place=scatter
+#PBS -l filesystems=home:eagle
+# The job may be run again: after its time limit it asks for that itself (qrerun).
+#PBS -r y
+#PBS -j oe
+#PBS -o "/home/me/my work/runs/first/job_pbs.log"
+set -euo pipefail
+cd '/home/me/my work'
+# the cards are attached to the cores in reverse order
+export CUDA_VISIBLE_DEVICES=3,2,1,0
+# the default monitor of registered memory can deadlock
+export FI_MR_CACHE_MONITOR=userfaultfd
+# It starts the ranks, passes signals on to them, and decides what follows when they have ended.
+exec /opt/kintsugi/kintsugi launch run.toml --set 'train.prompts=["it'\''s"]' \
+  --with "mpiexec --envall --hostfile $PBS_NODEFILE -n 40 --ppn 4 --depth=8 --cpu-bind depth" \
+  --stop-after 3480 \
+  --again "qrerun $PBS_JOBID" \
+  --max-restarts 100

@@ -1,0 +1,19 @@
+#!/bin/bash
+# a Slurm cluster: written by `kintsugi job run.toml --site slurm`.
+#SBATCH --job-name=kintsugi-first
+#SBATCH --nodes=4
+#SBATCH --ntasks-per-node=1
+#SBATCH --time=01:00:00
+# 120 s before the limit the script alone (B:) is sent USR1, and passes it on: the run ends its step and saves.
+#SBATCH --signal=B:USR1@120
+#SBATCH --requeue
+# A job that goes on writes behind what its log has already.
+#SBATCH --open-mode=append
+#SBATCH --output="/home/me/my work/runs/first/job_%j.log"
+set -euo pipefail
+cd '/home/me/my work'
+# It starts the ranks, passes signals on to them, and decides what follows when they have ended.
+exec /opt/kintsugi/kintsugi launch run.toml --set 'train.prompts=["it'\''s"]' \
+  --with "srun --mpi=pmix --ntasks=4 --ntasks-per-node=1 --kill-on-bad-exit=1" \
+  --again "scontrol requeue $SLURM_JOB_ID" \
+  --max-restarts 100

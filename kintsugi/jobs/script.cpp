@@ -1,0 +1,272 @@
+// The scripts of jobs. Each is one supervisor, `kintsugi launch --with`, under the directives of its scheduler.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "kintsugi/base/error.h"
+#include "kintsugi/jobs/job.h"
+
+namespace kintsugi::jobs {
+namespace {
+
+using launch::Scheduler;
+
+// A word of a shell, quoted where it must be.
+std::string word(std::string_view text) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
+  if (!text.empty() && text.find_first_not_of(kPlain) == text.npos) return std::string(text);
+  std::string quoted = "'";
+  for (const char c : text) c == '\'' ? quoted += "'\\''" : quoted += c;
+  return quoted + "'";
+}
+
+// Between double quotes, so that the script's shell puts in variables: a command of the site.
+std::string expanded(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\' || c == '`') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+std::string filled(std::string text, const Job& job) {
+  const int64_t per_node = job.ranks_per_node();
+  const std::array<std::pair<std::string_view, std::string>, 6> places = {{
+      {"{nodes}", fmt::format("{}", job.nodes)},
+      {"{ranks}", fmt::format("{}", job.ranks)},
+      {"{ranks_per_node}", fmt::format("{}", per_node)},
+      {"{cores}", fmt::format("{}", std::max<int64_t>(1, job.site.cores / per_node))},
+      {"{devices}", fmt::format("{}", job.site.devices)},
+      {"{mpi}", job.mpi},
+  }};
+  for (const auto& [name, value] : places)
+    for (size_t at = text.find(name); at != text.npos; at = text.find(name, at + value.size()))
+      text.replace(at, name.size(), value);
+  return text;
+}
+
+std::string launcher_of(const Job& job) {
+  std::string command = job.site.launch;
+  if (job.on_devices && !job.site.launch_devices.empty()) command += " " + job.site.launch_devices;
+  return filled(command, job);
+}
+
+std::string partition_name(const Job& job) {
+  return job.partition.empty() ? job.site.partition : job.partition;
+}
+
+bool mentions(const Job& job, std::string_view text) {
+  return std::ranges::any_of(job.site.directives, [&](const std::string& d) { return d.find(text) != d.npos; });
+}
+
+std::string log_of(const Job& job, std::string_view id) {
+  return fmt::format("{}/job_{}.log", job.run_folder, id);
+}
+
+// In a directive.
+std::string quoted_log(const Job& job, std::string_view id) {
+  const std::string log = log_of(job, id);
+  return log.find(' ') == std::string::npos ? log : "\"" + log + "\"";
+}
+
+std::string slurm_directives(const Job& job) {
+  std::string text;
+  const auto add = [&](const std::string& directive) { text += "#SBATCH " + directive + "\n"; };
+  add("--job-name=" + job.name);
+  add(fmt::format("--nodes={}", job.nodes));
+  add(fmt::format("--ntasks-per-node={}", job.ranks_per_node()));
+  if (job.site.cores > 0 && job.site.launch.find("--cpus-per-task") == std::string::npos)
+    add(fmt::format("--cpus-per-task={}", std::max<int64_t>(1, job.site.cores / job.ranks_per_node())));
+  add("--time=" + time_text(job.seconds));
+  if (const std::string p = partition_name(job); !p.empty()) add("--partition=" + p);
+  if (!job.account.empty()) add("--account=" + job.account);
+  for (const std::string& d : job.site.directives) add(filled(d, job));
+  text += fmt::format(
+      "# {} s before the limit the script alone (B:) is sent USR1, and passes it on: the run ends its step and "
+      "saves.\n",
+      job.save_seconds);
+  add(fmt::format("--signal=B:USR1@{}", job.save_seconds));
+  add(job.site.requeue ? "--requeue" : "--no-requeue");
+  text += "# A job that goes on writes behind what its log has already.\n";
+  add("--open-mode=append");
+  add("--output=" + quoted_log(job, "%j"));
+  return text;
+}
+
+std::string pbs_directives(const Job& job) {
+  std::string text;
+  const auto add = [&](const std::string& directive) { text += "#PBS " + directive + "\n"; };
+  add("-N " + job.name);
+  if (!mentions(job, "select="))
+    add(fmt::format("-l select={}:mpiprocs={}{}", job.nodes, job.ranks_per_node(),
+                    job.site.cores > 0 ? fmt::format(":ncpus={}", job.site.cores) : ""));
+  add("-l walltime=" + fmt::format("{:02}:{:02}:{:02}", job.seconds / 3600, job.seconds / 60 % 60, job.seconds % 60));
+  if (const std::string p = partition_name(job); !p.empty()) add("-q " + p);
+  if (!job.account.empty()) add("-A " + job.account);
+  for (const std::string& d : job.site.directives) add(filled(d, job));
+  text += "# The job may be run again: after its time limit it asks for that itself (qrerun).\n";
+  add(job.site.requeue ? "-r y" : "-r n");
+  add("-j oe");
+  add("-o " + quoted_log(job, "pbs"));
+  return text;
+}
+
+std::string flux_directives(const Job& job) {
+  std::string text;
+  const auto add = [&](const std::string& directive) { text += "#flux: " + directive + "\n"; };
+  add("--job-name=" + job.name);
+  add(fmt::format("-N {}", job.nodes));
+  add(fmt::format("-n {}", job.ranks));
+  if (job.site.cores > 0) add(fmt::format("-c {}", std::max<int64_t>(1, job.site.cores / job.ranks_per_node())));
+  add(fmt::format("--time-limit={}s", job.seconds));
+  if (const std::string p = partition_name(job); !p.empty()) add("--queue=" + p);
+  if (!job.account.empty()) add("--bank=" + job.account);
+  for (const std::string& d : job.site.directives) add(filled(d, job));
+  add("--output=" + quoted_log(job, "{{id}}"));
+  return text;
+}
+
+// How the job goes on after its time limit, for the shell of the script.
+std::string again_of(const Job& job) {
+  switch (job.site.scheduler) {
+    case Scheduler::slurm:
+      return job.site.requeue ? "scontrol requeue $SLURM_JOB_ID" : "sbatch --dependency=singleton " + word(job.script);
+    case Scheduler::pbs:
+      return job.site.requeue ? "qrerun $PBS_JOBID" : "qsub -W depend=afterany:$PBS_JOBID " + word(job.script);
+    case Scheduler::flux:
+      return "flux --parent batch --dependency=afterany:$(flux getattr jobid) " + word(job.script);
+    case Scheduler::none:
+    case Scheduler::kubernetes:
+      return "";
+  }
+  return "";
+}
+
+std::string directives_of(const Job& job) {
+  switch (job.site.scheduler) {
+    case Scheduler::slurm:
+      return slurm_directives(job);
+    case Scheduler::pbs:
+      return pbs_directives(job);
+    case Scheduler::flux:
+      return flux_directives(job);
+    case Scheduler::none:
+    case Scheduler::kubernetes:
+      return "";
+  }
+  return "";
+}
+
+std::string arguments_of(const Job& job) {
+  std::string text;
+  for (const std::string& a : job.arguments) text += " " + word(a);
+  return text;
+}
+
+std::string shell_script(const Job& job) {
+  std::string text = fmt::format("#!/bin/bash\n# {}: written by `{}`.\n", job.site.title, job.asked);
+  text += directives_of(job);
+  for (const std::string& m : job.site.modules) text += "module load " + word(m) + "\n";
+  text +=
+      fmt::format("set -euo pipefail\ncd {}\n", word(job.folder));  // not before: modules use variables that are unset
+  for (const Setting& s : job.site.environment)
+    text += fmt::format("# {}\nexport {}={}\n", s.why, s.name, word(s.value));
+  text += "# It starts the ranks, passes signals on to them, and decides what follows when they have ended.\n";
+  text += fmt::format("exec {} launch{} \\\n  --with {} \\\n", word(job.command), arguments_of(job),
+                      expanded(launcher_of(job)));
+  // Slurm says itself when the limit is near.
+  if (job.site.scheduler != Scheduler::slurm)
+    text += fmt::format("  --stop-after {} \\\n", job.seconds - job.save_seconds);
+  if (const std::string again = again_of(job); !again.empty())
+    text += fmt::format("  --again {} \\\n", expanded(again));
+  return text + fmt::format("  --max-restarts {}\n", job.max_restarts);
+}
+
+// A text of YAML in double quotes, which JSON's are too.
+std::string yaml(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+std::string pod(const Job& job, std::string_view name, const std::vector<std::string>& command) {
+  std::string text = fmt::format("        spec:\n          containers:\n          - name: {}\n            image: {}\n",
+                                 name, yaml(job.site.image));
+  text += fmt::format("            workingDir: {}\n", yaml(job.folder));
+  text += "            securityContext:\n              runAsUser: 1000\n            command:\n";
+  for (const std::string& c : command) text += "            - " + yaml(c) + "\n";
+  std::string environment;
+  for (const Setting& s : job.site.environment)
+    environment += fmt::format("            # {}\n            - name: {}\n              value: {}\n", s.why, s.name,
+                               yaml(s.value));
+  if (name == "launcher")
+    environment +=
+        "            # sshd of the workers listens there; a worker that has not started yet is tried again\n"
+        "            - name: OMPI_MCA_plm_rsh_args\n"
+        "              value: \"-p 2222 -o ConnectionAttempts=60 -o StrictHostKeyChecking=no\"\n";
+  if (!environment.empty()) text += "            env:\n" + environment;
+  if (name == "worker" && job.on_devices)
+    text += fmt::format("            resources:\n              limits:\n                nvidia.com/gpu: {}\n",
+                        job.ranks_per_node());
+  if (!job.site.claim.empty())
+    text += fmt::format(
+        "            volumeMounts:\n            - name: run\n              mountPath: {}\n          volumes:\n         "
+        " - "
+        "name: run\n            persistentVolumeClaim:\n              claimName: {}\n",
+        yaml(job.folder), yaml(job.site.claim));
+  return text;
+}
+
+std::string manifest(const Job& job) {
+  std::vector<std::string> launch = {job.command, "launch"};
+  launch.insert(launch.end(), job.arguments.begin(), job.arguments.end());
+  const std::vector<std::string> options = {"--with",         launcher_of(job),
+                                            "--stop-after",   fmt::format("{}", job.seconds - job.save_seconds),
+                                            "--max-restarts", fmt::format("{}", job.max_restarts)};
+  launch.insert(launch.end(), options.begin(), options.end());
+  std::string text = fmt::format("# {}: written by `{}`.\n", job.site.title, job.asked);
+  text += fmt::format(
+      "apiVersion: kubeflow.org/v2beta1\nkind: MPIJob\nmetadata:\n  name: {}\nspec:\n  slotsPerWorker: {}\n", job.name,
+      job.ranks_per_node());
+  text += "  # Of the user of the image; its keys are mounted there.\n  sshAuthMountPath: /home/mpiuser/.ssh\n";
+  text += "  launcherCreationPolicy: WaitForWorkersReady\n";
+  text +=
+      fmt::format("  runPolicy:\n    cleanPodPolicy: Running\n    backoffLimit: {}\n    activeDeadlineSeconds: {}\n",
+                  job.max_restarts, job.seconds);
+  text += "  mpiReplicaSpecs:\n    Launcher:\n      replicas: 1\n      restartPolicy: OnFailure\n      template:\n";
+  text += pod(job, "launcher", launch);
+  text += fmt::format("    Worker:\n      replicas: {}\n      restartPolicy: OnFailure\n      template:\n", job.nodes);
+  text += pod(job, "worker", {"/usr/sbin/sshd", "-De", "-p", "2222", "-f", "/home/mpiuser/.sshd_config"});
+  return text;
+}
+
+}  // namespace
+
+std::string script(const Job& job) {
+  return job.site.scheduler == Scheduler::kubernetes ? manifest(job) : shell_script(job);
+}
+
+std::string submit_command(const Job& job, std::string_view script_path) {
+  const std::string path = word(script_path);
+  switch (job.site.scheduler) {
+    case Scheduler::none:
+      return fmt::format("nohup bash {} >>{} 2>&1 </dev/null &", path, word(log_of(job, "local")));
+    case Scheduler::slurm:
+      return "sbatch " + path;
+    case Scheduler::pbs:
+      return "qsub " + path;
+    case Scheduler::flux:
+      return "flux batch " + path;
+    case Scheduler::kubernetes:
+      return "kubectl apply -f " + path;
+  }
+  throw base::InternalError("job", "a scheduler that is none");
+}
+
+}  // namespace kintsugi::jobs

@@ -1,0 +1,187 @@
+// The verbs of jobs, without a scheduler: what is started again, what is not, and how it ends.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+#include "kintsugi/base/file.h"
+#include "tests/process.h"
+
+namespace kintsugi::tests::jobs_run_test {
+namespace {
+
+class Jobs : public ::testing::Test {
+ protected:
+  Jobs() {
+    std::ofstream text(folder / "text.txt");
+    for (int i = 0; i < 400; ++i) text << "Line " << i * i % 97 << " of a text that a model can learn.\n";
+    text.close();
+    std::ofstream(folder / "run.toml")
+        << "[model]\nlayers = 1\nembed = 16\nheads = 2\n[data]\ntrain = \"corpus/train\"\n[train]\nfolder = \"run\"\n"
+           "steps = 300\nglobal_batch = 4\nsequence = 16\nevent_files = false\n[checkpoint]\nevery = 20\n[parallel]\n"
+           "threads = 1\n";
+    EXPECT_EQ(run_kintsugi(folder.path(), "prepare text.txt --tokenizer bytes --output corpus").code, 0);
+  }
+
+  Ended run(const std::string& arguments, const std::string& before = ":") const {
+    return run_kintsugi(folder.path(), arguments, before);
+  }
+  int64_t steps(const std::string& name) const {
+    const fs::path path = folder / name / "metrics.jsonl";
+    const std::string text = fs::exists(path) ? base::read_file(path) : "";
+    return std::count(text.begin(), text.end(), '\n');
+  }
+  // The lines of the metrics, without what the clock decides.
+  std::string numbers(const std::string& name) const {
+    std::istringstream in(base::read_file(folder / name / "metrics.jsonl"));
+    std::string text;
+    for (std::string line; std::getline(in, line);) text += line.substr(0, line.find(",\"tokens_per_second\"")) + "\n";
+    return text;
+  }
+  std::string attempts(const std::string& name = "run") const {
+    return base::read_file(folder / name / "attempts.jsonl");
+  }
+  // The process that a supervisor has started.
+  pid_t child_of(pid_t pid) const {
+    std::ifstream in(fmt::format("/proc/{0}/task/{0}/children", pid));
+    pid_t child = 0;
+    in >> child;
+    return child;
+  }
+
+  TemporaryFolder folder;
+};
+
+}  // namespace
+
+TEST_F(Jobs, ResumeAutoBeginsAndGoesOn) {
+  EXPECT_EQ(run("train run.toml --set train.folder=whole").code, 0);
+  EXPECT_EQ(run("train run.toml --resume auto --set train.stop_after_minutes=0.00001").code, 0);
+  ASSERT_LT(steps("run"), 300);
+  const Ended ended = run("train run.toml --resume auto --set train.stop_after_minutes=0");
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_NE(ended.err.find("resumed at step "), std::string::npos) << ended.err;
+  EXPECT_EQ(numbers("run"), numbers("whole"));
+  // The word after --resume may still be the configuration.
+  EXPECT_EQ(run("train --resume run.toml").code, 0);
+  EXPECT_EQ(run("train --resume no run.toml").err,
+            "error: [train] --resume no is not auto; see kintsugi train --help\n");
+}
+
+TEST_F(Jobs, ARankThatIsKilledIsStartedAgain) {
+  EXPECT_EQ(run("train run.toml --set train.folder=whole").code, 0);
+  Process process(folder.path(), "launch run.toml --with env");
+  ASSERT_TRUE(process.wait_for([&] { return steps("run") > 60; })) << process.told();
+  const pid_t child = child_of(process.pid());
+  ASSERT_GT(child, 0);
+  ::kill(child, SIGKILL);
+  const Ended ended = process.wait();
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_NE(ended.err.find("launch: the ranks ended: signal 9; starting again from step "), std::string::npos)
+      << ended.err;
+  EXPECT_NE(ended.err.find("launch: finished: 300 steps, in 2 attempts"), std::string::npos) << ended.err;
+  EXPECT_EQ(numbers("run"), numbers("whole"));
+  const Ended status = run("status run");
+  EXPECT_EQ(status.code, 0) << status.err;
+  EXPECT_NE(status.out.find("state       finished\nstep        300 of 300, loss "), std::string::npos) << status.out;
+  EXPECT_NE(status.out.find("attempts    2, 1 failed"), std::string::npos) << status.out;
+}
+
+TEST_F(Jobs, ASignalEndsTheStepAndGoesOnLater) {
+  EXPECT_EQ(run("train run.toml --set train.folder=whole train.steps=3000").code, 0);
+  Process process(folder.path(), "launch run.toml --set train.steps=3000 --with env --again 'echo later > again.txt'");
+  ASSERT_TRUE(process.wait_for([&] { return steps("run") > 20; })) << process.told();
+  process.send(SIGUSR1);
+  const Ended ended = process.wait();
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  ASSERT_LT(steps("run"), 3000);
+  EXPECT_NE(ended.err.find(
+                fmt::format("launch: stopped at step {} of 3000; going on with: echo later > again.txt", steps("run"))),
+            std::string::npos)
+      << ended.err;
+  EXPECT_EQ(base::read_file(folder / "again.txt"), "later\n");
+  EXPECT_NE(attempts().find("\"outcome\":\"stopped\""), std::string::npos) << attempts();
+  EXPECT_EQ(run("launch run.toml --set train.steps=3000").code, 0);
+  EXPECT_EQ(numbers("run"), numbers("whole"));
+}
+
+TEST_F(Jobs, TwoAttemptsWithoutProgressAreTheLast) {
+  const Ended ended = run("launch run.toml --with false");
+  EXPECT_EQ(ended.code, 93) << ended.err;
+  EXPECT_NE(ended.err.find("error: [launch] two attempts in a row ended without a new checkpoint, at step 0; the last: "
+                           "the ranks ended: code 1; the run is not started again by itself\n"),
+            std::string::npos)
+      << ended.err;
+  EXPECT_EQ(std::ranges::count(attempts(), '\n'), 5) << attempts();  // of which the last says that it was given up
+  EXPECT_EQ(run("launch run.toml --with env").code, 0);              // by hand it begins anew
+}
+
+TEST_F(Jobs, AnErrorThatWouldRecurIsNotTriedAgain) {
+  const Ended ended = run("launch run.toml --set data.train=nowhere --with env");
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_NE(ended.err.find("error: [launch] an error of the run: error: [data] "), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("; this would happen again, so the run is not started again\n"), std::string::npos)
+      << ended.err;
+}
+
+TEST_F(Jobs, AreRefusedBeforeAnythingIsQueued) {
+  const auto error = [&](const std::string& arguments, const std::string& before = ":") {
+    const Ended ended = run("job run.toml " + arguments, before);
+    EXPECT_EQ(ended.code, 1) << arguments;
+    return ended.err;
+  };
+  EXPECT_EQ(error("--site slurm --nodes 4"),
+            "error: [job] --nodes 4: the run has 1 rank; --ranks 4 gives one to each node\n");
+  EXPECT_EQ(error("--site slurm --time soon"),
+            "error: [job] --time soon is not a time from a minute to a year; write 90 (minutes), 1:30:00, 2-12:00:00 "
+            "(days) or 2h\n");
+  EXPECT_EQ(error("--site slurm --submit", "PATH=/nowhere"),
+            "error: [job] --submit: sbatch is not found, so this is no place to submit to a Slurm cluster; without "
+            "--submit the script is written\n");
+  EXPECT_EQ(run("launch run.toml --with 'no_such_launcher -n 4'").err,
+            "error: [launch] --with: no_such_launcher is not found; in a container, is it bound into it?\n");
+  EXPECT_EQ(error("--site slurm --output run.toml").rfind("error: [job] --output", 0), 0u);
+  std::ofstream(folder / "my.toml") << "[site]\ntitle = \"x\"\nscheduler = \"slurm\"\nqueue = \"y\"\n";
+  EXPECT_EQ(error("--site my.toml"),
+            "error: [job] my.toml:4: unknown key site.queue; [site] has title, scheduler, again, directives, modules, "
+            "partition, image, claim\n");
+  EXPECT_FALSE(fs::exists(folder / "run"));
+}
+
+TEST_F(Jobs, ARunThatDoesNotFitIsAWarning) {
+  std::ofstream(folder / "my.toml") << "[site]\ntitle = \"x\"\nscheduler = \"slurm\"\n[node]\nmemory = \"1 MiB\"\n"
+                                       "[launch]\ncommand = \"srun\"\n";
+  const Ended ended = run("job run.toml --site my.toml");
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(ended.err.rfind("warning: the run does not fit: ", 0), 0u) << ended.err;
+  EXPECT_EQ(ended.out, "run/job.sh: 1 rank on 1 node of x, 01:00:00\nsubmit it with: sbatch run/job.sh\n");
+  EXPECT_EQ(run("train run.toml --set train.steps=2 train.warmup_steps=0").code, 0);  // the folder is still free for it
+}
+
+// Variables of a launcher in the environment of a command that runs in one process.
+TEST_F(Jobs, AVerbOfOneProcessEndsWithItsError) {
+  for (const char* launcher : {"OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2", "PMI_RANK=0 PMI_SIZE=2"}) {
+    const Ended ended = run_kintsugi(folder.path(), "check run.toml", std::string("export ") + launcher);
+    EXPECT_EQ(ended.code, 1) << launcher;
+    EXPECT_EQ(ended.signal, 0) << launcher;
+    EXPECT_EQ(ended.err,
+              "error: [check] it runs in one process, and 2 were started; start it without mpirun or srun\n");
+  }
+}
+
+// srun without PMI, as its variables say it.
+TEST_F(Jobs, WorldsThatFellApartAreRefused) {
+  const Ended ended =
+      run("train run.toml",
+          "export SLURM_JOB_ID=3 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=4 SLURM_STEP_TASKS_PER_NODE='1(x4)'");
+  EXPECT_EQ(
+      ended.err,
+      "error: [launch] srun started 4 processes that do not find each other, so each would train alone; start with "
+      "srun --mpi=pmix (Open MPI) or srun --mpi=pmi2 (MPICH)\n");
+  EXPECT_FALSE(fs::exists(folder / "run"));
+}
+
+}  // namespace kintsugi::tests::jobs_run_test
