@@ -7,6 +7,8 @@ build=$root/build
 "$root/scripts/build.sh"
 # A test compiles kernels for AMD's devices, which older clangs cannot.
 command -v clang-{16..22} >/dev/null || "$root/scripts/install_packages.sh" clang-16
+# A test starts a Slurm of its own.
+(PATH=$PATH:/usr/sbin && command -v slurmctld >/dev/null) || "$root/scripts/install_packages.sh" slurm-wlm munge
 
 results=$build/test_results.xml
 rm -f "$results"
