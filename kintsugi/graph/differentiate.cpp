@@ -5,12 +5,34 @@
 #include "kintsugi/base/error.h"
 
 namespace kintsugi::graph {
+namespace {
+
+// What a value depends on: no weight, frozen weights alone, or a weight that is trained.
+enum class Depends : uint8_t { on_none, on_frozen, on_trained };
+
+// Of each value, up to operation `last`.
+std::vector<Depends> dependences(const Graph& graph, size_t last) {
+  std::vector<Depends> of(graph.values().size(), Depends::on_none);
+  for (size_t i = 0; i <= last; ++i) {
+    const Op& op = graph.op_at(i);
+    Depends most = Depends::on_none;
+    if (op.role() == Role::read_state && graph.states()[op.state].kind == StateKind::weight)
+      most = graph.states()[op.state].frozen ? Depends::on_frozen : Depends::on_trained;
+    for (const ValueId v : op.ins) most = std::max(most, of[static_cast<size_t>(v)]);
+    for (const ValueId v : op.outs) of[static_cast<size_t>(v)] = most;
+  }
+  return of;
+}
+
+}  // namespace
 
 std::vector<StateGradient> differentiate(Graph& graph, ValueId of, ValueId seed, const Found& found) {
   std::vector<std::vector<ValueId>> parts(graph.values().size());
   parts[static_cast<size_t>(of)].push_back(seed);
   std::vector<StateGradient> all;
   const auto last = static_cast<size_t>(graph.value(of).op);
+  const std::vector<Depends> depends = dependences(graph, last);
+  const auto stops_at = [&](ValueId v) { return v != kNone && depends[static_cast<size_t>(v)] == Depends::on_frozen; };
   graph.phase = Phase::backward;
   for (size_t i = last + 1; i-- > 0;) {
     const Op op = graph.op_at(i);  // a copy: the list grows
@@ -29,10 +51,16 @@ std::vector<StateGradient> differentiate(Graph& graph, ValueId of, ValueId seed,
     }
     if (!op.row->grad) continue;
     const std::vector<ValueId> ins = op.by_position(op.ins);
-    const std::vector<ValueId> dins =
+    const size_t first = graph.ops().size();
+    std::vector<ValueId> dins =
         op.row->grad(graph, op, tensor::by_position(std::span<const ValueId>(douts), op.absent.outs, kNone));
     base::require(dins.size() == ins.size(), "differentiate", "{} gives {} gradients for {} inputs", op.kind(),
                   dins.size(), ins.size());
+    if (std::any_of(ins.begin(), ins.end(), stops_at)) {
+      for (size_t j = 0; j < dins.size(); ++j)
+        if (stops_at(ins[j])) dins[j] = kNone;
+      dins = graph.prune(first, std::move(dins));
+    }
     for (size_t j = 0; j < dins.size(); ++j) {
       if (dins[j] == kNone) continue;
       base::require(ins[j] != kNone, "differentiate", "{} gives a gradient of input {}, which is absent", op.kind(), j);

@@ -1,6 +1,7 @@
 #include "kintsugi/graph/graph.h"
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 #include <utility>
 
@@ -33,6 +34,13 @@ StateId StateTable::find(std::string_view name) const {
 StateId StateTable::gradient_of(StateId weight) const {
   const auto found = gradients_.find(weight);
   return found == gradients_.end() ? kNone : found->second;
+}
+
+void StateTable::freeze(StateId weight) {
+  State& s = states_[static_cast<size_t>(weight)];
+  base::require(s.kind == StateKind::weight && gradient_of(weight) == kNone, "graph", "\"{}\" cannot be frozen",
+                s.name);
+  s.frozen = true;
 }
 
 namespace {
@@ -158,6 +166,55 @@ ValueId Graph::contract(ValueId a, ValueId b, std::string_view dims, DType dtype
 
 ValueId Graph::rename(ValueId x, std::string_view from, std::string_view to) {
   return op("rename", {x}, {{"from", std::string(from)}, {"to", std::string(to)}}, value(x).name);
+}
+
+std::vector<ValueId> Graph::prune(size_t first, std::vector<ValueId> wanted) {
+  size_t tail = values_.size();  // the first value that these operations make
+  while (tail > 0 && values_[tail - 1].op >= static_cast<int>(first)) --tail;
+  const auto begin = static_cast<ValueId>(tail);
+  std::vector<bool> needed(values_.size() - tail, false);
+  const auto need = [&](ValueId v) {
+    if (v >= begin) needed[static_cast<size_t>(v - begin)] = true;
+  };
+  const auto is_needed = [&](ValueId v) { return needed[static_cast<size_t>(v - begin)]; };
+  for (const ValueId v : wanted) need(v);
+  std::vector<bool> kept(ops_.size() - first);
+  for (size_t i = ops_.size(); i-- > first;) {
+    const Op& op = ops_[i];
+    kept[i - first] = op.row->effect || std::any_of(op.outs.begin(), op.outs.end(), is_needed);
+    if (kept[i - first])
+      for (const ValueId v : op.ins) need(v);
+  }
+  std::vector<Op> ops(std::make_move_iterator(ops_.begin() + static_cast<std::ptrdiff_t>(first)),
+                      std::make_move_iterator(ops_.end()));
+  std::vector<Value> values(std::make_move_iterator(values_.begin() + begin), std::make_move_iterator(values_.end()));
+  ops_.resize(first);
+  values_.resize(tail);
+  std::vector<ValueId> new_ids(values.size(), kNone);
+  const auto now = [&](ValueId v) { return v < begin ? v : new_ids[static_cast<size_t>(v - begin)]; };
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (!kept[i]) continue;
+    Op& op = ops[i];
+    for (ValueId& v : op.ins) v = now(v);
+    const uint32_t absent = op.absent.outs;
+    std::vector<ValueId> outs;
+    for (size_t o = 0; o < op.outs.size(); ++o) {
+      const size_t position = tensor::position_of(o, absent);
+      if (!is_needed(op.outs[o]) && op.row->outs[position].optional) {
+        op.absent.outs |= 1u << position;
+        continue;
+      }
+      const auto old = static_cast<size_t>(op.outs[o] - begin);
+      outs.push_back(new_ids[old] = static_cast<ValueId>(values_.size()));
+      values_.push_back(std::move(values[old]));
+      values_.back().op = static_cast<int>(ops_.size());
+    }
+    op.outs = std::move(outs);
+    ops_.push_back(std::move(op));
+  }
+  for (ValueId& v : wanted)
+    if (v != kNone) v = now(v);
+  return wanted;
 }
 
 Type Graph::gradient_type(ValueId x) const {

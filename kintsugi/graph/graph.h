@@ -33,6 +33,7 @@ struct State {
   bool decay = false;  // weight decay applies
   Init init = {};
   bool saved = true;   // stored in a checkpoint, not recomputed from other states
+  bool frozen = false;  // of a weight: not trained, and so without a gradient, optimizer states and a master
   bool parts = false;  // what is added to it may stay partial on several ranks until it is read
 };
 
@@ -42,6 +43,7 @@ class StateTable {
   StateId add(State state);                   // InternalError if the name exists already
   StateId find(std::string_view name) const;  // or kNone
   StateId gradient_of(StateId weight) const;  // its accumulator, or kNone
+  void freeze(StateId weight);                // InternalError if it is not a weight, or has a gradient already
   const State& operator[](StateId id) const { return states_[static_cast<size_t>(id)]; }
   size_t size() const { return states_.size(); }
   auto begin() const { return states_.begin(); }
@@ -114,6 +116,11 @@ class Graph {
   ValueId rename(ValueId x, std::string_view from, std::string_view to);
 
   void set_phase(size_t op, Phase to) { ops_[op].phase = to; }
+
+  // Removes the operations from `first` on that neither `wanted` nor an effect needs; optional outputs that nothing
+  // needs become absent. Values are renumbered from the first that these operations make. Returns the new ids of
+  // `wanted`, whose entries may be kNone.
+  std::vector<ValueId> prune(size_t first, std::vector<ValueId> wanted);
 
   // The type of the gradient of x: as x, but at least fp32 if x is a weight that is read.
   tensor::Type gradient_type(ValueId x) const;

@@ -309,6 +309,49 @@ TEST(Differentiate, OutputsThatNobodyUses) {
   EXPECT_EQ(to_string(s.g.op_at(static_cast<size_t>(s.g.value(found[0].gradient).op)).attributes), "by=1");
 }
 
+// w is frozen and v is trained: y = a b, where a = 2 w needs no gradient and b = 3 v w does.
+TEST(Differentiate, StopsAtFrozenWeights) {
+  Small s;
+  const StateId w = s.states.add({.name = "w", .type = kX, .frozen = true}),
+                v = s.states.add({.name = "v", .type = kX}), u = s.states.add({.name = "u", .type = kX});
+  s.states.freeze(u);
+  const ValueId a = s.g.scale(s.g.read(w), 2.0);
+  const ValueId b = s.g.scale(s.g.add({s.g.read(v), s.g.scale(s.g.read(u), 5.0)}), 3.0);
+  const ValueId y = s.g.add({a, b});
+  const size_t before = s.g.ops().size();
+  const std::vector<StateGradient> found = differentiate(s.g, y, s.g.fill(1.0, kX));
+  std::string text = print(s.g);
+  EXPECT_EQ(text.substr(text.find(" backward")),
+            " backward layer 0\n"
+            "  %9 scale[batch:2 embed:3] fp32 = scale(%8)  by=3\n");
+  EXPECT_EQ(s.g.ops().size(), before + 2);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].state, v);
+  EXPECT_EQ(found[0].gradient, 9);
+  s.states.add({.name = "v.gradient", .type = kX, .kind = StateKind::gradient, .weight = v});
+  EXPECT_EQ(error_of([&] { s.states.freeze(v); }), "[graph] internal error: \"v\" cannot be frozen");
+}
+
+TEST(Graph, PruneKeepsWhatIsNeededAndEffects) {
+  Small s;
+  const StateId w = s.states.add({.name = "w", .type = kX});
+  const ValueId x = s.g.read(w);
+  const size_t first = s.g.ops().size();
+  const ValueId unread = s.g.scale(x, 2.0), kept = s.g.scale(x, 3.0), stored = s.g.scale(x, 4.0);
+  s.g.scale(unread, 5.0);
+  s.g.assign(stored, w);
+  const ValueId end = s.g.scale(kept, 6.0);
+  EXPECT_EQ(s.g.prune(first, {kNone, end, x}), (std::vector<ValueId>{kNone, 3, 0}));
+  EXPECT_EQ(print(s.g),
+            "graph small\n"
+            " forward layer 0\n"
+            "  %0 w[batch:2 embed:3] fp32 = state()  w\n"
+            "  %1 scale[batch:2 embed:3] fp32 = scale(%0)  by=3\n"
+            "  %2 scale[batch:2 embed:3] fp32 = scale(%0)  by=4\n"
+            "  assign(%2)  w\n"
+            "  %3 scale[batch:2 embed:3] fp32 = scale(%1)  by=6\n");
+}
+
 TEST(Differentiate, AWrongRuleIsSaid) {
   for (const auto& [kind, text] :
        {std::pair{"wrong", "[differentiate] internal error: wrong gives 0 gradients for 1 inputs"},

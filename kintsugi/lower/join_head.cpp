@@ -63,9 +63,11 @@ class Writer {
 
   void write_as_one(const Op& head, const Op& gradient) {
     std::vector<ValueId> outs = {head.out("lse"), head.out("target")};
+    graph::OutTypes made(types(outs));
+    for (const graph::OutTypes::One& one : graph::out_types(from_, gradient).list()) made.add(one);
     outs.insert(outs.end(), gradient.outs.begin(), gradient.outs.end());
     become(outs, to_.make("head_with_grad", operands(gradient, {"x", "table", "labels", "bias", "dlse", "dtarget"}),
-                          types(outs), head.attributes));
+                          made, head.attributes));
   }
 
   void write_both(const Op& head, const Op& gradient, bool keep) {
@@ -78,7 +80,8 @@ class Writer {
     become(head.outs, std::span(outs).first(2));
     std::vector<ValueId> ins = operands(gradient, {"x", "table", "labels", "bias", "lse", "dlse", "dtarget"});
     ins.push_back(outs[2]);  // logits
-    become(gradient.outs, to_.make("head_grad", std::move(ins), types(gradient.outs), gradient.attributes));
+    become(gradient.outs,
+           to_.make("head_grad", std::move(ins), graph::out_types(from_, gradient), gradient.attributes));
   }
 
   Graph finish() {

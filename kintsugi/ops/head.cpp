@@ -30,6 +30,11 @@ double product(Types ins) {
   return 2.0 * elements(ins) * static_cast<double>(ins["table"].shape.size("vocab"));
 }
 
+// Products of the gradient: dx, and dtable unless the table is frozen.
+double gradients(Types outs) {
+  return outs.has("dtable") ? 2.0 : 1.0;
+}
+
 }  // namespace
 
 OpRow head() {
@@ -46,9 +51,10 @@ OpRow head() {
 OpRow head_grad() {
   return {.kind = "head_grad",
           .ins = {"x", "table", "labels", optional("bias"), "lse", "dlse", "dtarget", optional("logits")},
-          .outs = {"dx", "dtable", optional("dbias")},
+          .outs = {"dx", optional("dtable"), optional("dbias")},
           .family = "head",
-          .flops = [](Types ins, Types, const Attributes&) { return (ins.has("logits") ? 2.0 : 3.0) * product(ins); },
+          .flops = [](Types ins, Types outs,
+                      const Attributes&) { return ((ins.has("logits") ? 0.0 : 1.0) + gradients(outs)) * product(ins); },
           .whole = {"embed"},
           .keeps_zero = true,
           .accumulates = {"dtable", "dbias"}};
@@ -57,9 +63,9 @@ OpRow head_grad() {
 OpRow head_with_grad() {
   return {.kind = "head_with_grad",
           .ins = {"x", "table", "labels", optional("bias"), "dlse", "dtarget"},
-          .outs = {"lse", "target", "dx", "dtable", optional("dbias")},
+          .outs = {"lse", "target", "dx", optional("dtable"), optional("dbias")},
           .family = "head",
-          .flops = [](Types ins, Types, const Attributes&) { return 3.0 * product(ins); },
+          .flops = [](Types ins, Types outs, const Attributes&) { return (1.0 + gradients(outs)) * product(ins); },
           .whole = {"embed", "vocab"},
           .accumulates = {"dtable", "dbias"}};
 }

@@ -28,7 +28,7 @@ OpRow layer_norm() {
 OpRow layer_norm_grad() {
   return {.kind = "layer_norm_grad",
           .ins = {"x", "gamma", "dy"},
-          .outs = {"dx", "dgamma", optional("dbeta"), optional("sums")},
+          .outs = {"dx", optional("dgamma"), optional("dbeta"), optional("sums")},
           .family = "layer_norm",
           .flops = per_element<16>,
           .keeps_zero = true,

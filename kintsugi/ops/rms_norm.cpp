@@ -25,7 +25,7 @@ OpRow rms_norm() {
 OpRow rms_norm_grad() {
   return {.kind = "rms_norm_grad",
           .ins = {"x", "gamma", "dy"},
-          .outs = {"dx", "dgamma"},
+          .outs = {"dx", optional("dgamma")},
           .family = "rms_norm",
           .flops = per_element<11>,
           .keeps_zero = true,

@@ -254,7 +254,8 @@ void head_grad(const KernelCall& call) {
   const float *lse = data<float>(call.ins[In::kLse]), *dlse = data<float>(call.ins[In::kDlse]),
               *dtarget = data<float>(call.ins[In::kDtarget]);
   const float* kept = data<float>(call.ins[In::kLogits]);  // or null
-  float *dx = h.dx ? h.dx : data<float>(call.outs[Out::kDx]), *dtable = data<float>(call.outs[Out::kDtable]);
+  float *dx = h.dx ? h.dx : data<float>(call.outs[Out::kDx]),
+        *dtable = data<float>(call.outs[Out::kDtable]);  // or null
   float* dbias = data<float>(call.outs[Out::kDbias]);  // or null
   const bool adds = call.accumulates(Out::kDtable), adds_dbias = call.accumulates(Out::kDbias);
   const tensor::DimIndex& index = call.index("vocab");
@@ -286,7 +287,8 @@ void head_with_grad(const KernelCall& call) {
   const int32_t* labels = data<int32_t>(call.ins[In::kLabels]);
   const float *dlse = data<float>(call.ins[In::kDlse]), *dtarget = data<float>(call.ins[In::kDtarget]);
   float *lse = data<float>(call.outs[Out::kLse]), *target = data<float>(call.outs[Out::kTarget]);
-  float *dx = h.dx ? h.dx : data<float>(call.outs[Out::kDx]), *dtable = data<float>(call.outs[Out::kDtable]);
+  float *dx = h.dx ? h.dx : data<float>(call.outs[Out::kDx]),
+        *dtable = data<float>(call.outs[Out::kDtable]);  // or null
   float* dbias = data<float>(call.outs[Out::kDbias]);  // or null
   const bool adds = call.accumulates(Out::kDtable), adds_dbias = call.accumulates(Out::kDbias);
   const tensor::DimIndex& index = call.index("vocab");

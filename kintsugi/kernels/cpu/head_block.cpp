@@ -202,11 +202,11 @@ void multiply_forward(const KernelCall& call, const Head& h, const Block& block)
 void multiply_back(const KernelCall& call, const Head& h, const Block& block, float* dx, bool adds_dx, float* dtable,
                    bool adds_dtable) {
   if (!h.narrow) {
-    multiply_all(call.team, to_x(h, block, dx, adds_dx), to_table(h, block, dtable, adds_dtable));
-    return;
+    if (dtable) return multiply_all(call.team, to_x(h, block, dx, adds_dx), to_table(h, block, dtable, adds_dtable));
+    return multiply_all(call.team, to_x(h, block, dx, adds_dx));
   }
   multiply(narrow_to_x(h, block, dx, adds_dx), h.products, call.team);
-  multiply(narrow_to_table(h, block, dtable, adds_dtable), h.products, call.team);
+  if (dtable) multiply(narrow_to_table(h, block, dtable, adds_dtable), h.products, call.team);
 }
 
 }  // namespace kintsugi::kernels::cpu

@@ -52,8 +52,8 @@ const float* wide_table(const KernelCall& call, const Head& h, int64_t first, in
 // logits = x table^T
 void multiply_forward(const KernelCall& call, const Head& h, const Block& block);
 
-// dx (+)= dlogits table, dtable (+)= dlogits^T x. The gradients are where the logits were: in bf16 from the beginning
-// of each row on, if `narrow`.
+// dx (+)= dlogits table, dtable (+)= dlogits^T x, unless it is null. The gradients are where the logits were: in bf16
+// from the beginning of each row on, if `narrow`.
 void multiply_back(const KernelCall& call, const Head& h, const Block& block, float* dx, bool adds_dx, float* dtable,
                    bool adds_dtable);
 

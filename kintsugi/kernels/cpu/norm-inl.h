@@ -130,7 +130,7 @@ void norm_grad_rows(const KernelCall& call, const NormSizes& s, NormRow* statist
   });
 }
 
-// dgamma and dbeta for a range of columns.
+// dgamma and dbeta, those that are there, for a range of columns.
 template <bool kCentered>
 void norm_grad_columns(const KernelCall& call, const NormSizes& s, const NormRow* rows, base::Range columns) {
   using In = NormGradIn;
@@ -138,16 +138,17 @@ void norm_grad_columns(const KernelCall& call, const NormSizes& s, const NormRow
   for_type(call.ins[In::kX].dtype(), [&]<typename T>(T) {
     const T* x = reinterpret_cast<const T*>(call.ins[In::kX].data);
     const T* dy = reinterpret_cast<const T*>(call.ins[In::kDy].data);
-    add_columns(
-        s.rows, columns, call.accumulates(Out::kDgamma), reinterpret_cast<float*>(call.outs[Out::kDgamma].data),
-        [&](int64_t r, int64_t c) HWY_ATTR {
-          const V xhat = hn::Mul(hn::Sub(load(x + r * s.width + c), set(rows[r].mean)), set(rows[r].scale));
-          return hn::Mul(load(dy + r * s.width + c), xhat);
-        },
-        [&](int64_t r, int64_t c) {
-          const int64_t at = r * s.width + c;
-          return static_cast<float>(dy[at]) * ((static_cast<float>(x[at]) - rows[r].mean) * rows[r].scale);
-        });
+    if (call.outs[Out::kDgamma].data)
+      add_columns(
+          s.rows, columns, call.accumulates(Out::kDgamma), reinterpret_cast<float*>(call.outs[Out::kDgamma].data),
+          [&](int64_t r, int64_t c) HWY_ATTR {
+            const V xhat = hn::Mul(hn::Sub(load(x + r * s.width + c), set(rows[r].mean)), set(rows[r].scale));
+            return hn::Mul(load(dy + r * s.width + c), xhat);
+          },
+          [&](int64_t r, int64_t c) {
+            const int64_t at = r * s.width + c;
+            return static_cast<float>(dy[at]) * ((static_cast<float>(x[at]) - rows[r].mean) * rows[r].scale);
+          });
     if constexpr (kCentered) {
       if (!call.outs[Out::kDbeta].data) return;
       add_columns(

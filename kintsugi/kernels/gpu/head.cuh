@@ -328,7 +328,8 @@ void make_rows(const Head& h, const Makes& makes, int64_t row, int64_t count, co
   });
 }
 
-// dx = dlogits table, dtable (+)= dlogits^T x, dbias (+)= the sum of dlogits over rows
+// dx = dlogits table, dtable (+)= dlogits^T x, dbias (+)= the sum of dlogits over rows; the last two where they are
+// asked for
 void go_back(const Head& h, size_t outs, int64_t row, int64_t count) {
   const View &dx = h.call.outs[outs], &dtable = h.call.outs[outs + 1], &dbias = h.call.outs[outs + 2];
   gemm({.m = count,
@@ -362,7 +363,7 @@ void go_back(const Head& h, size_t outs, int64_t row, int64_t count) {
          *h.call.stream);
   };
   const int64_t runs = h.vocab / kRun * kRun;
-  to_table(0, runs), to_table(runs, h.vocab - runs);
+  if (dtable.data != nullptr) to_table(0, runs), to_table(runs, h.vocab - runs);
   if (dbias.data == nullptr) return;
   dispatch("head", h.dtype, [&]<typename T>(T) {
     dispatch("head", dbias.dtype(), [&]<typename B>(B) {

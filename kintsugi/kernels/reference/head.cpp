@@ -113,7 +113,7 @@ void head_grad(const KernelCall& call) {
   const Gradients d =
       gradients_of(s, logits, load(call.ins[In::kLse]), load(call.ins[In::kDlse]), load(call.ins[In::kDtarget]));
   store(call, HeadGradOut::kDx, d.x);
-  store(call, HeadGradOut::kDtable, d.table);
+  if (call.outs[HeadGradOut::kDtable].data) store(call, HeadGradOut::kDtable, d.table);
   if (call.outs[HeadGradOut::kDbias].data) store(call, HeadGradOut::kDbias, d.bias);
 }
 
@@ -127,7 +127,7 @@ void head_with_grad(const KernelCall& call) {
   store(call, Out::kLse, made.lse);
   store(call, Out::kTarget, made.target);
   store(call, Out::kDx, d.x);
-  store(call, Out::kDtable, d.table);
+  if (call.outs[Out::kDtable].data) store(call, Out::kDtable, d.table);
   if (call.outs[Out::kDbias].data) store(call, Out::kDbias, d.bias);
 }
 

@@ -6,7 +6,13 @@
 namespace kintsugi::kernels {
 namespace {
 
+using tensor::optional;
 using tensor::rest;
+
+// Gradients of weights are absent where the weights are frozen.
+constexpr OperandList kHeadGradOuts = {"dx", optional("dtable"), optional("dbias")},
+                      kHeadWithGradOuts = {"lse", "target", "dx", optional("dtable"), optional("dbias")},
+                      kNormGradOuts = {"dx", optional("dgamma"), optional("dbeta"), optional("sums")};
 
 constexpr Kernel kKernels[] = {
     {"accumulate", {"x"}, {"y", rest("levels")}, reference::accumulate},
@@ -41,11 +47,11 @@ constexpr Kernel kKernels[] = {
     {"halo_pack", {"x"}, {"packed"}, reference::halo_pack},
     {"halo_place", {"x", tensor::optional("received")}, {"y"}, reference::halo_place},
     {"head", HeadIn::kNames, HeadOut::kNames, reference::head},
-    {"head_grad", HeadGradIn::kNames, HeadGradOut::kNames, reference::head_grad},
-    {"head_with_grad", HeadWithGradIn::kNames, HeadWithGradOut::kNames, reference::head_with_grad},
+    {"head_grad", HeadGradIn::kNames, kHeadGradOuts, reference::head_grad},
+    {"head_with_grad", HeadWithGradIn::kNames, kHeadWithGradOuts, reference::head_with_grad},
     {"join_columns", {rest("x")}, {"y"}, reference::join_columns},
     {"layer_norm", NormIn::kNames, {"y"}, reference::layer_norm},
-    {"layer_norm_grad", NormGradIn::kNames, NormGradOut::kNames, reference::layer_norm_grad},
+    {"layer_norm_grad", NormGradIn::kNames, kNormGradOuts, reference::layer_norm_grad},
     {"logsumexp", {"x"}, {"y"}, reference::logsumexp},
     {"loss_scale", LossScaleIn::kNames, {"scale", "good"}, reference::loss_scale},
     {"mask", {"x"}, {"y"}, reference::mask},
@@ -56,7 +62,7 @@ constexpr Kernel kKernels[] = {
     {"relu2", {"x"}, {"y"}, reference::relu2},
     {"relu2_grad", {"x", "dy"}, {"dx"}, reference::relu2_grad},
     {"rms_norm", {"x", "gamma"}, {"y"}, reference::rms_norm},
-    {"rms_norm_grad", NormGradIn::kNames, {"dx", "dgamma"}, reference::rms_norm_grad},
+    {"rms_norm_grad", NormGradIn::kNames, {"dx", optional("dgamma")}, reference::rms_norm_grad},
     {"rotary", {"x"}, {"y"}, reference::rotary},
     {"sample_scores", SampleScoresIn::kNames, SampleScoresOut::kNames, reference::sample_scores},
     {"scale", {"x"}, {"y"}, reference::scale},

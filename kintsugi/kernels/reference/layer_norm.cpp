@@ -69,7 +69,7 @@ void layer_norm_grad(const KernelCall& call) {
     for (size_t i = 0; i < gamma.size(); ++i) dx.push_back(s.inverse_deviation * (g[i] - mean_g - xhat[i] * mean_gx));
   }
   store(call, Out::kDx, dx);
-  store(call, Out::kDgamma, dgamma);
+  if (call.outs[Out::kDgamma].data) store(call, Out::kDgamma, dgamma);
   if (call.outs[Out::kDbeta].data) store(call, Out::kDbeta, dbeta);
   if (!call.outs[Out::kSums].data) return;
   const std::vector<double> stored = load(call.outs[Out::kDx]);

@@ -59,7 +59,7 @@ void rms_norm_grad(const KernelCall& call) {
     for (size_t i = 0; i < s.gamma.size(); ++i) dx.push_back(r * (dy_row[i] * s.gamma[i] - x_row[i] * r * mean_gx));
   }
   store(call, Out::kDx, dx);
-  store(call, Out::kDgamma, dgamma);
+  if (call.outs[Out::kDgamma].data) store(call, Out::kDgamma, dgamma);
 }
 
 }  // namespace kintsugi::kernels::reference
